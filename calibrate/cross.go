@@ -8,22 +8,28 @@ import (
 	"busbar.dev/sim"
 )
 
-// Cross is leave-one-machine-out cross-validation: every machine is predicted by
+// By says which points belong together, so that they are left out of a fit together.
+type By func(*truth.Case) string
+
+// What is left out at a time: a machine, or everything that one publisher measured.
+var (
+	Machines   By = (*truth.Case).Machine
+	Publishers By = (*truth.Case).Publisher
+)
+
+// Cross is cross-validation: every machine (or all machines of a publisher) is predicted by
 // figures that were fitted without any of its points. full are figures fitted on
-// all cases. Figures that the machine's points depend on begin again from the
-// prior, so that nothing of the machine is left in them; the others, which do not
-// matter to its points, keep their values. done is told about every machine.
-func Cross(cases []*truth.Case, full *sim.Figures, pull float64, done func(machine string, rows []truth.Row)) ([]truth.Row, error) {
-	var names []string
-	for _, c := range cases {
-		if !slices.Contains(names, c.Machine()) {
-			names = append(names, c.Machine())
-		}
-	}
-	slices.Sort(names)
+// all cases. Figures that the points left out depend on begin again from the
+// prior, so that nothing of them is left; the others, which do not
+// matter to those points, keep their values. done is told about every one.
+func Cross(cases []*truth.Case, full *sim.Figures, by By, done func(name string, rows []truth.Row)) ([]truth.Row, error) {
 	var all []truth.Row
-	for _, name := range names {
-		rows, err := leaveOut(cases, name, full, pull)
+	for _, name := range names(cases, by) {
+		f, out, err := Without(cases, name, full, by)
+		if err != nil {
+			return nil, fmt.Errorf("without %s: %w", name, err)
+		}
+		rows, err := truth.Rows(out, f)
 		if err != nil {
 			return nil, fmt.Errorf("without %s: %w", name, err)
 		}
@@ -35,22 +41,34 @@ func Cross(cases []*truth.Case, full *sim.Figures, pull float64, done func(machi
 	return all, nil
 }
 
-// leaveOut predicts one machine from the others.
-func leaveOut(cases []*truth.Case, name string, full *sim.Figures, pull float64) ([]truth.Row, error) {
+// names are the different names of cases, in order.
+func names(cases []*truth.Case, by By) []string {
+	var list []string
+	for _, c := range cases {
+		if !slices.Contains(list, by(c)) {
+			list = append(list, by(c))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Without are figures fitted without the cases of a name, and those cases.
+func Without(cases []*truth.Case, name string, full *sim.Figures, by By) (*sim.Figures, []*truth.Case, error) {
 	var in, out []*truth.Case
 	for _, c := range cases {
-		if c.Machine() == name {
+		if by(c) == name {
 			out = append(out, c)
 		} else {
 			in = append(in, c)
 		}
 	}
 	p := Published(&Problem{Cases: in})
-	p.Pull, p.Quick = pull, true
+	p.Quick = true
 	start := *full
 	touched, err := touches(out, full)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range start {
 		if p.Free[i] = p.Free[i] && touched[i]; p.Free[i] {
@@ -60,9 +78,9 @@ func leaveOut(cases []*truth.Case, name string, full *sim.Figures, pull float64)
 	p.Start = &start
 	a, err := p.Solve()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return truth.Rows(out, &a.Figures)
+	return &a.Figures, out, nil
 }
 
 // touches tells which figures cases depend on.

@@ -29,17 +29,21 @@ func bySize(before, after []truth.Row) []SizeScore {
 	return list
 }
 
-// Better tells whether the fit is worth keeping: figures moved, and the median error
-// fell on the points and on those that were left out of the fit.
+// Better tells whether there is something worth keeping: figures that moved or a curve, and a median error that fell
+// on the points and did not rise on those that were left out.
 func (s *Site) Better() bool {
-	return len(s.Moved) > 0 && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median < s.HeldBefore.Median)
+	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= s.HeldBefore.Median)
 }
 
-// holdOut fits every other size and predicts the rest, both ways round. A size that
-// was measured twice is on one side only.
+// clearly is how much worse figures may make points that are left out until they are dropped: with a handful of
+// points a small difference is chance.
+const clearly = 1.1
+
+// holdOut fits every other size and predicts the rest, both ways round, with figures and curve and with the curve
+// alone; figures that make it clearly worse are dropped. A size that was measured twice is on one side only.
 func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 	turn := turns(cases)
-	var before, after []truth.Row
+	var before, both, alone []truth.Row
 	for half := range 2 {
 		var in, out []*truth.Case
 		for _, c := range cases {
@@ -56,18 +60,39 @@ func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 		if err != nil {
 			return err
 		}
-		rows, err := truth.Rows(out, start)
-		if err != nil {
-			return err
+		for _, way := range []struct {
+			f     *sim.Figures
+			curve bool
+			to    *[]truth.Row
+		}{{start, false, &before}, {start, true, &alone}, {&x.f, true, &both}} {
+			rows, err := taught(in, out, way.f, way.curve)
+			if err != nil {
+				return err
+			}
+			*way.to = append(*way.to, rows...)
 		}
-		before = append(before, rows...)
-		if rows, err = truth.Rows(out, &x.f); err != nil {
-			return err
-		}
-		after = append(after, rows...)
 	}
-	s.HeldBefore, s.HeldAfter, s.held = truth.Rate(before), truth.Rate(after), after
+	s.HeldBefore, s.held = truth.Rate(before), both
+	if lossOf(both) > clearly*lossOf(alone) {
+		s.held = alone
+		s.drop(start, "sizes that were left out are predicted worse with them than by the curve alone")
+	}
+	s.HeldAfter = truth.Rate(s.held)
 	return nil
+}
+
+// taught predicts cases by figures, and by the curve that other cases leave under them.
+func taught(in, out []*truth.Case, f *sim.Figures, curve bool) ([]truth.Row, error) {
+	var list []cluster.Residual
+	if curve {
+		rows, err := truth.Rows(in, f)
+		if err != nil {
+			return nil, err
+		}
+		list = curves(rows)
+		keep(list)
+	}
+	return corrected(out, f, list)
 }
 
 // turns numbers the sizes of every collective on the same ranks, from small to large.
@@ -90,6 +115,9 @@ func turns(cases []*truth.Case) map[place]int {
 	}
 	return seen
 }
+
+// inside is the share of errors that an error bar is to hold.
+const inside = 0.9
 
 // fewHeld is the number of points below which errors on points that were left out
 // say nothing about an error bar.

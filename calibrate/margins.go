@@ -1,9 +1,12 @@
 package calibrate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar.dev/calibrate/truth"
@@ -20,40 +23,122 @@ type Margin struct {
 	Machines int
 }
 
-// share of errors that are to be inside a margin, and the narrowest margin.
+// How error bars are made: the share of a machine's errors that one is to hold, how many machines of the family a class
+// counts beside its own, and the narrowest and widest bar.
 const (
-	inside   = 0.9
-	narrow   = 1.05
-	fewBelow = 20 // points: fewer say too little about their tail
+	heldErrors = 0.8
+	pseudo     = 4
+	narrow     = 1.05
+	wide       = 3.0
 )
 
-// Margins are the error bars that cross-validated rows call for: the factor that
-// holds nine of ten errors of a class and size. Where a class has few points, or
-// comes from one machine, the factor is no smaller than that of all machines of its
-// family (one node, several by RDMA, several by TCP) together.
+// overMachines is what errors of machines say together: how many there are, their mean and their variance.
+type overMachines struct {
+	machines       float64
+	mean, variance float64
+}
+
+func machinesOf(list []float64) overMachines {
+	mean, sd := spread(list)
+	return overMachines{float64(len(list)), mean, sd * sd}
+}
+
+// shrink is what a class says with some machines of its family beside its own.
+func (s overMachines) shrink(family overMachines) overMachines {
+	n := s.machines + pseudo
+	mean := (s.mean*s.machines + family.mean*pseudo) / n
+	apart := s.mean - family.mean
+	variance := (s.variance*max(0, s.machines-1) + family.variance*(pseudo-1) + apart*apart*s.machines*pseudo/n) / max(1, n-1)
+	return overMachines{n, mean, variance}
+}
+
+// factor is the bar that a further machine keeps within, with the given chance: an upper end of the predictive
+// interval over machines by Student's t.
+func (s overMachines) factor() float64 {
+	t := studentT90(s.machines - 1)
+	up := s.mean + t*math.Sqrt(s.variance*(1+1/s.machines))
+	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
+}
+
+// studentT90 is the 90th percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on).
+func studentT90(df float64) float64 {
+	const z = 1.2816
+	df = max(df, 1)
+	return z + (z*z*z+z)/(4*df) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*df*df) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*df*df*df)
+}
+
+// Margins are the error bars that cross-validated rows call for. A machine's error is what its bar must be to
+// hold most of its points; the bar of a class is what a further machine of the class will keep within, by
+// how far the errors of its machines and those of its family (predict.Family) are apart, which counts like a few machines more.
 func Margins(rows []truth.Row) []Margin {
-	by := map[string][]float64{}
-	family := map[string][]float64{}
-	who := map[string]map[string]bool{}
+	errs := map[string]map[string][]float64{} // by class and machine
+	points := map[string]int{}
 	for i := range rows {
 		r := &rows[i]
 		k := truth.ByClass(r)
-		e := math.Abs(math.Log(r.Ratio()))
-		by[k] = append(by[k], e)
-		family[familyOf(k)] = append(family[familyOf(k)], e)
-		if who[k] == nil {
-			who[k] = map[string]bool{}
+		if errs[k] == nil {
+			errs[k] = map[string][]float64{}
 		}
-		who[k][r.Case.Machine()] = true
+		errs[k][r.Case.Machine()] = append(errs[k][r.Case.Machine()], math.Abs(math.Log(r.Ratio())))
+		points[k]++
+	}
+	by, family := map[string][]float64{}, map[string][]float64{}
+	for _, k := range slices.Sorted(maps.Keys(errs)) {
+		for _, who := range slices.Sorted(maps.Keys(errs[k])) {
+			q := stats.Quantile(errs[k][who], heldErrors)
+			by[k] = append(by[k], q)
+			family[familyOf(k)] = append(family[familyOf(k)], q)
+		}
 	}
 	var list []Margin
-	for _, p := range truth.Split(rows, truth.ByClass) {
-		q := stats.Quantile(by[p.Name], inside)
-		if p.Machines < 2 || p.Points < fewBelow {
-			q = max(q, stats.Quantile(family[familyOf(p.Name)], inside))
+	for _, k := range slices.Sorted(maps.Keys(by)) {
+		i := strings.LastIndexByte(k, '/')
+		f := machinesOf(by[k]).shrink(machinesOf(family[familyOf(k)])).factor()
+		list = append(list, Margin{k[:i], k[i+1:], f, points[k], len(by[k])})
+	}
+	for _, k := range slices.Sorted(maps.Keys(family)) {
+		name, size, _ := strings.Cut(k, "/")
+		n := 0
+		for c, p := range points {
+			if familyOf(c) == k {
+				n += p
+			}
 		}
-		i := strings.LastIndexByte(p.Name, '/')
-		list = append(list, Margin{p.Name[:i], p.Name[i+1:], max(narrow, math.Ceil(math.Exp(q)*100)/100), p.Points, len(who[p.Name])})
+		list = append(list, Margin{name, size, machinesOf(family[k]).factor(), n, len(family[k])})
+	}
+	return list
+}
+
+// Refit gives rows the bars that the others' errors call for: those of one name (a machine, a publisher) have no part
+// in their own.
+func Refit(rows []truth.Row, by By) {
+	for _, name := range names(casesOf(rows), by) {
+		var others []truth.Row
+		for _, r := range rows {
+			if by(r.Case) != name {
+				others = append(others, r)
+			}
+		}
+		table := map[string]float64{}
+		for _, m := range Margins(others) {
+			table[m.Class+"/"+m.Size] = m.Factor
+		}
+		for i := range rows {
+			if r := &rows[i]; by(r.Case) == name {
+				k := truth.ByClass(r)
+				r.Margin = max(cmp.Or(table[k], table[familyOf(k)], wide), r.Tie)
+			}
+		}
+	}
+}
+
+// casesOf are the cases of rows.
+func casesOf(rows []truth.Row) []*truth.Case {
+	var list []*truth.Case
+	for i := range rows {
+		if c := rows[i].Case; len(list) == 0 || list[len(list)-1] != c {
+			list = append(list, c)
+		}
 	}
 	return list
 }
@@ -61,17 +146,11 @@ func Margins(rows []truth.Row) []Margin {
 // familyOf is one node, several by RDMA, or several by a kind of TCP, with the size.
 func familyOf(class string) string {
 	i := strings.LastIndexByte(class, '/')
-	switch {
-	case !strings.HasPrefix(class, "multi-node"):
-		return "single" + class[i:]
-	case strings.Contains(class, "tcp"):
-		return "tcp" + class[i:]
-	}
-	return "rdma" + class[i:]
+	return predict.Family(class[:i]) + class[i:]
 }
 
 // WriteMargins writes the table that package predict has. A class without points of
-// a size gets the widest margin of its class.
+// a size has 0 there, and the margin of its family.
 func WriteMargins(w io.Writer, list []Margin) error {
 	table := map[string]*[3]Margin{}
 	var classes []string
@@ -90,17 +169,9 @@ func WriteMargins(w io.Writer, list []Margin) error {
 	b.WriteString("var margins = map[string][3]float64{\n")
 	for _, c := range classes {
 		row := table[c]
-		widest := 0.0
-		for _, m := range row {
-			widest = max(widest, m.Factor)
-		}
 		var cells, notes []string
 		for _, m := range row {
-			f := m.Factor
-			if f == 0 {
-				f = widest
-			}
-			cells = append(cells, fmt.Sprintf("%.2f", f))
+			cells = append(cells, fmt.Sprintf("%.2f", m.Factor))
 			notes = append(notes, fmt.Sprintf("%d of %d", m.Points, m.Machines))
 		}
 		fmt.Fprintf(&b, "\t%q: {%s}, // points and machines: %s\n", c, strings.Join(cells, ", "), strings.Join(notes, ", "))

@@ -27,6 +27,8 @@ type Problem struct {
 	// Alone leaves the neighbours out of it, and holds shares of line rates firmly:
 	// hosts differ in their latencies by half, links of one kind by some percent.
 	Alone bool
+	// Weight is how much a case counts; nil: all the same.
+	Weight func(*truth.Case) float64
 	// Rounds bounds the search; 0 is 40.
 	Rounds int
 	// Quick searches once, with long first steps, and not three times.
@@ -41,7 +43,10 @@ type Answer struct {
 	Figures sim.Figures
 	Loss    float64       // mean robust error of the points, without the pull
 	Touch   [nFigures]int // points whose time depends on a figure
-	Tried   int           // trial steps
+	// Machines is how many machines have points whose time changes by more than a fiftieth
+	// of what the figure does.
+	Machines [nFigures]int
+	Tried    int // trial steps
 }
 
 // search is a problem under way.
@@ -66,7 +71,35 @@ func (p *Problem) Solve() (*Answer, error) {
 	for _, l := range s.loss {
 		a.Loss += l / max(s.weight, 1)
 	}
-	return a, nil
+	a.Machines, err = s.informed()
+	return a, err
+}
+
+// informed is how many machines inform every figure.
+func (s *search) informed() ([nFigures]int, error) {
+	var n [nFigures]int
+	var felt [nFigures]bool
+	for i := range felt {
+		felt[i] = len(s.touch[i]) > 0
+	}
+	x, err := slope(s.Cases, &s.f, &felt)
+	if err != nil {
+		return n, err
+	}
+	for i := range n {
+		who := map[string]bool{}
+		k := 0
+		for _, c := range s.Cases {
+			for range c.Ops {
+				if k < len(x.by[i]) && math.Abs(x.by[i][k]) > feels {
+					who[c.Machine()] = true
+				}
+				k++
+			}
+		}
+		n[i] = len(who)
+	}
+	return n, nil
 }
 
 // run searches.
@@ -84,7 +117,11 @@ func (p *Problem) run() (*search, error) {
 		if s.loss[i], err = s.caseLoss(c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
 		}
-		s.weight += math.Sqrt(float64(len(c.Ops)))
+		w := math.Sqrt(float64(len(c.Ops)))
+		if p.Weight != nil {
+			w *= p.Weight(c)
+		}
+		s.weight += w
 	}
 	s.find()
 	s.descend()
@@ -103,8 +140,25 @@ func (s *search) caseLoss(c *truth.Case) (float64, error) {
 		e := math.Abs(math.Log(float64(max(t, 1)) / float64(c.Times[i])))
 		sum += robust(e)
 	}
-	return sum / math.Sqrt(float64(len(c.Ops))), nil
+	sum /= math.Sqrt(float64(len(c.Ops)))
+	if s.Weight != nil {
+		sum *= s.Weight(c)
+	}
+	return sum, nil
 }
+
+// byMachine weighs cases so that a machine counts by the root of what its cases would: what is wrong
+// about one machine is wrong in all of its sweeps, so that many of them say little more than a few.
+func byMachine(cases []*truth.Case) func(*truth.Case) float64 {
+	sums := map[string]float64{}
+	for _, c := range cases {
+		sums[c.Machine()] += math.Sqrt(float64(len(c.Ops)))
+	}
+	return func(c *truth.Case) float64 { return math.Pow(sums[c.Machine()], MachinePower-1) }
+}
+
+// MachinePower is the power of a machine's weight, chosen by leaving out publishers.
+var MachinePower = 0.5
 
 // robust grows like the error at first and slower later: a point that nothing
 // explains shall not bend the rest.
@@ -148,6 +202,9 @@ func (s *search) pulled(i int) float64 {
 		d *= firm
 	}
 	if gen < 0 || s.Alone {
+		if !s.Alone {
+			d *= sure(name)
+		}
 		return s.Pull * d
 	}
 	// A generation is drawn to its neighbours, and a little to the prior.

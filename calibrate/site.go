@@ -22,9 +22,16 @@ type Site struct {
 	// Ends are figures that went to an end of what is physical: then the description of
 	// the cluster or the run itself is more likely wrong than the figure.
 	Ends []string
+	// Residuals are what the figures leave, and Part how much of it is kept: as much as predicts points best that are
+	// left out. Dropped says why figures that were fitted are not kept, "" where they are.
+	Residuals []cluster.Residual
+	Part      float64
+	Dropped   string
 
-	cases []*truth.Case
-	held  []truth.Row // by figures that were fitted without them
+	figures sim.Figures // that are kept
+	cases   []*truth.Case
+	held    []truth.Row // by figures and curves that were fitted without them
+	left    []float64   // errors of points that were left out of the curves
 }
 
 // Moved is a figure that the measurements changed.
@@ -60,17 +67,30 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := truth.Rows(cases, &fit.f)
+	s.figures = fit.f
+	if err := s.holdOut(cases, start); err != nil {
+		return nil, err
+	}
+	after, err := truth.Rows(cases, &s.figures)
 	if err != nil {
+		return nil, err
+	}
+	s.Residuals = curves(after)
+	if s.Part, s.left = keep(s.Residuals); !plausible(s.Residuals) {
+		s.Part, s.Residuals = 0, nil
+	}
+	if after, err = corrected(cases, &s.figures, s.Residuals); err != nil {
 		return nil, err
 	}
 	s.After = truth.Rate(after)
 	s.Sizes = bySize(before, after)
-	if err := s.holdOut(cases, start); err != nil {
-		return nil, err
-	}
 	_, err = truth.Rows(cases, start) // as they were
 	return s, err
+}
+
+// drop goes back to the figures of before, and says why.
+func (s *Site) drop(start *sim.Figures, why string) {
+	s.figures, s.Moved, s.Ends, s.Dropped = *start, nil, nil, why
 }
 
 // fit moves the figures that the points pin down: a few that explain the error are
@@ -205,8 +225,11 @@ func (s *Site) Calibration(old *cluster.Calibration, source string) *cluster.Cal
 		c.Figures = append(c.Figures, cluster.Calibrated{Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: source})
 		now[m.Name] = true
 	}
-	if len(s.Moved) > 0 {
+	if len(s.Moved) > 0 || s.Part > 0 {
 		c.Measured = s.measured()
+	}
+	if s.Part > 0 {
+		c.Residuals = s.Residuals
 	}
 	if old != nil {
 		for _, f := range old.Figures {

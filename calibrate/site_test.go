@@ -57,7 +57,10 @@ func TestCalibrationApplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		old := c.Predictor.Cluster
+		c.Predictor.Cluster = &cl
 		rows, err := c.Predict(f)
+		c.Predictor.Cluster = old
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,7 +142,7 @@ func TestSyntheticPublished(t *testing.T) {
 func TestSyntheticCross(t *testing.T) {
 	cases := synthetic(t, sim.Fitted(), 0.02, 0, 1, 3)
 	var names []string
-	rows, err := Cross(cases, sim.Fitted(), Pull, func(machine string, rows []truth.Row) {
+	rows, err := Cross(cases, sim.Fitted(), Machines, func(machine string, rows []truth.Row) {
 		names = append(names, machine)
 		for i := range rows {
 			if rows[i].Case.Machine() != machine {
@@ -175,7 +175,11 @@ func TestSyntheticCross(t *testing.T) {
 
 	first := names[0]
 	predicted := func(full *sim.Figures) (list []int64) {
-		rows, err := leaveOut(cases, first, full, Pull)
+		f, out, err := Without(cases, first, full, Machines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := truth.Rows(out, f)
 		if err != nil {
 			t.Fatal(err)
 		}

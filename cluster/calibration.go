@@ -19,6 +19,8 @@ type Calibration struct {
 	// Measured is what the figures were fitted to. Predictions of anything else keep
 	// the error bar that they would have without a calibration.
 	Measured []MeasuredRange `json:"measured,omitempty" yaml:"measured,omitempty"`
+	// Residuals are what the figures leave, by collective and layout.
+	Residuals []Residual `json:"residuals,omitempty" yaml:"residuals,omitempty"`
 }
 
 // MeasuredRange is a collective in a range of sizes on one class of layouts.
@@ -62,6 +64,14 @@ func (c *Calibration) Check() error {
 	for i, m := range c.Measured {
 		if m.Points < 0 || m.From < 0 || m.To < m.From || !share(m.Error) || !share(m.Noise) {
 			return fmt.Errorf("measured[%d]: %d points from %d to %d bytes, errors of %g and %g; expected numbers from zero on", i, m.Points, m.From, m.To, m.Error, m.Noise)
+		}
+	}
+	if len(c.Residuals) > maxResiduals {
+		return fmt.Errorf("residuals: %d of them; expected at most %d", len(c.Residuals), maxResiduals)
+	}
+	for i := range c.Residuals {
+		if err := c.Residuals[i].check(); err != nil {
+			return fmt.Errorf("residuals[%d]: %w", i, err)
 		}
 	}
 	seen := map[string]bool{}

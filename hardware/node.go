@@ -163,16 +163,21 @@ func (b *treeBuilder) join() {
 		n, _ := strconv.Atoi(links)
 		fullMesh(b.t, b.gpu.LinkKind, n)
 	case "no": // peer access, which the driver refuses
-		gpus := b.t.Of(cluster.GPU)
-		for _, x := range gpus {
-			for _, y := range gpus {
-				if x != y {
-					b.t.Pairs = append(b.t.Pairs, cluster.Pair{A: x, B: y, P2P: cluster.No, Why: "not supported on GeForce cards of this generation"})
-				}
-			}
-		}
+		refusePeers(b.t)
 	default:
 		panic(fmt.Sprintf("hardware/data/nodes.csv: %s: GPUs are not joined by %q", b.row.Name, b.row.Join))
+	}
+}
+
+// refusePeers says of all pairs of GPUs that the driver refuses peer access.
+func refusePeers(t *cluster.NodeType) {
+	gpus := t.Of(cluster.GPU)
+	for _, x := range gpus {
+		for _, y := range gpus {
+			if x != y {
+				t.Pairs = append(t.Pairs, cluster.Pair{A: x, B: y, P2P: cluster.No, Why: "not supported on GeForce cards of this generation"})
+			}
+		}
 	}
 }
 

@@ -28,11 +28,13 @@ type Shape struct {
 	GPUs   int    // of a node; 0 is the usual number
 	Join   Join
 	Pair   int // links of a pair, Meshed only; 0 shares all links evenly
-	Behind int // GPUs behind one PCIe switch, of cards without links; 0: each on its own root port
-	NICs   int // of a node
-	Port   unit.Rate
-	Kind   cluster.NetKind
-	GDR    cluster.Tri
+	Behind int // GPUs behind one PCIe switch; 0: as is usual, cards each on its own root port
+	// NoPeers says that the driver lets no GPU reach another's memory: copies go through the host's.
+	NoPeers bool
+	NICs    int // of a node
+	Port    unit.Rate
+	Kind    cluster.NetKind
+	GDR     cluster.Tri
 }
 
 // usualGPUs is the number of GPUs that servers with a model mostly have.
@@ -97,6 +99,9 @@ func (s Shape) node(m GPUModel) *cluster.NodeType {
 		s.servers(t, m, &nic)
 	}
 	s.join(t, m)
+	if s.NoPeers || m.noPeers() {
+		refusePeers(t)
+	}
 	return t
 }
 
@@ -123,6 +128,8 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic *card) {
 		per = s.Behind
 	case nics > 1 && nics < s.GPUs:
 		per = (s.GPUs + nics - 1) / nics
+	case nics >= s.GPUs && m.boardGen4() && s.GPUs%2 == 0:
+		per = 2
 	case nics >= s.GPUs:
 		per = 1
 	}
@@ -208,6 +215,15 @@ func (s Shape) bridge(t *cluster.NodeType, m GPUModel) {
 func (m *GPUModel) card() bool {
 	return m.HBM == 0 || strings.Contains(strings.ToLower(m.Title), "pcie") || strings.HasSuffix(m.Name, "nvl") || strings.Contains(m.Note, "bridge")
 }
+
+// boardGen4 reports GPUs on an HGX board with PCIe 4, which has a PCIe switch for every two of them and their
+// NICs (NVIDIA DGX A100 system architecture, 2020).
+func (m *GPUModel) boardGen4() bool {
+	return m.PCIeGen == 4 && !m.card() && m.LinkKind == cluster.NVLink && m.Links >= 8
+}
+
+// noPeers reports cards whose driver refuses peer access: GeForce since Ada.
+func (m *GPUModel) noPeers() bool { return strings.Contains(m.Title, "GeForce") && m.SM >= 89 }
 
 // slotFor is the oldest PCIe slot of 16 lanes that feeds a port.
 func slotFor(port unit.Rate) slot {

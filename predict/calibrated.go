@@ -7,7 +7,10 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/words"
+	"busbar.dev/result"
 	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // Figures are the model's figures for a cluster: the fitted ones, and in their
@@ -34,7 +37,7 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 // Origin says where the figures of predictions on a cluster come from.
 func Origin(c *cluster.Cluster) string {
 	const usual = "fitted on published sweeps"
-	if c.Calibration == nil || len(c.Calibration.Figures) == 0 {
+	if c.Calibration == nil || len(c.Calibration.Figures)+len(c.Calibration.Residuals) == 0 {
 		return usual
 	}
 	from := map[string]bool{}
@@ -46,6 +49,9 @@ func Origin(c *cluster.Cluster) string {
 		}
 	}
 	s := fmt.Sprintf("%s; %d figures calibrated on this cluster", usual, len(c.Calibration.Figures))
+	if n := len(c.Calibration.Residuals); n > 0 {
+		s += " and " + words.Plural(n, "curve") + " of what they leave"
+	}
 	if len(list) > 0 {
 		s += " (" + strings.Join(list, ", ") + ")"
 	}
@@ -58,7 +64,7 @@ func Origin(c *cluster.Cluster) string {
 // noise of the measurements allow, nor than half the way, in logarithms: other
 // layouts of the class may be farther off than the measured one.
 func calibratedMargin(margin float64, c *cluster.Calibration, class string, op coll.Op) float64 {
-	if c == nil || len(c.Figures) == 0 {
+	if c == nil || len(c.Figures)+len(c.Residuals) == 0 {
 		return margin
 	}
 	for _, m := range c.Measured {
@@ -67,4 +73,65 @@ func calibratedMargin(margin float64, c *cluster.Calibration, class string, op c
 		}
 	}
 	return margin
+}
+
+// How much of what a calibration leaves holds for other layouts of the same class, and for other collectives there.
+const (
+	otherLayout = 0.8
+	otherOp     = 0.5
+)
+
+// correct multiplies a prediction by what the cluster's calibration leaves.
+func (p *Predictor) correct(run *result.Run) {
+	f := p.residual(run.Op)
+	if f == 1 {
+		return
+	}
+	scale := func(t *unit.Time) { *t = unit.Time(float64(*t) * f) }
+	scale(&run.Parts.Launch)
+	scale(&run.Parts.Latency)
+	scale(&run.Parts.Sync)
+	scale(&run.Parts.Moving)
+	run.Time = run.Parts.Launch + run.Parts.Latency + run.Parts.Sync + run.Parts.Moving
+}
+
+// residual is the factor of a call: by the curves that are about calls most like it.
+func (p *Predictor) residual(op coll.Op) float64 {
+	if p.Cluster.Calibration == nil || len(p.Cluster.Calibration.Residuals) == 0 {
+		return 1
+	}
+	layout := p.layout()
+	best, sum, n := 0.0, 0.0, 0.0
+	for i := range p.Cluster.Calibration.Residuals {
+		r := &p.Cluster.Calibration.Residuals[i]
+		like := 1.0
+		if r.Class != p.class() {
+			continue
+		}
+		if r.Layout != layout {
+			like *= otherLayout
+		}
+		if r.Op != op.Kind.String() {
+			like *= otherOp
+		}
+		switch {
+		case like > best:
+			best, sum, n = like, r.At(op.Bytes), 1
+		case like == best:
+			sum, n = sum+r.At(op.Bytes), n+1
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	return math.Exp(best * sum / n)
+}
+
+// layout is nodes x GPUs of each, where they are equal.
+func (p *Predictor) layout() string {
+	on := map[int]int{}
+	for _, r := range p.Layout {
+		on[r.Host]++
+	}
+	return fmt.Sprintf("%dx%d", len(on), len(p.Layout)/len(on))
 }

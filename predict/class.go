@@ -1,6 +1,8 @@
 package predict
 
 import (
+	"strings"
+
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
 )
@@ -64,4 +66,18 @@ func SizeClass(size unit.Bytes) string {
 		return "large"
 	}
 	return "middle"
+}
+
+// Family is what classes of hardware have in common whose predictions tend to be wrong alike: one node with links
+// between its GPUs, one without, several by RDMA, several by a kind of TCP.
+func Family(class string) string {
+	switch {
+	case strings.HasPrefix(class, "pcie"):
+		return "cards"
+	case !strings.Contains(class, "multi-node"):
+		return "one-node"
+	case strings.Contains(class, "tcp"):
+		return "several-tcp"
+	}
+	return "several-rdma"
 }

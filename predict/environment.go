@@ -72,6 +72,11 @@ func EnvironmentNotes(env map[string]string) []string {
 	return notes
 }
 
+// Unheeded tells whether a setting may change how fast a job runs and is none that a prediction follows.
+func Unheeded(key string) bool {
+	return !slices.Contains(heeded, key) && !slices.Contains(idle, key) && strings.HasPrefix(key, "NCCL_")
+}
+
 // Misspelt is the setting of NCCL that a name is a letter or two from, "" where
 // NCCL knows the name itself or none is near.
 func Misspelt(key string) string {

@@ -104,7 +104,7 @@ func (p *Predictor) Experts(x ExpertCall) (*ExpertTime, error) {
 	token := x.bytes() * float64(x.Tokens)
 	model := p.model(p.Figures, coll.Op{Kind: coll.AllToAll, Bytes: unit.Bytes(token)}, Setting{Algo: "direct", Proto: sim.Simple, Channels: 1})
 	share := model.Share[sim.NVLink]
-	late := float64(model.Fabric[kind]) / 1e6
+	late := float64(model.Late(kind)) / 1e6
 	var r spentOn
 	if x.LowLatency {
 		r = p.direct(x, token, link*share, nic, late, kind)

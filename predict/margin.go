@@ -53,8 +53,10 @@ func marginOf(class string, size unit.Bytes) float64 {
 			at = i
 		}
 	}
-	if m, ok := margins[class]; ok && m[at] > 0 {
-		return m[at]
+	for _, name := range []string{class, Family(class)} {
+		if m, ok := margins[name]; ok && m[at] > 0 && class != "" {
+			return m[at]
+		}
 	}
 	widest := 1.0
 	for _, m := range margins {

@@ -24,6 +24,8 @@ type Predictor struct {
 	Figures *sim.Figures
 	Gen     sim.Gen
 	Card    bool // GPUs without links of their own
+	// Conditions say how the calls are made and timed. They must be set before anything is priced.
+	Conditions
 
 	env     map[string]string
 	beside  []nccl.Layout
@@ -33,6 +35,8 @@ type Predictor struct {
 	nodeOf    []int32
 	outlines  map[shape]*outline
 	className string
+	firstEFA  bool
+	rack      bool
 }
 
 // shape is what an outline depends on.
@@ -81,6 +85,8 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 	}
 	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
+	p.rack = c.TypeOf(l[0].Host).Trays > 1
+	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))
 	p.nodeOf = make([]int32, len(l))
 	for i := range plan.Nodes {
 		for _, r := range plan.Nodes[i].Ranks {
@@ -230,8 +236,14 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 		if run, err = o.Exact(context.Background(), op, m, p.ports(s.Algo), false); err != nil {
 			return nil, err
 		}
+		if m.Wire.Issue > run.Time {
+			run.Parts.Launch += m.Wire.Issue - run.Time
+			run.Time = m.Wire.Issue
+		}
 	}
-	run.Margin = p.Margin(op)
+	tie := p.Tie(op, s, run.Time)
+	p.correct(run)
+	run.Margin = max(p.Margin(op), tie)
 	return run, nil
 }
 

@@ -19,7 +19,7 @@ import (
 // Calibrate fits the figures that a spec sheet cannot give to measurements on a cluster, and keeps those that the
 // measurements pin down.
 type Calibrate struct {
-	Files   []string `arg:"" name:"measured" names:"files" help:"Output of nccl-tests, results of bench gpu, or measured points as JSON lines; - for standard input."`
+	Files   []string `arg:"" optional:"" name:"measured" names:"files" help:"Output of nccl-tests, results of bench gpu, or measured points as JSON lines; - for standard input."`
 	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset, a cluster file, or any file that map reads."`
 	Layout  string   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
 	Op      string   `help:"Collective, when the output does not name it: all_reduce, all_gather, …"`
@@ -37,6 +37,9 @@ type CalibrateDoc struct {
 	Measured    []CalibrateMeasured  `json:"measured"`
 	Loose       []string             `json:"not_constrained"` // figures that the points depend on and do not pin down
 	Points      int                  `json:"points"`
+	// Dropped says why fitted figures are not kept, "" where they are; CurveKept is the part of the curve that is.
+	Dropped   string  `json:"figures_dropped,omitempty"`
+	CurveKept float64 `json:"curve_kept"`
 
 	// Cluster is the one that was measured, with its calibration.
 	Cluster *cluster.Cluster `json:"-"`
@@ -73,6 +76,9 @@ func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
+	if len(q.Files) == 0 {
+		return nil, fmt.Errorf("no measurements; expected outputs of nccl-tests or results of busbar bench gpu (--suggest says which sizes to measure)")
+	}
 	if q.Cluster == "" {
 		return nil, fmt.Errorf("which cluster was measured? expected -c CLUSTER, a preset or a file")
 	}
@@ -86,6 +92,11 @@ func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
 	start, err := predict.Figures(cl)
 	if err != nil {
 		return nil, err
+	}
+	if cl.Calibration != nil { // what earlier figures left says nothing under new ones
+		old := *cl.Calibration
+		old.Residuals = nil
+		cl.Calibration = &old
 	}
 	site, err := calibrate.Cluster(cases, start)
 	if err != nil {
@@ -102,7 +113,7 @@ func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
 func newCalibrateDoc(s *calibrate.Site, cl *cluster.Cluster, about []CalibrateMeasured) *CalibrateDoc {
 	d := &CalibrateDoc{
 		Measured: about, Points: s.After.Points, Before: calibrateError(s.Before), After: calibrateError(s.After), Better: s.Better(),
-		Calibration: cl.Calibration, Loose: append([]string{}, s.Loose...), Ends: append([]string{}, s.Ends...), Cluster: cl, Site: s,
+		Calibration: cl.Calibration, Loose: append([]string{}, s.Loose...), Ends: append([]string{}, s.Ends...), Dropped: s.Dropped, CurveKept: s.Part, Cluster: cl, Site: s,
 	}
 	if s.HeldAfter.Points > 0 {
 		d.HeldOut = &CalibrateHeldOut{After: calibrateError(s.HeldAfter), Before: calibrateError(s.HeldBefore)}

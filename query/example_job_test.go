@@ -32,8 +32,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 402 ms
-	// 2x2 850 ms
-	// 4x1 431 ms
+	// 2x2 825 ms
+	// 4x1 430 ms
 }
 
 // Which network a job needs.
@@ -60,7 +60,7 @@ func ExampleScale() {
 	// Output:
 	// nodes 1: 100%
 	// nodes 2: 100%
-	// nodes 4: 100%
+	// nodes 4: 99%
 	// nodes 8: 98%
 }
 

@@ -34,7 +34,9 @@ type Figure struct {
 	Name   string `json:"name"`
 	Points *int   `json:"points,omitempty"` // that depend on it
 	// Clusters is how many clusters' training runs a figure of steps matters to.
-	Clusters *int    `json:"clusters,omitempty"`
+	Clusters *int `json:"clusters,omitempty"`
+	// Machines is how many machines inform it.
+	Machines *int    `json:"machines,omitempty"`
 	Unit     string  `json:"unit"`
 	Value    float64 `json:"value"`
 	Note     string  `json:"-"`
@@ -45,7 +47,7 @@ func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	cases, runs, err := env.published(q.Files)
+	cases, runs, err := env.published(q.Files, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
 	s := truth.Rate(rows)
 	d := &FiguresDoc{Figures: []Figure{}, Median: s.Median, P90: s.P90, Points: s.Points, Fitted: &a.Figures}
 	for i, v := range a.Figures {
-		x := Figure{Name: sim.FigureName(i), Points: &a.Touch[i], Value: v}
+		x := Figure{Name: sim.FigureName(i), Points: &a.Touch[i], Machines: &a.Machines[i], Value: v}
 		x.Unit, _, _ = sim.FigureRange(i)
 		if calibrate.Held(x.Name) {
 			x.Note = "from the reference case (docs/baskerville.md), not fitted here"
@@ -102,6 +104,10 @@ func stepFigures(env *Env, runs []*truth.Training) (*FiguresDoc, error) {
 // figures that were fitted without its points. Its document is that of Validate.
 type CrossValidate struct {
 	Files []string `arg:"" name:"measured" names:"files" help:"Measured points as JSON lines; - for standard input."`
+	// Publishers leaves out everything that one publisher measured, and not a machine at a time.
+	Publishers bool
+	// Without are mechanisms of the model to leave out, with commas between them.
+	Without string
 }
 
 // Run fits and predicts, a machine at a time.
@@ -109,7 +115,11 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	cases, runs, err := env.published(q.Files)
+	without, err := sim.ParseMechanisms(q.Without)
+	if err != nil {
+		return nil, err
+	}
+	cases, runs, err := env.published(q.Files, without)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +135,11 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := calibrate.Cross(cases, &a.Figures, calibrate.Pull, func(machine string, rows []truth.Row) {
+	by := calibrate.Machines
+	if q.Publishers {
+		by = calibrate.Publishers
+	}
+	rows, err := calibrate.Cross(cases, &a.Figures, by, func(machine string, rows []truth.Row) {
 		if s := truth.Rate(rows); env.Verbose != nil {
 			env.Verbose(fmt.Sprintf("without %s: median %.1f%%, 90th percentile %.1f%% on its %d points", machine, 100*s.Median, 100*s.P90, s.Points))
 		}
@@ -133,12 +147,13 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	calibrate.Refit(rows, by)
 	p := &ValidatePoints{Rows: rows}
 	return newValidateDoc(p.score(), nil), nil
 }
 
 // published reads points that describe their own machines; where there are no collectives among them, the training runs.
-func (e *Env) published(files []string) ([]*truth.Case, []*truth.Training, error) {
+func (e *Env) published(files []string, without sim.Mechanisms) ([]*truth.Case, []*truth.Training, error) {
 	var sweeps result.Sweeps
 	for _, name := range files {
 		data, err := e.measuredText(name)
@@ -156,7 +171,7 @@ func (e *Env) published(files []string) ([]*truth.Case, []*truth.Training, error
 			return nil, runs, err
 		}
 	}
-	cases, _ := truth.Gather(sweeps, nil)
+	cases, _ := truth.GatherWithout(sweeps, nil, without)
 	if len(cases) == 0 {
 		return nil, nil, fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(files, ", "))
 	}

@@ -34,6 +34,7 @@ type Predict struct {
 	Compare string   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: \"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap) (default: one call, one process per GPU)."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 }
 
@@ -64,6 +65,11 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	how, ok := predict.ParseLaunch(q.Launch)
+	if !ok {
+		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), \"per gpu\", \"torch\" (every call timed by itself), \"graph\"", q.Launch)
+	}
+	how.Unsure = q.NCCL == ""
 	place := placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}
 	shapes, err := place.shapes()
 	if err != nil {
@@ -84,7 +90,7 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []PredictRow{}, Advice: []predict.Advice{},
 		Compared: q.Compare != "",
 	}
-	if err := d.predictAll(ctx, &env, cl, shapes, version, settings, ask); err != nil {
+	if err := d.predictAll(ctx, &env, cl, shapes, version, settings, ask, how); err != nil {
 		return nil, err
 	}
 	d.sortRows()
@@ -101,13 +107,13 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 }
 
 // predictAll predicts every layout. In a comparison, one that cannot be predicted is left out and named.
-func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version, settings map[string]string, ask predict.Query) error {
+func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) error {
 	var impossible error
 	for _, s := range shapes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, side, skipped, err := predictSide(cl, s, v, settings, ask)
+		p, side, skipped, err := predictSide(cl, s, v, settings, ask, how)
 		switch {
 		case err != nil && d.Compared: // the others can still be compared
 			d.Skipped = append(d.Skipped, sideError(s, err))
@@ -127,7 +133,7 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 }
 
 // predictSide predicts one layout.
-func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[string]string, ask predict.Query) (*predict.Predictor, predict.Side, []predict.Skip, error) {
+func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) (*predict.Predictor, predict.Side, []predict.Skip, error) {
 	l, name, err := s.ranks(cl)
 	if err != nil {
 		return nil, predict.Side{}, nil, err
@@ -136,6 +142,7 @@ func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[stri
 	if err != nil {
 		return nil, predict.Side{}, nil, err
 	}
+	p.Conditions = how
 	a, err := p.Ask(ask)
 	if err != nil {
 		return nil, predict.Side{}, nil, err

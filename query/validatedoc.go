@@ -28,6 +28,7 @@ type ValidateDoc struct {
 	Who       []ValidateScore  `json:"machines"`
 	Rows      []ValidateRow    `json:"rows"`
 	Notes     []string         `json:"notes,omitempty"`
+	Unused    []ValidateUnused `json:"unused_fields,omitempty"`
 	// Choices is about training runs of one job in several ways.
 	Choices *ValidateChoices `json:"choices,omitempty"`
 
@@ -42,6 +43,15 @@ type ValidateMachines struct {
 	Count  int     `json:"count"`
 	Median float64 `json:"median_ape"`
 	P90    float64 `json:"p90_ape"`
+	// Coverage is the share of points inside the error bar.
+	Coverage float64 `json:"coverage"`
+}
+
+// ValidateUnused is what sources state about a measurement and a prediction cannot use.
+type ValidateUnused struct {
+	Field  string `json:"field"`
+	Groups int    `json:"groups"`
+	ID     string `json:"id"` // the first of them
 }
 
 // ValidateScore is the error of points that have something in common.
@@ -98,6 +108,7 @@ type ValidatePoints struct {
 	Rows                               []truth.Row
 	Left                               []truth.Left
 	Notes                              []string
+	Unused                             []ValidateUnused
 	Score                              truth.Score
 	Halves, Classes, Hardware, Machine []truth.Part
 	Gradable                           int
@@ -124,11 +135,37 @@ func (p *ValidatePoints) score() *ValidatePoints {
 			p.Gradable += l.Points
 		}
 	}
+	p.Unused = unusedFields(p.Rows)
 	p.Halves = truth.Split(p.Rows, truth.ByMiB)
 	p.Classes = truth.Split(p.Rows, truth.ByClass)
 	p.Hardware = truth.Split(p.Rows, truth.ByHardware)
 	p.Machine = truth.Split(p.Rows, truth.ByMachine)
 	return p
+}
+
+// unusedFields are what the sources of rows state and predictions cannot use, the most frequent first.
+func unusedFields(rows []truth.Row) []ValidateUnused {
+	var list []ValidateUnused
+	at := map[string]int{}
+	var last *truth.Case
+	for i := range rows {
+		c := rows[i].Case
+		if c == last {
+			continue
+		}
+		last = c
+		for _, field := range c.Unused {
+			k, ok := at[field]
+			if !ok {
+				k = len(list)
+				at[field] = k
+				list = append(list, ValidateUnused{Field: field, ID: c.Sweep.ID})
+			}
+			list[k].Groups++
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ValidateUnused) int { return b.Groups - a.Groups })
+	return list
 }
 
 // predictRuns predicts training runs; nil where there are none.
@@ -152,9 +189,9 @@ func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
 	s := &p.Score
 	d := &ValidateDoc{
 		Points: len(p.Rows), Median: s.Median, P90: s.P90, Worst: s.Worst, Coverage: s.Covered, Gradable: p.Gradable, Predicted: len(p.Rows),
-		Machines: ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90}, Skipped: []ValidateSkip{}, Rows: []ValidateRow{}, Notes: p.Notes,
+		Machines: ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}, Skipped: []ValidateSkip{}, Rows: []ValidateRow{}, Notes: p.Notes,
 		Halves: validateScores(p.Halves), Classes: validateScores(p.Classes), Hardware: validateScores(p.Hardware), Who: validateScores(p.Machine),
-		Collectives: p, Training: runs,
+		Unused: p.Unused, Collectives: p, Training: runs,
 	}
 	if p.Gradable > 0 {
 		d.Share = float64(len(p.Rows)) / float64(p.Gradable)
@@ -185,7 +222,7 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 	d.skip(t.Left)
 	if d.Points == 0 {
 		d.Median, d.P90, d.Worst = t.Score.Median, t.Score.P90, t.Score.Worst
-		d.Machines = ValidateMachines{t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90}
+		d.Machines = ValidateMachines{Count: t.Score.Clusters, Median: t.Score.ClusterMedian, P90: t.Score.ClusterP90}
 		if gradable > 0 {
 			d.Share = float64(len(t.Rows)) / float64(gradable)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -55,6 +56,21 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 	} else if err := t.Write(w); err != nil {
 		return err
 	}
+	if s.Dropped != "" {
+		fmt.Fprintf(w, "figures were fitted and are not kept: %s\n", s.Dropped)
+	}
+	points := 0
+	for _, c := range s.Residuals {
+		points += len(c.Points)
+	}
+	switch {
+	case s.Part > 0:
+		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted, in between linear in the logarithm of the size), the part that predicts sizes best which are left out\n", 100*s.Part, points)
+	case s.Residuals == nil:
+		fmt.Fprintln(w, "no curve of what the model leaves is kept: there is nothing left, or more than a cluster explains")
+	default:
+		fmt.Fprintf(w, "what the model leaves at %d sizes scatters: none of it predicts sizes that are left out, so none is kept\n", points)
+	}
 	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n", s.After.Points,
 		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))
 	if s.HeldAfter.Points > 0 {
@@ -92,15 +108,44 @@ func Figures(w io.Writer, d *query.FiguresDoc) error {
 		_, err := fmt.Fprintf(w, "%d runs: median %s, 90th percentile %s\n", d.Points, percent(d.Median), percent(d.P90))
 		return err
 	}
-	t := texttab.New("figure", ">value", "unit", ">points", "")
+	t := texttab.New("figure", ">value", "unit", ">points", ">machines", "")
 	for _, f := range d.Figures {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), f.Note)
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), fmt.Sprint(*f.Machines), f.Note)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%d points: median %s, 90th percentile %s\n\n", d.Points, percent(d.Median), percent(d.P90))
 	return calibrate.WriteGo(w, d.Fitted)
+}
+
+// Suggest prints which sizes to measure, and how.
+func Suggest(w io.Writer, d *query.SuggestDoc) error {
+	fmt.Fprintf(w, "%s on %s of %s: these sizes say most about all of them, the first most\n\n", d.Op, d.Layout, d.Cluster)
+	t := texttab.New(">size", ">predicted µs", "by", ">uncertainty left")
+	for _, p := range d.Points {
+		t.Row(p.Size.String(), fmt.Sprintf("%.1f", p.Time), p.Algo+"/"+p.Proto, percent(p.Left))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nmeasure them with nccl-tests, one process a GPU, and give the output to busbar calibrate:\n")
+	sizes := make([]string, len(d.Points))
+	for i, p := range d.Points {
+		sizes[i] = fmt.Sprint(int64(p.Size))
+	}
+	_, err := fmt.Fprintf(w, "  for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done | tee measured.log\n", strings.Join(sizes, " "), d.Nodes*d.PerNode, d.PerNode, d.By)
+	return err
+}
+
+// Ablation prints what every mechanism is worth.
+func Ablation(w io.Writer, d *query.AblationDoc) error {
+	fmt.Fprint(w, "Every point is predicted by figures that were fitted without everything of its publisher.\n\n")
+	t := texttab.New("without", ">points", ">from 1 MiB", ">90%", ">below", ">machines' median", ">machines' 90%", ">in the bar")
+	for _, r := range d.Rows {
+		t.Row(cmp.Or(r.Without, "nothing: all mechanisms"), fmt.Sprint(r.Points), percent(r.Large), percent(r.LargeP), percent(r.Small), percent(r.By.Median), percent(r.By.P90), percent(r.By.Coverage))
+	}
+	return t.Write(w)
 }
 
 // Margins prints error bars as Go.

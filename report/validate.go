@@ -49,7 +49,7 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 		return err
 	}
 	if p.Score.Machines > 0 {
-		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s\n", words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90))
+		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s, in the bar %s\n", words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90), percent(p.Score.MachineCovered))
 	}
 	share := ""
 	if p.Gradable > 0 {
@@ -78,6 +78,16 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	}
 	if err := notScored(w, p.Left); err != nil {
 		return err
+	}
+	unused := texttab.New("stated, and of no use to a prediction", ">groups", "the first")
+	for _, u := range p.Unused {
+		unused.Row(texttab.Clean(u.Field), fmt.Sprint(u.Groups), texttab.Clean(u.ID))
+	}
+	if unused.Len() > 0 {
+		fmt.Fprintln(w)
+		if err := unused.Write(w); err != nil {
+			return err
+		}
 	}
 	for i, n := range p.Notes {
 		if i == 0 {

@@ -129,6 +129,10 @@ type Published struct {
 	Grade     string // A to C; C is partly unknown or noisy
 	Anomalous bool   // slow because something was wrong
 	Surplus   int    // times of which nothing says the size
+	Rounded   int    // points whose bandwidth has too few digits to say a time
+	Launch    string // how the program was started, in the source's words
+	Year      int    // when it was measured, 0 unknown
+	Notes     string
 	// Predictions is how many of its points were predicted where they were measured.
 	Predictions int
 }

@@ -101,7 +101,7 @@ func TestAgreement(t *testing.T) {
 		}
 		f := sim.Fitted()
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
-		model := f.NCCLModel(sim.Hopper, false, kind, algo, proto)
+		model := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto})
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()
 		}

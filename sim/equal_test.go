@@ -64,7 +64,7 @@ func TestEqualNodes(t *testing.T) {
 			}
 			for _, size := range []unit.Bytes{1 << 10, 1 << 20, 1 << 26, 1 << 30} {
 				op := coll.Op{Kind: x.kind, Bytes: size}
-				m := sim.Fitted().NCCLModel(sim.Hopper, false, x.kind, x.algo, sim.Simple)
+				m := sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: x.kind, Algo: x.algo, Proto: sim.Simple})
 				got, want := float64(a.Time(op, m)), float64(b.Time(op, m))
 				off := math.Abs(got/want - 1)
 				worst, compared = max(worst, off), compared+1

@@ -100,6 +100,16 @@ const (
 	tcpLate
 	slingshotLate
 	omniPathLate
+	hostIssue
+	eventTime
+	shmShare
+	netLane
+	sharedNIC
+	roundTrip
+	efaOldLate
+	graphLaunch
+	rackHop
+	rackShare
 	nFigures
 )
 
@@ -158,6 +168,16 @@ var figureTable = [nFigures]struct {
 	tcpLate:        {"tcp_late", "us", 0, 600, "a hop over sockets, more than over InfiniBand"},
 	slingshotLate:  {"slingshot_late", "us", 0, 60, "a hop over Slingshot, more than over InfiniBand"},
 	omniPathLate:   {"omnipath_late", "us", 0, 60, "a hop over Omni-Path, more than over InfiniBand"},
+	hostIssue:      {"host_issue", "us", 1, 12, "issuing a call for one of several GPUs that a thread serves one after the other"},
+	eventTime:      {"event_time", "us", 0, 80, "timing every call by itself, with events around it, more than in a queue of calls"},
+	shmShare:       {"shm_share", "", 0.2, 1, "part of the line rate of copies by GPUs through host memory"},
+	netLane:        {"net_lane", "GB/s", 8, 60, "data that one channel of protocol Simple moves through a NIC, up to Hopper"},
+	sharedNIC:      {"shared_nic", "", 0.6, 1, "rate of a port that several GPUs share over that of one's own"},
+	roundTrip:      {"round_trip", "", 0.3, 4, "until a place in a buffer is free again behind the network, in hops"},
+	efaOldLate:     {"efa_old_late", "us", 0, 300, "a hop over EFA of the first generation, or by plugins up to 2023, more than over InfiniBand"},
+	rackHop:        {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays, more than in those of a server"},
+	rackShare:      {"rack_share", "", 0.5, 1, "rate of data that the switches of a rack reduce over that in a server"},
+	graphLaunch:    {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
 }
 
 // at is where in Figures a figure is.

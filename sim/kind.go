@@ -11,6 +11,7 @@ const (
 	NVLink               // or xGMI: links between GPUs
 	PCIe                 // a link of the PCIe tree, under copies by GPUs
 	DMA                  // a link of the PCIe tree, under transfers by NICs
+	Shm                  // a link of the PCIe tree, under copies through host memory
 	Socket               // between sockets
 	Staging              // host memory that GPUs of a node pass data through
 	Bounce               // host memory that data passes on its way to or from a NIC
@@ -29,6 +30,7 @@ var kindTable = [nKinds]struct {
 	NVLink:   {"nvlink", result.ByNVLink},
 	PCIe:     {"pcie", result.ByPCIe},
 	DMA:      {"dma", result.ByPCIe},
+	Shm:      {"shm", result.ByPCIe},
 	Socket:   {"socket", result.ByHost},
 	Staging:  {"staging", result.ByHost},
 	Bounce:   {"bounce", result.ByHost},

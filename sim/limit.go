@@ -28,13 +28,17 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	text := ""
 	switch kind {
 	case Lane:
+		if nic := &o.all[NIC]; m.throughPort(NIC, nic, size) > m.seconds(NIC, nic, size) {
+			text = fmt.Sprintf("%s can move at most %v each through a port; more channels would help", words.Plural(r.Channels, "channel"), m.NetLane)
+			return result.Limit{Kind: result.ByProtocol, Text: text}
+		}
 		text = fmt.Sprintf("%s can move at most %v each; more channels would help", words.Plural(r.Channels, "channel"), m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
 		text = o.nicText(l, m)
 	case Fabric:
 		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
-		if part := hashed(l.flows, l.cables); m.Hashed[l.net] && part < 0.9 {
+		if part := hashed(l.flows, l.cables); isHashed(l.net) && part < 0.9 {
 			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not", l.flows, l.cables, 100*part)
 		}
 	case Staging:
@@ -46,7 +50,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		}
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
-	case PCIe, DMA:
+	case PCIe, DMA, Shm:
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)

@@ -166,7 +166,7 @@ func (f *folding) weigh(id int64, bytes, flows float64, hops uint8) (busy, float
 	if x.host < 0 {
 		l.cables = mc.net.cables(id)
 	}
-	if k == Bounce {
+	if k == Bounce || k == NIC {
 		l.shared = int(mc.on[x.host]) > len(mc.types[mc.c.Hosts[x.host].Type].nics)
 	}
 	t := f.m.seconds(k, &l, f.size)

@@ -13,23 +13,23 @@ type Model struct {
 	// Share is the part of a link's rate that data gets, by kind; NICs by the family
 	// of their network. 0 is 1.
 	Share   [nKinds]float64
-	NICs    map[cluster.NetKind]float64
+	NICs    [nNets]float64
 	Sockets unit.Rate // at most through a port of plain Ethernet, by kernel sockets; 0 is no limit
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
 	// Bounce is what a NIC gets through host memory in one direction where it cannot
 	// reach the GPU; Shared the same where GPUs of the node share the NIC.
 	Bounce, Shared unit.Rate
+	// SharedNIC is the rate of a port that GPUs of the node share over that of one's
+	// own, and NetLane what one channel moves through a port at most; 0 is no limit.
+	SharedNIC float64
+	NetLane   unit.Rate
 	// Through is the share for data that a switch reduces or spreads.
 	Through float64
 	// Fabric is the latency that the family of a network adds to a hop, and Crowd the
 	// part of it that it adds once more where the threads behind it serve many channels.
 	Crowd  float64
-	Fabric map[cluster.NetKind]unit.Time
-	// Hashed are the families of networks whose switches choose an uplink by the hash
-	// of a connection, so that some carry several while others idle; the others
-	// spread by load.
-	Hashed map[cluster.NetKind]bool
+	Fabric [nNets]unit.Time
 	// Origin says where the figures come from.
 	Origin string
 }
@@ -37,8 +37,11 @@ type Model struct {
 // Wire is a protocol: how data travels between two ranks in one channel.
 type Wire struct {
 	Name   string
-	Factor float64          // bytes on the wire for a byte of data; 0 is 1
-	Launch unit.Time        // before anything moves
+	Factor float64   // bytes on the wire for a byte of data; 0 is 1
+	Launch unit.Time // before anything moves
+	// Issue is how long the host takes to make the calls of all GPUs that one thread serves;
+	// no call takes less.
+	Issue  unit.Time
 	Hop    [nHops]unit.Time // latency of a message
 	Slice  unit.Time        // handing over one slice
 	Slices int              // a message is cut into; 0 is 1
@@ -59,6 +62,17 @@ type Wire struct {
 	Lane unit.Rate
 	// Chunk is the most that one message carries; what is larger goes round again.
 	Chunk unit.Bytes
+	// Slots is how many messages a buffer holds, and Trip how long a place in it that
+	// went over the network stays taken, in hops: what is under way is bounded. 0 slots
+	// are no bound.
+	Slots, Trip float64
+	// Queued says that calls of a rooted collective follow each other: the root begins the
+	// next one while the last ranks are still at this one, so that nobody waits for a
+	// pipe to fill.
+	Queued bool
+	// Ladder are the most bytes of a message by what a channel has to send in all, from
+	// small to large; it takes the place of Chunk, Least and Want.
+	Ladder []Rung
 	// Overlap says that threads of their own do every stage, so that stages of one
 	// lane overlap between loops too and a loop does not wait for the messages of the
 	// one before.
@@ -69,13 +83,16 @@ type Wire struct {
 	Want  float64
 }
 
+// Rung is a step of Wire.Ladder: up to Below bytes a channel sends messages of Chunk.
+type Rung struct{ Below, Chunk float64 }
+
 // Plain has no overhead at all: what the links allow.
 func Plain() *Model { return &Model{Name: "plain", Origin: "line rates without overhead"} }
 
 func (m *Model) share(k Kind, net cluster.NetKind) float64 {
 	s := m.Share[k]
 	if k == NIC {
-		if v, ok := m.NICs[net]; ok {
+		if v := m.NICs[netAt(net)]; v > 0 {
 			s = v
 		}
 	}
@@ -85,9 +102,44 @@ func (m *Model) share(k Kind, net cluster.NetKind) float64 {
 	return s
 }
 
+// Late is the latency that the family of a network adds to a hop.
+func (m *Model) Late(net cluster.NetKind) unit.Time { return m.Fabric[netAt(net)] }
+
 func (w *Wire) factor() float64 {
 	if w.Factor <= 0 {
 		return 1
 	}
 	return w.Factor
+}
+
+// nNets is the number of families of networks, and one for others.
+const nNets = 9
+
+// netAt is where in a table by families one is.
+func netAt(k cluster.NetKind) int {
+	switch k {
+	case cluster.InfiniBand:
+		return 1
+	case cluster.RoCE:
+		return 2
+	case cluster.EFA:
+		return 3
+	case cluster.TCPX:
+		return 4
+	case cluster.TCPXO:
+		return 5
+	case cluster.Ethernet:
+		return 6
+	case cluster.Slingshot:
+		return 7
+	case cluster.OmniPath:
+		return 8
+	}
+	return 0
+}
+
+// isHashed tells families whose switches choose an uplink by the hash of a connection, so that some carry several while
+// others idle; the others spread by load.
+func isHashed(k cluster.NetKind) bool {
+	return k == cluster.RoCE || k == cluster.Ethernet || k == cluster.TCPX || k == cluster.TCPXO
 }

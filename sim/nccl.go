@@ -25,36 +25,57 @@ const (
 	nvlsChunk   = 128 * unit.KiB
 	nvlsLeast   = 16 * unit.KiB
 	nvlsTree    = 256 * unit.KiB
+	slots       = 8  // steps of a buffer
 	pipeLoops   = 16 // of which NCCL wants several to keep a pipe full
 	pairChunk   = 512 * unit.KiB
 	ll128Factor = 128.0 / 120
 )
 
+// Setup is what the costs of a call depend on beside its schedule and its size.
+type Setup struct {
+	Gen         Gen
+	Card        bool // GPUs without links of their own
+	Kind        coll.Kind
+	Algo, Proto string
+	Nodes       int
+	Rack        bool // NVLink domains of several trays
+	// Serial is how many GPUs one thread calls one after the other (nccl-tests -g 8); up to 1,
+	// every GPU has a thread of its own.
+	Serial int
+	Alone  bool // every call is timed by itself
+	Queue  bool // calls of the same collective follow each other, as those of nccl-tests
+	Graph  bool // the calls are those of a CUDA graph
+	OldEFA bool // EFA of the first generation, or a plugin of its time
+	// Without are mechanisms to leave out.
+	Without Mechanisms
+}
+
 // NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
 // GPUs.
-func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string) *Model {
+func (f *Figures) NCCLModel(s Setup) *Model {
+	g, kind, algo, proto := s.Gen, s.Kind, s.Algo, s.Proto
 	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, multiShare)}
-	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
+	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
 	m.Shared = unit.Rate(f.all(bounceShared) * float64(unit.GBps))
-	m.NICs = map[cluster.NetKind]float64{
-		cluster.InfiniBand: f.all(ibShare), cluster.RoCE: f.all(roceShare), cluster.EFA: f.all(efaShare), cluster.TCPX: f.all(tcpxShare), cluster.TCPXO: f.all(tcpxoShare),
-		cluster.Ethernet: f.all(tcpShare), cluster.Slingshot: f.all(slingshotShare), cluster.OmniPath: f.all(omniPathShare),
+	m.NICs = [nNets]float64{
+		1: f.all(ibShare), 2: f.all(roceShare), 3: f.all(efaShare), 4: f.all(tcpxShare), 5: f.all(tcpxoShare),
+		6: f.all(tcpShare), 7: f.all(slingshotShare), 8: f.all(omniPathShare),
 	}
 	m.Sockets = unit.Rate(f.all(tcpRate) * float64(unit.GBps))
-	m.Hashed = map[cluster.NetKind]bool{cluster.RoCE: true, cluster.Ethernet: true, cluster.TCPX: true, cluster.TCPXO: true}
 	m.Crowd = f.all(crowd)
-	m.Fabric = map[cluster.NetKind]unit.Time{
-		cluster.RoCE: micros(f.all(roceLate)), cluster.EFA: micros(f.all(efaLate)), cluster.TCPX: micros(f.all(tcpxLate)), cluster.TCPXO: micros(f.all(tcpxoLate)),
-		cluster.Ethernet: micros(f.all(tcpLate)), cluster.Slingshot: micros(f.all(slingshotLate)), cluster.OmniPath: micros(f.all(omniPathLate)),
+	m.Fabric = [nNets]unit.Time{
+		2: micros(f.all(roceLate)), 3: micros(f.all(efaLate)), 4: micros(f.all(tcpxLate)), 5: micros(f.all(tcpxoLate)),
+		6: micros(f.all(tcpLate)), 7: micros(f.all(slingshotLate)), 8: micros(f.all(omniPathLate)),
 	}
 	m.Wire = f.wire(g, proto)
-	if card {
+	if s.Card {
 		m.Wire.Launch = micros(f.all(cardLaunch))
 	}
 	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, rampTime)), micros(f.all(rampOver))
 	f.adapt(&m.Wire, g, kind, algo, proto)
+	f.settle(m, &s)
 	return m
 }
 
@@ -116,4 +137,59 @@ func (f *Figures) adapt(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 			}
 		}
 	}
+}
+
+// settle adds the mechanisms that can be left out.
+func (f *Figures) settle(m *Model, s *Setup) {
+	on := func(x Mechanisms) bool { return !s.Without.Has(x) }
+	w := &m.Wire
+	if on(PortRates) {
+		m.SharedNIC = f.all(sharedNIC)
+		if s.Gen == Hopper && s.Proto == Simple && s.Algo != "direct" {
+			m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
+		}
+	}
+	if s.Rack && on(RackDomains) {
+		w.Hop[OverSwitch] += micros(f.all(rackHop))
+		m.Through *= f.all(rackShare)
+	}
+	if on(HostCopies) && !(s.Kind.Rooted() && s.Algo == "chain") { // which go one way only
+		m.Share[Shm] = f.all(shmShare)
+	}
+	if on(PluginAge) && s.OldEFA {
+		m.Fabric[netAt(cluster.EFA)] = micros(f.all(efaOldLate))
+	}
+	w.Slots = slots
+	if on(Window) {
+		w.Trip = f.all(roundTrip)
+		if s.Algo == "nvls_tree" {
+			w.Ladder = treeOfSwitches(s.Nodes)
+		}
+	}
+	w.Queued = on(RootedLoops) && s.Kind.Rooted() && s.Algo == "chain" && s.Queue
+	if w.Queued { // the threads of the next call are at work already
+		w.Ramp = 0
+	}
+	if !on(LaunchMode) {
+		return
+	}
+	if s.Graph {
+		w.Launch = unit.Time(float64(w.Launch) * f.all(graphLaunch))
+	}
+	if s.Alone {
+		w.Launch += micros(f.all(eventTime))
+	}
+	if s.Serial > 1 && !s.Graph {
+		w.Issue = micros(f.all(hostIssue) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
+	}
+}
+
+// treeOfSwitches are the chunks of NVLSTree by what a channel of a head has to send (NCCL
+// 2.28 src/enqueue.cc, calcCollChunking): at most 512 KiB, from four nodes on 64 KiB.
+func treeOfSwitches(nodes int) []Rung {
+	const k, m = 1 << 10, 1 << 20
+	if nodes >= 4 {
+		return []Rung{{64 * k, 32 * k}, {0, 64 * k}}
+	}
+	return []Rung{{64 * k, 32 * k}, {512 * k, 64 * k}, {4 * m, 128 * k}, {16 * m, 256 * k}, {0, 512 * k}}
 }

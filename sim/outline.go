@@ -53,7 +53,7 @@ type load struct {
 	cables   int     // that they are spread over, of uplinks
 	ports    int     // NICs of the host that are used, of a NIC
 	parity   uint8   // even, odd lanes
-	shared   bool    // GPUs of the node share the NIC that this is the copy for
+	shared   bool    // GPUs of the node share the NIC, or the one that this is the copy for
 	net      cluster.NetKind
 }
 

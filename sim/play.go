@@ -154,7 +154,7 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	c.switched = from >= p.s.Ranks
 	c.hop = p.m.Wire.Hop[w.hop] + w.wires
 	if w.hop == OverNet {
-		c.hop += unit.Time(float64(p.m.Fabric[p.o.net]) * p.m.crowd(p.s.Channels))
+		c.hop += unit.Time(float64(p.m.Fabric[netAt(p.o.net)]) * p.m.crowd(p.s.Channels))
 	}
 	if w.hop == OverSwitch {
 		c.hop /= 2 // half the route
@@ -196,7 +196,7 @@ func (p *play) resource(id int64, h Hop) int32 {
 		return k
 	}
 	l := load{id: id, bytes: 1, rate: p.o.m.rate(x), net: x.net}
-	if x.kind == Bounce {
+	if x.kind == Bounce || x.kind == NIC {
 		l.shared = int(p.o.m.on[x.host]) > len(p.o.m.types[p.o.m.c.Hosts[x.host].Type].nics)
 	}
 	most := 1e18

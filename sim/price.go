@@ -80,6 +80,7 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 	moving += m.ramp(&o.all, o.message(), size, moving, busy)
 	r.Launch = m.Wire.Launch
 	r.Latency, r.Sync, r.Moving = ps(latency), ps(sync), ps(moving)
+	r.Launch += max(0, m.Wire.Issue-r.Launch-r.Latency-r.Sync-r.Moving)
 	return r, kind
 }
 
@@ -111,7 +112,7 @@ type spent struct{ all, latency, sync float64 }
 // runs at the rate of its slowest link once it is filled.
 func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	_, b := m.busiest(&x.loads, x.message, size)
-	b *= 1 + m.Wire.Last*x.last()
+	b = max(b*(1+m.Wire.Last*x.last()), m.window(x, o, loops))
 	t := spent{latency: m.latency(x, o), sync: m.sync(x, loops)}
 	chain := 0.0
 	for h, n := range x.moves {
@@ -130,6 +131,11 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
+		if m.Wire.Queued {
+			// As far as a channel's part of a call fits into its buffers.
+			fits := min(1, m.Wire.Slots*float64(m.Wire.Chunk)/max(1, size*x.message*loops))
+			t.latency, chain = t.latency*(1-fits), chain*(1-fits)
+		}
 		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
 	case schedule.AtOnce:
 		t.all = b + t.latency + t.sync
@@ -144,6 +150,17 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		t.all = b + t.latency + t.sync
 	}
 	return t
+}
+
+// window is how long a pipe or a tree takes at the least because only so many messages
+// can be under way over the network. What is sent to many peers at once has a buffer for each.
+func (m *Model) window(x *stage, o *Outline, loops float64) float64 {
+	w := &m.Wire
+	if w.Slots <= 0 || w.Trip <= 0 || x.serial[OverNet] == 0 || x.rhythm == schedule.Even || x.rhythm == schedule.AtOnce {
+		return 0
+	}
+	trip := w.Trip * (float64(w.Hop[OverNet]) + float64(m.Fabric[netAt(o.net)])*m.crowd(o.s.Channels))
+	return x.serial[OverNet] * loops * trip / w.Slots / second
 }
 
 // serial is how long the busiest lane of a pipe takes to send its messages one
@@ -162,7 +179,7 @@ func (m *Model) serial(x *stage, size float64) float64 {
 var ofHop = [nHops][]Kind{
 	OverNVLink: {Lane, NVLink},
 	OverPCIe:   {Lane, PCIe},
-	OverHost:   {Lane, PCIe, Socket, Staging},
+	OverHost:   {Lane, Shm, Socket, Staging},
 	OverNet:    {Lane, NIC, DMA, Bounce, Socket, Fabric},
 	OverSwitch: {Multimem},
 }
@@ -181,7 +198,7 @@ func (m *Model) message(x *stage, h Hop, size float64) float64 {
 		if x.rhythm == schedule.Piped {
 			flows = min(flows, max(1, x.meet[k]))
 		}
-		t = max(t, m.seconds(k, &l, size)*flows/l.messages)
+		t = max(t, max(m.seconds(k, &l, size), m.throughPort(k, &l, size))*flows/l.messages)
 	}
 	return t
 }
@@ -189,10 +206,15 @@ func (m *Model) message(x *stage, h Hop, size float64) float64 {
 // loops is how often the program runs: the largest message over what one may carry.
 func (o *Outline) loops(size float64, m *Model) float64 {
 	w := &m.Wire
+	message := size * o.message()
+	for i, r := range w.Ladder {
+		if message < r.Below || i == len(w.Ladder)-1 {
+			return max(1, message/r.Chunk)
+		}
+	}
 	if w.Chunk <= 0 {
 		return 1
 	}
-	message := size * o.message()
 	loops := message / float64(w.Chunk)
 	if w.Least > 0 {
 		loops = max(loops, min(w.Want, message/float64(w.Least)))
@@ -233,7 +255,7 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	rate := float64(l.rate) * m.share(k, l.net)
 	switch k {
 	case Fabric:
-		if m.Hashed[l.net] {
+		if isHashed(l.net) {
 			rate *= hashed(l.flows, l.cables)
 		}
 	case Lane:
@@ -249,6 +271,9 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		if l.net == cluster.Ethernet && m.Sockets > 0 {
 			rate = min(rate, float64(m.Sockets))
 		}
+		if l.shared && m.SharedNIC > 0 {
+			rate *= m.SharedNIC
+		}
 	case Multimem:
 		if m.Through > 0 {
 			rate = float64(l.rate) * m.Through
@@ -258,6 +283,14 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		return 0
 	}
 	return bytes / rate
+}
+
+// throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no bound.
+func (m *Model) throughPort(k Kind, l *load, size float64) float64 {
+	if k != NIC || m.NetLane <= 0 || l.flows <= 0 {
+		return 0
+	}
+	return l.bytes * size * m.Wire.factor() / (float64(m.NetLane) * l.flows)
 }
 
 // busiest is the kind that takes longest, and how long.
@@ -274,6 +307,9 @@ func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float
 		if t := m.seconds(Kind(k), &l, size); t > most {
 			kind, most = Kind(k), t
 		}
+		if t := m.throughPort(Kind(k), &l, size); t > most {
+			kind, most = Lane, t
+		}
 	}
 	return kind, most
 }
@@ -284,7 +320,7 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[o.net]) * m.crowd(o.s.Channels)
+	t += x.chain[OverNet] * float64(m.Fabric[netAt(o.net)]) * m.crowd(o.s.Channels)
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}

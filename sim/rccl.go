@@ -3,7 +3,6 @@ package sim
 import (
 	"strings"
 
-	"busbar.dev/coll"
 	"busbar.dev/unit"
 )
 
@@ -35,13 +34,18 @@ func rcclFiguresOf(arch string) rcclFigures {
 
 // RCCLModel is the model of one algorithm and protocol of RCCL on an architecture of AMD's GPUs. What networks, PCIe and host
 // memory cost is taken from NCCL's.
-func (f *Figures) RCCLModel(arch string, kind coll.Kind, algo, proto string) *Model {
-	m := f.NCCLModel(Ampere, false, kind, algo, proto)
+func (f *Figures) RCCLModel(arch string, s Setup) *Model {
+	s.Gen, s.Card = Ampere, false
+	m := f.NCCLModel(s)
+	algo, proto := s.Algo, s.Proto
 	x := rcclFiguresOf(arch)
 	m.Name, m.Origin = "rccl", "published figures of AMD and RCCL; networks as NCCL's"
 	m.Share[NVLink] = x.xgmi
 	w := &m.Wire
-	w.Launch, w.Ramp = micros(x.launch), micros(x.ramp)
+	w.Launch += micros(x.launch) - micros(f.gen(Ampere, launch)) // and what the way of calling adds
+	if !w.Queued {
+		w.Ramp = micros(x.ramp)
+	}
 	hop, lane := x.simpleHop, x.simpleLane
 	if proto != Simple {
 		hop, lane = x.llHop, x.llLane

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"busbar.dev/cluster"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
@@ -108,6 +110,13 @@ func (w *router) inside(typ, a, b int) *localRoute {
 	default:
 		l.hop = OverHost
 		l.stage = n.numa[a]
+		if l.stage >= 0 { // up to the memory and down again, also from GPUs behind one switch
+			up, _ := w.m.routes.Tree(typ, a, l.stage)
+			down, _ := w.m.routes.Tree(typ, l.stage, b)
+			if len(up) > 0 && len(down) > 0 {
+				l.legs = append(slices.Clone(up), down...)
+			}
+		}
 	}
 	*kept = l
 	return l
@@ -168,10 +177,11 @@ func (n *node) reaches(gpu, nic int, class cluster.Class, limit cluster.ClassTyp
 	if class.Type <= limit {
 		return true
 	}
-	// A superchip's GPU hangs on its processor by C2C: the NIC reaches it there.
+	// A superchip's GPU hangs on its processor by C2C: the NIC reaches it there, and from another
+	// superchip's NIC the processors' memory is no detour either, at hundreds of GB/s.
 	for _, l := range n.t.Links {
 		if l.Kind == cluster.C2C && (l.A == gpu || l.B == gpu) {
-			return class.Type < cluster.SYS
+			return true
 		}
 	}
 	return false

@@ -57,7 +57,7 @@ func BenchmarkSteady(b *testing.B) {
 				runtime.ReadMemStats(&before)
 				for range b.N {
 					o := pricing(b, c, places, groups, algo)
-					o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Hopper, false, coll.AllReduce, algo, sim.Simple))
+					o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: algo, Proto: sim.Simple}))
 				}
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(b.N)/1e6, "MB/op")

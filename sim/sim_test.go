@@ -61,7 +61,7 @@ func TestLimits(t *testing.T) {
 		if c.size < 1<<20 {
 			proto = sim.LL
 		}
-		r := o.Price(coll.Op{Kind: coll.AllReduce, Bytes: c.size}, f.NCCLModel(sim.Hopper, false, coll.AllReduce, c.algo, proto))
+		r := o.Price(coll.Op{Kind: coll.AllReduce, Bytes: c.size}, f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: c.algo, Proto: proto}))
 		if r.Limit.Kind != c.kind || !strings.Contains(r.Limit.Text, c.text) {
 			t.Errorf("%s %dx%d %v: %s, %q; expected %s with %q", c.preset, c.nodes, c.gpus, c.size, r.Limit.Kind, r.Limit.Text, c.kind, c.text)
 		}
@@ -116,7 +116,7 @@ func TestFasterIsNeverSlower(t *testing.T) {
 func TestEvents(t *testing.T) {
 	m, groups := machine(t, "baskerville", 2, 2)
 	o, s := outlined(t, m, "tree", schedule.Params{Ranks: 4, Channels: 2, Groups: groups, Pieces: 1})
-	model := sim.Fitted().NCCLModel(sim.Ampere, false, coll.AllReduce, "tree", sim.Simple)
+	model := sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Ampere, Kind: coll.AllReduce, Algo: "tree", Proto: sim.Simple})
 	r, err := o.Exact(context.Background(), coll.Op{Kind: coll.AllReduce, Bytes: 8 << 20}, model, nil, true)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestOversubscription(t *testing.T) {
 		}
 		m, groups := placed(t, c, 8, func(k int) int { return k%4*4 + k/4 }) // neighbours of the ring are on different leaves
 		o, _ := outlined(t, m, "ring", schedule.Params{Ranks: 128, Channels: 8, Groups: groups, Turn: true})
-		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Hopper, false, coll.AllReduce, "ring", sim.Simple))
+		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Blackwell, Kind: coll.AllReduce, Algo: "ring", Proto: sim.Simple}))
 	}
 	flat, four := price(1, cluster.InfiniBand), price(4, cluster.InfiniBand)
 	if ratio := float64(four.Time) / float64(flat.Time); ratio < 2.5 || ratio > 4.5 || four.Limit.Kind != result.ByFabric {

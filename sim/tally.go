@@ -142,7 +142,7 @@ func (t *tally) worst() [nKinds]load {
 		if k == NIC {
 			l.ports = t.ports(x.host, id)
 		}
-		if k == Bounce {
+		if k == Bounce || k == NIC {
 			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)
 		}
 		if l.rate > 0 {
@@ -166,13 +166,16 @@ func (t *tally) worst() [nKinds]load {
 }
 
 // under is the kind of a resource under messages that take certain hops: a GPU's
-// links under a reducing switch, a PCIe link under a NIC's transfers.
+// links under a reducing switch, a PCIe link under a NIC's transfers or under copies
+// through host memory.
 func (k Kind) under(hops uint8) Kind {
 	switch {
 	case k == NVLink && hops>>OverSwitch&1 == 1:
 		return Multimem
 	case k == PCIe && hops>>OverNet&1 == 1:
 		return DMA
+	case k == PCIe && hops>>OverHost&1 == 1:
+		return Shm
 	}
 	return k
 }

@@ -89,7 +89,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 2.83 ms: each GPU's own 400 Gb/s port is full
+	// Output: 2.96 ms: 16 channels can move at most 20.1 GB/s each through a port; more channels would help
 }
 
 // The same cluster with a slower network.

@@ -23,12 +23,16 @@ type Case struct {
 	Settings  []predict.Setting
 	Predictor *predict.Predictor
 	Assumed   []string
+	Unused    []string // what the source states and the prediction cannot use
 
 	machine, class string
 }
 
 // Machine is the sweep's, asked often.
 func (c *Case) Machine() string { return c.machine }
+
+// Publisher is who published the sweep.
+func (c *Case) Publisher() string { return publisherOf(c.Sweep) }
 
 // Prepare describes a sweep's cluster and lets NCCL choose for its points. The
 // error says in words why it cannot be predicted.
@@ -74,14 +78,19 @@ func (c *Case) by(p *predict.Predictor, assumed []string) (*Case, error) {
 	return c, nil
 }
 
-// version is the release that ran, and what had to be assumed. One that nobody stated, or
-// that is older or newer than those known, is taken for a usual one: the figures were fitted so.
-func version(s *result.Sweep, p *Place) (nccl.Version, string) {
+// version is the release that ran, and what had to be assumed. One that is older or newer than
+// those whose rules are known is taken for the oldest or the newest of them; one that nobody
+// stated for a usual one: the figures were fitted so.
+func version(s *result.Sweep, p *Place, without sim.Mechanisms) (nccl.Version, string) {
 	text, _, _ := strings.Cut(s.Library, " ")
-	if v, err := nccl.ParseVersion(text); err == nil {
+	v, err := nccl.ParseVersion(text)
+	if err == nil {
 		return v, ""
 	}
-	v := nccl.Version{Major: 2, Minor: 23, Patch: 4}
+	if near, ok := nearest(text); ok && !without.Has(sim.OtherReleases) {
+		return near, fmt.Sprintf("the rules of NCCL %s for %.40s, which are not known", near, text)
+	}
+	v = nccl.Version{Major: 2, Minor: 23, Patch: 4}
 	for _, d := range p.Cluster.Types[0].Devices {
 		if d.GPU != nil && d.GPU.SM >= 100 {
 			v = nccl.Version{Major: 2, Minor: 27, Patch: 7}
@@ -91,6 +100,21 @@ func version(s *result.Sweep, p *Place) (nccl.Version, string) {
 		return v, fmt.Sprintf("NCCL %s; the source does not state the release", v)
 	}
 	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor, nccl.Newest.Major, nccl.Newest.Minor)
+}
+
+// nearest is the known release that is nearest to one that is older or newer than all of them.
+func nearest(text string) (nccl.Version, bool) {
+	var major, minor int
+	if n, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil || n != 2 || major != 2 || minor < 0 {
+		return nccl.Version{}, false
+	}
+	switch {
+	case minor < nccl.Oldest.Minor:
+		return nccl.Oldest, true
+	case minor > nccl.Newest.Minor:
+		return nccl.Newest, true
+	}
+	return nccl.Version{}, false
 }
 
 // settings are what the run set, as far as it changes what NCCL decides. Names of NICs
@@ -106,6 +130,10 @@ func settings(s *result.Sweep) map[string]string {
 	}
 	if a, ok := algo(s); ok && env["NCCL_ALGO"] == "" {
 		env["NCCL_ALGO"] = a.String()
+	}
+	word, _, _ := strings.Cut(protoText(s), " ")
+	if p, err := nccl.ParseProto(word); err == nil && env["NCCL_PROTO"] == "" {
+		env["NCCL_PROTO"] = p.String()
 	}
 	return env
 }
@@ -133,6 +161,7 @@ type Row struct {
 	Predicted unit.Time
 	APE       float64 // |predicted − measured| / measured
 	Margin    float64
+	Tie       float64 // the least that the margin must be to hold two ways that NCCL hardly tells apart
 	Limit     result.Limit
 }
 
@@ -151,7 +180,7 @@ func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 			return nil, err
 		}
 		d := float64(run.Time-c.Times[i]) / float64(c.Times[i])
-		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin, Limit: run.Limit}
+		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin, Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit}
 	}
 	return rows, nil
 }

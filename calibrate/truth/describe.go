@@ -11,6 +11,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
+	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
 
@@ -28,15 +29,19 @@ const (
 )
 
 // Describe builds the cluster of nodes that a source describes, with as many GPUs each.
-func describe(m *result.Machine, nodes, per int) (*Place, error) {
-	return (&described{Machine: m, nodes: nodes, per: per}).place()
+func describe(m *result.Machine, nodes, per int, without sim.Mechanisms) (*Place, error) {
+	return (&described{Machine: m, nodes: nodes, per: per, without: without}).place()
 }
 
 // described are nodes in the words of a source.
 type described struct {
 	*result.Machine
 	nodes, per int
+	without    sim.Mechanisms
 }
+
+// on tells whether a mechanism counts.
+func (g *described) on(m sim.Mechanisms) bool { return !g.without.Has(m) }
 
 func (g *described) place() (*Place, error) {
 	const most = 1024 // GPUs a node
@@ -51,13 +56,11 @@ func (g *described) place() (*Place, error) {
 	}
 	p := &Place{}
 	s := hardware.Shape{GPU: gpuName(g.GPU), Join: g.joining(), Pair: g.pairLinks()}
-	if strings.Contains(strings.ToLower(g.Joined), "behind one pcie switch") {
-		s.Behind = g.per
-	}
 	m, ok := hardware.GPUByName(s.GPU)
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
 	}
+	s.Behind, s.NoPeers = g.behind(), g.noPeers()
 	racks := g.racks(m)
 	if g.nodes > racks || racks > 0 {
 		if err := g.network(&s, p, racks); err != nil {
@@ -69,7 +72,7 @@ func (g *described) place() (*Place, error) {
 	case racks > 0:
 		s.GPUs = trayGPUs * rackTrays
 		nodes, per = racks, g.nodes*g.per/racks
-	case g.nodes == 1 || per > 4:
+	case g.nodes == 1 || per > 4 || g.part(s.NICs):
 		s.GPUs = max(per, g.server(m))
 	default:
 		s.GPUs = per
@@ -102,6 +105,40 @@ func (g *described) server(m hardware.GPUModel) int {
 	return g.per
 }
 
+// part tells whether the GPUs are some of a server's: it has more NICs than they are, or says so.
+func (g *described) part(nics int) bool {
+	return g.on(sim.PartServer) && (nics > g.per || strings.Contains(g.Joined, "take part") || strings.Contains(g.Joined, "takes part"))
+}
+
+// says tells whether the source's words about a node or its network have one of some in them.
+func (g *described) says(words ...string) bool {
+	text := strings.ToLower(g.Joined + "; " + g.Fabric)
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// behind is how many GPUs hang on one PCIe switch, 0 where nothing says it.
+func (g *described) behind() int {
+	switch {
+	case g.says("behind one pcie switch"):
+		return g.per
+	case g.on(sim.OwnWords) && g.says("switches (pairs of gpus)"):
+		return 2
+	case !g.on(sim.SwitchPairs):
+		return 1
+	}
+	return 0
+}
+
+// noPeers tells whether the source says that GPUs do not reach each other's memory.
+func (g *described) noPeers() bool {
+	return g.on(sim.OwnWords) && g.says("no p2p", "p2p not available", "without p2p", "p2p disabled", "uses shm", "(shm)")
+}
+
 // joining reads how the GPUs of a node are joined.
 func (g *described) joining() hardware.Join {
 	s := strings.ToLower(g.Joined)
@@ -110,6 +147,8 @@ func (g *described) joining() hardware.Join {
 		return hardware.Switched
 	case strings.Contains(s, "mesh"), strings.Contains(s, "all-to-all"), strings.Contains(s, "per pair"):
 		return hardware.Meshed
+	case strings.Contains(s, "bridge not stated") && g.on(sim.OwnWords):
+		return hardware.OverPCIe
 	case strings.Contains(s, "bridge"):
 		return hardware.Bridged
 	case strings.Contains(s, "pcie"):
@@ -136,6 +175,9 @@ func (g *described) pairLinks() int {
 // one of its own. Nodes are spread evenly over as few racks as hold them.
 func (g *described) racks(m hardware.GPUModel) int {
 	rack := strings.Contains(g.Joined, "NVL72") || strings.Contains(g.Joined, "MNNVL")
+	if g.on(sim.OwnWords) && g.says("different nvlink domains", "distinct nvlink domains") {
+		return 0
+	}
 	if !rack && m.Name != "gb200" && m.Name != "gb300" || g.nodes == 1 && g.per <= trayGPUs {
 		return 0
 	}
@@ -150,6 +192,9 @@ func (g *described) racks(m hardware.GPUModel) int {
 func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 	var known bool
 	s.Kind, s.GDR, known = g.kind()
+	if g.on(sim.OwnWords) && g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr", "gdr off", "gdr 0") {
+		s.GDR = cluster.No
+	}
 	if racks == 1 || racks == 0 && g.nodes == 1 {
 		s.NICs, s.Port, s.Kind = trayGPUs, 400*unit.Gbps, cluster.InfiniBand
 		if racks == 0 {

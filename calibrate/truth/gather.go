@@ -11,8 +11,13 @@ import (
 // Gather prepares all sweeps that count and tells which are left, and why. Sweeps
 // with the same description share a predictor.
 func Gather(sweeps result.Sweeps, figures *sim.Figures) ([]*Case, []Left) {
+	return GatherWithout(sweeps, figures, 0)
+}
+
+// GatherWithout is Gather without some mechanisms of the model.
+func GatherWithout(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
-	left := gather(sweeps, figures, false, func(c *Case, _ []Row) { cases = append(cases, c) })
+	left := gather(sweeps, figures, false, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left
 }
 
@@ -20,7 +25,7 @@ func Gather(sweeps result.Sweeps, figures *sim.Figures) ([]*Case, []Left) {
 // cases of its rows have no predictor: one for every sweep would fill the memory.
 func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 	var all []Row
-	left := gather(sweeps, figures, true, func(c *Case, rows []Row) {
+	left := gather(sweeps, figures, true, &shelf{}, func(c *Case, rows []Row) {
 		c.Predictor = nil
 		all = append(all, rows...)
 	})
@@ -29,9 +34,8 @@ func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 
 // gather gives each every sweep that counts, prepared and predicted; those that carry
 // their predictions where they are wanted.
-func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, each func(*Case, []Row)) []Left {
+func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, kept *shelf, each func(*Case, []Row)) []Left {
 	var left []Left
-	var kept shelf
 	for _, s := range sweeps {
 		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: machineOf(s)}
 		said := s.Published
@@ -48,7 +52,7 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, each func(
 		default:
 			c, rows, err := kept.predict(s, figures)
 			if err == nil {
-				left = append(left, rest(c, said.Surplus)...)
+				left = append(left, rest(c, said)...)
 				each(c, rows)
 				continue
 			}
@@ -61,15 +65,16 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, each func(
 
 // rest is what of a sweep is no point: sizes without a time, and times without a
 // size.
-func rest(c *Case, surplus int) []Left {
+func rest(c *Case, said *result.Published) []Left {
 	var left []Left
 	add := func(n int, text string) {
 		if n > 0 {
 			left = append(left, Left{ID: c.Sweep.ID, Reason: fmt.Sprintf(text, n), Points: n, Fair: true, Class: c.Sweep.Class, Machine: c.Machine()})
 		}
 	}
-	add(len(c.Sweep.Points)-len(c.Ops), "%d sizes without a time or a bandwidth")
-	add(surplus, "%d more times or bandwidths than sizes_bytes has sizes; nothing says of which size they are")
+	add(said.Rounded, "%d sizes whose time follows from a bandwidth with too few digits: off by more than 10%%")
+	add(len(c.Sweep.Points)-len(c.Ops)-said.Rounded, "%d sizes without a time or a bandwidth")
+	add(said.Surplus, "%d more times or bandwidths than sizes_bytes has sizes; nothing says of which size they are")
 	return left
 }
 

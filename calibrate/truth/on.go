@@ -33,6 +33,9 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error
 	if err != nil {
 		return nil, err
 	}
+	p.Conditions, x.Unused = conditions(s)
+	_, known := Release(s)
+	p.Unsure = !known
 	return x.by(p, nil)
 }
 

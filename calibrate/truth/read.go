@@ -8,7 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"busbar.dev/coll"
 	"busbar.dev/result"
@@ -33,6 +37,9 @@ type line struct {
 	Proto      string            `json:"proto"`
 	Env        map[string]string `json:"env"`
 	Tool       string            `json:"tool"`
+	Launch     string            `json:"launch"`
+	Year       json.RawMessage   `json:"year"`
+	Notes      string            `json:"notes"`
 	Sizes      []float64         `json:"sizes_bytes"`
 	Time       []*float64        `json:"time_us"`
 	AlgBW      []*float64        `json:"algbw_GBps"`
@@ -168,7 +175,7 @@ func (g *line) sweep() *result.Sweep {
 		Tool: g.Tool, Library: g.NCCL, Env: g.Env, ID: g.ID, Class: g.Class,
 		Machine: &result.Machine{GPU: g.GPU, Joined: g.Joined, NICs: g.NICs, Gbps: g.Gbps, Fabric: g.Fabric},
 		Published: &result.Published{
-			Grade: g.Grade, Anomalous: g.Anomalous, Predictions: len(g.Predicted),
+			Grade: g.Grade, Anomalous: g.Anomalous, Predictions: len(g.Predicted), Launch: g.Launch, Year: g.year(), Notes: g.Notes,
 			Surplus: max(0, max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes)),
 		},
 	}
@@ -182,7 +189,12 @@ func (g *line) sweep() *result.Sweep {
 			s.Problem = cmp.Or(s.Problem, fmt.Sprintf("size %g; expected bytes", g.Sizes[i]))
 		}
 		p := result.Point{Size: unit.Bytes(size), Algo: g.Algo, Proto: g.Proto}
-		if us, ok := g.micros(i, callOf(s, p.Size)); ok && isTime(us) {
+		us, rounding, ok := g.micros(i, callOf(s, p.Size))
+		switch {
+		case !ok || !isTime(us):
+		case rounding > mostRounding:
+			s.Published.Rounded++
+		default:
 			p.Out = result.Time(us)
 		}
 		if us, ok := at(g.Predicted, i); ok {
@@ -214,16 +226,45 @@ func at(list []*float64, i int) (float64, bool) {
 	return *list[i], true
 }
 
-// micros is the time of one size in µs.
-func (g *line) micros(i int, op coll.Op) (float64, bool) {
+// mostRounding is how far a time may be off because it follows from a bandwidth with few digits;
+// one that is farther off says nothing. nccl-tests prints 0.01 GB/s.
+const mostRounding = 0.1
+
+// micros is the time of one size in µs, and how far it may be off by rounding, as a share.
+func (g *line) micros(i int, op coll.Op) (us, rounding float64, ok bool) {
 	if us, ok := at(g.Time, i); ok {
-		return us, true
+		return us, 0, true
 	}
 	if gb, ok := at(g.AlgBW, i); ok {
-		return float64(op.AlgBytes(g.Ranks)) / gb / 1e3, true
+		return float64(op.AlgBytes(g.Ranks)) / gb / 1e3, half(gb), true
 	}
 	if gb, ok := at(g.BusBW, i); ok {
-		return float64(op.AlgBytes(g.Ranks)) * op.Kind.BusFactor(g.Ranks) / gb / 1e3, true
+		return float64(op.AlgBytes(g.Ranks)) * op.Kind.BusFactor(g.Ranks) / gb / 1e3, half(gb), true
 	}
-	return 0, false
+	return 0, 0, false
+}
+
+// half is half of the last digit of a bandwidth of two decimals, as a share.
+func half(gb float64) float64 {
+	if gb*100 != math.Round(gb*100) {
+		return 0
+	}
+	return 0.005 / gb
+}
+
+// years are what a source says about when it measured, where no field does.
+var years = regexp.MustCompile(`\b(20[12][0-9])\b`)
+
+// year is when it was measured, 0 where nothing says it. A year in the id, the fabric's words or the
+// notes counts too.
+func (g *line) year() int {
+	for _, text := range []string{strings.Trim(string(g.Year), `"`), g.ID, g.Fabric, g.Notes} {
+		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == '-' || r == '_' || r == '/' }) {
+			if m := years.FindString(word); m != "" {
+				n, _ := strconv.Atoi(m)
+				return n
+			}
+		}
+	}
+	return 0
 }

@@ -23,6 +23,8 @@ type Score struct {
 	// MachineMedian and MachineP90 are medians and 90th percentiles of single
 	// machines, averaged over machines: a source with many points counts once.
 	MachineMedian, MachineP90 float64
+	// MachineCovered is Covered of single machines, averaged in the same way.
+	MachineCovered float64
 }
 
 // Rate scores rows.
@@ -33,6 +35,7 @@ func Rate(rows []Row) Score {
 	}
 	var all, ratio []float64
 	by := map[string][]float64{}
+	held := map[string]int{}
 	inside := 0
 	for i := range rows {
 		r := &rows[i]
@@ -42,6 +45,7 @@ func Rate(rows []Row) Score {
 		by[k] = append(by[k], r.APE)
 		if r.Inside() {
 			inside++
+			held[k]++
 		}
 	}
 	s.Median, s.P90, s.Worst = stats.Median(all), stats.Quantile(all, 0.9), stats.Quantile(all, 1)
@@ -51,6 +55,7 @@ func Rate(rows []Row) Score {
 	for _, k := range sorted(by) {
 		s.MachineMedian += stats.Median(by[k]) / float64(len(by))
 		s.MachineP90 += stats.Quantile(by[k], 0.9) / float64(len(by))
+		s.MachineCovered += float64(held[k]) / float64(len(by[k])) / float64(len(by))
 	}
 	return s
 }

@@ -15,12 +15,14 @@ const maxShelf = 32
 
 // shelf keeps predictors by what describes them.
 type shelf struct {
-	by map[string]*shelved
+	by      map[string]*shelved
+	without sim.Mechanisms
 }
 
 type shelved struct {
 	predictor *predict.Predictor
 	assumed   []string
+	unused    []string
 	err       error
 }
 
@@ -45,7 +47,7 @@ func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
 	key := description(s)
 	p := k.by[key]
 	if p == nil {
-		if p = shelve(s, figures); len(k.by) >= maxShelf || k.by == nil {
+		if p = shelve(s, figures, k.without); len(k.by) >= maxShelf || k.by == nil {
 			k.by = map[string]*shelved{}
 		}
 		k.by[key] = p
@@ -53,16 +55,17 @@ func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
+	c.Unused = p.unused
 	return c.by(p.predictor, p.assumed)
 }
 
 // shelve makes the predictor of a sweep.
-func shelve(s *result.Sweep, figures *sim.Figures) *shelved {
-	place, err := describe(machine(s), s.Nodes, s.PerNode)
+func shelve(s *result.Sweep, figures *sim.Figures, without sim.Mechanisms) *shelved {
+	place, err := describe(machine(s), s.Nodes, s.PerNode, without)
 	if err != nil {
 		return &shelved{err: err}
 	}
-	v, assumed := version(s, place)
+	v, assumed := version(s, place, without)
 	if assumed != "" {
 		place.Assumed = append(place.Assumed, assumed)
 	}
@@ -72,14 +75,19 @@ func shelve(s *result.Sweep, figures *sim.Figures) *shelved {
 		}
 	}
 	x := &shelved{assumed: place.Assumed}
-	x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, settings(s), figures)
+	env := settings(s)
+	if x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, env, figures); x.err == nil {
+		x.predictor.Conditions, x.unused = conditions(s)
+		x.predictor.Unsure, x.predictor.Without = assumed != "", without
+		x.unused = append(x.unused, unusedSettings(s, env)...)
+	}
 	return x
 }
 
 // description is everything that a sweep's predictor depends on.
 func description(s *result.Sweep) string {
 	m := machine(s)
-	b, err := json.Marshal([]any{s.Nodes, s.PerNode, m.GPU, m.Joined, m.NICs, m.Gbps, m.Fabric, s.Library, algoText(s), s.Env})
+	b, err := json.Marshal([]any{s.Nodes, s.PerNode, m.GPU, m.Joined, m.NICs, m.Gbps, m.Fabric, s.Library, algoText(s), protoText(s), s.Env, s.Tool, said(s).Launch, said(s).Year, said(s).Notes})
 	if err != nil {
 		return fmt.Sprintf("%s:%d", s.File, s.Line)
 	}

@@ -211,5 +211,5 @@ func (t *Training) Place() (*Place, error) {
 	if m.Fabric == "" {
 		m.Fabric = "InfiniBand"
 	}
-	return describe(m, nodes, per)
+	return describe(m, nodes, per, 0)
 }

@@ -15,9 +15,15 @@ import (
 type calibrateCmd struct {
 	common
 	query.Calibrate
-	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output."`
+	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Figures bool   `help:"For developers: fit all parameters to published points and print them as Go (--json: as a document)."`
-	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes about half a minute. With --figures print the margins as Go (--json: as a document)."`
+	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes minutes. With --figures print the margins as Go (--json: as a document)."`
+	// Publishers and Without are for Cross.
+	Publishers bool   `help:"With --cross: leave out everything one publisher measured, not one machine at a time."`
+	Without    string `placeholder:"NAMES" help:"With --cross: leave mechanisms of the model out, separated by commas; --ablation lists them."`
+	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
+	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
+	Count      int    `default:"5" placeholder:"N" help:"With --suggest: number of sizes."`
 }
 
 // Help says what is fitted and ends with examples.
@@ -34,8 +40,20 @@ func (calibrateCmd) Help() string {
 // Run fits a cluster's figures, or all.
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
-	case (c.Figures || c.Cross) && c.Cluster != "":
+	case (c.Figures || c.Cross || c.Ablation) && c.Cluster != "":
 		return errors.New("-c with --figures or --cross: those describe every machine by its own words; leave -c out")
+	case c.Suggest:
+		doc, err := query.Suggest{Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count}.Run(e.ctx, e.query(c.common))
+		if err != nil {
+			return err
+		}
+		return c.print(e, doc, func(w io.Writer) error { return report.Suggest(w, doc) })
+	case c.Ablation:
+		doc, err := query.Ablation{Files: c.Files}.Run(e.ctx, e.query(c.common))
+		if err != nil {
+			return err
+		}
+		return c.print(e, doc, func(w io.Writer) error { return report.Ablation(w, doc) })
 	case c.Cross:
 		return c.cross(e)
 	case c.Figures:
@@ -68,7 +86,7 @@ func (c *calibrateCmd) Run(e *env) error {
 
 // cross predicts every machine by figures that were fitted without it.
 func (c *calibrateCmd) cross(e *env) error {
-	doc, err := query.CrossValidate{Files: c.Files}.Run(e.ctx, e.query(c.common))
+	doc, err := query.CrossValidate{Files: c.Files, Publishers: c.Publishers, Without: c.Without}.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,169 @@
+package predict
+
+import (
+	"math"
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
+)
+
+func TestParseLaunch(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		serial int
+		alone  bool
+		graph  bool
+		ok     bool
+	}{
+		{"", 0, false, false, true},
+		{"one process, -g 8", 8, false, false, true},
+		{"one process per node, -g 8 (mpirun)", 8, false, false, true},
+		{"one process per GPU (mpirun, --map-by ppr:N:socket, -t 1 -g 1)", 1, false, false, true},
+		{"one process, -t 8 (one thread per GPU)", 0, false, false, true},
+		{"one process per GPU (srun pmix), CUDA graph (-G 1)", 0, false, true, true},
+		{"torch, one process per GPU", 0, true, false, true},
+		{"by hand", 0, false, false, false},
+		{"-g 0", 0, false, false, false},
+		{"-g 99999", 0, false, false, false},
+	} {
+		got, ok := ParseLaunch(c.text)
+		if ok != c.ok || got.Serial != c.serial || got.Alone != c.alone || got.Graph != c.graph {
+			t.Errorf("%q: %+v, %v", c.text, got, ok)
+		}
+	}
+}
+
+// EFA is slow at the first generation's nodes and by old plugins.
+func TestOldEFA(t *testing.T) {
+	for _, c := range []struct {
+		node string
+		year int
+		old  bool
+	}{{"p4d.24xlarge", 0, true}, {"p5.48xlarge", 0, false}, {"p5.48xlarge", 2023, true}, {"p5.48xlarge", 2025, false}, {"dgx-h100", 0, false}} {
+		cl, err := hardware.Preset(c.node, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := nccl.Block(cl, 2, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(cl, l, nccl.Newest, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Year = c.year; p.oldEFA() != c.old {
+			t.Errorf("%s of %d: old %v", c.node, c.year, !c.old)
+		}
+	}
+}
+
+// What a calibration leaves corrects the same call wholly, another layout's and another collective's in part, and nothing of
+// another class.
+func TestResidual(t *testing.T) {
+	cl, err := hardware.Preset("dgx-h100", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	price := func(nodes int, kind coll.Kind, size unit.Bytes) float64 {
+		l, err := nccl.Block(cl, nodes, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(cl, l, nccl.Newest, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := coll.Op{Kind: kind, Bytes: size}
+		s, err := p.Auto(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Price(op, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving; sum != r.Time {
+			t.Errorf("parts of %v, time %v", sum, r.Time)
+		}
+		return float64(r.Time)
+	}
+	calls := []struct {
+		nodes int
+		kind  coll.Kind
+		size  unit.Bytes
+		like  float64 // of the logarithm
+	}{
+		{2, coll.AllReduce, unit.MiB, 1},
+		{2, coll.AllReduce, 2 * unit.MiB, 0.5},
+		{2, coll.AllReduce, unit.GiB, 0},
+		{2, coll.AllReduce, 8, 1},
+		{4, coll.AllReduce, unit.MiB, otherLayout},
+		{2, coll.AllGather, unit.MiB, otherOp},
+		{1, coll.AllReduce, unit.MiB, 0},
+	}
+	var before []float64
+	for _, c := range calls {
+		before = append(before, price(c.nodes, c.kind, c.size))
+	}
+	cl.Calibration = &cluster.Calibration{Residuals: []cluster.Residual{{
+		Op: "all_reduce", Class: "multi-node-infiniband", Layout: "2x8",
+		Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1.5}, {Size: 4 * unit.MiB, Factor: 1}},
+	}}}
+	if err := cl.Calibration.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range calls {
+		got, want := price(c.nodes, c.kind, c.size)/before[i], math.Pow(1.5, c.like)
+		if math.Abs(got/want-1) > 1e-6 {
+			t.Errorf("%d nodes, %v of %v: %.4f times as long, want %.4f", c.nodes, c.kind, c.size, got, want)
+		}
+	}
+}
+
+// Where the release is a guess and NCCL hardly tells two ways apart, the bar holds both.
+func TestTie(t *testing.T) {
+	cl, err := hardware.Preset("dgx-h100", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(cl, 2, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(cl, l, nccl.Newest, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ties := 0
+	for size := unit.Bytes(8); size <= unit.GiB; size *= 2 {
+		op := coll.Op{Kind: coll.AllReduce, Bytes: size}
+		s, err := p.Auto(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Unsure = false
+		sure, err := p.Price(op, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Unsure = true
+		guess, err := p.Price(op, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if guess.Margin < sure.Margin || guess.Time != sure.Time {
+			t.Errorf("%v: bar %.2f and %.2f, time %v and %v", size, sure.Margin, guess.Margin, sure.Time, guess.Time)
+		}
+		if p.Tie(op, s, sure.Time) > 1 {
+			ties++
+		}
+	}
+	if ties == 0 || ties > 15 {
+		t.Errorf("%d of 28 sizes are near ties", ties)
+	}
+}

@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Mechanisms are parts of the model that can be left out, to see what each is worth on
+// machines that the figures were not fitted on.
+type Mechanisms uint32
+
+// Mechanisms.
+const (
+	LaunchMode    Mechanisms = 1 << iota // who makes the calls, and how they are timed
+	PortRates                            // ports that GPUs share, what one channel moves through a port
+	PartServer                           // ranks on part of a server leave its other GPUs and NICs where they are
+	PluginAge                            // EFA by generation of NIC and plugin
+	SwitchPairs                          // two GPUs and two NICs behind one PCIe switch of an HGX A100
+	RootedLoops                          // calls of a rooted collective overlap in a queue of them
+	HostCopies                           // copies through host memory are slower than those to a peer
+	Window                               // what is under way over the network is bounded; chunks of trees of switches
+	OtherReleases                        // releases before and behind those whose rules are known
+	OwnWords                             // NVLink domains, peer access, GPUDirect and sockets in the words of a description
+	RackDomains                          // switches of a rack of trays are farther than those of a server
+	nMechanisms   = iota
+)
+
+var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains"}
+
+// MechanismNames are the names, in the order of the constants.
+func MechanismNames() []string { return slices.Clone(mechanismNames[:]) }
+
+// ParseMechanisms reads names with commas between them.
+func ParseMechanisms(text string) (Mechanisms, error) {
+	var m Mechanisms
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		i := slices.Index(mechanismNames[:], strings.ToLower(word))
+		if i < 0 {
+			return 0, fmt.Errorf("no mechanism %.40q; expected some of %s", word, strings.Join(mechanismNames[:], ", "))
+		}
+		m |= 1 << i
+	}
+	return m, nil
+}
+
+// Has tells whether all of some mechanisms are among m.
+func (m Mechanisms) Has(some Mechanisms) bool { return m&some == some }

@@ -1,0 +1,93 @@
+package sim_test
+
+import (
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
+)
+
+// Every mechanism has a name by which it can be left out, and no other word is one.
+func TestParseMechanisms(t *testing.T) {
+	var all sim.Mechanisms
+	for _, name := range sim.MechanismNames() {
+		m, err := sim.ParseMechanisms(name)
+		if err != nil || m == 0 || all.Has(m) {
+			t.Errorf("%s: %b, %v", name, m, err)
+		}
+		all |= m
+	}
+	if _, err := sim.ParseMechanisms("window,launch"); err == nil {
+		t.Error("launch is no mechanism")
+	}
+	if m, err := sim.ParseMechanisms(""); m != 0 || err != nil {
+		t.Errorf("nothing: %b, %v", m, err)
+	}
+}
+
+// time is how long a call takes under conditions, by what NCCL takes.
+func timeOf(t *testing.T, c *cluster.Cluster, nodes, per int, op coll.Op, how predict.Conditions) unit.Time {
+	t.Helper()
+	l, err := nccl.Block(c, nodes, per)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := predict.New(c, l, nccl.Newest, nil, sim.Fitted())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Conditions = how
+	s, err := p.Auto(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Price(op, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Time
+}
+
+// Every mechanism changes the time of some call in the direction that its physics says: leaving it out must make
+// the call faster (or slower).
+func TestMechanismsMatter(t *testing.T) {
+	h100, err := hardware.Preset("dgx-h100", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rack, err := hardware.Preset("gb200-nvl72", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		off        sim.Mechanisms
+		c          *cluster.Cluster
+		nodes, per int
+		op         coll.Op
+		how        predict.Conditions
+		slower     bool // with it
+	}{
+		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Serial: 8}, true},
+		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Alone: true}, true},
+		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Graph: true}, false},
+		{sim.RootedLoops, h100, 1, 8, coll.Op{Kind: coll.Broadcast, Bytes: unit.MiB}, predict.Conditions{Queue: true}, false},
+		{sim.RackDomains, rack, 1, 72, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},
+	} {
+		with := timeOf(t, x.c, x.nodes, x.per, x.op, x.how)
+		x.how.Without = x.off
+		without := timeOf(t, x.c, x.nodes, x.per, x.op, x.how)
+		if with == without || with > without != x.slower {
+			t.Errorf("%v of %v under %+v: %v with the mechanism, %v without", x.op.Kind, x.op.Bytes, x.how, with, without)
+		}
+	}
+	// A thread that serves eight GPUs has nothing to do with a long call.
+	long := coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}
+	if a, b := timeOf(t, h100, 1, 8, long, predict.Conditions{}), timeOf(t, h100, 1, 8, long, predict.Conditions{Serial: 8}); a != b {
+		t.Errorf("1 GiB takes %v by a process a GPU and %v by one thread for all", a, b)
+	}
+}

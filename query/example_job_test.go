@@ -83,4 +83,5 @@ func ExamplePlan() {
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh
+	// megatron.sh
 }

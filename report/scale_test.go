@@ -26,7 +26,7 @@ func TestScaling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"knee: 2 nodes", "a &amp; b", "50 %", "4 nodes: 50.0%, 2e+03 tokens/s"} {
+	for _, want := range []string{"knee: 2 nodes", "a &amp; b", "50%", "4 nodes: 50.0%, 2e+03 tokens/s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)
 		}

@@ -76,19 +76,20 @@ func TestFittedIsTheFit(t *testing.T) {
 	}
 }
 
-// A whole cluster that the fit has not seen is predicted nearly as well.
+// Machines of a publisher that the fit has not seen are predicted as docs/accuracy.md says.
 func TestCross(t *testing.T) {
 	if os.Getenv("BUSBAR_LONG") == "" {
 		t.Skip("fits thirty times; BUSBAR_LONG=1m (make test-long) does, and TestSyntheticCross holds the method")
 	}
 	cases := published(t)
-	rows, err := Cross(cases, sim.Fitted(), Machines, nil)
+	rows, err := Cross(cases, sim.Fitted(), Publishers, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	Refit(rows, Publishers)
 	for _, p := range truth.Split(rows, truth.ByMiB) {
 		t.Logf("%s: %d points, median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Points, p.Median, p.P90, p.Covered)
-		if p.Median > 0.12 || p.P90 > 0.40 || p.Covered < 0.85 {
+		if p.Median > 0.28 || p.P90 > 0.70 || p.MachineCovered < 0.85 {
 			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Median, p.P90, p.Covered)
 		}
 	}

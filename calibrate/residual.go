@@ -44,15 +44,23 @@ func curves(rows []truth.Row) []cluster.Residual {
 // steepest bounds the logarithm of a factor; what is farther off is no property of a cluster.
 const steepest = 3
 
-// strengths are the parts of a curve that may be kept. Of a curve with few points at least half is kept: what is left when one of
-// five is taken away is much coarser than the five themselves, and says too little about them.
+// strengths are the parts of a curve that may be kept.
 var strengths = []float64{1, 0.75, 0.5, 0.25, 0}
 
-const (
-	few     = 0.75 // of curves that are too short to leave a point out of them
-	manyFew = 8    // points of a curve from which on all of strengths are tried
-	atLeast = 0.5
-)
+// atLeast is the part of a curve that is kept in any case: what is left when one of a few points is taken away is much coarser
+// than they are together, and says too little about them.
+func atLeast(points int) float64 {
+	switch {
+	case points >= 8:
+		return 0
+	case points >= 5:
+		return 1
+	}
+	return 0.5
+}
+
+// few is what is kept of curves that are too short to leave a point out of them.
+const few = 0.75
 
 // keep takes the part of the curves that predicts points best which are left out of them, one at a time: all of it
 // where neighbours agree, little where points scatter. It returns the part and the errors (logarithms) that are
@@ -76,7 +84,7 @@ func keep(list []cluster.Residual) (part float64, left []float64) {
 	if len(pairs) > 0 {
 		best := math.Inf(1)
 		for _, s := range strengths {
-			if s < atLeast && longest < manyFew {
+			if s < atLeast(longest) {
 				continue
 			}
 			sum := 0.0

@@ -14,9 +14,9 @@ func TestHeldOutSizes(t *testing.T) {
 	all := published(t)
 	var in, out []*truth.Case
 	for _, c := range all {
-		if c.Sweep.ID == "nt309-hgx-h100-2node" {
+		if c.Sweep.ID == "nf5688-h800-1x8-broadcast" {
 			out = append(out, c)
-		} else if c.Machine() != "nt309/h100" {
+		} else if c.Machine() != "nf5688/h800" {
 			in = append(in, c)
 		}
 	}

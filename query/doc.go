@@ -1,7 +1,7 @@
 // Package query answers busbar's questions. Every question is a struct whose zero value works, every answer a document:
 //
 //	doc, err := query.Predict{Cluster: "dgx-h100:4", Size: "1G"}.Run(ctx, query.Env{})
-//	fmt.Println(doc.Rows[0].Time, doc.Rows[0].Limit.Text)
+//	fmt.Println(doc.Rows[0].Time, doc.Rows[0].Bottleneck.Text)
 //
 // The same structs are the flags of the commands (their tags say how each is spelt, what it means, its default and its
 // bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json. Package

@@ -18,7 +18,6 @@ type waits struct {
 	roots   []int // have a dump, wait for nothing themselves, and others wait for them
 	absent  []int // others wait for them, and there is no dump of them
 	waiting []int
-	op      opRef // that they have not launched
 	cycle   []int // ranks that wait for each other
 }
 

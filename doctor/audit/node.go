@@ -127,15 +127,26 @@ func (a *auditor) unlikeFastLinks(n *node) {
 
 // oneWayLinks reports links whose two ends disagree.
 func (a *auditor) oneWayLinks(n *node) {
-	for i, l := range n.t.Links {
-		for _, k := range n.t.Links[i+1:] {
-			if l.OneWay && k.OneWay && l.Kind == k.Kind && l.A == k.B && l.B == k.A && l.Lanes != k.Lanes {
-				x, y := n.t.Devices[l.A].Name, n.t.Devices[l.B].Name
-				a.add("link-asymmetric", finding.Warn, n.hosts+"/"+x,
-					fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, l.Lanes, l.Kind, y, y, k.Lanes),
-					"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or unset it")
-			}
+	type direction struct {
+		kind cluster.LinkKind
+		a, b int
+	}
+	first := map[direction]int{} // lanes; one look at each link, for a file may name hundreds of thousands
+	for _, l := range n.t.Links {
+		if !l.OneWay {
+			continue
 		}
+		if _, ok := first[direction{l.Kind, l.A, l.B}]; !ok {
+			first[direction{l.Kind, l.A, l.B}] = l.Lanes
+		}
+		back, ok := first[direction{l.Kind, l.B, l.A}]
+		if !ok || back == l.Lanes {
+			continue
+		}
+		x, y := n.t.Devices[l.B].Name, n.t.Devices[l.A].Name
+		a.add("link-asymmetric", finding.Warn, n.hosts+"/"+x,
+			fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, back, l.Kind, y, y, l.Lanes),
+			"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or unset it")
 	}
 }
 

@@ -56,12 +56,15 @@ func (s *hostile) run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintf(s.out, "%d agents in %d processes and one that is hostile, %v\n", s.agents, len(s.nodes), s.length)
-	working, cancel := context.WithTimeout(ctx, s.length)
+	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.measure(working) })
 	tasks.Go(func() { s.watch(working) })
-	tasks.Go(func() { s.evil.run(working, s.length) })
+	tasks.Go(func() {
+		defer cancel()
+		s.evil.run(ctx, s.length)
+	})
 	tasks.Wait()
 	for _, p := range s.nodes {
 		p.look()

@@ -151,7 +151,7 @@ func TestTLSStrangers(t *testing.T) {
 // TestTLSLeaves nothing behind, and a rank that leaves is named.
 func TestTLSLeaves(t *testing.T) {
 	cfg := newAuthority(t).tls(t, "rank")
-	groups := joined(t, 3, func(c *engine.Config) { c.TLS, c.Timeout = cfg, 2*time.Second })
+	groups := joined(t, 3, func(c *engine.Config) { c.TLS, c.Timeout = cfg, 20*time.Second })
 	errs := each(groups, func(g *engine.Group) error {
 		b := make([]byte, 1<<20)
 		for k := range 1000 {

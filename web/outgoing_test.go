@@ -65,6 +65,9 @@ func TestPacked(t *testing.T) {
 // TestSlowTakersHoldTheirOwn asks for long answers and takes none of them: beyond a few the client is refused, and others
 // are not.
 func TestSlowTakersHoldTheirOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("answers of many megabytes, whose questions run into their time under the race detector")
+	}
 	s := newSite(t, nil)
 	long := strings.Repeat("x", 30<<20)
 	s.asking = func(context.Context, *asked, query.Env) (any, error) { return map[string]string{"x": long}, nil }

@@ -39,7 +39,7 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 	caughtUp := f.CaughtUp == nil
 	r := &reading{next: max(f.From, 1), atOnce: pullMost, stored: f.Stored, bad: f.Bad, each: f.Each}
 	r.passed = func(seq uint64, end bool) error {
-		if !caughtUp && (end || seq >= target) {
+		if !caughtUp && (seq >= target || end && r.believed(seq)) {
 			caughtUp = true
 			f.CaughtUp(max(seq, target))
 		}
@@ -56,7 +56,7 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 		if last+1 < r.next {
 			return ErrAnotherStore
 		}
-		target = max(target, last)
+		target, r.replicated = max(target, last), s.CachedInfo().Config.Replicas > 1
 		if !caughtUp && r.next > target {
 			caughtUp = true
 			f.CaughtUp(r.next - 1)
@@ -140,6 +140,21 @@ type reading struct {
 	passed func(seq uint64, end bool) error
 	stuck  uint64 // where no message came although there are more
 	name   string // of the consumer
+
+	replicated bool   // the stream has replicas, of which the consumer reads one
+	endAt      uint64 // where the replica last said that there is no more
+	ends       int    // and how often it said so
+}
+
+// believed tells whether a replica that says there is nothing after seq, although there should be, is right. One that has
+// just started, or is slow, lags behind what the others acknowledged; it is asked again twice, seconds apart. Without
+// replicas what is missing is lost.
+func (r *reading) believed(seq uint64) bool {
+	if seq != r.endAt {
+		r.endAt, r.ends = seq, 0
+	}
+	r.ends++
+	return !r.replicated || r.ends > 2
 }
 
 // begin is where a consumer begins.

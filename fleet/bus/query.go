@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Range is a piece of the stream.
@@ -56,17 +58,56 @@ func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet
 			read++
 		}
 	}
-	q.passed = func(_ uint64, end bool) error {
-		if end || late || r.Most > 0 && read >= r.Most {
+	last, known := uint64(0), false
+	q.passed = func(seq uint64, end bool) error {
+		if late || r.Most > 0 && read >= r.Most || end && (seq >= last || q.believed(seq)) {
 			return errRead
 		}
 		return nil
 	}
 	defer func() { b.forget(ctx, q.name) }()
-	if err = b.goOn(ctx, q, nil, nil); errors.Is(err, errRead) {
+	err = b.goOn(ctx, q, nil, func() error {
+		if known {
+			return nil
+		}
+		var err error
+		last, q.replicated, err = b.lastOf(ctx, q.only)
+		known = err == nil
+		return err
+	})
+	if errors.Is(err, errRead) {
 		err = nil
 	}
 	return bad, err
+}
+
+// lastOf is the last sequence stored of subjects, of all where there are none, and whether the stream has replicas. Where it
+// has none the first is not asked for: what is stored can be read.
+func (b *Bus) lastOf(ctx context.Context, subjects []string) (last uint64, replicated bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	if err != nil {
+		return 0, false, err
+	}
+	info := s.CachedInfo()
+	if info.Config.Replicas < 2 {
+		return 0, false, nil
+	}
+	if len(subjects) == 0 {
+		return info.State.LastSeq, true, nil
+	}
+	for _, subject := range subjects {
+		m, err := s.GetLastMsgForSubject(ctx, subject)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+		case err != nil:
+			return 0, true, err
+		default:
+			last = max(last, m.Sequence)
+		}
+	}
+	return last, true, nil
 }
 
 // forget gives a consumer back to the server, which would keep it for a while: there are only so

@@ -155,10 +155,10 @@ func FuzzMember(f *testing.F) {
 		m.joinQueue.m = m
 		m.ctx, m.cancel = context.WithCancel(context.Background())
 		defer m.cancel()
-		m.group = newGroup(cfg, newBell())
+		m.group = newGroup(cfg, newNotifier())
 		m.group.net = &network{g: m.group, cfg: cfg, borrowed: true, up: &control{c: fuzzConn{}}, quit: make(chan struct{})}
 		defer func() { m.tasks.Wait(); m.group.Close() }()
-		m.attend(fuzzConn{canned{r: bytes.NewReader(data)}})
+		m.answerProposer(fuzzConn{canned{r: bytes.NewReader(data)}})
 		if m.base.at("a") < 0 {
 			t.Error("a member takes over a decision that it is not in")
 		}

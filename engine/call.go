@@ -24,12 +24,12 @@ type Call struct {
 	program uint32
 	elem    int64
 
-	board  *board // in place of the lanes, among ranks of one host
-	lanes  []lane
-	added  []int // by lane: where there is a step that is no op of the schedule
-	left   int   // lanes that have not ended
-	waits  bool  // some op waits for another lane
-	writes bool  // the program writes Data
+	exchange *shmExchange // in place of the lanes, among ranks of one host
+	lanes    []lane
+	added    []int // by lane: where there is a step that is no op of the schedule
+	left     int   // lanes that have not ended
+	waits    bool  // some op waits for another lane
+	writes   bool  // the program writes Data
 
 	mem     [memories][]byte
 	where   [memories]spot // where they are for peers of the same host
@@ -66,12 +66,12 @@ func (c *Call) messages() iter.Seq2[*step, int] {
 	}
 }
 
-// boards reports whether a run goes by the board, or asks whether it may.
-func (c *Call) boards() bool { return c.board != nil && c.board.stage != boardIdle }
+// usesExchange reports whether a run goes by shared memory, or asks whether it may.
+func (c *Call) usesExchange() bool { return c.exchange != nil && c.exchange.stage != exchangeIdle }
 
-func (c *Call) closeBoard() {
-	if c.board != nil {
-		c.board.close()
+func (c *Call) closeExchange() {
+	if c.exchange != nil {
+		c.exchange.close()
 	}
 }
 
@@ -157,8 +157,8 @@ func (c *Call) enter() {
 	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
 		c.arith.scale(b.contribution, b.contribution)
 	}
-	if c.board != nil && (c.board.on || !c.board.asked) {
-		c.board.begin()
+	if c.exchange != nil && (c.exchange.on || !c.exchange.asked) {
+		c.exchange.begin()
 		return
 	}
 	c.enterLanes()
@@ -191,8 +191,8 @@ func (c *Call) leave() {
 	c.run.Time = unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond
 }
 
-// land puts what a message brought to its place.
-func (c *Call) land(v verb, x seg, off int64, p []byte) {
+// receiveInto puts what a message brought to its place.
+func (c *Call) receiveInto(v verb, x seg, off int64, p []byte) {
 	at := c.mem[x.mem][x.off+off : x.off+off+int64(len(p))]
 	if v == recvReduce {
 		a := at
@@ -276,9 +276,9 @@ func (c *Call) wakeWaiting() {
 }
 
 // doing says where a call stands, in words.
-func (c *Call) doing() string {
-	if c.boards() {
-		r, what := c.board.awaits()
+func (c *Call) activity() string {
+	if c.usesExchange() {
+		r, what := c.exchange.waitingFor()
 		if r < 0 {
 			return "in " + c.name
 		}

@@ -311,7 +311,7 @@ func (c *compiler) ordered(steps []step) []step {
 			continue
 		}
 		if st.verb == recvReduce && sent == others && i+others <= len(steps) && c.sameRange(steps[i:i+others]) {
-			return c.beside(steps, i, others)
+			return c.receiveTogether(steps, i, others)
 		}
 		sent = 0
 	}
@@ -327,8 +327,8 @@ func (c *compiler) sameRange(run []step) bool {
 	return true
 }
 
-// beside lets the receives of a run land beside each other and appends the sum to the last.
-func (c *compiler) beside(steps []step, at, n int) []step {
+// receiveTogether lets the receives of a run land beside each other and appends the sum to the last.
+func (c *compiler) receiveTogether(steps []step, at, n int) []step {
 	own := steps[at]
 	base := c.size[sideMem]
 	c.size[sideMem] += own.bytes * int64(n)

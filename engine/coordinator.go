@@ -123,7 +123,7 @@ func (c *coordinator) listen(rank int, ctl *control) {
 		var v verdict
 		if (kind == noteSuspect || kind == noteVerdict) && json.Unmarshal(body, &v) == nil && v.Rank >= 0 && v.Rank < len(c.ranks) {
 			if kind == noteVerdict {
-				c.pronounce(v)
+				c.broadcastFailure(v)
 			} else {
 				go c.suspected(rank, v)
 			}
@@ -144,7 +144,7 @@ func (c *coordinator) lost(rank int, err error) {
 		c.mu.Unlock()
 		return
 	}
-	left, doing := f.gone, describe(f.state)
+	left, doing := f.gone, stateText(f.state)
 	f.gone = true
 	select {
 	case c.changed <- struct{}{}:
@@ -156,7 +156,7 @@ func (c *coordinator) lost(rank int, err error) {
 		if !closedError(err) {
 			text = "its control connection broke: " + err.Error()
 		}
-		c.pronounce(verdict{Rank: rank, Cause: Died, Text: text, Doing: doing})
+		c.broadcastFailure(verdict{Rank: rank, Cause: Died, Text: text, Doing: doing})
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *coordinator) suspected(by int, v verdict) {
 	defer wait.Stop()
 	if c.left(v.Rank) {
 		v.Cause, v.Text = Left, "while others still needed it"
-		c.pronounce(v)
+		c.broadcastFailure(v)
 		return
 	}
 	select {
@@ -175,16 +175,16 @@ func (c *coordinator) suspected(by int, v verdict) {
 		return
 	case <-wait.C:
 	}
-	if c.left(v.Rank) { // its farewell came after the end of its connection was noticed
+	if c.left(v.Rank) { // its goodbye came after the end of its connection was noticed
 		v.Cause, v.Text = Left, "while others still needed it"
-		c.pronounce(v)
+		c.broadcastFailure(v)
 		return
 	}
 	v.Text += fmt.Sprintf(" at rank %d", by)
-	c.pronounce(v)
+	c.broadcastFailure(v)
 }
 
-// left reports whether a rank has said farewell. One that is gone without is dead, and whoever
+// left reports whether a rank has announced that it leaves. One that is gone without is dead, and whoever
 // noticed is about to say so.
 func (c *coordinator) left(rank int) bool {
 	c.mu.Lock()
@@ -192,13 +192,13 @@ func (c *coordinator) left(rank int) bool {
 	return c.ranks[rank].bye
 }
 
-// pronounce tells everybody why the group has failed. The first verdict counts.
-func (c *coordinator) pronounce(v verdict) {
+// broadcastFailure tells everybody why the group has failed. The first verdict counts.
+func (c *coordinator) broadcastFailure(v verdict) {
 	c.mu.Lock()
 	first := !c.judged
 	c.judged = true
 	if v.Doing == "" && v.Rank > 0 {
-		v.Doing = describe(c.ranks[v.Rank].state)
+		v.Doing = stateText(c.ranks[v.Rank].state)
 	}
 	c.mu.Unlock()
 	if !first {
@@ -207,7 +207,7 @@ func (c *coordinator) pronounce(v verdict) {
 	if b, err := json.Marshal(v); err == nil {
 		c.broadcast(noteVerdict, b)
 	}
-	c.n.g.fail(c.n.judge(v))
+	c.n.g.fail(c.n.errorOf(v))
 }
 
 // broadcast sends to all ranks that are still there.
@@ -229,7 +229,7 @@ func (c *coordinator) broadcast(kind note, body []byte) {
 func (c *coordinator) watch() {
 	defer c.n.tasks.Done()
 	limit := time.Duration(float64(c.n.cfg.Timeout) * silence)
-	every := time.NewTicker(c.n.cfg.Timeout / beats / 2)
+	every := time.NewTicker(c.n.cfg.Timeout / heartbeatsPerTimeout / 2)
 	defer every.Stop()
 	var body [8]byte
 	for beat := 0; ; beat++ {
@@ -246,13 +246,13 @@ func (c *coordinator) watch() {
 				continue
 			}
 			if quiet := time.Since(f.heard); quiet > limit && bad == nil {
-				bad = &verdict{Rank: i, Cause: Silent, Doing: describe(f.state), Seconds: quiet.Seconds()}
+				bad = &verdict{Rank: i, Cause: Silent, Doing: stateText(f.state), Seconds: quiet.Seconds()}
 				f.gone = true
 			}
 		}
 		c.mu.Unlock()
 		if bad != nil {
-			c.pronounce(*bad)
+			c.broadcastFailure(*bad)
 		}
 		if beat%2 == 0 {
 			c.alive(body[:])

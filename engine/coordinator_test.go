@@ -6,7 +6,7 @@ import (
 )
 
 // TestGoneIsNotLeft: between the end of a dead rank's control connection and the word about it,
-// somebody else's suspicion must not make its death a farewell.
+// somebody else's suspicion must not make its death a goodbye.
 func TestGoneIsNotLeft(t *testing.T) {
 	for _, x := range []struct {
 		name string

@@ -11,7 +11,7 @@ import (
 )
 
 // driver moves everything of a group that is under way: bytes of all links, steps of all lanes
-// and the boards. One goroutine at a time drives: whoever waits for a call, or one of the
+// and the exchanges. One goroutine at a time drives: whoever waits for a call, or one of the
 // driver's own where calls were only started.
 type driver struct {
 	g      *Group
@@ -42,7 +42,7 @@ type driver struct {
 	moved  int64         // bytes, to share turns
 	stuck  bool          // nothing has moved for a while: messages are put aside
 	still  time.Duration // for how long nothing has moved
-	looks  int           // at a board, before the processor is given away
+	spins  int           // at an exchange, before the processor is given away
 }
 
 // Waiting: how long a group looks again and again before it sleeps, when it begins to put
@@ -60,7 +60,7 @@ func (d *driver) init(g *Group, w waiter) {
 	d.g, d.waiter, d.born = g, w, time.Now()
 	d.calls, d.peers, d.reg = map[uint64]*Call{}, make([][]*link, g.size), newRegistry()
 	d.work, d.quit, d.idle = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	d.looks = mostLooks
+	d.spins = maxSpins
 	d.state.Store(idleState)
 }
 
@@ -95,19 +95,19 @@ func (d *driver) submit(c *Call, alone bool) {
 	d.inboxMu.Unlock()
 	d.mail.Store(true)
 	if alone {
-		d.kick()
+		d.wakeBackground()
 		d.waiter.wake()
 	}
 	if alone && d.g.closed.Load() { // nobody drives any more
 		d.mu.Lock()
-		d.intake()
+		d.takeSubmitted()
 		d.drop()
 		d.mu.Unlock()
 	}
 }
 
-// kick wakes the goroutine that drives calls which were only started.
-func (d *driver) kick() {
+// wakeBackground wakes the goroutine that drives calls which were only started.
+func (d *driver) wakeBackground() {
 	select {
 	case d.work <- struct{}{}:
 	default:
@@ -134,7 +134,7 @@ func (d *driver) drive(ctx context.Context, until *Call) {
 	var idle time.Time // since when nothing has moved
 	for {
 		if d.mail.Load() {
-			d.intake()
+			d.takeSubmitted()
 		}
 		if d.g.ending.broken.Load() {
 			d.drop()
@@ -145,7 +145,7 @@ func (d *driver) drive(ctx context.Context, until *Call) {
 			d.g.blame(err)
 			continue
 		}
-		if until != nil && until.over || until == nil && len(d.active) == 0 && !d.mail.Load() && !d.owes() {
+		if until != nil && until.over || until == nil && len(d.active) == 0 && !d.mail.Load() && !d.mustSend() {
 			return
 		}
 		if moved {
@@ -160,21 +160,21 @@ func (d *driver) drive(ctx context.Context, until *Call) {
 		if now.Sub(idle) < d.spin {
 			if d.yields {
 				d.waiter.yield()
-				d.learn(time.Since(now))
+				d.adaptSpin(time.Since(now))
 			}
 			continue
 		}
-		if err := d.patience(ctx, now.Sub(idle)); err != nil {
+		if err := d.checkLimits(ctx, now.Sub(idle)); err != nil {
 			d.g.blame(err)
 			continue
 		}
-		d.waiter.arm(d.all, d.armBoards(1) || d.stuck)
+		d.waiter.arm(d.all, d.armExchanges(1) || d.stuck)
 		if moved, err = d.turn(); moved || err != nil || d.mail.Load() || d.g.ending.broken.Load() {
 			if err != nil {
 				d.g.blame(err)
 			}
 			d.waiter.disarm()
-			d.armBoards(0)
+			d.armExchanges(0)
 			idle = time.Time{}
 			continue
 		}
@@ -182,25 +182,25 @@ func (d *driver) drive(ctx context.Context, until *Call) {
 		if !d.stuck {
 			nap = stuckAfter
 		}
-		d.note()
+		d.publishState()
 		d.waiter.sleep(nap)
-		d.armBoards(0)
+		d.armExchanges(0)
 	}
 }
 
-// armBoards says on all boards in use whether this rank sleeps, and whether there are any.
-func (d *driver) armBoards(asleep uint32) (any bool) {
+// armExchanges says on all exchanges in use whether this rank sleeps, and whether there are any.
+func (d *driver) armExchanges(asleep uint32) (any bool) {
 	for _, c := range d.active {
-		if c.boards() {
-			c.board.arm(asleep)
+		if c.usesExchange() {
+			c.exchange.arm(asleep)
 			any = true
 		}
 	}
 	return any
 }
 
-// intake takes over the calls that were submitted.
-func (d *driver) intake() {
+// takeSubmitted takes over the calls that were submitted.
+func (d *driver) takeSubmitted() {
 	d.inboxMu.Lock()
 	d.mail.Store(false)
 	n := len(d.active)
@@ -224,8 +224,8 @@ func (d *driver) turn() (moved bool, err error) {
 		return true, err
 	}
 	for i := 0; i < len(d.active); i++ {
-		if c := d.active[i]; c.boards() {
-			ok, err := c.board.poll()
+		if c := d.active[i]; c.usesExchange() {
+			ok, err := c.exchange.poll()
 			if err != nil {
 				return true, err
 			}
@@ -314,9 +314,9 @@ func (d *driver) prune() {
 	d.links = keep
 }
 
-// owes reports whether something is still to be sent: the acknowledgement of a call that is
+// mustSend reports whether something is still to be sent: the acknowledgement of a call that is
 // over, for which a peer waits.
-func (d *driver) owes() bool {
+func (d *driver) mustSend() bool {
 	for _, l := range d.links {
 		if l.writing() {
 			return true
@@ -354,7 +354,7 @@ func (d *driver) drop() {
 		var peer *PeerError
 		if errors.As(err, &peer) {
 			e := *peer
-			e.Here = fmt.Sprintf("rank %d was %s", d.g.rank, c.doing())
+			e.Here = fmt.Sprintf("rank %d was %s", d.g.rank, c.activity())
 			d.finish(c, &e)
 			continue
 		}
@@ -370,10 +370,10 @@ func (d *driver) stop() {
 
 // close ends all calls and closes all links. The caller holds the lock.
 func (d *driver) close() {
-	d.intake()
+	d.takeSubmitted()
 	d.drop()
 	for _, c := range d.calls {
-		c.closeBoard()
+		c.closeExchange()
 	}
 	for _, l := range d.all {
 		l.close()

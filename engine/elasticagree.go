@@ -59,7 +59,7 @@ func (m *membership) receive(c net.Conn, h hello, answer func(Refusal) error) Re
 		if h.purpose == forJoin {
 			m.joinQueue.receive(c)
 		} else {
-			m.attend(c)
+			m.answerProposer(c)
 		}
 		return 0
 	}
@@ -82,8 +82,8 @@ func (m *membership) network(epoch uint32) (n *network) {
 	return n
 }
 
-// attend is a conversation with a member that calls the others together.
-func (m *membership) attend(c net.Conn) {
+// answerProposer is a conversation with a member that calls the others together.
+func (m *membership) answerProposer(c net.Conn) {
 	ctl := &control{c: c, limit: m.cfg.Timeout}
 	stop := closing(m.ctx.Done(), c)
 	taken := false

@@ -147,7 +147,7 @@ func (l *joinQueue) announce(n *network) {
 
 // enter is how a newcomer gets in: it finds rank 0 and waits.
 func (a *applicant) enter(ctx context.Context) error {
-	defer a.sayWaiting()()
+	defer a.reportWaiting()()
 	var last error
 	pause := 5 * time.Millisecond
 	for {
@@ -234,8 +234,8 @@ func (a *applicant) request(ctx context.Context, addr string) (in bool, err erro
 	}
 }
 
-// sayWaiting tells once that a newcomer waits, and for what.
-func (a *applicant) sayWaiting() (stop func()) {
+// reportWaiting tells once that a newcomer waits, and for what.
+func (a *applicant) reportWaiting() (stop func()) {
 	if a.m.cfg.OnWait == nil {
 		return func() {}
 	}

@@ -62,7 +62,7 @@ func (m *membership) lead(d *decision, a absent) (yielded bool, err error) {
 		return true, nil
 	}
 	if !quorum(n, p.votes, p.dead) {
-		return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(p.votes), Of: n, Unreached: p.unreached(), Dead: p.those(p.dead)})
+		return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(p.votes), Of: n, Unreached: p.unreached(), Dead: p.ranksOf(p.dead)})
 	}
 	next := p.accepted()
 	if p.mine = next == nil; p.mine {
@@ -71,7 +71,7 @@ func (m *membership) lead(d *decision, a absent) (yielded bool, err error) {
 		}
 		next = p.propose(a, planned)
 		if len(next.Members) < m.cfg.MinSize {
-			return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(next.Members), Of: n, Min: m.cfg.MinSize, Dead: p.those(p.dead), Unreached: p.unreached()})
+			return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(next.Members), Of: n, Min: m.cfg.MinSize, Dead: p.ranksOf(p.dead), Unreached: p.unreached()})
 		}
 	}
 	return p.decide(next), nil
@@ -348,8 +348,8 @@ func (p *proposer) giveUp(err *QuorumError) error {
 	return err
 }
 
-// those are ranks of a set, in order.
-func (p *proposer) those(set map[int]bool) (list []int) {
+// ranksOf are ranks of a set, in order.
+func (p *proposer) ranksOf(set map[int]bool) (list []int) {
 	for r := range p.d.Members {
 		if set[r] {
 			list = append(list, r)

@@ -98,7 +98,7 @@ func (m *membership) reform(g *Group) error {
 			first = -1
 		}
 		if first >= 0 || yielded {
-			m.heed(d, first, a)
+			m.awaitCall(d, first, a)
 		}
 	}
 }
@@ -109,9 +109,9 @@ func (m *membership) epoch() uint32 {
 	return m.base.Epoch
 }
 
-// heed waits for another member to call. Of the one whose turn it is, it looks whether it is
+// awaitCall waits for another member to call. Of the one whose turn it is, it looks whether it is
 // there; with -1 it is this member's turn, but others may have called.
-func (m *membership) heed(d *decision, first int, a absent) {
+func (m *membership) awaitCall(d *decision, first int, a absent) {
 	begun := now()
 	pause := 20 * time.Millisecond
 	for {
@@ -135,7 +135,7 @@ func (m *membership) heed(d *decision, first int, a absent) {
 			return
 		}
 		pause = min(2*pause, m.cfg.Timeout/4)
-		if first >= 0 && m.look(d, first, a) {
+		if first >= 0 && m.query(d, first, a) {
 			return
 		}
 		if time.Duration(now()-since) > limit {
@@ -147,8 +147,8 @@ func (m *membership) heed(d *decision, first int, a absent) {
 	}
 }
 
-// look asks a member what it knows; true when that changes whose turn it is.
-func (m *membership) look(d *decision, rank int, a absent) bool {
+// query asks a member what it knows; true when that changes whose turn it is.
+func (m *membership) query(d *decision, rank int, a absent) bool {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout/4)
 	defer cancel()
 	ctl, err := m.visit(ctx, d, rank)

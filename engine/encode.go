@@ -100,7 +100,7 @@ func (c *Call) landWire(v verb, x seg, off, n int64, wire []byte) {
 func (c *Call) landAll(st *step, data []byte) {
 	for _, x := range st.segs {
 		if c.codec == nil {
-			c.land(st.verb, x, 0, data[:x.n])
+			c.receiveInto(st.verb, x, 0, data[:x.n])
 			data = data[x.n:]
 			continue
 		}

@@ -17,7 +17,7 @@ type Cause string
 
 // Causes.
 const (
-	Died   Cause = "died"       // its connections closed without a farewell
+	Died   Cause = "died"       // its connections closed without a goodbye
 	Silent Cause = "silent"     // alive or not, nothing was heard of it: hung or cut off
 	CutOff Cause = "is cut off" // a connection to it broke though it lives
 	Left   Cause = "left"       // it closed its group while others still needed it
@@ -108,7 +108,7 @@ func (g *Group) failure() error {
 // fail ends the group, and tells the others.
 func (g *Group) fail(err error) {
 	if g.end(err) && g.net != nil {
-		g.net.tell(err)
+		g.net.reportFailure(err)
 	}
 }
 
@@ -116,7 +116,7 @@ func (g *Group) fail(err error) {
 func (g *Group) end(err error) bool {
 	first := g.ending.set(err)
 	g.driver.waiter.wake()
-	g.driver.kick()
+	g.driver.wakeBackground()
 	return first
 }
 
@@ -133,7 +133,7 @@ func (g *Group) blame(err error) {
 	case errors.As(err, &lost):
 		g.fail(g.peerError(lost.l.peer, Left, ""))
 	case errors.As(err, &stall):
-		g.fail(g.driver.stalled(stall))
+		g.fail(g.driver.stallCause(stall))
 	default:
 		g.fail(err)
 	}

@@ -71,7 +71,7 @@ func FuzzFrames(f *testing.F) {
 	header{program: 5, op: byRef, length: 100}.put(&b)
 	f.Add(append(bytes.Clone(b[:]), make([]byte, refLen)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		bells := [2]*bell{newBell(), newBell()}
+		bells := [2]*notifier{newNotifier(), newNotifier()}
 		d := &driver{g: &Group{cfg: Config{Size: 2}, size: 2}, calls: map[uint64]*Call{}, waiter: bells[0]}
 		in, out := newPipe(bells[0], bells[1]), newPipe(bells[1], bells[0])
 		l := d.newLink(1, 0, pipePair{in: in, out: out}, -1)

@@ -27,7 +27,7 @@ type Group struct {
 	locals     []*Group // of Local
 	driver     driver
 	memory     arenas
-	alone      bool // takes part in no board; set by tests
+	alone      bool // takes part in no exchange; set by tests
 
 	prepare sync.Mutex // one Prepare at a time
 	cacheMu sync.Mutex
@@ -72,7 +72,7 @@ func Local(n int) ([]*Group, error) {
 	groups := make([]*Group, n)
 	for r := range groups {
 		cfg.Rank = r
-		groups[r] = newGroup(cfg, newBell())
+		groups[r] = newGroup(cfg, newNotifier())
 		groups[r].driver.spin, groups[r].driver.yields = 20*time.Microsecond, true
 		groups[r].locals = groups
 	}
@@ -145,7 +145,7 @@ func (g *Group) Forget(c *Call) error {
 	d := &g.driver
 	d.mu.Lock()
 	delete(d.calls, c.id)
-	c.closeBoard()
+	c.closeExchange()
 	d.mu.Unlock()
 	c.ready = false
 	return nil
@@ -157,7 +157,7 @@ func (g *Group) Close() error {
 		return nil
 	}
 	if g.net != nil {
-		g.net.farewell()
+		g.net.leave()
 	}
 	g.end(ErrClosed)
 	d := &g.driver

@@ -99,7 +99,7 @@ func final(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.why != Garbage && refused.why != Taken && refused.why != TooMany
 	}
-	return mistrusts(err)
+	return isCertificateError(err)
 }
 
 // certain reports a refusal by the very job that was looked for.

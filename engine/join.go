@@ -25,7 +25,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 		return nil, errors.New("transport mem joins ranks of one process; use Local")
 	}
 	if cfg.Size == 1 {
-		return newGroup(cfg, newBell()), nil
+		return newGroup(cfg, newNotifier()), nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout, fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
 	defer cancel()
@@ -72,7 +72,7 @@ func (n *network) join(ctx context.Context) error {
 		n.coordinator = newCoordinator(n)
 	}
 	if n.cfg.OnWait != nil {
-		defer n.sayWhoIsMissing()()
+		defer n.reportMissing()()
 	}
 	if n.cfg.Rank == 0 {
 		return n.host(ctx)
@@ -178,14 +178,14 @@ type note0 struct {
 
 // publish writes where rank 0 is into the file at which all meet.
 func (n *network) publish(addrs []string) (string, error) {
-	b, err := n.whereabouts(addrs)
+	b, err := n.meetingNote(addrs)
 	if err != nil {
 		return "", err
 	}
 	var r [4]byte
 	rand.Read(r[:])
 	name := filepath.Clean(n.cfg.Meet)
-	if err := ours(name); err != nil {
+	if err := isForeignFile(name); err != nil {
 		return "", err
 	}
 	tmp := name + "." + hex.EncodeToString(r[:])
@@ -199,8 +199,8 @@ func (n *network) publish(addrs []string) (string, error) {
 	return name, nil
 }
 
-// ours reports a file that is there and was not written by publish: it is somebody's.
-func ours(name string) error {
+// isForeignFile reports a file that is there and was not written by publish: it is somebody's.
+func isForeignFile(name string) error {
 	if err := plainFile(name); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func ours(name string) error {
 // withdraw removes what publish wrote, unless another rank has written since.
 func (n *network) withdraw(addrs []string) {
 	name := filepath.Clean(n.cfg.Meet)
-	own, err := n.whereabouts(addrs)
+	own, err := n.meetingNote(addrs)
 	if err != nil {
 		return
 	}
@@ -230,8 +230,8 @@ func (n *network) withdraw(addrs []string) {
 	}
 }
 
-// whereabouts is what publish writes.
-func (n *network) whereabouts(addrs []string) ([]byte, error) {
+// meetingNote is what publish writes.
+func (n *network) meetingNote(addrs []string) ([]byte, error) {
 	x := note0{Busbar: version, Host: n.cfg.Host}
 	for _, a := range addrs {
 		host, port, err := net.SplitHostPort(a)

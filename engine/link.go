@@ -41,7 +41,7 @@ type link struct {
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
 	refHead header
 	maps    map[uint32]*shm.Segment // the peer's memory
-	votes   map[uint64]ballot       // pages of boards, by call, that nobody has asked for yet
+	handles map[uint64]pageHandle   // pages of exchanges, by call, that nobody has asked for yet
 	told    map[uint32]bool         // own memory that the peer knows
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare
@@ -214,7 +214,7 @@ func (l *link) deliver() (int64, error) {
 		switch have := int64(l.w - l.r); {
 		case l.ref != nil:
 			n = min(room, refPiece, l.left)
-			ln.call.land(st.verb, x, ln.off, l.ref[:n])
+			ln.call.receiveInto(st.verb, x, ln.off, l.ref[:n])
 			l.ref = l.ref[n:]
 		case st.verb == recv && have == 0 && room >= directly:
 			if l.dry {
@@ -239,7 +239,7 @@ func (l *link) deliver() (int64, error) {
 				}
 				continue
 			}
-			ln.call.land(st.verb, x, ln.off, l.buf[l.r:l.r+int(n)])
+			ln.call.receiveInto(st.verb, x, ln.off, l.buf[l.r:l.r+int(n)])
 			l.r += int(n)
 		}
 		l.left -= n
@@ -336,7 +336,7 @@ func (l *link) close() {
 	for _, seg := range l.maps {
 		seg.Close()
 	}
-	for _, v := range l.votes {
+	for _, v := range l.handles {
 		if v.seg != nil {
 			v.seg.Close()
 		}

@@ -32,7 +32,7 @@ type network struct {
 	quit        chan struct{}
 	dialing     sync.Mutex // one goroutine at a time connects
 	tasks       sync.WaitGroup
-	left        atomic.Bool // this rank has said farewell
+	left        atomic.Bool // this rank has announced that it leaves
 	// parting says that rank 0 has closed its group, and stays for the others only.
 	parting atomic.Bool
 	met     atomic.Bool // this rank has found rank 0

@@ -39,8 +39,8 @@ func (r *registry) add(l *link) bool {
 	return true
 }
 
-// news is closed when the next link comes.
-func (r *registry) news() chan struct{} {
+// changed is closed when the next link comes.
+func (r *registry) changed() chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.came
@@ -53,7 +53,7 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (d *driver) newLink(peer, k int, s stream, fd int) *link {
-	return &link{d: d, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint64]ballot{}}
+	return &link{d: d, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, handles: map[uint64]pageHandle{}}
 }
 
 // adopt takes over new links. The caller holds the lock.
@@ -123,7 +123,7 @@ func (n *network) await(peers []int) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
-		came := n.g.driver.reg.news()
+		came := n.g.driver.reg.changed()
 		missing := n.g.driver.reg.missing(peers, n.cfg.Conns)
 		if len(missing) == 0 {
 			return nil

@@ -41,7 +41,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err := g.driver.register(c); err != nil {
 		return nil, err
 	}
-	return c, g.setBoard(c)
+	return c, g.setExchange(c)
 }
 
 // newCall lays out the program of this rank.
@@ -92,7 +92,7 @@ func (g *Group) newCall(s *schedule.Schedule, op coll.Op, wire Wire) (*Call, err
 // connect gives every step of a call its link.
 func (g *Group) connect(c *Call) error {
 	need := map[int]bool{}
-	if g.boarded(c) { // everybody reads everybody's page
+	if g.canExchange(c) { // everybody reads everybody's page
 		for r := range g.size {
 			if r != g.rank {
 				need[r] = true
@@ -136,21 +136,21 @@ func meetLocal(a, b *Group) {
 	if a.driver.reg.has(b.rank, 0) {
 		return
 	}
-	x, y := a.driver.waiter.(*bell), b.driver.waiter.(*bell)
+	x, y := a.driver.waiter.(*notifier), b.driver.waiter.(*notifier)
 	up, down := newPipe(y, x), newPipe(x, y)
 	b.driver.reg.add(b.driver.newLink(a.rank, 0, pipePair{in: up, out: down}, -1))
 	a.driver.reg.add(a.driver.newLink(b.rank, 0, pipePair{in: down, out: up}, -1))
 }
 
-// setBoard gives a call its board, where it may have one.
-func (g *Group) setBoard(c *Call) (err error) {
+// setExchange gives a call its exchange, where it may have one.
+func (g *Group) setExchange(c *Call) (err error) {
 	d := &g.driver
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.board, err = g.newBoard(c); c.board == nil {
+	if c.exchange, err = g.newShmExchange(c); c.exchange == nil {
 		return err
 	}
-	c.board.vote()
-	d.kick() // to send what there was no room for
+	c.exchange.sendHandle()
+	d.wakeBackground() // to send what there was no room for
 	return nil
 }

@@ -52,15 +52,15 @@ func (l *link) refer(p *posted, c *Call) {
 	if w.in == nil {
 		return
 	}
-	l.tell(w.in)
+	l.shareArena(w.in)
 	p.ref = true
 	le.PutUint32(p.hdr[headerOp:], uint32(p.pc)|byRef)
 	le.PutUint64(p.where[:], uint64(w.in.id))
 	le.PutUint64(p.where[8:], uint64(w.off+x.off))
 }
 
-// tell lets the peer map an arena, once.
-func (l *link) tell(a *arena) {
+// shareArena lets the peer map an arena, once.
+func (l *link) shareArena(a *arena) {
 	if a == nil || l.told[a.id] {
 		return
 	}
@@ -100,7 +100,7 @@ func (l *link) special(h header) (bool, error) {
 		}
 		return true, nil
 	case tellArena, tellBoard:
-		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas || h.call == tellBoard && len(l.votes) >= maxVotes {
+		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas || h.call == tellBoard && len(l.handles) >= maxHandles {
 			return false, &protocolError{l.peer, fmt.Sprintf("a handle of %d bytes for memory %d", h.length, h.lane)}
 		}
 		need := headerLen + int(h.length)
@@ -114,7 +114,7 @@ func (l *link) special(h header) (bool, error) {
 		if h.call == tellArena {
 			return true, l.mapArena(h.lane, text)
 		}
-		l.vote(uint64(h.op)<<32|uint64(h.lane), text)
+		l.receiveHandle(uint64(h.op)<<32|uint64(h.lane), text)
 		return true, nil
 	}
 	return false, &protocolError{l.peer, fmt.Sprintf("a frame of unknown kind %d", h.call)}

@@ -46,19 +46,19 @@ func newShmRing(mem []byte) *shmRing {
 type ringPair struct {
 	seg     *shm.Segment
 	in, out *shmRing
-	bell    stream // the socket
+	sock    stream // the socket
 	signals [64]byte
 	ended   bool
 }
 
 // newRingPair takes the rings of a segment; the side that made it writes the first.
-func newRingPair(seg *shm.Segment, made bool, bell stream) *ringPair {
+func newRingPair(seg *shm.Segment, made bool, sock stream) *ringPair {
 	mem := seg.Bytes()
 	a, b := newShmRing(mem[:ringBytes]), newShmRing(mem[ringBytes:])
 	if made {
 		a, b = b, a
 	}
-	return &ringPair{seg: seg, in: a, out: b, bell: bell}
+	return &ringPair{seg: seg, in: a, out: b, sock: sock}
 }
 
 func (r *ringPair) read(p []byte) (int, error) {
@@ -115,7 +115,7 @@ var signal = [][]byte{{1}}
 
 // ring wakes the other side. A socket without room holds enough to wake it already.
 func (r *ringPair) ring() {
-	if _, err := r.bell.write(signal); err != nil {
+	if _, err := r.sock.write(signal); err != nil {
 		r.ended = true
 	}
 }
@@ -138,7 +138,7 @@ func (r *ringPair) disarm() {
 // answer takes what the other side rang.
 func (r *ringPair) answer() {
 	for {
-		n, err := r.bell.read(r.signals[:])
+		n, err := r.sock.read(r.signals[:])
 		if err != nil {
 			r.ended = true
 		}
@@ -149,6 +149,6 @@ func (r *ringPair) answer() {
 }
 
 func (r *ringPair) close() {
-	r.bell.close()
+	r.sock.close()
 	r.seg.Close()
 }

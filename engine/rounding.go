@@ -23,13 +23,13 @@ func shared(k coll.Kind) bool {
 	return k == coll.AllReduce || k == coll.AllGather || k == coll.Hypercube || k == coll.Broadcast
 }
 
-// fate is what a lane does next with a chunk.
-type fate uint8
+// chunkFate is what a lane does next with a chunk.
+type chunkFate uint8
 
 const (
-	untold  fate = iota // nothing
-	replace             // writes it without having read it
-	read                // reads it, or returns it
+	untold  chunkFate = iota // nothing
+	replace                  // writes it without having read it
+	read                     // reads it, or returns it
 )
 
 // findRounds follows each lane from its end to its beginning. Sends whose elements are
@@ -54,7 +54,7 @@ func (c *compiler) findRounds() {
 	c.eachAccess(func(_, _ int, o schedule.Op, b schedule.Buffer, chunk int32, _ bool) {
 		c.crossed = c.crossed || o.Verb.Local() && lanes[b][chunk] < 0
 	})
-	next := [3][]fate{make([]fate, sizes[0]), make([]fate, sizes[1]), make([]fate, sizes[2])}
+	next := [3][]chunkFate{make([]chunkFate, sizes[0]), make([]chunkFate, sizes[1]), make([]chunkFate, sizes[2])}
 	settled := make([]bool, sizes[schedule.Data])
 	for lane := range c.s.Lanes {
 		for b := range next {
@@ -76,7 +76,7 @@ func (c *compiler) findRounds() {
 }
 
 // laneRounds is findRounds of one lane.
-func (c *compiler) laneRounds(lane int, lanes *[3][]int32, next *[3][]fate, settled []bool) {
+func (c *compiler) laneRounds(lane int, lanes *[3][]int32, next *[3][]chunkFate, settled []bool) {
 	n := min(c.s.Len(c.rank, lane), maxSteps)
 	c.rounds.sends[lane] = make([][]bool, n)
 	for i := n - 1; i >= 0; i-- {

@@ -79,11 +79,11 @@ func takeSocket(c net.Conn, timeout time.Duration) (stream, int, error) {
 	return &sock{fd: fd}, fd, nil
 }
 
-// unheard is for how long the other side's kernel has been silent, of a connection that asks
+// silentFor is for how long the other side's kernel has been silent, of a connection that asks
 // it for an answer. A peer that only does not read still answers: every retransmission when
 // its buffer overflowed, every probe when its window is closed. The pauses between these grow,
 // so silence counts only when it is longer than the last of them and half of it again.
-func (s *sock) unheard() time.Duration {
+func (s *sock) silentFor() time.Duration {
 	const (
 		probes  = 3 // where struct tcp_info has these
 		rto     = 8
@@ -171,7 +171,7 @@ const (
 // poller is where a group with sockets sleeps.
 type poller struct {
 	fds    []pollFd
-	bells  []*ringPair // of the descriptors that only ring, by place in fds
+	rings  []*ringPair // of the descriptors that only ring, by place in fds
 	r, w   int         // a pipe that ends a sleep
 	posted atomic.Bool
 }
@@ -186,16 +186,16 @@ func newPoller() (waiter, error) {
 
 func (p *poller) arm(links []*link, all bool) {
 	p.fds = append(p.fds[:0], pollFd{fd: int32(p.r), events: pollIn})
-	p.bells = append(p.bells[:0], nil)
+	p.rings = append(p.rings[:0], nil)
 	for _, l := range links {
 		in, out := l.reading(all), l.writing()
 		if !in && !out {
 			continue
 		}
 		var ev int16
-		bell, ok := l.s.(*ringPair)
+		ring, ok := l.s.(*ringPair)
 		if ok {
-			bell.arm(in, out)
+			ring.arm(in, out)
 			ev = pollIn
 		} else {
 			if in {
@@ -206,12 +206,12 @@ func (p *poller) arm(links []*link, all bool) {
 			}
 		}
 		p.fds = append(p.fds, pollFd{fd: int32(l.fd), events: ev})
-		p.bells = append(p.bells, bell)
+		p.rings = append(p.rings, ring)
 	}
 }
 
 func (p *poller) disarm() {
-	for _, b := range p.bells {
+	for _, b := range p.rings {
 		if b != nil {
 			b.disarm()
 		}
@@ -221,7 +221,7 @@ func (p *poller) disarm() {
 func (p *poller) sleep(d time.Duration) {
 	ts := syscall.NsecToTimespec(int64(d))
 	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	for i, b := range p.bells {
+	for i, b := range p.rings {
 		if b != nil {
 			b.disarm()
 			if errno == 0 && p.fds[i].revents != 0 {

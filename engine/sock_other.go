@@ -35,7 +35,7 @@ func (s *sock) read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.c.Read(p)
-	return n, later(n, err)
+	return n, ignoreTimeout(n, err)
 }
 
 func (s *sock) write(bufs [][]byte) (sum int, err error) {
@@ -45,14 +45,14 @@ func (s *sock) write(bufs [][]byte) (sum int, err error) {
 		}
 		n, err := s.c.Write(b)
 		sum += n
-		if err = later(sum, err); err != nil || n < len(b) {
+		if err = ignoreTimeout(sum, err); err != nil || n < len(b) {
 			return sum, err
 		}
 	}
 	return sum, nil
 }
 
-func later(n int, err error) error {
+func ignoreTimeout(n int, err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil
@@ -65,8 +65,8 @@ func later(n int, err error) error {
 func (s *sock) close() { s.c.Close() }
 
 // sleeper looks again after a short sleep.
-type sleeper struct{ *bell }
+type sleeper struct{ *notifier }
 
-func newPoller() (waiter, error) { return sleeper{newBell()}, nil }
+func newPoller() (waiter, error) { return sleeper{newNotifier()}, nil }
 
-func (n sleeper) sleep(d time.Duration) { n.bell.sleep(min(d, 100*time.Microsecond)) }
+func (n sleeper) sleep(d time.Duration) { n.notifier.sleep(min(d, 100*time.Microsecond)) }

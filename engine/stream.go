@@ -33,19 +33,19 @@ type waiter interface {
 	close()
 }
 
-// bell wakes a group of one process.
-type bell struct {
+// notifier wakes a group of one process.
+type notifier struct {
 	ch     chan struct{}
 	asleep atomic.Bool
 	timer  *time.Timer
 }
 
-func newBell() *bell {
-	b := &bell{ch: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+func newNotifier() *notifier {
+	b := &notifier{ch: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	return b
 }
 
-func (b *bell) ring() {
+func (b *notifier) notify() {
 	if b.asleep.Load() && b.asleep.Swap(false) {
 		select {
 		case b.ch <- struct{}{}:
@@ -54,9 +54,9 @@ func (b *bell) ring() {
 	}
 }
 
-func (b *bell) arm([]*link, bool) { b.asleep.Store(true) }
+func (b *notifier) arm([]*link, bool) { b.asleep.Store(true) }
 
-func (b *bell) sleep(d time.Duration) {
+func (b *notifier) sleep(d time.Duration) {
 	b.timer.Reset(d)
 	select {
 	case <-b.ch:
@@ -65,18 +65,18 @@ func (b *bell) sleep(d time.Duration) {
 	b.asleep.Store(false)
 }
 
-func (b *bell) disarm() { b.asleep.Store(false) }
+func (b *notifier) disarm() { b.asleep.Store(false) }
 
-func (b *bell) wake() {
+func (b *notifier) wake() {
 	select {
 	case b.ch <- struct{}{}:
 	default:
 	}
 }
 
-func (b *bell) yield() { runtime.Gosched() }
+func (b *notifier) yield() { runtime.Gosched() }
 
-func (b *bell) close() { b.timer.Stop() }
+func (b *notifier) close() { b.timer.Stop() }
 
 // pipe is a ring of bytes from one rank to another of the same process.
 type pipe struct {
@@ -86,14 +86,14 @@ type pipe struct {
 	tail   atomic.Uint64 // written so far
 	_      [56]byte
 	closed atomic.Bool
-	reader *bell
-	writer *bell
+	reader *notifier
+	writer *notifier
 }
 
 // pipeSize is a power of two that fits into the second-level cache with what is summed.
 const pipeSize = 1 << 18
 
-func newPipe(reader, writer *bell) *pipe {
+func newPipe(reader, writer *notifier) *pipe {
 	return &pipe{buf: make([]byte, pipeSize), reader: reader, writer: writer}
 }
 
@@ -115,7 +115,7 @@ func (d pipePair) read(p []byte) (int, error) {
 	k := copy(p[:n], x.buf[at:])
 	copy(p[k:n], x.buf)
 	x.head.Store(head + uint64(n))
-	x.writer.ring()
+	x.writer.notify()
 	return n, nil
 }
 
@@ -138,7 +138,7 @@ func (d pipePair) write(bufs [][]byte) (int, error) {
 	}
 	if sum > 0 {
 		x.tail.Store(tail)
-		x.reader.ring()
+		x.reader.notify()
 	}
 	return sum, nil
 }
@@ -146,6 +146,6 @@ func (d pipePair) write(bufs [][]byte) (int, error) {
 func (d pipePair) close() {
 	d.in.closed.Store(true)
 	d.out.closed.Store(true)
-	d.in.writer.ring()
-	d.out.reader.ring()
+	d.in.writer.notify()
+	d.out.reader.notify()
 }

@@ -81,12 +81,12 @@ type wire struct {
 	one [1][]byte
 }
 
-// laterError is the error of a read that would have to wait. TLS takes it for one that passes.
-type laterError struct{}
+// wouldBlockError is the error of a read that would have to wait. TLS takes it for one that passes.
+type wouldBlockError struct{}
 
-func (laterError) Error() string   { return "nothing has come yet" }
-func (laterError) Timeout() bool   { return true }
-func (laterError) Temporary() bool { return true }
+func (wouldBlockError) Error() string   { return "nothing has come yet" }
+func (wouldBlockError) Timeout() bool   { return true }
+func (wouldBlockError) Temporary() bool { return true }
 
 func (w *wire) Read(p []byte) (int, error) {
 	if w.s == nil {
@@ -94,7 +94,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 	n, err := w.s.read(p)
 	if n == 0 && err == nil && len(p) > 0 {
-		return 0, laterError{}
+		return 0, wouldBlockError{}
 	}
 	return n, err
 }
@@ -147,8 +147,8 @@ func (w *wire) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// mistrusts reports whether an error is that of a certificate, which no second try will mend.
-func mistrusts(err error) bool {
+// isCertificateError reports whether an error is that of a certificate, which no second try will mend.
+func isCertificateError(err error) bool {
 	var unknown x509.UnknownAuthorityError
 	var alert tls.AlertError
 	return errors.As(err, &unknown) || errors.As(err, &alert)
@@ -195,7 +195,7 @@ func (s *sealed) read(p []byte) (sum int, err error) {
 	for sum < len(p) {
 		n, err := s.t.Read(p[sum:])
 		sum += n
-		_, wait := err.(laterError)
+		_, wait := err.(wouldBlockError)
 		switch {
 		case wait:
 			return sum, nil
@@ -230,10 +230,10 @@ func (s *sealed) write(bufs [][]byte) (int, error) {
 	return n, nil
 }
 
-// unheard is that of the socket, where it knows.
-func (s *sealed) unheard() time.Duration {
-	if x, ok := s.w.s.(interface{ unheard() time.Duration }); ok {
-		return x.unheard()
+// silentFor is that of the socket, where it knows.
+func (s *sealed) silentFor() time.Duration {
+	if x, ok := s.w.s.(interface{ silentFor() time.Duration }); ok {
+		return x.silentFor()
 	}
 	return 0
 }

@@ -58,8 +58,8 @@ func (n *network) begin(conn net.Conn) {
 	close(n.tabled)
 	n.heard.Store(now())
 	n.tasks.Add(2)
-	go n.follow()
-	go n.beat()
+	go n.readControl()
+	go n.heartbeat()
 }
 
 // reachCoordinator replaces addresses of rank 0 and of ranks on its host that mean any by the one that

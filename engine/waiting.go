@@ -32,9 +32,9 @@ func (w Waiting) String() string {
 	return fmt.Sprintf("waiting for %s of %d at %s", rankList(w.For), w.Size, w.Meet)
 }
 
-// sayWhoIsMissing tells once for whom this rank waits, unless the ranks have met by then; the
+// reportMissing tells once for whom this rank waits, unless the ranks have met by then; the
 // function it returns calls that off.
-func (n *network) sayWhoIsMissing() (stop func()) {
+func (n *network) reportMissing() (stop func()) {
 	t := time.AfterFunc(waitWord, func() {
 		w := Waiting{Rank: n.cfg.Rank, Size: n.cfg.Size, Meet: n.cfg.Meet}
 		switch {

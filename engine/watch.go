@@ -11,15 +11,15 @@ import (
 // Parts of the timeout: how often a rank says that it lives, and after which silence it counts
 // as gone. The rest is for telling everybody.
 const (
-	beats   = 6
-	silence = 0.75
+	heartbeatsPerTimeout = 6
+	silence              = 0.75
 )
 
 // now is a time that can be kept in an atomic.
 func now() int64 { return time.Now().UnixNano() }
 
-// follow is the life of a rank other than 0 on its control connection.
-func (n *network) follow() {
+// readControl is the life of a rank other than 0 on its control connection.
+func (n *network) readControl() {
 	defer n.tasks.Done()
 	var buf [64]byte
 	for {
@@ -33,7 +33,7 @@ func (n *network) follow() {
 		case noteVerdict:
 			var v verdict
 			if json.Unmarshal(body, &v) == nil {
-				n.g.fail(n.judge(v))
+				n.g.fail(n.errorOf(v))
 			}
 		case noteParting:
 			n.parting.Store(true)
@@ -61,13 +61,13 @@ func (n *network) lostCoordinator(err error) {
 	case !errors.Is(err, io.EOF):
 		v.Text = err.Error()
 	}
-	n.g.fail(n.judge(v))
+	n.g.fail(n.errorOf(v))
 }
 
-// beat says that this rank lives, and looks whether rank 0 does.
-func (n *network) beat() {
+// heartbeat says that this rank lives, and looks whether rank 0 does.
+func (n *network) heartbeat() {
 	defer n.tasks.Done()
-	every := time.NewTicker(n.cfg.Timeout / beats)
+	every := time.NewTicker(n.cfg.Timeout / heartbeatsPerTimeout)
 	defer every.Stop()
 	var body [8]byte
 	for {
@@ -81,13 +81,13 @@ func (n *network) beat() {
 			continue // the reader will notice
 		}
 		if quiet := time.Duration(now() - n.heard.Load()); quiet.Seconds() > n.cfg.Timeout.Seconds()*silence && !n.left.Load() {
-			n.g.fail(n.judge(verdict{Rank: 0, Cause: Silent, Seconds: quiet.Seconds()}))
+			n.g.fail(n.errorOf(verdict{Rank: 0, Cause: Silent, Seconds: quiet.Seconds()}))
 		}
 	}
 }
 
-// judge makes a verdict an error.
-func (n *network) judge(v verdict) *PeerError {
+// errorOf makes a verdict an error.
+func (n *network) errorOf(v verdict) *PeerError {
 	e := n.g.peerError(v.Rank, v.Cause, v.Text)
 	e.Doing, e.After = v.Doing, time.Duration(v.Seconds*float64(time.Second))
 	return e
@@ -109,12 +109,12 @@ func (n *network) suspect(peer int, err error) {
 	select {
 	case <-n.g.ending.doomed:
 	case <-time.After(n.cfg.Timeout / 2):
-		n.g.fail(n.judge(v))
+		n.g.fail(n.errorOf(v))
 	}
 }
 
 // tell lets the others know why this rank has failed.
-func (n *network) tell(err error) {
+func (n *network) reportFailure(err error) {
 	if n.left.Load() {
 		return
 	}
@@ -124,15 +124,15 @@ func (n *network) tell(err error) {
 		v = verdict{Rank: peer.Rank, Cause: peer.Cause, Text: peer.Text, Doing: peer.Doing, Seconds: peer.After.Seconds()}
 	}
 	if n.coordinator != nil {
-		n.coordinator.pronounce(v)
+		n.coordinator.broadcastFailure(v)
 		return
 	}
 	n.up.sendJSON(noteVerdict, v)
 }
 
-// farewell says that this rank leaves as it should. Rank 0 stays until the others have left,
+// leave says that this rank leaves as it should. Rank 0 stays until the others have left,
 // for without it they could not hear of each other's end.
-func (n *network) farewell() {
+func (n *network) leave() {
 	healthy := !n.g.ending.broken.Load()
 	n.left.Store(true)
 	if n.coordinator == nil {

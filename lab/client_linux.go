@@ -123,8 +123,8 @@ func (l *Lab) Fault(f Fault) ([]Fault, error) {
 	return list, marked(err)
 }
 
-// Heal ends the faults of a place, or all for "", and returns what is left.
-func (l *Lab) Heal(what string) ([]Fault, error) {
+// Repair ends the faults of a place, or all for "", and returns what is left.
+func (l *Lab) Repair(what string) ([]Fault, error) {
 	list, err := l.askFaults(request{Do: "heal", What: what})
 	return list, marked(err)
 }

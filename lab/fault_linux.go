@@ -53,7 +53,7 @@ func (h *holder) fault(f Fault) error {
 			return err
 		}
 	}
-	if _, err := h.healOne(f.Kind+" "+f.Where, func(o Fault) bool {
+	if _, err := h.repairOne(f.Kind+" "+f.Where, func(o Fault) bool {
 		return o.What == f.What || isState(o) && isState(f)
 	}); err != nil {
 		return err
@@ -147,23 +147,23 @@ func (h *holder) flap(nic int, a *active) {
 	}
 }
 
-// heal ends faults: all of them, those of a link ("node0:mlx5_0"), of a node and its links
+// repair ends faults: all of them, those of a link ("node0:mlx5_0"), of a node and its links
 // ("node0") or of a kind ("link"), and returns what is left.
-func (h *holder) heal(what string) ([]Fault, error) {
+func (h *holder) repair(what string) ([]Fault, error) {
 	h.changing.Lock()
 	defer h.changing.Unlock()
 	what, err := h.plan.place(what)
 	if err != nil {
 		return nil, badRequest(err.Error())
 	}
-	if _, err := h.healOne(what, func(Fault) bool { return true }); err != nil {
+	if _, err := h.repairOne(what, func(Fault) bool { return true }); err != nil {
 		return nil, err
 	}
 	return h.list(), nil
 }
 
-// healOne ends the faults of a place that match.
-func (h *holder) healOne(what string, match func(Fault) bool) (int, error) {
+// repairOne ends the faults of a place that match.
+func (h *holder) repairOne(what string, match func(Fault) bool) (int, error) {
 	h.mu.Lock()
 	var gone []*active
 	for key, a := range h.faults {

@@ -30,7 +30,7 @@ func TestFaultsAtOnce(t *testing.T) {
 	if got := l.faults(t); len(got) != 1 {
 		t.Errorf("faults %v; expected one", got)
 	}
-	if _, err := l.Heal("node1"); err != nil { // a node with its links
+	if _, err := l.Repair("node1"); err != nil { // a node with its links
 		t.Fatal(err)
 	}
 	serve(t, l, "node1")
@@ -55,14 +55,14 @@ func TestRefusedFaults(t *testing.T) {
 		t.Errorf("a rate of next to nothing: %v", err)
 	}
 	for _, where := range []string{"node9", "node9:mlx5_0", "node1:mlx5_9", "nope"} {
-		if _, err := l.Heal(where); !errors.As(err, &bad) {
+		if _, err := l.Repair(where); !errors.As(err, &bad) {
 			t.Errorf("heal %s: %v", where, err)
 		}
 	}
 	if got := l.faults(t); len(got) != 1 || got[0] != quarter {
 		t.Errorf("faults %v; expected %v", got, quarter)
 	}
-	if left, err := l.Heal("node1:0"); err != nil || len(left) != 0 { // a NIC by its number
+	if left, err := l.Repair("node1:0"); err != nil || len(left) != 0 { // a NIC by its number
 		t.Errorf("left %v, %v", left, err)
 	}
 }

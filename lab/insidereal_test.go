@@ -52,7 +52,7 @@ func slowInner(t *testing.T, l *Lab, name string, in *Inner) {
 	if count() == 0 {
 		t.Errorf("%s: %s has its whole rate", name, where)
 	}
-	if left, err := l.Heal(where); err != nil || len(left) > 0 || count() > 0 {
+	if left, err := l.Repair(where); err != nil || len(left) > 0 || count() > 0 {
 		t.Errorf("%s: healing: %v, left %v", name, err, left)
 	}
 }

@@ -263,7 +263,7 @@ func TestNodesTalkAndFaultsBreakThem(t *testing.T) {
 		} else {
 			talk(x.talks)
 		}
-		if left, err := l.Heal(""); err != nil || len(left) > 0 {
+		if left, err := l.Repair(""); err != nil || len(left) > 0 {
 			t.Fatalf("healing %v: %v, left %v", x.fault, err, left)
 		}
 		talk(true)
@@ -295,7 +295,7 @@ func TestLinkFlaps(t *testing.T) {
 	if got := l.faults(t); len(got) != 1 || got[0].What != "down" {
 		t.Errorf("faults %v, want one", got)
 	}
-	if _, err := l.Heal("node1:mlx5_0"); err != nil {
+	if _, err := l.Repair("node1:mlx5_0"); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := run(t, l, "node0", "call", "node1"); code != 0 {

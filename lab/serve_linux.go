@@ -109,7 +109,7 @@ func (h *holder) answer(c *net.UnixConn, r *request, files []*os.File) {
 		err = h.fault(r.Fault)
 		a.Faults = h.list()
 	case "heal":
-		a.Faults, err = h.heal(r.What)
+		a.Faults, err = h.repair(r.What)
 	case "down":
 		send(c, a)
 		h.once.Do(func() { close(h.quit) })

@@ -33,10 +33,10 @@ func (s *system) carries(bw float32) int {
 	return min(links, ports)
 }
 
-// fruitless reports a round that cannot find a better graph, because too few channels come in from the
+// cannotImprove reports a round that cannot find a better graph, because too few channels come in from the
 // network: fewer than it must have, or so few that they carry less than those found before. One into
 // which none fits is over at once and need not be left out.
-func (c *compute) fruitless() bool {
+func (c *compute) cannotImprove() bool {
 	g, best := &c.cur, &c.best
 	if !c.s.inter || c.exact || c.s.everySpeed || g.Pattern == NVLSPattern || g.Pattern == DirectPattern {
 		return false

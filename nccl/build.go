@@ -158,7 +158,7 @@ func (b *builder) children(d int, at *topoNode, want map[int]int) {
 		if _, ok := want[k]; ok && b.t.Devices[k].Parent == d {
 			if b.t.Devices[k].Kind == cluster.RootComplex {
 				// NCCL has no host bridges: their devices hang on the processor.
-				b.rootKids(k, want, &kids)
+				b.rootChildren(k, want, &kids)
 				continue
 			}
 			kids = append(kids, k)
@@ -179,7 +179,7 @@ func (b *builder) children(d int, at *topoNode, want map[int]int) {
 	}
 }
 
-func (b *builder) rootKids(root int, want map[int]int, kids *[]int) {
+func (b *builder) rootChildren(root int, want map[int]int, kids *[]int) {
 	for k := range b.t.Devices {
 		if _, ok := want[k]; ok && b.t.Devices[k].Parent == root {
 			*kids = append(*kids, k)

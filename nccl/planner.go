@@ -63,7 +63,7 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 		}
 		p.CollNet = len(list) >= least && len(list) > 1
 	}
-	p.occasion = p.Comm.occasion()
+	p.occasion = p.Comm.searchKey()
 	members := make([]Member, 0, len(list))
 	p.Nodes = make([]PlanNode, 0, len(list))
 	var views []*View

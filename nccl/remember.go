@@ -31,8 +31,8 @@ func (f *Planner) remember(key string, g Graphs) {
 	f.graphs[key] = g
 }
 
-// occasion is what a search depends on beside the system's shape.
-func (c *Comm) occasion() string {
+// searchKey is what a search depends on beside the system's shape.
+func (c *Comm) searchKey() string {
 	b := fmt.Appendf(nil, "%v %t", c.Version, c.CollNet)
 	for _, k := range slices.Sorted(maps.Keys(c.Env)) {
 		b = fmt.Appendf(b, " %q=%q", k, c.Env[k])

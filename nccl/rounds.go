@@ -76,7 +76,7 @@ func (s *system) present(pair [2]nodeKind, have *[PathDIS + 1]bool) {
 // round searches once with what the graph under search allows.
 func (c *compute) round() {
 	g, r := &c.cur, &c.rounds
-	if c.spare = 0; c.fruitless() {
+	if c.spare = 0; c.cannotImprove() {
 		c.leaveOut()
 		return
 	}

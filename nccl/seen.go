@@ -10,7 +10,7 @@ import (
 // of the budget, as many channels, as many hops. NCCL searches it all again.
 type seen struct {
 	on     bool
-	states map[string]sequel
+	states map[string]searchOutcome
 	links  []*topoLink
 	key    []byte
 
@@ -18,8 +18,8 @@ type seen struct {
 	hops    int // fewest of a graph of so many channels
 }
 
-// sequel is what came of a state without a better graph.
-type sequel struct {
+// searchOutcome is what came of a state without a better graph.
+type searchOutcome struct {
 	steps   int
 	deepest int
 	hops    int // on top of the state's own
@@ -33,7 +33,7 @@ func (x *searcher) forget() {
 	clear(s.states)
 	s.deepest, s.hops = 0, 0
 	if s.on && s.states == nil {
-		s.states = map[string]sequel{}
+		s.states = map[string]searchOutcome{}
 		for _, list := range x.s.nodes {
 			for _, n := range list {
 				s.links = append(s.links, n.links...)
@@ -88,13 +88,13 @@ func (x *searcher) further(time *int) {
 	s.deepest, s.hops = g.NChannels, g.hops
 	x.channel(time)
 	if *time > 0 && x.found == found {
-		s.states[name] = sequel{before - *time, s.deepest, s.hops - g.hops}
+		s.states[name] = searchOutcome{before - *time, s.deepest, s.hops - g.hops}
 	}
 	s.reach(deepest, hops)
 }
 
 // noBetter reports that what follows a state cannot beat the best graph.
-func (x *searcher) noBetter(q sequel) bool {
+func (x *searcher) noBetter(q searchOutcome) bool {
 	g, b := &x.cur, &x.best
 	if q.deepest < g.least {
 		return true

@@ -90,13 +90,13 @@ func Compare(sides []Side) []Verdict {
 	}
 	slices.Sort(sizes)
 	for _, size := range sizes {
-		var list []entrant
+		var list []layoutAtSize
 		for i := range sides {
 			if r, ok := representative(sides[i].Rows, size); ok {
-				list = append(list, entrant{&sides[i], r})
+				list = append(list, layoutAtSize{&sides[i], r})
 			}
 		}
-		slices.SortStableFunc(list, func(a, b entrant) int { return cmp.Compare(a.row.Time, b.row.Time) })
+		slices.SortStableFunc(list, func(a, b layoutAtSize) int { return cmp.Compare(a.row.Time, b.row.Time) })
 		if len(list) > 1 {
 			v := Verdict{Size: size, Winner: list[0].side.Layout, Text: sentence(size, list)}
 			if first, last := list[0], list[len(list)-1]; clearly(last.row.Time, first.row.Time) {
@@ -109,8 +109,8 @@ func Compare(sides []Side) []Verdict {
 	return out
 }
 
-// entrant is a layout at one size.
-type entrant struct {
+// layoutAtSize is a layout at one size.
+type layoutAtSize struct {
 	side *Side
 	row  Row
 }
@@ -130,7 +130,7 @@ func representative(rows []Row, size unit.Bytes) (best Row, ok bool) {
 }
 
 // sentence says who wins, why the last loses and what to do about it.
-func sentence(size unit.Bytes, list []entrant) string {
+func sentence(size unit.Bytes, list []layoutAtSize) string {
 	first, last := list[0], list[len(list)-1]
 	var others []string
 	for _, x := range list[1:] {
@@ -148,7 +148,7 @@ func sentence(size unit.Bytes, list []entrant) string {
 
 // remedy is what to do: move the ranks, or else the setting that helps most where
 // they are.
-func remedy(size unit.Bytes, first, last entrant) string {
+func remedy(size unit.Bytes, first, last layoutAtSize) string {
 	text := fmt.Sprintf("use %s", first.side.Layout)
 	if first.side.Ranks == last.side.Ranks {
 		per := first.side.Ranks / max(first.side.Nodes, 1)

@@ -72,8 +72,8 @@ func EnvironmentNotes(env map[string]string) []string {
 	return notes
 }
 
-// Unheeded tells whether a setting may change how fast a job runs and is none that a prediction follows.
-func Unheeded(key string) bool {
+// Unmodelled tells whether a setting may change how fast a job runs and is none that a prediction follows.
+func Unmodelled(key string) bool {
 	return !slices.Contains(heeded, key) && !slices.Contains(idle, key) && strings.HasPrefix(key, "NCCL_")
 }
 
@@ -94,7 +94,7 @@ func nearest(key string) string {
 	best, least := "", 3
 	for _, list := range [][]string{heeded, weighty, idle} {
 		for _, k := range list {
-			if d := slips(strings.ToUpper(key), k); d < least {
+			if d := editDistance(strings.ToUpper(key), k); d < least {
 				best, least = k, d
 			}
 		}
@@ -102,9 +102,9 @@ func nearest(key string) string {
 	return best
 }
 
-// slips is how many letters have to be put in, left out or replaced to turn one
+// editDistance is how many letters have to be put in, left out or replaced to turn one
 // word into the other.
-func slips(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)
 	}

@@ -62,7 +62,7 @@ func (p *Predictor) first(k int) (*Predictor, error) {
 	for _, l := range p.beside {
 		beside = append(beside, l[:min(k, len(l))])
 	}
-	if err := q.Beside(beside); err != nil {
+	if err := q.RunConcurrently(beside); err != nil {
 		return nil, err
 	}
 	if p.smaller == nil {

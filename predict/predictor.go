@@ -113,15 +113,15 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 	return &q, err
 }
 
-// Beside says which other groups of ranks do the same at the same time; they share
+// RunConcurrently says which other groups of ranks do the same at the same time; they share
 // links with the predictor's own. It must be called before anything is priced.
-func (p *Predictor) Beside(groups []nccl.Layout) error {
+func (p *Predictor) RunConcurrently(groups []nccl.Layout) error {
 	places := make([][]cluster.Place, len(groups))
 	for i, l := range groups {
 		places[i] = placed(l)
 	}
 	p.beside = groups
-	return p.machine.Beside(places)
+	return p.machine.AddConcurrent(places)
 }
 
 // class is NCCL's word for a distance in the model's words; NCCL has no NODE.

@@ -195,8 +195,8 @@ func (p *pricedStep) limit() step.Limit { return p.Limit(p.job, p.model.Memory) 
 // fits reports whether the GPUs have the memory.
 func (p *pricedStep) fits() bool { return p.Memory.Total() <= unit.Volume(p.model.Memory) }
 
-// misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
-func (p *pricedStep) misfit() string {
+// memoryShortfall says that the job does not fit the GPUs' memory, and what would; "" where it does.
+func (p *pricedStep) memoryShortfall() string {
 	if l := p.limit(); l.Kind == "memory" {
 		return l.Text
 	}

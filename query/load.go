@@ -65,7 +65,7 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}
-	return c, e.addBeside(b, c, words)
+	return c, e.addCalibrationFile(b, c, words)
 }
 
 // source is what one word of the command line gave.

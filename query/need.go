@@ -91,7 +91,7 @@ func (q Need) Run(ctx context.Context, env Env) (*NeedDoc, error) {
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
 		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(), Within: within / 100,
-		Bound: now.Step - waits, Misfit: now.misfit(),
+		Bound: now.Step - waits, Misfit: now.memoryShortfall(),
 	}
 	n := &needing{t: t, now: now, doc: d}
 	if err := n.answer(port.Gbps(), count); err != nil {

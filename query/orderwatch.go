@@ -74,7 +74,7 @@ func (e *Env) watch(ctx context.Context, doc *OrderDoc) (*OrderDoc, error) {
 	if err != nil {
 		return doc, err
 	}
-	w.tell(OrderProgress{Over: true})
+	w.report(OrderProgress{Over: true})
 	if doc.OrderFigures, err = e.figures(ctx, &w.got); err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ const (
 	watchLine = 30 * time.Second       // who watches is told at least so often
 )
 
-// tell tells who watches.
-func (w *watcher) tell(p OrderProgress) {
+// report tells who watches.
+func (w *watcher) report(p OrderProgress) {
 	if p.First || p.Round || p.Back || p.Gone != nil {
 		w.told = w.env.now()
 	}
@@ -136,7 +136,7 @@ func (w *watcher) ask(ctx context.Context) error {
 	switch {
 	case err == nil:
 		if !w.until.IsZero() {
-			w.tell(OrderProgress{Back: true})
+			w.report(OrderProgress{Back: true})
 		}
 		w.got, w.until = now, time.Time{}
 		return nil
@@ -146,7 +146,7 @@ func (w *watcher) ask(ctx context.Context) error {
 		return err
 	case w.until.IsZero():
 		w.until = w.env.now().Add(mostTime(&w.got.OrderState, w.env.now()))
-		w.tell(OrderProgress{Gone: err, Until: w.until})
+		w.report(OrderProgress{Gone: err, Until: w.until})
 	case w.env.now().After(w.until):
 		return err
 	}
@@ -161,7 +161,7 @@ func (w *watcher) show() {
 	if p.Round {
 		w.state, w.ended = state, ended
 	}
-	w.tell(p)
+	w.report(p)
 }
 
 // perRound is how many parts a round of a sweep has: half as many as there are nodes.

@@ -227,7 +227,7 @@ func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, na
 		env.note(fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
 	}
 	done := env.working("playing every message")
-	run, err = p.Play(ctx, r.operation(), r.Row.Setting)
+	run, err = p.Simulate(ctx, r.operation(), r.Row.Setting)
 	done()
 	if err != nil {
 		return nil, nil, failure.Cannot(err)

@@ -122,7 +122,7 @@ func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
 	}
 	row := ScaleRow{
 		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(), MFU: p.MFU, Fits: p.fits(),
-		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.misfit(),
+		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.memoryShortfall(),
 	}
 	if fails.asked {
 		g, _, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())

@@ -221,7 +221,7 @@ func (p *picture) labelWires(wires []wire) {
 		ty := svg.Type{Size: 10.5, Fill: red, Anchor: svg.Middle, Bold: true}
 		width := svg.TextWidth(w.label, ty) + 6
 		b := box{(w.x1+w.x2)/2 - width/2, (w.up.bottom()+w.down.y)/2 - 8, width, 16}
-		if slices.ContainsFunc(used, b.meets) {
+		if slices.ContainsFunc(used, b.overlaps) {
 			continue
 		}
 		used = append(used, b)

@@ -75,8 +75,8 @@ func (b box) mid() float64    { return b.x + b.w/2 }
 func (b box) bottom() float64 { return b.y + b.h }
 func (b box) right() float64  { return b.x + b.w }
 
-// meets reports whether two boxes overlap.
-func (b box) meets(o box) bool {
+// overlaps reports whether two boxes overlap.
+func (b box) overlaps(o box) bool {
 	return b.x < o.right() && o.x < b.right() && b.y < o.bottom() && o.y < b.bottom()
 }
 

@@ -130,11 +130,11 @@ func drawMarks(c *svg.Canvas, list []Mark) {
 			drawMarks(c, m.Marks)
 			c.Close()
 		case isRect:
-			c.Rect(m.X, m.Y, m.W, m.H, m.R, onPaper(m.Paint))
+			c.Rect(m.X, m.Y, m.W, m.H, m.R, printColours(m.Paint))
 		case isLine:
-			c.Line(m.X, m.Y, m.X2, m.Y2, onPaper(m.Paint))
+			c.Line(m.X, m.Y, m.X2, m.Y2, printColours(m.Paint))
 		case isPath:
-			c.Path(m.D, onPaper(m.Paint))
+			c.Path(m.D, printColours(m.Paint))
 		case isText:
 			ty := *m.Type
 			ty.Fill = palette[ty.Fill]
@@ -149,7 +149,7 @@ func drawMarks(c *svg.Canvas, list []Mark) {
 func drawCells(c *svg.Canvas, m *Mark) {
 	for i := range m.Cells.N {
 		b := m.at(i)
-		c.Rect(b.x, b.y, b.w, b.h, m.R, onPaper(m.Paint))
+		c.Rect(b.x, b.y, b.w, b.h, m.R, printColours(m.Paint))
 		if m.Cells.Labels != nil {
 			ty := *m.Type
 			ty.Fill = palette[ty.Fill]
@@ -158,7 +158,7 @@ func drawCells(c *svg.Canvas, m *Mark) {
 	}
 }
 
-func onPaper(p *svg.Paint) svg.Paint {
+func printColours(p *svg.Paint) svg.Paint {
 	q := *p
 	q.Fill, q.Stroke = palette[q.Fill], palette[q.Stroke]
 	return q

@@ -145,12 +145,12 @@ func checkPicture(t *testing.T, name string, data []byte) map[string]int {
 	}
 	for i, s := range texts {
 		for _, r := range rects {
-			if r.box.meets(s.box) && !r.box.holds(s.box) {
+			if r.box.overlaps(s.box) && !r.box.holds(s.box) {
 				t.Errorf("%s: text %q at %v runs over the edge of a box (%s) at %v", name, s.text, s.box, r.class, r.box)
 			}
 		}
 		for _, o := range texts[i+1:] {
-			if s.box.meets(o.box) {
+			if s.box.overlaps(o.box) {
 				t.Errorf("%s: texts %q and %q overlap", name, s.text, o.text)
 			}
 		}
@@ -161,7 +161,7 @@ func checkPicture(t *testing.T, name string, data []byte) map[string]int {
 		}
 		inner := box{l.box.x - 0.5, l.box.y + 1.5, l.box.w + 1, l.box.h - 3}
 		for _, r := range rects {
-			if strings.Contains(" gpu nic pci numa switch host ", " "+strings.Fields(r.class + " ?")[0]+" ") && r.box.meets(inner) {
+			if strings.Contains(" gpu nic pci numa switch host ", " "+strings.Fields(r.class + " ?")[0]+" ") && r.box.overlaps(inner) {
 				t.Errorf("%s: a link at %v runs through a box (%s) at %v", name, l.box, r.class, r.box)
 			}
 		}

@@ -220,7 +220,7 @@ func (l *fieldList) port(p *cluster.Port, many bool) {
 		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
 		name = ""
 		if p.Max.Origin > cluster.Spec && p.Max.Value > p.Rate.Value {
-			l.complain("could do " + p.Max.Value.Bits())
+			l.warn("could do " + p.Max.Value.Bits())
 		}
 	}
 	if p.MTU.Known() {
@@ -231,7 +231,7 @@ func (l *fieldList) port(p *cluster.Port, many bool) {
 	case cluster.Up:
 		l.say(name + "up")
 	case cluster.Down, cluster.Init:
-		l.complain(name + p.State.String())
+		l.warn(name + p.State.String())
 	}
 }
 

@@ -27,7 +27,7 @@ type fieldList []field
 
 func (l *fieldList) say(text string)                      { l.figure(text, cluster.Unknown) }
 func (l *fieldList) figure(text string, o cluster.Origin) { l.add(field{text: text, origin: o}) }
-func (l *fieldList) complain(text string)                 { l.add(field{text: text, bad: true}) }
+func (l *fieldList) warn(text string)                     { l.add(field{text: text, bad: true}) }
 
 func (l *fieldList) add(f field) {
 	if f.text != "" {
@@ -150,7 +150,7 @@ func trainedLow(l *cluster.Link) string {
 // linkFields says everything about a link.
 func (l *fieldList) link(k *cluster.Link) {
 	l.say(linkName(k))
-	l.complain(trainedLow(k))
+	l.warn(trainedLow(k))
 	if k.Rate.Known() {
 		l.figure(k.Rate.Value.String(), k.Rate.Origin)
 	}

@@ -127,8 +127,8 @@ func (d dtree) parent(p, channel int) int {
 	return int(d.port(parent, channel, c1 == g))
 }
 
-// kids lists the children: the next member of the chain, then those in other groups.
-func (d dtree) kids(p, channel int) (list [3]int, n int) {
+// childList lists the children: the next member of the chain, then those in other groups.
+func (d dtree) childList(p, channel int) (list [3]int, n int) {
 	g, k := d.place(p, channel)
 	if k+1 < len(d.groups[g]) {
 		list[n] = int(d.member(g, k+1, channel))
@@ -147,12 +147,12 @@ func (d dtree) kids(p, channel int) (list [3]int, n int) {
 }
 
 func (d dtree) children(p, channel int) int {
-	_, n := d.kids(p, channel)
+	_, n := d.childList(p, channel)
 	return n
 }
 
 func (d dtree) child(p, channel, k int) int {
-	list, _ := d.kids(p, channel)
+	list, _ := d.childList(p, channel)
 	return list[k]
 }
 

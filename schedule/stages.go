@@ -2,23 +2,23 @@ package schedule
 
 import "busbar.dev/coll"
 
-// Rhythm is how the messages of a stage follow each other.
-type Rhythm uint8
+// Pacing is how the messages of a stage follow each other.
+type Pacing uint8
 
-// Rhythms.
+// How messages of a stage follow each other.
 const (
-	Stepped Rhythm = iota // rounds of their own, each waiting for the one before
+	Stepped Pacing = iota // rounds of their own, each waiting for the one before
 	Even                  // rounds that are all alike: a ring
 	Piped                 // pieces that follow each other down a tree
 	AtOnce                // messages that wait for nothing: everyone with everyone, or with a switch
 )
 
-func (r Rhythm) String() string { return [...]string{"stepped", "even", "piped", "at once"}[r] }
+func (r Pacing) String() string { return [...]string{"stepped", "even", "piped", "at once"}[r] }
 
 // Stage is a part of a schedule that has one rhythm. The stages of a lane follow
 // each other; all ops of a lane belong to one of them, in order.
 type Stage struct {
-	Rhythm Rhythm
+	Pacing Pacing
 	// Pieces is the number of messages that follow each other over a link of a piped
 	// stage, 1 for the others.
 	Pieces int
@@ -66,7 +66,7 @@ func (s *Schedule) Stages() []Stage {
 		}
 		return list
 	}
-	return []Stage{{Rhythm: Stepped, Pieces: 1, Rounds: 1}}
+	return []Stage{{Pacing: Stepped, Pieces: 1, Rounds: 1}}
 }
 
 // bodies takes a sequence apart.
@@ -81,17 +81,17 @@ func stageOf(b body, p part) Stage {
 	st := Stage{Pieces: 1, Rounds: 1, part: p}
 	switch b := b.(type) {
 	case ring, *rings, *turned:
-		st.Rhythm = Even
+		st.Pacing = Even
 	case *tree:
 		// A binomial tree sends whole vectors, one round after the other.
 		if _, rounds := b.shape.(binomial); b.way != upThenDown && !rounds {
-			st.Rhythm, st.Pieces = Piped, b.pieces
+			st.Pacing, st.Pieces = Piped, b.pieces
 		}
 	case nvls:
-		st.Rhythm = AtOnce
+		st.Pacing = AtOnce
 	case direct:
 		if !b.paired {
-			st.Rhythm = AtOnce
+			st.Pacing = AtOnce
 		}
 		if b.kind == coll.AllReduce && !b.whole {
 			st.Rounds = 2
@@ -152,7 +152,7 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 		b.chain(channel, func(p, q int) {
 			if b.way != down {
 				visit(rank(p), rank(q), 1, 0)
-				b.beside(p, q, channel, depth, func(p int) { visit(rank(p), rank(q), 0, 1) })
+				b.eachSibling(p, q, channel, depth, func(p int) { visit(rank(p), rank(q), 0, 1) })
 			}
 			depth++
 			if b.way != up {
@@ -230,9 +230,9 @@ func (t *tree) deepest(channel int) int {
 	return deepest
 }
 
-// beside visits the other children of q whose subtrees are as deep as p's: what they
+// eachSibling visits the other children of q whose subtrees are as deep as p's: what they
 // send up comes when p's does.
-func (t *tree) beside(p, q, channel, depth int, visit func(p int)) {
+func (t *tree) eachSibling(p, q, channel, depth int, visit func(p int)) {
 	if q >= t.n {
 		return
 	}

@@ -14,7 +14,7 @@ const mostEdges = 16384
 // chain adds up the latencies of the longest chain, of the first channels; they
 // differ little.
 func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
-	if st.Rhythm == schedule.AtOnce {
+	if st.Pacing == schedule.AtOnce {
 		return o.farthest(w, st, x)
 	}
 	best := -1.0
@@ -51,10 +51,10 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 		}
 		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
 			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
-			x.uneven = uneven(st.Rhythm, hops, edges)
+			x.uneven = uneven(st.Pacing, hops, edges)
 		}
 	}
-	if st.Rhythm == schedule.Piped {
+	if st.Pacing == schedule.Piped {
 		o.countMeeting(w, st, x)
 	}
 	return nil
@@ -62,7 +62,7 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 
 // uneven is what the block meets that leaves out the shortest edges of a ring, beyond
 // the mean of all blocks: one edge, or two neighbours where it goes round twice.
-func uneven(r schedule.Rhythm, hops [nHops]float64, edges []Hop) [nHops]float64 {
+func uneven(r schedule.Pacing, hops [nHops]float64, edges []Hop) [nHops]float64 {
 	sum, n := 0.0, len(edges)
 	for _, x := range hops {
 		sum += x

@@ -24,7 +24,7 @@ const maxPlayed = 50_000_000
 // follow as soon as the bytes are out. Queues do not fill.
 func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, events bool) (*result.Run, error) {
 	r := o.Price(op, m)
-	p, err := newPlay(o, op, m, ports, events)
+	p, err := newExecution(o, op, m, ports, events)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (o *Outline) Ops(op coll.Op, m *Model) int64 {
 // either.
 func (o *Outline) atOnce() bool {
 	for i := range o.stages {
-		if o.stages[i].rhythm != schedule.AtOnce {
+		if o.stages[i].pacing != schedule.AtOnce {
 			return false
 		}
 	}
@@ -80,7 +80,7 @@ func (o *Outline) atOnce() bool {
 }
 
 // play is a run of the simulator.
-type play struct {
+type execution struct {
 	o      *Outline
 	s      *schedule.Schedule
 	op     coll.Op
@@ -177,9 +177,9 @@ func (a *arrivals) Pop() any {
 	return x
 }
 
-func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play, error) {
+func newExecution(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*execution, error) {
 	s := o.s
-	p := &play{o: o, s: s, op: op, m: m, routes: o.m.router(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
+	p := &execution{o: o, s: s, op: op, m: m, routes: o.m.router(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
 	loops := o.loops(moved(op), m)
 	p.loops = int(math.Ceil(loops - 1e-9))
 	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops
@@ -190,7 +190,7 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 	}
 	p.sliced, p.atOnce = true, o.atOnce()
 	for _, st := range o.stages {
-		p.sliced = p.sliced && (st.rhythm == schedule.Even || st.rhythm == schedule.Stepped)
+		p.sliced = p.sliced && (st.pacing == schedule.Even || st.pacing == schedule.Stepped)
 	}
 	p.cut = 1
 	if p.sliced && o.even() && m.Wire.Slices > 1 {
@@ -216,7 +216,7 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 }
 
 // run plays until all lanes are done.
-func (p *play) run(ctx context.Context) error {
+func (p *execution) run(ctx context.Context) error {
 	for round := 0; ; round++ {
 		for len(p.ready) > 0 {
 			i := p.ready[len(p.ready)-1]
@@ -240,7 +240,7 @@ func (p *play) run(ctx context.Context) error {
 }
 
 // step goes on to the next moment at which bytes are out or a message arrives.
-func (p *play) step() {
+func (p *execution) step() {
 	if cap(p.rates) < len(p.flows) {
 		p.rates = make([]float64, 2*len(p.flows))
 	}
@@ -302,7 +302,7 @@ func until(bytes, rate float64) unit.Time {
 }
 
 // out is called when the bytes of a message have left.
-func (p *play) out(f *flight) {
+func (p *execution) out(f *flight) {
 	c := &p.conns[f.conn]
 	if p.cut < 1 { // the rest of it arrives; who waits has the first slice
 		p.end = max(p.end, p.now+c.hop)

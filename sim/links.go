@@ -39,7 +39,7 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	if err := o.pass(ctx, t, o.m.router(o.s, ports)); err != nil {
 		return nil, err
 	}
-	for _, others := range o.beside() {
+	for _, others := range o.concurrentRoutes() {
 		if err := o.pass(ctx, t, others); err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 // pass counts what all participants send over the routes of one group of ranks.
 func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 	chunk := o.chunk()
-	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Rhythm != schedule.AtOnce })
+	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Pacing != schedule.AtOnce })
 	many := direct && o.s.Ranks > mostDirect
 	sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
 	var list []schedule.Flow

@@ -98,10 +98,10 @@ func newNode(t *cluster.NodeType) *node {
 	return n
 }
 
-// Beside puts groups of further ranks on the machine that do what its own do, at the
+// AddConcurrent puts groups of further ranks on the machine that do what its own do, at the
 // same time: replicas of a model, say, whose gradients go through the same NICs. The
 // steady form shares links with them; the exact form does not play them.
-func (m *Machine) Beside(groups [][]cluster.Place) error {
+func (m *Machine) AddConcurrent(groups [][]cluster.Place) error {
 	for _, ranks := range groups {
 		if len(ranks) != len(m.ranks) {
 			return fmt.Errorf("a group of %d ranks beside one of %d; they must be alike", len(ranks), len(m.ranks))
@@ -136,8 +136,8 @@ func (n *node) nic(dev int, out bool) int64 {
 	return i
 }
 
-// bounce is the copy through host memory on the way to or from a NIC.
-func (n *node) bounce(dev int, out bool) int64 { return n.nic(dev, out) + int64(2*len(n.nics)) }
+// hostCopy is the copy through host memory on the way to or from a NIC.
+func (n *node) hostCopy(dev int, out bool) int64 { return n.nic(dev, out) + int64(2*len(n.nics)) }
 
 func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+4*len(n.nics)) + int64(numa) }
 

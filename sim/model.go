@@ -72,7 +72,7 @@ type Wire struct {
 	Queued bool
 	// Ladder are the most bytes of a message by what a channel has to send in all, from
 	// small to large; it takes the place of Chunk, Least and Want.
-	Ladder []Rung
+	Ladder []ChunkStep
 	// Overlap says that threads of their own do every stage, so that stages of one
 	// lane overlap between loops too and a loop does not wait for the messages of the
 	// one before.
@@ -83,8 +83,8 @@ type Wire struct {
 	Want  float64
 }
 
-// Rung is a step of Wire.Ladder: up to Below bytes a channel sends messages of Chunk.
-type Rung struct{ Below, Chunk float64 }
+// ChunkStep is a step of Wire.Ladder: up to Below bytes a channel sends messages of Chunk.
+type ChunkStep struct{ Below, Chunk float64 }
 
 // Plain has no overhead at all: what the links allow.
 func Plain() *Model { return &Model{Name: "plain", Origin: "line rates without overhead"} }

@@ -186,10 +186,10 @@ func (f *Figures) settle(m *Model, s *Setup) {
 
 // treeOfSwitches are the chunks of NVLSTree by what a channel of a head has to send (NCCL
 // 2.28 src/enqueue.cc, calcCollChunking): at most 512 KiB, from four nodes on 64 KiB.
-func treeOfSwitches(nodes int) []Rung {
+func treeOfSwitches(nodes int) []ChunkStep {
 	const k, m = 1 << 10, 1 << 20
 	if nodes >= 4 {
-		return []Rung{{64 * k, 32 * k}, {0, 64 * k}}
+		return []ChunkStep{{64 * k, 32 * k}, {0, 64 * k}}
 	}
-	return []Rung{{64 * k, 32 * k}, {512 * k, 64 * k}, {4 * m, 128 * k}, {16 * m, 256 * k}, {0, 512 * k}}
+	return []ChunkStep{{64 * k, 32 * k}, {512 * k, 64 * k}, {4 * m, 128 * k}, {16 * m, 256 * k}, {0, 512 * k}}
 }

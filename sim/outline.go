@@ -24,7 +24,7 @@ type Outline struct {
 
 // stage is one part of an outline. Loads are bytes for a byte of the operation.
 type stage struct {
-	rhythm  schedule.Rhythm
+	pacing  schedule.Pacing
 	pieces  int
 	chain   [nHops]float64 // messages one after the other
 	moves   [nHops]float64 // the same, and those that they wait behind
@@ -80,9 +80,9 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	}
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.router(s, ports)
-	all := newTally(m)
+	all := newByteCount(m)
 	stages := s.Stages()
-	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Rhythm == schedule.Stepped }) {
+	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Pacing == schedule.Stepped }) {
 		var err error
 		if o.stages, err = o.steps(w, all); err != nil {
 			return nil, err
@@ -90,8 +90,8 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 		stages = nil
 	}
 	for _, st := range stages {
-		t := newTally(m)
-		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+		t := newByteCount(m)
+		x := stage{pacing: st.Pacing, pieces: st.Pieces}
 		if err := o.flows(w, &st, &x, t); err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 // flows adds up what every participant sends in a stage. Of a large schedule it
 // asks whole runs of hosts at the beginning, the middle and the end, where rings
 // close and trees have their roots; equal nodes do equal work.
-func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *tally) error {
+func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *byteCount) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	each := 0 // messages of a lane that are asked for, of a stage that sends another peer each
@@ -139,7 +139,7 @@ func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *tally) error
 	default:
 		each = math.MaxInt32
 	}
-	beside := o.beside()
+	beside := o.concurrentRoutes()
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			if each > 0 {
@@ -192,8 +192,8 @@ func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *tally) error
 	return nil
 }
 
-// beside are the routes of the groups that do the same at the same time.
-func (o *Outline) beside() []*router {
+// concurrentRoutes are the routes of the groups that do the same at the same time.
+func (o *Outline) concurrentRoutes() []*router {
 	var list []*router
 	for _, other := range o.m.beside {
 		list = append(list, other.router(o.s, nil))
@@ -220,7 +220,7 @@ func (o *Outline) strided(dst []schedule.Flow, p, lane, sample int) []schedule.F
 // direct reports a schedule by which everyone talks to everyone at once, with nothing before or after.
 func (o *Outline) direct() bool {
 	stages := o.s.Stages()
-	return len(o.s.Switches) == 0 && len(stages) == 1 && stages[0].Rhythm == schedule.AtOnce
+	return len(o.s.Switches) == 0 && len(stages) == 1 && stages[0].Pacing == schedule.AtOnce
 }
 
 // noRoute explains a pair that cannot talk.

@@ -10,7 +10,7 @@ import (
 // split adds a lane to what is played. Where threads of their own run every stage
 // (Wire.Overlap) a lane falls into parts: each goes on to its next loop as soon as
 // it is done with the last, and begins a loop when the part before it has ended that.
-func (p *play) split(who, ln int) {
+func (p *execution) split(who, ln int) {
 	p.first = append(p.first, int32(len(p.lanes)))
 	n := p.s.Len(who, ln)
 	if n == 0 {
@@ -43,7 +43,7 @@ func (p *play) split(who, ln int) {
 // cuts is where the parts of a lane begin: where it turns from ranks to a switch or
 // back, and from sending to what comes back. Parts must not
 // share a connection, or their messages would be mixed up; such a lane stays whole.
-func (p *play) cuts(who, ln, n int) []int32 {
+func (p *execution) cuts(who, ln, n int) []int32 {
 	list := []int32{0}
 	var last int32 // the switch of the op before, 0 where it was a rank
 	sent := false
@@ -86,13 +86,13 @@ func shared(lists [][]int32) bool {
 }
 
 // ended reports whether a part is done with a loop, and has handed it over.
-func (p *play) ended(i, loop int32, over bool) bool {
+func (p *execution) ended(i, loop int32, over bool) bool {
 	l := &p.lanes[i]
 	return l.loop > loop && !(over && p.m.Wire.Overlap && l.loop == loop+1 && (l.owes || p.now < l.rest))
 }
 
 // passed reports whether a lane has done its first count ops in a loop.
-func (p *play) passed(who, ln int, count, loop int32) bool {
+func (p *execution) passed(who, ln int, count, loop int32) bool {
 	at := who*p.s.Lanes + ln
 	for i := p.first[at]; i < p.first[at+1]; i++ {
 		l := &p.lanes[i]

@@ -121,7 +121,7 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		}
 	}
 	chain *= 1 + m.Wire.Last*x.last()
-	switch x.rhythm {
+	switch x.pacing {
 	case schedule.Even:
 		t.latency *= loops
 		for h, n := range x.uneven { // once, until the loops follow each other
@@ -156,10 +156,10 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 // can be under way over the network. What is sent to many peers at once has a buffer for each.
 func (m *Model) window(x *stage, o *Outline, loops float64) float64 {
 	w := &m.Wire
-	if w.Slots <= 0 || w.Trip <= 0 || x.serial[OverNet] == 0 || x.rhythm == schedule.Even || x.rhythm == schedule.AtOnce {
+	if w.Slots <= 0 || w.Trip <= 0 || x.serial[OverNet] == 0 || x.pacing == schedule.Even || x.pacing == schedule.AtOnce {
 		return 0
 	}
-	trip := w.Trip * (float64(w.Hop[OverNet]) + float64(m.Fabric[netAt(o.net)])*m.crowd(o.s.Channels))
+	trip := w.Trip * (float64(w.Hop[OverNet]) + float64(m.Fabric[netAt(o.net)])*m.crowding(o.s.Channels))
 	return x.serial[OverNet] * loops * trip / w.Slots / second
 }
 
@@ -195,7 +195,7 @@ func (m *Model) message(x *stage, h Hop, size float64) float64 {
 			continue
 		}
 		flows := l.flows
-		if x.rhythm == schedule.Piped {
+		if x.pacing == schedule.Piped {
 			flows = min(flows, max(1, x.meet[k]))
 		}
 		t = max(t, max(m.seconds(k, &l, size), m.throughPort(k, &l, size))*flows/l.messages)
@@ -234,7 +234,7 @@ func (o *Outline) message() float64 {
 // even tells whether ranks of all stages send all the time, as in a ring.
 func (o *Outline) even() bool {
 	for i := range o.stages {
-		if k := o.stages[i].rhythm; k != schedule.Even && k != schedule.AtOnce {
+		if k := o.stages[i].pacing; k != schedule.Even && k != schedule.AtOnce {
 			return false
 		}
 	}
@@ -243,7 +243,7 @@ func (o *Outline) even() bool {
 
 // last is one message over all that a lane sends in a stage.
 func (x *stage) last() float64 {
-	if lane := x.loads[Lane].bytes; lane > 0 && (x.rhythm == schedule.Even || x.rhythm == schedule.AtOnce) {
+	if lane := x.loads[Lane].bytes; lane > 0 && (x.pacing == schedule.Even || x.pacing == schedule.AtOnce) {
 		return x.message / lane
 	}
 	return 0
@@ -320,21 +320,21 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[netAt(o.net)]) * m.crowd(o.s.Channels)
+	t += x.chain[OverNet] * float64(m.Fabric[netAt(o.net)]) * m.crowding(o.s.Channels)
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}
 	return t / second
 }
 
-// crowd is by how much a hop over the network is longer where many channels take it.
-func (m *Model) crowd(channels int) float64 { return 1 + m.Crowd*(1-1/float64(max(channels, 1))) }
+// crowding is by how much a hop over the network is longer where many channels take it.
+func (m *Model) crowding(channels int) float64 { return 1 + m.Crowd*(1-1/float64(max(channels, 1))) }
 
 // sync is what handing over slices costs, in s: in every round of a ring, and once
 // a loop where pieces follow each other.
 func (m *Model) sync(x *stage, loops float64) float64 {
 	n := float64(max(m.Wire.Slices, 1)) * loops
-	if x.rhythm == schedule.Even || x.rhythm == schedule.Stepped {
+	if x.pacing == schedule.Even || x.pacing == schedule.Stepped {
 		n *= x.rounds()
 	}
 	return n * float64(m.Wire.Slice) / second

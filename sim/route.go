@@ -222,7 +222,7 @@ func (w *router) port(host, nic int, out, bounce bool) {
 	n := w.m.types[w.m.c.Hosts[host].Type]
 	w.buf = append(w.buf, w.m.base[host]+n.nic(nic, out))
 	if bounce {
-		w.buf = append(w.buf, w.m.base[host]+n.bounce(nic, out))
+		w.buf = append(w.buf, w.m.base[host]+n.hostCopy(nic, out))
 	}
 }
 

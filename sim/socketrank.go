@@ -85,13 +85,13 @@ func (r *socketRank) send(l int, op schedule.Op) {
 }
 
 // arrive hands a message to its lane.
-func (p *socketPlay) arrive(f *socketMessage) {
+func (p *socketRun) arrive(f *socketMessage) {
 	f.to.came[[2]int{f.from, f.lane}]++
 	f.to.goOn()
 }
 
 // connect finds a connection of a job.
-func (p *socketPlay) connect(j *socketJob, from, to int) *socketConn {
+func (p *socketRun) connect(j *socketJob, from, to int) *socketConn {
 	key := [2]int{j.Ranks[from], j.Ranks[to]}
 	c := p.conns[key]
 	if c == nil {

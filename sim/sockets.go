@@ -63,15 +63,15 @@ const (
 	roundsMany  = 9
 )
 
-// Play runs jobs side by side, again and again, and returns what one run of each takes
+// Simulate runs jobs side by side, again and again, and returns what one run of each takes
 // when resources go their usual route, with the resource that carries most for its capacity
 // (-1 where the processors or waiting take the time).
-func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
+func (m *Sockets) Simulate(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
 	rounds := roundsAlone
 	if len(jobs) > 1 {
 		rounds = roundsMany
 	}
-	p, err := m.play(ctx, w, jobs, rounds)
+	p, err := m.simulate(ctx, w, jobs, rounds)
 	if err != nil {
 		return nil, -1, err
 	}
@@ -92,7 +92,7 @@ func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 // resource that carries most for its capacity. Jobs may have ranks in common, as the buckets of
 // a step have: what those send to each other then goes in the order in which they come to it.
 func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
-	p, err := m.play(ctx, w, jobs, 1)
+	p, err := m.simulate(ctx, w, jobs, 1)
 	if err != nil {
 		return nil, -1, err
 	}
@@ -107,9 +107,9 @@ func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 	return times, p.busiest(end), nil
 }
 
-// play runs jobs so many times.
-func (m *Sockets) play(ctx context.Context, w Wiring, jobs []Job, rounds int) (*socketPlay, error) {
-	p := &socketPlay{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
+// simulate runs jobs so many times.
+func (m *Sockets) simulate(ctx context.Context, w Wiring, jobs []Job, rounds int) (*socketRun, error) {
+	p := &socketRun{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
 	p.resources = len(p.caps)
 	p.cores = int32(len(p.caps))
 	p.caps = append(p.caps, max(m.Cores, 1)*nano)
@@ -122,8 +122,8 @@ func (m *Sockets) play(ctx context.Context, w Wiring, jobs []Job, rounds int) (*
 	return p, p.run(ctx)
 }
 
-// socketPlay is the state of a run; times are seconds.
-type socketPlay struct {
+// socketRun is the state of a run; times are seconds.
+type socketRun struct {
 	m         *Sockets
 	w         Wiring
 	caps      []float64
@@ -148,7 +148,7 @@ type socketJob struct {
 
 // socketRank is a rank of a job.
 type socketRank struct {
-	p     *socketPlay
+	p     *socketRun
 	job   *socketJob
 	rank  int
 	lanes []socketLane
@@ -194,7 +194,7 @@ type socketEvent struct {
 }
 
 // add puts a job's ranks at their beginning.
-func (p *socketPlay) add(j *Job) error {
+func (p *socketRun) add(j *Job) error {
 	s := j.Schedule
 	if len(s.Switches) > 0 || len(j.Ranks) != s.Ranks {
 		return fmt.Errorf("%s: %d places for %d ranks and %d switches; sockets need a place a rank and no switch", s.Name, len(j.Ranks), s.Ranks, len(s.Switches))
@@ -224,7 +224,7 @@ func (p *socketPlay) add(j *Job) error {
 }
 
 // run goes from event to event.
-func (p *socketPlay) run(ctx context.Context) error {
+func (p *socketRun) run(ctx context.Context) error {
 	p.carry = make([]float64, len(p.caps))
 	for step := 0; len(p.due) > 0 || len(p.flows) > 0; step++ {
 		if step%256 == 0 && ctx.Err() != nil {
@@ -251,7 +251,7 @@ func (p *socketPlay) run(ctx context.Context) error {
 }
 
 // rates shares links and processors among the messages under way.
-func (p *socketPlay) rates() []float64 {
+func (p *socketRun) rates() []float64 {
 	p.solver.Links, p.solver.Weights = p.solver.Links[:0], p.solver.Weights[:0]
 	flows := make([]fair.Flow, len(p.flows))
 	for i, f := range p.flows {
@@ -268,7 +268,7 @@ func (p *socketPlay) rates() []float64 {
 }
 
 // advance moves bytes until a moment and does what is due then.
-func (p *socketPlay) advance(to float64, rates []float64) {
+func (p *socketRun) advance(to float64, rates []float64) {
 	past := to - p.now
 	p.now = to
 	var through []*socketMessage
@@ -312,7 +312,7 @@ func (p *socketPlay) advance(to float64, rates []float64) {
 }
 
 // through is called when a message's bytes are over; the next of its connection follows.
-func (p *socketPlay) through(f *socketMessage) {
+func (p *socketRun) through(f *socketMessage) {
 	c := f.conn
 	for i, x := range c.queue {
 		if x == f {
@@ -334,7 +334,7 @@ func (c *socketConn) carrier(m *Sockets) *Carrier {
 }
 
 // begin lets the bytes of a message flow.
-func (p *socketPlay) begin(f *socketMessage) {
+func (p *socketRun) begin(f *socketMessage) {
 	if f.began {
 		return
 	}
@@ -360,7 +360,7 @@ func (p *socketPlay) begin(f *socketMessage) {
 }
 
 // busiest is the resource of the wiring that was nearest to its capacity.
-func (p *socketPlay) busiest(end float64) int {
+func (p *socketRun) busiest(end float64) int {
 	best, most := -1, 0.5
 	for i := range p.resources {
 		if x := p.carry[i] / p.caps[i] / max(end, 1e-12); x > most {

@@ -71,7 +71,7 @@ func TestSocketsAgreeWithArithmetic(t *testing.T) {
 		{"half duplex, two nodes", star{2, 2, rate, rate}, "ring", schedule.Params{}, 3 * s},
 	} {
 		m := &Sockets{Cores: 1e6}
-		times, busy, err := m.Play(t.Context(), x.w, []Job{placed(t, coll.AllReduce, x.algo, 4, x.p, size)})
+		times, busy, err := m.Simulate(t.Context(), x.w, []Job{placed(t, coll.AllReduce, x.algo, 4, x.p, size)})
 		if err != nil {
 			t.Errorf("%s: %v", x.name, err)
 			continue
@@ -86,7 +86,7 @@ func TestSocketsShareProcessors(t *testing.T) {
 	// Four ranks of one node, a byte costs 1 ns to add and 0.5 to copy: a ring adds and
 	// copies 3/4 of the data at every rank, on two processors two ranks at a time.
 	m := &Sockets{Cores: 2, Near: Carrier{Copy: 0.5e-9, Reduce: 1e-9}}
-	times, _, err := m.Play(t.Context(), star{4, 1, 1, 0}, []Job{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
+	times, _, err := m.Simulate(t.Context(), star{4, 1, 1, 0}, []Job{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestSocketsTwoJobsShareALink(t *testing.T) {
 	two := one
 	one.Ranks, two.Ranks = []int{0, 2}, []int{1, 3}
 	m := &Sockets{Cores: 100}
-	alone, _, err := m.Play(t.Context(), star{2, 2, 1e8, 0}, []Job{one})
+	alone, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Job{one})
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, _, err := m.Play(t.Context(), star{2, 2, 1e8, 0}, []Job{one, two})
+	both, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Job{one, two})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestSocketsPlayAllAlgorithms(t *testing.T) {
 					j.Ranks = append(j.Ranks, r)
 				}
 				m := &Sockets{Cores: 2, Net: Carrier{Latency: unit.Micros(30)}, Near: Carrier{Latency: unit.Micros(2), Copy: 1e-10, Reduce: 1e-10}}
-				times, _, err := m.Play(t.Context(), star{n / 2, 2, 1e8, 0}, []Job{j})
+				times, _, err := m.Simulate(t.Context(), star{n / 2, 2, 1e8, 0}, []Job{j})
 				if err != nil || times[0] <= 0 {
 					t.Errorf("%s by %s over %d: %v, %v", kind, b.Name, n, times, err)
 				}

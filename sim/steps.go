@@ -11,7 +11,7 @@ import (
 const maxMessages = 1 << 23
 
 // steps reduces a schedule whose rounds differ, round by round.
-func (o *Outline) steps(w *router, all *tally) ([]stage, error) {
+func (o *Outline) steps(w *router, all *byteCount) ([]stage, error) {
 	s := o.s
 	messages := 0
 	for p := range s.Nodes() {
@@ -25,11 +25,11 @@ func (o *Outline) steps(w *router, all *tally) ([]stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside := o.beside()
+	beside := o.concurrentRoutes()
 	stages := make([]stage, 0, len(rounds))
 	for _, round := range rounds {
-		t := newTally(o.m)
-		x := stage{rhythm: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
+		t := newByteCount(o.m)
+		x := stage{pacing: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
 		sending := map[int64]float64{}
 		for _, m := range round {
 			path, ok := w.find(m.from, m.to, s.Channel(m.lane))

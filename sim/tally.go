@@ -8,8 +8,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// tally adds up the bytes that pass every resource, for a byte of the operation.
-type tally struct {
+// byteCount adds up the bytes that pass every resource, for a byte of the operation.
+type byteCount struct {
 	m     *Machine
 	hosts [][]cell // by host, then resource; nil where nothing passed
 	net   map[int64]*cell
@@ -30,12 +30,12 @@ type cell struct {
 	hops                   uint8 // bits by Hop
 }
 
-func newTally(m *Machine) *tally {
-	return &tally{m: m, hosts: make([][]cell, len(m.c.Hosts)), net: map[int64]*cell{}}
+func newByteCount(m *Machine) *byteCount {
+	return &byteCount{m: m, hosts: make([][]cell, len(m.c.Hosts)), net: map[int64]*cell{}}
 }
 
 // add counts bytes that a participant sends over a route.
-func (t *tally) add(who int, w route, bytes, messages float64) {
+func (t *byteCount) add(who int, w route, bytes, messages float64) {
 	for _, id := range w.resources {
 		c := t.cell(id)
 		c.bytes += bytes
@@ -53,7 +53,7 @@ func (t *tally) add(who int, w route, bytes, messages float64) {
 	}
 }
 
-func (t *tally) cell(id int64) *cell {
+func (t *byteCount) cell(id int64) *cell {
 	if id >= t.m.net.first {
 		c := t.net[id]
 		if c == nil {
@@ -70,7 +70,7 @@ func (t *tally) cell(id int64) *cell {
 }
 
 // host is hostOf for the usual case of hosts of one size.
-func (t *tally) host(id int64) int {
+func (t *byteCount) host(id int64) int {
 	if size := t.m.base[1]; size > 0 {
 		if h := int(id / size); h+1 < len(t.m.base) && t.m.base[h] <= id && id < t.m.base[h+1] {
 			return h
@@ -80,14 +80,14 @@ func (t *tally) host(id int64) int {
 }
 
 // lane counts what a lane sends, and its messages.
-func (t *tally) lane(bytes, messages float64) {
+func (t *byteCount) lane(bytes, messages float64) {
 	if bytes > t.lanes {
 		t.lanes, t.messages = bytes, messages
 	}
 }
 
 // ports counts the NICs of a host that carry something in the direction of one.
-func (t *tally) ports(host int, id int64) int {
+func (t *byteCount) ports(host int, id int64) int {
 	n := t.m.types[t.m.c.Hosts[host].Type]
 	first := int64(2*len(n.t.Links)) + (id-t.m.base[host]-int64(2*len(n.t.Links)))%2
 	used := 0
@@ -100,7 +100,7 @@ func (t *tally) ports(host int, id int64) int {
 }
 
 // merge adds another stage's bytes; its lanes and users are taken to be the same.
-func (t *tally) merge(o *tally) {
+func (t *byteCount) merge(o *byteCount) {
 	for h, list := range o.hosts {
 		if list == nil {
 			continue
@@ -129,7 +129,7 @@ func (c *cell) merge(o *cell) {
 
 // worst is the busiest resource of every kind. Of equally busy ones it is the first in the order of the cluster: hosts as it
 // lists them, in a host links, NICs and memories, then switches and links of the network.
-func (t *tally) worst() [nKinds]load {
+func (t *byteCount) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
 	take := func(id int64, c *cell) {

@@ -264,7 +264,7 @@ func (f *Fabric) predictor(g Group, o *groupPredictor) (*predict.Predictor, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}
-	if err := p.Beside(f.concurrent(g, first)); err != nil {
+	if err := p.RunConcurrently(f.concurrent(g, first)); err != nil {
 		return nil, err
 	}
 	o.p = p

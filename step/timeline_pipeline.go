@@ -25,7 +25,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	x.times.Message = one
 	last := x.shape.Ranks*x.shape.Chunks - 1
 	ends, sent := make([]unit.Span, x.shape.Ranks), make([][]Bar, x.shape.Ranks)
-	plan.Play(&x.times, func(y pipeline.Event) {
+	plan.Simulate(&x.times, func(y pipeline.Event) {
 		name := y.Pass.Kind.String()
 		if x.shape.Chunks > 1 {
 			name += fmt.Sprintf(", chunk %d", y.Pass.Chunk)

@@ -129,7 +129,7 @@ func FuzzRead(f *testing.F) {
 	for _, q := range []string{"c=dgx-h100:4&op=all_reduce", "c=@../x:4", "o=svg=x", "path=a&path=b", "%zz", "c=" + strings.Repeat(":", 50)} {
 		f.Add(q)
 	}
-	s := &Server{shelf: &shelf{dir: f.TempDir()}}
+	s := &Server{shelf: &uploadStore{dir: f.TempDir()}}
 	f.Fuzz(func(t *testing.T, text string) {
 		given, err := url.ParseQuery(text)
 		if err != nil {

@@ -87,7 +87,7 @@ func (l *boundedListener) evict(who string) bool {
 	l.mu.Lock()
 	i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return c.token.Load() == nil && (who == "" || c.who == who) })
 	if i < 0 && who == "" {
-		i = l.greediest()
+		i = l.oldestOfLargest()
 	}
 	var old *boundedConn
 	if i >= 0 {
@@ -101,8 +101,8 @@ func (l *boundedListener) evict(who string) bool {
 	return true
 }
 
-// greediest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds mu.
-func (l *boundedListener) greediest() int {
+// oldestOfLargest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds mu.
+func (l *boundedListener) oldestOfLargest() int {
 	count := map[string]int{}
 	most := ""
 	for _, c := range l.open {

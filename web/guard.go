@@ -114,7 +114,7 @@ func (s *Server) entry(rt Route) http.Handler {
 		default:
 			s.Tokens.touch(who.Name)
 			proven(r.Context(), who.Name)
-			handler.ServeHTTP(w, r.WithContext(withAsker(r.Context(), who)))
+			handler.ServeHTTP(w, r.WithContext(withRequester(r.Context(), who)))
 		}
 	})
 }

@@ -49,12 +49,12 @@ type Who struct {
 
 type whoKey struct{}
 
-// Asker is who sent a request that came through a route.
-func Asker(r *http.Request) Who {
+// Requester is who sent a request that came through a route.
+func Requester(r *http.Request) Who {
 	w, _ := r.Context().Value(whoKey{}).(Who)
 	return w
 }
 
-func withAsker(ctx context.Context, w Who) context.Context {
+func withRequester(ctx context.Context, w Who) context.Context {
 	return context.WithValue(ctx, whoKey{}, w)
 }

@@ -24,7 +24,7 @@ type Server struct {
 	attempts *buckets
 	pool     *pool
 	answers  *answers
-	shelf    *shelf
+	shelf    *uploadStore
 	sending  *sending
 	outgoing *outgoing
 	assets   *assets
@@ -50,7 +50,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	shelf, err := newShelf(c.Data)
+	shelf, err := newUploadStore(c.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 // me is who is logged in, for the page's head, and whether there is a fleet to ask about.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
-	who := Asker(r)
+	who := Requester(r)
 	fleet := slices.ContainsFunc(s.routes, func(rt Route) bool { return rt.Path == "/api/fleet/nodes" })
 	Reply(w, map[string]any{"name": who.Name, "role": who.Role.String(), "version": s.Version, "fleet": fleet})
 }

@@ -97,7 +97,7 @@ func (s *site) ask(t *testing.T, method, path, token string, body io.Reader) (*h
 // TestEveryRouteTakesItsRole tries all that can be asked, with every kind of credential.
 func TestEveryRouteTakesItsRole(t *testing.T) {
 	s := newSite(t, func(c *Config) {
-		c.More = []Route{{Method: "POST", Path: "/api/orders/{id}", Role: Order, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Reply(w, Asker(r).Name) })}}
+		c.More = []Route{{Method: "POST", Path: "/api/orders/{id}", Role: Order, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Reply(w, Requester(r).Name) })}}
 	})
 	s.attempts.rate, s.requests.rate = 1e6, 1e6 // limits are tried elsewhere
 	wrong := strings.Repeat("A", 43)

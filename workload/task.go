@@ -68,7 +68,7 @@ var (
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &weaver{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP), etp: float64(s.ETP)}
+	w := &taskBuilder{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP), etp: float64(s.ETP)}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
@@ -191,8 +191,8 @@ func gated(b *Block) bool {
 	return n > 1
 }
 
-// weaver puts the tasks of a block together.
-type weaver struct {
+// taskBuilder puts the tasks of a block together.
+type taskBuilder struct {
 	j               *Job
 	x               between
 	width           float64
@@ -205,7 +205,7 @@ type weaver struct {
 
 // product is a matrix product, what follows on its output, and both products of its backward
 // pass.
-func (w *weaver) product(p *Part, attended bool) {
+func (w *taskBuilder) product(p *Part, attended bool) {
 	m, n, k := w.tokens, float64(p.Out), float64(p.In)
 	if p.Once {
 		m = float64(w.j.MicroBatch)
@@ -270,7 +270,7 @@ func (w *weaver) product(p *Part, attended bool) {
 }
 
 // norm is a normalisation.
-func (w *weaver) norm(p *Part) {
+func (w *taskBuilder) norm(p *Part) {
 	each := w.x.rms
 	if p.Bias {
 		each = w.x.norm
@@ -286,7 +286,7 @@ func (x between) amped() between {
 
 // rows is what the rows of a weight and of its outputs are a multiple of. Frameworks that
 // compile or fuse pad them, and so do those that cut matrices among ranks.
-func (w *weaver) rows(p *Part) int64 {
+func (w *taskBuilder) rows(p *Part) int64 {
 	if w.j.Kernels != Eager || w.tp > 1 || w.j.Padded {
 		return 8
 	}
@@ -299,7 +299,7 @@ func (w *weaver) rows(p *Part) int64 {
 
 // permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as often as it
 // has experts, and again where they come from other ranks and are put in the order of the experts here.
-func (w *weaver) permute(p *Part, travel bool) {
+func (w *taskBuilder) permute(p *Part, travel bool) {
 	tokens := w.between
 	if w.etp < w.tp {
 		tokens = w.tokens / w.tp
@@ -315,7 +315,7 @@ func (w *weaver) permute(p *Part, travel bool) {
 }
 
 // stream is bytes that go through memory, and back times as many in the backward pass.
-func (w *weaver) stream(name string, bytes, back, starts float64) {
+func (w *taskBuilder) stream(name string, bytes, back, starts float64) {
 	w.fwd = append(w.fwd, Task{Name: name, Kind: Stream, Bytes: unit.Volume(bytes), Starts: starts})
 	w.bwd = append(w.bwd, Task{Name: name, Kind: Stream, Bytes: unit.Volume(bytes * back), Starts: starts, Back: true})
 }
@@ -323,7 +323,7 @@ func (w *weaver) stream(name string, bytes, back, starts float64) {
 // attention is the scores and the weighted sums: in one kernel, whose backward pass computes
 // the scores again (five products to two), or as two products with the scores in memory between
 // them.
-func (w *weaver) attention(p *Part, cp float64) {
+func (w *taskBuilder) attention(p *Part, cp float64) {
 	heads := float64(p.Heads) / w.tp
 	seq := float64(w.j.Seq)
 	batch := float64(w.j.MicroBatch)

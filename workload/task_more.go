@@ -8,7 +8,7 @@ const routing = 160
 
 // cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
 // input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
-func (w *weaver) cast(numbers, starts float64, back bool) {
+func (w *taskBuilder) cast(numbers, starts float64, back bool) {
 	each := w.j.Precision.casts()
 	if each == 0 {
 		return
@@ -22,7 +22,7 @@ func (w *weaver) cast(numbers, starts float64, back bool) {
 
 // adapter is what LoRA adds to a product: two narrow ones, whose result is added, and their four in the backward pass. All of them
 // read or write activations and hardly compute. Weights of fewer bits are brought to 16 before the product.
-func (w *weaver) adapter(p *Part, m, n, k float64, attended bool) {
+func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	if bits := w.j.LoRA.Bits; bits > 0 && bits < 16 {
 		bytes := unit.Volume(n * k * (2 + float64(bits)/8))
 		w.fwd = append(w.fwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1})
@@ -52,7 +52,7 @@ const (
 )
 
 // scan is the middle of a state-space layer, in Mamba-2's kernels: a short convolution, chunks, a gated norm.
-func (w *weaver) scan(p *Part) {
+func (w *taskBuilder) scan(p *Part) {
 	tokens := w.tokens
 	wide := float64(p.Heads*p.HeadDim) / w.tp
 	flops := tokens * p.scanned() / w.tp

@@ -48,7 +48,7 @@ func conditions(s *result.Sweep) (predict.Conditions, []string) {
 func unusedSettings(s *result.Sweep, env map[string]string) []string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-		if _, given := env[key]; !given || predict.Unheeded(key) {
+		if _, given := env[key]; !given || predict.Unmodelled(key) {
 			list = append(list, "env "+key)
 		}
 	}

@@ -13,7 +13,7 @@ type labCmd struct {
 	Status labStatusCmd `cmd:"" help:"List running labs with their nodes, addresses and faults."`
 	Down   labDownCmd   `cmd:"" help:"End a lab and everything in it."`
 	Fault  labFaultCmd  `cmd:"" help:"Inject a fault into a link or a node of the lab."`
-	Heal   labHealCmd   `cmd:"" help:"Remove faults."`
+	Heal   labRepairCmd `cmd:"" help:"Remove faults."`
 	Check  labCheckCmd  `cmd:"" help:"Measure collectives in a lab and compare them with predictions."`
 	Hold   labHoldCmd   `cmd:"" hidden:"" help:"Process that holds a lab; started by lab up."`
 	Rank   labRankCmd   `cmd:"" hidden:"" help:"One rank of lab check, which starts it."`
@@ -118,14 +118,14 @@ func (labFaultCmd) Help() string {
 		"  busbar lab heal"
 }
 
-type labHealCmd struct {
+type labRepairCmd struct {
 	common
 	labName
 	What string `arg:"" optional:"" help:"NODE:NIC, NODE:GPU-GPU, or NODE for the node and its links (default: everything)."`
 }
 
 // Help ends with an example.
-func (labHealCmd) Help() string {
+func (labRepairCmd) Help() string {
 	return "Example:\n  busbar lab heal\n  busbar lab heal node2:mlx5_0"
 }
 

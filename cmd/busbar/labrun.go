@@ -134,8 +134,8 @@ func (c *labFaultCmd) Run(e *env) error {
 }
 
 // Run ends faults.
-func (c *labHealCmd) Run(e *env) error {
-	return c.change(e, c.common, func(l *lab.Lab) ([]lab.Fault, error) { return l.Heal(c.What) })
+func (c *labRepairCmd) Run(e *env) error {
+	return c.change(e, c.common, func(l *lab.Lab) ([]lab.Fault, error) { return l.Repair(c.What) })
 }
 
 // change changes the faults of a lab and prints those that are in place then.

@@ -120,7 +120,7 @@ type stackFile struct {
 }
 
 type gpuState struct {
-	gpustate.Trouble
+	gpustate.Fault
 
 	name string
 }

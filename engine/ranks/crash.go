@@ -63,8 +63,8 @@ func crashCause(line string) string {
 	return "crashed: " + strings.TrimSpace(line)
 }
 
-// tellCrashes tells how ranks crashed.
-func (c *children) tellCrashes(tell func(text string)) {
+// reportCrashes tells how ranks crashed.
+func (c *children) reportCrashes(tell func(text string)) {
 	for r := range c.stderr {
 		for _, line := range c.stderr[r].crash() {
 			tell(fmt.Sprintf("rank %d: %s", r, line))

@@ -79,7 +79,7 @@ func (j *Job) launch(ctx context.Context, p Process, n int, t Task) error {
 	}()
 	err = children.outlast(ctx, j.Timeout)
 	if p.Crash != nil {
-		children.tellCrashes(p.Crash)
+		children.reportCrashes(p.Crash)
 	}
 	if err != nil && !errors.Is(err, ErrWrong) {
 		return err

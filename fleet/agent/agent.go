@@ -141,7 +141,7 @@ func Run(ctx context.Context, c Config) error {
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*RivalError)) {
 		return err // the node itself goes on, with the other agent: nobody leaves
 	}
-	a.farewell()
+	a.announceEnd()
 	return nil
 }
 
@@ -313,8 +313,8 @@ func (a *agent) resend(r *fleet.Resend) {
 	}
 }
 
-// farewell tells that the node ends in order, for as long as that takes no time.
-func (a *agent) farewell() {
+// announceEnd tells that the node ends in order, for as long as that takes no time.
+func (a *agent) announceEnd() {
 	if !a.emit(&fleet.Event{Kind: fleet.KindLeft}) || !a.bus.Connected() {
 		return
 	}
@@ -377,8 +377,8 @@ func (a *agent) introduce() {
 	}
 }
 
-// beat says that the node lives.
-func (a *agent) beat() {
+// heartbeat says that the node lives.
+func (a *agent) heartbeat() {
 	if !a.bus.Connected() {
 		return
 	}

@@ -36,7 +36,7 @@ func TestMeetable(t *testing.T) {
 		{"innocent.example:7644", here, true},
 		{"unknown.example:7643", net, false},
 	} {
-		at, err := meetable(c.meet, c.own, names)
+		at, err := reachableAddress(c.meet, c.own, names)
 		if (err == nil) != c.may {
 			t.Errorf("%s for a node at %s: %v", c.meet, c.own, err)
 		}

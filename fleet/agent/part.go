@@ -143,7 +143,7 @@ func (w *worker) fits(p *fleet.Part) error {
 		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
 	}
 	if p.Rank > 0 {
-		at, err := meetable(p.Meet, w.a.Meet, resolve)
+		at, err := reachableAddress(p.Meet, w.a.Meet, resolve)
 		if err != nil {
 			return err
 		}

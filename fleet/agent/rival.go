@@ -50,12 +50,12 @@ func (a *agent) settled(s *fleet.Settled, stop context.CancelCauseFunc) {
 			time.AfterFunc(afterRival, a.introduce)
 		}
 	default:
-		a.beatNow()
+		a.heartbeatNow()
 	}
 }
 
-// beatNow asks for a beat out of turn.
-func (a *agent) beatNow() {
+// heartbeatNow asks for a beat out of turn.
+func (a *agent) heartbeatNow() {
 	select {
 	case a.roll <- struct{}{}:
 	default:
@@ -65,7 +65,7 @@ func (a *agent) beatNow() {
 // beats says again and again that the node lives, not in step with other nodes.
 func (a *agent) beats(ctx context.Context) {
 	for {
-		a.beat()
+		a.heartbeat()
 		select {
 		case <-ctx.Done():
 			return
@@ -84,7 +84,7 @@ func (a *agent) show(ctx context.Context) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	a.beatNow()
+	a.heartbeatNow()
 	select {
 	case <-ctx.Done():
 	case <-time.After(a.rollTime()):

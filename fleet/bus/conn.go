@@ -153,7 +153,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.end()
 			if err != nil { // else it was closed
-				b.report(false, fmt.Sprintf("connection lost: %v%s", err, unwelcome(err)))
+				b.report(false, fmt.Sprintf("connection lost: %v%s", err, credentialsRefused(err)))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
@@ -167,7 +167,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				b.refused.Add(1)
 			}
-			b.report(nc.IsConnected(), err.Error()+unwelcome(err))
+			b.report(nc.IsConnected(), err.Error()+credentialsRefused(err))
 		}),
 	}
 	switch {
@@ -207,11 +207,11 @@ func advice(err error) string {
 	case errors.Is(err, io.EOF), errors.As(err, &network) && network.Op == "read" && network.Timeout(), errors.Is(err, nats.ErrTimeout):
 		return " (is that the port for agents? 7642 if nothing else was said, not that of the page)"
 	}
-	return unwelcome(err)
+	return credentialsRefused(err)
 }
 
-// unwelcome says what to do where a server does not take the credentials, also of a connection that there was.
-func unwelcome(err error) string {
+// credentialsRefused says what to do where a server does not take the credentials, also of a connection that there was.
+func credentialsRefused(err error) string {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		return " (the server does not take these credentials: they were withdrawn, have expired or are for another; busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
 	}

@@ -104,7 +104,7 @@ func (l *lease) turn(ctx context.Context) {
 		l.revision, l.until = rev, now.Add(leaseTime)
 		l.set(true)
 	case l.leads && (errors.Is(err, jetstream.ErrKeyExists) || is(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)):
-		l.mine(ask, now)
+		l.renewed(ask, now)
 	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
 		l.set(false) // the next turn would come too late
 	case !l.leads && (errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)):
@@ -114,8 +114,8 @@ func (l *lease) turn(ctx context.Context) {
 	}
 }
 
-// mine looks whether a renewal that was refused had been stored after all.
-func (l *lease) mine(ctx context.Context, now time.Time) {
+// renewed looks whether a renewal that was refused had been stored after all.
+func (l *lease) renewed(ctx context.Context, now time.Time) {
 	e, err := l.kv.Get(ctx, l.name)
 	if err == nil && string(e.Value()) == string(l.owner) {
 		l.revision = e.Revision()

@@ -17,7 +17,7 @@ const probeSize = 1 << 20
 // started anew, even when there is room again: so it is. Nothing that was acknowledged is touched by
 // that, and who is connected comes again by itself.
 func (s *Server) repair() {
-	why := s.ill()
+	why := s.storeError()
 	if why == "" {
 		return
 	}
@@ -32,14 +32,14 @@ func (s *Server) repair() {
 		s.log("error", fmt.Sprintf("the store in %s could not be opened again: %v", s.cfg.Dir, err))
 		return
 	}
-	if s.ill() == "" {
+	if s.storeError() == "" {
 		s.reported = false
 		s.log("warn", fmt.Sprintf("the store in %s writes again", s.cfg.Dir))
 	}
 }
 
-// ill is why the store takes nothing, empty where it does.
-func (s *Server) ill() string {
+// storeError is why the store takes nothing, empty where it does.
+func (s *Server) storeError() string {
 	ns := s.running()
 	if !ns.Running() {
 		return "it is closed"

@@ -42,9 +42,9 @@ const (
 	mostDeaf = 64
 )
 
-// Deaf tells that heartbeats were lost until a time, and for some seconds before. Nobody is unreachable for want of
+// MessagesLost tells that heartbeats were lost until a time, and for some seconds before. Nobody is unreachable for want of
 // those.
-func (h *History) Deaf(until time.Time) {
+func (h *History) MessagesLost(until time.Time) {
 	t := until.UnixNano()
 	if n := len(h.deaf); n > 0 && t-h.deaf[n-1][1] < int64(deafGap) {
 		h.deaf[n-1][1] = max(h.deaf[n-1][1], t)
@@ -56,16 +56,16 @@ func (h *History) Deaf(until time.Time) {
 	h.deaf = append(h.deaf, [2]int64{t - int64(deafGap), t})
 }
 
-// heardFrom is when a node could have been heard again that was last heard at a time.
-func (h *History) heardFrom(last int64) time.Time {
+// reachableAgain is when a node could have been heard again that was last heard at a time.
+func (h *History) reachableAgain(last int64) time.Time {
 	if n := len(h.deaf); n > 0 {
 		last = max(last, h.deaf[n-1][1])
 	}
 	return stamp(last)
 }
 
-// deafWithin tells whether heartbeats were lost between two times.
-func (h *History) deafWithin(from, to int64) bool {
+// lostWithin tells whether heartbeats were lost between two times.
+func (h *History) lostWithin(from, to int64) bool {
 	return slices.ContainsFunc(h.deaf, func(d [2]int64) bool { return d[0] < to && from < d[1] })
 }
 
@@ -95,8 +95,8 @@ func (b *beats) usual() time.Duration {
 	return time.Duration(stats.Nearest(gaps, 0.5))
 }
 
-// usually says what is usual, for the middle of a sentence, and nothing where that is not known.
-func (b *beats) usually() string {
+// typicalText says what is usual, for the middle of a sentence, and nothing where that is not known.
+func (b *beats) typicalText() string {
 	d := b.usual()
 	if d == 0 {
 		return ""
@@ -104,8 +104,8 @@ func (b *beats) usually() string {
 	return fmt.Sprintf(" usual are %s,", d.Round(time.Millisecond))
 }
 
-// patience is how long a node may be silent.
-func (h *History) patience(b *beats) time.Duration {
+// silenceLimit is how long a node may be silent.
+func (h *History) silenceLimit(b *beats) time.Duration {
 	if h.opt.Unreachable > 0 {
 		return h.opt.Unreachable
 	}
@@ -123,14 +123,14 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 		}
 		all++
 		last := stamp(n.beats.at[len(n.beats.at)-1])
-		patience := h.patience(&n.beats)
+		patience := h.silenceLimit(&n.beats)
 		name := h.nodes.list[i]
-		if gone := now.Sub(h.heardFrom(n.beats.at[len(n.beats.at)-1])); gone > patience {
+		if gone := now.Sub(h.reachableAgain(n.beats.at[len(n.beats.at)-1])); gone > patience {
 			f := finding.Finding{
 				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
 				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
 				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
-				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))),
+				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.typicalText(), patience.Round(time.Second))),
 			}
 			if gone > 2*patience {
 				f.Severity, f.Confidence = finding.Error, 0.99
@@ -169,12 +169,12 @@ func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 // lateBeats finds a node that comes and goes: several gaps within the last hour.
 func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Finding, ok bool) {
 	const several = 3
-	patience := h.patience(b)
+	patience := h.silenceLimit(b)
 	var longestGap time.Duration
 	n, since := 0, time.Time{}
 	for i := 1; i < len(b.at); i++ {
 		gap := time.Duration(b.at[i] - b.at[i-1])
-		if at := stamp(b.at[i]); gap > patience && now.Sub(at) < time.Hour && !h.deafWithin(b.at[i-1], b.at[i]) {
+		if at := stamp(b.at[i]); gap > patience && now.Sub(at) < time.Hour && !h.lostWithin(b.at[i-1], b.at[i]) {
 			n++
 			longestGap = max(longestGap, gap)
 			if since.IsZero() {
@@ -189,6 +189,6 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Fin
 		ID: "late-beats:" + name, Kind: LateBeats, Severity: finding.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
 		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
 		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
-		Evidence: finding.Facts(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))),
+		Evidence: finding.Facts(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.typicalText(), patience.Round(time.Second))),
 	}, true
 }

@@ -76,7 +76,7 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 	if len(list)+len(old) == 0 {
 		return nil, nil
 	}
-	now, past := newCover(s.h, list), newCover(s.h, old)
+	now, past := newCauseFinder(s.h, list), newCauseFinder(s.h, old)
 	var strays []int32
 	for i := range s.cells {
 		id := s.cells[i].series
@@ -98,9 +98,9 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 			one.members = append(one.members, id)
 		}
 	}
-	s.countStrays(strays)
+	s.countOutliers(strays)
 	if slices.ContainsFunc(slices.Concat(list, old), func(t *trial) bool { return sides(t.kind) == 1 }) {
-		s.countUpsets(now)
+		s.countSlowSweeps(now)
 	}
 	for _, t := range list {
 		if len(t.members) == 0 { // all of it is covered by others too
@@ -118,15 +118,15 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 	return list, old
 }
 
-// cover finds the causes of a pair; those of single pairs are many, and looked up.
-type cover struct {
+// causeFinder finds the causes of a pair; those of single pairs are many, and looked up.
+type causeFinder struct {
 	h      *History
 	wide   []*trial
 	narrow map[[2]int32]*trial
 }
 
-func newCover(h *History, list []*trial) *cover {
-	c := &cover{h: h, narrow: map[[2]int32]*trial{}}
+func newCauseFinder(h *History, list []*trial) *causeFinder {
+	c := &causeFinder{h: h, narrow: map[[2]int32]*trial{}}
 	for _, t := range list {
 		if !narrow(t.kind) {
 			c.wide = append(c.wide, t)
@@ -141,7 +141,7 @@ func newCover(h *History, list []*trial) *cover {
 }
 
 // of is a cause of a pair, and how many there are.
-func (c *cover) of(k pairKey) (one *trial, n int) {
+func (c *causeFinder) of(k pairKey) (one *trial, n int) {
 	for _, t := range c.wide {
 		if c.h.covers(t.cause, k) {
 			one, n = t, n+1
@@ -156,7 +156,7 @@ func (c *cover) of(k pairKey) (one *trial, n int) {
 }
 
 // all are the causes of a pair.
-func (c *cover) all(k pairKey) (list []*trial) {
+func (c *causeFinder) all(k pairKey) (list []*trial) {
 	for _, t := range c.wide {
 		if c.h.covers(t.cause, k) {
 			list = append(list, t)
@@ -191,7 +191,7 @@ func (s *state) try(t *trial) {
 			if !ok {
 				continue
 			}
-			l := likelihood{s.noise[class], s.strayed(p.sweep, 0)}
+			l := likelihood{s.noise[class], s.outlierProbability(p.sweep, 0)}
 			w := by[p.sweep]
 			if w == nil {
 				w = &tally{}
@@ -228,7 +228,7 @@ func (s *state) try(t *trial) {
 		l := by[w].sum
 		bound := most
 		if narrow(t.kind) {
-			bound = min(bound, math.Log(1/s.strayed(w, by[w].far)))
+			bound = min(bound, math.Log(1/s.outlierProbability(w, by[w].far)))
 			if t.kind == pairs.SlowPair {
 				bound *= 1.6 // two samples, which are disturbed together at times
 			}
@@ -236,7 +236,7 @@ func (s *state) try(t *trial) {
 		if t.some() {
 			// Its pairs were picked for being slow: in a sweep in which many others are too,
 			// that says little.
-			bound = min(bound, 1.5*math.Log(1/s.strayed(w, 0)))
+			bound = min(bound, 1.5*math.Log(1/s.outlierProbability(w, 0)))
 		}
 		l = min(max(l, -most), bound)
 		if l < 0 && good {

@@ -319,7 +319,7 @@ func (s *state) explain() explanation {
 		for i := range e.faults {
 			f := &e.faults[i]
 			if i >= mostCompared || narrow(f.kind) {
-				f.sure = sureness(f.score)
+				f.sure = probability(f.score)
 				continue
 			}
 			w := t.greedy(map[cause]bool{f.cause: true})
@@ -327,7 +327,7 @@ func (s *state) explain() explanation {
 				e, better = w, true
 				break
 			}
-			f.sure = sureness(e.total - w.total)
+			f.sure = probability(e.total - w.total)
 			for k := range w.faults {
 				if !slices.ContainsFunc(e.faults, func(o fault) bool { return o.cause == w.faults[k].cause }) {
 					f.other = &w.faults[k].cause
@@ -346,6 +346,6 @@ const mostCompared = 8
 
 func narrow(k finding.Kind) bool { return k == pairs.SlowPair || k == pairs.OneWay }
 
-// sureness turns a difference of logarithms into a probability. It is halved, because cells
+// probability turns a difference of logarithms into a probability. It is halved, because cells
 // of one node are not as independent of each other as the sum takes them to be.
-func sureness(d float64) float64 { return 1 / (1 + math.Exp(-d/2)) }
+func probability(d float64) float64 { return 1 / (1 + math.Exp(-d/2)) }

@@ -10,18 +10,18 @@ import (
 	"busbar.dev/unit"
 )
 
-// course is sweeps that can be compared as a whole: measured alike, and with about as many pairs,
+// comparable is sweeps that can be compared as a whole: measured alike, and with about as many pairs,
 // for pairs that are measured at once share the network.
-type course struct {
+type comparable struct {
 	setup string
 	pairs int      // of the newest
 	list  []uint32 // in the order of time
 }
 
-// courses sorts sweeps into those that can be compared, the one of the newest sweep first. A sweep
+// comparableSweeps sorts sweeps into those that can be compared, the one of the newest sweep first. A sweep
 // that is under way has fewer pairs than the others, and is a course of its own until it has most.
-func (h *History) courses(order []uint32) []*course {
-	var list []*course
+func (h *History) comparableSweeps(order []uint32) []*comparable {
+	var list []*comparable
 	for _, id := range order {
 		w := h.sweeps.at(id)
 		n := 0
@@ -31,24 +31,24 @@ func (h *History) courses(order []uint32) []*course {
 		if n == 0 {
 			continue
 		}
-		k := slices.IndexFunc(list, func(c *course) bool {
+		k := slices.IndexFunc(list, func(c *comparable) bool {
 			return c.setup == w.setup && 3*n >= 2*c.pairs && 3*c.pairs >= 2*n
 		})
 		if k < 0 {
-			k, list = len(list), append(list, &course{setup: w.setup})
+			k, list = len(list), append(list, &comparable{setup: w.setup})
 		}
 		c := list[k]
 		c.pairs, c.list = n, append(c.list, id)
 	}
-	slices.SortStableFunc(list, func(a, b *course) int { return int(h.newest(b) - h.newest(a)) })
+	slices.SortStableFunc(list, func(a, b *comparable) int { return int(h.newest(b) - h.newest(a)) })
 	return list
 }
 
 // newest is the place in time of a course's last sweep.
-func (h *History) newest(c *course) int32 { return h.sweeps.at(c.list[len(c.list)-1]).order }
+func (h *History) newest(c *comparable) int32 { return h.sweeps.at(c.list[len(c.list)-1]).order }
 
 // stages are what a class showed in a course.
-func (h *History) stages(c *course, class int) []stage {
+func (h *History) stages(c *comparable, class int) []stage {
 	var list []stage
 	var xs []float64
 	for _, id := range c.list {
@@ -80,14 +80,14 @@ type fall struct {
 	pairs  int // of the class, in the newest sweep
 	base   float64
 	low    float64
-	slump  *slump // nil where it follows from another class
+	slump  *levelDrop // nil where it follows from another class
 	stages []stage
 }
 
 // slower is the finding that the fleet, or a sort of its pairs, became slower as a whole; nil
 // where it did not. The course that was measured last is asked first.
 func (h *History) slower(order []uint32) *finding.Finding {
-	for _, c := range h.courses(order) {
+	for _, c := range h.comparableSweeps(order) {
 		if h.newest(c) < int32(len(order)-window) {
 			break // nobody measures like that any more
 		}
@@ -98,7 +98,7 @@ func (h *History) slower(order []uint32) *finding.Finding {
 	return nil
 }
 
-func (h *History) slowerIn(c *course) *finding.Finding {
+func (h *History) slowerIn(c *comparable) *finding.Finding {
 	last := h.sweeps.at(c.list[len(c.list)-1])
 	var falls, rest []fall
 	for class := range last.pairs {
@@ -106,7 +106,7 @@ func (h *History) slowerIn(c *course) *finding.Finding {
 			continue
 		}
 		f := fall{class: class, pairs: int(last.pairs[class]), stages: h.stages(c, class)}
-		if f.slump = slumpOf(f.stages); f.slump == nil {
+		if f.slump = findLevelDrop(f.stages); f.slump == nil {
 			rest = append(rest, f)
 			continue
 		}
@@ -169,7 +169,7 @@ func (t *tally) most() bool {
 }
 
 // count asks the pairs of classes, of a large fleet some of them.
-func (h *History) count(c *course, falls []fall, began int64) tally {
+func (h *History) count(c *comparable, falls []fall, began int64) tally {
 	depth := map[int]float64{}
 	for _, f := range falls {
 		depth[f.class] = f.base - f.low
@@ -216,7 +216,7 @@ func (h *History) count(c *course, falls []fall, began int64) tally {
 }
 
 // wholeFinding puts it into words.
-func (h *History) wholeFinding(c *course, first fall, s scope, t tally) *finding.Finding {
+func (h *History) wholeFinding(c *comparable, first fall, s scope, t tally) *finding.Finding {
 	began := stamp(first.stages[first.slump.start].at)
 	factor := round(math.Exp(min(first.low-first.base, 0)))
 	sure := 1 - 0.1*math.Exp(first.slump.need-first.slump.proof)

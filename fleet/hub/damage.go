@@ -119,8 +119,8 @@ func (h *Hub) compare(ctx context.Context) {
 	d.mu.Unlock()
 }
 
-// mend looks again and again what the store lost, and asks for it: nodes for theirs, and the server's own journal.
-func (h *Hub) mend(ctx context.Context) {
+// repair looks again and again what the store lost, and asks for it: nodes for theirs, and the server's own journal.
+func (h *Hub) repair(ctx context.Context) {
 	for {
 		if full, err := h.cfg.Bus.Trimmed(ctx); err == nil {
 			h.trimmed.Store(full)
@@ -130,7 +130,7 @@ func (h *Hub) mend(ctx context.Context) {
 		cancel()
 		list := h.missing()
 		for _, l := range list {
-			h.mendOne(ctx, l)
+			h.repairOne(ctx, l)
 		}
 		h.damage.mu.Lock()
 		fresh := len(list) > 0 && !h.damage.told
@@ -146,9 +146,9 @@ func (h *Hub) mend(ctx context.Context) {
 	}
 }
 
-func (h *Hub) mendOne(ctx context.Context, l lacks) {
+func (h *Hub) repairOne(ctx context.Context, l lacks) {
 	if l.node == "" {
-		h.mendOwn(ctx, l.spans())
+		h.repairOwn(ctx, l.spans())
 		return
 	}
 	// Who beats is there, also where the store has lost that it ever joined.
@@ -158,8 +158,8 @@ func (h *Hub) mendOne(ctx context.Context, l lacks) {
 	}
 }
 
-// mendOwn stores again what this server said and the store lost.
-func (h *Hub) mendOwn(ctx context.Context, spans []fleet.Span) {
+// repairOwn stores again what this server said and the store lost.
+func (h *Hub) repairOwn(ctx context.Context, spans []fleet.Span) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := h.cfg.Bus.Resend(ctx, spans); err != nil && ctx.Err() == nil {
@@ -249,8 +249,8 @@ func damageText(list []lacks) string {
 	return fmt.Sprintf("The store does not have %d events of %s that it had acknowledged.", count, who)
 }
 
-// mendBefore stores again what the store lost of this server's events, before the server acts on what is left of them.
-func (h *Hub) mendBefore(ctx context.Context) {
+// repairBefore stores again what the store lost of this server's events, before the server acts on what is left of them.
+func (h *Hub) repairBefore(ctx context.Context) {
 	last := h.cfg.Bus.Published()
 	var spans []fleet.Span
 	for _, l := range h.view.missing(nil, true) {
@@ -264,7 +264,7 @@ func (h *Hub) mendBefore(ctx context.Context) {
 	if len(spans) == 0 {
 		return
 	}
-	h.mendOwn(ctx, spans[:min(len(spans), fleet.MaxSpans)])
+	h.repairOwn(ctx, spans[:min(len(spans), fleet.MaxSpans)])
 	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_ = h.until(wait, func() bool { return h.view.lastOf("") >= last }) // what the journal does not hold is lost

@@ -53,10 +53,10 @@ func (l *floods) findings(now time.Time) []finding.Finding {
 	})
 }
 
-// deaf takes note that messages in passing were lost until now: nobody is unreachable for want of those.
-func (h *Hub) deaf() {
+// messagesLost takes note that messages in passing were lost until now: nobody is unreachable for want of those.
+func (h *Hub) messagesLost() {
 	now := h.now()
 	h.live.deaf(now)
-	h.view.history(func(s *health.History) { s.Deaf(now) })
+	h.view.history(func(s *health.History) { s.MessagesLost(now) })
 	h.counts.deaf.Add(1)
 }

@@ -180,7 +180,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		})
 	})
 	start("beats", func(ctx context.Context) error {
-		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.deaf, Flood: h.Flood})
+		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood})
 	})
 	start("traces", h.tracer.run)
 	start("pages", h.notifyBeats)
@@ -190,7 +190,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	h.target.Store(h.view.Seq())
-	h.mendBefore(ctx)
+	h.repairBefore(ctx)
 	h.view.settle()
 	h.clock.begin()
 	close(h.ready)

@@ -40,7 +40,7 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.seen[b.Node]
-	v := r.hear(b, known, now)
+	v := r.update(b, known, now)
 	if known == nil {
 		if r.seen == nil || len(r.seen) >= 2*fleet.MaxNodes {
 			r.seen = map[fleet.Name]*[2]instance{}
@@ -61,12 +61,12 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 	case v.agent != other.agent || other.came.IsZero() || now.Sub(other.came) > instanceLasts:
 		return &fleet.Settled{} // a restart, or a second: the first answers if it is there
 	}
-	return r.meet(b.Node, v, last, now)
+	return r.decide(b.Node, v, last, now)
 }
 
-// hear is an agent as it says it is. Who took a node's credentials would say that it was there for years: one that comes while
+// update is an agent as it says it is. Who took a node's credentials would say that it was there for years: one that comes while
 // another has been heard for a while began after that, whatever it says.
-func (r *rivals) hear(b *fleet.Beat, known *[2]instance, now time.Time) instance {
+func (r *rivals) update(b *fleet.Beat, known *[2]instance, now time.Time) instance {
 	up := b.Up
 	if !(up >= 0 && up <= longestUp.Seconds()) { // NaN too
 		up = 0
@@ -87,8 +87,8 @@ func (r *rivals) hear(b *fleet.Beat, known *[2]instance, now time.Time) instance
 	return v
 }
 
-// meet settles who goes on: who began first.
-func (r *rivals) meet(n fleet.Name, a, b instance, now time.Time) *fleet.Settled {
+// decide settles who goes on: who began first.
+func (r *rivals) decide(n fleet.Name, a, b instance, now time.Time) *fleet.Settled {
 	earlier := a.began.Compare(b.began)
 	if d := a.began.Sub(b.began); d.Abs() < time.Second { // beats take their time
 		earlier = cmp.Compare(a.agent, b.agent)

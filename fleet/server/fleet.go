@@ -71,8 +71,8 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 			s.cancel(fleetError{err})
 		}
 	})
-	s.work.Go(s.tellReading)
-	s.work.Go(s.tellFloods)
+	s.work.Go(s.reportReading)
+	s.work.Go(s.reportFloods)
 	if !o.NoLocal {
 		s.work.Go(s.measureLocally)
 		s.work.Go(func() { s.beNode(o.BusListen, dir) })
@@ -80,8 +80,8 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 	return s, nil
 }
 
-// tellReading says how far the server is with what was stored, where that takes long.
-func (s *running) tellReading() {
+// reportReading says how far the server is with what was stored, where that takes long.
+func (s *running) reportReading() {
 	began := time.Now()
 	tick := time.NewTicker(5 * time.Second) // and then less often
 	defer tick.Stop()
@@ -110,8 +110,8 @@ func (s *running) flood(f bus.Flood) {
 	}
 }
 
-// tellFloods passes it on.
-func (s *running) tellFloods() {
+// reportFloods passes it on.
+func (s *running) reportFloods() {
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -265,7 +265,7 @@ func (s *running) routes() (list []web.Route) {
 		}
 		list = append(list, web.Route{
 			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20, Computes: !x.Waits,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) }),
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Requester(r).Name) }),
 		})
 	}
 	return append(list, web.Route{Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster)})

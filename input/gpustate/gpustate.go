@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Trouble is one thing that is wrong with a GPU.
-type Trouble struct {
+// Fault is one thing that is wrong with a GPU.
+type Fault struct {
 	Host, Bus, UUID string
 	GPU             int // index, -1 where only the address is told
 	Xid             int // 0 for none
@@ -40,7 +40,7 @@ func Match(data []byte) bool {
 const maxTroubles = 1 << 14
 
 // Read finds all troubles of a text.
-func Read(data []byte) []Trouble {
+func Read(data []byte) []Fault {
 	r := &reader{column: -1}
 	for line := range bytes.Lines(data) {
 		r.n++
@@ -56,14 +56,14 @@ func Read(data []byte) []Trouble {
 }
 
 type reader struct {
-	list     []Trouble
+	list     []Fault
 	n        int
 	bus      string
 	volatile bool // counters since the driver was loaded, not of the GPU's life
 	column   int  // of uncorrected errors in CSV
 }
 
-func (r *reader) add(t Trouble) {
+func (r *reader) add(t Fault) {
 	t.Line = r.n
 	r.list = append(r.list, t)
 }
@@ -75,7 +75,7 @@ func (r *reader) line(text string) {
 	}
 	for _, w := range lostWords {
 		if strings.Contains(text, w) {
-			r.add(Trouble{Bus: r.bus, GPU: -1, Lost: true, Text: text[:min(len(text), 300)]})
+			r.add(Fault{Bus: r.bus, GPU: -1, Lost: true, Text: text[:min(len(text), 300)]})
 			return
 		}
 	}
@@ -109,7 +109,7 @@ func (r *reader) metric(m []string) {
 	if err != nil || value <= 0 || value > 1e9 {
 		return
 	}
-	t := Trouble{GPU: -1, Text: fmt.Sprintf("%s is %.0f", m[1], value)}
+	t := Fault{GPU: -1, Text: fmt.Sprintf("%s is %.0f", m[1], value)}
 	for _, l := range label.FindAllStringSubmatch(m[2], 32) {
 		switch l[1] {
 		case "gpu":
@@ -141,6 +141,6 @@ func (r *reader) count(text string) {
 		number = strings.TrimSpace(cells[r.column])
 	}
 	if n, err := strconv.Atoi(number); err == nil && n > 0 {
-		r.add(Trouble{Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n)})
+		r.add(Fault{Bus: r.bus, GPU: -1, Text: fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n)})
 	}
 }

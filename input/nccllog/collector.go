@@ -373,7 +373,7 @@ func (c *collector) plain(text string) {
 		}
 		c.open = nil
 	}
-	c.mend(text)
+	c.rejoin(text)
 	if c.follow != nil && !c.enabledRow(c.follow, text) {
 		c.follow = nil
 	}

@@ -105,11 +105,11 @@ func (c *collector) tear(r *Record) {
 	c.torn = append(c.torn, t)
 }
 
-// mend looks for the torn message whose end a line without a prefix is. Where
+// rejoin looks for the torn message whose end a line without a prefix is. Where
 // the first part stopped is not marked; the longest beginning that makes a whole
 // message together with the end is right, as a longer one holds foreign text.
 // The device tells the messages of several ranks apart.
-func (c *collector) mend(end string) {
+func (c *collector) rejoin(end string) {
 	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") || len(end) > 400 {
 		return
 	}

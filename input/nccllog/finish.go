@@ -184,12 +184,12 @@ func (m *Comm) finish() {
 	for i := range m.Rings {
 		m.Rings[i].Cut = m.Rings[i].Cut || len(m.Rings[i].Ranks) < m.NRanks
 	}
-	m.mendRings()
+	m.completeRings()
 }
 
-// mendRings completes rings that NCCL cut, from the links of every rank where the
+// completeRings completes rings that NCCL cut, from the links of every rank where the
 // GRAPH subsystem printed them.
-func (m *Comm) mendRings() {
+func (m *Comm) completeRings() {
 	next := map[[2]int]int{}
 	for i := range m.Rings {
 		if r := &m.Rings[i]; r.Cut && len(next) == 0 {

@@ -115,7 +115,7 @@ var shapes = []shape{
 	{"NCCL ", "", "all", parseNote},
 	{"Launch mode", "", "all", parseKnown},
 	{"TOPO/NET", "", "2.22+", parseNote},
-	{"", "", "", parseBoring},
+	{"", "", "", parseIgnored},
 }
 
 // boring are the beginnings of messages that tell nothing we use: memory, proxy
@@ -129,8 +129,8 @@ var boring = []string{
 	"dlvsym failed", "ncclP2pSchedule", "Local Net device", "MNNVL ",
 }
 
-// parseBoring recognises what needs no reading.
-func parseBoring(r *Record) any {
+// parseIgnored recognises what needs no reading.
+func parseIgnored(r *Record) any {
 	for _, s := range boring {
 		if strings.HasPrefix(r.Text, s) {
 			return known{}

@@ -251,14 +251,14 @@ func (p *parser) cutRecord(s string) (string, bool) {
 		}
 		glued := parts[0]
 		before := strings.Join(head[:n], " ")
-		return before + " " + p.unglue(glued), true
+		return before + " " + p.splitGlued(glued), true
 	}
 	return strings.Join(head, " "), true
 }
 
-// unglue returns the end of a row's piece that stands in front of a host name.
+// splitGlued returns the end of a row's piece that stands in front of a host name.
 // A name that no rank line gave may begin with a reduction or a root of -1.
-func (p *parser) unglue(name string) string {
+func (p *parser) splitGlued(name string) string {
 	if p.hosts[name] {
 		return ""
 	}

@@ -167,7 +167,7 @@ func (st *state) parse(p *pending) *row {
 	if !ok {
 		cells, tail = spaced(p.text, n)
 		if len(cells) < n {
-			if apart := unglue(cells); len(apart) == n {
+			if apart := splitGlued(cells); len(apart) == n {
 				t.warns.Addf(p.line, "row %s: cells without white space between them were taken apart", name)
 				cells = apart
 			}
@@ -233,8 +233,8 @@ func anyCell(words []string) bool {
 	return false
 }
 
-// unglue takes words such as SYSSYS or NV18NV18 apart.
-func unglue(words []string) []string {
+// splitGlued takes words such as SYSSYS or NV18NV18 apart.
+func splitGlued(words []string) []string {
 	var out []string
 	for _, w := range words {
 		parts := []string{w}

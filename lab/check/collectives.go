@@ -137,7 +137,7 @@ func (x *session) predict(t *Trial, jobs [][]lab.Slot, sizes []unit.Bytes) (time
 		// In place: every rank has one buffer.
 		model := x.machine.Model(size * unit.Bytes(len(slots)))
 		if len(list) > 1 { // they do not begin at the same moment
-			alone, _, err := model.Play(x.ctx, w, list[:1])
+			alone, _, err := model.Simulate(x.ctx, w, list[:1])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -145,7 +145,7 @@ func (x *session) predict(t *Trial, jobs [][]lab.Slot, sizes []unit.Bytes) (time
 				list[j].Start = alone[0] * unit.Time(j) / unit.Time(len(list))
 			}
 		}
-		out, busy, err := model.Play(x.ctx, w, list)
+		out, busy, err := model.Simulate(x.ctx, w, list)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -77,7 +77,7 @@ func played(t *testing.T, p *lab.Plan, word string, nodes, each int, size unit.B
 	for i := range slots {
 		job.Ranks = append(job.Ranks, i)
 	}
-	times, busy, err := (&sim.Sockets{Cores: 1000}).Play(t.Context(), w, []sim.Job{job})
+	times, busy, err := (&sim.Sockets{Cores: 1000}).Simulate(t.Context(), w, []sim.Job{job})
 	if err != nil {
 		t.Fatal(err)
 	}

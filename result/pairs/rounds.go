@@ -27,7 +27,7 @@ func Round(n, r int) [][2]int {
 	m := n + n%2 // with a seat for the one that rests
 	pairs := make([][2]int, 0, n/2)
 	for k := range m / 2 {
-		a, b := seat(r, k, m), seat(r, m-1-k, m)
+		a, b := partnerAt(r, k, m), partnerAt(r, m-1-k, m)
 		if a < n && b < n {
 			pairs = append(pairs, [2]int{min(a, b), max(a, b)})
 		}
@@ -35,8 +35,8 @@ func Round(n, r int) [][2]int {
 	return pairs
 }
 
-// seat is who sits at place k of round r: one stays, the others move round.
-func seat(r, k, m int) int {
+// partnerAt is who sits at place k of round r: one stays, the others move round.
+func partnerAt(r, k, m int) int {
 	if k == 0 {
 		return m - 1
 	}

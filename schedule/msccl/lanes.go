@@ -23,7 +23,7 @@ func newLanes(a *Algo) *lanes {
 		l.send = append(l.send, make([]int, len(a.GPUs[i].Blocks)))
 		l.recv = append(l.recv, make([]int, len(a.GPUs[i].Blocks)))
 	}
-	groups := a.talking(first, total)
+	groups := a.joinConnected(first, total)
 	members := make([][]int, total) // GPUs of a group
 	twice := make([]bool, total)
 	a.eachBlock(func(i, j int, _ *GPU, _ *Block) {
@@ -48,8 +48,8 @@ func newLanes(a *Algo) *lanes {
 	return l
 }
 
-// talking joins the blocks at the two ends of every connection.
-func (a *Algo) talking(first []int, total int) join {
+// joinConnected joins the blocks at the two ends of every connection.
+func (a *Algo) joinConnected(first []int, total int) join {
 	takes := map[wire]int{}
 	a.eachBlock(func(i, j int, g *GPU, b *Block) {
 		takes[wire{b.Recv, g.ID, b.Channel}] = first[i] + j

@@ -87,9 +87,9 @@ func (l *lowering) given(rank, chunk int) place {
 	return place{Input, at}
 }
 
-// home is where a chunk of data is stored: in the output where it is a result, else in scratch,
+// storageOf is where a chunk of data is stored: in the output where it is a result, else in scratch,
 // so that the input stays as it was.
-func (l *lowering) home(x *rank, chunk int) place {
+func (l *lowering) storageOf(x *rank, chunk int) place {
 	at, _, piece := l.memory(chunk)
 	switch {
 	case l.result(x.id, chunk) && l.kind == coll.ReduceScatter:
@@ -115,7 +115,7 @@ func (l *lowering) locate(x *rank) {
 			at, _, _ := l.memory(c)
 			return place{Output, at}
 		case moved[c]:
-			return l.home(x, c)
+			return l.storageOf(x, c)
 		}
 		return l.given(x.id, c)
 	}
@@ -124,7 +124,7 @@ func (l *lowering) locate(x *rank) {
 			return here(b, c)
 		}
 		moved[c] = true
-		return l.home(x, c)
+		return l.storageOf(x, c)
 	}
 	ops := make([]op, 0, len(x.ops))
 	at := make([]int, len(x.ops)) // new numbers
@@ -168,7 +168,7 @@ func (l *lowering) settle(x *rank, ops []op, o *op, moved map[int]bool) []op {
 		if moved[c] {
 			continue
 		}
-		move := op{lane: o.lane, next: -1, spots: []spot{{l.given(x.id, c), l.home(x, c)}}}
+		move := op{lane: o.lane, next: -1, spots: []spot{{l.given(x.id, c), l.storageOf(x, c)}}}
 		move.Op = schedule.Op{Verb: schedule.Copy, From: int32(c), To: int32(c + 1), At: int32(c)}
 		moved[c] = true
 		ops = append(ops, move)
@@ -186,7 +186,7 @@ func (l *lowering) deliver(x *rank, ops []op, moved map[int]bool) []op {
 		if moved[c] || !l.result(x.id, c) || l.given(x.id, c) == (place{}) {
 			continue
 		}
-		s := spot{l.given(x.id, c), l.home(x, c)}
+		s := spot{l.given(x.id, c), l.storageOf(x, c)}
 		if n := len(ops); n > 0 && ops[n-1].Verb == schedule.Nop && ops[n-1].To == int32(c) {
 			ops[n-1].To++
 			ops[n-1].spots = append(ops[n-1].spots, s)

@@ -19,14 +19,14 @@ func ExampleShape_Order() {
 }
 
 // The bubble of four stages and eight micro-batches, by two schedules.
-func ExamplePlan_Play() {
+func ExamplePlan_Simulate() {
 	for _, schedule := range []pipeline.Schedule{pipeline.Alternate, pipeline.ZeroBubble} {
 		p, err := pipeline.NewPlan(pipeline.Shape{Schedule: schedule, Ranks: 4, Chunks: 1, Micros: 8})
 		if err != nil {
 			log.Fatal(err)
 		}
 		each := []unit.Span{1, 1, 1, 1}
-		t := p.Play(&pipeline.Times{Forward: each, Backward: each, Weight: each}, nil)
+		t := p.Simulate(&pipeline.Times{Forward: each, Backward: each, Weight: each}, nil)
 		fmt.Printf("%s: %v for %v of work\n", schedule, t, unit.Span(3*8))
 	}
 	// Output:

@@ -30,7 +30,7 @@ func length(t interface {
 	if err != nil {
 		t.Fatal(s, err)
 	}
-	return p.Play(x, nil)
+	return p.Simulate(x, nil)
 }
 
 // Bubbles are those of the papers, for equal stages and messages that take no time.
@@ -89,7 +89,7 @@ func TestOrdersAreWhole(t *testing.T) {
 		if s.Schedule.Splits() {
 			frees = pipeline.Weight
 		}
-		total := p.Play(x, func(y pipeline.Event) {
+		total := p.Simulate(x, func(y pipeline.Event) {
 			count[[4]int{y.Rank, int(y.Pass.Chunk), int(y.Pass.Micro), int(y.Pass.Kind)}]++
 			if y.From < ends[y.Rank] {
 				t.Fatalf("%+v: %+v begins before the one before it ends", s, y)

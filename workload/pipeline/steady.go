@@ -35,9 +35,9 @@ func NewSteady(s Shape) (*Steady, error) {
 // Time is how long the step takes.
 func (p *Steady) Time(t *Times) unit.Span {
 	if p.whole != nil {
-		return p.whole.Play(t, nil)
+		return p.whole.Simulate(t, nil)
 	}
-	short, long := p.short.Play(t, nil), p.long.Play(t, nil)
+	short, long := p.short.Simulate(t, nil), p.long.Simulate(t, nil)
 	// A round takes no less than the busiest rank works, however the play began.
 	round := max(long-short, p.long.busiest(t)*unit.Span(p.long.Ranks))
 	return long + round*unit.Span(p.micros-p.long.Micros)/unit.Span(p.long.Ranks)

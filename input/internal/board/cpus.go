@@ -81,8 +81,8 @@ func (c CPUs) Has(i int) bool { return i >= 0 && i/64 < len(c) && c[i/64]&(1<<(i
 // Empty reports whether no CPU is in the set.
 func (c CPUs) Empty() bool { return len(c.trim()) == 0 }
 
-// Meets reports whether the two sets share a CPU.
-func (c CPUs) Meets(o CPUs) bool {
+// Overlaps reports whether the two sets share a CPU.
+func (c CPUs) Overlaps(o CPUs) bool {
 	for i := range min(len(c), len(o)) {
 		if c[i]&o[i] != 0 {
 			return true

@@ -84,7 +84,7 @@ func (h *Host) addDomain(n *Domain, sockets []Socket, source string) {
 	info := cluster.CPUInfo{}
 	parent := -1
 	for k, s := range h.sockets {
-		if n.CPUs.Empty() || !n.CPUs.Meets(s.cpus) {
+		if n.CPUs.Empty() || !n.CPUs.Overlaps(s.cpus) {
 			continue
 		}
 		info = sockets[k].Info
@@ -148,7 +148,7 @@ func (h *Host) Near(cpus CPUs) int {
 func single(parts []placed, cpus CPUs) int {
 	at := -1
 	for _, d := range parts {
-		if !d.cpus.Meets(cpus) {
+		if !d.cpus.Overlaps(cpus) {
 			continue
 		}
 		if at >= 0 {

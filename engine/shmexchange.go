@@ -7,14 +7,14 @@ import (
 	"busbar.dev/internal/shm"
 )
 
-// board is how ranks of one host do a collective in which everybody talks to everybody,
+// exchange is how ranks of one host do a collective in which everybody talks to everybody,
 // without messages: each rank has a page that the others read, on which it says how far it is
 // and where its vectors lie, or which holds them if they are short. The others take what they
 // need from there, and add in the order of ranks, so that all get the same bits.
 //
 // A rank that cannot take part says so before the first run, and then nobody does: the program
 // of the schedule runs instead.
-type board struct {
+type shmExchange struct {
 	c     *Call
 	seg   *shm.Segment // of the own page; nil where this rank cannot take part
 	pages []page       // of all ranks, in order
@@ -29,7 +29,7 @@ type board struct {
 	apart int64 // of a slot from the other
 
 	run   uint64 // number of the run, from 1
-	stage boardStage
+	stage exchangeStage
 	at    int      // rank that is looked at next
 	from  int      // how many ranks have been taken from
 	off   int64    // within the share that is summed
@@ -38,17 +38,17 @@ type board struct {
 	acc   []byte
 }
 
-// boardStage is what a run waits for.
-type boardStage uint8
+// exchangeStage is what a run waits for.
+type exchangeStage uint8
 
 const (
-	boardIdle boardStage = iota
-	boardVotes
-	boardRoom // of the root of a broadcast: for the slot to be read
-	boardInputs
-	boardSums
-	boardShares
-	boardLanes // of the root of a broadcast: for all to know that the program runs
+	exchangeIdle exchangeStage = iota
+	exchangeHandles
+	exchangeRoom // of the root of a broadcast: for the slot to be read
+	exchangeInputs
+	exchangeSums
+	exchangeShares
+	exchangeLanes // of the root of a broadcast: for all to know that the program runs
 )
 
 // Stages that a rank has done, added to four times the run.
@@ -64,13 +64,13 @@ const (
 	shareTurn = 1 << 20   // what is summed before others have their turn
 )
 
-// newBoard makes a board for a call that may use one; nil for others. The vote is sent once
+// newShmExchange makes an exchange for a call that may use one; nil for others. The vote is sent once
 // the call has its number.
-func (g *Group) newBoard(c *Call) (*board, error) {
-	if !g.boarded(c) {
+func (g *Group) newShmExchange(c *Call) (*shmExchange, error) {
+	if !g.canExchange(c) {
 		return nil, nil
 	}
-	b := &board{c: c, size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size), dst: make([][]byte, g.size)}
+	b := &shmExchange{c: c, size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size), dst: make([][]byte, g.size)}
 	_, from, to := b.offer(g.rank)
 	if c.op.Kind == coll.Broadcast {
 		from, to = 0, b.size
@@ -105,7 +105,7 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 }
 
 // layOut finds places for two slots of so many bytes.
-func (b *board) layOut(n int64) {
+func (b *shmExchange) layOut(n int64) {
 	b.slot0, b.slot1, b.apart = pageData, n, (n+pageLine-1)&^(pageLine-1)
 	if b.short = n <= brief && !b.rooted(); !b.short {
 		return
@@ -116,10 +116,10 @@ func (b *board) layOut(n int64) {
 	}
 }
 
-func (b *board) pageSize() int64 { return (pageData + 2*b.apart + 4095) &^ 4095 }
+func (b *shmExchange) pageSize() int64 { return (pageData + 2*b.apart + 4095) &^ 4095 }
 
-// vote tells the others whether this rank takes part, and where its page is.
-func (b *board) vote() {
+// sendHandle tells the others whether this rank takes part, and where its page is.
+func (b *shmExchange) sendHandle() {
 	handle := ""
 	if b.seg != nil {
 		handle = b.seg.Handle().String()
@@ -140,30 +140,30 @@ func (b *board) vote() {
 }
 
 // begin starts a run; the driver calls it.
-func (b *board) begin() {
+func (b *shmExchange) begin() {
 	b.at, b.off, b.from = 0, 0, 0
 	if !b.asked {
-		b.stage = boardVotes
+		b.stage = exchangeHandles
 		return
 	}
 	b.post()
 }
 
 // count takes the votes that have come.
-func (b *board) count() (moved bool, err error) {
+func (b *shmExchange) count() (moved bool, err error) {
 	for ; b.at < len(b.pages); b.at++ {
 		l := b.pages[b.at].link
 		if l == nil {
 			continue
 		}
-		v, ok := l.votes[b.c.id]
+		v, ok := l.handles[b.c.id]
 		if !ok {
 			return l.ask()
 		}
 		if v.err != nil {
 			return false, &linkError{l, v.err}
 		}
-		delete(l.votes, b.c.id)
+		delete(l.handles, b.c.id)
 		if v.seg == nil {
 			continue
 		}
@@ -186,17 +186,17 @@ func (b *board) count() (moved bool, err error) {
 }
 
 // post says that what this rank offers can be read.
-func (b *board) post() {
+func (b *shmExchange) post() {
 	b.run++
 	if b.whole && b.rooted() && b.own() && b.run > 2 {
-		b.stage = boardRoom
+		b.stage = exchangeRoom
 		return
 	}
 	b.publish()
 }
 
-func (b *board) publish() {
-	b.at, b.stage = 0, boardInputs
+func (b *shmExchange) publish() {
+	b.at, b.stage = 0, exchangeInputs
 	rank := b.c.g.rank
 	m, from, to := b.offer(rank)
 	if b.rooted() && !b.own() {
@@ -205,32 +205,32 @@ func (b *board) publish() {
 	own := &b.pages[rank]
 	if b.whole {
 		copy(b.slot(own), b.c.mem[m][from:to])
-		b.say(postedInput)
+		b.publishStage(postedInput)
 		return
 	}
 	w, d := b.c.where[m], b.c.where[dataMem]
 	for r := range b.pages {
 		if l := b.pages[r].link; l != nil {
-			l.tell(w.in)
+			l.shareArena(w.in)
 			if b.pushes() {
-				l.tell(d.in)
+				l.shareArena(d.in)
 			}
 		}
 	}
 	own.put(pageSrc, w)
 	own.put(pageDst, d)
-	b.say(postedInput)
+	b.publishStage(postedInput)
 }
 
 // slot is where a page holds what is offered in this run; two of them, so that nobody has to wait
 // until the others have read the last one.
-func (b *board) slot(p *page) []byte {
+func (b *shmExchange) slot(p *page) []byte {
 	at := b.slot0 + int64(b.run&1)*b.apart
 	return p.mem[at : at+b.slot1]
 }
 
-// say tells how far this rank is, and wakes who sleeps.
-func (b *board) say(done uint64) {
+// publishStage tells how far this rank is, and wakes who sleeps.
+func (b *shmExchange) publishStage(done uint64) {
 	b.pages[b.c.g.rank].seq[b.run&1].Store(4*b.run + done)
 	for r := range b.pages {
 		p := &b.pages[r]
@@ -241,12 +241,12 @@ func (b *board) say(done uint64) {
 }
 
 // past reports whether a rank has done a stage.
-func (b *board) past(r int, done int64) bool {
+func (b *shmExchange) past(r int, done int64) bool {
 	return int64(b.pages[r].seq[b.run&1].Load()) >= 4*int64(b.run)+done
 }
 
 // all reports whether all ranks have done a stage.
-func (b *board) all(done int64) bool {
+func (b *shmExchange) all(done int64) bool {
 	for b.at < len(b.pages) && (b.pages[b.at].link == nil || b.past(b.at, done)) {
 		b.at++
 	}
@@ -254,43 +254,43 @@ func (b *board) all(done int64) bool {
 }
 
 // poll goes on as far as possible.
-func (b *board) poll() (moved bool, err error) {
+func (b *shmExchange) poll() (moved bool, err error) {
 	for {
 		switch b.stage {
-		case boardIdle:
+		case exchangeIdle:
 			return moved, nil
-		case boardVotes:
+		case exchangeHandles:
 			return b.count()
-		case boardRoom:
+		case exchangeRoom:
 			if !b.all(postedShare - 8) { // of the run before the last
 				return moved, nil
 			}
 			b.publish()
-		case boardInputs:
+		case exchangeInputs:
 			if !b.inputs() {
 				return moved, nil
 			}
 			if ok, err := b.open(); !ok || err != nil {
-				return moved || b.stage == boardIdle, err
+				return moved || b.stage == exchangeIdle, err
 			}
-			b.stage = boardSums
-		case boardSums:
+			b.stage = exchangeSums
+		case exchangeSums:
 			if !b.work() {
 				return true, nil
 			}
 			if b.whole && !b.rooted() {
-				b.over()
+				b.finished()
 				return true, nil
 			}
-			b.at, b.stage = 0, boardShares
-			b.say(postedShare)
-		case boardShares:
+			b.at, b.stage = 0, exchangeShares
+			b.publishStage(postedShare)
+		case exchangeShares:
 			if b.waits() && !b.all(postedShare) {
 				return moved, nil
 			}
-			b.over()
+			b.finished()
 			return true, nil
-		case boardLanes:
+		case exchangeLanes:
 			if !b.all(postedShare) {
 				return moved, nil
 			}
@@ -302,17 +302,17 @@ func (b *board) poll() (moved bool, err error) {
 }
 
 // lanes lets the program run instead.
-func (b *board) lanes() {
-	b.stage = boardIdle
+func (b *shmExchange) lanes() {
+	b.stage = exchangeIdle
 	b.c.enterLanes()
 }
 
-func (b *board) over() {
+func (b *shmExchange) finished() {
 	// Once all have offered something, all have mapped all pages; the root of a broadcast waits
 	// for that from its third run on.
 	if b.run == 1 && !b.rooted() || b.run == 3 {
 		b.seg.Settle()
 	}
-	b.stage = boardIdle
+	b.stage = exchangeIdle
 	b.c.d.finish(b.c, nil)
 }

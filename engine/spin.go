@@ -8,13 +8,13 @@ import (
 	"busbar.dev/internal/shm"
 )
 
-// How a rank looks at a board before it gives the processor away: a look is an instruction that
+// How a rank looks at an exchange before it gives the processor away: a look is an instruction that
 // waits and a few that read. A peer that runs answers within some hundred nanoseconds, and giving
 // way takes as long even where nobody wants the processor.
 const (
-	mostLooks = 64
-	moreLooks = 8
-	lookPause = 1
+	maxSpins  = 64
+	spinStep  = 8
+	spinPause = 1
 	// aloneYield is less than it takes to let another process run, and more than to find none.
 	aloneYield = 1200 * time.Nanosecond
 )
@@ -24,7 +24,7 @@ func (d *driver) complete(ctx context.Context, c *Call) error {
 	if !d.mu.TryLock() {
 		d.submit(c, false)
 		d.waiter.wake()
-		d.kick() // in case the driver stops without having seen the call
+		d.wakeBackground() // in case the driver stops without having seen the call
 		return c.ended(ctx)
 	}
 	c.met = true
@@ -33,16 +33,16 @@ func (d *driver) complete(ctx context.Context, c *Call) error {
 	} else {
 		d.active = append(d.active, c)
 		c.enter()
-		d.glance(c)
+		d.pollBriefly(c)
 	}
 	if !c.over {
 		d.drive(ctx, c)
 	}
 	err := c.err
-	more := len(d.active) > 0 || d.mail.Load() || d.owes()
+	more := len(d.active) > 0 || d.mail.Load() || d.mustSend()
 	d.mu.Unlock()
 	if more {
-		d.kick()
+		d.wakeBackground()
 	}
 	return err
 }
@@ -59,31 +59,31 @@ func (c *Call) ended(ctx context.Context) error {
 	}
 }
 
-// glance lets a call that has the group for itself go on by its board as long as its peers answer
+// pollBriefly lets a call that has the group for itself go on by its exchange as long as its peers answer
 // at once. What is then left is for drive, which looks at all that can happen.
-func (d *driver) glance(c *Call) {
-	for left := d.looks; c.boards(); left-- {
-		moved, err := c.board.poll()
+func (d *driver) pollBriefly(c *Call) {
+	for left := d.spins; c.usesExchange(); left-- {
+		moved, err := c.exchange.poll()
 		switch {
 		case err != nil:
 			d.g.blame(err)
 			return
 		case moved:
-			left = d.looks
+			left = d.spins
 		case left <= 0:
 			return
 		default:
-			shm.Pause(lookPause)
+			shm.Pause(spinPause)
 		}
 	}
 }
 
-// learn is told how long the processor was given away. Where nobody else wants it, looking without
+// adaptSpin is told how long the processor was given away. Where nobody else wants it, looking without
 // giving way is quicker; where others do, that only keeps them waiting.
-func (d *driver) learn(took time.Duration) {
+func (d *driver) adaptSpin(took time.Duration) {
 	if took < aloneYield {
-		d.looks = min(d.looks+moreLooks, mostLooks)
+		d.spins = min(d.spins+spinStep, maxSpins)
 	} else {
-		d.looks /= 4
+		d.spins /= 4
 	}
 }

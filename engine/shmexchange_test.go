@@ -64,7 +64,7 @@ func vectors(t *testing.T, g *Group, size int, shared bool) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), size/4)
 }
 
-// Many runs of boards follow each other with other values each time, in place and not, with
+// Many runs of exchanges follow each other with other values each time, in place and not, with
 // vectors that others can map and ones that they cannot, and with a rank that takes no part.
 func TestBoards(t *testing.T) {
 	for _, tt := range []struct {
@@ -97,8 +97,8 @@ func TestBoards(t *testing.T) {
 			}
 			for r, g := range groups {
 				for _, c := range g.driver.calls {
-					if b := c.board; b != nil && b.on != (tt.alone < 0) {
-						t.Errorf("rank %d goes by the board: %v", r, b.on)
+					if b := c.exchange; b != nil && b.on != (tt.alone < 0) {
+						t.Errorf("rank %d goes by shared memory: %v", r, b.on)
 					}
 				}
 			}
@@ -189,7 +189,7 @@ func TestDescribe(t *testing.T) {
 		4:                   "at step 5 of channel 0 of call 1, counted as they were prepared",
 		7<<40 | 2<<24 | 0x1: "at step 2 of channel 2 of call 8, counted as they were prepared",
 	} {
-		if got := describe(x); got != want {
+		if got := stateText(x); got != want {
 			t.Errorf("%x: %q; expected %q", x, got, want)
 		}
 	}
@@ -197,18 +197,18 @@ func TestDescribe(t *testing.T) {
 
 // A rank learns whether others want its processor, and forgets it again.
 func TestLooks(t *testing.T) {
-	d := &driver{looks: mostLooks}
+	d := &driver{spins: maxSpins}
 	for range 10 {
-		d.learn(10 * aloneYield)
+		d.adaptSpin(10 * aloneYield)
 	}
-	if d.looks != 0 {
-		t.Errorf("%d looks where others want the processor; want none", d.looks)
+	if d.spins != 0 {
+		t.Errorf("%d looks where others want the processor; want none", d.spins)
 	}
-	for range 2 * mostLooks {
-		d.learn(aloneYield / 10)
+	for range 2 * maxSpins {
+		d.adaptSpin(aloneYield / 10)
 	}
-	if d.looks != mostLooks {
-		t.Errorf("%d looks where nobody wants the processor; want %d", d.looks, mostLooks)
+	if d.spins != maxSpins {
+		t.Errorf("%d looks where nobody wants the processor; want %d", d.spins, maxSpins)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestSafeName(t *testing.T) {
 
 // TestShelfMakesRoom keeps uploads within bounds, the oldest going first.
 func TestShelfMakesRoom(t *testing.T) {
-	s, err := newShelf(t.TempDir())
+	s, err := newUploadStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestShelfMakesRoom(t *testing.T) {
 
 // TestShelfIsShared has one client send more than there is room for: what others sent stays.
 func TestShelfIsShared(t *testing.T) {
-	s, err := newShelf(t.TempDir())
+	s, err := newUploadStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // advance runs a lane until something that it needs is missing.
-func (p *play) advance(i int32) error {
+func (p *execution) advance(i int32) error {
 	s, l := p.s, &p.lanes[i]
 	who, ln := int(l.who), int(l.ln)
 	for !l.busy && p.now >= l.rest && int(l.loop) < p.loops {
@@ -59,7 +59,7 @@ func (p *play) advance(i int32) error {
 }
 
 // handOver lets a lane rest that has come to the end of a loop.
-func (p *play) handOver(i int32) {
+func (p *execution) handOver(i int32) {
 	if l := &p.lanes[i]; l.owes {
 		l.owes = false
 		l.rest = p.now + unit.Time(p.idle*float64(l.took))
@@ -72,7 +72,7 @@ func (p *play) handOver(i int32) {
 }
 
 // pass counts an op as begun or done and lets the lanes look that may wait for it.
-func (p *play) pass(i int32, who int) {
+func (p *execution) pass(i int32, who int) {
 	l := &p.lanes[i]
 	l.since = p.now
 	if l.pc++; l.pc == l.hi {
@@ -88,14 +88,14 @@ func (p *play) pass(i int32, who int) {
 }
 
 // wake lets the lanes of a participant look that wait for another one.
-func (p *play) wake(who int) {
+func (p *execution) wake(who int) {
 	p.ready = append(p.ready, p.blocked[who]...)
 	p.blocked[who] = p.blocked[who][:0]
 }
 
 // send puts a message on its way; true when the lane must wait until its bytes
 // are out.
-func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
+func (p *execution) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 	k, err := p.connect(who, int(op.Peer), ln)
 	if err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 }
 
 // share is the part of the data that goes in the loop a lane is in.
-func (p *play) share(l *lane) float64 {
+func (p *execution) share(l *lane) float64 {
 	if int(l.loop) == p.loops-1 {
 		return p.last
 	}
@@ -129,7 +129,7 @@ func (p *play) share(l *lane) float64 {
 }
 
 // note records an op.
-func (p *play) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
+func (p *execution) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
 	if !p.record {
 		return
 	}
@@ -141,7 +141,7 @@ func (p *play) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
 }
 
 // connect finds a connection, and its route when it is new.
-func (p *play) connect(from, to, ln int) (int32, error) {
+func (p *execution) connect(from, to, ln int) (int32, error) {
 	key := uint64(from)<<38 | uint64(to)<<12 | uint64(ln)
 	if k, ok := p.index[key]; ok {
 		return k, nil
@@ -154,7 +154,7 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	c.switched = from >= p.s.Ranks
 	c.hop = p.m.Wire.Hop[w.hop] + w.wires
 	if w.hop == OverNet {
-		c.hop += unit.Time(float64(p.m.Fabric[netAt(p.o.net)]) * p.m.crowd(p.s.Channels))
+		c.hop += unit.Time(float64(p.m.Fabric[netAt(p.o.net)]) * p.m.crowding(p.s.Channels))
 	}
 	if w.hop == OverSwitch {
 		c.hop /= 2 // half the route
@@ -176,7 +176,7 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 }
 
 // laneResource is what the messages share that a lane has under way at once.
-func (p *play) laneResource(lane int) int32 {
+func (p *execution) laneResource(lane int) int32 {
 	key := capKey{-1 - int64(lane), Lane}
 	k, ok := p.dense[key]
 	if !ok {
@@ -188,7 +188,7 @@ func (p *play) laneResource(lane int) int32 {
 }
 
 // resource is the dense number of a resource, with its capacity for data.
-func (p *play) resource(id int64, h Hop) int32 {
+func (p *execution) resource(id int64, h Hop) int32 {
 	x := p.o.m.describe(id)
 	x.kind = x.kind.under(1 << h)
 	key := capKey{id, x.kind}

@@ -22,8 +22,8 @@ func calibrationName(file string) string {
 	return stem + ".calibration" + ext
 }
 
-// addBeside gives a cluster the calibration that lies beside its file, where its own sources have none.
-func (e *Env) addBeside(b *cluster.Budget, c *cluster.Cluster, words []string) error {
+// addCalibrationFile gives a cluster the calibration that lies beside its file, where its own sources have none.
+func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []string) error {
 	if c.Calibration != nil || len(words) != 1 || !e.exists(words[0]) {
 		return nil
 	}

@@ -17,8 +17,8 @@ type stage struct {
 // apart is how far stages are from each other at least.
 const apart = 10 * time.Minute
 
-// slump is a fall of what all pairs of a class show, from which they did not recover.
-type slump struct {
+// levelDrop is a fall of what all pairs of a class show, from which they did not recover.
+type levelDrop struct {
 	start int     // the stage at which it began
 	base  float64 // the level before
 	low   float64 // the middle since
@@ -53,24 +53,24 @@ const (
 	wildProof = 11.5
 )
 
-// tide follows the level of a class, one stage after the other.
-type tide struct {
-	n    int       // stages so far
-	past []float64 // what was well, or what became usual
-	now  *slump    // nil where all is well
+// levelTracker follows the level of a class, one stage after the other.
+type levelTracker struct {
+	n    int        // stages so far
+	past []float64  // what was well, or what became usual
+	now  *levelDrop // nil where all is well
 }
 
-// slumpOf goes through the stages in the order of time and tells whether they are in a slump at
+// findLevelDrop goes through the stages in the order of time and tells whether they are in a slump at
 // the end. Whoever asks again, or for the first time after years, gets the same answer.
-func slumpOf(list []stage) *slump {
-	var t tide
+func findLevelDrop(list []stage) *levelDrop {
+	var t levelTracker
 	for i := range list {
 		t.add(list[i].x)
 	}
 	return t.now
 }
 
-func (t *tide) add(x float64) {
+func (t *levelTracker) add(x float64) {
 	t.n++
 	if t.now == nil {
 		t.past = append(t.past, x)
@@ -93,7 +93,7 @@ func (t *tide) add(x float64) {
 }
 
 // take adds a stage to a slump.
-func (s *slump) take(x float64) {
+func (s *levelDrop) take(x float64) {
 	s.since = append(s.since, x)
 	s.run++
 	s.good++
@@ -104,12 +104,12 @@ func (s *slump) take(x float64) {
 }
 
 // begun tells whether the newest of some levels are a slump, and how many of them.
-func begun(v []float64) *slump {
+func begun(v []float64) *levelDrop {
 	n := len(v)
 	if n < leastPast+2 || slices.Max(v[n-leastPast-2:])-max(v[n-1], v[n-2]) < leastFall/2 {
 		return nil // most of the time
 	}
-	var found *slump
+	var found *levelDrop
 	best := math.Inf(-1)
 	for k := 1; k <= mostRun && n-k >= leastPast; k++ {
 		end := n - k
@@ -126,14 +126,14 @@ func begun(v []float64) *slump {
 }
 
 // fallen holds a run of levels, of which best is the greatest, against their past.
-func fallen(past, run []float64, best float64) *slump {
+func fallen(past, run []float64, best float64) *levelDrop {
 	// Levels that slide are no fall: it must be one from the last few too.
 	base := halfway(past[len(past)-recent:])
 	if base-best < leastFall/2 {
 		return nil // before the long past is sorted
 	}
 	base = min(base, halfway(past))
-	s := &slump{base: base, low: halfway(run), past: len(past), run: len(run), since: slices.Clone(run)}
+	s := &levelDrop{base: base, low: halfway(run), past: len(past), run: len(run), since: slices.Clone(run)}
 	drop, spread := base-best, max(leastSpread, spreadOf(past))
 	if drop < leastFall/2 || base-s.low < leastFall || drop < far*spread {
 		return nil

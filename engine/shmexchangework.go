@@ -5,10 +5,10 @@ import "busbar.dev/coll"
 // slotTo is how much a rank offers on its page, of collectives whose schedule does not say.
 const slotTo = 4 << 10
 
-// boarded reports whether a call may go by a board. Where a job outlives its members, none of
+// canExchange reports whether a call may go by an exchange. Where a job outlives its members, none of
 // them may write into another's results, as an all-reduce of long vectors does: one that was
 // left behind might wake up late.
-func (g *Group) boarded(c *Call) bool {
+func (g *Group) canExchange(c *Call) bool {
 	if c.wire != Uncompressed || g.net == nil || g.size < 2 || g.Transport() != Shm {
 		return false
 	}
@@ -24,19 +24,19 @@ func (g *Group) boarded(c *Call) bool {
 }
 
 // rooted reports whether only the root has something to offer.
-func (b *board) rooted() bool { return b.c.op.Kind == coll.Broadcast }
+func (b *shmExchange) rooted() bool { return b.c.op.Kind == coll.Broadcast }
 
 // own reports whether this rank is the root.
-func (b *board) own() bool { return b.c.g.rank == b.c.op.Root }
+func (b *shmExchange) own() bool { return b.c.g.rank == b.c.op.Root }
 
 // pushes reports whether ranks write into each other's results.
-func (b *board) pushes() bool { return b.c.op.Kind == coll.AllReduce }
+func (b *shmExchange) pushes() bool { return b.c.op.Kind == coll.AllReduce }
 
 // waits reports whether a rank that is done must wait for the others: they read what is its own.
-func (b *board) waits() bool { return !b.rooted() || b.own() && !b.whole }
+func (b *shmExchange) waits() bool { return !b.rooted() || b.own() && !b.whole }
 
 // offer is what a rank lets others read.
-func (b *board) offer(rank int) (m memory, from, to int64) {
+func (b *shmExchange) offer(rank int) (m memory, from, to int64) {
 	block := b.size / int64(len(b.pages))
 	switch b.c.op.Kind {
 	case coll.AllGather:
@@ -54,7 +54,7 @@ func (b *board) offer(rank int) (m memory, from, to int64) {
 
 // share is the part of the vector that a rank answers for: what it sums, in whole lines of memory
 // where nobody asks for something else; what it takes of the others' otherwise.
-func (b *board) share(rank int) (from, to int64) {
+func (b *shmExchange) share(rank int) (from, to int64) {
 	n := int64(len(b.pages))
 	switch b.c.op.Kind {
 	case coll.AllReduce:
@@ -71,7 +71,7 @@ func (b *board) share(rank int) (from, to int64) {
 }
 
 // inputs reports whether there is everything that this rank needs.
-func (b *board) inputs() bool {
+func (b *shmExchange) inputs() bool {
 	if b.rooted() {
 		return b.own() || b.past(b.c.op.Root, postedInput)
 	}
@@ -81,7 +81,7 @@ func (b *board) inputs() bool {
 // elsewhere reports whether some vector lies where others cannot read it: the program runs then.
 // All ranks come to the same answer, for nobody can end the run, and begin another, before all
 // have begun with the program.
-func (b *board) elsewhere() bool {
+func (b *shmExchange) elsewhere() bool {
 	for r := range b.pages {
 		if b.rooted() && r != b.c.op.Root {
 			continue
@@ -95,12 +95,12 @@ func (b *board) elsewhere() bool {
 
 // open finds what this rank takes from every rank, and where that goes; false when something is
 // not known yet, or the program runs.
-func (b *board) open() (bool, error) {
+func (b *shmExchange) open() (bool, error) {
 	if !b.whole && b.elsewhere() {
 		if b.rooted() { // others might not have looked when the root is at the next run
-			b.say(postedShare)
+			b.publishStage(postedShare)
 			if b.own() {
-				b.at, b.stage = 0, boardLanes
+				b.at, b.stage = 0, exchangeLanes
 				return false, nil
 			}
 		}
@@ -138,7 +138,7 @@ func (b *board) open() (bool, error) {
 
 // result is where something goes: of an all-reduce the own share in a rank's result, else what
 // is taken from that rank in the own one.
-func (b *board) result(r int) ([]byte, error) {
+func (b *shmExchange) result(r int) ([]byte, error) {
 	c, rank := b.c, b.c.g.rank
 	from, to := b.share(rank)
 	switch c.op.Kind {
@@ -156,7 +156,7 @@ func (b *board) result(r int) ([]byte, error) {
 }
 
 // work does this rank's part, some of it at a time; true when that was all.
-func (b *board) work() bool {
+func (b *shmExchange) work() bool {
 	if b.c.op.Kind.Reduces() {
 		return b.sum()
 	}
@@ -181,7 +181,7 @@ func (b *board) work() bool {
 }
 
 // sum adds up the own share, and in an all-reduce gives it to all.
-func (b *board) sum() bool {
+func (b *shmExchange) sum() bool {
 	rank := b.c.g.rank
 	size := int64(len(b.dst[rank]))
 	end := min(b.off+shareTurn, size)
@@ -200,7 +200,7 @@ func (b *board) sum() bool {
 
 // add sums a part of the own share. In place, dst holds the own contribution, which must not
 // be lost before its turn has come.
-func (b *board) add(dst []byte, x, y int64) {
+func (b *shmExchange) add(dst []byte, x, y int64) {
 	sum, last := b.c.arith.combine, len(b.src)-1
 	for x < y {
 		z := min(x+accPiece, y)

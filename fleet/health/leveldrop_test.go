@@ -97,7 +97,7 @@ func TestSlumpNoise(t *testing.T) {
 		wrong := 0
 		for seed := range uint64(runs) {
 			next := c.make(rand.New(rand.NewPCG(*seeds+seed, 11)))
-			var w tide
+			var w levelTracker
 			for range length {
 				was := w.now != nil
 				w.add(next())
@@ -137,7 +137,7 @@ func TestSlumpPower(t *testing.T) {
 			within := map[int]int{}
 			for seed := range uint64(runs) {
 				next := c.make(rand.New(rand.NewPCG(*seeds+seed, 12)))
-				var w tide
+				var w levelTracker
 				for range c.past {
 					w.add(next())
 				}
@@ -172,7 +172,7 @@ func BenchmarkSlump(b *testing.B) {
 				list[i].x = next()
 			}
 			for b.Loop() {
-				slumpOf(list)
+				findLevelDrop(list)
 			}
 		})
 	}

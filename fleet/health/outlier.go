@@ -15,9 +15,9 @@ func below(list []float32, v float64) int {
 	return sort.Search(len(list), func(i int) bool { return float64(list[i]) > v })
 }
 
-// countStrays finds the share of single samples, of pairs that nothing is wrong with, that are
+// countOutliers finds the share of single samples, of pairs that nothing is wrong with, that are
 // far below: of all sweeps, and of each. Enough of them are looked at, not all.
-func (s *state) countStrays(list []int32) {
+func (s *state) countOutliers(list []int32) {
 	step := 1 + len(list)/5000
 	far, all := map[uint32]int{}, map[uint32]int{}
 	f, n := 0, 0 // of all sweeps together
@@ -52,18 +52,18 @@ func share3(far, all int) float64 {
 	return min(max(0.03, float64(far)/float64(max(all, 1))), 0.5)
 }
 
-// strayed is how likely a sample of a sweep is a stray; own are those of the cause that is
+// outlierProbability is how likely a sample of a sweep is a stray; own are those of the cause that is
 // asked about, which do not testify for themselves.
-func (s *state) strayed(w uint32, own int) float64 {
+func (s *state) outlierProbability(w uint32, own int) float64 {
 	if s.every > 1 {
 		own = 0
 	}
 	return max(s.stray, share3(s.far[w]-own, s.all[w]))
 }
 
-// countUpsets gathers what nodes that nothing is wrong with showed in single sweeps, each by
+// countSlowSweeps gathers what nodes that nothing is wrong with showed in single sweeps, each by
 // the middle of what it sent and of what it received. A few dozen nodes are enough.
-func (s *state) countUpsets(now *cover) {
+func (s *state) countSlowSweeps(now *causeFinder) {
 	const most = 64
 	type row struct {
 		node, way int32

@@ -7,7 +7,7 @@ import (
 	"busbar.dev/result"
 )
 
-// Steps is how many ops Play plays of a call, each an event of its timeline.
+// Steps is how many ops Simulate runs of a call, each an event of its timeline.
 func (p *Predictor) Steps(op coll.Op, s Setting) (int64, error) {
 	o := p.outline(op, s)
 	if o.err != nil {
@@ -16,8 +16,8 @@ func (p *Predictor) Steps(op coll.Op, s Setting) (int64, error) {
 	return o.Ops(op, p.model(p.Figures, op, s)), nil
 }
 
-// Play predicts one call by playing every message, and keeps what every op did.
-func (p *Predictor) Play(ctx context.Context, op coll.Op, s Setting) (*result.Run, error) {
+// Simulate predicts one call by playing every message, and keeps what every op did.
+func (p *Predictor) Simulate(ctx context.Context, op coll.Op, s Setting) (*result.Run, error) {
 	o := p.outline(op, s)
 	if o.err != nil {
 		return nil, o.err

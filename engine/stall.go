@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// patience looks at what limits a wait.
-func (d *driver) patience(ctx context.Context, idle time.Duration) error {
+// checkLimits looks at what limits a wait.
+func (d *driver) checkLimits(ctx context.Context, idle time.Duration) error {
 	d.stuck, d.still = idle > stuckAfter, idle
 	if ctx.Err() != nil {
-		return fmt.Errorf("given up %s: %w", d.doing(), context.Cause(ctx))
+		return fmt.Errorf("given up %s: %w", d.activity(), context.Cause(ctx))
 	}
-	if err := d.deserted(idle); err != nil {
+	if err := d.peerLeft(idle); err != nil {
 		return err
 	}
 	if idle > d.g.cfg.Timeout/2 {
 		for _, l := range d.all {
-			if s, ok := l.s.(interface{ unheard() time.Duration }); ok && l.ended == nil && s.unheard() > d.g.cfg.Timeout/2 {
-				return &linkError{l, fmt.Errorf("nothing was acknowledged for %.1f s", s.unheard().Seconds())}
+			if s, ok := l.s.(interface{ silentFor() time.Duration }); ok && l.ended == nil && s.silentFor() > d.g.cfg.Timeout/2 {
+				return &linkError{l, fmt.Errorf("nothing was acknowledged for %.1f s", s.silentFor().Seconds())}
 			}
 		}
 	}
@@ -35,23 +35,23 @@ func (e *stallError) Error() string {
 	return fmt.Sprintf("no progress for %.1f s though all ranks are alive; does every rank make the same calls?", e.after.Seconds())
 }
 
-// A rank that leaves while others wait for it on a board sends nothing that they could miss:
+// A rank that leaves while others wait for it on an exchange sends nothing that they could miss:
 // no message is expected of it. What tells them is the end of its link or, of rank 0, which
 // keeps its links until the others have left, the word that it would like to go.
 
-// deserted is an error when some call waits for a rank that has left. It is asked when nothing
+// peerLeft is an error when some call waits for a rank that has left. It is asked when nothing
 // has moved for a while: the last that such a rank wrote on its pages has been seen by then.
-func (d *driver) deserted(idle time.Duration) error {
+func (d *driver) peerLeft(idle time.Duration) error {
 	g := d.g
 	parting := g.net != nil && g.net.parting.Load() && idle > g.cfg.Timeout/4
 	for _, c := range d.active {
-		if c.boards() {
-			for r := range c.board.pages {
-				l := c.board.pages[r].link
-				if l == nil || c.board.lacks(r) == "" {
+		if c.usesExchange() {
+			for r := range c.exchange.pages {
+				l := c.exchange.pages[r].link
+				if l == nil || c.exchange.missingFrom(r) == "" {
 					continue
 				}
-				if l.ended != nil && c.board.stage != boardVotes { // votes that have come are still counted
+				if l.ended != nil && c.exchange.stage != exchangeHandles { // votes that have come are still counted
 					return &linkError{l, l.ended}
 				}
 				if parting && l.peer == 0 {
@@ -68,11 +68,11 @@ func (d *driver) deserted(idle time.Duration) error {
 	return nil
 }
 
-// stalled names the rank that the first waiting lane waits for.
-func (d *driver) stalled(e *stallError) error {
+// stallCause names the rank that the first waiting lane waits for.
+func (d *driver) stallCause(e *stallError) error {
 	for _, c := range d.active {
-		if c.boards() {
-			if r, what := c.board.awaits(); r >= 0 {
+		if c.usesExchange() {
+			if r, what := c.exchange.waitingFor(); r >= 0 {
 				return d.g.peerError(r, Stuck, "waiting for "+what+": "+e.Error())
 			}
 		}
@@ -85,19 +85,19 @@ func (d *driver) stalled(e *stallError) error {
 	return e
 }
 
-// doing says what the group is at, in words.
-func (d *driver) doing() string {
+// activity says what the group is at, in words.
+func (d *driver) activity() string {
 	if len(d.active) == 0 {
 		return "between calls"
 	}
-	return d.active[0].doing()
+	return d.active[0].activity()
 }
 
 // States that heartbeats carry.
 const idleState = ^uint64(0)
 
-// note keeps what the group is doing for heartbeats.
-func (d *driver) note() {
+// publishState keeps what the group is doing for heartbeats.
+func (d *driver) publishState() {
 	x := idleState
 	if len(d.active) > 0 {
 		c := d.active[0]
@@ -114,8 +114,8 @@ func (d *driver) note() {
 	}
 }
 
-// describe puts a state into words.
-func describe(x uint64) string {
+// stateText puts a state into words.
+func stateText(x uint64) string {
 	if x == idleState {
 		return "between calls"
 	}

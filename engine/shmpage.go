@@ -57,7 +57,7 @@ func (p *page) put(at int, w spot) {
 }
 
 // place is the part of another rank's vector that its page names; nil where it is not known yet.
-func (b *board) place(r, at int, from, to int64) ([]byte, error) {
+func (b *shmExchange) place(r, at int, from, to int64) ([]byte, error) {
 	p := &b.pages[r]
 	id := p.word(at).Load()
 	off := p.word(at + 8).Load()
@@ -89,70 +89,70 @@ func (l *link) ask() (moved bool, err error) {
 	return moved, err
 }
 
-// maxVotes limits how many calls a peer may be ahead.
-const maxVotes = 1 << 16
+// maxHandles limits how many calls a peer may be ahead.
+const maxHandles = 1 << 16
 
 // vote takes the handle of a peer's page; an empty one says that it does not take part.
-func (l *link) vote(call uint64, text string) {
-	var v ballot
+func (l *link) receiveHandle(call uint64, text string) {
+	var v pageHandle
 	if l.d.calls[call] == nil && call < l.d.nextID {
 		return // forgotten meanwhile
 	}
 	if text != "" {
 		v.seg, v.err = l.open(text)
 	}
-	l.votes[call] = v
+	l.handles[call] = v
 }
 
-// ballot is a peer's page; none where it takes no part. A page that cannot be mapped matters only
+// pageHandle is a peer's page; none where it takes no part. A page that cannot be mapped matters only
 // when the call is run: the peer may have forgotten it.
-type ballot struct {
+type pageHandle struct {
 	seg *shm.Segment
 	err error
 }
 
 // arm says that this rank is about to sleep.
-func (b *board) arm(asleep uint32) {
+func (b *shmExchange) arm(asleep uint32) {
 	if p := &b.pages[b.c.g.rank]; p.sleep != nil {
 		p.sleep.Store(asleep)
 	}
 }
 
-// awaits is the rank that a run waits for, in words for a person.
-func (b *board) awaits() (rank int, doing string) {
+// waitingFor is the rank that a run waits for, in words for a person.
+func (b *shmExchange) waitingFor() (rank int, doing string) {
 	for r := range b.pages {
-		if what := b.lacks(r); what != "" {
+		if what := b.missingFrom(r); what != "" {
 			return r, what
 		}
 	}
 	return -1, ""
 }
 
-// lacks is what a run waits for of a rank; "" when for nothing.
-func (b *board) lacks(r int) string {
+// missingFrom is what a run waits for of a rank; "" when for nothing.
+func (b *shmExchange) missingFrom(r int) string {
 	switch p := &b.pages[r]; {
 	case p.link == nil:
-	case b.stage == boardVotes && r >= b.at:
+	case b.stage == exchangeHandles && r >= b.at:
 		return "its page"
-	case b.stage == boardRoom && !b.past(r, postedShare-8):
+	case b.stage == exchangeRoom && !b.past(r, postedShare-8):
 		return "its reading what the run before the last gave it"
-	case b.stage == boardInputs && !b.past(r, postedInput) && (!b.rooted() || r == b.c.op.Root):
+	case b.stage == exchangeInputs && !b.past(r, postedInput) && (!b.rooted() || r == b.c.op.Root):
 		return "its contribution"
-	case (b.stage == boardShares || b.stage == boardLanes) && b.waits() && !b.past(r, postedShare):
+	case (b.stage == exchangeShares || b.stage == exchangeLanes) && b.waits() && !b.past(r, postedShare):
 		return "its part of the work"
 	}
 	return ""
 }
 
 // close gives the pages back.
-func (b *board) close() {
+func (b *shmExchange) close() {
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil {
-			if v := p.link.votes[b.c.id]; v.seg != nil {
+			if v := p.link.handles[b.c.id]; v.seg != nil {
 				v.seg.Close()
 			}
-			delete(p.link.votes, b.c.id)
+			delete(p.link.handles, b.c.id)
 		}
 		if p.seg != nil {
 			p.seg.Close()

@@ -10,7 +10,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// Runs of all collectives that go by boards follow each other as fast as they can, on memory
+// Runs of all collectives that go by shared memory follow each other as fast as they can, on memory
 // that others can map and, now and then on one rank, on memory that they cannot.
 func TestBoardKinds(t *testing.T) {
 	for _, n := range []int{2, 3, 4} {
@@ -38,8 +38,8 @@ func kindRuns(t *testing.T, g *Group, s *schedule.Schedule, op coll.Op) error {
 	if err != nil {
 		return err
 	}
-	if c.board == nil {
-		return fmt.Errorf("no board")
+	if c.exchange == nil {
+		return fmt.Errorf("no exchange")
 	}
 	n := g.size
 	size := int(op.Size(n))
@@ -92,8 +92,8 @@ func kindRuns(t *testing.T, g *Group, s *schedule.Schedule, op coll.Op) error {
 			}
 		}
 	}
-	if !c.board.on {
-		return fmt.Errorf("not by the board")
+	if !c.exchange.on {
+		return fmt.Errorf("not by shared memory")
 	}
 	return g.Forget(c)
 }

@@ -25,10 +25,10 @@ const (
 	maxParts  = 2000
 )
 
-// shelf keeps uploaded files (a cluster's description, a model's config, a measured
+// uploadStore keeps uploaded files (a cluster's description, a model's config, a measured
 // sweep) under the hash of what they hold, so that an address that names one can be
 // shared. The oldest of who has sent the most make room for new ones, so that nobody drives out what others sent.
-type shelf struct {
+type uploadStore struct {
 	dir string // uploads
 	tmp string // what lives as long as a request
 
@@ -36,10 +36,10 @@ type shelf struct {
 	owner map[string]string // the token that sent an upload, by its folder; of those from before this start nobody's
 }
 
-// newShelf makes the folders, and removes what a server that was killed left of
+// newUploadStore makes the folders, and removes what a server that was killed left of
 // requests.
-func newShelf(data string) (*shelf, error) {
-	s := &shelf{dir: filepath.Join(data, "uploads"), tmp: filepath.Join(data, "tmp"), owner: map[string]string{}}
+func newUploadStore(data string) (*uploadStore, error) {
+	s := &uploadStore{dir: filepath.Join(data, "uploads"), tmp: filepath.Join(data, "tmp"), owner: map[string]string{}}
 	if err := os.RemoveAll(s.tmp); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func newShelf(data string) (*shelf, error) {
 }
 
 // folder makes a folder for one request.
-func (s *shelf) folder() (dir string, remove func(), err error) {
+func (s *uploadStore) folder() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp(s.tmp, "r-")
 	return dir, func() { os.RemoveAll(dir) }, err
 }
@@ -79,7 +79,7 @@ func safeName(name string) string {
 
 // find is the file that a word such as @3f…:4 names: where it lies, its name, and what
 // stands behind the word's colon.
-func (s *shelf) find(word string) (path, name, count string, err error) {
+func (s *uploadStore) find(word string) (path, name, count string, err error) {
 	m := uploadWord.FindStringSubmatch(word)
 	if m == nil {
 		return "", "", "", fmt.Errorf("%.60q: expected an upload as POST /api/files names it, such as @ and 32 digits", word)
@@ -96,7 +96,7 @@ func (s *shelf) find(word string) (path, name, count string, err error) {
 }
 
 // keep puts a file of a client on the shelf, as it comes: none is in memory whole.
-func (s *shelf) keep(client, name string, data io.Reader) (id string, size int64, err error) {
+func (s *uploadStore) keep(client, name string, data io.Reader) (id string, size int64, err error) {
 	name = safeName(name)
 	tmp, err := os.MkdirTemp(s.tmp, "u-")
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *shelf) keep(client, name string, data io.Reader) (id string, size int64
 }
 
 // room removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller holds mu.
-func (s *shelf) room(client string, need int64) error {
+func (s *uploadStore) room(client string, need int64) error {
 	type old struct {
 		path string
 		at   time.Time

@@ -120,11 +120,11 @@ func (s Shape) move(rank int, w Pass) move {
 	return m
 }
 
-// Play lays all passes as early as their order and what they wait for allow, and gives back how
+// Simulate lays all passes as early as their order and what they wait for allow, and gives back how
 // long the step takes. Schedules that cut the backward pass let a rank begin the next
 // step when it is done (their papers check the norm of gradients afterwards), so that the longest
 // of a rank counts; with the others all ranks meet at the end.
-func (p *Plan) Play(t *Times, see func(Event)) unit.Span {
+func (p *Plan) Simulate(t *Times, see func(Event)) unit.Span {
 	clear(p.free)
 	blocks := unit.Span(0)
 	if p.Schedule.Blocks() {

@@ -98,7 +98,7 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 		after()
 		return refusal(http.StatusServiceUnavailable, errBusy.Error(), a)
 	}
-	ctx, unwatch := s.pool.memory.watch(ctx)
+	ctx, unwatch := s.pool.memory.watch(ctx, clientIn(ctx))
 	done := make(chan *given, 1)
 	go func() {
 		defer leave()

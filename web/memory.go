@@ -14,10 +14,13 @@ import (
 type memory struct {
 	limit int64 // bytes; 0 where none is known
 
-	mu       sync.Mutex // guards following
-	promised int64      // to questions that run
-	tight    bool
-	running  map[*context.CancelCauseFunc]struct{}
+	mu       sync.Mutex                          // guards following
+	promised int64                               // to questions that run
+	each     map[string]int64                    // of it to each client
+	tight    bool                                // who has something here must wait
+	over     bool                                // everybody must
+	running  map[*context.CancelCauseFunc]string // whose they are
+	changed  func()                              // is told when there is room again
 }
 
 // errMemory is why a question was ended.
@@ -31,30 +34,53 @@ const (
 )
 
 func newMemory(limit int64) *memory {
-	return &memory{limit: limit, running: map[*context.CancelCauseFunc]struct{}{}}
+	return &memory{limit: limit, each: map[string]int64{}, running: map[*context.CancelCauseFunc]string{}, changed: func() {}}
 }
 
-// fits reports whether a question may begin. One alone always may, as long as there is memory.
-func (m *memory) fits(cost int64) bool {
+// fits reports whether a client's question may begin. One alone always may, as long as there is memory, and so may a usual one
+// of who has no other: a client that asks much leaves room for that.
+func (m *memory) fits(client string, cost int64) bool {
 	if m.limit == 0 {
 		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.tight && (m.promised == 0 || m.promised+cost <= m.limit*6/10)
+	own := m.each[client]
+	switch {
+	case m.over:
+		return false
+	case own == 0 && cost <= usualCost:
+		return true
+	case m.tight:
+		return false
+	}
+	return m.promised == 0 || m.promised+cost <= m.limit*6/10 && (own == 0 || own+cost <= m.limit*4/10)
 }
 
-func (m *memory) take(cost int64) {
+func (m *memory) take(client string, cost int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.promised += cost
+	if m.each[client] += cost; m.each[client] == 0 {
+		delete(m.each, client)
+	}
+}
+
+// most is the client to whom the most is promised. The caller holds mu.
+func (m *memory) most() (client string) {
+	for c, n := range m.each {
+		if n > m.each[client] {
+			client = c
+		}
+	}
+	return client
 }
 
 // watch gives a context that ends when memory runs short; done is called when the question has ended.
-func (m *memory) watch(ctx context.Context) (_ context.Context, done func()) {
+func (m *memory) watch(ctx context.Context, client string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	m.mu.Lock()
-	m.running[&cancel] = struct{}{}
+	m.running[&cancel] = client
 	m.mu.Unlock()
 	return ctx, func() {
 		m.mu.Lock()
@@ -78,21 +104,35 @@ func (m *memory) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		used := heap()
+		used, sure := heap(), false
 		if used > m.limit*8/10 && time.Since(collected) > 500*time.Millisecond { // much of it may be garbage
 			runtime.GC()
-			collected = time.Now()
+			collected, sure = time.Now(), true
 			used = heap()
 		}
-		m.mu.Lock()
-		m.tight = used > m.limit*7/10
-		if used > m.limit*8/10 {
-			for cancel := range m.running {
+		if m.look(used, sure) {
+			m.changed()
+		}
+	}
+}
+
+// look takes note of what the heap has, and ends the questions of who asked for the most where that is too much. It tells
+// whether there is more room than before.
+func (m *memory) look(used int64, sure bool) (more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tight, over := used > m.limit*7/10, used > m.limit*8/10
+	more = m.tight && !tight || m.over && !over
+	m.tight, m.over = tight, over
+	if over && sure || used > m.limit*9/10 {
+		greatest := m.most()
+		for cancel, client := range m.running {
+			if client == greatest || len(m.each) == 0 {
 				(*cancel)(errMemory)
 			}
 		}
-		m.mu.Unlock()
 	}
+	return more
 }
 
 // heap is what objects take, those included that nobody needs any more.

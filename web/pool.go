@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // pool lets about as many computations run as there are cores, and as many wait as can hope to be served. Heavy ones leave
@@ -41,6 +42,9 @@ const (
 	maxOfOne   = 16
 )
 
+// memoryWait is how long a question waits for memory that others hold.
+const memoryWait = 2 * time.Second
+
 // leastPlaces keeps a quick question from waiting behind slow ones where there are few
 // cores: they share them.
 const leastPlaces = 4
@@ -49,7 +53,13 @@ var errBusy = errors.New("the server is busy with other questions; try again in 
 
 func newPool(m *memory) *pool {
 	n := max(leastPlaces, runtime.GOMAXPROCS(0))
-	return &pool{slots: n, heavies: max(1, n/4), memory: m, each: map[string]*queue{}}
+	p := &pool{slots: n, heavies: max(1, n/4), memory: m, each: map[string]*queue{}}
+	m.changed = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.grant()
+	}
+	return p
 }
 
 // enter waits for a place. leave gives it back. cost is what the question may need, in bytes.
@@ -61,7 +71,11 @@ func (p *pool) enter(ctx context.Context, client string, heavy bool, cost int64)
 		q = &queue{}
 		p.each[client] = q
 	}
-	if p.waiting >= maxWaiting || len(q.wants) >= maxOfOne || !p.memory.fits(cost) {
+	var late <-chan time.Time
+	if !p.memory.fits(client, cost) {
+		late = time.After(memoryWait)
+	}
+	if p.waiting >= maxWaiting || len(q.wants) >= maxOfOne {
 		p.tidy(client)
 		p.mu.Unlock()
 		return nil, errBusy
@@ -74,16 +88,12 @@ func (p *pool) enter(ctx context.Context, client string, heavy bool, cost int64)
 	p.mu.Unlock()
 	select {
 	case <-t.ready:
-	case <-ctx.Done():
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if i := slices.Index(q.wants, t); i >= 0 {
-			q.wants = slices.Delete(q.wants, i, i+1)
-			p.waiting--
-			p.tidy(client)
-		} else {
-			p.leave(client, t)
+	case <-late:
+		if p.giveUp(client, q, t, false) {
+			return nil, errBusy
 		}
+	case <-ctx.Done():
+		p.giveUp(client, q, t, true)
 		return nil, context.Cause(ctx)
 	}
 	return sync.OnceFunc(func() {
@@ -93,12 +103,29 @@ func (p *pool) enter(ctx context.Context, client string, heavy bool, cost int64)
 	}), nil
 }
 
+// giveUp takes a question out of the queue; one that has got its place in the same moment gives it back where it is not wanted
+// any more, and else keeps it.
+func (p *pool) giveUp(client string, q *queue, t *ticket, always bool) (gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(q.wants, t); i >= 0 {
+		q.wants = slices.Delete(q.wants, i, i+1)
+		p.waiting--
+		p.tidy(client)
+		return true
+	}
+	if always {
+		p.leave(client, t)
+	}
+	return always
+}
+
 // grant gives free places to those who wait, one client after the other. The caller holds mu.
 func (p *pool) grant() {
 	for i := 0; p.held < p.slots && i < len(p.turns); {
 		client := p.turns[i]
 		q := p.each[client]
-		at := slices.IndexFunc(q.wants, func(t *ticket) bool { return (!t.heavy || p.heavy < p.heavies) && p.memory.fits(t.cost) })
+		at := slices.IndexFunc(q.wants, func(t *ticket) bool { return (!t.heavy || p.heavy < p.heavies) && p.memory.fits(client, t.cost) })
 		if at < 0 || q.held >= p.slots-1 { // one place is for others, always
 			i++
 			continue
@@ -111,7 +138,7 @@ func (p *pool) grant() {
 		if t.heavy {
 			p.heavy++
 		}
-		p.memory.take(t.cost)
+		p.memory.take(client, t.cost)
 		close(t.ready)
 		p.turns = slices.Delete(p.turns, i, i+1)
 		if len(q.wants) > 0 {
@@ -127,7 +154,7 @@ func (p *pool) leave(client string, t *ticket) {
 	if t.heavy {
 		p.heavy--
 	}
-	p.memory.take(-t.cost)
+	p.memory.take(client, -t.cost)
 	p.tidy(client)
 	p.grant()
 }

@@ -68,7 +68,7 @@ func TestPoolGivesUp(t *testing.T) {
 // TestMemoryEndsQuestions has the heap be over its bound: questions that run are ended, and none is let in.
 func TestMemoryEndsQuestions(t *testing.T) {
 	m := newMemory(1 << 10) // less than any program has
-	ctx, done := m.watch(t.Context())
+	ctx, done := m.watch(t.Context(), "a")
 	defer done()
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -83,5 +83,48 @@ func TestMemoryEndsQuestions(t *testing.T) {
 	}
 	if _, err := newPool(m).enter(t.Context(), "a", false, 1); err != errBusy {
 		t.Errorf("let in: %v; want busy", err)
+	}
+}
+
+// TestMemoryIsShared: a client that fills the memory leaves room for the usual question of another, is the one whose questions are
+// ended where it gets too little, and who waits is let in when there is room again.
+func TestMemoryIsShared(t *testing.T) {
+	m := newMemory(450 << 20)
+	p := newPool(m)
+	many, err := p.enter(t.Context(), "many", true, heavyCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.enter(t.Context(), "many", false, 2*usualCost); err != errBusy {
+		t.Errorf("a second one of the same: %v; want busy", err)
+	}
+	ofMany, done := m.watch(t.Context(), "many")
+	defer done()
+	m.look(330<<20, true) // tight
+	few, err := p.enter(t.Context(), "few", false, usualCost)
+	if err != nil {
+		t.Fatalf("a usual question of another: %v", err)
+	}
+	ofFew, done := m.watch(t.Context(), "few")
+	defer done()
+	m.look(400<<20, true) // too much
+	if context.Cause(ofMany) != errMemory || ofFew.Err() != nil {
+		t.Errorf("who asked for much: %v; who asked for little: %v", context.Cause(ofMany), context.Cause(ofFew))
+	}
+	in := make(chan error, 1)
+	go func() {
+		leave, err := p.enter(t.Context(), "third", false, usualCost)
+		if err == nil {
+			leave()
+		}
+		in <- err
+	}()
+	many()
+	few()
+	if m.look(100<<20, true) {
+		m.changed()
+	}
+	if err := <-in; err != nil {
+		t.Errorf("when there is room again: %v", err)
 	}
 }

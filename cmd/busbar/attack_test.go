@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,11 +29,18 @@ import (
 // TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials, beside
 // honest nodes and an honest reader. BUSBAR_ATTACK says how many; make attack sends 10,000.
 func TestAttack(t *testing.T) {
+	var table chan hostile.Doc // each of the known attacks once, where nobody says how many
 	count, _ := strconv.Atoi(os.Getenv("BUSBAR_ATTACK"))
 	if count == 0 {
 		if count = 40; testing.Short() {
 			t.Skip("takes a server and a while")
 		}
+		list := hostile.All()
+		table = make(chan hostile.Doc, len(list))
+		for _, d := range list {
+			table <- d
+		}
+		close(table)
 	}
 	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
 	self, err := os.Executable()
@@ -44,7 +52,6 @@ func TestAttack(t *testing.T) {
 		t.Skip("no bash, which bounds the server's memory here")
 	}
 	f.cmd = exec.Command(bash, "-c", `ulimit -v 2000000; exec -a busbar "$0" serve --no-agent --data "$1" --listen "$2" --bus-listen "$3"`, self, f.data, f.page, f.bus)
-	f.cmd.Env = append(os.Environ(), "MALLOC_ARENA_MAX=1") // a test links C's library, which reserves addresses for each thread
 	f.cmd.Stderr = os.Stderr
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -60,7 +67,8 @@ func TestAttack(t *testing.T) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	for w := range 4 {
-		wg.Go(func() { a.upload(rand.New(rand.NewPCG(uint64(w), 7)), count/8) })
+		r := rand.New(rand.NewPCG(uint64(w), 7))
+		wg.Go(func() { a.upload(r, documents(r, count/8, table)) })
 	}
 	wg.Go(func() { a.publish(creds, count/2) })
 	over := make(chan struct{})
@@ -69,7 +77,12 @@ func TestAttack(t *testing.T) {
 	slices.Sort(times)
 	peak := peakOf(f.cmd.Process.Pid)
 	p99 := times[len(times)*99/100]
-	t.Logf("%d uploads (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median %v, p99 %v, worst %v", a.sent.Load(), a.answers(), a.maps.Load(),
+	for _, sort := range hostile.Sorts {
+		if a.sorts[sort] == 0 {
+			t.Errorf("no attack of the sort %s was sent", sort)
+		}
+	}
+	t.Logf("%d uploads of the sorts %v (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median %v, p99 %v, worst %v", a.sent.Load(), a.sorts, a.answers(), a.maps.Load(),
 		time.Since(began).Round(time.Second), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond), p99.Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 	if p99 > time.Second && os.Getenv("BUSBAR_ATTACK") != "" {
 		t.Errorf("p99 of honest requests is %v; want under 1 s", p99)
@@ -83,13 +96,29 @@ func TestAttack(t *testing.T) {
 	}
 }
 
+// documents are those of a table, which others take from too, or so many random ones.
+func documents(r *rand.Rand, n int, table <-chan hostile.Doc) func() (hostile.Doc, bool) {
+	return func() (hostile.Doc, bool) {
+		if table != nil {
+			d, more := <-table
+			return d, more
+		}
+		n--
+		if n < 0 {
+			return hostile.Doc{}, false
+		}
+		return hostile.Random(r), true
+	}
+}
+
 // attack is a server under attack.
 type attack struct {
 	*servedFleet
 	evil, good string // tokens
 	sent, maps atomic.Int64
-	mu         sync.Mutex // guards codes
+	mu         sync.Mutex // guards following
 	codes      map[int]int
+	sorts      map[string]int
 }
 
 // token makes one that may read.
@@ -106,11 +135,18 @@ func (f *servedFleet) token(name string) string {
 }
 
 func (a *attack) ask(token, method, path string, body io.Reader) (int, []byte) {
+	return a.askAs(token, method, path, "", body)
+}
+
+func (a *attack) askAs(token, method, path, content string, body io.Reader) (int, []byte) {
 	r, err := http.NewRequestWithContext(a.t.Context(), method, "http://"+a.page+path, body)
 	if err != nil {
 		return 0, nil
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
+	if content != "" {
+		r.Header.Set("Content-Type", content)
+	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, nil
@@ -121,27 +157,46 @@ func (a *attack) ask(token, method, path string, body io.Reader) (int, []byte) {
 }
 
 // upload sends documents and asks about each.
-func (a *attack) upload(r *rand.Rand, n int) {
-	for range n {
-		d := hostile.Random(r)
-		code, body := a.ask(a.evil, "POST", "/api/files?name="+d.Name, bytes.NewReader(d.Data))
-		var kept struct{ ID string }
-		if code == http.StatusOK && json.Unmarshal(body, &kept) == nil {
-			c := url.QueryEscape(kept.ID)
-			path := []string{"/api/map?c=" + c, "/api/map?audit=1&c=" + c, "/api/predict?c=" + c, "/api/scene?c=" + c, "/api/step?c=dgx-h100:2&m=" + c}[r.IntN(5)]
-			code, _ = a.ask(a.evil, "GET", path, nil)
-		}
+func (a *attack) upload(r *rand.Rand, docs func() (hostile.Doc, bool)) {
+	for d, more := docs(); more; d, more = docs() {
+		code := a.askAbout(r, d)
 		a.sent.Add(1)
 		a.mu.Lock()
 		if a.codes == nil {
-			a.codes = map[int]int{}
+			a.codes, a.sorts = map[int]int{}, map[string]int{}
 		}
 		a.codes[code]++
+		a.sorts[d.Sort()]++
 		a.mu.Unlock()
+		if code == 0 || code == http.StatusInternalServerError {
+			a.t.Errorf("%s (%d bytes): answered with %d", d.Name, len(d.Data), code)
+		}
 		if code == http.StatusTooManyRequests {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
+}
+
+// askAbout sends a document and asks a question about it; logs and archives go to the doctor.
+func (a *attack) askAbout(r *rand.Rand, d hostile.Doc) (code int) {
+	if s := d.Sort(); s == "log" || s == "archive" {
+		var form bytes.Buffer
+		w := multipart.NewWriter(&form)
+		if part, err := w.CreateFormFile("file", d.Name); err == nil {
+			_, _ = part.Write(d.Data)
+		}
+		_ = w.Close()
+		code, _ = a.askAs(a.evil, "POST", "/api/doctor", w.FormDataContentType(), &form)
+		return code
+	}
+	code, body := a.ask(a.evil, "POST", "/api/files?name="+d.Name, bytes.NewReader(d.Data))
+	var kept struct{ ID string }
+	if code == http.StatusOK && json.Unmarshal(body, &kept) == nil {
+		c := url.QueryEscape(kept.ID)
+		path := []string{"/api/map?c=" + c, "/api/map?audit=1&c=" + c, "/api/predict?c=" + c, "/api/scene?c=" + c, "/api/step?c=dgx-h100:2&m=" + c}[r.IntN(5)]
+		code, _ = a.ask(a.evil, "GET", path, nil)
+	}
+	return code
 }
 
 func (a *attack) answers() string {
@@ -201,4 +256,28 @@ func peakOf(pid int) int {
 		}
 	}
 	return 0
+}
+
+// TestServerKeepsItsMemory: a server knows what memory it may use, and refuses questions that do not fit.
+func TestServerKeepsItsMemory(t *testing.T) {
+	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cmd = exec.Command(self, "serve", "--no-agent", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus)
+	f.cmd.Args[0] = "busbar"
+	f.cmd.Env = append(os.Environ(), "GOMEMLIMIT=1MiB") // less than it has already
+	f.cmd.Stderr = os.Stderr
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.kill)
+	a := &attack{servedFleet: f}
+	eventually.Holds(t, "the server answers", func() bool { code, _ := a.ask("", "GET", "/healthz", nil); return code == http.StatusOK })
+	a.good = f.token("good")
+	eventually.Holds(t, "a question is refused", func() bool {
+		code, _ := a.ask(a.good, "GET", "/api/predict?c=dgx-h100:4&size=1G", nil)
+		return code == http.StatusServiceUnavailable
+	})
 }

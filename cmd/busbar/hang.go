@@ -79,12 +79,15 @@ func triggerDumps(prefix string) (int, error) {
 	}
 	told := 0
 	for _, name := range pipes {
-		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		// Everybody may write to the folder where pipes usually lie: a link there could lead to any file of the user's.
+		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 		if err != nil {
 			continue
 		}
-		if _, err := f.WriteString("1\n"); err == nil {
-			told++
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+			if _, err := f.WriteString("1\n"); err == nil {
+				told++
+			}
 		}
 		f.Close()
 	}

@@ -70,6 +70,10 @@ func Load(files fs.FS, dir string) ([]*Cause, error) {
 		if len(list) >= maxCauses {
 			return nil, fmt.Errorf("%s: more than %d causes", dir, maxCauses)
 		}
+		// A folder that somebody hands over may hold pipes, devices and endless files.
+		if info, err := fs.Stat(files, path.Join(dir, name)); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+			return nil, fmt.Errorf("%s: expected a file of at most %d bytes", path.Join(dir, name), maxFile)
+		}
 		text, err := fs.ReadFile(files, path.Join(dir, name))
 		if err != nil {
 			return nil, err

@@ -241,7 +241,7 @@ func (v *logView) rendezvous() (claim, bool) {
 		}
 	}
 	var missing []int
-	for r := range last.NRanks {
+	for r := range min(last.NRanks, maxWorld) {
 		if !here[r] {
 			missing = append(missing, r)
 		}

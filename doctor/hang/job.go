@@ -40,6 +40,9 @@ func newJob(c *Case) *job {
 	return j
 }
 
+// maxWorld is the most ranks that a job is taken to have, whatever a file says.
+const maxWorld = 1 << 20
+
 // size finds out how many ranks there are.
 func (j *job) size(c *Case) {
 	for i := range c.rec.Groups {
@@ -48,9 +51,9 @@ func (j *job) size(c *Case) {
 		}
 	}
 	for _, r := range c.ras {
-		j.world = max(j.world, r.Processes)
+		j.world = max(j.world, min(r.Processes, maxWorld))
 		for i := range r.Comms {
-			j.world = max(j.world, r.Comms[i].Size)
+			j.world = max(j.world, min(r.Comms[i].Size, maxWorld))
 		}
 	}
 	for _, l := range c.logs {
@@ -58,12 +61,12 @@ func (j *job) size(c *Case) {
 			e := &l.Events[i]
 			switch e.Kind {
 			case joblog.InitStart, joblog.Joined:
-				if e.NRanks <= 1<<20 {
+				if e.NRanks <= maxWorld {
 					j.world = max(j.world, e.NRanks)
 				}
 			case joblog.Xid, joblog.OOMKill, joblog.Exit:
 			default:
-				if e.Rank < 1<<20 {
+				if e.Rank < maxWorld {
 					j.world = max(j.world, e.Rank+1)
 				}
 			}
@@ -71,7 +74,7 @@ func (j *job) size(c *Case) {
 	}
 	for _, in := range c.inspect {
 		for i := range in.records {
-			j.world = max(j.world, int(min(in.records[i].Ranks, 1<<20)))
+			j.world = max(j.world, int(min(in.records[i].Ranks, maxWorld)))
 		}
 	}
 }

@@ -190,16 +190,17 @@ const maxSpan = 1 << 14
 
 // fill lays all entries of a group over each other.
 func (x *recorder) fill() {
-	top := map[int32]int32{}
+	top, count := map[int32]int32{}, map[int32]int32{}
 	for _, h := range x.order {
 		for i := range h.entries {
 			if e := &h.entries[i]; !e.P2P {
 				top[e.Group] = max(top[e.Group], e.Seq)
+				count[e.Group] = min(count[e.Group]+1, maxSpan)
 			}
 		}
 	}
 	for g, n := range top {
-		x.base[g] = max(0, n-maxSpan)
+		x.base[g] = max(0, n-min(maxSpan, 4*count[g]+16)) // numbers far from each other are no row of collectives
 	}
 	for _, h := range x.order {
 		for i := range h.entries {

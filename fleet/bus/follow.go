@@ -18,8 +18,8 @@ type Following struct {
 	From uint64
 	// Each gets everything in order, once. An error ends it.
 	Each func(seq uint64, n *fleet.Event) error
-	// Stored, where it is set, is told before each, and before what is bad, when the store took it.
-	Stored func(seq uint64, at time.Time)
+	// Stored, where it is set, is told before each, and before what is bad, its identity and when the store took it.
+	Stored func(id string, at time.Time)
 	// CaughtUp, where it is set, is called once, when all that was stored at the beginning has been read, up to a
 	// sequence. Of a store that was damaged that may be more than the last that Each got.
 	CaughtUp func(seq uint64)
@@ -132,7 +132,7 @@ type reading struct {
 	since  *time.Time // from when on, where next is 0
 	only   []string   // subjects; none is all
 	atOnce int        // messages that are asked for at a time
-	stored func(seq uint64, at time.Time)
+	stored func(id string, at time.Time)
 	bad    func(seq uint64, subject string, err error)
 	each   func(seq uint64, n *fleet.Event) error
 	// passed is told how far it is, and whether that is the end: a store may have lost what came before its last
@@ -230,7 +230,7 @@ func (r *reading) take(m jetstream.Msg) error {
 		return nil // a consumer that was made anew may begin early
 	}
 	if r.stored != nil {
-		r.stored(seq, meta.Timestamp)
+		r.stored(m.Headers().Get(headID), meta.Timestamp)
 	}
 	n, err := decode(m.Subject(), m.Data())
 	if err != nil {

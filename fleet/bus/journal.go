@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync"
 
 	"busbar.dev/fleet"
@@ -27,7 +28,8 @@ type Journal struct {
 	mu   sync.Mutex
 	f    *os.File
 	size int64
-	last uint64
+	// have is which numbers it holds, or held and dropped when it was full, in order and apart from each other.
+	have []fleet.Span
 }
 
 // kept is a line of the file.
@@ -53,7 +55,7 @@ func OpenJournal(dir string, most int64) (*Journal, error) {
 	}
 	j.f = f
 	for _, name := range j.files() {
-		end, err := scan(name, func(k *kept) error { j.last = max(j.last, k.Number); return nil })
+		end, err := scan(name, func(k *kept) error { j.note(k.Number); return nil })
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -78,7 +80,46 @@ func (j *Journal) Last() uint64 {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.last
+	if len(j.have) == 0 {
+		return 0
+	}
+	return j.have[len(j.have)-1].To
+}
+
+// mostHave bounds the spans of have; of more the oldest two become one.
+const mostHave = 1024
+
+// note takes a number into have.
+func (j *Journal) note(number uint64) {
+	if number > fleet.MaxSeq {
+		return
+	}
+	i := sort.Search(len(j.have), func(i int) bool { return j.have[i].To+1 >= number })
+	if i == len(j.have) || number+1 < j.have[i].From {
+		j.have = slices.Insert(j.have, i, fleet.Span{From: number, To: number})
+	} else {
+		j.have[i] = fleet.Span{From: min(j.have[i].From, number), To: max(j.have[i].To, number)}
+	}
+	if i+1 < len(j.have) && j.have[i].To+1 >= j.have[i+1].From {
+		j.join(i)
+	}
+	if len(j.have) > mostHave {
+		j.join(0)
+	}
+}
+
+// join makes a span of have and the next one.
+func (j *Journal) join(i int) {
+	j.have[i].To = max(j.have[i].To, j.have[i+1].To)
+	j.have = slices.Delete(j.have, i+1, i+2)
+}
+
+// had tells whether it holds a number, or is past it.
+func (j *Journal) had(number uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i := sort.Search(len(j.have), func(i int) bool { return j.have[i].To >= number })
+	return i < len(j.have) && (i == 0 || j.have[i].From <= number)
 }
 
 // add keeps an event that is stored under its number.
@@ -107,16 +148,17 @@ func (j *Journal) add(id string, n *fleet.Event) error {
 		return err
 	}
 	j.size += int64(len(data))
-	j.last = max(j.last, n.Seq)
+	j.note(n.Seq)
 	return nil
 }
 
-// Read keeps an event that was read from the stream, where it is newer than all in the journal.
-func (j *Journal) Read(n *fleet.Event) error {
-	if j == nil || n.Seq <= j.Last() {
+// Read keeps an event that was read from the stream under its identity there, where the journal does not have it: another
+// server published it, or this one before the journal could be told.
+func (j *Journal) Read(id string, n *fleet.Event) error {
+	if j == nil || j.had(n.Seq) {
 		return nil
 	}
-	return j.add(fmt.Sprintf("again.%d.%d", n.At.UnixNano(), n.Seq), n)
+	return j.add(id, n)
 }
 
 // turn makes the file the older one, and begins another.

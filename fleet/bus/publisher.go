@@ -102,13 +102,18 @@ func NewOrigin() string {
 	return hex.EncodeToString(b[:])
 }
 
-// After tells the publisher which number was acknowledged before this process began. It begins
-// behind it even when the store has dropped all of its events.
+// After tells the publisher of a number that is known to be taken: it was acknowledged before this process began, or was
+// seen in the stream. What follows gets greater ones, even when the store has lost all of its events.
 func (s *Publisher) After(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = max(s.last, number)
+	if number <= maxCounted {
+		s.last = max(s.last, number)
+	}
 }
+
+// maxCounted is a number that no publisher reaches by counting.
+const maxCounted = fleet.MaxSeq / 2
 
 // Last is the number of the subject's last events, as far as is known.
 func (s *Publisher) Last() uint64 {
@@ -255,12 +260,8 @@ func (s *Publisher) found(all Backlog, place int) error {
 	return nil
 }
 
-// journal keeps what is stored. Where it cannot, that is only told. Servers keep what they read: several publish on
-// their subject, and what one of them published before it ended is theirs too.
+// journal keeps what is stored. Where it cannot, that is only told.
 func (s *Publisher) journal(id string, n *fleet.Event) {
-	if s.bus.node == "" {
-		return
-	}
 	if err := s.Journal.add(id, n); err != nil && s.On != nil {
 		s.On(fmt.Errorf("the journal: %w", err))
 	}
@@ -308,7 +309,7 @@ func (s *Publisher) readLast(ctx context.Context) error {
 			return fmt.Errorf("the store's answer has no sequence: %w", err)
 		}
 		id = m.Header.Get(headID)
-		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil && n <= fleet.MaxSeq/2 { // no publisher has come so far by counting
+		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil && n <= maxCounted {
 			last = max(last, n)
 		}
 	case "404": // nothing there, or nothing any more

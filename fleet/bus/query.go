@@ -52,7 +52,7 @@ func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet
 		}
 		q.only = append(q.only, subject)
 	}
-	q.stored = func(_ uint64, at time.Time) {
+	q.stored = func(_ string, at time.Time) {
 		late = !r.Until.IsZero() && !at.Before(r.Until)
 		if !late {
 			read++

@@ -98,21 +98,21 @@ func (h *Hub) missing() []lacks {
 	return h.view.missing(lost, !h.trimmed.Load())
 }
 
-// compare holds what nodes say was stored against the stream, all of which must be in the view: what a node knew to be
-// stored before the stream's end was asked for is in front of that end.
+// compare holds what nodes and the server's journal say was stored against the stream, all of which must be in the view:
+// what was known to be stored before the stream's end was asked for is in front of that end. What becomes known after that
+// may only not be in the view yet, and would be stored twice if it were sent again.
 func (h *Hub) compare(ctx context.Context) {
 	d := &h.damage
 	d.mu.Lock()
 	said := maps.Clone(d.tails)
 	d.mu.Unlock()
-	last, err := h.cfg.Bus.Last(ctx)
-	if err != nil || h.until(ctx, func() bool { return h.view.Seq() >= last }) != nil {
-		return
-	}
 	if said == nil {
 		said = map[fleet.Name]tail{}
 	}
 	said[""] = tail{h.cfg.Bus.Published(), h.now()}
+	if h.readAll(ctx) != nil {
+		return
+	}
 	maps.DeleteFunc(said, func(n fleet.Name, t tail) bool { return t.last <= h.view.lastOf(n) })
 	d.mu.Lock()
 	d.lost = said
@@ -219,6 +219,10 @@ func (h *Hub) damageFindings(now time.Time) []finding.Finding {
 		Text: damageText(list),
 		Fix:  "Check the disk of the server's --data (kernel log, smartctl). Agents are asked to send again what their journals hold; what no agent has any more is lost.",
 	}
+	if node := onlyNode(list); node != "" {
+		f.Severity, f.Confidence = finding.Warn, 0.5
+		f.Fix = fmt.Sprintf("No other node and not the server itself lacks anything: either the store lost events of one node only, or %s says what is not so. Check its agent and who has its credentials, then the disk of the server's --data.", node)
+	}
 	if d.most > count {
 		f.Evidence = append(f.Evidence, finding.Facts(fmt.Sprintf("%d of %d came again", d.most-count, d.most))...)
 	}
@@ -237,35 +241,40 @@ func publisherName(n fleet.Name) string {
 	return "node " + string(n)
 }
 
+// onlyNode is the one node that lacks something, where nobody else does: a node's word about its own events is all there is
+// then, and it may have been given to mislead.
+func onlyNode(list []lacks) fleet.Name {
+	if len(list) == 1 {
+		return list[0].node
+	}
+	return ""
+}
+
 func damageText(list []lacks) string {
 	count := uint64(0)
 	for _, l := range list {
 		count += l.count()
 	}
+	if node := onlyNode(list); node != "" {
+		return fmt.Sprintf("Node %s counts %d events as stored that the store does not have.", node, count)
+	}
 	who := fmt.Sprintf("%d publishers", len(list))
 	if len(list) == 1 {
-		who = publisherName(list[0].node)
+		who = publisherName("")
 	}
 	return fmt.Sprintf("The store does not have %d events of %s that it had acknowledged.", count, who)
 }
 
 // repairBefore stores again what the store lost of this server's events, before the server acts on what is left of them.
+// What the journal does not hold is lost.
 func (h *Hub) repairBefore(ctx context.Context) {
-	last := h.cfg.Bus.Published()
-	var spans []fleet.Span
-	for _, l := range h.view.missing(nil, true) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	h.compare(ctx)
+	for _, l := range h.missing() {
 		if l.node == "" {
-			spans = l.spans()
+			h.repairOwn(ctx, l.spans())
+			_ = h.readAll(ctx) // what comes later is folded later
 		}
 	}
-	if now := h.view.lastOf(""); last > now {
-		spans = append(spans, fleet.Span{From: now + 1, To: last})
-	}
-	if len(spans) == 0 {
-		return
-	}
-	h.repairOwn(ctx, spans[:min(len(spans), fleet.MaxSpans)])
-	wait, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_ = h.until(wait, func() bool { return h.view.lastOf("") >= last }) // what the journal does not hold is lost
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
 	"busbar.dev/result"
@@ -221,5 +222,31 @@ func TestNumbersNearTheEnd(t *testing.T) {
 		l.say("evil", link("b"), true)
 		l.said["evil"] = fleet.MaxSeq - 1
 		l.say("evil", link("c"), true)
+	}
+}
+
+// TestForgedLoss: what one node alone says about its own numbers is no damage of the store, but a warning that names it; what
+// the server itself or several nodes lack is.
+func TestForgedLoss(t *testing.T) {
+	l := newLiars(t, 2)
+	h := New(Config{})
+	h.view = l.v
+	for _, c := range []struct {
+		lacks []fleet.Name
+		want  finding.Severity
+		text  string
+	}{
+		{[]fleet.Name{"evil"}, finding.Warn, "Node evil counts 99 events as stored that the store does not have."},
+		{[]fleet.Name{""}, finding.Error, "The store does not have 100 events of the server that it had acknowledged."},
+		{[]fleet.Name{"evil", "n00"}, finding.Error, "The store does not have 198 events of 2 publishers that it had acknowledged."},
+	} {
+		h.damage.lost = map[fleet.Name]tail{}
+		for _, n := range c.lacks {
+			h.damage.lost[n] = tail{100, l.at}
+		}
+		list := h.damageFindings(l.at)
+		if len(list) != 1 || list[0].Severity != c.want || list[0].Text != c.text || len(list[0].Nodes) != 0 || drains(list[0]) {
+			t.Errorf("%q: %+v", c.lacks, list)
+		}
 	}
 }

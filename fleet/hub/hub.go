@@ -253,6 +253,15 @@ func (h *Hub) until(ctx context.Context, holds func() bool) error {
 	}
 }
 
+// readAll waits until all that is stored now is in the view.
+func (h *Hub) readAll(ctx context.Context) error {
+	last, err := h.cfg.Bus.Last(ctx)
+	if err != nil {
+		return err
+	}
+	return h.until(ctx, func() bool { return h.view.Seq() >= last })
+}
+
 // beat takes a beat; the statistics hear of it as well.
 func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()

@@ -19,8 +19,7 @@ type running struct {
 // lead carries out orders and looks for faults, as long as this hub leads.
 func (h *Hub) lead(ctx context.Context) {
 	// What the one that led before said last must be in the view before anything is done.
-	last, err := h.cfg.Bus.Last(ctx)
-	if err != nil || h.until(ctx, func() bool { return h.view.Seq() >= last }) != nil {
+	if h.readAll(ctx) != nil {
 		return
 	}
 	h.leading.Store(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"busbar.dev/fleet"
@@ -15,7 +16,6 @@ import (
 func OnBus(b *bus.Bus, journal *bus.Journal) Bus {
 	o := &onBus{Bus: b, publisher: b.Publisher(), journal: journal, turn: make(chan struct{}, 1)}
 	o.publisher.Journal = journal
-	o.publisher.After(journal.Last())
 	return o
 }
 
@@ -41,9 +41,11 @@ type onBus struct {
 	publisher *bus.Publisher
 	journal   *bus.Journal
 	turn      chan struct{} // one says something at a time
+	read      atomic.Uint64 // the greatest number of a server's event that was read
 }
 
-// Publish appends an event. Several servers speak on one subject: who was overtaken says it again.
+// Publish appends an event. Several servers speak on one subject: who was overtaken says it again. Its number is above all
+// that the store, the journal and those who follow the stream know of; the store alone may have lost the last ones.
 func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 	select {
 	case o.turn <- struct{}{}:
@@ -51,6 +53,7 @@ func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-o.turn }()
+	o.publisher.After(max(o.journal.Last(), o.read.Load()))
 	for {
 		err := o.publisher.Publish(ctx, n)
 		var other *bus.ConflictError
@@ -79,13 +82,15 @@ func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry), caug
 	})
 	each := func(e Entry) { read <- func() { fold(e) } }
 	var stored time.Time
+	var identity string
 	return o.Bus.Follow(ctx, bus.Following{
 		From:     above + 1,
 		CaughtUp: func(seq uint64) { read <- func() { caughtUp(seq) } },
-		Stored:   func(_ uint64, at time.Time) { stored = at },
+		Stored:   func(id string, at time.Time) { identity, stored = id, at },
 		Each: func(seq uint64, n *fleet.Event) error {
 			if n.Node == "" {
-				_ = o.journal.Read(n) // a disk that is full; what is not in it cannot be sent again
+				o.read.Store(max(o.read.Load(), n.Seq))
+				_ = o.journal.Read(identity, n) // a disk that is full; what is not in it cannot be sent again
 			}
 			each(Entry{Seq: seq, Stored: stored, Publisher: n.Node, Event: n}) // the bus compared it with the subject
 			return nil

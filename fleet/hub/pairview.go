@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -143,16 +144,26 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	if o == nil {
 		return t, 0
 	}
+	place := map[uint32]int{}
 	for i, a := range names {
 		t.Names = append(t.Names, string(a))
-		for j, b := range names {
-			if c, ok := v.cell(v.last(o), a, b); ok && c.order == o.number && int(c.sweep) == sweep {
-				t.Cells = append(t.Cells, pairs.Measure{
-					From: i, To: j, Rate: unit.Rate(c.rate), Both: unit.Rate(c.both), Latency: unit.Seconds(float64(c.latency)),
-				})
-			}
+		if n, ok := v.numbers[a]; ok {
+			place[n] = i
 		}
 	}
+	for k, c := range v.last(o) { // what was measured, which is less than all pairs
+		if c.order != o.number || int(c.sweep) != sweep {
+			continue
+		}
+		i, ok1 := place[uint32(k>>32)]
+		j, ok2 := place[uint32(k)]
+		if ok1 && ok2 {
+			t.Cells = append(t.Cells, pairs.Measure{
+				From: i, To: j, Rate: unit.Rate(c.rate), Both: unit.Rate(c.both), Latency: unit.Seconds(float64(c.latency)),
+			})
+		}
+	}
+	slices.SortFunc(t.Cells, func(a, b pairs.Measure) int { return cmp.Or(a.From-b.From, a.To-b.To) })
 	alike := map[uint32]bool{}
 	for _, other := range v.orders {
 		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate

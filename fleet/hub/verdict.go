@@ -83,14 +83,19 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 	// Where nobody was measured at all, it is not known whose fault that is; nor where a sweep was cut short, or
 	// one round left somebody without a partner.
 	asked := len(names) - len(s.Out)
+	out := map[fleet.Name]bool{}
+	for _, o := range s.Out {
+		out[o.Node] = true
+	}
 	unsure := map[fleet.Name]bool{}
 	whole := len(seen) > 0 && s.State != fleet.Running && s.State != fleet.Cancelled && (s.Rounds != 1 || asked%2 == 0)
+	failed := h.view.failures(s.ID, s.Sweep, func(p fleet.Name) bool { return seen[p] })
 	for i, n := range names {
 		switch {
 		case !seen[n] && whole && !busy[n]:
-			if tried := h.view.failedWith(s.ID, s.Sweep, n, func(p fleet.Name) bool { return seen[p] }); tried >= witnesses {
+			if tried := failed[n]; tried >= witnesses {
 				blame(n, fmt.Sprintf("could not be met: nothing was measured with any of %d nodes that others were measured with", tried))
-			} else if !slices.ContainsFunc(s.Out, func(o fleet.Out) bool { return o.Node == n }) {
+			} else if !out[n] {
 				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured, and whose fault that is nobody can say", n))
 			}
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && len(with[i]) < witnesses:

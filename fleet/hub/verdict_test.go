@@ -116,3 +116,27 @@ func TestFiguresOfASweep(t *testing.T) {
 		}
 	})
 }
+
+// TestVerdictOfManyNodes: what it costs goes with what was measured, and not with all pairs that there could be.
+func TestVerdictOfManyNodes(t *testing.T) {
+	const nodes = 10_000
+	l := newLiars(t, nodes)
+	l.order(sweepOf(1, 2))
+	for i := 0; i+1 < nodes/2; i += 2 {
+		l.say(l.names[i], pairOf(l.names[i], l.names[i+1], 1, 1e10), true)
+	}
+	for i := nodes / 2; i < nodes; i++ {
+		l.say(l.names[i], fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "no way", Peer: l.names[0]}}, true)
+	}
+	o := sweepOf(1, 2)
+	o.State = fleet.Done
+	l.order(o)
+	h := New(Config{})
+	h.view = l.v
+	began := time.Now()
+	v, err := h.Verdict("o")
+	if err != nil || len(v.Healthy) != nodes/2 || len(v.Unhealthy) != 0 || len(v.Unmeasured) != nodes/2+1 {
+		t.Errorf("%v: %d healthy, %d unhealthy, %d not measured", err, len(v.Healthy), len(v.Unhealthy), len(v.Unmeasured))
+	}
+	t.Logf("a verdict about %d nodes took %v", nodes, time.Since(began).Round(time.Millisecond))
+}

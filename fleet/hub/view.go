@@ -102,7 +102,7 @@ func (v *View) Apply(e Entry) (taken bool) {
 	// counts anew, but its clock goes on.
 	last, known := v.publishers[n.Node]
 	switch {
-	case !known && len(v.publishers) > fleet.MaxNodes:
+	case !known && n.Node != "" && len(v.publishers) > fleet.MaxNodes:
 		return v.ignore("too many nodes")
 	case !known:
 		last = &received{}

@@ -217,18 +217,29 @@ func (v *View) Order(id string, now time.Time) (fleet.OrderState, bool) {
 	return o.state(now), true
 }
 
-// failedWith counts the nodes of a sort with which a node's pairs of a sweep failed.
-func (v *View) failedWith(id string, sweep int, n fleet.Name, is func(fleet.Name) bool) (count int) {
+// failures counts, for each node, with how many others of a sort its pairs of the running sweep failed.
+func (v *View) failures(id string, sweep int, is func(fleet.Name) bool) map[fleet.Name]int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	count := map[fleet.Name]int{}
 	o := v.orders[id]
-	x, known := v.numbers[n]
-	if o == nil || o.Sweep != sweep || !known {
-		return 0
+	if o == nil || o.Sweep != sweep {
+		return count
 	}
-	for other, y := range v.numbers {
-		if good, done := o.done[uint64(min(x, y))<<32|uint64(max(x, y))]; done && !good && is(other) {
-			count++
+	names := make([]fleet.Name, len(v.numbers))
+	for n, i := range v.numbers {
+		names[i] = n
+	}
+	for pair, good := range o.done {
+		if good {
+			continue
+		}
+		x, y := names[pair>>32], names[uint32(pair)]
+		if is(y) {
+			count[x]++
+		}
+		if is(x) {
+			count[y]++
 		}
 	}
 	return count

@@ -18,6 +18,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/memlimit"
 	"busbar.dev/web"
 )
 
@@ -64,6 +65,7 @@ type Env struct {
 
 // Run serves until the context ends, or until something fails that it cannot go on without.
 func Run(ctx context.Context, o Options, env Env) error {
+	memlimit.OneArena()
 	dir, err := room(o.Folder)
 	if err != nil {
 		return err
@@ -88,6 +90,7 @@ func Run(ctx context.Context, o Options, env Env) error {
 	}
 	defer s.close()
 	page := env.Page
+	page.Memory = memlimit.Set()
 	page.Events, page.More, page.Tokens, page.Data = s.events, s.routes(), tokens, dir
 	page.Secure, page.Hosts, page.Note = shown != nil, o.names(l.Addr()), env.Note
 	p, err := web.New(page)

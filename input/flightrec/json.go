@@ -51,7 +51,39 @@ type jsonDump struct {
 	Status map[string]struct {
 		Enqueued number `json:"last_enqueued_collective"`
 	} `json:"pg_status"`
-	Entries []jsonEntry `json:"entries"`
+	Entries jsonEntries `json:"entries"`
+}
+
+// jsonEntries are the newest entries: three bytes can stand for one, which takes a hundred times as much.
+type jsonEntries struct {
+	list    []jsonEntry
+	dropped int
+}
+
+func (l *jsonEntries) UnmarshalJSON(b []byte) error {
+	in := json.NewDecoder(bytes.NewReader(b))
+	if t, err := in.Token(); err != nil || t != json.Delim('[') {
+		return err // null
+	}
+	for in.More() {
+		var e jsonEntry
+		if err := in.Decode(&e); err != nil {
+			return err
+		}
+		if l.list = append(l.list, e); len(l.list) >= 2*maxEntries {
+			l.drop(maxEntries)
+		}
+	}
+	l.drop(len(l.list) - maxEntries)
+	return nil
+}
+
+// drop leaves the oldest out.
+func (l *jsonEntries) drop(n int) {
+	if n > 0 {
+		l.dropped += n
+		l.list = slices.Delete(l.list, 0, n)
+	}
 }
 
 type jsonEntry struct {
@@ -105,18 +137,20 @@ func (s *Set) fromJSON(data []byte) (*Dump, error) {
 		if ranks == "null" {
 			ranks = ""
 		}
-		g, err := s.group(name, c.Desc, ranks)
+		list, err := s.rankList([]byte(ranks))
+		if err != nil {
+			return nil, fmt.Errorf("process group %.40q: %w", name, err)
+		}
+		g, err := s.group([]byte(name), c.Desc, list)
 		if err != nil {
 			return nil, err
 		}
 		d.Member = append(d.Member, g)
 	}
-	if n := len(j.Entries) - maxEntries; n > 0 {
-		d.Dropped, j.Entries = n, j.Entries[n:]
-	}
+	d.Dropped = j.Entries.dropped
 	byID := map[int64]int32{}
-	for i := range j.Entries {
-		if err := s.jsonEntry(d, &j.Entries[i], byID); err != nil {
+	for i := range j.Entries.list {
+		if err := s.jsonEntry(d, &j.Entries.list[i], byID); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +185,7 @@ func (s *Set) jsonEntry(d *Dump, j *jsonEntry, byID map[int64]int32) error {
 	}
 	if g < 0 {
 		var err error
-		if g, err = s.group(name, desc, ""); err != nil {
+		if g, err = s.group([]byte(name), desc, 0); err != nil {
 			return err
 		}
 		d.Member = append(d.Member, g)
@@ -163,8 +197,10 @@ func (s *Set) jsonEntry(d *Dump, j *jsonEntry, byID map[int64]int32) error {
 	in, numIn := jsonSizes(j.In)
 	out, numOut := jsonSizes(j.Out)
 	types := jsonTypes(j.InTypes) + " -> " + jsonTypes(j.OutTypes)
+	j.Op = j.Op[:min(len(j.Op), maxText)]
 	s.scratch = append(s.scratch[:0], j.Op+"\x00"+in+" -> "+out+"\x00"+types...)
-	e.Sig = s.sig(func() Sig {
+	var err error
+	e.Sig, err = s.sig(func() Sig {
 		return Sig{Op: opName(j.Op), Sizes: clip(in + " -> " + out), Dtypes: clip(types), In: numIn, Out: numOut}
 	})
 	if e.State != Completed {
@@ -180,7 +216,7 @@ func (s *Set) jsonEntry(d *Dump, j *jsonEntry, byID map[int64]int32) error {
 		d.Thread = clip(j.Thread)
 	}
 	d.Entries = append(d.Entries, e)
-	return nil
+	return err
 }
 
 // jsonSizes writes shapes as the pickle's reader does.
@@ -188,7 +224,7 @@ func jsonSizes(list [][]int64) (string, int64) {
 	var b []byte
 	var sum int64
 	for i, shape := range list {
-		if i >= maxDims {
+		if i >= maxDims || len(b) > maxText {
 			b = append(b, "..."...)
 			break
 		}

@@ -2,6 +2,7 @@ package flightrec
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"busbar.dev/input/internal/pickle"
@@ -20,9 +21,9 @@ func (s *Set) fromPickle(data []byte) (*Dump, error) {
 	for k, v := range pairs(r, top) {
 		switch string(r.Bytes(k)) {
 		case "version":
-			d.Version = clip(r.String(v))
+			d.Version = string(word(r, v))
 		case "comm_lib_version":
-			d.Library = clip(r.String(v))
+			d.Library = string(word(r, v))
 		case "rank":
 			if n, ok := v.Int(); ok && n >= 0 && n < maxRanks {
 				d.Rank = int(n)
@@ -57,7 +58,13 @@ func (s *Set) fromPickle(data []byte) (*Dump, error) {
 		}
 	}
 	x.status(status)
-	return d, nil
+	return d, r.Walked()
+}
+
+// word is a text as far as it is kept. A short pickle can stand for a long one many times.
+func word(r *pickle.Reader, v pickle.Value) []byte {
+	b := r.Bytes(v)
+	return b[:min(len(b), maxText)]
 }
 
 // pairs are keys and values of a dictionary.
@@ -78,25 +85,31 @@ func pairs(r *pickle.Reader, v pickle.Value) func(yield func(k, v pickle.Value) 
 // config reads the process groups that a rank belongs to.
 func (s *Set) config(d *Dump, v pickle.Value) error {
 	r := &s.reader
+	lists := map[pickle.Value]int32{}
 	for k, g := range pairs(r, v) {
-		name, desc, ranks := r.Bytes(k), "", []byte(nil)
+		name, desc := word(r, k), ""
+		var ranks pickle.Value
 		for k, v := range pairs(r, g) {
 			switch string(r.Bytes(k)) {
 			case "name":
-				name = r.Bytes(v)
+				name = word(r, v)
 			case "desc":
-				desc = r.String(v)
+				desc = string(word(r, v))
 			case "ranks":
-				ranks = r.Bytes(v)
+				ranks = v
 			}
 		}
-		s.scratch = append(append(append(s.scratch[:0], name...), 0), ranks...)
-		i, ok := s.groups[string(s.scratch)]
+		list, ok := lists[ranks] // groups of one pickle may share the text of their ranks
 		if !ok {
 			var err error
-			if i, err = s.group(string(name), desc, string(ranks)); err != nil {
-				return err
+			if list, err = s.rankList(r.Bytes(ranks)); err != nil {
+				return fmt.Errorf("process group %.40q: %w", name, err)
 			}
+			lists[ranks] = list
+		}
+		i, err := s.group(name, desc, list)
+		if err != nil {
+			return err
 		}
 		if len(d.Member) >= maxGroups {
 			return errors.New("too many process groups")
@@ -185,12 +198,14 @@ func (x *entryReader) entry(v pickle.Value) error {
 	if pgID >= 0 {
 		x.byID[pgID] = g
 	}
-	e.Sig = x.sig(op, in, out, inTypes, outTypes)
+	if e.Sig, err = x.sig(op, in, out, inTypes, outTypes); err != nil {
+		return err
+	}
 	if e.State != Completed {
 		e.Frame = x.frame(frames)
 	}
 	if thread.Kind == pickle.String && x.dump.Thread == "" {
-		x.dump.Thread = clip(x.r.String(thread))
+		x.dump.Thread = string(word(x.r, thread))
 	}
 	x.dump.Entries = append(x.dump.Entries, e)
 	return nil
@@ -203,7 +218,7 @@ func (x *entryReader) state(v pickle.Value) State {
 			return x.states[i].s
 		}
 	}
-	s := x.set.states[string(x.r.Bytes(v))]
+	s := x.set.states[string(word(x.r, v))]
 	for i := range x.states {
 		if x.states[i].v.Kind == pickle.None {
 			x.states[i].v, x.states[i].s = v, s
@@ -218,14 +233,14 @@ func (x *entryReader) group(name, desc pickle.Value) (int32, error) {
 	if pickle.SameText(name, x.last) {
 		return x.lastGroup, nil
 	}
-	word := x.r.Bytes(name)
+	text := word(x.r, name)
 	for _, g := range x.dump.Member {
-		if x.set.Groups[g].Name == string(word) {
+		if x.set.Groups[g].Name == string(text) {
 			x.last, x.lastGroup = name, g
 			return g, nil
 		}
 	}
-	g, err := x.set.group(string(word), x.r.String(desc), "")
+	g, err := x.set.group(text, string(word(x.r, desc)), 0)
 	if err == nil {
 		x.dump.Member = append(x.dump.Member, g)
 		x.last, x.lastGroup = name, g
@@ -234,8 +249,9 @@ func (x *entryReader) group(name, desc pickle.Value) (int32, error) {
 }
 
 // sig is the signature of an entry.
-func (x *entryReader) sig(op, in, out, inTypes, outTypes pickle.Value) int32 {
-	b := append(x.set.scratch[:0], x.r.Bytes(op)...)
+func (x *entryReader) sig(op, in, out, inTypes, outTypes pickle.Value) (int32, error) {
+	name := word(x.r, op)
+	b := append(x.set.scratch[:0], name...)
 	b = append(b, 0)
 	b, numIn := x.sizes(b, in)
 	b = append(b, " -> "...)
@@ -247,17 +263,17 @@ func (x *entryReader) sig(op, in, out, inTypes, outTypes pickle.Value) int32 {
 	b = x.types(b, outTypes)
 	x.set.scratch = b
 	return x.set.sig(func() Sig {
-		n := len(x.r.Bytes(op))
-		return Sig{Op: opName(x.r.String(op)), Sizes: clip(string(b[n+1 : from-1])), Dtypes: clip(string(b[from:])), In: numIn, Out: numOut}
+		return Sig{Op: opName(string(name)), Sizes: clip(string(b[len(name)+1 : from-1])), Dtypes: clip(string(b[from:])), In: numIn, Out: numOut}
 	})
 }
 
 // sizes writes the shapes of tensors and counts their elements.
 func (x *entryReader) sizes(b []byte, v pickle.Value) ([]byte, int64) {
 	var sum int64
+	end := len(b) + maxText
 	for i, shape := range x.r.Items(v) {
-		if i >= maxDims {
-			b = append(b, '.', '.', '.')
+		if i >= maxDims || len(b) > end {
+			b = append(b, "..."...)
 			break
 		}
 		n := int64(1)
@@ -296,8 +312,8 @@ func (x *entryReader) types(b []byte, v pickle.Value) []byte {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		word := x.r.Bytes(t)
-		b = append(b, word[:min(len(word), 32)]...)
+		name := x.r.Bytes(t)
+		b = append(b, name[:min(len(name), 32)]...)
 	}
 	return b
 }
@@ -314,9 +330,9 @@ func (x *entryReader) frame(v pickle.Value) int32 {
 		for k, v := range pairs(x.r, f) {
 			switch string(x.r.Bytes(k)) {
 			case "name":
-				name = x.r.String(v)
+				name = string(word(x.r, v))
 			case "filename":
-				file = x.r.String(v)
+				file = string(word(x.r, v))
 			case "line":
 				line, _ = v.Int()
 			}

@@ -69,6 +69,8 @@ const (
 	maxGroups  = 1 << 16
 	maxRanks   = 1 << 20
 	maxText    = 1 << 12
+	maxListed  = 1 << 24
+	maxKept    = 1 << 30
 )
 
 // Set holds the dumps of a job's ranks.
@@ -79,19 +81,21 @@ type Set struct {
 	Frames []string // 0 is ""
 
 	reader  pickle.Reader
-	ranks   map[string][]int
+	ranks   map[string]int32 // index into lists, by the text of a list
+	lists   [][]int          // 0 is none
 	groups  map[string]int32
 	sigs    map[string]int32
 	frames  map[string]int32
 	states  map[string]State
 	scratch []byte
-	listed  int // ranks in all lists
+	listed  int // ranks of all groups
+	kept    int // bytes of texts
 }
 
 // NewSet is an empty set.
 func NewSet() *Set {
 	return &Set{
-		Frames: []string{""}, ranks: map[string][]int{}, groups: map[string]int32{}, sigs: map[string]int32{}, frames: map[string]int32{},
+		Frames: []string{""}, ranks: map[string]int32{"": 0}, lists: [][]int{nil}, groups: map[string]int32{}, sigs: map[string]int32{}, frames: map[string]int32{},
 		states: map[string]State{"scheduled": Scheduled, "started": Started, "completed": Completed},
 	}
 }
@@ -122,30 +126,37 @@ func (s *Set) Add(name string, data []byte) error {
 // Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
 func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
 
+// rankList is the index of a list of ranks. Texts of the same list are the same.
+func (s *Set) rankList(text []byte) (int32, error) {
+	if i, ok := s.ranks[string(text)]; ok {
+		return i, nil
+	}
+	list, err := parseRanks(string(text))
+	if err != nil {
+		return 0, err
+	}
+	i := int32(len(s.lists))
+	s.lists = append(s.lists, list)
+	s.ranks[string(text)] = i
+	return i, nil
+}
+
 // group is the index of a process group of that name, with the ranks that it lists where they are known. The same name with
 // other ranks is another group.
-func (s *Set) group(name, desc, ranks string) (int32, error) {
-	key := name + "\x00" + ranks
-	if g, ok := s.groups[key]; ok {
+func (s *Set) group(name []byte, desc string, list int32) (int32, error) {
+	s.scratch = strconv.AppendInt(append(append(s.scratch[:0], name...), 0), int64(list), 10)
+	if g, ok := s.groups[string(s.scratch)]; ok {
 		return g, nil
 	}
 	if len(s.Groups) >= maxGroups {
 		return 0, fmt.Errorf("more than %d process groups", maxGroups)
 	}
-	list, ok := s.ranks[ranks]
-	if !ok && ranks != "" {
-		var err error
-		if list, err = parseRanks(ranks); err != nil {
-			return 0, fmt.Errorf("process group %.40q: %w", name, err)
-		}
-		if s.listed += len(list); s.listed > 1<<24 {
-			return 0, fmt.Errorf("process groups list more than %d ranks", 1<<24)
-		}
-		s.ranks[strings.Clone(ranks)] = list
+	if s.listed += len(s.lists[list]); s.listed > maxListed { // counted for each group: all of them are looked through
+		return 0, fmt.Errorf("process groups list more than %d ranks", maxListed)
 	}
 	g := int32(len(s.Groups))
-	s.Groups = append(s.Groups, Group{Name: clip(name), Desc: clip(desc), Ranks: list})
-	s.groups[strings.Clone(key)] = g
+	s.Groups = append(s.Groups, Group{Name: clip(string(name)), Desc: clip(desc), Ranks: s.lists[list]})
+	s.groups[string(s.scratch)] = g
 	return g, nil
 }
 
@@ -171,14 +182,17 @@ func parseRanks(s string) ([]int, error) {
 }
 
 // sig is the index of a signature whose key stands in scratch.
-func (s *Set) sig(make func() Sig) int32 {
+func (s *Set) sig(make func() Sig) (int32, error) {
 	if i, ok := s.sigs[string(s.scratch)]; ok {
-		return i
+		return i, nil
+	}
+	if s.kept += len(s.scratch); s.kept > maxKept {
+		return 0, fmt.Errorf("more than %d MiB of operations that differ; give fewer dumps", maxKept>>20)
 	}
 	i := int32(len(s.Sigs))
 	s.Sigs = append(s.Sigs, make())
 	s.sigs[string(s.scratch)] = i
-	return i
+	return i, nil
 }
 
 // frame is the index of a line of a program.
@@ -186,6 +200,7 @@ func (s *Set) frame(text string) int32 {
 	if text == "" {
 		return 0
 	}
+	text = text[:min(len(text), maxText)]
 	if i, ok := s.frames[text]; ok {
 		return i
 	}

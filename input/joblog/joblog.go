@@ -77,6 +77,7 @@ type Log struct {
 const (
 	maxEvents = 1 << 16
 	maxLine   = 1 << 14
+	maxListed = 1 << 22
 )
 
 // Match reports a text with lines that this package knows.
@@ -116,6 +117,7 @@ type reader struct {
 	rank   int
 	time   int64
 	fatal  bool // the launcher's table of a failed rank is open
+	listed int  // ranks in lists of events
 	failed Event
 }
 
@@ -135,6 +137,9 @@ func (r *reader) add(e Event) {
 	}
 	if len(e.Text) > 400 {
 		e.Text = e.Text[:400]
+	}
+	if r.listed += len(e.Ranks); r.listed > maxListed { // a short line can name very many
+		e.Ranks = nil
 	}
 	r.log.Events = append(r.log.Events, e)
 }

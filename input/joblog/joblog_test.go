@@ -79,3 +79,15 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("[1,3]<stderr>:[rank3]: Traceback (most recent call last):\n3: [rank"))
 	f.Fuzz(func(_ *testing.T, data []byte) { Read("fuzz", data) })
 }
+
+// TestShortLists: lines that name very many ranks each are kept, and their lists only as long as they are few.
+func TestShortLists(t *testing.T) {
+	l := Read("x", []byte(strings.Repeat("srun: error: h: tasks 0-65000: Killed\n", 300)))
+	ranks := 0
+	for _, e := range l.Events {
+		ranks += len(e.Ranks)
+	}
+	if len(l.Events) != 300 || ranks < 65000 || ranks > maxListed {
+		t.Errorf("%d lines keep %d ranks", len(l.Events), ranks)
+	}
+}

@@ -55,6 +55,9 @@ func Ask(ctx context.Context, addr string, each time.Duration) Answer {
 	return a
 }
 
+// maxAnswer bounds an answer of a service, several of which are asked at once.
+const maxAnswer = 256 << 20
+
 var errNoJSON = errors.New("this release has no JSON")
 
 // askOnce holds one conversation. silent says that somebody took the connection and did not answer.
@@ -76,8 +79,8 @@ func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) 
 		if _, err := io.WriteString(c, line+"\n"); err != nil {
 			return "", err
 		}
-		reply, err := in.ReadString('\n')
-		return strings.TrimSpace(reply), err
+		reply, err := in.ReadSlice('\n') // no longer than the reader's buffer
+		return strings.TrimSpace(string(reply)), err
 	}
 	seconds := max(1, int(each/time.Second))
 	lines := []string{"CLIENT PROTOCOL 2", fmt.Sprintf("TIMEOUT %d", seconds)}
@@ -99,7 +102,7 @@ func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) 
 		return nil, true, err
 	}
 	var b bytes.Buffer
-	_, err = io.Copy(&b, io.LimitReader(in, maxBytes))
+	_, err = io.Copy(&b, io.LimitReader(in, maxAnswer))
 	if err != nil && b.Len() == 0 {
 		return nil, true, fmt.Errorf("RAS at %s took the question and did not answer: %w", addr, err)
 	}

@@ -62,7 +62,7 @@ func (s *scanner) comm() (Comm, error) {
 		case "hash":
 			c.Hash, _ = strconv.ParseUint(strings.TrimPrefix(s.text(), "0x"), 16, 64)
 		case "size":
-			c.Size = s.int()
+			c.Size = min(s.int(), maxRanks)
 		case "ranks", "missing_ranks":
 			missing := len(key) > len("ranks")
 			return s.array(func() error {
@@ -70,9 +70,6 @@ func (s *scanner) comm() (Comm, error) {
 				if missing {
 					c.Missing = append(c.Missing, x)
 				} else {
-					if c.Ranks == nil && c.Size > 0 && c.Size <= maxRanks {
-						c.Ranks = make([]Rank, 0, min(c.Size, len(s.data)/256))
-					}
 					c.Ranks = append(c.Ranks, x)
 				}
 				return err

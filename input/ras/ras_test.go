@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -213,5 +214,25 @@ func BenchmarkJSON16384(b *testing.B) {
 		if _, err := Read("x", data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestShortReports: what short reports claim costs nothing: a communicator of very many ranks has those that it lists.
+func TestShortReports(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"nccl_version":"2.28.9","communicators_count":1,"communicators":[`)
+	for range 4000 {
+		b.WriteString(`{"size":1000000,"ranks":[{}]},`)
+	}
+	b.WriteString(`{"size":1000000000000,"ranks":[{}]}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := Read("x", []byte(b.String()))
+	runtime.ReadMemStats(&after)
+	if err != nil || len(r.Comms) != 4001 || r.Comms[4000].Size != maxRanks {
+		t.Fatal(err, len(r.Comms))
+	}
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 20 {
+		t.Errorf("%d bytes took %d MB", b.Len(), mb)
 	}
 }

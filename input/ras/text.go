@@ -86,6 +86,7 @@ func (t *textReader) summary(word string) {
 	}
 	t.report.Nodes, _ = strconv.Atoi(f[0])
 	t.report.Processes, _ = strconv.Atoi(f[len(f)-2])
+	t.report.Processes = min(t.report.Processes, maxRanks)
 }
 
 // row reads a row of the table of communicators.
@@ -103,7 +104,7 @@ func (t *textReader) row(word string) {
 	if err != nil || err2 != nil || err3 != nil || len(t.sizes) >= maxComms {
 		return
 	}
-	t.sizes[group] = size
+	t.sizes[group] = min(size, maxRanks)
 	if size == 0 && f[2] == "0" {
 		t.report.Zeros += min(comms, 1<<20)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -36,8 +37,16 @@ type corruption struct {
 	agent  sync.WaitGroup
 }
 
-// contents is which numbers of whom there are, and how often.
-type contents map[fleet.Name]map[uint64]int
+// contents is which numbers of whom there are.
+type contents map[fleet.Name]map[uint64]said
+
+// said is how often a number is in the store, and what it says.
+type said struct {
+	times int
+	says  uint64
+}
+
+var seed = maphash.MakeSeed()
 
 // instance is a server with its hub.
 type instance struct {
@@ -253,10 +262,14 @@ func read(ctx context.Context, b *bus.Bus) (contents, int, error) {
 	reading, stop := context.WithCancelCause(ctx)
 	err = b.Follow(reading, bus.Following{
 		Each: func(_ uint64, n *fleet.Event) error {
-			if all[n.Node] == nil {
-				all[n.Node] = map[uint64]int{}
+			text, err := json.Marshal(n)
+			if err != nil {
+				return err
 			}
-			all[n.Node][n.Seq]++
+			if all[n.Node] == nil {
+				all[n.Node] = map[uint64]said{}
+			}
+			all[n.Node][n.Seq] = said{all[n.Node][n.Seq].times + 1, maphash.Bytes(seed, text)}
 			return nil
 		},
 		Bad:      func(uint64, string, error) { bad++ },

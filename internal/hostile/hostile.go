@@ -30,8 +30,11 @@ func Documents() []Doc {
 
 // Random is one attack of a random kind and size.
 func Random(r *rand.Rand) Doc {
-	k := kinds[r.IntN(len(kinds))]
-	return Doc{k.name, k.make(r, 1+r.IntN(200))}
+	n := r.IntN(len(kinds) + len(more))
+	if n >= len(kinds) {
+		return Doc{more[n-len(kinds)].name, more[n-len(kinds)].make(r, 1+r.IntN(200))}
+	}
+	return Doc{kinds[n].name, kinds[n].make(r, 1+r.IntN(200))}
 }
 
 // Map is a node's map that stands for n times a million hosts, as its own credentials can send it.

@@ -3,7 +3,8 @@
 // A pickle is a program for a stack machine whose instructions can import and call anything. This reader knows the
 // instructions that plain data needs and refuses the rest by name, so nothing is ever imported, called or looked up.
 // Values refer to the bytes they were read from; what a pickle costs is bounded by its own length, also where the memo
-// lets a short text stand for much: shared values are shared, and nothing here walks them.
+// lets a short text stand for much: shared values are shared, and Items gives no more of them than a
+// small multiple of that.
 package pickle
 
 import (
@@ -56,6 +57,7 @@ type Reader struct {
 	memo    []Value
 	items   []Value   // of containers that were filled at once, end to end
 	content [][]Value // of containers, by number
+	walked  int       // values that Items gave
 }
 
 // Match reports whether data may be a pickle of protocol 2 or later: its first two bytes and its last say so.
@@ -69,7 +71,7 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, fmt.Errorf("pickle of %d bytes: at most %d are read", len(data), MaxBytes)
 	}
-	r.data, r.at = data, 0
+	r.data, r.at, r.walked = data, 0, 0
 	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
 	for {
 		r.quick()
@@ -165,7 +167,18 @@ func (v Value) Float() (x float64, ok bool) {
 func (r *Reader) Items(v Value) []Value {
 	switch v.Kind {
 	case List, Tuple, Dict:
-		return r.content[v.n]
+		if r.walked += len(r.content[v.n]); r.Walked() == nil {
+			return r.content[v.n]
+		}
+	}
+	return nil
+}
+
+// Walked is an error where Items has given many more values than the pickle is long, and gives no more: a list of lists that
+// are all the same one stands for very much.
+func (r *Reader) Walked() error {
+	if r.walked > 8*len(r.data)+1<<20 {
+		return fmt.Errorf("pickle of %d bytes: its values stand for more than %d others", len(r.data), r.walked)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 func (q *Query) Fits(x *Space) *Lean {
 	own := *q
 	own.Spaces = []*Space{x}
-	s := &search{q: &own, room: q.room(), bounds: step.NewBounds(x.Base.Model, q.GPU)}
+	s := &search{q: &own, room: q.Room(), bounds: step.NewBounds(x.Base.Model, q.GPU)}
 	var best *Lean
 	for _, d := range x.splits() {
 		x.families(d, func(j *workload.Job) {

@@ -135,7 +135,7 @@ type search struct {
 func newSearch(q *Query) *search {
 	own := *q
 	own.Objective = q.objective()
-	s := &search{q: &own, room: q.room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
+	s := &search{q: &own, room: q.Room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
 	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
@@ -144,8 +144,8 @@ func newSearch(q *Query) *search {
 	return s
 }
 
-// room is what plans may take of a GPU's memory.
-func (q *Query) room() unit.Volume {
+// Room is what plans may take of a GPU's memory.
+func (q *Query) Room() unit.Volume {
 	return unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
 }
 

@@ -12,27 +12,42 @@ import (
 	"busbar.dev/workload"
 )
 
-// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), or a config.json of
-// Hugging Face.
+// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json of Hugging
+// Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder.
 func LoadModel(env Env, word string) (*workload.Model, error) {
-	if !strings.HasSuffix(strings.ToLower(word), ".json") {
-		m, err := workload.Parse(word)
-		if err != nil && strings.ContainsRune(word, os.PathSeparator) && !strings.Contains(word, "=") {
-			return nil, fmt.Errorf("model %q: no name, and files are taken as such by their end .json", word)
+	if strings.HasSuffix(strings.ToLower(word), ".json") {
+		return readModel(env, word)
+	}
+	m, err := workload.Parse(word)
+	if err == nil || strings.Contains(word, "=") || word == "" {
+		return m, err
+	}
+	folder := strings.TrimRight(word, "/")
+	if info, statErr := fs.Stat(env.files(), folder); statErr == nil && info.IsDir() {
+		if m, err = readModel(env, folder+"/config.json"); m != nil {
+			m.Name = word
 		}
 		return m, err
 	}
-	f, err := env.files().Open(word)
+	if strings.ContainsRune(word, os.PathSeparator) {
+		return nil, fmt.Errorf("model %q: there is no such folder; expected a name (busbar models lists them), a config.json of Hugging Face, or the folder that it is in", word)
+	}
+	return nil, err
+}
+
+// readModel reads a config.json.
+func readModel(env Env, name string) (*workload.Model, error) {
+	f, err := env.files().Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("model %s: there is no such file", word)
+		return nil, fmt.Errorf("model %s: there is no such file", name)
 	case err != nil:
 		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, workload.MaxConfig+1))
 	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("model %s: %w", word, err))
+		return nil, failure.Cannot(fmt.Errorf("model %s: %w", name, err))
 	}
-	return workload.ReadConfig(word, data)
+	return workload.ReadConfig(name, data)
 }

@@ -26,11 +26,11 @@ type Plan struct {
 	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
 	GPUs      int      `name:"gpus" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
-	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json, or dimensions: params=20B,layers=48."`
+	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
 	Global    int64    `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
 	Seq       int64    `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision string   `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16, amp-fp16, fp8, fp8-tensorwise, fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, mostly bf16)."`
-	Framework string   `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: one that runs what is fixed, megatron first)"`
+	Framework string   `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
 	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
 	Micro     int64    `name:"micro-batch" placeholder:"N" help:"Use this micro-batch size only."`
@@ -66,13 +66,15 @@ type planning struct {
 	*Plan
 	env       *Env
 	model     *workload.Model
-	framework *workload.Framework // none where kernels alone are asked for
-	chosen    string              // why that framework, where nobody named it
+	framework *workload.Framework   // none where kernels alone are asked for
+	chosen    string                // why that framework, where nobody named it
+	next      []*workload.Framework // those to take in turn where nothing fits by that one and nobody named it
 	kernels   workload.Kernels
 	version   nccl.Version
 	shape     shape
 	cluster   *cluster.Cluster
 	reserve   float64
+	unfit     []string // names of frameworks that were taken before, by which nothing fits
 }
 
 // Run searches on the cluster, and on what Set makes of it.
@@ -106,7 +108,7 @@ func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
 		d.Variants = append(d.Variants, *x.document())
 	}
 	if q.Emit != "" {
-		if d.Emitted, err = p.emit(ctx, list[0]); err != nil {
+		if d.Emitted, err = list[0].emit(ctx, list[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +155,7 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 		return nil, err
 	}
 	if q.Framework == "" {
-		p.framework, p.chosen = p.chooseFramework()
+		p.chooseFramework()
 	}
 	if p.framework != nil {
 		if err := p.framework.RefusesModel(p.model); err != nil {

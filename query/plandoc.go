@@ -34,6 +34,7 @@ type PlanDoc struct {
 	Holds      string      `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
 	Hosts      *PlanHosts  `json:"hosts,omitempty"`
 	Plans      []PlanRow   `json:"plans"` // the best first
+	Tie        *PlanTie    `json:"tie,omitempty"`
 	Variants   []PlanDoc   `json:"variants,omitempty"`
 	Emitted    *PlanFiles  `json:"emitted,omitempty"`
 
@@ -64,6 +65,10 @@ type PlanRow struct {
 	GPUs      int            `json:"gpus"`
 	Value     float64        `json:"value"` // of the objective, for a step
 	Step      unit.Span      `json:"step_s"`
+	Low       unit.Span      `json:"low_s"` // the error bar
+	High      unit.Span      `json:"high_s"`
+	Tied      bool           `json:"tied,omitempty"` // with the first
+	PerGPU    float64        `json:"tokens_per_s_per_gpu"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
 	NCCL      *PlanTuned     `json:"nccl,omitempty"` // of the first
@@ -116,10 +121,15 @@ func (x *planned) document() *PlanDoc {
 		d.Plans = append(d.Plans, PlanRow{
 			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule, Context: string(j.Context),
 			Bucket: j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(), Value: a.Plans[i].Value,
-			Step: p.Step, MFU: p.MFU, Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+			Step: p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
 	d.Plans[0].NCCL = newPlanTuned(x.tuned)
+	if d.Tie = x.tie(); d.Tie != nil {
+		for _, rank := range d.Tie.Plans {
+			d.Plans[rank-1].Tied = true
+		}
+	}
 	return d
 }
 

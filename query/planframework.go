@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/plan"
+	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
@@ -21,29 +22,81 @@ var planFrameworks = []string{"megatron", "torchtitan", "fsdp", "deepspeed", "dd
 type PlanOther struct {
 	Framework string         `json:"framework"`
 	Step      unit.Span      `json:"step_s"`
-	Gain      float64        `json:"gain"` // in the objective: 0.1 is a tenth less
+	Gain      float64        `json:"gain"`           // in the objective: 0.1 is a tenth less
+	Tied      bool           `json:"tied,omitempty"` // the gain is below what predictions are good for
 	Parallel  workload.Split `json:"parallel"`
 	Settings  string         `json:"settings"`
 }
 
-// chooseFramework is the first that has the model and runs what is fixed, and why it is not the first of all. Kernels that
-// somebody names are asked of it too.
-func (p *planning) chooseFramework() (*workload.Framework, string) {
-	why := "the default"
+// chooseFramework takes the first that has the model and runs what is fixed, and says why it is not the first of all. Those
+// that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
+func (p *planning) chooseFramework() {
+	p.chosen = "the default"
 	for _, name := range planFrameworks {
 		f, err := workload.ParseFramework(name)
 		if err != nil {
 			continue // the names are of the table: a test has read them
 		}
 		reason := p.misses(f)
-		if reason == nil {
-			return f, why
-		}
-		if why == "the default" {
-			why = strings.TrimSuffix(reason.Error(), ".")
+		switch {
+		case reason != nil:
+			if p.framework == nil && p.chosen == "the default" {
+				p.chosen = strings.TrimSuffix(reason.Error(), ".")
+			}
+		case p.framework == nil:
+			p.framework = f
+		default:
+			p.next = append(p.next, f)
 		}
 	}
-	return nil, ""
+	if p.framework == nil {
+		p.chosen = ""
+	}
+}
+
+// plan searches on one cluster: by the framework that was named or chosen and, where nobody named one and nothing fits, by the
+// next that runs what is fixed.
+func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
+	x, err := p.search(ctx, v)
+	first, other := x, *p
+	for _, f := range p.next {
+		if !errors.Is(err, plan.ErrNone) {
+			return x, err
+		}
+		other.unfit = append(other.unfit, other.framework.Name)
+		other.framework, other.chosen = f, fmt.Sprintf("nothing fits by %s: %s", strings.Join(other.unfit, ", "), first.lacks())
+		next := other
+		x, err = next.search(ctx, v)
+	}
+	if errors.Is(err, plan.ErrNone) {
+		return nil, first.none(p.next)
+	}
+	return x, err
+}
+
+// fitting is another framework by which something fits where none does by the one that was named, and the setting; "" where
+// there is none, or where all were tried.
+func (x *planned) fitting() string {
+	if x.framework == nil || x.Framework == "" {
+		return ""
+	}
+	own := x.query.Spaces[0]
+	for _, name := range planFrameworks {
+		f, err := workload.ParseFramework(name)
+		if err != nil || name == x.framework.Name || x.misses(f) != nil {
+			continue
+		}
+		p := *x.planning
+		p.framework, p.kernels = f, ""
+		s, err := p.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM)
+		if err != nil {
+			continue
+		}
+		if y := x.query.Fits(s); y != nil {
+			return fmt.Sprintf("with --framework %s %s would fit: %.1f GB", name, settings(&y.Job), y.Memory.Total().GB())
+		}
+	}
+	return ""
 }
 
 // misses is what of the fixed settings a framework does not run; nil where it runs them all.
@@ -101,7 +154,7 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	var list []PlanOther
 	for _, name := range planFrameworks {
 		f, err := workload.ParseFramework(name)
-		if err != nil || name == x.framework.Name || name == "nemo" {
+		if err != nil || name == x.framework.Name || slices.Contains(x.unfit, name) {
 			continue
 		}
 		p := *x.planning
@@ -124,7 +177,8 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 		case len(a.Plans) > 0:
 			best := &a.Plans[0]
 			list = append(list, PlanOther{
-				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value, Parallel: best.Job.Split, Settings: settings(&best.Job),
+				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value, Tied: first.Value <= best.Value*step.TieMargin,
+				Parallel: best.Job.Split, Settings: settings(&best.Job),
 			})
 		}
 	}

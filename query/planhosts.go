@@ -149,7 +149,7 @@ func (x *planned) arrange(ctx context.Context) (*plan.Answer, error) {
 			case ctx.Err() != nil && err != nil:
 				q.Layout = was // stopped before anything was found: what there is was searched on the other
 			case err != nil:
-				return nil, err
+				return again, err
 			default:
 				answer = again
 			}

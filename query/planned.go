@@ -54,8 +54,8 @@ type planned struct {
 	others     []PlanOther // frameworks whose best plan is better
 }
 
-// plan searches on one cluster.
-func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
+// search searches on one cluster, by one framework.
+func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) {
 	x, name, err := p.prepare(v)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
 	}
 	switch {
 	case errors.Is(err, plan.ErrNone):
-		return nil, x.none()
+		return x, err
 	case err != nil:
 		return nil, err
 	}

@@ -11,9 +11,26 @@ import (
 	"busbar.dev/workload"
 )
 
-// none says why there is no plan: settings that exclude each other, or by how much the leanest does not fit and what would
-// make it fit.
-func (x *planned) none() error {
+// lacks says in a few words why there is no plan.
+func (x *planned) lacks() string {
+	q, a := x.query, x.answer
+	switch {
+	case a.Considered == 0:
+		return "no setting is possible"
+	case a.Late > 0:
+		return fmt.Sprintf("the shortest step takes %s at least", a.Late.Short())
+	case a.Leanest == nil:
+		return "every setting needs more memory than there is"
+	}
+	if need := a.Leanest.Memory.Total(); need > q.Room() {
+		return fmt.Sprintf("the smallest setting needs %.1f GB of a GPU, which has %.1f GB without --reserve", need.GB(), q.Room().GB())
+	}
+	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB", (a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
+}
+
+// none says why there is no plan, nor one by other frameworks that were tried: settings that exclude each other, or by how much
+// the leanest does not fit and what would make it fit.
+func (x *planned) none(others []*workload.Framework) error {
 	q, answer := x.query, x.answer
 	space := q.Spaces[0]
 	base := &space.Base
@@ -23,8 +40,7 @@ func (x *planned) none() error {
 	if answer.Late > 0 {
 		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
 	}
-	lean := answer.Leanest
-	have := unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
+	lean, have := answer.Leanest, q.Room()
 	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GB(), words.Thousands(answer.Considered))
 	if lean == nil {
 		return errors.New(text)
@@ -35,6 +51,14 @@ func (x *planned) none() error {
 			settings(&lean.Job), need.GB(), (need - have).GB(), q.Reserve, m.Params.GB(), m.Grads.GB(), m.Optimizer.GB(), m.Activations.GB(), m.Other.GB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
+	}
+	for i, f := range others {
+		if i == 0 {
+			text += "; nor by "
+		} else {
+			text += ", "
+		}
+		text += f.Name
 	}
 	return fmt.Errorf("%s; %s", text, x.remedy())
 }
@@ -56,6 +80,9 @@ func (x *planned) remedy() string {
 		if y := x.query.Fits(s); y != nil {
 			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settings(&y.Job), y.Memory.Total().GB())
 		}
+	}
+	if text := x.fitting(); text != "" {
+		return text
 	}
 	for times := 2; times <= mostTimes && own.Ranks*times <= mostGPUs; times *= 2 {
 		s, err := free.space(own.Ranks*times, own.Ranks*times, own.Node, x.query.GPU.Model.SM)

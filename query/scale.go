@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/step"
 	"busbar.dev/unit"
 )
 
@@ -35,13 +36,19 @@ type ScaleRow struct {
 	Step       unit.Span `json:"step_s"`
 	Exposed    unit.Span `json:"exposed_comm_s"`
 	Tokens     float64   `json:"tokens_per_s"`
+	PerGPU     float64   `json:"tokens_per_s_per_gpu"`
 	MFU        float64   `json:"mfu"`
+	Low        unit.Span `json:"low_s"` // the error bar of the step
+	High       unit.Span `json:"high_s"`
 	Efficiency float64   `json:"efficiency"`
 	Goodput    float64   `json:"goodput,omitempty"`             // the share of time that goes into steps that count
 	Useful     float64   `json:"useful_tokens_per_s,omitempty"` // tokens of those steps; efficiency is then of them
 	Fits       bool      `json:"fits"`
 	Bottleneck string    `json:"bottleneck"`
 	Knee       bool      `json:"knee,omitempty"`
+
+	Memory unit.Bytes `json:"memory_bytes"` // of a GPU
+	Has    unit.Bytes `json:"gpu_memory_bytes"`
 
 	Parallel string `json:"-"`
 	Misfit   string `json:"-"` // "" where it fits
@@ -120,8 +127,10 @@ func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
 	if err != nil {
 		return ScaleRow{}, err
 	}
+	margin := unit.Span(step.Margin(p.job, p.model))
 	row := ScaleRow{
-		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(), MFU: p.MFU, Fits: p.fits(),
+		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,
+		Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(), Has: p.model.Memory, Fits: p.fits(),
 		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.memoryShortfall(),
 	}
 	if fails.asked {

@@ -47,7 +47,11 @@ type StepRow struct {
 	HFU          float64               `json:"hfu"` // with what is computed again
 	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
 	TokensPerS   float64               `json:"tokens_per_s"`
-	Margin       float64               `json:"margin"`       // the step is expected between step/margin and step×margin
+	PerGPU       float64               `json:"tokens_per_s_per_gpu"`
+	Margin       float64               `json:"margin"` // the step is expected between step/margin and step×margin
+	Low          unit.Span             `json:"low_s"`
+	High         unit.Span             `json:"high_s"`
+	MarginFrom   string                `json:"margin_source"`
 	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other; of its host: host
 	Has          unit.Bytes            `json:"gpu_memory_bytes"`
 	Fits         bool                  `json:"fits"`
@@ -134,11 +138,13 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 // row is the step as a document, with what would help.
 func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
+	margin := step.Margin(p.job, p.model)
 	row := StepRow{
 		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(), GlobalBatch: p.job.GlobalBatch,
 		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
 		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, MFU: p.MFU, HFU: p.HFU,
-		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), Margin: step.Margin(p.job, p.model),
+		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks),
+		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model),
 		Memory: map[string]unit.Bytes{
 			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),

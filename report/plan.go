@@ -50,6 +50,7 @@ func planOf(w io.Writer, d *query.PlanDoc) error {
 	if err := plansTable(d).Write(w); err != nil {
 		return err
 	}
+	planTie(w, d)
 	planWhy(w, d)
 	planTuned(w, d)
 	if d.Holds != "" {
@@ -110,24 +111,57 @@ func runBy(j *workload.Job) string {
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">tokens/s", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "beside")
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">tokens/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "beside")
 	t.Columns[1].Hidden = d.Goal.Head == ""
 	t.Columns[2].Hidden = d.Spaces == 1
-	t.Columns[12].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
+	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
 	for i := range d.Plans {
 		p := &d.Plans[i]
 		j := p.Row.Job
-		schedule, order := "-", "-"
+		rank, schedule, order := fmt.Sprint(p.Rank), "-", "-"
+		if p.Tied {
+			rank += "="
+		}
 		if j.Split.PP > 1 {
 			schedule, order = string(j.Schedule), string(j.Split.Order)
 		}
 		t.Row(
-			fmt.Sprint(p.Rank), fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), fmt.Sprintf("%.0f", p.Row.TokensPerS),
-			fmt.Sprintf("%.1f%%", 100*p.MFU), fmt.Sprintf("%.1f GB", p.Row.Result.Memory.Total().GB()), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
+			rank, fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High), fmt.Sprintf("%.0f", p.PerGPU),
+			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
 			schedule, order, cmp.Or(planOptions(j), "-"),
 		)
 	}
 	return t
+}
+
+// spanRange is two times, with one unit where they have the same.
+func spanRange(low, high unit.Span) string {
+	a, b := low.Short(), high.Short()
+	if x, of, ok := strings.Cut(a, " "); ok && strings.HasSuffix(b, " "+of) {
+		a = x
+	}
+	return a + "–" + b
+}
+
+// memoryOf is what a GPU needs of what it has.
+func memoryOf(needs unit.Volume, has unit.Bytes) string {
+	return fmt.Sprintf("%.1f of %.0f GB", needs.GB(), unit.Volume(has).GB())
+}
+
+// planTie says which plans cannot be told from the first, and what else speaks for some of them.
+func planTie(w io.Writer, d *query.PlanDoc) {
+	t := d.Tie
+	if t == nil {
+		return
+	}
+	to := "to"
+	if len(t.Plans) == 2 {
+		to = "and"
+	}
+	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to, t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
+	for _, f := range t.For {
+		fmt.Fprintf(w, "for plan %d: %s\n", f.Rank, f.Reason)
+	}
 }
 
 // planOptions are what a plan has beyond the columns.
@@ -164,7 +198,11 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 		fmt.Fprintf(w, "would help plan 1: %.1f%% more tokens/s with %s: %s\n", 100*c.Gain, c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
-		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), o.Settings)
+		tied := ""
+		if o.Tied {
+			tied = ", too little to tell"
+		}
+		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), tied, o.Settings)
 	}
 	if len(help) == 0 && d.Tuned != nil {
 		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/unit"
 )
 
 // Scale prints a job on more and more nodes.
@@ -45,8 +46,8 @@ func scaleTitle(d *query.ScaleDoc) string {
 
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">tokens/s", ">MFU", ">goodput", ">efficiency", "", "limit", "parallel")
-	t.Columns[6].Hidden = !(d.Rows[0].Goodput > 0)
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">tokens/s", ">tokens/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
+	t.Columns[8].Hidden = !(d.Rows[0].Goodput > 0)
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
@@ -54,7 +55,8 @@ func scaleTable(d *query.ScaleDoc) *texttab.Table {
 			mark += " knee"
 		}
 		t.Row(
-			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()), fmt.Sprintf("%.0f", r.Counted()/float64(r.GPUs)), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			memoryOf(unit.Volume(r.Memory), r.Has),
 			fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
 		)
 	}

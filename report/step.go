@@ -10,7 +10,6 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -20,11 +19,11 @@ const mostAdvice = 3
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
 // prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">tokens/s", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">tokens/s", ">tokens/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
-			fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Result.Memory.Total().GB()), r.Parallel)
+			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), memoryOf(r.Result.Memory.Total(), r.Has), r.Parallel)
 	}
 	first := &d.Rows[0]
 	j := first.Job
@@ -45,7 +44,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 // stepDetails is what stands below the table about one layout.
 func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
-	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", (r.Step / unit.Span(r.Margin)).Short(), (r.Step * unit.Span(r.Margin)).Short(), r.Margin)
+	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low.Short(), r.High.Short(), r.Margin)
 	if groups {
 		for _, g := range r.Placements {
 			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"busbar.dev/plan/campaign"
@@ -21,11 +22,16 @@ type Campaign struct {
 // Failures is how GPUs fail and state is saved.
 type Failures struct {
 	Goodput  bool   `help:"Goodput: the share of time spent in useful steps when GPUs fail, with published figures for what is not given."`
-	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, per GPU unless stated: 5y, 2y/node, 3h/job (default: Llama 3's, 419 in 54 days on 16,384 GPUs)."`
+	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, per GPU unless stated: 5y, 2y/node, 3h/job; goodput also takes fleet, the fleet's own history (default: Llama 3's, 419 in 54 days on 16,384 GPUs)."`
 	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long a checkpoint stops training (default: its size over --storage)."`
 	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Time between checkpoints (default: the best)."`
 	Restart  string `name:"restart-time" placeholder:"TIME" help:"Time from an interruption until training continues (default: 10 minutes plus reading a checkpoint)."`
 	Storage  string `placeholder:"RATE" help:"Write rate of the storage for all GPUs together: 500GB/s (default: 0.122 GB/s per GPU, as for Llama 3)."`
+	Async    bool   `name:"async-checkpoint" help:"Asynchronous checkpoints: training stops only to copy its state to host memory, and continues while it is written."`
+	Spares   *int   `placeholder:"N" help:"Spare nodes that replace failed ones. Without a spare the job waits for a repair (default: a replacement is always there)."`
+	Elastic  bool   `help:"Without a spare the job continues with fewer replicas until a node is repaired."`
+	Repair   string `name:"repair-time" placeholder:"TIME" help:"With --spares or --elastic: how long a failed node is away (default: 1 day)."`
+	Losing   string `name:"node-loss" placeholder:"SHARE" help:"With --spares or --elastic: share of interruptions after which the node is away: 0.5, 50% (default: 78%, as for Llama 3)."`
 }
 
 // Prices is what a run pays for.
@@ -80,13 +86,42 @@ type failing struct {
 	restart  unit.Span
 	restarts bool // the time of a restart was given
 	storage  unit.Rate
+	async    bool
+	spares   int
+	pooled   bool // spares, repairs or elasticity were asked about
+	elastic  bool
+	repair   unit.Span
+	repairs  bool // the time of a repair was given
+	losing   float64
+	loses    bool // the share of interruptions that lose a node was given
+	fleet    bool // the mtbf is that of the fleet's history
+	history  *FleetHistory
 }
 
 // read parses the fields.
 func (q *Failures) read() (failing, error) {
-	f := failing{per: "gpu", asked: q.Goodput || q.MTBF+q.Save+q.Interval+q.Restart+q.Storage != "", saves: q.Save != "", restarts: q.Restart != ""}
+	f := failing{
+		per: "gpu", saves: q.Save != "", restarts: q.Restart != "", async: q.Async, elastic: q.Elastic, repairs: q.Repair != "", loses: q.Losing != "",
+		pooled: q.Spares != nil || q.Elastic || q.Repair+q.Losing != "",
+	}
+	f.asked = q.Goodput || f.async || f.pooled || q.MTBF+q.Save+q.Interval+q.Restart+q.Storage != ""
 	if err := f.times(q); err != nil {
 		return f, err
+	}
+	if q.Spares != nil {
+		if f.spares = *q.Spares; f.spares < 0 || f.spares > 1<<16 {
+			return f, fmt.Errorf("--spares %d; expected 0 to %d nodes", f.spares, 1<<16)
+		}
+	}
+	if f.loses {
+		var err error
+		text, percent := strings.CutSuffix(q.Losing, "%")
+		if f.losing, err = strconv.ParseFloat(text, 64); percent {
+			f.losing /= 100
+		}
+		if err != nil || !(f.losing >= 0 && f.losing <= 1) {
+			return f, fmt.Errorf("--node-loss %.20q; expected a share from 0 to 1, such as 0.5 or 50%%", q.Losing)
+		}
 	}
 	if q.Storage != "" {
 		var err error
@@ -102,6 +137,9 @@ func (q *Failures) read() (failing, error) {
 
 func (f *failing) times(q *Failures) error {
 	mtbf := q.MTBF
+	if f.fleet = mtbf == ofFleet; f.fleet {
+		mtbf = ""
+	}
 	if text, per, ok := strings.Cut(q.MTBF, "/"); ok {
 		mtbf, f.per = text, strings.ToLower(per)
 		if f.per != "gpu" && f.per != "node" && f.per != "job" {
@@ -117,6 +155,7 @@ func (f *failing) times(q *Failures) error {
 		{"--checkpoint-time", q.Save, &f.save, true},
 		{"--checkpoint-interval", q.Interval, &f.interval, false},
 		{"--restart-time", q.Restart, &f.restart, true},
+		{"--repair-time", q.Repair, &f.repair, true},
 	} {
 		if x.text == "" {
 			continue

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,15 +49,31 @@ type Goodput struct {
 	PerDay   float64            `json:"interruptions_per_day"`
 	Bytes    unit.Volume        `json:"checkpoint_bytes"`
 	Storage  float64            `json:"storage_GBps,omitempty"`
-	Save     unit.Span          `json:"checkpoint_s"`
+	Save     unit.Span          `json:"checkpoint_s"`      // that training stands still
+	Write    unit.Span          `json:"write_s,omitempty"` // that an asynchronous checkpoint is written for after that
 	Restart  unit.Span          `json:"restart_s"`
 	Interval unit.Span          `json:"interval_s"`
 	Best     unit.Span          `json:"best_interval_s"`
 	Young    unit.Span          `json:"young_interval_s"` // √(2 × save × between)
 	AtBest   float64            `json:"goodput_at_best"`
-	Lost     map[string]float64 `json:"lost"`    // shares of the time: checkpoints, redone, restarts
+	Lost     map[string]float64 `json:"lost"` // shares of the time: checkpoints, redone, restarts; with a pool of nodes also waiting, fewer
+	Pool     *GoodputPool       `json:"pool,omitempty"`
 	Sources  []string           `json:"sources"` // of figures that nobody gave
 	Text     string             `json:"text"`
+}
+
+// GoodputPool is how many nodes a job has over time, where that was asked about. Shares add up to 1.
+type GoodputPool struct {
+	Nodes   int       `json:"nodes"`
+	Spares  int       `json:"spares"`
+	Elastic bool      `json:"elastic"`
+	Repair  unit.Span `json:"repair_s"`
+	Losing  float64   `json:"node_loss"` // share of interruptions after which a node is away
+	Full    float64   `json:"full"`      // with all nodes
+	Shrunk  float64   `json:"shrunk"`
+	Stopped float64   `json:"stopped"`
+	Away    float64   `json:"nodes_away"` // on average
+	PerNode float64   `json:"per_node"`   // useful work for each node that is held, spares too, over that without failures
 }
 
 // Bill is an amount of money and of energy.
@@ -255,6 +272,11 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float6
 	}
 	x := campaign.Failures{Between: f.mtbf, Save: f.save, Interval: f.interval, Restart: f.restart}
 	switch {
+	case f.history != nil:
+		x.Between = f.history.Between / unit.Span(nodes)
+		d.Sources = append(d.Sources, f.history.text())
+	case f.fleet:
+		return nil, nil, errors.New("--mtbf fleet: no server of a fleet is asked here; busbar goodput asks it")
 	case f.mtbf == 0:
 		x.Between = published(d, "time between interruptions", campaign.MTBF()) / unit.Span(p.Ranks)
 	case f.per == "gpu":
@@ -262,19 +284,27 @@ func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float6
 	case f.per == "node":
 		x.Between /= unit.Span(nodes)
 	}
-	if !f.saves || !f.restarts {
+	if !f.saves || !f.restarts || f.async {
 		storage := f.storage
 		if storage == 0 {
 			storage = published(d, "storage", campaign.Storage()) * unit.Rate(p.Ranks)
 		}
 		d.Storage = storage.GBps()
 		io := d.Bytes.At(storage)
-		if !f.saves {
+		switch {
+		case f.async:
+			if x.Write = io; !f.saves {
+				x.Save = (d.Bytes / unit.Volume(p.Ranks)).At(published(d, "copy to host memory", campaign.Copying()))
+			}
+		case !f.saves:
 			x.Save = io
 		}
 		if !f.restarts {
 			x.Restart = io + published(d, "restart, beside reading the checkpoint", campaign.Restarting())
 		}
+	}
+	if f.pooled {
+		return f.onPool(d, x, p, nodes, least, rate)
 	}
 	g, err := x.Goodput(least)
 	if err != nil {
@@ -293,7 +323,7 @@ func published[T any](d *Goodput, what string, f campaign.Figure[T]) T {
 func (d *Goodput) fill(g *campaign.Goodput, gpus int, rate float64) {
 	d.Goodput, d.Tokens = g.Share, g.Share*rate
 	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
-	d.Save, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
+	d.Save, d.Write, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Write, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
 	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
 	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% repeated steps, %.1f%% restarts",
 		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/unit"
@@ -12,24 +11,12 @@ import (
 
 // campaignLines prints what was asked about a whole run of steps.
 func campaignLines(w io.Writer, d *query.CampaignDoc) {
-	say := func(name, text string) {
-		for i, line := range texttab.Wrap(text, 100) {
-			if i > 0 {
-				name = ""
-			}
-			fmt.Fprintf(w, "  %-9s %s\n", name, line)
-		}
-	}
+	say := lines(w)
 	if d.Straggler != nil {
 		say("slow", d.Straggler.Text)
 	}
-	if g := d.Goodput; g != nil {
-		say("goodput", g.Text)
-		text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, g.Interval, g.Best, g.Young)
-		say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
-		for _, s := range g.Sources {
-			say("", s)
-		}
+	if d.Goodput != nil {
+		goodputLines(w, d.Goodput)
 	}
 	if d.Cost != nil {
 		costLines(d.Cost, say)

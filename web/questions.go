@@ -116,6 +116,7 @@ var questions = []question{
 	asks[query.Envelope, query.EnvelopeDoc]("envelope", shortly),
 	asks[query.Need, query.NeedDoc]("need", shortly),
 	asks[query.Scale, query.ScaleDoc]("scale", shortly),
+	asks[query.Resilience, query.ResilienceDoc]("goodput", shortly),
 	planQuestion,
 	asks[query.Presets, query.PresetsDoc]("presets", shortly),
 	asks[query.Models, query.ModelsDoc]("models", shortly),

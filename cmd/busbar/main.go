@@ -55,6 +55,7 @@ type command struct {
 	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step with simple formulas, each line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
+	Goodput    goodputCmd    `cmd:"" help:"Predict how much of a run's time is useful when nodes fail, and how often to save checkpoints."`
 	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`
 	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job, bound to the cores and memory near its GPU, with NCCL settings."`
 	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`

@@ -2,7 +2,6 @@ package campaign_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -82,29 +81,6 @@ func TestBestIsBest(t *testing.T) {
 	})
 }
 
-// simulate plays a run with failures drawn one by one.
-func simulate(r *rand.Rand, f campaign.Failures, checkpoints int) (share float64) {
-	m := float64(f.Between)
-	now, next, useful := 0.0, r.ExpFloat64()*m, 0.0
-	attempt := func(took float64) bool { // false: interrupted
-		if now+took <= next {
-			now += took
-			return true
-		}
-		now = next
-		next = now + r.ExpFloat64()*m
-		return false
-	}
-	for range checkpoints {
-		for !attempt(float64(f.Interval + f.Save)) {
-			for !attempt(float64(f.Restart)) {
-			}
-		}
-		useful += float64(f.Interval)
-	}
-	return useful / now
-}
-
 // Runs played with random failures agree with the formula, from a few GPUs to a million.
 func TestSimulation(t *testing.T) {
 	for _, n := range []float64{8, 1024, 16384, 131072, 1 << 20} {
@@ -113,7 +89,8 @@ func TestSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := simulate(rand.New(rand.NewPCG(1, 2)), g.Failures, 200_000)
+		pool := campaign.Pool{Nodes: 1, Between: g.Between, Replica: 1}
+		got := pool.Play(g.Failures, 20_000, 1)
 		t.Logf("%.0f GPUs: a failure every %v, checkpoints every %v: goodput %.4f, played %.4f", n, g.Between, g.Interval, g.Share, got)
 		if math.Abs(got/g.Share-1) > 0.02 {
 			t.Errorf("%.0f GPUs: played %.4f; the formula says %.4f", n, got, g.Share)

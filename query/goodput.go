@@ -1,0 +1,205 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"busbar.dev/internal/words"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Resilience asks how much of a run's time goes into steps that count when nodes fail, how often to save, and what asynchronous
+// checkpoints, spare nodes and going on with fewer replicas would change.
+type Resilience struct {
+	Job
+	Failures
+}
+
+// ResilienceDoc is the answer to Resilience.
+type ResilienceDoc struct {
+	Cluster string          `json:"cluster"`
+	Model   string          `json:"model"`
+	Layout  string          `json:"layout"`
+	GPUs    int             `json:"gpus"`
+	Nodes   int             `json:"nodes"`
+	Replica int             `json:"nodes_per_replica"`
+	Step    unit.Span       `json:"step_s"`
+	Tokens  float64         `json:"tokens_per_s"` // without failures
+	History *FleetHistory   `json:"history,omitempty"`
+	Asked   Goodput         `json:"asked"`
+	Played  float64         `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
+	Rows    []ResilienceRow `json:"rows"`
+	Text    string          `json:"text"`
+}
+
+// ResilienceRow is one way to go about failures.
+type ResilienceRow struct {
+	Async    bool      `json:"async_checkpoint"`
+	Replaced bool      `json:"always_replaced,omitempty"` // a node that fails has another at once
+	Spares   int       `json:"spares"`
+	Elastic  bool      `json:"elastic"`
+	Goodput  float64   `json:"goodput"`
+	Tokens   float64   `json:"tokens_per_s"`
+	PerGPU   float64   `json:"tokens_per_s_per_gpu"` // of all GPUs that are held, spares too
+	Interval unit.Span `json:"interval_s"`
+	Stopped  float64   `json:"stopped"` // share of the time
+	Shrunk   float64   `json:"shrunk"`
+	Best     bool      `json:"best,omitempty"` // the most for each GPU that is held
+}
+
+// playedFailures is how many interruptions a run is played for.
+const playedFailures = 5_000
+
+// Run prices the step and every way to go about failures.
+func (q Resilience) Run(ctx context.Context, env Env) (*ResilienceDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	f, err := q.Failures.read()
+	if err != nil {
+		return nil, err
+	}
+	if f.fleet {
+		if f.history, err = env.fleetHistory(ctx); err != nil {
+			return nil, err
+		}
+		if !f.repairs && f.history.Repair > 0 {
+			f.repair, f.repairs = f.history.Repair, true
+		}
+	}
+	t, err := q.Job.read(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.shapes) != 1 {
+		return nil, fmt.Errorf("--compare: goodput is of one layout; expected -l")
+	}
+	p, err := t.price(t.cluster, t.shapes[0])
+	if err != nil {
+		return nil, err
+	}
+	nodes := len(p.tasks.Hosts())
+	d := &ResilienceDoc{
+		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes, Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
+		Step: p.Step, Tokens: p.TokensPerSecond(), History: f.history,
+	}
+	g, asked, err := f.goodput(p, nodes, p.Step, d.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	d.Asked, d.Text = *asked, asked.Text
+	pool := f.pool(asked, p, nodes, g.Between*unit.Span(nodes))
+	d.Played = pool.Play(g.Failures, playedFailures, 1)
+	return d, d.ways(f, p)
+}
+
+// ways fills in what else could be done, and the best of it.
+func (d *ResilienceDoc) ways(f failing, p *pricedStep) error {
+	try := func(async, replaced bool, spares int, elastic bool) (ResilienceRow, error) {
+		f := f
+		f.saves = f.saves && async == f.async // or it was said for the other kind
+		f.async, f.pooled, f.spares, f.elastic, f.interval = async, !replaced, spares, elastic, 0
+		_, g, err := f.goodput(p, d.Nodes, p.Step, d.Tokens)
+		if err != nil {
+			return ResilienceRow{}, err
+		}
+		r := ResilienceRow{
+			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Goodput, Tokens: g.Tokens, Interval: g.Interval,
+			PerGPU: g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+spares),
+		}
+		if g.Pool != nil {
+			r.Stopped, r.Shrunk = g.Pool.Stopped, g.Pool.Shrunk
+		}
+		return r, nil
+	}
+	type way struct {
+		async, replaced bool
+		spares          int
+		elastic         bool
+	}
+	list := []way{{false, true, 0, false}, {true, true, 0, false}}
+	for _, n := range spareCounts(d.Nodes) {
+		list = append(list, way{f.async, false, n, false}, way{f.async, false, n, true})
+	}
+	best, last := -1, 1.0
+	for _, w := range list {
+		if w.spares > 1 && last < 1e-3 { // more spares change nothing
+			break
+		}
+		r, err := try(w.async, w.replaced, w.spares, w.elastic)
+		if err != nil {
+			return err
+		}
+		if !w.replaced && !w.elastic {
+			last = r.Stopped
+		}
+		d.Rows = append(d.Rows, r)
+		if !w.replaced && (best < 0 || r.PerGPU > d.Rows[best].PerGPU) {
+			best = len(d.Rows) - 1
+		}
+	}
+	d.Rows[best].Best = true
+	return nil
+}
+
+// spareCounts are the numbers of spares that are tried: by doublings up to an eighth of the nodes.
+func spareCounts(nodes int) []int {
+	list := []int{0}
+	for n := 1; n <= max(1, nodes/8); n *= 2 {
+		list = append(list, n)
+	}
+	return list
+}
+
+// replicaNodes is how many nodes a replica is on: with one of them the work of the others is lost. Where several replicas are on a
+// node, it is that node.
+func replicaNodes(s *workload.Split, gpus, nodes int) int {
+	each := max(1, gpus/max(1, nodes))
+	return min(nodes, (max(1, s.TP)*max(1, s.PP)*max(1, s.CP)+each-1)/each)
+}
+
+// pool is the nodes of a job and what becomes of those that fail.
+func (f *failing) pool(d *Goodput, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
+	x := campaign.Pool{Nodes: nodes, Spares: f.spares, Between: between, Losing: f.losing, Repair: f.repair, Elastic: f.elastic, Replica: replicaNodes(&p.job.Split, p.Ranks, nodes)}
+	if !f.pooled {
+		return x // nobody is away
+	}
+	if !f.loses {
+		x.Losing = published(d, "interruptions that lose a node", campaign.Losing())
+	}
+	if !f.repairs {
+		x.Repair = published(d, "repair", campaign.Repairing())
+	}
+	return x
+}
+
+// onPool is goodput with nodes that are away.
+func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *Goodput, error) {
+	pool := f.pool(d, p, nodes, x.Between*unit.Span(nodes))
+	o, err := pool.Outcome(x, least)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := o.Goodput
+	d.fill(&g, p.Ranks, rate)
+	d.Pool = &GoodputPool{
+		Nodes: nodes, Spares: pool.Spares, Elastic: pool.Elastic, Repair: pool.Repair, Losing: pool.Losing,
+		Full: o.Full, Shrunk: o.Shrunk, Stopped: o.Stopped, Away: o.Away, PerNode: o.PerNode,
+	}
+	d.Goodput, d.Tokens = o.Rate, o.Rate*rate
+	d.Lost["waiting"], d.Lost["fewer"] = o.Stopped, max(0, 1-o.Stopped-o.Rate/max(g.Share, 1e-12))
+	had := fmt.Sprintf("with %s and repairs of %v the job has all its nodes %.1f%% of the time", words.Plural(pool.Spares, "spare"), pool.Repair, 100*o.Full)
+	if o.Shrunk > 0.0005 {
+		had += fmt.Sprintf(", fewer %.1f%%", 100*o.Shrunk)
+	}
+	if o.Stopped > 0.0005 {
+		had += fmt.Sprintf(", and waits %.1f%%", 100*o.Stopped)
+	}
+	d.Text = fmt.Sprintf("%.1f%% of what all nodes could do is useful: %s; while it has them, %s", 100*o.Rate, had, d.Text)
+	// For a run's time and energy: the job that waits is idle.
+	g.Restarts += max(0, g.Share-o.Rate)
+	g.Share = o.Rate
+	return &g, d, nil
+}

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+)
+
+// Resilience prints how much of a run's time is useful, and what would change that.
+func Resilience(w io.Writer, d *query.ResilienceDoc) error {
+	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f tokens/s without failures\n", d.Model, d.Cluster, d.Layout, words.Plural(d.GPUs, "GPU"),
+		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens)
+	goodputLines(w, &d.Asked)
+	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
+	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">tokens/s", ">tokens/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		saved, how, mark := "synchronous", words.Plural(r.Spares, "spare"), ""
+		if r.Async {
+			saved = "asynchronous"
+		}
+		switch {
+		case r.Replaced:
+			how = "always replaced"
+		case r.Elastic:
+			how += ", elastic"
+		default:
+			how += ", waits"
+		}
+		if r.Best {
+			mark = "best per GPU held"
+		}
+		t.Row(saved, how, fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.0f", r.Tokens), fmt.Sprintf("%.0f", r.PerGPU), r.Interval.String(),
+			fmt.Sprintf("%.1f%%", 100*r.Shrunk), fmt.Sprintf("%.1f%%", 100*r.Stopped), mark)
+	}
+	return t.Write(w)
+}
+
+// goodputLines print a goodput with its checkpoints and sources.
+func goodputLines(w io.Writer, g *query.Goodput) {
+	say := lines(w)
+	say("goodput", g.Text)
+	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, g.Interval, g.Best, g.Young)
+	if g.Write > 0 {
+		text = fmt.Sprintf("%v: training stops for %v and continues while it is written for %v, every %v of training; the best interval is %v (Young's √(2CM): %v)",
+			g.Bytes, g.Save, g.Write, g.Interval, g.Best, g.Young)
+	}
+	say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
+	for _, s := range g.Sources {
+		say("", s)
+	}
+}
+
+// lines prints texts behind a name, wrapped.
+func lines(w io.Writer) func(name, text string) {
+	return func(name, text string) {
+		for i, line := range texttab.Wrap(text, 100) {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "  %-9s %s\n", name, line)
+		}
+	}
+}

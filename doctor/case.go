@@ -65,6 +65,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 		c.cost(&found[i])
 	}
 	explain(found, Rules())
+	found = c.giveWay(found, r)
 	order(found)
 	r.Findings = found
 	return r

@@ -110,8 +110,6 @@ func iommu(c *Case) *finding.Finding {
 		f.Cause = "Data is wrong between GPUs of one host that talk over PCIe: writes to a peer that the IOMMU redirects are lost without an error. " + f.Cause
 	case c.about("iommu"):
 		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.5, c.told("iommu")
-	case hang && !c.multinodeTold() && !c.in("container", "mpi") && !c.Has(evidence.Topic, evidence.TorchError, evidence.Watchdog, evidence.NVLSFailure):
-		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.4, c.told("hang")
 	default:
 		return nil
 	}

@@ -98,7 +98,7 @@ func (t *Thread) Unread() bool {
 
 // Prepare makes a thread ready to be weighed.
 func (t *Thread) Prepare(v *evidence.Vocabulary, m *cause.Model, early bool) (*cause.Thread, error) {
-	x := &cause.Thread{ID: t.ID, Project: t.Project, Pull: strings.Contains(t.Source, "/pull/")}
+	x := &cause.Thread{ID: t.ID, Project: t.Project, Pull: strings.Contains(t.Source, "/pull/"), Why: t.Cause + ". " + t.Fix}
 	if len(t.Observations) > 0 {
 		x.Kind = t.Observations[0].Kind
 	}

@@ -28,6 +28,7 @@ type Cause struct {
 	Where    []string // circumstances in which it happens; none: any
 	Rules    []string // detectors of package doctor that find it; the ID is one always
 	Answers  []string // keys of collected threads with this cause
+	Explains []string // causes that are its consequences where both are named
 
 	signs [kinds][]sign
 }
@@ -43,7 +44,7 @@ const (
 
 var kindNames = [kinds]string{"strong", "weak", "helps", "ok"}
 
-//go:embed causes/*.yaml questions.yaml words.yaml weights.csv signs.csv terms.csv
+//go:embed causes/*.yaml questions.yaml words.yaml weights.csv signs.csv threads.csv
 var data embed.FS
 
 // maxCauses and maxFile bound what a user's folder may hold.
@@ -129,14 +130,14 @@ func (c *Cause) field(v *yamldoc.Value) error {
 		return nil
 	}
 	texts := map[string]*string{"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
-	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers}
+	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains}
 	if p := texts[v.Key]; p != nil {
 		*p = v.Str()
 		return nil
 	}
 	p := lists[v.Key]
 	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, see, cost, area, symptoms, where, rules, answers, strong, weak, helps or ok", v.Key)
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, see, cost, area, symptoms, where, rules, answers, explains, strong, weak, helps or ok", v.Key)
 	}
 	for _, item := range v.List() {
 		*p = append(*p, item.Str())

@@ -13,12 +13,12 @@ import (
 // without effect never speaks for its cause.
 var guess = [features]float64{
 	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -4, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
-	fWords: 0.5, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fUnknown: 3,
+	fWords: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fUnknown: 3,
 }
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
-	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fWords: 1, fPrior: 1,
+	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fWords: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
 	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1,
 }
 
@@ -33,14 +33,40 @@ const (
 	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side.
 	wrongCost = 2
 	// trialWeight is how much a trial counts beside a thread.
-	trialWeight = 0.15
+	trialWeight = 0.25
 )
 
 // example is a thread as the fit sees it: the features of all hypotheses, and which are right.
 type example struct {
-	x      [][features]float64 // the last is unknown
+	x      []sparse // the last is unknown
 	right  []bool
 	weight float64
+}
+
+// sparse is features that are not zero: most are.
+type sparse []struct {
+	i int
+	v float64
+}
+
+func sparsely(f *[features]float64) (list sparse) {
+	for i, v := range f {
+		if v != 0 {
+			list = append(list, struct {
+				i int
+				v float64
+			}{i, v})
+		}
+	}
+	return list
+}
+
+func (f sparse) dot(w *[features]float64) float64 {
+	s := 0.0
+	for _, x := range f {
+		s += float64(x.v * w[x.i])
+	}
+	return s
 }
 
 func (m *Model) example(t *Thread, learnedFrom bool) example {
@@ -49,11 +75,13 @@ func (m *Model) example(t *Thread, learnedFrom bool) example {
 		without = t
 	}
 	e := example{weight: 1}
+	l := m.memory.alike(t.Told, m.causes, without)
 	for _, c := range m.causes {
-		e.x = append(e.x, m.features(&t.Case, c, without))
+		f := m.features(&t.Case, c, &l, without)
+		e.x = append(e.x, sparsely(&f))
 		e.right = append(e.right, slices.Contains(t.Accept, c.ID))
 	}
-	e.x = append(e.x, [features]float64{fUnknown: 1})
+	e.x = append(e.x, sparsely(&[features]float64{fUnknown: 1}))
 	e.right = append(e.right, !slices.Contains(e.right, true))
 	return e
 }
@@ -94,7 +122,7 @@ func (m *Model) Fit(threads, trials []*Thread) {
 	m.weights = guess
 	rate := 0.5 / float64(len(threads)+1)
 	var speed [features]float64
-	for range 400 {
+	for range 250 {
 		var g [features]float64
 		for i := range list {
 			list[i].gradient(&m.weights, &g)
@@ -127,7 +155,7 @@ func (m *Model) platt(threads []*Thread) {
 		}
 	}
 	a, b := 0.0, 1.0
-	for range 4000 {
+	for range 2000 {
 		ga, gb := -0.02*a, -2*(b-0.7) // towards a slope below one: signs and rules were written with some threads at hand
 		for i, o := range odds {
 			e := -1 / (1 + math.Exp(-a-float64(b*o)))
@@ -170,7 +198,7 @@ func (m *Model) temper(threads []*Thread) {
 func (e *example) logRight(w *[features]float64) float64 {
 	all, right := 0.0, 0.0
 	for i := range e.x {
-		p := math.Exp(min(dot(&e.x[i], w), 300))
+		p := math.Exp(min(e.x[i].dot(w), 300))
 		all += p
 		if e.right[i] {
 			right += p
@@ -184,7 +212,7 @@ func (e *example) gradient(w, g *[features]float64) {
 	p := make([]float64, len(e.x))
 	most := math.Inf(-1)
 	for i := range e.x {
-		p[i] = dot(&e.x[i], w)
+		p[i] = e.x[i].dot(w)
 		most = max(most, p[i])
 	}
 	all, right := 0.0, 0.0
@@ -200,23 +228,21 @@ func (e *example) gradient(w, g *[features]float64) {
 		if e.right[i] {
 			by += p[i] / right
 		}
-		for k, v := range e.x[i] {
-			if v != 0 {
-				g[k] += float64(e.weight * by * v)
-			}
+		for _, x := range e.x[i] {
+			g[x.i] += float64(e.weight * by * x.v)
 		}
 	}
 }
 
 // Write writes what was learned as the files that New reads.
 func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteCloser, error)) error {
-	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "terms.csv": {{"word", "threads", "causes"}}, "signs.csv": {{"sign", "threads"}}}
+	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "threads.csv": {{"thread", "causes", "words", "why"}}, "signs.csv": {{"sign", "threads"}}}
 	for i, name := range FeatureNames {
 		rows["weights.csv"] = append(rows["weights.csv"], []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
 	rows["weights.csv"] = append(rows["weights.csv"], []string{"calibrate-offset", strconv.FormatFloat(m.offset, 'f', 3, 64)}, []string{"calibrate-slope", strconv.FormatFloat(m.slope, 'f', 3, 64)})
-	for _, r := range countWords(threads) {
-		rows["terms.csv"] = append(rows["terms.csv"], []string{r.Word, strconv.FormatFloat(r.Threads, 'g', 4, 64), strings.Join(r.Causes, "|")})
+	for _, r := range rowsOf(threads) {
+		rows["threads.csv"] = append(rows["threads.csv"], []string{r.Thread, strings.Join(r.Causes, "|"), r.Words, r.Why})
 	}
 	for _, r := range m.countSigns(threads) {
 		rows["signs.csv"] = append(rows["signs.csv"], []string{r.Sign, strconv.FormatFloat(r.Threads, 'g', 4, 64)})

@@ -21,6 +21,9 @@ const (
 	fWhere              // its circumstances are told of
 	fElsewhere          // circumstances that exclude its own
 	fWords              // words of its threads and its description
+	fNear               // its threads resemble what is told
+	fWhy                // what was said of their cause and fix does
+	fDoc                // its description does
 	fPrior              // how often it was the cause
 	fStates             // a detector: a printed line states it
 	fAgrees             // a detector: two printed lines agree
@@ -34,7 +37,7 @@ const (
 
 // FeatureNames are the names in weights.csv.
 var FeatureNames = [features]string{
-	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "prior",
+	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "near", "why", "description", "prior",
 	"states", "agrees", "suggests", "told", "hint", "expects", "unknown",
 }
 
@@ -56,6 +59,8 @@ const (
 type Case struct {
 	Told  *Told
 	Rules map[string]Grade // what detectors found
+	// Against are causes that figures rule out.
+	Against []string
 	// Answers are those to questions, by the question's name.
 	Answers map[string]bool
 }
@@ -69,6 +74,7 @@ type Hypothesis struct {
 	Alone float64
 	Basis []Observation // what speaks for it
 	score float64
+	named bool // a strong sign of it is there
 }
 
 // Model weighs causes.
@@ -76,7 +82,9 @@ type Model struct {
 	causes  []*Cause
 	weights [features]float64
 	counts  map[string]float64 // threads of other causes that match a sign
-	terms   *terms
+	memory  *memory
+	// remedies are causes that something is known to help against.
+	remedies []*Cause
 	// offset and slope turn the odds of the first cause into those that it is right.
 	offset, slope float64
 }
@@ -121,16 +129,24 @@ func (h *Hypothesis) Name() string {
 func (m *Model) weigh(c *Case, without *Thread) []Hypothesis {
 	list := make([]Hypothesis, 0, len(m.causes)+1)
 	unknown := m.weights[fUnknown]
+	var l likeness
+	if c.Told != nil && (without == nil || without.ready == nil) {
+		l = m.memory.alike(c.Told, m.causes, without)
+	}
 	for i, x := range m.causes {
-		var f [features]float64
+		h := Hypothesis{Cause: x, score: answered(c.Answers, x)}
+		var f sparse
 		if without != nil && without.ready != nil {
 			f = without.ready.x[i]
 		} else {
-			f = m.features(c, x, without)
+			dense := m.features(c, x, &l, without)
+			f = sparsely(&dense)
 		}
-		h := Hypothesis{Cause: x, score: dot(&f, &m.weights) + answered(c.Answers, x)}
+		h.score += f.dot(&m.weights)
+		h.named = len(f) > 0 && f[0].i == fStrong
 		list = append(list, h)
 	}
+	consequences(list)
 	list = append(list, Hypothesis{score: unknown})
 	most := slices.MaxFunc(list, func(a, b Hypothesis) int { return cmp.Compare(a.score, b.score) }).score
 	sum := 0.0
@@ -152,6 +168,21 @@ func (m *Model) weigh(c *Case, without *Thread) []Hypothesis {
 	return list
 }
 
+// consequences puts a cause that is named before what it explains.
+func consequences(list []Hypothesis) {
+	for i := range list {
+		h := &list[i]
+		if h.Cause == nil || !h.named {
+			continue
+		}
+		for _, id := range h.Explains {
+			if j := slices.IndexFunc(list, func(o Hypothesis) bool { return o.Cause != nil && o.ID == id }); j >= 0 && list[j].score > h.score {
+				h.score, list[j].score = list[j].score, h.score
+			}
+		}
+	}
+}
+
 // calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None of the others is above it.
 func (m *Model) calibrate(list []Hypothesis) {
 	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
@@ -165,16 +196,8 @@ func (m *Model) calibrate(list []Hypothesis) {
 	}
 }
 
-func dot(f, w *[features]float64) float64 {
-	s := 0.0
-	for i := range f {
-		s += float64(f[i] * w[i])
-	}
-	return s
-}
-
 // features are those of one cause. without is a thread to leave out of what was learned; nil: none.
-func (m *Model) features(c *Case, x *Cause, without *Thread) (f [features]float64) {
+func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [features]float64) {
 	m.signFeatures(&f, c.Told, x, without)
 	if c.Told != nil {
 		v := wordList()
@@ -193,9 +216,12 @@ func (m *Model) features(c *Case, x *Cause, without *Thread) (f [features]float6
 				f[fElsewhere] = 1
 			}
 		}
-		f[fWords] = m.terms.score(c.Told.words, x, without)
+		f[fWords] = l.likely[x.ID]
+		for k, i := range [kindsOfText]int{fNear, fWhy, fDoc} {
+			f[i] = l.text[k][x.ID]
+		}
 	}
-	f[fPrior] = m.terms.prior(x, without)
+	f[fPrior] = m.memory.prior(x, without)
 	found := false
 	for rule, g := range c.Rules {
 		if g != None && x.Finds(rule) {
@@ -203,13 +229,18 @@ func (m *Model) features(c *Case, x *Cause, without *Thread) (f [features]float6
 			f[[...]int{0, fHint, fTold, fSuggests, fAgrees, fStates, fExpects}[g]] = 1
 		}
 	}
+	if slices.Contains(c.Against, x.ID) {
+		f[fInOrder] = 1
+	}
 	if f[fInOrder] == 1 { // detectors of sentences know no polarity
 		for _, i := range []int{fStates, fAgrees, fSuggests, fTold, fHint} {
 			f[i] = 0
 		}
 	}
 	if len(x.signs[strong]) == 0 { // a detector's own: nothing but the detector speaks for it
-		f[fWords], f[fPrior] = 0, 0
+		for _, i := range []int{fWords, fNear, fWhy, fDoc, fPrior} {
+			f[i] = 0
+		}
 		if !found {
 			f[fPrior] = never
 		}
@@ -260,11 +291,12 @@ func (m *Model) signFeatures(f *[features]float64, t *Told, x *Cause, without *T
 	}
 	f[fSurprise], f[fWeak] = halving(found), halving(faint)
 	helped := false
-	for _, o := range t.Observations {
+	for i := range t.Observations {
+		o := &t.Observations[i]
 		helped = helped || o.Polarity == Helped
 		switch {
 		case o.Polarity == Helped && anySign(x.signs[helps], o.norm):
-			f[fHelped] = 1
+			f[fHelped] = max(f[fHelped], m.narrow(o))
 		case o.Polarity == NoEffect && anySign(x.signs[helps], o.norm):
 			f[fNoEffect] = 1
 		case anySign(x.signs[inOrder], o.norm), o.Polarity == InOrder && anySign(x.signs[strong], o.norm):
@@ -274,6 +306,20 @@ func (m *Model) signFeatures(f *[features]float64, t *Told, x *Cause, without *T
 	if helped && f[fHelped] == 0 {
 		f[fOtherHelped] = 1
 	}
+}
+
+// narrow is how few causes a remedy that helped speaks for: 1 for a single one, near 0 for all.
+func (m *Model) narrow(o *Observation) float64 {
+	if o.narrow == 0 {
+		n := 1.0
+		for _, c := range m.remedies {
+			if anySign(c.signs[helps], o.norm) {
+				n++
+			}
+		}
+		o.narrow = max(0.05, 1-math.Log(n/2)/math.Log(float64(len(m.remedies)+1)))
+	}
+	return o.narrow
 }
 
 // speaks reports a clause that shows a sign: not one that says the cause is in order, and none of a remedy without effect.
@@ -298,7 +344,7 @@ func halving(list []float64) float64 {
 
 // surprise is how little a sign is expected with another cause, in nats.
 func (m *Model) surprise(x *Cause, s *sign, without *Thread) float64 {
-	k, all := m.counts[signName(x, s)], m.terms.all
+	k, all := m.counts[signName(x, s)], m.memory.all
 	if without != nil {
 		all--
 		if k > 0 && !slices.Contains(without.Accept, x.ID) {

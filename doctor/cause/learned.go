@@ -2,10 +2,8 @@ package cause
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar.dev/internal/csvtable"
@@ -23,23 +21,39 @@ type signRow struct {
 	Threads float64 `csv:"threads"`
 }
 
-// termRow is a row of terms.csv: how many threads hold a word, and how many of each cause.
-type termRow struct {
-	Word    string   `csv:"word"`
-	Threads float64  `csv:"threads"`
-	Causes  []string `csv:"causes,optional"` // name=threads
+// threadRow is a row of threads.csv: what was told in a thread whose cause is known.
+type threadRow struct {
+	Thread string   `csv:"thread"`
+	Causes []string `csv:"causes,optional"`
+	Words  string   `csv:"words,optional"` // stems of what was seen, in order, clauses parted by full stops
+	Why    string   `csv:"why,optional"`   // likewise of its cause and its fix
 }
 
-// anyWord is the row that counts all threads.
-const anyWord = "*"
+// memory is the threads that were learned from, and the causes' own descriptions.
+type memory struct {
+	all    float64            // threads
+	of     map[string]float64 // threads of a cause
+	idf    map[string]float64 // how seldom a word is
+	seldom float64            // of a word that no thread holds
+	texts  [kindsOfText]texts
+	both   map[string]float64  // threads with a word, of a cause
+	own    map[string][]string // words of a cause's description
+}
 
-// terms are the words of threads by cause.
-type terms struct {
-	all     float64            // threads
-	of      map[string]float64 // threads of a cause
-	word    map[string]float64 // threads with a word
-	both    map[string]float64 // threads with a word, of a cause
-	written map[string][]string
+// Kinds of texts that what is told is compared with.
+const (
+	toldText = iota // what was seen in threads
+	whyText         // why it was so, and the fix
+	docText         // causes' descriptions
+	kindsOfText
+)
+
+// texts are vectors of words with the causes they speak for.
+type texts struct {
+	length []float64
+	causes [][]string
+	ids    []string           // of threads
+	with   map[string][]int32 // texts that hold a word
 }
 
 // learned fills the model with what the fit wrote.
@@ -63,7 +77,7 @@ func (m *Model) learned() error {
 		}
 		m.weights[i] = r.Weight
 	}
-	words, err := table[termRow]("terms.csv")
+	rows, err := table[threadRow]("threads.csv")
 	if err != nil {
 		return err
 	}
@@ -71,7 +85,7 @@ func (m *Model) learned() error {
 	if err != nil {
 		return err
 	}
-	m.take(words, signs)
+	m.take(rows, signs)
 	return nil
 }
 
@@ -87,47 +101,96 @@ func table[T any](name string) ([]T, error) {
 	return rows, nil
 }
 
-// take replaces what was counted.
-func (m *Model) take(words []termRow, signs []signRow) {
-	t := &terms{of: map[string]float64{}, word: map[string]float64{}, both: map[string]float64{}, written: map[string][]string{}}
-	for _, r := range words {
-		if r.Word == anyWord {
-			t.all = r.Threads
-		} else {
-			t.word[r.Word] = r.Threads
+// take replaces what was learned.
+func (m *Model) take(rows []threadRow, signs []signRow) {
+	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{}, own: map[string][]string{}}
+	for _, r := range rows {
+		for _, id := range r.Causes {
+			y.of[id] += 1 / float64(len(r.Causes))
 		}
-		for _, x := range r.Causes {
-			id, count, _ := strings.Cut(x, "=")
-			n, err := strconv.ParseFloat(count, 64)
-			switch {
-			case err != nil:
-			case r.Word == anyWord:
-				t.of[id] = n
-			default:
-				t.both[id+"\t"+r.Word] = n
+		for _, w := range pairsOf(r.Words) {
+			y.idf[w]++
+			for _, id := range r.Causes {
+				y.both[id+"\t"+w] += 1 / float64(len(r.Causes))
 			}
 		}
 	}
-	for _, c := range m.causes {
-		t.written[c.ID] = c.vocabulary()
+	for w, n := range y.idf {
+		y.idf[w] = math.Log((y.all + 1) / (n + 0.5))
 	}
-	m.terms, m.counts = t, map[string]float64{}
+	y.seldom = math.Log((y.all + 1) / 0.5)
+	for _, r := range rows {
+		y.add(toldText, r.Thread, r.Causes, r.Words)
+		y.add(whyText, r.Thread, r.Causes, r.Why)
+	}
+	for _, c := range m.causes {
+		text := c.vocabulary()
+		y.add(docText, "", []string{c.ID}, text)
+		y.own[c.ID] = pairsOf(text)
+	}
+	m.memory, m.counts = y, map[string]float64{}
 	for _, r := range signs {
 		m.counts[r.Sign] = r.Threads
 	}
+	m.helpers()
 }
 
-// vocabulary are the words of a cause's own description and signs.
-func (c *Cause) vocabulary() []string {
-	text := normalise(c.Title + " " + c.Why + " " + c.Fix)
-	for _, k := range []int{strong, weak, helps} {
-		for _, s := range c.signs[k] {
-			text += normalise(strings.NewReplacer("|", " ", "+", " ").Replace(s.text))
+// helpers counts how many causes a remedy may speak for.
+func (m *Model) helpers() {
+	m.remedies = nil
+	for _, c := range m.causes {
+		if len(c.signs[helps]) > 0 {
+			m.remedies = append(m.remedies, c)
 		}
 	}
-	list := stems(text)
-	slices.Sort(list)
-	return slices.Compact(list)
+}
+
+// add files a text.
+func (y *memory) add(kind int, id string, causes []string, text string) {
+	words := pairsOf(text)
+	if len(words) == 0 || len(causes) == 0 {
+		return
+	}
+	t := &y.texts[kind]
+	if t.with == nil {
+		t.with = map[string][]int32{}
+	}
+	for _, w := range words {
+		t.with[w] = append(t.with[w], int32(len(t.length)))
+	}
+	t.length, t.causes, t.ids = append(t.length, y.length(words)), append(t.causes, causes), append(t.ids, id)
+}
+
+// weigh is what a word tells.
+func (y *memory) weigh(w string) float64 {
+	x, ok := y.idf[w]
+	if !ok {
+		x = y.seldom
+	}
+	if strings.Contains(w, " ") { // a pair of words tells less than both
+		x *= pairWeight
+	}
+	return x
+}
+
+func (y *memory) length(words []string) float64 {
+	sum := 0.0
+	for _, w := range words {
+		x := y.weigh(w)
+		sum += float64(x * x)
+	}
+	return math.Sqrt(sum)
+}
+
+// vocabulary are the stems of a cause's own description and signs.
+func (c *Cause) vocabulary() string {
+	list := []string{stemsOf(c.Title + ". " + c.Why), stemsOf(c.Fix)}
+	for _, k := range []int{strong, weak, helps} {
+		for _, s := range c.signs[k] {
+			list = append(list, stemsOf(strings.NewReplacer("|", " ", "+", " ").Replace(s.text)))
+		}
+	}
+	return strings.Join(list, " . ")
 }
 
 // Pseudo-threads: how much the background, and a cause's own description, count.
@@ -137,21 +200,69 @@ const (
 	priorMass   = 0.5
 	often       = 8.0  // threads beyond this say more of what was collected than of the field
 	fewWords    = 20.0 // and pairs of words; fewer tell little
+	pairWeight  = 0.5
 )
 
+// likeness is how much what is told resembles texts of each cause, and how likely its words are.
+type likeness struct {
+	text   [kindsOfText]map[string]float64
+	likely map[string]float64
+}
+
+// alike compares what is told with all that was learned. without is left out.
+func (y *memory) alike(t *Told, causes []*Cause, without *Thread) (l likeness) {
+	for k := range l.text {
+		l.text[k] = y.texts[k].alike(y, t.words, without)
+	}
+	l.likely = map[string]float64{}
+	for _, c := range causes {
+		l.likely[c.ID] = y.score(t.words, c, without)
+	}
+	return l
+}
+
+// alike are the cosines with the nearest texts of each cause; further ones count half of the one before.
+func (t *texts) alike(y *memory, words []string, without *Thread) map[string]float64 {
+	near := map[string]float64{}
+	length := y.length(words)
+	if length == 0 {
+		return near
+	}
+	dots := make([]float64, len(t.length))
+	for _, w := range words {
+		x := y.weigh(w)
+		for _, i := range t.with[w] {
+			dots[i] += float64(x * x)
+		}
+	}
+	best := map[string][]float64{}
+	for i, d := range dots {
+		if d == 0 || without != nil && t.ids[i] == without.ID {
+			continue
+		}
+		for _, id := range t.causes[i] {
+			best[id] = append(best[id], d/(length*t.length[i]))
+		}
+	}
+	for id, list := range best {
+		near[id] = halving(list)
+	}
+	return near
+}
+
 // score is how much likelier words are with a cause than with any, in nats, shortened for long texts.
-func (t *terms) score(words []string, c *Cause, without *Thread) float64 {
-	n := t.of[c.ID]
+func (y *memory) score(words []string, c *Cause, without *Thread) float64 {
+	n := y.of[c.ID]
 	share := 0.0
 	if without != nil {
 		share = without.shareOf(c)
 		n -= share
 	}
-	written := t.written[c.ID]
+	written := y.own[c.ID]
 	sum := 0.0
 	for _, w := range words {
-		b := (t.word[w] + 0.5) / (t.all + 1)
-		k := t.both[c.ID+"\t"+w]
+		b := (float64(len(y.texts[toldText].with[w])) + 0.5) / (y.all + 1)
+		k := y.both[c.ID+"\t"+w]
 		if share > 0 && k > 0 {
 			k = max(0, k-share)
 		}
@@ -165,8 +276,8 @@ func (t *terms) score(words []string, c *Cause, without *Thread) float64 {
 }
 
 // prior is the logarithm of how often a cause was the one.
-func (t *terms) prior(c *Cause, without *Thread) float64 {
-	n := t.of[c.ID]
+func (y *memory) prior(c *Cause, without *Thread) float64 {
+	n := y.of[c.ID]
 	if without != nil {
 		n -= without.shareOf(c)
 	}
@@ -179,6 +290,7 @@ type Thread struct {
 	Accept      []string // names of causes that answer it
 	Kind        string   // of its main evidence
 	Pull        bool     // it is a change, not a question: its cause is known from the start
+	Why         string   // its cause and fix, in words
 	Case
 
 	ready *example
@@ -191,36 +303,16 @@ func (t *Thread) shareOf(c *Cause) float64 {
 	return 1 / float64(len(t.Accept))
 }
 
-// Learn counts signs and words of threads.
-func (m *Model) Learn(threads []*Thread) { m.take(countWords(threads), m.countSigns(threads)) }
+// Learn counts signs and keeps the words of threads.
+func (m *Model) Learn(threads []*Thread) {
+	m.take(rowsOf(threads), m.countSigns(threads))
+}
 
-func countWords(threads []*Thread) (list []termRow) {
-	n := map[string]float64{anyWord: float64(len(threads))}
-	by := map[string]map[string]float64{}
+func rowsOf(threads []*Thread) (rows []threadRow) {
 	for _, t := range threads {
-		for i, w := range append([]string{anyWord}, t.Told.words...) {
-			if i > 0 {
-				n[w]++
-			}
-			for _, id := range t.Accept {
-				if by[w] == nil {
-					by[w] = map[string]float64{}
-				}
-				by[w][id] += 1 / float64(len(t.Accept))
-			}
-		}
+		rows = append(rows, threadRow{t.ID, t.Accept, t.Told.stems, stemsOf(t.Why)})
 	}
-	for _, w := range slices.Sorted(maps.Keys(n)) {
-		if w != anyWord && n[w] < 2 {
-			continue
-		}
-		r := termRow{Word: w, Threads: n[w]}
-		for _, id := range slices.Sorted(maps.Keys(by[w])) {
-			r.Causes = append(r.Causes, id+"="+strconv.FormatFloat(by[w][id], 'g', 3, 64))
-		}
-		list = append(list, r)
-	}
-	return list
+	return rows
 }
 
 func (m *Model) countSigns(threads []*Thread) (list []signRow) {

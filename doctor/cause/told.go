@@ -37,6 +37,7 @@ type Observation struct {
 	Polarity Polarity
 	norm     string
 	ordered  bool // a sign says that something is in order: its words speak for nothing
+	narrow   float64
 }
 
 // vocabulary is words.yaml.
@@ -89,6 +90,7 @@ type Told struct {
 	symptoms     map[string]bool
 	tags         map[string]bool
 	words        []string // of what is seen or helped, each once
+	stems        string   // of words, in order, clauses parted by full stops
 	all          string   // what is seen, normalised
 }
 
@@ -134,14 +136,15 @@ func (t *Told) Add(text string, p Polarity) {
 	if n == " " {
 		return
 	}
-	t.Observations = append(t.Observations, Observation{strings.TrimSpace(text), p, n, saysInOrder(n)})
+	t.Observations = append(t.Observations, Observation{Text: strings.TrimSpace(text), Polarity: p, norm: n, ordered: saysInOrder(n)})
 }
 
 func (t *Told) finish() {
 	v := wordList()
+	t.releases()
 	t.symptoms, t.tags = map[string]bool{}, map[string]bool{}
 	var b strings.Builder
-	seen := map[string]bool{}
+	var said []string
 	for _, o := range t.Observations {
 		for name, list := range v.tags {
 			if o.Polarity != NoEffect && anyIn(list, o.norm) {
@@ -157,14 +160,67 @@ func (t *Told) finish() {
 				t.symptoms[name] = true
 			}
 		}
-		for _, w := range pairs(stems(o.norm)) {
-			if !o.ordered && !seen[w] {
-				seen[w] = true
-				t.words = append(t.words, w)
-			}
+		if !o.ordered {
+			said = append(said, strings.Join(stems(o.norm), " "))
 		}
 	}
-	t.all = b.String()
+	t.all, t.stems = b.String(), strings.Join(said, " . ")
+	t.words = pairsOf(t.stems)
+}
+
+// Marks that are put beside clauses, for signs to name: another release helped; releases are told apart.
+const (
+	markNCCL    = "othernccl "
+	markRelease = "otherrelease "
+)
+
+// releases marks what is said of releases: one that helped, and two of one program of which one has the fault.
+func (t *Told) releases() {
+	nccl, other := map[string]bool{}, map[string]string{}
+	two := false
+	about := slices.ContainsFunc(t.Observations, func(o Observation) bool { return strings.Contains(o.norm, " nccl ") })
+	for i := range t.Observations {
+		o := &t.Observations[i]
+		changed := anyIn(changeWords, o.norm)
+		for w := range strings.FieldsSeq(o.norm) {
+			major, minor, ok := strings.Cut(w, ".")
+			if !ok || !number(major) || minor == "" || minor[0] < '0' || minor[0] > '9' {
+				continue
+			}
+			changed = true
+			if about && major == "2" {
+				nccl[w] = true
+			} else if was, seen := other[major]; seen && was != w {
+				two = true
+			} else {
+				other[major] = w
+			}
+		}
+		if o.Polarity == Helped && changed && !strings.Contains(o.norm, markRelease) {
+			if strings.Contains(o.norm, " nccl ") {
+				o.norm += markNCCL
+			}
+			o.norm += markRelease
+		}
+	}
+	if len(nccl) > 1 {
+		t.Observations = append(t.Observations, Observation{Text: "releases of NCCL are told apart", norm: " ncclreleases "})
+	}
+	if two {
+		t.Observations = append(t.Observations, Observation{Text: "releases are told apart", norm: " tworeleases "})
+	}
+}
+
+// changeWords are those of a change of release.
+var changeWords = parseTerms("newer|older|upgrad|downgrad|revert|previous+version|latest|nightly")
+
+func number(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != "" && len(s) < 4
 }
 
 // sentences cuts a line at full stops and semicolons.
@@ -284,6 +340,25 @@ func pairs(list []string) []string {
 		list = append(list, list[i]+" "+list[i+1])
 	}
 	return list
+}
+
+// stemsOf are the stems of sentences, parted by full stops.
+func stemsOf(text string) string {
+	var list []string
+	for _, s := range sentences(text) {
+		list = append(list, strings.Join(stems(normalise(s)), " "))
+	}
+	return strings.Join(list, " . ")
+}
+
+// pairsOf are words and pairs of them in stems, clauses parted by full stops, each once.
+func pairsOf(stems string) []string {
+	var list []string
+	for clause := range strings.SplitSeq(stems, " . ") {
+		list = append(list, pairs(strings.Fields(clause))...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 var stopWords = strings.Fields("the an is are was were be been of to in on at for and or with without by from as it its this that these those than then there their they we our my you your he she has have had do does did not no all any each every one two into over after before when while which what who will can could would should may might must if but so also only same other more most very up out about between through during per via")

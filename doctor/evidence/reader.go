@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 )
@@ -102,12 +103,15 @@ func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
 
 // text reads a plain text.
 func (r *Reader) text(name string, in *bufio.Reader) error {
-	head, _ := in.Peek(1 << 12)
+	head, _ := in.Peek(1 << 14)
+	if hang.Dump(head) {
+		return r.jobFile(name, in)
+	}
 	if i := bytes.IndexByte(head, 0); i >= 0 && binary(head) {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
 	}
 	r.name = name
-	r.document = document(head)
+	r.document = document(head[:min(len(head), 1<<12)])
 	r.kept.Reset()
 	r.nets.begin()
 	r.nets.host++

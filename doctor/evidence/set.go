@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
@@ -69,6 +70,7 @@ type Set struct {
 	Fleet   []FleetFinding
 	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
+	Job     *hang.Case // what a live job says of itself; nil: nothing
 	Figures []Figure
 	Changes []Change
 	Steps   map[int]*Steps  // times of training steps by rank

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
@@ -33,6 +34,7 @@ func (r *Reader) whole() (formats int) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return 0
 	}
+	r.jobLog(data)
 	if r.measured(data) {
 		return 1
 	}
@@ -192,7 +194,7 @@ func (r *Reader) archive(name string, in io.Reader, depth int) error {
 			}
 			continue
 		}
-		if head, _ := b.Peek(1 << 12); bytes.IndexByte(head, 0) >= 0 {
+		if head, _ := b.Peek(1 << 14); bytes.IndexByte(head, 0) >= 0 && !hang.Dump(head) {
 			continue
 		}
 		if err := r.text(member, b); err != nil {

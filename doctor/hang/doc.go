@@ -171,6 +171,12 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 	return known, nil
 }
 
+// Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the flight recorder,
+// records of the Inspector.
+func Dump(head []byte) bool {
+	return ras.Match(head) || flightrec.Match(head) || inspector.Match(head)
+}
+
 // AddRAS takes an answer of the RAS service that came at that time.
 func (c *Case) AddRAS(addr string, data []byte, at time.Time) error {
 	r, err := ras.Read(addr, data)

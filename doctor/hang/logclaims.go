@@ -320,20 +320,24 @@ func (v *logView) behind() (claim, bool) {
 			op = t
 		}
 	}
+	numbers := v.by[joblog.DumpSignal]
+	if len(numbers) == 0 { // older releases, or no dump was asked for: what each watchdog says of its own rank
+		numbers = v.by[joblog.Status]
+	}
 	var most int64
-	for _, t := range v.by[joblog.DumpSignal] {
+	for _, t := range numbers {
 		most = max(most, t.Enqueued)
 	}
 	var late, silent []int
 	var quotes []finding.Quote
-	for _, t := range v.by[joblog.DumpSignal] {
+	for _, t := range numbers {
 		if t.rank >= 0 && !gaveUp[t.rank] && t.Enqueued == t.Done && t.Enqueued < most && !slices.Contains(late, t.rank) {
 			late = append(late, t.rank)
 			quotes = append(quotes, t.quote())
 		}
 	}
 	heard := map[int]bool{}
-	for _, k := range []joblog.Kind{joblog.Timeout, joblog.DumpSignal} {
+	for _, k := range []joblog.Kind{joblog.Timeout, joblog.DumpSignal, joblog.Status} {
 		for _, t := range v.by[k] {
 			heard[t.rank] = true
 		}

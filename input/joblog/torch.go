@@ -10,6 +10,7 @@ var (
 	timeoutLine  = regexp.MustCompile(`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
 	statusLine   = regexp.MustCompile(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
 	atWorkLine   = regexp.MustCompile(`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
+	oldWorkLine  = regexp.MustCompile(`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
 	enqueuedLine = regexp.MustCompile(`[Ll]ast enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
 	asyncLine    = regexp.MustCompile(`Collective WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*raised the following async exception: (.*)`)
 	fingerLine   = regexp.MustCompile(`Rank (\d+) is running collective: CollectiveFingerPrint\((.*?TensorShape=\[[^\]]*\](?:, TensorDtypes=\w+)?|[^)]*)`)
@@ -57,6 +58,14 @@ func (r *reader) torch(text string) {
 			e.Kind = DumpSignal
 			e.Enqueued, _ = strconv.ParseInt(m[1], 10, 64)
 			e.Done, _ = strconv.ParseInt(m[2], 10, 64)
+			r.add(e)
+		}
+	case strings.Contains(text, "last enqueued NCCL work"): // up to PyTorch 2.5
+		if m := oldWorkLine.FindStringSubmatch(text); m != nil {
+			e.Kind = Status
+			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
+			e.Enqueued, _ = strconv.ParseInt(m[2], 10, 64)
+			e.Done, _ = strconv.ParseInt(m[3], 10, 64)
 			r.add(e)
 		}
 	case strings.Contains(text, "raised the following async exception"):

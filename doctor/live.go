@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"math"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/hang"
+	"busbar.dev/finding"
+)
+
+// giveWay adds what a live job says of itself. A dump that names a rank beats a guess from words: findings that rest on words or suggest one thing
+// among others lose what the verdict is sure of, and what only says that something happened follows from it.
+func (c *Case) giveWay(found []finding.Finding, r *Report) []finding.Finding {
+	if c.Job == nil || c.Job.Empty() {
+		return found
+	}
+	v := c.Job.Judge()
+	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order {
+		return found
+	}
+	list := v.Findings()
+	if len(list) == 0 {
+		return found
+	}
+	for i := range found {
+		f := &found[i]
+		switch g := c.grade(f); {
+		case surface[f.ID]:
+			f.ExplainedBy = list[0].ID
+		case f.Severity != finding.Note && g != cause.States && g != cause.Agrees:
+			f.Confidence = math.Round(100*f.Confidence*(1-v.Confidence)) / 100
+		}
+	}
+	r.Undecided, r.Questions = false, nil
+	return append(found, list...)
+}

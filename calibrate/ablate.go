@@ -1,6 +1,8 @@
 package calibrate
 
 import (
+	"context"
+
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/step"
 )
@@ -11,20 +13,26 @@ type Ablated struct {
 	// Clusters and Sources are the scores where whole clusters and whole sources were left out.
 	Clusters, Sources truth.RunScore
 	Choices           truth.Choices // with clusters left out
+	SourceChoices     truth.Choices
 }
 
 // Ablate fits runs with everything, which is the first row, and without each mechanism. Only those that count are scored; the others
-// inform the fit.
-func Ablate(runs []*truth.Training, counts func(*truth.RunRow) bool) ([]Ablated, error) {
-	list := []Ablated{{Name: "everything", Meaning: "the model as it is"}}
+// inform the fit. done is told of every row.
+func Ablate(ctx context.Context, runs []*truth.Training, counts func(*truth.RunRow) bool, done func(*Ablated)) ([]Ablated, error) {
+	list := []Ablated{{Meaning: "the model as it is"}}
 	if err := list[0].score(runs, counts); err != nil {
 		return nil, err
 	}
+	done(&list[0])
 	for _, m := range truth.Mechanisms() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		a := Ablated{Name: m.Name, Meaning: m.Meaning}
 		if err := a.score(truth.Without(runs, &m), counts); err != nil {
 			return nil, err
 		}
+		done(&a)
 		list = append(list, a)
 	}
 	return list, nil
@@ -37,9 +45,10 @@ func (a *Ablated) score(runs []*truth.Training, counts func(*truth.RunRow) bool)
 		return err
 	}
 	for _, x := range []struct {
-		name func(*truth.RunRow) string
-		to   *truth.RunScore
-	}{{BySource, &a.Sources}, {ByCluster, &a.Clusters}} {
+		name    func(*truth.RunRow) string
+		to      *truth.RunScore
+		choices *truth.Choices
+	}{{BySource, &a.Sources, &a.SourceChoices}, {ByCluster, &a.Clusters, &a.Choices}} {
 		if err := fit.Cross(x.name); err != nil {
 			return err
 		}
@@ -49,8 +58,7 @@ func (a *Ablated) score(runs []*truth.Training, counts func(*truth.RunRow) bool)
 				scored = append(scored, r)
 			}
 		}
-		*x.to = truth.RateRuns(a.Name, scored)
-		a.Choices = truth.RateChoices(scored)
+		*x.to, *x.choices = truth.RateRuns(a.Name, scored), truth.RateChoices(scored)
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestSyntheticSteps(t *testing.T) {
 			t.Errorf("%s is %g, out of %g to %g", step.Name(i), v, lo, hi)
 		}
 	}
-	if err := CrossSteps(rows, step.Default(), ByCluster); err != nil {
+	if err := f.Cross(ByCluster); err != nil {
 		t.Fatal(err)
 	}
 	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {

@@ -175,14 +175,8 @@ func ByCluster(r *truth.RunRow) string { return r.Cluster }
 // BySource is who published a run.
 func BySource(r *truth.RunRow) string { return r.Publisher() }
 
-// CrossSteps predicts every run by figures fitted without those that have its name.
-func CrossSteps(rows []*truth.RunRow, guess *step.Figures, name func(*truth.RunRow) string) error {
-	s, err := FitSteps(rows, guess)
-	if err != nil {
-		return err
-	}
-	return s.Cross(name)
-}
+// ByGPU is the GPU that it ran on.
+func ByGPU(r *truth.RunRow) string { return r.GPU.Name }
 
 // Cross predicts every run of the fit by figures fitted without those that have its name. Each fit solves without what it leaves out; that
 // errors are linear in the figures' logarithms near the fit of all runs is what they share.
@@ -197,6 +191,12 @@ func (s *StepFit) Cross(name func(*truth.RunRow) string) error {
 			if err := r.Predict(without); err != nil {
 				return err
 			}
+		}
+	}
+	for left, mine := range names { // and its bar by the errors of the others
+		m := NewStepMargins(slices.DeleteFunc(slices.Clone(s.problem.rows), func(r *truth.RunRow) bool { return name(r) == left }))
+		for _, r := range mine {
+			r.Margin = m.Margins.Of(r.Step.Job(), r.GPU)
 		}
 	}
 	return nil

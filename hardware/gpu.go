@@ -3,6 +3,7 @@ package hardware
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -133,9 +134,10 @@ func pciKey(vendor, device string) string {
 }
 
 // GPUByName finds a GPU by the name a tool or a person gives it: "NVIDIA
-// A100-SXM4-80GB", "Tesla V100-SXM2-32GB", "H100 80GB HBM3", "a100-80". Words
+// A100-SXM4-80GB", "Tesla V100-SXM2-32GB", "H100 80GB HBM3", "8x DGX H100", "a100-80". Words
 // after the name are allowed; a word that makes it another product (Laptop, Ti)
-// is not.
+// is not, and a size of memory or a form (PCIe, NVL) that the model does not have
+// leads to the variant that has it.
 func GPUByName(name string) (GPUModel, bool) {
 	want := words(name)
 	if len(want) == 0 || len(want) > 32 {
@@ -151,7 +153,53 @@ func GPUByName(name string) (GPUModel, bool) {
 	if best < 0 || slices.ContainsFunc(want[length:], otherProduct) {
 		return GPUModel{}, false
 	}
+	best = x.variant(best, want)
+	if best < 0 {
+		return GPUModel{}, false
+	}
 	return x.row(best), true
+}
+
+// variant is the model of the same chip that has the form and the size of memory which words state; -1 where the form is of none, the model
+// itself where no size fits: cards with other memory than their maker gave them exist.
+func (x *gpuIndex) variant(best int, want []string) int {
+	fits := func(i int, memory bool) bool {
+		m := &x.models[i]
+		own := words(m.Title + " " + m.Name)
+		for _, form := range []string{"pcie", "nvl"} {
+			if slices.Contains(want, form) && !slices.Contains(own, form) && !(form == "pcie" && m.Links == 0) {
+				return false
+			}
+		}
+		for _, w := range want {
+			if n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSuffix(w, "b"), "g")); memory && err == nil && strings.HasSuffix(w, "gb") {
+				if r := float64(m.Memory) / (float64(n) * 1e9); r < 0.9 || r > 1.15 {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	if fits(best, true) {
+		return best
+	}
+	for _, memory := range []bool{true, false} {
+		if !memory && fits(best, false) {
+			return best
+		}
+		for i := range x.models {
+			if chipOf(x.models[i].Name) == chipOf(x.models[best].Name) && fits(i, memory) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// chipOf is the first word of a short name: a100 of a100-pcie-40.
+func chipOf(name string) string {
+	chip, _, _ := strings.Cut(name, "-")
+	return chip
 }
 
 // words cuts a product name into lower-case words and drops those that name no
@@ -163,9 +211,16 @@ func words(s string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
+	if len(fields) > 0 { // how many: 8x H100, 8xH100
+		if count, rest, ok := strings.Cut(fields[0], "x"); ok && count != "" && strings.Trim(count, "0123456789") == "" {
+			if fields = fields[1:]; rest != "" {
+				fields = append([]string{rest}, fields...)
+			}
+		}
+	}
 	return slices.DeleteFunc(fields, func(w string) bool {
 		switch w {
-		case "nvidia", "amd", "intel", "habana", "tesla", "instinct", "geforce", "quadro", "radeon", "corporation", "inc":
+		case "dgx", "hgx", "gpu", "gpus", "nvidia", "amd", "intel", "habana", "tesla", "instinct", "geforce", "quadro", "radeon", "corporation", "inc":
 			return true
 		}
 		return false

@@ -17,7 +17,16 @@ type Ablation struct {
 
 // AblationDoc is the answer to Ablation.
 type AblationDoc struct {
-	Rows []AblationRow `json:"rows"` // the first with all mechanisms
+	Rows  []AblationRow  `json:"rows"`            // the first with all mechanisms
+	Steps []AblationStep `json:"steps,omitempty"` // of training runs, likewise; those of the last file are scored
+}
+
+// AblationStep is the left-out error of training runs without one mechanism, "" for none: each cluster left out, and each publisher.
+type AblationStep struct {
+	Without    string    `json:"without"`
+	Meaning    string    `json:"meaning"`
+	Clusters   StepScore `json:"clusters_left_out"`
+	Publishers StepScore `json:"publishers_left_out"`
 }
 
 // AblationRow is the left-out error without one mechanism, "" for none.
@@ -37,7 +46,13 @@ func (q Ablation) Run(ctx context.Context, env Env) (*AblationDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	d := &AblationDoc{}
+	d := &AblationDoc{Rows: []AblationRow{}}
+	if runs, err := env.trainingRuns(q.Files); err != nil || len(runs) > 0 {
+		if err == nil {
+			err = q.steps(ctx, &env, d, runs)
+		}
+		return d, err
+	}
 	for _, name := range append([]string{""}, sim.MechanismNames()...) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -54,6 +69,25 @@ func (q Ablation) Run(ctx context.Context, env Env) (*AblationDoc, error) {
 	return d, nil
 }
 
+// steps fits the figures of training steps without each mechanism. Runs of the last file are scored.
+func (q *Ablation) steps(ctx context.Context, env *Env, d *AblationDoc, runs []*truth.Training) error {
+	last, err := env.trainingRuns(q.Files[len(q.Files)-1:])
+	if err != nil {
+		return err
+	}
+	scored := map[string]bool{}
+	for _, r := range last {
+		scored[r.ID] = true
+	}
+	_, err = calibrate.Ablate(ctx, runs, func(r *truth.RunRow) bool { return scored[r.ID] }, func(a *calibrate.Ablated) {
+		d.Steps = append(d.Steps, AblationStep{a.Name, a.Meaning, newStepScore(&a.Clusters, a.Choices), newStepScore(&a.Sources, a.SourceChoices)})
+		if env.Verbose != nil {
+			env.Verbose(fmt.Sprintf("without %q: median %.1f%%", a.Name, 100*a.Clusters.Median))
+		}
+	})
+	return err
+}
+
 // without is one row.
 func (q *Ablation) without(env *Env, name string) (AblationRow, error) {
 	row := AblationRow{Without: name}
@@ -66,7 +100,7 @@ func (q *Ablation) without(env *Env, name string) (AblationRow, error) {
 		return row, err
 	}
 	if len(runs) > 0 {
-		return row, fmt.Errorf("training runs; expected measured collectives")
+		return row, fmt.Errorf("training runs beside measured collectives; expected files of one kind")
 	}
 	p := calibrate.Published(&calibrate.Problem{Cases: cases})
 	p.Quick = true

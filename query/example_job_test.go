@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.GPUs, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 680 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 669 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -31,9 +31,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 402 ms
-	// 2x2 825 ms
-	// 4x1 430 ms
+	// 1x4 401 ms
+	// 2x2 827 ms
+	// 4x1 428 ms
 }
 
 // Which network a job needs.
@@ -61,7 +61,7 @@ func ExampleScale() {
 	// nodes 1: 100%
 	// nodes 2: 100%
 	// nodes 4: 99%
-	// nodes 8: 98%
+	// nodes 8: 97%
 }
 
 // The best plan, and the files that start it.
@@ -79,7 +79,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.34 s
+	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.32 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

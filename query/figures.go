@@ -115,21 +115,20 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	without, err := sim.ParseMechanisms(q.Without)
-	if err != nil {
-		return nil, err
-	}
-	cases, runs, err := env.published(q.Files, without)
+	_, runs, err := env.published(q.Files, 0)
 	if err != nil {
 		return nil, err
 	}
 	if len(runs) > 0 {
-		defer env.working("fitting the figures of training steps")()
-		rows, left := truth.PredictRuns(runs, step.Guess())
-		if err := calibrate.CrossSteps(rows, step.Guess(), calibrate.ByCluster); err != nil {
-			return nil, err
-		}
-		return newValidateDoc(&ValidatePoints{}, newValidateRuns(rows, left)), nil
+		return q.crossSteps(&env, runs)
+	}
+	without, err := sim.ParseMechanisms(q.Without)
+	if err != nil {
+		return nil, err
+	}
+	cases, _, err := env.published(q.Files, without)
+	if err != nil {
+		return nil, err
 	}
 	a, err := calibrate.Published(&calibrate.Problem{Cases: cases}).Solve()
 	if err != nil {

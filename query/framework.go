@@ -49,10 +49,5 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 		key, _, _ := strings.Cut(part, "=")
 		said[strings.ToLower(strings.TrimSpace(key))] = true
 	}
-	if !said["zero"] {
-		j.Split.ZeRO = f.DefaultZeRO(j.Split)
-	}
-	if !said["sp"] && f.Sequence && j.Split.TP > 1 {
-		j.Split.SeqParallel = true
-	}
+	f.Fill(&j.Split, said)
 }

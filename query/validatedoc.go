@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -29,6 +30,8 @@ type ValidateDoc struct {
 	Rows      []ValidateRow    `json:"rows"`
 	Notes     []string         `json:"notes,omitempty"`
 	Unused    []ValidateUnused `json:"unused_fields,omitempty"`
+	// LeftOut is how far off the training runs of each file are, by what is left out of the fit.
+	LeftOut []ValidateLeft `json:"left_out,omitempty"`
 	// Choices is about training runs of one job in several ways.
 	Choices *ValidateChoices `json:"choices,omitempty"`
 
@@ -119,6 +122,7 @@ type ValidateRuns struct {
 	Rows  []*truth.RunRow
 	Left  []truth.Left
 	Score truth.RunScore
+	Fit   *calibrate.StepFit // that rows were left out of; nil where there is none
 }
 
 // Err is the reason where there was nothing to grade; the document is printed all the same.
@@ -222,7 +226,7 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 	d.skip(t.Left)
 	if d.Points == 0 {
 		d.Median, d.P90, d.Worst = t.Score.Median, t.Score.P90, t.Score.Worst
-		d.Machines = ValidateMachines{Count: t.Score.Clusters, Median: t.Score.ClusterMedian, P90: t.Score.ClusterP90}
+		d.Machines, d.Coverage = ValidateMachines{t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90, t.Score.ClusterCovered}, t.Score.Covered
 		if gradable > 0 {
 			d.Share = float64(len(t.Rows)) / float64(gradable)
 		}
@@ -240,7 +244,7 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 		d.Who = append(d.Who, runScore(p))
 	}
 	for _, r := range t.Rows {
-		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Class: r.Class, Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed})
+		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class, Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed})
 	}
 }
 
@@ -259,7 +263,7 @@ func validateScores(list []truth.Part) []ValidateScore {
 }
 
 func runScore(p truth.RunScore) ValidateScore {
-	return ValidateScore{Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias}
+	return ValidateScore{Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias, Coverage: p.Covered}
 }
 
 // validateMicros is a time in µs with three digits.
@@ -273,6 +277,9 @@ type MarginsDoc struct {
 	Points  int      `json:"points"`
 
 	List []calibrate.Margin `json:"-"`
+	// Steps and Figures are those of training runs; nil where the document is about collectives.
+	Steps   *calibrate.StepMargins `json:"-"`
+	Figures *step.Figures          `json:"-"`
 }
 
 // Margin is the error bar of points that have something in common: measured is expected within predicted/factor and
@@ -285,10 +292,23 @@ type Margin struct {
 	Machines int     `json:"machines"`
 }
 
-// Margins are the error bars of collectives; nil where the document is about training runs.
+// stepMargins are the error bars of training runs.
+func (d *ValidateDoc) stepMargins() *MarginsDoc {
+	t := d.Training
+	if t.Fit == nil {
+		return nil
+	}
+	m := &MarginsDoc{Margins: []Margin{}, Median: t.Score.Median, P90: t.Score.P90, Points: t.Score.Points, Steps: calibrate.NewStepMargins(t.Rows), Figures: &t.Fit.Figures}
+	for _, c := range slices.Sorted(maps.Keys(m.Steps.Margins.Classes)) {
+		m.Margins = append(m.Margins, Margin{Class: c, Factor: m.Steps.Margins.Classes[c], Machines: m.Steps.Clusters[c]})
+	}
+	return m
+}
+
+// Margins are the error bars that a cross-validation found.
 func (d *ValidateDoc) Margins() *MarginsDoc {
 	if d.Training != nil {
-		return nil
+		return d.stepMargins()
 	}
 	s := &d.Collectives.Score
 	m := &MarginsDoc{Margins: []Margin{}, Median: s.Median, P90: s.P90, Points: s.Points, List: calibrate.Margins(d.Collectives.Rows)}

@@ -140,6 +140,9 @@ func Suggest(w io.Writer, d *query.SuggestDoc) error {
 
 // Ablation prints what every mechanism is worth.
 func Ablation(w io.Writer, d *query.AblationDoc) error {
+	if len(d.Steps) > 0 {
+		return stepAblation(w, d)
+	}
 	fmt.Fprint(w, "Every point is predicted by figures that were fitted without everything of its publisher.\n\n")
 	t := texttab.New("without", ">points", ">from 1 MiB", ">90%", ">below", ">machines' median", ">machines' 90%", ">in the bar")
 	for _, r := range d.Rows {
@@ -148,5 +151,33 @@ func Ablation(w io.Writer, d *query.AblationDoc) error {
 	return t.Write(w)
 }
 
+// stepAblation is that of training runs.
+func stepAblation(w io.Writer, d *query.AblationDoc) error {
+	for _, x := range []struct {
+		what  string
+		score func(*query.AblationStep) *query.StepScore
+	}{
+		{"cluster", func(s *query.AblationStep) *query.StepScore { return &s.Clusters }},
+		{"publisher", func(s *query.AblationStep) *query.StepScore { return &s.Publishers }},
+	} {
+		fmt.Fprintf(w, "Every run is predicted by figures that were fitted without everything of its %s.\n\n", x.what)
+		t := texttab.New("without", ">median", ">90%", ">averaged over clusters", ">in the bar", ">averaged", ">pairs in order", "")
+		for i := range d.Steps {
+			s := &d.Steps[i]
+			t.Row(append(append([]string{cmp.Or(s.Without, "nothing: all mechanisms")}, stepScore(x.score(s))...), s.Meaning)...)
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
 // Margins prints error bars as Go.
-func Margins(w io.Writer, d *query.MarginsDoc) error { return calibrate.WriteMargins(w, d.List) }
+func Margins(w io.Writer, d *query.MarginsDoc) error {
+	if d.Steps != nil {
+		return calibrate.WriteStepGo(w, d.Figures, &d.Steps.Margins)
+	}
+	return calibrate.WriteMargins(w, d.List)
+}

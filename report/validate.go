@@ -29,7 +29,26 @@ func CrossValidate(w io.Writer, d *query.ValidateDoc, rows bool) error {
 		what = [2]string{"cluster", "runs"}
 	}
 	fmt.Fprintf(w, "Every %s is predicted by figures that were fitted without its %s.\n\n", what[0], what[1])
+	if len(d.LeftOut) > 0 {
+		t := texttab.New("file", "left out", ">runs", ">median", ">90%", ">averaged over clusters", ">in the bar", ">averaged", ">pairs in order")
+		for i := range d.LeftOut {
+			x := &d.LeftOut[i]
+			t.Row(append([]string{texttab.Clean(x.File), x.Left, fmt.Sprint(x.Runs)}, stepScore(&x.StepScore)...)...)
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
 	return Validate(w, d, rows)
+}
+
+// stepScore is the score of training steps as cells.
+func stepScore(s *query.StepScore) []string {
+	return []string{
+		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.Clusters.Median), s.Clusters.Count), percent(s.Coverage), percent(s.Clusters.Coverage),
+		fmt.Sprintf("%d of %d", s.Right, s.Pairs),
+	}
 }
 
 // validatedPoints prints the score of collectives.
@@ -178,9 +197,9 @@ func sameReason(list []truth.Left, fair bool) []truth.Left {
 func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	runs := d.Training
 	if rows {
-		list := texttab.New("run", ">measured", ">predicted", ">error", "limited by")
+		list := texttab.New("run", ">measured", ">predicted", ">error", ">bar", "limited by")
 		for _, r := range runs.Rows {
-			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), r.Limit())
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), fmt.Sprintf("×%.2f", r.Margin), r.Limit())
 		}
 		if err := list.Write(w); err != nil {
 			return err
@@ -195,15 +214,15 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 		{"hw_class of the source", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Class })},
 		{"cluster", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Cluster })},
 	} {
-		t := texttab.New(x.head, ">runs", ">median", ">90%", ">worst", ">pred/meas")
+		t := texttab.New(x.head, ">runs", ">median", ">90%", ">worst", ">pred/meas", ">in the bar")
 		for _, p := range x.parts {
-			t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias))
+			t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
 		}
 		if err := t.Write(w); err != nil {
 			return err
 		}
 		if i == 0 {
-			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s\n", runs.Score.Clusters, percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90))
+			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n", runs.Score.Clusters, percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90), percent(runs.Score.ClusterCovered))
 		}
 		fmt.Fprintln(w)
 	}

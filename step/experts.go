@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"busbar.dev/coll"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -18,17 +20,18 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 	if b.routed == nil || s.EP == 1 && s.ETP == 1 {
 		return nil
 	}
-	whole := unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(b.routed.TopK) * float64(b.routed.In) * j.Precision.Width())
+	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
+	whole := unit.Volume(tokens * float64(b.routed.TopK) * float64(b.routed.In) * j.Precision.Width())
 	part := whole
 	if s.SeqParallel || j.Kernels == workload.Fused || s.ETP < s.TP {
 		part /= unit.Volume(s.TP)
+		tokens /= float64(s.TP)
 	}
-	part *= unit.Volume(p.distinct(b.routed.TopK))
-	one, limit, err := p.f.Time(Experts, coll.AllToAll, part)
+	there, back, limit, err := p.exchange(b.routed, tokens, part)
 	if err != nil {
 		return err
 	}
-	shared := unit.Span(0)
+	one := (there + back) / 2
 	if s.SeqParallel && s.ETP > 1 {
 		gather, _, err := p.f.Time(Tensor, coll.AllGather, whole)
 		if err != nil {
@@ -38,27 +41,91 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 		if err != nil {
 			return err
 		}
-		shared = (gather + scatter) / 2
+		one += (gather + scatter) / 2
 		limit = cmp.Or(limit, text)
 	}
+	open := p.exposed(one, x)
 	calls := 4.0 // there and back, forward and backward
-	x.fwd += 2 * (one + shared)
-	x.bwd += 2 * (one + shared)
+	x.fwd += 2 * open
+	x.bwd += 2 * open
 	if j.Recompute == workload.Full {
-		*again += 2 * (one + shared)
+		*again += 2 * open
 		calls += 2
 	}
-	p.count(Experts, "expert-parallel all-to-all", part, calls*times, one+shared, one+shared, limit)
+	p.count(Experts, "expert-parallel all-to-all", part, calls*times, one, open, limit)
 	return nil
 }
 
-// distinct is the share of a token's copies that travel between NVLink domains: one goes to each domain that has experts of
-// it, and is copied there (DeepEP, HybridEP and Megatron-Core's flexible dispatcher). Within one domain all copies travel.
-func (p *pricing) distinct(topK int64) float64 {
-	x, err := p.f.Predictor(Experts)
-	if err != nil || x == nil || x.Plan.NNodes < 2 || !p.j.Flex {
-		return 1
+// exchange is the time of tokens to their experts and back: by kernels that send a token once to a node, or by all-to-all.
+func (p *pricing) exchange(routed *workload.Part, tokens float64, bytes unit.Volume) (there, back unit.Span, limit string, err error) {
+	if p.j.Flex {
+		call := predict.ExpertCall{Tokens: max(1, int(tokens)), Hidden: int(routed.In), TopK: int(routed.TopK), Experts: int(routed.Experts), Width: 2, SMs: p.g.movers()}
+		there, limit, err = p.f.exchange(call)
+		if err == nil {
+			call.Combine = true
+			back, _, err = p.f.exchange(call)
+		}
+		if err == nil {
+			return there, back, limit, nil
+		} // GPUs without links, or experts that ranks do not share evenly
 	}
-	n := float64(x.Plan.NNodes)
-	return n * (1 - math.Pow(1-1/n, float64(topK))) / float64(topK)
+	one, limit, err := p.f.Time(Experts, coll.AllToAll, bytes)
+	return one, one, limit, err
+}
+
+// movers is how many multiprocessors' worth of DeepEP's kernels move tokens: its 20, and on Blackwell twice as much by HybridEP, whose copies
+// the memory engines do (NVIDIA 2025, Optimizing Communication for Mixture-of-Experts Training with Hybrid Expert Parallel).
+func (g *GPU) movers() int {
+	if g.gen == sim.Blackwell {
+		return 40
+	}
+	return 20
+}
+
+// leastOpen is what of an exchange other micro-batches' computing does not hide: its beginning and end, and the multiprocessors that it takes.
+const leastOpen = 0.2
+
+// exposed is what of an exchange computing waits for. Where it runs beside another micro-batch's passes (Megatron-Core's
+// overlap_moe_expert_parallel_comm, which recipes take where experts are on several nodes), that which is longer than they are.
+func (p *pricing) exposed(one unit.Span, x *blockTime) unit.Span {
+	if !p.j.HideExperts || p.j.Recompute == workload.Full || p.f.inOneDomain(Experts) {
+		return one
+	}
+	return max(leastOpen*one, one-(x.fwd+x.bwd)/4)
+}
+
+// exchangeKey is an exchange of tokens among the ranks of a pattern.
+type exchangeKey struct {
+	pattern
+	predict.ExpertCall
+}
+
+// exchange is the time of tokens on their way to experts, or back, by kernels written for it, and what limits it.
+func (f *Fabric) exchange(x predict.ExpertCall) (unit.Span, string, error) {
+	key := exchangeKey{f.pattern(Experts), x}
+	f.cache.mu.Lock()
+	t, ok := f.cache.exchanges[key]
+	f.cache.mu.Unlock()
+	if ok {
+		return t.time, t.limit, nil
+	}
+	o := f.cache.predictorOf(key.pattern)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p, err := f.predictor(Experts, o)
+	if err != nil {
+		return 0, "", err
+	}
+	took, err := p.Experts(x)
+	if err != nil {
+		return 0, "", err
+	}
+	t = cost{took.Time.Span(), took.Limit}
+	if math.IsNaN(float64(t.time)) || t.time < 0 {
+		t.time = 0
+	}
+	f.cache.mu.Lock()
+	f.cache.exchanges[key] = t
+	f.cache.mu.Unlock()
+	return t.time, t.limit, nil
 }

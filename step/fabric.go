@@ -61,6 +61,7 @@ type cache struct {
 	mu         sync.Mutex // of all below
 	predictors map[pattern]*groupPredictor
 	times      map[call]cost
+	exchanges  map[exchangeKey]cost
 	plans      map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
 	host       *hostSide
 	tasks      taskCache
@@ -111,7 +112,7 @@ func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Versi
 }
 
 func newCache(found *nccl.Planner) *cache {
-	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
+	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, exchanges: map[exchangeKey]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
 }
 
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
@@ -20,6 +21,7 @@ type GPU struct {
 	Model hardware.GPUModel
 	gen   sim.Gen
 	cores float64 // streaming multiprocessors, which products are cut for
+	power float64 // how many times the ceilings of its generation its power allows
 	f     *Figures
 }
 
@@ -32,6 +34,7 @@ func NewGPU(m hardware.GPUModel, f *Figures) (*GPU, error) {
 	if m.HBM <= 0 {
 		return nil, fmt.Errorf("%s: the rate of its memory is unknown", m.Title)
 	}
+	g.power = powered(m, g.gen)
 	return g, nil
 }
 
@@ -83,13 +86,14 @@ func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 
 // exponents is the size of a head at which the exponentials of attention take as long as its
 // products: the tensor cores' peak over four operations an element and over what the special
-// function units give (16 a core and clock; NVIDIA's architecture papers). Shah et al. 2024
-// (FlashAttention-3) name the same limit. By generation.
-var exponents = [...]float64{16, 32, 64, 128, 64}
-
-// exponents is that of a GPU. Blackwell Ultra has twice the special function units (NVIDIA 2025, Inside NVIDIA Blackwell Ultra).
+// function units give (16 a core and clock, of about 1.75 GHz; NVIDIA's architecture papers): 16 units on V100, 32 on A100, 64 on H100, 128 on B200. Shah et al. 2024
+// (FlashAttention-3) name the same limit. On Blackwell kernels compute about half of them by polynomials elsewhere (Zadouri et al. 2026, FlashAttention-4), and
+// Blackwell Ultra has twice the special function units (NVIDIA 2025, Inside NVIDIA Blackwell Ultra).
 func (g *GPU) exponents() float64 {
-	n := exponents[min(int(g.gen), len(exponents)-1)]
+	n := float64(g.Peak(workload.BF16)) / (4 * 16 * 1.75e9 * g.cores)
+	if g.gen == sim.Blackwell {
+		n /= 2
+	}
 	if g.Model.SM == 103 {
 		n /= 2
 	}
@@ -113,7 +117,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 		share *= oddHead
 	}
 	k := math.Ceil(t.K/32) * 32
-	rate := float64(g.Peak(p)) * share * k / (k + g.exponents()) * t.K / k
+	rate := float64(g.Peak(p)) * min(share*g.power, max(share, mostReached)) * k / (k + g.exponents()) * t.K / k
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
 	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
@@ -158,6 +162,10 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	case p.Low():
 		share *= g.f.of(fp8Share)
 	}
+	if p == workload.NVFP4 && g.Model.Peak[cluster.FP8] > 0 { // Blackwell Ultra has half more of them and hardly more power
+		share *= min(1, math.Sqrt(2*float64(g.Model.Peak[cluster.FP8]/g.Model.Peak[cluster.FP4])))
+	}
+	share = min(share*g.power, max(share, mostReached))
 	if p == workload.FP32 { // by the plain cores, which no power limit slows
 		share = plainCeiling
 	}
@@ -197,6 +205,9 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	gpu, starts, routed := unit.Span(0), 0.0, false
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
+		if j.Graphs {
+			t -= unit.Span((1 - graphGap)) * g.gap(&list[i])
+		}
 		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
 			t *= unit.Span(g.f.of(loose))
 		}
@@ -212,14 +223,24 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 		if !routed {
 			return gpu
 		}
-		starts *= ungraphed
+		starts *= g.ungraphed()
 	}
 	return max(gpu, unit.Span(starts*each*1e-6))
 }
 
 // ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many tokens an
-// expert gets is started one by one (Megatron-Core's graphs of attention and the router).
-const ungraphed = 0.5
+// expert gets is started one by one. Recipes for Grace's GPUs have attention, the router and what prepares tokens in graphs, those for others only
+// the router (Megatron-Bridge v0.3.0 scripts/performance/configs, cuda_graph_scope).
+func (g *GPU) ungraphed() float64 {
+	if strings.HasPrefix(g.Model.Name, "gb") {
+		return 0.5
+	}
+	return 0.85
+}
+
+// graphGap is what of the time between two kernels is left inside a graph: about 1 of 2.6 µs (NVIDIA 2019, Getting Started with CUDA Graphs;
+// one H200, 2026-11-16).
+const graphGap = 0.4
 
 // promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought to
 // other registers every 128 (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.2).

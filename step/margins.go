@@ -1,18 +1,28 @@
 package step
 
 import (
-	"cmp"
+	"math"
 
 	"busbar.dev/hardware"
 	"busbar.dev/workload"
 )
 
-// Classes of jobs whose errors are alike, with the factor that a step's true time is expected within: time/factor to time×factor.
-// From the errors of clusters that were left out of the fit (calibrate.StepMargins), of 27, 19, 22, 7 and 5 clusters.
-var margins = map[string]float64{"adapters": 1.45, "dense": 1.31, "dense-low": 1.26, "experts": 1.78, "hybrid": 1.49}
+// Margins are the error bars of steps.
+type Margins struct {
+	// Classes are the factors that a step's true time is expected within, time/factor to time×factor, by class of jobs.
+	Classes map[string]float64
+	// Clusters is of how many clusters there is data of jobs with a trait.
+	Clusters map[string]int
+}
 
-// widest is the factor of a job whose class nobody has measured.
-const widest = 2
+// Of bars: the factor of a job whose class nobody has measured, and how far off a trait that nobody has measured may be, as a logarithm; one
+// of n clusters counts by the root of n+1.
+const (
+	widest    = 2
+	untested  = 0.25
+	mostWide  = 3
+	hopedWide = 1.05
+)
 
 // Class is what kind of job its error is known by: what it trains, and whether products take few bits.
 func Class(j *workload.Job, m hardware.GPUModel) string {
@@ -38,11 +48,46 @@ func Class(j *workload.Job, m hardware.GPUModel) string {
 	return kind
 }
 
-// Margin is the factor within which the true time of a job's step is expected: four of five runs of four of five clusters that were
-// left out of the fit are inside.
-func Margin(j *workload.Job, m hardware.GPUModel) float64 {
-	return cmp.Or(margins[Class(j, m)], widest)
+// TraitsOf are what a prediction depends on that data may lack: the GPU, the precision on its generation, the kernels there, frozen weights of fewer bits, adapters
+// of mixtures, graphs, long sequences, parts of models and of parallelism.
+func TraitsOf(j *workload.Job, m hardware.GPUModel) []string {
+	g := "amd"
+	if m.Vendor != "amd" {
+		g = genOf(m).String()
+	}
+	list := []string{"gpu " + m.Name, string(j.Precision) + " on " + g, string(j.Kernels) + " on " + g, "class " + Class(j, m)}
+	add := func(name string, on bool) {
+		if on {
+			list = append(list, name)
+		}
+	}
+	class := Class(j, m)
+	add("recompute "+string(j.Recompute), j.Recompute != workload.None && j.Recompute != "")
+	add("adapters of "+class, j.LoRA.Frozen() && class != "adapters")
+	add("frozen weights of fewer bits", j.LoRA.Frozen() && j.LoRA.Bits > 0 && j.LoRA.Bits < 16)
+	add("offload", j.Offloads())
+	add("cp", j.Split.CP > 1)
+	add("zero 3", j.Split.ZeRO == 3)
+	add("sequences over 16384", j.Seq > 16384)
+	return list
 }
+
+// Of is the factor within which the true time of a job's step is expected. That of its class holds four of five runs of four of five clusters that were
+// left out of the fit; it is wider the fewer clusters have each of the job's traits.
+func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
+	f, ok := x.Classes[Class(j, m)]
+	if !ok {
+		f = widest
+	}
+	sum := math.Log(f) * math.Log(f)
+	for _, t := range TraitsOf(j, m) {
+		sum += untested * untested / float64(1+x.Clusters[t])
+	}
+	return min(mostWide, max(hopedWide, math.Exp(math.Sqrt(sum))))
+}
+
+// Margin is that of the bars in use.
+func Margin(j *workload.Job, m hardware.GPUModel) float64 { return margins.Of(j, m) }
 
 // TieMargin is the factor below which two settings of one job on one cluster are not told apart: errors that they share do not matter
 // between them. Of pairs of settings of one job in both open sets (2026-11-16), those predicted less than 2% apart were measured in the

@@ -146,33 +146,6 @@ func Names() []string {
 	return list
 }
 
-// Like is the model that a text names in its own way, as tables do: "Llama-3.1 405B", "Qwen3 30B-A3B (MoE)"; nil where there is
-// none. The longest name of the catalogue that the text begins with is taken.
-func Like(text string) *Model {
-	want := letters(text)
-	best := -1
-	for i := range rows() {
-		if n := letters(rows()[i].Name); strings.HasPrefix(want, n) && (best < 0 || len(n) > len(letters(rows()[best].Name))) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return nil
-	}
-	m := rows()[best].model()
-	return &m
-}
-
-// letters are a name's letters and digits.
-func letters(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(s))
-}
-
 // alike is how many letters a name that was meant begins with.
 const alike = 5
 

@@ -21,6 +21,7 @@ type Framework struct {
 	ID    string   `csv:"id"` // NAME@RELEASE of the row
 	Title string   `csv:"title"`
 	Also  []string `csv:"also,optional"` // other names, of all releases
+	On    []string `csv:"on,optional"`   // frameworks that it is built on, of all releases
 	Since string   `csv:"since"`         // year and month
 
 	ZeRO         []int    `csv:"zero"`                   // what plans are tried with
@@ -46,6 +47,8 @@ type Framework struct {
 
 	Overlaps    []string   `csv:"overlaps,optional"` // unasked
 	Switches    []string   `csv:"switches,optional"` // where settings say so
+	Graphs      int        `csv:"graphs,optional"`   // compute capability (×10) from which on its recipes start kernels as CUDA graphs; 0: none do
+	Dispatch    string     `csv:"dispatch,optional"` // of tokens to experts: flex is one copy to every NVLink domain
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
 	Planned     []string   `csv:"planned,optional"`  // degrees that busbar's files say: tp, sp, pp, cp, ep
 	Launch      []string   `csv:"launch"`
@@ -107,70 +110,61 @@ func (f *Framework) Has(release string) bool {
 	return compareReleases(f.Release, release) >= 0
 }
 
-// ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. A release
-// is a number (0.12, v0.12.1, core_v0.12.0), or a year for the newest one of that year. One that is
-// newer than the table has is taken for the newest.
+// ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. The name is one of the table or a text that has one
+// in it, as people write them: "NeMo / Megatron-Core", "PyTorch FSDP2 (torch.compile)". A release is a number (0.12, v0.12.1,
+// core_v0.12.0), or a year or month (2025, 2025-06) for the newest one of that time. One that is newer than the table has is taken for
+// the newest.
 func ParseFramework(text string) (*Framework, error) {
 	name, release, cut := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "@")
-	name = canonicalFramework(name)
-	var rows []*Framework
-	for i := range frameworks() {
-		if frameworks()[i].Name == name {
-			rows = append(rows, &frameworks()[i])
-		}
-	}
+	rows := frameworkRows(frameworkIn(name))
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("framework %q is unknown; there are %s, each with @RELEASE where it is not the newest", text, strings.Join(FrameworkNames(), ", "))
+		return nil, fmt.Errorf("framework %.60q is unknown; there are %s, each with @RELEASE where it is not the newest", text, strings.Join(FrameworkNames(), ", "))
 	}
 	f := *rows[len(rows)-1]
-	if !cut || release == "main" || release == "latest" {
-		return &f, nil
-	}
-	number := trimRelease(release)
-	if !isRelease(number) {
-		return nil, fmt.Errorf("framework %q: release %q; expected a number such as %s, or a year", text, release, rows[0].Release)
-	}
-	at := releaseRow(rows, number)
-	if at < 0 {
-		var known []string
-		for _, r := range rows {
-			known = append(known, r.Release)
+	if cut && release != "main" && release != "latest" {
+		number := trimRelease(release)
+		if !isRelease(number) && !isMonth(number) {
+			return nil, fmt.Errorf("framework %.60q: release %.30q; expected a number such as %s, a year or a month (2025-06)", text, release, rows[0].Release)
 		}
-		return nil, fmt.Errorf("framework %q is older than what is known of %s; there are releases from %s", text, name, strings.Join(known, ", "))
+		at := releaseRow(rows, number)
+		if at < 0 {
+			var known []string
+			for _, r := range rows {
+				known = append(known, r.Release)
+			}
+			return nil, fmt.Errorf("framework %.60q is older than what is known of %s; there are releases from %s", text, rows[0].Name, strings.Join(known, ", "))
+		}
+		f = *rows[at]
+		if !isYear(number) && !isMonth(number) {
+			f.Release = number
+		}
 	}
-	f = *rows[at]
-	f.Release = number
-	if isYear(number) {
-		f.Release = rows[at].Release
-	}
+	f.kernelsIn(name)
 	return &f, nil
 }
 
-// FrameworkIn is the framework of a year: the newest release of it or before; the oldest where the
-// year is before all.
-func FrameworkIn(name string, year int) (*Framework, error) {
-	if f, err := ParseFramework(fmt.Sprintf("%s@%d", name, year)); err == nil {
+// FrameworkAt is the framework of a name and a time (2025, 2025-06): the newest release of then, the oldest where that is before all.
+func FrameworkAt(name, time string) (*Framework, error) {
+	if f, err := ParseFramework(name + "@" + time); err == nil {
 		return f, nil
 	}
-	name = canonicalFramework(strings.ToLower(name))
-	for i := range frameworks() {
-		if frameworks()[i].Name == name {
-			f := frameworks()[i]
-			return &f, nil
-		}
+	rows := frameworkRows(frameworkIn(name))
+	if len(rows) == 0 {
+		return ParseFramework(name)
 	}
-	return ParseFramework(name)
+	f := *rows[0]
+	f.kernelsIn(strings.ToLower(name))
+	return &f, nil
 }
 
-// canonicalFramework is the name of the table for another spelling.
-func canonicalFramework(name string) string {
-	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
-	for i := range frameworks() {
-		if frameworks()[i].Name == name || slices.Contains(frameworks()[i].Also, name) {
-			return frameworks()[i].Name
-		}
+// kernelsIn takes kernels that a name speaks of: "torch.compile", "eager".
+func (f *Framework) kernelsIn(name string) {
+	switch {
+	case f.Kernels == string(Eager) && f.Compile && strings.Contains(name, "compile"):
+		f.Kernels = string(Compiled)
+	case f.Kernels == string(Compiled) && strings.Contains(name, "eager"):
+		f.Kernels = string(Eager)
 	}
-	return name
 }
 
 // releaseRow is the row that a release belongs to: the newest that is no newer; -1 where there is none. Numbers
@@ -179,8 +173,8 @@ func releaseRow(rows []*Framework, number string) int {
 	best := -1
 	for i, r := range rows {
 		old := compareReleases(r.Release, number) <= 0 && strings.HasPrefix(r.Release, "0.") == strings.HasPrefix(number, "0.")
-		if isYear(number) {
-			old = r.Since[:4] <= number
+		if isYear(number) || isMonth(number) {
+			old = r.Since[:len(number)] <= number
 		}
 		if old {
 			best = i
@@ -192,10 +186,16 @@ func releaseRow(rows []*Framework, number string) int {
 // trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
 func trimRelease(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "core_"), "r"), "v")
-	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 && !isMonth(text) {
 		text = text[:i]
 	}
 	return strings.Trim(text, ".")
+}
+
+// isMonth reports 2025-06.
+func isMonth(text string) bool {
+	year, month, ok := strings.Cut(text, "-")
+	return ok && isYear(year) && len(month) == 2 && month >= "01" && month <= "12"
 }
 
 func isYear(text string) bool {

@@ -53,6 +53,10 @@ type Job struct {
 	LoRA LoRA
 	// Flex says that a token goes once to every NVLink domain that has experts of it, and is copied there.
 	Flex bool
+	// HideExperts says that tokens travel to experts and back beside other micro-batches' computing, where experts are on several nodes.
+	HideExperts bool
+	// Capacity says that experts take a fixed number of tokens and drop what is more: the host need not wait for their numbers.
+	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.
 	Graphs bool
 	// Unfused says that attention writes its scores to memory.

@@ -100,5 +100,8 @@ func (j *Job) frozenWidth() float64 {
 	if j.LoRA.Bits > 0 {
 		return float64(j.LoRA.Bits) / 8
 	}
+	if j.Kernels == Fused && j.Precision.Low() { // kept as products take them (fp8_params of NeMo's recipes)
+		return 1
+	}
 	return j.ParamWidth()
 }

@@ -20,6 +20,9 @@ type Style struct {
 	WideSums bool
 	Keeps    Keeping
 	Bucket   unit.Bytes
+	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has experts of it.
+	// HideExperts that it travels beside other micro-batches' computing.
+	Graphs, Flex, HideExperts bool
 	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
 	// tensor-parallel ranks divide what lies between their products.
 	ZeRO        int
@@ -46,6 +49,7 @@ func (f *Framework) Style(sm int) Style {
 	if sm >= hopper { // no release of before 2022 runs there
 		s.Unfused = false
 	}
+	s.Graphs = f.Graphs > 0 && sm >= f.Graphs
 	return s
 }
 
@@ -58,6 +62,7 @@ func (f *Framework) style(overlapped func(string) bool) Style {
 	s := Style{
 		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Padded: f.Kernels != string(Eager),
 		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
+		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts),
 	}
 	switch f.Weights {
 	case "copy":
@@ -85,12 +90,43 @@ func (f *Framework) Adopt(j *Job, sm int) {
 		j.Precision = f.DefaultPrecision()
 	}
 	if j.Bucket == 0 {
-		j.Bucket = s.Bucket
+		j.Bucket = f.bucket(s.Bucket, j.Split)
 	}
 	j.Unfused, j.Early, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Padded || s.Padded
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
+	j.Graphs, j.Flex, j.HideExperts = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts
+	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision
+		j.Precision = Precision(strings.TrimPrefix(string(j.Precision), "amp-"))
+	}
+	if f.Weights == "copy" && j.Precision == FP16 { // float32 sums are for bfloat16 (Megatron-LM's arguments.py)
+		j.WideSums = false
+	}
 	if j.Keeps == KeepDefault {
 		j.Keeps = s.Keeps
+	}
+}
+
+// bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million for each replica where that is more
+// (megatron/core/distributed/distributed_data_parallel.py).
+func (f *Framework) bucket(own unit.Bytes, s Split) unit.Bytes {
+	if own > 0 || f.Kernels != string(Fused) || f.Weights != "copy" {
+		return own
+	}
+	s = s.filled()
+	return unit.Bytes(max(40, s.DP*s.CP)) * 2e6
+}
+
+// Fill is a split with what the framework's recipes choose where nobody says: what replicas divide, whether tensor-parallel ranks divide what lies
+// between products, and how many of them share an expert. said is what somebody did say, by the words of --parallel.
+func (f *Framework) Fill(s *Split, said map[string]bool) {
+	if !said["zero"] {
+		s.ZeRO = f.DefaultZeRO(*s)
+	}
+	if !said["sp"] && f.Sequence && s.TP > 1 {
+		s.SeqParallel = true
+	}
+	if !said["etp"] && s.ETP == 0 && s.EP > 1 && f.Experts == "folded" {
+		s.ETP = 1
 	}
 }
 

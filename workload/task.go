@@ -264,6 +264,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		}
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}
+	if p.Bias && p.Experts > 0 { // products of many experts at once do not add it
+		w.stream("bias", 2*m*n*w.width, 1, 1)
+	}
 	if p.Bias { // added by the product; its gradient is a sum over the tokens
 		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Back: true})
 	}
@@ -309,6 +312,15 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 		times = 8
 	}
 	w.stream("permutation", times*tokens*float64(p.TopK)*float64(p.In)*w.width, 1, 4)
+	if w.j.Capacity {
+		return
+	}
+	if w.j.Kernels == Eager { // a loop over experts: those of each are looked up, gathered, multiplied and added to the others'
+		n := float64(p.Experts) / w.ep
+		w.fwd = append(w.fwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost * n})
+		w.bwd = append(w.bwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost * n, Back: true})
+		return
+	}
 	for _, list := range []*[]Task{&w.fwd, &w.bwd} { // counting, sorting, splitting: the host waits for the numbers
 		(*list)[len(*list)-1].Host = routing
 	}

@@ -6,6 +6,9 @@ import "busbar.dev/unit"
 // exchanging the numbers and waiting for them (Megatron-Core's dispatcher by all-to-all).
 const routing = 160
 
+// loopHost is how many further operations the host does in a pass for an expert of a loop (Hugging Face's MixtralSparseMoeBlock), one of which waits for the GPU.
+const loopHost = 10
+
 // cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
 // input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
 func (w *taskBuilder) cast(numbers, starts float64, back bool) {
@@ -25,6 +28,9 @@ func (w *taskBuilder) cast(numbers, starts float64, back bool) {
 func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	if bits := w.j.LoRA.Bits; bits > 0 && bits < 16 {
 		bytes := unit.Volume(n * k * (2 + float64(bits)/8))
+		if p.Experts > 0 {
+			bytes *= unit.Volume(float64(p.Experts) / w.ep)
+		}
 		w.fwd = append(w.fwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1})
 		w.bwd = append(w.bwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1, Back: true})
 	}

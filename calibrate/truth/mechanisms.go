@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"busbar.dev/hardware"
 	"busbar.dev/step"
 	"busbar.dev/workload"
 )
@@ -8,9 +9,10 @@ import (
 // Mechanism is a part of how runs are read and priced that can be left out, to see what it is worth.
 type Mechanism struct {
 	Name, Meaning string
-	// job changes a run that was read without it, figures those that it is priced by.
+	// job changes a run that was read without it, figures those that it is priced by, gpu what is known of its GPU.
 	job     func(t *Training, j *workload.Job)
 	figures func(f *step.Figures)
+	gpu     func(m *hardware.GPUModel)
 }
 
 // Mechanisms are all that can be left out.
@@ -25,7 +27,19 @@ func Mechanisms() []Mechanism {
 		{Name: "frozen", Meaning: "frozen weights of LoRA; without: all are trained", job: func(_ *Training, j *workload.Job) { j.LoRA = workload.LoRA{} }},
 		{Name: "host", Meaning: "what the host takes to start kernels; without: nothing", job: func(_ *Training, j *workload.Job) { j.Graphs = true }},
 		{Name: "graphs", Meaning: "kernels started as graphs; without: one by one", job: func(_ *Training, j *workload.Job) { j.Graphs = false }},
-		{Name: "dispatch", Meaning: "a token goes once to a node; without: once to each of its experts", job: func(_ *Training, j *workload.Job) { j.Flex = false }},
+		{Name: "dispatch", Meaning: "tokens by kernels that send one once to a node; without: all-to-all, once to each expert", job: func(_ *Training, j *workload.Job) { j.Flex = false }},
+		{Name: "hidden", Meaning: "tokens travel beside other micro-batches' computing; without: products wait", job: func(_ *Training, j *workload.Job) { j.HideExperts = false }},
+		{Name: "capacity", Meaning: "experts with a fixed number of tokens; without: the host waits for their numbers", job: func(_ *Training, j *workload.Job) { j.Capacity = false }},
+		{Name: "power", Meaning: "clocks by the power of a GPU; without: as the usual one of its generation", gpu: func(m *hardware.GPUModel) { m.TDP = 0 }},
+		{Name: "attention", Meaning: "kernels of attention by year; without: the newest", job: func(_ *Training, j *workload.Job) { j.Early, j.Unfused = false, false }},
+		{Name: "sums", Meaning: "gradients summed as wide as the framework does; without: as wide as they are", job: func(_ *Training, j *workload.Job) { j.WideSums = false }},
+		{Name: "buckets", Meaning: "buckets of gradients by framework; without: 25 MiB", job: func(_ *Training, j *workload.Job) { j.Bucket = 0 }},
+		{Name: "late-gather", Meaning: "parameters gathered after the update where the framework does; without: beside the next step", job: func(_ *Training, j *workload.Job) { j.LateGather = false }},
+		{Name: "fitting", Meaning: "recomputation where a run does not fit; without: none that is not stated", job: func(t *Training, j *workload.Job) {
+			if t.Parallel.Recompute == "" {
+				j.Recompute = workload.None
+			}
+		}},
 		{Name: "folding", Meaning: "experts over tensor-parallel ranks; without: each cut among them", job: func(_ *Training, j *workload.Job) {
 			if s := j.Split; (s.DP*s.CP)%max(s.EP, 1) == 0 {
 				j.Split.ETP = s.TP

@@ -40,6 +40,7 @@ type RunRow struct {
 	Step      *step.Prepared
 	GPU       hardware.GPUModel
 	Predicted float64 // s
+	Margin    float64 // the measured time is expected within predicted/margin and predicted×margin
 	Result    *step.Result
 	APE       float64
 }
@@ -86,9 +87,12 @@ func (t *Training) Prepare() (*RunRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, ok := hardware.GPUByName(t.Hardware.GPU)
+	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", t.Hardware.GPU)
+	}
+	if t.without != nil && t.without.gpu != nil {
+		t.without.gpu(&m)
 	}
 	return &RunRow{Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith))}, nil
 }
@@ -103,7 +107,7 @@ func (r *RunRow) Predict(f *step.Figures) error {
 	if err != nil {
 		return err
 	}
-	r.Result = res
+	r.Result, r.Margin = res, step.Margin(r.Step.Job(), r.GPU)
 	r.Use(res.Step.Seconds())
 	return nil
 }
@@ -139,6 +143,8 @@ type RunScore struct {
 	Clusters           int
 	ClusterMedian      float64 // averaged over clusters, each counting once
 	ClusterP90         float64
+	Covered            float64 // share of runs inside their bars
+	ClusterCovered     float64
 }
 
 // RateRuns scores rows.
@@ -148,17 +154,23 @@ func RateRuns(name string, rows []*RunRow) RunScore {
 		return s
 	}
 	var off, ratio []float64
-	by := map[string][]float64{}
+	by, inside := map[string][]float64{}, map[string]float64{}
 	for _, r := range rows {
 		off, ratio = append(off, r.APE), append(ratio, r.Predicted/r.Seconds())
 		by[r.Cluster] = append(by[r.Cluster], r.APE)
+		if math.Abs(math.Log(r.Predicted/r.Seconds())) <= math.Log(r.Margin) {
+			s.Covered += 1 / float64(len(rows))
+			inside[r.Cluster]++
+		}
 	}
 	s.Median, s.P90, s.Worst, s.Bias = stats.Median(off), stats.Quantile(off, 0.9), stats.Quantile(off, 1), stats.Median(ratio)
 	for _, c := range sorted(by) {
 		s.Clusters++
 		s.ClusterMedian += stats.Median(by[c])
 		s.ClusterP90 += stats.Quantile(by[c], 0.9)
+		s.ClusterCovered += inside[c] / float64(len(by[c]))
 	}
+	s.ClusterCovered /= float64(s.Clusters)
 	s.ClusterMedian /= float64(s.Clusters)
 	s.ClusterP90 /= float64(s.Clusters)
 	return s

@@ -1,8 +1,11 @@
 package truth
 
 import (
-	"encoding/json"
+	"cmp"
+	"fmt"
 	"strings"
+
+	"busbar.dev/workload"
 )
 
 // Training is one measured training run as published.
@@ -51,6 +54,7 @@ type Training struct {
 		Gbps     *float64 `json:"nic_gbps"`
 		NodeGbps *float64 `json:"node_gbps"`
 		Fabric   string   `json:"fabric"`
+		Printed  string   `json:"networking_as_printed"`
 	} `json:"hardware"`
 	Parallel struct {
 		DP          int    `json:"dp"`
@@ -65,6 +69,7 @@ type Training struct {
 		GlobalBatch int64  `json:"global_batch"`
 		Recompute   string `json:"recompute"`
 		Precision   string `json:"precision"`
+		Family      string `json:"precision_family"`
 		Mixed       string `json:"fsdp_mixed_precision"`
 		ShardSize   int    `json:"fsdp_size"`
 		// ZeROGroup is how many ranks divide the state, or words that say all of them.
@@ -75,6 +80,9 @@ type Training struct {
 		Compile *bool  `json:"compile"`
 		Overlap string `json:"overlap"`
 		Task    string `json:"task"`
+		Graphs  *bool  `json:"cuda_graphs"`
+		Config  string `json:"config"` // name of the settings' file, which says some of them
+		Accum   int64  `json:"grad_accum"`
 		ETP     int    `json:"etp"`
 		Offload string `json:"offload"`
 	} `json:"parallel"`
@@ -83,6 +91,8 @@ type Training struct {
 		Tokens  float64 `json:"tokens_per_s"`
 		PerGPU  float64 `json:"tokens_per_s_per_gpu"`
 		Samples float64 `json:"samples_per_s"`
+		Each    float64 `json:"samples_per_s_per_gpu"`
+		Days    float64 `json:"days_for_300B_tokens"`
 		TFLOPS  float64 `json:"tflops_per_gpu"`
 		Kind    string  `json:"tflops_kind"`
 	} `json:"measured"`
@@ -103,11 +113,56 @@ type Training struct {
 // readTraining reads a line; false when it is not about training.
 func readTraining(line []byte) (*Training, bool) {
 	var t Training
-	if json.Unmarshal(line, &t) != nil || t.ID == "" || t.Hardware.GPU == "" || t.Model.Name == "" {
+	if unmarshalLoose(line, &t) != nil || t.ID == "" || t.Hardware.GPU == "" || t.Model.Name == "" {
 		return nil, false
 	}
+	t.complete()
 	return &t, true
 }
+
+// complete fills what follows from what a source states: GPUs of nodes, nodes of GPUs, batches of their parts.
+func (t *Training) complete() {
+	h, p := &t.Hardware, &t.Parallel
+	if h.PerNode <= 0 {
+		if h.PerNode = serverGPUs; strings.HasPrefix(h.GPU, "GB") || strings.HasPrefix(h.GPU, "GH") {
+			h.PerNode = trayGPUs
+		}
+		if h.Nodes > 0 && h.GPUs >= h.Nodes {
+			h.PerNode = h.GPUs / h.Nodes
+		}
+		h.PerNode = min(h.PerNode, max(h.GPUs, 1))
+	}
+	if h.Nodes <= 0 {
+		h.Nodes = max(1, (h.GPUs+h.PerNode-1)/h.PerNode)
+	}
+	if h.GPUs <= 0 {
+		h.GPUs = h.Nodes * h.PerNode
+	}
+	each := max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
+	if h.GPUs > maxGPUs || each > h.GPUs || each < 1 || h.GPUs%each != 0 || p.MicroBatch > workload.MaxMicroBatch || p.Accum > workload.MaxMicroBatch {
+		return // which is said where it is read
+	}
+	dp := int64(h.GPUs / each)
+	switch {
+	case p.GlobalBatch == 0 && p.MicroBatch > 0:
+		accum := p.Accum
+		if accum == 0 {
+			if accum = 1; p.PP > 1 {
+				accum = 4 * int64(p.PP)
+			}
+			t.Assumed = append(t.Assumed, fmt.Sprintf("a global batch of %d", p.MicroBatch*dp*accum))
+		}
+		p.GlobalBatch = p.MicroBatch * dp * accum
+	case p.MicroBatch == 0 && p.Accum > 0 && p.GlobalBatch > 0 && p.GlobalBatch%(dp*p.Accum) == 0:
+		p.MicroBatch = p.GlobalBatch / dp / p.Accum
+	}
+}
+
+// serverGPUs is what a server has where nobody says, and maxGPUs the most that a run is taken to have.
+const (
+	serverGPUs = 8
+	maxGPUs    = 1 << 20
+)
 
 // Seconds is the measured time of a step, given or following from a throughput; 0 when
 // neither is there.
@@ -126,8 +181,10 @@ func (t *Training) Seconds() float64 {
 		return tokens / t.Derived.Tokens
 	case m.PerGPU > 0:
 		return tokens / m.PerGPU / float64(t.Hardware.GPUs)
-	case m.Samples > 0:
-		return batch / m.Samples
+	case m.Samples > 0 || m.Each > 0:
+		return batch / cmp.Or(m.Samples, m.Each*float64(t.Hardware.GPUs))
+	case m.Days > 0:
+		return tokens / (300e9 / (m.Days * 86400))
 	case m.TFLOPS > 0:
 		return t.flops() / (m.TFLOPS * 1e12 * float64(t.Hardware.GPUs))
 	}

@@ -1,8 +1,10 @@
 package truth
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +31,7 @@ func (t *Training) Job() (*workload.Job, error) {
 		t.Assumed, s.Chunks = append(t.Assumed, fmt.Sprintf("no chunks: vpp=%d without a pipeline", s.Chunks)), 1
 	}
 	j := &workload.Job{Model: m, Seq: t.Model.Seq, MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Kernels: workload.Fused}
-	if j.Precision, err = workload.ParsePrecision(defaulted(p.Precision, "bf16")); err != nil {
+	if j.Precision, err = t.precision(); err != nil {
 		return nil, err
 	}
 	if err := t.style(j, &s); err != nil {
@@ -47,11 +49,17 @@ func (t *Training) Job() (*workload.Job, error) {
 	return j, j.Check()
 }
 
-func defaulted(s, other string) string {
-	if s == "" {
-		return other
+// precision is the stated one; where its words are unknown, that of the family that the source puts it in.
+func (t *Training) precision() (workload.Precision, error) {
+	p, err := workload.ParsePrecision(cmp.Or(t.Parallel.Precision, t.Parallel.Family, "bf16"))
+	if err == nil || t.Parallel.Family == "" {
+		return p, err
 	}
-	return s
+	if q, other := workload.ParsePrecision(t.Parallel.Family); other == nil {
+		t.Assumed = append(t.Assumed, fmt.Sprintf("precision %s for %.40q", q, t.Parallel.Precision))
+		return q, nil
+	}
+	return p, err
 }
 
 // explicit is what the source states itself, which wins over what is usual.
@@ -59,6 +67,14 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 	p := &t.Parallel
 	if err := t.recomputation(j); err != nil {
 		return err
+	}
+	if p.Graphs != nil {
+		j.Graphs = *p.Graphs
+	} else if strings.Contains(p.Config, "_cg") { // as MLPerf's settings are named
+		j.Graphs = true
+	}
+	if dropped.MatchString(t.Notes) {
+		j.Capacity = true
 	}
 	if p.ZeRO != nil {
 		s.ZeRO = *p.ZeRO
@@ -72,12 +88,12 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 		}
 	case string:
 		s.ZeRO = 3
-		switch strings.ToUpper(f) {
-		case "HYBRID_SHARD":
+		switch f = strings.ToUpper(f); {
+		case strings.Contains(f, "HYBRID"), strings.Contains(f, "HSDP"):
 			s.Shard = max(1, t.Hardware.PerNode)
-		case "SHARD_GRAD_OP":
+		case strings.Contains(f, "GRAD_OP"):
 			s.ZeRO = 2
-		case "NO_SHARD":
+		case f == "NO_SHARD", f == "NO", f == "NONE", f == "FALSE":
 			s.ZeRO = 0
 		}
 	}
@@ -110,28 +126,36 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 	return nil
 }
 
-var someLayers = regexp.MustCompile(`(\d+) of (\d+) layers`)
+// dropped are the words for experts that take a fixed number of tokens.
+var dropped = regexp.MustCompile(`(?i)\btoken[- ]?drop|drop[- ]and[- ]pad|capacity factor`)
+
+var (
+	someLayers = regexp.MustCompile(`(\d+) of (\d+) layers`)
+	opWords    = regexp.MustCompile(`\bop\b|per[- ]op|\bsac\b`)
+)
 
 // recomputation reads the words of a source.
 func (t *Training) recomputation(j *workload.Job) error {
 	words := strings.ToLower(strings.TrimSpace(t.Parallel.Recompute))
+	has := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(words, w) })
+	}
 	switch {
 	case words == "": // as is usual
-	case strings.HasPrefix(words, "full"), strings.HasPrefix(words, "all"), strings.Contains(words, "every layer"), strings.HasPrefix(words, "block"), words == "true", words == "yes":
-		j.Recompute = workload.Full
-	case strings.Contains(words, "op"), strings.Contains(words, "per-op"), strings.Contains(words, "sac"):
-		j.Recompute = workload.PerOp
-	case strings.HasPrefix(words, "selective"), strings.Contains(words, "core_attn"), strings.Contains(words, "attention"):
-		j.Recompute = workload.Selective
-		if strings.Contains(words, "moe_act") || strings.Contains(words, "layernorm") || strings.Contains(words, "mla_up_proj") {
-			j.Recompute = workload.Light
-		}
-	case strings.Contains(words, "moe_act"), strings.Contains(words, "layernorm"), strings.Contains(words, "mla_up_proj"):
-		j.Recompute = workload.Light
-	case strings.HasPrefix(words, "none"), words == "no", words == "false", words == "off":
+	case strings.HasPrefix(words, "none"), words == "no", words == "false", words == "off", words == "0", has("no recompute", "without", "disabled"):
 		j.Recompute = workload.None
+	case strings.HasPrefix(words, "full"), strings.HasPrefix(words, "all"), has("every layer", "uniform", "whole"), strings.HasPrefix(words, "block"), words == "true", words == "yes", words == "on":
+		j.Recompute = workload.Full
+	case opWords.MatchString(words):
+		j.Recompute = workload.PerOp
+	case has("moe_act", "layernorm", "mla_up_proj", "norm", "activation function"):
+		j.Recompute = workload.Light
+	case strings.HasPrefix(words, "selective"), has("core_attn", "attention", "partial", "mlp", "moe"):
+		j.Recompute = workload.Selective
+	case has("checkpoint", "layers", "recompute", "remat", "ac"):
+		j.Recompute = workload.Full
 	default:
-		return fmt.Errorf("recompute %.40q is unknown; expected none, selective, per-op, light or full", words)
+		return unreadable("recompute", words, "none, selective, per-op, light or full")
 	}
 	if m := someLayers.FindStringSubmatch(words); m != nil {
 		some, _ := strconv.ParseFloat(m[1], 64)
@@ -143,20 +167,31 @@ func (t *Training) recomputation(j *workload.Job) error {
 	return nil
 }
 
-// fit takes the cheapest recomputation for a run that has no place without any, where the source says nothing of it. Those who need more
+// fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen weights whole where these fit, and
+// those that cannot hold all weights divide them. Of recomputation Megatron's users take the cheapest, others that of whole layers. Those who need more
 // place than that gives find other ways too: weights of 8 bits, activations in the host's memory.
 func (t *Training) fit(j *workload.Job) {
-	m, ok := hardware.GPUByName(t.Hardware.GPU)
-	if t.Parallel.Recompute != "" || t.Parallel.Offload != "" || !ok || j.Check() != nil {
+	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
+	if t.Parallel.Offload != "" || !ok || j.Check() != nil {
 		return
 	}
-	usual := j.Recompute
-	if usual == workload.None && j.Memory().Total() > unit.Volume(m.Memory)*roomy {
-		j.Recompute = workload.Light
+	over := func(j workload.Job) bool { return j.Memory().Total() > unit.Volume(m.Memory)*roomy }
+	whole := *j
+	whole.Split.ZeRO = 0
+	switch {
+	case t.statesSharding() || j.Split.DP == 1:
+	case j.LoRA.Frozen() && j.Split.ZeRO == 3 && !over(whole):
+		j.Split.ZeRO, t.Assumed = 0, append(t.Assumed, "frozen weights whole on every GPU")
+	case j.Split.ZeRO == 0 && j.Split.PP == 1 && over(*j):
+		j.Split.ZeRO, t.Assumed = 3, append(t.Assumed, "zero=3: whole weights do not fit")
 	}
-	if j.Recompute != usual {
-		t.Assumed = append(t.Assumed, "recompute "+string(j.Recompute)+": without any it has no place")
+	if t.Parallel.Recompute != "" || j.Recompute != workload.None || !over(*j) {
+		return
 	}
+	if j.Recompute = workload.Light; j.Kernels != workload.Fused {
+		j.Recompute = workload.Full
+	}
+	t.Assumed = append(t.Assumed, "recompute "+string(j.Recompute)+": without any it does not fit")
 }
 
 // roomy is how much of what a GPU has a run is taken to need: what is counted is not all, and not exact.
@@ -164,14 +199,6 @@ const roomy = 1.15
 
 // batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the global batch.
 func (t *Training) batches(j *workload.Job, s *workload.Split) {
-	if j.GlobalBatch == 0 && j.MicroBatch > 0 {
-		each := int64(1)
-		if s.PP > 1 {
-			each = 4 * int64(s.PP)
-		}
-		j.GlobalBatch = j.MicroBatch * int64(j.Split.DP) * each
-		t.Assumed = append(t.Assumed, fmt.Sprintf("a global batch of %d", j.GlobalBatch))
-	}
 	if j.MicroBatch > 0 {
 		return
 	}
@@ -185,6 +212,8 @@ func (t *Training) batches(j *workload.Job, s *workload.Split) {
 	t.Assumed = append(t.Assumed, fmt.Sprintf("micro-batches of %d", j.MicroBatch))
 }
 
+var rdma = regexp.MustCompile(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)
+
 // Place is the cluster of the run.
 func (t *Training) Place() (*Place, error) {
 	h := &t.Hardware
@@ -196,9 +225,15 @@ func (t *Training) Place() (*Place, error) {
 	if m.NICs == nil && nodes > 1 {
 		n := float64(max(per, 1))
 		rate := 400.0
-		if h.NodeGbps != nil {
+		g, _ := hardware.GPUByName(gpuName(h.GPU))
+		switch {
+		case h.NodeGbps != nil:
 			rate = *h.NodeGbps / n
-		} else if strings.HasPrefix(h.GPU, "A100") || strings.HasPrefix(h.GPU, "A800") {
+		case g.Links == 0: // cards
+			n, rate = 2, 200
+		case g.Vendor == "nvidia" && g.SM < 80:
+			rate = 100
+		case g.Vendor == "nvidia" && g.SM < 90:
 			rate = 200
 		}
 		m.NICs, m.Gbps = &n, &rate
@@ -208,8 +243,9 @@ func (t *Training) Place() (*Place, error) {
 		rate := *h.NodeGbps / *m.NICs
 		m.Gbps = &rate
 	}
-	if m.Fabric == "" {
-		m.Fabric = "InfiniBand"
+	if rdma.MatchString(h.Printed) { // others may be the network for logging in
+		m.Fabric = cmp.Or(m.Fabric, h.Printed)
 	}
+	m.Fabric = cmp.Or(m.Fabric, "InfiniBand")
 	return describe(m, nodes, per, 0)
 }

@@ -14,10 +14,13 @@ import (
 // that its name and its number of parameters say.
 func (t *Training) model() (*workload.Model, error) {
 	name := strings.ToLower(t.Model.Name)
-	known := workload.Like(t.Model.Name)
+	known := t.known()
+	if pictures.MatchString(name) {
+		return nil, fmt.Errorf("%s: only language models are priced", t.Model.Name)
+	}
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
 		if known == nil {
-			return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model", t.Model.Name)
+			return t.guessed()
 		}
 		t.Assumed = append(t.Assumed, "the dimensions of "+known.Title)
 		m := *known
@@ -35,6 +38,41 @@ func (t *Training) model() (*workload.Model, error) {
 		return nil, err
 	}
 	return &workload.Model{Name: t.Model.Name, Dims: d, Seq: d.Context, Blocks: t.blocks(name, d)}, nil
+}
+
+// pictures are names of what is no language model.
+var pictures = regexp.MustCompile(`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
+
+// known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
+func (t *Training) known() *workload.Model {
+	m := workload.Like(t.Model.Name)
+	if m != nil && t.Model.Params > 0 && math.Abs(math.Log(float64(m.Params())/t.Model.Params)) > 0.3 {
+		return nil
+	}
+	return m
+}
+
+// guessed is a model of which only the number of parameters is known: a dense decoder in the proportions of GPT-3.
+func (t *Training) guessed() (*workload.Model, error) {
+	x := &t.Model
+	if x.Params <= 0 || x.Experts > 0 || x.Active > 0 || x.Scans > 0 {
+		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model (busbar models lists it)", x.Name)
+	}
+	word := fmt.Sprintf("params=%.0f", x.Params)
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"layers", x.Layers}, {"hidden", x.Hidden}, {"vocab", x.Vocab}, {"context", x.Seq}} {
+		if f.n > 0 {
+			word += fmt.Sprintf(",%s=%d", f.name, f.n)
+		}
+	}
+	m, err := workload.Parse(word)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", x.Name, err)
+	}
+	t.Assumed = append(t.Assumed, fmt.Sprintf("%d layers of %d units, from the number of parameters", m.Dims.Layers, m.Dims.Hidden))
+	return m, nil
 }
 
 // dims are the dimensions.
@@ -119,7 +157,7 @@ func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
 		m := workload.Mixers{Scans: x.Scans, Attentions: x.Attending, MLPs: x.MLPs, Experts: x.Mixtures, Latent: x.Latent, SharedFFN: x.SharedFFN}
 		if m.Layers() == d.Layers {
 			m.Gated = !strings.Contains(name, "nemotron")
-			return workload.Hybrid(d, withKnown(m, workload.Like(x.Name)))
+			return workload.Hybrid(d, withKnown(m, t.known()))
 		}
 		t.Assumed = append(t.Assumed, "all layers attend: their kinds do not add up to the layers")
 	}

@@ -42,7 +42,14 @@ func (q *Query) Fabric(j *workload.Job) *step.Fabric {
 func (q *Query) WithMemory(ctx context.Context, times float64) (*Plan, error) {
 	q.fabric(q.Spaces[0].Ranks)
 	own := *q
-	own.Top, own.Watch, own.Reserve = 1, nil, 1-times*(1-q.Reserve)
+	own.Reserve = 1 - times*(1-q.Reserve)
+	return own.Best(ctx)
+}
+
+// Best is the best plan alone. Settings are not counted, which takes as long as a search of few.
+func (q *Query) Best(ctx context.Context) (*Plan, error) {
+	own := *q
+	own.Top, own.Watch, own.uncounted = 1, nil, true
 	a, err := Search(ctx, &own)
 	if err != nil || !a.Whole {
 		return nil, err

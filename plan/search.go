@@ -38,7 +38,8 @@ type Query struct {
 	// Watch, where there is one, is called now and then with how far the search is.
 	Watch func(Progress)
 
-	known *fabrics
+	known     *fabrics
+	uncounted bool // every family is taken to have one setting
 }
 
 // Progress is how far a search is.
@@ -208,6 +209,9 @@ type tally struct {
 
 // count is how many settings a family has.
 func (s *search) count(space int, j *workload.Job) int64 {
+	if s.q.uncounted {
+		return 1
+	}
 	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
 	n, ok := s.counts[space][key]
 	if !ok {

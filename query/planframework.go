@@ -154,8 +154,8 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	var list []PlanOther
 	for _, name := range planFrameworks {
 		f, err := workload.ParseFramework(name)
-		if err != nil || name == x.framework.Name || slices.Contains(x.unfit, name) {
-			continue
+		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" || slices.Contains(x.unfit, name) {
+			continue // both are Megatron-Core
 		}
 		p := *x.planning
 		p.framework, p.kernels = f, ""
@@ -168,14 +168,13 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 			return nil, err
 		}
 		s.Leaf = q.Spaces[0].Leaf
-		q.Spaces, q.Top, q.Watch, q.MaxStep = []*plan.Space{s}, 1, nil, first.Result.Step*(1-leastGain)
-		a, err := plan.Search(ctx, &q)
+		q.Spaces, q.MaxStep = []*plan.Space{s}, first.Result.Step*(1-leastGain)
+		best, err := q.Best(ctx)
 		switch {
 		case errors.Is(err, plan.ErrNone):
 		case err != nil && ctx.Err() == nil:
 			return nil, fmt.Errorf("%s: %w", f.Title, err)
-		case len(a.Plans) > 0:
-			best := &a.Plans[0]
+		case best != nil:
 			list = append(list, PlanOther{
 				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value, Tied: first.Value <= best.Value*step.TieMargin,
 				Parallel: best.Job.Split, Settings: settings(&best.Job),

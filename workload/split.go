@@ -52,9 +52,8 @@ func (s Split) Strides() (tp, cp, dp, pp int) {
 
 // filled has 1 where nothing is said.
 func (s Split) filled() Split {
-	for _, p := range []*int{&s.DP, &s.TP, &s.PP, &s.CP, &s.EP, &s.Chunks} {
-		*p = max(*p, 1)
-	}
+	// One by one: a search asks millions of times.
+	s.DP, s.TP, s.PP, s.CP, s.EP, s.Chunks = max(s.DP, 1), max(s.TP, 1), max(s.PP, 1), max(s.CP, 1), max(s.EP, 1), max(s.Chunks, 1)
 	if s.ETP == 0 {
 		if s.ETP = s.TP; (s.DP*s.CP)%s.EP != 0 {
 			s.ETP = 1

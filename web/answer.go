@@ -15,12 +15,12 @@ func Fail(w http.ResponseWriter, code int, text string) {
 
 // Reply answers with a document, in JSON.
 func Reply(w http.ResponseWriter, v any) {
-	data, err := json.MarshalIndent(v, "", " ")
+	data, err := encoded(v)
 	if err != nil {
 		Fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(data, '\n'))
+	_, _ = w.Write(data)
 }

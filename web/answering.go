@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 // freshFor is how long an answer about this machine is kept.
@@ -191,11 +190,19 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	if w, ok := doc.(interface{ Wrong() bool }); ok && w.Wrong() {
 		g.exit = 1
 	}
-	if err := a.write(g, doc); err != nil {
+	if err := a.write(g, doc, s.longest()); err != nil {
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	}
 	g.seal()
 	return g
+}
+
+// longest is the most bytes of an answer. To make one takes several times as much.
+func (s *Server) longest() int {
+	if s.Memory > 0 {
+		return int(min(maxAnswer, max(s.Memory/16, 1<<20)))
+	}
+	return maxAnswer
 }
 
 // tell tells who runs the server.
@@ -215,8 +222,8 @@ func (s *Server) env(a *asked, notes *noted) query.Env {
 }
 
 // write makes the body: JSON, a picture, or the files of a plan.
-func (a *asked) write(g *given, doc any) error {
-	out := &bounded{most: maxAnswer}
+func (a *asked) write(g *given, doc any, longest int) error {
+	out := &bounded{most: longest}
 	var err error
 	switch {
 	case a.archive, a.list:
@@ -228,9 +235,9 @@ func (a *asked) write(g *given, doc any) error {
 		if !ok {
 			return errors.New("there is no cluster to draw")
 		}
-		err = json.NewEncoder(out).Encode(sceneOf(m.Cluster, a.at))
+		err = writeJSON(out, sceneOf(m.Cluster, a.at), longest)
 	default:
-		err = report.JSON(out, doc)
+		err = writeJSON(out, doc, longest)
 	}
 	g.body = out.Bytes()
 	return err

@@ -226,7 +226,14 @@ func (a *attack) publish(creds string, n int) {
 
 // honest asks as a person does, until it is over, and returns how long each took.
 func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
+	told := time.Now()
 	for i := 0; ; i++ {
+		if time.Since(told) > time.Minute { // a long attack tells how far it is
+			told = time.Now()
+			so := slices.Sorted(slices.Values(times))
+			a.t.Logf("so far %d uploads (answers %v) and %d maps; peak memory %d MB; %d honest requests, p99 %v", a.sent.Load(), a.answers(), a.maps.Load(),
+				peakOf(a.cmd.Process.Pid)>>10, len(so), so[len(so)*99/100].Round(time.Millisecond))
+		}
 		select {
 		case <-over:
 			if i > 50 {

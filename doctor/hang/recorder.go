@@ -94,9 +94,9 @@ func (x *recorder) rankOf(d *flightrec.Dump, j *job) int {
 	if r, ok := j.files[d.Name]; ok {
 		rank = r
 	}
-	for _, g := range d.Member {
-		ranks := x.set.Groups[g].Ranks
-		if rank >= 0 && ranks != nil && !slices.Contains(ranks, rank) {
+	lists := x.lists(d.Member)
+	for _, ranks := range lists {
+		if rank >= 0 && !slices.Contains(ranks, rank) {
 			rank = -1 // a number in the name that is no rank
 		}
 	}
@@ -104,10 +104,8 @@ func (x *recorder) rankOf(d *flightrec.Dump, j *job) int {
 		return rank
 	}
 	var common []int
-	for _, g := range d.Member {
-		ranks := x.set.Groups[g].Ranks
+	for _, ranks := range lists {
 		switch {
-		case ranks == nil:
 		case common == nil:
 			common = slices.Clone(ranks)
 		default:
@@ -122,6 +120,18 @@ func (x *recorder) rankOf(d *flightrec.Dump, j *job) int {
 		return common[0]
 	}
 	return -1
+}
+
+// lists are the members of groups, where they are known. Groups of the same members share them.
+func (x *recorder) lists(groups []int32) (lists [][]int) {
+	seen := map[*int]bool{}
+	for _, g := range groups {
+		if ranks := x.set.Groups[g].Ranks; len(ranks) > 0 && !seen[&ranks[0]] {
+			seen[&ranks[0]] = true
+			lists = append(lists, ranks)
+		}
+	}
+	return lists
 }
 
 // addDump joins one dump with what is known of its rank.

@@ -129,11 +129,19 @@ func (x *recorder) firstNeeded(rank int) (opRef, bool) {
 			used[h.entries[i].Group] = h.entries[i].Record + 1
 		}
 	}
-	needed := map[opRef]bool{}
+	needed, member := map[opRef]bool{}, map[int32]bool{}
 	for _, h := range x.order {
 		for i := max(h.head, 0); i < len(h.entries) && h.head >= 0; i++ {
 			e := &h.entries[i]
-			if e.P2P || !slices.Contains(x.set.Groups[e.Group].Ranks, rank) {
+			if e.P2P {
+				continue
+			}
+			in, known := member[e.Group]
+			if !known {
+				in = slices.Contains(x.set.Groups[e.Group].Ranks, rank)
+				member[e.Group] = in
+			}
+			if !in {
 				continue
 			}
 			if p := x.ranks[rank]; p == nil || p.last[e.Group] < e.Seq {

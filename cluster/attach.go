@@ -81,7 +81,7 @@ func hostAndSwitch(l *NetLink, sw []int) (host *End, joined int, ok bool) {
 	if !host.ToHosts() {
 		host, other = other, host
 	}
-	if !host.ToHosts() || other.ToHosts() || other.Switch >= len(sw) {
+	if !host.ToHosts() || other.ToHosts() || other.Switch >= len(sw) || sw[other.Switch] < 0 {
 		return nil, 0, false
 	}
 	return host, sw[other.Switch], true

@@ -27,6 +27,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 	j.out.Network.Links = slices.Grow([]NetLink(nil), total)
 	j.out.Network.Switches = slices.Grow([]Switch(nil), boxes)
 	sw := make([][]int, len(frags))
+	views := viewsOf(frags)
 	// What knows more comes first, whatever the order of the files: switches with
 	// more than an address, then those a tool names by address only; cables, then
 	// ports of which a source knows no other end.
@@ -38,9 +39,21 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 				sw[fi] = make([]int, len(n.Switches))
 			}
 			for i, s := range n.Switches {
-				if byAddress := s.GUID == "" && s.LID > 0; byAddress == (pass == 1) {
+				if byAddress := s.GUID == "" && s.LID > 0; !views[fi] && byAddress == (pass == 1) {
 					sw[fi][i] = j.mergeSwitch(s, byGUID, byName, byLID)
 				}
+			}
+		}
+	}
+	for fi, f := range frags {
+		for i, s := range f.Network.Switches {
+			if !views[fi] {
+				break
+			}
+			if _, box := byName[s.Name]; box || s.Domain {
+				sw[fi][i] = j.mergeSwitch(s, byGUID, byName, byLID)
+			} else {
+				sw[fi][i] = -1
 			}
 		}
 	}
@@ -58,6 +71,9 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 				if j.stopped() {
 					return
 				}
+				if views[fi] && !f.Network.groups(&f.Network.Links[i]) {
+					continue
+				}
 				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
 					source = j.mergeNetLink(l, titles[fi], links, source)
 				}
@@ -65,6 +81,12 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 		}
 	}
 	j.out.Warnings = append(j.out.Warnings, places.warnings(&j.out)...)
+	for fi := range frags {
+		if views[fi] {
+			j.compareView(frags, fi)
+		}
+	}
+	j.out.Network.findRails()
 }
 
 func (j *joiner) mergeNetHead(n *Network, title string) {
@@ -137,7 +159,7 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, places *attachments) []NetLink {
 	for _, e := range []*End{&l.A, &l.B} {
 		if !e.ToHosts() {
-			if e.Switch >= len(sw) {
+			if e.Switch >= len(sw) || sw[e.Switch] < 0 {
 				return nil
 			}
 			*e = AtSwitch(sw[e.Switch], e.Port)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"math"
+	"strings"
 
 	"busbar.dev/unit"
 )
@@ -32,7 +33,7 @@ func (m *merging) mergeDevice(d, o *Device) {
 	if d.Tray == 0 {
 		d.Tray = o.Tray
 	}
-	d.Model = mergeFact(m, where, "model", d.Model, o.Model, func(a, b string) bool { return a == b })
+	d.Model = mergeFact(m, where, "model", d.Model, o.Model, sameModel)
 	if o.PCIID != nil {
 		if d.PCIID == nil {
 			d.PCIID = &PCIID{}
@@ -324,4 +325,13 @@ func (m *merging) mergePair(p Pair) {
 		return
 	}
 	m.base.Pairs = append(m.base.Pairs, p)
+}
+
+// sameModel compares two names of a device. The part number by which InfiniBand tools call an adapter (MT4129) contradicts
+// no product's name.
+func sameModel(a, b string) bool { return a == b || isPartNumber(a) != isPartNumber(b) }
+
+func isPartNumber(s string) bool {
+	digits, ok := strings.CutPrefix(s, "MT")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }

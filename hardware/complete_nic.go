@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -15,6 +16,9 @@ func (f *filler) nic(i int, d *cluster.Device) {
 	n := d.NIC
 	if known {
 		set(&d.Model, cluster.FromSpec(m.Name, "PCI id"))
+		if slices.Contains(m.Also, d.Model.Value) { // a part number
+			d.Model.Value, d.Model.Source = m.Name, d.Model.Source+": "+d.Model.Value
+		}
 		fill(&n.GDR, m.GDR)
 	}
 	if n.Kind == "" {

@@ -8,23 +8,43 @@ import (
 	"unicode"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // arrange settles how several sources stand to each other. A preset without a
-// count beside other sources says what their hosts are like; further presets get
-// nodes of their own; two files of one format that name no host are two machines,
-// called after their files.
-func arrange(read []source) {
+// count beside other sources says what their hosts are like, and so does one with
+// as many nodes as they name; further presets get nodes of their own; two files of
+// one format that name no host are two machines, called after their files.
+func arrange(read []source) error {
 	nodes := 0
 	for i := range read {
 		s := &read[i]
-		if !s.preset || s.host != "" {
+		if !s.preset {
 			continue
 		}
 		c := &s.frags[0].Cluster
+		if len(s.hosts) > 0 {
+			if othersHaveNetwork(read, i) {
+				c.Network = cluster.Network{}
+			}
+			continue
+		}
 		if !s.counted && len(read) > 1 && othersNameHosts(read, i) {
 			c.Hosts = []cluster.Host{{Type: 0}}
 			c.Network = cluster.Network{}
+			continue
+		}
+		if names := bareHosts(read, i); s.counted && len(names) > 0 {
+			if len(names) != len(c.Hosts) {
+				return fmt.Errorf("%s describes %d nodes and the other sources name %d hosts (%s); which of them are meant? Leave :%d out for all, or name them: HOSTLIST=%s",
+					s.word, len(c.Hosts), len(names), cluster.FormatHosts(names), len(c.Hosts), strings.TrimSuffix(s.word, fmt.Sprintf(":%d", len(c.Hosts))))
+			}
+			for h := range c.Hosts {
+				c.Hosts[h].Name = names[h]
+			}
+			if othersAreCabled(read, i) {
+				c.Network = cluster.Network{}
+			}
 			continue
 		}
 		for h := range c.Hosts {
@@ -33,6 +53,49 @@ func arrange(read []source) {
 		}
 	}
 	nameNameless(read)
+	return nil
+}
+
+// bareHosts lists the hosts that sources other than number i name, where none of them describes their GPUs: what is said of
+// their nodes must come from elsewhere.
+func bareHosts(read []source, i int) []string {
+	var names []string
+	seen := map[string]bool{}
+	for k := range read {
+		if k == i {
+			continue
+		}
+		for _, f := range read[k].frags {
+			for h := range f.Hosts {
+				if t := f.TypeOf(h); t != nil && len(t.Of(cluster.GPU)) > 0 {
+					return nil
+				}
+				if name := f.Hosts[h].Name; name != "" && !seen[name] {
+					seen[name] = true
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return natural.Sort(names)
+}
+
+func othersHaveNetwork(read []source, i int) bool {
+	return others(read, i, func(f *cluster.Fragment) bool { return len(f.Network.Links) > 0 })
+}
+
+func othersAreCabled(read []source, i int) bool {
+	return others(read, i, func(f *cluster.Fragment) bool { return f.Network.Cabled() })
+}
+
+// others reports whether a fragment of a source other than number i is such.
+func others(read []source, i int, is func(*cluster.Fragment) bool) bool {
+	for k := range read {
+		if k != i && slices.ContainsFunc(read[k].frags, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // nameNameless tells apart the machines of files that name no host.
@@ -131,7 +194,7 @@ func hostOf(path string) string {
 // othersNameHosts reports whether a source other than number i names hosts.
 func othersNameHosts(read []source, i int) bool {
 	for k := range read {
-		if k == i || read[k].preset && read[k].host == "" {
+		if k == i || read[k].preset && len(read[k].hosts) == 0 {
 			continue
 		}
 		for _, f := range read[k].frags {

@@ -50,7 +50,9 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 		}
 		read = append(read, s)
 	}
-	arrange(read)
+	if err := arrange(read); err != nil {
+		return nil, err
+	}
 	var frags []*cluster.Fragment
 	for _, s := range read {
 		frags = append(frags, s.frags...)
@@ -73,8 +75,8 @@ type source struct {
 	word    string
 	frags   []*cluster.Fragment
 	preset  bool
-	counted bool   // the word says how many nodes
-	host    string // that the word names
+	counted bool     // the word says how many nodes
+	hosts   []string // that the word names
 }
 
 // nameOf names a cluster whose sources do not: by its only host, or by the first
@@ -94,10 +96,10 @@ func nameOf(words []string, c *cluster.Cluster) string {
 	return ""
 }
 
-// source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
+// source reads one word: [HOSTLIST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
 func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 	s := source{word: word}
-	host, name, err := e.cutHost(word)
+	hosts, name, err := e.cutHosts(b, word)
 	if err != nil {
 		return s, err
 	}
@@ -105,37 +107,41 @@ func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 	if err != nil {
 		return s, err
 	}
-	if host != "" && count > 1 {
-		return s, fmt.Errorf("%s: HOST= names one node and :%d asks for %d; leave one of them out", word, count, count)
+	if len(hosts) > 0 && count > 0 && count != len(hosts) {
+		return s, fmt.Errorf("%s: before the = stand %d hosts and :%d asks for %d; leave one of them out", word, len(hosts), count, count)
 	}
-	s.host, s.counted = host, count > 0
-	if s.frags, s.preset, err = e.open(b, host, name, count); err != nil || s.preset && host == "" {
+	s.hosts, s.counted = hosts, count > 0
+	if s.frags, s.preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.preset && len(hosts) == 0 {
 		return s, err
 	}
 	for _, f := range s.frags {
-		if host != "" {
-			if err := nameHost(f, host); err != nil {
+		if len(hosts) > 0 {
+			if err := nameHosts(b, f, hosts); err != nil {
 				return s, fmt.Errorf("%s: %w", word, err)
 			}
 		}
 	}
-	if count > 0 && host == "" {
+	if count > 0 && len(hosts) == 0 {
 		s.frags, err = repeat(b, s.frags, name, count)
 	}
 	return s, err
 }
 
-// cutHost splits HOST=FILE. A name that exists as it stands has no host.
-func (e *Env) cutHost(word string) (host, name string, err error) {
+// cutHosts splits HOSTLIST=FILE. A name that exists as it stands has no hosts.
+func (e *Env) cutHosts(b *cluster.Budget, word string) (hosts []string, name string, err error) {
 	h, rest, ok := strings.Cut(word, "=")
 	if !ok || h == "" || strings.Contains(h, "/") || e.exists(word) || strings.Contains(h, ".") && !e.exists(rest) {
-		return "", word, nil
+		return nil, word, nil
 	}
 	bad := strings.IndexFunc(h, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) >= 0
-	if one, err := cluster.ParseHosts(h); bad || err != nil || len(one) != 1 || one[0] != h || strings.ContainsAny(h, "[]{}*?$()\"'") {
-		return "", "", fmt.Errorf("%s: %q before the = is not the name of one host; expected HOST=FILE", word, h)
+	if bad || strings.ContainsAny(h, "{}*?$()\"'") {
+		return nil, "", fmt.Errorf("%s: %q before the = is no list of hosts; expected HOST=FILE or a list as Slurm writes them, dgx[01-16]=FILE", word, h)
 	}
-	return h, rest, nil
+	hosts, err = b.ParseHosts(h)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: before the =: %w", word, err)
+	}
+	return hosts, rest, nil
 }
 
 // cutCount splits FILE:8. A name that exists as it stands has no count.
@@ -152,7 +158,7 @@ func (e *Env) cutCount(name string) (string, int, error) {
 }
 
 // open reads a preset, a folder, a file or standard input.
-func (e *Env) open(b *cluster.Budget, host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
+func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
 	if name == "-" {
 		frags, err = readAll(b, "standard input", e.stdin())
 		return frags, false, err
@@ -160,7 +166,7 @@ func (e *Env) open(b *cluster.Budget, host, name string, count int) (frags []*cl
 	info, err := fs.Stat(e.files(), name)
 	switch {
 	case err == nil && info.IsDir():
-		f, err := e.openFolder(host, name)
+		f, err := e.openFolder(append(hosts, "")[0], name)
 		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
 		if err := e.Limits.holds(name, count); err != nil {
@@ -251,12 +257,28 @@ func (l Limits) holds(preset string, nodes int) error {
 	return nil
 }
 
-// nameHost gives a fragment's nameless node its host.
-func nameHost(f *cluster.Fragment, host string) error {
-	if len(f.Hosts) != 1 {
+// nameHosts gives a fragment's nodes their hosts. One node describes them all.
+func nameHosts(b *cluster.Budget, f *cluster.Fragment, hosts []string) error {
+	switch len(f.Hosts) {
+	case len(hosts):
+	case 1:
+		if len(f.Network.Links) > 0 {
+			return errors.New("a list of hosts needs a source about one node; this one has a network too")
+		}
+		if err := b.TakeHosts(len(hosts)); err != nil {
+			return err
+		}
+		one := f.Hosts[0]
+		f.Hosts = make([]cluster.Host, len(hosts))
+		for h := range f.Hosts {
+			f.Hosts[h] = cluster.Host{Type: one.Type}
+		}
+	default:
 		return fmt.Errorf("HOST= needs a source about one node; this one has %d", len(f.Hosts))
 	}
-	f.Hosts[0].Name = host
+	for h, name := range hosts {
+		f.Hosts[h].Name = name
+	}
 	return nil
 }
 

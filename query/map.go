@@ -13,7 +13,7 @@ import (
 
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
 type Map struct {
-	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder with a copy of /sys and /proc, HOST=FILE, FILE:COUNT (default: this machine)."`
+	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 }
 
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.

@@ -59,6 +59,18 @@ func (t *trunk) rate() (sum unit.Rate, ok bool) {
 // rated reports whether the rate of any cable is known.
 func (t *trunk) rated() bool { return len(t.speeds) > 0 && t.speeds[len(t.speeds)-1].rate > 0 }
 
+// each is the part of one of several boxes that an entry of the network stands for; all of it where they cannot have equal parts.
+func (t *trunk) each(boxes int) *trunk {
+	if boxes < 2 || slices.ContainsFunc(t.speeds, func(s speed) bool { return s.n%boxes != 0 }) {
+		return t
+	}
+	one := trunk{members: t.members, tier: t.tier, speeds: slices.Clone(t.speeds)}
+	for i := range one.speeds {
+		one.speeds[i].n /= boxes
+	}
+	return &one
+}
+
 // maxSpeeds is how many rates are told apart in one cell of a table.
 const maxSpeeds = 3
 

@@ -137,7 +137,8 @@ func spanLen(spans []cluster.Span) int {
 // downWords says what a switch has towards the hosts: "20 hosts" where only that
 // is known, else its cables, with what they lead to when where is set.
 func (v *netView) downWords(s int, where bool) string {
-	h, d := &v.toHosts[s], &v.down[s]
+	boxes := v.c.Network.Switches[s].Count
+	h, d := v.toHosts[s].each(boxes), v.down[s].each(boxes)
 	var parts []string
 	if c := h.cables(); c != "" {
 		if where {
@@ -163,7 +164,7 @@ func (v *netView) downWords(s int, where bool) string {
 // upWords says what a switch has away from the hosts: "under a spine" where only
 // that is known.
 func (v *netView) upWords(s int) string {
-	u := &v.up[s]
+	u := v.up[s].each(v.c.Network.Switches[s].Count)
 	parts := nonEmpty(u.cables())
 	switch {
 	case u.members == 1:

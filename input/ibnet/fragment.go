@@ -100,8 +100,11 @@ func (b *building) addSwitches() {
 // portCount is the stated number of ports. The formats that state none list
 // every port, down or up: then an unbroken row from 1 is the number.
 func (b *building) portCount(nd *node) int {
-	if nd.ports > 0 || nd.counted < 3 {
-		return nd.ports
+	if nd.ports > 0 {
+		return nd.ports - b.innerPorts(nd)
+	}
+	if nd.counted < 3 {
+		return 0
 	}
 	most := int16(0)
 	for p := nd.first; p >= 0; p = b.ports[p].next {
@@ -114,6 +117,17 @@ func (b *building) portCount(nd *node) int {
 		return 0
 	}
 	return int(most)
+}
+
+// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation node.
+func (b *building) innerPorts(nd *node) int {
+	inner := 0
+	for p := nd.first; p >= 0; p = b.ports[p].next {
+		if q := b.ports[p].peer; q >= 0 && isAggregation(b.nodes[b.ports[q].node].desc) {
+			inner++
+		}
+	}
+	return inner
 }
 
 // reducingSwitches are those that have an aggregation node on them.

@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A scheduler's topology names groups of hosts, not cables. Where another source has the cables, it is a view on that
+// fabric: it becomes no second one, and is only compared with it.
+
+// viewsOf tells which fragments are views on the fabric that another one describes.
+func viewsOf(frags []*Fragment) []bool {
+	views := make([]bool, len(frags))
+	cabled := slices.ContainsFunc(frags, func(f *Fragment) bool { return f.Network.Cabled() })
+	for i, f := range frags {
+		views[i] = cabled && f.Network.logical()
+	}
+	return views
+}
+
+// Cabled reports whether the network says which NIC of a host is on which switch.
+func (n *Network) Cabled() bool {
+	return slices.ContainsFunc(n.Links, func(l NetLink) bool {
+		return l.A.ToHosts() && len(l.A.Hosts) > 0 && l.A.NIC >= 0 || l.B.ToHosts() && len(l.B.Hosts) > 0 && l.B.NIC >= 0
+	})
+}
+
+// logical reports whether the network knows only which hosts belong together.
+func (n *Network) logical() bool {
+	if len(n.Switches) == 0 {
+		return false
+	}
+	for i := range n.Switches {
+		if s := &n.Switches[i]; s.GUID != "" || s.LID > 0 || s.Model != "" || s.Ports > 0 {
+			return false
+		}
+	}
+	for i := range n.Links {
+		l := &n.Links[i]
+		if l.A.NIC >= 0 || l.B.NIC >= 0 || l.A.Port > 0 || l.B.Port > 0 || l.Rate.Known() || l.Max.Known() {
+			return false
+		}
+	}
+	return true
+}
+
+// groups reports whether a link is that of a domain, which no cabling shows.
+func (n *Network) groups(l *NetLink) bool {
+	for _, e := range []End{l.A, l.B} {
+		if !e.ToHosts() && e.Switch < len(n.Switches) && n.Switches[e.Switch].Domain {
+			return true
+		}
+	}
+	return false
+}
+
+// compareView warns of hosts that a view names and the cabling does not, and of a switch of the view whose hosts are on
+// different leaves.
+func (j *joiner) compareView(frags []*Fragment, fi int) {
+	leaves := j.leavesOf()
+	f := frags[fi]
+	var absent []string
+	for h := range f.Hosts {
+		for _, to := range j.hostMap[fi][h] {
+			if len(leaves[to]) == 0 {
+				absent = append(absent, j.out.Hosts[to].Name)
+			}
+		}
+	}
+	warn := func(where, format string, args ...any) {
+		j.out.Warnings = append(j.out.Warnings, Warning{Source: f.title(), Where: where, Text: fmt.Sprintf(format, args...)})
+	}
+	if len(absent) > 0 {
+		warn("", "the cabling shows no switch for %s", FormatHosts(absent))
+	}
+	for i := range f.Network.Links {
+		l := &f.Network.Links[i]
+		if l.A.ToHosts() || !l.B.ToHosts() || l.A.Switch >= len(f.Network.Switches) || f.Network.Switches[l.A.Switch].Domain {
+			continue
+		}
+		var first []int
+		firstHost := -1
+		eachHost(l.B.Hosts, len(f.Hosts), func(h int) {
+			for _, to := range j.hostMap[fi][h] {
+				switch at := leaves[to]; {
+				case len(at) == 0 || firstHost == -2:
+				case firstHost < 0:
+					first, firstHost = at, to
+				case !slices.Equal(first, at):
+					warn(f.Network.Switches[l.A.Switch].Name, "groups %s, cabled to %s, with %s, cabled to %s",
+						j.out.Hosts[firstHost].Name, j.switchNames(first), j.out.Hosts[to].Name, j.switchNames(at))
+					firstHost = -2
+				}
+			}
+		})
+	}
+}
+
+// leavesOf lists, per host, the boxes that it is cabled to, in order.
+func (j *joiner) leavesOf() [][]int {
+	net := &j.out.Network
+	leaves := make([][]int, len(j.out.Hosts))
+	for i := range net.Links {
+		l := &net.Links[i]
+		host, sw := l.B, l.A
+		if l.A.ToHosts() {
+			host, sw = l.A, l.B
+		}
+		if !host.ToHosts() || sw.ToHosts() || net.Switches[sw.Switch].Domain {
+			continue
+		}
+		eachHost(host.Hosts, len(leaves), func(h int) {
+			if at, found := slices.BinarySearch(leaves[h], sw.Switch); !found {
+				leaves[h] = slices.Insert(leaves[h], at, sw.Switch)
+			}
+		})
+	}
+	return leaves
+}
+
+func (j *joiner) switchNames(list []int) string {
+	const most = 3
+	var names []string
+	for _, s := range list[:min(len(list), most)] {
+		names = append(names, j.out.Network.Switches[s].Name)
+	}
+	text := strings.Join(names, ", ")
+	if n := len(list) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// findRails recognises a rail-optimised network by its cabling, where no source says so: at least two NICs of a host have
+// leaves of their own, each shared by the same NIC of several hosts.
+func (n *Network) findRails() {
+	if n.Rails > 0 {
+		return
+	}
+	nics, hosts := map[int][]int{}, map[int]int{} // per switch: NICs on it, and how many hosts
+	for i := range n.Links {
+		host, sw := n.Links[i].B, n.Links[i].A
+		if n.Links[i].A.ToHosts() {
+			host, sw = sw, host
+		}
+		if !host.ToHosts() || sw.ToHosts() || len(host.Hosts) == 0 || n.Switches[sw.Switch].Domain {
+			continue
+		}
+		if host.NIC < 0 {
+			return // nobody knows
+		}
+		if at, found := slices.BinarySearch(nics[sw.Switch], host.NIC); !found {
+			nics[sw.Switch] = slices.Insert(nics[sw.Switch], at, host.NIC)
+		}
+		for _, s := range host.Hosts {
+			hosts[sw.Switch] += s.N
+		}
+	}
+	mixed, shared := map[int]bool{}, map[int]bool{} // by NIC
+	for sw, list := range nics {
+		for _, nic := range list {
+			mixed[nic] = mixed[nic] || len(list) > 1
+			shared[nic] = shared[nic] || hosts[sw] > 1
+		}
+	}
+	var rails []int
+	for nic := range shared {
+		if shared[nic] && !mixed[nic] {
+			rails = append(rails, nic)
+		}
+	}
+	if len(rails) < 2 {
+		return
+	}
+	slices.Sort(rails)
+	n.Rails = len(rails)
+	for sw, list := range nics {
+		if r := slices.Index(rails, list[0]); r >= 0 && n.Switches[sw].Rail < 0 {
+			n.Switches[sw].Rail = r
+		}
+	}
+}

@@ -158,6 +158,11 @@ func (s *Curve) judge(several bool) []finding.Finding {
 		}
 		list = append(list, *f)
 	}
+	if len(list) == 0 {
+		if f := s.outside(); f != nil {
+			list = append(list, *f)
+		}
+	}
 	for i := range list {
 		if list[0].ID == "bench-peak" && list[i].ID == "bench-middle" {
 			list[i].ExplainedBy = "bench-peak"

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -215,7 +216,36 @@ func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 	return &finding.Finding{
 		ID: "bench-fast", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(large.points),
 		Title: fmt.Sprintf("Faster than predicted: large messages take %.2f of the predicted time", large.ratio),
-		Cause: "Nothing is wrong: the cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
+		Cause: "The cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
 		Fix:   "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
+	}
+}
+
+// outside is a note about sizes beyond their error bars where nothing else is said of the curve: it is never in order by silence.
+func (s *Curve) outside() *finding.Finding {
+	var out []*CurvePoint
+	judged, worst := 0, 0.0
+	for i := range s.Points {
+		p := &s.Points[i]
+		if p.Ratio() > 0 {
+			judged++
+		}
+		if p.Out() {
+			out = append(out, p)
+			worst = max(worst, p.Ratio())
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	var ratios []float64
+	for _, p := range out {
+		ratios = append(ratios, p.Ratio())
+	}
+	return &finding.Finding{
+		ID: "bench-outside", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(out),
+		Title: fmt.Sprintf("%d of %d sizes reach %.0f%% of what is expected, beyond their error bars", len(out), judged, 100/stats.Nearest(ratios, 0.5)),
+		Cause: fmt.Sprintf("From %v to %v; the least is %.0f%% of what %s should give there. No part of the curve as a whole is slow.", out[0].Size, out[len(out)-1].Size, 100/worst, cmp.Or(out[0].Algo, "NCCL's choice")),
+		Fix:   "Repeat with more iterations; NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING shows whether NCCL chose what was predicted.",
 	}
 }

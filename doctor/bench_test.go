@@ -152,6 +152,19 @@ func TestBenchPatterns(t *testing.T) {
 	}
 }
 
+// A curve of which some sizes lie beyond their error bars is never in order by silence.
+func TestBenchOutside(t *testing.T) {
+	r := doctor.Bench([]*doctor.Curve{sweepOf(func(s unit.Bytes) float64 {
+		if s == 64<<20 || s == 128<<20 {
+			return 1.9
+		}
+		return 1
+	})})
+	if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Title, "%") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // A guessed network gives notes, an operator's threshold a warning.
 func TestBenchGuessedAndThreshold(t *testing.T) {
 	s := sweepOf(func(unit.Bytes) float64 { return 2 })

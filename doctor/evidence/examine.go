@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"hash/maphash"
+	"slices"
 	"strings"
 
 	"busbar.dev/finding"
@@ -31,6 +33,10 @@ func (r *Reader) line(l *nccllog.Line) {
 		return
 	}
 	r.lastError(l)
+	key, late := r.dullKey(l)
+	if late && r.dull[key] {
+		return
+	}
 	v := r.view(l)
 	took, find := false, r.words.printed
 	if v.sentence {
@@ -46,7 +52,29 @@ func (r *Reader) line(l *nccllog.Line) {
 	}
 	if !took && !v.info && !v.sentence && strings.Contains(v.text, "NCCL WARN") {
 		r.unknown(v.quote)
+		return
 	}
+	if late && !took && !v.sentence && !slices.ContainsFunc(r.hits, func(i int) bool { return r.words.rows[i].special != 0 }) {
+		if len(r.dull) >= maxDull {
+			clear(r.dull)
+		}
+		r.dull[key] = true
+	}
+}
+
+// maxDull is how many messages are remembered in which nothing was recognised: hundreds of ranks print the same ones.
+const maxDull = 1 << 15
+
+// dullKey is a line without what differs from rank to rank: the message of a record, or the whole text. late reports that sentences are over.
+func (r *Reader) dullKey(l *nccllog.Line) (key uint64, late bool) {
+	if l.Num <= maxTalk {
+		return 0, false
+	}
+	text := l.Text
+	if len(l.Records) == 1 && len(l.Records[0].Text) > 0 && strings.HasSuffix(text, l.Records[0].Text) {
+		text = l.Records[0].Text
+	}
+	return maphash.String(r.seed, text), true
 }
 
 // view makes a line ready for the recognisers.

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"math"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -17,6 +19,12 @@ import (
 // maxWhole is how much of a text is kept for the readers of whole formats. Of a
 // longer one they see the beginning, without NCCL's records.
 const maxWhole = 16 << 20
+
+// A text that is longer than this beyond what is kept is a log, of which a beginning is kept only.
+const (
+	longLog   = 64 << 20
+	beginning = 2 << 20
+)
 
 // Reader takes in sources, one after another. The zero value is of no use; make
 // one with NewReader.
@@ -35,7 +43,9 @@ type Reader struct {
 	mute  bool // sentences do not count
 	last  bool // NCCL's last error comes next
 	nets  *subnetReader
-	busy  []busy // lines that may tell what a rank did last
+	busy  []busy          // lines that may tell what a rank did last
+	dull  map[uint64]bool // messages in which nothing was recognised
+	seed  maphash.Seed
 	// unpacked is what came out of compressed sources so far.
 	unpacked int64
 
@@ -43,6 +53,7 @@ type Reader struct {
 	document         bool // it is written for machines from end to end
 	name             string
 	kept             bytes.Buffer // its text, for readers of whole formats
+	size             int          // of what came after it; negative: it was cut to the beginning
 	told             []sighting   // in sentences, until its length is known
 	sentences, count int          // of it; lines of it
 }
@@ -63,6 +74,7 @@ func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
 		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
 		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(), nets: &subnetReader{subnetPatterns: v.subnets},
+		dull: map[uint64]bool{}, seed: maphash.MakeSeed(),
 	}
 }
 
@@ -113,6 +125,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.name = name
 	r.document = document(head[:min(len(head), 1<<12)])
 	r.kept.Reset()
+	r.size = 0
 	r.nets.begin()
 	r.nets.host++
 	r.busy = r.busy[:0]
@@ -186,6 +199,13 @@ func (r *Reader) lines(in *nccllog.Scanner) error {
 // becomes an empty line, so that the others keep their numbers.
 func (r *Reader) keep(text string) {
 	if r.kept.Len() >= maxWhole {
+		if r.size += len(text); r.size > longLog && r.kept.Cap() > 2*beginning { // a log: its beginning tells what it is
+			r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:beginning]))
+			r.size = math.MinInt
+		}
+		return
+	}
+	if r.size < 0 {
 		return
 	}
 	if !strings.Contains(text, infoMark) || torn(text) {

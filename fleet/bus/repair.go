@@ -44,13 +44,19 @@ func (s *Server) storeError() string {
 	if !ns.Running() {
 		return "it is closed"
 	}
-	if h := ns.Healthz(&server.HealthzOptions{}); h.Error != "" {
-		if _, why, found := strings.Cut(h.Error, "write error: "); found {
-			return why // without names that say nothing to people
-		}
-		return h.Error
+	return storeFault(ns.Healthz(&server.HealthzOptions{}).Error)
+}
+
+// storeFault is what a word about the server's health says about the store. Whether it is ready for connections is looked at for a
+// millisecond, in which a busy machine may not get to it: that is no reason to open the store again.
+func storeFault(health string) string {
+	if strings.Contains(health, "ready for connections") {
+		return ""
 	}
-	return ""
+	if _, why, found := strings.Cut(health, "write error: "); found {
+		return why // without names that say nothing to people
+	}
+	return health
 }
 
 func (s *Server) log(level, text string) {

@@ -205,3 +205,14 @@ func BenchmarkSay(b *testing.B) {
 		})
 	}
 }
+
+// TestBusyMachine: a server that did not get to look whether it is ready has a store all the same, and is not started anew.
+func TestBusyMachine(t *testing.T) {
+	for health, want := range map[string]string{
+		"": "", "failed to be ready for connections after 1ms: ": "", "JetStream stream 'A > B' critical write error: no space left": "no space left", "JetStream is not current": "JetStream is not current",
+	} {
+		if got := storeFault(health); got != want {
+			t.Errorf("%q: %q; want %q", health, got, want)
+		}
+	}
+}

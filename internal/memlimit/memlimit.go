@@ -12,8 +12,9 @@ import (
 )
 
 // Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set, else nine
-// tenths of the least of the control group's bound and the machine's memory, and seven tenths of what a bound on addresses
-// (ulimit -v) leaves: Go reserves more than a gigabyte of those at its start, and gives none back. 0 is no bound that is known.
+// tenths of the least of the control group's bound and the machine's memory, and half of what a bound on addresses (ulimit -v)
+// leaves: Go reserves more than a gigabyte of those at its start, takes them in pieces of 64 MiB, threads take some each, and
+// none are given back. 0 is no bound that is known.
 func Set() int64 {
 	if given := debug.SetMemoryLimit(-1); given != math.MaxInt64 {
 		return given
@@ -28,7 +29,7 @@ func Set() int64 {
 	least(group("/sys/fs/cgroup", "/proc/self/cgroup"), 9)
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &r) == nil && r.Cur < math.MaxInt64 {
-		least(max(int64(r.Cur)-addresses(), 1<<20), 7)
+		least(max(int64(r.Cur)-addresses(), 1<<20), 5)
 	}
 	if limit == math.MaxInt64 {
 		return 0

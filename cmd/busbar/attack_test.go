@@ -267,6 +267,9 @@ func peakOf(pid int) int {
 
 // TestServerKeepsItsMemory: a server knows what memory it may use, and refuses questions that do not fit.
 func TestServerKeepsItsMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a server that collects all the time")
+	}
 	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
 	self, err := os.Executable()
 	if err != nil {

@@ -119,6 +119,9 @@ func TestFiguresOfASweep(t *testing.T) {
 
 // TestVerdictOfManyNodes: what it costs goes with what was measured, and not with all pairs that there could be.
 func TestVerdictOfManyNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("folds 17,500 events")
+	}
 	const nodes = 10_000
 	l := newLiars(t, nodes)
 	l.order(sweepOf(1, 2))

@@ -26,6 +26,9 @@ func (p *pickled) text(s string) {
 
 // TestShortDumps: a short dump that stands for much, by sharing, costs what it is long: it is read, or refused.
 func TestShortDumps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory, which the race detector takes too")
+	}
 	long := strings.Repeat("0,", 1<<19) + "0"
 	groups := newPickled() // many process groups share one long list of ranks
 	groups.WriteString("}")

@@ -63,7 +63,7 @@ func TestNotTheFault(t *testing.T) {
 		{"NVSwitch server fails; the fabric manager is running", "fabric-manager"},
 		{"a node is slow, temperatures and clocks are normal", "gpu-throttled"},
 	} {
-		if p := confidenceOf(say(t, c.text), c.not); p >= 0.2 {
+		if p := confidenceOf(say(t, c.text), c.not); p >= 0.1 {
 			t.Errorf("%q: %s with %.2f", c.text, c.not, p)
 		}
 	}

@@ -233,9 +233,10 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 		f[fInOrder] = 1
 	}
 	if f[fInOrder] == 1 { // detectors of sentences know no polarity
-		for _, i := range []int{fStates, fAgrees, fSuggests, fTold, fHint} {
-			f[i] = 0
-		}
+		f[fStates], f[fAgrees], f[fSuggests] = 0, 0, 0
+	}
+	if f[fInOrder] == 1 || f[fNoEffect] == 1 {
+		f[fTold], f[fHint] = 0, 0
 	}
 	if len(x.signs[strong]) == 0 { // a detector's own: nothing but the detector speaks for it
 		for _, i := range []int{fWords, fNear, fWhy, fDoc, fPrior} {

@@ -172,8 +172,9 @@ func (x *gpuIndex) variant(best int, want []string) int {
 			}
 		}
 		for _, w := range want {
-			if n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSuffix(w, "b"), "g")); memory && err == nil && strings.HasSuffix(w, "gb") {
-				if r := float64(m.Memory) / (float64(n) * 1e9); r < 0.9 || r > 1.15 {
+			size, ok := strings.CutSuffix(strings.TrimSuffix(w, "b"), "g") // 80GB, 80G
+			if n, err := strconv.Atoi(size); memory && ok && err == nil && n > 0 {
+				if r := float64(m.Memory) / (float64(n) * 1e9); r < 0.97 || r > 1.15 {
 					return false
 				}
 			}

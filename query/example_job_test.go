@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.GPUs, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 669 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 667 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -79,7 +79,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.32 s
+	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.31 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

@@ -23,7 +23,7 @@ type Job struct {
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
 	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions, at most 8192 for a config.json)."`
-	Precision string `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
+	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
 	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions)."`
 	LoRA      string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
 	Graphs    bool   `help:"Launch kernels as CUDA graphs."`
@@ -86,7 +86,12 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 	if t.framework, t.job.Kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
 		return nil, err
 	}
-	t.parallel, t.job.Precision = q.Parallel, readPrecision(q.Precision, t.framework)
+	t.parallel, t.job.Precision = q.Parallel, readPrecision("", t.framework)
+	if q.Precision != "" {
+		if t.job.Precision, err = workload.ParsePrecision(q.Precision); err != nil {
+			return nil, fmt.Errorf("--%w", err)
+		}
+	}
 	if q.LoRA != "" {
 		if t.job.LoRA, err = workload.ParseLoRA(q.LoRA); err != nil {
 			return nil, fmt.Errorf("--lora: %w", err)

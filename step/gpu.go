@@ -110,8 +110,11 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	if p.Low() {
 		p = workload.BF16
 	}
-	if t.Early && g.gen >= sim.Hopper { // before which they are the last word
+	switch { // before Hopper they are the last word
+	case t.Early && g.gen >= sim.Hopper:
 		share /= g.f.of(looseScore)
+	case t.Second && g.gen == sim.Hopper:
+		share /= secondScore
 	}
 	if math.Mod(t.K, 8) != 0 {
 		share *= oddHead
@@ -121,6 +124,10 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
 	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
+
+// secondScore is how much longer attention takes on Hopper in FlashAttention 2 than in kernels written for it: 1.5 to 2 times forward, 1.5 to 1.75 backward
+// (Shah et al. 2024, FlashAttention-3).
+const secondScore = 1.6
 
 // oddHead is what attention reaches where heads are no multiple of eight. Measured: heads of
 // 100 against 96, PyTorch 2.11 on one H200, 2026-11-15 (testdata/h200.json).

@@ -15,7 +15,7 @@ func TestFrameworkTable(t *testing.T) {
 	words := map[string][]string{
 		"schedules": {}, "context": {"ring", "gather", "ulysses"}, "experts": {"", "dp", "folded"}, "recompute": {"none", "selective", "full"},
 		"offload": {"optimizer", "parameters"}, "compress": {"fp16", "bf16", "int8"}, "orders": {string(workload.TensorDataPipeline), string(workload.TensorPipelineData)},
-		"kernels": {"eager", "compiled", "fused"}, "attention": {"unfused", "early", "fused"}, "weights": {"copy", "wide", "amp"}, "sums": {"fp32", "bf16", "fp16"},
+		"kernels": {"eager", "compiled", "fused"}, "attention": {"unfused", "early", "second", "fused"}, "weights": {"copy", "wide", "amp"}, "sums": {"fp32", "bf16", "fp16"},
 		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"}, "launch": {"torchrun", "srun", "accelerate", "deepspeed"}, "planned": {"tp", "sp", "pp", "cp", "ep"},
 	}
 	for _, s := range pipeline.Schedules() {
@@ -80,11 +80,11 @@ func TestParseFramework(t *testing.T) {
 		{"nemo@2025-12", "nemo@25.11", "25.11", ""},
 		{"NeMo / Megatron-Core (MLPerf)@2024", "mlperf@4.0", "4.0", ""},
 		{"DeepSpeed with Megatron-LM@2021", "megatron-deepspeed@0.3", "0.3", ""},
-		{"ms-swift (DeepSpeed ZeRO-2, HF Transformers)", "hf@4.46", "4.46", ""},
+		{"ms-swift (DeepSpeed ZeRO-2, HF Transformers)", "hf@4.57", "4.57", ""},
 		{"Megatron-SWIFT (Megatron-Core)@2025-07", "megatron@0.13", "0.13", ""},
 		{"torchtitan@v0.2.2", "torchtitan@0.2", "0.2.2", ""},
 		{"torchtitan@main", "torchtitan@0.2", "0.2", ""},
-		{"accelerate", "fsdp@2.6", "2.6", ""},
+		{"accelerate", "fsdp@2.9", "2.9", ""},
 		{"jax", "maxtext@2024", "2024", ""},
 		{"fused", "", "", "there are megatron, nemo, torchtitan, fsdp, ddp, deepspeed, hf"},
 		{"megatron@new", "", "", "expected a number such as 2.6, a year or a month"},

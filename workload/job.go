@@ -62,8 +62,8 @@ type Job struct {
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
 	// Early says that attention runs in the first kernels that keep its scores on the chip
-	// (FlashAttention 1 and 2, of 2022 and 2023).
-	Early bool
+	// (FlashAttention 1 and Triton's, of 2022 and 2023), Second that it runs in FlashAttention 2, as PyTorch's own did until 2.8.
+	Early, Second bool
 	// Padded says that sizes which rows of matrices have are padded to multiples of eight by
 	// whoever wrote the model, as compilers and Megatron do by themselves.
 	Padded bool

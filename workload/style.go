@@ -10,9 +10,9 @@ import (
 // Style is how a framework's software runs a job where the job does not say: kernels, what
 // overlaps, how weights are kept.
 type Style struct {
-	Kernels        Kernels
-	Unfused, Early bool // attention
-	Padded         bool // the vocabulary
+	Kernels                Kernels
+	Unfused, Early, Second bool // attention
+	Padded                 bool // the vocabulary
 	// Sync says that gradients are summed after the backward pass, LateGather that new parameters are
 	// gathered after the update and not beside the next forward pass.
 	Sync, LateGather bool
@@ -60,7 +60,7 @@ func (f *Framework) Defaults() Style {
 
 func (f *Framework) style(overlapped func(string) bool) Style {
 	s := Style{
-		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Padded: f.Kernels != string(Eager),
+		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
 		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts),
 	}
@@ -92,7 +92,7 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	if j.Bucket == 0 {
 		j.Bucket = f.bucket(s.Bucket, j.Split)
 	}
-	j.Unfused, j.Early, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Padded || s.Padded
+	j.Unfused, j.Early, j.Second, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Second || s.Second, j.Padded || s.Padded
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
 	j.Graphs, j.Flex, j.HideExperts = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts
 	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision

@@ -31,8 +31,8 @@ type Task struct {
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
 	// multiple of, in elements.
 	Rows int64
-	// Early says that attention runs in kernels of 2022 and 2023.
-	Early bool
+	// Early and Second say that attention runs in kernels of 2022 and 2023.
+	Early, Second bool
 }
 
 // Pass is the tasks of one rank for one micro-batch through one block.
@@ -349,8 +349,8 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		if p.Causal {
 			flops /= 2
 		}
-		w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1, Early: w.j.Early})
-		w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops, Starts: 2, Back: true, Early: w.j.Early})
+		w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1, Early: w.j.Early, Second: w.j.Second})
+		w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops, Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second})
 		return
 	}
 	half := Task{Name: "scores", Kind: Product, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops / 2, Starts: 1}

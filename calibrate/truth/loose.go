@@ -68,7 +68,7 @@ func coerce(values map[string]any, t reflect.Type) {
 	}
 }
 
-var numberIn = regexp.MustCompile(`-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?`)
+var numberIn = regexp.MustCompile(`\d+(?:\.\d+)?(?:[eE][+-]?\d+)?`) // the dash of ZeRO-1 is no sign
 
 // numberOf is the first number of a value; a truth is 1 or 0.
 func numberOf(v any) (float64, bool) {

@@ -31,7 +31,7 @@ func Mechanisms() []Mechanism {
 		{Name: "hidden", Meaning: "tokens travel beside other micro-batches' computing; without: products wait", job: func(_ *Training, j *workload.Job) { j.HideExperts = false }},
 		{Name: "capacity", Meaning: "experts with a fixed number of tokens; without: the host waits for their numbers", job: func(_ *Training, j *workload.Job) { j.Capacity = false }},
 		{Name: "power", Meaning: "clocks by the power of a GPU; without: as the usual one of its generation", gpu: func(m *hardware.GPUModel) { m.TDP = 0 }},
-		{Name: "attention", Meaning: "kernels of attention by year; without: the newest", job: func(_ *Training, j *workload.Job) { j.Early, j.Unfused = false, false }},
+		{Name: "attention", Meaning: "kernels of attention by year; without: the newest", job: func(_ *Training, j *workload.Job) { j.Early, j.Second, j.Unfused = false, false, false }},
 		{Name: "sums", Meaning: "gradients summed as wide as the framework does; without: as wide as they are", job: func(_ *Training, j *workload.Job) { j.WideSums = false }},
 		{Name: "buckets", Meaning: "buckets of gradients by framework; without: 25 MiB", job: func(_ *Training, j *workload.Job) { j.Bucket = 0 }},
 		{Name: "late-gather", Meaning: "parameters gathered after the update where the framework does; without: beside the next step", job: func(_ *Training, j *workload.Job) { j.LateGather = false }},

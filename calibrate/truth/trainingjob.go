@@ -51,7 +51,11 @@ func (t *Training) Job() (*workload.Job, error) {
 
 // precision is the stated one; where its words are unknown, that of the family that the source puts it in.
 func (t *Training) precision() (workload.Precision, error) {
-	p, err := workload.ParsePrecision(cmp.Or(t.Parallel.Precision, t.Parallel.Family, "bf16"))
+	words := t.Parallel.Precision
+	if t.adapters() { // frozen weights of fewer bits are computed with in 16
+		words = strings.Trim(fewBits.ReplaceAllString(words, " "), " -_+/,()")
+	}
+	p, err := workload.ParsePrecision(cmp.Or(words, t.Parallel.Family, "bf16"))
 	if err == nil || t.Parallel.Family == "" {
 		return p, err
 	}
@@ -111,7 +115,7 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 			j.Kernels = workload.Compiled
 		}
 	}
-	if t.Model.LoRA || t.Model.LoRARank > 0 || strings.Contains(strings.ToLower(t.Model.Name+" "+p.Task), "lora") {
+	if t.adapters() {
 		j.LoRA.Rank = t.Model.LoRARank
 		if j.LoRA.Rank == 0 {
 			j.LoRA.Rank = 16
@@ -119,11 +123,21 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 		}
 		// MLPerf's adapters are those of attention (its rules of llama2_70b_lora).
 		j.LoRA.Attention = strings.Contains(t.Framework+t.Cluster, "MLPerf")
-		if strings.Contains(strings.ToLower(t.Model.Name+" "+p.Precision+" "+p.Task), "qlora") {
+		if w := fewBits.FindString(t.Model.Name + " " + p.Precision + " " + p.Task); strings.Contains(w, "8") {
+			j.LoRA.Bits = 8
+		} else if w != "" {
 			j.LoRA.Bits = 4
 		}
 	}
 	return nil
+}
+
+// fewBits are the words for frozen weights of fewer bits.
+var fewBits = regexp.MustCompile(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
+
+// adapters reports that weights are frozen.
+func (t *Training) adapters() bool {
+	return t.Model.LoRA || t.Model.LoRARank > 0 || strings.Contains(strings.ToLower(t.Model.Name+" "+t.Parallel.Task+" "+t.Parallel.Precision), "lora")
 }
 
 // dropped are the words for experts that take a fixed number of tokens.

@@ -54,6 +54,20 @@ func misplaced(k *kong.Context) error {
 	return nil
 }
 
+// repeated reports a flag for one value that was given twice: the last would count and nobody would say so.
+func repeated(k *kong.Context) error {
+	seen := map[*kong.Flag]bool{}
+	for _, p := range k.Path {
+		if f := p.Flag; f != nil && !f.IsCumulative() && !f.IsCounter() && !f.IsBool() {
+			if seen[f] {
+				return fmt.Errorf("--%s is given twice and takes one value; leave one out", f.Name)
+			}
+			seen[f] = true
+		}
+	}
+	return nil
+}
+
 // empty reports a flag or word that was given and is empty, as an unset variable of a script
 // makes it: what it was meant to say is not what leaving it out says.
 func empty(k *kong.Context) error {

@@ -205,7 +205,10 @@ func (w *writer) torchrun() (string, string) {
 	find := `NODE_RANK=${NODE_RANK:?set NODE_RANK: 0 on the first node, 1 on the next}
 MASTER_ADDR=${MASTER_ADDR:?set MASTER_ADDR: the name of the first node}
 `
-	if !w.p.Placeholders {
+	switch {
+	case len(w.hosts) == 1: // whichever node it is
+		find = "NODE_RANK=${NODE_RANK:-0}\nMASTER_ADDR=${MASTER_ADDR:-127.0.0.1}\n"
+	case !w.p.Placeholders:
 		find = fmt.Sprintf(`: "${NODE_RANK:=$(grep -v '^#' "$PLAN/hostfile" | cut -d' ' -f1 | grep -nixE "$(hostname -s)([.].*)?" | cut -d: -f1 | head -n1 | awk '{print $1-1}')}"
 : "${NODE_RANK:?this host is not in $PLAN/hostfile}"
 MASTER_ADDR=${MASTER_ADDR:-%s}

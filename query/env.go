@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/procs"
 )
 
 // Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
@@ -38,6 +39,8 @@ type Env struct {
 	Watch func(OrderProgress)
 	// JobHosts is the hostlist of a scheduler's job; nil refuses questions about one.
 	JobHosts func(ctx context.Context, job string) (string, error)
+	// Processes are the ranks on this machine of the job that a process belongs to; nil refuses questions about them.
+	Processes func(pid int) ([]procs.Process, error)
 	// Trigger makes the ranks of this machine write the dumps of their recorders, and counts them; nil refuses it.
 	Trigger func(prefix string) (int, error)
 	// Limits bound what others may ask of this process.

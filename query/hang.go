@@ -27,6 +27,7 @@ type Hang struct {
 	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer is about the whole job."`
 	Hosts   string        `page:"-" placeholder:"HOSTLIST" help:"Ask the RAS service of these hosts: node[01-16]."`
 	Job     string        `page:"-" placeholder:"ID" help:"Ask the hosts of this Slurm job."`
+	PID     int           `name:"pid" page:"-" least:"0" most:"4194304" placeholder:"PID" help:"A rank of the job on this machine: its processes' states are read, and their RAS service, recorder dumps and logs are found."`
 	Dumps   string        `page:"-" placeholder:"DIR" help:"Also read the recorder's dumps of this folder (TORCH_FR_DUMP_TEMP_FILE)."`
 	Trigger string        `page:"-" placeholder:"PREFIX" help:"First make the ranks of this machine write their dumps, through the pipes of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX."`
 	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang."`
@@ -69,14 +70,14 @@ func (q Hang) Check() error {
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
-		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --ras localhost, --hosts or --job")
+		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts or --job")
 	case q.Watch && !q.live() && q.Dumps == "":
-		return errors.New("--watch asks a running job; give --ras, --hosts, --job or --dumps")
+		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job or --dumps")
 	}
 	return nil
 }
 
-func (q *Hang) live() bool { return len(q.RAS) > 0 || q.Hosts != "" || q.Job != "" }
+func (q *Hang) live() bool { return len(q.RAS) > 0 || q.Hosts != "" || q.Job != "" || q.PID != 0 }
 
 // Run reads all sources, asks the job, and judges.
 func (q Hang) Run(ctx context.Context, env Env) (*HangDoc, error) {
@@ -154,24 +155,36 @@ func (q *Hang) addresses(ctx context.Context, e *Env) ([]string, error) {
 func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answer) (*HangDoc, error) {
 	c := hang.NewCase()
 	doc := &HangDoc{failOn: q.FailOn}
-	if q.Trigger != "" {
-		if e.Trigger == nil {
-			return nil, errors.New("--trigger cannot be asked for here")
-		}
-		n, err := e.Trigger(q.Trigger)
-		if err != nil {
+	here, err := q.processes(e)
+	if err != nil {
+		return nil, err
+	}
+	c.AddProcesses(here.ranks)
+	began := time.Now()
+	told, err := q.trigger(e, here.pipes)
+	if err != nil {
+		return nil, err
+	}
+	addrs = unique(slices.Concat(addrs, here.addrs))
+	first := q.firstAnswers(ctx, e, addrs, before)
+	if answered(first) && (before == nil || len(*before) == 0) {
+		if err := pause(ctx, max(q.Gap-time.Since(began), q.Gap/4)); err != nil {
 			return nil, err
 		}
-		e.note(fmt.Sprintf("%d ranks were told to write their dumps", n))
 	}
+	slow, err := q.awaitDumps(ctx, e, &here, told, began)
+	if err != nil {
+		return nil, err
+	}
+	c.Slow(slow)
 	if len(addrs) > 0 {
-		if err := q.ask(ctx, e, c, doc, addrs, before); err != nil && len(q.Sources) == 0 && q.Dumps == "" {
+		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil && len(q.Sources) == 0 && q.Dumps == "" && len(here.ranks) == 0 {
 			return nil, err
 		}
 	}
-	sources := q.Sources
+	sources := slices.Concat(q.Sources, here.written(e))
 	if q.Dumps != "" {
-		sources = append(slices.Clone(sources), q.Dumps)
+		sources = append(sources, q.Dumps)
 	}
 	for _, name := range sources {
 		n, err := e.hangSource(ctx, c, name)
@@ -195,6 +208,44 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	return doc, nil
 }
 
+// trigger has the ranks of this machine write their dumps. Pipes that were found without being asked for may have no reader.
+func (q *Hang) trigger(e *Env, pipes []string) (int, error) {
+	if q.Trigger != "" {
+		pipes = append(pipes, q.Trigger)
+	}
+	told := 0
+	for _, prefix := range pipes {
+		if e.Trigger == nil {
+			return 0, errors.New("--trigger cannot be asked for here")
+		}
+		n, err := e.Trigger(prefix)
+		if err != nil && prefix == q.Trigger {
+			if len(q.Sources) == 0 && q.Dumps == "" && !q.live() {
+				return 0, err
+			}
+			e.note(err.Error()) // of a job whose ranks are gone, the rest still tells something
+		}
+		told += n
+	}
+	if told > 0 {
+		e.note(fmt.Sprintf("%d ranks were told to write their dumps", told))
+	}
+	return told, nil
+}
+
+// pause waits, if there is anything to wait.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // answer is a RAS answer with the time it came.
 type answer struct {
 	ras.Answer
@@ -202,22 +253,18 @@ type answer struct {
 	at time.Time
 }
 
-// ask asks all addresses twice, a moment apart, and adds what they answer.
-func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, before *[]answer) error {
-	defer e.working("asking the RAS service")()
-	var first []answer
+// firstAnswers are the first of two: those of the time before, where there was one.
+func (q *Hang) firstAnswers(ctx context.Context, e *Env, addrs []string, before *[]answer) []answer {
 	if before != nil && len(*before) > 0 {
-		first = *before
-	} else {
-		first = askAll(ctx, e, addrs)
-		if answered(first) {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(q.Gap):
-			}
-		}
+		return *before
 	}
+	defer e.working("asking the RAS service")()
+	return askAll(ctx, e, addrs)
+}
+
+// ask asks all addresses a second time, and adds both answers.
+func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer, before *[]answer) error {
+	defer e.working("asking the RAS service again")()
 	second := first
 	if answered(first) || before != nil {
 		second = askAll(ctx, e, addrs)
@@ -268,7 +315,7 @@ func answered(list []answer) bool {
 
 // askAll asks several addresses at once, each for at most a few seconds.
 func askAll(ctx context.Context, e *Env, addrs []string) []answer {
-	const each, all = 1200 * time.Millisecond, 2500 * time.Millisecond
+	const each, all = 1500 * time.Millisecond, 2500 * time.Millisecond
 	ctx, stop := context.WithTimeout(ctx, all)
 	defer stop()
 	list := make([]answer, len(addrs))

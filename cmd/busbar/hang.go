@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -31,6 +32,7 @@ func (hangCmd) Help() string {
 		"Examples:\n" +
 		"  busbar hang docs/examples/hang\n" +
 		"  busbar hang docs/examples/hang --json\n" +
+		"  busbar hang --pid 4711\n" +
 		"  busbar hang --ras localhost --dumps /tmp\n" +
 		"  busbar hang --job 4242 --watch\n" +
 		"  busbar hang --hosts node[01-16] logs/"
@@ -40,6 +42,7 @@ func (hangCmd) Help() string {
 func (c *hangCmd) Run(e *env) error {
 	q := e.query(c.common)
 	q.JobHosts, q.Trigger = slurmHosts, triggerDumps
+	q.Processes = func(pid int) ([]procs.Process, error) { return procs.Find(os.DirFS("/proc"), pid) }
 	doc, err := c.Hang.Run(e.ctx, q)
 	switch {
 	case err != nil:
@@ -70,8 +73,7 @@ func slurmHosts(ctx context.Context, job string) (string, error) {
 	return strings.Join(strings.Fields(hosts), ","), nil
 }
 
-// triggerDumps writes to the recorder's pipes, and gives the ranks a moment to write their dumps. A pipe that nobody reads is
-// left alone.
+// triggerDumps writes to the recorder's pipes. A pipe that nobody reads is left alone.
 func triggerDumps(prefix string) (int, error) {
 	pipes, err := filepath.Glob(strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`).Replace(prefix) + "*.pipe")
 	if err != nil {
@@ -94,6 +96,5 @@ func triggerDumps(prefix string) (int, error) {
 	if told == 0 {
 		return 0, failure.Cannot(fmt.Errorf("no rank reads a pipe %s*.pipe; start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=%s", prefix, prefix))
 	}
-	time.Sleep(time.Second)
 	return told, nil
 }

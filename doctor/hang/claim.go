@@ -16,6 +16,7 @@ const (
 	fromStacks    = "stacks"
 	fromInspector = "inspector"
 	fromKernel    = "kernel"
+	fromProcess   = "process"
 )
 
 // claim is what one source concludes.

@@ -19,6 +19,7 @@ import (
 	"busbar.dev/input/gpustate"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/joblog"
+	"busbar.dev/input/procs"
 	"busbar.dev/input/ras"
 	"busbar.dev/input/stacks"
 )
@@ -103,6 +104,8 @@ type Case struct {
 	stacks  []stackFile
 	logs    []*joblog.Log
 	gpus    []gpuState
+	procs   []procs.Process
+	slow    []int    // ranks that were told to write a dump and have not
 	silent  []string // addresses whose service took a connection and did not answer
 	notes   []string
 
@@ -130,6 +133,9 @@ func NewCase() *Case { return &Case{rec: flightrec.NewSet()} }
 
 // Silent notes that the RAS service at an address took a connection and did not answer.
 func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
+
+// Slow notes ranks that were told to write a dump and have not done so yet.
+func (c *Case) Slow(ranks []int) { c.slow = append(c.slow, ranks...) }
 
 // Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a file of
 // such a kind could not be read.
@@ -190,7 +196,7 @@ func (c *Case) AddRAS(addr string, data []byte, at time.Time) error {
 
 // Empty reports a case about which nothing is known.
 func (c *Case) Empty() bool {
-	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.silent) == 0
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent) == 0
 }
 
 // Severity is how grave a verdict is: what may pass by itself is a note.

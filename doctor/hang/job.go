@@ -36,6 +36,10 @@ func newJob(c *Case) *job {
 	j.fromRAS(c)
 	j.fromLogs(c)
 	j.fromInspector(c)
+	for i := range c.procs {
+		p := &c.procs[i]
+		j.put(p.Rank, process{pid: p.PID, gpu: -1})
+	}
 	j.index()
 	return j
 }
@@ -71,6 +75,9 @@ func (j *job) size(c *Case) {
 				}
 			}
 		}
+	}
+	for i := range c.procs {
+		j.world = max(j.world, min(c.procs[i].World, 1<<20))
 	}
 	for _, in := range c.inspect {
 		for i := range in.records {

@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
-	"busbar.dev/input/stacks"
 )
 
 // judge holds what the sources say while they are joined.
@@ -38,6 +37,12 @@ func (c *Case) Judge() *Verdict {
 	for _, a := range c.silent {
 		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the node is swamped.")
 	}
+	if len(c.slow) > 0 {
+		v.Notes = append(v.Notes, rankList(c.slow)+" has not written its dump yet. A process's first dump takes seconds where torch._dynamo is not loaded: ask again.")
+		if v.Kind == Late && len(c.rec.Dumps) == 0 {
+			v.Confidence = min(v.Confidence, 0.6) // without dumps a collective of another size looks the same
+		}
+	}
 	if v.Ranks == nil {
 		v.Ranks = []Culprit{}
 	}
@@ -62,6 +67,7 @@ func (x *judge) signals() []string {
 		{fromStacks, len(x.c.stacks) > 0},
 		{fromInspector, len(x.c.inspect) > 0},
 		{"gpu", len(x.c.gpus) > 0},
+		{fromProcess, len(x.c.procs) > 0},
 	} {
 		if s.is {
 			list = append(list, s.name)
@@ -77,6 +83,9 @@ func (x *judge) decide() *Verdict {
 	}
 	if c, ok := x.gpuState(); ok {
 		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.stoppedHere(); ok {
+		return x.verdict(c, Hung)
 	}
 	if c, ok := x.log.differing(); ok {
 		return x.verdict(c, Failed)
@@ -104,6 +113,9 @@ func (x *judge) decide() *Verdict {
 			return x.verdict(c, Hung)
 		}
 		if c, ok := x.late(); ok {
+			if c, ok := x.creating(c); ok {
+				return x.verdict(c, Hung)
+			}
 			return x.verdict(c, x.waitingState(Stalled))
 		}
 		if c, ok := x.rec.stuck(x.job); ok && (x.timedOut() || x.still) {
@@ -173,7 +185,7 @@ func (x *judge) ended() State {
 
 // waitingState is Hung where something shows that the wait does not end by itself, else what is given.
 func (x *judge) waitingState(otherwise State) State {
-	if x.timedOut() {
+	if x.timedOut() || x.still && otherwise == Failed {
 		return Hung
 	}
 	if otherwise == Failed {
@@ -191,6 +203,9 @@ func (x *judge) waitingState(otherwise State) State {
 func (x *judge) gone() (claim, bool) {
 	if c, ok := x.log.exits(); ok {
 		return x.agree(c, rasClaims(x.ras, x.job)), true
+	}
+	if c, ok := x.goneHere(); ok {
+		return c, true
 	}
 	fromLogs, logOK := x.log.vanished()
 	var list []claim
@@ -334,8 +349,13 @@ func (x *judge) passing() *Verdict {
 		v.Confidence, v.Text = 0.85, "The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
 	case x.rec.idle():
 		v.Confidence, v.Text = 0.8, "Every collective that the recorder has is completed."
+	case x.still:
+		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
+		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
 	case len(x.ras) > 0:
 		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."
+	case len(x.rec.order) > 0:
+		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
 	case x.inspect.total > 0:
 		v.Text = "All ranks completed the same collectives."
 	default:
@@ -361,74 +381,4 @@ func (x *judge) verdict(c claim, state State) *Verdict {
 		x.lookAtStacks(v, c)
 	}
 	return v
-}
-
-// kinds of what a late rank's stack shows.
-var activityKind = map[stacks.Activity]Kind{
-	stacks.Loading: DataLoading, stacks.Checkpoint: Checkpoint, stacks.Compiling: Compiling, stacks.Evaluation: Evaluation,
-}
-
-// lookAtStacks says what the culprits do. For a late rank that is the kind of the fault; what saves, compiles or evaluates will come.
-func (x *judge) lookAtStacks(v *Verdict, c claim) {
-	for _, r := range c.ranks {
-		s := x.stackOf(r)
-		if s == nil {
-			continue
-		}
-		doing, frame := s.Doing()
-		v.Stack = frame.String()
-		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, frame)})
-		kind, ok := activityKind[doing]
-		if v.Kind != Late || !ok || v.State == Slow {
-			return
-		}
-		v.Kind = kind
-		if kind != DataLoading && !x.timedOut() {
-			v.State = Stalled
-		}
-		v.Confidence = min(0.97, v.Confidence+0.02)
-		return
-	}
-}
-
-// stackOf is the stack of a rank's own thread: by the rank of its lines, its process, its thread, or its file's name.
-func (x *judge) stackOf(rank int) *stacks.Stack {
-	var found *stacks.Stack
-	for i := range x.c.stacks {
-		f := &x.c.stacks[i]
-		main := stacks.Main(f.list)
-		if main == nil {
-			continue
-		}
-		switch {
-		case main.Rank == rank, main.PID > 0 && x.job.ofPID(main.PID) == rank:
-			return main
-		case x.threadOf(rank) != 0 && x.hasThread(f, x.threadOf(rank)):
-			return main
-		}
-		if r, ok := x.job.files[f.name]; ok && r == rank && found == nil {
-			found = main
-		}
-	}
-	return found
-}
-
-// threadOf is the thread that a rank launches collectives on, as the recorder names it.
-func (x *judge) threadOf(rank int) uint64 {
-	h := x.rec.ranks[rank]
-	if h == nil {
-		return 0
-	}
-	var id uint64
-	for _, d := range h.thread {
-		if d < '0' || d > '9' || id > 1<<59 {
-			return 0
-		}
-		id = id*10 + uint64(d-'0')
-	}
-	return id
-}
-
-func (x *judge) hasThread(f *stackFile, id uint64) bool {
-	return slices.ContainsFunc(f.list, func(s stacks.Stack) bool { return s.Thread == id && len(s.Frames) > 0 })
 }

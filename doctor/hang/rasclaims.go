@@ -113,6 +113,9 @@ func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
 		if high {
 			v.ahead[g] = true
 		}
+		if odd, ok := oddOfPair(c); ok && odd != k {
+			continue
+		}
 		if low && high && len(c.Ranks) > 1 || aloneOp(c, x, &total) {
 			v.both[g] = c
 		}
@@ -131,6 +134,30 @@ func aloneOp(c *ras.Comm, x *ras.Rank, total *[5]uint64) bool {
 		}
 	}
 	return false
+}
+
+// oddOfPair is who of two members calls another collective: each launched one that the other did not, and of one of them the other
+// never launched any, while both used the second before.
+func oddOfPair(c *ras.Comm) (int, bool) {
+	if len(c.Ranks) != 2 {
+		return 0, false
+	}
+	a, b := &c.Ranks[0].Counts, &c.Ranks[1].Counts
+	newTo := func(x, y *[5]uint64) bool { // x launched a kind that y never did
+		for o := range x {
+			if x[o] > 0 && y[o] == 0 {
+				return true
+			}
+		}
+		return false
+	}
+	switch odd := newTo(a, b); {
+	case odd && !newTo(b, a):
+		return 0, true
+	case !odd && newTo(b, a):
+		return 1, true
+	}
+	return 0, false
 }
 
 // textCounts compares what a text lists; ranks that it only counts are not known.
@@ -256,7 +283,7 @@ func rasClaims(views []*rasView, j *job) []claim {
 			break
 		}
 		// who launched a collective that nobody else did, and lacks one that all others have
-		if !aloneWith(c, j, g) {
+		if _, odd := oddOfPair(c); !odd && !aloneWith(c, j, g) {
 			continue
 		}
 		list = append(list, claim{
@@ -298,6 +325,9 @@ func behindClaim(v *rasView, j *job) []claim {
 	}
 	slices.Sort(ranks)
 	c := claim{kind: Late, ranks: ranks, source: fromRAS, sure: 0.8}
+	if len(ranks) > len(v.ahead) && len(v.ahead) > 0 {
+		c.sure = 0.5 // or the few completed a collective that these still wait in, as one of another size does
+	}
 	if comm := v.comm[ranks[0]]; comm != nil {
 		c.comm = j.rasComm(comm)
 		c.op, c.seq = nextOp(comm, j, ranks[0])

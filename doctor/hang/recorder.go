@@ -12,6 +12,7 @@ type history struct {
 	rank    int
 	entries []flightrec.Entry // by record
 	last    map[int32]int32   // last launched number, by group
+	status  map[int32]int32   // the same, as the newest dump's status says it
 	head    int               // index of the first entry that is not completed; -1 where all are
 	file    string            // of the newest dump
 	oldest  int64             // record of the newest dump's first entry: what is older and was pending has ended since
@@ -60,6 +61,9 @@ func newRecorder(set *flightrec.Set, j *job) *recorder {
 	slices.SortFunc(x.order, func(a, b *history) int { return a.rank - b.rank })
 	for _, h := range x.order {
 		h.finish()
+	}
+	for _, h := range x.order {
+		x.openBarriers(h)
 	}
 	x.fill()
 	x.findAbsent()
@@ -138,12 +142,13 @@ func (x *recorder) lists(groups []int32) (lists [][]int) {
 func (x *recorder) addDump(rank int, d *flightrec.Dump) {
 	h := x.ranks[rank]
 	if h == nil {
-		h = &history{rank: rank, last: map[int32]int32{}}
+		h = &history{rank: rank, last: map[int32]int32{}, status: map[int32]int32{}}
 		x.ranks[rank] = h
 	}
 	for g, n := range d.Last {
 		g = x.canon[g]
 		h.last[g] = max(h.last[g], n)
+		h.status[g] = max(h.status[g], n)
 	}
 	for _, e := range d.Entries {
 		e.Group = x.canon[e.Group]
@@ -181,6 +186,27 @@ func (h *history) finish() {
 		}
 		if h.head < 0 && e.State != flightrec.Completed && e.State != flightrec.Unknown {
 			h.head = i
+		}
+	}
+}
+
+// openBarriers undoes that the recorder has a barrier completed as soon as it is launched (seen with PyTorch 2.11): one that the status
+// does not count yet, and that a member has not launched, cannot be over.
+func (x *recorder) openBarriers(h *history) {
+	for i := len(h.entries) - 1; i >= 0; i-- {
+		e := &h.entries[i]
+		status, ok := h.status[e.Group]
+		if !ok || e.P2P || e.Seq <= status || e.State != flightrec.Completed || !strings.Contains(x.set.Sigs[e.Sig].Op, "barrier") {
+			continue
+		}
+		for _, m := range x.set.Groups[e.Group].Ranks {
+			if o := x.ranks[m]; o != nil && o.last[e.Group] < e.Seq {
+				e.State = flightrec.Scheduled
+				if h.head < 0 || h.head > i {
+					h.head = i
+				}
+				break
+			}
 		}
 	}
 }

@@ -139,12 +139,14 @@ func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 	return best, most, most > 0
 }
 
-// idle reports dumps in which every entry is completed.
+// idle reports dumps in which every entry is completed, and that have some.
 func (x *recorder) idle() bool {
+	entries := 0
 	for _, h := range x.order {
 		if h.head >= 0 {
 			return false
 		}
+		entries += len(h.entries)
 	}
-	return len(x.order) > 0
+	return entries > 0
 }

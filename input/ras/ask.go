@@ -33,7 +33,8 @@ func Ask(ctx context.Context, addr string, each time.Duration) Answer {
 	a := Answer{Addr: addr}
 	asJSON := true
 	for try := 0; try < 8 && ctx.Err() == nil; try++ {
-		data, silent, err := askOnce(ctx, addr, each, asJSON)
+		greet := min(each, each/4<<(try/2)) // a service answers its first line at once: who does not is stopped, or swamped
+		data, silent, err := askOnce(ctx, addr, greet, each, asJSON)
 		switch {
 		case err == nil:
 			a.Data, a.Err = data, nil
@@ -61,7 +62,7 @@ const maxAnswer = 256 << 20
 var errNoJSON = errors.New("this release has no JSON")
 
 // askOnce holds one conversation. silent says that somebody took the connection and did not answer.
-func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) (data []byte, silent bool, err error) {
+func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON bool) (data []byte, silent bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, each)
 	defer stop()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -69,10 +70,8 @@ func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) 
 		return nil, false, fmt.Errorf("RAS at %s: %w", addr, err)
 	}
 	defer c.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := c.SetDeadline(deadline); err != nil {
-			return nil, false, err
-		}
+	if err := c.SetDeadline(time.Now().Add(greet)); err != nil {
+		return nil, false, err
 	}
 	in := bufio.NewReader(c)
 	say := func(line string) (string, error) {
@@ -96,6 +95,11 @@ func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) 
 			return nil, false, errNoJSON
 		case strings.HasPrefix(reply, "ERROR"):
 			return nil, false, fmt.Errorf("RAS at %s: %s", addr, reply)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(deadline); err != nil {
+			return nil, false, err
 		}
 	}
 	if _, err := io.WriteString(c, "VERBOSE STATUS\n"); err != nil {

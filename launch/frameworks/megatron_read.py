@@ -49,6 +49,12 @@ def child(folder):
     torch.distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:29%d" % (600 + os.getpid() % 300), rank=0, world_size=1)
     parallel_state.initialize_model_parallel()
     config = core_transformer_config_from_args(args)
+    if args.multi_latent_attention:
+        # Core's own attention, which has no parameters, takes heads of one width only; Transformer Engine's takes two.
+        from megatron.core.transformer.dot_product_attention import DotProductAttention
+
+        plain = DotProductAttention.__init__
+        DotProductAttention.__init__ = lambda self, *a, k_channels=None, v_channels=None, **k: plain(self, *a, **k)
     if args.num_experts:
         spec = get_gpt_decoder_block_spec(config, use_transformer_engine=False, normalization=args.normalization)
     else:

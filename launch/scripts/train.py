@@ -155,6 +155,7 @@ def tensor_parallel(m, mesh):
 def with_deepspeed(device, local):
     import deepspeed
 
+    deepspeed.init_distributed("nccl" if CUDA else "gloo")  # before anything reads the configuration, which is else taken for one rank's
     with deepspeed.zero.Init(config_dict_or_path=os.path.join(HERE, "deepspeed.json"), enabled=SPLIT["zero"] == 3):
         m = build("cpu") if SPLIT["zero"] < 3 else plain.Model(JOB)
         if SPLIT["zero"] < 3:
@@ -172,7 +173,7 @@ def save(m, optimizer, step, rank):
     from torch.distributed.checkpoint.state_dict import get_state_dict
 
     weights, state = get_state_dict(m, optimizer)
-    dcp.async_save({"model": weights, "optimizer": state, "step": step}, checkpoint_id=os.path.join(SAVE, "step-%d" % step)).result()
+    dcp.save({"model": weights, "optimizer": state, "step": step}, checkpoint_id=os.path.join(SAVE, "step-%d" % step))
 
 
 def resume(m, optimizer):
@@ -211,6 +212,8 @@ def main():
     amp = JOB["precision"].startswith("amp-") or name == "ddp" and DTYPE != torch.float32
     autocast = torch.autocast(device.type, dtype=DTYPE) if amp else contextlib.nullcontext()
     first = resume(m, optimizer)
+    if rank == 0:
+        print("%d ranks, from step %d" % (world, first), flush=True)
     for step in range(first, STEPS):
         began = time.perf_counter()
         for group in optimizer.param_groups:

@@ -1,0 +1,53 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"busbar.dev/input/procs"
+	"busbar.dev/internal/synth/livejob"
+)
+
+// TestProcesses tells stopped, killed and ended processes of this machine apart, with what the rest of the job says.
+func TestProcesses(t *testing.T) {
+	for _, x := range []struct {
+		state byte
+		code  int
+		fault livejob.Fault
+		want  Kind
+	}{{'T', 0, livejob.Stopped, Stopped}, {0, 0, livejob.Killed, Killed}, {'Z', -9, livejob.Killed, Killed}, {'Z', 1, livejob.Killed, Exited}, {'S', 0, livejob.Late, Late}} {
+		j := &livejob.Job{Ranks: 8, TP: 2, Steps: 9, Fault: x.fault, Culprit: 5}
+		c := NewCase()
+		for k := range 2 {
+			if _, err := c.Add(fmt.Sprintf("ras.%d.json", k), []byte(j.RAS(fmt.Sprintf("2026-11-16 02:00:%02d", 5+k), true))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var list []procs.Process
+		for r := range j.Ranks {
+			p := procs.Process{PID: newJob(c).procs[r].pid, Rank: r, World: j.Ranks, State: 'S'}
+			if r == j.Culprit {
+				if p.State, p.Code = x.state, x.code; x.state == 0 {
+					continue
+				}
+			}
+			list = append(list, p)
+		}
+		c.AddProcesses(list)
+		if v := c.Judge(); v.Kind != x.want || len(v.Ranks) != 1 || v.Ranks[0].Rank != j.Culprit {
+			t.Errorf("state %q, code %d: %s %v (%s), expected %s of rank %d", x.state, x.code, v.Kind, v.Ranks, v.Text, x.want, j.Culprit)
+		}
+	}
+}
+
+func TestMoveOnto(t *testing.T) {
+	for _, x := range []struct {
+		world               int
+		ranks, others, want []int
+	}{{4, []int{1, 3}, []int{2}, []int{0, 2}}, {8, []int{0, 1}, []int{2}, []int{2, 3}}, {4, []int{1, 2}, []int{0}, nil}, {8, []int{4, 5, 6, 7}, []int{1, 2}, []int{0, 1, 2, 3}}} {
+		if got := moveOnto(x.ranks, x.others, x.world); !slices.Equal(got, x.want) {
+			t.Errorf("%v onto %v: %v, expected %v", x.ranks, x.others, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/procs"
+)
+
+// AddProcesses takes the ranks that run on this machine.
+func (c *Case) AddProcesses(list []procs.Process) { c.procs = append(c.procs, list...) }
+
+// stateWords are the states of processes that tell something about a rank that others wait for.
+var stateWords = map[byte]string{
+	'R': "computes on the CPU", 'S': "waits on the CPU", 'D': "waits for a device or a file system", 'T': "is stopped by a signal", 't': "is stopped by a debugger", 'Z': "has ended",
+}
+
+func processQuote(p *procs.Process) finding.Quote {
+	return finding.Quote{File: fmt.Sprintf("/proc/%d/stat", p.PID), Text: fmt.Sprintf("rank %d, process %d: state %c, it %s", p.Rank, p.PID, p.State, stateWords[p.State])}
+}
+
+// stoppedHere finds ranks of this machine whose processes do not run.
+func (x *judge) stoppedHere() (claim, bool) {
+	c := claim{kind: Stopped, source: fromProcess, sure: 0.97}
+	for i := range x.c.procs {
+		if p := &x.c.procs[i]; p.State == 'T' || p.State == 't' {
+			c.ranks = append(c.ranks, p.Rank)
+			c.quotes = append(c.quotes, processQuote(p))
+		}
+	}
+	if len(c.ranks) == 0 {
+		return c, false
+	}
+	c.why = rankList(c.ranks) + " is stopped: its process gets no time"
+	list := rasClaims(x.ras, x.job)
+	if absent, ok := x.rec.missing(x.job); ok {
+		list = append(list, absent)
+	}
+	return x.agree(c, list), true
+}
+
+// goneHere finds ranks whose process was on this machine, as RAS and logs say, and has ended.
+func (x *judge) goneHere() (claim, bool) {
+	c := claim{kind: Killed, source: fromProcess, sure: 0.93}
+	runs, places := map[int]bool{}, map[string]bool{}
+	for i := range x.c.procs {
+		p := &x.c.procs[i]
+		if p.State == 'Z' {
+			c.ranks = append(c.ranks, p.Rank)
+			c.quotes = append(c.quotes, processQuote(p))
+			if p.Code >= 0 {
+				c.kind = Exited
+			}
+			continue
+		}
+		runs[p.Rank] = true
+		if at, ok := x.job.procs[p.Rank]; ok && at.pid == p.PID {
+			places[at.addr], places[at.host] = true, true
+		}
+	}
+	for rank, at := range x.job.procs {
+		if !runs[rank] && at.pid > 0 && (at.addr != "" && places[at.addr] || at.host != "" && places[at.host]) && !slices.Contains(c.ranks, rank) {
+			c.ranks = append(c.ranks, rank)
+			c.quotes = append(c.quotes, finding.Quote{File: "/proc", Text: fmt.Sprintf("rank %d: process %d is no more, and those of %d other ranks are", rank, at.pid, len(runs))})
+		}
+	}
+	// who noticed that another is gone is not the first
+	first := slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool { _, ok := x.log.noticed[r]; return ok })
+	if len(first) > 0 {
+		c.ranks = first
+	}
+	if len(c.ranks) == 0 {
+		return c, false
+	}
+	slices.Sort(c.ranks)
+	if slices.ContainsFunc(c.ranks, x.log.orderly) {
+		c.kind = Exited
+	}
+	c.why = rankList(c.ranks) + " has ended; the others wait for it"
+	return x.agree(c, rasClaims(x.ras, x.job)), true
+}
+
+// processOf is the process of a rank of this machine; nil where it is not here.
+func (x *judge) processOf(rank int) *procs.Process {
+	for i := range x.c.procs {
+		if x.c.procs[i].Rank == rank {
+			return &x.c.procs[i]
+		}
+	}
+	return nil
+}

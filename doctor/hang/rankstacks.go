@@ -1,0 +1,82 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/stacks"
+)
+
+// kinds of what a late rank's stack shows.
+var activityKind = map[stacks.Activity]Kind{
+	stacks.Loading: DataLoading, stacks.Checkpoint: Checkpoint, stacks.Compiling: Compiling, stacks.Evaluation: Evaluation,
+}
+
+// lookAtStacks says what the culprits do. For a late rank that is the kind of the fault; what saves, compiles or evaluates will come.
+func (x *judge) lookAtStacks(v *Verdict, c claim) {
+	for _, r := range c.ranks {
+		s := x.stackOf(r)
+		if s == nil {
+			if p := x.processOf(r); p != nil && v.Kind == Late {
+				v.Evidence = append(v.Evidence, processQuote(p))
+			}
+			continue
+		}
+		doing, frame := s.Doing()
+		v.Stack = frame.String()
+		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, frame)})
+		kind, ok := activityKind[doing]
+		if v.Kind != Late || !ok || v.State == Slow {
+			return
+		}
+		v.Kind = kind
+		if kind != DataLoading && !x.timedOut() {
+			v.State = Stalled
+		}
+		v.Confidence = min(0.97, v.Confidence+0.02)
+		return
+	}
+}
+
+// stackOf is the stack of a rank's own thread: by the rank of its lines, its process, its thread, or its file's name.
+func (x *judge) stackOf(rank int) *stacks.Stack {
+	var found *stacks.Stack
+	for i := range x.c.stacks {
+		f := &x.c.stacks[i]
+		main := stacks.Main(f.list)
+		if main == nil {
+			continue
+		}
+		switch {
+		case main.Rank == rank, main.PID > 0 && x.job.ofPID(main.PID) == rank:
+			return main
+		case x.threadOf(rank) != 0 && x.hasThread(f, x.threadOf(rank)):
+			return main
+		}
+		if r, ok := x.job.files[f.name]; ok && r == rank && found == nil {
+			found = main
+		}
+	}
+	return found
+}
+
+// threadOf is the thread that a rank launches collectives on, as the recorder names it.
+func (x *judge) threadOf(rank int) uint64 {
+	h := x.rec.ranks[rank]
+	if h == nil {
+		return 0
+	}
+	var id uint64
+	for _, d := range h.thread {
+		if d < '0' || d > '9' || id > 1<<59 {
+			return 0
+		}
+		id = id*10 + uint64(d-'0')
+	}
+	return id
+}
+
+func (x *judge) hasThread(f *stackFile, id uint64) bool {
+	return slices.ContainsFunc(f.list, func(s stacks.Stack) bool { return s.Thread == id && len(s.Frames) > 0 })
+}

@@ -25,7 +25,7 @@ type Job struct {
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions, at most 8192 for a config.json)."`
 	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
 	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions)."`
-	LoRA      string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
+	FineTuning
 	Graphs    bool   `help:"Launch kernels as CUDA graphs."`
 	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused."`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
@@ -92,10 +92,8 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 			return nil, fmt.Errorf("--%w", err)
 		}
 	}
-	if q.LoRA != "" {
-		if t.job.LoRA, err = workload.ParseLoRA(q.LoRA); err != nil {
-			return nil, fmt.Errorf("--lora: %w", err)
-		}
+	if err := q.FineTuning.apply(&t.job); err != nil {
+		return nil, err
 	}
 	if t.job.Split, err = workload.ParseSplit(q.Parallel); err != nil {
 		return nil, fmt.Errorf("--parallel: %w", err)

@@ -23,15 +23,16 @@ type Plan struct {
 	Keep     bool   `name:"keep-order" help:"With --hosts: keep the order of the list."`
 	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
 
-	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
-	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
-	GPUs      int      `name:"gpus" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
-	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
-	Global    int64    `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
-	Seq       int64    `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
-	Precision string   `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16, amp-fp16, fp8, fp8-tensorwise, fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, mostly bf16)."`
-	Framework string   `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
-	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
+	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
+	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
+	GPUs      int    `name:"gpus" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
+	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
+	Global    int64  `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
+	Seq       int64  `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
+	Precision string `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16, amp-fp16, fp8, fp8-tensorwise, fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, mostly bf16)."`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
+	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
+	FineTuning
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
 	Micro     int64    `name:"micro-batch" placeholder:"N" help:"Use this micro-batch size only."`
 	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective or full."`
@@ -123,6 +124,8 @@ func (q *Plan) check() error {
 		return fmt.Errorf("--max-nodes %d; expected at least 1", q.MaxNodes)
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
+	case q.Emit != "" && q.FineTuning != (FineTuning{}):
+		return errors.New("--emit with --lora, --packed or --method: files are written for pretraining alone; leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):

@@ -171,7 +171,7 @@ func (x *planned) command(p *pricedStep) string {
 		text += " -l " + p.layout
 	}
 	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
-		x.Model, x.said(j.Split), j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute)
+		x.Model, x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision, j.Recompute) + x.words()
 	if x.framework == nil {
 		text += " --kernels " + string(j.Kernels)
 	} else {

@@ -122,7 +122,7 @@ func (x *planned) clash(s *plan.Space) string {
 		}
 	}
 	j := s.Base
-	j.MicroBatch = max(1, x.Micro)
+	j.MicroBatch = max(1, x.Micro) * x.pairs()
 	if x.Micro > 0 {
 		fixed = append(fixed, fmt.Sprintf("--micro-batch %d", x.Micro))
 	}

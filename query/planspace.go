@@ -54,16 +54,20 @@ func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
 		base.Seq = p.model.Seq
 	}
 	if base.GlobalBatch == 0 {
-		base.GlobalBatch = workload.DefaultGlobalBatch(base.Seq, most)
+		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
+	}
+	if err := p.FineTuning.apply(&base); err != nil {
+		return nil, err
 	}
 	s := plan.NewSpace(base, ranks, node)
+	s.Micro = slices.DeleteFunc(s.Micro, func(n int64) bool { return n%p.pairs() != 0 })
 	if p.framework != nil {
 		s.Restrict(p.framework, sm)
 	} else {
 		s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
 	}
 	if p.Micro > 0 {
-		s.Micro = []int64{p.Micro}
+		s.Micro = []int64{p.Micro * p.pairs()}
 	}
 	if p.Recompute != "" {
 		s.Recompute = []workload.Recompute{workload.Recompute(p.Recompute)}

@@ -82,6 +82,15 @@ func jobExtras(j *workload.Job) string {
 	if j.Compresses() {
 		text += fmt.Sprintf(", gradients as %s", j.Compress)
 	}
+	if j.LoRA.Frozen() {
+		text += fmt.Sprintf(", adapters %s", j.LoRA)
+	}
+	if j.Packed > 0 {
+		text += fmt.Sprintf(", packed documents of %d tokens", j.Packed)
+	}
+	if j.Reference {
+		text += ", with a reference model"
+	}
 	return text
 }
 

@@ -60,7 +60,7 @@ func (p *pricing) gathered(x *blockTime, again *unit.Span, bytes unit.Volume, ti
 	x.fwd += gather
 	x.bwd += gather + scatter
 	calls, all := 3.0, 2*gather+scatter
-	if p.j.Recompute == workload.Full {
+	for range p.j.Repeats() {
 		*again += gather
 		calls, all = calls+1, all+gather
 	}
@@ -78,7 +78,7 @@ func (p *pricing) exchanged(x *blockTime, again *unit.Span, bytes unit.Volume, t
 	x.fwd += one
 	x.bwd += one
 	calls := 2.0
-	if p.j.Recompute == workload.Full {
+	for range p.j.Repeats() {
 		*again += one
 		calls++
 	}

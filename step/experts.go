@@ -48,7 +48,7 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 	calls := 4.0 // there and back, forward and backward
 	x.fwd += 2 * open
 	x.bwd += 2 * open
-	if j.Recompute == workload.Full {
+	for range j.Repeats() {
 		*again += 2 * open
 		calls += 2
 	}

@@ -268,7 +268,7 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 		calls := 4.0
 		x.fwd += 2 * one
 		x.bwd += 2 * one
-		if j.Recompute == workload.Full {
+		for range j.Repeats() {
 			*again += 2 * one
 			calls += 2
 		}

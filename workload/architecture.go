@@ -82,6 +82,12 @@ func (a *Architecture) look(m *Model, b *Block, p *Part) {
 	case Matmul:
 		a.product(m, b, p, name)
 	}
+	if p.Name == "linear_attn.scan" {
+		a.odd("linear attention")
+	}
+	if name == "q_proj" && a.Latent == nil && m.Dims.Heads > 0 && p.Out == 2*m.Dims.Heads*m.Dims.filled().HeadDim {
+		a.odd("a gate on attention")
+	}
 	if p.Shape != nil && p.Kind == Matmul {
 		a.odd("convolutions")
 	}

@@ -43,6 +43,7 @@ var configs = map[string]func(*config) shaped{
 	},
 	"deepseek_v2": func(c *config) shaped { return deepseek(c, false) },
 	"deepseek_v3": func(c *config) shaped { return deepseek(c, true) },
+	"kimi_k2":     func(c *config) shaped { return deepseek(c, true) },
 	"nemotron": func(c *config) shaped {
 		d := c.usual()
 		return plain(d, func() []Block { return Nemotron(d) })
@@ -110,7 +111,7 @@ func deepseek(c *config, corrected bool) shaped {
 	d.KVHeads, d.HeadDim = 0, 0
 	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number0(0, "n_shared_experts")
 	d.ExpertFFN, d.Dense = c.number("moe_intermediate_size"), c.number0(0, "first_k_dense_replace")
-	a := Latent{Q: c.number("q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
+	a := Latent{Q: c.number0(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
 	return plain(d, func() []Block { return DeepSeek(d, a, corrected) })
 }
 

@@ -42,6 +42,16 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
 		return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)}
 	},
+	"qwen3_next": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		return Traits{
+			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false),
+			Linear: &Linear{
+				Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"), ValueDim: c.number("linear_value_head_dim"),
+				KeyDim: c.number("linear_key_head_dim"), Conv: c.number0(4, "linear_conv_kernel_dim"), Full: max(1, c.number0(4, "full_attention_interval")),
+			},
+		}
+	},
 	"qwen2_moe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
 		return Traits{Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false)}

@@ -59,6 +59,11 @@ type Job struct {
 	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.
 	Graphs bool
+	// Packed is the tokens of a document where several are in a sequence and tokens see their own alone; 0 is one a sequence.
+	Packed int64
+	// Reference says that a frozen copy of the model computes the same tokens too, forward alone, as DPO has it. With adapters it is the
+	// model without them, and needs no memory of its own.
+	Reference bool
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
 	// Early says that attention runs in the first kernels that keep its scores on the chip
@@ -89,6 +94,31 @@ type Job struct {
 	// weights are kept between steps.
 	LateGather, WideSums bool
 	Keeps                Keeping
+}
+
+// Repeats is how many forward passes there are beside the first: of what is computed again in full, and of a reference.
+func (j *Job) Repeats() int {
+	n := 0
+	if j.Recompute == Full {
+		n++
+	}
+	if j.Reference {
+		n++
+	}
+	return n
+}
+
+// document is the tokens that see each other.
+func (j *Job) document() int64 {
+	if j.Packed > 0 && j.Packed < j.Seq {
+		return j.Packed
+	}
+	return j.Seq
+}
+
+// forward is the floating-point operations of a block for a sequence.
+func (j *Job) forward(f func(seq int64) float64) float64 {
+	return f(j.document()) * float64(j.Seq) / float64(j.document())
 }
 
 // Micros is how many micro-batches a replica computes in a step.
@@ -151,6 +181,8 @@ func (j *Job) Check() error {
 		return fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP)
 	case j.Bucket < 0:
 		return fmt.Errorf("buckets of %d bytes; expected at least 1", j.Bucket)
+	case j.Packed < 0 || j.Packed > j.Seq:
+		return fmt.Errorf("documents of %d tokens in sequences of %d; expected 1 to %d", j.Packed, j.Seq, j.Seq)
 	case j.Seq%int64(s.CP) != 0:
 		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
 	}

@@ -218,6 +218,9 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		m.Params = unit.Volume(over(3) * j.frozenWidth())
 		m.Grads, m.Optimizer = m.Grads*unit.Volume(share), m.Optimizer*unit.Volume(share)
 	}
+	if j.Reference && !j.LoRA.Frozen() { // divided as what is trained
+		m.Params += unit.Volume(over(3) * j.ParamWidth())
+	}
 	if s.ZeRO == 3 && s.Shard > 1 && s.PP == 1 { // two blocks are whole
 		cut := h.Layers
 		if s.Shard <= s.EP { // but for experts, which no other rank has a part of
@@ -321,7 +324,10 @@ func (j *Job) FlopsOf(o *Outline) (model, again float64) {
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
 		n := b.Count * float64(j.GlobalBatch)
-		f := b.Forward(j.Seq) * n
+		f := j.forward(b.Forward) * n
+		if j.Reference {
+			again += f
+		}
 		if model += 3 * f; j.LoRA.Frozen() { // whose weights have no gradients
 			model -= f
 		}
@@ -337,7 +343,7 @@ func (j *Job) FlopsOf(o *Outline) (model, again float64) {
 		case Selective:
 			for _, p := range b.Parts {
 				if p.Kind == Attention {
-					again += p.Forward(j.Seq) * n
+					again += j.forward(p.Forward) * n
 				}
 			}
 		}

@@ -100,16 +100,21 @@ func (d Dims) latent(a Latent) []Part {
 	h, n := d.Hidden, d.Heads
 	core := d.attention(true)
 	core.HeadDim = (a.Plain + a.Rotary + a.Value) / 2
-	return []Part{
-		{Name: "self_attn.q_a_proj", In: h, Out: a.Q},
-		{Name: "self_attn.q_a_layernorm", Kind: Norm, Out: a.Q},
-		{Name: "self_attn.q_b_proj", In: a.Q, Out: n * (a.Plain + a.Rotary), Cut: ByOut},
+	queries := []Part{{Name: "self_attn.q_proj", In: h, Out: n * (a.Plain + a.Rotary), Cut: ByOut}} // DeepSeek-V2-Lite's
+	if a.Q > 0 {
+		queries = []Part{
+			{Name: "self_attn.q_a_proj", In: h, Out: a.Q},
+			{Name: "self_attn.q_a_layernorm", Kind: Norm, Out: a.Q},
+			{Name: "self_attn.q_b_proj", In: a.Q, Out: n * (a.Plain + a.Rotary), Cut: ByOut},
+		}
+	}
+	return append(queries, []Part{
 		{Name: "self_attn.kv_a_proj_with_mqa", In: h, Out: a.KV + a.Rotary},
 		{Name: "self_attn.kv_a_layernorm", Kind: Norm, Out: a.KV},
 		{Name: "self_attn.kv_b_proj", In: a.KV, Out: n * (a.Plain + a.Value), Cut: ByOut},
 		core,
 		{Name: "self_attn.o_proj", In: n * a.Value, Out: h, Cut: ByIn},
-	}
+	}...)
 }
 
 // gatedMLP is an MLP of three products.

@@ -1,6 +1,10 @@
 package workload
 
-import "busbar.dev/unit"
+import (
+	"slices"
+
+	"busbar.dev/unit"
+)
 
 // TaskKind is what limits a task on a GPU.
 type TaskKind uint8
@@ -112,6 +116,9 @@ func (j *Job) Pass(b *Block) Pass {
 		}
 	}
 	pass := Pass{Forward: w.fwd, Backward: w.bwd}
+	if j.Reference {
+		pass.Forward = slices.Concat(w.fwd, w.fwd)
+	}
 	if b.Kind == Layer {
 		pass.Again = again(w.fwd, j.Recompute)
 	}
@@ -337,8 +344,8 @@ func (w *taskBuilder) stream(name string, bytes, back, starts float64) {
 // them.
 func (w *taskBuilder) attention(p *Part, cp float64) {
 	heads := float64(p.Heads) / w.tp
-	seq := float64(w.j.Seq)
-	batch := float64(w.j.MicroBatch)
+	seq := float64(w.j.document())
+	batch := float64(w.j.MicroBatch) * float64(w.j.Seq) / seq
 	rows := seq / cp
 	flops := 4 * batch * heads * rows * p.seen(seq) * float64(p.HeadDim)
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do

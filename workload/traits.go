@@ -23,6 +23,32 @@ type Traits struct {
 	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees, but for every
 	// Full-th layer, which sees all; 0 is all layers see all.
 	Every, Window, Full int64
+	OutputGate          bool    // queries come with a gate on what attention puts out
+	Linear              *Linear // of most layers in the place of attention; none has none
+}
+
+// Linear is linear attention with a gated delta rule (Yang et al. 2024, Gated Delta Networks, arXiv 2412.06464) as Qwen3-Next has it: heads
+// of values share those of keys, and every Full-th layer has attention.
+type Linear struct {
+	Values, Keys     int64 // heads
+	ValueDim, KeyDim int64
+	Conv             int64 // tokens that a convolution before it sees
+	Full             int64
+}
+
+// parts are those of a layer.
+func (l *Linear) parts(h int64) []Part {
+	k, v := l.Keys*l.KeyDim, l.Values*l.ValueDim
+	return []Part{
+		{Name: "linear_attn.in_proj_qkvz", In: h, Out: 2*k + 2*v, Cut: ByOut},
+		{Name: "linear_attn.in_proj_ba", In: h, Out: 2 * l.Values, Cut: ByOut},
+		{Name: "linear_attn.conv1d", Kind: Added, Out: 2*k + v, Shape: []int64{2*k + v, 1, l.Conv}, Cut: ByOut},
+		{Name: "linear_attn.dt_bias", Kind: Added, Out: l.Values, Suffix: "-", Cut: ByOut},
+		{Name: "linear_attn.A_log", Kind: Added, Out: l.Values, Suffix: "-", Cut: ByOut},
+		{Name: "linear_attn.scan", Kind: Scan, Heads: l.Values, HeadDim: l.ValueDim, State: l.KeyDim, KVHeads: l.Keys, Cut: ByOut},
+		{Name: "linear_attn.norm", Kind: Added, Out: l.ValueDim},
+		{Name: "linear_attn.out_proj", In: v, Out: h, Cut: ByIn},
+	}
 }
 
 // Norms is how queries and keys are normed.
@@ -45,6 +71,9 @@ func Decoder(d Dims, t Traits) []Block {
 	blocks := []Block{{Name: "model", Kind: Entry, Parts: entry}}
 	for i := range d.Layers {
 		parts := t.attention(d)
+		if t.Linear != nil && (i+1)%t.Linear.Full != 0 {
+			parts = t.Linear.parts(d.Hidden)
+		}
 		if t.Window > 0 && (t.Full == 0 || (i+1)%t.Full != 0) {
 			for k := range parts {
 				if parts[k].Kind == Attention {
@@ -87,7 +116,11 @@ func (t *Traits) attention(d Dims) []Part {
 	if t.Packed {
 		parts = append(parts, Part{Name: "self_attn.qkv_proj", In: h, Out: q + 2*kv, Bias: t.QKVBias, Cut: ByOut})
 	} else {
-		parts = append(parts, Part{Name: "self_attn.q_proj", In: h, Out: q, Bias: t.QKVBias, Cut: ByOut},
+		queries := q
+		if t.OutputGate {
+			queries *= 2
+		}
+		parts = append(parts, Part{Name: "self_attn.q_proj", In: h, Out: queries, Bias: t.QKVBias, Cut: ByOut},
 			Part{Name: "self_attn.k_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut}, Part{Name: "self_attn.v_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut})
 	}
 	switch t.QKNorm {

@@ -1,0 +1,53 @@
+package query
+
+import (
+	"fmt"
+
+	"busbar.dev/workload"
+)
+
+// FineTuning is how a model is trained further: adapters, packed documents, pairs of answers.
+type FineTuning struct {
+	LoRA   string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
+	Packed int64  `least:"1" most:"16777216" placeholder:"N" help:"Packed sequences: documents of N tokens each fill a sequence, and tokens attend to their own document only (default: one document per sequence)."`
+	Method string `enum:",dpo,dpo-precomputed" default:"" placeholder:"NAME" help:"Training method: dpo (batches count pairs of answers, and a frozen reference model computes them too), dpo-precomputed (pairs, the reference computed before) (default: next-token prediction, as pretraining and SFT)."`
+}
+
+// pairs is how many sequences a unit of the batch has.
+func (q *FineTuning) pairs() int64 {
+	if q.Method != "" {
+		return 2
+	}
+	return 1
+}
+
+// apply gives a job what the fields say; its batches are of pairs before and of sequences after.
+func (q *FineTuning) apply(j *workload.Job) error {
+	if q.LoRA != "" {
+		var err error
+		if j.LoRA, err = workload.ParseLoRA(q.LoRA); err != nil {
+			return fmt.Errorf("--lora: %w", err)
+		}
+	}
+	j.Packed, j.Reference = q.Packed, q.Method == "dpo"
+	if q.Method != "" {
+		j.MicroBatch = max(1, j.MicroBatch) * 2
+		j.GlobalBatch *= 2
+	}
+	return nil
+}
+
+// words are the fields as flags of a command.
+func (q *FineTuning) words() string {
+	text := ""
+	if q.LoRA != "" {
+		text += " --lora " + q.LoRA
+	}
+	if q.Packed > 0 {
+		text += fmt.Sprintf(" --packed %d", q.Packed)
+	}
+	if q.Method != "" {
+		text += " --method " + q.Method
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package workload_test
+
+import (
+	"math"
+	"testing"
+
+	"busbar.dev/workload"
+)
+
+// A reference model computes a third of what training does, forward alone, and holds its weights unless adapters are trained, which are
+// switched off for it. Packed documents need fewer scores; one document a sequence is as without packing.
+func TestReferenceAndPacking(t *testing.T) {
+	m, err := workload.Find("llama3-8b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := workload.Job{Model: m, Seq: 8192, MicroBatch: 2, GlobalBatch: 16, Precision: workload.BF16, Kernels: workload.Fused, Split: workload.Split{DP: 8, ZeRO: 3}}
+	model, again := j.FlopsOf(m.Outline())
+	dpo := j
+	dpo.Reference = true
+	_, more := dpo.FlopsOf(m.Outline())
+	if again != 0 || math.Abs(more/model-1.0/3) > 1e-9 {
+		t.Errorf("a reference computes %g of %g", more, model)
+	}
+	if got, want := float64(dpo.Memory().Params-j.Memory().Params), 2*float64(m.Params())/8; math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("a reference's weights take %g bytes of a GPU; expected %g", got, want)
+	}
+	dpo.LoRA.Rank, j.LoRA.Rank = 16, 16
+	if dpo.Memory().Params != j.Memory().Params {
+		t.Error("adapters that are switched off take memory")
+	}
+	if a, b := len(j.Pass(&m.Blocks[1]).Forward), len(dpo.Pass(&m.Blocks[1]).Forward); b != 2*a {
+		t.Errorf("%d tasks forward, %d with a reference", a, b)
+	}
+	j.LoRA.Rank = 0
+	whole, packed := j, j
+	whole.Packed, packed.Packed = 8192, 1024
+	same, _ := whole.FlopsOf(m.Outline())
+	less, _ := packed.FlopsOf(m.Outline())
+	scores := 3 * 4 * 16 * 32 * 8192.0 * 8192 * 4096 // of 32 layers, 16 sequences, all heads
+	if same != model || math.Abs((model-less)/(scores*7/8)-1) > 1e-9 {
+		t.Errorf("%g packed, %g not; expected seven eighths of the %g of scores less", less, model, scores)
+	}
+	packed.Packed = 9000
+	if packed.Check() == nil {
+		t.Error("documents longer than sequences")
+	}
+}

@@ -129,6 +129,9 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 	case x.Latent != nil:
 		l := x.Latent
 		doc["q_lora_rank"], doc["kv_lora_rank"], doc["qk_nope_head_dim"], doc["qk_rope_head_dim"], doc["v_head_dim"] = l.Q, l.KV, l.Plain, l.Rotary, l.Value
+		if l.Q == 0 {
+			doc["q_lora_rank"] = nil
+		}
 		doc["n_routed_experts"], doc["n_shared_experts"], doc["moe_intermediate_size"], doc["first_k_dense_replace"] = d.Experts, d.Shared, d.ExpertFFN, d.Dense
 		doc["n_group"], doc["topk_group"], doc["routed_scaling_factor"], doc["norm_topk_prob"], doc["scoring_func"] = y.Groups, y.GroupTopK, y.RouteScale, y.RouteNorm, y.Score
 	default:

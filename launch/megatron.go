@@ -117,7 +117,10 @@ func vocabMultiple(vocab int64, tp int) int64 {
 }
 
 func (w *writer) megatronLatent(a *arguments, l *workload.Latent, y *workload.Details) {
-	a.add("--multi-latent-attention\n--q-lora-rank %d\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d", l.Q, l.KV, l.Plain, l.Rotary, l.Value)
+	if l.Q > 0 {
+		a.add("--q-lora-rank %d", l.Q)
+	}
+	a.add("--multi-latent-attention\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d", l.KV, l.Plain, l.Rotary, l.Value)
 	if kind, rest, _ := strings.Cut(y.Scaling, ":"); kind == "yarn" {
 		factor, _, _ := strings.Cut(rest, ":")
 		a.add("--rotary-scaling-factor %s\n--mscale 1.0\n--mscale-all-dim 1.0", factor)

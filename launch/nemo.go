@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"busbar.dev/workload"
@@ -104,7 +105,11 @@ func (w *writer) bridgeModel() string {
 	set := func(format string, args ...any) { fmt.Fprintf(&b, "        "+format+",\n", args...) }
 	set("num_layers=%d, hidden_size=%d, ffn_hidden_size=%d, num_attention_heads=%d", d.Layers, d.Hidden, d.FFN, d.Heads)
 	if l := x.Latent; l != nil {
-		set("multi_latent_attention=True, q_lora_rank=%d, kv_lora_rank=%d, qk_head_dim=%d, qk_pos_emb_head_dim=%d, v_head_dim=%d", l.Q, l.KV, l.Plain, l.Rotary, l.Value)
+		rank := "None"
+		if l.Q > 0 {
+			rank = strconv.FormatInt(l.Q, 10)
+		}
+		set("multi_latent_attention=True, q_lora_rank=%s, kv_lora_rank=%d, qk_head_dim=%d, qk_pos_emb_head_dim=%d, v_head_dim=%d", rank, l.KV, l.Plain, l.Rotary, l.Value)
 	} else {
 		set("num_query_groups=%d, kv_channels=%d", d.KVHeads, d.HeadDim)
 	}

@@ -26,7 +26,7 @@ func library(d *query.PredictDoc) string {
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
 func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
-	f := &forecast{d, o.Verbose}
+	f := &forecast{d, o.Verbose, o.Width}
 	if _, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) })); err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
 // forecast is a prediction as text and pictures show it.
 type forecast struct {
 	*query.PredictDoc
-	parts bool // show what the time is made of
+	parts   bool // show what the time is made of
+	columns int  // of the terminal; 0 is any number
 }
 
 func (f *forecast) text(s style, width int) string {
@@ -151,7 +152,7 @@ func (f *forecast) table(s style) string {
 			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck),
 		)
 	}
-	text := t.String()
+	text := t.Fit(f.columns)
 	for _, k := range []struct{ mark, means string }{{"*", "* NCCL's choice"}, {"+", "+ not an NCCL algorithm"}} {
 		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"

@@ -40,7 +40,7 @@ const (
 // noticed.
 func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
 	_, err := io.WriteString(w, printed(o, func(s style) string {
-		p := &printer{c: c, style: s, width: o.width()}
+		p := &printer{c: c, style: s, width: o.width(), terminal: o.Width}
 		p.cluster()
 		return p.b.String()
 	}))
@@ -63,7 +63,7 @@ func (p *printer) cluster() {
 	p.notes()
 	if p.rates {
 		p.printf("\n")
-		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Figures are from a data sheet (spec), read, measured or assumed."))
+		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Brackets give a figure's source; spec: data sheet."))
 	}
 }
 
@@ -73,6 +73,8 @@ type printer struct {
 	c     *cluster.Cluster
 	b     strings.Builder
 	width int
+	// terminal is its number of columns; 0 is any number.
+	terminal int
 	rates bool // a rate was printed
 	// titles are what the devices of the node type at hand are called.
 	titles []string
@@ -112,7 +114,7 @@ func (p *printer) columns(heads ...string) *texttab.Table {
 
 func (p *printer) table(t *texttab.Table) {
 	t.Style = p.bold
-	p.b.WriteString(t.String())
+	p.b.WriteString(t.Fit(p.terminal))
 }
 
 func (p *printer) headline() {

@@ -25,7 +25,7 @@ const (
 // of size sends through each, who talks to whom, rings, trees, what is odd.
 func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) error {
 	_, err := io.WriteString(w, printed(o, func(s style) string {
-		p := &printer{style: s, width: o.width()}
+		p := &printer{style: s, width: o.width(), terminal: o.Width}
 		v := newTrafficView(r)
 		p.printf("%s\n", p.bold(v.what()))
 		p.para("", strings.Join(v.facts(), " · "))

@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
@@ -171,6 +172,16 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 type stdoutStream struct {
 	w   io.Writer
 	err error
+}
+
+// Columns is the width of the terminal, for tables that do not fit; 0 where there is none.
+func (o *stdoutStream) Columns() int {
+	if f, ok := o.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
 }
 
 func (o *stdoutStream) Write(p []byte) (int, error) {

@@ -62,31 +62,49 @@ func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 // Len is the number of rows so far.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Write lays the table out.
+// Write lays the table out. On a Terminal that is too narrow, see fit.
 func (t *Table) Write(w io.Writer) error {
 	var b strings.Builder
-	widths := t.widths()
-	if !t.Plain && len(t.Columns) > 0 {
-		head := make([]string, len(t.Columns))
-		for i, c := range t.Columns {
-			head[i] = c.Head
-			if t.Style != nil && c.Head != "" {
-				head[i] = t.Style(c.Head)
-			}
-		}
-		t.line(&b, widths, head)
+	columns := 0
+	if c, ok := w.(Terminal); ok {
+		columns = c.Columns()
 	}
-	for _, r := range t.rows {
-		t.line(&b, widths, r)
-	}
+	t.write(&b, columns)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+func (t *Table) write(b *strings.Builder, columns int) {
+	widths := t.widths()
+	for i, show := range t.fit(widths, columns) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if !t.Plain && len(t.Columns) > 0 {
+			head := make([]string, len(t.Columns))
+			for i, c := range t.Columns {
+				head[i] = c.Head
+				if t.Style != nil && c.Head != "" {
+					head[i] = t.Style(c.Head)
+				}
+			}
+			t.line(b, widths, show, head)
+		}
+		for _, r := range t.rows {
+			for _, part := range t.wrapLast(widths, show, r, columns) {
+				t.line(b, widths, show, part)
+			}
+		}
+	}
+}
+
 // String lays the table out into a text.
-func (t *Table) String() string {
+func (t *Table) String() string { return t.Fit(0) }
+
+// Fit lays the table out for a terminal with so many columns; 0 is any number.
+func (t *Table) Fit(columns int) string {
 	var b strings.Builder
-	_ = t.Write(&b) // a Builder never fails
+	t.write(&b, columns)
 	return b.String()
 }
 
@@ -115,13 +133,10 @@ func (t *Table) gap() string {
 	return t.Gap
 }
 
-func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
+func (t *Table) line(b *strings.Builder, widths, show []int, cells []string) {
 	var l strings.Builder
-	first := true
-	for i, width := range widths {
-		if i < len(t.Columns) && t.Columns[i].Hidden {
-			continue
-		}
+	for k, i := range show {
+		width := widths[i]
 		cell := ""
 		if i < len(cells) {
 			cell = cells[i]
@@ -130,10 +145,9 @@ func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 		if i < len(t.Columns) {
 			align = t.Columns[i].Align
 		}
-		if !first {
+		if k > 0 {
 			l.WriteString(t.gap())
 		}
-		first = false
 		l.WriteString(pad(cell, width, align))
 	}
 	s := t.Indent + l.String()

@@ -81,3 +81,38 @@ func TestWrap(t *testing.T) {
 		t.Errorf("Flow: %q", got)
 	}
 }
+
+// A table that is wider than the terminal is printed in blocks that repeat the first column, and a last column of
+// sentences is wrapped inside its column.
+func TestNarrow(t *testing.T) {
+	tab := New("size", ">time", ">rate", ">moving", "bottleneck")
+	tab.Row("1 MiB", "12.5", "83.9", "10.0", "nic node0/mlx5_0")
+	tab.Row("1 GiB", "9000", "119", "8990", "nic node0/mlx5_0")
+	want := `size   time  rate  moving
+1 MiB  12.5  83.9    10.0
+1 GiB  9000   119    8990
+
+size   bottleneck
+1 MiB  nic node0/mlx5_0
+1 GiB  nic node0/mlx5_0
+`
+	if got := tab.Fit(30); got != want {
+		t.Errorf("30 columns: got\n%s\nwant\n%s", got, want)
+	}
+	if wide := tab.Fit(80); wide != tab.String() || strings.Contains(wide, "\n\n") {
+		t.Errorf("80 columns: got\n%s", wide)
+	}
+	list := New("name", ">GPUs", "description")
+	list.Row("dgx-h100", "8", "eight H100 behind NVSwitch, eight NDR ports")
+	want = `name      GPUs  description
+dgx-h100     8  eight H100 behind
+                NVSwitch, eight NDR
+                ports
+`
+	if got := list.Fit(40); got != want {
+		t.Errorf("40 columns: got\n%s\nwant\n%s", got, want)
+	}
+	if got := (&Table{rows: [][]string{{}}}).Fit(10); got != "\n" {
+		t.Errorf("a row without cells: %q", got)
+	}
+}

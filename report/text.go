@@ -75,7 +75,7 @@ type printer struct {
 	width int
 	// terminal is its number of columns; 0 is any number.
 	terminal int
-	rates bool // a rate was printed
+	rates    bool // a rate was printed
 	// titles are what the devices of the node type at hand are called.
 	titles []string
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,7 +25,30 @@ func outOfBounds(k *kong.Context) error {
 	return nil
 }
 
-// unreadable is why flags could not be read, in words for people who do not count in bits.
+// unreadable is why flags could not be read, in words for people who do not count in bits. A flag that only a
+// subcommand has is answered with that subcommand, because no other spelling of it helps.
 func unreadable(err error) string {
-	return strings.ReplaceAll(err.Error(), "a valid 64 bit int", "a whole number of at most 18 digits")
+	text := strings.ReplaceAll(err.Error(), "a valid 64 bit int", "a whole number of at most 18 digits")
+	var p *kong.ParseError
+	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
+		n := p.Context.Selected()
+		if n.Parent != nil && n.Parent.DefaultCmd == n {
+			n = n.Parent
+		}
+		var owners []string
+		for _, sub := range n.Leaves(true) {
+			if slices.ContainsFunc(sub.Flags, func(f *kong.Flag) bool {
+				return "unknown flag --"+f.Name == flag || "unknown flag -"+string(f.Short) == flag
+			}) {
+				owners = append(owners, "busbar "+commandWords(sub))
+			}
+		}
+		if len(owners) > 0 {
+			return flag + "; it is a flag of " + strings.Join(owners, " and ")
+		}
+	}
+	return text
 }
+
+// unknownFlag is how kong begins to refuse a flag.
+var unknownFlag = regexp.MustCompile(`^unknown flag --?[\w-]+`)

@@ -76,7 +76,7 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 		return "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
 			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta."
 	case s.Sweep.Nodes > 1:
-		return fmt.Sprintf("It is %.0f %% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", 100*share),
+		return fmt.Sprintf("It is %.0f%% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", 100*share),
 			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts."
 	case strings.HasPrefix(s.Class, "nvlink") && got < 30:
 		return "It is what PCIe or host memory give: the GPUs do not use NVLink.",
@@ -85,10 +85,10 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 		return "It is about what rings give where NVLink SHARP (NVLS) would give more: multicast is not available or switched off, or this release of NCCL does not take it here.",
 			"NCCL_DEBUG=INFO for \"NVLS multicast support\"; systemctl status nvidia-fabricmanager; unset NCCL_NVLS_ENABLE and NCCL_ALGO."
 	case strings.HasPrefix(s.Class, "pcie"):
-		return fmt.Sprintf("It is %.0f %% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", 100*share),
+		return fmt.Sprintf("It is %.0f%% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", 100*share),
 			"lspci -vv for LnkSta of the GPUs; NCCL_DEBUG=INFO should say P2P, not SHM, where the topology allows it; iommu and ACS."
 	}
-	return fmt.Sprintf("It is %.0f %% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks.", 100*share),
+	return fmt.Sprintf("It is %.0f%% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks.", 100*share),
 		"nvidia-smi nvlink -s; unset NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS; nvidia-smi -q -d CLOCK,PERFORMANCE."
 }
 

@@ -65,7 +65,7 @@ func Markdown(w io.Writer, r *Report) error {
 	b.WriteString("### busbar doctor\n\n" + r.summary() + "\n")
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "\n#### %s: %s\n\n", f.Severity, inline(f.Title))
-		fmt.Fprintf(&b, "`%s`, %.0f %% sure", f.ID, 100*f.Confidence)
+		fmt.Fprintf(&b, "`%s`, %.0f%% sure", f.ID, 100*f.Confidence)
 		if f.ExplainedBy != "" {
 			fmt.Fprintf(&b, ", follows from `%s`", f.ExplainedBy)
 		}

@@ -164,7 +164,7 @@ func hosts(list []*evidence.Observation) string {
 func fabricManager(c *Case) *finding.Finding {
 	f := &finding.Finding{
 		Severity: finding.Error, Confidence: 0.9, Title: "The NVSwitch fabric is not initialised (fabric manager)",
-		Cause: "On HGX and DGX machines with NVSwitch, CUDA needs nvidia-fabricmanager of the driver's exact version. Without it, or while it restarts, CUDA fails with 802 (system not yet initialized) and multicast cannot be bound.",
+		Cause: "On HGX and DGX machines with NVSwitch, CUDA needs nvidia-fabricmanager of the driver's exact version. While it is missing or restarts, CUDA fails with 802 (system not yet initialized) and multicast cannot be bound.",
 		Fix:   "systemctl status nvidia-fabricmanager; start it, with the same version as the driver; nvidia-smi -q | grep -A2 Fabric must say Completed. After a restart of it under running processes, reboot.",
 	}
 	f.Evidence = c.quotes(evidence.FabricManager)

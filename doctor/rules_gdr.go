@@ -59,7 +59,7 @@ func (c *Case) toldGDR(f *finding.Finding) bool {
 		f.Confidence, f.Evidence = 0.5, c.quotes(evidence.Hurts)
 	case rdma && c.is("slow") && share > 0.3 && share < 0.65 && !c.in("vm"):
 		f.Confidence, f.Evidence = 0.55, append(c.told("ib", "roce", "slow"), c.figureQuotes()...)
-		f.Cause = fmt.Sprintf("NCCL reaches %.0f %% of what the NIC can do, which is what copying through host memory leaves. ", 100*share) + f.Cause
+		f.Cause = fmt.Sprintf("NCCL reaches %.0f%% of what the NIC can do, which is what copying through host memory leaves. ", 100*share) + f.Cause
 	case (rdma || c.in("container")) && drop >= 4 && drop < 20 && c.First(evidence.Release, "nccl", "kernel", "os") != nil:
 		f.Confidence, f.Evidence = 0.55, append(c.told("nccl", "kernel", "os", "drop"), c.changeQuotes()...)
 		f.Cause = "The rate fell several times over with a release, as it does when the new one no longer finds the way from NIC to GPU. " + f.Cause

@@ -109,7 +109,7 @@ func wrongInterface(c *Case) *finding.Finding {
 		return nil // a job on one host may talk to itself
 	case o != nil && (c.multinode() || c.broken() || c.Told || c.Has(evidence.ConnectRetry)):
 		f.Title = fmt.Sprintf("NCCL uses the wrong network interface: %s", name)
-		f.Cause = fmt.Sprintf("%s is %s: other hosts cannot be reached through it, or only slowly. NCCL takes the first interface that is not docker or lo unless it is told.", name, why)
+		f.Cause = fmt.Sprintf("%s is %s: other hosts cannot be reached through it, or only slowly. NCCL chooses the first interface that is not docker or lo, unless NCCL_SOCKET_IFNAME names another.", name, why)
 		f.Evidence = c.quotes(o, evidence.ConnectError, evidence.ConnectRetry, "NCCL_SOCKET_IFNAME")
 		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
 			f.Severity, f.Confidence = finding.Warn, 0.6

@@ -139,7 +139,7 @@ func rankBusy(c *Case) *finding.Finding {
 		}
 		f.Confidence = sure
 		f.Title = "A time-out while one rank " + doing[o.Arg(0)]
-		f.Cause = "The others wait in a barrier or collective for a rank that has not hung but is still at work; nothing is wrong with the network."
+		f.Cause = "The others wait in a barrier or collective for a rank that has not hung but is still at work; the network is not the cause."
 		if near {
 			f.Cause = fmt.Sprintf("It had gone on for %d s when the time-out of %d s ended the job. ", spent, limit) + f.Cause
 		}

@@ -37,7 +37,7 @@ func rankDied(c *Case) *finding.Finding {
 	o := list[0]
 	return &finding.Finding{
 		Severity: finding.Error, Confidence: 0.95, Title: fmt.Sprintf("Rank %s on %s died", o.Arg(0), o.Arg(1)), Where: o.Arg(1),
-		Cause: fmt.Sprintf("All connections of rank %s closed at once, as the kernel does when a process ends: it crashed, was killed (out of memory, a time limit) or its host went down. The others stopped because of it.", o.Arg(0)),
+		Cause: fmt.Sprintf("All connections of rank %s closed at the same time, as the kernel does when a process ends: it crashed, was killed (out of memory, a time limit) or its host went down. The others stopped because of it.", o.Arg(0)),
 		Fix:   fmt.Sprintf("Look at the log of rank %s and at dmesg of %s first; start the job without that host meanwhile (--elastic goes on without it).", o.Arg(0), o.Arg(1)), Evidence: c.quotes(evidence.RankDied),
 	}
 }
@@ -166,7 +166,7 @@ func nicSlow(c *Case) *finding.Finding {
 			}
 			host := p.Names[f.Ranks[0]]
 			return &finding.Finding{
-				Severity: finding.Warn, Confidence: 0.85, Where: host, Title: fmt.Sprintf("The NIC of %s is slow: %.0f %% of what the others reach", host, 100*f.Factor),
+				Severity: finding.Warn, Confidence: 0.85, Where: host, Title: fmt.Sprintf("The NIC of %s is slow: %.0f%% of what the others reach", host, 100*f.Factor),
 				Cause: f.Text + ". Others are fast with each other, so it is this host's NIC, cable, switch port or PCIe link, not the fabric.",
 				Cost:  fmt.Sprintf("every collective over it takes about %.1f times as long above 1 MiB: a ring is as fast as its slowest link", 1/f.Factor),
 				Fix:   "On that host: ethtool INTERFACE or ibstat (negotiated rate), lspci -vv (LnkSta), error counters; swap the cable, then the port.", Evidence: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),

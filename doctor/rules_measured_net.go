@@ -23,9 +23,9 @@ func uplink(c *Case) *finding.Finding {
 		for _, g := range groups {
 			names = append(names, hostlist(g))
 		}
-		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %.0f %% of that", strings.Join(names, " and "), 100*factor)
+		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %.0f%% of that", strings.Join(names, " and "), 100*factor)
 		return &finding.Finding{
-			Severity: finding.Warn, Confidence: 0.8, Where: strings.Join(names, " | "), Title: fmt.Sprintf("The uplink between %s is oversubscribed: %.0f %% of what hosts send", strings.Join(names, " and "), 100*factor),
+			Severity: finding.Warn, Confidence: 0.8, Where: strings.Join(names, " | "), Title: fmt.Sprintf("The uplink between %s is oversubscribed: %.0f%% of what hosts send", strings.Join(names, " and "), 100*factor),
 			Cause: "Hosts are fast with those of their own group and slow with all of the other when several pairs talk at once: each group sits below a leaf switch whose uplinks carry less than its hosts send.",
 			Cost:  fmt.Sprintf("what crosses takes about %.1f times as long when all hosts send; a ring in the order of the groups crosses once each way and suffers least", 1/factor),
 			Fix:   "Ranks in the order of the leaves (busbar plan --hosts, Slurm's topology plugin), hierarchical collectives, or more uplinks. bench pairs --alone: if single pairs are fast, it is sharing and not a bad cable.", Evidence: []finding.Quote{{File: p.File, Text: text}},

@@ -38,7 +38,7 @@ func straggler(c *Case) *finding.Finding {
 	if rank, ratio, q := c.slowRank(); ratio >= 1.15 {
 		f.Where, f.Evidence = fmt.Sprintf("rank %d", rank), []finding.Quote{q}
 		f.Title = fmt.Sprintf("Rank %d is a straggler: its steps take %.2f times the median", rank, ratio)
-		f.Cost = fmt.Sprintf("every step takes %.0f %% longer than without it", 100*(ratio-1))
+		f.Cost = fmt.Sprintf("every step takes %.0f%% longer than without it", 100*(ratio-1))
 		return f
 	}
 	if c.about("slownode") || c.blames("node") && c.is("slow") {

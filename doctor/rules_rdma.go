@@ -94,7 +94,7 @@ func (c *Case) usesInterface(name string) bool {
 func gidIndex(c *Case) *finding.Finding {
 	f := &finding.Finding{
 		Severity: finding.Error, Confidence: 0.75, Title: "The GID index is not the routable RoCE v2 one",
-		Cause: "RoCE connections fail right away: the GID that NCCL takes (index 0 before 2.21) is a link-local or RoCE v1 one that cannot be routed between switches or subnets.",
+		Cause: "RoCE connections fail right away: the GID that NCCL uses (index 0 before 2.21) is a link-local or RoCE v1 one that cannot be routed between switches or subnets.",
 		Fix:   "show_gids; NCCL_IB_GID_INDEX=3 (the RoCE v2 entry with the IPv4 address) on all hosts; from 2.21 leave it unset, NCCL picks it. If it stays: the link and PFC.",
 	}
 	retry := c.status("12")

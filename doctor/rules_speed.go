@@ -33,7 +33,7 @@ func twoNodeTree(c *Case) *finding.Finding {
 	}
 	return &finding.Finding{
 		Severity: finding.Note, Confidence: 0.8, Title: "Expected: on two nodes a tree beats the NIC's rate",
-		Cause: "With two nodes the tree sends each byte over the network once in each direction where the ring sends it twice, so bus bandwidth, which is defined for the ring, comes out up to twice the NICs' rate. Nothing is wrong, and the figure does not prove the fabric healthy.",
+		Cause: "With two nodes the tree sends each byte over the network once in each direction where the ring sends it twice, so bus bandwidth, which is defined for the ring, comes out up to twice the NICs' rate. That is no fault, and the figure does not prove the fabric healthy.",
 		Fix:   "None; NCCL_ALGO=Ring, or four nodes and more, to judge the network.", Evidence: c.told("abovelimit", "tree", "ring"),
 	}
 }
@@ -75,7 +75,7 @@ func nearLine(c *Case) *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		Severity: finding.Note, Confidence: 0.7, Title: fmt.Sprintf("Expected: %.0f %% of the line rate", 100*share),
+		Severity: finding.Note, Confidence: 0.7, Title: fmt.Sprintf("Expected: %.0f%% of the line rate", 100*share),
 		Cause: "Headers, flow control and NCCL's own steps take a part; 75 to 95 % of the NICs' rate is what healthy clusters reach.",
 		Fix:   "None needed; a newer NCCL and large messages reach the upper end.", Evidence: c.figureQuotes(),
 	}

@@ -55,12 +55,15 @@ func (t Text) Write(w io.Writer, r *Report) error {
 // summary says what was read and how much is wrong.
 func (r *Report) summary() string {
 	count := finding.Count(r.Findings)
-	read := fmt.Sprintf("%s in %s read", words.Plural(r.Lines, "line"), words.Plural(len(r.Sources), "text"))
+	read := fmt.Sprintf("%s in %s read", words.Plural(r.Lines, "line"), words.Plural(len(r.Sources), "input"))
 	if r.Unknown > 0 {
 		read += fmt.Sprintf(", %d not understood", r.Unknown)
 	}
 	if r.Lines == 0 && len(r.Findings) == 0 {
 		return read + ". There was no line in it, so nothing is known."
+	}
+	if count.Serious() == 0 && len(r.Questions) > 0 {
+		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
 	}
 	if count.Serious() == 0 {
 		s := read + ". No problems found."
@@ -70,7 +73,7 @@ func (r *Report) summary() string {
 		return s
 	}
 	if r.Undecided {
-		return read + ". The cause is unknown: no known cause is likelier than the others by enough. These answers tell most; the leading causes stand below."
+		return read + ". The cause is not certain. The answers to these questions would tell the leading causes, listed below, apart."
 	}
 	return read + ". " + count.String() + "; the likeliest cause first."
 }
@@ -81,7 +84,7 @@ func (t Text) questions(b *strings.Builder, list []cause.Question) {
 		fmt.Fprintf(b, "\n%d. %s\n", i+1, t.paint(bold, q.Ask))
 		t.part(b, "run:   ", q.Command)
 		if len(q.Tells) > 0 {
-			t.part(b, "yes:   ", "speaks for "+strings.Join(q.Tells, ", "))
+			t.part(b, "yes:   ", "points to "+strings.Join(q.Tells, ", "))
 		}
 	}
 }
@@ -94,7 +97,7 @@ func (t Text) finding(b *strings.Builder, f *finding.Finding) {
 	case finding.Warn:
 		mark = t.paint(yellow, "!")
 	}
-	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title), t.paint(dim, fmt.Sprintf("[%s, %.0f %% sure]", f.ID, 100*f.Confidence)))
+	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title), t.paint(dim, fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)))
 	if f.ExplainedBy != "" {
 		t.part(b, "", "follows from "+f.ExplainedBy)
 	}

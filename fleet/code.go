@@ -38,7 +38,7 @@ func Decode[T any](data []byte) (*T, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the message")
+		return nil, errors.New("unexpected data after the message")
 	}
 	if c, ok := any(v).(checked); ok {
 		if err := c.Check(); err != nil {
@@ -57,7 +57,7 @@ func (n *Event) Check() error {
 		return fmt.Errorf("number %d; expected 1 to %d", n.Seq, uint64(MaxSeq))
 	}
 	if n.At.IsZero() {
-		return errors.New("news without a time")
+		return errors.New("an event without a time")
 	}
 	has := [...]struct { // no map: a server that starts asks this of everything that was ever kept
 		kind Kind
@@ -75,7 +75,7 @@ func (n *Event) Check() error {
 	known := false
 	for _, f := range has {
 		if f.set != (f.kind == n.Kind) {
-			return fmt.Errorf("news of kind %q: the field of %q must be set if and only if it is of that kind", n.Kind, f.kind)
+			return fmt.Errorf("event of kind %q: the field of %q must be set if and only if it is of that kind", n.Kind, f.kind)
 		}
 		known = known || f.kind == n.Kind
 	}
@@ -85,13 +85,13 @@ func (n *Event) Check() error {
 		}
 	}
 	if !known {
-		return fmt.Errorf("news of kind %q is unknown", n.Kind)
+		return fmt.Errorf("unknown kind of event %q", n.Kind)
 	}
 	if n.Kind == KindMeasured && n.Node == "" && n.Measured.Order == LocalOrder {
 		return nil
 	}
 	if fromHub := n.Kind == KindOrder || n.Kind == KindFinding || n.Kind == KindTokens; fromHub != (n.Node == "") {
-		return fmt.Errorf("news of kind %q from node %q", n.Kind, n.Node)
+		return fmt.Errorf("event of kind %q from node %q", n.Kind, n.Node)
 	}
 	return nil
 }

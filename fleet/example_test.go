@@ -21,5 +21,5 @@ func ExampleDecode() {
 	}
 	// Output:
 	// gpu01 link mlx5_0/1 false INIT
-	// refused: news of kind "order" from node "gpu01"
+	// refused: event of kind "order" from node "gpu01"
 }

@@ -254,7 +254,7 @@ func (p *Part) Check() error {
 		return errors.New("a rank of the part has no name")
 	}
 	if p.Meet == "" || len(p.Meet) > 300 || len(p.Secret) < 16 || len(p.Secret) > 256 {
-		return errors.New("a part needs an address to meet at and a secret of 16 to 256 characters")
+		return errors.New("a part needs a rendezvous address and a secret of 16 to 256 characters")
 	}
 	if err := p.What.Check(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // ErrReading where it has not read all that it has stored.
 var (
 	ErrGone    = errors.New("the server does not answer")
-	ErrReading = errors.New("the server is reading what was stored")
+	ErrReading = errors.New("the server is starting: it reads its stored events")
 )
 
 // NodeStatus is whether a node can be asked.

@@ -15,7 +15,7 @@ func (w *writer) elasticReason() string {
 	case !w.even:
 		return uneven + ", and elastic agents are alike"
 	case w.p.job.Framework == nil:
-		return "which framework runs it is not said; --framework ddp, fsdp or hf goes on with fewer nodes"
+		return "no framework was given; with --framework ddp, fsdp or hf a job continues with fewer nodes"
 	}
 	if f := w.p.job.Framework; f.Name != "ddp" && f.Name != "fsdp" && f.Name != "hf" {
 		return "the configuration of " + f.Title + " fixes the number of ranks; JobSet and Slurm's --requeue start all of them again from the last checkpoint"

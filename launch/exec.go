@@ -17,9 +17,9 @@ import (
 
 // Exec asks what a process is bound and set to as one rank of a job.
 type Exec struct {
-	Rank   int  `default:"-1" help:"By hand: this rank's number. Else the launcher's."`
-	Ranks  int  `short:"n" placeholder:"N" help:"By hand: how many ranks there are."`
-	Local  int  `name:"local-rank" default:"-1" help:"By hand: the place among the ranks of this host, which is its GPU."`
+	Rank   int  `default:"-1" help:"This rank's number (default: the launcher's)."`
+	Ranks  int  `short:"n" placeholder:"N" help:"Number of ranks (default: the launcher's)."`
+	Local  int  `name:"local-rank" default:"-1" help:"Rank among those of this host, which is also its GPU (default: the launcher's)."`
 	NoBind bool `name:"no-bind" help:"Leave cores and memory as they are."`
 }
 
@@ -161,7 +161,7 @@ func (b *Binding) Lines() []string {
 func (b *Binding) topology(t *Type, p Process) []Setting {
 	file, err := p.File(t.Topology)
 	if err != nil {
-		b.note("the plan has a topology file for NCCL: %v; NCCL's own detection is taken", err)
+		b.note("the plan has a topology file for NCCL: %v; NCCL's own detection is used", err)
 		return nil
 	}
 	return []Setting{{Name: "NCCL_TOPO_FILE", Value: file, Reason: t.Why}}

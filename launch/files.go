@@ -238,6 +238,6 @@ func (w *writer) preflight() (string, string) {
 	if len(w.hosts) == 1 {
 		return "", "there is one node, which need not reach others"
 	}
-	return "#!/bin/sh\n" + w.header("Must succeed before the training starts: hosts reach each other over TCP, sums are right. Start it as one rank a node (srun --ntasks-per-node=1, mpirun --map-by ppr:1:node). GPUs take no part: busbar bench gpu measures those.") +
+	return "#!/bin/sh\n" + w.header("Must succeed before the training starts: hosts reach each other over TCP, sums are right. Start it as one rank per node (srun --ntasks-per-node=1, mpirun --map-by ppr:1:node). GPUs take no part: busbar bench gpu measures those.") +
 		"set -eu\nexec " + preflightWords + "\n", ""
 }

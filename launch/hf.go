@@ -153,7 +153,7 @@ func (w *writer) hfScript() (string, string) {
 	}
 	var b strings.Builder
 	b.WriteString(w.scriptHead("hf.sh", f))
-	fmt.Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; none: made-up tokens
+	fmt.Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; (default: synthetic tokens)
 TOKENIZER=${TOKENIZER:-}                  # with DATA: name or folder of the tokenizer
 `)
 	b.WriteString(w.trainingBlock())

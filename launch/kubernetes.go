@@ -11,7 +11,7 @@ const leafLabel = "network.topology.nvidia.com/leaf"
 // mostLeaves bounds the jobs of a set.
 const mostLeaves = 64
 
-// kubernetes is an indexed Job, one pod a node, in which torchrun starts the ranks. A service
+// kubernetes is an indexed Job, one pod per node, in which torchrun starts the ranks. A service
 // without an address gives pods their names.
 func (w *writer) kubernetes() (string, string) {
 	if !w.even {
@@ -19,7 +19,7 @@ func (w *writer) kubernetes() (string, string) {
 	}
 	name := jobName(w.p.Job.Model)
 	var b strings.Builder
-	b.WriteString(w.header("Kubernetes: an indexed Job, one pod a node."))
+	b.WriteString(w.header("Kubernetes: an indexed Job, one pod per node."))
 	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=plan.json%[5]s
 # To set: image (with busbar and torchrun), the program in args, and the RDMA resource of your device plugin.
 # The order of pods is not that of the plan's hosts%[4]s; pods of one leaf switch are preferred where nodes carry
@@ -85,7 +85,7 @@ func (w *writer) jobset() (string, string) {
 	}
 	name := jobName(w.p.Job.Model)
 	var b strings.Builder
-	b.WriteString(w.header("Kubernetes with JobSet (jobset.x-k8s.io/v1alpha2): a job for every leaf switch, one pod a node."))
+	b.WriteString(w.header("Kubernetes with JobSet (jobset.x-k8s.io/v1alpha2): a job for every leaf switch, one pod per node."))
 	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=plan.json%[2]s
 # To set: image (with busbar and torchrun), the program in args, and the RDMA resource of your device plugin.
 apiVersion: jobset.x-k8s.io/v1alpha2

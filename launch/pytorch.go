@@ -67,7 +67,7 @@ func (w *writer) plainScript(name string) func() (string, string) {
 		}
 		var b strings.Builder
 		b.WriteString(w.scriptHead(name+".sh", f))
-		b.WriteString("DATA=${DATA:-}                            # a file of token numbers, 32 bits each; none: made-up tokens\n")
+		b.WriteString("DATA=${DATA:-}                            # a file of token numbers, 32 bits each; (default: synthetic tokens)\n")
 		b.WriteString(w.trainingBlock())
 		if name == "ddp" {
 			hook := "none"

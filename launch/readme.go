@@ -15,14 +15,14 @@ var uses = []struct{ name, use string }{
 	{"torchrun.sh", "torchrun, on every node: torchrun.sh PROGRAM ARGUMENTS"},
 	{"hostfile", "DeepSpeed (--hostfile) and Open MPI (--hostfile hostfile --map-by slot)"},
 	{"rankfile", "Open MPI 4, with every rank's processors; its first line is the command"},
-	{"job.yaml", "Kubernetes: an indexed Job, one pod a node"},
+	{"job.yaml", "Kubernetes: an indexed Job, one pod per node"},
 	{"jobset.yaml", "Kubernetes with JobSet: a job for every leaf switch, ranks in the plan's order"},
 	{"elastic.sh", "elastic torchrun: nodes may be lost and come back"},
 	{"trainjob.yaml", "Kubernetes with Kubeflow Trainer"},
 	{"preflight.sh", "must succeed before the training starts"},
-	{"nccl.env", "settings of NCCL with their reasons"},
+	{"nccl.env", "NCCL settings with their reasons"},
 	{"topo-", "NCCL_TOPO_FILE on nodes that show themselves wrongly"},
-	{"megatron.sh", "one rank of Megatron-LM; what is yours to set stands at its top"},
+	{"megatron.sh", "one rank of Megatron-LM; settings of your own are at its top"},
 	{"megatron.args", "all arguments of Megatron-LM that the model and the plan decide"},
 	{"nemo.sh", "one rank of Megatron-Bridge; what is yours to set stands at its top"},
 	{"bridge.py", "the recipe for Megatron-Bridge"},
@@ -66,7 +66,7 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 	}
 	w := &writer{p: p, hosts: hosts}
 	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(strings.TrimPrefix(w.header("Files that start a plan of busbar."), "# "), "\n# ", "\n"))
+	b.WriteString(strings.ReplaceAll(strings.TrimPrefix(w.header("Launch files of a busbar plan."), "# "), "\n# ", "\n"))
 	var names []string
 	for _, h := range hosts {
 		names = append(names, h.Name)
@@ -101,9 +101,9 @@ func (w *writer) asked() string {
 	}
 	j := &w.p.Job
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe files start the program and place it; the step is as predicted where the program is set to:\n")
+	fmt.Fprintf(&b, "\nThe files start and place the program. The prediction holds if the program has these settings:\n")
 	fmt.Fprintf(&b, "%-15s %s\n", "parallel", j.Parallel)
-	fmt.Fprintf(&b, "%-15s %d sequences of %d tokens a step, %d at once\n", "batch", j.GlobalBatch, j.Seq, j.MicroBatch)
+	fmt.Fprintf(&b, "%-15s global batch %d sequences of %d tokens, micro-batch %d\n", "batch", j.GlobalBatch, j.Seq, j.MicroBatch)
 	for _, s := range [][2]string{{"precision", j.Precision}, {"recompute", j.Recompute}, {"schedule", j.Schedule}, {"context", j.Context}, {"offload", j.Offload}, {"gradients in", j.Compress}} {
 		if s[1] != "" {
 			fmt.Fprintf(&b, "%-15s %s\n", s[0], line(s[1]))

@@ -87,8 +87,8 @@ func candidates(v nccl.Version) [][]candidate {
 		},
 		// Without LL128: a list that names it, or one of exceptions, lifts NCCL's own rule for where it is safe.
 		{
-			proto("Simple", "no LL or LL128, which NCCL takes by itself for some sizes"),
-			proto("LL,Simple", "no LL128, which NCCL takes by itself for some sizes"),
+			proto("Simple", "no LL or LL128, which NCCL otherwise uses for some sizes"),
+			proto("LL,Simple", "no LL128, which NCCL otherwise uses for some sizes"),
 		},
 		{
 			{"NCCL_CROSS_NIC", "0", "rings and trees stay on one rail", false},

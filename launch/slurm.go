@@ -21,7 +21,7 @@ func (w *writer) slurmHosts() (string, string) {
 
 func (w *writer) sbatch() (string, string) {
 	if !w.even {
-		return "", uneven + "; start the ranks with slurm.hosts and --distribution=arbitrary by hand"
+		return "", uneven + "; start the ranks yourself with srun, SLURM_HOSTFILE=slurm.hosts and --distribution=arbitrary"
 	}
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
@@ -39,7 +39,7 @@ func (w *writer) sbatch() (string, string) {
 	fmt.Fprintf(&b, `set -euo pipefail
 PLAN=${BUSBAR_PLAN:-%s}
 # ---- To set: every line may also be given in the environment. ----------------------------------
-CONTAINER=${CONTAINER:-}   # an image: FILE.sqsh or REGISTRY#IMAGE by pyxis and enroot, FILE.sif by apptainer; none: the nodes' own software
+CONTAINER=${CONTAINER:-}   # an image: FILE.sqsh or REGISTRY#IMAGE by pyxis and enroot, FILE.sif by apptainer; (default: the nodes' own software)
 MOUNTS=${MOUNTS:-$PLAN}    # folders that the container sees, with commas between them
 LAUNCH=${LAUNCH:-srun}     # srun starts every rank; torchrun starts one of its agents on every node
 # ---------------------------------------------------------------------------------------------

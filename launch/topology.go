@@ -14,7 +14,7 @@ import (
 func (p *Plan) Topologies(shown *cluster.NodeType) ([]File, []Left) {
 	const name = "topo-0.xml"
 	if shown == nil {
-		return nil, []Left{{name, "nothing says that nodes show themselves wrongly (--detected FILE would, with NCCL_TOPO_DUMP_FILE of one of them); NCCL's own detection is taken"}}
+		return nil, []Left{{name, "no node is known to detect its topology wrongly (to check, give --detected FILE with a node's NCCL_TOPO_DUMP_FILE); NCCL's own detection is used"}}
 	}
 	var files []File
 	var left []Left

@@ -24,7 +24,7 @@ import (
 // Inspector's files. Everything that is given is taken for one job.
 type Hang struct {
 	Sources []string      `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Recorder dumps, RAS answers, logs, stacks, Inspector files; folders and archives of them; - for standard input."`
-	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer is about the whole job."`
+	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer covers the whole job."`
 	Hosts   string        `page:"-" placeholder:"HOSTLIST" help:"Ask the RAS service of these hosts: node[01-16]."`
 	Job     string        `page:"-" placeholder:"ID" help:"Ask the hosts of this Slurm job."`
 	PID     int           `name:"pid" page:"-" least:"0" most:"4194304" placeholder:"PID" help:"A rank of the job on this machine: its processes' states are read, and their RAS service, recorder dumps and logs are found."`

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 )
 
@@ -48,9 +49,9 @@ func hangText(d *query.HangDoc, s style, width int) string {
 		if d.Sequence > 0 {
 			op += fmt.Sprintf(" #%d", d.Sequence)
 		}
-		text := op + " on " + c.Name + fmt.Sprintf(", %d ranks", len(c.Ranks))
+		text := op + " on " + c.Name + ", a communicator of " + words.Plural(len(c.Ranks), "rank")
 		if n := len(d.Waiting); n > 0 {
-			text += fmt.Sprintf("; waiting: %d", n)
+			text += fmt.Sprintf("; %s of the job wait", words.Plural(n, "rank"))
 		}
 		b.WriteString("  waits in   " + text + "\n")
 	}
@@ -61,7 +62,7 @@ func hangText(d *query.HangDoc, s style, width int) string {
 	hangList(&b, s, "next", width, len(d.Next), func(i int) string { return d.Next[i] })
 	hangList(&b, s, "notes", width, len(d.Notes), func(i int) string { return d.Notes[i] })
 	if len(d.Signals) > 0 {
-		b.WriteString("\n" + s.dim("judged by: "+strings.Join(d.Signals, ", ")) + "\n")
+		b.WriteString("\n" + s.dim("evidence from: "+strings.Join(d.Signals, ", ")) + "\n")
 	}
 	return b.String()
 }

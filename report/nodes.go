@@ -17,7 +17,7 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 		_, err := fmt.Fprintln(w, "no nodes have joined")
 		return err
 	}
-	t := texttab.New("node", "state", ">last beat", ">load", "doing", "version", "wrong")
+	t := texttab.New("node", "state", ">last beat", ">load", "activity", "version", "findings")
 	for _, n := range doc.Nodes {
 		age, load, doing := "-", "-", "-"
 		if n.AgeS >= 0 {

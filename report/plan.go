@@ -111,7 +111,7 @@ func runBy(j *workload.Job) string {
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">tokens/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "beside")
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">tokens/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
 	t.Columns[1].Hidden = d.Goal.Head == ""
 	t.Columns[2].Hidden = d.Spaces == 1
 	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })

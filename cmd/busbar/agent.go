@@ -22,10 +22,10 @@ type agentCmd struct {
 
 // Help ends with examples.
 func (agentCmd) Help() string {
-	return "The node's side of a fleet: tells the server what this node has, how its ports do and that it lives, and measures with other nodes when it is asked to. " +
-		"What it has to tell waits on disk until the server's store has it, so that servers may be restarted and networks cut; an agent also begins without a server. " +
-		"It measures within the bounds that the order sets, refuses while the node carries a job's traffic, and runs no other programs for anybody. " +
-		"--json prints what happens as lines of JSON. Exit code 3 when another agent has the same name or uses the same folder.\n\n" +
+	return "The node's side of a fleet: reports this node's devices, port states and heartbeats to the server, and runs the measurements that are ordered. " +
+		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent also starts without a server. " +
+		"It measures within the limits of the order, refuses while a job uses the network, and runs no other programs. " +
+		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
 		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json"

@@ -144,7 +144,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		second, gone := start(t.TempDir(), others)
 		select {
 		case code := <-gone:
-			if code != exitCannot || !strings.Contains(second.String(), "another agent calls itself n1") || !strings.Contains(second.String(), "found at 127.0.0.1:"+its) {
+			if code != exitCannot || !strings.Contains(second.String(), "another agent uses the name n1") || !strings.Contains(second.String(), "found at 127.0.0.1:"+its) {
 				t.Errorf("the second: exit %d, %s", code, second.String())
 			}
 		case code := <-over:
@@ -159,7 +159,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	}
 	eventually.Holds(f.t, "a finding", func() bool {
 		_, out, _ := f.busbar("nodes")
-		return strings.Contains(out, "two agents call themselves n1")
+		return strings.Contains(out, "two agents use the name n1")
 	})
 	if !strings.Contains(first.String(), "this one was first and goes on") {
 		t.Errorf("the first says %s", first.String())
@@ -202,7 +202,7 @@ func TestAgentSaysWhy(t *testing.T) {
 		t.Fatal(errs)
 	}
 	eventually.Holds(f.t, "the words about credentials", func() bool {
-		return strings.Contains(node.String(), "they were withdrawn") && strings.Contains(node.String(), "read again at each try")
+		return strings.Contains(node.String(), "they were revoked") && strings.Contains(node.String(), "read again at each try")
 	})
 	eventually.Holds(f.t, "the words about the port", func() bool { return strings.Contains(page.String(), "is that the port for agents?") })
 	// New credentials are taken without a new start.

@@ -25,9 +25,9 @@ type hangCmd struct {
 
 // Help ends with examples.
 func (hangCmd) Help() string {
-	return "Reads NCCL's RAS answers (2.24 to 2.30), dumps of PyTorch's flight recorder of all ranks, logs of PyTorch, NCCL, launchers and the kernel, stacks (faulthandler, py-spy), NCCL Inspector's files and what DCGM and nvidia-smi say about GPUs, and asks a running job's RAS service. " +
+	return "Reads NCCL's RAS answers (2.24 to 2.30), dumps of PyTorch's flight recorder of all ranks, logs of PyTorch, NCCL, launchers and the kernel, stacks (faulthandler, py-spy), NCCL Inspector's files and the GPU output of DCGM and nvidia-smi, and asks a running job's RAS service. " +
 		"It names the ranks, the communicator, the collective and the kind of fault: late, exited, killed, stopped, another operation, another size, never joined, opposite order, stuck kernel, GPU error, network, checkpoint, data loading. " +
-		"One answer of RAS is about the whole job. Everything that is given is taken for one job.\n\n" +
+		"One RAS answer covers the whole job. All inputs are treated as one job.\n\n" +
 		"Exit code 1: the job hangs, failed or is slow. A wait that may end by itself (a checkpoint, compiling) is a note.\n\n" +
 		"Examples:\n" +
 		"  busbar hang docs/examples/hang\n" +

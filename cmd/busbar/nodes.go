@@ -18,8 +18,8 @@ type nodesCmd struct {
 
 // Help ends with examples.
 func (nodesCmd) Help() string {
-	return "Lists the nodes of a fleet as busbar serve knows them: whether they are up, what they do, what is wrong. " +
-		"With --bad the output is a Slurm hostlist of nodes that have a fault of their own that is certain and not getting better; slow paths between nodes accuse nobody. The reasons go to standard error.\n\n" +
+	return "Lists the nodes of a fleet as busbar serve knows them: state, activity and findings. " +
+		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow paths between nodes count against neither node. The reasons go to standard error.\n\n" +
 		"Examples:\n" +
 		"  busbar nodes\n" +
 		"  busbar nodes --bad --json --server https://head:7641 --token-file token\n" +

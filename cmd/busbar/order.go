@@ -29,8 +29,8 @@ type orderPairsCmd struct {
 
 // Help ends with examples.
 func (orderPairsCmd) Help() string {
-	return "Every pair is a group of its own: a node that dies spoils its pair. Nodes that are silent, have left or refuse are left out and named; busy ones are asked again later in the sweep. " +
-		"What sweeps show over time is what busbar serve finds faults from: order one every hour.\n\n" +
+	return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
+		"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
 		"Examples:\n" +
 		"  busbar order pairs --wait\n" +
 		"  busbar order pairs --every 1h --from 00:30 --max-rate 5GB/s\n" +
@@ -50,7 +50,7 @@ type orderCollectiveCmd struct {
 
 // Help ends with examples.
 func (orderCollectiveCmd) Help() string {
-	return "One group over all nodes, one rank each. Rows are kept and shown by the page; a node that does not come fails it.\n\nExamples:\n" +
+	return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, the measurement fails.\n\nExamples:\n" +
 		"  busbar order collective --wait\n" +
 		"  busbar order collective --nodes gpu[01-08] --op all_gather --size 1M,64M --every 1d --from 03:00"
 }
@@ -68,7 +68,7 @@ type orderWatchCmd struct {
 
 // Help ends with an example.
 func (orderWatchCmd) Help() string {
-	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. What it shows goes to standard error: a line that changes on a terminal, else one at the start and one for each round. A server that is started again in between is waited for. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
+	return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
 }
 
 // Run watches.
@@ -135,9 +135,9 @@ type orderCheckCmd struct {
 
 // Help ends with an example.
 func (orderCheckCmd) Help() string {
-	return "Exit code 0: all nodes are good; 1: the bad ones are on standard output as a hostlist, with reasons on standard error; 2: it was asked in a wrong way, and nobody was checked; 3: it could not be said in time. " +
-		"A node that never joined is bad, and the others are measured. " +
-		"It goes before other orders, and each part takes a few seconds at most. Who looks slow is measured a second time, and is bad only if it is slow again.\n\n" +
+	return "Exit code 0: all nodes are healthy; 1: the unhealthy ones are on standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time. " +
+		"A node that never joined is unhealthy, and the others are measured. " +
+		"It takes precedence over other orders, and each part takes a few seconds at most. A node that looks slow is measured a second time, and is unhealthy only if it is slow again.\n\n" +
 		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 --token-file /etc/busbar/token"
 }
 
@@ -164,7 +164,7 @@ type orderListCmd struct {
 
 // Help ends with an example.
 func (orderListCmd) Help() string {
-	return "What an order measures, or that it is a check before a job, and of which; how far it is, how often and when next, and whose token gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list --all"
+	return "Lists what each order measures, or the job that it checks nodes for; its progress, interval, next start, and the token that gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list --all"
 }
 
 // Run lists.

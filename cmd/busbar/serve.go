@@ -24,9 +24,9 @@ type serveRunCmd struct {
 // Help ends with examples.
 func (serveRunCmd) Help() string {
 	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the command of the same name does. " +
-		"It is also where the agents of other machines report to (busbar agent --join), keeps what they say, measures when it is ordered to (busbar order) and finds what is wrong (busbar nodes). " +
-		"At the first start it makes a token and prints the address that logs in with it; busbar serve token makes others. " +
-		"Answers never read files of this machine beyond its own topology, and what is uploaded stays in the folder of --data.\n\n" +
+		"The agents of other machines report to it (busbar agent --join). It stores their events, runs ordered measurements (busbar order) and finds unhealthy nodes (busbar nodes). " +
+		"At the first start it creates a token and prints the address that logs in with it; busbar serve token creates others. " +
+		"Answers read no files of this machine except its own topology. Uploads stay in the folder of --data.\n\n" +
 		"Examples:\n" +
 		"  busbar serve\n" +
 		"  busbar serve --listen 127.0.0.1:8080 --data /var/lib/busbar\n" +

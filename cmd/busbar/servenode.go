@@ -36,7 +36,7 @@ type tokenHubCmd struct {
 
 // Help ends with examples.
 func (tokenHubCmd) Help() string {
-	return "Credentials let a server read everything that nodes say, ask nodes to measure, and keep orders and findings. Keep them as you keep those of an administrator.\n\n" +
+	return "The credentials let a server read all events, order measurements, and store orders and findings. Protect them like an administrator's.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token hub --account-key account.nk --nats-creds any.creds -o hub.creds\n" +
 		"  busbar serve --nats tls://nats1:4222 --nats-creds hub.creds"
@@ -53,7 +53,7 @@ func (c *tokenHubCmd) Run(e *env) error {
 
 // Help ends with an example.
 func (tokenNodeCmd) Help() string {
-	return "Credentials let an agent publish under its own name, answer what it is asked, and nothing else. A running server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
+	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token node gpu01 -o gpu01.creds\n" +
 		"  busbar serve token node gpu01 --revoke\n" +

@@ -113,7 +113,7 @@ func (m *Model) Ask(list []Hypothesis, answers map[string]bool, n int) []Questio
 	candidates := slices.Clone(questions())
 	for _, h := range top[:min(len(top), 4)] {
 		if h.Cause != nil {
-			candidates = append(candidates, Question{Name: testPrefix + h.ID, Ask: "Does this show it: " + h.Title + "?", Command: h.Test, test: h.Cause})
+			candidates = append(candidates, Question{Name: testPrefix + h.ID, Ask: "Is this the cause: " + h.Title + "?", Command: h.Test, test: h.Cause})
 		}
 	}
 	var chosen []Question

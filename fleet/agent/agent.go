@@ -180,10 +180,10 @@ func (c *Config) open() (*agent, error) {
 		return nil, err
 	}
 	if n := a.spool.damaged; n > 0 {
-		a.event("spool", false, "%s: %d places are damaged, and what stood there is lost", a.spool.path, n)
+		a.event("spool", false, "%s: %d damaged records are lost", a.spool.path, n)
 	}
 	if a.journal, err = bus.OpenJournal(c.Dir, c.MaxJournal); err != nil {
-		a.event("spool", false, "no journal is kept, for a store that loses something: %v", err)
+		a.event("spool", false, "no journal is kept for resending lost events: %v", err)
 	}
 	a.Bus.Node, a.Bus.Patient = c.Name, true
 	if a.Bus.On == nil {
@@ -268,12 +268,12 @@ func (a *agent) send(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &conflict):
-			a.event("conflict", false, "another agent has spoken as %s; this one says again what it had to say", a.Name)
+			a.event("conflict", false, "another agent has published as %s; this one sends its events again", a.Name)
 			a.introduce() // the other may have said what it has
 			now := time.Now()
 			conflicts = slices.DeleteFunc(append(conflicts, now), func(t time.Time) bool { return now.Sub(t) >= conflictTime })
 			if len(conflicts) >= mostConflicts && !a.judged.Load() {
-				return fmt.Errorf("another agent speaks as %s; give each node its own name: %w", a.Name, conflict)
+				return fmt.Errorf("another agent publishes as %s; give each node its own name: %w", a.Name, conflict)
 			}
 		case err != nil:
 			a.event("spool", false, "%v", err)

@@ -281,13 +281,13 @@ func TestRefuses(t *testing.T) {
 	})
 	ranks := []fleet.Name{"a", "b"}
 	for name, change := range map[string]func(*fleet.Part){
-		"is node b":     func(p *fleet.Part) { p.Rank = 1 },
-		"is found at":   func(p *fleet.Part) { p.Meet = "127.0.0.1:1" },
-		"place to meet": func(p *fleet.Part) { p.Meet = "/tmp/file" },
-		"memory":        func(p *fleet.Part) { p.What.Large = 64 << 20 },
-		"secret":        func(p *fleet.Part) { p.Secret = "short" },
-		"iterations":    func(p *fleet.Part) { p.What.Iters = 0 },
-		"a cap":         func(p *fleet.Part) { p.Caps.Time = 24 * time.Hour },
+		"is node b":            func(p *fleet.Part) { p.Rank = 1 },
+		"this node listens at": func(p *fleet.Part) { p.Meet = "127.0.0.1:1" },
+		"rendezvous address":   func(p *fleet.Part) { p.Meet = "/tmp/file" },
+		"memory":               func(p *fleet.Part) { p.What.Large = 64 << 20 },
+		"secret":               func(p *fleet.Part) { p.Secret = "short" },
+		"iterations":           func(p *fleet.Part) { p.What.Iters = 0 },
+		"a cap":                func(p *fleet.Part) { p.Caps.Time = 24 * time.Hour },
 		"no-such-algo": func(p *fleet.Part) {
 			p.What = fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Algo: "no-such-algo", Sizes: []unit.Bytes{8}, Iters: 1}
 		},

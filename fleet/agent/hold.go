@@ -72,9 +72,9 @@ func (a *agent) holdMeet() {
 	case err != nil:
 		a.event("meet", false, "%s cannot be held: %v", a.Meet, err)
 	case at != a.Meet:
-		a.event("meet", true, "%s is taken by another agent or program; other nodes find this one at %s", a.Meet, at)
+		a.event("meet", true, "%s is taken by another agent or program; other nodes reach this one at %s", a.Meet, at)
 	default:
-		a.event("meet", true, "other nodes find this one at %s", at)
+		a.event("meet", true, "other nodes reach this one at %s", at)
 	}
 	a.Meet, a.held = at, held
 }

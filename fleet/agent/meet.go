@@ -46,7 +46,7 @@ func MeetAt(bind, toward string, port int) (string, error) {
 	// Nothing is sent: the kernel only says which address it would send from.
 	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to))
 	if err != nil {
-		return "", fmt.Errorf("no way to %s from here, so this node's address is unknown; name it: %w", u.Hostname(), err)
+		return "", fmt.Errorf("no route to %s, so this node's address is unknown; give it with --bind: %w", u.Hostname(), err)
 	}
 	defer c.Close()
 	return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), text), nil
@@ -56,15 +56,15 @@ func MeetAt(bind, toward string, port int) (string, error) {
 func checkMeet(meet string) error {
 	host, port, err := net.SplitHostPort(meet)
 	if err != nil || host == "" {
-		return fmt.Errorf("%q is no place to meet: host:port is expected", meet)
+		return fmt.Errorf("%q is no rendezvous address; expected HOST:PORT", meet)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("%q is no place to meet: port %q is no number from 1 to 65535", meet, port)
+		return fmt.Errorf("%q is no rendezvous address: port %q; expected a number from 1 to 65535", meet, port)
 	}
 	for _, c := range host {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		if !letter && c != '.' && c != '-' && c != ':' && c != '_' && c != '%' {
-			return errors.New("the place to meet has characters that no host name has")
+			return errors.New("the rendezvous address has characters that no host name has")
 		}
 	}
 	return nil
@@ -122,11 +122,11 @@ func reachableAddress(meet, own string, resolve func(string) ([]string, error)) 
 	}
 	at, loop, odd, err := place(meet)
 	if err != nil {
-		return "", &placeError{fmt.Sprintf("the group is to meet at %s, which this node cannot resolve: %v", meet, err)}
+		return "", &placeError{fmt.Sprintf("the group's rendezvous is %s, which this node cannot resolve: %v", meet, err)}
 	}
 	_, ownLoop, ownOdd, _ := place(own) // nothing of its own is no excuse
 	if loop && !ownLoop || odd && !ownOdd {
-		return "", &placeError{fmt.Sprintf("the group is to meet at %s (%s), where no other node can be", meet, at)}
+		return "", &placeError{fmt.Sprintf("the group's rendezvous is %s (%s), which no other node can reach", meet, at)}
 	}
 	_, port, _ := net.SplitHostPort(meet)
 	return net.JoinHostPort(at.String(), port), nil

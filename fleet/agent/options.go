@@ -114,7 +114,7 @@ func stateFolder() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("--data: no folder is known to keep files in; name one: %w", err)
+		return "", fmt.Errorf("--data: no default folder for the agent's files; give one: %w", err)
 	}
 	return filepath.Join(home, ".local", "state", "busbar", "agent"), nil
 }

@@ -99,13 +99,13 @@ func (w *worker) judge(p *fleet.Part) fleet.Answer {
 			limit = fleet.DefaultBusy
 		}
 		if rate := w.a.ports.now(glance); rate > limit {
-			return fleet.Answer{Busy: true, Why: fmt.Sprintf("the node carries %v, and more than %v is taken for a job", rate, limit)}
+			return fleet.Answer{Busy: true, Why: fmt.Sprintf("the interface carries %v; above %v a job is assumed to run (--busy)", rate, limit)}
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.part != nil || w.closed {
-		return fleet.Answer{Busy: true, Why: "another part is under way"}
+		return fleet.Answer{Busy: true, Why: "another measurement is running"}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	w.part, w.cancel, w.done = p, cancel, make(chan struct{})
@@ -121,11 +121,11 @@ func (w *worker) known(p *fleet.Part) (fleet.Answer, bool) {
 	case w.closed:
 		return fleet.Answer{Why: "the node ends"}, true
 	case slices.Contains(w.stopped, p.ID):
-		return fleet.Answer{Why: "it was stopped before it began"}, true
+		return fleet.Answer{Why: "stopped before it started"}, true
 	case w.part != nil && w.part.ID == p.ID || slices.Contains(w.ended, p.ID):
 		return fleet.Answer{Begins: true}, true
 	case w.part != nil:
-		return fleet.Answer{Busy: true, Why: "part " + w.part.ID + " is under way"}, true
+		return fleet.Answer{Busy: true, Why: "part " + w.part.ID + " is running"}, true
 	}
 	return fleet.Answer{}, false
 }
@@ -140,7 +140,7 @@ func (w *worker) fits(p *fleet.Part) error {
 	}
 	if p.Rank == 0 && p.Meet != w.a.Meet {
 		w.a.introduce()
-		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
+		return fmt.Errorf("the group's rendezvous is %s, and this node listens at %s", p.Meet, w.a.Meet)
 	}
 	if p.Rank > 0 {
 		at, err := reachableAddress(p.Meet, w.a.Meet, resolve)
@@ -154,7 +154,7 @@ func (w *worker) fits(p *fleet.Part) error {
 		return err
 	}
 	if need > w.a.MaxMemory {
-		return fmt.Errorf("the part takes %v of memory; this node gives %v to measurements", need, w.a.MaxMemory)
+		return fmt.Errorf("the measurement needs %v of memory; this node allows %v (--max-memory)", need, w.a.MaxMemory)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	defer close(done)
 	began := time.Now()
 	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
-	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(), fmt.Errorf("it took longer than the %v that it may take", p.Caps.Bound()))
+	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(), fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
 	measure := w.a.Measure
 	if measure == nil {
 		m := meter{bind: w.a.Bind, name: w.a.Name, version: w.a.Version}

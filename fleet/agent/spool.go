@@ -103,13 +103,13 @@ func (s *spool) add(n *fleet.Event) error {
 		return err
 	}
 	if len(text) > fleet.MaxBytes-64 { // it gets a number yet
-		return fmt.Errorf("news of kind %s has %d bytes; at most %d are allowed", n.Kind, len(text), fleet.MaxBytes)
+		return fmt.Errorf("event of kind %s has %d bytes; at most %d are allowed", n.Kind, len(text), fleet.MaxBytes)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if float64(s.live+int64(len(text))+around) > share(n.Kind)*float64(s.most) {
 		s.dropped++
-		return fmt.Errorf("news of kind %s with %d things waiting: %w", n.Kind, len(s.waiting), errFull)
+		return fmt.Errorf("event of kind %s, %d others waiting: %w", n.Kind, len(s.waiting), errFull)
 	}
 	s.count++
 	id := fmt.Sprintf("%s.%d.%08x", s.origin, s.count, crc32.Checksum(text, castagnoli))

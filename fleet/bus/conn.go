@@ -95,7 +95,7 @@ func Connect(c Config) (*Bus, error) {
 	b.begin()
 	o := nats.GetDefaultOptions()
 	if len(c.URLs) == 0 {
-		return nil, errors.New("no server to connect to was named")
+		return nil, errors.New("no server address was given")
 	}
 	for _, s := range c.URLs {
 		if err := CheckURL(s); err != nil {
@@ -129,7 +129,7 @@ func CheckURL(s string) error {
 	case err != nil || u.Host == "":
 		return fmt.Errorf("server %q: an address such as tls://host:7642 or nats://127.0.0.1:7642 is expected", s)
 	case u.User != nil:
-		return fmt.Errorf("server nats://…@%s: credentials belong into a file and not into the address", u.Host)
+		return fmt.Errorf("server nats://…@%s: put credentials into a file, not into the address", u.Host)
 	case u.Scheme != "nats" && u.Scheme != "tls":
 		return fmt.Errorf("server %q: expected tls:// (or nats:// without TLS) and the port for agents, such as tls://host:7642", s)
 	}
@@ -203,9 +203,9 @@ func advice(err error) string {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return " (the server there has no TLS: nats:// instead of tls://, where the network is trusted)"
 	case errors.As(err, &unknown):
-		return " (its certificate is signed by nobody that this machine knows: --tls-ca names the file)"
+		return " (its certificate is signed by an unknown authority: give the CA certificate with --tls-ca)"
 	case errors.Is(err, io.EOF), errors.As(err, &network) && network.Op == "read" && network.Timeout(), errors.Is(err, nats.ErrTimeout):
-		return " (is that the port for agents? 7642 if nothing else was said, not that of the page)"
+		return " (is this the port for agents? The default is 7642; the page has another)"
 	}
 	return credentialsRefused(err)
 }
@@ -213,7 +213,7 @@ func advice(err error) string {
 // credentialsRefused says what to do where a server does not take the credentials, also of a connection that there was.
 func credentialsRefused(err error) string {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
-		return " (the server does not take these credentials: they were withdrawn, have expired or are for another; busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
+		return " (the server rejects these credentials: they were revoked, have expired or belong to another server; busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
 	}
 	return ""
 }

@@ -182,7 +182,7 @@ func (k *Keys) Revoke(node fleet.Name) (withdrawn []Issued, err error) {
 			}
 		}
 		if withdrawn == nil {
-			return nil, fmt.Errorf("node %s has no credentials that could be withdrawn", node)
+			return nil, fmt.Errorf("node %s has no credentials to revoke", node)
 		}
 		return all, k.writeAccount(a) // first, so that what is written down as withdrawn is
 	})

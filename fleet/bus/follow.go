@@ -30,7 +30,7 @@ type Following struct {
 }
 
 // ErrAnotherStore tells that the stream ends before what was read from it already.
-var ErrAnotherStore = errors.New("the store ends before what was read from it: it is another one, or was restored; begin at 1")
+var ErrAnotherStore = errors.New("the store is shorter than what was read from it: it was replaced or restored; reading again from 1")
 
 // Follow reads the stream and goes on when connections or leaders change, until the context
 // ends or Each returns an error.
@@ -124,7 +124,7 @@ const (
 
 // errStuck is that the store says there is more and none of it comes: messages under way to a server that died are lost,
 // and a new consumer gets them again. That is tried once at a place, for a damaged store may count what it cannot read.
-var errStuck = errors.New("no message comes although the store has more; reading anew")
+var errStuck = errors.New("no message arrives although the store has more; reading again")
 
 // reading is what is read of the stream, and who is told.
 type reading struct {
@@ -258,7 +258,7 @@ func decode(subject string, data []byte) (*fleet.Event, error) {
 		return nil, err
 	}
 	if n.Node != who {
-		return nil, fmt.Errorf("news of node %q on %s", n.Node, subject)
+		return nil, fmt.Errorf("event of node %q on %s", n.Node, subject)
 	}
 	return n, nil
 }

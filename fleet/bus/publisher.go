@@ -54,7 +54,7 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s: number %d was said by another (%s): two speak under one name", e.Subject, e.Number, e.ID)
+	return fmt.Sprintf("%s: number %d was published by another process (%s): two use one name", e.Subject, e.Number, e.ID)
 }
 
 // Publisher says things on one subject of the stream.

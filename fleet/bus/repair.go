@@ -23,7 +23,7 @@ func (s *Server) repair() {
 	}
 	if !s.reported {
 		s.reported = true
-		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is kept until it can, and agents hold on to what they say; make room, or see why it cannot be written to", s.cfg.Dir, why))
+		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is stored until it can, and agents keep their events; free disk space, or check why it cannot be written to", s.cfg.Dir, why))
 	}
 	if probe(s.cfg.Dir) != nil {
 		return

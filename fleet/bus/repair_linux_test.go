@@ -129,7 +129,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal("a full disk takes everything")
 	}
 	eventually.Holds(t, "the server says that it cannot write", func() bool { return hasLogged("cannot write") })
-	if !hasLogged("make room") {
+	if !hasLogged("free disk space") {
 		t.Errorf("a full disk, and it was said: %q", logged)
 	}
 	back()

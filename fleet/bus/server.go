@@ -122,7 +122,7 @@ func launch(c *ServerConfig, keys *Keys) (*server.Server, string, error) {
 	ns.Start()
 	if !ns.ReadyForConnections(30*time.Second) || !ns.JetStreamEnabled() {
 		ns.Shutdown()
-		return nil, "", fmt.Errorf("server in %s: it takes no connections at %s: %s", c.Dir, c.Listen, l.lines())
+		return nil, "", fmt.Errorf("server in %s: it accepts no connections at %s: %s", c.Dir, c.Listen, l.lines())
 	}
 	_, text, err := keys.claims()
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *ServerConfig) address() (string, int, error) {
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && c.TLS == nil && !c.Plain {
-		return "", 0, fmt.Errorf("listen address %q can be reached from other machines: give the server a certificate, or say that plain text is meant", c.Listen)
+		return "", 0, fmt.Errorf("listen address %q can be reached from other machines: give the server a certificate, or allow plain text", c.Listen)
 	}
 	if host == "" {
 		host = "0.0.0.0"

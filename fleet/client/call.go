@@ -98,7 +98,7 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 		}
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		why.Error = "it does not know the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+		why.Error = "it rejects the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
 	}
 	err := fmt.Errorf("%s: %s", c.base, why.Error)
 	switch code := resp.StatusCode; {
@@ -124,7 +124,7 @@ func (c *Client) unreachable(err error) error {
 	case strings.Contains(text, "HTTP response to HTTPS client"):
 		return fmt.Errorf("%s: the server there has no TLS; expected http:// in --server or BUSBAR_SERVER", c.base)
 	case strings.Contains(text, "malformed HTTP"):
-		return fmt.Errorf("%s: what listens there is no page; the port for agents is another (7642) than that of the page (7641)", c.base)
+		return fmt.Errorf("%s: no page answers there; the page's port is 7641, the port for agents 7642", c.base)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
 	}

@@ -130,7 +130,7 @@ func TestTokens(t *testing.T) {
 	order := client.New(away).Call(t.Context(), "POST", "/api/fleet/orders", fleet.Order{}, &fleet.OrderReply{})
 	refused(t, "an order of one who may read", order, true, s.address)
 	away.TokenFile = file(t, "wrong\n")
-	refused(t, "with a wrong token", nodes(t, away), true, "does not know the token (of --token-file "+away.TokenFile+")", "busbar serve token add")
+	refused(t, "with a wrong token", nodes(t, away), true, "rejects the token (of --token-file "+away.TokenFile+")", "busbar serve token add")
 	away.TokenFile = file(t, "two tokens\n")
 	refused(t, "with two tokens", nodes(t, away), false, "expected one token")
 	away.TokenFile += "x"
@@ -200,7 +200,7 @@ func TestWrongHost(t *testing.T) {
 		}
 	}()
 	o.Server = "http://" + l.Addr().String()
-	refused(t, "the port for agents", nodes(t, o), true, "the port for agents is another")
+	refused(t, "the port for agents", nodes(t, o), true, "the port for agents 7642")
 }
 
 // TestServerGone has a server end and come back, and one that ends in the middle of an answer.

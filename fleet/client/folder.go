@@ -65,10 +65,10 @@ func own(dir string, user int) error {
 		return err
 	}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && int(sys.Uid) != user {
-		return fmt.Errorf("%s belongs to user %d, and this is user %d; give a folder of your own", dir, sys.Uid, user)
+		return fmt.Errorf("%s belongs to user %d, and this is user %d; give your own folder", dir, sys.Uid, user)
 	}
 	if info.Mode().Perm()&0o002 != 0 {
-		return fmt.Errorf("%s: everybody may write to it (%v), and may have; give another folder", dir, info.Mode().Perm())
+		return fmt.Errorf("%s: everybody may write to it (%v), which is unsafe; give another folder", dir, info.Mode().Perm())
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (l Local) pinned() *tls.Config {
 	block, _ := pem.Decode([]byte(l.Certificate))
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		if string(s.PeerCertificates[0].Raw) != string(block.Bytes) {
-			return errors.New("it shows another certificate than the server of this folder has")
+			return errors.New("its certificate is not that of the server of this folder")
 		}
 		return nil
 	}

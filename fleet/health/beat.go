@@ -101,7 +101,7 @@ func (b *beats) typicalText() string {
 	if d == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" usual are %s,", d.Round(time.Millisecond))
+	return fmt.Sprintf(" typical are %s,", d.Round(time.Millisecond))
 }
 
 // silenceLimit is how long a node may be silent.
@@ -128,8 +128,8 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 		if gone := now.Sub(h.reachableAgain(n.beats.at[len(n.beats.at)-1])); gone > patience {
 			f := finding.Finding{
 				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
-				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
-				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
+				Text:     fmt.Sprintf("%s is unreachable since %s.", name, clock(last)),
+				Fix:      fmt.Sprintf("Check whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
 				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.typicalText(), patience.Round(time.Second))),
 			}
 			if gone > 2*patience {
@@ -152,7 +152,7 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 	f := finding.Finding{
 		ID: "silent-fleet:", Kind: UnreachableFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,
-		Text: fmt.Sprintf("%d of %d nodes are silent at once: rather the network between them and this server than the nodes.", len(list), all),
+		Text: fmt.Sprintf("%d of %d nodes are unreachable at the same time: probably the network between them and this server, not the nodes.", len(list), all),
 		Fix:  "Check the management network and this server's own connection before draining anything.",
 	}
 	for _, o := range list {
@@ -162,7 +162,7 @@ func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 		}
 	}
 	slices.Sort(f.Nodes)
-	f.Evidence = finding.Facts(fmt.Sprintf("the first went silent at %s", clock(f.Since)))
+	f.Evidence = finding.Facts(fmt.Sprintf("the first became unreachable at %s", clock(f.Since)))
 	return f
 }
 

@@ -46,7 +46,7 @@ func (h *History) scope(falls []fall, stayed bool, last *sweep) scope {
 	case covers(func(c int) bool { return c%sorts == acrossLeaves }):
 		return scope{
 			acrossID, "across leaves", "All that crosses leaves",
-			"Pairs inside leaves are well, so look at what the others share: spine switches and their load, uplinks that are down, ECMP or adaptive routing, settings of switches that changed at that time, another tenant's traffic. " + repeat,
+			"Pairs inside leaves are healthy, so look at what the others share: spine switches and their load, uplinks that are down, ECMP or adaptive routing, settings of switches that changed at that time, another tenant's traffic. " + repeat,
 			h.members(func(n *node) bool { return n.leaf >= 0 }),
 		}
 	case covers(func(c int) bool { return c%sorts == sameLeaf }):

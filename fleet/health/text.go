@@ -134,7 +134,7 @@ func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 	}
 	if t.lost && sides(t.kind) == 1 {
 		return fmt.Sprintf("%s is cut off from everybody: %s.", who, how),
-			fmt.Sprintf("See whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain it until measurements work.", h.nodes.list[t.a])
+			fmt.Sprintf("Check whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain it until measurements work.", h.nodes.list[t.a])
 	}
 	switch t.kind {
 	case pairs.SlowHost:
@@ -151,7 +151,7 @@ func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 			fmt.Sprintf("Check cable, link speed and PCIe link of %s on %s; until then leave it out (NCCL_IB_HCA=^%s).", h.rails.list[t.b], h.nodes.list[t.a], h.rails.list[t.b])
 	case SlowLeaf, SlowLeafOut, SlowLeafIn:
 		way := map[finding.Kind]string{SlowLeaf: "to and from", SlowLeafOut: "out of", SlowLeafIn: "into"}[t.kind]
-		return fmt.Sprintf("Paths %s leaf %s are %s while those inside it are well%s: %s.", way, who, verb, share(t), how),
+		return fmt.Sprintf("Paths %s leaf %s are %s while those inside it are healthy%s: %s.", way, who, verb, share(t), how),
 			fmt.Sprintf("Check the uplinks of %s (ports down, link speed, errors, ECMP or adaptive routing); keep jobs inside it until then.", who)
 	case SlowPath:
 		return fmt.Sprintf("Paths between leaves %s and %s are %s%s: %s.", h.leaves.list[t.a], h.leaves.list[t.b], verb, share(t), how),
@@ -188,7 +188,7 @@ func (h *History) evidence(s *state, t *trial) []string {
 			}
 		}
 	} else {
-		line := fmt.Sprintf("%d of %d pairs slow: %s in the middle", t.slow, t.total, amount(s.fig, last.own))
+		line := fmt.Sprintf("%d of %d pairs slow: median %s", t.slow, t.total, amount(s.fig, last.own))
 		if last.own-last.peers < t.level/2 { // else the whole class fell with them
 			line += ", their peers " + amount(s.fig, last.peers)
 		}
@@ -199,7 +199,7 @@ func (h *History) evidence(s *state, t *trial) []string {
 	}
 	list = append(list, fmt.Sprintf("%d sweeps agree; log-likelihood %.0f, reported from %.0f", t.sweeps, t.sum, t.need))
 	if t.other != nil && t.sure < 0.95 {
-		list = append(list, fmt.Sprintf("else it were %s", h.id(*t.other, s.fig)))
+		list = append(list, fmt.Sprintf("otherwise: %s", h.id(*t.other, s.fig)))
 	}
 	return list
 }

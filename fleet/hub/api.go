@@ -75,7 +75,7 @@ func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) f
 		}
 		w.Header().Set("Retry-After", "1")
 		replyCode(w, http.StatusServiceUnavailable, map[string]any{
-			"error": fmt.Sprintf("the server is reading what was stored: %.0f%%; ask again in a moment", math.Floor(100*share)), "reading": share,
+			"error": fmt.Sprintf("the server is starting: it has read %.0f%% of its stored events; try again in a moment", math.Floor(100*share)), "reading": share,
 		})
 	}
 }
@@ -144,7 +144,7 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 	heat, ok := h.view.SweepHeat(f, id)
 	switch {
 	case names != nil:
-		refuse(w, http.StatusBadRequest, errors.New("order and nodes: expected one of them; an order has its own nodes"))
+		refuse(w, http.StatusBadRequest, errors.New("order and nodes: expected only one of them, since an order has its own nodes"))
 	case !ok:
 		refuse(w, http.StatusNotFound, ErrUnknown)
 	default:
@@ -299,7 +299,7 @@ func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
 }
 
 // errNoOrder is the error of a body without an order; an order without any field is {}.
-var errNoOrder = errors.New(`there is none in the body; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
+var errNoOrder = errors.New(`the body has no order; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
 
 func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
 	var o fleet.Order
@@ -314,7 +314,7 @@ func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
 		case err == nil && given == nil:
 			err = errNoOrder // null
 		case err == nil && d.More():
-			err = errors.New("something follows the order")
+			err = errors.New("unexpected data after the order")
 		}
 	}
 	if err != nil {

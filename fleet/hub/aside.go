@@ -52,9 +52,9 @@ func (v *View) unreadable() (list []finding.Finding) {
 		}
 		list = append(list, finding.Finding{
 			ID: fmt.Sprintf("%s:%s", Unreadable, n), Kind: Unreadable, Severity: finding.Warn, Nodes: []string{string(n)}, Since: a.since.UTC().Truncate(time.Second), Confidence: 1,
-			Text:     fmt.Sprintf("%s sends what cannot be taken in; that is set aside.", n),
+			Text:     fmt.Sprintf("%s sends events that the server cannot process; they are set aside.", n),
 			Evidence: finding.Facts(a.why),
-			Fix:      fmt.Sprintf("See which version of busbar agent runs on %s. Where somebody took its credentials: busbar serve token node %s --revoke.", n, n),
+			Fix:      fmt.Sprintf("Check which version of busbar agent runs on %s. If its credentials were stolen:  busbar serve token node %s --revoke.", n, n),
 		})
 	}
 	return list

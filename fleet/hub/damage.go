@@ -217,14 +217,14 @@ func (h *Hub) damageFindings(now time.Time) []finding.Finding {
 	f := finding.Finding{
 		ID: string(StoreDamaged) + ":", Kind: StoreDamaged, Severity: finding.Error, Since: d.first.UTC().Truncate(time.Second), Confidence: 1,
 		Text: damageText(list),
-		Fix:  "Check the disk of the server's --data (kernel log, smartctl). Agents are asked to send again what their journals hold; what no agent has any more is lost.",
+		Fix:  "Check the disk of the server's --data (kernel log, smartctl). Agents are asked to resend what their journals hold; the rest is lost.",
 	}
 	if node := onlyNode(list); node != "" {
 		f.Severity, f.Confidence = finding.Warn, 0.5
-		f.Fix = fmt.Sprintf("No other node and not the server itself lacks anything: either the store lost events of one node only, or %s says what is not so. Check its agent and who has its credentials, then the disk of the server's --data.", node)
+		f.Fix = fmt.Sprintf("No events of other nodes or of the server are missing: either the store lost events of one node only, or %s reports wrong numbers. Check its agent and who has its credentials, then the disk of the server's --data.", node)
 	}
 	if d.most > count {
-		f.Evidence = append(f.Evidence, finding.Facts(fmt.Sprintf("%d of %d came again", d.most-count, d.most))...)
+		f.Evidence = append(f.Evidence, finding.Facts(fmt.Sprintf("%d of %d were sent again", d.most-count, d.most))...)
 	}
 	for _, l := range list {
 		for _, g := range l.gaps {

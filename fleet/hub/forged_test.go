@@ -191,7 +191,7 @@ func TestSlowPairOfTwo(t *testing.T) {
 		return v
 	}
 	two := check("two", "evil", "n01")
-	if len(two.Unhealthy) > 0 || len(two.Healthy) > 0 || len(two.Unmeasured) != 2 || !strings.Contains(strings.Join(two.Notes, "\n"), "takes a third to say") {
+	if len(two.Unhealthy) > 0 || len(two.Healthy) > 0 || len(two.Unmeasured) != 2 || !strings.Contains(strings.Join(two.Notes, "\n"), "a third node is needed") {
 		t.Errorf("of two: %+v", two)
 	}
 	three := check("three", "evil", "n01", "n02")

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoNode is the error of a node that never joined, or was forgotten.
-var ErrNoNode = errors.New("no node of that name ever joined, or it was forgotten")
+var ErrNoNode = errors.New("no node with this name has joined, or it was removed")
 
 // ErrBeats is the error of a node that cannot be forgotten, for it would come back at its next beat.
 var ErrBeats = errors.New("the node is up")
@@ -23,9 +23,9 @@ func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
 	case !ok:
 		return ErrNoNode
 	case s.State == fleet.NodeUp:
-		return fmt.Errorf("%w, its last beat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Unreachable)
+		return fmt.Errorf("%w, its last heartbeat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Unreachable)
 	case s.State == fleet.NodeStarting:
-		return fmt.Errorf("%w, perhaps: this server began less than %v ago and waits for its beat; ask again then", ErrBeats, h.cfg.Unreachable)
+		return fmt.Errorf("%w, possibly: this server started less than %v ago and waits for its heartbeat; try again then", ErrBeats, h.cfg.Unreachable)
 	}
 	h.live.forget(n)
 	t := &fleet.Tokens{Node: n, Withdrawn: true, By: cut(by)}

@@ -59,7 +59,7 @@ func TestForget(t *testing.T) {
 		}
 		o := pairOrder()
 		o.Nodes = []fleet.Name{"n0", "n1"}
-		if _, err := h.Give(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was forgotten") {
+		if _, err := h.Give(t.Context(), o); err == nil || !strings.Contains(err.Error(), "was removed") {
 			t.Errorf("an order for it: %v", err)
 		}
 		stop()

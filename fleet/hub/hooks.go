@@ -92,7 +92,7 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 				clear(given) // it works again
 			default:
 				h.counts.refused.Add(1)
-				h.cfg.Warn(fmt.Errorf("finding %s: a webhook does not take it: %w", f.ID, err))
+				h.cfg.Warn(fmt.Errorf("finding %s: a webhook rejected it: %w", f.ID, err))
 				if f.Cleared.IsZero() {
 					if len(given) >= maxFindings {
 						clear(given)

@@ -218,7 +218,7 @@ func (h *Hub) take(e Entry) {
 		if c := h.parts[n.Measured.Part]; c != nil {
 			m := n.Measured
 			if !taken {
-				m = &fleet.Measured{Failed: "what it says cannot be"}
+				m = &fleet.Measured{Failed: "its content is impossible"}
 			}
 			select {
 			case c <- outcome{n.Node, m}:
@@ -338,7 +338,7 @@ func (h *Hub) publish(ctx context.Context, n *fleet.Event, there func() bool) er
 			return errors.Join(context.Cause(ctx), err)
 		}
 		h.counts.unsent.Add(1)
-		h.cfg.Warn(fmt.Errorf("news of an %s was not kept and is said again: %w", n.Kind, err))
+		h.cfg.Warn(fmt.Errorf("the event of an %s was not stored and is sent again: %w", n.Kind, err))
 		select {
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)

@@ -72,7 +72,7 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		for _, x := range s.Out {
 			out[x.Node] = x.Why
 		}
-		for n, want := range map[fleet.Name]string{"n1": "silent", "n2": "refuses", "n4": "busy", "n5": ""} {
+		for n, want := range map[fleet.Name]string{"n1": "unreachable", "n2": "refuses", "n4": "busy", "n5": ""} {
 			if out[n] == "" || !strings.Contains(out[n], want) {
 				t.Errorf("%s: %q, want %q", n, out[n], want)
 			}

@@ -62,7 +62,7 @@ func (m *meets) blame() map[fleet.Name]string {
 	}
 	for host, by := range m.hosts {
 		if !m.ok[host] && agree(by) >= witnesses {
-			out[host] = fmt.Sprintf("cannot be met: %d nodes say so, and nobody meets it", len(by))
+			out[host] = fmt.Sprintf("cannot be reached: %d nodes report it, and no node reaches it", len(by))
 		}
 	}
 	for partner, of := range m.partners {
@@ -73,7 +73,7 @@ func (m *meets) blame() map[fleet.Name]string {
 			}
 		}
 		if others >= witnesses && !m.ok[partner] {
-			out[partner] = fmt.Sprintf("does not meet %d nodes that others meet", others)
+			out[partner] = fmt.Sprintf("does not reach %d nodes that others reach", others)
 		}
 	}
 	return out
@@ -123,7 +123,7 @@ func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) s
 	for _, n := range ranks[1:] {
 		own, ok := h.view.meet(n)
 		if other := h.placeOf(ctx, own); ok && (at.loop && !other.loop || at.odd && !other.odd) {
-			return cut(fmt.Sprintf("is to be met at %s (%s), where no other node can reach it", meet, at.text))
+			return cut(fmt.Sprintf("announces the address %s (%s), where no other node can reach it", meet, at.text))
 		}
 	}
 	return ""

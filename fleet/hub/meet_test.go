@@ -41,7 +41,7 @@ func TestHostileMeetingPoint(t *testing.T) {
 					case meet != x.meet:
 						return true, ""
 					case x.refuses:
-						return false, "the group is to meet at " + meet + ", where no other node can be"
+						return false, "the group's rendezvous is " + meet + ", which no other node can reach"
 					}
 					return false, ""
 				}
@@ -72,7 +72,7 @@ func TestHostileMeetingPoint(t *testing.T) {
 					t.Errorf("%s is blamed: %s", u.Node, u.Why)
 				}
 			}
-			if !slices.ContainsFunc(v.Unhealthy, func(u fleet.Out) bool { return u.Node == evil && strings.Contains(u.Why, "met") }) {
+			if !slices.ContainsFunc(v.Unhealthy, func(u fleet.Out) bool { return u.Node == evil && strings.Contains(u.Why, "reach") }) {
 				t.Error("the node that cannot be met is not named")
 			}
 			if len(v.Healthy) != 4 {

@@ -95,13 +95,13 @@ func (h *Hub) nodeMetrics(p *page) {
 		}
 		return 0
 	}
-	each("busbar_node_up", "Whether a node beats.", func(n fleet.NodeState) (float64, bool) {
+	each("busbar_node_up", "Whether a node sends heartbeats (1) or not (0).", func(n fleet.NodeState) (float64, bool) {
 		return flag(n.State == fleet.NodeUp), n.State != fleet.NodeLeft
 	})
-	each("busbar_node_beat_age_seconds", "How long ago a node's last beat came.", func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
+	each("busbar_node_beat_age_seconds", "Time since a node's last heartbeat.", func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
 	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n fleet.NodeState) (float64, bool) { return flag(n.Unhealthy), n.State != fleet.NodeLeft })
 	each("busbar_node_load", "The processors' one-minute load.", func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
-	each("busbar_node_waiting_news", "News of a node that the store has not acknowledged.", func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
+	each("busbar_node_waiting_news", "Events of a node that the store has not acknowledged.", func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
 	rates := h.view.nodeRates()
 	p.head("busbar_node_pair_rate_bytes_per_second", "gauge", "Rates of the pairs that a node is in, as last measured.")
 	for _, n := range nodes {
@@ -133,7 +133,7 @@ func (h *Hub) orderMetrics(p *page) {
 	for _, s := range slices.Sorted(maps.Keys(count)) {
 		p.line("busbar_orders", float64(count[s]), "state", string(s))
 	}
-	p.head("busbar_parts_total", "counter", "Parts of orders that this server carried out, by what became of them.")
+	p.head("busbar_parts_total", "counter", "Parts of orders that this server ran, by result.")
 	for k := range h.counts.parts {
 		p.line("busbar_parts_total", float64(h.counts.parts[k].Load()), "result", partKind(k).String())
 	}
@@ -146,14 +146,14 @@ func (h *Hub) findingMetrics(p *page) {
 			count[[2]string{f.Severity.String(), string(f.Kind)}]++
 		}
 	}
-	p.head("busbar_findings", "gauge", "What is wrong, by severity and kind.")
+	p.head("busbar_findings", "gauge", "Open findings, by severity and kind.")
 	for _, k := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		p.line("busbar_findings", float64(count[k]), "severity", k[0], "kind", k[1])
 	}
-	p.head("busbar_alerts_total", "counter", "Alerts by whether webhooks took them.")
+	p.head("busbar_alerts_total", "counter", "Alerts by whether webhooks accepted them.")
 	p.line("busbar_alerts_total", float64(h.counts.alerted.Load()), "result", "taken")
 	p.line("busbar_alerts_total", float64(h.counts.refused.Load()), "result", "refused")
-	p.one("busbar_looks_total", "counter", "How often the statistics were asked.", float64(h.counts.looks.Load()))
+	p.one("busbar_looks_total", "counter", "Number of health evaluations.", float64(h.counts.looks.Load()))
 	p.one("busbar_look_seconds_total", "counter", "What that took.", float64(h.counts.lookNS.Load())/1e9)
 }
 
@@ -163,14 +163,14 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 	seq := h.view.Seq()
 	p.one("busbar_stream_read", "gauge", "The number of the last entry of the stream that was read.", float64(seq))
 	if last, err := h.cfg.Bus.Last(ctx); err == nil {
-		p.one("busbar_stream_lag", "gauge", "Entries of the stream that were not read yet.", float64(last-min(seq, last)))
+		p.one("busbar_stream_lag", "gauge", "Stream entries not yet read.", float64(last-min(seq, last)))
 	}
-	p.head("busbar_news_ignored_total", "counter", "Entries of the stream that were not taken, by reason.")
+	p.head("busbar_news_ignored_total", "counter", "Stream entries that were rejected, by reason.")
 	ignored := h.view.Ignored()
 	for _, k := range slices.Sorted(maps.Keys(ignored)) {
 		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
 	}
-	p.one("busbar_news_unsaid_total", "counter", "Attempts to keep news that failed.", float64(h.counts.unsent.Load()))
+	p.one("busbar_news_unsaid_total", "counter", "Failed attempts to store events.", float64(h.counts.unsent.Load()))
 	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.", float64(h.counts.deaf.Load()))
 	missing := uint64(0)
 	for _, l := range h.missing() {
@@ -185,8 +185,8 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 	if h.Leads() {
 		leads = 1
 	}
-	p.one("busbar_leads", "gauge", "Whether this server carries out orders.", leads)
-	p.head("busbar_spans_total", "counter", "Spans of traces by whether the collector took them.")
+	p.one("busbar_leads", "gauge", "Whether this server runs orders (1) or stands by (0).", leads)
+	p.head("busbar_spans_total", "counter", "Trace spans by whether the collector accepted them.")
 	p.line("busbar_spans_total", float64(h.tracer.sent.Load()), "result", "taken")
 	p.line("busbar_spans_total", float64(h.tracer.dropped.Load()), "result", "dropped")
 }

@@ -68,7 +68,7 @@ func (w *sweep) reasons(s fleet.OrderState) []fleet.Reason {
 		add(sort{m.left && !failed, cut(m.why)}, 1, m.node)
 	}
 	if unnamed > 0 {
-		add(sort{why: "nodes say so, and not to this server"}, unnamed, "")
+		add(sort{why: "other nodes report it, and not to this server"}, unnamed, "")
 	}
 	list := make([]fleet.Reason, 0, len(by))
 	for _, r := range by {

@@ -23,10 +23,10 @@ func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
 }
 
 // ErrUnknown is the error of an order that there is not.
-var ErrUnknown = errors.New("there is no such order")
+var ErrUnknown = errors.New("no such order")
 
 // ErrOver is the error of an order that can no longer be changed.
-var ErrOver = errors.New("the order is over already")
+var ErrOver = errors.New("the order has already ended")
 
 // RefusedError is an order that will not be carried out, and why.
 type RefusedError struct{ Why error }
@@ -39,7 +39,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	select {
 	case <-h.ready:
 	default:
-		return fleet.OrderState{}, errors.New("the server still reads what was; try again in a moment")
+		return fleet.OrderState{}, errors.New("the server is starting and reads its stored events; try again in a moment")
 	}
 	now := h.cfg.Now().UTC()
 	var id [6]byte
@@ -52,7 +52,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	for _, n := range o.Nodes {
 		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
 		if _, ok := h.view.Node(n); !ok && o.Job == "" {
-			return fleet.OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists those that there are", n, h.absent(n))}
+			return fleet.OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists the nodes", n, h.absent(n))}
 		}
 	}
 	if len(h.view.active()) >= maxOrders {
@@ -221,21 +221,21 @@ func (h *Hub) absent(n fleet.Name) string {
 	s, ok := h.Node(n)
 	switch {
 	case !ok && h.view.forgotten(string(n)):
-		return "was forgotten, and has not come back"
+		return "was removed and has not rejoined"
 	case !ok:
 		return "never joined"
 	case s.State == fleet.NodeLeft:
 		return "left"
 	case s.State == fleet.NodeStarting:
-		return "not heard of yet"
+		return "has not joined yet"
 	case s.State == fleet.NodeUnreachable && s.Age < 0 && !s.UnreachableSince.IsZero():
-		return "silent since " + s.UnreachableSince.UTC().Format(time.RFC3339)
+		return "unreachable since " + s.UnreachableSince.UTC().Format(time.RFC3339)
 	case s.State == fleet.NodeUnreachable && s.Age < 0:
-		return "silent since this server began"
+		return "unreachable since this server started"
 	case s.State == fleet.NodeUnreachable:
 		return fmt.Sprintf("silent for %v", s.Age.Round(time.Second))
 	case s.Meet == "":
-		return "does not say where it is measured"
+		return "announces no address for measurements"
 	}
 	return ""
 }

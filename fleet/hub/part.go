@@ -95,7 +95,7 @@ func (p *part) run(ctx context.Context) ended {
 			return ended{kind: partEnded, why: context.Cause(ctx).Error()}
 		case <-bound.C:
 			p.stop(p.ranks)
-			return ended{kind: partFailed, why: fmt.Sprintf("nothing was heard within %v", p.o.Caps.Bound()+p.h.cfg.Slack)}
+			return ended{kind: partFailed, why: fmt.Sprintf("no answer within %v", p.o.Caps.Bound()+p.h.cfg.Slack)}
 		case out := <-outcomes:
 			switch {
 			case out.m.Failed == "" && out.by == p.ranks[0]:
@@ -116,7 +116,7 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	rand.Read(secret[:])
 	meet, ok := p.h.view.meet(p.ranks[0])
 	if !ok {
-		return ended{partOut, p.ranks[0], "does not say where it is measured"}, false
+		return ended{partOut, p.ranks[0], "announces no address for measurements"}, false
 	}
 	if why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
 		return ended{partOut, p.ranks[0], why}, false
@@ -164,7 +164,7 @@ func (p *part) ask(ctx context.Context, order fleet.Part, rank int) (ended, bool
 			return ended{}, true
 		case a.Meet && rank > 0:
 			p.unmet(p.ranks[0], node)
-			return ended{partMeet, p.ranks[0], cut(fmt.Sprintf("%s does not meet it: %s", node, a.Why))}, false
+			return ended{partMeet, p.ranks[0], cut(fmt.Sprintf("%s does not reach it: %s", node, a.Why))}, false
 		case !a.Busy:
 			return ended{partOut, node, cut("refuses: " + a.Why)}, false
 		case time.Now().After(until) || !p.h.sleep(ctx, tidyStep):

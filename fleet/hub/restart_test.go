@@ -86,7 +86,7 @@ func TestUnreachableOverARestart(t *testing.T) {
 		if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.UnreachableSince.Equal(was) {
 			t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.UnreachableSince, was)
 		}
-		if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
+		if why := h.absent("n4"); !strings.Contains(why, "unreachable since 2") {
 			t.Errorf("n4 is absent: %q", why)
 		}
 		if s, _ := h.Node("n5"); s.State != fleet.NodeStarting {
@@ -211,7 +211,7 @@ func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
 			h.take(e)
 		}
 		code, text := ask(t, "GET", at+"/api/fleet/nodes", "")
-		if code != http.StatusServiceUnavailable || !strings.Contains(text, "reading what was stored: 55%") || !strings.Contains(text, `"reading":0.55`) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, "it has read 55% of its stored events") || !strings.Contains(text, `"reading":0.55`) {
 			t.Errorf("%d %s", code, text)
 		}
 		if code, text = ask(t, "POST", at+"/api/fleet/orders", "{}"); code != http.StatusServiceUnavailable {

@@ -110,9 +110,9 @@ func (r *rivals) findings(now time.Time) []finding.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.met.findings(TwoAgents, finding.Warn, now, func(n fleet.Name, _ *fleet.Settled) (text, fact, fix string) {
-		return fmt.Sprintf("two agents call themselves %s", n),
-			"two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up",
-			fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); where somebody took them, busbar serve token node %s --revoke", n, n)
+		return fmt.Sprintf("two agents use the name %s", n),
+			"two processes send heartbeats under this name; the first one continues, the other was told to stop",
+			fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); if they were stolen: busbar serve token node %s --revoke", n, n)
 	})
 }
 
@@ -130,6 +130,6 @@ func (h *Hub) settle(b *fleet.Beat) {
 		}
 	}
 	if err := h.cfg.Bus.Settle(b.Node, &sent); err != nil {
-		h.cfg.Warn(fmt.Errorf("node %s has two agents, and they cannot be told: %w", b.Node, err))
+		h.cfg.Warn(fmt.Errorf("node %s has two agents, and they cannot be notified: %w", b.Node, err))
 	}
 }

@@ -48,7 +48,7 @@ func TestRivals(t *testing.T) {
 			two = two || got != "" && got != "roll"
 		}
 		found := r.findings(t0.Add(80 * time.Second))
-		if (len(found) == 1) != two || two && (found[0].Text != "two agents call themselves n" || drains(found[0])) {
+		if (len(found) == 1) != two || two && (found[0].Text != "two agents use the name n" || drains(found[0])) {
 			t.Errorf("%s: found %+v", name, found)
 		}
 		if late := r.findings(t0.Add(12 * time.Minute)); len(late) != 0 {

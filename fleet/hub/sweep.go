@@ -207,7 +207,7 @@ func (w *sweep) why(n int) string {
 	defer w.mu.Unlock()
 	switch {
 	case n < 2:
-		return fmt.Sprintf("%d of the nodes can be asked; two are needed", n)
+		return fmt.Sprintf("%d nodes are available; at least 2 are needed", n)
 	case w.last != "":
 		return cut("nothing was measured; last: " + w.last)
 	}

@@ -49,7 +49,7 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 	if s.What.Measure == fleet.MeasurePairs {
 		measured = h.judge(s, names, busy, blame, v)
 	} else if s.Measured == 0 && s.State != fleet.Running {
-		v.Notes = append(v.Notes, "the collective did not come to an end: "+s.Why)
+		v.Notes = append(v.Notes, "the collective did not complete: "+s.Why)
 	}
 	for _, n := range names {
 		switch {
@@ -94,16 +94,16 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 		switch {
 		case !seen[n] && whole && !busy[n]:
 			if tried := failed[n]; tried >= witnesses {
-				blame(n, fmt.Sprintf("could not be met: nothing was measured with any of %d nodes that others were measured with", tried))
+				blame(n, fmt.Sprintf("could not be reached: not measured with any of %d nodes that others were measured with", tried))
 			} else if !out[n] {
-				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured, and whose fault that is nobody can say", n))
+				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured; which node is at fault is unknown", n))
 			}
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && len(with[i]) < witnesses:
 			// Of two that are slow with each other either may be at fault, and either may say so on purpose.
 			unsure[n] = true
-			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the one node that it was measured with, where the fleet usually shows %v; whose fault that is takes a third to say", n, best[i], usual))
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the only node that it was measured with, where %v is typical of the fleet; a third node is needed to tell which is at fault", n, best[i], usual))
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
-			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))
+			blame(n, fmt.Sprintf("at best %v, where %v is typical of the fleet", best[i], usual))
 		}
 	}
 	for _, f := range t.Findings() {

@@ -88,7 +88,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	s.mapped = nil
 	if len(j.Map) > maxMap || v.maps+len(j.Map) > maxMaps {
 		v.ignored["map too long"]++
-		why = fmt.Sprintf("its map has %d bytes; at most %d are taken", len(j.Map), maxMap)
+		why = fmt.Sprintf("its map has %d bytes; at most %d are accepted", len(j.Map), maxMap)
 	} else {
 		s.mapped = j.Map
 	}

@@ -83,13 +83,13 @@ func setupOf(o *fleet.Order) string {
 		text += fmt.Sprintf(", at most %v", o.Caps.Rate)
 	}
 	if o.AtOnce > 0 {
-		text += fmt.Sprintf(", %d pairs at once", o.AtOnce)
+		text += fmt.Sprintf(", %d concurrent pairs", o.AtOnce)
 	}
 	switch {
 	case o.Caps.Always:
 		text += ", beside jobs"
 	case o.Caps.Busy > 0 && o.Caps.Busy != fleet.DefaultBusy:
-		text += fmt.Sprintf(", beside traffic of up to %v", o.Caps.Busy)
+		text += fmt.Sprintf(", with other traffic of up to %v", o.Caps.Busy)
 	}
 	return text
 }

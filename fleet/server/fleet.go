@@ -91,14 +91,14 @@ func (s *running) reportReading() {
 			return
 		case <-s.hub.Ready():
 			if told {
-				s.env.Note(fmt.Sprintf("what was stored has been read, in %v", time.Since(began).Round(time.Second)))
+				s.env.Note(fmt.Sprintf("stored events read in %v", time.Since(began).Round(time.Second)))
 			}
 			return
 		case <-tick.C:
 		}
 		tick.Reset(30 * time.Second)
 		share, _ := s.hub.Reading()
-		s.env.Note(fmt.Sprintf("reading what was stored: %.0f%%; the page tells about the fleet after that", 100*share))
+		s.env.Note(fmt.Sprintf("reading stored events: %.0f%%; the page shows the fleet after that", 100*share))
 	}
 }
 
@@ -209,7 +209,7 @@ func (s *running) connect(o *Options, dir string, cfg bus.Config) (err error) {
 		}
 		ip := net.ParseIP(host)
 		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !o.BusPlain {
-			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", o.BusListen)
+			return fmt.Errorf("--bus-listen %s: others could read the agents' messages; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain on a private network", o.BusListen)
 		}
 		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain, OnLog: storeNotes(s.env.Note, time.Now), OnFlood: s.flood})
 		if errors.Is(err, syscall.EADDRINUSE) {

@@ -31,7 +31,7 @@ func (o *Options) listen(dir string) (l net.Listener, shown *tls.Config, err err
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && !secure {
-		return nil, nil, fmt.Errorf("--listen %s: others could read the tokens on their way; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and come through ssh -L 7641:127.0.0.1:7641", o.Listen)
+		return nil, nil, fmt.Errorf("--listen %s: others could read the tokens in transit; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and connect through ssh -L 7641:127.0.0.1:7641", o.Listen)
 	}
 	shown, err = o.certificate(dir, host)
 	if err != nil {

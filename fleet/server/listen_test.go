@@ -32,7 +32,7 @@ func TestTrustIsForOneCertificate(t *testing.T) {
 	for _, x := range []struct {
 		left tls.Certificate
 		want string
-	}{{mine, "another certificate"}, {cert, "404"}} {
+	}{{mine, "is not that of the server"}, {cert, "404"}} {
 		if err := o.local(data, other.Listener.Addr(), &tls.Config{Certificates: []tls.Certificate{x.left}, MinVersion: tls.VersionTLS12}).Write(data); err != nil {
 			t.Fatal(err)
 		}

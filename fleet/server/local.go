@@ -65,7 +65,7 @@ func (s *running) beNode(listen, dir string) {
 		return agent.Run(s.ctx, cfg)
 	}()
 	if err != nil && s.ctx.Err() == nil {
-		s.env.Note(fmt.Sprint("this machine is no node of its own fleet: ", err))
+		s.env.Note(fmt.Sprint("this machine is not a node of its fleet: ", err))
 	}
 }
 

@@ -136,7 +136,7 @@ func room(f client.Folder) (string, error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "", failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir))
 	}
-	return "", failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err))
+	return "", failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); give a folder that the server may write to", dir, err))
 }
 
 // lock keeps a second server away from the folder.

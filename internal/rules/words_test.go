@@ -34,11 +34,22 @@ var banned = map[string]string{
 	"more than nothing":     "more than 0",
 	" %%":                   "no space before the percent sign",
 	"nobody described":      "without a description",
+	"news of":               "event of",
+	"calls itself":          "uses the name",
+	"it were ":              "it would be",
+	"where somebody took":   "if they were stolen",
+	"By hand":               "(default: …)",
+	"Does this show it":     "Is this the cause",
+	"speaks for ":           "points to",
+	"stand below":           "are listed below",
 }
 
 // TestWords holds what people read to plain words: the strings of the packages that speak to them, and the page.
 func TestWords(t *testing.T) {
-	for _, dir := range []string{"query", "report", "cmd/busbar", "step", "plan", "predict"} {
+	for _, dir := range []string{
+		"query", "report", "cmd/busbar", "step", "plan", "predict", "doctor", "doctor/hang", "doctor/cause", "launch",
+		"fleet", "fleet/agent", "fleet/bus", "fleet/client", "fleet/health", "fleet/hub", "fleet/server",
+	} {
 		files, _ := filepath.Glob("../../" + dir + "/*.go")
 		if len(files) == 0 {
 			t.Fatalf("%s: no files", dir)

@@ -73,7 +73,7 @@ func (f *fakeFleet) oneOrder(w http.ResponseWriter, r *http.Request) {
 		give(w, d)
 		return
 	}
-	http.Error(w, `{"error":"there is no such order"}`, http.StatusNotFound)
+	http.Error(w, `{"error":"no such order"}`, http.StatusNotFound)
 }
 
 // tell sends an event to all pages; mu is held.

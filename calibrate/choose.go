@@ -143,7 +143,7 @@ func (s *slopes) choose(chosen []int, points int) []int {
 				continue
 			}
 			hold := sitePull
-			if strings.HasSuffix(sim.FigureName(i), "_share") {
+			if isFirm(sim.FigureName(i)) {
 				hold *= firm
 			}
 			d := dot(v, left)

@@ -132,8 +132,8 @@ func TestFittedInRange(t *testing.T) {
 		if j, err := sim.FigureByName(sim.FigureName(i)); err != nil || j != i {
 			t.Errorf("%s is found at %d, %v; it is at %d", sim.FigureName(i), j, err, i)
 		}
-		if _, name := split(i); usual[name] == 0 {
-			t.Errorf("%s has no usual value", name)
+		if Prior()[i] == 0 {
+			t.Errorf("%s has no usual value", sim.FigureName(i))
 		}
 	}
 }

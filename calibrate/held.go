@@ -35,9 +35,9 @@ func (s *Site) Better() bool {
 	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= s.HeldBefore.Median)
 }
 
-// clearly is how much worse figures may make points that are left out until they are dropped: with a handful of
-// points a small difference is chance.
-const clearly = 1.1
+// clearly is how much worse figures may make points that are left out until they are dropped: half of a handful of
+// points pins them down much worse than all of it.
+const clearly = 2.0
 
 // holdOut fits every other size and predicts the rest, both ways round, with figures and curve and with the curve
 // alone; figures that make it clearly worse are dropped. A size that was measured twice is on one side only.

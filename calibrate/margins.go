@@ -28,8 +28,10 @@ type Margin struct {
 const (
 	heldErrors = 0.8
 	pseudo     = 4
-	narrow     = 1.05
-	wide       = 3.0
+	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their number is not believed.
+	believed = 0.6
+	narrow   = 1.05
+	wide     = 3.0
 )
 
 // overMachines is what errors of machines say together: how many there are, their mean and their variance.
@@ -56,7 +58,8 @@ func (s overMachines) shrink(family overMachines) overMachines {
 // interval over machines by Student's t.
 func (s overMachines) factor() float64 {
 	t := studentT90(s.machines - 1)
-	up := s.mean + t*math.Sqrt(s.variance*(1+1/s.machines))
+	v := max(s.variance, believed*believed/s.machines)
+	up := s.mean + t*math.Sqrt(v*(1+1/s.machines))
 	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
 }
 

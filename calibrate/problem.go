@@ -35,8 +35,10 @@ type Problem struct {
 	Quick bool
 }
 
-// firm is how much harder shares are held than latencies.
+// firm is how much harder shares are held than latencies, and what a channel moves through a port, which is no different from site to site.
 const firm = 50
+
+func isFirm(name string) bool { return strings.HasSuffix(name, "_share") || name == "net_lane" }
 
 // Answer is a fit.
 type Answer struct {
@@ -198,7 +200,7 @@ func (s *search) pulled(i int) float64 {
 	}
 	gen, name := split(i)
 	d := distance(i, s.f[i], s.Prior[i], s.Prior[i])
-	if s.Alone && strings.HasSuffix(name, "_share") {
+	if s.Alone && isFirm(name) {
 		d *= firm
 	}
 	if gen < 0 || s.Alone {

@@ -44,68 +44,109 @@ func curves(rows []truth.Row) []cluster.Residual {
 // steepest bounds the logarithm of a factor; what is farther off is no property of a cluster.
 const steepest = 3
 
-// strengths are the parts of a curve that may be kept.
-var strengths = []float64{1, 0.75, 0.5, 0.25, 0}
+// What a residual (a logarithm) is made of, as standard deviations: one offset for all sizes, what goes with the size, alike at
+// sizes that are less than alikeSizes apart (in logarithms), and what belongs to one size alone. Chosen by leaving out publishers.
+const (
+	ofAll      = 0.3
+	ofSize     = 0.5
+	alikeSizes = 4.0
+	ofOne      = 0.06
+)
 
-// atLeast is the part of a curve that is kept in any case: what is left when one of a few points is taken away is much coarser
-// than they are together, and says too little about them.
-func atLeast(points int) float64 {
-	switch {
-	case points >= 8:
-		return 0
-	case points >= 5:
-		return 1
+// keep takes of the curves what is expected at their sizes, all points of a curve considered (the mean of a Gaussian process): nearly all
+// of it where neighbours agree, less where they scatter. It returns the part that is kept and the errors
+// (logarithms) at points that are left out, one at a time.
+func keep(list []cluster.Residual) (part float64, left []float64) {
+	was, is := 0.0, 0.0
+	for k := range list {
+		c := &list[k]
+		at, logs := make([]float64, len(c.Points)), make([]float64, len(c.Points))
+		for i, p := range c.Points {
+			at[i], logs[i] = math.Log(float64(max(p.Size, 1))), math.Log(p.Factor)
+		}
+		weights, errs := expect(at, logs)
+		if len(at) >= 3 {
+			left = append(left, errs...)
+		}
+		for i := range at {
+			is, was = is+math.Abs(logs[i]-ofOne*ofOne*weights[i]), was+math.Abs(logs[i])
+		}
+		var list []cluster.ResidualPoint
+		for _, size := range between(c.Points) {
+			sum, x := 0.0, math.Log(float64(max(size, 1)))
+			for i := range at {
+				sum += weights[i] * together(x, at[i])
+			}
+			list = append(list, cluster.ResidualPoint{Size: size, Factor: round(math.Exp(sum))})
+		}
+		c.Points = list
 	}
-	return 0.5
+	if was == 0 {
+		return 1, left
+	}
+	return min(1, is/was), left
 }
 
-// few is what is kept of curves that are too short to leave a point out of them.
-const few = 0.75
+// together is how residuals at two sizes (logarithms) go together.
+func together(a, b float64) float64 {
+	return ofAll*ofAll + ofSize*ofSize*math.Exp(-math.Abs(a-b)/alikeSizes)
+}
 
-// keep takes the part of the curves that predicts points best which are left out of them, one at a time: all of it
-// where neighbours agree, little where points scatter. It returns the part and the errors (logarithms) that are
-// left on the points left out.
-func keep(list []cluster.Residual) (part float64, left []float64) {
-	type pair struct{ truth, said float64 }
-	var pairs []pair
-	longest := 0
-	for _, c := range list {
-		longest = max(longest, len(c.Points))
-		for i := range c.Points {
-			if len(c.Points) < 3 {
-				continue
-			}
-			rest := c
-			rest.Points = slices.Delete(slices.Clone(c.Points), i, i+1)
-			pairs = append(pairs, pair{math.Log(c.Points[i].Factor), rest.At(c.Points[i].Size)})
+// expect are the weights by which residuals at sizes count elsewhere, and how far off each is where the others alone are known.
+func expect(at, logs []float64) (weights, errs []float64) {
+	n := len(at)
+	cov, inverse := make([][]float64, n), make([][]float64, n)
+	for i := range cov {
+		cov[i], inverse[i] = make([]float64, n), make([]float64, n)
+		for j := range cov {
+			cov[i][j] = together(at[i], at[j])
+		}
+		cov[i][i] += ofOne * ofOne
+		inverse[i][i] = 1
+	}
+	invert(cov, inverse)
+	for i := range inverse {
+		w := dot(inverse[i], logs)
+		weights, errs = append(weights, w), append(errs, math.Abs(w/inverse[i][i]))
+	}
+	return weights, errs
+}
+
+// between are the sizes of points, every fourfold size between two of them, and as many beyond the ends as a curve
+// needs to come back to its offset.
+func between(points []cluster.ResidualPoint) []unit.Bytes {
+	const step, ends = 4, 4
+	var list []unit.Bytes
+	first, last := points[0].Size, points[len(points)-1].Size
+	for k, s := 0, first/step; k < ends && s > 0; k, s = k+1, s/step {
+		list = append(list, s)
+	}
+	slices.Reverse(list)
+	for i, p := range points {
+		list = append(list, p.Size)
+		for s := p.Size * step; i+1 < len(points) && s > 0 && s < points[i+1].Size-points[i+1].Size/step; s *= step {
+			list = append(list, s)
 		}
 	}
-	part = few
-	if len(pairs) > 0 {
-		best := math.Inf(1)
-		for _, s := range strengths {
-			if s < atLeast(longest) {
-				continue
-			}
-			sum := 0.0
-			for _, p := range pairs {
-				sum += robust(math.Abs(p.truth - s*p.said))
-			}
-			if sum < best*(1-1e-9) {
-				best, part = sum, s
+	for k, s := 0, last*step; k < ends && s < unit.Bytes(1)<<50; k, s = k+1, s*step {
+		list = append(list, s)
+	}
+	return list
+}
+
+// invert turns a into the unit matrix and b into a's inverse. a is positive definite, which needs no pivots.
+func invert(a, b [][]float64) {
+	for i := range a {
+		by := 1 / a[i][i]
+		scale(a[i], by)
+		scale(b[i], by)
+		for j := range a {
+			if f := a[j][i]; j != i && f != 0 {
+				add(a[j], a[i], -f)
+				add(b[j], b[i], -f)
 			}
 		}
 	}
-	for _, p := range pairs {
-		left = append(left, math.Abs(p.truth-part*p.said))
-	}
-	for i := range list {
-		for k := range list[i].Points {
-			p := &list[i].Points[k]
-			p.Factor = round(math.Pow(p.Factor, part))
-		}
-	}
-	return part, left
 }
 
 // A curve is worth keeping from this on, and one that is farther off at most sizes is no property of a cluster: its description or

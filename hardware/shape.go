@@ -29,6 +29,9 @@ type Shape struct {
 	Join   Join
 	Pair   int // links of a pair, Meshed only; 0 shares all links evenly
 	Behind int // GPUs behind one PCIe switch; 0: as is usual, cards each on its own root port
+	// Sockets is on how many sockets the GPUs are, 0: both, of cards only where there are more than two. Slots is the
+	// generation of the host's PCIe; 0: the GPUs'.
+	Sockets, Slots int
 	// NoPeers says that the driver lets no GPU reach another's memory: copies go through the host's.
 	NoPeers bool
 	NICs    int // of a node
@@ -138,28 +141,48 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic *card) {
 		nic.Slot = slotFor(s.Port * unit.Rate(nic.Ports))
 		nics = s.GPUs
 	}
+	gen := m.PCIeGen
+	if s.Slots > 0 {
+		gen = min(gen, s.Slots)
+	}
 	cpu := intel("of its time", 143)
-	if m.PCIeGen <= 3 {
+	if gen <= 3 {
 		cpu = intel("of its time", 85)
-	} else if m.PCIeGen == 4 {
+	} else if gen == 4 {
 		cpu = epyc("of its time", 143, 49)
+	}
+	sockets := s.Sockets
+	if card := m.Links == 0 || m.card(); sockets == 0 && card && s.GPUs <= 2 {
+		sockets = 1
+	} else if sockets == 0 {
+		sockets = 2
 	}
 	var numa []int
 	for _, cores := range []string{"0-31,64-95", "32-63,96-127"} {
 		numa = append(numa, addSocket(t, cpu, 0, cores)...)
 	}
 	for g := 0; g < s.GPUs; g += per {
-		sw := addRoot(t, numa[g*2/max(s.GPUs, 2)])
-		if per > 1 || nics > 0 {
-			sw = addSwitch(t, sw, slot{m.PCIeGen, 16})
+		sw := addRoot(t, numa[g*sockets/max(s.GPUs, 2)])
+		if per > 1 || nics > 0 && !s.ownPorts(m) {
+			sw = addSwitch(t, sw, slot{gen, 16})
 		}
 		for range min(per, s.GPUs-g) {
-			addGPU(t, sw, m, slot{m.PCIeGen, 16}, "")
+			addGPU(t, sw, m, slot{gen, 16}, "")
 		}
 		for n := g * nics / s.GPUs; n < min(g+per, s.GPUs)*nics/s.GPUs; n++ {
-			addNIC(t, sw, nic, "", "")
+			at := sw
+			if s.ownPorts(m) {
+				at = addRoot(t, numa[g*sockets/max(s.GPUs, 2)])
+			}
+			addNIC(t, at, nic, "", "")
 		}
 	}
+}
+
+// ownPorts tells whether a NIC has a root port of its own, and is not behind a switch with GPUs: in servers of few cards,
+// which mostly have no such switches. The one chip of a GB10 has the NIC's memory in common.
+func (s Shape) ownPorts(m GPUModel) bool {
+	return (m.Links == 0 || m.card()) && s.Behind == 0 && s.GPUs < 8 && m.Name != "gb10"
 }
 
 // join links the GPUs.

@@ -8,6 +8,13 @@ func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 	n := float64(g.NChannels)
 	bw := m.perChannel(op, a)
 	bus := float64(float32(g.NChannels) * bw)
+	if !m.Version.From(18) { // one GPU was not thought to move more
+		if i := m.ccIndex(); i == ampere {
+			bus = min(bus, 235)
+		} else if i == hopper && m.Version.From(17) {
+			bus = min(bus, 370)
+		}
+	}
 	switch a {
 	case Ring:
 		bus = m.ringBus(op, p, bus, n)
@@ -86,9 +93,17 @@ func (m *model) ringBus(op Op, p Proto, bus, channels float64) float64 {
 		if !v.From(23) && m.ppn() < 2 {
 			share = .7
 		}
-		return single(min(bus*share, channels*m.lim.ring128[m.ccIndex()][m.sizeIndex()]))
+		return single(min(bus*share, channels*m.ll128PerChannel(op, m.lim.ring128[m.ccIndex()][m.sizeIndex()])))
 	}
 	return bus
+}
+
+// ll128PerChannel is what a channel carries with LL128: up to 2.9 by collective.
+func (m *model) ll128PerChannel(op Op, later float64) float64 {
+	if m.Version.From(10) {
+		return later
+	}
+	return [nOps]float64{Broadcast: 18.8, Reduce: 12, AllGather: 18.3, ReduceScatter: 15.2, AllReduce: 16.9}[op]
 }
 
 func (m *model) treeBus(p Proto, bus, channels float64) float64 {
@@ -101,10 +116,12 @@ func (m *model) treeBus(p Proto, bus, channels float64) float64 {
 		share := 120.0 / 128
 		if m.NNodes == 1 {
 			share = 7.0 / 9
+		} else if !m.Version.From(10) {
+			share = .915
 		}
-		bus = single(min(bus*share, channels*m.lim.tree128[i][j]))
+		bus = single(min(bus*share, channels*m.ll128PerChannel(AllReduce, m.lim.tree128[i][j])))
 	}
-	if m.g.Tree.Pattern == TreePattern {
+	if m.g.Tree.Pattern == TreePattern && m.Version.From(18) {
 		bus = single(bus * .85)
 	}
 	return bus
@@ -154,6 +171,8 @@ func (m *model) toAlgorithm(op Op, a Algo) float64 {
 		return 1
 	case a != NVLS && a != NVLSTree:
 		return .5
+	case !v.From(18):
+		return .75
 	case v.From(28):
 		return ring
 	case a == NVLSTree && !v.From(19):

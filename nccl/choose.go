@@ -58,12 +58,8 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 	if a == NVLSTree && v.From(29) && call.Op == AllReduce && k >= 0 && k < 24 && c.MinCC >= 100 && c.Arch == ArchX86 {
 		bw *= treeCorrection[p][k]
 	}
-	if a == Ring && p == Simple && c.NNodes > 1 && call.Op == AllReduce && call.Bytes/int64(max(c.Channels*c.NRanks, 1)) >= 64 {
-		plateau := 1.4
-		if c.MinCC < 80 {
-			plateau = 1.9
-		}
-		lat = float32(float64(lat) * plateau)
+	if a == Ring && p == Simple && c.NNodes > 1 && call.Op == AllReduce {
+		lat = float32(float64(lat) * t.plateau(call.Bytes))
 	}
 	pipe := divUp(max(call.Group, 1), max(c.Channels, 1))
 	if a != Ring {
@@ -74,6 +70,24 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 		us *= 1024
 	}
 	return us, true
+}
+
+// plateau is how much longer than a ring's steps its latency is once every rank has something to send in each.
+func (t *Table) plateau(bytes int64) float64 {
+	c, v := t.comm, t.comm.Version
+	long := bytes/int64(max(c.Channels*c.NRanks, 1)) >= 64
+	if !v.From(18) {
+		long = float64(bytes) >= float64(c.NRanks)/16*65536
+	}
+	switch {
+	case !long:
+		return 1
+	case v.From(17) && !v.From(18) && c.MinCC >= 90:
+		return 1.5
+	case c.MinCC < 80 || !v.From(18):
+		return 1.9
+	}
+	return 1.4
 }
 
 // batch is how many collectives one work item of a kernel holds (NCCL 2.28

@@ -59,7 +59,25 @@ func latencies(v Version) latencyTable {
 		t.hw[hwNVLink][NVLS], t.hw[hwNVLink][NVLSTree] = protoRow{}, protoRow{}
 		t.hw[hwNet][NVLSTree] = simple(19)
 	}
+	if !v.From(18) {
+		t.before18(v)
+	}
 	return t
+}
+
+// before18 is the table of NCCL 2.8 to 2.17 (src/graph/tuning.cc of those releases).
+func (t *latencyTable) before18(v Version) {
+	t.base[Tree], t.base[Ring] = protoRow{4.4, 4.4, 0}, protoRow{3.6, 10, 8.4}
+	t.base[CollNetDirect], t.base[CollNetChain], t.base[NVLS] = protoRow{4.4, 4.4, 0}, protoRow{4.4, 4.4, 0}, simple(40)
+	t.hw[hwNVLink][Tree], t.hw[hwNVLink][Ring] = protoRow{.52, 1.25, 28}, protoRow{.47, 1.9, 3.4}
+	t.hw[hwPCI][Tree], t.hw[hwNet][Tree] = protoRow{1, 1.9, 28}, protoRow{5, 8.5, 28}
+	t.hw[hwNet][Ring] = protoRow{2.7, 4, 9.6}
+	if v.From(12) && !v.From(13) {
+		t.hw[hwNet][Ring][Simple] = 28
+	}
+	for hw, us := range [3]float64{8, 8, 10.7} {
+		t.hw[hw][CollNetDirect], t.hw[hw][CollNetChain] = simple(us), simple(us)
+	}
 }
 
 // bwTable is limits in GB/s by architecture and by one, two and more nodes
@@ -98,6 +116,16 @@ func limitsOf(v Version) limits {
 	}
 	if !v.From(21) {
 		l.ll[hopper] = l.ll[ampere]
+	}
+	if !v.From(18) {
+		l.tree[hopper][2] = 33
+		l.tree128[hopper] = l.ring128[hopper]
+	}
+	if !v.From(17) {
+		l.tree[hopper], l.ring128[hopper], l.tree128[hopper] = l.tree[ampere], l.ring128[ampere], l.tree128[ampere]
+	}
+	if !v.From(10) {
+		l.tree[ampere] = [3]float64{24, 22.5, 16}
 	}
 	return l
 }

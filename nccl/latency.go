@@ -24,6 +24,9 @@ func (m *model) latency(op Op, a Algo, p Proto) float32 {
 	if p == Simple {
 		inter += float64(g.LatencyInter) // the flush
 	}
+	if !v.From(18) && m.NNodes > 1 && p == LL {
+		intra *= 1.8
+	}
 	local := m.NRanks/m.NNodes - 1
 	switch a {
 	case Ring:
@@ -73,13 +76,13 @@ func (m *model) ringLatency(op Op, p Proto, hw int, intra, inter float64) float6
 		}
 		return float64(steps) * each
 	}
-	if m.NNodes > 1 {
+	if m.NNodes > 1 && m.Version.From(18) {
 		intra = max(intra, m.netOverhead(p))
 	}
 	across := 0
 	switch {
 	case m.NNodes == 1:
-	case op == AllReduce && m.Version.From(23):
+	case op == AllReduce && (m.Version.From(23) || !m.Version.From(12)):
 		across = 2 * (m.NNodes - 1)
 	case op == AllReduce:
 		across = 2 * m.NNodes

@@ -2,17 +2,9 @@ package nccl
 
 import "fmt"
 
-// Levels is how far apart two GPUs may be that write to each other's memory, and a
-// GPU and a NIC that reads and writes it (NCCL_P2P_LEVEL, NCCL_P2P_DISABLE,
-// NCCL_NET_GDR_LEVEL). False where the user set nothing.
-func Levels(env map[string]string) (p2p, gdr PathType, p2pSet, gdrSet bool) {
-	p2p, p2pSet = userLevel(env, "NCCL_P2P_LEVEL")
-	if n, ok := envInt(env, "NCCL_P2P_DISABLE"); ok && n == 1 {
-		p2p, p2pSet = PathLOC, true
-	}
-	gdr, gdrSet = userLevel(env, "NCCL_NET_GDR_LEVEL")
-	return p2p, gdr, p2pSet, gdrSet
-}
+// GDRLevel is how far apart a GPU and a NIC may be that reads and writes its memory (NCCL_NET_GDR_LEVEL). False where the
+// user set nothing.
+func GDRLevel(env map[string]string) (PathType, bool) { return userLevel(env, "NCCL_NET_GDR_LEVEL") }
 
 // fallback is the speed of the channel that a search takes which found nothing
 // (NCCL 2.28 src/graph/search.cc, ncclTopoCompute).
@@ -22,6 +14,9 @@ const fallbackBw = 0.1
 // an algorithm and what follows.
 func (p *Plan) Notes() []string {
 	var list []string
+	if p.RCCL == nil && !p.Version.From(18) {
+		list = append(list, fmt.Sprintf("estimates and limits are those of NCCL %s; its rings, trees and channels are taken as 2.18 has them", p.Version))
+	}
 	for _, x := range []struct {
 		name string
 		g    *Graph

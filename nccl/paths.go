@@ -171,24 +171,29 @@ func (s *system) p2p(a, b *topoNode) bool {
 	if s.p2pOff[[2]int{a.index, b.index}] && a != b {
 		return false
 	}
-	level := PathPXB
-	cpu := s.nodes[kindCPU][0].cpu
-	amd := cpu.arch == ArchX86 && cpu.vendor == AMD
-	switch {
-	case s.v.From(23):
-		if amd && len(s.nodes[kindGPU]) <= 2 {
-			level = PathSYS
-		}
-	case amd || cpu.arch == ArchPower:
-		level = PathSYS
-	}
-	if n, ok := envInt(s.env, "NCCL_P2P_DISABLE"); ok && n == 1 {
-		level = PathLOC
-	} else if p, ok := userLevel(s.env, "NCCL_P2P_LEVEL"); ok {
-		level = p
-	}
-	return a.paths[kindGPU][b.index].kind <= level
+	return a.paths[kindGPU][b.index].kind <= s.peerLevel()
 }
+
+// peerLevel is how far apart GPUs may be and still write to each other's memory: up to 2.22 through any processor of
+// AMD, since then only where there are two of them (NCCL 2.27 src/graph/paths.cc, ncclTopoCheckP2p).
+func (s *system) peerLevel() PathType {
+	if n, ok := envInt(s.env, "NCCL_P2P_DISABLE"); ok && n == 1 {
+		return PathLOC
+	} else if p, ok := userLevel(s.env, "NCCL_P2P_LEVEL"); ok {
+		return p
+	}
+	cpu := s.nodes[kindCPU][0].cpu
+	switch amd := cpu.arch == ArchX86 && cpu.vendor == AMD; {
+	case s.v.From(23) && amd && len(s.nodes[kindGPU]) <= 2, !s.v.From(23) && (amd || cpu.arch == ArchPower):
+		return PathSYS
+	case !s.v.From(9) && cpu.arch == ArchX86 && cpu.vendor == Intel:
+		return PathPHB
+	}
+	return PathPXB
+}
+
+// PeerLevel is how far apart GPUs of the node may be and still write to each other's memory.
+func (v *View) PeerLevel() PathType { return v.sys.peerLevel() }
 
 // markP2C gives the GPU–NIC paths over C2C and PCIe their own type (2.27+; since
 // 2.29 to the nearest NICs only).

@@ -181,7 +181,7 @@ func (s *system) nvls() bool {
 		return false
 	}
 	gpus := len(s.nodes[kindGPU])
-	return len(s.nodes[kindNVS]) > 0 && s.minCC() >= 90 && (gpus > 2 || gpus == 2 && s.v.From(28))
+	return s.v.From(17) && len(s.nodes[kindNVS]) > 0 && s.minCC() >= 90 && (gpus > 2 || gpus == 2 && s.v.From(28))
 }
 
 // describe takes a kind of node into what the model knows of the communicator.

@@ -195,7 +195,11 @@ func (c *Comm) ll128(g *Graph, op Op, a Algo) bool {
 	if n, ok := envInt(c.Env, "NCCL_LL128_C2C"); c.MinCC >= 90 && !(v.From(27) && ok && n == 0) {
 		far = PathPXN
 	}
-	if g.TypeInter > far || g.TypeIntra > PathNVB {
+	near := PathNVB
+	if !v.From(18) {
+		near = PathNVL
+	}
+	if g.TypeInter > far || g.TypeIntra > near {
 		return false
 	}
 	if c.MinCC != c.MaxCC && !(v.From(30) && c.MinCC >= 90) {
@@ -208,8 +212,10 @@ func (c *Comm) ll128(g *Graph, op Op, a Algo) bool {
 		return c.MinCC >= 70
 	}
 	switch c.MinCC {
-	case 70, 80, 90:
+	case 70, 80:
 		return true
+	case 90:
+		return v.From(16)
 	case 100, 120:
 		return v.From(25)
 	}

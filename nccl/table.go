@@ -69,6 +69,9 @@ func (m *model) modelled(op Op, a Algo, p Proto) bool {
 			return false
 		}
 	}
+	if a == NVLS && !v.From(17) || a == NVLSTree && !v.From(18) {
+		return false
+	}
 	if a == NVLS || a == NVLSTree {
 		return p == Simple && !(v.From(28) && m.g.NVLS.NChannels < 2)
 	}

@@ -187,7 +187,12 @@ func nvlinkBw(v Version, cc int) float32 {
 		return 20.6
 	case cc == 86:
 		return 12
-	case cc >= 70, cc < 60:
+	case cc < 70 && cc >= 60:
+	case !v.From(10):
+		return 21
+	case !v.From(18):
+		return 22
+	default:
 		return 20
 	}
 	return 18

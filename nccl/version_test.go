@@ -4,14 +4,14 @@ import "testing"
 
 func TestParseVersion(t *testing.T) {
 	for in, want := range map[string]string{
-		"2.28": "2.28.9", "2.28.9": "2.28.9", "2.30.7": "2.30.7", "2.28.9+cuda13.0": "2.28.9", "v2.18.5-1": "2.18.5", " 2.19 ": "2.19.4",
+		"2.28": "2.28.9", "2.28.9": "2.28.9", "2.30.7": "2.30.7", "2.28.9+cuda13.0": "2.28.9", "v2.18.5-1": "2.18.5", "2.8.4": "2.8.4", "2.17": "2.17.1", " 2.19 ": "2.19.4",
 	} {
 		v, err := ParseVersion(in)
 		if err != nil || v.String() != want {
 			t.Errorf("%q: %v, %v; want %s", in, v, err, want)
 		}
 	}
-	for _, in := range []string{"", "2", "2.17", "2.31.1", "3.0", "2.x", "2.28.9.1", "2.-3", "two"} {
+	for _, in := range []string{"", "2", "2.7", "2.31.1", "3.0", "2.x", "2.28.9.1", "2.-3", "two"} {
 		if v, err := ParseVersion(in); err == nil {
 			t.Errorf("%q: %v without error", in, v)
 		}

@@ -68,12 +68,8 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 	if err != nil {
 		return nil, err
 	}
-	p2p, gdr, p2pSet, gdrSet := nccl.Levels(env)
-	if p2pSet {
-		m.Direct = class(p2p)
-	}
-	switch {
-	case gdrSet:
+	switch gdr, set := nccl.GDRLevel(env); {
+	case set:
 		m.Reach = class(gdr)
 	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
 		m.Reach = cluster.NODE
@@ -94,6 +90,23 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 		}
 	}
 	return p, nil
+}
+
+// reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory, and
+// whether NICs are better than what is between two GPUs of a host.
+func (p *Predictor) reach() {
+	if p.Plan.RCCL != nil || p.Without.Has(sim.PeerRules) {
+		return
+	}
+	p.machine.Direct = class(p.Plan.Nodes[0].View.PeerLevel())
+	seen := make([]bool, len(p.Cluster.Hosts))
+	for _, n := range p.Plan.Nodes {
+		if seen[n.Host] {
+			p.machine.Node = p.nodeOf
+			return
+		}
+		seen[n.Host] = true
+	}
 }
 
 // under is the predictor with other settings. Those that only choose among algorithms and protocols leave rings, trees and
@@ -255,6 +268,9 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 	key := shape{op.Kind, s.Algo, s.Channels, op.Root}
 	if o, ok := p.outlines[key]; ok {
 		return o
+	}
+	if len(p.outlines) == 0 { // the conditions are known by now
+		p.reach()
 	}
 	o := &outline{}
 	var sc *schedule.Schedule

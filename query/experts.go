@@ -29,8 +29,8 @@ type Experts struct {
 
 // ExpertsDoc is the answer to Experts.
 type ExpertsDoc struct {
-	Cluster string       `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
-	Layout  string       `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Cluster string       `json:"cluster"`
+	Layout  string       `json:"layout"`
 	GPUs    int          `json:"gpus"` // of the expert-parallel group
 	Mode    string       `json:"mode"`
 	Hidden  int          `json:"hidden"`

@@ -59,17 +59,10 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 	if s.Dropped != "" {
 		fmt.Fprintf(w, "figures were fitted and are not kept: %s\n", s.Dropped)
 	}
-	points := 0
-	for _, c := range s.Residuals {
-		points += len(c.Points)
-	}
-	switch {
-	case s.Part > 0:
-		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted, in between linear in the logarithm of the size), the part that predicts sizes best which are left out\n", 100*s.Part, points)
-	case s.Residuals == nil:
+	if s.Part > 0 {
+		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted), and what they let it expect at sizes between and around them\n", 100*s.Part, s.Points)
+	} else {
 		fmt.Fprintln(w, "no curve of what the model leaves is kept: there is nothing left, or more than a cluster explains")
-	default:
-		fmt.Fprintf(w, "what the model leaves at %d sizes scatters: none of it predicts sizes that are left out, so none is kept\n", points)
 	}
 	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n", s.After.Points,
 		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))

@@ -49,7 +49,7 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 		if err != nil {
 			return err
 		}
-		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
+		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost] + 2*hops[OverFar]; far > best {
 			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
 			x.uneven = uneven(st.Pacing, hops, edges)
 		}

@@ -4,7 +4,7 @@ import "busbar.dev/schedule"
 
 // Weights by which the longest chain is found before figures are known: a hop
 // over a network counts like several inside a node.
-var nominal = [nHops]float64{OverNVLink: 1, OverPCIe: 1.5, OverHost: 2, OverNet: 6, OverSwitch: 2}
+var nominal = [nHops]float64{OverNVLink: 1, OverPCIe: 1.5, OverHost: 2, OverFar: 2, OverNet: 6, OverSwitch: 2}
 
 // front is the longest chain of messages up to some point.
 type front struct {

@@ -154,7 +154,7 @@ func (p *execution) connect(from, to, ln int) (int32, error) {
 	c.switched = from >= p.s.Ranks
 	c.hop = p.m.Wire.Hop[w.hop] + w.wires
 	if w.hop == OverNet {
-		c.hop += unit.Time(float64(p.m.Fabric[netAt(p.o.net)]) * p.m.crowding(p.s.Channels))
+		c.hop += unit.Time(p.m.late(p.o))
 	}
 	if w.hop == OverSwitch {
 		c.hop /= 2 // half the route

@@ -36,7 +36,9 @@ func newFabric(c *cluster.Cluster, first int64) fabric {
 		}
 		if low := f.lower(l); low >= 0 {
 			f.up[low].rate += l.Rate.Value * unit.Rate(l.Cables())
-			f.up[low].cables += l.Cables()
+			if c.Network.Oversubscription.Origin != cluster.Assumed { // where nobody described a network, nothing is known to collide
+				f.up[low].cables += l.Cables()
+			}
 			f.above[low] = append(f.above[low], upper{int32(l.A.Switch + l.B.Switch - low), int32(i)})
 		}
 	}

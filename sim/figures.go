@@ -110,6 +110,9 @@ const (
 	graphLaunch
 	rackHop
 	rackShare
+	farShare
+	efaOldShare
+	proxyTime
 	nFigures
 )
 
@@ -177,6 +180,9 @@ var figureTable = [nFigures]struct {
 	efaOldLate:     {"efa_old_late", "us", 0, 300, "a hop over EFA of the first generation, or by plugins up to 2023, more than over InfiniBand"},
 	rackHop:        {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays, more than in those of a server"},
 	rackShare:      {"rack_share", "", 0.5, 1, "rate of data that the switches of a rack reduce over that in a server"},
+	farShare:       {"far_share", "", 0.4, 1, "rate of copies through the memory of another socket over that through a GPU's own"},
+	efaOldShare:    {"efa_old_share", "", 0.3, 1, "part of the line rate over EFA of the first generation, or by plugins up to 2023"},
+	proxyTime:      {"proxy_time", "us", 0, 100, "host's work for a message of every further channel over sockets or GPUDirect-TCPX"},
 	graphLaunch:    {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
 }
 

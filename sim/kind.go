@@ -12,6 +12,7 @@ const (
 	PCIe                 // a link of the PCIe tree, under copies by GPUs
 	DMA                  // a link of the PCIe tree, under transfers by NICs
 	Shm                  // a link of the PCIe tree, under copies through host memory
+	Far                  // the same, where the memory is that of another socket
 	Socket               // between sockets
 	Staging              // host memory that GPUs of a node pass data through
 	Bounce               // host memory that data passes on its way to or from a NIC
@@ -31,6 +32,7 @@ var kindTable = [nKinds]struct {
 	PCIe:     {"pcie", result.ByPCIe},
 	DMA:      {"dma", result.ByPCIe},
 	Shm:      {"shm", result.ByPCIe},
+	Far:      {"far", result.ByPCIe},
 	Socket:   {"socket", result.ByHost},
 	Staging:  {"staging", result.ByHost},
 	Bounce:   {"bounce", result.ByHost},
@@ -51,11 +53,12 @@ const (
 	OverNVLink Hop = iota // GPU to GPU
 	OverPCIe              // GPU to GPU, peer to peer
 	OverHost              // through shared host memory
+	OverFar               // the same, of another socket
 	OverNet               // NIC to NIC
 	OverSwitch            // to or from a switch that reduces
 	nHops
 )
 
-var hopNames = [nHops]string{OverNVLink: "nvlink", OverPCIe: "pcie", OverHost: "host memory", OverNet: "network", OverSwitch: "in-switch reduction"}
+var hopNames = [nHops]string{OverNVLink: "nvlink", OverPCIe: "pcie", OverHost: "host memory", OverFar: "host memory of another socket", OverNet: "network", OverSwitch: "in-switch reduction"}
 
 func (h Hop) String() string { return hopNames[h] }

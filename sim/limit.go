@@ -42,15 +42,15 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not", l.flows, l.cables, 100*part)
 		}
 	case Staging:
-		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
+		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.through(m.Staging, l))
 	case Bounce:
-		text = fmt.Sprintf("the NIC cannot reach GPU memory, so data is copied through host memory (%v one direction)", m.Bounce)
+		text = fmt.Sprintf("the NIC cannot reach GPU memory, so data is copied through host memory (%v one direction)", m.through(m.Bounce, l))
 		if host := o.m.describe(l.id).host; l.shared {
-			text = fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory; copies through host memory reach %v one direction a NIC (%v where one GPU has it alone)", o.m.on[host], nicCount(len(o.m.types[o.m.c.Hosts[host].Type].nics)), m.Shared, m.Bounce)
+			text = fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory; copies through host memory reach %v one direction a NIC (%v where one GPU has it alone)", o.m.on[host], nicCount(len(o.m.types[o.m.c.Hosts[host].Type].nics)), m.Shared, m.through(m.Bounce, l))
 		}
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
-	case PCIe, DMA, Shm:
+	case PCIe, DMA, Shm, Far:
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)

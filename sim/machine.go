@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -26,6 +27,9 @@ type Machine struct {
 	// Reach is how far a NIC may be from a GPU and still read and write its memory
 	// (GPUDirect RDMA). The zero value is PXB, as NCCL has it.
 	Reach cluster.ClassType
+	// Node numbers what NCCL takes for nodes, by rank: GPUs of one host in different ones reach each other by their NICs
+	// only. nil: every host is one.
+	Node []int32
 
 	entire bool // ask everyone, however many there are
 }
@@ -47,6 +51,7 @@ type node struct {
 	order map[int]int
 	near  map[int][]int // of a GPU: its nearest NICs
 	size  int64         // resources of a host of the type
+	host  unit.Rate     // line rate of a socket's memory
 }
 
 // New puts ranks on a cluster. Ranks may share a GPU.
@@ -75,10 +80,18 @@ func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
 	return m, nil
 }
 
+// apart tells whether two ranks of one host are in different nodes.
+func (m *Machine) apart(a, b int) bool { return m.Node != nil && m.Node[a] != m.Node[b] }
+
 func newNode(t *cluster.NodeType) *node {
 	n := &node{t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)), order: map[int]int{}, near: map[int][]int{}}
+	before := map[int]int{} // GPUs that have the same NICs nearest begin at different ones
 	for _, x := range t.Nearest() {
-		n.near[x.GPU] = x.NICs
+		if len(x.NICs) > 0 {
+			k := before[x.NICs[0]] % len(x.NICs)
+			before[x.NICs[0]]++
+			n.near[x.GPU] = append(slices.Clone(x.NICs[k:]), x.NICs[:k]...)
+		}
 	}
 	for i, d := range n.nics {
 		n.order[d] = i
@@ -92,10 +105,33 @@ func newNode(t *cluster.NodeType) *node {
 			}
 		}
 	}
+	n.host = memoryRate(t)
 	// Both directions of every link and NIC and of the copies for it, and the memory
 	// of every device's domain.
 	n.size = int64(2*len(t.Links) + 4*len(n.nics) + len(t.Devices))
 	return n
+}
+
+// ddr4 is the line rate of a socket's memory of the time of PCIe 4: eight channels of DDR4-3200.
+const ddr4 = 205 * unit.GBps
+
+// memoryRate is the line rate of a socket's memory by the generation of the GPUs' PCIe slots, which came with it: six
+// channels of DDR4-2666, eight of DDR4-3200, eight of DDR5-4800 (data sheets of Intel's Xeon processors, 2017 to 2023).
+func memoryRate(t *cluster.NodeType) unit.Rate {
+	fastest := 0.0
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Kind == cluster.PCIe && (t.Devices[l.A].Kind == cluster.GPU || t.Devices[l.B].Kind == cluster.GPU) {
+			fastest = max(fastest, l.GTs)
+		}
+	}
+	switch {
+	case fastest >= 32:
+		return 307 * unit.GBps
+	case fastest > 0 && fastest <= 8:
+		return 128 * unit.GBps
+	}
+	return ddr4
 }
 
 // AddConcurrent puts groups of further ranks on the machine that do what its own do, at the
@@ -168,9 +204,9 @@ func (m *Machine) describe(id int64) resource {
 		d := &n.t.Devices[n.nics[(local-links)/2]]
 		x.kind, x.rate, x.net = NIC, d.NIC.Rate().Value, d.NIC.Kind
 	case local < links+int64(4*len(n.nics)):
-		x.kind = Bounce
+		x.kind, x.rate = Bounce, n.host
 	default:
-		x.kind = Staging
+		x.kind, x.rate = Staging, n.host
 	}
 	return x
 }

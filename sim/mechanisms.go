@@ -23,10 +23,13 @@ const (
 	OtherReleases                        // releases before and behind those whose rules are known
 	OwnWords                             // NVLink domains, peer access, GPUDirect and sockets in the words of a description
 	RackDomains                          // switches of a rack of trays are farther than those of a server
+	HostMemory                           // host memory by generation, and that of another socket
+	PeerRules                            // NCCL's rules about peers and networks inside of a node decide how GPUs reach each other
+	StoreForward                         // a message is whole before a NIC sends it
 	nMechanisms   = iota
 )
 
-var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains"}
+var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains", "host-memory", "peer-rules", "store-forward"}
 
 // MechanismNames are the names, in the order of the constants.
 func MechanismNames() []string { return slices.Clone(mechanismNames[:]) }

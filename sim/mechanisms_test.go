@@ -64,6 +64,16 @@ func TestMechanismsMatter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shape := func(s hardware.Shape, nodes int) *cluster.Cluster {
+		c, err := s.Cluster(nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	cards := shape(hardware.Shape{GPU: "l40s", GPUs: 4}, 1)
+	newer := shape(hardware.Shape{GPU: "rtxpro6000", GPUs: 8}, 1)
+	pair := shape(hardware.Shape{GPU: "l40s", GPUs: 2}, 1)
 	for _, x := range []struct {
 		off        sim.Mechanisms
 		c          *cluster.Cluster
@@ -76,6 +86,10 @@ func TestMechanismsMatter(t *testing.T) {
 		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Alone: true}, true},
 		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Graph: true}, false},
 		{sim.RootedLoops, h100, 1, 8, coll.Op{Kind: coll.Broadcast, Bytes: unit.MiB}, predict.Conditions{Queue: true}, false},
+		{sim.HostMemory, cards, 1, 4, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},       // through the other socket's memory
+		{sim.HostMemory, newer, 1, 8, coll.Op{Kind: coll.AllToAll, Bytes: unit.GiB}, predict.Conditions{}, false},       // memory of a newer generation
+		{sim.PeerRules, pair, 1, 2, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, false},        // two GPUs of an AMD host are peers
+		{sim.StoreForward, h100, 2, 8, coll.Op{Kind: coll.AllGather, Bytes: 64 * unit.MiB}, predict.Conditions{}, true}, // over the network
 		{sim.RackDomains, rack, 1, 72, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},
 	} {
 		with := timeOf(t, x.c, x.nodes, x.per, x.op, x.how)

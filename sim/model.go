@@ -17,6 +17,7 @@ type Model struct {
 	Sockets unit.Rate // at most through a port of plain Ethernet, by kernel sockets; 0 is no limit
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
+	Memory  unit.Rate // line rate of the memory that Staging and Bounce are for, which go with it; 0: the same for all
 	// Bounce is what a NIC gets through host memory in one direction where it cannot
 	// reach the GPU; Shared the same where GPUs of the node share the NIC.
 	Bounce, Shared unit.Rate
@@ -24,11 +25,14 @@ type Model struct {
 	// own, and NetLane what one channel moves through a port at most; 0 is no limit.
 	SharedNIC float64
 	NetLane   unit.Rate
+	// Stored says that a message is whole before a NIC sends it.
+	Stored bool
 	// Through is the share for data that a switch reduces or spreads.
 	Through float64
 	// Fabric is the latency that the family of a network adds to a hop, and Crowd the
 	// part of it that it adds once more where the threads behind it serve many channels.
 	Crowd  float64
+	Proxy  unit.Time // what the host does about a message of every further channel where it sends by sockets
 	Fabric [nNets]unit.Time
 	// Origin says where the figures come from.
 	Origin string

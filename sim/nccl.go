@@ -55,7 +55,7 @@ type Setup struct {
 func (f *Figures) NCCLModel(s Setup) *Model {
 	g, kind, algo, proto := s.Gen, s.Kind, s.Algo, s.Proto
 	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, multiShare)}
-	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
+	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare), Far: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
 	m.Shared = unit.Rate(f.all(bounceShared) * float64(unit.GBps))
@@ -64,7 +64,7 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 		6: f.all(tcpShare), 7: f.all(slingshotShare), 8: f.all(omniPathShare),
 	}
 	m.Sockets = unit.Rate(f.all(tcpRate) * float64(unit.GBps))
-	m.Crowd = f.all(crowd)
+	m.Crowd, m.Proxy = f.all(crowd), micros(f.all(proxyTime))
 	m.Fabric = [nNets]unit.Time{
 		2: micros(f.all(roceLate)), 3: micros(f.all(efaLate)), 4: micros(f.all(tcpxLate)), 5: micros(f.all(tcpxoLate)),
 		6: micros(f.all(tcpLate)), 7: micros(f.all(slingshotLate)), 8: micros(f.all(omniPathLate)),
@@ -98,7 +98,7 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 		hop, net, lane = f.gen(g, simpleHop), f.all(simpleNet), f.gen(g, simpleLane)
 	}
 	w.Lane = unit.Rate(lane * float64(unit.GBps))
-	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop))}
+	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)), OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop))}
 	return w
 }
 
@@ -149,15 +149,25 @@ func (f *Figures) settle(m *Model, s *Setup) {
 			m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
 		}
 	}
+	m.Stored = on(StoreForward)
+	if on(HostMemory) {
+		m.Memory = ddr4
+		if s.Card { // the last block is added at the rate of the GPU's memory, which is no part of PCIe's
+			w.Last = 0
+		}
+	}
 	if s.Rack && on(RackDomains) {
 		w.Hop[OverSwitch] += micros(f.all(rackHop))
 		m.Through *= f.all(rackShare)
 	}
 	if on(HostCopies) && !(s.Kind.Rooted() && s.Algo == "chain") { // which go one way only
-		m.Share[Shm] = f.all(shmShare)
+		m.Share[Shm], m.Share[Far] = f.all(shmShare), f.all(shmShare)
+		if on(HostMemory) {
+			m.Share[Far] *= f.all(farShare)
+		}
 	}
 	if on(PluginAge) && s.OldEFA {
-		m.Fabric[netAt(cluster.EFA)] = micros(f.all(efaOldLate))
+		m.Fabric[netAt(cluster.EFA)], m.NICs[netAt(cluster.EFA)] = micros(f.all(efaOldLate)), f.all(efaOldShare)
 	}
 	w.Slots = slots
 	if on(Window) {

@@ -120,6 +120,9 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 			chain += n * m.message(x, Hop(h), size)
 		}
 	}
+	if m.Stored { // a NIC sends what the threads have written, and not while they write
+		chain += x.moves[OverNet] * min(m.one(x, Lane, size), m.message(x, OverNet, size))
+	}
 	chain *= 1 + m.Wire.Last*x.last()
 	switch x.pacing {
 	case schedule.Even:
@@ -132,8 +135,12 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
 		if m.Wire.Queued {
-			// As far as a channel's part of a call fits into its buffers.
-			fits := min(1, m.Wire.Slots*float64(m.Wire.Chunk)/max(1, size*x.message*loops))
+			// Ranks of a node are a message behind each other, and buffers hold several. Over the network as far as a channel's
+			// part of a call fits into them.
+			fits := 1.0
+			if x.chain[OverNet] > 0 {
+				fits = min(1, m.Wire.Slots*float64(m.Wire.Chunk)/max(1, size*x.message*loops))
+			}
 			t.latency, chain = t.latency*(1-fits), chain*(1-fits)
 		}
 		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
@@ -159,7 +166,7 @@ func (m *Model) window(x *stage, o *Outline, loops float64) float64 {
 	if w.Slots <= 0 || w.Trip <= 0 || x.serial[OverNet] == 0 || x.pacing == schedule.Even || x.pacing == schedule.AtOnce {
 		return 0
 	}
-	trip := w.Trip * (float64(w.Hop[OverNet]) + float64(m.Fabric[netAt(o.net)])*m.crowding(o.s.Channels))
+	trip := w.Trip * (float64(w.Hop[OverNet]) + m.late(o))
 	return x.serial[OverNet] * loops * trip / w.Slots / second
 }
 
@@ -180,6 +187,7 @@ var ofHop = [nHops][]Kind{
 	OverNVLink: {Lane, NVLink},
 	OverPCIe:   {Lane, PCIe},
 	OverHost:   {Lane, Shm, Socket, Staging},
+	OverFar:    {Lane, Far, Socket, Staging},
 	OverNet:    {Lane, NIC, DMA, Bounce, Socket, Fabric},
 	OverSwitch: {Multimem},
 }
@@ -190,17 +198,22 @@ var ofHop = [nHops][]Kind{
 func (m *Model) message(x *stage, h Hop, size float64) float64 {
 	t := 0.0
 	for _, k := range ofHop[h] {
-		l := x.loads[k]
-		if l.messages <= 0 {
-			continue
-		}
-		flows := l.flows
-		if x.pacing == schedule.Piped {
-			flows = min(flows, max(1, x.meet[k]))
-		}
-		t = max(t, max(m.seconds(k, &l, size), m.throughPort(k, &l, size))*flows/l.messages)
+		t = max(t, m.one(x, k, size))
 	}
 	return t
+}
+
+// one is how long one message of a stage keeps a kind of resource busy.
+func (m *Model) one(x *stage, k Kind, size float64) float64 {
+	l := x.loads[k]
+	if l.messages <= 0 {
+		return 0
+	}
+	flows := l.flows
+	if x.pacing == schedule.Piped {
+		flows = min(flows, max(1, x.meet[k]))
+	}
+	return max(m.seconds(k, &l, size), m.throughPort(k, &l, size)) * flows / l.messages
 }
 
 // loops is how often the program runs: the largest message over what one may carry.
@@ -261,9 +274,9 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	case Lane:
 		rate = float64(m.Wire.Lane) * m.Wire.factor()
 	case Staging:
-		rate = float64(m.Staging)
+		rate = float64(m.through(m.Staging, l))
 	case Bounce:
-		rate = float64(m.Bounce)
+		rate = float64(m.through(m.Bounce, l))
 		if l.shared {
 			rate = float64(m.Shared)
 		}
@@ -283,6 +296,14 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		return 0
 	}
 	return bytes / rate
+}
+
+// through is a rate through a host's memory, which goes with the memory's own.
+func (m *Model) through(r unit.Rate, l *load) unit.Rate {
+	if m.Memory <= 0 || l.rate <= 0 {
+		return r
+	}
+	return unit.Rate(float64(r) * float64(l.rate) / float64(m.Memory))
 }
 
 // throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no bound.
@@ -320,15 +341,23 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[netAt(o.net)]) * m.crowding(o.s.Channels)
+	t += x.chain[OverNet] * m.late(o)
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}
 	return t / second
 }
 
-// crowding is by how much a hop over the network is longer where many channels take it.
-func (m *Model) crowding(channels int) float64 { return 1 + m.Crowd*(1-1/float64(max(channels, 1))) }
+// late is what the family of a network adds to a hop: more where many channels take it, and where the host copies and sends
+// what all of them have, one after the other.
+func (m *Model) late(o *Outline) float64 {
+	n := float64(max(o.s.Channels, 1))
+	t := float64(m.Fabric[netAt(o.net)]) * (1 + m.Crowd*(1-1/n))
+	if o.net == cluster.Ethernet || o.net == cluster.TCPX {
+		t += float64(m.Proxy) * (n - 1)
+	}
+	return t
+}
 
 // sync is what handing over slices costs, in s: in every round of a ring, and once
 // a loop where pieces follow each other.

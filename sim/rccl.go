@@ -63,6 +63,6 @@ func (f *Figures) RCCLModel(arch string, s Setup) *Model {
 		}
 	}
 	w.Hop[OverNVLink] = micros(hop)
-	w.Hop[OverPCIe], w.Hop[OverHost] = micros(hop+f.all(pcieHop)), micros(hop+f.all(hostHop))
+	w.Hop[OverPCIe], w.Hop[OverHost], w.Hop[OverFar] = micros(hop+f.all(pcieHop)), micros(hop+f.all(hostHop)), micros(hop+f.all(hostHop))
 	return m
 }

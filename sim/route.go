@@ -63,7 +63,7 @@ func (w *router) find(from, to, channel int) (route, bool) {
 		return w.withSwitch(from, to, channel)
 	}
 	a, b := m.ranks[from], m.ranks[to]
-	if a.Host == b.Host {
+	if a.Host == b.Host && !m.apart(from, to) {
 		if a.Device == b.Device {
 			return route{hop: OverNVLink}, true
 		}
@@ -110,6 +110,9 @@ func (w *router) inside(typ, a, b int) *localRoute {
 	default:
 		l.hop = OverHost
 		l.stage = n.numa[a]
+		if n.numa[b] != l.stage && n.numa[b] >= 0 {
+			l.hop = OverFar
+		}
 		if l.stage >= 0 { // up to the memory and down again, also from GPUs behind one switch
 			up, _ := w.m.routes.Tree(typ, a, l.stage)
 			down, _ := w.m.routes.Tree(typ, l.stage, b)

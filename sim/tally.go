@@ -174,6 +174,8 @@ func (k Kind) under(hops uint8) Kind {
 		return Multimem
 	case k == PCIe && hops>>OverNet&1 == 1:
 		return DMA
+	case k == PCIe && hops>>OverFar&1 == 1:
+		return Far
 	case k == PCIe && hops>>OverHost&1 == 1:
 		return Shm
 	}

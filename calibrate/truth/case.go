@@ -123,7 +123,7 @@ func settings(s *result.Sweep) map[string]string {
 	env := map[string]string{}
 	for k, v := range s.Env {
 		switch k {
-		case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_TOPO_FILE", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL":
+		case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_TOPO_FILE":
 		default:
 			env[k] = v
 		}

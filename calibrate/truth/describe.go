@@ -61,6 +61,9 @@ func (g *described) place() (*Place, error) {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
 	}
 	s.Behind, s.NoPeers = g.behind(), g.noPeers()
+	if g.on(sim.OwnWords) {
+		s.Slots, s.Sockets = g.slots()
+	}
 	racks := g.racks(m)
 	if g.nodes > racks || racks > 0 {
 		if err := g.network(&s, p, racks); err != nil {
@@ -137,6 +140,46 @@ func (g *described) behind() int {
 // noPeers tells whether the source says that GPUs do not reach each other's memory.
 func (g *described) noPeers() bool {
 	return g.on(sim.OwnWords) && g.says("no p2p", "p2p not available", "without p2p", "p2p disabled", "uses shm", "(shm)")
+}
+
+var (
+	pcieWords = regexp.MustCompile(`(?i)\bPCIe? ?(?:gen ?)?([3-6])\b|\bgen ?([3-6])\b`)
+	busWords  = regexp.MustCompile(`(?i)\b(?:at|bus|GPUs)((?:(?: |,|and)+[0-9a-f]{2}(?::00(?:\.0)?)?\b)+)`)
+	busNumber = regexp.MustCompile(`(?i)\b([0-9a-f]{2})(?::|\b)`)
+)
+
+// slots is the generation of the host's PCIe and on how many sockets the GPUs are, as far as the words or the numbers of the
+// GPUs' buses say it: the second socket's begin at 80, and those of Intel's processors with PCIe 3 are always the same (ports
+// 17, 3a, 5d, 85, ae and d7, and what hangs on them is one further).
+func (g *described) slots() (gen, sockets int) {
+	text := g.Joined
+	if m := pcieWords.FindStringSubmatch(text); m != nil {
+		gen, _ = strconv.Atoi(m[1] + m[2])
+	}
+	if g.says("different sockets", "per socket", "two sockets") {
+		sockets = 2
+	}
+	m := busWords.FindStringSubmatch(text)
+	if m == nil {
+		return gen, sockets
+	}
+	const gen3 = " 17 18 3a 3b 5d 5e 85 86 ae af d7 d8 "
+	old, first, second := true, false, false
+	for _, b := range busNumber.FindAllString(m[1], -1) {
+		b = strings.ToLower(strings.TrimSuffix(b, ":"))
+		old = old && strings.Contains(gen3, " "+b+" ")
+		first, second = first || b < "80", second || b >= "80"
+	}
+	if old && gen == 0 {
+		gen = 3
+	}
+	if sockets == 0 {
+		sockets = 1
+		if first && second {
+			sockets = 2
+		}
+	}
+	return gen, sockets
 }
 
 // joining reads how the GPUs of a node are joined.

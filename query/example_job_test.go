@@ -32,8 +32,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 401 ms
-	// 2x2 827 ms
-	// 4x1 428 ms
+	// 2x2 840 ms
+	// 4x1 429 ms
 }
 
 // Which network a job needs.

@@ -212,9 +212,6 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	gpu, starts, routed := unit.Span(0), 0.0, false
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
-		if j.Graphs {
-			t -= unit.Span((1 - graphGap)) * g.gap(&list[i])
-		}
 		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
 			t *= unit.Span(g.f.of(loose))
 		}
@@ -244,10 +241,6 @@ func (g *GPU) ungraphed() float64 {
 	}
 	return 0.85
 }
-
-// graphGap is what of the time between two kernels is left inside a graph: about 1 of 2.6 µs (NVIDIA 2019, Getting Started with CUDA Graphs;
-// one H200, 2026-11-16).
-const graphGap = 0.4
 
 // promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought to
 // other registers every 128 (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.2).

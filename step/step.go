@@ -166,8 +166,12 @@ func (p *pricing) update() error {
 	return nil
 }
 
-// host is what a step costs beside all else.
+// host is what a step costs beside all else: nothing where it is one graph. The time between kernels stays there
+// (three models on one H200, 2026-11-16).
 func (p *pricing) host() unit.Span {
+	if p.j.Graphs {
+		return 0
+	}
 	t := unit.Span(p.g.f.of(stepHost) * 1e-3)
 	if p.j.Kernels == workload.Eager {
 		t *= 2

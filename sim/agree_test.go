@@ -129,6 +129,9 @@ func TestAgreement(t *testing.T) {
 		if algo == "tree" { // whole vectors without pieces: what meets on a shared NIC depends on when it comes
 			most = 0.8
 		}
+		if algo == "collnet_chain" { // played messages leave while they are written
+			most = 0.5
+		}
 		if d > math.Log(1+most) {
 			t.Errorf("%s: the two forms are more than %.0f%% apart: %s", algo, 100*most, where[algo])
 		}

@@ -17,6 +17,7 @@ import (
 	"busbar.dev/input"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
+	wording "busbar.dev/internal/words"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,
@@ -108,7 +109,7 @@ func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 		return s, err
 	}
 	if len(hosts) > 0 && count > 0 && count != len(hosts) {
-		return s, fmt.Errorf("%s: before the = stand %d hosts and :%d asks for %d; leave one of them out", word, len(hosts), count, count)
+		return s, fmt.Errorf("%s: %s before the =, %d by the :%d; leave one of them out", word, wording.Plural(len(hosts), "host"), count, count)
 	}
 	s.hosts, s.counted = hosts, count > 0
 	if s.frags, s.preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.preset && len(hosts) == 0 {
@@ -135,7 +136,7 @@ func (e *Env) cutHosts(b *cluster.Budget, word string) (hosts []string, name str
 	}
 	bad := strings.IndexFunc(h, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) >= 0
 	if bad || strings.ContainsAny(h, "{}*?$()\"'") {
-		return nil, "", fmt.Errorf("%s: %q before the = is no list of hosts; expected HOST=FILE or a list as Slurm writes them, dgx[01-16]=FILE", word, h)
+		return nil, "", fmt.Errorf("%s: %q before the = is not a hostlist; expected HOST=FILE or dgx[01-16]=FILE", word, h)
 	}
 	hosts, err = b.ParseHosts(h)
 	if err != nil {

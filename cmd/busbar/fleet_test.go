@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -323,7 +324,10 @@ func TestClientRefuses(t *testing.T) {
 		if args[0] == "serve" {
 			args = append(args, "--data", t.TempDir())
 			if args[1] != "token" {
-				args = append([]string{"serve", "--listen", "127.0.0.1:0", "--bus-listen", "127.0.0.1:0"}, args[1:]...)
+				if !slices.Contains(args, "--bus-listen") { // which takes one value
+					args = append(args, "--bus-listen", "127.0.0.1:0")
+				}
+				args = append(args, "--listen", "127.0.0.1:0")
 			}
 		}
 		if code := run(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &errs, args); code != c.code || !strings.Contains(errs.String(), c.has) {

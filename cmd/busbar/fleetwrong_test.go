@@ -161,7 +161,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		_, out, _ := f.busbar("nodes")
 		return strings.Contains(out, "two agents use the name n1")
 	})
-	if !strings.Contains(first.String(), "this one was first and goes on") {
+	if !strings.Contains(first.String(), "this one was first and continues") {
 		t.Errorf("the first says %s", first.String())
 	}
 	// The folder of one that runs is no other's either.
@@ -204,7 +204,7 @@ func TestAgentSaysWhy(t *testing.T) {
 	eventually.Holds(f.t, "the words about credentials", func() bool {
 		return strings.Contains(node.String(), "they were revoked") && strings.Contains(node.String(), "read again at each try")
 	})
-	eventually.Holds(f.t, "the words about the port", func() bool { return strings.Contains(page.String(), "is that the port for agents?") })
+	eventually.Holds(f.t, "the words about the port", func() bool { return strings.Contains(page.String(), "is this the port for agents?") })
 	// New credentials are taken without a new start.
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
 		t.Fatal(errs)

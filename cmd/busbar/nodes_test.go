@@ -16,7 +16,7 @@ func (f *servedFleet) forget(up, left fleet.Name) {
 	if _, out, _ := f.busbar("nodes"); strings.Contains(out, string(left)) || !strings.Contains(out, string(up)) {
 		f.t.Errorf("%s is forgotten, %s is not:\n%s", left, up, out)
 	}
-	if code, _, errs := f.busbar("nodes", "--forget", string(left)); code != exitBad || !strings.Contains(errs, "ever joined") {
+	if code, _, errs := f.busbar("nodes", "--forget", string(left)); code != exitBad || !strings.Contains(errs, "has joined") {
 		f.t.Errorf("a second time: exit %d, %s", code, errs)
 	}
 }

@@ -73,7 +73,7 @@ func (r *Report) summary() string {
 		return s
 	}
 	if r.Undecided {
-		return read + ". The cause is not certain. The answers to these questions would tell the leading causes, listed below, apart."
+		return read + ". The cause is unknown. The answers to these questions would tell the leading causes, listed below, apart."
 	}
 	return read + ". " + count.String() + "; the likeliest cause first."
 }

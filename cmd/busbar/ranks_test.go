@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,7 +26,10 @@ func begun(t *testing.T, args ...string) (cmd *exec.Cmd, pids map[int]int, errs 
 // begunIn has the ranks keep what they share in a folder.
 func begunIn(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, pids map[int]int, errs *bytes.Buffer) {
 	t.Helper()
-	args = append([]string{"bench", "-b", "8", "-e", "1M", "-f", "1.01", "--warmup", "1", "--iters", "40", "--transport", "tcp"}, args...)
+	if !slices.Contains(args, "--transport") {
+		args = append(args, "--transport", "tcp")
+	}
+	args = append([]string{"bench", "-b", "8", "-e", "1M", "-f", "1.01", "--warmup", "1", "--iters", "40"}, args...)
 	cmd, errs = exec.Command(built(t), args...), &bytes.Buffer{}
 	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+temp), errs
 	out, err := cmd.StdoutPipe()

@@ -84,7 +84,7 @@ type plot struct {
 	lines            []line
 	value, low, high func(query.PredictRow) float64
 	tick             func(float64) string
-	ringed           bool // what NCCL takes
+	ringed           bool // what NCCL chooses
 }
 
 // extent is the range of values, margins included.

@@ -134,7 +134,7 @@ func (f *forecast) title() string {
 	return text + ", " + library(f.PredictDoc) + " " + f.NCCL + "; predicted, model " + f.Model
 }
 
-// table is the rows. A star stands behind what NCCL takes where there are rows
+// table is the rows. A star stands behind what NCCL chooses where there are rows
 // that it does not, a plus behind what it cannot run.
 func (f *forecast) table(s style) string {
 	t := texttab.New("layout", ">size (B)", ">count", "type", "algo", "proto", ">channels", ">time (us)", ">from", ">to",

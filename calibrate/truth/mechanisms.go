@@ -9,7 +9,7 @@ import (
 // Mechanism is a part of how runs are read and priced that can be left out, to see what it is worth.
 type Mechanism struct {
 	Name, Meaning string
-	// job changes a run that was read without it, figures those that it is priced by, gpu what is known of its GPU.
+	// job takes it out of a run that was read, figures out of what the run is priced by, gpu out of what is known of its GPU.
 	job     func(t *Training, j *workload.Job)
 	figures func(f *step.Figures)
 	gpu     func(m *hardware.GPUModel)

@@ -84,7 +84,7 @@ func (c *calibrateCmd) Run(e *env) error {
 	return wrong(doc, c.tell(e, doc, out))
 }
 
-// cross predicts every machine by figures that were fitted without it.
+// cross predicts every machine by figures fitted to the other machines.
 func (c *calibrateCmd) cross(e *env) error {
 	doc, err := query.CrossValidate{Files: c.Files, Publishers: c.Publishers, Without: c.Without}.Run(e.ctx, e.query(c.common))
 	if err != nil {

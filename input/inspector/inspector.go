@@ -109,16 +109,3 @@ func SameComm(id string, hash uint64) bool {
 	id = strings.TrimPrefix(id, "0x")
 	return id != "" && whole[:min(14, len(whole))] == id
 }
-
-// Metric is one line of the Prometheus mode.
-type Metric struct {
-	Name   string
-	Labels map[string]string
-	Value  float64
-}
-
-// MatchMetrics reports the Prometheus text of Inspector.
-func MatchMetrics(data []byte) bool {
-	head := data[:min(len(data), 1<<16)]
-	return bytes.Contains(head, []byte("nccl_bus_bandwidth_gbs{")) || bytes.Contains(head, []byte("nccl_collective_exec_time_microseconds{"))
-}

@@ -139,7 +139,7 @@ var more = []struct {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
 		for i := range 50 * n {
-			name := []string{"../../../../etc/cron.d/x%d", "/root/.ssh/x%d", "rank%d.log", "a\x1b[31m%d.log"}[i%4]
+			name := []string{"../../../../etc/cron.d/x%d", "/home/user/.ssh/x%d", "rank%d.log", "a\x1b[31m%d.log"}[i%4]
 			_ = w.WriteHeader(&tar.Header{Name: fmt.Sprintf(name, i), Mode: 0o777, Size: 12, Typeflag: tar.TypeReg})
 			_, _ = w.Write([]byte("NCCL WARN x\n"))
 			_ = w.WriteHeader(&tar.Header{Name: fmt.Sprint("l", i), Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink})

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // ByTray is the cluster as operating systems and schedulers see it: every host
@@ -36,6 +37,13 @@ func (c *Cluster) ByTray() *Cluster {
 	s.group(&out.Network)
 	return &out
 }
+
+// TrayName is what ByTray calls a tray of a host that has so many.
+func TrayName(host string, tray, trays int) string {
+	return trayName(host, tray, max(2, len(strconv.Itoa(trays-1))))
+}
+
+func trayName(host string, tray, width int) string { return fmt.Sprintf("%s-t%0*d", host, width, tray) }
 
 // traySplit says where the parts of a cluster's hosts go.
 type traySplit struct {
@@ -99,7 +107,7 @@ func (s *traySplit) appendHost(to []Host, h int) []Host {
 	for _, tr := range r.trays {
 		name := ""
 		if host.Name != "" {
-			name = fmt.Sprintf("%s-t%0*d", host.Name, r.width, tr.num)
+			name = trayName(host.Name, tr.num, r.width)
 		}
 		to = append(to, Host{Name: name, Type: tr.kind})
 	}

@@ -159,6 +159,11 @@ const (
 // hosts of different leaves as long as that helps. It is a local search: another order may be better still.
 // A difference below a thousandth counts for nothing, and the earlier of these is taken.
 func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
+	return arrange(q, given, j, min(mostOrders, mostOrderRanks/max(len(given), 1)))
+}
+
+// arrange is Arrange with so many orders at most beyond the first four.
+func arrange(q *Query, given nccl.Layout, j *workload.Job, budget int) (Order, error) {
 	hosts := hostsOf(given)
 	x := &arranger{q: q, j: j, hosts: hosts, at: places(q.Cluster, hosts)}
 	asGiven := identity(len(hosts))
@@ -180,7 +185,7 @@ func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
 			x.best, x.least = order, t
 		}
 	}
-	err = x.exchange(min(mostOrders, mostOrderRanks/len(given)))
+	err = x.exchange(budget)
 	o.Layout, o.Step, o.Tried = joined(x.best, hosts), x.least, x.tried
 	return o, err
 }

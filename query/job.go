@@ -157,6 +157,11 @@ func (t *training) price(cl *cluster.Cluster, s shape) (*pricedStep, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.priceOn(cl, layout, name)
+}
+
+// priceOn prices ranks of a cluster; name is what messages call them.
+func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string) (_ *pricedStep, err error) {
 	j := t.job
 	if j.Split, err = j.Split.Within(ranksOfFirst(layout)); err == nil {
 		j.Split, err = j.Split.On(len(layout))

@@ -58,6 +58,7 @@ type command struct {
 	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
 	Goodput    goodputCmd    `cmd:"" help:"Predict how much of a run's time is useful when nodes fail, and how often to save checkpoints."`
 	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`
+	Place      placeCmd      `cmd:"" help:"Find which of the free nodes a job should take, in predicted step time, against the scheduler's choice."`
 	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job, bound to the cores and memory near its GPU, with NCCL settings."`
 	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`

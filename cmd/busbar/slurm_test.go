@@ -50,6 +50,18 @@ func TestSrun(t *testing.T) {
 // the nodes have come.
 func startSlurm(t *testing.T, x *netns.Net) *slurmCluster {
 	t.Helper()
+	c := startController(t, x, "", "")
+	for i, h := range x.Hosts {
+		os.MkdirAll(filepath.Join(c.dir, "spool", h.Name), 0o755)
+		c.daemon(t, i, "slurmd", "-D", "-N", h.Name, "-f", c.conf)
+	}
+	c.await(t)
+	return c
+}
+
+// startController starts a controller with its keys, for nodes of their own or for those that lines of slurm.conf and topology.conf name.
+func startController(t *testing.T, x *netns.Net, nodes, topology string) *slurmCluster {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "busbar-slurm-") // a short path: sockets need one
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +69,14 @@ func startSlurm(t *testing.T, x *netns.Net) *slurmCluster {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	os.Chmod(dir, 0o755) // munge does not trust others' folders
 	c := &slurmCluster{x: x, dir: dir, conf: filepath.Join(dir, "slurm.conf")}
-	if err := os.WriteFile(c.conf, []byte(c.text()), 0o644); err != nil {
+	if nodes == "" {
+		nodes = c.nodes()
+	}
+	if err := os.WriteFile(c.conf, []byte(c.text()+nodes), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if topology != "" {
+		os.WriteFile(filepath.Join(dir, "topology.conf"), []byte(topology), 0o644)
 	}
 	os.WriteFile(filepath.Join(dir, "cgroup.conf"), []byte("CgroupPlugin=cgroup/v1\n"), 0o644)
 	// Two devices that every machine has stand for GPUs, so that jobs may ask for some.
@@ -72,20 +90,20 @@ func startSlurm(t *testing.T, x *netns.Net) *slurmCluster {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	c.daemon(t, 0, "munged", "--foreground", "--force", "--key-file="+at("key/key"), "--socket="+at("munge"), "--pid-file="+at("munged.pid"), "--log-file="+at("key/log"), "--seed-file="+at("key/seed"))
 	c.daemon(t, 0, "slurmctld", "-D", "-c", "-f", c.conf)
-	for i, h := range x.Hosts {
-		os.MkdirAll(at("spool/"+h.Name), 0o755)
-		c.daemon(t, i, "slurmd", "-D", "-N", h.Name, "-f", c.conf)
-	}
-	c.await(t)
 	return c
 }
 
-func (c *slurmCluster) text() string {
+// nodes are the hosts as slurm.conf has them.
+func (c *slurmCluster) nodes() string {
 	var names []string
 	for _, h := range c.x.Hosts {
 		names = append(names, h.Name)
 	}
-	first, all := c.x.Hosts[0], strings.Join(names, ",")
+	return fmt.Sprintf("NodeName=%[1]s CPUs=4 RealMemory=100 Gres=gpu:2 State=UNKNOWN\nPartitionName=all Nodes=%[1]s Default=YES\n", strings.Join(names, ","))
+}
+
+func (c *slurmCluster) text() string {
+	first := c.x.Hosts[0]
 	return fmt.Sprintf(`ClusterName=busbar
 SlurmctldHost=%s(%s)
 SlurmUser=root
@@ -107,9 +125,7 @@ SlurmctldPidFile=%[3]s/slurmctld.pid
 SlurmdPidFile=%[3]s/slurmd.%%n.pid
 SlurmdParameters=config_overrides
 GresTypes=gpu
-NodeName=%[4]s CPUs=4 RealMemory=100 Gres=gpu:2 State=UNKNOWN
-PartitionName=all Nodes=%[4]s Default=YES
-`, first.Name, first.Addr, c.dir, all)
+`, first.Name, first.Addr, c.dir)
 }
 
 // daemon runs a program on a host until the test is over.

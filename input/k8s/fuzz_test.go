@@ -72,3 +72,14 @@ func TestLarge(t *testing.T) {
 	}
 	t.Logf("noise turned away in %v", time.Since(start))
 }
+
+func FuzzFreeNodes(f *testing.F) {
+	f.Add(all()[:1500])
+	f.Add(`{"kind":"List","items":[{"kind":"Node","metadata":{"name":"a"},"status":{"allocatable":{"nvidia.com/gpu":"8"}}},{"kind":"Pod","spec":{"nodeName":"a","containers":[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		names, err := FreeNodes(text)
+		if err != nil && len(names) > 0 {
+			t.Errorf("%d nodes and %v", len(names), err)
+		}
+	})
+}

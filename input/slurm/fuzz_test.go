@@ -118,3 +118,15 @@ func TestLarge(t *testing.T) {
 	}
 	t.Logf("and written in %v", time.Since(start))
 }
+
+func FuzzFreeNodes(f *testing.F) {
+	for _, s := range append(seeds, "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu* up 1:00 2 idle~ n[1-2]\n", "NodeName=n1 CPUs=1\n  State=IDLE+DRAIN Gres=gpu:1\n") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		names, ok, err := FreeNodes(cluster.NewBudget(cluster.Limits{}, nil), text)
+		if len(names) > 0 && !ok && err == nil {
+			t.Errorf("%d nodes of a text that is not Slurm's", len(names))
+		}
+	})
+}

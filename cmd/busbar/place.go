@@ -1,0 +1,51 @@
+package main
+
+import (
+	"io"
+
+	"busbar.dev/launch"
+	"busbar.dev/query"
+	"busbar.dev/report"
+)
+
+type placeCmd struct {
+	common
+	query.Place
+	Output []string `short:"o" placeholder:"FORMAT[=FILE]" sep:"none" help:"Also write the nodes to take: nodelist, slurm, kueue, jobset, aws, gcp, azure or oci; FORMAT=FILE writes a file, FORMAT=- replaces the table. Repeatable."`
+}
+
+// Help ends with examples.
+func (placeCmd) Help() string {
+	return "Finds which of the free nodes a job should take. Sets of nodes are priced as steps of the job on the cluster's map, with error bars, and compared with what the scheduler would take; placements that cannot be told apart are said to tie. " +
+		"The job is given as for step. Other jobs on the network are not in the prediction.\n\n" +
+		"Examples:\n" +
+		"  busbar place -c dgx-h100:64 -m llama3-70b --parallel tp=8 --nodes 8 --free node[3-20,40-63]\n" +
+		"  sinfo -N -o '%N %t' | busbar place -c topology.conf -m llama3-8b -l 4x8 --gpu h100 --nic 8x400Gb/s --free -\n" +
+		"  kubectl get nodes,pods -A -o json > nodes.json; busbar place -c site.yaml -m llama3-8b --nodes 4 --free nodes.json -o kueue=-\n" +
+		"  busbar place -c gb200-nvl72:4 -m llama3-405b --parallel tp=4,pp=8 --nodes 16 --free node[0-3]-t[00-11] -o slurm=-"
+}
+
+// Run finds the nodes and writes what was asked for.
+func (c *placeCmd) Run(e *env) error {
+	targets, err := c.forms(nil).several(e, c.Output, c.JSON)
+	if err != nil {
+		return err
+	}
+	doc, err := c.Place.Run(e.ctx, e.query(c.common))
+	if err != nil {
+		return err
+	}
+	return c.forms(doc).writeAll(e, targets, c.JSON)
+}
+
+// forms are how a placement can be written.
+func (c *placeCmd) forms(doc *query.PlaceDoc) forms {
+	f := forms{also: true, list: []form{
+		{"text", []string{".txt"}, func(w io.Writer) error { return report.Place(w, doc) }},
+		jsonForm(doc),
+	}}
+	for _, name := range launch.RequestForms() {
+		f.list = append(f.list, form{name, nil, func(w io.Writer) error { return doc.Request().Write(w, name) }})
+	}
+	return f
+}

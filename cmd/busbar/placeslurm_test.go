@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/eventually"
+)
+
+// tree is free nodes by leaf, with so many leaves below a spine, and a job of so many nodes.
+type tree struct {
+	free   []int
+	per, n int
+}
+
+// lines are the tree's lines of topology.conf, and its nodes as a hostlist. Names begin with t.
+func (x tree) lines(t string) (conf, nodes string) {
+	var b strings.Builder
+	var all, spines []string
+	for i, n := range x.free {
+		list := fmt.Sprintf("%sl%dn[0-%d]", t, i, n-1)
+		fmt.Fprintf(&b, "SwitchName=%sl%d Nodes=%s\n", t, i, list)
+		all = append(all, list)
+		if i%x.per == 0 {
+			spines = append(spines, fmt.Sprintf("%ss%d", t, i/x.per))
+			fmt.Fprintf(&b, "SwitchName=%s Switches=%sl[%d-%d]\n", spines[len(spines)-1], t, i, min(i+x.per, len(x.free))-1)
+		}
+	}
+	if len(spines) > 1 {
+		fmt.Fprintf(&b, "SwitchName=%score Switches=%s\n", t, strings.Join(spines, ","))
+	}
+	return b.String(), strings.Join(all, ",")
+}
+
+// byLeaf is how many of a hostlist's nodes each leaf has.
+func (x tree) byLeaf(t *testing.T, prefix, list string) []int {
+	t.Helper()
+	names, err := cluster.ParseHosts(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int, len(x.free))
+	for _, n := range names {
+		var leaf, k int
+		if _, err := fmt.Sscanf(n, prefix+"l%dn%d", &leaf, &k); err != nil {
+			t.Fatalf("%s of %s: %v", n, list, err)
+		}
+		counts[leaf]++
+	}
+	return counts
+}
+
+// A real Slurm controller with topology/tree takes the nodes that place says it would.
+func TestSlurmPlacement(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"slurmctld", "sbatch", "munged"} {
+		needsTool(t, tool, "slurm-wlm (and munge)")
+	}
+	built(t)
+	trees := []tree{
+		{[]int{4, 4, 4}, 3, 4},
+		{[]int{5, 4, 3}, 3, 4},
+		{[]int{3, 3, 2}, 3, 4},
+		{[]int{2, 3, 3, 8}, 2, 12},
+		{[]int{3, 3, 2, 3}, 2, 5},
+		{[]int{6, 1, 3, 3}, 2, 7},
+		{[]int{1, 2, 3, 4, 5, 6}, 3, 11},
+	}
+	var topology, conf strings.Builder
+	conf.WriteString("TopologyPlugin=topology/tree\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=600\n")
+	for i, x := range trees {
+		lines, nodes := x.lines(fmt.Sprintf("t%d", i))
+		topology.WriteString(lines)
+		fmt.Fprintf(&conf, "NodeName=%s CPUs=1 State=CLOUD\nPartitionName=p%d Nodes=%s State=UP\n", nodes, i, nodes)
+	}
+	net := hosts(t, 1)
+	c := startController(t, net, conf.String(), topology.String())
+	for i, x := range trees {
+		slurm := c.wouldTake(t, fmt.Sprintf("p%d", i), x.n)
+		lines, nodes := x.lines(fmt.Sprintf("t%d", i))
+		ours := placeSays(t, lines, nodes, x.n)
+		prefix := fmt.Sprintf("t%d", i)
+		if got, want := x.byLeaf(t, prefix, ours), x.byLeaf(t, prefix, slurm); !slices.Equal(got, want) {
+			t.Errorf("%d of %v, %d leaves a spine: place says %v (%s), Slurm takes %v (%s)", x.n, x.free, x.per, got, ours, want, slurm)
+		}
+	}
+}
+
+var onNodes = regexp.MustCompile(`on nodes (\S+)`)
+
+// wouldTake asks the controller where a job of n nodes would go.
+func (c *slurmCluster) wouldTake(t *testing.T, partition string, n int) string {
+	t.Helper()
+	var out []byte
+	eventually.Within(eventually.Limit, func() bool {
+		cmd := c.x.Command(limit(t), 0, "sbatch", "--test-only", "-p", partition, "-N", fmt.Sprint(n), "--exclusive", "--wrap", "true")
+		cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf)
+		out, _ = cmd.CombinedOutput()
+		return onNodes.Match(out)
+	})
+	m := onNodes.FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("sbatch --test-only: %s", out)
+	}
+	return string(m[1])
+}
+
+// placeSays is what place takes for Slurm's choice on a topology.conf.
+func placeSays(t *testing.T, topology, nodes string, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "topology.conf")
+	if err := os.WriteFile(file, []byte(topology), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	site := filepath.Join(dir, "site.yaml")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), nil, &out, &errs, []string{"map", file, nodes + "=dgx-h100", "-o", site}); code != 0 {
+		t.Fatalf("map: %s", errs.String())
+	}
+	if code := run(t.Context(), nil, &out, &errs, []string{"place", "-c", site, "-m", "gpt2", "-l", fmt.Sprintf("%dx1", n), "--json"}); code != 0 {
+		t.Fatalf("place: %s", errs.String())
+	}
+	var doc struct {
+		Scheduler struct{ Hosts string }
+	}
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Scheduler.Hosts
+}

@@ -1,0 +1,226 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/predict"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
+
+// Place asks which of the free nodes a job should take: sets of nodes are priced as steps of the job on the cluster's map, and
+// compared with what the scheduler would take.
+type Place struct {
+	Job
+	Free      string `placeholder:"HOSTLIST|FILE" help:"Free nodes: a hostlist, or a file with the output of sinfo, scontrol show node, kubectl get nodes,pods -A -o json, or names (default: all nodes of the cluster)."`
+	Nodes     int    `least:"1" most:"1000000" placeholder:"N" help:"Nodes of the job, with all their GPUs (default: as -l says)."`
+	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/tree: fewest leaves, best fit), or the nodes that a scheduler chose, as a hostlist or a file."`
+	Top       int    `default:"5" least:"1" most:"96" placeholder:"N" help:"Placements to list (default: 5)."`
+}
+
+// PlaceDoc is the answer to Place.
+type PlaceDoc struct {
+	Cluster   string     `json:"cluster"`
+	Model     string     `json:"model"`
+	Parallel  string     `json:"parallel"`
+	Nodes     int        `json:"nodes"`
+	PerNode   int        `json:"gpus_per_node"`
+	Free      string     `json:"free"` // as a hostlist
+	FreeNodes int        `json:"free_nodes"`
+	Tried     int        `json:"tried"`
+	Best      PlaceRow   `json:"best"`
+	Scheduler *PlaceRow  `json:"scheduler"`
+	Worst     PlaceRow   `json:"worst"`
+	Rows      []PlaceRow `json:"rows"` // the shortest steps first
+	// Take is the row to take: the scheduler's where it ties with the best.
+	Take PlaceRow `json:"take"`
+	Text string   `json:"text"`
+}
+
+// PlaceRow is one set of nodes.
+type PlaceRow struct {
+	Hosts  string      `json:"hosts"` // in the order of ranks
+	Leaves []PlaceLeaf `json:"leaves"`
+	Why    string      `json:"why"`
+	Step   unit.Span   `json:"step_s"`
+	Low    unit.Span   `json:"low_s"`
+	High   unit.Span   `json:"high_s"`
+	// Exposed is the communication that nothing hides.
+	Exposed unit.Span `json:"exposed_comm_s"`
+	// Longer is how much longer the step is than the best one; the bar is the error of what the placements differ by, which
+	// is communication. Errors that they share do not count.
+	Longer     unit.Span `json:"longer_s"`
+	LongerLow  unit.Span `json:"longer_low_s"`
+	LongerHigh unit.Span `json:"longer_high_s"`
+	Tied       bool      `json:"tied"` // with the best: the difference may be less than steps differ from run to run
+
+	Names []string     `json:"-"`
+	Level cluster.Tier `json:"-"` // of the lowest switches that hold all nodes
+	// Racks are the NVLink domains of several hosts that it is in, Segment the most nodes that each has a multiple of.
+	Racks   []string `json:"-"`
+	Segment int      `json:"-"`
+}
+
+// PlaceLeaf is a leaf switch and how many of the nodes it has; "" where no source says.
+type PlaceLeaf struct {
+	Leaf  string `json:"leaf"`
+	Nodes int    `json:"nodes"`
+}
+
+// placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between placements is
+// of no use to anybody.
+const placeNoise = 0.01
+
+// Run finds the nodes.
+func (q Place) Run(ctx context.Context, env Env) (*PlaceDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	x, err := q.read(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	defer env.working("pricing placements")()
+	first, err := x.job.priceOn(x.job.cluster, x.layoutOf(plainNumbers(x.n)), fmt.Sprintf("%dx%d", x.n, x.each))
+	if err != nil {
+		return nil, err
+	}
+	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job, x.free.ranks, x.n)
+	if err != nil {
+		return nil, err
+	}
+	x.placer, x.margin = pl, step.Margin(first.job, first.model)
+	given, err := x.scheduler(ctx, &env, q.Scheduler)
+	if err != nil {
+		return nil, err
+	}
+	if err := pl.Try(given.nodes, given.name); err != nil {
+		return nil, err
+	}
+	all, err := pl.Search(ctx)
+	if err != nil && (ctx.Err() == nil || len(all.List) == 0) {
+		return nil, err
+	}
+	d := &PlaceDoc{
+		Cluster: x.job.cluster.Name, Model: first.job.Model.Name, Parallel: first.job.Split.String(), Nodes: x.n, PerNode: x.each,
+		Free: cluster.FormatHosts(x.free.names), FreeNodes: len(x.free.names), Tried: all.Tried, Rows: []PlaceRow{},
+	}
+	x.fill(d, all, given.name, q.Top)
+	return d, nil
+}
+
+// placing is a question as read.
+type placing struct {
+	job     *training
+	free    *jobNodes
+	n, each int
+	placer  *plan.Placer
+	margin  float64 // of a step
+}
+
+func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
+	if q.Compare != "" {
+		return nil, errors.New("--compare is for step and predict; place has one shape: -l NODESxGPUS or --nodes N")
+	}
+	if (q.Layout == "") == (q.Nodes == 0) {
+		return nil, errors.New("how many nodes does the job take? Expected one of -l NODESxGPUS and --nodes N")
+	}
+	t, err := q.Job.read(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.placement().requireGPUs(t.cluster); err != nil {
+		return nil, err
+	}
+	x := &placing{job: t, n: q.Nodes}
+	gpus := 0
+	if q.Layout != "" {
+		x.n, gpus = t.shapes[0].nodes, t.shapes[0].gpus
+	}
+	all := nodesFor(t.cluster, gpus)
+	x.free = all
+	if q.Free != "" {
+		if x.free, err = x.find(ctx, env, all, "--free", q.Free); err != nil {
+			return nil, err
+		}
+	}
+	if x.n > len(x.free.names) {
+		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names), cluster.FormatHosts(x.free.names))
+	}
+	x.each = len(x.free.ranks[0])
+	for i, l := range x.free.ranks {
+		if len(l) != x.each {
+			return nil, fmt.Errorf("%s has %s and %s %d; say how many take part with -l NODESxGPUS", x.free.names[0], words.Plural(x.each, "GPU"), x.free.names[i], len(l))
+		}
+	}
+	if x.n*x.each > predict.MaxRanks {
+		return nil, fmt.Errorf("%d GPUs; at most %d", x.n*x.each, predict.MaxRanks)
+	}
+	return x, nil
+}
+
+// find resolves names of nodes. Those that only a scheduler knows are noted: it has other nodes too.
+func (x *placing) find(ctx context.Context, env *Env, all *jobNodes, flag, word string) (*jobNodes, error) {
+	names, err := env.freeNames(env.budget(ctx), flag, word)
+	if err != nil {
+		return nil, err
+	}
+	found, strange := all.named(names)
+	switch {
+	case len(strange) == 0:
+	case len(found.names) > 0 && env.exists(word):
+		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has no GPUs for", flag, word, cluster.FormatHosts(strange)))
+	default:
+		return nil, fmt.Errorf("%s: %.200s: not among the nodes of %s with enough GPUs, which are %.200s (HOSTLIST=PRESET gives a preset's nodes their names)",
+			flag, cluster.FormatHosts(strange), x.job.cluster.Name, cluster.FormatHosts(all.names))
+	}
+	return found, nil
+}
+
+// layoutOf is the ranks of free nodes.
+func (x *placing) layoutOf(nodes []int) (l nccl.Layout) {
+	for _, i := range nodes {
+		l = append(l, x.free.ranks[i]...)
+	}
+	return l
+}
+
+func plainNumbers(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// choice is what a scheduler takes.
+type choice struct {
+	name  string
+	nodes []int
+}
+
+// scheduler is its choice: Slurm's own, or a given one.
+func (x *placing) scheduler(ctx context.Context, env *Env, word string) (choice, error) {
+	if word == "slurm" {
+		return choice{"Slurm's topology/tree", x.placer.BestFit()}, nil
+	}
+	found, err := x.find(ctx, env, x.free, "--scheduler", word)
+	if err != nil {
+		return choice{}, err
+	}
+	if len(found.names) != x.n {
+		return choice{}, fmt.Errorf("--scheduler %s: %s; the job takes %d", word, words.Plural(len(found.names), "node"), x.n)
+	}
+	c := choice{name: "the scheduler's choice"}
+	for _, n := range found.names {
+		c.nodes = append(c.nodes, slices.Index(x.free.names, n))
+	}
+	return c, nil
+}

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"fmt"
+
+	"busbar.dev/cluster"
+	"busbar.dev/launch"
+	"busbar.dev/plan"
+	"busbar.dev/unit"
+)
+
+// fill makes rows of placements and says which to take.
+func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top int) {
+	best := &all.List[0]
+	for i := range all.List {
+		row := x.row(&all.List[i], best)
+		if i == 0 {
+			d.Best = row
+		}
+		if row.Why == scheduler {
+			d.Scheduler = &row
+		}
+		if i < top {
+			d.Rows = append(d.Rows, row)
+		}
+		d.Worst = row
+	}
+	d.Take = d.Best
+	s := d.Scheduler
+	switch {
+	case s.Step == d.Best.Step:
+		d.Take = *s
+		d.Text = fmt.Sprintf("Take %s: %s is the best of %d placements.", s.Hosts, scheduler, d.Tried)
+	case s.Tied:
+		d.Take = *s
+		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take %s.",
+			scheduler, s.Longer.Short(), d.Tried, s.LongerLow.Short(), s.LongerHigh.Short(), s.Hosts)
+	default:
+		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", d.Best.Hosts,
+			s.Longer.Short(), scheduler, s.LongerLow.Short(), s.LongerHigh.Short(), 100*s.Longer.Seconds()/s.Step.Seconds())
+	}
+	if d.Worst.Tied {
+		d.Text += " All placements tie: this network does not care where the job runs."
+	}
+}
+
+func (x *placing) row(p, best *plan.Placement) PlaceRow {
+	m := unit.Span(x.margin)
+	r := PlaceRow{
+		Why: p.Why, Step: p.Result.Step, Low: p.Result.Step / m, High: p.Result.Step * m, Exposed: p.Result.Exposed,
+		Longer: p.Result.Step - best.Result.Step, Level: x.placer.Level(p.Nodes), Leaves: []PlaceLeaf{},
+	}
+	bar := unit.Span(max(p.Margin, best.Margin, 1))
+	r.LongerLow, r.LongerHigh = r.Longer/bar, r.Longer*bar
+	r.Tied = r.LongerLow < placeNoise*best.Result.Step
+	inRack := map[string]int{}
+	for _, i := range p.Nodes {
+		r.Names = append(r.Names, x.free.names[i])
+		if rack := x.free.racks[i]; rack != "" {
+			if inRack[rack]++; inRack[rack] == 1 {
+				r.Racks = append(r.Racks, rack)
+			}
+		}
+	}
+	for _, n := range inRack {
+		r.Segment = gcd(n, r.Segment)
+	}
+	r.Hosts = cluster.FormatHosts(r.Names)
+	leaves, counts := x.placer.Leaves(p.Nodes)
+	for k, leaf := range leaves {
+		l := PlaceLeaf{Nodes: counts[k]}
+		if leaf >= 0 {
+			l.Leaf = x.job.cluster.Network.Switches[leaf].Name
+		}
+		r.Leaves = append(r.Leaves, l)
+	}
+	return r
+}
+
+// Request is the nodes to take, for a scheduler.
+func (d *PlaceDoc) Request() *launch.Request {
+	r := &d.Take
+	return &launch.Request{
+		Hosts: r.Names, GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment, Require: !d.Worst.Tied,
+	}
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+)
+
+// Place prints placements, the scheduler's among them, and which to take.
+func Place(w io.Writer, d *query.PlaceDoc) error {
+	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes, d.Cluster, words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
+	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
+	add := func(r *query.PlaceRow) {
+		longer, tie := "", ""
+		if r.Longer > 0 {
+			longer = r.Longer.Short()
+			if !r.Tied {
+				longer += fmt.Sprintf(" (%s–%s)", r.LongerLow.Short(), r.LongerHigh.Short())
+			}
+		}
+		if r.Tied {
+			tie = "tie"
+		}
+		if r.Hosts == d.Best.Hosts {
+			tie = "best"
+		}
+		t.Row(hostList(r.Names, 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
+	}
+	shown := map[string]bool{}
+	for i := range d.Rows {
+		add(&d.Rows[i])
+		shown[d.Rows[i].Hosts] = true
+	}
+	for _, r := range []*query.PlaceRow{d.Scheduler, &d.Worst} {
+		if r != nil && !shown[r.Hosts] {
+			add(r)
+			shown[r.Hosts] = true
+		}
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, l := range texttab.Wrap(d.Text, 100) {
+		fmt.Fprintln(w, l)
+	}
+	return nil
+}
+
+// leafText is nodes by leaf: leaf1 4, leaf2 2.
+func leafText(list []query.PlaceLeaf) string {
+	const most = 3
+	text := ""
+	for i, l := range list {
+		if i == most {
+			return text + fmt.Sprintf(" and %d more", len(list)-most)
+		}
+		name := l.Leaf
+		if name == "" {
+			name = "unknown"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %d", name, l.Nodes)
+	}
+	return text
+}

@@ -44,6 +44,7 @@ var uses = []struct{ name, use string }{
 	{"mesh.py", "the groups of ranks for PyTorch"},
 	{"tuner.tab", "the table of busbar's tuner plugin for NCCL"},
 	{"busbar_tuner.c", "that plugin; its first lines say how to build it"},
+	{"busbar_profiler.c", "busbar's profiler plugin for NCCL, which busbar exec --profile builds and busbar jobs reads"},
 	{"nccl-table.csv", "the same table for NVIDIA's example plugin"},
 }
 

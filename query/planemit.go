@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/launch"
+	"busbar.dev/launch/profiler"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
@@ -58,7 +59,8 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, left = slices.Concat(files, topologies, tables), slices.Concat(left, right, none)
+	own := []launch.File{{Name: profiler.SourceName, Text: []byte(profiler.Source())}}
+	files, left = slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none)
 	readme, err := plan.Readme(files, left)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,9 @@ type execCmd struct {
 	common
 	Plan string `placeholder:"DIR" help:"Folder of busbar plan --emit, or its plan.json (default: this machine's topology)."`
 	launch.Exec
-	DryRun bool     `name:"dry-run" help:"Print what would be done without starting the program."`
-	Args   []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
+	Profile bool     `help:"Record every NCCL operation for busbar jobs: builds busbar's profiler plugin with cc where there is no libnccl-profiler-busbar.so yet (--plan folder, user cache), and sets NCCL_PROFILER_PLUGIN (default: off)."`
+	DryRun  bool     `name:"dry-run" help:"Print what would be done without starting the program."`
+	Args    []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
 }
 
 // Help ends with examples.
@@ -29,6 +30,7 @@ func (execCmd) Help() string {
 		"  srun --cpu-bind=none busbar exec --plan run1 -- python train.py\n" +
 		"  torchrun --nproc_per_node 8 --no_python busbar exec -v -- python train.py\n" +
 		"  mpirun -n 8 busbar exec -- ./all_reduce_perf -g 1\n" +
+		"  srun busbar exec --plan run1 --profile -- python train.py\n" +
 		"  busbar exec --local-rank 3 --dry-run --json -- true"
 }
 
@@ -49,6 +51,11 @@ func (c *execCmd) Run(e *env) error {
 		return err
 	}
 	b.Command = append([]string{}, args...)
+	if c.Profile {
+		if err := c.profile(e, b); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.JSON:
 		return report.JSON(e.stdout, b)

@@ -62,6 +62,7 @@ type command struct {
 	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job, bound to the cores and memory near its GPU, with NCCL settings."`
 	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
+	Jobs       jobsCmd       `cmd:"" help:"Show the rates of running jobs against what is expected, and who is late."`
 	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
 	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`

@@ -1,0 +1,412 @@
+package rates
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/internal/stats"
+	"busbar.dev/unit"
+)
+
+// Report is what all nodes' windows say together.
+type Report struct {
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+	Jobs []Job     `json:"jobs"`
+}
+
+// Job is a set of processes that share communicators.
+type Job struct {
+	Name  string `json:"name,omitempty"` // the scheduler's
+	World int    `json:"world"`
+	Ranks []Rank `json:"ranks"`
+	Rows  []Row  `json:"rows"`
+	// Seconds is the span that was seen.
+	Seconds float64 `json:"seconds"`
+	// Waiting is the share of that span that the median rank waited for others within collectives.
+	Waiting float64 `json:"waiting"`
+	Late    *Late   `json:"late,omitempty"`
+}
+
+// Rank is one process of a job.
+type Rank struct {
+	Rank  int    `json:"rank"` // of the job, or of its largest communicator
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Local int    `json:"local"`
+	// Wait is the share of the span that it waited for others; Calls the collectives that this is of.
+	Wait  float64 `json:"wait"`
+	Calls int     `json:"calls"`
+	// Open are operations that have not ended, Oldest what the oldest is and how long ago it was launched.
+	Open    int     `json:"open,omitempty"`
+	Oldest  string  `json:"oldest,omitempty"`
+	OldestS float64 `json:"oldest_s,omitempty"`
+}
+
+// Row is one operation and size class on one communicator.
+type Row struct {
+	Comm  string     `json:"comm"`
+	Group string     `json:"group"` // its name, or its ranks in words
+	Ranks int        `json:"ranks"`
+	Nodes int        `json:"nodes,omitempty"`
+	Seen  int        `json:"seen"` // ranks that reported
+	Op    string     `json:"op"`
+	Bytes unit.Bytes `json:"bytes"` // mean
+	Algo  string     `json:"algo,omitempty"`
+	Proto string     `json:"proto,omitempty"`
+	Count int        `json:"count"` // calls
+	// Time is the median call over all ranks, Transfer the median of the least of all ranks, Wait the mean of what the others take
+	// longer: the first call after compute waits, those behind it do not. The last two need the same call of two ranks.
+	Time     unit.Time `json:"time_us"`
+	Transfer unit.Time `json:"transfer_us,omitzero"`
+	Wait     unit.Time `json:"wait_us,omitzero"`
+	BusBW    unit.Rate `json:"busbw_GBps,omitzero"`
+	Compared int       `json:"compared,omitempty"` // calls of which several ranks are known
+	LateRank int       `json:"late_rank"`          // the rank of the job that was waited for longest, LateOf its share; -1 none
+	LateOf   float64   `json:"late_share,omitempty"`
+	Expected *Expected `json:"expected,omitempty"`
+	Verdict  Verdict   `json:"verdict"`
+	Peers    float64   `json:"peers,omitempty"` // transfer against the median of communicators of the same shape
+
+	hosts  []string
+	locals []int
+}
+
+// Expected is what package predict says of a row.
+type Expected struct {
+	Time  unit.Time `json:"time_us"`
+	Low   unit.Time `json:"low_us"`
+	High  unit.Time `json:"high_us"`
+	BusBW unit.Rate `json:"busbw_GBps"`
+	Algo  string    `json:"algo"`
+	Proto string    `json:"proto"`
+	Limit string    `json:"limit,omitempty"`
+}
+
+// Verdict is what takes the time of a row.
+type Verdict string
+
+// The verdicts.
+const (
+	AsExpected  Verdict = "as expected"
+	SlowNetwork Verdict = "slow network"
+	Waits       Verdict = "waits" // for a rank
+	Both        Verdict = "slow network, waits"
+	Unjudged    Verdict = ""
+)
+
+// together are the collectives that all ranks end at nearly the same time.
+var together = []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.AllToAll}
+
+// call is the same operation as several ranks saw it.
+type call struct {
+	at     int64
+	procs  []int
+	us     []float64
+	weight float64 // calls that this one stands for
+}
+
+// least is the shortest, which is the transfer.
+func (c *call) least() (at int, us float64) {
+	for i, v := range c.us {
+		if i == 0 || v < us {
+			at, us = i, v
+		}
+	}
+	return at, us
+}
+
+type proc struct {
+	host string
+	pid  int
+}
+
+// joiner puts windows together.
+type joiner struct {
+	procs   map[proc]int
+	list    []proc
+	members [][]Member // of each process
+	group   []int      // union of processes that share a communicator
+	comms   map[string]*comm
+}
+
+type comm struct {
+	hash  string
+	first Member
+	ranks map[int]int // process by rank
+	rows  map[partKey]*rowParts
+}
+
+type rowParts struct {
+	op     string
+	class  int
+	parts  []Part
+	owners []int // process of each part
+}
+
+// Join is what windows of one or several nodes say together. Windows of different times may be joined; only the same calls
+// are compared.
+func Join(windows ...*Window) *Report {
+	j := &joiner{procs: map[proc]int{}, comms: map[string]*comm{}}
+	r := &Report{Jobs: []Job{}}
+	for _, w := range windows {
+		if w == nil {
+			continue
+		}
+		if r.From.IsZero() || !w.From.IsZero() && w.From.Before(r.From) {
+			r.From = w.From
+		}
+		if w.To.After(r.To) {
+			r.To = w.To
+		}
+		j.add(w)
+	}
+	jobs := map[int][]int{}
+	for p := range j.list {
+		jobs[j.root(p)] = append(jobs[j.root(p)], p)
+	}
+	for _, root := range slices.Sorted(maps.Keys(jobs)) {
+		r.Jobs = append(r.Jobs, j.job(jobs[root], r.To))
+	}
+	slices.SortStableFunc(r.Jobs, func(a, b Job) int {
+		return cmp.Or(-cmp.Compare(len(a.Ranks), len(b.Ranks)), cmp.Compare(a.Name, b.Name))
+	})
+	return r
+}
+
+func (j *joiner) add(w *Window) {
+	at := make([]int, len(w.Members))
+	for i := range w.Members {
+		m := &w.Members[i]
+		k := proc{m.Host, m.PID}
+		p, ok := j.procs[k]
+		if !ok {
+			p = len(j.list)
+			j.procs[k] = p
+			j.list, j.members, j.group = append(j.list, k), append(j.members, nil), append(j.group, p)
+		}
+		at[i] = p
+		j.members[p] = append(j.members[p], *m)
+		c := j.comms[m.Comm]
+		if c == nil {
+			c = &comm{hash: m.Comm, first: *m, ranks: map[int]int{}, rows: map[partKey]*rowParts{}}
+			j.comms[m.Comm] = c
+		}
+		for _, other := range c.ranks {
+			j.group[j.root(p)] = j.root(other)
+			break
+		}
+		c.ranks[m.Rank] = p
+		c.first.Ranks, c.first.Nodes = max(c.first.Ranks, m.Ranks), max(c.first.Nodes, m.Nodes)
+	}
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		if p.Member < 0 || p.Member >= len(w.Members) || p.Count <= 0 || p.Class < 0 || p.Class > 62 {
+			continue
+		}
+		c := j.comms[w.Members[p.Member].Comm]
+		k := partKey{op: p.Op, class: p.Class}
+		if c.rows[k] == nil {
+			c.rows[k] = &rowParts{op: p.Op, class: p.Class}
+		}
+		c.rows[k].parts, c.rows[k].owners = append(c.rows[k].parts, *p), append(c.rows[k].owners, at[p.Member])
+	}
+}
+
+func (j *joiner) root(p int) int {
+	for j.group[p] != p {
+		j.group[p] = j.group[j.group[p]]
+		p = j.group[p]
+	}
+	return p
+}
+
+// job is what the processes of one job did.
+func (j *joiner) job(list []int, now time.Time) Job {
+	job := Job{Rows: []Row{}}
+	index := map[int]int{} // place in Ranks by process
+	largest := 0
+	for _, p := range list {
+		for i := range j.members[p] {
+			m := &j.members[p][i]
+			largest = max(largest, m.Ranks)
+			job.World = max(job.World, m.World)
+			job.Name = cmp.Or(job.Name, m.Job)
+		}
+	}
+	job.World = max(job.World, largest, len(list))
+	for _, p := range list {
+		job.Ranks = append(job.Ranks, j.rank(p, largest, now))
+	}
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(job.Ranks[a].Rank, job.Ranks[b].Rank) })
+	sorted := make([]Rank, len(list))
+	for to, from := range order {
+		sorted[to] = job.Ranks[from]
+		index[list[from]] = to
+	}
+	job.Ranks = sorted
+	var calls []call
+	for _, c := range slices.SortedFunc(maps.Values(j.comms), func(a, b *comm) int {
+		return cmp.Or(-cmp.Compare(a.first.Ranks, b.first.Ranks), cmp.Compare(a.hash, b.hash))
+	}) {
+		if p := anyOf(c.ranks); p < 0 || j.root(p) != j.root(list[0]) {
+			continue
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(c.rows), func(a, b partKey) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.class, b.class)) }) {
+			row, more := c.row(c.rows[k], &job, index)
+			job.Rows = append(job.Rows, row)
+			calls = append(calls, more...)
+		}
+	}
+	job.late(calls)
+	job.compare()
+	for i := range job.Rows {
+		job.Rows[i].judge()
+	}
+	return job
+}
+
+func anyOf(m map[int]int) int {
+	for _, v := range m {
+		return v
+	}
+	return -1
+}
+
+func (j *joiner) rank(p, largest int, now time.Time) Rank {
+	r := Rank{Rank: -1, Host: j.list[p].host, PID: j.list[p].pid, Local: -1}
+	for i := range j.members[p] {
+		m := &j.members[p][i]
+		if m.Global >= 0 {
+			r.Rank = m.Global
+		} else if r.Rank < 0 && m.Ranks == largest {
+			r.Rank = m.Rank
+		}
+		r.Local = max(r.Local, m.Local)
+		r.Open += m.Open
+		if age := now.Sub(m.Since).Seconds(); m.Open > 0 && !m.Since.IsZero() && age > r.OldestS {
+			r.OldestS, r.Oldest = age, m.Waits
+		}
+	}
+	return r
+}
+
+// row is one line, and the calls that can be compared.
+func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
+	r := Row{Comm: c.hash, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, LateRank: -1, Seen: len(parts.parts)}
+	var us []float64
+	var size, count float64
+	byCall := map[uint64]*call{}
+	for i := range parts.parts {
+		p := &parts.parts[i]
+		size, count = size+float64(p.Bytes), count+float64(p.Count)
+		r.Count = max(r.Count, p.Count)
+		r.Algo, r.Proto = cmp.Or(r.Algo, p.Algo), cmp.Or(r.Proto, p.Proto)
+		for _, s := range p.Samples {
+			us = append(us, s.Us)
+			x := byCall[s.Seq]
+			if x == nil {
+				x = &call{at: s.At}
+				byCall[s.Seq] = x
+			}
+			x.procs, x.us = append(x.procs, index[parts.owners[i]]), append(x.us, s.Us)
+		}
+	}
+	r.Bytes = unit.Bytes(size / max(count, 1))
+	r.Group = c.words(job, index)
+	for _, p := range parts.owners {
+		at := &job.Ranks[index[p]]
+		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.Local)
+	}
+	if len(us) > 0 {
+		r.Time = unit.Micros(stats.Median(us))
+	}
+	kind, err := coll.ParseKind(r.Op)
+	if err != nil || !slices.Contains(together, kind) || c.first.Ranks < 2 {
+		return r, nil
+	}
+	calls := make([]call, 0, len(byCall))
+	for _, seq := range slices.Sorted(maps.Keys(byCall)) {
+		if x := byCall[seq]; len(x.us) > 1 {
+			calls = append(calls, *x)
+		}
+	}
+	for i := range calls {
+		calls[i].weight = float64(r.Count) / float64(len(calls))
+	}
+	r.weigh(calls, job)
+	at := r.Transfer
+	if at == 0 {
+		at = r.Time
+	}
+	if at > 0 {
+		r.BusBW = unit.Rate(float64(r.Bytes) / at.Seconds() * kind.BusFactor(r.Ranks))
+	}
+	return r, calls
+}
+
+// weigh tells waiting from transfer.
+func (r *Row) weigh(calls []call, job *Job) {
+	if r.Compared = len(calls); r.Compared == 0 {
+		return
+	}
+	var transfer []float64
+	blame := map[int]float64{}
+	wait, all := 0.0, 0.0
+	for i := range calls {
+		at, least := calls[i].least()
+		sum := 0.0
+		for _, v := range calls[i].us {
+			sum += v - least
+		}
+		blame[calls[i].procs[at]] += sum
+		all += sum
+		transfer = append(transfer, least)
+		wait += sum / float64(len(calls[i].us)-1)
+	}
+	r.Transfer, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(wait/float64(len(calls)))
+	most := -1
+	for _, p := range slices.Sorted(maps.Keys(blame)) {
+		if most < 0 || blame[p] > blame[most] {
+			most = p
+		}
+	}
+	if all > 0 {
+		r.LateRank, r.LateOf = job.Ranks[most].Rank, blame[most]/all
+	}
+}
+
+// words name a communicator: by its name, or by its ranks.
+func (c *comm) words(job *Job, index map[int]int) string {
+	switch {
+	case c.first.Name != "":
+		return c.first.Name
+	case c.first.Ranks > 1 && c.first.Ranks == job.World:
+		return "world"
+	}
+	var list []int
+	for _, p := range c.ranks {
+		list = append(list, job.Ranks[index[p]].Rank)
+	}
+	slices.Sort(list)
+	text := ""
+	for i, r := range list {
+		if i == 4 {
+			text += ",…"
+			break
+		}
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprint(r)
+	}
+	return "ranks " + text
+}

@@ -1,0 +1,371 @@
+package rates
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
+	"busbar.dev/internal/words"
+	"busbar.dev/unit"
+)
+
+// Late is the rank, or the node, that the others wait for.
+type Late struct {
+	Ranks []int  `json:"ranks"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid,omitempty"` // of one rank
+	// Share is the part of the span that the median rank waits longer than this one does.
+	Share float64 `json:"share"`
+	// Stretches are equal parts of the calls, Last those of them in which it waited least of all.
+	Stretches  int     `json:"stretches"`
+	Last       int     `json:"last"`
+	Confidence float64 `json:"confidence"`
+}
+
+// What is said of a job that hardly waits is noise: ranks end a collective some microseconds apart.
+const (
+	leastShare   = 0.01 // of the span, to be named at all
+	warnShare    = 0.03
+	stretches    = 12
+	fewestCalls  = 2 * stretches
+	chanceToLoss = 0.01 // how probable it may be that a rank is last as often by chance
+)
+
+// late finds who waits least. In a job with several communicators, who waits for the late rank comes late itself elsewhere:
+// only the first cause waits nowhere, so that waiting is summed over all of them.
+func (j *Job) late(calls []call) {
+	if len(calls) == 0 {
+		return
+	}
+	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.at, b.at) })
+	span := float64(calls[len(calls)-1].at-calls[0].at) / 1e6
+	j.Seconds = span
+	n := len(j.Ranks)
+	sums := make([][]float64, stretches)
+	for b := range sums {
+		sums[b] = make([]float64, n)
+	}
+	total := make([]float64, n)
+	for i := range calls {
+		c := &calls[i]
+		_, least := c.least()
+		for k, p := range c.procs {
+			wait := (c.us[k] - least) / 1e6 * c.weight
+			sums[i*stretches/len(calls)][p] += wait
+			total[p] += wait
+			j.Ranks[p].Calls++
+		}
+	}
+	var took []int
+	for p := range j.Ranks {
+		if j.Ranks[p].Calls > 0 {
+			took = append(took, p)
+			if span > 0 {
+				j.Ranks[p].Wait = total[p] / span
+			}
+		}
+	}
+	if span <= 0 || len(took) < 2 {
+		return
+	}
+	j.Waiting = medianOf(took, func(p int) float64 { return j.Ranks[p].Wait })
+	if len(calls) < fewestCalls {
+		return
+	}
+	each := make([][]int, len(took))
+	for i, p := range took {
+		each[i] = []int{p}
+	}
+	// A slow node has several late ranks that take turns; of one late rank, its neighbours wait for it.
+	if j.Late = j.vote(j.byHost(took, total), sums, total, span); j.Late == nil {
+		j.Late = j.vote(each, sums, total, span)
+	}
+}
+
+// byHost are the ranks by hosts, where there are several of both and one host's ranks all wait less than half as long as the
+// median rank.
+func (j *Job) byHost(took []int, total []float64) (groups [][]int) {
+	index := map[string]int{}
+	for _, p := range took {
+		h := j.Ranks[p].Host
+		if _, ok := index[h]; !ok {
+			index[h] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[index[h]] = append(groups[index[h]], p)
+	}
+	most := medianOf(took, func(p int) float64 { return total[p] }) / 2
+	late := func(g []int) bool {
+		return len(g) > 1 && !slices.ContainsFunc(g, func(p int) bool { return total[p] > most })
+	}
+	if len(groups) < 2 || !slices.ContainsFunc(groups, late) {
+		return nil
+	}
+	return groups
+}
+
+// vote is the group of ranks that waits least in nearly all stretches, nil where none does more often than chance has it.
+func (j *Job) vote(groups [][]int, sums [][]float64, total []float64, span float64) *Late {
+	mean := func(of []float64, g []int) float64 {
+		sum := 0.0
+		for _, p := range g {
+			sum += of[p]
+		}
+		return sum / float64(len(g))
+	}
+	if len(groups) < 2 {
+		return nil
+	}
+	best := 0
+	for i, g := range groups {
+		if mean(total, g) < mean(total, groups[best]) {
+			best = i
+		}
+	}
+	last := 0
+	for _, s := range sums {
+		if !slices.ContainsFunc(groups, func(g []int) bool { return mean(s, g) < mean(s, groups[best]) }) {
+			last++
+		}
+	}
+	var others []float64
+	for i, g := range groups {
+		if i != best {
+			others = append(others, mean(total, g))
+		}
+	}
+	l := &Late{Host: j.Ranks[groups[best][0]].Host, Stretches: len(sums), Last: last}
+	l.Share = (stats.Median(others) - mean(total, groups[best])) / span
+	chance := min(1, float64(len(groups))*tail(len(sums), last, 1/float64(len(groups))))
+	if l.Share < leastShare || chance > chanceToLoss {
+		return nil
+	}
+	l.Confidence = math.Round(100*min(0.99, 1-chance)) / 100
+	for _, p := range groups[best] {
+		l.Ranks = append(l.Ranks, j.Ranks[p].Rank)
+	}
+	if len(l.Ranks) == 1 {
+		l.PID = j.Ranks[groups[best][0]].PID
+	}
+	return l
+}
+
+// tail is how probable at least k of n are, each with p.
+func tail(n, k int, p float64) float64 {
+	sum := 0.0
+	for i := k; i <= n; i++ {
+		c := 1.0
+		for x := range i {
+			c *= float64(n-x) / float64(x+1)
+		}
+		sum += c * math.Pow(p, float64(i)) * math.Pow(1-p, float64(n-i))
+	}
+	return sum
+}
+
+func medianOf(list []int, of func(int) float64) float64 {
+	values := make([]float64, len(list))
+	for i, p := range list {
+		values[i] = of(p)
+	}
+	return stats.Median(values)
+}
+
+// peerFactor is how much longer than communicators of the same shape a transfer takes that is called slow. It is set against
+// figures of one job: sizes of a class differ by up to two, which is taken out, and protocols' steps are not.
+const peerFactor = 1.4
+
+// compare sets rows beside those of communicators of the same shape.
+func (j *Job) compare() {
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		if r.Transfer == 0 {
+			continue
+		}
+		var peers []float64
+		for k := range j.Rows {
+			o := &j.Rows[k]
+			if k != i && o.Transfer > 0 && o.Op == r.Op && o.Ranks == r.Ranks && o.Nodes == r.Nodes && float64(o.Bytes) < 1.5*float64(r.Bytes) && float64(r.Bytes) < 1.5*float64(o.Bytes) {
+				peers = append(peers, o.Transfer.Seconds())
+			}
+		}
+		if len(peers) >= 2 {
+			r.Peers = r.Transfer.Seconds() / stats.Median(peers)
+		}
+	}
+}
+
+// Expect sets what is predicted of a row, and judges it anew.
+func (r *Row) Expect(e *Expected) {
+	r.Expected = e
+	r.judge()
+}
+
+// judge says what takes the time: a transfer beyond the error bar is the network's, waiting that is more than half as long as
+// the transfer is a rank's.
+func (r *Row) judge() {
+	r.Verdict = Unjudged
+	if r.Transfer == 0 {
+		return
+	}
+	slow := r.Expected != nil && r.Transfer > r.Expected.High || r.Peers > peerFactor
+	waits := r.Wait > r.Transfer/2
+	switch {
+	case slow && waits:
+		r.Verdict = Both
+	case slow:
+		r.Verdict = SlowNetwork
+	case waits:
+		r.Verdict = Waits
+	case r.Expected != nil:
+		r.Verdict = AsExpected
+	}
+}
+
+// Findings are the late rank and the slow communicators, in the form of all findings.
+func (r *Report) Findings() []finding.Finding {
+	list := []finding.Finding{}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if f, ok := j.lateFinding(); ok {
+			list = append(list, f)
+		}
+		list = append(list, j.slowFindings()...)
+		list = append(list, j.stuckFindings()...)
+	}
+	slices.SortStableFunc(list, finding.BySeverity)
+	return list
+}
+
+func (j *Job) label() string {
+	if j.Name != "" {
+		return "job " + j.Name
+	}
+	return "the job"
+}
+
+func (j *Job) lateFinding() (finding.Finding, bool) {
+	l := j.Late
+	if l == nil {
+		return finding.Finding{}, false
+	}
+	f := finding.Finding{
+		ID: "late-rank:" + l.Host, Kind: "late-rank", Severity: finding.Note, Confidence: l.Confidence, Nodes: []string{l.Host}, Ranks: l.Ranks, Factor: 1 - l.Share, Figure: "waiting",
+		Fix: "look at what this rank does between collectives: its input, its clock and temperature (nvidia-smi -q -d PERFORMANCE,TEMPERATURE), other processes on its cores; py-spy dump shows its stack",
+	}
+	who := words.Plural(len(l.Ranks), "rank") + " of " + l.Host
+	f.ID += "/" + who
+	if len(l.Ranks) == 1 {
+		who = fmt.Sprintf("rank %d on %s (process %d)", l.Ranks[0], l.Host, l.PID)
+		f.ID = fmt.Sprintf("late-rank:%s/rank%d", l.Host, l.Ranks[0])
+	}
+	if l.Share >= warnShare {
+		f.Severity = finding.Warn
+	}
+	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.", strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
+	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen", len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds)))
+	return f, true
+}
+
+func (j *Job) slowFindings() (list []finding.Finding) {
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		if r.Verdict != SlowNetwork && r.Verdict != Both || r.Compared < 8 {
+			continue
+		}
+		f := finding.Finding{
+			ID: fmt.Sprintf("slow-collective:%s/%s/%s", r.Group, r.Op, r.Bytes), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
+			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and busbar bench pairs between its nodes",
+		}
+		against := ""
+		switch e := r.Expected; {
+		case e != nil && r.Transfer > e.High:
+			f.Factor, f.Confidence = e.Time.Seconds()/r.Transfer.Seconds(), 0.8
+			against = fmt.Sprintf("%s expected (%s to %s)", e.Time, e.Low, e.High)
+		default:
+			f.Factor, f.Confidence = 1/r.Peers, 0.8
+			against = fmt.Sprintf("%.2f times as long as communicators of the same shape", r.Peers)
+		}
+		f.Text = fmt.Sprintf("%s of %s on %s transfers for %s, %s: the network or the links are slow there, no rank is late.", r.Op, r.Bytes, r.Group, r.Transfer, against)
+		if r.Verdict == Both {
+			f.Text = strings.Replace(f.Text, ", no rank is late", "; ranks wait beside that", 1)
+		}
+		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last", words.Plural(r.Compared, "call")))
+		if s := j.suspects(r); s != "" {
+			f.Where = s
+			f.Evidence = append(f.Evidence, finding.Facts("what only slow communicators have in common: "+s)...)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// suspects are the hosts that all slow communicators of a shape have and the others have not, and the local rank, whose NIC it
+// is, where they have one in common.
+func (j *Job) suspects(r *Row) string {
+	common, locals := map[string]int{}, map[int]int{}
+	slow, fast := 0, map[string]bool{}
+	for i := range j.Rows {
+		o := &j.Rows[i]
+		if o.Op != r.Op || o.Ranks != r.Ranks || o.Nodes != r.Nodes || o.Transfer == 0 {
+			continue
+		}
+		isSlow := o.Verdict == SlowNetwork || o.Verdict == Both
+		if isSlow {
+			slow++
+		}
+		for _, h := range unique(o.hosts) {
+			if isSlow {
+				common[h]++
+			} else {
+				fast[h] = true
+			}
+		}
+		if isSlow {
+			for _, l := range slices.Compact(slices.Sorted(slices.Values(o.locals))) {
+				locals[l]++
+			}
+		}
+	}
+	var hosts []string
+	for h, n := range common {
+		if n == slow && !fast[h] {
+			hosts = append(hosts, h)
+		}
+	}
+	slices.Sort(hosts)
+	text := strings.Join(hosts, ",")
+	if len(locals) == 1 && r.Nodes > 1 {
+		for l := range locals {
+			if l >= 0 {
+				text = strings.TrimPrefix(text+fmt.Sprintf(", the NIC of local rank %d", l), ", ")
+			}
+		}
+	}
+	return text
+}
+
+// stuckAge is how long an operation may run before it is worth a line.
+const stuckAge = 30
+
+func (j *Job) stuckFindings() (list []finding.Finding) {
+	for i := range j.Ranks {
+		if r := &j.Ranks[i]; r.OldestS >= stuckAge {
+			return []finding.Finding{{
+				ID: "job-waits:" + j.Name, Kind: "job-waits", Severity: finding.Note, Confidence: 0.5, Ranks: []int{r.Rank}, Nodes: []string{r.Host},
+				Text: fmt.Sprintf("Rank %d has waited %s in %s.", r.Rank, unit.Seconds(r.OldestS), r.Oldest), Fix: fmt.Sprintf("busbar hang --pid %d says for whom", r.PID),
+			}}
+		}
+	}
+	return nil
+}
+
+func unique(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,0 +1,189 @@
+package rates
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/input/inspector"
+	"busbar.dev/input/profile"
+	"busbar.dev/unit"
+)
+
+// train makes the rings of a job of tp times dp ranks, two ranks a node: every step computes, then reduces among tp ranks and among dp
+// ranks, several times. slow has a rank compute longer by a share, wire lengthens the transfers of a communicator.
+func train(seed uint64, dp, steps int, slow map[int]float64, wire map[uint64]float64) []*profile.Ring {
+	const tp, compute = 2, 20_000.0 // µs
+	rng := rand.New(rand.NewPCG(seed, 1))
+	n := tp * dp
+	began := time.Unix(1_800_000_000, 0)
+	rings := make([]*profile.Ring, n)
+	for r := range rings {
+		rings[r] = &profile.Ring{
+			PID: 1000 + r, Host: fmt.Sprintf("node%d", r/2), Rank: r, LocalRank: r % 2, World: n, Created: began, Job: "7",
+			Comms: []profile.Comm{{Hash: uint64(100 + r/tp), Rank: r % tp, Ranks: tp, Nodes: 1}, {Hash: uint64(200 + r%tp), Rank: r / tp, Ranks: dp, Nodes: dp}},
+		}
+	}
+	clock := make([]float64, n)
+	seq := make([][2]uint64, n)
+	reduce := func(which int, size uint64, transfer float64) {
+		groups := map[uint64][]int{}
+		for r := range rings {
+			h := rings[r].Comms[which].Hash
+			groups[h] = append(groups[h], r)
+		}
+		for h, g := range groups {
+			last := 0.0
+			for _, r := range g {
+				last = max(last, clock[r])
+			}
+			took := transfer * (1 + 0.03*rng.Float64())
+			if f := wire[h]; f > 0 {
+				took *= f
+			}
+			for _, r := range g {
+				end := last + took + rng.Float64()*3
+				rings[r].Ops = append(rings[r].Ops, profile.Op{
+					Function: "AllReduce", Kind: coll.AllReduce, Comm: which, Sequence: seq[r][which], Type: "Float32", Count: size / 4, Bytes: unit.Bytes(size), Algo: "ring", Proto: "simple", Channels: 4,
+					Launched: began.Add(time.Duration(clock[r] * 1e3)), Started: true, Ended: true, GPU: true, Took: time.Duration((end - clock[r]) * 1e3),
+				})
+				clock[r], seq[r][which] = end, seq[r][which]+1
+			}
+		}
+	}
+	for range steps {
+		for r := range rings {
+			clock[r] += compute * (1 + slow[r] + 0.02*rng.NormFloat64())
+		}
+		for range 3 {
+			reduce(0, 4<<20, 80)
+		}
+		for range 2 {
+			reduce(1, 64<<20, 1500)
+		}
+	}
+	return rings
+}
+
+func reportOf(t *testing.T, rings []*profile.Ring, samples int) *Report {
+	t.Helper()
+	var list []*Window
+	for at := 0; at < len(rings); at += 2 { // a node
+		w := NewWindow(samples)
+		for _, r := range rings[at:min(at+2, len(rings))] {
+			read, err := profile.Read("ring", profile.Encode(r), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.AddRing(read, time.Time{})
+		}
+		list = append(list, w.Done())
+	}
+	return Join(list...)
+}
+
+// TestLate has a rank slowed by 10, 20 and 30% named in every run, and none in a job whose ranks are alike.
+func TestLate(t *testing.T) {
+	for seed := range uint64(6) {
+		if r := reportOf(t, train(seed, 4, 60, nil, nil), 64); len(r.Jobs) != 1 || r.Jobs[0].Late != nil || len(r.Findings()) > 0 {
+			t.Errorf("seed %d: nobody is late: %+v %+v", seed, r.Jobs[0].Late, r.Findings())
+		}
+		for i, share := range []float64{0.1, 0.2, 0.3} {
+			want := (int(seed) + i) % 8
+			r := reportOf(t, train(seed, 4, 60, map[int]float64{want: share}, nil), 64)
+			l := r.Jobs[0].Late
+			if l == nil || !slices.Equal(l.Ranks, []int{want}) || l.Host != fmt.Sprintf("node%d", want/2) {
+				t.Errorf("seed %d, rank %d slower by %v: %+v", seed, want, share, l)
+				continue
+			}
+			if l.Share < share/2 || l.Share > share {
+				t.Errorf("rank %d slower by %v: others wait %v of the time", want, share, l.Share)
+			}
+			for _, f := range r.Findings() {
+				if f.Kind == "slow-collective" {
+					t.Errorf("a late rank is taken for the network: %+v", f)
+				}
+			}
+		}
+	}
+}
+
+// TestLateNode names a node whose ranks are slow by turns.
+func TestLateNode(t *testing.T) {
+	r := reportOf(t, train(3, 4, 60, map[int]float64{4: 0.2, 5: 0.2}, nil), 64)
+	if l := r.Jobs[0].Late; l == nil || l.Host != "node2" || len(l.Ranks) != 2 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestSlowNetwork tells a network at half its rate from a late rank, by what was expected and by communicators of the same shape.
+func TestSlowNetwork(t *testing.T) {
+	r := reportOf(t, train(5, 4, 60, nil, map[uint64]float64{200: 2}), 64)
+	j := &r.Jobs[0]
+	if j.Late != nil {
+		t.Errorf("nobody is late: %+v", j.Late)
+	}
+	slow := 0
+	for i := range j.Rows {
+		row := &j.Rows[i]
+		if row.Comm == "c8" || row.Comm == "c9" {
+			high := unit.Micros(2000)
+			row.Expect(&Expected{Time: unit.Micros(1500), Low: unit.Micros(1100), High: high, Algo: "ring"})
+			if slowRow := row.Verdict == SlowNetwork; slowRow != (row.Comm == "c8") {
+				t.Errorf("%+v", row)
+			}
+			slow++
+		}
+	}
+	if list := r.Findings(); slow != 2 || len(list) != 1 || list[0].Kind != "slow-collective" || list[0].Factor < 0.45 || list[0].Factor > 0.55 {
+		t.Errorf("%d %+v", slow, list)
+	}
+}
+
+// TestPeers needs no prediction where there are communicators of the same shape.
+func TestPeers(t *testing.T) {
+	r := reportOf(t, train(5, 4, 40, nil, map[uint64]float64{101: 2}), 64)
+	list := r.Findings()
+	if len(list) != 1 || list[0].Kind != "slow-collective" || !slices.Equal(list[0].Nodes, []string{"node1"}) || list[0].Where != "node1" {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestSampling keeps the same calls of all ranks.
+func TestSampling(t *testing.T) {
+	r := reportOf(t, train(5, 4, 200, map[int]float64{3: 0.2}, nil), 64)
+	if l := r.Jobs[0].Late; l == nil || !slices.Equal(l.Ranks, []int{3}) {
+		t.Errorf("%+v", l)
+	}
+	for _, row := range r.Jobs[0].Rows {
+		if row.Compared == 0 || row.Compared > 64 || row.Count < 400 {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestInspector reads the other source.
+func TestInspector(t *testing.T) {
+	var list []inspector.Record
+	for i := range int32(40) {
+		for r := range int32(2) {
+			list = append(list, inspector.Record{Comm: "0xab", Host: "h", Op: "AllReduce", Time: int64(i) * 1000, Bytes: 1 << 20, Rank: r, Ranks: 2, PID: 10 + r, Seq: i, ExecUs: float32(100 + 300*r)})
+		}
+	}
+	w := NewWindow(64)
+	w.AddInspector(list, time.Time{})
+	r := Join(w.Done())
+	if len(r.Jobs) != 1 || len(r.Jobs[0].Rows) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	row := r.Jobs[0].Rows[0]
+	if row.Verdict != Waits || row.LateRank != 0 || row.Transfer != unit.Micros(100) || row.Group != "world" {
+		t.Errorf("%+v", row)
+	}
+	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 0 {
+		t.Errorf("%+v", l)
+	}
+}

@@ -1,0 +1,58 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Folder is where the plugin puts rings unless BUSBAR_PROFILE_DIR says otherwise.
+const Folder = "/dev/shm"
+
+// maxRings bounds how many rings of a folder are read.
+const maxRings = 4096
+
+// Files are the names of the rings of a folder.
+func Files(files fs.FS, folder string) ([]string, error) {
+	entries, err := fs.ReadDir(files, folder)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, e := range entries {
+		if n := e.Name(); e.Type().IsRegular() && strings.HasPrefix(n, "busbar-") && strings.HasSuffix(n, ".ring") && len(list) < maxRings {
+			list = append(list, path.Join(folder, n))
+		}
+	}
+	return list, nil
+}
+
+// ReadFile reads a ring that its process may be writing.
+func ReadFile(files fs.FS, name string) (*Ring, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(data) > MaxSize:
+		return nil, fmt.Errorf("%s: more than %d MiB; expected a ring of busbar's profiler plugin", name, MaxSize>>20)
+	}
+	next := uint64(0)
+	if again, err := files.Open(name); err == nil {
+		head := make([]byte, nextAt+8)
+		if _, err := io.ReadFull(again, head); err == nil {
+			next = NextOf(head)
+		}
+		again.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return Read(name, data, next)
+}

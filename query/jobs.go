@@ -1,0 +1,279 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/doctor/rates"
+	"busbar.dev/finding"
+	"busbar.dev/input/inspector"
+	"busbar.dev/input/profile"
+	"busbar.dev/internal/failure"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
+)
+
+// Jobs asks how fast the collectives of running jobs are, against what is expected of them, and who comes late to them.
+type Jobs struct {
+	Sources []string      `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Rings of busbar's profiler plugin, files of NCCL's Inspector, and folders of them (default: the rings of /dev/shm)."`
+	Cluster string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster to predict on: a preset (dgx-h100:4), a cluster file, or any file that map reads (default: this machine, where it has GPUs)."`
+	NCCL    string        `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30 (default: the newest known)."`
+	Since   time.Duration `page:"-" default:"1m" least:"1s" most:"24h" help:"How far back to look, from the last operation on."`
+	Watch   bool          `page:"-" help:"Read again and again, until interrupted."`
+	Every   time.Duration `page:"-" default:"5s" least:"500ms" most:"1h" help:"Time between readings with --watch."`
+	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
+}
+
+// JobsDoc is the answer to Jobs.
+type JobsDoc struct {
+	rates.Report
+
+	Findings []finding.Finding `json:"findings"`
+	Read     int               `json:"files_read"`
+	Lost     uint64            `json:"lost,omitempty"` // operations that a ring had no room for
+	// Predicted names the cluster that expectations are of, empty where there are none; Unpredicted says why.
+	Predicted   string `json:"predicted_on,omitempty"`
+	Unpredicted string `json:"unpredicted,omitempty"`
+	failOn      string
+}
+
+// Wrong reports a finding of the severity that was asked for, or a graver one.
+func (d *JobsDoc) Wrong() bool {
+	least, err := finding.ParseSeverity(d.failOn)
+	return err == nil && finding.AtLeast(d.Findings, least)
+}
+
+// Check refuses a question that cannot be answered, before anything is read.
+func (q Jobs) Check() error {
+	if err := prepare(&q); err != nil {
+		return err
+	}
+	if _, err := finding.ParseSeverity(q.FailOn); err != nil && q.FailOn != "never" {
+		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
+	}
+	_, err := parseNCCL(q.NCCL)
+	return err
+}
+
+// localSamples are the calls that are compared of one rank, operation and size class.
+const localSamples = 1 << 12
+
+// Run reads and compares once.
+func (q Jobs) Run(ctx context.Context, env Env) (*JobsDoc, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	doc := &JobsDoc{failOn: q.FailOn}
+	r := jobsReader{env: &env, doc: doc}
+	sources := q.Sources
+	if len(sources) == 0 {
+		list, err := profile.Files(env.files(), profile.Folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, failure.Cannot(err)
+		}
+		if sources = list; len(list) == 0 {
+			return nil, failure.Cannot(errors.New("no job here writes a ring (" + profile.Folder + "/busbar-*.ring): start its ranks with busbar exec --profile, or give the folder of rings or of NCCL Inspector's files"))
+		}
+	}
+	for _, name := range sources {
+		if err := r.source(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	if doc.Read == 0 {
+		return nil, fmt.Errorf("%s: no rings of busbar's profiler plugin and no files of NCCL's Inspector in it", strings.Join(q.Sources, ", "))
+	}
+	doc.Report = *rates.Join(r.window(q.Since))
+	q.expect(ctx, &env, doc)
+	doc.Findings = doc.Report.Findings()
+	return doc, nil
+}
+
+// jobsReader collects rings and records, for the window is known when all were read.
+type jobsReader struct {
+	env     *Env
+	doc     *JobsDoc
+	rings   []*profile.Ring
+	records [][]inspector.Record
+}
+
+func (r *jobsReader) source(ctx context.Context, name string) error {
+	info, err := fs.Stat(r.env.files(), name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file or folder", name)
+	case err != nil:
+		return failure.Cannot(err)
+	case !info.IsDir():
+		return r.file(name)
+	}
+	files := 0
+	return r.env.walk(name, func(path string, err error) error {
+		if files++; files > maxFiles {
+			return fmt.Errorf("%s: more than %d files; give the folder of the job", name, maxFiles)
+		}
+		if err == nil {
+			err = r.file(path)
+		}
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, failure.ErrCannot) {
+			r.env.passOver(path)
+			err = nil
+		}
+		return errors.Join(err, ctx.Err())
+	})
+}
+
+// file reads one file; what is neither a ring nor Inspector's is passed over.
+func (r *jobsReader) file(name string) error {
+	f, err := r.env.files().Open(name)
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer f.Close()
+	head := make([]byte, 1<<14)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return failure.Cannot(err)
+	}
+	switch head = head[:n]; {
+	case profile.Match(head):
+		ring, err := profile.ReadFile(r.env.files(), name)
+		if err != nil {
+			r.env.note(err.Error())
+			return nil
+		}
+		r.rings = append(r.rings, ring)
+		r.doc.Lost += ring.Lost
+	case inspector.Match(head):
+		rest, err := io.ReadAll(io.LimitReader(f, maxHangFile))
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		r.records = append(r.records, inspector.Read(append(head, rest...)))
+	default:
+		return nil
+	}
+	r.doc.Read++
+	return nil
+}
+
+// window is what happened last.
+func (r *jobsReader) window(back time.Duration) *rates.Window {
+	var last time.Time
+	for _, x := range r.rings {
+		if n := len(x.Ops); n > 0 && x.Ops[n-1].Launched.After(last) {
+			last = x.Ops[n-1].Launched
+		}
+	}
+	for _, list := range r.records {
+		if n := len(list); n > 0 && time.UnixMicro(list[n-1].Time).After(last) {
+			last = time.UnixMicro(list[n-1].Time)
+		}
+	}
+	w := rates.NewWindow(localSamples)
+	for _, x := range r.rings {
+		w.AddRing(x, last.Add(-back))
+	}
+	for _, list := range r.records {
+		w.AddInspector(list, last.Add(-back))
+	}
+	return w.Done()
+}
+
+// expect predicts every row. That some or all cannot be predicted is said, and no error: rates are known all the same.
+func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
+	if q.Cluster == "" && e.Machine == nil {
+		doc.Unpredicted = "no cluster was given (-c)"
+		return
+	}
+	quiet := *e
+	quiet.Note, quiet.Verbose = nil, nil
+	place := placement{cluster: q.Cluster}
+	version, _ := parseNCCL(q.NCCL)
+	made := map[shape]*predict.Predictor{}
+	done, why := 0, ""
+	for i := range doc.Jobs {
+		for k := range doc.Jobs[i].Rows {
+			row := &doc.Jobs[i].Rows[k]
+			if row.Transfer == 0 || ctx.Err() != nil {
+				continue
+			}
+			nodes := max(row.Nodes, 1)
+			s := shape{nodes: nodes, gpus: max(row.Ranks/nodes, 1)}
+			p, ok := made[s]
+			if !ok {
+				var err error
+				if p, err = place.predictor(ctx, &quiet, s, version); err != nil {
+					why = err.Error()
+				}
+				made[s] = p
+			}
+			if p == nil {
+				continue
+			}
+			x, err := expected(p, row)
+			if err != nil {
+				why = err.Error()
+				continue
+			}
+			row.Expect(x)
+			doc.Predicted = p.Cluster.Name
+			done++
+		}
+	}
+	if done == 0 {
+		doc.Unpredicted = why
+	}
+}
+
+// predictor predicts on one layout.
+func (p *placement) predictor(ctx context.Context, e *Env, s shape, v nccl.Version) (*predict.Predictor, error) {
+	cl, err := p.load(ctx, e, []shape{s})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.requireGPUs(cl); err != nil {
+		return nil, err
+	}
+	l, _, err := s.ranks(cl)
+	if err != nil {
+		return nil, err
+	}
+	return predict.New(cl, l, v, nil, nil)
+}
+
+// expected is what the algorithm and protocol that NCCL took should take.
+func expected(p *predict.Predictor, row *rates.Row) (*rates.Expected, error) {
+	kind, err := coll.ParseKind(row.Op)
+	if err != nil {
+		return nil, err
+	}
+	ask := predict.Query{Kind: kind, Type: coll.BFloat16, Sizes: []unit.Bytes{max(row.Bytes, 8)}, Proto: row.Proto}
+	if row.Algo != "" {
+		ask.Algos = []string{row.Algo}
+	}
+	a, err := p.Ask(ask)
+	if err == nil && len(a.Rows) == 0 || err != nil && row.Algo != "" {
+		ask.Algos, ask.Proto = nil, "" // one that the model has not for this layout: NCCL's own choice instead
+		a, err = p.Ask(ask)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(a.Rows) == 0:
+		return nil, fmt.Errorf("%s of %s cannot be predicted", row.Op, row.Bytes)
+	}
+	r := &a.Rows[0]
+	low, high := r.Span()
+	return &rates.Expected{Time: r.Time, Low: low, High: high, BusBW: r.BusBW(), Algo: r.Algo, Proto: r.Setting.Proto, Limit: r.Limit.Text}, nil
+}

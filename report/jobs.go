@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar.dev/doctor/rates"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+)
+
+// Jobs prints the rates of running jobs, who is late, and what is wrong.
+func Jobs(w io.Writer, d *query.JobsDoc, o TextOptions) error {
+	_, err := io.WriteString(w, printed(o, func(s style) string { return jobsText(d, s, o) }))
+	return err
+}
+
+func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
+	var b strings.Builder
+	for i := range d.Jobs {
+		j := &d.Jobs[i]
+		name := j.Name
+		if name == "" {
+			name = fmt.Sprintf("of process %d on %s", j.Ranks[0].PID, j.Ranks[0].Host)
+		}
+		fmt.Fprintf(&b, "%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", s.bold("job "+name), words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
+		jobRows(&b, j, s)
+		if o.Verbose || j.Late != nil {
+			jobRanks(&b, j, s)
+		}
+	}
+	if len(d.Jobs) == 0 {
+		b.WriteString("no operations\n\n")
+	}
+	switch {
+	case d.Predicted != "":
+		b.WriteString(s.dim("expected: by predict on "+d.Predicted+", with its error bar") + "\n")
+	case d.Unpredicted != "":
+		for _, l := range texttab.Wrap("no expectation: "+d.Unpredicted, o.width()) {
+			b.WriteString(s.dim(l) + "\n")
+		}
+	}
+	if d.Lost > 0 {
+		fmt.Fprintf(&b, "%s of communicators beyond the 256th of a process were not recorded\n", words.Plural(int(d.Lost), "operation"))
+	}
+	for _, f := range d.Findings {
+		b.WriteString("\n" + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "\n")
+		for _, l := range texttab.Wrap(f.Text, o.width()-2) {
+			b.WriteString("  " + l + "\n")
+		}
+		for _, q := range f.Evidence {
+			for _, l := range texttab.Wrap(q.String(), o.width()-4) {
+				b.WriteString("  " + s.dim("  "+l) + "\n")
+			}
+		}
+		for _, l := range texttab.Wrap("fix: "+f.Fix, o.width()-2) {
+			b.WriteString("  " + l + "\n")
+		}
+	}
+	if len(d.Findings) == 0 {
+		b.WriteString("\nNo problems found.\n")
+	}
+	return b.String()
+}
+
+// maxJobRows are those that are printed of one job.
+const maxJobRows = 40
+
+func jobRows(b *strings.Builder, j *rates.Job, s style) {
+	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait", ">busbw", ">expected", "last", "verdict")
+	t.Style = s.bold
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		if i == maxJobRows {
+			break
+		}
+		transfer, wait, expected, busbw, last := "-", "-", "-", "-", "-"
+		if r.Transfer > 0 {
+			transfer, wait = r.Transfer.String(), r.Wait.String()
+		}
+		if r.BusBW > 0 {
+			busbw = r.BusBW.String()
+		}
+		if e := r.Expected; e != nil {
+			expected = fmt.Sprintf("%s (%s–%s)", e.Time, e.Low, e.High)
+		}
+		if r.LateRank >= 0 {
+			last = fmt.Sprintf("%d (%.0f%%)", r.LateRank, 100*r.LateOf)
+		}
+		verdict := string(r.Verdict)
+		switch r.Verdict {
+		case rates.AsExpected:
+			verdict = s.green(verdict)
+		case rates.SlowNetwork, rates.Both:
+			verdict = s.red(verdict)
+		case rates.Waits:
+			verdict = s.yellow(verdict)
+		}
+		t.Row(r.Group, fmt.Sprint(r.Ranks), r.Op, r.Bytes.String(), fmt.Sprint(r.Count), strings.TrimSpace(r.Algo+" "+r.Proto), r.Time.String(), transfer, wait, busbw, expected, last, verdict)
+	}
+	_ = t.Write(b) // a builder takes everything
+	if n := len(j.Rows) - maxJobRows; n > 0 {
+		fmt.Fprintf(b, "… and %s more (--json has all)\n", words.Plural(n, "row"))
+	}
+	b.WriteString("\n")
+}
+
+func jobRanks(b *strings.Builder, j *rates.Job, s style) {
+	t := texttab.New(">rank", "host", ">process", ">waits", ">calls", "")
+	t.Style = s.bold
+	for i := range j.Ranks {
+		r := &j.Ranks[i]
+		if i == 64 {
+			break
+		}
+		mark := ""
+		if j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank) {
+			mark = s.yellow("last")
+		}
+		t.Row(fmt.Sprint(r.Rank), r.Host, fmt.Sprint(r.PID), fmt.Sprintf("%.1f%%", 100*r.Wait), fmt.Sprint(r.Calls), mark)
+	}
+	_ = t.Write(b)
+	b.WriteString("\n")
+}

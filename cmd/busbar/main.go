@@ -63,6 +63,7 @@ type command struct {
 	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
 	Jobs       jobsCmd       `cmd:"" help:"Show the rates of running jobs against what is expected, and who is late."`
+	Trace      traceCmd      `cmd:"" help:"Say where the time of real steps went, from a profiler's traces, beside the prediction."`
 	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
 	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`

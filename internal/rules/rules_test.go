@@ -45,6 +45,8 @@ var columns = []struct {
 	{"nccl", 3},
 	{"result", 2},
 	{"result/diff", 3},
+	{"result/trace", 3},
+	{"internal/sqlite", 0}, // reading a format; knows nothing of the model
 	{"workload", 2},
 	{"plan/campaign", 1},
 	{"internal/fair", 0},

@@ -1,0 +1,82 @@
+package nsys
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"busbar.dev/result/trace"
+)
+
+const list = `Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,GreenCtx,Strm,Name
+1000000,60000,1,8,NVIDIA H200 (0),1,,7,sm90_xmma_gemm_bf16
+1040000,40000,2,8,NVIDIA H200 (0),1,,9,"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+1080000,10000,3,,NVIDIA H200 (0),1,,7,[CUDA memcpy Host-to-Device]
+`
+
+func TestDatabase(t *testing.T) {
+	data, err := os.ReadFile("testdata/small.sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Match(data[:4096]) {
+		t.Error("not recognised")
+	}
+	traces, err := Read("small.sqlite", bytes.NewReader(data), int64(len(data)))
+	if err != nil || len(traces) != 2 {
+		t.Fatal(len(traces), err)
+	}
+	for i, tr := range traces {
+		if tr.Device != i || tr.GPU != "NVIDIA H200" {
+			t.Errorf("%+v", tr)
+		}
+		check(t, tr, 2, 60, 40, 20, 10)
+	}
+}
+
+// check compares the parts of a step, in µs.
+func check(t *testing.T, tr *trace.Trace, steps int, compute, comm, exposed, copied float64) {
+	t.Helper()
+	s := tr.Summarize()
+	if s.Steps != steps || len(s.Groups) != 1 || s.Groups[0].Algo != "ring" || s.Groups[0].BusBW != 0 {
+		t.Errorf("%+v", s)
+	}
+	for name, v := range map[string][2]float64{"compute": {float64(s.Compute), compute}, "comm": {float64(s.Comm), comm}, "exposed": {float64(s.Exposed), exposed}, "copies": {float64(s.Copy), copied}} {
+		if math.Abs(v[0]*1e6-v[1]) > 1e-6 {
+			t.Errorf("%s: %g µs, expected %g", name, v[0]*1e6, v[1])
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	asJSON := `[{"Start (ns)":1000000,"Duration (ns)":60000,"Device":"NVIDIA H200 (0)","Strm":7,"Name":"gemm"},
+	 {"Start (ns)":1040000,"Duration (ns)":40000,"Device":"NVIDIA H200 (0)","Strm":9,"Name":"ncclDevKernel_AllReduce_Sum_bf16_RING_LL"},
+	 {"Start (ns)":1080000,"Duration (ns)":10000,"Device":"NVIDIA H200 (0)","Strm":7,"Name":"[CUDA memcpy Host-to-Device]"}]`
+	for _, text := range []string{list, "Processing report.\n" + list, asJSON} {
+		if !Match([]byte(text)) {
+			t.Errorf("not recognised: %.40s", text)
+		}
+		traces, err := Read("list", strings.NewReader(text), int64(len(text)))
+		if err != nil || len(traces) != 1 || traces[0].GPU != "NVIDIA H200" {
+			t.Fatalf("%v, %v", traces, err)
+		}
+		check(t, traces[0], 0, 60, 40, 20, 10)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	data, err := os.ReadFile("testdata/small.sqlite")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(list))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		traces, _ := Read("x", bytes.NewReader(data), int64(len(data)))
+		for _, tr := range traces {
+			tr.Summarize()
+		}
+	})
+}

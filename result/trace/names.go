@@ -1,0 +1,69 @@
+package trace
+
+import (
+	"strings"
+
+	"busbar.dev/coll"
+)
+
+// operations are the words for a collective in the names of kernels and in what PyTorch calls them, the longer before what it
+// contains.
+var operations = []struct {
+	word string
+	kind coll.Kind
+}{
+	{"allreduce", coll.AllReduce},
+	{"reducescatter", coll.ReduceScatter},
+	{"allgather", coll.AllGather},
+	{"alltoall", coll.AllToAll},
+	{"broadcast", coll.Broadcast},
+	{"sendrecv", coll.SendRecv},
+	{"barrier", coll.Barrier},
+	{"scatter", coll.Scatter},
+	{"gather", coll.Gather},
+	{"reduce", coll.Reduce},
+}
+
+// Operation is the collective that a word names: ncclDevKernel_AllReduce_Sum_bf16_RING_LL, _allgather_base, reduce_scatter.
+func Operation(word string) coll.Kind {
+	word = strings.ToLower(strings.ReplaceAll(word, "_", ""))
+	for _, o := range operations {
+		if strings.Contains(word, o.word) {
+			return o.kind
+		}
+	}
+	return coll.None
+}
+
+// exchanges are kernels that move data between GPUs without NCCL: DeepEP's, vLLM's and TensorRT-LLM's all-reduce, NVSHMEM's.
+var exchanges = []string{"deep_ep::", "cross_device_reduce", "userbuffers", "nvshmem", "multimem_all_reduce", "two_shot_all_reduce", "one_shot_all_reduce", "ncclsym"}
+
+// FromKernel is the call of a kernel, as far as its name tells, and whether it is one.
+func FromKernel(name string) (Call, bool) {
+	lower := strings.ToLower(name)
+	nccl := strings.HasPrefix(lower, "nccl") || strings.HasPrefix(lower, "rccl") || strings.Contains(lower, "nccldevkernel") || strings.Contains(lower, "ncclkernel")
+	if !nccl {
+		known := false
+		for _, x := range exchanges {
+			known = known || strings.Contains(lower, x)
+		}
+		if !known {
+			return Call{}, false
+		}
+	}
+	head, _, _ := strings.Cut(lower, "(")
+	c := Call{Op: Operation(head), P2P: strings.Contains(head, "sendrecv")}
+	for _, a := range []string{"nvls_tree", "nvls", "ring", "tree", "collnet_chain", "collnet_direct", "pat"} {
+		if strings.Contains(head, "_"+a) {
+			c.Algo = a
+			break
+		}
+	}
+	for _, p := range []string{"ll128", "ll", "simple"} {
+		if strings.HasSuffix(head, "_"+p) || strings.Contains(head, "_"+p+"_") {
+			c.Proto = p
+			break
+		}
+	}
+	return c, true
+}

@@ -1,0 +1,94 @@
+// Package trace is what the GPU of one rank did, as a profiler recorded it, and where the time of a real step went:
+// computing, communication that nothing hides, copies, nothing at all.
+//
+// input/kineto reads PyTorch's profiler, input/nsys reads Nsight Systems; both give a Trace.
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"busbar.dev/coll"
+	"busbar.dev/unit"
+)
+
+// MaxEvents bounds the events of one trace: 64 bytes each.
+const MaxEvents = 8 << 20
+
+// Kind is what occupies the GPU.
+type Kind uint8
+
+// Kinds of events.
+const (
+	Compute Kind = iota
+	Comm         // a collective's kernel, or a copy between GPUs
+	Copy         // between host and GPU, or inside its memory
+)
+
+// Interval is a time in ns on the profiler's own clock.
+type Interval struct{ Start, End int64 }
+
+// Event is a kernel or a copy.
+type Event struct {
+	Interval
+
+	Kind   Kind
+	Device int32
+	Stream int32
+	Call   int32 // of the trace's Calls; -1 where it is none
+	Seq    int64 // counts the calls of a group; -1 where the profiler does not say
+}
+
+// Call is a collective as its kernel and the profiler describe it. Bytes are counted as nccl-tests counts the size of the
+// operation; 0 is unknown.
+type Call struct {
+	Op    coll.Kind
+	P2P   bool // a send or a receive between two ranks
+	Bytes unit.Bytes
+	Group string // the process group's name, "" where the profiler does not say
+	Desc  string // its description: default_pg, tp
+	Size  int    // of the group; 0 is unknown
+	Ranks []int  // of the group as far as the profiler writes them
+	Algo  string // of the kernel's name: ring, tree, nvls
+	Proto string
+}
+
+// Trace is one rank's GPU.
+type Trace struct {
+	File   string
+	Tool   string
+	Rank   int // -1 is unknown
+	World  int // 0 is unknown
+	Device int
+	GPU    string
+	NCCL   string
+	Steps  []Interval // as the program marked them
+	Events []Event    // by start
+	Calls  []Call
+}
+
+// Sort brings events and steps into order.
+func (t *Trace) Sort() {
+	slices.SortFunc(t.Events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
+	slices.SortFunc(t.Steps, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
+}
+
+// Window is the time that is looked at: from the first marked step to the end of the last, or all that was recorded. Marked
+// steps of the host begin before their kernels do, so that the window ends with the last kernel that began in it.
+func (t *Trace) Window() Interval {
+	if len(t.Events) == 0 {
+		return Interval{}
+	}
+	w := Interval{t.Events[0].Start, t.Events[0].End}
+	for i := range t.Events {
+		w.End = max(w.End, t.Events[i].End)
+	}
+	if len(t.Steps) == 0 {
+		return w
+	}
+	last := t.Steps[0].End
+	for _, s := range t.Steps {
+		last = max(last, s.End)
+	}
+	return Interval{max(w.Start, t.Steps[0].Start), max(min(w.End, last), w.Start)}
+}

@@ -103,7 +103,7 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 			return none, fmt.Errorf("%s does not say how fast its NICs are; give --nic", cl.Name)
 		}
 	}
-	return workload.Case{Title: x.Title, Lines: x.Lines()}, nil
+	return workload.Case{Title: x.Title, Lines: append(x.Lines(), x.Servers()...)}, nil
 }
 
 // nicRate is what the NICs of the first node carry together.

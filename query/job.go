@@ -145,6 +145,7 @@ func (q *Job) load(ctx context.Context, env *Env, shapes []shape) (*cluster.Clus
 type pricedStep struct {
 	*step.Result
 	layout string
+	nodes  int
 	job    *workload.Job
 	model  hardware.GPUModel
 	gpu    *step.GPU
@@ -194,7 +195,7 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{Result: r, layout: name, job: &j, model: model, gpu: g, tasks: p}, nil
+	return &pricedStep{Result: r, layout: name, nodes: hostsOf(layout), job: &j, model: model, gpu: g, tasks: p}, nil
 }
 
 // limit is what the step is bounded by.

@@ -16,7 +16,8 @@ import (
 type Scale struct {
 	Job
 	Failures
-	Nodes int `least:"1" placeholder:"N" help:"Maximum number of nodes (default: all)."`
+	Nodes int  `least:"1" placeholder:"N" help:"Maximum number of nodes (default: all)."`
+	Every bool `help:"Every number of nodes, 3 and 5 too, up to 64; beyond that doublings (default: doublings)."`
 }
 
 // ScaleDoc is the answer to Scale.
@@ -96,7 +97,7 @@ func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
 	}
 	defer env.working("pricing the step on more and more nodes")()
 	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
-	d.price(ctx, t, fails, per, most)
+	d.price(ctx, t, fails, per, most, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -107,9 +108,18 @@ func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
 	return d, nil
 }
 
-// price prices 1, 2, 4, … and the most nodes.
-func (d *ScaleDoc) price(ctx context.Context, t *training, fails failing, per, most int) {
-	for n := 1; ctx.Err() == nil; n = min(2*n, most) {
+// everyNodes is up to where every number of nodes is priced.
+const everyNodes = 64
+
+// price prices 1, 2, 4, … and the most nodes; or every number while there are few.
+func (d *ScaleDoc) price(ctx context.Context, t *training, fails failing, per, most int, every bool) {
+	next := func(n int) int {
+		if every && n < everyNodes {
+			return n + 1
+		}
+		return min(2*n, most)
+	}
+	for n := 1; ctx.Err() == nil; n = next(n) {
 		if row, err := scaleRow(t, fails, n, per); err != nil {
 			d.Skipped = append(d.Skipped, ScaleSkip{Nodes: n, Reason: err.Error()})
 		} else {
@@ -149,10 +159,17 @@ func (d *ScaleDoc) mark() {
 	for i := range d.Rows {
 		r, first := &d.Rows[i], &d.Rows[base]
 		r.Efficiency = r.Counted() / float64(r.Nodes) / (first.Counted() / float64(first.Nodes))
-		if i == 0 || d.Knee > 0 {
+		half := slices.IndexFunc(d.Rows[:i], func(x ScaleRow) bool { return 2*x.Nodes == r.Nodes })
+		if half < 0 {
+			half = i - 1
+			if i == 0 || r.Nodes < 2*d.Rows[half].Nodes && i+1 < len(d.Rows) {
+				continue // between doublings
+			}
+		}
+		if d.Knee > 0 {
 			continue
 		}
-		was := &d.Rows[i-1]
+		was := &d.Rows[half]
 		share := r.Counted() / was.Counted() / (float64(r.Nodes) / float64(was.Nodes)) // of a full gain
 		if share < kneeGain/2 {
 			d.Knee, was.Knee = was.Nodes, true

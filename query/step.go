@@ -16,6 +16,7 @@ import (
 type Step struct {
 	Job
 	Campaign
+	Feeding
 	Advise bool `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
 }
 
@@ -26,7 +27,7 @@ type StepDoc struct {
 }
 
 // StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
-// Comm, Bubble, Optimizer and Host.
+// Comm, Bubble, Optimizer, Host and Starved.
 type StepRow struct {
 	Layout       string                `json:"layout"`
 	GPUs         int                   `json:"gpus"`
@@ -43,6 +44,8 @@ type StepRow struct {
 	Bubble       unit.Span             `json:"bubble_s"`       // that a pipeline leaves ranks idle
 	Optimizer    unit.Span             `json:"optimizer_s"`
 	Host         unit.Span             `json:"host_s"`
+	Data         unit.Span             `json:"data_s,omitempty"`           // in which the samples of a step come
+	Starved      unit.Span             `json:"waits_for_data_s,omitempty"` // of the step
 	MFU          float64               `json:"mfu"`
 	HFU          float64               `json:"hfu"` // with what is computed again
 	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
@@ -126,7 +129,15 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 		if err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
+		data, feed, err := q.feed(p.job.GlobalBatch, p.nodes)
+		if err != nil {
+			return nil, err
+		}
+		p.Feed(data)
 		row := p.row(changes)
+		if row.Starved > 0.1*row.Step && row.Fits {
+			row.Bottleneck = step.Limit{Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed)}
+		}
 		if row.CampaignDoc, err = campaign.of(t, s, p); err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
@@ -142,7 +153,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	row := StepRow{
 		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(), GlobalBatch: p.job.GlobalBatch,
 		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
-		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, MFU: p.MFU, HFU: p.HFU,
+		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, Data: p.Data, Starved: p.Starved, MFU: p.MFU, HFU: p.HFU,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model),
 		Memory: map[string]unit.Bytes{

@@ -18,6 +18,8 @@ type Result struct {
 	// Compute is the time of a rank's own work in its slowest stage; Bubble the time that a
 	// pipeline leaves it idle; Optimizer the update; Host what a step costs beside.
 	Compute, Bubble, Optimizer, Host unit.Span
+	// Data is the time in which the samples of a step come, Starved what the step waits for them; see Feed.
+	Data, Starved unit.Span
 	// Comm is what collectives take in all, Exposed what of it nothing hides.
 	Comm, Exposed unit.Span
 	Traffic       []Traffic

@@ -149,6 +149,24 @@ func (e *Envelope) comm(compute float64) []Line {
 	return append(list, need)
 }
 
+// Servers is the exchange across nodes through parameter servers instead: every worker node sends its gradients to them and
+// fetches the parameters, so that a server's NICs carry all workers' shares, once in and once out at the same time.
+func (e *Envelope) Servers() []Line {
+	if e.Nodes < 2 || e.Inter <= 0 {
+		return nil
+	}
+	once, gbit, w := e.Params/1e9*gradientBytes, e.Inter.Gbps(), float64(e.Nodes)
+	across := 2 * once * 8 / gbit
+	one := line("with one parameter server", "worker nodes × gradients × 8 / rate of its NICs", "s", w*once*8/gbit, "%s × %s × 8 / %s", w, once, gbit)
+	one.Note = fmt.Sprintf("gradients in and parameters out overlap; the all-reduce across nodes takes %s s", Figure(across))
+	enough := math.Ceil(w * once * 8 / gbit / across)
+	even := line("servers that match the all-reduce", "time with one server / time of the all-reduce", "servers", enough, "%s / %s", one.Value, across)
+	even.Note = "nodes that train nothing"
+	stale := line("asynchronous SGD: updates in between", "worker nodes − 1", "updates", w-1, "%s − 1", w)
+	stale.Note = "nobody waits for the slowest, but a gradient is that many updates old when it is applied; the bytes stay the same"
+	return []Line{one, even, stale}
+}
+
 // verdict says whether an exchange is the bottleneck.
 func verdict(l Line, compute float64, counts bool) Line {
 	switch {

@@ -97,6 +97,8 @@ type NetworkDoc struct {
 	Name             string        `json:"name,omitempty" yaml:"name,omitempty"`
 	Kind             NetKind       `json:"kind,omitempty" yaml:"kind,omitempty"`
 	Rails            int           `json:"rails,omitempty" yaml:"rails,omitempty"`
+	Topology         string        `json:"topology,omitempty" yaml:"topology,omitempty"`
+	Routing          string        `json:"routing,omitempty" yaml:"routing,omitempty"`
 	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
 	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`
 	Switches         []SwitchDoc   `json:"switches,omitempty" yaml:"switches,omitempty"`

@@ -161,7 +161,7 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 		return err
 	}
 	n := &c.Network
-	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
 	switches := map[string]int{}
 	for i, s := range d.Switches {
 		if _, ok := switches[s.Name]; ok || s.Name == "" {

@@ -104,6 +104,11 @@ type Network struct {
 	// Rails is the number of rails of a rail-optimised network: NIC i of every
 	// node goes to a leaf of rail i. 0 and 1 mean that leaves serve whole nodes.
 	Rails int
+	// Topology is how leaves are joined, as somebody described it: torus:4x4x4, dragonfly:4; "" is below spines, or nobody says.
+	Topology string
+	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one shortest
+	// path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is more.
+	Routing string
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
 	Oversubscription Fact[float64]

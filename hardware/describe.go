@@ -30,6 +30,11 @@ type Description struct {
 	// Default: one spine tier as long as its ports reach all leaves, else pods.
 	LeavesPerPod     int
 	Oversubscription float64 // at the leaf, 2 = 2:1; default 1
+	// Topology is how leaves are joined: torus:4x4x4, hyperx:4x4 (a flattened butterfly), dragonfly:4, dragonfly+:4 (leaves of a
+	// group), rail-only or planes (rails that nothing joins). Default: below spines.
+	Topology string
+	// Routing is minimal (default) or adaptive; see cluster.Network.
+	Routing string
 	Reduction        cluster.Tri
 	NICs             []int // positions of the NICs that join; default all of the network's kind
 	// Always builds switches for a single node too.
@@ -53,11 +58,15 @@ func Describe(d Description, c *cluster.Cluster) error {
 	if err := d.check(c); err != nil {
 		return err
 	}
+	joined, err := parseTopology(d.Topology)
+	if err != nil {
+		return err
+	}
 	b := &layout{d: d, c: c}
 	if err := b.resolve(); err != nil {
 		return err
 	}
-	c.Network = cluster.Network{Name: d.Name, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction, Oversubscription: b.ratio()}
+	c.Network = cluster.Network{Name: d.Name, Topology: d.Topology, Routing: d.Routing, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction, Oversubscription: b.ratio()}
 	if len(c.Hosts) == 0 || len(c.Hosts) == 1 && !d.Always || b.ports == 0 {
 		return nil
 	}
@@ -67,6 +76,9 @@ func Describe(d Description, c *cluster.Cluster) error {
 		}
 	}
 	b.leaves()
+	if joined.kind != "" {
+		return b.lateral(joined)
+	}
 	b.trunks()
 	return nil
 }
@@ -81,6 +93,8 @@ func (d *Description) check(c *cluster.Cluster) error {
 		return fmt.Errorf("network: nodes per leaf %d, leaves per pod %d, ports %d; none may be negative", d.NodesPerLeaf, d.LeavesPerPod, d.Radix)
 	case d.Oversubscription < 0 || d.Oversubscription > 1000 || math.IsNaN(d.Oversubscription):
 		return fmt.Errorf("network: oversubscription %g; expected a ratio such as 2 for 2:1", d.Oversubscription)
+	case d.Routing != "" && d.Routing != "minimal" && d.Routing != "adaptive":
+		return fmt.Errorf("network: routing %.40q; expected minimal or adaptive", d.Routing)
 	case d.Rate < 0 || math.IsNaN(float64(d.Rate)):
 		return fmt.Errorf("network: rate %v; expected more than zero", d.Rate)
 	}

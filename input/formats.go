@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/cloud"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/ethtool"
 	"busbar.dev/input/hwloc"
@@ -30,6 +31,7 @@ func formats() []format {
 		{"nvidia-smi -q -x", nvsmi.MatchXML, plain(nvsmi.ReadXML), true},
 		{"cluster file", clusterfile.Match, clusterfile.ReadWithin, true},
 		{"Kubernetes nodes", k8s.Match, plain(k8s.Read), true},
+		{"cloud instance topology", cloud.Match, plain(cloud.Read), true},
 		{"topograph model", topograph.MatchModel, topograph.ReadModelWithin, true},
 		{"NetQ topology", topograph.MatchNetQ, plain(topograph.ReadNetQ), true},
 		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAMLWithin, true},

@@ -60,7 +60,11 @@ func labSteps(w io.Writer, d *check.Steps) error {
 }
 
 func labPlanned(w io.Writer, d *check.Planned) error {
-	fmt.Fprintf(w, "%s, rates × %v\ngiven order: %s\nplan's order: %s\n\n", d.Cluster, d.Scale, d.Given, d.Order)
+	if len(d.Placements) > 0 {
+		fmt.Fprintf(w, "%s, rates × %v; gains over %s\n\n", d.Cluster, d.Scale, d.Placements[0])
+	} else {
+		fmt.Fprintf(w, "%s, rates × %v\ngiven order: %s\nplan's order: %s\n\n", d.Cluster, d.Scale, d.Given, d.Order)
+	}
 	if err := planTable(d.Rows, true).Write(w); err != nil {
 		return err
 	}

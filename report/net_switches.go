@@ -40,6 +40,7 @@ type strip struct {
 	at    [][2]int   // per switch: row and position, -1 when it is not drawn
 	name  []string   // per switch, short enough for a box where that can be had
 	wires []wire
+	arcs  []arc
 }
 
 func newStrip(c *cluster.Cluster) *strip {
@@ -185,6 +186,9 @@ func tierGap(w float64) float64 { return math.Max(62, math.Min(w/13, 130)) }
 func (s *strip) lay(x, y, w float64) float64 {
 	for i := range s.rows {
 		row := s.rows[i]
+		if s.hasArcs(row) {
+			y += arcRoom
+		}
 		pitch := w / float64(len(row))
 		bw := math.Min(150, pitch-boxGap)
 		for j := range row {
@@ -229,7 +233,11 @@ func (s *strip) trunks() {
 			continue
 		}
 		a, b := s.boxOf(l.A.Switch), s.boxOf(l.B.Switch)
-		if a == nil || b == nil || a == b || a.box.y == b.box.y {
+		if a == nil || b == nil || a == b {
+			continue
+		}
+		if a.box.y == b.box.y {
+			s.addArc(a, b, l)
 			continue
 		}
 		if a.box.y > b.box.y {
@@ -247,6 +255,7 @@ func (s *strip) trunks() {
 
 // draw paints the switches.
 func (s *strip) draw(p *picture) {
+	s.drawArcs(p)
 	for _, row := range s.rows {
 		for i := range row {
 			s.drawBox(p, &row[i])
@@ -358,6 +367,9 @@ func (s *strip) captions() []caption {
 		}
 		if u := mostly(up); u != "" {
 			text = append(text, upLead+u)
+		}
+		if s.hasArcs(row) {
+			text = append(text, s.acrossWords(row)...)
 		}
 		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
 	}

@@ -17,6 +17,7 @@ type trunk struct {
 	speeds  []speed // slowest first; a rate of 0 is one that nobody knows
 	members int     // hosts or switches to which no cable is known
 	tier    int     // of the switches among them; the lowest
+	most    bool    // some boxes have fewer
 }
 
 // speed is how many cables run at a rate.
@@ -59,14 +60,15 @@ func (t *trunk) rate() (sum unit.Rate, ok bool) {
 // rated reports whether the rate of any cable is known.
 func (t *trunk) rated() bool { return len(t.speeds) > 0 && t.speeds[len(t.speeds)-1].rate > 0 }
 
-// each is the part of one of several boxes that an entry of the network stands for; all of it where they cannot have equal parts.
+// each is the part of one of several boxes that an entry of the network stands for; the greatest where they cannot have equal parts.
 func (t *trunk) each(boxes int) *trunk {
-	if boxes < 2 || slices.ContainsFunc(t.speeds, func(s speed) bool { return s.n%boxes != 0 }) {
+	if boxes < 2 {
 		return t
 	}
 	one := trunk{members: t.members, tier: t.tier, speeds: slices.Clone(t.speeds)}
 	for i := range one.speeds {
-		one.speeds[i].n /= boxes
+		one.most = one.most || one.speeds[i].n%boxes != 0
+		one.speeds[i].n = (one.speeds[i].n + boxes - 1) / boxes
 	}
 	return &one
 }
@@ -98,6 +100,9 @@ func (t *trunk) cables() string {
 		if s.rate == 0 {
 			parts[i] = fmt.Sprintf("%d × ?", s.n)
 		}
+	}
+	if t.most {
+		parts[0] = "up to " + parts[0]
 	}
 	return strings.Join(parts, ", ")
 }

@@ -18,11 +18,12 @@ type netView struct {
 	toHosts []trunk // per switch
 	down    []trunk // per switch: to switches of lower tiers
 	up      []trunk
+	across  []trunk // to switches of its own tier
 }
 
 func newNetView(c *cluster.Cluster) *netView {
 	n := len(c.Network.Switches)
-	v := &netView{c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n)}
+	v := &netView{c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n), across: make([]trunk, n)}
 	v.findTiers()
 	for i := range c.Network.Links {
 		v.addLink(&c.Network.Links[i])
@@ -113,7 +114,7 @@ func (v *netView) addLink(l *cluster.NetLink) {
 		case v.tier[far.Switch] < v.tier[self.Switch]:
 			to = &v.down[self.Switch]
 		default:
-			continue
+			to = &v.across[self.Switch]
 		}
 		switch {
 		case !belongs(l):

@@ -40,6 +40,9 @@ func (p *printer) networkWords(v *netView) []string {
 	if n := len(v.tiers); n > 0 {
 		w = append(w, words.Plural(n, "tier"))
 	}
+	if t := topologyWords(net); t != "" {
+		w = append(w, t)
+	}
 	if net.Rails > 1 {
 		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
 	}

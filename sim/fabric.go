@@ -17,6 +17,9 @@ type fabric struct {
 	// above lists the switches of the next tier that a switch is joined to, with the
 	// link of the first cable.
 	above [][]upper
+	// lateral is what the links of a switch to others of its tier carry together, where routing spreads traffic over them;
+	// else nil.
+	lateral []unit.Rate
 }
 
 type upper struct{ sw, link int32 }
@@ -29,10 +32,17 @@ type uplinks struct {
 
 func newFabric(c *cluster.Cluster, first int64) fabric {
 	f := fabric{c: c, first: first, up: make([]uplinks, len(c.Network.Switches)), above: make([][]upper, len(c.Network.Switches))}
+	if c.Network.Routing == "adaptive" {
+		f.lateral = make([]unit.Rate, len(f.up))
+	}
 	for i := range c.Network.Links {
 		l := &c.Network.Links[i]
 		if l.State == cluster.Down || l.A.ToHosts() || l.B.ToHosts() {
 			continue
+		}
+		if f.spreads(l) {
+			f.lateral[l.A.Switch] += l.Rate.Value * unit.Rate(l.Cables())
+			f.lateral[l.B.Switch] += l.Rate.Value * unit.Rate(l.Cables())
 		}
 		if low := f.lower(l); low >= 0 {
 			f.up[low].rate += l.Rate.Value * unit.Rate(l.Cables())
@@ -58,6 +68,23 @@ func (f *fabric) lower(l *cluster.NetLink) int {
 	return -1
 }
 
+// spreads reports a link between switches of one tier in a network that routes adaptively.
+func (f *fabric) spreads(l *cluster.NetLink) bool {
+	return f.lateral != nil && f.lower(l) < 0
+}
+
+// pools appends what all lateral links of the ends of a leg carry: adaptive routing lets a pair use more than the link between
+// them, and bounds them by what each end has.
+func (f *fabric) pools(dst []int64, leg cluster.Leg) []int64 {
+	l := &f.c.Network.Links[leg.Link]
+	a, b := l.A.Switch, l.B.Switch
+	if !leg.Forward {
+		a, b = b, a
+	}
+	n := int64(len(f.up) + len(f.c.Network.Links))
+	return append(dst, f.first+2*(n+int64(a)), f.first+2*(n+int64(b))+1)
+}
+
 // number is the resource that a leg between switches is.
 func (f *fabric) number(leg cluster.Leg) int64 {
 	l := &f.c.Network.Links[leg.Link]
@@ -80,8 +107,16 @@ func (f *fabric) resource(id int64) resource {
 		x.rate = f.up[n].rate
 		return x
 	}
-	l := &f.c.Network.Links[n-int64(len(f.up))]
+	n -= int64(len(f.up))
+	if k := n - int64(len(f.c.Network.Links)); k >= 0 {
+		x.rate = f.lateral[k]
+		return x
+	}
+	l := &f.c.Network.Links[n]
 	x.rate = l.Rate.Value * unit.Rate(l.Cables())
+	if f.spreads(l) { // the others at half, since each byte then takes two links
+		x.rate = max(x.rate, min(f.lateral[l.A.Switch], f.lateral[l.B.Switch])/2)
+	}
 	return x
 }
 
@@ -91,7 +126,10 @@ func (f *fabric) cables(id int64) int {
 	if n < int64(len(f.up)) {
 		return f.up[n].cables
 	}
-	return f.c.Network.Links[n-int64(len(f.up))].Cables()
+	if n -= int64(len(f.up)); n >= int64(len(f.c.Network.Links)) {
+		return 1
+	}
+	return f.c.Network.Links[n].Cables()
 }
 
 // hashed is the part of their rate that uplinks give to connections which a hash

@@ -125,7 +125,11 @@ func (m *Machine) name(id int64) string {
 		if n < int64(len(m.net.up)) {
 			return m.c.Network.Switches[n].Name
 		}
-		l := &m.c.Network.Links[n-int64(len(m.net.up))]
+		n -= int64(len(m.net.up))
+		if k := n - int64(len(m.c.Network.Links)); k >= 0 {
+			return m.c.Network.Switches[k].Name
+		}
+		l := &m.c.Network.Links[n]
 		return m.c.EndName(l.A) + "–" + m.c.EndName(l.B)
 	}
 	host := m.c.Hosts[x.host].Name

@@ -145,7 +145,11 @@ func (n *node) which(local int64) string {
 func (f *fabric) which(local int64) string {
 	n := local / 2
 	if n >= int64(len(f.up)) {
-		l := &f.c.Network.Links[n-int64(len(f.up))]
+		n -= int64(len(f.up))
+		if k := n - int64(len(f.c.Network.Links)); k >= 0 {
+			return f.c.Network.Switches[k].Name + " across"
+		}
+		l := &f.c.Network.Links[n]
 		a, b := f.c.EndName(l.A), f.c.EndName(l.B)
 		if local%2 == 1 {
 			a, b = b, a

@@ -251,6 +251,9 @@ func (w *router) over(hostA, nicA, hostB, nicB int) unit.Time {
 		t += l.Latency.Value
 		if i > 0 && i+1 < len(legs) {
 			w.buf = append(w.buf, w.m.net.number(leg))
+			if w.m.net.spreads(l) {
+				w.buf = w.m.net.pools(w.buf, leg)
+			}
 		}
 	}
 	return t

@@ -19,7 +19,7 @@ func (r *reading) network() error {
 		return err
 	}
 	d := hardware.Description{
-		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf,
+		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf, Topology: f.Topology, Routing: f.Routing,
 		Oversubscription: f.Oversubscription.Value, Reduction: f.Reduction, Source: format,
 		Take: r.budget.TakeSwitches,
 	}
@@ -79,7 +79,7 @@ func (r *reading) listed() error {
 	}
 	// The document's own loader resolves names of hosts and switches.
 	err := r.out.LoadNetwork(r.budget, &cluster.NetworkDoc{
-		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
+		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
 		Switches: f.Switches, Links: f.Links,
 	})
 	if err != nil {

@@ -39,11 +39,12 @@ type Check struct {
 	Iters     int      `default:"0" help:"Measured iterations per size; 0 chooses by duration."`
 	Quick     bool     `help:"Measure pairs of ranks only briefly; predictions are then less accurate on a busy machine."`
 	Training
-	Plan   string  `placeholder:"DIR" help:"Instead of layouts and algorithms, check a folder of busbar plan --hosts … --emit DIR for CLUSTER: its rank order and fastest predicted algorithm against the given host order and a flat ring; with --step also whole steps."`
-	Only   string  `placeholder:"WORD" help:"Without CLUSTER: only scenarios whose name contains this."`
-	Median float64 `name:"max-median" default:"0.10" help:"Exit 1 when the median error exceeds this."`
-	Worst  float64 `name:"max-worst" default:"0.35" help:"Exit 1 when the greatest error exceeds this."`
-	Noise  float64 `name:"max-noise" default:"0.5" help:"Ignore points whose runs differ by more than this."`
+	Plan   string   `placeholder:"DIR" help:"Instead of layouts and algorithms, check a folder of busbar plan --hosts … --emit DIR for CLUSTER: its rank order and fastest predicted algorithm against the given host order and a flat ring; with --step also whole steps."`
+	Place  []string `placeholder:"HOSTLIST" sep:"none" help:"Instead of layouts and algorithms, run one job on several sets of hosts of CLUSTER, such as busbar place gives; with --step also whole steps. Repeat for each set."`
+	Only   string   `placeholder:"WORD" help:"Without CLUSTER: only scenarios whose name contains this."`
+	Median float64  `name:"max-median" default:"0.10" help:"Exit 1 when the median error exceeds this."`
+	Worst  float64  `name:"max-worst" default:"0.35" help:"Exit 1 when the greatest error exceeds this."`
+	Noise  float64  `name:"max-noise" default:"0.5" help:"Ignore points whose runs differ by more than this."`
 }
 
 // Training are the flags of training steps.
@@ -82,6 +83,8 @@ type Document interface {
 // Run makes the labs, measures and predicts.
 func (c Check) Run(ctx context.Context, env Env) (Document, error) {
 	switch {
+	case len(c.Place) > 0:
+		return c.placed(ctx, env)
 	case c.Plan != "":
 		return c.planned(ctx, env)
 	case c.Step != "":

@@ -77,19 +77,21 @@ type StepRow struct {
 	PredictedExposed unit.Time `json:"predicted_exposed_us"`
 }
 
-// Planned is the document of a plan's order of hosts beside the given one.
+// Planned is the document of a plan's order of hosts beside the given one, or of one job on several sets of hosts.
 type Planned struct {
 	Verdict
-	Cluster string    `json:"cluster"`
-	Plan    string    `json:"plan"`
-	Given   string    `json:"given_order"`
-	Order   string    `json:"plan_order"`
-	Scale   lab.Scale `json:"scale"`
-	Rows    []PlanRow `json:"rows"`
-	Model   string    `json:"model,omitempty"`
-	Shrink  int       `json:"shrink,omitempty"`
-	Longer  float64   `json:"longer,omitempty"` // a second of the cluster in the lab
-	Steps   []PlanRow `json:"steps"`
+	Cluster string `json:"cluster"`
+	Plan    string `json:"plan"`
+	Given   string `json:"given_order"`
+	Order   string `json:"plan_order"`
+	// Placements are the sets of hosts; rows are called by them, and gains are over the first.
+	Placements []string  `json:"placements,omitempty"`
+	Scale      lab.Scale `json:"scale"`
+	Rows       []PlanRow `json:"rows"`
+	Model      string    `json:"model,omitempty"`
+	Shrink     int       `json:"shrink,omitempty"`
+	Longer     float64   `json:"longer,omitempty"` // a second of the cluster in the lab
+	Steps      []PlanRow `json:"steps"`
 }
 
 // PlanRow is one order and algorithm for a collective or a step.

@@ -53,11 +53,7 @@ func (c *Check) planned(ctx context.Context, env Env) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	var points []Point
-	for _, r := range append(slices.Clone(d.Rows), d.Steps...) {
-		points = append(points, r.Point)
-	}
-	d.Score = rate(points, orderMatters)
+	d.rate()
 	return d, nil
 }
 
@@ -66,8 +62,8 @@ func (c *Check) planned(ctx context.Context, env Env) (*Planned, error) {
 type orders struct {
 	cluster     *cluster.Cluster
 	given, plan []int
-	each        int // ranks of a host
-	nccl        string
+	each        int    // ranks of a host
+	nccl        string // release; "" is the newest
 }
 
 // newOrders finds the hosts of the plan in a folder in the cluster.
@@ -138,9 +134,12 @@ func (o *orders) slots(l *lab.Plan, order []int) []lab.Slot {
 // ncclGain is how many times as fast a ring of NCCL is predicted to be on the cluster itself in the plan's order; 0
 // where that cannot be predicted.
 func (o *orders) ncclGain(kind coll.Kind, size unit.Bytes) float64 {
-	v, err := nccl.ParseVersion(o.nccl)
-	if err != nil {
-		return 0
+	v := nccl.Newest
+	if o.nccl != "" {
+		var err error
+		if v, err = nccl.ParseVersion(o.nccl); err != nil {
+			return 0
+		}
 	}
 	var times [2]float64
 	for i, order := range [][]int{o.given, o.plan} {

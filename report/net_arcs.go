@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
+	"busbar.dev/unit"
+)
+
+// Links between switches of one tier, as in a torus or a dragonfly, are arcs above their row: the farther apart two
+// switches stand, the higher the arc, so that groups of neighbours show.
+
+// arcRoom is the room above a row for its arcs.
+const arcRoom = 120.0
+
+// arc is the links between two boxes of a row.
+type arc struct {
+	a, b   *netBox
+	cables int
+	rate   unit.Rate // of all together; 0 unknown
+}
+
+// hasArcs reports whether switches of a row are joined to each other.
+func (s *strip) hasArcs(row []netBox) bool {
+	for i := range row {
+		for _, id := range row[i].ids {
+			if len(s.v.across[id].speeds) > 0 && len(row) > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *strip) addArc(a, b *netBox, l *cluster.NetLink) {
+	if a.box.x > b.box.x {
+		a, b = b, a
+	}
+	k := -1
+	for i := range s.arcs {
+		if s.arcs[i].a == a && s.arcs[i].b == b {
+			k = i
+		}
+	}
+	if k < 0 {
+		k = len(s.arcs)
+		s.arcs = append(s.arcs, arc{a: a, b: b})
+	}
+	s.arcs[k].cables += l.Cables()
+	s.arcs[k].rate += l.Rate.Value * unit.Rate(l.Cables())
+}
+
+func (s *strip) drawArcs(p *picture) {
+	widest := 1.0
+	for i := range s.arcs {
+		widest = math.Max(widest, s.arcs[i].b.box.mid()-s.arcs[i].a.box.mid())
+	}
+	for i := range s.arcs {
+		x := &s.arcs[i]
+		from, to, y := x.a.box.mid(), x.b.box.mid(), x.a.box.y
+		rise := 12 + (arcRoom-28)*(to-from)/widest
+		paint := svg.Paint{Fill: "none", Stroke: netViol, Width: unknownStroke, Opacity: 0.7}
+		tip := words.Plural(x.cables, "cable") + ", rate unknown"
+		if x.rate > 0 {
+			paint.Width = math.Min(5, 0.7*stroke(cluster.Fact[unit.Rate]{Value: x.rate, Origin: cluster.Read}))
+			tip = fmt.Sprintf("%s, %s together", words.Plural(x.cables, "cable"), x.rate.Bits())
+		}
+		p.note("network")
+		p.Open("link network", tip)
+		p.about("trunk/" + s.first(x.a) + "/" + s.first(x.b))
+		p.Path(fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", from, y, (from+to)/2, y-2*rise, to, y), paint)
+		p.Close()
+	}
+}
+
+// acrossWords says what the switches of a row have towards each other, and how traffic is taken to find its way.
+func (s *strip) acrossWords(row []netBox) []string {
+	var list []string
+	for i := range row {
+		for _, id := range row[i].ids {
+			list = append(list, s.v.across[id].each(max(s.v.c.Network.Switches[id].Count, 1)).cables())
+		}
+	}
+	var out []string
+	if t := mostly(list); t != "" {
+		out = append(out, "across "+t)
+	}
+	return append(out, nonEmpty(topologyWords(&s.v.c.Network))...)
+}
+
+// topologyWords names a network that is not leaves below spines, with its routing, which is assumed.
+func topologyWords(n *cluster.Network) string {
+	if n.Topology == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s routing", n.Topology, cmp.Or(n.Routing, "minimal"))
+}

@@ -34,9 +34,9 @@ type Description struct {
 	// group), rail-only or planes (rails that nothing joins). Default: below spines.
 	Topology string
 	// Routing is minimal (default) or adaptive; see cluster.Network.
-	Routing string
-	Reduction        cluster.Tri
-	NICs             []int // positions of the NICs that join; default all of the network's kind
+	Routing   string
+	Reduction cluster.Tri
+	NICs      []int // positions of the NICs that join; default all of the network's kind
 	// Always builds switches for a single node too.
 	Always bool
 	// Origin and Source are written beside the figures that the description states;

@@ -165,6 +165,10 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	if err != nil {
 		return nil, err
 	}
+	most := dumpTime
+	if here.readRings(e, c) {
+		most = q.Gap // the rings say what dumps would, of every rank
+	}
 	addrs = unique(slices.Concat(addrs, here.addrs))
 	first := q.firstAnswers(ctx, e, addrs, before)
 	if answered(first) && (before == nil || len(*before) == 0) {
@@ -172,11 +176,14 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 			return nil, err
 		}
 	}
-	slow, err := q.awaitDumps(ctx, e, &here, told, began)
+	slow, err := q.awaitDumps(ctx, e, &here, told, began, most)
 	if err != nil {
 		return nil, err
 	}
-	c.Slow(slow)
+	if most == dumpTime {
+		c.Slow(slow)
+	}
+	here.readRings(e, c)
 	if len(addrs) > 0 {
 		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil && len(q.Sources) == 0 && q.Dumps == "" && len(here.ranks) == 0 {
 			return nil, err

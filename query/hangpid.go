@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/doctor/hang"
 	"busbar.dev/input/procs"
+	"busbar.dev/input/profile"
 )
 
 // local is what the processes of a job on this machine say about where to ask and read.
@@ -19,6 +21,7 @@ type local struct {
 	ranks []procs.Process
 	addrs []string // of RAS services
 	pipes []string // prefixes of the recorder's pipes
+	rings []string // folders of the profiler's rings
 }
 
 // processes finds the ranks of the job of --pid.
@@ -38,11 +41,14 @@ func (q *Hang) processes(e *Env) (local, error) {
 	for i := range ranks {
 		p := &ranks[i]
 		l.addrs = append(l.addrs, p.RAS)
+		if p.Rings != "" {
+			l.rings = append(l.rings, p.Rings)
+		}
 		if p.Pipe != "" {
 			l.pipes = append(l.pipes, strings.TrimSuffix(p.Pipe, strconv.Itoa(p.Rank)+".pipe"))
 		}
 	}
-	l.addrs, l.pipes = unique(l.addrs), unique(l.pipes)
+	l.addrs, l.pipes, l.rings = unique(l.addrs), unique(l.pipes), unique(l.rings)
 	return l, nil
 }
 
@@ -85,13 +91,53 @@ func (l *local) alike(p *procs.Process, name string) []string {
 	return list
 }
 
+// readRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose process may be
+// gone. It reports whether every process here that runs has one.
+func (l *local) readRings(e *Env, c *hang.Case) bool {
+	type found struct {
+		name string
+		ring *profile.Ring
+	}
+	var list []found
+	ours := map[uint64]bool{}
+	have := map[int]bool{}
+	own := func(r *profile.Ring) bool {
+		return slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.PID == r.PID && !r.Created.Before(p.Started.Add(-time.Minute)) })
+	}
+	for _, folder := range l.rings {
+		names, err := profile.Files(e.files(), folder)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			r, err := profile.ReadFile(e.files(), name)
+			if err != nil {
+				continue // another user's, or gone meanwhile
+			}
+			list = append(list, found{name, r})
+			if own(r) {
+				have[r.PID] = true
+				for i := range r.Comms {
+					ours[r.Comms[i].Hash] = true
+				}
+			}
+		}
+	}
+	for _, f := range list {
+		if own(f.ring) || slices.ContainsFunc(f.ring.Comms, func(m profile.Comm) bool { return ours[m.Hash] }) {
+			c.AddRing(f.name, f.ring)
+		}
+	}
+	return len(l.ranks) > 0 && !slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
+}
+
 // dumpTime is how long ranks get for writing their dumps. They look at their pipes once a second, and the first dump of a process
 // that has not loaded torch._dynamo imports it, for seconds.
 const dumpTime = 4100 * time.Millisecond
 
 // awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this machine that have
 // not.
-func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time) ([]int, error) {
+func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time, most time.Duration) ([]int, error) {
 	fresh := func(name string) bool {
 		info, err := fs.Stat(e.files(), name)
 		return err == nil && info.ModTime().After(began.Add(-50*time.Millisecond))
@@ -115,7 +161,7 @@ func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began
 				}
 			}
 		}
-		if written >= told || time.Since(began) > dumpTime {
+		if written >= told || time.Since(began) > most {
 			return slow, nil
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {

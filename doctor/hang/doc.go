@@ -20,6 +20,7 @@ import (
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/procs"
+	"busbar.dev/input/profile"
 	"busbar.dev/input/ras"
 	"busbar.dev/input/stacks"
 )
@@ -105,9 +106,12 @@ type Case struct {
 	logs    []*joblog.Log
 	gpus    []gpuState
 	procs   []procs.Process
+	rings   []ringFile
 	slow    []int    // ranks that were told to write a dump and have not
 	silent  []string // addresses whose service took a connection and did not answer
 	notes   []string
+
+	ringMoved, ringStill bool // rings were read twice: operations came between, or not
 
 	unpacked int
 }
@@ -150,6 +154,13 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 		return true, nil
 	case flightrec.Match(data):
 		return true, c.rec.Add(name, data)
+	case profile.Match(data):
+		r, err := profile.Read(name, data, 0)
+		if err != nil {
+			return true, err
+		}
+		c.AddRing(name, r)
+		return true, nil
 	case inspector.Match(data):
 		if list := inspector.Read(data); len(list) > 0 {
 			c.inspect = append(c.inspect, inspection{name, list})
@@ -180,7 +191,7 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 // Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the flight recorder,
 // records of the Inspector.
 func Dump(head []byte) bool {
-	return ras.Match(head) || flightrec.Match(head) || inspector.Match(head)
+	return ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
 }
 
 // AddRAS takes an answer of the RAS service that came at that time.
@@ -196,7 +207,7 @@ func (c *Case) AddRAS(addr string, data []byte, at time.Time) error {
 
 // Empty reports a case about which nothing is known.
 func (c *Case) Empty() bool {
-	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent) == 0
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+len(c.rings) == 0
 }
 
 // Severity is how grave a verdict is: what may pass by itself is a note.

@@ -40,6 +40,9 @@ func newJob(c *Case) *job {
 		p := &c.procs[i]
 		j.put(p.Rank, process{pid: p.PID, gpu: -1})
 	}
+	for _, r := range c.rings {
+		j.put(r.Rank, process{host: r.Host, pid: r.PID, gpu: -1})
+	}
 	j.index()
 	return j
 }
@@ -78,6 +81,9 @@ func (j *job) size(c *Case) {
 	}
 	for i := range c.procs {
 		j.world = max(j.world, min(c.procs[i].World, 1<<20))
+	}
+	for _, r := range c.rings {
+		j.world = max(j.world, min(r.World, maxWorld))
 	}
 	for _, in := range c.inspect {
 		for i := range in.records {

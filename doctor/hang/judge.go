@@ -15,6 +15,7 @@ type judge struct {
 	c       *Case
 	job     *job
 	rec     *recorder
+	rings   *recorder // what the profiler's rings say; nil without
 	ras     []*rasView
 	log     *logView
 	inspect *inspectView
@@ -28,7 +29,14 @@ type judge struct {
 func (c *Case) Judge() *Verdict {
 	j := newJob(c)
 	x := &judge{c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j)}
+	if s := c.ringSet(); s != nil {
+		x.rings = newRecorder(s, j)
+		if len(s.Dumps) > len(x.rec.order) { // dumps come late or not at all
+			x.rec = x.rings
+		}
+	}
 	yes, known := moved(x.ras)
+	yes, known = yes || c.ringMoved, known || c.ringStill
 	x.moved, x.still = yes, known && !yes
 	v := x.decide()
 	v.World = j.world
@@ -39,7 +47,7 @@ func (c *Case) Judge() *Verdict {
 	}
 	if len(c.slow) > 0 {
 		v.Notes = append(v.Notes, rankList(c.slow)+" has not written its dump yet. A process's first dump takes seconds where torch._dynamo is not loaded: ask again.")
-		if v.Kind == Late && len(c.rec.Dumps) == 0 {
+		if v.Kind == Late && len(x.rec.order) == 0 {
 			v.Confidence = min(v.Confidence, 0.6) // without dumps a collective of another size looks the same
 		}
 	}
@@ -68,6 +76,7 @@ func (x *judge) signals() []string {
 		{fromInspector, len(x.c.inspect) > 0},
 		{"gpu", len(x.c.gpus) > 0},
 		{fromProcess, len(x.c.procs) > 0},
+		{fromProfiler, x.rings != nil},
 	} {
 		if s.is {
 			list = append(list, s.name)
@@ -118,11 +127,26 @@ func (x *judge) decide() *Verdict {
 			}
 			return x.verdict(c, x.waitingState(Stalled))
 		}
-		if c, ok := x.rec.stuck(x.job); ok && (x.timedOut() || x.still) {
+		if c, ok := x.stuck(); ok && (x.timedOut() || x.still) {
+			if c.kind == Network && !x.timedOut() {
+				return x.verdict(c, Stalled) // a collective may take longer than the time between two answers
+			}
 			return x.verdict(c, Hung)
 		}
 	}
 	return x.passing()
+}
+
+// stuck is a collective that all launched and none ends. Which GPU has not begun it only the profiler's rings say without
+// TORCH_NCCL_ENABLE_TIMING.
+func (x *judge) stuck() (claim, bool) {
+	if x.rings != nil {
+		if c, ok := x.rings.stuck(x.job); ok {
+			c.source = fromProfiler
+			return c, true
+		}
+	}
+	return x.rec.stuck(x.job)
 }
 
 // mismatch is what the sources say about collectives that ranks call differently.

@@ -330,7 +330,9 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		r.Time = unit.Micros(stats.Median(us))
 	}
 	kind, err := coll.ParseKind(r.Op)
-	if err != nil || !slices.Contains(together, kind) || c.first.Ranks < 2 {
+	// NCCL stamps the end of a kernel by its first thread. In a ring that is the operation's end; on a leaf of a tree it has sent its part
+	// up and is done while the others wait for the result (seen with 2.28.9), and other algorithms give threads parts of their own.
+	if err != nil || !slices.Contains(together, kind) || c.first.Ranks < 2 || r.Algo != "ring" && r.Algo != "" {
 		return r, nil
 	}
 	calls := make([]call, 0, len(byCall))

@@ -25,6 +25,7 @@ type Process struct {
 	RAS              string    // where NCCL's RAS service listens
 	Dump             string    // the file that its recorder writes
 	Pipe             string    // what its recorder is told by to write it; "" where the job has none
+	Rings            string    // the folder of the profiler plugin's rings; "" where the job has none
 	Logs             []string  // the files of its output and of NCCL's
 }
 
@@ -107,6 +108,11 @@ func read(proc fs.FS, pid int) (process, bool) {
 	p.Dump = prefix + env["RANK"]
 	if pipe := env["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]; pipe != "" {
 		p.Pipe = pipe + env["RANK"] + ".pipe"
+	}
+	if strings.Contains(env["NCCL_PROFILER_PLUGIN"], "busbar") {
+		if p.Rings = env["BUSBAR_PROFILE_DIR"]; p.Rings == "" {
+			p.Rings = "/dev/shm"
+		}
 	}
 	p.Logs = logs(proc, dir, env["NCCL_DEBUG_FILE"])
 	return p, true

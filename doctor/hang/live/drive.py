@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 
+PLUGIN = ""  # busbar's profiler plugin, which --plugin has all ranks load
 HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = {"late": ["late-rank"], "exited": ["exited"], "killed": ["killed"], "stopped": ["stopped"], "op": ["op-mismatch"], "size": ["size-mismatch"], "type": ["size-mismatch"],
          "never": ["never-joined"], "order": ["order-deadlock"], "kernel": ["gpu-kernel"]}
@@ -89,6 +90,8 @@ def environment(job, run, rank, port):
         env["STACKS"] = "1"
     if job.get("stay"):  # as with transports that do not notice a peer that is gone
         env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"
+    if PLUGIN:
+        env.update(NCCL_PROFILER_PLUGIN=PLUGIN, BUSBAR_PROFILE_DIR=f"{run}/rings", BUSBAR_PROFILE_RECORDS="1024")
     if job.get("timing"):
         env["TORCH_NCCL_ENABLE_TIMING"] = "1"
     return env
@@ -123,7 +126,7 @@ def begun(job, run):
 
 def play(job, port, o):
     run = os.path.abspath(f"{o.out}/{job['name']}")
-    for d in ("fr", "logs", "stacks", "ras"):
+    for d in ("fr", "logs", "stacks", "ras", "rings"):
         os.makedirs(f"{run}/{d}", exist_ok=True)
     result = {"name": job["name"], "style": job["style"], "planted": job.get("fault") or job.get("phase") or {"kind": "none", "ranks": []}}
     procs = []
@@ -221,11 +224,13 @@ def main():
     p.add_argument("--give-up", type=float, default=70)
     p.add_argument("--only", default="")
     p.add_argument("--port", type=int, default=21000)
+    p.add_argument("--plugin", default="", help="libnccl-profiler-busbar.so")
     p.add_argument("--then", default="", help="another busbar to ask after the first")
     p.add_argument("--then-ask", default="--pid PID RUN/stacks")
     p.add_argument("--ask", default="--ras 127.0.0.1:PORT --trigger RUN/pipe_ --dumps RUN/fr RUN/logs RUN/stacks")
     o = p.parse_args()
-    o.busbar = os.path.abspath(o.busbar)
+    global PLUGIN
+    o.busbar, PLUGIN = os.path.abspath(o.busbar), os.path.abspath(o.plugin) if o.plugin else ""
     jobs = scenarios(o.seed)
     if o.only:
         jobs = [j for name in o.only.split(",") for j in jobs if j["name"] == name]

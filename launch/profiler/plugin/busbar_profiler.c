@@ -76,6 +76,7 @@ static struct header *ring;
 static struct record *records;
 static uint32_t capacity, mask, events;
 static int ring_fd = -1, tried, open_comms, opening;
+static int *switched; /* NCCL's own mask, which may change at any time */
 
 #define SAY(log, level, ...) \
   do { if (log) log(level, FLAG_INIT, __func__, __LINE__, __VA_ARGS__); } while (0)
@@ -217,6 +218,7 @@ static int begin(void **context, int *activation, const char *name, uint64_t has
         break;
       }
     *activation = (int)events;
+    switched = activation;
     *context = (void *)(uintptr_t)(at + 1); /* MAX_COMMS + 1: counted as lost */
     if (at < MAX_COMMS) {
       struct comm *c = &ring->table[at];
@@ -380,6 +382,12 @@ static void start(void *context, void **handle, uint64_t type, void *parent, int
 }
 
 #define VISIBLE __attribute__((visibility("default")))
+
+/* busbar_profiler_record turns recording off and on again, for programs that load this library too: operations that are
+ * launched from now on. */
+VISIBLE void busbar_profiler_record(int on) {
+  if (switched) __atomic_store_n(switched, on ? (int)events : 0, __ATOMIC_RELAXED);
+}
 
 /* v2: NCCL 2.24 and 2.25, without events of kernels: proxies say when the network's part ends. v3: 2.26 */
 static int init_v2(void **context, int *activation) { return begin(context, activation, NULL, 0, 0, 0, -1, NULL, EVENT_COLL | EVENT_P2P | EVENT_PROXY_OP); }

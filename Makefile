@@ -12,7 +12,7 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
+.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site debian page-assets browser fleet-lab
 
 test: lint unit fuzz
 
@@ -53,8 +53,8 @@ lint:
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZ)
 
-# The manifests of plan --emit against the types of Kubernetes and JobSet, a module of its own: the first time it
-# fetches them, so it is no part of test.
+# The manifests of plan --emit and the Helm chart against the types of Kubernetes and JobSet, a module of its own: the first
+# time it fetches them, so it is no part of test.
 schema:
 	cd launch/schema && $(GO) test ./...
 
@@ -91,11 +91,17 @@ web/browsertests/.axe/axe.min.js:
 	@mkdir -p $(@D) && dir=$$(mktemp -d) && (cd $$dir && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz) && \
 	  echo "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878  $$dir/package/axe.min.js" | sha256sum -c --quiet && cp $$dir/package/axe.min.js $@ && rm -r $$dir
 
+# Everything of a release in dist/: archives with manual pages and completions, deb, rpm, container images, the Helm chart, bills
+# of materials and checksums. The version is that of the tag. Then it is tried: as root, packages are installed and removed in
+# an empty root, and the image runs. Modules of their own, which are fetched the first time, so neither is a part of test.
+DIST   ?= dist
 dist:
-	@mkdir -p dist
-	@for t in linux/amd64 linux/arm64 darwin/arm64; do \
-	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -trimpath -ldflags='-s -w' -o dist/busbar-$${t%/*}-$${t#*/} ./cmd/busbar || exit 1; done
-	@cd dist && sha256sum busbar-* > SHA256SUMS && cat SHA256SUMS
+	cd tools/pack && $(GO) test ./dist && $(GO) run ./dist -root ../.. -o $(DIST) $(if $(TARGET),-only $(TARGET))
+	$(if $(TARGET),,cd tools/pack && BUSBAR_DIST=$(abspath $(DIST)) $(GO) test -count 1 -run TestRelease -v ./dist)
+
+# The documents as plain HTML with a search in site/. Every link is checked. BUSBAR names a built program, whose help is shown.
+site:
+	cd tools/pack && $(GO) test ./site && $(GO) run ./site -root ../.. -o site $(if $(BUSBAR),-busbar $(abspath $(BUSBAR)))
 
 # The real tools that some tests run against (as root, on Debian). Without them
 # those tests skip and say so.

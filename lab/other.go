@@ -25,8 +25,8 @@ func (f Folder) Down(string) (bool, error) { return false, errOther }
 // Fault refuses.
 func (l *Lab) Fault(Fault) ([]Fault, error) { return nil, errOther }
 
-// Heal refuses.
-func (l *Lab) Heal(string) ([]Fault, error) { return nil, errOther }
+// Repair refuses.
+func (l *Lab) Repair(string) ([]Fault, error) { return nil, errOther }
 
 // Port refuses.
 func (l *Lab) Port() (int, error) { return 0, errOther }

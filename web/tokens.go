@@ -14,8 +14,9 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
+
+	"busbar.dev/internal/osdep"
 )
 
 // Token is one entry of the file of tokens. The secret itself is kept nowhere.
@@ -136,7 +137,7 @@ func (t *Tokens) edit(change func(*tokenFile) error) error {
 		return err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := osdep.Lock(lock, true); err != nil {
 		return fmt.Errorf("%s: %w", lock.Name(), err)
 	}
 	t.seen = nil

@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/osdep"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -82,7 +83,7 @@ func triggerDumps(prefix string) (int, error) {
 	told := 0
 	for _, name := range pipes {
 		// Everybody may write to the folder where pipes usually lie: a link there could lead to any file of the user's.
-		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK|osdep.NoFollow, 0)
 		if err != nil {
 			continue
 		}

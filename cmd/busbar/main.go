@@ -72,6 +72,8 @@ type command struct {
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
+	SelfTest   selfTestCmd   `cmd:"" help:"Check that this program works on this machine."`
+	Man        manCmd        `cmd:"" help:"Print manual pages in the format of man, or write them into a folder."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 

@@ -18,7 +18,7 @@ func grammar(args []string) any {
 	}
 	for i := range all.NumField() {
 		f := all.Field(i)
-		if _, ok := f.Tag.Lookup("cmd"); !ok || strings.ToLower(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() {
+		if _, ok := f.Tag.Lookup("cmd"); !ok || strings.ToLower(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() || f.Type == reflect.TypeFor[manCmd]() {
 			continue
 		}
 		flag, _ := all.FieldByName("ShowVersion")

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"busbar.dev/internal/osdep"
 )
 
 // meetPrefix begins the names of folders in which ranks meet that this program has started.
@@ -34,13 +35,13 @@ func meetFolder() (dir string, done func(), err error) {
 
 // lockFolder locks a folder that is still there under its name; nil where it is somebody's.
 func lockFolder(dir string) *os.File {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(dir, os.O_RDONLY|osdep.Directory|osdep.NoFollow, 0)
 	if err != nil {
 		return nil
 	}
 	held, err := f.Stat()
 	if err == nil {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = osdep.Lock(f, false)
 	}
 	if now, gone := os.Lstat(dir); err != nil || gone != nil || !os.SameFile(held, now) {
 		f.Close()
@@ -61,7 +62,7 @@ func sweepFolders(temp string) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Getuid() {
+		if uid, ok := osdep.Owner(info); !ok || uid != os.Getuid() {
 			continue
 		}
 		if f := lockFolder(dir); f != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/osdep"
 )
 
 // parentVariable tells a rank that it has a pipe open at parentFile to the process that started
@@ -40,8 +41,7 @@ func openParent() (*os.File, error) {
 	if word == "" {
 		return nil, nil
 	}
-	var st syscall.Stat_t
-	if word != "1" || syscall.Fstat(parentFile, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+	if word != "1" || !osdep.IsPipe(parentFile) {
 		return nil, fmt.Errorf("%s is %q: it is for ranks that busbar itself starts; unset it", parentVariable, word)
 	}
 	return os.NewFile(parentFile, "parent"), nil

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"busbar.dev/internal/osdep"
 )
 
 // StartError is a program that could not be started.
@@ -35,15 +37,15 @@ func Program(ctx context.Context, limit time.Duration, args []string, w io.Write
 	cmd := exec.CommandContext(bounded, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = w, w, childAttr()
 	// Launchers end their ranks when they are asked to, and leave them when they are killed.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.Cancel = func() error { return osdep.SignalGroup(cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Start(); err != nil {
 		return &StartError{args[0], err}
 	}
-	group := -cmd.Process.Pid
+	group := cmd.Process.Pid
 	stop := context.AfterFunc(ctx, func() {
 		time.Sleep(killDelay)
-		syscall.Kill(group, syscall.SIGKILL)
+		_ = osdep.SignalGroup(group, syscall.SIGKILL)
 	})
 	defer stop()
 	err := cmd.Wait()
@@ -51,7 +53,7 @@ func Program(ctx context.Context, limit time.Duration, args []string, w io.Write
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case bounded.Err() != nil:
-		syscall.Kill(group, syscall.SIGKILL) // what the launcher has left
+		_ = osdep.SignalGroup(group, syscall.SIGKILL) // what the launcher has left
 		return fmt.Errorf("no end after %v (--timeout)", limit)
 	}
 	return err

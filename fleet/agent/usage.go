@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/osdep"
 )
 
 // usage is what this process takes: resident memory, and processor time since it began.
@@ -14,5 +16,6 @@ func usage() (rss int64, cpu float64) {
 			rss = pages * int64(os.Getpagesize())
 		}
 	}
-	return rss, cpuTime()
+	seconds, _ := osdep.CPUSeconds()
+	return rss, seconds
 }

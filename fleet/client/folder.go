@@ -10,9 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/osdep"
 	"busbar.dev/internal/outfile"
 )
 
@@ -64,8 +64,8 @@ func own(dir string, user int) error {
 	if err != nil {
 		return err
 	}
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && int(sys.Uid) != user {
-		return fmt.Errorf("%s belongs to user %d, and this is user %d; give your own folder", dir, sys.Uid, user)
+	if owner, ok := osdep.Owner(info); ok && user != 0 && owner != user {
+		return fmt.Errorf("%s belongs to user %d, and this is user %d; give your own folder", dir, owner, user)
 	}
 	if info.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("%s: everybody may write to it (%v), which is unsafe; give another folder", dir, info.Mode().Perm())

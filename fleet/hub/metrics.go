@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/osdep"
 )
 
 // perPair is the number of nodes up to which every pair has a figure of its own: their number
@@ -193,10 +193,8 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 
 // ownMetrics are what the process itself takes, under the names that other exporters use.
 func ownMetrics(p *page) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		sec := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-		p.one("process_cpu_seconds_total", "counter", "Processor time of this process.", sec(u.Utime)+sec(u.Stime))
+	if seconds, ok := osdep.CPUSeconds(); ok {
+		p.one("process_cpu_seconds_total", "counter", "Processor time of this process.", seconds)
 	}
 	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if f := strings.Fields(string(data)); len(f) > 1 {

@@ -19,6 +19,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/memlimit"
+	"busbar.dev/internal/osdep"
 	"busbar.dev/web"
 )
 
@@ -145,7 +146,7 @@ func lock(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := osdep.Lock(f, false); err != nil {
 		f.Close()
 		return nil, failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir))
 	}

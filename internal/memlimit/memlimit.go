@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"busbar.dev/internal/osdep"
 )
 
 // Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set, else nine
@@ -27,9 +28,8 @@ func Set() int64 {
 	}
 	least(machine(), 9)
 	least(group("/sys/fs/cgroup", "/proc/self/cgroup"), 9)
-	var r syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_AS, &r) == nil && r.Cur < math.MaxInt64 {
-		least(max(int64(r.Cur)-addresses(), 1<<20), 5)
+	if n, ok := osdep.AddressLimit(); ok {
+		least(max(n-addresses(), 1<<20), 5)
 	}
 	if limit == math.MaxInt64 {
 		return 0

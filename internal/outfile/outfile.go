@@ -15,9 +15,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/osdep"
 )
 
 // Writer writes files, one at a time. The zero value is ready.
@@ -41,7 +41,7 @@ func (w *Writer) begin(target string) (*os.File, error) {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err == nil {
 			w.name = name
-			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // for removeStale of others
+			_ = osdep.Lock(f, false) // for removeStale of others
 		}
 		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
 			return f, err
@@ -104,7 +104,7 @@ func (w *Writer) Check(name string) error {
 		return err
 	case through:
 		// To open it may wait for a reader, or be seen by one.
-		if err := syscall.Access(name, 2); err != nil {
+		if err := osdep.Writable(name); err != nil {
 			return CannotWrite(name, err)
 		}
 		return nil

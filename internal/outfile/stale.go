@@ -1,12 +1,12 @@
 package outfile
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"syscall"
+
+	"busbar.dev/internal/osdep"
 )
 
 var unfinishedName = regexp.MustCompile(`^\.busbar-([0-9]{1,9})-[0-9]{1,3}$`)
@@ -29,7 +29,7 @@ func removeStale(folder string) {
 			continue
 		}
 		pid, err := strconv.Atoi(m[1])
-		if err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if err == nil && pid > 0 && osdep.Gone(pid) {
 			removeUnheld(filepath.Join(folder, name))
 		}
 	}
@@ -45,7 +45,7 @@ func removeUnheld(path string) {
 		return
 	}
 	defer f.Close()
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+	if osdep.Lock(f, false) == nil {
 		os.Remove(path)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,10 @@ func decode(doc string) (any, error) {
 	switch kind.APIVersion + "/" + kind.Kind {
 	case "v1/Service":
 		x = new(core.Service)
+	case "apps/v1/StatefulSet":
+		x = new(apps.StatefulSet)
+	case "apps/v1/DaemonSet":
+		x = new(apps.DaemonSet)
 	case "batch/v1/Job":
 		x = new(batch.Job)
 	case jobset.GroupVersion.String() + "/JobSet":

@@ -1,0 +1,206 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine/ranks"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
+	"busbar.dev/schedule"
+)
+
+// SelfTest asks whether this program works on this machine: each part once, on a case whose answer is known.
+type SelfTest struct{}
+
+// SelfTestDoc is the answer to SelfTest.
+type SelfTestDoc struct {
+	ReleaseDoc
+	Checks []SelfCheck `json:"checks"`
+	Failed int         `json:"failed"`
+}
+
+// SelfCheck is one part and what it did.
+type SelfCheck struct {
+	Name    string  `json:"name"`
+	Result  string  `json:"result,omitempty"` // what was checked
+	Error   string  `json:"error,omitempty"`  // empty: it passed
+	Seconds float64 `json:"seconds"`
+}
+
+// Wrong reports a check that failed.
+func (d *SelfTestDoc) Wrong() bool { return d.Failed > 0 }
+
+// selfChecks are the parts, in the order of the data's path. Each returns what it checked.
+var selfChecks = []struct {
+	name string
+	run  func(context.Context, Env) (string, error)
+}{
+	{"files", selfFiles},
+	{"machine", selfMachine},
+	{"presets", selfPresets},
+	{"schedules", selfSchedules},
+	{"collectives", selfCollectives},
+	{"predict", selfPredict},
+	{"step", selfStep},
+	{"doctor", selfDoctor},
+}
+
+// Run does every check, whether or not others failed.
+func (SelfTest) Run(ctx context.Context, env Env) (*SelfTestDoc, error) {
+	release, err := Release{}.Run(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	d := &SelfTestDoc{ReleaseDoc: *release}
+	env.Note, env.Verbose = nil, nil
+	for _, c := range selfChecks {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		done := env.working("checking " + c.name)
+		start := env.now()
+		result, err := c.run(ctx, env)
+		done()
+		check := SelfCheck{Name: c.name, Result: result, Seconds: env.now().Sub(start).Seconds()}
+		if err != nil {
+			check.Error = err.Error()
+			d.Failed++
+		}
+		d.Checks = append(d.Checks, check)
+	}
+	return d, nil
+}
+
+// selfFiles: measurements and uploads need a folder for temporary files.
+func selfFiles(context.Context, Env) (string, error) {
+	f, err := os.CreateTemp("", "busbar-self-test-")
+	if err != nil {
+		return "", fmt.Errorf("%w; set TMPDIR to a folder that can be written", err)
+	}
+	name := f.Name()
+	_, err = f.WriteString("busbar")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(name))
+	}
+	return "wrote and removed a temporary file", os.Remove(name)
+}
+
+// selfMachine: a machine without GPUs is no failure, one that cannot be read is.
+func selfMachine(ctx context.Context, env Env) (string, error) {
+	if env.Machine == nil {
+		return "not asked: no access to the machine", nil
+	}
+	d, err := Map{}.Run(ctx, env)
+	if err != nil {
+		return "", err
+	}
+	return "read this machine: " + words.Plural(d.Summary.GPUs, "GPU") + ", " + words.Plural(d.Summary.NICs, "NIC"), nil
+}
+
+func selfPresets(ctx context.Context, env Env) (string, error) {
+	n := 0
+	for _, p := range hardware.Presets() {
+		if _, err := LoadCluster(ctx, env, p.Name); err != nil {
+			return "", fmt.Errorf("%s: %w", p.Name, err)
+		}
+		n++
+	}
+	return "built " + words.Plural(n, "preset"), nil
+}
+
+// selfSchedules proves every all-reduce that needs nothing but ranks.
+func selfSchedules(context.Context, Env) (string, error) {
+	var names []string
+	for _, b := range schedule.Builders() {
+		if b.Needs != "" {
+			continue
+		}
+		s, err := b.Build(coll.AllReduce, schedule.Params{Ranks: 8, Channels: 1, Pieces: 4})
+		if err != nil {
+			continue // it has no all-reduce
+		}
+		if err := s.Check(); err != nil {
+			return "", fmt.Errorf("%s: %w", b.Name, err)
+		}
+		names = append(names, b.Name)
+	}
+	if len(names) == 0 {
+		return "", errors.New("no algorithm builds an all_reduce of 8 ranks")
+	}
+	return fmt.Sprintf("verified all_reduce on 8 ranks: %s", strings.Join(names, ", ")), nil
+}
+
+// selfCollectives runs and compares every element, in the types whose kernels differ.
+func selfCollectives(ctx context.Context, env Env) (string, error) {
+	dtypes := []string{"float", "half", "bfloat16", "int32"}
+	for _, dtype := range dtypes {
+		job := ranks.DefaultJob()
+		job.Ranks, job.Transport = 4, "mem"
+		q := Bench{Min: "64K", Max: "64K", Iters: 1, Dtype: dtype, Check: true}
+		if err := prepare(&q); err != nil {
+			return "", err
+		}
+		d, err := q.RunOn(ctx, env, Ranks[*BenchDoc]{Job: job})
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("%s: %w", dtype, err)
+		case d.WrongElements > 0:
+			return "", fmt.Errorf("%s: %d elements of an all_reduce are wrong", dtype, d.WrongElements)
+		}
+	}
+	return "all_reduce among 4 ranks in memory is exact: " + strings.Join(dtypes, ", "), nil
+}
+
+// selfPredict: four A100s are published as fastest on one node and slowest as two and two (docs/baskerville.md).
+func selfPredict(ctx context.Context, env Env) (string, error) {
+	d, err := DemoPredict().Run(ctx, env)
+	if err != nil {
+		return "", err
+	}
+	best := map[string]float64{}
+	for _, r := range d.Rows {
+		if r.Chosen {
+			best[r.Layout] = r.Time.Seconds()
+		}
+	}
+	a, b, c := best["1x4"], best["4x1"], best["2x2"]
+	if a <= 0 || a >= b || b >= c {
+		return "", fmt.Errorf("1x4, 4x1 and 2x2 on the reference cluster take %.3g, %.3g and %.3g s; expected ascending times", a, b, c)
+	}
+	if _, err := json.Marshal(d); err != nil {
+		return "", err
+	}
+	return "layouts of the reference cluster are in their measured order", nil
+}
+
+func selfStep(ctx context.Context, env Env) (string, error) {
+	d, err := Step{Job: Job{Cluster: "dgx-h100:2", Model: "llama3-8b", Parallel: "zero=3"}}.Run(ctx, env)
+	if err != nil {
+		return "", err
+	}
+	if len(d.Rows) == 0 || d.Rows[0].MFU <= 0 || d.Rows[0].MFU >= 1 {
+		return "", fmt.Errorf("a step of llama3-8b on dgx-h100:2 has %d rows; expected one with an MFU between 0 and 100%%", len(d.Rows))
+	}
+	return fmt.Sprintf("llama3-8b on dgx-h100:2: MFU %.0f%%", 100*d.Rows[0].MFU), nil
+}
+
+// selfDoctor: what NCCL prints in a container with Docker's default /dev/shm.
+func selfDoctor(ctx context.Context, env Env) (string, error) {
+	const want = "shm-too-small"
+	env.Stdin = strings.NewReader("node1:100:200 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n" +
+		"node1:100:200 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-8JkA2b to 33030532 bytes\n")
+	d, err := Doctor{Sources: []string{"-"}}.Run(ctx, env)
+	if err != nil {
+		return "", err
+	}
+	if len(d.Findings) == 0 || d.Findings[0].ID != want {
+		return "", fmt.Errorf("a log of a full /dev/shm has %d findings; expected %s first", len(d.Findings), want)
+	}
+	return "named the cause of a known log", nil
+}

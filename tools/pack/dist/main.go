@@ -1,0 +1,249 @@
+// Dist writes everything of a release into a folder: archives with manual pages and completions, deb and rpm packages, container
+// images, the Helm chart, a bill of materials for each binary, and their checksums. It runs in the root of a checkout:
+//
+//	go run -C tools/pack ./dist -root ../.. -o dist
+//
+// The version is that of the commit's tag, as go build records it. Times in archives are those of the commit, so that two runs on
+// one commit give equal files.
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// target is a system that a release is built for.
+type target struct{ os, arch string }
+
+func (t target) String() string { return t.os + "-" + t.arch }
+
+func (t target) program() string {
+	if t.os == "windows" {
+		return "busbar.exe"
+	}
+	return "busbar"
+}
+
+var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
+
+// release is what all parts share.
+type release struct {
+	root, out string
+	work      string // for what is not released by itself
+	version   string // without v
+	time      time.Time
+	pages     []file // manual pages
+	shells    []file // completions
+}
+
+// file is one file of an archive, a package or an image.
+type file struct {
+	name string // with slashes, relative
+	mode os.FileMode
+	data []byte
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("dist: ")
+	root := flag.String("root", ".", "root of the checkout")
+	out := flag.String("o", "dist", "folder to write to, relative to the root; it is emptied")
+	only := flag.String("only", "", "one target, such as linux-amd64 (default: all)")
+	flag.Parse()
+	if err := run(*root, *out, *only); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(root, out, only string) error {
+	r := &release{root: root, out: filepath.Join(root, out)}
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	r.work = filepath.Join(r.out, "build")
+	chosen := targets
+	if only != "" {
+		chosen = slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return t.String() != only })
+		if len(chosen) == 0 {
+			return fmt.Errorf("-only %s: expected one of %v", only, targets)
+		}
+	}
+	if err := r.describe(target{runtime.GOOS, runtime.GOARCH}); err != nil {
+		return err
+	}
+	for _, t := range chosen {
+		if err := r.target(t); err != nil {
+			return fmt.Errorf("%v: %w", t, err)
+		}
+	}
+	if err := r.chart(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.work); err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// build compiles the program and returns its path.
+func (r *release) build(t target) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(r.work, t.String()))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, t.program())
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/busbar")
+	cmd.Dir, cmd.Stderr = r.root, os.Stderr
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
+	return path, cmd.Run()
+}
+
+// describe asks the program of this machine for the version and for the texts that it writes about itself.
+func (r *release) describe(host target) error {
+	path, err := r.build(host)
+	if err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	r.version = strings.TrimPrefix(info.Main.Version, "v")
+	if r.version == "" || r.version == "(devel)" {
+		return fmt.Errorf("the binary has no version; build in a checkout with its history, or tag the commit")
+	}
+	stamp, err := exec.Command("git", "-C", r.root, "log", "-1", "--format=%ct").Output()
+	if err != nil {
+		return fmt.Errorf("time of the commit: %w", err)
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(string(stamp)), 10, 64)
+	if err != nil {
+		return err
+	}
+	r.time = time.Unix(seconds, 0).UTC()
+	log.Printf("busbar %s", r.version)
+	pages := filepath.Join(r.work, "man1")
+	if err := os.MkdirAll(pages, 0o777); err != nil {
+		return err
+	}
+	if out, err := exec.Command(path, "man", "--dir", pages).CombinedOutput(); err != nil {
+		return fmt.Errorf("busbar man: %w: %s", err, out)
+	}
+	if r.pages, err = folder(pages, "man1/"); err != nil {
+		return err
+	}
+	for shell, name := range map[string]string{"bash": "busbar.bash", "zsh": "_busbar", "fish": "busbar.fish"} {
+		text, err := exec.Command(path, "completion", shell).Output()
+		if err != nil {
+			return fmt.Errorf("busbar completion %s: %w", shell, err)
+		}
+		r.shells = append(r.shells, file{"completions/" + name, 0o644, text})
+	}
+	slices.SortFunc(r.shells, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return nil
+}
+
+// target writes all that is made of one binary.
+func (r *release) target(t target) error {
+	path, err := r.build(t)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	licences, err := r.licences(t)
+	if err != nil {
+		return err
+	}
+	if err := r.billOfMaterials(t, path); err != nil {
+		return err
+	}
+	list := []file{{t.program(), 0o755, program}, {"LICENCES.txt", 0o644, licences}}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/grafana-busbar.json"} {
+		data, err := os.ReadFile(filepath.Join(r.root, name))
+		if err != nil {
+			return err
+		}
+		list = append(list, file{filepath.Base(name), 0o644, data})
+	}
+	if t.os != "windows" {
+		list = append(append(list, r.pages...), r.shells...)
+	}
+	name := fmt.Sprintf("busbar-%s-%v", r.version, t)
+	if t.os == "windows" {
+		err = r.zip(name, list)
+	} else {
+		err = r.tar(name, list)
+	}
+	if err != nil || t.os != "linux" {
+		return err
+	}
+	if err := r.packages(t, program, licences); err != nil {
+		return err
+	}
+	return r.image(t, program, licences)
+}
+
+// chart writes the Helm chart with the version of the release.
+func (r *release) chart() error {
+	list, err := folder(filepath.Join(r.root, "packaging", "chart"), "busbar/")
+	if err != nil {
+		return err
+	}
+	for i, f := range list {
+		if f.name == "busbar/Chart.yaml" {
+			list[i].data = bytes.ReplaceAll(f.data, []byte("0.0.0"), []byte(r.version))
+		}
+	}
+	return r.tarAs("busbar-chart-"+r.version+".tgz", list)
+}
+
+// folder reads all files below a folder, in order.
+func folder(dir, prefix string) ([]file, error) {
+	var list []file
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		list = append(list, file{prefix + filepath.ToSlash(name), 0o644, data})
+		return err
+	})
+	return list, err
+}
+
+// sums writes the checksums of all files, as sha256sum does.
+func (r *release) sums() error {
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(r.out, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(data), e.Name())
+	}
+	fmt.Print(b.String())
+	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(b.String()), 0o666)
+}

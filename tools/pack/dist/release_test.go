@@ -1,0 +1,320 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestImage reads an image back as a registry does: every blob has the checksum that it is named by, and the layer has the program.
+func TestImage(t *testing.T) {
+	r := &release{out: t.TempDir(), version: "1.2.3+x", time: time.Unix(1e9, 0).UTC()}
+	if err := r.image(target{"linux", "amd64"}, []byte("program"), []byte("licences")); err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	unpackImage(t, filepath.Join(r.out, "busbar-1.2.3+x-linux-amd64-image.tar"), root)
+	if data, err := os.ReadFile(filepath.Join(root, "busbar")); string(data) != "program" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// unpackImage checks an image and unpacks its layers.
+func unpackImage(t *testing.T, name, root string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string][]byte{}
+	for tr := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parts[h.Name], err = io.ReadAll(tr); err != nil {
+			t.Fatal(err)
+		}
+		if sum, ok := strings.CutPrefix(h.Name, "blobs/sha256/"); ok && sum != fmt.Sprintf("%x", sha256.Sum256(parts[h.Name])) {
+			t.Errorf("%s has another checksum", h.Name)
+		}
+	}
+	var docker []struct {
+		Config           string
+		RepoTags, Layers []string
+	}
+	var index struct{ Manifests []blob }
+	var manifest struct{ Layers []blob }
+	for name, into := range map[string]any{"manifest.json": &docker, "index.json": &index} {
+		if err := json.Unmarshal(parts[name], into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if err := json.Unmarshal(parts[index.Manifests[0].path()], &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Layers) != 1 || manifest.Layers[0].path() != docker[0].Layers[0] || strings.Contains(docker[0].RepoTags[0], "+") {
+		t.Errorf("layers %+v, for Docker %+v", manifest.Layers, docker)
+	}
+	var config struct {
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	if err := json.Unmarshal(parts[docker[0].Config], &config); err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(parts[docker[0].Layers[0]]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); len(config.RootFS.DiffIDs) != 1 || config.RootFS.DiffIDs[0] != got {
+		t.Errorf("diff_ids %v, want %s", config.RootFS.DiffIDs, got)
+	}
+	unpack(t, tar.NewReader(bytes.NewReader(layer)), root)
+}
+
+// unpack writes what an archive of ours holds.
+func unpack(t *testing.T, tr *tar.Reader, root string) {
+	t.Helper()
+	for {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(root, filepath.FromSlash(h.Name))
+		if h.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o777)
+		} else {
+			var data []byte
+			if data, err = io.ReadAll(tr); err == nil {
+				err = os.WriteFile(path, data, 0o666)
+			}
+		}
+		if err == nil {
+			err = os.Chmod(path, os.FileMode(h.Mode).Perm())
+		}
+		if err == nil && os.Getuid() == 0 {
+			err = os.Chown(path, h.Uid, h.Gid)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRelease installs and runs what make dist has written into BUSBAR_DIST.
+func TestRelease(t *testing.T) {
+	dir := os.Getenv("BUSBAR_DIST")
+	if dir == "" {
+		t.Skip("BUSBAR_DIST is not set; make dist sets it")
+	}
+	one := func(pattern string) string {
+		list, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %v, %v", pattern, list, err)
+		}
+		return list[0]
+	}
+	t.Run("sums", func(t *testing.T) {
+		if out, err := command(dir, "sha256sum", "-c", "--quiet", "SHA256SUMS"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("deb", func(t *testing.T) { checkDeb(t, one("busbar_*_amd64.deb")) })
+	t.Run("rpm", func(t *testing.T) { checkRPM(t, one("busbar-*.x86_64.rpm")) })
+	t.Run("image", func(t *testing.T) { checkContainer(t, one("busbar-*-linux-amd64-image.tar")) })
+	t.Run("bill", func(t *testing.T) { checkBill(t, one("busbar-*-linux-amd64.cdx.json")) })
+	t.Run("windows", func(t *testing.T) { checkWindows(t, one("busbar-*-windows-amd64.zip")) })
+}
+
+func command(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// within runs a program in another root, as a user.
+func within(root string, user uint32, args ...string) (string, error) {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/", "HOME=/data"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: user, Gid: user}}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func needRoot(t *testing.T, programs ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root for another root folder")
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("needs %s", p)
+		}
+	}
+}
+
+// remains lists what lies below a folder, but for the package manager's own files.
+func remains(t *testing.T, root, own string) string {
+	t.Helper()
+	var left []string
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(path, filepath.Join(root, own)) {
+			left = append(left, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(left, "\n")
+}
+
+// checkDeb installs into an empty root, runs there, removes and purges.
+func checkDeb(t *testing.T, deb string) {
+	needRoot(t, "dpkg")
+	root := t.TempDir()
+	for _, d := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dpkg := func(args ...string) {
+		if out, err := command("", "dpkg", append([]string{"--root=" + root, "--log=/dev/null"}, args...)...); err != nil {
+			t.Fatalf("dpkg %v: %v\n%s", args, err, out)
+		}
+	}
+	dpkg("-i", deb)
+	out, err := within(root, nobody, "/usr/bin/busbar", "version")
+	if err != nil || !strings.HasPrefix(out, "busbar v") {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, name := range []string{"usr/share/man/man1/busbar-map.1.gz", "usr/share/bash-completion/completions/busbar", "usr/lib/systemd/system/busbar-agent.service", "etc/busbar/agent.env"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	dpkg("-r", "busbar")
+	if left := remains(t, root, "var/lib/dpkg"); strings.Count(left, "\n") != 1 || !strings.Contains(left, "etc/busbar/agent.env") {
+		t.Errorf("removed, but for settings; left: %s", left)
+	}
+	dpkg("-P", "busbar")
+	if left := remains(t, root, "var/lib/dpkg"); left != "" {
+		t.Errorf("purged; left: %s", left)
+	}
+}
+
+// checkRPM does the same with rpm where there is one, in a root of its own.
+func checkRPM(t *testing.T, rpm string) {
+	needRoot(t, "rpm")
+	root := t.TempDir()
+	run := func(args ...string) string {
+		out, err := command("", "rpm", append([]string{"--root", root, "--nosignature"}, args...)...)
+		if err != nil {
+			t.Fatalf("rpm %v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	run("--initdb")
+	run("-i", "--ignorearch", rpm)
+	out, err := within(root, nobody, "/usr/bin/busbar", "version")
+	if err != nil || !strings.HasPrefix(out, "busbar v") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if list := run("-qc", "busbar"); strings.Count(list, ".env") != 2 {
+		t.Errorf("configuration: %s", list)
+	}
+	run("-e", "busbar")
+	if _, err := os.Stat(filepath.Join(root, "usr/bin/busbar")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after removal: %v", err)
+	}
+}
+
+// checkContainer runs the demonstration and the checks of the program in the file system of the image, as its user.
+func checkContainer(t *testing.T, image string) {
+	needRoot(t)
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unpackImage(t, image, root)
+	out, err := within(root, nobody, "/busbar", "demo")
+	if err != nil || !strings.Contains(out, "baskerville") || !strings.Contains(out, "2x2") {
+		t.Errorf("demo: %v\n%s", err, out)
+	}
+	out, err = within(root, nobody, "/busbar", "self-test")
+	if err != nil || !strings.Contains(out, "all checks passed") {
+		t.Errorf("self-test: %v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// checkBill: the bill names what is linked.
+func checkBill(t *testing.T, name string) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bill struct {
+		BOMFormat, SpecVersion string
+		Components             []component
+	}
+	if err := json.Unmarshal(data, &bill); err != nil || bill.BOMFormat != "CycloneDX" || len(bill.Components) < 10 {
+		t.Errorf("%v: %s %s, %d components", err, bill.BOMFormat, bill.SpecVersion, len(bill.Components))
+	}
+	for _, c := range bill.Components {
+		if c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// checkWindows runs the program under Wine where there is one.
+func checkWindows(t *testing.T, archive string) {
+	wine, err := exec.LookPath("wine")
+	if err != nil {
+		t.Skip("needs wine")
+	}
+	dir := t.TempDir()
+	if out, err := command(dir, "unzip", "-q", archive); err != nil {
+		t.Skipf("needs unzip: %v %s", err, out)
+	}
+	list, _ := filepath.Glob(filepath.Join(dir, "*", "busbar.exe"))
+	if len(list) != 1 {
+		t.Fatalf("%v", list)
+	}
+	cmd := exec.Command(wine, list[0], "self-test")
+	cmd.Env = append(os.Environ(), "WINEPREFIX="+filepath.Join(dir, "prefix"), "WINEDEBUG=-all", "HOME="+dir)
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), "all checks passed") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}

@@ -12,7 +12,7 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site debian page-assets browser fleet-lab
+.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser fleet-lab
 
 test: lint unit fuzz
 
@@ -102,6 +102,13 @@ dist:
 # The documents as plain HTML with a search in site/. Every link is checked. BUSBAR names a built program, whose help is shown.
 site:
 	cd tools/pack && $(GO) test ./site && $(GO) run ./site -root ../.. -o site $(if $(BUSBAR),-busbar $(abspath $(BUSBAR)))
+
+# The dashboard against the types of Grafana itself, from npm.
+GRAFANA = 13.2.3
+grafana:
+	@dir=$$(mktemp -d) && cd $$dir && npm init -y >/dev/null && npm install --silent --no-audit --no-fund --ignore-scripts @grafana/schema@$(GRAFANA) typescript@5.9 && \
+	  node $(CURDIR)/tools/grafana/check.mjs $(CURDIR)/docs/grafana-busbar.json board.ts && \
+	  npx tsc --noEmit --strict --skipLibCheck --moduleResolution bundler --module esnext --target es2022 board.ts && echo "the dashboard has the types of Grafana $(GRAFANA)" && rm -r $$dir
 
 # The real tools that some tests run against (as root, on Debian). Without them
 # those tests skip and say so.

@@ -46,7 +46,7 @@ func Hold() error {
 	}
 	starter := os.NewFile(starterFD, "starter")
 	if starter == nil || os.Getpid() != 1 {
-		return errors.New("lab hold is started by lab up, not by hand")
+		return errors.New("lab hold is started by lab up, not manually")
 	}
 	var s setup
 	if err := receive(starter, &s); err != nil || s.Plan == nil {

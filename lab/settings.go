@@ -12,8 +12,8 @@ import (
 // Settings are the flags that say how a lab is made of a cluster.
 type Settings struct {
 	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's (default: the fastest NIC gets at most 1 Gb/s, all NICs together 4 Gb/s; half of that for lab check, so that links limit and not processors)."`
-	Inside   string `enum:"auto,links,memory" default:"auto" help:"Transport inside a node: links (emulated GPU links) or shm (shared memory); auto is links where two cores can drive them at the scale."`
-	Spines   int    `default:"2" help:"Maximum number of bridges that stand for a group of spine switches."`
+	Inside   string `enum:"auto,links,memory" default:"auto" help:"Transport inside a node: links (emulated GPU links) or shm (shared memory); auto is links where two cores can drive them at the scale (default auto)."`
+	Spines   int    `default:"2" help:"Maximum number of bridges that stand for a group of spine switches (default 2)."`
 	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs (default: as the file states, else 9000)."`
 	Staging  string `placeholder:"RATE" help:"Rate of a half-duplex path through host memory, before scaling, that all NIC traffic of a node crosses: 14GB/s."`
 	Local    bool   `name:"staging-local" help:"TCP traffic between ranks of a node crosses that path too."`

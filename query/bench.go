@@ -16,18 +16,18 @@ import (
 
 // Bench measures a collective on real memory between ranks, size after size, as nccl-tests does.
 type Bench struct {
-	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
+	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
 	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"Smallest size (default 8); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
 	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"Largest size (default 64M)."`
-	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes."`
-	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size."`
-	Iters    int     `name:"iters" default:"20" least:"1" help:"Measured iterations per size."`
-	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
-	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
+	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes (default 2)."`
+	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size (default 5)."`
+	Iters    int     `name:"iters" default:"20" least:"1" help:"Measured iterations per size (default 20)."`
+	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
+	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum (default sum)."`
 	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
-	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size."`
-	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME."`
-	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8. Bandwidths count uncompressed bytes."`
+	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
+	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
+	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8. Bandwidths count uncompressed bytes (default none)."`
 	Check    bool    `help:"Check the results: count wrong elements, and exit 1 if there are any."`
 	ranks.Elasticity
 }

@@ -15,8 +15,8 @@ import (
 type BenchDiff struct {
 	Old       string   `arg:"" names:"file" help:"Earlier results: a file of bench -o, or output of nccl-tests; - for standard input."`
 	New       string   `arg:"" names:"file" help:"Later results."`
-	Threshold *float64 `default:"5" help:"Exit 1 when a row is significantly slower by more than this percentage."`
-	Alpha     *float64 `default:"0.05" help:"Significance level: a difference counts when its p value is below this."`
+	Threshold *float64 `default:"5" help:"Exit 1 when a row is significantly slower by more than this percentage (default 5)."`
+	Alpha     *float64 `default:"0.05" help:"Significance level: a difference counts when its p value is below this (default 0.05)."`
 }
 
 // BenchDiffDoc is the answer to BenchDiff.

@@ -23,23 +23,23 @@ import (
 
 // BenchGPU drives nccl-tests through NCCL's algorithms and protocols and finds the best of each size.
 type BenchGPU struct {
-	Op       string        `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube."`
+	Op       string        `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
 	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
 	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"Largest size (default 1G)."`
-	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"Factor between sizes."`
-	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size."`
-	Iters    int           `name:"iters" default:"20" least:"1" help:"Measured iterations per size."`
-	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
+	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"Factor between sizes (default 4)."`
+	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size (default 5)."`
+	Iters    int           `name:"iters" default:"20" least:"1" help:"Measured iterations per size (default 20)."`
+	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
 	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs per process (default 1); without --launch, give the number of GPUs of the host."`
 	Check    bool          `help:"Let nccl-tests check the results."`
 	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO to try besides NCCL's choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none (default: all that the collective supports)."`
-	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO to try."`
-	Channels []string      `default:"auto" help:"Numbers of channels to try (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto."`
-	Repeat   int           `default:"1" least:"1" most:"1000" help:"Runs per setting; bench diff needs four."`
+	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO to try (default ll,ll128,simple)."`
+	Channels []string      `default:"auto" help:"Numbers of channels to try (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto (default auto)."`
+	Repeat   int           `default:"1" least:"1" most:"1000" help:"Runs per setting; bench diff needs four (default 1)."`
 	Tests    string        `name:"nccl-tests" placeholder:"DIR" help:"Folder of the nccl-tests programs (default: PATH)."`
 	Launch   string        `placeholder:"COMMAND" help:"Launch command, such as \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"; quoting as in a shell."`
 	Cluster  string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that is measured; kept with the results for validate."`
-	Timeout  time.Duration `default:"10m" least:"1ms" help:"Time limit of one run."`
+	Timeout  time.Duration `default:"10m" least:"1ms" help:"Time limit of one run (default 10m)."`
 }
 
 // Programs is how a question runs other programs.

@@ -17,8 +17,8 @@ import (
 type BenchPairs struct {
 	Size  string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
 	Small string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
-	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair."`
-	Iters int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair; the fastest quarter counts."`
+	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
+	Iters int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair; the fastest quarter counts (default 10)."`
 	Alone bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
 }
 

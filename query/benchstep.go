@@ -21,19 +21,19 @@ import (
 type BenchStep struct {
 	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar models), or dimensions such as layers=4,hidden=512."`
 	Layout   string        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
-	Overlap  string        `enum:"on,off,both" default:"both" help:"Overlap: on reduces buckets during the backward pass, off after it, both measures each."`
+	Overlap  string        `enum:"on,off,both" default:"both" help:"Overlap: on reduces buckets during the backward pass, off after it, both measures each (default both)."`
 	Compute  time.Duration `least:"1us" help:"Compute time of a step, a third of it forward (default: the model's FLOPs at --speed)."`
 	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences per rank and step, for the default of --compute."`
 	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Sequence length in tokens, for the default of --compute (default: the model's)."`
 	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"TFLOPS per rank, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
-	Dtype    string        `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half."`
-	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8."`
-	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket."`
-	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets."`
-	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size."`
-	Channels int           `default:"1" least:"1" help:"Number of channels, with --algo NAME."`
-	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Warm-up steps."`
-	Iters    int           `name:"iters" default:"5" least:"1" help:"Measured steps."`
+	Dtype    string        `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half (default float)."`
+	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8 (default none)."`
+	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket (default 1M)."`
+	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets (default 25M)."`
+	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
+	Channels int           `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
+	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Warm-up steps (default 1)."`
+	Iters    int           `name:"iters" default:"5" least:"1" help:"Measured steps (default 5)."`
 }
 
 // Run measures between ranks of this process, over plain memory.

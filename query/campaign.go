@@ -39,7 +39,7 @@ type Prices struct {
 	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"Price: 2.50/gpu-hour, EUR 20/node-hour."`
 	Energy   string   `placeholder:"AMOUNT/kWh" help:"Price of energy: 0.12/kWh."`
 	Power    string   `name:"gpu-power" placeholder:"POWER" help:"Power limit per GPU: 700W (default: from its data sheet)."`
-	Overhead *float64 `default:"1" help:"Total watts per GPU watt, with hosts, network and cooling: 1 is GPUs alone, a whole DGX H100 is 1.8."`
+	Overhead *float64 `default:"1" help:"Total watts per GPU watt, with hosts, network and cooling: 1 is GPUs alone, a whole DGX H100 is 1.8 (default 1)."`
 }
 
 // running is a campaign as it was asked for.

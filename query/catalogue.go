@@ -22,7 +22,7 @@ func (q Presets) Run(context.Context, Env) (*PresetsDoc, error) {
 
 // Hardware asks for the catalogue of links, accelerators, network cards and switches.
 type Hardware struct {
-	Table string `arg:"" optional:"" enum:"all,links,gpu,nic,switch" default:"all" help:"all, links, gpu, nic or switch."`
+	Table string `arg:"" optional:"" enum:"all,links,gpu,nic,switch" default:"all" help:"all, links, gpu, nic or switch (default all)."`
 }
 
 // HardwareDoc is the answer to Hardware: the tables that were asked for.

@@ -26,7 +26,7 @@ type Doctor struct {
 	// Answers are those to questions of an earlier document, by their names.
 	Answers map[string]bool `kong:"-" page:"-"`
 	Mask    string          `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
-	FailOn  string          `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
+	FailOn  string          `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.

@@ -19,7 +19,7 @@ import (
 type Envelope struct {
 	Job
 	GPUs int      `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on as few nodes as possible (default: all)."`
-	MFU  *float64 `name:"mfu" default:"0.5" help:"Share of peak FLOPS that compute reaches."`
+	MFU  *float64 `name:"mfu" default:"0.5" help:"Share of peak FLOPS that compute reaches (default 0.5)."`
 }
 
 // EnvelopeDoc is the answer to Envelope.

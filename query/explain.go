@@ -19,7 +19,7 @@ import (
 type Explain struct {
 	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of some or all ranks; folders of logs; - for standard input."`
 	Comm string   `placeholder:"ID" help:"Communicator: its id, or its index in the log from 0 (default: the largest)."`
-	Size string   `default:"1G" placeholder:"SIZE" help:"Size of the all-reduce to count bytes for."`
+	Size string   `default:"1G" placeholder:"SIZE" help:"Size of the all-reduce to count bytes for (default 1G)."`
 }
 
 // ExplainDoc is the answer to Explain: what NCCL set up, and where the bytes of an all-reduce go.

@@ -30,10 +30,10 @@ type Hang struct {
 	PID     int           `name:"pid" page:"-" least:"0" most:"4194304" placeholder:"PID" help:"A rank of the job on this machine: its processes' states are read, and their RAS service, recorder dumps and logs are found."`
 	Dumps   string        `page:"-" placeholder:"DIR" help:"Also read the recorder's dumps of this folder (TORCH_FR_DUMP_TEMP_FILE)."`
 	Trigger string        `page:"-" placeholder:"PREFIX" help:"First make the ranks of this machine write their dumps, through the pipes of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX."`
-	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang."`
+	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang (default 2s)."`
 	Watch   bool          `page:"-" help:"Ask again and again, and end when the job hangs or fails."`
-	Every   time.Duration `page:"-" default:"10s" least:"1s" most:"1h" help:"Time between questions with --watch."`
-	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
+	Every   time.Duration `page:"-" default:"10s" least:"1s" most:"1h" help:"Time between questions with --watch (default 10s)."`
+	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // HangDoc is the answer to Hang.

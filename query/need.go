@@ -16,7 +16,7 @@ import (
 // within some per cent of what it would take if nothing waited for other nodes, and which layer of the fabric to upgrade first.
 type Need struct {
 	Job
-	Within *float64 `default:"5" help:"Tolerated slowdown in percent against a step that never waits for other nodes."`
+	Within *float64 `default:"5" help:"Tolerated slowdown in percent against a step that never waits for other nodes (default 5)."`
 }
 
 // NeedDoc is the answer to Need.

@@ -19,8 +19,8 @@ type OrderBounds struct {
 	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node, such as 10GB/s (default: no limit)."`
 	MaxTime time.Duration `name:"max-time" placeholder:"TIME" help:"Time limit of one part of the order (default 20s)."`
 	Busy    string        `placeholder:"RATE" help:"Refuse to measure while the interface carries more traffic than this, because a job is running (default 50MB/s; any disables the check)."`
-	Warm    *int          `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations."`
-	Iters   int           `name:"iters" default:"10" least:"1" help:"Measured iterations."`
+	Warm    *int          `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations (default 2)."`
+	Iters   int           `name:"iters" default:"10" least:"1" help:"Measured iterations (default 10)."`
 }
 
 // OrderTimes are when and how often it is measured.
@@ -97,10 +97,10 @@ func (t *OrderTimes) schedule(o *fleet.Order, now time.Time) error {
 type OrderPairs struct {
 	OrderBounds
 	OrderTimes
-	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency."`
-	Rounds int    `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all."`
-	AtOnce int    `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round."`
+	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
+	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
+	Rounds int    `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
+	AtOnce int    `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
@@ -126,9 +126,9 @@ func (q OrderPairs) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 type OrderCollective struct {
 	OrderBounds
 	OrderTimes
-	Op   string   `default:"all_reduce" help:"Collective."`
-	Algo string   `default:"auto" help:"Algorithm, or auto to choose by size."`
-	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Message sizes."`
+	Op   string   `default:"all_reduce" help:"Collective (default all_reduce)."`
+	Algo string   `default:"auto" help:"Algorithm, or auto to choose by size (default auto)."`
+	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Message sizes (default 1M,16M)."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.

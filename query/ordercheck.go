@@ -23,11 +23,11 @@ const UnnamedJob = "check"
 // a second time, and is bad only if it is slow again.
 type OrderCheck struct {
 	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"Nodes of the job, such as $SLURM_JOB_NODELIST."`
-	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order."`
-	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with."`
-	Size    string        `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth."`
+	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order (default check)."`
+	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with (default 3)."`
+	Size    string        `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
 	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node."`
-	Within  time.Duration `default:"30s" help:"Time limit; then the order is cancelled and the exit code is 3."`
+	Within  time.Duration `default:"30s" help:"Time limit; then the order is cancelled and the exit code is 3 (default 30s)."`
 }
 
 // OrderCheckDoc is the answer to OrderCheck.

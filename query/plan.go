@@ -18,7 +18,7 @@ import (
 // When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
 type Plan struct {
 	Emit     string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
-	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write."`
+	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write (default 1)."`
 	Hosts    string `placeholder:"HOSTLIST" help:"Hosts, as a hostlist: gpu[01-08]. If the cluster names them, plan for these in the fastest rank order; otherwise they are the real names in rank order."`
 	Keep     bool   `name:"keep-order" help:"With --hosts: keep the order of the list."`
 	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
@@ -41,14 +41,14 @@ type Plan struct {
 	Context   []string `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
 	Offload   []string `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`
 	Compress  []string `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none, and bf16 where gradients are wider)."`
-	Top       int      `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage."`
-	Reserve   *float64 `default:"0.05" help:"Share of GPU memory to leave free."`
+	Top       int      `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
+	Reserve   *float64 `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
 	Host      string   `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
 	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
 	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
 	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
 	Tuner     bool     `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
-	Objective string   `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes."`
+	Objective string   `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
 	Prices
 	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for a changed cluster: network.gbps=400 (every NIC and cable), nics_per_node=4; commas combine changes. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`

@@ -19,18 +19,18 @@ import (
 // built, or read from an MSCCL algorithm file.
 type Sched struct {
 	File     string `arg:"" optional:"" names:"file" help:"MSCCL algorithm file, - for standard input (default: the schedule of --op by --algo)."`
-	Op       string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, …"`
-	Algo     string `default:"ring" help:"Algorithm (see --list)."`
-	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks."`
+	Op       string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
+	Algo     string `default:"ring" help:"Algorithm (see --list) (default ring)."`
+	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks (default 8)."`
 	Root     int    `help:"Root rank of broadcast, reduce, gather, scatter."`
-	Channels *int   `default:"1" help:"Number of channels."`
-	Pieces   *int   `default:"4" help:"Chunks per channel in a chain or tree."`
+	Channels *int   `default:"1" help:"Number of channels (default 1)."`
+	Pieces   *int   `default:"4" help:"Chunks per channel in a chain or tree (default 4)."`
 	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them."`
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
 	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
-	Runtime  string `enum:"msccl,rccl" default:"msccl" help:"FILE: the library that runs it: msccl is Microsoft's, rccl AMD's up to ROCm 7.12 (later ones read no such files)."`
-	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: protocol: simple, ll or ll128 (auto is simple)."`
+	Runtime  string `enum:"msccl,rccl" default:"msccl" help:"FILE: the library that runs it: msccl is Microsoft's, rccl AMD's up to ROCm 7.12 (later ones read no such files) (default msccl)."`
+	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: protocol: simple, ll or ll128 (auto is simple) (default auto)."`
 	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: smallest call that uses the file, in bytes over all ranks."`
 	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: largest call; beyond it the runtime sends larger messages."`
 	InPlace  bool   `help:"msccl: in-place calls only, without the copy of a rank's own block."`

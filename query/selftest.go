@@ -94,7 +94,7 @@ func selfFiles(context.Context, Env) (string, error) {
 // selfMachine: a machine without GPUs is no failure, one that cannot be read is.
 func selfMachine(ctx context.Context, env Env) (string, error) {
 	if env.Machine == nil {
-		return "not asked: no access to the machine", nil
+		return "skipped: machines are read on Linux only", nil
 	}
 	d, err := Map{}.Run(ctx, env)
 	if err != nil {

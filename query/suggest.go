@@ -14,9 +14,9 @@ import (
 type Suggest struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster: a preset, a cluster file, or any file that map reads."`
 	Layout  string `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
-	Op      string `default:"all_reduce" help:"The collective."`
+	Op      string `default:"all_reduce" help:"The collective (default all_reduce)."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL."`
-	Count   int    `default:"5" help:"How many sizes."`
+	Count   int    `default:"5" help:"How many sizes (default 5)."`
 }
 
 // SuggestDoc is the answer to Suggest.

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 )
 
@@ -30,6 +31,9 @@ func BenchChange(w io.Writer, c engine.Change) {
 
 // BenchEnd prints what comes after the rows.
 func BenchEnd(w io.Writer, d *query.BenchDoc) error {
+	if taken, err := benchTable(d).Send(w); taken {
+		return err
+	}
 	verdict := fmt.Sprintf("%d OK", d.WrongElements)
 	switch {
 	case d.WrongElements > 0:
@@ -39,6 +43,29 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	}
 	_, err := fmt.Fprintf(w, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", verdict, d.AvgBus, benchProgram(d.Op))
 	return err
+}
+
+// benchTable is the rows for writers that take tables: all at once, in place beside out of place.
+func benchTable(d *query.BenchDoc) *texttab.Table {
+	t := texttab.New(">size (B)", ">count", "type", "redop", ">root", ">time (us)", ">algbw (GB/s)", ">busbw (GB/s)", ">wrong",
+		">in-place time (us)", ">in-place algbw (GB/s)", ">in-place busbw (GB/s)", ">in-place wrong")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		cells := []string{fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root)}
+		for _, x := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
+			if x == nil {
+				cells = append(cells, "", "", "", "")
+				continue
+			}
+			wrong := ""
+			if d.Checked {
+				wrong = fmt.Sprint(x.Wrong)
+			}
+			cells = append(cells, strings.TrimSpace(benchTime(x.Time.Mean)), fmt.Sprintf("%.2f", x.AlgBW), fmt.Sprintf("%.2f", x.BusBW), wrong)
+		}
+		t.Row(cells...)
+	}
+	return t
 }
 
 // benchProgram is the name of the program of nccl-tests whose table this is.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"strings"
 
@@ -12,8 +13,24 @@ import (
 // Findings prints what an audit found: one paragraph each with a mark for how
 // serious it is, where it is, what it does and how to fix it.
 func Findings(w io.Writer, fs []finding.Finding, o TextOptions) error {
+	if taken, err := FindingsTable(fs).Send(w); taken {
+		return err
+	}
 	_, err := io.WriteString(w, printed(o, func(s style) string { return findingsText(fs, s, o.width()) }))
 	return err
+}
+
+// FindingsTable is findings for writers that take tables.
+func FindingsTable(fs []finding.Finding) *texttab.Table {
+	t := texttab.New("severity", "finding", "where", ">confidence (%)", "text", "fix")
+	for _, f := range fs {
+		sure := ""
+		if f.Confidence > 0 {
+			sure = fmt.Sprintf("%.0f", 100*f.Confidence)
+		}
+		t.Row(f.Severity.String(), f.ID, f.Where, sure, cmp.Or(f.Text, f.Title), f.Fix)
+	}
+	return t
 }
 
 func findingsText(fs []finding.Finding, s style, width int) string {

@@ -27,6 +27,9 @@ func library(d *query.PredictDoc) string {
 // are and what NCCL sets up, where that was asked for.
 func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
 	f := &forecast{d, o.Verbose, o.Width}
+	if _, err := f.rows(style{}).Send(w); err != nil {
+		return err
+	}
 	if _, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) })); err != nil {
 		return err
 	}
@@ -137,6 +140,17 @@ func (f *forecast) title() string {
 // table is the rows. A star stands behind what NCCL chooses where there are rows
 // that it does not, a plus behind what it cannot run.
 func (f *forecast) table(s style) string {
+	text := f.rows(s).Fit(f.columns)
+	marks := f.marks()
+	for _, k := range []struct{ mark, means string }{{"*", "* NCCL's choice"}, {"+", "+ not an NCCL algorithm"}} {
+		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
+			text += s.dim(k.means) + "\n"
+		}
+	}
+	return text
+}
+
+func (f *forecast) rows(s style) *texttab.Table {
 	t := texttab.New("layout", ">size (B)", ">count", "type", "algo", "proto", ">channels", ">time (us)", ">from", ">to",
 		">launch", ">latency", ">sync", ">moving", ">algbw (GB/s)", ">busbw (GB/s)", "bottleneck")
 	t.Style = s.dim
@@ -152,13 +166,7 @@ func (f *forecast) table(s style) string {
 			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck),
 		)
 	}
-	text := t.Fit(f.columns)
-	for _, k := range []struct{ mark, means string }{{"*", "* NCCL's choice"}, {"+", "+ not an NCCL algorithm"}} {
-		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
-			text += s.dim(k.means) + "\n"
-		}
-	}
-	return text
+	return t
 }
 
 // marks tells how to mark rows: those that NCCL takes only where others stand

@@ -131,7 +131,7 @@ func StepTimeline(w io.Writer, d *query.StepDoc) error {
 	if err != nil {
 		return err
 	}
-	return timeline(w, stepTitle(d), bars)
+	return timeline(w, stepTitle(d), bars, d.Rows[0].Step.Time())
 }
 
 // StepTrace writes the timeline of a step on one layout for ui.perfetto.dev or chrome://tracing.

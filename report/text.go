@@ -39,11 +39,19 @@ const (
 // node, its matrix, what lies nearest to what, the network, and what the readers
 // noticed.
 func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
-	_, err := io.WriteString(w, printed(o, func(s style) string {
+	var tables []*texttab.Table
+	text := printed(o, func(s style) string {
 		p := &printer{c: c, style: s, width: o.width(), terminal: o.Width}
 		p.cluster()
+		tables = p.tables
 		return p.b.String()
-	}))
+	})
+	for _, t := range tables {
+		if _, err := t.Send(w); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -75,7 +83,8 @@ type printer struct {
 	width int
 	// terminal is its number of columns; 0 is any number.
 	terminal int
-	rates    bool // a rate was printed
+	tables   []*texttab.Table // that were printed
+	rates    bool             // a rate was printed
 	// titles are what the devices of the node type at hand are called.
 	titles []string
 }
@@ -114,6 +123,7 @@ func (p *printer) columns(heads ...string) *texttab.Table {
 
 func (p *printer) table(t *texttab.Table) {
 	t.Style = p.bold
+	p.tables = append(p.tables, t)
 	p.b.WriteString(t.Fit(p.terminal))
 }
 

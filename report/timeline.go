@@ -29,8 +29,8 @@ type bar struct {
 var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 'h': "#e8923c", 't': "#e45756", 'u': "#b8a35a"}
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
-// they come. Neighbours of one kind that are thinner than a dot are drawn as one.
-func timeline(w io.Writer, title string, bars []bar) error {
+// they come, and a mark where the step ends. Neighbours of one kind that are thinner than a dot are drawn as one.
+func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 	type line struct{ group, track string }
 	rows := map[line]int{}
 	var names []line
@@ -82,6 +82,7 @@ func timeline(w io.Writer, title string, bars []bar) error {
 		c.Close()
 		last[i], kinds[i] = to, b.Kind
 	}
+	stepEnd(c, x, ends, end, bottom)
 	at := lineLeft
 	for _, k := range []struct {
 		kind byte
@@ -95,6 +96,20 @@ func timeline(w io.Writer, title string, bars []bar) error {
 		at += 30 + svg.TextWidth(k.name, small)
 	}
 	return c.Write(w, lineLeft+lineWide+30, bottom+56, title, "#ffffff")
+}
+
+// stepEnd marks where the step ends. Traffic behind it runs beside the next step's forward pass, and takes no time of its own.
+func stepEnd(c *svg.Canvas, x func(unit.Time) float64, ends, end unit.Time, bottom float64) {
+	if ends <= 0 || ends > end {
+		return
+	}
+	p := x(ends)
+	c.Line(p, lineTop-6, p, bottom+8, svg.Paint{Stroke: "#111111", Width: 1.5, Dash: "5 3"})
+	text := fmt.Sprintf("step ends: %v", ends)
+	if float64(end-ends) > 0.01*float64(end) {
+		text += "; what follows overlaps with the next step"
+	}
+	c.Text(p, bottom+20, text, svg.Type{Size: 11, Fill: "#111111", Anchor: svg.End})
 }
 
 // ticks draws the axis of time, at round figures.

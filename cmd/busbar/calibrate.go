@@ -23,7 +23,7 @@ type calibrateCmd struct {
 	Without    string `placeholder:"NAMES" help:"With --cross: leave mechanisms of the model out, separated by commas; --ablation lists them."`
 	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
 	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
-	Count      int    `default:"5" placeholder:"N" help:"With --suggest: number of sizes."`
+	Count      int    `default:"5" placeholder:"N" help:"With --suggest: number of sizes (default 5)."`
 }
 
 // Help says what is fitted and ends with examples.

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/doctor"
 	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // doctorCmd says why a job is slow, broken or hung.
@@ -22,7 +23,7 @@ type doctorRunCmd struct {
 	common
 	query.Doctor
 	Ask    bool   `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or nothing where it is not known."`
-	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
+	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
 	Width  int    `default:"0" hidden:""`
 }
 
@@ -76,6 +77,9 @@ func (c *doctorRunCmd) forms(e *env, doc *query.DoctorDoc) forms {
 
 // findings prints a report.
 func (o common) findings(e *env, w io.Writer, r *doctor.Report) error {
+	if taken, err := report.FindingsTable(r.Findings).Send(w); taken {
+		return err
+	}
 	t := e.text(w, o)
 	return doctor.Text{Width: max(t.Width, 0), Paint: t.Color, All: o.Verbose}.Write(w, r)
 }

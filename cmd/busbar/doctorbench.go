@@ -12,7 +12,7 @@ type doctorBenchCmd struct {
 	common
 	query.DoctorBench
 	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band."`
-	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
+	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
 }
 
 // Help ends with examples.

@@ -38,7 +38,7 @@ type labUpCmd struct {
 	common
 	Cluster string `arg:"" help:"Cluster file, preset, or any file that map reads, with an optional node count: baskerville:2."`
 	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Layout: 2x2 is two nodes with two ranks each (default: all nodes, one rank per GPU)."`
-	Name    string `default:"lab" help:"Name of the lab, to run several."`
+	Name    string `default:"lab" help:"Name of the lab, to run several (default lab)."`
 	lab.Settings
 }
 

@@ -22,7 +22,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
@@ -85,6 +84,7 @@ type common struct {
 	JSON    bool `name:"json" help:"Print one JSON document on standard output and nothing else."`
 	Quiet   bool `short:"q" help:"No progress and no notes on standard error."`
 	Verbose bool `short:"v" help:"Print more: what was read and how it was recognised."`
+	tableFlags
 }
 
 // env is what a command may touch of the world.
@@ -157,6 +157,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		return exitBad
 	}
 	out := &stdoutStream{w: stdout}
+	if err := out.tables(k); err != nil {
+		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
+		return exitBad
+	}
 	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
@@ -164,6 +168,9 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	err = e.untilDone(func() error { return k.Run(e) })
 	if code, ok := interruptedCode(stderr, err); ok {
 		return code
+	}
+	if left := out.left(); left != nil && (err == nil || errors.Is(err, errWrong)) {
+		err = left
 	}
 	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) {
 		err = failure.Cannot(fmt.Errorf("standard output: %w", out.err))
@@ -177,20 +184,25 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 type stdoutStream struct {
 	w   io.Writer
 	err error
-}
 
-// Columns is the width of the terminal, for tables that do not fit; 0 where there is none.
-func (o *stdoutStream) Columns() int {
-	if f, ok := o.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return width
-		}
-	}
-	return 0
+	format  string          // of tables, which are then printed alone
+	columns []string        // of tables that are printed; none is all
+	used    map[string]bool // of these
+	heads   []string        // of all tables
+	written int             // tables
+	inside  bool            // a table is being written
+	wrap    bool            // lines between words where they do not fit
 }
 
 func (o *stdoutStream) Write(p []byte) (int, error) {
-	_, err := o.w.Write(texttab.Harmless(p))
+	if !o.inside && o.alone() {
+		return len(p), nil
+	}
+	text := texttab.Harmless(p)
+	if o.wrap {
+		text = []byte(texttab.WrapLong(string(text), o.Columns()))
+	}
+	_, err := o.w.Write(text)
 	if err != nil {
 		if o.err == nil {
 			o.err = err

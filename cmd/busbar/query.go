@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 // query is what a question of a command may touch.
 func (e *env) query(o common) query.Env {
 	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o)}
-	q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
+	if runtime.GOOS == "linux" { // others have no /sys
+		q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
+	}
 	q.State = live.State
 	if !o.Quiet {
 		q.Note = func(text string) { fmt.Fprintln(e.stderr, "note:", text) }

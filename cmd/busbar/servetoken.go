@@ -26,7 +26,7 @@ type tokenAddCmd struct {
 	common
 	client.Folder
 	Name string `arg:"" help:"Name of the token's holder."`
-	Role string `enum:"read,order" default:"read" help:"Role: read may view and compute, order may also start measurements."`
+	Role string `enum:"read,order" default:"read" help:"Role: read may view and compute, order may also start measurements (default read)."`
 }
 
 // Help ends with an example.

@@ -49,9 +49,9 @@ func (e *env) text(w io.Writer, c common) report.TextOptions {
 	o := report.TextOptions{Verbose: c.Verbose}
 	if w == e.stdout && e.terminal != nil && term.IsTerminal(int(e.terminal.Fd())) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		if width, _, err := term.GetSize(int(e.terminal.Fd())); err == nil {
-			o.Width = width
-		}
+	}
+	if t, ok := w.(texttab.Terminal); ok {
+		o.Width = t.Columns()
 	}
 	return o
 }

@@ -33,7 +33,7 @@ func (p *PairPlan) Validate(n int) error {
 	case n < 2:
 		return fmt.Errorf("%d ranks have no pairs; at least 2", n)
 	case n > maxPairRanks:
-		return fmt.Errorf("%d ranks have %d pairs; at most %d ranks are measured at once", n, n*(n-1)/2, maxPairRanks)
+		return fmt.Errorf("%d ranks have %d pairs; at most %d ranks can be measured", n, n*(n-1)/2, maxPairRanks)
 	case p.Small < 1 || p.Large < p.Small || p.Large > 4*unit.GiB:
 		return fmt.Errorf("messages of %v and %v; expected a small and a large one, up to 4 GiB", p.Small, p.Large)
 	case p.Iters < 1 || p.Iters > 1<<16 || p.Warm < 0 || p.Warm > 1<<16:

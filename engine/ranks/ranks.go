@@ -31,11 +31,11 @@ var ErrWrong = errors.New("a rank found something wrong")
 // Job says who takes part in a measurement and how the ranks find and reach each other.
 type Job struct {
 	Ranks     int           `short:"n" name:"ranks" least:"1" help:"Number of ranks; without a launcher they are processes of this host."`
-	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process)."`
-	Conns     int           `default:"1" least:"1" most:"64" help:"Connections per pair of ranks."`
+	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process) (default auto)."`
+	Conns     int           `default:"1" least:"1" most:"64" help:"Connections per pair of ranks (default 1)."`
 	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, separated by commas."`
-	Timeout   time.Duration `default:"10s" least:"50ms" help:"Time after which a silent rank is reported as dead or hung."`
-	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long ranks wait for each other at the rendezvous."`
+	Timeout   time.Duration `default:"10s" least:"50ms" help:"Time after which a silent rank is reported as dead or hung (default 10s)."`
+	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long ranks wait for each other at the rendezvous (default 1m)."`
 	Rank      int           `default:"-1" least:"0" help:"This rank's number when ranks are started manually; needs -n and --meet on every rank."`
 	Meet      string        `placeholder:"HOST:PORT|FILE" help:"Rendezvous when ranks are started manually: rank 0's address, or a file whose name has a slash."`
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`

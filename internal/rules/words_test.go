@@ -48,6 +48,7 @@ var banned = map[string]string{
 func TestWords(t *testing.T) {
 	for _, dir := range []string{
 		"query", "report", "cmd/busbar", "step", "plan", "predict", "doctor", "doctor/hang", "doctor/cause", "launch",
+		"engine", "engine/ranks", "engine/bench", "engine/bench/gpu", "lab", "lab/check", "web",
 		"fleet", "fleet/agent", "fleet/bus", "fleet/client", "fleet/health", "fleet/hub", "fleet/server",
 	} {
 		files, _ := filepath.Glob("../../" + dir + "/*.go")
@@ -60,13 +61,24 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
-	pages, _ := filepath.Glob("../../web/page/*.js")
+	pages := []string{"../../README.md"}
+	for _, pattern := range []string{"web/page/*.js", "web/page/*.html", "docs/fleet*.md", "docs/page.md", "docs/install.md", "docs/tutorials/*.md", "packaging/*/*"} {
+		list, _ := filepath.Glob("../../" + pattern)
+		if len(list) == 0 {
+			t.Fatalf("%s: no files", pattern)
+		}
+		pages = append(pages, list...)
+	}
 	for _, f := range pages {
+		if info, err := os.Stat(f); err != nil || info.IsDir() {
+			continue
+		}
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for phrase, better := range banned {
+			phrase = strings.ReplaceAll(phrase, "%%", "% ") // as people read it
 			if strings.Contains(string(text), phrase) {
 				t.Errorf("%s has %q: write %s", f, phrase, better)
 			}
@@ -96,10 +108,22 @@ func checkStrings(t *testing.T, file string) {
 			}
 		}
 		if l.Value[0] == '`' {
-			checkSentences(t, at, reflect.StructTag(s).Get("help"))
+			tag := reflect.StructTag(s)
+			checkSentences(t, at, tag.Get("help"))
+			checkDefault(t, at, tag)
 		}
 		return true
 	})
+}
+
+// checkDefault holds the help of a flag to its default, in parentheses.
+func checkDefault(t *testing.T, at token.Position, tag reflect.StructTag) {
+	help, value := tag.Get("help"), tag.Get("default")
+	_, command := tag.Lookup("cmd")
+	_, hidden := tag.Lookup("hidden")
+	if help != "" && value != "" && value != "-1" && !command && !hidden && !strings.Contains(help, "default") {
+		t.Errorf("%s: the help %.40q… does not say the default: (default %s)", at, help, value)
+	}
 }
 
 var sentenceEnd = regexp.MustCompile(`[.;:] |[()]`)

@@ -64,6 +64,9 @@ func (t *Table) Len() int { return len(t.rows) }
 
 // Write lays the table out. On a Terminal that is too narrow, see fit.
 func (t *Table) Write(w io.Writer) error {
+	if taken, err := t.Send(w); taken {
+		return err
+	}
 	var b strings.Builder
 	columns := 0
 	if c, ok := w.(Terminal); ok {

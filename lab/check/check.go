@@ -28,33 +28,33 @@ import (
 // Check is what to measure; its fields are the flags of `busbar lab check`. Without Plan and Step it is collectives.
 type Check struct {
 	Cluster string `arg:"" optional:"" help:"Cluster file or preset, as for lab up (default: the scenarios in docs/lab.md)."`
-	Layouts string `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
-	Algos   string `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved changes node at every step."`
-	Sizes   string `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Message sizes."`
-	Op      string `default:"all_reduce" help:"Collective."`
+	Layouts string `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS (default 1x4,2x2,4x1)."`
+	Algos   string `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved changes node at every step (default ring,ring:interleaved,tree,hierarchical,halving_doubling)."`
+	Sizes   string `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Message sizes (default 512K,1M,4M,16M)."`
+	Op      string `default:"all_reduce" help:"Collective (default all_reduce)."`
 	lab.Settings
-	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too."`
+	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too (default auto)."`
 	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links with a reduced rate, in the lab and in the prediction."`
-	Jobs      int      `default:"1" help:"Number of concurrent jobs; 2 gives each every other node, and so on."`
-	Iters     int      `default:"0" help:"Measured iterations per size; 0 chooses by duration."`
+	Jobs      int      `default:"1" help:"Number of concurrent jobs; 2 gives each every other node, and so on (default 1)."`
+	Iters     int      `default:"0" help:"Measured iterations per size; 0 chooses by duration (default 0)."`
 	Quick     bool     `help:"Measure pairs of ranks only briefly; predictions are then less accurate on a busy machine."`
 	Training
 	Plan   string   `placeholder:"DIR" help:"Instead of layouts and algorithms, check a folder of busbar plan --hosts … --emit DIR for CLUSTER: its rank order and fastest predicted algorithm against the given host order and a flat ring; with --step also whole steps."`
 	Place  []string `placeholder:"HOSTLIST" sep:"none" help:"Instead of layouts and algorithms, run one job on several sets of hosts of CLUSTER, such as busbar place gives; with --step also whole steps. Repeat for each set."`
 	Only   string   `placeholder:"WORD" help:"Without CLUSTER: only scenarios whose name contains this."`
-	Median float64  `name:"max-median" default:"0.10" help:"Exit 1 when the median error exceeds this."`
-	Worst  float64  `name:"max-worst" default:"0.35" help:"Exit 1 when the greatest error exceeds this."`
-	Noise  float64  `name:"max-noise" default:"0.5" help:"Ignore points whose runs differ by more than this."`
+	Median float64  `name:"max-median" default:"0.10" help:"Exit 1 when the median error exceeds this (default 0.10)."`
+	Worst  float64  `name:"max-worst" default:"0.35" help:"Exit 1 when the greatest error exceeds this (default 0.35)."`
+	Noise  float64  `name:"max-noise" default:"0.5" help:"Ignore points whose runs differ by more than this (default 0.5)."`
 }
 
 // Training are the flags of training steps.
 type Training struct {
 	Step     string  `placeholder:"MODEL" help:"Instead of collectives, run data-parallel training steps of this model (see busbar models), with and without overlap (default cluster: baskerville)."`
-	Shrink   int     `default:"64" placeholder:"N" help:"With --step: scale gradients and buckets to 1/N, so that a step takes seconds."`
-	Batch    int64   `default:"8" help:"With --step: sequences per rank and step."`
-	Speed    float64 `default:"150" placeholder:"TFLOPS" help:"With --step: TFLOPS per GPU."`
-	StepAlgo string  `name:"step-algo" default:"ring" placeholder:"ALGORITHM" help:"With --step: algorithm for the buckets."`
-	Compress string  `default:"none,fp16" placeholder:"C1,C2,…" help:"With --step: gradient compression: none, fp16, bf16, int8."`
+	Shrink   int     `default:"64" placeholder:"N" help:"With --step: scale gradients and buckets to 1/N, so that a step takes seconds (default 64)."`
+	Batch    int64   `default:"8" help:"With --step: sequences per rank and step (default 8)."`
+	Speed    float64 `default:"150" placeholder:"TFLOPS" help:"With --step: TFLOPS per GPU (default 150)."`
+	StepAlgo string  `name:"step-algo" default:"ring" placeholder:"ALGORITHM" help:"With --step: algorithm for the buckets (default ring)."`
+	Compress string  `default:"none,fp16" placeholder:"C1,C2,…" help:"With --step: gradient compression: none, fp16, bf16, int8 (default none,fp16)."`
 }
 
 // Env is what a check needs beside its flags. All fields but Verbose must be set.

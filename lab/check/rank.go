@@ -66,7 +66,7 @@ func Rank(ctx context.Context, file string, w io.Writer) error {
 	}
 	cfg, launcher, err := ranks.ConfigFromEnv(ranks.ThisProcess())
 	if err != nil || launcher == "" {
-		return errors.Join(errors.New("lab rank is started by lab check, not by hand"), err)
+		return errors.Join(errors.New("lab rank is started by lab check, not manually"), err)
 	}
 	cfg.Transport, cfg.Timeout = do.Transport, 20*time.Second
 	g, err := engine.Join(ctx, cfg)

@@ -144,7 +144,8 @@ export async function show(root, state, api) {
 
 // kinds explains the lines and boxes of a scene.
 function kinds(scene) {
-  return h('ul', { class: 'legend', 'aria-label': 'kinds of links' }, (scene.legend || []).map((x) => h('li', {}, sample(x), x.text)), h('li', {}, 'wider: faster'));
+  return h('ul', { class: 'legend', 'aria-label': 'kinds of links' }, (scene.legend || []).map((x) => h('li', {}, sample(x), x.text)),
+    [['gpu', 'nvlink', 'GPU'], ['nic', 'net', 'NIC or switch']].map(([fill, line, text]) => h('li', {}, h('span', { class: 'swatch', style: { background: `var(--s-${fill})`, outline: `1px solid var(--s-${line})` } }), text)), h('li', {}, 'wider: faster'));
 }
 
 function overview(topo, load) {
@@ -159,8 +160,8 @@ function overview(topo, load) {
     h('p', { class: 'quiet' }, 'Choose anything in the picture for its facts. Arrow keys walk, Enter chooses and then opens, + − 0 zoom.'));
 }
 
-function loadLegend(load) {
-  const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
+export function loadLegend(load) {
+  const steps = ['below 25%', 'to 50%', 'to 75%', 'to 90%', 'above 90%'];
   return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'busy for, of the time:'),
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
     load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow, red frame: the bottleneck'),

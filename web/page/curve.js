@@ -54,7 +54,7 @@ export class Curve {
       const column = (list) => xs.map((x) => (at.has(x) ? list[at.get(x)] : null));
       data.push(column(one.ys));
       lines.push({
-        label: one.name, stroke: colour, width: one.points ? 0 : 2 * grown(), dash: one.dash, spanGaps: true,
+        label: one.name, stroke: colour, width: one.points ? 0 : (one.width || 2) * grown(), dash: one.dash, spanGaps: true,
         points: { show: true, size: (one.points ? 9 : 5) * grown(), fill: one.points ? colour : css('--card'), stroke: colour, space: 0 },
         paths: one.points ? () => null : undefined, value: (_, v) => (v === null || v === undefined ? '' : this.y.show(v)),
       });

@@ -61,9 +61,13 @@ export function scaleOf(figure, values) {
     };
   }
   if (figure === 'peers') {
+    // Findings count deviations: where all pairs scatter, a pair must be further from its peers to look as bad.
+    const middle = quantile(list, 0.5);
+    const scatter = 1.4826 * quantile(Float32Array.from(list, (v) => Math.abs(v - middle)).sort(), 0.5);
+    const span = Math.min(1, Math.max(0.5, 6 * scatter));
     return {
-      unit: '% of its peers', bad: (v) => (1 - v) * 2, show: (v) => `${Math.round(100 * v)} % of its peers`, short: (v) => String(Math.round(100 * v)),
-      ticks: [[0, '≥ 100'], [0.2, '90'], [0.4, '80'], [0.6, '70'], [0.8, '60'], [1, '≤ 50']], worse: 'slower',
+      unit: '% of its peers', bad: (v) => (1 - v) / span, show: (v) => `${Math.round(100 * v)}% of its peers`, short: (v) => String(Math.round(100 * v)),
+      ticks: [0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => [t, `${t === 0 ? '≥ ' : t === 1 ? '≤ ' : ''}${Math.round(100 * (1 - t * span))}`]), worse: 'slower',
     };
   }
   const top = quantile(list, 0.98) || 1;

@@ -1,6 +1,7 @@
 import { h, put, say, failure } from './dom.js';
 import { ask, request, events } from './api.js';
 import { State } from './state.js';
+import { tour } from './tour.js';
 
 // Views, each a module with: export async function show(root, state, api). It fills root, and may return a function
 // that is called when the view is left.
@@ -98,10 +99,11 @@ document.getElementById('logout').addEventListener('click', async () => {
 });
 
 theme();
+tour(root);
 request('/api/me').then((a) => {
   api.me = a.doc;
   const who = document.getElementById('who');
-  who.textContent = `${a.doc.name} (${a.doc.role})`;
+  who.textContent = `token “${a.doc.name}”, role: ${a.doc.role}`;
   who.title = `busbar ${a.doc.version}`;
 }).catch(() => {});
 show();

@@ -51,7 +51,7 @@ export class Measured extends Health {
 
   legend() {
     if (!this.links.size) return super.legend();
-    const steps = ['as their peers, 95 % or more', 'from 85 %', 'from 70 %', 'from 55 %', 'below'];
+    const steps = ['as their peers, 95% or more', 'from 85%', 'from 70%', 'from 55%', 'below'];
     return h('div', {}, super.legend(), h('ul', { class: 'legend', 'aria-label': 'measured rate of links against their peers' },
       h('li', {}, `links, of ${plural(this.links.size, 'node')}:`), steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text))));
   }

@@ -7,7 +7,8 @@ import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
 import { facts } from './facts.js';
-import { ops } from './cluster.js';
+import { ops, loadLegend } from './cluster.js';
+import { term } from './terms.js';
 import { bytes, micros, rate, percent } from './units.js';
 
 // How long a collective takes: layouts and algorithms side by side, measured points over predicted ones.
@@ -20,7 +21,7 @@ export async function show(root, state, api) {
   const detail = h('div', {});
   let seen = null; // what the picture shows: {topo, scene, load}
   const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load, seen.scene.marks.find((m) => m.key === key))), onopen: () => {} });
-  const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
+  const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {}), colours = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
@@ -40,8 +41,8 @@ export async function show(root, state, api) {
       h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or results that were kept', measured),
         away), said),
     cards));
-  put(cards, h('div', { class: 'card' }, h('h2', {}, 'Bus bandwidth over size'), curve.root, fit), verdict,
-    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root, detail), rows);
+  put(cards, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
+    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root, colours, detail), rows);
 
   const refresh = new Latest(async () => {
     cards.classList.add('busy');
@@ -84,6 +85,13 @@ export async function show(root, state, api) {
       name, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
       low: one ? list.map((r) => r.busbw_GBps * r.time_us / r.high_us) : undefined, high: one ? list.map((r) => r.busbw_GBps * r.time_us / r.low_us) : undefined,
     }));
+    if (!choice) { // what NCCL chooses of these, with its error band, over the others
+      for (const layout of new Set(doc.rows.map((r) => r.layout))) {
+        const list = doc.rows.filter((r) => r.chosen && r.layout === layout).sort((a, b) => a.size_bytes - b.size_bytes);
+        if (list.length) series.push({ name: `${several ? `${layout} ` : ''}NCCL's choice`, dash: [8, 5], width: 4, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
+          low: list.map((r) => r.busbw_GBps * r.time_us / r.high_us), high: list.map((r) => r.busbw_GBps * r.time_us / r.low_us) });
+      }
+    }
     for (const sweep of held?.sweeps || []) {
       const points = sweep.points || sweep.rows || [];
       series.push({ name: `measured ${sweep.layout || ''}`, points: true, xs: points.map((p) => p.size_bytes), ys: points.map((p) => p.measured_busbw_GBps ?? p.busbw_GBps) });
@@ -91,14 +99,14 @@ export async function show(root, state, api) {
     const top = doc.rows[doc.rows.length - 1];
     about.textContent = `${doc.op.replaceAll('_', ' ')} on ${doc.cluster}, NCCL ${doc.nccl}`;
     curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the figures.`);
-    put(fit, notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
+    put(fit, series.some((x) => x.low) && h('p', { class: 'quiet' }, 'The band is the expected error: about nine of ten measurements of such hardware and sizes lie in it.'), notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
     put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'),
       doc.compare?.length > 0 && h('p', {}, `${bytes(doc.compare.at(-1).size_bytes)}: ${doc.compare.at(-1).text}.`),
       doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
       doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's own choices are the best here; no setting would help by more than it costs."),
       (doc.caveats || []).map((x) => h('p', { class: 'quiet' }, x)), (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, x))), findings(held));
     put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), table('Times are of one call; the error bar is what such hardware and sizes showed',
-      [{ text: 'layout' }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'protocol' }, { text: 'channels', n: true }, { text: 'time', n: true }, { text: 'between', n: true }, { text: 'busbw', n: true }, { text: 'limited by' }],
+      [{ text: 'layout' }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'protocol' }, { text: 'channels', n: true }, { text: 'time', n: true }, { text: 'between', n: true }, { text: term('busbw'), n: true }, { text: 'limited by' }],
       doc.rows.map((r) => [r.layout, bytes(r.size_bytes), r.chosen ? `${r.algo} ✓` : r.algo, r.proto, String(r.channels), micros(r.time_us), `${micros(r.low_us)} – ${micros(r.high_us)}`, rate(r.busbw_GBps), r.bottleneck.text]),
       (i) => doc.rows[i].chosen), h('p', { class: 'quiet' }, '✓ marks what NCCL chooses.')));
     say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
@@ -117,6 +125,7 @@ export async function show(root, state, api) {
       h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
     seen = { ...mapped, load };
     put(detail);
+    put(colours, loadLegend(load));
     picture.draw(mapped.scene, load);
   }
 

@@ -8,6 +8,7 @@ export function slider(label, values, value, onmove, help) {
     at = values.length - 1;
   }
   const name = id('s');
+  label.removeAttribute?.('tabindex'); // the slider itself is one stop
   const shown = h('output', { for: name }, values[at][1]);
   const input = h('input', {
     type: 'range', id: name, min: '0', max: String(values.length - 1), step: '1', value: String(at), 'aria-valuetext': values[at][1],

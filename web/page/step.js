@@ -3,6 +3,7 @@ import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, choice, check, field, text, cut, presetList } from './pick.js';
 import { slider, powers } from './slider.js';
+import { term } from './terms.js';
 import { stacked } from './bars.js';
 import { Curve } from './curve.js';
 import { seconds, memory, percent, short, count, plural, bytes } from './units.js';
@@ -17,6 +18,18 @@ export function parallel(state, otherwise = {}) {
   return list.filter(([k]) => k !== 'sp' || list.some(([x]) => x === 'tp')).map(([k, v]) => `${k}=${v}`).join(',');
 }
 
+// fitting changes what is asked at first until it fits the cluster: a page should not open on a job that cannot run.
+async function fitting(api, state, usual) {
+  if (['m', 'tp', 'pp', 'zero', 'cp', 'ep', 'micro-batch', 'global-batch', 'seq', 'l', 'recompute'].some((k) => state.get(k))) return;
+  for (const other of [{}, { zero: '2' }, { zero: '3' }, { m: 'llama3-8b', tp: '1', zero: '3' }, { m: 'gpt2-large', tp: '1', zero: '1' }]) {
+    const job = { ...usual, ...other };
+    const answer = await api.ask('step', { c: clusterWord(state, here), m: job.m, parallel: parallel(state, job) }).catch(() => null);
+    if (!answer?.doc.rows[0].fits) continue;
+    Object.assign(usual, other);
+    return;
+  }
+}
+
 // A training step, with sliders for what can be changed; answers come while they are dragged.
 export async function show(root, state, api) {
   const share = new Share(state);
@@ -27,32 +40,33 @@ export async function show(root, state, api) {
   const preset = (await presetList(api)).find((p) => p.name === cut(clusterWord(state, here)).name);
   const perNode = preset?.gpus_per_node || 8;
   const nics = preset?.nics_per_node ?? 8;
-  const usual = { tp: String(2 ** Math.floor(Math.log2(Math.min(8, perNode)))), zero: '1', sp: '1' };
+  const usual = { m: 'llama3-70b', tp: String(2 ** Math.floor(Math.log2(Math.min(8, perNode)))), zero: '1', sp: '1' };
+  await fitting(api, state, usual);
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
-    h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory of a GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
+    h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
     h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'More nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'the job' }, said,
-      await modelPicker(api, state, 'llama3-70b'), await clusterPicker(api, state, { here: false, otherwise: here, count: false }),
+      await modelPicker(api, state, usual.m), await clusterPicker(api, state, { here: false, otherwise: here, count: false }),
       h('fieldset', {}, h('legend', {}, 'Machine'),
         slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || 1), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
-        slider('Network, a NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
-        slider('NICs a node', [...powers(nics).filter(([n]) => n < nics).map(([n]) => [String(n), String(n)]), ['', String(nics)]], state.get('nics'), set('nics'))),
-      h('fieldset', {}, h('legend', {}, 'Spread'),
-        slider('Tensor parallel', powers(Math.max(2, perNode)), state.get('tp', usual.tp), set('tp')),
+        slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
+        slider('NICs per node', [...powers(nics).filter(([n]) => n < nics).map(([n]) => [String(n), String(n)]), ['', String(nics)]], state.get('nics'), set('nics'))),
+      h('fieldset', {}, h('legend', {}, 'Parallelism'),
+        slider(term('Tensor parallel'), powers(Math.max(2, perNode)), state.get('tp', usual.tp), set('tp')),
         check('Sequence parallel', state.get('sp', usual.sp) === '1', (on) => state.set({ sp: on ? '1' : '0' })),
-        slider('Pipeline stages', powers(64), state.get('pp', '1'), set('pp')),
-        slider('Context parallel', powers(32), state.get('cp', '1'), set('cp')),
-        slider('Expert parallel', powers(64), state.get('ep', '1'), set('ep')),
-        slider('Chunks a stage', powers(16), state.get('vpp', '1'), set('vpp')),
-        slider('ZeRO', [['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
+        slider(term('Pipeline stages'), powers(64), state.get('pp', '1'), set('pp')),
+        slider(term('Context parallel'), powers(32), state.get('cp', '1'), set('cp')),
+        slider(term('Expert parallel'), powers(64), state.get('ep', '1'), set('ep')),
+        slider(term('Virtual stages'), powers(16), state.get('vpp', '1'), set('vpp')),
+        slider(term('ZeRO'), [['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
       h('fieldset', {}, h('legend', {}, 'Batch'),
-        slider('Sequences a step', [['', 'usual'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch')),
-        slider('Micro-batch', [['', 'usual'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
-        slider('Tokens a sequence', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
-      h('fieldset', {}, h('legend', {}, 'Computing'),
+        slider(term('Global batch, sequences', 'global batch'), [['', 'default'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch')),
+        slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
+        slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
+      h('fieldset', {}, h('legend', {}, 'Compute'),
         h('div', { class: 'row' }, field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision'))),
           field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute')))),
         field('Layout', text(state.get('l'), set('l'), { placeholder: 'all GPUs; or 4x8' })))),
@@ -60,7 +74,7 @@ export async function show(root, state, api) {
 
   function question() {
     const q = {
-      c: clusterWord(state, here), m: state.get('m', 'llama3-70b'), l: state.get('l'), parallel: parallel(state, usual), ...state.pick('global-batch', 'micro-batch', 'seq', 'recompute', 'precision', 'framework'),
+      c: clusterWord(state, here), m: state.get('m', usual.m), l: state.get('l'), parallel: parallel(state, usual), ...state.pick('global-batch', 'micro-batch', 'seq', 'recompute', 'precision', 'framework'),
     };
     q.set = [state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
     return q;
@@ -107,12 +121,12 @@ export async function show(root, state, api) {
 
   function draw(doc) {
     const r = doc.rows[0];
-    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, ${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens a step`;
+    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`;
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s)), one('tokens/s', short(r.tokens_per_s)), one('MFU', percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
+    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} to ${seconds(r.high_s)}`), one('tokens/s', short(r.tokens_per_s)), one('tokens/s/GPU', short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', [
-      { name: 'computing', value: r.compute_s, colour: 1 }, { name: 'waiting for the network', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
+      { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
       { name: 'optimizer', value: r.optimizer_s, colour: 4 }, { name: 'host', value: r.host_s, colour: 6 }], seconds));
     const m = r.memory_bytes;
     put(room, stacked('memory of a GPU', [
@@ -129,12 +143,15 @@ export async function show(root, state, api) {
     const fits = doc.rows.filter((r) => r.fits);
     put(knee, h('p', {}, doc.knee_nodes ? `${doc.strong ? 'Strong' : 'Weak'} scaling: the knee is at ${plural(doc.knee_nodes, 'node')}; beyond it a doubling gives less than 1.6 times as much.` : `${doc.strong ? 'Strong' : 'Weak'} scaling: no knee up to ${plural(doc.rows.at(-1).nodes, 'node')}.`,
       fits.length ? '' : ' It fits on none of them.'));
-    const line = { name: 'efficiency', xs: doc.rows.map((r) => r.nodes), ys: doc.rows.map((r) => r.efficiency) };
-    const mark = doc.rows.filter((r) => r.knee);
+    const drawn = fits.length ? fits : doc.rows; // what does not fit is no measure for what does
+    const line = { name: 'efficiency', xs: drawn.map((r) => r.nodes), ys: drawn.map((r) => r.efficiency) };
+    const mark = drawn.filter((r) => r.knee);
+    if (fits.length && fits.length < doc.rows.length) knee.append(h('p', { class: 'quiet' }, `It does not fit on ${doc.rows.filter((r) => !r.fits).map((r) => count(r.nodes)).join(', ')} nodes, which are not drawn.`));
+    if (drawn.some((r) => r.efficiency > 1.005)) knee.append(h('p', { class: 'quiet' }, `Efficiency is tokens/s per node, relative to ${plural(drawn.find((r) => Math.abs(r.efficiency - 1) < 1e-9)?.nodes || drawn[0].nodes, 'node')}. Above 100%: with more nodes shards are smaller, or NCCL chooses a faster algorithm.`));
     curve.draw([line, ...(mark.length ? [{ name: 'knee', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
-      doc.rows.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));
+      drawn.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));
     knee.append(h('details', {}, h('summary', {}, 'As a table'), table('', [{ text: 'nodes', n: true }, { text: 'step', n: true }, { text: 'tokens/s', n: true }, { text: 'efficiency', n: true }, { text: 'fits' }, { text: 'limited by' }],
-      doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), percent(r.efficiency), r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
+      doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), r.fits || !fits.length ? percent(r.efficiency) : '', r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
   }
 
   const kind = cut(clusterWord(state, here)).name;

@@ -33,7 +33,7 @@ export function seconds(x) {
 // rate is in GB/s, one direction.
 export function rate(x) { return x >= 1000 ? `${digits(x / 1000)} TB/s` : `${digits(x)} GB/s`; }
 
-export function percent(x) { return `${(100 * x).toFixed(x !== 0 && Math.abs(x) < 0.1 ? 1 : 0)} %`; }
+export function percent(x) { return `${(100 * x).toFixed(x !== 0 && Math.abs(x) < 0.1 ? 1 : 0)}%`; }
 
 export function count(x) { return Math.round(x).toLocaleString('en'); }
 

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -157,11 +156,12 @@ func command(dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// within runs a program in another root, as a user.
-func within(root string, user uint32, args ...string) (string, error) {
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/", "HOME=/data"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: user, Gid: user}}
+// within runs a program in another root with /sys and /proc, as container runtimes do, as the image's user.
+func within(root string, args ...string) (string, error) {
+	const script = `root=$1; shift; mkdir -p $root/sys $root/proc && mount --rbind /sys $root/sys && mount --rbind /proc $root/proc &&
+exec chroot --userspec=65532:65532 $root "$@"`
+	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", root}, args...)...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/data"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -196,7 +196,7 @@ func remains(t *testing.T, root, own string) string {
 
 // checkDeb installs into an empty root, runs there, removes and purges.
 func checkDeb(t *testing.T, deb string) {
-	needRoot(t, "dpkg")
+	needRoot(t, "dpkg", "unshare")
 	root := t.TempDir()
 	for _, d := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"} {
 		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
@@ -212,7 +212,7 @@ func checkDeb(t *testing.T, deb string) {
 		}
 	}
 	dpkg("-i", deb)
-	out, err := within(root, nobody, "/usr/bin/busbar", "version")
+	out, err := within(root, "/usr/bin/busbar", "version")
 	if err != nil || !strings.HasPrefix(out, "busbar v") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -233,7 +233,7 @@ func checkDeb(t *testing.T, deb string) {
 
 // checkRPM does the same with rpm where there is one, in a root of its own.
 func checkRPM(t *testing.T, rpm string) {
-	needRoot(t, "rpm")
+	needRoot(t, "rpm", "unshare")
 	root := t.TempDir()
 	run := func(args ...string) string {
 		out, err := command("", "rpm", append([]string{"--root", root, "--nosignature"}, args...)...)
@@ -244,7 +244,7 @@ func checkRPM(t *testing.T, rpm string) {
 	}
 	run("--initdb")
 	run("-i", "--ignorearch", rpm)
-	out, err := within(root, nobody, "/usr/bin/busbar", "version")
+	out, err := within(root, "/usr/bin/busbar", "version")
 	if err != nil || !strings.HasPrefix(out, "busbar v") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -259,17 +259,17 @@ func checkRPM(t *testing.T, rpm string) {
 
 // checkContainer runs the demonstration and the checks of the program in the file system of the image, as its user.
 func checkContainer(t *testing.T, image string) {
-	needRoot(t)
+	needRoot(t, "unshare")
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	unpackImage(t, image, root)
-	out, err := within(root, nobody, "/busbar", "demo")
+	out, err := within(root, "/busbar", "demo")
 	if err != nil || !strings.Contains(out, "baskerville") || !strings.Contains(out, "2x2") {
 		t.Errorf("demo: %v\n%s", err, out)
 	}
-	out, err = within(root, nobody, "/busbar", "self-test")
+	out, err = within(root, "/busbar", "self-test")
 	if err != nil || !strings.Contains(out, "all checks passed") {
 		t.Errorf("self-test: %v\n%s", err, out)
 	}
@@ -312,7 +312,10 @@ func checkWindows(t *testing.T, archive string) {
 	}
 	cmd := exec.Command(wine, list[0], "self-test")
 	cmd.Env = append(os.Environ(), "WINEPREFIX="+filepath.Join(dir, "prefix"), "WINEDEBUG=-all", "HOME="+dir)
-	out, err := cmd.Output()
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "bcryptprimitives.dll not found") { // which Go needs, and Wine has since 9.0
+		t.Skip("needs a newer Wine")
+	}
 	if err != nil || !strings.Contains(string(out), "all checks passed") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -27,11 +27,18 @@ form.addEventListener('submit', (event) => {
   login(field.value.trim());
 });
 
-const given = location.hash.slice(1);
-if (given) {
+// given logs in with the token of the address, where there is one.
+function given() {
+  const token = location.hash.slice(1);
+  if (!token) return false;
   history.replaceState(null, '', location.pathname + location.search); // it stays in no history
-  login(given);
-} else {
+  login(token);
+  return true;
+}
+
+// The printed address may be opened where this page is open already, which loads nothing.
+window.addEventListener('hashchange', given);
+if (!given()) {
   field.focus();
   // Whoever follows a link from elsewhere may be logged in already.
   fetch(`/session?${new URLSearchParams({ to })}`).then((res) => res.json()).then((doc) => { if (doc.open) location.replace(doc.to); }).catch(() => {});

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"busbar.dev/internal/texttab"
+)
+
+// tableFlags choose how tables are written. Every command has them.
+type tableFlags struct {
+	Table   string   `enum:",csv,markdown,text" default:"" placeholder:"FORMAT" help:"Print the tables alone, as csv, markdown or text (default: the whole report)."`
+	Columns []string `placeholder:"NAME,…" help:"Print the tables alone, with these columns in this order, named by their headings without units (default: all)."`
+}
+
+// sentences are the commands whose text is wrapped between words where lines do not fit on the terminal. What others print is
+// meant for programs, or has a fixed form.
+var sentences = []string{"calibrate", "demo", "doctor", "envelope", "experts", "goodput", "hang", "models", "need", "nodes", "order", "plan", "predict", "presets", "scale", "self-test", "step", "validate"}
+
+// tables reads the flags for a stream.
+func (o *stdoutStream) tables(k *kong.Context) error {
+	asJSON := false
+	for _, f := range k.Flags() {
+		switch f.Name {
+		case "table":
+			o.format = f.Target.String()
+		case "columns":
+			if list, ok := f.Target.Interface().([]string); ok {
+				o.columns = list
+			}
+		case "json":
+			asJSON = f.Target.Bool()
+		}
+	}
+	if asJSON && o.alone() {
+		return errors.New("--json prints all fields, --table and --columns print tables; give one of them")
+	}
+	o.used = map[string]bool{}
+	top, _, _ := strings.Cut(commandWords(k.Selected()), " ")
+	o.wrap = !asJSON && !o.alone() && slices.Contains(sentences, top)
+	return nil
+}
+
+// alone says that tables are printed and nothing else.
+func (o *stdoutStream) alone() bool {
+	return o.format != "" || len(o.columns) > 0
+}
+
+// Table writes a table in another format than text, or its chosen columns.
+func (o *stdoutStream) Table(t *texttab.Table) (taken bool, err error) {
+	if !o.alone() || o.inside {
+		return false, nil
+	}
+	o.heads = append(o.heads, t.Heads()...)
+	if len(o.columns) > 0 {
+		if t = t.Select(o.columns, o.used); t == nil {
+			return true, nil
+		}
+	}
+	o.inside = true
+	defer func() { o.inside = false }()
+	if o.written++; o.written > 1 {
+		if _, err := o.Write([]byte("\n")); err != nil {
+			return true, err
+		}
+	}
+	switch o.format {
+	case "csv":
+		return true, t.CSV(o)
+	case "markdown":
+		return true, t.Markdown(o)
+	}
+	return true, t.Write(o)
+}
+
+// left reports that what was asked for could not be printed: a document without a table, a column that no table has.
+func (o *stdoutStream) left() error {
+	for _, name := range o.columns {
+		if !o.used[name] {
+			heads := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(o.heads))), func(h string) bool { return h == "" })
+			return fmt.Errorf("--columns %s: no such column; expected one of %s", name, strings.Join(heads, ", "))
+		}
+	}
+	if o.alone() && o.written == 0 {
+		return errors.New("--table: this output has no table; --json prints all of it")
+	}
+	return nil
+}
+
+// Columns is the width of the terminal, for text that does not fit; 0 where there is none. COLUMNS in the environment is
+// another width, also for a file.
+func (o *stdoutStream) Columns() int {
+	f, ok := o.w.(*os.File)
+	if !ok {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if term.IsTerminal(int(f.Fd())) {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
+}

@@ -1,0 +1,47 @@
+package texttab
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestExport(t *testing.T) {
+	tab := New("name", ">size (B)", "hidden", "state")
+	tab.Columns[2].Hidden = true
+	tab.Row("\x1b[31mnic0\x1b[0m", "8", "x", `a "b", c|d`)
+	tab.Row("all")
+	var b strings.Builder
+	if err := tab.CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "name,size (B),state\nnic0,8,\"a \"\"b\"\", c|d\"\nall,,\n"; b.String() != want {
+		t.Errorf("CSV: got\n%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := tab.Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "| name | size (B) | state |\n| --- | --: | --- |\n| nic0 | 8 | a \"b\", c\\|d |\n| all |  |  |\n"; b.String() != want {
+		t.Errorf("Markdown: got\n%s\nwant\n%s", b.String(), want)
+	}
+	used := map[string]bool{}
+	if got := tab.Select([]string{"STATE", "size", "none", "hidden"}, used).String(); !strings.HasPrefix(got, "state") || len(used) != 2 {
+		t.Errorf("Select: %q, used %v", got, used)
+	}
+	if tab.Select([]string{"none"}, used) != nil {
+		t.Error("a table without the columns")
+	}
+}
+
+func TestWrapLong(t *testing.T) {
+	long := "  shard: " + strings.Repeat("all-gathers and ", 8)
+	got := WrapLong("short\n"+long+"\n", 60)
+	for i, l := range strings.Split(got, "\n") {
+		if Width(l) > 60 || i > 1 && l != "" && !strings.HasPrefix(l, "    ") {
+			t.Errorf("line %q", l)
+		}
+	}
+	if one := "a\tb\n\n  c"; WrapLong(one, 60) != one {
+		t.Error("lines that fit are changed")
+	}
+}

@@ -1,0 +1,35 @@
+import { h } from './dom.js';
+
+// Terms of the field that a label cannot explain. A label that has one shows it when somebody points at it or reaches it by Tab.
+const terms = {
+  MFU: 'Model FLOPS utilization: the floating-point operations that the model needs, divided by what the GPUs could do in the time of the step.',
+  busbw: 'Bus bandwidth, as nccl-tests defines it: the rate of a call, scaled by the operation so that it can be compared with the bandwidth of the hardware.',
+  'bus bandwidth': 'As nccl-tests defines it: the rate of a call, scaled by the operation so that it can be compared with the bandwidth of the hardware.',
+  algbw: 'Algorithm bandwidth: size divided by time.',
+  PXN: 'PCI × NVLink: a GPU sends through the NIC of another GPU of its node, over NVLink, to stay on one rail.',
+  NVLS: 'NVLink SHARP: the NVSwitch adds up and multicasts, so each GPU sends its data once.',
+  CollNet: 'Collectives in the network: switches with SHARP add up between nodes.',
+  ring: 'Every rank passes data to its neighbour: best bandwidth, latency grows with the number of ranks.',
+  tree: 'Two binary trees across nodes: latency grows with the logarithm of the number of nodes.',
+  LL: 'Low latency: a flag travels with every 4 bytes; half the bandwidth, no waiting for fences.',
+  LL128: 'Low latency with 120 of 128 bytes as data; needs NVLink or hardware that keeps 128-byte stores whole.',
+  simple: 'The protocol for large messages: full bandwidth, a fence for each chunk.',
+  ZeRO: 'Sharding among data-parallel ranks: 1 shards the optimizer state, 2 gradients too, 3 parameters too (FSDP).',
+  'Tensor parallel': 'Each layer is split across GPUs, which all-reduce activations several times per layer; usually within a node.',
+  'Sequence parallel': 'Tensor-parallel ranks also split the sequence where layers are not split: less memory, the same traffic.',
+  'Pipeline stages': 'Layers are divided among groups of GPUs; micro-batches flow through them. Stages that wait are the bubble.',
+  'Context parallel': 'A sequence is divided among GPUs, which exchange keys and values in attention.',
+  'Expert parallel': 'Experts of a mixture-of-experts model are divided among GPUs; tokens travel to their experts by all-to-all.',
+  'Virtual stages': 'Each GPU holds several parts of the pipeline that are not neighbours: a smaller bubble, more traffic.',
+  bubble: 'Time in which pipeline stages wait for their first or after their last micro-batch.',
+  'micro-batch': 'Sequences that a GPU processes at once.',
+  'global batch': 'Sequences of all GPUs together between two updates of the parameters.',
+  Recompute: 'Activations are computed again in the backward pass instead of being kept: less memory, more computing.',
+  oversubscribed: 'Bandwidth of a leaf switch towards its nodes, divided by its bandwidth towards the spine.',
+};
+
+// term is a label with its explanation, or the text where there is none.
+export function term(text, name = text) {
+  const about = terms[name];
+  return about ? h('abbr', { class: 'term', tabindex: '0', title: about, 'data-about': about }, text) : text;
+}

@@ -34,5 +34,11 @@ func TestLogin(t *testing.T) {
 	if at, err := eval[string](p, where); err != nil || at != "/step?c=dgx-h100:2" {
 		t.Errorf("after logging in at %q, %v", at, err)
 	}
+	// The printed address logs in again where the page to log in is open, although nothing is loaded.
+	p.run(`document.getElementById('logout').click()`)
+	p.wait(`location.pathname === '/login' && document.getElementById('form')`)
+	p.run(`location.hash = '` + p.token + `'`)
+	p.wait(drawn)
+	p.wait(`document.getElementById('who').textContent.includes('role: order')`)
 	p.clean("login")
 }

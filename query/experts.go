@@ -16,7 +16,7 @@ type Experts struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
 	Tokens  string `default:"128,1024,4096" placeholder:"N,…" help:"Tokens of a GPU, one number or several with commas (default 128,1024,4096)."`
-	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size."`
+	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size (default 7168)."`
 	TopK    int    `name:"topk" default:"8" least:"1" help:"Experts of a token (default 8)."`
 	Experts int    `default:"256" least:"1" help:"Experts of a layer, divided evenly among the GPUs (default 256)."`
 	Mode    string `enum:"normal,low_latency" default:"normal" help:"normal sends a token once to each node and hands it on there (training, prefill); low_latency straight to every expert (decode) (default normal)."`

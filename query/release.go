@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"runtime/debug"
@@ -18,6 +19,9 @@ type ReleaseDoc struct {
 	Documents int    `json:"documents"` // the version of the documents' shapes
 }
 
+// version is that of a release, which make dist sets; others have what Go records.
+var version string
+
 // Run reads what the build recorded.
 func (Release) Run(context.Context, Env) (*ReleaseDoc, error) {
 	d := &ReleaseDoc{Version: "devel", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Documents: Version}
@@ -25,7 +29,7 @@ func (Release) Run(context.Context, Env) (*ReleaseDoc, error) {
 	if !ok {
 		return d, nil
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	if v := cmp.Or(version, info.Main.Version); v != "" && v != "(devel)" {
 		d.Version = v
 	}
 	for _, s := range info.Settings {

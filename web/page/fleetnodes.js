@@ -54,7 +54,7 @@ export function badCard(fleet) {
     h('p', {}, h('code', {}, fold(bad)), ' ', copier('Copy as hostlist', fold(bad))),
     line(drain(bad, why), 'Slurm: drain these nodes'),
     line(busbar('nodes --bad'), 'print this list'),
-    h('p', { class: 'quiet' }, 'Drained are nodes with an error that is theirs alone and that is sure by 90 % or more; slow pairs, leaves and rails drain nobody.'));
+    h('p', { class: 'quiet' }, 'Drained are nodes with an error that is theirs alone and that is sure by 90% or more; slow pairs, leaves and rails drain nobody.'));
 }
 
 // nodes shows who is there.

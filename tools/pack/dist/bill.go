@@ -34,7 +34,7 @@ func (r *release) billOfMaterials(t target, path string) error {
 	if err != nil {
 		return err
 	}
-	main := module("application", info.Main.Path, info.Main.Version)
+	main := module("application", info.Main.Path, "v"+r.version)
 	std := module("library", "stdlib", strings.TrimPrefix(info.GoVersion, "go"))
 	parts, refs := []component{std}, []string{std.Ref}
 	for _, m := range info.Deps {

@@ -3,14 +3,13 @@
 //
 //	go run -C tools/pack ./dist -root ../.. -o dist
 //
-// The version is that of the commit's tag, as go build records it. Times in archives are those of the commit, so that two runs on
+// The version is that of the commit's tag: v1.2.3, and 1.2.3+5.gabc1234 five commits later. Times in archives are those of the commit, so that two runs on
 // one commit give equal files.
 package main
 
 import (
 	"bytes"
 	"crypto/sha256"
-	"debug/buildinfo"
 	"flag"
 	"fmt"
 	"log"
@@ -104,7 +103,7 @@ func (r *release) build(t target) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, t.program())
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/busbar")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X busbar.dev/query.version=v"+r.version, "-o", path, "./cmd/busbar")
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	return path, cmd.Run()
@@ -112,27 +111,24 @@ func (r *release) build(t target) (string, error) {
 
 // describe asks the program of this machine for the version and for the texts that it writes about itself.
 func (r *release) describe(host target) error {
-	path, err := r.build(host)
+	stamp, err := r.git("log", "-1", "--format=%ct")
 	if err != nil {
 		return err
 	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	r.version = strings.TrimPrefix(info.Main.Version, "v")
-	if r.version == "" || r.version == "(devel)" {
-		return fmt.Errorf("the binary has no version; build in a checkout with its history, or tag the commit")
-	}
-	stamp, err := exec.Command("git", "-C", r.root, "log", "-1", "--format=%ct").Output()
-	if err != nil {
-		return fmt.Errorf("time of the commit: %w", err)
-	}
-	seconds, err := strconv.ParseInt(strings.TrimSpace(string(stamp)), 10, 64)
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
 		return err
 	}
 	r.time = time.Unix(seconds, 0).UTC()
+	described, err := r.git("describe", "--tags", "--match", "v[0-9]*", "--long", "--always", "--dirty", "--abbrev=8")
+	if err != nil {
+		return err
+	}
+	r.version = version(described, r.time)
+	path, err := r.build(host)
+	if err != nil {
+		return err
+	}
 	log.Printf("busbar %s", r.version)
 	pages := filepath.Join(r.work, "man1")
 	if err := os.MkdirAll(pages, 0o777); err != nil {
@@ -153,6 +149,36 @@ func (r *release) describe(host target) error {
 	}
 	slices.SortFunc(r.shells, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return nil
+}
+
+func (r *release) git(args ...string) (string, error) {
+	out, err := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w; a release is made in a checkout with its history", args[0], err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// version is what git describe --long says as a version that packages sort: behind its tag, 1.2.3+5.gabc1234.
+func version(described string, at time.Time) string {
+	rest, dirty := strings.CutSuffix(described, "-dirty")
+	build := ""
+	if parts := strings.Split(rest, "-"); len(parts) >= 3 {
+		n := len(parts)
+		rest = strings.TrimPrefix(strings.Join(parts[:n-2], "-"), "v")
+		if parts[n-2] != "0" {
+			build = "+" + parts[n-2] + "." + parts[n-1]
+		}
+	} else {
+		rest, build = "0.0.0", "+"+at.Format("20060102.150405")+".g"+rest
+	}
+	switch {
+	case dirty && build == "":
+		build = "+dirty"
+	case dirty:
+		build += ".dirty"
+	}
+	return rest + build
 }
 
 // target writes all that is made of one binary.

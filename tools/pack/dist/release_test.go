@@ -30,6 +30,23 @@ func TestImage(t *testing.T) {
 	}
 }
 
+func TestVersion(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for described, want := range map[string]string{
+		"v1.2.3-0-gabc12345":            "1.2.3",
+		"v1.2.3-0-gabc12345-dirty":      "1.2.3+dirty",
+		"v1.2.3-5-gabc12345":            "1.2.3+5.gabc12345",
+		"v1.2.3-rc.1-0-gabc12345":       "1.2.3-rc.1",
+		"v1.2.3-rc-1-2-gabc12345-dirty": "1.2.3-rc-1+2.gabc12345.dirty",
+		"abc12345":                      "0.0.0+20260102.030405.gabc12345",
+		"abc12345-dirty":                "0.0.0+20260102.030405.gabc12345.dirty",
+	} {
+		if got := version(described, at); got != want {
+			t.Errorf("%s: %s, want %s", described, got, want)
+		}
+	}
+}
+
 // unpackImage checks an image and unpacks its layers.
 func unpackImage(t *testing.T, name, root string) {
 	t.Helper()

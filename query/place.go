@@ -21,7 +21,7 @@ type Place struct {
 	Job
 	Free      string `placeholder:"HOSTLIST|FILE" help:"Free nodes: a hostlist, or a file with the output of sinfo, scontrol show node, kubectl get nodes,pods -A -o json, or names (default: all nodes of the cluster)."`
 	Nodes     int    `least:"1" most:"1000000" placeholder:"N" help:"Nodes of the job, with all their GPUs (default: as -l says)."`
-	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/tree: fewest leaves, best fit), or the nodes that a scheduler chose, as a hostlist or a file."`
+	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/tree: fewest leaves, best fit), or the nodes that a scheduler chose, as a hostlist or a file (default slurm)."`
 	Top       int    `default:"5" least:"1" most:"96" placeholder:"N" help:"Placements to list (default: 5)."`
 }
 

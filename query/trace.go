@@ -22,7 +22,7 @@ import (
 type Trace struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite, or cuda_gpu_trace as CSV or JSON), of one or several ranks; folders of them."`
 	Job
-	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
+	FailOn string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
 
 // TraceDoc is the answer to Trace. Times are those of one step where the program marked steps, else of the whole trace.

@@ -13,7 +13,13 @@ import (
 // a table.
 func torn(text string) bool {
 	head, _, _ := strings.Cut(text, infoMark)
-	return len(strings.Fields(head)) > 4
+	words := 0
+	for range strings.FieldsSeq(head) {
+		if words++; words > 4 {
+			return true
+		}
+	}
+	return false
 }
 
 // maxObject is the longest object on one line that is taken apart.

@@ -20,7 +20,7 @@ import (
 // longer one they see the beginning, without NCCL's records.
 const maxWhole = 16 << 20
 
-// A text that is longer than this beyond what is kept is a log, of which a beginning is kept only.
+// A text that is longer than this is a log, of which a beginning is kept only.
 const (
 	longLog   = 64 << 20
 	beginning = 2 << 20
@@ -53,7 +53,7 @@ type Reader struct {
 	document         bool // it is written for machines from end to end
 	name             string
 	kept             bytes.Buffer // its text, for readers of whole formats
-	size             int          // of what came after it; negative: it was cut to the beginning
+	size             int          // of the text so far; negative: it was cut to the beginning
 	told             []sighting   // in sentences, until its length is known
 	sentences, count int          // of it; lines of it
 }
@@ -198,14 +198,15 @@ func (r *Reader) lines(in *nccllog.Scanner) error {
 // keep holds on to a line for the readers of whole formats; a record of NCCL
 // becomes an empty line, so that the others keep their numbers.
 func (r *Reader) keep(text string) {
-	if r.kept.Len() >= maxWhole {
-		if r.size += len(text); r.size > longLog && r.kept.Cap() > 2*beginning { // a log: its beginning tells what it is
-			r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:beginning]))
-			r.size = math.MinInt
-		}
+	if r.size < 0 {
 		return
 	}
-	if r.size < 0 {
+	if r.size += len(text); r.size > longLog { // a log: its beginning tells what it is
+		r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:min(r.kept.Len(), beginning)]))
+		r.size = math.MinInt
+		return
+	}
+	if r.kept.Len() >= maxWhole {
 		return
 	}
 	if !strings.Contains(text, infoMark) || torn(text) {

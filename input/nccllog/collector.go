@@ -305,6 +305,12 @@ func (c *collector) suffix(name string, pid int) *hostState {
 
 // sizes counts the records that name a number of ranks or nodes.
 func (c *collector) sizes(r *Record) {
+	if m, ok := r.Message.(*Call); ok { // its size is read already
+		if m.NRanks > 0 {
+			count(c.log.NRanks, m.NRanks)
+		}
+		return
+	}
 	if n, ok := sizeOf(r.Text); ok {
 		count(c.log.NRanks, n)
 	}

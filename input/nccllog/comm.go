@@ -245,6 +245,13 @@ func busPCI(s string) cluster.PCI {
 
 // number reads a count, -1 when it is none.
 func number(s string) int {
+	if 0 < len(s) && len(s) < 9 && allDigits(s) {
+		n := 0
+		for i := range len(s) {
+			n = 10*n + int(s[i]-'0')
+		}
+		return n
+	}
 	n, err := strconv.ParseInt(strings.TrimRight(s, ".,:"), 10, 32)
 	if err != nil || n < -1 {
 		return -1

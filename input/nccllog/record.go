@@ -2,7 +2,6 @@ package nccllog
 
 import (
 	"iter"
-	"strconv"
 	"strings"
 )
 
@@ -191,10 +190,9 @@ func tidy(s string) string {
 	return s
 }
 
-func isDigits(s string) bool {
-	if s == "" || len(s) > 18 {
-		return false
-	}
+func isDigits(s string) bool { return s != "" && len(s) <= 18 && allDigits(s) }
+
+func allDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
@@ -205,10 +203,4 @@ func isDigits(s string) bool {
 
 // atoi reads digits that isDigits has seen; a number beyond int32 is no pid,
 // device or line of anything.
-func atoi(s string) int {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
+func atoi(s string) int { return max(number(s), 0) }

@@ -38,48 +38,73 @@ const (
 	batchBytes = 1 << 18
 )
 
-// Lines yields the lines, each until the next one. They are scanned ahead in another
-// goroutine, which has ended when Lines has.
+// batch is lines that are scanned ahead.
+type batch struct {
+	lines  []Line
+	parsed chan struct{} // its records are there
+}
+
+// parsers is how many batches are parsed concurrently.
+const parsers = 2
+
+// Lines yields the lines, each until the next one. They are read and parsed ahead in
+// other goroutines, which have ended when Lines has.
 func (s *Scanner) Lines() iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
-		full, free := make(chan []Line), make(chan []Line, 2)
-		free <- make([]Line, 0, batchLines)
-		free <- make([]Line, 0, batchLines)
+		const all = parsers + 2
+		free, read, todo := make(chan *batch, all), make(chan *batch, all), make(chan *batch, all)
+		for range all {
+			free <- &batch{make([]Line, 0, batchLines), make(chan struct{}, 1)}
+		}
 		go func() {
-			defer close(full)
-			for batch := range free {
-				if batch = s.fill(batch); len(batch) == 0 {
+			defer close(read)
+			defer close(todo)
+			for b := range free {
+				if s.fill(b); len(b.lines) == 0 {
 					return
 				}
-				full <- batch
+				read <- b
+				todo <- b
 			}
 		}()
-		for batch := range full {
-			for i := range batch {
-				if !yield(&batch[i]) {
+		for range parsers {
+			go func() {
+				for b := range todo {
+					for i := range b.lines {
+						l := &b.lines[i]
+						l.Text = unwrap(l.Text)
+						l.Records = appendRecords(l.Records[:0], l.Text, Pos{s.name, l.Num})
+					}
+					b.parsed <- struct{}{}
+				}
+			}()
+		}
+		for b := range read {
+			<-b.parsed
+			for i := range b.lines {
+				if !yield(&b.lines[i]) {
 					close(free)
-					for range full { // a batch that was under way
+					for b := range read { // those under way
+						<-b.parsed
 					}
 					return
 				}
 			}
-			free <- batch
+			free <- b
 		}
 	}
 }
 
-// fill scans the next lines into a batch, whose old ones are overwritten.
-func (s *Scanner) fill(batch []Line) []Line {
-	batch = batch[:0]
-	for size := 0; len(batch) < batchLines && size < batchBytes && s.in.Next(); {
-		batch = batch[:len(batch)+1]
-		l, num := &batch[len(batch)-1], s.in.Num()
-		l.First, l.Num, l.Text = num != s.num, num, unwrap(s.in.Text())
-		l.Records = appendRecords(l.Records[:0], l.Text, Pos{s.name, num})
+// fill reads the next lines into a batch, whose old ones are overwritten.
+func (s *Scanner) fill(b *batch) {
+	b.lines = b.lines[:0]
+	for size := 0; len(b.lines) < batchLines && size < batchBytes && s.in.Next(); {
+		b.lines = b.lines[:len(b.lines)+1]
+		l, num := &b.lines[len(b.lines)-1], s.in.Num()
+		l.First, l.Num, l.Text = num != s.num, num, s.in.Text()
 		s.num = num
 		size += len(l.Text)
 	}
-	return batch
 }
 
 // Bytes is how much has been read, once Lines is over.

@@ -253,25 +253,31 @@ func parseCall(r *Record) any {
 	if !ok {
 		return nil
 	}
+	// Half of a long log is calls: what stands before the count is skipped, not split.
+	at := strings.Index(rest, " count ")
+	if at < 0 {
+		return nil
+	}
 	m := &Call{Op: op, Count: -1, Datatype: -1, Redo: -1, N: 1, First: r.At}
-	f := strings.Fields(rest)
-	for i := 0; i < len(f) && i < 32; i++ {
-		if v, ok := strings.CutPrefix(f[i], "[nranks="); ok {
-			m.NRanks = max(number(strings.TrimSuffix(v, "]")), 0)
-		}
-		if i+1 == len(f) {
-			break
-		}
-		switch f[i] {
+	key := ""
+	for rest = rest[at+1:]; rest != ""; {
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		switch key {
 		case "count":
-			if n, err := strconv.ParseInt(f[i+1], 10, 64); err == nil {
+			if n, err := strconv.ParseInt(word, 10, 64); err == nil {
 				m.Count = n
 			}
 		case "datatype":
-			m.Datatype = number(f[i+1])
+			m.Datatype = number(word)
 		case "op":
-			m.Redo = number(f[i+1])
+			m.Redo = number(word)
 		}
+		if v, ok := strings.CutPrefix(word, "[nranks="); ok {
+			m.NRanks = max(number(strings.TrimSuffix(v, "]")), 0)
+			break
+		}
+		key = word
 	}
 	if m.Count < 0 {
 		return nil

@@ -128,7 +128,7 @@ func Bench(curves []*Curve) *Report {
 		}
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
-	order(r.Findings)
+	order(r.Findings, false)
 	return r
 }
 

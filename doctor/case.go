@@ -66,7 +66,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	}
 	explain(found, Rules())
 	found = c.giveWay(found, r)
-	order(found)
+	order(found, c.Job != nil && c.Job.Dumped())
 	r.Findings = found
 	return r
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 )
 
@@ -28,8 +30,27 @@ func weight(s finding.Severity) float64 {
 	return 0.3
 }
 
+// tier is 0 for what a live job's own dumps say, 1 for likely causes, 2 for what says only that something happened, or who waits for whom by the logs
+// alone, 3 for unlikely causes and notes.
+func tier(f *finding.Finding, dumps bool) int {
+	switch {
+	case strings.HasPrefix(f.ID, hang.Prefix) && f.Confidence >= cause.Threshold:
+		if !dumps {
+			return 2
+		}
+		return 0
+	case f.Severity == finding.Note:
+		return 3
+	case surface[f.ID]:
+		return 2
+	case f.Confidence < cause.Threshold:
+		return 3
+	}
+	return 1
+}
+
 // order puts roots before what they explain, and the surest and gravest first.
-func order(list []finding.Finding) {
+func order(list []finding.Finding, dumps bool) {
 	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		root := func(f finding.Finding) int {
 			if f.ExplainedBy == "" {
@@ -37,14 +58,8 @@ func order(list []finding.Finding) {
 			}
 			return 1
 		}
-		rank := func(f finding.Finding) float64 {
-			w := weight(f.Severity)
-			if surface[f.ID] {
-				w *= 0.03
-			}
-			return -f.Confidence * w
-		}
-		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
+		rank := func(f finding.Finding) float64 { return -f.Confidence * weight(f.Severity) }
+		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(&a, dumps), tier(&b, dumps)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 

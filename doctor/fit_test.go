@@ -72,7 +72,9 @@ func TestFit(t *testing.T) {
 		}
 	}
 	second, _ := prepared(t, m, "fit-2.jsonl", false)
-	all = append(all, second...)
+	third, _ := prepared(t, m, "fit-3.jsonl", false)
+	unread = append(unread, third...)
+	all = slices.Concat(all, second, third)
 	t.Logf("%d threads, %d unread", len(all), len(unread))
 	trials := preparedTrials(t, m)
 	m.Learn(slices.Concat(all, trials))

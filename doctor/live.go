@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"math"
+	"slices"
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/hang"
@@ -11,7 +12,7 @@ import (
 // giveWay adds what a live job says of itself. A dump that names a rank beats a guess from words: findings that rest on words or suggest one thing
 // among others lose what the verdict is sure of, and what only says that something happened follows from it.
 func (c *Case) giveWay(found []finding.Finding, r *Report) []finding.Finding {
-	if c.Job == nil || c.Job.Empty() {
+	if c.Job == nil || c.Job.Empty() || !c.Waits {
 		return found
 	}
 	v := c.Job.Judge()
@@ -25,10 +26,19 @@ func (c *Case) giveWay(found []finding.Finding, r *Report) []finding.Finding {
 	for i := range found {
 		f := &found[i]
 		switch g := c.grade(f); {
-		case surface[f.ID]:
+		case surface[f.ID], f.ID == "connect-failed" && (v.Kind == hang.Killed || v.Kind == hang.Exited): // the others' connections to it
 			f.ExplainedBy = list[0].ID
 		case f.Severity != finding.Note && g != cause.States && g != cause.Agrees:
 			f.Confidence = math.Round(100*f.Confidence*(1-v.Confidence)) / 100
+		}
+	}
+	if !c.Job.Dumped() { // logs alone say who; a line that states why comes first
+		for _, rule := range Rules() {
+			i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == rule.ID && f.Severity != finding.Note })
+			if i >= 0 && !surface[rule.ID] && c.grade(&found[i]) >= cause.Agrees && slices.Contains(rule.Explains, "collective-timeout") {
+				list[0].ExplainedBy = rule.ID
+				break
+			}
 		}
 	}
 	r.Undecided, r.Questions = false, nil

@@ -15,7 +15,7 @@ import (
 	"busbar.dev/internal/corpus"
 )
 
-// The files of live jobs with a planted fault, given to doctor: a finding names the rank, whatever else the logs say. A healthy
+// The files of live jobs with a planted fault, given to doctor: the first finding names the rank, whatever else the logs say. A healthy
 // job is not said to hang.
 func TestLiveJobs(t *testing.T) {
 	dir := filepath.Join(corpus.Dir(t), "corpus", "live-jobs")
@@ -61,21 +61,19 @@ func TestLiveJobs(t *testing.T) {
 		}
 		report := Examine(set)
 		all++
-		named := func(f finding.Finding) bool {
-			return strings.HasPrefix(f.ID, "job-") && slices.Equal(f.Ranks, s.Truth.Culprits)
-		}
+		first := len(report.Findings) > 0 && strings.HasPrefix(report.Findings[0].ID, "job-") && slices.Equal(report.Findings[0].Ranks, s.Truth.Culprits)
 		blames := slices.ContainsFunc(report.Findings, func(f finding.Finding) bool { return strings.HasPrefix(f.ID, "job-") && f.Severity != finding.Note })
 		switch {
 		case s.Truth.Cause == "none" && blames:
 			t.Errorf("%s: healthy, and %v", s.Name, ids(report))
-		case s.Truth.Cause == "none" || slices.ContainsFunc(report.Findings, named):
+		case s.Truth.Cause == "none" || first:
 			right++
 		default:
 			t.Logf("%s: planted %s %v, said %v", s.Name, s.Truth.Cause, s.Truth.Culprits, ids(report))
 		}
 	}
 	t.Logf("%d of %d", right, all)
-	if 10*right < 8*all {
-		t.Errorf("only %d of %d name the rank", right, all)
+	if right < all {
+		t.Errorf("%d of %d name the rank first", right, all)
 	}
 }

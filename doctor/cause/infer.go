@@ -21,6 +21,7 @@ const (
 	fWhere              // its circumstances are told of
 	fElsewhere          // circumstances that exclude its own
 	fWords              // words of its threads and its description
+	fFamily             // words of threads of all causes of its area
 	fNear               // its threads resemble what is told
 	fWhy                // what was said of their cause and fix does
 	fDoc                // its description does
@@ -37,7 +38,7 @@ const (
 
 // FeatureNames are the names in weights.csv.
 var FeatureNames = [features]string{
-	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "near", "why", "description", "prior",
+	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "family", "near", "why", "description", "prior",
 	"states", "agrees", "suggests", "told", "hint", "expects", "unknown",
 }
 
@@ -216,7 +217,7 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 				f[fElsewhere] = 1
 			}
 		}
-		f[fWords] = l.likely[x.ID]
+		f[fWords], f[fFamily] = l.likely[x.ID], l.family[x.Area]
 		for k, i := range [kindsOfText]int{fNear, fWhy, fDoc} {
 			f[i] = l.text[k][x.ID]
 		}
@@ -239,7 +240,7 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 		f[fTold], f[fHint] = 0, 0
 	}
 	if len(x.signs[strong]) == 0 { // a detector's own: nothing but the detector speaks for it
-		for _, i := range []int{fWords, fNear, fWhy, fDoc, fPrior} {
+		for _, i := range []int{fWords, fFamily, fNear, fWhy, fDoc, fPrior} {
 			f[i] = 0
 		}
 		if !found {

@@ -36,7 +36,8 @@ type memory struct {
 	idf    map[string]float64 // how seldom a word is
 	seldom float64            // of a word that no thread holds
 	texts  [kindsOfText]texts
-	both   map[string]float64  // threads with a word, of a cause
+	both   map[string]float64  // threads with a word, of a cause or an area
+	areas  map[string]string   // of causes
 	own    map[string][]string // words of a cause's description
 }
 
@@ -103,15 +104,21 @@ func table[T any](name string) ([]T, error) {
 
 // take replaces what was learned.
 func (m *Model) take(rows []threadRow, signs []signRow) {
-	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{}, own: map[string][]string{}}
+	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{}, own: map[string][]string{}, areas: map[string]string{}}
+	for _, c := range m.causes {
+		y.areas[c.ID] = areaPrefix + c.Area
+	}
 	for _, r := range rows {
+		share := 1 / float64(len(r.Causes))
 		for _, id := range r.Causes {
-			y.of[id] += 1 / float64(len(r.Causes))
+			y.of[id] += share
+			y.of[y.areas[id]] += share
 		}
 		for _, w := range pairsOf(r.Words) {
 			y.idf[w]++
 			for _, id := range r.Causes {
-				y.both[id+"\t"+w] += 1 / float64(len(r.Causes))
+				y.both[id+"\t"+w] += share
+				y.both[y.areas[id]+"\t"+w] += share
 			}
 		}
 	}
@@ -207,16 +214,35 @@ const (
 type likeness struct {
 	text   [kindsOfText]map[string]float64
 	likely map[string]float64
+	family map[string]float64 // by area
 }
+
+// areaPrefix tells the counts of an area from those of a cause.
+const areaPrefix = "area:"
 
 // alike compares what is told with all that was learned. without is left out.
 func (y *memory) alike(t *Told, causes []*Cause, without *Thread) (l likeness) {
 	for k := range l.text {
 		l.text[k] = y.texts[k].alike(y, t.words, without)
 	}
-	l.likely = map[string]float64{}
+	l.likely, l.family = map[string]float64{}, map[string]float64{}
 	for _, c := range causes {
-		l.likely[c.ID] = y.score(t.words, c, without)
+		share := 0.0
+		if without != nil {
+			share = without.shareOf(c)
+		}
+		l.likely[c.ID] = y.score(t.words, c.ID, y.own[c.ID], share)
+		if _, done := l.family[c.Area]; !done {
+			share = 0
+			if without != nil {
+				for _, id := range without.Accept {
+					if y.areas[id] == areaPrefix+c.Area {
+						share += 1 / float64(len(without.Accept))
+					}
+				}
+			}
+			l.family[c.Area] = y.score(t.words, areaPrefix+c.Area, nil, share)
+		}
 	}
 	return l
 }
@@ -250,19 +276,14 @@ func (t *texts) alike(y *memory, words []string, without *Thread) map[string]flo
 	return near
 }
 
-// score is how much likelier words are with a cause than with any, in nats, shortened for long texts.
-func (y *memory) score(words []string, c *Cause, without *Thread) float64 {
-	n := y.of[c.ID]
-	share := 0.0
-	if without != nil {
-		share = without.shareOf(c)
-		n -= share
-	}
-	written := y.own[c.ID]
+// score is how much likelier words are with a cause, or an area, than with any, in nats, shortened for long texts. share is how much of a thread to
+// leave out is counted for it.
+func (y *memory) score(words []string, id string, written []string, share float64) float64 {
+	n := y.of[id] - share
 	sum := 0.0
 	for _, w := range words {
 		b := (float64(len(y.texts[toldText].with[w])) + 0.5) / (y.all + 1)
-		k := y.both[c.ID+"\t"+w]
+		k := y.both[id+"\t"+w]
 		if share > 0 && k > 0 {
 			k = max(0, k-share)
 		}

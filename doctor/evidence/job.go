@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
 	"busbar.dev/doctor/hang"
 )
@@ -23,23 +24,24 @@ func (r *Reader) jobFile(name string, in io.Reader) error {
 	r.set.Sources = append(r.set.Sources, name)
 	r.set.Lines += bytes.Count(data, []byte("\n"))
 	r.set.Bytes += int64(len(data))
+	r.set.Waits = true
 	if _, err := r.job().Add(name, data); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// watchdog are words of a log that says how far each rank came, and of stacks.
-var watchdog = [][]byte{[]byte("Watchdog caught collective operation timeout"), []byte("last enqueued NCCL work"), []byte("(most recent call first):\n"), []byte("\nPython v")}
+// waits are words of a log in which ranks say that they wait, and of stacks. What NCCL's log alone says of ranks that did not come is the rules' business:
+// half of a log, or one of many hosts, looks the same.
+var waits = [][]byte{[]byte("Watchdog caught collective operation timeout"), []byte("last enqueued NCCL work"), []byte("(most recent call first):\n"), []byte("\nPython v")}
 
-// jobLog takes in a text at hand in which ranks tell where they are.
-func (r *Reader) jobLog(data []byte) {
-	for _, w := range watchdog {
-		if bytes.Contains(data, w) {
-			_, _ = r.job().Add(r.name, data) // a text is no error: it was read as one
-			return
-		}
+// jobLog gives the text at hand to the judge of live jobs as `busbar hang` would: with NCCL's records.
+func (r *Reader) jobLog() {
+	if data := r.raw.Bytes(); len(data) > 0 && r.size >= 0 {
+		_, _ = r.job().Add(r.name, data) // a text is no error: it was read as one
+		r.set.Waits = r.set.Waits || slices.ContainsFunc(waits, func(w []byte) bool { return bytes.Contains(data, w) })
 	}
+	r.raw.Reset()
 }
 
 func (r *Reader) job() *hang.Case {

@@ -53,6 +53,7 @@ type Reader struct {
 	document         bool // it is written for machines from end to end
 	name             string
 	kept             bytes.Buffer // its text, for readers of whole formats
+	raw              bytes.Buffer // its text with NCCL's records, for the judge of live jobs
 	size             int          // of the text so far; negative: it was cut to the beginning
 	told             []sighting   // in sentences, until its length is known
 	sentences, count int          // of it; lines of it
@@ -125,6 +126,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.name = name
 	r.document = document(head[:min(len(head), 1<<12)])
 	r.kept.Reset()
+	r.raw.Reset()
 	r.size = 0
 	r.nets.begin()
 	r.nets.host++
@@ -138,6 +140,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if err := r.lines(nccllog.NewScanner(name, in)); err != nil {
 		return err
 	}
+	r.jobLog()
 	if formats := r.whole(); r.talks() {
 		r.set.Talk[r.name] = formats == 0
 		if formats == 0 {
@@ -203,8 +206,13 @@ func (r *Reader) keep(text string) {
 	}
 	if r.size += len(text); r.size > longLog { // a log: its beginning tells what it is
 		r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:min(r.kept.Len(), beginning)]))
+		r.raw = bytes.Buffer{}
 		r.size = math.MinInt
 		return
+	}
+	if r.size <= maxWhole {
+		r.raw.WriteString(text)
+		r.raw.WriteByte('\n')
 	}
 	if r.kept.Len() >= maxWhole {
 		return

@@ -71,6 +71,7 @@ type Set struct {
 	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
 	Job     *hang.Case // what a live job says of itself; nil: nothing
+	Waits   bool       // it says who waits for whom
 	Figures []Figure
 	Changes []Change
 	Steps   map[int]*Steps  // times of training steps by rank

@@ -18,6 +18,7 @@ import (
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/snapshot"
+	"busbar.dev/internal/xz"
 )
 
 // maxMembers and maxUnpacked bound an archive.
@@ -34,7 +35,6 @@ func (r *Reader) whole() (formats int) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return 0
 	}
-	r.jobLog(data)
 	if r.measured(data) {
 		return 1
 	}
@@ -89,6 +89,18 @@ func (r *Reader) packed(name string, in *bufio.Reader, depth int) (bool, error) 
 		inner = z
 	case bytes.HasPrefix(head, []byte("BZh")):
 		inner = bzip2.NewReader(in)
+	case xz.Match(head):
+		data, err := io.ReadAll(io.LimitReader(in, maxMachine+1))
+		if err == nil && len(data) > maxMachine {
+			err = fmt.Errorf("more than %d MiB of xz; unpack it and give the folder", maxMachine>>20)
+		}
+		if err == nil {
+			data, err = xz.Unpack(data, maxJob)
+		}
+		if err != nil {
+			return true, fmt.Errorf("%s: %w", name, err)
+		}
+		inner, name = bytes.NewReader(data), strings.TrimSuffix(name, ".xz")
 	case len(head) >= 263 && string(head[257:262]) == "ustar":
 		return true, r.archive(name, r.machine(name, in), depth)
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):

@@ -12,6 +12,7 @@
 package hang
 
 import (
+	"bytes"
 	"time"
 
 	"busbar.dev/finding"
@@ -191,7 +192,9 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 // Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the flight recorder,
 // records of the Inspector.
 func Dump(head []byte) bool {
-	return ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
+	// Of a pickle only the beginning is there: the dictionary that the recorder writes.
+	recorder := len(head) > 3 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 && (bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id")))
+	return recorder || ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
 }
 
 // AddRAS takes an answer of the RAS service that came at that time.
@@ -210,6 +213,11 @@ func (c *Case) Empty() bool {
 	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+len(c.rings) == 0
 }
 
+// Dumped reports that more than logs is known: what the job's processes wrote or answered about themselves.
+func (c *Case) Dumped() bool {
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.procs)+len(c.silent)+len(c.rings) > 0
+}
+
 // Severity is how grave a verdict is: what may pass by itself is a note.
 func (v *Verdict) Severity() finding.Severity {
 	switch v.State {
@@ -221,13 +229,16 @@ func (v *Verdict) Severity() finding.Severity {
 	return finding.Note
 }
 
+// Prefix begins the names of findings about a live job.
+const Prefix = "job-"
+
 // Findings is the verdict in the form that all findings have: none for a healthy job, and none where nothing is known.
 func (v *Verdict) Findings() []finding.Finding {
 	if v.State == Healthy || v.State == Unknown {
 		return nil
 	}
 	f := finding.Finding{
-		ID: "job-" + string(v.State), Kind: finding.Kind(v.Kind), Severity: v.Severity(), Confidence: v.Confidence,
+		ID: Prefix + string(v.State), Kind: finding.Kind(v.Kind), Severity: v.Severity(), Confidence: v.Confidence,
 		Title: v.title(), Cause: v.Text, Evidence: v.Evidence,
 	}
 	if v.Kind != UnknownKind {

@@ -71,6 +71,9 @@ func (c *collector) comm(r *Record, q *commLine) {
 		}
 	case q.what == "Init COMPLETE":
 		c.log.Complete++
+		if c.repeated(r, q) {
+			return
+		}
 		k = c.named(r, q.comm, func(k *Rank) bool { return k.Completed.Line == 0 && k.ended().Line == 0 })
 		if k != nil {
 			k.Completed = r.At
@@ -89,6 +92,12 @@ func (c *collector) comm(r *Record, q *commLine) {
 	if k != nil {
 		q.fill(c, k)
 	}
+}
+
+// repeated reports a message that says again of a communicator in use that it is complete, as logs do that are collected twice: it begins no other.
+func (c *collector) repeated(r *Record, q *commLine) bool {
+	k := c.comms[commKey{r.Host, r.PID, q.comm}]
+	return k != nil && k.Completed.Line > 0 && k.ended().Line == 0 && k == c.threads[threadOf(r)] && k.Rank == q.rank && k.NRanks == q.nRanks
 }
 
 // tear keeps a message about a communicator that does not read: other output may

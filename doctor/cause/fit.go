@@ -31,7 +31,7 @@ const (
 	// strangers is the share of faults in the field whose cause is none of those known.
 	strangers = 0.12
 	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side.
-	wrongCost = 3
+	wrongCost = 2.3
 	// trialWeight is how much a trial counts beside a thread.
 	trialWeight = 0.25
 )

@@ -29,6 +29,8 @@ type Curve struct {
 	// Unsure says why small and middle times are less sure than those that the model
 	// was fitted on; then only what is far off is more than a note.
 	Unsure string
+	// On says on which algorithm's curve the measured one lies, where that is not the predicted one's.
+	On string
 	// Unjudged says why nothing was predicted.
 	Unjudged string
 }
@@ -128,7 +130,7 @@ func Bench(curves []*Curve) *Report {
 		}
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
-	order(r.Findings, false)
+	order(r.Findings, false, nil)
 	return r
 }
 
@@ -142,6 +144,9 @@ func (s *Curve) judge(several bool) []finding.Finding {
 		}
 		if several {
 			f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Sweep.Op, s.Sweep.Ranks, s.Machine)
+		}
+		if s.On != "" && (f.ID == "bench-peak" || f.ID == "bench-middle") {
+			f.Cause = s.On + " " + f.Cause
 		}
 		part := parts[map[string]string{"bench-latency": "small", "bench-middle": "middle", "bench-peak": "large"}[f.ID]]
 		far := part != nil && part.ratio > veryFar*part.margin

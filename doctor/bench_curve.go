@@ -29,6 +29,7 @@ func NewCurve(c *truth.Case) (*Curve, error) {
 		s.Guessed = true // nobody has measured such a machine: no verdict
 		s.Assumed = append(s.Assumed, "the margins of the widest class; nobody has published measurements of "+s.Class)
 	}
+	s.lies(c)
 	return s, nil
 }
 
@@ -115,6 +116,7 @@ type curveDoc struct {
 	Guessed    bool           `json:"guessed,omitempty"`
 	Wrong      int64          `json:"wrong"` // values
 	Unsure     string         `json:"unsure,omitempty"`
+	On         string         `json:"lies_on,omitempty"` // another algorithm's curve than the predicted one's
 	Unjudged   string         `json:"unjudged,omitempty"`
 	Thresholds []thresholdDoc `json:"thresholds"`
 }
@@ -140,7 +142,7 @@ type thresholdDoc struct {
 func (s *Curve) document() curveDoc {
 	d := curveDoc{
 		Source: s.Sweep.File, Op: s.Sweep.Op, Ranks: s.Sweep.Ranks, Nodes: s.Sweep.Nodes, Machine: s.Machine, Preset: s.Preset, GPU: s.Sweep.GPU(),
-		NCCL: s.NCCL, Class: s.Class, NICs: s.NICs, Assumed: s.Assumed, Guessed: s.Guessed, Wrong: s.wrong(), Unsure: s.Unsure, Unjudged: s.Unjudged, Thresholds: []thresholdDoc{},
+		NCCL: s.NCCL, Class: s.Class, NICs: s.NICs, Assumed: s.Assumed, Guessed: s.Guessed, Wrong: s.wrong(), Unsure: s.Unsure, On: s.On, Unjudged: s.Unjudged, Thresholds: []thresholdDoc{},
 	}
 	for _, p := range s.Points {
 		d.Points = append(d.Points, curvePoint{p.Size, p.Margin, p.Algo, p.Time.Micros(), p.InPlace.Micros(), p.Expected.Micros(), p.BusBW})

@@ -55,6 +55,13 @@ func Examine(s *evidence.Set) *Report {
 func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	c := newCase(s)
 	found := c.detect()
+	detected := map[string]bool{}
+	for i := range found {
+		detected[found[i].ID] = true
+	}
+	for _, x := range m.Causes() {
+		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
+	}
 	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, answers, r)
@@ -66,7 +73,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	}
 	explain(found, Rules())
 	found = c.giveWay(found, r)
-	order(found, c.Job != nil && c.Job.Dumped())
+	order(found, c.Job != nil && c.Job.Dumped(), detected)
 	r.Findings = found
 	return r
 }

@@ -59,6 +59,18 @@ func (c *Case) grade(f *finding.Finding) cause.Grade {
 	return cause.Hint
 }
 
+// lineGrade is grade where most lines are printed: an error message may read like a sentence.
+func (c *Case) lineGrade(f *finding.Finding) cause.Grade {
+	switch g := c.grade(f); {
+	case g == cause.Says && f.Confidence >= 0.85:
+		return cause.States
+	case g == cause.Says && f.Confidence >= 0.75:
+		return cause.Agrees
+	default:
+		return g
+	}
+}
+
 // printed reports a finding that rests on a line which a program printed, or a setting.
 func (c *Case) printed(f *finding.Finding) bool {
 	return len(f.Evidence) == 0 || slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return !c.Talk[q.File] || !evidence.Sentence(q.Text) })
@@ -95,7 +107,7 @@ var lineConfidence = [...]float64{cause.None: 0.5, cause.Hint: 0.3, cause.Says: 
 // byGrade gives findings that rest on lines their confidence.
 func (c *Case) byGrade(found []finding.Finding) {
 	for i := range found {
-		found[i].Confidence = lineConfidence[c.grade(&found[i])]
+		found[i].Confidence = lineConfidence[c.lineGrade(&found[i])]
 	}
 }
 
@@ -114,10 +126,10 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 	x := c.differential(found)
 	x.Answers = answers
 	var lines, told []finding.Finding
-	log := c.mostlyPrinted()
+	log := c.mostlyPrinted(found)
 	for _, f := range found {
 		g := c.grade(&f)
-		if surface[f.ID] || c.elsewhere(&f) || g == cause.None || log && g == cause.States {
+		if surface[f.ID] || c.elsewhere(&f) || g == cause.None || log && (c.lineGrade(&f) == cause.States || g == cause.Says && c.lineGrade(&f) == cause.Agrees) {
 			lines = append(lines, f)
 		} else {
 			told = append(told, f)
@@ -207,19 +219,27 @@ func (c *Case) worded() bool {
 	return false
 }
 
-// mostlyPrinted reports a short log with a sentence or two beside it: what its lines state keeps its own confidence.
-func (c *Case) mostlyPrinted() bool {
+// mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote: what its lines state keeps its own confidence.
+func (c *Case) mostlyPrinted(found []finding.Finding) bool {
+	stated := map[string]bool{} // lines that no rule for sentences would be so sure of
+	for _, f := range found {
+		if f.Confidence >= 0.85 {
+			for _, q := range f.Evidence {
+				stated[q.Text] = true
+			}
+		}
+	}
 	said, all := 0, 0
 	for line := range strings.Lines(c.Words) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		all++
-		if evidence.Sentence(line) {
+		if evidence.Sentence(line) && !stated[strings.TrimSpace(line)] {
 			said++
 		}
 	}
-	return all >= 8 && 3*said < all
+	return 2*said <= max(all, c.Lines)
 }
 
 // top is how likely the likeliest cause is.

@@ -31,8 +31,8 @@ func weight(s finding.Severity) float64 {
 }
 
 // tier is 0 for what a live job's own dumps say, 1 for likely causes, 2 for what says only that something happened, or who waits for whom by the logs
-// alone, 3 for unlikely causes and notes.
-func tier(f *finding.Finding, dumps bool) int {
+// alone, 3 for unlikely causes that no detector found, and notes.
+func tier(f *finding.Finding, dumps bool, detected map[string]bool) int {
 	switch {
 	case strings.HasPrefix(f.ID, hang.Prefix) && f.Confidence >= cause.Threshold:
 		if !dumps {
@@ -43,14 +43,14 @@ func tier(f *finding.Finding, dumps bool) int {
 		return 3
 	case surface[f.ID]:
 		return 2
-	case f.Confidence < cause.Threshold:
+	case f.Confidence < cause.Threshold && !detected[f.ID]:
 		return 3
 	}
 	return 1
 }
 
 // order puts roots before what they explain, and the surest and gravest first.
-func order(list []finding.Finding, dumps bool) {
+func order(list []finding.Finding, dumps bool, detected map[string]bool) {
 	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		root := func(f finding.Finding) int {
 			if f.ExplainedBy == "" {
@@ -59,7 +59,7 @@ func order(list []finding.Finding, dumps bool) {
 			return 1
 		}
 		rank := func(f finding.Finding) float64 { return -f.Confidence * weight(f.Severity) }
-		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(&a, dumps), tier(&b, dumps)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(&a, dumps, detected), tier(&b, dumps, detected)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 

@@ -19,6 +19,8 @@ func launchRules() []Rule {
 	return []Rule{
 		{"name-unknown", "a host name that does not resolve", "a host of the job is called by a name that nobody knows", dns, []string{"rendezvous", "connect-failed", "launcher-refused", "gloo-interface", "nccl-error", "init-hang"}, nameUnknown},
 		{"launcher-refused", "ssh or a launcher's daemon that could not be started", "the launcher cannot start processes on the other hosts", "https://docs.open-mpi.org/en/main/launching-apps/ssh.html", []string{"rendezvous", "connect-failed", "nccl-error", "init-hang"}, launcherRefused},
+		{"slurm-step-resources", "srun or sbatch that refuses a step or a job", "Slurm does not give the job or its step what is asked for", "https://slurm.schedmd.com/srun.html", []string{"rendezvous", "launcher-refused", "init-hang"}, slurmRefused},
+		{"restart-loop", "Slurm's message that it ended the job", "the job was ended from outside", "https://slurm.schedmd.com/job_reason_codes.html", []string{"rank-killed", "peer-died", "collective-timeout", "nccl-error", "connect-failed"}, slurmEnded},
 		{"master-address", "an address that no host can have, or the loopback, where ranks should meet", "MASTER_ADDR leads nowhere", torchRun, []string{"rendezvous", "connect-failed", "nccl-error"}, masterAddress},
 		{"gloo-interface", "Gloo that falls back to the loopback or cannot build its mesh", "Gloo speaks from the wrong network interface", "https://docs.pytorch.org/docs/stable/distributed.html#common-environment-variables", []string{"rendezvous", "connect-failed", "nccl-error", "init-hang"}, glooInterface},
 		{"rank-busy", "data preparation, saving or loading right before others gave up waiting", "one rank works for longer than the others wait", "https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group", []string{"collective-timeout", "rendezvous", "nccl-error", "connect-failed"}, rankBusy},
@@ -187,4 +189,33 @@ func ncclLibrary(c *Case) *finding.Finding {
 		return nil
 	}
 	return f
+}
+
+func slurmRefused(c *Case) *finding.Finding {
+	o := c.First(evidence.SlurmError, "step", "account")
+	if o == nil {
+		return nil
+	}
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "Slurm refuses the job or its step",
+		Cause: "The step asks for more than the job holds, or for what another step still holds: nothing of the program has run.",
+		Fix:   "scontrol show job ID beside the step's options; srun --overlap, or --exact with its own share; --cpus-per-task again for srun; --gres and --constraint as sinfo -o '%N %G %f' lists them.", Evidence: c.quotes(o),
+	}
+	if o.Arg(0) == "account" {
+		f.Cause = "Account, partition or QOS of the job are not valid for this user, or its limits are reached: nothing of the program has run."
+		f.Fix = "sacctmgr show assoc user=$USER format=account,partition,qos; sinfo -s; give -A, -p and --qos that are listed there."
+	}
+	return f
+}
+
+func slurmEnded(c *Case) *finding.Finding {
+	o := c.First(evidence.SlurmError, "ended")
+	if o == nil {
+		return nil
+	}
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "Slurm ended the job",
+		Cause: "Its time limit was over, it was preempted, or a node failed: what ranks print after that follows from it.",
+		Fix:   "sacct -j ID -o JobID,State,ExitCode,Elapsed,Timelimit,NodeList; a longer --time, checkpoints before it (--signal=B:USR1@300), --requeue.", Evidence: c.quotes(o),
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/synth"
 	"busbar.dev/nccl"
+	"busbar.dev/predict"
 	"busbar.dev/result"
 	"busbar.dev/sim"
 )
@@ -190,5 +191,29 @@ func TestSyntheticUnpredicted(t *testing.T) {
 	}
 	if x := Unpredicted(s, m.Name, "nothing is known", nil); x.NICs != 0 || x.Points[12].Expected != 0 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// A curve that lies on another algorithm's than NCCL would choose is told so.
+func TestLiesOnTree(t *testing.T) {
+	m := synth.Machines()[0]
+	_, s, c := curve(t, &m, func(int64) float64 { return 1 })
+	x, err := truth.On(s, c, nccl.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, op := range x.Ops {
+		run, err := x.Predictor.Price(op, predict.Setting{Algo: "tree", Proto: "ll", Channels: x.Settings[i].Channels})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Points[i].Out = result.Time(run.Time.Micros())
+	}
+	got, err := NewCurve(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Bench([]*Curve{got}); !strings.Contains(got.On, "lies on that of tree with protocol ll ") || len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Cause, got.On) {
+		t.Errorf("%q: %+v", got.On, r.Findings)
 	}
 }

@@ -191,6 +191,9 @@ func (m *Model) temper(threads []*Thread) {
 	}
 	for i := range m.weights {
 		m.weights[i] = float64(kept[i] * best)
+		if m.weights[i]*binding[i] < least[i] {
+			m.weights[i] = least[i] * binding[i]
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	GlobalRank    Kind = "global-rank"    // rank, ranks of the job, as a launcher counts them
 	NoNCCL        Kind = "no-nccl"        // the framework was built without it, or sees no GPU
 	Harmful       Kind = "harmful"        // setting without which it is told to work
+	SlurmError    Kind = "slurm-error"    // what Slurm refused or ended: step, account, ended
 )
 
 // seenLaunch is what keeps ranks from meeting, and what lies about the network
@@ -37,6 +38,7 @@ func seenLaunch() []seen {
 	return []seen{
 		{kind: NameUnknown, words: "could not resolve hostname|name or service not known|temporary failure in name resolution|host not found|no address associated with hostname|cannot be retrieved (gai", take: unresolved},
 		{kind: LaunchRefused, words: "permission denied (publickey|host key verification failed|unable to reliably start one or more daemons|exit status 255|exit code 255|ssh: connect to host", pattern: `(?i)(permission denied \(publickey|host key verification failed|unable to reliably start one or more daemons|\bssh\b.{0,160}exit (?:status|code) 255|ssh: connect to host \S+ port \d+: (?:[a-z]+ ?)+)`, take: lowered},
+		{kind: SlurmError, words: "srun: error|sbatch: error|salloc: error|srun: job step creation|srun: step creation|slurmstepd: error", take: slurmError},
 		{kind: GlooLoopback, words: "unable to resolve hostname to a", take: none},
 		{kind: GlooLoopback, words: "remote=[127.|remote=[::1]", pattern: `(?i)(?:gloo|connectFullMesh|SO_ERROR).{0,200}remote=\[(?:127\.|::1\])`, take: none},
 		{kind: Rendezvous, words: "waitforinput", pattern: `waitForInput: socket .{0,200}timed out after \d+ ?ms`, take: none},
@@ -171,6 +173,33 @@ func fabricHealth(g []string) ([]string, bool) {
 	for i, what := range []string{"degraded bandwidth", "a route being recovered", "an unhealthy route", "recovery of an access time-out"} {
 		if mask>>(2*i)&3 == 1 {
 			return []string{what}, true
+		}
+	}
+	return nil, false
+}
+
+// slurmErrors are what Slurm's commands print when they refuse or end a job, by what that means.
+var slurmErrors = [][2]string{
+	{"unable to create step", "step"},
+	{"more processors requested", "step"},
+	{"step creation", "step"},
+	{"requested node configuration", "step"},
+	{"invalid generic resource", "step"},
+	{"unable to allocate resources: requested", "step"},
+	{"invalid account", "account"},
+	{"invalid partition", "account"},
+	{"invalid qos", "account"},
+	{"violates accounting", "account"},
+	{"due to time limit", "ended"},
+	{"due to preemption", "ended"},
+	{"due to node failure", "ended"},
+}
+
+func slurmError(g []string) ([]string, bool) {
+	low := strings.ToLower(g[0])
+	for _, x := range slurmErrors {
+		if strings.Contains(low, x[0]) {
+			return []string{x[1]}, true
 		}
 	}
 	return nil, false

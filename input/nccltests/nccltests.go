@@ -79,8 +79,10 @@ type Table struct {
 	// OutOfBounds is the printed verdict: "0 OK".
 	OutOfBounds string
 
-	header columns
-	roots  []int // of the sweeps; -1 where the collective has none
+	header  columns
+	roots   []int  // of the sweeps; -1 where the collective has none
+	world   int    // ranks, where none is listed
+	payload string // whose rate comes next
 }
 
 // Failure is a line in which the tool reports that it failed.
@@ -103,8 +105,10 @@ func Match(data []byte) bool {
 	if i := bytes.Index(data, []byte("nThread ")); i >= 0 && bytes.Contains(data[i:min(len(data), i+80)], []byte(" nGpus ")) {
 		return true
 	}
-	i := bytes.Index(data, []byte("algbw   busbw"))
-	return i >= 0 && bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)"))
+	if i := bytes.Index(data, []byte("algbw   busbw")); i >= 0 && bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
+		return true
+	}
+	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data)
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part, and
@@ -140,11 +144,14 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 }
 
 // NRanks is the number of ranks of the run: one more than the highest rank
-// listed, as a cut text may lack some lines; 0 when none is listed.
+// listed, as a cut text may lack some lines; 0 when nothing says it.
 func (t *Table) NRanks() int {
 	n := 0
 	for i := range t.Ranks {
 		n = max(n, t.Ranks[i].Rank+1)
+	}
+	if n == 0 {
+		return t.world
 	}
 	return n
 }

@@ -81,6 +81,7 @@ func (p *parser) line(num int, text string) {
 		return
 	}
 	switch {
+	case p.payloads(num, body):
 	case record:
 		p.fields(num, strings.Fields(t), true)
 	case strings.HasPrefix(body, "nThread ") && strings.Contains(body, " nGpus "):

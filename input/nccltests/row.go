@@ -30,6 +30,9 @@ func (p *parser) fields(num int, f []string, piece bool) {
 	}
 	if row, rest, ok := rowStart(f); ok {
 		p.endRow()
+		if p.table(num) == nil { // a new table would end this row
+			return
+		}
 		p.torn = row
 		row.point.Line = num
 		p.values(num, rest, piece)

@@ -1,0 +1,70 @@
+package nccltests
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"busbar.dev/coll"
+	"busbar.dev/unit"
+)
+
+// Tables of the ml-engineering book's benchmarks, whole and of one payload, behind the labels of a launcher.
+func TestPayloads(t *testing.T) {
+	const text = `The average bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
+
+| payload |    busbw   |    algbw   |
+| ------: | ---------: | ---------: |
+|    32KB |   0.92GBps |   0.52GBps |
+|     1GB | 420.00GBps | 240.00GBps |
+
+(head, rank=0, pid=7) [n1:0]:The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 16 ranks):
+(head, rank=0, pid=7) [n1:0]: algbw: 11.135 GBps (89.1 Gbps)
+(head, rank=0, pid=7) [n1:0]: busbw: 20.878 GBps (167.0 Gbps)
+`
+	if !Match([]byte(text)) {
+		t.Fatal("not recognised")
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 2 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for i, want := range []struct {
+		ranks, points int
+		size          unit.Bytes
+		micros        float64
+	}{{8, 2, unit.GiB, 1 << 30 / 240e3}, {16, 1, 4 * unit.GiB, 4 << 30 / 11.135e3}} {
+		s := out.Tables[i].Sweeps[0]
+		last := s.Points[len(s.Points)-1]
+		if s.Op != coll.AllReduce || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size || math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
+		}
+	}
+}
+
+// Rows without a header: the factor between the rates says what was measured, and on how many ranks.
+func TestRowsAlone(t *testing.T) {
+	for text, want := range map[string]struct {
+		op    coll.Kind
+		ranks int
+	}{
+		"  1073741824     268435456     float     sum      -1   4474.0  240.00  420.00      0   4470.1  240.21  420.36      0\n": {coll.AllReduce, 8},
+		"  1073741824     268435456     float     sum      -1   4474.0  240.00  225.00      0   4470.1  240.21  225.20      0\n": {coll.ReduceScatter, 16},
+		"  1073741824     268435456     float     sum      -1   4474.0  0.24  0.42      0   4470.1  0.24  0.42      0\n":         {coll.None, 1},
+	} {
+		if !Match([]byte(text)) {
+			t.Errorf("%q is not recognised", text)
+			continue
+		}
+		out, err := ReadOutput("x", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := out.Tables[0].Sweeps[0]; s.Op != want.op || s.Ranks != want.ranks {
+			t.Errorf("%q: %v of %d ranks", text, s.Op, s.Ranks)
+		}
+	}
+	if Match([]byte("total 12 files 340 MB in 3.2 s, and some more words here to fill it\n")) {
+		t.Error("prose is taken for a row")
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine/bench/gpu"
+	"busbar.dev/engine/device"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
@@ -21,18 +22,21 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchGPU drives nccl-tests through NCCL's algorithms and protocols and finds the best of each size.
+// BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and protocols and
+// finds the best of each size.
 type BenchGPU struct {
-	Op       string        `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
+	GPURanks
+	By       string        `default:"busbar-gpu" enum:"busbar-gpu,nccl-tests" help:"What measures: busbar-gpu or nccl-tests (default busbar-gpu; --nccl-tests implies the other)."`
+	Op       string        `default:"all_reduce" help:"all (with busbar-gpu), all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
 	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
 	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"Largest size (default 1G)."`
 	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"Factor between sizes (default 4)."`
 	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size (default 5)."`
 	Iters    int           `name:"iters" default:"20" least:"1" help:"Measured iterations per size (default 20)."`
 	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
-	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs per process (default 1); without --launch, give the number of GPUs of the host."`
-	Check    bool          `help:"Let nccl-tests check the results."`
-	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO to try besides NCCL's choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none (default: all that the collective supports)."`
+	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"With nccl-tests: GPUs per process (default 1); without --launch, give the number of GPUs of the host."`
+	Check    bool          `help:"Check the results."`
+	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO to try besides NCCL's choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none (default: none with busbar-gpu, all that the collective supports with nccl-tests)."`
 	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO to try (default ll,ll128,simple)."`
 	Channels []string      `default:"auto" help:"Numbers of channels to try (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto (default auto)."`
 	Repeat   int           `default:"1" least:"1" most:"1000" help:"Runs per setting; bench diff needs four (default 1)."`
@@ -48,6 +52,10 @@ type Programs struct {
 	Find func(folder, name string) (path string, err error)
 	// Run runs a program until it ends, for at most a time; w gets what it prints.
 	Run func(ctx context.Context, limit time.Duration, args []string, w io.Writer) error
+	// Worker starts a program that answers on its standard output what its standard input asks, with settings in its environment.
+	Worker func(args, settings []string) (device.Process, error)
+	// Helper is where busbar-gpu is.
+	Helper func() (string, error)
 	// Ready is asked before the first program runs; nil: there is nothing to ask.
 	Ready func() error
 }
@@ -61,10 +69,13 @@ type BenchGPUDoc struct {
 	Refused []BenchGPURefusal `json:"refused"`
 	Results result.Sweeps     `json:"results"`
 	Rows    []BenchGPURow     `json:"rows"`
-	Tool    string            `json:"tool"`         // nccl-tests and its release
+	Tool    string            `json:"tool"`         // and its release
 	Untimed int               `json:"untimed_rows"` // without a time that is a number above 0
 	Bad     int64             `json:"wrong"`        // elements
+	Ops     []coll.Kind       `json:"ops,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
 
+	Own      bool       `json:"-"` // busbar-gpu measured it
 	GPU      string     `json:"-"` // "" unknown
 	Settings int        `json:"-"` // that gave something
 	Best     []gpu.Best `json:"-"` // the rows
@@ -75,6 +86,7 @@ func (d *BenchGPUDoc) Wrong() bool { return d.Bad > 0 }
 
 // BenchGPURow is the best setting of a size.
 type BenchGPURow struct {
+	Op       coll.Kind         `json:"op,omitempty"`
 	Size     int64             `json:"size_bytes"`
 	Auto     float64           `json:"auto_us"` // by NCCL's own choice
 	Best     float64           `json:"best_us"`
@@ -124,6 +136,9 @@ func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (*BenchG
 
 // RunWith tries all settings. All fields count as they are: a Warm of 0 is none.
 func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (*BenchGPUDoc, error) {
+	if q.By != "nccl-tests" && q.Tests == "" {
+		return q.own(ctx, env, with)
+	}
 	t, settings, err := q.test(ctx, env)
 	if err != nil {
 		return nil, err
@@ -179,7 +194,7 @@ func (d *BenchGPUDoc) fill(got *gpu.Results) {
 		d.GPU = s.Machine.GPU
 	}
 	for _, b := range d.Best {
-		d.Rows = append(d.Rows, BenchGPURow{int64(b.Size), b.Auto, b.Time, b.Setting.Algo, b.Setting.Proto, b.Setting.Channels, b.Setting.Env(), b.Lost()})
+		d.Rows = append(d.Rows, BenchGPURow{d.Op, int64(b.Size), b.Auto, b.Time, b.Setting.Algo, b.Setting.Proto, b.Setting.Channels, b.Setting.Env(), b.Lost()})
 	}
 }
 
@@ -291,5 +306,5 @@ func (q *BenchGPU) find(kind coll.Kind, with Programs) (string, error) {
 	if q.Tests != "" {
 		where = "in " + q.Tests + " or its folder build"
 	}
-	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). busbar bench without gpu needs neither GPUs nor nccl-tests", kind.Binary(), where))
+	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). --by busbar-gpu needs none of it, and busbar bench without gpu no GPUs either", kind.Binary(), where))
 }

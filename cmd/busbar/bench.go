@@ -2,9 +2,9 @@ package main
 
 // benchCmd is what can be measured: collectives, when nothing else is named.
 type benchCmd struct {
-	Collectives benchRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
-	Pairs       benchPairsCmd `cmd:"" help:"Measure every pair of ranks and name slow hosts, links and directions."`
-	Step        benchStepCmd  `cmd:"" help:"Measure the communication of a data-parallel training step."`
-	GPU         benchGPUCmd   `cmd:"" name:"gpu" help:"Drive nccl-tests through NCCL's algorithms and protocols and find the best."`
-	Diff        benchDiffCmd  `cmd:"" help:"Compare stored results and tell change from noise."`
+	Collectives benchRunCmd    `cmd:"" name:"run" default:"withargs" hidden:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Pairs       benchPairsCmd  `cmd:"" help:"Measure every pair of ranks and name slow hosts, links and directions."`
+	Step        benchStepCmd   `cmd:"" help:"Measure the communication of a data-parallel training step."`
+	GPU         benchGPUAllCmd `cmd:"" name:"gpu" help:"Measure GPUs: NCCL's collectives, pairs, everything inside a node."`
+	Diff        benchDiffCmd   `cmd:"" help:"Compare stored results and tell change from noise."`
 }

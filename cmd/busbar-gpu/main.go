@@ -1,3 +1,5 @@
+//go:build linux
+
 // Busbar-gpu works GPUs for busbar: it loads the vendor's libraries at run time and answers requests, one JSON object a line.
 //
 //	busbar-gpu work                      answers on standard output what standard input asks

@@ -56,6 +56,8 @@ var columns = []struct {
 	{"predict", 4},
 	{"engine", 3},
 	{"engine/ranks", 4},
+	{"engine/device", 3},        // what busbar-gpu is asked
+	{"engine/device/native", 4}, // what it answers with: the vendor's libraries
 	{"engine/bench", 4},
 	{"engine/bench/gpu", 6},
 	{"result/pairs", 3},
@@ -127,6 +129,8 @@ var reserved = []struct {
 	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/fuzzall", "internal/netns", "internal/peers", "internal/fleetsoak"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak", "internal/fleetfill"}},
 	{"unsafe", "only memory shared with the kernel or assembly needs it", []string{"engine", "internal/nicstat", "internal/reduce"}},
+	{"github.com/ebitengine/purego", "it makes a program dynamic; the main binary is static", []string{"engine/device/native"}},
+	{"busbar.dev/engine/device/native", "only busbar-gpu loads the vendor's libraries", []string{"cmd/busbar-gpu", "engine/device/native"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},
 }

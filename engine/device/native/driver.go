@@ -5,6 +5,7 @@ package native
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -28,7 +29,6 @@ type functions struct {
 	Release     uintptr `cuda:"cuMemFree_v2" hip:"hipFree"`
 	HostAlloc   uintptr `cuda:"cuMemHostAlloc" hip:"hipHostMalloc"`
 	HostFree    uintptr `cuda:"cuMemFreeHost" hip:"hipHostFree"`
-	ToGPU       uintptr `cuda:"cuMemcpyHtoD_v2" hip:"hipMemcpyHtoD"`
 	FromGPU     uintptr `cuda:"cuMemcpyDtoH_v2" hip:"hipMemcpyDtoH"`
 	ToGPULater  uintptr `cuda:"cuMemcpyHtoDAsync_v2" hip:"hipMemcpyHtoDAsync"`
 	FromLater   uintptr `cuda:"cuMemcpyDtoHAsync_v2" hip:"hipMemcpyDtoHAsync"`
@@ -246,7 +246,8 @@ func (d *driver) repeat(b buffer, offset, size int64, tile []byte) error {
 	if first == 0 {
 		return nil
 	}
-	if err := d.must("copy to the GPU", call(d.f.ToGPU, b.at+uintptr(offset), uintptr(unsafe.Pointer(&tile[0])), uintptr(first))); err != nil {
+	// In the stream: a copy outside of it may return before the GPU has the data, and what follows would repeat what was there.
+	if err := d.must("copy to the GPU", call(d.f.ToGPULater, b.at+uintptr(offset), uintptr(unsafe.Pointer(&tile[0])), uintptr(first), d.stream)); err != nil {
 		return err
 	}
 	for done := first; done < size; {
@@ -256,5 +257,7 @@ func (d *driver) repeat(b buffer, offset, size int64, tile []byte) error {
 		}
 		done += n
 	}
-	return d.sync()
+	err := d.sync()
+	runtime.KeepAlive(tile)
+	return err
 }

@@ -33,7 +33,7 @@ int cuInit(unsigned f) { return setting("FAKE_INIT", 0); }
 int cuDriverGetVersion(int *v) { *v = 13000; return 0; }
 int cuDeviceGetCount(int *n) { *n = setting("FAKE_GPUS", 1); return 0; }
 int cuDeviceGet(int *d, int i) { *d = i; return 0; }
-int cuDeviceGetName(char *b, int n, int d) { snprintf(b, n, "Fake GPU"); return 0; }
+int cuDeviceGetName(char *b, int n, int d) { snprintf(b, n, "%s", getenv("FAKE_NAME") ? getenv("FAKE_NAME") : "Fake GPU"); return 0; }
 int cuDeviceGetPCIBusId(char *b, int n, int d) { snprintf(b, n, "0000:%02X:00.0", 16 + d); return 0; }
 int cuDeviceGetUuid(char *u, int d) { memset(u, 0xab, 16); u[15] = d; return 0; }
 int cuDeviceTotalMem_v2(size_t *b, int d) { *b = setting("FAKE_MEMORY", 1L << 30); return 0; }

@@ -17,9 +17,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// everyKind are the collectives that busbar-gpu runs.
+// everyKind are the collectives that busbar-gpu runs and that predictions know; hypercube is run where it is named.
 func everyKind() []coll.Kind {
-	return []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather, coll.Scatter, coll.SendRecv, coll.Hypercube}
+	return []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather, coll.Scatter, coll.SendRecv}
 }
 
 // kinds are those of --op, which may be all.

@@ -49,7 +49,7 @@ func TestBenchGPUOwn(t *testing.T) {
 	t.Setenv("FAKE_GPUS", "2")
 	t.Setenv("FAKE_NAME", "NVIDIA H100 80GB HBM3")
 	code, out, errs := ask(t, "bench", "gpu", "--busbar-gpu", helper, "--op", "all", "-b", "1K", "-e", "32K", "-f", "32", "-n", "4", "--iters", "1", "-w", "1", "--check", "-o", kept)
-	if code != 0 || strings.Count(out, "# Collective test starting: ") != 10 || strings.Count(out, " float ") != 20 || !strings.Contains(out, "4 ranks share 2 GPUs") {
+	if code != 0 || strings.Count(out, "# Collective test starting: ") != 9 || strings.Count(out, " float ") != 18 || !strings.Contains(out, "4 ranks share 2 GPUs") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 	text := filepath.Join(t.TempDir(), "table.txt")

@@ -65,6 +65,7 @@ type command struct {
 	Trace      traceCmd      `cmd:"" help:"Say where the time of real steps went, from a profiler's traces, beside the prediction."`
 	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
 	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
+	Check      checkCmd      `cmd:"" help:"Check nodes before a job starts on them: each by itself, every pair, all together."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`
 	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,7 +145,7 @@ func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, err
 	}
 	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, p.Args...), SysProcAttr: childAttr()}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "BUSBAR_") {
+		if !strings.HasPrefix(v, "BUSBAR_") || librarySetting(v) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
@@ -297,4 +298,10 @@ func (s *lockedWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.w.Write(p)
+}
+
+// librarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.
+func librarySetting(v string) bool {
+	name, _, _ := strings.Cut(v, "=")
+	return slices.Contains([]string{"BUSBAR_CUDA", "BUSBAR_NCCL", "BUSBAR_NVML", "BUSBAR_CUBLASLT", "BUSBAR_HIP", "BUSBAR_GPU_VENDOR"}, name)
 }

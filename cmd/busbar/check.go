@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"busbar.dev/engine/ranks"
+	"busbar.dev/query"
+	"busbar.dev/report"
+)
+
+type checkCmd struct {
+	common
+	ranks.Job
+	query.Check
+	JUnit string `name:"junit" placeholder:"FILE" help:"Also write the verdicts to FILE as JUnit XML, one case per node."`
+	Emit  string `placeholder:"KIND" help:"Print what runs the check instead: ansible (a playbook), slurm (a prolog) or kube (a Job)."`
+}
+
+// Help ends with examples.
+func (checkCmd) Help() string {
+	return "Looks at nodes before a job starts on them: each by itself (its GPUs' clocks, throttling, memory errors, PCIe, NVLink, fabric, through busbar-gpu), then every pair of nodes in rounds in which nobody is in two, then a sum over all. " +
+		"With --hosts pairs go through NCCL between GPUs, by busbar-gpu on every host; else over TCP between the ranks of the job that a launcher starts. The answer says which. " +
+		"GPUs are held against their own limits, pairs against the others. Exit code 1 when a node is unhealthy or one of its pairs is slow; the unhealthy ones are printed as a hostlist for scontrol or a launcher's exclude.\n\n" +
+		"Examples:\n" +
+		"  srun -N 16 --ntasks-per-node 1 busbar check --junit check.xml\n" +
+		"  busbar check --hosts gpu[01-16]\n" +
+		"  busbar check --emit ansible > check.yml && ansible-playbook -i hosts check.yml\n" +
+		"  busbar check -n 2 --json"
+}
+
+// Run checks as a rank, starts ranks that do, or asks hosts.
+func (c *checkCmd) Run(e *env) error {
+	if c.Emit != "" {
+		text, err := query.CheckFile(c.Emit)
+		if err == nil {
+			_, err = fmt.Fprint(e.stdout, text)
+		}
+		return err
+	}
+	with := gpuPrograms()
+	if c.Hosts != "" {
+		if err := e.writable(c.JUnit); err != nil {
+			return err
+		}
+		d, err := c.Check.RunWith(e.ctx, e.measuring(c.common), with)
+		if err != nil {
+			return err
+		}
+		return c.answer(e, d, func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) })
+	}
+	_, err := c.Check.RunOn(e.ctx, e.measuring(c.common), with, query.Ranks[*query.CheckDoc]{
+		Job: c.Job, Process: e.process(c.common),
+		Ready:  func() error { return e.writable(c.JUnit) },
+		Keep:   func(data []byte) error { return e.writeFile(c.JUnit, bytesOf(data)) },
+		Answer: func(d *query.CheckDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
+	})
+	return fromRanks(err)
+}
+
+func (c *checkCmd) answer(e *env, d *query.CheckDoc, keep func([]byte) error) (err error) {
+	if c.JSON {
+		err = report.JSON(e.stdout, d)
+	} else {
+		err = report.Check(e.stdout, d)
+	}
+	if err == nil && c.JUnit != "" {
+		var data []byte
+		if data, err = report.CheckJUnit(d); err == nil {
+			err = keep(data)
+		}
+	}
+	return wrong(d, err)
+}

@@ -1,0 +1,325 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/device"
+	"busbar.dev/finding"
+	"busbar.dev/internal/failure"
+	"busbar.dev/result"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// Check looks at nodes before a job starts on them: each by itself, then every pair, then all together.
+type Check struct {
+	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M over TCP, 64M over NCCL)."`
+	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair."`
+	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair."`
+	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH; without it GPUs are not looked at)."`
+	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
+	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host."`
+}
+
+// CheckDoc is the answer to Check.
+type CheckDoc struct {
+	By       string            `json:"by"` // nccl or tcp: what the pairs were measured with
+	Nodes    []CheckNode       `json:"nodes"`
+	Hostlist string            `json:"hostlist"` // of the unhealthy nodes, as Slurm writes them
+	Findings []finding.Finding `json:"findings"`
+	Expected string            `json:"expected"` // what nodes were held against
+	Notes    []string          `json:"notes"`
+	Rounds   int               `json:"rounds"`
+	Seconds  float64           `json:"seconds"`
+}
+
+// CheckNode is the verdict on a node.
+type CheckNode struct {
+	Host    string   `json:"host"`
+	Verdict string   `json:"verdict"` // healthy, unhealthy, suspect: one of its pairs is slow
+	Reasons []string `json:"reasons"`
+	GPUs    int      `json:"gpus"` // that were looked at
+}
+
+// Wrong reports nodes that are not healthy.
+func (d *CheckDoc) Wrong() bool {
+	return slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Verdict != "healthy" })
+}
+
+// checkLocal is what a node says of itself. It travels in checkBlock bytes.
+type checkLocal struct {
+	Host     string            `json:"host"`
+	GPUs     int               `json:"gpus"`
+	Findings []finding.Finding `json:"findings"`
+	Notes    []string          `json:"notes"`
+	Wrong    int               `json:"wrong"` // elements of a sum over all nodes
+}
+
+const checkBlock = 64 << 10
+
+// RunOn checks the nodes of a job, one rank each, over TCP.
+func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*CheckDoc]) (doc *CheckDoc, err error) {
+	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
+	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	t := on.task()
+	valid := func(n int) error {
+		if n == 1 { // it has no pairs, and is looked at by itself
+			return nil
+		}
+		return p.Validate(n)
+	}
+	t.Valid, t.Memory, t.Advice = valid, func(int) unit.Bytes { return p.Memory() }, "a smaller --size or fewer nodes"
+	t.Same = fmt.Sprint("check", p)
+	t.Work = func(g *engine.Group, keep func([]byte) error) error {
+		begin := time.Now()
+		local := q.local(ctx, with)
+		if err := sumOver(ctx, g, &local); err != nil {
+			return failure.Cannot(fmt.Errorf("a sum over all nodes: %w", err))
+		}
+		table, turns := &pairs.Table{}, 0
+		if g.Size() > 1 {
+			turns = p.Turns(g.Size())
+			var err error
+			if table, err = bench.Pairs(ctx, g, p, func(k int) { env.progress(fmt.Sprintf("pairs, round %d of %d", k+1, turns)) }); err != nil {
+				return failure.Cannot(err)
+			}
+		}
+		if g.Rank() == 0 {
+			env.progress("")
+		}
+		locals, err := gatherLocal(ctx, g, local)
+		if err != nil || g.Rank() != 0 {
+			return err
+		}
+		table.Names, table.Hosts = rankNames(g.Members()), nil
+		for _, m := range g.Members() {
+			table.Hosts = append(table.Hosts, m.Host)
+		}
+		doc = newCheckDoc(string(g.Transport()), locals, table)
+		if note := bench.Crowded(g.Members()); note != "" {
+			doc.Notes = append(doc.Notes, note)
+		}
+		doc.Rounds, doc.Seconds = turns, time.Since(begin).Seconds()
+		return on.answer(doc, keep)
+	}
+	err = on.run(ctx, t)
+	return doc, err
+}
+
+// RunWith checks hosts through ssh: their GPUs' state, then every pair of hosts by NCCL, one GPU each.
+func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, error) {
+	begin := time.Now()
+	size := q.Size
+	if size == "4M" {
+		size = "64M"
+	}
+	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
+	var err error
+	if p.Large, err = unit.ParseBytes(size); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	g := GPURanks{PerHost: 1, Hosts: q.Hosts, SSH: q.SSH, Helper: q.Helper}
+	team, notes, err := g.workers(ctx, with, nil, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	defer team.End()
+	answers, err := team.All(ctx, device.Request{Do: device.Health}, nil)
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	var locals []checkLocal
+	for i, w := range team {
+		locals = append(locals, checkLocal{Host: w.Hello.Host, GPUs: len(answers[i].Health), Findings: device.Findings(w.Hello.Host, answers[i].Health)})
+	}
+	d, err := pairsOf(ctx, env, team, p, true, nil)
+	if err != nil {
+		return nil, err
+	}
+	doc := newCheckDoc(result.NCCL, locals, d.Table)
+	doc.Notes = append(doc.Notes, notes...)
+	doc.Rounds, doc.Seconds = pairs.Count(len(team)), time.Since(begin).Seconds()
+	return doc, nil
+}
+
+// local is what this node says of itself.
+func (q *Check) local(ctx context.Context, with Programs) checkLocal {
+	host, _ := os.Hostname()
+	l := checkLocal{Host: host}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	states, err := q.states(ctx, with)
+	if err != nil {
+		l.Notes = []string{fmt.Sprintf("%s: GPUs were not looked at: %v", host, err)}
+		return l
+	}
+	l.GPUs, l.Findings = len(states), device.Findings(host, states)
+	return l
+}
+
+// states asks busbar-gpu for the state of this node's GPUs.
+func (q *Check) states(ctx context.Context, with Programs) ([]device.State, error) {
+	if with.Helper == nil || with.Worker == nil {
+		return nil, errors.New("no programs can be run here")
+	}
+	path := q.Helper
+	if path == "" {
+		var err error
+		if path, err = with.Helper(); err != nil {
+			return nil, err
+		}
+	}
+	p, err := with.Worker([]string{path, "work"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := device.NewWorker(ctx, 0, p)
+	if err != nil {
+		return nil, err
+	}
+	defer w.End()
+	a, err := w.Ask(ctx, device.Request{Do: device.Health})
+	return a.Health, err
+}
+
+// sumOver adds a vector over all nodes and counts what is wrong of it here.
+func sumOver(ctx context.Context, g *engine.Group, l *checkLocal) error {
+	n := g.Size()
+	if n < 2 {
+		return nil
+	}
+	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 1 << 20}
+	s, err := g.Pick(op)
+	if err != nil {
+		return err
+	}
+	send, recv := make([]byte, op.Bytes), make([]byte, op.Bytes)
+	for i := 0; i < len(send); i += 4 {
+		send[i], send[i+1] = byte(g.Rank()+1), byte((g.Rank()+1)>>8)
+	}
+	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
+		return err
+	}
+	want := uint32(n * (n + 1) / 2)
+	for i := 0; i < len(recv); i += 4 {
+		if uint32(recv[i])|uint32(recv[i+1])<<8|uint32(recv[i+2])<<16|uint32(recv[i+3])<<24 != want {
+			l.Wrong++
+		}
+	}
+	return nil
+}
+
+// gatherLocal brings what all nodes say of themselves to rank 0.
+func gatherLocal(ctx context.Context, g *engine.Group, l checkLocal) ([]checkLocal, error) {
+	n := g.Size()
+	data, err := json.Marshal(l)
+	if err != nil || len(data) > checkBlock { // so many findings: their count says it
+		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d findings about GPUs, of which the first 20 are named", l.Host, len(l.Findings)))
+		l.Findings = l.Findings[:min(len(l.Findings), 20)]
+		if data, err = json.Marshal(l); err != nil || len(data) > checkBlock {
+			return nil, fmt.Errorf("what %s says of itself is too long", l.Host)
+		}
+	}
+	if n < 2 {
+		return []checkLocal{l}, nil
+	}
+	op := coll.Op{Kind: coll.AllGather, Type: coll.Uint8, Bytes: unit.Bytes(n * checkBlock)}
+	s, err := g.Pick(op)
+	if err != nil {
+		return nil, err
+	}
+	send, recv := make([]byte, checkBlock), make([]byte, n*checkBlock)
+	copy(send, data)
+	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
+		return nil, failure.Cannot(err)
+	}
+	list := make([]checkLocal, n)
+	for r := range n {
+		part, _, _ := bytes.Cut(recv[r*checkBlock:(r+1)*checkBlock], []byte{0})
+		if err := json.Unmarshal(part, &list[r]); err != nil {
+			return nil, fmt.Errorf("rank %d said of itself what cannot be read: %w", r, err)
+		}
+	}
+	for r, m := range g.Members() { // the name by which the pairs know it
+		if m.Host != "" {
+			list[r].Host = m.Host
+		}
+	}
+	return list, nil
+}
+
+// newCheckDoc joins what nodes say of themselves with what their pairs show.
+func newCheckDoc(by string, locals []checkLocal, table *pairs.Table) *CheckDoc {
+	d := &CheckDoc{By: by, Findings: []finding.Finding{}, Notes: []string{}, Expected: "each GPU's own limits, and the median of all pairs"}
+	reasons, suspect := map[string][]string{}, map[string][]string{}
+	for _, l := range locals {
+		for _, f := range l.Findings {
+			f.Where, f.Nodes = strings.Replace(f.Where, nodesOf(f), l.Host, 1), []string{l.Host}
+			d.Findings = append(d.Findings, f)
+			if f.Severity != finding.Note {
+				reasons[l.Host] = append(reasons[l.Host], f.Text)
+			}
+		}
+		if l.Wrong > 0 {
+			reasons[l.Host] = append(reasons[l.Host], fmt.Sprintf("%d elements of a sum over all nodes were wrong there", l.Wrong))
+		}
+		for _, n := range l.Notes {
+			if !slices.Contains(d.Notes, n) {
+				d.Notes = append(d.Notes, n)
+			}
+		}
+	}
+	for _, f := range table.Findings() {
+		d.Findings = append(d.Findings, f)
+		if f.Severity == finding.Note {
+			continue
+		}
+		into := suspect // one of two, and nothing says which
+		if f.Kind == pairs.SlowHost || f.Kind == pairs.SlowIn || f.Kind == pairs.SlowOut {
+			into = reasons
+		}
+		for _, r := range f.Ranks {
+			if r < len(locals) {
+				into[locals[r].Host] = append(into[locals[r].Host], f.Text)
+			}
+		}
+	}
+	var bad []string
+	for _, l := range locals {
+		if slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Host == l.Host }) {
+			continue
+		}
+		n := CheckNode{Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs}
+		switch {
+		case len(n.Reasons) > 0:
+			n.Verdict = "unhealthy"
+			bad = append(bad, l.Host)
+		case len(suspect[l.Host]) > 0:
+			n.Verdict, n.Reasons = "suspect", suspect[l.Host]
+		}
+		d.Nodes = append(d.Nodes, n)
+	}
+	d.Hostlist = cluster.FormatSlurmHosts(bad)
+	return d
+}
+
+func nodesOf(f finding.Finding) string {
+	if len(f.Nodes) == 0 {
+		return ""
+	}
+	return f.Nodes[0]
+}

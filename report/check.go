@@ -1,0 +1,81 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar.dev/finding"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+)
+
+// Check prints the verdict on every node that is not healthy, and how many are.
+func Check(w io.Writer, d *query.CheckDoc) error {
+	healthy := 0
+	for _, n := range d.Nodes {
+		if n.Verdict == "healthy" {
+			healthy++
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s\n", texttab.Clean(n.Host), n.Verdict)
+		for _, r := range n.Reasons {
+			fmt.Fprintf(w, "  %s\n", texttab.Clean(r))
+		}
+	}
+	gpus := 0
+	for _, n := range d.Nodes {
+		gpus += n.GPUs
+	}
+	how := fmt.Sprintf("pairs by %s in %s", d.By, words.Plural(d.Rounds, "round"))
+	if d.Rounds == 0 {
+		how = "no pairs"
+	}
+	fmt.Fprintf(w, "%s healthy of %d; %s looked at; %s, %.1f s; held against %s\n", words.Plural(healthy, "node"), len(d.Nodes), words.Plural(gpus, "GPU"), how, d.Seconds, d.Expected)
+	if d.Hostlist != "" {
+		fmt.Fprintf(w, "unhealthy: %s\n", texttab.Clean(d.Hostlist))
+	}
+	for _, f := range d.Findings {
+		if f.Severity == finding.Note {
+			fmt.Fprintf(w, "note: %s\n", texttab.Clean(f.Text))
+		}
+	}
+	for _, n := range d.Notes {
+		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
+	}
+	return nil
+}
+
+// CheckJUnit is the verdict as JUnit XML: a case per node, which fails for its reasons.
+func CheckJUnit(d *query.CheckDoc) ([]byte, error) {
+	type failed struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+	type testcase struct {
+		Name    string  `xml:"name,attr"`
+		Class   string  `xml:"classname,attr"`
+		Failure *failed `xml:"failure"`
+	}
+	type suite struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Time     string     `xml:"time,attr"`
+		Cases    []testcase `xml:"testcase"`
+	}
+	s := suite{Name: "busbar check", Tests: len(d.Nodes), Time: fmt.Sprintf("%.3f", d.Seconds)}
+	for _, n := range d.Nodes {
+		c := testcase{Name: n.Host, Class: "busbar.check." + d.By}
+		if n.Verdict != "healthy" {
+			s.Failures++
+			c.Failure = &failed{n.Verdict, strings.Join(n.Reasons, "\n")}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	data, err := xml.MarshalIndent(s, "", "  ")
+	return append([]byte(xml.Header), append(data, '\n')...), err
+}

@@ -69,7 +69,7 @@ type BenchGPUDoc struct {
 	Refused []BenchGPURefusal `json:"refused"`
 	Results result.Sweeps     `json:"results"`
 	Rows    []BenchGPURow     `json:"rows"`
-	Tool    string            `json:"tool"`         // and its release
+	Tool    string            `json:"tool"`         // busbar-gpu or nccl-tests, and its release
 	Untimed int               `json:"untimed_rows"` // without a time that is a number above 0
 	Bad     int64             `json:"wrong"`        // elements
 	Ops     []coll.Kind       `json:"ops,omitempty"`

@@ -192,9 +192,8 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("no more came within 2 minutes"))
 	defer cancel()
 	go func() { // a launcher that fails says so before the time is over
-		if err := waitEnd(p); err != nil {
-			hub.Close()
-		}
+		waitEnd(p)
+		hub.Close()
 	}()
 	team, err := hub.Accept(ctx, g.PerHost)
 	if err != nil {
@@ -207,11 +206,11 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 }
 
 // waitEnd reads what a launcher prints until it ends.
-func waitEnd(p device.Process) error {
+func waitEnd(p device.Process) {
 	buf := make([]byte, 4096)
 	for {
 		if _, err := p.Read(buf); err != nil {
-			return err
+			return
 		}
 	}
 }

@@ -35,7 +35,7 @@ func fakeGPUs(t *testing.T) (helper string) {
 	return helper
 }
 
-func ask(t *testing.T, args ...string) (code int, stdout, stderr string) {
+func busbarRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), strings.NewReader(""), &out, &errs, args)
@@ -48,7 +48,7 @@ func TestBenchGPUOwn(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "gpu.jsonl")
 	t.Setenv("FAKE_GPUS", "2")
 	t.Setenv("FAKE_NAME", "NVIDIA H100 80GB HBM3")
-	code, out, errs := ask(t, "bench", "gpu", "--busbar-gpu", helper, "--op", "all", "-b", "1K", "-e", "32K", "-f", "32", "-n", "4", "--iters", "1", "-w", "1", "--check", "-o", kept)
+	code, out, errs := busbarRun(t, "bench", "gpu", "--busbar-gpu", helper, "--op", "all", "-b", "1K", "-e", "32K", "-f", "32", "-n", "4", "--iters", "1", "-w", "1", "--check", "-o", kept)
 	if code != 0 || strings.Count(out, "# Collective test starting: ") != 9 || strings.Count(out, " float ") != 18 || !strings.Contains(out, "4 ranks share 2 GPUs") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
@@ -57,25 +57,25 @@ func TestBenchGPUOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{kept, text} { // as records, and as nccl-tests' table
-		if code, out, errs := ask(t, "validate", "-c", "dgx-h100:4", "-l", "4x1", "--nccl", "2.28", file); code > exitWrong || !strings.Contains(out, "predicted") {
+		if code, out, errs := busbarRun(t, "validate", "-c", "dgx-h100:4", "-l", "4x1", "--nccl", "2.28", file); code > exitWrong || !strings.Contains(out, "predicted") {
 			t.Errorf("validate %s: %d\n%s\n%s", file, code, out, errs)
 		}
 	}
-	if code, out, errs := ask(t, "bench", "gpu", "pairs", "--busbar-gpu", helper, "--size", "64K", "--iters", "1", "--check", "-n", "3"); code != 0 || !strings.Contains(out, "3 ranks, 3 pairs, transport nccl") {
+	if code, out, errs := busbarRun(t, "bench", "gpu", "pairs", "--busbar-gpu", helper, "--size", "64K", "--iters", "1", "--check", "-n", "3"); code != 0 || !strings.Contains(out, "3 ranks, 3 pairs, transport nccl") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
-	if code, out, errs := ask(t, "bench", "gpu", "node", "--busbar-gpu", helper, "--size", "64K", "--iters", "1", "--shapes", "16x16x16:half"); code != 0 || !strings.Contains(out, "copies between GPUs") || !strings.Contains(out, "16x16x16") {
+	if code, out, errs := busbarRun(t, "bench", "gpu", "node", "--busbar-gpu", helper, "--size", "64K", "--iters", "1", "--shapes", "16x16x16:half"); code != 0 || !strings.Contains(out, "copies between GPUs") || !strings.Contains(out, "16x16x16") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 	t.Setenv("FAKE_WRONG", "1")
-	if code, out, errs := ask(t, "bench", "gpu", "--busbar-gpu", helper, "-b", "4K", "-e", "4K", "-n", "2", "--iters", "1", "--check"); code != exitWrong {
+	if code, out, errs := busbarRun(t, "bench", "gpu", "--busbar-gpu", helper, "-b", "4K", "-e", "4K", "-n", "2", "--iters", "1", "--check"); code != exitWrong {
 		t.Errorf("wrong sums: %d\n%s\n%s", code, out, errs)
 	}
 	t.Setenv("BUSBAR_NCCL", "/nowhere/libnccl.so.2")
-	if code, _, errs := ask(t, "bench", "gpu", "--busbar-gpu", helper, "-n", "2"); code != exitCannot || !strings.Contains(errs, "libnccl.so.2 (NCCL) could not be loaded") || !strings.Contains(errs, "tried /nowhere/libnccl.so.2") {
+	if code, _, errs := busbarRun(t, "bench", "gpu", "--busbar-gpu", helper, "-n", "2"); code != exitCannot || !strings.Contains(errs, "libnccl.so.2 (NCCL) could not be loaded") || !strings.Contains(errs, "tried /nowhere/libnccl.so.2") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if code, _, errs := ask(t, "bench", "gpu", "--busbar-gpu", "/nowhere/busbar-gpu"); code != exitCannot || !strings.Contains(errs, "/nowhere/busbar-gpu") {
+	if code, _, errs := busbarRun(t, "bench", "gpu", "--busbar-gpu", "/nowhere/busbar-gpu"); code != exitCannot || !strings.Contains(errs, "/nowhere/busbar-gpu") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

@@ -18,7 +18,7 @@ type BenchGPUNode struct {
 	Helper string   `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
 	Shapes []string `placeholder:"MxNxK:TYPE" help:"Products to measure (default: eight shapes of transformer layers); TYPE is bfloat16, half, float, tf32, double or f8e4m3."`
 	Size   string   `default:"1G" placeholder:"SIZE" help:"Bytes that are copied (default 1G)."`
-	Iters  int      `name:"iters" default:"20" least:"1" help:"Measured iterations."`
+	Iters  int      `name:"iters" default:"20" least:"1" help:"Measured iterations (default 20)."`
 }
 
 // BenchGPUNodeDoc is the answer to BenchGPUNode.

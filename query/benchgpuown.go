@@ -135,8 +135,8 @@ type BenchGPUPairs struct {
 	GPURanks
 	Size   string `default:"64M" placeholder:"SIZE" help:"Message size for bandwidth (default 64M)."`
 	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
-	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair."`
-	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair."`
+	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
+	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
 	Alone  bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
 	Check  bool   `help:"Check what arrives."`
 	Launch string `placeholder:"COMMAND" help:"Launch command such as \"srun -N 2 --ntasks-per-node 8\"; -n says how many ranks it starts in all."`

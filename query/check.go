@@ -26,11 +26,11 @@ import (
 // Check looks at nodes before a job starts on them: each by itself, then every pair, then all together.
 type Check struct {
 	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M over TCP, 64M over NCCL)."`
-	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair."`
-	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair."`
-	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH; without it GPUs are not looked at)."`
+	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
+	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
+	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH). GPUs are not looked at where there is none."`
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
-	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host."`
+	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 }
 
 // CheckDoc is the answer to Check.

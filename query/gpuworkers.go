@@ -20,7 +20,7 @@ import (
 type GPURanks struct {
 	PerHost int    `short:"n" name:"ranks" default:"0" least:"0" most:"1024" placeholder:"N" help:"Ranks per host (default: one per GPU). More than there are GPUs share them, through the network."`
 	Hosts   string `placeholder:"HOSTLIST" help:"Hosts, reached through ssh: gpu[01-16] (default: this one)."`
-	SSH     string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"What reaches a host."`
+	SSH     string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"What reaches a host (default ssh -o BatchMode=yes)."`
 	Helper  string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
 }
 

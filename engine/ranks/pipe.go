@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"busbar.dev/internal/osdep"
 )
 
 // Piped is a program that answers on its standard output what its standard input asks.
@@ -68,7 +70,7 @@ func (p *Piped) End(patience time.Duration) {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		syscall.Kill(-p.PID, syscall.SIGKILL)
+		_ = osdep.SignalGroup(p.PID, syscall.SIGKILL)
 		<-p.done
 	}
 	if c, ok := p.Reader.(io.Closer); ok {

@@ -209,7 +209,7 @@ func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
 func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
-	gpu, starts, routed := unit.Span(0), 0.0, false
+	gpu, starts, waits, routed := unit.Span(0), 0.0, 0.0, false
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
 		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
@@ -217,6 +217,7 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 		}
 		gpu += t
 		starts += list[i].Starts + list[i].Host
+		waits += list[i].Waits
 		routed = routed || list[i].Name == "permutation"
 	}
 	each := g.f.of(fusedStart)
@@ -229,8 +230,11 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 		}
 		starts *= g.ungraphed()
 	}
-	return max(gpu, unit.Span(starts*each*1e-6))
+	return max(gpu+unit.Span(waits*idle*each*1e-6), unit.Span(starts*each*1e-6))
 }
+
+// idle is how many starts of kernels the GPU has nothing to do after the host waited for it: to learn of it, and to start the next.
+const idle = 3
 
 // ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many tokens an
 // expert gets is started one by one. Recipes for Grace's GPUs have attention, the router and what prepares tokens in graphs, those for others only

@@ -164,6 +164,8 @@ type Holding struct {
 	Experts     float64 // of those, the experts'
 	Entry, Exit float64
 	Count       int // layers
+	// Attentions and MLPs are how many layers have one, Scans how many have a scan, whose activations are Scanned numbers a token in all.
+	Attentions, MLPs, Scans, Scanned float64
 }
 
 // Holding adds up a rank's parameters; they depend on tp and ep only.
@@ -180,6 +182,7 @@ func (j *Job) Holding(o *Outline) Holding {
 				h.Trained += j.Trained(b.Block) * b.Count
 			}
 			h.Count += int(b.Count)
+			h.mix(b, j.ownScans())
 		case Entry:
 			h.Entry += n
 		default:
@@ -187,6 +190,27 @@ func (j *Job) Holding(o *Outline) Holding {
 		}
 	}
 	return h
+}
+
+// mix counts what layers are made of.
+func (h *Holding) mix(b *BlockOutline, own bool) {
+	rows := 0.0 // products whose results are added to the residual
+	for i := range b.Parts {
+		switch p := &b.Parts[i]; {
+		case p.Kind == Attention:
+			h.Attentions += b.Count
+			rows--
+		case p.Kind == Scan:
+			h.Scans += b.Count
+			h.Scanned += b.Count * p.kept(own)
+			rows--
+		case p.Kind == Matmul && p.Cut == ByIn:
+			rows++
+		}
+	}
+	if rows > 0 {
+		h.MLPs += b.Count
+	}
 }
 
 // Memory adds up what one GPU holds.
@@ -228,10 +252,13 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		}
 		m.Other += unit.Volume(2 * cut / float64(max(h.Count, 1)) * j.ParamWidth())
 	}
-	m.Activations, m.Other = j.activations(h.Count, pp), m.Other+j.logits()
-	if j.Kernels != Fused && j.Micros() == 1 && s.DP == 1 {
-		// Gradients take the place of the activations that they are computed from.
-		m.Grads = max(0, m.Grads-m.Activations-j.logits())
+	kept, layer := j.activations(&h, pp)
+	m.Activations, m.Other = kept, m.Other+j.logits()
+	if j.Kernels != Fused && j.Micros() == 1 && s.DP == 1 && !j.Graphs {
+		// Gradients take the place of the activations that they are computed from; in a graph they have addresses of their own.
+		m.Grads = max(0, m.Grads+layer-m.Activations-j.logits())
+	} else { // one layer is whole, when the scores of words are gone
+		m.Activations += max(0, layer-j.logits())
 	}
 	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
 		m.Other += unit.Volume(2 * most)
@@ -246,8 +273,8 @@ func (j *Job) MemoryOf(h Holding) Memory {
 const Driver unit.Volume = 1.5e9
 
 // activations of the micro-batches that are under way in the fullest stage, after Korthikanti et
-// al. 2022, table 2, with fused attention where there are no scores to keep.
-func (j *Job) activations(layers int, pp float64) unit.Volume {
+// al. 2022, table 2, with fused attention where there are no scores to keep; and of one layer where all of it is computed again.
+func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	s := j.Split.filled()
 	d := j.Model.Dims.filled()
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
@@ -256,11 +283,19 @@ func (j *Job) activations(layers int, pp float64) unit.Volume {
 	if s.SeqParallel {
 		between = tp
 	}
+	layers := float64(max(has.Count, 1))
 	wide := j.Precision.Width() / 2
 	ffn := float64(d.wide()) / h
-	each := tokens * h * wide * (10/between + (8+4*ffn)/tp)
-	if j.Kernels == Eager { // the inputs of every single operation, and masks of dropout
+	norms := (has.Attentions + has.Scans + has.MLPs) / layers
+	each := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp)
+	switch {
+	case j.Kernels == Eager: // the inputs of every single operation, and masks of dropout
 		each *= 1.6
+		if j.LoRA.Frozen() { // norms whose numbers are frozen do not keep what they scale
+			each -= tokens * h * wide * 2 * norms / between
+		}
+	case j.Kernels == Compiled && j.Precision.Low(): // the inputs of products are kept in their bits
+		each -= tokens * h * wide * (norms/between + ffn*has.MLPs/layers/tp)
 	}
 	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
 		each *= 1.15
@@ -268,30 +303,28 @@ func (j *Job) activations(layers int, pp float64) unit.Volume {
 			each *= 1.35
 		}
 	}
+	each += 2 * tokens * wide * has.Scanned / layers / tp
 	scores := 0.0
 	if j.Unfused {
-		scores = 5 * float64(d.Heads) * float64(j.Seq) * tokens / tp * wide
+		scores = 5 * float64(d.Heads) * float64(j.Seq) * tokens / tp * wide * has.Attentions / layers
 	}
-	kept := each + scores
+	of := each + scores
 	switch j.Recompute {
 	case Selective:
-		kept = each
+		of = each
 	case PerOp:
-		kept = each * 0.6
+		of = each * 0.6
 	case Light:
-		kept = each * 0.7
+		of = each * 0.7
 	case Full:
-		kept = 2*tokens*h*wide/between*cmp.Or(j.Recomputed, 1) + kept*(1-cmp.Or(j.Recomputed, 1))
+		of = 2*tokens*h*wide/between*cmp.Or(j.Recomputed, 1) + of*(1-cmp.Or(j.Recomputed, 1))
+		layer = unit.Volume(each + scores)
 	}
 	under := 1.0
 	if s.PP > 1 {
 		under = j.Pipeline().Held()
 	}
-	total := unit.Volume(kept * math.Ceil(float64(layers)/pp) * under)
-	if j.Recompute == Full { // one layer is whole, when the scores of words are gone
-		total += max(0, unit.Volume(each+scores)-j.logits())
-	}
-	return total
+	return unit.Volume(of * math.Ceil(layers/pp) * under), layer
 }
 
 // ungated says that a layer's nonlinearity follows one product.

@@ -28,6 +28,7 @@ type Task struct {
 	Bytes   unit.Volume // of a Stream, read and written
 	Starts  float64     // of kernels
 	Host    float64     // further operations of the host, which start no kernel or a short one
+	Waits   float64     // of the host for the GPU, which then has nothing to do until the next kernels start
 	Plain   bool        // of a Product, in 16 bits whatever the precision: the head, routers
 	Wide    float64     // of a Product, bytes of a number of its output; 0 is as wide as activations
 	Back    bool        // of the backward pass
@@ -221,10 +222,15 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		m *= w.j.Masked
 	}
 	by := w.tp
-	count := 1.0
+	count, starts := 1.0, 1.0
 	if p.Experts > 0 { // tokens come from all ranks that share the experts, evenly
 		by = w.etp
 		count = float64(p.Experts) / w.ep
+		if w.j.Kernels == Compiled { // one kernel for all
+			starts = 1
+		} else {
+			starts = count
+		}
 		m = w.tokens * float64(p.TopK) / count * w.etp / w.tp
 	}
 	switch p.Cut {
@@ -235,16 +241,16 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	}
 	flops := 2 * m * n * k * count
 	rows, plain := w.rows(p), w.last || p.Cut == Whole
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count, Rows: rows, Plain: plain})
-	w.bwd = append(w.bwd, Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Plain: plain})
+	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: starts, Rows: rows, Plain: plain})
+	w.bwd = append(w.bwd, Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: starts, Back: true, Rows: rows, Plain: plain})
 	if !plain {
-		w.cast(m*k*count, count, false)
-		w.cast(m*n*count, count, true)
+		w.cast(m*k*count, starts, false)
+		w.cast(m*n*count, starts, true)
 	}
 	if w.j.LoRA.Frozen() {
 		w.adapter(p, m, n, k, attended)
 	} else {
-		t := Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true, Plain: plain}
+		t := Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: starts, Back: true, Rows: rows, Weight: true, Plain: plain}
 		if w.j.Kernels == Fused && w.width == 2 { // added to what is there, in float32
 			t.Wide = 8
 		}
@@ -324,8 +330,11 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 	}
 	if w.j.Kernels == Eager { // a loop over experts: those of each are looked up, gathered, multiplied and added to the others'
 		n := float64(p.Experts) / w.ep
-		w.fwd = append(w.fwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost * n})
-		w.bwd = append(w.bwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost * n, Back: true})
+		w.fwd = append(w.fwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost[0] * n, Waits: n})
+		w.bwd = append(w.bwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost[1] * n, Back: true})
+		return
+	}
+	if w.j.Kernels == Compiled && !travel { // sorted and multiplied in groups on the GPU alone
 		return
 	}
 	for _, list := range []*[]Task{&w.fwd, &w.bwd} { // counting, sorting, splitting: the host waits for the numbers

@@ -6,8 +6,9 @@ import "busbar.dev/unit"
 // exchanging the numbers and waiting for them (Megatron-Core's dispatcher by all-to-all).
 const routing = 160
 
-// loopHost is how many further operations the host does in a pass for an expert of a loop (Hugging Face's MixtralSparseMoeBlock), one of which waits for the GPU.
-const loopHost = 10
+// loopHost is how many further operations the host does for an expert of a loop (Hugging Face's MixtralSparseMoeBlock): forward, one of which waits for
+// the GPU, and backward, where a gradient is put back to the tokens and to the router's by index, each a sort and a dozen operations on indices.
+var loopHost = [2]float64{10, 40}
 
 // cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
 // input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
@@ -57,8 +58,27 @@ const (
 	scanBack    = 2.5
 )
 
-// scan is the middle of a state-space layer, in Mamba-2's kernels: a short convolution, chunks, a gated norm.
+// ownScans says that state-space layers run in kernels written for them, which those who name a framework install: without one, PyTorch's own
+// operations compute them.
+func (j *Job) ownScans() bool { return j.Kernels == Fused || j.Framework != nil }
+
+// kept is how many numbers a token leaves in memory for the backward pass of a scan: what enters it and comes out of it; without kernels of its
+// own also the matrices of chunks, of which one is in float32, the states' inputs and outputs by head, and states.
+func (p *Part) kept(own bool) float64 {
+	inner, shared := float64(p.Heads*p.HeadDim), float64(p.KVHeads*p.State)
+	if own {
+		return 4*inner + 2*shared
+	}
+	heads, state := float64(p.Heads), float64(p.State)
+	return 8*inner + 4*shared + 3*heads*scanChunk + 2*heads*state + 2*inner*state/scanChunk
+}
+
+// scan is the middle of a state-space layer: a short convolution, chunks, a gated norm.
 func (w *taskBuilder) scan(p *Part) {
+	if !w.j.ownScans() {
+		w.plainScan(p)
+		return
+	}
 	tokens := w.tokens
 	wide := float64(p.Heads*p.HeadDim) / w.tp
 	flops := tokens * p.scanned() / w.tp
@@ -66,4 +86,29 @@ func (w *taskBuilder) scan(p *Part) {
 	back := t
 	back.Flops, back.Bytes, back.Starts, back.Back = scanBack*flops, scanBack*t.Bytes, 16, true
 	w.fwd, w.bwd = append(w.fwd, t), append(w.bwd, back)
+}
+
+// plainScan is a scan in PyTorch's operations (Dao and Gu 2024, listing 1): products of many small matrices, and between them everything
+// goes through memory. One by one, the decays of a chunk do so seven times, in float32.
+func (w *taskBuilder) plainScan(p *Part) {
+	heads, groups := float64(p.Heads)/w.tp, float64(p.KVHeads)/w.tp
+	dim, state := float64(p.HeadDim), float64(p.State)
+	inner, shared, square := heads*dim, groups*state, heads*scanChunk
+	streams := 6*(inner+2*shared) + 11*inner + square + 2*heads*state + 4*inner*state/scanChunk + 4*shared
+	starts := 20.0
+	if w.j.Kernels == Eager {
+		streams += 23*square + 4*heads*state + 10*inner
+		starts = 60
+	}
+	w.stream(p.Name, w.tokens*w.width*streams, scanBack, 0)
+	w.fwd[len(w.fwd)-1].Starts, w.bwd[len(w.bwd)-1].Starts = starts, 2*starts
+	chunks := w.tokens / scanChunk
+	for _, x := range []struct{ m, n, k, count float64 }{
+		{scanChunk, scanChunk, state, groups}, {scanChunk, dim, scanChunk, heads}, {state, dim, scanChunk, heads}, {scanChunk, dim, state, heads},
+	} {
+		t := Task{Name: p.Name, Kind: Product, M: x.m, N: x.n, K: x.k, Count: chunks * x.count, Flops: 2 * x.m * x.n * x.k * chunks * x.count, Starts: 1, Plain: true}
+		w.fwd = append(w.fwd, t)
+		t.Back = true
+		w.bwd = append(w.bwd, t, t)
+	}
 }

@@ -154,7 +154,7 @@ func uneven(t *rapid.T, s pipeline.Shape) *pipeline.Times {
 // What is played of many micro-batches says what all of them take.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := pipeline.Shape{Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(2, 8).Draw(t, "ranks"), Chunks: 1, Micros: rapid.IntRange(1, 200).Draw(t, "micros")}
+		s := pipeline.Shape{Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(2, 24).Draw(t, "ranks"), Chunks: 1, Micros: rapid.IntRange(1, 300).Draw(t, "micros")}
 		if s.Schedule == pipeline.Interleaved || s.Schedule == pipeline.ZeroBubbleV {
 			s.Chunks = 2
 			s.Micros += (s.Ranks - s.Micros%s.Ranks) % s.Ranks

@@ -26,6 +26,7 @@ type Event struct {
 type Plan struct {
 	Shape
 	moves []move
+	took  []unit.Span // of passes, by kind and place
 	// Of the last play: when passes ended, and by rank when it is free, began and ended.
 	done              []unit.Span
 	free, first, last []unit.Span
@@ -35,7 +36,7 @@ type Plan struct {
 type move struct {
 	Pass
 	rank   int32
-	place  int32
+	took   int32 // where its time is kept
 	out    int32 // where its end is kept; -1 is nowhere
 	need   int32 // where the end of what it waits for is kept; -1 is nothing but its own rank
 	remote bool  // that comes from another rank
@@ -55,19 +56,21 @@ func NewPlan(s Shape) (*Plan, error) {
 	if n > maxPasses {
 		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are played", s.Ranks, s.Chunks, s.Micros, n, maxPasses)
 	}
-	buf := make([]unit.Span, int(n)+3*s.Ranks)
+	places := s.Ranks * s.Chunks
+	buf := make([]unit.Span, int(n)+3*s.Ranks+3*places)
 	p := &Plan{Shape: s, done: buf[:int(n)]}
 	buf = buf[int(n):]
+	p.took, buf = buf[:3*places], buf[3*places:]
 	p.free, p.first, p.last = buf[:s.Ranks], buf[s.Ranks:2*s.Ranks], buf[2*s.Ranks:]
 	return p, p.sort()
 }
 
 // sort goes round the ranks, each as far as it gets, until all have done all.
 func (p *Plan) sort() error {
-	orders := make([][]Pass, p.Ranks)
+	orders, spots := make([][]Pass, p.Ranks), make([][]spot, p.Ranks)
 	all := 0
 	for r := range orders {
-		orders[r] = p.Order(r)
+		orders[r], spots[r] = p.Order(r), p.spots(r)
 		all += len(orders[r])
 	}
 	p.moves = make([]move, 0, all)
@@ -77,7 +80,7 @@ func (p *Plan) sort() error {
 		before := len(p.moves)
 		for r, order := range orders {
 			for next[r] < len(order) {
-				m := p.move(r, order[next[r]])
+				m := p.move(r, &spots[r][order[next[r]].Chunk], order[next[r]])
 				if m.need >= 0 && !there[m.need] {
 					break
 				}
@@ -96,27 +99,50 @@ func (p *Plan) sort() error {
 	return nil
 }
 
+// spot is a place in the model as its rank sees it.
+type spot struct {
+	place           int32
+	before, behind  bool // others lie before it and behind it
+	remote, further bool // which are another rank's
+}
+
+// spots are the places of a rank, by chunk.
+func (s Shape) spots(rank int) []spot {
+	list := make([]spot, s.Chunks)
+	for c := range list {
+		k := s.Place(rank, c)
+		x := spot{place: int32(k), before: k > 0, behind: k < s.Ranks*s.Chunks-1}
+		if x.before {
+			r, _ := s.Owner(k - 1)
+			x.remote = r != rank
+		}
+		if x.behind {
+			r, _ := s.Owner(k + 1)
+			x.further = r != rank
+		}
+		list[c] = x
+	}
+	return list
+}
+
 // move finds what a pass of a rank waits for. What the rank itself did before needs no waiting.
-func (s Shape) move(rank int, w Pass) move {
-	place, last := s.Place(rank, int(w.Chunk)), s.Ranks*s.Chunks-1
-	m := move{Pass: w, rank: int32(rank), place: int32(place), out: -1, need: -1}
-	at := func(kind Kind, place int) int32 { return int32((int(kind)*(last+1)+place)*s.Micros) + w.Micro }
-	from, to := place, place
+func (s *Shape) move(rank int, x *spot, w Pass) move {
+	places, micros := int32(s.Ranks*s.Chunks), int32(s.Micros)
+	m := move{Pass: w, rank: int32(rank), took: int32(w.Kind)*places + x.place, out: -1, need: -1}
 	switch w.Kind {
 	case Forward:
-		m.out = at(Forward, place)
-		from, to = max(place-1, 0), min(place+1, last)
+		m.out = x.place*micros + w.Micro
+		if x.before {
+			m.need, m.remote = m.out-micros, x.remote
+		}
+		m.sends = x.further
 	case Backward:
-		m.out = at(Backward, place)
-		from, to = min(place+1, last), max(place-1, 0)
+		m.out = (places+x.place)*micros + w.Micro
+		if x.behind {
+			m.need, m.remote = m.out+micros, x.further
+		}
+		m.sends = x.remote
 	}
-	if from != place {
-		m.need = at(w.Kind, from)
-		r, _ := s.Owner(from)
-		m.remote = r != rank
-	}
-	r, _ := s.Owner(to)
-	m.sends = r != rank
 	return m
 }
 
@@ -130,7 +156,7 @@ func (p *Plan) Simulate(t *Times, see func(Event)) unit.Span {
 	if p.Schedule.Blocks() {
 		blocks = t.Message
 	}
-	splits := p.Schedule.Splits()
+	p.times(t)
 	for i := range p.moves {
 		w := &p.moves[i]
 		from := p.free[w.rank]
@@ -141,18 +167,7 @@ func (p *Plan) Simulate(t *Times, see func(Event)) unit.Span {
 			}
 			from = max(from, ready)
 		}
-		end := from
-		switch w.Kind {
-		case Forward:
-			end += t.Forward[w.place]
-		case Backward:
-			end += t.Backward[w.place]
-			if !splits {
-				end += t.Weight[w.place]
-			}
-		default:
-			end += t.Weight[w.place]
-		}
+		end := from + p.took[w.took]
 		if w.opens {
 			p.first[w.rank] = from
 		}
@@ -168,6 +183,19 @@ func (p *Plan) Simulate(t *Times, see func(Event)) unit.Span {
 		}
 	}
 	return p.length()
+}
+
+// times lays the times of passes by kind and place.
+func (p *Plan) times(t *Times) {
+	places := p.Ranks * p.Chunks
+	copy(p.took, t.Forward[:places])
+	copy(p.took[places:], t.Backward[:places])
+	copy(p.took[2*places:], t.Weight[:places])
+	if !p.Schedule.Splits() {
+		for k := range places {
+			p.took[places+k] += t.Weight[k]
+		}
+	}
 }
 
 // length is that of the step that was played.

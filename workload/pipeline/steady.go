@@ -12,7 +12,7 @@ type Steady struct {
 
 // steady is how many rounds of as many micro-batches as ranks are played before the play is
 // taken to repeat.
-func (s Shape) steady() int { return max(4, (24+s.Ranks-1)/s.Ranks) }
+func (s Shape) steady() int { return max(3, (24+s.Ranks-1)/s.Ranks) }
 
 // NewSteady is the pipeline of a shape.
 func NewSteady(s Shape) (*Steady, error) {

@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.GPUs, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 667 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 663 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -32,8 +32,8 @@ func ExampleStep_compare() {
 	}
 	// Output:
 	// 1x4 401 ms
-	// 2x2 840 ms
-	// 4x1 429 ms
+	// 2x2 843 ms
+	// 4x1 430 ms
 }
 
 // Which network a job needs.
@@ -59,9 +59,9 @@ func ExampleScale() {
 	}
 	// Output:
 	// nodes 1: 100%
-	// nodes 2: 100%
-	// nodes 4: 99%
-	// nodes 8: 97%
+	// nodes 2: 99%
+	// nodes 4: 98%
+	// nodes 8: 96%
 }
 
 // The best plan, and the files that start it.
@@ -79,9 +79,10 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.31 s
+	// dp=16,tp=1,pp=1,zero=3 with a micro-batch of 4 takes 1.33 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh
-	// megatron.sh
+	// elastic.sh
+	// fsdp.sh
 }

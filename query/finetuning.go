@@ -6,11 +6,12 @@ import (
 	"busbar.dev/workload"
 )
 
-// FineTuning is how a model is trained further: adapters, packed documents, pairs of answers.
+// FineTuning is how a model is trained otherwise than by its next token alone: adapters, packed documents, pairs of answers, tokens further on.
 type FineTuning struct {
 	LoRA   string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
 	Packed int64  `least:"1" most:"16777216" placeholder:"N" help:"Packed sequences: documents of N tokens each fill a sequence, and tokens attend to their own document only (default: one document per sequence)."`
 	Method string `enum:",dpo,dpo-precomputed" default:"" placeholder:"NAME" help:"Training method: dpo (batches count pairs of answers, and a frozen reference model computes them too), dpo-precomputed (pairs, the reference computed before) (default: next-token prediction, as pretraining and SFT)."`
+	MTP    int64  `name:"mtp" most:"16" placeholder:"N" help:"Multi-token prediction: N further layers that each predict one more token, with a loss of their own; DeepSeek-V3 trains with 1 (default: none)."`
 }
 
 // pairs is how many sequences a unit of the batch has.
@@ -29,6 +30,10 @@ func (q *FineTuning) apply(j *workload.Job) error {
 			return fmt.Errorf("--lora: %w", err)
 		}
 	}
+	if q.MTP < 0 {
+		return fmt.Errorf("--mtp %d; expected 0 to 16", q.MTP)
+	}
+	j.Model = j.Model.Predicting(q.MTP)
 	j.Packed, j.Reference = q.Packed, q.Method == "dpo"
 	if q.Method != "" {
 		j.MicroBatch = max(1, j.MicroBatch) * 2
@@ -48,6 +53,9 @@ func (q *FineTuning) words() string {
 	}
 	if q.Method != "" {
 		text += " --method " + q.Method
+	}
+	if q.MTP > 0 {
+		text += fmt.Sprintf(" --mtp %d", q.MTP)
 	}
 	return text
 }

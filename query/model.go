@@ -13,7 +13,8 @@ import (
 )
 
 // LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json of Hugging
-// Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder.
+// Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder. What is neither may be a name as
+// Hugging Face has it (meta-llama/Llama-3.1-8B).
 func LoadModel(env Env, word string) (*workload.Model, error) {
 	if strings.HasSuffix(strings.ToLower(word), ".json") {
 		return readModel(env, word)
@@ -28,6 +29,12 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 			m.Name = word
 		}
 		return m, err
+	}
+	if known := workload.FindHub(word); known != nil {
+		if env.Note != nil {
+			env.Note(fmt.Sprintf("model %s is taken as %s", word, known.Name))
+		}
+		return known, nil
 	}
 	if strings.ContainsRune(word, os.PathSeparator) {
 		return nil, fmt.Errorf("model %q: there is no such folder; expected a name (busbar models lists them), a config.json of Hugging Face, or the folder that it is in", word)

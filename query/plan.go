@@ -29,8 +29,8 @@ type Plan struct {
 	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
 	Global    int64  `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
 	Seq       int64  `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
-	Precision string `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16, amp-fp16, fp8, fp8-tensorwise, fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, mostly bf16)."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
+	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
@@ -119,13 +119,20 @@ func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
 // check refuses fields that contradict each other.
 func (q *Plan) check() error {
 	reserve := *q.Reserve
+	if q.Precision != "" {
+		p, err := workload.ParsePrecision(q.Precision)
+		if err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+		q.Precision = string(p)
+	}
 	switch {
 	case q.MaxNodes < 0:
 		return fmt.Errorf("--max-nodes %d; expected at least 1", q.MaxNodes)
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
 	case q.Emit != "" && q.FineTuning != (FineTuning{}):
-		return errors.New("--emit with --lora, --packed or --method: files are written for pretraining alone; leave --emit out")
+		return errors.New("--emit with --lora, --packed, --method or --mtp: files are written for pretraining alone; leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):

@@ -31,7 +31,7 @@ type PlanOther struct {
 // chooseFramework takes the first that has the model and runs what is fixed, and says why it is not the first of all. Those
 // that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
 func (p *planning) chooseFramework() {
-	p.chosen = "the default"
+	p.chosen = byDefault
 	for _, name := range planFrameworks {
 		f, err := workload.ParseFramework(name)
 		if err != nil {
@@ -40,7 +40,7 @@ func (p *planning) chooseFramework() {
 		reason := p.misses(f)
 		switch {
 		case reason != nil:
-			if p.framework == nil && p.chosen == "the default" {
+			if p.framework == nil && p.chosen == byDefault {
 				p.chosen = strings.TrimSuffix(reason.Error(), ".")
 			}
 		case p.framework == nil:
@@ -98,6 +98,43 @@ func (x *planned) fitting() string {
 	}
 	return ""
 }
+
+// simplest are frameworks that need least to be installed and told, the simplest first.
+var simplest = []string{"ddp", "fsdp", "torchtitan"}
+
+// simpler is the plan by the simplest framework whose best cannot be told from the first, where nobody named one; nil where that is the framework at hand.
+func (x *planned) simpler(ctx context.Context) (*planned, error) {
+	if x.Framework != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
+		return nil, nil
+	}
+	for _, name := range simplest {
+		f, err := workload.ParseFramework(name)
+		if err != nil || x.misses(f) != nil {
+			continue
+		}
+		p, q := *x.planning, *x.query
+		p.framework, p.next = f, nil
+		s, err := p.space(q.Spaces[0].Ranks, q.Spaces[0].Ranks, q.Spaces[0].Node, q.GPU.Model.SM)
+		if err != nil {
+			return nil, err
+		}
+		s.Leaf = q.Spaces[0].Leaf
+		q.Spaces, q.MaxStep = []*plan.Space{s}, x.answer.Plans[0].Result.Step*step.TieMargin
+		best, err := q.Best(ctx)
+		switch {
+		case err != nil && !errors.Is(err, plan.ErrNone) && ctx.Err() == nil:
+			return nil, fmt.Errorf("%s: %w", f.Title, err)
+		case best == nil:
+			continue
+		}
+		p.chosen = fmt.Sprintf("the simplest within %.0f%% of %s", 100*(step.TieMargin-1), x.framework.Title)
+		return p.search(ctx, x.planVariant)
+	}
+	return nil, nil
+}
+
+// byDefault is why a framework was chosen where nothing speaks against the first.
+const byDefault = "the default"
 
 // misses is what of the fixed settings a framework does not run; nil where it runs them all.
 func (p *planning) misses(f *workload.Framework) error {

@@ -76,6 +76,9 @@ func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) 
 	case err != nil:
 		return nil, err
 	}
+	if y, err := x.simpler(ctx); y != nil || err != nil {
+		return y, err
+	}
 	return x, x.explain(ctx, name)
 }
 
@@ -132,8 +135,8 @@ func (q *Plan) maxStep() (unit.Span, error) {
 func (q *Plan) memoryOfHost(t *cluster.NodeType) (unit.Bytes, string, error) {
 	if q.Host != "" {
 		size, err := unit.ParseBytes(q.Host)
-		if err != nil || size < 1 {
-			return 0, "", fmt.Errorf("--host-memory %q; expected a size, such as 2TB", q.Host)
+		if err != nil || size < 1<<30 {
+			return 0, "", fmt.Errorf("--host-memory %q; expected a size of at least 1GiB, such as 2TB", q.Host)
 		}
 		return size, "--host-memory", nil
 	}

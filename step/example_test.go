@@ -55,7 +55,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job, gpu.Model.Memory).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 667 ms, of which 10 ms wait for the network; 57% MFU
+	// 663 ms, of which 11 ms wait for the network; 58% MFU
 	// 42 GB of 80 GiB
 	// limited by: compute
 }

@@ -168,9 +168,3 @@ func Default() *Figures {
 	}
 	return f
 }
-
-// WithoutTiles are figures by which the tiles of products lose nothing at their beginning and end.
-func WithoutTiles(f *Figures) {
-	_, least, _ := Range((gens-1)*int(perGen) + int(prologue))
-	f[(gens-1)*int(perGen)+int(prologue)] = least / 10
-}

@@ -2,6 +2,7 @@ package step
 
 import (
 	"math"
+	"strings"
 
 	"busbar.dev/hardware"
 	"busbar.dev/workload"
@@ -80,10 +81,28 @@ func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 		f = widest
 	}
 	sum := math.Log(f) * math.Log(f)
+	if hasSinks(j.Model) {
+		sum += math.Log(sinksWide) * math.Log(sinksWide)
+	}
 	for _, t := range TraitsOf(j, m) {
 		sum += untested * untested / float64(1+x.Clusters[t])
 	}
 	return min(mostWide, max(hopedWide, math.Exp(math.Sqrt(sum))))
+}
+
+// sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by release and GPU, and
+// through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
+const sinksWide = 2
+
+func hasSinks(m *workload.Model) bool {
+	for i := range m.Blocks {
+		for k := range m.Blocks[i].Parts {
+			if strings.HasSuffix(m.Blocks[i].Parts[k].Name, ".sinks") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Margin is that of the bars in use.

@@ -82,8 +82,13 @@ func (a *Architecture) look(m *Model, b *Block, p *Part) {
 	case Matmul:
 		a.product(m, b, p, name)
 	}
-	if p.Name == "linear_attn.scan" {
+	switch {
+	case p.Name == "linear_attn.scan":
 		a.odd("linear attention")
+	case p.Kind == Scan:
+		a.odd("state-space layers")
+	case p.Name == "conv.conv":
+		a.odd("convolutions")
 	}
 	if name == "q_proj" && a.Latent == nil && m.Dims.Heads > 0 && p.Out == 2*m.Dims.Heads*m.Dims.filled().HeadDim {
 		a.odd("a gate on attention")

@@ -171,3 +171,33 @@ func Find(name string) (*Model, error) {
 	}
 	return nil, fmt.Errorf("model %q is unknown; there are %s", name, strings.Join(Names(), ", "))
 }
+
+// FindHub is the model that Hugging Face calls so (meta-llama/Llama-3.1-8B-Instruct): by letters and digits alone, without who published it and what it was
+// trained for after; nil where there is none or several.
+func FindHub(name string) *Model {
+	want := hubName(name)
+	var found *Model
+	for i := range rows() {
+		if r := &rows()[i]; want != "" && hubName(r.Name) == want {
+			if found != nil {
+				return nil
+			}
+			m := r.model()
+			found = &m
+		}
+	}
+	return found
+}
+
+func hubName(name string) string {
+	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
+	for _, s := range []string{"-hf", "-instruct", "-chat", "-base", "-it", "-pt"} {
+		name = strings.TrimSuffix(name, s)
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' {
+			return -1
+		}
+		return r
+	}, name)
+}

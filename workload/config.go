@@ -48,6 +48,9 @@ func (c *config) kind() (string, func(*config) shaped) {
 	if build := configs[kind]; build != nil {
 		return kind, build
 	}
+	if of := mixers[kind]; of != nil {
+		return kind, func(c *config) shaped { return c.decoder(of) }
+	}
 	if of := traits[kind]; of != nil {
 		return kind, func(c *config) shaped { return c.decoder(of) }
 	}
@@ -69,9 +72,11 @@ func kinds() []string {
 				return
 			}
 		}
-		for k := range traits {
-			if !yield(k) {
-				return
+		for _, list := range []map[string]func(*config, *Dims) Traits{traits, mixers} {
+			for k := range list {
+				if !yield(k) {
+					return
+				}
 			}
 		}
 	})

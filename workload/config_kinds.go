@@ -90,6 +90,8 @@ func nemotronH(c *config) shaped {
 		c.err = err
 	}
 	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.number0(64, "mamba_head_dim"), c.number0(128, "ssm_state_size"), c.number0(8, "n_groups")
+	c.narrow(x.Heads * x.HeadDim)
+	c.narrow(x.State * x.Groups)
 	if x.Experts > 0 {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
 		x.SharedFFN = c.number0(0, "moe_shared_expert_intermediate_size") * c.number0(1, "n_shared_experts")

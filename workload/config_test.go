@@ -68,7 +68,7 @@ func TestReadConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                   "config.json: unexpected end",
 		`[]`:                                  "expected a config.json of Hugging Face",
-		`{"model_type":"mamba"}`:              `model_type is "mamba"; expected one of bert, bloom`,
+		`{"model_type":"mamba"}`:              `model_type is "mamba"; expected one of bamba, bert, bloom`,
 		`{}`:                                  `model_type is ""`,
 		`{"model_type":"llama"}`:              "no num_hidden_layers",
 		`{"model_type":"gpt2","n_layer":1.5}`: "n_layer is 1.5; expected a whole number",

@@ -92,6 +92,7 @@ func (j *Job) Pass(b *Block) Pass {
 		switch p.Kind {
 		case Scan:
 			w.scan(p)
+			attended = true
 		case Matmul:
 			if j.Kernels == Fused {
 				p, i = b.packed(i)

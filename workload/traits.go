@@ -23,8 +23,12 @@ type Traits struct {
 	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees, but for every
 	// Full-th layer, which sees all; 0 is all layers see all.
 	Every, Window, Full int64
+	From                int64   // the first layer with experts where only every so-manieth has them; 0 is Every
+	RouterCorrection    bool    // the router has a bias that balances experts
 	OutputGate          bool    // queries come with a gate on what attention puts out
 	Linear              *Linear // of most layers in the place of attention; none has none
+	// Mixer is what a layer has in the place of attention; none, or nothing, is attention.
+	Mixer func(layer int64) []Part
 }
 
 // Linear is linear attention with a gated delta rule (Yang et al. 2024, Gated Delta Networks, arXiv 2412.06464) as Qwen3-Next has it: heads
@@ -74,6 +78,11 @@ func Decoder(d Dims, t Traits) []Block {
 		if t.Linear != nil && (i+1)%t.Linear.Full != 0 {
 			parts = t.Linear.parts(d.Hidden)
 		}
+		if t.Mixer != nil {
+			if own := t.Mixer(i); own != nil {
+				parts = own
+			}
+		}
 		if t.Window > 0 && (t.Full == 0 || (i+1)%t.Full != 0) {
 			for k := range parts {
 				if parts[k].Kind == Attention {
@@ -81,7 +90,7 @@ func Decoder(d Dims, t Traits) []Block {
 				}
 			}
 		}
-		if d.Experts > 0 && i >= d.Dense && (t.Every == 0 || (i+1)%t.Every == 0) {
+		if d.Experts > 0 && i >= d.Dense && (t.Every == 0 || (i+1)%t.Every == t.From%t.Every) {
 			parts = append(parts, t.experts(d)...)
 		} else {
 			parts = append(parts, t.mlp("mlp.", d.Hidden, d.FFN)...)
@@ -151,6 +160,9 @@ func (t *Traits) mlp(before string, h, f int64) []Part {
 // experts are those of a layer, with the router and what every token passes.
 func (t *Traits) experts(d Dims) []Part {
 	parts := []Part{{Name: "mlp.gate", In: d.Hidden, Out: d.Experts, Bias: t.RouterBias}}
+	if t.RouterCorrection {
+		parts = append(parts, Part{Name: "mlp.gate.e_score_correction_bias", Kind: Added, Out: d.Experts, Suffix: "-"})
+	}
 	list := d.experts("mlp.experts.%d.", "gate_proj", "up_proj", "down_proj")
 	for i := range list {
 		list[i].Bias = t.ExpertBias

@@ -6,7 +6,6 @@ import (
 
 	"busbar.dev/result"
 	"busbar.dev/step"
-	"busbar.dev/workload"
 )
 
 // Every mechanism can be left out of every run; each changes what it is about and nothing else, and the runs themselves stay.
@@ -34,42 +33,6 @@ func TestMechanismsLeaveOut(t *testing.T) {
 		if whole[i].Predicted != again[i].Predicted {
 			t.Errorf("%s: %v s before mechanisms were left out, %v after", whole[i].ID, whole[i].Predicted, again[i].Predicted)
 		}
-	}
-}
-
-// A model is not changed by being read without its windows or its state-space layers.
-func TestMechanismsKeepModels(t *testing.T) {
-	m, err := workload.Find("gemma2-9b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := func(m *workload.Model) (windows, scans int) {
-		for _, b := range m.Blocks {
-			for _, p := range b.Parts {
-				if p.Window > 0 {
-					windows++
-				}
-				if p.Kind == workload.Scan {
-					scans++
-				}
-			}
-		}
-		return windows, scans
-	}
-	before, _ := count(m)
-	if without, _ := count(withoutWindows(m)); before == 0 || without != 0 {
-		t.Errorf("windows: %d, and %d without", before, without)
-	}
-	if after, _ := count(m); after != before {
-		t.Errorf("the model itself has %d windows of %d", after, before)
-	}
-	h, err := workload.Find("nemotron-h-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, scans := count(h)
-	if _, without := count(withoutScans(h)); scans == 0 || without != 0 {
-		t.Errorf("state-space layers: %d, and %d without", scans, without)
 	}
 }
 

@@ -99,7 +99,7 @@ func (t *Training) Prepare() (*RunRow, error) {
 
 // Predict prices the run by figures.
 func (r *RunRow) Predict(f *step.Figures) error {
-	g, err := step.NewGPU(r.GPU, r.priced(f))
+	g, err := step.NewGPU(r.GPU, f)
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,7 @@ func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
 	default:
 		blocks = workload.GPT2(d)
 	}
-	return windowed(blocks, x.Attention)
+	return sunk(windowed(blocks, x.Attention), x.Attention)
 }
 
 // withKnown takes the sizes of scans from a model of the catalogue that has some.
@@ -226,6 +226,16 @@ func windowed(blocks []workload.Block, words string) []workload.Block {
 
 // gatedFamilies have gated MLPs, rotary positions and norms that scale.
 var gatedFamilies = []string{"llama", "internlm", "qwen", "mistral", "mixtral", "gemma", "deepseek", "gpt-oss", "phi-3", "phi3", "phi-4", "glm", "olmo", "granite", "smollm", "yi-", "baichuan", "minicpm", "falcon3"}
+
+// sunk adds the sinks of attention that a source speaks of.
+func sunk(blocks []workload.Block, words string) []workload.Block {
+	for i := range blocks {
+		if b := &blocks[i]; b.Kind == workload.Layer && strings.Contains(strings.ToLower(words), "sink") {
+			b.Parts = append(b.Parts, workload.Part{Name: "self_attn.sinks", Kind: workload.Added, Out: 1, Suffix: "-"})
+		}
+	}
+	return blocks
+}
 
 // gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters is nearer to.
 func (t *Training) gatedByCount(name string, d workload.Dims) bool {

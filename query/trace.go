@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
 	"busbar.dev/input/kineto"
 	"busbar.dev/input/nsys"
@@ -28,8 +29,8 @@ type Trace struct {
 // TraceDoc is the answer to Trace. Times are those of one step where the program marked steps, else of the whole trace.
 type TraceDoc struct {
 	Ranks    []TraceRank       `json:"ranks"`
-	Calls    []TraceCall       `json:"collectives"` // of the first rank, those that cost most first
-	Waiting  []TraceWaiting    `json:"waiting"`     // between ranks, from the traces of several
+	Calls    []TraceCall       `json:"collectives"`   // of the first rank, those that cost most first
+	Job      *rates.Job        `json:"job,omitempty"` // what the ranks waited for each other, from the traces of several
 	Findings []finding.Finding `json:"findings"`
 	Step     *StepRow          `json:"predicted,omitempty"` // with a cluster and a model
 
@@ -62,27 +63,24 @@ type TraceCall struct {
 	Ranks    int        `json:"ranks,omitempty"` // of the group
 	Bytes    unit.Bytes `json:"size_bytes,omitempty"`
 	Algo     string     `json:"algo,omitempty"`
-	Proto    string     `json:"proto,omitempty"`
 	Count    float64    `json:"calls"`
 	Time     unit.Span  `json:"comm_s"`
 	Exposed  unit.Span  `json:"exposed_comm_s"`
 	Median   unit.Time  `json:"median_us"`
 	Transfer unit.Time  `json:"transfer_us,omitempty"` // without waiting for others, from the traces of several ranks
 	BusBW    unit.Rate  `json:"busbw_GBps,omitempty"`  // of the transfer where it is known, else of the median
-	Layout   string     `json:"layout,omitempty"`      // of the prediction
 	Expected unit.Time  `json:"expected_us,omitempty"`
 	Low      unit.Time  `json:"low_us,omitempty"`
 	High     unit.Time  `json:"high_us,omitempty"`
 
 	members []int
+	row     rowKey
 }
 
-// TraceWaiting is what one rank waited for others in collectives, and they for it.
-type TraceWaiting struct {
-	Rank int       `json:"rank"`
-	Wait unit.Span `json:"wait_s"` // in all matched calls
-	Last float64   `json:"came_last"`
-	Held unit.Span `json:"held_others_s"`
+// rowKey finds the row of a report that is about the same calls.
+type rowKey struct {
+	comm, op string
+	class    int
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
@@ -124,26 +122,23 @@ func (q Trace) Run(ctx context.Context, env Env) (*TraceDoc, error) {
 		traces = append(traces, more...)
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
-	d := &TraceDoc{Ranks: []TraceRank{}, Calls: []TraceCall{}, Waiting: []TraceWaiting{}, Findings: []finding.Finding{}, failOn: q.FailOn}
-	wait := trace.Wait(traces)
+	d := &TraceDoc{Ranks: []TraceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, failOn: q.FailOn}
+	w := rates.NewWindow(localSamples)
 	for i, t := range traces {
+		w.AddTrace(t, i)
 		s := t.Summarize()
 		d.Ranks = append(d.Ranks, traceRank(t, &s))
 		if i == 0 {
-			d.addCalls(&s, &wait)
+			d.addCalls(&s)
 		}
 	}
-	if wait.Matched > 0 {
-		for _, r := range wait.Ranks {
-			d.Waiting = append(d.Waiting, TraceWaiting(r))
-		}
-	}
+	together := rates.Join(w.Done())
 	if q.Cluster != "" {
-		if err := q.predict(ctx, &env, d, traces[0]); err != nil {
+		if err := q.predict(ctx, &env, d, together, traces[0]); err != nil {
 			return nil, err
 		}
 	}
-	d.judge()
+	d.join(together)
 	return d, nil
 }
 
@@ -159,11 +154,11 @@ func traceRank(t *trace.Trace, s *trace.Summary) TraceRank {
 }
 
 // addCalls lists the collectives of a rank.
-func (d *TraceDoc) addCalls(s *trace.Summary, wait *trace.Waiting) {
+func (d *TraceDoc) addCalls(s *trace.Summary) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		c := TraceCall{
-			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Proto: g.Proto, Count: g.Count, Time: g.Time,
+			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count, Time: g.Time,
 			Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW, members: g.Call.Ranks,
 		}
 		if c.Group == "" {
@@ -172,10 +167,34 @@ func (d *TraceDoc) addCalls(s *trace.Summary, wait *trace.Waiting) {
 		if g.P2P {
 			c.Op = "send/recv"
 		}
-		if t := wait.Transfer[g.Key()]; t > 0 {
-			c.Transfer, c.BusBW = t, g.Bandwidth(t)
-		}
+		c.row = rowKey{rates.GroupOf(&g.Call), g.Op.String(), g.Class}
 		d.Calls = append(d.Calls, c)
+	}
+}
+
+// join takes over what the ranks' calls say together: transfers, predictions and findings.
+func (d *TraceDoc) join(r *rates.Report) {
+	d.Findings = r.Findings()
+	if len(r.Jobs) == 0 {
+		return
+	}
+	if len(r.Jobs[0].Ranks) > 1 {
+		d.Job = &r.Jobs[0]
+	}
+	for i := range r.Jobs[0].Rows {
+		row := &r.Jobs[0].Rows[i]
+		for k := range d.Calls {
+			c := &d.Calls[k]
+			if c.row != (rowKey{row.Comm, row.Op, trace.Class(row.Bytes)}) {
+				continue
+			}
+			if row.Transfer > 0 {
+				c.Transfer, c.BusBW = row.Transfer, row.BusBW
+			}
+			if e := row.Expected; e != nil {
+				c.Expected, c.Low, c.High = e.Time, e.Low, e.High
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/rates"
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -46,7 +47,17 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 	if d.Lost > 0 {
 		fmt.Fprintf(&b, "%s of communicators beyond the 256th of a process were not recorded\n", words.Plural(int(d.Lost), "operation"))
 	}
-	for _, f := range d.Findings {
+	b.WriteString(jobFindings(d.Findings, s, o))
+	if len(d.Findings) == 0 {
+		b.WriteString("\nNo problems found.\n")
+	}
+	return b.String()
+}
+
+// jobFindings are paragraphs, each with what it rests on and what to do.
+func jobFindings(list []finding.Finding, s style, o TextOptions) string {
+	var b strings.Builder
+	for _, f := range list {
 		b.WriteString("\n" + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "\n")
 		for _, l := range texttab.Wrap(f.Text, o.width()-2) {
 			b.WriteString("  " + l + "\n")
@@ -59,9 +70,6 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 		for _, l := range texttab.Wrap("fix: "+f.Fix, o.width()-2) {
 			b.WriteString("  " + l + "\n")
 		}
-	}
-	if len(d.Findings) == 0 {
-		b.WriteString("\nNo problems found.\n")
 	}
 	return b.String()
 }
@@ -111,6 +119,7 @@ func jobRows(b *strings.Builder, j *rates.Job, s style) {
 func jobRanks(b *strings.Builder, j *rates.Job, s style) {
 	t := texttab.New(">rank", "host", ">process", ">waits", ">calls", "")
 	t.Style = s.bold
+	t.Columns[1].Hidden, t.Columns[2].Hidden = j.Ranks[0].Host == "", j.Ranks[0].Host == ""
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
 		if i == 64 {

@@ -29,26 +29,14 @@ func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
 	if len(d.Calls) > 0 {
 		b.WriteString("\n" + s.bold("Collectives") + tracedWhose(d) + "\n" + tracedCalls(d, o))
 	}
-	if len(d.Waiting) > 1 {
-		t := texttab.New(">rank", ">waited", ">came last", ">held others")
-		for i, r := range d.Waiting {
-			if i == mostCalls && !o.Verbose {
-				break
-			}
-			t.Row(fmt.Sprint(r.Rank), r.Wait.Short(), fmt.Sprintf("%.0f%%", 100*r.Last), r.Held.Short())
-		}
-		b.WriteString("\n" + s.bold("Waiting for each other") + ", in the collectives that all traces hold\n" + t.Fit(o.width()))
+	if d.Job != nil {
+		b.WriteString("\n" + s.bold("Waiting") + fmt.Sprintf(": the median rank waits %.1f%% of the time for others in collectives\n", 100*d.Job.Waiting))
+		jobRanks(&b, d.Job, s)
 	}
 	if d.Step != nil {
 		b.WriteString("\n" + s.bold("Beside the prediction") + "\n" + tracedStep(d).Fit(o.width()))
 	}
-	for _, f := range d.Findings {
-		b.WriteString("\n" + severityMark(s, f.Severity) + " ")
-		b.WriteString(strings.Join(texttab.Wrap(f.Title, o.width()-2), "\n  ") + "\n")
-		for _, l := range append(texttab.Wrap(f.Cause, o.width()-2), texttab.Wrap(f.Fix, o.width()-2)...) {
-			b.WriteString("  " + l + "\n")
-		}
-	}
+	b.WriteString(jobFindings(d.Findings, s, o))
 	return b.String()
 }
 
@@ -103,6 +91,7 @@ func tracedCalls(d *query.TraceDoc, o TextOptions) string {
 	sized := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Bytes > 0 })
 	matched := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Transfer > 0 })
 	predicted := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Expected > 0 })
+	tree := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Algo != "" })
 	heads := []string{"operation", ">calls", ">time", ">exposed", ">per call"}
 	if sized {
 		heads = slices.Insert(heads, 1, "group", ">ranks", ">size")
@@ -110,7 +99,7 @@ func tracedCalls(d *query.TraceDoc, o TextOptions) string {
 	for _, x := range []struct {
 		is   bool
 		head string
-	}{{matched, ">transfer"}, {sized, ">busbw GB/s"}, {predicted, ">expected"}, {true, "NCCL"}} {
+	}{{matched, ">transfer"}, {sized, ">busbw GB/s"}, {predicted, ">expected"}, {tree, "algorithm"}} {
 		if x.is {
 			heads = append(heads, x.head)
 		}
@@ -134,7 +123,10 @@ func tracedCalls(d *query.TraceDoc, o TextOptions) string {
 		if predicted {
 			cells = append(cells, known(c.Expected > 0, fmt.Sprintf("%s to %s", c.Low, c.High)))
 		}
-		t.Row(append(cells, strings.TrimSpace(c.Algo+" "+c.Proto))...)
+		if tree {
+			cells = append(cells, c.Algo)
+		}
+		t.Row(cells...)
 	}
 	text := t.Fit(o.width())
 	if n := len(d.Calls) - mostCalls; n > 0 && !o.Verbose {

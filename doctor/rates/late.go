@@ -254,14 +254,16 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 		return finding.Finding{}, false
 	}
 	f := finding.Finding{
-		ID: "late-rank:" + l.Host, Kind: "late-rank", Severity: finding.Note, Confidence: l.Confidence, Nodes: []string{l.Host}, Ranks: l.Ranks, Factor: 1 - l.Share, Figure: "waiting",
+		ID: "late-rank:" + l.Host, Kind: "late-rank", Severity: finding.Note, Confidence: l.Confidence, Nodes: slices.DeleteFunc([]string{l.Host}, func(h string) bool { return h == "" }), Ranks: l.Ranks, Factor: 1 - l.Share, Figure: "waiting",
 		Fix: "look at what this rank does between collectives: its input, its clock and temperature (nvidia-smi -q -d PERFORMANCE,TEMPERATURE), other processes on its cores; py-spy dump shows its stack",
 	}
 	who := words.Plural(len(l.Ranks), "rank") + " of " + l.Host
 	f.ID += "/" + who
 	if len(l.Ranks) == 1 {
-		who = fmt.Sprintf("rank %d on %s (process %d)", l.Ranks[0], l.Host, l.PID)
-		f.ID = fmt.Sprintf("late-rank:%s/rank%d", l.Host, l.Ranks[0])
+		if who = fmt.Sprintf("rank %d", l.Ranks[0]); l.Host != "" { // a profiler's trace does not say where it was made
+			who += fmt.Sprintf(" on %s (process %d)", l.Host, l.PID)
+		}
+		f.ID = "late-rank:" + strings.TrimPrefix(fmt.Sprintf("%s/rank%d", l.Host, l.Ranks[0]), "/")
 	}
 	if l.Share >= warnShare {
 		f.Severity = finding.Warn

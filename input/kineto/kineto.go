@@ -309,7 +309,7 @@ func width(dtype string) int64 {
 
 // intern keeps equal calls once.
 func (b *builder) intern(c *trace.Call) int32 {
-	id := fmt.Sprint(c.Op, c.P2P, c.Bytes, c.Group, c.Desc, c.Size, c.Ranks, c.Algo, c.Proto)
+	id := fmt.Sprint(c.Op, c.P2P, c.Bytes, c.Group, c.Desc, c.Size, c.Ranks, c.Algo)
 	at, ok := b.calls[id]
 	if !ok {
 		at = int32(len(b.Calls))

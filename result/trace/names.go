@@ -53,17 +53,10 @@ func FromKernel(name string) (Call, bool) {
 	}
 	head, _, _ := strings.Cut(lower, "(")
 	c := Call{Op: Operation(head), P2P: strings.Contains(head, "sendrecv")}
-	for _, a := range []string{"nvls_tree", "nvls", "ring", "tree", "collnet_chain", "collnet_direct", "pat"} {
-		if strings.Contains(head, "_"+a) {
-			c.Algo = a
-			break
-		}
-	}
-	for _, p := range []string{"ll128", "ll", "simple"} {
-		if strings.HasSuffix(head, "_"+p) || strings.Contains(head, "_"+p+"_") {
-			c.Proto = p
-			break
-		}
+	// NCCL compiles few kernels and names each for one of the cases that it serves: _RING_LL stands for all protocols and for
+	// NVLS too. Only a tree's is a tree's.
+	if strings.Contains(head, "_tree_") {
+		c.Algo = "tree"
 	}
 	return c, true
 }

@@ -98,7 +98,6 @@ func (t *Trace) groups(w Interval, compute []Interval, per float64) []GroupTime 
 		op          coll.Kind
 		p2p         bool
 		group, algo string
-		proto       string
 		size, class int
 	}
 	index := map[key]int{}
@@ -111,7 +110,7 @@ func (t *Trace) groups(w Interval, compute []Interval, per float64) []GroupTime 
 		}
 		c := t.Calls[e.Call]
 		class := Class(c.Bytes)
-		id := key{c.Op, c.P2P, c.Group, c.Algo, c.Proto, c.Size, class}
+		id := key{c.Op, c.P2P, c.Group, c.Algo, c.Size, class}
 		at, ok := index[id]
 		if !ok {
 			at = len(list)

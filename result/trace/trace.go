@@ -49,8 +49,7 @@ type Call struct {
 	Desc  string // its description: default_pg, tp
 	Size  int    // of the group; 0 is unknown
 	Ranks []int  // of the group as far as the profiler writes them
-	Algo  string // of the kernel's name: ring, tree, nvls
-	Proto string
+	Algo  string // as far as the kernel's name tells: tree
 }
 
 // Trace is one rank's GPU.

@@ -1,10 +1,10 @@
-# Makes rank0.json and rank1.json: three steps of two ranks in data parallelism, as PyTorch's profiler writes them. Rank 1
+# Makes rank0.json and rank1.json: ten steps of two ranks in data parallelism, as PyTorch's profiler writes them. Rank 1
 # computes 4 ms longer in every step, so that rank 0 waits for it in the last all-reduce. Times in µs.
 import json
 
 for rank, more in ((0, 0), (1, 4000)):
     events, t = [], 1_000_000
-    for step in range(3):
+    for step in range(10):
         begin, seq = t, step * 3
         for kernel in range(10):
             dur = 1000 + (more if kernel == 4 else 0)

@@ -240,3 +240,16 @@ func TestPackedBreaksOff(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Data that is compressed or random is refused, not read as a text without faults.
+func TestRandomBytes(t *testing.T) {
+	data := make([]byte, 1<<15)
+	x := uint32(7)
+	for i := range data {
+		x = x*1664525 + 1013904223
+		data[i] = byte(x >> 24)
+	}
+	if err := words().NewReader().Read("core", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "binary data") {
+		t.Errorf("random bytes: %v", err)
+	}
+}

@@ -151,14 +151,20 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	return nil
 }
 
-// binary reports a beginning that is no text: more zeros than a log has that was
-// cut while it was written to, and no mark of UTF-16.
+// binary reports a beginning with a zero that is no text: more zeros than a log has that was
+// cut while it was written to, or control characters all over, and no mark of UTF-16.
 func binary(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return false
 	}
 	rest := bytes.TrimLeft(head, "\x00") // what a truncated file is filled up with
-	return len(rest) == 0 || 64*bytes.Count(rest, []byte{0}) > len(rest)
+	control := 0
+	for _, c := range rest {
+		if c < ' ' && c != 0 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\b' && c != 0x1b {
+			control++
+		}
+	}
+	return len(rest) == 0 || 64*bytes.Count(rest, []byte{0}) > len(rest) || 32*control > len(rest)
 }
 
 // document reports a text that is XML, a manifest or a script, in which no

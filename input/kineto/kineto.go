@@ -345,6 +345,7 @@ func (b *builder) finish() (*trace.Trace, error) {
 	if b.Steps = slices.Collect(maps.Values(b.gpuStep)); len(b.Steps) == 0 {
 		b.Steps = slices.Collect(maps.Values(b.hostStep))
 	}
+	b.Whole = true // the host runs ahead of the GPU, and the profiler keeps the kernels that it started
 	b.Sort()
 	return &b.Trace, nil
 }

@@ -62,6 +62,7 @@ type Trace struct {
 	GPU    string
 	NCCL   string
 	Steps  []Interval // as the program marked them
+	Whole  bool       // only what the marked steps started was recorded, which may end after them
 	Events []Event    // by start
 	Calls  []Call
 }
@@ -72,8 +73,7 @@ func (t *Trace) Sort() {
 	slices.SortFunc(t.Steps, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Window is the time that is looked at: from the first marked step to the end of the last, or all that was recorded. Marked
-// steps of the host begin before their kernels do, so that the window ends with the last kernel that began in it.
+// Window is the time that is looked at: from the first marked step to the end of the last, or all that was recorded.
 func (t *Trace) Window() Interval {
 	if len(t.Events) == 0 {
 		return Interval{}
@@ -82,7 +82,7 @@ func (t *Trace) Window() Interval {
 	for i := range t.Events {
 		w.End = max(w.End, t.Events[i].End)
 	}
-	if len(t.Steps) == 0 {
+	if len(t.Steps) == 0 || t.Whole {
 		return w
 	}
 	last := t.Steps[0].End

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 )
 
@@ -73,6 +74,15 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	}
 	explain(found, Rules())
 	found = c.giveWay(found, r)
+	best := 0.0 // of causes that no detector found: what is less than a quarter as likely does not come before them
+	for _, f := range found {
+		if !detected[f.ID] && !surface[f.ID] && !strings.HasPrefix(f.ID, hang.Prefix) {
+			best = max(best, f.Confidence)
+		}
+	}
+	for _, f := range found {
+		detected[f.ID] = detected[f.ID] && 4*f.Confidence >= best
+	}
 	order(found, c.Job != nil && c.Job.Dumped(), detected)
 	r.Findings = found
 	return r

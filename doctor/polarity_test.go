@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // say examines a sentence.
@@ -124,6 +125,22 @@ func TestSourceSymptoms(t *testing.T) {
 		got := ids(say(t, c.text))
 		if !slices.Contains(got[:min(2, len(got))], c.want) {
 			t.Errorf("%q: %s, want %s", c.text, strings.Join(got, " "), c.want)
+		}
+	}
+}
+
+// A cause never stands above one of the same severity that is more than four times as likely.
+func TestLikelierFirst(t *testing.T) {
+	for _, text := range []string{"ACS is enabled, ACS is disabled, ACS is on", "training hangs", "busbw is 400 GB/h and wire 392 PB/s", "all_reduce drops at three nodes"} {
+		last := 1.0
+		for _, f := range say(t, text).Findings {
+			if surface[f.ID] || f.ExplainedBy != "" || f.Severity != finding.Warn {
+				continue
+			}
+			if f.Confidence > 4*last {
+				t.Errorf("%q: %s with %.2f stands below %.2f", text, f.ID, f.Confidence, last)
+			}
+			last = f.Confidence
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // By says which points belong together, so that they are left out of a fit together.
@@ -39,6 +40,65 @@ func Cross(cases []*truth.Case, full *sim.Figures, by By, done func(name string,
 		all = append(all, rows...)
 	}
 	return all, nil
+}
+
+// sweepsEach bounds the sweeps of a machine that CrossCalibrated calibrates with, one at a time.
+const sweepsEach = 3
+
+// CrossCalibrated is Cross where every machine is then calibrated with a few points of one sweep, those that Suggest takes, and
+// all its other points are predicted: by what the calibration keeps, and by figures as they were before. Machines without a sweep of more
+// points are left out.
+func CrossCalibrated(cases []*truth.Case, full *sim.Figures, by By, points int) (before, after []truth.Row, err error) {
+	for _, name := range names(cases, by) {
+		f, out, err := Without(cases, name, full, by)
+		if err != nil {
+			return nil, nil, fmt.Errorf("without %s: %w", name, err)
+		}
+		tried := map[string]int{}
+		for _, c := range out {
+			if len(c.Ops) <= points || tried[c.Machine()] == sweepsEach {
+				continue
+			}
+			tried[c.Machine()]++
+			in, rest, err := suggested(c, out, f, points)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
+			}
+			rows, err := Evaluate(in, rest, f)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
+			}
+			before, after = append(before, rows[0]...), append(after, rows[3]...)
+		}
+	}
+	return before, after, nil
+}
+
+// suggested are the points of a sweep that Suggest takes, and all other points of its machine.
+func suggested(c *truth.Case, cases []*truth.Case, f *sim.Figures, points int) (in, rest []*truth.Case, err error) {
+	var sizes []unit.Bytes
+	for _, op := range c.Ops {
+		sizes = append(sizes, op.Bytes)
+	}
+	c.Predictor.Figures = f
+	list, err := Suggest(c.Predictor, c.Ops[0].Kind, sizes, points)
+	if err != nil {
+		return nil, nil, err
+	}
+	picked := map[unit.Bytes]bool{}
+	for _, x := range list {
+		picked[x.Size] = true
+	}
+	in = []*truth.Case{c.Pick(func(i int) bool { return picked[sizes[i]] })}
+	if other := c.Pick(func(i int) bool { return !picked[sizes[i]] }); len(other.Ops) > 0 {
+		rest = append(rest, other)
+	}
+	for _, o := range cases {
+		if o != c && o.Machine() == c.Machine() {
+			rest = append(rest, o)
+		}
+	}
+	return in, rest, nil
 }
 
 // names are the different names of cases, in order.

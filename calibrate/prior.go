@@ -13,7 +13,7 @@ var usual = map[string]float64{
 	"pcie_share": 0.75, "dma_share": 0.9, "socket_share": 0.8, "host_rate": 60, "bounce_rate": 14, "bounce_shared": 3.9,
 	"infiniband_share": 0.95, "roce_share": 0.95, "efa_share": 0.9, "tcpx_share": 0.6, "tcpxo_share": 0.8, "tcp_share": 0.9, "tcp_rate": 3, "slingshot_share": 0.92, "omnipath_share": 0.5,
 	"roce_late": 2, "efa_late": 15, "tcpx_late": 60, "tcpxo_late": 30, "tcp_late": 35, "slingshot_late": 5, "omnipath_late": 5,
-	"host_issue": 4, "event_time": 20, "shm_share": 0.45, "net_lane": 20, "shared_nic": 0.9, "round_trip": 2, "efa_old_late": 45, "graph_launch": 0.7, "far_share": 0.8, "proxy_time": 15, "efa_old_share": 0.8, "rack_hop": 15, "rack_share": 0.9,
+	"host_issue": 4, "event_time": 20, "shm_share": 0.45, "net_lane": 20, "shared_nic": 0.9, "round_trip": 2, "efa_old_late": 45, "graph_launch": 0.7, "far_share": 0.8, "proxy_time": 15, "efa_old_share": 0.8, "simple_start": 8, "switch_tree_share": 0.95, "rack_hop": 15, "rack_share": 0.9,
 }
 
 // usualOf are those of generations, from Volta to Blackwell, where NCCL itself tells them apart: what its tables of estimates

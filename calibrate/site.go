@@ -117,6 +117,7 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 	} else if x, err = p.run(); err != nil {
 		return nil, err
 	}
+	x.hold(start, distinct(cases))
 	at, err := slope(cases, &x.f, &felt)
 	if err != nil {
 		return nil, err
@@ -139,6 +140,20 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 		}
 	}
 	return x, nil
+}
+
+// doubt is how many points what was known before counts for.
+const doubt = 2
+
+// hold lets figures go the part of the way that so many points have a right to: two points move one by half of what would explain
+// them, in logarithms, twenty by nine tenths. The curve takes the rest.
+func (s *search) hold(start *sim.Figures, points int) {
+	part := float64(points) / float64(points+doubt)
+	for i := range s.f {
+		if s.Free[i] && s.f[i] > 0 && start[i] > 0 {
+			s.f[i] = start[i] * math.Pow(s.f[i]/start[i], part)
+		}
+	}
 }
 
 // grow chooses figures and fits them, twice more from where the fit ended: what

@@ -3,6 +3,7 @@ package nccl_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,9 +15,15 @@ import (
 )
 
 // rcclPlan plans for nodes of one of RCCL's own topology files.
-func rcclPlan(t *testing.T, file string, nodes int, version string) *nccl.Plan {
+func rcclPlan(t *testing.T, file string, nodes int, version string, env map[string]string) *nccl.Plan {
 	t.Helper()
-	frag, err := ncclxml.Read(file, bytes.NewReader(corpus.Open(t, "nccl-topo-xml/"+file)))
+	text := []byte(nil)
+	if strings.HasSuffix(file, ".txt") {
+		text = rcclXML(t, file)
+	} else {
+		text = corpus.Open(t, "nccl-topo-xml/"+file)
+	}
+	frag, err := ncclxml.Read(file, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +31,61 @@ func rcclPlan(t *testing.T, file string, nodes int, version string) *nccl.Plan {
 	for i := range nodes {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("host%d", i)})
 	}
-	return rcclOn(t, c, nodes, version)
+	return rcclOn(t, c, nodes, version, env)
 }
 
-func rcclOn(t *testing.T, c *cluster.Cluster, nodes int, version string) *nccl.Plan {
+// rcclXML is the topology file of a list of what is in it, a line and a tab more for every level.
+func rcclXML(t *testing.T, file string) []byte {
+	t.Helper()
+	list, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	var open []string
+	end := func(depth int) {
+		for ; len(open) > depth; open = open[:len(open)-1] {
+			b.WriteString(open[len(open)-1])
+		}
+	}
+	b.WriteString(`<system version="2">`)
+	for _, line := range strings.Split(strings.TrimSpace(string(list)), "\n") {
+		w := strings.Fields(line)
+		if w[0] == "#" {
+			continue
+		}
+		end(strings.Count(line, "\t"))
+		switch w[0] {
+		case "cpu":
+			fmt.Fprintf(&b, `<cpu numaid="%s" affinity="ffffffff" arch="x86_64" vendor="AuthenticAMD" familyid="%s" modelid="%s">`, w[1], w[2], w[3])
+			open = append(open, "</cpu>")
+		case "pci":
+			fmt.Fprintf(&b, `<pci busid="%s" class="%s" link_speed="%s GT/s PCIe" link_width="%s" vendor="%s" device="%s" subsystem_vendor="%s" subsystem_device="%s">`, busID(w[1]), w[2], w[3], w[4], w[5], w[6], w[5], w[6])
+			open = append(open, "</pci>")
+		case "gpu":
+			fmt.Fprintf(&b, `<gpu dev="%s" sm="104" gcn="%s" arch="38911" rank="%s" gdr="1">`, w[1], w[2], w[1])
+			for _, link := range w[3:] {
+				to, count, _ := strings.Cut(link, ":")
+				fmt.Fprintf(&b, `<xgmi target="%s" count="%s" tclass="0x038000"/>`, busID(to), count)
+			}
+			b.WriteString("</gpu>")
+		case "net":
+			fmt.Fprintf(&b, `<nic><net name="mlx5_%s" dev="%s" speed="%s" port="1" guid="0x%s" maxconn="262144" gdr="1"/></nic>`, w[1], w[1], w[2], w[1])
+		}
+	}
+	end(0)
+	b.WriteString("</system>")
+	return []byte(b.String())
+}
+
+func busID(short string) string {
+	if !strings.Contains(short, ":") {
+		short += ":00.0"
+	}
+	return "0000:" + short
+}
+
+func rcclOn(t *testing.T, c *cluster.Cluster, nodes int, version string, env map[string]string) *nccl.Plan {
 	t.Helper()
 	v, err := nccl.ParseVersion(version)
 	if err != nil {
@@ -37,7 +95,7 @@ func rcclOn(t *testing.T, c *cluster.Cluster, nodes int, version string) *nccl.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := new(nccl.Planner).Plan(c, l, v, nil)
+	p, err := new(nccl.Planner).Plan(c, l, v, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +120,9 @@ func switches(t *testing.T, p *nccl.Plan) string {
 }
 
 // TestRCCLTopologies compares with what RCCL's own topo_expl (2.21.5 of 2024-10-24, built for a CPU) prints for its topologies:
-// model, channels, its table and the sizes at which the choice changes.
+// model, channels, its table and the sizes at which the choice changes. It was built without LL128, which is a choice of the build.
 func TestRCCLTopologies(t *testing.T) {
+	noLL128 := map[string]string{"NCCL_PROTO": "^LL128"}
 	for _, c := range []struct {
 		file                       string
 		nodes                      int
@@ -74,8 +133,12 @@ func TestRCCLTopologies(t *testing.T) {
 		{"rccl-topo_8p_940.xml", 1, 38, 56, 64, 8, "23.2/15.4", "46.4/192.0", "24.6/10.1", "0.0/0.0", "ring ll 8, ring simple 524288"},
 		{"rccl-topo_8p_940.xml", 4, 40, 64, 64, 2, "142.0/13.9", "2739.0/173.4", "66.6/10.1", "149.2/99.1", "tree ll 8, tree simple 2097152, ring simple 1073741824"},
 		{"rccl-topo_8p_940vm.xml", 2, 40, 64, 64, 2, "76.0/14.3", "1375.0/179.2", "45.6/10.1", "99.2/18.5", "tree ll 8, tree simple 4194304, ring simple 536870912"},
+		{"rccl-16p1h.txt", 1, 24, 24, 32, 2, "57.0/16.1", "152.0/134.4", "57.0/15.1", "152.0/124.7", "ring ll 8, ring simple 2097152"},
+		{"rccl-16p1h.txt", 4, 26, 32, 32, 2, "531.2/12.3", "2398.6/82.0", "164.8/12.9", "282.4/87.2", "tree ll 8, tree simple 1048576, ring simple 268435456"},
+		{"rccl-8p1h.txt", 1, 30, 16, 16, 2, "33.0/11.5", "80.0/144.0", "33.0/8.8", "80.0/124.7", "ring ll 8, ring simple 1048576"},
+		{"rccl-8p1h.txt", 4, 31, 16, 16, 2, "216.8/10.4", "891.4/130.1", "144.6/8.8", "143.2/52.9", "tree simple 8, ring simple 134217728"},
 	} {
-		p := rcclPlan(t, c.file, c.nodes, "2.21")
+		p := rcclPlan(t, c.file, c.nodes, "2.21", noLL128)
 		if p.RCCL == nil {
 			t.Fatalf("%s: no RCCL", c.file)
 		}
@@ -100,7 +163,7 @@ func TestRCCLRings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := rcclOn(t, c, nodes, "2.28")
+			p := rcclOn(t, c, nodes, "2.28", nil)
 			want := 40
 			if nodes == 1 {
 				want = 38
@@ -145,7 +208,7 @@ func TestRCCLFrontier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := rcclOn(t, c, nodes, "2.22"); p.RCCL.Model != want {
+		if p := rcclOn(t, c, nodes, "2.22", nil); p.RCCL.Model != want {
 			t.Errorf("%d nodes take model %d, want %d", nodes, p.RCCL.Model, want)
 		}
 	}
@@ -157,7 +220,7 @@ func TestRCCLRanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := rcclOn(t, c, 2, "2.28")
+	p := rcclOn(t, c, 2, "2.28", nil)
 	for size, want := range map[int64]string{64 << 10: "ll", 1 << 20: "ll128", 32 << 20: "tree ll128", 64 << 20: "ring ll128", 128 << 20: "ring simple", 1 << 30: "ring simple"} {
 		ch, err := p.Choose(nccl.Call{Op: nccl.AllReduce, Bytes: size})
 		if got := fmt.Sprintf("%s %s", ch.Algo, ch.Proto); err != nil || !strings.HasSuffix(got, want) {

@@ -33,7 +33,7 @@ func ExampleStep_compare() {
 	// Output:
 	// 1x4 401 ms
 	// 2x2 843 ms
-	// 4x1 430 ms
+	// 4x1 431 ms
 }
 
 // Which network a job needs.

@@ -108,6 +108,8 @@ type CrossValidate struct {
 	Publishers bool
 	// Without are mechanisms of the model to leave out, with commas between them.
 	Without string
+	// Points calibrates every machine with so many points of one sweep before its others are predicted; 0 does not.
+	Points int
 }
 
 // Run fits and predicts, a machine at a time.
@@ -138,7 +140,11 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if q.Publishers {
 		by = calibrate.Publishers
 	}
-	rows, err := calibrate.Cross(cases, &a.Figures, by, func(machine string, rows []truth.Row) {
+	p := &ValidatePoints{}
+	if q.Points > 0 {
+		return q.calibrated(p, cases, &a.Figures, by)
+	}
+	p.Rows, err = calibrate.Cross(cases, &a.Figures, by, func(machine string, rows []truth.Row) {
 		if s := truth.Rate(rows); env.Verbose != nil {
 			env.Verbose(fmt.Sprintf("without %s: median %.1f%%, 90th percentile %.1f%% on its %d points", machine, 100*s.Median, 100*s.P90, s.Points))
 		}
@@ -146,8 +152,22 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	calibrate.Refit(rows, by)
-	p := &ValidatePoints{Rows: rows}
+	calibrate.Refit(p.Rows, by)
+	return newValidateDoc(p.score(), nil), nil
+}
+
+// calibrated predicts machines after a calibration with a few points of each.
+func (q *CrossValidate) calibrated(p *ValidatePoints, cases []*truth.Case, full *sim.Figures, by calibrate.By) (*ValidateDoc, error) {
+	before, after, err := calibrate.CrossCalibrated(cases, full, by, q.Points)
+	if err != nil {
+		return nil, err
+	}
+	if len(after) == 0 {
+		return nil, fmt.Errorf("%s: no sweep of more than %d points; give a smaller --points", strings.Join(q.Files, ", "), q.Points)
+	}
+	p.Rows = after
+	s := truth.Rate(before)
+	p.Notes = append(p.Notes, fmt.Sprintf("every machine was calibrated with %d points of one sweep, and all its other points are scored; without calibration their median is %.1f%%, averaged over machines %.1f%%", q.Points, 100*s.Median, 100*s.MachineMedian))
 	return newValidateDoc(p.score(), nil), nil
 }
 

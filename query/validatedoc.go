@@ -24,6 +24,7 @@ type ValidateDoc struct {
 	Share     float64          `json:"predicted_share"` // of those that can be scored
 	Machines  ValidateMachines `json:"machine_mean"`
 	Halves    []ValidateScore  `json:"by_mebibyte"`
+	Files     []ValidateFile   `json:"files,omitempty"` // where there are several
 	Classes   []ValidateScore  `json:"classes"`
 	Hardware  []ValidateScore  `json:"hw_classes"` // as the source names them
 	Who       []ValidateScore  `json:"machines"`
@@ -48,6 +49,14 @@ type ValidateMachines struct {
 	P90    float64 `json:"p90_ape"`
 	// Coverage is the share of points inside the error bar.
 	Coverage float64 `json:"coverage"`
+}
+
+// ValidateFile is the error of one file's points of some sizes.
+type ValidateFile struct {
+	File  string `json:"file"`
+	Sizes string `json:"sizes"`
+	ValidateScore
+	Machines ValidateMachines `json:"machine_mean"`
 }
 
 // ValidateUnused is what sources state about a measurement and a prediction cannot use.
@@ -147,6 +156,28 @@ func (p *ValidatePoints) score() *ValidatePoints {
 	return p
 }
 
+// files are the scores of every file, where there are several.
+func (p *ValidatePoints) files() []ValidateFile {
+	all := truth.Split(p.Rows, func(r *truth.Row) string { return r.Case.Sweep.File })
+	if len(all) < 2 {
+		return nil
+	}
+	var list []ValidateFile
+	for _, f := range all {
+		parts := append([]truth.Part{{Name: "all", Score: f.Score}}, truth.Split(p.Rows, func(r *truth.Row) string {
+			if r.Case.Sweep.File != f.Name {
+				return ""
+			}
+			return truth.ByMiB(r)
+		})...)
+		for i, x := range validateScores(parts) {
+			s := &parts[i].Score
+			list = append(list, ValidateFile{f.Name, parts[i].Name, x, ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}})
+		}
+	}
+	return list
+}
+
 // unusedFields are what the sources of rows state and predictions cannot use, the most frequent first.
 func unusedFields(rows []truth.Row) []ValidateUnused {
 	var list []ValidateUnused
@@ -200,6 +231,7 @@ func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
 	if p.Gradable > 0 {
 		d.Share = float64(len(p.Rows)) / float64(p.Gradable)
 	}
+	d.Files = p.files()
 	d.skip(p.Left)
 	for i := range p.Rows {
 		r := &p.Rows[i]

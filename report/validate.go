@@ -70,6 +70,15 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	if p.Score.Machines > 0 {
 		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s, in the bar %s\n", words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90), percent(p.Score.MachineCovered))
 	}
+	files := texttab.New("file", "sizes", ">points", ">median", ">90%", ">averaged over machines", ">in the bar", ">averaged")
+	for _, x := range d.Files {
+		files.Row(texttab.Clean(x.File), x.Sizes, fmt.Sprint(x.Points), percent(x.Median), percent(x.P90), fmt.Sprintf("%s (%d)", percent(x.Machines.Median), x.Machines.Count), percent(x.Coverage), percent(x.Machines.Coverage))
+	}
+	if files.Len() > 0 {
+		if err := files.Write(w); err != nil {
+			return err
+		}
+	}
 	share := ""
 	if p.Gradable > 0 {
 		share = " (" + percent(float64(len(p.Rows))/float64(p.Gradable)) + ")"

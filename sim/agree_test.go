@@ -101,7 +101,7 @@ func TestAgreement(t *testing.T) {
 		}
 		f := sim.Fitted()
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
-		model := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto})
+		model := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto, Without: sim.RingFill | sim.SwitchChunks}) // which are not played
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()
 		}
@@ -129,8 +129,8 @@ func TestAgreement(t *testing.T) {
 		if algo == "tree" { // whole vectors without pieces: what meets on a shared NIC depends on when it comes
 			most = 0.8
 		}
-		if algo == "collnet_chain" { // played messages leave while they are written
-			most = 0.5
+		if strings.HasPrefix(algo, "collnet") { // played messages leave while they are written
+			most = 0.55
 		}
 		if d > math.Log(1+most) {
 			t.Errorf("%s: the two forms are more than %.0f%% apart: %s", algo, 100*most, where[algo])

@@ -113,6 +113,8 @@ const (
 	farShare
 	efaOldShare
 	proxyTime
+	simpleStart
+	switchTree
 	nFigures
 )
 
@@ -183,6 +185,8 @@ var figureTable = [nFigures]struct {
 	farShare:       {"far_share", "", 0.4, 1, "rate of copies through the memory of another socket over that through a GPU's own"},
 	efaOldShare:    {"efa_old_share", "", 0.3, 1, "part of the line rate over EFA of the first generation, or by plugins up to 2023"},
 	proxyTime:      {"proxy_time", "us", 0, 100, "host's work for a message of every further channel over sockets or GPUDirect-TCPX"},
+	simpleStart:    {"simple_start", "us", 0, 60, "a call by protocol Simple until its buffers are in use, more than by the others"},
+	switchTree:     {"switch_tree_share", "", 0.7, 1, "rate of data that switches reduce for a tree between nodes over that inside of one"},
 	graphLaunch:    {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
 }
 

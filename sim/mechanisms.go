@@ -26,10 +26,13 @@ const (
 	HostMemory                           // host memory by generation, and that of another socket
 	PeerRules                            // NCCL's rules about peers and networks inside of a node decide how GPUs reach each other
 	StoreForward                         // a message is whole before a NIC sends it
+	RingFill                             // a ring between nodes fills before it flows
+	SwitchChunks                         // chunks of data that switches reduce, and how closely they follow each other
+	SimpleStart                          // calls by protocol Simple begin later than others
 	nMechanisms   = iota
 )
 
-var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains", "host-memory", "peer-rules", "store-forward"}
+var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains", "host-memory", "peer-rules", "store-forward", "ring-fill", "switch-chunks", "simple-start"}
 
 // MechanismNames are the names, in the order of the constants.
 func MechanismNames() []string { return slices.Clone(mechanismNames[:]) }

@@ -77,6 +77,10 @@ type Wire struct {
 	// Ladder are the most bytes of a message by what a channel has to send in all, from
 	// small to large; it takes the place of Chunk, Least and Want.
 	Ladder []ChunkStep
+	// Turn is the part of a reduction's way through a switch that the next block of a channel waits for.
+	Turn float64
+	// Fill says that a ring between nodes takes the way of its first block and then as long as its busiest link.
+	Fill bool
 	// Overlap says that threads of their own do every stage, so that stages of one
 	// lane overlap between loops too and a loop does not wait for the messages of the
 	// one before.

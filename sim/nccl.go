@@ -48,6 +48,8 @@ type Setup struct {
 	OldEFA bool // EFA of the first generation, or a plugin of its time
 	// Without are mechanisms to leave out.
 	Without Mechanisms
+
+	amd bool // RCCL's
 }
 
 // NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
@@ -149,6 +151,13 @@ func (f *Figures) settle(m *Model, s *Setup) {
 			m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
 		}
 	}
+	if on(SimpleStart) && !s.amd && s.Proto == Simple && (s.Algo == "ring" || s.Algo == "chain") {
+		w.Launch += micros(f.all(simpleStart))
+	}
+	if on(SwitchChunks) && s.Algo == "nvls_tree" {
+		m.Through *= f.all(switchTree)
+	}
+	w.Fill = on(RingFill) && s.Proto == Simple // messages of LL are passed on word by word
 	m.Stored = on(StoreForward)
 	if on(HostMemory) {
 		m.Memory = ddr4
@@ -176,6 +185,9 @@ func (f *Figures) settle(m *Model, s *Setup) {
 			w.Ladder = treeOfSwitches(s.Nodes)
 		}
 	}
+	if on(SwitchChunks) && s.Algo == "nvls" {
+		w.Ladder, w.Turn = switchChunks(), switchTurn
+	}
 	w.Queued = on(RootedLoops) && s.Kind.Rooted() && s.Algo == "chain" && s.Queue
 	if w.Queued { // the threads of the next call are at work already
 		w.Ramp = 0
@@ -194,12 +206,22 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	}
 }
 
-// treeOfSwitches are the chunks of NVLSTree by what a channel of a head has to send (NCCL
-// 2.28 src/enqueue.cc, calcCollChunking): at most 512 KiB, from four nodes on 64 KiB.
-func treeOfSwitches(nodes int) []ChunkStep {
+// switchTurn is the part of a reduction's way through the switch, there and back, that the next block of a channel waits for:
+// threads of their own reduce and spread, and blocks of 32 KiB come at this distance on Hopper and Blackwell.
+const switchTurn = 0.75
+
+// switchChunks are the chunks of NVLS by what a channel of a head has to send (NCCL 2.28 src/enqueue.cc, calcCollChunking).
+func switchChunks() []ChunkStep {
 	const k, m = 1 << 10, 1 << 20
+	return []ChunkStep{{64 * k, 16 * k}, {512 * k, 32 * k}, {8 * m, 64 * k}, {0, 128 * k}}
+}
+
+// treeOfSwitches are the chunks of NVLSTree by what a channel of a head has to send (NCCL 2.21 to 2.28 src/enqueue.cc,
+// calcCollChunking): at most 128 KiB, from four nodes on 64 KiB.
+func treeOfSwitches(nodes int) []ChunkStep {
+	const k = 1 << 10
 	if nodes >= 4 {
 		return []ChunkStep{{64 * k, 32 * k}, {0, 64 * k}}
 	}
-	return []ChunkStep{{64 * k, 32 * k}, {512 * k, 64 * k}, {4 * m, 128 * k}, {16 * m, 256 * k}, {0, 512 * k}}
+	return []ChunkStep{{64 * k, 32 * k}, {512 * k, 64 * k}, {0, 128 * k}}
 }

@@ -103,3 +103,15 @@ func (p *execution) passed(who, ln int, count, loop int32) bool {
 	}
 	return true
 }
+
+// turn is how long a block keeps the threads of its channel from the next one where switches reduce, in s.
+func (o *Outline) turn(m *Model) float64 {
+	if m.Wire.Turn <= 0 {
+		return 0
+	}
+	hops := 0.0
+	for i := range o.stages {
+		hops += o.stages[i].chain[OverSwitch]
+	}
+	return m.Wire.Turn * hops * float64(m.Wire.Hop[OverSwitch]) / second
+}

@@ -66,6 +66,9 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 			}
 		}
 	}
+	if turn := o.turn(m) * loops; turn > 0 {
+		lanes[0], lanes[1] = max(lanes[0], turn), max(lanes[1], turn)
+	}
 	kind, busy := m.busiest(&o.all, o.message(), size)
 	b := busy
 	if lane := o.all[Lane].bytes; lane > 0 && o.even() {
@@ -130,8 +133,12 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		for h, n := range x.uneven { // once, until the loops follow each other
 			t.latency += n * float64(m.Wire.Hop[h]) / second
 		}
-		// A slice goes on while the next one is still coming in.
+		// A slice goes on while the next one is still coming in. Between nodes the first block of a call finds no other on its
+		// way, and NICs are idle for it: so do NCCL's own estimates count, a latency and a rate.
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
+		if m.Wire.Fill && x.chain[OverNet] > 0 {
+			t.all += min(b, t.latency) / loops
+		}
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
 		if m.Wire.Queued {

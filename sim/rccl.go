@@ -35,7 +35,7 @@ func rcclFiguresOf(arch string) rcclFigures {
 // RCCLModel is the model of one algorithm and protocol of RCCL on an architecture of AMD's GPUs. What networks, PCIe and host
 // memory cost is taken from NCCL's.
 func (f *Figures) RCCLModel(arch string, s Setup) *Model {
-	s.Gen, s.Card = Ampere, false
+	s.Gen, s.Card, s.amd = Ampere, false, true
 	m := f.NCCLModel(s)
 	algo, proto := s.Algo, s.Proto
 	x := rcclFiguresOf(arch)

@@ -21,6 +21,7 @@ type calibrateCmd struct {
 	// Publishers and Without are for Cross.
 	Publishers bool   `help:"With --cross: leave out everything one publisher measured, not one machine at a time."`
 	Without    string `placeholder:"NAMES" help:"With --cross: leave mechanisms of the model out, separated by commas; --ablation lists them."`
+	Points     int    `placeholder:"N" help:"With --cross: calibrate every machine with N points of one sweep first, and score its other points."`
 	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
 	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
 	Count      int    `default:"5" placeholder:"N" help:"With --suggest: number of sizes (default 5)."`
@@ -86,7 +87,7 @@ func (c *calibrateCmd) Run(e *env) error {
 
 // cross predicts every machine by figures fitted to the other machines.
 func (c *calibrateCmd) cross(e *env) error {
-	doc, err := query.CrossValidate{Files: c.Files, Publishers: c.Publishers, Without: c.Without}.Run(e.ctx, e.query(c.common))
+	doc, err := query.CrossValidate{Files: c.Files, Publishers: c.Publishers, Without: c.Without, Points: c.Points}.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}

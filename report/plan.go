@@ -86,12 +86,11 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	if d.Mixed != "" {
 		fmt.Fprintln(w, d.Mixed)
 	}
-	fmt.Fprintf(w, "%s settings considered: %s pruned in groups, %s pruned one by one, %s priced", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced))
+	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
 	if d.Complete {
-		fmt.Fprintf(w, "; no other setting is %s\n", d.Goal.Better())
-	} else {
-		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
+		rest = "no other setting is " + d.Goal.Better()
 	}
+	fmt.Fprintf(w, "%s settings considered: %s pruned in groups, %s pruned one by one, %s priced; %s\n", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced), rest)
 	if d.Failed > 0 {
 		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed), d.Error)
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"unicode"
 )
 
 // grammar is what the arguments are read by. A run uses one command, and reading the flags of all of
@@ -18,13 +19,25 @@ func grammar(args []string) any {
 	}
 	for i := range all.NumField() {
 		f := all.Field(i)
-		if _, ok := f.Tag.Lookup("cmd"); !ok || strings.ToLower(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() || f.Type == reflect.TypeFor[manCmd]() {
+		if _, ok := f.Tag.Lookup("cmd"); !ok || wordOf(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() || f.Type == reflect.TypeFor[manCmd]() {
 			continue
 		}
 		flag, _ := all.FieldByName("ShowVersion")
 		return reflect.New(reflect.StructOf([]reflect.StructField{f, flag})).Interface()
 	}
 	return new(command)
+}
+
+// wordOf is a command's word as kong makes it of its field: self-test of SelfTest.
+func wordOf(field string) string {
+	var b strings.Builder
+	for i, r := range field {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 // lateCollection puts the first collection of garbage off until the heap is eight times as large as it

@@ -89,7 +89,7 @@ func ExampleFabric_Time() {
 		log.Fatal(err)
 	}
 	fmt.Println(took.Short()+":", limit)
-	// Output: 2.98 ms: 16 channels can move at most 20.1 GB/s each through a port; more channels would help
+	// Output: 2.83 ms: 16 channels can move at most 22.1 GB/s each through a port; more channels would help
 }
 
 // The same cluster with a slower network.

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/input/ibnet"
 	"busbar.dev/input/ibstat"
 	"busbar.dev/input/k8s"
+	"busbar.dev/input/lldp"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/ncclxml"
@@ -41,6 +42,7 @@ func formats() []format {
 		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConfWithin, true},
 		{"scontrol show topology", slurm.MatchShow, slurm.ReadShowWithin, true},
 		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodesWithin, true},
+		{"lldpctl", lldp.Match, plain(lldp.Read), true},
 		{"nvidia-smi topo -m", nvsmi.MatchTopo, plain(nvsmi.ReadTopo), false},
 		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, plain(nvsmi.ReadP2P), false},
 		{"nvidia-smi -L", nvsmi.MatchList, plain(nvsmi.ReadList), false},

@@ -14,6 +14,22 @@ import (
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
 type Map struct {
 	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
+	Given
+}
+
+// Given is what to take a cluster's nodes to have where its sources do not say.
+type Given struct {
+	GPU string `name:"gpu" placeholder:"MODEL" help:"GPU model when the sources do not name it: a100-80."`
+	NIC string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the sources do not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+}
+
+// load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue says.
+func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, error) {
+	cl, err := env.load(ctx, sources)
+	if err != nil || g == (Given{}) {
+		return cl, err
+	}
+	return cl, (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
 }
 
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.
@@ -27,7 +43,7 @@ type MapDoc struct {
 
 // Run reads the sources, joins them and audits the result.
 func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
-	cl, err := env.load(ctx, q.Sources)
+	cl, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +67,7 @@ func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
 // Audit asks what of a cluster will slow or break jobs.
 type Audit struct {
 	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
+	Given
 }
 
 // AuditDoc is the answer to Audit.
@@ -65,7 +82,7 @@ func (d *AuditDoc) Wrong() bool { return finding.Serious(d.Audit) }
 
 // Run reads the sources and audits the cluster.
 func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
-	cl, err := env.load(ctx, q.Sources)
+	cl, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
 	}

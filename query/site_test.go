@@ -65,54 +65,60 @@ func site(nodes int) fstest.MapFS {
 // fabric; a preset says what the named hosts are; rails show in the cabling.
 func TestSiteJoins(t *testing.T) {
 	for _, nodes := range []int{16, 128} {
-		env := Env{Files: site(nodes)}
-		all := fmt.Sprintf("dgx[001-%03d]=dgx-h100", nodes)
-		counted := fmt.Sprintf("dgx-h100:%d", nodes)
-		want, err := LoadCluster(context.Background(), Env{}, counted)
+		joinsToPreset(t, site(nodes), nodes)
+	}
+}
+
+// joinsToPreset joins ten mixtures of what a site has, each of which is the preset without a finding.
+func joinsToPreset(t *testing.T, files fstest.MapFS, nodes int) {
+	t.Helper()
+	env := Env{Files: files}
+	all := fmt.Sprintf("dgx[001-%03d]=dgx-h100", nodes)
+	counted := fmt.Sprintf("dgx-h100:%d", nodes)
+	want, err := LoadCluster(context.Background(), Env{}, counted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{
+		{"ibnetdiscover.txt", "topology.conf", "dgx-h100"},
+		{"dgx-h100", "topology.conf", "ibnetdiscover.txt"},
+		{"topology.conf", "ibnetdiscover.txt", counted},
+		{counted, "ibnetdiscover.txt"},
+		{"topology.conf", counted},
+		{all},
+		{all, "ibnetdiscover.txt"},
+		{all, "topology.conf", "ibnetdiscover.txt"},
+		{all + fmt.Sprintf(":%d", nodes), "ibnetdiscover.txt", "topology.conf"},
+		{"ibnetdiscover.txt", all},
+	} {
+		c, err := LoadCluster(context.Background(), env, words...)
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%v: %v", words, err)
+			continue
 		}
-		for _, words := range [][]string{
-			{"ibnetdiscover.txt", "topology.conf", "dgx-h100"},
-			{"dgx-h100", "topology.conf", "ibnetdiscover.txt"},
-			{"topology.conf", "ibnetdiscover.txt", counted},
-			{counted, "ibnetdiscover.txt"},
-			{"topology.conf", counted},
-			{all},
-			{all, "ibnetdiscover.txt"},
-			{all, "topology.conf", "ibnetdiscover.txt"},
-			{all + fmt.Sprintf(":%d", nodes), "ibnetdiscover.txt", "topology.conf"},
-			{"ibnetdiscover.txt", all},
-		} {
-			c, err := LoadCluster(context.Background(), env, words...)
-			if err != nil {
-				t.Errorf("%v: %v", words, err)
-				continue
+		got, preset := c.Summary(), want.Summary()
+		if got.Nodes != preset.Nodes || got.GPUs != preset.GPUs || got.NICs != preset.NICs {
+			t.Errorf("%v: %+v; the preset has %+v", words, got, preset)
+		}
+		if c.Network.Rails != 8 {
+			t.Errorf("%v: %d rails", words, c.Network.Rails)
+		}
+		for _, s := range c.Network.Switches {
+			if strings.HasPrefix(s.Name, "unit") || s.Ports != 64 {
+				t.Errorf("%v: switch %s of %d ports", words, s.Name, s.Ports)
 			}
-			got, preset := c.Summary(), want.Summary()
-			if got.Nodes != preset.Nodes || got.GPUs != preset.GPUs || got.NICs != preset.NICs {
-				t.Errorf("%v: %+v; the preset has %+v", words, got, preset)
+		}
+		for _, w := range c.Warnings {
+			if !strings.Contains(w.Text, "aggregation nodes") {
+				t.Errorf("%v: %s", words, w.Text)
 			}
-			if c.Network.Rails != 8 {
-				t.Errorf("%v: %d rails", words, c.Network.Rails)
-			}
-			for _, s := range c.Network.Switches {
-				if strings.HasPrefix(s.Name, "unit") || s.Ports != 64 {
-					t.Errorf("%v: switch %s of %d ports", words, s.Name, s.Ports)
-				}
-			}
-			for _, w := range c.Warnings {
-				if !strings.Contains(w.Text, "aggregation nodes") {
-					t.Errorf("%v: %s", words, w.Text)
-				}
-			}
-			if nic := c.Types[0].Devices[c.Types[0].Of(cluster.NIC)[0]]; nic.Model.Value != "ConnectX-7" {
-				t.Errorf("%v: NIC %s", words, nic.Model.Value)
-			}
-			doc, err := Audit{Sources: words}.Run(context.Background(), env)
-			if err != nil || len(doc.Audit) > 0 {
-				t.Errorf("%v: %v, findings %v", words, err, doc.Audit)
-			}
+		}
+		if nic := c.Types[0].Devices[c.Types[0].Of(cluster.NIC)[0]]; nic.Model.Value != "ConnectX-7" {
+			t.Errorf("%v: NIC %s", words, nic.Model.Value)
+		}
+		doc, err := Audit{Sources: words}.Run(context.Background(), env)
+		if err != nil || len(doc.Audit) > 0 {
+			t.Errorf("%v: %v, findings %v", words, err, doc.Audit)
 		}
 	}
 }

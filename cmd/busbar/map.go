@@ -16,16 +16,17 @@ import (
 type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
-	Output  string   `short:"o" placeholder:"FORMAT" default:"text" help:"Output: text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml, kube; FORMAT=FILE, or a name with a known ending, writes a file; - is text (default text)."`
-	Audit   bool     `help:"Print findings only; exit 1 when there are any above note."`
-	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
-	Width   int      `default:"0" hidden:""`
+	query.Given
+	Output string   `short:"o" placeholder:"FORMAT" default:"text" help:"Output: text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml, kube; FORMAT=FILE, or a name with a known ending, writes a file; - is text (default text)."`
+	Audit  bool     `help:"Print findings only; exit 1 when there are any above note."`
+	Path   []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
+	Width  int      `default:"0" hidden:""`
 }
 
 // Help says what can be read and ends with examples.
 func (mapCmd) Help() string {
 	return "Reads: nvidia-smi (topo -m, topo -p2p, -L, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, lstopo XML, " +
-		"ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors, ethtool, Slurm topology.conf and .yaml, scontrol show topology, " +
+		"ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors, ethtool, lldpctl, Slurm topology.conf and .yaml, scontrol show topology, " +
 		"Kubernetes nodes, topograph models, instance topologies of AWS, Google, Oracle and Azure, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests, NCCL logs, and busbar's own cluster files. " +
 		"The format is recognised by content; several sources join into one cluster.\n\n" +
 		"Examples:\n" +
@@ -45,7 +46,7 @@ func (c *mapCmd) Run(e *env) error {
 	}
 	switch {
 	case c.Audit:
-		doc, err := query.Audit{Sources: c.Sources}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Audit{Sources: c.Sources, Given: c.Given}.Run(e.ctx, e.query(c.common))
 		if err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (c *mapCmd) Run(e *env) error {
 		text := func(w io.Writer) error { return report.Paths(w, doc) }
 		return wrong(doc, forms{list: []form{{"text", nil, text}, jsonForm(doc)}}.write(e, t))
 	}
-	doc, err := query.Map{Sources: c.Sources}.Run(e.ctx, e.query(c.common))
+	doc, err := query.Map{Sources: c.Sources, Given: c.Given}.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}

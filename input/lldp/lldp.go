@@ -1,0 +1,268 @@
+// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text, as JSON and as
+// key=value. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text does not name the
+// node itself: HOST=FILE does.
+package lldp
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lines"
+	"busbar.dev/internal/yamldoc"
+)
+
+// Format is what fragments carry.
+const Format = "lldpctl"
+
+// Bounds: what is read, and interfaces of a node.
+const (
+	maxBytes      = 16 << 20
+	maxInterfaces = 256
+)
+
+// neighbour is what an interface sees.
+type neighbour struct {
+	iface, system, port string
+	bridge              bool // the other end says that it forwards
+	known               bool // whether it does is known
+}
+
+// Match reports whether lldpd's neighbours are in the text.
+func Match(data []byte) bool {
+	text := string(data[:min(len(data), 1<<20)])
+	switch {
+	case strings.Contains(text, `"lldp"`) && strings.Contains(text, `"chassis"`):
+		return true
+	case strings.Contains(text, ".chassis.name=") && strings.Contains(text, "lldp."):
+		return true
+	}
+	return strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") && strings.Contains(text, "PortID:")
+}
+
+// Read reads the neighbours of one node.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: more than %d MiB; expected the output of lldpctl on one node", name, maxBytes>>20)
+	}
+	text := string(data)
+	var list []neighbour
+	switch start := strings.TrimLeft(text, " \t\r\n"); {
+	case strings.HasPrefix(start, "{"):
+		if list, err = fromJSON(start); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	case strings.Contains(text, ".chassis.name="):
+		list = fromKeys(text)
+	default:
+		list = fromText(text)
+	}
+	f := &cluster.Fragment{Format: Format, Source: name}
+	fill(f, list)
+	if len(f.Network.Links) == 0 {
+		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, lldpctl -f json or lldpctl -f keyvalue", name)
+	}
+	warn.Limit(f)
+	return f, nil
+}
+
+// fill makes the node, its NICs, and the switches that they are cabled to.
+func fill(f *cluster.Fragment, list []neighbour) {
+	t := &cluster.NodeType{}
+	index, nics := map[string]int{}, map[string]int{}
+	for _, n := range list {
+		switch {
+		case n.iface == "" || n.system == "":
+			continue
+		case n.known && !n.bridge:
+			f.Warnf(0, n.iface, "the other end, %s, forwards nothing: it is no switch, and was left out", n.system)
+			continue
+		case len(nics) >= maxInterfaces:
+			f.Warnf(0, n.iface, "more than %d interfaces; left out", maxInterfaces)
+			continue
+		}
+		if _, ok := nics[n.iface]; ok {
+			f.Warnf(0, n.iface, "sees %s too; kept the first neighbour", n.system)
+			continue
+		}
+		nic := len(nics)
+		nics[n.iface] = nic
+		t.Add(cluster.Device{Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.iface, NIC: &cluster.NICInfo{Kind: cluster.Ethernet}})
+		sw, ok := index[n.system]
+		if !ok {
+			sw = len(f.Network.Switches)
+			index[n.system] = sw
+			f.Network.Switches = append(f.Network.Switches, cluster.Switch{Name: n.system, Tier: cluster.Leaf, Rail: -1})
+		}
+		f.Network.Links = append(f.Network.Links, cluster.NetLink{
+			A: cluster.AtSwitch(sw, portNumber(n.port)), B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: 1}}, NIC: nic}, State: cluster.Up,
+		})
+	}
+	if len(nics) > 0 {
+		f.AddNode("", t)
+		f.Network.Kind = cluster.Ethernet
+	}
+}
+
+// portNumber is the number that a port's name ends in: swp17, Ethernet1/12, Eth48; 0 where it has parts (swp1s2).
+func portNumber(name string) int {
+	i := len(name)
+	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
+		i--
+	}
+	if i > 0 && (name[i-1] == 's' && i > 1 && name[i-2] >= '0' && name[i-2] <= '9' || name[i-1] == '/' || name[i-1] == ':') {
+		return 0
+	}
+	n, err := strconv.Atoi(name[i:])
+	if err != nil || n > 1<<16 {
+		return 0
+	}
+	return n
+}
+
+func fromText(text string) []neighbour {
+	var list []neighbour
+	var at *neighbour
+	for raw := range strings.Lines(text) {
+		key, val, ok := strings.Cut(strings.TrimSpace(lines.StripANSI(raw)), ":")
+		if !ok {
+			continue
+		}
+		val = strings.TrimSpace(val)
+		if key == "Interface" {
+			name, _, _ := strings.Cut(val, ",")
+			if len(list) > maxInterfaces {
+				return list
+			}
+			list = append(list, neighbour{iface: name})
+			at = &list[len(list)-1]
+			continue
+		}
+		if at == nil {
+			continue
+		}
+		switch key {
+		case "SysName":
+			at.system = val
+		case "ChassisID":
+			if at.system == "" {
+				at.system = lastWord(val)
+			}
+		case "PortID":
+			if strings.HasPrefix(val, "ifname ") || at.port == "" {
+				at.port = lastWord(val)
+			}
+		case "PortDescr":
+			if at.port == "" || strings.Count(at.port, ":") == 5 {
+				at.port = val
+			}
+		case "Capability":
+			kind, state, _ := strings.Cut(val, ",")
+			at.forwards(kind, strings.TrimSpace(state) == "on")
+		}
+	}
+	return list
+}
+
+// forwards notes a capability.
+func (n *neighbour) forwards(kind string, on bool) {
+	n.known = true
+	if on && (kind == "Bridge" || kind == "Router") {
+		n.bridge = true
+	}
+}
+
+func lastWord(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
+
+func fromKeys(text string) []neighbour {
+	var list []neighbour
+	index := map[string]int{}
+	for raw := range strings.Lines(text) {
+		key, val, ok := strings.Cut(strings.TrimSpace(raw), "=")
+		rest, found := strings.CutPrefix(key, "lldp.")
+		iface, what, dot := strings.Cut(rest, ".")
+		if !ok || !found || !dot {
+			continue
+		}
+		// A VLAN's name has a dot of its own: eth0.5.chassis.name.
+		for !strings.HasPrefix(what, "chassis.") && !strings.HasPrefix(what, "port.") && strings.Contains(what, ".") {
+			more, after, _ := strings.Cut(what, ".")
+			iface, what = iface+"."+more, after
+		}
+		k, ok := index[iface]
+		if !ok {
+			if len(list) > maxInterfaces {
+				return list
+			}
+			k = len(list)
+			index[iface] = k
+			list = append(list, neighbour{iface: iface})
+		}
+		n := &list[k]
+		switch what {
+		case "chassis.name":
+			n.system = val
+		case "port.ifname":
+			n.port = val
+		case "chassis.Bridge.enabled", "chassis.Router.enabled":
+			n.forwards(strings.Split(what, ".")[1], val == "on")
+		}
+	}
+	return list
+}
+
+// fromJSON reads lldpctl -f json, whose lists are objects where they have one entry.
+func fromJSON(text string) ([]neighbour, error) {
+	docs, err := yamldoc.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var list []neighbour
+	for i := range docs {
+		at := docs[i].Get("lldp", "interface")
+		entries := at.List()
+		if entries == nil && at != nil {
+			entries = []yamldoc.Value{*at}
+		}
+		for k := range entries {
+			for m := range entries[k].Map() {
+				if e := &entries[k].Items[m]; len(list) <= maxInterfaces {
+					list = append(list, jsonNeighbour(e))
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+func jsonNeighbour(e *yamldoc.Value) neighbour {
+	n := neighbour{iface: e.Key}
+	chassis := e.Get("chassis")
+	if len(chassis.Map()) > 0 {
+		c := &chassis.Items[0]
+		if n.system = c.Key; c.Key == "id" { // a system without a name
+			n.system = c.Get("value").Str()
+			c = chassis
+		}
+		caps := c.Get("capability")
+		items := caps.List()
+		if items == nil && caps != nil {
+			items = []yamldoc.Value{*caps}
+		}
+		for k := range items {
+			n.forwards(items[k].Get("type").Str(), items[k].Get("enabled").Str() == "true")
+		}
+	}
+	port := e.Get("port")
+	if n.port = port.Get("id", "value").Str(); port.Get("id", "type").Str() != "ifname" && port.Get("descr").Str() != "" {
+		n.port = port.Get("descr").Str()
+	}
+	return n
+}

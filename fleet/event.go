@@ -134,6 +134,8 @@ type Beat struct {
 	Send    unit.Rate `json:"send_GBps"`
 	RSS     int64     `json:"rss_bytes"`
 	CPU     float64   `json:"cpu_s"` // processor time of the agent since it began
+	// Jobs are the operations of this node's jobs since the last beat: a packed rates.Window.
+	Jobs []byte `json:"jobs,omitempty"`
 }
 
 // Progress is how far a part is, for those who watch.

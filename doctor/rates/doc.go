@@ -11,7 +11,12 @@
 package rates
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -224,6 +229,37 @@ func mixed(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// maxPacked bounds a window that another machine sent, unpacked.
+const maxPacked = 1 << 20
+
+// Pack is the window as a short message.
+func (w *Window) Pack() ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := json.NewEncoder(z).Encode(w); err != nil {
+		return nil, err
+	}
+	err := z.Close()
+	return b.Bytes(), err
+}
+
+// Unpack reads what Pack wrote.
+func Unpack(data []byte) (*Window, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, maxPacked+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxPacked {
+		return nil, fmt.Errorf("a window of more than %d bytes", maxPacked)
+	}
+	w := new(Window)
+	return w, json.Unmarshal(text, w)
 }
 
 // Done is the window in an order that does not depend on who was read first.

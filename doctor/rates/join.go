@@ -56,6 +56,7 @@ type Row struct {
 	Seen  int        `json:"seen"` // ranks that reported
 	Op    string     `json:"op"`
 	Bytes unit.Bytes `json:"bytes"` // mean
+	Class int        `json:"class"` // sizes from 2^class on
 	Algo  string     `json:"algo,omitempty"`
 	Proto string     `json:"proto,omitempty"`
 	Count int        `json:"count"` // calls
@@ -190,7 +191,11 @@ func (j *joiner) add(w *Window) {
 			j.list, j.members, j.group = append(j.list, k), append(j.members, nil), append(j.group, p)
 		}
 		at[i] = p
-		j.members[p] = append(j.members[p], *m)
+		if k := slices.IndexFunc(j.members[p], func(o Member) bool { return o.Comm == m.Comm && o.Rank == m.Rank }); k >= 0 {
+			j.members[p][k] = *m // of a later window
+		} else {
+			j.members[p] = append(j.members[p], *m)
+		}
 		c := j.comms[m.Comm]
 		if c == nil {
 			c = &comm{hash: m.Comm, first: *m, ranks: map[int]int{}, rows: map[partKey]*rowParts{}}
@@ -301,14 +306,14 @@ func (j *joiner) rank(p, largest int, now time.Time) Rank {
 
 // row is one line, and the calls that can be compared.
 func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
-	r := Row{Comm: c.hash, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, LateRank: -1, Seen: len(parts.parts)}
+	r := Row{Comm: c.hash, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, Class: parts.class, LateRank: -1}
 	var us []float64
 	var size, count float64
-	byCall := map[uint64]*call{}
+	byCall, calls := map[uint64]*call{}, map[int]int{}
 	for i := range parts.parts {
 		p := &parts.parts[i]
 		size, count = size+float64(p.Bytes), count+float64(p.Count)
-		r.Count = max(r.Count, p.Count)
+		calls[parts.owners[i]] += p.Count
 		r.Algo, r.Proto = cmp.Or(r.Algo, p.Algo), cmp.Or(r.Proto, p.Proto)
 		for _, s := range p.Samples {
 			us = append(us, s.Us)
@@ -320,12 +325,13 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 			x.procs, x.us = append(x.procs, index[parts.owners[i]]), append(x.us, s.Us)
 		}
 	}
-	r.Bytes = unit.Bytes(size / max(count, 1))
-	r.Group = c.words(job, index)
-	for _, p := range parts.owners {
+	r.Bytes, r.Seen = unit.Bytes(size/max(count, 1)), len(calls)
+	for p, n := range calls {
+		r.Count = max(r.Count, n)
 		at := &job.Ranks[index[p]]
 		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.Local)
 	}
+	r.Group = c.words(job, index)
 	if len(us) > 0 {
 		r.Time = unit.Micros(stats.Median(us))
 	}
@@ -335,16 +341,16 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	if err != nil || !slices.Contains(together, kind) || c.first.Ranks < 2 || r.Algo != "ring" && r.Algo != "" {
 		return r, nil
 	}
-	calls := make([]call, 0, len(byCall))
+	same := make([]call, 0, len(byCall))
 	for _, seq := range slices.Sorted(maps.Keys(byCall)) {
 		if x := byCall[seq]; len(x.us) > 1 {
-			calls = append(calls, *x)
+			same = append(same, *x)
 		}
 	}
-	for i := range calls {
-		calls[i].weight = float64(r.Count) / float64(len(calls))
+	for i := range same {
+		same[i].weight = float64(r.Count) / float64(len(same))
 	}
-	r.weigh(calls, job)
+	r.weigh(same, job)
 	at := r.Transfer
 	if at == 0 {
 		at = r.Time
@@ -352,7 +358,7 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	if at > 0 {
 		r.BusBW = unit.Rate(float64(r.Bytes) / at.Seconds() * kind.BusFactor(r.Ranks))
 	}
-	return r, calls
+	return r, same
 }
 
 // weigh tells waiting from transfer.

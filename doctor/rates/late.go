@@ -280,7 +280,7 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			continue
 		}
 		f := finding.Finding{
-			ID: fmt.Sprintf("slow-collective:%s/%s/%s", r.Group, r.Op, r.Bytes), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
+			ID: fmt.Sprintf("slow-collective:%s/%s/%s", r.Group, r.Op, unit.Bytes(1)<<r.Class), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
 			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and busbar bench pairs between its nodes",
 		}
 		against := ""

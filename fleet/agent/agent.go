@@ -89,6 +89,8 @@ type agent struct {
 	journal *bus.Journal
 	lost    chan *fleet.Resend
 
+	jobsRead time.Time // the last operation of a job that a beat was about
+
 	judged atomic.Bool // a server settles who of several agents of this name goes on
 
 	mu          sync.Mutex
@@ -388,6 +390,7 @@ func (a *agent) heartbeat() {
 		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0
 	}
 	b.RSS, b.CPU = usage()
+	b.Jobs = a.jobs()
 	if err := a.bus.Beat(b); err != nil {
 		a.event("connection", false, "a beat: %v", err)
 	}

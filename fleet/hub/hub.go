@@ -72,6 +72,7 @@ type Hub struct {
 	rivals  rivals
 	floods  floods
 	damage  damage
+	jobs    jobs
 	trimmed atomic.Bool // the store drops the oldest, as it should
 
 	mu      sync.Mutex // guards following
@@ -265,11 +266,16 @@ func (h *Hub) readAll(ctx context.Context) error {
 // beat takes a beat; the statistics hear of it as well.
 func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()
+	done := b.Jobs
+	b.Jobs = nil // beats are kept, and shown to pages
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
 		h.damage.beat(b, now)
 		h.beats(b.Node)
 		h.settle(b)
+		if len(done) > 0 {
+			h.jobs.take(b.Node, done, now)
+		}
 	}
 }
 

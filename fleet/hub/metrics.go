@@ -65,6 +65,7 @@ func (h *Hub) Metrics(ctx context.Context, w io.Writer) error {
 		h.nodeMetrics(p)
 		h.orderMetrics(p)
 		h.findingMetrics(p)
+		h.jobMetrics(p)
 	}
 	h.busMetrics(ctx, p)
 	ownMetrics(p)

@@ -1,0 +1,78 @@
+package hub
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/doctor/rates"
+	"busbar.dev/fleet"
+	"busbar.dev/input/profile"
+	"busbar.dev/unit"
+)
+
+// sent is what a node's agent sends of one of a job's ranks: eight calls each beat.
+func sent(t *testing.T, rank, beat int, wait time.Duration) []byte {
+	t.Helper()
+	began := time.Unix(1_800_000_000, 0)
+	r := &profile.Ring{PID: 10 + rank, Host: fmt.Sprintf("node%d", rank), Job: "7", Rank: rank, World: 3, Comms: []profile.Comm{{Hash: 1, Rank: rank, Ranks: 3, Nodes: 3}}}
+	for i := range 8 {
+		n := beat*8 + i
+		r.Ops = append(r.Ops, profile.Op{
+			Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(n), Type: "Float32", Count: 1 << 20, Bytes: 4 * unit.MiB, Algo: "ring", Proto: "simple",
+			Launched: began.Add(time.Duration(n) * time.Second), Started: true, Ended: true, Took: time.Millisecond + wait,
+		})
+	}
+	w := rates.NewWindow(64)
+	w.AddRing(r, time.Time{})
+	data, err := w.Done().Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestJobs joins what nodes send of one job: who is late, findings, series and metrics.
+func TestJobs(t *testing.T) {
+	h := New(Config{})
+	now := h.now()
+	for beat := range 6 {
+		for rank := range 3 {
+			wait := 100 * time.Millisecond
+			if rank == 1 {
+				wait = 0
+			}
+			h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, wait), now)
+		}
+	}
+	h.jobs.take("node9", []byte("no window"), now)
+	r := h.jobs.now(now)
+	if len(r.Jobs) != 1 || len(r.Jobs[0].Ranks) != 3 || r.Jobs[0].Rows[0].Count != 48 || r.Jobs[0].Rows[0].Seen != 3 || r.Jobs[0].Rows[0].Compared != 48 {
+		t.Fatalf("%+v", r)
+	}
+	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 1 || l.Host != "node1" {
+		t.Fatalf("%+v", l)
+	}
+	list := h.jobs.findings(now)
+	if len(list) != 1 || list[0].ID != "late-rank:node1/rank1" || list[0].Nodes[0] != "node1" || list[0].Since.IsZero() {
+		t.Errorf("%+v", list)
+	}
+	var text strings.Builder
+	h.jobMetrics(&page{w: &text})
+	for _, want := range []string{
+		`busbar_job_collective_transfer_seconds{job="7",communicator="world",comm="1",operation="all_reduce",bytes_from="4194304"} 0.001`,
+		`busbar_job_late_ratio{job="7",rank="1",node="node1"}`, `busbar_job_rank_wait_ratio{job="7",rank="0",node="node0"}`,
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %s in\n%s", want, text.String())
+		}
+	}
+	if p := h.jobs.series["1/all_reduce/22"]; len(p) != 1 || p[0].Transfer != 1000 {
+		t.Errorf("%+v", h.jobs.series)
+	}
+	if r := h.jobs.now(now.Add(2 * time.Minute)); len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
+		t.Errorf("a job that ended stays: %+v", r)
+	}
+}

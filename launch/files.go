@@ -76,7 +76,7 @@ func (w *writer) frameworkFiles() []maker {
 		"deepspeed":  append([]maker{{"deepspeed.json", false, w.deepspeed}, {"deepspeed.sh", true, w.plainScript("deepspeed")}}, plain...),
 		"fsdp":       append([]maker{{"fsdp.sh", true, w.plainScript("fsdp")}, {"accelerate.yaml", false, w.accelerate}}, plain...),
 		"ddp":        append([]maker{{"ddp.sh", true, w.plainScript("ddp")}}, plain...),
-		"hf":         {{"hf.sh", true, w.hfScript}, {"train_hf.py", false, w.hfProgram}, {"hf_args.json", false, w.hfArgs}, {"model.json", false, w.hfModel}},
+		"hf":         {{"hf.sh", true, w.hfScript}, {"train_hf.py", false, w.hfProgram}, {"hf_args.json", false, w.hfArgs}, {"model.json", false, w.hfModel}, {"lora.json", false, w.hfAdapters}},
 	}
 	if w.p.job != nil && w.p.job.Framework != nil {
 		f := w.p.job.Framework

@@ -3,6 +3,7 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"busbar.dev/workload"
@@ -30,10 +31,11 @@ func (w *writer) hfArgs() (string, string) {
 	precision := strings.TrimPrefix(string(j.Precision), "amp-")
 	doc := map[string]any{
 		"output_dir": "checkpoints", "per_device_train_batch_size": j.MicroBatch, "gradient_accumulation_steps": j.Micros(),
-		"learning_rate": 3e-4, "lr_scheduler_type": "cosine", "warmup_steps": 100, "max_steps": 1000, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
+		"learning_rate": 3e-4, "lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": map[string]any{"min_lr": 3e-5}, "warmup_steps": 100, "max_steps": 1000, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
 		"max_grad_norm": 1.0, "bf16": precision == "bf16", "fp16": precision == "fp16", "tf32": j.Precision == workload.TF32,
 		"gradient_checkpointing": j.Recompute == workload.Full && w.hfShards() != "fsdp", "torch_compile": j.Kernels == workload.Compiled,
-		"logging_steps": 1, "save_steps": 500, "report_to": "none", "optim": "adamw_torch_fused", "dataloader_num_workers": 2, "dataloader_pin_memory": true,
+		"gradient_checkpointing_kwargs": map[string]any{"use_reentrant": false}, // as frozen inputs need it
+		"logging_steps":                 1, "save_steps": 500, "report_to": "none", "optim": "adamw_torch_fused", "dataloader_num_workers": 2, "dataloader_pin_memory": true,
 	}
 	if s.DP > 1 && w.hfShards() == "" {
 		doc["ddp_find_unused_parameters"] = false
@@ -156,10 +158,11 @@ func (w *writer) hfScript() (string, string) {
 	fmt.Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; (default: synthetic tokens)
 TOKENIZER=${TOKENIZER:-}                  # with DATA: name or folder of the tokenizer
 `)
+	fmt.Fprintf(&b, "MODEL=${MODEL:-}                          # name or folder of trained weights to begin with (default: random weights%s)\n", w.withAdapters(", to try the files"))
 	b.WriteString(w.trainingBlock())
 	b.WriteString(scriptRule)
 	b.WriteString(w.scriptEnv(f))
-	b.WriteString("export PLAN DATA TOKENIZER SAVE STEPS LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/train_hf.py\" \"$@\"\n")
+	b.WriteString("export PLAN MODEL DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/train_hf.py\" \"$@\"\n")
 	return b.String(), ""
 }
 
@@ -168,4 +171,36 @@ func (w *writer) hfProgram() (string, string) {
 		return "", reason
 	}
 	return trainHFPy, ""
+}
+
+// hfAdapters are the adapters of a plan as PEFT's LoraConfig takes them.
+func (w *writer) hfAdapters() (string, string) {
+	if _, reason := w.framework("hf"); reason != "" {
+		return "", reason
+	}
+	j := w.p.job
+	if !j.LoRA.Frozen() {
+		return "", "the plan has no adapters (--lora)"
+	}
+	names := j.Adapted()
+	for i, name := range names {
+		names[i] = regexp.QuoteMeta(name)
+	}
+	doc := map[string]any{
+		"task_type": "CAUSAL_LM", "r": j.LoRA.Rank, "lora_alpha": 2 * j.LoRA.Rank, "lora_dropout": 0.0, "bias": "none",
+		"target_modules": `.*\.(` + strings.Join(names, "|") + ")",
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return "", err.Error()
+	}
+	return string(out) + "\n", ""
+}
+
+// withAdapters is text for plans that have adapters.
+func (w *writer) withAdapters(text string) string {
+	if w.p.job.LoRA.Frozen() {
+		return text
+	}
+	return ""
 }

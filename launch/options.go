@@ -19,6 +19,9 @@ type Options struct {
 	Offload string `json:"offload,omitempty"`
 	// Compress is how gradients travel: bf16, fp16, int8.
 	Compress string `json:"compress,omitempty"`
+	// LoRA are the adapters that are trained beside frozen weights, as --lora takes them, and Adapters the number of their parameters.
+	LoRA     string `json:"lora,omitempty"`
+	Adapters int64  `json:"adapter_params,omitempty"`
 }
 
 // optionsOf is a job's.
@@ -32,6 +35,14 @@ func optionsOf(j *workload.Job) Options {
 	}
 	if j.Compresses() {
 		b.Compress = string(j.Compress)
+	}
+	if j.LoRA.Frozen() {
+		b.LoRA = j.LoRA.String()
+		whole := *j
+		whole.Split.TP = 1
+		for i := range j.Model.Blocks {
+			b.Adapters += int64(whole.Trained(&j.Model.Blocks[i]))
+		}
 	}
 	return b
 }

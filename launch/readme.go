@@ -38,6 +38,7 @@ var uses = []struct{ name, use string }{
 	{"hooks.py", "how gradients may travel under DDP: compressed, or inside racks first"},
 	{"train_hf.py", "the program of hf.sh"},
 	{"hf_args.json", "the Trainer's arguments"},
+	{"lora.json", "the adapters, as PEFT's LoraConfig"},
 	{"model.json", "the model as Hugging Face's config.json"},
 	{"accelerate.yaml", "accelerate's configuration, for programs of your own"},
 	{"deepspeed.json", "DeepSpeed's configuration"},

@@ -73,6 +73,9 @@ func (w *writer) trainingBlock() string {
 			break
 		}
 	}
+	if w.p.job.LoRA.Frozen() {
+		rate = "2e-4" // that of QLoRA up to 13B (Dettmers et al. 2023, table 9)
+	}
 	return fmt.Sprintf(`SAVE=${SAVE:-checkpoints/%s}   # where checkpoints go, on storage that all nodes see
 STEPS=${STEPS:-1000}                      # how many steps, of %d tokens each
 LR=${LR:-%s}                           # the highest learning rate; a beginning, by the model's size

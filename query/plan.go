@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
@@ -131,8 +132,10 @@ func (q *Plan) check() error {
 		return fmt.Errorf("--max-nodes %d; expected at least 1", q.MaxNodes)
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
-	case q.Emit != "" && q.FineTuning != (FineTuning{}):
-		return errors.New("--emit with --lora, --packed, --method or --mtp: files are written for pretraining alone; leave --emit out")
+	case q.Emit != "" && q.FineTuning != FineTuning{LoRA: q.LoRA}:
+		return errors.New("--emit with --packed, --method or --mtp: files are written for pretraining, full fine-tuning and LoRA; leave --emit out")
+	case q.Emit != "" && q.LoRA != "" && !strings.HasPrefix(q.Framework, "hf"):
+		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); expected --framework hf, or leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,6 +72,20 @@ func (l LoRA) adapts(p *Part, afterAttention bool) bool {
 		return false
 	}
 	return !l.Attention || !afterAttention && !strings.HasPrefix(p.Name, "mlp")
+}
+
+// Adapted are the names of the products that have adapters, as the modules of a layer are called, each once.
+func (j *Job) Adapted() []string {
+	var names []string
+	for i := range j.Model.Blocks {
+		b := &j.Model.Blocks[i]
+		for k := range b.Parts {
+			if p := &b.Parts[k]; b.Kind == Layer && j.LoRA.adapts(p, false) && !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
 }
 
 // Trained is how many parameters of a block a rank has gradients of.

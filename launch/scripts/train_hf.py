@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trains the model of a plan by the Trainer of Hugging Face's transformers: model.json is its configuration, hf_args.json the arguments.
+"""Trains the model of a plan by the Trainer of Hugging Face's transformers: model.json is its configuration, hf_args.json the arguments; with lora.json
+it trains adapters by PEFT beside frozen weights.
 
-Environment: PLAN (folder of the files), TOKENIZER and DATA (a name or folder of datasets, with a column "text"); without them it trains on made-up tokens. SAVE, STEPS, LR, WARMUP, SAVE_EVERY."""
+Environment: PLAN (folder of the files), MODEL (name or folder of trained weights; without it weights are random), TOKENIZER and DATA (a name or folder of datasets, with a column "text"); without them it trains on made-up tokens. SAVE, STEPS, LR, MIN_LR, WARMUP, SAVE_EVERY."""
 
 import json
 import os
@@ -12,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Traine
 HERE = os.environ.get("PLAN") or os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(HERE, "plan.json")) as f:
     JOB = json.load(f)["job"]
+LORA = os.path.join(HERE, "lora.json")
 
 
 class MadeUp(torch.utils.data.Dataset):
@@ -37,6 +39,37 @@ def texts():
     return data.map(pack, batched=True, remove_columns=data.column_names)
 
 
+def load(shape):
+    frozen, how = os.path.exists(LORA), {}
+    if frozen and JOB["precision"].startswith("bf16"):
+        how["torch_dtype"] = torch.bfloat16  # frozen weights need no copy in float32
+    if not os.environ.get("MODEL"):
+        return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
+    bits = [part.removeprefix("bits=") for part in JOB.get("lora", "").split(",") if part.startswith("bits=")]
+    if bits and bits[0] in ("4", "8"):
+        from transformers import BitsAndBytesConfig
+
+        how["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=bits[0] == "4", load_in_8bit=bits[0] == "8", bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
+        )
+        how["device_map"] = {"": int(os.environ.get("LOCAL_RANK", "0"))}
+    return AutoModelForCausalLM.from_pretrained(os.environ["MODEL"], **how)
+
+
+def adapted(model):
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    with open(LORA) as f:
+        config = LoraConfig(**json.load(f))
+    if getattr(model, "is_quantized", False):
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=JOB["recompute"] == "full")
+    model = get_peft_model(model, config)
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    if trained != JOB["adapter_params"]:
+        print("adapters of %d parameters; the plan counts %d" % (trained, JOB["adapter_params"]))
+    return model
+
+
 def main():
     with open(os.path.join(HERE, "model.json")) as f:
         shape = json.load(f)
@@ -45,11 +78,14 @@ def main():
     for key, name, kind in (("output_dir", "SAVE", str), ("max_steps", "STEPS", int), ("learning_rate", "LR", float), ("warmup_steps", "WARMUP", int), ("save_steps", "SAVE_EVERY", int)):
         if os.environ.get(name):
             words[key] = kind(os.environ[name])
+    if os.environ.get("MIN_LR"):
+        words["lr_scheduler_kwargs"] = {"min_lr": float(os.environ["MIN_LR"])}
     if words.get("deepspeed"):
         words["deepspeed"] = os.path.join(HERE, words["deepspeed"])
     args = TrainingArguments(**words)
-    config = AutoConfig.for_model(shape.pop("model_type"), **shape)
-    model = AutoModelForCausalLM.from_config(config)
+    model = load(shape)
+    if os.path.exists(LORA):
+        model = adapted(model)
     Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp()).train(resume_from_checkpoint=os.environ.get("RESUME") or None)
 
 

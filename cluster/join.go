@@ -101,8 +101,8 @@ type joiner struct {
 	nics     map[nicKey]int
 }
 
-// hostKey lets "node7" and "node7.cluster.local" meet. Addresses stay whole.
-func hostKey(name string) string {
+// ShortHost is a host's name without its domain: "node7" and "node7.cluster.local" are one. Addresses stay whole.
+func ShortHost(name string) string {
 	short, _, ok := strings.Cut(name, ".")
 	if !ok || short == "" || strings.Trim(short, "0123456789") == "" {
 		return name
@@ -118,7 +118,7 @@ func (j *joiner) addHosts(frag int, f *Fragment) {
 			j.anon = append(j.anon, part{frag, h})
 			continue
 		}
-		at, ok := j.byName[hostKey(host.Name)]
+		at, ok := j.byName[ShortHost(host.Name)]
 		if !ok {
 			at = j.newHost(host.Name)
 		}
@@ -128,7 +128,7 @@ func (j *joiner) addHosts(frag int, f *Fragment) {
 
 func (j *joiner) newHost(name string) int {
 	at := len(j.out.Hosts)
-	j.byName[hostKey(name)] = at
+	j.byName[ShortHost(name)] = at
 	j.out.Hosts = append(j.out.Hosts, Host{Name: name, Type: -1})
 	j.parts = append(j.parts, nil)
 	return at

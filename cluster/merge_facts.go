@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"math"
+	"slices"
 	"strings"
+	"unicode"
 
 	"busbar.dev/unit"
 )
@@ -33,7 +35,7 @@ func (m *merging) mergeDevice(d, o *Device) {
 	if d.Tray == 0 {
 		d.Tray = o.Tray
 	}
-	d.Model = mergeFact(m, where, "model", d.Model, o.Model, sameModel)
+	d.Model = mergeModel(m, where, d.Model, o.Model)
 	if o.PCIID != nil {
 		if d.PCIID == nil {
 			d.PCIID = &PCIID{}
@@ -327,9 +329,34 @@ func (m *merging) mergePair(p Pair) {
 	m.base.Pairs = append(m.base.Pairs, p)
 }
 
+// mergeModel keeps the name of a device that says more: of "h100", as a scheduler calls it, and "NVIDIA H100 80GB HBM3" the
+// second.
+func mergeModel(m *merging, where string, a, b Fact[string]) Fact[string] {
+	kept := mergeFact(m, where, "model", a, b, sameModel)
+	for _, f := range []Fact[string]{a, b} {
+		if f.Known() && f.Value != kept.Value && f.Origin > Assumed && (namesModel(f.Value, kept.Value) || isPartNumber(kept.Value)) && !isPartNumber(f.Value) && sameModel(f.Value, kept.Value) {
+			kept = f
+		}
+	}
+	return kept
+}
+
 // sameModel compares two names of a device. The part number by which InfiniBand tools call an adapter (MT4129) contradicts
 // no product's name.
-func sameModel(a, b string) bool { return a == b || isPartNumber(a) != isPartNumber(b) }
+func sameModel(a, b string) bool {
+	return a == b || isPartNumber(a) != isPartNumber(b) || namesModel(a, b) || namesModel(b, a)
+}
+
+// namesModel reports whether all words of the shorter name are in the longer, whatever stands between them.
+func namesModel(long, short string) bool {
+	words := modelWords(short)
+	have := modelWords(long)
+	return len(words) > 0 && len(have) >= len(words) && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) })
+}
+
+func modelWords(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == '-' || r == '_' || unicode.IsSpace(r) })
+}
 
 func isPartNumber(s string) bool {
 	digits, ok := strings.CutPrefix(s, "MT")

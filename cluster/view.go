@@ -14,7 +14,7 @@ func viewsOf(frags []*Fragment) []bool {
 	views := make([]bool, len(frags))
 	cabled := slices.ContainsFunc(frags, func(f *Fragment) bool { return f.Network.Cabled() })
 	for i, f := range frags {
-		views[i] = cabled && f.Network.logical()
+		views[i] = cabled && f.Network.Logical()
 	}
 	return views
 }
@@ -26,8 +26,8 @@ func (n *Network) Cabled() bool {
 	})
 }
 
-// logical reports whether the network knows only which hosts belong together.
-func (n *Network) logical() bool {
+// Logical reports whether the network knows only which hosts belong together.
+func (n *Network) Logical() bool {
 	if len(n.Switches) == 0 {
 		return false
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"busbar.dev/doctor"
@@ -139,110 +137,35 @@ func sentence(arg string) bool {
 	return len(strings.Fields(arg)) > 1 && !strings.HasPrefix(arg, "/") && !strings.HasPrefix(arg, "./")
 }
 
-// maxFiles bounds a folder.
-const maxFiles = 100000
-
 // evidence reads a file, a folder or standard input.
 func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) error {
 	if name == "-" {
 		return evidenceFrom(r, "standard input", e.stdin())
 	}
-	info, err := fs.Stat(e.files(), name)
-	switch {
-	case err != nil && sentence(name):
+	if _, err := fs.Stat(e.files(), name); err != nil && sentence(name) {
 		return r.ReadSentence(name)
-	case errors.Is(err, fs.ErrNotExist):
+	} else if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: no such file or folder; a sentence about what is seen has two words or more", name)
-	case err != nil:
-		return failure.Cannot(err)
 	}
-	defer e.working("reading " + name)()
-	if !info.IsDir() {
-		return e.evidenceFile(r, name)
-	}
-	return e.evidenceFolder(ctx, r, name)
-}
-
-// evidenceFolder reads the texts of a folder. What may not be read is named and passed over.
-func (e *Env) evidenceFolder(ctx context.Context, r *evidence.Reader, name string) error {
-	files, read := 0, 0
-	err := e.walk(name, func(path string, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrPermission):
-			e.passOver(path)
-			return nil
-		case err != nil:
-			return err
+	read := 0
+	err := e.eachFile(ctx, name, "the logs", func(path string, inFolder bool) error {
+		err := e.evidenceFile(r, path)
+		if err == nil {
+			read++
 		}
-		if files++; files > maxFiles {
-			return fmt.Errorf("%s: more than %d files; give the folder of the logs", name, maxFiles)
-		}
-		switch err := e.evidenceFile(r, path); {
-		case errors.Is(err, fs.ErrPermission):
-			e.passOver(path)
-		case errors.Is(err, failure.ErrCannot):
-			return err
-		case err != nil: // a picture or a core dump among the logs
+		if inFolder && err != nil && !errors.Is(err, failure.ErrCannot) { // a picture or a core dump among the logs
 			if e.Verbose != nil {
 				e.Verbose("note: " + err.Error())
 			}
-		default:
-			read++
+			return nil
 		}
-		return ctx.Err()
+		return err
 	})
 	if err == nil && read == 0 {
 		return fmt.Errorf("%s: no text in this folder that can be read", name)
 	}
 	return err
 }
-
-// walk visits the files of a folder. Links to files elsewhere count, as in the folders of containers' logs; those to folders
-// do not, for they may go round.
-func (e *Env) walk(name string, visit func(path string, err error) error) error {
-	if _, ok := e.files().(machineFiles); !ok {
-		return fs.WalkDir(e.files(), name, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.Type().IsRegular() {
-				return nil
-			}
-			return visit(path, err)
-		})
-	}
-	root := name
-	if to, err := filepath.EvalSymlinks(name); err == nil {
-		root = to
-	}
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		path = filepath.Join(name, strings.TrimPrefix(path, root))
-		switch {
-		case err != nil:
-		case d.Type()&fs.ModeSymlink != 0:
-			if !fileElsewhere(path, root) {
-				return nil
-			}
-		case !d.Type().IsRegular():
-			return nil
-		}
-		return visit(path, err)
-	})
-}
-
-// fileElsewhere reports a link to a file that the walk through root does not meet
-// by itself.
-func fileElsewhere(link, root string) bool {
-	to, err := filepath.EvalSymlinks(link)
-	if err != nil {
-		return false
-	}
-	if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	rel, err := filepath.Rel(root, to)
-	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
-}
-
-// passOver says what was left out of a folder.
-func (e *Env) passOver(path string) { e.note(path + ": may not be read; left out") }
 
 func (e *Env) evidenceFile(r *evidence.Reader, name string) error {
 	f, err := e.files().Open(name)

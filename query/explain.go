@@ -2,10 +2,7 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"strings"
 
 	"busbar.dev/doctor/traffic"
@@ -59,52 +56,20 @@ func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error
 			}
 			continue
 		}
-		files, err := e.logFiles(name)
+		err := e.eachFile(ctx, name, "the logs", func(path string, _ bool) error {
+			f, err := e.files().Open(path)
+			if err != nil {
+				return failure.Cannot(err)
+			}
+			defer f.Close()
+			return failure.Cannot(r.Add(path, f))
+		})
 		if err != nil {
 			return nil, err
-		}
-		for _, file := range files {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			f, err := e.files().Open(file)
-			if err != nil {
-				return nil, failure.Cannot(err)
-			}
-			err = r.Add(file, f)
-			f.Close()
-			if err != nil {
-				return nil, failure.Cannot(err)
-			}
 		}
 	}
 	if r.Empty() {
 		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with NCCL_DEBUG=INFO", strings.Join(names, ", "))
 	}
 	return r.Log(), nil
-}
-
-// logFiles is a file, or the files of a folder.
-func (e *Env) logFiles(name string) ([]string, error) {
-	info, err := fs.Stat(e.files(), name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such file or folder", name)
-	}
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	if !info.IsDir() {
-		return []string{name}, nil
-	}
-	entries, err := fs.ReadDir(e.files(), name)
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	var files []string
-	for _, d := range entries {
-		if d.Type().IsRegular() && len(files) < maxFiles {
-			files = append(files, path.Join(name, d.Name()))
-		}
-	}
-	return files, nil
 }

@@ -349,38 +349,15 @@ func (e *Env) hangSource(ctx context.Context, c *hang.Case, name string) (int, e
 	if name == "-" {
 		return e.hangFrom(c, "standard input", e.stdin())
 	}
-	info, err := fs.Stat(e.files(), name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("%s: no such file or folder", name)
-	case err != nil:
-		return 0, failure.Cannot(err)
-	}
-	defer e.working("reading " + name)()
-	if !info.IsDir() {
-		return e.hangFile(c, name)
-	}
-	files, known := 0, 0
-	err = e.walk(name, func(path string, err error) error {
-		if errors.Is(err, fs.ErrPermission) {
-			e.passOver(path)
+	known := 0
+	err := e.eachFile(ctx, name, "the job", func(path string, inFolder bool) error {
+		n, err := e.hangFile(c, path)
+		known += n
+		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) {
+			e.note(err.Error())
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if files++; files > maxFiles {
-			return fmt.Errorf("%s: more than %d files; give the folder of the job", name, maxFiles)
-		}
-		n, err := e.hangFile(c, path)
-		switch {
-		case errors.Is(err, fs.ErrPermission):
-			e.passOver(path)
-		case err != nil:
-			e.note(err.Error())
-		}
-		known += n
-		return ctx.Err()
+		return err
 	})
 	return known, err
 }

@@ -108,28 +108,13 @@ type jobsReader struct {
 }
 
 func (r *jobsReader) source(ctx context.Context, name string) error {
-	info, err := fs.Stat(r.env.files(), name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file or folder", name)
-	case err != nil:
-		return failure.Cannot(err)
-	case !info.IsDir():
-		return r.file(name)
-	}
-	files := 0
-	return r.env.walk(name, func(path string, err error) error {
-		if files++; files > maxFiles {
-			return fmt.Errorf("%s: more than %d files; give the folder of the job", name, maxFiles)
+	return r.env.eachFile(ctx, name, "the job", func(path string, inFolder bool) error {
+		err := r.file(path)
+		if inFolder && errors.Is(err, failure.ErrCannot) && !errors.Is(err, fs.ErrPermission) {
+			r.env.note(err.Error()) // a ring that its job took away meanwhile
+			return nil
 		}
-		if err == nil {
-			err = r.file(path)
-		}
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, failure.ErrCannot) {
-			r.env.passOver(path)
-			err = nil
-		}
-		return errors.Join(err, ctx.Err())
+		return err
 	})
 }
 

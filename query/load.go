@@ -24,35 +24,44 @@ import (
 // standard input, or this machine when there are none. Figures that no source
 // gives are filled from the catalogue.
 func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error) {
+	c, _, err := e.loadFrom(ctx, words)
+	return c, err
+}
+
+// loadFrom is load, with what each source gave.
+func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []Contribution, error) {
 	var read []source
 	if len(words) == 0 {
 		if e.Machine == nil {
-			return nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
+			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
 		}
 		live, err := e.Machine(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		read = []source{{frags: live}}
 	}
 	b := e.budget(ctx)
 	for _, w := range words {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		s, err := e.source(b, w)
+		list, err := e.sources(ctx, b, w)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if e.Verbose != nil {
-			for _, f := range s.frags {
-				e.Verbose(fmt.Sprintf("%s: read as %s", w, f.Format))
+			for _, s := range list {
+				for _, f := range s.frags {
+					e.Verbose(fmt.Sprintf("%s: read as %s", s.word, f.Format))
+				}
 			}
 		}
-		read = append(read, s)
+		read = append(read, list...)
 	}
+	nameInFolder(read)
 	if err := arrange(read); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var frags []*cluster.Fragment
 	for _, s := range read {
@@ -63,12 +72,12 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 		err = hardware.CompleteWithin(b, c)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}
-	return c, e.addCalibrationFile(b, c, words)
+	return c, contributions(read), e.addCalibrationFile(b, c, words)
 }
 
 // source is what one word of the command line gave.
@@ -78,6 +87,23 @@ type source struct {
 	preset  bool
 	counted bool     // the word says how many nodes
 	hosts   []string // that the word names
+	in      string   // the file's path within the folder that the word names
+	leftOut string   // why nothing was taken of a file in a folder
+}
+
+// sources reads one word: a folder of everything that a site has is one source a file.
+func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]source, error) {
+	if info, err := fs.Stat(e.files(), word); err == nil && info.IsDir() && !e.isMachine(word) {
+		if _, err := fs.ReadDir(e.files(), word); err != nil {
+			return nil, failure.Cannot(err)
+		}
+		list, err := e.siteFolder(ctx, b, word)
+		if err != nil || len(list) > 1 {
+			return list, err
+		}
+	}
+	s, err := e.source(b, word) // also a machine's folder one further down
+	return []source{s}, err
 }
 
 // nameOf names a cluster whose sources do not: by its only host, or by the first

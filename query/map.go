@@ -13,7 +13,7 @@ import (
 
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
 type Map struct {
-	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
+	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder of such files or with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 	Given
 }
 
@@ -24,12 +24,12 @@ type Given struct {
 }
 
 // load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue says.
-func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, error) {
-	cl, err := env.load(ctx, sources)
+func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []Contribution, error) {
+	cl, from, err := env.loadFrom(ctx, sources)
 	if err != nil || g == (Given{}) {
-		return cl, err
+		return cl, from, err
 	}
-	return cl, (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
+	return cl, from, (&placement{gpu: g.GPU, nic: g.NIC}).assume(env, cl, []shape{{}})
 }
 
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.
@@ -37,17 +37,23 @@ type MapDoc struct {
 	*cluster.Document
 	Summary cluster.Summary   `json:"summary"`
 	Audit   []finding.Finding `json:"audit"`
+	// Contributed is what each of several sources gave; what they disagree about is in Warnings.
+	Contributed []Contribution `json:"contributed,omitempty"`
 
 	Cluster *cluster.Cluster `json:"-"`
 }
 
 // Run reads the sources, joins them and audits the result.
 func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
-	cl, err := q.Given.load(ctx, &env, q.Sources)
+	cl, from, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
 	}
-	return mapOf(env.budget(ctx), cl)
+	d, err := mapOf(env.budget(ctx), cl)
+	if err == nil && len(from) > 1 {
+		d.Contributed = from
+	}
+	return d, err
 }
 
 // MapOf is the document of a cluster.
@@ -82,7 +88,7 @@ func (d *AuditDoc) Wrong() bool { return finding.Serious(d.Audit) }
 
 // Run reads the sources and audits the cluster.
 func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
-	cl, err := q.Given.load(ctx, &env, q.Sources)
+	cl, _, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
 	}

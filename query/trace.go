@@ -203,34 +203,19 @@ func (e *Env) traces(ctx context.Context, name string) ([]*trace.Trace, error) {
 	if name == "-" {
 		return readTrace("standard input", e.stdin())
 	}
-	info, err := fs.Stat(e.files(), name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no such file or folder", name)
-	case err != nil:
-		return nil, failure.Cannot(err)
-	}
-	defer e.working("reading " + name)()
-	if !info.IsDir() {
-		return e.traceFile(name)
-	}
 	var list []*trace.Trace
-	files := 0
-	err = e.walk(name, func(path string, err error) error {
-		if files++; err == nil && files > maxFiles {
-			err = fmt.Errorf("%s: more than %d files; give the folder of the traces", name, maxFiles)
-		}
-		if err != nil {
-			return err
-		}
+	err := e.eachFile(ctx, name, "the traces", func(path string, inFolder bool) error {
 		more, err := e.traceFile(path)
-		if err != nil && !errors.Is(err, errNoTrace) {
-			e.note(err.Error())
-		}
 		if list = append(list, more...); len(list) > maxTraces {
 			return fmt.Errorf("%s: more than %d traces; give some of the ranks", name, maxTraces)
 		}
-		return ctx.Err()
+		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) {
+			if !errors.Is(err, errNoTrace) {
+				e.note(err.Error())
+			}
+			return nil
+		}
+		return err
 	})
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s: no trace in this folder", name)

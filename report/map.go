@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -13,11 +14,61 @@ import (
 
 // Map prints a cluster, and what is wrong with it below.
 func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
-	if err := Text(w, d.Cluster, o); err != nil || len(d.Audit) == 0 {
+	if err := Text(w, d.Cluster, o); err != nil {
+		return err
+	}
+	if err := contributed(w, d.Contributed, o); err != nil || len(d.Audit) == 0 {
 		return err
 	}
 	fmt.Fprintln(w)
 	return Findings(w, d.Audit, o)
+}
+
+// contributed prints what each of several sources gave, those that gave the same of other hosts together.
+func contributed(w io.Writer, list []query.Contribution, o TextOptions) error {
+	if len(list) < 2 {
+		return nil
+	}
+	type row struct {
+		first query.Contribution
+		hosts []string
+		more  int
+	}
+	var rows []*row
+	at := map[string]*row{}
+	for _, c := range list {
+		key := fmt.Sprint(c.Format, c.Gives, c.LeftOut)
+		r := at[key]
+		if r == nil {
+			r = &row{first: c}
+			at[key], rows = r, append(rows, r)
+		} else {
+			r.more++
+		}
+		hosts, err := cluster.ParseHosts(c.Hosts)
+		if err != nil {
+			hosts = nil
+		}
+		r.hosts = append(r.hosts, hosts...)
+	}
+	t := texttab.New("source", "format", "about", "gives")
+	t.Indent = "  "
+	for _, r := range rows {
+		name := r.first.Source
+		if r.more > 0 {
+			name += fmt.Sprintf(" and %d more", r.more)
+		}
+		slices.Sort(r.hosts)
+		about, what := cluster.FormatHosts(slices.Compact(r.hosts)), strings.Join(r.first.Gives, " · ")
+		if r.first.LeftOut != "" {
+			what = "left out: " + r.first.LeftOut
+		} else if about == "" {
+			about = "every node"
+		}
+		t.Row(name, r.first.Format, about, what)
+	}
+	_, err := fmt.Fprintf(w, "\nSources\n%s", texttab.Clean(t.Fit(o.Width)))
+	return err
 }
 
 // Paths prints paths between devices, hop by hop.

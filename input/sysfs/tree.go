@@ -45,7 +45,7 @@ func open(fsys fs.FS) (*tree, error) {
 	switch {
 	case slices.Contains(names, "sys"):
 		return at("."), nil
-	case slices.Contains(names, "class"), slices.Contains(names, "bus") && slices.Contains(names, "devices"):
+	case isSys(names):
 		t.sys, t.proc, t.rdma = ".", "proc", "class/infiniband"
 		return t, nil
 	}
@@ -62,6 +62,17 @@ func open(fsys fs.FS) (*tree, error) {
 		}
 	}
 	return nil, errNothing
+}
+
+// Match reports whether a folder itself is /sys, holds it, or holds RDMA devices: whether it is one machine's.
+func Match(fsys fs.FS) bool {
+	t := &tree{fs: fsys}
+	names := t.list(".")
+	return slices.Contains(names, "sys") || isSys(names) || t.anyPorts(".")
+}
+
+func isSys(names []string) bool {
+	return slices.Contains(names, "class") || slices.Contains(names, "bus") && slices.Contains(names, "devices")
 }
 
 // anyPorts reports whether a folder holds RDMA devices: folders with ports.

@@ -8,7 +8,7 @@ import (
 )
 
 // Calibration is what was fitted to measurements on this cluster: figures of the
-// model of package sim, by name, that a spec sheet cannot give. Predictions use them
+// models of packages sim and step, by name, that a spec sheet cannot give. Predictions use them
 // in place of the usual ones and say so.
 type Calibration struct {
 	Figures []Calibrated `json:"figures" yaml:"figures"`
@@ -46,6 +46,9 @@ type Calibrated struct {
 	High   float64 `json:"high,omitempty" yaml:"high,omitempty"`
 	Source string  `json:"source,omitempty" yaml:"source,omitempty"` // what was measured
 }
+
+// StepFigure begins the names of figures that are of training steps on the cluster's GPUs, not of collectives.
+const StepFigure = "step."
 
 // maxCalibrated bounds the list; the model has fewer figures.
 const maxCalibrated = 1000

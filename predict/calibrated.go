@@ -3,6 +3,7 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -20,7 +21,7 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 	if c.Calibration == nil {
 		return f, nil
 	}
-	for _, x := range c.Calibration.Figures {
+	for _, x := range own(c.Calibration) {
 		i, err := sim.FigureByName(x.Name)
 		if err != nil {
 			return nil, fmt.Errorf("calibration of %s: %w; `busbar calibrate` writes the names", c.Name, err)
@@ -34,21 +35,26 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 	return f, nil
 }
 
+// own are the figures of a calibration that are about collectives.
+func own(c *cluster.Calibration) []cluster.Calibrated {
+	return slices.DeleteFunc(slices.Clone(c.Figures), func(x cluster.Calibrated) bool { return strings.HasPrefix(x.Name, cluster.StepFigure) })
+}
+
 // Origin says where the figures of predictions on a cluster come from.
 func Origin(c *cluster.Cluster) string {
 	const usual = "fitted on published sweeps"
-	if c.Calibration == nil || len(c.Calibration.Figures)+len(c.Calibration.Residuals) == 0 {
+	if c.Calibration == nil || len(own(c.Calibration))+len(c.Calibration.Residuals) == 0 {
 		return usual
 	}
 	from := map[string]bool{}
 	var list []string
-	for _, x := range c.Calibration.Figures {
+	for _, x := range own(c.Calibration) {
 		if x.Source != "" && !from[x.Source] && len(list) < 3 {
 			from[x.Source] = true
 			list = append(list, x.Source)
 		}
 	}
-	s := fmt.Sprintf("%s; %d figures calibrated on this cluster", usual, len(c.Calibration.Figures))
+	s := fmt.Sprintf("%s; %d figures calibrated on this cluster", usual, len(own(c.Calibration)))
 	if n := len(c.Calibration.Residuals); n > 0 {
 		s += " and " + words.Plural(n, "curve") + " of what they leave"
 	}
@@ -64,7 +70,7 @@ func Origin(c *cluster.Cluster) string {
 // noise of the measurements allow, nor than half the way, in logarithms: other
 // layouts of the class may be farther off than the measured one.
 func calibratedMargin(margin float64, c *cluster.Calibration, class string, op coll.Op) float64 {
-	if c == nil || len(c.Figures)+len(c.Residuals) == 0 {
+	if c == nil || len(own(c))+len(c.Residuals) == 0 {
 		return margin
 	}
 	for _, m := range c.Measured {

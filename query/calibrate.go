@@ -41,6 +41,9 @@ type CalibrateDoc struct {
 	Dropped   string  `json:"figures_dropped,omitempty"`
 	CurveKept float64 `json:"curve_kept"`
 
+	By  string        `json:"by,omitempty"`  // what measured, where it was measured now
+	GPU *CalibrateGPU `json:"gpu,omitempty"` // what was measured of GPUs alone
+
 	// Cluster is the one that was measured, with its calibration.
 	Cluster *cluster.Cluster `json:"-"`
 	Site    *calibrate.Site  `json:"-"`
@@ -86,6 +89,15 @@ func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	names := make([]string, len(q.Files))
+	for i, f := range q.Files {
+		names[i] = filepath.Base(f)
+	}
+	return fitCluster(cases, about, cl, strings.Join(names, ", "))
+}
+
+// fitCluster fits the figures of collectives to what was measured on a cluster, and keeps them with it.
+func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Cluster, source string) (*CalibrateDoc, error) {
 	if list := truth.Contradictions(cases); len(list) > 0 {
 		return nil, &ContradictionError{list}
 	}
@@ -102,11 +114,7 @@ func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(q.Files))
-	for i, f := range q.Files {
-		names[i] = filepath.Base(f)
-	}
-	cl.Calibration = site.Calibration(cl.Calibration, strings.Join(names, ", "))
+	cl.Calibration = site.Calibration(cl.Calibration, source)
 	return newCalibrateDoc(site, cl, about), nil
 }
 

@@ -85,7 +85,7 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	if err != nil {
 		return none, err
 	}
-	g, err := step.NewGPU(gpu, step.Default())
+	g, err := gpuOn(cl, gpu)
 	if err != nil {
 		return none, err
 	}

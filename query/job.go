@@ -184,7 +184,7 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 			return nil, fmt.Errorf("layout %s: %w", name, err)
 		}
 	}
-	g, err := step.NewGPU(model, step.Default())
+	g, err := gpuOn(cl, model)
 	if err != nil {
 		return nil, err
 	}
@@ -221,4 +221,13 @@ func ranksOfFirst(l nccl.Layout) int {
 		}
 	}
 	return n
+}
+
+// gpuOn is a GPU of a cluster, by the figures that its calibration has.
+func gpuOn(c *cluster.Cluster, m hardware.GPUModel) (*step.GPU, error) {
+	f, err := step.Calibrated(c)
+	if err != nil {
+		return nil, err
+	}
+	return step.NewGPU(m, f)
 }

@@ -100,7 +100,7 @@ func (p *planning) prepare(v planVariant) (*planned, string, error) {
 	if model, x.mixed, err = step.SlowestGPU(v.cluster, layout); err != nil {
 		return nil, "", err
 	}
-	g, err := step.NewGPU(model, step.Default())
+	g, err := gpuOn(v.cluster, model)
 	if err != nil {
 		return nil, "", err
 	}

@@ -42,6 +42,11 @@ type SuggestPoint struct {
 
 // Run chooses.
 func (q Suggest) Run(ctx context.Context, env Env) (*SuggestDoc, error) {
+	return q.upTo(ctx, env, 8*unit.GiB)
+}
+
+// upTo chooses of sizes up to one.
+func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -80,7 +85,7 @@ func (q Suggest) Run(ctx context.Context, env Env) (*SuggestDoc, error) {
 		return nil, err
 	}
 	var sizes []unit.Bytes
-	for size := unit.Bytes(8); size <= 8*unit.GiB; size *= 2 {
+	for size := unit.Bytes(8); size <= most; size *= 2 {
 		sizes = append(sizes, size)
 	}
 	list, err := calibrate.Suggest(p, kind, sizes, q.Count)

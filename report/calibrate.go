@@ -8,28 +8,71 @@ import (
 
 	"busbar.dev/calibrate"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 )
 
 // Calibrate prints what a calibration found. The cluster with its calibration is in the file, - is standard output; empty
 // where nobody keeps it.
 func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
-	fmt.Fprintf(w, "%s\n\n", calibratedBy(d.Measured))
-	if err := fitted(w, d.Site); err != nil {
-		return err
+	if d.By != "" {
+		fmt.Fprintf(w, "measured now, by %s\n", d.By)
+	}
+	if d.Site != nil {
+		fmt.Fprintf(w, "%s\n\n", calibratedBy(d.Measured))
+		if err := fitted(w, d.Site); err != nil {
+			return err
+		}
+	}
+	if d.GPU != nil {
+		if err := kernels(w, d.GPU); err != nil {
+			return err
+		}
 	}
 	switch {
+	case !d.Better && d.Site == nil:
+		fmt.Fprintln(w, "the fit is no better than before; nothing was written")
 	case !d.Better:
 		return fitNoBetter(w, d.Site)
 	case file == "-":
 		fmt.Fprintln(w, "the cluster with its calibration is on standard output; keep it in a file for predict -c FILE")
 	case file != "":
-		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
+		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, strings.Replace(file, ".calibration.", ".", 1))
 	default:
 		fmt.Fprintln(w, "nothing was written; -o FILE keeps it")
 	}
 	return nil
 }
+
+// kernels prints what GPUs do alone, and what that says of steps.
+func kernels(w io.Writer, g *query.CalibrateGPU) error {
+	fmt.Fprintf(w, "\n%s, %s, for step and plan:\n", g.Model, words.Plural(g.GPUs, "GPU"))
+	t := texttab.New("kernel", ">measured µs", "", ">SM MHz", ">predicted before", ">after")
+	for _, k := range g.Kernels {
+		clock := ""
+		if k.MHz > 0 {
+			clock = fmt.Sprint(k.MHz)
+		}
+		t.Row(k.Name, fmt.Sprintf("%.1f", k.Micros), k.Rate, clock, signed(k.Before/k.Micros-1), signed(k.After/k.Micros-1))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	t = texttab.New("figure", ">was", ">is", ">range", "unit")
+	for _, f := range g.Figures {
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High), f.Unit)
+	}
+	if t.Len() > 0 {
+		fmt.Fprintln(w)
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before), percent(g.After), percent(g.LeftOut))
+	return err
+}
+
+func signed(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
 
 // calibratedBy says in one line what was measured.
 func calibratedBy(list []query.CalibrateMeasured) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/query"
@@ -15,6 +16,8 @@ import (
 type calibrateCmd struct {
 	common
 	query.Calibrate
+	query.GPURanks
+	Live    bool   `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
 	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Figures bool   `help:"For developers: fit all parameters to published points and print them as Go (--json: as a document)."`
 	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes minutes. With --figures print the margins as Go (--json: as a document)."`
@@ -24,7 +27,7 @@ type calibrateCmd struct {
 	Points     int    `placeholder:"N" help:"With --cross: calibrate every machine with N points of one sweep first, and score its other points."`
 	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
 	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
-	Count      int    `default:"5" placeholder:"N" help:"With --suggest: number of sizes (default 5)."`
+	Count      int    `default:"5" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective (default 5)."`
 }
 
 // Help says what is fitted and ends with examples.
@@ -33,6 +36,7 @@ func (calibrateCmd) Help() string {
 		"keeps those that the measurements pin down, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
+		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +
 		"  busbar calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log -o site.yaml\n" +
 		"  busbar predict -c site.yaml --op all_gather\n" +
 		"  busbar calibrate --cross docs/examples/points.jsonl"
@@ -57,6 +61,8 @@ func (c *calibrateCmd) Run(e *env) error {
 		return c.print(e, doc, func(w io.Writer) error { return report.Ablation(w, doc) })
 	case c.Cross:
 		return c.cross(e)
+	case c.Live && len(c.Files) > 0:
+		return fmt.Errorf("--live measures itself; leave %s out, or --live", c.Files[0])
 	case c.Figures:
 		doc, err := query.Figures{Files: c.Files}.Run(e.ctx, e.query(c.common))
 		if err != nil {
@@ -64,11 +70,21 @@ func (c *calibrateCmd) Run(e *env) error {
 		}
 		return c.print(e, doc, func(w io.Writer) error { return report.Figures(w, doc) })
 	}
+	if c.Live {
+		if err := c.beside(e); err != nil {
+			return err
+		}
+	}
 	out, err := c.target()
 	if err != nil {
 		return err
 	}
-	doc, err := c.Calibrate.Run(e.ctx, e.query(c.common))
+	var doc *query.CalibrateDoc
+	if c.Live {
+		doc, err = c.live().RunWith(e.ctx, e.measuring(c.common), gpuPrograms())
+	} else {
+		doc, err = c.Calibrate.Run(e.ctx, e.query(c.common))
+	}
 	var contradiction *query.ContradictionError
 	if errors.As(err, &contradiction) {
 		fmt.Fprintln(e.stderr, contradiction)
@@ -83,6 +99,28 @@ func (c *calibrateCmd) Run(e *env) error {
 		}
 	}
 	return wrong(doc, c.tell(e, doc, out))
+}
+
+// beside has the calibration go where predictions on the cluster's file look for it, unless -o says where.
+func (c *calibrateCmd) beside(e *env) error {
+	env := e.query(c.common)
+	if c.Output != "" {
+		return nil
+	}
+	var err error
+	if c.Output, err = env.CalibrationFile(e.ctx, c.Cluster); err != nil {
+		return err
+	}
+	return e.writable(c.Output)
+}
+
+// live is what --live asks.
+func (c *calibrateCmd) live() query.CalibrateLive {
+	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Count: c.Count, Iters: 20}
+	if c.Op != "" {
+		q.Ops = strings.Split(c.Op, ",")
+	}
+	return q
 }
 
 // cross predicts every machine by figures fitted to the other machines.

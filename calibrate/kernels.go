@@ -1,0 +1,180 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Kernel is one kernel that was measured on a GPU alone: a product, or a stream of bytes through its memory.
+type Kernel struct {
+	Name      string
+	Task      workload.Task
+	Precision workload.Precision
+	Measured  unit.Span
+	// Before and After are what the figures of before and the fitted ones say, LeftOut what those say that were fitted without it.
+	Before, After, LeftOut unit.Span
+}
+
+// KernelFit are the figures of steps that kernels of a GPU pin down.
+type KernelFit struct {
+	Kernels []Kernel
+	Moved   []Moved
+	// Before, After and LeftOut are the mean errors of kernels, as shares: by the figures of before, by the fitted ones, and by those that
+	// were fitted without the kernel.
+	Before, After, LeftOut float64
+}
+
+// How far a product may be off its figures, and a stream: kernels of a framework reach less of the memory's rate than a copy.
+const (
+	productNoise = 0.04
+	streamNoise  = 0.06
+)
+
+// Kernels fits the figures of steps to kernels of one GPU, from those in use so far and held to them as firmly as they are known.
+func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFit, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no kernel of %s was measured", m.Title)
+	}
+	for _, k := range list {
+		if !(k.Measured > 0) {
+			return nil, fmt.Errorf("%s of %s took %v; expected a time above 0", k.Name, m.Title, k.Measured)
+		}
+	}
+	x := &KernelFit{Kernels: slices.Clone(list)}
+	f, err := solveKernels(m, list, start)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f {
+		f[i] = round(f[i])
+		if math.Abs(f[i]/start[i]-1) <= moved || !step.Kernels(i) || !step.Touches(i, m) {
+			f[i] = start[i]
+			continue
+		}
+		unit, _, _ := step.Range(i)
+		low, high := kernelBounds(m, list, f, i)
+		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high), len(list)})
+	}
+	for i := range x.Kernels {
+		k := &x.Kernels[i]
+		without, err := solveKernels(m, slices.Delete(slices.Clone(list), i, i+1), start)
+		if err != nil {
+			return nil, err
+		}
+		for _, y := range []struct {
+			f    *step.Figures
+			into *unit.Span
+			mean *float64
+		}{{start, &k.Before, &x.Before}, {f, &k.After, &x.After}, {without, &k.LeftOut, &x.LeftOut}} {
+			if *y.into, err = k.predicted(m, y.f); err != nil {
+				return nil, err
+			}
+			*y.mean += math.Abs(float64(*y.into/k.Measured)-1) / float64(len(list))
+		}
+	}
+	return x, nil
+}
+
+func (k *Kernel) predicted(m hardware.GPUModel, f *step.Figures) (unit.Span, error) {
+	g, err := step.NewGPU(m, f)
+	if err != nil {
+		return 0, err
+	}
+	return g.Time(&k.Task, k.Precision), nil
+}
+
+func (k *Kernel) noise() float64 {
+	if k.Task.Kind == workload.Stream {
+		return streamNoise
+	}
+	return productNoise
+}
+
+// solveKernels is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures move.
+func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*step.Figures, error) {
+	f := *start
+	const nudge, rounds = 0.02, 6
+	for range rounds {
+		n := len(f)
+		a, b := make([][]float64, n), make([]float64, n)
+		for i := range a {
+			a[i] = make([]float64, n)
+			firm := 1 / (step.Doubt(i) * step.Doubt(i))
+			a[i][i] = firm
+			if f[i] > 0 && start[i] > 0 {
+				b[i] = -firm * math.Log(f[i]/start[i])
+			}
+		}
+		for _, k := range list {
+			base, err := k.predicted(m, &f)
+			if err != nil {
+				return nil, err
+			}
+			off, moves := math.Log(float64(base/k.Measured)), make([]float64, n)
+			for i := range f {
+				if !step.Kernels(i) || !step.Touches(i, m) || f[i] <= 0 {
+					continue
+				}
+				g := f
+				g[i] *= 1 + nudge
+				t, err := k.predicted(m, &g)
+				if err != nil {
+					return nil, err
+				}
+				moves[i] = math.Log(float64(t/base)) / math.Log(1+nudge)
+			}
+			w := 1 / (k.noise() * k.noise())
+			for i, mi := range moves {
+				if mi == 0 {
+					continue
+				}
+				b[i] -= w * mi * off
+				for j, mj := range moves {
+					a[i][j] += w * mi * mj
+				}
+			}
+		}
+		for i, move := range gauss(a, b) {
+			if step.Kernels(i) && step.Touches(i, m) {
+				_, lo, hi := step.Range(i)
+				f[i] = min(hi, max(lo, f[i]*math.Exp(min(0.5, max(-0.5, move)))))
+			}
+		}
+	}
+	return &f, nil
+}
+
+// kernelBounds are how far a figure may go down and up until the mean error of the kernels has grown by more than a little.
+func kernelBounds(m hardware.GPUModel, list []Kernel, f *step.Figures, i int) (low, high float64) {
+	loss := func(v float64) float64 {
+		g, sum := *f, 0.0
+		g[i] = v
+		for _, k := range list {
+			if t, err := k.predicted(m, &g); err == nil {
+				sum += math.Abs(math.Log(float64(t/k.Measured))) / float64(len(list))
+			}
+		}
+		return sum
+	}
+	_, lo, hi := step.Range(i)
+	base := loss(f[i])
+	find := func(end float64) float64 {
+		in, out := f[i], end
+		for range 24 {
+			if mid := (in + out) / 2; loss(mid)-base < worse {
+				in = mid
+			} else {
+				out = mid
+			}
+		}
+		return in
+	}
+	return find(lo), find(hi)
+}

@@ -1,0 +1,219 @@
+package query_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine/device"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/query"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// modelGPUs are workers that answer what the models say with other figures: of GPUs whose products reach more of the peak and whose memory more of
+// its rate, and of collectives that take a quarter longer.
+type modelGPUs struct {
+	gpu    *step.GPU
+	coll   *predict.Predictor
+	name   string
+	count  int
+	broken device.Do // a request that is refused
+}
+
+// liveProcess is one of them.
+type liveProcess struct {
+	io.Reader
+	io.Writer
+	end func()
+}
+
+func (p *liveProcess) End(time.Duration) { p.end() }
+func (p *liveProcess) Why() error        { return nil }
+
+func (m *modelGPUs) start([]string, []string) (device.Process, error) {
+	r, answers := io.Pipe()
+	requests, w := io.Pipe()
+	go func() {
+		defer answers.Close()
+		answers.Write(device.Line(device.Answer{Hello: &device.Hello{Program: "busbar-gpu test", Host: "node1", PID: 1}}))
+		for scan := bufio.NewScanner(requests); scan.Scan(); {
+			var q device.Request
+			if json.Unmarshal(scan.Bytes(), &q) != nil {
+				return
+			}
+			a := m.answer(q)
+			a.ID = q.ID
+			answers.Write(device.Line(a))
+		}
+	}()
+	return &liveProcess{r, w, func() { w.Close(); r.Close() }}, nil
+}
+
+func (m *modelGPUs) answer(q device.Request) device.Answer {
+	if q.Do == m.broken {
+		return device.Answer{Failure: &device.Failure{Text: "not here"}}
+	}
+	switch q.Do {
+	case device.GPUs:
+		return device.Answer{Count: m.count}
+	case device.Open:
+		return device.Answer{Device: &device.Device{Name: m.name, PCI: fmt.Sprintf("0000:%02x:00.0", q.GPU), NCCL: "2.28.9", Vendor: "nvidia"}}
+	case device.Product:
+		x, y, k := float64(q.M), float64(q.N), float64(q.K)
+		p := workload.BF16
+		if q.Dtype == "f8e4m3" {
+			p = workload.FP8
+		}
+		t := m.gpu.Time(&workload.Task{Kind: workload.Product, M: x, N: y, K: k, Count: 1, Flops: 2 * x * y * k, Starts: 1}, p)
+		return device.Answer{Product: &device.Result{Micros: float64(t) * 1e6, TFLOPS: 2 * x * y * k / float64(t) / 1e12, Tested: 6}}
+	case device.Memory:
+		t := m.gpu.Time(&workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * q.Bytes), Starts: 1}, workload.BF16)
+		return device.Answer{Rates: []device.Rate{{What: "copy", Bytes: q.Bytes, GBps: 2 * float64(q.Bytes) / float64(t) / 1e9}}}
+	case device.Collective:
+		op := coll.Op{Kind: q.Op, Bytes: unit.Bytes(q.Bytes), Type: coll.Float}
+		s, err := m.coll.Auto(op)
+		if err != nil {
+			return device.Answer{Failure: &device.Failure{Text: err.Error()}}
+		}
+		run, err := m.coll.Price(op, s)
+		if err != nil {
+			return device.Answer{Failure: &device.Failure{Text: err.Error()}}
+		}
+		return device.Answer{Timing: &device.Timing{Micros: 1.25 * float64(run.Time) / float64(unit.Microsecond), Wrong: new(int64)}}
+	}
+	return device.Answer{Key: "00"}
+}
+
+func newModelGPUs(t *testing.T, count int) *modelGPUs {
+	t.Helper()
+	m, _ := hardware.GPUByName("h200")
+	c, err := hardware.Preset("dgx-h200", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Calibration = &cluster.Calibration{Figures: []cluster.Calibrated{{Name: "step.hopper.ceiling", Value: 0.85}, {Name: "step.hopper.mem_share", Value: 0.9}}}
+	f, err := step.Calibrated(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := step.NewGPU(m, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 1, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := predict.New(c, l, nccl.Newest, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &modelGPUs{gpu: g, coll: p, name: "NVIDIA H200", count: count}
+}
+
+// calibrate --live finds the figures of GPUs and the curve of collectives, writes them so that step and predict take them, and says what is off
+// before and after.
+func TestCalibrateLive(t *testing.T) {
+	dir := t.TempDir()
+	site := filepath.Join(dir, "site.yaml")
+	c, err := hardware.Preset("dgx-h200", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, c *cluster.Cluster) {
+		t.Helper()
+		var b strings.Builder
+		if err := clusterfile.Write(&b, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(site, c)
+	env, ctx := query.Env{}, context.Background()
+	price := func() float64 {
+		t.Helper()
+		d, err := query.Step{Job: query.Job{Cluster: site, Layout: "1x1", Model: "llama3-8b", Seq: 2048, Micro: 1}}.Run(ctx, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(d.Rows[0].Compute)
+	}
+	before := price()
+	gpus := newModelGPUs(t, 8)
+	with := query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
+	d, err := query.CalibrateLive{Cluster: site, Count: 5, Iters: 5, Ops: []string{"all_reduce"}}.RunWith(ctx, env, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Site == nil || d.Points != 5 || d.Before.Median < 0.15 || d.After.Median > 0.03 || !d.Better {
+		t.Errorf("collectives: %d points, error %v before, %v after", d.Points, d.Before, d.After)
+	}
+	if d.GPU == nil || d.GPU.GPUs != 8 || d.GPU.Before < 0.08 || d.GPU.After > 0.02 || d.GPU.LeftOut > 0.04 {
+		t.Fatalf("GPUs: %+v", d.GPU)
+	}
+	for _, f := range d.GPU.Figures {
+		if f.Name == "step.hopper.ceiling" && math.Abs(f.Is/0.85-1) > 0.03 || f.Name == "step.hopper.mem_share" && math.Abs(f.Is/0.9-1) > 0.03 {
+			t.Errorf("%+v", f)
+		}
+	}
+	name, err := env.CalibrationFile(ctx, site)
+	if err != nil || name != filepath.Join(dir, "site.calibration.yaml") {
+		t.Fatal(name, err)
+	}
+	write(name, d.Cluster)
+	if after := price(); after > 0.95*before {
+		t.Errorf("the step computes for %.4f s with the calibration and %.4f without", after, before)
+	}
+	p, err := query.Predict{Cluster: site, Op: "all_reduce", Min: "64M", Max: "64M"}.Run(ctx, env)
+	if err != nil || !strings.Contains(p.Model, "calibrated on this cluster") && !strings.Contains(p.Model, "curve") {
+		t.Errorf("%v %+v", err, p)
+	}
+}
+
+// What cannot be calibrated is said.
+func TestCalibrateLiveRefusals(t *testing.T) {
+	ctx := context.Background()
+	for _, x := range []struct {
+		name string
+		set  func(*modelGPUs, *query.CalibrateLive)
+		want string
+	}{
+		{"no cluster", func(_ *modelGPUs, q *query.CalibrateLive) { q.Cluster = "" }, "which cluster"},
+		{"another GPU", func(g *modelGPUs, _ *query.CalibrateLive) { g.name = "NVIDIA A100-SXM4-80GB" }, "described with"},
+		{"shared", func(_ *modelGPUs, q *query.CalibrateLive) { q.PerHost = 4 }, "two ranks share GPU"},
+		{"no memory", func(g *modelGPUs, _ *query.CalibrateLive) { g.broken = device.Memory }, "not here"},
+	} {
+		gpus := newModelGPUs(t, 1)
+		q := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}
+		x.set(gpus, &q)
+		with := query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }}
+		if _, err := q.RunWith(ctx, query.Env{}, with); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	// Products that a library refuses leave the memory.
+	gpus := newModelGPUs(t, 1)
+	gpus.broken = device.Product
+	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{}, query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
+	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 || d.GPU.Figures[0].Name != "step.hopper.mem_share" {
+		t.Errorf("%v %+v", err, d)
+	}
+}

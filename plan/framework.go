@@ -22,8 +22,8 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 		s.SeqParallel = []bool{false}
 	}
 	s.Schedule = slices.DeleteFunc(s.Schedule, func(x pipeline.Schedule) bool {
-		// All forward passes first is never faster than one of each in turn, and holds more.
-		return x == pipeline.GPipe || !slices.Contains(f.Schedules, string(x))
+		// All forward passes first is never faster than one of each in turn, and holds more. Backward passes in two parts are for who names them.
+		return x == pipeline.GPipe || x.Splits() || !slices.Contains(f.Schedules, string(x))
 	})
 	if len(s.Schedule) == 0 || !planned("pp") {
 		s.Schedule, s.PP = []pipeline.Schedule{pipeline.Alternate}, []int{1}

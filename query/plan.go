@@ -36,8 +36,8 @@ type Plan struct {
 	FineTuning
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
 	Micro     int64    `name:"micro-batch" placeholder:"N" help:"Use this micro-batch size only."`
-	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective or full."`
-	Schedule  []string `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: all that the framework has)."`
+	Recompute string   `enum:",none,selective,full,per-op" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full or per-op (torchtitan's selective)."`
+	Schedule  []string `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: 1f1b and interleaved where the framework has them)."`
 	Bucket    []string `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
 	Context   []string `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
 	Offload   []string `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`

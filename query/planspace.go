@@ -70,7 +70,7 @@ func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
 		s.Micro = []int64{p.Micro * p.pairs()}
 	}
 	if p.Recompute != "" {
-		s.Recompute = []workload.Recompute{workload.Recompute(p.Recompute)}
+		s.Recompute = []workload.Recompute{p.framework.Recomputes(workload.Recompute(p.Recompute))}
 	}
 	if err := p.lists(s); err != nil {
 		return nil, err

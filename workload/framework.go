@@ -36,6 +36,7 @@ type Framework struct {
 	Experts      string   `csv:"experts,optional"` // dp, folded; none
 	Precisions   []string `csv:"precisions"`
 	Recompute    []string `csv:"recompute"`
+	Selective    string   `csv:"selective,optional"` // which recomputation it calls selective; "": that of attention's core
 	Offload      []string `csv:"offload,optional"`
 	Compress     []string `csv:"compress,optional"`
 	Orders       []string `csv:"orders"`

@@ -96,6 +96,22 @@ type Job struct {
 	Keeps                Keeping
 }
 
+// Recomputes is a recomputation in the framework's own words: by operation is what torchtitan calls selective.
+func (f *Framework) Recomputes(mode Recompute) Recompute {
+	if f != nil && mode != "" && string(mode) == f.Selective {
+		return Selective
+	}
+	return mode
+}
+
+// again is which recomputation is meant where a framework has its own for selective.
+func (j *Job) again() Recompute {
+	if j.Recompute == Selective && j.Framework != nil && j.Framework.Selective != "" {
+		return Recompute(j.Framework.Selective)
+	}
+	return j.Recompute
+}
+
 // Repeats is how many forward passes there are beside the first: of what is computed again in full, and of a reference.
 func (j *Job) Repeats() int {
 	n := 0

@@ -110,10 +110,16 @@ func (j *Job) Trained(b *Block) float64 {
 	return n
 }
 
+// nf4Scales is the bits of a weight's share of its block's scale (Dettmers et al. 2023, section 3).
+const nf4Scales = 0.127
+
 // frozenWidth is the bytes of a weight that is not trained.
 func (j *Job) frozenWidth() float64 {
-	if j.LoRA.Bits > 0 {
-		return float64(j.LoRA.Bits) / 8
+	switch bits := float64(j.LoRA.Bits); {
+	case bits == 4:
+		return (bits + nf4Scales) / 8
+	case bits > 0:
+		return bits / 8
 	}
 	if j.Kernels == Fused && j.Precision.Low() { // kept as products take them (fp8_params of NeMo's recipes)
 		return 1

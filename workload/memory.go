@@ -222,11 +222,14 @@ func (j *Job) MemoryOf(h Holding) Memory {
 	pp := float64(s.PP)
 	// The fullest stage, where layers do not divide evenly.
 	full := math.Ceil(float64(h.Count)/pp) / max(float64(h.Count), 1)
-	most := h.Layers * full // parameters
+	ends := max(h.Entry, h.Exit)
 	if s.PP == 1 {
-		most += h.Entry + h.Exit
-	} else {
-		most += max(h.Entry, h.Exit)
+		ends = h.Entry + h.Exit
+	}
+	most := h.Layers*full + ends // parameters
+	trained := 1.0 // share of the parameters
+	if j.LoRA.Frozen() {
+		trained = h.Trained * full / max(most, 1)
 	}
 	weight, grad, state := j.state()
 	own := h.Experts * full
@@ -238,9 +241,9 @@ func (j *Job) MemoryOf(h Holding) Memory {
 	}
 	m := Memory{Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state)}
 	if j.LoRA.Frozen() {
-		share := h.Trained * full / max(most, 1)
-		m.Params = unit.Volume(over(3) * j.frozenWidth())
-		m.Grads, m.Optimizer = m.Grads*unit.Volume(share), m.Optimizer*unit.Volume(share)
+		// Only matrices of layers are kept in fewer bits: bitsandbytes and torchao leave the embedding and the head as they are.
+		m.Params = unit.Volume(over(3) * (j.frozenWidth() + (j.ParamWidth()-j.frozenWidth())*ends/max(most, 1) + trained*weight))
+		m.Grads, m.Optimizer = m.Grads*unit.Volume(trained), m.Optimizer*unit.Volume(trained)
 	}
 	if j.Reference && !j.LoRA.Frozen() { // divided as what is trained
 		m.Params += unit.Volume(over(3) * j.ParamWidth())
@@ -260,11 +263,11 @@ func (j *Job) MemoryOf(h Holding) Memory {
 	} else { // one layer is whole, when the scores of words are gone
 		m.Activations += max(0, layer-j.logits())
 	}
-	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
-		m.Other += unit.Volume(2 * most)
+	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 { // weights with gradients are kept as cast until the end of the backward pass; frozen ones are not cast
+		m.Other += unit.Volume(2 * most * trained)
 	}
 	m.Other += Driver
-	j.offload(&m, over(1))
+	j.offload(&m, over(1), trained)
 	return m
 }
 
@@ -287,7 +290,8 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	wide := j.Precision.Width() / 2
 	ffn := float64(d.wide()) / h
 	norms := (has.Attentions + has.Scans + has.MLPs) / layers
-	each := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp)
+	chosen := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp) // results of operations, of which per-op keeps some whatever is between them
+	each := chosen
 	switch {
 	case j.Kernels == Eager: // the inputs of every single operation, and masks of dropout
 		each *= 1.6
@@ -303,17 +307,18 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 			each *= 1.35
 		}
 	}
-	each += 2 * tokens * wide * has.Scanned / layers / tp
+	scanned := 2 * tokens * wide * has.Scanned / layers / tp
+	each += scanned
 	scores := 0.0
 	if j.Unfused {
 		scores = 5 * float64(d.Heads) * float64(j.Seq) * tokens / tp * wide * has.Attentions / layers
 	}
 	of := each + scores
-	switch j.Recompute {
+	switch j.again() {
 	case Selective:
 		of = each
 	case PerOp:
-		of = each * 0.6
+		of = 0.6 * (chosen + scanned)
 	case Light:
 		of = each * 0.7
 	case Full:
@@ -368,7 +373,7 @@ func (j *Job) FlopsOf(o *Outline) (model, again float64) {
 			continue
 		}
 		part := cmp.Or(j.Recomputed, 1)
-		switch j.Recompute {
+		switch j.again() {
 		case PerOp:
 			again += part * f / 3
 		case Full:

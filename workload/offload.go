@@ -41,18 +41,22 @@ const (
 	underWay = 2 * 5e8 * 2
 )
 
-// offload moves what the host keeps off the GPU: share is the parameters whose state a rank has.
-func (j *Job) offload(m *Memory, share float64) {
+// offload moves what the host keeps off the GPU: share is the parameters that a rank has a part of, trained how many of them have a state.
+func (j *Job) offload(m *Memory, share, trained float64) {
 	if !j.Offloads() {
 		return
 	}
 	m.Optimizer = 0
-	m.Host = unit.Volume(share * HostState)
+	m.Host = unit.Volume(share * trained * HostState)
 	if j.Streams() {
 		m.Grads = min(m.Grads, underWay)
 	}
 	if j.Offload == OffloadParams {
-		m.Host += unit.Volume(share * j.ParamWidth())
+		if j.LoRA.Frozen() {
+			m.Host += m.Params
+		} else {
+			m.Host += unit.Volume(share * j.ParamWidth())
+		}
 		m.Params = 0
 	}
 }

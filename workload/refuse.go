@@ -158,7 +158,7 @@ var rules = []rule{
 	},
 	{
 		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Recompute != "" && !slices.Contains(f.Recompute, string(j.Recompute))
+			return j.Recompute != "" && !slices.Contains(f.Recompute, string(j.Recompute)) && string(j.Recompute) != f.Selective
 		},
 		say: func(f *Framework, j *Job, _ *Split) string {
 			return fmt.Sprintf("recompute %s: it has %s", j.Recompute, strings.Join(f.Recompute, ", "))
@@ -299,6 +299,15 @@ var rules = []rule{
 		},
 		say: func(_ *Framework, _ *Job, s *Split) string {
 			return fmt.Sprintf("shard=%d with cp=%d: whole context groups shard together", s.Shard, s.CP)
+		},
+	},
+	{
+		source: "PyTorch torch/distributed/pipelining; pytorch/pytorch issues 143599, 161904 and 162511",
+		breaks: func(f *Framework, j *Job, s *Split) bool {
+			return f.Name == torchtitan && s.PP > 1 && j.Kernels == Compiled && j.Pipeline().Schedule.Splits()
+		},
+		say: func(_ *Framework, j *Job, _ *Split) string {
+			return fmt.Sprintf("schedule %s with torch.compile: it takes the backward pass apart, which compiled stages do not allow; expected --kernels eager, or 1f1b or interleaved", j.Pipeline().Schedule)
 		},
 	},
 	// DeepSpeed.

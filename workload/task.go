@@ -122,7 +122,7 @@ func (j *Job) Pass(b *Block) Pass {
 		pass.Forward = slices.Concat(w.fwd, w.fwd)
 	}
 	if b.Kind == Layer {
-		pass.Again = again(w.fwd, j.Recompute)
+		pass.Again = again(w.fwd, j.again())
 	}
 	return pass
 }

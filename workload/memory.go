@@ -227,7 +227,7 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		ends = h.Entry + h.Exit
 	}
 	most := h.Layers*full + ends // parameters
-	trained := 1.0 // share of the parameters
+	trained := 1.0               // share of the parameters
 	if j.LoRA.Frozen() {
 		trained = h.Trained * full / max(most, 1)
 	}

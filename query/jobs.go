@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"busbar.dev/coll"
 	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
 	"busbar.dev/input/inspector"
@@ -17,7 +16,6 @@ import (
 	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
-	"busbar.dev/unit"
 )
 
 // Jobs asks how fast the collectives of running jobs are, against what is expected of them, and who comes late to them.
@@ -186,39 +184,15 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 	place := placement{cluster: q.Cluster}
 	version, _ := parseNCCL(q.NCCL)
 	made := map[shape]*predict.Predictor{}
-	done, why := 0, ""
-	for i := range doc.Jobs {
-		for k := range doc.Jobs[i].Rows {
-			row := &doc.Jobs[i].Rows[k]
-			if row.Transfer == 0 || ctx.Err() != nil {
-				continue
-			}
-			nodes := max(row.Nodes, 1)
-			s := shape{nodes: nodes, gpus: max(row.Ranks/nodes, 1)}
-			p, ok := made[s]
-			if !ok {
-				var err error
-				if p, err = place.predictor(ctx, &quiet, s, version); err != nil {
-					why = err.Error()
-				}
-				made[s] = p
-			}
-			if p == nil {
-				continue
-			}
-			x, err := expected(p, row)
-			if err != nil {
-				why = err.Error()
-				continue
-			}
-			row.Expect(x)
-			doc.Predicted = p.Cluster.Name
-			done++
+	failed := map[shape]error{}
+	doc.Predicted, doc.Unpredicted = doc.Expect(func(row *rates.Row) (*predict.Predictor, error) {
+		nodes, gpus := row.Shape()
+		s := shape{nodes: nodes, gpus: gpus}
+		if made[s] == nil && failed[s] == nil && ctx.Err() == nil {
+			made[s], failed[s] = place.predictor(ctx, &quiet, s, version)
 		}
-	}
-	if done == 0 {
-		doc.Unpredicted = why
-	}
+		return made[s], errors.Join(failed[s], ctx.Err())
+	})
 }
 
 // predictor predicts on one layout.
@@ -235,30 +209,4 @@ func (p *placement) predictor(ctx context.Context, e *Env, s shape, v nccl.Versi
 		return nil, err
 	}
 	return predict.New(cl, l, v, nil, nil)
-}
-
-// expected is what the algorithm and protocol that NCCL took should take.
-func expected(p *predict.Predictor, row *rates.Row) (*rates.Expected, error) {
-	kind, err := coll.ParseKind(row.Op)
-	if err != nil {
-		return nil, err
-	}
-	ask := predict.Query{Kind: kind, Type: coll.BFloat16, Sizes: []unit.Bytes{max(row.Bytes, 8)}, Proto: row.Proto}
-	if row.Algo != "" {
-		ask.Algos = []string{row.Algo}
-	}
-	a, err := p.Ask(ask)
-	if err == nil && len(a.Rows) == 0 || err != nil && row.Algo != "" {
-		ask.Algos, ask.Proto = nil, "" // one that the model has not for this layout: NCCL's own choice instead
-		a, err = p.Ask(ask)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case len(a.Rows) == 0:
-		return nil, fmt.Errorf("%s of %s cannot be predicted", row.Op, row.Bytes)
-	}
-	r := &a.Rows[0]
-	low, high := r.Span()
-	return &rates.Expected{Time: r.Time, Low: low, High: high, BusBW: r.BusBW(), Algo: r.Algo, Proto: r.Setting.Proto, Limit: r.Limit.Text}, nil
 }

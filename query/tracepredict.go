@@ -78,9 +78,7 @@ func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []TraceCall, per in
 			known[s] = p
 		}
 		if p != nil {
-			if x, err := expected(p, row); err == nil {
-				row.Expect(x)
-			}
+			_ = row.Expect(p) // rows without an expectation are told all the same
 		}
 	}
 }

@@ -72,8 +72,9 @@ type Row struct {
 	Expected *Expected `json:"expected,omitempty"`
 	Verdict  Verdict   `json:"verdict"`
 	Peers    float64   `json:"peers,omitempty"` // transfer against the median of communicators of the same shape
+	Each     []RankRow `json:"each,omitempty"`  // of the calls that were compared
 
-	hosts  []string
+	hosts  []string // of the ranks that reported, by their rank in the communicator
 	locals []int
 }
 
@@ -326,8 +327,12 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		}
 	}
 	r.Bytes, r.Seen = unit.Bytes(size/max(count, 1)), len(calls)
-	for p, n := range calls {
-		r.Count = max(r.Count, n)
+	for _, rank := range slices.Sorted(maps.Keys(c.ranks)) {
+		p := c.ranks[rank]
+		if calls[p] == 0 {
+			continue
+		}
+		r.Count = max(r.Count, calls[p])
 		at := &job.Ranks[index[p]]
 		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.Local)
 	}
@@ -351,6 +356,7 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		same[i].weight = float64(r.Count) / float64(len(same))
 	}
 	r.weigh(same, job)
+	r.each(same, job)
 	at := r.Transfer
 	if at == 0 {
 		at = r.Time

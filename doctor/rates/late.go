@@ -30,6 +30,7 @@ type Late struct {
 const (
 	leastShare   = 0.01 // of the span, to be named at all
 	warnShare    = 0.03
+	halfShare    = 0.5 // of a whole node: jobs should keep off it
 	stretches    = 12
 	fewestCalls  = 2 * stretches
 	chanceToLoss = 0.01 // how probable it may be that a rank is last as often by chance
@@ -199,12 +200,6 @@ func (j *Job) compare() {
 	}
 }
 
-// Expect sets what is predicted of a row, and judges it anew.
-func (r *Row) Expect(e *Expected) {
-	r.Expected = e
-	r.judge()
-}
-
 // judge says what takes the time: a transfer beyond the error bar is the network's, waiting that is more than half as long as
 // the transfer is a rank's.
 func (r *Row) judge() {
@@ -268,6 +263,9 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 	if l.Share >= warnShare {
 		f.Severity = finding.Warn
 	}
+	if l.Share >= halfShare && len(l.Ranks) > 1 { // of one rank it may be its program
+		f.Severity = finding.Error
+	}
 	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.", strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
 	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen", len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds)))
 	return f, true
@@ -280,7 +278,7 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			continue
 		}
 		f := finding.Finding{
-			ID: fmt.Sprintf("slow-collective:%s/%s/%s", r.Group, r.Op, unit.Bytes(1)<<r.Class), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
+			ID: "slow-collective:" + strings.TrimPrefix(fmt.Sprintf("%s/%s/%s/%s", j.Name, r.Group, r.Op, unit.Bytes(1)<<r.Class), "/"), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
 			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and busbar bench pairs between its nodes",
 		}
 		against := ""
@@ -297,8 +295,10 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			f.Text = strings.Replace(f.Text, ", no rank is late", "; ranks wait beside that", 1)
 		}
 		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last", words.Plural(r.Compared, "call")))
-		if s := j.suspects(r); s != "" {
-			f.Where = s
+		if hosts, s := j.suspects(r); s != "" {
+			if f.Where = s; len(hosts) > 0 {
+				f.Nodes = hosts
+			}
 			f.Evidence = append(f.Evidence, finding.Facts("what only slow communicators have in common: "+s)...)
 		}
 		list = append(list, f)
@@ -308,7 +308,7 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 
 // suspects are the hosts that all slow communicators of a shape have and the others have not, and the local rank, whose NIC it
 // is, where they have one in common.
-func (j *Job) suspects(r *Row) string {
+func (j *Job) suspects(r *Row) (hosts []string, text string) {
 	common, locals := map[string]int{}, map[int]int{}
 	slow, fast := 0, map[string]bool{}
 	for i := range j.Rows {
@@ -333,14 +333,13 @@ func (j *Job) suspects(r *Row) string {
 			}
 		}
 	}
-	var hosts []string
 	for h, n := range common {
 		if n == slow && !fast[h] {
 			hosts = append(hosts, h)
 		}
 	}
 	slices.Sort(hosts)
-	text := strings.Join(hosts, ",")
+	text = strings.Join(hosts, ",")
 	if len(locals) == 1 && r.Nodes > 1 {
 		for l := range locals {
 			if l >= 0 {
@@ -348,7 +347,7 @@ func (j *Job) suspects(r *Row) string {
 			}
 		}
 	}
-	return text
+	return hosts, text
 }
 
 // stuckAge is how long an operation may run before it is worth a line.

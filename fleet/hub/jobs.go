@@ -1,15 +1,22 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // Bounds of what is kept of jobs: windows of a node, and points of a row's series.
@@ -20,6 +27,14 @@ const (
 	maxParts  = 4096 // of one node's window
 	// maxWindows are kept of a node, which sends six a minute.
 	maxWindows = 24
+	// pointEvery makes an hour of jobPoints; rankSeries are kept of jobs with at most so many ranks.
+	pointEvery = 10 * time.Second
+	rankSeries = 256
+	// holds is for how long a finding that is not seen any more is kept as clearing, maxHeld how many are.
+	holds   = 3 * time.Minute
+	maxHeld = 1000
+	// predicting is how long one report may wait for new predictions; what is missing comes with the next.
+	predicting = time.Second
 )
 
 // jobs is what the fleet's jobs did of late. It is not stored: a server that starts anew knows it after a minute.
@@ -29,6 +44,23 @@ type jobs struct {
 	series  map[string][]JobPoint
 	report  *rates.Report
 	at      time.Time // the report is of then
+	on, why string    // the cluster that it was predicted on, or why it was not
+	held    map[string]*heldFinding
+	expect  predictors
+}
+
+// heldFinding is what was found of a job, when first and when last: a minute in which it does not show does not clear it.
+type heldFinding struct {
+	finding.Finding
+
+	last time.Time
+}
+
+// predictors are those of communicators on the fleet as it was.
+type predictors struct {
+	on   *cluster.Cluster
+	each map[string]*predict.Predictor
+	fail map[string]error
 }
 
 type jobWindow struct {
@@ -42,14 +74,18 @@ type JobPoint struct {
 	BusBW    float64   `json:"busbw_GBps"`
 	Transfer float64   `json:"transfer_us"`
 	Wait     float64   `json:"wait_us"`
+	Share    float64   `json:"wait,omitempty"` // of a rank: the part of the minute that it waited
 }
 
-// JobsReply is what the fleet's jobs did in the last minute, and how their rows went before: by communicator, operation and size class.
+// JobsReply is what the fleet's jobs did in the last minute, and how their rows and ranks went before: COMM/OPERATION/CLASS, rank/HOST/PID.
 type JobsReply struct {
 	rates.Report
 
 	Findings []finding.Finding     `json:"findings"`
 	Series   map[string][]JobPoint `json:"series"`
+	// Predicted names the cluster that expectations are of, empty where there are none; Unpredicted says why.
+	Predicted   string `json:"predicted_on,omitempty"`
+	Unpredicted string `json:"unpredicted,omitempty"`
 }
 
 // take keeps a node's window. What a node says of ranks of other hosts cannot be told from what they say: it counts as said.
@@ -69,8 +105,9 @@ func (j *jobs) take(n fleet.Name, data []byte, now time.Time) {
 	}
 }
 
-// now is the report of the last minute, made at most every few seconds.
-func (j *jobs) now(now time.Time) *rates.Report {
+// jobsNow is the report of the last minute, made at most every few seconds.
+func (h *Hub) jobsNow() *rates.Report {
+	now, j := h.now(), &h.jobs
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.report != nil && now.Sub(j.at) < 5*time.Second && !now.Before(j.at) {
@@ -86,16 +123,36 @@ func (j *jobs) now(now time.Time) *rates.Report {
 			list = append(list, w.w)
 		}
 	}
-	j.report, j.at = rates.Join(list...), now
+	j.report, j.at, j.on, j.why = rates.Join(list...), now, "", ""
+	if len(j.report.Jobs) > 0 {
+		c, err := h.predictable()
+		j.on, j.why = j.report.Expect(j.expect.of(c, err, time.Now().Add(predicting)))
+	}
+	j.keep(now)
+	return j.report
+}
+
+// keep adds a point to every series.
+func (j *jobs) keep(now time.Time) {
+	add := func(key string, p JobPoint) {
+		points, ok := j.series[key]
+		if !ok && len(j.series) >= maxSeries || len(points) > 0 && now.Sub(points[len(points)-1].At) < pointEvery {
+			return
+		}
+		p.At = now.UTC()
+		points = append(points, p)
+		j.series[key] = points[max(0, len(points)-jobPoints):]
+	}
 	for i := range j.report.Jobs {
-		for k := range j.report.Jobs[i].Rows {
-			r := &j.report.Jobs[i].Rows[k]
-			key := seriesKey(r)
-			if _, ok := j.series[key]; !ok && len(j.series) >= maxSeries {
-				continue
+		job := &j.report.Jobs[i]
+		for k := range job.Rows {
+			r := &job.Rows[k]
+			add(seriesKey(r), JobPoint{BusBW: r.BusBW.GBps(), Transfer: r.Transfer.Micros(), Wait: r.Wait.Micros()})
+		}
+		for k := range job.Ranks {
+			if r := &job.Ranks[k]; len(job.Ranks) <= rankSeries {
+				add(rankKey(r), JobPoint{Share: r.Wait})
 			}
-			points := append(j.series[key], JobPoint{now.UTC(), r.BusBW.GBps(), r.Transfer.Micros(), r.Wait.Micros()})
-			j.series[key] = points[max(0, len(points)-jobPoints):]
 		}
 	}
 	for key, points := range j.series {
@@ -103,43 +160,98 @@ func (j *jobs) now(now time.Time) *rates.Report {
 			delete(j.series, key)
 		}
 	}
-	return j.report
+}
+
+// of gives the predictor of a row's communicator where it stands in the fleet.
+func (p *predictors) of(c *cluster.Cluster, err error, until time.Time) func(*rates.Row) (*predict.Predictor, error) {
+	if p.on != c || len(p.each)+len(p.fail) > maxSeries {
+		*p = predictors{on: c, each: map[string]*predict.Predictor{}, fail: map[string]error{}}
+	}
+	return func(row *rates.Row) (*predict.Predictor, error) {
+		if err != nil {
+			return nil, err
+		}
+		key := fmt.Sprintf("%s/%d", row.Comm, row.Seen)
+		if p.each[key] == nil && p.fail[key] == nil {
+			if time.Now().After(until) {
+				return nil, errors.New("predictions take long; the next report has more")
+			}
+			l, err := row.Layout(c)
+			if err == nil {
+				p.each[key], err = predict.New(c, l, nccl.Newest, nil, nil)
+			}
+			p.fail[key] = err
+		}
+		return p.each[key], p.fail[key]
+	}
 }
 
 // seriesKey names a row by its size class: the mean size of a class moves.
 func seriesKey(r *rates.Row) string { return fmt.Sprintf("%s/%s/%d", r.Comm, r.Op, r.Class) }
 
-// findings are those of jobs that need a look at a node: hints are for who looks at the job.
-func (j *jobs) findings(now time.Time) []finding.Finding {
-	list := slices.DeleteFunc(j.now(now).Findings(), func(f finding.Finding) bool { return f.Severity < finding.Warn })
-	for i := range list {
-		list[i].Since = now
+func rankKey(r *rates.Rank) string { return fmt.Sprintf("rank/%s/%d", r.Host, r.PID) }
+
+// jobFindings are those of jobs that need a look at a node: hints are for who looks at the job.
+func (h *Hub) jobFindings() []finding.Finding {
+	list := h.jobsNow().Findings()
+	now, j := h.now(), &h.jobs
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.held == nil {
+		j.held = map[string]*heldFinding{}
 	}
-	return list
+	for _, f := range list {
+		old := j.held[f.ID]
+		if f.Severity < finding.Warn || old == nil && len(j.held) >= maxHeld {
+			continue
+		}
+		if f.Since = now; old != nil {
+			f.Since = old.Since
+		}
+		j.held[f.ID] = &heldFinding{f, now}
+	}
+	out := []finding.Finding{}
+	for _, id := range slices.Sorted(maps.Keys(j.held)) {
+		f := j.held[id]
+		if now.Sub(f.last) > holds {
+			delete(j.held, id)
+			continue
+		}
+		f.Clearing = now.After(f.last)
+		out = append(out, f.Finding)
+	}
+	return out
 }
 
 func (h *Hub) getJobs(w http.ResponseWriter, _ *http.Request) {
-	r := h.jobs.now(h.now())
+	r := h.jobsNow()
 	h.jobs.mu.Lock()
-	series := map[string][]JobPoint{}
+	out := JobsReply{Report: *r, Findings: r.Findings(), Series: map[string][]JobPoint{}, Predicted: h.jobs.on, Unpredicted: h.jobs.why}
 	for i := range r.Jobs {
 		for k := range r.Jobs[i].Rows {
 			key := seriesKey(&r.Jobs[i].Rows[k])
-			series[key] = slices.Clone(h.jobs.series[key])
+			out.Series[key] = slices.Clone(h.jobs.series[key])
+		}
+		for k := range r.Jobs[i].Ranks {
+			key := rankKey(&r.Jobs[i].Ranks[k])
+			if list := h.jobs.series[key]; list != nil {
+				out.Series[key] = slices.Clone(list)
+			}
 		}
 	}
 	h.jobs.mu.Unlock()
-	reply(w, JobsReply{Report: *r, Findings: r.Findings(), Series: series})
+	reply(w, out)
 }
 
 func (h *Hub) jobMetrics(p *page) {
-	r := h.jobs.now(h.now())
+	r := h.jobsNow()
 	row := func(name, help string, of func(r *rates.Row) float64) {
 		p.head(name, "gauge", help)
 		for i := range r.Jobs {
 			for k := range r.Jobs[i].Rows {
-				if x := &r.Jobs[i].Rows[k]; x.Transfer > 0 {
-					p.line(name, of(x), "job", r.Jobs[i].Name, "communicator", x.Group, "comm", x.Comm, "operation", x.Op, "bytes_from", fmt.Sprint(int64(1)<<x.Class))
+				x := &r.Jobs[i].Rows[k]
+				if v := of(x); x.Transfer > 0 && !math.IsNaN(v) {
+					p.line(name, v, "job", r.Jobs[i].Name, "communicator", x.Group, "comm", x.Comm, "operation", x.Op, "bytes_from", fmt.Sprint(int64(1)<<x.Class))
 				}
 			}
 		}
@@ -147,6 +259,8 @@ func (h *Hub) jobMetrics(p *page) {
 	row("busbar_job_collective_transfer_seconds", "Median transfer of a job's collective in the last minute.", func(r *rates.Row) float64 { return r.Transfer.Seconds() })
 	row("busbar_job_collective_wait_seconds", "Mean time that ranks waited for the last one in a collective.", func(r *rates.Row) float64 { return r.Wait.Seconds() })
 	row("busbar_job_collective_busbw_bytes_per_second", "Bus bandwidth of the median transfer.", func(r *rates.Row) float64 { return float64(r.BusBW) })
+	row("busbar_job_collective_expected_seconds", "Transfer that predict expects on the fleet's topology; none where it cannot.", expectedOf(func(e *rates.Expected) unit.Time { return e.Time }))
+	row("busbar_job_collective_expected_high_seconds", "Upper end of the error bar of the expected transfer.", expectedOf(func(e *rates.Expected) unit.Time { return e.High }))
 	p.head("busbar_job_rank_wait_ratio", "gauge", "Share of the last minute that a rank waited for others in collectives.")
 	for i := range r.Jobs {
 		for k := range r.Jobs[i].Ranks {
@@ -159,5 +273,15 @@ func (h *Hub) jobMetrics(p *page) {
 		if l := r.Jobs[i].Late; l != nil {
 			p.line("busbar_job_late_ratio", l.Share, "job", r.Jobs[i].Name, "rank", fmt.Sprint(l.Ranks[0]), "node", l.Host)
 		}
+	}
+}
+
+// expectedOf is a time of what is expected, NaN where nothing is.
+func expectedOf(of func(*rates.Expected) unit.Time) func(*rates.Row) float64 {
+	return func(r *rates.Row) float64 {
+		if r.Expected == nil {
+			return math.NaN()
+		}
+		return of(r.Expected).Seconds()
 	}
 }

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/doctor/rates"
 	"busbar.dev/fleet"
+	"busbar.dev/hardware"
 	"busbar.dev/input/profile"
 	"busbar.dev/unit"
 )
@@ -36,8 +39,8 @@ func sent(t *testing.T, rank, beat int, wait time.Duration) []byte {
 
 // TestJobs joins what nodes send of one job: who is late, findings, series and metrics.
 func TestJobs(t *testing.T) {
-	h := New(Config{})
-	now := h.now()
+	now := time.Now()
+	h := New(Config{Now: func() time.Time { return now }, Steady: func() time.Duration { return 0 }})
 	for beat := range 6 {
 		for rank := range 3 {
 			wait := 100 * time.Millisecond
@@ -48,14 +51,14 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	h.jobs.take("node9", []byte("no window"), now)
-	r := h.jobs.now(now)
+	r := h.jobsNow()
 	if len(r.Jobs) != 1 || len(r.Jobs[0].Ranks) != 3 || r.Jobs[0].Rows[0].Count != 48 || r.Jobs[0].Rows[0].Seen != 3 || r.Jobs[0].Rows[0].Compared != 48 {
 		t.Fatalf("%+v", r)
 	}
 	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 1 || l.Host != "node1" {
 		t.Fatalf("%+v", l)
 	}
-	list := h.jobs.findings(now)
+	list := h.jobFindings()
 	if len(list) != 1 || list[0].ID != "late-rank:node1/rank1" || list[0].Nodes[0] != "node1" || list[0].Since.IsZero() {
 		t.Errorf("%+v", list)
 	}
@@ -72,7 +75,45 @@ func TestJobs(t *testing.T) {
 	if p := h.jobs.series["1/all_reduce/22"]; len(p) != 1 || p[0].Transfer != 1000 {
 		t.Errorf("%+v", h.jobs.series)
 	}
-	if r := h.jobs.now(now.Add(2 * time.Minute)); len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
+	now = now.Add(2 * time.Minute)
+	if list := h.jobFindings(); len(list) != 1 || !list[0].Clearing {
+		t.Errorf("%+v", list)
+	}
+	if r := h.jobsNow(); len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
 		t.Errorf("a job that ended stays: %+v", r)
+	}
+}
+
+// TestJobsExpected sets what predict says of the fleet's own topology beside a job: a transfer far beyond the error bar is the
+// network's, a late rank's is not.
+func TestJobsExpected(t *testing.T) {
+	c, err := hardware.Preset("dgx-h100", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Hosts {
+		c.Hosts[i].Name = fmt.Sprintf("node%d", i)
+	}
+	now := time.Now()
+	h := New(Config{Network: c, Now: func() time.Time { return now }})
+	for beat := range 6 {
+		for rank := range 3 {
+			h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, 50*time.Millisecond), now)
+		}
+	}
+	row := &h.jobsNow().Jobs[0].Rows[0]
+	if row.Expected == nil || row.Verdict != rates.SlowNetwork || h.jobs.on != "fleet" || len(row.Each) != 3 {
+		t.Fatalf("%+v on %q (%s)", row, h.jobs.on, h.jobs.why)
+	}
+	if list := h.jobFindings(); len(list) != 1 || list[0].Kind != "slow-collective" {
+		t.Errorf("%+v", list)
+	}
+	var text strings.Builder
+	h.jobMetrics(&page{w: &text})
+	if !strings.Contains(text.String(), "busbar_job_collective_expected_high_seconds{") {
+		t.Error(text.String())
+	}
+	if p := h.jobs.series["rank/node1/11"]; len(p) != 1 {
+		t.Errorf("%v", slices.Sorted(maps.Keys(h.jobs.series)))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"busbar.dev/fleet/health"
 	"busbar.dev/hardware"
 	"busbar.dev/input/clusterfile"
+	"busbar.dev/predict"
 )
 
 // model is the fleet as one cluster, made again when a node's map changed.
@@ -24,6 +25,25 @@ type model struct {
 	of      *cluster.Cluster
 	made    time.Time
 	took    time.Duration
+	// assumed is another, with what predictions cannot do without; assumedOf is the one that it was made after.
+	assumed, assumedOf *cluster.Cluster
+	assuming           error
+}
+
+// predictable is the fleet as one cluster, with what no map says assumed as busbar predict does. It must not be changed.
+func (h *Hub) predictable() (*cluster.Cluster, error) {
+	of := h.Cluster()
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	m, v := &h.model, h.view
+	if m.assumedOf != of {
+		v.mu.RLock()
+		maps := v.allMaps()
+		v.mu.RUnlock()
+		m.assumed, m.assumedOf = join(maps, v.network), of
+		_, m.assuming = predict.Assume(m.assumed, predict.Given{}, len(m.assumed.Hosts) > 1)
+	}
+	return m.assumed, m.assuming
 }
 
 // Cluster is the fleet as one cluster: the maps of all nodes that have not left, joined and completed.

@@ -1,0 +1,140 @@
+package rates
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
+)
+
+// Expect sets beside every weighed row what predict says of it. of gives a row's predictor, an error where there is none. It
+// returns the cluster that was predicted on, and where nothing could be predicted, why.
+func (r *Report) Expect(of func(*Row) (*predict.Predictor, error)) (on, why string) {
+	for i := range r.Jobs {
+		for k := range r.Jobs[i].Rows {
+			row := &r.Jobs[i].Rows[k]
+			if row.Transfer == 0 {
+				continue
+			}
+			p, err := of(row)
+			if err == nil {
+				err = row.Expect(p)
+			}
+			if err != nil {
+				why = err.Error()
+				continue
+			}
+			on = p.Cluster.Name
+		}
+	}
+	if on != "" {
+		why = ""
+	}
+	return on, why
+}
+
+// Shape is how many nodes the row's communicator has, and how many ranks on each.
+func (r *Row) Shape() (nodes, ranks int) {
+	nodes = max(r.Nodes, len(unique(r.hosts)), 1)
+	return nodes, max(r.Ranks/nodes, 1)
+}
+
+// Layout is where the row's ranks are on a cluster: on the hosts that reported them, else on the first ones.
+func (r *Row) Layout(c *cluster.Cluster) (nccl.Layout, error) {
+	gpus := map[string][]int{}
+	index := map[string]int{}
+	for h, devs := range nccl.GPUs(c) {
+		gpus[c.Hosts[h].Name], index[c.Hosts[h].Name] = devs, h
+	}
+	l := make(nccl.Layout, 0, len(r.hosts))
+	for i, h := range r.hosts {
+		if local := r.locals[i]; local >= 0 && local < len(gpus[h]) {
+			l = append(l, nccl.Rank{Host: index[h], GPU: gpus[h][local]})
+		}
+	}
+	if len(l) == r.Ranks {
+		return l, nil
+	}
+	nodes, ranks := r.Shape()
+	return nccl.Block(c, nodes, ranks)
+}
+
+// Expect asks for the algorithm and protocol that NCCL took, and judges the row anew.
+func (r *Row) Expect(p *predict.Predictor) error {
+	kind, err := coll.ParseKind(r.Op)
+	if err != nil {
+		return err
+	}
+	ask := predict.Query{Kind: kind, Type: coll.BFloat16, Sizes: []unit.Bytes{max(r.Bytes, 8)}, Proto: r.Proto}
+	if r.Algo != "" {
+		ask.Algos = []string{r.Algo}
+	}
+	a, err := p.Ask(ask)
+	if err == nil && len(a.Rows) == 0 || err != nil && r.Algo != "" {
+		ask.Algos, ask.Proto = nil, "" // one that the model has not for this layout: NCCL's own choice instead
+		a, err = p.Ask(ask)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(a.Rows) == 0:
+		return fmt.Errorf("%s of %s cannot be predicted", r.Op, r.Bytes)
+	}
+	x := &a.Rows[0]
+	low, high := x.Span()
+	r.Expected = &Expected{Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text}
+	r.judge()
+	return nil
+}
+
+// maxEach are the ranks of a row that are told one by one: those that wait least.
+const maxEach = 64
+
+// RankRow is one rank's part in a row.
+type RankRow struct {
+	Rank  int       `json:"rank"` // of the job
+	Calls int       `json:"calls"`
+	Time  unit.Time `json:"time_us"` // mean
+	Wait  unit.Time `json:"wait_us"` // mean, longer than the shortest of the same call
+	Last  float64   `json:"last"`    // share of the calls that it was last to
+}
+
+// each tells the ranks of calls apart.
+func (r *Row) each(calls []call, job *Job) {
+	type sums struct {
+		n, last   int
+		us, waits float64
+	}
+	of := map[int]*sums{}
+	for i := range calls {
+		at, least := calls[i].least()
+		for k, p := range calls[i].procs {
+			s := of[p]
+			if s == nil {
+				s = new(sums)
+				of[p] = s
+			}
+			s.n++
+			s.us += calls[i].us[k]
+			s.waits += calls[i].us[k] - least
+			if k == at {
+				s.last++
+			}
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		s := of[p]
+		n := float64(s.n)
+		r.Each = append(r.Each, RankRow{Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n), Last: float64(s.last) / n})
+	}
+	if len(r.Each) > maxEach {
+		slices.SortStableFunc(r.Each, func(a, b RankRow) int { return int(a.Wait.Micros() - b.Wait.Micros()) })
+		r.Each = slices.Clone(r.Each[:maxEach])
+		slices.SortFunc(r.Each, func(a, b RankRow) int { return a.Rank - b.Rank })
+	}
+}

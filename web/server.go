@@ -99,7 +99,7 @@ func (s *Server) own() []Route {
 }
 
 // views are the parts of the page, each under a path of its own.
-var views = []string{"cluster", "predict", "step", "plan", "fleet", "doctor"}
+var views = []string{"cluster", "predict", "step", "plan", "fleet", "jobs", "doctor"}
 
 // Handler is the server as net/http takes it.
 func (s *Server) Handler() http.Handler {

@@ -16,6 +16,7 @@ var checked = []struct{ name, path, until string }{
 	{"step", "/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", `document.querySelector('[data-rested]')`},
 	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`},
 	{"fleet", "/fleet", `document.querySelector('h1')`},
+	{"jobs", "/jobs", `document.querySelector('.jobs[data-shown]')`},
 	{"doctor", "/doctor", `document.querySelector('.drop')`},
 }
 

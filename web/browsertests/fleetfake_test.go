@@ -24,6 +24,7 @@ type fakeFleet struct {
 	leaf  func(i int) int
 	slow  int // a node that sends at half its rate; -1 for none
 	role  string
+	jobs  http.HandlerFunc // nil is the server's own
 
 	mu     sync.Mutex
 	orders []doc
@@ -65,6 +66,9 @@ func (f *fakeFleet) before(t *testing.T, p *page) {
 	mux.HandleFunc("/api/fleet/orders", f.order)
 	mux.HandleFunc("/api/fleet/orders/{id}", f.oneOrder)
 	mux.HandleFunc("GET /api/events", f.events)
+	if f.jobs != nil {
+		mux.HandleFunc("GET /api/fleet/jobs", f.jobs)
+	}
 	s := httptest.NewServer(mux)
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	p.url = s.URL

@@ -6,7 +6,7 @@ import { tour } from './tour.js';
 // Views, each a module with: export async function show(root, state, api). It fills root, and may return a function
 // that is called when the view is left.
 const views = [
-  ['cluster', 'Cluster'], ['predict', 'Predict'], ['step', 'Step'], ['plan', 'Plan'], ['fleet', 'Fleet'], ['doctor', 'Doctor'],
+  ['cluster', 'Cluster'], ['predict', 'Predict'], ['step', 'Step'], ['plan', 'Plan'], ['fleet', 'Fleet'], ['jobs', 'Jobs'], ['doctor', 'Doctor'],
 ];
 
 const api = { ask, request, events, me: null };
@@ -27,7 +27,7 @@ function remember(state) {
 
 function href(view) {
   const q = new URLSearchParams();
-  if (remembered.c && view !== 'doctor' && view !== 'fleet') q.set('c', remembered.c);
+  if (remembered.c && !['doctor', 'fleet', 'jobs'].includes(view)) q.set('c', remembered.c);
   if (remembered.m && (view === 'step' || view === 'plan')) q.set('m', remembered.m);
   const text = q.toString().replaceAll('%3A', ':').replaceAll('%40', '@');
   return `/${view}${text ? `?${text}` : ''}`;

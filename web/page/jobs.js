@@ -1,0 +1,175 @@
+import { h, put, say, failure, table } from './dom.js';
+import { Latest } from './api.js';
+import { Share } from './share.js';
+import { Curve } from './curve.js';
+import { choice, field } from './pick.js';
+import { term } from './terms.js';
+import { shown, tag } from './fleetwords.js';
+import { bytes, count, micros, percent, plural, rate, seconds } from './units.js';
+
+// How often the server is asked: it makes a new report every five seconds.
+const every = 5000;
+
+const verdicts = { 'as expected': 'good', waits: 'warn', 'slow network': 'error', 'slow network, waits': 'error' };
+
+// keyOf is the name of a row's series, rankKey that of a rank's.
+function keyOf(r) { return `${r.comm}/${r.op}/${r.class}`; }
+function rankKey(r) { return `rank/${r.host}/${r.pid}`; }
+
+function clock(v) { return new Date(1000 * v).toTimeString().slice(0, 8); }
+
+// expected is what predict says, in words.
+function expected(r) { return r.expected ? `${micros(r.expected.time_us)} (${micros(r.expected.low_us)}–${micros(r.expected.high_us)})` : '–'; }
+
+// The collectives of running jobs: how fast, against what is expected of them, and who comes late.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const said = h('p', { 'aria-live': 'polite' });
+  const wrong = h('div', {}), which = h('div', {}), late = h('div', {}), rows = h('div', {}), one = h('div', {}), ranks = h('div', {});
+  const x = { name: 'time', show: clock, time: true };
+  const speed = new Curve({ label: 'bus bandwidth over time', log: false, height: 260, x, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
+  const spent = new Curve({ label: 'transfer and waiting over time', log: false, height: 220, x, y: { name: 'a call', show: (v) => micros(v) } });
+  const waits = new Curve({ label: 'waiting of ranks over time', log: false, height: 220, x, y: { name: 'of the time', show: (v) => percent(v) } });
+  const set = (name) => (v) => state.set({ [name]: v });
+  const word = h('input', { type: 'search', value: state.get('q'), placeholder: 'group or operation', spellcheck: 'false', autocomplete: 'off', oninput: (e) => set('q')(e.target.value.trim()) });
+  const jobs = h('div', {});
+  const curves = h('div', { class: 'card' }, h('h2', { id: 'of' }), one, h('h3', {}, term('Bus bandwidth', 'bus bandwidth')), speed.root, h('h3', {}, 'Transfer and waiting'), spent.root);
+  const people = h('div', { class: 'card' }, h('h2', {}, 'Ranks'), ranks, waits.root);
+  const view = h('div', { class: 'view fleet jobs' }, h('header', {}, h('div', {}, h('h1', {}, 'Jobs'), said), share.root),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, h('fieldset', {}, h('legend', {}, 'Which job'), jobs, field('Rows with', word)), which),
+    h('section', { class: 'cards', 'aria-label': 'answer' }, wrong, late, rows, curves, people));
+  put(root, view);
+  curves.hidden = people.hidden = true;
+  let doc = null, timer = 0, over = false, drawn = '';
+
+  const nameOf = (j, i) => j.name || `job ${i + 1}`;
+  const current = () => doc.jobs[Math.max(0, doc.jobs.findIndex((j, i) => nameOf(j, i) === state.get('job')))];
+
+  function nothing() {
+    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No job writes what its collectives take.'),
+      h('p', {}, 'Jobs are shown when their processes are started with busbar’s profiler plugin for NCCL, on nodes whose agent runs:'), h('pre', { class: 'command', tabindex: '0', 'aria-label': 'command line' }, 'busbar exec --profile -- python train.py'),
+      h('p', { class: 'quiet' }, 'The job does not notice: each process writes a file of fixed size in shared memory, which the agent reads.')));
+    put(late);
+    put(jobs);
+    curves.hidden = people.hidden = true;
+  }
+
+  function draw() {
+    if (!doc) return;
+    said.textContent = doc.jobs.length ? `${plural(doc.jobs.length, 'job')} in the last minute` : 'the last minute';
+    if (!doc.jobs.length) { nothing(); view.dataset.shown = 'none'; return; }
+    const j = current();
+    const names = doc.jobs.map((x, i) => [nameOf(x, i), `${nameOf(x, i)}: ${plural(x.ranks.length, 'rank')}`]);
+    if (drawn !== JSON.stringify(names)) { // a list that is open is not replaced
+      drawn = JSON.stringify(names);
+      put(jobs, field('Job', choice(names, nameOf(j, doc.jobs.indexOf(j)), (v) => state.set({ job: v, row: '', rank: '' }))));
+    }
+    put(which, h('p', { class: 'quiet' }, doc.predicted_on ? `Expected: by predict on ${doc.predicted_on}, with its error bar.` : doc.unpredicted ? `No expectation: ${doc.unpredicted}.` : ''));
+    put(late, summary(j));
+    const q = state.get('q').toLowerCase();
+    const list = j.rows.filter((r) => !q || r.group.toLowerCase().includes(q) || r.op.includes(q));
+    put(rows, rowsCard(j, list));
+    const row = list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0];
+    curves.hidden = !row;
+    if (row) drawRow(j, row);
+    drawRanks(j, row);
+    view.dataset.shown = 'job';
+  }
+
+  // summary is who is late and what was found.
+  function summary(j) {
+    const found = doc.findings.filter((f) => !f.nodes?.length || f.nodes.some((n) => j.ranks.some((r) => r.host === n)));
+    const l = j.late;
+    return h('div', { class: 'card' }, h('dl', { class: 'figures' },
+      figure('ranks seen', `${count(j.ranks.length)} of ${count(j.world)}`), figure('waiting, median rank', percent(j.waiting)), figure('seen', seconds(j.seconds)),
+      figure('comes last', l ? `${l.ranks.length === 1 ? `rank ${l.ranks[0]}` : plural(l.ranks.length, 'rank')} on ${l.host}` : 'nobody')),
+    found.length ? h('ul', { class: 'findings' }, found.map((f) => h('li', { class: `finding ${f.severity}` }, h('p', {}, tag(f.severity, f.severity), ' ', h('strong', {}, f.text)),
+      f.evidence?.length > 0 && h('ul', {}, f.evidence.map((e) => h('li', {}, typeof e === 'string' ? e : e.text))), f.fix && h('p', {}, h('strong', {}, 'Do: '), f.fix))))
+      : h('p', { class: 'quiet' }, 'No problems found.'));
+  }
+
+  function figure(name, value) { return h('div', {}, h('dt', {}, name), h('dd', {}, value)); }
+
+  function rowsCard(j, list) {
+    const heads = [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'verdict' }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: 'bus bandwidth', n: true }, { text: 'last' }, { text: 'calls', n: true }, { text: 'algorithm' }];
+    const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0] || { comm: '' });
+    return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? scrolled('collectives', table('', heads, list.slice(0, 200).map((r) => [
+      h('button', { type: 'button', class: 'link', 'aria-pressed': String(keyOf(r) === open), onclick: () => { state.set({ row: keyOf(r) }, { push: true }); say(`${r.op} on ${r.group} is shown`); } }, r.group),
+      r.op, bytes(r.bytes), r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.transfer_us ? micros(r.transfer_us) : '–', expected(r), r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
+      r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open)) : h('p', { class: 'empty' }, 'No row matches.'),
+    list.length > 200 && h('p', { class: 'quiet' }, `… and ${count(list.length - 200)} more: the JSON has all.`));
+  }
+
+  // scrolled lets those who use a keyboard scroll a table.
+  function scrolled(name, box) {
+    box.setAttribute('tabindex', '0');
+    box.setAttribute('role', 'region');
+    box.setAttribute('aria-label', name);
+    return box;
+  }
+
+  function drawRow(j, r) {
+    curves.querySelector('#of').textContent = `${r.op} of ${bytes(r.bytes)} on ${r.group}`;
+    const e = r.expected;
+    put(one, h('p', { class: 'quiet' }, [`${count(r.ranks)} ranks${r.nodes ? ` on ${plural(r.nodes, 'node')}` : ''}, ${count(r.seen)} of them seen`, r.compared && `${count(r.compared)} calls compared between ranks`,
+      e && `expected ${rate(e.busbw_GBps)} (${e.algo} ${e.proto})${e.limit ? `, limited by ${e.limit}` : ''}`, r.peers > 0 && `${r.peers.toFixed(2)} times as long as communicators of the same shape`].filter(Boolean).join(' · ')));
+    const points = doc.series[keyOf(r)] || [];
+    const xs = points.map((p) => new Date(p.at).getTime() / 1000);
+    const series = [{ name: 'measured', xs, ys: points.map((p) => p.busbw_GBps || null) }];
+    const at = (us) => (us > 0 ? e.busbw_GBps * e.time_us / us : null);
+    if (e) series.push({ name: 'predicted', xs, ys: xs.map(() => e.busbw_GBps), low: xs.map(() => at(e.high_us)), high: xs.map(() => at(e.low_us)), dash: [6, 4], colour: 2 });
+    speed.draw(series, points.length ? `now ${rate(points[points.length - 1].busbw_GBps || 0)}${e ? `, predicted ${rate(e.busbw_GBps)}` : ''}` : 'no points yet');
+    const times = [{ name: 'transfer', xs, ys: points.map((p) => p.transfer_us || null) }, { name: 'wait', xs, ys: points.map((p) => p.wait_us ?? null), colour: 1 }];
+    if (e) times.push({ name: 'predicted transfer', xs, ys: xs.map(() => e.time_us), low: xs.map(() => e.low_us), high: xs.map(() => e.high_us), dash: [6, 4], colour: 2 });
+    spent.draw(times, points.length ? `transfer ${micros(points[points.length - 1].transfer_us)}, wait ${micros(points[points.length - 1].wait_us)}` : 'no points yet');
+  }
+
+  // drawRanks lists ranks, those that wait least first, and opens one.
+  function drawRanks(j, row) {
+    people.hidden = false;
+    const is = (r) => j.late && j.late.host === r.host && j.late.ranks.includes(r.rank);
+    const list = [...j.ranks].sort((a, b) => a.wait - b.wait).slice(0, 64);
+    const part = new Map((row?.each || []).map((e) => [e.rank, e]));
+    const open = j.ranks.find((r) => String(r.rank) === state.get('rank'));
+    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waits', n: true }, { text: 'in this row, a call', n: true }, { text: 'last in', n: true }, { text: '' }];
+    put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), scrolled('ranks', table('', heads, list.map((r) => {
+      const e = part.get(r.rank);
+      return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
+        e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('comes last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
+    }), (i) => list[i] === open)), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
+    const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
+    const series = some.map((r) => ({ r, points: doc.series[rankKey(r)] || [] })).filter((s) => s.points.length)
+      .map(({ r, points }, i) => ({ name: `rank ${r.rank}`, colour: i, width: r === open ? 3 : 2, xs: points.map((p) => new Date(p.at).getTime() / 1000), ys: points.map((p) => p.wait || 0) }));
+    waits.root.hidden = !series.length;
+    if (series.length) waits.draw(series, some.map((r) => `rank ${r.rank} waits ${percent(r.wait)}`).join(', '));
+  }
+
+  // rankCard is what one rank does, on all its communicators.
+  function rankCard(j, r) {
+    const list = j.rows.map((row) => [row, row.each?.find((e) => e.rank === r.rank)]).filter(([, e]) => e);
+    return h('section', { class: 'one', 'aria-label': `rank ${r.rank}` }, h('h3', {}, `Rank ${r.rank} on ${r.host}, process ${r.pid}`),
+      h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'),
+      list.length > 0 && scrolled(`rank ${r.rank} by communicator`, table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'a call', n: true }, { text: 'waits', n: true }, { text: 'last in', n: true }],
+        list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), micros(e.time_us), micros(e.wait_us), `${percent(e.last)} of calls`]))));
+  }
+
+  const refresh = new Latest(async () => {
+    try {
+      const answer = await api.ask('fleet/jobs');
+      if (over) return;
+      doc = answer.doc;
+      share.of(shown(answer));
+      put(wrong);
+      draw();
+    } catch (error) { put(wrong, failure(error)); }
+  });
+  api.me = api.me || (await api.request('/api/me')).doc;
+  if (!api.me.fleet) {
+    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server keeps no fleet.')));
+    return null;
+  }
+  state.watch(draw);
+  await refresh.go();
+  timer = setInterval(() => { if (!document.hidden) refresh.go(); }, every);
+  return () => { over = true; clearInterval(timer); for (const c of [speed, spent, waits]) c.end(); };
+}

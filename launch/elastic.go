@@ -38,21 +38,21 @@ func (w *writer) elastic() (string, string) {
 	}
 	program := w.p.job.Framework.Name + ".sh"
 	return "#!/bin/sh\n" + w.header(fmt.Sprintf("Elastic torchrun, on every node: elastic.sh [PROGRAM ARGUMENTS…]; %s without one. When a node is lost the others go on from the last checkpoint, and when it is back it joins again.", program)) +
-		fmt.Sprintf(`# Ranks get numbers as nodes come, so that the order of the plan and its binding of processors do not hold. The global batch stays: fewer nodes compute more micro-batches.
+		fmt.Sprintf(`# Ranks get numbers as nodes come, so that the order of the plan and its binding of processors do not hold. Fewer nodes compute more micro-batches, so that the global batch stays; where they do not divide it, it is the next smaller that they do.
 set -eu
-PLAN=${BUSBAR_PLAN:-%[1]s}
+PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 # ---- To set: every line may also be given in the environment. ----------------------------------
-%[2]sMIN_NODES=${MIN_NODES:-%[3]d}                # fewer wait for others
-MAX_NODES=${MAX_NODES:-%[4]d}
+%[1]sMIN_NODES=${MIN_NODES:-%[2]d}                # fewer wait for others
+MAX_NODES=${MAX_NODES:-%[3]d}
 RESTARTS=${RESTARTS:-100}                 # that ranks are started again, of failures and of nodes that come
 # ---------------------------------------------------------------------------------------------
 set -a; . "$PLAN/nccl.env"; set +a
 # With a store that agents share, a node that comes back waits for an address that nobody writes again (PyTorch 2.4 to 2.11).
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
-[ $# -gt 0 ] || set -- "$PLAN/%[5]s"
-exec torchrun --nnodes="$MIN_NODES:$MAX_NODES" --nproc_per_node=%[6]d --max_restarts="$RESTARTS" --rdzv_backend=c10d --rdzv_id=%[7]s \
+[ $# -gt 0 ] || set -- "$PLAN/%[4]s"
+exec torchrun --nnodes="$MIN_NODES:$MAX_NODES" --nproc_per_node=%[5]d --max_restarts="$RESTARTS" --rdzv_backend=c10d --rdzv_id=%[6]s \
   --rdzv_endpoint="$MASTER_ADDR:${MASTER_PORT:-29400}" --rdzv_conf=join_timeout=600,last_call_timeout=30 --monitor_interval=5 --no_python "$@"
-`, quote(w.dir), first, (len(w.hosts)+1)/2, len(w.hosts), program, w.each, jobName(w.p.Job.Model)), ""
+`, first, (len(w.hosts)+1)/2, len(w.hosts), program, w.each, jobName(w.p.Job.Model)), ""
 }
 
 // trainJob is a TrainJob of Kubeflow's Trainer, whose runtime torch-distributed starts torchrun on every node.
@@ -71,7 +71,7 @@ func (w *writer) trainJob() (string, string) {
 	var b strings.Builder
 	b.WriteString(w.header("Kubernetes with Kubeflow Trainer (trainer.kubeflow.org/v1alpha1): torchrun on every node, started again after failures as its runtime says."))
 	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=PLAN-FOLDER (all files of this folder)
-# To set: image (with busbar, torchrun and the framework).
+# To set: image (with busbar, torchrun and the framework), and the claim of storage that all nodes see.
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata:
@@ -94,12 +94,20 @@ spec:
       spec:
         containers:
           - name: node
+            env:
+              - name: SAVE
+                value: "/checkpoints/%[1]s"
             volumeMounts:
               - name: plan
                 mountPath: /plan
+              - name: checkpoints
+                mountPath: /checkpoints
               - name: shm
                 mountPath: /dev/shm
         volumes:
+          - name: checkpoints
+            persistentVolumeClaim:
+              claimName: CLAIM-TO-SET
           - name: plan
             configMap:
               name: "%[1]s-plan"

@@ -216,10 +216,10 @@ MASTER_ADDR=${MASTER_ADDR:-%s}
 	}
 	return "#!/bin/sh\n" + w.header("Run on every node: torchrun.sh PROGRAM ARGUMENTS… The order of ranks is the plan's, since node numbers are fixed.") +
 		fmt.Sprintf(`set -eu
-PLAN=${BUSBAR_PLAN:-%s}
+PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 %sexec torchrun --nnodes=%d --nproc_per_node=%d --node_rank="$NODE_RANK" --master_addr="$MASTER_ADDR" --master_port="${MASTER_PORT:-29500}" \
   --no_python busbar exec --plan "$PLAN" -- "$@"
-`, quote(w.dir), find, len(w.hosts), w.each), ""
+`, find, len(w.hosts), w.each), ""
 }
 
 // quote is a text for a shell.

@@ -75,7 +75,13 @@ func (w *writer) hfModel() (string, string) {
 		return "", reason
 	}
 	m := w.p.job.Model
+	if len(m.Config) > 0 {
+		return hfConfig(m.Config)
+	}
 	d, x, y := m.Dims, m.Architecture(), m.Detailed()
+	if _, err := workload.Find(m.Name); err == nil && (y.Beyond != "" || y.Usual()) {
+		return "", m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose config.json is then written as it is"
+	}
 	doc := map[string]any{"model_type": y.Type, "vocab_size": d.Vocab, "tie_word_embeddings": x.Tied, "torch_dtype": "float32"}
 	switch y.Type {
 	case "gpt2":
@@ -98,11 +104,27 @@ func (w *writer) hfModel() (string, string) {
 	return string(out) + "\n", ""
 }
 
+// hfConfig is the user's own config.json without what holds for its weights alone.
+func hfConfig(data []byte) (string, string) {
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return "", err.Error()
+	}
+	for _, name := range []string{"quantization_config", "dtype", "torch_dtype", "transformers_version", "_name_or_path", "auto_map"} {
+		delete(doc, name)
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return "", err.Error()
+	}
+	return string(out) + "\n", ""
+}
+
 // hfDecoder fills the fields that Llama and its descendants share.
 func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *workload.Details) {
 	d := w.p.job.Model.Dims
 	doc["hidden_size"], doc["intermediate_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["num_key_value_heads"] = d.Hidden, d.FFN, d.Layers, d.Heads, d.KVHeads
-	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps, max(y.RotaryBase, 1)
+	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps, max(y.RotaryBase, 10000)
 	if x.Latent == nil {
 		doc["head_dim"] = d.HeadDim
 	}
@@ -119,6 +141,9 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 		if kind == "llama3" {
 			scaling["low_freq_factor"], scaling["high_freq_factor"] = 1.0, 4.0
 		}
+		if y.Type == "gpt_oss" {
+			scaling["beta_fast"], scaling["beta_slow"], scaling["truncate"] = 32.0, 1.0, false
+		}
 		doc["rope_scaling"] = scaling
 	}
 	if d.Experts == 0 {
@@ -126,7 +151,7 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 	}
 	doc["num_experts_per_tok"], doc["router_aux_loss_coef"] = d.TopK, y.Aux
 	switch {
-	case y.Type == "mixtral":
+	case y.Type == "mixtral", y.Type == "gpt_oss":
 		doc["num_local_experts"] = d.Experts
 	case x.Latent != nil:
 		l := x.Latent

@@ -20,8 +20,9 @@ func (w *writer) kubernetes() (string, string) {
 	name := jobName(w.p.Job.Model)
 	var b strings.Builder
 	b.WriteString(w.header("Kubernetes: an indexed Job, one pod per node."))
-	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=plan.json%[5]s
-# To set: image (with busbar and torchrun), the program in args, and the RDMA resource of your device plugin.
+	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=PLAN-FOLDER (all files of this folder)
+# To set: image (with busbar and torchrun), %[5]sthe claim of storage that all nodes see, and the RDMA resource of your device plugin.
+# A pod that is evicted is made anew and the others end with it: all meet again and go on from the last checkpoint.
 # The order of pods is not that of the plan's hosts%[4]s; pods of one leaf switch are preferred where nodes carry
 # the label %[3]s.
 apiVersion: v1
@@ -42,10 +43,16 @@ spec:
   completionMode: Indexed
   completions: %[2]d
   parallelism: %[2]d
-  backoffLimit: 0
+  backoffLimit: %[6]d  # pods that failed, of ten losses of a node
+  podFailurePolicy:
+    rules:
+      - action: Ignore  # evictions do not count
+        onPodConditions:
+          - type: DisruptionTarget
+            status: "True"
   template:
     spec:
-`, name, len(w.hosts), leafLabel, w.setInstead(), w.moreFiles())
+`, name, len(w.hosts), leafLabel, w.setInstead(), w.programToSet(), 10*len(w.hosts))
 	p := pods{w: w, name: name, master: name + "-0." + name, subdomain: name, near: true, hosts: w.hosts}
 	b.WriteString(indent(p.spec(), 6))
 	return b.String(), ""
@@ -59,15 +66,20 @@ func (w *writer) setInstead() string {
 	return ""
 }
 
-// moreFiles are what a pod's folder has beside plan.json.
-func (w *writer) moreFiles() string {
-	text := ""
-	for i := range w.p.Types {
-		if f := w.p.Types[i].Topology; f != "" {
-			text += " --from-file=" + f
-		}
+// program is what pods start: the framework's script, or a word to replace.
+func (w *writer) program() []string {
+	if w.p.job != nil && w.p.job.Framework != nil {
+		return []string{"sh", "/plan/" + w.p.job.Framework.Name + ".sh"}
 	}
-	return text
+	return []string{"PROGRAM-TO-SET"}
+}
+
+// programToSet asks for the program where none is known.
+func (w *writer) programToSet() string {
+	if len(w.program()) > 1 {
+		return ""
+	}
+	return "the program in args, "
 }
 
 // jobset is a JobSet with a job for every leaf switch: its pods get the ranks that the plan has below that leaf, so
@@ -86,17 +98,17 @@ func (w *writer) jobset() (string, string) {
 	name := jobName(w.p.Job.Model)
 	var b strings.Builder
 	b.WriteString(w.header("Kubernetes with JobSet (jobset.x-k8s.io/v1alpha2): a job for every leaf switch, one pod per node."))
-	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=plan.json%[2]s
-# To set: image (with busbar and torchrun), the program in args, and the RDMA resource of your device plugin.
+	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=PLAN-FOLDER (all files of this folder)
+# To set: image (with busbar and torchrun), %[2]sthe claim of storage that all nodes see, and the RDMA resource of your device plugin.
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata:
   name: "%[1]s"
-`, name, w.moreFiles())
+`, name, w.programToSet())
 	if w.p.Placeholders {
 		fmt.Fprintf(&b, "  annotations:\n    # Each job has a leaf of its own: nodes must carry this label.\n    alpha.jobset.sigs.k8s.io/exclusive-topology: %s\n", leafLabel)
 	}
-	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 10  # all pods are started again, from the last checkpoint\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
+	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 1000  # all pods are started again, from the last checkpoint\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
 	first := 0
 	for i, n := range w.p.Leaves {
 		fmt.Fprintf(&b, `    - name: leaf%[1]d
@@ -163,34 +175,41 @@ containers:
   - name: train
     image: IMAGE-TO-SET
 `, command, len(w.hosts), p.master)
-	torchrun := []string{"torchrun", fmt.Sprintf("--nnodes=%d", len(w.hosts)), fmt.Sprintf("--nproc_per_node=%d", w.each), "--node_rank=$(JOB_COMPLETION_INDEX)", "--master_addr=" + p.master, "--master_port=29500", "--no_python", "busbar", "exec", "--plan=/plan", "--", "PROGRAM-TO-SET"}
+	torchrun := []string{"torchrun", fmt.Sprintf("--nnodes=%d", len(w.hosts)), fmt.Sprintf("--nproc_per_node=%d", w.each), "--node_rank=$(JOB_COMPLETION_INDEX)", "--master_addr=" + p.master, "--master_port=29500", "--no_python", "busbar", "exec", "--plan=/plan", "--"}
 	if p.set {
 		torchrun[3] = "--node_rank=$NODE"
-		torchrun[len(torchrun)-1] = `\"$@\"`
-		fmt.Fprintf(&b, "    command: [sh, -c, \"%s\", sh]\n    args:\n      - PROGRAM-TO-SET\n", p.shell("exec "+strings.Join(torchrun, " ")))
+		torchrun = append(torchrun, `\"$@\"`)
+		fmt.Fprintf(&b, "    command: [sh, -c, \"%s\", sh]\n    args:\n      - %s\n", p.shell("exec "+strings.Join(torchrun, " ")), strings.Join(w.program(), "\n      - "))
 	} else {
-		fmt.Fprintf(&b, "    command: [torchrun]\n    args:\n      - %s\n", strings.Join(torchrun[1:], "\n      - "))
+		fmt.Fprintf(&b, "    command: [torchrun]\n    args:\n      - %s\n", strings.Join(append(torchrun[1:], w.program()...), "\n      - "))
 	}
 	fmt.Fprintf(&b, `    env:
       - name: BUSBAR_HOST  # the node's name; a pod's own is another
         valueFrom:
           fieldRef:
             fieldPath: spec.nodeName
+      - name: SAVE
+        value: "/checkpoints/%[2]s"
     resources:
       limits:
-        nvidia.com/gpu: %d
+        nvidia.com/gpu: %[1]d
     securityContext:
       capabilities:
         add: [IPC_LOCK]  # RDMA pins memory
     volumeMounts:
       - name: plan
         mountPath: /plan
+      - name: checkpoints
+        mountPath: /checkpoints
       - name: shm
         mountPath: /dev/shm
 volumes:
+  - name: checkpoints
+    persistentVolumeClaim:
+      claimName: CLAIM-TO-SET
   - name: plan
     configMap:
-      name: "%s-plan"
+      name: "%[2]s-plan"
   - name: shm  # NCCL's shared memory; the default of 64 MiB is too small
     emptyDir:
       medium: Memory

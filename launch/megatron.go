@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ func (a *arguments) add(format string, args ...any) { fmt.Fprintf(&a.b, format+"
 func (w *writer) megatronArgs() (string, string) {
 	f, reason := w.framework("megatron")
 	if reason != "" {
+		return "", reason
+	}
+	if reason := w.beyondSwiGLU("megatron.args", "llama3", "yarn"); reason != "" {
 		return "", reason
 	}
 	a := &arguments{}
@@ -98,7 +102,7 @@ func (w *writer) megatronModel(a *arguments) {
 	if !x.Tied {
 		a.add("--untie-embeddings-and-output-weights")
 	}
-	a.add("--attention-dropout 0.0\n--hidden-dropout 0.0\n--init-method-std 0.02")
+	a.add("--attention-dropout 0.0\n--hidden-dropout 0.0\n--init-method-std %g", cmp.Or(y.Init, 0.02))
 	a.add("--make-vocab-size-divisible-by %d", vocabMultiple(d.Vocab, w.p.job.Split.TP))
 	if d.Experts > 0 {
 		w.megatronExperts(a, &x, &y)
@@ -300,7 +304,7 @@ exec python3 "$MEGATRON/pretrain_gpt.py" $(grep -v '^#' "$PLAN/megatron.args") \
   --train-iters "$STEPS" --lr "$LR" --min-lr "$MIN_LR" --lr-decay-style cosine --lr-warmup-iters "$WARMUP" \
   --optimizer adam --adam-beta1 0.9 --adam-beta2 0.95 --adam-eps 1e-8 --weight-decay 0.1 --clip-grad 1.0 \
   --save "$SAVE" --load "$SAVE" --save-interval "$SAVE_EVERY" --eval-interval "$SAVE_EVERY" --eval-iters 0 \
-  --log-interval 1 --log-throughput --manual-gc --manual-gc-interval 100 --distributed-timeout-minutes 30 "$@"
+  --exit-signal-handler --log-interval 1 --log-throughput --manual-gc --manual-gc-interval 100 --distributed-timeout-minutes 30 "$@"
 `)
 	return b.String(), ""
 }

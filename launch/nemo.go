@@ -20,6 +20,9 @@ func (w *writer) bridge() (string, string) {
 	if reason != "" {
 		return "", reason
 	}
+	if reason := w.beyondSwiGLU("bridge.py", "llama3", "yarn"); reason != "" {
+		return "", reason
+	}
 	if !f.Has("25.09") {
 		return "", "releases of NeMo before Megatron-Bridge (25.09) have recipes of another kind; megatron.args with --framework megatron says the same"
 	}
@@ -77,7 +80,7 @@ def config():
 
 if __name__ == "__main__":
     pretrain(config=config(), forward_step_func=forward_step)
-`, module, class, w.bridgeModel(), j.MicroBatch, j.GlobalBatch, j.Seq, j.Model.Dims.Vocab, py(s.ZeRO == 1), py(s.DP*s.CP > 1), bridgeFSDP(s.ZeRO), precision, py(s.SeqParallel && s.TP > 1)), ""
+`, module, class, w.bridgeModel(), j.MicroBatch, j.GlobalBatch, j.Seq, j.Model.Dims.Vocab-1 /* the tokenizer may add one */, py(s.ZeRO == 1), py(s.DP*s.CP > 1), bridgeFSDP(s.ZeRO), precision, py(s.SeqParallel && s.TP > 1)), ""
 }
 
 // bridgeFSDP says ZeRO 2 and 3, which are Megatron-FSDP.

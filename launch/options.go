@@ -84,6 +84,7 @@ type deepspeedZero struct {
 	Overlap   bool     `json:"overlap_comm,omitempty"`
 	Optimizer *cpuHeld `json:"offload_optimizer,omitempty"`
 	Params    *cpuHeld `json:"offload_param,omitempty"`
+	Gather    bool     `json:"stage3_gather_16bit_weights_on_model_save,omitempty"`
 	Hybrid    int      `json:"zero_hpz_partition_size,omitempty"` // parameters are whole among so many ranks
 }
 

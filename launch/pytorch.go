@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"busbar.dev/workload"
@@ -42,7 +44,36 @@ func (w *writer) unknownModel() string {
 	if a.Kind != workload.DecoderOnly || len(a.Odd) > 0 || a.SharedGate {
 		return w.p.job.Model.Name + " is no decoder that model.py has; give train.py your own model"
 	}
-	return ""
+	return w.beyond("model.py", "llama3")
+}
+
+// beyond is why a program that is built from dimensions alone would train another model; "" where it would not. scalings are those of
+// rotary positions that it has.
+func (w *writer) beyond(program string, scalings ...string) string {
+	m := w.p.job.Model
+	y := m.Detailed()
+	what := y.Beyond
+	kind, rest, _ := strings.Cut(y.Scaling, ":")
+	_, original, _ := strings.Cut(rest, ":")
+	if n, err := strconv.ParseInt(original, 10, 64); kind == "yarn" && err == nil && w.p.job.Seq <= n {
+		kind = "" // what is shorter is trained before positions are stretched
+	}
+	if kind != "" && !slices.Contains(scalings, kind) && what == "" {
+		what = kind + " scaling of rotary positions"
+	}
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s has %s, which %s does not have; --framework hf with the folder of its config.json (-m DIR) has all of it", m.Name, what, program)
+}
+
+// beyondSwiGLU is beyond for programs whose gated MLPs have one activation.
+func (w *writer) beyondSwiGLU(program string, scalings ...string) string {
+	m := w.p.job.Model
+	if y := m.Detailed(); m.Architecture().Gated && y.Activation != "silu" && y.Activation != "swish" {
+		return fmt.Sprintf("%s has a gated MLP with %s, and %s as busbar writes it has SwiGLU alone; --framework fsdp or hf has it", m.Name, line(y.Activation), program)
+	}
+	return w.beyond(program, scalings...)
 }
 
 // static is a program that goes with train.py as it is.
@@ -74,7 +105,7 @@ func (w *writer) plainScript(name string) func() (string, string) {
 			if w.p.job.Compresses() {
 				hook = string(w.p.job.Compress)
 			}
-			fmt.Fprintf(&b, "HOOK=${HOOK:-%s}                         # how gradients travel: none, fp16, bf16, powersgd (rank 2; changes results), rack (inside racks first)\nRACK=${RACK:-%d}                             # with HOOK=rack: the ranks of a rack\n", hook, w.rackRanks())
+			fmt.Fprintf(&b, "HOOK=${HOOK:-%s}                         # how gradients travel: none, fp16, bf16, powersgd (rank 2; changes results), rack (inside racks first; the backward pass waits for it)\nRACK=${RACK:-%d}                             # with HOOK=rack: the ranks of a rack\n", hook, w.rackRanks())
 		}
 		b.WriteString(scriptRule)
 		b.WriteString(w.scriptEnv(f))
@@ -166,9 +197,9 @@ func (w *writer) deepspeed() (string, string) {
 		Zero      deepspeedZero `json:"zero_optimization"`
 	}{Train: j.GlobalBatch, Micro: j.MicroBatch, Steps: j.GlobalBatch / (j.MicroBatch * int64(s.DP)), Clip: 1}
 	if name == "deepspeed" { // the Trainer has its own
-		doc.Optimizer = &optimizer{"AdamW", map[string]any{"lr": 3e-4, "betas": []float64{0.9, 0.95}, "eps": 1e-8, "weight_decay": 0.1, "torch_adam": true}}
+		doc.Optimizer = &optimizer{"AdamW", map[string]any{"lr": 3e-4, "betas": []float64{0.9, 0.95}, "eps": 1e-8, "weight_decay": 0.1, "torch_adam": !w.p.job.Offloads()}} // what is offloaded has an Adam of the host's
 	}
-	doc.Zero.Stage = s.ZeRO
+	doc.Zero.Stage, doc.Zero.Gather = s.ZeRO, s.ZeRO == 3
 	if s.ZeRO == 3 && s.Shard > 0 && s.Shard < s.DP {
 		doc.Zero.Hybrid = s.Shard
 	} else if s.Shard > 0 && s.Shard != s.DP && s.ZeRO > 0 {

@@ -10,7 +10,7 @@ import (
 // uses say what each file is for, in the order in which they are listed.
 var uses = []struct{ name, use string }{
 	{"plan.json", "what busbar exec --plan reads on every node"},
-	{"job.sbatch", "Slurm: sbatch job.sbatch PROGRAM ARGUMENTS"},
+	{"job.sbatch", "Slurm: sbatch job.sbatch ./FRAMEWORK.sh, or PROGRAM ARGUMENTS"},
 	{"slurm.hosts", "the order of tasks, which job.sbatch gives to srun"},
 	{"torchrun.sh", "torchrun, on every node: torchrun.sh PROGRAM ARGUMENTS"},
 	{"hostfile", "DeepSpeed (--hostfile) and Open MPI (--hostfile hostfile --map-by slot)"},

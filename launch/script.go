@@ -52,11 +52,11 @@ const scriptRule = "# ----------------------------------------------------------
 // scriptHead begins a program that every rank runs, up to the block of what the user decides.
 func (w *writer) scriptHead(name string, f *workload.Framework) string {
 	return "#!/bin/sh\n" + w.header(fmt.Sprintf("One rank of %s. Start all of them: sbatch job.sbatch ./%[2]s, or ./torchrun.sh ./%[2]s on every node; on one node ./%[2]s alone.", f.Title, name)) +
-		fmt.Sprintf(`set -eu
-PLAN=${BUSBAR_PLAN:-%s}
+		`set -eu
+PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 if [ -z "${RANK:-}" ] && [ -z "${BUSBAR_RANK:-}" ]; then exec "$PLAN/torchrun.sh" "$0" "$@"; fi
 # ---- To set: every line may also be given in the environment. ----------------------------------
-`, quote(w.dir))
+`
 }
 
 // trainingBlock is what of a training the user decides, with where to begin.
@@ -81,8 +81,17 @@ STEPS=${STEPS:-1000}                      # how many steps, of %d tokens each
 LR=${LR:-%s}                           # the highest learning rate; a beginning, by the model's size
 MIN_LR=${MIN_LR:-%s}
 WARMUP=${WARMUP:-100}                     # steps until the highest learning rate
-SAVE_EVERY=${SAVE_EVERY:-500}             # steps; busbar step --mtbf says which interval costs least
-`, jobName(m.Name), w.p.job.GlobalBatch*w.p.job.Seq, rate, tenth(rate))
+SAVE_EVERY=${SAVE_EVERY:-%d}             # steps, of about half an hour; busbar goodput says which interval costs least
+`, jobName(m.Name), w.p.job.GlobalBatch*w.p.job.Seq, rate, tenth(rate), w.saveEvery())
+}
+
+// saveEvery is how many steps take half an hour, as a first interval of checkpoints.
+func (w *writer) saveEvery() int64 {
+	step := float64(w.p.Job.Step)
+	if !(step > 0) {
+		return 500
+	}
+	return max(1, min(5000, int64(1800/step)))
 }
 
 // tenth is a learning rate's tenth.
@@ -101,6 +110,10 @@ func (w *writer) scriptEnv(f *workload.Framework) string {
 	var b strings.Builder
 	s := w.p.job.Split
 	b.WriteString("export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}  # less memory is lost between steps\n")
+	if w.p.job.Offloads() { // the host's part of the optimizer; torchrun would leave it one core
+		t := &w.p.Types[w.hosts[0].Type]
+		fmt.Fprintf(&b, "export OMP_NUM_THREADS=${CORES:-%d}  # the host updates what is offloaded to it\n", max(1, t.cores()/max(1, len(t.GPUs)), 4))
+	}
 	if f.Name != "megatron" && f.Name != "nemo" {
 		return b.String()
 	}

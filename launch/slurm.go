@@ -28,7 +28,7 @@ func (w *writer) sbatch() (string, string) {
 	b.WriteString(w.header("Slurm batch job: sbatch job.sbatch PROGRAM ARGUMENTS…"))
 	fmt.Fprintf(&b, "#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n", jobName(w.p.Job.Model), len(w.hosts), w.each, w.each)
 	b.WriteString(w.share())
-	b.WriteString("#SBATCH --time=24:00:00\n#SBATCH --signal=B:TERM@120\n#SBATCH --requeue\n")
+	b.WriteString("#SBATCH --time=24:00:00\n#SBATCH --signal=TERM@120\n#SBATCH --requeue\n")
 	if !w.p.Placeholders {
 		var names []string
 		for _, h := range w.hosts {
@@ -48,7 +48,7 @@ options=() inside=()
 case $CONTAINER in
 "") ;;
 *.sif) inside=(apptainer exec --nv --bind "$MOUNTS" "$CONTAINER") ;;
-*) options=(--container-image="$CONTAINER" --container-mounts="$(command -v busbar):/usr/local/bin/busbar,$(for m in ${MOUNTS//,/ }; do printf '%%s:%%s,' "$m" "$m"; done | sed 's/,$//')") ;;
+*) options=(--container-image="$CONTAINER" --container-mounts="$(command -v busbar):/usr/local/bin/busbar,$(printf '%%s' "$MOUNTS" | sed 's/[^,][^,]*/&:&/g')") ;;
 esac
 
 `, quote(w.dir))
@@ -68,7 +68,11 @@ fi
 	}
 	fmt.Fprintf(&b, `# Slurm binds nothing: every task sees all GPUs and cores of its node, and busbar exec binds it to
 # those near its own GPU.
-srun --ntasks=%d --distribution=%s --cpu-bind=none --gpu-bind=none "${options[@]}" busbar exec --plan "$PLAN" -- "${inside[@]}" "$@"
+status=0
+srun --ntasks=%d --distribution=%s --cpu-bind=none --gpu-bind=none "${options[@]}" busbar exec --plan "$PLAN" -- "${inside[@]}" "$@" || status=$?
+# Ranks get SIGTERM two minutes before the time is over. train.py saves then and ends with 75: the job goes on from there in another turn.
+if [ $status -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit $status
 `, w.p.ranks(w.hosts), distribution)
 	return b.String(), ""
 }

@@ -8,8 +8,26 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// titanFlavors are models that torchtitan has under a name of its own.
-var titanFlavors = map[string][2]string{"llama3-8b": {"llama3", "8B"}, "llama3-70b": {"llama3", "70B"}, "llama3-405b": {"llama3", "405B"}}
+// titanFlavor is the model and flavor under which torchtitan has a model: those of Llama 3.1, which it also trains Llama 3 by.
+func titanFlavor(m *workload.Model) (name, flavor string, ok bool) {
+	d, y := m.Dims, m.Detailed()
+	if y.Type != "llama" || d.Vocab != 128256 || y.Scaling != "" && y.Scaling != "llama3:8:8192" {
+		return "", "", false
+	}
+	flavor, ok = map[[3]int64]string{{32, 4096, 14336}: "8B", {80, 8192, 28672}: "70B", {126, 16384, 53248}: "405B"}[[3]int64{d.Layers, d.Hidden, d.FFN}]
+	return "llama3", flavor, ok
+}
+
+// titanFramework is torchtitan's, where it has the model.
+func (w *writer) titanFramework() (*workload.Framework, string) {
+	f, reason := w.framework("torchtitan")
+	if reason == "" {
+		if _, _, ok := titanFlavor(w.p.job.Model); !ok {
+			reason = w.beyondSwiGLU("torchtitan")
+		}
+	}
+	return f, reason
+}
 
 // titanSchedules are PyTorch's names.
 var titanSchedules = map[pipeline.Schedule]string{
@@ -18,7 +36,7 @@ var titanSchedules = map[pipeline.Schedule]string{
 
 // titan is the configuration of torchtitan 0.1 and 0.2; later ones are configured by Python alone.
 func (w *writer) titan() (string, string) {
-	f, reason := w.framework("torchtitan")
+	f, reason := w.titanFramework()
 	if reason != "" {
 		return "", reason
 	}
@@ -26,10 +44,9 @@ func (w *writer) titan() (string, string) {
 	s := j.Split
 	var b strings.Builder
 	b.WriteString(w.header("Configuration of " + f.Title + " for this model and plan; torchtitan.sh starts it and has the rest: tokenizer, data, schedule, checkpoints."))
-	name, flavor := "busbar", "plan"
-	if x, ok := titanFlavors[j.Model.Name]; ok {
-		name, flavor = x[0], x[1]
-	} else {
+	name, flavor, known := titanFlavor(j.Model)
+	if !known {
+		name, flavor = "busbar", "plan"
 		b.WriteString("\n[experimental]\ncustom_import = \"torchtitan_model\"  # has the model's dimensions\n")
 	}
 	fmt.Fprintf(&b, "\n[model]\nname = %q\nflavor = %q\n", name, flavor)
@@ -119,12 +136,12 @@ func titanStages(j *workload.Job) string {
 
 // titanModel registers the model's dimensions, where torchtitan has no name for them.
 func (w *writer) titanModel() (string, string) {
-	f, reason := w.framework("torchtitan")
+	f, reason := w.titanFramework()
 	if reason != "" {
 		return "", reason
 	}
 	m := w.p.job.Model
-	if _, ok := titanFlavors[m.Name]; ok {
+	if _, _, ok := titanFlavor(m); ok {
 		return "", "torchtitan has " + m.Name + " under a name of its own"
 	}
 	d, a, y := m.Dims, m.Architecture(), m.Detailed()
@@ -174,7 +191,7 @@ register_train_spec("busbar", replace(get_train_spec(%[4]q), model_args={"plan":
 
 // titanScript starts a rank of torchtitan.
 func (w *writer) titanScript() (string, string) {
-	f, reason := w.framework("torchtitan")
+	f, reason := w.titanFramework()
 	if reason != "" {
 		return "", reason
 	}
@@ -193,7 +210,7 @@ cd "$TORCHTITAN"
 exec python3 -m torchtitan.train --job.config_file "$PLAN/torchtitan.toml" --job.dump_folder "$SAVE" --model.hf_assets_path "$TOKENIZER" \
   --training.dataset "$DATA" ${DATA_PATH:+--training.dataset_path "$DATA_PATH"} --training.steps "$STEPS" --training.max_norm 1.0 \
   --optimizer.name AdamW --optimizer.lr "$LR" --optimizer.weight_decay 0.1 \
-  --lr_scheduler.warmup_steps "$WARMUP" --lr_scheduler.decay_type cosine --lr_scheduler.min_lr_factor 0.1 \
+  --lr_scheduler.warmup_steps "$WARMUP" --lr_scheduler.decay_type cosine --lr_scheduler.min_lr_factor "$(awk "BEGIN { print $MIN_LR / $LR }")" \
   --checkpoint.enable --checkpoint.interval "$SAVE_EVERY" --checkpoint.async_mode async --metrics.log_freq 1 "$@"
 `)
 	return b.String(), ""

@@ -38,6 +38,10 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	m.Name, m.Title, m.Source = name, kind+" of "+name, name
 	m.Seq = min(m.Dims.Context, 8192)
 	m.Details = c.details(kind)
+	if c.err != nil {
+		return nil, fmt.Errorf("%s: %w", name, c.err)
+	}
+	m.Config, _ = json.Marshal(c.fields) // which were read from JSON
 	return &m.Model, nil
 }
 

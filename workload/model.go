@@ -195,6 +195,8 @@ type Model struct {
 	Unpriced string
 	// Details are what a config.json says beside dimensions; Detailed has others.
 	Details Details
+	// Config is the config.json that the model was read from, of the part that writes; none where it was not.
+	Config []byte
 }
 
 // Tensors are all parameter tensors, in the order in which a framework registers them.

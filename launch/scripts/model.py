@@ -37,11 +37,23 @@ class SquaredReLU(nn.Module):
         return F.relu(x).square()
 
 
-def rotate(x, base, share=1.0):
+def stretched(speed, scaling):
+    """Rotary speeds as Llama 3.1 stretches them (llama3:FACTOR:ORIGINAL): slow ones by the factor, fast ones not, those between in part."""
+    kind, *rest = (scaling or "").split(":")
+    if kind != "llama3":
+        return speed
+    factor, original = float(rest[0]), float(rest[1])
+    turns = original * speed / (2 * math.pi)
+    part = ((turns - 1) / (4 - 1)).clamp(0, 1)
+    return speed * (part + (1 - part) / factor)
+
+
+def rotate(x, base, share=1.0, scaling=""):
     """Turns the first part of every head by its position; x is batch, heads, tokens, width."""
     width = int(x.shape[-1] * share) // 2 * 2
     turned, rest = x[..., :width], x[..., width:]
     speed = base ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
+    speed = stretched(speed, scaling)
     angle = torch.arange(x.shape[-2], device=x.device, dtype=torch.float32)[:, None] * speed
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = turned[..., : width // 2], turned[..., width // 2 :]
@@ -77,7 +89,7 @@ class Attention(nn.Module):
             q, k = self.q_norm(q), self.k_norm(k)
         if d.arch.get("positions", "rotary") == "rotary":
             base, share = d.details.get("rotary_base") or 10000.0, d.details.get("rotary_share") or 1.0
-            q, k = rotate(q, base, share), rotate(k, base, share)
+            q, k = (rotate(t, base, share, d.details.get("rope_scaling")) for t in (q, k))
         if k.shape[1] < q.shape[1]:
             k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for t in (k, v))
         o = checkpoint(attend, q, k, v, use_reentrant=False) if d.recompute == "selective" else attend(q, k, v)

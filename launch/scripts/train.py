@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import sys
 import time
 
@@ -27,6 +28,7 @@ STEPS, LR, MIN_LR = int(os.environ.get("STEPS", 10)), float(os.environ.get("LR",
 WARMUP, SAVE_EVERY, SAVE = int(os.environ.get("WARMUP", 100)), int(os.environ.get("SAVE_EVERY", 500)), os.environ.get("SAVE", "")
 DTYPE = {"fp16": torch.float16, "fp32": torch.float32, "tf32": torch.float32}.get(JOB["precision"].replace("amp-", ""), torch.bfloat16)
 CUDA = torch.cuda.is_available()
+STOP = []  # SIGTERM came: save and end
 
 
 def learning_rate(step):
@@ -166,14 +168,27 @@ def with_deepspeed(device, local):
     return engine
 
 
-def save(m, optimizer, step, rank):
-    if not SAVE or step % SAVE_EVERY:
+def divided(optimizer):
+    """Whether every rank has its own part of the optimizer's state, as DDP with zero=1."""
+    return hasattr(optimizer, "consolidate_state_dict")
+
+
+def save(m, optimizer, step, rank, now=False):
+    if not SAVE or step % SAVE_EVERY and not now:
         return
     import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint.state_dict import get_state_dict
+    from torch.distributed.checkpoint.state_dict import get_model_state_dict, get_state_dict
 
+    at = os.path.join(SAVE, "step-%d" % step)
+    if divided(optimizer):
+        optimizer.consolidate_state_dict(to=0)
+        if rank == 0:
+            os.makedirs(at, exist_ok=True)
+            torch.save(optimizer.state_dict(), os.path.join(at, "optimizer.pt"))
+        dcp.save({"model": get_model_state_dict(m)}, checkpoint_id=at)
+        return
     weights, state = get_state_dict(m, optimizer)
-    dcp.save({"model": weights, "optimizer": state, "step": step}, checkpoint_id=os.path.join(SAVE, "step-%d" % step))
+    dcp.save({"model": weights, "optimizer": state, "step": step}, checkpoint_id=at)
 
 
 def resume(m, optimizer):
@@ -183,8 +198,14 @@ def resume(m, optimizer):
         at = os.path.join(SAVE, "step-%d" % done[-1])
         if os.path.exists(os.path.join(at, ".metadata")):  # one that was not finished has none
             import torch.distributed.checkpoint as dcp
-            from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+            from torch.distributed.checkpoint.state_dict import get_model_state_dict, get_state_dict, set_model_state_dict, set_state_dict
 
+            if divided(optimizer):
+                box = {"model": get_model_state_dict(m)}
+                dcp.load(box, checkpoint_id=at)
+                set_model_state_dict(m, box["model"])
+                optimizer.load_state_dict(torch.load(os.path.join(at, "optimizer.pt"), map_location="cpu", weights_only=False))
+                return done[-1]
             weights, state = get_state_dict(m, optimizer)
             box = {"model": weights, "optimizer": state}
             dcp.load(box, checkpoint_id=at)
@@ -202,7 +223,9 @@ def main():
     torch.set_float32_matmul_precision("high" if JOB["precision"] == "tf32" else "highest")
     name = JOB.get("framework", "ddp").split("@")[0]
     if name != "deepspeed":
-        dist.init_process_group("nccl" if CUDA else "gloo")
+        # What is offloaded is summed on the host, too.
+        dist.init_process_group(("cpu:gloo,cuda:nccl" if JOB.get("offload") else "nccl") if CUDA else "gloo")
+    signal.signal(signal.SIGTERM, lambda *_: STOP.append(True))
     replicas = world // SPLIT["tp"]  # as many as there are: an elastic job may have fewer than the plan
     micros = max(1, JOB["global_batch"] // (JOB["micro_batch"] * replicas))
     data = Tokens(device, rank // SPLIT["tp"], replicas)
@@ -211,6 +234,7 @@ def main():
     m, optimizer, no_sync = (with_fsdp if name == "fsdp" else with_ddp)(device, local)
     amp = JOB["precision"].startswith("amp-") or name == "ddp" and DTYPE != torch.float32
     autocast = torch.autocast(device.type, dtype=DTYPE) if amp else contextlib.nullcontext()
+    scaler = torch.amp.GradScaler(device.type, enabled=DTYPE == torch.float16)  # small gradients are none in 16 bits
     first = resume(m, optimizer)
     if rank == 0:
         print("%d ranks, from step %d" % (world, first), flush=True)
@@ -224,20 +248,37 @@ def main():
             with no_sync() if k < micros - 1 else contextlib.nullcontext():
                 with autocast:
                     loss = m(tokens, labels) / micros
-                loss.backward()
+                scaler.scale(loss).backward()
             total += loss.detach()
+        scaler.unscale_(optimizer)
         clip(m)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad(set_to_none=True)
-        save(m, optimizer, step + 1, rank)
+        stop = stopped(device)
+        save(m, optimizer, step + 1, rank, stop)
         report(step, total.item(), began, rank)
+        if stop:
+            raise SystemExit(75 if SAVE else 143)
     dist.barrier()
     dist.destroy_process_group()
 
 
+def stopped(device):
+    """Whether any rank was told to end: all of them save then, after the same step."""
+    flag = torch.tensor(float(bool(STOP)), device=device)
+    dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+    return flag.item() > 0
+
+
 def deepspeed_steps(engine, data, rank):
-    micros = engine.gradient_accumulation_steps()
-    for step in range(STEPS):
+    micros, first = engine.gradient_accumulation_steps(), 0
+    if SAVE and os.path.exists(os.path.join(SAVE, "latest")):
+        _, state = engine.load_checkpoint(SAVE)
+        first = (state or {}).get("step", 0)
+    if rank == 0:
+        print("%d ranks, from step %d" % (dist.get_world_size(), first), flush=True)
+    for step in range(first, STEPS):
         began, total = time.perf_counter(), 0.0
         for group in engine.optimizer.param_groups:
             group["lr"] = learning_rate(step)
@@ -247,9 +288,12 @@ def deepspeed_steps(engine, data, rank):
             engine.backward(loss)
             engine.step()
             total += loss.item() / micros
-        if SAVE and (step + 1) % SAVE_EVERY == 0:
-            engine.save_checkpoint(SAVE, tag="step-%d" % (step + 1))
+        stop = stopped(data.device)
+        if SAVE and (stop or (step + 1) % SAVE_EVERY == 0):
+            engine.save_checkpoint(SAVE, tag="step-%d" % (step + 1), client_state={"step": step + 1})
         report(step, total, began, rank)
+        if stop:
+            raise SystemExit(75 if SAVE else 143)
 
 
 def report(step, loss, began, rank):

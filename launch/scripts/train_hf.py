@@ -9,6 +9,7 @@ import os
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
 
 HERE = os.environ.get("PLAN") or os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(HERE, "plan.json")) as f:
@@ -82,11 +83,18 @@ def main():
         words["lr_scheduler_kwargs"] = {"min_lr": float(os.environ["MIN_LR"])}
     if words.get("deepspeed"):
         words["deepspeed"] = os.path.join(HERE, words["deepspeed"])
+    # As many micro-batches as make up the global batch: an elastic job may have fewer ranks than the plan.
+    words["gradient_accumulation_steps"] = max(1, JOB["global_batch"] // (JOB["micro_batch"] * int(os.environ.get("WORLD_SIZE", "1"))))
     args = TrainingArguments(**words)
     model = load(shape)
+    have = sum(p.numel() for p in model.parameters())
+    if not getattr(model, "is_quantized", False) and abs(have - JOB["params"]) > JOB["params"] // 1000:
+        raise SystemExit("the model has %d parameters; plan.json says %d" % (have, JOB["params"]))
     if os.path.exists(LORA):
         model = adapted(model)
-    Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp()).train(resume_from_checkpoint=os.environ.get("RESUME") or None)
+    trainer = Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp())
+    last = get_last_checkpoint(args.output_dir) if os.path.isdir(args.output_dir) else None
+    trainer.train(resume_from_checkpoint=os.environ.get("RESUME") or last)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar.dev/launch"
+	"busbar.dev/query"
+)
+
+// TestWritePlan: a plan that cannot be written leaves an earlier one as it was, and a folder that filled meanwhile is not written into.
+func TestWritePlan(t *testing.T) {
+	e := &env{}
+	dir := filepath.Join(t.TempDir(), "a folder", "run 1")
+	one := &query.PlanFiles{Dir: dir, Texts: []launch.File{{Name: "plan.json", Text: []byte("1")}, {Name: "README", Text: []byte("1")}, {Name: "old.sh", Text: []byte("1"), Run: true}}}
+	two := &query.PlanFiles{Dir: dir, Stale: []string{"old.sh"}, Texts: []launch.File{{Name: "plan.json", Text: []byte("2")}, {Name: "README", Text: []byte("2")}}}
+	if err := e.writePlan(one, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.writePlan(two, false); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+		t.Errorf("a second plan without force: %v; expected a refusal", err)
+	}
+	bad := *two
+	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: []byte("2")}}, bad.Texts...) // a name that no file can have
+	if err := e.writePlan(&bad, true); err == nil {
+		t.Error("a file that cannot be written: no error")
+	}
+	contents(t, dir, "README=1 old.sh=1 plan.json=1")
+	if err := os.WriteFile(filepath.Join(dir, "mine.py"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killed := filepath.Join(dir, stagedName+"2147483646")
+	if err := os.Mkdir(killed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.writePlan(two, true); err != nil {
+		t.Fatal(err)
+	}
+	contents(t, dir, "README=2 mine.py=x plan.json=2")
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// contents compares a folder's files with NAME=TEXT words.
+func contents(t *testing.T, dir, want string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range list {
+		data, _ := os.ReadFile(filepath.Join(dir, f.Name()))
+		got = append(got, f.Name()+"="+string(data))
+	}
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("%s has %s; expected %s", dir, text, want)
+	}
+}

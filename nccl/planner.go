@@ -2,6 +2,8 @@ package nccl
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 
 	"busbar.dev/cluster"
@@ -97,6 +99,25 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 	}
 	p.Table, err = NewTable(&p.Comm, &p.Graphs)
 	return p, err
+}
+
+// SameOrders reports plans for the same nodes whose rings and trees are the same and use the same NICs, whatever their number.
+func (p *Plan) SameOrders(o *Plan) bool {
+	n := p.Period()
+	if n != o.Period() || !slices.Equal(p.origin[:n], o.origin[:n]) || p.Wiring.search != o.Wiring.search || p.split != o.split || len(p.Nodes) != len(o.Nodes) {
+		return false
+	}
+	type pair struct{ a, b *View }
+	seen := map[pair]bool{}
+	for i := range p.Nodes {
+		a, b := &p.Nodes[i], &o.Nodes[i]
+		k := pair{a.View, b.View}
+		if a.Host != b.Host || !slices.Equal(a.Ranks, b.Ranks) || !seen[k] && !(slices.Equal(a.View.NICs, b.View.NICs) && reflect.DeepEqual(a.View.Graphs, b.View.Graphs)) {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
 }
 
 func hostName(c *cluster.Cluster, h int) string {

@@ -1,5 +1,7 @@
 package nccl
 
+import "slices"
+
 // Member is a node of a communicator: its ranks, lowest first, and the orders its
 // search found. Graph positions are indexes into Ranks.
 type Member struct {
@@ -53,6 +55,17 @@ func (w *Wiring) limit(n int) { w.origin = w.origin[:min(n, len(w.origin))] }
 // Count is the number of channels of collectives.
 func (w *Wiring) Count() int { return len(w.origin) }
 
+// Period is after how many channels the same rings and trees come again, also of channels beyond the count.
+func (w *Wiring) Period() int {
+	n := len(w.origin)
+	for p := 1; p < n; p++ {
+		if n%p == 0 && slices.Equal(w.origin[p:], w.origin[:n-p]) {
+			return p
+		}
+	}
+	return max(1, n)
+}
+
 // ringChannel is the channel whose order a node uses for a ring. Where rings cross
 // NICs, odd nodes take the partner's, so that a cable's ends are on one rail
 // (NCCL 2.28 src/graph/connect.cc, ncclTopoPostset).
@@ -94,11 +107,7 @@ func (w *Wiring) Ring(c int) []int {
 // Tree is the tree of a channel, by rank.
 func (w *Wiring) Tree(c int) []Links {
 	links := make([]Links, w.nRanks)
-	base := w.origin[c] % w.search
-	which := w.origin[c] / w.search
-	if w.split {
-		which = bit(base >= w.search/2)
-	}
+	base, which := w.tree(c)
 	for n, m := range w.members {
 		order := m.Graphs.Tree.Intra[base]
 		for i, g := range order {
@@ -123,6 +132,34 @@ func (w *Wiring) Tree(c int) []Links {
 		}
 	}
 	return links
+}
+
+// Parents is the parent of every rank in the tree of a channel, -1 for the root.
+func (w *Wiring) Parents(c int) []int {
+	list := make([]int, w.nRanks)
+	base, which := w.tree(c)
+	for n, m := range w.members {
+		order := m.Graphs.Tree.Intra[base]
+		for i, g := range order {
+			list[m.Ranks[g]] = -1
+			if i > 0 {
+				list[m.Ranks[g]] = m.Ranks[order[i-1]]
+			}
+		}
+		if place := Dtree(len(w.members), n)[which]; place.Parent >= 0 {
+			list[w.attach(n, base, -1)] = w.attach(place.Parent, base, place.Slot)
+		}
+	}
+	return list
+}
+
+// tree is the order inside nodes and which of the two trees between them a channel has.
+func (w *Wiring) tree(c int) (base, which int) {
+	base, which = w.origin[c]%w.search, w.origin[c]/w.search
+	if w.split {
+		which = bit(base >= w.search/2)
+	}
+	return base, which
 }
 
 // attach is the rank of a node that holds the link to its parent (slot -1) or to

@@ -33,6 +33,8 @@ func (x ringPorts) In(rank, _, channel int) int {
 	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel%x.p.Plan.Count())[0]
 }
 
+func (x ringPorts) Turns() int { return x.p.Plan.Period() }
+
 // treePorts are the NICs of the tree's search: the first of a channel where the
 // rank is first in its order, else the second.
 type treePorts struct{ p *Predictor }
@@ -57,6 +59,16 @@ func (x treePorts) Out(rank, _, channel int) int {
 
 func (x treePorts) In(rank, peer, channel int) int { return x.Out(rank, peer, channel) }
 
+func (x treePorts) Turns() int {
+	turns := max(1, len(x.p.Plan.Nodes[0].View.Graphs.Tree.Inter))
+	for i := range x.p.Plan.Nodes {
+		if max(1, len(x.p.Plan.Nodes[i].View.Graphs.Tree.Inter)) != turns {
+			return maxChannels * maxChannels // no two channels are known to be alike
+		}
+	}
+	return turns
+}
+
 // railPorts are those of sends and receives: a sender takes the NIC of the rail
 // that the receiver is on, over the GPU beside it.
 type railPorts struct{ p *Predictor }
@@ -75,3 +87,5 @@ func (x railPorts) Out(rank, peer, channel int) int {
 }
 
 func (x railPorts) In(rank, _, channel int) int { return x.p.machine.NearNIC(rank, channel) }
+
+func (x railPorts) Turns() int { return 1 } // the nearest NICs

@@ -2,9 +2,7 @@ package predict
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -29,11 +27,13 @@ type Predictor struct {
 
 	env     map[string]string
 	beside  []nccl.Layout
-	smaller map[int]*Predictor // of the first ranks, for what cannot be counted over all
+	smaller map[int]*Predictor    // of the first ranks, for what cannot be counted over all
+	others  map[string]*Predictor // by settings beside those of algorithms and protocols
 
 	machine   *sim.Machine
 	nodeOf    []int32
 	outlines  map[shape]*outline
+	trees     map[treeKey]*schedule.Trees
 	className string
 	firstEFA  bool
 	rack      bool
@@ -79,7 +79,7 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 			return nil, err
 		}
 	}
-	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}}
+	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, others: map[string]*Predictor{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
 	p.rack = c.TypeOf(l[0].Host).Trays > 1
 	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))
@@ -115,15 +115,35 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 	rest := func(env map[string]string) map[string]string {
 		return withSetting(env, p.Plan.Version, coll.None, "", "")
 	}
-	if !maps.Equal(rest(env), rest(p.Plan.Env)) {
-		return New(p.Cluster, p.Layout, p.Plan.Version, env, p.Figures)
+	q := *p
+	if plain := rest(env); !maps.Equal(plain, rest(p.Plan.Env)) {
+		key := settingText(plain)
+		if p.others[key] == nil {
+			other, err := New(p.Cluster, p.Layout, p.Plan.Version, plain, p.Figures)
+			if err != nil {
+				return nil, err
+			}
+			if onlyChannels(plain, rest(p.Plan.Env)) && p.Without == 0 && other.Plan.SameOrders(p.Plan) {
+				other.machine, other.outlines, other.trees = p.machine, p.outlines, p.trees
+			}
+			p.others[key] = other
+		}
+		q = *p.others[key]
 	}
-	q, plan := *p, *p.Plan
+	plan := *q.Plan
 	plan.Env = env
 	var err error
 	plan.Table, err = nccl.NewTable(&plan.Comm, &plan.Graphs)
 	q.Plan, q.env = &plan, env
 	return &q, err
+}
+
+// onlyChannels reports settings that differ in the number of channels alone.
+func onlyChannels(a, b map[string]string) bool {
+	a, b = maps.Clone(a), maps.Clone(b)
+	delete(a, "NCCL_MIN_NCHANNELS")
+	delete(b, "NCCL_MIN_NCHANNELS")
+	return maps.Equal(a, b)
 }
 
 // RunConcurrently says which other groups of ranks do the same at the same time; they share
@@ -273,98 +293,17 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 		p.reach()
 	}
 	o := &outline{}
+	p.outlines[key] = o
+	if n := p.period(op.Kind, s.Algo); n > 0 && s.Channels > n && s.Channels%n == 0 {
+		few := p.outline(op, Setting{s.Algo, s.Proto, n})
+		if o.err = few.err; o.err == nil {
+			o.Outline = few.Repeat(s.Channels / n)
+		}
+		return o
+	}
 	var sc *schedule.Schedule
 	if sc, o.err = p.Schedule(op, s); o.err == nil {
 		o.Outline, o.err = p.machine.Outline(sc, p.ports(s.Algo))
 	}
-	p.outlines[key] = o
 	return o
-}
-
-// Schedule builds what a setting means for these ranks, with NCCL's rings and
-// trees.
-func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
-	name := s.Algo
-	if err := p.possible(s); err != nil {
-		return nil, err
-	}
-	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
-	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
-		q.Groups, q.Turn = p.groups(), true
-		return schedule.Build(op.Kind, name, q)
-	}
-	switch s.Algo {
-	case "ring", "bidir_ring":
-		for c := range min(q.Channels, p.Plan.Count()) {
-			q.Rings = append(q.Rings, p.Plan.Ring(c))
-		}
-	case "chain":
-		if op.Kind.Rooted() {
-			name = "tree" // of one child each, another for every channel
-			for c := range min(q.Channels, p.Plan.Count()) {
-				q.Parents = append(q.Parents, along(p.Plan.Ring(c), op.Root, op.Kind == coll.Reduce))
-			}
-		} else {
-			q.Order = p.Plan.Ring(0)
-		}
-	case "tree":
-		if op.Kind == coll.AllReduce {
-			for c := range min(q.Channels, p.Plan.Count()) {
-				q.Parents = append(q.Parents, parents(p.Plan.Tree(c)))
-			}
-		}
-	case "nvls", "direct", "pat":
-	default:
-		q.Groups = p.groups()
-	}
-	return schedule.Build(op.Kind, name, q)
-}
-
-// possible refuses reductions in switches that are not there, and protocols that
-// they do not speak.
-func (p *Predictor) possible(s Setting) error {
-	inNetwork := strings.HasPrefix(s.Algo, "collnet")
-	if inNetwork && !p.Plan.CollNet {
-		return fmt.Errorf("%s needs a network that reduces (SHARP) and NCCL_COLLNET_ENABLE=1; the cluster has none that is enabled", s.Algo)
-	}
-	if (inNetwork || strings.HasPrefix(s.Algo, "nvls")) && s.Proto != sim.Simple {
-		return fmt.Errorf("%s by %s; reductions in a switch speak simple only", s.Algo, s.Proto)
-	}
-	return nil
-}
-
-// large reports a job whose rings and trees are computed rather than kept: through
-// the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
-func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
-
-// along is a ring cut open at the root, as a tree: data comes to a rank from the
-// one before it, or, on its way to the root, leaves for the one behind it.
-func along(ring []int, root int, up bool) []int {
-	parents := make([]int, len(ring))
-	for i, r := range ring {
-		if up {
-			parents[r] = ring[(i+1)%len(ring)]
-		} else {
-			parents[ring[(i+1)%len(ring)]] = r
-		}
-	}
-	parents[root] = -1
-	return parents
-}
-
-func parents(tree []nccl.Links) []int {
-	list := make([]int, len(tree))
-	for r, l := range tree {
-		list[r] = l.Up
-	}
-	return list
-}
-
-// groups are the ranks of NCCL's nodes.
-func (p *Predictor) groups() [][]int {
-	list := make([][]int, len(p.Plan.Nodes))
-	for i := range p.Plan.Nodes {
-		list[i] = p.Plan.Nodes[i].Ranks
-	}
-	return list
 }

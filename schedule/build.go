@@ -25,6 +25,8 @@ type Params struct {
 	// Parents is the trees of tree: for each channel, in turn, the parent of every rank, -1 for
 	// the root.
 	Parents [][]int
+	// Trees is Parents that several schedules share, of whatever number of channels.
+	Trees   *Trees
 	Groups  [][]int // ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
 	Pattern Pattern // tree: where a group's links to other groups are
 	Inner   string  // hierarchical, inside a group: ring, direct or nvls; "" is ring

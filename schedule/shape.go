@@ -1,6 +1,11 @@
 package schedule
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+)
 
 // shape is a tree over positions for every channel. The parent of the root is -1.
 type shape interface {
@@ -105,23 +110,86 @@ func (c chains) child(p, channel, k int) int {
 	return int(group[(int(c.posOf[p])+1)%len(group)])
 }
 
-// given is trees from outside, one for every channel, by the parent of each rank.
-type given struct {
+// Trees is trees from outside, taken by the channels in turn.
+type Trees struct {
 	parents []([]int32)
 	first   []([]int32) // where a rank's children begin in kids, and the end
 	kids    []([]int32)
+	leaves  sync.Map // as those of tree
 }
 
-func (g *given) tree(channel int) int { return channel % len(g.parents) }
+// Add adds the tree of one more channel: the parent of every rank, -1 for the root. Schedules that have the trees
+// already keep theirs.
+func (g *Trees) Add(parents []int) error {
+	t, n := len(g.parents), len(parents)
+	if t > 0 && n != g.ranks() {
+		return fmt.Errorf("tree %d has parents for %d ranks; there are %d", t, n, g.ranks())
+	}
+	list, first, kids := make([]int32, n), make([]int32, n+2), make([]int32, n)
+	roots := 0
+	for r, up := range parents {
+		if up < -1 || up >= n || up == r {
+			return fmt.Errorf("tree %d: rank %d has the parent %d", t, r, up)
+		}
+		list[r] = int32(up)
+		if up < 0 {
+			roots++
+		} else {
+			first[up+2]++
+		}
+	}
+	if roots != 1 {
+		return fmt.Errorf("tree %d has %d roots; a tree has one", t, roots)
+	}
+	for r := range n {
+		first[r+2] += first[r+1]
+	}
+	for r, up := range list { // first[up+1] goes on from where the children of up begin to where they end
+		if up >= 0 {
+			kids[first[up+1]] = int32(r)
+			first[up+1]++
+		}
+	}
+	g.parents, g.first, g.kids = append(g.parents, list), append(g.first, first), append(g.kids, kids)
+	return nil
+}
 
-func (g *given) parent(p, channel int) int { return int(g.parents[g.tree(channel)][p]) }
+// Count is the number of trees.
+func (g *Trees) Count() int { return len(g.parents) }
 
-func (g *given) children(p, channel int) int {
+// ranks is how many they are over.
+func (g *Trees) ranks() int {
+	if len(g.parents) == 0 {
+		return 0
+	}
+	return len(g.parents[0])
+}
+
+// rooted checks that all trees have their root at a rank.
+func (g *Trees) rooted(root int) error {
+	for t, parents := range g.parents {
+		if at := slices.Index(parents, -1); at != root {
+			return fmt.Errorf("tree %d has the root %d; the operation has %d", t, at, root)
+		}
+	}
+	return nil
+}
+
+func (g *Trees) tree(channel int) int {
+	if channel < len(g.parents) { // mostly, and a division costs more than the rest
+		return channel
+	}
+	return channel % len(g.parents)
+}
+
+func (g *Trees) parent(p, channel int) int { return int(g.parents[g.tree(channel)][p]) }
+
+func (g *Trees) children(p, channel int) int {
 	f := g.first[g.tree(channel)]
 	return int(f[p+1] - f[p])
 }
 
-func (g *given) child(p, channel, k int) int {
+func (g *Trees) child(p, channel, k int) int {
 	t := g.tree(channel)
 	return int(g.kids[t][int(g.first[t][p])+k])
 }

@@ -193,26 +193,42 @@ const chainSample = 256
 
 // chain visits the links from the deepest leaf to the root.
 func (t *tree) chain(channel int, visit func(p, q int)) {
-	deepest, ok := t.leaves.Load(channel)
+	leaves, kind := &t.leaves, t.like(channel)
+	if x, ok := t.shape.(*Trees); ok {
+		leaves = &x.leaves
+	}
+	deepest, ok := leaves.Load(kind)
 	if !ok {
 		deepest = t.deepest(channel)
-		t.leaves.Store(channel, deepest)
+		leaves.Store(kind, deepest)
 	}
 	for p, q := deepest.(int), t.shape.parent(deepest.(int), channel); q >= 0; p, q = q, t.shape.parent(q, channel) {
 		visit(p, q)
 	}
 }
 
+// mostKnown is how many depths of a tree are kept in a search.
+const mostKnown = 1 << 14
+
 // deepest is a leaf of a channel with most links above it.
 func (t *tree) deepest(channel int) int {
 	deepest, most := 0, -1
 	stride := max(1, t.n/chainSample)
+	known := make([]int32, min(t.n, mostKnown)) // of the first positions: the depth and one, once it was asked for
 	depth := func(p int) int {
-		d := 0
-		for q := t.shape.parent(p, channel); q >= 0 && d <= t.n; q = t.shape.parent(q, channel) {
+		d, q := 0, p
+		for ; q >= 0 && d <= t.n && (q >= len(known) || known[q] == 0); q = t.shape.parent(q, channel) {
 			d++
 		}
-		return d
+		if q >= 0 && q < len(known) {
+			d += int(known[q])
+		}
+		for q, k := p, d; q >= 0 && k > 0 && (q >= len(known) || known[q] == 0); q, k = t.shape.parent(q, channel), k-1 {
+			if q < len(known) {
+				known[q] = int32(k)
+			}
+		}
+		return d - 1
 	}
 	look := func(p int) {
 		if t.shape.children(p, channel) == 0 {

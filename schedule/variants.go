@@ -17,14 +17,25 @@ func buildChain(kind coll.Kind, p *Params) (*Schedule, error) {
 }
 
 func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
-	if len(p.Parents) > 0 {
-		g, err := newGiven(kind, p)
-		if err != nil {
-			return nil, err
+	g := p.Trees
+	if g == nil && len(p.Parents) > 0 {
+		g = &Trees{}
+		for _, parents := range p.Parents {
+			if err := g.Add(parents); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if g != nil {
+		if n := g.ranks(); n != p.Ranks {
+			return nil, fmt.Errorf("the trees are parents for %d ranks; there are %d", n, p.Ranks)
 		}
 		q := *p
 		q.Order = nil
 		if kind.Rooted() { // the trees name ranks: positions must not be turned
+			if err := g.rooted(p.Root); err != nil {
+				return nil, err
+			}
 			q.Root = 0
 		}
 		return spread(kind, &q, treePlan(kind, p, g))
@@ -36,13 +47,13 @@ func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
 	if kind.Rooted() {
 		groups, channels = rootFirst(p.Groups, p.Root), 1
 	}
-	g, err := newGrouping(p.Ranks, groups)
+	byGroup, err := newGrouping(p.Ranks, groups)
 	if err != nil {
 		return nil, err
 	}
 	q := *p
 	q.Order, q.Root = nil, 0
-	return spread(kind, &q, treePlan(kind, p, dtree{g, channels, p.Pattern, p.Turn && !kind.Rooted()}))
+	return spread(kind, &q, treePlan(kind, p, dtree{byGroup, channels, p.Pattern, p.Turn && !kind.Rooted()}))
 }
 
 // rootFirst turns groups so that the root is the first member of the first: where the first
@@ -59,47 +70,6 @@ func rootFirst(groups [][]int, root int) [][]int {
 		}
 	}
 	return groups
-}
-
-// newGiven takes trees from outside.
-func newGiven(kind coll.Kind, p *Params) (*given, error) {
-	g := &given{}
-	for t, parents := range p.Parents {
-		if len(parents) != p.Ranks {
-			return nil, fmt.Errorf("tree %d has parents for %d ranks; there are %d", t, len(parents), p.Ranks)
-		}
-		list, first, kids := make([]int32, p.Ranks), make([]int32, p.Ranks+1), make([]int32, p.Ranks)
-		roots, root := 0, 0
-		for r, up := range parents {
-			if up < -1 || up >= p.Ranks || up == r {
-				return nil, fmt.Errorf("tree %d: rank %d has the parent %d", t, r, up)
-			}
-			list[r] = int32(up)
-			if up < 0 {
-				roots, root = roots+1, r
-			} else {
-				first[up+1]++
-			}
-		}
-		if roots != 1 {
-			return nil, fmt.Errorf("tree %d has %d roots; a tree has one", t, roots)
-		}
-		if kind.Rooted() && root != p.Root {
-			return nil, fmt.Errorf("tree %d has the root %d; the operation has %d", t, root, p.Root)
-		}
-		for r := range p.Ranks {
-			first[r+1] += first[r]
-		}
-		next := append([]int32{}, first...)
-		for r, up := range parents {
-			if up >= 0 {
-				kids[next[up]] = int32(r)
-				next[up]++
-			}
-		}
-		g.parents, g.first, g.kids = append(g.parents, list), append(g.first, first), append(g.kids, kids)
-	}
-	return g, nil
 }
 
 // halvingBy makes the builder of a relative of recursive halving.

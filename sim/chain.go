@@ -36,15 +36,15 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 				}
 				times *= float64(skip)
 			}
-			path, ok := w.find(from, to, channel)
+			hop, late, ok := w.way(from, to, channel)
 			if !ok {
 				err = o.m.noRoute(from, to)
 				return
 			}
-			hops[path.hop] += times
-			edges = append(edges, path.hop)
-			moves[path.hop] += times + behind
-			wires += float64(path.wires) * times
+			hops[hop] += times
+			edges = append(edges, hop)
+			moves[hop] += times + behind
+			wires += float64(late) * times
 		})
 		if err != nil {
 			return err
@@ -94,12 +94,8 @@ func uneven(r schedule.Pacing, hops [nHops]float64, edges []Hop) [nHops]float64 
 // chains: where they begin at different GPUs they pass each other by.
 func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
 	const deep = 256
-	type place struct {
-		depth    int
-		resource int64
-	}
-	users := map[place]float64{}
 	var first []route
+	var users [][]float64 // of the resources of each route
 	for channel := range o.s.Channels {
 		for k := range st.Copies() {
 			depth := 0
@@ -109,21 +105,28 @@ func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
 				}
 				depth++
 				path, _ := w.find(from, to, channel)
-				for _, id := range path.resources {
-					users[place{depth, id}]++
-				}
 				if channel == 0 && k == 0 {
 					path.resources = slices.Clone(path.resources)
-					first = append(first, path)
+					first, users = append(first, path), append(users, make([]float64, len(path.resources)))
+				}
+				if depth > len(first) {
+					return
+				}
+				for _, id := range path.resources {
+					for i, other := range first[depth-1].resources {
+						if id == other {
+							users[depth-1][i]++
+						}
+					}
 				}
 			})
 		}
 	}
 	var counted [nKinds]float64
 	for i, path := range first {
-		for _, id := range path.resources {
+		for j, id := range path.resources {
 			k := o.m.describe(id).kind.under(1 << path.hop)
-			x.meet[k] += users[place{i + 1, id}]
+			x.meet[k] += users[i][j]
 			counted[k]++
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +33,7 @@ type Machine struct {
 	Node []int32
 
 	entire bool // ask everyone, however many there are
+	spare  *spare
 }
 
 // large is the number of participants beyond which equal nodes are counted once, of this machine.
@@ -47,16 +49,18 @@ type node struct {
 	t     *cluster.NodeType
 	gpus  []int
 	nics  []int
-	numa  []int // of each device: the NUMA domain above it, -1 none
-	order map[int]int
-	near  map[int][]int // of a GPU: its nearest NICs
-	size  int64         // resources of a host of the type
-	host  unit.Rate     // line rate of a socket's memory
+	numa  []int       // of each device: the NUMA domain above it, -1 none
+	order []int       // of each device that is a NIC: its number among them
+	near  [][]int     // of each device that is a GPU: its nearest NICs
+	turns int         // after so many channels GPUs come to the same NICs again
+	size  int64       // resources of a host of the type
+	host  unit.Rate   // line rate of a socket's memory
+	rates []unit.Rate // of the NICs
 }
 
 // New puts ranks on a cluster. Ranks may share a GPU.
 func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
-	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), on: make([]int32, len(c.Hosts))}
+	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), on: make([]int32, len(c.Hosts)), spare: &spare{}}
 	for i, t := range c.Types {
 		m.types[i] = newNode(t)
 	}
@@ -84,7 +88,7 @@ func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
 func (m *Machine) apart(a, b int) bool { return m.Node != nil && m.Node[a] != m.Node[b] }
 
 func newNode(t *cluster.NodeType) *node {
-	n := &node{t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)), order: map[int]int{}, near: map[int][]int{}}
+	n := &node{t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)), order: make([]int, len(t.Devices)), near: make([][]int, len(t.Devices))}
 	before := map[int]int{} // GPUs that have the same NICs nearest begin at different ones
 	for _, x := range t.Nearest() {
 		if len(x.NICs) > 0 {
@@ -93,8 +97,13 @@ func newNode(t *cluster.NodeType) *node {
 			n.near[x.GPU] = append(slices.Clone(x.NICs[k:]), x.NICs[:k]...)
 		}
 	}
+	n.turns = 1
+	for _, g := range n.gpus {
+		n.turns = lcm(n.turns, cmp.Or(len(n.near[g]), len(n.nics), 1))
+	}
 	for i, d := range n.nics {
 		n.order[d] = i
+		n.rates = append(n.rates, t.Devices[d].NIC.Rate().Value)
 	}
 	for d := range t.Devices {
 		n.numa[d] = -1
@@ -110,6 +119,15 @@ func newNode(t *cluster.NodeType) *node {
 	// of every device's domain.
 	n.size = int64(2*len(t.Links) + 4*len(n.nics) + len(t.Devices))
 	return n
+}
+
+// lcm is the least number that both divide.
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return min(a/x*b, 1<<20) // more than there are channels
 }
 
 // ddr4 is the line rate of a socket's memory of the time of PCIe 4: eight channels of DDR4-3200.
@@ -192,8 +210,12 @@ func (m *Machine) describe(id int64) resource {
 		return m.net.resource(id)
 	}
 	h := m.hostOf(id)
+	return m.local(h, id-m.base[h])
+}
+
+// local describes a resource of a host.
+func (m *Machine) local(h int, local int64) resource {
 	n := m.types[m.c.Hosts[h].Type]
-	local := id - m.base[h]
 	x := resource{host: h, local: local}
 	links := int64(2 * len(n.t.Links))
 	switch {
@@ -202,7 +224,7 @@ func (m *Machine) describe(id int64) resource {
 		x.kind, x.rate = linkKind(l.Kind), l.Rate.Value
 	case local < links+int64(2*len(n.nics)):
 		d := &n.t.Devices[n.nics[(local-links)/2]]
-		x.kind, x.rate, x.net = NIC, d.NIC.Rate().Value, d.NIC.Kind
+		x.kind, x.rate, x.net = NIC, n.rates[(local-links)/2], d.NIC.Kind
 	case local < links+int64(4*len(n.nics)):
 		x.kind, x.rate = Bounce, n.host
 	default:

@@ -80,7 +80,8 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	}
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.router(s, ports)
-	all := newByteCount(m)
+	all := m.spare.take(m)
+	defer m.spare.give(all)
 	stages := s.Stages()
 	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Pacing == schedule.Stepped }) {
 		var err error
@@ -90,20 +91,33 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 		stages = nil
 	}
 	for _, st := range stages {
-		t := newByteCount(m)
-		x := stage{pacing: st.Pacing, pieces: st.Pieces}
-		if err := o.flows(w, &st, &x, t); err != nil {
+		x, err := o.stage(w, &st, all)
+		if err != nil {
 			return nil, err
 		}
-		if err := o.chain(w, &st, &x); err != nil {
-			return nil, err
+		if o.stages = append(o.stages, x); len(stages) == 1 {
+			o.all = x.loads
+			return o, nil
 		}
-		x.loads = t.worst()
-		all.merge(t)
-		o.stages = append(o.stages, x)
 	}
 	o.all = all.worst()
 	return o, nil
+}
+
+// stage reduces one stage, and adds what it sends to that of all.
+func (o *Outline) stage(w *router, st *schedule.Stage, all *byteCount) (stage, error) {
+	t := o.m.spare.take(o.m)
+	defer o.m.spare.give(t)
+	x := stage{pacing: st.Pacing, pieces: st.Pieces}
+	if err := o.flows(w, st, &x, t); err != nil {
+		return x, err
+	}
+	if err := o.chain(w, st, &x); err != nil {
+		return x, err
+	}
+	x.loads = t.worst()
+	all.merge(t)
+	return x, nil
 }
 
 // reducing checks that the members of an NVLink switch share one.
@@ -140,19 +154,25 @@ func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *byteCount) e
 		each = math.MaxInt32
 	}
 	beside := o.concurrentRoutes()
+	kinds, per := o.channels(w, st), max(1, o.s.Lanes/o.s.Channels)
 	for p := range o.m.participants(o.s.Nodes()) {
-		for lane := range o.s.Lanes {
+		for i := range len(kinds) * per {
+			k := kinds[i/per]
+			lane := k.first*per + i%per
 			if each > 0 {
 				list = o.strided(list[:0], p, lane, each)
 			} else {
 				list, _ = st.AppendFlows(list[:0], p, lane)
 			}
+			if len(list) == 0 {
+				continue
+			}
 			sent, count, weight := 0.0, 0.0, 0.0
 			var serial [nHops]float64
 			t.lane0 = int64(p*o.s.Lanes+lane) + 1
-			t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
+			t.parity = 1 << (i % per % 2)
 			for _, f := range list {
-				path, ok := w.find(p, f.Peer, o.s.Channel(lane))
+				path, ok := w.find(p, f.Peer, k.first)
 				if !ok {
 					return o.m.noRoute(p, f.Peer)
 				}
@@ -167,29 +187,87 @@ func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *byteCount) e
 				count += float64(f.Messages)
 				serial[path.hop] += float64(f.Messages)
 				weight += float64(f.Messages) * nominal[path.hop]
-				t.add(p, path, bytes, float64(f.Messages))
+				t.add(p, path, bytes, float64(f.Messages), k.count)
 			}
-			for k, others := range beside {
-				who := p + (k+1)*o.s.Nodes()
+			for b, others := range beside {
+				who := p + (b+1)*o.s.Nodes()
 				t.lane0 = int64(who*o.s.Lanes+lane) + 1
 				for _, f := range list {
-					if path, ok := others.find(p, f.Peer, o.s.Channel(lane)); ok {
-						t.add(who, path, float64(f.Chunks)*chunk, float64(f.Messages))
+					if path, ok := others.find(p, f.Peer, k.first); ok {
+						t.add(who, path, float64(f.Chunks)*chunk, float64(f.Messages), k.count)
 					}
 				}
 			}
 			if weight > x.weight && p < o.s.Ranks {
 				x.weight, x.serial = weight, serial
 			}
-			if len(list) > 0 {
-				x.parity[lane%max(1, o.s.Lanes/o.s.Channels)%2] = true
-			}
+			x.parity[i%per%2] = true
 			if p < o.s.Ranks {
 				t.lane(sent, count)
 			}
 		}
 	}
 	return nil
+}
+
+// Turns is the least multiple of a number of channels after which ranks come to the same NICs again.
+func (m *Machine) Turns(ports Ports, channels int) int {
+	for _, n := range m.types {
+		channels = lcm(channels, n.turns)
+	}
+	if ports != nil {
+		channels = lcm(channels, ports.Turns())
+	}
+	return channels
+}
+
+// Repeat is the outline of the schedule that has n times as many channels, which do what these do over the same routes.
+func (o *Outline) Repeat(n int) *Outline {
+	r, f := *o, float64(n)
+	r.s, r.lanes, r.stages = o.s.Repeat(n), n*o.lanes, slices.Clone(o.stages)
+	more := func(loads *[nKinds]load) {
+		for k := range loads {
+			if l := &loads[k]; k == int(Lane) {
+				l.bytes /= f
+			} else {
+				l.messages, l.flows = l.messages*f, l.flows*f
+			}
+		}
+	}
+	more(&r.all)
+	for i := range r.stages {
+		st := &r.stages[i]
+		st.message /= f
+		more(&st.loads)
+		for k := range st.meet {
+			st.meet[k] *= f
+		}
+	}
+	return &r
+}
+
+// alike are channels of a stage that send the same over the same routes: the first of them and how many they are.
+type alike struct {
+	first int
+	count float64
+}
+
+// channels are the kinds of channels of a stage.
+func (o *Outline) channels(w *router, st *schedule.Stage) []alike {
+	turns := o.m.Turns(w.ports, 1)
+	var list []alike
+	at := map[[2]int]int{}
+	for c := range o.s.Channels {
+		key := [2]int{st.Like(c), c % turns}
+		k, ok := at[key]
+		if !ok {
+			k = len(list)
+			at[key] = k
+			list = append(list, alike{first: c})
+		}
+		list[k].count++
+	}
+	return list
 }
 
 // concurrentRoutes are the routes of the groups that do the same at the same time.

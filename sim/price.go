@@ -385,9 +385,10 @@ func (o *Outline) explain(r *result.Run, m *Model, kind Kind, size float64) {
 			continue
 		}
 		r.Busy = append(r.Busy, result.Use{
-			Where: o.m.name(l.id), Kind: Kind(k).limit(), Rate: l.rate, Bytes: unit.Bytes(l.bytes * size * m.Wire.factor()), Share: min(1, t*second/float64(r.Time)),
+			Where: o.m.name(l.id), Kind: Kind(k).limit(), Rate: l.rate, Bytes: unit.Bytes(l.bytes * size * m.Wire.factor() * (1 + 1e-12)), Share: min(1, t*second/float64(r.Time)),
 		})
 	}
-	slices.SortStableFunc(r.Busy, func(a, b result.Use) int { return cmp.Compare(b.Share, a.Share) })
+	// What is equally busy stays in the order of kinds, however its bytes were added up.
+	slices.SortStableFunc(r.Busy, func(a, b result.Use) int { return cmp.Compare(evenly(1e9*b.Share), evenly(1e9*a.Share)) })
 	r.Limit = o.limit(r, m, kind, size)
 }

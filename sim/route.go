@@ -21,6 +21,8 @@ type route struct {
 type Ports interface {
 	Out(rank, peer, channel int) int
 	In(rank, peer, channel int) int
+	// Turns is after how many channels the same NICs come again.
+	Turns() int
 }
 
 // router finds the routes of one schedule's messages, and keeps those inside nodes.
@@ -31,19 +33,26 @@ type router struct {
 	// near and far are the routes inside a type's nodes, between GPUs and between GPUs
 	// and NICs, by pair of devices; nil until somebody asks.
 	near, far [][]*localRoute
+	climbs    map[[2]int32]climb
 	buf       []int64
+}
+
+// climb is what lies between two leaves that meet above.
+type climb struct {
+	passed []int64
+	late   unit.Time
+	ok     bool
 }
 
 type localRoute struct {
 	hop    Hop
-	legs   []cluster.Leg
-	stage  int  // NUMA domain whose memory the data passes, -1 none
-	bounce bool // the NIC's data passes host memory
+	passed []int64 // resources, counted from the host's first
+	bounce bool    // the NIC's data passes host memory
 	broken bool
 }
 
 func (m *Machine) router(s *schedule.Schedule, ports Ports) *router {
-	return &router{m: m, s: s, ports: ports, near: make([][]*localRoute, len(m.types)), far: make([][]*localRoute, len(m.types))}
+	return &router{m: m, s: s, ports: ports, near: make([][]*localRoute, len(m.types)), far: make([][]*localRoute, len(m.types)), climbs: map[[2]int32]climb{}}
 }
 
 // slot is where the route between two devices of a type is kept.
@@ -74,16 +83,36 @@ func (w *router) find(from, to, channel int) (route, bool) {
 	return w.outside(from, to, channel)
 }
 
+// way is what a chain counts of a message's route: its hop and its latency.
+func (w *router) way(from, to, channel int) (Hop, unit.Time, bool) {
+	m := w.m
+	if from < len(m.ranks) && to < len(m.ranks) && m.ranks[from].Host == m.ranks[to].Host && m.ranks[from].Device != m.ranks[to].Device && !m.apart(from, to) {
+		l := w.inside(m.c.Hosts[m.ranks[from].Host].Type, m.ranks[from].Device, m.ranks[to].Device)
+		return l.hop, 0, !l.broken
+	}
+	path, ok := w.find(from, to, channel)
+	return path.hop, path.wires, ok
+}
+
 func (w *router) add(host int, l *localRoute) {
-	n := w.m.types[w.m.c.Hosts[host].Type]
-	for _, leg := range l.legs {
+	base := w.m.base[host]
+	for _, id := range l.passed {
+		w.buf = append(w.buf, base+id)
+	}
+}
+
+// passed are the resources of a host that legs and the memory of a NUMA domain are, -1 for none.
+func (n *node) passed(legs []cluster.Leg, numa int) []int64 {
+	var list []int64
+	for _, leg := range legs {
 		if leg.Link >= 0 {
-			w.buf = append(w.buf, w.m.base[host]+n.link(leg))
+			list = append(list, n.link(leg))
 		}
 	}
-	if l.stage >= 0 {
-		w.buf = append(w.buf, w.m.base[host]+n.memory(l.stage))
+	if numa >= 0 {
+		list = append(list, n.memory(numa))
 	}
+	return list
 }
 
 // inside is the route between two GPUs of a node.
@@ -100,8 +129,8 @@ func (w *router) inside(typ, a, b int) *localRoute {
 	if limit == cluster.Self { // no peer access at all
 		legs, class = w.m.routes.Tree(typ, a, b)
 	}
-	l := &localRoute{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
-	n := w.m.types[typ]
+	l := &localRoute{broken: class.Type == cluster.Apart}
+	n, stage := w.m.types[typ], -1
 	switch {
 	case class.Type <= cluster.LK:
 		l.hop = OverNVLink
@@ -109,18 +138,19 @@ func (w *router) inside(typ, a, b int) *localRoute {
 		l.hop = OverPCIe
 	default:
 		l.hop = OverHost
-		l.stage = n.numa[a]
-		if n.numa[b] != l.stage && n.numa[b] >= 0 {
+		stage = n.numa[a]
+		if n.numa[b] != stage && n.numa[b] >= 0 {
 			l.hop = OverFar
 		}
-		if l.stage >= 0 { // up to the memory and down again, also from GPUs behind one switch
-			up, _ := w.m.routes.Tree(typ, a, l.stage)
-			down, _ := w.m.routes.Tree(typ, l.stage, b)
+		if stage >= 0 { // up to the memory and down again, also from GPUs behind one switch
+			up, _ := w.m.routes.Tree(typ, a, stage)
+			down, _ := w.m.routes.Tree(typ, stage, b)
 			if len(up) > 0 && len(down) > 0 {
-				l.legs = append(slices.Clone(up), down...)
+				legs = append(slices.Clone(up), down...)
 			}
 		}
 	}
+	l.passed = n.passed(legs, stage)
 	*kept = l
 	return l
 }
@@ -149,17 +179,17 @@ func (w *router) toNIC(typ, gpu, nic int, out bool) *localRoute {
 	}
 	n := w.m.types[typ]
 	legs, class := w.m.routes.Inside(typ, a, b)
-	l := &localRoute{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
-	if class.Type > cluster.PXB {
-		if via := w.m.routes.Through(typ, gpu, nic); via != nil && out {
-			l.legs, l.broken = via, false
-			*kept = l
-			return l
-		}
+	l := &localRoute{hop: OverNet, broken: class.Type == cluster.Apart}
+	var via []cluster.Leg
+	if class.Type > cluster.PXB && out {
+		via = w.m.routes.Through(typ, gpu, nic)
 	}
-	if !n.reaches(gpu, nic, class, w.m.Reach) {
-		l.bounce = true
+	if via != nil {
+		legs, l.broken = via, false
+	} else {
+		l.bounce = !n.reaches(gpu, nic, class, w.m.Reach)
 	}
+	l.passed = n.passed(legs, -1)
 	*kept = l
 	return l
 }
@@ -237,9 +267,15 @@ func (w *router) over(hostA, nicA, hostB, nicB int) unit.Time {
 	if leafA < 0 || leafB < 0 {
 		return 0
 	}
-	if buf, late, ok := w.m.net.climb(w.buf, leafA, leafB); ok {
-		w.buf = buf
-		return late + net.Links[linkA].Latency.Value + net.Links[linkB].Latency.Value
+	key := [2]int32{int32(leafA), int32(leafB)}
+	c, known := w.climbs[key]
+	if !known {
+		c.passed, c.late, c.ok = w.m.net.climb(nil, leafA, leafB)
+		w.climbs[key] = c
+	}
+	if c.ok {
+		w.buf = append(w.buf, c.passed...)
+		return c.late + net.Links[linkA].Latency.Value + net.Links[linkB].Latency.Value
 	}
 	legs, _, ok := w.m.routes.Between(hostA, nicA, hostB, nicB)
 	if !ok {

@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -12,12 +13,17 @@ import (
 type byteCount struct {
 	m     *Machine
 	hosts [][]cell // by host, then resource; nil where nothing passed
+	used  []int32  // the hosts that something passed
+	free  [][]cell // room for others
 	net   map[int64]*cell
 	// lanes is what the busiest lane sends, messages how many that is.
 	lanes, messages float64
 	// The lane being added: its number from 1, and whether it is even or odd.
 	lane0  int64
 	parity uint8
+	// The host that was looked at last: its resources from lo up to hi.
+	lo, hi int64
+	cells  []cell
 }
 
 // cell is what passes one resource.
@@ -30,19 +36,59 @@ type cell struct {
 	hops                   uint8 // bits by Hop
 }
 
-func newByteCount(m *Machine) *byteCount {
+// spare keeps byte counts for the next stage or schedule: a new one costs more than what it counts.
+type spare struct {
+	mu   sync.Mutex
+	list []*byteCount
+}
+
+// take is a byte count of nothing.
+func (p *spare) take(m *Machine) *byteCount {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.list); n > 0 {
+		t := p.list[n-1]
+		p.list = p.list[:n-1]
+		return t
+	}
 	return &byteCount{m: m, hosts: make([][]cell, len(m.c.Hosts)), net: map[int64]*cell{}}
 }
 
-// add counts bytes that a participant sends over a route.
-func (t *byteCount) add(who int, w route, bytes, messages float64) {
+// give takes a byte count back.
+func (p *spare) give(t *byteCount) {
+	for _, h := range t.used {
+		t.free = append(t.free, t.hosts[h])
+		t.hosts[h] = nil
+	}
+	clear(t.net)
+	*t = byteCount{m: t.m, hosts: t.hosts, net: t.net, used: t.used[:0], free: t.free}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, t)
+}
+
+// host makes room for the resources of a host that nothing has passed before.
+func (t *byteCount) host(h int) {
+	n := int(t.m.base[h+1] - t.m.base[h])
+	t.used = append(t.used, int32(h))
+	if k := len(t.free); k > 0 && cap(t.free[k-1]) >= n {
+		t.hosts[h], t.free = t.free[k-1][:n], t.free[:k-1]
+		clear(t.hosts[h])
+		return
+	}
+	t.hosts[h] = make([]cell, n)
+}
+
+// add counts bytes that a participant sends over a route, in so many channels alike.
+func (t *byteCount) add(who int, w route, bytes, messages, channels float64) {
+	bytes, messages = bytes*channels, messages*channels
 	for _, id := range w.resources {
 		c := t.cell(id)
 		c.bytes += bytes
 		c.messages += messages
 		if c.lastLane != t.lane0 {
 			c.lastLane = t.lane0
-			c.flows++
+			c.flows += channels
 		}
 		if c.lastUser != int32(who)+1 {
 			c.lastUser = int32(who) + 1
@@ -54,6 +100,9 @@ func (t *byteCount) add(who int, w route, bytes, messages float64) {
 }
 
 func (t *byteCount) cell(id int64) *cell {
+	if id >= t.lo && id < t.hi {
+		return &t.cells[id-t.lo]
+	}
 	if id >= t.m.net.first {
 		c := t.net[id]
 		if c == nil {
@@ -62,15 +111,16 @@ func (t *byteCount) cell(id int64) *cell {
 		}
 		return c
 	}
-	h := t.host(id)
+	h := t.hostOf(id)
 	if t.hosts[h] == nil {
-		t.hosts[h] = make([]cell, t.m.base[h+1]-t.m.base[h])
+		t.host(h)
 	}
-	return &t.hosts[h][id-t.m.base[h]]
+	t.lo, t.hi, t.cells = t.m.base[h], t.m.base[h+1], t.hosts[h]
+	return &t.cells[id-t.lo]
 }
 
-// host is hostOf for the usual case of hosts of one size.
-func (t *byteCount) host(id int64) int {
+// hostOf is the host of a resource, quick in the usual case of hosts of one size.
+func (t *byteCount) hostOf(id int64) int {
 	if size := t.m.base[1]; size > 0 {
 		if h := int(id / size); h+1 < len(t.m.base) && t.m.base[h] <= id && id < t.m.base[h+1] {
 			return h
@@ -101,15 +151,15 @@ func (t *byteCount) ports(host int, id int64) int {
 
 // merge adds another stage's bytes; its lanes and users are taken to be the same.
 func (t *byteCount) merge(o *byteCount) {
-	for h, list := range o.hosts {
-		if list == nil {
-			continue
-		}
+	for _, h := range o.used {
 		if t.hosts[h] == nil {
-			t.hosts[h] = make([]cell, len(list))
+			t.host(int(h))
 		}
-		for i := range list {
-			t.hosts[h][i].merge(&list[i])
+		to, from := t.hosts[h], o.hosts[h]
+		for i := range from {
+			if from[i].lastUser != 0 {
+				to[i].merge(&from[i])
+			}
 		}
 	}
 	for id, c := range o.net {
@@ -132,8 +182,7 @@ func (c *cell) merge(o *cell) {
 func (t *byteCount) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
-	take := func(id int64, c *cell) {
-		x := t.m.describe(id)
+	take := func(id int64, x resource, c *cell) {
 		k := x.kind.under(c.hops)
 		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
 		if k == Fabric && x.host < 0 {
@@ -152,15 +201,17 @@ func (t *byteCount) worst() [nKinds]load {
 			w[k] = l
 		}
 	}
-	for h, list := range t.hosts {
+	slices.Sort(t.used)
+	for _, h := range t.used {
+		list := t.hosts[h]
 		for i := range list {
 			if list[i].bytes != 0 {
-				take(t.m.base[h]+int64(i), &list[i])
+				take(t.m.base[h]+int64(i), t.m.local(int(h), int64(i)), &list[i])
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.net)) {
-		take(id, t.net[id])
+		take(id, t.m.describe(id), t.net[id])
 	}
 	return w
 }

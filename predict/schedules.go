@@ -1,0 +1,127 @@
+package predict
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+)
+
+// Schedule builds what a setting means for these ranks, with NCCL's rings and
+// trees.
+func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
+	name := s.Algo
+	if err := p.possible(s); err != nil {
+		return nil, err
+	}
+	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
+	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
+		q.Groups, q.Turn = p.groups(), true
+		return schedule.Build(op.Kind, name, q)
+	}
+	var err error
+	switch s.Algo {
+	case "ring", "bidir_ring":
+		for c := range min(q.Channels, p.Plan.Period()) {
+			q.Rings = append(q.Rings, p.Plan.Ring(c))
+		}
+	case "chain":
+		if op.Kind.Rooted() {
+			name = "tree" // of one child each, another for every channel
+			up := op.Kind == coll.Reduce
+			q.Trees, err = p.treesOf(treeKey{op.Root, up}, q.Channels, func(c int) []int { return along(p.Plan.Ring(c), op.Root, up) })
+		} else {
+			q.Order = p.Plan.Ring(0)
+		}
+	case "tree":
+		if op.Kind == coll.AllReduce {
+			q.Trees, err = p.treesOf(treeKey{root: -1}, q.Channels, p.Plan.Parents)
+		}
+	case "nvls", "direct", "pat":
+	default:
+		q.Groups = p.groups()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Build(op.Kind, name, q)
+}
+
+// possible refuses reductions in switches that are not there, and protocols that
+// they do not speak.
+func (p *Predictor) possible(s Setting) error {
+	inNetwork := strings.HasPrefix(s.Algo, "collnet")
+	if inNetwork && !p.Plan.CollNet {
+		return fmt.Errorf("%s needs a network that reduces (SHARP) and NCCL_COLLNET_ENABLE=1; the cluster has none that is enabled", s.Algo)
+	}
+	if (inNetwork || strings.HasPrefix(s.Algo, "nvls")) && s.Proto != sim.Simple {
+		return fmt.Errorf("%s by %s; reductions in a switch speak simple only", s.Algo, s.Proto)
+	}
+	return nil
+}
+
+// large reports a job whose rings and trees are computed rather than kept: through
+// the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
+func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
+
+// along is a ring cut open at the root, as a tree: data comes to a rank from the
+// one before it, or, on its way to the root, leaves for the one behind it.
+func along(ring []int, root int, up bool) []int {
+	parents := make([]int, len(ring))
+	for i, r := range ring {
+		if up {
+			parents[r] = ring[(i+1)%len(ring)]
+		} else {
+			parents[ring[(i+1)%len(ring)]] = r
+		}
+	}
+	parents[root] = -1
+	return parents
+}
+
+// treeKey tells the trees of a plan apart: those of its search have the root -1, rings that are cut open that of the call.
+type treeKey struct {
+	root int
+	up   bool
+}
+
+// treesOf are trees of the plan's first channels, made once.
+func (p *Predictor) treesOf(k treeKey, channels int, tree func(channel int) []int) (*schedule.Trees, error) {
+	t := p.trees[k]
+	if t == nil {
+		t = &schedule.Trees{}
+		p.trees[k] = t
+	}
+	for c := t.Count(); c < min(channels, p.Plan.Period()); c++ {
+		if err := t.Add(tree(c)); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// groups are the ranks of NCCL's nodes.
+func (p *Predictor) groups() [][]int {
+	list := make([][]int, len(p.Plan.Nodes))
+	for i := range p.Plan.Nodes {
+		list[i] = p.Plan.Nodes[i].Ranks
+	}
+	return list
+}
+
+// period is after how many channels they do the same over the same routes again; 0 where that is not known.
+func (p *Predictor) period(kind coll.Kind, algo string) int {
+	n := 0
+	switch {
+	case algo == "nvls":
+		n = 1
+	case algo == "nvls_tree":
+		n = 2
+	case p.large():
+	case algo == "ring", algo == "chain" && kind.Rooted(), algo == "tree" && kind == coll.AllReduce:
+		n = p.Plan.Period()
+	}
+	return p.machine.Turns(p.ports(algo), n)
+}

@@ -365,6 +365,9 @@ func (x *judge) passing() *Verdict {
 		c.sure = min(c.sure, 0.4)
 		return x.verdict(c, Stalled)
 	}
+	if c, ok := x.notCome(); ok {
+		return x.verdict(c, Stalled)
+	}
 	v := &Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6}
 	switch {
 	case x.moved:

@@ -41,6 +41,30 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestNotCome names the rank that is elsewhere while the others wait for the first communicator, and nobody where that cannot be told.
+func TestNotCome(t *testing.T) {
+	for _, x := range []struct {
+		waits []procs.Wait
+		want  Kind
+	}{
+		{[]procs.Wait{procs.WaitElse, procs.WaitSocket, procs.WaitSocket, procs.WaitSocket}, NeverJoined},
+		{[]procs.Wait{procs.WaitElse, procs.WaitUnknown, procs.WaitSocket, procs.WaitSocket}, UnknownKind},
+		{[]procs.Wait{procs.WaitElse, procs.WaitElse, procs.WaitSocket, procs.WaitSocket}, UnknownKind},
+		{[]procs.Wait{procs.WaitNone, procs.WaitNone, procs.WaitNone, procs.WaitNone}, UnknownKind},
+	} {
+		c := NewCase()
+		var list []procs.Process
+		for r, w := range x.waits {
+			list = append(list, procs.Process{PID: 10 + r, Rank: r, World: len(x.waits), State: 'S', Waits: w})
+		}
+		c.AddProcesses(list)
+		v := c.Judge()
+		if v.Kind != x.want || x.want == NeverJoined && (v.State != Stalled || len(v.Ranks) != 1 || v.Ranks[0].Rank != 0) {
+			t.Errorf("%v: %s %s %v %s", x.waits, v.State, v.Kind, v.Ranks, v.Text)
+		}
+	}
+}
+
 func TestMoveOnto(t *testing.T) {
 	for _, x := range []struct {
 		world               int

@@ -81,6 +81,32 @@ func (x *judge) goneHere() (claim, bool) {
 	return x.agree(c, rasClaims(x.ras, x.job)), true
 }
 
+// notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where ranks meet, it
+// does something else. NCCL writes nothing before that, no watchdog covers it, and the rank may still come.
+func (x *judge) notCome() (claim, bool) {
+	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || x.inspect.total > 0 {
+		return claim{}, false
+	}
+	c := claim{kind: NeverJoined, source: fromProcess, sure: 0.6, op: "comm init"}
+	for i := range x.c.procs {
+		switch p := &x.c.procs[i]; p.Waits {
+		case procs.WaitUnknown:
+			return claim{}, false
+		case procs.WaitSocket:
+			c.waiting = append(c.waiting, p.Rank)
+		default:
+			c.ranks = append(c.ranks, p.Rank)
+			c.quotes = append(c.quotes, processQuote(p))
+		}
+	}
+	if n := len(c.ranks); n == 0 || n > len(c.waiting) || n == len(c.waiting) && len(x.c.procs) > 2 {
+		return claim{}, false
+	}
+	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(len(x.c.procs))}
+	c.why = fmt.Sprintf("%s waits for an answer before the first communicator exists; %s has not come to it", rankList(c.waiting), rankList(c.ranks))
+	return c, true
+}
+
 // processOf is the process of a rank of this machine; nil where it is not here.
 func (x *judge) processOf(rank int) *procs.Process {
 	for i := range x.c.procs {

@@ -19,6 +19,7 @@ import (
 type Process struct {
 	PID, Rank, World int
 	State            byte      // as the kernel names it: R, S, D (waits for a device), T (stopped), t (traced), Z (ended)
+	Waits            Wait      // what its first thread is in
 	Code             int       // of one that ended: its exit code, or minus the signal
 	Started          time.Time // zero where that is not known
 	Job              string    // the address where its ranks meet
@@ -115,6 +116,7 @@ func read(proc fs.FS, pid int) (process, bool) {
 		}
 	}
 	p.Logs = logs(proc, dir, env["NCCL_DEBUG_FILE"])
+	p.Waits = waits(proc, dir)
 	return p, true
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Evaluate calibrates with some points and predicts others of the same machine: by the figures of before, by fitted figures
-// alone, by the curve alone, and by what a calibration keeps.
+// alone, by the curve alone, and by what a calibration keeps, which is nothing where it is no better.
 func Evaluate(in, out []*truth.Case, start *sim.Figures) (rows [4][]truth.Row, err error) {
 	x, err := (&Site{}).fit(in, start)
 	if err != nil {
@@ -21,12 +21,14 @@ func Evaluate(in, out []*truth.Case, start *sim.Figures) (rows [4][]truth.Row, e
 	if err != nil {
 		return rows, err
 	}
-	curve := curves(at)
-	keep(curve)
+	if !site.Better() {
+		site.figures, site.Residuals = *start, nil
+	}
+	curve, _ := keep(curves(in, logs(at)))
 	for i, way := range []struct {
 		f    *sim.Figures
 		list []cluster.Residual
-	}{{start, nil}, {&x.f, nil}, {start, curve}, {&site.figures, site.Residuals}} {
+	}{{start, nil}, {x, nil}, {start, curve}, {&site.figures, site.Residuals}} {
 		if rows[i], err = corrected(out, way.f, way.list); err != nil {
 			return rows, err
 		}

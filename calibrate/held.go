@@ -30,9 +30,9 @@ func bySize(before, after []truth.Row) []SizeScore {
 }
 
 // Better tells whether there is something worth keeping: figures that moved or a curve, and a median error that fell
-// on the points and did not rise on those that were left out.
+// on the points and did not rise clearly on those that were left out: they were predicted by half of the points, which say much less than all.
 func (s *Site) Better() bool {
-	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= s.HeldBefore.Median)
+	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= clearly*max(s.HeldBefore.Median, ofOne))
 }
 
 // clearly is how much worse figures may make points that are left out until they are dropped: half of a handful of
@@ -64,7 +64,7 @@ func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 			f     *sim.Figures
 			curve bool
 			to    *[]truth.Row
-		}{{start, false, &before}, {start, true, &alone}, {&x.f, true, &both}} {
+		}{{start, false, &before}, {start, true, &alone}, {x, true, &both}} {
 			rows, err := taught(in, out, way.f, way.curve)
 			if err != nil {
 				return err
@@ -89,8 +89,7 @@ func taught(in, out []*truth.Case, f *sim.Figures, curve bool) ([]truth.Row, err
 		if err != nil {
 			return nil, err
 		}
-		list = curves(rows)
-		keep(list)
+		list, _ = keep(curves(in, logs(rows)))
 	}
 	return corrected(out, f, list)
 }

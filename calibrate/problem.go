@@ -24,9 +24,6 @@ type Problem struct {
 	// factor of e. Figures of a generation are drawn to its neighbours' as well.
 	Prior *sim.Figures
 	Pull  float64
-	// Alone leaves the neighbours out of it, and holds shares of line rates firmly:
-	// hosts differ in their latencies by half, links of one kind by some percent.
-	Alone bool
 	// Weight is how much a case counts; nil: all the same.
 	Weight func(*truth.Case) float64
 	// Rounds bounds the search; 0 is 40.
@@ -35,9 +32,8 @@ type Problem struct {
 	Quick bool
 }
 
-// firm is how much harder shares are held than latencies, and what a channel moves through a port, which is no different from site to site.
-const firm = 50
-
+// isFirm tells of shares of line rates, and of what a channel moves through a port: hosts differ in their latencies by half, links of one kind by
+// some percent.
 func isFirm(name string) bool { return strings.HasSuffix(name, "_share") || name == "net_lane" }
 
 // Answer is a fit.
@@ -200,14 +196,8 @@ func (s *search) pulled(i int) float64 {
 	}
 	gen, name := split(i)
 	d := distance(i, s.f[i], s.Prior[i], s.Prior[i])
-	if s.Alone && isFirm(name) {
-		d *= firm
-	}
-	if gen < 0 || s.Alone {
-		if !s.Alone {
-			d *= sure(name)
-		}
-		return s.Pull * d
+	if gen < 0 {
+		return s.Pull * d * sure(name)
 	}
 	// A generation is drawn to its neighbours, and a little to the prior.
 	sum := 0.2 * d

@@ -19,7 +19,7 @@ type Site struct {
 	Sizes                 []SizeScore
 	Points                int      // different ones; a size that was measured twice is one
 	Loose                 []string // figures that the points depend on and do not pin down
-	// Ends are figures that went to an end of what is physical: then the description of
+	// Ends are figures that the points ask to go farther than any host explains: then the description of
 	// the cluster or the run itself is more likely wrong than the figure.
 	Ends []string
 	// Residuals are what the figures leave, and Part how much of it is kept: as much as predicts points best that are
@@ -31,7 +31,6 @@ type Site struct {
 	figures sim.Figures // that are kept
 	cases   []*truth.Case
 	held    []truth.Row // by figures and curves that were fitted without them
-	left    []float64   // errors of points that were left out of the curves
 }
 
 // Moved is a figure that the measurements changed.
@@ -42,14 +41,8 @@ type Moved struct {
 	Points     int // whose time depends on it
 }
 
-// How hard the usual figures hold a site's, how far a figure must move to be worth
-// a word, and how much worse (mean error) points fit at the ends of its range.
-const (
-	sitePull = 0.05
-	moved    = 0.01
-	worse    = 0.005
-	loose    = 4.0 // a range wider than this factor says nothing
-)
+// moved is how far a figure must move (in logarithms) to be worth a word.
+const moved = 0.02
 
 // Cluster fits the figures that measurements on one cluster constrain. start are the
 // figures that predictions there had so far.
@@ -67,7 +60,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.figures = fit.f
+	s.figures = *fit
 	if err := s.holdOut(cases, start); err != nil {
 		return nil, err
 	}
@@ -75,8 +68,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Residuals = curves(after)
-	if s.Part, s.left = keep(s.Residuals); !plausible(s.Residuals) {
+	if s.Residuals, s.Part = keep(curves(cases, logs(after))); !plausible(s.Residuals) {
 		s.Part, s.Residuals = 0, nil
 	}
 	if after, err = corrected(cases, &s.figures, s.Residuals); err != nil {
@@ -93,96 +85,134 @@ func (s *Site) drop(start *sim.Figures, why string) {
 	s.figures, s.Moved, s.Ends, s.Dropped = *start, nil, nil, why
 }
 
-// fit moves the figures that the points pin down: a few that explain the error are
-// chosen and fitted, then more at the fitted values, while there are points for
-// them. What turns out to be loose goes back, and the rest is fitted once more.
-func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
-	p := &Problem{Cases: cases, Start: start, Prior: start, Pull: sitePull, Alone: true, Quick: true}
+// fit moves figures as far as the points ask for and as what is known about them allows: the most likely figures, where each is
+// spread around start by a part of the error bar, and what they leave goes with the size (the curve). A figure that the points hardly feel hardly moves.
+func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error) {
 	felt, err := touches(cases, start)
 	if err != nil {
 		return nil, err
 	}
-	x, err := p.grow(&felt)
-	if err != nil {
-		return nil, err
-	}
-	for i := range p.Free {
-		if p.Free[i] {
-			lo, hi := x.bounds(i)
-			p.Free[i] = hi/max(lo, 1e-9) < loose && math.Abs(x.f[i]/start[i]-1) > moved
+	var way [nFigures]float64 // from start, in logarithms
+	var at *slopes
+	var asked, sd [nFigures]float64
+	spread := spreads(cases)
+	f := *start
+	for range linearised {
+		if at, err = slope(cases, &f, &felt); err != nil {
+			return nil, err
 		}
-	}
-	if p.Free == ([nFigures]bool{}) { // nothing is pinned down: all stays as it was
-		x.f = *start
-	} else if x, err = p.run(); err != nil {
-		return nil, err
-	}
-	x.hold(start, distinct(cases))
-	at, err := slope(cases, &x.f, &felt)
-	if err != nil {
-		return nil, err
+		asked, sd = at.solve(cases, &way, &spread)
+		for i := range f {
+			_, lo, hi := sim.FigureRange(i)
+			if f[i], way[i] = min(max(start[i]*math.Exp(min(max(asked[i], -far), far)), lo), hi), 0; f[i] > 0 && start[i] > 0 {
+				way[i] = math.Log(f[i] / start[i])
+			}
+		}
 	}
 	s.Moved, s.Loose, s.Ends = nil, nil, nil
-	for i := range x.f {
-		unit, _, _ := sim.FigureRange(i)
+	for i := range f {
+		unit, lo, hi := sim.FigureRange(i)
 		switch {
-		case p.Free[i] && math.Abs(x.f[i]/start[i]-1) <= moved:
-			x.f[i] = start[i]
-		case p.Free[i]:
-			lo, hi := x.bounds(i)
-			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], round(x.f[i]), round(lo), round(hi), at.points[i]})
-			x.f[i] = round(x.f[i])
-			if _, least, most := sim.FigureRange(i); (x.f[i] <= least && least > 0 || x.f[i] >= most) && strange(x.f[i], start[i]) {
+		case math.Abs(way[i]) > moved && at.points[i] > 0:
+			f[i] = round(f[i])
+			end := func(by float64) float64 { return round(min(max(f[i]*math.Exp(by*sd[i]), lo), hi)) }
+			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], f[i], end(-nineOfTen), end(nineOfTen), at.points[i]})
+			if math.Abs(asked[i]) > 2*far {
 				s.Ends = append(s.Ends, sim.FigureName(i))
 			}
-		case at.points[i] > 0:
-			s.Loose = append(s.Loose, sim.FigureName(i))
+		default:
+			if f[i] = start[i]; at.points[i] > 0 && sd[i] > unknown*spread[i] {
+				s.Loose = append(s.Loose, sim.FigureName(i))
+			}
 		}
 	}
-	return x, nil
+	return &f, nil
 }
 
-// doubt is how many points what was known before counts for.
-const doubt = 2
+// How often times are taken for straight lines of the figures, how far (in logarithms) a host explains a figure, how many standard deviations hold nine of ten values, and how
+// much of what is not known about a figure must be left so that the points do not determine it.
+const (
+	linearised = 2
+	far        = math.Ln2
+	nineOfTen  = 1.64
+	unknown    = 0.9
+)
 
-// hold lets figures go the part of the way that so many points have a right to: two points move one by half of what would explain
-// them, in logarithms, twenty by nine tenths. The curve takes the rest.
-func (s *search) hold(start *sim.Figures, points int) {
-	part := float64(points) / float64(points+doubt)
-	for i := range s.f {
-		if s.Free[i] && s.f[i] > 0 && start[i] > 0 {
-			s.f[i] = start[i] * math.Pow(s.f[i]/start[i], part)
+// spreads are the standard deviations of figures around the usual ones.
+func spreads(cases []*truth.Case) (list [nFigures]float64) {
+	bar, n := 0.0, 0.0
+	for _, c := range cases {
+		for _, op := range c.Ops {
+			bar, n = bar+math.Log(max(c.Predictor.Margin(op), leastBar)), n+1
 		}
 	}
-}
-
-// grow chooses figures and fits them, twice more from where the fit ended: what
-// limits a transfer changes as figures move.
-func (p *Problem) grow(felt *[nFigures]bool) (*search, error) {
-	var chosen []int
-	x := &search{Problem: p, f: *p.Start}
-	points := distinct(p.Cases)
-	for range 3 {
-		s, err := slope(p.Cases, &x.f, felt)
-		if err != nil {
-			return nil, err
-		}
-		had := len(chosen)
-		if chosen = s.choose(chosen, points); len(chosen) == had {
-			break
-		}
-		for _, i := range chosen {
-			p.Free[i] = true
-		}
-		if x, err = p.run(); err != nil {
-			return nil, err
+	for i := range list {
+		if list[i] = ofLatency * bar / n; isFirm(sim.FigureName(i)) {
+			list[i] = ofShare * bar / n
 		}
 	}
-	return x, nil
+	return list
 }
 
-// strange is a change that no host explains.
-func strange(now, was float64) bool { return now > 2*was || now < was/2 }
+// solve are the most likely ways of figures, and how well they are known then: generalised least squares, where what sizes of a curve
+// have in common is no evidence for a figure. was is the way at which the slopes were taken.
+func (s *slopes) solve(cases []*truth.Case, was, spread *[nFigures]float64) (way, sd [nFigures]float64) {
+	var free []int
+	for i := range s.by {
+		if s.points[i] > 0 {
+			free = append(free, i)
+		}
+	}
+	a, inverse := make([][]float64, len(free)), make([][]float64, len(free))
+	b := make([]float64, len(free))
+	for i, f := range free {
+		a[i], inverse[i] = make([]float64, len(free)), make([]float64, len(free))
+		a[i][i], inverse[i][i] = 1/(spread[f]*spread[f]), 1
+	}
+	for _, c := range curves(cases, s.times) {
+		n := len(c.spots)
+		y := make([]float64, n)
+		by := make([][]float64, len(free))
+		for i, f := range free {
+			by[i] = make([]float64, n)
+			for k := range c.spots {
+				for _, row := range c.spots[k].rows {
+					by[i][k] += s.by[f][row] / float64(len(c.spots[k].rows))
+				}
+				y[k] += by[i][k] * was[f]
+			}
+		}
+		for k := range c.spots {
+			y[k] += c.spots[k].log
+		}
+		for k, row := range c.inverse() {
+			for i := range free {
+				w := by[i][k]
+				if w == 0 {
+					continue
+				}
+				b[i] += w * dot(row, y)
+				for j := range free {
+					a[i][j] += w * dot(row, by[j])
+				}
+			}
+		}
+	}
+	invert(a, inverse)
+	for i, f := range free {
+		way[f], sd[f] = dot(inverse[i], b), math.Sqrt(max(inverse[i][i], 0))
+	}
+	return way, sd
+}
+
+// logs are those of measured over predicted.
+func logs(rows []truth.Row) []float64 {
+	list := make([]float64, len(rows))
+	for i := range rows {
+		list[i] = -math.Log(rows[i].Ratio())
+	}
+	return list
+}
 
 // round keeps four digits, as they are written.
 func round(v float64) float64 {
@@ -191,44 +221,6 @@ func round(v float64) float64 {
 	}
 	p := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
 	return math.Round(v*p) / p
-}
-
-// bounds are how far a figure may go up and down until the mean error of all points
-// has grown by more than a little.
-func (s *search) bounds(i int) (low, high float64) {
-	_, lo, hi := sim.FigureRange(i)
-	old := s.f[i]
-	base := s.dataLoss()
-	limit := worse * s.weight
-	find := func(end float64) float64 {
-		s.f[i] = end
-		if s.dataLoss()-base < limit {
-			return end
-		}
-		in, out := old, end
-		for range 24 {
-			s.f[i] = (in + out) / 2
-			if s.dataLoss()-base < limit {
-				in = s.f[i]
-			} else {
-				out = s.f[i]
-			}
-		}
-		return in
-	}
-	low, high = find(lo), find(hi)
-	s.f[i] = old
-	return low, high
-}
-
-func (s *search) dataLoss() float64 {
-	sum := 0.0
-	for _, c := range s.Cases {
-		if l, err := s.caseLoss(c); err == nil {
-			sum += l
-		}
-	}
-	return sum
 }
 
 // Calibration is the site in the form of the cluster file. Figures of an earlier

@@ -1,8 +1,6 @@
 package calibrate
 
 import (
-	"math"
-
 	"busbar.dev/coll"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
@@ -18,20 +16,12 @@ type Suggested struct {
 	Left float64
 }
 
-// How errors of a model go together: sizes whose logarithms are this far apart (a factor of e a unit) know little of each
-// other; another algorithm or protocol knows only a part; and two measurements of one size differ by this much.
-const (
-	likeSizes   = 3.0
-	likeSetting = 0.6
-	repeatNoise = 0.03
-)
-
 // Suggest chooses the sizes of a sweep that say most about all of them: one after the other the one that leaves the least
-// uncertainty, where errors at similar sizes by the same algorithm and protocol go together and are as large as the
+// uncertainty, by what a calibration takes errors for: alike at similar sizes by the same algorithm and protocol, and as large as the
 // prediction's own error bar says.
 func Suggest(p *predict.Predictor, kind coll.Kind, sizes []unit.Bytes, count int) ([]Suggested, error) {
 	all := make([]Suggested, len(sizes))
-	bars := make([]float64, len(sizes))
+	c := &curve{kind: kind, p: p}
 	for i, size := range sizes {
 		op := coll.Op{Kind: kind, Bytes: size, Type: coll.Float}
 		s, err := p.Auto(op)
@@ -42,9 +32,10 @@ func Suggest(p *predict.Predictor, kind coll.Kind, sizes []unit.Bytes, count int
 		if err != nil {
 			return nil, err
 		}
-		all[i], bars[i] = Suggested{Size: size, Setting: s, Time: run.Time}, math.Log(max(run.Margin, 1.01))
+		all[i] = Suggested{Size: size, Setting: s, Time: run.Time}
+		c.spots = append(c.spots, c.spot(size))
 	}
-	cov := covariance(all, bars)
+	cov := c.covariance()
 	whole := trace(cov)
 	var list []Suggested
 	for range min(count, len(sizes)) {
@@ -65,17 +56,12 @@ func Suggest(p *predict.Predictor, kind coll.Kind, sizes []unit.Bytes, count int
 }
 
 // covariance is how the errors of sizes go together before anything is measured.
-func covariance(all []Suggested, bars []float64) [][]float64 {
-	cov := make([][]float64, len(all))
-	for i := range all {
-		cov[i] = make([]float64, len(all))
-		for j := range all {
-			d := (math.Log(float64(max(all[i].Size, 1))) - math.Log(float64(max(all[j].Size, 1)))) / likeSizes
-			like := math.Exp(-d * d / 2)
-			if a, b := all[i].Setting, all[j].Setting; a.Algo != b.Algo || a.Proto != b.Proto {
-				like *= likeSetting
-			}
-			cov[i][j] = bars[i] * bars[j] * like
+func (c *curve) covariance() [][]float64 {
+	cov := make([][]float64, len(c.spots))
+	for i := range cov {
+		cov[i] = make([]float64, len(cov))
+		for j := range cov {
+			cov[i][j] = together(&c.spots[i], &c.spots[j])
 		}
 	}
 	return cov
@@ -95,12 +81,12 @@ func explained(cov [][]float64, k int) float64 {
 	for i := range cov {
 		sum += cov[i][k] * cov[i][k]
 	}
-	return sum / (cov[k][k] + repeatNoise*repeatNoise)
+	return sum / (cov[k][k] + ofOne*ofOne)
 }
 
 // measured is the covariance after size k was measured.
 func measured(cov [][]float64, k int) {
-	by := cov[k][k] + repeatNoise*repeatNoise
+	by := cov[k][k] + ofOne*ofOne
 	row := append([]float64(nil), cov[k]...)
 	for i := range cov {
 		for j := range cov {

@@ -83,8 +83,8 @@ func calibratedMargin(margin float64, c *cluster.Calibration, class string, op c
 
 // How much of what a calibration leaves holds for other layouts of the same class, and for other collectives there.
 const (
-	otherLayout = 0.8
-	otherOp     = 0.5
+	otherLayout = 0.4
+	otherOp     = 0.3
 )
 
 // correct multiplies a prediction by what the cluster's calibration leaves.
@@ -106,7 +106,7 @@ func (p *Predictor) residual(op coll.Op) float64 {
 	if p.Cluster.Calibration == nil || len(p.Cluster.Calibration.Residuals) == 0 {
 		return 1
 	}
-	layout := p.layout()
+	layout := p.Shape()
 	best, sum, n := 0.0, 0.0, 0.0
 	for i := range p.Cluster.Calibration.Residuals {
 		r := &p.Cluster.Calibration.Residuals[i]
@@ -133,8 +133,8 @@ func (p *Predictor) residual(op coll.Op) float64 {
 	return math.Exp(best * sum / n)
 }
 
-// layout is nodes x GPUs of each, where they are equal.
-func (p *Predictor) layout() string {
+// Shape is nodes x GPUs of each, where they are equal.
+func (p *Predictor) Shape() string {
 	on := map[int]int{}
 	for _, r := range p.Layout {
 		on[r.Host]++

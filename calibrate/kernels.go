@@ -151,6 +151,9 @@ func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*ste
 	return &f, nil
 }
 
+// worse is how much the mean error of kernels grows (in logarithms) at the ends of a figure's range.
+const worse = 0.005
+
 // kernelBounds are how far a figure may go down and up until the mean error of the kernels has grown by more than a little.
 func kernelBounds(m hardware.GPUModel, list []Kernel, f *step.Figures, i int) (low, high float64) {
 	loss := func(v float64) float64 {

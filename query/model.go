@@ -24,11 +24,15 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 		return m, err
 	}
 	folder := strings.TrimRight(word, "/")
-	if info, statErr := fs.Stat(env.files(), folder); statErr == nil && info.IsDir() {
+	switch info, statErr := fs.Stat(env.files(), folder); {
+	case statErr != nil:
+	case info.IsDir():
 		if m, err = readModel(env, folder+"/config.json"); m != nil {
 			m.Name = word
 		}
 		return m, err
+	default:
+		return readModel(env, word)
 	}
 	if known := workload.FindHub(word); known != nil {
 		if env.Note != nil {
@@ -44,10 +48,14 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 
 // readModel reads a config.json.
 func readModel(env Env, name string) (*workload.Model, error) {
+	// Asked before it is opened: a pipe would be waited for.
+	if info, err := fs.Stat(env.files(), name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("model %q is no regular file; expected a config.json of Hugging Face", name)
+	}
 	f, err := env.files().Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("model %s: there is no such file", name)
+		return nil, fmt.Errorf("model %q: there is no such file", name)
 	case err != nil:
 		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}
@@ -56,5 +64,9 @@ func readModel(env Env, name string) (*workload.Model, error) {
 	if err != nil {
 		return nil, failure.Cannot(fmt.Errorf("model %s: %w", name, err))
 	}
-	return workload.ReadConfig(name, data)
+	m, err := workload.ReadConfig(name, data)
+	if m != nil {
+		env.note(m.Notes...)
+	}
+	return m, err
 }

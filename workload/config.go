@@ -2,6 +2,7 @@ package workload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,22 +20,36 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 		return nil, fmt.Errorf("%s: more than %d bytes; expected a config.json of Hugging Face", name, MaxConfig)
 	}
 	c := &config{name: name}
-	if err := json.Unmarshal(data, &c.fields); err != nil {
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &c.fields); {
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%s: found a JSON %s; expected a config.json of Hugging Face, which is an object", name, wrong.Value)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %v; expected a config.json of Hugging Face", name, err)
+	case c.fields == nil:
+		return nil, fmt.Errorf("%s: found a JSON null; expected a config.json of Hugging Face, which is an object", name)
 	}
+	outer := c.fields
 	kind, build := c.kind()
 	if build == nil {
 		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(kinds(), ", "))
 	}
+	c.contradictions(outer, kind)
 	m := build(c)
+	windows := c.windows(kind, m.Dims.Layers)
 	if c.err == nil {
 		c.err = m.Dims.Check()
+	}
+	if c.err == nil {
+		m.Dims = m.Dims.filled()
+		m.Blocks = m.make()
+		setWindows(m.Blocks, windows)
+		c.err = m.sound()
 	}
 	if c.err != nil {
 		return nil, fmt.Errorf("%s: %w", name, c.err)
 	}
-	m.Dims = m.Dims.filled()
-	m.Blocks = m.make()
+	m.Notes = c.notes
 	m.Name, m.Title, m.Source = name, kind+" of "+name, name
 	m.Seq = min(m.Dims.Context, 8192)
 	m.Details = c.details(kind)
@@ -96,7 +111,14 @@ type shaped struct {
 type config struct {
 	name   string
 	fields map[string]json.RawMessage
+	notes  []string // what of the file is left out, or contradicts the rest
 	err    error
+}
+
+func (c *config) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
 }
 
 // find is the first field of those names that says something.
@@ -109,16 +131,31 @@ func (c *config) find(names []string) (string, json.RawMessage) {
 	return names[0], nil
 }
 
-// number is a whole number that must be there.
-func (c *config) number(names ...string) int64 {
-	n, v := c.find(names)
-	if v == nil && c.err == nil {
-		c.err = fmt.Errorf("no %s; expected a whole number", n)
-	}
-	return c.number0(0, n)
+func (c *config) has(name string) bool {
+	_, v := c.find([]string{name})
+	return v != nil
 }
 
-// number0 is a whole number, or else.
+// number is a size that must be there.
+func (c *config) number(names ...string) int64 {
+	n, v := c.find(names)
+	if v == nil {
+		c.refuse("no %s; expected a whole number, at least 1", n)
+	}
+	return c.size(0, n)
+}
+
+// size is a whole number of at least 1, or else where the file does not say: a size of nothing is no size left open.
+func (c *config) size(other int64, names ...string) int64 {
+	n, v := c.find(names)
+	x := c.number0(other, n)
+	if v != nil && x < 1 {
+		c.refuse("%s is %d; expected at least 1", n, x)
+	}
+	return x
+}
+
+// number0 is a whole number that may be nothing, or else.
 func (c *config) number0(other int64, names ...string) int64 {
 	n, v := c.find(names)
 	if v == nil {
@@ -126,9 +163,7 @@ func (c *config) number0(other int64, names ...string) int64 {
 	}
 	var x float64
 	if err := json.Unmarshal(v, &x); err != nil || x != math.Trunc(x) || x < 0 || x > 1<<24 {
-		if c.err == nil {
-			c.err = fmt.Errorf("%s is %.40s; expected a whole number up to %d", n, v, 1<<24)
-		}
+		c.refuse("%s is %.40s; expected a whole number up to %d", n, v, 1<<24)
 		return other
 	}
 	return int64(x)
@@ -147,17 +182,25 @@ func (c *config) yes(name string, other bool) bool {
 		return other
 	}
 	x := other
-	if err := json.Unmarshal(v, &x); err != nil && c.err == nil {
-		c.err = fmt.Errorf("%s is %.40s; expected true or false", name, v)
+	if json.Unmarshal(v, &x) != nil {
+		c.refuse("%s is %.40s; expected true or false", name, v)
 	}
 	return x
 }
 
+// fourfold are the kinds of models whose MLP is four times as wide as the rest where the file does not say.
+var fourfold = []string{"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "mpt", "falcon"}
+
 // usual are the dimensions by the names that most kinds use.
 func (c *config) usual() Dims {
-	return Dims{
+	ffn := c.size(0, "intermediate_size", "n_inner", "ffn_dim", "block_ff_dim")
+	d := Dims{
 		Layers: c.number("num_hidden_layers", "n_layer", "num_layers", "n_layers"), Hidden: c.number("hidden_size", "n_embd", "n_embed", "d_model"), Heads: c.number("num_attention_heads", "n_head", "num_heads", "n_heads"),
-		KVHeads: c.number0(0, "num_key_value_heads"), FFN: c.number0(0, "intermediate_size", "n_inner", "ffn_dim"), HeadDim: c.number0(0, "head_dim"),
-		Vocab: c.number("vocab_size"), Context: c.number0(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
+		KVHeads: c.size(0, "num_key_value_heads"), FFN: ffn, HeadDim: c.size(0, "head_dim"),
+		Vocab: c.number("vocab_size"), Context: c.size(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
 	}
+	if ffn == 0 && !slices.Contains(fourfold, c.text("model_type")) {
+		c.refuse("no intermediate_size; expected a whole number, at least 1")
+	}
+	return d
 }

@@ -58,8 +58,8 @@ var configs = map[string]func(*config) shaped{
 	},
 	"opt": func(c *config) shaped {
 		d := c.usual()
-		words := c.number0(d.Hidden, "word_embed_proj_dim")
-		return plain(d, func() []Block { return OPT(d, max(words, 1)) })
+		words := c.size(d.Hidden, "word_embed_proj_dim")
+		return plain(d, func() []Block { return OPT(d, words) })
 	},
 	"bert": func(c *config) shaped {
 		d := c.usual()
@@ -70,8 +70,8 @@ var configs = map[string]func(*config) shaped{
 	"camembert":   roberta,
 	"distilbert": func(c *config) shaped {
 		d := Dims{
-			Layers: c.number("n_layers"), Hidden: c.number("dim"), Heads: c.number("n_heads"), FFN: c.number0(0, "hidden_dim"),
-			Vocab: c.number("vocab_size"), Context: c.number0(512, "max_position_embeddings"),
+			Layers: c.number("n_layers"), Hidden: c.number("dim"), Heads: c.number("n_heads"), FFN: c.size(0, "hidden_dim"),
+			Vocab: c.number("vocab_size"), Context: c.size(512, "max_position_embeddings"),
 		}
 		return plain(d, func() []Block { return RoBERTa(d, 0) })
 	},
@@ -86,10 +86,10 @@ func nemotronH(c *config) shaped {
 	if err == nil && (x.Pattern == "" || x.Layers() != d.Layers) {
 		err = fmt.Errorf("hybrid_override_pattern has %d layers and num_hidden_layers is %d", x.Layers(), d.Layers)
 	}
-	if err != nil && c.err == nil {
-		c.err = err
+	if err != nil {
+		c.refuse("%w", err)
 	}
-	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.number0(64, "mamba_head_dim"), c.number0(128, "ssm_state_size"), c.number0(8, "n_groups")
+	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.size(64, "mamba_head_dim"), c.size(128, "ssm_state_size"), c.size(8, "n_groups")
 	c.narrow(x.Heads * x.HeadDim)
 	c.narrow(x.State * x.Groups)
 	if x.Experts > 0 {
@@ -113,8 +113,9 @@ func deepseek(c *config, corrected bool) shaped {
 	d.KVHeads, d.HeadDim = 0, 0
 	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number0(0, "n_shared_experts")
 	d.ExpertFFN, d.Dense = c.number("moe_intermediate_size"), c.number0(0, "first_k_dense_replace")
-	a := Latent{Q: c.number0(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
-	return plain(d, func() []Block { return DeepSeek(d, a, corrected) })
+	a := Latent{Q: c.size(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
+	every := c.size(1, "moe_layer_freq")
+	return plain(d, func() []Block { return deepSeek(d, a, corrected, every) })
 }
 
 // vitConfig is a vision transformer with as many classes as it has labels.
@@ -130,19 +131,15 @@ func vitConfig(c *config) shaped {
 	if patch > 0 && patch <= 1<<12 && size <= 1<<16 {
 		side = size / patch
 	}
-	if c.number0(3, "num_channels") != 3 && c.err == nil {
-		c.err = jsonError("num_channels is not 3; only pictures of three colours are known")
+	if c.number0(3, "num_channels") != 3 {
+		c.refuse("num_channels is not 3; only pictures of three colours are known")
 	}
 	d := Dims{
-		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"), FFN: c.number0(0, "intermediate_size"),
+		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"), FFN: c.number("intermediate_size"),
 		Vocab: classes, Context: side*side + 1,
 	}
-	if side == 0 && c.err == nil {
-		c.err = jsonError("image_size and patch_size leave no patches")
+	if side == 0 {
+		c.refuse("image_size and patch_size leave no patches")
 	}
 	return plain(d, func() []Block { return ViT(d, patch) })
 }
-
-type jsonError string
-
-func (e jsonError) Error() string { return string(e) }

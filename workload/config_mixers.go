@@ -1,9 +1,6 @@
 package workload
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // mixers are the kinds of config.json whose layers have state spaces or convolutions in the place of attention or beside it, each with an MLP behind
 // it, as Hugging Face's transformers build them.
@@ -36,14 +33,14 @@ var mixers = map[string]func(c *config, d *Dims) Traits{
 		return t
 	},
 	"jamba": func(c *config, d *Dims) Traits {
-		every, first := max(1, c.number0(8, "attn_layer_period")), c.number0(4, "attn_layer_offset")
+		every, first := max(1, c.size(8, "attn_layer_period")), c.number0(4, "attn_layer_offset")
 		d.Experts, d.TopK = c.number0(16, "num_experts"), c.number0(2, "num_experts_per_tok")
 		d.ExpertFFN = d.FFN
-		inner := c.number0(2, "mamba_expand") * d.Hidden
+		inner := c.size(2, "mamba_expand") * d.Hidden
 		c.narrow(inner)
-		scan := mamba1(d.Hidden, inner, c.number0(16, "mamba_d_state"), c.auto((d.Hidden+15)/16, "mamba_dt_rank"), c.number0(4, "mamba_d_conv"))
+		scan := mamba1(d.Hidden, inner, c.size(16, "mamba_d_state"), c.auto((d.Hidden+15)/16, "mamba_dt_rank"), c.size(4, "mamba_d_conv"))
 		return Traits{
-			Gated: true, Tied: c.tied(false), Every: max(1, c.number0(2, "expert_layer_period")), From: c.number0(1, "expert_layer_offset") + 1,
+			Gated: true, Tied: c.tied(false), Every: max(1, c.size(2, "expert_layer_period")), From: c.number0(1, "expert_layer_offset") + 1,
 			Mixer: c.unless(func(i int64) bool { return i%every == first }, scan),
 		}
 	},
@@ -53,21 +50,21 @@ var mixers = map[string]func(c *config, d *Dims) Traits{
 
 // lfm2 has short convolutions with two gates in most layers.
 func lfm2(c *config, d *Dims) Traits {
-	if d.FFN = c.number0(d.FFN, "block_ff_dim"); c.yes("block_auto_adjust_ff_dim", c.text("model_type") == "lfm2") {
-		of := max(1, c.number0(256, "block_multiple_of"))
+	if d.FFN = c.size(d.FFN, "block_ff_dim"); c.yes("block_auto_adjust_ff_dim", c.text("model_type") == "lfm2") {
+		of := max(1, c.size(256, "block_multiple_of"))
 		d.FFN = (2*d.FFN/3 + of - 1) / of * of
 	}
 	if n := c.number0(0, "num_experts"); n > 0 {
 		d.Experts, d.TopK, d.ExpertFFN, d.Dense = n, c.number0(4, "num_experts_per_tok"), c.number("moe_intermediate_size"), c.number0(2, "num_dense_layers")
 	}
-	attends := c.typed("full_attention")
-	if c.fields["layer_types"] == nil {
-		attends = c.layers("full_attn_idxs")
+	attends := c.layers("full_attn_idxs")
+	if c.has("layer_types") {
+		attends = c.typed("full_attention")
 	}
 	h := d.Hidden
 	conv := []Part{
 		{Name: "conv.in_proj", In: h, Out: 3 * h, Cut: ByOut},
-		{Name: "conv.conv", Kind: Norm, Out: h, Shape: []int64{h, 1, c.number0(3, "conv_L_cache")}, Cut: ByOut},
+		{Name: "conv.conv", Kind: Norm, Out: h, Shape: []int64{h, 1, c.size(3, "conv_L_cache")}, Cut: ByOut},
 		{Name: "conv.out_proj", In: h, Out: h, Cut: ByIn},
 	}
 	return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.yes("tie_embedding", c.tied(true)), RouterCorrection: c.yes("use_expert_bias", d.Experts > 0), Mixer: c.unless(attends, conv)}
@@ -75,9 +72,9 @@ func lfm2(c *config, d *Dims) Traits {
 
 // mamba are the sizes of a Mamba-2 mixer by the names of Bamba and its kin.
 func (c *config) mamba(d *Dims) Mixers {
-	heads := max(1, c.number0(128, "mamba_n_heads"))
-	inner := c.number0(c.number0(2, "mamba_expand")*d.Hidden, "mamba_d_ssm")
-	x := Mixers{Heads: heads, HeadDim: c.auto(inner/heads, "mamba_d_head"), State: c.number0(256, "mamba_d_state"), Groups: max(1, c.number0(1, "mamba_n_groups"))}
+	heads := max(1, c.size(128, "mamba_n_heads"))
+	inner := c.size(c.size(2, "mamba_expand")*d.Hidden, "mamba_d_ssm")
+	x := Mixers{Heads: heads, HeadDim: c.auto(inner/heads, "mamba_d_head"), State: c.size(256, "mamba_d_state"), Groups: c.size(1, "mamba_n_groups")}
 	c.narrow(x.Heads * x.HeadDim)
 	c.narrow(x.Groups * x.State)
 	return x
@@ -85,8 +82,8 @@ func (c *config) mamba(d *Dims) Mixers {
 
 // narrow refuses widths that no mixer has, so that products of them stay whole numbers.
 func (c *config) narrow(width int64) {
-	if (width < 1 || width > 1<<24) && c.err == nil {
-		c.err = fmt.Errorf("a mixer %d wide; expected 1 to %d", width, 1<<24)
+	if width < 1 || width > 1<<24 {
+		c.refuse("a mixer %d wide; expected 1 to %d", width, 1<<24)
 	}
 }
 
@@ -113,13 +110,15 @@ func (c *config) auto(other int64, name string) int64 {
 	if c.text(name) == "auto" {
 		return other
 	}
-	return c.number0(other, name)
+	return c.size(other, name)
 }
 
 // layers says which layers a list of numbers names.
 func (c *config) layers(name string) func(int64) bool {
 	var list []int64
-	_ = json.Unmarshal(c.fields[name], &list) // what is no list names none
+	if _, v := c.find([]string{name}); v != nil && json.Unmarshal(v, &list) != nil {
+		c.refuse("%s is %.40s; expected a list of layers' numbers", name, v)
+	}
 	has := map[int64]bool{}
 	for _, i := range list {
 		has[i] = true
@@ -129,8 +128,7 @@ func (c *config) layers(name string) func(int64) bool {
 
 // typed says which layers layer_types calls so.
 func (c *config) typed(kind string) func(int64) bool {
-	var list []string
-	_ = json.Unmarshal(c.fields["layer_types"], &list) // what is no list names none
+	list := c.layerTypes()
 	return func(i int64) bool { return i < int64(len(list)) && list[i] == kind }
 }
 

@@ -1,20 +1,18 @@
 package workload
 
-import "encoding/json"
-
 // traits are the kinds of config.json whose models are decoders that differ in traits alone, as
 // Hugging Face's transformers build them.
 var traits = map[string]func(c *config, d *Dims) Traits{
 	"gemma": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
 	"gemma2": func(c *config, d *Dims) Traits {
-		return c.windowed(Traits{Gated: true, Norms: 4, Tied: c.tied(true), Full: 2})
+		return Traits{Gated: true, Norms: 4, Tied: c.tied(true)}
 	},
 	"gemma3_text": func(c *config, d *Dims) Traits {
-		return c.windowed(Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true), Full: 6})
+		return Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true)}
 	},
 	"smollm3": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
 	"olmo3": func(c *config, d *Dims) Traits {
-		return c.windowed(Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false), Full: 4})
+		return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)}
 	},
 	"seed_oss": func(c *config, d *Dims) Traits {
 		return Traits{Gated: true, QKVBias: c.yes("attention_bias", true), OutBias: c.yes("attention_out_bias", false), Tied: c.tied(false)}
@@ -34,27 +32,35 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 	},
 	"llama4_text": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_local_experts"), c.number("num_experts_per_tok"), d.FFN
-		d.FFN = c.number0(d.FFN, "intermediate_size_mlp")
-		return Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: c.number0(1, "interleave_moe_layer_step"), Tied: c.tied(false)}
+		d.FFN = c.size(d.FFN, "intermediate_size_mlp")
+		return Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: c.size(1, "interleave_moe_layer_step"), Tied: c.tied(false)}
 	},
 	"qwen3": func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)} },
 	"qwen3_moe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
-		return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)}
+		return c.sparse(d, Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)})
 	},
 	"qwen3_next": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
-		return Traits{
-			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false),
-			Linear: &Linear{
-				Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"), ValueDim: c.number("linear_value_head_dim"),
-				KeyDim: c.number("linear_key_head_dim"), Conv: c.number0(4, "linear_conv_kernel_dim"), Full: max(1, c.number0(4, "full_attention_interval")),
-			},
+		linear := Linear{
+			Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"), ValueDim: c.number("linear_value_head_dim"),
+			KeyDim: c.number("linear_key_head_dim"), Conv: c.size(4, "linear_conv_kernel_dim"),
 		}
+		c.narrow(linear.Values * linear.ValueDim)
+		c.narrow(linear.Keys * linear.KeyDim)
+		every := max(1, c.size(4, "full_attention_interval"))
+		attends := func(i int64) bool { return (i+1)%every == 0 }
+		if c.has("layer_types") {
+			attends = c.typed("full_attention")
+		}
+		return c.sparse(d, Traits{
+			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false),
+			Mixer: c.unless(attends, linear.parts(d.Hidden)),
+		})
 	},
 	"qwen2_moe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
-		return Traits{Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false)}
+		return c.sparse(d, Traits{Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false)})
 	},
 	"olmoe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_experts"), c.number("num_experts_per_tok")
@@ -62,7 +68,7 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 	},
 	"gpt_oss": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return c.windowed(Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false), Full: 2})
+		return Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false)}
 	},
 	"phi": func(c *config, d *Dims) Traits {
 		return Traits{QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
@@ -96,7 +102,7 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 		return Traits{Packed: true, QKVBias: true, OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true)}
 	},
 	"mpt": func(c *config, d *Dims) Traits {
-		d.FFN = d.Hidden * c.number0(4, "expansion_ratio")
+		d.FFN = d.Hidden * c.size(4, "expansion_ratio")
 		return Traits{Packed: true, Tied: true}
 	},
 	"falcon": falconTraits,
@@ -109,7 +115,7 @@ func falconTraits(c *config, d *Dims) Traits {
 	t := Traits{Packed: true, QKVBias: b, OutBias: b, MLPBias: b, NormBias: true, Tied: c.tied(true)}
 	switch {
 	case c.yes("new_decoder_architecture", false):
-		d.KVHeads = c.number0(d.Heads, "num_kv_heads")
+		d.KVHeads = c.size(d.Heads, "num_kv_heads")
 		if c.number0(2, "num_ln_in_parallel_attn") == 1 {
 			t.Norms = 1
 		}
@@ -123,18 +129,15 @@ func falconTraits(c *config, d *Dims) Traits {
 	return t
 }
 
-// windowed adds the window that tokens see, with the layers that see all as the file says, by a list or a period, or as is usual.
-func (c *config) windowed(t Traits) Traits {
-	t.Window = c.number0(0, "sliding_window")
-	t.Full = max(1, c.number0(t.Full, "sliding_window_pattern", "_sliding_window_pattern"))
-	var kinds []string
-	_ = json.Unmarshal(c.fields["layer_types"], &kinds) // what is no list says nothing
-	for i, k := range kinds {
-		if k == "full_attention" {
-			t.Full = int64(i + 1)
-			break
+// sparse adds which layers of a Qwen have experts: every decoder_sparse_step-th but those of mlp_only_layers.
+func (c *config) sparse(d *Dims, t Traits) Traits {
+	t.Every, t.Plain = max(1, c.size(1, "decoder_sparse_step")), c.layers("mlp_only_layers")
+	for i := range min(d.Layers, maxLayers) {
+		if t.sparse(i) {
+			return t
 		}
 	}
+	d.Experts, d.TopK, d.ExpertFFN = 0, 0, 0
 	return t
 }
 

@@ -66,13 +66,16 @@ type Latent struct {
 // DeepSeek are the blocks of DeepSeek-V2 and V3: latent attention, some dense layers first, then
 // many small experts beside shared ones. Corrected says that the router has a bias for each
 // expert, as V3's does. Names and order are those of the checkpoints on Hugging Face.
-func DeepSeek(d Dims, a Latent, corrected bool) []Block {
+func DeepSeek(d Dims, a Latent, corrected bool) []Block { return deepSeek(d, a, corrected, 1) }
+
+// deepSeek has experts in every so-manieth layer, the first counted, after the dense ones.
+func deepSeek(d Dims, a Latent, corrected bool, every int64) []Block {
 	d = d.filled()
 	h := d.Hidden
 	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
 	for i := range d.Layers {
 		parts := d.latent(a)
-		if i < d.Dense {
+		if i < d.Dense || i%every != 0 {
 			parts = append(parts, gatedMLP("mlp.", h, d.FFN)...)
 		} else {
 			router := Part{Name: "mlp.gate", In: h, Out: d.Experts}

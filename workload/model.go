@@ -52,6 +52,8 @@ func (d Dims) wide() int64 {
 	return (d.TopK + d.Shared) * d.ExpertFFN
 }
 
+const maxLayers = 1 << 16
+
 // Check reports dimensions that no model has.
 func (d Dims) Check() error {
 	own := d.HeadDim != 0
@@ -66,8 +68,8 @@ func (d Dims) Check() error {
 		}
 	}
 	switch {
-	case d.Layers > 1<<16:
-		return fmt.Errorf("%d layers; at most %d", d.Layers, 1<<16)
+	case d.Layers > maxLayers:
+		return fmt.Errorf("%d layers; at most %d", d.Layers, maxLayers)
 	case d.HeadDim < 0 || d.HeadDim > most:
 		return fmt.Errorf("head_dim is %d; expected 1 to %d", d.HeadDim, most)
 	case !own && d.Hidden%d.Heads != 0:
@@ -193,6 +195,8 @@ type Model struct {
 	// Unpriced is why only its tensors and operations are known and its steps are not priced; ""
 	// where they are.
 	Unpriced string
+	// Notes are what of a config.json is left out, or contradicts the rest of it.
+	Notes []string
 	// Details are what a config.json says beside dimensions; Detailed has others.
 	Details Details
 	// Config is the config.json that the model was read from, of the part that writes; none where it was not.

@@ -1,6 +1,9 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Traits are what decoders differ in beside their dimensions. The zero value is a Llama without
 // the gate of its MLP: rotary positions, norms that scale, no biases, a head of its own.
@@ -23,21 +26,20 @@ type Traits struct {
 	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees, but for every
 	// Full-th layer, which sees all; 0 is all layers see all.
 	Every, Window, Full int64
-	From                int64   // the first layer with experts where only every so-manieth has them; 0 is Every
-	RouterCorrection    bool    // the router has a bias that balances experts
-	OutputGate          bool    // queries come with a gate on what attention puts out
-	Linear              *Linear // of most layers in the place of attention; none has none
+	From                int64                  // the first layer with experts where only every so-manieth has them; 0 is Every
+	Plain               func(layer int64) bool // layers without experts whatever Every says; nil is none
+	RouterCorrection    bool                   // the router has a bias that balances experts
+	OutputGate          bool                   // queries come with a gate on what attention puts out
 	// Mixer is what a layer has in the place of attention; none, or nothing, is attention.
 	Mixer func(layer int64) []Part
 }
 
 // Linear is linear attention with a gated delta rule (Yang et al. 2024, Gated Delta Networks, arXiv 2412.06464) as Qwen3-Next has it: heads
-// of values share those of keys, and every Full-th layer has attention.
+// of values share those of keys.
 type Linear struct {
 	Values, Keys     int64 // heads
 	ValueDim, KeyDim int64
 	Conv             int64 // tokens that a convolution before it sees
-	Full             int64
 }
 
 // parts are those of a layer.
@@ -75,12 +77,9 @@ func Decoder(d Dims, t Traits) []Block {
 	blocks := []Block{{Name: "model", Kind: Entry, Parts: entry}}
 	for i := range d.Layers {
 		parts := t.attention(d)
-		if t.Linear != nil && (i+1)%t.Linear.Full != 0 {
-			parts = t.Linear.parts(d.Hidden)
-		}
 		if t.Mixer != nil {
 			if own := t.Mixer(i); own != nil {
-				parts = own
+				parts = slices.Clip(own) // layers share it
 			}
 		}
 		if t.Window > 0 && (t.Full == 0 || (i+1)%t.Full != 0) {
@@ -90,7 +89,7 @@ func Decoder(d Dims, t Traits) []Block {
 				}
 			}
 		}
-		if d.Experts > 0 && i >= d.Dense && (t.Every == 0 || (i+1)%t.Every == t.From%t.Every) {
+		if d.Experts > 0 && i >= d.Dense && t.sparse(i) {
 			parts = append(parts, t.experts(d)...)
 		} else {
 			parts = append(parts, t.mlp("mlp.", d.Hidden, d.FFN)...)
@@ -102,6 +101,11 @@ func Decoder(d Dims, t Traits) []Block {
 	}
 	exit := append(t.norm("model.norm", d.Hidden), Part{Name: "lm_head", In: d.Hidden, Out: d.Vocab, Bias: t.HeadBias, Tied: t.Tied, Cut: ByOut})
 	return append(blocks, Block{Kind: Exit, Parts: exit})
+}
+
+// sparse reports a layer that has experts where there are some.
+func (t *Traits) sparse(i int64) bool {
+	return (t.Every == 0 || (i+1)%t.Every == t.From%t.Every) && (t.Plain == nil || !t.Plain(i))
 }
 
 func (t *Traits) norms() int {

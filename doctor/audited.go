@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/audit"
+	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 )
 
@@ -35,8 +36,9 @@ func (c *Case) audited(found []finding.Finding) []finding.Finding {
 		if a.Severity == finding.Warn && !fault[a.ID] && !complained {
 			a.Severity = finding.Note
 		}
+		c.how[a.ID] = cause.Agrees
 		list = append(list, finding.Finding{
-			ID: a.ID, Severity: a.Severity, Confidence: 0.6, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []finding.Quote{},
+			ID: a.ID, Severity: a.Severity, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []finding.Quote{},
 		})
 	}
 	for i := range list {

@@ -130,7 +130,7 @@ func Bench(curves []*Curve) *Report {
 		}
 		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
-	order(r.Findings, false, nil)
+	order(nil, r.Findings, false, nil)
 	return r
 }
 

@@ -11,7 +11,12 @@ import (
 	"busbar.dev/unit"
 )
 
-const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
+const (
+	userGuide = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/"
+	trouble   = userGuide + "troubleshooting.html"
+	envGuide  = userGuide + "env.html"
+	perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
+)
 
 func (s *Curve) wrongValues() *finding.Finding {
 	wrong := s.wrong()

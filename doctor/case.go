@@ -17,18 +17,11 @@ type Case struct {
 	hosts   int // that printed records of NCCL
 	ranks   int // of the largest communicator, 0 unknown
 	prices  map[string]priced
-	known   **machine // what machine found, once it was asked
-	release [3]int    // oldest release of NCCL seen, zero unknown
-}
-
-// Rule is one conclusion that can be drawn.
-type Rule struct {
-	ID        string
-	Needs     string // the evidence it looks for
-	Says      string // what it concludes
-	Reference string
-	Explains  []string // ids of findings that follow from this one
-	Check     func(c *Case) *finding.Finding
+	known   **machine              // what machine found, once it was asked
+	release [3]int                 // oldest release of NCCL seen, zero unknown
+	how     map[string]cause.Grade // how evidence shows what was found
+	lined   map[string]bool        // what was found by lines, beyond what somebody tells
+	memo    map[string]any         // answers of facts
 }
 
 // Report is what an examination gave.
@@ -55,7 +48,7 @@ func Examine(s *evidence.Set) *Report {
 // Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names.
 func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	c := newCase(s)
-	found := c.detect()
+	found := c.detect(m)
 	detected := map[string]bool{}
 	for i := range found {
 		detected[found[i].ID] = true
@@ -67,29 +60,29 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, answers, r)
 	} else {
-		c.byGrade(found)
+		c.byRecord(m, found)
 	}
 	for i := range found {
 		c.cost(&found[i])
 	}
-	explain(found, Rules())
-	found = c.giveWay(found, r)
+	explain(m, found)
+	found = c.giveWay(m, found, r)
 	best := 0.0 // of causes that no detector found: what is less than a quarter as likely does not come before them
 	for _, f := range found {
-		if !detected[f.ID] && !surface[f.ID] && !strings.HasPrefix(f.ID, hang.Prefix) {
+		if !detected[f.ID] && !m.Consequence(f.ID) && !strings.HasPrefix(f.ID, hang.Prefix) {
 			best = max(best, f.Confidence)
 		}
 	}
 	for _, f := range found {
 		detected[f.ID] = detected[f.ID] && 4*f.Confidence >= best
 	}
-	order(found, c.Job != nil && c.Job.Dumped(), detected)
+	order(m, found, c.Job != nil && c.Job.Dumped(), detected)
 	r.Findings = found
 	return r
 }
 
 func newCase(s *evidence.Set) *Case {
-	c := &Case{Set: s, prices: map[string]priced{}}
+	c := &Case{Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, lined: map[string]bool{}, memo: map[string]any{}}
 	if s.Log != nil {
 		c.hosts = len(s.Log.Hosts)
 		for i := range s.Log.Comms {
@@ -143,17 +136,14 @@ func (c *Case) in(names ...string) bool { return c.First(evidence.Setting, names
 // about reports that people spoke of something.
 func (c *Case) about(names ...string) bool { return c.First(evidence.Topic, names...) != nil }
 
-// blames reports what people told to be different.
-func (c *Case) blames(names ...string) bool { return c.First(evidence.Blames, names...) != nil }
-
 // helps and hurts report settings that people told to make it work, or fail.
-func (c *Case) helps(part string) bool { return contains(c.All(evidence.Helps), part) }
-func (c *Case) hurts(part string) bool { return contains(c.All(evidence.Hurts), part) }
+func (c *Case) helps(part ...string) bool { return contains(c.All(evidence.Helps), part[0]) }
+func (c *Case) hurts(part ...string) bool { return contains(c.All(evidence.Hurts), part[0]) }
 
 // helper is a setting that is told to help and begins so.
-func (c *Case) helper(setting string) *evidence.Observation {
+func (c *Case) helper(setting ...string) *evidence.Observation {
 	return c.Find(evidence.Helps, func(o *evidence.Observation) bool {
-		return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting)
+		return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting[0])
 	})
 }
 

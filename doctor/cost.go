@@ -173,7 +173,7 @@ func (c *Case) set(names ...string) map[string]string {
 
 // cost fills the cost of a finding that has none.
 func (c *Case) cost(f *finding.Finding) {
-	if price := costs[f.ID]; price != nil && f.Cost == "" && f.Severity != finding.Note && f.Confidence >= 0.4 {
+	if price := costs[f.ID]; price != nil && f.Cost == "" && f.Severity != finding.Note {
 		f.Cost = price(c)
 	}
 }

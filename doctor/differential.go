@@ -15,60 +15,37 @@ import (
 // model weighs the built-in causes, and the detectors that are no cause's, as causes of their own.
 var model = sync.OnceValues(func() (*cause.Model, error) { return NewModel() })
 
-// NewModel makes a model of the built-in causes, the detectors, and more causes of a user's.
+// NewModel makes a model of the built-in causes and more of a user's.
 func NewModel(more ...*cause.Cause) (*cause.Model, error) {
 	m, err := cause.New(more...)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
-	for _, c := range m.Causes() {
-		known[c.ID] = true
-		for _, r := range c.Rules {
-			known[r] = true
-		}
-	}
-	for _, r := range Rules() {
-		if !known[r.ID] && !surface[r.ID] {
-			more = append(more, &cause.Cause{ID: r.ID, Title: r.Says, Why: r.Says, See: r.Reference, Area: "detector"})
-		}
-	}
-	return cause.New(more...)
+	return m, validate(m)
 }
-
-// expected are findings that say that nothing is wrong.
-var expected = map[string]bool{"two-node-tree": true, "near-line-rate": true, "as-predicted": true, "duplex-figure": true, "small-messages": true, "one-gpu-limit": true}
 
 // grade is how a detector knows what it found.
 func (c *Case) grade(f *finding.Finding) cause.Grade {
-	printed := c.printed(f)
+	how := c.how[f.ID]
 	switch {
-	case f.Severity == finding.Note && expected[f.ID]:
-		return cause.Expects
+	case how == cause.Expects:
+		return how
 	case f.Severity == finding.Note:
 		return cause.None
-	case printed && f.Confidence >= 0.85:
-		return cause.States
-	case printed && f.Confidence >= 0.6:
-		return cause.Agrees
-	case printed:
-		return cause.Suggests
-	case f.Confidence >= 0.6:
-		return cause.Says
+	case c.printed(f):
+		return how
+	case how == cause.Suggests:
+		return cause.Hint
 	}
-	return cause.Hint
+	return cause.Says
 }
 
 // lineGrade is grade where most lines are printed: an error message may read like a sentence.
 func (c *Case) lineGrade(f *finding.Finding) cause.Grade {
-	switch g := c.grade(f); {
-	case g == cause.Says && f.Confidence >= 0.85:
-		return cause.States
-	case g == cause.Says && f.Confidence >= 0.75:
-		return cause.Agrees
-	default:
+	if g := c.grade(f); g != cause.Says || !c.lined[f.ID] {
 		return g
 	}
+	return c.how[f.ID]
 }
 
 // printed reports a finding that rests on a line which a program printed, or a setting.
@@ -88,26 +65,14 @@ func (c *Case) differential(found []finding.Finding) cause.Case {
 	return x
 }
 
-// detect applies all rules.
-func (c *Case) detect() []finding.Finding {
-	rules := Rules()
-	var found []finding.Finding
-	for i := range rules {
-		if f := rules[i].Check(c); f != nil {
-			tidy(f, &rules[i])
-			found = append(found, *f)
-		}
-	}
-	return append(found, c.audited(found)...)
-}
-
-// lineConfidence is how often a finding of a grade is right that rests on lines which programs printed.
-var lineConfidence = [...]float64{cause.None: 0.5, cause.Hint: 0.3, cause.Says: 0.45, cause.Suggests: 0.45, cause.Agrees: 0.7, cause.States: 0.9, cause.Expects: 0.7}
-
-// byGrade gives findings that rest on lines their confidence.
-func (c *Case) byGrade(found []finding.Finding) {
+// byRecord gives findings that rest on lines the share in which such evidence was right.
+func (c *Case) byRecord(m *cause.Model, found []finding.Finding) {
 	for i := range found {
-		found[i].Confidence = lineConfidence[c.lineGrade(&found[i])]
+		g := c.lineGrade(&found[i])
+		if g == cause.None { // a note is not weighed; its evidence is as good as any
+			g = c.how[found[i].ID]
+		}
+		found[i].Confidence = math.Round(100*m.Record(found[i].ID, g)) / 100
 	}
 }
 
@@ -129,21 +94,21 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 	log := c.mostlyPrinted(found)
 	for _, f := range found {
 		g := c.grade(&f)
-		if surface[f.ID] || c.elsewhere(&f) || g == cause.None || log && (c.lineGrade(&f) == cause.States || g == cause.Says && c.lineGrade(&f) == cause.Agrees) {
+		if m.Consequence(f.ID) || c.elsewhere(&f) || g == cause.None || log && (g == cause.States || g == cause.Says && c.lined[f.ID]) {
 			lines = append(lines, f)
 		} else {
 			told = append(told, f)
 		}
 	}
-	c.byGrade(lines)
+	c.byRecord(m, lines)
 	left := 1.0
 	for _, f := range lines {
-		if f.Severity != finding.Note && !surface[f.ID] {
+		if f.Severity != finding.Note && !m.Consequence(f.ID) {
 			left = min(left, 1-f.Confidence)
 		}
 	}
 	list := m.Weigh(&x)
-	inherit(list, x.Rules)
+	inherit(m, list, x.Rules)
 	have := map[string]bool{}
 	for _, f := range lines {
 		have[f.ID] = true
@@ -169,7 +134,7 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 		r.Undecided = true
 		if !c.Asked && top(list) < faint { // nothing speaks for any: what leads is no finding
 			for i := range lines {
-				if lines[i].Confidence < faint && !surface[lines[i].ID] {
+				if lines[i].Confidence < faint && !m.Consequence(lines[i].ID) {
 					lines[i].Severity = finding.Note
 				}
 			}
@@ -180,8 +145,8 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 }
 
 // inherit gives what a detector's finding explains to that finding's cause: sockets in use are a consequence of the setting that forbids RDMA.
-func inherit(list []cause.Hypothesis, rules map[string]cause.Grade) {
-	for _, r := range Rules() {
+func inherit(m *cause.Model, list []cause.Hypothesis, rules map[string]cause.Grade) {
+	for _, r := range m.Detected() {
 		if g := rules[r.ID]; g != cause.States && g != cause.Agrees && g != cause.Says {
 			continue
 		}
@@ -190,7 +155,7 @@ func inherit(list []cause.Hypothesis, rules map[string]cause.Grade) {
 			if root < 0 || i == root || list[i].Cause == nil || list[i].P < leastShown {
 				continue
 			}
-			if slices.ContainsFunc(r.Explains, func(id string) bool { return rules[id] != cause.None && list[i].Finds(id) && !list[root].Finds(id) }) {
+			if slices.ContainsFunc(r.Follows, func(id string) bool { return rules[id] != cause.None && list[i].Finds(id) && !list[root].Finds(id) }) {
 				list[root].P += list[i].P / 2
 				list[i].P /= 2
 			}
@@ -223,7 +188,7 @@ func (c *Case) worded() bool {
 func (c *Case) mostlyPrinted(found []finding.Finding) bool {
 	stated := map[string]bool{} // lines that no rule for sentences would be so sure of
 	for _, f := range found {
-		if f.Confidence >= 0.85 {
+		if c.how[f.ID] == cause.States {
 			for _, q := range f.Evidence {
 				stated[q.Text] = true
 			}

@@ -1,11 +1,15 @@
 package doctor
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/doctor/cause"
 )
 
 var update = flag.Bool("update", false, "rewrite the list of rules in docs/doctor.md")
@@ -24,8 +28,14 @@ func TestDocs(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("| rule | concludes | from |\n|---|---|---|\n")
-	for _, r := range Rules() {
-		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", r.ID, strings.TrimPrefix(r.Reference, "docs/"), r.Says, r.Needs)
+	m, err := NewModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := slices.Clone(m.Detected())
+	slices.SortFunc(list, func(a, b *cause.Cause) int { return cmp.Compare(a.ID, b.ID) })
+	for _, r := range list {
+		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", r.ID, strings.TrimPrefix(r.See, "docs/"), r.Title, r.From)
 	}
 	want := head + begin + b.String() + end + tail
 	if want == string(data) {

@@ -12,6 +12,11 @@ import (
 // examine reads texts, one a source, and applies all rules.
 func examine(t *testing.T, texts ...string) *Report {
 	t.Helper()
+	return Examine(read(t, texts...))
+}
+
+func read(t *testing.T, texts ...string) *evidence.Set {
+	t.Helper()
 	r := evidence.NewReader()
 	for i, s := range texts {
 		if err := r.Read(string(rune('a'+i))+".log", strings.NewReader(s)); err != nil {
@@ -22,7 +27,7 @@ func examine(t *testing.T, texts ...string) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Examine(set)
+	return set
 }
 
 func ids(r *Report) []string {
@@ -146,10 +151,14 @@ func healthy(t *testing.T, texts ...string) {
 
 // Every rule has a name of its own and is described; what it explains is there.
 func TestRulesAreWhole(t *testing.T) {
-	rules := Rules()
+	m, err := NewModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := m.Detected()
 	var names []string
 	for _, r := range rules {
-		if r.ID == "" || r.Needs == "" || r.Says == "" || r.Reference == "" || r.Check == nil {
+		if r.From == "" || r.See == "" {
 			t.Errorf("%s: something is missing", r.ID)
 		}
 		if slices.Contains(names, r.ID) {
@@ -158,7 +167,7 @@ func TestRulesAreWhole(t *testing.T) {
 		names = append(names, r.ID)
 	}
 	for _, r := range rules {
-		for _, e := range r.Explains {
+		for _, e := range r.Follows {
 			if !slices.Contains(names, e) {
 				t.Errorf("%s explains %s, which is no rule", r.ID, e)
 			}

@@ -1,6 +1,10 @@
 package doctor
 
 import (
+	"regexp"
+	"slices"
+	"strconv"
+
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
@@ -128,3 +132,54 @@ func hostlist(names []string) string {
 	}
 	return cluster.FormatHosts(names)
 }
+
+// aboveLimit reports that somebody tells of more than what they say can come.
+func (c *Case) aboveLimit() bool {
+	for _, f := range c.Figures {
+		for _, g := range c.Figures {
+			if f.Expected && !g.Expected && f.Quote == g.Quote && g.Tool != "wire" && g.GBps > 1.1*f.GBps && !f.Bits == !g.Bits && c.twoNodes() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// twoNodes reports that two nodes are spoken of.
+func (c *Case) twoNodes() bool {
+	o := c.First(evidence.Setting, "multinode")
+	return o != nil || c.hosts == 2
+}
+
+// toldOf is the share in "600 Gb/s of 800".
+func (c *Case) toldOf() float64 {
+	for _, f := range c.Figures {
+		if m := ofTotal.FindStringSubmatch(f.Quote.Text); m != nil {
+			a, b := parseFloat(m[1]), parseFloat(m[2])
+			if a > 0 && b >= a {
+				return a / b
+			}
+		}
+	}
+	return 0
+}
+
+func parseFloat(s string) float64 {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// ofTotal reads "600 Gb/s of 800".
+var ofTotal = regexp.MustCompile(`(\d+(?:\.\d+)?) ?G[Bb](?:/s|ps) of (?:~?)(\d+(?:\.\d+)?)`)
+
+// manyNodes reports that more than two nodes are spoken of.
+func (c *Case) manyNodes() bool {
+	return slices.ContainsFunc(c.All(evidence.Setting), func(o *evidence.Observation) bool {
+		return o.Arg(0) == "multinode" && slices.ContainsFunc(o.Quotes, func(q finding.Quote) bool { return moreNodes.MatchString(q.Text) })
+	}) || c.hosts > 2
+}
+
+var moreNodes = regexp.MustCompile(`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -10,11 +9,6 @@ import (
 	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 )
-
-// surface are findings that say what happened and not why; causes come before them.
-var surface = map[string]bool{
-	"nccl-error": true, "cuda-error": true, "peer-died": true, "collective-timeout": true, "init-incomplete": true, "wire-faster-than-nccl": true, "wrong-values": true,
-}
 
 // maxEvidence is how many lines a finding quotes.
 const maxEvidence = 6
@@ -32,7 +26,7 @@ func weight(s finding.Severity) float64 {
 
 // tier is 0 for what a live job's own dumps say, 1 for likely causes, 2 for what says only that something happened, or who waits for whom by the logs
 // alone, 3 for unlikely causes that no detector found, and notes.
-func tier(f *finding.Finding, dumps bool, detected map[string]bool) int {
+func tier(m *cause.Model, f *finding.Finding, dumps bool, detected map[string]bool) int {
 	switch {
 	case strings.HasPrefix(f.ID, hang.Prefix) && f.Confidence >= cause.Threshold:
 		if !dumps {
@@ -41,7 +35,7 @@ func tier(f *finding.Finding, dumps bool, detected map[string]bool) int {
 		return 0
 	case f.Severity == finding.Note:
 		return 3
-	case surface[f.ID]:
+	case m.Consequence(f.ID):
 		return 2
 	case f.Confidence < cause.Threshold && !detected[f.ID]:
 		return 3
@@ -50,7 +44,7 @@ func tier(f *finding.Finding, dumps bool, detected map[string]bool) int {
 }
 
 // order puts roots before what they explain, and the surest and gravest first.
-func order(list []finding.Finding, dumps bool, detected map[string]bool) {
+func order(m *cause.Model, list []finding.Finding, dumps bool, detected map[string]bool) {
 	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		root := func(f finding.Finding) int {
 			if f.ExplainedBy == "" {
@@ -59,38 +53,33 @@ func order(list []finding.Finding, dumps bool, detected map[string]bool) {
 			return 1
 		}
 		rank := func(f finding.Finding) float64 { return -f.Confidence * weight(f.Severity) }
-		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(&a, dumps, detected), tier(&b, dumps, detected)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(m, &a, dumps, detected), tier(m, &b, dumps, detected)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 
 // explain marks findings that follow from others. A finding that is less sure
 // than half of what it would explain explains nothing, and two findings never
 // explain each other.
-func explain(list []finding.Finding, rules []Rule) {
+func explain(m *cause.Model, list []finding.Finding) {
 	byID := map[string]*finding.Finding{}
 	for i := range list {
 		byID[list[i].ID] = &list[i]
 	}
-	for _, r := range rules {
+	for _, r := range m.Detected() {
 		root := byID[r.ID]
 		if root == nil || root.ExplainedBy != "" || root.Severity == finding.Note {
 			continue
 		}
-		for _, id := range r.Explains {
-			if f := byID[id]; f != nil && f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || surface[f.ID] && root.Confidence >= cause.Threshold) {
+		for _, id := range r.Follows {
+			if f := byID[id]; f != nil && f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
 				f.ExplainedBy = root.ID
 			}
 		}
 	}
 }
 
-// tidy bounds and rounds what a rule gave.
-func tidy(f *finding.Finding, r *Rule) {
-	f.ID = r.ID
-	if f.Reference == "" {
-		f.Reference = r.Reference
-	}
-	f.Confidence = math.Round(100*min(max(f.Confidence, 0), 1)) / 100
+// tidy puts the lines in order.
+func tidy(f *finding.Finding) {
 	slices.SortStableFunc(f.Evidence, func(a, b finding.Quote) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})

@@ -80,7 +80,7 @@ func TestFit(t *testing.T) {
 	m.Learn(slices.Concat(all, trials))
 	m.Ready(slices.Concat(all, trials))
 	m.Fit(unread, trials)
-	t.Log("\n" + m.Table())
+	t.Log("\n" + m.Table() + m.RecordTable())
 	t.Log("unread, thread left out: ", m.Score(unread, true))
 	t.Log("all, thread left out: ", m.Score(all, true))
 	t.Log("trials, left out: ", m.Score(trials, true))

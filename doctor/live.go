@@ -11,7 +11,7 @@ import (
 
 // giveWay adds what a live job says of itself. A dump that names a rank beats a guess from words: findings that rest on words or suggest one thing
 // among others lose what the verdict is sure of, and what only says that something happened follows from it.
-func (c *Case) giveWay(found []finding.Finding, r *Report) []finding.Finding {
+func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []finding.Finding {
 	if c.Job == nil || c.Job.Empty() || !c.Waits {
 		return found
 	}
@@ -26,16 +26,16 @@ func (c *Case) giveWay(found []finding.Finding, r *Report) []finding.Finding {
 	for i := range found {
 		f := &found[i]
 		switch g := c.grade(f); {
-		case surface[f.ID], f.ID == "connect-failed" && (v.Kind == hang.Killed || v.Kind == hang.Exited): // the others' connections to it
+		case m.Consequence(f.ID), f.ID == "connect-failed" && (v.Kind == hang.Killed || v.Kind == hang.Exited): // the others' connections to it
 			f.ExplainedBy = list[0].ID
 		case f.Severity != finding.Note && g != cause.States && g != cause.Agrees:
 			f.Confidence = math.Round(100*f.Confidence*(1-v.Confidence)) / 100
 		}
 	}
 	if !c.Job.Dumped() { // logs alone say who; a line that states why comes first
-		for _, rule := range Rules() {
+		for _, rule := range m.Detected() {
 			i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == rule.ID && f.Severity != finding.Note })
-			if i >= 0 && !surface[rule.ID] && c.grade(&found[i]) >= cause.Agrees && slices.Contains(rule.Explains, "collective-timeout") {
+			if i >= 0 && !rule.Consequence && c.grade(&found[i]) >= cause.Agrees && slices.Contains(rule.Follows, "collective-timeout") {
 				list[0].ExplainedBy = rule.ID
 				break
 			}

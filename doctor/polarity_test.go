@@ -134,7 +134,7 @@ func TestLikelierFirst(t *testing.T) {
 	for _, text := range []string{"ACS is enabled, ACS is disabled, ACS is on", "training hangs", "busbw is 400 GB/h and wire 392 PB/s", "all_reduce drops at three nodes"} {
 		last := 1.0
 		for _, f := range say(t, text).Findings {
-			if surface[f.ID] || f.ExplainedBy != "" || f.Severity != finding.Warn {
+			if m, _ := model(); m.Consequence(f.ID) || f.ExplainedBy != "" || f.Severity != finding.Warn {
 				continue
 			}
 			if f.Confidence > 4*last {

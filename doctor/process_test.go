@@ -46,7 +46,7 @@ func TestNearCauses(t *testing.T) {
 // Sockets where nothing tells of RDMA are not called a fallback.
 func TestPlainSockets(t *testing.T) {
 	r := examine(t, "training on two machines is slower than on one\nm1:1:1 [0] NCCL INFO Using network Socket\nm2:1:1 [0] NCCL INFO Using network Socket")
-	if len(r.Findings) == 0 || r.Findings[0].ID != "socket-fallback" || r.Findings[0].Title != "Hosts talk over TCP sockets" {
+	if len(r.Findings) == 0 || r.Findings[0].ID != "socket-fallback" || r.Findings[0].Title != "Hosts communicate over TCP sockets" {
 		t.Errorf("%+v", r.Findings)
 	}
 }

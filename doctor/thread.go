@@ -117,6 +117,6 @@ func (t *Thread) Prepare(v *evidence.Vocabulary, m *cause.Model, early bool) (*c
 		return nil, err
 	}
 	c := newCase(set)
-	x.Case = c.differential(c.detect())
+	x.Case = c.differential(c.detect(m))
 	return x, nil
 }

@@ -41,7 +41,7 @@ func ScoreThreads(list []Thread, early bool) (cause.Score, []ThreadOutcome, erro
 			return score, nil, err
 		}
 		h := m.Weigh(&x.Case)
-		inherit(h, x.Rules)
+		inherit(m, h, x.Rules)
 		score.Add(h, x.Accept)
 		o := ThreadOutcome{Thread: &list[i], Wanted: x.Accept}
 		for j := range h {

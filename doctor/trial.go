@@ -100,7 +100,7 @@ func (t *Trial) Prepare(v *evidence.Vocabulary, m *cause.Model) (*cause.Thread, 
 		return nil, err
 	}
 	c := newCase(set)
-	x := &cause.Thread{ID: t.ID, Kind: t.Kind, Case: c.differential(c.detect())}
+	x := &cause.Thread{ID: t.ID, Kind: t.Kind, Case: c.differential(c.detect(m))}
 	for _, k := range m.Causes() {
 		if slices.ContainsFunc(wanted(t), k.Finds) {
 			x.Accept = append(x.Accept, k.ID)

@@ -26,9 +26,14 @@ type Cause struct {
 
 	Symptoms []string // hang, slow, …, see words.yaml
 	Where    []string // circumstances in which it happens; none: any
-	Rules    []string // detectors of package doctor that find it; the ID is one always
+	Rules    []string // causes whose evidence shows this one too; the ID is one always
 	Answers  []string // keys of collected threads with this cause
 	Explains []string // causes that are its consequences where both are named
+
+	Found       []Found  // how lines, settings, figures and topology show it
+	From        string   // that evidence in words, for the documentation
+	Follows     []string // findings that follow from it
+	Consequence bool     // it says what happened and not why; causes come before it
 
 	signs [kinds][]sign
 }
@@ -44,7 +49,7 @@ const (
 
 var kindNames = [kinds]string{"strong", "weak", "helps", "ok"}
 
-//go:embed causes/*.yaml questions.yaml words.yaml weights.csv signs.csv threads.csv
+//go:embed causes/*.yaml questions.yaml words.yaml weights.csv signs.csv threads.csv records.csv
 var data embed.FS
 
 // maxCauses and maxFile bound what a user's folder may hold.
@@ -110,11 +115,12 @@ func Parse(id, text string) (*Cause, error) {
 		}
 	}
 	switch {
-	case c.Title == "" || c.Why == "" || c.Fix == "" || c.Test == "":
+	case c.Title == "" || c.Why == "" || c.Fix == "" || c.Test == "" && len(c.signs[strong]) > 0:
 		return nil, errors.New("title, cause, fix and test must be there")
-	case len(c.signs[strong]) == 0:
-		return nil, errors.New("strong: at least one sign; expected words such as ulimit+-l|memlock")
+	case len(c.signs[strong]) == 0 && len(c.Found) == 0:
+		return nil, errors.New("strong or found: at least one; expected words such as ulimit+-l|memlock")
 	}
+	c.texts()
 	return c, nil
 }
 
@@ -129,15 +135,29 @@ func (c *Cause) field(v *yamldoc.Value) error {
 		}
 		return nil
 	}
-	texts := map[string]*string{"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
-	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains}
+	switch v.Key {
+	case "found":
+		for _, item := range v.List() {
+			f, err := parseFound(&item)
+			if err != nil {
+				return err
+			}
+			c.Found = append(c.Found, f)
+		}
+		return nil
+	case "consequence":
+		c.Consequence = v.Str() == "true"
+		return nil
+	}
+	texts := map[string]*string{"from": &c.From, "title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
+	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains, "follows": &c.Follows}
 	if p := texts[v.Key]; p != nil {
 		*p = v.Str()
 		return nil
 	}
 	p := lists[v.Key]
 	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, see, cost, area, symptoms, where, rules, answers, explains, strong, weak, helps or ok", v.Key)
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, see, cost, area, symptoms, where, rules, answers, explains, from, follows, found, consequence, strong, weak, helps or ok", v.Key)
 	}
 	for _, item := range v.List() {
 		*p = append(*p, item.Str())

@@ -2,8 +2,10 @@
 // is too little.
 //
 // Causes are data: one YAML file each in causes/, with what would be seen, what helps
-// against it, what says that it is in order, in which circumstances it happens, the
-// fix and the test that confirms it. A user adds files of the same form without Go.
+// against it, what says that it is in order, in which circumstances it happens, which
+// observations show it (found), the fix and the test that confirms it. A user adds files
+// of the same form without Go. How much evidence is worth is counted, not written down:
+// records.csv holds how often it was right.
 //
 // The inference is naive Bayes with three amendments. There are two threads a cause
 // to learn from, so no weight belongs to one cause: a sign's surprise is how seldom it
@@ -13,7 +15,7 @@
 // weights are fitted on threads that nobody read while the signs were written, which
 // keeps the confidence honest; weights.csv holds them. A noisy-OR network would let
 // several causes be true at once; people ask for one, and lines of logs that state a
-// fault keep their own confidence (see package doctor).
+// fault have the confidence of their record (see package doctor).
 //
 // Threads that nobody has seen use words that nobody thought of. So what is told is
 // also compared, word by word and pair by pair, with threads of each cause

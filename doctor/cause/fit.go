@@ -13,13 +13,13 @@ import (
 // without effect never speaks for its cause.
 var guess = [features]float64{
 	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -4, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
-	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fUnknown: 3,
+	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fRecord: 0.5, fUnknown: 3,
 }
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
 	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fWords: 1, fFamily: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
-	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1,
+	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1, fRecord: 1,
 }
 
 // least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
@@ -239,7 +239,7 @@ func (e *example) gradient(w, g *[features]float64) {
 
 // Write writes what was learned as the files that New reads.
 func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteCloser, error)) error {
-	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "threads.csv": {{"thread", "causes", "words", "why"}}, "signs.csv": {{"sign", "threads"}}}
+	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "threads.csv": {{"thread", "causes", "words", "why"}}, "signs.csv": {{"sign", "threads"}}, "records.csv": {{"evidence", "shown", "right"}}}
 	for i, name := range FeatureNames {
 		rows["weights.csv"] = append(rows["weights.csv"], []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
@@ -249,6 +249,9 @@ func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteClose
 	}
 	for _, r := range m.countSigns(threads) {
 		rows["signs.csv"] = append(rows["signs.csv"], []string{r.Sign, strconv.FormatFloat(r.Threads, 'g', 4, 64)})
+	}
+	for _, r := range m.countRecords(threads) {
+		rows["records.csv"] = append(rows["records.csv"], []string{r.Evidence, strconv.FormatFloat(r.Shown, 'g', 4, 64), strconv.FormatFloat(r.Right, 'g', 4, 64)})
 	}
 	for name, list := range rows {
 		w, err := create(name)

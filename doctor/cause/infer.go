@@ -32,6 +32,7 @@ const (
 	fTold               // a detector: sentences speak for it
 	fHint               // a detector: sentences suggest it among others
 	fExpects            // a detector: nothing is wrong, this is expected
+	fRecord             // by how much its evidence was right more often than other evidence of the grade
 	fUnknown            // the bias of the hypothesis that it is none of these
 	features
 )
@@ -39,7 +40,7 @@ const (
 // FeatureNames are the names in weights.csv.
 var FeatureNames = [features]string{
 	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "family", "near", "why", "description", "prior",
-	"states", "agrees", "suggests", "told", "hint", "expects", "unknown",
+	"states", "agrees", "suggests", "told", "hint", "expects", "record", "unknown",
 }
 
 // Grade is how a detector of package doctor knows what it says.
@@ -80,10 +81,13 @@ type Hypothesis struct {
 
 // Model weighs causes.
 type Model struct {
-	causes  []*Cause
-	weights [features]float64
-	counts  map[string]float64 // threads of other causes that match a sign
-	memory  *memory
+	causes   []*Cause
+	detected []*Cause          // those that evidence can show, roots before what follows from them
+	records  map[string]record // of evidence, by cause and grade
+	grades   [Expects + 1]record
+	weights  [features]float64
+	counts   map[string]float64 // threads of other causes that match a sign
+	memory   *memory
 	// remedies are causes that something is known to help against.
 	remedies []*Cause
 	// offset and slope turn the odds of the first cause into those that it is right.
@@ -100,14 +104,52 @@ func New(more ...*Cause) (*Model, error) {
 	for _, c := range slices.Concat(list, more) {
 		byID[c.ID] = c
 	}
-	m := &Model{}
+	m := &Model{detected: rootsFirst(byID)}
+	others := map[string]bool{} // whose evidence speaks for another cause
+	for _, c := range byID {
+		for _, r := range c.Rules {
+			others[r] = true
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		m.causes = append(m.causes, byID[id])
+		if c := byID[id]; !c.Consequence && (len(c.signs[strong]) > 0 || !others[id]) {
+			m.causes = append(m.causes, c)
+		}
 	}
 	if err := m.learned(); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// rootsFirst are the causes that evidence can show, each before what follows from it.
+func rootsFirst(byID map[string]*Cause) (list []*Cause) {
+	done := map[string]bool{}
+	var visit func(id string)
+	visit = func(id string) {
+		c := byID[id]
+		if c == nil || done[id] || len(c.Found) == 0 {
+			return
+		}
+		done[id] = true
+		for _, f := range slices.Sorted(slices.Values(c.Follows)) {
+			visit(f)
+		}
+		list = append(list, c)
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		visit(id)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// Detected are the causes that evidence can show, each before what follows from it.
+func (m *Model) Detected() []*Cause { return m.detected }
+
+// Consequence reports a finding that says what happened and not why.
+func (m *Model) Consequence(id string) bool {
+	return m != nil && slices.ContainsFunc(m.detected, func(c *Cause) bool { return c.ID == id && c.Consequence })
 }
 
 // Causes are those the model weighs, in the order of their names.
@@ -228,6 +270,7 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 		if g != None && x.Finds(rule) {
 			found = true
 			f[[...]int{0, fHint, fTold, fSuggests, fAgrees, fStates, fExpects}[g]] = 1
+			f[fRecord] = max(f[fRecord], m.worth(rule, g, without))
 		}
 	}
 	if slices.Contains(c.Against, x.ID) {
@@ -237,7 +280,7 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 		f[fStates], f[fAgrees], f[fSuggests] = 0, 0, 0
 	}
 	if f[fInOrder] == 1 || f[fNoEffect] == 1 {
-		f[fTold], f[fHint] = 0, 0
+		f[fTold], f[fHint], f[fRecord] = 0, 0, 0
 	}
 	if len(x.signs[strong]) == 0 { // a detector's own: nothing but the detector speaks for it
 		for _, i := range []int{fWords, fFamily, fNear, fWhy, fDoc, fPrior} {

@@ -86,7 +86,11 @@ func (m *Model) learned() error {
 	if err != nil {
 		return err
 	}
-	m.take(rows, signs)
+	records, err := table[recordRow]("records.csv")
+	if err != nil {
+		return err
+	}
+	m.take(rows, signs, records)
 	return nil
 }
 
@@ -103,7 +107,7 @@ func table[T any](name string) ([]T, error) {
 }
 
 // take replaces what was learned.
-func (m *Model) take(rows []threadRow, signs []signRow) {
+func (m *Model) take(rows []threadRow, signs []signRow, records []recordRow) {
 	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{}, own: map[string][]string{}, areas: map[string]string{}}
 	for _, c := range m.causes {
 		y.areas[c.ID] = areaPrefix + c.Area
@@ -139,6 +143,7 @@ func (m *Model) take(rows []threadRow, signs []signRow) {
 	for _, r := range signs {
 		m.counts[r.Sign] = r.Threads
 	}
+	m.takeRecords(records)
 	m.helpers()
 }
 
@@ -326,7 +331,7 @@ func (t *Thread) shareOf(c *Cause) float64 {
 
 // Learn counts signs and keeps the words of threads.
 func (m *Model) Learn(threads []*Thread) {
-	m.take(rowsOf(threads), m.countSigns(threads))
+	m.take(rowsOf(threads), m.countSigns(threads), m.countRecords(threads))
 }
 
 func rowsOf(threads []*Thread) (rows []threadRow) {

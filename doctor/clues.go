@@ -1,0 +1,443 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
+	"busbar.dev/internal/counter"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
+)
+
+// text is the first line of an observation.
+func text(o *evidence.Observation) string {
+	if o == nil || len(o.Quotes) == 0 {
+		return ""
+	}
+	return o.Quotes[0].Text
+}
+
+func atoi(s string) int {
+	n := 0
+	for _, r := range s {
+		if r < '0' || r > '9' || n > 1e8 {
+			return -1
+		}
+		n = 10*n + int(r-'0')
+	}
+	if s == "" {
+		return -1
+	}
+	return n
+}
+
+// hosts lists who printed observations.
+func hosts(list []*evidence.Observation) string {
+	seen := map[string]bool{}
+	var names []string
+	for _, o := range list {
+		if o == nil {
+			continue
+		}
+		for _, h := range o.HostNames() {
+			if !seen[h] && len(names) < 100 {
+				seen[h] = true
+				names = append(names, h)
+			}
+		}
+	}
+	return hostlist(names)
+}
+
+// elsewhere are names that look like NCCL's and are read by others: frameworks, its
+// tests and plugins, build systems.
+var elsewhere = []string{
+	"NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_TIMEOUT", "NCCL_VERSION", "NCCL_HOME", "NCCL_LIB_DIR", "NCCL_ROOT", "NCCL_DIR", "NCCL_PATH", "NCCL_TEST", "NCCL_TESTS",
+	"NCCL_TESTS_DEVICE", "NCCL_IBEXT_DISABLE", "NCCL_PLUGIN_P2P", "NCCL_UCX_TLS", "NCCL_UCX_RNDV_THRESH", "NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
+}
+
+// perHost are settings that rightly differ between ranks.
+var perHost = []string{
+	"RANK", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_SOCKET_IFNAME",
+	"MASTER_PORT", "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_COMM_ID", "OMPI_", "NCCL_IB_HCA",
+}
+
+// staleNames are settings that releases removed or renamed.
+var staleNames = []string{
+	"NCCL_IB_CUDA_SUPPORT", "NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_LAUNCH_MODE", "NCCL_MAX_NRINGS", "NCCL_MIN_NRINGS", "NCCL_SINGLE_RING_THRESHOLD",
+}
+
+// args are the first arguments of all observations of a kind.
+func (c *Case) args(kind ...string) string {
+	var list []string
+	for _, o := range first(c.All(evidence.Kind(kind[0])), 4) {
+		list = append(list, o.Arg(0))
+	}
+	return strings.Join(list, ", ")
+}
+
+// harmful is a setting without which it is told to work.
+func (c *Case) harmful() string {
+	name, _, _ := strings.Cut(c.args(string(evidence.Harmful)), "=")
+	return strings.ToUpper(name)
+}
+
+// settingHelps is a setting that helps and that no cause has among its remedies.
+func (c *Case) settingHelps() *clue {
+	for _, o := range c.All(evidence.Helps) {
+		name := strings.ReplaceAll(o.Arg(0), " ", "")
+		if strings.HasPrefix(name, "nccl_") && !cause.Remedy(name) {
+			name, _, _ = strings.Cut(strings.ToUpper(name), "=")
+			return &clue{[]string{name}, first(o.Quotes, 1)}
+		}
+	}
+	return nil
+}
+
+// namedByIPv4 reports a name that does not resolve to an address of any family.
+func (c *Case) namedByIPv4() bool {
+	return slices.ContainsFunc(c.All(evidence.NameUnknown), func(o *evidence.Observation) bool { return o.Arg(1) != "ipv6" })
+}
+
+// rankBusy is what a rank did while the others gave up waiting. The surest sign is work that had taken as long as the others wait.
+func (c *Case) rankBusy() *clue {
+	limit := 0
+	for _, o := range c.All(evidence.TimeLimit) {
+		limit = max(limit, atoi(o.Arg(0)))
+	}
+	doing := map[string]string{"data": "prepares data", "save": "saves a checkpoint", "load": "loads or downloads", "bar": "runs a long loop"}
+	var best *clue
+	for _, o := range c.All(evidence.BusyBefore) {
+		spent := atoi(o.Arg(1))
+		near := limit > 0 && spent > 0 && 10*spent >= 9*limit && 10*spent <= 11*limit
+		k := &clue{[]string{"", doing[o.Arg(0)], strconv.Itoa(spent), strconv.Itoa(limit)}, first(o.Quotes, 1)}
+		if near {
+			k.args[0] = "limit"
+			return k
+		}
+		if best == nil && o.Arg(0) != "bar" {
+			best = k
+		}
+	}
+	return best
+}
+
+// releasesDiffer are hosts that print different releases of NCCL. A host that ran several shows several runs.
+func (c *Case) releasesDiffer() *clue {
+	byHost := map[string]string{}
+	k := &clue{}
+	var releases []string
+	for _, o := range c.All(evidence.NCCLVersion) {
+		for h := range o.Hosts {
+			if had, ok := byHost[h]; ok && had != o.Arg(0) {
+				return nil
+			}
+			byHost[h] = o.Arg(0)
+		}
+		if len(o.Hosts) > 0 {
+			k.quotes, releases = append(k.quotes, first(o.Quotes, 1)...), append(releases, o.Arg(0))
+		}
+	}
+	if len(releases) < 2 {
+		return nil
+	}
+	k.args = []string{strings.Join(releases, " and ")}
+	return k
+}
+
+// activeMTUs is the number of different MTUs of RDMA ports.
+func (c *Case) activeMTUs() float64 {
+	sizes := map[string]bool{}
+	for _, o := range c.All(evidence.ActiveMTU) {
+		for n := range strings.SplitSeq(o.Arg(0), ",") {
+			sizes[n] = true
+		}
+	}
+	return float64(len(sizes))
+}
+
+func (c *Case) lossCounters() []finding.Quote {
+	return c.counters(1000, counter.Loss, counter.Pause, counter.Slow)
+}
+func (c *Case) linkCounters() []finding.Quote { return c.counters(10, counter.Link, counter.Lane) }
+
+// counters are the lines of counters of some kinds that reach a size (as evidence
+// writes it: 1, 10, 1000, 1000000).
+func (c *Case) counters(least int, kinds ...counter.Kind) (list []finding.Quote) {
+	for _, o := range c.All(evidence.Counter) {
+		if m := counter.Find(o.Arg(0)); m != nil && slices.Contains(kinds, m.Kind) && atoi(o.Arg(1)) >= least {
+			list = append(list, first(o.Quotes, 1)...)
+		}
+	}
+	return list
+}
+
+// flushedOnly reports completions of which all were flushed: they only say that the connection was already broken.
+func (c *Case) flushedOnly() bool {
+	if c.verdictOf("WR_FLUSH_ERR", "5") == nil {
+		return false
+	}
+	return !slices.ContainsFunc(c.All(evidence.Completion), func(o *evidence.Observation) bool { return o.Arg(0) != "5" })
+}
+
+// netBounce and netDirect are connections over an RDMA network without GPUDirect, and with it.
+func (c *Case) netBounce() *evidence.Observation { return c.netWay("") }
+func (c *Case) netDirect() *evidence.Observation { return c.netWay("gdr") }
+
+func (c *Case) netWay(way string) *evidence.Observation {
+	return c.Find(evidence.OverNet, func(o *evidence.Observation) bool { return o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") })
+}
+
+// gdrOff reports that NCCL prints that GPUDirect RDMA is off, and nowhere that it is on.
+func (c *Case) gdrOff() bool {
+	return c.Has(evidence.GDROff) && !c.Has(evidence.GDROn) && c.netDirect() == nil
+}
+
+// gdrOneSided reports hosts with GPUDirect RDMA and others without.
+func (c *Case) gdrOneSided() bool {
+	a, b := c.netBounce(), c.netDirect()
+	return a != nil && b != nil && (len(a.Hosts) == 0 || len(b.Hosts) == 0 || !overlap(a.Hosts, b.Hosts))
+}
+
+// channelPlans is the greatest number of different channel counts in one communicator.
+func (c *Case) channelPlans() float64 {
+	most := 0
+	if c.Log != nil {
+		for i := range c.Log.Comms {
+			counts := map[int]bool{}
+			for _, r := range c.Log.Comms[i].Ranks {
+				if r.Coll > 0 {
+					counts[r.Coll] = true
+				}
+			}
+			most = max(most, len(counts))
+		}
+	}
+	return float64(most)
+}
+
+// nodesMiscounted is a communicator, all of whose ranks are in the log, that counts other nodes than hosts.
+func (c *Case) nodesMiscounted() *clue {
+	if c.Log == nil {
+		return nil
+	}
+	for i := range c.Log.Comms {
+		m := &c.Log.Comms[i]
+		seen, ranks := map[string]bool{}, map[int]bool{}
+		for _, r := range m.Ranks {
+			seen[r.Host], ranks[r.Rank] = true, true
+		}
+		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks || len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
+			continue
+		}
+		k := &clue{args: []string{strconv.Itoa(m.NNodes), strconv.Itoa(len(seen)), "more"}}
+		if m.NNodes < len(seen) {
+			k.args[2] = "fewer"
+		}
+		return k
+	}
+	return nil
+}
+
+// initIncomplete is a communicator that some ranks began to set up and did not finish.
+func (c *Case) initIncomplete() *clue {
+	if c.Log == nil {
+		return nil
+	}
+	for i := range c.Log.Comms {
+		m := &c.Log.Comms[i]
+		started, done := 0, 0
+		for _, r := range m.Ranks {
+			if r.Started.Line > 0 {
+				started++
+			}
+			if r.Completed.Line > 0 {
+				done++
+			}
+		}
+		if m.NRanks > 1 && started > 0 && done < started {
+			return &clue{args: []string{strconv.Itoa(started), strconv.Itoa(m.NRanks), strconv.Itoa(done)}}
+		}
+	}
+	return nil
+}
+
+// ncclCode is NCCL's code in an exception, or its name.
+func (c *Case) ncclCode() string {
+	o := cmp.Or(c.Find(evidence.TorchError, func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), "nccl") }), c.First(evidence.TorchError))
+	if o == nil {
+		return ""
+	}
+	return o.Arg(0)
+}
+
+// settingDiffers is a setting of NCCL that has different values on different hosts.
+func (c *Case) settingDiffers() *clue {
+	for _, name := range c.EnvNames() {
+		if !strings.HasPrefix(name, "NCCL_") || slices.ContainsFunc(perHost, func(p string) bool { return strings.HasPrefix(name, p) && !strings.HasSuffix(p, "K") || name == p }) {
+			continue
+		}
+		list := c.Values(name)
+		if len(list) > 1 && len(list[0].Hosts) > 0 && len(list[1].Hosts) > 0 && !overlap(list[0].Hosts, list[1].Hosts) {
+			return &clue{[]string{name, list[0].Value, list[1].Value}, []finding.Quote{list[0].Quote, list[1].Quote}}
+		}
+	}
+	return nil
+}
+
+// settingMisspelt is a setting whose name is a letter or two from one that NCCL has.
+func (c *Case) settingMisspelt() *clue {
+	for _, name := range c.EnvNames() {
+		if !strings.HasPrefix(name, "NCCL_") || len(name) < 9 || slices.Contains(elsewhere, name) {
+			continue
+		}
+		if meant := predict.Misspelt(name); meant != "" && c.Env(meant) == nil {
+			return &clue{[]string{name, meant, c.Env(name).Value}, []finding.Quote{c.Env(name).Quote}}
+		}
+	}
+	return nil
+}
+
+// staleSettings are settings that releases removed or renamed.
+func (c *Case) staleSettings() *clue {
+	var names []string
+	k := &clue{}
+	for _, n := range staleNames {
+		if e := c.Env(n); e != nil {
+			names, k.quotes = append(names, n), append(k.quotes, e.Quote)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	k.args = []string{strings.Join(names, ", "), strings.Join(names, " ")}
+	return k
+}
+
+// oneDevice reports that NCCL_IB_HCA names one NIC, by its whole name.
+func (c *Case) oneDevice() bool {
+	hca := c.value("NCCL_IB_HCA")
+	return hca != "" && !strings.ContainsAny(hca, ",^") && hca[len(hca)-1] >= '0' && hca[len(hca)-1] <= '9'
+}
+
+// severalNICs reports that several NICs of a host are told of.
+func (c *Case) severalNICs() bool { return severalNICs.MatchString(c.toldText()) }
+
+// nearLine is the greatest rate as a share of what is told to be expected.
+func (c *Case) nearLine() float64 {
+	share := 0.0
+	for _, f := range c.Figures {
+		for _, g := range c.Figures {
+			if f.Expected && !g.Expected && g.Bits == f.Bits && g.GBps <= f.GBps {
+				share = max(share, g.GBps/f.GBps)
+			}
+		}
+	}
+	if share == 0 {
+		share = c.toldOf()
+	}
+	return share
+}
+
+// asPredicted compares the best rate that is told of with what the machine should give, where all of the machine is told.
+func (c *Case) asPredicted() *clue {
+	m := c.machine()
+	if m == nil || len(m.assumed) > 0 {
+		return nil
+	}
+	best := 0.0
+	for _, f := range c.Figures {
+		if f.Tool == "wire" || f.Expected || f.Bits {
+			return nil // another comparison
+		}
+		best = max(best, f.GBps)
+	}
+	times, err := c.times(m, nil, c.settings(nil))
+	if err != nil {
+		return nil
+	}
+	last := len(costSizes) - 1
+	n := float64(m.nodes * m.per)
+	busbw := 2 * (n - 1) / n * float64(costSizes[last]) / (float64(times[last]) / float64(unit.Second)) / 1e9
+	if best < 0.75*busbw || best > 1.4*busbw {
+		return nil
+	}
+	return &clue{args: []string{fmt.Sprintf("%.0f", best), fmt.Sprintf("%.0f", busbw), m.String()}}
+}
+
+// slowWire is a test without NCCL that reached 10 Gb/s and less.
+func (c *Case) slowWire() *clue {
+	var slow *evidence.Figure
+	for _, f := range c.Rates("wire") {
+		if f.GBps < 1.3 && (slow == nil || f.GBps < slow.GBps) {
+			slow = &f
+		}
+	}
+	if slow == nil {
+		return nil
+	}
+	return &clue{[]string{fmt.Sprintf("%.2g", 8*slow.GBps)}, []finding.Quote{slow.Quote}}
+}
+
+// timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number of a collective.
+func (c *Case) timedOut() (reported map[int]bool, least, most string) {
+	reported = map[int]bool{}
+	for _, o := range c.All(evidence.Watchdog) {
+		for r := range o.Ranks {
+			reported[r] = true
+		}
+		n := o.Arg(0)
+		if n != "" && (least == "" || atoi(n) < atoi(least)) {
+			least = n
+		}
+		if n != "" && (most == "" || atoi(n) > atoi(most)) {
+			most = n
+		}
+	}
+	return reported, least, most
+}
+
+// timeoutWhere are the ranks that a timeout's messages say, or show, to be missing.
+func (c *Case) timeoutWhere() string {
+	where := ""
+	if o := c.First(evidence.Missing); o != nil {
+		where = "missing: rank " + strings.TrimSpace(o.Arg(0))
+	}
+	reported, _, _ := c.timedOut()
+	world := max(c.ranks, atoi(c.value("WORLD_SIZE")))
+	if len(reported) == 0 || world <= len(reported) || world > 1<<16 {
+		return where
+	}
+	var missing []string
+	for r := range world {
+		if !reported[r] && len(missing) < 16 {
+			missing = append(missing, strconv.Itoa(r))
+		}
+	}
+	return "ranks without the message: " + strings.Join(missing, ", ")
+}
+
+// timeoutWhy says how ranks differ at a timeout.
+func (c *Case) timeoutWhy() (why string) {
+	if _, least, most := c.timedOut(); least != most {
+		why = fmt.Sprintf("Ranks are at different collectives (sequence numbers %s to %s): the one with the lowest is behind or called another. ", least, most)
+	}
+	if len(c.All(evidence.Queued)) > 1 {
+		why += "Ranks have different numbers of collectives waiting, so they did not take the same path. "
+	}
+	return why
+}
+
+// timeoutLines are the messages of a timeout.
+func (c *Case) timeoutLines() []finding.Quote {
+	if len(c.All(evidence.Queued)) > 1 {
+		return c.quotes(evidence.Queued)
+	}
+	return c.quotes(evidence.Missing, evidence.Watchdog)
+}

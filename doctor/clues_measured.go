@@ -1,0 +1,429 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/stats"
+	"busbar.dev/result"
+	"busbar.dev/result/pairs"
+)
+
+// fleetFault is the worst that the statistics of a fleet have found over many sweeps; the others stand among its lines.
+func (c *Case) fleetFault() *clue {
+	list := slices.Clone(c.Fleet)
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b evidence.FleetFinding) int {
+		return cmp.Or(finding.BySeverity(a.Finding, b.Finding), cmp.Compare(b.Confidence, a.Confidence))
+	})
+	worst := list[0]
+	var facts []string
+	for _, q := range worst.Evidence {
+		facts = append(facts, q.Text)
+	}
+	if !worst.Since.IsZero() {
+		facts = append(facts, "since "+worst.Since.Format(time.RFC3339Nano))
+	}
+	k := &clue{}
+	shown := c.histories(worst.Nodes...)
+	for _, f := range list[:min(len(list), maxEvidence-len(shown))] {
+		k.quotes = append(k.quotes, finding.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
+	}
+	k.quotes = append(k.quotes, shown...)
+	title, where := worst.Text, worst.Nodes
+	if others := sameFault(list[1:], worst); len(others) > 0 {
+		title += "; the same of " + hostlist(others)
+		where = append(slices.Clone(where), others...)
+	}
+	k.args = []string{worst.Severity.String(), title, hostlist(where), strings.Join(facts, "; "), worst.Fix}
+	return k
+}
+
+// sameFault are the nodes that a fault of the same kind and weight is told of.
+func sameFault(list []evidence.FleetFinding, worst evidence.FleetFinding) []string {
+	var nodes []string
+	for _, f := range list {
+		if f.Kind != worst.Kind || f.Severity != worst.Severity {
+			continue
+		}
+		for _, n := range f.Nodes {
+			if !slices.Contains(worst.Nodes, n) && !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
+}
+
+// worthTelling is the part that is left, above which a drop is the pair's own business.
+const worthTelling = 0.85
+
+// pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
+func (c *Case) pairDropped() *clue {
+	list := slices.DeleteFunc(c.stories(), func(s story) bool {
+		return s.course != failing && s.course != flapping && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
+	})
+	if len(list) == 0 {
+		return nil
+	}
+	left := func(s story) float64 {
+		if s.course == failing || s.before == 0 {
+			return 0
+		}
+		return float64(s.after) / float64(s.before)
+	}
+	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
+	return &clue{[]string{string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(), fmt.Sprintf("%.0f%%", 100*left(worst))}, c.histories(worst.From, worst.To)}
+}
+
+// unreachable is a rank that connects from an address from which the others cannot be reached.
+func (c *Case) unreachable() *clue {
+	for _, o := range c.All(evidence.LocalDial) {
+		what := addressClass(o.Arg(0))
+		if what == "" && !strings.Contains(o.Arg(2), "invalid argument") && !strings.Contains(o.Arg(2), "network is unreachable") {
+			continue
+		}
+		if addressClass(o.Arg(1)) == "the loopback" { // a job on one host
+			continue
+		}
+		return &clue{[]string{o.Arg(0), cmp.Or(what, "of a network that does not lead there"), o.Arg(1), speaker(o.Quotes)}, first(o.Quotes, 1)}
+	}
+	return nil
+}
+
+// addressClass says what an address that other hosts cannot reach is.
+func addressClass(a string) string {
+	switch {
+	case strings.HasPrefix(a, "127.") || a == "[::1]":
+		return "the loopback"
+	case strings.HasPrefix(a, "172.17."):
+		return "docker's bridge"
+	case strings.HasPrefix(a, "169.254.") || strings.HasPrefix(a, "[fe80"):
+		return "link-local"
+	case strings.HasPrefix(a, "192.168.122."):
+		return "libvirt's bridge"
+	}
+	return ""
+}
+
+// speaker is the host in the label before a quoted line: "node1| …".
+func speaker(list []finding.Quote) string {
+	for _, q := range list {
+		if name, _, ok := strings.Cut(q.Text, "| "); ok && name != "" && !strings.ContainsAny(name, " \t") {
+			name, _, _ = strings.Cut(name, ":")
+			return name
+		}
+	}
+	return ""
+}
+
+// counts adds up how often observations were made.
+func counts(list []*evidence.Observation) (n int) {
+	for _, o := range list {
+		n += o.Count
+	}
+	return n
+}
+
+// mtuDiffers compares the MTUs of one interface on several hosts.
+func (c *Case) mtuDiffers() *clue {
+	sizes := map[string]map[string][]*evidence.Observation{} // interface, MTU
+	for _, o := range c.All(evidence.MTU) {
+		name, _, _ := strings.Cut(o.Arg(0), "@")
+		if name == "lo" || virtual(name) != "" {
+			continue
+		}
+		if sizes[name] == nil {
+			sizes[name] = map[string][]*evidence.Observation{}
+		}
+		sizes[name][o.Arg(1)] = append(sizes[name][o.Arg(1)], o)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if len(sizes[name]) < 2 {
+			continue
+		}
+		values := slices.Sorted(maps.Keys(sizes[name]))
+		slices.SortStableFunc(values, func(a, b string) int { return counts(sizes[name][a]) - counts(sizes[name][b]) })
+		few, most := values[0], values[len(values)-1]
+		odd, rest := sizes[name][few][0].Quotes[0], sizes[name][most][0].Quotes[0]
+		where := speaker([]finding.Quote{odd})
+		if where == "" && odd.File == rest.File {
+			continue // one listing of one host: a namespace or a container
+		}
+		return &clue{[]string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)}, []finding.Quote{odd, rest}}
+	}
+	return nil
+}
+
+// pairsOf looks for what a test of all pairs found: its file, names and the finding, of some kinds and above a note.
+func (c *Case) pairsOf(kinds ...finding.Kind) (*evidence.Pairs, *finding.Finding) {
+	for i := range c.Pairs {
+		for _, f := range c.Pairs[i].Findings() {
+			if slices.Contains(kinds, f.Kind) && f.Severity != finding.Note && len(f.Ranks) > 0 && f.Figure != "latency" {
+				return &c.Pairs[i], &f
+			}
+		}
+	}
+	return nil, nil
+}
+
+// nicSlow is a host that is slow with everybody.
+func (c *Case) nicSlow() *clue {
+	p, f := c.pairsOf(pairs.SlowHost, pairs.SlowOut, pairs.SlowIn)
+	if p == nil {
+		return nil
+	}
+	host := p.Names[f.Ranks[0]]
+	return &clue{[]string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)}, append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...)}
+}
+
+// pairSlow is a pair that is slow where its hosts are not.
+func (c *Case) pairSlow() *clue {
+	p, f := c.pairsOf(pairs.SlowPair, pairs.OneWay)
+	if p == nil || len(f.Ranks) < 2 {
+		return nil
+	}
+	a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[1]]
+	return &clue{[]string{a, b, f.Text, fmt.Sprint(f.Factor)}, append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...)}
+}
+
+// uplink finds groups of hosts that are fast among themselves and slow with each
+// other while all pairs of a round run at once.
+func (c *Case) uplink() *clue {
+	for i := range c.Pairs {
+		p := &c.Pairs[i]
+		groups, factor := islands(p)
+		if len(groups) < 2 || p.Alone {
+			continue
+		}
+		var names []string
+		for _, g := range groups {
+			names = append(names, hostlist(g))
+		}
+		between, share := strings.Join(names, " and "), fmt.Sprintf("%.0f%%", 100*factor)
+		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %s of that", between, share)
+		return &clue{[]string{between, strings.Join(names, " | "), share, fmt.Sprintf("%.1f", 1/factor)}, []finding.Quote{{File: p.File, Text: text}}}
+	}
+	return nil
+}
+
+// flatRing is a ring of our engine in rank order whose ranks jump between hosts:
+// it leaves a host at every step where once a host would do.
+func (c *Case) flatRing() *clue {
+	for _, o := range c.All(evidence.EngineRun) {
+		if o.Arg(2) != "ring" || o.Arg(1) == "mem" {
+			continue
+		}
+		for _, q := range o.Quotes {
+			t := tableOf(c, q)
+			if t == nil {
+				continue
+			}
+			hosts, crossings := ringCrossings(t.Ranks)
+			if hosts < 2 || crossings <= hosts {
+				continue
+			}
+			over := float64(crossings) / float64(hosts)
+			cost := fmt.Sprintf("about %.1f times slower all-reduce above 1 MiB", over)
+			if best, algo := c.fasterRun(t); best > 1.3 {
+				cost += fmt.Sprintf("; measured: %s is %.1f times as fast", algo, best)
+			}
+			return &clue{[]string{strconv.Itoa(len(t.Ranks)), strconv.Itoa(hosts), strconv.Itoa(crossings), fmt.Sprintf("%.3g", over), cost}, []finding.Quote{q}}
+		}
+	}
+	return nil
+}
+
+// islands are groups of at least two hosts such that every pair inside one is
+// fast and every pair between two is slow; factor is how slow.
+func islands(p *evidence.Pairs) (groups [][]string, factor float64) {
+	n := len(p.Names)
+	rate := make([]float64, n*n)
+	most := 0.0
+	for _, m := range p.Cells {
+		if m.From < n && m.To < n && (p.Hosts == nil || p.Hosts[m.From] != p.Hosts[m.To]) {
+			rate[m.From*n+m.To] = float64(m.Rate)
+			most = max(most, float64(m.Rate))
+		}
+	}
+	const fast = 0.65
+	of := make([]int, n)
+	for i := range of {
+		of[i] = -1
+	}
+	var members [][]int
+	for i := range n {
+		if of[i] >= 0 {
+			continue
+		}
+		of[i] = len(members)
+		group := []int{i}
+		for k := i + 1; k < n; k++ {
+			if rate[i*n+k] > fast*most && rate[k*n+i] > fast*most {
+				of[k] = of[i]
+				group = append(group, k)
+			}
+		}
+		members = append(members, group)
+	}
+	sum, count := 0.0, 0
+	for i := range n {
+		for k := range n {
+			switch r := rate[i*n+k]; {
+			case i == k || r == 0:
+			case of[i] == of[k] && r < fast*most, of[i] != of[k] && r > fast*most:
+				return nil, 0 // no clean cut
+			case of[i] != of[k]:
+				sum, count = sum+r, count+1
+			}
+		}
+	}
+	for _, g := range members {
+		if len(g) < 2 {
+			return nil, 0
+		}
+		var names []string
+		for _, i := range g {
+			names = append(names, p.Names[i])
+		}
+		groups = append(groups, names)
+	}
+	if count == 0 {
+		return nil, 0
+	}
+	return groups, sum / float64(count) / most
+}
+
+// tableOf is the table that stands in the same text, at or behind a line.
+func tableOf(c *Case, q finding.Quote) *nccltests.Table {
+	for _, t := range c.Tables {
+		if t.File == q.File && len(t.Ranks) > 1 {
+			return t.Table
+		}
+	}
+	return nil
+}
+
+// ringCrossings counts hosts and how often a ring in rank order changes them.
+func ringCrossings(ranks []nccltests.Rank) (hosts, crossings int) {
+	where := map[int]string{}
+	seen := map[string]bool{}
+	for _, r := range ranks {
+		where[r.Rank] = r.Host
+		seen[r.Host] = true
+	}
+	n := len(where)
+	for i := range n {
+		if where[i] != where[(i+1)%n] {
+			crossings++
+		}
+	}
+	return len(seen), crossings
+}
+
+// fasterRun is how many times as fast another run of the same collective and size
+// was, and its algorithm.
+func (c *Case) fasterRun(slow *nccltests.Table) (best float64, algo string) {
+	if len(slow.Sweeps) == 0 {
+		return 0, ""
+	}
+	points := slow.Sweeps[len(slow.Sweeps)-1].Points
+	last := points[len(points)-1]
+	for _, t := range c.Tables {
+		if t.Table == slow || t.Op != slow.Op || len(t.Ranks) != len(slow.Ranks) {
+			continue
+		}
+		for _, r := range result.Sweeps(t.Sweeps).Rows() {
+			if r.InPlace || r.Size != last.Size || last.Out == nil {
+				continue
+			}
+			if f := float64(last.Out.Mean()) / float64(r.Mean()); f > best {
+				best, algo = f, "another run"
+				for _, o := range c.All(evidence.EngineRun) {
+					for _, q := range o.Quotes {
+						if q.File == t.File {
+							algo = o.Arg(2)
+						}
+					}
+				}
+			}
+		}
+	}
+	return best, algo
+}
+
+// slowNode looks for a node that all slow pairs have in common.
+func (c *Case) slowNode() *clue {
+	type pair struct {
+		a, b string
+		v    float64
+		q    finding.Quote
+	}
+	var pairs []pair
+	for _, o := range c.All(evidence.Pair) {
+		pairs = append(pairs, pair{o.Arg(0), o.Arg(1), parseFloat(o.Arg(2)), o.Quotes[0]})
+	}
+	if len(pairs) < 3 {
+		return nil
+	}
+	slices.SortFunc(pairs, func(x, y pair) int { return int(1000 * (x.v - y.v)) })
+	lo, hi := pairs[0].v, pairs[len(pairs)-1].v
+	if hi < 1.3*lo {
+		return nil
+	}
+	cut := (lo + hi) / 2
+	slow, fast := map[string]int{}, map[string]int{}
+	total := 0
+	var quotes []finding.Quote
+	for _, p := range pairs {
+		at := fast
+		if p.v < cut {
+			at = slow
+			total++
+			quotes = append(quotes, p.q)
+		}
+		at[p.a]++
+		at[p.b]++
+	}
+	best := ""
+	for _, n := range slices.Sorted(maps.Keys(slow)) {
+		if fast[n] == 0 && (best == "" || slow[n] > slow[best]) {
+			best = n
+		}
+	}
+	if best == "" || slow[best] < 2 && total > 1 {
+		return nil
+	}
+	return &clue{[]string{best}, quotes}
+}
+
+// slowRank compares the mean time of a rank's steps with the median of all.
+func (c *Case) slowRank() *clue {
+	if len(c.Steps) < 3 {
+		return nil
+	}
+	var means []float64
+	worst := -1
+	for r, s := range c.Steps {
+		means = append(means, s.Mean())
+		if worst < 0 || s.Mean() > c.Steps[worst].Mean() || s.Mean() == c.Steps[worst].Mean() && r < worst {
+			worst = r
+		}
+	}
+	median := stats.Nearest(means, 0.5)
+	if median <= 0 {
+		return nil
+	}
+	ratio := c.Steps[worst].Mean() / median
+	return &clue{[]string{strconv.Itoa(worst), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.0f%%", 100*(ratio-1))}, []finding.Quote{c.Steps[worst].First}}
+}

@@ -6,7 +6,9 @@ import (
 )
 
 func TestCondition(t *testing.T) {
-	holds := func(a *Atom) bool { return strings.HasPrefix(a.Name, "yes") || a.Name == "@count" && a.Reaches(3) || a.Name == "$SET" && a.Matches("tree") }
+	holds := func(a *Atom) bool {
+		return strings.HasPrefix(a.Name, "yes") || a.Name == "@count" && a.Reaches(3) || a.Name == "$SET" && a.Matches("tree")
+	}
 	for text, want := range map[string]bool{
 		"yes": true, "no": false, "not no": true, "no or yes": true, "no and yes or yes": true, "no and (yes or yes)": false, "not (no or yes)": false, "yes and not no": true,
 		"@count>=3": true, "@count>3": false, "@count(a,b c)<3.5": true, "$SET=ring,tree": true, "$SET~'^T.*(e)$'": true, "not $SET=ring": true,

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 			os.Exit(program())
 		},
 		"all_reduce_perf": fakePerf,
+		"lab-trainer":     labTrainer,
 	})
 }
 

@@ -226,10 +226,16 @@ func (r *Report) Findings() []finding.Finding {
 	list := []finding.Finding{}
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
+		slow := j.slowFindings()
 		if f, ok := j.lateFinding(); ok {
+			// Who is slow in one communicator comes late to the next: of a node that slow ones have in common, being late says no more.
+			if slices.ContainsFunc(slow, func(s finding.Finding) bool { return s.Where != "" && slices.Equal(s.Nodes, f.Nodes) }) {
+				f.Severity = finding.Note
+				f.Text += " Its own collectives are slow, which makes it late to the others."
+			}
 			list = append(list, f)
 		}
-		list = append(list, j.slowFindings()...)
+		list = append(list, slow...)
 		list = append(list, j.stuckFindings()...)
 	}
 	slices.SortStableFunc(list, finding.BySeverity)

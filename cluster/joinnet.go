@@ -86,6 +86,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 			j.compareView(frags, fi)
 		}
 	}
+	j.out.Network.findTiers()
 	j.out.Network.findRails()
 }
 

@@ -119,13 +119,19 @@ func (b *building) portCount(nd *node) int {
 	return int(most)
 }
 
-// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation node.
+// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation node, also
+// where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on it is such a one.
 func (b *building) innerPorts(nd *node) int {
-	inner := 0
+	inner, last := 0, false
 	for p := nd.first; p >= 0; p = b.ports[p].next {
-		if q := b.ports[p].peer; q >= 0 && isAggregation(b.nodes[b.ports[q].node].desc) {
+		q := b.ports[p].peer
+		if q >= 0 && isAggregation(b.nodes[b.ports[q].node].desc) {
 			inner++
 		}
+		last = last || q >= 0 && int(b.ports[p].num) == nd.ports
+	}
+	if inner == 0 && !last && nd.ports > 36 && nd.ports%2 == 1 {
+		return 1
 	}
 	return inner
 }

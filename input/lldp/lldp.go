@@ -1,11 +1,12 @@
 // Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text, as JSON and as
 // key=value. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text does not name the
-// node itself: HOST=FILE does.
+// node itself: HOST=FILE does. ReadTable reads what switches print of theirs.
 package lldp
 
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,7 @@ type neighbour struct {
 	iface, system, port string
 	bridge              bool // the other end says that it forwards
 	known               bool // whether it does is known
+	speed               string
 }
 
 // Match reports whether lldpd's neighbours are in the text.
@@ -111,20 +113,30 @@ func fill(f *cluster.Fragment, list []neighbour) {
 	}
 }
 
-// portNumber is the number that a port's name ends in: swp17, Ethernet1/12, Eth48; 0 where it has parts (swp1s2).
+// split is a port's number with the part of a split port behind it: swp17, Ethernet48, swp1s2, Ethernet49/1.
+var split = regexp.MustCompile(`^\D*(\d{1,5})(?:(s|/|:)(\d{1,2}))?$`)
+
+// portNumber numbers a port, parts of a split one behind all others: swp17 and Ethernet17/1 are 17, swp17s1 is 1017; 0 unknown.
 func portNumber(name string) int {
-	i := len(name)
-	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
-		i--
-	}
-	if i > 0 && (name[i-1] == 's' && i > 1 && name[i-2] >= '0' && name[i-2] <= '9' || name[i-1] == '/' || name[i-1] == ':') {
+	m := split.FindStringSubmatch(name)
+	if m == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(name[i:])
+	n, err := strconv.Atoi(m[1])
 	if err != nil || n > 1<<16 {
 		return 0
 	}
-	return n
+	if m[3] == "" {
+		return n
+	}
+	part, err := strconv.Atoi(m[3])
+	if err != nil {
+		return 0
+	}
+	if m[2] != "s" {
+		part = max(part-1, 0) // those of a slash begin at 1
+	}
+	return n + 1000*part
 }
 
 func fromText(text string) []neighbour {

@@ -58,6 +58,7 @@ func formats() []format {
 		{"ibstat", ibstat.Match, plain(ibstat.Read), false},
 		{"ibstatus", ibstat.MatchStatus, plain(ibstat.ReadStatus), false},
 		{"ibv_devinfo", ibstat.MatchDevinfo, plain(ibstat.ReadDevinfo), false},
+		{"show_gids", ibstat.MatchGIDs, plain(ibstat.ReadGIDs), false},
 		{"ethtool", ethtool.Match, plain(ethtool.Read), false},
 		{"ibqueryerrors", ibnet.MatchErrors, plain(ibnet.ReadErrors), false},
 		{"perfquery", ibnet.MatchPerf, plain(ibnet.ReadPerf), false},

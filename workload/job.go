@@ -55,6 +55,8 @@ type Job struct {
 	Flex bool
 	// HideExperts says that tokens travel to experts and back beside other micro-batches' computing, where experts are on several nodes.
 	HideExperts bool
+	// Loop says that experts are computed one after the other, each with kernels and a wait of the host of its own, whatever the kernels.
+	Loop bool
 	// Capacity says that experts take a fixed number of tokens and drop what is more: the host need not wait for their numbers.
 	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.

@@ -22,7 +22,8 @@ type Style struct {
 	Bucket   unit.Bytes
 	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has experts of it.
 	// HideExperts that it travels beside other micro-batches' computing.
-	Graphs, Flex, HideExperts bool
+	// Loop that experts are computed one after the other.
+	Graphs, Flex, HideExperts, Loop bool
 	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
 	// tensor-parallel ranks divide what lies between their products.
 	ZeRO        int
@@ -62,7 +63,7 @@ func (f *Framework) style(overlapped func(string) bool) Style {
 	s := Style{
 		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
-		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts),
+		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts), Loop: f.Loop,
 	}
 	switch f.Weights {
 	case "copy":
@@ -94,7 +95,7 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	}
 	j.Unfused, j.Early, j.Second, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Second || s.Second, j.Padded || s.Padded
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
-	j.Graphs, j.Flex, j.HideExperts = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts
+	j.Graphs, j.Flex, j.HideExperts, j.Loop = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts, j.Loop || s.Loop
 	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision
 		j.Precision = Precision(strings.TrimPrefix(string(j.Precision), "amp-"))
 	}

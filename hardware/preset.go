@@ -158,11 +158,48 @@ func find(name string) (*preset, error) {
 			return &all[i], nil
 		}
 	}
+	if p, err := nodeOf(want, all); p != nil || err != nil {
+		return p, err
+	}
 	near := nearest(want, all)
 	if len(near) == 0 {
 		return nil, fmt.Errorf("preset %.40q; no such machine or GPU; `busbar presets` lists them", name)
 	}
 	return nil, fmt.Errorf("preset %.40q; no such machine or GPU; near it: %s", name, strings.Join(near, ", "))
+}
+
+// AssumedNode begins the source of a node that was named by its GPUs alone.
+const AssumedNode = "assumed to be as a node of"
+
+// nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them. Both results are nil where the name is none of this kind.
+func nodeOf(want string, all []preset) (*preset, error) {
+	count, name, _ := strings.Cut(want, "x")
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 {
+		return nil, nil
+	}
+	g, ok := GPUByName(name)
+	if !ok {
+		return nil, nil
+	}
+	var others []string
+	for _, p := range all {
+		if p.GPU != g.Name || p.Node == "" {
+			continue
+		}
+		have := p.node().Count(cluster.GPU)
+		if have == n {
+			own := p
+			own.Name, own.Aliases, own.Nodes = want, nil, 1
+			own.Source = fmt.Sprintf("%s %s (%s): %s", AssumedNode, p.Name, p.Summary, p.Source)
+			return &own, nil
+		}
+		others = append(others, fmt.Sprintf("%s has %d", p.Name, have))
+	}
+	if len(others) == 0 {
+		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)
+	}
+	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with -l 1x%d, or a cluster file (docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "), n)
 }
 
 func presetKey(s string) string {

@@ -177,7 +177,7 @@ func (w *writer) megatronParallel(a *arguments, f *workload.Framework) {
 	if d.Experts > 0 {
 		a.add("--expert-model-parallel-size %d", s.EP)
 		if f.Has("0.10") {
-			a.add("--expert-tensor-parallel-size %d", s.TP)
+			a.add("--expert-tensor-parallel-size %d", s.ExpertTensor())
 		}
 	}
 	if s.PP > 1 {

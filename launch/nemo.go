@@ -161,7 +161,7 @@ func (w *writer) bridgeModel() string {
 		if y.RouteScale > 0 {
 			set("moe_router_topk_scaling_factor=%g", y.RouteScale)
 		}
-		set("expert_model_parallel_size=%d, expert_tensor_parallel_size=%d", s.EP, s.TP)
+		set("expert_model_parallel_size=%d, expert_tensor_parallel_size=%d", s.EP, s.ExpertTensor())
 	}
 	set("tensor_model_parallel_size=%d, pipeline_model_parallel_size=%d, context_parallel_size=%d, sequence_parallel=%s, pipeline_dtype=torch.bfloat16", s.TP, s.PP, s.CP, py(s.SeqParallel && s.TP > 1))
 	if s.PP > 1 {

@@ -83,7 +83,7 @@ pipeline_parallel_degree = %d
 expert_parallel_degree = %d
 `, replicate, shard, s.TP, s.CP, s.PP, s.EP)
 	if j.Model.Dims.Experts > 0 && s.EP > 1 {
-		fmt.Fprintf(&b, "expert_tensor_parallel_degree = %d\n", s.TP)
+		fmt.Fprintf(&b, "expert_tensor_parallel_degree = %d\n", s.ExpertTensor())
 	}
 	if s.CP > 1 {
 		fmt.Fprintf(&b, "context_parallel_rotate_method = %q\n", map[bool]string{true: "allgather", false: "alltoall"}[j.Context == workload.Gather])

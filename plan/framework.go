@@ -35,8 +35,11 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 			return c == "" && !slices.Contains(f.Context, string(workload.Ring)) || c != "" && !slices.Contains(f.Context, string(c))
 		})
 	}
-	if f.Experts == "" || !planned("ep") {
+	switch {
+	case f.Experts == "" || !planned("ep"):
 		s.EP = []int{1}
+	case f.Experts == "folded":
+		s.ETP = []int{1, 0}
 	}
 	if !f.Hybrid {
 		s.Shard = []int{0}

@@ -22,29 +22,29 @@ type family struct {
 // familyKey is what tells a family's jobs from those of others. There are many, of which few are looked
 // at.
 type familyKey struct {
-	dp, tp, pp, cp, ep int32
-	sequence           bool
-	micro              int64
-	order              workload.Order
-	context            workload.Context
-	recompute          workload.Recompute
+	dp, tp, pp, cp, ep, etp int32
+	sequence                bool
+	micro                   int64
+	order                   workload.Order
+	context                 workload.Context
+	recompute               workload.Recompute
 }
 
 func familyKeyOf(j *workload.Job) familyKey {
 	s := &j.Split
-	return familyKey{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
+	return familyKey{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), int32(s.ETP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
 }
 
 // job is the key's job.
 func (x *familyKey) job(base workload.Job) *workload.Job {
-	base.Split = workload.Split{DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), Chunks: 1, SeqParallel: x.sequence, Order: x.order}
+	base.Split = workload.Split{DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), ETP: int(x.etp), Chunks: 1, SeqParallel: x.sequence, Order: x.order}
 	base.MicroBatch, base.Context, base.Recompute = x.micro, x.context, x.recompute
 	return &base
 }
 
 // slot is that of a family's jobs with some part of ZeRO.
 func (x *familyKey) slot(zero int) slot {
-	return slot{int(x.dp), int(x.tp), int(x.pp), int(x.cp), int(x.ep), zero}
+	return slot{int(x.dp), int(x.tp), int(x.pp), int(x.cp), int(x.ep), int(x.etp), zero}
 }
 
 // node is something with a bound: a space, a family, a setting of it, or a setting that is priced but
@@ -161,10 +161,13 @@ func (h *heap) pop() *node {
 
 // slot are plans of which only the best is kept.
 type slot struct {
-	dp, tp, pp, cp, ep, zero int
+	dp, tp, pp, cp, ep, etp, zero int
 }
 
-func slotOf(s *workload.Split) slot { return slot{s.DP, s.TP, s.PP, s.CP, s.EP, s.ZeRO} }
+func slotOf(s *workload.Split) slot { return slot{s.DP, s.TP, s.PP, s.CP, s.EP, s.ETP, s.ZeRO} }
+
+// SameDegrees reports whether two plans differ in neither degrees nor ZeRO.
+func SameDegrees(a, b *workload.Split) bool { return slotOf(a) == slotOf(b) }
 
 type entry struct {
 	Plan

@@ -201,10 +201,10 @@ func (s *search) openSpace(i int) found {
 
 // tally is what the number of a family's settings depends on.
 type tally struct {
-	dp, tp, pp, cp, ep int
-	micro              int64
-	order              workload.Order
-	context            workload.Context
+	dp, tp, pp, cp, ep, etp int
+	micro                   int64
+	order                   workload.Order
+	context                 workload.Context
 }
 
 // count is how many settings a family has.
@@ -212,7 +212,7 @@ func (s *search) count(space int, j *workload.Job) int64 {
 	if s.q.uncounted {
 		return 1
 	}
-	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
+	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.Split.ETP, j.MicroBatch, j.Split.Order, j.Context}
 	n, ok := s.counts[space][key]
 	if !ok {
 		x := s.q.Spaces[space]
@@ -224,16 +224,16 @@ func (s *search) count(space int, j *workload.Job) int64 {
 
 // rankWork is what the least time of a GPU for a sequence depends on.
 type rankWork struct {
-	tp, cp, ep int
-	micro      int64
-	recompute  workload.Recompute
-	sequence   bool
-	pipeline   bool // which has no ZeRO 3
+	tp, cp, ep, etp int
+	micro           int64
+	recompute       workload.Recompute
+	sequence        bool
+	pipeline        bool // which has no ZeRO 3
 }
 
 func workOf(j *workload.Job) rankWork {
 	s := &j.Split
-	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel, s.PP > 1}
+	return rankWork{s.TP, s.CP, s.EP, s.ETP, j.MicroBatch, j.Recompute, s.SeqParallel, s.PP > 1}
 }
 
 // value is the objective of a bound; what takes too long is worth nothing.

@@ -20,6 +20,8 @@ type Space struct {
 
 	// DP is what fits the others where it is empty.
 	DP, TP, PP, CP, EP, Chunks, ZeRO []int
+	// ETP is how many ranks share an expert's matrices where several have experts: 1, or 0 for as many as TP.
+	ETP []int
 	// All that follow are tried where the degrees give them a meaning.
 	SeqParallel []bool
 	Shard       []int // a number of replicas; 0 is all of them, workload.ShardNode those of a node, ShardLeaf those of a leaf switch
@@ -49,7 +51,7 @@ const leastShared = 1024
 // NewSpace is all that makes sense for a job on so many ranks, of nodes with so many each.
 func NewSpace(base workload.Job, ranks, node int) *Space {
 	d := base.Model.Dims
-	s := &Space{Base: base, Ranks: ranks, Node: node, CP: []int{1}, EP: []int{1}, ZeRO: []int{0, 1, 2, 3}}
+	s := &Space{Base: base, Ranks: ranks, Node: node, CP: []int{1}, EP: []int{1}, ETP: []int{0}, ZeRO: []int{0, 1, 2, 3}}
 	for _, n := range divisors(ranks) {
 		if int64(n) <= d.Heads && d.Heads%int64(n) == 0 && n <= max(node, mostTensor) {
 			s.TP = append(s.TP, n)
@@ -102,7 +104,7 @@ func divisors(n int) []int {
 }
 
 // degrees are a way to divide ranks.
-type degrees struct{ tp, cp, ep, pp, dp int }
+type degrees struct{ tp, cp, ep, etp, pp, dp int }
 
 // splits lists the ways to divide the ranks that the space has.
 func (s *Space) splits() []degrees {
@@ -119,12 +121,30 @@ func (s *Space) splits() []degrees {
 					continue
 				}
 				for _, ep := range s.EP {
-					if ep == 1 || dp*cp%ep == 0 {
-						list = append(list, degrees{tp, cp, ep, pp, dp})
-					}
+					list = s.fold(list, degrees{tp: tp, cp: cp, ep: ep, pp: pp, dp: dp})
 				}
 			}
 		}
+	}
+	return list
+}
+
+// fold adds the ways to share experts that some degrees allow: among replicas, each cut as other layers are, or whole among tensor-parallel ranks too.
+func (s *Space) fold(list []degrees, d degrees) []degrees {
+	if d.ep == 1 {
+		if s.Base.Model.Dims.Experts > 0 {
+			d.etp = d.tp
+		}
+		return append(list, d)
+	}
+	for i, etp := range s.ETP {
+		if d.etp = etp; etp == 0 {
+			d.etp = d.tp
+		}
+		if i > 0 && d.tp == 1 || d.dp*d.cp*d.tp%(d.ep*d.etp) != 0 {
+			continue
+		}
+		list = append(list, d)
 	}
 	return list
 }
@@ -133,7 +153,7 @@ func (s *Space) splits() []degrees {
 // and what its layers exchange. The job is reused.
 func (s *Space) families(d degrees, visit func(j *workload.Job)) {
 	j := s.Base
-	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep, Chunks: 1}
+	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep, ETP: d.etp, Chunks: 1}
 	replicas := d.dp * d.cp
 	for _, micro := range s.Micro {
 		if s.Base.GlobalBatch/int64(d.dp)%micro != 0 {

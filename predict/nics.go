@@ -136,7 +136,11 @@ func slotSpeed(r unit.Rate) float64 {
 
 // noNICs says what to do about a node without NICs whose data has to leave it.
 func noNICs(t *cluster.NodeType) error {
+	several := ""
+	if _, ok := hardware.GPUByName(t.Preset); ok { // one GPU and nothing else
+		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
+	}
 	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 4xHDR or 4x200Gb/s: four per node), "+
 		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
-		"or stay on one node (-l 1x%d)", t.Name, max(1, t.Count(cluster.GPU)))
+		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several)
 }

@@ -22,7 +22,7 @@ type Job struct {
 	Parallel  string `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
 	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
-	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions, at most 8192 for a config.json)."`
+	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
 	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
 	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default none)."`
 	FineTuning

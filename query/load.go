@@ -209,6 +209,9 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 			}
 			return nil, false, fmt.Errorf("%s: no such file, and as a preset: %w", name, err)
 		}
+		if source := c.Sources[0]; strings.Contains(source, hardware.AssumedNode) {
+			e.note(source)
+		}
 		return []*cluster.Fragment{{Format: "preset", Source: c.Name, Cluster: *c}}, true, nil
 	case err != nil:
 		return nil, false, failure.Cannot(err)

@@ -67,6 +67,7 @@ func readModel(env Env, name string) (*workload.Model, error) {
 	m, err := workload.ReadConfig(name, data)
 	if m != nil {
 		env.note(m.Notes...)
+		env.note(fmt.Sprintf("%s: sequences have %d tokens unless --seq says otherwise (context %d)", name, m.Seq, m.Dims.Context))
 	}
 	return m, err
 }

@@ -67,7 +67,8 @@ type PlanRow struct {
 	Step      unit.Span      `json:"step_s"`
 	Low       unit.Span      `json:"low_s"` // the error bar
 	High      unit.Span      `json:"high_s"`
-	Tied      bool           `json:"tied,omitempty"` // with the first
+	Tied      bool           `json:"tied,omitempty"`  // with the first
+	Tight     bool           `json:"tight,omitempty"` // its memory is within the error bar of what the GPU has
 	PerGPU    float64        `json:"tokens_per_s_per_gpu"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
@@ -121,7 +122,7 @@ func (x *planned) document() *PlanDoc {
 		d.Plans = append(d.Plans, PlanRow{
 			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule, Context: string(j.Context),
 			Bucket: j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(), Value: a.Plans[i].Value,
-			Step: p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+			Step: p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]), Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
 	d.Plans[0].NCCL = newPlanTuned(x.tuned)
@@ -152,11 +153,14 @@ func (x *planned) gap() float64 {
 	if x.answer.Bound <= 0 {
 		return 0
 	}
-	return max(0, x.answer.Plans[0].Value/x.answer.Bound-1)
+	return max(0, x.fastest()/x.answer.Bound-1)
 }
 
 // why says what limits the best plan, and what the others lose against it.
 func (x *planned) why(i int) string {
+	if i > 0 && x.answer.Plans[i].Value < x.answer.Plans[0].Value {
+		return x.behind(i)
+	}
 	if i > 0 {
 		return x.query.Compare(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
 	}
@@ -218,14 +222,20 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	if len(plans) < 2 {
 		return "assumed: " + what, nil
 	}
+	now := 0
+	for i := range plans {
+		if plans[i].Value < plans[now].Value {
+			now = i
+		}
+	}
 	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
 		order, err := q.Reorder(plans, factor)
 		if err != nil || order == nil {
 			return "", err
 		}
-		if order[0] != 0 {
+		if order[0] != now {
 			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be best; assumed: %s", 100*factor, order[0]+1, what), nil
 		}
 	}
-	return "plan 1 stays best with half and with twice the assumed rates: " + what, nil
+	return fmt.Sprintf("plan %d stays best with half and with twice the assumed rates: %s", now+1, what), nil
 }

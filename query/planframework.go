@@ -93,7 +93,7 @@ func (x *planned) fitting() string {
 			continue
 		}
 		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("with --framework %s %s would fit: %.1f GB", name, settings(&y.Job), y.Memory.Total().GB())
+			return fmt.Sprintf("with --framework %s %s would fit: %.1f GiB", name, settings(&y.Job), y.Memory.Total().GiB())
 		}
 	}
 	return ""
@@ -230,6 +230,9 @@ func (x *planned) said(s workload.Split) string {
 	}
 	if s.ZeRO == 0 && s.DP*s.CP > 1 {
 		text += ",zero=0"
+	}
+	if s.EP > 1 && s.TP > 1 && s.ExpertTensor() == s.TP && x.framework.Experts == "folded" {
+		text += fmt.Sprintf(",etp=%d", s.TP)
 	}
 	if !s.SeqParallel && s.TP > 1 && x.framework.Sequence {
 		text += ",sp=0"

@@ -79,6 +79,9 @@ func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) 
 	if y, err := x.simpler(ctx); y != nil || err != nil {
 		return y, err
 	}
+	if err := x.arrangePlans(ctx); err != nil {
+		return nil, err
+	}
 	return x, x.explain(ctx, name)
 }
 

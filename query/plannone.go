@@ -23,7 +23,7 @@ func (x *planned) lacks() string {
 		return "every setting needs more memory than there is"
 	}
 	if need := a.Leanest.Memory.Total(); need > q.Room() {
-		return fmt.Sprintf("the smallest setting needs %.1f GB of a GPU, which has %.1f GB without --reserve", need.GB(), q.Room().GB())
+		return fmt.Sprintf("the smallest setting needs %.1f GiB of a GPU, which has %.1f GiB without --reserve", need.GiB(), q.Room().GiB())
 	}
 	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB", (a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
 }
@@ -41,14 +41,14 @@ func (x *planned) none(others []*workload.Framework) error {
 		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
 	}
 	lean, have := answer.Leanest, q.Room()
-	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GB(), words.Thousands(answer.Considered))
+	text := fmt.Sprintf("%s on %s of %.1f GiB: none of the %s settings that were tried fits", base.Model.Name, words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GiB(), words.Thousands(answer.Considered))
 	if lean == nil {
 		return errors.New(text)
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
-		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of a GPU, %.1f GB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
-			settings(&lean.Job), need.GB(), (need - have).GB(), q.Reserve, m.Params.GB(), m.Grads.GB(), m.Optimizer.GB(), m.Activations.GB(), m.Other.GB())
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB of a GPU, %.1f GiB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+			settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(), m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
 	}
@@ -78,7 +78,7 @@ func (x *planned) remedy() string {
 	free.Plan = &question
 	if s, err := free.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM); err == nil {
 		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settings(&y.Job), y.Memory.Total().GB())
+			return fmt.Sprintf("without what is fixed %s would fit: %.1f GiB", settings(&y.Job), y.Memory.Total().GiB())
 		}
 	}
 	if text := x.fitting(); text != "" {
@@ -90,7 +90,7 @@ func (x *planned) remedy() string {
 			break
 		}
 		if y := x.query.Fits(s); y != nil {
-			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GB", s.Ranks, settings(&y.Job), y.Memory.Total().GB())
+			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GiB", s.Ranks, settings(&y.Job), y.Memory.Total().GiB())
 		}
 	}
 	return "more or larger GPUs, shorter sequences, or a smaller model would help"

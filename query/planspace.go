@@ -145,6 +145,8 @@ func (q *Plan) fix(s *plan.Space) error {
 			s.CP = []int{split.CP}
 		case "ep":
 			s.EP = []int{split.EP}
+		case "etp":
+			s.ETP = []int{split.ETP % max(split.TP, 2)} // 0 is tp
 		case "vpp":
 			s.Chunks = []int{split.Chunks}
 		case "zero":

@@ -29,10 +29,10 @@ const worthRoom = 0.03
 
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
 func (x *planned) tie() *PlanTie {
-	first := &x.answer.Plans[0]
+	least := x.fastest()
 	t := &PlanTie{Margin: step.TieMargin}
 	for i := range x.answer.Plans {
-		if x.answer.Plans[i].Value <= first.Value*step.TieMargin {
+		if x.answer.Plans[i].Value <= least*step.TieMargin {
 			t.Plans = append(t.Plans, i+1)
 		}
 	}
@@ -58,7 +58,7 @@ func (x *planned) tie() *PlanTie {
 	free := card - memory(roomy)
 	t.For = []PlanFor{
 		{simple + 1, "simplicity", "fewest settings to get right: " + list},
-		{roomy + 1, "memory", fmt.Sprintf("most memory left, %.1f of %.1f GB", free.GB(), card.GB())},
+		{roomy + 1, "memory", fmt.Sprintf("most memory left, %.1f of %.0f GiB", free.GiB(), card.GiB())},
 	}
 	return t
 }

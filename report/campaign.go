@@ -10,13 +10,13 @@ import (
 )
 
 // campaignLines prints what was asked about a whole run of steps.
-func campaignLines(w io.Writer, d *query.CampaignDoc) {
+func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
 	say := lines(w)
 	if d.Straggler != nil {
 		say("slow", d.Straggler.Text)
 	}
 	if d.Goodput != nil {
-		goodputLines(w, d.Goodput)
+		goodputLines(w, d.Goodput, step)
 	}
 	if d.Cost != nil {
 		costLines(d.Cost, say)

@@ -3,17 +3,19 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/unit"
 )
 
 // Resilience prints how much of a run's time is useful, and what would change that.
 func Resilience(w io.Writer, d *query.ResilienceDoc) error {
 	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f tokens/s without failures\n", d.Model, d.Cluster, d.Layout, words.Plural(d.GPUs, "GPU"),
 		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens)
-	goodputLines(w, &d.Asked)
+	goodputLines(w, &d.Asked, d.Step)
 	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
 	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">tokens/s", ">tokens/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
 	for i := range d.Rows {
@@ -39,14 +41,23 @@ func Resilience(w io.Writer, d *query.ResilienceDoc) error {
 	return t.Write(w)
 }
 
+// inSteps is an interval as scripts count it; "" where it is not known how long a step takes.
+func inSteps(interval fmt.Stringer, seconds, step float64) string {
+	if !(step > 0) {
+		return interval.String()
+	}
+	return fmt.Sprintf("%v (%s)", interval, words.Plural(int(math.Max(1, math.Round(seconds/step))), "step"))
+}
+
 // goodputLines print a goodput with its checkpoints and sources.
-func goodputLines(w io.Writer, g *query.Goodput) {
+func goodputLines(w io.Writer, g *query.Goodput, step unit.Span) {
+	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()), inSteps(g.Best, g.Best.Seconds(), step.Seconds())
 	say := lines(w)
 	say("goodput", g.Text)
-	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, g.Interval, g.Best, g.Young)
+	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, every, best, g.Young)
 	if g.Write > 0 {
 		text = fmt.Sprintf("%v: training stops for %v and continues while it is written for %v, every %v of training; the best interval is %v (Young's √(2CM): %v)",
-			g.Bytes, g.Save, g.Write, g.Interval, g.Best, g.Young)
+			g.Bytes, g.Save, g.Write, every, best, g.Young)
 	}
 	say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
 	for _, s := range g.Sources {

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -51,6 +52,7 @@ func planOf(w io.Writer, d *query.PlanDoc) error {
 		return err
 	}
 	planTie(w, d)
+	planTight(w, d)
 	planWhy(w, d)
 	planTuned(w, d)
 	if d.Holds != "" {
@@ -126,7 +128,7 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 		}
 		t.Row(
 			rank, fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High), fmt.Sprintf("%.0f", p.PerGPU),
-			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
+			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has)+tightMark(p), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
 			schedule, order, cmp.Or(planOptions(j), "-"),
 		)
 	}
@@ -144,7 +146,22 @@ func spanRange(low, high unit.Span) string {
 
 // memoryOf is what a GPU needs of what it has.
 func memoryOf(needs unit.Volume, has unit.Bytes) string {
-	return fmt.Sprintf("%.1f of %.0f GB", needs.GB(), unit.Volume(has).GB())
+	return fmt.Sprintf("%.1f of %.0f GiB", needs.GiB(), unit.Volume(has).GiB())
+}
+
+// tightMark marks a plan whose memory may not do.
+func tightMark(p *query.PlanRow) string {
+	if p.Tight {
+		return " tight"
+	}
+	return ""
+}
+
+// planTight says what tight means.
+func planTight(w io.Writer, d *query.PlanDoc) {
+	if slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return p.Tight }) {
+		fmt.Fprintf(w, "tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; --reserve 0.1 plans with room\n", 100*(step.MemoryMargin-1))
+	}
 }
 
 // planTie says which plans cannot be told from the first, and what else speaks for some of them.

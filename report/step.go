@@ -60,7 +60,7 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		fmt.Fprintf(w, "  would help: %.0f%% more tokens/s with %s: %s\n", 100*a.Gain, a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(w, r.CampaignDoc)
+		campaignLines(w, r.CampaignDoc, r.Step)
 	}
 }
 

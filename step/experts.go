@@ -17,6 +17,7 @@ import (
 // every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
 func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
+	s.ETP = s.ExpertTensor()
 	if b.routed == nil || s.EP == 1 && s.ETP == 1 {
 		return nil
 	}

@@ -148,7 +148,7 @@ func (f *Fabric) pattern(g Group) pattern {
 		return strided(1, 1)
 	}
 	size, step := f.size(g), 1
-	if g == Experts && s.ETP < s.TP { // over tensor-parallel ranks too, which are nearest
+	if g == Experts && s.ExpertTensor() < s.TP { // over tensor-parallel ranks too, which are nearest
 		if s.Order != workload.TensorPipelineData || size <= s.TP*s.CP {
 			return strided(size, 1)
 		}

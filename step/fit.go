@@ -23,7 +23,7 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 		if need.Total() > unit.Volume(have) {
 			continue
 		}
-		text := fmt.Sprintf("%s would fit: %.1f GB", way.setting, need.Total().GB())
+		text := fmt.Sprintf("%s would fit: %.1f GiB", way.setting, need.Total().GiB())
 		if need.Host > 0 {
 			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host.GB())
 		}
@@ -91,7 +91,7 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 	ranks := j.Split.Ranks()
 	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}
 	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > unit.Volume(have) {
-		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GB for each of %d", (m.Params + m.Grads + m.Optimizer).GB(), ranks)
+		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GiB for each of %d", (m.Params + m.Grads + m.Optimizer).GiB(), ranks)
 	}
 	if j.Split.DP > 1 {
 		return "raise tp or pp"

@@ -16,9 +16,9 @@ func TestWhatWouldFit(t *testing.T) {
 		recompute                 workload.Recompute
 		want, not                 string
 	}{
-		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 1, workload.None, "--recompute full would fit: 34.5 GB", "raise"},
+		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 1, workload.None, "--recompute full would fit: 32.1 GiB", "raise"},
 		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 4, workload.None, "--recompute full would fit", "with --micro-batch"},
-		{"dgx-h100", "h100", "llama2-13b", "", 8, 1, workload.None, "zero=2 in --parallel would fit: 78.5 GB; zero=3", "offload"},
+		{"dgx-h100", "h100", "llama2-13b", "", 8, 1, workload.None, "zero=2 in --parallel would fit: 73.1 GiB; zero=3", "offload"},
 		{"dgx-a100", "a100-80", "llama2-70b", "zero=3", 8, 4, workload.Full, "--offload optimizer would fit", "raise"},
 		{"dgx-h100", "h100", "llama3-405b", "tp=8", 8, 1, workload.None, "more GPUs are needed", "would fit"},
 	} {

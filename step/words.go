@@ -17,7 +17,7 @@ type Limit struct {
 func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	s := j.Split
 	if need := r.Memory.Total(); have > 0 && need > unit.Volume(have) {
-		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need.GB(), unit.Volume(have).GB(), whatFits(j, have))}
+		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GiB of memory needed, %.1f GiB there; %s", need.GiB(), unit.Volume(have).GiB(), whatFits(j, have))}
 	}
 	worst := -1
 	for i := range r.Traffic {

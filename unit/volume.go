@@ -11,6 +11,9 @@ const mostBytes = 1 << 62
 // Bytes is the volume in whole bytes; what is beyond 2^62 is cut to it.
 func (v Volume) Bytes() Bytes { return Bytes(min(v, mostBytes)) }
 
+// GiB is in units of 2^30 bytes, as makers count GPU memory.
+func (v Volume) GiB() float64 { return float64(v) / (1 << 30) }
+
 // GB is the volume in 1e9 bytes.
 func (v Volume) GB() float64 { return float64(v) / 1e9 }
 

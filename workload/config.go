@@ -35,7 +35,9 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(kinds(), ", "))
 	}
 	c.contradictions(outer, kind)
+	c.fill(kind)
 	m := build(c)
+	c.further()
 	windows := c.windows(kind, m.Dims.Layers)
 	if c.err == nil {
 		c.err = m.Dims.Check()
@@ -49,9 +51,8 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	if c.err != nil {
 		return nil, fmt.Errorf("%s: %w", name, c.err)
 	}
-	m.Notes = c.notes
 	m.Name, m.Title, m.Source = name, kind+" of "+name, name
-	m.Seq = min(m.Dims.Context, 8192)
+	m.Seq, m.Notes = m.seq(), c.notes
 	m.Details = c.details(kind)
 	if c.err != nil {
 		return nil, fmt.Errorf("%s: %w", name, c.err)

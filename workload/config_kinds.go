@@ -77,6 +77,7 @@ var configs = map[string]func(*config) shaped{
 	},
 	"vit":        vitConfig,
 	"nemotron_h": nemotronH,
+	"mamba2":     mamba2,
 }
 
 // nemotronH is a hybrid whose layers a pattern lists.

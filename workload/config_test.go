@@ -130,3 +130,32 @@ func TestSolve(t *testing.T) {
 		}
 	}
 }
+
+// Fields that a file leaves out are those of transformers' configuration classes; what a file says beyond is noted.
+func TestConfigDefaults(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		params int64
+		seq    int64
+		note   string
+	}{
+		// google/gemma-3-4b: the decoder alone.
+		{`{"model_type":"gemma3","text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,"sliding_window":1024}}`, 3_880_263_168, 4096, "vocab_size 262208"},
+		{`{"model_type":"qwen3","num_hidden_layers":36,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":12288,"max_position_embeddings":40960}`, 8_190_735_360, 4096, "vocab_size 151936"},
+		{`{"model_type":"llama","num_hidden_layers":32,"hidden_size":4096,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"max_position_embeddings":131072,"num_nextn_predict_layers":1}`, 8_030_261_248, 8192, "--mtp 1"},
+		// mistralai/Mamba-Codestral-7B-v0.1.
+		{`{"model_type":"mamba2","num_hidden_layers":64,"hidden_size":4096}`, 7_285_403_648, 4096, "num_heads 128"},
+	} {
+		m, err := workload.ReadConfig("config.json", []byte(c.text))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if m.Params() != c.params || m.Seq != c.seq || !strings.Contains(strings.Join(m.Notes, "; "), c.note) {
+			t.Errorf("%s: %d parameters, sequences of %d, notes %q; want %d, %d and %q", c.text, m.Params(), m.Seq, m.Notes, c.params, c.seq, c.note)
+		}
+	}
+	if _, err := workload.ReadConfig("config.json", []byte(`{"model_type":"llama","num_hidden_layers":32}`)); err == nil {
+		t.Error("a file without a width is taken")
+	}
+}

@@ -195,7 +195,7 @@ type Model struct {
 	// Unpriced is why only its tensors and operations are known and its steps are not priced; ""
 	// where they are.
 	Unpriced string
-	// Notes are what of a config.json is left out, or contradicts the rest of it.
+	// Notes are what of a config.json is left out, taken from defaults, or contradicts the rest of it.
 	Notes []string
 	// Details are what a config.json says beside dimensions; Detailed has others.
 	Details Details

@@ -65,6 +65,9 @@ func (s Split) filled() Split {
 	return s
 }
 
+// ExpertTensor is how many ranks share every expert's matrices.
+func (s Split) ExpertTensor() int { return s.filled().ETP }
+
 // Ranks is how many there are.
 func (s Split) Ranks() int { s = s.filled(); return s.DP * s.TP * s.PP * s.CP }
 

@@ -168,11 +168,11 @@ func (c *Case) quotes(what ...any) []finding.Quote {
 		switch w := w.(type) {
 		case evidence.Kind:
 			for _, o := range c.All(w) {
-				list = append(list, first(o.Quotes, 2)...)
+				list = append(list, first(o.Quotes, 1)...)
 			}
 		case *evidence.Observation:
 			if w != nil {
-				list = append(list, first(w.Quotes, 2)...)
+				list = append(list, first(w.Quotes, 1)...)
 			}
 		case string:
 			if e := c.Env(w); e != nil {

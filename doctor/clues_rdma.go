@@ -142,8 +142,10 @@ var severalNICs = regexp.MustCompile(`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x
 func (c *Case) toldText() string {
 	var b strings.Builder
 	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic} {
-		for _, q := range c.quotes(k) {
-			b.WriteString(q.Text + "\n")
+		for _, o := range c.All(k) {
+			for _, q := range first(o.Quotes, 2) {
+				b.WriteString(q.Text + "\n")
+			}
 		}
 	}
 	return b.String()

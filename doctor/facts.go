@@ -192,7 +192,7 @@ func (c *Case) lines(atoms []*cause.Atom) (list []finding.Quote) {
 			if a.Op == "" && a.Name[0] != '@' {
 				list = append(list, c.quotes(v.Kind)...)
 			} else {
-				list = append(list, first(v.Quotes, 2)...)
+				list = append(list, first(v.Quotes, 1)...)
 			}
 		}
 		if a.Name == "told" {

@@ -83,7 +83,9 @@ func tidy(f *finding.Finding) {
 	slices.SortStableFunc(f.Evidence, func(a, b finding.Quote) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
-	f.Evidence = slices.CompactFunc(f.Evidence, func(a, b finding.Quote) bool { return a.File == b.File && a.Line == b.Line && (a.Line > 0 || a.Text == b.Text) })
+	f.Evidence = slices.CompactFunc(f.Evidence, func(a, b finding.Quote) bool {
+		return a.File == b.File && a.Line == b.Line && (a.Line > 0 || a.Text == b.Text)
+	})
 	if len(f.Evidence) > maxEvidence {
 		f.Evidence = f.Evidence[:maxEvidence]
 	}

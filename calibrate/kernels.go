@@ -181,3 +181,18 @@ func kernelBounds(m hardware.GPUModel, list []Kernel, f *step.Figures, i int) (l
 	}
 	return find(lo), find(hi)
 }
+
+// KernelBar is the factor that a product, or a stream through memory, of a GPU nobody measured is expected within: two standard deviations of what is
+// known of its figure and of kernels around it.
+func KernelBar(product bool) float64 {
+	figure, noise := "hopper.ceiling", productNoise
+	if !product {
+		figure, noise = "hopper.mem_share", streamNoise
+	}
+	for i := range (step.Figures{}) {
+		if step.Name(i) == figure {
+			return math.Exp(2 * math.Hypot(step.Doubt(i), noise))
+		}
+	}
+	return 1.5
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,11 @@ type modelGPUs struct {
 	name   string
 	count  int
 	broken device.Do // a request that is refused
+	hosts  int       // that workers are on, one after the other; 0 is one
+	began  int
+	slow   map[int]float64 // how many times as long products take, by host
+	pair   float64         // µs of a large message
+	sm     int             // MHz under load
 }
 
 // liveProcess is one of them.
@@ -49,15 +55,25 @@ func (p *liveProcess) Why() error        { return nil }
 func (m *modelGPUs) start([]string, []string) (device.Process, error) {
 	r, answers := io.Pipe()
 	requests, w := io.Pipe()
+	host := 1
+	if m.hosts > 0 {
+		host = m.began%m.hosts + 1
+		m.began++
+	}
 	go func() {
 		defer answers.Close()
-		answers.Write(device.Line(device.Answer{Hello: &device.Hello{Program: "busbar-gpu test", Host: "node1", PID: 1}}))
+		answers.Write(device.Line(device.Answer{Hello: &device.Hello{Program: "busbar-gpu test", Host: fmt.Sprint("node", host), PID: 1}}))
 		for scan := bufio.NewScanner(requests); scan.Scan(); {
 			var q device.Request
 			if json.Unmarshal(scan.Bytes(), &q) != nil {
 				return
 			}
 			a := m.answer(q)
+			if by := m.slow[host]; by > 0 && a.Product != nil {
+				a.Product.Micros *= by
+				a.Product.TFLOPS /= by
+				a.Product.MHz = m.sm
+			}
 			a.ID = q.ID
 			answers.Write(device.Line(a))
 		}
@@ -85,6 +101,14 @@ func (m *modelGPUs) answer(q device.Request) device.Answer {
 	case device.Memory:
 		t := m.gpu.Time(&workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * q.Bytes), Starts: 1}, workload.BF16)
 		return device.Answer{Rates: []device.Rate{{What: "copy", Bytes: q.Bytes, GBps: 2 * float64(q.Bytes) / float64(t) / 1e9}}}
+	case device.Health:
+		return device.Answer{Health: []device.State{{Name: m.name}}}
+	case device.Pair:
+		us := 20.0
+		if q.Bytes > 1024 {
+			us = m.pair
+		}
+		return device.Answer{Timing: &device.Timing{Micros: us, Wrong: new(int64)}}
 	case device.Collective:
 		op := coll.Op{Kind: q.Op, Bytes: unit.Bytes(q.Bytes), Type: coll.Float}
 		s, err := m.coll.Auto(op)
@@ -215,5 +239,60 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{}, query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
 	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 || d.GPU.Figures[0].Name != "step.hopper.mem_share" {
 		t.Errorf("%v %+v", err, d)
+	}
+}
+
+// TestCheckAgainstPredictions: check holds GPUs against predictions: one that is slow under load is named with its clock, healthy ones are not; where all pairs are slow the prediction
+// of a pair says so.
+func TestCheckAgainstPredictions(t *testing.T) {
+	ctx := context.Background()
+	run := func(set func(*modelGPUs, *query.Check)) *query.CheckDoc {
+		t.Helper()
+		gpus := newModelGPUs(t, 1)
+		gpus.hosts, gpus.pair, gpus.sm = 8, 1600, 900
+		q := query.Check{Hosts: "node[1-8]", Size: "4M", Iters: 2, SSH: "ssh"}
+		set(gpus, &q)
+		var one sync.Mutex // hosts are asked at the same time
+		start := func(args, _ []string) (device.Process, error) {
+			one.Lock()
+			defer one.Unlock()
+			fmt.Sscanf(args[1], "node%d", &gpus.began)
+			gpus.began--
+			return gpus.start(nil, nil)
+		}
+		d, err := q.RunWith(ctx, query.Env{}, query.Programs{Worker: start, Helper: func() (string, error) { return "busbar-gpu", nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	named := func(d *query.CheckDoc) (list []string) {
+		for _, n := range d.Nodes {
+			if n.Verdict != "healthy" {
+				list = append(list, n.Host+" "+n.Verdict)
+			}
+		}
+		return list
+	}
+	if d := run(func(*modelGPUs, *query.Check) {}); d.Wrong() || !strings.Contains(d.Expected, "prediction of products") {
+		t.Errorf("healthy: %v, held against %s", named(d), d.Expected)
+	}
+	d := run(func(g *modelGPUs, _ *query.Check) { g.slow = map[int]float64{5: 2} })
+	if fmt.Sprint(named(d)) != "[node5 unhealthy]" || d.Hostlist != "node5" || !strings.Contains(d.Nodes[4].Reasons[0], "at 900 MHz; the prediction says") {
+		t.Errorf("locked clocks: %v %+v", named(d), d.Findings)
+	}
+	// A fifth below its peers is within the prediction's bar, and not within theirs.
+	if d := run(func(g *modelGPUs, _ *query.Check) { g.slow = map[int]float64{2: 1.2} }); fmt.Sprint(named(d)) != "[node2 unhealthy]" || !strings.Contains(d.Nodes[1].Reasons[0], "median of its peers") {
+		t.Errorf("slower than its peers: %v %+v", named(d), d.Findings)
+	}
+	if d := run(func(g *modelGPUs, q *query.Check) { g.slow, q.NoLoad = map[int]float64{5: 2}, true }); d.Wrong() {
+		t.Errorf("without load: %v", named(d))
+	}
+	// All pairs at a tenth of what the network gives.
+	if d := run(func(g *modelGPUs, q *query.Check) { g.pair, q.Cluster = 20000, "dgx-h200:8" }); len(named(d)) != 8 || !strings.Contains(d.Nodes[0].Reasons[0], "beyond its error bar") {
+		t.Errorf("slow pairs: %v %+v", named(d), d.Findings)
+	}
+	if d := run(func(_ *modelGPUs, q *query.Check) { q.Cluster = "dgx-h200:8" }); d.Wrong() {
+		t.Errorf("pairs as predicted: %v %+v", named(d), d.Findings)
 	}
 }

@@ -31,6 +31,9 @@ type Check struct {
 	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH). GPUs are not looked at where there is none."`
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
+	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are held against its predictions, by its calibration where it has one (default: GPUs as the catalogue has them)."`
+	NoLoad  bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
 }
 
 // CheckDoc is the answer to Check.
@@ -65,6 +68,7 @@ type checkLocal struct {
 	Findings []finding.Finding `json:"findings"`
 	Notes    []string          `json:"notes"`
 	Wrong    int               `json:"wrong"` // elements of a sum over all nodes
+	Measured []checkGPU        `json:"measured"`
 }
 
 const checkBlock = 64 << 10
@@ -74,6 +78,10 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
 	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
+	}
+	x, err := q.expects(ctx, env)
+	if err != nil {
+		return nil, err
 	}
 	t := on.task()
 	valid := func(n int) error {
@@ -92,10 +100,9 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 		}
 		table, turns := &pairs.Table{}, 0
 		if g.Size() > 1 {
-			turns = p.Turns(g.Size())
 			var err error
-			if table, err = bench.Pairs(ctx, g, p, func(k int) { env.progress(fmt.Sprintf("pairs, round %d of %d", k+1, turns)) }); err != nil {
-				return failure.Cannot(err)
+			if table, turns, err = pairsTwice(ctx, g, p, env.progress); err != nil {
+				return err
 			}
 		}
 		if g.Rank() == 0 {
@@ -105,11 +112,7 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 		if err != nil || g.Rank() != 0 {
 			return err
 		}
-		table.Names, table.Hosts = rankNames(g.Members()), nil
-		for _, m := range g.Members() {
-			table.Hosts = append(table.Hosts, m.Host)
-		}
-		doc = newCheckDoc(string(g.Transport()), locals, table)
+		doc = newCheckDoc(string(g.Transport()), locals, table, x)
 		if note := bench.Crowded(g.Members()); note != "" {
 			doc.Notes = append(doc.Notes, note)
 		}
@@ -132,6 +135,10 @@ func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, 
 	if p.Large, err = unit.ParseBytes(size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
+	x, err := q.expects(ctx, env)
+	if err != nil {
+		return nil, err
+	}
 	g := GPURanks{PerHost: 1, Hosts: q.Hosts, SSH: q.SSH, Helper: q.Helper}
 	team, notes, err := g.workers(ctx, with, nil, nil, true)
 	if err != nil {
@@ -143,16 +150,38 @@ func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, 
 		return nil, failure.Cannot(err)
 	}
 	var locals []checkLocal
+	var states []device.State
 	for i, w := range team {
+		states = append(states, answers[i].Health...)
 		locals = append(locals, checkLocal{Host: w.Hello.Host, GPUs: len(answers[i].Health), Findings: device.Findings(w.Hello.Host, answers[i].Health)})
+	}
+	if !q.NoLoad { // one GPU of each host
+		var more []string
+		locals[0].Measured, more = measureGPUs(ctx, team, states)
+		notes = append(notes, more...)
 	}
 	d, err := pairsOf(ctx, env, team, p, true, nil)
 	if err != nil {
 		return nil, err
 	}
-	doc := newCheckDoc(result.NCCL, locals, d.Table)
+	rounds := pairs.Count(len(team))
+	for try := 1; try < checkTries && standsOut(d.Table); try++ {
+		again, err := pairsOf(ctx, env, team, p, true, nil)
+		if err != nil {
+			return nil, err
+		}
+		d.Table.Better(again.Table)
+		rounds += pairs.Count(len(team))
+	}
+	doc := newCheckDoc(result.NCCL, locals, d.Table, x)
+	for _, f := range d.Findings {
+		if f.Severity == finding.Error && f.Kind == "" { // bytes that arrived wrong, of nobody knows whose
+			doc.suspectAll(f)
+		}
+	}
+	doc.slowPairs(x, p.Large, team, d.Table)
 	doc.Notes = append(doc.Notes, notes...)
-	doc.Rounds, doc.Seconds = pairs.Count(len(team)), time.Since(begin).Seconds()
+	doc.Rounds, doc.Seconds = rounds, time.Since(begin).Seconds()
 	return doc, nil
 }
 
@@ -164,11 +193,29 @@ func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	defer cancel()
 	states, err := q.states(ctx, with)
 	if err != nil {
-		l.Notes = []string{fmt.Sprintf("%s: GPUs were not looked at: %v", host, err)}
+		l.Notes = []string{fmt.Sprintf("GPUs were not looked at: %v", err)}
 		return l
 	}
 	l.GPUs, l.Findings = len(states), device.Findings(host, states)
+	if q.NoLoad || len(states) == 0 {
+		return l
+	}
+	team, _, err := (&GPURanks{Helper: q.Helper}).workers(ctx, with, nil, nil, false)
+	if err != nil {
+		l.Notes = append(l.Notes, fmt.Sprintf("products and memory were not measured: %v", err))
+		return l
+	}
+	defer team.End()
+	l.Measured, l.Notes = measureGPUs(ctx, team, states)
 	return l
+}
+
+// expects is what GPUs and pairs are held against.
+func (q *Check) expects(ctx context.Context, env Env) (x expectation, err error) {
+	if q.Cluster != "" {
+		x.cluster, err = LoadAtLeast(ctx, env, q.Cluster, 1)
+	}
+	return x, err
 }
 
 // states asks busbar-gpu for the state of this node's GPUs.
@@ -228,7 +275,7 @@ func gatherLocal(ctx context.Context, g *engine.Group, l checkLocal) ([]checkLoc
 	n := g.Size()
 	data, err := json.Marshal(l)
 	if err != nil || len(data) > checkBlock { // so many findings: their count says it
-		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d findings about GPUs, of which the first 20 are named", l.Host, len(l.Findings)))
+		l.Notes = append(l.Notes, fmt.Sprintf("%d findings about GPUs, of which the first 20 are named", len(l.Findings)))
 		l.Findings = l.Findings[:min(len(l.Findings), 20)]
 		if data, err = json.Marshal(l); err != nil || len(data) > checkBlock {
 			return nil, fmt.Errorf("what %s says of itself is too long", l.Host)
@@ -263,8 +310,17 @@ func gatherLocal(ctx context.Context, g *engine.Group, l checkLocal) ([]checkLoc
 }
 
 // newCheckDoc joins what nodes say of themselves with what their pairs show.
-func newCheckDoc(by string, locals []checkLocal, table *pairs.Table) *CheckDoc {
-	d := &CheckDoc{By: by, Findings: []finding.Finding{}, Notes: []string{}, Expected: "each GPU's own limits, and the median of all pairs"}
+func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectation) *CheckDoc {
+	var measured []checkGPU
+	for _, l := range locals {
+		for _, g := range l.Measured {
+			if len(l.Measured) == l.GPUs { // its own, by the name that pairs know
+				g.Host = l.Host
+			}
+			measured = append(measured, g)
+		}
+	}
+	d := &CheckDoc{By: by, Findings: []finding.Finding{}, Notes: []string{}, Expected: x.heldAgainst(len(measured))}
 	reasons, suspect := map[string][]string{}, map[string][]string{}
 	for _, l := range locals {
 		for _, f := range l.Findings {
@@ -277,27 +333,13 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table) *CheckDoc {
 		if l.Wrong > 0 {
 			reasons[l.Host] = append(reasons[l.Host], fmt.Sprintf("%d elements of a sum over all nodes were wrong there", l.Wrong))
 		}
-		for _, n := range l.Notes {
-			if !slices.Contains(d.Notes, n) {
-				d.Notes = append(d.Notes, n)
-			}
-		}
 	}
-	for _, f := range table.Findings() {
+	d.Notes = append(d.Notes, together(locals)...)
+	for _, f := range x.slowGPUs(measured) {
 		d.Findings = append(d.Findings, f)
-		if f.Severity == finding.Note {
-			continue
-		}
-		into := suspect // one of two, and nothing says which
-		if f.Kind == pairs.SlowHost || f.Kind == pairs.SlowIn || f.Kind == pairs.SlowOut {
-			into = reasons
-		}
-		for _, r := range f.Ranks {
-			if r < len(locals) {
-				into[locals[r].Host] = append(into[locals[r].Host], f.Text)
-			}
-		}
+		reasons[f.Nodes[0]] = append(reasons[f.Nodes[0]], f.Text)
 	}
+	d.judgePairs(table, locals, reasons, suspect)
 	var bad []string
 	for _, l := range locals {
 		if slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Host == l.Host }) {

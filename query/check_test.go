@@ -36,7 +36,7 @@ func TestCheckVerdict(t *testing.T) {
 	whole := func(int, int) float64 { return 1 }
 	for seed := range uint64(50) {
 		locals, table := nodePairs(8, seed, whole)
-		if d := newCheckDoc("tcp", locals, table); d.Wrong() || d.Hostlist != "" || len(d.Nodes) != 8 {
+		if d := newCheckDoc("tcp", locals, table, expectation{}); d.Wrong() || d.Hostlist != "" || len(d.Nodes) != 8 {
 			t.Errorf("healthy, seed %d: %+v", seed, d.Nodes)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCheckVerdict(t *testing.T) {
 		if tt.edit != nil {
 			tt.edit(locals)
 		}
-		d := newCheckDoc("tcp", locals, table)
+		d := newCheckDoc("tcp", locals, table, expectation{})
 		for _, n := range d.Nodes {
 			want := "healthy"
 			if n.Host == "n3" || n.Host == tt.also {

@@ -25,6 +25,8 @@ const (
 	away   = 5.0
 	noise  = 0.02
 	latent = 0.6 // latencies scatter more
+	// scattered is how many times as far as two measurements of one pair, in the middle of all pairs, something must stand out.
+	scattered = 6.0
 )
 
 // bothWays is the figure of a direction while the other one is in use as well.
@@ -44,7 +46,7 @@ func (t *Table) Findings() []finding.Finding {
 // findings are those of pairs of one sort.
 func (t *Table) findings() []finding.Finding {
 	var list []finding.Finding
-	for _, f := range []struct {
+	for k, f := range []struct {
 		name  string
 		of    value
 		worth float64
@@ -53,6 +55,7 @@ func (t *Table) findings() []finding.Finding {
 		if !ok {
 			continue
 		}
+		f.worth = min(f.worth, math.Exp(-scattered*t.scatter[k]))
 		list = append(list, t.merge(t.hosts(&e, f.name, f.worth))...)
 		list = append(list, t.links(&e, f.name, f.worth)...)
 	}

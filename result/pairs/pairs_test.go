@@ -199,3 +199,43 @@ func TestUnmeasuredIsNotSlow(t *testing.T) {
 		}
 	}
 }
+
+// What stood out once and not again is gone, and where all pairs scatter from one measurement to the next nothing stands out by less than that.
+func TestBetter(t *testing.T) {
+	slow := func(hit int) func(a, b int) float64 {
+		return func(a, b int) float64 {
+			if a == hit || b == hit {
+				return 0.4
+			}
+			return 1
+		}
+	}
+	table := fleet(8, 1, slow(3))
+	table.Better(fleet(8, 2, slow(-1)))
+	if got := table.Findings(); len(got) > 0 {
+		t.Errorf("slow once: %v", got)
+	}
+	table = fleet(8, 1, slow(3))
+	table.Better(fleet(8, 2, slow(3)))
+	if got := table.Findings(); len(got) != 2 || got[0].Kind != SlowHost || got[0].Ranks[0] != 3 {
+		t.Errorf("slow twice: %v", got)
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	wild := func(hit int) *Table {
+		t := fleet(8, 3, slow(hit))
+		for i := range t.Cells {
+			t.Cells[i].Latency = unit.Time(float64(t.Cells[i].Latency) * math.Exp(0.4*rng.ExpFloat64()))
+		}
+		return t
+	}
+	for range 50 {
+		table = wild(3)
+		table.Better(wild(3))
+		table.Better(wild(3))
+		for _, f := range table.Findings() {
+			if f.Figure == "latency" && f.Severity != finding.Note || f.Ranks[0] != 3 {
+				t.Errorf("latencies scatter: %v", f)
+			}
+		}
+	}
+}

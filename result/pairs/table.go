@@ -22,6 +22,9 @@ type Table struct {
 	// host are compared with each other only, for they use no network.
 	Hosts []string
 	Cells []Measure
+	// scatter is how far two measurements of one pair are apart, in the middle, as a logarithm: of rate, both and latency. 0 where none
+	// was measured twice.
+	scatter [3]float64
 }
 
 // together tells whether two ranks share a host.
@@ -31,7 +34,7 @@ func (t *Table) together(a, b int) bool {
 
 // parts are the tables of pairs across hosts and of those within them, without the empty one.
 func (t *Table) parts() []*Table {
-	across, within := &Table{Names: t.Names, Hosts: t.Hosts}, &Table{Names: t.Names}
+	across, within := &Table{Names: t.Names, Hosts: t.Hosts, scatter: t.scatter}, &Table{Names: t.Names, scatter: t.scatter}
 	for _, c := range t.Cells {
 		if t.together(c.From, c.To) {
 			within.Cells = append(within.Cells, c)
@@ -133,4 +136,36 @@ func spread(list []float64) float64 {
 		abs[i] = math.Abs(v)
 	}
 	return 1.4826 * stats.Median(abs)
+}
+
+// Better takes of every pair what it showed best, here or in another table of the same ranks: a fault is there every time, and what keeps
+// a processor elsewhere is not.
+func (t *Table) Better(other *Table) {
+	at := map[[2]int]int{}
+	for i, c := range t.Cells {
+		at[[2]int{c.From, c.To}] = i
+	}
+	var apart [3][]float64
+	for _, o := range other.Cells {
+		i, ok := at[[2]int{o.From, o.To}]
+		if !ok {
+			t.Cells = append(t.Cells, o)
+			continue
+		}
+		c := &t.Cells[i]
+		for k, of := range []value{rate, both, speed} {
+			if a, b := of(*c), of(o); a > 0 && b > 0 {
+				apart[k] = append(apart[k], math.Abs(math.Log(a/b)))
+			}
+		}
+		c.Rate, c.Both = max(c.Rate, o.Rate), max(c.Both, o.Both)
+		if c.Latency <= 0 || o.Latency > 0 && o.Latency < c.Latency {
+			c.Latency = o.Latency
+		}
+	}
+	for k, list := range apart {
+		if len(list) > 0 {
+			t.scatter[k] = max(t.scatter[k], stats.Median(list))
+		}
+	}
 }

@@ -1,0 +1,175 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/device"
+	"busbar.dev/finding"
+	"busbar.dev/internal/failure"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// checkTries is how often pairs are measured where something stands out: one short measurement scatters, and who is named may be drained.
+const checkTries = 3
+
+// standsOut tells whether a table has more than notes.
+func standsOut(t *pairs.Table) bool {
+	return slices.ContainsFunc(t.Findings(), func(f finding.Finding) bool { return f.Severity != finding.Note })
+}
+
+// pairsTwice measures every pair over TCP, and again where something stands out; what is slow every time remains.
+func pairsTwice(ctx context.Context, g *engine.Group, p bench.PairPlan, show func(string)) (table *pairs.Table, turns int, err error) {
+	for try := range checkTries {
+		got, err := bench.Pairs(ctx, g, p, func(k int) { show(fmt.Sprintf("pairs, round %d of %d", k+1, p.Turns(g.Size()))) })
+		if err != nil {
+			return nil, turns, failure.Cannot(err)
+		}
+		turns += p.Turns(g.Size())
+		if table == nil {
+			table = got
+		} else if g.Rank() == 0 {
+			table.Better(got)
+		}
+		doubt := false
+		if g.Rank() == 0 {
+			table.Names, table.Hosts = rankNames(g.Members()), nil
+			for _, m := range g.Members() {
+				table.Hosts = append(table.Hosts, m.Host)
+			}
+			doubt = standsOut(table)
+		}
+		if again, err := anyOf(ctx, g, doubt); err != nil || !again || try == checkTries-1 {
+			return table, turns, err
+		}
+	}
+	return table, turns, nil
+}
+
+// anyOf tells all ranks whether one says so.
+func anyOf(ctx context.Context, g *engine.Group, mine bool) (bool, error) {
+	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 4}
+	s, err := g.Pick(op)
+	if err != nil {
+		return false, err
+	}
+	send, recv := make([]byte, 4), make([]byte, 4)
+	if mine {
+		send[0] = 1
+	}
+	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
+		return false, failure.Cannot(err)
+	}
+	return recv[0] != 0, nil
+}
+
+// slowPairs holds all pairs together against the prediction of NCCL's sends and receives between two hosts: where every pair is slow, none
+// stands out.
+func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t *pairs.Table) {
+	if x.cluster == nil || len(t.Cells) == 0 || len(x.cluster.Hosts) < 2 {
+		return
+	}
+	rate, margin, err := x.pairRate(size, team[0].Device.NCCL)
+	if err != nil {
+		d.Notes = append(d.Notes, fmt.Sprintf("pairs were held against each other only: %v", err))
+		return
+	}
+	_, mid, _ := t.Extremes(pairs.BothGBps)
+	d.Expected += ", and the prediction of a pair with its error bar"
+	if mid <= 0 || mid >= rate/margin {
+		return
+	}
+	text := fmt.Sprintf("pairs move %.2f GB/s each way at once, in the middle; the prediction says %.2f, and less than %.2f is beyond its error bar", mid, rate, rate/margin)
+	d.suspectAll(finding.Finding{ID: "pairs-slow", Severity: finding.Warn, Confidence: 1, Factor: mid / rate, Text: text})
+}
+
+// suspectAll adds a finding that any node may be the reason of.
+func (d *CheckDoc) suspectAll(f finding.Finding) {
+	d.Findings = append(d.Findings, f)
+	for i := range d.Nodes {
+		if d.Nodes[i].Verdict == "healthy" {
+			d.Nodes[i].Verdict, d.Nodes[i].Reasons = "suspect", []string{f.Text}
+		}
+	}
+}
+
+// pairRate is what two hosts send each other at once, one GPU each, as predicted, in GB/s each way, and the error bar of it.
+func (x expectation) pairRate(size unit.Bytes, release string) (gbps, margin float64, err error) {
+	version, err := parseNCCL(release)
+	if err != nil {
+		return 0, 0, err
+	}
+	l, err := nccl.Block(x.cluster, 2, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := predict.New(x.cluster, l, version, nil, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	op := coll.Op{Kind: coll.SendRecv, Bytes: size, Type: coll.Uint8}
+	s, err := p.Auto(op)
+	if err != nil {
+		return 0, 0, err
+	}
+	run, err := p.Price(op, s)
+	if err != nil {
+		return 0, 0, err
+	}
+	return float64(size) / run.Time.Micros() / 1e3, run.Margin, nil
+}
+
+// together makes one note of those that several hosts have, with the hosts as a list.
+func together(locals []checkLocal) []string {
+	var list []string
+	hosts := map[string][]string{}
+	for _, l := range locals {
+		for _, n := range l.Notes {
+			if hosts[n] == nil {
+				list = append(list, n)
+			}
+			if !slices.Contains(hosts[n], l.Host) {
+				hosts[n] = append(hosts[n], l.Host)
+			}
+		}
+	}
+	for i, n := range list {
+		list[i] = fmt.Sprintf("%s: %s", cluster.FormatSlurmHosts(hosts[n]), n)
+	}
+	return list
+}
+
+// judgePairs adds what pairs show: a node that is slow with everybody is unhealthy, and explains its pairs. Of a slow pair whose nodes are both well
+// otherwise nothing says which one it is.
+func (d *CheckDoc) judgePairs(t *pairs.Table, locals []checkLocal, reasons, suspect map[string][]string) {
+	list := t.Findings()
+	for _, f := range list {
+		d.Findings = append(d.Findings, f)
+		if whole := f.Kind == pairs.SlowHost || f.Kind == pairs.SlowIn || f.Kind == pairs.SlowOut; whole && f.Severity != finding.Note {
+			for _, r := range f.Ranks {
+				if r < len(locals) {
+					reasons[locals[r].Host] = append(reasons[locals[r].Host], f.Text)
+				}
+			}
+		}
+	}
+	for _, f := range list {
+		if f.Severity == finding.Note || f.Kind != pairs.SlowPair && f.Kind != pairs.OneWay {
+			continue
+		}
+		known := slices.ContainsFunc(f.Ranks, func(r int) bool { return r < len(locals) && len(reasons[locals[r].Host]) > 0 })
+		for _, r := range f.Ranks {
+			if r < len(locals) && !known {
+				suspect[locals[r].Host] = append(suspect[locals[r].Host], f.Text)
+			}
+		}
+	}
+}

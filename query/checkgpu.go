@@ -192,4 +192,3 @@ func (x expectation) heldAgainst(measured int) string {
 	}
 	return m + ", each GPU's own limits, and the median of all pairs"
 }
-

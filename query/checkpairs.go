@@ -87,7 +87,7 @@ func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t
 	if mid <= 0 || mid >= rate/margin {
 		return
 	}
-	text := fmt.Sprintf("pairs move %.2f GB/s each way at once, in the middle; the prediction says %.2f, and less than %.2f is beyond its error bar", mid, rate, rate/margin)
+	text := fmt.Sprintf("the median pair moves %.2f GB/s each way at once; the prediction says %.2f, and less than %.2f is beyond its error bar", mid, rate, rate/margin)
 	d.suspectAll(finding.Finding{ID: "pairs-slow", Severity: finding.Warn, Confidence: 1, Factor: mid / rate, Text: text})
 }
 

@@ -34,6 +34,7 @@ type Predictor struct {
 	nodeOf    []int32
 	outlines  map[shape]*outline
 	trees     map[treeKey]*schedule.Trees
+	grouped   *schedule.Groups
 	className string
 	firstEFA  bool
 	rack      bool

@@ -17,11 +17,14 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 		return nil, err
 	}
 	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
+	var err error
 	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
-		q.Groups, q.Turn = p.groups(), true
+		q.Turn = true
+		if q.Shared, err = p.groups(); err != nil {
+			return nil, err
+		}
 		return schedule.Build(op.Kind, name, q)
 	}
-	var err error
 	switch s.Algo {
 	case "ring", "bidir_ring":
 		for c := range min(q.Channels, p.Plan.Period()) {
@@ -41,7 +44,7 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 		}
 	case "nvls", "direct", "pat":
 	default:
-		q.Groups = p.groups()
+		q.Shared, err = p.groups()
 	}
 	if err != nil {
 		return nil, err
@@ -103,12 +106,17 @@ func (p *Predictor) treesOf(k treeKey, channels int, tree func(channel int) []in
 }
 
 // groups are the ranks of NCCL's nodes.
-func (p *Predictor) groups() [][]int {
+func (p *Predictor) groups() (*schedule.Groups, error) {
+	if p.grouped != nil {
+		return p.grouped, nil
+	}
 	list := make([][]int, len(p.Plan.Nodes))
 	for i := range p.Plan.Nodes {
 		list[i] = p.Plan.Nodes[i].Ranks
 	}
-	return list
+	var err error
+	p.grouped, err = schedule.NewGroups(len(p.Layout), list)
+	return p.grouped, err
 }
 
 // period is after how many channels they do the same over the same routes again; 0 where that is not known.

@@ -149,9 +149,11 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 
 // hostsOf is how many hosts a layout has.
 func hostsOf(l nccl.Layout) int {
-	seen := map[int]bool{}
+	seen, last := map[int]bool{}, -1
 	for _, r := range l {
-		seen[r.Host] = true
+		if r.Host != last { // ranks of a host mostly follow each other
+			seen[r.Host], last = true, r.Host
+		}
 	}
 	return len(seen)
 }

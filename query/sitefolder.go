@@ -84,6 +84,9 @@ func (e *Env) isMachine(name string) bool {
 // nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the file's
 // path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder that holds no two files of one format.
 func nameInFolder(read []source) {
+	if !slices.ContainsFunc(read, func(s source) bool { return s.in != "" && slices.ContainsFunc(s.frags, nameless) }) {
+		return
+	}
 	hosts := map[string]string{}
 	count := map[[2]string]int{} // files, by folder and format
 	for i := range read {

@@ -28,6 +28,7 @@ type Params struct {
 	// Trees is Parents that several schedules share, of whatever number of channels.
 	Trees   *Trees
 	Groups  [][]int // ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
+	Shared  *Groups // Groups that several schedules share
 	Pattern Pattern // tree: where a group's links to other groups are
 	Inner   string  // hierarchical, inside a group: ring, direct or nvls; "" is ring
 	Outer   string  // hierarchical, across groups: ring, tree, halving_doubling, rabenseifner or collnet; "" is ring

@@ -43,8 +43,8 @@ func Builders() []Builder {
 
 func buildRing(kind coll.Kind, p *Params, both bool) (*Schedule, error) {
 	r := ring{n: p.Ranks, kind: kind, both: both}
-	if len(p.Rings) == 0 && p.Turn && len(p.Groups) > 0 {
-		g, err := newGrouping(p.Ranks, p.Groups)
+	if len(p.Rings) == 0 && p.Turn && (len(p.Groups) > 0 || p.Shared != nil) {
+		g, err := p.grouping()
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func buildBarrier(kind coll.Kind, p *Params) (*Schedule, error) {
 }
 
 func buildTwoPhase(_ coll.Kind, p *Params) (*Schedule, error) {
-	g, err := newGrouping(p.Ranks, p.Groups)
+	g, err := p.grouping()
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 // buildLevels puts two algorithms together.
 func buildLevels(kind coll.Kind, p *Params, inner, outer string) (*Schedule, error) {
-	g, err := newGrouping(p.Ranks, p.Groups)
+	g, err := p.grouping()
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,9 @@ func (l *levels) switches() []Switch {
 		return all
 	}
 	if l.inside {
-		for _, group := range l.groups {
-			list = append(list, Switch{Multimem, wide(group)})
+		list = make([]Switch, 0, len(l.given))
+		for _, group := range l.given {
+			list = append(list, Switch{Multimem, group})
 		}
 	}
 	if l.beyond {

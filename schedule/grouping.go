@@ -6,12 +6,36 @@ import "fmt"
 // all groups form rail k. Where groups differ in size, there are as many rails as the greatest
 // has members, and a member of a smaller group serves several neighbouring rails.
 type grouping struct {
+	given          [][]int // as they were told
 	groups         [][]int32
 	groupOf, posOf []int32 // of each rank
 	rails          int
 	equal          bool    // all groups have the same size
 	off            []int32 // by rail, then group: the chunk of a channel at which the slot of (rail, group) begins, and the end
 	across         []int32 // by rail, then group: the rank that serves
+}
+
+// Groups is groups of ranks that several schedules share.
+type Groups struct{ grouping }
+
+// NewGroups takes groups of ranks 0 to n-1, or every rank for itself where there are none.
+func NewGroups(n int, groups [][]int) (*Groups, error) {
+	g, err := newGrouping(n, groups)
+	if err != nil {
+		return nil, err
+	}
+	return &Groups{*g}, nil
+}
+
+// grouping is that of a schedule: the shared one, whose rails it lays out for itself, or one of its own.
+func (p *Params) grouping() (*grouping, error) {
+	if p.Shared == nil {
+		return newGrouping(p.Ranks, p.Groups)
+	}
+	if g := p.Shared.grouping; len(g.groupOf) == p.Ranks {
+		return &g, nil
+	}
+	return nil, fmt.Errorf("the groups hold %d ranks; there are %d", len(p.Shared.groupOf), p.Ranks)
 }
 
 // newGrouping takes groups of ranks, or every rank for itself where there are none.
@@ -25,11 +49,12 @@ func newGrouping(n int, groups [][]int) (*grouping, error) {
 			groups[r] = []int{r}
 		}
 	}
+	g.given, g.groups = groups, make([][]int32, 0, len(groups))
+	all := make([]int32, 0, n)
 	for k, members := range groups {
 		if len(members) == 0 {
 			return nil, fmt.Errorf("group %d is empty; leave it out", k)
 		}
-		list := make([]int32, len(members))
 		for i, r := range members {
 			if r < 0 || r >= n {
 				return nil, fmt.Errorf("group %d has rank %d; ranks are 0 to %d", k, r, n-1)
@@ -39,12 +64,12 @@ func newGrouping(n int, groups [][]int) (*grouping, error) {
 			}
 			seen[r] = true
 			count++
-			list[i] = int32(r)
+			all = append(all, int32(r))
 			g.groupOf[r], g.posOf[r] = int32(k), int32(i)
 		}
-		g.groups = append(g.groups, list)
-		g.rails = max(g.rails, len(list))
-		g.equal = g.equal && len(list) == len(groups[0])
+		g.groups = append(g.groups, all[count-len(members):count:count])
+		g.rails = max(g.rails, len(members))
+		g.equal = g.equal && len(members) == len(groups[0])
 	}
 	if count != n {
 		return nil, fmt.Errorf("the groups hold %d ranks; there are %d", count, n)

@@ -25,7 +25,9 @@ type Stage struct {
 	// Rounds is the number of messages one after the other in a stage whose messages
 	// otherwise wait for nothing: an all-reduce of everyone with everyone has two.
 	Rounds int
-	part   part
+	// Every lets Chain visit every so manieth edge of a ring only; 0 and 1 are all of them.
+	Every int
+	part  part
 }
 
 // part is what a stage is made of: one body on one seat for each participant and
@@ -141,12 +143,12 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 	rank := func(p int) int { return int(s.rank(int32(p))) }
 	switch b := b.(type) {
 	case ring:
-		ringChain(b, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
+		ringChain(b, st.Every, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
 	case *rings:
 		order := b.orders[channel%len(b.orders)]
-		ringChain(b.ring, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
+		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
 	case *turned:
-		ringChain(b.ring, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
+		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:
 		depth := 0
 		b.chain(channel, func(p, q int) {
@@ -177,13 +179,14 @@ func (s nvls) chain(rank func(int) int, visit func(from, to int, times, behind f
 	}
 }
 
-func ringChain(r ring, visit func(p, q int, times float64)) {
+func ringChain(r ring, every int, visit func(p, q int, times float64)) {
 	if r.n < 2 {
 		return
 	}
 	times := float64(r.size(0, 0)/2) / float64(r.n)
-	for p := range r.n {
-		visit(p, wrap(p+1, r.n), times)
+	every = max(every, 1)
+	for p := every - 1; p < r.n; p += every {
+		visit(p, wrap(p+1, r.n), times*float64(every))
 	}
 }
 

@@ -40,14 +40,15 @@ func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
 		}
 		return spread(kind, &q, treePlan(kind, p, g))
 	}
-	if len(p.Groups) == 0 {
+	if len(p.Groups) == 0 && p.Shared == nil {
 		return spread(kind, p, treePlan(kind, p, btrees{p.Ranks, p.Channels, kind.Rooted()}))
 	}
-	groups, channels := p.Groups, p.Channels
-	if kind.Rooted() {
-		groups, channels = rootFirst(p.Groups, p.Root), 1
+	byGroup, err := p.grouping()
+	channels := p.Channels
+	if err == nil && kind.Rooted() {
+		channels = 1
+		byGroup, err = newGrouping(p.Ranks, rootFirst(byGroup.given, p.Root))
 	}
-	byGroup, err := newGrouping(p.Ranks, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func buildCollNet(kind coll.Kind, p *Params) (*Schedule, error) {
 }
 
 func buildCollNetChain(kind coll.Kind, p *Params) (*Schedule, error) {
-	g, err := newGrouping(p.Ranks, p.Groups)
+	g, err := p.grouping()
 	if err != nil {
 		return nil, err
 	}

@@ -24,18 +24,11 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 		var moves [nHops]float64
 		var err error
 		// Of a ring's many edges some stand for all: every k-th, and k is odd, or they would all be those between nodes.
-		skip, k := 1, 0
 		if o.s.Ranks > mostEdges {
-			skip = o.s.Ranks/mostEdges | 1
+			st.Every = o.s.Ranks/mostEdges | 1
 		}
 		var edges []Hop
 		st.Chain(channel, 0, func(from, to int, times, behind float64) {
-			if times != 1 && times != 0 {
-				if k++; k%skip != 0 {
-					return
-				}
-				times *= float64(skip)
-			}
 			hop, late, ok := w.way(from, to, channel)
 			if !ok {
 				err = o.m.noRoute(from, to)

@@ -389,6 +389,6 @@ func (o *Outline) explain(r *result.Run, m *Model, kind Kind, size float64) {
 		})
 	}
 	// What is equally busy stays in the order of kinds, however its bytes were added up.
-	slices.SortStableFunc(r.Busy, func(a, b result.Use) int { return cmp.Compare(evenly(1e9*b.Share), evenly(1e9*a.Share)) })
+	slices.SortStableFunc(r.Busy, func(a, b result.Use) int { return cmp.Compare(float32(b.Share), float32(a.Share)) })
 	r.Limit = o.limit(r, m, kind, size)
 }

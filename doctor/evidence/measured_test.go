@@ -43,3 +43,12 @@ func FuzzPairs(f *testing.F) {
 		}
 	})
 }
+
+// TestPerftest takes the best rate of a perftest table as one of the wire.
+func TestPerftest(t *testing.T) {
+	text := "                    RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_3\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             92.00              91.20              0.173950\n"
+	s := read(t, text)
+	if len(s.Figures) != 1 || s.Figures[0].Tool != "wire" || s.Figures[0].GBps != 11.4 || s.Figures[0].Quote.Line != 4 {
+		t.Errorf("%+v", s.Figures)
+	}
+}

@@ -14,9 +14,11 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/hang"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
 	"busbar.dev/internal/xz"
 )
@@ -45,6 +47,15 @@ func (r *Reader) whole() (formats int) {
 			}
 			formats++
 		}
+	}
+	if perftest.Match(data) {
+		for _, t := range perftest.Read(data) {
+			if best := t.Best(); best != nil && len(r.set.Figures) < maxFigures {
+				q := finding.Quote{File: r.name, Line: best.Line, Text: strings.TrimSpace(t.Test + " " + t.Device + ": " + best.Text)}
+				r.set.Figures = append(r.set.Figures, Figure{GBps: best.Rate.GBps(), Tool: "wire", Quote: short(q)})
+			}
+		}
+		formats++
 	}
 	frags, err := input.ReadWithin(r.Budget, r.name, bytes.NewReader(data))
 	if err != nil {

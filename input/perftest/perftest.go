@@ -1,0 +1,222 @@
+// Package perftest reads what the programs of linux-rdma/perftest print (ib_write_bw, ib_read_lat and their siblings): every
+// table with its test, device and rows.
+//
+// A rate in MB/sec is in units of 2^20 bytes, one in Gb/sec of 10^9 bits, as the programs reckon them. Of tests in both
+// directions they print the sum of both.
+package perftest
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"busbar.dev/unit"
+)
+
+// Format names the tool in facts and messages.
+const Format = "perftest"
+
+// Limits on what one text may hold.
+const (
+	maxTables = 1 << 14
+	maxRows   = 1 << 17
+)
+
+// Table is the output of one run.
+type Table struct {
+	Line    int
+	Test    string // RDMA_Write BW, Send Latency
+	Device  string
+	Link    string // IB, Ethernet
+	QPs     int
+	MTU     int
+	Both    bool // both directions at once
+	Latency bool // rows have times rather than rates
+	Rows    []Row
+}
+
+// Row is one size.
+type Row struct {
+	Line  int
+	Text  string
+	Size  unit.Bytes
+	Iters int
+	// Rate is the average, Peak the greatest, 0 where it was not measured; one direction's.
+	Rate, Peak unit.Rate
+	// Typical is the median and Tail the 99th percentile, 0 where they were not printed: one way.
+	Typical, Tail unit.Time
+}
+
+// Best is the row with the greatest rate; nil where there is none.
+func (t *Table) Best() *Row {
+	var best *Row
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Rate > 0 && (best == nil || r.Rate > best.Rate) {
+			best = r
+		}
+	}
+	return best
+}
+
+// Match reports a table's head.
+func Match(data []byte) bool {
+	for rest := data; ; {
+		i := bytes.Index(rest, []byte("#bytes"))
+		if i < 0 {
+			return false
+		}
+		line, _, _ := bytes.Cut(rest[i:], []byte("\n"))
+		if h := columns(string(line)); h != nil {
+			return true
+		}
+		rest = rest[i+len("#bytes"):]
+	}
+}
+
+// heads are the columns that are read, as the programs name them.
+var heads = []string{"#bytes", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average"}
+
+// header is which field of a row is what.
+type header struct {
+	at    map[string]int
+	scale float64 // bytes a second of the printed unit
+}
+
+// columns reads the head of a table; nil where it is none.
+func columns(line string) *header {
+	h := &header{at: map[string]int{}, scale: 1 << 20}
+	if strings.Contains(line, "[Gb/sec]") {
+		h.scale = 1e9 / 8
+	}
+	type place struct {
+		name string
+		at   int
+	}
+	var list []place
+	for _, name := range heads {
+		if i := strings.Index(line, name); i >= 0 {
+			list = append(list, place{name, i})
+		}
+	}
+	for _, p := range list {
+		before := 0
+		for _, o := range list {
+			if o.at < p.at {
+				before++
+			}
+		}
+		h.at[p.name] = before
+	}
+	_, rate := h.at["BW average["]
+	_, latency := h.at["t_avg[usec]"]
+	_, old := h.at["t_typical[usec]"]
+	if _, ok := h.at["#iterations"]; !ok || !rate && !latency && !old {
+		return nil
+	}
+	return h
+}
+
+// Read reads all tables of a text. What stands between rows, such as warnings about the processor's clock, is passed over.
+func Read(data []byte) []Table {
+	var list []Table
+	about := Table{}
+	var h *header
+	n, rows := 0, 0
+	for raw := range bytes.Lines(data) {
+		n++
+		if len(raw) > 1<<12 {
+			continue
+		}
+		line := strings.TrimSpace(string(raw))
+		switch test, is := strings.CutSuffix(line, " Test"); {
+		case is && (strings.HasSuffix(test, " BW") || strings.HasSuffix(test, " Latency")):
+			about, h = Table{Test: strings.ToValidUTF8(test[:min(len(test), 64)], "?"), Both: strings.Contains(test, "Bidirectional")}, nil
+			continue
+		}
+		if i := strings.Index(line, "#bytes"); i >= 0 {
+			if h = columns(line[i:]); h == nil || len(list) >= maxTables {
+				h = nil
+				continue
+			}
+			about.Line, about.Rows = n, nil
+			_, rate := h.at["BW average["]
+			about.Latency = !rate
+			list = append(list, about)
+			continue
+		}
+		if h == nil {
+			about.setting(line)
+			continue
+		}
+		if r, ok := h.row(line, about.Both); ok && rows < maxRows {
+			rows++
+			r.Line, r.Text = n, line
+			t := &list[len(list)-1]
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	return list
+}
+
+// setting reads the lines above a table: two settings may share one.
+func (t *Table) setting(line string) {
+	value := func(name string) string {
+		_, rest, ok := strings.Cut(line, name)
+		if !ok {
+			return ""
+		}
+		rest, ok = strings.CutPrefix(strings.TrimSpace(rest), ":")
+		if f := strings.Fields(rest); ok && len(f) > 0 {
+			return f[0][:min(len(f[0]), 64)]
+		}
+		return ""
+	}
+	if v := value("Device"); v != "" {
+		t.Device = v
+	}
+	if v := value("Link type"); v != "" {
+		t.Link = v
+	}
+	if v, err := strconv.Atoi(value("Number of qps")); err == nil && v > 0 {
+		t.QPs = v
+	}
+	if v, err := strconv.Atoi(strings.TrimSuffix(value("Mtu"), "[B]")); err == nil && v > 0 {
+		t.MTU = v
+	}
+}
+
+// row reads one line of figures.
+func (h *header) row(line string, both bool) (Row, bool) {
+	f := strings.Fields(line)
+	if len(f) < 3 || len(f) > 16 {
+		return Row{}, false
+	}
+	number := func(name string) float64 {
+		i, ok := h.at[name]
+		if !ok || i >= len(f) {
+			return 0
+		}
+		v, err := strconv.ParseFloat(f[i], 64)
+		if err != nil || math.IsNaN(v) || v < 0 || v > 1e12 { // negative figures are a known fault of long runs
+			return 0
+		}
+		return v
+	}
+	size, err := strconv.ParseInt(f[0], 10, 64)
+	iters, err2 := strconv.ParseInt(f[1], 10, 64)
+	if err != nil || err2 != nil || size < 0 || iters < 0 || size > 1<<50 {
+		return Row{}, false
+	}
+	ways := 1.0
+	if both {
+		ways = 2
+	}
+	r := Row{Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)), Rate: unit.Rate(number("BW average[") * h.scale / ways), Peak: unit.Rate(number("BW peak[") * h.scale / ways)}
+	typical := number("t_typical[usec]")
+	if typical == 0 {
+		typical = number("t_avg[usec]")
+	}
+	r.Typical, r.Tail = unit.Micros(typical), unit.Micros(number("99% percentile[usec]"))
+	return r, r.Rate > 0 || r.Typical > 0
+}

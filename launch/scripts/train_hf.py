@@ -45,7 +45,10 @@ def load(shape):
     if frozen and JOB["precision"].startswith("bf16"):
         how["torch_dtype"] = torch.bfloat16  # frozen weights need no copy in float32
     if not os.environ.get("MODEL"):
-        return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
+        # Random weights are made where they are used: the host is slow at it.
+        whole = torch.cuda.is_available() and JOB["parallel"].get("zero", 0) < 3
+        with torch.device("cuda" if whole else "cpu", int(os.environ.get("LOCAL_RANK", "0")) if whole else 0):
+            return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
     bits = [part.removeprefix("bits=") for part in JOB.get("lora", "").split(",") if part.startswith("bits=")]
     if bits and bits[0] in ("4", "8"):
         from transformers import BitsAndBytesConfig

@@ -299,7 +299,7 @@ func (v *logView) differing() (claim, bool) {
 	return c, true
 }
 
-// behind finds the rank that has nothing pending while the watchdogs of the others give up.
+// behind finds the rank that has nothing pending, or is behind by its own numbers, while the watchdogs of the others time out.
 func (v *logView) behind() (claim, bool) {
 	for _, t := range v.by[joblog.Desync] {
 		if len(t.Ranks) > 0 && len(t.Ranks) <= max(1, v.j.world/2) {
@@ -336,6 +336,9 @@ func (v *logView) behind() (claim, bool) {
 			quotes = append(quotes, t.quote())
 		}
 	}
+	if len(late) == 0 {
+		late, quotes = lagging(numbers, op.Event)
+	}
 	heard := map[int]bool{}
 	for _, k := range []joblog.Kind{joblog.Timeout, joblog.DumpSignal, joblog.Status} {
 		for _, t := range v.by[k] {
@@ -352,7 +355,7 @@ func (v *logView) behind() (claim, bool) {
 	case len(late) > 0 && len(late) <= max(1, v.j.world/2):
 		slices.Sort(late)
 		c.kind, c.ranks = Late, late
-		c.why = fmt.Sprintf("%s has nothing pending while the watchdogs of the others give up", rankList(late))
+		c.why = fmt.Sprintf("%s is behind by its own numbers while the watchdogs of the others time out", rankList(late))
 	case len(silent) > 0 && len(silent) <= max(1, v.j.world/2):
 		c.kind, c.ranks, c.sure = Stopped, silent, 0.7
 		c.why = fmt.Sprintf("%s says nothing while the watchdogs of all others give up", rankList(silent))
@@ -361,6 +364,28 @@ func (v *logView) behind() (claim, bool) {
 		c.why = "the watchdogs of all ranks gave up"
 	}
 	return c, true
+}
+
+// lagging are the ranks whose own numbers are behind, whoever noticed first: the last collective that they started is before the one at which a watchdog
+// timed out and others started it; where all started the same, the last one that they completed is less than that of the others.
+func lagging(numbers []told, op *joblog.Event) (ranks []int, quotes []finding.Quote) {
+	group := slices.DeleteFunc(slices.Clone(numbers), func(t told) bool { return t.rank < 0 || t.Group != op.Group && t.Group != "" && op.Group != "" })
+	behind := func(number func(told) int64, below int64) {
+		for _, t := range group {
+			if number(t) < below && !slices.Contains(ranks, t.rank) {
+				ranks, quotes = append(ranks, t.rank), append(quotes, t.quote())
+			}
+		}
+	}
+	var started, completed int64
+	for _, t := range group {
+		started, completed = max(started, t.Enqueued), max(completed, t.Done)
+	}
+	behind(func(t told) int64 { return t.Enqueued }, min(op.Seq, started))
+	if len(ranks) == 0 {
+		behind(func(t told) int64 { return t.Done }, completed)
+	}
+	return ranks, quotes
 }
 
 // short cuts a line for a sentence.

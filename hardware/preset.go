@@ -148,6 +148,22 @@ func NetworkOf(name string) (Description, error) {
 	return p.network(), nil
 }
 
+// foreign says what is missing for accelerators that others build, by the beginning of a name.
+func foreign(key string) string {
+	for _, x := range []struct{ begin, why string }{
+		{"tpu", "collectives of TPUs are compiled by XLA over their own torus; missing are its choices and a published sweep"},
+		{"trn", "collectives of Trainium run by the Neuron runtime; missing are its choices and a published sweep"},
+		{"trainium", "collectives of Trainium run by the Neuron runtime; missing are its choices and a published sweep"},
+		{"inferentia", "collectives of Inferentia run by the Neuron runtime; missing are its choices and a published sweep"},
+		{"ascend", "collectives of Ascend run by its own HCCL; missing are its choices and a published sweep"},
+	} {
+		if strings.HasPrefix(key, x.begin) {
+			return x.why
+		}
+	}
+	return ""
+}
+
 // find looks a preset up by name or alias, whatever the case and with _ or
 // spaces for -. An unknown name is an error that lists what is near.
 func find(name string) (*preset, error) {
@@ -160,6 +176,9 @@ func find(name string) (*preset, error) {
 	}
 	if p, err := nodeOf(want, all); p != nil || err != nil {
 		return p, err
+	}
+	if why := foreign(want); why != "" {
+		return nil, fmt.Errorf("preset %.40q: %s; NVIDIA's GPUs (NCCL) and AMD's (RCCL) are modelled", name, why)
 	}
 	near := nearest(want, all)
 	if len(near) == 0 {

@@ -50,6 +50,21 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
+// Nearest is the known release that is nearest to one that is older or newer than all of them, false for what is none.
+func Nearest(text string) (Version, bool) {
+	var major, minor int
+	if n, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil || n != 2 || major != 2 || minor < 0 || minor > 999 {
+		return Version{}, false
+	}
+	switch {
+	case minor < Oldest.Minor:
+		return Oldest, true
+	case minor > Newest.Minor:
+		return Newest, true
+	}
+	return Version{}, false
+}
+
 // String prints "2.28.9".
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 

@@ -133,7 +133,7 @@ func calibrateError(s truth.Score) CalibrateError { return CalibrateError{s.Medi
 
 // cases reads what was measured and puts it on the cluster.
 func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []CalibrateMeasured, *cluster.Cluster, error) {
-	release, err := parseNCCL(q.NCCL)
+	release, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, nil, nil, err
 	}

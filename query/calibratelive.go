@@ -154,7 +154,7 @@ func (q *CalibrateLive) fitted(env *Env, all result.Sweeps, release string, d *C
 	for _, l := range left {
 		env.note(fmt.Sprintf("left out: %d points: %s", l.Points, l.Reason))
 	}
-	version, err := parseNCCL(release)
+	version, err := env.parseNCCL(release)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (q Experts) Run(ctx context.Context, env Env) (*ExpertsDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := parseNCCL("")
+	version, err := env.parseNCCL("")
 	if err != nil {
 		return nil, err
 	}

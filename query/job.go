@@ -104,7 +104,7 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 			return nil, err
 		}
 	}
-	if t.version, err = parseNCCL(q.NCCL); err != nil {
+	if t.version, err = env.parseNCCL(q.NCCL); err != nil {
 		return nil, err
 	}
 	if t.shapes, err = q.placement().shapes(); err != nil {

@@ -56,7 +56,7 @@ func (q Jobs) Check() error {
 	if _, err := finding.ParseSeverity(q.FailOn); err != nil && q.FailOn != "never" {
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}
-	_, err := parseNCCL(q.NCCL)
+	_, err := (&Env{}).parseNCCL(q.NCCL)
 	return err
 }
 
@@ -182,7 +182,7 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 	quiet := *e
 	quiet.Note, quiet.Verbose = nil, nil
 	place := placement{cluster: q.Cluster}
-	version, _ := parseNCCL(q.NCCL)
+	version, _ := quiet.parseNCCL(q.NCCL)
 	made := map[shape]*predict.Predictor{}
 	failed := map[shape]error{}
 	doc.Predicted, doc.Unpredicted = doc.Expect(func(row *rates.Row) (*predict.Predictor, error) {

@@ -159,13 +159,17 @@ func hostsOf(l nccl.Layout) int {
 }
 
 // parseNCCL is a release of NCCL; nothing is the newest known.
-func parseNCCL(text string) (nccl.Version, error) {
+func (e *Env) parseNCCL(text string) (nccl.Version, error) {
 	if text == "" {
 		return nccl.Newest, nil
 	}
 	v, err := nccl.ParseVersion(text)
-	if err != nil {
-		return v, fmt.Errorf("--nccl: %w", err)
+	if err == nil {
+		return v, nil
 	}
-	return v, nil
+	if near, ok := nccl.Nearest(text); ok {
+		e.note(fmt.Sprintf("the rules of NCCL %.20s are not known; those of %s are taken, which is nearest", text, near))
+		return near, nil
+	}
+	return v, fmt.Errorf("--nccl: %w", err)
 }

@@ -177,7 +177,7 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	} else if p.kernels == "" {
 		p.kernels = workload.Fused
 	}
-	if p.version, err = parseNCCL(q.NCCL); err != nil {
+	if p.version, err = env.parseNCCL(q.NCCL); err != nil {
 		return nil, err
 	}
 	shapes, err := place.shapes()

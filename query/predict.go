@@ -61,7 +61,7 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 		return nil, err
 	}
 	env.note(predict.EnvironmentNotes(settings)...)
-	version, err := parseNCCL(q.NCCL)
+	version, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, err
 	}

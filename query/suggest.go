@@ -57,7 +57,7 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}
-	version, err := parseNCCL(q.NCCL)
+	version, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, err
 	}

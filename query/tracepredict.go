@@ -21,9 +21,9 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 	if err != nil {
 		return err
 	}
-	version, err := parseNCCL(cmp.Or(q.NCCL, t.NCCL))
+	version, err := env.parseNCCL(cmp.Or(q.NCCL, t.NCCL))
 	if err != nil && q.NCCL == "" {
-		version, err = parseNCCL("")
+		version, err = env.parseNCCL("")
 	}
 	if err != nil {
 		return err

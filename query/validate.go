@@ -167,7 +167,7 @@ func (q *Validate) tables(ctx context.Context, m *measurements, all *measured, n
 
 // place adds a sweep on the cluster that was given, or on the one it names itself.
 func (q *Validate) place(ctx context.Context, m *measurements, all *measured, s *result.Sweep, named string) error {
-	release, err := parseNCCL(q.NCCL)
+	release, err := m.env.parseNCCL(q.NCCL)
 	if err != nil {
 		return err
 	}

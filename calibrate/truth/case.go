@@ -87,7 +87,7 @@ func version(s *result.Sweep, p *Place, without sim.Mechanisms) (nccl.Version, s
 	if err == nil {
 		return v, ""
 	}
-	if near, ok := nearest(text); ok && !without.Has(sim.OtherReleases) {
+	if near, ok := nccl.Nearest(text); ok && !without.Has(sim.OtherReleases) {
 		return near, fmt.Sprintf("the rules of NCCL %s for %.40s, which are not known", near, text)
 	}
 	v = nccl.Version{Major: 2, Minor: 23, Patch: 4}
@@ -100,21 +100,6 @@ func version(s *result.Sweep, p *Place, without sim.Mechanisms) (nccl.Version, s
 		return v, fmt.Sprintf("NCCL %s; the source does not state the release", v)
 	}
 	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor, nccl.Newest.Major, nccl.Newest.Minor)
-}
-
-// nearest is the known release that is nearest to one that is older or newer than all of them.
-func nearest(text string) (nccl.Version, bool) {
-	var major, minor int
-	if n, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil || n != 2 || major != 2 || minor < 0 {
-		return nccl.Version{}, false
-	}
-	switch {
-	case minor < nccl.Oldest.Minor:
-		return nccl.Oldest, true
-	case minor > nccl.Newest.Minor:
-		return nccl.Newest, true
-	}
-	return nccl.Version{}, false
 }
 
 // settings are what the run set, as far as it changes what NCCL decides. Names of NICs

@@ -189,9 +189,10 @@ func (g *line) sweep() *result.Sweep {
 			s.Problem = cmp.Or(s.Problem, fmt.Sprintf("size %g; expected bytes", g.Sizes[i]))
 		}
 		p := result.Point{Size: unit.Bytes(size), Algo: g.Algo, Proto: g.Proto}
-		us, rounding, ok := g.micros(i, callOf(s, p.Size))
+		us, rounding, problem := g.micros(i, callOf(s, p.Size))
+		s.Problem = cmp.Or(s.Problem, problem)
 		switch {
-		case !ok || !isTime(us):
+		case !isTime(us):
 		case rounding > mostRounding:
 			s.Published.Rounded++
 		default:
@@ -230,18 +231,34 @@ func at(list []*float64, i int) (float64, bool) {
 // one that is farther off says nothing. nccl-tests prints 0.01 GB/s.
 const mostRounding = 0.1
 
-// micros is the time of one size in µs, and how far it may be off by rounding, as a share.
-func (g *line) micros(i int, op coll.Op) (us, rounding float64, ok bool) {
-	if us, ok := at(g.Time, i); ok {
-		return us, 0, true
+// micros is the time of one size in µs, and how far it may be off by rounding, as a share. problem says that fields which are there
+// mean times that are farther apart than units and conventions of tools explain.
+func (g *line) micros(i int, op coll.Op) (us, rounding float64, problem string) {
+	least, most := math.Inf(1), 0.0
+	take := func(t, off float64) {
+		if !isTime(t) {
+			return
+		}
+		if us == 0 {
+			us, rounding = t, off
+		}
+		if off <= mostRounding {
+			least, most = min(least, t), max(most, t)
+		}
+	}
+	if t, ok := at(g.Time, i); ok {
+		take(t, 0)
 	}
 	if gb, ok := at(g.AlgBW, i); ok {
-		return float64(op.AlgBytes(g.Ranks)) / gb / 1e3, half(gb), true
+		take(float64(op.AlgBytes(g.Ranks))/gb/1e3, half(gb))
 	}
 	if gb, ok := at(g.BusBW, i); ok {
-		return float64(op.AlgBytes(g.Ranks)) * op.Kind.BusFactor(g.Ranks) / gb / 1e3, half(gb), true
+		take(float64(op.AlgBytes(g.Ranks))*op.Kind.BusFactor(g.Ranks)/gb/1e3, half(gb))
 	}
-	return 0, 0, false
+	if most > TooFar*least {
+		problem = fmt.Sprintf("time_us, algbw_GBps and busbw_GBps contradict each other at %s: %.4g and %.4g µs", op.Bytes, least, most)
+	}
+	return us, rounding, problem
 }
 
 // half is half of the last digit of a bandwidth of two decimals, as a share.

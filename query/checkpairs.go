@@ -103,7 +103,7 @@ func (d *CheckDoc) suspectAll(f finding.Finding) {
 
 // pairRate is what two hosts send each other at once, one GPU each, as predicted, in GB/s each way, and the error bar of it.
 func (x expectation) pairRate(size unit.Bytes, release string) (gbps, margin float64, err error) {
-	version, err := parseNCCL(release)
+	version, err := (&Env{}).parseNCCL(release)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // Feeding is how a job gets its samples: sequences, or pictures.
 type Feeding struct {
-	Loader float64 `name:"loader" least:"0" placeholder:"N" help:"Samples per second that the data loaders of one node deliver (default: data is never late)."`
+	Loader float64 `name:"loader" least:"1e-9" placeholder:"N" help:"Samples per second that the data loaders of one node deliver (default: data is never late)."`
 	Sample string  `name:"sample-size" placeholder:"SIZE" help:"With --read-rate: what is read from storage for a sample: 110KB for an ImageNet picture, 16KiB for 4,096 tokens of 4 bytes."`
 	Read   string  `name:"read-rate" placeholder:"RATE" help:"With --sample-size: read rate of the storage for all nodes together: 10GB/s."`
 }

@@ -46,7 +46,7 @@ func (q *FineTuning) apply(j *workload.Job) error {
 func (q *FineTuning) words() string {
 	text := ""
 	if q.LoRA != "" {
-		text += " --lora " + q.LoRA
+		text += " --lora " + shellWord(q.LoRA)
 	}
 	if q.Packed > 0 {
 		text += fmt.Sprintf(" --packed %d", q.Packed)

@@ -9,7 +9,7 @@ import (
 
 // readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it. The kinds of
 // kernels are taken as a framework too, as they were before frameworks had names: then any framework will do.
-func readFramework(framework, kernels string) (*workload.Framework, workload.Kernels, error) {
+func readFramework(env *Env, framework, kernels string) (*workload.Framework, workload.Kernels, error) {
 	switch workload.Kernels(framework) {
 	case "":
 		return nil, workload.Kernels(kernels), nil
@@ -22,6 +22,9 @@ func readFramework(framework, kernels string) (*workload.Framework, workload.Ker
 	f, err := workload.ParseFramework(framework)
 	if err != nil {
 		return nil, "", fmt.Errorf("--%w", err)
+	}
+	if f.Newer != "" {
+		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name, f.Release))
 	}
 	return f, workload.Kernels(kernels), nil
 }

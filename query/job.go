@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
@@ -19,7 +20,7 @@ type Job struct {
 	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
 	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
-	Parallel  string `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
+	Parallel  string `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
 	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
@@ -27,7 +28,7 @@ type Job struct {
 	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default none)."`
 	FineTuning
 	Graphs    bool   `help:"Launch kernels as CUDA graphs."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused."`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused."`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
 	Unfused   bool   `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
 	Padded    bool   `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
@@ -83,7 +84,7 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
 		Compress: workload.Wire(q.Compress), Graphs: q.Graphs,
 	}}
-	if t.framework, t.job.Kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
+	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
 		return nil, err
 	}
 	t.parallel, t.job.Precision = q.Parallel, readPrecision("", t.framework)
@@ -116,8 +117,8 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 
 func parseBucket(text string) (unit.Bytes, error) {
 	size, err := unit.ParseBytes(text)
-	if err != nil || size < 1 {
-		return 0, fmt.Errorf("--bucket %q; expected a size, such as 25MiB", text)
+	if err != nil || size < 1 || !strings.ContainsAny(text, "BKMGTkmgt") {
+		return 0, fmt.Errorf("--bucket %q; expected a size with its unit, such as 25MiB", text)
 	}
 	return size, nil
 }
@@ -178,6 +179,9 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 	j.Complete()
 	if err := j.Check(); err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
+	}
+	if t.job.Split.Shard != 0 && j.Split.ZeRO == 0 {
+		return nil, errors.New("--parallel: shard without zero, which says what is sharded; expected zero=1 to zero=3 too")
 	}
 	if t.framework != nil {
 		if err := t.framework.Refuses(&j); err != nil {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/workload"
@@ -28,7 +30,7 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 	case statErr != nil:
 	case info.IsDir():
 		if m, err = readModel(env, folder+"/config.json"); m != nil {
-			m.Name = word
+			m.Name = strings.TrimSuffix(m.Name, "/config.json")
 		}
 		return m, err
 	default:
@@ -63,6 +65,9 @@ func readModel(env Env, name string) (*workload.Model, error) {
 	data, err := io.ReadAll(io.LimitReader(f, workload.MaxConfig+1))
 	if err != nil {
 		return nil, failure.Cannot(fmt.Errorf("model %s: %w", name, err))
+	}
+	if strings.IndexFunc(name, unicode.IsControl) >= 0 { // which terminals would obey
+		name = strconv.QuoteToASCII(name)
 	}
 	m, err := workload.ReadConfig(name, data)
 	if m != nil {

@@ -26,16 +26,16 @@ type Plan struct {
 
 	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
-	GPUs      int    `name:"gpus" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
+	GPUs      int    `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
 	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
-	Global    int64  `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
-	Seq       int64  `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
+	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
+	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
-	Micro     int64    `name:"micro-batch" placeholder:"N" help:"Use this micro-batch size only."`
+	Micro     int64    `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Use this micro-batch size only."`
 	Recompute string   `enum:",none,selective,full,per-op" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full or per-op (torchtitan's selective)."`
 	Schedule  []string `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: 1f1b and interleaved where the framework has them)."`
 	Bucket    []string `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
@@ -45,7 +45,7 @@ type Plan struct {
 	Top       int      `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
 	Reserve   *float64 `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
 	Host      string   `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
-	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
+	MaxNodes  int      `name:"max-nodes" least:"1" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
 	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
 	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
 	Tuner     bool     `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
@@ -106,6 +106,7 @@ func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
 		}
 	}
 	d := list[0].document()
+	env.note(d.Plans[0].Row.mfuNote()...)
 	for _, x := range list[1:] {
 		d.Variants = append(d.Variants, *x.document())
 	}
@@ -128,8 +129,6 @@ func (q *Plan) check() error {
 		q.Precision = string(p)
 	}
 	switch {
-	case q.MaxNodes < 0:
-		return fmt.Errorf("--max-nodes %d; expected at least 1", q.MaxNodes)
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
 	case q.Emit != "" && q.FineTuning != FineTuning{LoRA: q.LoRA}:
@@ -140,8 +139,6 @@ func (q *Plan) check() error {
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):
 		return errors.New("--pick, --detected and --force are for --emit DIR")
-	case q.Micro < 0 || q.Global < 0 || q.Seq < 0 || q.GPUs < 0:
-		return fmt.Errorf("--micro-batch %d, --global-batch %d, --seq %d, --gpus %d; expected at least 1 each", q.Micro, q.Global, q.Seq, q.GPUs)
 	case q.GPUs > 0 && q.Layout != "":
 		return fmt.Errorf("--gpus %d and -l %s; expected one of them", q.GPUs, q.Layout)
 	}
@@ -164,7 +161,7 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	if p.model, err = LoadModel(*env, q.Model); err != nil {
 		return nil, err
 	}
-	if p.framework, p.kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
+	if p.framework, p.kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
 		return nil, err
 	}
 	if q.Framework == "" {

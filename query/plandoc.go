@@ -170,12 +170,15 @@ func (x *planned) why(i int) string {
 // command is busbar step for a plan.
 func (x *planned) command(p *pricedStep) string {
 	j := p.job
-	text := "busbar step -c " + x.Cluster
+	text := "busbar step -c " + shellWord(x.Cluster)
 	if p.layout != "all" {
 		text += " -l " + p.layout
 	}
+	if x.set != "" {
+		text += " --set " + shellWord(x.set)
+	}
 	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
-		x.Model, x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision, j.Recompute) + x.words()
+		shellWord(x.Model), x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision, j.Recompute) + x.words()
 	if x.framework == nil {
 		text += " --kernels " + string(j.Kernels)
 	} else {
@@ -190,8 +193,8 @@ func (x *planned) command(p *pricedStep) string {
 			text += " --order " + string(j.Split.Order)
 		}
 	}
-	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket {
-		text += " --bucket " + strings.ReplaceAll(j.Bucket.String(), " ", "")
+	if size, err := j.Bucket.MarshalText(); err == nil && j.Bucket != 0 && j.Bucket != workload.DefaultBucket {
+		text += " --bucket " + strings.ReplaceAll(string(size), " ", "")
 	}
 	for _, y := range []struct{ flag, value string }{
 		{"--context", string(j.Context)},
@@ -202,7 +205,7 @@ func (x *planned) command(p *pricedStep) string {
 		{"--nic", x.NIC},
 	} {
 		if y.value != "" && y.value != "none" {
-			text += " " + y.flag + " " + y.value
+			text += " " + y.flag + " " + shellWord(y.value)
 		}
 	}
 	return text

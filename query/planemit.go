@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/launch"
@@ -97,7 +96,7 @@ func (p *planning) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	plan.Made, plan.Job.Step = cmp.Or(p.Made, strings.Join(CommandLine([]string{"plan"}, p.Plan), " ")), picked.Step
+	plan.Made, plan.Job.Step = cmp.Or(p.Made, ShellLine(CommandLine([]string{"plan"}, p.Plan))), picked.Step
 	if x.order != nil {
 		plan.Given = x.order.doc.Given
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"busbar.dev/plan"
 	"busbar.dev/step"
@@ -128,7 +129,11 @@ func (x *planned) simpler(ctx context.Context) (*planned, error) {
 			continue
 		}
 		p.chosen = fmt.Sprintf("the simplest within %.0f%% of %s", 100*(step.TieMargin-1), x.framework.Title)
-		return p.search(ctx, x.planVariant)
+		y, err := p.search(ctx, x.planVariant)
+		if err != nil && ctx.Err() != nil {
+			return nil, nil // who ends the search gets the plans that there are
+		}
+		return y, err
 	}
 	return nil, nil
 }
@@ -181,12 +186,18 @@ func (p *planning) misses(f *workload.Framework) error {
 // leastGain is how much better another framework's plan must be to be spoken of.
 const leastGain = 0.01
 
+// leastCompare is what the comparison with other frameworks may take whatever the search took.
+const leastCompare = 10 * time.Second
+
 // compare finds what other frameworks would gain: their best plan, where it is better than the first by leastGain. What
 // cannot be is cut by that bound, so that this takes a fraction of the search.
 func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	if x.framework == nil || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
 		return nil, nil
 	}
+	// This may take as long as the search itself, which nobody asked for.
+	ctx, cancel := context.WithTimeout(ctx, max(leastCompare, x.took))
+	defer cancel()
 	first := &x.answer.Plans[0]
 	var list []PlanOther
 	for _, name := range planFrameworks {

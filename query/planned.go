@@ -118,8 +118,29 @@ func (p *planning) prepare(v planVariant) (*planned, string, error) {
 	if x.query.MaxStep, err = p.maxStep(); err != nil {
 		return nil, "", err
 	}
+	if err := p.checkHosts(order, hostsOf(layout)); err != nil {
+		return nil, "", err
+	}
 	x.query.HostMemory, x.hostMemory, err = p.memoryOfHost(v.cluster.TypeOf(layout[0].Host))
 	return x, name, err
+}
+
+// checkHosts refuses real names that are no names for so many nodes, whether files are written or not, and notes more nodes than there are.
+func (p *planning) checkHosts(order *hostOrder, nodes int) error {
+	if p.MaxNodes > nodes {
+		p.env.note(fmt.Sprintf("--max-nodes %d: there are %s", p.MaxNodes, words.Plural(nodes, "node")))
+	}
+	if order != nil || p.Hosts == "" {
+		return nil
+	}
+	hosts, err := cluster.ParseHosts(p.Hosts)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--hosts: %w", err)
+	case len(hosts) < nodes && p.MaxNodes == 0 && p.Objective == "time":
+		return fmt.Errorf("--hosts names %s; the job takes %d", words.Plural(len(hosts), "host"), nodes)
+	}
+	return nil
 }
 
 // maxStep is what MaxStep says; 0 is any time.
@@ -204,7 +225,9 @@ const (
 // memory.
 func (x *planned) findHelp(ctx context.Context) error {
 	q, first := x.query, x.steps[0]
-	list, err := first.tasks.ChangesOver(q.GPU, first.Result, true, LeastHelp)
+	gpu := *q.GPU
+	gpu.Model.Memory = unit.Bytes(q.Room()) // what does not leave the reserve free is no help
+	list, err := first.tasks.ChangesOver(&gpu, first.Result, true, LeastHelp)
 	if err != nil {
 		return err
 	}
@@ -214,7 +237,7 @@ func (x *planned) findHelp(ctx context.Context) error {
 	}
 	if roomy != nil {
 		gain := roomy.Result.TokensPerSecond()/first.TokensPerSecond() - 1
-		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp {
+		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp && settings(&roomy.Job) != settings(first.job) {
 			list = append(list, step.Change{Text: "which " + settings(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
 		}
 	}

@@ -141,9 +141,18 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 		if row.CampaignDoc, err = campaign.of(t, s, p); err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
+		env.note(row.mfuNote()...)
 		d.Rows = append(d.Rows, row)
 	}
 	return d, nil
+}
+
+// mfuNote says why a step is faster than the peak that it is held to, where it is.
+func (r *StepRow) mfuNote() []string {
+	if r.MFU <= 1 {
+		return nil
+	}
+	return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
 }
 
 // row is the step as a document, with what would help.

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Param is one field of a question as its tags describe it.
@@ -116,7 +119,7 @@ func Bounds(name string, f reflect.Value, least, most string) error {
 	}
 	low, okLow := bound(least)
 	high, okHigh := bound(most)
-	below, above := okLow && got < low, okHigh && got > high
+	below, above := okLow && !(got >= low), okHigh && !(got <= high) // what is no number is neither
 	value := reflect.Indirect(f)
 	switch {
 	case (below || above) && okLow && okHigh:
@@ -235,6 +238,30 @@ func setText(f reflect.Value, text string) error {
 		return fmt.Errorf("a %s cannot be given as text", f.Type())
 	}
 	return nil
+}
+
+// plainWord is a word that shells leave as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// ShellLine is a command as a person can paste it into a shell.
+func ShellLine(words []string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = shellWord(w)
+	}
+	return strings.Join(list, " ")
+}
+
+// shellWord is a word as shells read it back; what a terminal would obey is written as numbers.
+func shellWord(w string) string {
+	switch {
+	case plainWord.MatchString(w):
+		return w
+	case strings.IndexFunc(w, unicode.IsControl) >= 0 || !utf8.ValidString(w):
+		escaped := strconv.QuoteToASCII(w)
+		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // CommandLine is the command that asks the same question in a shell: its words, and a flag for every field that differs from

@@ -80,7 +80,7 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 func (a *asked) as(form string) error {
 	line := query.CommandLine(a.words, a.ask)
 	if form == "" || form == "json" {
-		a.line = shellLine(append(line, "--json"))
+		a.line = query.ShellLine(append(line, "--json"))
 		return nil
 	}
 	p, ok := a.pictures[form]
@@ -92,7 +92,7 @@ func (a *asked) as(form string) error {
 		slices.Sort(known)
 		return fmt.Errorf("o=%.40q: expected json or one of %v", form, known)
 	}
-	a.form, a.mime, a.line = form, p.mime, shellLine(append(line, "-o", p.flag))
+	a.form, a.mime, a.line = form, p.mime, query.ShellLine(append(line, "-o", p.flag))
 	return nil
 }
 
@@ -142,25 +142,6 @@ func counted(name, v string) error {
 		return fmt.Errorf("%s=%.40q: expected a number of nodes from 1 to %d after the colon", name, v, maxNodes)
 	}
 	return nil
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shellLine is a command as a person can paste it into a shell.
-func shellLine(words []string) string {
-	list := make([]string, len(words))
-	for i, w := range words {
-		list[i] = quoted(w)
-	}
-	return strings.Join(list, " ")
-}
-
-// quoted is a word as shells read it back.
-func quoted(w string) string {
-	if plainWord.MatchString(w) {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // key is what equal questions have in common.

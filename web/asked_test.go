@@ -117,14 +117,6 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{"dgx-h100:4": "dgx-h100:4", "tp=8,pp=2": "tp=8,pp=2", "gpu[01-08]": "'gpu[01-08]'", "it's": `'it'\''s'`, "": "''", "a b": "'a b'", "$(x)": "'$(x)'", "`x`": "'`x`'"} {
-		if got := quoted(word); got != want {
-			t.Errorf("%q: %s, expected %s", word, got, want)
-		}
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	for _, q := range []string{"c=dgx-h100:4&op=all_reduce", "c=@../x:4", "o=svg=x", "path=a&path=b", "%zz", "c=" + strings.Repeat(":", 50)} {
 		f.Add(q)

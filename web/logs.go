@@ -70,7 +70,7 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 	case *query.Explain:
 		q.Logs = names
 	}
-	a.line = shellLine(append(query.CommandLine(a.words, a.ask), "--json"))
+	a.line = query.ShellLine(append(query.CommandLine(a.words, a.ask), "--json"))
 	s.send(w, r, s.compute(r.Context(), a))
 }
 

@@ -37,7 +37,7 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	q := a.ask.(*query.Plan)
 	q.Emit, q.Pick = planFolder, which
 	a.list, a.archive = list, !list
-	a.line = shellLine(append(query.CommandLine(a.words, q), "--json"))
+	a.line = query.ShellLine(append(query.CommandLine(a.words, q), "--json"))
 	g := s.compute(r.Context(), a)
 	if g.mime == archiveType {
 		w.Header().Set("Content-Disposition", `attachment; filename="plan.tar.gz"`)

@@ -61,6 +61,8 @@ type Framework struct {
 	// Name and Release are the two halves of what was asked for: a release between two rows is
 	// the earlier row's, and keeps its own number.
 	Name, Release string
+	// Newer is the release that was asked for where it is newer than all that are known; the newest is taken for it.
+	Newer string
 }
 
 // What may overlap with computing.
@@ -124,20 +126,23 @@ func ParseFramework(text string) (*Framework, error) {
 	}
 	f := *rows[len(rows)-1]
 	if cut && release != "main" && release != "latest" {
+		var known []string
+		for _, r := range rows {
+			known = append(known, r.Release)
+		}
 		number := trimRelease(release)
 		if !isRelease(number) && !isMonth(number) {
-			return nil, fmt.Errorf("framework %.60q: release %.30q; expected a number such as %s, a year or a month (2025-06)", text, release, rows[0].Release)
+			return nil, fmt.Errorf("framework %.60q: release %.30q; known are %s, or a year or a month (2025-06)", text, release, strings.Join(known, ", "))
 		}
-		at := releaseRow(rows, number)
+		at, newer := releaseRow(rows, number)
 		if at < 0 {
-			var known []string
-			for _, r := range rows {
-				known = append(known, r.Release)
-			}
-			return nil, fmt.Errorf("framework %.60q is older than what is known of %s; there are releases from %s", text, rows[0].Name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("framework %.60q is older than what is known of %s; known are %s", text, rows[0].Name, strings.Join(known, ", "))
 		}
 		f = *rows[at]
-		if !isYear(number) && !isMonth(number) {
+		switch {
+		case newer:
+			f.Newer = number
+		case strings.Contains(number, "."):
 			f.Release = number
 		}
 	}
@@ -169,25 +174,53 @@ func (f *Framework) kernelsIn(name string) {
 	}
 }
 
-// releaseRow is the row that a release belongs to: the newest that is no newer; -1 where there is none. Numbers
-// below 1 are another count than those before them (Megatron-LM 23.04 was followed by core 0.4).
-func releaseRow(rows []*Framework, number string) int {
-	best := -1
-	for i, r := range rows {
-		old := compareReleases(r.Release, number) <= 0 && strings.HasPrefix(r.Release, "0.") == strings.HasPrefix(number, "0.")
-		if isYear(number) || isMonth(number) {
-			old = r.Since[:len(number)] <= number
+// releaseRow is the row that a release belongs to: the newest that is no newer, -1 where there is none, and the newest of all where
+// the release is newer than each of them. A number alone is the newest that begins with it. Numbers below 1 are another count than those before them
+// (Megatron-LM 23.04 was followed by core 0.4).
+func releaseRow(rows []*Framework, number string) (at int, newer bool) {
+	at = -1
+	if isYear(number) || isMonth(number) {
+		for i, r := range rows {
+			if r.Since[:len(number)] <= number {
+				at = i
+			}
 		}
-		if old {
-			best = i
+		return at, false
+	}
+	newer = true
+	for i, r := range rows {
+		if !strings.Contains(number, ".") && strings.HasPrefix(r.Release, number+".") || r.Release == number {
+			at, newer = i, false
 		}
 	}
-	return best
+	if at >= 0 {
+		return at, false
+	}
+	core := func(release string) bool { return strings.HasPrefix(release, "0.") }
+	for i, r := range rows {
+		older := compareReleases(r.Release, number) <= 0
+		if older && core(r.Release) == core(number) {
+			at = i
+		}
+		newer = newer && older
+	}
+	last := len(rows) - 1
+	if core(number) { // those of the other count are before it
+		newer = at == last && compareReleases(strings.Join(strings.Split(number, ".")[:2], "."), rows[last].Release) > 0
+	}
+	major := func(release string) string { return strings.SplitN(release, ".", 2)[0] }
+	if newer && (at == last || at < 0 || major(rows[at].Release) != major(number)) {
+		return last, !strings.HasPrefix(number, rows[last].Release+".")
+	}
+	return at, false
 }
 
 // trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
 func trimRelease(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "core_"), "r"), "v")
+	if len(text) > 5 && isYear(text[:4]) && text[4] == '-' { // a month, with a day or without; no number with something behind it
+		return text[:min(len(text), len("2025-06"))]
+	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 && !isMonth(text) {
 		text = text[:i]
 	}

@@ -72,9 +72,9 @@ func TestParseFramework(t *testing.T) {
 		{"megatron@0.9", "megatron@0.7", "0.9", ""},
 		{"megatron@23.06", "megatron@23.04", "23.06", ""},
 		{"megatron@3.0", "megatron@2.6", "3.0", ""},
-		{"megatron@0.25", "megatron@0.19", "0.25", ""},
+		{"megatron@0.25", "megatron@0.19", "0.19", ""},
 		{"megatron@2023", "megatron@0.4", "0.4", ""},
-		{"megatron@0.1", "", "", "releases from 2.6, 23.04"},
+		{"megatron@0.1", "", "", "known are 2.6, 23.04"},
 		{"bridge", "nemo@26.08", "26.08", ""},
 		{"nemo@25.10", "nemo@25.09", "25.10", ""},
 		{"nemo@2025-12", "nemo@25.11", "25.11", ""},
@@ -87,7 +87,7 @@ func TestParseFramework(t *testing.T) {
 		{"accelerate", "fsdp@2.9", "2.9", ""},
 		{"jax", "maxtext@2024", "2024", ""},
 		{"fused", "", "", "there are megatron, nemo, torchtitan, fsdp, ddp, deepspeed, hf"},
-		{"megatron@new", "", "", "expected a number such as 2.6, a year or a month"},
+		{"megatron@new", "", "", "known are 2.6, 23.04"},
 		{"", "", "", "unknown"},
 	} {
 		f, err := workload.ParseFramework(x.text)

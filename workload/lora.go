@@ -24,15 +24,23 @@ const maxRank = 4096
 // ParseLoRA reads rank=16,targets=attention,bits=4; a number alone is the rank.
 func ParseLoRA(text string) (LoRA, error) {
 	var l LoRA
+	said := map[string]bool{}
 	for _, part := range strings.Split(text, ",") {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
 			key, value = "rank", key
 		}
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(value))
+		if key == "r" {
+			key = "rank"
+		}
+		if said[key] {
+			return l, fmt.Errorf("lora %q: %s is given twice", text, key)
+		}
+		said[key] = true
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
-		case (key == "rank" || key == "r") && err == nil && n >= 1 && n <= maxRank:
+		case key == "rank" && err == nil && n >= 1 && n <= maxRank:
 			l.Rank = n
 		case key == "bits" && err == nil && (n == 4 || n == 8 || n == 16):
 			l.Bits = int(n)

@@ -29,6 +29,7 @@ func outOfBounds(k *kong.Context) error {
 // subcommand has is answered with that subcommand, because no other spelling of it helps.
 func unreadable(err error) string {
 	text := strings.ReplaceAll(err.Error(), "a valid 64 bit int", "a whole number of at most 18 digits")
+	text = strings.ReplaceAll(text, `must be one of "",`, "must be one of ")
 	var p *kong.ParseError
 	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
 		n := p.Context.Selected()
@@ -49,6 +50,25 @@ func unreadable(err error) string {
 	}
 	return text
 }
+
+// negative joins numbers below zero to the flags before them, which would be taken for flags themselves: they are refused by what
+// the flag expects.
+func negative(args []string) []string {
+	var list []string
+	for i, a := range args {
+		if i > 0 && belowZero.MatchString(a) && longFlag.MatchString(args[i-1]) {
+			list[len(list)-1] += "=" + a
+			continue
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+var (
+	belowZero = regexp.MustCompile(`^-[0-9.]+[A-Za-z]*$`)
+	longFlag  = regexp.MustCompile(`^--[a-z][a-z-]*$`)
+)
 
 // unknownFlag is how kong begins to refuse a flag.
 var unknownFlag = regexp.MustCompile(`^unknown flag --?[\w-]+`)

@@ -97,6 +97,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	files          outfile.Writer
+	answers        atomic.Bool // what it has when it is told to stop is worth waiting for
 	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
@@ -142,7 +143,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	case args[0] == "help":
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(negative(args))
 	switch {
 	case errors.Is(helpless, syscall.EPIPE):
 		return exitDone

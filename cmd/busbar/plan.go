@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/query"
@@ -36,7 +35,8 @@ func (c *planCmd) Run(e *env) error {
 	if err := c.checkFolder(e); err != nil {
 		return err
 	}
-	c.Made = "busbar " + strings.Join(e.args, " ")
+	c.Made = query.ShellLine(append([]string{"busbar"}, e.args...))
+	e.answers.Store(true)
 	doc, interrupted := c.Plan.Run(e.ctx, e.query(c.common))
 	if doc == nil {
 		return interrupted

@@ -180,8 +180,8 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 	if err := j.Check(); err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	if t.job.Split.Shard != 0 && j.Split.ZeRO == 0 {
-		return nil, errors.New("--parallel: shard without zero, which says what is sharded; expected zero=1 to zero=3 too")
+	if err := t.checkShard(j.Split); err != nil {
+		return nil, err
 	}
 	if t.framework != nil {
 		if err := t.framework.Refuses(&j); err != nil {
@@ -200,6 +200,18 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
 	return &pricedStep{Result: r, layout: name, nodes: hostsOf(layout), job: &j, model: model, gpu: g, tasks: p}, nil
+}
+
+// checkShard refuses a group of replicas to shard over that has nothing to shard, or more ranks than hold the same parameters.
+func (t *training) checkShard(s workload.Split) error {
+	asked, same := t.job.Split.Shard, s.DP*max(s.CP, 1)
+	switch {
+	case asked != 0 && s.ZeRO == 0:
+		return errors.New("--parallel: shard without zero, which says what is sharded; expected zero=1 to zero=3 too")
+	case asked > same:
+		return fmt.Errorf("--parallel shard=%d: %d ranks hold the same parameters; expected at most as many", asked, same)
+	}
+	return nil
 }
 
 // limit is what the step is bounded by.

@@ -178,9 +178,6 @@ func (s Split) On(ranks int) (Split, error) {
 		}
 		s.DP = ranks / each
 	}
-	if same := s.DP * max(s.CP, 1); s.Shard > same {
-		return s, fmt.Errorf("shard=%d, and %d ranks hold the same parameters; expected at most so many", s.Shard, same)
-	}
 	s = s.filled()
 	if s.Ranks() != ranks {
 		return s, fmt.Errorf("%s takes %d GPUs, and there are %d", s, s.Ranks(), ranks)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -193,7 +194,11 @@ func (x *planned) command(p *pricedStep) string {
 			text += " --order " + string(j.Split.Order)
 		}
 	}
-	if size, err := j.Bucket.MarshalText(); err == nil && j.Bucket != 0 && j.Bucket != workload.DefaultBucket {
+	own := workload.Job{Split: j.Split}
+	if x.framework != nil { // whose own size step takes
+		x.framework.Adopt(&own, p.model.SM)
+	}
+	if size, err := j.Bucket.MarshalText(); err == nil && j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
 		text += " --bucket " + strings.ReplaceAll(string(size), " ", "")
 	}
 	for _, y := range []struct{ flag, value string }{

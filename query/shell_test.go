@@ -68,3 +68,33 @@ func TestShard(t *testing.T) {
 		}
 	}
 }
+
+// The printed command prices the very plan: with the sizes of buckets that it has where the framework's own are others.
+func TestPlanCommandReproduces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches a plan")
+	}
+	d, err := Plan{Cluster: "dgx-h100:2", Model: "llama3-8b", Framework: "megatron", Global: 256, Top: 3}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Plans {
+		q, words := &Step{}, strings.Fields(p.Command)[2:]
+		for i := 0; i+1 < len(words); i += 2 {
+			for _, param := range Params(q) {
+				if words[i] == "--"+param.Name || words[i] == "-"+param.Short {
+					if err := param.Set(q, words[i+1]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		x, err := q.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatalf("%s: %v", p.Command, err)
+		}
+		if x.Rows[0].Step != p.Step {
+			t.Errorf("%s: %v; the plan has %v", p.Command, x.Rows[0].Step, p.Step)
+		}
+	}
+}

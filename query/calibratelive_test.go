@@ -30,16 +30,17 @@ import (
 // modelGPUs are workers that answer what the models say with other figures: of GPUs whose products reach more of the peak and whose memory more of
 // its rate, and of collectives that take a quarter longer.
 type modelGPUs struct {
-	gpu    *step.GPU
-	coll   *predict.Predictor
-	name   string
-	count  int
-	broken device.Do // a request that is refused
-	hosts  int       // that workers are on, one after the other; 0 is one
-	began  int
-	slow   map[int]float64 // how many times as long products take, by host
-	pair   float64         // µs of a large message
-	sm     int             // MHz under load
+	gpu     *step.GPU
+	coll    *predict.Predictor
+	pricing sync.Mutex
+	name    string
+	count   int
+	broken  device.Do // a request that is refused
+	hosts   int       // that workers are on, one after the other; 0 is one
+	began   int
+	slow    map[int]float64 // how many times as long products take, by host
+	pair    float64         // µs of a large message
+	sm      int             // MHz under load
 }
 
 // liveProcess is one of them.
@@ -110,6 +111,8 @@ func (m *modelGPUs) answer(q device.Request) device.Answer {
 		}
 		return device.Answer{Timing: &device.Timing{Micros: us, Wrong: new(int64)}}
 	case device.Collective:
+		m.pricing.Lock() // the workers answer at the same time, and a predictor serves one
+		defer m.pricing.Unlock()
 		op := coll.Op{Kind: q.Op, Bytes: unit.Bytes(q.Bytes), Type: coll.Float}
 		s, err := m.coll.Auto(op)
 		if err != nil {

@@ -19,7 +19,7 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
 		goodputLines(w, d.Goodput, step)
 	}
 	if d.Cost != nil {
-		costLines(d.Cost, say)
+		costLines(d.Cost, d.Goodput != nil, say)
 	}
 	if r := d.Run; r != nil {
 		text := fmt.Sprintf("%s tokens take %v, %s GPU hours", abbreviated(r.Tokens), unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours))
@@ -34,9 +34,13 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
 }
 
 // costLines print what a step and a million tokens cost.
-func costLines(c *query.Cost, say func(name, text string)) {
+func costLines(c *query.Cost, lost bool, say func(name, text string)) {
 	if c.Rented || c.Powered {
-		say("cost", fmt.Sprintf("per step %s; per million tokens %s", amount(c, c.Step), amount(c, c.Million)))
+		text := fmt.Sprintf("per step %s; per million tokens %s", amount(c, c.Step), amount(c, c.Million))
+		if lost {
+			text += " with what failures and checkpoints cost"
+		}
+		say("cost", text)
 	}
 	if c.Assumed != "" {
 		text := fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)

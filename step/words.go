@@ -29,6 +29,9 @@ func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	switch {
 	case worst >= 0 && r.Traffic[worst].Exposed > 0.1*r.Step && r.Traffic[worst].Exposed >= r.Bubble:
 		t := &r.Traffic[worst]
+		if t.Limit == "" { // nothing crosses a link between ranks: the host keeps what is waited for
+			return Limit{"host", fmt.Sprintf("%.0f%% of the step waits for what host memory keeps (--offload %s)", share(t.Exposed), j.Offload)}
+		}
 		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s over %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
 	case r.Bubble > 0.1*r.Step:
 		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline bubble: %d micro-batches over %d stages; %s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}

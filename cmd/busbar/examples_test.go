@@ -56,8 +56,11 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// needsServer tells the commands of a fleet, which TestFleet… tries with a server.
+// needsServer tells the commands of a fleet, which TestFleet… tries with a server, and measurements of GPUs on other hosts.
 func needsServer(line string) bool {
+	if strings.Contains(line, " --live ") {
+		return true
+	}
 	switch strings.Fields(line)[1] {
 	case "serve", "agent", "nodes", "order":
 		return true

@@ -47,7 +47,7 @@ def load(shape):
     if not os.environ.get("MODEL"):
         # Random weights are made where they are used: the host is slow at it.
         whole = torch.cuda.is_available() and JOB["parallel"].get("zero", 0) < 3
-        with torch.device("cuda" if whole else "cpu", int(os.environ.get("LOCAL_RANK", "0")) if whole else 0):
+        with torch.device("cuda:" + os.environ.get("LOCAL_RANK", "0") if whole else "cpu"):
             return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape.pop("model_type"), **shape), **how)
     bits = [part.removeprefix("bits=") for part in JOB.get("lora", "").split(",") if part.startswith("bits=")]
     if bits and bits[0] in ("4", "8"):
@@ -88,6 +88,8 @@ def main():
         words["deepspeed"] = os.path.join(HERE, words["deepspeed"])
     # As many micro-batches as make up the global batch: an elastic job may have fewer ranks than the plan.
     words["gradient_accumulation_steps"] = max(1, JOB["global_batch"] // (JOB["micro_batch"] * int(os.environ.get("WORLD_SIZE", "1"))))
+    if not torch.cuda.is_available():  # to try the files
+        words.update(use_cpu=True, ddp_backend="gloo", optim="adamw_torch", dataloader_pin_memory=False)
     args = TrainingArguments(**words)
     model = load(shape)
     have = sum(p.numel() for p in model.parameters())

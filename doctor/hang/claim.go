@@ -25,6 +25,7 @@ type claim struct {
 	ranks   []int
 	source  string
 	sure    float64 // how often such a claim of this source alone is right
+	most    float64 // what other sources that say the same can raise it to; 0 is nearly all
 	comm    *Communicator
 	op      string
 	seq     int

@@ -1,8 +1,7 @@
 package hang
 
 import (
-	"bytes"
-	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"busbar.dev/internal/corpus"
 )
 
 // scenario is a line of the captures' index.
@@ -72,33 +69,19 @@ func only(c *Case, signal string) *Case {
 	return keep
 }
 
-// TestCaptures judges every capture with a planted fault: the right rank and the right kind.
+var update = flag.Bool("update", false, "rewrite the table of captures in docs/manual/hang.md")
+
+// TestCaptures judges every capture with a planted fault: the right rank and the right kind. The manual has the table of what each signal alone says.
 func TestCaptures(t *testing.T) {
-	dir := filepath.Join(corpus.Dir(t), "corpus", "live-jobs")
-	index, err := os.ReadFile(filepath.Join(dir, "INDEX.jsonl"))
-	if err != nil {
-		t.Skip("no captures of live jobs: ", err)
-	}
 	var table strings.Builder
-	for line := range bytes.Lines(index) {
-		var s scenario
-		if err := json.Unmarshal(line, &s); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&table, "| %s | %s %v |", s.Name, s.Truth.Cause, s.Truth.Culprits)
-		all := capture(t, filepath.Join(dir, s.Name))
+	table.WriteString("| capture | planted | RAS alone | recorder alone | logs alone | all together |\n|---|---|---|---|---|---|\n")
+	eachCapture(t, func(s *scenario, all *Case) {
+		fmt.Fprintf(&table, "| %s | %s |", s.Name, strings.TrimSpace(s.Truth.Cause+" "+strings.Trim(fmt.Sprint(s.Truth.Culprits), "[]")))
 		for _, signal := range []string{fromRAS, fromRecorder, fromLog, ""} {
 			v := only(all, signal).Judge()
-			var ranks []int
-			for _, r := range v.Ranks {
-				ranks = append(ranks, r.Rank)
-			}
+			ranks := ranksOf(v)
 			right := slices.Equal(ranks, s.Truth.Culprits) && slices.Contains(kindsOf[s.Truth.Cause], v.Kind)
-			mark := ""
-			if right {
-				mark = "✓ "
-			}
-			fmt.Fprintf(&table, " %s%s %s %v %.2f |", mark, v.State, v.Kind, ranks, v.Confidence)
+			table.WriteString(" " + tableCell(v, right) + " |")
 			if signal == "" && !right {
 				t.Errorf("%s: %s %s %v, planted %s %v: %s", s.Name, v.State, v.Kind, ranks, s.Truth.Cause, s.Truth.Culprits, v.Text)
 			}
@@ -107,6 +90,40 @@ func TestCaptures(t *testing.T) {
 			}
 		}
 		table.WriteByte('\n')
+	})
+	const file, begin, end = "../../docs/manual/hang.md", "<!-- captures -->\n", "<!-- end of captures -->"
+	manual, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Log("\n| scenario | planted | RAS | recorder | log | all |\n|---|---|---|---|---|---|\n" + table.String())
+	before, rest, ok := strings.Cut(string(manual), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no %s", file, begin)
+	}
+	if old == table.String() {
+		return
+	}
+	if !*update {
+		t.Errorf("%s is not what the captures give; go test ./doctor/hang -run TestCaptures -update writes it:\n%s", file, table.String())
+	} else if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tableCell(v *Verdict, right bool) string {
+	text := string(v.State)
+	if v.Kind != NoKind && v.Kind != UnknownKind {
+		text += ", " + string(v.Kind)
+	}
+	if r := ranksOf(v); len(r) > 0 {
+		text += " " + strings.Trim(fmt.Sprint(r), "[]")
+	}
+	if v.Confidence > 0 {
+		text += fmt.Sprintf(", %.0f%%", 100*v.Confidence)
+	}
+	if right {
+		text += " ✓"
+	}
+	return text
 }

@@ -53,7 +53,7 @@ func (v *logView) neverJoined() (claim, bool) {
 	if best == nil {
 		return claim{}, false
 	}
-	c := claim{kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "comm init"}
+	c := v.unread(claim{kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "comm init"})
 	c.comm = &Communicator{Hash: fmt.Sprintf("%016x", best.hash)}
 	for r := range best.started {
 		c.comm.Ranks = append(c.comm.Ranks, r)
@@ -262,7 +262,7 @@ func (v *logView) rendezvous() (claim, bool) {
 			break
 		}
 	}
-	return c, true
+	return v.unread(c), true
 }
 
 func upTo(n int) []int {

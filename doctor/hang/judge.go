@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -168,7 +169,7 @@ func (x *judge) agree(c claim, others []claim) claim {
 		if o.source == c.source || !slices.Equal(sorted(o.ranks), sorted(c.ranks)) {
 			continue
 		}
-		c.sure = min(0.98, c.sure+0.04)
+		c.sure = min(max(c.sure, cmp.Or(c.most, 0.98)), c.sure+0.04)
 		c.quotes = append(c.quotes, o.quotes...)
 		if c.comm == nil {
 			c.comm, c.op, c.seq = o.comm, o.op, o.seq
@@ -243,7 +244,8 @@ func (x *judge) gone() (claim, bool) {
 		list = append(list, absent)
 	}
 	if logOK {
-		return x.agree(x.closing(fromLogs), list), true
+		fromLogs.ranks = x.notHere(fromLogs.ranks)
+		return x.agree(x.closing(x.log.unread(fromLogs)), list), true
 	}
 	if len(list) == 0 {
 		return claim{}, false
@@ -260,6 +262,20 @@ func (x *judge) gone() (claim, bool) {
 		return claim{}, false // its dump is missing, but it answers
 	}
 	return x.agree(x.closing(c), list), true
+}
+
+// notHere are those of ranks whose process is not seen to go on: one that runs and did not take itself down has not ended, it only
+// has not noticed yet. Where that leaves nobody, all of them are.
+func (x *judge) notHere(ranks []int) []int {
+	few := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool {
+		p := x.processOf(r)
+		alive := p != nil && p.State != 'Z' || x.answers([]int{r}) || x.log.goesOn(r)
+		return alive && !x.log.orderly(r)
+	})
+	if len(few) == 0 {
+		return ranks
+	}
+	return few
 }
 
 // answers reports ranks that the newest RAS answer has, or that wrote a stack.
@@ -298,6 +314,9 @@ func (x *judge) closing(c claim) claim {
 		c.why += "; its connections are still open: it is stopped, not gone"
 	case c.kind == UnknownKind || c.kind == Stopped:
 		c.kind = Killed
+		if c.source != fromLog { // only its own log or a launcher says how
+			c.sure, c.most = min(c.sure, 0.65), 0.7
+		}
 	}
 	for _, r := range c.ranks {
 		if c.kind == Killed && x.log.orderly(r) {
@@ -351,6 +370,9 @@ func (x *judge) passing() *Verdict {
 		return x.past(c, wait)
 	}
 	if c, ok := slowClaim(x.rec.durations(), fromRecorder, nil); ok {
+		if len(x.rec.absent) > 0 { // who waits for one of them comes late elsewhere
+			c.sure = min(c.sure, 0.5)
+		}
 		return x.verdict(c, Slow)
 	}
 	if c, ok := slowClaim(x.inspect.samples(), fromInspector, nil); ok {
@@ -375,7 +397,7 @@ func (x *judge) passing() *Verdict {
 	case x.rec.running > 0:
 		v.Confidence, v.Text = 0.85, "The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
 	case x.rec.idle():
-		v.Confidence, v.Text = 0.8, "Every collective that the recorder has is completed."
+		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as in the making of a communicator, is not in it."
 	case x.still:
 		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
 		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"

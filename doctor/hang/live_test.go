@@ -75,3 +75,24 @@ func TestMoveOnto(t *testing.T) {
 		}
 	}
 }
+
+// TestAliveAndSilent reads logs in which two ranks noticed that somebody is gone: of the other two one left its program, and one runs
+// and has not noticed anything yet.
+func TestAliveAndSilent(t *testing.T) {
+	c := NewCase()
+	gone := "[rank%d]:[E1116 23:08:10.%d ProcessGroupNCCL.cpp:612] [Rank %[1]d] Collective WorkNCCL(SeqNum=22, OpType=ALLREDUCE, NumelIn=131584, NumelOut=131584, Timeout(ms)=120000) raised the following async exception: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
+	logs := []string{
+		"[rank0]:[W1116 23:08:09.964963827 ProcessGroupNCCL.cpp:1575] Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n",
+		fmt.Sprintf(gone, 1, 100000001), fmt.Sprintf(gone, 2, 100000002),
+		"[rank3]:[I1116 23:08:01.000000001 ProcessGroupNCCL.cpp:980] [PG ID 0 PG GUID 0 Rank 3] ProcessGroupNCCL initialized\n",
+	}
+	for r, text := range logs {
+		if _, err := c.Add(fmt.Sprintf("logs/rank_%d.log", r), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		c.AddProcesses([]procs.Process{{PID: 487 + r, Rank: r, World: 4, State: 'S'}})
+	}
+	if v := c.Judge(); v.Kind != Exited || !slices.Equal(ranksOf(v), []int{0}) {
+		t.Errorf("%s %s %v: %s", v.State, v.Kind, ranksOf(v), v.Text)
+	}
+}

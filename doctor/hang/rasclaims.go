@@ -3,6 +3,7 @@ package hang
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/finding"
 	"busbar.dev/input/ras"
@@ -297,8 +298,14 @@ func rasClaims(views []*rasView, j *job) []claim {
 		}
 		c := claim{kind: Stopped, ranks: v.gone, source: fromRAS, sure: 0.8, why: fmt.Sprintf("%s does not answer the RAS service", rankList(v.gone))}
 		if v.broken {
-			c.kind = Killed
+			c.kind, c.sure, c.most = Killed, 0.65, 0.7 // RAS does not say how
 			c.why += ", and its connections are closed"
+		}
+		if len(v.gone) != 1 { // who left first, and who because of that, or which rank that is, it does not say either
+			c.sure, c.most = 0.5, 0.6
+		}
+		if len(v.gone) == 0 {
+			c.why = strings.Replace(c.why, rankList(nil), fmt.Sprintf("process %d on %s, whose rank is not known,", v.lost[0].PID, v.lost[0].Host), 1)
 		}
 		if len(v.gone) > 0 {
 			if comm := v.comm[v.gone[0]]; comm != nil {

@@ -295,7 +295,7 @@ func (x *recorder) missing(j *job) (claim, bool) {
 	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(w.absent) > max(1, len(x.order)/2) {
 		return claim{}, false // more than a few: they were not collected
 	}
-	c := claim{kind: UnknownKind, ranks: w.absent, source: fromRecorder, sure: 0.7, waiting: w.waiting}
+	c := claim{kind: UnknownKind, ranks: w.absent, source: fromRecorder, sure: 0.6, most: 0.7, waiting: w.waiting}
 	if op, ok := x.firstNeeded(w.absent[0]); ok {
 		x.describe(&c, op, j)
 	}

@@ -29,13 +29,15 @@ func files(t testing.TB, j *livejob.Job) *Case {
 	return c
 }
 
+// faultKinds are the kinds that name a synthetic job's fault.
+var faultKinds = map[livejob.Fault]Kind{
+	livejob.None: NoKind, livejob.Late: Late, livejob.Killed: Killed, livejob.Stopped: Stopped, livejob.Op: OpMismatch, livejob.Size: SizeMismatch,
+	livejob.Order: Order, livejob.Kernel: Kernel,
+}
+
 // TestSyntheticFaults plants every fault at several ranks of jobs of several shapes.
 func TestSyntheticFaults(t *testing.T) {
-	want := map[livejob.Fault]Kind{
-		livejob.None: NoKind, livejob.Late: Late, livejob.Killed: Killed, livejob.Stopped: Stopped, livejob.Op: OpMismatch, livejob.Size: SizeMismatch,
-		livejob.Order: Order, livejob.Kernel: Kernel,
-	}
-	for fault, kind := range want {
+	for fault, kind := range faultKinds {
 		for _, shape := range [][2]int{{4, 2}, {8, 2}, {16, 4}, {24, 8}} {
 			for _, culprit := range []int{0, 3, shape[0] - 1} {
 				j := &livejob.Job{Ranks: shape[0], TP: shape[1], Steps: 9, Fault: fault, Culprit: culprit}

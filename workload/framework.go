@@ -50,7 +50,7 @@ type Framework struct {
 	Switches    []string   `csv:"switches,optional"` // where settings say so
 	Graphs      int        `csv:"graphs,optional"`   // compute capability (×10) from which on its recipes start kernels as CUDA graphs; 0: none do
 	Dispatch    string     `csv:"dispatch,optional"` // of tokens to experts: flex is one copy to every NVLink domain
-	Loop        bool       `csv:"loop,optional"`     // experts are computed one after the other, whatever the kernels
+	Loop        int        `csv:"loop,optional"`     // compute capability ×10 below which experts are computed one after the other, whatever the kernels
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
 	Planned     []string   `csv:"planned,optional"`  // degrees that busbar's files say: tp, sp, pp, cp, ep
 	Launch      []string   `csv:"launch"`

@@ -50,7 +50,7 @@ func (f *Framework) Style(sm int) Style {
 	if sm >= hopper { // no release of before 2022 runs there
 		s.Unfused = false
 	}
-	s.Graphs = f.Graphs > 0 && sm >= f.Graphs
+	s.Graphs, s.Loop = f.Graphs > 0 && sm >= f.Graphs, sm < f.Loop
 	return s
 }
 
@@ -63,7 +63,7 @@ func (f *Framework) style(overlapped func(string) bool) Style {
 	s := Style{
 		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
 		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
-		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts), Loop: f.Loop,
+		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts), Loop: f.Loop > 0,
 	}
 	switch f.Weights {
 	case "copy":

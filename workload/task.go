@@ -227,7 +227,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if p.Experts > 0 { // tokens come from all ranks that share the experts, evenly
 		by = w.etp
 		count = float64(p.Experts) / w.ep
-		if w.j.Kernels == Compiled && !w.j.Loop { // one kernel for all
+		if w.j.grouped() { // one kernel for all
 			starts = 1
 		} else {
 			starts = count
@@ -329,13 +329,13 @@ func (w *taskBuilder) permute(p *Part, travel bool) {
 	if w.j.Capacity {
 		return
 	}
-	if w.j.Kernels == Eager || w.j.Loop { // a loop over experts: those of each are looked up, gathered, multiplied and added to the others'
+	if w.j.loops() { // a loop over experts: those of each are looked up, gathered, multiplied and added to the others'
 		n := float64(p.Experts) / w.ep
 		w.fwd = append(w.fwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost[0] * n, Waits: n})
 		w.bwd = append(w.bwd, Task{Name: "experts' loop", Kind: Stream, Starts: 4 * n, Host: loopHost[1] * n, Back: true})
 		return
 	}
-	if w.j.Kernels == Compiled && !travel { // sorted and multiplied in groups on the GPU alone
+	if w.j.grouped() && !travel { // sorted and multiplied in groups on the GPU alone
 		return
 	}
 	for _, list := range []*[]Task{&w.fwd, &w.bwd} { // counting, sorting, splitting: the host waits for the numbers

@@ -10,6 +10,14 @@ const routing = 160
 // the GPU, and backward, where a gradient is put back to the tokens and to the router's by index, each a sort and a dozen operations on indices.
 var loopHost = [2]float64{10, 40}
 
+// loops reports whether experts are computed one after the other: PyTorch's operators without a framework whose model groups them.
+func (j *Job) loops() bool {
+	return j.Loop || j.Kernels == Eager && j.Framework == nil
+}
+
+// grouped reports whether one kernel multiplies for all experts, sorted on the GPU (torch._grouped_mm); Fused is Megatron-Core's dispatcher.
+func (j *Job) grouped() bool { return j.Kernels != Fused && !j.loops() }
+
 // cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
 // input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
 func (w *taskBuilder) cast(numbers, starts float64, back bool) {

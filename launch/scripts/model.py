@@ -1,5 +1,5 @@
 """The model of a plan in plain PyTorch: a decoder with the dimensions and parts that plan.json has. Its parameters are as many as the
-model's own, which is checked. Experts are computed one after the other: right, and slower than grouped kernels."""
+model's own, which is checked. Experts are computed together by PyTorch's grouped products (2.8 and newer, bfloat16, compute capability 9.0 and newer), else one after the other."""
 
 import math
 
@@ -131,14 +131,23 @@ class MLP(nn.Module):
         return self.down(self.act(self.gate(x)) * self.up(x) if self.gate is not None else self.act(self.up(x)))
 
 
+def grouped_product(x, kind):
+    """PyTorch's product of groups of rows, each with a weight of its own; None where it has none for x."""
+    if kind != torch.bfloat16 or not x.is_cuda or torch.version.hip or torch.cuda.get_device_capability(x.device) < (9, 0):
+        return None
+    return getattr(F, "grouped_mm", None) or getattr(torch, "_grouped_mm", None)
+
+
 class Experts(nn.Module):
-    """A choice of MLPs for every token, beside one that all tokens pass."""
+    """A choice of MLPs for every token, beside one that all tokens pass. Weights of all experts are one parameter: experts, outputs, inputs."""
 
     def __init__(self, d):
         super().__init__()
-        self.d = d
+        self.d, self.act = d, d.activation()
         self.router = nn.Linear(d.hidden, d.experts, bias=False)
-        self.experts = nn.ModuleList(MLP(d, d.expert_ffn) for _ in range(d.experts))
+        wide = (d.experts, d.expert_ffn, d.hidden)
+        self.gate = nn.Parameter(torch.randn(wide) * 0.02) if d.arch.get("gated") else None
+        self.up, self.down = nn.Parameter(torch.randn(wide) * 0.02), nn.Parameter(torch.randn(d.experts, d.hidden, d.expert_ffn) * 0.02)
         self.shared = MLP(d, d.arch["shared_ffn"]) if d.arch.get("shared_ffn") else None
         if d.arch.get("router_bias"):
             self.balance = nn.Parameter(torch.zeros(d.experts), requires_grad=False)  # moved by who balances, not by gradients
@@ -153,13 +162,42 @@ class Experts(nn.Module):
         weight = scores.gather(-1, index)
         if d.details.get("router_norm"):
             weight = weight / weight.sum(dim=-1, keepdim=True)
-        weight = (weight * (d.details.get("router_scale") or 1.0)).to(x.dtype)
-        out = torch.zeros_like(flat)
-        for i, expert in enumerate(self.experts):
-            token, slot = torch.where(index == i)
-            out = out.index_add(0, token, expert(flat[token]) * weight[token, slot, None])
-        out = out.view_as(x)
+        weight = weight * (d.details.get("router_scale") or 1.0)
+        # What is chosen, in the order of experts; ends[i] is where expert i's rows end.
+        expert, order = index.flatten().sort(stable=True)
+        token = order // d.top_k
+        ends = torch.searchsorted(expert, torch.arange(d.experts, device=x.device), right=True)
+        kind = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
+        rows, product = flat[token].to(kind), grouped_product(x, kind) if d.hidden % 8 == d.expert_ffn % 8 == 0 else None
+        y = self.together(rows, expert, ends, product) if product else self.in_turn(rows, ends)
+        out = torch.zeros_like(flat).index_add(0, token, (y * weight.flatten()[order, None].to(y.dtype)).to(x.dtype)).view_as(x)
         return out + self.shared(x) if self.shared is not None else out
+
+    def together(self, rows, expert, ends, product):
+        """All experts by grouped products. Groups begin at multiples of eight rows, as the gradients of weights want; nothing waits for the GPU."""
+        counts = ends.diff(prepend=ends.new_zeros(1))
+        padded = (counts + 7) // 8 * 8
+        stops = padded.cumsum(0)
+        place = torch.arange(len(rows), device=rows.device) + (stops - padded - (ends - counts))[expert]
+        x = rows.new_zeros(len(rows) + 8 * self.d.experts, rows.shape[1]).index_copy(0, place, rows)
+        stops = stops.to(torch.int32)
+
+        def times(x, weight):
+            return product(x, weight.to(x.dtype).transpose(-2, -1), offs=stops)
+
+        h = self.act(times(x, self.gate)) * times(x, self.up) if self.gate is not None else self.act(times(x, self.up))
+        return times(h, self.down)[place]
+
+    @torch.compiler.disable
+    def in_turn(self, rows, ends):
+        """One expert after the other: right everywhere, and slower."""
+        out, begin = [], 0
+        for i, end in enumerate(ends.tolist()):
+            x = rows[begin:end]
+            h = self.act(F.linear(x, self.gate[i])) * F.linear(x, self.up[i]) if self.gate is not None else self.act(F.linear(x, self.up[i]))
+            out.append(F.linear(h, self.down[i]))
+            begin = end
+        return torch.cat(out)
 
 
 class Layer(nn.Module):
@@ -197,8 +235,12 @@ class Model(nn.Module):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, (nn.RMSNorm, nn.LayerNorm)):
                 module.reset_parameters()
-            elif isinstance(module, Experts) and hasattr(module, "balance"):
-                nn.init.zeros_(module.balance)
+            elif isinstance(module, Experts):
+                for weight in (module.gate, module.up, module.down):
+                    if weight is not None:
+                        nn.init.normal_(weight, std=0.02)
+                if hasattr(module, "balance"):
+                    nn.init.zeros_(module.balance)
         for layer in self.layers:
             nn.init.normal_(layer.attention.out.weight, std=0.02 / math.sqrt(2 * len(self.layers)))
 

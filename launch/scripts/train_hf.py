@@ -6,9 +6,10 @@ Environment: PLAN (folder of the files), MODEL (name or folder of trained weight
 
 import json
 import os
+import time
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 HERE = os.environ.get("PLAN") or os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +25,20 @@ class MadeUp(torch.utils.data.Dataset):
     def __getitem__(self, i):
         x = torch.randint(0, JOB["dims"]["vocab"], (JOB["seq"],), generator=torch.Generator().manual_seed(i))
         return {"input_ids": x, "labels": x}
+
+
+class Meter(TrainerCallback):
+    """Says of every step what the plan predicted of it: how long it took and the memory it needed."""
+
+    def on_step_begin(self, args, state, control, **_):
+        self.began = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **_):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if state.is_world_process_zero:
+            took, memory = time.perf_counter() - self.began, torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else 0
+            print("step %d: %.3f s, %.0f tokens/s, %.1f GB" % (state.global_step, took, JOB["global_batch"] * JOB["seq"] / took, memory), flush=True)
 
 
 def texts():
@@ -97,7 +112,7 @@ def main():
         raise SystemExit("the model has %d parameters; plan.json says %d" % (have, JOB["params"]))
     if os.path.exists(LORA):
         model = adapted(model)
-    trainer = Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp())
+    trainer = Trainer(model=model, args=args, train_dataset=texts() if os.environ.get("DATA") else MadeUp(), callbacks=[Meter()])
     last = get_last_checkpoint(args.output_dir) if os.path.isdir(args.output_dir) else None
     trainer.train(resume_from_checkpoint=os.environ.get("RESUME") or last)
 

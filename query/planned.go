@@ -238,7 +238,7 @@ func (x *planned) findHelp(ctx context.Context) error {
 	if roomy != nil {
 		gain := roomy.Result.TokensPerSecond()/first.TokensPerSecond() - 1
 		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp && settings(&roomy.Job) != settings(first.job) {
-			list = append(list, step.Change{Text: "which " + settings(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
+			list = append(list, step.Change{Text: settings(&roomy.Job) + " would fit", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })

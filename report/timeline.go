@@ -48,6 +48,8 @@ func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 	if len(bars) == 0 || end <= 0 {
 		return fmt.Errorf("nothing to draw")
 	}
+	played := end
+	end = max(end, ends)
 	if len(names) > maxTracks {
 		return fmt.Errorf("a picture of %d lines; at most %d can be drawn, write the trace", len(names), maxTracks)
 	}
@@ -82,7 +84,7 @@ func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 		c.Close()
 		last[i], kinds[i] = to, b.Kind
 	}
-	stepEnd(c, x, ends, end, bottom)
+	stepEnd(c, x, ends, played, bottom)
 	at := lineLeft
 	for _, k := range []struct {
 		kind byte
@@ -98,16 +100,20 @@ func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 	return c.Write(w, lineLeft+lineWide+30, bottom+56, title, "#ffffff")
 }
 
-// stepEnd marks where the step ends. Traffic behind it runs beside the next step's forward pass, and takes no time of its own.
-func stepEnd(c *svg.Canvas, x func(unit.Time) float64, ends, end unit.Time, bottom float64) {
-	if ends <= 0 || ends > end {
+// stepEnd marks where the step ends, and says why the last bar ends elsewhere. Traffic behind the mark runs beside the
+// next step's forward pass, and takes no time of its own.
+func stepEnd(c *svg.Canvas, x func(unit.Time) float64, ends, played unit.Time, bottom float64) {
+	if ends <= 0 {
 		return
 	}
 	p := x(ends)
 	c.Line(p, lineTop-6, p, bottom+8, svg.Paint{Stroke: "#111111", Width: 1.5, Dash: "5 3"})
 	text := fmt.Sprintf("step ends: %v", ends)
-	if float64(end-ends) > 0.01*float64(end) {
+	switch gap := float64(played-ends) / float64(ends); {
+	case gap > 0.01:
 		text += "; what follows overlaps with the next step"
+	case gap < -0.01:
+		text += "; before it, the host's work between steps and estimated waiting, which have no bars"
 	}
 	c.Text(p, bottom+20, text, svg.Type{Size: 11, Fill: "#111111", Anchor: svg.End})
 }

@@ -29,6 +29,7 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 	if err := x.assignBlocks(); err != nil {
 		return nil, err
 	}
+	x.slowed(unit.Span(g.spread(p.j.Split.Ranks())))
 	s := p.j.Split
 	n := p.j.Micros()*int64(p.shape.Ranks*p.shape.Chunks)*3 + int64(len(p.kinds))
 	if s.PP == 1 {
@@ -45,6 +46,22 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 		return t.sharded()
 	}
 	return t.replicated()
+}
+
+// slowed makes every pass as long as on the slowest of all ranks, for which the others wait: Price counts so too.
+func (p *pricing) slowed(late unit.Span) {
+	for i := range p.stages {
+		st := &p.stages[i]
+		for k := range st.fwd {
+			st.fwd[k] *= late
+			st.bwd[k] *= late
+		}
+	}
+	for k := range p.times.Forward {
+		p.times.Forward[k] *= late
+		p.times.Backward[k] *= late
+		p.times.Weight[k] *= late
+	}
 }
 
 // timeline collects bars.

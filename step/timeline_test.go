@@ -77,7 +77,7 @@ func TestTimeline(t *testing.T) {
 			last[k] = b.To
 			end = max(end, b.To)
 		}
-		if d := math.Abs(float64(end/r.Step) - 1); d > 0.12 {
+		if d := math.Abs(float64(end/r.Step) - 1); d > 0.04 {
 			t.Errorf("%s: the timeline ends after %.3g s, the step takes %.3g s", x.split, end, r.Step)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // checked are the states of the page that are held against rules of accessibility, in light and in dark.
@@ -20,18 +22,33 @@ var checked = []struct{ name, path, until string }{
 	{"doctor", "/doctor", `document.querySelector('.drop')`},
 }
 
-// TestAccessibility runs axe-core over every view.
-func TestAccessibility(t *testing.T) {
+// screens are a phone, a laptop and a wall.
+var screens = []struct {
+	name          string
+	width, height int64
+}{{"phone", 390, 844}, {"laptop", 1366, 768}, {"wall", 1920, 1080}}
+
+// TestEveryView opens every view in both themes on every screen: it keeps a picture, runs axe-core and expects nothing wider than the screen.
+func TestEveryView(t *testing.T) {
 	axe := axeCore(t)
 	p := start(t)
 	for _, theme := range []string{"light", "dark"} {
 		p.run(`localStorage.setItem('theme', '` + theme + `')`)
-		for _, c := range checked {
-			p.open(c.path, c.until)
-			p.shot(c.name + "-" + theme)
-			p.audit(axe, c.name+" "+theme)
+		for _, s := range screens {
+			p.do(chromedp.EmulateViewport(s.width, s.height))
+			for _, c := range checked {
+				name := c.name + "-" + theme + "-" + s.name
+				p.open(c.path, c.until)
+				p.shot(name)
+				p.audit(axe, name)
+				wide, err := eval[bool](p, `document.documentElement.scrollWidth > innerWidth + 1`)
+				if err != nil || wide {
+					t.Errorf("%s: wider than the screen (%v)", name, err)
+				}
+			}
 		}
 	}
+	p.clean("every view")
 	p.run(`fetch('/logout', {method: 'POST'})`)
 	p.open("/login", `document.querySelector('#token')`)
 	p.shot("login")

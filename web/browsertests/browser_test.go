@@ -270,7 +270,7 @@ func (p *page) shot(name string) {
 		p.t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond) // fading
-	data, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	data, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -94,26 +94,6 @@ func TestShare(t *testing.T) {
 	p.clean("share")
 }
 
-// TestSizes looks at views on a large screen and on a narrow one.
-func TestSizes(t *testing.T) {
-	p := start(t)
-	for _, s := range []struct {
-		name string
-		w, h int64
-	}{{"wall", 1920, 1080}, {"narrow", 800, 900}} {
-		p.do(chromedp.EmulateViewport(s.w, s.h))
-		for _, c := range checked[:5] {
-			p.open(c.path, c.until)
-			p.shot(c.name + "-" + s.name)
-			wide, err := eval[bool](p, `document.documentElement.scrollWidth > innerWidth + 1`)
-			if err != nil || wide {
-				t.Errorf("%s on a %s: wider than the screen (%v)", c.name, s.name, err)
-			}
-		}
-	}
-	p.clean("sizes")
-}
-
 // TestUploads shows a topology and a measured sweep that people have.
 func TestUploads(t *testing.T) {
 	p := start(t)

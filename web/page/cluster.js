@@ -155,7 +155,7 @@ function overview(topo, load) {
   if (net.kind) list.push(['network', `${net.kind}${net.rails ? `, ${net.rails} rails` : ''}`]);
   if (net.oversubscription) list.push(['oversubscribed', `${net.oversubscription.value} : 1`, net.oversubscription.from, net.oversubscription.source]);
   return h('div', {},
-    load.text && h('p', { class: 'note' }, h('strong', {}, 'Bottleneck: '), `${load.text} (${load.where})`),
+    load.text && h('p', { class: 'note' }, h('strong', {}, 'Bottleneck: '), load.text, load.where && ` (${load.where})`),
     card(topo.doc.name || 'this machine', 'all of it', list),
     h('p', { class: 'quiet' }, 'Choose anything in the picture for its facts. Arrow keys walk, Enter chooses and then opens, + − 0 zoom.'));
 }

@@ -74,7 +74,7 @@ export class Curve {
       width, height: this.height * k, bands, series: lines,
       scales: { x: { time: Boolean(this.x.time), distr: this.log ? 3 : 1, log: 2 }, y: { distr: this.ylog ? 3 : 1, range: this.ylog ? undefined : (_, lo, hi) => [0, (hi || 1) * 1.06] } },
       axes: [
-        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, labelSize: 30 * k, size: 34 * k, space: 70 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (_, list) => thin(list) : undefined },
+        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, labelSize: 30 * k, size: 34 * k, space: 70 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (u, list) => thin(list, Math.floor(u.width / (75 * k))) : undefined },
         { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.y.name, labelSize: 30 * k, size: 74 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.y.show(v))) },
       ],
       cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
@@ -84,10 +84,10 @@ export class Curve {
   }
 }
 
-// thin keeps about eight powers of two of many.
-function thin(list) {
+// thin keeps as many powers of two as there is room for.
+function thin(list, room) {
   const whole = list.filter((v) => v !== null && Number.isInteger(Math.log2(v)));
-  const every = Math.max(1, Math.ceil(whole.length / 9));
+  const every = Math.max(1, Math.ceil(whole.length / Math.min(9, Math.max(2, room - 1))));
   const keep = new Set(whole.filter((_, i) => i % every === 0));
   return list.map((v) => (keep.has(v) ? v : null));
 }

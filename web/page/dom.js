@@ -45,13 +45,13 @@ export function say(text) {
   if (live && live.textContent !== text) live.textContent = text;
 }
 
-// table makes a table of rows: heads are {text, n} with n for numbers, cells are text, nodes or {text, title}.
+// table makes a table of rows: heads are {text, n} with n for numbers, w for sentences; cells are text or nodes.
 export function table(caption, heads, rows, mark) {
-  return h('div', { class: 'scroll' }, h('table', {},
+  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption || 'table' }, h('table', {},
     caption && h('caption', {}, caption),
     h('thead', {}, h('tr', {}, heads.map((x) => h('th', { scope: 'col', class: x.n && 'n' }, x.text)))),
     h('tbody', {}, rows.map((row, i) => h('tr', { class: mark && mark(i) ? 'best' : undefined },
-      row.map((cell, k) => h('td', { class: heads[k] && heads[k].n && 'n' }, cell)))))));
+      row.map((cell, k) => h('td', { class: heads[k] && heads[k].n ? 'n' : heads[k]?.w && 'w' }, cell)))))));
 }
 
 // failure shows what went wrong.

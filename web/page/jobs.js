@@ -46,7 +46,7 @@ export async function show(root, state, api) {
   const current = () => doc.jobs[Math.max(0, doc.jobs.findIndex((j, i) => nameOf(j, i) === state.get('job')))];
 
   function nothing() {
-    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No job writes what its collectives take.'),
+    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No job reports its collectives yet.'),
       h('p', {}, 'Jobs are shown when their processes are started with busbar’s profiler plugin for NCCL, on nodes whose agent runs:'), h('pre', { class: 'command', tabindex: '0', 'aria-label': 'command line' }, 'busbar exec --profile -- python train.py'),
       h('p', { class: 'quiet' }, 'The job does not notice: each process writes a file of fixed size in shared memory, which the agent reads.')));
     put(late);

@@ -105,10 +105,10 @@ export async function show(root, state, api) {
       doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
       doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's own choices are the best here; no setting would help by more than it costs."),
       (doc.caveats || []).map((x) => h('p', { class: 'quiet' }, x)), (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, x))), findings(held));
-    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), table('Times are of one call; the error bar is what such hardware and sizes showed',
-      [{ text: 'layout' }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'protocol' }, { text: 'channels', n: true }, { text: 'time', n: true }, { text: 'between', n: true }, { text: term('busbw'), n: true }, { text: 'limited by' }],
-      doc.rows.map((r) => [r.layout, bytes(r.size_bytes), r.chosen ? `${r.algo} ✓` : r.algo, r.proto, String(r.channels), micros(r.time_us), `${micros(r.low_us)} – ${micros(r.high_us)}`, rate(r.busbw_GBps), r.bottleneck.text]),
-      (i) => doc.rows[i].chosen), h('p', { class: 'quiet' }, '✓ marks what NCCL chooses.')));
+    const chosen = doc.rows.filter((r) => r.chosen);
+    const others = chosen.length > 0 && chosen.length < doc.rows.length;
+    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), figures(others ? chosen : doc.rows),
+      others && h('details', {}, h('summary', {}, `Every algorithm (${doc.rows.length} rows)`), figures(doc.rows), h('p', { class: 'quiet' }, '✓ marks what NCCL chooses.'))));
     say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
   }
 
@@ -132,6 +132,24 @@ export async function show(root, state, api) {
   state.watch(() => refresh.go());
   await refresh.go();
   return () => curve.end();
+}
+
+// figures is a table of predicted calls, what people look for first.
+function figures(list) {
+  const several = new Set(list.map((r) => r.layout)).size > 1;
+  const columns = [
+    several && [{ text: 'layout' }, (r) => r.layout],
+    [{ text: 'size', n: true }, (r) => bytes(r.size_bytes)],
+    [{ text: 'time', n: true }, (r) => micros(r.time_us)],
+    [{ text: 'between', n: true }, (r) => `${micros(r.low_us)} – ${micros(r.high_us)}`],
+    [{ text: term('busbw'), n: true }, (r) => rate(r.busbw_GBps)],
+    [{ text: 'algorithm' }, (r) => (r.chosen ? `${r.algo} ✓` : r.algo)],
+    [{ text: 'protocol' }, (r) => r.proto],
+    [{ text: 'channels', n: true }, (r) => String(r.channels)],
+    [{ text: 'limited by', w: true }, (r) => r.bottleneck.text],
+  ].filter(Boolean);
+  return table('Time of one call; nine of ten measurements of such hardware and sizes lie between', columns.map(([head]) => head),
+    list.map((r) => columns.map(([, cell]) => cell(r))), (i) => list[i].chosen);
 }
 
 function findings(held) {

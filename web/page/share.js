@@ -9,7 +9,8 @@ export class Share {
     this.show = h('button', { type: 'button', hidden: true, 'aria-expanded': 'false', onclick: () => this.toggle() }, 'Command line');
     this.link = h('button', { type: 'button', onclick: () => this.copy(location.origin + this.state.url(), this.link, 'Copy link') }, 'Copy link');
     this.copyLine = h('button', { type: 'button', hidden: true, onclick: () => this.copy(this.line.textContent, this.copyLine, 'Copy command') }, 'Copy command');
-    this.root = h('div', { class: 'share' }, this.link, this.json, this.show, this.copyLine, this.line);
+    this.change = h('button', { type: 'button', class: 'change', onclick: () => this.root.closest('.view').querySelector('.controls')?.scrollIntoView() }, 'Change the question'); // on a phone it stands below the answer
+    this.root = h('div', { class: 'share' }, this.change, this.link, this.json, this.show, this.copyLine, this.line);
   }
 
   // of sets the answers that are shown.

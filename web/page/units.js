@@ -15,8 +15,8 @@ export function bytes(x) {
   return `${digits(x)} ${names[i]}`;
 }
 
-// memory is 1000-based, as GPUs are sold.
-export function memory(x) { return x >= 1e12 ? `${digits(x / 1e12)} TB` : `${digits(x / 1e9)} GB`; }
+// memory of a GPU is 1024-based: a card that is sold as 80 GB has 80 GiB.
+export function memory(x) { return `${digits(x / 2 ** 30)} GiB`; }
 
 // micros is a time given in µs.
 export function micros(x) {

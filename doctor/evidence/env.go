@@ -4,18 +4,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/nccllog"
 )
 
 // envPatterns are how settings are written: in environments, scripts, manifests
 // and in what NCCL says it took from them.
 type envPatterns struct {
 	assigned, logged, named *regexp.Regexp
-}
-
-// envReader finds settings.
-type envReader struct {
-	*envPatterns
-	pending string // a manifest's "name:" whose "value:" is to come
 }
 
 // envPrefixes are the beginnings of names of settings that matter.
@@ -33,31 +30,23 @@ func newEnvPatterns() *envPatterns {
 // envWords are the words by which lines with settings are found.
 const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mtu|value:"
 
-// read files the settings of a line. One in the middle of a sentence was talked
+// read finds the settings of a line. One in the middle of a sentence was talked
 // about, not set.
-func (e *envReader) read(s *Set, v *view) bool {
-	text, sentence, q, host := v.text, v.sentence, v.quote, v.host
-	pending := e.pending
-	e.pending = ""
+func (e *envPatterns) read(h *hit, l *nccllog.Line, text string, sentence bool) {
 	trimmed := strings.TrimSpace(text)
-	if pending != "" {
-		if v, ok := strings.CutPrefix(trimmed, "value:"); ok {
-			s.setEnv(pending, strings.Trim(strings.TrimSpace(v), `"'`), q, host)
-			return true
-		}
-	}
+	h.value, h.valued = strings.CutPrefix(trimmed, "value:")
+	h.value = strings.Trim(strings.TrimSpace(h.value), `"'`)
 	if strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "#SBATCH") && !strings.HasPrefix(trimmed, "#PBS") {
-		return false // switched off
+		return // switched off
 	}
-	if name, value, ok := e.took(v); ok {
-		s.setEnv(name, strings.TrimSuffix(value, "."), q, host)
-		return true
+	if name, value, ok := e.took(l, text); ok {
+		h.args = []string{name, strings.TrimSuffix(value, ".")}
+		return
 	}
 	if m := e.named.FindStringSubmatch(trimmed); m != nil {
-		e.pending = m[1]
-		return true
+		h.named = m[1]
+		return
 	}
-	took := false
 	for _, m := range e.assigned.FindAllStringSubmatchIndex(text, 32) {
 		if sentence && m[0] > len(text)-len(strings.TrimLeft(text, " \t-*\"'")) && !command(text) {
 			continue
@@ -65,23 +54,39 @@ func (e *envReader) read(s *Set, v *view) bool {
 		if m[5] == m[4] || sentence && strings.Contains(text[m[1]:], "workaround") {
 			continue
 		}
-		s.setEnv(text[m[2]:m[3]], strings.TrimSuffix(text[m[4]:m[5]], `\`), q, host)
-		took = true
+		h.args = append(h.args, text[m[2]:m[3]], strings.TrimSuffix(text[m[4]:m[5]], `\`))
 	}
-	return took
 }
 
 // took is the setting that NCCL says it took.
-func (e *envReader) took(v *view) (name, value string, ok bool) {
-	if m := v.setting; m != nil && m.Value != "" && slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
-		return m.Name, m.Value, true
+func (e *envPatterns) took(l *nccllog.Line, text string) (name, value string, ok bool) {
+	if len(l.Records) == 1 {
+		m, _ := l.Records[0].Message.(*nccllog.Setting)
+		if m != nil && m.Value != "" && slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
+			return m.Name, m.Value, true
+		}
 	}
-	if strings.Contains(v.text, " to ") {
-		if m := e.logged.FindStringSubmatch(v.text); m != nil {
+	if strings.Contains(text, " to ") {
+		if m := e.logged.FindStringSubmatch(text); m != nil {
 			return m[1], m[2], true
 		}
 	}
 	return "", "", false
+}
+
+// settings files the settings of a line; that a manifest named before gets its value.
+func (r *Reader) settings(h *hit, q finding.Quote, host string) bool {
+	pending := r.pending
+	r.pending = h.named
+	if pending != "" && h.valued {
+		r.pending = ""
+		r.set.setEnv(pending, h.value, q, host)
+		return true
+	}
+	for i := 0; i+1 < len(h.args); i += 2 {
+		r.set.setEnv(h.args[i], h.args[i+1], q, host)
+	}
+	return h.named != "" || len(h.args) > 0
 }
 
 // command reports a line that starts a program or exports a variable.

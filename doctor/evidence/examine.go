@@ -1,8 +1,7 @@
 package evidence
 
 import (
-	"hash/maphash"
-	"slices"
+	"cmp"
 	"strings"
 
 	"busbar.dev/finding"
@@ -16,129 +15,80 @@ const infoMark = "NCCL INFO "
 // maxLine is how much of a line is looked at that is no record of NCCL.
 const maxLine = 1 << 15
 
-// view is a line as the recognisers see it.
-type view struct {
-	text     string
-	quote    finding.Quote
-	info     bool             // it holds infoMark
-	sentence bool             // somebody may have written it
-	setting  *nccllog.Setting // that NCCL says it took
-	host     string           // who printed it, where the line says so
-	rank     int              // likewise; -1 unknown
+// take files what a line shows.
+func (r *Reader) take(l *nccllog.Line, s *sight) {
+	if s.parts == nil {
+		r.line(l, s)
+	}
+	for i := range s.parts {
+		r.line(&s.parts[i].line, &s.parts[i].sight)
+	}
 }
 
-// line shows one line to the recognisers whose words it holds.
-func (r *Reader) line(l *nccllog.Line) {
-	if len(l.Records) == 1 && r.bulk(l) {
-		return
-	}
-	r.lastError(l)
-	key, late := r.dullKey(l)
-	if late && r.dull[key] {
-		return
-	}
-	v := r.view(l)
-	took, find := false, r.words.printed
-	if v.sentence {
-		find = r.words.talk
-	}
-	r.hits = find.rows(v.text, r.hits)
-	for _, i := range r.hits {
-		took = r.recognise(&r.words.rows[i], &v) || took
-	}
-	if v.sentence {
-		r.sentences++
-		r.told = append(r.told, sighting{"", nil, short(v.quote), v.text})
-	}
-	if !took && !v.info && !v.sentence && strings.Contains(v.text, "NCCL WARN") {
-		r.unknown(v.quote)
-		return
-	}
-	if late && !took && !v.sentence && !slices.ContainsFunc(r.hits, func(i int) bool { return r.words.rows[i].special != 0 }) {
-		if len(r.dull) >= maxDull {
-			clear(r.dull)
+// line files what a line shows. The first of a source may be sentences.
+func (r *Reader) line(l *nccllog.Line, s *sight) {
+	q := finding.Quote{File: r.name, Line: l.Num, Text: l.Text}
+	hits, rank, sentence := s.hits, s.rank, false
+	if !s.bulk {
+		r.lastError(l)
+		if l.Num <= maxTalk {
+			sentence = !strings.Contains(l.Text, infoMark) && r.sentence(l.Text, q)
+			hits, rank = r.look.look(l, sentence), label(l.Text)
 		}
-		r.dull[key] = true
+	}
+	took, warn := false, false
+	for i := range hits {
+		h := &hits[i]
+		warn = warn || h.special == warned
+		took = r.file(h, l, q, cmp.Or(1+h.rank, 1+rank)-1) || took
+	}
+	if sentence {
+		r.sentences++
+		r.told = append(r.told, sighting{"", nil, short(q), strings.Clone(l.Text)})
+	}
+	if warn && !took && !sentence && !strings.Contains(l.Text, infoMark) {
+		r.unknown(q)
 	}
 }
 
-// maxDull is how many messages are remembered in which nothing was recognised: hundreds of ranks print the same ones.
-const maxDull = 1 << 15
-
-// dullKey is a line without what differs from rank to rank: the message of a record, or the whole text. late reports that sentences are over.
-func (r *Reader) dullKey(l *nccllog.Line) (key uint64, late bool) {
-	if l.Num <= maxTalk {
-		return 0, false
-	}
-	text := l.Text
-	if len(l.Records) == 1 && len(l.Records[0].Text) > 0 && strings.HasSuffix(text, l.Records[0].Text) {
-		text = l.Records[0].Text
-	}
-	return maphash.String(r.seed, text), true
-}
-
-// view makes a line ready for the recognisers.
-func (r *Reader) view(l *nccllog.Line) view {
-	v := view{text: l.Text, info: strings.Contains(l.Text, infoMark), rank: label(l.Text)}
-	if len(v.text) > maxLine && !v.info {
-		v.text = v.text[:maxLine]
-	}
+// file files one thing that a line shows, and reports whether it is one that was seen.
+func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
+	host := ""
 	if len(l.Records) > 0 {
-		v.host = l.Records[0].Host
+		host = l.Records[0].Host
 	}
-	if len(l.Records) == 1 {
-		v.setting, _ = l.Records[0].Message.(*nccllog.Setting)
+	switch {
+	case h.special == warned:
+		return false
+	case h.special == waiting:
+		r.wait(l.Text, l.Num)
+		return false
+	case h.special == addresses:
+		return r.nets.read(r.set, l.Text, q)
+	case h.special == settings:
+		return r.settings(h, q, host)
+	case h.special == stepTimes:
+		return r.set.step(h.args, q)
+	case h.told:
+		h.copyTexts()
+		r.told = append(r.told, sighting{h.kind, h.args, short(q), ""})
+		return false
 	}
-	v.quote = finding.Quote{File: r.name, Line: l.Num, Text: v.text}
-	if l.Num <= maxTalk && !v.info {
-		v.sentence = r.sentence(&v)
-	}
-	return v
+	r.set.add(h.kind, h.args, q, host, rank)
+	return true
 }
 
 // sentence reports a line that somebody may have written. A single word that could be
 // one is kept beside the others.
-func (r *Reader) sentence(v *view) bool {
-	words, ok := talk(v.text)
-	if ok && (words >= 2 || alone(v.text) || model(v.text)) {
+func (r *Reader) sentence(text string, q finding.Quote) bool {
+	words, ok := talk(text)
+	if ok && (words >= 2 || alone(text) || model(text)) {
 		return true
 	}
 	if ok {
-		r.told = append(r.told, sighting{"", nil, short(v.quote), v.text})
+		r.told = append(r.told, sighting{"", nil, short(q), strings.Clone(text)})
 	}
 	return false
-}
-
-// recognise looks closer at a line that holds a word of a row, and reports whether
-// the row takes it.
-func (r *Reader) recognise(row *recogniser, v *view) bool {
-	switch row.special {
-	case waiting:
-		r.wait(v.text, v.quote.Line)
-		return false
-	case addresses:
-		return r.nets.read(r.set, v.text, v.quote)
-	case settings:
-		return r.env.read(r.set, v)
-	case stepTimes:
-		return r.words.steps.read(r.set, v.text, v.quote)
-	}
-	words := v.text
-	if row.kind == Symptom {
-		words = affirmed(words)
-	}
-	args, rank, ok := row.match(words)
-	switch {
-	case !ok:
-		return false
-	case row.told:
-		r.told = append(r.told, sighting{row.kind, args, short(v.quote), ""})
-		return false
-	case rank < 0:
-		rank = v.rank
-	}
-	r.set.add(row.kind, args, v.quote, v.host, rank)
-	return true
 }
 
 // lastError takes the line after "Last error:".
@@ -149,40 +99,4 @@ func (r *Reader) lastError(l *nccllog.Line) {
 		}
 	}
 	r.last = strings.HasSuffix(strings.TrimRight(l.Text, " "), "Last error:")
-}
-
-// bulk takes the records that make up most of a long log, without looking for words:
-// calls, of which NCCL's own reader keeps what matters, and connections.
-func (r *Reader) bulk(l *nccllog.Line) bool {
-	rec := &l.Records[0]
-	if strings.Contains(rec.Text, "NCCL ") {
-		return false // something else ran into it
-	}
-	var kind Kind
-	var args []string
-	switch m := rec.Message.(type) {
-	case *nccllog.Call:
-		return true
-	case *nccllog.Connection:
-		_, via, ok := strings.Cut(m.Via, "/")
-		switch {
-		case m.Transport == "SHM":
-			kind, ok = OverShm, true
-		case m.Transport == "P2P" && ok:
-			kind = OverP2P
-			args, ok = wayP2P(via)
-		case m.Transport == "NET" && ok:
-			kind = OverNet
-			args, ok = wayNet(via)
-		default:
-			ok = false
-		}
-		if !ok {
-			return false
-		}
-	default:
-		return false
-	}
-	r.set.add(kind, args, finding.Quote{File: r.name, Line: l.Num, Text: l.Text}, rec.Host, label(l.Text))
-	return true
 }

@@ -3,9 +3,9 @@ package evidence
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"math"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/lines"
 )
 
 // maxWhole is how much of a text is kept for the readers of whole formats. Of a
@@ -34,18 +35,18 @@ type Reader struct {
 	// Unpacked bounds what comes out of compressed sources, all together, in bytes; 0 is 8 GiB.
 	Unpacked int64
 
-	set   *Set
-	words *Vocabulary
-	env   *envReader
-	hits  []int // rows whose words are in the line at hand
-	log   *nccllog.Reader
-	frags []*cluster.Fragment
-	mute  bool // sentences do not count
-	last  bool // NCCL's last error comes next
-	nets  *subnetReader
-	busy  []busy          // lines that may tell what a rank did last
-	dull  map[uint64]bool // messages in which nothing was recognised
-	seed  maphash.Seed
+	set     *Set
+	words   *Vocabulary
+	look    *looker
+	log     *nccllog.Reader
+	frags   []*cluster.Fragment
+	mute    bool   // sentences do not count
+	pending string // a setting that a manifest named and whose value is to come
+	last    bool   // NCCL's last error comes next
+	nets    *subnetReader
+	busy    []busy // lines that may tell what a rank did last
+	// chunk and workers are how the lines are read, 0 for as usual: what comes of it is the same.
+	chunk, workers int
 	// unpacked is what came out of compressed sources so far.
 	unpacked int64
 
@@ -74,8 +75,7 @@ func NewReader() *Reader { return NewVocabulary().NewReader() }
 func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
 		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
-		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(), nets: &subnetReader{subnetPatterns: v.subnets},
-		dull: map[uint64]bool{}, seed: maphash.MakeSeed(),
+		words: v, look: v.newLooker(), log: nccllog.NewSetupReader(), nets: &subnetReader{subnetPatterns: v.subnets},
 	}
 }
 
@@ -142,7 +142,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if answer || err != nil {
 		return err
 	}
-	if err := r.lines(nccllog.NewScanner(name, in)); err != nil {
+	if err := r.lines(in); err != nil {
 		return err
 	}
 	r.jobLog()
@@ -197,23 +197,24 @@ func document(head []byte) bool {
 
 // lines takes in all lines of a source: each is shown to the recognisers, and to
 // the reader of what NCCL set up.
-func (r *Reader) lines(in *nccllog.Scanner) error {
+func (r *Reader) lines(text io.Reader) error {
+	in := lines.NewAhead[batch](text)
+	in.Size, in.Workers = cmp.Or(r.chunk, in.Size), cmp.Or(r.workers, in.Workers)
 	count := 0
 	r.log.Begin(r.name)
-	for l := range in.Lines() {
-		count = l.Num
-		r.keep(l.Text)
-		if parts := flatten(l.Text); parts != nil {
-			for _, p := range parts {
-				part := nccllog.ParseLine(p, nccllog.Pos{Source: r.name, Line: count})
-				r.line(&part)
-			}
-		} else {
-			r.line(l)
+	for b := range in.All(func() func(*lines.Chunk, *batch) {
+		look := r.words.newLooker()
+		return func(c *lines.Chunk, b *batch) { look.chunk(r.name, c, b) }
+	}) {
+		for i := range b.lines {
+			l := &b.lines[i]
+			count = l.Num
+			r.keep(l.Text)
+			r.log.Take(l) // it corrects hosts
+			r.take(l, &b.sights[i])
 		}
-		r.log.Take(l)
 	}
-	switch err := in.Err(); {
+	switch err := in.Err(r.name); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: the packed file breaks off after line %d; copy it again, or unpack what there is of it and give that", r.name, count)
 	case err != nil:
@@ -236,6 +237,10 @@ func (r *Reader) keep(text string) {
 		r.raw = bytes.Buffer{}
 		r.size = math.MinInt
 		return
+	}
+	if r.size > 1<<20 && r.raw.Cap() < maxWhole { // not by doubling, which leaves as much garbage
+		r.raw.Grow(maxWhole)
+		r.kept.Grow(maxWhole)
 	}
 	if r.size <= maxWhole {
 		r.raw.WriteString(text)
@@ -303,6 +308,7 @@ func (r *Reader) Set() (*Set, error) {
 	s := r.set
 	if !r.log.Empty() {
 		s.Log = r.log.Log()
+		s.rename(s.Log.Phantoms)
 		s.Unknown += s.Log.NotUnderstood
 		for _, c := range s.Log.Unknown {
 			if len(s.Samples) >= 20 {

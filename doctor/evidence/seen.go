@@ -30,6 +30,7 @@ const (
 	stepTimes            // of a rank's training steps
 	addresses            // of a host's interfaces
 	waiting              // what a rank does while others wait
+	warned               // a warning of NCCL, which counts where nothing knows it
 )
 
 // recogniser is a row made ready.
@@ -49,16 +50,15 @@ type Vocabulary struct {
 	printed *finder // of those that not only sentences are asked about
 	env     *envPatterns
 	figures *figureReader
-	steps   *stepReader
 	subnets *subnetPatterns
 	busy    *busyPatterns
 }
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
+	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
 	rs.talk, rs.printed = &finder{}, &finder{}
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}}} {
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes, pattern: stepTime}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}, {words: "nccl warn", special: warned}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {

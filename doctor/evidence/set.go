@@ -190,8 +190,8 @@ func (s *Set) setEnv(name, value string, q finding.Quote, host string) {
 	for _, e := range s.env[name] {
 		if e.Value == value {
 			e.Count++
-			if host != "" && len(e.Hosts) < maxHosts {
-				e.Hosts[host] = true
+			if host != "" && !e.Hosts[host] && len(e.Hosts) < maxHosts {
+				e.Hosts[strings.Clone(host)] = true
 			}
 			return
 		}
@@ -205,6 +205,28 @@ func (s *Set) setEnv(name, value string, q finding.Quote, host string) {
 		e.Hosts[strings.Clone(host)] = true
 	}
 	s.env[e.Name] = append(s.env[e.Name], e)
+}
+
+// rename files what was seen on hosts under names that they do not have.
+func (s *Set) rename(names map[string]string) {
+	fix := func(hosts map[string]bool) {
+		for name, host := range names {
+			if hosts[name] {
+				delete(hosts, name)
+				hosts[host] = true
+			}
+		}
+	}
+	for _, list := range s.kinds {
+		for _, o := range list {
+			fix(o.Hosts)
+		}
+	}
+	for _, list := range s.env {
+		for _, e := range list {
+			fix(e.Hosts)
+		}
+	}
 }
 
 // addWords keeps what somebody wrote, within bounds.

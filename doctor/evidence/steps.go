@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"regexp"
 	"strconv"
 
 	"busbar.dev/finding"
@@ -22,27 +21,20 @@ func (s *Steps) Mean() float64 { return s.Sum / float64(max(s.N, 1)) }
 // maxStepRanks bounds how many ranks' steps are kept.
 const maxStepRanks = 1 << 16
 
-// stepReader finds "rank 3 … step time 1.24 s" and the like.
-type stepReader struct{ re *regexp.Regexp }
-
-func newStepReader() *stepReader {
-	return &stepReader{regexp.MustCompile(`(?i)\brank[ _=:]*(\d+)\b.{0,120}?\b(?:step|iter(?:ation)?|batch)[ _]?(?:time|duration|ms)?\b[^0-9]{0,24}?(?:\d+[,:/ ].{0,24}?(?:time|took|elapsed|duration)[^0-9]{0,10})?(\d+(?:\.\d+)?) ?(ms|s|sec|seconds)\b`)}
-}
+// stepTime finds "rank 3 … step time 1.24 s" and the like: rank, time, unit.
+const stepTime = `(?i)\brank[ _=:]*(\d+)\b.{0,120}?\b(?:step|iter(?:ation)?|batch)[ _]?(?:time|duration|ms)?\b[^0-9]{0,24}?(?:\d+[,:/ ].{0,24}?(?:time|took|elapsed|duration)[^0-9]{0,10})?(\d+(?:\.\d+)?) ?(ms|s|sec|seconds)\b`
 
 // stepWords are the words by which such lines are found.
 const stepWords = "step time|step_time|iteration time|iter time|iter_time|batch time|step took|batch_time|steptime"
 
-func (r *stepReader) read(s *Set, text string, q finding.Quote) bool {
-	m := r.re.FindStringSubmatch(text)
-	if m == nil {
-		return false
-	}
-	rank := atoi(m[1])
-	v, err := strconv.ParseFloat(m[2], 64)
+// step files the time of a step.
+func (s *Set) step(m []string, q finding.Quote) bool {
+	rank := atoi(m[0])
+	v, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || v <= 0 || rank < 0 {
 		return false
 	}
-	if m[3] == "ms" {
+	if m[2] == "ms" {
 		v /= 1000
 	}
 	t := s.Steps[rank]

@@ -23,9 +23,13 @@ type commKey struct {
 // collector takes in records.
 type collector struct {
 	log    *Log
+	brief  bool // no plans are kept
 	source string
-	names  map[string]string // one copy of every text that comes often
-	hosts  map[string]*hostState
+
+	maxRanks, maxConns int
+
+	names map[string]string // one copy of every text that comes often
+	hosts map[string]*hostState
 
 	ranks   []*Rank
 	threads map[thread]*Rank
@@ -57,6 +61,7 @@ type hostState struct {
 
 func newCollector() *collector {
 	return &collector{
+		maxRanks: maxRanks, maxConns: maxConnections,
 		log:      &Log{NRanks: map[int]int{}, NNodes: map[int]int{}, Dropped: map[string]int{}},
 		names:    map[string]string{},
 		hosts:    map[string]*hostState{},
@@ -177,9 +182,13 @@ func (c *collector) message(r *Record) bool {
 	case *Connection:
 		c.connection(r, m)
 	case *Call:
-		c.call(m)
+		if !c.brief {
+			c.call(m)
+		}
 	case *Choice:
-		c.choice(m)
+		if !c.brief {
+			c.choice(m)
+		}
 	case *Setting:
 		c.setting(r, m)
 	case network:
@@ -244,7 +253,7 @@ func (c *collector) setup(r *Record, message any) bool {
 func (c *collector) fill(k *Rank, r *Record, message any) {
 	switch m := message.(type) {
 	case *RingLink:
-		if len(k.Links) < maxChannels {
+		if !c.brief && len(k.Links) < maxChannels {
 			k.Links = append(k.Links, *m)
 		}
 	case *Channels:
@@ -259,8 +268,10 @@ func (c *collector) fill(k *Rank, r *Record, message any) {
 		}
 		k.cols = m
 	case enabledTable:
-		k.Enabled = &Enabled{At: r.At}
-		c.follow = k
+		if !c.brief {
+			k.Enabled = &Enabled{At: r.At}
+			c.follow = k
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // newRank begins a set-up, or returns nil when there are too many.
 func (c *collector) newRank(r *Record) *Rank {
-	if len(c.ranks) >= maxRanks {
+	if len(c.ranks) >= c.maxRanks {
 		c.drop("ranks")
 		return nil
 	}
@@ -110,7 +110,7 @@ func (c *collector) tear(r *Record) {
 		c.torn = append(c.torn[:0], c.torn[1:]...)
 	}
 	t := *r
-	t.Text = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)])
+	t.Text, t.Time = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)]), strings.Clone(t.Time)
 	c.torn = append(c.torn, t)
 }
 
@@ -321,7 +321,10 @@ func (c *collector) initTimes(r *Record, t *initTimes) {
 		k = c.newRank(r)
 	}
 	if k != nil {
-		k.Rank, k.NRanks, k.Init = t.rank, t.nRanks, &t.InitTime
+		k.Rank, k.NRanks = t.rank, t.nRanks
+		if !c.brief {
+			k.Init = &t.InitTime
+		}
 	}
 }
 

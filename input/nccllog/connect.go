@@ -102,7 +102,7 @@ func (c *collector) connection(r *Record, n *Connection) {
 		c.log.Connections[i].N++
 		return
 	}
-	if len(c.conns) >= maxConnections {
+	if len(c.conns) >= c.maxConns {
 		c.drop("connections")
 		return
 	}

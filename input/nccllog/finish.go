@@ -2,6 +2,7 @@ package nccllog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -25,29 +26,87 @@ func byCount(list []Count) []Count {
 	return list
 }
 
-// finishHosts lists hosts in the order they came. A name that only ever stood in
-// the middle of a line, and whose end is a host with a process of the same
-// number, is that host with text run into its name.
-func (c *collector) finishHosts() {
+// phantoms are names that no host has, and the hosts that they stand for: text ran into
+// the name, or its beginning stands on another line. Such a name has a process in common
+// with the host's and a few records against many; and it ends the other or ends in it, or
+// never begins a line although hosts do.
+func (c *collector) phantoms() map[string]string {
 	alias := map[string]string{}
-	for name, h := range c.hosts {
-		if h.atLine {
-			continue
+	owners := map[int][]*hostState{} // of processes
+	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
+		long := c.hosts[name]
+		if long.atLine {
+			for pid := range long.pids {
+				owners[pid] = append(owners[pid], long)
+			}
 		}
-		for pid := range h.pids {
-			if k := c.suffix(name, pid); k != nil {
-				alias[name] = k.Name
-				break
+		for i := 1; i < len(name); i++ {
+			short := c.hosts[name[i:]]
+			if short == nil || !long.shares(short) {
+				continue
+			}
+			to, from := short, long
+			if from.Records > to.Records || from.Records == to.Records && from.atLine && !to.atLine {
+				to, from = from, to
+			}
+			if from == long && !from.atLine || few*from.Records <= to.Records {
+				alias[from.Name] = to.Name
 			}
 		}
 	}
-	for name := range alias {
-		to := alias[name]
-		for next, ok := alias[to]; ok; next, ok = alias[to] { // names grow shorter, so this ends
+	for name, h := range c.hosts {
+		if to := h.owner(owners); alias[name] == "" && to != nil {
+			alias[name] = to.Name
+		}
+	}
+	for name, to := range alias {
+		for next, ok := alias[to]; ok; next, ok = alias[to] { // each has more records, or begins lines or is shorter, so this ends
 			to = next
 		}
 		alias[name] = to
 	}
+	return alias
+}
+
+// few is how many times as many records a host has as a name that is none.
+const few = 10
+
+// owner is the host of a process that a name within lines has too: that whose name ends
+// most like it, and of such the one with the most records; nil: none.
+func (h *hostState) owner(owners map[int][]*hostState) (best *hostState) {
+	if h.atLine {
+		return nil
+	}
+	like := func(k *hostState) (n int) {
+		for n < min(len(h.Name), len(k.Name)) && h.Name[len(h.Name)-1-n] == k.Name[len(k.Name)-1-n] {
+			n++
+		}
+		return n
+	}
+	for pid := range h.pids {
+		for _, k := range owners[pid] {
+			if few*h.Records <= k.Records && (best == nil || cmp.Or(like(k)-like(best), k.Records-best.Records, cmp.Compare(best.Name, k.Name)) > 0) {
+				best = k
+			}
+		}
+	}
+	return best
+}
+
+// shares reports a process that two names have in common.
+func (h *hostState) shares(k *hostState) bool {
+	for pid := range h.pids {
+		if k.pids[pid] {
+			return true
+		}
+	}
+	return false
+}
+
+// finishHosts lists hosts in the order they came.
+func (c *collector) finishHosts() {
+	alias := c.phantoms()
+	c.log.Phantoms = alias
 	for name, to := range alias {
 		k := c.hosts[to]
 		k.Records += c.hosts[name].Records
@@ -142,7 +201,7 @@ func (c *collector) finishComms() {
 
 // tells reports whether a set-up says anything about a communicator.
 func (k *Rank) tells() bool {
-	return k.NRanks > 0 || len(k.Rings) > 0 || len(k.Trees) > 0 || k.Coll >= 0 || k.Tuning != nil || len(k.Graphs) > 0
+	return k.NRanks > 0 || len(k.Rings) > 0 || len(k.Trees) > 0 || k.Coll >= 0 || k.Tuning != nil || len(k.Graphs) > 0 || k.plans
 }
 
 // finish gathers what the ranks say.

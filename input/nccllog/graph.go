@@ -47,6 +47,8 @@ func (c *collector) ring(r *Record, ring *Ring) {
 	k := c.current(r)
 	switch {
 	case k == nil:
+	case c.brief:
+		k.plans = true
 	case len(k.Rings) < maxChannels:
 		k.Rings = append(k.Rings, *ring)
 	default:
@@ -129,6 +131,10 @@ func (c *collector) trees(r *Record, nodes Trees) {
 	if k.Rank < 0 {
 		k.Rank = nodes[0].Rank
 	}
+	if c.brief {
+		k.plans = true
+		return
+	}
 	if len(k.Trees)+len(nodes) > maxChannels {
 		c.drop("trees")
 		return
@@ -208,6 +214,10 @@ func parsePattern(r *Record) any {
 func (c *collector) graph(r *Record, g *Graph) {
 	k := c.current(r)
 	if k == nil {
+		return
+	}
+	if c.brief {
+		k.plans = true
 		return
 	}
 	if len(k.Graphs) == 0 {
@@ -324,8 +334,8 @@ func parseSystemLine(*Record) any { return systemLine{} }
 // beginning tells it.
 func (c *collector) systemLine(r *Record) bool {
 	k := c.threads[threadOf(r)]
-	if k != nil && k.System != nil && k.tree && len(k.System.Tree) < 4*maxChannels && len(r.Text) < 200 {
-		k.System.Tree = append(k.System.Tree, strings.Repeat(" ", min(r.indent, 400))+r.Text)
+	if !c.brief && k != nil && k.System != nil && k.tree && len(k.System.Tree) < 4*maxChannels && len(r.Text) < 200 {
+		k.System.Tree = append(k.System.Tree, strings.Clone(strings.Repeat(" ", min(r.indent, 400))+r.Text))
 	}
 	return strings.HasPrefix(r.Text, "+ ") || k != nil && k.tree
 }
@@ -349,7 +359,7 @@ func parsePaths(from, rest string) any {
 
 func (c *collector) paths(r *Record, row *pathRow) {
 	k := c.threads[threadOf(r)]
-	if k == nil || k.System == nil {
+	if c.brief || k == nil || k.System == nil {
 		return
 	}
 	for _, p := range row.paths {

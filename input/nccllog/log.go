@@ -22,6 +22,7 @@ type Log struct {
 
 	Versions    []Count // as printed: "2.27.7+cuda13.0"
 	Hosts       []Host
+	Phantoms    map[string]string // names that were torn or that text ran into, and the hosts they stand for
 	Comms       []Comm
 	NRanks      map[int]int // records that name a number of ranks
 	NNodes      map[int]int // records that name NCCL's number of nodes
@@ -99,8 +100,9 @@ type Rank struct {
 	Tuning  *Tuning
 	Enabled *Enabled
 
-	cols []column // of the tuning table at hand
-	tree bool     // inside the system tree
+	cols  []column // of the tuning table at hand
+	tree  bool     // inside the system tree
+	plans bool     // it printed rings, trees or graphs that are not kept
 }
 
 // InitTime is where the time of an initialisation went, in seconds; -1 where a

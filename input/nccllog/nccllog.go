@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // Format names the source in facts and messages.
@@ -32,6 +33,8 @@ const (
 	maxNotes       = 2000    // lines kept by their text
 	maxRanks       = 1 << 17 // set-ups of a communicator by one rank
 	maxConnections = 1 << 18
+	someSetups     = 1 << 16 // of a Reader without plans
+	someConns      = 1 << 12 // likewise
 	maxChoices     = 10000
 	maxEnv         = 10000
 	maxNICs        = 1 << 18
@@ -113,13 +116,24 @@ type Reader struct{ c *collector }
 // NewReader makes a Reader.
 func NewReader() *Reader { return &Reader{newCollector()} }
 
+// NewSetupReader makes a Reader for those who ask which processes set up which
+// communicators, and not over which rings, trees and paths: it keeps neither graphs,
+// tables and calls nor more than the first connections, so that little memory is enough
+// for the longest log.
+func NewSetupReader() *Reader {
+	r := NewReader()
+	r.c.brief, r.c.maxRanks, r.c.maxConns = true, someSetups, someConns
+	return r
+}
+
 // Add reads one source to its end.
 func (r *Reader) Add(name string, in io.Reader) error { return r.c.read(Source{name, in}) }
 
 // Begin starts a source whose lines somebody else scans and gives to Take.
 func (r *Reader) Begin(name string) { r.c.begin(name) }
 
-// Take takes in one line of the source.
+// Take takes in one line of the source, and corrects the names of hosts in its records
+// as far as lines before tell.
 func (r *Reader) Take(l *Line) { r.c.line(l) }
 
 // Empty reports that no record of NCCL has come yet.
@@ -130,12 +144,16 @@ func (r *Reader) Log() *Log { return r.c.finish() }
 
 // read takes in one source.
 func (c *collector) read(s Source) error {
-	in := NewScanner(s.Name, s.R)
+	in := lines.NewAhead[[]Line](s.R)
 	c.begin(s.Name)
-	for l := range in.Lines() {
-		c.line(l)
+	for list := range in.All(func() func(*lines.Chunk, *[]Line) {
+		return func(chunk *lines.Chunk, out *[]Line) { *out = Parse((*out)[:0], s.Name, chunk) }
+	}) {
+		for i := range *list {
+			c.line(&(*list)[i])
+		}
 	}
-	return in.Err()
+	return in.Err(s.Name)
 }
 
 // begin starts a source.
@@ -158,7 +176,6 @@ func (c *collector) line(l *Line) {
 		c.log.NCCLLines++
 	}
 	for i := range l.Records {
-		rec := l.Records[i] // its host may be corrected, which is nobody else's business
-		c.record(&rec)
+		c.record(&l.Records[i])
 	}
 }

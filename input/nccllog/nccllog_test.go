@@ -270,12 +270,12 @@ func BenchmarkRead(b *testing.B) {
 
 // Who stops early leaves no goroutine behind that reads on.
 func TestLinesStop(t *testing.T) {
-	in := strings.NewReader(strings.Repeat("h:1:2 [0] NCCL INFO Using network IB\n", 5000))
-	s := NewScanner("f", in)
-	for l := range s.Lines() {
-		if l.Num == 300 {
-			break
-		}
+	in := strings.NewReader(strings.Repeat("h:1:2 [0] NCCL INFO Using network IB\n", 50000))
+	chunks := lines.NewAhead[[]Line](in)
+	for range chunks.All(func() func(*lines.Chunk, *[]Line) {
+		return func(c *lines.Chunk, out *[]Line) { *out = Parse((*out)[:0], "f", c) }
+	}) {
+		break
 	}
 	left := in.Len()
 	runtime.Gosched()

@@ -20,6 +20,7 @@ type Record struct {
 	Message  any // what an INFO record says; nil: not understood. See message.go
 
 	glued  bool // something stands before the record on its line
+	body   int  // bytes from behind the process and its device to the end of the line
 	indent int  // blanks before the message beyond the usual one
 }
 
@@ -82,6 +83,7 @@ func marker(line string, from int) (int, string) {
 func prefix(line string, low, at int) (Record, int) {
 	rec := Record{Dev: -1}
 	start, end := at, at
+	rec.body = len(line) - at
 	for range 6 {
 		word, begin := wordBefore(line, low, end)
 		if word == "" {
@@ -90,9 +92,11 @@ func prefix(line string, low, at int) (Record, int) {
 		switch {
 		case rec.Func == "" && word[0] == '(' && word[len(word)-1] == ')' && len(word) > 2:
 			rec.Func = word[1 : len(word)-1]
+			rec.body = len(line) - begin
 		case rec.File == "" && isSource(word):
 			i := strings.LastIndexByte(word, ':')
 			rec.File, rec.SrcLine = word[:i], atoi(word[i+1:])
+			rec.body = len(line) - begin
 		case rec.Dev < 0 && word[0] == '[' && word[len(word)-1] == ']' && isDigits(word[1:len(word)-1]):
 			rec.Dev = atoi(word[1 : len(word)-1])
 		default:
@@ -120,8 +124,16 @@ func wordBefore(line string, low, end int) (string, int) {
 	return line[begin:end], begin
 }
 
-// process splits "node7:123:456". The host is what the last two colons leave; a
-// word run together with it ("x:12:node7") is cut off.
+// inHost are the characters of hosts' names.
+var inHost = func() (in [256]bool) {
+	for _, c := range []byte("-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		in[c] = true
+	}
+	return in
+}()
+
+// process splits "node7:123:456". The host is what the last two colons leave; what
+// ran together with it ("x:12:node7", "[0]node7") is cut off.
 func process(word string) (host string, pid, tid int, ok bool) {
 	i := strings.LastIndexByte(word, ':')
 	if i < 0 || !isDigits(word[i+1:]) {
@@ -131,7 +143,11 @@ func process(word string) (host string, pid, tid int, ok bool) {
 	if j < 0 || !isDigits(word[j+1:i]) {
 		return "", 0, 0, false
 	}
-	host = word[strings.LastIndexByte(word[:j], ':')+1 : j]
+	at := j
+	for at > 0 && inHost[word[at-1]] {
+		at--
+	}
+	host = word[at:j]
 	if host == "" || len(host) > 255 {
 		return "", 0, 0, false
 	}

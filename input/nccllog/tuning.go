@@ -127,6 +127,9 @@ func (c *collector) tuningRow(r *Record, row *tuningRow) bool {
 	if t == nil || row.columns > len(k.cols) || len(t.Cells) >= 1000 {
 		return false
 	}
+	if c.brief {
+		return !row.torn
+	}
 	for i, cell := range row.cells {
 		cell.Algo, cell.Proto = k.cols[i].algo, k.cols[i].proto
 		t.Cells = append(t.Cells, cell)

@@ -10,7 +10,7 @@ package keywords
 type Set struct {
 	class   [256]uint8
 	classes int
-	next    []int32   // state*classes + class
+	next    []int32   // where a state's row begins, plus the class; negative (^row) where words end in the state
 	found   [][]int32 // words that end in a state
 }
 
@@ -47,6 +47,11 @@ func New(words []string) *Set {
 		s.found[at] = append(s.found[at], int32(i))
 	}
 	s.complete()
+	for i, to := range s.next {
+		if s.next[i] = to * int32(s.classes); s.found[to] != nil {
+			s.next[i] = ^s.next[i]
+		}
+	}
 	return s
 }
 
@@ -91,9 +96,9 @@ func (s *Set) complete() {
 func (s *Set) Scan(text string, hit func(word int)) {
 	at := int32(0)
 	for i := range len(text) {
-		at = s.next[int(at)*s.classes+int(s.class[text[i]])]
-		if found := s.found[at]; found != nil {
-			for _, w := range found {
+		if at = s.next[at+int32(s.class[text[i]])]; at < 0 {
+			at = ^at
+			for _, w := range s.found[int(at)/s.classes] {
 				hit(int(w))
 			}
 		}
@@ -104,8 +109,7 @@ func (s *Set) Scan(text string, hit func(word int)) {
 func (s *Set) In(text string) bool {
 	at := int32(0)
 	for i := range len(text) {
-		at = s.next[int(at)*s.classes+int(s.class[text[i]])]
-		if s.found[at] != nil {
+		if at = s.next[at+int32(s.class[text[i]])]; at < 0 {
 			return true
 		}
 	}

@@ -26,6 +26,21 @@ func (n *Network) Cabled() bool {
 	})
 }
 
+// TrunksUnknown reports links between switches of which no source says the rate, as those of a scheduler's topology.
+func (n *Network) TrunksUnknown() bool {
+	between := false
+	for i := range n.Links {
+		l := &n.Links[i]
+		if l.A.ToHosts() || l.B.ToHosts() {
+			continue
+		}
+		if between = true; l.Rate.Known() {
+			return false
+		}
+	}
+	return between && !n.Oversubscription.Known()
+}
+
 // Logical reports whether the network knows only which hosts belong together.
 func (n *Network) Logical() bool {
 	if len(n.Switches) == 0 {

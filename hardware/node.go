@@ -40,7 +40,11 @@ func (p *preset) node() *cluster.NodeType {
 		return special(gpu, nic)
 	}
 	row := nodeTable()[p.Node]
-	if row == nil { // a GPU by name: one host and nothing else
+	switch {
+	case row != nil:
+	case p.cards > 0:
+		return cardNode(gpu, p.cards)
+	default: // a GPU by name: one host and nothing else
 		t := newNode(cluster.Unknown)
 		addChip(t, -1, gpu, "")
 		return t

@@ -33,6 +33,8 @@ type preset struct {
 	Network string   `csv:"network"` // in fabrics.csv
 	Summary string   `csv:"summary"`
 	Source  string   `csv:"source"`
+
+	cards int // of a node that was named by its cards alone: 4xa6000
 }
 
 // presetTable lists the machines, then every GPU on its own.
@@ -188,9 +190,13 @@ func find(name string) (*preset, error) {
 }
 
 // AssumedNode begins the source of a node that was named by its GPUs alone.
-const AssumedNode = "assumed to be as a node of"
+const AssumedNode = "assumed to be"
 
-// nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them. Both results are nil where the name is none of this kind.
+// maxCards is more PCIe cards than a server takes.
+const maxCards = 16
+
+// nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them, else for PCIe cards one that
+// has them on root ports. Both results are nil where the name is none of this kind.
 func nodeOf(want string, all []preset) (*preset, error) {
 	count, name, _ := strings.Cut(want, "x")
 	n, err := strconv.Atoi(count)
@@ -210,10 +216,13 @@ func nodeOf(want string, all []preset) (*preset, error) {
 		if have == n {
 			own := p
 			own.Name, own.Aliases, own.Nodes = want, nil, 1
-			own.Source = fmt.Sprintf("%s %s (%s): %s", AssumedNode, p.Name, p.Summary, p.Source)
+			own.Source = fmt.Sprintf("%s as a node of %s (%s): %s", AssumedNode, p.Name, p.Summary, p.Source)
 			return &own, nil
 		}
 		others = append(others, fmt.Sprintf("%s has %d", p.Name, have))
+	}
+	if !g.Module() && n <= maxCards {
+		return &preset{Name: want, GPU: g.Name, cards: n, Source: AssumedNode + " " + cardsNode(g, n)}, nil
 	}
 	if len(others) == 0 {
 		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)

@@ -17,6 +17,9 @@ type Given struct {
 	NIC NICs
 }
 
+// nonBlocking says how links between switches without a rate are taken.
+const nonBlocking = "no source says the rate of links between switches; the network is taken as non-blocking (ibnetdiscover has the rates, oversubscription: 2 in a cluster file states them)"
+
 // Assume fills what a prediction cannot do without and no source says: the model
 // of GPUs whose matrix is all that is known, by the number of their NVLinks, and
 // the rate of NICs, by what is sold with such GPUs. What it assumed it tells, a
@@ -51,7 +54,7 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 		switch {
 		case has > 0 && g.NIC.Count > 0 && g.NIC.Count != has:
 			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out to give only the rate", t.Name, words.Plural(has, "NIC"), g.NIC.Count)
-		case has == 0 && gpus > 0 && g.NIC.Count > 0:
+		case has == 0 && gpus > 0 && g.NIC.Rate > 0:
 			notes = append(notes, addNICs(t, g.NIC))
 			added = true
 			continue
@@ -64,6 +67,9 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 	}
 	if added {
 		hardware.Complete(c)
+	}
+	if c.Network.TrunksUnknown() {
+		notes = append(notes, nonBlocking)
 	}
 	return notes, nil
 }

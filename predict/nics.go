@@ -57,13 +57,24 @@ func ParseNICs(text string) (NICs, error) {
 	return n, nil
 }
 
-// addNICs gives a type without NICs as many as the caller says, spread evenly over
+// ethernetOnly is the fastest port that is Ethernet where nothing is said: InfiniBand of such rates is older than GPUs that train.
+const ethernetOnly = 25 * unit.Gbps
+
+// addNICs gives a type without NICs as many as the caller says (default one), spread evenly over
 // its GPUs: beside each GPU on a PCIe switch where there are enough of them, else
 // on the NUMA domains.
 func addNICs(t *cluster.NodeType, g NICs) string {
 	kind, guessed := g.Kind, ""
-	if kind == "" {
+	switch {
+	case kind != "":
+	case g.Rate <= ethernetOnly:
+		kind, guessed = cluster.Ethernet, " Ethernet"
+	default:
 		kind, guessed = cluster.InfiniBand, " InfiniBand"
+	}
+	more := ""
+	if g.Count == 0 {
+		g.Count, more = 1, " (a count before the rate, as 4x, gives more)"
 	}
 	gpus := t.Of(cluster.GPU)
 	places := slots(t, gpus, g.Count)
@@ -79,7 +90,7 @@ func addNICs(t *cluster.NodeType, g NICs) string {
 	case g.Count == 1:
 		where = "on the first NUMA domain"
 	}
-	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s", t.Name, words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where)
+	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s%s", t.Name, words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where, more)
 }
 
 // slots are the devices that new NICs hang on.
@@ -140,7 +151,7 @@ func noNICs(t *cluster.NodeType) error {
 	if _, ok := hardware.GPUByName(t.Preset); ok { // one GPU and nothing else
 		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
 	}
-	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 4xHDR or 4x200Gb/s: four per node), "+
+	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
 		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
 		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several)
 }

@@ -42,7 +42,7 @@ type Job struct {
 	NCCL      string `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	Compare   string `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU       string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
-	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 4x200Gb/s."`
+	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
 	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
 }

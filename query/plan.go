@@ -54,7 +54,7 @@ type Plan struct {
 	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for a changed cluster: network.gbps=400 (every NIC and cable), nics_per_node=4; commas combine changes. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
 	GPU  string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it."`
-	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 4x200Gb/s."`
+	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
 	// Folder is what the emitted files call the folder that they will be in; Emit where it is empty. A job that starts
 	// elsewhere needs its whole path.

@@ -219,6 +219,9 @@ func (x *planned) command(p *pricedStep) string {
 // sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names them.
 func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	tiers, why := step.Assumed(q.Cluster)
+	if len(tiers) == 0 && q.Cluster.Network.TrunksUnknown() {
+		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data sheets", nil
+	}
 	if len(tiers) == 0 {
 		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
 	}

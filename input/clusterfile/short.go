@@ -323,13 +323,8 @@ func (b *building) nvlink() error {
 // say. Modules sit on boards with NVLink; cards have it only with a bridge.
 func (b *building) usualNVLink() string {
 	n, links := len(b.gpus), b.gpu.Links
-	title := strings.ToUpper(b.gpu.Title)
-	module := strings.Contains(title, "SXM") || strings.Contains(title, "HBM3") || b.gpu.LinkKind != cluster.NVLink
-	for _, m := range []string{"H200", "H20", "B200", "B300", "GB200"} {
-		module = module || strings.Contains(title, m) && !strings.Contains(title, "NVL")
-	}
 	switch {
-	case n < 2 || links == 0 || !module:
+	case n < 2 || !b.gpu.Module():
 		return "none"
 	case b.gpu.LinkKind == cluster.NVLink && links >= 12 && n > 4:
 		return "switch"

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ func otherwise(data []byte) string {
 	switch {
 	case bytes.Contains(data, []byte("<graphs ")):
 		return "an NCCL graph (NCCL_GRAPH_DUMP_FILE), which says which channels NCCL built; the topology is in NCCL_TOPO_DUMP_FILE"
+	case sinfo.Match(data):
+		return "sinfo, which says which nodes are in use, not what is in them or how they are joined; scontrol show node and scontrol show topology do"
 	case msccl.Match(data):
 		return "an MSCCL algorithm, which says how a collective runs, not on what"
 	case anyLine(data, isTunerRule), anyLine(data, isTunerTraining):
@@ -22,6 +25,9 @@ func otherwise(data []byte) string {
 	}
 	return ""
 }
+
+// sinfo is the heading of Slurm's sinfo, of its long form and with -N.
+var sinfo = regexp.MustCompile(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `)
 
 func anyLine(data []byte, ok func(line string) bool) bool {
 	for line := range bytes.Lines(data) {

@@ -74,6 +74,7 @@ func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, [
 	if err != nil {
 		return nil, nil, err
 	}
+	c.Warnings = append(c.Warnings, strangers(read)...)
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}

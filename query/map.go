@@ -81,6 +81,8 @@ type AuditDoc struct {
 	Audit    []finding.Finding `json:"audit"`
 	Summary  cluster.Summary   `json:"summary"`
 	Warnings []cluster.Warning `json:"warnings"`
+	// Unchecked is what no source says, so that it could not be looked at.
+	Unchecked []string `json:"unchecked,omitempty"`
 }
 
 // Wrong reports findings beyond notes.
@@ -92,7 +94,7 @@ func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AuditDoc{Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings)}, nil
+	return &AuditDoc{Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings), Unchecked: audit.Unchecked(cl)}, nil
 }
 
 // Path asks how data travels between pairs of devices.

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
 )
 
 // Findings prints what an audit found: one paragraph each with a mark for how
@@ -17,6 +18,19 @@ func Findings(w io.Writer, fs []finding.Finding, o TextOptions) error {
 		return err
 	}
 	_, err := io.WriteString(w, printed(o, func(s style) string { return findingsText(fs, s, o.width()) }))
+	return err
+}
+
+// Audit prints findings, and what could not be looked at.
+func Audit(w io.Writer, d *query.AuditDoc, o TextOptions) error {
+	if taken, err := FindingsTable(d.Audit).Send(w); taken {
+		return err
+	}
+	text := printed(o, func(s style) string { return findingsText(d.Audit, s, o.width()) })
+	if len(d.Unchecked) > 0 {
+		text += strings.Join(texttab.Wrap("Not checked, as no source says it: "+strings.Join(d.Unchecked, "; ")+".", o.width()), "\n") + "\n"
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -35,7 +49,7 @@ func FindingsTable(fs []finding.Finding) *texttab.Table {
 
 func findingsText(fs []finding.Finding, s style, width int) string {
 	var b strings.Builder
-	b.WriteString(s.bold("Audit") + "  " + cmp.Or(finding.Count(fs).String(), "nothing found") + "\n")
+	b.WriteString(s.bold("Audit") + "  " + cmp.Or(finding.Count(fs).String(), "no problems found") + "\n")
 	for _, f := range fs {
 		b.WriteString("  " + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "  " + f.Where + "\n")
 		for _, l := range texttab.Wrap(f.Text, width-4) {

@@ -50,7 +50,12 @@ func (c *mapCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		text := func(w io.Writer) error { return report.Findings(w, doc.Audit, e.text(w, c.common)) }
+		text := func(w io.Writer) error { return report.Audit(w, doc, e.text(w, c.common)) }
+		if !c.Quiet {
+			for _, w := range doc.Warnings {
+				fmt.Fprintln(e.stderr, "note:", w)
+			}
+		}
 		return wrong(doc, forms{list: []form{{"text", nil, text}, jsonForm(doc)}}.write(e, t))
 	case len(c.Path) > 0:
 		doc, err := query.Path{Sources: c.Sources, Path: c.Path}.Run(e.ctx, e.query(c.common))

@@ -39,6 +39,40 @@ func Run(c *cluster.Cluster) []finding.Finding {
 	return a.found
 }
 
+// Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has few findings.
+func Unchecked(c *cluster.Cluster) []string {
+	var models, ports, tree bool
+	for _, t := range c.Types {
+		tree = tree || t.Tree == cluster.Assumed
+		for i := range t.Devices {
+			switch d := &t.Devices[i]; {
+			case d.Kind == cluster.GPU:
+				models = models || !d.Model.Known()
+			case d.NIC != nil:
+				ports = ports || !slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() })
+			}
+		}
+	}
+	bare := slices.ContainsFunc(c.Hosts, func(h cluster.Host) bool { return h.Type < 0 })
+	var list []string
+	for _, x := range []struct {
+		lacks bool
+		text  string
+	}{
+		{bare, "the inside of hosts (busbar map on a node)"},
+		{models, "GPU models (nvidia-smi -L)"},
+		{ports, "NIC rates (ibstat, ethtool)"},
+		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
+		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
+		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},
+	} {
+		if x.lacks {
+			list = append(list, x.text)
+		}
+	}
+	return list
+}
+
 type auditor struct {
 	c     *cluster.Cluster
 	hosts [][]string // per type

@@ -43,7 +43,7 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 		return known, nil
 	}
 	if strings.ContainsRune(word, os.PathSeparator) {
-		return nil, fmt.Errorf("model %q: there is no such folder; expected a name (busbar models lists them), a config.json of Hugging Face, or the folder that it is in", word)
+		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar models lists them), a Hugging Face config.json (-m config.json), or the folder that it is in", word)
 	}
 	return nil, err
 }

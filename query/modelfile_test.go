@@ -27,7 +27,7 @@ func TestModelFiles(t *testing.T) {
 		pipe:                               "is no regular file",
 		filepath.Join(pipe, "config.json"): "is no regular file",
 		garbage:                            "expected a config.json of Hugging Face",
-		filepath.Join(dir, "none"):         "there is no such folder",
+		filepath.Join(dir, "none"):         "no such folder",
 		filepath.Join(dir, "none\x1b[31m", "x.json"): `none\x1b[31m`,
 	} {
 		if _, err := query.LoadModel(query.Env{}, word); err == nil || !strings.Contains(err.Error(), want) {

@@ -3,6 +3,7 @@ package workload
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,9 +190,13 @@ func FindHub(name string) *Model {
 	return found
 }
 
+// hubDate is the date or release that publishers put behind a name: -2507, -v0.1.
+var hubDate = regexp.MustCompile(`-(2[3-9](0[1-9]|1[0-2])|v[0-9.]+)$`)
+
 func hubName(name string) string {
-	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
-	for _, s := range []string{"-hf", "-instruct", "-chat", "-base", "-it", "-pt"} {
+	name = strings.ReplaceAll(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), " ", "-")
+	name = strings.TrimPrefix(hubDate.ReplaceAllString(name, ""), "meta-")
+	for _, s := range []string{"-hf", "-instruct", "-chat", "-base", "-it", "-pt", "-thinking"} {
 		name = strings.TrimSuffix(name, s)
 	}
 	return strings.Map(func(r rune) rune {

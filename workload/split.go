@@ -138,7 +138,7 @@ func ParseSplit(text string) (Split, error) {
 		key, value, _ := strings.Cut(part, "=")
 		to, ok := fields[strings.ToLower(strings.TrimSpace(key))]
 		if !ok {
-			return s, fmt.Errorf("parallel %q: %q is no way to divide; expected dp, tp, pp, cp, ep, etp, vpp, zero, shard, sp", text, key)
+			return s, fmt.Errorf("parallel %q: %q is unknown; expected dp, tp, pp, cp, ep, etp, vpp, zero, shard or sp with a number (FSDP is zero=3, DDP is zero=0)", text, key)
 		}
 		if to == &s.Shard && strings.TrimSpace(value) == "node" {
 			s.Shard = ShardNode

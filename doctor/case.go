@@ -34,6 +34,7 @@ type Report struct {
 	Unknown   int // lines that nothing understood
 	Sources   []string
 	Samples   []finding.Quote
+	Blank     bool // nothing of it is known
 }
 
 // Examine weighs the built-in causes.
@@ -56,7 +57,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	for _, x := range m.Causes() {
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
-	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
+	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Blank: s.Blank()}
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, answers, r)
 	} else {

@@ -23,6 +23,7 @@ type Document struct {
 	Unknown   int             `json:"not_understood"` // lines
 	Sources   []string        `json:"sources"`
 	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
+	Blank     bool            `json:"nothing_recognised,omitempty"`
 }
 
 // Question is an observation that tells the leading causes apart.
@@ -36,7 +37,7 @@ type Question struct {
 
 // Document is what is printed of a report.
 func (r *Report) Document() Document {
-	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10)}
+	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Blank: r.Blank}
 	for _, q := range r.Questions {
 		d.Questions = append(d.Questions, Question{q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...)})
 	}

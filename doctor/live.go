@@ -10,9 +10,10 @@ import (
 )
 
 // giveWay adds what a live job says of itself. A dump that names a rank beats a guess from words: findings that rest on words or suggest one thing
-// among others lose what the verdict is sure of, and what only says that something happened follows from it.
+// among others lose what the verdict is sure of, and what only says that something happened follows from it. Where nothing else was found, logs alone are enough:
+// an exception that ended a rank is no problem that others share, and still why the job is gone.
 func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []finding.Finding {
-	if c.Job == nil || c.Job.Empty() || !c.Waits {
+	if c.Job == nil || c.Job.Empty() || !c.Waits && len(found) > 0 {
 		return found
 	}
 	v := c.Job.Judge()

@@ -62,6 +62,9 @@ func (r *Report) summary() string {
 	if r.Lines == 0 && len(r.Findings) == 0 {
 		return read + ". There was no line in it, so nothing is known."
 	}
+	if r.Blank && len(r.Findings) == 0 {
+		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool such as nvidia-smi, ibstat, nccl-tests or dmesg."
+	}
 	if count.Serious() == 0 && len(r.Questions) > 0 {
 		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
 	}

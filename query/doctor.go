@@ -145,7 +145,7 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 	if _, err := fs.Stat(e.files(), name); err != nil && sentence(name) {
 		return r.ReadSentence(name)
 	} else if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file or folder; a sentence about what is seen has two words or more", name)
+		return fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem in quotes", name)
 	}
 	read := 0
 	err := e.eachFile(ctx, name, "the logs", func(path string, inFolder bool) error {

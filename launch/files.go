@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"unicode"
+
+	"busbar.dev/internal/words"
 )
 
 // File is one that starts the plan or tells a program of it.
@@ -115,7 +117,7 @@ func (w *writer) header(what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", what)
 	fmt.Fprintf(&b, "# Made by: %s\n", line(p.Made))
-	fmt.Fprintf(&b, "# %s on %s: %d ranks on %d nodes, %s; predicted step %.4g s.\n", line(p.Job.Model), line(p.Cluster), p.ranks(w.hosts), len(w.hosts), p.Job.Parallel, p.Job.Step)
+	fmt.Fprintf(&b, "# %s on %s: %s on %s, %s; predicted step %.4g s.\n", line(p.Job.Model), line(p.Cluster), words.Plural(p.ranks(w.hosts), "rank"), words.Plural(len(w.hosts), "node"), p.Job.Parallel, p.Job.Step)
 	if p.Placeholders {
 		b.WriteString("# Host names are placeholders: the scheduler picks the nodes, or make the files again with --hosts.\n")
 	}

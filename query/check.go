@@ -28,11 +28,11 @@ type Check struct {
 	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M over TCP, 64M over NCCL)."`
 	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
 	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
-	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH). GPUs are not looked at where there is none."`
+	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH). GPUs are only checked with it."`
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
-	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are held against its predictions, by its calibration where it has one (default: GPUs as the catalogue has them)."`
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are compared with its predictions, with its calibration where it has one (default: GPUs as the catalogue has them)."`
 	NoLoad  bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
 }
 
@@ -42,7 +42,7 @@ type CheckDoc struct {
 	Nodes    []CheckNode       `json:"nodes"`
 	Hostlist string            `json:"hostlist"` // of the unhealthy nodes, as Slurm writes them
 	Findings []finding.Finding `json:"findings"`
-	Expected string            `json:"expected"` // what nodes were held against
+	Expected string            `json:"expected"` // what nodes were compared with
 	Notes    []string          `json:"notes"`
 	Rounds   int               `json:"rounds"`
 	Seconds  float64           `json:"seconds"`
@@ -193,7 +193,7 @@ func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	defer cancel()
 	states, err := q.states(ctx, with)
 	if err != nil {
-		l.Notes = []string{fmt.Sprintf("GPUs were not looked at: %v", err)}
+		l.Notes = []string{fmt.Sprintf("GPUs were not checked: %v", err)}
 		return l
 	}
 	l.GPUs, l.Findings = len(states), device.Findings(host, states)

@@ -79,7 +79,7 @@ func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t
 	}
 	rate, margin, err := x.pairRate(size, team[0].Device.NCCL)
 	if err != nil {
-		d.Notes = append(d.Notes, fmt.Sprintf("pairs were held against each other only: %v", err))
+		d.Notes = append(d.Notes, fmt.Sprintf("pairs were compared with each other only: %v", err))
 		return
 	}
 	_, mid, _ := t.Extremes(pairs.BothGBps)

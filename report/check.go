@@ -33,7 +33,7 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 	if d.Rounds == 0 {
 		how = "no pairs"
 	}
-	fmt.Fprintf(w, "%s healthy of %d; %s looked at; %s, %.1f s; held against %s\n", words.Plural(healthy, "node"), len(d.Nodes), words.Plural(gpus, "GPU"), how, d.Seconds, d.Expected)
+	fmt.Fprintf(w, "%s healthy of %d; %s checked; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes), words.Plural(gpus, "GPU"), how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {
 		fmt.Fprintf(w, "unhealthy: %s\n", texttab.Clean(d.Hostlist))
 	}

@@ -104,7 +104,7 @@ func (p *panel) fastCaption(s *fast) []string {
 	case s.via >= 0 && len(s.bundles) == 1:
 		links := ""
 		if first.lanes > 0 {
-			links = words.Plural(first.lanes, "link") + " a GPU"
+			links = words.Plural(first.lanes, "link") + " per GPU"
 		}
 		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
 	case s.full(p.t):

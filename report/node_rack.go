@@ -225,10 +225,10 @@ func (r *rack) drawColumn(pic *picture) {
 		first := &s.bundles[0]
 		text = append(text, "NVSwitch", s.name, words.Plural(len(s.gpus), "GPU"))
 		if first.lanes > 0 {
-			text = append(text, words.Plural(first.lanes, "link")+" a GPU")
+			text = append(text, words.Plural(first.lanes, "link")+" per GPU")
 		}
 		if first.rate.Known() {
-			text = append(text, first.rate.Value.String()+" a GPU", "one direction")
+			text = append(text, first.rate.Value.String()+" per GPU", "one direction")
 		}
 		if first.duplex > 0 {
 			text = append(text, "("+first.duplex.String()+" duplex)")

@@ -211,7 +211,7 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	}
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
-		fmt.Fprintf(w, "would help plan 1: %.1f%% more tokens/s with %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1), c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
 		tied := ""

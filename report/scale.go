@@ -20,9 +20,9 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 		return err
 	}
 	if d.Knee > 0 {
-		fmt.Fprintf(w, "knee at %d nodes: the next doubling gives less than 80%% of its nodes' rate\n", d.Knee)
+		fmt.Fprintf(w, "knee at %s: the next doubling gives less than 80%% of its nodes' rate\n", words.Plural(d.Knee, "node"))
 	} else {
-		fmt.Fprintf(w, "no knee up to %d nodes: every doubling gives at least 80%% of its nodes' rate\n", d.Rows[len(d.Rows)-1].Nodes)
+		fmt.Fprintf(w, "no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n", words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
 	}
 	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
 		if r := &d.Rows[i]; r.Misfit != "" {

@@ -57,11 +57,19 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %.0f%% more tokens/s with %s: %s\n", 100*a.Gain, a.Setting, a.Text)
+		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
 		campaignLines(w, r.CampaignDoc, r.Step)
 	}
+}
+
+// moreTokens is a gain in tokens/s: beyond twice the rate a factor reads better than percent.
+func moreTokens(gain float64, digits int) string {
+	if gain >= 1.5 {
+		return fmt.Sprintf("%.3g times the tokens/s", 1+gain)
+	}
+	return fmt.Sprintf("%.*f%% more tokens/s", digits, 100*gain)
 }
 
 // jobExtras are the settings of a job that differ from the defaults.

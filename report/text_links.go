@@ -116,7 +116,7 @@ func (p *printer) shareWords(s cluster.Share) string {
 	text := ""
 	if s.Each.Known() {
 		p.rates = true
-		text = s.Each.Value.String() + " a GPU"
+		text = s.Each.Value.String() + " per GPU"
 	}
 	switch {
 	case s.Crowded():

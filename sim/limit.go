@@ -65,6 +65,9 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 func (o *Outline) nicText(l *load, m *Model) string {
 	host := o.m.describe(l.id).host
 	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
+	if m.socketBound(l) {
+		return fmt.Sprintf("kernel sockets move at most %v one direction through a port, whatever its rate; RDMA (RoCE or InfiniBand) would avoid it", m.Sockets)
+	}
 	text := fmt.Sprintf("a %s port is full", l.rate.Bits())
 	switch {
 	case l.users > 1 && ranks > nics:

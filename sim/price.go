@@ -288,8 +288,8 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 			rate = float64(m.Shared)
 		}
 	case NIC:
-		if l.net == cluster.Ethernet && m.Sockets > 0 {
-			rate = min(rate, float64(m.Sockets))
+		if m.socketBound(l) {
+			rate = float64(m.Sockets)
 		}
 		if l.shared && m.SharedNIC > 0 {
 			rate *= m.SharedNIC
@@ -311,6 +311,11 @@ func (m *Model) through(r unit.Rate, l *load) unit.Rate {
 		return r
 	}
 	return unit.Rate(float64(r) * float64(l.rate) / float64(m.Memory))
+}
+
+// socketBound reports a port of plain Ethernet that is faster than kernel sockets.
+func (m *Model) socketBound(l *load) bool {
+	return l.net == cluster.Ethernet && m.Sockets > 0 && float64(m.Sockets) < float64(l.rate)*m.share(NIC, l.net)
 }
 
 // throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no bound.

@@ -18,9 +18,10 @@ type checkCmd struct {
 
 // Help ends with examples.
 func (checkCmd) Help() string {
-	return "Looks at nodes before a job starts on them: each by itself (its GPUs' clocks, throttling, memory errors, PCIe, NVLink, fabric, through busbar-gpu), then every pair of nodes in rounds in which nobody is in two, then a sum over all. " +
-		"With --hosts pairs go through NCCL between GPUs, by busbar-gpu on every host; else over TCP between the ranks of the job that a launcher starts. The answer says which. " +
-		"GPUs are held against their own limits, their peers and the prediction of a product and a copy with its error bar (of the cluster of -c, and its calibration), pairs against the others, and measured again where one stands out. Exit code 1 when a node is unhealthy or one of its pairs is slow; the unhealthy ones are printed as a hostlist for scontrol or a launcher's exclude.\n\n" +
+	return "Checks each node (GPU clocks, throttling, memory errors, PCIe, NVLink and fabric, read by busbar-gpu), then every pair of nodes in rounds of disjoint pairs, then an all-reduce over all nodes. " +
+		"With --hosts, pairs are measured by NCCL between GPUs, with busbar-gpu on every host; otherwise over TCP between the ranks that a launcher starts. The output says which. " +
+		"GPUs are compared with their own limits, with GPUs of the same model, and with the predicted time of a matrix product and a copy (of the cluster of -c). Pairs are compared with the others, and outliers are measured again.\n\n" +
+		"Exit code 1: a node is unhealthy or one of its pairs is slow. The unhealthy nodes are printed as a hostlist.\n\n" +
 		"Examples:\n" +
 		"  srun -N 16 --ntasks-per-node 1 busbar check --junit check.xml\n" +
 		"  busbar check --hosts gpu[01-16]\n" +

@@ -30,6 +30,7 @@ func outOfBounds(k *kong.Context) error {
 func unreadable(err error) string {
 	text := strings.ReplaceAll(err.Error(), "a valid 64 bit int", "a whole number of at most 18 digits")
 	text = strings.ReplaceAll(text, `must be one of "",`, "must be one of ")
+	text = noValue.ReplaceAllString(text, "expected a value after it")
 	var p *kong.ParseError
 	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
 		n := p.Context.Selected()
@@ -69,6 +70,9 @@ var (
 	belowZero = regexp.MustCompile(`^-[0-9.]+[A-Za-z]*$`)
 	longFlag  = regexp.MustCompile(`^--[a-z][a-z-]*$`)
 )
+
+// noValue is how kong says that a flag is the last word.
+var noValue = regexp.MustCompile(`expected \S+ value but got "EOL" \(<EOL>\)`)
 
 // unknownFlag is how kong begins to refuse a flag.
 var unknownFlag = regexp.MustCompile(`^unknown flag --?[\w-]+`)

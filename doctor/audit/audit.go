@@ -73,6 +73,8 @@ func Unchecked(c *cluster.Cluster) []string {
 	return list
 }
 
+const namedEach = 4 // more devices are named as a range
+
 type auditor struct {
 	c     *cluster.Cluster
 	hosts [][]string // per type
@@ -104,11 +106,29 @@ func newNode(t *cluster.NodeType, hosts string, clusterLen int) *node {
 
 func (n *node) where(d int) string { return n.hosts + "/" + n.t.Devices[d].Title() }
 
-// names lists devices for people: "gpu0, gpu1, gpu2".
+// nearestOf lists the NICs nearest to any of some GPUs.
+func (n *node) nearestOf(gpus []int) []int {
+	var all []int
+	for _, g := range gpus {
+		all = append(all, n.near[g]...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// chipToChip reports a GPU that its processor reaches without PCIe, as on Grace.
+func (n *node) chipToChip(g int) bool {
+	return slices.ContainsFunc(n.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.C2C && (l.A == g || l.B == g) })
+}
+
+// names lists devices for people: "gpu0, gpu1, gpu2", and many as "gpu[0-7]".
 func (n *node) names(ids []int) string {
 	s := make([]string, len(ids))
 	for i, d := range ids {
 		s[i] = n.t.Devices[d].Title()
+	}
+	if len(s) > namedEach {
+		return cluster.FormatHosts(s)
 	}
 	return strings.Join(s, ", ")
 }

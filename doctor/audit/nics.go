@@ -46,14 +46,14 @@ func (a *auditor) sharedNICs(n *node) {
 	}
 }
 
-// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches, those
-// with the same NIC together.
+// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches, those that are as far together. A GPU on its
+// processor's chip-to-chip link is not far: NCCL reaches the NIC over that link with GPUDirect RDMA since 2.27.
 func (a *auditor) farNICs(n *node) {
 	groups := map[string][]int{}
 	var order []string
 	for _, g := range n.gpus {
-		if c := n.class[g]; c.Type == cluster.SYS || c.Type == cluster.PHB || c.Type == cluster.NODE {
-			key := n.class[g].String() + fmt.Sprint(n.near[g])
+		if c := n.class[g]; c.Type == cluster.SYS || (c.Type == cluster.PHB || c.Type == cluster.NODE) && !n.chipToChip(g) {
+			key := n.class[g].String()
 			if groups[key] == nil {
 				order = append(order, key)
 			}
@@ -62,7 +62,7 @@ func (a *auditor) farNICs(n *node) {
 	}
 	for _, key := range order {
 		g := groups[key]
-		where, nics := n.hosts+"/"+n.t.Devices[g[0]].Name, n.names(n.near[g[0]])
+		where, nics := n.hosts+"/"+n.t.Devices[g[0]].Name, n.names(n.nearestOf(g))
 		if n.class[g[0]].Type == cluster.SYS {
 			fix := "move the NIC or add one on their socket"
 			if slices.ContainsFunc(n.gpus, func(o int) bool { return n.class[o].Type != cluster.SYS }) {

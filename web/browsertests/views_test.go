@@ -37,6 +37,11 @@ func TestDoctor(t *testing.T) {
 	p.shot("doctor-rings")
 	p.clean("doctor")
 	p.audit(axeCore(t), "doctor with findings")
+	p.open("/doctor", `document.querySelector('.drop')`)
+	p.run(`document.querySelector('textarea').value = 'training hangs'; document.querySelector('button[type=submit]').click()`)
+	p.wait(`document.querySelector('h2')?.textContent === 'What would tell' && document.querySelector('pre.command')`)
+	p.shot("doctor-undecided")
+	p.audit(axeCore(t), "doctor undecided")
 }
 
 func TestFleet(t *testing.T) {

@@ -4,6 +4,7 @@ import { Share } from './share.js';
 import { id } from './dom.js';
 import { bytes, percent, plural } from './units.js';
 
+const unlikely = 0.2; // what is less sure stands behind the rest
 const several = 64; // files that an address names
 
 // Why a job is slow, broken or hung: logs are dropped here, or somebody says what is wrong.
@@ -86,10 +87,14 @@ export async function show(root, state, api) {
     const doc = answer.doc;
     forget();
     share.of(answer);
-    about.textContent = doc.findings.length ? plural(doc.findings.length, 'finding') : 'nothing found that is wrong';
-    put(out, h('div', { class: 'card' }, h('h2', {}, 'Findings'),
-      doc.findings.length ? h('ol', { class: 'findings' }, doc.findings.map(finding)) : h('p', {}, 'No problems found.'),
-      h('p', { class: 'quiet' }, `${plural(doc.lines || 0, 'line')} read from ${(doc.sources || []).join(', ')}`)));
+    const list = doc.findings, open = doc.undecided;
+    about.textContent = open ? 'undecided: the questions would tell' : list.length ? plural(list.length, 'finding') : 'nothing found that is wrong';
+    const likely = list.filter((f, i) => i === 0 || !f.confidence || f.confidence >= unlikely), rest = list.filter((f) => !likely.includes(f));
+    const causes = open ? 'What it may be' : 'Findings';
+    put(out, open && questions(doc.questions || []),
+      h('div', { class: 'card' }, h('h2', {}, causes), likely.length ? h('ol', { class: 'findings' }, likely.map(finding)) : h('p', {}, open ? 'Nothing that was read points to a cause.' : 'No problems found.'),
+        rest.length > 0 && h('details', {}, h('summary', {}, `Less likely, or a consequence of these (${rest.length})`), h('ol', { class: 'findings' }, rest.map(finding))),
+        h('p', { class: 'quiet' }, `${plural(doc.lines || 0, 'line')} read from ${(doc.sources || []).join(', ')}`)));
     say(`${about.textContent}${doc.findings[0] ? `: ${doc.findings[0].title}` : ''}`);
   }
 
@@ -128,6 +133,12 @@ function refusal(files) {
   if (files.length > logs.files) return `These are ${plural(files.length, 'file')}; the server takes ${plural(logs.files, 'file')} at once. Send those of a few ranks, or busbar doctor FOLDER on the machine that has them.`;
   if (all + frame * files.length <= logs.bytes) return '';
   return `${files.length === 1 ? `${files[0].name} has` : `These ${plural(files.length, 'file')} have`} ${bytes(all)}; the server takes ${bytes(logs.bytes)} at once, and nothing was sent. Send the logs of a few ranks, or a gzip or tar.gz of them, or examine them where they are: busbar doctor ${files.length === 1 ? files[0].name : 'FOLDER'}`;
+}
+
+// questions are what would separate the likeliest causes best, each with the command that answers it.
+function questions(list) {
+  if (!list.length) return null;
+  return h('div', { class: 'card' }, h('h2', {}, 'What would tell'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && h('pre', { class: 'command', tabindex: '0', 'aria-label': 'how to find out' }, q.command)))));
 }
 
 function finding(f) {

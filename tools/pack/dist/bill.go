@@ -29,7 +29,7 @@ func module(kind, path, version string) component {
 }
 
 // billOfMaterials writes what a binary says it was built from, as CycloneDX 1.6. It is read from the binary itself.
-func (r *release) billOfMaterials(t target, path string) error {
+func (r *release) billOfMaterials(t target, command, path string) error {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return err
@@ -56,16 +56,20 @@ func (r *release) billOfMaterials(t target, path string) error {
 	if err != nil {
 		return err
 	}
-	return r.create(fmt.Sprintf("busbar-%s-%v.cdx.json", r.version, t), func(w io.Writer) error {
+	return r.create(fmt.Sprintf("%s-%s-%v.cdx.json", command, r.version, t), func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})
 }
 
-// licences are the licences of all modules that the binary links, which most of them ask to be passed on, of Go itself and of
+// licences are the licences of all modules that the programs link, which most of them ask to be passed on, of Go itself and of
 // what the page has of others.
 func (r *release) licences(t target) ([]byte, error) {
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/busbar")
+	args := []string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}"}
+	for _, command := range t.commands() {
+		args = append(args, "./cmd/"+command)
+	}
+	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	out, err := cmd.Output()

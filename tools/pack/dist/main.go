@@ -28,11 +28,20 @@ type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "-" + t.arch }
 
-func (t target) program() string {
-	if t.os == "windows" {
-		return "busbar.exe"
+// commands are the programs of a release. busbar-gpu loads the GPUs' libraries, which only Linux has.
+func (t target) commands() []string {
+	if t.os == "linux" {
+		return []string{"busbar", "busbar-gpu"}
 	}
-	return "busbar"
+	return []string{"busbar"}
+}
+
+// file is what a program is called on the system.
+func (t target) file(command string) string {
+	if t.os == "windows" {
+		return command + ".exe"
+	}
+	return command
 }
 
 var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
@@ -96,14 +105,14 @@ func run(root, out, only string) error {
 	return r.sums()
 }
 
-// build compiles the program and returns its path.
-func (r *release) build(t target) (string, error) {
+// build compiles a program and returns its path.
+func (r *release) build(t target, command string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(r.work, t.String()))
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, t.program())
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X busbar.dev/query.version=v"+r.version, "-o", path, "./cmd/busbar")
+	path := filepath.Join(dir, t.file(command))
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X busbar.dev/query.version=v"+r.version, "-o", path, "./cmd/"+command)
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	return path, cmd.Run()
@@ -125,7 +134,7 @@ func (r *release) describe(host target) error {
 		return err
 	}
 	r.version = version(described, r.time)
-	path, err := r.build(host)
+	path, err := r.build(host, "busbar")
 	if err != nil {
 		return err
 	}
@@ -181,13 +190,29 @@ func version(described string, at time.Time) string {
 	return rest + build
 }
 
-// target writes all that is made of one binary.
-func (r *release) target(t target) error {
-	path, err := r.build(t)
-	if err != nil {
-		return err
+// programs compiles all programs for a system, and writes the bill of materials of each.
+func (r *release) programs(t target) ([]file, error) {
+	var list []file
+	for _, command := range t.commands() {
+		path, err := r.build(t, command)
+		if err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.billOfMaterials(t, command, path); err != nil {
+			return nil, err
+		}
+		list = append(list, file{t.file(command), 0o755, data})
 	}
-	program, err := os.ReadFile(path)
+	return list, nil
+}
+
+// target writes all that is made for one system.
+func (r *release) target(t target) error {
+	programs, err := r.programs(t)
 	if err != nil {
 		return err
 	}
@@ -195,10 +220,7 @@ func (r *release) target(t target) error {
 	if err != nil {
 		return err
 	}
-	if err := r.billOfMaterials(t, path); err != nil {
-		return err
-	}
-	list := []file{{t.program(), 0o755, program}, {"LICENCES.txt", 0o644, licences}}
+	list := append(slices.Clone(programs), file{"LICENCES.txt", 0o644, licences})
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/grafana-busbar.json"} {
 		data, err := os.ReadFile(filepath.Join(r.root, name))
 		if err != nil {
@@ -218,10 +240,10 @@ func (r *release) target(t target) error {
 	if err != nil || t.os != "linux" {
 		return err
 	}
-	if err := r.packages(t, program, licences); err != nil {
+	if err := r.packages(t, programs, licences); err != nil {
 		return err
 	}
-	return r.image(t, program, licences)
+	return r.image(t, programs[0].data, licences) // its file system has no C library, which busbar-gpu needs
 }
 
 // chart writes the Helm chart with the version of the release.

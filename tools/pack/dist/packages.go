@@ -23,7 +23,7 @@ var units = []struct{ source, at, kind string }{
 }
 
 // packages writes the deb and the rpm. The services are installed and not started: an agent needs credentials first.
-func (r *release) packages(t target, program, licences []byte) error {
+func (r *release) packages(t target, programs []file, licences []byte) error {
 	dir := filepath.Join(r.work, t.String(), "package")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -34,8 +34,10 @@ func (r *release) packages(t target, program, licences []byte) error {
 		contents = append(contents, &files.Content{Source: source, Destination: at, Type: kind, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: r.time}})
 		return os.WriteFile(source, data, 0o666)
 	}
-	if err := add("/usr/bin/busbar", files.TypeFile, 0o755, program); err != nil {
-		return err
+	for _, p := range programs {
+		if err := add("/usr/bin/"+p.name, files.TypeFile, p.mode, p.data); err != nil {
+			return err
+		}
 	}
 	if err := add("/usr/share/doc/busbar/copyright", files.TypeFile, 0o644, licences); err != nil {
 		return err

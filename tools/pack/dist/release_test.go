@@ -162,7 +162,7 @@ func TestRelease(t *testing.T) {
 	t.Run("deb", func(t *testing.T) { checkDeb(t, one("busbar_*_amd64.deb")) })
 	t.Run("rpm", func(t *testing.T) { checkRPM(t, one("busbar-*.x86_64.rpm")) })
 	t.Run("image", func(t *testing.T) { checkContainer(t, one("busbar-*-linux-amd64-image.tar")) })
-	t.Run("bill", func(t *testing.T) { checkBill(t, one("busbar-*-linux-amd64.cdx.json")) })
+	t.Run("bill", func(t *testing.T) { checkBill(t, one("busbar-[0-9]*-linux-amd64.cdx.json")) })
 	t.Run("windows", func(t *testing.T) { checkWindows(t, one("busbar-*-windows-amd64.zip")) })
 }
 
@@ -229,6 +229,9 @@ func checkDeb(t *testing.T, deb string) {
 		}
 	}
 	dpkg("-i", deb)
+	if _, err := os.Stat(filepath.Join(root, "usr/bin/busbar-gpu")); err != nil {
+		t.Error(err)
+	}
 	out, err := within(root, "/usr/bin/busbar", "version")
 	if err != nil || !strings.HasPrefix(out, "busbar v") {
 		t.Errorf("%v: %s", err, out)
@@ -261,6 +264,9 @@ func checkRPM(t *testing.T, rpm string) {
 	}
 	run("--initdb")
 	run("-i", "--ignorearch", rpm)
+	if _, err := os.Stat(filepath.Join(root, "usr/bin/busbar-gpu")); err != nil {
+		t.Error(err)
+	}
 	out, err := within(root, "/usr/bin/busbar", "version")
 	if err != nil || !strings.HasPrefix(out, "busbar v") {
 		t.Errorf("%v: %s", err, out)

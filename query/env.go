@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/procs"
+	"busbar.dev/internal/kube"
 )
 
 // Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
@@ -39,6 +40,8 @@ type Env struct {
 	Watch func(OrderProgress)
 	// JobHosts is the hostlist of a scheduler's job; nil refuses questions about one.
 	JobHosts func(ctx context.Context, job string) (string, error)
+	// Pods are those of a Kubernetes cluster that a question is about, with the credentials that are here; nil refuses it.
+	Pods func(ctx context.Context, q kube.Question) ([]kube.Pod, error)
 	// Processes are the ranks on this machine of the job that a process belongs to; nil refuses questions about them.
 	Processes func(pid int) ([]procs.Process, error)
 	// Trigger makes the ranks of this machine write the dumps of their recorders, and counts them; nil refuses it.

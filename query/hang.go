@@ -18,6 +18,7 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/input/ras"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/kube"
 )
 
 // Hang asks which ranks hold a job up and how: of its RAS service, of the dumps of its flight recorder, of logs, stacks and
@@ -27,6 +28,7 @@ type Hang struct {
 	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer covers the whole job."`
 	Hosts   string        `page:"-" placeholder:"HOSTLIST" help:"Ask the RAS service of these hosts: node[01-16]."`
 	Job     string        `page:"-" placeholder:"ID" help:"Ask the hosts of this Slurm job."`
+	Pods    string        `page:"-" placeholder:"NAMESPACE/SELECTOR" help:"Ask the pods of a Kubernetes job: a label selector (train/app=llama) or the job's name (train/llama). Credentials are those of KUBECONFIG, of a pod's service account, or of ~/.kube/config."`
 	PID     int           `name:"pid" page:"-" least:"0" most:"4194304" placeholder:"PID" help:"A rank of the job on this machine: its processes' states are read, and their RAS service, recorder dumps and logs are found."`
 	Dumps   string        `page:"-" placeholder:"DIR" help:"Also read the recorder's dumps of this folder (TORCH_FR_DUMP_TEMP_FILE)."`
 	Trigger string        `page:"-" placeholder:"PREFIX" help:"First make the ranks of this machine write their dumps, through the pipes of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX."`
@@ -43,6 +45,7 @@ type HangDoc struct {
 	Findings []finding.Finding `json:"findings"`
 	Read     int               `json:"files_read"`
 	Asked    []HangAsked       `json:"asked,omitempty"`
+	Pods     []kube.Pod        `json:"pods,omitempty"`
 	failOn   string
 }
 
@@ -70,14 +73,19 @@ func (q Hang) Check() error {
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
-		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts or --job")
+		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts, --job or --pods")
 	case q.Watch && !q.live() && q.Dumps == "":
-		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job or --dumps")
+		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job, --pods or --dumps")
+	case q.Pods != "":
+		_, err := kube.Parse(q.Pods)
+		return err
 	}
 	return nil
 }
 
-func (q *Hang) live() bool { return len(q.RAS) > 0 || q.Hosts != "" || q.Job != "" || q.PID != 0 }
+func (q *Hang) live() bool {
+	return len(q.RAS) > 0 || q.Hosts != "" || q.Job != "" || q.Pods != "" || q.PID != 0
+}
 
 // Run reads all sources, asks the job, and judges.
 func (q Hang) Run(ctx context.Context, env Env) (*HangDoc, error) {
@@ -91,13 +99,18 @@ func (q Hang) Run(ctx context.Context, env Env) (*HangDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	pods, err := q.pods(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	addrs = append(addrs, pods.addrs()...)
 	if !q.Watch {
-		return q.once(ctx, &env, addrs, nil)
+		return pods.told(q.once(ctx, &env, addrs, nil))
 	}
 	var last *HangDoc
 	var before []answer
 	for {
-		doc, err := q.once(ctx, &env, addrs, &before)
+		doc, err := pods.told(q.once(ctx, &env, addrs, &before))
 		switch {
 		case errors.Is(err, failure.ErrCannot) && last != nil:
 			env.note(err.Error()) // a job that ended, or a network that comes back

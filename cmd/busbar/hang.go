@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/kube"
 	"busbar.dev/internal/osdep"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -36,13 +37,14 @@ func (hangCmd) Help() string {
 		"  busbar hang --pid 4711\n" +
 		"  busbar hang --ras localhost --dumps /tmp\n" +
 		"  busbar hang --job 4242 --watch\n" +
+		"  busbar hang --pods train/llama\n" +
 		"  busbar hang --hosts node[01-16] logs/"
 }
 
 // Run reads, asks and reports.
 func (c *hangCmd) Run(e *env) error {
 	q := e.query(c.common)
-	q.JobHosts, q.Trigger = slurmHosts, triggerDumps
+	q.JobHosts, q.Trigger, q.Pods = slurmHosts, triggerDumps, kubePods
 	q.Processes = func(pid int) ([]procs.Process, error) { return procs.Find(os.DirFS("/proc"), pid) }
 	doc, err := c.Hang.Run(e.ctx, q)
 	switch {
@@ -72,6 +74,15 @@ func slurmHosts(ctx context.Context, job string) (string, error) {
 		return "", fmt.Errorf("job %s has no hosts: it does not run", job)
 	}
 	return strings.Join(strings.Fields(hosts), ","), nil
+}
+
+// kubePods asks the API server of the cluster that there are credentials for.
+func kubePods(ctx context.Context, q kube.Question) ([]kube.Pod, error) {
+	c, err := kube.Load(kube.Here{Getenv: os.Getenv, ReadFile: os.ReadFile})
+	if err != nil {
+		return nil, err
+	}
+	return c.Pods(ctx, q)
 }
 
 // triggerDumps writes to the recorder's pipes. A pipe that nobody reads is left alone.

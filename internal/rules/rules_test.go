@@ -40,6 +40,7 @@ var columns = []struct {
 	{"internal/csvtable", 0}, // reading catalogues; knows nothing of the model
 	{"internal/lines", 0},    // reading text; knows nothing of the model
 	{"internal/yamldoc", 0},
+	{"internal/kube", 1}, // pods of a Kubernetes cluster, asked of its API server
 	{"internal/switchtree", 2},
 	{"schedule/msccl", 3},
 	{"nccl", 3},
@@ -125,7 +126,7 @@ var reserved = []struct {
 	allowed      []string
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
-	{"net/http", "the model does not serve", []string{"cmd/", "web", "fleet/client", "fleet/hub", "fleet/server"}},
+	{"net/http", "the model does not serve", []string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"}},
 	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/fuzzall", "internal/netns", "internal/peers", "internal/fleetsoak"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak", "internal/fleetfill"}},
 	{"unsafe", "only memory shared with the kernel or assembly needs it", []string{"engine", "internal/nicstat", "internal/reduce"}},

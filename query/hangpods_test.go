@@ -1,0 +1,78 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"busbar.dev/input/ras"
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/kube"
+	"busbar.dev/internal/synth/livejob"
+)
+
+// TestHangPods asks the pods that run, at the port that they set, and says which do not.
+func TestHangPods(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	job := &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5}
+	go func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				buf := make([]byte, 4096)
+				for got := ""; !strings.Contains(strings.ToUpper(got), "STATUS"); {
+					k, err := c.Read(buf)
+					if err != nil {
+						return
+					}
+					if got += string(buf[:k]); strings.HasSuffix(got, "\n") {
+						fmt.Fprint(c, "SERVER PROTOCOL 2\nOK\nOK\n")
+					}
+				}
+				fmt.Fprint(c, job.RAS(fmt.Sprintf("2026-11-16 02:00:%02d", 5+n), true))
+			}()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	pods := []kube.Pod{
+		{Name: "llama-0", Node: "a", IP: "127.0.0.1", Phase: "Running", RAS: "0.0.0.0:" + port},
+		{Name: "llama-1", Node: "b", Phase: "Pending", Reason: "Unschedulable"},
+		{Name: "llama-2", Node: "c", IP: "127.0.0.9", Phase: "Failed", Reason: "OOMKilled, exit code 137"},
+	}
+	var asked kube.Question
+	env := Env{Pods: func(_ context.Context, q kube.Question) ([]kube.Pod, error) { asked = q; return pods, nil }}
+	doc, err := Hang{Pods: "train/llama", Gap: 100e6}.Run(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != (kube.Question{Namespace: "train", Job: "llama"}) || doc.Kind != "late-rank" || len(doc.Ranks) != 1 || doc.Ranks[0].Rank != 5 || len(doc.Pods) != 3 {
+		t.Errorf("%+v: %s %+v", asked, doc.Kind, doc.Ranks)
+	}
+	if notes := strings.Join(doc.Notes, "\n"); !strings.Contains(notes, "pod llama-1 is pending on b (Unschedulable)") || !strings.Contains(notes, "OOMKilled") {
+		t.Error(notes)
+	}
+	l.Close()
+	_, err = Hang{Pods: "train/llama", Gap: 100e6}.Run(t.Context(), env)
+	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "kubectl exec -n train llama-0 -- /tmp/busbar hang --ras localhost") || !strings.Contains(err.Error(), "NCCL_RAS_ADDR=0.0.0.0:"+ras.DefaultPort) {
+		t.Errorf("nobody answers: %v", err)
+	}
+	pods = pods[1:]
+	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "none of 2 pods runs") {
+		t.Errorf("none runs: %v", err)
+	}
+	env.Pods = func(context.Context, kube.Question) ([]kube.Pod, error) { return nil, kube.ErrNone }
+	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "kubectl get pods -n train -l 'batch.kubernetes.io/job-name=llama' -o wide") {
+		t.Errorf("without credentials: %v", err)
+	}
+}

@@ -17,10 +17,12 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
+	"busbar.dev/input/inspector"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
 	"busbar.dev/internal/xz"
+	"busbar.dev/unit"
 )
 
 // maxMembers and maxUnpacked bound an archive.
@@ -53,6 +55,15 @@ func (r *Reader) whole() (formats int) {
 			if best := t.Best(); best != nil && len(r.set.Figures) < maxFigures {
 				q := finding.Quote{File: r.name, Line: best.Line, Text: strings.TrimSpace(t.Test + " " + t.Device + ": " + best.Text)}
 				r.set.Figures = append(r.set.Figures, Figure{GBps: best.Rate.GBps(), Tool: "wire", Quote: short(q)})
+			}
+		}
+		formats++
+	}
+	if inspector.MatchProm(data) {
+		for _, m := range inspector.ReadProm(data) {
+			if m.BusGBps > 0 && len(r.set.Figures) < maxFigures {
+				q := finding.Quote{File: r.name, Line: int(m.Line), Text: fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s", m.Op, unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps)}
+				r.set.Figures = append(r.set.Figures, Figure{GBps: m.BusGBps, Tool: "nccl", Quote: short(q)})
 			}
 		}
 		formats++

@@ -1,5 +1,5 @@
 // Package perftest reads what the programs of linux-rdma/perftest print (ib_write_bw, ib_read_lat and their siblings): every
-// table with its test, device and rows.
+// table with its test, device and rows; and the reports that they write with --out_json.
 //
 // A rate in MB/sec is in units of 2^20 bytes, one in Gb/sec of 10^9 bits, as the programs reckon them. Of tests in both
 // directions they print the sum of both.
@@ -59,8 +59,11 @@ func (t *Table) Best() *Row {
 	return best
 }
 
-// Match reports a table's head.
+// Match reports a table's head, or a report of --out_json.
 func Match(data []byte) bool {
+	if matchJSON(data) {
+		return true
+	}
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte("#bytes"))
 		if i < 0 {
@@ -119,6 +122,9 @@ func columns(line string) *header {
 
 // Read reads all tables of a text. What stands between rows, such as warnings about the processor's clock, is passed over.
 func Read(data []byte) []Table {
+	if list := readJSON(data); list != nil {
+		return list
+	}
 	var list []Table
 	about := Table{}
 	var h *header

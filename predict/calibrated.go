@@ -81,6 +81,23 @@ func calibratedMargin(margin float64, c *cluster.Calibration, class string, op c
 	return margin
 }
 
+// MeasuredMargin is the error bar, as a factor, of a collective that was itself measured on this layout and in this range of sizes: only the
+// error on points that were left out and the noise count. False where the calibration is of other layouts, or there is none.
+func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
+	c := p.Cluster.Calibration
+	if c == nil || !slices.ContainsFunc(c.Residuals, func(r cluster.Residual) bool {
+		return r.Class == p.class() && r.Layout == p.Shape() && r.Op == op.Kind.String()
+	}) {
+		return 0, false
+	}
+	for _, m := range c.Measured {
+		if m.Op == op.Kind.String() && m.Class == p.class() && op.Bytes >= m.From && op.Bytes <= m.To && m.Points > 0 {
+			return max(1.05, 1+1.5*m.Error, 1+m.Noise), true
+		}
+	}
+	return 0, false
+}
+
 // How much of what a calibration leaves holds for other layouts of the same class, and for other collectives there.
 const (
 	otherLayout = 0.4

@@ -103,6 +103,7 @@ type jobsReader struct {
 	doc     *JobsDoc
 	rings   []*profile.Ring
 	records [][]inspector.Record
+	means   []inspector.Mean
 }
 
 func (r *jobsReader) source(ctx context.Context, name string) error {
@@ -143,6 +144,12 @@ func (r *jobsReader) file(name string) error {
 			return failure.Cannot(err)
 		}
 		r.records = append(r.records, inspector.Read(append(head, rest...)))
+	case inspector.MatchProm(head):
+		rest, err := io.ReadAll(io.LimitReader(f, maxHangFile))
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		r.means = append(r.means, inspector.ReadProm(append(head, rest...))...)
 	default:
 		return nil
 	}
@@ -170,6 +177,10 @@ func (r *jobsReader) window(back time.Duration) *rates.Window {
 	for _, list := range r.records {
 		w.AddInspector(list, last.Add(-back))
 	}
+	if last.IsZero() {
+		last = r.env.now() // metrics alone have no time
+	}
+	w.AddMeans(r.means, last)
 	return w.Done()
 }
 

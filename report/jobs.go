@@ -38,7 +38,7 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 	}
 	switch {
 	case d.Predicted != "":
-		b.WriteString(s.dim("expected: by predict on "+d.Predicted+", with its error bar") + "\n")
+		b.WriteString(s.dim("expected: by predict on "+d.Predicted+", with its error bar"+judgedBy(d)) + "\n")
 	case d.Unpredicted != "":
 		for _, l := range texttab.Wrap("no expectation: "+d.Unpredicted, o.width()) {
 			b.WriteString(s.dim(l) + "\n")
@@ -133,4 +133,21 @@ func jobRanks(b *strings.Builder, j *rates.Job, s style) {
 	}
 	_ = t.Write(b)
 	b.WriteString("\n")
+}
+
+// judgedBy says what transfers are called slow by.
+func judgedBy(d *query.JobsDoc) string {
+	var list []string
+	for i := range d.Jobs {
+		for k := range d.Jobs[i].Rows {
+			if a := string(d.Jobs[i].Rows[k].Against); a != "" && !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	return "; slow is judged by the " + strings.Join(list, ", the ")
 }

@@ -88,6 +88,10 @@ func (r *Row) Expect(p *predict.Predictor) error {
 	x := &a.Rows[0]
 	low, high := x.Span()
 	r.Expected = &Expected{Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text}
+	if margin, ok := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]}); ok {
+		r.Expected.Calibrated = true
+		r.Expected.Low, r.Expected.High = unit.Time(float64(x.Time)/margin), unit.Time(float64(x.Time)*margin)
+	}
 	r.judge()
 	return nil
 }

@@ -71,8 +71,9 @@ type Row struct {
 	LateOf   float64   `json:"late_share,omitempty"`
 	Expected *Expected `json:"expected,omitempty"`
 	Verdict  Verdict   `json:"verdict"`
-	Peers    float64   `json:"peers,omitempty"` // transfer against the median of communicators of the same shape
-	Each     []RankRow `json:"each,omitempty"`  // of the calls that were compared
+	Against  Standard  `json:"against,omitempty"` // what the transfer was judged by
+	Peers    float64   `json:"peers,omitempty"`   // transfer against the median of communicators of the same shape
+	Each     []RankRow `json:"each,omitempty"`    // of the calls that were compared
 
 	hosts  []string // of the ranks that reported, by their rank in the communicator
 	locals []int
@@ -87,10 +88,23 @@ type Expected struct {
 	Algo  string    `json:"algo"`
 	Proto string    `json:"proto"`
 	Limit string    `json:"limit,omitempty"`
+	// Calibrated says that this collective was measured on this layout, so that the bar is narrow.
+	Calibrated bool `json:"calibrated,omitempty"`
 }
 
 // Verdict is what takes the time of a row.
 type Verdict string
+
+// Standard is what a transfer is held against.
+type Standard string
+
+// The standards, the best that there is first.
+const (
+	ByCalibrated Standard = "calibrated prediction"
+	ByPeers      Standard = "communicators of the same shape"
+	ByPrediction Standard = "prediction" // whose bar is wide
+	ByNothing    Standard = ""
+)
 
 // The verdicts.
 const (

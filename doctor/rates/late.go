@@ -203,11 +203,21 @@ func (j *Job) compare() {
 // judge says what takes the time: a transfer beyond the error bar is the network's, waiting that is more than half as long as
 // the transfer is a rank's.
 func (r *Row) judge() {
-	r.Verdict = Unjudged
+	r.Verdict, r.Against = Unjudged, ByNothing
 	if r.Transfer == 0 {
 		return
 	}
-	slow := r.Expected != nil && r.Transfer > r.Expected.High || r.Peers > peerFactor
+	beyond := r.Expected != nil && r.Transfer > r.Expected.High
+	slow := beyond || r.Peers > peerFactor
+	switch {
+	case r.Expected != nil && r.Expected.Calibrated:
+		// It was measured what this layout gives; peers may all be slow, or be helped by something else.
+		r.Against, slow = ByCalibrated, beyond
+	case r.Peers > 0 && !beyond:
+		r.Against = ByPeers
+	case r.Expected != nil:
+		r.Against = ByPrediction
+	}
 	waits := r.Wait > r.Transfer/2
 	switch {
 	case slow && waits:
@@ -291,12 +301,12 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 		switch e := r.Expected; {
 		case e != nil && r.Transfer > e.High:
 			f.Factor, f.Confidence = e.Time.Seconds()/r.Transfer.Seconds(), 0.8
-			against = fmt.Sprintf("%s expected (%s to %s)", e.Time, e.Low, e.High)
+			against = fmt.Sprintf("%s expected by the %s (%s to %s)", e.Time, r.Against, e.Low, e.High)
 		default:
 			f.Factor, f.Confidence = 1/r.Peers, 0.8
 			against = fmt.Sprintf("%.2f times as long as communicators of the same shape", r.Peers)
 		}
-		f.Text = fmt.Sprintf("%s of %s on %s transfers for %s, %s: the network or the links are slow there, no rank is late.", r.Op, r.Bytes, r.Group, r.Transfer, against)
+		f.Text = fmt.Sprintf("%s of %s on %s transfers for %s and waits for %s, %s: the network or the links are slow there, no rank is late.", r.Op, r.Bytes, r.Group, r.Transfer, r.Wait, against)
 		if r.Verdict == Both {
 			f.Text = strings.Replace(f.Text, ", no rank is late", "; ranks wait beside that", 1)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/doctor/rates"
 	"busbar.dev/fleet"
@@ -84,6 +85,12 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+func uncalibrated(c *cluster.Cluster) *cluster.Cluster {
+	out := *c
+	out.Calibration = nil
+	return &out
+}
+
 // TestJobsExpected sets what predict says of the fleet's own topology beside a job: a transfer far beyond the error bar is the
 // network's, a late rank's is not.
 func TestJobsExpected(t *testing.T) {
@@ -112,6 +119,32 @@ func TestJobsExpected(t *testing.T) {
 	h.jobMetrics(&page{w: &text})
 	if !strings.Contains(text.String(), "busbar_job_collective_expected_high_seconds{") {
 		t.Error(text.String())
+	}
+	// Inside the wide bar of a cluster that nobody measured, and outside the bar of one that was.
+	high := row.Expected.High
+	c.Calibration = &cluster.Calibration{
+		Points: 9, Measured: []cluster.MeasuredRange{{Op: "all_reduce", Class: "multi-node-infiniband", From: unit.MiB, To: 16 * unit.MiB, Points: 9, Error: 0.1}},
+		Residuals: []cluster.Residual{{Op: "all_reduce", Class: "multi-node-infiniband", Layout: "3x1", Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1}, {Size: 16 * unit.MiB, Factor: 1}}}},
+	}
+	took := time.Duration((0.5*high.Seconds() + 0.5*row.Expected.Time.Seconds()) * 1e9)
+	for _, x := range []struct {
+		network *cluster.Cluster
+		want    rates.Verdict
+		against rates.Standard
+	}{{uncalibrated(c), rates.AsExpected, rates.ByPrediction}, {c, rates.SlowNetwork, rates.ByCalibrated}} {
+		h := New(Config{Network: x.network, Now: func() time.Time { return now }})
+		for beat := range 6 {
+			for rank := range 3 {
+				h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, took-time.Millisecond), now)
+			}
+		}
+		row := &h.jobsNow().Jobs[0].Rows[0]
+		if row.Verdict != x.want || row.Against != x.against || row.Expected.Calibrated != (x.against == rates.ByCalibrated) {
+			t.Errorf("%s against %q, %v of %+v", row.Verdict, row.Against, row.Transfer, row.Expected)
+		}
+		if list := h.jobFindings(); len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] || len(list) > 0 && !strings.Contains(list[0].Text, "expected by the calibrated prediction") {
+			t.Errorf("%+v", list)
+		}
 	}
 	if p := h.jobs.series["rank/node1/11"]; len(p) != 1 {
 		t.Errorf("%v", slices.Sorted(maps.Keys(h.jobs.series)))

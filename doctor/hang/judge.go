@@ -387,8 +387,10 @@ func (x *judge) passing() *Verdict {
 		c.sure = min(c.sure, 0.4)
 		return x.verdict(c, Stalled)
 	}
-	if c, ok := x.notCome(); ok {
-		return x.verdict(c, Stalled)
+	for _, find := range []func() (claim, bool){x.notCome, x.notBegun} {
+		if c, ok := find(); ok {
+			return x.verdict(c, Stalled)
+		}
 	}
 	v := &Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6}
 	switch {

@@ -96,3 +96,21 @@ func TestAliveAndSilent(t *testing.T) {
 		t.Errorf("%s %s %v: %s", v.State, v.Kind, ranksOf(v), v.Text)
 	}
 }
+
+// TestNotBegun reads logs of ranks of which one has not called NCCL yet.
+func TestNotBegun(t *testing.T) {
+	c := NewCase()
+	for r := range 4 {
+		text := fmt.Sprintf("[rank%d]:[I1117 02:17:01.000000001 ProcessGroupNCCL.cpp:980] [PG ID 0 PG GUID 0 Rank %[1]d] ProcessGroupNCCL initialized\n", r)
+		if r != 3 {
+			text += fmt.Sprintf("vm:%d:%[1]d [0] NCCL INFO Bootstrap: Using lo:127.0.0.1<0>\nvm:%[1]d:%[1]d [0] NCCL INFO Comm config Blocking set to 1\n", 1624+r)
+		}
+		if _, err := c.Add(fmt.Sprintf("logs/rank_%d.log", r), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		c.AddProcesses([]procs.Process{{PID: 1624 + r, Rank: r, World: 4, State: 'S'}})
+	}
+	if v := c.Judge(); v.Kind != NeverJoined || v.State != Stalled || !slices.Equal(ranksOf(v), []int{3}) {
+		t.Errorf("%s %s %v: %s", v.State, v.Kind, ranksOf(v), v.Text)
+	}
+}

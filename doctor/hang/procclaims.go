@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/input/joblog"
 	"busbar.dev/input/procs"
 )
 
@@ -84,7 +85,7 @@ func (x *judge) goneHere() (claim, bool) {
 // notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where ranks meet, it
 // does something else. NCCL writes nothing before that, no watchdog covers it, and the rank may still come.
 func (x *judge) notCome() (claim, bool) {
-	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || x.inspect.total > 0 {
+	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || x.communicated() {
 		return claim{}, false
 	}
 	c := claim{kind: NeverJoined, source: fromProcess, sure: 0.6, op: "comm init"}
@@ -104,6 +105,45 @@ func (x *judge) notCome() (claim, bool) {
 	}
 	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(len(x.c.procs))}
 	c.why = fmt.Sprintf("%s waits for an answer before the first communicator exists; %s has not come to it", rankList(c.waiting), rankList(c.ranks))
+	return c, true
+}
+
+// communicated reports that a communicator existed.
+func (x *judge) communicated() bool {
+	return len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || x.inspect.total > 0
+}
+
+// notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the rank whose part of
+// the communicator's identity is missing, before it writes that it makes one.
+func (x *judge) notBegun() (claim, bool) {
+	if x.communicated() || len(x.log.by[joblog.InitStart]) > 0 {
+		return claim{}, false
+	}
+	c := claim{kind: NeverJoined, source: fromLog, sure: 0.6, op: "comm init"}
+	come := map[int]told{}
+	for _, t := range x.log.by[joblog.Process] {
+		if _, ok := come[t.rank]; !ok && t.rank >= 0 {
+			come[t.rank] = t
+		}
+	}
+	for r := range x.job.world {
+		switch t, ok := come[r]; {
+		case ok:
+			c.waiting = append(c.waiting, r)
+			if len(c.quotes) < 2 {
+				c.quotes = append(c.quotes, t.quote())
+			}
+		case !x.log.owned[r]:
+			return claim{}, false
+		default:
+			c.ranks = append(c.ranks, r)
+		}
+	}
+	if len(c.ranks) == 0 || len(c.ranks) >= len(c.waiting) {
+		return claim{}, false
+	}
+	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(x.job.world)}
+	c.why = fmt.Sprintf("NCCL has begun on %s, and no communicator exists; %s has not called it", rankList(c.waiting), rankList(c.ranks))
 	return c, true
 }
 

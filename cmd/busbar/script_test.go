@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		},
 		"all_reduce_perf": fakePerf,
 		"lab-trainer":     labTrainer,
+		"quick-agent":     quickAgent,
 	})
 }
 

@@ -22,7 +22,7 @@ func (a *agent) jobs() []byte {
 	}
 	since := a.jobsRead.Add(1)
 	if a.jobsRead.IsZero() {
-		since = time.Now().Add(-a.Beat)
+		since = a.began // what was before, an agent before this one may have sent
 	}
 	var rings []*profile.Ring
 	for _, n := range names {

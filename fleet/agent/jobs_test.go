@@ -43,4 +43,12 @@ func TestJobs(t *testing.T) {
 	if n := count(); n != 50 {
 		t.Errorf("%d operations", n)
 	}
+	a = &agent{Config: a.Config, began: r.Ops[len(r.Ops)-1].Launched.Add(1)} // an agent that was killed and starts again
+	if n := count(); n != 0 {
+		t.Errorf("an agent that starts again sends %d operations that the one before sent", n)
+	}
+	add(7)
+	if n := count(); n != 7 {
+		t.Errorf("%d operations after the start", n)
+	}
 }

@@ -174,3 +174,50 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestFullDisk has rings on a file system without room: with none for the ring the job runs without one, and one that fills up later
+// loses nothing, for the ring has its room from the start.
+func TestFullDisk(t *testing.T) {
+	b := build(t)
+	script := `set -e
+mount -t tmpfs -o size=1m none "$1"
+cd "$1"
+if [ "$4" = before ]; then dd if=/dev/zero of=fill bs=4k 2>/dev/null || true; fi
+BUSBAR_PROFILE_DIR="$1" "$2" "$3" 5 steady 400 500 > out.txt 2>&1 & # its own output meets the full disk too
+job=$!
+if [ "$4" = after ]; then
+  while ! ls busbar-*.ring >/dev/null 2>&1 && kill -0 $job 2>/dev/null; do sleep 0.01; done
+  dd if=/dev/zero of=fill bs=4k 2>/dev/null || true
+fi
+wait $job
+rm -f fill
+for f in busbar-*.ring; do if [ -e "$f" ]; then cat "$f" > "$5"; fi; done
+`
+	for _, when := range []string{"before", "after"} {
+		dir := t.TempDir()
+		ring := filepath.Join(dir, "ring")
+		disk := filepath.Join(dir, "disk")
+		if err := os.Mkdir(disk, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", disk).Run(); err != nil {
+			t.Skip("no file system of its own: ", err)
+		}
+		cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk, b.drive, b.lib, when, ring)
+		cmd.Env = append(os.Environ(), "BUSBAR_PROFILE_RECORDS=1024")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("disk full %s the start: the job ended: %v\n%s", when, err, out)
+		}
+		data, err := os.ReadFile(ring)
+		if when == "before" {
+			if err == nil {
+				t.Errorf("a ring of %d bytes on a full disk", len(data))
+			}
+			continue
+		}
+		r, err := profile.Read("ring", data, 0)
+		if err != nil || len(r.Ops) != 400 {
+			t.Errorf("disk full after the start: %v, %+v", err, r)
+		}
+	}
+}

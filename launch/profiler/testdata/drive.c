@@ -4,6 +4,7 @@
  *   drive LIB VERSION once                                     one process, one of everything, then what NCCL never does
  *   drive LIB VERSION job RANK RANKS STEPS SLOW_PERCENT FILE   one rank of a job; FILE is where ranks meet
  *   drive LIB VERSION many CALLS                               so many operations
+ *   drive LIB VERSION steady CALLS MICROSECONDS                so many operations by the machine's clock, that far apart
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,6 +168,22 @@ static void job(int rank, int ranks, int steps, int slow, const char *file) {
   ((int (*)(void *))plugin[5])(ctx);
 }
 
+static uint64_t machine_now(void) {
+  struct timespec t;
+  syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static void steady(int calls, int apart) {
+  void *ctx = init(0x5eed, "steady", 0, 2);
+  for (int i = 0; i < calls; i++) {
+    virtual_now = machine_now();
+    coll(ctx, 0x5eed, (uint64_t)i, "AllReduce", 1 << 20, "ncclFloat32", 0, 4, virtual_now, virtual_now + 100000);
+    usleep((useconds_t)apart);
+  }
+  printf("steady %d\n", calls);
+}
+
 static void *half(void *calls) {
   for (int i = 0; i < *(int *)calls; i++) coll(context, 1, (uint64_t)i, "AllReduce", 1 << 20, "ncclFloat32", 0, 4, 1000, 2000);
   return NULL;
@@ -183,6 +201,7 @@ int main(int argc, char **argv) {
   if (strcmp(argv[3], "once") == 0) once();
   else if (strcmp(argv[3], "hostile") == 0) once(), hostile();
   else if (strcmp(argv[3], "job") == 0 && argc == 9) job(atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), atoi(argv[7]), argv[8]);
+  else if (strcmp(argv[3], "steady") == 0 && argc == 6) steady(atoi(argv[4]), atoi(argv[5]));
   else if (strcmp(argv[3], "many") == 0 && argc == 5) {
     int calls = atoi(argv[4]);
     context = init(1, NULL, 0, 2);

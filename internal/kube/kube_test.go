@@ -132,7 +132,11 @@ func TestPods(t *testing.T) {
 		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt": ca, "/var/run/secrets/kubernetes.io/serviceaccount/token": "right", "/var/run/secrets/kubernetes.io/serviceaccount/namespace": "train",
 	}
 	for _, env := range [][]string{
-		{"KUBECONFIG=/etc/token"}, {"KUBECONFIG=/etc/absent:/etc/token"}, {"KUBECONFIG=/etc/file"}, {"KUBECONFIG=/etc/cert"}, {"HOME=/root"},
+		{"KUBECONFIG=/etc/token"},
+		{"KUBECONFIG=/etc/absent:/etc/token"},
+		{"KUBECONFIG=/etc/file"},
+		{"KUBECONFIG=/etc/cert"},
+		{"HOME=/root"},
 		{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port},
 	} {
 		c, err := kube.Load(here(files, env...))

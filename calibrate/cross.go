@@ -42,12 +42,16 @@ func Cross(cases []*truth.Case, full *sim.Figures, by By, done func(name string,
 	return all, nil
 }
 
-// sweepsEach bounds the sweeps of a machine that CrossCalibrated calibrates with, one at a time.
-const sweepsEach = 3
+const (
+	// sweepsEach bounds the sweeps of a machine that CrossCalibrated calibrates with, one at a time.
+	sweepsEach = 3
+	// leastLeft is how many points a calibration must leave until they are scored: the median of fewer is chance, not a machine's error.
+	leastLeft = 5
+)
 
 // CrossCalibrated is Cross where every machine is then calibrated with a few points of one sweep, those that Suggest takes, and
 // all its other points are predicted: by what the calibration keeps, and by figures as they were before. Machines without a sweep of more
-// points are left out.
+// points, and those with fewer than leastLeft others, are left out.
 func CrossCalibrated(cases []*truth.Case, full *sim.Figures, by By, points int) (before, after []truth.Row, err error) {
 	for _, name := range names(cases, by) {
 		f, out, err := Without(cases, name, full, by)
@@ -64,6 +68,9 @@ func CrossCalibrated(cases []*truth.Case, full *sim.Figures, by By, points int) 
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
 			}
+			if left(rest) < leastLeft {
+				continue
+			}
 			rows, err := Evaluate(in, rest, f)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
@@ -72,6 +79,15 @@ func CrossCalibrated(cases []*truth.Case, full *sim.Figures, by By, points int) 
 		}
 	}
 	return before, after, nil
+}
+
+// left is how many points cases have.
+func left(cases []*truth.Case) int {
+	n := 0
+	for _, c := range cases {
+		n += len(c.Ops)
+	}
+	return n
 }
 
 // suggested are the points of a sweep that Suggest takes, and all other points of its machine.

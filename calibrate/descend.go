@@ -12,8 +12,8 @@ func (s *search) descend() {
 	from, losses := s.f, append([]float64(nil), s.loss...)
 	best, least, kept := s.f, s.total(), losses
 	for n, first := range []float64{0.4, 0.2, 0.1} {
-		if n > 0 && s.Quick {
-			break
+		if n > 0 && s.Quick || n < 2 && s.Near {
+			continue
 		}
 		s.f, s.loss = from, append([]float64(nil), losses...)
 		s.sweep(first)

@@ -30,6 +30,10 @@ type Problem struct {
 	Rounds int
 	// Quick searches once, with long first steps, and not three times.
 	Quick bool
+	// Near searches once with short first steps: the start is near the answer.
+	Near bool
+	// felt says which figures a case depends on; nil: they are tried.
+	felt func(*truth.Case) [nFigures]bool
 }
 
 // isFirm tells of shares of line rates, and of what a channel moves through a port: hosts differ in their latencies by half, links of one kind by
@@ -162,31 +166,33 @@ var MachinePower = 0.5
 // explains shall not bend the rest.
 func robust(e float64) float64 { return min(e, 0.05+0.9*math.Log1p(e)) }
 
-// find tries every free figure at both ends of its range and notes which cases
-// feel it.
+// find notes which cases feel every free figure.
 func (s *search) find() {
 	for i := range s.f {
 		if !s.Free[i] {
 			continue
 		}
-		old := s.f[i]
-		_, lo, hi := sim.FigureRange(i)
 		for k, c := range s.Cases {
-			feels := false
-			for _, v := range []float64{lo, hi, old * 1.3, old / 1.3} {
-				s.f[i] = min(max(v, lo), hi)
-				if l, err := s.caseLoss(c); err == nil && l != s.loss[k] {
-					feels = true
-					break
-				}
-			}
-			if feels {
+			if s.felt != nil && s.felt(c)[i] || s.felt == nil && s.feels(i, k) {
 				s.touch[i] = append(s.touch[i], k)
 				s.points[i] += len(c.Ops)
 			}
 		}
-		s.f[i] = old
 	}
+}
+
+// feels tries a figure at both ends of its range, and near its value.
+func (s *search) feels(i, k int) bool {
+	old := s.f[i]
+	defer func() { s.f[i] = old }()
+	_, lo, hi := sim.FigureRange(i)
+	for _, v := range []float64{lo, hi, old * 1.3, old / 1.3} {
+		s.f[i] = min(max(v, lo), hi)
+		if l, err := s.caseLoss(s.Cases[k]); err == nil && l != s.loss[k] {
+			return true
+		}
+	}
+	return false
 }
 
 // pulled is the price of a figure's distance from where it is drawn to.

@@ -142,6 +142,9 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 	if !s.inter {
 		return least
 	}
+	if !p.Version.From(12) { // there was no setting either
+		return 1
+	}
 	each := 2
 	if n, ok := envInt(p.Env, "NCCL_NCHANNELS_PER_NET_PEER"); ok && n > 0 {
 		return min(least, n)

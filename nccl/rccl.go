@@ -37,7 +37,7 @@ func (b *builder) usableRCCL(x *cluster.Device) error {
 
 // foreign refuses a GPU whose library is neither NCCL nor RCCL, and says what is missing.
 func foreign(x *cluster.Device, node string) error {
-	library := map[string]string{"intel": "HCCL (Gaudi) or oneCCL; missing are their choices by size and a published sweep (the documentation of Gaudi has one all-reduce: 256 MB on eight cards at 513 GB/s)", "google": "XLA, which compiles its collectives itself"}[x.GPU.Vendor]
+	library := map[string]string{"intel": "HCCL (Gaudi) or oneCCL; missing are their choices by size and a published sweep (busbar predict answers all_reduce of 32 MiB and more on Gaudi 2 and 256 MiB on Gaudi 3, from published runs)", "google": "XLA, which compiles its collectives itself"}[x.GPU.Vendor]
 	if library == "" {
 		library = "a library whose choices are not modelled"
 	}

@@ -124,12 +124,19 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 			if err != nil {
 				return nil, err
 			}
+			other.Conditions = p.Conditions
+			if len(p.beside) > 0 {
+				if err := other.RunConcurrently(p.beside); err != nil {
+					return nil, err
+				}
+			}
 			if onlyChannels(plain, rest(p.Plan.Env)) && p.Without == 0 && other.Plan.SameOrders(p.Plan) {
 				other.machine, other.outlines, other.trees = p.machine, p.outlines, p.trees
 			}
 			p.others[key] = other
 		}
 		q = *p.others[key]
+		q.Conditions = p.Conditions
 	}
 	plan := *q.Plan
 	plan.Env = env

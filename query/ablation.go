@@ -3,6 +3,8 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
@@ -39,6 +41,8 @@ type AblationRow struct {
 	LargeP  float64          `json:"p90_ape_from_mebibyte"`
 	Small   float64          `json:"median_ape_below_mebibyte"`
 	By      ValidateMachines `json:"machine_mean"`
+	// Refits is how many publishers' figures were fitted anew; those of the others cannot change.
+	Refits int `json:"refits"`
 }
 
 // Run fits all figures without every publisher, for every mechanism.
@@ -53,20 +57,60 @@ func (q Ablation) Run(ctx context.Context, env Env) (*AblationDoc, error) {
 		}
 		return d, err
 	}
-	for _, name := range append([]string{""}, sim.MechanismNames()...) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		row, err := q.without(&env, name)
-		if err != nil {
-			return nil, err
-		}
-		d.Rows = append(d.Rows, row)
-		if env.Verbose != nil {
-			env.Verbose(fmt.Sprintf("without %q: median %.1f%%", name, 100*row.Median))
+	return d, q.collectives(ctx, &env, d)
+}
+
+// collectives fits without every publisher with all mechanisms, and fits again without each what it can change. Points of the last file are scored.
+func (q *Ablation) collectives(ctx context.Context, env *Env, d *AblationDoc) error {
+	sweeps, err := env.sweeps(q.Files)
+	if err != nil {
+		return err
+	}
+	last, err := env.sweeps(q.Files[len(q.Files)-1:])
+	if err != nil {
+		return err
+	}
+	scored, publishers := map[string]bool{}, map[string]bool{}
+	for _, s := range last {
+		scored[fmt.Sprint(s.File, s.Line)] = true
+	}
+	counts := func(r *truth.Row) bool { return scored[fmt.Sprint(r.Case.Sweep.File, r.Case.Sweep.Line)] }
+	cases, _ := truth.GatherWithout(sweeps, nil, 0)
+	if len(cases) == 0 {
+		return fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(q.Files, ", "))
+	}
+	folds, err := calibrate.Fold(cases, calibrate.Publishers)
+	if err != nil {
+		return err
+	}
+	rows, err := folds.Rows()
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if counts(&rows[i]) {
+			publishers[rows[i].Case.Publisher()] = true
 		}
 	}
-	return d, nil
+	for i, name := range append([]string{""}, sim.MechanismNames()...) {
+		refits := len(publishers)
+		if i > 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			cases, _ = truth.GatherWithout(sweeps, nil, 1<<(i-1))
+			if rows, refits, err = folds.Again(cases, func(name string) bool { return publishers[name] }); err != nil {
+				return err
+			}
+		}
+		row := ablated(name, rows, counts)
+		row.Refits = refits
+		d.Rows = append(d.Rows, row)
+		if env.Verbose != nil {
+			env.Verbose(fmt.Sprintf("without %q: median %.1f%%, %d publishers fitted anew", name, 100*row.Median, refits))
+		}
+	}
+	return nil
 }
 
 // steps fits the figures of training steps without each mechanism. Runs of the last file are scored.
@@ -88,33 +132,12 @@ func (q *Ablation) steps(ctx context.Context, env *Env, d *AblationDoc, runs []*
 	return err
 }
 
-// without is one row.
-func (q *Ablation) without(env *Env, name string) (AblationRow, error) {
-	row := AblationRow{Without: name}
-	off, err := sim.ParseMechanisms(name)
-	if err != nil {
-		return row, err
-	}
-	cases, runs, err := env.published(q.Files, off)
-	if err != nil {
-		return row, err
-	}
-	if len(runs) > 0 {
-		return row, fmt.Errorf("training runs beside measured collectives; expected files of one kind")
-	}
-	p := calibrate.Published(&calibrate.Problem{Cases: cases})
-	p.Quick = true
-	a, err := p.Solve()
-	if err != nil {
-		return row, err
-	}
-	rows, err := calibrate.Cross(cases, &a.Figures, calibrate.Publishers, nil)
-	if err != nil {
-		return row, err
-	}
+// ablated is one row.
+func ablated(name string, rows []truth.Row, counts func(*truth.Row) bool) AblationRow {
 	calibrate.Refit(rows, calibrate.Publishers)
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r truth.Row) bool { return !counts(&r) })
 	s := truth.Rate(rows)
-	row.Points, row.Median, row.P90 = s.Points, s.Median, s.P90
+	row := AblationRow{Without: name, Points: s.Points, Median: s.Median, P90: s.P90}
 	row.By = ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}
 	for _, half := range truth.Split(rows, truth.ByMiB) {
 		if half.Name == "from 1 MiB" {
@@ -123,5 +146,5 @@ func (q *Ablation) without(env *Env, name string) (AblationRow, error) {
 			row.Small = half.Median
 		}
 	}
-	return row, nil
+	return row
 }

@@ -173,17 +173,9 @@ func (q *CrossValidate) calibrated(p *ValidatePoints, cases []*truth.Case, full 
 
 // published reads points that describe their own machines; where there are no collectives among them, the training runs.
 func (e *Env) published(files []string, without sim.Mechanisms) ([]*truth.Case, []*truth.Training, error) {
-	var sweeps result.Sweeps
-	for _, name := range files {
-		data, err := e.measuredText(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		list, _, err := truth.Read(inputName(name), bytes.NewReader(data))
-		if err != nil {
-			return nil, nil, err
-		}
-		sweeps = append(sweeps, list...)
+	sweeps, err := e.sweeps(files)
+	if err != nil {
+		return nil, nil, err
 	}
 	if len(sweeps) == 0 {
 		if runs, err := e.trainingRuns(files); err != nil || len(runs) > 0 {
@@ -195,6 +187,23 @@ func (e *Env) published(files []string, without sim.Mechanisms) ([]*truth.Case, 
 		return nil, nil, fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(files, ", "))
 	}
 	return cases, nil, nil
+}
+
+// sweeps are the measured collectives of files.
+func (e *Env) sweeps(files []string) (result.Sweeps, error) {
+	var sweeps result.Sweeps
+	for _, name := range files {
+		data, err := e.measuredText(name)
+		if err != nil {
+			return nil, err
+		}
+		list, _, err := truth.Read(inputName(name), bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		sweeps = append(sweeps, list...)
+	}
+	return sweeps, nil
 }
 
 // trainingRuns are those of files. Standard input was read for collectives already.

@@ -97,6 +97,9 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	if len(d.Sides) > 1 {
 		d.Compare = predict.Compare(d.Sides)
 	}
+	if len(d.predictors) == 0 && (q.Plan || q.Links) {
+		return nil, fmt.Errorf("--nccl-plan and --links: nothing is known of what the library sets up on these GPUs; the times are published runs")
+	}
 	if q.Plan {
 		d.addPlans()
 	}
@@ -113,7 +116,19 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, side, skipped, err := predictSide(cl, s, v, settings, ask, how)
+		l, name, err := s.ranks(cl)
+		if err == nil && predict.OnlyPublished(cl, l) {
+			err = d.addPublished(cl, l, name, ask)
+			if err == nil {
+				continue
+			}
+		}
+		var p *predict.Predictor
+		var side predict.Side
+		var skipped []predict.Skip
+		if err == nil {
+			p, side, skipped, err = predictSide(cl, l, name, v, settings, ask, how)
+		}
 		switch {
 		case err != nil && d.Compared: // the others can still be compared
 			d.Skipped = append(d.Skipped, sideError(s, err))
@@ -133,11 +148,7 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 }
 
 // predictSide predicts one layout.
-func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) (*predict.Predictor, predict.Side, []predict.Skip, error) {
-	l, name, err := s.ranks(cl)
-	if err != nil {
-		return nil, predict.Side{}, nil, err
-	}
+func predictSide(cl *cluster.Cluster, l nccl.Layout, name string, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) (*predict.Predictor, predict.Side, []predict.Skip, error) {
 	p, err := predict.New(cl, l, v, settings, nil)
 	if err != nil {
 		return nil, predict.Side{}, nil, err

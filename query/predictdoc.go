@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +22,7 @@ type PredictDoc struct {
 	Cluster string            `json:"cluster"`
 	Op      coll.Kind         `json:"op"`
 	NCCL    string            `json:"nccl"`              // release
-	Library string            `json:"library,omitempty"` // rccl on AMD's GPUs
+	Library string            `json:"library,omitempty"` // rccl on AMD's GPUs, hccl on Gaudi
 	Model   string            `json:"model"`             // where the model's figures come from
 	Rows    []PredictRow      `json:"rows"`              // by size; in a comparison the fastest first
 	Advice  []predict.Advice  `json:"advice"`
@@ -132,6 +133,11 @@ func (d *PredictDoc) addSide(p *predict.Predictor, side predict.Side, skipped []
 	if p.Plan.RCCL != nil {
 		d.Library, d.Model = "rccl", "from published figures of AMD and RCCL"
 	}
+	d.addRows(side, skipped)
+}
+
+// addRows adds a layout.
+func (d *PredictDoc) addRows(side predict.Side, skipped []predict.Skip) {
 	d.Sides = append(d.Sides, side)
 	for _, r := range side.Rows {
 		d.Rows = append(d.Rows, NewPredictRow(side.Layout, r))
@@ -144,6 +150,17 @@ func (d *PredictDoc) addSide(p *predict.Predictor, side predict.Side, skipped []
 	for _, t := range skipped {
 		d.Skipped = append(d.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
 	}
+}
+
+// addPublished adds a layout of GPUs of whose library only runs are known.
+func (d *PredictDoc) addPublished(cl *cluster.Cluster, l nccl.Layout, name string, ask predict.Query) error {
+	a, source, err := predict.AskPublished(cl, l, ask)
+	if err != nil {
+		return err
+	}
+	d.Library, d.NCCL, d.Model = "hccl", "", "none: published runs ("+source+"), drawn between their sizes"
+	d.addRows(predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}, a.Skipped)
+	return nil
 }
 
 // sortRows puts rows into the order in which they are shown: by size, in a
@@ -215,6 +232,9 @@ const (
 func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, name func(rank int) string, err error) {
 	if len(d.Rows) != 1 {
 		return nil, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(d.Rows))
+	}
+	if len(d.predictors) == 0 {
+		return nil, nil, failure.Cannot(errors.New("a timeline of published runs: nothing is known of the messages that they are made of"))
 	}
 	r, p := &d.Rows[0], d.predictors[0]
 	n, err := p.Steps(r.operation(), r.Row.Setting)

@@ -76,7 +76,7 @@ func (f *forecast) heading(c *svg.Canvas, key string) {
 }
 
 func (f *forecast) under() string {
-	text := "predicted for " + library(f.PredictDoc) + " " + f.NCCL
+	text := "predicted for " + library(f.PredictDoc)
 	if one := f.Rows[0].Asked; one > 0 && one == f.Rows[len(f.Rows)-1].Asked {
 		text = one.String() + ", " + text
 	}

@@ -16,10 +16,13 @@ import (
 
 // library is what runs the collectives.
 func library(d *query.PredictDoc) string {
-	if d.Library == "rccl" {
-		return "RCCL"
+	switch d.Library {
+	case "rccl":
+		return "RCCL " + d.NCCL
+	case "hccl":
+		return "HCCL"
 	}
-	return "NCCL"
+	return "NCCL " + d.NCCL
 }
 
 // Predict prints a prediction as nccl-tests prints a measurement, and below it
@@ -134,7 +137,7 @@ func (f *forecast) title() string {
 		}
 		text += ", " + strings.Join(names, " against ")
 	}
-	return text + ", " + library(f.PredictDoc) + " " + f.NCCL + "; predicted, model " + f.Model
+	return text + ", " + library(f.PredictDoc) + "; predicted, model " + f.Model
 }
 
 // table is the rows. A star stands behind what NCCL chooses where there are rows

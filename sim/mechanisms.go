@@ -13,14 +13,11 @@ type Mechanisms uint32
 // Mechanisms.
 const (
 	LaunchMode    Mechanisms = 1 << iota // who makes the calls, and how they are timed
-	PortRates                            // ports that GPUs share, what one channel moves through a port
-	PartServer                           // ranks on part of a server leave its other GPUs and NICs where they are
 	PluginAge                            // EFA by generation of NIC and plugin
 	SwitchPairs                          // two GPUs and two NICs behind one PCIe switch of an HGX A100
 	RootedLoops                          // calls of a rooted collective overlap in a queue of them
 	HostCopies                           // copies through host memory are slower than those to a peer
 	Window                               // what is under way over the network is bounded; chunks of trees of switches
-	OtherReleases                        // releases before and behind those whose rules are known
 	OwnWords                             // NVLink domains, peer access, GPUDirect and sockets in the words of a description
 	RackDomains                          // switches of a rack of trays are farther than those of a server
 	HostMemory                           // host memory by generation, and that of another socket
@@ -32,7 +29,7 @@ const (
 	nMechanisms   = iota
 )
 
-var mechanismNames = [nMechanisms]string{"launch-mode", "port-rates", "part-server", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "other-releases", "own-words", "rack-domains", "host-memory", "peer-rules", "store-forward", "ring-fill", "switch-chunks", "simple-start"}
+var mechanismNames = [nMechanisms]string{"launch-mode", "plugin-age", "switch-pairs", "rooted-loops", "host-copies", "window", "own-words", "rack-domains", "host-memory", "peer-rules", "store-forward", "ring-fill", "switch-chunks", "simple-start"}
 
 // MechanismNames are the names, in the order of the constants.
 func MechanismNames() []string { return slices.Clone(mechanismNames[:]) }

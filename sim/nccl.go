@@ -145,11 +145,9 @@ func (f *Figures) adapt(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 func (f *Figures) settle(m *Model, s *Setup) {
 	on := func(x Mechanisms) bool { return !s.Without.Has(x) }
 	w := &m.Wire
-	if on(PortRates) {
-		m.SharedNIC = f.all(sharedNIC)
-		if s.Gen == Hopper && s.Proto == Simple && s.Algo != "direct" {
-			m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
-		}
+	m.SharedNIC = f.all(sharedNIC)
+	if s.Gen == Hopper && s.Proto == Simple && s.Algo != "direct" {
+		m.NetLane = unit.Rate(f.all(netLane) * float64(unit.GBps))
 	}
 	if on(SimpleStart) && !s.amd && s.Proto == Simple && (s.Algo == "ring" || s.Algo == "chain") {
 		w.Launch += micros(f.all(simpleStart))

@@ -81,13 +81,13 @@ func (c *Case) by(p *predict.Predictor, assumed []string) (*Case, error) {
 // version is the release that ran, and what had to be assumed. One that is older or newer than
 // those whose rules are known is taken for the oldest or the newest of them; one that nobody
 // stated for a usual one: the figures were fitted so.
-func version(s *result.Sweep, p *Place, without sim.Mechanisms) (nccl.Version, string) {
+func version(s *result.Sweep, p *Place) (nccl.Version, string) {
 	text, _, _ := strings.Cut(s.Library, " ")
 	v, err := nccl.ParseVersion(text)
 	if err == nil {
 		return v, ""
 	}
-	if near, ok := nccl.Nearest(text); ok && !without.Has(sim.OtherReleases) {
+	if near, ok := nccl.Nearest(text); ok {
 		return near, fmt.Sprintf("the rules of NCCL %s for %.40s, which are not known", near, text)
 	}
 	v = nccl.Version{Major: 2, Minor: 23, Patch: 4}

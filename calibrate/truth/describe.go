@@ -110,7 +110,7 @@ func (g *described) server(m hardware.GPUModel) int {
 
 // part tells whether the GPUs are some of a server's: it has more NICs than they are, or says so.
 func (g *described) part(nics int) bool {
-	return g.on(sim.PartServer) && (nics > g.per || strings.Contains(g.Joined, "take part") || strings.Contains(g.Joined, "takes part"))
+	return nics > g.per || strings.Contains(g.Joined, "take part") || strings.Contains(g.Joined, "takes part")
 }
 
 // says tells whether the source's words about a node or its network have one of some in them.

@@ -65,7 +65,7 @@ func shelve(s *result.Sweep, figures *sim.Figures, without sim.Mechanisms) *shel
 	if err != nil {
 		return &shelved{err: err}
 	}
-	v, assumed := version(s, place, without)
+	v, assumed := version(s, place)
 	if assumed != "" {
 		place.Assumed = append(place.Assumed, assumed)
 	}

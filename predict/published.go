@@ -1,0 +1,114 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// publishedRun is an all-reduce of a library whose rules nobody published, by somebody who published how fast it was.
+type publishedRun struct {
+	gpu   string // as the catalogue names it
+	nodes int    // of eight cards
+	size  unit.Bytes
+	busBW float64 // GB/s; hccl_demo calls it NW Bandwidth
+	who   string
+}
+
+// publishedRuns are those of Intel's HCCL on Gaudi, by hccl_demo, from small to large. All are of one size or two: what lies between is drawn
+// along the logarithm of the size, larger ones go at the rate of the largest, and smaller ones are not known.
+var publishedRuns = []publishedRun{
+	{"gaudi2", 1, 32 * unit.MiB, 258.2, "Intel, technology enabling for OpenShift, tests of Gaudi"},
+	{"gaudi2", 1, unit.GiB, 258.2, "a user's notes on 8 Gaudi 2"},
+	{"gaudi2", 2, 32 * unit.MiB, 205.9, "Intel's vLLM for Gaudi, guide to two nodes"},
+	{"gaudi3", 1, 256 * unit.MiB, 513.0, "Intel Gaudi documentation, Collectives Performance"},
+}
+
+// publishedMargin is the error bar of what was published by one or two hosts at these sizes, and publishedBeyond that of larger ones: wider than any
+// class that was measured here, because nothing was.
+const (
+	publishedMargin = 1.5
+	publishedBeyond = 2
+)
+
+// OnlyPublished tells of GPUs whose library has no rules here, but runs that somebody published.
+func OnlyPublished(c *cluster.Cluster, l nccl.Layout) bool { return len(runsOf(c, l, false)) > 0 }
+
+// runsOf are the published runs on GPUs like those of a layout, on so many nodes as it has where that is asked for.
+func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
+	if len(l) == 0 {
+		return nil
+	}
+	hosts := map[int]int{}
+	for _, p := range l {
+		hosts[p.Host]++
+	}
+	model := ""
+	for _, d := range c.TypeOf(l[0].Host).Devices {
+		if d.Kind == cluster.GPU {
+			model = strings.ReplaceAll(strings.ToLower(d.Model.Value), " ", "")
+		}
+	}
+	var list []publishedRun
+	for _, r := range publishedRuns {
+		if strings.Contains(model, r.gpu) && (!sameNodes || r.nodes == len(hosts) && 8*r.nodes == len(l)) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// AskPublished answers a query from published runs alone. source says whose they are. Sizes below the smallest of them are skipped and named.
+func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source string, err error) {
+	runs := runsOf(c, l, true)
+	switch {
+	case q.Kind != coll.AllReduce:
+		return nil, "", fmt.Errorf("%s on Gaudi: of HCCL only runs of all_reduce are published; missing are its algorithms, how it chooses by size, and a sweep of %s", q.Kind, q.Kind)
+	case len(runs) == 0:
+		return nil, "", fmt.Errorf("all_reduce of %d ranks on Gaudi: of HCCL only runs on one whole node of 8 cards (Gaudi 2 and 3) and on two (Gaudi 2) are published; missing is a sweep on other layouts (-l 1x8)", len(l))
+	}
+	var who []string
+	for _, r := range runs {
+		who = append(who, r.who)
+	}
+	a = &Answer{}
+	for _, size := range q.Sizes {
+		if size < runs[0].size {
+			continue
+		}
+		op := coll.Op{Kind: q.Kind, Type: q.Type, Bytes: size}
+		rate, margin := rateAt(runs, size)
+		run := &result.Run{Op: op, Ranks: len(l), Algo: "published", Margin: margin}
+		run.Time = unit.Time(math.Round(float64(size) * op.Kind.BusFactor(len(l)) / (rate * 1e9) * float64(unit.Second)))
+		run.Parts.Moving = run.Time
+		a.Rows = append(a.Rows, Row{Run: run, Asked: size, Algo: "published", Chosen: true})
+	}
+	if skipped := len(q.Sizes) - len(a.Rows); skipped > 0 {
+		a.Skipped = append(a.Skipped, Skip{"published", fmt.Sprintf("%d sizes below %v: the smallest all_reduce of HCCL whose time is published; missing is what a message takes there", skipped, runs[0].size)})
+	}
+	if len(a.Rows) == 0 {
+		return nil, "", fmt.Errorf("all_reduce on Gaudi: %s", a.Skipped[0].Reason)
+	}
+	return a, strings.Join(who, "; "), nil
+}
+
+// rateAt is the bus bandwidth at a size, in GB/s, and its error bar.
+func rateAt(runs []publishedRun, size unit.Bytes) (rate, margin float64) {
+	last := runs[len(runs)-1]
+	if size > last.size {
+		return last.busBW, publishedBeyond
+	}
+	for i := 1; i < len(runs); i++ {
+		if a, b := runs[i-1], runs[i]; size <= b.size {
+			share := math.Log(float64(size)/float64(a.size)) / math.Log(float64(b.size)/float64(a.size))
+			return a.busBW + share*(b.busBW-a.busBW), publishedMargin
+		}
+	}
+	return last.busBW, publishedMargin
+}

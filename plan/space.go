@@ -38,8 +38,11 @@ type Space struct {
 // ShardLeaf divides among the replicas that hang on one leaf switch.
 const ShardLeaf = -2
 
-// mostMicro is the largest micro-batch that is tried.
-const mostMicro = 64
+// mostMicro is the largest micro-batch that is tried, of sequences and of pictures.
+const (
+	mostMicro    = 64
+	mostPictures = 512
+)
 
 // mostTensor is the largest tensor-parallel degree that is tried beyond a node: products become
 // too thin for more.
@@ -52,6 +55,9 @@ const leastShared = 1024
 func NewSpace(base workload.Job, ranks, node int) *Space {
 	d := base.Model.Dims
 	s := &Space{Base: base, Ranks: ranks, Node: node, CP: []int{1}, EP: []int{1}, ETP: []int{0}, ZeRO: []int{0, 1, 2, 3}}
+	if base.Model.Replicated() {
+		d.Heads, d.Layers = 1, 1
+	}
 	for _, n := range divisors(ranks) {
 		if int64(n) <= d.Heads && d.Heads%int64(n) == 0 && n <= max(node, mostTensor) {
 			s.TP = append(s.TP, n)
@@ -75,7 +81,11 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 	s.Shard = []int{0, workload.ShardNode, ShardLeaf}
 	s.Order = []workload.Order{workload.TensorDataPipeline, workload.TensorPipelineData}
 	s.Schedule = pipeline.Schedules()
-	for b := int64(1); b <= mostMicro; b++ {
+	most := int64(mostMicro)
+	if base.Seq == 1 {
+		most = mostPictures
+	}
+	for b := int64(1); b <= most; b++ {
 		if base.GlobalBatch%b == 0 {
 			s.Micro = append(s.Micro, b)
 		}

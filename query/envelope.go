@@ -95,7 +95,7 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 		Seq: cmp.Or(q.Seq, m.Seq), Batch: cmp.Or(q.Global, max(1, q.Micro)*int64(len(layout))), GPUs: len(layout), Nodes: nodes,
 		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU, Intra: gpu.Link * unit.Rate(gpu.Links),
 	}
-	if m.Unpriced != "" {
+	if m.Replicated() {
 		x.Sample = m.Forward(x.Seq)
 	}
 	if nodes > 1 {

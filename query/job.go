@@ -45,6 +45,8 @@ type Job struct {
 	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
 	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
+
+	ChannelsFirst bool `help:"Pictures in memory channel by channel, PyTorch's default, which tensor cores need transposed (default: channels last)."`
 }
 
 // training is a job as it was asked for, and the cluster it runs on.
@@ -82,7 +84,7 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
 		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
-		Compress: workload.Wire(q.Compress), Graphs: q.Graphs,
+		Compress: workload.Wire(q.Compress), Graphs: q.Graphs, ChannelsFirst: q.ChannelsFirst,
 	}}
 	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
 		return nil, err

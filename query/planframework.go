@@ -33,7 +33,11 @@ type PlanOther struct {
 // that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
 func (p *planning) chooseFramework() {
 	p.chosen = byDefault
-	for _, name := range planFrameworks {
+	list := planFrameworks
+	if p.model.Replicated() { // the others' layers are not its own
+		list = []string{"ddp", "fsdp", "deepspeed"}
+	}
+	for _, name := range list {
 		f, err := workload.ParseFramework(name)
 		if err != nil {
 			continue // the names are of the table: a test has read them
@@ -112,6 +116,9 @@ func (x *planned) simpler(ctx context.Context) (*planned, error) {
 		f, err := workload.ParseFramework(name)
 		if err != nil || x.misses(f) != nil {
 			continue
+		}
+		if f.Name == x.framework.Name {
+			return nil, nil
 		}
 		p, q := *x.planning, *x.query
 		p.framework, p.next = f, nil

@@ -80,8 +80,8 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	if d.Spaces > 1 {
 		upTo = "up to "
 	}
-	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens per step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
-		words.Thousands(base.Model.Params()), words.Plural(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, runBy(base))
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
+		words.Thousands(base.Model.Params()), batchOf(base), base.Precision, runBy(base))
 	if d.Chosen != "" {
 		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework.Title, d.Chosen)
 	}
@@ -110,9 +110,25 @@ func runBy(j *workload.Job) string {
 	}
 }
 
+// batchOf is a global batch in words.
+func batchOf(j *workload.Job) string {
+	if j.Seq == 1 {
+		return words.Plural(int(j.GlobalBatch), "sample")
+	}
+	return fmt.Sprintf("%s of %d tokens", words.Plural(int(j.GlobalBatch), "sequence"), j.Seq)
+}
+
+// passed is what a rate counts: a picture is a sequence of one token.
+func passed(j *workload.Job) string {
+	if j.Seq == 1 {
+		return "samples"
+	}
+	return "tokens"
+}
+
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">tokens/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Space.Base)+"/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
 	t.Columns[1].Hidden = d.Goal.Head == ""
 	t.Columns[2].Hidden = d.Spaces == 1
 	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })

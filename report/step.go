@@ -19,7 +19,11 @@ const mostAdvice = 3
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
 // prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">tokens/s", ">tokens/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
+	unit, length := passed(d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Job.Seq)
+	if d.Rows[0].Job.Seq == 1 {
+		length = ""
+	}
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+unit+"/s", ">"+unit+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
@@ -27,8 +31,8 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	}
 	first := &d.Rows[0]
 	j := first.Job
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequence length %d, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
-		words.Thousands(j.Model.Params()), j.Seq, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
+		words.Thousands(j.Model.Params()), length, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err
 	}

@@ -34,10 +34,7 @@ const rounding = 1 - 1e-12
 
 // Family is that of a job. It is for one goroutine at a time.
 func (b *Bounds) Family(j *workload.Job) *Family {
-	t := &Family{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f.of(stepHost) * 1e-3)}
-	if j.Kernels == workload.Eager {
-		t.host *= 2
-	}
+	t := &Family{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: b.g.hostOf(j)}
 	return t
 }
 

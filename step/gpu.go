@@ -186,7 +186,7 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	// The beginning and end of a tile take a time that no core computes in, counted as depth.
 	depth := g.f.of(prologue) * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
 	rate *= t.K / (t.K + depth) * g.aligned(t, p)
-	bytes := unit.Volume(t.Count * ((t.M*t.K+t.K*t.N)*width + t.M*t.N*out))
+	bytes := unit.Volume(t.Count * ((t.M*t.K/max(t.Taps, 1)+t.K*t.N)*width + t.M*t.N*out))
 	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
 }
 

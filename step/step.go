@@ -174,8 +174,13 @@ func (p *pricing) host() unit.Span {
 	if p.j.Graphs {
 		return 0
 	}
-	t := unit.Span(p.g.f.of(stepHost) * 1e-3)
-	if p.j.Kernels == workload.Eager {
+	return p.g.hostOf(p.j)
+}
+
+// hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors, unless the optimizer's part is counted.
+func (g *GPU) hostOf(j *workload.Job) unit.Span {
+	t := unit.Span(g.f.of(stepHost) * 1e-3)
+	if j.Kernels == workload.Eager && j.Model.Looped == nil {
 		t *= 2
 	}
 	return t

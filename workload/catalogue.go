@@ -123,6 +123,9 @@ func (r *modelRow) model() Model {
 		Name: r.Name, Title: r.Title, Dims: d, Seq: r.Seq, Blocks: architectures[r.Architecture](r, d), Source: r.Source,
 		Published: r.Published, PublishedSource: r.PublishedSource, Note: r.Note, Unpriced: r.Unpriced,
 	}
+	if strings.HasPrefix(r.Architecture, "transformer-xl") {
+		m.Looped = &xlUpdate
+	}
 	if r.Unit > 0 {
 		m.Rounded = float64(r.Unit) / 2 / float64(r.Published)
 	}

@@ -139,8 +139,12 @@ func TestConvolutions(t *testing.T) {
 			t.Errorf("%s: %.3f G multiplications; expected %g", name, got, want)
 		}
 		j := &workload.Job{Model: m, Seq: 1, MicroBatch: 1, GlobalBatch: 1}
-		if err := j.Check(); err == nil || !strings.Contains(err.Error(), "no transformer") {
+		if err := j.Check(); err != nil {
 			t.Errorf("a step of %s: %v", name, err)
+		}
+		j.Split = workload.Split{TP: 2}
+		if err := j.Check(); err == nil || !strings.Contains(err.Error(), "replicas of the whole model") {
+			t.Errorf("a step of %s with tp=2: %v", name, err)
 		}
 	}
 	m, _ := workload.Find("resnet50")

@@ -33,9 +33,12 @@ func DefaultKernels(s Split) Kernels {
 // compute one sequence of 2,048 at once.
 const microTokens = 2048
 
+// fewTokens is what no sequence has less of: it is a picture, of which a GPU computes 256 at once (NVIDIA's ResNet-50; Goyal et al. 2017 have as many on eight).
+const fewTokens = 8
+
 // DefaultMicroBatch is the micro-batch of a replica of so many; it divides what a global batch gives each, where there is one.
 func DefaultMicroBatch(seq, replicas, global int64) int64 {
-	b := max(1, microTokens/max(1, seq))
+	b := max(1, microTokens/max(fewTokens, seq))
 	for global > 0 && b > 1 && global%(b*max(1, replicas)) != 0 {
 		b--
 	}
@@ -49,5 +52,8 @@ const defaultTokens = 4 << 20
 // DefaultGlobalBatch is about four million tokens in sequences, a multiple of the ranks so that every split divides it.
 func DefaultGlobalBatch(seq int64, ranks int) int64 {
 	n := int64(max(1, ranks))
-	return (max(1, defaultTokens/max(1, seq)) + n - 1) / n * n
+	if seq < fewTokens {
+		return DefaultMicroBatch(seq, n, 0) * n
+	}
+	return (max(1, defaultTokens/seq) + n - 1) / n * n
 }

@@ -74,6 +74,8 @@ type Job struct {
 	// Padded says that sizes which rows of matrices have are padded to multiples of eight by
 	// whoever wrote the model, as compilers and Megatron do by themselves.
 	Padded bool
+	// ChannelsFirst says that pictures are in memory channel by channel, as PyTorch has them unless told otherwise: tensor cores want a place's channels together.
+	ChannelsFirst bool
 	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
 	// predicts only what was masked.
 	Masked float64
@@ -189,6 +191,10 @@ func (j *Job) Check() error {
 	}
 	s := j.Split.filled()
 	switch {
+	case j.Model.Replicated() && j.Recompute != None && j.Recompute != "":
+		return fmt.Errorf("recompute %s: it is not modelled for %s; expected none", j.Recompute, j.Model.Name)
+	case j.Model.Replicated() && (j.LoRA.Frozen() || j.Packed > 0 || j.Precision.Low() || j.Offloads()):
+		return fmt.Errorf("%s: adapters, packed sequences, fewer than 16 bits and offloading are not modelled for it", j.Model.Name)
 	case j.Seq < 1 || j.Seq > MaxSeq:
 		return fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, MaxSeq)
 	case j.MicroBatch > MaxMicroBatch || j.GlobalBatch > MaxGlobalBatch:

@@ -68,7 +68,7 @@ func (j *Job) Summed(b *Block) float64 {
 // count is the parameters of a part: those that every rank of a tensor-parallel group has, and
 // those that they divide.
 func (p *Part) count() (whole, cut float64) {
-	if p.Kind == Attention || p.Kind == Scan {
+	if !p.hasTensors() {
 		return 0, 0
 	}
 	n := float64(p.Out)
@@ -146,11 +146,25 @@ func (j *Job) state() (weight, grad, optimizer float64) {
 // once for their norm.
 func (j *Job) UpdateBytes() float64 {
 	weight, grad, state := j.state()
+	if u := j.Model.Looped; u != nil {
+		if j.Keeps == KeepCopy { // gradients are widened first, and weights narrowed after it
+			return u.Bytes + 2*(4+2)
+		}
+		return u.Bytes
+	}
 	bytes := 2*grad + 2*state + 2*weight
 	if state < 4*Adam {
 		bytes *= narrow
 	}
 	return bytes
+}
+
+// UpdateStarts is the kernels that an optimizer starts which updates tensors one by one; 0 for others, whose starts are part of a step's host work.
+func (j *Job) UpdateStarts() float64 {
+	if j.Model.Looped == nil {
+		return 0
+	}
+	return j.Model.Looped.Starts * float64(len(j.Model.Tensors()))
 }
 
 // narrow is how much longer an optimizer takes whose state is in 16 bits than its bytes: fused AdamW of
@@ -166,6 +180,8 @@ type Holding struct {
 	Count       int // layers
 	// Attentions and MLPs are how many layers have one, Scans how many have a scan, whose activations are Scanned numbers a token in all.
 	Attentions, MLPs, Scans, Scanned float64
+	// Kept is how many numbers a token leaves for the backward pass in all, where the model's parts say that.
+	Kept float64
 }
 
 // Holding adds up a rank's parameters; they depend on tp and ep only.
@@ -174,6 +190,7 @@ func (j *Job) Holding(o *Outline) Holding {
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
 		dense, experts := j.held(b.Block)
+		h.Kept += b.Count * b.kept(j.Seq)
 		switch n := (dense + experts) * b.Count; b.Kind {
 		case Layer:
 			h.Layers += n
@@ -286,6 +303,9 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	if s.SeqParallel {
 		between = tp
 	}
+	if has.Kept > 0 {
+		return unit.Volume(tokens * has.Kept * j.Precision.Width()), 0
+	}
 	layers := float64(max(has.Count, 1))
 	wide := j.Precision.Width() / 2
 	ffn := float64(d.wide()) / h
@@ -345,8 +365,8 @@ func ungated(m *Model) bool {
 // logits are what the loss keeps: the scores of all words, in float32 too.
 func (j *Job) logits() unit.Volume {
 	s := j.Split.filled()
-	if s.PP > 1 {
-		return 0 // not in the first stage
+	if s.PP > 1 || j.Model.Replicated() {
+		return 0 // not in the first stage, or among what parts keep
 	}
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	bytes := unit.Volume(tokens * float64(j.Model.Dims.Vocab) / float64(s.TP))

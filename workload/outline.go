@@ -56,6 +56,6 @@ func (o *Outline) Layers() int {
 func alikeParts(a, b []Part) bool {
 	return slices.EqualFunc(a, b, func(x, y Part) bool {
 		return x.Kind == y.Kind && x.In == y.In && x.Out == y.Out && x.Cut == y.Cut && x.Experts == y.Experts && x.TopK == y.TopK && x.Bias == y.Bias &&
-			x.Heads == y.Heads && x.HeadDim == y.HeadDim && x.KVHeads == y.KVHeads && x.Window == y.Window && x.State == y.State && slices.Equal(x.Shape, y.Shape)
+			x.Heads == y.Heads && x.HeadDim == y.HeadDim && x.KVHeads == y.KVHeads && x.Window == y.Window && x.State == y.State && x.Rows == y.Rows && x.Passes == y.Passes && slices.Equal(x.Shape, y.Shape)
 	})
 }

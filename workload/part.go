@@ -13,6 +13,7 @@ const (
 	Attention                 // scores and weighted sums between tokens; has no tensors
 	Added                     // a tensor that is added to others: positions, a class token, a bias
 	Scan                      // the recurrence of a state-space layer (Mamba-2); has no tensors
+	Pointwise                 // operations on Out numbers each, as often as Passes says; has no tensors
 )
 
 // Cut is how tensor parallelism divides a part's matrix among ranks (Megatron-LM, Shoeybi et
@@ -52,8 +53,17 @@ type Part struct {
 	Suffix string
 	// Rows is at how many places of a sample a convolution is computed; 0 is every token.
 	Rows int64
-	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier.
-	Once bool
+	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier. Fixed says that it runs once a pass, whatever the batch.
+	Once, Fixed bool
+	// Memory is how many tokens of the segment before a part takes beside its own, as Transformer-XL does.
+	Memory int64
+	// Share is the share of the tokens that pass a part; 0 is all of them.
+	Share float64
+	// Of a Pointwise part, and of Attention with a Memory, forward and backward: Passes is how often its numbers are read or written, Least how often in
+	// fused kernels, 0 where none are known, and Starts its kernels. Kept is how many numbers of each stay for the backward pass, Waits how often the
+	// host waits for the GPU.
+	Passes, Least, Starts [2]float64
+	Kept, Waits           float64
 	// Experts is how many matrices of this shape there are, of which a token passes TopK; 0 is
 	// one that all tokens pass. The name has %d where the expert's number goes.
 	Experts, TopK int64
@@ -99,7 +109,7 @@ func (p Part) Tensors() []Tensor {
 			shape = []int64{p.Out, p.In}
 		}
 	}
-	if p.Kind != Attention && p.Kind != Scan && !p.Tied {
+	if p.hasTensors() && !p.Tied {
 		list = append(list, Tensor{weight, shape, p.Cut})
 	}
 	if p.Bias {
@@ -116,17 +126,31 @@ func (p Part) Tensors() []Tensor {
 	return list
 }
 
+// hasTensors says whether parts of this kind have any.
+func (p *Part) hasTensors() bool {
+	return p.Kind != Attention && p.Kind != Scan && p.Kind != Pointwise
+}
+
 // Forward is the floating-point operations of a forward pass over sequences of seq tokens,
 // each. Products count twice their multiplications; what is not a product counts nothing, and
 // the half of the scores that a causal mask throws away is counted, as is usual (PaLM, Chowdhery
 // et al. 2022, appendix B).
 func (p Part) Forward(seq int64) float64 {
+	if p.Fixed { // of all sequences together
+		return 0
+	}
 	tokens := float64(seq)
 	if p.Once {
 		tokens = 1
 	}
 	if p.Rows > 0 {
 		tokens *= float64(p.Rows)
+	}
+	if p.Share > 0 {
+		tokens *= p.Share
+	}
+	if p.Kind == Matmul {
+		tokens += float64(p.Memory)
 	}
 	switch p.Kind {
 	case Matmul:
@@ -135,7 +159,11 @@ func (p Part) Forward(seq int64) float64 {
 		}
 		return 2 * tokens * float64(p.In) * float64(p.Out)
 	case Attention:
-		return 4 * tokens * p.seen(float64(seq)) * float64(p.Heads) * float64(p.HeadDim)
+		each := 4.0
+		if p.Memory > 0 { // positions have scores of their own
+			each = 6
+		}
+		return each * tokens * p.seen(float64(seq)) * float64(p.Heads) * float64(p.HeadDim)
 	case Scan:
 		return tokens * p.scanned()
 	}
@@ -148,7 +176,7 @@ func (p *Part) seen(seq float64) float64 {
 	if w := float64(p.Window); w > 0 && 2*w < seq {
 		return 2 * w
 	}
-	return seq
+	return seq + float64(p.Memory)
 }
 
 // scanChunk is how many tokens a scan multiplies at once (Mamba-2's kernels: chunk_size).

@@ -22,8 +22,8 @@ func (f *Framework) RefusesModel(m *Model) error {
 // coreRefuses is why Megatron-Core's decoder cannot be told of a model; "" where it can.
 func coreRefuses(m *Model, a *Architecture) string {
 	switch {
-	case a.Kind != DecoderOnly:
-		return "it is no decoder"
+	case a.Kind != DecoderOnly || m.Replicated():
+		return "it is no decoder of its layers"
 	case len(a.Odd) > 0:
 		return "it has " + strings.Join(a.Odd, " and ")
 	case a.QKNorm == AcrossNorm:
@@ -40,7 +40,7 @@ func coreRefuses(m *Model, a *Architecture) string {
 func titanRefuses(m *Model, a *Architecture) string {
 	d := m.Dims.filled()
 	switch {
-	case a.Kind != DecoderOnly || len(a.Odd) > 0:
+	case a.Kind != DecoderOnly || len(a.Odd) > 0 || m.Replicated():
 		return "it is no plain decoder"
 	case a.Positions != RotaryPositions || !a.RMSNorm || !a.Gated:
 		return "torchtitan's models have rotary positions, norms that scale alone and gated MLPs"

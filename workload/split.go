@@ -190,6 +190,10 @@ func (s Split) Check(m *Model) error {
 	s = s.filled()
 	d := m.Dims.filled()
 	switch {
+	case m.Replicated() && s.TP*s.PP*s.CP*s.EP > 1:
+		return fmt.Errorf("%s is trained by replicas of the whole model; leave tp, pp, cp and ep out (dp and zero remain)", m.Name)
+	case m.Replicated() && s.DP%s.Shard == 0:
+		return nil
 	case int64(s.TP) > d.Heads || d.Heads%int64(s.TP) != 0:
 		return fmt.Errorf("tp=%d does not divide the %d heads of %s", s.TP, d.Heads, m.Name)
 	case int64(s.PP*s.Chunks) > d.Layers+Slots:

@@ -29,6 +29,7 @@ type Task struct {
 	Starts  float64     // of kernels
 	Host    float64     // further operations of the host, which start no kernel or a short one
 	Waits   float64     // of the host for the GPU, which then has nothing to do until the next kernels start
+	Taps    float64     // of a convolution's Product, how many places of its kernel take the same number of M × K; 0 is 1
 	Plain   bool        // of a Product, in 16 bits whatever the precision: the head, routers
 	Wide    float64     // of a Product, bytes of a number of its output; 0 is as wide as activations
 	Back    bool        // of the backward pass
@@ -79,7 +80,7 @@ func (j *Job) Pass(b *Block) Pass {
 	if s.SeqParallel {
 		w.between /= w.tp
 	}
-	w.gated = gated(b)
+	w.gated, w.counted, w.first = gated(b), b.has(Pointwise), b.Kind == Entry
 	if j.Precision.Amp() {
 		w.x = w.x.amped()
 	}
@@ -103,11 +104,13 @@ func (j *Job) Pass(b *Block) Pass {
 			attended = true
 		case Norm:
 			w.norm(p)
+		case Pointwise:
+			w.pointwise(p)
 		case Lookup:
 			w.stream(p.Name, 2*w.between*float64(p.Out)*w.width, 1, 1)
 		}
 	}
-	if b.Kind == Layer {
+	if b.Kind == Layer && !w.counted {
 		n := w.x.starts
 		if j.Kernels == Eager && j.Precision.Amp() {
 			n *= 1.5 // casts, each an operation of its own
@@ -209,7 +212,9 @@ type taskBuilder struct {
 	tokens, between float64 // of products, and of what lies between them
 	fwd, bwd        []Task
 	last            bool // the block after the layers
+	first           bool // the block before the layers
 	gated           bool // two products meet in the nonlinearity
+	counted         bool // what lies between products is said by parts of its own
 }
 
 // product is a matrix product, what follows on its output, and both products of its backward
@@ -218,6 +223,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	m, n, k := w.tokens, float64(p.Out), float64(p.In)
 	if p.Once {
 		m = float64(w.j.MicroBatch)
+	}
+	if w.counted {
+		m = w.numbers(p)
 	}
 	if w.last && !p.Once && w.j.Masked > 0 {
 		m *= w.j.Masked
@@ -240,6 +248,10 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	case ByIn:
 		k /= by
 	}
+	if len(p.Shape) == 4 {
+		w.convolution(p, m)
+		return
+	}
 	flops := 2 * m * n * k * count
 	rows, plain := w.rows(p), w.last || p.Cut == Whole
 	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: starts, Rows: rows, Plain: plain})
@@ -260,6 +272,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if w.j.Precision.Amp() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
 		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true})
+	}
+	if w.counted {
+		return
 	}
 	m *= count // of all experts, from here
 	x := &w.x
@@ -288,6 +303,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 
 // norm is a normalisation.
 func (w *taskBuilder) norm(p *Part) {
+	if w.counted {
+		return
+	}
 	each := w.x.rms
 	if p.Bias {
 		each = w.x.norm
@@ -361,6 +379,10 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp
 		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*w.x.rotary, 1, 1)
+	}
+	if p.Memory > 0 {
+		w.relative(p, batch, heads, rows)
+		return
 	}
 	if !w.j.Unfused {
 		if p.Causal {

@@ -79,7 +79,13 @@ func (t *Training) style(j *workload.Job, s *workload.Split) error {
 	f.Fill(s, map[string]bool{"zero": t.statesSharding(), "sp": p.SeqParallel != nil, "etp": p.ETP > 0})
 	j.Kernels, j.Split = "", *s
 	f.Adopt(j, m.SM)
-	j.Framework = nil // what was run is not refused
+	j.Framework = nil                                             // what was run is not refused
+	if j.Model.Replicated() && !strings.Contains(t.ID, "mxnet") { // in kernels of PyTorch's own, with Apex' O2 at most
+		j.Kernels, j.ChannelsFirst = workload.Eager, j.Model.Looped == nil
+		if j.Model.Looped != nil && j.Precision == workload.FP16 {
+			j.Keeps = workload.KeepCopy
+		}
+	}
 	if f.Name == "torchtitan" {
 		j.Recompute = workload.PerOp // its configurations' own (torchtitan/models/llama3/train_configs)
 	}

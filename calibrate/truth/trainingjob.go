@@ -30,7 +30,7 @@ func (t *Training) Job() (*workload.Job, error) {
 	if s.Chunks > 1 && s.PP <= 1 {
 		t.Assumed, s.Chunks = append(t.Assumed, fmt.Sprintf("no chunks: vpp=%d without a pipeline", s.Chunks)), 1
 	}
-	j := &workload.Job{Model: m, Seq: t.Model.Seq, MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Kernels: workload.Fused}
+	j := &workload.Job{Model: m, Seq: cmp.Or(t.Model.Seq, m.Seq), MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Kernels: workload.Fused}
 	if j.Precision, err = t.precision(); err != nil {
 		return nil, err
 	}

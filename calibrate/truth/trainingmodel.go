@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,8 +16,13 @@ import (
 func (t *Training) model() (*workload.Model, error) {
 	name := strings.ToLower(t.Model.Name)
 	known := t.known()
+	if known != nil && known.Replicated() {
+		m := *known
+		m.Seq = cmp.Or(t.Model.Seq, m.Seq)
+		return &m, nil
+	}
 	if pictures.MatchString(name) {
-		return nil, fmt.Errorf("%s: only language models are priced", t.Model.Name)
+		return nil, fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar models lists them)", t.Model.Name)
 	}
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
 		if known == nil {
@@ -26,9 +32,6 @@ func (t *Training) model() (*workload.Model, error) {
 		m := *known
 		m.Seq = t.Model.Seq
 		return &m, nil
-	}
-	if strings.HasPrefix(name, "transformer-xl") {
-		return nil, fmt.Errorf("%s: relative positions and memory of segments are not modelled", t.Model.Name)
 	}
 	if strings.Contains(t.Source, "DeepLearningExamples") && strings.Contains(name, "bert") && t.Model.Seq == 512 {
 		return nil, fmt.Errorf("%s: sequences run without their padding, and how long they are is not stated", t.Model.Name)

@@ -78,7 +78,8 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 		detected[f.ID] = detected[f.ID] && 4*f.Confidence >= best
 	}
 	order(m, found, c.Job != nil && c.Job.Dumped(), detected)
-	r.Findings = found
+	// What nothing in the text speaks for and is as good as excluded would only be read.
+	r.Findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	return r
 }
 

@@ -17,7 +17,7 @@ func otherwise(data []byte) string {
 	case bytes.Contains(data, []byte("<graphs ")):
 		return "an NCCL graph (NCCL_GRAPH_DUMP_FILE), which says which channels NCCL built; the topology is in NCCL_TOPO_DUMP_FILE"
 	case sinfo.Match(data):
-		return "sinfo, which says which nodes are in use, not what is in them or how they are joined; scontrol show node and scontrol show topology do"
+		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; scontrol show node and scontrol show topology do"
 	case msccl.Match(data):
 		return "an MSCCL algorithm, which says how a collective runs, not on what"
 	case anyLine(data, isTunerRule), anyLine(data, isTunerTraining):

@@ -54,8 +54,8 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 		said[strings.ToLower(strings.TrimSpace(key))] = true
 	}
 	f.Fill(&j.Split, said)
-	// Adapters are small, and what is frozen needs no optimizer: fine-tuning recipes keep a whole copy per GPU.
-	if !said["zero"] && j.LoRA.Rank > 0 && slices.Contains(f.ZeRO, 0) {
+	// The Trainer shards nothing unless FSDP or DeepSpeed is configured, and recipes for adapters do not: what is frozen needs no optimizer.
+	if name, _, _ := strings.Cut(f.ID, "@"); name == "hf" && !said["zero"] && j.LoRA.Rank > 0 && slices.Contains(f.ZeRO, 0) {
 		j.Split.ZeRO = 0
 	}
 }

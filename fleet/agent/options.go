@@ -45,7 +45,7 @@ func (o *Options) Config() (Config, error) {
 	}
 	if o.TLSCA != "" {
 		if _, err := os.Stat(o.TLSCA); err != nil {
-			return cfg, fmt.Errorf("--tls-ca: %w", err)
+			return cfg, fmt.Errorf("--tls-ca: %w; a server with --tls-self-signed has its certificate in self-signed.pem of its --data: copy it to this machine", err)
 		}
 	}
 	if cfg.Dir == "" {

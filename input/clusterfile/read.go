@@ -122,6 +122,9 @@ func readYAML(b *cluster.Budget, text string) (*cluster.Cluster, error) {
 	return r.cluster()
 }
 
+// ofType is a key of a type that stands under nodes.
+var ofType = regexp.MustCompile(`^nodes\[\d+\]\.(preset|gpus|nvlink|nics|sockets|cores_per_socket|gpus_per_switch|mtu|devices)$`)
+
 // yamlError puts the line first, as all errors of a file have it.
 func yamlError(err error) error {
 	var at *yamldoc.Error
@@ -129,7 +132,11 @@ func yamlError(err error) error {
 		return fmt.Errorf(" %w", err)
 	}
 	if at.Path != "" {
-		return fmt.Errorf("%d: %s: %s", at.Line, at.Path, at.Text)
+		hint := ""
+		if ofType.MatchString(at.Path) {
+			hint = "; it belongs to a type (types: NAME: gpus: 4 x A100-SXM4-80GB), and nodes name the type (type: NAME)"
+		}
+		return fmt.Errorf("%d: %s: %s%s", at.Line, at.Path, at.Text, hint)
 	}
 	return fmt.Errorf("%d: %s", at.Line, at.Text)
 }

@@ -151,7 +151,7 @@ function kinds(scene) {
 function overview(topo, load) {
   const sum = topo.doc.summary;
   const net = topo.network;
-  const list = [['nodes', count(sum.nodes)], ['GPUs', `${count(sum.gpus)}${sum.gpus_per_node ? ` (${sum.gpus_per_node} a node)` : ''}`], ['NICs', count(sum.nics)]];
+  const list = [['nodes', count(sum.nodes)], ['GPUs', `${count(sum.gpus)}${sum.gpus_per_node ? ` (${sum.gpus_per_node} per node)` : ''}`], ['NICs', count(sum.nics)]];
   if (net.kind) list.push(['network', `${net.kind}${net.rails ? `, ${net.rails} rails` : ''}`]);
   if (net.oversubscription) list.push(['oversubscribed', `${net.oversubscription.value} : 1`, net.oversubscription.from, net.oversubscription.source]);
   return h('div', {},

@@ -6,7 +6,7 @@ import { Topology } from './topology.js';
 
 const words = {
   rate_GBps: 'rate, one direction', max_GBps: 'most it can', hbm_GBps: 'memory rate', memory_bytes: 'memory', latency_us: 'latency', mtu_bytes: 'MTU', pci: 'PCI address',
-  dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', duplex_GBps: 'rate, both directions', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share of a GPU',
+  dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', duplex_GBps: 'rate, both directions', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share per GPU',
 };
 
 function named(key) { return words[key] || key.replaceAll('_', ' '); }

@@ -76,9 +76,9 @@ function entries(state, up) {
   own.algo = entry('Algorithm', text('', { placeholder: 'auto' }), { read: (x) => (/^[a-z_]{0,64}$/.test(x) ? x.replace(/^auto$/, '') : bad('expected a name such as ring or tree')) });
   own.sizes = entry('Sizes, bytes', text('1M, 16M'), { help: 'With commas between them.', read: (x) => x.split(',').map((one) => message(one.trim())) });
   own.job = entry('Job', text('check'), { help: 'For those who look at orders.', read: (x) => (x.length <= 256 ? x || 'check' : bad('expected at most 256 characters')) });
-  own.cap = entry('Most a node sends', text('', { placeholder: 'any; or 5GB/s' }), { read: bound });
+  own.cap = entry('Maximum rate per node', text('', { placeholder: 'any; or 5GB/s' }), { read: bound });
   own.time = entry('Seconds a part', text('20', { inputmode: 'decimal' }), { read: seconds });
-  own.busy = entry('Busy above', text('', { placeholder: '50MB/s' }), { help: 'Traffic above which a node refuses, for a job runs there; any is never.', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
+  own.busy = entry('Busy above', text('', { placeholder: '50MB/s' }), { help: 'Traffic above which a node refuses, because a job runs there (any: never).', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
   own.every = entry('Every', text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' }), { read: again });
   own.from = entry('First time', text('', { placeholder: 'now; or 02:30' }), {
     help: `In this browser’s time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone}), or a date: 2026-12-01T02:30:00Z.`,

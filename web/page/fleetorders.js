@@ -73,7 +73,7 @@ export function orders({ state, api, fleet, share }) {
   function describe(o) {
     const w = o.what, c = o.caps || {};
     return [w.measure === 'pairs' ? `messages of ${bytes(w.small_bytes)} and ${bytes(w.large_bytes)}` : `sizes ${(w.sizes_bytes || []).map(bytes).join(', ')}`, `${w.iters} times`,
-      c.rate_GBps ? `at most ${rate(c.rate_GBps)} a node` : 'no cap on the rate', `at most ${c.time_ns ? nanos(c.time_ns) : '20 s'} a part`, c.always ? 'of busy nodes too' : c.busy_GBps ? `of nodes with less traffic than ${rate(c.busy_GBps)}` : '', o.rounds ? plural(o.rounds, 'round') : '', o.at_once ? `${plural(o.at_once, 'pair')} at once` : '', o.every_ns ? `every ${nanos(o.every_ns)}` : 'once', o.from ? `from ${when(o.from)}` : '', o.job && `before job ${o.job}`, `by ${o.by}, ${ago(o.given)}`].filter(Boolean).join(' · ');
+      c.rate_GBps ? `at most ${rate(c.rate_GBps)} per node` : 'no cap on the rate', `at most ${c.time_ns ? nanos(c.time_ns) : '20 s'} per part`, c.always ? 'of busy nodes too' : c.busy_GBps ? `of nodes with less traffic than ${rate(c.busy_GBps)}` : '', o.rounds ? plural(o.rounds, 'round') : '', o.at_once ? `${plural(o.at_once, 'pair')} at once` : '', o.every_ns ? `every ${nanos(o.every_ns)}` : 'once', o.from ? `from ${when(o.from)}` : '', o.job && `before job ${o.job}`, `by ${o.by}, ${ago(o.given)}`].filter(Boolean).join(' · ');
   }
 
   function draw() {

@@ -50,7 +50,7 @@ export function stamp(time) { return `${time.toISOString().slice(0, 19)}Z`; }
 // names spells out a hostlist, and says what is wrong with it.
 export function names(text) {
   const list = hosts(text.replaceAll(' ', ''));
-  for (const n of list) if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(n)) throw new Error(`${n} is no name of a node`);
+  for (const n of list) if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(n)) throw new Error(`${n} is not a node name`);
   const twice = list.find((n, i) => list.indexOf(n) !== i);
   if (twice) throw new Error(`${twice} is named twice`);
   if (list.length < 2) throw new Error('a measurement needs two nodes at least');

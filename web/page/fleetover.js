@@ -14,10 +14,11 @@ export function join() {
   const loopback = /^(localhost|127\.|\[?::1)/.test(location.hostname);
   const at = `${location.protocol === 'https:' ? 'tls' : 'nats'}://${loopback ? 'SERVER' : location.hostname}:7642`;
   return h('div', { class: 'card' }, h('h2', {}, 'Let nodes join'),
-    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME -o NAME.creds', 'make credentials for a node'),
+    h('p', {}, 'On this machine, make credentials for each node:'), line('busbar serve token node NAME -o NAME.creds', 'make credentials for a node'),
     h('p', {}, 'On the node, with that file:'), line(`busbar agent --join ${at} --creds NAME.creds`, 'join from a node'),
-    loopback && h('p', {}, 'This server listens to its own machine. For others it is started with TLS:'), loopback && line('busbar serve --listen 0.0.0.0:7641 --bus-listen 0.0.0.0:7642 --tls-self-signed', 'serve for other machines'),
-    h('p', { class: 'quiet' }, 'An agent tells what the node has, that it lives, and how its ports are; it measures when somebody orders it to. It runs no other commands.'));
+    !loopback && h('p', {}, 'With --tls-self-signed, also copy self-signed.pem from the server\'s data folder to the node, and add --tls-ca self-signed.pem.'),
+    loopback && h('p', {}, 'This server listens on loopback only. For other machines, start it with TLS:'), loopback && line('busbar serve --listen 0.0.0.0:7641 --bus-listen 0.0.0.0:7642 --tls-self-signed', 'serve for other machines'),
+    h('p', { class: 'quiet' }, 'An agent reports devices, heartbeats and port states, and measures when ordered to. It runs no other commands.'));
 }
 
 // own is what this machine showed when it measured itself.

@@ -21,7 +21,7 @@ export async function show(root, state, api) {
         field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision')))),
       h('fieldset', {}, h('legend', {}, 'Goal'),
         field('Least', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
-        field('Price of a GPU', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'for the least cost')),
+        field('Price per GPU', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'for the least cost')),
       h('fieldset', {}, h('legend', {}, 'What is fixed'),
         field('Degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
         field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'their names, for the files'),

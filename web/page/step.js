@@ -129,7 +129,7 @@ export async function show(root, state, api) {
       { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
       { name: 'optimizer', value: r.optimizer_s, colour: 4 }, { name: 'host', value: r.host_s, colour: 6 }], seconds));
     const m = r.memory_bytes;
-    put(room, stacked('memory of a GPU', [
+    put(room, stacked('memory per GPU', [
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));

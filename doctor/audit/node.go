@@ -120,8 +120,12 @@ func (a *auditor) unlikeFastLinks(n *node) {
 		}
 		return s
 	}
+	has := "have"
+	if len(differ) == 1 {
+		has = "has"
+	}
 	a.add("asymmetry-nvlink", finding.Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
-		fmt.Sprintf("GPUs do not have the same fast links: %s have %s, the others %s; a ring over all of them takes the slow path", n.names(differ), words(shape(differ[0])), words(common)),
+		fmt.Sprintf("GPUs do not have the same fast links: %s %s %s, the others %s; a ring over all of them takes the slow path", n.names(differ), has, words(shape(differ[0])), words(common)),
 		"for jobs that do not need every GPU choose the linked ones (CUDA_VISIBLE_DEVICES); else expect PCIe speed")
 }
 

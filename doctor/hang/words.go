@@ -116,7 +116,7 @@ func (x *judge) advise(v *Verdict) {
 		v.Next = append(v.Next, "Test the links of the named hosts: busbar bench pairs, ibstat, ethtool -S.", x.drain(host, "network"))
 	}
 	if v.State == Unknown {
-		v.Next = append(v.Next, "Ask the job: busbar hang --ras HOST, or read its dumps: busbar hang DIR (TORCH_FR_DUMP_TEMP_FILE, default /tmp/nccl_trace_rank_N).")
+		v.Next = append(v.Next, "Ask the job: busbar hang --ras HOST, or read its dumps: busbar hang DIR (TORCH_FR_DUMP_TEMP_FILE, default /tmp/nccl_trace_rank_N).", "Give the logs of all ranks, not of one: busbar hang LOGS. For what one log says by itself: busbar doctor LOG.")
 	}
 	if v.State == Hung && slices.Contains([]Kind{Killed, Stopped, GPUFault, Kernel}, v.Kind) && v.Kind != GPUFault {
 		v.Next = append(v.Next, x.drain(host, string(v.Kind)))

@@ -185,13 +185,13 @@ func completeNetwork(n *cluster.Network) {
 	var fastest unit.Rate
 	for i := range n.Links {
 		l := &n.Links[i]
-		if l.Speed != "" {
+		if l.Speed != "" && (l.Lanes == 0 || n.Kind == "" || !l.Rate.Known()) {
 			p := lookup(l.Speed)
 			fill(&l.Lanes, p.Lanes)
 			if n.Kind == "" {
 				n.Kind = p.Kind
 			}
-			if p.Rate > 0 {
+			if p.Rate > 0 && !l.Rate.Known() { // the text is made where it is kept
 				set(&l.Rate, cluster.FromSpec(p.Rate, "speed "+l.Speed))
 			}
 		}
@@ -210,9 +210,10 @@ func completeNetwork(n *cluster.Network) {
 		return
 	}
 	sw, ok := defaultSwitch(n.Kind, fastest)
+	late := cluster.FromAssumed(sw.Latency.Value, "as "+sw.Name+": "+sw.Latency.Source)
 	for i := range n.Switches {
 		if ok && !n.Switches[i].Domain {
-			set(&n.Switches[i].Latency, cluster.FromAssumed(sw.Latency.Value, "as "+sw.Name+": "+sw.Latency.Source))
+			set(&n.Switches[i].Latency, late)
 		}
 	}
 }

@@ -105,9 +105,10 @@ func (d *Description) check(c *cluster.Cluster) error {
 type layout struct {
 	d       Description
 	c       *cluster.Cluster
-	rail    [][]int // per type: the rail of each NIC, -1 when it does not join
-	rails   int     // at least 1
-	ports   int     // of one node on one leaf, the most that any type has
+	rail    [][]int                     // per type: the rail of each NIC, -1 when it does not join
+	nics    [][]cluster.Fact[unit.Rate] // per type: what each NIC can do
+	rails   int                         // at least 1
+	ports   int                         // of one node on one leaf, the most that any type has
 	perLeaf int
 	sw      SwitchModel
 	rate    cluster.Fact[unit.Rate]
@@ -159,10 +160,10 @@ func (b *layout) resolve() error {
 		b.rate = nic.Rate()
 	}
 	b.rails = max(b.d.Rails, 1)
-	b.rail = make([][]int, len(b.c.Types))
+	b.rail, b.nics = make([][]int, len(b.c.Types)), make([][]cluster.Fact[unit.Rate], len(b.c.Types))
 	b.ports = 0
 	for i, t := range b.c.Types {
-		b.rail[i] = b.join(t)
+		b.rail[i], b.nics[i] = b.join(t), nicRates(t)
 		most := busiest(b.rail[i], b.rails)
 		b.ports = max(b.ports, most)
 		if most == 0 && len(b.rail[i]) > 0 {

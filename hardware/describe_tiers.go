@@ -43,18 +43,22 @@ func (b *layout) pickSwitch() {
 func (b *layout) leaves() {
 	n := &b.c.Network
 	groups := (len(b.c.Hosts) + b.perLeaf - 1) / b.perLeaf
-	n.Switches = make([]cluster.Switch, 0, groups*b.rails+4)
+	leaves := groups * b.rails
+	n.Switches = make([]cluster.Switch, 0, leaves+leaves/b.podSize(leaves)+4)
 	boxes := max(1, (min(b.perLeaf, len(b.c.Hosts))*b.ports+b.sw.Ports-1)/b.sw.Ports)
 	widest := 1
 	for _, r := range b.rail {
 		widest = max(widest, len(r))
 	}
 	for g := range groups {
+		if g == 1 { // groups are mostly alike: room for their cables and a trunk of every leaf, and no copies while they grow
+			n.Links = slices.Grow(n.Links, (groups-1)*len(n.Links)+groups*b.rails+groups)
+		}
 		runs := b.runs(g*b.perLeaf, min((g+1)*b.perLeaf, len(b.c.Hosts)))
 		for r := range b.rails {
 			name, rail := "leaf"+strconv.Itoa(g), -1
 			if b.rails > 1 {
-				name, rail = fmt.Sprintf("rail%d-leaf%d", r, g), r
+				name, rail = "rail"+strconv.Itoa(r)+"-"+name, r
 			}
 			leaf := b.box(name, cluster.Leaf, boxes)
 			leaf.Rail = rail
@@ -90,39 +94,43 @@ func (b *layout) runs(from, to int) []run {
 // and rate: a slower NIC trains its cable down. Hosts without known NICs hang on
 // rail 0 by an unknown one.
 func (b *layout) cables(leaf, rail int, runs []run, widest int) {
+	n := &b.c.Network
 	for p := -1; p < widest; p++ {
-		var links []cluster.NetLink
+		first := len(n.Links)
 		for _, r := range runs {
 			known := r.typ >= 0
 			if !(p < 0 && !known && rail == 0 || p >= 0 && known && p < len(b.rail[r.typ]) && b.rail[r.typ][p] == rail) {
 				continue
 			}
 			l := cluster.NetLink{A: cluster.AtSwitch(leaf, 0), Lanes: b.lanes, Speed: b.speed, Rate: b.rate, Latency: b.latency}
-			if nic := b.nicRate(r.typ, p); nic.Known() && b.rate.Known() && nic.Value < b.rate.Value {
-				l.Rate, l.Lanes, l.Speed = nic, 0, ""
+			if known && b.rate.Known() {
+				if nic := b.nics[r.typ][p]; nic.Known() && nic.Value < b.rate.Value {
+					l.Rate, l.Lanes, l.Speed = nic, 0, ""
+				}
 			}
-			at := slices.IndexFunc(links, func(k cluster.NetLink) bool { return k.Rate == l.Rate })
-			if at < 0 {
+			at := first
+			for at < len(n.Links) && n.Links[at].Rate != l.Rate {
+				at++
+			}
+			if at == len(n.Links) {
 				l.B = cluster.End{Switch: -1, NIC: p}
-				at, links = len(links), append(links, l)
+				n.Links = append(n.Links, l)
 			}
-			links[at].B.Hosts = append(links[at].B.Hosts, r.Span)
+			n.Links[at].B.Hosts = append(n.Links[at].B.Hosts, r.Span)
 		}
-		b.c.Network.Links = append(b.c.Network.Links, links...)
 	}
 }
 
-// nicRate is what NIC number p of a type can do; unknown when nobody says.
-func (b *layout) nicRate(typ, p int) cluster.Fact[unit.Rate] {
-	if typ < 0 || p < 0 {
-		return cluster.Fact[unit.Rate]{}
-	}
-	t := b.c.Types[typ]
+// nicRates is what the NICs of a type can do; unknown where nobody says.
+func nicRates(t *cluster.NodeType) []cluster.Fact[unit.Rate] {
 	nics := t.Of(cluster.NIC)
-	if p >= len(nics) || t.Devices[nics[p]].NIC == nil {
-		return cluster.Fact[unit.Rate]{}
+	rates := make([]cluster.Fact[unit.Rate], len(nics))
+	for p, d := range nics {
+		if nic := t.Devices[d].NIC; nic != nil {
+			rates[p] = nic.Rate()
+		}
 	}
-	return t.Devices[nics[p]].NIC.Rate()
+	return rates
 }
 
 func (b *layout) box(name string, tier cluster.Tier, count int) cluster.Switch {

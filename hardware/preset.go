@@ -131,8 +131,9 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	}
 	c := &cluster.Cluster{Name: p.Name, Types: []*cluster.NodeType{p.complete()}, Sources: []string{p.Name + ": " + p.Source}}
 	c.Hosts = make([]cluster.Host, count)
+	node := []byte("node")
 	for i := range c.Hosts {
-		c.Hosts[i] = cluster.Host{Name: "node" + strconv.Itoa(i)}
+		c.Hosts[i].Name = string(strconv.AppendInt(node, int64(i), 10))
 	}
 	if c.Types[0].Count(cluster.NIC) == 0 {
 		return c, nil

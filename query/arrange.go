@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -48,7 +49,9 @@ func arrange(read []source) error {
 			continue
 		}
 		for h := range c.Hosts {
-			c.Hosts[h].Name = fmt.Sprintf("node%d", nodes)
+			if nodes != h { // else it has its name
+				c.Hosts[h].Name = "node" + strconv.Itoa(nodes)
+			}
 			nodes++
 		}
 	}

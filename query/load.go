@@ -28,8 +28,8 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 	return c, err
 }
 
-// loadFrom is load, with what each source gave.
-func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []Contribution, error) {
+// loadFrom is load, with the sources.
+func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []source, error) {
 	var read []source
 	if len(words) == 0 {
 		if e.Machine == nil {
@@ -63,11 +63,7 @@ func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, [
 	if err := arrange(read); err != nil {
 		return nil, nil, err
 	}
-	var frags []*cluster.Fragment
-	for _, s := range read {
-		frags = append(frags, s.frags...)
-	}
-	c, err := cluster.JoinWithin(b, frags...)
+	c, err := join(b, read)
 	if err == nil {
 		err = hardware.CompleteWithin(b, c)
 	}
@@ -78,7 +74,19 @@ func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, [
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}
-	return c, contributions(read), e.addCalibrationFile(b, c, words)
+	return c, read, e.addCalibrationFile(b, c, words)
+}
+
+// join is the cluster of all sources. A preset alone is one already.
+func join(b *cluster.Budget, read []source) (*cluster.Cluster, error) {
+	if len(read) == 1 && read[0].preset && len(read[0].hosts) == 0 {
+		return &read[0].frags[0].Cluster, b.Stopped()
+	}
+	var frags []*cluster.Fragment
+	for _, s := range read {
+		frags = append(frags, s.frags...)
+	}
+	return cluster.JoinWithin(b, frags...)
 }
 
 // source is what one word of the command line gave.

@@ -24,7 +24,7 @@ type Given struct {
 }
 
 // load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue says.
-func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []Contribution, error) {
+func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []source, error) {
 	cl, from, err := env.loadFrom(ctx, sources)
 	if err != nil || g == (Given{}) {
 		return cl, from, err
@@ -50,8 +50,8 @@ func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
 		return nil, err
 	}
 	d, err := mapOf(env.budget(ctx), cl)
-	if err == nil && len(from) > 1 {
-		d.Contributed = from
+	if list := contributions(from); err == nil && len(list) > 1 {
+		d.Contributed = list
 	}
 	return d, err
 }

@@ -149,13 +149,18 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 
 // hostsOf is how many hosts a layout has.
 func hostsOf(l nccl.Layout) int {
-	seen, last := map[int]bool{}, -1
+	var seen []bool
+	n := 0
 	for _, r := range l {
-		if r.Host != last { // ranks of a host mostly follow each other
-			seen[r.Host], last = true, r.Host
+		if r.Host >= len(seen) {
+			seen = append(seen, make([]bool, r.Host+1-len(seen))...)
+		}
+		if !seen[r.Host] {
+			seen[r.Host] = true
+			n++
 		}
 	}
-	return len(seen)
+	return n
 }
 
 // parseNCCL is a release of NCCL; nothing is the newest known.

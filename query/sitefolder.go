@@ -171,7 +171,7 @@ func contributions(read []source) []Contribution {
 			if c.Source == "" {
 				c.Source = f.Source
 			}
-			var names []string
+			names := make([]string, 0, len(f.Hosts))
 			for h := range f.Hosts {
 				if name := f.Hosts[h].Name; name != "" {
 					names = append(names, name)

@@ -12,7 +12,7 @@ import (
 type kinds struct {
 	c    *cluster.Cluster
 	seen map[string]int
-	prev group
+	prev *PlanNode
 	last int
 }
 
@@ -20,39 +20,40 @@ func newKinds(c *cluster.Cluster) *kinds { return &kinds{c: c, seen: map[string]
 
 // of is the number of a node's kind. Neighbours are mostly of one kind, which
 // saves making a key.
-func (k *kinds) of(g group) int {
-	if k.last >= 0 && k.c.Hosts[g.host].Type == k.c.Hosts[k.prev.host].Type && slices.Equal(g.gpus, k.prev.gpus) {
+func (k *kinds) of(n *PlanNode) int {
+	if k.last >= 0 && k.c.Hosts[n.Host].Type == k.c.Hosts[k.prev.Host].Type && slices.Equal(n.gpus, k.prev.gpus) {
 		return k.last
 	}
-	key := viewKey(k.c.Hosts[g.host].Type, g.gpus)
-	n, ok := k.seen[key]
+	key := viewKey(k.c.Hosts[n.Host].Type, n.gpus)
+	i, ok := k.seen[key]
 	if !ok {
-		n = len(k.seen)
-		k.seen[key] = n
+		i = len(k.seen)
+		k.seen[key] = i
 	}
-	k.prev, k.last = g, n
-	return n
+	k.prev, k.last = n, i
+	return i
 }
 
 // separate splits nodes at GPUs that do not reach each other inside, or whose NICs are
 // faster: NCCL takes the parts for nodes of their own (NCCL 2.28 src/graph/paths.cc,
 // ncclTopoTrimSystem and ncclTopoCheckNet).
-func separate(c *cluster.Cluster, list []group, v Version, env map[string]string) ([]group, error) {
+func separate(c *cluster.Cluster, list []PlanNode, v Version, env map[string]string) ([]PlanNode, error) {
 	var parts [][][]int // by kind: positions among the ranks, by part
 	kind := newKinds(c)
 	split := false
-	for _, g := range list {
+	for i := range list {
+		g := &list[i]
 		if kind.of(g) < len(parts) {
 			continue
 		}
-		t := c.TypeOf(g.host)
+		t := c.TypeOf(g.Host)
 		if err := t.Check(); err != nil {
 			return nil, err
 		}
 		nets, _ := netsOf(t, g.gpus, env) // without NICs there is nothing faster
 		s, err := newSystem(t, g.gpus, nets, v, env)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
+			return nil, fmt.Errorf("%s: %w", hostName(c, g.Host), err)
 		}
 		parts = append(parts, s.islands())
 		split = split || len(parts[len(parts)-1]) > 1
@@ -60,18 +61,19 @@ func separate(c *cluster.Cluster, list []group, v Version, env map[string]string
 	if !split {
 		return list, nil
 	}
-	var out []group
-	for _, g := range list {
+	var out []PlanNode
+	for i := range list {
+		g := &list[i]
 		all := parts[kind.of(g)]
 		for _, part := range all {
-			sub := group{host: g.host, parts: len(all)}
+			sub := PlanNode{Host: g.Host, parts: int32(len(all))}
 			for _, i := range part {
-				sub.ranks, sub.gpus = append(sub.ranks, g.ranks[i]), append(sub.gpus, g.gpus[i])
+				sub.Ranks, sub.gpus = append(sub.Ranks, g.Ranks[i]), append(sub.gpus, g.gpus[i])
 			}
 			out = append(out, sub)
 		}
 	}
-	slices.SortFunc(out, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
+	slices.SortFunc(out, func(a, b PlanNode) int { return cmp.Compare(a.Ranks[0], b.Ranks[0]) })
 	return out, nil
 }
 

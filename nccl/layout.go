@@ -18,6 +18,11 @@ type Rank struct {
 // Layout says which GPUs take part, in the order of ranks.
 type Layout []Rank
 
+// Place is the device of a rank.
+func (l Layout) Place(rank int) cluster.Place {
+	return cluster.Place{Host: l[rank].Host, Device: l[rank].GPU}
+}
+
 // GPUs are the hosts that have some, each with its GPUs as indices into the devices of its type.
 func GPUs(c *cluster.Cluster) iter.Seq2[int, []int] {
 	return func(yield func(int, []int) bool) {
@@ -82,75 +87,71 @@ func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
 	return fmt.Errorf("%s; the cluster has %s: describe more of them (CLUSTER:%d) or ask for fewer", need, has, nodes)
 }
 
-// group is the ranks of one of NCCL's nodes.
-type group struct {
-	host  int
-	ranks []int
-	gpus  []int // devices, in order of rank
-	parts int   // into which NCCL splits the host, where it does
-}
-
 // maxLocal bounds the GPUs of one node; NCCL's own tables end there.
 const maxLocal = 576
 
-// groups puts ranks together that share a node: a host, or an NVLink domain of
-// several hosts where the release can use it as one. It makes few and large
-// allocations, for layouts may have a million ranks.
-func (l Layout) groups(c *cluster.Cluster, v Version, env map[string]string) ([]group, error) {
+// splits reports that trays of a rack are nodes of their own: before NCCL 2.21, and where it was told so.
+func splits(v Version, env map[string]string) bool {
 	n, set := envInt(env, "NCCL_MNNVL_ENABLE")
-	of, sizes, err := l.assign(c, !v.From(21) || set && n == 0)
-	if err != nil {
-		return nil, err
-	}
-	ranks, gpus := make([]int, len(l)), make([]int, len(l))
-	list := make([]group, len(sizes))
-	at := 0
-	for i, size := range sizes {
-		list[i].ranks, list[i].gpus = ranks[at:at:at+size], gpus[at:at:at+size]
-		at += size
-	}
+	return !v.From(21) || set && n == 0
+}
+
+// nodes puts ranks together that share a node: a host, or an NVLink domain of several hosts where the release can use it as
+// one; by lowest rank. Layouts may have a million ranks, and mostly those of a node follow each other and take the GPUs that
+// the node before has: such ranks are a stretch of all, and such GPUs are kept once.
+func (l Layout) nodes(c *cluster.Cluster, split bool) ([]PlanNode, error) {
+	all := make([]int, len(l))
+	first := make([]int32, len(c.Hosts)) // 1 and the number of a host's first node; others of the host are chained to it
+	list := make([]PlanNode, 0, min(len(l), len(c.Hosts)))
+	at := -1
 	for rank, r := range l {
-		g := &list[of[rank]]
-		if slices.Contains(g.gpus, r.GPU) {
-			return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank, c.TypeOf(r.Host).Devices[r.GPU].Name, hostName(c, r.Host))
+		all[rank] = rank
+		t := c.TypeOf(r.Host)
+		if t == nil {
+			return nil, fmt.Errorf("rank %d: nobody described host %d", rank, r.Host)
 		}
-		g.host, g.ranks, g.gpus = r.Host, append(g.ranks, rank), append(g.gpus, r.GPU)
+		if r.GPU < 0 || r.GPU >= len(t.Devices) || t.Devices[r.GPU].Kind != cluster.GPU {
+			return nil, fmt.Errorf("rank %d: device %d of %s is no GPU", rank, r.GPU, hostName(c, r.Host))
+		}
+		tray := 0
+		if split {
+			tray = t.Devices[r.GPU].Tray
+		}
+		if at < 0 || list[at].Host != r.Host || list[at].tray != tray {
+			link := &first[r.Host]
+			for *link > 0 && list[*link-1].tray != tray {
+				link = &list[*link-1].next
+			}
+			if *link == 0 {
+				*link = int32(len(list) + 1)
+				at, list = len(list), append(list, PlanNode{Host: r.Host, tray: tray})
+			} else {
+				at = int(*link - 1)
+			}
+		}
+		n := &list[at]
+		if slices.Contains(n.gpus, r.GPU) {
+			return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank, t.Devices[r.GPU].Name, hostName(c, r.Host))
+		}
+		if len(n.Ranks) == maxLocal {
+			return nil, fmt.Errorf("%s has more than %d ranks, which NCCL does not take", hostName(c, r.Host), maxLocal)
+		}
+		n.add(rank, r.GPU, all, list[max(at-1, 0)].gpus)
 	}
 	return list, nil
 }
 
-// assign gives every rank the number of its node, by lowest rank, and every node
-// its number of ranks.
-func (l Layout) assign(c *cluster.Cluster, split bool) (of []int32, sizes []int, err error) {
-	type key struct{ host, tray int }
-	index := map[key]int32{}
-	of = make([]int32, len(l))
-	last, lastIndex := key{-1, 0}, int32(0)
-	for rank, r := range l {
-		t := c.TypeOf(r.Host)
-		if t == nil {
-			return nil, nil, fmt.Errorf("rank %d: nobody described host %d", rank, r.Host)
-		}
-		if r.GPU < 0 || r.GPU >= len(t.Devices) || t.Devices[r.GPU].Kind != cluster.GPU {
-			return nil, nil, fmt.Errorf("rank %d: device %d of %s is no GPU", rank, r.GPU, hostName(c, r.Host))
-		}
-		k := key{host: r.Host}
-		if split {
-			k.tray = t.Devices[r.GPU].Tray
-		}
-		if k != last {
-			i, ok := index[k]
-			if !ok {
-				i = int32(len(sizes))
-				index[k] = i
-				sizes = append(sizes, 0)
-			}
-			last, lastIndex = k, i
-		}
-		of[rank] = lastIndex
-		if sizes[lastIndex]++; sizes[lastIndex] > maxLocal {
-			return nil, nil, fmt.Errorf("%s has more than %d ranks, which NCCL does not take", hostName(c, r.Host), maxLocal)
-		}
+// add takes a rank in: as one more of a stretch of all ranks, and of the GPUs before, where it is.
+func (n *PlanNode) add(rank, gpu int, all, before []int) {
+	k := len(n.Ranks)
+	if k == 0 || rank-n.Ranks[0] == k {
+		n.Ranks = all[rank-k : rank+1 : rank+1]
+	} else {
+		n.Ranks = append(n.Ranks, rank)
 	}
-	return of, sizes, nil
+	if k < len(before) && before[k] == gpu && (k == 0 || &n.gpus[0] == &before[0]) {
+		n.gpus = before[: k+1 : k+1]
+	} else {
+		n.gpus = append(n.gpus, gpu)
+	}
 }

@@ -1,9 +1,10 @@
 package nccl
 
 // nearest lists the nodes of a kind that a node reaches with most bandwidth, and
-// among those with the best type, and that type.
-func (s *system) nearest(from *topoNode, kind nodeKind) ([]*topoNode, PathType) {
-	list := make([]*topoNode, 0, len(from.paths[kind]))
+// among those with the best type, and that type. They are put into room where they fit:
+// a rack is asked for them ten thousand times.
+func (s *system) nearest(room []*topoNode, from *topoNode, kind nodeKind) ([]*topoNode, PathType) {
+	list := room[:0]
 	best, bw := PathDIS, float32(0)
 	for i := range from.paths[kind] {
 		p := &from.paths[kind][i]
@@ -22,7 +23,7 @@ func (s *system) nearest(from *topoNode, kind nodeKind) ([]*topoNode, PathType) 
 }
 
 func (s *system) localNets(g *topoNode) []*topoNode {
-	list, _ := s.nearest(g, kindNET)
+	list, _ := s.nearest(nil, g, kindNET)
 	return list
 }
 
@@ -30,12 +31,13 @@ func (s *system) localNets(g *topoNode) []*topoNode {
 // spread by their number, its bits reversed (NCCL 2.28 src/graph/topo.cc,
 // ncclTopoGetLocalNet). It is nil where the GPU reaches none.
 func (s *system) localNet(g *topoNode, channel int) *topoNode {
-	nets := s.localNets(g)
+	var room, peers [80]*topoNode
+	nets, _ := s.nearest(room[:], g, kindNET)
 	k := len(nets)
 	if k == 0 {
 		return nil
 	}
-	gpus, _ := s.nearest(nets[0], kindGPU)
+	gpus, _ := s.nearest(peers[:], nets[0], kindGPU)
 	each := divUp(k, max(len(gpus), 1))
 	i := g.gpu.dev
 	if s.v.From(30) {
@@ -60,7 +62,8 @@ func mirror(x, n int) int {
 
 // localGPU is the GPU that prefers a NIC, -1 where none does.
 func (s *system) localGPU(n *topoNode) int {
-	gpus, _ := s.nearest(n, kindGPU)
+	var room [80]*topoNode
+	gpus, _ := s.nearest(room[:], n, kindGPU)
 	// Channels beyond the number of NICs repeat what the first ones do.
 	for c := range min(s.v.maxChannels(), len(s.nodes[kindNET])) {
 		for _, g := range gpus {

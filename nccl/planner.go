@@ -30,6 +30,11 @@ type PlanNode struct {
 	Host  int   // index into Cluster.Hosts
 	Ranks []int // lowest first
 	View  *View
+
+	gpus  []int // devices, in order of rank
+	tray  int   // of the host, where trays are nodes of their own
+	next  int32 // 1 and the number of another node of the host; 0 none
+	parts int32 // into which NCCL splits the host, where it does
 }
 
 // View is how NCCL sees a kind of node, and what it found there.
@@ -50,14 +55,28 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 	if len(l) == 0 {
 		return nil, fmt.Errorf("a layout without ranks")
 	}
-	list, err := l.groups(c, v, env)
+	list, err := l.nodes(c, splits(v, env))
 	if err != nil {
 		return nil, err
 	}
+	return f.plan(c, list, len(l), v, env)
+}
+
+// Under is the plan for the same ranks under another environment.
+func (p *Plan) Under(c *cluster.Cluster, l Layout, env map[string]string) (*Plan, error) {
+	if splits(p.Version, env) != splits(p.Version, p.Env) || slices.ContainsFunc(p.Nodes, func(n PlanNode) bool { return n.parts > 1 }) {
+		return p.found.Plan(c, l, p.Version, env)
+	}
+	return p.found.plan(c, slices.Clone(p.Nodes), p.NRanks, p.Version, env)
+}
+
+// plan decides for nodes of so many ranks.
+func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version, env map[string]string) (*Plan, error) {
+	var err error
 	if list, err = separate(c, list, v, env); err != nil {
 		return nil, err
 	}
-	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, found: f}
+	p := &Plan{Comm: Comm{Version: v, NRanks: ranks, NNodes: len(list), MinCC: 1 << 30, Env: env}, found: f}
 	if collNet, set := envInt(env, "NCCL_COLLNET_ENABLE"); set && collNet == 1 {
 		least := 2
 		if n, ok := envInt(env, "NCCL_COLLNET_NODE_THRESHOLD"); ok {
@@ -66,30 +85,29 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 		p.CollNet = len(list) >= least && len(list) > 1
 	}
 	p.occasion = p.Comm.searchKey()
-	members := make([]Member, 0, len(list))
-	p.Nodes = make([]PlanNode, 0, len(list))
+	p.Nodes = list
 	var views []*View
 	var found []Graphs
 	work, kind := 0, newKinds(c)
-	for i, g := range list {
+	for i := range list {
+		g := &list[i]
 		k := kind.of(g)
 		if k == len(views) {
 			view, err := p.look(c, g, len(list) > 1)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
+				return nil, fmt.Errorf("%s: %w", hostName(c, g.Host), err)
 			}
 			if work += view.sys.work; work > hopeless*8 {
-				return nil, fmt.Errorf("%s: the search took %d steps over %d kinds of nodes and found little; use fewer kinds of nodes", hostName(c, g.host), work, k+1)
+				return nil, fmt.Errorf("%s: the search took %d steps over %d kinds of nodes and found little; use fewer kinds of nodes", hostName(c, g.Host), work, k+1)
 			}
 			views, found = append(views, view), append(found, view.Graphs)
 			p.describe(view.sys, i == 0)
 		}
-		p.MaxLocalRanks = max(p.MaxLocalRanks, len(g.ranks))
-		p.Nodes = append(p.Nodes, PlanNode{g.host, g.ranks, views[k]})
-		members = append(members, Member{g.ranks, &views[k].Graphs})
+		p.MaxLocalRanks = max(p.MaxLocalRanks, len(g.Ranks))
+		g.View = views[k]
 	}
 	p.Graphs = agree(found)
-	p.Wiring = newWiring(v, members, p.Graphs.Ring.NChannels)
+	p.Wiring = newWiring(v, p.Nodes, p.Graphs.Ring.NChannels)
 	if p.RCCL = p.Graphs.rccl; p.RCCL != nil {
 		p.channelsRCCL()
 		p.p2pChannelsRCCL()
@@ -137,9 +155,9 @@ func viewKey(typ int, gpus []int) string {
 }
 
 // look searches a node's graphs.
-func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
+func (p *Plan) look(c *cluster.Cluster, g *PlanNode, inter bool) (*View, error) {
 	v := p.Version
-	t := c.TypeOf(g.host)
+	t := c.TypeOf(g.Host)
 	var nets []int
 	if inter {
 		var err error

@@ -48,7 +48,7 @@ func newSearcher(s *system) *searcher {
 	x.near = make([][]int, len(s.nodes[kindNET]))
 	for i, n := range s.nodes[kindNET] {
 		n.net.full = n.net.bw
-		near, kind := s.nearest(n, kindGPU)
+		near, kind := s.nearest(nil, n, kindGPU)
 		for _, g := range near {
 			if kind != PathDIS {
 				x.near[i] = append(x.near[i], g.index)

@@ -2,23 +2,16 @@ package nccl
 
 import "slices"
 
-// Member is a node of a communicator: its ranks, lowest first, and the orders its
-// search found. Graph positions are indexes into Ranks.
-type Member struct {
-	Ranks  []int
-	Graphs *Graphs
-}
-
 // Wiring joins the orders inside nodes to rings and trees over all ranks. Rings
 // and trees are computed when asked for, because a large job has too many to keep.
 type Wiring struct {
-	v       Version
-	members []Member
-	nRanks  int
-	search  int   // channels that every node found
-	cross   int   // whether some node's ring crosses NICs, as nodes agree upon it
-	origin  []int // per channel the one it repeats, below 2×search
-	split   bool  // channels are not doubled for the second tree: half of them have it (RCCL)
+	v      Version
+	nodes  []PlanNode
+	nRanks int
+	search int   // channels that every node found
+	cross  int   // whether some node's ring crosses NICs, as nodes agree upon it
+	origin []int // per channel the one it repeats, below 2×search
+	split  bool  // channels are not doubled for the second tree: half of them have it (RCCL)
 }
 
 // Links is a rank's place in a tree; -1 means none.
@@ -29,11 +22,11 @@ type Links struct {
 
 // newWiring takes nodes in NCCL's order (by lowest rank) and the number of search
 // channels they agreed upon.
-func newWiring(v Version, members []Member, search int) *Wiring {
-	w := &Wiring{v: v, members: members, search: search}
-	for _, m := range members {
+func newWiring(v Version, nodes []PlanNode, search int) *Wiring {
+	w := &Wiring{v: v, nodes: nodes, search: search}
+	for _, m := range nodes {
 		w.nRanks += len(m.Ranks)
-		w.cross = max(w.cross, m.Graphs.Ring.CrossNIC)
+		w.cross = max(w.cross, m.View.Graphs.Ring.CrossNIC)
 	}
 	for c := range min(2*search, v.maxChannels()) {
 		w.origin = append(w.origin, c)
@@ -78,12 +71,12 @@ func (w *Wiring) ringChannel(node, c int) int {
 	case w.v.From(26):
 		cross := w.cross
 		if w.v.From(28) { // each node for itself
-			cross = w.members[node].Graphs.Ring.CrossNIC
+			cross = w.nodes[node].View.Graphs.Ring.CrossNIC
 		}
 		if cross != 2 {
 			return c
 		}
-	case w.cross == 0, !w.v.From(21) && len(w.members)%2 != 0:
+	case w.cross == 0, !w.v.From(21) && len(w.nodes)%2 != 0:
 		return c
 	}
 	return c ^ 1
@@ -93,8 +86,8 @@ func (w *Wiring) ringChannel(node, c int) int {
 func (w *Wiring) Ring(c int) []int {
 	ring := make([]int, 0, w.nRanks)
 	start := 0
-	for n, m := range w.members {
-		for _, g := range m.Graphs.ring(n, len(w.members)).Intra[w.ringChannel(n, c)] {
+	for n, m := range w.nodes {
+		for _, g := range w.ringOrder(n, c) {
 			if m.Ranks[g] == 0 {
 				start = len(ring)
 			}
@@ -104,12 +97,35 @@ func (w *Wiring) Ring(c int) []int {
 	return append(append(make([]int, 0, len(ring)), ring[start:]...), ring[:start]...)
 }
 
+// ringOrder is the order of a node's ranks on the ring of a channel, as positions among them.
+func (w *Wiring) ringOrder(node, c int) []int {
+	return w.nodes[node].View.Graphs.ring(node, len(w.nodes)).Intra[w.ringChannel(node, c)]
+}
+
+// Beside is who is a step of 1 or -1 further on from a rank of a node on the ring of a channel.
+func (w *Wiring) Beside(node, rank, c, step int) int {
+	n, order := &w.nodes[node], w.ringOrder(node, c)
+	at := rank - n.Ranks[0] // mostly a node's ranks follow each other
+	if at >= len(n.Ranks) || n.Ranks[at] != rank {
+		at, _ = slices.BinarySearch(n.Ranks, rank)
+	}
+	at = slices.Index(order, at) + step
+	if at < 0 || at >= len(order) { // in the next node or the one before
+		node = (node + step + len(w.nodes)) % len(w.nodes)
+		n, order = &w.nodes[node], w.ringOrder(node, c)
+		if at = 0; step < 0 {
+			at = len(order) - 1
+		}
+	}
+	return n.Ranks[order[at]]
+}
+
 // Tree is the tree of a channel, by rank.
 func (w *Wiring) Tree(c int) []Links {
 	links := make([]Links, w.nRanks)
 	base, which := w.tree(c)
-	for n, m := range w.members {
-		order := m.Graphs.Tree.Intra[base]
+	for n, m := range w.nodes {
+		order := m.View.Graphs.Tree.Intra[base]
 		for i, g := range order {
 			l := Links{Up: -1, Down: [3]int{-1, -1, -1}}
 			if i > 0 {
@@ -120,7 +136,7 @@ func (w *Wiring) Tree(c int) []Links {
 			}
 			links[m.Ranks[g]] = l
 		}
-		place := Dtree(len(w.members), n)[which]
+		place := Dtree(len(w.nodes), n)[which]
 		toParent := w.attach(n, base, -1)
 		if place.Parent >= 0 {
 			links[toParent].Up = w.attach(place.Parent, base, place.Slot)
@@ -138,15 +154,15 @@ func (w *Wiring) Tree(c int) []Links {
 func (w *Wiring) Parents(c int) []int {
 	list := make([]int, w.nRanks)
 	base, which := w.tree(c)
-	for n, m := range w.members {
-		order := m.Graphs.Tree.Intra[base]
+	for n, m := range w.nodes {
+		order := m.View.Graphs.Tree.Intra[base]
 		for i, g := range order {
 			list[m.Ranks[g]] = -1
 			if i > 0 {
 				list[m.Ranks[g]] = m.Ranks[order[i-1]]
 			}
 		}
-		if place := Dtree(len(w.members), n)[which]; place.Parent >= 0 {
+		if place := Dtree(len(w.nodes), n)[which]; place.Parent >= 0 {
 			list[w.attach(n, base, -1)] = w.attach(place.Parent, base, place.Slot)
 		}
 	}
@@ -165,8 +181,8 @@ func (w *Wiring) tree(c int) (base, which int) {
 // attach is the rank of a node that holds the link to its parent (slot -1) or to
 // a child (0, 1) in other nodes (NCCL 2.28 src/graph/connect.cc, connectTrees).
 func (w *Wiring) attach(node, base, slot int) int {
-	m := w.members[node]
-	g := &m.Graphs.Tree
+	m := w.nodes[node]
+	g := &m.View.Graphs.Tree
 	at := 0
 	switch {
 	case slot == 0 && g.Pattern != TreePattern, slot == 1 && g.Pattern == SplitTree:
@@ -189,8 +205,8 @@ func (l *Links) addDown(rank int) {
 // NIC is what a channel of a ring uses at a node's ends: positions among the
 // node's NICs of receiving and of sending; -1 on a single node.
 func (w *Wiring) NIC(node, c int) [2]int {
-	inter := w.members[node].Graphs.ring(node, len(w.members)).Inter
-	if ch := w.ringChannel(node, c); ch < len(inter) && len(w.members) > 1 {
+	inter := w.nodes[node].View.Graphs.ring(node, len(w.nodes)).Inter
+	if ch := w.ringChannel(node, c); ch < len(inter) && len(w.nodes) > 1 {
 		return inter[ch]
 	}
 	return [2]int{-1, -1}

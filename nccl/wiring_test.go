@@ -8,20 +8,21 @@ import (
 
 // sameOrders makes nodes of equal shape with block placement whose channels all
 // use one order.
-func sameOrders(nodes, gpus, channels int, pattern Pattern) []Member {
+func sameOrders(nodes, gpus, channels int, pattern Pattern) []PlanNode {
 	order := make([]int, gpus)
 	for i := range order {
 		order[i] = i
 	}
-	g := &Graphs{}
+	v := &View{}
+	g := &v.Graphs
 	g.Tree.Pattern = pattern
 	for range channels {
 		g.Ring.Intra = append(g.Ring.Intra, order)
 		g.Tree.Intra = append(g.Tree.Intra, order)
 	}
-	var all []Member
+	var all []PlanNode
 	for n := range nodes {
-		m := Member{Graphs: g}
+		m := PlanNode{View: v}
 		for i := range gpus {
 			m.Ranks = append(m.Ranks, n*gpus+i)
 		}
@@ -72,7 +73,13 @@ func TestWiringIsWhole(t *testing.T) {
 				w := newWiring(Newest, sameOrders(nodes, gpus, 3, pattern), 3)
 				w.repeat(9)
 				for c := range w.Count() {
-					checkRing(t, w.Ring(c), nodes*gpus)
+					ring := w.Ring(c)
+					checkRing(t, ring, nodes*gpus)
+					for i, r := range ring {
+						if next := ring[(i+1)%len(ring)]; w.Beside(r/gpus, r, c, 1) != next || w.Beside(next/gpus, next, c, -1) != r {
+							t.Fatalf("ring %v: behind %d is %d, before %d is %d", ring, r, w.Beside(r/gpus, r, c, 1), next, w.Beside(next/gpus, next, c, -1))
+						}
+					}
 					checkTree(t, w.Tree(c))
 				}
 			}

@@ -3,7 +3,6 @@ package predict
 import (
 	"math/bits"
 
-	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
@@ -70,13 +69,4 @@ func (p *Predictor) first(k int) (*Predictor, error) {
 	}
 	p.smaller[k] = q
 	return q, nil
-}
-
-// placed are the devices of a layout.
-func placed(l nccl.Layout) []cluster.Place {
-	places := make([]cluster.Place, len(l))
-	for i, r := range l {
-		places[i] = cluster.Place{Host: r.Host, Device: r.GPU}
-	}
-	return places
 }

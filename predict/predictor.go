@@ -34,6 +34,7 @@ type Predictor struct {
 	nodeOf    []int32
 	outlines  map[shape]*outline
 	trees     map[treeKey]*schedule.Trees
+	rings     map[int][]int // by channel
 	grouped   *schedule.Groups
 	className string
 	firstEFA  bool
@@ -65,22 +66,27 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 	if err != nil {
 		return nil, err
 	}
-	m, err := sim.New(c, placed(l))
+	m, err := sim.NewAt(c, len(l), l.Place)
 	if err != nil {
 		return nil, err
-	}
-	switch gdr, set := nccl.GDRLevel(env); {
-	case set:
-		m.Reach = class(gdr)
-	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
-		m.Reach = cluster.NODE
 	}
 	if figures == nil {
 		if figures, err = Figures(c); err != nil {
 			return nil, err
 		}
 	}
-	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, others: map[string]*Predictor{}}
+	return newPredictor(plan, m, c, l, env, figures), nil
+}
+
+// newPredictor puts a plan on a machine on which nothing was set yet.
+func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.Layout, env map[string]string, figures *sim.Figures) *Predictor {
+	switch gdr, set := nccl.GDRLevel(env); {
+	case set:
+		m.Reach = class(gdr)
+	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
+		m.Reach = cluster.NODE
+	}
+	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int][]int{}, others: map[string]*Predictor{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
 	p.rack = c.TypeOf(l[0].Host).Trays > 1
 	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))
@@ -90,7 +96,7 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 			p.nodeOf[r] = int32(i)
 		}
 	}
-	return p, nil
+	return p
 }
 
 // reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory, and
@@ -120,10 +126,11 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 	if plain := rest(env); !maps.Equal(plain, rest(p.Plan.Env)) {
 		key := settingText(plain)
 		if p.others[key] == nil {
-			other, err := New(p.Cluster, p.Layout, p.Plan.Version, plain, p.Figures)
+			plan, err := p.Plan.Under(p.Cluster, p.Layout, plain)
 			if err != nil {
 				return nil, err
 			}
+			other := newPredictor(plan, p.machine.Again(), p.Cluster, p.Layout, plain, p.Figures)
 			other.Conditions = p.Conditions
 			if len(p.beside) > 0 {
 				if err := other.RunConcurrently(p.beside); err != nil {
@@ -131,7 +138,7 @@ func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 				}
 			}
 			if onlyChannels(plain, rest(p.Plan.Env)) && p.Without == 0 && other.Plan.SameOrders(p.Plan) {
-				other.machine, other.outlines, other.trees = p.machine, p.outlines, p.trees
+				other.machine, other.outlines, other.trees, other.rings = p.machine, p.outlines, p.trees, p.rings
 			}
 			p.others[key] = other
 		}
@@ -159,7 +166,9 @@ func onlyChannels(a, b map[string]string) bool {
 func (p *Predictor) RunConcurrently(groups []nccl.Layout) error {
 	places := make([][]cluster.Place, len(groups))
 	for i, l := range groups {
-		places[i] = placed(l)
+		for r := range l {
+			places[i] = append(places[i], l.Place(r))
+		}
 	}
 	p.beside = groups
 	return p.machine.AddConcurrent(places)

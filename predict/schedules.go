@@ -28,19 +28,22 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 	switch s.Algo {
 	case "ring", "bidir_ring":
 		for c := range min(q.Channels, p.Plan.Period()) {
-			q.Rings = append(q.Rings, p.Plan.Ring(c))
+			if p.rings[c] == nil {
+				p.rings[c] = p.Plan.Ring(c)
+			}
+			q.Rings = append(q.Rings, p.rings[c])
 		}
 	case "chain":
 		if op.Kind.Rooted() {
 			name = "tree" // of one child each, another for every channel
 			up := op.Kind == coll.Reduce
-			q.Trees, err = p.treesOf(treeKey{op.Root, up}, q.Channels, func(c int) []int { return along(p.Plan.Ring(c), op.Root, up) })
+			q.Trees = p.openRings(treeKey{op.Root, up})
 		} else {
 			q.Order = p.Plan.Ring(0)
 		}
 	case "tree":
 		if op.Kind == coll.AllReduce {
-			q.Trees, err = p.treesOf(treeKey{root: -1}, q.Channels, p.Plan.Parents)
+			q.Trees, err = p.treesOf(q.Channels)
 		}
 	case "nvls", "direct", "pat":
 	default:
@@ -69,36 +72,34 @@ func (p *Predictor) possible(s Setting) error {
 // the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
 func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
 
-// along is a ring cut open at the root, as a tree: data comes to a rank from the
-// one before it, or, on its way to the root, leaves for the one behind it.
-func along(ring []int, root int, up bool) []int {
-	parents := make([]int, len(ring))
-	for i, r := range ring {
-		if up {
-			parents[r] = ring[(i+1)%len(ring)]
-		} else {
-			parents[ring[(i+1)%len(ring)]] = r
-		}
-	}
-	parents[root] = -1
-	return parents
-}
-
 // treeKey tells the trees of a plan apart: those of its search have the root -1, rings that are cut open that of the call.
 type treeKey struct {
 	root int
 	up   bool
 }
 
-// treesOf are trees of the plan's first channels, made once.
-func (p *Predictor) treesOf(k treeKey, channels int, tree func(channel int) []int) (*schedule.Trees, error) {
+// openRings are the plan's rings cut open at a root.
+func (p *Predictor) openRings(k treeKey) *schedule.Trees {
+	t := p.trees[k]
+	if t == nil {
+		t = schedule.OpenRings(len(p.Layout), p.Plan.Period(), k.root, k.up, func(rank, c, step int) int {
+			return p.Plan.Beside(int(p.nodeOf[rank]), rank, c, step)
+		})
+		p.trees[k] = t
+	}
+	return t
+}
+
+// treesOf are the trees of the plan's first channels, made once.
+func (p *Predictor) treesOf(channels int) (*schedule.Trees, error) {
+	k := treeKey{root: -1}
 	t := p.trees[k]
 	if t == nil {
 		t = &schedule.Trees{}
 		p.trees[k] = t
 	}
 	for c := t.Count(); c < min(channels, p.Plan.Period()); c++ {
-		if err := t.Add(tree(c)); err != nil {
+		if err := t.Add(p.Plan.Parents(c)); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ func buildLevels(kind coll.Kind, p *Params, inner, outer string) (*Schedule, err
 	if err != nil {
 		return nil, err
 	}
-	l := &levels{grouping: g, kind: kind, ranks: p.Ranks}
+	l := &levels{grouping: g, kind: kind}
 	if err := l.setOuter(outer, p.Pieces); err != nil {
 		return nil, err
 	}
@@ -38,11 +38,11 @@ func buildLevels(kind coll.Kind, p *Params, inner, outer string) (*Schedule, err
 
 // setOuter chooses what runs across the groups.
 func (l *levels) setOuter(name string, pieces int) error {
-	m := len(l.groups)
+	m := l.count
 	whole := l.kind == coll.AllReduce
 	switch name {
 	case "ring":
-		l.outer = ring{n: m, kind: l.kind}
+		l.cross = ring{n: m, kind: l.kind}
 		if whole {
 			l.blocks = int32(m)
 		}
@@ -51,7 +51,7 @@ func (l *levels) setOuter(name string, pieces int) error {
 		if m != pow2(m) && (name == "halving_doubling" || !whole) {
 			return fmt.Errorf("%s across %d groups; the number must be a power of two", name, m)
 		}
-		l.outer = h
+		l.cross = h
 		if whole {
 			l.blocks = h.all()
 		}
@@ -64,7 +64,7 @@ func (l *levels) setOuter(name string, pieces int) error {
 		if name == "collnet" {
 			t.shape, l.beyond = star{m}, true
 		}
-		l.outer = t
+		l.cross = t
 	default:
 		return fmt.Errorf("%q across groups is unknown; use ring, tree, halving_doubling, rabenseifner or collnet", name)
 	}
@@ -78,7 +78,7 @@ func (l *levels) slotChunks(kind coll.Kind) int {
 	if kind != coll.AllReduce {
 		return 1
 	}
-	a, b := len(l.groups), int(l.blocks)
+	a, b := l.count, int(l.blocks)
 	for b != 0 {
 		a, b = b, a%b
 	}
@@ -89,8 +89,8 @@ func (l *levels) slotChunks(kind coll.Kind) int {
 func (l *levels) setInner(name string) error {
 	n := l.rails + 1
 	l.reduce, l.gather, l.share = make([]body, n), make([]body, n), make([][]int32, n)
-	for _, group := range l.groups {
-		size := len(group)
+	for k := range l.count {
+		size := l.sizeOf(k)
 		if l.share[size] != nil {
 			continue
 		}
@@ -113,13 +113,6 @@ func (l *levels) setInner(name string) error {
 // switches lists those of the groups, then those of the rails.
 func (l *levels) switches() []Switch {
 	var list []Switch
-	wide := func(ranks []int32) []int {
-		all := make([]int, len(ranks))
-		for i, r := range ranks {
-			all[i] = int(r)
-		}
-		return all
-	}
 	if l.inside {
 		list = make([]Switch, 0, len(l.given))
 		for _, group := range l.given {
@@ -128,8 +121,11 @@ func (l *levels) switches() []Switch {
 	}
 	if l.beyond {
 		for rail := range l.rails {
-			m := len(l.groups)
-			list = append(list, Switch{InNetwork, wide(l.across[rail*m : (rail+1)*m])})
+			all := make([]int, l.count)
+			for k := range all {
+				all[k] = int(l.server(rail, k))
+			}
+			list = append(list, Switch{InNetwork, all})
 		}
 	}
 	return list

@@ -22,20 +22,19 @@ type dtree struct {
 	turn     bool // channel c begins every group with its member c
 }
 
-// member is member k of a group as a channel sees it.
-func (d dtree) member(group, k, channel int) int32 {
-	list := d.groups[group]
+// seen is member k of a group as a channel sees it.
+func (d dtree) seen(group, k, channel int) int32 {
 	if d.turn {
-		k = (k + channel) % len(list)
+		k = (k + channel) % d.sizeOf(group)
 	}
-	return list[k]
+	return d.member(group, k)
 }
 
 // place is where a rank is in its group as a channel sees it.
 func (d dtree) place(p, channel int) (group, k int) {
-	group, k = int(d.groupOf[p]), int(d.posOf[p])
+	group, k = d.group(p), d.pos(p)
 	if d.turn {
-		k = mod(k-channel, len(d.groups[group]))
+		k = mod(k-channel, d.sizeOf(group))
 	}
 	return group, k
 }
@@ -111,36 +110,36 @@ func (d dtree) port(group, channel int, secondChild bool) int32 {
 	case SplitTree:
 		at = 1
 	}
-	return d.member(group, min(at, len(d.groups[group])-1), channel)
+	return d.seen(group, min(at, d.sizeOf(group)-1), channel)
 }
 
 func (d dtree) parent(p, channel int) int {
 	g, k := d.place(p, channel)
 	if k > 0 {
-		return int(d.member(g, k-1, channel))
+		return int(d.seen(g, k-1, channel))
 	}
-	parent, _, _ := BinaryTree(len(d.groups), g, d.second(channel))
+	parent, _, _ := BinaryTree(d.count, g, d.second(channel))
 	if parent < 0 {
 		return -1
 	}
-	_, _, c1 := BinaryTree(len(d.groups), parent, d.second(channel))
+	_, _, c1 := BinaryTree(d.count, parent, d.second(channel))
 	return int(d.port(parent, channel, c1 == g))
 }
 
 // childList lists the children: the next member of the chain, then those in other groups.
 func (d dtree) childList(p, channel int) (list [3]int, n int) {
 	g, k := d.place(p, channel)
-	if k+1 < len(d.groups[g]) {
-		list[n] = int(d.member(g, k+1, channel))
+	if k+1 < d.sizeOf(g) {
+		list[n] = int(d.seen(g, k+1, channel))
 		n++
 	}
-	_, c0, c1 := BinaryTree(len(d.groups), g, d.second(channel))
+	_, c0, c1 := BinaryTree(d.count, g, d.second(channel))
 	if c0 >= 0 && int(d.port(g, channel, false)) == p {
-		list[n] = int(d.member(c0, 0, channel))
+		list[n] = int(d.seen(c0, 0, channel))
 		n++
 	}
 	if c1 >= 0 && int(d.port(g, channel, true)) == p {
-		list[n] = int(d.member(c1, 0, channel))
+		list[n] = int(d.seen(c1, 0, channel))
 		n++
 	}
 	return list, n

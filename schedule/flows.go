@@ -163,17 +163,17 @@ func (l *levels) flows(dst []Flow, rank, lane int) ([]Flow, bool) {
 	if group >= 0 {
 		s := l.innerSeat(group)
 		if reduce {
-			dst = sumOf(l.reduce[len(l.groups[group])], dst, first, &s, place, lane)
+			dst = sumOf(l.reduce[l.sizeOf(group)], dst, first, &s, place, lane)
 		}
 		if gather {
-			dst = sumOf(l.gather[len(l.groups[group])], dst, first, &s, place, lane)
+			dst = sumOf(l.gather[l.sizeOf(group)], dst, first, &s, place, lane)
 		}
 	} else {
-		group = len(l.groups)
+		group = l.count
 	}
 	for rail := r0; rail < r1; rail++ {
 		s := l.outerSeat(rail)
-		dst = sumOf(l.outer, dst, first, &s, group, lane)
+		dst = sumOf(l.cross, dst, first, &s, group, lane)
 	}
 	return dst, true
 }

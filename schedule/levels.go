@@ -12,15 +12,14 @@ import "busbar.dev/coll"
 type levels struct {
 	*grouping
 	kind   coll.Kind // AllReduce, ReduceScatter, AllGather
-	ranks  int
 	reduce []body    // inside, by size of group
 	gather []body    // inside, by size of group
 	share  [][]int32 // inside, by size of group: bounds of the members' shares
-	outer  body
-	blocks int32 // of outer in a rail's part; 0: the rail's slots are the blocks
-	two    bool  // two lanes a channel
-	inside bool  // a switch for each group
-	beyond bool  // a switch for each rail
+	cross  body      // across a rail
+	blocks int32     // of outer in a rail's part; 0: the rail's slots are the blocks
+	two    bool      // two lanes a channel
+	inside bool      // a switch for each group
+	beyond bool      // a switch for each rail
 }
 
 // has reports which inner stages a lane runs.
@@ -36,16 +35,16 @@ func (l *levels) has(lane int) (reduce, gather bool) {
 // switch), or group -1, and the rails it serves.
 func (l *levels) who(rank int) (group, place, rail0, rail1 int) {
 	if rank < l.ranks {
-		group, place = int(l.groupOf[rank]), int(l.posOf[rank])
-		size := len(l.groups[group])
+		group, place = l.group(rank), l.pos(rank)
+		size := l.sizeOf(group)
 		return group, place, l.firstRail(size, place), l.firstRail(size, place+1)
 	}
 	k := rank - l.ranks
 	if l.inside {
-		if k < len(l.groups) {
-			return k, len(l.groups[k]), 0, 0
+		if k < l.count {
+			return k, l.sizeOf(k), 0, 0
 		}
-		k -= len(l.groups)
+		k -= l.count
 	}
 	return -1, 0, k, k + 1
 }
@@ -55,9 +54,9 @@ func (l *levels) spans(rank, lane int) (reduce, rail, rails, gather int) {
 	group, place, r0, r1 := l.who(rank)
 	outerPlace := group
 	if group < 0 {
-		outerPlace = len(l.groups)
+		outerPlace = l.count
 	} else {
-		size := len(l.groups[group])
+		size := l.sizeOf(group)
 		first, last := l.has(lane)
 		if first {
 			reduce = l.reduce[size].size(place, lane)
@@ -67,7 +66,7 @@ func (l *levels) spans(rank, lane int) (reduce, rail, rails, gather int) {
 		}
 	}
 	if r1 > r0 {
-		rail = l.outer.size(outerPlace, lane)
+		rail = l.cross.size(outerPlace, lane)
 	}
 	return reduce, rail, r1 - r0, gather
 }
@@ -86,30 +85,30 @@ func (l *levels) At(rank, lane, i int) Op {
 	if l.two {
 		channel /= 2
 	}
-	shift := int32(channel) * l.off[len(l.off)-1]
+	shift := int32(channel) * l.width()
 	if i < reduce {
 		s := l.innerSeat(group)
-		o := l.reduce[len(l.groups[group])].op(place, lane, i)
+		o := l.reduce[l.sizeOf(group)].op(place, lane, i)
 		s.place(&o, shift, 0)
 		return o
 	}
 	i -= reduce
 	if i < rail*rails {
 		if group < 0 {
-			group = len(l.groups)
+			group = l.count
 		}
 		s := l.outerSeat(r0 + i/rail)
-		o := l.outer.op(group, lane, i%rail)
+		o := l.cross.op(group, lane, i%rail)
 		s.place(&o, shift, 0)
 		if o.After.Count > 0 { // counted from where this rail begins in the other lane
 			reduce, rail, _, _ := l.spans(rank, lane-1)
-			o.After.Count += int32(reduce + i/l.outer.size(group, lane)*rail)
+			o.After.Count += int32(reduce + i/l.cross.size(group, lane)*rail)
 		}
 		return o
 	}
 	i -= rail * rails
 	s := l.innerSeat(group)
-	o := l.gather[len(l.groups[group])].op(place, lane, i)
+	o := l.gather[l.sizeOf(group)].op(place, lane, i)
 	s.place(&o, shift, 0)
 	if l.two && i == 0 && rail*rails == 0 { // else the way down has waited for all of the other lane
 		o.After = Wait{int32(lane - 1), int32(l.Len(rank, lane-1))}
@@ -118,20 +117,19 @@ func (l *levels) At(rank, lane, i int) Op {
 }
 
 func (l *levels) innerSeat(group int) seat {
-	size := len(l.groups[group])
-	return seat{members: l.groups[group], n: int32(size), switches: int32(l.ranks + group), bounds: l.share[size]}
+	s := l.inner(group)
+	s.switches, s.bounds = int32(l.ranks+group), l.share[s.n]
+	return s
 }
 
 func (l *levels) outerSeat(rail int) seat {
-	m := len(l.groups)
-	s := seat{members: l.across[rail*m : (rail+1)*m], n: int32(m), switches: int32(l.ranks + rail)}
+	s := l.outer(rail)
+	s.switches = int32(l.ranks + rail)
 	if l.inside {
-		s.switches += int32(m)
+		s.switches += int32(l.count)
 	}
-	if l.blocks == 0 {
-		s.bounds = l.off[rail*m : (rail+1)*m+1]
-	} else {
-		s.lo, s.width, s.blocks = l.off[rail*m], l.off[(rail+1)*m]-l.off[rail*m], l.blocks
+	if l.blocks != 0 {
+		s.bounds, s.blocks = nil, l.blocks
 	}
 	return s
 }

@@ -86,9 +86,9 @@ type turned struct {
 }
 
 func newTurned(r ring, g *grouping, blocks bool) *turned {
-	t := &turned{ring: r, grouping: g, blocks: blocks, start: make([]int32, len(g.groups)+1)}
-	for k, list := range g.groups {
-		t.start[k+1] = t.start[k] + int32(len(list))
+	t := &turned{ring: r, grouping: g, blocks: blocks, start: make([]int32, g.count+1)}
+	for k := range g.count {
+		t.start[k+1] = t.start[k] + int32(g.sizeOf(k))
 	}
 	return t
 }
@@ -98,7 +98,7 @@ func (t *turned) at(pos, channel int) int {
 	k := pos / t.rails // right where all groups are as large as the greatest
 	if !t.equal {
 		k = 0
-		for hi := len(t.groups); k+1 < hi; {
+		for hi := t.count; k+1 < hi; {
 			if mid := (k + hi) / 2; int(t.start[mid]) <= pos {
 				k = mid
 			} else {
@@ -106,14 +106,13 @@ func (t *turned) at(pos, channel int) int {
 			}
 		}
 	}
-	list := t.groups[k]
-	return int(list[(pos-int(t.start[k])+channel)%len(list)])
+	return int(t.member(k, (pos-int(t.start[k])+channel)%t.sizeOf(k)))
 }
 
 // where is the position of a rank in a channel.
 func (t *turned) where(rank, channel int) int {
-	k := t.groupOf[rank]
-	return int(t.start[k]) + mod(int(t.posOf[rank])-channel, len(t.groups[k]))
+	k := t.group(rank)
+	return int(t.start[k]) + mod(t.pos(rank)-channel, t.sizeOf(k))
 }
 
 func (t *turned) op(p, lane, i int) Op {

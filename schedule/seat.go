@@ -10,9 +10,11 @@ type body interface {
 
 // seat is where a body's positions and blocks are.
 type seat struct {
-	members  []int32 // the rank at each position; nil is the position itself
-	switches int32   // the participant that is the body's first switch
-	n        int32   // positions that are ranks
+	members  []int32 // the rank at each position; nil: from first on, with skip between two
+	first    int32
+	skip     int32
+	switches int32 // the participant that is the body's first switch
+	n        int32 // positions that are ranks
 
 	bounds    []int32 // the chunk at which each block begins, and the end; nil: blocks are equal parts of
 	lo, width int32   // the chunks from lo on,
@@ -36,7 +38,7 @@ func (s *seat) rank(p int32) int32 {
 	case s.members != nil:
 		return s.members[p]
 	}
-	return p
+	return s.first + p + p*s.skip
 }
 
 // place translates an op. The channel's chunks begin at data in Data and Out, and at temp in

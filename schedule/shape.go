@@ -76,9 +76,10 @@ type chains struct {
 	ranks int // the switch's position
 }
 
-func (c chains) turn(p, channel int) (group []int32, k int) {
-	group = c.groups[c.groupOf[p]]
-	return group, mod(int(c.posOf[p])-channel, len(group))
+// turn is a rank's group and place in it as a channel sees it.
+func (c chains) turn(p, channel int) (group, k int) {
+	group = c.group(p)
+	return group, mod(c.pos(p)-channel, c.sizeOf(group))
 }
 
 func (c chains) parent(p, channel int) int {
@@ -89,14 +90,14 @@ func (c chains) parent(p, channel int) int {
 	if k == 0 {
 		return c.ranks
 	}
-	return int(group[mod(int(c.posOf[p])-1, len(group))])
+	return int(c.member(group, mod(c.pos(p)-1, c.sizeOf(group))))
 }
 
 func (c chains) children(p, channel int) int {
 	if p == c.ranks {
-		return len(c.groups)
+		return c.count
 	}
-	if group, k := c.turn(p, channel); k+1 < len(group) {
+	if group, k := c.turn(p, channel); k+1 < c.sizeOf(group) {
 		return 1
 	}
 	return 0
@@ -104,18 +105,46 @@ func (c chains) children(p, channel int) int {
 
 func (c chains) child(p, channel, k int) int {
 	if p == c.ranks {
-		return int(c.groups[k][channel%len(c.groups[k])])
+		return int(c.member(k, channel%c.sizeOf(k)))
 	}
-	group := c.groups[c.groupOf[p]]
-	return int(group[(int(c.posOf[p])+1)%len(group)])
+	group := c.group(p)
+	return int(c.member(group, (c.pos(p)+1)%c.sizeOf(group)))
 }
 
 // Trees is trees from outside, taken by the channels in turn.
 type Trees struct {
+	open    *openRings // instead of all below
 	parents []([]int32)
 	first   []([]int32) // where a rank's children begin in kids, and the end
 	kids    []([]int32)
 	leaves  sync.Map // as those of tree
+}
+
+// openRings is rings cut open at the root, of which nothing is kept.
+type openRings struct {
+	ranks, count int
+	root         int
+	up           bool
+	beside       func(rank, ring, step int) int
+	leaf         []int // by ring: the one that everyone else is above
+}
+
+// OpenRings is rings cut open at a root, as trees in which everyone has one child: data comes to a rank from the one before
+// it, or, on its way up to the root, leaves for the one behind it. The function tells who is a step of 1 or -1 further on.
+func OpenRings(ranks, rings, root int, up bool, beside func(rank, ring, step int) int) *Trees {
+	o := &openRings{ranks: ranks, count: rings, root: root, up: up, beside: beside}
+	for ring := range rings {
+		o.leaf = append(o.leaf, beside(root, ring, o.step()))
+	}
+	return &Trees{open: o}
+}
+
+// step is the direction of the parent.
+func (o *openRings) step() int {
+	if o.up {
+		return 1
+	}
+	return -1
 }
 
 // Add adds the tree of one more channel: the parent of every rank, -1 for the root. Schedules that have the trees
@@ -155,10 +184,18 @@ func (g *Trees) Add(parents []int) error {
 }
 
 // Count is the number of trees.
-func (g *Trees) Count() int { return len(g.parents) }
+func (g *Trees) Count() int {
+	if g.open != nil {
+		return g.open.count
+	}
+	return len(g.parents)
+}
 
 // ranks is how many they are over.
 func (g *Trees) ranks() int {
+	if g.open != nil {
+		return g.open.ranks
+	}
 	if len(g.parents) == 0 {
 		return 0
 	}
@@ -167,6 +204,9 @@ func (g *Trees) ranks() int {
 
 // rooted checks that all trees have their root at a rank.
 func (g *Trees) rooted(root int) error {
+	if g.open != nil && g.open.root != root {
+		return fmt.Errorf("rings are cut open at %d; the operation has the root %d", g.open.root, root)
+	}
 	for t, parents := range g.parents {
 		if at := slices.Index(parents, -1); at != root {
 			return fmt.Errorf("tree %d has the root %d; the operation has %d", t, at, root)
@@ -176,20 +216,38 @@ func (g *Trees) rooted(root int) error {
 }
 
 func (g *Trees) tree(channel int) int {
-	if channel < len(g.parents) { // mostly, and a division costs more than the rest
+	n := g.Count()
+	if channel < n { // mostly, and a division costs more than the rest
 		return channel
 	}
-	return channel % len(g.parents)
+	return channel % n
 }
 
-func (g *Trees) parent(p, channel int) int { return int(g.parents[g.tree(channel)][p]) }
+func (g *Trees) parent(p, channel int) int {
+	if o := g.open; o != nil {
+		if p == o.root {
+			return -1
+		}
+		return o.beside(p, g.tree(channel), o.step())
+	}
+	return int(g.parents[g.tree(channel)][p])
+}
 
 func (g *Trees) children(p, channel int) int {
+	if g.open != nil {
+		if p == g.open.leaf[g.tree(channel)] {
+			return 0
+		}
+		return 1
+	}
 	f := g.first[g.tree(channel)]
 	return int(f[p+1] - f[p])
 }
 
 func (g *Trees) child(p, channel, k int) int {
 	t := g.tree(channel)
+	if o := g.open; o != nil {
+		return o.beside(p, t, -o.step())
+	}
 	return int(g.kids[t][int(g.first[t][p])+k])
 }

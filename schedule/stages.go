@@ -27,6 +27,8 @@ type Stage struct {
 	Rounds int
 	// Every lets Chain visit every so manieth edge of a ring only; 0 and 1 are all of them.
 	Every int
+	// Links lets Chain end the chain of a tree after so many links; 0 is all of them.
+	Links int
 	part  part
 }
 
@@ -60,8 +62,8 @@ func (s *Schedule) Stages() []Stage {
 		if reduce && p.rails > 1 {
 			list = append(list, stageOf(p.reduce[p.rails], levelPart{p, 0}))
 		}
-		if len(p.groups) > 1 {
-			list = append(list, stageOf(p.outer, levelPart{p, 1}))
+		if p.count > 1 {
+			list = append(list, stageOf(p.cross, levelPart{p, 1}))
 		}
 		if gather && p.rails > 1 {
 			list = append(list, stageOf(p.gather[p.rails], levelPart{p, 2}))
@@ -151,7 +153,7 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:
 		depth := 0
-		b.chain(channel, func(p, q int) {
+		b.chain(channel, st.Links, func(p, q int) {
 			if b.way != down {
 				visit(rank(p), rank(q), 1, 0)
 				b.eachSibling(p, q, channel, depth, func(p int) { visit(rank(p), rank(q), 0, 1) })
@@ -194,8 +196,8 @@ func ringChain(r ring, every int, visit func(p, q int, times float64)) {
 // trees are balanced, so that any few of them tell it.
 const chainSample = 256
 
-// chain visits the links from the deepest leaf to the root.
-func (t *tree) chain(channel int, visit func(p, q int)) {
+// chain visits the links from the deepest leaf to the root, or the first most of them.
+func (t *tree) chain(channel, most int, visit func(p, q int)) {
 	leaves, kind := &t.leaves, t.like(channel)
 	if x, ok := t.shape.(*Trees); ok {
 		leaves = &x.leaves
@@ -207,6 +209,9 @@ func (t *tree) chain(channel int, visit func(p, q int)) {
 	}
 	for p, q := deepest.(int), t.shape.parent(deepest.(int), channel); q >= 0; p, q = q, t.shape.parent(q, channel) {
 		visit(p, q)
+		if most--; most == 0 {
+			return
+		}
 	}
 }
 
@@ -215,6 +220,9 @@ const mostKnown = 1 << 14
 
 // deepest is a leaf of a channel with most links above it.
 func (t *tree) deepest(channel int) int {
+	if g, ok := t.shape.(*Trees); ok && g.open != nil { // of a long chain, samples would miss it
+		return g.open.leaf[g.tree(channel)]
+	}
 	deepest, most := 0, -1
 	stride := max(1, t.n/chainSample)
 	known := make([]int32, min(t.n, mostKnown)) // of the first positions: the depth and one, once it was asked for
@@ -277,6 +285,9 @@ func (t *tree) before(p, q, channel int) float64 {
 		return 0
 	}
 	kids := t.shape.children(q, channel)
+	if kids == 1 {
+		return 0
+	}
 	for c := range kids {
 		if t.shape.child(q, channel, c) == p {
 			return float64(kids - 1 - c)
@@ -331,11 +342,11 @@ func (x levelPart) each(rank, lane int, f func(b body, s *seat, p int)) {
 	group, place, r0, r1 := l.who(rank)
 	if x.stage == 1 {
 		if group < 0 {
-			group = len(l.groups)
+			group = l.count
 		}
 		for rail := r0; rail < r1; rail++ {
 			s := l.outerSeat(rail)
-			f(l.outer, &s, group)
+			f(l.cross, &s, group)
 		}
 		return
 	}
@@ -344,7 +355,7 @@ func (x levelPart) each(rank, lane int, f func(b body, s *seat, p int)) {
 		return
 	}
 	s := l.innerSeat(group)
-	size := len(l.groups[group])
+	size := l.sizeOf(group)
 	if x.stage == 0 {
 		f(l.reduce[size], &s, place)
 	} else {
@@ -363,10 +374,10 @@ func (x levelPart) some(copy int) (body, *seat) {
 	l := x.l
 	if x.stage == 1 {
 		s := l.outerSeat(copy)
-		return l.outer, &s
+		return l.cross, &s
 	}
-	for k, group := range l.groups {
-		if len(group) == l.rails {
+	for k := range l.count {
+		if l.sizeOf(k) == l.rails {
 			s := l.innerSeat(k)
 			if x.stage == 0 {
 				return l.reduce[l.rails], &s

@@ -17,9 +17,9 @@ type twoPhase struct {
 }
 
 func newTwoPhase(g *grouping) *twoPhase {
-	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), slots: make([]int32, g.rails+1), most: int32(g.rails), width: g.off[len(g.off)-1]}
-	for _, group := range g.groups {
-		if size := len(group); t.share[size] == nil {
+	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), slots: make([]int32, g.rails+1), most: int32(g.rails), width: g.width()}
+	for k := range g.count {
+		if size := g.sizeOf(k); t.share[size] == nil {
 			t.share[size] = g.shares(size)
 			for p := range size {
 				t.slots[size] = max(t.slots[size], t.share[size][p+1]-t.share[size][p])
@@ -34,9 +34,9 @@ func newTwoPhase(g *grouping) *twoPhase {
 // round is the number of ops with the group k further on: packed sends, and a receive with its
 // copies.
 func (t *twoPhase) round(rank, k int) (send, recv int) {
-	g, m := int(t.groupOf[rank]), len(t.groups)
-	size := len(t.groups[g])
-	return t.dests(rank, (g+k)%m) * (size + 1), 1 + len(t.groups[mod(g-k, m)])
+	g, m := t.group(rank), t.count
+	size := t.sizeOf(g)
+	return t.dests(rank, (g+k)%m) * (size + 1), 1 + t.sizeOf(mod(g-k, m))
 }
 
 // dests is the number of members of another group on the rails that rank serves.
@@ -44,10 +44,10 @@ func (t *twoPhase) dests(rank, group int) int {
 	if t.equal {
 		return 1
 	}
-	n, m := 0, len(t.groups)
-	size, p := len(t.groups[t.groupOf[rank]]), int(t.posOf[rank])
+	n := 0
+	size, p := t.sizeOf(t.group(rank)), t.pos(rank)
 	for rail := t.firstRail(size, p); rail < t.firstRail(size, p+1); rail++ {
-		if t.off[rail*m+group+1] > t.off[rail*m+group] {
+		if t.own(rail, group) {
 			n++
 		}
 	}
@@ -56,15 +56,15 @@ func (t *twoPhase) dests(rank, group int) int {
 
 // local is the number of ops inside the group: the own block, exchanges, and the copies out of
 // what was handed over.
-func (t *twoPhase) local(rank int) int { return 1 + 3*(len(t.groups[t.groupOf[rank]])-1) }
+func (t *twoPhase) local(rank int) int { return 1 + 3*(t.sizeOf(t.group(rank))-1) }
 
 func (t *twoPhase) Len(rank, _ int) int {
 	n := t.local(rank)
 	if t.equal {
-		send, recv := t.round(rank, 1%len(t.groups))
-		return n + (len(t.groups)-1)*(send+recv)
+		send, recv := t.round(rank, 1%t.count)
+		return n + (t.count-1)*(send+recv)
 	}
-	for k := 1; k < len(t.groups); k++ {
+	for k := 1; k < t.count; k++ {
 		send, recv := t.round(rank, k)
 		n += send + recv
 	}
@@ -91,9 +91,9 @@ func (t *twoPhase) op(rank, i int) Op {
 	if n := t.local(rank); i >= n {
 		return t.across2(rank, i-n)
 	}
-	g, p := int(t.groupOf[rank]), int(t.posOf[rank])
-	group := t.groups[g]
-	size, share := len(group), t.share[len(group)]
+	g, p := t.group(rank), t.pos(rank)
+	size := t.sizeOf(g)
+	share := t.share[size]
 	mine := t.slot(rank)
 	if i == 0 {
 		return Op{Verb: Copy, From: mine, To: mine + 1, Dst: Out, At: mine}
@@ -102,20 +102,20 @@ func (t *twoPhase) op(rank, i int) Op {
 	if i >= 2*(size-1) { // copy out
 		q := mod(p-1-(i-2*(size-1)), size)
 		from := int32(q)*t.slots[size] + mine - share[p]
-		return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Out, At: t.slot(int(group[q]))}
+		return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Out, At: t.slot(int(t.member(g, q)))}
 	}
 	if i < size-1 {
 		q := (p + 1 + i) % size
-		return Op{Verb: Send, Peer: group[q], From: share[q], To: share[q+1]}
+		return Op{Verb: Send, Peer: t.member(g, q), From: share[q], To: share[q+1]}
 	}
 	q := mod(p-1-(i-(size-1)), size)
 	from := int32(q) * t.slots[size]
-	return Op{Verb: Recv, Peer: group[q], Buf: Temp, From: from, To: from + share[p+1] - share[p]}
+	return Op{Verb: Recv, Peer: t.member(g, q), Buf: Temp, From: from, To: from + share[p+1] - share[p]}
 }
 
 // across2 is the second phase: all that is sent, then all that comes.
 func (t *twoPhase) across2(rank, i int) Op {
-	m := len(t.groups)
+	m := t.count
 	if t.equal {
 		send, recv := t.round(rank, 1)
 		if i < (m-1)*send {
@@ -141,11 +141,11 @@ func (t *twoPhase) across2(rank, i int) Op {
 }
 
 func (t *twoPhase) pack(rank, k, i int) Op {
-	g, p, m := int(t.groupOf[rank]), int(t.posOf[rank]), len(t.groups)
-	size, to := len(t.groups[g]), (g+k)%m
+	g, p, m := t.group(rank), t.pos(rank), t.count
+	size, to := t.sizeOf(g), (g+k)%m
 	rail := t.firstRail(size, p)
 	for skip := i / (size + 1); ; rail++ {
-		if t.off[rail*m+to+1] == t.off[rail*m+to] {
+		if !t.own(rail, to) {
 			continue
 		}
 		if skip == 0 {
@@ -153,11 +153,11 @@ func (t *twoPhase) pack(rank, k, i int) Op {
 		}
 		skip--
 	}
-	block, room := t.off[rail*m+to], t.room
+	block, room := t.begin(rail, to), t.room
 	q := i % (size + 1)
 	switch q {
 	case size:
-		return Op{Verb: Send, Peer: t.across[rail*m+to], Buf: Temp, From: room, To: room + int32(size)}
+		return Op{Verb: Send, Peer: t.server(rail, to), Buf: Temp, From: room, To: room + int32(size)}
 	case p:
 		return Op{Verb: Copy, From: block, To: block + 1, Dst: Temp, At: room + int32(q)}
 	}
@@ -166,14 +166,13 @@ func (t *twoPhase) pack(rank, k, i int) Op {
 }
 
 func (t *twoPhase) unpack(rank, k, i int) Op {
-	g, p, m := int(t.groupOf[rank]), int(t.posOf[rank]), len(t.groups)
+	g, p, m := t.group(rank), t.pos(rank), t.count
 	from := mod(g-k, m)
-	group := t.groups[from]
 	room := t.room + t.most
 	if i == 0 {
-		rail := t.firstRail(len(t.groups[g]), p)
-		return Op{Verb: Recv, Peer: t.across[rail*m+from], Buf: Temp, From: room, To: room + int32(len(group))}
+		rail := t.firstRail(t.sizeOf(g), p)
+		return Op{Verb: Recv, Peer: t.server(rail, from), Buf: Temp, From: room, To: room + int32(t.sizeOf(from))}
 	}
 	q := int32(i - 1)
-	return Op{Verb: Copy, Buf: Temp, From: room + q, To: room + q + 1, Dst: Out, At: t.slot(int(group[q]))}
+	return Op{Verb: Copy, Buf: Temp, From: room + q, To: room + q + 1, Dst: Out, At: t.slot(int(t.member(from, int(q))))}
 }

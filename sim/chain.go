@@ -87,6 +87,7 @@ func uneven(r schedule.Pacing, hops [nHops]float64, edges []Hop) [nHops]float64 
 // chains: where they begin at different GPUs they pass each other by.
 func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
 	const deep = 256
+	st.Links = deep // each is one message or more
 	var first []route
 	var users [][]float64 // of the resources of each route
 	for channel := range o.s.Channels {

@@ -15,10 +15,12 @@ import (
 type Machine struct {
 	c      *cluster.Cluster
 	routes *cluster.Routes
-	ranks  []cluster.Place
+	n      int                          // ranks
+	at     func(rank int) cluster.Place // where a rank runs
 	types  []*node
 	base   []int64 // the first resource of each host
-	on     []int32 // ranks on each host
+	own    []int32 // ranks on each host,
+	on     []int32 // and with those of other groups
 	net    fabric
 	beside []*Machine // other groups that do the same at the same time
 	// Direct is how far apart two GPUs may be and still write to each other's memory
@@ -60,7 +62,12 @@ type node struct {
 
 // New puts ranks on a cluster. Ranks may share a GPU.
 func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
-	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), on: make([]int32, len(c.Hosts)), spare: &spare{}}
+	return NewAt(c, len(ranks), func(rank int) cluster.Place { return ranks[rank] })
+}
+
+// NewAt is New for n ranks of which a function tells where they are.
+func NewAt(c *cluster.Cluster, n int, at func(rank int) cluster.Place) (*Machine, error) {
+	m := &Machine{c: c, routes: cluster.NewRoutes(c), n: n, at: at, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), own: make([]int32, len(c.Hosts)), spare: &spare{}}
 	for i, t := range c.Types {
 		m.types[i] = newNode(t)
 	}
@@ -70,7 +77,8 @@ func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
 			m.base[h+1] += m.types[t].size
 		}
 	}
-	for r, p := range ranks {
+	for r := range n {
+		p := at(r)
 		if p.Host < 0 || p.Host >= len(c.Hosts) || c.TypeOf(p.Host) == nil {
 			return nil, fmt.Errorf("rank %d: host %d is not described", r, p.Host)
 		}
@@ -78,10 +86,16 @@ func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
 		if p.Device < 0 || p.Device >= len(t.Devices) || t.Devices[p.Device].Kind != cluster.GPU {
 			return nil, fmt.Errorf("rank %d: device %d of %s is no GPU", r, p.Device, c.Hosts[p.Host].Name)
 		}
-		m.on[p.Host]++
+		m.own[p.Host]++
 	}
+	m.on = m.own
 	m.net = newFabric(c, m.base[len(c.Hosts)])
 	return m, nil
+}
+
+// Again is a machine of the same ranks without what was set on it or runs beside it.
+func (m *Machine) Again() *Machine {
+	return &Machine{c: m.c, routes: m.routes, n: m.n, at: m.at, types: m.types, base: m.base, on: m.own, own: m.own, net: m.net, spare: &spare{}}
 }
 
 // apart tells whether two ranks of one host are in different nodes.
@@ -156,9 +170,12 @@ func memoryRate(t *cluster.NodeType) unit.Rate {
 // same time: replicas of a model, say, whose gradients go through the same NICs. The
 // steady form shares links with them; the exact form does not play them.
 func (m *Machine) AddConcurrent(groups [][]cluster.Place) error {
+	if len(groups) > 0 && len(m.beside) == 0 {
+		m.on = slices.Clone(m.own)
+	}
 	for _, ranks := range groups {
-		if len(ranks) != len(m.ranks) {
-			return fmt.Errorf("a group of %d ranks beside one of %d; they must be alike", len(ranks), len(m.ranks))
+		if len(ranks) != m.n {
+			return fmt.Errorf("a group of %d ranks beside one of %d; they must be alike", len(ranks), m.n)
 		}
 		for r, p := range ranks {
 			if p.Host < 0 || p.Host >= len(m.c.Hosts) || m.c.TypeOf(p.Host) == nil {
@@ -167,7 +184,7 @@ func (m *Machine) AddConcurrent(groups [][]cluster.Place) error {
 			m.on[p.Host]++
 		}
 		other := *m
-		other.ranks, other.beside = ranks, nil
+		other.at, other.beside = func(rank int) cluster.Place { return ranks[rank] }, nil
 		m.beside = append(m.beside, &other)
 	}
 	return nil

@@ -72,14 +72,15 @@ const large = 512
 // Outline reduces a schedule. One that has rounds which differ is reduced round by
 // round; that is refused beyond a number of messages that takes seconds.
 func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
-	if s.Ranks != len(m.ranks) {
-		return nil, fmt.Errorf("a schedule for %d ranks on a machine with %d", s.Ranks, len(m.ranks))
+	if s.Ranks != m.n {
+		return nil, fmt.Errorf("a schedule for %d ranks on a machine with %d", s.Ranks, m.n)
 	}
 	if err := m.reducing(s); err != nil {
 		return nil, err
 	}
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
-	w := m.router(s, ports)
+	w := m.spare.router(m, s, ports)
+	defer m.spare.giveRoutes(w)
 	all := m.spare.take(m)
 	defer m.spare.give(all)
 	stages := s.Stages()
@@ -127,7 +128,7 @@ func (m *Machine) reducing(s *schedule.Schedule) error {
 			continue
 		}
 		for _, r := range sw.Members[1:] {
-			if m.ranks[r].Host != m.ranks[sw.Members[0]].Host {
+			if m.at(r).Host != m.at(sw.Members[0]).Host {
 				return fmt.Errorf("%s reduces ranks %d and %d in one NVLink switch, and they are on two nodes; use nvls_tree", s.Name, sw.Members[0], r)
 			}
 		}
@@ -304,10 +305,10 @@ func (o *Outline) direct() bool {
 // noRoute explains a pair that cannot talk.
 func (m *Machine) noRoute(a, b int) error {
 	name := func(r int) string {
-		if r >= len(m.ranks) {
+		if r >= m.n {
 			return "a reducing switch"
 		}
-		p := m.ranks[r]
+		p := m.at(r)
 		return fmt.Sprintf("rank %d (%s/%s)", r, m.c.Hosts[p.Host].Name, m.c.TypeOf(p.Host).Devices[p.Device].Name)
 	}
 	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch reduction", name(a), name(b))
@@ -326,7 +327,7 @@ func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 		}
 		const run = 256 // a leaf of 32 nodes, mostly
 		last := -1
-		n := len(m.ranks)
+		n := m.n
 		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run/4, run / 4}, {nodes - run/4, run / 4}} {
 			for p := max(r[0], last+1); p < min(r[0]+r[1], nodes); p++ {
 				if !yield(p) {

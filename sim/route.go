@@ -30,11 +30,17 @@ type router struct {
 	m     *Machine
 	s     *schedule.Schedule
 	ports Ports
+	*kept
+	buf []int64
+}
+
+// kept are routes that do not depend on the schedule.
+type kept struct {
+	direct, reach cluster.ClassType // under which they were found
 	// near and far are the routes inside a type's nodes, between GPUs and between GPUs
 	// and NICs, by pair of devices; nil until somebody asks.
 	near, far [][]*localRoute
 	climbs    map[[2]int32]climb
-	buf       []int64
 }
 
 // climb is what lies between two leaves that meet above.
@@ -52,7 +58,7 @@ type localRoute struct {
 }
 
 func (m *Machine) router(s *schedule.Schedule, ports Ports) *router {
-	return &router{m: m, s: s, ports: ports, near: make([][]*localRoute, len(m.types)), far: make([][]*localRoute, len(m.types)), climbs: map[[2]int32]climb{}}
+	return &router{m: m, s: s, ports: ports, kept: &kept{m.Direct, m.Reach, make([][]*localRoute, len(m.types)), make([][]*localRoute, len(m.types)), map[[2]int32]climb{}}}
 }
 
 // slot is where the route between two devices of a type is kept.
@@ -68,10 +74,10 @@ func (w *router) slot(table [][]*localRoute, typ, a, b int) **localRoute {
 func (w *router) find(from, to, channel int) (route, bool) {
 	m := w.m
 	w.buf = w.buf[:0]
-	if from >= len(m.ranks) || to >= len(m.ranks) {
+	if from >= m.n || to >= m.n {
 		return w.withSwitch(from, to, channel)
 	}
-	a, b := m.ranks[from], m.ranks[to]
+	a, b := m.at(from), m.at(to)
 	if a.Host == b.Host && !m.apart(from, to) {
 		if a.Device == b.Device {
 			return route{hop: OverNVLink}, true
@@ -86,8 +92,8 @@ func (w *router) find(from, to, channel int) (route, bool) {
 // way is what a chain counts of a message's route: its hop and its latency.
 func (w *router) way(from, to, channel int) (Hop, unit.Time, bool) {
 	m := w.m
-	if from < len(m.ranks) && to < len(m.ranks) && m.ranks[from].Host == m.ranks[to].Host && m.ranks[from].Device != m.ranks[to].Device && !m.apart(from, to) {
-		l := w.inside(m.c.Hosts[m.ranks[from].Host].Type, m.ranks[from].Device, m.ranks[to].Device)
+	if from < m.n && to < m.n && m.at(from).Host == m.at(to).Host && m.at(from).Device != m.at(to).Device && !m.apart(from, to) {
+		l := w.inside(m.c.Hosts[m.at(from).Host].Type, m.at(from).Device, m.at(to).Device)
 		return l.hop, 0, !l.broken
 	}
 	path, ok := w.find(from, to, channel)
@@ -117,9 +123,9 @@ func (n *node) passed(legs []cluster.Leg, numa int) []int64 {
 
 // inside is the route between two GPUs of a node.
 func (w *router) inside(typ, a, b int) *localRoute {
-	kept := w.slot(w.near, typ, a, b)
-	if *kept != nil {
-		return *kept
+	slot := w.slot(w.near, typ, a, b)
+	if *slot != nil {
+		return *slot
 	}
 	limit := w.m.Direct
 	if limit == cluster.Apart {
@@ -151,7 +157,7 @@ func (w *router) inside(typ, a, b int) *localRoute {
 		}
 	}
 	l.passed = n.passed(legs, stage)
-	*kept = l
+	*slot = l
 	return l
 }
 
@@ -173,9 +179,9 @@ func (w *router) toNIC(typ, gpu, nic int, out bool) *localRoute {
 	if !out {
 		a, b = nic, gpu
 	}
-	kept := w.slot(w.far, typ, a, b)
-	if *kept != nil {
-		return *kept
+	slot := w.slot(w.far, typ, a, b)
+	if *slot != nil {
+		return *slot
 	}
 	n := w.m.types[typ]
 	legs, class := w.m.routes.Inside(typ, a, b)
@@ -190,7 +196,7 @@ func (w *router) toNIC(typ, gpu, nic int, out bool) *localRoute {
 		l.bounce = !n.reaches(gpu, nic, class, w.m.Reach)
 	}
 	l.passed = n.passed(legs, -1)
-	*kept = l
+	*slot = l
 	return l
 }
 
@@ -223,7 +229,7 @@ func (n *node) reaches(gpu, nic int, class cluster.Class, limit cluster.ClassTyp
 // outside is the route between ranks of two hosts.
 func (w *router) outside(from, to, channel int) (route, bool) {
 	m := w.m
-	a, b := m.ranks[from], m.ranks[to]
+	a, b := m.at(from), m.at(to)
 	exit, enter := -1, -1
 	if w.ports != nil {
 		exit, enter = w.ports.Out(from, to, channel), w.ports.In(to, from, channel)
@@ -312,15 +318,15 @@ func (m *Machine) nearNIC(p cluster.Place, channel int) int {
 func (w *router) withSwitch(from, to, channel int) (route, bool) {
 	m := w.m
 	rank, out := from, true
-	sw := to - len(m.ranks)
-	if from >= len(m.ranks) {
+	sw := to - m.n
+	if from >= m.n {
 		rank, out = to, false
-		sw = from - len(m.ranks)
+		sw = from - m.n
 	}
-	if rank >= len(m.ranks) || sw >= len(w.s.Switches) {
+	if rank >= m.n || sw >= len(w.s.Switches) {
 		return route{}, false
 	}
-	p := m.ranks[rank]
+	p := m.at(rank)
 	typ := m.c.Hosts[p.Host].Type
 	n := m.types[typ]
 	if w.s.Switches[sw].Kind == schedule.Multimem {
@@ -350,4 +356,4 @@ func (w *router) withSwitch(from, to, channel int) (route, bool) {
 
 // NearNIC is the NIC that a rank's traffic of a channel takes by default: one of
 // those nearest to its GPU. -1: the node has none.
-func (m *Machine) NearNIC(rank, channel int) int { return m.nearNIC(m.ranks[rank], channel) }
+func (m *Machine) NearNIC(rank, channel int) int { return m.nearNIC(m.at(rank), channel) }

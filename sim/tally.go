@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"busbar.dev/cluster"
+	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
 
@@ -36,10 +37,31 @@ type cell struct {
 	hops                   uint8 // bits by Hop
 }
 
-// spare keeps byte counts for the next stage or schedule: a new one costs more than what it counts.
+// spare keeps byte counts and routes for the next stage or schedule: new ones cost more than what they count.
 type spare struct {
-	mu   sync.Mutex
-	list []*byteCount
+	mu     sync.Mutex
+	list   []*byteCount
+	routes []*kept
+}
+
+// router is one of a machine that knows what others of it have found.
+func (p *spare) router(m *Machine, s *schedule.Schedule, ports Ports) *router {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.routes); n > 0 {
+		k := p.routes[n-1]
+		if p.routes = p.routes[:n-1]; k.direct == m.Direct && k.reach == m.Reach {
+			return &router{m: m, s: s, ports: ports, kept: k}
+		}
+	}
+	return m.router(s, ports)
+}
+
+// giveRoutes takes what a router has found.
+func (p *spare) giveRoutes(w *router) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.routes = append(p.routes, w.kept)
 }
 
 // take is a byte count of nothing.

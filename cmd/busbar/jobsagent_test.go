@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,16 +13,17 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/eventually"
 	"busbar.dev/launch/profiler"
 )
 
-// quickAgent is an agent that beats ten times a second: URL CREDS FOLDER MEET.
+// quickAgent is an agent that beats twice a second: URL CREDS FOLDER MEET.
 func quickAgent() {
 	cfg := agent.Config{
-		Name: "n1", Bus: bus.Config{URLs: []string{os.Args[1]}, Creds: os.Args[2]}, Dir: os.Args[3], Meet: os.Args[4], Beat: 100 * time.Millisecond, Version: "test",
+		Name: "n1", Bus: bus.Config{URLs: []string{os.Args[1]}, Creds: os.Args[2]}, Dir: os.Args[3], Meet: os.Args[4], Beat: 500 * time.Millisecond, Version: "test",
 		Measure: func(context.Context, *fleet.Part, func(int, int, string)) (*fleet.Measured, error) {
 			return nil, context.Canceled
 		},
@@ -74,9 +73,9 @@ func TestAgentKilledUnderJob(t *testing.T) {
 		}
 		return c
 	}
-	const calls = 4000
+	stop := filepath.Join(dir, "stop")
 	name := fmt.Sprintf("steady-%d", os.Getpid())
-	job := exec.CommandContext(t.Context(), drive, lib, "5", "steady", fmt.Sprint(calls), "2000")
+	job := exec.CommandContext(t.Context(), drive, lib, "5", "steady", "1000000", "2000", stop)
 	job.Env = append(os.Environ(), "BUSBAR_JOB="+name, "RANK=0", "WORLD_SIZE=2")
 	var said strings.Builder
 	job.Stdout, job.Stderr = &said, &said
@@ -91,10 +90,15 @@ func TestAgentKilledUnderJob(t *testing.T) {
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- job.Wait() }()
-	over := func() bool { return len(ended) > 0 }
-	count := 0
+	cl := client.New(client.Options{Folder: client.Folder{Data: f.data}, Server: "http://" + f.page})
 	heard := func() (int, time.Time) {
-		r := f.jobs(t)
+		var r hub.JobsReply
+		if len(ended) > 0 {
+			t.Fatalf("the job ended: %v\n%s", <-ended, said.String())
+		}
+		if err := cl.Call(t.Context(), "GET", "/api/fleet/jobs", nil, &r); err != nil {
+			t.Log(err)
+		}
 		for _, j := range r.Jobs {
 			if j.Name == name && len(j.Rows) == 1 {
 				return j.Rows[0].Count, r.To
@@ -104,41 +108,26 @@ func TestAgentKilledUnderJob(t *testing.T) {
 	}
 	a := start()
 	for range 3 {
-		eventually.Holds(t, "the server hears of the job", func() bool { count, _ = heard(); return count > 0 || over() })
+		eventually.Holds(t, "the server hears of the job", func() bool { n, _ := heard(); return n > 0 })
 		if err := a.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = a.Wait()
 		at := time.Now()
 		a = start()
-		eventually.Holds(t, "the server hears of the job from the agent that started again", func() bool { _, to := heard(); return to.After(at) || over() })
+		eventually.Holds(t, "the server hears of the job from the agent that started again", func() bool { _, to := heard(); return to.After(at) })
 	}
-	if err := <-ended; err != nil || !strings.Contains(said.String(), fmt.Sprintf("steady %d\n", calls)) {
-		t.Fatalf("the job: %v\n%s", err, said.String())
+	count, _ := heard()
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // the last beats
-	if count, _ = heard(); count > calls {
-		t.Errorf("%d operations heard of %d", count, calls)
+	err = <-ended
+	_, text, _ := strings.Cut(said.String(), "steady ")
+	calls := 0
+	if _, scan := fmt.Sscan(text, &calls); err != nil || scan != nil || count == 0 || count > calls {
+		t.Fatalf("%d operations heard of; the job: %v\n%s", count, err, said.String())
 	}
-	t.Logf("%d of %d operations in the last minute's report, the agent killed three times", count, calls)
+	t.Logf("%d of %d operations heard of, the agent killed three times", count, calls)
 	_ = a.Process.Kill()
 	_ = a.Wait()
-}
-
-// jobs is what the server says of the fleet's jobs.
-func (f *servedFleet) jobs(t *testing.T) (r hub.JobsReply) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+f.page+"/api/fleet/jobs", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

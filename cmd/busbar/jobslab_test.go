@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/doctor/rates"
 	"busbar.dev/engine"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
@@ -129,32 +132,75 @@ func TestJobsInLab(t *testing.T) {
 	}
 	busbar("lab", "up", "baskerville:4", "-l", "4x1", "--name", "jobs", "--scale", "1/2000", "-q", "--json")
 	defer busbar("lab", "down", "--name", "jobs", "--json")
+	site := calibratedLab(t, busbar, program)
 	draw := rand.New(rand.NewPCG(24, 5))
-	right, runs := 0, 0
-	for i := range 20 {
-		kind, who := []string{"nic", "rank"}[i%2], draw.IntN(4)
-		runs++
-		if got := labVerdict(t, busbar, trainer, kind, who); got == fmt.Sprintf("%s node%d", kind, who) {
-			right++
-		} else {
-			t.Logf("%s of node%d is called %q", kind, who, got)
+	ways := []struct {
+		name          string
+		words         []string
+		right, alarms int
+	}{{name: string(rates.ByPeers)}, {name: string(rates.ByCalibrated), words: []string{"-c", site}}}
+	for i := range 30 {
+		kind, who := []string{"nic", "rank", "none"}[i%3], draw.IntN(4)
+		dir := labJob(t, busbar, trainer, kind, who)
+		for w := range ways {
+			way := &ways[w]
+			got, against := labVerdict(t, busbar, dir, way.words...)
+			switch {
+			case got == fmt.Sprintf("%s node%d", kind, who):
+				way.right++
+			case kind == "none" && got == "none":
+			case kind == "none":
+				way.alarms++
+				fallthrough
+			default:
+				t.Logf("by the %s: %s of node%d is called %q", way.name, kind, who, got)
+			}
+			if against != way.name {
+				t.Errorf("judged by the %s, expected the %s", against, way.name)
+			}
 		}
 	}
-	alarms := 0
-	for range 10 {
-		if got := labVerdict(t, busbar, trainer, "none", -1); got != "none" {
-			alarms++
-			t.Logf("a healthy job is called %q", got)
+	for _, way := range ways {
+		t.Logf("by the %s: told apart in %d of 20 runs; %d false alarms in 10", way.name, way.right, way.alarms)
+		if way.right < 18 || way.alarms > 1 {
+			t.Errorf("by the %s: %d of 20 right, %d false alarms in 10; expected at least 18 and at most 1", way.name, way.right, way.alarms)
 		}
-	}
-	t.Logf("told apart in %d of %d runs; %d false alarms in 10", right, runs, alarms)
-	if right < 18 || alarms > 1 {
-		t.Errorf("%d of %d right, %d false alarms; expected at least 18 and at most 1", right, runs, alarms)
 	}
 }
 
-// labVerdict runs a job with a fault and gives what busbar jobs says of it: nic NODE, rank NODE, or none.
-func labVerdict(t *testing.T, busbar func(...string) string, trainer, kind string, who int) string {
+// calibratedLab is the file of the lab's cluster, as slow as it is there, with a calibration beside it: what a pair of its healthy nodes gives.
+func calibratedLab(t *testing.T, busbar func(...string) string, program string) string {
+	t.Helper()
+	dir := t.TempDir()
+	site := filepath.Join(dir, "site.yaml")
+	busbar("map", "baskerville:4", "-o", site, "-q")
+	text, err := os.ReadFile(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := regexp.MustCompile(`rate: "25GB/s[^"]*"`).ReplaceAll(text, []byte(`rate: "12.5MB/s (measured: the lab's cable)"`))
+	if bytes.Equal(slow, text) {
+		t.Fatalf("no link of 25 GB/s in\n%s", text)
+	}
+	if err := os.WriteFile(site, slow, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"calibrate", "-c", site, "-l", "2x1", "-o", filepath.Join(dir, "site.calibration.yaml"), "-q"}
+	for i, from := range []string{"48K", "64K"} {
+		out := busbar("lab", "exec", "--name", "jobs", "-l", "2x1", "all", "--", program, "bench", "-b", from, "-e", "768K")
+		out = strings.ReplaceAll(strings.ReplaceAll(out, "node0| ", ""), "[0x00] CPU", "[0x01] NVIDIA A100-SXM4-40GB") // ranks stand for its GPUs
+		file := filepath.Join(dir, fmt.Sprintf("bench%d.txt", i))
+		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, file)
+	}
+	t.Log(busbar(words...))
+	return site
+}
+
+// labJob runs a job with a fault, and gives the folder of its rings.
+func labJob(t *testing.T, busbar func(...string) string, trainer, kind string, who int) string {
 	t.Helper()
 	dir, late := t.TempDir(), "-"
 	switch kind {
@@ -165,9 +211,23 @@ func labVerdict(t *testing.T, busbar func(...string) string, trainer, kind strin
 		late = strconv.Itoa(who)
 	}
 	busbar("lab", "exec", "--name", "jobs", "all", "--", trainer, dir, late)
-	var doc struct{ Findings []finding.Finding }
-	if err := json.Unmarshal([]byte(busbar("jobs", dir, "--json", "--fail-on", "never")), &doc); err != nil {
+	return dir
+}
+
+// labVerdict is what busbar jobs says of a job, and by what it judged the pairs: nic NODE, rank NODE, or none.
+func labVerdict(t *testing.T, busbar func(...string) string, dir string, words ...string) (verdict, against string) {
+	t.Helper()
+	var doc struct {
+		Findings []finding.Finding
+		Jobs     []struct{ Rows []rates.Row }
+	}
+	if err := json.Unmarshal([]byte(busbar(append([]string{"jobs", dir, "--json", "--fail-on", "never"}, words...)...)), &doc); err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range doc.Jobs[0].Rows {
+		if r.Ranks == 2 {
+			against = string(r.Against)
+		}
 	}
 	got := map[string]bool{}
 	for _, f := range doc.Findings {
@@ -183,7 +243,7 @@ func labVerdict(t *testing.T, busbar func(...string) string, trainer, kind strin
 	}
 	slices.Sort(list)
 	if len(list) == 0 {
-		return "none"
+		return "none", against
 	}
-	return strings.Join(list, "; ")
+	return strings.Join(list, "; "), against
 }

@@ -112,7 +112,7 @@ export async function show(root, state, api) {
     curves.querySelector('#of').textContent = `${r.op} of ${bytes(r.bytes)} on ${r.group}`;
     const e = r.expected;
     put(one, h('p', { class: 'quiet' }, [`${count(r.ranks)} ranks${r.nodes ? ` on ${plural(r.nodes, 'node')}` : ''}, ${count(r.seen)} of them seen`, r.compared && `${count(r.compared)} calls compared between ranks`,
-      e && `expected ${rate(e.busbw_GBps)} (${e.algo} ${e.proto})${e.limit ? `, limited by ${e.limit}` : ''}`, r.peers > 0 && `${r.peers.toFixed(2)} times as long as communicators of the same shape`].filter(Boolean).join(' · ')));
+      e && `expected ${rate(e.busbw_GBps)} (${e.algo} ${e.proto})${e.limit ? `, limited by ${e.limit}` : ''}`, r.peers > 0 && `${r.peers.toFixed(2)} times as long as communicators of the same shape`, r.against && `judged by the ${r.against}`].filter(Boolean).join(' · ')));
     const points = doc.series[keyOf(r)] || [];
     const xs = points.map((p) => new Date(p.at).getTime() / 1000);
     const series = [{ name: 'measured', xs, ys: points.map((p) => p.busbw_GBps || null) }];

@@ -4,7 +4,7 @@
  *   drive LIB VERSION once                                     one process, one of everything, then what NCCL never does
  *   drive LIB VERSION job RANK RANKS STEPS SLOW_PERCENT FILE   one rank of a job; FILE is where ranks meet
  *   drive LIB VERSION many CALLS                               so many operations
- *   drive LIB VERSION steady CALLS MICROSECONDS                so many operations by the machine's clock, that far apart
+ *   drive LIB VERSION steady CALLS MICROSECONDS FILE           so many operations by the machine's clock, that far apart, or until FILE is there
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -174,14 +174,15 @@ static uint64_t machine_now(void) {
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-static void steady(int calls, int apart) {
+static void steady(int calls, int apart, const char *file) {
   void *ctx = init(0x5eed, "steady", 0, 2);
-  for (int i = 0; i < calls; i++) {
+  int i = 0;
+  for (; i < calls && access(file, F_OK); i++) {
     virtual_now = machine_now();
     coll(ctx, 0x5eed, (uint64_t)i, "AllReduce", 1 << 20, "ncclFloat32", 0, 4, virtual_now, virtual_now + 100000);
     usleep((useconds_t)apart);
   }
-  printf("steady %d\n", calls);
+  printf("steady %d\n", i);
 }
 
 static void *half(void *calls) {
@@ -201,7 +202,7 @@ int main(int argc, char **argv) {
   if (strcmp(argv[3], "once") == 0) once();
   else if (strcmp(argv[3], "hostile") == 0) once(), hostile();
   else if (strcmp(argv[3], "job") == 0 && argc == 9) job(atoi(argv[4]), atoi(argv[5]), atoi(argv[6]), atoi(argv[7]), argv[8]);
-  else if (strcmp(argv[3], "steady") == 0 && argc == 6) steady(atoi(argv[4]), atoi(argv[5]));
+  else if (strcmp(argv[3], "steady") == 0 && argc == 7) steady(atoi(argv[4]), atoi(argv[5]), argv[6]);
   else if (strcmp(argv[3], "many") == 0 && argc == 5) {
     int calls = atoi(argv[4]);
     context = init(1, NULL, 0, 2);

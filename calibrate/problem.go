@@ -48,7 +48,9 @@ type Answer struct {
 	// Machines is how many machines have points whose time changes by more than a fiftieth
 	// of what the figure does.
 	Machines [nFigures]int
-	Tried    int // trial steps
+	// Publishers is who measured those machines.
+	Publishers [nFigures]int
+	Tried      int // trial steps
 }
 
 // search is a problem under way.
@@ -73,35 +75,42 @@ func (p *Problem) Solve() (*Answer, error) {
 	for _, l := range s.loss {
 		a.Loss += l / max(s.weight, 1)
 	}
-	a.Machines, err = s.informed()
-	return a, err
-}
-
-// informed is how many machines inform every figure.
-func (s *search) informed() ([nFigures]int, error) {
-	var n [nFigures]int
 	var felt [nFigures]bool
 	for i := range felt {
 		felt[i] = len(s.touch[i]) > 0
 	}
-	x, err := slope(s.Cases, &s.f, &felt)
-	if err != nil {
-		return n, err
+	a.Machines, a.Publishers, err = informed(s.Cases, &s.f, &felt)
+	return a, err
+}
+
+// Informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what each figure does.
+func Informed(cases []*truth.Case, f *sim.Figures) (machines, publishers [nFigures]int, err error) {
+	var all [nFigures]bool
+	for i := range all {
+		all[i] = true
 	}
-	for i := range n {
-		who := map[string]bool{}
+	return informed(cases, f, &all)
+}
+
+func informed(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (machines, publishers [nFigures]int, err error) {
+	x, err := slope(cases, f, felt)
+	if err != nil {
+		return machines, publishers, err
+	}
+	for i := range machines {
+		who, whose := map[string]bool{}, map[string]bool{}
 		k := 0
-		for _, c := range s.Cases {
+		for _, c := range cases {
 			for range c.Ops {
 				if k < len(x.by[i]) && math.Abs(x.by[i][k]) > feels {
-					who[c.Machine()] = true
+					who[c.Machine()], whose[c.Publisher()] = true, true
 				}
 				k++
 			}
 		}
-		n[i] = len(who)
+		machines[i], publishers[i] = len(who), len(whose)
 	}
-	return n, nil
+	return machines, publishers, nil
 }
 
 // run searches.

@@ -72,7 +72,7 @@ func (p *Plan) searchRCCL(w *View) {
 	f := s.rcclView(s.arch).match()
 	if f == nil {
 		p.search(w)
-		if r.cdna3() {
+		if r.cdna3() && p.Version.From(26) { // before, what no model fits has the table of the oldest GPUs
 			r.Tuning = 5
 		}
 		r.retune()

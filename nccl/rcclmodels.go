@@ -6,6 +6,10 @@ package nccl
 // Source: RCCL 2.21.5 src/graph/rome_models.cc (github.com/ROCm/rccl, 2024-10-24). Bus numbers, domains, links and distances
 // are what it compares; they are those of one machine each.
 var rcclModels = []rcclModel{
+	{ // MI200 in one domain
+		index: 20, cpus: 1, links: 3, pattern: "80", gpuIDs: "c1 c5 c9 cd d1 d5 d9 dd", gpuNUMA: "00000000",
+		xgmi: "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110", rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
+	},
 	{ // MI250X, 16 dies, one node
 		index: 24, cpus: 4, links: 4, pattern: "40404040", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a", gpuNUMA: "0000111122223333",
 		xgmi:   rccl16,

@@ -98,11 +98,9 @@ func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
 	return 0, false
 }
 
-// How much of what a calibration leaves holds for other layouts of the same class, and for other collectives there.
-const (
-	otherLayout = 0.4
-	otherOp     = 0.3
-)
+// otherLayout is how much of what a calibration leaves holds for other layouts of the same class. Of other collectives it says nothing beyond
+// the figures: with publishers left out, a part of it makes them worse.
+const otherLayout = 0.4
 
 // correct multiplies a prediction by what the cluster's calibration leaves.
 func (p *Predictor) correct(run *result.Run) {
@@ -128,14 +126,11 @@ func (p *Predictor) residual(op coll.Op) float64 {
 	for i := range p.Cluster.Calibration.Residuals {
 		r := &p.Cluster.Calibration.Residuals[i]
 		like := 1.0
-		if r.Class != p.class() {
+		if r.Class != p.class() || r.Op != op.Kind.String() {
 			continue
 		}
 		if r.Layout != layout {
 			like *= otherLayout
-		}
-		if r.Op != op.Kind.String() {
-			like *= otherOp
 		}
 		switch {
 		case like > best:

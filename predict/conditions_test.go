@@ -103,7 +103,7 @@ func TestResidual(t *testing.T) {
 		{2, coll.AllReduce, unit.GiB, 0},
 		{2, coll.AllReduce, 8, 1},
 		{4, coll.AllReduce, unit.MiB, otherLayout},
-		{2, coll.AllGather, unit.MiB, otherOp},
+		{2, coll.AllGather, unit.MiB, 0},
 		{1, coll.AllReduce, unit.MiB, 0},
 	}
 	var before []float64

@@ -36,10 +36,12 @@ type Figure struct {
 	// Clusters is how many clusters' training runs a figure of steps matters to.
 	Clusters *int `json:"clusters,omitempty"`
 	// Machines is how many machines inform it.
-	Machines *int    `json:"machines,omitempty"`
-	Unit     string  `json:"unit"`
-	Value    float64 `json:"value"`
-	Note     string  `json:"-"`
+	Machines *int `json:"machines,omitempty"`
+	// Publishers is who measured those.
+	Publishers *int    `json:"publishers,omitempty"`
+	Unit       string  `json:"unit"`
+	Value      float64 `json:"value"`
+	Note       string  `json:"-"`
 }
 
 // Run fits.
@@ -65,7 +67,7 @@ func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
 	s := truth.Rate(rows)
 	d := &FiguresDoc{Figures: []Figure{}, Median: s.Median, P90: s.P90, Points: s.Points, Fitted: &a.Figures}
 	for i, v := range a.Figures {
-		x := Figure{Name: sim.FigureName(i), Points: &a.Touch[i], Machines: &a.Machines[i], Value: v}
+		x := Figure{Name: sim.FigureName(i), Points: &a.Touch[i], Machines: &a.Machines[i], Publishers: &a.Publishers[i], Value: v}
 		x.Unit, _, _ = sim.FigureRange(i)
 		if calibrate.Held(x.Name) {
 			x.Note = "from the reference case (docs/baskerville.md), not fitted here"

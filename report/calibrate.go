@@ -144,9 +144,9 @@ func Figures(w io.Writer, d *query.FiguresDoc) error {
 		_, err := fmt.Fprintf(w, "%d runs: median %s, 90th percentile %s\n", d.Points, percent(d.Median), percent(d.P90))
 		return err
 	}
-	t := texttab.New("figure", ">value", "unit", ">points", ">machines", "")
+	t := texttab.New("figure", ">value", "unit", ">points", ">machines", ">publishers", "")
 	for _, f := range d.Figures {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), fmt.Sprint(*f.Machines), f.Note)
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), fmt.Sprint(*f.Machines), fmt.Sprint(*f.Publishers), f.Note)
 	}
 	if err := t.Write(w); err != nil {
 		return err

@@ -58,6 +58,7 @@ type training struct {
 	shapes    []shape
 	cluster   *cluster.Cluster
 	env       map[string]string // settings of NCCL
+	tuner     bool              // collectives run as under busbar's tuner plugin
 }
 
 // requireJob refuses a question without a cluster or a model.
@@ -196,6 +197,9 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 	}
 	f := step.NewFabric(cl, layout, j.Split, t.version)
 	f.Env = t.env
+	if t.tuner {
+		f = f.Tuned()
+	}
 	p := step.Prepare(&j, f)
 	r, err := p.Price(g)
 	if err != nil {

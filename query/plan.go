@@ -131,8 +131,12 @@ func (q *Plan) check() error {
 	switch {
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
-	case q.Emit != "" && q.FineTuning != FineTuning{LoRA: q.LoRA}:
-		return errors.New("--emit with --packed, --method or --mtp: files are written for pretraining, full fine-tuning and LoRA; leave --emit out")
+	case q.Emit != "" && q.Packed > 0:
+		return errors.New("--emit with --packed: the data of the files that are written have no bounds between documents, so that tokens would attend to other documents; leave --emit out")
+	case q.Emit != "" && q.Method != "":
+		return fmt.Errorf("--emit with --method %s: the files that are written have no loss of pairs of answers and no reference model (TRL's DPOTrainer has both); leave --emit out", q.Method)
+	case q.Emit != "" && q.MTP > 0:
+		return fmt.Errorf("--emit with --mtp %d: the models of the files that are written have no layers for further tokens (Megatron-LM's flag for them is --mtp-num-layers %d); leave --emit out", q.MTP, q.MTP)
 	case q.Emit != "" && q.LoRA != "" && !strings.HasPrefix(q.Framework, "hf"):
 		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); expected --framework hf, or leave --emit out")
 	case q.Keep && q.Hosts == "":

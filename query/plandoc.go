@@ -213,6 +213,9 @@ func (x *planned) command(p *pricedStep) string {
 			text += " " + y.flag + " " + shellWord(y.value)
 		}
 	}
+	if x.Tuner {
+		text += " --tuner"
+	}
 	return text
 }
 

@@ -17,6 +17,7 @@ type Step struct {
 	Job
 	Campaign
 	Feeding
+	Tuner  bool `help:"Price NCCL with busbar's tuner plugin (written by plan --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
 	Advise bool `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
 }
 
@@ -118,6 +119,7 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.tuner = q.Tuner
 	defer env.working("pricing the step")()
 	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
 	for _, s := range t.shapes {

@@ -19,3 +19,6 @@ func (f *Fabric) Members(g Group) [][]int {
 	}
 	return list
 }
+
+// Finite is finite, for tests.
+func (r *Result) Finite() error { return r.finite() }

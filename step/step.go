@@ -31,6 +31,29 @@ type Result struct {
 	Memory        workload.Memory
 }
 
+// finite refuses a step of which a part has no finite time, as where a rate is nought.
+func (r *Result) finite() error {
+	for _, x := range []struct {
+		what string
+		time float64
+	}{
+		{"computing", float64(r.Compute)},
+		{"the pipeline bubble", float64(r.Bubble)},
+		{"the optimizer", float64(r.Optimizer)},
+		{"communication", float64(r.Comm)},
+		{"the host", float64(r.Host)},
+		{"the step", float64(r.Step)},
+	} {
+		if math.IsNaN(x.time) || math.IsInf(x.time, 0) {
+			return fmt.Errorf("the time of %s is %v; expected a finite one: a rate of the cluster or the GPU is nought, or the job is larger than can be counted", x.what, x.time)
+		}
+	}
+	if r.Step <= 0 {
+		return fmt.Errorf("the step takes %v s; expected more than nought", float64(r.Step))
+	}
+	return nil
+}
+
 // TokensPerSecond is the throughput of all ranks together.
 func (r *Result) TokensPerSecond() float64 { return r.Tokens / r.Step.Seconds() }
 
@@ -226,6 +249,9 @@ func (p *pricing) finish() (*Result, error) {
 	r.MFU = r.Flops / r.Step.Seconds() / float64(r.Ranks) / peak
 	r.HFU = (r.Flops + r.Again) / r.Step.Seconds() / float64(r.Ranks) / peak
 	r.Memory = p.memory
+	if err := r.finite(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 

@@ -191,12 +191,12 @@ class Experts(nn.Module):
     @torch.compiler.disable
     def in_turn(self, rows, ends):
         """One expert after the other: right everywhere, and slower."""
-        out, begin = [], 0
-        for i, end in enumerate(ends.tolist()):
-            x = rows[begin:end]
-            h = self.act(F.linear(x, self.gate[i])) * F.linear(x, self.up[i]) if self.gate is not None else self.act(F.linear(x, self.up[i]))
-            out.append(F.linear(h, self.down[i]))
-            begin = end
+        sizes = ends.diff(prepend=ends.new_zeros(1)).tolist()
+        gates = self.gate.unbind() if self.gate is not None else [None] * len(sizes)
+        out = []
+        for x, gate, up, down in zip(rows.split(sizes), gates, self.up.unbind(), self.down.unbind()):
+            h = self.act(F.linear(x, gate)) * F.linear(x, up) if gate is not None else self.act(F.linear(x, up))
+            out.append(F.linear(h, down))
         return torch.cat(out)
 
 

@@ -34,7 +34,8 @@ type Report struct {
 	Unknown   int // lines that nothing understood
 	Sources   []string
 	Samples   []finding.Quote
-	Blank     bool // nothing of it is known
+	Dropped   map[string]int // what bounds on memory kept out, by kind
+	Blank     bool           // nothing of it is known
 }
 
 // Examine weighs the built-in causes.
@@ -57,7 +58,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	for _, x := range m.Causes() {
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
-	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Blank: s.Blank()}
+	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank()}
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, answers, r)
 	} else {

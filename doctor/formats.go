@@ -23,6 +23,7 @@ type Document struct {
 	Unknown   int             `json:"not_understood"` // lines
 	Sources   []string        `json:"sources"`
 	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
+	Dropped   map[string]int  `json:"not_kept,omitempty"` // what bounds on memory kept out, by kind
 	Blank     bool            `json:"nothing_recognised,omitempty"`
 }
 
@@ -37,7 +38,7 @@ type Question struct {
 
 // Document is what is printed of a report.
 func (r *Report) Document() Document {
-	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Blank: r.Blank}
+	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank}
 	for _, q := range r.Questions {
 		d.Questions = append(d.Questions, Question{q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...)})
 	}

@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"busbar.dev/doctor/cause"
@@ -58,6 +60,9 @@ func (r *Report) summary() string {
 	read := fmt.Sprintf("%s in %s read", words.Plural(r.Lines, "line"), words.Plural(len(r.Sources), "input"))
 	if r.Unknown > 0 {
 		read += fmt.Sprintf(", %d not understood", r.Unknown)
+	}
+	if n := len(r.Dropped); n > 0 {
+		read += ", more than is kept of " + strings.Join(slices.Sorted(maps.Keys(r.Dropped))[:min(n, 4)], ", ")
 	}
 	if r.Lines == 0 && len(r.Findings) == 0 {
 		return read + ". There was no line in it, so nothing is known."

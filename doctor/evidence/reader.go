@@ -309,6 +309,9 @@ func (r *Reader) Set() (*Set, error) {
 	if !r.log.Empty() {
 		s.Log = r.log.Log()
 		s.rename(s.Log.Phantoms)
+		for what, n := range s.Log.Dropped {
+			s.Dropped[what] += n
+		}
 		s.Unknown += s.Log.NotUnderstood
 		for _, c := range s.Log.Unknown {
 			if len(s.Samples) >= 20 {

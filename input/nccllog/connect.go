@@ -103,7 +103,9 @@ func (c *collector) connection(r *Record, n *Connection) {
 		return
 	}
 	if len(c.conns) >= c.maxConns {
-		c.drop("connections")
+		if !c.brief { // who wants the first alone misses none
+			c.drop("connections")
+		}
 		return
 	}
 	kept := *n

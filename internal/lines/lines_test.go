@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -103,6 +104,10 @@ func FuzzReader(f *testing.F) {
 		}
 		if r.Num() > strings.Count(s, "\n")+1 || r.Bytes() != int64(len(s)) {
 			t.Errorf("%d lines, %d of %d bytes", r.Num(), r.Bytes(), len(s))
+		}
+		want := collect(New(strings.NewReader(s)))
+		if got, err := ahead(strings.NewReader(s), MaxPiece, 2); err != nil || !slices.Equal(got, want) {
+			t.Errorf("in chunks %q, want %q; %v", got, want, err)
 		}
 	})
 }

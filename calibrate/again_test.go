@@ -1,0 +1,54 @@
+package calibrate
+
+import (
+	"testing"
+
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/result"
+	"busbar.dev/sim"
+)
+
+// Nothing is fitted anew where no sweep changed, and predictions are the same; where a mechanism is left out, what feels it is predicted otherwise, and a
+// name that nobody asked for keeps its figures.
+func TestFoldsAgain(t *testing.T) {
+	cases := synthetic(t, sim.Fitted(), 0.02, 0, 1)
+	folds, err := Fold(cases, Machines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := folds.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(string) bool { return true }
+	same, refits, err := folds.Again(cases, all)
+	if err != nil || refits != 0 || len(same) != len(before) {
+		t.Fatalf("the same model: %d fitted anew, %d rows of %d, %v", refits, len(same), len(before), err)
+	}
+	for i := range same {
+		if same[i].Predicted != before[i].Predicted {
+			t.Fatalf("the same model: row %d is %v, was %v", i, same[i].Predicted, before[i].Predicted)
+		}
+	}
+	var sweeps result.Sweeps
+	for _, c := range cases {
+		sweeps = append(sweeps, c.Sweep)
+	}
+	other, _ := truth.GatherWithout(sweeps, nil, sim.SimpleStart)
+	rows, refits, err := folds.Again(other, all)
+	if err != nil || refits == 0 {
+		t.Fatalf("without a mechanism: %d fitted anew, %v", refits, err)
+	}
+	changed := 0
+	for i := range rows {
+		if rows[i].Predicted != before[i].Predicted {
+			changed++
+		}
+	}
+	if changed == 0 {
+		t.Error("without a mechanism nothing is predicted otherwise")
+	}
+	if _, refits, err = folds.Again(other, func(string) bool { return false }); err != nil || refits != 0 {
+		t.Errorf("nobody asked: %d fitted anew, %v", refits, err)
+	}
+}

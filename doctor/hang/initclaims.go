@@ -240,6 +240,12 @@ func (v *logView) rendezvous() (claim, bool) {
 			}
 		}
 	}
+	// Launchers that put a rank before every line do so before the meeting too: who found nobody there, and wrote nothing of NCCL, was not there.
+	for _, t := range v.by[joblog.StoreGone] {
+		if t.rank >= 0 && !slices.ContainsFunc(slices.Concat(v.by[joblog.Joined], v.by[joblog.Process], v.by[joblog.InitStart]), func(o told) bool { return o.rank == t.rank }) {
+			delete(here, t.rank)
+		}
+	}
 	var missing []int
 	for r := range min(last.NRanks, maxWorld) {
 		if !here[r] {

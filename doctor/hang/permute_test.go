@@ -273,6 +273,52 @@ func TestLess(t *testing.T) {
 	t.Logf("%d parts of captures, %d named right by rank and kind, none wrong and sure", judged, right)
 }
 
+// TestMerged has the output of all ranks in one file, as launchers write it: the verdict may get weaker, but is never wrong and sure.
+func TestMerged(t *testing.T) {
+	dir := filepath.Join(corpus.Dir(t), "corpus", "live-jobs")
+	judged, right := 0, 0
+	eachCapture(t, func(s *scenario, c *Case) {
+		var out bytes.Buffer
+		for _, pattern := range []string{"stderr.*.log", "nccl.*.log"} {
+			names, err := filepath.Glob(filepath.Join(dir, s.Name, pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				data, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for line := range bytes.Lines(data) {
+					if !bytes.HasPrefix(line, []byte("[rank")) {
+						fmt.Fprintf(&out, "[rank%d]:", flightrec.RankOf(name))
+					}
+					out.Write(line)
+				}
+			}
+		}
+		for _, alone := range []bool{false, true} {
+			x := *c
+			if x.logs = nil; alone {
+				x = *NewCase()
+			}
+			if _, err := x.Add("job.log", out.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			v := x.Judge()
+			judged++
+			kinds := kindsOf[s.Truth.Cause]
+			if slices.Equal(ranksOf(v), s.Truth.Culprits) && slices.Contains(kinds, v.Kind) {
+				right++
+			}
+			if wrong(v, s.Truth.Culprits, kinds, s.Truth.Hung) {
+				t.Errorf("%s, one log (alone %v): %s %s %v %.2f, planted %s %v: %s", s.Name, alone, v.State, v.Kind, ranksOf(v), v.Confidence, s.Truth.Cause, s.Truth.Culprits, v.Text)
+			}
+		}
+	})
+	t.Logf("%d captures with one log, %d named right by rank and kind", judged, right)
+}
+
 // TestLessSynthetic does the same to synthetic jobs of other shapes.
 func TestLessSynthetic(t *testing.T) {
 	for _, fault := range []livejob.Fault{livejob.None, livejob.Late, livejob.Killed, livejob.Stopped, livejob.Op, livejob.Size, livejob.Order, livejob.Kernel} {

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -84,13 +85,13 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source
 		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Bytes: size}
 		rate, margin := rateAt(runs, size)
-		run := &result.Run{Op: op, Ranks: len(l), Algo: "published", Margin: margin}
+		run := &result.Run{Op: op, Ranks: len(l), Algo: "published", Margin: margin, Limit: result.Limit{Kind: result.ByNothing, Text: "not known: the time is a published run's"}}
 		run.Time = unit.Time(math.Round(float64(size) * op.Kind.BusFactor(len(l)) / (rate * 1e9) * float64(unit.Second)))
 		run.Parts.Moving = run.Time
 		a.Rows = append(a.Rows, Row{Run: run, Asked: size, Algo: "published", Chosen: true})
 	}
 	if skipped := len(q.Sizes) - len(a.Rows); skipped > 0 {
-		a.Skipped = append(a.Skipped, Skip{"published", fmt.Sprintf("%d sizes below %v: the smallest all_reduce of HCCL whose time is published; missing is what a message takes there", skipped, runs[0].size)})
+		a.Skipped = append(a.Skipped, Skip{"published", fmt.Sprintf("%s below %v: the smallest all_reduce of HCCL whose time is published; missing is what a message takes there", words.Plural(skipped, "size"), runs[0].size)})
 	}
 	if len(a.Rows) == 0 {
 		return nil, "", fmt.Errorf("all_reduce on Gaudi: %s", a.Skipped[0].Reason)

@@ -186,8 +186,9 @@ func calibratedLab(t *testing.T, busbar func(...string) string, program string) 
 		t.Fatal(err)
 	}
 	words := []string{"calibrate", "-c", site, "-l", "2x1", "-o", filepath.Join(dir, "site.calibration.yaml"), "-q"}
-	for i, from := range []string{"48K", "64K"} {
-		out := busbar("lab", "exec", "--name", "jobs", "-l", "2x1", "all", "--", program, "bench", "-b", from, "-e", "768K")
+	// Sizes close to that of the job: what is left out of a fit is then told by its neighbours.
+	for i, size := range []string{"128K", "160K", "192K", "224K", "256K"} {
+		out := busbar("lab", "exec", "--name", "jobs", "-l", "2x1", "all", "--", program, "bench", "-b", size, "-e", size)
 		out = strings.ReplaceAll(strings.ReplaceAll(out, "node0| ", ""), "[0x00] CPU", "[0x01] NVIDIA A100-SXM4-40GB") // ranks stand for its GPUs
 		file := filepath.Join(dir, fmt.Sprintf("bench%d.txt", i))
 		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {

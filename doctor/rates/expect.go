@@ -90,11 +90,16 @@ func (r *Row) Expect(p *predict.Predictor) error {
 	r.Expected = &Expected{Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text}
 	if margin, ok := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]}); ok {
 		r.Expected.Calibrated = true
+		margin = max(margin, besideJob)
 		r.Expected.Low, r.Expected.High = unit.Time(float64(x.Time)/margin), unit.Time(float64(x.Time)*margin)
 	}
 	r.judge()
 	return nil
 }
+
+// besideJob is the least error bar of a collective that was measured alone and runs in a job, beside its other communicators and its
+// kernels. It is chosen, between what repeated measurements differ by and what half a rate takes longer.
+const besideJob = 1.3
 
 // maxEach are the ranks of a row that are told one by one: those that wait least.
 const maxEach = 64

@@ -138,7 +138,7 @@ func Bench(curves []*Curve) *Report {
 func (s *Curve) judge(several bool) []finding.Finding {
 	var list []finding.Finding
 	parts := s.parts()
-	for _, f := range []*finding.Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(), s.falls(), s.places(), s.fast(parts)} {
+	for _, f := range []*finding.Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(parts), s.falls(), s.places(), s.fast(parts)} {
 		if f == nil {
 			continue
 		}
@@ -151,11 +151,11 @@ func (s *Curve) judge(several bool) []finding.Finding {
 		part := parts[map[string]string{"bench-latency": "small", "bench-middle": "middle", "bench-peak": "large"}[f.ID]]
 		far := part != nil && part.ratio > veryFar*part.margin
 		if s.Guessed && f.Severity == finding.Warn && f.ID != "bench-below-threshold" && !far {
-			f.Severity, f.Confidence = finding.Note, min(f.Confidence, 0.4)
+			f.Severity = finding.Note
 			f.Cause += " How its GPUs are joined was assumed, because the output does not say it: give the cluster with -c for a verdict."
 		}
 		if part != nil && part.name != "large" && s.Unsure != "" && !far && !parts["large"].slow() {
-			f.Severity, f.Confidence = finding.Note, min(f.Confidence, 0.4)
+			f.Severity = finding.Note
 			f.Cause = "Likely expected: " + s.Unsure + ". Else: " + f.Cause
 		}
 		if f.Evidence == nil {

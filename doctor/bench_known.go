@@ -108,7 +108,7 @@ func (s *Curve) below() *finding.Finding {
 			continue
 		}
 		f := &finding.Finding{
-			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: 0.85, Reference: a.Source, Evidence: quotesOf(a.points),
+			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: repeats(a.GBps / a.Got), Reference: a.Source, Evidence: quotesOf(a.points),
 			Title: fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.GBps),
 			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.Measured, a.GBps),
 			Fix:   "Repeat on other hosts; a host that fails alone goes back to the operator with this output.",

@@ -6,8 +6,10 @@ import (
 	"math"
 	"strings"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 	"busbar.dev/internal/stats"
+	"busbar.dev/predict"
 	"busbar.dev/unit"
 )
 
@@ -24,10 +26,19 @@ func (s *Curve) wrongValues() *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "wrong-values", Severity: finding.Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
+		ID: "wrong-values", Severity: finding.Error, Confidence: stated("wrong-values"), Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
 		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
 		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
 	}
+}
+
+// stated is how often a line that states a cause was right.
+func stated(id string) float64 {
+	m, err := model()
+	if err != nil {
+		return 0
+	}
+	return math.Round(100*m.Record(id, cause.States)) / 100
 }
 
 // off says by how much a part is off, in words.
@@ -43,10 +54,13 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-peak", Severity: finding.Warn, Confidence: 0.7, Reference: perfGuide,
+		ID: "bench-peak", Severity: finding.Warn, Confidence: s.likely(large.ratio, large.margin, false), Reference: perfGuide,
 		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g should come", got, want),
 		Cost:     fmt.Sprintf("large messages take %.1f times as long", large.ratio),
 		Evidence: quotesOf(large.points),
+	}
+	if s.farBelowLine(large, got) {
+		f.Confidence = max(f.Confidence, likely(float64(s.NICs)*s.NICRate.GBps()/got, ownMargin))
 	}
 	f.Cause, f.Fix = s.height(got, want)
 	if parts["small"].slow() {
@@ -63,39 +77,67 @@ func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
 	return rdma && s.NICRate > 0 && got < 0.35*float64(s.NICs)*s.NICRate.GBps() && large.ratio > 1.8
 }
 
-// height reads a peak: which part of the hardware gives just that much.
+// height reads a peak: which known mechanism gives just that much.
 func (s *Curve) height(got, want float64) (cause, fix string) {
-	share, nic := got/want, s.NICRate.GBps()
-	near := func(x, part float64) bool { return x > part*0.84 && x < part*1.16 }
-	switch {
-	case s.Sweep.Nodes > 1 && got < 0.15*want && got < 8:
-		return "It is what TCP sockets give: the RDMA network is not in use.",
-			"NCCL_DEBUG=INFO and look for \"Using network\": it should say IB (or the plugin's name), not Socket; ibv_devinfo; unset NCCL_IB_DISABLE."
-	case s.Sweep.Nodes > 1 && s.NICs > 1 && nic > 0 && got > 0.6*nic && got < 1.08*nic:
-		return fmt.Sprintf("It is the rate of one NIC (%.3g GB/s) of %d: all channels go through one.", nic, s.NICs),
-			"busbar doctor explain NCCL.log shows which NIC each channel takes; NCCL_IB_HCA must name all of them; NICs must be near their GPUs (nvidia-smi topo -m)."
-	case s.Sweep.Nodes > 1 && near(share, 0.5):
-		return "It is half of what should come: half of the NICs, one port of bonded ones, NICs behind PCIe links that trained at half their width or speed, or traffic that goes through host memory (no GPUDirect RDMA).",
-			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use; lspci -vv for LnkSta; NCCL_IB_QPS_PER_CONNECTION=2 on bonds."
-	case s.Sweep.Nodes > 1 && near(share, 0.25):
-		return "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
-			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta."
-	case s.Sweep.Nodes > 1:
-		return fmt.Sprintf("It is %.0f%% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", 100*share),
-			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts."
-	case strings.HasPrefix(s.Class, "nvlink") && got < 30:
-		return "It is what PCIe or host memory give: the GPUs do not use NVLink.",
-			"nvidia-smi topo -m and nvidia-smi nvlink -s; unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL_DEBUG=INFO should say P2P, not SHM."
-	case strings.HasPrefix(s.Class, "nvlink") && share > 0.68 && share < 0.88:
-		return "It is about what rings give where NVLink SHARP (NVLS) would give more: multicast is not available or switched off, or this release of NCCL does not take it here.",
-			"NCCL_DEBUG=INFO for \"NVLS multicast support\"; systemctl status nvidia-fabricmanager; unset NCCL_NVLS_ENABLE and NCCL_ALGO."
-	case strings.HasPrefix(s.Class, "pcie"):
-		return fmt.Sprintf("It is %.0f%% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", 100*share),
-			"lspci -vv for LnkSta of the GPUs; NCCL_DEBUG=INFO should say P2P, not SHM, where the topology allows it; iommu and ACS."
+	m, share := likeliest(s.mechanisms(got, want), got)
+	if m == nil {
+		return "Nothing is known of what limits it.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
 	}
-	return fmt.Sprintf("It is %.0f%% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks.", 100*share),
-		"nvidia-smi nvlink -s; unset NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS; nvidia-smi -q -d CLOCK,PERFORMANCE."
+	return fmt.Sprintf("%s (%.0f%% of the likelihood of known mechanisms.)", m.cause, 100*share), m.fix
 }
+
+// mechanisms are what is known to lower a peak on such a machine; the last one of a kind stands for all others.
+func (s *Curve) mechanisms(got, want float64) []mechanism {
+	nic, least := s.NICRate.GBps(), want*math.Exp(-greatestLog)
+	part := func(x float64) (low, high float64) { return x * want / slack, min(x*want*slack, want) }
+	percent := 100 * got / want
+	if s.Sweep.Nodes > 1 {
+		list := []mechanism{{
+			min(least, 0.5), min(0.15*want, 8), "It is what TCP sockets give: the RDMA network is not in use.",
+			"NCCL_DEBUG=INFO and look for \"Using network\": it should say IB (or the plugin's name), not Socket; ibv_devinfo; unset NCCL_IB_DISABLE.",
+		}, {
+			least, want, fmt.Sprintf("It is %.0f%% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", percent),
+			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts.",
+		}}
+		if s.NICs > 1 && nic < 0.9*want {
+			list = append(list, mechanism{
+				0.6 * nic, nic, fmt.Sprintf("It is the rate of one NIC (%.3g GB/s) of %d: all channels go through one.", nic, s.NICs),
+				"busbar doctor explain NCCL.log shows which NIC each channel takes; NCCL_IB_HCA must name all of them; NICs must be near their GPUs (nvidia-smi topo -m).",
+			})
+		}
+		low, high := part(0.5)
+		list = append(list, mechanism{
+			low, high, "It is half of what should come: half of the NICs, one port of bonded ones, PCIe links at half their width or speed, or traffic through host memory (no GPUDirect RDMA).",
+			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use; lspci -vv for LnkSta; NCCL_IB_QPS_PER_CONNECTION=2 on bonds.",
+		})
+		low, high = part(0.25)
+		return append(list, mechanism{
+			low, high, "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
+			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta.",
+		})
+	}
+	switch {
+	case strings.HasPrefix(s.Class, "pcie"):
+		return []mechanism{{
+			least, want, fmt.Sprintf("It is %.0f%% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", percent),
+			"lspci -vv for LnkSta of the GPUs; NCCL_DEBUG=INFO should say P2P, not SHM, where the topology allows it; iommu and ACS.",
+		}}
+	case !strings.HasPrefix(s.Class, "nvlink"):
+		return []mechanism{{least, want, fmt.Sprintf(otherLimit, percent), otherFix}}
+	}
+	return []mechanism{{
+		min(least, 2), min(30, want), "It is what PCIe or host memory give: the GPUs do not use NVLink.",
+		"nvidia-smi topo -m and nvidia-smi nvlink -s; unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL_DEBUG=INFO should say P2P, not SHM.",
+	}, {
+		0.68 * want, 0.88 * want, "It is about what rings give where NVLink SHARP (NVLS) would give more: multicast is not available or switched off, or this release of NCCL does not take it here.",
+		"NCCL_DEBUG=INFO for \"NVLS multicast support\"; systemctl status nvidia-fabricmanager; unset NCCL_NVLS_ENABLE and NCCL_ALGO.",
+	}, {least, want, fmt.Sprintf(otherLimit, percent), otherFix}}
+}
+
+const (
+	otherLimit = "It is %.0f%% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks."
+	otherFix   = "nvidia-smi nvlink -s; unset NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS; nvidia-smi -q -d CLOCK,PERFORMANCE."
+)
 
 // middle finds a curve that is only low between its ends.
 func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {
@@ -104,9 +146,9 @@ func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-middle", Severity: finding.Warn, Confidence: 0.6, Reference: envGuide, Evidence: quotesOf(mid.points),
+		ID: "bench-middle", Severity: finding.Warn, Confidence: s.likely(mid.ratio, mid.margin, s.Unsure != ""), Reference: envGuide, Evidence: quotesOf(mid.points),
 		Title: "Messages of 64 KiB to 16 MiB are slow: " + off(mid),
-		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm that is taken too early or too late (LL128 not available, NCCL_ALGO or NCCL_PROTO set, a tuner's table), few channels, or messages through another GPU's NIC (PXN).",
+		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm taken too early or too late (LL128 not available, NCCL_ALGO or NCCL_PROTO set), few channels, or messages through another GPU's NIC (PXN).",
 		Fix:   "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
 	}
 	if parts["large"].slow() {
@@ -124,7 +166,7 @@ func (s *Curve) latency(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-latency", Severity: finding.Warn, Confidence: 0.6, Reference: perfGuide, Evidence: quotesOf(small.points),
+		ID: "bench-latency", Severity: finding.Warn, Confidence: s.likely(small.ratio, small.margin, s.Unsure != ""), Reference: perfGuide, Evidence: quotesOf(small.points),
 		Title: "Small messages are slow: " + off(small), Cost: "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
 		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or many channels for few bytes.",
 		Fix:   "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset NCCL_PROTO and NCCL_MIN_NCHANNELS.",
@@ -139,12 +181,15 @@ func (s *Curve) latency(parts map[string]*stretchOf) *finding.Finding {
 	return f
 }
 
-// dip finds sizes that take far longer than larger ones.
-func (s *Curve) dip() *finding.Finding {
+// dip finds sizes that take far longer than larger ones, outside of parts that are slow as a whole.
+func (s *Curve) dip(parts map[string]*stretchOf) *finding.Finding {
 	var at []*CurvePoint
 	worst := 1.0
 	for i := range s.Points {
 		p := &s.Points[i]
+		if parts[predict.SizeClass(p.Size)].slow() {
+			continue
+		}
 		for k := i + 1; k < len(s.Points) && k <= i+2; k++ {
 			q := &s.Points[k]
 			if r := float64(p.Time) / float64(q.Time); q.Size > p.Size && p.Size >= 4*unit.KiB && r > 1.5 {
@@ -159,7 +204,7 @@ func (s *Curve) dip() *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-dip", Severity: finding.Note, Confidence: 0.5, Reference: envGuide, Evidence: quotesOf(at),
+		ID: "bench-dip", Severity: finding.Note, Confidence: s.likely(worst, marginOf(at[0]), false), Reference: envGuide, Evidence: quotesOf(at),
 		Title: fmt.Sprintf("A dip: %v takes %.1f times as long as a larger size", at[0].Size, worst),
 		Cause: "One size falls out of the curve: a protocol or algorithm that changes there, a disturbance while it ran, or an adapter that drops packets at that burst length.",
 		Fix:   "Repeat that size (-b and -e equal, more iterations); if it stays: NCCL_DEBUG_SUBSYS=TUNING, and counters of the switch and NIC while it runs.",
@@ -181,7 +226,7 @@ func (s *Curve) falls() *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-falls", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*CurvePoint{at, last}),
+		ID: "bench-falls", Severity: finding.Note, Confidence: s.likely(got/last.BusBW, marginOf(last), false), Reference: perfGuide, Evidence: quotesOf([]*CurvePoint{at, last}),
 		Title: fmt.Sprintf("The curve comes down: %.3g GB/s at %v, %.3g at %v", got, at.Size, last.BusBW, last.Size),
 		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
 		Fix:   "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more iterations at that size.",
@@ -205,7 +250,7 @@ func (s *Curve) places() *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "bench-in-place", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: []finding.Quote{},
+		ID: "bench-in-place", Severity: finding.Note, Confidence: repeats(max(r, 1/r)), Reference: perfGuide, Evidence: []finding.Quote{},
 		Title: fmt.Sprintf("Out of place takes %.2f times as long as in place", r),
 		Cause: "Both move the same bytes between GPUs; the copy into another buffer costs only where the GPU's memory is the limit, or where one of the buffers is registered and the other is not.",
 		Fix:   "None where it is expected (one GPU, NVLS with registered buffers: -R 1); else repeat.",
@@ -219,7 +264,7 @@ func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "bench-fast", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(large.points),
+		ID: "bench-fast", Severity: finding.Note, Confidence: s.likely(1/large.ratio, large.margin, false), Reference: perfGuide, Evidence: quotesOf(large.points),
 		Title: fmt.Sprintf("Faster than predicted: large messages take %.2f of the predicted time", large.ratio),
 		Cause: "The cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
 		Fix:   "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
@@ -229,11 +274,12 @@ func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 // outside is a note about sizes beyond their error bars where nothing else is said of the curve: it is never in order by silence.
 func (s *Curve) outside() *finding.Finding {
 	var out []*CurvePoint
-	judged, worst := 0, 0.0
+	judged, worst, sum := 0, 0.0, 0.0
 	for i := range s.Points {
 		p := &s.Points[i]
 		if p.Ratio() > 0 {
 			judged++
+			sum += s.likely(p.Ratio(), p.Margin, false)
 		}
 		if p.Out() {
 			out = append(out, p)
@@ -248,7 +294,7 @@ func (s *Curve) outside() *finding.Finding {
 		ratios = append(ratios, p.Ratio())
 	}
 	return &finding.Finding{
-		ID: "bench-outside", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(out),
+		ID: "bench-outside", Severity: finding.Note, Confidence: math.Round(100*sum/float64(judged)) / 100, Reference: perfGuide, Evidence: quotesOf(out),
 		Title: fmt.Sprintf("%d of %d sizes reach %.0f%% of what is expected, beyond their error bars", len(out), judged, 100/stats.Nearest(ratios, 0.5)),
 		Cause: fmt.Sprintf("From %v to %v; the least is %.0f%% of what %s should give there. No part of the curve as a whole is slow.", out[0].Size, out[len(out)-1].Size, 100/worst, cmp.Or(out[0].Algo, "NCCL's choice")),
 		Fix:   "Repeat with more iterations; NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING shows whether NCCL chose what was predicted.",

@@ -139,7 +139,9 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 				}
 			}
 		}
-		r.Questions = m.Ask(list, answers, maxQuestions)
+	}
+	if left == 1 && top(list) < cause.Sure {
+		r.Questions = m.Ask(&x, list, maxQuestions)
 	}
 	return lines
 }

@@ -39,7 +39,9 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	}
 	var b strings.Builder
 	b.WriteString(r.summary() + "\n")
-	t.questions(&b, r.Questions)
+	if r.Undecided {
+		t.questions(&b, r.Questions)
+	}
 	for i := range r.Findings {
 		b.WriteString("\n")
 		t.finding(&b, &r.Findings[i])
@@ -70,7 +72,7 @@ func (r *Report) summary() string {
 	if r.Blank && len(r.Findings) == 0 {
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool such as nvidia-smi, ibstat, nccl-tests or dmesg."
 	}
-	if count.Serious() == 0 && len(r.Questions) > 0 {
+	if count.Serious() == 0 && r.Undecided {
 		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
 	}
 	if count.Serious() == 0 {

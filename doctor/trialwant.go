@@ -13,7 +13,7 @@ var byCategory = map[string][]string{
 	"gdr-missing":           {"gdr-off", "dmabuf"},
 	"wrong-interface":       {"wrong-interface", "no-interface", "first-checks"},
 	"firewall":              {"connect-failed"},
-	"net-mismatch":          {"net-mismatch", "init-hang"},
+	"net-mismatch":          {"net-mismatch"},
 	"gid-index":             {"gid-index"},
 	"pfc-ecn":               {"roce-loss"},
 	"fabric":                {"fabric", "gpudirect-tcpx"},

@@ -52,6 +52,7 @@ func formats() []format {
 		{"nvidia-smi -L", nvsmi.MatchList, plain(nvsmi.ReadList), false},
 		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, plain(nvsmi.ReadQuery), false},
 		{"nvidia-smi", nvsmi.MatchSMI, plain(nvsmi.ReadSMI), false},
+		{"/proc/driver/nvidia", nvsmi.MatchProc, plain(nvsmi.ReadProc), false},
 		{"rocm-smi --showtopo", rocmsmi.Match, plain(rocmsmi.Read), false},
 		{"p2pBandwidthLatencyTest", p2pbw.Match, plain(p2pbw.Read), false},
 		{"nvbandwidth", nvbandwidth.Match, plain(nvbandwidth.Read), false},

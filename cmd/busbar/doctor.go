@@ -101,14 +101,14 @@ func findingForms(r *doctor.Report, document, text func(io.Writer) error) forms 
 // maxAsked is how many questions a walk has.
 const maxAsked = 12
 
-// walk asks the most telling question and weighs anew, until a cause is likely or no question is left.
+// walk asks the most telling question and weighs anew, until a cause is sure or no question is left.
 func (c *doctorRunCmd) walk(e *env, doc *query.DoctorDoc) (*query.DoctorDoc, error) {
 	in := bufio.NewScanner(e.stdin)
 	c.Answers = map[string]bool{}
 	skipped := map[string]bool{}
 	for range maxAsked {
 		next := slices.IndexFunc(doc.Questions, func(q doctor.Question) bool { return !skipped[q.Name] })
-		if !doc.Undecided || next < 0 {
+		if next < 0 {
 			break
 		}
 		q := doc.Questions[next]

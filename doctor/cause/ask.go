@@ -16,7 +16,10 @@ type Question struct {
 	Ask     string // answered by yes or no
 	Command string // that shows it
 	Yes     []string
-	No      []string // areas, or names of causes, that predict each answer
+	No      []string  // areas, or names of causes, that predict each answer
+	Symptom string    // instead: causes with this symptom predict a yes
+	Only    []string  // symptoms with which it makes sense; none: all
+	told    [2][]sign // clauses that answer it by no and by yes
 	// Gain is how much an answer is expected to tell, in bits; Tells are the causes it parts.
 	Gain  float64
 	Tells []string
@@ -41,12 +44,24 @@ var questions = sync.OnceValue(func() []Question {
 	}
 	var list []Question
 	for _, v := range docs[0].Items {
-		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str()}
+		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str(), Symptom: v.Get("symptom").Str()}
+		for _, x := range v.Get("only").List() {
+			q.Only = append(q.Only, x.Str())
+		}
 		for _, x := range v.Get("yes").List() {
 			q.Yes = append(q.Yes, x.Str())
 		}
 		for _, x := range v.Get("no").List() {
 			q.No = append(q.No, x.Str())
+		}
+		for i, key := range []string{"told-no", "told-yes"} {
+			for _, x := range v.Get(key).List() {
+				s, err := parseSign(x.Str())
+				if err != nil {
+					panic(fmt.Sprint("questions.yaml: ", err))
+				}
+				q.told[i] = append(q.told[i], s)
+			}
 		}
 		list = append(list, q)
 	}
@@ -65,6 +80,12 @@ func (q *Question) yes(c *Cause) float64 {
 		return predicted
 	case q.test != nil:
 		return chance
+	case q.Symptom != "" && len(c.Symptoms) == 0:
+		return open
+	case q.Symptom != "" && slices.Contains(c.Symptoms, q.Symptom):
+		return predicted
+	case q.Symptom != "":
+		return 1 - predicted
 	case slices.Contains(q.Yes, c.ID) || slices.Contains(q.Yes, c.Area) && !slices.Contains(q.No, c.ID):
 		return predicted
 	case slices.Contains(q.No, c.ID) || slices.Contains(q.No, c.Area):
@@ -104,28 +125,60 @@ func questionOf(name string, c *Cause) *Question {
 	return nil
 }
 
-// leading is how many hypotheses questions are chosen for.
-const leading = 8
+// Answers are those that a text gives by itself to questions: they need not be asked.
+func (t *Told) answersTold() map[string]bool {
+	list := map[string]bool{}
+	for i := range questions() {
+		q := &questions()[i]
+		for yes, signs := range q.told {
+			if slices.ContainsFunc(t.Observations, func(o Observation) bool { return anySign(signs, o.norm) }) {
+				list[q.Name] = yes == 1
+			}
+		}
+	}
+	return list
+}
+
+// settled reports a question whose answer is known, or that makes no sense with the symptoms that are told.
+func (c *Case) settled(q *Question) bool {
+	if _, done := c.Answers[q.Name]; done || c.Told == nil {
+		return done
+	}
+	if _, done := c.Told.answers[q.Name]; done || q.Symptom != "" && (len(c.Told.symptoms) > 0 || len(c.Told.answers) > 0) {
+		return true
+	}
+	return len(q.Only) > 0 && len(c.Told.symptoms) > 0 && !slices.ContainsFunc(q.Only, func(s string) bool { return c.Told.symptoms[s] })
+}
+
+// leading is how many hypotheses questions are chosen for, tested how many have their own test among them.
+const (
+	leading = 40
+	tested  = 8
+)
 
 // Ask chooses up to n questions that tell the leading hypotheses apart best, the first of them the best alone.
-func (m *Model) Ask(list []Hypothesis, answers map[string]bool, n int) []Question {
+// What was answered, or is told, is not asked.
+func (m *Model) Ask(c *Case, list []Hypothesis, n int) []Question {
 	top := list[:min(len(list), leading)]
 	candidates := slices.Clone(questions())
-	for _, h := range top[:min(len(top), 4)] {
-		if h.Cause != nil {
-			candidates = append(candidates, Question{Name: testPrefix + h.ID, Ask: "Is this the cause: " + h.Title + "?", Command: h.Test, test: h.Cause})
+	for _, h := range top[:min(len(top), tested)] {
+		if h.Cause != nil && h.Cause.Ask != "" {
+			candidates = append(candidates, Question{Name: testPrefix + h.ID, Ask: h.Cause.Ask, Command: h.Test, test: h.Cause})
 		}
 	}
 	var chosen []Question
 	p := make([]float64, len(top))
-	for i, h := range top {
-		p[i] = h.P
+	for i, h := range top { // as likely as the calibration makes the first one
+		p[i] = math.Exp(m.slope * (h.score - top[0].score))
+		if c.Told != nil && h.Cause != nil {
+			p[i] *= math.Exp(answered(c.Told.answers, h.Cause))
+		}
 	}
 	for len(chosen) < n {
 		best := -1
 		for i := range candidates {
 			q := &candidates[i]
-			if _, done := answers[q.Name]; done || slices.ContainsFunc(chosen, func(c Question) bool { return c.Name == q.Name }) {
+			if c.settled(q) || slices.ContainsFunc(chosen, func(c Question) bool { return c.Name == q.Name }) {
 				continue
 			}
 			q.Gain = q.gain(top, p)

@@ -20,6 +20,7 @@ type Cause struct {
 	Why   string // what happens
 	Fix   string
 	Test  string // the command that confirms it
+	Ask   string // what it shows then, as a question
 	See   string // where to read on
 	Cost  string // what it costs a job, where that can be said of all machines
 	Area  string // pcie, network, program, …: what questions tell apart
@@ -149,7 +150,7 @@ func (c *Cause) field(v *yamldoc.Value) error {
 		c.Consequence = v.Str() == "true"
 		return nil
 	}
-	texts := map[string]*string{"from": &c.From, "title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
+	texts := map[string]*string{"from": &c.From, "title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
 	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains, "follows": &c.Follows}
 	if p := texts[v.Key]; p != nil {
 		*p = v.Str()
@@ -157,7 +158,7 @@ func (c *Cause) field(v *yamldoc.Value) error {
 	}
 	p := lists[v.Key]
 	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, see, cost, area, symptoms, where, rules, answers, explains, from, follows, found, consequence, strong, weak, helps or ok", v.Key)
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, answers, explains, from, follows, found, consequence, strong, weak, helps or ok", v.Key)
 	}
 	for _, item := range v.List() {
 		*p = append(*p, item.Str())

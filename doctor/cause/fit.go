@@ -12,18 +12,18 @@ import (
 // first guesses of the weights, towards which the fit is pulled where threads say little. Their signs bind: a remedy
 // without effect never speaks for its cause.
 var guess = [features]float64{
-	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -4, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
+	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -5, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1, fUntold: -0.3,
 	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fRecord: 0.5, fUnknown: 3,
 }
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
-	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fWords: 1, fFamily: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
+	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fUntold: -1, fWords: 1, fFamily: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
 	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1, fRecord: 1,
 }
 
 // least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
-var least = [features]float64{fNoEffect: 2, fInOrder: 4}
+var least = [features]float64{fNoEffect: 2, fInOrder: 5}
 
 const (
 	// pull is how strongly weights are held to the guess.

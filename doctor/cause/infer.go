@@ -20,6 +20,7 @@ const (
 	fNoSymptom          // only others are
 	fWhere              // its circumstances are told of
 	fElsewhere          // circumstances that exclude its own
+	fUntold             // none of its circumstances is told of
 	fWords              // words of its threads and its description
 	fFamily             // words of threads of all causes of its area
 	fNear               // its threads resemble what is told
@@ -39,7 +40,7 @@ const (
 
 // FeatureNames are the names in weights.csv.
 var FeatureNames = [features]string{
-	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "family", "near", "why", "description", "prior",
+	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "untold", "words", "family", "near", "why", "description", "prior",
 	"states", "agrees", "suggests", "told", "hint", "expects", "record", "unknown",
 }
 
@@ -226,6 +227,9 @@ func consequences(list []Hypothesis) {
 	}
 }
 
+// surest is the greatest confidence: of the answers that were surest, one in twenty was wrong.
+const surest = 0.95
+
 // calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None of the others is above it.
 func (m *Model) calibrate(list []Hypothesis) {
 	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
@@ -233,7 +237,7 @@ func (m *Model) calibrate(list []Hypothesis) {
 		return
 	}
 	p := min(max(list[first].P, 1e-6), 1-1e-6)
-	list[first].P = 1 / (1 + math.Exp(-m.offset-float64(m.slope*math.Log(p/(1-p)))))
+	list[first].P = min(surest, 1/(1+math.Exp(-m.offset-float64(m.slope*math.Log(p/(1-p))))))
 	for i := first + 1; i < len(list); i++ {
 		list[i].P = min(list[i].P, list[first].P)
 	}
@@ -253,6 +257,8 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 		}
 		if slices.ContainsFunc(x.Where, func(s string) bool { return c.Told.tags[s] }) {
 			f[fWhere] = 1
+		} else if len(x.Where) > 0 {
+			f[fUntold] = 1
 		}
 		for _, group := range v.exclusive {
 			if excluded(group, x.Where, c.Told.tags) {
@@ -268,9 +274,11 @@ func (m *Model) features(c *Case, x *Cause, l *likeness, without *Thread) (f [fe
 	found := false
 	for rule, g := range c.Rules {
 		if g != None && x.Finds(rule) {
-			found = true
 			f[[...]int{0, fHint, fTold, fSuggests, fAgrees, fStates, fExpects}[g]] = 1
-			f[fRecord] = max(f[fRecord], m.worth(rule, g, without))
+			if w := m.worth(rule, g, without); !found || w > f[fRecord] {
+				f[fRecord] = w
+			}
+			found = true
 		}
 	}
 	if slices.Contains(c.Against, x.ID) {

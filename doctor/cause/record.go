@@ -52,10 +52,15 @@ func (m *Model) Record(id string, g Grade) float64 {
 	return own
 }
 
-// worth is by how much the odds of a piece of evidence exceed those of its grade.
+// worth is by how much the odds of a piece of evidence exceed those of its grade. A poor record counts where it is long: in a short one the thread
+// that is left out decides.
 func (m *Model) worth(id string, g Grade, without *Thread) float64 {
 	own, grade := m.share(id, g, without)
-	return math.Log(own/(1-own)) - math.Log(grade/(1-grade))
+	w := math.Log(own/(1-own)) - math.Log(grade/(1-grade))
+	if m.records[recordName(id, g)].shown < 2*few {
+		return max(w, 0)
+	}
+	return w
 }
 
 // outcome is how much a thread counts in the record of a finding, and how much of that is right.

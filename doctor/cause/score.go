@@ -20,8 +20,11 @@ type Bin struct {
 	Confidence  float64 // sum
 }
 
-// Threshold is the confidence below which the answer is: unknown.
-const Threshold = 0.3
+// Threshold is the confidence below which the answer is: unknown; from Sure on no further question is asked.
+const (
+	Threshold = 0.3
+	Sure      = 0.7
+)
 
 // Add counts an answer: hypotheses in order, and the names of those that are right.
 func (s *Score) Add(list []Hypothesis, accept []string) {

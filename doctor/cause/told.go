@@ -45,6 +45,8 @@ type vocabulary struct {
 	symptoms, tags map[string][]term
 	exclusive      [][]string
 	complaints     []term
+	changes        []term          // what is said of something that was tried
+	verdicts       map[string]bool // words of polarity
 	polarity       [len(polarityNames)][]term
 }
 
@@ -61,6 +63,9 @@ var wordList = sync.OnceValue(func() *vocabulary {
 	for _, item := range docs[0].Get("complaints").List() {
 		v.complaints = append(v.complaints, parseTerms(item.Str())...)
 	}
+	for _, item := range docs[0].Get("changes").List() {
+		v.changes = append(v.changes, parseTerms(item.Str())...)
+	}
 	for _, group := range docs[0].Get("exclusive").List() {
 		var names []string
 		for _, n := range group.List() {
@@ -68,8 +73,14 @@ var wordList = sync.OnceValue(func() *vocabulary {
 		}
 		v.exclusive = append(v.exclusive, names)
 	}
+	v.verdicts = map[string]bool{}
 	for p := Helped; p <= InOrder; p++ {
 		v.polarity[p] = termsOf(docs[0].Get("polarity"))[polarityNames[p]]
+		for _, t := range v.polarity[p] {
+			for w := range strings.FieldsSeq(t.text) {
+				v.verdicts[w] = true
+			}
+		}
 	}
 	return v
 })
@@ -89,9 +100,10 @@ type Told struct {
 	Observations []Observation
 	symptoms     map[string]bool
 	tags         map[string]bool
-	words        []string // of what is seen or helped, each once
-	stems        string   // of words, in order, clauses parted by full stops
-	all          string   // what is seen, normalised
+	answers      map[string]bool // to questions
+	words        []string        // of what is seen or helped, each once
+	stems        string          // of words, in order, clauses parted by full stops
+	all          string          // what is seen, normalised
 }
 
 // maxTold bounds what is looked at.
@@ -103,12 +115,34 @@ func Tell(text string) *Told {
 	for line := range strings.Lines(text[:min(len(text), maxTold)]) {
 		for _, s := range sentences(line) {
 			for _, c := range clauses(s) {
-				t.Add(c, polarity(c))
+				if !t.verdict(c) {
+					t.Add(c, polarity(c))
+				}
 			}
 		}
 	}
 	t.finish()
 	return t
+}
+
+// verdict files a clause that only says how the change before it went: "NCCL_P2P_DISABLE=1 is set, it works now".
+func (t *Told) verdict(clause string) bool {
+	p, v := polarity(clause), wordList()
+	if p != Helped && p != NoEffect || len(t.Observations) == 0 {
+		return false
+	}
+	last := &t.Observations[len(t.Observations)-1]
+	if last.Polarity != Seen && last.Polarity != InOrder || !anyIn(v.changes, last.norm) {
+		return false
+	}
+	n := normalise(clause)
+	for w := range strings.FieldsSeq(n) {
+		if !v.verdicts[w] && !v.verdicts[strings.TrimSuffix(w, "s")] && !slices.Contains(stopWords, w) {
+			return false
+		}
+	}
+	last.Text, last.norm, last.Polarity = last.Text+", "+strings.TrimSpace(clause), last.norm[:len(last.norm)-1]+n, p
+	return true
 }
 
 // Remedy reports a change that some built-in cause has among its remedies.
@@ -165,7 +199,7 @@ func (t *Told) finish() {
 		}
 	}
 	t.all, t.stems = b.String(), strings.Join(said, " . ")
-	t.words = pairsOf(t.stems)
+	t.words, t.answers = pairsOf(t.stems), t.answersTold()
 }
 
 // Marks that are put beside clauses, for signs to name: another release helped; releases are told apart.

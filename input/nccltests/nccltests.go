@@ -83,6 +83,7 @@ type Table struct {
 	roots   []int  // of the sweeps; -1 where the collective has none
 	world   int    // ranks, where none is listed
 	payload string // whose rate comes next
+	torch   bool   // rows are of a benchmark on torch.distributed
 }
 
 // Failure is a line in which the tool reports that it failed.
@@ -106,6 +107,9 @@ func Match(data []byte) bool {
 		return true
 	}
 	if i := bytes.Index(data, []byte("algbw   busbw")); i >= 0 && bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
+		return true
+	}
+	if bytes.Contains(data, []byte(ibmTable)) || bytes.Contains(data, []byte(paramTable+"-")) {
 		return true
 	}
 	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data)

@@ -19,6 +19,7 @@ type columns struct {
 
 // parser walks through the lines.
 type parser struct {
+	world   int // ranks, as a benchmark printed before its table
 	name    string
 	out     *Output
 	program string            // last program named on a command line
@@ -81,7 +82,7 @@ func (p *parser) line(num int, text string) {
 		return
 	}
 	switch {
-	case p.payloads(num, body):
+	case p.payloads(num, body), p.torchTables(num, body):
 	case record:
 		p.fields(num, strings.Fields(t), true)
 	case strings.HasPrefix(body, "nThread ") && strings.Contains(body, " nGpus "):

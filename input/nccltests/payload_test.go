@@ -42,6 +42,37 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
+// Tables of benchmarks on torch.distributed: IBM's, whose ranks follow from its rates, and PARAM's.
+func TestTorchTables(t *testing.T) {
+	const text = `NCCL version :  (2, 27, 3)
+ size(MB)   tavg(usec)    tmin(usec)    tmax(usec)  avgbw(GB/sec)  maxbw(GB/sec)  minbw(GB/sec)
+    1.00        52.3          50.1          60.2         33.46          34.93          29.07
+ 1000.00      4200.0        4190.0        4300.0        416.67         417.66         406.98
+
+world size:  16
+	COMMS-RES                    size (B)  nElementsPerRank   Latency(us):p50         p75         p95         Min         Max    AlgBW(GB/s) BusBW(GB/s)
+	COMMS-RES-all_reduce-float32           1048576            262144              58.0        58.3        60.2        57.0        61.0         18.079      33.898
+	COMMS-RES-all_gather_base-float32           1048576            16384              58.0        58.3        60.2        57.0        61.0         18.079      16.949
+`
+	if !Match([]byte(text)) {
+		t.Fatal("not recognised")
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 3 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for i, want := range []struct {
+		op            coll.Kind
+		ranks, points int
+		micros        float64
+	}{{coll.AllReduce, 8, 2, 4200}, {coll.AllReduce, 16, 1, 58}, {coll.AllGather, 16, 1, 58}} {
+		s := out.Tables[i].Sweeps[0]
+		if last := s.Points[len(s.Points)-1]; s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || math.Abs(last.Out.Mean().Micros()-want.micros) > 0.1 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
+		}
+	}
+}
+
 // Rows without a header: the factor between the rates says what was measured, and on how many ranks.
 func TestRowsAlone(t *testing.T) {
 	for text, want := range map[string]struct {

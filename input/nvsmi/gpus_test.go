@@ -257,3 +257,31 @@ func TestP2P(t *testing.T) {
 		checkWarnings(t, f.Warnings, c.warn)
 	}
 }
+
+// What the driver says in /proc of the GPUs of a virtual machine, of one host and of labelled ones.
+func TestProc(t *testing.T) {
+	const one = "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 112\nGPU UUID: \t %s\nVideo BIOS: \t 96.00.30.00.01\nBus Type: \t PCIe\nDMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t 0000:%s:00.0\nDevice Minor: \t %d\nGPU Excluded:\t No\n"
+	text := fmt.Sprintf(one, uuidA, "05", 1) + fmt.Sprintf(one, "GPU-????????-????-????-????-????????????", "06", 0)
+	if !MatchProc([]byte(text)) || MatchProc([]byte("Bus Location: the second rack\n")) {
+		t.Error("not recognised, or prose is")
+	}
+	f, err := ReadProc("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gpuText(f); strings.Count(got, "NVIDIA H100") != 2 || !strings.Contains(got, "…4444 0000:05:00.0") || !strings.Contains(got, "0000:06:00.0") {
+		t.Errorf("%s", got)
+	}
+	var labelled strings.Builder
+	for _, host := range []string{"vm1", "vm2"} {
+		for line := range strings.Lines(text) {
+			labelled.WriteString(host + ": " + line)
+		}
+	}
+	if f, err = ReadProc("x", strings.NewReader(labelled.String())); err != nil || len(f.Hosts) != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, err := ReadProc("x", strings.NewReader("Model: x\n")); err == nil {
+		t.Error("no GPU and no error")
+	}
+}

@@ -1,0 +1,74 @@
+package nccltests
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// Benchmarks that run on torch.distributed print tables of their own. IBM's counts sizes in 1e6 bytes, and its rate is the bus bandwidth:
+//
+//	size(MB)   tavg(usec)    tmin(usec)    tmax(usec)  avgbw(GB/sec)  maxbw(GB/sec)  minbw(GB/sec)
+//	  100.00       480.2         470.0         510.3         364.4          372.3          342.9
+//
+// Those of PARAM name collective and type in every row; its time is the median over ranks:
+//
+//	COMMS-RES         size (B)  nElementsPerRank  Latency(us):p50  p75  p95  Min  Max  AlgBW(GB/s)  BusBW(GB/s)
+//	COMMS-RES-all_reduce-float32  1048576  262144  58.1  58.3  60.2  57.0  61.0  18.048  31.584
+const (
+	ibmTable   = "avgbw(GB/sec)"
+	paramTable = "COMMS-RES"
+)
+
+var (
+	ibmRow    = regexp.MustCompile(`^([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+[\d.]+$`)
+	paramRow  = regexp.MustCompile(`COMMS-RES-(\w+?)(?:_base|_single|_into_tensor|_tensor)?-(\w+)\s+(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)`)
+	worldSize = regexp.MustCompile(`(?i)^world size\s*[:=]\s*(\d{1,7})\b`)
+)
+
+// torchTables reads a line of such a table; false when it is none.
+func (p *parser) torchTables(num int, body string) bool {
+	if m := worldSize.FindStringSubmatch(body); m != nil {
+		p.world, _ = strconv.Atoi(m[1])
+		return false
+	}
+	if strings.Contains(body, ibmTable) && strings.Contains(body, "tavg(usec)") {
+		if t := p.fresh(num, (*Table).done); t != nil {
+			t.torch, t.world = true, p.world
+		}
+		return true
+	}
+	if m := paramRow.FindStringSubmatch(body); m != nil {
+		program := strings.ReplaceAll(m[1], "all_to_all", "alltoall") + "_perf"
+		if t := p.fresh(num, func(t *Table) bool { return t.done() && t.Test != program }); t != nil {
+			t.Test, t.OpFrom, t.world = program, "header", p.world
+			p.torchPoint(t, num, m[2], m[3], 1, m[4], m[6])
+		}
+		return true
+	}
+	if t := p.lastTable(); t != nil && t.torch {
+		if m := ibmRow.FindStringSubmatch(body); m != nil {
+			p.torchPoint(t, num, "float", m[1], 1e6, m[2], m[3])
+			return true
+		}
+	}
+	return strings.Contains(body, paramTable) && strings.Contains(body, "nElementsPerRank")
+}
+
+// torchPoint files a row: size in units of scale, microseconds, and bus bandwidth in GB/s.
+func (p *parser) torchPoint(t *Table, num int, dtype, size string, scale float64, micros, bus string) {
+	v, err := strconv.ParseFloat(size, 64)
+	us, err2 := strconv.ParseFloat(micros, 64)
+	b, err3 := strconv.ParseFloat(bus, 64)
+	if err != nil || err2 != nil || err3 != nil || v <= 0 || us <= 0 || v*scale > 1e15 || p.rows >= maxRows {
+		p.out.Unused++
+		return
+	}
+	point := result.Point{Size: unit.Bytes(v * scale), Out: timing(us, rate(v*scale/us/1e3), rate(b), nil)}
+	point.Line = num
+	p.rows++
+	t.add(point, strings.TrimSuffix(dtype, "32"), "sum", -1)
+}

@@ -46,10 +46,18 @@ func marginOf(p *CurvePoint) float64 {
 	return ownMargin
 }
 
-// mechanism is a known reason for a peak, with the rates that it gives, in GB/s.
+// mechanism is a known reason for a peak, a row of mechanisms.csv: between which shares of the expected rate, or GB/s, it leaves it.
 type mechanism struct {
+	Name       string  `csv:"name"`
+	Class      string  `csv:"class,optional"` // nodes: between nodes; else that of the GPUs' links
+	LeastShare float64 `csv:"least_share,optional"`
+	MostShare  float64 `csv:"most_share,optional"`
+	LeastGBps  float64 `csv:"least_GBps,optional"`
+	MostGBps   float64 `csv:"most_GBps,optional"`
+	OneNIC     bool    `csv:"one_nic,optional"`
+	Cause      string  `csv:"cause"`
+	Fix        string  `csv:"fix"`
 	low, high  float64
-	cause, fix string
 }
 
 // likeliest is the mechanism under which a peak is likeliest, and its share of all: each gives any rate of its range alike, and is off

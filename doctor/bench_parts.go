@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
+	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/stats"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
@@ -79,65 +81,33 @@ func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
 
 // height reads a peak: which known mechanism gives just that much.
 func (s *Curve) height(got, want float64) (cause, fix string) {
-	m, share := likeliest(s.mechanisms(got, want), got)
+	nic := s.NICRate.GBps()
+	kind, _, _ := strings.Cut(s.Class, "-")
+	if s.Sweep.Nodes > 1 {
+		kind = "nodes"
+	}
+	var list []mechanism
+	for _, m := range csvtable.Must[mechanism]("mechanisms.csv", mechanismTable) {
+		switch {
+		case m.OneNIC && (s.NICs < 2 || nic > 0.9*want), m.Class != kind && (m.Class != "" || kind == "nodes" || kind == "pcie"):
+			continue
+		case m.OneNIC:
+			m.low, m.high = 0.6*nic, nic
+		default:
+			m.low, m.high = m.LeastShare*want, min(want, m.MostShare*want)
+			if m.MostGBps > 0 {
+				m.low, m.high = min(m.LeastGBps, m.high/2), min(m.high, m.MostGBps)
+			}
+		}
+		list = append(list, m)
+	}
+	m, share := likeliest(list, got)
 	if m == nil {
 		return "Nothing is known of what limits it.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
 	}
-	return fmt.Sprintf("%s (%.0f%% of the likelihood of known mechanisms.)", m.cause, 100*share), m.fix
+	text := strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic), "{nics}", strconv.Itoa(s.NICs)).Replace(m.Cause)
+	return fmt.Sprintf("%s (%.0f%% of the likelihood of known mechanisms.)", text, 100*share), m.Fix
 }
-
-// mechanisms are what is known to lower a peak on such a machine; the last one of a kind stands for all others.
-func (s *Curve) mechanisms(got, want float64) []mechanism {
-	nic, least := s.NICRate.GBps(), want*math.Exp(-greatestLog)
-	part := func(x float64) (low, high float64) { return x * want / slack, min(x*want*slack, want) }
-	percent := 100 * got / want
-	if s.Sweep.Nodes > 1 {
-		list := []mechanism{{
-			min(least, 0.5), min(0.15*want, 8), "It is what TCP sockets give: the RDMA network is not in use.",
-			"NCCL_DEBUG=INFO and look for \"Using network\": it should say IB (or the plugin's name), not Socket; ibv_devinfo; unset NCCL_IB_DISABLE.",
-		}, {
-			least, want, fmt.Sprintf("It is %.0f%% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", percent),
-			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts.",
-		}}
-		if s.NICs > 1 && nic < 0.9*want {
-			list = append(list, mechanism{
-				0.6 * nic, nic, fmt.Sprintf("It is the rate of one NIC (%.3g GB/s) of %d: all channels go through one.", nic, s.NICs),
-				"busbar doctor explain NCCL.log shows which NIC each channel takes; NCCL_IB_HCA must name all of them; NICs must be near their GPUs (nvidia-smi topo -m).",
-			})
-		}
-		low, high := part(0.5)
-		list = append(list, mechanism{
-			low, high, "It is half of what should come: half of the NICs, one port of bonded ones, PCIe links at half their width or speed, or traffic through host memory (no GPUDirect RDMA).",
-			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use; lspci -vv for LnkSta; NCCL_IB_QPS_PER_CONNECTION=2 on bonds.",
-		})
-		low, high = part(0.25)
-		return append(list, mechanism{
-			low, high, "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
-			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta.",
-		})
-	}
-	switch {
-	case strings.HasPrefix(s.Class, "pcie"):
-		return []mechanism{{
-			least, want, fmt.Sprintf("It is %.0f%% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", percent),
-			"lspci -vv for LnkSta of the GPUs; NCCL_DEBUG=INFO should say P2P, not SHM, where the topology allows it; iommu and ACS.",
-		}}
-	case !strings.HasPrefix(s.Class, "nvlink"):
-		return []mechanism{{least, want, fmt.Sprintf(otherLimit, percent), otherFix}}
-	}
-	return []mechanism{{
-		min(least, 2), min(30, want), "It is what PCIe or host memory give: the GPUs do not use NVLink.",
-		"nvidia-smi topo -m and nvidia-smi nvlink -s; unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL_DEBUG=INFO should say P2P, not SHM.",
-	}, {
-		0.68 * want, 0.88 * want, "It is about what rings give where NVLink SHARP (NVLS) would give more: multicast is not available or switched off, or this release of NCCL does not take it here.",
-		"NCCL_DEBUG=INFO for \"NVLS multicast support\"; systemctl status nvidia-fabricmanager; unset NCCL_NVLS_ENABLE and NCCL_ALGO.",
-	}, {least, want, fmt.Sprintf(otherLimit, percent), otherFix}}
-}
-
-const (
-	otherLimit = "It is %.0f%% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks."
-	otherFix   = "nvidia-smi nvlink -s; unset NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS; nvidia-smi -q -d CLOCK,PERFORMANCE."
-)
 
 // middle finds a curve that is only low between its ends.
 func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {

@@ -25,7 +25,7 @@ func threads(t *testing.T, name string) []Thread {
 // TestThreads holds the collected threads to their form, and the blind ones apart from the others.
 func TestThreads(t *testing.T) {
 	sources, ids := map[string]string{}, map[string]string{}
-	for _, name := range []string{"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "blind.jsonl", "blind-2.jsonl"} {
+	for _, name := range []string{"fit.jsonl", "fit-2.jsonl", "fit-3.jsonl", "fit-4.jsonl", "blind.jsonl"} {
 		for _, x := range threads(t, name) {
 			source := strings.ToLower(strings.TrimSuffix(x.Source, "/"))
 			for _, other := range []string{sources[source], ids[x.ID]} {

@@ -119,7 +119,7 @@ func (t *Trial) set(v *evidence.Vocabulary) (*evidence.Set, error) {
 
 // Try examines a trial.
 func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
-	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: undecidable[t.ID]}
+	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: wantedRows()[t.ID].Undecidable}
 	set, err := t.set(v)
 	if err != nil {
 		return o, err

@@ -139,6 +139,12 @@ func (t *Told) answersTold() map[string]bool {
 	return list
 }
 
+// Answer is what a text answers to a question by itself.
+func (t *Told) Answer(name string) (yes, known bool) {
+	yes, known = t.answers[name]
+	return yes, known
+}
+
 // settled reports a question whose answer is known, or that makes no sense with the symptoms that are told.
 func (c *Case) settled(q *Question) bool {
 	if _, done := c.Answers[q.Name]; done || c.Told == nil {

@@ -329,42 +329,4 @@ func (t *Thread) shareOf(c *Cause) float64 {
 	return 1 / float64(len(t.Accept))
 }
 
-// Learn counts signs and keeps the words of threads.
-func (m *Model) Learn(threads []*Thread) {
-	m.take(rowsOf(threads), m.countSigns(threads), m.countRecords(threads))
-}
-
-func rowsOf(threads []*Thread) (rows []threadRow) {
-	for _, t := range threads {
-		rows = append(rows, threadRow{t.ID, t.Accept, t.Told.stems, stemsOf(t.Why)})
-	}
-	return rows
-}
-
-func (m *Model) countSigns(threads []*Thread) (list []signRow) {
-	for _, c := range m.causes {
-		for _, kind := range []int{strong, weak} {
-			for i := range c.signs[kind] {
-				s := &c.signs[kind][i]
-				k := 0.0
-				for _, t := range threads {
-					if !slices.Contains(t.Accept, c.ID) && t.shows(c, s) {
-						k++
-					}
-				}
-				name := signName(c, s)
-				if k > 0 && !slices.ContainsFunc(list, func(r signRow) bool { return r.Sign == name }) {
-					list = append(list, signRow{name, k})
-				}
-			}
-		}
-	}
-	return list
-}
-
 func signName(c *Cause, s *sign) string { return c.ID + ": " + s.text }
-
-// shows reports that a thread shows a sign of a cause, in one clause or over several.
-func (t *Thread) shows(c *Cause, s *sign) bool {
-	return s.in(t.Told.all) && (len(s.terms) > 1 || slices.ContainsFunc(t.Told.Observations, func(o Observation) bool { return speaks(&o, c, s) }))
-}

@@ -1,9 +1,6 @@
 package cause
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 )
@@ -30,6 +27,9 @@ const few = 4.0
 var gradeNames = [...]string{None: "none", Hint: "hint", Says: "told", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects"}
 
 func recordName(id string, g Grade) string { return id + "/" + gradeNames[g] }
+
+// trialWeight is how much a trial counts beside a thread.
+const trialWeight = 0.25
 
 // gradePrior is one thread's worth of record that each grade begins with.
 const gradePrior = 0.5
@@ -77,26 +77,6 @@ func (m *Model) outcome(t *Thread, id string) (by, right float64) {
 	return by, 0
 }
 
-// countRecords counts what evidence showed in threads.
-func (m *Model) countRecords(threads []*Thread) (rows []recordRow) {
-	count := map[string]record{}
-	for _, t := range threads {
-		for id, g := range t.Rules {
-			if g == None || m.Consequence(id) {
-				continue
-			}
-			r := count[recordName(id, g)]
-			r.add(m.outcome(t, id))
-			count[recordName(id, g)] = r
-		}
-	}
-	for name, r := range count {
-		rows = append(rows, recordRow{name, r.shown, r.right})
-	}
-	slices.SortFunc(rows, func(a, b recordRow) int { return cmp.Compare(a.Evidence, b.Evidence) })
-	return rows
-}
-
 // takeRecords replaces the records.
 func (m *Model) takeRecords(rows []recordRow) {
 	m.records, m.grades = map[string]record{}, [Expects + 1]record{}
@@ -108,14 +88,4 @@ func (m *Model) takeRecords(rows []recordRow) {
 			}
 		}
 	}
-}
-
-// RecordTable says how often evidence of each grade was right.
-func (m *Model) RecordTable() (text string) {
-	for g, r := range m.grades {
-		if r.shown > 0 {
-			text += fmt.Sprintf("%-10s right in %.0f of %.0f: %.0f%%\n", gradeNames[g], r.right, r.shown, 100*r.right/r.shown)
-		}
-	}
-	return text + fmt.Sprintf("%d pieces of evidence\n", len(slices.Collect(maps.Keys(m.records))))
 }

@@ -78,25 +78,3 @@ func (s Score) String() string {
 	}
 	return b.String()
 }
-
-// Score weighs threads. leftOut says that the model has learned from them, and that each is left out of that.
-func (m *Model) Score(threads []*Thread, leftOut bool) (s Score) {
-	for _, t := range threads {
-		if leftOut {
-			s.Add(m.WeighLeftOut(t), t.Accept)
-		} else {
-			s.Add(m.Weigh(&t.Case), t.Accept)
-		}
-	}
-	return s
-}
-
-// Table prints the weights for review.
-func (m *Model) Table() string {
-	var b strings.Builder
-	for i, name := range FeatureNames {
-		fmt.Fprintf(&b, "%-14s %6.2f\n", name, m.weights[i])
-	}
-	fmt.Fprintf(&b, "%-14s %.2f + %.2f × log-odds\n", "calibration", m.offset, m.slope)
-	return b.String()
-}

@@ -1,4 +1,4 @@
-package doctor
+package cause_test
 
 import (
 	"crypto/sha256"
@@ -9,37 +9,49 @@ import (
 	"slices"
 	"testing"
 
+	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/internal/corpus"
 )
 
-var fit = flag.Bool("fit", false, "fit the weights of causes anew and write them to doctor/cause")
+var fit = flag.Bool("fit", false, "fit the weights of causes anew and write them")
 
-func prepared(t *testing.T, m *cause.Model, name string, early bool) (list []*cause.Thread, raw []Thread) {
+// prepared are the threads of a file, and those of them that nobody read while signs were written.
+func prepared(t *testing.T, m *cause.Model, name string) (all, unread []*cause.Thread) {
 	t.Helper()
-	raw = threads(t, name)
+	f, err := os.Open(filepath.Join("..", "testdata", "cases", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	raw, err := doctor.ReadThreads(name, f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	v := evidence.NewVocabulary()
 	for i := range raw {
-		x, err := raw[i].Prepare(v, m, early)
+		x, err := raw[i].Prepare(v, m, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, x)
+		if all = append(all, x); raw[i].Unread() {
+			unread = append(unread, x)
+		}
 	}
-	return list, raw
+	return all, unread
 }
 
 // preparedTrials are the faults in our own words, and the published ones where the shared folder is there.
 func preparedTrials(t *testing.T, m *cause.Model) (list []*cause.Thread) {
 	t.Helper()
 	v := evidence.NewVocabulary()
-	for _, name := range []string{"testdata/trials.jsonl", filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl")} {
+	for _, name := range []string{"../testdata/trials.jsonl", filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl")} {
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trials, err := ReadTrials(name, f)
+		trials, err := doctor.ReadTrials(name, f)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -58,23 +70,18 @@ func preparedTrials(t *testing.T, m *cause.Model) (list []*cause.Thread) {
 // TestFit fits what is learned from threads, and prints how good it is on threads and projects left out.
 func TestFit(t *testing.T) {
 	if !*fit {
-		t.Skip("go test ./doctor -run TestFit -fit -v fits the weights anew")
+		t.Skip("go test ./doctor/cause -run TestFit -fit -v fits the weights anew")
 	}
-	m, err := NewModel()
+	m, err := doctor.NewModel()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, raw := prepared(t, m, "fit.jsonl", false)
-	var unread []*cause.Thread
-	for i, x := range all {
-		if raw[i].Unread() {
-			unread = append(unread, x)
-		}
-	}
-	second, _ := prepared(t, m, "fit-2.jsonl", false)
-	third, _ := prepared(t, m, "fit-3.jsonl", false)
-	unread = append(unread, third...)
-	all = slices.Concat(all, second, third)
+	all, unread := prepared(t, m, "fit.jsonl")
+	second, _ := prepared(t, m, "fit-2.jsonl")
+	third, _ := prepared(t, m, "fit-3.jsonl")
+	fourth, _ := prepared(t, m, "fit-4.jsonl")
+	unread = slices.Concat(unread, third, fourth)
+	all = slices.Concat(all, second, third, fourth)
 	t.Logf("%d threads, %d unread", len(all), len(unread))
 	trials := preparedTrials(t, m)
 	m.Learn(slices.Concat(all, trials))
@@ -86,7 +93,7 @@ func TestFit(t *testing.T) {
 	t.Log("trials, left out: ", m.Score(trials, true))
 	t.Log("unread, projects left out: ", byProject(m, all, unread, trials))
 	m.Learn(slices.Concat(all, trials))
-	if err := m.Write(slices.Concat(all, trials), func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join("cause", name)) }); err != nil {
+	if err := m.Write(slices.Concat(all, trials), func(name string) (io.WriteCloser, error) { return os.Create(name) }); err != nil {
 		t.Fatal(err)
 	}
 }

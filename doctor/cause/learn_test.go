@@ -1,8 +1,12 @@
+// Fitting is done by a test: the program ships what it wrote (weights.csv, signs.csv, threads.csv, records.csv).
 package cause
 
 import (
+	"cmp"
 	"encoding/csv"
+	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,43 +35,8 @@ const (
 	// strangers is the share of faults in the field whose cause is none of those known.
 	strangers = 0.12
 	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side.
-	wrongCost = 2.3
-	// trialWeight is how much a trial counts beside a thread.
-	trialWeight = 0.25
+	wrongCost = 2.8
 )
-
-// example is a thread as the fit sees it: the features of all hypotheses, and which are right.
-type example struct {
-	x      []sparse // the last is unknown
-	right  []bool
-	weight float64
-}
-
-// sparse is features that are not zero: most are.
-type sparse []struct {
-	i int
-	v float64
-}
-
-func sparsely(f *[features]float64) (list sparse) {
-	for i, v := range f {
-		if v != 0 {
-			list = append(list, struct {
-				i int
-				v float64
-			}{i, v})
-		}
-	}
-	return list
-}
-
-func (f sparse) dot(w *[features]float64) float64 {
-	s := 0.0
-	for _, x := range f {
-		s += float64(x.v * w[x.i])
-	}
-	return s
-}
 
 func (m *Model) example(t *Thread, learnedFrom bool) example {
 	var without *Thread
@@ -268,4 +237,94 @@ func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteClose
 		}
 	}
 	return nil
+}
+
+// Learn counts signs and keeps the words of threads.
+func (m *Model) Learn(threads []*Thread) {
+	m.take(rowsOf(threads), m.countSigns(threads), m.countRecords(threads))
+}
+
+func rowsOf(threads []*Thread) (rows []threadRow) {
+	for _, t := range threads {
+		rows = append(rows, threadRow{t.ID, t.Accept, t.Told.stems, stemsOf(t.Why)})
+	}
+	return rows
+}
+
+func (m *Model) countSigns(threads []*Thread) (list []signRow) {
+	for _, c := range m.causes {
+		for _, kind := range []int{strong, weak} {
+			for i := range c.signs[kind] {
+				s := &c.signs[kind][i]
+				k := 0.0
+				for _, t := range threads {
+					if !slices.Contains(t.Accept, c.ID) && t.shows(c, s) {
+						k++
+					}
+				}
+				name := signName(c, s)
+				if k > 0 && !slices.ContainsFunc(list, func(r signRow) bool { return r.Sign == name }) {
+					list = append(list, signRow{name, k})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// shows reports that a thread shows a sign of a cause, in one clause or over several.
+func (t *Thread) shows(c *Cause, s *sign) bool {
+	return s.in(t.Told.all) && (len(s.terms) > 1 || slices.ContainsFunc(t.Told.Observations, func(o Observation) bool { return speaks(&o, c, s) }))
+}
+
+// countRecords counts what evidence showed in threads.
+func (m *Model) countRecords(threads []*Thread) (rows []recordRow) {
+	count := map[string]record{}
+	for _, t := range threads {
+		for id, g := range t.Rules {
+			if g == None || m.Consequence(id) {
+				continue
+			}
+			r := count[recordName(id, g)]
+			r.add(m.outcome(t, id))
+			count[recordName(id, g)] = r
+		}
+	}
+	for name, r := range count {
+		rows = append(rows, recordRow{name, r.shown, r.right})
+	}
+	slices.SortFunc(rows, func(a, b recordRow) int { return cmp.Compare(a.Evidence, b.Evidence) })
+	return rows
+}
+
+// RecordTable says how often evidence of each grade was right.
+func (m *Model) RecordTable() (text string) {
+	for g, r := range m.grades {
+		if r.shown > 0 {
+			text += fmt.Sprintf("%-10s right in %.0f of %.0f: %.0f%%\n", gradeNames[g], r.right, r.shown, 100*r.right/r.shown)
+		}
+	}
+	return text + fmt.Sprintf("%d pieces of evidence\n", len(slices.Collect(maps.Keys(m.records))))
+}
+
+// Score weighs threads. leftOut says that the model has learned from them, and that each is left out of that.
+func (m *Model) Score(threads []*Thread, leftOut bool) (s Score) {
+	for _, t := range threads {
+		if leftOut {
+			s.Add(m.WeighLeftOut(t), t.Accept)
+		} else {
+			s.Add(m.Weigh(&t.Case), t.Accept)
+		}
+	}
+	return s
+}
+
+// Table prints the weights for review.
+func (m *Model) Table() string {
+	var b strings.Builder
+	for i, name := range FeatureNames {
+		fmt.Fprintf(&b, "%-14s %6.2f\n", name, m.weights[i])
+	}
+	fmt.Fprintf(&b, "%-14s %.2f + %.2f × log-odds\n", "calibration", m.offset, m.slope)
+	return b.String()
 }

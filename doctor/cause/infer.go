@@ -424,36 +424,3 @@ func basis(c *Case, x *Cause) []Observation {
 	}
 	return list
 }
-
-// example is a thread as the fit sees it: the features of all hypotheses, and which are right.
-type example struct {
-	x      []sparse // the last is unknown
-	right  []bool
-	weight float64
-}
-
-// sparse is features that are not zero: most are.
-type sparse []struct {
-	i int
-	v float64
-}
-
-func sparsely(f *[features]float64) (list sparse) {
-	for i, v := range f {
-		if v != 0 {
-			list = append(list, struct {
-				i int
-				v float64
-			}{i, v})
-		}
-	}
-	return list
-}
-
-func (f sparse) dot(w *[features]float64) float64 {
-	s := 0.0
-	for _, x := range f {
-		s += float64(x.v * w[x.i])
-	}
-	return s
-}

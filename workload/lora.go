@@ -121,6 +121,13 @@ func (j *Job) Trained(b *Block) float64 {
 // nf4Scales is the bits of a weight's share of its block's scale (Dettmers et al. 2023, section 3).
 const nf4Scales = 0.127
 
+// wideAdapters says that adapters are in float32 beside weights of 16 bits, and cast every input to it: PEFT's (autocast_adapter_dtype and LoraLayer's
+// _cast_input_dtype, from 0.12 of July 2024 on), which the Trainer trains.
+func (j *Job) wideAdapters() bool {
+	f := j.Framework
+	return j.LoRA.Frozen() && f != nil && f.Name == "hf" && f.Since >= "2024-07" && j.Precision.Width() == 2
+}
+
 // frozenWidth is the bytes of a weight that is not trained.
 func (j *Job) frozenWidth() float64 {
 	switch bits := float64(j.LoRA.Bits); {

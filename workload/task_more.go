@@ -57,6 +57,11 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 			Task{Name: "adapter", Kind: Product, M: m, N: k, K: r, Count: 1, Flops: 2 * m * r * k, Starts: 1, Back: true})
 	}
 	w.bwd = append(w.bwd, Task{Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true})
+	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way
+		bytes := unit.Volume(2 * m * k * (w.width + 4))
+		w.fwd = append(w.fwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2})
+		w.bwd = append(w.bwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2, Back: true})
+	}
 }
 
 // scanned are the reads and writes of the inner width of a state-space layer by its convolution, scan and gated norm, and how much

@@ -17,7 +17,7 @@ func (s *Schedule) Rounds() int {
 // join puts together what a lane has with what it receives or waits for. It returns what all
 // lanes have at their end, joined, and whether they came to it.
 func Chains[V any](s *Schedule, join func(a, b V) V, send func(at V, from, lane int, o Op) (V, error)) (last V, ok bool, err error) {
-	c := follower[V]{s: s, join: join, send: send, lanes: make([]chainLane[V], s.Nodes()*s.Lanes), queues: map[conn][]V{}}
+	c := follower[V]{s: s, join: join, send: send, joined: s.joined(), lanes: make([]chainLane[V], s.Nodes()*s.Lanes), queues: map[conn][]V{}}
 	for i := range c.lanes {
 		c.lanes[i].n = s.Len(i/s.Lanes, i%s.Lanes)
 		c.ready = append(c.ready, i)
@@ -37,11 +37,18 @@ func Chains[V any](s *Schedule, join func(a, b V) V, send func(at V, from, lane 
 	return last, ok, nil
 }
 
+// joined reports whether the lanes of a rank may wait for each other; channels of one lane each do not.
+func (s *Schedule) joined() bool {
+	f, ok := s.Program.(*flat)
+	return s.Lanes > 1 && !(ok && f.per == 1)
+}
+
 type follower[V any] struct {
 	s      *Schedule
 	join   func(a, b V) V
 	send   func(at V, from, lane int, o Op) (V, error)
 	lanes  []chainLane[V]
+	joined bool         // lanes of a rank may wait for each other
 	queues map[conn][]V // of the messages that nobody has read
 	ready  []int
 }
@@ -85,7 +92,7 @@ func (c *follower[V]) advance(i int) error {
 				delete(c.queues, key)
 			}
 		}
-		if s.Lanes > 1 {
+		if c.joined {
 			l.past = append(l.past, l.at)
 			for other := range s.Lanes {
 				if k := rank*s.Lanes + other; other != ln && c.lanes[k].pc < c.lanes[k].n {

@@ -85,16 +85,19 @@ func (w *Wiring) ringChannel(node, c int) int {
 // Ring is the cycle of a channel in the direction of sending, from rank 0.
 func (w *Wiring) Ring(c int) []int {
 	ring := make([]int, 0, w.nRanks)
-	start := 0
-	for n, m := range w.nodes {
-		for _, g := range w.ringOrder(n, c) {
-			if m.Ranks[g] == 0 {
-				start = len(ring)
-			}
-			ring = append(ring, m.Ranks[g])
+	add := func(node int, order []int) {
+		for _, g := range order {
+			ring = append(ring, w.nodes[node].Ranks[g])
 		}
 	}
-	return append(append(make([]int, 0, len(ring)), ring[start:]...), ring[:start]...)
+	first := w.ringOrder(0, c)
+	start := max(0, slices.Index(first, 0)) // rank 0 is the first of the first node
+	add(0, first[start:])
+	for n := 1; n < len(w.nodes); n++ {
+		add(n, w.ringOrder(n, c))
+	}
+	add(0, first[:start])
+	return ring
 }
 
 // ringOrder is the order of a node's ranks on the ring of a channel, as positions among them.

@@ -114,8 +114,14 @@ func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
 	if x, ok := st.part.(flatPart); ok { // without a closure, which would cost more than the sum
 		return sumOf(x.b, dst, first, &x.f.seat, x.f.where(rank), lane), true
 	}
+	return st.appendEach(dst, rank, lane), true
+}
+
+// appendEach is AppendFlows for bodies on seats of their own. Its closure would put dst on the heap for all.
+func (st *Stage) appendEach(dst []Flow, rank, lane int) []Flow {
+	first := len(dst)
 	st.part.each(rank, lane, func(b body, s *seat, p int) { dst = sumOf(b, dst, first, s, p, lane) })
-	return dst, true
+	return dst
 }
 
 // Copies is how many chains of the same kind a channel runs side by side: one for

@@ -28,7 +28,7 @@ func prepared(t *testing.T, m *cause.Model, name string, early bool) (list []*ca
 var users = flag.Bool("users", false, "simulate a user for every unread thread")
 
 // asked is how often the true cause leads after so many questions.
-type asked struct{ first, three, sure int }
+type asked struct{ first, three, sure, wrong, answered int }
 
 // walk answers questions as somebody would who knows what a thread observed, and no more: it begins with the symptom alone.
 func walk(t *testing.T, m *cause.Model, raw Thread, full *cause.Thread, v func(Thread) *cause.Thread, score []asked) {
@@ -54,8 +54,11 @@ func walk(t *testing.T, m *cause.Model, raw Thread, full *cause.Thread, v func(T
 			score[n].three++
 		}
 		if list[0].P >= cause.Sure {
-			score[n].sure++
+			if score[n].sure++; right != 0 {
+				score[n].wrong++
+			}
 		}
+		score[n].answered += len(user.Answers)
 		for _, q := range m.Ask(&user.Case, m.WeighLeftOut(user), 12) {
 			if dunno[q.Name] {
 				continue
@@ -96,9 +99,9 @@ func TestUsers(t *testing.T) {
 	}
 	var b strings.Builder
 	for q, s := range score {
-		fmt.Fprintf(&b, "| %d | %d%% | %d%% | %d%% |\n", q, 100*s.first/n, 100*s.three/n, 100*s.sure/n)
+		fmt.Fprintf(&b, "| %d | %.1f | %d%% | %d%% | %d%% | %d%% |\n", q, float64(s.answered)/float64(n), 100*s.first/n, 100*s.three/n, 100*s.sure/n, 100*s.wrong/n)
 	}
-	t.Logf("%d threads; questions, first, three, sure:\n%s", n, b.String())
+	t.Logf("%d threads; questions, answered, first, three, sure, sure and wrong:\n%s", n, b.String())
 	if score[4].three < score[0].three {
 		t.Errorf("four questions make it worse: %v", score)
 	}

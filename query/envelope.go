@@ -89,10 +89,11 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	if err != nil {
 		return none, err
 	}
-	m, nodes := t.job.Model, hostsOf(layout)
+	m, nodes, n := t.job.Model, hostsOf(layout), int64(len(layout))
+	seq := cmp.Or(q.Seq, m.Seq)
 	x := workload.Envelope{
 		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()), Active: float64(m.Active()),
-		Seq: cmp.Or(q.Seq, m.Seq), Batch: cmp.Or(q.Global, max(1, q.Micro)*int64(len(layout))), GPUs: len(layout), Nodes: nodes,
+		Seq: seq, Batch: cmp.Or(q.Global, cmp.Or(q.Micro, workload.DefaultMicroBatch(seq, n, 0))*n), GPUs: len(layout), Nodes: nodes,
 		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU, Intra: gpu.Link * unit.Rate(gpu.Links),
 	}
 	if m.Replicated() {

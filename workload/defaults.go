@@ -1,6 +1,9 @@
 package workload
 
-import "cmp"
+import (
+	"cmp"
+	"math"
+)
 
 // Complete fills what a job leaves open: the model's own sequences, the framework that runs such splits, a micro-batch, and a
 // global batch of one micro-batch per replica, four per stage in a pipeline.
@@ -49,11 +52,19 @@ func DefaultMicroBatch(seq, replicas, global int64) int64 {
 // and Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1).
 const defaultTokens = 4 << 20
 
-// DefaultGlobalBatch is about four million tokens in sequences, a multiple of the ranks so that every split divides it.
+// DefaultGlobalBatch is about four million tokens in sequences: every rank gets 2ᵏ or 3·2ᵏ of them, so that every split and many micro-batches divide it.
 func DefaultGlobalBatch(seq int64, ranks int) int64 {
 	n := int64(max(1, ranks))
 	if seq < fewTokens {
 		return DefaultMicroBatch(seq, n, 0) * n
 	}
-	return (max(1, defaultTokens/seq) + n - 1) / n * n
+	want, best := float64(max(1, defaultTokens/seq))/float64(n), int64(1)
+	for k := int64(1); float64(k) < 2*want; k *= 2 {
+		for _, each := range []int64{k, 3 * k} {
+			if math.Abs(math.Log(float64(each)/want)) < math.Abs(math.Log(float64(best)/want)) {
+				best = each
+			}
+		}
+	}
+	return best * n
 }

@@ -11,17 +11,21 @@ var sizes = [3]string{"small", "middle", "large"}
 // Sizes are the size classes, from small to large.
 func Sizes() [3]string { return sizes }
 
+// LargestMeasured is the greatest number of ranks of a public measurement: 96 DGX-2 nodes (docs/accuracy.md).
+const LargestMeasured = 1536
+
 // Margin is how far off a prediction of such a call may be, as a factor: nine of
 // ten measurements are expected between time/margin and time×margin. It is the
 // model's error on machines of the same class that it had not seen when its figures
-// were fitted. A class without measurements gets the widest margin there is.
+// were fitted. A class without measurements gets the widest margin there is, and so
+// do more ranks than anybody has published.
 func (p *Predictor) Margin(op coll.Op) float64 {
 	if p.Plan.RCCL != nil {
 		return rcclMargin(op.Bytes, len(p.Plan.Nodes))
 	}
 	class := p.class()
-	if p.Card && len(p.Plan.Nodes) > 1 {
-		class = "" // nodes of cards without links of their own: nobody has published any
+	if p.Card && len(p.Plan.Nodes) > 1 || p.Plan.NRanks > LargestMeasured {
+		class = "" // nodes of cards without links of their own, and so many ranks: nobody has published any
 	}
 	return calibratedMargin(marginOf(class, op.Bytes), p.Cluster.Calibration, class, op)
 }

@@ -134,6 +134,9 @@ func (d *PredictDoc) addSide(p *predict.Predictor, side predict.Side, skipped []
 		d.Library, d.Model = "rccl", "from published figures of AMD and RCCL"
 	}
 	d.addRows(side, skipped)
+	if side.Ranks > predict.LargestMeasured {
+		d.Caveats = append(d.Caveats, fmt.Sprintf("%s: no measurement of more than %d GPUs is public, so the error bar is the widest; congestion between jobs and switches is not modelled", side.Layout, predict.LargestMeasured))
+	}
 }
 
 // addRows adds a layout.

@@ -149,12 +149,18 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 	return d, nil
 }
 
-// mfuNote says why a step is faster than the peak that it is held to, where it is.
+// highMFU is more than well-tuned training reaches: where a prediction says so, the reader asks what was counted.
+const highMFU = 0.7
+
+// mfuNote says what an MFU counts where it would astonish.
 func (r *StepRow) mfuNote() []string {
-	if r.MFU <= 1 {
-		return nil
+	switch {
+	case r.MFU > highMFU:
+		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
+	case r.Job != nil && r.Job.Precision.Low():
+		return []string{"MFU counts products of every precision against the peak of 16 bits"}
 	}
-	return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
+	return nil
 }
 
 // row is the step as a document, with what would help.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 	"busbar.dev/internal/csvtable"
@@ -232,6 +233,14 @@ func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 	large := parts["large"]
 	if large.ratio == 0 || large.ratio*large.margin*slack > 1 {
 		return nil
+	}
+	if !s.Guessed && truth.TooFast(1/large.ratio, large.margin) {
+		return &finding.Finding{
+			ID: "bench-impossible", Severity: finding.Warn, Confidence: 0.95, Reference: perfGuide, Evidence: quotesOf(large.points),
+			Title: fmt.Sprintf("The figures are impossible for this cluster: large messages take %.2g of the predicted time", large.ratio),
+			Cause: fmt.Sprintf("Not even in-switch reduction explains it: %.4g GB/s of bus bandwidth. The times or bandwidths are in another unit (ms for µs, Gb for GB), the file was changed, or it is of another cluster than the one described.", large.points[len(large.points)-1].BusBW),
+			Fix:   "Look at the units and at -c, or repeat the run. Do not calibrate with this file.",
+		}
 	}
 	return &finding.Finding{
 		ID: "bench-fast", Severity: finding.Note, Confidence: s.likely(1/large.ratio, large.margin, false), Reference: perfGuide, Evidence: quotesOf(large.points),

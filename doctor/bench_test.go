@@ -139,6 +139,7 @@ func TestBenchPatterns(t *testing.T) {
 			}
 			return 1
 		}), "bench-dip", "falls out of the curve"},
+		{"thousands of GB/s", sweepOf(func(unit.Bytes) float64 { return 0.01 }), "bench-impossible", "another unit"},
 		{"its end", sweepOf(from(8<<30, 2.5)), "bench-falls", "slower than smaller ones"},
 	} {
 		r := doctor.Bench([]*doctor.Curve{x.s})

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
+	"busbar.dev/sim"
 )
 
 // Calibrate fits the figures that a spec sheet cannot give to measurements on a cluster, and keeps those that the
@@ -105,6 +108,9 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 	if err != nil {
 		return nil, err
 	}
+	if err := possible(cases, start); err != nil {
+		return nil, err
+	}
 	if cl.Calibration != nil { // what earlier figures left says nothing under new ones
 		old := *cl.Calibration
 		old.Residuals = nil
@@ -113,6 +119,9 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 	site, err := calibrate.Cluster(cases, start)
 	if err != nil {
 		return nil, err
+	}
+	if off := math.Exp(math.Abs(math.Log(site.After.Bias))); off > mostLeft {
+		return nil, &ImpossibleError{Text: fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s", site.After.Bias, words.Plural(site.After.Points, "point"))}
 	}
 	cl.Calibration = site.Calibration(cl.Calibration, source)
 	return newCalibrateDoc(site, cl, about), nil
@@ -199,6 +208,40 @@ func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []Calibrat
 		}
 	}
 	return list
+}
+
+// mostLeft is how far off, as a factor, a fit may be at the median and still be of use.
+const mostLeft = 2
+
+// possible refuses points that are faster than the described machine can be.
+func possible(cases []*truth.Case, start *sim.Figures) error {
+	rows, err := truth.Rows(cases, start)
+	if err != nil {
+		return err
+	}
+	i := -1
+	for k := range rows {
+		if truth.TooFast(rows[k].Ratio(), rows[k].Margin) && (i < 0 || rows[k].Ratio() > rows[i].Ratio()) {
+			i = k
+		}
+	}
+	if i < 0 {
+		return nil
+	}
+	r := &rows[i]
+	op := r.Case.Ops[r.Index]
+	return &ImpossibleError{Text: fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times what this cluster should reach (%v)",
+		r.Case.Sweep.ID, op.Kind, op.Bytes, r.Case.Sweep.Ranks, r.Measured(), op.BusBW(r.Case.Sweep.Ranks, r.Measured()).GBps(), r.Ratio(), r.Predicted)}
+}
+
+// ImpossibleError says that measurements are not of the cluster that is described; nothing is kept of them.
+type ImpossibleError struct{ Text string }
+
+// Is makes it an ErrWrong.
+func (e *ImpossibleError) Is(target error) bool { return target == ErrWrong }
+
+func (e *ImpossibleError) Error() string {
+	return e.Text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or another cluster, or where they are slow a fault (busbar doctor bench); nothing was written"
 }
 
 // ContradictionError says which measurements cannot both be right; nothing was fitted to them.

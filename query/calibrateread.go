@@ -47,7 +47,11 @@ func (m *measurements) sweeps(name string) (result.Sweeps, error) {
 			m.env.note(fmt.Sprintf("%s is anomalous, slow because something was wrong; not fitted", s.ID))
 			continue
 		}
-		if err := m.agrees(fmt.Sprintf("%s:%d", name, s.Line), s); err != nil {
+		where := fmt.Sprintf("%s:%d", name, s.Line)
+		if s.Published.Fault != "" {
+			return nil, fmt.Errorf("%s: %s", where, s.Published.Fault)
+		}
+		if err := m.agrees(where, s); err != nil {
 			return nil, err
 		}
 		list = append(list, s)

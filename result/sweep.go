@@ -130,6 +130,7 @@ type Published struct {
 	Anomalous bool   // slow because something was wrong
 	Surplus   int    // times of which nothing says the size
 	Rounded   int    // points whose bandwidth has too few digits to say a time
+	Fault     string // a value that cannot be, or too few of them: the line is not what its writer meant
 	Launch    string // how the program was started, in the source's words
 	Year      int    // when it was measured, 0 unknown
 	Notes     string

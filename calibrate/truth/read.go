@@ -176,7 +176,7 @@ func (g *line) sweep() *result.Sweep {
 		Machine: &result.Machine{GPU: g.GPU, Joined: g.Joined, NICs: g.NICs, Gbps: g.Gbps, Fabric: g.Fabric},
 		Published: &result.Published{
 			Grade: g.Grade, Anomalous: g.Anomalous, Predictions: len(g.Predicted), Launch: g.Launch, Year: g.year(), Notes: g.Notes,
-			Surplus: max(0, max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes)),
+			Surplus: max(0, max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes)), Fault: g.fault(),
 		},
 	}
 	var err error
@@ -204,6 +204,28 @@ func (g *line) sweep() *result.Sweep {
 		s.Points = append(s.Points, p)
 	}
 	return s
+}
+
+// fault is what is wrong with the line's lists: one that is not as long as the sizes, or a value that is no time or rate; null is one that
+// the source does not state.
+func (g *line) fault() string {
+	for _, f := range []struct {
+		name, unit string
+		values     []*float64
+	}{{"time_us", "µs", g.Time}, {"algbw_GBps", "GB/s", g.AlgBW}, {"busbw_GBps", "GB/s", g.BusBW}} {
+		if n := len(f.values); n > 0 && n != len(g.Sizes) {
+			return fmt.Sprintf("%s has %d values and sizes_bytes %d; expected one for every size, null where there is none", f.name, n, len(g.Sizes))
+		}
+		for i, v := range f.values {
+			if v == nil {
+				continue
+			}
+			if f.name == "time_us" && !isTime(*v) || *v < 0 || *v > 1e12 {
+				return fmt.Sprintf("%s of %s is %g; expected a time or rate in %s, or null", f.name, unit.Bytes(g.Sizes[i]), *v, f.unit)
+			}
+		}
+	}
+	return ""
 }
 
 // callOf is the call of one size; where the type is not stated it is nccl-tests' own. Types that

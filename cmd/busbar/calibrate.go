@@ -85,9 +85,8 @@ func (c *calibrateCmd) Run(e *env) error {
 	} else {
 		doc, err = c.Calibrate.Run(e.ctx, e.query(c.common))
 	}
-	var contradiction *query.ContradictionError
-	if errors.As(err, &contradiction) {
-		fmt.Fprintln(e.stderr, contradiction)
+	if errors.Is(err, query.ErrWrong) {
+		fmt.Fprintln(e.stderr, err)
 		return errWrong
 	}
 	if err != nil {

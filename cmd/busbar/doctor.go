@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"busbar.dev/doctor"
 	"busbar.dev/query"
@@ -103,7 +104,7 @@ const maxAsked = 12
 
 // walk asks the most telling question and weighs anew, until a cause is sure or no question is left.
 func (c *doctorRunCmd) walk(e *env, doc *query.DoctorDoc) (*query.DoctorDoc, error) {
-	in := bufio.NewScanner(e.stdin)
+	in := bufio.NewReader(e.stdin)
 	c.Answers = map[string]bool{}
 	skipped := map[string]bool{}
 	for range maxAsked {
@@ -113,22 +114,62 @@ func (c *doctorRunCmd) walk(e *env, doc *query.DoctorDoc) (*query.DoctorDoc, err
 		}
 		q := doc.Questions[next]
 		fmt.Fprintf(e.stderr, "%s\n    %s\n[y/n/?] ", q.Ask, q.Command)
-		if !in.Scan() {
+		answer, err := readAnswer(in)
+		if err == io.EOF {
 			break
 		}
-		switch answer := strings.ToLower(strings.TrimSpace(in.Text())); {
-		case strings.HasPrefix(answer, "y"):
-			c.Answers[q.Name] = true
-		case strings.HasPrefix(answer, "n"):
-			c.Answers[q.Name] = false
-		default:
+		if err != nil {
+			return doc, err
+		}
+		yes, known := yesOrNo(answer)
+		if !known {
 			skipped[q.Name] = true
 			continue
 		}
-		var err error
+		c.Answers[q.Name] = yes
 		if doc, err = c.Doctor.Run(e.ctx, e.query(c.common)); err != nil {
 			return nil, err
 		}
 	}
-	return doc, in.Err()
+	return doc, nil
+}
+
+// maxAnswer is how much of an answer is kept; nobody answers at such length.
+const maxAnswer = 1 << 10
+
+// readAnswer reads one line, of whatever length, and keeps its beginning. io.EOF: there is none.
+func readAnswer(in *bufio.Reader) (string, error) {
+	var kept []byte
+	for some := false; ; some = true {
+		part, more, err := in.ReadLine()
+		if err == io.EOF && some {
+			return string(kept), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if kept = append(kept, part[:min(len(part), maxAnswer-len(kept))]...); !more {
+			return string(kept), nil
+		}
+	}
+}
+
+// yesOrNo is what an answer says. What is unsure ("not sure", "no idea", "yes, but only sometimes") is no answer: either would weigh in full.
+func yesOrNo(answer string) (yes, known bool) {
+	words := strings.FieldsFunc(strings.ToLower(answer), func(r rune) bool { return !unicode.IsLetter(r) })
+	if len(words) == 0 {
+		return false, false
+	}
+	unsure := func(w string) bool {
+		return slices.Contains([]string{"sure", "idea", "know", "maybe", "perhaps", "sometimes", "partly", "but", "unsure", "clue", "unknown", "depends", "think", "probably", "possibly", "mostly", "tell", "or", "if", "except", "unless"}, w)
+	}
+	switch first := words[0]; {
+	case slices.ContainsFunc(words[1:], unsure):
+		return false, false
+	case slices.Contains([]string{"y", "yes", "yep", "yeah", "ye", "ja", "true"}, first):
+		return true, true
+	case slices.Contains([]string{"n", "no", "nope", "nein", "false", "never", "nah"}, first):
+		return false, true
+	}
+	return false, false
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,5 +60,26 @@ func TestDoctorLive(t *testing.T) {
 	code, out, errs := doctorRun(t, "", "--live", "--json")
 	if code != exitDone && code != exitWrong || !strings.Contains(out, `"findings"`) || strings.Contains(out, "Possibly") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// Only a plain yes or no is an answer.
+func TestYesOrNo(t *testing.T) {
+	for answer, want := range map[string][2]bool{
+		"y": {true, true}, "Yes, on every node": {true, true}, "n": {false, true}, "No.": {false, true}, "no, never": {false, true}, "": {}, "?": {},
+		"not sure": {}, "no idea": {}, "I do not know": {}, "maybe": {}, "yes but only sometimes": {}, "nothing known": {}, "no, I think": {},
+	} {
+		if yes, known := yesOrNo(answer); [2]bool{yes, known} != want {
+			t.Errorf("%q: yes %v, known %v", answer, yes, known)
+		}
+	}
+	in := bufio.NewReader(strings.NewReader(strings.Repeat("x", 5<<20) + "\nyes\nn"))
+	for _, want := range []string{strings.Repeat("x", maxAnswer), "yes", "n"} {
+		if got, err := readAnswer(in); got != want || err != nil {
+			t.Errorf("%.20q %v, want %.20q", got, err, want)
+		}
+	}
+	if _, err := readAnswer(in); err != io.EOF {
+		t.Error(err)
 	}
 }

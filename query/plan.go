@@ -31,7 +31,7 @@ type Plan struct {
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
 	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits)"`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits; with --lora hf, else nemo)"`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
@@ -137,7 +137,7 @@ func (q *Plan) check() error {
 		return fmt.Errorf("--emit with --method %s: the files that are written have no loss of pairs of answers and no reference model (TRL's DPOTrainer has both); leave --emit out", q.Method)
 	case q.Emit != "" && q.MTP > 0:
 		return fmt.Errorf("--emit with --mtp %d: the models of the files that are written have no layers for further tokens (Megatron-LM's flag for them is --mtp-num-layers %d); leave --emit out", q.MTP, q.MTP)
-	case q.Emit != "" && q.LoRA != "" && !strings.HasPrefix(q.Framework, "hf"):
+	case q.Emit != "" && q.LoRA != "" && q.Framework != "" && !strings.HasPrefix(q.Framework, "hf"):
 		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); expected --framework hf, or leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
@@ -174,6 +174,11 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	if p.framework != nil {
 		if err := p.framework.RefusesModel(p.model); err != nil {
 			return nil, err
+		}
+		if lora, err := workload.ParseLoRA(q.LoRA); q.LoRA != "" && err == nil {
+			if err := p.framework.RefusesLoRA(lora); err != nil {
+				return nil, err
+			}
 		}
 	} else if p.kernels == "" {
 		p.kernels = workload.Fused

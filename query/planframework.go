@@ -19,6 +19,20 @@ import (
 // plan is compared with.
 var planFrameworks = []string{"megatron", "torchtitan", "fsdp", "deepspeed", "ddp"}
 
+// candidates are the frameworks that a search without a named one takes in turn: for adapters those that are made for them, of which busbar writes files
+// for the Trainer.
+func (p *planning) candidates() []string {
+	switch {
+	case p.LoRA != "" && p.Emit != "":
+		return []string{"hf"}
+	case p.LoRA != "":
+		return []string{"hf", "nemo"}
+	case p.model.Replicated(): // the others' layers are not its own
+		return []string{"ddp", "fsdp", "deepspeed"}
+	}
+	return planFrameworks
+}
+
 // PlanOther is what another framework would make of the job.
 type PlanOther struct {
 	Framework string         `json:"framework"`
@@ -33,11 +47,7 @@ type PlanOther struct {
 // that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
 func (p *planning) chooseFramework() {
 	p.chosen = byDefault
-	list := planFrameworks
-	if p.model.Replicated() { // the others' layers are not its own
-		list = []string{"ddp", "fsdp", "deepspeed"}
-	}
-	for _, name := range list {
+	for _, name := range p.candidates() {
 		f, err := workload.ParseFramework(name)
 		if err != nil {
 			continue // the names are of the table: a test has read them
@@ -86,7 +96,7 @@ func (x *planned) fitting() string {
 		return ""
 	}
 	own := x.query.Spaces[0]
-	for _, name := range planFrameworks {
+	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
 		if err != nil || name == x.framework.Name || x.misses(f) != nil {
 			continue
@@ -109,7 +119,7 @@ var simplest = []string{"ddp", "fsdp", "torchtitan"}
 
 // simpler is the plan by the simplest framework whose best cannot be told from the first, where nobody named one; nil where that is the framework at hand.
 func (x *planned) simpler(ctx context.Context) (*planned, error) {
-	if x.Framework != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
+	if x.Framework != "" || x.LoRA != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
 		return nil, nil
 	}
 	for _, name := range simplest {
@@ -163,6 +173,11 @@ func (p *planning) misses(f *workload.Framework) error {
 	if j.Seq == 0 {
 		j.Seq = p.model.Seq
 	}
+	if p.LoRA != "" {
+		if j.LoRA, err = workload.ParseLoRA(p.LoRA); err != nil {
+			return nil // which is said where it is read
+		}
+	}
 	if !strings.Contains(p.Parallel, "zero=") {
 		j.Split.ZeRO = f.DefaultZeRO(split)
 	}
@@ -207,7 +222,7 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	defer cancel()
 	first := &x.answer.Plans[0]
 	var list []PlanOther
-	for _, name := range planFrameworks {
+	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
 		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" || slices.Contains(x.unfit, name) {
 			continue // both are Megatron-Core

@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"busbar.dev/workload"
@@ -44,5 +45,35 @@ func TestReferenceAndPacking(t *testing.T) {
 	packed.Packed = 9000
 	if packed.Check() == nil {
 		t.Error("documents longer than sequences")
+	}
+}
+
+// TestFrameworksOfAdapters: who trains adapters beside frozen weights of how many bits, and who is named instead.
+func TestFrameworksOfAdapters(t *testing.T) {
+	for _, c := range []struct {
+		framework string
+		bits      int
+		refuses   string
+	}{
+		{"hf", 4, ""},
+		{"hf@4.0", 0, "trains no adapters; these do: nemo"},
+		{"torchtune", 4, ""},
+		{"nemo", 0, ""},
+		{"nemo", 16, ""},
+		{"nemo", 4, "no frozen weights of 4 bits; these do: fsdp, hf"},
+		{"torchtitan", 0, "trains no adapters"},
+		{"megatron", 0, "trains no adapters"},
+	} {
+		f, err := workload.ParseFramework(c.framework)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := f.RefusesLoRA(workload.LoRA{Rank: 16, Bits: c.bits}); {
+		case c.refuses == "" && err != nil, c.refuses != "" && (err == nil || !strings.Contains(err.Error(), c.refuses)):
+			t.Errorf("%s with %d bits: %v; expected %q", c.framework, c.bits, err, c.refuses)
+		}
+		if err := f.RefusesLoRA(workload.LoRA{}); err != nil {
+			t.Errorf("%s without adapters: %v", c.framework, err)
+		}
 	}
 }

@@ -39,6 +39,7 @@ type Framework struct {
 	Selective    string   `csv:"selective,optional"` // which recomputation it calls selective; "": that of attention's core
 	Offload      []string `csv:"offload,optional"`
 	Compress     []string `csv:"compress,optional"`
+	Adapters     []int    `csv:"adapters,optional"` // bits of frozen weights beside which it trains adapters
 	Orders       []string `csv:"orders"`
 	Kernels      string   `csv:"kernels"`
 	Compile      bool     `csv:"compile,optional"` // torch.compile or like it, by a switch

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,6 +59,31 @@ func ParseLoRA(text string) (LoRA, error) {
 
 // Frozen says that weights are not trained, only adapters beside them.
 func (l LoRA) Frozen() bool { return l.Rank > 0 }
+
+// frozenBits is that of a frozen weight: 16 where nobody says.
+func (l LoRA) frozenBits() int { return cmp.Or(l.Bits, 16) }
+
+// RefusesLoRA reports that a framework does not train such adapters, and which ones do; nil where it does.
+func (f *Framework) RefusesLoRA(l LoRA) error {
+	if !l.Frozen() || slices.Contains(f.Adapters, l.frozenBits()) {
+		return nil
+	}
+	return &Refusal{f, f.missesLoRA(l), f.Source}
+}
+
+// missesLoRA is why a framework does not train such adapters.
+func (f *Framework) missesLoRA(l LoRA) string {
+	var able []string
+	for _, name := range FrameworkNames() {
+		if rows := frameworkRows(name); slices.Contains(rows[len(rows)-1].Adapters, l.frozenBits()) {
+			able = append(able, name)
+		}
+	}
+	if len(f.Adapters) == 0 {
+		return fmt.Sprintf("--lora %s: it trains no adapters; these do: %s", l, strings.Join(able, ", "))
+	}
+	return fmt.Sprintf("--lora %s: it has no frozen weights of %d bits; these do: %s", l, l.frozenBits(), strings.Join(able, ", "))
+}
 
 // String is what ParseLoRA reads.
 func (l LoRA) String() string {

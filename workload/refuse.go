@@ -184,6 +184,12 @@ var rules = []rule{
 		},
 	},
 	{
+		breaks: func(f *Framework, j *Job, _ *Split) bool {
+			return j.LoRA.Frozen() && !slices.Contains(f.Adapters, j.LoRA.frozenBits())
+		},
+		say: func(f *Framework, j *Job, _ *Split) string { return f.missesLoRA(j.LoRA) },
+	},
+	{
 		breaks: func(f *Framework, _ *Job, s *Split) bool {
 			return s.PP > 1 && s.DP*s.CP > 1 && s.Order != "" && !slices.Contains(f.Orders, string(s.Order))
 		},

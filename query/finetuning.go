@@ -42,6 +42,19 @@ func (q *FineTuning) apply(j *workload.Job) error {
 	return nil
 }
 
+// checkModel refuses fields that have no meaning for a model, and sequences of pictures.
+func (q *FineTuning) checkModel(m *workload.Model, seq int64) error {
+	switch {
+	case m.Pictures() && seq > 1:
+		return fmt.Errorf("--seq %d: %s is trained on pictures, which are no sequences of tokens; leave --seq out", seq, m.Name)
+	case m.Replicated() && q.MTP > 0:
+		return fmt.Errorf("--mtp %d: %s has no layers that predict further tokens; leave --mtp out", q.MTP, m.Name)
+	case m.Pictures() && q.Method != "":
+		return fmt.Errorf("--method %s: %s is trained on pictures, which are no pairs of answers; leave --method out", q.Method, m.Name)
+	}
+	return nil
+}
+
 // words are the fields as flags of a command.
 func (q *FineTuning) words() string {
 	text := ""

@@ -81,6 +81,9 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := q.FineTuning.checkModel(model, q.Seq); err != nil {
+		return nil, err
+	}
 	t := &training{job: workload.Job{
 		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
 		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,

@@ -178,3 +178,11 @@ func (e *Env) parseNCCL(text string) (nccl.Version, error) {
 	}
 	return v, fmt.Errorf("--nccl: %w", err)
 }
+
+// checkTuner refuses the tuner plugin where NCCL loads none.
+func checkTuner(asked bool, v nccl.Version) error {
+	if asked && !v.From(19) {
+		return fmt.Errorf("--tuner with NCCL %s: NCCL loads tuner plugins from 2.19 on; expected a newer --nccl, or leave --tuner out", v)
+	}
+	return nil
+}

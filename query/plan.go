@@ -165,6 +165,9 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	if p.model, err = LoadModel(*env, q.Model); err != nil {
 		return nil, err
 	}
+	if err := q.FineTuning.checkModel(p.model, q.Seq); err != nil {
+		return nil, err
+	}
 	if p.framework, p.kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
 		return nil, err
 	}
@@ -184,6 +187,9 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 		p.kernels = workload.Fused
 	}
 	if p.version, err = env.parseNCCL(q.NCCL); err != nil {
+		return nil, err
+	}
+	if err := checkTuner(q.Tuner, p.version); err != nil {
 		return nil, err
 	}
 	shapes, err := place.shapes()

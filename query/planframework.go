@@ -147,8 +147,8 @@ func (x *planned) simpler(ctx context.Context) (*planned, error) {
 		}
 		p.chosen = fmt.Sprintf("the simplest within %.0f%% of %s", 100*(step.TieMargin-1), x.framework.Title)
 		y, err := p.search(ctx, x.planVariant)
-		if err != nil && ctx.Err() != nil {
-			return nil, nil // who ends the search gets the plans that there are
+		if ctx.Err() != nil {
+			return nil, nil // who ends the search gets the plans that there are, of the search that was whole
 		}
 		return y, err
 	}

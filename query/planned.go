@@ -73,6 +73,9 @@ func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) 
 	switch {
 	case errors.Is(err, plan.ErrNone):
 		return x, err
+	case err != nil && ctx.Err() != nil:
+		p.env.note(fmt.Sprintf("%s: the search was ended before its first plan was priced; --framework, --parallel or --recompute make it shorter", p.model.Name))
+		return nil, err
 	case err != nil:
 		return nil, err
 	}

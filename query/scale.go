@@ -28,6 +28,8 @@ type ScaleDoc struct {
 	Rows    []ScaleRow  `json:"rows"`   // by nodes
 	Skipped []ScaleSkip `json:"skipped"`
 	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
+
+	Pictures bool `json:"-"` // rates count samples
 }
 
 // ScaleRow is the job on some nodes.
@@ -96,7 +98,7 @@ func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
 		return nil, err
 	}
 	defer env.working("pricing the step on more and more nodes")()
-	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
+	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(), Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
 	d.price(ctx, t, fails, per, most, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -119,6 +119,9 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTuner(q.Tuner, t.version); err != nil {
+		return nil, err
+	}
 	t.tuner = q.Tuner
 	defer env.working("pricing the step")()
 	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}

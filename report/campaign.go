@@ -9,8 +9,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// campaignLines prints what was asked about a whole run of steps.
-func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
+// campaignLines prints what was asked about a whole run of steps, of tokens or samples.
+func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span, passed string) {
 	say := lines(w)
 	if d.Straggler != nil {
 		say("slow", d.Straggler.Text)
@@ -19,10 +19,10 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
 		goodputLines(w, d.Goodput, step)
 	}
 	if d.Cost != nil {
-		costLines(d.Cost, d.Goodput != nil, say)
+		costLines(d.Cost, d.Goodput != nil, passed, say)
 	}
 	if r := d.Run; r != nil {
-		text := fmt.Sprintf("%s tokens take %v, %s GPU hours", abbreviated(r.Tokens), unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours))
+		text := fmt.Sprintf("%s %s take %v, %s GPU hours", abbreviated(r.Tokens), passed, unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours))
 		if r.MWh > 0 {
 			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
 		}
@@ -34,9 +34,9 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span) {
 }
 
 // costLines print what a step and a million tokens cost.
-func costLines(c *query.Cost, lost bool, say func(name, text string)) {
+func costLines(c *query.Cost, lost bool, passed string, say func(name, text string)) {
 	if c.Rented || c.Powered {
-		text := fmt.Sprintf("per step %s; per million tokens %s", amount(c, c.Step), amount(c, c.Million))
+		text := fmt.Sprintf("per step %s; per million %s %s", amount(c, c.Step), passed, amount(c, c.Million))
 		if lost {
 			text += " with what failures and checkpoints cost"
 		}

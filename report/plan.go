@@ -37,7 +37,7 @@ func Plan(w io.Writer, d *query.PlanDoc) error {
 		if v.Goal.Head != "" {
 			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.PerMillion, v.Goal.Unit, base.PerMillion)
 		}
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens/s%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), against, r.Parallel)
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Space.Base), against, r.Parallel)
 	}
 	if d.Emitted != nil {
 		planFiles(w, d.Emitted)
@@ -227,7 +227,7 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	}
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
-		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1), c.Setting, c.Text)
+		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Space.Base)), c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
 		tied := ""
@@ -273,7 +273,7 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 	if d.Tuner {
 		what = "chosen by the tuner plugin (--emit writes it) for plan 1"
 	} else if gain := float64(first.Step/d.Tuned.Step) - 1; gain >= 0.001 {
-		what += fmt.Sprintf(", %.1f%% more tokens/s", 100*gain)
+		what += ", " + moreTokens(gain, 1, passed(&d.Space.Base))
 	} else {
 		what += ", which is no gain: they are overlapped with compute"
 	}

@@ -44,9 +44,17 @@ func scaleTitle(d *query.ScaleDoc) string {
 	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, kind)
 }
 
+// scaleUnit is what rates count.
+func scaleUnit(d *query.ScaleDoc) string {
+	if d.Pictures {
+		return "samples"
+	}
+	return "tokens"
+}
+
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">tokens/s", ">tokens/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+scaleUnit(d)+"/s", ">"+scaleUnit(d)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
 	t.Columns[8].Hidden = !(d.Rows[0].Goodput > 0)
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -72,7 +80,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	title := scaleTitle(d)
 	c := &svg.Canvas{}
 	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
-	c.Text(left, 52, "efficiency: tokens/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
+	c.Text(left, 52, "efficiency: "+scaleUnit(d)+"/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
 	most := 1.0
 	for _, p := range d.Rows {
 		most = math.Max(most, p.Efficiency)
@@ -105,7 +113,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
 	for i := range d.Rows {
 		p := &d.Rows[i]
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g tokens/s", p.Nodes, 100*p.Efficiency, p.Counted()))
+		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(), scaleUnit(d)))
 		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})

@@ -61,19 +61,19 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0), a.Setting, a.Text)
+		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(r.Job)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(w, r.CampaignDoc, r.Step)
+		campaignLines(w, r.CampaignDoc, r.Step, passed(r.Job))
 	}
 }
 
-// moreTokens is a gain in tokens/s: beyond twice the rate a factor reads better than percent.
-func moreTokens(gain float64, digits int) string {
+// moreTokens is a gain in tokens/s, or samples/s: beyond twice the rate a factor reads better than percent.
+func moreTokens(gain float64, digits int, unit string) string {
 	if gain >= 1.5 {
-		return fmt.Sprintf("%.3g times the tokens/s", 1+gain)
+		return fmt.Sprintf("%.3g times the %s/s", 1+gain, unit)
 	}
-	return fmt.Sprintf("%.*f%% more tokens/s", digits, 100*gain)
+	return fmt.Sprintf("%.*f%% more %s/s", digits, 100*gain, unit)
 }
 
 // jobExtras are the settings of a job that differ from the defaults.
@@ -134,7 +134,7 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many tokens %s%s", best.Layout, strings.Join(others, ", "), without)
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(best.Job), strings.Join(others, ", "), without)
 }
 
 // StepTimeline draws the timeline of a step on one layout.

@@ -170,7 +170,11 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	end, busy := fsdp(x.fwd, x.bwd, gather, scatter, nil)
 	open := max(0, end-sum(x.fwd)-sum(x.bwd))
 	open += p.slowdown() * min(busy, end)
-	bytes := unit.Volume(sum(x.params) * j.ParamWidth() / float64(max(1, n)))
+	divided := sum(x.params)
+	if j.LoRA.Frozen() {
+		divided = sum(x.summed)
+	}
+	bytes := unit.Volume((2*sum(x.params)*j.GatherWidth() + divided*j.WireWidth()) / 3 / float64(max(1, n))) // of a call on average
 	p.count(Shards, "ZeRO/FSDP all-gathers and reduce-scatters", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)), open/(3*unit.Span(n)), limit)
 	return nil
 }

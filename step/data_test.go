@@ -101,3 +101,16 @@ func TestExpertsCrossNodes(t *testing.T) {
 		t.Errorf("seconds for a byte: %v", took)
 	}
 }
+
+// TestFrozenWeightsAreGatheredAsTheyAreKept: the bytes that are named go no faster than a GPU's links, whatever the bits of frozen weights.
+func TestFrozenWeightsAreGatheredAsTheyAreKept(t *testing.T) {
+	for _, bits := range []int{0, 4, 8} {
+		p, g := prepared(t, "dgx-h100", "h100", "llama3-70b", "zero=3", 1, 8, 1, 8)
+		r := changed(t, p, g, func(j *workload.Job) { j.LoRA = workload.LoRA{Rank: 16, Bits: bits} })
+		for _, x := range r.Traffic {
+			if rate := float64(x.Bytes) * x.Calls / float64(x.Time); x.Group == step.Shards && !(rate > 100e9 && rate < 550e9) {
+				t.Errorf("%d bits: %.0f calls of %v in %v are %.3g B/s; expected about the 450e9 of the links", bits, x.Calls, x.Bytes, x.Time, rate)
+			}
+		}
+	}
+}

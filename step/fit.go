@@ -1,7 +1,9 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/unit"
@@ -15,14 +17,17 @@ const mostProposed = 2
 // least; where none does, what is left.
 func whatFits(j *workload.Job, have unit.Bytes) string {
 	var fit []string
+	fewer := false // a smaller micro-batch was named, the largest that fits
 	for _, way := range lighterWays(j) {
-		if way.two && len(fit) > 0 || way.job.Check() != nil {
+		micro := way.job.MicroBatch != j.MicroBatch
+		if way.two && len(fit) > 0 || micro && fewer || way.job.Check() != nil {
 			continue
 		}
 		need := way.job.Memory()
 		if need.Total() > unit.Volume(have) {
 			continue
 		}
+		fewer = fewer || micro
 		text := fmt.Sprintf("%s would fit: %.1f GiB", way.setting, need.Total().GiB())
 		if need.Host > 0 {
 			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host.GB())
@@ -68,11 +73,14 @@ func lighterWays(j *workload.Job) []lighterWay {
 	if j.Recompute != workload.Full {
 		add("--recompute full", func(j *workload.Job) { j.Recompute = workload.Full })
 	}
-	for b := j.MicroBatch / 2; b >= 1; b /= 2 {
+	smaller := smallerMicros(j)
+	for _, b := range smaller {
 		add(fmt.Sprintf("--micro-batch %d", b), func(j *workload.Job) { j.MicroBatch = b })
 	}
-	if j.Recompute != workload.Full && j.MicroBatch > 1 {
-		add("--recompute full with --micro-batch 1", func(j *workload.Job) { j.Recompute, j.MicroBatch = workload.Full, 1 })
+	if j.Recompute != workload.Full {
+		for _, b := range smaller {
+			add(fmt.Sprintf("--recompute full with --micro-batch %d", b), func(j *workload.Job) { j.Recompute, j.MicroBatch = workload.Full, b })
+		}
 	}
 	if divided && s.ZeRO < 3 && j.Recompute != workload.Full {
 		add("zero=3 with --recompute full", func(j *workload.Job) { j.Split.ZeRO, j.Recompute = 3, workload.Full })
@@ -85,6 +93,24 @@ func lighterWays(j *workload.Job) []lighterWay {
 	return list
 }
 
+// smallerMicros are micro-batches that a replica's share of the global batch is whole numbers of, the largest first.
+func smallerMicros(j *workload.Job) []int64 {
+	share := j.GlobalBatch / int64(max(1, j.Split.DP))
+	var list []int64
+	for b := int64(1); b*b <= share; b++ {
+		if share%b != 0 {
+			continue
+		}
+		for _, x := range []int64{b, share / b} {
+			if x < j.MicroBatch && !slices.Contains(list, x) {
+				list = append(list, x)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b int64) int { return cmp.Compare(b, a) })
+	return list
+}
+
 // lastResort is what is left where no setting does: another split of the same GPUs, or more of them.
 func lastResort(j *workload.Job, have unit.Bytes) string {
 	all := *j
@@ -93,8 +119,11 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > unit.Volume(have) {
 		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GiB for each of %d", (m.Params + m.Grads + m.Optimizer).GiB(), ranks)
 	}
-	if j.Split.DP > 1 {
+	if j.Split.DP > 1 && !j.Model.Replicated() {
 		return "raise tp or pp"
+	}
+	if j.Model.Replicated() {
+		return "GPUs with more memory are needed: only replicas of the whole model train it"
 	}
 	return "take more GPUs"
 }

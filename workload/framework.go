@@ -3,6 +3,7 @@ package workload
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,7 +133,7 @@ func ParseFramework(text string) (*Framework, error) {
 			known = append(known, r.Release)
 		}
 		number := trimRelease(release)
-		if !isRelease(number) && !isMonth(number) {
+		if strings.Contains(release, "@") || exponent.MatchString(release) || !isRelease(number) && !isMonth(number) {
 			return nil, fmt.Errorf("framework %.60q: release %.30q; known are %s, or a year or a month (2025-06)", text, release, strings.Join(known, ", "))
 		}
 		at, newer := releaseRow(rows, number)
@@ -215,6 +216,9 @@ func releaseRow(rows []*Framework, number string) (at int, newer bool) {
 	}
 	return at, false
 }
+
+// exponent is a number that is no release: 1e9.
+var exponent = regexp.MustCompile(`^[0-9.]+e[0-9]`)
 
 // trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
 func trimRelease(text string) string {

@@ -81,6 +81,8 @@ func TestParseFramework(t *testing.T) {
 		{"NeMo / Megatron-Core (MLPerf)@2024", "mlperf@4.0", "4.0", ""},
 		{"DeepSpeed with Megatron-LM@2021", "megatron-deepspeed@0.3", "0.3", ""},
 		{"ms-swift (DeepSpeed ZeRO-2, HF Transformers)", "hf@4.57", "4.57", ""},
+		{"megatron@0.12@3", "", "", "release"},
+		{"torchtitan@1e9", "", "", "release"},
 		{"Megatron-SWIFT (Megatron-Core)@2025-07", "megatron@0.13", "0.13", ""},
 		{"torchtitan@v0.2.2", "torchtitan@0.2", "0.2.2", ""},
 		{"torchtitan@main", "torchtitan@0.2", "0.2", ""},

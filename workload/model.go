@@ -212,6 +212,9 @@ type Looped struct{ Bytes, Starts float64 }
 // Replicated says that only replicas of the whole model train it: its parts say what lies between products, and nobody divides them.
 func (m *Model) Replicated() bool { return len(m.Blocks) > 0 && m.Blocks[0].has(Pointwise) }
 
+// Pictures says that a sample is a picture and no sequence of tokens: rates count samples.
+func (m *Model) Pictures() bool { return m.Replicated() && m.Seq == 1 }
+
 // Tensors are all parameter tensors, in the order in which a framework registers them.
 func (m *Model) Tensors() []Tensor {
 	var list []Tensor

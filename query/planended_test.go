@@ -1,0 +1,28 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestPlanEndedEarly: a search that is ended before it priced anything says so.
+func TestPlanEndedEarly(t *testing.T) {
+	var notes []string
+	env := Env{Note: func(text string) { notes = append(notes, text) }}
+	q := Plan{Cluster: "dgx-h100:1", Model: "gpt2"}
+	if err := prepare(&q); err != nil {
+		t.Fatal(err)
+	}
+	p, err := q.read(t.Context(), &env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.plan(ctx, planVariant{"", p.cluster})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(strings.Join(notes, "\n"), "before its first plan was priced") {
+		t.Errorf("%v, with notes %q", err, notes)
+	}
+}

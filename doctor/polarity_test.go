@@ -70,6 +70,53 @@ func TestNotTheFault(t *testing.T) {
 	}
 }
 
+// A message that a sentence denies, or says to be past, never raises what the message would.
+func TestDeniedMessages(t *testing.T) {
+	before := say(t, "training is slow")
+	for i, message := range []string{"Xid 79", "Xid 48", "CUDA out of memory", "OOM", "IB link down", "GPU fallen off the bus", "uncorrectable ECC errors", "illegal memory access", "segmentation fault", "unhandled system error"} {
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
+		raised := map[string]float64{}
+		for _, f := range say(t, "training is slow, "+message).Findings {
+			if f.Confidence >= 0.1 {
+				raised[f.ID] = f.Confidence
+			}
+		}
+		for _, how := range []string{"no %", "never saw %", "there is no %", "% was fixed", "we never saw %", "% was fixed last week by replacing the GPU", "we do not see any %", "% never happened"} {
+			text := "training is slow, " + strings.ReplaceAll(how, "%", message)
+			for _, f := range say(t, text).Findings {
+				if raised[f.ID] > 0 && f.Confidence > confidenceOf(before, f.ID)+0.1 {
+					t.Errorf("%q: %s with %.2f, %.2f without the message", text, f.ID, f.Confidence, confidenceOf(before, f.ID))
+				}
+			}
+		}
+	}
+	for _, c := range []struct{ text, not string }{
+		{"no Xid 79", "gpu-fault"},
+		{"there is no Xid 79 and GPU did not fall off the bus", "gpu-fell-off"},
+		{"Xid 79 was fixed last week by replacing the GPU; now only slow at 3 nodes", "gpu-fault"},
+		{"we never saw CUDA out of memory", "out-of-memory"},
+		{"IB link is HDR 200 and not down; nccl timeout only at checkpoint", "bad-link"},
+	} {
+		if p := confidenceOf(say(t, c.text), c.not); p >= 0.1 {
+			t.Errorf("%q: %s with %.2f", c.text, c.not, p)
+		}
+	}
+}
+
+// Other languages are refused rather than weighed as English.
+func TestNotEnglish(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"das training bleibt beim zweiten knoten haengen": false, "la formation est bloquée sur deux noeuds": false, "训练 在两个节点上卡住": false,
+		"el entrenamiento se cuelga en los dos nodos": false, "training hangs on two nodes": true, "ranks die, NCCL timeout": true, "µs per step": true, "we train on La Palma, the loss is NaN": true,
+	} {
+		if err := evidence.NewReader().ReadSentence(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // A remedy tried without effect never makes its cause likelier, whatever was told before.
 func TestNoEffectNeverRaises(t *testing.T) {
 	m, err := model()

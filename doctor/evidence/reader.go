@@ -93,6 +93,10 @@ func (r *Reader) Read(name string, in io.Reader) error {
 
 // ReadSentence takes in what somebody says.
 func (r *Reader) ReadSentence(text string) error {
+	if err := notEnglish(text); err != nil {
+		return err
+	}
+	text = withoutDenied(text)
 	if err := r.Read("the sentence", strings.NewReader(text)); err != nil {
 		return err
 	}

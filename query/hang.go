@@ -198,8 +198,13 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	}
 	here.readRings(e, c)
 	if len(addrs) > 0 {
-		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil && len(q.Sources) == 0 && q.Dumps == "" && len(here.ranks) == 0 {
-			return nil, err
+		if err := q.ask(ctx, e, c, doc, addrs, first, before); err != nil {
+			if len(q.Sources) == 0 && q.Dumps == "" && len(here.ranks) == 0 {
+				return nil, err
+			}
+			if !errors.Is(err, failure.ErrCannot) {
+				e.note(err.Error()) // an answer that is cut off
+			}
 		}
 	}
 	sources := slices.Concat(q.Sources, here.written(e))
@@ -214,7 +219,13 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		doc.Read += n
 	}
 	if c.Empty() {
+		if err := c.Torn(); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s: nothing in it tells how a job is; expected recorder dumps, RAS answers, logs of PyTorch or NCCL, stacks, or Inspector's files", strings.Join(sources, ", "))
+	}
+	if err := c.Mixed(); err != nil {
+		return nil, err
 	}
 	doc.Verdict = *c.Judge()
 	doc.Text = doctor.Secrets(doc.Text)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,8 @@ type JobsDoc struct {
 
 	Findings []finding.Finding `json:"findings"`
 	Read     int               `json:"files_read"`
-	Lost     uint64            `json:"lost,omitempty"` // operations that a ring had no room for
+	Damaged  []string          `json:"damaged,omitempty"` // files that could not be read, and why
+	Lost     uint64            `json:"lost,omitempty"`    // operations that a ring had no room for
 	// Predicted names the cluster that expectations are of, empty where there are none; Unpredicted says why.
 	Predicted   string `json:"predicted_on,omitempty"`
 	Unpredicted string `json:"unpredicted,omitempty"`
@@ -88,12 +90,24 @@ func (q Jobs) Run(ctx context.Context, env Env) (*JobsDoc, error) {
 			return nil, err
 		}
 	}
+	if doc.Read == 0 && len(doc.Damaged) > 0 {
+		return nil, errors.New(strings.Join(doc.Damaged, "\n"))
+	}
 	if doc.Read == 0 {
 		return nil, fmt.Errorf("%s: no rings of busbar's profiler plugin and no files of NCCL's Inspector in it", strings.Join(q.Sources, ", "))
 	}
 	doc.Report = *rates.Join(r.window(q.Since))
 	q.expect(ctx, &env, doc)
 	doc.Findings = doc.Report.Findings()
+	for _, text := range doc.Damaged {
+		name, _, _ := strings.Cut(text, ": ")
+		doc.Findings = append(doc.Findings, finding.Finding{
+			ID: "damaged-file:" + name, Kind: "damaged-file", Severity: finding.Warn, Confidence: 1, Where: name,
+			Text: "This file could not be read, and its rank is not judged: " + text + ".",
+			Fix:  "copy it again, or leave it out",
+		})
+	}
+	slices.SortStableFunc(doc.Findings, finding.BySeverity)
 	return doc, nil
 }
 
@@ -132,8 +146,12 @@ func (r *jobsReader) file(name string) error {
 	switch head = head[:n]; {
 	case profile.Match(head):
 		ring, err := profile.ReadFile(r.env.files(), name)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			r.env.note(err.Error()) // its job took it away meanwhile
+			return nil
+		}
 		if err != nil {
-			r.env.note(err.Error())
+			r.doc.Damaged = append(r.doc.Damaged, err.Error())
 			return nil
 		}
 		r.rings = append(r.rings, ring)

@@ -111,6 +111,8 @@ type Case struct {
 	slow    []int    // ranks that were told to write a dump and have not
 	silent  []string // addresses whose service took a connection and did not answer
 	notes   []string
+	torn    []tornFile
+	mixed   bool // dumps of other runs were left out
 
 	ringMoved, ringStill bool // rings were read twice: operations came between, or not
 
@@ -154,7 +156,15 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 		c.ras = append(c.ras, r)
 		return true, nil
 	case flightrec.Match(data):
-		return true, c.rec.Add(name, data)
+		err := c.rec.Add(name, data)
+		if err != nil && flightrec.MatchJSON(data) {
+			c.tear(name, len(data))
+			return false, nil
+		}
+		return true, err
+	case flightrec.Torn(name, data):
+		c.tear(name, len(data))
+		return false, nil
 	case profile.Match(data):
 		r, err := profile.Read(name, data, 0)
 		if err != nil {

@@ -28,8 +28,14 @@ type judge struct {
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
 // ends of it, a process that is gone before ranks that wait for it, and only then what waiting alone can tell.
 func (c *Case) Judge() *Verdict {
+	one, err := c.oneRun()
+	if err != nil {
+		return &Verdict{State: Unknown, Kind: UnknownKind, Text: sentence(err.Error()), Ranks: []Culprit{}, Evidence: []finding.Quote{}, Next: []string{}, Signals: []string{fromRecorder}, Notes: c.notes}
+	}
+	c = one
 	j := newJob(c)
 	x := &judge{c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j)}
+	x.rec.torn = c.torn
 	if s := c.ringSet(); s != nil {
 		x.rings = newRecorder(s, j)
 		if len(s.Dumps) > len(x.rec.order) { // dumps come late or not at all
@@ -60,6 +66,9 @@ func (c *Case) Judge() *Verdict {
 	}
 	v.Confidence = math.Round(100*v.Confidence) / 100
 	x.advise(v)
+	if c.mixed {
+		v.Text += " The dumps are of several runs, and only the newest was judged: see the notes."
+	}
 	return v
 }
 
@@ -393,6 +402,7 @@ func (x *judge) passing() *Verdict {
 		}
 	}
 	v := &Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6}
+	unread, waits := x.unread()
 	switch {
 	case x.moved:
 		v.Confidence, v.Text = 0.9, "The job launches collectives: RAS counted more of them in a later answer."
@@ -403,6 +413,8 @@ func (x *judge) passing() *Verdict {
 	case x.still:
 		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
 		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
+	case waits:
+		return unread
 	case len(x.ras) > 0:
 		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."
 	case len(x.rec.order) > 0:

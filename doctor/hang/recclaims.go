@@ -292,8 +292,11 @@ func (c *claim) what() string {
 // missing says which ranks others wait for that left no dump.
 func (x *recorder) missing(j *job) (claim, bool) {
 	w := x.waitGraph()
-	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(w.absent) > max(1, len(x.order)/2) {
+	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 || len(x.absent) > max(1, len(x.order)/2) {
 		return claim{}, false // more than a few: they were not collected
+	}
+	if slices.ContainsFunc(x.torn, func(f tornFile) bool { return slices.Contains(w.absent, f.rank) }) {
+		return claim{}, false // it left a dump, which nobody can read
 	}
 	c := claim{kind: UnknownKind, ranks: w.absent, source: fromRecorder, sure: 0.6, most: 0.7, waiting: w.waiting}
 	if op, ok := x.firstNeeded(w.absent[0]); ok {

@@ -37,6 +37,7 @@ type recorder struct {
 	order  []*history
 	canon  []int32 // a group's first index with the same name and members
 	absent []int   // ranks that groups list and no dump is of
+	torn   []tornFile
 	slots  map[int32][]slot
 	base   map[int32]int32
 	// running counts collectives that completed somewhere while a member had not launched them when it was dumped: the

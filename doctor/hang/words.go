@@ -60,6 +60,9 @@ func (v *Verdict) Title() string {
 	case Healthy:
 		return "no hang found"
 	case Unknown:
+		if len(v.Waiting) > 0 {
+			return "ranks wait, and for whom is not known"
+		}
 		return "nothing to judge by"
 	}
 	return string(v.State) + ": " + v.title()

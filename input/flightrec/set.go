@@ -1,7 +1,9 @@
 package flightrec
 
 import (
+	"bytes"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -125,6 +127,18 @@ func (s *Set) Add(name string, data []byte) error {
 
 // Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
 func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
+
+// Torn reports a pickle of the recorder that is cut off, by its first key words, or a dump that has nothing in it, by its name.
+func Torn(name string, data []byte) bool {
+	if len(data) == 0 {
+		return strings.Contains(path.Base(name), "nccl_trace_rank")
+	}
+	if len(data) < 3 || data[0] != 0x80 || data[1] < 2 || data[1] > 5 || pickle.Match(data) {
+		return false
+	}
+	head := data[:min(len(data), 1<<12)]
+	return bytes.Contains(head, []byte("version")) && bytes.Contains(head, []byte("entries")) || bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id"))
+}
 
 // rankList is the index of a list of ranks. Texts of the same list are the same.
 func (s *Set) rankList(text []byte) (int32, error) {

@@ -68,6 +68,7 @@ const (
 	recordSize = 96
 	maxRecords = 1 << 20
 	nextAt     = 48
+	maxCount   = 1 << 56 // of operations: what the plugin's handles hold
 )
 
 // MaxSize bounds a ring's file.
@@ -103,17 +104,24 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 	u32 := func(at int) uint32 { return le.Uint32(data[at:]) }
 	records := int(u32(20))
 	switch {
-	case u32(8) != 1 || u32(12) != headSize+maxComms*commSize || u32(16) != recordSize || u32(24) != commSize || u32(28) != maxComms:
-		return nil, fmt.Errorf("%s: a ring of another version (%d); expected version 1: use the busbar that the plugin is of", name, u32(8))
+	case u32(8) != 1:
+		return nil, fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, u32(8))
+	case u32(12) != headSize+maxComms*commSize || u32(16) != recordSize || u32(24) != commSize || u32(28) != maxComms:
+		return nil, fmt.Errorf("%s: this ring is damaged: its header gives sizes of %d, %d, %d and %d; expected %d, %d, %d and %d", name, u32(12), u32(16), u32(24), u32(28), headSize+maxComms*commSize, recordSize, commSize, maxComms)
 	case records < 1 || records > maxRecords || len(data) < headSize+maxComms*commSize+records*recordSize:
 		return nil, fmt.Errorf("%s: a ring of %d records in %d bytes: it is cut off", name, records, len(data))
+	case NextOf(data) > maxCount || le.Uint64(data[nextAt+8:]) > maxCount:
+		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, NextOf(data), le.Uint64(data[nextAt+8:]))
 	}
 	r := &Ring{
 		PID: int(le.Uint64(data[32:]) & math.MaxInt32), Created: stamp(le.Uint64(data[40:])), Next: NextOf(data), Lost: le.Uint64(data[nextAt+8:]),
 		Rank: int(int32(u32(64))), LocalRank: int(int32(u32(68))), World: max(int(int32(u32(72))), 0),
 		Host: text(data[80:144]), Job: text(data[144:240]),
 	}
-	index := r.readComms(data[headSize : headSize+maxComms*commSize])
+	index, err := r.readComms(data[headSize : headSize+maxComms*commSize])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	// What came before the last round of the ring was overwritten while it was read.
 	oldest := uint64(0)
 	if next = max(next, r.Next); next > uint64(records) {
@@ -122,7 +130,11 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 	for at := range records { // the oldest first
 		slot := (int(oldest%uint64(records)) + at) % records
 		from := headSize + maxComms*commSize + slot*recordSize
-		if o, ok := r.readOp(data[from:from+recordSize], index, slot, records); ok && o.Number >= oldest {
+		// A stamp is written last, with the record whole before it: reading while the process writes does not explain these.
+		if n, comm := le.Uint64(data[from:]), u32(from+64); n != 0 && ((n-1)%uint64(records) != uint64(slot) || comm >= maxComms) {
+			return nil, fmt.Errorf("%s: this ring is damaged: the record at place %d has the number %d and is of communicator %d; expected a number that belongs there and at most %d communicators", name, slot, n, comm, maxComms)
+		}
+		if o, ok := r.readOp(data[from:from+recordSize], index); ok && o.Number >= oldest {
 			r.Ops = append(r.Ops, o)
 		}
 	}
@@ -130,27 +142,31 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 }
 
 // readComms reads the table, and says where each entry of it went.
-func (r *Ring) readComms(data []byte) (index [maxComms]int) {
+func (r *Ring) readComms(data []byte) (index [maxComms]int, err error) {
 	for i := range maxComms {
 		e := data[i*commSize : (i+1)*commSize]
 		u32 := func(at int) int { return int(int32(binary.LittleEndian.Uint32(e[at:]))) }
 		state := u32(20)
-		if index[i] = -1; state != 1 && state != 2 {
+		switch index[i] = -1; state {
+		case 0:
 			continue
+		case 1, 2:
+		default:
+			return index, fmt.Errorf("this ring is damaged: communicator %d has the state %d; expected 0, 1 or 2", i, state)
 		}
 		index[i] = len(r.Comms)
 		r.Comms = append(r.Comms, Comm{
 			Hash: binary.LittleEndian.Uint64(e), Rank: u32(8), Ranks: max(u32(12), 0), Nodes: max(u32(16), 0), Name: text(e[32:commSize]), Ended: state == 2,
 		})
 	}
-	return index
+	return index, nil
 }
 
-// readOp reads a record; ok is false of one that is empty, being written, or not of this place.
-func (r *Ring) readOp(e []byte, index [maxComms]int, slot, records int) (o Op, ok bool) {
+// readOp reads a record; ok is false of one that is empty or being written.
+func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
 	le := binary.LittleEndian
 	number, comm := le.Uint64(e), le.Uint32(e[64:])
-	if number == 0 || comm >= maxComms || index[comm] < 0 || (number-1)%uint64(records) != uint64(slot) {
+	if number == 0 || index[comm] < 0 {
 		return o, false
 	}
 	c := &r.Comms[index[comm]]

@@ -2,6 +2,8 @@ package profile
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +71,26 @@ func FuzzRead(f *testing.F) {
 			panic("more records than bounds allow")
 		}
 	})
+}
+
+// TestDamagedParts overwrites parts of a ring: it is named as damaged, not read as one without operations.
+func TestDamagedParts(t *testing.T) {
+	ring := &Ring{PID: 7, Host: "a", World: 4, Created: time.Unix(1_800_000_000, 0), Comms: []Comm{{Hash: 1, Ranks: 4, Nodes: 1}}}
+	for i := range 64 {
+		ring.Ops = append(ring.Ops, Op{Function: "AllReduce", Type: "Float32", Sequence: uint64(i), Count: 1024, Launched: ring.Created, Channels: 1})
+	}
+	whole := Encode(ring)
+	if r, err := Read("x", whole, 0); err != nil || len(r.Ops) != 64 {
+		t.Fatal(err)
+	}
+	records := headSize + maxComms*commSize
+	for name, at := range map[string]int{"sizes": 16, "operations": nextAt, "lost": nextAt + 8, "state of a communicator": headSize + 20, "number": records + 3*recordSize, "communicator": records + 64} {
+		data := slices.Clone(whole)
+		for i := range 8 {
+			data[at+i] ^= 0xa7
+		}
+		if _, err := Read("x", data, 0); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

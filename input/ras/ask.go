@@ -89,6 +89,8 @@ func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON
 	for _, line := range lines {
 		reply, err := say(line)
 		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, fmt.Errorf("%s sends %.20q… without an end of line: another service listens there; expected NCCL's RAS service (see NCCL_RAS_ADDR of the job)", addr, reply)
 		case err != nil:
 			return nil, true, fmt.Errorf("RAS at %s took the connection and did not answer: %w", addr, err)
 		case strings.HasPrefix(reply, "ERROR") && strings.HasPrefix(line, "SET"):

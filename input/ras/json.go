@@ -16,13 +16,15 @@ func readJSON(data []byte) (*Report, error) {
 	}
 	s := &scanner{data: data, at: at, hosts: map[string]string{}}
 	r := &Report{JSON: true}
-	ranks := 0
+	ranks, announced := 0, 0
 	err := s.object(func(key []byte) error {
 		switch string(key) {
 		case "nccl_version":
 			r.Version = s.text()
 		case "timestamp":
 			r.Time = s.text()
+		case "communicators_count":
+			announced = s.int()
 		case "communicators":
 			return s.array(func() error {
 				if len(r.Comms) >= maxComms {
@@ -50,6 +52,9 @@ func readJSON(data []byte) (*Report, error) {
 	})
 	if err == nil {
 		err = s.err
+	}
+	if err == nil && len(r.Comms) < announced {
+		err = fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", announced, len(r.Comms))
 	}
 	return r, err
 }

@@ -236,3 +236,47 @@ func TestShortReports(t *testing.T) {
 		t.Errorf("%d bytes took %d MB", b.Len(), mb)
 	}
 }
+
+// TestCutOff has answers that list no communicator: they say nothing, which is not that all is well.
+func TestCutOff(t *testing.T) {
+	j := &livejob.Job{Ranks: 16, TP: 2, Steps: 5}
+	text := j.RASText()
+	for name, data := range map[string]string{
+		"JSON without communicators": `{"nccl_version": "2.28.9", "timestamp": "2026-11-16 02:00:05", "communicators_count": 5, "ras": {"timeouts_count": 0}}`,
+		"summary alone":              text[:strings.Index(text, "Communicators...")],
+		"no warnings":                text[:strings.Index(text, "\nErrors\n")],
+		"nonsense":                   "NCCL version 99.9.9 compiled with CUDA 99\nJob summary\n===========\n\n  Nodes  Processes\n (total)  per node\n -1 99999999999999999999 nan\n",
+	} {
+		if r, err := Read("x", []byte(data)); err == nil || !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := Read("x", []byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndless asks a port where something else streams.
+func TestEndless(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for err == nil {
+				_, err = c.Write([]byte(strings.Repeat("A", 1<<16)))
+			}
+			c.Close()
+		}
+	}()
+	a := Ask(context.Background(), l.Addr().String(), 30*time.Second)
+	if a.Err == nil || a.Silent > 0 || !strings.Contains(a.Err.Error(), "another service") {
+		t.Errorf("%+v", a)
+	}
+}

@@ -2,6 +2,7 @@ package ras
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -29,7 +30,11 @@ func readText(data []byte) (*Report, error) {
 			return nil, err
 		}
 	}
-	return t.report, nil
+	r := t.report
+	if (t.sizes == nil || !t.ended) && len(r.Comms)+len(r.Missing)+len(r.Dead) == 0 {
+		return nil, errors.New("the answer is cut off: expected a table of communicators and, behind it, errors and warnings; ask again")
+	}
+	return r, nil
 }
 
 // textReader remembers which part of the text it is in.
@@ -43,6 +48,7 @@ type textReader struct {
 	async  string // the error that the next ranks have
 	sizes  map[int]int
 	table  bool
+	ended  bool // the last heading was there
 	above  string
 }
 
@@ -58,6 +64,9 @@ func (t *textReader) line(line string) error {
 		return nil
 	case word == "INCOMPLETE" || word == "DEAD" || word == "TIMEOUT":
 		t.list, t.comm = word, nil
+		return nil
+	case word == "Warnings":
+		t.ended = true
 		return nil
 	case strings.HasPrefix(word, "#") && commLine.MatchString(word):
 		return t.header(commLine.FindStringSubmatch(word))

@@ -1,0 +1,130 @@
+package hang
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"busbar.dev/internal/synth/livejob"
+)
+
+// later is a dump as of a run that began seconds later: the times of its entries stand in it as eight bytes.
+func later(t *testing.T, j *livejob.Job, rank, seconds int) []byte {
+	t.Helper()
+	data := j.Dump(rank)
+	for _, e := range j.Entries(rank) {
+		was, is := make([]byte, 8), make([]byte, 8)
+		binary.LittleEndian.PutUint64(was, uint64(e.Created))
+		binary.LittleEndian.PutUint64(is, uint64(e.Created)+uint64(seconds)*1e9)
+		if !bytes.Contains(data, was) {
+			t.Fatalf("rank %d: no time %d in the dump", rank, e.Created)
+		}
+		data = bytes.ReplaceAll(data, was, is)
+	}
+	return data
+}
+
+func addDumps(t *testing.T, c *Case, folder string, j *livejob.Job, seconds int) {
+	t.Helper()
+	for r := range j.Ranks {
+		if _, err := c.Add(fmt.Sprintf("%s/nccl_trace_rank_%d", folder, r), later(t, j, r, seconds)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTwoRuns has the dumps of two runs in one place: the newest is judged, whatever the other is and however they are given.
+func TestTwoRuns(t *testing.T) {
+	hung := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
+	well := &livejob.Job{Ranks: 4, TP: 2, Steps: 9}
+	for _, apart := range []int{8, 1000} {
+		for _, x := range []struct {
+			first, second *livejob.Job
+			want          State
+		}{{hung, well, Healthy}, {well, hung, Stalled}, {hung, hung, Stalled}} {
+			for _, order := range []bool{false, true} {
+				c := NewCase()
+				if order {
+					addDumps(t, c, "b", x.second, apart)
+				}
+				addDumps(t, c, "a", x.first, 0)
+				if !order {
+					addDumps(t, c, "b", x.second, apart)
+				}
+				v := c.Judge()
+				notes := strings.Join(v.Notes, "\n")
+				if v.State != x.want || !strings.Contains(notes, "Left out: a/nccl_trace_rank_0, a/nccl_trace_rank_1, a/nccl_trace_rank_2, a/nccl_trace_rank_3.") || c.Mixed() != nil {
+					t.Errorf("%d s apart: %s, want %s: %s\n%s", apart, v.State, x.want, v.Text, notes)
+				}
+			}
+		}
+	}
+}
+
+// TestStaleDump has a dump of yesterday's run of the rank that left none today.
+func TestStaleDump(t *testing.T) {
+	hung := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Killed, Culprit: 2}
+	well := &livejob.Job{Ranks: 4, TP: 2, Steps: 9}
+	c := NewCase()
+	for r := range 4 {
+		j, seconds := hung, 86400
+		if r == 2 {
+			j, seconds = well, 0
+		}
+		if _, err := c.Add(fmt.Sprintf("nccl_trace_rank_%d", r), later(t, j, r, seconds)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := c.Judge()
+	if v.State != Failed || len(v.Ranks) != 1 || v.Ranks[0].Rank != 2 || !strings.Contains(strings.Join(v.Notes, ""), "Left out: nccl_trace_rank_2.") {
+		t.Errorf("%s %v: %s %q", v.State, v.Ranks, v.Text, v.Notes)
+	}
+}
+
+// TestTwoJobs has dumps of jobs of different sizes and of the same time: nothing is concluded.
+func TestTwoJobs(t *testing.T) {
+	c := NewCase()
+	addDumps(t, c, "a", &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}, 0)
+	addDumps(t, c, "b", &livejob.Job{Ranks: 8, TP: 2, Steps: 9}, 0)
+	if err := c.Mixed(); err == nil || !strings.Contains(err.Error(), "give the dumps of one") {
+		t.Error(err)
+	}
+	if v := c.Judge(); v.State != Unknown {
+		t.Errorf("%s: %s", v.State, v.Text)
+	}
+}
+
+// TestTornDump cuts a dump off: its rank is not one that left none, and no other is blamed.
+func TestTornDump(t *testing.T) {
+	j := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
+	for _, size := range []int{0, 200, 2000} {
+		c := NewCase()
+		for r := range j.Ranks {
+			data := j.Dump(r)
+			if r == 2 {
+				data = data[:size]
+			}
+			if _, err := c.Add(fmt.Sprintf("nccl_trace_rank_%d", r), data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v := c.Judge()
+		if v.State != Unknown || len(v.Ranks) > 0 || !strings.Contains(v.Text, "dump of rank 2 is torn (nccl_trace_rank_2)") || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "torn") {
+			t.Errorf("%d bytes: %s %v: %s %q", size, v.State, v.Ranks, v.Text, v.Notes)
+		}
+	}
+}
+
+// TestOneDump gives the dump of one rank alone: the others were not given, which says nothing about them.
+func TestOneDump(t *testing.T) {
+	c := NewCase()
+	j := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
+	if _, err := c.Add("nccl_trace_rank_0", j.Dump(0)); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.Judge(); v.State != Unknown || len(v.Ranks) > 0 || !strings.Contains(v.Text, "no dump of rank 2") {
+		t.Errorf("%s %v: %s", v.State, v.Ranks, v.Text)
+	}
+}

@@ -77,3 +77,12 @@ func TestFrameworksOfAdapters(t *testing.T) {
 		}
 	}
 }
+
+// TestFrameworkAtItsOwnRelease: a name that says its release keeps it whatever the time, and one with an @ of another meaning is read by the time.
+func TestFrameworkAtItsOwnRelease(t *testing.T) {
+	for text, want := range map[string]string{"megatron@0.12": "megatron@0.12", "NeMo @ DGX": "nemo@25.02", "nemo": "nemo@25.02"} {
+		if f, err := workload.FrameworkAt(text, "2025-03"); err != nil || f.ID != want {
+			t.Errorf("%q in 2025-03: %v, %v; expected %s", text, f, err, want)
+		}
+	}
+}

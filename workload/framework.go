@@ -152,8 +152,15 @@ func ParseFramework(text string) (*Framework, error) {
 	return &f, nil
 }
 
-// FrameworkAt is the framework of a name and a time (2025, 2025-06): the newest release of then, the oldest where that is before all.
+// FrameworkAt is the framework of a name and a time (2025, 2025-06): the newest release of then, the oldest where that is before all. A release that
+// the name says itself wins.
 func FrameworkAt(name, time string) (*Framework, error) {
+	if strings.Contains(name, "@") { // which says its release
+		if f, err := ParseFramework(name); err == nil {
+			return f, nil
+		}
+		name = strings.ReplaceAll(name, "@", " ")
+	}
 	if f, err := ParseFramework(name + "@" + time); err == nil {
 		return f, nil
 	}

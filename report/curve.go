@@ -98,7 +98,7 @@ func (f *forecast) key(band string, ringed bool) string {
 		list = append(list, text)
 	}
 	if ringed {
-		list = append(list, "ringed: NCCL's choice")
+		list = append(list, "ringed: "+f.runs()+"'s choice")
 	}
 	return strings.Join(list, "; ")
 }
@@ -202,7 +202,7 @@ func (f *forecast) only() string {
 	case algo != "":
 		return algo
 	case chosen:
-		return "NCCL's choice"
+		return f.runs() + "'s choice"
 	}
 	return f.Rows[0].Layout
 }

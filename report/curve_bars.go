@@ -59,7 +59,7 @@ func (f *forecast) bar(c *svg.Canvas, r query.PredictRow, y float64, most unit.T
 	c.Text(end, y+barH-6, r.Time.String(), value)
 	end += svg.TextWidth(r.Time.String(), value) + 12
 	note := svg.Type{Size: 11.5, Fill: quiet}
-	text = r.BusBW.String() + " busbw, " + where(r.Bottleneck)
+	text = r.BusBW.String() + " busbw, " + f.where(r.Bottleneck)
 	if r.Chosen {
 		text += ", NCCL's choice"
 	}

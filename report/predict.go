@@ -25,6 +25,12 @@ func library(d *query.PredictDoc) string {
 	return "NCCL " + d.NCCL
 }
 
+// runs is the library's name alone.
+func (f *forecast) runs() string {
+	name, _, _ := strings.Cut(library(f.PredictDoc), " ")
+	return name
+}
+
 // Predict prints a prediction as nccl-tests prints a measurement, and below it
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
@@ -118,10 +124,10 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 		return " on " + strings.Join(list, ", ")
 	}
 	if len(fine) > 0 {
-		b.WriteString(s.dim("NCCL's choice is the fastest of the candidates"+on(fine)) + "\n")
+		b.WriteString(s.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)) + "\n")
 	}
 	if len(stuck) > 0 {
-		paragraph(b, "", fmt.Sprintf("NCCL's choice is not the fastest of the candidates%s (up to %.2g×), and no NCCL setting changes it", on(stuck), worst), width)
+		paragraph(b, "", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s setting changes it", f.runs(), on(stuck), worst), width)
 	}
 }
 
@@ -145,7 +151,7 @@ func (f *forecast) title() string {
 func (f *forecast) table(s style) string {
 	text := f.rows(s).Fit(f.columns)
 	marks := f.marks()
-	for _, k := range []struct{ mark, means string }{{"*", "* NCCL's choice"}, {"+", "+ not an NCCL algorithm"}} {
+	for _, k := range []struct{ mark, means string }{{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"}} {
 		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"
 		}
@@ -166,7 +172,7 @@ func (f *forecast) rows(s style) *texttab.Table {
 		p := &r.Parts
 		t.Row(
 			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels), micros(r.Time), micros(r.Low), micros(r.High),
-			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck),
+			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Bottleneck),
 		)
 	}
 	return t
@@ -204,6 +210,14 @@ func micros(t unit.Time) string {
 	return fmt.Sprintf("%.0f", us)
 }
 
+// where names what limits; AMD's links between GPUs by their own name.
+func (f *forecast) where(l result.Limit) string {
+	if l.Kind == result.ByNVLink && f.Library == "rccl" {
+		l.Kind = "xgmi"
+	}
+	return where(l)
+}
+
 func where(l result.Limit) string {
 	return strings.TrimSpace(string(l.Kind) + " " + l.Where)
 }
@@ -213,9 +227,9 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
 	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		keys := []string{where(r.Bottleneck)}
+		keys := []string{f.where(r.Bottleneck)}
 		if f.Compared {
-			keys = []string{r.Layout + " " + where(r.Bottleneck), r.Layout + " " + r.Bottleneck.Text}
+			keys = []string{r.Layout + " " + f.where(r.Bottleneck), r.Layout + " " + r.Bottleneck.Text}
 		}
 		if r.Bottleneck.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
 			continue
@@ -226,7 +240,7 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 		if told++; told > most {
 			return
 		}
-		lead := where(r.Bottleneck)
+		lead := f.where(r.Bottleneck)
 		if f.Compared {
 			lead = r.Layout + " " + lead
 		}

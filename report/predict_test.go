@@ -185,3 +185,15 @@ func TestTrace(t *testing.T) {
 		t.Error("a trace without events was written")
 	}
 }
+
+// AMD's links and library have their own names.
+func TestPredictNamesRCCL(t *testing.T) {
+	f := &forecast{PredictDoc: &query.PredictDoc{Library: "rccl"}}
+	l := result.Limit{Kind: result.ByNVLink, Where: "node0/gpu0"}
+	if got := f.where(l) + " " + f.runs(); got != "xgmi node0/gpu0 RCCL" {
+		t.Error(got)
+	}
+	if f.Library = ""; f.where(l)+" "+f.runs() != "nvlink node0/gpu0 NCCL" {
+		t.Error(f.where(l), f.runs())
+	}
+}

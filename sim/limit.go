@@ -73,7 +73,7 @@ func (o *Outline) nicText(l *load, m *Model) string {
 	case l.users > 1 && ranks > nics:
 		text = fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
 	case l.users > 1:
-		text = fmt.Sprintf("%s of the node send through this %s port", gpus(l.users), l.rate.Bits())
+		text = fmt.Sprintf("a %s port is full, one of the node's %d; %s send a part of their data through it", l.rate.Bits(), nics, gpus(l.users))
 	case ranks > 1 && l.ports < min(ranks, nics):
 		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, words.Plural(nics, "port"), l.rate.Bits())
 	case ranks > 1 && ranks <= nics:

@@ -18,7 +18,7 @@ type Kernel struct {
 	Task      workload.Task
 	Precision workload.Precision
 	Measured  unit.Span
-	// Before and After are what the figures of before and the fitted ones say, LeftOut what those say that were fitted without it.
+	// Before and After are predicted by the former and by the fitted figures, LeftOut by figures that were fitted with this kernel left out.
 	Before, After, LeftOut unit.Span
 }
 

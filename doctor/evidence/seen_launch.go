@@ -25,7 +25,7 @@ const (
 	Refused       Kind = "memory-refused" // event of a work queue whose memory was refused
 	OtherNet      Kind = "other-net"      // no interface lies in the network of the first rank
 	GlobalRank    Kind = "global-rank"    // rank, ranks of the job, as a launcher counts them
-	NoNCCL        Kind = "no-nccl"        // the framework was built without it, or sees no GPU
+	NoNCCL        Kind = "no-nccl"        // the framework was built with no NCCL, or sees no GPU
 	Harmful       Kind = "harmful"        // setting without which it is told to work
 	SlurmError    Kind = "slurm-error"    // what Slurm refused or ended: step, account, ended
 )

@@ -128,7 +128,7 @@ func TestPods(t *testing.T) {
 		"/etc/token": config(s.URL, ca, "    token: right\n"),
 		"/etc/file":  config(s.URL, ca, "    tokenFile: tokens/mine\n"), "/etc/tokens/mine": "right\n",
 		"/etc/cert": config(s.URL, ca, "    client-certificate: me.crt\n    client-key-data: "+base64.StdEncoding.EncodeToString([]byte(key))+"\n"), "/etc/me.crt": cert,
-		"/root/.kube/config": config(s.URL, ca, "    token: right\n"),
+		"/home/ann/.kube/config":                               config(s.URL, ca, "    token: right\n"),
 		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt": ca, "/var/run/secrets/kubernetes.io/serviceaccount/token": "right", "/var/run/secrets/kubernetes.io/serviceaccount/namespace": "train",
 	}
 	for _, env := range [][]string{
@@ -136,7 +136,7 @@ func TestPods(t *testing.T) {
 		{"KUBECONFIG=/etc/absent:/etc/token"},
 		{"KUBECONFIG=/etc/file"},
 		{"KUBECONFIG=/etc/cert"},
-		{"HOME=/root"},
+		{"HOME=/home/ann"},
 		{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port},
 	} {
 		c, err := kube.Load(here(files, env...))

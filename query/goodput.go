@@ -32,6 +32,8 @@ type ResilienceDoc struct {
 	Played  float64         `json:"played"` // the goodput of what was asked, by a run with failures drawn one by one
 	Rows    []ResilienceRow `json:"rows"`
 	Text    string          `json:"text"`
+
+	Pictures bool `json:"-"` // rates count samples
 }
 
 // ResilienceRow is one way to go about failures.
@@ -83,7 +85,7 @@ func (q Resilience) Run(ctx context.Context, env Env) (*ResilienceDoc, error) {
 	nodes := len(p.tasks.Hosts())
 	d := &ResilienceDoc{
 		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes, Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
-		Step: p.Step, Tokens: p.TokensPerSecond(), History: f.history,
+		Step: p.Step, Tokens: p.TokensPerSecond(), History: f.history, Pictures: p.job.Model.Pictures(),
 	}
 	g, asked, err := f.goodput(p, nodes, p.Step, d.Tokens)
 	if err != nil {

@@ -17,6 +17,9 @@ import (
 // even is the factor within which predictions of two settings of one job say next to nothing about which is faster: they were right in 52 of 99 measured pairs.
 const even = 1.05
 
+// planOrder says what arrangePlans does.
+const planOrder = "of plans within 5% of the best, those without offload, with memory to spare and with the fewest settings come first"
+
 // arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with room in memory, with few settings.
 func (x *planned) arrangePlans(ctx context.Context) error {
 	if err := x.withoutOffload(ctx); err != nil {
@@ -95,5 +98,9 @@ func (x *planned) behind(i int) string {
 	case x.tight(p) && !x.tight(first):
 		why = "its memory is tight"
 	}
-	return fmt.Sprintf("%.1f%% %s, which predictions do not tell, and %s", 100*(1-p.Value/first.Value), x.goal.Better(), why)
+	gain := 1 - p.Value/first.Value
+	if gain < 0.0005 {
+		return "as good, but " + why
+	}
+	return fmt.Sprintf("%.1f%% %s, too little to tell, but %s", 100*gain, x.goal.Better(), why)
 }

@@ -14,6 +14,7 @@ import (
 type PlanTie struct {
 	Plans  []int     `json:"plans"`  // their ranks, from 1
 	Margin float64   `json:"margin"` // settings whose objectives are within this factor are not told apart
+	Order  string    `json:"order"`  // why the first is first
 	For    []PlanFor `json:"for"`
 }
 
@@ -30,7 +31,7 @@ const worthRoom = 0.03
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
 func (x *planned) tie() *PlanTie {
 	least := x.fastest()
-	t := &PlanTie{Margin: step.TieMargin}
+	t := &PlanTie{Margin: step.TieMargin, Order: planOrder}
 	for i := range x.answer.Plans {
 		if x.answer.Plans[i].Value <= least*step.TieMargin {
 			t.Plans = append(t.Plans, i+1)

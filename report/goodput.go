@@ -13,11 +13,11 @@ import (
 
 // Resilience prints how much of a run's time is useful, and what would change that.
 func Resilience(w io.Writer, d *query.ResilienceDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f tokens/s without failures\n", d.Model, d.Cluster, d.Layout, words.Plural(d.GPUs, "GPU"),
-		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens)
+	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout, words.Plural(d.GPUs, "GPU"),
+		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens, counted(d.Pictures))
 	goodputLines(w, &d.Asked, d.Step)
 	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
-	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">tokens/s", ">tokens/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
+	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">"+counted(d.Pictures)+"/s", ">"+counted(d.Pictures)+"/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		saved, how, mark := "synchronous", words.Plural(r.Spares, "spare"), ""
@@ -67,8 +67,12 @@ func goodputLines(w io.Writer, g *query.Goodput, step unit.Span) {
 
 // lines prints texts behind a name, wrapped.
 func lines(w io.Writer) func(name, text string) {
+	width := 100
+	if t, ok := w.(texttab.Terminal); ok && t.Columns() > 40 {
+		width = t.Columns() - len("  123456789 ")
+	}
 	return func(name, text string) {
-		for i, line := range texttab.Wrap(text, 100) {
+		for i, line := range texttab.Wrap(text, width) {
 			if i > 0 {
 				name = ""
 			}

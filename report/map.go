@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
@@ -14,7 +15,7 @@ import (
 
 // Map prints a cluster, and what is wrong with it below.
 func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
-	if err := Text(w, d.Cluster, o); err != nil {
+	if err := clusterText(w, d.Cluster, finding.Count(d.Audit).String(), o); err != nil {
 		return err
 	}
 	if err := contributed(w, d.Contributed, o); err != nil || len(d.Audit) == 0 {

@@ -14,18 +14,18 @@ func (p *panel) makeCaptions() {
 		return
 	}
 	if p.nicH > 0 {
-		p.caption = append(p.caption, caption{p.nicY + p.nicH/2, netViol, p.nicCaption()})
+		p.caption = append(p.caption, caption{p.nicY + p.nicH/2, netViol, nicCaption(p.t)})
 	}
 	if len(p.fast) > 0 {
 		var text []string
 		for i := range p.fast {
-			text = append(text, p.fastCaption(&p.fast[i])...)
+			text = append(text, fastCaption(p.t, &p.fast[i])...)
 		}
 		color := linkColor(p.fast[0].kind)
 		p.caption = append(p.caption, caption{p.gpuY - p.band/2 + 4, color, text})
 	}
-	if n := p.t.Count(cluster.GPU); n > 0 {
-		p.caption = append(p.caption, caption{p.gpuY + p.gpuH/2, nvGreen, p.gpuCaption(n)})
+	if p.t.Count(cluster.GPU) > 0 {
+		p.caption = append(p.caption, caption{p.gpuY + p.gpuH/2, nvGreen, gpuCaption(p.t)})
 	}
 	if text := p.pcieCaption(); len(text) > 0 {
 		y := p.switchY + switchH/2
@@ -43,11 +43,12 @@ func (p *panel) makeCaptions() {
 	}
 }
 
-func (p *panel) nicCaption() []string {
-	nics := p.t.Of(cluster.NIC)
+// nicCaption says what the NICs of a node have in common.
+func nicCaption(t *cluster.NodeType) []string {
+	nics := t.Of(cluster.NIC)
 	model, kind, rate := "", "", ""
 	for i, n := range nics {
-		dev := &p.t.Devices[n]
+		dev := &t.Devices[n]
 		m, k, r := shortModel(dev.Model.Value), "", nicRateText(dev)
 		if dev.NIC != nil {
 			k = netName(dev.NIC.Kind)
@@ -64,10 +65,12 @@ func (p *panel) nicCaption() []string {
 	return nonEmpty(countOf(len(nics), model, "NIC"), kind, rate)
 }
 
-func (p *panel) gpuCaption(n int) []string {
+// gpuCaption says what its GPUs have in common.
+func gpuCaption(t *cluster.NodeType) []string {
 	model, mem := "", ""
-	for i, g := range p.t.Of(cluster.GPU) {
-		dev := &p.t.Devices[g]
+	gpus := t.Of(cluster.GPU)
+	for i, g := range gpus {
+		dev := &t.Devices[g]
 		m, k := shortModel(dev.Model.Value), ""
 		if dev.GPU != nil && dev.GPU.Memory.Known() {
 			k = memory(dev.GPU.Memory.Value)
@@ -78,10 +81,10 @@ func (p *panel) gpuCaption(n int) []string {
 		}
 		model, mem = same(model, m), same(mem, k)
 	}
-	if mem != "" && n > 1 {
+	if mem != "" && len(gpus) > 1 {
 		mem += " each"
 	}
-	return nonEmpty(countOf(n, model, "GPU"), mem)
+	return nonEmpty(countOf(len(gpus), model, "GPU"), mem)
 }
 
 // countOf is "8 × H100", or "8 GPUs" when the model is not one and the same.
@@ -92,7 +95,8 @@ func countOf(n int, model, noun string) string {
 	return fmt.Sprintf("%d × %s", n, model)
 }
 
-func (p *panel) fastCaption(s *fast) []string {
+// fastCaption says how its GPUs are linked.
+func fastCaption(t *cluster.NodeType, s *fast) []string {
 	rate := func(b *bundle, way string) string {
 		if !b.rate.Known() {
 			return "rate unknown"
@@ -107,7 +111,7 @@ func (p *panel) fastCaption(s *fast) []string {
 			links = words.Plural(first.lanes, "link") + " per GPU"
 		}
 		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
-	case s.full(p.t):
+	case s.full(t):
 		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first, " one direction")}
 	}
 	text := []string{s.name}

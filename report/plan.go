@@ -119,12 +119,7 @@ func batchOf(j *workload.Job) string {
 }
 
 // passed is what a rate counts: a picture is a sequence of one token.
-func passed(j *workload.Job) string {
-	if j.Seq == 1 {
-		return "samples"
-	}
-	return "tokens"
-}
+func passed(j *workload.Job) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
@@ -191,6 +186,7 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 		to = "and"
 	}
 	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to, t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
+	fmt.Fprintf(w, "order: %s\n", t.Order)
 	for _, f := range t.For {
 		fmt.Fprintf(w, "for plan %d: %s\n", f.Rank, f.Reason)
 	}

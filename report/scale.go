@@ -44,9 +44,9 @@ func scaleTitle(d *query.ScaleDoc) string {
 	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, kind)
 }
 
-// scaleUnit is what rates count.
-func scaleUnit(d *query.ScaleDoc) string {
-	if d.Pictures {
+// counted is what rates count.
+func counted(pictures bool) string {
+	if pictures {
 		return "samples"
 	}
 	return "tokens"
@@ -54,7 +54,7 @@ func scaleUnit(d *query.ScaleDoc) string {
 
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+scaleUnit(d)+"/s", ">"+scaleUnit(d)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+counted(d.Pictures)+"/s", ">"+counted(d.Pictures)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
 	t.Columns[8].Hidden = !(d.Rows[0].Goodput > 0)
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -80,7 +80,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	title := scaleTitle(d)
 	c := &svg.Canvas{}
 	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
-	c.Text(left, 52, "efficiency: "+scaleUnit(d)+"/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
+	c.Text(left, 52, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
 	most := 1.0
 	for _, p := range d.Rows {
 		most = math.Max(most, p.Efficiency)
@@ -113,7 +113,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
 	for i := range d.Rows {
 		p := &d.Rows[i]
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(), scaleUnit(d)))
+		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(), counted(d.Pictures)))
 		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})

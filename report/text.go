@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -35,13 +36,15 @@ const (
 	maxLinks    = 12
 )
 
-// Text prints a cluster for a terminal: what it has, the tree of every kind of
-// node, its matrix, what lies nearest to what, the network, and what the readers
-// noticed.
-func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
+// Text prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of every kind of
+// node, its matrix, what lies nearest to what, and what the readers noticed.
+func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return clusterText(w, c, "", o) }
+
+// clusterText is Text with the count of findings, which are printed elsewhere, in its first line.
+func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
 	var tables []*texttab.Table
 	text := printed(o, func(s style) string {
-		p := &printer{c: c, style: s, width: o.width(), terminal: o.Width}
+		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width}
 		p.cluster()
 		tables = p.tables
 		return p.b.String()
@@ -57,16 +60,15 @@ func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
 
 // cluster prints all of it.
 func (p *printer) cluster() {
-	c := p.c
 	p.headline()
-	for _, g := range groups(c) {
-		if g.t == nil {
-			p.undescribed(g)
-			continue
-		}
-		p.nodeType(g)
-	}
+	all := groups(p.c)
+	p.nodes(all)
 	p.network()
+	for _, g := range all {
+		if g.t != nil {
+			p.nodeType(g.t)
+		}
+	}
 	p.benches()
 	p.notes()
 	if p.rates {
@@ -78,9 +80,10 @@ func (p *printer) cluster() {
 // printer collects the text of a cluster.
 type printer struct {
 	style
-	c     *cluster.Cluster
-	b     strings.Builder
-	width int
+	c        *cluster.Cluster
+	findings string // how many there are
+	b        strings.Builder
+	width    int
 	// terminal is its number of columns; 0 is any number.
 	terminal int
 	tables   []*texttab.Table // that were printed
@@ -137,6 +140,9 @@ func (p *printer) headline() {
 	if s.GPUs == 0 {
 		parts = append(parts, "no GPU known")
 	}
+	if p.findings != "" {
+		parts = append(parts, p.findings)
+	}
 	p.list(p.bold(name)+"  ", "  ", parts)
 	if len(p.c.Sources) > 0 {
 		shown := p.c.Sources
@@ -161,35 +167,69 @@ func summaryParts(s cluster.Summary) []string {
 	return parts
 }
 
-func (p *printer) undescribed(g group) {
-	p.heading(words.Plural(len(g.hosts), "host") + " without a description of their inside")
-	if names := g.names(p.c); len(names) > 0 {
-		p.para("  ", hostList(names, 4*p.width))
+// nodes prints what a node of each kind has.
+func (p *printer) nodes(all []group) {
+	if len(all) > 0 {
+		p.heading("Nodes")
+	}
+	for _, g := range all {
+		title := "not described"
+		if g.t != nil {
+			title = nodeName(g.t)
+		}
+		if len(g.hosts) > 1 {
+			title += fmt.Sprintf(" × %d", len(g.hosts))
+		}
+		if names := g.names(p.c); len(names) > 0 {
+			title += ": " + hostList(names, 2*p.width)
+		}
+		p.para("  ", title)
+		if g.t != nil {
+			p.list("    ", "    ", p.nodeWords(g.t))
+		}
 	}
 }
 
-func (p *printer) nodeType(g group) {
-	title := g.t.Name
-	if title == "" {
-		title = "node"
+// nodeWords sums up the GPUs of a node, the links between them, its NICs and its sockets.
+func (p *printer) nodeWords(t *cluster.NodeType) []string {
+	var list []string
+	add := func(text []string) { list = append(list, strings.Join(text, ", ")) }
+	if t.Count(cluster.GPU) > 0 {
+		add(gpuCaption(t))
+	} else {
+		add([]string{"no GPU known"})
 	}
-	if len(g.hosts) > 1 {
-		title += fmt.Sprintf("  × %d", len(g.hosts))
+	for _, s := range fastSets(t) {
+		p.rates = true
+		add(fastCaption(t, &s))
 	}
-	if names := g.names(p.c); len(names) > 0 {
-		title += "  " + hostList(names, 2*p.width)
+	if t.Count(cluster.NIC) > 0 {
+		add(nicCaption(t))
+	} else {
+		add([]string{"no NIC known"})
 	}
-	p.heading(title)
-	p.titles = deviceTitles(g.t)
-	if g.t.Tree == cluster.Assumed {
+	if n := t.Count(cluster.Socket); n > 0 {
+		add([]string{words.Plural(n, "socket")})
+	}
+	return list
+}
+
+// nodeName is what a kind of node is called.
+func nodeName(t *cluster.NodeType) string { return cmp.Or(t.Name, "node") }
+
+// nodeType prints the inside of a kind of node.
+func (p *printer) nodeType(t *cluster.NodeType) {
+	p.heading("Inside " + nodeName(t))
+	p.titles = deviceTitles(t)
+	if t.Tree == cluster.Assumed {
 		p.para("  ", p.dim("No source shows the PCIe tree; this one is assumed and fits what they say."))
 	}
-	p.tree(g.t)
-	p.fastLinks(g.t)
-	p.cpuLinks(g.t)
-	p.matrix(g.t)
-	p.nearest(g.t)
-	p.measured(g.t)
+	p.tree(t)
+	p.fastLinks(t)
+	p.cpuLinks(t)
+	p.matrix(t)
+	p.nearest(t)
+	p.measured(t)
 }
 
 func (p *printer) benches() {

@@ -70,7 +70,7 @@ type alike struct {
 }
 
 func (p *printer) switches(v *netView) {
-	tab := p.columns("tier", ">boxes", "switches", "model", ">ports", "down, each", "up, each", ">oversubscribed")
+	tab := p.columns("tier", ">count", "switches", "model", ">ports", "downlinks each", "uplinks each", ">oversubscribed")
 	var rows [][]string
 	left := 0
 	for _, tier := range v.tiers {

@@ -3,7 +3,7 @@ import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, choice, field, text } from './pick.js';
 import { term } from './terms.js';
-import { seconds, memory, percent, short, count } from './units.js';
+import { seconds, memory, percent, short, count, counted } from './units.js';
 
 const here = 'dgx-h100:8';
 
@@ -56,13 +56,13 @@ export async function show(root, state, api) {
     about.textContent = `${count(doc.considered)} settings considered; step time of the best: ${seconds(best.step_s)}`;
     put(cards,
       h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
-        best.row && h('dl', { class: 'figures' }, [['step time', `${seconds(best.step_s)} (${seconds(best.low_s)} to ${seconds(best.high_s)})`], ['tokens/s', short(best.row.tokens_per_s)], ['tokens/s/GPU', short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
-        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more tokens/s with `, h('code', {}, a.setting), `: ${a.text}`))),
-        doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
+        best.row && h('dl', { class: 'figures' }, [['step time', `${seconds(best.step_s)} (${seconds(best.low_s)} to ${seconds(best.high_s)})`], [`${counted(best.row)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
+        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more ${counted(best.row)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
+        doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. Order: ${doc.tie.order}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
-        [{ text: '#', n: true }, { text: 'degrees', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: 'tokens/s/GPU', n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }, { text: 'why', w: true }, { text: 'start it' }],
+        [{ text: '#', n: true }, { text: 'degrees', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }, { text: 'why', w: true }, { text: 'start it' }],
         doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, words(p), seconds(p.step_s), `${seconds(p.low_s)} – ${seconds(p.high_s)}`, short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '', p.why, h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')]), (i) => i === 0)),
       holder);
     say(about.textContent);

@@ -6,7 +6,7 @@ import { slider, powers } from './slider.js';
 import { term } from './terms.js';
 import { stacked } from './bars.js';
 import { Curve } from './curve.js';
-import { seconds, memory, percent, short, count, plural, bytes } from './units.js';
+import { seconds, memory, percent, short, count, counted, plural, bytes } from './units.js';
 
 const here = 'dgx-h100:8';
 const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
@@ -119,11 +119,13 @@ export async function show(root, state, api) {
     cards.dataset.rested = '1';
   });
 
+  let unit = 'tokens'; // what rates count
   function draw(doc) {
     const r = doc.rows[0];
-    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`;
+    unit = counted(r);
+    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${r.seq === 1 ? plural(r.global_batch, 'sample') : `${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`}`;
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} to ${seconds(r.high_s)}`), one('tokens/s', short(r.tokens_per_s)), one('tokens/s/GPU', short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
+    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} to ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', [
       { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
@@ -133,7 +135,7 @@ export async function show(root, state, api) {
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
-    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more tokens/s with `, h('code', {}, a.setting), `: ${a.text}`))),
+    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more ${counted(r)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
       r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'each', n: true }, { text: 'takes', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);
@@ -147,10 +149,10 @@ export async function show(root, state, api) {
     const line = { name: 'efficiency', xs: drawn.map((r) => r.nodes), ys: drawn.map((r) => r.efficiency) };
     const mark = drawn.filter((r) => r.knee);
     if (fits.length && fits.length < doc.rows.length) knee.append(h('p', { class: 'quiet' }, `It does not fit on ${doc.rows.filter((r) => !r.fits).map((r) => count(r.nodes)).join(', ')} nodes, which are not drawn.`));
-    if (drawn.some((r) => r.efficiency > 1.005)) knee.append(h('p', { class: 'quiet' }, `Efficiency is tokens/s per node, relative to ${plural(drawn.find((r) => Math.abs(r.efficiency - 1) < 1e-9)?.nodes || drawn[0].nodes, 'node')}. Above 100%: with more nodes shards are smaller, or NCCL chooses a faster algorithm.`));
+    if (drawn.some((r) => r.efficiency > 1.005)) knee.append(h('p', { class: 'quiet' }, `Efficiency is ${unit}/s per node, relative to ${plural(drawn.find((r) => Math.abs(r.efficiency - 1) < 1e-9)?.nodes || drawn[0].nodes, 'node')}. Above 100%: with more nodes shards are smaller, or NCCL chooses a faster algorithm.`));
     curve.draw([line, ...(mark.length ? [{ name: 'knee', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
       drawn.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));
-    knee.append(h('details', {}, h('summary', {}, 'As a table'), table('', [{ text: 'nodes', n: true }, { text: 'step', n: true }, { text: 'tokens/s', n: true }, { text: 'efficiency', n: true }, { text: 'fits' }, { text: 'limited by' }],
+    knee.append(h('details', {}, h('summary', {}, 'As a table'), table('', [{ text: 'nodes', n: true }, { text: 'step', n: true }, { text: `${unit}/s`, n: true }, { text: 'efficiency', n: true }, { text: 'fits' }, { text: 'limited by' }],
       doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), r.fits || !fits.length ? percent(r.efficiency) : '', r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
   }
 

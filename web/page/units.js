@@ -45,6 +45,9 @@ export function short(x) {
   return digits(x);
 }
 
+// counted is what the rates of a step count: a picture is a sequence of one token.
+export function counted(row) { return row?.seq === 1 ? 'samples' : 'tokens'; }
+
 export function plural(n, word) { return `${count(n)} ${word}${n === 1 ? '' : 's'}`; }
 
 // hosts spells out a hostlist such as node[0-3,7],big1.

@@ -67,7 +67,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("dist: ")
 	root := flag.String("root", ".", "root of the checkout")
-	out := flag.String("o", "dist", "folder to write to, relative to the root; it is emptied")
+	out := flag.String("o", "dist", "folder to write to, relative to the root unless it is absolute; it is emptied")
 	only := flag.String("only", "", "one target, such as linux-amd64 (default: all)")
 	flag.Parse()
 	if err := run(*root, *out, *only); err != nil {
@@ -76,7 +76,10 @@ func main() {
 }
 
 func run(root, out, only string) error {
-	r := &release{root: root, out: filepath.Join(root, out)}
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(root, out)
+	}
+	r := &release{root: root, out: out}
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}

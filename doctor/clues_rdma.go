@@ -2,12 +2,12 @@ package doctor
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 )
 
@@ -136,7 +136,7 @@ func (c *Case) devicesUp() float64 {
 	return n
 }
 
-var severalNICs = regexp.MustCompile(`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
+var severalNICs = lazyre.New(`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
 
 // toldText is all that was told, for patterns that span what is told apart.
 func (c *Case) toldText() string {
@@ -214,7 +214,7 @@ func (c *Case) corruptsInside() bool {
 	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") && !c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
 }
 
-var fastLink = regexp.MustCompile(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
+var fastLink = lazyre.New(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
 
 // tcpLike reports a rate that sockets give on a network that carries several times
 // as much.

@@ -1,13 +1,13 @@
 package doctor
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/internal/lazyre"
 )
 
 // wireBeatsNCCL is the rate of one NIC that a test without NCCL reached, in GB/s,
@@ -173,7 +173,7 @@ func parseFloat(s string) float64 {
 }
 
 // ofTotal reads "600 Gb/s of 800".
-var ofTotal = regexp.MustCompile(`(\d+(?:\.\d+)?) ?G[Bb](?:/s|ps) of (?:~?)(\d+(?:\.\d+)?)`)
+var ofTotal = lazyre.New(`(\d+(?:\.\d+)?) ?G[Bb](?:/s|ps) of (?:~?)(\d+(?:\.\d+)?)`)
 
 // manyNodes reports that more than two nodes are spoken of.
 func (c *Case) manyNodes() bool {
@@ -182,4 +182,4 @@ func (c *Case) manyNodes() bool {
 	}) || c.hosts > 2
 }
 
-var moreNodes = regexp.MustCompile(`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)
+var moreNodes = lazyre.New(`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)

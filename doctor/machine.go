@@ -2,12 +2,12 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -43,10 +43,10 @@ func (m *machine) String() string {
 }
 
 var (
-	toldNodes = regexp.MustCompile(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
-	toldCount = regexp.MustCompile(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
-	toldNICs  = regexp.MustCompile(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
-	toldGPUs  = regexp.MustCompile(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	toldNodes = lazyre.New(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	toldCount = lazyre.New(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
+	toldNICs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
+	toldGPUs  = lazyre.New(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
 	speeds    = map[string]int{"FDR": 56, "EDR": 100, "HDR100": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 )
 

@@ -2,11 +2,11 @@ package input
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/schedule/msccl"
 )
 
@@ -27,7 +27,7 @@ func otherwise(data []byte) string {
 }
 
 // sinfo is the heading of Slurm's sinfo, of its long form and with -N.
-var sinfo = regexp.MustCompile(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `)
+var sinfo = lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `)
 
 func anyLine(data []byte, ok func(line string) bool) bool {
 	for line := range bytes.Lines(data) {

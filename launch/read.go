@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // maxPlan bounds plan.json, in bytes, and mostGPUs those of a node.
@@ -48,13 +49,13 @@ func Read(name string, r io.Reader) (*Plan, error) {
 var settable = []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_MIN_NCHANNELS", "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"}
 
 // topologyName is what a topology file of a plan may be called: nothing outside its folder.
-var topologyName = regexp.MustCompile(`^topo-[0-9]{1,4}\.xml$`)
+var topologyName = lazyre.New(`^topo-[0-9]{1,4}\.xml$`)
 
 // hostName is what a host may be called: names end up in files that shells, launchers and YAML read.
-var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$`)
+var hostName = lazyre.New(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$`)
 
 // plain is what values may be made of: they end up in files that shells read.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_=:,^.+-]+$`)
+var plain = lazyre.New(`^[A-Za-z0-9_=:,^.+-]+$`)
 
 // How long names and values may be: beside their expressions, because one that counts to a thousand
 // takes every start of the program two milliseconds to compile.

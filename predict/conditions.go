@@ -1,11 +1,11 @@
 package predict
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
@@ -28,7 +28,7 @@ type Conditions struct {
 	Without sim.Mechanisms
 }
 
-var serialGPUs = regexp.MustCompile(`(?:^|[\s(,])-g[ =]?(\d{1,4})\b`)
+var serialGPUs = lazyre.New(`(?:^|[\s(,])-g[ =]?(\d{1,4})\b`)
 
 // ParseLaunch reads how a program was launched in the words of people and of command lines:
 // "one process, -g 8", "one process per GPU (mpirun)", "-t 8", "torch", "CUDA graph (-G 1)". What it

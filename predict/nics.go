@@ -2,13 +2,13 @@ package predict
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -21,7 +21,7 @@ type NICs struct {
 }
 
 // nicCount is "4x200Gb/s", "4 x HDR": the count comes first, as in a cluster file.
-var nicCount = regexp.MustCompile(`^\s*(\d+)\s*[xX×*]\s*(\S.*)$`)
+var nicCount = lazyre.New(`^\s*(\d+)\s*[xX×*]\s*(\S.*)$`)
 
 // maxNICs is more than any node has.
 const maxNICs = 64

@@ -3,11 +3,11 @@ package query
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 	"busbar.dev/launch"
 	"busbar.dev/nccl"
@@ -35,7 +35,7 @@ type hostOrder struct {
 }
 
 // madeUp are names that readers and presets give to nodes without one.
-var madeUp = regexp.MustCompile(`^node[0-9]+$`)
+var madeUp = lazyre.New(`^node[0-9]+$`)
 
 // hasMadeUpNames reports that a cluster's source did not name some hosts.
 func hasMadeUpNames(cl *cluster.Cluster) bool {

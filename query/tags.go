@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Param is one field of a question as its tags describe it.
@@ -241,7 +242,7 @@ func setText(f reflect.Value, text string) error {
 }
 
 // plainWord is a word that shells leave as it is.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = lazyre.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // ShellLine is a command as a person can paste it into a shell.
 func ShellLine(words []string) string {

@@ -3,12 +3,12 @@ package report
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -175,9 +175,9 @@ func shortModel(m string) string {
 }
 
 // noise is what processors add to their names.
-var noise = regexp.MustCompile(`\((R|r|TM|tm)\)|\bCPU\b|@ [0-9.]+ ?GHz|[0-9]+-Core Processor`)
+var noise = lazyre.New(`\((R|r|TM|tm)\)|\bCPU\b|@ [0-9.]+ ?GHz|[0-9]+-Core Processor`)
 
-var sizeInName = regexp.MustCompile(`[- ]?\b[0-9]+ ?[GT]i?B\b| HBM[0-9]\w*`)
+var sizeInName = lazyre.New(`[- ]?\b[0-9]+ ?[GT]i?B\b| HBM[0-9]\w*`)
 
 // modelOnly is a model without its maker and without the memory that is said
 // beside it: A100-SXM4 for NVIDIA A100-SXM4-40GB.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/query"
 )
 
@@ -96,7 +96,7 @@ func (a *asked) as(form string) error {
 	return nil
 }
 
-var plainNumber = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
+var plainNumber = lazyre.New(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
 
 // add gives the question a parameter's value.
 func (s *Server) add(a *asked, p *query.Param, v string) error {

@@ -11,11 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/osdep"
 )
 
@@ -76,7 +76,7 @@ func OpenTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+var tokenName = lazyre.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // Add makes a token and gives its secret, which cannot be had again.
 func (t *Tokens) Add(name string, role Role) (string, error) {

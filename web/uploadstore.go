@@ -10,11 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Bounds of what people send.
@@ -58,8 +59,8 @@ func (s *uploadStore) folder() (dir string, remove func(), err error) {
 }
 
 var (
-	uploadWord = regexp.MustCompile(`^@([0-9a-f]{32})(:[0-9]{1,6})?$`)
-	strange    = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+	uploadWord = lazyre.New(`^@([0-9a-f]{32})(:[0-9]{1,6})?$`)
+	strange    = lazyre.New(`[^A-Za-z0-9._+-]+`)
 )
 
 // safeName is a file name without anything that could lead elsewhere.

@@ -3,12 +3,12 @@ package workload
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/lazyre"
 )
 
 //go:embed data/models.csv
@@ -194,7 +194,7 @@ func FindHub(name string) *Model {
 }
 
 // hubDate is the date or release that publishers put behind a name: -2507, -v0.1.
-var hubDate = regexp.MustCompile(`-(2[3-9](0[1-9]|1[0-2])|v[0-9.]+)$`)
+var hubDate = lazyre.New(`-(2[3-9](0[1-9]|1[0-2])|v[0-9.]+)$`)
 
 func hubName(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), " ", "-")

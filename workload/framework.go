@@ -3,13 +3,13 @@ package workload
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"busbar.dev/internal/csvtable"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -225,7 +225,7 @@ func releaseRow(rows []*Framework, number string) (at int, newer bool) {
 }
 
 // exponent is a number that is no release: 1e9.
-var exponent = regexp.MustCompile(`^[0-9.]+e[0-9]`)
+var exponent = lazyre.New(`^[0-9.]+e[0-9]`)
 
 // trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
 func trimRelease(text string) string {

@@ -2,9 +2,10 @@ package workload
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Like is the model that a text names in its own way, as tables do: "Llama-3.1 405B", "meta-llama/Llama-3.1-8B-Instruct", "llama31_8b",
@@ -69,7 +70,7 @@ func begins(text, name string, dots bool) bool {
 
 func isDigit(s string, i int) bool { return i >= 0 && i < len(s) && s[i] >= '0' && s[i] <= '9' }
 
-var sizeIn = regexp.MustCompile(`(?i)(^|[^a-z0-9.])(\d+(?:\.\d+)?)\s?(b|m|t)($|[^a-z0-9])`)
+var sizeIn = lazyre.New(`(?i)(^|[^a-z0-9.])(\d+(?:\.\d+)?)\s?(b|m|t)($|[^a-z0-9])`)
 
 // sized reports that no size which a text states contradicts a model: 16B of "DeepSeek-V2-Lite 16B" does V2's 236B.
 func sized(text string, m *Model) bool {

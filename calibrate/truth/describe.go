@@ -3,12 +3,12 @@ package truth
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/sim"
@@ -143,9 +143,9 @@ func (g *described) noPeers() bool {
 }
 
 var (
-	pcieWords = regexp.MustCompile(`(?i)\bPCIe? ?(?:gen ?)?([3-6])\b|\bgen ?([3-6])\b`)
-	busWords  = regexp.MustCompile(`(?i)\b(?:at|bus|GPUs)((?:(?: |,|and)+[0-9a-f]{2}(?::00(?:\.0)?)?\b)+)`)
-	busNumber = regexp.MustCompile(`(?i)\b([0-9a-f]{2})(?::|\b)`)
+	pcieWords = lazyre.New(`(?i)\bPCIe? ?(?:gen ?)?([3-6])\b|\bgen ?([3-6])\b`)
+	busWords  = lazyre.New(`(?i)\b(?:at|bus|GPUs)((?:(?: |,|and)+[0-9a-f]{2}(?::00(?:\.0)?)?\b)+)`)
+	busNumber = lazyre.New(`(?i)\b([0-9a-f]{2})(?::|\b)`)
 )
 
 // slots is the generation of the host's PCIe and on how many sockets the GPUs are, as far as the words or the numbers of the
@@ -200,7 +200,7 @@ func (g *described) joining() hardware.Join {
 	return hardware.Usual
 }
 
-var perPair = regexp.MustCompile(`(?i)NV(\d+) per pair|(\d+) links per pair`)
+var perPair = lazyre.New(`(?i)NV(\d+) per pair|(\d+) links per pair`)
 
 func (g *described) pairLinks() int {
 	m := perPair.FindStringSubmatch(g.Joined)

@@ -3,9 +3,10 @@ package truth
 import (
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // unmarshalLoose reads an object whose numbers may be written as words ("ZeRO-3", "16", true) and words as numbers, as tables that people
@@ -68,7 +69,7 @@ func coerce(values map[string]any, t reflect.Type) {
 	}
 }
 
-var numberIn = regexp.MustCompile(`\d+(?:\.\d+)?(?:[eE][+-]?\d+)?`) // the dash of ZeRO-1 is no sign
+var numberIn = lazyre.New(`\d+(?:\.\d+)?(?:[eE][+-]?\d+)?`) // the dash of ZeRO-1 is no sign
 
 // numberOf is the first number of a value; a truth is 1 or 0.
 func numberOf(v any) (float64, bool) {

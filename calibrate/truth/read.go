@@ -10,11 +10,11 @@ import (
 	"io"
 	"math"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -292,7 +292,7 @@ func half(gb float64) float64 {
 }
 
 // years are what a source says about when it measured, where no field does.
-var years = regexp.MustCompile(`\b(20[12][0-9])\b`)
+var years = lazyre.New(`\b(20[12][0-9])\b`)
 
 // year is when it was measured, 0 where nothing says it. A year in the id, the fabric's words or the
 // notes counts too.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/stats"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
@@ -54,7 +54,7 @@ func (r *RunRow) Use(seconds float64) {
 	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
 }
 
-var repository = regexp.MustCompile(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
+var repository = lazyre.New(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
 
 // Publisher is who published a run: the repository or site of its source; of rounds of MLPerf, the submitter.
 func (t *Training) Publisher() string {

@@ -2,18 +2,18 @@ package truth
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/workload"
 )
 
 var (
-	monthIn = regexp.MustCompile(`(?:^|[^\d.])(2[0-9])\.(0[1-9]|1[0-2])(?:[^\d]|$)`) // 25.11 and v25.11 of NVIDIA's containers
-	dateIn  = regexp.MustCompile(`\b(20[12]\d)-(0[1-9]|1[0-2])\b`)
-	yearIn  = regexp.MustCompile(`\b(20[12]\d)\b`)
+	monthIn = lazyre.New(`(?:^|[^\d.])(2[0-9])\.(0[1-9]|1[0-2])(?:[^\d]|$)`) // 25.11 and v25.11 of NVIDIA's containers
+	dateIn  = lazyre.New(`\b(20[12]\d)-(0[1-9]|1[0-2])\b`)
+	yearIn  = lazyre.New(`\b(20[12]\d)\b`)
 )
 
 // when is the time of the run, 2025 or 2025-11: stated, or in the release's or the source's words, else the year in which the GPU came.

@@ -1,11 +1,11 @@
 package truth
 
 import (
-	"regexp"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 )
 
@@ -29,7 +29,7 @@ func machineOf(s *result.Sweep) string {
 }
 
 // publisherEnd is what numbers several publications of one publisher: aic2, ociv3, nccl2409.
-var publisherEnd = regexp.MustCompile(`v?\d+$`)
+var publisherEnd = lazyre.New(`v?\d+$`)
 
 // publisherOf is who published a sweep, as far as one can tell by the first word of its id. Threads of one
 // project's issues count as one.

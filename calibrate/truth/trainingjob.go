@@ -3,12 +3,12 @@ package truth
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -133,7 +133,7 @@ func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
 }
 
 // fewBits are the words for frozen weights of fewer bits.
-var fewBits = regexp.MustCompile(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
+var fewBits = lazyre.New(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
 
 // adapters reports that weights are frozen.
 func (t *Training) adapters() bool {
@@ -141,11 +141,11 @@ func (t *Training) adapters() bool {
 }
 
 // dropped are the words for experts that take a fixed number of tokens.
-var dropped = regexp.MustCompile(`(?i)\btoken[- ]?drop|drop[- ]and[- ]pad|capacity factor`)
+var dropped = lazyre.New(`(?i)\btoken[- ]?drop|drop[- ]and[- ]pad|capacity factor`)
 
 var (
-	someLayers = regexp.MustCompile(`(\d+) of (\d+) layers`)
-	opWords    = regexp.MustCompile(`\bop\b|per[- ]op|\bsac\b`)
+	someLayers = lazyre.New(`(\d+) of (\d+) layers`)
+	opWords    = lazyre.New(`\bop\b|per[- ]op|\bsac\b`)
 )
 
 // recomputation reads the words of a source.
@@ -226,7 +226,7 @@ func (t *Training) batches(j *workload.Job, s *workload.Split) {
 	t.Assumed = append(t.Assumed, fmt.Sprintf("micro-batches of %d", j.MicroBatch))
 }
 
-var rdma = regexp.MustCompile(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)
+var rdma = lazyre.New(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)
 
 // Place is the cluster of the run.
 func (t *Training) Place() (*Place, error) {

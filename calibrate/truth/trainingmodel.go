@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/workload"
 )
 
@@ -44,7 +44,7 @@ func (t *Training) model() (*workload.Model, error) {
 }
 
 // pictures are names of what is no language model.
-var pictures = regexp.MustCompile(`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
+var pictures = lazyre.New(`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
 
 // known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
 func (t *Training) known() *workload.Model {
@@ -127,7 +127,7 @@ func (t *Training) dims(known *workload.Model) workload.Dims {
 	return d
 }
 
-var loraWidth = regexp.MustCompile(`(q|kv)_lora\s*(\d+)`)
+var loraWidth = lazyre.New(`(q|kv)_lora\s*(\d+)`)
 
 // latent are the widths of latent attention, where the source's words name one: what they leave open is DeepSeek's.
 func (t *Training) latent() (workload.Latent, bool) {
@@ -201,7 +201,7 @@ func withKnown(m workload.Mixers, known *workload.Model) workload.Mixers {
 	return m
 }
 
-var windowOf = regexp.MustCompile(`(?i)window\D{0,12}(\d+)`)
+var windowOf = lazyre.New(`(?i)window\D{0,12}(\d+)`)
 
 // windowed gives every second layer the window that words name.
 func windowed(blocks []workload.Block, words string) []workload.Block {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/query"
 )
 
@@ -67,12 +67,12 @@ func negative(args []string) []string {
 }
 
 var (
-	belowZero = regexp.MustCompile(`^-[0-9.]+[A-Za-z]*$`)
-	longFlag  = regexp.MustCompile(`^--[a-z][a-z-]*$`)
+	belowZero = lazyre.New(`^-[0-9.]+[A-Za-z]*$`)
+	longFlag  = lazyre.New(`^--[a-z][a-z-]*$`)
 )
 
 // noValue is how kong says that a flag is the last word.
-var noValue = regexp.MustCompile(`expected \S+ value but got "EOL" \(<EOL>\)`)
+var noValue = lazyre.New(`expected \S+ value but got "EOL" \(<EOL>\)`)
 
 // unknownFlag is how kong begins to refuse a flag.
-var unknownFlag = regexp.MustCompile(`^unknown flag --?[\w-]+`)
+var unknownFlag = lazyre.New(`^unknown flag --?[\w-]+`)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Condition is what must hold of the evidence: atoms joined by and, or and not.
@@ -164,7 +166,7 @@ func (p *conditionParser) single(depth int) (*Condition, error) {
 }
 
 var (
-	atomForm  = regexp.MustCompile(`^([@$]?[A-Za-z][\w-]*)(?:\(([^()]*)\))?(?:\.(\d))?(?:(>=|<=|[=~<>])(.+))?$`)
+	atomForm  = lazyre.New(`^([@$]?[A-Za-z][\w-]*)(?:\(([^()]*)\))?(?:\.(\d))?(?:(>=|<=|[=~<>])(.+))?$`)
 	unquoting = strings.NewReplacer("'", "")
 )
 

@@ -2,10 +2,10 @@ package evidence
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // message is what programs print about a fault, in the words in which people speak of it. Recognisers of printed messages do not know
@@ -15,21 +15,19 @@ const message = `(?:Xids?(?: errors?)?(?:[ :]+\d+)?|(?:CUDA |GPU )?out[- ]of[- ]
 	`illegal memory access(?:es)?|segmentation faults?|segfaults?|IO_PAGE_FAULTs?|unhandled (?:system|cuda) errors?|Duplicate GPU detected|core dumps?|machine checks?)`
 
 // denied messages: "no Xid 79", "we never saw CUDA out of memory", "Xid 79 was fixed last week by another GPU", "the link is not down".
-var deniedMessages = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:(?:there (?:is|are|was|were) (?:no|not any|never))|(?:(?:we|i|they|it) )?(?:have |has |had )?never (?:saw|see|seen|had|got|get|hit|observed?)|(?:(?:we|i|they) )?(?:do|did|does)(?: not|n't) (?:see|get|have|show|find|observe|hit)|` +
-		`no signs? of|no|not|nor|without|zero|free of|neither)(?: (?:a|an|any|the|single|more|other|further|such|is|was))* ` + message + `(?:,? (?:or|nor|and no|no) ` + message + `)*\b` +
-		`|\b` + message + ` (?:(?:was|were|is|are|has been|have been|had been|got|been) (?:\w+ )?)?(?:fixed|resolved|solved|gone|cured|repaired|ruled out|not (?:seen|present|there)|never seen|absent)\b[^,.;]*` +
-		`|\b` + message + ` (?:went away|disappeared|(?:did|does|do) not (?:happen|appear|occur)|never (?:happened|appeared|occurred|came))\b` +
-		`|\b(?:GPUs? )?(?:did|does|do|has|have|is|was)(?: not|n't|n’t) (?:fall|fallen|fell) off the bus` +
-		`|\b(?:link|port)s?\b[^,.;]{0,30}?\b(?:not|never|isn't|aren't) (?:went |going |gone |been )?down\b`)
-})
+var deniedMessages = lazyre.New(`(?i)\b(?:(?:there (?:is|are|was|were) (?:no|not any|never))|(?:(?:we|i|they|it) )?(?:have |has |had )?never (?:saw|see|seen|had|got|get|hit|observed?)|(?:(?:we|i|they) )?(?:do|did|does)(?: not|n't) (?:see|get|have|show|find|observe|hit)|` +
+	`no signs? of|no|not|nor|without|zero|free of|neither)(?: (?:a|an|any|the|single|more|other|further|such|is|was))* ` + message + `(?:,? (?:or|nor|and no|no) ` + message + `)*\b` +
+	`|\b` + message + ` (?:(?:was|were|is|are|has been|have been|had been|got|been) (?:\w+ )?)?(?:fixed|resolved|solved|gone|cured|repaired|ruled out|not (?:seen|present|there)|never seen|absent)\b[^,.;]*` +
+	`|\b` + message + ` (?:went away|disappeared|(?:did|does|do) not (?:happen|appear|occur)|never (?:happened|appeared|occurred|came))\b` +
+	`|\b(?:GPUs? )?(?:did|does|do|has|have|is|was)(?: not|n't|n’t) (?:fall|fallen|fell) off the bus` +
+	`|\b(?:link|port)s?\b[^,.;]{0,30}?\b(?:not|never|isn't|aren't) (?:went |going |gone |been )?down\b`)
 
 // withoutDenied is what somebody says without the messages that are said not to be there, or no more.
 func withoutDenied(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if Sentence(line) && deniedMessages().MatchString(line) {
-			line = deniedMessages().ReplaceAllString(line, "–")
+		if Sentence(line) && deniedMessages.MatchString(line) {
+			line = deniedMessages.ReplaceAllString(line, "–")
 		}
 		b.WriteString(line)
 	}

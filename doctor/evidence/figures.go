@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/lazyre"
 )
 
 // Figure is a rate that somebody wrote down, in GB/s (1e9 bytes a second).
@@ -42,7 +43,7 @@ func newFigureReader() *figureReader {
 	}
 }
 
-var numberIn = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
+var numberIn = lazyre.New(`\d[\d,]*(?:\.\d+)?`)
 
 // read files the figures of a sentence.
 func (f *figureReader) read(s *Set, text string, q finding.Quote) {

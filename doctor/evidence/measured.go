@@ -3,8 +3,8 @@ package evidence
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -20,7 +20,7 @@ type Pairs struct {
 const maxPairRanks = 4096
 
 // rankLabel is what launchers put before every line: "node0| ", "[3]: ".
-var rankLabel = regexp.MustCompile(`(?m)^[\w.:-]{1,80}\| ?`)
+var rankLabel = lazyre.New(`(?m)^[\w.:-]{1,80}\| ?`)
 
 // pairsDoc is the part of the document that is used.
 type pairsDoc struct {

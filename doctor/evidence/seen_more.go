@@ -1,9 +1,10 @@
 package evidence
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // What is seen less often, or only tells something beside another line.
@@ -51,8 +52,8 @@ func seenMore() []seen {
 
 // launchers start processes; processes is how they are told how many.
 var (
-	launchers = regexp.MustCompile(`(?:mpirun|mpiexec|srun)\b`)
-	processes = regexp.MustCompile(`\s-(?:np|n|-ntasks)[ =](\d+)\b`)
+	launchers = lazyre.New(`(?:mpirun|mpiexec|srun)\b`)
+	processes = lazyre.New(`\s-(?:np|n|-ntasks)[ =](\d+)\b`)
 )
 
 // launched reads "mpirun -np 16 …": the number stands among a launcher's first
@@ -117,7 +118,7 @@ func model(text string) bool {
 	return len(text) < 60 && (models.MatchString(text) || places.MatchString(text))
 }
 
-var models = regexp.MustCompile(`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
+var models = lazyre.New(`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
 
 // places are networks and clouds that stand alone on a line.
-var places = regexp.MustCompile(`(?i)^\s*(?:kubernetes|k8s|slurm|docker|infiniband|roce(?: ?v2)?|efa|slingshot|aws|azure|gcp|[2-9] nodes|\d+ ?x ?\d+G(?:b/s|bps)?)\s*$`)
+var places = lazyre.New(`(?i)^\s*(?:kubernetes|k8s|slurm|docker|infiniband|roce(?: ?v2)?|efa|slingshot|aws|azure|gcp|[2-9] nodes|\d+ ?x ?\d+G(?:b/s|bps)?)\s*$`)

@@ -1,9 +1,9 @@
 package evidence
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // maxTalk is the length of a text, in lines, up to which its sentences are taken
@@ -111,16 +111,14 @@ func alone(text string) bool {
 
 // denials are symptoms that a sentence says are not there: "no timeouts, no
 // hangs", "error: 0", "the errors went away"; and the length of a time-out.
-var denials = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
-})
+var denials = lazyre.New(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
 
 const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
 
 // affirmed is a sentence without the symptoms it denies.
 func affirmed(text string) string {
-	if !denials().MatchString(text) {
+	if !denials.MatchString(text) {
 		return text
 	}
-	return denials().ReplaceAllString(text, " ")
+	return denials.ReplaceAllString(text, " ")
 }

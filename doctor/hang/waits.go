@@ -2,12 +2,12 @@ package hang
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"busbar.dev/finding"
 	"busbar.dev/input/flightrec"
+	"busbar.dev/internal/lazyre"
 )
 
 // opRef names a collective of a group.
@@ -84,7 +84,7 @@ func (x *recorder) waitGraph() waits {
 	return w
 }
 
-var peerOp = regexp.MustCompile(`(?:send|recv)\s+(\d+)\s*(?:->|<-)\s*(\d+)`)
+var peerOp = lazyre.New(`(?:send|recv)\s+(\d+)\s*(?:->|<-)\s*(\d+)`)
 
 // lacking are the members that have not launched what a rank waits for.
 func (x *recorder) lacking(h *history, e *flightrec.Entry) []int {

@@ -3,9 +3,10 @@ package ranks
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // transcript keeps what a rank prints on standard error, within bounds.
@@ -36,7 +37,7 @@ const crashLines = 20
 
 // crashed begins what the runtime of Go says of a program that it ends. Signals that it catches
 // for that, SEGV among them, end the program with an exit code, not by the signal.
-var crashed = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z0-9]+: )`)
+var crashed = lazyre.New(`^(panic: |fatal error: |SIG[A-Z0-9]+: )`)
 
 // crash is the first lines of how Go ends a program that went wrong; nil where it did not.
 func (t *transcript) crash() []string {

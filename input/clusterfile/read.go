@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/yamldoc"
 )
 
@@ -26,10 +26,10 @@ const (
 const format = "cluster file"
 
 var (
-	yamlHosts = regexp.MustCompile(`(?m)(^|[-{,[])[ \t]*"?(hosts?|count|gpus|preset)"?:`)
-	yamlEmpty = regexp.MustCompile(`(?m)^nodes:[ \t]*\[[ \t]*\]`) // as Write has it where no host is known
-	jsonEmpty = regexp.MustCompile(`"nodes"\s*:\s*\[\s*\]`)
-	foreign   = regexp.MustCompile(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
+	yamlHosts = lazyre.New(`(?m)(^|[-{,[])[ \t]*"?(hosts?|count|gpus|preset)"?:`)
+	yamlEmpty = lazyre.New(`(?m)^nodes:[ \t]*\[[ \t]*\]`) // as Write has it where no host is known
+	jsonEmpty = lazyre.New(`"nodes"\s*:\s*\[\s*\]`)
+	foreign   = lazyre.New(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
 )
 
 // Match reports whether the text is a cluster file, or the JSON of one. A YAML
@@ -123,7 +123,7 @@ func readYAML(b *cluster.Budget, text string) (*cluster.Cluster, error) {
 }
 
 // ofType is a key of a type that stands under nodes.
-var ofType = regexp.MustCompile(`^nodes\[\d+\]\.(preset|gpus|nvlink|nics|sockets|cores_per_socket|gpus_per_switch|mtu|devices)$`)
+var ofType = lazyre.New(`^nodes\[\d+\]\.(preset|gpus|nvlink|nics|sockets|cores_per_socket|gpus_per_switch|mtu|devices)$`)
 
 // yamlError puts the line first, as all errors of a file have it.
 func yamlError(err error) error {
@@ -153,7 +153,7 @@ type reading struct {
 
 // inner is a place that an error of the model starts with, inside the value it is
 // about: "links[3]: ", "devices[0] gpu0: ", "gpus: ".
-var inner = regexp.MustCompile(`^(\w+)(?:\[(\d+)\](?: [^ :]+)?)?: `)
+var inner = lazyre.New(`^(\w+)(?:\[(\d+)\](?: [^ :]+)?)?: `)
 
 // errAt is an error about the value at a path of keys and positions, or about a
 // value inside it that the error names.

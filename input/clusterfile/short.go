@@ -3,12 +3,12 @@ package clusterfile
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -37,10 +37,10 @@ func (f *typeForm) nodeType(name string) (*cluster.NodeType, error) {
 }
 
 // number is "8 x H100", "8x H100", "8 × H100", "8 H100" or "8H100"'s first part.
-var number = regexp.MustCompile(`^\s*([+-]?\d+)\s*(?:[x×*]\s*|\s+)(\S.*)$`)
+var number = lazyre.New(`^\s*([+-]?\d+)\s*(?:[x×*]\s*|\s+)(\S.*)$`)
 
 // backwards is "H100 x 8", which people write too.
-var backwards = regexp.MustCompile(`^(.*\S)\s*[x×*]\s*(\d+)\s*$`)
+var backwards = lazyre.New(`^(.*\S)\s*[x×*]\s*(\d+)\s*$`)
 
 // counted reads "8 x H100", "8 H100" or "H100" (one).
 func counted(s string) (int, string, error) {
@@ -121,7 +121,7 @@ func gpuNamed(name string) (hardware.GPUModel, error) {
 }
 
 // memory is the size in a GPU's name: 80 of A100-SXM4-80GB.
-var memory = regexp.MustCompile(`(?i)(\d+) ?GB\b`)
+var memory = lazyre.New(`(?i)(\d+) ?GB\b`)
 
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -5,9 +5,10 @@ package gpustate
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Fault is one thing that is wrong with a GPU.
@@ -21,12 +22,12 @@ type Fault struct {
 }
 
 var (
-	metric    = regexp.MustCompile(`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
-	label     = regexp.MustCompile(`(\w+)="([^"]*)"`)
-	gpuHead   = regexp.MustCompile(`^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])`)
-	gpuTag    = regexp.MustCompile(`<gpu id="([^"]+)">`)
-	eccLine   = regexp.MustCompile(`^(?:DRAM|SRAM) Uncorrectable(?: \w+)?\s*: (\d+)`)
-	eccTag    = regexp.MustCompile(`<(?:dram|sram)_uncorrectable(?:_\w+)?>(\d+)<`)
+	metric    = lazyre.New(`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
+	label     = lazyre.New(`(\w+)="([^"]*)"`)
+	gpuHead   = lazyre.New(`^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])`)
+	gpuTag    = lazyre.New(`<gpu id="([^"]+)">`)
+	eccLine   = lazyre.New(`^(?:DRAM|SRAM) Uncorrectable(?: \w+)?\s*: (\d+)`)
+	eccTag    = lazyre.New(`<(?:dram|sram)_uncorrectable(?:_\w+)?>(\d+)<`)
 	lostWords = []string{"GPU is lost", "GPU has fallen off the bus", "Unable to determine the device handle"}
 )
 

@@ -3,9 +3,10 @@ package inspector
 import (
 	"bytes"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Mean is what the Prometheus text of one GPU says of an operation and size range on a communicator: means since the text before, half
@@ -26,9 +27,9 @@ type Mean struct {
 const maxMeans = 1 << 18
 
 var (
-	promLine = regexp.MustCompile(`^nccl_(p2p_)?(bus_bandwidth_gbs|(?:collective_)?exec_time_microseconds)\{([^}]*)\} (\S+)`)
-	promPair = regexp.MustCompile(`(\w+)="([^"]*)"`)
-	promSize = regexp.MustCompile(`^(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$`)
+	promLine = lazyre.New(`^nccl_(p2p_)?(bus_bandwidth_gbs|(?:collective_)?exec_time_microseconds)\{([^}]*)\} (\S+)`)
+	promPair = lazyre.New(`(\w+)="([^"]*)"`)
+	promSize = lazyre.New(`^(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$`)
 )
 
 // MatchProm reports the Prometheus text, alone or among metrics of others.

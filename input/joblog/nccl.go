@@ -1,23 +1,24 @@
 package joblog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 var (
-	ncclHead   = regexp.MustCompile(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
-	initLine   = regexp.MustCompile(`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
-	peerLine   = regexp.MustCompile(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
-	xidLine    = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
-	killedLine = regexp.MustCompile(`Killed process (\d+) \(([^)]*)\)`)
-	exitLine   = regexp.MustCompile(`exitcode: (-?\d+) \(pid: (\d+)\)`)
-	tableRank  = regexp.MustCompile(`^\s*rank\s*: (\d+) \(local_rank: \d+\)`)
-	tableCode  = regexp.MustCompile(`^\s*exitcode\s*: (-?\d+) \(pid: (\d+)\)`)
-	tableHost  = regexp.MustCompile(`^\s*host\s*: (\S+)`)
-	srunLine   = regexp.MustCompile(`srun: error: (\S+): tasks? ([\d,\-]+): (.*)`)
-	mpirunLine = regexp.MustCompile(`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
+	ncclHead   = lazyre.New(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
+	initLine   = lazyre.New(`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
+	peerLine   = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
+	xidLine    = lazyre.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
+	killedLine = lazyre.New(`Killed process (\d+) \(([^)]*)\)`)
+	exitLine   = lazyre.New(`exitcode: (-?\d+) \(pid: (\d+)\)`)
+	tableRank  = lazyre.New(`^\s*rank\s*: (\d+) \(local_rank: \d+\)`)
+	tableCode  = lazyre.New(`^\s*exitcode\s*: (-?\d+) \(pid: (\d+)\)`)
+	tableHost  = lazyre.New(`^\s*host\s*: (\S+)`)
+	srunLine   = lazyre.New(`srun: error: (\S+): tasks? ([\d,\-]+): (.*)`)
+	mpirunLine = lazyre.New(`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
 )
 
 // networkWords are those of NCCL's warnings about a network that fails, as opposed to a peer that is gone.

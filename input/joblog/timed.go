@@ -1,12 +1,13 @@
 package joblog
 
 import (
-	"regexp"
 	"strconv"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // timedLine is NCCL's account of how long a communicator took to make; the bootstrap is the wait for the other members.
-var timedLine = regexp.MustCompile(`Init timings - \w+: rank (\d+) nranks (\d+) total ([\d.]+) \(.*bootstrap ([\d.]+)`)
+var timedLine = lazyre.New(`Init timings - \w+: rank (\d+) nranks (\d+) total ([\d.]+) \(.*bootstrap ([\d.]+)`)
 
 // timed reads how long the making of the process's last communicator took.
 func (r *reader) timed(e Event, said string) {

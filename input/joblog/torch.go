@@ -1,26 +1,27 @@
 package joblog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 var (
-	timeoutLine  = regexp.MustCompile(`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
-	statusLine   = regexp.MustCompile(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
-	atWorkLine   = regexp.MustCompile(`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
-	oldWorkLine  = regexp.MustCompile(`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
-	enqueuedLine = regexp.MustCompile(`[Ll]ast enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
-	asyncLine    = regexp.MustCompile(`Collective WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*raised the following async exception: (.*)`)
-	fingerLine   = regexp.MustCompile(`Rank (\d+) is running collective: CollectiveFingerPrint\((.*?TensorShape=\[[^\]]*\](?:, TensorDtypes=\w+)?|[^)]*)`)
-	seqField     = regexp.MustCompile(`SequenceNumber=(\d+)`)
-	opField      = regexp.MustCompile(`OpType=(\w+)`)
-	shapeField   = regexp.MustCompile(`TensorShape=\[([^\]]*)\](?:, TensorDtypes=(\w+))?`)
-	joinedLine   = regexp.MustCompile(`(\d+)/(\d+) clients joined`)
-	desyncLine   = regexp.MustCompile(`\[([\d, ]+)\] finished collective #(\d+), but didn't join collective #(\d+)`)
-	neverLine    = regexp.MustCompile(`ranks \[([\d, ]+)\] are the lagging ranks that caused this timeout`)
-	connectLine  = regexp.MustCompile(`client socket has timed out after \d+ ?ms while trying to connect|failed to connect/validate to host`)
+	timeoutLine  = lazyre.New(`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
+	statusLine   = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
+	atWorkLine   = lazyre.New(`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
+	oldWorkLine  = lazyre.New(`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
+	enqueuedLine = lazyre.New(`[Ll]ast enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
+	asyncLine    = lazyre.New(`Collective WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*raised the following async exception: (.*)`)
+	fingerLine   = lazyre.New(`Rank (\d+) is running collective: CollectiveFingerPrint\((.*?TensorShape=\[[^\]]*\](?:, TensorDtypes=\w+)?|[^)]*)`)
+	seqField     = lazyre.New(`SequenceNumber=(\d+)`)
+	opField      = lazyre.New(`OpType=(\w+)`)
+	shapeField   = lazyre.New(`TensorShape=\[([^\]]*)\](?:, TensorDtypes=(\w+))?`)
+	joinedLine   = lazyre.New(`(\d+)/(\d+) clients joined`)
+	desyncLine   = lazyre.New(`\[([\d, ]+)\] finished collective #(\d+), but didn't join collective #(\d+)`)
+	neverLine    = lazyre.New(`ranks \[([\d, ]+)\] are the lagging ranks that caused this timeout`)
+	connectLine  = lazyre.New(`client socket has timed out after \d+ ?ms while trying to connect|failed to connect/validate to host`)
 )
 
 // torch reads PyTorch's own lines.

@@ -6,12 +6,12 @@ package lldp
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/yamldoc"
 )
@@ -114,7 +114,7 @@ func fill(f *cluster.Fragment, list []neighbour) {
 }
 
 // split is a port's number with the part of a split port behind it: swp17, Ethernet48, swp1s2, Ethernet49/1.
-var split = regexp.MustCompile(`^\D*(\d{1,5})(?:(s|/|:)(\d{1,2}))?$`)
+var split = lazyre.New(`^\D*(\d{1,5})(?:(s|/|:)(\d{1,2}))?$`)
 
 // portNumber numbers a port, parts of a split one behind all others: swp17 and Ethernet17/1 are 17, swp17s1 is 1017; 0 unknown.
 func portNumber(name string) int {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/yamldoc"
 	"busbar.dev/unit"
@@ -123,7 +123,7 @@ func (c *columns) cell(row []rune, i int) string {
 }
 
 // prompt finds the switch's name before the command: admin@leaf-1:~$ show …, leaf1#show ….
-var prompt = regexp.MustCompile(`^(?:[\w.-]+@)?([A-Za-z][\w.-]*)(?::[^\s$#>]*)*\s?[$#>]\s*(?:nv )?show `)
+var prompt = lazyre.New(`^(?:[\w.-]+@)?([A-Za-z][\w.-]*)(?::[^\s$#>]*)*\s?[$#>]\s*(?:nv )?show `)
 
 func fromTable(text, own string) (list []neighbour, name string) {
 	var c *columns

@@ -3,11 +3,11 @@ package nccltests
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 )
 
 // columns is what a table's header names.
@@ -162,7 +162,7 @@ func (p *parser) columns(num int, body string) bool {
 	return true
 }
 
-var rankLine = regexp.MustCompile(`^Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
+var rankLine = lazyre.New(`^Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
 
 // rank reads a rank line.
 func (p *parser) rank(num int, body string) bool {

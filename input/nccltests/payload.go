@@ -2,10 +2,10 @@ package nccltests
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -22,10 +22,10 @@ import (
 const averageOf = "The average bandwidth of "
 
 var (
-	overRanks  = regexp.MustCompile(`^(\w+) over (\d{1,7}) ranks`)
-	onePayload = regexp.MustCompile(`^(\w+) with an? ([\d.]+[KMGT]?B) payload \([^)]*?(\d{1,7}) ranks\)`)
-	payloadRow = regexp.MustCompile(`^\|\s*([\d.]+[KMGT]?B)\s*\|\s*([\d.]+) ?GBps\s*\|\s*([\d.]+) ?GBps\s*\|`)
-	payloadAlg = regexp.MustCompile(`\balgbw: ?([\d.]+) ?GBps`)
+	overRanks  = lazyre.New(`^(\w+) over (\d{1,7}) ranks`)
+	onePayload = lazyre.New(`^(\w+) with an? ([\d.]+[KMGT]?B) payload \([^)]*?(\d{1,7}) ranks\)`)
+	payloadRow = lazyre.New(`^\|\s*([\d.]+[KMGT]?B)\s*\|\s*([\d.]+) ?GBps\s*\|\s*([\d.]+) ?GBps\s*\|`)
+	payloadAlg = lazyre.New(`\balgbw: ?([\d.]+) ?GBps`)
 )
 
 // payloads reads a line of such a table; false when it is none.

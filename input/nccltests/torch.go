@@ -1,10 +1,10 @@
 package nccltests
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -24,9 +24,9 @@ const (
 )
 
 var (
-	ibmRow    = regexp.MustCompile(`^([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+[\d.]+$`)
-	paramRow  = regexp.MustCompile(`COMMS-RES-(\w+?)(?:_base|_single|_into_tensor|_tensor)?-(\w+)\s+(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)`)
-	worldSize = regexp.MustCompile(`(?i)^world size\s*[:=]\s*(\d{1,7})\b`)
+	ibmRow    = lazyre.New(`^([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+[\d.]+$`)
+	paramRow  = lazyre.New(`COMMS-RES-(\w+?)(?:_base|_single|_into_tensor|_tensor)?-(\w+)\s+(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)`)
+	worldSize = lazyre.New(`(?i)^world size\s*[:=]\s*(\d{1,7})\b`)
 )
 
 // torchTables reads a line of such a table; false when it is none.

@@ -8,10 +8,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/sqlite"
 	"busbar.dev/result/trace"
 )
@@ -175,7 +175,7 @@ func (b *builder) copies(db *sqlite.File) error {
 }
 
 // stepText is how programs name the range of a step.
-var stepText = regexp.MustCompile(`(?i)^(train(ing)?[ _-]*)?(profiler *)?(step|iter|iteration)[ _#:=-]*\d+$`)
+var stepText = lazyre.New(`(?i)^(train(ing)?[ _-]*)?(profiler *)?(step|iter|iteration)[ _#:=-]*\d+$`)
 
 // steps are NVTX ranges that are named so, of the process whose thread marked them.
 func (b *builder) steps(db *sqlite.File) error {

@@ -4,19 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 var (
-	commLine    = regexp.MustCompile(`^#(\d+)-(\d+) \(([0-9a-f]{1,16})\) ([A-Z]+)`)
-	processLine = regexp.MustCompile(`^Process (\d+) on node (\S+)`)
-	rankLine    = regexp.MustCompile(`^Rank (\d+)(?: has status (\w+)| reported (.+?)| has launched up to operation (\d+)| has (not) launched any operations)?(?: -- (?:GPUs? ([\d,\s]+) managed by process (\d+) on node (\S+)|\[.*\]))?$`)
-	ranksLine   = regexp.MustCompile(`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
-	countsLine  = regexp.MustCompile(`^Communicator ranks have different (?:(\w+) )?operation counts`)
-	missingLine = regexp.MustCompile(`^The missing ranks?: ([\d, ]+)$`)
-	timeoutLine = regexp.MustCompile(`^Encountered (\d+) communication timeout`)
+	commLine    = lazyre.New(`^#(\d+)-(\d+) \(([0-9a-f]{1,16})\) ([A-Z]+)`)
+	processLine = lazyre.New(`^Process (\d+) on node (\S+)`)
+	rankLine    = lazyre.New(`^Rank (\d+)(?: has status (\w+)| reported (.+?)| has launched up to operation (\d+)| has (not) launched any operations)?(?: -- (?:GPUs? ([\d,\s]+) managed by process (\d+) on node (\S+)|\[.*\]))?$`)
+	ranksLine   = lazyre.New(`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
+	countsLine  = lazyre.New(`^Communicator ranks have different (?:(\w+) )?operation counts`)
+	missingLine = lazyre.New(`^The missing ranks?: ([\d, ]+)$`)
+	timeoutLine = lazyre.New(`^Encountered (\d+) communication timeout`)
 )
 
 // readText reads the text of STATUS and VERBOSE STATUS.

@@ -4,10 +4,11 @@ package stacks
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lazyre"
 )
 
 // Frame is one call.
@@ -43,12 +44,12 @@ const (
 )
 
 var (
-	faultThread = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-fA-F]{1,16})(?: \[(.*?)\])? \(most recent call first\):`)
-	faultFrame  = regexp.MustCompile(`^File "([^"]*)", line (\d+|\?\?\?) in (.+)$`)
-	spyProcess  = regexp.MustCompile(`^Process (\d+): `)
-	spyThread   = regexp.MustCompile(`^Thread (0x[0-9a-fA-F]+|\d+) \((?:active|idle)[^)]*\)(?:: "(.*)")?`)
-	spyFrame    = regexp.MustCompile(`^(.+?) \(([^()]+?)(?::(\d+))?\)$`)
-	rankPrefix  = regexp.MustCompile(`^\[(?:rank|default)(\d+)\]: ?`)
+	faultThread = lazyre.New(`^(Current thread|Thread) 0x([0-9a-fA-F]{1,16})(?: \[(.*?)\])? \(most recent call first\):`)
+	faultFrame  = lazyre.New(`^File "([^"]*)", line (\d+|\?\?\?) in (.+)$`)
+	spyProcess  = lazyre.New(`^Process (\d+): `)
+	spyThread   = lazyre.New(`^Thread (0x[0-9a-fA-F]+|\d+) \((?:active|idle)[^)]*\)(?:: "(.*)")?`)
+	spyFrame    = lazyre.New(`^(.+?) \(([^()]+?)(?::(\d+))?\)$`)
+	rankPrefix  = lazyre.New(`^\[(?:rank|default)(\d+)\]: ?`)
 )
 
 // Match reports a text with stacks in it.
@@ -172,9 +173,9 @@ const (
 )
 
 var (
-	loadingFunc = regexp.MustCompile(`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
-	ckptFunc    = regexp.MustCompile(`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
-	evalFunc    = regexp.MustCompile(`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
+	loadingFunc = lazyre.New(`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
+	ckptFunc    = lazyre.New(`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
+	evalFunc    = lazyre.New(`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
 )
 
 // Doing says what a stack is busy with, and the frame that shows it: the innermost frame that tells decides, but a

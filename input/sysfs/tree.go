@@ -5,11 +5,11 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/natural"
 )
 
@@ -196,9 +196,9 @@ func (t *tree) driver(dir string) string {
 }
 
 var (
-	addressName = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
-	bridgeName  = regexp.MustCompile(`^pci[0-9a-f]{4,8}:[0-9a-f]{2}$`)
-	usbName     = regexp.MustCompile(`^usb[0-9]+$`)
+	addressName = lazyre.New(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	bridgeName  = lazyre.New(`^pci[0-9a-f]{4,8}:[0-9a-f]{2}$`)
+	usbName     = lazyre.New(`^usb[0-9]+$`)
 )
 
 // place is what the path of a device in /sys/devices tells.

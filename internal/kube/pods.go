@@ -8,12 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/lazyre"
 )
 
 // Pod is what is kept of one.
@@ -41,8 +41,8 @@ var jobLabels = []string{
 }
 
 var (
-	dnsName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
-	selector = regexp.MustCompile(`^[-A-Za-z0-9_./=!,() ]+$`)
+	dnsName  = lazyre.New(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
+	selector = lazyre.New(`^[-A-Za-z0-9_./=!,() ]+$`)
 )
 
 // Question is NAMESPACE/SELECTOR or NAMESPACE/JOB, the namespace left out where it is the context's.

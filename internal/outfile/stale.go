@@ -3,13 +3,13 @@ package outfile
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/osdep"
 )
 
-var unfinishedName = regexp.MustCompile(`^\.busbar-([0-9]{1,9})-[0-9]{1,3}$`)
+var unfinishedName = lazyre.New(`^\.busbar-([0-9]{1,9})-[0-9]{1,3}$`)
 
 // removeStale removes what processes left in a folder that were killed while they wrote: files
 // with the names that begin gives, whose process is gone and that nobody holds. The lock tells

@@ -82,6 +82,7 @@ var columns = []struct {
 	{"internal/xz", 0},
 	{"internal/natural", 0},
 	{"internal/words", 0},
+	{"internal/lazyre", 0},
 	{"internal/outfile", 1},
 	{"query", 9},
 	{"doctor/audit", 5},

@@ -2,15 +2,15 @@ package synth
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/nccl"
 	"busbar.dev/unit"
 )
 
 // hostPart is the host in names of nodes, which came with 2.21.
-var hostPart = regexp.MustCompile(`\b(GPU|NET|NIC|CPU|PCI|NVS)/[0-9a-f]+-([0-9a-f]+)`)
+var hostPart = lazyre.New(`\b(GPU|NET|NIC|CPU|PCI|NVS)/[0-9a-f]+-([0-9a-f]+)`)
 
 // named gives the names of nodes in a text the form of the release: in capitals and without the host before 2.21.
 func (j *Job) named(text string) string {

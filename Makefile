@@ -4,6 +4,8 @@ GO     ?= go
 TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
+# Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
+FASTER  = GOGC=400
 
 # make module PATH=example.org/busbar gives the module another path: every import, the go.mod files and this file's
 # neighbours that name it. PATH is also where the shell looks for programs, so that is taken from make's own process.
@@ -14,17 +16,20 @@ endif
 
 .PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser fleet-lab
 
-test: lint unit fuzz
+test: lint unit
 
-# All of it, at one package more than there are processors because some only wait. Then briefly with the race detector
-# what starts goroutines, but for what links a NATS server, which takes minutes to build that way: make race has that.
-# lint has vetted all. What fails beside others is run once more alone, and both are printed; what passed is not repeated.
+# All of it, at one package more than there are processors because some only wait, and every fuzz target of a package before
+# its tests, which are linked once for both. Then briefly with the race detector what starts goroutines and is not long to build
+# that way: make race has the rest. lint has vetted all. What fails beside others is run once more alone, and both are
+# printed; what passed is not repeated.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-RACES   = ./engine/... ./input/nccllog ./internal/shm ./lab ./plan ./web
-again   = $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(GO) test $(1) 1 $(3); }
+RACES   = ./engine/... ./input/nccllog ./internal/shm ./plan
+FUZZALL = $(CURDIR)/fuzzall.test
+again   = $(FASTER) $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(FASTER) $(GO) test $(1) 1 $(3); }
 unit:
-	$(call again,-vet=off -p,$(JOBS),./...)
-	$(if $(RACE),$(call again,-vet=off $(RACE) -short -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
+	@$(GO) build -o $(FUZZALL) ./internal/fuzzall
+	$(call again,-vet=off -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
+	$(if $(RACE),$(call again,-vet=off $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.
@@ -40,16 +45,16 @@ module:
 	  sed -i -E "s#(\"|module |replace |require |\`)$$(printf %s "$$old" | sed 's/\./\\./g')([/\"\` ]|$$)#\1$(MODULE)\2#g" $$f; done
 	@$(TOOL) gofumpt -w $$(git ls-files '*.go') && $(GO) build ./... && echo "the module is $$($(GO) list -m) now; look at git diff --stat, and commit"
 
-# The fleet and the command with the race detector, some minutes.
+# The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
-	$(GO) test -race -short ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce $(RACES)
+	$(GO) test -race -short ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce ./lab ./web $(RACES)
 
+# go vet's checks and staticcheck's in one program, see tools/lint.
 lint:
-	$(GO) vet ./...
 	@bad=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofumpt-formatted: $$bad"; exit 1; }
-	$(TOOL) staticcheck ./...
+	$(FASTER) $(GO) run -C tools ./lint ./...
 
-# Every fuzz target, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
+# Every fuzz target alone, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZ)
 

@@ -1,27 +1,34 @@
 // Fuzzall runs every fuzz target of the module for a short while, because go test -fuzz takes one target at a time, and
-// links it anew for each.
+// links it anew for each. With go test -exec it fuzzes what the tests have linked already, before they run.
 package main
 
 import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 func main() {
 	// Counts rather than seconds: a deadline that falls into a worker's run makes
 	// go test fail with "context deadline exceeded" though nothing was found.
-	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s")
+	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s; with go test -exec nothing is no fuzzing")
 	skip := flag.String("skip", "", "packages to leave out, a regular expression")
 	flag.Parse()
-	if err := run(*each, *skip); err != nil {
+	do := func() error { return run(*each, *skip) }
+	if flag.NArg() > 0 {
+		do = func() error { return before(flag.Args(), *each) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzzall:", err)
 		os.Exit(1)
 	}
@@ -93,14 +100,8 @@ func list(skip string) ([]suite, error) {
 		if skip != "" && left.MatchString(s.pkg) {
 			continue
 		}
-		for _, file := range words[2:] {
-			text, err := os.ReadFile(filepath.Join(s.dir, file))
-			if err != nil {
-				return nil, err
-			}
-			for _, m := range declared.FindAllSubmatch(text, -1) {
-				s.targets = append(s.targets, string(m[1]))
-			}
+		if err := s.find(words[2:]); err != nil {
+			return nil, err
 		}
 		if len(s.targets) > 0 {
 			all = append(all, s)
@@ -109,19 +110,36 @@ func list(skip string) ([]suite, error) {
 	return all, nil
 }
 
+func (s *suite) find(files []string) error {
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(s.dir, file))
+		if err != nil {
+			return err
+		}
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			s.targets = append(s.targets, string(m[1]))
+		}
+	}
+	return nil
+}
+
 var declared = regexp.MustCompile(`(?m)^func (Fuzz[A-Za-z0-9_]*)\(`)
 
 // fuzz links a package's tests once and runs its targets. A number of runs that is counted is over before the code that
 // they reach could guide them, so that the tests are built as ever; to build them to be guided takes minutes, for the
 // standard library and all that is linked is compiled anew.
 func (s *suite) fuzz(file, kept, each string) error {
-	build := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file}
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file}
 	if !strings.HasSuffix(each, "x") {
-		build = append(build, "-fuzz=.")
+		args = append(args, "-fuzz=.")
 	}
-	if out, err := exec.Command("go", append(build, s.pkg)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append(args, s.pkg)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", s.pkg, err, out)
 	}
+	return s.each(file, kept, each)
+}
+
+func (s *suite) each(file, kept, each string) error {
 	var failed []error
 	for _, name := range s.targets {
 		cmd := exec.Command(file, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+each, "-test.parallel=1", "-test.fuzzcachedir="+filepath.Join(kept, s.pkg))
@@ -131,4 +149,30 @@ func (s *suite) fuzz(file, kept, each string) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// before fuzzes the targets of the package in the working directory with its tests' program, and becomes that program.
+func before(tests []string, each string) error {
+	here, err := build.ImportDir(".", 0)
+	if err != nil {
+		return err
+	}
+	s := suite{pkg: here.Name, dir: "."}
+	if err := s.find(append(here.TestGoFiles, here.XTestGoFiles...)); err != nil {
+		return err
+	}
+	if len(s.targets) > 0 && each != "" {
+		dir, err := os.MkdirTemp("", "busbar-fuzz-")
+		if err != nil {
+			return err
+		}
+		err = s.each(tests[0], dir, each)
+		os.RemoveAll(dir)
+		if err != nil {
+			return err
+		}
+	}
+	// What the tests read goes where go test looks for it, or it would not remember that they passed.
+	tests = slices.Insert(tests, 1, "-test.testlogfile="+filepath.Join(filepath.Dir(tests[0]), "testlog.txt"))
+	return syscall.Exec(tests[0], tests, os.Environ())
 }

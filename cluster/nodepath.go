@@ -18,6 +18,7 @@ type nodeRoutes struct {
 	near   [][]int           // per device: nearest NICs
 	chains [][]int           // per GPU and NIC: it and what is above it
 	behind map[[2]int][]step // per NVSwitch and device: the links from one to the other
+	above  map[int][]step    // per NVSwitch: the links to other NVSwitches
 }
 
 func newNodeRoutes(t *NodeType) *nodeRoutes {
@@ -46,11 +47,14 @@ func newNodeRoutes(t *NodeType) *nodeRoutes {
 	for d, list := range n.direct {
 		n.direct[d] = n.nearestLinks(list)
 	}
-	n.behind = map[[2]int][]step{}
+	n.behind, n.above = map[[2]int][]step{}, map[int][]step{}
 	for d := range t.Devices {
 		if t.Devices[d].Kind == NVSwitch {
 			for _, e := range n.direct[d] {
 				n.behind[[2]int{d, e.to}] = append(n.behind[[2]int{d, e.to}], e)
+				if t.Devices[e.to].Kind == NVSwitch {
+					n.above[d] = append(n.above[d], e)
+				}
 			}
 		}
 	}
@@ -113,33 +117,53 @@ func (n *nodeRoutes) parent(d int) int {
 	return p
 }
 
-// fast finds a direct link or one through an NVSwitch.
+// fast finds a direct link, one through an NVSwitch, or one through two NVSwitches and the second level that joins them. What
+// a pair of GPUs has is what each of the two has at its switch: links between switches are shared by all GPUs behind them.
 func (n *nodeRoutes) fast(a, b int) ([]step, Class) {
 	var best []step
 	var class Class
-	for _, s := range n.direct[a] {
-		l := &n.t.Links[s.link]
-		c := linkClass(l)
-		if s.to == b {
-			if best == nil || c.Nearer(class) {
-				best, class = []step{s}, c
-			}
-			continue
+	take := func(c Class, steps ...step) {
+		if best == nil || c.Nearer(class) {
+			best, class = steps, c
 		}
-		if n.t.Devices[s.to].Kind != NVSwitch {
+	}
+	for _, s := range n.direct[a] {
+		c := linkClass(&n.t.Links[s.link])
+		switch {
+		case s.to == b:
+			take(c, s)
+			continue
+		case n.t.Devices[s.to].Kind != NVSwitch:
 			continue
 		}
 		for _, e := range n.behind[[2]int{s.to, b}] {
-			far := linkClass(&n.t.Links[e.link])
-			if far.Links < c.Links {
-				c.Links = far.Links
-			}
-			if best == nil || c.Nearer(class) {
-				best, class = []step{s, e}, c
+			take(c.atMost(linkClass(&n.t.Links[e.link])), s, e)
+		}
+	}
+	if best == nil {
+		return n.secondLevel(a, b)
+	}
+	return best, class
+}
+
+// secondLevel finds the way between GPUs behind two NVSwitches that one of a second level joins.
+func (n *nodeRoutes) secondLevel(a, b int) ([]step, Class) {
+	for _, s := range n.direct[a] {
+		for _, up := range n.above[s.to] {
+			for _, e := range n.direct[b] {
+				if down := n.behind[[2]int{up.to, e.to}]; len(down) > 0 && len(n.above[e.to]) > 0 && !n.t.Links[e.link].OneWay {
+					return []step{s, up, down[0], {e.link, b}}, linkClass(&n.t.Links[s.link]).atMost(linkClass(&n.t.Links[e.link]))
+				}
 			}
 		}
 	}
-	return best, class
+	return nil, Class{}
+}
+
+// atMost is a class with no more links than another has.
+func (c Class) atMost(far Class) Class {
+	c.Links = min(c.Links, far.Links)
+	return c
 }
 
 func linkClass(l *Link) Class {

@@ -167,7 +167,7 @@ func (r *rackSplit) build(tr *tray) *NodeType {
 			k = len(t.Devices)
 			to[d] = k
 			dev := r.t.Devices[d]
-			dev.Name, dev.Parent, dev.Tray = r.names[d], -1, 0
+			dev.Name, dev.Parent, dev.Tray = NVSwitch.String()+strconv.Itoa(len(t.Devices)-len(tr.devices)), -1, 0
 			t.Devices = append(t.Devices, dev)
 		}
 		return k

@@ -49,8 +49,12 @@ func (p *preset) node() *cluster.NodeType {
 		addChip(t, -1, gpu, "")
 		return t
 	}
-	b := &treeBuilder{row: row, t: newNode(row.Origin), gpu: gpu, nic: nic}
-	b.add(-1, row.Tree)
+	return row.node(gpu, nic)
+}
+
+func (r *nodeRow) node(gpu GPUModel, nic *card) *cluster.NodeType {
+	b := &treeBuilder{row: r, t: newNode(r.Origin), gpu: gpu, nic: nic}
+	b.add(-1, r.Tree)
 	b.join()
 	return b.t
 }

@@ -13,6 +13,7 @@ var specialNodes = map[string]func(gpu GPUModel, nic *card) *cluster.NodeType{
 	"dgx-a100":   dgxA100,
 	"frontier":   frontier,
 	"gaudi":      gaudi,
+	"nvl256":     nvl256,
 	"nvl72":      func(gpu GPUModel, nic *card) *cluster.NodeType { return nvl72(gpu, 18, nic) },
 	"nvl72-tray": func(gpu GPUModel, nic *card) *cluster.NodeType { return nvl72(gpu, 1, nic) },
 }
@@ -113,33 +114,62 @@ func addC2C(t *cluster.NodeType, numa int, m GPUModel, links int) int {
 }
 
 // nvl72 is the NVLink domain: trays of two Grace with two GPUs and two NICs each,
-// every GPU with all its links on one NVSwitch device. Names count through the
-// rack, labels are left out because every tray has the same ones; indexes are
-// those that the tray's own operating system gives.
+// every GPU with all its links on one NVSwitch device.
 func nvl72(m GPUModel, trays int, nic *card) *cluster.NodeType {
-	t := newNode(cluster.Spec)
-	if trays > 1 {
-		t.Trays = trays
-	}
-	for tray := range trays {
-		for s := range 2 {
-			socket := t.Add(cluster.Device{
-				Kind: cluster.Socket, Name: fmt.Sprintf("socket%d", 2*tray+s), Index: s, Parent: -1, Tray: tray,
-				Model: cluster.FromSpec(grace().name, "preset"), CPU: &cluster.CPUInfo{Arch: "arm64"},
-			})
-			numa := t.Add(cluster.Device{
-				Kind: cluster.NUMA, Name: fmt.Sprintf("numa%d", 2*tray+s), Index: s, Parent: socket, Tray: tray,
-				CPU: &cluster.CPUInfo{Arch: "arm64", Cores: fmt.Sprintf("%d-%d", 72*s, 72*s+71)},
-			})
-			for k := range 2 {
-				local := 2*s + k
-				g := addC2C(t, numa, m, superchipLinks/2)
-				t.Devices[g].Index = local
-				n := addNIC(t, addRoot(t, numa), nic, "", "")
-				t.Devices[n].Index = local
-			}
+	tray := newNode(cluster.Spec)
+	for s := range 2 {
+		numa := addSocket(tray, grace(), 0, fmt.Sprintf("%d-%d", 72*s, 72*s+71))[0]
+		for range 2 {
+			addC2C(tray, numa, m, superchipLinks/2)
+			addNIC(tray, addRoot(tray, numa), nic, "", "")
 		}
 	}
+	t := repeatTray(tray, trays)
 	addNVSwitch(t, m.Links)
+	return t
+}
+
+// nvl256 is the NVLink network of 32 DGX H100: the NVSwitches of a node have 72
+// links to switches of a second level, four to each of 18, so that half of what
+// its GPUs have leaves the node.
+func nvl256(m GPUModel, nic *card) *cluster.NodeType {
+	const nodes, uplinks = 32, 72
+	t := repeatTray(nodeTable()["dgx-h100"].node(m, nic), nodes)
+	rate := unit.Rate(uplinks) * m.Link
+	second := t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for i := range second {
+		if t.Devices[i].Kind == cluster.NVSwitch {
+			t.Connect(cluster.Link{
+				A: i, B: second, Kind: cluster.NVLink, Lanes: uplinks, Duplex: 2 * rate,
+				Rate: cluster.FromSpec(rate, "NVIDIA Hot Chips 34, The NVLink-Network Switch, 2022: 72 links of a node to 18 switches"),
+			})
+		}
+	}
+	return t
+}
+
+// repeatTray makes a rack of equal trays. Names count through the rack; labels and
+// addresses are left out because every tray has the same ones; indexes are those
+// that the tray's own operating system gives.
+func repeatTray(tray *cluster.NodeType, trays int) *cluster.NodeType {
+	if trays == 1 {
+		return tray
+	}
+	t := newNode(tray.Tree)
+	t.Trays = trays
+	for n := range trays {
+		base := len(t.Devices)
+		for _, d := range tray.Devices {
+			d.Name, d.Label, d.PCI, d.Tray = "", "", "", n
+			if d.Parent >= 0 {
+				d.Parent += base
+			}
+			t.Add(d)
+		}
+		for _, l := range tray.Links {
+			l.A, l.B = l.A+base, l.B+base
+			t.Connect(l)
+		}
+	}
 	return t
 }

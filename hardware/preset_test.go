@@ -175,6 +175,7 @@ func TestPresetMatrix(t *testing.T) {
 		{"dgx-2", "gpu0", "nic4", "SYS"},
 		{"dgx-2", "gpu0", "gpu15", "NV6"},
 		{"gb200-nvl72", "gpu0", "gpu71", "NV18"},
+		{"dgx-h100-nvl256", "gpu0", "gpu255", "NV18"},
 		{"gb200-nvl72", "gpu0", "nic0", "NODE"},
 		{"gb200-nvl72", "gpu0", "nic2", "SYS"},
 		{"gb200-nvl72", "gpu0", "nic71", "PXN"},
@@ -306,6 +307,35 @@ func TestNVL72(t *testing.T) {
 		if l.B.ToHosts() && c.Network.Switches[l.A.Switch].Rail != l.B.NIC%4 {
 			t.Errorf("NIC %d hangs on rail %d", l.B.NIC, c.Network.Switches[l.A.Switch].Rail)
 		}
+	}
+}
+
+// TestNVLinkNetwork quotes S. Bekman, Networking: "DGX H100 SuperPOD combines 32 DGX H100 servers, for a total of 256 GPUs. It looks like here they use only half
+// the NVLinks they used for a single DGX H100, so only 1.8 GBps per node, for a total of 57.6 GBps in total" (TB/s are meant).
+func TestNVLinkNetwork(t *testing.T) {
+	c, err := Preset("dgx-h100-nvl256", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.Types[0]
+	var gpus, up unit.Rate
+	for _, l := range n.Links {
+		switch {
+		case l.Kind != cluster.NVLink:
+		case n.Devices[l.A].Kind == cluster.NVSwitch:
+			up += l.Rate.Value
+		default:
+			gpus += l.Rate.Value
+		}
+	}
+	if n.Trays != 32 || n.Count(cluster.GPU) != 256 || n.Count(cluster.NVSwitch) != 33 {
+		t.Errorf("%d trays, %d GPUs, %d NVSwitches", n.Trays, n.Count(cluster.GPU), n.Count(cluster.NVSwitch))
+	}
+	if up != 57.6*1000*unit.GBps || gpus != 2*up {
+		t.Errorf("%v leave the nodes, their GPUs have %v", up, gpus)
+	}
+	if nodes := c.ByTray(); len(nodes.Types) != 1 || len(nodes.Hosts) != 32 || nodes.Types[0].Count(cluster.NVSwitch) != 1 {
+		t.Errorf("as hosts: %d types, %d hosts", len(nodes.Types), len(nodes.Hosts))
 	}
 }
 

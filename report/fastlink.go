@@ -64,6 +64,17 @@ func fastSets(t *cluster.NodeType) []fast {
 	return sets
 }
 
+// switchLinks are the links between NVSwitches: those to a second level.
+func switchLinks(t *cluster.NodeType) []int {
+	var list []int
+	for i, l := range t.Links {
+		if t.Devices[l.A].Kind == cluster.NVSwitch && t.Devices[l.B].Kind == cluster.NVSwitch {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 func (s *fast) add(t *cluster.NodeType, i int, l cluster.Link) {
 	at := slices.IndexFunc(s.bundles, func(b bundle) bool {
 		return b.lanes == l.Lanes && b.rate.Value == l.Rate.Value && b.rate.Origin == l.Rate.Origin && b.oneWay == l.OneWay

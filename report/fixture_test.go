@@ -200,6 +200,27 @@ func nvl72() *cluster.NodeType {
 	return m.NodeType
 }
 
+// twoLevels: four trays of four GPUs whose NVSwitches a second level joins.
+func twoLevels() *cluster.NodeType {
+	m := newMachine("two-levels")
+	m.Trays = 4
+	second := m.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for tray := range m.Trays {
+		first := len(m.Devices)
+		n := m.socket("Intel Xeon", "0-55", 512*unit.GB)
+		sw := m.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+		m.Connect(cluster.Link{A: sw, B: second, Kind: cluster.NVLink, Lanes: 36, Rate: spec(900 * unit.GBps), Duplex: 1800 * unit.GBps})
+		for range 4 {
+			g := m.gpu(n, 32, "NVIDIA H100", 80*unit.GB, 90, "0-55")
+			m.Connect(cluster.Link{A: g, B: sw, Kind: cluster.NVLink, Lanes: 18, Rate: spec(450 * unit.GBps), Duplex: 900 * unit.GBps})
+		}
+		for d := first; d < len(m.Devices); d++ {
+			m.Devices[d].Tray = tray
+		}
+	}
+	return m.NodeType
+}
+
 // alone is a cluster of n nodes of one type whose network nobody described.
 func alone(t *cluster.NodeType, n int) *cluster.Cluster {
 	c := &cluster.Cluster{Name: t.Name, Types: []*cluster.NodeType{t}}

@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
-	"busbar.dev/internal/words"
 )
 
 // Sizes of a rack's trays.
@@ -22,6 +21,7 @@ const (
 	trayPad   = 7.0
 	spineW    = 128.0
 	spineLink = 46.0
+	switchW   = 56.0 // of a tray's own NVSwitches, where a second level joins them
 )
 
 // rack is a node of many trays around a column of NVSwitches: an NVLink domain.
@@ -34,6 +34,7 @@ type rack struct {
 	trays  []tray
 	column box
 	fast   []fast
+	second []int // the links of the trays' NVSwitches to a second level
 	shares []cluster.Share
 	titles []string
 	up     []int
@@ -55,7 +56,7 @@ type trayPart struct {
 
 func newRack(t *cluster.NodeType, title string) *rack {
 	r := &rack{
-		t: t, title: title, trays: make([]tray, trayCount(t)), fast: fastSets(t), shares: t.Shares(),
+		t: t, title: title, trays: make([]tray, trayCount(t)), fast: fastSets(t), second: switchLinks(t), shares: t.Shares(),
 		titles: deviceTitles(t), up: uplinks(t),
 	}
 	for d := range t.Devices {
@@ -111,7 +112,11 @@ func (r *rack) lay() {
 	}
 	h := 2*trayPad + chipH + 12 + trayCPUH
 	left := (len(r.trays) + 1) / 2
-	x2 := 2*pad + w + 2*spineLink + spineW
+	link := spineLink
+	if len(r.second) > 0 {
+		link += switchW
+	}
+	x2 := 2*pad + w + 2*link + spineW
 	for i := range r.trays {
 		b := box{2 * pad, 2*pad + float64(i)*(h+trayGap), w, h}
 		if i >= left {
@@ -121,7 +126,7 @@ func (r *rack) lay() {
 		r.trays[i].box = b
 	}
 	total := float64(left)*(h+trayGap) - trayGap
-	r.column = box{2*pad + w + spineLink, 2 * pad, spineW, total}
+	r.column = box{2*pad + w + link, 2 * pad, spineW, total}
 	r.frame = box{0, 0, x2 + w + 2*pad, total + 4*pad + 26}
 	r.top = box{r.frame.x, r.frame.y, r.frame.w, 1}
 }
@@ -182,6 +187,15 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 	if tr.box.x > r.column.x {
 		x1, x2 = r.column.right(), tr.box.x
 	}
+	if len(r.second) > 0 {
+		bar := box{x1 + spineLink/2, tr.box.y, switchW, tr.box.h}
+		r.drawUplink(pic, tr, bar, x1, x2)
+		if tr.box.x > r.column.x {
+			x1 = bar.right()
+		} else {
+			x2 = bar.x
+		}
+	}
 	for i := range r.fast {
 		s := &r.fast[i]
 		if s.via < 0 {
@@ -207,43 +221,6 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 			}
 		}
 	}
-}
-
-func (r *rack) drawColumn(pic *picture) {
-	b := r.column
-	pic.Open("nvswitch", "NVSwitch")
-	if at := slices.IndexFunc(r.fast, func(s fast) bool { return s.via >= 0 }); at >= 0 {
-		pic.about(deviceKey(r.host, r.t, r.fast[at].via))
-	}
-	pic.Rect(b.x, b.y, b.w, b.h, 8, svg.Paint{Fill: nvGreen})
-	var text []string
-	for i := range r.fast {
-		s := &r.fast[i]
-		if s.via < 0 || len(s.bundles) == 0 {
-			continue
-		}
-		first := &s.bundles[0]
-		text = append(text, "NVSwitch", s.name, words.Plural(len(s.gpus), "GPU"))
-		if first.lanes > 0 {
-			text = append(text, words.Plural(first.lanes, "link")+" per GPU")
-		}
-		if first.rate.Known() {
-			text = append(text, first.rate.Value.String()+" per GPU", "one direction")
-		}
-		if first.duplex > 0 {
-			text = append(text, "("+first.duplex.String()+" duplex)")
-		}
-	}
-	y := b.y + b.h/2 - float64(len(text))*10 + 14
-	for i, s := range text {
-		ty := svg.Type{Size: 13, Fill: onBar, Anchor: svg.Middle, Bold: i == 0}
-		if i == 0 {
-			ty.Size = 17
-		}
-		pic.Text(b.mid(), y, svg.Fit(s, ty, b.w-8), ty)
-		y += 20
-	}
-	pic.Close()
 }
 
 func (r *rack) drawTray(pic *picture, i int) {

@@ -102,6 +102,7 @@ func shown() map[string]*cluster.Cluster {
 		"baskerville-2": flat(baskerville(), 2),
 		"dgx-1v":        alone(dgx1v(), 1),
 		"gb200-nvl72":   alone(nvl72(), 1),
+		"two-levels":    alone(twoLevels(), 1),
 		"nvl72-4":       railed(nvl72(), 4, 1),
 		"fabric":        fabric(16, 4, 2),
 		"fabric-wide":   fabric(582, 60, 10),

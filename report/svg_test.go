@@ -185,6 +185,7 @@ func TestSVG(t *testing.T) {
 		"baskerville-2": {"node": 2, "gpu": 8, "nic shared": 2, "nic": 0, "nvswitch": 0, "switch leaf": 1},
 		"dgx-1v":        {"node": 1, "gpu": 8, "nic shared": 4, "pci": 4},
 		"gb200-nvl72":   {"node rack": 1, "tray": 18, "gpu": 72, "numa": 36, "nic": 36, "nvswitch": 1},
+		"two-levels":    {"node rack": 1, "tray": 4, "gpu": 16, "nvswitch": 5},
 		"nvl72-4":       {"node rack": 1, "tray": 18, "host": 4, "gpu": 72},
 		"fabric":        {"host": 16, "switch leaf": 4, "switch spine": 2, "node": 0},
 		"fabric-wide":   {"node": 0, "switch spine": 10},

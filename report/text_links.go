@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
@@ -12,10 +13,25 @@ import (
 
 // fastLinks tells how the GPUs are joined besides PCIe.
 func (p *printer) fastLinks(t *cluster.NodeType) {
-	sets := fastSets(t)
-	for i := range sets {
+	var lines []string
+	count := map[string]int{}
+	for _, s := range fastSets(t) {
+		line := s.words(t)
+		if count[line]++; count[line] == 1 {
+			lines = append(lines, line)
+		}
+	}
+	for _, line := range lines {
 		p.rates = true
-		p.para("  ", sets[i].words(t))
+		if n := count[line]; n > 1 {
+			line = fmt.Sprintf("%d × %s", n, line)
+		}
+		p.para("  ", line)
+	}
+	if up := switchLinks(t); len(up) > 0 {
+		l := &t.Links[up[0]]
+		b := bundle{lanes: l.Lanes, rate: l.Rate, duplex: l.Duplex}
+		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.lanes)+strings.Replace(b.figures(), " one direction", " one direction each", 1))
 	}
 }
 

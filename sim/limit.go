@@ -54,7 +54,10 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)
-		if strings.Contains(o.m.name(l.id), "→") {
+		switch name := o.m.name(l.id); {
+		case strings.Contains(name, "–"):
+			text = fmt.Sprintf("the NVSwitches of a tray have %v one direction to the second level for all their GPUs; traffic that stays in a tray would avoid it", l.rate)
+		case strings.Contains(name, "→"):
 			text = fmt.Sprintf("the links between two GPUs carry %v one direction", l.rate)
 		}
 	}
@@ -144,6 +147,9 @@ func (m *Machine) name(id int64) string {
 		a, b := &n.t.Devices[l.A], &n.t.Devices[l.B]
 		if x.local%2 == 1 {
 			a, b = b, a
+		}
+		if a.Kind == cluster.NVSwitch && b.Kind == cluster.NVSwitch {
+			return fmt.Sprintf("%s/%s–%s", host, n.t.Devices[l.A].Title(), n.t.Devices[l.B].Title())
 		}
 		if a.Kind == cluster.NVSwitch {
 			return host + "/" + b.Title()

@@ -28,7 +28,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 		fmt.Fprintf(w, "  assumed: %s\n", a)
 	}
 	if s.Unjudged != "" {
-		fmt.Fprintf(w, "  not held against a prediction: %s\n", s.Unjudged)
+		fmt.Fprintf(w, "  not compared with a prediction: %s\n", s.Unjudged)
 	}
 	t := texttab.New(">  size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
 	if len(s.Points) > 0 && s.Points[0].Expected == 0 {

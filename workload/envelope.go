@@ -139,13 +139,13 @@ func (e *Envelope) comm(compute float64) []Line {
 	gbit := e.Inter.Gbps()
 	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent, gbit)
 	list = append(list, verdict(across, compute, true))
-	real := line("  at 80 % of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(advertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
+	real := line("  at 80% of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(advertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
 	list = append(list, verdict(real, compute, true))
 	if e.Intra > 0 {
 		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/e.Intra.GBps()), "%s / %s", across.Value, sent/e.Intra.GBps()))
 	}
 	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent, compute)
-	need.Note = fmt.Sprintf("advertised, at 80 %%: %s Gb/s", Figure(sent*8/compute/advertisedRate))
+	need.Note = fmt.Sprintf("advertised, at 80%%: %s Gb/s", Figure(sent*8/compute/advertisedRate))
 	return append(list, need)
 }
 

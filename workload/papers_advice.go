@@ -34,7 +34,7 @@ func topology() Case {
 		line("inside a node over 50 Gb/s", "ratio of rates", "×", 200/50.0, "200 / 50"),
 		line("messages one after the other in a ring of 64", "2(n − 1)", "", 2*63, "2 × 63").but("the document: latency grows with the number of ranks"),
 		line("  in a tree of 64", "2 log₂ n", "", 2*6, "2 × 6").but("the document: logarithmic"),
-		line("the most that 10 % less time of exchange can give", "1 / (1 − 0.1) − 1", "%", 100/0.9-100, "100 / 0.9 − 100").says("15-20%").
-			but("the document promises 15 to 20 % for 10 % less latency; even a step that is nothing but exchange gets 11 % faster"),
+		line("the most that 10% less time of exchange can give", "1 / (1 − 0.1) − 1", "%", 100/0.9-100, "100 / 0.9 − 100").says("15-20%").
+			but("the document promises 15 to 20% for 10% less latency; even a step that is nothing but exchange gets 11% faster"),
 	}}
 }

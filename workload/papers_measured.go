@@ -60,7 +60,7 @@ func reached(compute float64) Case {
 		return line(name, "reached / advertised", "%", 100*got/of, "100 × %s / %s", got, of).says(printed)
 	}
 	full := share("all-reduce on A100 over both directions", 235, 600, "40%").but("the advertised figure counts both directions: divide by 300")
-	rule := line("the 80 % rule at 400 Gb/s", "0.8 × advertised", "Gb/s", advertisedRate*400, "0.8 × 400").says("320Gbps")
+	rule := line("the 80% rule at 400 Gb/s", "0.8 × advertised", "Gb/s", advertisedRate*400, "0.8 × 400").says("320Gbps")
 	rule.Note = fmt.Sprintf("2B parameters then take %s s, still less than %s s of compute", Figure(128/(advertisedRate*400)), Figure(compute))
 	return Case{Title: "what is reached", Document: docNetworking, Lines: []Line{
 		line("MFU: A100 in half precision", "reached / peak", "", 156/312.0, "156 / 312").says("0.5"),

@@ -20,8 +20,8 @@ type schedCmd struct {
 func (schedCmd) Help() string {
 	return "Prints the program of a collective, every op of every rank and lane; proves it; or writes it as MSCCL algorithm XML. " +
 		"NCCL itself reads no such XML: Microsoft's MSCCL does (from the folder in MSCCL_ALGO_DIR), and RCCL did up to ROCm 7.12. " +
-		"The reader has limits (64 steps a thread block, 64 thread blocks a GPU); a schedule that does not fit is refused with its rank and lane (exit 3). " +
-		"With a FILE, shows or proves somebody else's algorithm.\n\n" +
+		"The reader has limits (64 steps per thread block, 64 thread blocks per GPU); a schedule that does not fit is refused with its rank and lane (exit 3). " +
+		"With a FILE, shows or verifies that algorithm.\n\n" +
 		"Examples:\n" +
 		"  busbar sched --list\n" +
 		"  busbar sched --op all_reduce --algo ring -n 4\n" +

@@ -39,6 +39,7 @@ var banned = map[string]string{
 	"it were ":              "it would be",
 	"where somebody took":   "if they were stolen",
 	"By hand":               "(default: …)",
+	"eld against":           "compared with",
 	"Does this show it":     "Is this the cause",
 	"speaks for ":           "points to",
 	"stand below":           "are listed below",
@@ -62,7 +63,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	pages := []string{"../../README.md"}
-	for _, pattern := range []string{"doctor/cause/causes/*.yaml", "doctor/cause/questions.yaml", "web/page/*.js", "web/page/*.html", "docs/fleet*.md", "docs/page.md", "docs/install.md", "docs/tutorials/*.md", "packaging/*/*"} {
+	for _, pattern := range []string{"doctor/cause/causes/*.yaml", "doctor/cause/questions.yaml", "web/page/*.js", "web/page/*.html", "docs/fleet*.md", "docs/page.md", "docs/install.md", "docs/lab.md", "docs/security.md", "docs/steps.md", "docs/plan.md", "docs/tutorials/*.md", "packaging/*/*"} {
 		list, _ := filepath.Glob("../../" + pattern)
 		if len(list) == 0 {
 			t.Fatalf("%s: no files", pattern)
@@ -84,6 +85,32 @@ func TestWords(t *testing.T) {
 		}
 		if at := spacedPercent.FindString(string(text)); at != "" {
 			t.Errorf("%s has %q: no space before the percent sign", f, at)
+		}
+	}
+}
+
+// TestDocumentWords holds every document to the plainest of these, and to a few more.
+func TestDocumentWords(t *testing.T) {
+	for _, pattern := range []string{"docs/*.md", "docs/manual/*.md", "docs/format/*.md"} {
+		files, _ := filepath.Glob("../../" + pattern)
+		if len(files) == 0 {
+			t.Fatalf("%s: no files", pattern)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, phrase := range []string{
+				"eld against", "y hand", "what NCCL takes", "sums of products", "tokens a second", "othing is wrong", "of one's own", "what is usual", "nobody described", "somebody else", "the middle",
+			} {
+				if strings.Contains(string(text), phrase) {
+					t.Errorf("%s has %q: see the list of banned phrases for better words", f, phrase)
+				}
+			}
+			if at := spacedPercent.FindString(string(text)); at != "" {
+				t.Errorf("%s has %q: no space before the percent sign", f, at)
+			}
 		}
 	}
 }

@@ -112,7 +112,7 @@ func infiniband() Case {
 // nvlink5 is the third document's arithmetic.
 func nvlink5() Case {
 	share := line("reached of both directions", "busbw / advertised", "%", 100*355.89/900, "100 × 355.89 / 900").says("40%")
-	share.Note = fmt.Sprintf("900 counts both directions; of one it is %s %%", Figure(100*355.89/450))
+	share.Note = fmt.Sprintf("900 counts both directions; of one it is %s%%", Figure(100*355.89/450))
 	return Case{Title: "NVLink 5, and four H100 measured", Document: docPlaybook, Lines: []Line{
 		line("NVLink 5, both directions", "links × GB/s / 1000", "TB/s", 18*100/1e3, "18 × 100 / 1000").says("1.8 TB/s"),
 		line("  each direction", "half", "GB/s", 1800/2, "1800 / 2").says("900 GB/s"),

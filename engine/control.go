@@ -38,6 +38,9 @@ const (
 	noteHere      // it is
 
 	noteParting // rank 0 has nothing more to do, and waits for the others to leave
+
+	noteOrder // of a star: what a rank is to do
+	noteReply // and what came of it
 )
 
 // maxNote limits a message on a control connection: the table of the greatest group.

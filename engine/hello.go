@@ -61,6 +61,7 @@ const (
 	TooMany                        // too many at once that had not proven themselves
 	Untrusted                      // no certificate of the job's authority, where the job has TLS
 	OtherWork                      // the right job, told to do something else
+	Late                           // the others have begun without it
 	refusals
 )
 
@@ -68,7 +69,7 @@ var refusalWords = [refusals]string{
 	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
 	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
 	Taken: "its rank is taken", TooMany: "too many connections at once", Untrusted: "it shows no certificate of the job's authority",
-	OtherWork: "it was told to do something else: its flags are others",
+	OtherWork: "it was told to do something else: its flags are others", Late: "it came too late: the others have begun",
 }
 
 func (r Refusal) String() string {

@@ -99,6 +99,11 @@ func (n *network) host(ctx context.Context) error {
 			defer os.Remove(file)
 		}
 	}
+	return n.gather(ctx, addrs)
+}
+
+// gather waits for the others at addresses where rank 0 listens, and tells all of all.
+func (n *network) gather(ctx context.Context, addrs []string) error {
 	select {
 	case <-n.coordinator.full:
 	case <-ctx.Done():

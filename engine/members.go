@@ -72,3 +72,36 @@ func (g *Group) Together() [][]int {
 	}
 	return list
 }
+
+// TCPCounts is what TCP counted on the connections to a peer, as the sender: it does not depend on how fast the hosts are.
+type TCPCounts struct {
+	Segments int64 // of data that were sent
+	Lost     int64 // of which so many were sent again because they had not arrived
+	MSS      int   // bytes a segment may carry; 0 where no connection says so
+}
+
+// TCPCounts is what TCP counted towards a peer so far, zero where there is no socket or the system does not tell.
+func (g *Group) TCPCounts(peer int) (sum TCPCounts) {
+	d := &g.driver
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.adopt()
+	if peer < 0 || peer >= len(d.peers) {
+		return sum
+	}
+	for _, l := range d.peers[peer] {
+		if l == nil {
+			continue
+		}
+		s, ok := l.s.(interface{ tcpCounts() TCPCounts })
+		if !ok {
+			continue
+		}
+		w := s.tcpCounts()
+		sum.Segments, sum.Lost = sum.Segments+w.Segments, sum.Lost+w.Lost
+		if sum.MSS == 0 || w.MSS > 0 && w.MSS < sum.MSS {
+			sum.MSS = w.MSS
+		}
+	}
+	return sum
+}

@@ -104,6 +104,15 @@ func (s *sock) silentFor() time.Duration {
 	return 0
 }
 
+// tcpCounts is what TCP counted on the socket. A segment that the other side had twice was sent again without need: it came late.
+func (s *sock) tcpCounts() TCPCounts {
+	info, err := unix.GetsockoptTCPInfo(s.fd, syscall.IPPROTO_TCP, syscall.TCP_INFO)
+	if err != nil {
+		return TCPCounts{}
+	}
+	return TCPCounts{Segments: int64(info.Data_segs_out), Lost: int64(info.Total_retrans) - min(int64(info.Dsack_dups), int64(info.Total_retrans)), MSS: int(info.Snd_mss)}
+}
+
 func (s *sock) read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

@@ -71,7 +71,7 @@ func wrapClient(c net.Conn, cfg *tls.Config) *tls.Conn {
 	return tls.Client(&wire{Conn: c}, cfg)
 }
 
-// wire is what TLS writes to: a connection of the net package at first, for the handshakes,
+// tcpCounts is what TLS writes to: a connection of the net package at first, for the handshakes,
 // and then a stream that never waits. What the stream has no room for stays here.
 type wire struct {
 	net.Conn
@@ -236,6 +236,14 @@ func (s *sealed) silentFor() time.Duration {
 		return x.silentFor()
 	}
 	return 0
+}
+
+// tcpCounts is that of the socket, where it knows.
+func (s *sealed) tcpCounts() TCPCounts {
+	if x, ok := s.w.s.(interface{ tcpCounts() TCPCounts }); ok {
+		return x.tcpCounts()
+	}
+	return TCPCounts{}
 }
 
 func (s *sealed) close() { s.w.s.close() }

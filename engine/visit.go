@@ -10,7 +10,10 @@ import (
 
 // visit is Join of the other ranks: find rank 0, tell it where this rank can be reached, and
 // wait for the table of all.
-func (n *network) visit(ctx context.Context) error {
+func (n *network) visit(ctx context.Context) error { return n.visitAt(ctx, nil) }
+
+// visitAt is visit of a rank that listens already; nil: it does not.
+func (n *network) visitAt(ctx context.Context, addrs []string) error {
 	conn, err := n.findCoordinator(ctx)
 	if err != nil {
 		return err
@@ -18,9 +21,10 @@ func (n *network) visit(ctx context.Context) error {
 	n.up = &control{c: conn, limit: n.cfg.Timeout}
 	n.met.Store(true)
 	defer closing(n.quit, conn)()
-	addrs, err := n.endpoint.listen(n.endpoint.reachableFrom(conn, &n.cfg), 0)
-	if err != nil {
-		return err
+	if addrs == nil {
+		if addrs, err = n.endpoint.listen(n.endpoint.reachableFrom(conn, &n.cfg), 0); err != nil {
+			return err
+		}
 	}
 	if err := n.up.sendJSON(noteMember, n.own(addrs)); err != nil {
 		return err

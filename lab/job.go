@@ -149,8 +149,17 @@ func (j *Job) environ(base []string, rank int, secret string) []string {
 		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(j.Slots)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", slot.Local),
 		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, j.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+p.Bind(slot),
 		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(j.Slots)), fmt.Sprintf("LOCAL_RANK=%d", slot.Local),
-		"MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", j.port),
+		"BUSBAR_HOSTS="+j.hosts(), "MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", j.port),
 	)
+}
+
+// hosts names the nodes of all ranks.
+func (j *Job) hosts() string {
+	names := make([]string, len(j.Slots))
+	for r, s := range j.Slots {
+		names[r] = j.Lab.State.Plan.Nodes[s.Node].Name
+	}
+	return strings.Join(names, ",")
 }
 
 // grace is how long the other ranks may go on when one has failed: a little longer than busbar's own take to notice.

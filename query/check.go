@@ -1,9 +1,7 @@
 package query
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,6 +31,7 @@ type Check struct {
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are compared with its predictions, with its calibration where it has one (default: GPUs as the catalogue has them)."`
+	Rounds  int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
 	NoLoad  bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
 }
 
@@ -45,13 +44,14 @@ type CheckDoc struct {
 	Expected string            `json:"expected"` // what nodes were compared with
 	Notes    []string          `json:"notes"`
 	Rounds   int               `json:"rounds"`
+	Partners int               `json:"partners"` // that every node was measured with, at least, of those that answered
 	Seconds  float64           `json:"seconds"`
 }
 
 // CheckNode is the verdict on a node.
 type CheckNode struct {
 	Host    string   `json:"host"`
-	Verdict string   `json:"verdict"` // healthy, unhealthy, suspect: one of its pairs is slow
+	Verdict string   `json:"verdict"` // healthy, unhealthy, suspect: one of its pairs is slow, unreachable
 	Reasons []string `json:"reasons"`
 	GPUs    int      `json:"gpus"` // that were looked at
 }
@@ -61,7 +61,7 @@ func (d *CheckDoc) Wrong() bool {
 	return slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Verdict != "healthy" })
 }
 
-// checkLocal is what a node says of itself. It travels in checkBlock bytes.
+// checkLocal is what a node says of itself.
 type checkLocal struct {
 	Host     string            `json:"host"`
 	GPUs     int               `json:"gpus"`
@@ -69,9 +69,8 @@ type checkLocal struct {
 	Notes    []string          `json:"notes"`
 	Wrong    int               `json:"wrong"` // elements of a sum over all nodes
 	Measured []checkGPU        `json:"measured"`
+	Away     string            `json:"-"` // why it does not answer
 }
-
-const checkBlock = 64 << 10
 
 // RunOn checks the nodes of a job, one rank each, over TCP.
 func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*CheckDoc]) (doc *CheckDoc, err error) {
@@ -92,35 +91,93 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 	}
 	t.Valid, t.Memory, t.Advice = valid, func(int) unit.Bytes { return p.Memory() }, "a smaller --size or fewer nodes"
 	t.Same = fmt.Sprint("check", p)
-	t.Work = func(g *engine.Group, keep func([]byte) error) error {
-		begin := time.Now()
-		local := q.local(ctx, with)
-		if err := sumOver(ctx, g, &local); err != nil {
-			return failure.Cannot(fmt.Errorf("a sum over all nodes: %w", err))
+	t.Star = func(s *engine.Star, keep func([]byte) error) error {
+		w := checkWorker{q: &q, star: s, plan: p, with: with}
+		if s.Rank() != 0 {
+			return w.serve(ctx)
 		}
-		table, turns := &pairs.Table{}, 0
-		if g.Size() > 1 {
-			var err error
-			if table, turns, err = pairsTwice(ctx, g, p, env.progress); err != nil {
-				return err
-			}
-		}
-		if g.Rank() == 0 {
-			env.progress("")
-		}
-		locals, err := gatherLocal(ctx, g, local)
-		if err != nil || g.Rank() != 0 {
+		h := newCheckHub(w)
+		if doc, err = q.lead(ctx, env, h, x); err != nil {
 			return err
 		}
-		doc = newCheckDoc(string(g.Transport()), locals, table, x)
-		if note := bench.Crowded(g.Members()); note != "" {
-			doc.Notes = append(doc.Notes, note)
-		}
-		doc.Rounds, doc.Seconds = turns, time.Since(begin).Seconds()
+		h.end()
 		return on.answer(doc, keep)
 	}
 	err = on.run(ctx, t)
 	return doc, err
+}
+
+// lead is the check as rank 0 leads it: each node by itself, pairs, and a sum over the nodes whose pairs all came to an end.
+func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (*CheckDoc, error) {
+	begin := time.Now()
+	n := len(h.members)
+	orders := map[int]checkOrder{}
+	for r := range n {
+		orders[r] = checkOrder{Do: "local"}
+	}
+	env.progress("nodes")
+	locals := make([]checkLocal, n)
+	for r, x := range h.ask(ctx, orders, checkLocalTime) {
+		if x.Local != nil {
+			locals[r] = *x.Local
+		}
+	}
+	names := rankNames(h.members)
+	c := &checkPairs{names: names, away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress}
+	for _, m := range h.members {
+		c.hosts = append(c.hosts, m.Host)
+	}
+	table, err := c.measure(ctx, checkSchedule(n, q.Rounds))
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	env.progress("a sum over all nodes")
+	note := h.sumWhole(ctx, c, table, locals)
+	env.progress("")
+	for r := range locals {
+		locals[r].Host, locals[r].Away = h.members[r].Host, h.lost[r]
+	}
+	doc := newCheckDoc(h.by, locals, table, x)
+	for _, text := range []string{note, bench.Crowded(h.members)} {
+		if text != "" {
+			doc.Notes = append(doc.Notes, text)
+		}
+	}
+	doc.Rounds, doc.Partners, doc.Seconds = c.turns, table.Partners(), time.Since(begin).Seconds()
+	return doc, nil
+}
+
+// checkLocalTime is how long a node may take to look at itself, and checkSumTime how long a sum over all.
+const (
+	checkLocalTime = 30 * time.Second
+	checkSumTime   = 20 * time.Second
+)
+
+// sumWhole adds a vector over the nodes whose pairs all came to an end; what else there is to say of it is a note.
+func (h *checkHub) sumWhole(ctx context.Context, c *checkPairs, t *pairs.Table, locals []checkLocal) string {
+	bad := map[int]bool{}
+	for _, m := range t.Cells {
+		if m.Failed != "" {
+			bad[m.From], bad[m.To] = true, true
+		}
+	}
+	var list []int
+	for r := range h.members {
+		if !bad[r] && !c.out(r) {
+			list = append(list, r)
+		}
+	}
+	if len(list) < 2 {
+		return ""
+	}
+	wrong, why := h.sum(ctx, list, checkSumTime)
+	if why != "" {
+		return "a sum over all nodes came to no end, though all pairs did: " + why
+	}
+	for r, n := range wrong {
+		locals[r].Wrong = n
+	}
+	return ""
 }
 
 // RunWith checks hosts through ssh: their GPUs' state, then every pair of hosts by NCCL, one GPU each.
@@ -243,70 +300,28 @@ func (q *Check) states(ctx context.Context, with Programs) ([]device.State, erro
 	return a.Health, err
 }
 
-// sumOver adds a vector over all nodes and counts what is wrong of it here.
-func sumOver(ctx context.Context, g *engine.Group, l *checkLocal) error {
+// sumOver adds a vector over all nodes of a group and counts what is wrong of it here.
+func sumOver(ctx context.Context, g *engine.Group) (wrong int, err error) {
 	n := g.Size()
-	if n < 2 {
-		return nil
-	}
 	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 1 << 20}
 	s, err := g.Pick(op)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	send, recv := make([]byte, op.Bytes), make([]byte, op.Bytes)
 	for i := 0; i < len(send); i += 4 {
 		send[i], send[i+1] = byte(g.Rank()+1), byte((g.Rank()+1)>>8)
 	}
 	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
-		return err
+		return 0, err
 	}
 	want := uint32(n * (n + 1) / 2)
 	for i := 0; i < len(recv); i += 4 {
 		if uint32(recv[i])|uint32(recv[i+1])<<8|uint32(recv[i+2])<<16|uint32(recv[i+3])<<24 != want {
-			l.Wrong++
+			wrong++
 		}
 	}
-	return nil
-}
-
-// gatherLocal brings what all nodes say of themselves to rank 0.
-func gatherLocal(ctx context.Context, g *engine.Group, l checkLocal) ([]checkLocal, error) {
-	n := g.Size()
-	data, err := json.Marshal(l)
-	if err != nil || len(data) > checkBlock { // so many findings: their count says it
-		l.Notes = append(l.Notes, fmt.Sprintf("%d findings about GPUs, of which the first 20 are named", len(l.Findings)))
-		l.Findings = l.Findings[:min(len(l.Findings), 20)]
-		if data, err = json.Marshal(l); err != nil || len(data) > checkBlock {
-			return nil, fmt.Errorf("what %s says of itself is too long", l.Host)
-		}
-	}
-	if n < 2 {
-		return []checkLocal{l}, nil
-	}
-	op := coll.Op{Kind: coll.AllGather, Type: coll.Uint8, Bytes: unit.Bytes(n * checkBlock)}
-	s, err := g.Pick(op)
-	if err != nil {
-		return nil, err
-	}
-	send, recv := make([]byte, checkBlock), make([]byte, n*checkBlock)
-	copy(send, data)
-	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
-		return nil, failure.Cannot(err)
-	}
-	list := make([]checkLocal, n)
-	for r := range n {
-		part, _, _ := bytes.Cut(recv[r*checkBlock:(r+1)*checkBlock], []byte{0})
-		if err := json.Unmarshal(part, &list[r]); err != nil {
-			return nil, fmt.Errorf("rank %d said of itself what cannot be read: %w", r, err)
-		}
-	}
-	for r, m := range g.Members() { // the name by which the pairs know it
-		if m.Host != "" {
-			list[r].Host = m.Host
-		}
-	}
-	return list, nil
+	return wrong, nil
 }
 
 // newCheckDoc joins what nodes say of themselves with what their pairs show.
@@ -341,12 +356,21 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	}
 	d.judgePairs(table, locals, reasons, suspect)
 	var bad []string
+	alone := len(locals) > 2 && !slices.ContainsFunc(locals[1:], func(l checkLocal) bool { return l.Away == "" })
+	if alone {
+		reasons[locals[0].Host] = append(reasons[locals[0].Host], "no other node reaches it, where the check meets: its network, its firewall, or the address that the others were given")
+	}
 	for _, l := range locals {
 		if slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Host == l.Host }) {
 			continue
 		}
 		n := CheckNode{Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs}
 		switch {
+		case l.Away != "":
+			n.Verdict, n.Reasons = "unreachable", []string{l.Away}
+			if !alone {
+				bad = append(bad, l.Host)
+			}
 		case len(n.Reasons) > 0:
 			n.Verdict = "unhealthy"
 			bad = append(bad, l.Host)

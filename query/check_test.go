@@ -82,21 +82,3 @@ func TestCheckVerdict(t *testing.T) {
 		}
 	}
 }
-
-// A thousand nodes meet in 999 rounds, in each of which every node is in one pair.
-func TestCheckThousand(t *testing.T) {
-	const n = 1000
-	met := make([]bool, n*n)
-	for r := range pairs.Count(n) {
-		seen := make([]bool, n)
-		for _, p := range pairs.Round(n, r) {
-			if seen[p[0]] || seen[p[1]] || met[p[0]*n+p[1]] {
-				t.Fatalf("round %d: %v", r, p)
-			}
-			seen[p[0]], seen[p[1]], met[p[0]*n+p[1]], met[p[1]*n+p[0]] = true, true, true, true
-		}
-	}
-	if pairs.Count(n) != n-1 {
-		t.Error(pairs.Count(n))
-	}
-}

@@ -1,74 +1,22 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
-	"busbar.dev/engine"
-	"busbar.dev/engine/bench"
 	"busbar.dev/engine/device"
 	"busbar.dev/finding"
-	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
-// checkTries is how often pairs are measured where something stands out: one short measurement scatters, and who is named may be drained.
-const checkTries = 3
-
 // standsOut tells whether a table has more than notes.
 func standsOut(t *pairs.Table) bool {
 	return slices.ContainsFunc(t.Findings(), func(f finding.Finding) bool { return f.Severity != finding.Note })
-}
-
-// pairsTwice measures every pair over TCP, and again where something stands out; what is slow every time remains.
-func pairsTwice(ctx context.Context, g *engine.Group, p bench.PairPlan, show func(string)) (table *pairs.Table, turns int, err error) {
-	for try := range checkTries {
-		got, err := bench.Pairs(ctx, g, p, func(k int) { show(fmt.Sprintf("pairs, round %d of %d", k+1, p.Turns(g.Size()))) })
-		if err != nil {
-			return nil, turns, failure.Cannot(err)
-		}
-		turns += p.Turns(g.Size())
-		if table == nil {
-			table = got
-		} else if g.Rank() == 0 {
-			table.Better(got)
-		}
-		doubt := false
-		if g.Rank() == 0 {
-			table.Names, table.Hosts = rankNames(g.Members()), nil
-			for _, m := range g.Members() {
-				table.Hosts = append(table.Hosts, m.Host)
-			}
-			doubt = standsOut(table)
-		}
-		if again, err := anyOf(ctx, g, doubt); err != nil || !again || try == checkTries-1 {
-			return table, turns, err
-		}
-	}
-	return table, turns, nil
-}
-
-// anyOf tells all ranks whether one says so.
-func anyOf(ctx context.Context, g *engine.Group, mine bool) (bool, error) {
-	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 4}
-	s, err := g.Pick(op)
-	if err != nil {
-		return false, err
-	}
-	send, recv := make([]byte, 4), make([]byte, 4)
-	if mine {
-		send[0] = 1
-	}
-	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
-		return false, failure.Cannot(err)
-	}
-	return recv[0] != 0, nil
 }
 
 // slowPairs holds all pairs together against the prediction of NCCL's sends and receives between two hosts: where every pair is slow, none
@@ -153,7 +101,7 @@ func (d *CheckDoc) judgePairs(t *pairs.Table, locals []checkLocal, reasons, susp
 	list := t.Findings()
 	for _, f := range list {
 		d.Findings = append(d.Findings, f)
-		if whole := f.Kind == pairs.SlowHost || f.Kind == pairs.SlowIn || f.Kind == pairs.SlowOut; whole && f.Severity != finding.Note {
+		if !pairs.OfPair(f.Kind) && f.Severity != finding.Note {
 			for _, r := range f.Ranks {
 				if r < len(locals) {
 					reasons[locals[r].Host] = append(reasons[locals[r].Host], f.Text)
@@ -162,7 +110,7 @@ func (d *CheckDoc) judgePairs(t *pairs.Table, locals []checkLocal, reasons, susp
 		}
 	}
 	for _, f := range list {
-		if f.Severity == finding.Note || f.Kind != pairs.SlowPair && f.Kind != pairs.OneWay {
+		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
 			continue
 		}
 		known := slices.ContainsFunc(f.Ranks, func(r int) bool { return r < len(locals) && len(reasons[locals[r].Host]) > 0 })

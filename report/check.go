@@ -30,8 +30,11 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 		gpus += n.GPUs
 	}
 	how := fmt.Sprintf("pairs by %s in %s", d.By, words.Plural(d.Rounds, "round"))
-	if d.Rounds == 0 {
+	switch {
+	case d.Rounds == 0:
 		how = "no pairs"
+	case d.Partners < len(d.Nodes)-1:
+		how += fmt.Sprintf(" (each node with at least %d of %d others)", d.Partners, len(d.Nodes)-1)
 	}
 	fmt.Fprintf(w, "%s healthy of %d; %s checked; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes), words.Plural(gpus, "GPU"), how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {

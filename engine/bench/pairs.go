@@ -19,7 +19,7 @@ type PairPlan struct {
 	Alone bool
 }
 
-// Bounds of a plan. Rank 0 gets four figures a pair and direction.
+// Bounds of a plan. Rank 0 gets six figures a pair and direction.
 const (
 	maxPairRanks = 2048
 	pingsPerRun  = 4
@@ -68,8 +68,10 @@ const (
 	pairLatency = iota // seconds, one way
 	pairRate           // bytes a second
 	pairBoth
-	_ // blocks are multiples of 16 bytes
-	pairFigures
+	pairSegments
+	pairLost
+	pairMSS
+	pairFigures // an even number: blocks are multiples of 16 bytes
 )
 
 // pairMeter is what one rank needs to measure its pairs.
@@ -113,8 +115,9 @@ func (m *pairMeter) turn(ctx context.Context, list [][2]int) error {
 	}
 	peer := int(x.partner[rank])
 	var there []float64
+	var before engine.TCPCounts
 	if peer >= 0 {
-		there = m.mine[peer*pairFigures : (peer+1)*pairFigures]
+		there, before = m.mine[peer*pairFigures:(peer+1)*pairFigures], m.g.TCPCounts(peer)
 	}
 	// The shortest of many, and of large messages the faster quarter: what the link can do when
 	// nobody's processor is elsewhere. A slow link never gets there.
@@ -138,6 +141,10 @@ func (m *pairMeter) turn(ctx context.Context, list [][2]int) error {
 		case (how == upward) == (rank < peer): // the sender's clock, which sees the word at the end
 			there[pairRate] = rateOf(float64(m.p.Large)*blocksPerRun, t, 2*there[pairLatency])
 		}
+	}
+	if peer >= 0 {
+		now := m.g.TCPCounts(peer)
+		there[pairSegments], there[pairLost], there[pairMSS] = float64(now.Segments-before.Segments), float64(now.Lost-before.Lost), float64(now.MSS)
 	}
 	return nil
 }
@@ -183,8 +190,11 @@ func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit
 // table gathers what all ranks measured.
 func (m *pairMeter) table(ctx context.Context) (*pairs.Table, error) {
 	n := m.g.Size()
-	all := make([]float64, n*len(m.mine))
-	op := coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * len(all))}
+	var all []float64
+	if m.g.Rank() == 0 {
+		all = make([]float64, n*len(m.mine))
+	}
+	op := coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * n * len(m.mine))}
 	s, err := engine.Pick(op, n, m.g.Transport())
 	if err != nil {
 		return nil, err
@@ -201,7 +211,10 @@ func (m *pairMeter) table(ctx context.Context) (*pairs.Table, error) {
 			f, back := all[(a*n+b)*pairFigures:][:pairFigures], all[(b*n+a)*pairFigures:][:pairFigures]
 			f[pairLatency] = min(f[pairLatency], back[pairLatency]) // there and back is the same seen from both ends
 			if a != b {
-				t.Cells = append(t.Cells, pairs.Measure{From: a, To: b, Latency: unit.Seconds(f[pairLatency]), Rate: unit.Rate(f[pairRate]), Both: unit.Rate(f[pairBoth])})
+				t.Cells = append(t.Cells, pairs.Measure{
+					From: a, To: b, Latency: unit.Seconds(f[pairLatency]), Rate: unit.Rate(f[pairRate]), Both: unit.Rate(f[pairBoth]),
+					Segments: int64(f[pairSegments]), Lost: int64(f[pairLost]), MSS: int(f[pairMSS]),
+				})
 			}
 		}
 	}

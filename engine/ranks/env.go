@@ -67,6 +67,17 @@ func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error
 	return cfg, launcher, nil
 }
 
+// HostOf is the name of a rank's host as the environment has it: of BUSBAR_HOSTS, or of Slurm's list where there is one rank a node.
+// Empty where nothing says.
+func HostOf(get func(string) string, rank, size int) string {
+	list := value(get, "BUSBAR_HOSTS", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
+	hosts, err := cluster.ParseHosts(list)
+	if err != nil || len(hosts) != size || rank < 0 || rank >= size {
+		return ""
+	}
+	return hosts[rank]
+}
+
 // launcher is where a program that starts ranks puts what they need to know.
 type launcher struct {
 	name string

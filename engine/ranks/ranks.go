@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -70,6 +71,8 @@ type Task struct {
 	Work func(g *engine.Group, keep func([]byte) error) error
 	// Elastic is the work of members that may be lost and joined; nil: Work is to be done.
 	Elastic func(x *engine.Elastic, newcomer bool, keep func([]byte) error) error
+	// Star is the work of ranks of which some may be missing; nil: Work is to be done.
+	Star func(s *engine.Star, keep func([]byte) error) error
 	// MinRanks is the fewest members with which an elastic job goes on; 0 is 1.
 	MinRanks int
 	// Same is what must be the same on every rank; a rank with another is refused when the ranks
@@ -139,6 +142,10 @@ func (j *Job) Run(ctx context.Context, p Process, t Task) error {
 		}
 	}
 	switch {
+	case t.Star != nil && j.Transport == "mem":
+		return errors.New("--transport mem has no connections to look at; take auto, tcp or shm")
+	case t.Star != nil && !found && p.Args == nil:
+		return j.starHere(ctx, p, n, t, keep)
 	case j.Transport == "mem" || !found && p.Args == nil && j.Transport == "auto":
 		return inProcess(n, func(g *engine.Group) error { return t.Work(g, keep) })
 	case !found && p.Args == nil:
@@ -169,12 +176,37 @@ func (j *Job) member(ctx context.Context, p Process, cfg engine.Config, t Task, 
 		defer x.Close()
 		return t.Elastic(x, cfg.Rank < 0, keep)
 	}
+	if t.Star != nil {
+		s, err := engine.JoinStar(ctx, cfg)
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		defer s.Close()
+		return t.Star(s, keep)
+	}
 	g, err := engine.Join(ctx, cfg)
 	if err != nil {
 		return failure.Cannot(err)
 	}
 	defer g.Close()
 	return t.Work(g, keep)
+}
+
+// starHere runs all ranks of a star in this process, over its loopback.
+func (j *Job) starHere(ctx context.Context, p Process, n int, t Task, keep func([]byte) error) error {
+	dir, done, err := meetFolder()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer done()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		cfg := engine.Config{Rank: r, Size: n, Meet: filepath.Join(dir, "meet"), Bind: "127.0.0.1", Timeout: j.Timeout, JoinTimeout: j.Patience, Conns: j.Conns}
+		wg.Go(func() { errs[r] = j.member(ctx, p, cfg, t, keep) })
+	}
+	wg.Wait()
+	return errs[0]
 }
 
 // possible refuses what cannot be done by so many ranks, here.

@@ -23,3 +23,18 @@ func (t *Table) Extremes(of func(Measure) float64) (low, mid, high float64) {
 	}
 	return slices.Min(list), stats.Median(list), slices.Max(list)
 }
+
+// Partners is with how many others a rank was measured, at least, of those that were measured at all.
+func (t *Table) Partners() int {
+	with := map[int]int{}
+	for _, m := range t.Cells {
+		with[m.From]++
+	}
+	least := 0
+	for _, n := range with {
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}

@@ -39,6 +39,7 @@ func (t *Table) Findings() []finding.Finding {
 	for _, part := range t.parts() {
 		list = append(list, part.findings()...)
 	}
+	list = append(list, t.wire()...)
 	slices.SortStableFunc(list, func(a, b finding.Finding) int { return cmp.Compare(a.Factor, b.Factor) })
 	return list
 }

@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"math"
+	"slices"
 
 	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
@@ -13,6 +14,10 @@ type Measure struct {
 	Latency  unit.Time // of a small message one way; 0 unknown
 	Rate     unit.Rate // of a large one, alone; 0 unknown
 	Both     unit.Rate // with the other direction at the same time; 0 unknown
+	// Segments of TCP that were sent, how many of them were lost, and the bytes that one may carry; 0 unknown.
+	Segments, Lost int64
+	MSS            int
+	Failed         string // why the pair was not measured to its end
 }
 
 // Table is a measured fleet: names of the ranks, and what their pairs showed.
@@ -86,6 +91,14 @@ func (t *Table) polish(of value) (effects, bool) {
 	if len(e.rest) < 2 {
 		return e, false
 	}
+	type cell struct {
+		at [2]int
+		v  float64
+	}
+	cells := make([]cell, 0, len(e.rest)) // which are gone through much faster
+	for k, v := range e.rest {
+		cells = append(cells, cell{k, v})
+	}
 	rows, cols := make([][]float64, n), make([][]float64, n)
 	for range 8 {
 		for side, effect := range [][]float64{e.out, e.in} {
@@ -96,8 +109,8 @@ func (t *Table) polish(of value) (effects, bool) {
 			for i := range lists {
 				lists[i] = lists[i][:0]
 			}
-			for k, v := range e.rest {
-				lists[k[side]] = append(lists[k[side]], v)
+			for _, c := range cells {
+				lists[c.at[side]] = append(lists[c.at[side]], c.v)
 			}
 			shift := make([]float64, n)
 			for i := range lists {
@@ -105,8 +118,8 @@ func (t *Table) polish(of value) (effects, bool) {
 					shift[i] = stats.Median(lists[i])
 				}
 			}
-			for k := range e.rest {
-				e.rest[k] -= shift[k[side]]
+			for i := range cells {
+				cells[i].v -= shift[cells[i].at[side]]
 			}
 			// Of who has no figure nothing is known, and nothing follows for the others.
 			var known []float64
@@ -125,6 +138,9 @@ func (t *Table) polish(of value) (effects, bool) {
 			e.all += m
 		}
 	}
+	for _, c := range cells {
+		e.rest[c.at] = c.v
+	}
 	return e, true
 }
 
@@ -136,6 +152,17 @@ func spread(list []float64) float64 {
 		abs[i] = math.Abs(v)
 	}
 	return 1.4826 * stats.Median(abs)
+}
+
+// Keep drops what is not of some rounds.
+func (t *Table) Keep(rounds [][][2]int) {
+	in := map[[2]int]bool{}
+	for _, round := range rounds {
+		for _, p := range round {
+			in[p] = true
+		}
+	}
+	t.Cells = slices.DeleteFunc(t.Cells, func(m Measure) bool { return !in[[2]int{min(m.From, m.To), max(m.From, m.To)}] })
 }
 
 // Better takes of every pair what it showed best, here or in another table of the same ranks: a fault is there every time, and what keeps
@@ -159,6 +186,10 @@ func (t *Table) Better(other *Table) {
 			}
 		}
 		c.Rate, c.Both = max(c.Rate, o.Rate), max(c.Both, o.Both)
+		c.Segments, c.Lost, c.MSS = c.Segments+o.Segments, c.Lost+o.Lost, max(c.MSS, o.MSS)
+		if o.Failed == "" {
+			c.Failed = ""
+		}
 		if c.Latency <= 0 || o.Latency > 0 && o.Latency < c.Latency {
 			c.Latency = o.Latency
 		}

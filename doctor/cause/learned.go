@@ -202,6 +202,16 @@ func (c *Cause) vocabulary() string {
 			list = append(list, stemsOf(strings.NewReplacer("|", " ", "+", " ").Replace(s.text)))
 		}
 	}
+	told := Told{}
+	told.Add(c.Title+". "+c.Why, Seen)
+	told.finish()
+	for _, s := range c.Symptoms {
+		told.symptoms[s] = true
+	}
+	for _, s := range c.Where {
+		told.tags[s] = true
+	}
+	list = append(list, marks(told.symptoms, told.tags)...)
 	return strings.Join(list, " . ")
 }
 

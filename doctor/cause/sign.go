@@ -3,6 +3,7 @@ package cause
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // sign is a pattern of words: terms that are all there, each with alternatives. It is
@@ -44,6 +45,36 @@ func parseSign(text string) (sign, error) {
 		return sign{}, fmt.Errorf("an empty sign; expected words such as ulimit+-l|memlock")
 	}
 	return s, nil
+}
+
+// synonyms are groups of terms that say the same.
+var synonyms = sync.OnceValue(func() (groups [][]term) {
+	for _, group := range wordsFile().Get("synonyms").List() {
+		var list []term
+		for _, item := range group.List() {
+			list = append(list, parseTerms(item.Str())...)
+		}
+		groups = append(groups, list)
+	}
+	return groups
+})
+
+// is reports a term that is a synonym's, or a form of it.
+func (t *term) is(g *term) bool {
+	return t.text == g.text || !g.whole && strings.HasPrefix(t.text, g.text) && !strings.Contains(t.text[1:], " ") && len(t.text) <= len(g.text)+3
+}
+
+// canonical is the word that stands for a word's group; empty: it is in none.
+func canonical(w string) string {
+	w = " " + w
+	for _, group := range synonyms() {
+		for _, g := range group {
+			if (&term{text: w}).is(&g) {
+				return group[0].text[1:]
+			}
+		}
+	}
+	return ""
 }
 
 func parseTerms(alternatives string) []term {

@@ -22,14 +22,9 @@ const (
 )
 
 // polarityNames are those of words.yaml.
-var polarityNames = [...]string{"", "helped", "no-effect", "in-order"}
+var polarityNames = [...]string{"seen", "helped", "no-effect", "in-order"}
 
-func (p Polarity) String() string {
-	if p == Seen {
-		return "seen"
-	}
-	return polarityNames[p]
-}
+func (p Polarity) String() string { return polarityNames[p] }
 
 // Observation is one clause and what it says.
 type Observation struct {
@@ -50,7 +45,8 @@ type vocabulary struct {
 	polarity       [len(polarityNames)][]term
 }
 
-var wordList = sync.OnceValue(func() *vocabulary {
+// wordsFile is words.yaml.
+var wordsFile = sync.OnceValue(func() *yamldoc.Value {
 	text, err := data.ReadFile("words.yaml")
 	if err != nil {
 		panic(err)
@@ -59,14 +55,19 @@ var wordList = sync.OnceValue(func() *vocabulary {
 	if err != nil || len(docs) != 1 {
 		panic(fmt.Sprint("words.yaml: ", err))
 	}
-	v := &vocabulary{symptoms: termsOf(docs[0].Get("symptoms")), tags: termsOf(docs[0].Get("tags"))}
-	for _, item := range docs[0].Get("complaints").List() {
+	return &docs[0]
+})
+
+var wordList = sync.OnceValue(func() *vocabulary {
+	doc := wordsFile()
+	v := &vocabulary{symptoms: termsOf(doc.Get("symptoms")), tags: termsOf(doc.Get("tags"))}
+	for _, item := range doc.Get("complaints").List() {
 		v.complaints = append(v.complaints, parseTerms(item.Str())...)
 	}
-	for _, item := range docs[0].Get("changes").List() {
+	for _, item := range doc.Get("changes").List() {
 		v.changes = append(v.changes, parseTerms(item.Str())...)
 	}
-	for _, group := range docs[0].Get("exclusive").List() {
+	for _, group := range doc.Get("exclusive").List() {
 		var names []string
 		for _, n := range group.List() {
 			names = append(names, n.Str())
@@ -74,8 +75,11 @@ var wordList = sync.OnceValue(func() *vocabulary {
 		v.exclusive = append(v.exclusive, names)
 	}
 	v.verdicts = map[string]bool{}
-	for p := Helped; p <= InOrder; p++ {
-		v.polarity[p] = termsOf(docs[0].Get("polarity"))[polarityNames[p]]
+	for p := Seen; p <= InOrder; p++ {
+		v.polarity[p] = termsOf(doc.Get("polarity"))[polarityNames[p]]
+		if p == Seen {
+			continue
+		}
 		for _, t := range v.polarity[p] {
 			for w := range strings.FieldsSeq(t.text) {
 				v.verdicts[w] = true
@@ -198,8 +202,20 @@ func (t *Told) finish() {
 			said = append(said, strings.Join(stems(o.norm), " "))
 		}
 	}
+	said = append(said, marks(t.symptoms, t.tags)...)
 	t.all, t.stems = b.String(), strings.Join(said, " . ")
 	t.words, t.answers = pairsOf(t.stems), t.answersTold()
+}
+
+// marks are words for what was recognised: texts that tell the same in other words have them in common.
+func marks(sets ...map[string]bool) (list []string) {
+	for _, set := range sets {
+		for name := range set {
+			list = append(list, "@"+name)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Marks that are put beside clauses, for signs to name: another release helped; releases are told apart.
@@ -217,10 +233,10 @@ func (t *Told) releases() {
 		o := &t.Observations[i]
 		changed := anyIn(changeWords, o.norm)
 		for w := range strings.FieldsSeq(o.norm) {
-			major, minor, ok := strings.Cut(w, ".")
-			if !ok || !number(major) || minor == "" || minor[0] < '0' || minor[0] > '9' {
+			if !release(w) {
 				continue
 			}
+			major, _, _ := strings.Cut(w, ".")
 			changed = true
 			if about && major == "2" {
 				nccl[w] = true
@@ -247,6 +263,15 @@ func (t *Told) releases() {
 
 // changeWords are those of a change of release.
 var changeWords = parseTerms("newer|older|upgrad|downgrad|revert|previous+version|latest|nightly")
+
+// worksWords are those of what has no fault.
+var worksWords = parseTerms("works|worked|does+work|did+work|is+fine|was+fine|runs+fine")
+
+// release reports the number of one.
+func release(w string) bool {
+	major, minor, ok := strings.Cut(w, ".")
+	return ok && number(major) && minor != "" && minor[0] >= '0' && minor[0] <= '9'
+}
 
 func number(s string) bool {
 	for _, c := range []byte(s) {
@@ -291,16 +316,21 @@ func clauses(sentence string) []string {
 			pieces = strings.Split(p, ",")
 		}
 		keep := ""
+		flush := func() {
+			if strings.Trim(keep, ", ") != "" {
+				list = append(list, strings.TrimSuffix(keep, ","))
+			}
+			keep = ""
+		}
 		for _, piece := range pieces {
 			if len(pieces) > 1 && (polarity(piece) != Seen || saysInOrder(piece)) {
+				flush()
 				list = append(list, piece)
 				continue
 			}
 			keep += piece + ","
 		}
-		if strings.Trim(keep, ", ") != "" {
-			list = append(list, strings.TrimSuffix(keep, ","))
-		}
+		flush()
 	}
 	return list
 }
@@ -333,13 +363,16 @@ var orderSigns = sync.OnceValue(func() (list []sign) {
 func polarity(clause string) Polarity {
 	n := normalise(clause)
 	v := wordList()
-	for _, p := range []Polarity{NoEffect, Helped, InOrder} {
+	for _, p := range []Polarity{NoEffect, Seen, Helped, InOrder} {
 		if anyIn(v.polarity[p], n) {
 			return p
 		}
 	}
-	if failsWith(n) {
+	switch {
+	case failsWith(n):
 		return NoEffect
+	case anyIn(worksWords, n) && slices.ContainsFunc(strings.Fields(n), release): // another release has no such fault
+		return Helped
 	}
 	return Seen
 }
@@ -398,6 +431,9 @@ func pairsOf(stems string) []string {
 var stopWords = strings.Fields("the an is are was were be been of to in on at for and or with without by from as it its this that these those than then there their they we our my you your he she has have had do does did not no all any each every one two into over after before when while which what who will can could would should may might must if but so also only same other more most very up out about between through during per via")
 
 func stem(w string) string {
+	if c := canonical(w); c != "" {
+		return c
+	}
 	for _, end := range []string{"ing", "ed", "es", "s"} {
 		if s, ok := strings.CutSuffix(w, end); ok && len(s) >= 4 {
 			return s

@@ -34,8 +34,9 @@ const (
 	pull = 1.0
 	// strangers is the share of faults in the field whose cause is none of those known.
 	strangers = 0.12
-	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side.
-	wrongCost = 2.8
+	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side, because the misses of these threads
+	// were read when signs were written, and threads that nobody has seen are answered wrongly more often.
+	wrongCost = 3.5
 )
 
 func (m *Model) example(t *Thread, learnedFrom bool) example {

@@ -16,7 +16,7 @@ import (
 // first guesses of the weights, towards which the fit is pulled where threads say little. Their signs bind: a remedy
 // without effect never speaks for its cause.
 var guess = [features]float64{
-	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -5, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1, fUntold: -0.3,
+	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -7, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1, fUntold: -0.3,
 	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fRecord: 0.5, fUnknown: 3,
 }
 
@@ -27,7 +27,7 @@ var binding = [features]float64{
 }
 
 // least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
-var least = [features]float64{fNoEffect: 2, fInOrder: 5}
+var least = [features]float64{fNoEffect: 2, fInOrder: 7}
 
 const (
 	// pull is how strongly weights are held to the guess.

@@ -20,6 +20,8 @@
 // Threads that nobody has seen use words that nobody thought of. So what is told is
 // also compared, word by word and pair by pair, with threads of each cause
 // (threads.csv), with what was said of their cause and fix, and with the cause's own
-// description: cosines of vectors in which seldom words weigh more. Synonyms and a
-// comparison of remedies alone were tried and gained nothing.
+// description: cosines of vectors in which seldom words weigh more. Synonyms count as
+// one word there, and what was recognised (symptom, place, time, who) as a word of its
+// own. In signs synonyms do harm: they match too much. A comparison of remedies alone
+// was tried and gained nothing.
 package cause

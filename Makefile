@@ -28,7 +28,7 @@ FUZZALL = $(CURDIR)/fuzzall.test
 again   = $(FASTER) $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(FASTER) $(GO) test $(1) 1 $(3); }
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/fuzzall
-	$(call again,-vet=off -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
+	$(call again,-vet=off -timeout 20m -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
 	$(if $(RACE),$(call again,-vet=off $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more

@@ -255,8 +255,8 @@ func (b *Bus) request(ctx context.Context, m *nats.Msg, most time.Duration) (*na
 	return answer, err
 }
 
-// retryable tells what passes by itself from what does not.
-func retryable(err error) bool {
+// Retryable tells what passes by itself from what does not.
+func Retryable(err error) bool {
 	for _, e := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, nats.ErrNoServers, context.DeadlineExceeded,

@@ -173,7 +173,7 @@ func (s *Publisher) publish(ctx context.Context, all Backlog) error {
 			return err
 		case errors.Is(err, errBehind):
 			s.fresh = false
-		case retryable(err):
+		case Retryable(err):
 			s.fresh = false
 			if s.On != nil {
 				s.On(err)

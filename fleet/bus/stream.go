@@ -160,5 +160,5 @@ func transient(err error) bool {
 			return true
 		}
 	}
-	return errors.Is(err, context.DeadlineExceeded) || retryable(err)
+	return errors.Is(err, context.DeadlineExceeded) || Retryable(err)
 }

@@ -168,7 +168,7 @@ func (h *Hub) Run(ctx context.Context) error {
 			}
 		})
 	}
-	last, err := h.cfg.Bus.Last(ctx)
+	last, err := h.lastStored(ctx)
 	if err != nil {
 		return fmt.Errorf("the stream: %w", err)
 	}
@@ -250,6 +250,21 @@ func (h *Hub) until(ctx context.Context, holds func() bool) error {
 		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// lastStored waits for a store that is away for a moment, as following it does.
+func (h *Hub) lastStored(ctx context.Context) (uint64, error) {
+	for {
+		last, err := h.cfg.Bus.Last(ctx)
+		if err == nil || !bus.Retryable(err) {
+			return last, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, errors.Join(err, context.Cause(ctx))
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

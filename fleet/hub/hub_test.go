@@ -347,3 +347,16 @@ func TestTwoHubsOneLeads(t *testing.T) {
 		}
 	})
 }
+
+// TestStoreAwayAtTheStart: a server whose store is not there yet when its hub starts waits for it, and does not end.
+func TestStoreAwayAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.join(2)
+		m.away.Store(3)
+		h, _ := start(t, m, nil)
+		if n := len(h.Nodes()); n != 2 {
+			t.Errorf("%d nodes; want 2", n)
+		}
+	})
+}

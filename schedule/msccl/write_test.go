@@ -90,7 +90,7 @@ func TestExports(t *testing.T) {
 					continue
 				}
 				good = append(good, fmt.Sprint(n))
-				if (n > 16 || n > 8 && testing.Short()) && os.Getenv("BUSBAR_LONG") == "" { // minutes on a slow machine
+				if (n > 12 || n > 8 && testing.Short()) && os.Getenv("BUSBAR_LONG") == "" { // minutes on a slow machine
 					continue
 				}
 				if err := works(text.Bytes(), s, rnd); err != nil {

@@ -69,11 +69,11 @@ func SettingFor(v nccl.Version, kind coll.Kind, word string) string {
 }
 
 // ncclWord is NCCL's spelling of an algorithm or protocol.
-func ncclWord(name string) string {
-	return map[string]string{
-		"tree": "Tree", "ring": "Ring", "chain": "Ring", "collnet_direct": "CollNetDirect", "collnet_chain": "CollNetChain",
-		"nvls": "NVLS", "nvls_tree": "NVLSTree", "pat": "PAT", sim.LL: "LL", sim.LL128: "LL128", sim.Simple: "Simple",
-	}[name]
+func ncclWord(name string) string { return ncclWords[name] }
+
+var ncclWords = map[string]string{
+	"tree": "Tree", "ring": "Ring", "chain": "Ring", "collnet_direct": "CollNetDirect", "collnet_chain": "CollNetChain",
+	"nvls": "NVLS", "nvls_tree": "NVLSTree", "pat": "PAT", sim.LL: "LL", sim.LL128: "LL128", sim.Simple: "Simple",
 }
 
 // auto is what NCCL would take, also for what it does by sends and receives.

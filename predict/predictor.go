@@ -34,7 +34,7 @@ type Predictor struct {
 	nodeOf    []int32
 	outlines  map[shape]*outline
 	trees     map[treeKey]*schedule.Trees
-	rings     map[int][]int // by channel
+	rings     map[int]*schedule.Order // by channel
 	grouped   *schedule.Groups
 	className string
 	firstEFA  bool
@@ -86,7 +86,7 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
 		m.Reach = cluster.NODE
 	}
-	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int][]int{}, others: map[string]*Predictor{}}
+	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{}, others: map[string]*Predictor{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
 	p.rack = c.TypeOf(l[0].Host).Trays > 1
 	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))

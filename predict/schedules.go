@@ -29,9 +29,11 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 	case "ring", "bidir_ring":
 		for c := range min(q.Channels, p.Plan.Period()) {
 			if p.rings[c] == nil {
-				p.rings[c] = p.Plan.Ring(c)
+				if p.rings[c], err = schedule.NewOrder(p.Plan.Ring(c)); err != nil {
+					return nil, fmt.Errorf("ring %d: %w", c, err)
+				}
 			}
-			q.Rings = append(q.Rings, p.rings[c])
+			q.Orders = append(q.Orders, p.rings[c])
 		}
 	case "chain":
 		if op.Kind.Rooted() {

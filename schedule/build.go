@@ -19,6 +19,8 @@ type Params struct {
 	Pieces int
 	Order  []int   // the rank at each position of the algorithm; nil is 0, 1, 2, …
 	Rings  [][]int // ring: an order for each channel, taken in turn
+	// Orders is Rings that several schedules share.
+	Orders []*Order
 	// Turn lets channel c of a ring or tree begin every group with its member c, so that channels
 	// leave a group by different members, as NCCL's search makes them. It needs Groups.
 	Turn bool

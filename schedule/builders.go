@@ -43,7 +43,7 @@ func Builders() []Builder {
 
 func buildRing(kind coll.Kind, p *Params, both bool) (*Schedule, error) {
 	r := ring{n: p.Ranks, kind: kind, both: both}
-	if len(p.Rings) == 0 && p.Turn && (len(p.Groups) > 0 || p.Shared != nil) {
+	if len(p.Rings)+len(p.Orders) == 0 && p.Turn && (len(p.Groups) > 0 || p.Shared != nil) {
 		g, err := p.grouping()
 		if err != nil {
 			return nil, err
@@ -51,19 +51,21 @@ func buildRing(kind coll.Kind, p *Params, both bool) (*Schedule, error) {
 		p.Order = nil
 		return spread(kind, p, plan{body: newTurned(r, g, kind.Blocked()), blocks: p.Ranks})
 	}
-	if len(p.Rings) == 0 {
+	if len(p.Rings)+len(p.Orders) == 0 {
 		return spread(kind, p, plan{body: r, blocks: p.Ranks})
 	}
-	x := &rings{ring: r, blocks: kind.Blocked()}
-	for i, order := range p.Rings {
-		if err := permutation(order, p.Ranks); err != nil {
+	x := &rings{ring: r, orders: p.Orders, blocks: kind.Blocked()}
+	for i, ranks := range p.Rings {
+		order, err := NewOrder(ranks)
+		if err != nil {
 			return nil, fmt.Errorf("ring %d: %w", i, err)
 		}
-		list, pos := make([]int32, p.Ranks), make([]int32, p.Ranks)
-		for k, rank := range order {
-			list[k], pos[rank] = int32(rank), int32(k)
+		x.orders = append(x.orders, order)
+	}
+	for i, order := range x.orders {
+		if n := len(order.ranks); n != p.Ranks {
+			return nil, fmt.Errorf("ring %d: %d ranks; there are %d", i, n, p.Ranks)
 		}
-		x.orders, x.pos = append(x.orders, list), append(x.pos, pos)
 	}
 	p.Order = nil
 	return spread(kind, p, plan{body: x, blocks: p.Ranks})

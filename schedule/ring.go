@@ -45,32 +45,50 @@ func (r ring) op(p, lane, i int) Op {
 // rings is the ring with an order of its own for every channel, as NCCL's search gives them.
 type rings struct {
 	ring
-	orders [][]int32 // by channel: the rank at each position
-	pos    [][]int32 // and back
-	blocks bool      // blocks belong to ranks: not those of an all-reduce
+	orders []*Order // by channel
+	blocks bool     // blocks belong to ranks: not those of an all-reduce
+}
+
+// Order is an order of ranks on a ring.
+type Order struct {
+	ranks []int32 // the rank at each position
+	pos   []int32 // and back
+}
+
+// NewOrder is an order in which every rank from 0 on is there once.
+func NewOrder(ranks []int) (*Order, error) {
+	n := len(ranks)
+	if err := permutation(ranks, n); err != nil {
+		return nil, err
+	}
+	both := make([]int32, 2*n)
+	o := &Order{both[:n], both[n:]}
+	for k, rank := range ranks {
+		o.ranks[k], o.pos[rank] = int32(rank), int32(k)
+	}
+	return o, nil
 }
 
 func (r *rings) op(p, lane, i int) Op {
-	k := lane % len(r.orders)
-	order := r.orders[k]
-	o := r.ring.op(int(r.pos[k][p]), lane, i)
-	o.Peer = order[o.Peer]
+	order := r.orders[lane%len(r.orders)]
+	o := r.ring.op(int(order.pos[p]), lane, i)
+	o.Peer = order.ranks[o.Peer]
 	if r.blocks {
-		o.From = order[o.From]
+		o.From = order.ranks[o.From]
 		o.To = o.From + 1
 	}
 	return o
 }
 
 func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
-	k := lane % len(r.orders)
+	order := r.orders[lane%len(r.orders)]
 	// The plain ring sums over positions; here positions are one channel's and the seat's are
 	// ranks.
 	at := len(dst)
-	dst = r.ring.sum(dst, at, s, int(r.pos[k][p]), lane)
+	dst = r.ring.sum(dst, at, s, int(order.pos[p]), lane)
 	if len(dst) > at {
 		f := dst[at]
-		f.Peer = int(r.orders[k][f.Peer])
+		f.Peer = int(order.ranks[f.Peer])
 		dst = addFlow(dst[:at], first, f)
 	}
 	return dst

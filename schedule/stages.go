@@ -133,6 +133,17 @@ func (st *Stage) Copies() int {
 	return st.part.copies()
 }
 
+// Order is the order of the ring that a channel goes round; nil where the stage is no such ring over all ranks. All schedules
+// of a kind have the same chain in channels of one order.
+func (st *Stage) Order(channel int) *Order {
+	if x, ok := st.part.(flatPart); ok {
+		if b, ok := x.b.(*rings); ok {
+			return b.orders[channel%len(b.orders)]
+		}
+	}
+	return nil
+}
+
 // Chain visits the messages of the longest chain of one copy in one channel, each
 // sent when the one before it has arrived: from, to, how often, and behind how many
 // others of the same sender it waits each time. What comes to the same receiver at
@@ -153,7 +164,7 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 	case ring:
 		ringChain(b, st.Every, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
 	case *rings:
-		order := b.orders[channel%len(b.orders)]
+		order := b.orders[channel%len(b.orders)].ranks
 		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
 	case *turned:
 		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/coll"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -19,38 +20,69 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 	}
 	best := -1.0
 	for channel := range min(o.s.Channels, 2) {
-		var hops [nHops]float64
-		var wires float64
-		var moves [nHops]float64
-		var err error
-		// Of a ring's many edges some stand for all: every k-th, and k is odd, or they would all be those between nodes.
-		if o.s.Ranks > mostEdges {
-			st.Every = o.s.Ranks/mostEdges | 1
-		}
-		var edges []Hop
-		st.Chain(channel, 0, func(from, to int, times, behind float64) {
-			hop, late, ok := w.way(from, to, channel)
-			if !ok {
-				err = o.m.noRoute(from, to)
-				return
-			}
-			hops[hop] += times
-			edges = append(edges, hop)
-			moves[hop] += times + behind
-			wires += float64(late) * times
-		})
+		c, err := o.longest(w, st, channel)
 		if err != nil {
 			return err
 		}
-		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost] + 2*hops[OverFar]; far > best {
-			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
-			x.uneven = uneven(st.Pacing, hops, edges)
+		if c.far > best {
+			best, x.chain, x.moves, x.wires, x.uneven = c.far, c.hops, c.moves, unit.Time(c.wires), c.uneven
 		}
 	}
 	if st.Pacing == schedule.Piped {
 		o.countMeeting(w, st, x)
 	}
 	return nil
+}
+
+// chain is the longest chain of a channel.
+type chain struct {
+	hops, moves, uneven [nHops]float64 // as those of a stage
+	wires               float64
+	far                 float64 // how long it is, by and large
+}
+
+// chainKey is what the chain of a ring depends on: not on how many other channels there are.
+type chainKey struct {
+	order   *schedule.Order
+	kind    coll.Kind
+	ports   Ports
+	channel int
+}
+
+// longest is the longest chain of a channel.
+func (o *Outline) longest(w *router, st *schedule.Stage, channel int) (chain, error) {
+	key := chainKey{st.Order(channel), o.s.Kind, w.ports, channel}
+	if c, ok := w.chains[key]; ok && key.order != nil {
+		return c, nil
+	}
+	// Of a ring's many edges some stand for all: every k-th, and k is odd, or they would all be those between nodes.
+	if o.s.Ranks > mostEdges {
+		st.Every = o.s.Ranks/mostEdges | 1
+	}
+	var c chain
+	var edges []Hop
+	var err error
+	st.Chain(channel, 0, func(from, to int, times, behind float64) {
+		hop, late, ok := w.way(from, to, channel)
+		if !ok {
+			err = o.m.noRoute(from, to)
+			return
+		}
+		c.hops[hop] += times
+		edges = append(edges, hop)
+		c.moves[hop] += times + behind
+		c.wires += float64(late) * times
+	})
+	if err != nil {
+		return c, err
+	}
+	h := &c.hops
+	c.far = 10*h[OverNet] + h[OverNVLink] + 2*h[OverPCIe] + 2*h[OverHost] + 2*h[OverFar]
+	c.uneven = uneven(st.Pacing, c.hops, edges)
+	if key.order != nil {
+		w.chains[key] = c
+	}
+	return c, nil
 }
 
 // uneven is what the block meets that leaves out the shortest edges of a ring, beyond

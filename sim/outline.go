@@ -81,9 +81,9 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.spare.router(m, s, ports)
 	defer m.spare.giveRoutes(w)
+	stages := s.Stages()
 	all := m.spare.take(m)
 	defer m.spare.give(all)
-	stages := s.Stages()
 	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Pacing == schedule.Stepped }) {
 		var err error
 		if o.stages, err = o.steps(w, all); err != nil {
@@ -92,11 +92,14 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 		stages = nil
 	}
 	for _, st := range stages {
+		if len(stages) == 1 { // it is all
+			all = nil
+		}
 		x, err := o.stage(w, &st, all)
 		if err != nil {
 			return nil, err
 		}
-		if o.stages = append(o.stages, x); len(stages) == 1 {
+		if o.stages = append(o.stages, x); all == nil {
 			o.all = x.loads
 			return o, nil
 		}
@@ -105,7 +108,7 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	return o, nil
 }
 
-// stage reduces one stage, and adds what it sends to that of all.
+// stage reduces one stage, and adds what it sends to that of all, nil where that is all.
 func (o *Outline) stage(w *router, st *schedule.Stage, all *byteCount) (stage, error) {
 	t := o.m.spare.take(o.m)
 	defer o.m.spare.give(t)
@@ -117,7 +120,9 @@ func (o *Outline) stage(w *router, st *schedule.Stage, all *byteCount) (stage, e
 		return x, err
 	}
 	x.loads = t.worst()
-	all.merge(t)
+	if all != nil {
+		all.merge(t)
+	}
 	return x, nil
 }
 

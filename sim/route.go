@@ -17,7 +17,7 @@ type route struct {
 }
 
 // Ports says by which NIC a rank sends or receives in a channel; -1 leaves it to
-// the machine, which takes the nearest.
+// the machine, which takes the nearest. Values of equal ports are equal to Go.
 type Ports interface {
 	Out(rank, peer, channel int) int
 	In(rank, peer, channel int) int
@@ -34,13 +34,14 @@ type router struct {
 	buf []int64
 }
 
-// kept are routes that do not depend on the schedule.
+// kept are routes that do not depend on the schedule, and chains that schedules share.
 type kept struct {
 	direct, reach cluster.ClassType // under which they were found
 	// near and far are the routes inside a type's nodes, between GPUs and between GPUs
 	// and NICs, by pair of devices; nil until somebody asks.
 	near, far [][]*localRoute
 	climbs    map[[2]int32]climb
+	chains    map[chainKey]chain // of rings
 }
 
 // climb is what lies between two leaves that meet above.
@@ -58,7 +59,7 @@ type localRoute struct {
 }
 
 func (m *Machine) router(s *schedule.Schedule, ports Ports) *router {
-	return &router{m: m, s: s, ports: ports, kept: &kept{m.Direct, m.Reach, make([][]*localRoute, len(m.types)), make([][]*localRoute, len(m.types)), map[[2]int32]climb{}}}
+	return &router{m: m, s: s, ports: ports, kept: &kept{m.Direct, m.Reach, make([][]*localRoute, len(m.types)), make([][]*localRoute, len(m.types)), map[[2]int32]climb{}, map[chainKey]chain{}}}
 }
 
 // slot is where the route between two devices of a type is kept.

@@ -69,7 +69,32 @@ func (c *checkPairs) measure(ctx context.Context, rounds [][][2]int) (*pairs.Tab
 			table.Better(again)
 		}
 	}
+	for try := 0; try < checkTries-1 && err == nil; try++ {
+		alone := namedPairs(table.Findings())
+		if len(alone) == 0 {
+			break
+		}
+		var again *pairs.Table
+		if again, err = c.pass(ctx, alone); err == nil {
+			table.Better(again)
+		}
+	}
 	return table, err
+}
+
+// namedPairs are rounds of those pairs alone that findings name: what is slow only while hosts have much else to do is no fault of theirs. Of many
+// there is more to find than a few pairs, and they are left.
+func namedPairs(list []finding.Finding) (rounds [][][2]int) {
+	for _, f := range list {
+		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
+			continue
+		}
+		p := [2]int{min(f.Ranks[0], f.Ranks[1]), max(f.Ranks[0], f.Ranks[1])}
+		if !slices.ContainsFunc(rounds, func(r [][2]int) bool { return r[0] == p }) {
+			rounds = append(rounds, [][2]int{p})
+		}
+	}
+	return rounds[:min(len(rounds), checkAgain/2)]
 }
 
 // pass measures rounds once.

@@ -195,7 +195,7 @@ func (t *Table) Better(other *Table) {
 		}
 	}
 	for k, list := range apart {
-		if len(list) > 0 {
+		if 2*len(list) > len(t.Cells) { // of a few, chosen because they stand out, nothing follows for the others
 			t.scatter[k] = max(t.scatter[k], stats.Median(list))
 		}
 	}

@@ -15,6 +15,8 @@ type Host struct {
 	Type int    // index into Types; -1 in a Fragment: the source does not say
 	// IDs are the names that only this machine's parts have.
 	IDs []Identity
+	// Trays are the names of the hosts that ByRack made this one of, in the order of its trays. It is not written.
+	Trays []string
 }
 
 // Identity ties a device of a host's type to the one part in that machine.

@@ -38,9 +38,12 @@ func (c *Cluster) ByTray() *Cluster {
 	return &out
 }
 
-// TrayName is what ByTray calls a tray of a host that has so many.
-func TrayName(host string, tray, trays int) string {
-	return trayName(host, tray, max(2, len(strconv.Itoa(trays-1))))
+// TrayName is the name of a tray of a host that has so many: that of the host that ByRack made it of, or what ByTray calls it.
+func (h *Host) TrayName(tray, trays int) string {
+	if tray < len(h.Trays) {
+		return h.Trays[tray]
+	}
+	return trayName(h.Name, tray, max(2, len(strconv.Itoa(trays-1))))
 }
 
 func trayName(host string, tray, width int) string { return fmt.Sprintf("%s-t%0*d", host, width, tray) }

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/k8s"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/switchtree"
 	"busbar.dev/launch"
 	"busbar.dev/nccl"
 )
@@ -103,6 +105,36 @@ func (e *Env) namesIn(b *cluster.Budget, word, text string) ([]string, error) {
 	return names, nil
 }
 
+// mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.
+const mostDomain = 72
+
+// nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of Slurm with
+// trays of GB200 or GB300. A block of other machines is only near each other.
+func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
+	for _, d := range switchtree.Domains(cl) {
+		sw := &cl.Network.Switches[d.Switch]
+		key, _, _ := strings.Cut(sw.Label, "=")
+		joined := strings.HasSuffix(key, "gpu.clique") || strings.HasSuffix(key, "/accelerator")
+		gpus, trays := 0, true
+		for _, h := range d.Hosts {
+			t := cl.TypeOf(h)
+			if t == nil {
+				trays = false
+				break
+			}
+			for _, g := range t.Of(cluster.GPU) {
+				m, ok := hardware.GPUByName(t.Devices[g].Model.Value)
+				trays = trays && ok && (m.Name == "gb200" || m.Name == "gb300")
+				gpus++
+			}
+		}
+		if joined || trays && gpus <= mostDomain {
+			racks = append(racks, cluster.Rack{Name: sw.Name, Hosts: d.Hosts})
+		}
+	}
+	return racks
+}
+
 // jobNodes are the nodes of a cluster that a job may take: hosts, or trays of racks.
 type jobNodes struct {
 	names []string
@@ -140,7 +172,7 @@ func nodesFor(cl *cluster.Cluster, gpus int) *jobNodes {
 			}
 			name, rack := cl.Hosts[h].Name, ""
 			if t.Trays > 1 {
-				name, rack = cluster.TrayName(name, tray, t.Trays), name
+				name, rack = cl.Hosts[h].TrayName(tray, t.Trays), name
 			}
 			x.names, x.racks, x.ranks = append(x.names, name), append(x.racks, rack), append(x.ranks, l)
 		}

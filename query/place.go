@@ -139,6 +139,7 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if err := q.placement().requireGPUs(t.cluster); err != nil {
 		return nil, err
 	}
+	t.cluster = t.cluster.ByRack(nvlinkDomains(t.cluster))
 	x := &placing{job: t, n: q.Nodes}
 	gpus := 0
 	if q.Layout != "" {

@@ -1,0 +1,193 @@
+package cluster
+
+import "fmt"
+
+// Rack is an NVLink domain of several hosts, each a tray of it.
+type Rack struct {
+	Name  string
+	Hosts []int
+}
+
+// ByRack is the opposite of ByTray: hosts that share an NVLink domain become one host with a tray for each, whose GPUs all hang
+// on one NVSwitch. A rack stays apart where a host of it has GPUs on no NVSwitch, has trays itself or is in a rack before it.
+// What devices are described by is shared with c, and neither should be changed afterwards.
+func (c *Cluster) ByRack(racks []Rack) *Cluster {
+	m := rackMerge{c: c, at: make([]trayAt, len(c.Hosts))}
+	for i := range m.at {
+		m.at[i].host = -1
+	}
+	out := *c
+	out.Types = c.Types[:len(c.Types):len(c.Types)]
+	out.Hosts = nil
+	types := map[string]int{}
+	for _, r := range racks {
+		if !m.whole(r.Hosts) {
+			continue
+		}
+		var kinds []int
+		var names []string
+		for k, h := range r.Hosts {
+			m.at[h] = trayAt{host: len(out.Hosts), tray: k}
+			kinds, names = append(kinds, c.Hosts[h].Type), append(names, c.Hosts[h].Name)
+		}
+		typ, ok := types[fmt.Sprint(kinds)]
+		if !ok {
+			typ = len(out.Types)
+			types[fmt.Sprint(kinds)] = typ
+			out.Types = append(out.Types, m.build(r))
+		}
+		out.Hosts = append(out.Hosts, Host{Name: r.Name, Type: typ, Trays: names})
+	}
+	if len(out.Hosts) == 0 {
+		return c
+	}
+	for h := range c.Hosts {
+		if m.at[h].host < 0 {
+			m.at[h] = trayAt{host: len(out.Hosts)}
+			out.Hosts = append(out.Hosts, c.Hosts[h])
+		}
+	}
+	m.nics(&out)
+	out.Network.Links = nil
+	for _, l := range c.Network.Links {
+		for _, a := range m.ends(l.A) {
+			for _, b := range m.ends(l.B) {
+				n := l
+				n.A, n.B = a, b
+				out.Network.Links = append(out.Network.Links, n)
+			}
+		}
+	}
+	return &out
+}
+
+// trayAt is where a host went: a host of the new cluster, the tray there, and the position of its first NIC.
+type trayAt struct{ host, tray, nic int }
+
+type rackMerge struct {
+	c  *Cluster
+	at []trayAt // per old host; host -1: not yet placed
+}
+
+// whole reports whether hosts can be the trays of one rack.
+func (m *rackMerge) whole(hosts []int) bool {
+	seen := map[int]bool{}
+	for _, h := range hosts {
+		t := m.c.TypeOf(h)
+		if t == nil || t.Trays > 1 || m.at[h].host >= 0 || seen[h] || t.Count(GPU) == 0 {
+			return false
+		}
+		seen[h] = true
+		for _, g := range t.Of(GPU) {
+			if switchOf(t, g) < 0 {
+				return false
+			}
+		}
+	}
+	return len(hosts) > 1
+}
+
+// switchOf is the NVSwitch that a GPU hangs on, or -1.
+func switchOf(t *NodeType, gpu int) int {
+	for _, l := range t.Links {
+		switch {
+		case l.A == gpu && t.Devices[l.B].Kind == NVSwitch:
+			return l.B
+		case l.B == gpu && t.Devices[l.A].Kind == NVSwitch:
+			return l.A
+		}
+	}
+	return -1
+}
+
+// build makes the type of a rack. Names count through it; labels and addresses are left out, because trays have the same ones.
+func (m *rackMerge) build(r Rack) *NodeType {
+	first := m.c.TypeOf(r.Hosts[0])
+	t := &NodeType{Name: first.Name + "-rack", Tree: first.Tree, Trays: len(r.Hosts)}
+	for n := 2; m.named(t.Name); n++ {
+		t.Name = fmt.Sprintf("%s-rack%d", first.Name, n)
+	}
+	shared := t.Add(Device{Kind: NVSwitch, Index: -1, Parent: -1})
+	for k, h := range r.Hosts {
+		old := m.c.TypeOf(h)
+		to := make([]int, len(old.Devices))
+		for i, n := 0, len(t.Devices); i < len(to); i++ {
+			if to[i] = shared; old.Devices[i].Kind != NVSwitch {
+				to[i] = n
+				n++
+			}
+		}
+		for _, d := range old.Devices {
+			if d.Kind == NVSwitch {
+				continue
+			}
+			d.Name, d.Label, d.PCI, d.UUID, d.Tray = "", "", "", "", k
+			if d.Parent >= 0 {
+				d.Parent = to[d.Parent]
+			}
+			t.Add(d)
+		}
+		for _, l := range old.Links {
+			if l.A, l.B = to[l.A], to[l.B]; l.A != l.B {
+				t.Connect(l)
+			}
+		}
+	}
+	return t
+}
+
+func (m *rackMerge) named(name string) bool {
+	for _, t := range m.c.Types {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// nics counts the NICs of trays before each tray.
+func (m *rackMerge) nics(out *Cluster) {
+	sum := make([]int, len(out.Hosts))
+	byTray := make([][]int, len(out.Hosts)) // old hosts of a rack, in the order of its trays
+	for h, at := range m.at {
+		if n := len(out.Hosts[at.host].Trays); n > 0 {
+			if byTray[at.host] == nil {
+				byTray[at.host] = make([]int, n)
+			}
+			byTray[at.host][at.tray] = h
+		}
+	}
+	for r, hosts := range byTray {
+		for _, h := range hosts {
+			m.at[h].nic = sum[r]
+			sum[r] += m.c.TypeOf(h).Count(NIC)
+		}
+	}
+}
+
+// ends translates one end of a link. A NIC of a tray is one of the rack's, so that hosts that shared an end have one each.
+func (m *rackMerge) ends(e End) []End {
+	if !e.ToHosts() || len(e.Hosts) == 0 {
+		return []End{e}
+	}
+	var out []End
+	for _, s := range e.Hosts {
+		for h := max(s.First, 0); h < s.First+s.N && h < len(m.at); h++ {
+			n := End{Switch: -1, NIC: e.NIC, Port: e.Port}
+			if e.NIC >= 0 {
+				n.NIC += m.at[h].nic
+			}
+			span := Span{m.at[h].host, 1}
+			if k := len(out) - 1; k >= 0 && out[k].NIC == n.NIC {
+				if last := &out[k].Hosts[len(out[k].Hosts)-1]; last.First+last.N-1 == span.First && e.NIC < 0 {
+					continue // another tray of the same rack
+				}
+				out[k].Hosts = appendSpan(out[k].Hosts, span)
+				continue
+			}
+			n.Hosts = []Span{span}
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -64,6 +64,7 @@ type Row struct {
 	// longer: the first call after compute waits, those behind it do not. The last two need the same call of two ranks.
 	Time     unit.Time `json:"time_us"`
 	Transfer unit.Time `json:"transfer_us,omitzero"`
+	Fast     unit.Time `json:"fast_us,omitzero"` // the transfer of the fastest tenth of the calls
 	Wait     unit.Time `json:"wait_us,omitzero"`
 	BusBW    unit.Rate `json:"busbw_GBps,omitzero"`
 	Compared int       `json:"compared,omitempty"` // calls of which several ranks are known
@@ -72,11 +73,12 @@ type Row struct {
 	Expected *Expected `json:"expected,omitempty"`
 	Verdict  Verdict   `json:"verdict"`
 	Against  Standard  `json:"against,omitempty"` // what the transfer was judged by
-	Peers    float64   `json:"peers,omitempty"`   // transfer against the median of communicators of the same shape
+	Peers    float64   `json:"peers,omitempty"`   // transfer against the median of communicators of the same shape, by the fastest tenth where that is less
 	Each     []RankRow `json:"each,omitempty"`    // of the calls that were compared
 
 	hosts  []string // of the ranks that reported, by their rank in the communicator
 	locals []int
+	woken  bool // it is slower than its peers by no more than a thread takes to wake up
 }
 
 // Expected is what package predict says of a row.
@@ -400,7 +402,7 @@ func (r *Row) weigh(calls []call, job *Job) {
 		transfer = append(transfer, least)
 		wait += sum / float64(len(calls[i].us)-1)
 	}
-	r.Transfer, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(wait/float64(len(calls)))
+	r.Transfer, r.Fast, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1)), unit.Micros(wait/float64(len(calls)))
 	most := -1
 	for _, p := range slices.Sorted(maps.Keys(blame)) {
 		if most < 0 || blame[p] > blame[most] {

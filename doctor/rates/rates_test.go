@@ -153,6 +153,48 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestHiccups has most calls of one communicator last longer by a scheduler's turn, as on hosts with more threads than cores: its link is as
+// fast as ever in the others, and the rank that is late as well is named.
+func TestHiccups(t *testing.T) {
+	rings := train(5, 4, 60, map[int]float64{3: 0.2}, nil)
+	for r := range rings {
+		for i := range rings[r].Ops {
+			if o := &rings[r].Ops[i]; o.Comm == 1 && r%2 == 0 && o.Sequence%5 != 0 {
+				o.Took += 4 * time.Millisecond
+			}
+		}
+	}
+	r := reportOf(t, rings, 1<<10)
+	list := r.Findings()
+	if len(list) != 1 || list[0].Kind != "late-rank" || !slices.Equal(list[0].Ranks, []int{3}) {
+		t.Errorf("%+v", list)
+	}
+	for i := range r.Jobs[0].Rows {
+		if row := &r.Jobs[0].Rows[i]; row.Comm == "c8" {
+			row.Expected = &Expected{Time: unit.Micros(1500), Low: unit.Micros(1100), High: unit.Micros(2000), Algo: "ring"}
+			if row.judge(); row.Transfer < row.Expected.High || row.Verdict == SlowNetwork || row.Verdict == Both {
+				t.Errorf("%+v", row)
+			}
+		}
+	}
+}
+
+// TestWoken has the first communicator of a step, which waits for threads to wake up, not called slow beside those behind it.
+func TestWoken(t *testing.T) {
+	j := Job{Rows: make([]Row, 4)}
+	for i := range j.Rows {
+		j.Rows[i] = Row{Op: "all_reduce", Ranks: 2, Nodes: 2, Bytes: 256 * unit.KiB, Transfer: unit.Micros(220), Fast: unit.Micros(175)}
+	}
+	for _, longer := range []float64{80, 400} {
+		r := &j.Rows[1]
+		r.Transfer, r.Fast = unit.Micros(240+longer), unit.Micros(175+longer)
+		j.compare()
+		if r.judge(); (r.Verdict == SlowNetwork) != (longer == 400) {
+			t.Errorf("longer by %v µs: %+v", longer, r)
+		}
+	}
+}
+
 // TestSampling keeps the same calls of all ranks.
 func TestSampling(t *testing.T) {
 	r := reportOf(t, train(5, 4, 200, map[int]float64{3: 0.2}, nil), 64)

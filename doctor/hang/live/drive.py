@@ -6,13 +6,16 @@
 Twenty jobs hang, two of each of ten kinds, and twenty are healthy and asked in a slow phase. Ranks, steps, groups and programs come from the seed. All ranks of
 a job share the first GPU: each says that it is a host of its own (NCCL_HOSTID), and NCCL connects them through sockets. Every job has its own RAS port.
 busbar is asked --after seconds after the fault; a verdict is right if it names the ranks and the kind, and a healthy job is a false alarm above note.
-Prints a table and writes DIR/results.json; DIR/NAME holds what each job said: RAS answers, recorder dumps, logs, stacks."""
+Prints a table and writes DIR/results.json; DIR/NAME holds what each job said: RAS answers, recorder dumps, logs, stacks.
+A healthy job counts if it took steps after the question, and ends by itself: it may run under MPS (CUDA_MPS_PIPE_DIRECTORY), which a killed process would upset."""
 
 import argparse
+import fnmatch
 import glob
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +23,8 @@ import subprocess
 import sys
 import threading
 import time
+
+import ranks
 
 PLUGIN = ""  # busbar's profiler plugin, which --plugin has all ranks load
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -60,7 +65,7 @@ def scenarios(seed):
     add("kernel-b", draw.choice(["mesh", "ddp"]), 4, fault=fault("kernel", 4), **bare)
 
     def phase(kind, ranks, **more):
-        return {"kind": kind, "ranks": ranks, "step": draw.randrange(6, 16), "seconds": 14, **more}
+        return {"kind": kind, "ranks": ranks, "step": draw.randrange(6, 16), "seconds": 11, **more}
 
     every, style = [0, 1, 2, 3], lambda: draw.choice(["mesh", "ddp", "fsdp"])
     one = lambda: [draw.randrange(4)]
@@ -68,9 +73,9 @@ def scenarios(seed):
         dict(style="mesh"), dict(style="ddp", timing=True), dict(style="fsdp"), dict(style="pp"),
         dict(phase=phase("checkpoint", [0], barrier=True)), dict(phase=phase("checkpoint", [0])), dict(phase=phase("checkpoint", every, barrier=True)), dict(phase=phase("checkpoint", [0]), style="pp"),
         dict(phase=phase("evaluation", [0])), dict(phase=phase("evaluation", every)), dict(phase=phase("evaluation", one(), barrier=True)),
-        dict(phase=phase("compile", every, rounds=2)), dict(phase=phase("compile", [0], rounds=3)), dict(phase=phase("compile", every, rounds=1, autotune=True)),
+        dict(phase=phase("compile", every)), dict(phase=phase("compile", [0])), dict(phase=phase("compile", every, autotune=True)),
         dict(phase=phase("loading", one(), workers=True)), dict(phase=phase("loading", every, workers=True)), dict(phase=phase("loading", one())),
-        dict(phase=phase("garbage", one())), dict(phase=phase("kernels", every)), dict(phase={"kind": "evaluation", "ranks": one(), "step": draw.choice([-2, -1]), "seconds": 14}),
+        dict(phase=phase("garbage", one())), dict(phase=phase("kernels", every)), dict(phase={"kind": "evaluation", "ranks": one(), "step": draw.choice([-2, -1]), "seconds": 11}),
     ]
     for i, h in enumerate(healthy):
         h = {"style": style(), **(bare if i % 2 else {}), **h}
@@ -83,7 +88,7 @@ def environment(job, run, rank, port):
     env.update(RANK=str(rank), WORLD_SIZE=str(job["world"]), LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RUN_DIR=run, JOB=json.dumps(job), OMP_NUM_THREADS="1",
                PYTHONUNBUFFERED="1", NCCL_HOSTID=f"{job['name']}-{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_RAS_ADDR=f"127.0.0.1:{port + 1}",
                TORCH_FR_BUFFER_SIZE="512", TORCH_FR_DUMP_TEMP_FILE=f"{run}/fr/nccl_trace_rank_", TORCH_NCCL_DEBUG_INFO_PIPE_FILE=f"{run}/pipe_", TORCH_INCLUDE_STACK_TRACE="0",
-               TORCHINDUCTOR_CACHE_DIR=f"{run}/inductor.{rank}", TRITON_CACHE_DIR=f"{run}/triton.{rank}", TORCHINDUCTOR_COMPILE_THREADS="2", PYTHONPYCACHEPREFIX="/tmp/pyc")
+               TORCHINDUCTOR_CACHE_DIR=f"{run}/inductor.{rank}", TRITON_CACHE_DIR=f"{run}/triton.{rank}", TORCHINDUCTOR_COMPILE_THREADS="1", PYTHONPYCACHEPREFIX="/tmp/pyc")
     if job["info"]:
         env.update(NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=f"{run}/logs/nccl.{rank}.log")
     if job["stacks"]:
@@ -132,11 +137,10 @@ def play(job, port, o):
     procs = []
     start = time.time()
     for r in range(job["world"]):
-        with open(f"{run}/logs/rank_{r}.log", "wb") as log:
-            procs.append(subprocess.Popen([sys.executable, f"{HERE}/job.py"], env=environment(job, run, r, port), stdout=log, stderr=subprocess.STDOUT, cwd=run))
+        procs.append(ranks.Rank(o.ranks, f"{HERE}/job.py", environment(job, run, r, port), f"{run}/logs/rank_{r}.log", run))
     try:
         at = 0
-        while not at and time.time() - start < o.give_up:
+        while not at and time.time() - start < o.give_up and time.time() < o.end:
             time.sleep(0.1)
             at = begun(job, run)
         if not at:
@@ -147,8 +151,9 @@ def play(job, port, o):
         ask(job, run, port, procs, o, result)
         result["exits"] = [p.poll() for p in procs]
         result["watchdog"] = any(b"Watchdog caught" in open(n, "rb").read() for n in glob.glob(f"{run}/logs/rank_*"))
-        if job.get("phase"):
-            result["went_on"] = wait_on(run, procs)
+        if not job.get("fault"):
+            result["went_on"] = wait_on(run, procs, o.end)
+            result["ended"] = result["went_on"] and stop(run, procs, o.end)
     finally:
         for p in procs:
             if p.poll() is None:
@@ -161,15 +166,28 @@ def play(job, port, o):
     return result
 
 
-def wait_on(run, procs):
+def steps(run):
+    return [int(word) for word in re.findall(r"^step (\d+) ", open(f"{run}/logs/rank_0.log", errors="replace").read(), re.M)]
+
+
+def wait_on(run, procs, end):
     """Whether a healthy job takes steps after its slow phase: that it was healthy is shown, not assumed."""
-    before = open(f"{run}/logs/rank_0.log", "rb").read().count(b"step ")
-    end = time.time() + 45
+    before = len(steps(run))
+    end = min(end, time.time() + 60)
     while time.time() < end and all(p.poll() is None for p in procs):
-        if open(f"{run}/logs/rank_0.log", "rb").read().count(b"step ") > before:
+        if len(steps(run)) > before:
             return True
         time.sleep(0.3)
     return False
+
+
+def stop(run, procs, end):
+    """Has all ranks leave after the same step, and tells whether they did so."""
+    with open(f"{run}/.stop", "w") as f:
+        f.write(str(steps(run)[-1] + 50))
+    os.rename(f"{run}/.stop", f"{run}/stop")
+    end = min(end, time.time() + 20)
+    return all(p.wait(max(0, end - time.time())) == 0 for p in procs)
 
 
 def ask(job, run, port, procs, o, result):
@@ -205,10 +223,10 @@ def question(job, run, port, procs, busbar, words, name):
         doc = json.loads(done.stdout)
     except ValueError:
         doc = {"verdict": "no answer", "kind": "", "ranks": [], "findings": [], "text": done.stderr[-300:]}
-    ranks = sorted(r["rank"] for r in doc["ranks"])
-    result.update(verdict=doc["verdict"], kind=doc["kind"], ranks=ranks, confidence=doc.get("confidence", 0), text=doc["text"], signals=doc.get("signals"))
+    named = sorted(r["rank"] for r in doc["ranks"])
+    result.update(verdict=doc["verdict"], kind=doc["kind"], ranks=named, confidence=doc.get("confidence", 0), text=doc["text"], signals=doc.get("signals"))
     if job.get("fault"):
-        result["right"] = doc["kind"] in KINDS[job["fault"]["kind"]] and ranks == job["fault"]["ranks"]
+        result["right"] = doc["kind"] in KINDS[job["fault"]["kind"]] and named == job["fault"]["ranks"]
     else:
         result["false_alarm"] = any(f["severity"] != "note" for f in doc["findings"])
     return result
@@ -222,7 +240,11 @@ def main():
     p.add_argument("--at-once", type=int, default=4)
     p.add_argument("--after", type=float, default=6)
     p.add_argument("--give-up", type=float, default=70)
-    p.add_argument("--only", default="")
+    p.add_argument("--only", default="", help="names or patterns of jobs: healthy-*,late-a")
+    p.add_argument("--skip", default="", help="names or patterns of jobs to leave out")
+    p.add_argument("--ranks", default="", help="socket of a running ranks.py (default: starts one; none: fresh interpreters)")
+    p.add_argument("--until", type=float, default=1e12, help="seconds since 1970 after which no job is started")
+    p.add_argument("--end", type=float, default=1e12, help="seconds since 1970 at which all jobs are ended")
     p.add_argument("--port", type=int, default=21000)
     p.add_argument("--plugin", default="", help="libnccl-profiler-busbar.so")
     p.add_argument("--then", default="", help="another busbar to ask after the first")
@@ -232,17 +254,20 @@ def main():
     global PLUGIN
     o.busbar, PLUGIN = os.path.abspath(o.busbar), os.path.abspath(o.plugin) if o.plugin else ""
     jobs = scenarios(o.seed)
-    if o.only:
-        jobs = [j for name in o.only.split(",") for j in jobs if j["name"] == name]
+    matches = lambda job, patterns: any(fnmatch.fnmatch(job["name"], p) for p in patterns.split(",") if p)
+    jobs = [j for j in jobs if (not o.only or matches(j, o.only)) and not matches(j, o.skip)]
     results, lock, todo = [], threading.Lock(), list(enumerate(jobs))
     os.makedirs(o.out, exist_ok=True)
-    # Where the machine's Python has no compiled modules yet, every rank would compile them for ten seconds.
-    subprocess.run([sys.executable, "-c", "import torch, torch._inductor.codecache, torch._dynamo, torch.distributed.fsdp, torch.distributed.device_mesh"], env=dict(os.environ, PYTHONPYCACHEPREFIX="/tmp/pyc"))
+    if o.ranks == "":
+        o.ranks = os.path.abspath(f"{o.out}/ranks.socket")
+        ranks.start(o.ranks)
+    elif o.ranks == "none":
+        o.ranks = ""
 
     def work():
         while True:
             with lock:
-                if not todo:
+                if not todo or time.time() > o.until:
                     return
                 i, job = todo.pop(0)
             result = play(job, o.port + 10 * i, o)
@@ -257,7 +282,7 @@ def main():
     threads = [threading.Thread(target=work) for _ in range(o.at_once)]
     for t in threads:
         t.start()
-        time.sleep(1)
+        time.sleep(0.5)
     for t in threads:
         t.join()
     summary("", results)
@@ -268,7 +293,8 @@ def main():
 def summary(name, results):
     hangs, well = [r for r in results if "right" in r], [r for r in results if "false_alarm" in r]
     print(f"{name}{sum(r['right'] for r in hangs)} of {len(hangs)} hangs named right; {sum(r['false_alarm'] for r in well)} false alarms of {len(well)} healthy jobs; "
-          f"{sum(r.get('seconds', 0) > 5 for r in results)} answers took over 5 s; {sum(bool(r.get('watchdog')) for r in results)} after a watchdog; {sum('error' in r for r in results)} not scored")
+          f"{sum(r.get('seconds', 0) > 5 for r in results)} answers took over 5 s; {sum(bool(r.get('watchdog')) for r in results)} after a watchdog; {sum('error' in r for r in results)} not scored; "
+          f"{sum(bool(r.get('went_on')) for r in well)} healthy jobs took steps afterwards, {sum(bool(r.get('ended')) for r in well)} ended by themselves")
 
 
 def line(r):

@@ -14,7 +14,7 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser fleet-lab check-lab
+.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -28,8 +28,8 @@ FUZZALL = $(CURDIR)/fuzzall.test
 again   = $(FASTER) $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(FASTER) $(GO) test $(1) 1 $(3); }
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/fuzzall
-	$(call again,-vet=off -timeout 20m -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
-	$(if $(RACE),$(call again,-vet=off $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
+	$(call again,-vet=off -timeout 60m -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
+	$(if $(RACE),$(call again,-vet=off -timeout 60m $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.
@@ -47,7 +47,7 @@ module:
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
-	$(GO) test -race -short ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce ./lab ./web $(RACES)
+	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce ./lab ./web $(RACES)
 
 # go vet's checks and staticcheck's in one program, see tools/lint.
 lint:
@@ -121,15 +121,11 @@ debian:
 	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin mpich iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
 
-# A fleet of eight nodes in the lab, as root: fifty healthy sweeps without an alarm, then a NIC at half its rate
-# found within two. About ten minutes on a quiet machine.
-fleet-lab:
-	BUSBAR_FLEET_NODES=8 BUSBAR_FLEET_SWEEPS=50 $(GO) test ./cmd/busbar -run TestFleetLab -count 1 -timeout 60m -v
-
-# busbar check on eight nodes in the lab, as root: fifty checks of healthy nodes that blame nobody, and six faults, each named
-# at its nodes alone. About five minutes on a quiet machine; it prints the counts.
-check-lab:
-	BUSBAR_CHECK_RUNS=50 $(GO) test ./cmd/busbar -run 'TestCheckLab$$' -count 1 -timeout 30m -v
+# What judges rates that it measures, as root on a machine that does nothing else, about half an hour: six faults of a lab named by
+# doctor; a fleet of eight nodes, fifty healthy sweeps without an alarm and then a NIC at half its rate found within two; busbar check on
+# eight nodes, fifty that blame nobody and six faults, each named at its nodes alone; jobs and placements in the lab. make test runs the same labs, and judges recorded measurements.
+test-quiet:
+	BUSBAR_QUIET=1 BUSBAR_CHECK_RUNS=50 $(GO) test ./cmd/busbar -run 'TestScripts/lab_doctor|TestFleetLab|TestCheckLab$$|TestJobsInLab|TestPlaceInLab' -parallel 1 -count 1 -timeout 90m -v
 
 # What takes longer than tests may, about an hour: a server of 2 GB of addresses under ATTACK hostile documents, by a read
 # token and by a node's credentials, beside honest nodes and readers; a node in the wrong hands among 200 for ten minutes;

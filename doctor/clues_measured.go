@@ -168,6 +168,9 @@ func (c *Case) mtuDiffers() *clue {
 // pairsOf looks for what a test of all pairs found: its file, names and the finding, of some kinds and above a note.
 func (c *Case) pairsOf(kinds ...finding.Kind) (*evidence.Pairs, *finding.Finding) {
 	for i := range c.Pairs {
+		if c.Pairs[i].Notes {
+			continue
+		}
 		for _, f := range c.Pairs[i].Findings() {
 			if slices.Contains(kinds, f.Kind) && f.Severity != finding.Note && len(f.Ranks) > 0 && f.Figure != "latency" {
 				return &c.Pairs[i], &f
@@ -203,7 +206,7 @@ func (c *Case) uplink() *clue {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		groups, factor := islands(p)
-		if len(groups) < 2 || p.Alone {
+		if len(groups) < 2 || p.Alone || p.Notes {
 			continue
 		}
 		var names []string

@@ -65,7 +65,7 @@ func two(t testing.TB, refused func(Refused)) [2]*Elastic {
 	meet := filepath.Join(t.TempDir(), "meet")
 	for r := range all {
 		wg.Go(func() {
-			cfg := Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 5 * time.Second}
+			cfg := Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 20 * time.Second}
 			if r == 0 {
 				cfg.OnRefusal = refused
 			}

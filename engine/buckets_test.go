@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -123,7 +124,7 @@ func TestBucketsGoOnAlone(t *testing.T) {
 			}
 			close(allUnderWay)
 		}
-		limit := time.Now().Add(30 * time.Second)
+		limit := time.Now().Add(eventually.Limit)
 		for b.UnderWay() > 0 { // what a caller that computes does not do
 			if time.Now().After(limit) {
 				t.Errorf("rank %d: the buckets made no progress by themselves", g.Rank())

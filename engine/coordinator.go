@@ -229,7 +229,8 @@ func (c *coordinator) broadcast(kind note, body []byte) {
 func (c *coordinator) watch() {
 	defer c.n.tasks.Done()
 	limit := time.Duration(float64(c.n.cfg.Timeout) * silence)
-	every := time.NewTicker(c.n.cfg.Timeout / heartbeatsPerTimeout / 2)
+	away := absence{every: c.n.cfg.Timeout / heartbeatsPerTimeout / 2}
+	every := time.NewTicker(away.every)
 	defer every.Stop()
 	var body [8]byte
 	for beat := 0; ; beat++ {
@@ -240,10 +241,14 @@ func (c *coordinator) watch() {
 		}
 		var bad *verdict
 		c.mu.Lock()
+		missed := away.since()
 		for i := range c.ranks {
 			f := &c.ranks[i]
 			if f.c == nil || f.gone {
 				continue
+			}
+			if f.heard = f.heard.Add(missed); f.heard.After(away.last) {
+				f.heard = away.last
 			}
 			if quiet := time.Since(f.heard); quiet > limit && bad == nil {
 				bad = &verdict{Rank: i, Cause: Silent, Doing: stateText(f.state), Seconds: quiet.Seconds()}

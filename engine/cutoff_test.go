@@ -26,7 +26,7 @@ func TestElasticCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := emptyCast(t, 5, 2*time.Second, engine.Auto)
+	c := emptyCast(t, 5, 4*time.Second, engine.Auto)
 	for r := range 5 {
 		host := min(r/2, 1)
 		c.begin(x.Command(t.Context(), host, self), r, "ENGINE_TEST_BIND="+x.Hosts[host].Addr)

@@ -19,6 +19,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -254,7 +255,7 @@ func (c *cast) line(i int) string {
 	select {
 	case line := <-c.all[i].lines:
 		return line
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		for _, x := range c.all { // to see where they hang
 			x.cmd.Process.Signal(syscall.SIGQUIT)
 		}
@@ -328,7 +329,7 @@ var ways = []engine.Transport{engine.TCP, engine.Auto, engine.Shm}
 func TestElasticKill(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, uint64(time.Now().UnixNano())))
 	for k := range killings(t, 5) {
-		c := newCast(t, 8, 5*time.Second, ways[k%3])
+		c := newCast(t, 8, 20*time.Second, ways[k%3])
 		victim := rng.IntN(8)
 		if k == 0 {
 			victim = 0

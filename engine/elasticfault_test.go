@@ -27,7 +27,7 @@ func TestElasticSeveral(t *testing.T) {
 	cases := [][]int{{2, 5}, {0, 1}, {0, 1, 2, 3, 4}, {7, 0, 1}}
 	for k := range killings(t, len(cases)) {
 		victims := cases[k%len(cases)]
-		c := newCast(t, 8, 5*time.Second, ways[k%3])
+		c := newCast(t, 8, 20*time.Second, ways[k%3])
 		pause(rng, 100)
 		for _, v := range victims {
 			c.all[v].cmd.Process.Kill()
@@ -48,9 +48,9 @@ func TestElasticSeveral(t *testing.T) {
 // TestElasticHang stops a rank; the others go on, and it learns that when it comes back.
 func TestElasticHang(t *testing.T) {
 	for i, victim := range []int{0, 3} {
-		c := newCast(t, 5, 2*time.Second, ways[i])
+		c := newCast(t, 5, 4*time.Second, ways[i])
 		c.all[victim].cmd.Process.Signal(syscall.SIGSTOP)
-		time.Sleep(3 * time.Second) // a stopped process: longer than the timeout, after which it counts as lost
+		time.Sleep(6 * time.Second) // a stopped process: longer than the timeout, after which it counts as lost
 		c.all[victim].cmd.Process.Signal(syscall.SIGCONT)
 		if line := c.line(victim); !strings.Contains(line, "have gone on without this rank") {
 			t.Errorf("rank %d that was stopped says %q", victim, line)
@@ -62,7 +62,7 @@ func TestElasticHang(t *testing.T) {
 
 // TestElasticMinority: those that cannot know whether the others live do not go on.
 func TestElasticMinority(t *testing.T) {
-	c := newCast(t, 3, time.Second, engine.TCP)
+	c := newCast(t, 3, 3*time.Second, engine.TCP)
 	for _, v := range []int{0, 1} {
 		c.all[v].cmd.Process.Signal(syscall.SIGSTOP)
 	}
@@ -73,7 +73,7 @@ func TestElasticMinority(t *testing.T) {
 
 // TestElasticMinSize: fewer than the job needs do not go on.
 func TestElasticMinSize(t *testing.T) {
-	c := newCast(t, 4, 5*time.Second, engine.TCP, "ENGINE_TEST_MIN=3")
+	c := newCast(t, 4, 20*time.Second, engine.TCP, "ENGINE_TEST_MIN=3")
 	c.all[1].cmd.Process.Kill()
 	pause(rand.New(rand.NewPCG(14, uint64(time.Now().UnixNano()))), 300)
 	c.all[0].cmd.Process.Kill()
@@ -87,7 +87,7 @@ func TestElasticMinSize(t *testing.T) {
 // TestElasticNewcomers come in at a boundary, before and after rank 0 is lost, and go again.
 func TestElasticNewcomers(t *testing.T) {
 	for k, how := range ways {
-		c := newCast(t, 3, 5*time.Second, how)
+		c := newCast(t, 3, 20*time.Second, how)
 		first := c.start(-1)
 		c.expect(first, "joined")
 		c.all[0].cmd.Process.Kill()
@@ -127,7 +127,7 @@ func TestElasticAdmission(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, uint64(time.Now().UnixNano())))
 	for k := range killings(t, 3) {
 		env := []string{"ENGINE_TEST_TLS=" + a.dir}
-		c := newCast(t, 4, 10*time.Second, ways[k%3], env[:k%2]...)
+		c := newCast(t, 4, 20*time.Second, ways[k%3], env[:k%2]...)
 		pause(rng, 50)
 		c.start(-1)
 		pause(rng, 100)
@@ -147,7 +147,7 @@ func TestElasticAdmission(t *testing.T) {
 func TestElasticTLS(t *testing.T) {
 	a := newAuthority(t)
 	a.tls(t, "rank")
-	c := newCast(t, 4, 5*time.Second, engine.TCP, "ENGINE_TEST_TLS="+a.dir)
+	c := newCast(t, 4, 20*time.Second, engine.TCP, "ENGINE_TEST_TLS="+a.dir)
 	c.all[0].cmd.Process.Kill()
 	c.expect(c.start(-1), "joined")
 	for _, in := range c.input {
@@ -166,7 +166,7 @@ func members(t testing.TB, n int, change func(*engine.Config)) []*engine.Elastic
 	var wg sync.WaitGroup
 	for r := range n {
 		wg.Go(func() {
-			cfg := engine.Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Secret: "s", Transport: engine.TCP, Timeout: 5 * time.Second}
+			cfg := engine.Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Secret: "s", Transport: engine.TCP, Timeout: 20 * time.Second}
 			if change != nil {
 				change(&cfg)
 			}

@@ -19,7 +19,7 @@ func TestRootAfterLosses(t *testing.T) {
 	meet := filepath.Join(t.TempDir(), "meet")
 	for r := range all {
 		wg.Go(func() {
-			e, err := JoinElastic(context.Background(), Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 5 * time.Second})
+			e, err := JoinElastic(context.Background(), Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 20 * time.Second})
 			if err != nil {
 				t.Error(err)
 				return

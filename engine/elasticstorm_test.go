@@ -16,7 +16,7 @@ func TestElasticStorm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, seed))
 	for k := range rounds {
 		how := ways[(k+int(seed%3))%3]
-		c := newCast(t, 5, 10*time.Second, how)
+		c := newCast(t, 5, 20*time.Second, how)
 		spared := map[int]bool{rng.IntN(5): true, rng.IntN(5): true}
 		dead := storm(c, rng, spared)
 		member := map[int]bool{}

@@ -9,10 +9,10 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -96,7 +96,7 @@ func (x trial) run(t testing.TB, groups []*engine.Group) {
 	n := len(groups)
 	ref := newReference(x, n)
 	out := make([][]byte, n)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	errs := each(groups, func(g *engine.Group) error {
 		b := ref.buffers(g.Rank(), func(k int) []byte { return x.memory(t, g, k) })

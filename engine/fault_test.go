@@ -18,6 +18,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 )
 
 var kills = flag.Int("kills", 20, "how often TestKill ends a rank")
@@ -144,7 +145,7 @@ func startRanks(t *testing.T, n int, timeout time.Duration, how engine.Transport
 // the test; nothing depends on the time otherwise.
 func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
 	t.Helper()
-	limit := time.After(60 * time.Second)
+	limit := time.After(eventually.Limit)
 	for r, c := range all {
 		if r == victim {
 			continue
@@ -174,7 +175,7 @@ func TestKill(t *testing.T) {
 	n := killings(t, *kills)
 	rng := rand.New(rand.NewPCG(9, uint64(time.Now().UnixNano())))
 	for k := range n {
-		all := startRanks(t, 8, 5*time.Second, ways[k%3])
+		all := startRanks(t, 8, 20*time.Second, ways[k%3])
 		victim := rng.IntN(8)
 		pause(rng, 300)
 		all[victim].cmd.Process.Kill()
@@ -193,7 +194,7 @@ func TestLeave(t *testing.T) {
 			t.Setenv("ENGINE_TEST_LEAVER", strconv.Itoa(leaver))
 			for _, odd := range []string{"", "1"} {
 				t.Setenv("ENGINE_TEST_ODD", odd)
-				expect(t, startRanks(t, 3, 2*time.Second, how), leaver, engine.Left)
+				expect(t, startRanks(t, 3, 4*time.Second, how), leaver, engine.Left)
 			}
 		}
 	}
@@ -201,7 +202,7 @@ func TestLeave(t *testing.T) {
 
 func TestHang(t *testing.T) {
 	for _, victim := range []int{0, 3} {
-		all := startRanks(t, 4, 2*time.Second, engine.TCP)
+		all := startRanks(t, 4, 4*time.Second, engine.TCP)
 		all[victim].cmd.Process.Signal(syscall.SIGSTOP)
 		expect(t, all, victim, engine.Silent)
 	}

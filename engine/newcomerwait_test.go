@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 )
 
 // TestNewcomerWaits: a newcomer says once what it waits for: a member, where there is none, or the
@@ -27,7 +27,7 @@ func TestNewcomerWaits(t *testing.T) {
 					t.Cleanup(func() { e.Close() })
 				}
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 			defer cancel()
 			said := make(chan engine.Waiting, 2)
 			_, err := engine.JoinElastic(ctx, engine.Config{

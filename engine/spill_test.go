@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -18,7 +18,7 @@ import (
 func TestLargeCallsInOtherOrders(t *testing.T) {
 	for _, wire := range []engine.Wire{engine.Uncompressed, engine.BF16} {
 		groups := joined(t, 2, nil)
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), eventually.Limit)
 		defer stop()
 		const calls = 3
 		for r, err := range each(groups, func(g *engine.Group) error {

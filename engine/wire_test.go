@@ -8,10 +8,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -141,7 +141,7 @@ func (x wireTrial) run(t testing.TB, groups []*engine.Group) {
 	ref := &reference{x: x.trial, n: n, send: x.draw(n)}
 	out := make([][]byte, n)
 	sent := make([][]byte, n)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	var refused [64]bool
 	for r, err := range each(groups, func(g *engine.Group) error {

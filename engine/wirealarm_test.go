@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/schedule"
 )
 
@@ -78,7 +78,7 @@ func TestCompressionKeepsAlarms(t *testing.T) {
 // summed is the result of a compressed all-reduce on all ranks.
 func summed(t *testing.T, groups []*engine.Group, s *schedule.Schedule, op coll.Op, wire engine.Wire, value func(rank, i int) float64) [][]byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	out := make([][]byte, len(groups))
 	for r, err := range each(groups, func(g *engine.Group) error {

@@ -51,7 +51,7 @@ func world(t *testing.T) (spaces, links []string) {
 func settled(t *testing.T, spaces, links []string) {
 	t.Helper()
 	var s, l []string
-	if !eventually.Within(20*time.Second, func() bool {
+	if !eventually.Within(eventually.Limit, func() bool {
 		s, l = world(t)
 		return slices.Equal(s, spaces) && slices.Equal(l, links)
 	}) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestPredictStops ends a long question soon after whoever asked has gone.
@@ -24,7 +26,7 @@ func TestPredictStops(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("still at work")
 	}
 }

@@ -90,7 +90,7 @@ func simulated(t *testing.T, net string) string {
 	}
 	defer func() { in.Close(); sim.Process.Kill(); sim.Wait() }()
 	var out, errs bytes.Buffer
-	for range 50 {
+	for range 600 {
 		out.Reset()
 		errs.Reset()
 		cmd := exec.CommandContext(t.Context(), "ibnetdiscover")

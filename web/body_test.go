@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestTooLongBodyIsAnswered sends more than is taken, as browsers do: all of it before the answer is read.
@@ -23,7 +25,7 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(15 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(eventually.Limit))
 	post := func(extra string) {
 		if _, err := fmt.Fprintf(c, "POST /api/files?name=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n", s.read, extra, size); err != nil {
 			t.Fatal(err)

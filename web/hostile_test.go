@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestHostileRequests sends what no browser sends to a server with its real limits.
@@ -73,19 +75,19 @@ func TestHostileRequests(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Error("the server does not end")
 	}
 }
 
 // raw sends a text and gives the code of the answer.
 func raw(address, text string) (int, error) {
-	c, err := net.DialTimeout("tcp", address, 5*time.Second)
+	c, err := net.DialTimeout("tcp", address, eventually.Limit)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(eventually.Limit))
 	go func() { _, _ = io.WriteString(c, text) }() // the server may answer before it has read all
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -213,7 +215,7 @@ func TestEventsEndWithTheToken(t *testing.T) {
 	go func() { _, err := io.Copy(io.Discard, res.Body); end <- err }()
 	select {
 	case <-end:
-	case <-time.After(10 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Error("events go on after the token was revoked")
 	}
 }

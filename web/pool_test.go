@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestPoolTakesTurns has one client fill the pool and its queue. Another gets the next place, not the last.
@@ -75,7 +77,7 @@ func TestMemoryEndsQuestions(t *testing.T) {
 	go m.run(watching)
 	select {
 	case <-ctx.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("the question goes on")
 	}
 	if context.Cause(ctx) != errMemory {

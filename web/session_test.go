@@ -148,8 +148,20 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	defer func() { cancel(); <-ended }()
+	var took time.Duration
+	for range 5 { // a machine that stops for seconds may end them: then once more
+		if took = besideIdle(t, s, inner.Addr().String()); took < 4500*time.Millisecond { // idle ones are ended after 5 s: it did not wait for that
+			return
+		}
+	}
+	t.Errorf("three questions took %v beside 64 idle connections", took)
+}
+
+// besideIdle is how long three questions take beside 64 connections that begin one and say no more.
+func besideIdle(t *testing.T, s *site, address string) time.Duration {
+	t.Helper()
 	for range 64 {
-		c, err := net.Dial("tcp", inner.Addr().String())
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +170,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	began := time.Now()
 	for range 3 {
-		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+inner.Addr().String()+"/api/me", nil)
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+"/api/me", nil)
 		r.Header.Set("Authorization", "Bearer "+s.read)
 		res, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -169,9 +181,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 			t.Errorf("%d; want 200", res.StatusCode)
 		}
 	}
-	if took := time.Since(began); took > 4500*time.Millisecond { // idle ones are ended after 5 s: it did not wait for that
-		t.Errorf("three questions took %v beside 64 idle connections", took)
-	}
+	return time.Since(began)
 }
 
 // TestUploadsAreBounded has one client send many files slowly: it is refused beyond a few, and others are not.

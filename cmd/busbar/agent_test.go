@@ -15,6 +15,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/query"
 )
 
@@ -84,7 +85,7 @@ func TestAgentBeforeItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hub.Close()
-	bound, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	bound, stop := context.WithTimeout(t.Context(), eventually.Limit)
 	defer stop()
 	if err := hub.Ensure(bound); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ type benchPairsCmd struct {
 func (benchPairsCmd) Help() string {
 	return "Measures latency and bandwidth between every two ranks, each direction and both together, in rounds of disjoint pairs, " +
 		"and names what stands out: a host that is slow with everybody, a pair that is slow, a direction that is. Exit code 1 when one of them is worse than a note. " +
+		"Where something does, all pairs are measured up to twice more and the best of each counts: what is slow every time remains. " +
 		"Start one rank a host to test a network: pairs on one host share its memory. With --alone nothing else uses the network; without, rounds show what a fabric can carry at once.\n\n" +
 		"Examples:\n" +
 		"  busbar bench pairs -n 4 --transport tcp\n" +

@@ -71,7 +71,7 @@ func (l *checkLab) check() (named []string, why string) {
 func TestCheckLab(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("BUSBAR_CHECK_RUNS"))
 	if runs < 1 || os.Geteuid() != 0 {
-		t.Skip("needs root and a quiet machine: make check-lab")
+		t.Skip("needs root and a quiet machine: make test-quiet")
 	}
 	self, err := os.Executable()
 	if err != nil {

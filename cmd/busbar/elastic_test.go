@@ -37,40 +37,14 @@ func TestBenchElastic(t *testing.T) {
 	t.Parallel()
 	file := built(t)
 	for _, how := range []string{"auto", "tcp"} {
-		compress := map[string]string{"auto": "none", "tcp": "bf16"}[how]
-		cmd := exec.Command(file, "bench", "-n", "6", "--elastic", "--check", "--transport", how, "--compress", compress, "-b", "4K", "-e", "64K", "-f", "1.2", "--iters", "8", "--timeout", "5s")
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var table strings.Builder
-		pids := map[int]int{}
-		rows := 0
-		for s := bufio.NewScanner(out); s.Scan(); {
-			fmt.Fprintln(&table, s.Text())
-			if m := rankLine.FindStringSubmatch(s.Text()); m != nil {
-				r, _ := strconv.Atoi(m[1])
-				pids[r], _ = strconv.Atoi(m[2])
-			}
-			if !strings.HasPrefix(s.Text(), "#") {
-				if rows++; rows == 2 || rows == 4 {
-					syscall.Kill(pids[map[int]int{2: 0, 4: 3}[rows]], syscall.SIGKILL)
-				}
+		text, lost := "", 0
+		for _, factor := range []string{"1.2", "1.02", "1.002"} { // on a busy machine a kill may come when a short table is done: then a longer one
+			if text, lost = killedElastic(t, file, how, factor); lost == 2 {
+				break
 			}
 		}
-		if err := cmd.Wait(); err != nil {
-			t.Fatalf("%s: %v\n%s%s", how, err, table.String(), errs.String())
-		}
-		text := table.String()
-		for _, pid := range []int{pids[0], pids[3]} {
-			if !strings.Contains(text, fmt.Sprintf("pid %d) left: it ", pid)) {
-				t.Errorf("%s: nobody says that %d left:\n%s", how, pid, text)
-			}
+		if lost != 2 {
+			t.Errorf("%s: %d of the two that were killed are said to have left:\n%s", how, lost, text)
 		}
 		if !strings.Contains(text, "# Out of bounds values : 0 OK\n") {
 			t.Errorf("%s:\n%s", how, text)
@@ -82,13 +56,66 @@ func TestBenchElastic(t *testing.T) {
 	}
 }
 
+// killedElastic kills ranks 0 and 3 of six after rows 2 and 4 of a table, and returns it and how many of them it says have left.
+func killedElastic(t *testing.T, file, how, factor string) (text string, lost int) {
+	t.Helper()
+	compress := map[string]string{"auto": "none", "tcp": "bf16"}[how]
+	cmd := exec.Command(file, "bench", "-n", "6", "--elastic", "--check", "--transport", how, "--compress", compress, "-b", "4K", "-e", "64K", "-f", factor, "--iters", "8", "--timeout", "20s")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	pids := map[int]int{}
+	rows := 0
+	for s := bufio.NewScanner(out); s.Scan(); {
+		fmt.Fprintln(&table, s.Text())
+		if m := rankLine.FindStringSubmatch(s.Text()); m != nil {
+			r, _ := strconv.Atoi(m[1])
+			pids[r], _ = strconv.Atoi(m[2])
+		}
+		if !strings.HasPrefix(s.Text(), "#") {
+			if rows++; rows == 2 || rows == 4 {
+				syscall.Kill(pids[map[int]int{2: 0, 4: 3}[rows]], syscall.SIGKILL)
+			}
+		}
+	}
+	err = cmd.Wait()
+	text = table.String()
+	for _, pid := range []int{pids[0], pids[3]} {
+		if strings.Contains(text, fmt.Sprintf("pid %d) left: it ", pid)) {
+			lost++
+		}
+	}
+	if err != nil && lost == 2 {
+		t.Fatalf("%s: %v\n%s%s", how, err, text, errs.String())
+	}
+	return text, lost
+}
+
 // TestBenchNewcomer: ranks by hand under TLS, one of which is lost, and a newcomer.
 func TestBenchNewcomer(t *testing.T) {
 	t.Parallel()
+	for _, factor := range []string{"1.1", "1.02", "1.002"} { // on a busy machine a newcomer may come when a short table is done: then to a longer one
+		if newcomer(t, factor) {
+			return
+		}
+	}
+	t.Error("the job always ended before the newcomer could join")
+}
+
+// newcomer is whether a newcomer came in time for a table.
+func newcomer(t *testing.T, factor string) bool {
+	t.Helper()
 	file := built(t)
 	dir := t.TempDir()
 	cert := selfSigned(t, dir)
-	args := []string{"bench", "--elastic", "--check", "--op", "all_gather", "-b", "4K", "-e", "256K", "-f", "1.1", "--iters", "10", "--transport", "tcp", "--bind", "127.0.0.1", "--meet", filepath.Join(dir, "meet"), "--tls-cert", cert[0], "--tls-key", cert[1], "--tls-ca", cert[0]}
+	args := []string{"bench", "--elastic", "--check", "--op", "all_gather", "-b", "4K", "-e", "256K", "-f", factor, "--timeout", "30s", "--iters", "10", "--transport", "tcp", "--bind", "127.0.0.1", "--meet", filepath.Join(dir, "meet"), "--tls-cert", cert[0], "--tls-key", cert[1], "--tls-ca", cert[0]}
 	var ranks []*exec.Cmd
 	outs := make([]written, 4)
 	start := func(more ...string) {
@@ -111,8 +138,17 @@ func TestBenchNewcomer(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^ +\d+ +\d+ `)
 	eventually.Holds(t, "the first row", func() bool { return row.MatchString(outs[0].String()) })
 	start("--json")
-	eventually.Holds(t, "the newcomer has joined", func() bool { return strings.Contains(outs[0].String(), " joined") })
+	ended := func() bool { return strings.Contains(outs[0].String(), "Out of bounds values") }
+	joins := func() bool { return strings.Contains(outs[0].String(), " joined") }
+	eventually.Holds(t, "the newcomer has joined, or the job has ended", func() bool { return joins() || ended() })
 	ranks[0].Process.Kill()
+	if !joins() || ended() {
+		for _, cmd := range ranks {
+			cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		return false
+	}
 	for i, cmd := range ranks {
 		if err := cmd.Wait(); err != nil && i > 0 {
 			t.Errorf("rank %d: %v", i, err)
@@ -132,9 +168,13 @@ func TestBenchNewcomer(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	if left == 0 {
+		return false // the last row was done when rank 0 was killed
+	}
 	if left != 1 || joined != 1 {
 		t.Errorf("%d left and %d joined: %+v", left, joined, doc.Changes)
 	}
+	return true
 }
 
 // selfSigned is a certificate that is its own authority, and its key.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"busbar.dev/internal/eventually"
 	"busbar.dev/launch"
@@ -214,7 +213,7 @@ func TestExecUnderSlurm(t *testing.T) {
 		t.Errorf("the job: %s", state)
 	}
 	var out []byte
-	eventually.Within(10*time.Second, func() bool {
+	eventually.Within(eventually.Limit, func() bool {
 		out, _ = os.ReadFile(log)
 		return bytes.Count(out, []byte("seat ")) >= 4
 	})

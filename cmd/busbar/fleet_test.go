@@ -408,7 +408,7 @@ func TestSecondServer(t *testing.T) {
 	if code, _, errs := f.busbar("serve", "token", "node", "n9", "-o", node); code != exitDone {
 		t.Fatal(errs)
 	}
-	late, cancel := context.WithTimeout(ctx, 20*time.Second)
+	late, cancel := context.WithTimeout(ctx, eventually.Limit)
 	defer cancel()
 	var errs bytes.Buffer
 	code = run(late, strings.NewReader(""), &bytes.Buffer{}, &errs, []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats", "nats://" + f.bus, "--nats-creds", node})

@@ -77,7 +77,7 @@ func TestFleetWrong(t *testing.T) {
 		{"no scheme", []string{"agent", "--join", "head:7642", "--creds", file}, 2, "such as tls://host:7642"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // against hanging
+			ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit) // against hanging
 			defer cancel()
 			var stdout, stderr written
 			if code := run(ctx, strings.NewReader(""), &stdout, &stderr, c.args); code != c.code || !strings.Contains(stderr.String(), c.want) {
@@ -149,7 +149,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 			}
 		case code := <-over:
 			t.Fatalf("the first ended with %d: %s", code, first.String())
-		case <-time.After(25 * time.Second):
+		case <-time.After(eventually.Limit):
 			t.Fatalf("the second goes on: %s", second.String())
 		}
 	}

@@ -106,8 +106,8 @@ func train(dir, late string) error {
 
 // TestJobsInLab tells a NIC at half its rate from a late rank and from a healthy job, over real traffic and by busbar jobs.
 func TestJobsInLab(t *testing.T) {
-	if os.Getenv("BUSBAR_LONG") == "" {
-		t.Skip("measures for minutes; BUSBAR_LONG=1 runs it")
+	if !quiet() {
+		t.Skip("judges what it measures, for minutes; make test-quiet runs it")
 	}
 	if !labAllowed(t) {
 		t.Skip("needs a lab")

@@ -8,6 +8,10 @@ import (
 	"busbar.dev/lab"
 )
 
+// quiet reports that nothing else runs on this machine, so that what a test measures may be judged: make test-quiet says so.
+// Elsewhere a test asks only that something was measured, and verdicts are those on recorded measurements.
+func quiet() bool { return os.Getenv("BUSBAR_QUIET") != "" }
+
 // labAllowed reports whether this machine lets the tests make a lab: it makes one.
 func labAllowed(t *testing.T) bool {
 	err := makeLab(t)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/internal/eventually"
 	"busbar.dev/internal/netns"
 	"busbar.dev/query"
 )
@@ -75,7 +76,7 @@ func alone(cmd *exec.Cmd) *exec.Cmd {
 
 func limit(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }

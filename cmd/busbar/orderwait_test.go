@@ -40,7 +40,7 @@ func (w *waiter) end() int {
 	select {
 	case code := <-w.code:
 		return code
-	case <-time.After(time.Minute):
+	case <-time.After(eventually.Limit):
 		w.f.t.Fatalf("it does not end\n%s", w.errs.String())
 		return 0
 	}

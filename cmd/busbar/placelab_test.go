@@ -36,8 +36,8 @@ var placeLabs = []placeLab{
 // Of twelve free nodes below three leaves, a job of four is measured on the best, on the worst and on Slurm's own choice:
 // real traffic has the order and about the ratio that place predicts.
 func TestPlaceInLab(t *testing.T) {
-	if os.Getenv("BUSBAR_LONG") == "" {
-		t.Skip("measures for minutes; BUSBAR_LONG=1 runs it, lab_place.txtar is the short form")
+	if !quiet() {
+		t.Skip("judges what it measures, for minutes; make test-quiet runs it, lab_place.txtar is the short form")
 	}
 	program := built(t)
 	for _, x := range placeLabs {

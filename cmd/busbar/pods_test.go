@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"busbar.dev/internal/eventually"
 	"busbar.dev/launch"
 )
 
@@ -51,7 +51,7 @@ func (c *podContainer) command(t *testing.T, file string, index, port int, more 
 		words = append(words, strings.ReplaceAll(w, "$$", "$"))
 	}
 	// Six processes that add 16 MiB up may take long on a busy machine.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*eventually.Limit)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(withPath(file, more...), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))

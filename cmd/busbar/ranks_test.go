@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // begun starts a bench that would take very long, and returns when its first row is there, with
@@ -69,7 +68,7 @@ func codeOf(err error) int {
 // only the program itself has done, afterwards.
 func TestBenchHung(t *testing.T) {
 	t.Parallel()
-	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "2s")
+	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "5s")
 	syscall.Kill(pids[2], syscall.SIGSTOP)
 	if code := codeOf(cmd.Wait()); code != exitCannot {
 		t.Errorf("exit code %d", code)
@@ -131,12 +130,13 @@ func TestBenchKilled(t *testing.T) {
 }
 
 // TestBenchRefusedRanks: rank 0 says at once who was refused and why; who was refused ends at
-// once. A newcomer to an elastic job is held to the same.
+// once. A newcomer to an elastic job is held to the same. Who waited instead would do so for an hour, and the job goes on
+// for longer than the test.
 func TestBenchRefusedRanks(t *testing.T) {
 	t.Parallel()
 	file, meet := built(t), filepath.Join(t.TempDir(), "meet")
 	rank := func(secret string, more ...string) *exec.Cmd {
-		cmd := exec.Command(file, append([]string{"bench", "--meet", meet, "--bind", "127.0.0.1", "--elastic", "-b", "8", "-f", "1.01", "--iters", "500"}, more...)...)
+		cmd := exec.Command(file, append([]string{"bench", "--meet", meet, "--bind", "127.0.0.1", "--elastic", "--meet-timeout", "1h", "--timeout", "5m", "-b", "8", "-f", "1.01", "--iters", "60000"}, more...)...)
 		cmd.Env = append(os.Environ(), "BUSBAR_SECRET="+secret)
 		return cmd
 	}
@@ -152,13 +152,19 @@ func TestBenchRefusedRanks(t *testing.T) {
 	lines := bufio.NewScanner(said)
 	refused := func(who, why string, cmd *exec.Cmd) {
 		t.Helper()
-		begin := time.Now()
 		out, err := cmd.CombinedOutput()
-		if codeOf(err) != exitCannot || !strings.Contains(string(out), why) || time.Since(begin) > 40*time.Second { // against the minute that it would wait
+		if codeOf(err) != exitCannot || !strings.Contains(string(out), why) {
 			t.Errorf("%v: %s", err, out)
 		}
-		if !lines.Scan() || !strings.Contains(lines.Text(), why) || !strings.HasPrefix(lines.Text(), "busbar: "+who+" from 127.0.0.1:") {
-			t.Errorf("rank 0 says %q; expected who was refused because %s", lines.Text(), why)
+		said := ""
+		for said == "" || strings.HasPrefix(said, "busbar: waiting for ") { // on a busy machine ranks come late, which rank 0 says too
+			if !lines.Scan() {
+				break
+			}
+			said = lines.Text()
+		}
+		if !strings.Contains(said, why) || !strings.HasPrefix(said, "busbar: "+who+" from 127.0.0.1:") {
+			t.Errorf("rank 0 says %q; expected who was refused because %s", said, why)
 		}
 	}
 	refused("rank 1", "its flags are others", rank("s", "-n", "2", "--rank", "1", "-e", "32K"))

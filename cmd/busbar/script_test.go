@@ -67,6 +67,8 @@ func TestScripts(t *testing.T) {
 			return labAllowed(t), nil
 		case "root": // may read everything
 			return os.Geteuid() == 0, nil
+		case "quiet": // fresh measurements may be judged
+			return quiet(), nil
 		}
 		return false, fmt.Errorf("unknown condition %q", word)
 	}})

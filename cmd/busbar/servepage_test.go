@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestServedPage asks a running server what the page asks.
@@ -102,7 +104,7 @@ func TestServedPage(t *testing.T) {
 		if code != exitDone {
 			t.Errorf("told to stop, it exits with %d: %s", code, &said)
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Error("told to stop, it does not")
 	}
 }

@@ -13,6 +13,7 @@ import (
 type Pairs struct {
 	File  string
 	Alone bool // one pair at a time; else all pairs of a round concurrently
+	Notes bool // the document says why what stands out is no more than a note
 	pairs.Table
 }
 
@@ -26,6 +27,8 @@ var rankLabel = lazyre.New(`(?m)^[\w.:-]{1,80}\| ?`)
 type pairsDoc struct {
 	Alone     *bool        `json:"alone"`
 	Names     []string     `json:"names"`
+	Notes     []string     `json:"notes"`
+	Scatter   []float64    `json:"scatter"`
 	Hosts     []string     `json:"hosts"`
 	Bandwidth [][]*float64 `json:"bandwidth_GBps"`
 	Both      [][]*float64 `json:"both_GBps"`
@@ -50,7 +53,8 @@ func (r *Reader) measured(data []byte) bool {
 	if n < 2 || n > maxPairRanks {
 		return false
 	}
-	p := Pairs{File: r.name, Alone: *d.Alone}
+	p := Pairs{File: r.name, Alone: *d.Alone, Notes: len(d.Notes) > 0}
+	copy(p.Scatter[:], d.Scatter)
 	p.Hosts = d.Hosts
 	if len(p.Hosts) != n {
 		p.Hosts = nil

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/result/pairs"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
@@ -22,7 +22,7 @@ func together(t *testing.T, n int, work func(ctx context.Context, g *engine.Grou
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), eventually.Limit)
 	defer stop()
 	errs := make([]error, n)
 	var wg sync.WaitGroup

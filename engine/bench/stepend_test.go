@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/eventually"
 )
 
 // TestStepGivesUp: a rank whose context ends between two calls tells the others, who would
@@ -24,7 +25,7 @@ func TestStepGivesUp(t *testing.T) {
 	meet := filepath.Join(t.TempDir(), "meet")
 	over, end := context.WithCancel(context.Background())
 	end()
-	bound, stop := context.WithTimeout(context.Background(), time.Minute) // against hanging
+	bound, stop := context.WithTimeout(context.Background(), eventually.Limit) // against hanging
 	defer stop()
 	errs := make([]error, 2)
 	ready := [2]chan struct{}{make(chan struct{}), make(chan struct{})}

@@ -37,7 +37,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	srv, err := bus.Start(bus.ServerConfig{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func testAsked(t *testing.T, p *place, hub *Bus) {
 	if _, err := node.RTT(); err != nil { // the subscription is there after this
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; { // another server of a cluster hears of it a little later
+	for deadline := time.Now().Add(eventually.Limit); ; { // another server of a cluster hears of it a little later
 		a, err := hub.Ask(p.ctx(), "n2", part)
 		if err == nil && a.Why == "got p" {
 			break

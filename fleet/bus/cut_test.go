@@ -104,7 +104,7 @@ func TestLostAnswer(t *testing.T) {
 	s, hub := open(t, ServerConfig{Dir: t.TempDir()})
 	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
 	b, _ := nodeOn(t, s, x, "n", 0, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	count := func() (n int) {
 		if _, err := hub.Query(ctx, Range{}, func(uint64, *fleet.Event) error { n++; return nil }); err != nil {
@@ -136,14 +136,14 @@ func TestCredentialsReplaced(t *testing.T) {
 	s, _ := open(t, ServerConfig{Dir: t.TempDir()})
 	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
 	lost := make(chan struct{}, 100)
-	b, file := nodeOn(t, s, x, "n", 2*time.Second, func(e Event) {
+	b, file := nodeOn(t, s, x, "n", 6*time.Second, func(e Event) {
 		if !e.Connected {
 			lost <- struct{}{}
 		}
 	})
 	select {
 	case <-lost:
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("a connection outlives its credentials")
 	}
 	creds, _, err := s.Keys().Issue("n", 0)
@@ -153,7 +153,7 @@ func TestCredentialsReplaced(t *testing.T) {
 	if err := writeFile(file, creds); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	if err := b.Publisher().Publish(ctx, left("n")); err != nil {
 		t.Errorf("with new credentials: %v", err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nkeys"
+
+	"busbar.dev/internal/eventually"
 )
 
 // TestIssuerOfAnAccount issues credentials the way one does for a cluster that somebody else
@@ -36,7 +38,7 @@ func TestIssuerOfAnAccount(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 		if err := b.Publisher().Publish(ctx, left("n")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

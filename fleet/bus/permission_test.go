@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 
 	"github.com/nats-io/nats.go"
 )
@@ -14,7 +15,7 @@ import (
 // dial connects past package bus, as somebody would who wants more than that offers.
 func (p *place) dial(creds []byte) (*nats.Conn, error) {
 	opts := []nats.Option{
-		nats.Timeout(5 * time.Second), nats.NoReconnect(), nats.CustomInboxPrefix("_INBOX.node.a"),
+		nats.Timeout(eventually.Limit), nats.NoReconnect(), nats.CustomInboxPrefix("_INBOX.node.a"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else it prints
 	}
 	if creds != nil {
@@ -40,7 +41,7 @@ func refused(t *testing.T, nc *nats.Conn, verb, subject string) bool {
 		t.Fatalf("%s %s: %v", verb, subject, err)
 	}
 	// The server's refusal comes before its answer to the flush.
-	if err := nc.FlushTimeout(10 * time.Second); err != nil {
+	if err := nc.FlushTimeout(eventually.Limit); err != nil {
 		t.Fatalf("%s %s: %v", verb, subject, err)
 	}
 	after := nc.LastError()
@@ -183,7 +184,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	select {
 	case <-closed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("a connection with credentials that were withdrawn lives on")
 	}
 	if nc, err := p.dial(creds); err == nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -60,7 +61,7 @@ func serverProcess(a []string) error {
 			return err
 		}
 		ns.Start()
-		if !ns.ReadyForConnections(20 * time.Second) {
+		if !ns.ReadyForConnections(eventually.Limit) {
 			return fmt.Errorf("%s does not take connections", name)
 		}
 	}
@@ -163,7 +164,7 @@ func (p *place) kill(i int) {
 }
 
 func (p *place) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	p.t.Cleanup(cancel)
 	return ctx
 }

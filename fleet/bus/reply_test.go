@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 
 	"github.com/nats-io/nats.go"
 )
@@ -41,7 +42,7 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	go func() {
 		_ = b.Transient(t.Context(), Transient{Beat: func(beat *fleet.Beat) { t.Errorf("a beat of %s", beat.Node) }})
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	if err := victim.Publisher().Publish(ctx, left("b")); err != nil {
 		t.Fatal(err)
@@ -70,10 +71,10 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 		}
 	}
 	// An answer to this one comes after all of the above were taken.
-	if err := nc.FlushTimeout(10 * time.Second); err != nil {
+	if err := nc.FlushTimeout(eventually.Limit); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nc.Request(lastTo+"a", nil, 10*time.Second); err != nil {
+	if _, err := nc.Request(lastTo+"a", nil, eventually.Limit); err != nil {
 		t.Fatal(err)
 	}
 	if err := victim.Publisher().Publish(ctx, left("b")); err != nil {

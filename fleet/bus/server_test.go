@@ -19,6 +19,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 func open(t testing.TB, c ServerConfig) (*Server, *Bus) {
@@ -27,7 +28,7 @@ func open(t testing.TB, c ServerConfig) (*Server, *Bus) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	b, err := s.Connect(Config{MaxBytes: 256 << 20})
 	if err != nil {
@@ -111,7 +112,7 @@ func TestPassedOver(t *testing.T) {
 	if err := os.WriteFile(file, creds, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	b, err := Connect(Config{URLs: []string{s.URL()}, Creds: file, Node: "odd"})
 	if err != nil {
@@ -123,7 +124,7 @@ func TestPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, data := range [][]byte{nil, []byte("{"), []byte("null"), good} {
-		if _, err := b.nc.Request(publishTo+"odd", data, 10*time.Second); err != nil {
+		if _, err := b.nc.Request(publishTo+"odd", data, eventually.Limit); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 func TestLeasesNeverOverlapAndNobodyStarves(t *testing.T) {
@@ -17,7 +18,7 @@ func TestLeasesNeverOverlapAndNobodyStarves(t *testing.T) {
 	var mu sync.Mutex
 	in := map[fleet.Name]int{}
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	for w := range 8 {
 		wg.Go(func() {

@@ -128,7 +128,7 @@ func newSomebody(t *testing.T) *somebody {
 	}
 	ns.Start()
 	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	if !ns.ReadyForConnections(10 * time.Second) {
+	if !ns.ReadyForConnections(eventually.Limit) {
 		t.Fatal("the server does not start")
 	}
 	return &somebody{ns.ClientURL(), account}

@@ -99,7 +99,7 @@ func (s *soak) check() error {
 	last := map[fleet.Name]uint64{}
 	news := 0
 	var wrong []error
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	bad, err := s.hub.Query(ctx, bus.Range{}, func(_ uint64, n *fleet.Event) error {
 		news++

@@ -118,7 +118,7 @@ func (c *corruption) start(ctx context.Context) (*instance, error) {
 		x.bus, err = srv.Connect(bus.Config{MaxBytes: 2 << 30})
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		err = x.bus.Ensure(ctx)
 	}
@@ -147,7 +147,7 @@ func (x *instance) hub(ctx context.Context, b hub.Bus) (h *hub.Hub, stop func(),
 	select {
 	case <-h.Ready():
 		return h, stop, nil
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		share, _ := h.Reading()
 		err = fmt.Errorf("a minute after the start the hub is still reading: %.0f%%", 100*share)
 	case err = <-ended:
@@ -206,14 +206,14 @@ func (c *corruption) fill(ctx context.Context, x *instance) error {
 
 // still waits until nothing more is stored.
 func (c *corruption) still(ctx context.Context, x *instance) error {
-	last, since := uint64(0), time.Now()
-	for time.Since(since) < 2*time.Second {
+	last := uint64(0)
+	for looks := 0; looks < 40; looks++ { // looks and not time: a machine may stop
 		n, err := x.bus.Last(ctx)
 		if err != nil {
 			return err
 		}
 		if n != last {
-			last, since = n, time.Now()
+			last, looks = n, 0
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -250,7 +250,7 @@ func (m *moving) Open(name string) (fs.File, error) {
 
 // read counts what the store has.
 func read(ctx context.Context, b *bus.Bus) (contents, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	all := contents{}
 	bad := 0

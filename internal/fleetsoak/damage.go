@@ -90,7 +90,7 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 	if err != nil {
 		return missing, err
 	}
-	err = until(30*time.Second, func() error {
+	err = until(patience, func() error {
 		now, _, err := read(ctx, x.bus) // an agent may have been about to send something again
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 		return all.without(now).reported(h.Missing())
 	})
 	if err == nil && missing > 0 {
-		err = until(10*time.Second, func() error { return found(h) })
+		err = until(patience, func() error { return found(h) })
 	}
 	if err != nil {
 		last, _ := x.bus.Last(ctx)
@@ -113,7 +113,7 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 		return missing, err
 	}
 	defer stop()
-	err = until(time.Minute, func() error {
+	err = until(patience, func() error {
 		if list := h.Missing(); len(list) > 0 {
 			return fmt.Errorf("still missing: %d spans, the first %s %d to %d", len(list), list[0].Node, list[0].From, list[0].To)
 		}
@@ -145,6 +145,9 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 	}
 	return missing, err
 }
+
+// patience is when a wait has failed: long, for machines that test may be busy.
+const patience = 5 * time.Minute
 
 // until tries until there is no error.
 func until(most time.Duration, f func() error) (err error) {

@@ -52,7 +52,7 @@ func (s *hostile) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := until(2*time.Minute, func() error { return s.allUp() }); err != nil {
+	if err := until(patience, func() error { return s.allUp() }); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "%d agents in %d processes and one that is hostile, %v\n", s.agents, len(s.nodes), s.length)
@@ -69,7 +69,7 @@ func (s *hostile) run(ctx context.Context) (err error) {
 	for _, p := range s.nodes {
 		p.look()
 	}
-	if err := until(time.Minute, s.settled); err != nil {
+	if err := until(patience, s.settled); err != nil {
 		return err
 	}
 	wrong := s.check(ctx)
@@ -257,7 +257,7 @@ type stored struct {
 func (s *hostile) stored(ctx context.Context) (c stored, wrong []error) {
 	results := map[string]int{}
 	last := map[fleet.Name]uint64{}
-	within, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	bad, err := s.bus.Query(within, bus.Range{}, func(_ uint64, n *fleet.Event) error {
 		c.events++

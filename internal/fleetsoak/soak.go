@@ -168,14 +168,14 @@ func (s *soak) connect(ctx context.Context, addresses []string) error {
 	if s.hub, err = bus.Connect(c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return s.hub.Ensure(ctx)
 }
 
 // lives waits until all nodes have been heard of.
 func (s *soak) lives(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not all agents came up in two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("not all agents came up in five minutes"))
 	defer cancel()
 	for s.view.alive() < s.agents {
 		select {
@@ -241,7 +241,7 @@ func (s *soak) pair(ctx context.Context, round, a, b int) {
 
 // settle waits until the agents have nothing more to say.
 func (s *soak) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("two minutes after the end agents still have things to say"))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("five minutes after the end agents still have things to say"))
 	defer cancel()
 	since := time.Now()
 	for !s.view.quiet(since, s.agents) {

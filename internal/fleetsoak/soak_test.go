@@ -26,7 +26,7 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes for ten seconds")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	s := soak{agents: 10, procs: 2, cluster: 1, length: 6 * time.Second, round: 200 * time.Millisecond, out: &out}
@@ -42,7 +42,7 @@ func TestCorruptStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills and damages a store for half a minute")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	c := corruption{agents: 4, times: 12, length: 2 * time.Second, seed: 1, out: &out}
@@ -59,7 +59,7 @@ func TestHostileNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a fleet for twenty seconds")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	s := hostile{agents: 12, procs: 2, length: 20 * time.Second, out: &out}

@@ -56,7 +56,7 @@ func (t *Table) findings() []finding.Finding {
 		if !ok {
 			continue
 		}
-		f.worth = min(f.worth, math.Exp(-scattered*t.scatter[k]))
+		f.worth = min(f.worth, math.Exp(-scattered*t.Scatter[k]))
 		list = append(list, t.merge(t.hosts(&e, f.name, f.worth))...)
 		list = append(list, t.links(&e, f.name, f.worth)...)
 	}

@@ -27,9 +27,9 @@ type Table struct {
 	// host are compared with each other only, for they use no network.
 	Hosts []string
 	Cells []Measure
-	// scatter is how far two measurements of one pair are apart, in the middle, as a logarithm: of rate, both and latency. 0 where none
+	// Scatter is how far two measurements of one pair are apart, in the middle, as a logarithm: of rate, both and latency. 0 where none
 	// was measured twice.
-	scatter [3]float64
+	Scatter [3]float64
 }
 
 // together tells whether two ranks share a host.
@@ -39,7 +39,7 @@ func (t *Table) together(a, b int) bool {
 
 // parts are the tables of pairs across hosts and of those within them, without the empty one.
 func (t *Table) parts() []*Table {
-	across, within := &Table{Names: t.Names, Hosts: t.Hosts, scatter: t.scatter}, &Table{Names: t.Names, scatter: t.scatter}
+	across, within := &Table{Names: t.Names, Hosts: t.Hosts, Scatter: t.Scatter}, &Table{Names: t.Names, Scatter: t.Scatter}
 	for _, c := range t.Cells {
 		if t.together(c.From, c.To) {
 			within.Cells = append(within.Cells, c)
@@ -196,7 +196,7 @@ func (t *Table) Better(other *Table) {
 	}
 	for k, list := range apart {
 		if 2*len(list) > len(t.Cells) { // of a few, chosen because they stand out, nothing follows for the others
-			t.scatter[k] = max(t.scatter[k], stats.Median(list))
+			t.Scatter[k] = max(t.Scatter[k], stats.Median(list))
 		}
 	}
 }

@@ -39,26 +39,24 @@ const flat = `# nThread 1 nGpus 1 minBytes 1 maxBytes 1 step: 2(factor) warmup i
 
 func TestMeasured(t *testing.T) {
 	even := func(a, b int) float64 { return 10 + 0.1*float64(a^b) }
+	slowNIC := func(a, b int) float64 {
+		if a == 2 || b == 2 {
+			return 2.5
+		}
+		return even(a, b)
+	}
 	for _, x := range []struct{ name, text, id, where string }{
 		{"healthy pairs", pairsText(false, even), "", ""},
-		{"slow NIC", pairsText(false, func(a, b int) float64 {
-			if a == 2 || b == 2 {
-				return 2.5
-			}
-			return even(a, b)
-		}), "nic-slow", "n2"},
+		{"slow NIC", pairsText(false, slowNIC), "nic-slow", "n2"},
+		{"slow NIC, but measurements of a pair lie further apart", strings.Replace(pairsText(false, slowNIC), "{", `{"scatter":[0.3,0.3,0.9],`, 1), "", ""},
+		{"slow NIC, but more ranks than processors", strings.Replace(pairsText(false, slowNIC), "{", `{"notes":["4 ranks share 2 processors of a host"],`, 1), "", ""},
 		{"uplink", pairsText(false, func(a, b int) float64 {
 			if a/2 != b/2 {
 				return 2.5 + 0.3*float64(a)
 			}
 			return even(a, b)
 		}), "uplink-oversubscribed", "n[0-1] | n[2-3]"},
-		{"labels of ranks", "node0| " + strings.ReplaceAll(pairsText(false, func(a, b int) float64 {
-			if a == 2 || b == 2 {
-				return 2.5
-			}
-			return even(a, b)
-		}), ",\"", "\nnode0| ,\""), "nic-slow", "n2"},
+		{"labels of ranks", "node0| " + strings.ReplaceAll(pairsText(false, slowNIC), ",\"", "\nnode0| ,\""), "nic-slow", "n2"},
 		{"ring in the order of nodes", fmt.Sprintf(flat, 0, 1), "", ""},
 		{"flat ring", fmt.Sprintf(flat, 1, 0), "flat-ring", ""},
 		{"dead", "node0| busbar: rank 2 (node2, pid 74) died: its connections closed; it was last seen at step 6\n", "rank-died", "node2"},

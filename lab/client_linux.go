@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"busbar.dev/internal/osdep"
 )
 
 // Lab is one that is up, as its users reach it.
@@ -82,9 +84,9 @@ func (l *Lab) dial() (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ownPeer(c); err != nil {
+	if err := osdep.OwnPeer(c); err != nil {
 		c.Close()
-		return nil, err
+		return nil, fmt.Errorf("the socket of the lab %s: %w", l.State.Name, err)
 	}
 	return c, nil
 }

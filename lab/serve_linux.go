@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"busbar.dev/internal/osdep"
 )
 
 // serve answers clients until the lab ends.
@@ -23,7 +25,7 @@ func (h *holder) serve(l *net.UnixListener) {
 		}
 		go func() {
 			defer c.Close()
-			if ownPeer(c) != nil {
+			if osdep.OwnPeer(c) != nil {
 				return // another user: it gets no answer
 			}
 			r, files, err := accept(c)

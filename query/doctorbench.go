@@ -84,14 +84,8 @@ func (q *DoctorBench) curve(ctx context.Context, e *Env, s *result.Sweep) (*doct
 func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.Curve, error) {
 	p := placement{cluster: q.Cluster}
 	shapes := []shape{{text: s.Layout(), nodes: s.Nodes, gpus: s.PerNode}}
-	cl, err := p.enough(ctx, e, shapes)
+	cl, err := p.loadGPUs(ctx, e, shapes)
 	if err != nil {
-		return nil, err
-	}
-	if err := p.requireGPUs(cl); err != nil {
-		return nil, err
-	}
-	if err := p.assume(e, cl, shapes); err != nil {
 		return nil, err
 	}
 	k, err := truth.On(s, cl, nccl.Newest)

@@ -69,14 +69,8 @@ func (q Experts) Run(ctx context.Context, env Env) (*ExpertsDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl, err := place.enough(ctx, &env, shapes)
+	cl, err := place.loadGPUs(ctx, &env, shapes)
 	if err != nil {
-		return nil, err
-	}
-	if err := place.requireGPUs(cl); err != nil {
-		return nil, err
-	}
-	if err := place.assume(&env, cl, shapes); err != nil {
 		return nil, err
 	}
 	l, name, err := shapes[0].ranks(cl)

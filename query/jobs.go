@@ -226,11 +226,8 @@ func (q Jobs) expect(ctx context.Context, e *Env, doc *JobsDoc) {
 
 // predictor predicts on one layout.
 func (p *placement) predictor(ctx context.Context, e *Env, s shape, v nccl.Version) (*predict.Predictor, error) {
-	cl, err := p.load(ctx, e, []shape{s})
+	cl, err := p.loadGPUs(ctx, e, []shape{s})
 	if err != nil {
-		return nil, err
-	}
-	if err := p.requireGPUs(cl); err != nil {
 		return nil, err
 	}
 	l, _, err := s.ranks(cl)

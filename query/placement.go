@@ -80,6 +80,18 @@ func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.
 	return cl, p.assume(e, cl, shapes)
 }
 
+// loadGPUs reads the cluster as load does, and refuses one without GPUs before anything is assumed of it.
+func (p *placement) loadGPUs(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	cl, err := p.enough(ctx, e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.requireGPUs(cl); err != nil {
+		return nil, err
+	}
+	return cl, p.assume(e, cl, shapes)
+}
+
 func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
 	need := 0
 	for _, s := range shapes {

@@ -75,14 +75,8 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl, err := place.enough(ctx, &env, shapes)
+	cl, err := place.loadGPUs(ctx, &env, shapes)
 	if err != nil {
-		return nil, err
-	}
-	if err := place.requireGPUs(cl); err != nil {
-		return nil, err
-	}
-	if err := place.assume(&env, cl, shapes); err != nil {
 		return nil, err
 	}
 	defer env.working("predicting")()

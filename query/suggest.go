@@ -66,14 +66,8 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, err
 	}
-	cl, err := place.enough(ctx, &env, shapes)
+	cl, err := place.loadGPUs(ctx, &env, shapes)
 	if err != nil {
-		return nil, err
-	}
-	if err := place.requireGPUs(cl); err != nil {
-		return nil, err
-	}
-	if err := place.assume(&env, cl, shapes); err != nil {
 		return nil, err
 	}
 	l, name, err := shapes[0].ranks(cl)

@@ -28,14 +28,8 @@ func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *ra
 	if err != nil {
 		return err
 	}
-	cl, err := place.enough(ctx, env, shapes)
+	cl, err := place.loadGPUs(ctx, env, shapes)
 	if err != nil {
-		return err
-	}
-	if err := place.requireGPUs(cl); err != nil {
-		return err
-	}
-	if err := place.assume(env, cl, shapes); err != nil {
 		return err
 	}
 	per := cl.TypeOf(0).Count(cluster.GPU)

@@ -138,7 +138,7 @@ func TestSocketOfAnother(t *testing.T) {
 	if err := os.Symlink(filepath.Join(open, "s"), filepath.Join(dir, socketFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := call(t, Options{Folder: Folder{dir}}); err == nil || !strings.Contains(err.Error(), "user 12345 listens there") {
+	if err := call(t, Options{Folder: Folder{dir}}); err == nil || !strings.Contains(err.Error(), "user 12345 is at the other end") {
 		t.Errorf("%v", err)
 	}
 	if n := thief.tokens.Load(); n > 0 {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"busbar.dev/internal/osdep"
 )
 
 // socketFile is where a server listens for programs of its own user, in its folder. Who takes the port of a page that
@@ -59,7 +61,7 @@ func dial(_ context.Context, dir string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ownPeer(c); err != nil {
+	if err := osdep.OwnPeer(c); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, socketFile), err)
 	}

@@ -1,4 +1,4 @@
-package client
+package osdep
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownPeer refuses a socket behind which another user listens.
-func ownPeer(c *net.UnixConn) error {
+// OwnPeer refuses a connection with a process of another user at its other end.
+func OwnPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func ownPeer(c *net.UnixConn) error {
 		return err
 	}
 	if int(peer.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d listens there, and this is user %d: nothing is sent to it", peer.Uid, os.Geteuid())
+		return fmt.Errorf("a process of user %d is at the other end, and this is user %d: nothing is sent to it", peer.Uid, os.Geteuid())
 	}
 	return nil
 }

@@ -201,7 +201,10 @@ func (p *printer) nodeWords(t *cluster.NodeType) []string {
 	}
 	for _, s := range fastSets(t) {
 		p.rates = true
-		add(fastCaption(t, &s))
+		// Trays of one kind have sets of their own that read alike.
+		if text := strings.Join(fastCaption(t, &s), ", "); !slices.Contains(list, text) {
+			list = append(list, text)
+		}
 	}
 	if t.Count(cluster.NIC) > 0 {
 		add(nicCaption(t))

@@ -162,7 +162,7 @@ function overview(topo, load) {
 
 export function loadLegend(load) {
   const steps = ['below 25%', 'to 50%', 'to 75%', 'to 90%', 'above 90%'];
-  return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'busy for, of the time:'),
+  return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'link load:'),
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
     load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow, red frame: the bottleneck'),
     Object.entries(load.kinds).map(([kind, x]) => h('li', {}, `busiest ${kindNames[kind] || kind}: ${percent(x)}`)),

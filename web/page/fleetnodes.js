@@ -9,6 +9,7 @@ import { hosts, number, plural } from './units.js';
 
 const perPage = 100;
 const stateTags = { up: 'good', silent: 'error', left: '', expected: 'note' };
+const stateWords = { silent: 'unreachable', expected: 'starting' }; // as people say it
 const stateRank = { silent: 0, expected: 1, up: 2, left: 3 };
 
 // has is a node's devices in a few words.
@@ -70,7 +71,7 @@ export function nodes({ state, api, fleet, share }) {
   const set = (name) => (v) => state.set({ [name]: v, page: '' });
   const word = h('input', { type: 'search', value: state.get('q'), placeholder: 'part of a name, or gpu[1-8]', spellcheck: 'false', autocomplete: 'off', oninput: (e) => set('q')(e.target.value.trim()) });
   const controls = [h('fieldset', {}, h('legend', {}, 'Which nodes'), field('Name', word),
-    field('State', choice([['', 'any'], ['up', 'up'], ['silent', 'silent'], ['left', 'left'], ['bad', 'bad'], ['findings', 'with findings']], state.get('is'), set('is'))),
+    field('State', choice([['', 'any'], ['up', 'up'], ['silent', 'unreachable'], ['left', 'left'], ['bad', 'unhealthy'], ['findings', 'with findings']], state.get('is'), set('is'))),
     h('div', {}, copier('Copy these as hostlist', () => fold(filtered().map((n) => n.name)))))];
   const card = h('div', { class: 'card' }, h('h2', {}, 'Nodes'), said,
     h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'nodes' }, h('table', { class: 'nodes' }, h('thead', {}, head), body)), empty, pager);
@@ -111,7 +112,7 @@ export function nodes({ state, api, fleet, share }) {
       const now = text(n);
       if (k === 0 || r.was[k] === now) return;
       r.was[k] = now;
-      if (key === 'state') put(r.cells[k], tag(now, stateTags[now]));
+      if (key === 'state') put(r.cells[k], tag(stateWords[now] || now, stateTags[now]));
       else if (key === 'findings' && now) put(r.cells[k], to(state, { show: 'findings', q: n.name }, now));
       else r.cells[k].textContent = now;
     });

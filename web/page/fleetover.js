@@ -26,7 +26,7 @@ function own(fleet) {
   const list = local(fleet);
   if (!list.length) return null;
   const last = list[list.length - 1];
-  return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `It measured itself ${ago(last.at)}: what its own processes reach among each other, a first figure before any other node is there.`), records('', last.records));
+  return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `Measured ${ago(last.at)} between processes of this machine.`), records('', last.records));
 }
 
 // glance is every pair against its peers, small: what stands out is looked at elsewhere.
@@ -68,8 +68,8 @@ export function over({ state, api, fleet, share }) {
     const now = JSON.stringify([c, fleet.findings, open, fleet.kept.length]);
     if (now === was) return;
     was = now;
-    put(tiles, tile('nodes', to(state, { show: 'nodes' }, count(c.all))), tile('up', count(c.up)), tile('silent', c.silent ? to(state, { show: 'nodes', is: 'silent' }, count(c.silent)) : '0'),
-      c.left > 0 && tile('left', to(state, { show: 'nodes', is: 'left' }, count(c.left))), tile('bad', c.bad ? to(state, { show: 'nodes', is: 'bad' }, count(c.bad)) : '0'),
+    put(tiles, tile('nodes', to(state, { show: 'nodes' }, count(c.all))), tile('up', count(c.up)), tile('unreachable', c.silent ? to(state, { show: 'nodes', is: 'silent' }, count(c.silent)) : '0'),
+      c.left > 0 && tile('left', to(state, { show: 'nodes', is: 'left' }, count(c.left))), tile('unhealthy', c.bad ? to(state, { show: 'nodes', is: 'bad' }, count(c.bad)) : '0'),
       tile('findings', fleet.findings.length ? to(state, { show: 'findings' }, count(fleet.findings.length)) : '0'), tile('orders', to(state, { show: 'orders' }, count(open.length)), 'waiting or running'));
     const worst = fleet.worst();
     put(found, c.all > 1 && h('div', { class: 'card' }, h('h2', {}, 'What is wrong'), worst.length
@@ -95,6 +95,6 @@ export function about(fleet) {
   const c = fleet.counts();
   if (!c.all) return 'no node has joined';
   const open = [...fleet.orders.values()].filter((o) => o.state === 'running').length;
-  return [`${plural(c.all, 'node')}: ${c.up} up${c.silent ? `, ${c.silent} silent` : ''}${c.left ? `, ${c.left} left` : ''}`, plural(fleet.findings.length, 'finding'), open && `${plural(open, 'order')} running`].filter(Boolean).join(' · ');
+  return [`${plural(c.all, 'node')}: ${c.up} up${c.silent ? `, ${c.silent} unreachable` : ''}${c.left ? `, ${c.left} left` : ''}`, plural(fleet.findings.length, 'finding'), open && `${plural(open, 'order')} running`].filter(Boolean).join(' · ');
 }
 

@@ -89,7 +89,11 @@ func Paths(w io.Writer, d *query.PathDoc) error {
 			fmt.Fprintf(&text, "    %v\n", h)
 		}
 	}
-	_, err := io.WriteString(w, texttab.Clean(text.String()))
+	clean := texttab.Clean(text.String())
+	if t, ok := w.(texttab.Terminal); ok {
+		clean = texttab.WrapLong(clean, t.Columns())
+	}
+	_, err := io.WriteString(w, clean)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -96,7 +97,7 @@ func Algorithms(w io.Writer, d *query.AlgorithmsDoc, o TextOptions) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	for _, line := range texttab.Flow(legend, ", ", max(o.Width, 98)) {
+	for _, line := range texttab.Flow(legend, ", ", cmp.Or(o.Width, 98)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil

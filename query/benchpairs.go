@@ -38,7 +38,7 @@ type BenchPairsDoc struct {
 	Names       []string          `json:"names"`           // of the ranks
 	Notes       []string          `json:"notes,omitempty"` // why outliers are notes at most
 	Ranks       int               `json:"ranks"`
-	Scatter     []float64         `json:"scatter,omitempty"` // of bandwidth, both and latency: the middle distance of two measurements of a pair, as a logarithm
+	Scatter     []float64         `json:"scatter,omitempty"` // of bandwidth, both and latency: the median distance of two measurements of a pair, as a logarithm
 	Size, Small unit.Bytes        `json:"-"`
 	SizeBytes   int64             `json:"size_bytes"`  // of the messages that bandwidth was measured with
 	SmallBytes  int64             `json:"small_bytes"` // and latency

@@ -76,8 +76,16 @@ func same(t *testing.T, was, now *cluster.NodeType, tray int) {
 // said lists what a type says that the format or its note can say.
 func said(nt *cluster.NodeType, tray int) []string {
 	var out []string
+	seen := map[int]bool{} // NVSwitches at which links of the tray's GPUs end
+	for _, l := range nt.Links {
+		seen[l.A] = seen[l.A] || nt.Devices[l.B].Kind == cluster.GPU && nt.Devices[l.B].Tray == tray
+		seen[l.B] = seen[l.B] || nt.Devices[l.A].Kind == cluster.GPU && nt.Devices[l.A].Tray == tray
+	}
 	here := func(d int) bool {
-		return tray < 0 || nt.Devices[d].Tray == tray || nt.Devices[d].Kind == cluster.NVSwitch
+		if nt.Devices[d].Kind == cluster.NVSwitch {
+			return tray < 0 || seen[d]
+		}
+		return tray < 0 || nt.Devices[d].Tray == tray
 	}
 	names := make([]string, len(nt.Devices))
 	next := map[cluster.Kind]int{}

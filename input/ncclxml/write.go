@@ -228,6 +228,9 @@ func (p *printer) fabric(l cluster.Link, said string) error {
 		p.report(l)
 		return nil
 	}
+	if a == cluster.NVSwitch && b == cluster.NVSwitch {
+		return nil // a second level of switches, which no GPU sees: NCCL lists what is at the other end of a GPU's links
+	}
 	if b == cluster.GPU {
 		l.A, l.B, a, b = l.B, l.A, b, a
 	}

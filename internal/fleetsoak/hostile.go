@@ -79,6 +79,8 @@ func (s *hostile) run(ctx context.Context) (err error) {
 	return errors.Join(ctx.Err(), wrong)
 }
 
+const silence = 20 * time.Second // after which the hub calls a node silent
+
 // setUp starts the server, its hub, the agents and the hostile one.
 func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 	var ends []func()
@@ -105,7 +107,7 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 	if err := s.bus.Ensure(ctx); err != nil {
 		return stop, err
 	}
-	s.hub = hub.New(hub.Config{Bus: hub.OnBus(s.bus, nil), Unreachable: 10 * time.Second, Look: time.Second, Dial: func(context.Context, string) error { return errors.New("not here") }})
+	s.hub = hub.New(hub.Config{Bus: hub.OnBus(s.bus, nil), Unreachable: silence, Look: time.Second, Dial: func(context.Context, string) error { return errors.New("not here") }})
 	running, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	ends = append(ends, func() { cancel(); tasks.Wait() })
@@ -216,11 +218,18 @@ func (s *hostile) blame(text string) {
 	s.blamed[text]++
 }
 
-// watch looks what is said of honest nodes.
+// watch looks what is said of honest nodes. On a machine that stopped for a while they were silent through no fault of theirs or the hostile one's.
 func (s *hostile) watch(ctx context.Context) {
+	last, stopped := time.Now(), time.Time{}
 	for ctx.Err() == nil {
+		now := time.Now()
+		if now.Sub(last) > time.Second {
+			stopped = now
+		}
+		last = now
+		judged := now.Sub(stopped) > 3*silence
 		for _, n := range s.hub.Nodes() {
-			if n.Name != evilName && (n.State != fleet.NodeUp || n.Unhealthy) {
+			if n.Name != evilName && (n.State != fleet.NodeUp && judged || n.Unhealthy) {
 				s.blame(fmt.Sprintf("%s is %s, unhealthy: %v", n.Name, n.State, n.Unhealthy))
 			}
 		}

@@ -72,7 +72,9 @@ func TestWatchesPorts(t *testing.T) {
 		c.Sys = m
 		c.Map = func() (json.RawMessage, error) { return json.RawMessage(`{"summary":{}}`), nil }
 	})
-	f.until("links", func() bool { return len(f.sent("a", fleet.KindLink)) == 2 && len(f.sent("a", fleet.KindCounters)) == 1 })
+	f.until("links", func() bool {
+		return len(f.sent("a", fleet.KindJoined)) > 0 && len(f.sent("a", fleet.KindLink)) == 2 && len(f.sent("a", fleet.KindCounters)) == 1
+	})
 	j := f.sent("a", fleet.KindJoined)[0].Joined
 	if j.Boot != "boot-1" || j.Meet != c.Meet || string(j.Map) != `{"summary":{}}` {
 		t.Errorf("%+v", j)

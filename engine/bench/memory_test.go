@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
@@ -39,7 +40,7 @@ func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measur
 	var before, after int64
 	for r := range 2 {
 		wg.Go(func() {
-			m, err := join(t.Context(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}, p)
+			m, err := join(t.Context(), engine.Config{Rank: r, Size: 2, Timeout: 2 * time.Minute, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}, p)
 			if err != nil {
 				t.Error(err)
 				return

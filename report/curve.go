@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -29,11 +28,11 @@ const (
 // algorithm with its name at its end, the model's margin as a band; of a single
 // size, bars. Lines differ in colour, brightness, dash and mark, so that the
 // picture can be printed in grey.
-func Curves(w io.Writer, d *query.PredictDoc) error {
+func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 	f := &forecast{PredictDoc: d}
 	list := f.lines()
 	if len(list) == 0 {
-		return fmt.Errorf("no rows to draw")
+		return nil, fmt.Errorf("no rows to draw")
 	}
 	most := 0
 	for _, l := range list {
@@ -41,10 +40,10 @@ func Curves(w io.Writer, d *query.PredictDoc) error {
 	}
 	c := &svg.Canvas{}
 	if most == 1 {
-		return f.bars(c, w)
+		return f.bars(c), nil
 	}
 	if len(list) > maxLines {
-		return fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(list), maxLines)
+		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(list), maxLines)
 	}
 	ringed := len(list) > 1 && f.contested()
 	f.heading(c, f.key("bands", ringed))
@@ -65,7 +64,7 @@ func Curves(w io.Writer, d *query.PredictDoc) error {
 	if len(list) == 1 {
 		h += list[0].choices(c, left, h)
 	}
-	return c.Write(w, curveW, h+12, f.title(), paper)
+	return c.Picture(curveW, h+12, f.title(), paper), nil
 }
 
 // heading writes what the picture shows, and a key to it.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"slices"
 
 	"busbar.dev/internal/svg"
@@ -18,7 +17,7 @@ const (
 )
 
 // bars draws the rows of one size: how long each takes, and what limits it.
-func (f *forecast) bars(c *svg.Canvas, w io.Writer) error {
+func (f *forecast) bars(c *svg.Canvas) *svg.Picture {
 	f.heading(c, f.key("whiskers", false))
 	most := unit.Time(1)
 	for _, r := range f.Rows {
@@ -31,7 +30,7 @@ func (f *forecast) bars(c *svg.Canvas, w io.Writer) error {
 	}
 	f.colours(c, y+6)
 	y += 28
-	return c.Write(w, curveW, y+14, f.title(), paper)
+	return c.Picture(curveW, y+14, f.title(), paper)
 }
 
 func (f *forecast) bar(c *svg.Canvas, r query.PredictRow, y float64, most unit.Time) {

@@ -62,7 +62,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 
 // MeasuredCurve draws the measured line over the predicted band. One collective is
 // drawn, the first.
-func MeasuredCurve(w io.Writer, d *query.DoctorBenchDoc) error {
+func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
 	s := d.Curves[0]
 	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
@@ -77,5 +77,5 @@ func MeasuredCurve(w io.Writer, d *query.DoctorBenchDoc) error {
 	for i := range s.Points {
 		row("measured", &s.Points[i], s.Points[i].Time, 0)
 	}
-	return Curves(w, f)
+	return Curves(f)
 }

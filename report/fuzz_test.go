@@ -26,7 +26,7 @@ func FuzzShow(f *testing.F) {
 			}
 		}
 		var pic bytes.Buffer
-		for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), SVG(&pic, c), DOT(io.Discard, c)} {
+		for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), Drawing(c).SVG(&pic), DOT(io.Discard, c)} {
 			if err != nil {
 				t.Error(err)
 			}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"busbar.dev/finding"
@@ -23,13 +22,13 @@ const (
 // Heat draws the bandwidth of every pair as a map: rows send, columns receive. Light
 // is fast and dark is slow, so that it prints in grey; pairs and hosts that stand out
 // are outlined and named below.
-func Heat(w io.Writer, t *pairs.Table) error {
+func Heat(t *pairs.Table) (*svg.Picture, error) {
 	n := len(t.Names)
 	if n == 0 {
-		return fmt.Errorf("no ranks to draw")
+		return nil, fmt.Errorf("no ranks to draw")
 	}
 	if n > maxHeat {
-		return fmt.Errorf("a map of %d ranks; at most %d can be drawn, use the table", n, maxHeat)
+		return nil, fmt.Errorf("a map of %d ranks; at most %d can be drawn, use the table", n, maxHeat)
 	}
 	cell := math.Max(4, math.Min(heatCell, 900/float64(n)))
 	findings := t.Findings()
@@ -48,7 +47,7 @@ func Heat(w io.Writer, t *pairs.Table) error {
 		c.Text(heatLeft, y, svg.Fit(f.Text, svg.Type{Size: 12}, math.Max(side, 640)), svg.Type{Size: 12, Fill: "#333333"})
 		y += 18
 	}
-	return c.Write(w, heatLeft+math.Max(side, 640)+40, y+10, "bandwidth of every pair", "#ffffff")
+	return c.Picture(heatLeft+math.Max(side, 640)+40, y+10, "bandwidth of every pair", "#ffffff"), nil
 }
 
 // heatCells paints the cells by their part of the fastest.

@@ -30,7 +30,7 @@ func TestHeat(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := Heat(&out, table); err != nil {
+	if err := drawn(&out)(Heat(table)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"node3 is slow with everybody", "from node1 to node6 it is slow", "<title>node1 to node6: 3 GB/s"} {
@@ -38,10 +38,10 @@ func TestHeat(t *testing.T) {
 			t.Errorf("the map lacks %q", want)
 		}
 	}
-	if err := Heat(&out, &pairs.Table{}); err == nil {
+	if _, err := Heat(&pairs.Table{}); err == nil {
 		t.Error("an empty table was drawn")
 	}
-	if err := Heat(&out, &pairs.Table{Names: make([]string, 1000)}); err == nil {
+	if _, err := Heat(&pairs.Table{Names: make([]string, 1000)}); err == nil {
 		t.Error("a map of a thousand ranks was drawn")
 	}
 }

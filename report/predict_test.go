@@ -91,7 +91,7 @@ func TestCurves(t *testing.T) {
 	} {
 		f := forecastOf(t, "dgx-h100", c.layouts, c.algos, c.sizes...)
 		var first, second bytes.Buffer
-		if err := errors.Join(Curves(&first, f), Curves(&second, f)); err != nil {
+		if err := errors.Join(drawn(&first)(Curves(f)), drawn(&second)(Curves(f))); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if first.String() != second.String() {
@@ -113,10 +113,10 @@ func TestCurves(t *testing.T) {
 			t.Errorf("%s: a coordinate is no number", c.name)
 		}
 	}
-	if err := Curves(io.Discard, forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All}, someSizes...)); err == nil {
+	if _, err := Curves(forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All}, someSizes...)); err == nil {
 		t.Error("a picture of two dozen lines was drawn")
 	}
-	if err := Curves(io.Discard, &query.PredictDoc{}); err == nil {
+	if _, err := Curves(&query.PredictDoc{}); err == nil {
 		t.Error("a picture of nothing was drawn")
 	}
 }

@@ -165,7 +165,7 @@ func TestLargeClusterStaysShort(t *testing.T) {
 	}
 	start := time.Now()
 	var text, pic, dot bytes.Buffer
-	for _, err := range []error{Text(&text, c, TextOptions{}), SVG(&pic, c), DOT(&dot, c)} {
+	for _, err := range []error{Text(&text, c, TextOptions{}), Drawing(c).SVG(&pic), DOT(&dot, c)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestManySwitchesAreCounted(t *testing.T) {
 
 func TestSameEveryTime(t *testing.T) {
 	for name, c := range shown() {
-		for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{"svg": SVG, "dot": DOT, "matrix": Matrix} {
+		for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{"svg": asSVG, "dot": DOT, "matrix": Matrix} {
 			var a, b bytes.Buffer
 			if err := show(&a, c); err != nil {
 				t.Fatal(err)

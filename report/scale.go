@@ -72,9 +72,9 @@ func scaleTable(d *query.ScaleDoc) *texttab.Table {
 }
 
 // ScaleCurve draws efficiency over nodes, nodes by doublings, with the knee marked.
-func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
+func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 	if len(d.Rows) == 0 {
-		return fmt.Errorf("no points to draw")
+		return nil, fmt.Errorf("no points to draw")
 	}
 	const width, height, left, top, right, bottom = 860.0, 480.0, 70.0, 96.0, 30.0, 60.0
 	title := scaleTitle(d)
@@ -122,5 +122,5 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 		}
 	}
 	c.Text(left+(width-left-right)/2, height-16, "nodes", svg.Type{Anchor: svg.Middle, Fill: "#555555"})
-	return c.Write(w, width, height, title, "#ffffff")
+	return c.Picture(width, height, title, "#ffffff"), nil
 }

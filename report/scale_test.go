@@ -15,7 +15,11 @@ import (
 func TestScaling(t *testing.T) {
 	s := &query.ScaleDoc{Model: "a & b", Knee: 2, Rows: []query.ScaleRow{{Nodes: 1, Efficiency: 1}, {Nodes: 2, Efficiency: 0.9}, {Nodes: 4, Efficiency: 0.5, Tokens: 2000}}}
 	var b bytes.Buffer
-	if err := report.ScaleCurve(&b, s); err != nil {
+	p, err := report.ScaleCurve(s)
+	if err == nil {
+		err = p.SVG(&b)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -31,10 +35,10 @@ func TestScaling(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if report.ScaleCurve(&b, &query.ScaleDoc{}) == nil {
+	if _, err := report.ScaleCurve(&query.ScaleDoc{}); err == nil {
 		t.Error("nothing was drawn")
 	}
-	if err := report.ScaleCurve(&b, &query.ScaleDoc{Rows: s.Rows[:1]}); err != nil {
+	if _, err := report.ScaleCurve(&query.ScaleDoc{Rows: s.Rows[:1]}); err != nil {
 		t.Error(err)
 	}
 }

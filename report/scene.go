@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"math"
 
 	"busbar.dev/internal/svg"
@@ -114,11 +113,11 @@ func role(color string) string {
 	return color
 }
 
-// writeSVG writes a scene as a picture of its own, in the colours for paper.
-func (s *Scene) writeSVG(w io.Writer) error {
+// picture is a scene by itself, in the colours for paper.
+func (s *Scene) picture() *svg.Picture {
 	c := &svg.Canvas{}
 	drawMarks(c, s.Marks)
-	return c.Write(w, s.Width, s.Height, s.Title, paper)
+	return c.Picture(s.Width, s.Height, s.Title, paper)
 }
 
 func drawMarks(c *svg.Canvas, list []Mark) {

@@ -23,7 +23,7 @@ func walk(list []Mark, f func(*Mark)) {
 func drawScene(t *testing.T, s *Scene) []byte {
 	t.Helper()
 	var pic bytes.Buffer
-	if err := s.writeSVG(&pic); err != nil {
+	if err := s.picture().SVG(&pic); err != nil {
 		t.Fatal(err)
 	}
 	return pic.Bytes()

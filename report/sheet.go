@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"path"
 	"slices"
@@ -23,11 +22,14 @@ const (
 	zoomGap   = 46.0
 )
 
-// SVG draws a cluster. One or two nodes are drawn in full below the network;
+// Picture is a drawing that can be written as SVG or PNG.
+type Picture = svg.Picture
+
+// Drawing draws a cluster. One or two nodes are drawn in full below the network;
 // of more, the first of each kind, below a row that shows how all of them hang on
 // the switches.
-func SVG(w io.Writer, c *cluster.Cluster) error {
-	return newSheet(c).scene().writeSVG(w)
+func Drawing(c *cluster.Cluster) *svg.Picture {
+	return newSheet(c).scene().picture()
 }
 
 // scene arranges and draws the sheet.

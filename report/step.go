@@ -138,12 +138,12 @@ func fastestLayout(rows []query.StepRow) string {
 }
 
 // StepTimeline draws the timeline of a step on one layout.
-func StepTimeline(w io.Writer, d *query.StepDoc) error {
+func StepTimeline(d *query.StepDoc) (*Picture, error) {
 	bars, err := stepBars(d)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return timeline(w, stepTitle(d), bars, d.Rows[0].Step.Time())
+	return timeline(stepTitle(d), bars, d.Rows[0].Step.Time())
 }
 
 // StepTrace writes the timeline of a step on one layout for ui.perfetto.dev or chrome://tracing.

@@ -172,7 +172,7 @@ func checkPicture(t *testing.T, name string, data []byte) map[string]int {
 func draw(t *testing.T, c *cluster.Cluster) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := SVG(&b, c); err != nil {
+	if err := Drawing(c).SVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

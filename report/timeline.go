@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"busbar.dev/internal/svg"
@@ -30,7 +29,7 @@ var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
 // they come, and a mark where the step ends. Neighbours of one kind that are thinner than a dot are drawn as one.
-func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
+func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 	type line struct{ group, track string }
 	rows := map[line]int{}
 	var names []line
@@ -46,12 +45,12 @@ func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 		end = max(end, b.To)
 	}
 	if len(bars) == 0 || end <= 0 {
-		return fmt.Errorf("nothing to draw")
+		return nil, fmt.Errorf("nothing to draw")
 	}
 	played := end
 	end = max(end, ends)
 	if len(names) > maxTracks {
-		return fmt.Errorf("a picture of %d lines; at most %d can be drawn, write the trace", len(names), maxTracks)
+		return nil, fmt.Errorf("a picture of %d lines; at most %d can be drawn, write the trace", len(names), maxTracks)
 	}
 	c := &svg.Canvas{}
 	small := svg.Type{Size: 11, Fill: "#333333"}
@@ -97,7 +96,7 @@ func timeline(w io.Writer, title string, bars []bar, ends unit.Time) error {
 		c.Text(at+17, bottom+40, k.name, small)
 		at += 30 + svg.TextWidth(k.name, small)
 	}
-	return c.Write(w, lineLeft+lineWide+30, bottom+56, title, "#ffffff")
+	return c.Picture(lineLeft+lineWide+30, bottom+56, title, "#ffffff"), nil
 }
 
 // stepEnd marks where the step ends, and says why the last bar ends elsewhere. Traffic behind the mark runs beside the

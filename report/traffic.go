@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -39,14 +38,14 @@ type trafficView struct {
 
 // Traffic draws a communicator on its hosts: which GPUs talk, through which NIC,
 // how much passes each, its rings and its trees, and what is odd.
-func Traffic(w io.Writer, r *traffic.Run) error {
+func Traffic(r *traffic.Run) *svg.Picture {
 	v := newTrafficView(r)
 	y := v.heading()
 	y = v.cards(y)
 	y = v.rings(y)
 	y = v.trees(y)
 	y = v.oddities(y)
-	return v.c.Write(w, trafficW, y+10, "traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), paper)
+	return v.c.Picture(trafficW, y+10, "traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), paper)
 }
 
 func newTrafficView(r *traffic.Run) *trafficView {

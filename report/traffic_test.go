@@ -35,7 +35,7 @@ func TestTraffic(t *testing.T) {
 	}
 	r := trafficOf(t, string(data))
 	var out bytes.Buffer
-	if err := Traffic(&out, r); err != nil {
+	if err := Traffic(r).SVG(&out); err != nil {
 		t.Fatal(err)
 	}
 	for d := xml.NewDecoder(bytes.NewReader(out.Bytes())); ; {
@@ -67,7 +67,7 @@ func TestTrafficHostile(t *testing.T) {
 		"a<b>\x1b[31m:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->1\n"
 	r := trafficOf(t, text)
 	var out bytes.Buffer
-	if err := Traffic(&out, r); err != nil {
+	if err := Traffic(r).SVG(&out); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "<b>") {

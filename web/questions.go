@@ -81,6 +81,17 @@ func draws[D any](q question, name, flag, mime string, write func(io.Writer, *D)
 	return q
 }
 
+// pictured adds a document's drawing, as SVG; the page has no use for pixels.
+func pictured[D any](q question, flag string, draw func(*D) (*report.Picture, error)) question {
+	return draws(q, "svg", flag, svgType, func(w io.Writer, d *D) error {
+		p, err := draw(d)
+		if err != nil {
+			return err
+		}
+		return p.SVG(w)
+	})
+}
+
 // machine marks a question that is about this machine where it names no cluster.
 func (q question) machine() question {
 	q.fresh = true
@@ -103,16 +114,16 @@ var (
 // doctorQuestion and explainQuestion take logs, with POST /api/doctor or as uploads; planQuestion gives files too.
 var (
 	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer).long()
-	explainQuestion = draws(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"), "svg", "svg=-", svgType, func(w io.Writer, d *query.ExplainDoc) error { return report.Traffic(w, d.Run) })
+	explainQuestion = pictured(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"), "svg=-", func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })
 	planQuestion    = asks[query.Plan, query.PlanDoc]("plan", longer).long()
 )
 
 // questions are all that can be asked. A parameter that a question does not have is refused.
 var questions = []question{
 	mapQuestion,
-	draws(asks[query.Predict, query.PredictDoc]("predict", shortly).machine(), "svg", "svg=-", svgType, report.Curves),
+	pictured(asks[query.Predict, query.PredictDoc]("predict", shortly).machine(), "svg=-", report.Curves),
 	asks[query.Experts, query.ExpertsDoc]("experts", shortly).machine(),
-	draws(draws(asks[query.Step, query.StepDoc]("step", shortly), "svg", "svg=-", svgType, report.StepTimeline), "trace", "trace=-", "application/json", report.StepTrace),
+	draws(pictured(asks[query.Step, query.StepDoc]("step", shortly), "svg=-", report.StepTimeline), "trace", "trace=-", "application/json", report.StepTrace),
 	asks[query.Envelope, query.EnvelopeDoc]("envelope", shortly),
 	asks[query.Need, query.NeedDoc]("need", shortly),
 	asks[query.Scale, query.ScaleDoc]("scale", shortly),
@@ -132,7 +143,7 @@ func mapPictures(q question) question {
 	form := func(name, mime string, write func(io.Writer, *cluster.Cluster) error) {
 		q = draws(q, name, name, mime, func(w io.Writer, d *query.MapDoc) error { return write(w, d.Cluster) })
 	}
-	form("svg", svgType, report.SVG)
+	q = pictured(q, "svg", func(d *query.MapDoc) (*report.Picture, error) { return report.Drawing(d.Cluster), nil })
 	form("yaml", textType, clusterfile.Write)
 	form("dot", textType, report.DOT)
 	form("matrix", textType, report.Matrix)

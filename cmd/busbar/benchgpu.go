@@ -100,7 +100,7 @@ func findHelper() (string, error) {
 type benchGPUPairsCmd struct {
 	common
 	query.BenchGPUPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map."`
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map: SVG, or PNG where FILE ends in .png."`
 }
 
 // Help ends with examples.

@@ -12,7 +12,7 @@ type benchPairsCmd struct {
 	common
 	ranks.Job
 	query.BenchPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map."`
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map: SVG, or PNG where FILE ends in .png."`
 }
 
 // Help ends with examples.
@@ -46,7 +46,7 @@ func (c *benchPairsCmd) answer(e *env, d *query.BenchPairsDoc, keep func([]byte)
 	}
 	if err == nil && c.SVG != "" {
 		var b bytes.Buffer
-		if err = report.Heat(&b, d.Table); err == nil {
+		if err = pictureFile(c.SVG, func() (*report.Picture, error) { return report.Heat(d.Table) })(&b); err == nil {
 			err = keep(b.Bytes())
 		}
 	}

@@ -11,7 +11,7 @@ import (
 type doctorBenchCmd struct {
 	common
 	query.DoctorBench
-	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band."`
+	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band: SVG, or PNG where FILE ends in .png."`
 	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
 }
 
@@ -42,7 +42,7 @@ func (c *doctorBenchCmd) Run(e *env) error {
 	text := func(w io.Writer) error { return report.DoctorBench(w, doc, e.text(w, c.common)) }
 	err = findingForms(doc.Report, jsonForm(doc).write, text).write(e, t)
 	if err == nil && c.SVG != "" {
-		err = e.writeFile(c.SVG, func(w io.Writer) error { return report.MeasuredCurve(w, doc) })
+		err = e.writeFile(c.SVG, pictureFile(c.SVG, func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
 	}
 	return wrong(doc, err)
 }

@@ -11,7 +11,7 @@ import (
 type doctorExplainCmd struct {
 	common
 	query.Explain
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, png, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
 }
 
 // Help ends with examples.
@@ -42,7 +42,6 @@ func (c *doctorExplainCmd) Run(e *env) error {
 func (c *doctorExplainCmd) forms(e *env, doc *query.ExplainDoc) forms {
 	return forms{also: true, list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.TrafficText(w, doc.Run, doc.Size, e.text(w, c.common)) }},
-		{"svg", []string{".svg"}, func(w io.Writer) error { return report.Traffic(w, doc.Run) }},
 		jsonForm(doc),
-	}}
+	}}.drawn(func() (*report.Picture, error) { return report.Traffic(doc.Run), nil })
 }

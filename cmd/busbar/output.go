@@ -159,6 +159,30 @@ func (f forms) writeAll(e *env, targets []target, asJSON bool) error {
 	return nil
 }
 
+// drawn adds the forms of a picture behind the first form.
+func (f forms) drawn(draw func() (*report.Picture, error)) forms {
+	as := func(name string, write func(*report.Picture, io.Writer) error) form {
+		return form{name, []string{"." + name}, func(w io.Writer) error {
+			p, err := draw()
+			if err != nil {
+				return err
+			}
+			return write(p, w)
+		}}
+	}
+	f.list = slices.Insert(f.list, 1, as("svg", (*report.Picture).SVG), as("png", (*report.Picture).PNG))
+	return f
+}
+
+// pictureFile writes a picture in the form that a file's name ends in: PNG, or SVG.
+func pictureFile(name string, draw func() (*report.Picture, error)) func(io.Writer) error {
+	ending := "svg"
+	if strings.HasSuffix(strings.ToLower(name), ".png") {
+		ending = "png"
+	}
+	return forms{list: make([]form, 1)}.drawn(draw).named(ending).write
+}
+
 // jsonForm writes a document as --json does.
 func jsonForm(document any) form {
 	return form{"json", []string{".json"}, func(w io.Writer) error { return report.JSON(w, document) }}

@@ -12,7 +12,7 @@ type predictCmd struct {
 	common
 	query.Predict
 	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
-	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, png, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm) for ui.perfetto.dev or chrome://tracing; - writes to standard output instead of the table."`
 }
 
@@ -57,7 +57,6 @@ func (c *predictCmd) Run(e *env) error {
 func (c *predictCmd) forms(e *env, doc *query.PredictDoc) forms {
 	return forms{also: true, list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.Predict(w, doc, e.text(w, c.common)) }},
-		{"svg", []string{".svg"}, func(w io.Writer) error { return report.Curves(w, doc) }},
 		{"trace", []string{".trace.json"}, func(w io.Writer) error {
 			run, name, err := doc.Timeline(e.ctx, e.query(c.common))
 			if err != nil {
@@ -66,5 +65,5 @@ func (c *predictCmd) forms(e *env, doc *query.PredictDoc) forms {
 			return report.Trace(w, run, doc.Rows[0].Time, name)
 		}},
 		jsonForm(doc),
-	}}
+	}}.drawn(func() (*report.Picture, error) { return report.Curves(doc) })
 }

@@ -10,7 +10,7 @@ import (
 type scaleCmd struct {
 	common
 	query.Scale
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json). FORMAT=FILE names svg, json or text explicitly. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .json (as --json). FORMAT=FILE names svg, png, json or text explicitly. Repeatable."`
 }
 
 // Help ends with examples.
@@ -41,7 +41,6 @@ func (c *scaleCmd) Run(e *env) error {
 func (c *scaleCmd) forms(doc *query.ScaleDoc) forms {
 	return forms{also: true, list: []form{
 		{"text", nil, func(w io.Writer) error { return report.Scale(w, doc) }},
-		{"svg", []string{".svg"}, func(w io.Writer) error { return report.ScaleCurve(w, doc) }},
 		jsonForm(doc),
-	}}
+	}}.drawn(func() (*report.Picture, error) { return report.ScaleCurve(doc) })
 }

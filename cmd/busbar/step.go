@@ -11,7 +11,7 @@ type stepCmd struct {
 	common
 	query.Step
 	Groups bool     `help:"Also print which ranks form each parallel group, and where they are placed."`
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (timeline, one layout), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (timeline, one layout), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, png, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 
 // Help ends with examples.
@@ -45,8 +45,7 @@ func (c *stepCmd) Run(e *env) error {
 func (c *stepCmd) forms(doc *query.StepDoc) forms {
 	return forms{also: true, list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.Step(w, doc, c.Groups) }},
-		{"svg", []string{".svg"}, func(w io.Writer) error { return report.StepTimeline(w, doc) }},
 		{"trace", []string{".trace.json"}, func(w io.Writer) error { return report.StepTrace(w, doc) }},
 		jsonForm(doc),
-	}}
+	}}.drawn(func() (*report.Picture, error) { return report.StepTimeline(doc) })
 }

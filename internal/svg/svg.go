@@ -1,9 +1,3 @@
-// Package svg writes pictures: boxes, lines, curves and text on a canvas of a
-// stated size.
-//
-// Everything is written as plain attributes, without style sheets or scripts,
-// because slide programs import those badly. Numbers are rounded to a hundredth,
-// so that the same picture is the same bytes on every machine.
 package svg
 
 import (
@@ -15,186 +9,127 @@ import (
 	"unicode/utf8"
 )
 
-// Font is the font stack of every text.
-const Font = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
-
-// Paint is how a shape is filled and outlined. Empty colours mean none.
-type Paint struct {
-	Fill    string  `json:"fill,omitempty"`
-	Stroke  string  `json:"stroke,omitempty"`
-	Width   float64 `json:"width,omitempty"`   // of the outline or line; 1 when zero
-	Dash    string  `json:"dash,omitempty"`    // as SVG writes it: "4 3"
-	Opacity float64 `json:"opacity,omitempty"` // 1 when zero
-	Round   bool    `json:"round,omitempty"`   // round line ends and joins
-}
-
-// Type is how a text is set.
-type Type struct {
-	Size   float64 `json:"size,omitempty"` // 12 when zero
-	Fill   string  `json:"fill,omitempty"` // black when empty
-	Anchor Anchor  `json:"anchor,omitzero"`
-	Bold   bool    `json:"bold,omitempty"`
-	Italic bool    `json:"italic,omitempty"`
-}
-
-// Anchor says which part of a text stands at its point.
-type Anchor uint8
-
-// Anchors.
-const (
-	Start Anchor = iota
-	Middle
-	End
-)
-
-// String is the anchor as SVG writes it.
-func (a Anchor) String() string { return [...]string{"start", "middle", "end"}[a] }
-
-// MarshalText writes what String says.
-func (a Anchor) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// Canvas collects the elements of a picture in the order they are painted.
-type Canvas struct {
-	b     strings.Builder
-	depth int
-}
-
-// Rect draws a box with corners of radius r.
-func (c *Canvas) Rect(x, y, w, h, r float64, p Paint) {
-	c.begin("rect", "x", num(x), "y", num(y), "width", num(math.Max(w, 0)), "height", num(math.Max(h, 0)))
-	if r > 0 {
-		c.attr("rx", num(r))
-	}
-	c.paint(p)
-	c.b.WriteString("/>\n")
-}
-
-// Line draws a straight line.
-func (c *Canvas) Line(x1, y1, x2, y2 float64, p Paint) {
-	c.begin("line", "x1", num(x1), "y1", num(y1), "x2", num(x2), "y2", num(y2))
-	c.paint(p)
-	c.b.WriteString("/>\n")
-}
-
-// Path draws a path given in SVG's own language; make it with Pen.
-func (c *Canvas) Path(d string, p Paint) {
-	c.begin("path", "d", d)
-	if p.Fill == "" {
-		p.Fill = "none"
-	}
-	c.paint(p)
-	c.b.WriteString("/>\n")
-}
-
-// Circle draws a disc.
-func (c *Canvas) Circle(x, y, r float64, p Paint) {
-	c.begin("circle", "cx", num(x), "cy", num(y), "r", num(r))
-	c.paint(p)
-	c.b.WriteString("/>\n")
-}
-
-// Text sets one line of text with its baseline at y.
-func (c *Canvas) Text(x, y float64, s string, t Type) {
-	if s == "" {
-		return
-	}
-	c.begin("text", "x", num(x), "y", num(y), "font-size", num(t.size()))
-	if t.Fill != "" {
-		c.attr("fill", t.Fill)
-	}
-	if t.Anchor != Start {
-		c.attr("text-anchor", t.Anchor.String())
-	}
-	if t.Bold {
-		c.attr("font-weight", "bold")
-	}
-	if t.Italic {
-		c.attr("font-style", "italic")
-	}
-	c.b.WriteString(">" + escape(s) + "</text>\n")
-}
-
-func (t Type) size() float64 {
-	if t.Size == 0 {
-		return 12
-	}
-	return t.Size
-}
-
-// Open begins a group: what belongs together, with a class for programs and a
-// tip for people who point at it. Close ends it.
-func (c *Canvas) Open(class, tip string) {
-	c.begin("g")
-	if class != "" {
-		c.attr("class", class)
-	}
-	c.b.WriteString(">\n")
-	c.depth++
-	if tip != "" {
-		c.indent()
-		c.b.WriteString("<title>" + escape(tip) + "</title>\n")
-	}
-}
-
-// Close ends the group that Open began last.
-func (c *Canvas) Close() {
-	if c.depth == 0 {
-		return
-	}
-	c.depth--
-	c.indent()
-	c.b.WriteString("</g>\n")
-}
-
-// Write writes the whole picture, w by h, on a background of its own so that it
-// looks the same in light and dark viewers.
-func (c *Canvas) Write(out io.Writer, w, h float64, title, background string) error {
-	for c.depth > 0 {
-		c.Close()
+// SVG writes the whole picture.
+func (p *Picture) SVG(out io.Writer) error {
+	w := &writer{}
+	for i := range p.canvas.list {
+		w.element(&p.canvas.list[i])
 	}
 	_, err := fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" font-family="%[3]s">
 <title>%[4]s</title>
 <rect width="%[1]s" height="%[2]s" fill="%[5]s"/>
 %[6]s</svg>
-`, num(w), num(h), escape(Font), escape(title), background, c.b.String())
+`, num(p.W), num(p.H), escape(Font), escape(p.Title), p.background, w.b.String())
 	return err
 }
 
-func (c *Canvas) indent() { c.b.WriteString(strings.Repeat(" ", c.depth)) }
+// writer writes elements as XML.
+type writer struct {
+	b     strings.Builder
+	depth int
+}
 
-func (c *Canvas) begin(name string, attrs ...string) {
-	c.indent()
-	c.b.WriteString("<" + name)
-	for i := 0; i+1 < len(attrs); i += 2 {
-		c.attr(attrs[i], attrs[i+1])
+func (w *writer) element(e *element) {
+	switch e.is {
+	case box:
+		w.begin("rect", "x", num(e.x), "y", num(e.y), "width", num(e.w), "height", num(e.h))
+		if e.r > 0 {
+			w.attr("rx", num(e.r))
+		}
+		w.paint(e.paint)
+	case line:
+		w.begin("line", "x1", num(e.x), "y1", num(e.y), "x2", num(e.w), "y2", num(e.h))
+		w.paint(e.paint)
+	case path:
+		w.begin("path", "d", e.text)
+		p := e.paint
+		if p.Fill == "" {
+			p.Fill = "none"
+		}
+		w.paint(p)
+	case disc:
+		w.begin("circle", "cx", num(e.x), "cy", num(e.y), "r", num(e.r))
+		w.paint(e.paint)
+	case text:
+		w.text(e)
+		return
+	case opened:
+		w.open(e)
+		return
+	case closed:
+		w.depth--
+		w.indent()
+		w.b.WriteString("</g>\n")
+		return
+	}
+	w.b.WriteString("/>\n")
+}
+
+func (w *writer) text(e *element) {
+	w.begin("text", "x", num(e.x), "y", num(e.y), "font-size", num(e.set.size()))
+	if e.set.Fill != "" {
+		w.attr("fill", e.set.Fill)
+	}
+	if e.set.Anchor != Start {
+		w.attr("text-anchor", e.set.Anchor.String())
+	}
+	if e.set.Bold {
+		w.attr("font-weight", "bold")
+	}
+	if e.set.Italic {
+		w.attr("font-style", "italic")
+	}
+	w.b.WriteString(">" + escape(e.text) + "</text>\n")
+}
+
+func (w *writer) open(e *element) {
+	w.begin("g")
+	if e.text != "" {
+		w.attr("class", e.text)
+	}
+	w.b.WriteString(">\n")
+	w.depth++
+	if e.tip != "" {
+		w.indent()
+		w.b.WriteString("<title>" + escape(e.tip) + "</title>\n")
 	}
 }
 
-func (c *Canvas) attr(name, value string) {
-	c.b.WriteString(" " + name + `="` + escape(value) + `"`)
+func (w *writer) indent() { w.b.WriteString(strings.Repeat(" ", w.depth)) }
+
+func (w *writer) begin(name string, attrs ...string) {
+	w.indent()
+	w.b.WriteString("<" + name)
+	for i := 0; i+1 < len(attrs); i += 2 {
+		w.attr(attrs[i], attrs[i+1])
+	}
 }
 
-func (c *Canvas) paint(p Paint) {
+func (w *writer) attr(name, value string) {
+	w.b.WriteString(" " + name + `="` + escape(value) + `"`)
+}
+
+func (w *writer) paint(p Paint) {
 	if p.Fill != "" {
-		c.attr("fill", p.Fill)
+		w.attr("fill", p.Fill)
 	} else if p.Stroke != "" {
-		c.attr("fill", "none")
+		w.attr("fill", "none")
 	}
 	if p.Stroke != "" {
-		c.attr("stroke", p.Stroke)
+		w.attr("stroke", p.Stroke)
 		if p.Width != 0 && p.Width != 1 {
-			c.attr("stroke-width", num(p.Width))
+			w.attr("stroke-width", num(p.Width))
 		}
 		if p.Dash != "" {
-			c.attr("stroke-dasharray", p.Dash)
+			w.attr("stroke-dasharray", p.Dash)
 		}
 		if p.Round {
-			c.attr("stroke-linecap", "round")
-			c.attr("stroke-linejoin", "round")
+			w.attr("stroke-linecap", "round")
+			w.attr("stroke-linejoin", "round")
 		}
 	}
 	if p.Opacity != 0 && p.Opacity != 1 {
-		c.attr("opacity", num(p.Opacity))
+		w.attr("opacity", num(p.Opacity))
 	}
 }
 

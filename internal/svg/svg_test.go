@@ -18,7 +18,7 @@ func TestWrite(t *testing.T) {
 	c.Line(0, 0, 1, 1, Paint{Stroke: "red", Opacity: 0.5})
 	c.Circle(1, 1, 2, Paint{Fill: "red"})
 	var b strings.Builder
-	if err := c.Write(&b, 100, 50, "title & more", "#ffffff"); err != nil {
+	if err := c.Picture(100, 50, "title & more", "#ffffff").SVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -53,7 +53,7 @@ func TestHostileText(t *testing.T) {
 	c.Open("a\x00b", "\xff\x1b]]>")
 	c.Text(0, 0, "\x01</text><script>", Type{})
 	var b strings.Builder
-	if err := c.Write(&b, math.NaN(), math.Inf(1), "\x02", "#fff"); err != nil {
+	if err := c.Picture(math.NaN(), math.Inf(1), "\x02", "#fff").SVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	wellFormed(t, b.String())

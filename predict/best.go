@@ -28,10 +28,11 @@ const maxBeyond = 1024
 // best is the fastest setting that NCCL can run, and after it the fastest that it
 // cannot, where that one is clearly faster.
 func (x *forced) best(op coll.Op, auto Setting, proto string, foreign bool) ([]Row, error) {
-	list := x.all(op, proto)
-	if proto == "" || auto.Proto == proto {
+	var list []Setting
+	if proto == "" || auto.Proto == proto { // first, as it is priced already and others need not be where they cannot be faster
 		list = append(list, auto)
 	}
+	list = append(list, x.all(op, proto)...)
 	row, err := x.fastest(op, list, auto)
 	if err != nil {
 		return nil, err
@@ -55,6 +56,9 @@ func (x *forced) fastest(op coll.Op, list []Setting, auto Setting) (Row, error) 
 	var best Row
 	err := fmt.Errorf("nothing can do %s here", op.Kind)
 	for _, s := range list {
+		if best.Run != nil && x.outrun(op, s, best.Time) {
+			continue
+		}
 		r, e := x.row(op, s, auto)
 		if e != nil {
 			if best.Run == nil {
@@ -70,6 +74,18 @@ func (x *forced) fastest(op coll.Op, list []Setting, auto Setting) (Row, error) 
 		return Row{}, err
 	}
 	return best, nil
+}
+
+// outrun reports without a schedule that a ring cannot do it in a time: it passes every block on once a rank, and a block that
+// is a single message takes no less than a hop each time. Of thousands of ranks that saves most of the work.
+func (x *forced) outrun(op coll.Op, s Setting, by unit.Time) bool {
+	const message = 16 * unit.KiB
+	ranks := len(x.p.Layout)
+	if s.Algo != "ring" || unit.Bytes(ranks)*message < op.Bytes {
+		return false
+	}
+	hops := x.p.model(x.p.Figures, op, s).Wire.Hop
+	return unit.Time(ranks-1)*slices.Min(hops[:]) > by
 }
 
 // widened is a row with more channels where that is clearly faster: as few as come

@@ -7,6 +7,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // TestNVLinkNetwork holds 256 GPUs of one NVLink network to what their links allow: switches sum an all-reduce on the way, so that the second level has one copy
@@ -49,5 +50,56 @@ func TestNVLinkNetwork(t *testing.T) {
 	}
 	if sum := rate[coll.AllReduce]; sum > 450/2*1.2 || sum < 0.7*450/2 {
 		t.Errorf("all-reduce at %.0f GB/s", sum)
+	}
+}
+
+// TestPartOfRack: some GPUs of a rack add as fast as all of it, since each has less to send and fewer to hear of.
+func TestPartOfRack(t *testing.T) {
+	whole := 0.0
+	for _, gpus := range []int{72, 36, 16, 8} {
+		p := predictorOf(t, "gb200-nvl72", 1, gpus)
+		op := coll.Op{Kind: coll.AllReduce, Bytes: 64 << 20, Type: coll.Float}
+		s, err := p.Auto(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := p.Price(op, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole == 0 {
+			whole = run.Time.Micros()
+		}
+		if run.Time.Micros() > whole {
+			t.Errorf("%d GPUs take %.0f µs, the rack's 72 take %.0f µs", gpus, run.Time.Micros(), whole)
+		}
+	}
+}
+
+// TestOutrun: what is left out because a ring cannot be as fast is slower indeed.
+func TestOutrun(t *testing.T) {
+	x, left := newForced(predictorOf(t, "dgx-h100", 64, 8)), 0
+	for size := unit.Bytes(8); size <= 64<<20; size *= 4 {
+		op := coll.Op{Kind: coll.AllReduce, Bytes: size, Type: coll.Float}
+		auto, err := x.auto(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := x.row(op, auto, auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range x.all(op, "") {
+			if !x.outrun(op, s, now.Time) {
+				continue
+			}
+			left++
+			if r, err := x.row(op, s, auto); err != nil || r.Time < now.Time {
+				t.Errorf("%v by %+v takes %v, not more than %v by %+v (%v)", size, s, r.Time, now.Time, auto, err)
+			}
+		}
+	}
+	if left == 0 {
+		t.Error("no ring was left out among 512 ranks")
 	}
 }

@@ -38,7 +38,7 @@ type Predictor struct {
 	grouped   *schedule.Groups
 	className string
 	firstEFA  bool
-	rack      bool
+	rack      int // GPUs of a rack of trays, 0 in a server
 }
 
 // shape is what an outline depends on.
@@ -88,7 +88,9 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 	}
 	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{}, others: map[string]*Predictor{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
-	p.rack = c.TypeOf(l[0].Host).Trays > 1
+	if c.TypeOf(l[0].Host).Trays > 1 {
+		p.rack = len(plan.Nodes[0].Ranks)
+	}
 	p.firstEFA = firstEFA(c.TypeOf(l[0].Host))
 	p.nodeOf = make([]int32, len(l))
 	for i := range plan.Nodes {

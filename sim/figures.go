@@ -180,7 +180,7 @@ var figureTable = [nFigures]struct {
 	sharedNIC:      {"shared_nic", "", 0.6, 1, "rate of a port that several GPUs share over that of one's own"},
 	roundTrip:      {"round_trip", "", 0.3, 4, "until a place in a buffer is free again behind the network, in hops"},
 	efaOldLate:     {"efa_old_late", "us", 0, 300, "a hop over EFA of the first generation, or by plugins up to 2023, more than over InfiniBand"},
-	rackHop:        {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays, more than in those of a server"},
+	rackHop:        {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays by all of its GPUs, more than in those of a server"},
 	rackShare:      {"rack_share", "", 0.5, 1, "rate of data that the switches of a rack reduce over that in a server"},
 	farShare:       {"far_share", "", 0.4, 1, "rate of copies through the memory of another socket over that through a GPU's own"},
 	efaOldShare:    {"efa_old_share", "", 0.3, 1, "part of the line rate over EFA of the first generation, or by plugins up to 2023"},

@@ -38,7 +38,7 @@ type Setup struct {
 	Kind        coll.Kind
 	Algo, Proto string
 	Nodes       int
-	Rack        bool // NVLink domains of several trays
+	Rack        int // GPUs of an NVLink domain of several trays that take part, 0 where a server is the domain
 	// Serial is how many GPUs one thread calls one after the other (nccl-tests -g 8); up to 1,
 	// every GPU has a thread of its own.
 	Serial int
@@ -163,8 +163,8 @@ func (f *Figures) settle(m *Model, s *Setup) {
 			w.Last = 0
 		}
 	}
-	if s.Rack && on(RackDomains) {
-		w.Hop[OverSwitch] += micros(f.all(rackHop))
+	if s.Rack > 0 && on(RackDomains) {
+		w.Hop[OverSwitch] += micros(f.all(rackHop) * rackPart(s.Rack))
 		m.Through *= f.all(rackShare)
 	}
 	if on(HostCopies) && !(s.Kind.Rooted() && s.Algo == "chain") { // which go one way only
@@ -202,6 +202,14 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	if s.Serial > 1 && !s.Graph {
 		w.Issue = micros(f.all(hostIssue) * (float64(s.Serial) + 0.5)) // half a call to begin and end the group
 	}
+}
+
+// rackPart is how much of a whole rack's additional way a reduction among some of its GPUs takes: every rank's threads scatter
+// to and gather from every head in turn, so that it grows with the GPUs, from the eight of a server, where the hop has none of
+// it, to the 72 of the racks that it was fitted on.
+func rackPart(gpus int) float64 {
+	const server, rack = 8, 72
+	return min(max(float64(gpus-server)/(rack-server), 0), 1)
 }
 
 // switchTurn is the part of a reduction's way through the switch, there and back, that the next block of a channel waits for:

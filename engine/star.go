@@ -262,7 +262,7 @@ func (s *Star) Seats(ranks []int) []Seat {
 // Sit joins the group in which this rank has a seat, within the context's limit. A rank sits in one group at a time.
 func (s *Star) Sit(ctx context.Context, seat Seat) (*Group, error) {
 	cfg := s.cfg
-	cfg.Rank, cfg.Size, cfg.Meet, cfg.OnWait = seat.Rank, seat.Size, s.reached(seat.Meet), nil
+	cfg.Rank, cfg.Size, cfg.Meet, cfg.OnWait = seat.Rank, seat.Size, s.Reached(seat.Meet), nil
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -298,8 +298,8 @@ func (s *Star) Sit(ctx context.Context, seat Seat) (*Group, error) {
 	return g, nil
 }
 
-// reached replaces an address that means any of rank 0's host by the one at which this rank reaches it.
-func (s *Star) reached(addr string) string {
+// Reached replaces an address that means any of rank 0's host by the one at which this rank reaches it.
+func (s *Star) Reached(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err != nil || ip != nil && !ip.IsUnspecified() {
 		return addr
@@ -308,6 +308,16 @@ func (s *Star) reached(addr string) string {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
 	return net.JoinHostPort(s.up.c.RemoteAddr().(*net.TCPAddr).IP.String(), port)
+}
+
+// Address is where a rank listens, of rank 0: an address at which the others reach it.
+func (s *Star) Address(rank int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.table[rank].Addrs) == 0 {
+		return ""
+	}
+	return s.table[rank].Addrs[0]
 }
 
 // groupOf is the group of an epoch, which the other side may know of sooner; nil when it does not come.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,8 @@ type Programs struct {
 	Helper func() (string, error)
 	// Ready is asked before the first program runs; nil: there is nothing to ask.
 	Ready func() error
+	// Sys is the machine's / of which sys is read; nil: nothing is known of its ports.
+	Sys fs.FS
 }
 
 // BenchGPUDoc is the answer of BenchGPU.

@@ -17,9 +17,10 @@ import (
 // checkOrder is what rank 0 asks of a node.
 type checkOrder struct {
 	ID    int           `json:"id"`
-	Do    string        `json:"do"`   // local, pair, sum, end
+	Do    string        `json:"do"`   // local, pair, sum, rdma-ports, rdma-serve, rdma-run, rdma-end, end
 	Seat  engine.Seat   `json:"seat"` // in the group of a pair or a sum
 	Limit time.Duration `json:"limit"`
+	RDMA  *rdmaOrder    `json:"rdma,omitempty"`
 }
 
 // checkReply is what came of it.
@@ -32,6 +33,8 @@ type checkReply struct {
 	Wrong  int              `json:"wrong,omitempty"`
 	Failed string           `json:"failed,omitempty"`
 	Took   time.Duration    `json:"took,omitempty"`
+	Ports  []rdmaPort       `json:"ports,omitempty"` // for RDMA
+	TCP    int              `json:"tcp,omitempty"`   // the port of a server of perftest
 }
 
 // checkWorker does what rank 0 asks.
@@ -40,10 +43,12 @@ type checkWorker struct {
 	star *engine.Star
 	plan bench.PairPlan
 	with Programs
+	rdma *rdmaWorker // of BenchRDMA
 }
 
 // serve does orders until the last.
 func (w *checkWorker) serve(ctx context.Context) error {
+	defer w.done()
 	for {
 		body, err := w.star.Next(ctx)
 		if err != nil {
@@ -62,6 +67,13 @@ func (w *checkWorker) serve(ctx context.Context) error {
 	}
 }
 
+// done leaves nothing behind that an order started.
+func (w *checkWorker) done() {
+	if w.rdma != nil {
+		_ = w.rdma.end(true) // rank 0 is gone, and nobody asks
+	}
+}
+
 // do does one order. What fails is part of the answer.
 func (w *checkWorker) do(ctx context.Context, o checkOrder) checkReply {
 	r := checkReply{ID: o.ID}
@@ -73,6 +85,14 @@ func (w *checkWorker) do(ctx context.Context, o checkOrder) checkReply {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("no end within %.3g s", o.Limit.Seconds()))
 	defer cancel()
+	if w.rdma != nil && o.RDMA != nil {
+		o.RDMA.Server = w.star.Reached(o.RDMA.Server)
+		if err := w.rdma.do(ctx, o.Do, o.RDMA, &r); err != nil {
+			r.Failed = err.Error()
+		}
+		r.Took = time.Since(begin)
+		return r
+	}
 	g, err := w.star.Sit(ctx, o.Seat)
 	if err == nil {
 		defer g.Close()
@@ -107,10 +127,11 @@ type checkHub struct {
 	lost    map[int]string // ranks that do not answer any more, and why
 	by      string
 	members []engine.Member
+	first   time.Duration // for a pair of the first round
 }
 
 func newCheckHub(w checkWorker) *checkHub {
-	h := &checkHub{checkWorker: w, own: make(chan checkReply, 1), lost: map[int]string{}, by: string(engine.TCP), members: w.star.Members()}
+	h := &checkHub{checkWorker: w, own: make(chan checkReply, 1), lost: map[int]string{}, by: string(engine.TCP), members: w.star.Members(), first: checkFirst}
 	for r := range h.members {
 		m := &h.members[r]
 		if m.Host == "" {
@@ -246,6 +267,7 @@ func (h *checkHub) sum(ctx context.Context, list []int, limit time.Duration) (wr
 
 // end lets the others go.
 func (h *checkHub) end() {
+	h.done()
 	for r := 1; r < len(h.members); r++ {
 		if h.lost[r] == "" {
 			_ = h.star.Order(r, checkOrder{Do: "end"}) // who is lost now ends by itself

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,6 +36,10 @@ type checkPairs struct {
 	// turn measures disjoint pairs, and says of each how long it took; 0: it came to no end.
 	turn func(ctx context.Context, list [][2]int, limit time.Duration) ([]pairs.Measure, []time.Duration)
 	show func(string)
+	// first is how long a pair of the first round may take; 0 is checkFirst.
+	first time.Duration
+	// every measures all rounds again where something stands out, and not only checkAgain of them.
+	every bool
 
 	took    []time.Duration // by pairs that came to an end
 	ended   map[int]bool    // ranks with such a pair
@@ -60,7 +65,7 @@ func (c *checkPairs) measure(ctx context.Context, rounds [][][2]int) (*pairs.Tab
 	c.ended, c.strikes = map[int]bool{}, map[int]int{}
 	table, err := c.pass(ctx, rounds)
 	for try := 1; try < checkTries && err == nil && standsOut(table); try++ {
-		if try == 1 && len(rounds) > checkAgain {
+		if try == 1 && len(rounds) > checkAgain && !c.every {
 			rounds = worstRounds(rounds, table.Findings())
 			table.Keep(rounds)
 		}
@@ -167,11 +172,11 @@ func (c *checkPairs) middle() time.Duration {
 
 // limit is how long a pair may take.
 func (c *checkPairs) limit() time.Duration {
-	mid := c.middle()
+	mid, first := c.middle(), cmp.Or(c.first, checkFirst)
 	if mid == 0 {
-		return checkFirst
+		return first
 	}
-	return min(max(checkTimes*mid, checkLeast), 2*checkFirst)
+	return min(max(checkTimes*mid, checkLeast), 2*first)
 }
 
 // worstRounds are those with the pairs that findings name, and then the first ones: every node is in each of them.

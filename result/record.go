@@ -110,7 +110,7 @@ func (r *record) check() error {
 	case r.Channels < 0 || r.Channels > 1<<16:
 		return fmt.Errorf("channels is %d; expected up to %d", r.Channels, 1<<16)
 	case r.Transport == "":
-		return errors.New("transport is missing; expected tcp, shm, mem, auto or nccl")
+		return errors.New("transport is missing; expected tcp, shm, mem, auto, nccl or rdma")
 	case r.Root < 0 || r.Root >= r.Ranks:
 		return fmt.Errorf("root is %d of %d ranks", r.Root, r.Ranks)
 	case r.Slowest != nil && (*r.Slowest < 0 || *r.Slowest >= r.Ranks):

@@ -26,6 +26,9 @@ const (
 // our engine, on CPUs.
 const NCCL = "nccl"
 
+// RDMA is the transport of what perftest measured between two ports.
+const RDMA = "rdma"
+
 // Sweep is one collective over sizes, measured by one tool on the same ranks with the same
 // settings. What nobody states is empty, never guessed.
 type Sweep struct {

@@ -78,7 +78,7 @@ func Match(data []byte) bool {
 }
 
 // heads are the columns that are read, as the programs name them.
-var heads = []string{"#bytes", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average"}
+var heads = []string{"#bytes", "#sl", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average"}
 
 // header is which field of a row is what.
 type header struct {
@@ -210,7 +210,7 @@ func (h *header) row(line string, both bool) (Row, bool) {
 		return v
 	}
 	size, err := strconv.ParseInt(f[0], 10, 64)
-	iters, err2 := strconv.ParseInt(f[1], 10, 64)
+	iters, err2 := strconv.ParseInt(f[min(h.at["#iterations"], len(f)-1)], 10, 64)
 	if err != nil || err2 != nil || size < 0 || iters < 0 || size > 1<<50 {
 		return Row{}, false
 	}

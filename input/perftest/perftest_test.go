@@ -54,6 +54,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A column of service levels stands between sizes and iterations.
+func TestServiceLevels(t *testing.T) {
+	list := Read([]byte(" #bytes    #sl      #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n 65536    3           1000           2048.00            1024.00                  0.016384\n"))
+	if len(list) != 1 || len(list[0].Rows) != 1 || list[0].Rows[0].Rate != 1<<30 || list[0].Rows[0].Iters != 1000 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // bwJSON and latJSON are written as the programs of release 25 do.
 const (
 	bwJSON = `{

@@ -61,6 +61,7 @@ var columns = []struct {
 	{"engine/device/native", 4}, // what it answers with: the vendor's libraries
 	{"engine/bench", 4},
 	{"engine/bench/gpu", 6},
+	{"engine/bench/rdma", 6},
 	{"result/pairs", 3},
 	{"internal/nicstat", 0}, // counters of drivers, asked of the kernel
 	{"internal/counter", 0}, // what counters mean; knows nothing of the model

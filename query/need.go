@@ -46,7 +46,7 @@ type NeedRow struct {
 	Gbps   float64   `json:"nic_Gbps,omitempty"`
 	NICs   int       `json:"nics_per_node,omitempty"`
 	Step   unit.Span `json:"step_s"`
-	Over   float64   `json:"over_compute"` // 0.05 is 5 % longer
+	Over   float64   `json:"over_compute"` // 0.05 is 5% longer
 	Gain   float64   `json:"gain,omitempty"`
 	Enough bool      `json:"enough"`
 	Limit  string    `json:"limit,omitempty"` // of most of what waits

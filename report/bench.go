@@ -45,10 +45,15 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	return err
 }
 
+// ncclHeads are nccl-tests' columns.
+var ncclHeads = []string{
+	">size (B)", ">count", "type", "redop", ">root", ">time (us)", ">algbw (GB/s)", ">busbw (GB/s)", ">wrong",
+	">in-place time (us)", ">in-place algbw (GB/s)", ">in-place busbw (GB/s)", ">in-place wrong",
+}
+
 // benchTable is the rows for writers that take tables: all at once, in place beside out of place.
 func benchTable(d *query.BenchDoc) *texttab.Table {
-	t := texttab.New(">size (B)", ">count", "type", "redop", ">root", ">time (us)", ">algbw (GB/s)", ">busbw (GB/s)", ">wrong",
-		">in-place time (us)", ">in-place algbw (GB/s)", ">in-place busbw (GB/s)", ">in-place wrong")
+	t := texttab.New(ncclHeads...)
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		cells := []string{fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root)}

@@ -38,6 +38,7 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 			head = h
 			fmt.Fprintln(w, head)
 			t = texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
+			t.Title = texttab.Clean(head)
 		}
 		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
 	}

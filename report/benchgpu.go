@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -72,15 +73,14 @@ func refusedSettings(w io.Writer, d *query.BenchGPUDoc) error {
 
 // columns prints sweeps as nccl-tests prints them, so that whatever reads those reads these.
 func columns(w io.Writer, list result.Sweeps) error {
+	if taken, err := sweepsTable(list).Send(w); taken {
+		return err
+	}
 	for i, s := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		setting := ""
-		for _, k := range slices.Sorted(maps.Keys(s.Env)) {
-			setting += " " + k + "=" + s.Env[k]
-		}
-		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype, texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), setting)
+		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype, texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), sweepSetting(s))
 		fmt.Fprintf(w, "# Collective test starting: %s\n", s.Op.Binary())
 		fmt.Fprintf(w, "#\n#%61s%35s\n", "out-of-place", "in-place")
 		fmt.Fprintf(w, "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n")
@@ -111,6 +111,44 @@ func columns(w io.Writer, list result.Sweeps) error {
 		}
 	}
 	return nil
+}
+
+// sweepSetting are the variables that a sweep was measured with.
+func sweepSetting(s *result.Sweep) string {
+	text := ""
+	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
+		text += " " + k + "=" + s.Env[k]
+	}
+	return text
+}
+
+// sweepsTable is the rows of all sweeps for writers that take tables.
+func sweepsTable(list result.Sweeps) *texttab.Table {
+	t := texttab.New(append([]string{"operation", "setting"}, ncclHeads...)...)
+	for _, s := range list {
+		for j := range s.Points {
+			p := &s.Points[j]
+			op, err := s.Operation(p.Size)
+			if err != nil {
+				continue
+			}
+			cells := []string{s.Op.String(), strings.TrimSpace(sweepSetting(s)), fmt.Sprint(int64(p.Size)), fmt.Sprint(op.Count(s.Ranks)), s.Dtype, cmp.Or(s.Redop, "none"), fmt.Sprint(s.Root)}
+			for _, x := range []*result.Timing{p.Out, p.In} {
+				if x == nil {
+					cells = append(cells, "", "", "", "")
+					continue
+				}
+				wrong := ""
+				if x.Wrong != nil {
+					wrong = fmt.Sprint(*x.Wrong)
+				}
+				at := unit.Micros(x.Time.Mean)
+				cells = append(cells, benchTime(x.Time.Mean), fmt.Sprintf("%.2f", float64(op.AlgBW(s.Ranks, at))/1e9), fmt.Sprintf("%.2f", float64(op.BusBW(s.Ranks, at))/1e9), wrong)
+			}
+			t.Row(cells...)
+		}
+	}
+	return t
 }
 
 // half is one half of a line.
@@ -148,9 +186,10 @@ func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
 		if len(g.Products) == 0 {
 			continue
 		}
-		t := texttab.New("  product", "type", ">TFLOPS", ">µs", ">SM MHz", ">W", "throttled")
+		t := texttab.New("product", "type", ">TFLOPS", ">µs", ">SM MHz", ">W", "throttled")
+		t.Indent, t.Title = "  ", fmt.Sprintf("GPU %d", i)
 		for _, p := range g.Products {
-			t.Row(fmt.Sprintf("  %dx%dx%d", p.M, p.N, p.K), p.Dtype, fmt.Sprintf("%.1f", p.TFLOPS), fmt.Sprintf("%.1f", p.Micros), fmt.Sprint(p.MHz), fmt.Sprintf("%.0f", p.Watts), strings.Join(p.Why, ", "))
+			t.Row(fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K), p.Dtype, fmt.Sprintf("%.1f", p.TFLOPS), fmt.Sprintf("%.1f", p.Micros), fmt.Sprint(p.MHz), fmt.Sprintf("%.0f", p.Watts), strings.Join(p.Why, ", "))
 		}
 		if err := t.Write(w); err != nil {
 			return err

@@ -17,6 +17,9 @@ const widestPairs = 32
 
 // BenchPairs prints the tables of all pairs of ranks, and what stands out.
 func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
+	if taken, err := pairList(d.Table).Send(w); taken {
+		return err
+	}
 	n := d.Ranks
 	how := "all pairs of a round concurrently"
 	if d.Alone {
@@ -51,6 +54,16 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 		fmt.Fprintf(w, "note: %s; outliers are notes at most\n", note)
 	}
 	return nil
+}
+
+// pairList is all figures of all pairs, a row each, for writers that take tables.
+func pairList(t *pairs.Table) *texttab.Table {
+	out := texttab.New(">from", "from host", ">to", "to host", ">bandwidth (GB/s)", ">bandwidth, both directions busy (GB/s)", ">latency (us)")
+	name := func(i int) string { return texttab.Clean(strings.TrimPrefix(t.Names[i], "rank ")) }
+	for _, m := range t.Cells {
+		out.Row(fmt.Sprint(m.From), name(m.From), fmt.Sprint(m.To), name(m.To), threeDigits(pairs.GBps(m)), threeDigits(pairs.BothGBps(m)), threeDigits(pairs.Micros(m)))
+	}
+	return out
 }
 
 // pairTable is one figure of all pairs.

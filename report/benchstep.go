@@ -63,9 +63,25 @@ const fewBuckets = 12
 // benchBuckets lists the buckets of the last way.
 func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
 	row := &d.Rows[len(d.Rows)-1]
+	all = all || len(row.Times.Buckets) <= fewBuckets+4
+	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", row.Overlap)
+	if taken, err := bucketTable(d, true).Send(w); taken {
+		return err
+	}
+	if err := bucketTable(d, all).Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "took: from a bucket's start to its end, while others are under way; busbw is its share")
+	if !all {
+		fmt.Fprintln(w, "--buckets lists all")
+	}
+	return nil
+}
+
+// bucketTable is the buckets of the last way: all, or the first and the last.
+func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 	t := texttab.New(">bucket", ">tensors", ">size", ">full after", ">took", ">busbw", "algorithm")
-	list := row.Times.Buckets
-	all = all || len(list) <= fewBuckets+4
+	list := d.Rows[len(d.Rows)-1].Times.Buckets
 	for i, b := range list {
 		if !all && i == fewBuckets/2 {
 			t.Row("…")
@@ -76,15 +92,7 @@ func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
 		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took), d.BusBW(b).String(), b.Algo)
 	}
 	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.Plan.Memory()))
-	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", row.Overlap)
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "took: from a bucket's start to its end, while others are under way; busbw is its share")
-	if !all {
-		fmt.Fprintln(w, "--buckets lists all")
-	}
-	return nil
+	return t
 }
 
 // BenchStepTrace draws the median step of each way, as rank 0 saw it, for Perfetto.

@@ -14,6 +14,9 @@ import (
 
 // Check prints the verdict on every node that is not healthy, and how many are.
 func Check(w io.Writer, d *query.CheckDoc) error {
+	if taken, err := checkTable(d).Send(w); taken {
+		return err
+	}
 	healthy := 0
 	for _, n := range d.Nodes {
 		if n.Verdict == "healthy" {
@@ -49,6 +52,15 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
 	}
 	return nil
+}
+
+// checkTable is the verdict on every node, for writers that take tables.
+func checkTable(d *query.CheckDoc) *texttab.Table {
+	t := texttab.New("node", "verdict", ">GPUs", "reasons")
+	for _, n := range d.Nodes {
+		t.Row(texttab.Clean(n.Host), n.Verdict, fmt.Sprint(n.GPUs), texttab.Clean(strings.Join(n.Reasons, "; ")))
+	}
+	return t
 }
 
 // CheckJUnit is the verdict as JUnit XML: a case per node, which fails for its reasons.

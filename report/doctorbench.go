@@ -30,7 +30,23 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 	if s.Unjudged != "" {
 		fmt.Fprintf(w, "  not compared with a prediction: %s\n", s.Unjudged)
 	}
-	t := texttab.New(">  size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
+	if taken, _ := curveTable(s, true).Send(w); !taken {
+		_ = curveTable(s, all).Write(w) // a writer's error shows at the next write
+	}
+	for _, a := range s.Against() {
+		verdict := "passes"
+		if a.Got < a.GBps {
+			verdict = "fails"
+		}
+		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict, a.Source)
+	}
+	fmt.Fprintln(w)
+}
+
+// curveTable is a sweep beside its prediction: all points, or of many every other.
+func curveTable(s *doctor.Curve, all bool) *texttab.Table {
+	t := texttab.New(">size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
+	t.Indent, t.Title = "  ", fmt.Sprintf("%s, %s on %s", s.Sweep.Op, words.Plural(s.Sweep.Ranks, "rank"), s.Machine)
 	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
 		t.Columns = t.Columns[:3]
 	}
@@ -39,7 +55,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 		if !all && len(s.Points) > 24 && i%2 == 1 && !p.Out() {
 			continue
 		}
-		cells := []string{"  " + p.Size.String(), p.Time.String(), fmt.Sprintf("%.2f", p.BusBW)}
+		cells := []string{p.Size.String(), p.Time.String(), fmt.Sprintf("%.2f", p.BusBW)}
 		if p.Expected > 0 {
 			mark := ""
 			if p.Out() {
@@ -49,15 +65,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 		}
 		t.Row(cells...)
 	}
-	_ = t.Write(w) // a writer's error shows at the next write
-	for _, a := range s.Against() {
-		verdict := "passes"
-		if a.Got < a.GBps {
-			verdict = "fails"
-		}
-		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict, a.Source)
-	}
-	fmt.Fprintln(w)
+	return t
 }
 
 // MeasuredCurve draws the measured line over the predicted band. One collective is

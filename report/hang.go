@@ -12,8 +12,38 @@ import (
 
 // Hang prints who holds a job up, by what that is known, and what to do.
 func Hang(w io.Writer, d *query.HangDoc, o TextOptions) error {
+	if taken, err := hangTable(d).Send(w); taken {
+		return err
+	}
 	_, err := io.WriteString(w, printed(o, func(s style) string { return hangText(d, s, o.width()) }))
 	return err
+}
+
+// hangTable is the verdict with a row for each culprit, for writers that take tables.
+func hangTable(d *query.HangDoc) *texttab.Table {
+	t := texttab.New("verdict", "kind", ">confidence (%)", ">rank", "host", ">GPU", ">process", "communicator", "operation", ">sequence", "text")
+	group, number := "", func(n int) string { return known(n > 0, fmt.Sprint(n)) }
+	if d.Communicator != nil {
+		group = d.Communicator.Name
+	}
+	row := func(rank, host, gpu, pid string) {
+		cells := []string{string(d.State), string(d.Kind), fmt.Sprintf("%.0f", 100*d.Confidence), rank, host, gpu, pid, group, d.Op, number(int(d.Sequence)), d.Text}
+		for i := range cells {
+			cells[i] = texttab.Clean(cells[i])
+		}
+		t.Row(cells...)
+	}
+	for _, r := range d.Ranks {
+		gpu := "-"
+		if r.GPU != nil {
+			gpu = fmt.Sprint(*r.GPU)
+		}
+		row(fmt.Sprint(r.Rank), r.Host, gpu, number(r.PID))
+	}
+	if len(d.Ranks) == 0 {
+		row("-", "", "-", "-")
+	}
+	return t
 }
 
 func hangText(d *query.HangDoc, s style, width int) string {

@@ -15,22 +15,18 @@ import (
 
 // Jobs prints the rates of running jobs, who is late, and what is wrong.
 func Jobs(w io.Writer, d *query.JobsDoc, o TextOptions) error {
-	_, err := io.WriteString(w, printed(o, func(s style) string { return jobsText(d, s, o) }))
-	return err
+	return write(w, o, func(s style) string { return jobsText(d, s, o) })
 }
 
 func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 	var b strings.Builder
 	for i := range d.Jobs {
 		j := &d.Jobs[i]
-		name := j.Name
-		if name == "" {
-			name = fmt.Sprintf("of process %d on %s", j.Ranks[0].PID, j.Ranks[0].Host)
-		}
+		name := jobName(j)
 		fmt.Fprintf(&b, "%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", s.bold("job "+name), words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
-		jobRows(&b, j, s)
+		b.WriteString(jobRows(j, s, o))
 		if o.Verbose || j.Late != nil {
-			jobRanks(&b, j, s)
+			b.WriteString(jobRanks(j, s, o))
 		}
 	}
 	if len(d.Jobs) == 0 {
@@ -52,6 +48,13 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 		b.WriteString("\nNo problems found.\n")
 	}
 	return b.String()
+}
+
+func jobName(j *rates.Job) string {
+	if j.Name == "" {
+		return fmt.Sprintf("of process %d on %s", j.Ranks[0].PID, j.Ranks[0].Host)
+	}
+	return j.Name
 }
 
 // jobFindings are paragraphs, each with what it rests on and what to do.
@@ -77,14 +80,11 @@ func jobFindings(list []finding.Finding, s style, o TextOptions) string {
 // maxJobRows are those that are printed of one job.
 const maxJobRows = 40
 
-func jobRows(b *strings.Builder, j *rates.Job, s style) {
+func jobRows(j *rates.Job, s style, o TextOptions) string {
 	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait", ">busbw", ">expected", "last", "verdict")
-	t.Style = s.bold
+	t.Most, t.Title = maxJobRows, texttab.Clean(jobName(j))
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		if i == maxJobRows {
-			break
-		}
 		transfer, wait, expected, busbw, last := "-", "-", "-", "-", "-"
 		if r.Transfer > 0 {
 			transfer, wait = r.Transfer.String(), r.Wait.String()
@@ -109,30 +109,26 @@ func jobRows(b *strings.Builder, j *rates.Job, s style) {
 		}
 		t.Row(r.Group, fmt.Sprint(r.Ranks), r.Op, r.Bytes.String(), fmt.Sprint(r.Count), strings.TrimSpace(r.Algo+" "+r.Proto), r.Time.String(), transfer, wait, busbw, expected, last, verdict)
 	}
-	_ = t.Write(b) // a builder takes everything
+	text := s.fit(t, o.Width)
 	if n := len(j.Rows) - maxJobRows; n > 0 {
-		fmt.Fprintf(b, "… and %s more (--json has all)\n", words.Plural(n, "row"))
+		text += fmt.Sprintf("… and %s more (--json has all)\n", words.Plural(n, "row"))
 	}
-	b.WriteString("\n")
+	return text + "\n"
 }
 
-func jobRanks(b *strings.Builder, j *rates.Job, s style) {
+func jobRanks(j *rates.Job, s style, o TextOptions) string {
 	t := texttab.New(">rank", "host", ">process", ">waits", ">calls", "")
-	t.Style = s.bold
+	t.Most, t.Title = 64, texttab.Clean(jobName(j))
 	t.Columns[1].Hidden, t.Columns[2].Hidden = j.Ranks[0].Host == "", j.Ranks[0].Host == ""
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		if i == 64 {
-			break
-		}
 		mark := ""
 		if j.Late != nil && j.Late.Host == r.Host && slices.Contains(j.Late.Ranks, r.Rank) {
 			mark = s.yellow("last")
 		}
 		t.Row(fmt.Sprint(r.Rank), r.Host, fmt.Sprint(r.PID), fmt.Sprintf("%.1f%%", 100*r.Wait), fmt.Sprint(r.Calls), mark)
 	}
-	_ = t.Write(b)
-	b.WriteString("\n")
+	return s.fit(t, o.Width) + "\n"
 }
 
 // judgedBy says what transfers are called slow by.

@@ -31,12 +31,15 @@ func Lab(w io.Writer, s *lab.State) error {
 		rootless = ", rootless"
 	}
 	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale, rootless)
-	if err := labNodes(p).Write(w); err != nil {
+	nodes := labNodes(p)
+	nodes.Title = "lab " + s.Name
+	if err := nodes.Write(w); err != nil {
 		return err
 	}
 	if len(p.Cables) > 0 {
 		fmt.Fprintln(w)
 		t := texttab.New("switch", "switch", ">rate")
+		t.Title = nodes.Title
 		for _, c := range p.Cables {
 			t.Row(p.Switches[c.B].Name, p.Switches[c.A].Name, c.Rate.Bits())
 		}

@@ -96,7 +96,7 @@ func Order(w io.Writer, doc *query.OrderDoc) error {
 	orderReasons(w, doc.Reasons)
 	if v := doc.Verdict; v != nil {
 		if len(v.Healthy) > 0 {
-			fmt.Fprintf(w, "good: %s\n", slurmHosts(v.Healthy))
+			fmt.Fprintf(w, "healthy: %s\n", slurmHosts(v.Healthy))
 		}
 		if len(v.Unmeasured) > 0 {
 			fmt.Fprintf(w, "not measured: %s\n", slurmHosts(v.Unmeasured))
@@ -145,6 +145,9 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 	if f == nil {
 		return nil
 	}
+	if err := orderPairs(w, f); err != nil {
+		return err
+	}
 	if s := f.Rate; s != nil {
 		fmt.Fprintf(w, "rate: median %v, slowest %v (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
 	}
@@ -163,4 +166,20 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
 	}
 	return t.Write(w)
+}
+
+// orderPairs gives what pairs reach to writers that take tables.
+func orderPairs(w io.Writer, f *query.OrderFigures) error {
+	t := texttab.New("of pairs", ">median", ">worst", "from", "to")
+	if s := f.Rate; s != nil {
+		t.Row("rate", unit.Rate(s.Median*1e9).String(), unit.Rate(s.Worst*1e9).String(), string(s.From), string(s.To))
+	}
+	if s := f.Latency; s != nil {
+		t.Row("latency", unit.Micros(s.Median).String(), unit.Micros(s.Worst).String(), string(s.From), string(s.To))
+	}
+	if t.Len() == 0 {
+		return nil
+	}
+	_, err := t.Send(w)
+	return err
 }

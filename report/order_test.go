@@ -42,7 +42,7 @@ func TestReasonsAreShown(t *testing.T) {
 	want := `9b3d: done, 3 of 6 parts measured, 2 failed, 1 left out
 2 parts failed: n1: port 7643 is in use
 1 part left out: n[3-4]: does not answer
-good: n2
+healthy: n2
 not measured: n[1,3]
 `
 	if b.String() != want {

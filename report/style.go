@@ -1,10 +1,27 @@
 package report
 
 import (
+	"io"
 	"strings"
 
 	"busbar.dev/internal/texttab"
 )
+
+// write prints a text that is made as a whole. A writer that takes tables gets those of the text.
+func write(w io.Writer, o TextOptions, render func(style) string) error {
+	var tables []*texttab.Table
+	text := printed(o, func(s style) string {
+		tables, s.tables = nil, &tables
+		return render(s)
+	})
+	for _, t := range tables {
+		if _, err := t.Send(w); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
 
 // printed is a text for o, free of what a name in a file could send to a
 // terminal. render is asked without colour first: an escape in what comes is the
@@ -28,7 +45,19 @@ func keepSGR(s string) string {
 }
 
 // style colours text for a terminal, or does not.
-type style struct{ on bool }
+type style struct {
+	on     bool
+	tables *[]*texttab.Table // that were laid out; nil where nobody asks
+}
+
+// fit lays a table out for a terminal with so many columns; 0 is any number.
+func (s style) fit(t *texttab.Table, columns int) string {
+	t.Style = s.bold
+	if s.tables != nil {
+		*s.tables = append(*s.tables, t)
+	}
+	return t.Fit(columns)
+}
 
 func (s style) sgr(code, text string) string {
 	if !s.on || text == "" {

@@ -43,20 +43,11 @@ func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return cluster
 
 // clusterText is Text with the count of findings, which are printed elsewhere, in its first line.
 func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
-	var tables []*texttab.Table
-	text := printed(o, func(s style) string {
+	return write(w, o, func(s style) string {
 		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width}
 		p.cluster()
-		tables = p.tables
 		return p.b.String()
 	})
-	for _, t := range tables {
-		if _, err := t.Send(w); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, text)
-	return err
 }
 
 // cluster prints all of it.
@@ -87,8 +78,7 @@ type printer struct {
 	width    int
 	// terminal is its number of columns; 0 is any number.
 	terminal int
-	tables   []*texttab.Table // that were printed
-	rates    bool             // a rate was printed
+	rates    bool // a rate was printed
 	// titles are what the devices of the node type at hand are called.
 	titles []string
 }
@@ -126,9 +116,7 @@ func (p *printer) columns(heads ...string) *texttab.Table {
 }
 
 func (p *printer) table(t *texttab.Table) {
-	t.Style = p.bold
-	p.tables = append(p.tables, t)
-	p.b.WriteString(t.Fit(p.terminal))
+	p.b.WriteString(p.fit(t, p.terminal))
 }
 
 func (p *printer) headline() {

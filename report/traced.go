@@ -18,23 +18,22 @@ const mostCalls = 12
 
 // Traced prints where the time of traced steps went, and the prediction beside it.
 func Traced(w io.Writer, d *query.TraceDoc, o TextOptions) error {
-	_, err := io.WriteString(w, printed(o, func(s style) string { return tracedText(d, s, o) }))
-	return err
+	return write(w, o, func(s style) string { return tracedText(d, s, o) })
 }
 
 func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
 	var b strings.Builder
 	b.WriteString(tracedHead(d) + "\n")
-	b.WriteString(tracedRanks(d).Fit(o.width()))
+	b.WriteString(s.fit(tracedRanks(d), o.width()))
 	if len(d.Calls) > 0 {
-		b.WriteString("\n" + s.bold("Collectives") + tracedWhose(d) + "\n" + tracedCalls(d, o))
+		b.WriteString("\n" + s.bold("Collectives") + tracedWhose(d) + "\n" + tracedCalls(d, s, o))
 	}
 	if d.Job != nil {
 		b.WriteString("\n" + s.bold("Waiting") + fmt.Sprintf(": the median rank waits %.1f%% of the time for others in collectives\n", 100*d.Job.Waiting))
-		jobRanks(&b, d.Job, s)
+		b.WriteString(jobRanks(d.Job, s, o))
 	}
 	if d.Step != nil {
-		b.WriteString("\n" + s.bold("Beside the prediction") + "\n" + tracedStep(d).Fit(o.width()))
+		b.WriteString("\n" + s.bold("Beside the prediction") + "\n" + s.fit(tracedStep(d), o.width()))
 	}
 	b.WriteString(jobFindings(d.Findings, s, o))
 	return b.String()
@@ -87,7 +86,7 @@ func tracedWhose(d *query.TraceDoc) string {
 	return ""
 }
 
-func tracedCalls(d *query.TraceDoc, o TextOptions) string {
+func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
 	sized := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Bytes > 0 })
 	matched := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Transfer > 0 })
 	predicted := slices.ContainsFunc(d.Calls, func(c query.TraceCall) bool { return c.Expected > 0 })
@@ -105,11 +104,11 @@ func tracedCalls(d *query.TraceDoc, o TextOptions) string {
 		}
 	}
 	t := texttab.New(heads...)
+	if !o.Verbose {
+		t.Most = mostCalls
+	}
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		if i == mostCalls && !o.Verbose {
-			break
-		}
 		cells := []string{c.Op, fmt.Sprintf("%.4g", c.Count), c.Time.Short(), c.Exposed.Short(), c.Median.String()}
 		if sized {
 			cells = slices.Insert(cells, 1, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)), known(c.Bytes > 0, c.Bytes.String()))
@@ -128,7 +127,7 @@ func tracedCalls(d *query.TraceDoc, o TextOptions) string {
 		}
 		t.Row(cells...)
 	}
-	text := t.Fit(o.width())
+	text := s.fit(t, o.width())
 	if n := len(d.Calls) - mostCalls; n > 0 && !o.Verbose {
 		text += fmt.Sprintf("and %d more with -v\n", n)
 	}

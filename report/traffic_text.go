@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/traffic"
-	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -24,7 +23,7 @@ const (
 // TrafficText prints a run's traffic for a terminal: NICs with what an all-reduce
 // of size sends through each, who talks to whom, rings, trees, what is odd.
 func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) error {
-	_, err := io.WriteString(w, printed(o, func(s style) string {
+	return write(w, o, func(s style) string {
 		p := &printer{style: s, width: o.width(), terminal: o.Width}
 		v := newTrafficView(r)
 		p.printf("%s\n", p.bold(v.what()))
@@ -36,8 +35,7 @@ func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) er
 		p.trafficTrees(v)
 		p.oddities(r)
 		return p.b.String()
-	}))
-	return err
+	})
 }
 
 // roundBytes prints an amount with three digits.
@@ -54,10 +52,10 @@ func roundBytes(b float64) string {
 }
 
 func (p *printer) transports(r *traffic.Run) {
-	p.heading("Ways")
-	t := texttab.New("  way", ">hops", ">pairs of ranks")
+	p.heading("Transports")
+	t := p.columns("transport", ">hops", ">pairs of ranks")
 	for _, x := range r.Transports {
-		t.Row("  "+x.Via, fmt.Sprint(x.Hops), fmt.Sprint(x.Pairs))
+		t.Row(x.Via, fmt.Sprint(x.Hops), fmt.Sprint(x.Pairs))
 	}
 	p.table(t)
 	if r.P2P > 0 {
@@ -71,7 +69,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 		return
 	}
 	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", size))
-	t := texttab.New("  host", "NIC", ">ring out", ">in", ">tree out", ">in", ">GDR", "channels", "ranks", "")
+	t := p.columns("host", "NIC", ">ring out", ">in", ">tree out", ">in", ">GDR", "channels", "ranks", "")
 	amount := func(f float64) string {
 		if f == 0 {
 			return "-"
@@ -82,9 +80,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 	for _, g := range v.likeHosts() {
 		name := cluster.FormatHosts(v.hostNames(g))
 		for _, i := range v.Hosts[g[0]].NICs {
-			if shown++; shown > maxTextNICs {
-				break
-			}
+			shown++
 			n := &v.NICs[i]
 			note, gdr, ranks := "", "-", traffic.Numbers(n.Ranks)
 			switch {
@@ -99,10 +95,10 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 			if len(g) > 1 {
 				ranks = ""
 			}
-			t.Row("  "+name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, traffic.Numbers(n.Channels), ranks, note)
-			name = ""
+			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, traffic.Numbers(n.Channels), ranks, note)
 		}
 	}
+	t.Most = maxTextNICs
 	p.table(t)
 	if n := shown - maxTextNICs; n > 0 {
 		p.printf("  and %d more: --json\n", n)
@@ -163,11 +159,9 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 		return
 	}
 	p.heading("Between hosts")
-	t := texttab.New("  from", "NIC", "to", "NIC", ">by ring", ">by tree", "channels")
-	for i, f := range v.Flows {
-		if i == maxTextFlows {
-			break
-		}
+	t := p.columns("from", "NIC", "to", "NIC", ">by ring", ">by tree", "channels")
+	t.Most = maxTextFlows
+	for _, f := range v.Flows {
 		cell := func(x float64) string {
 			if x == 0 {
 				return "-"
@@ -180,7 +174,7 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 			}
 			return v.Hosts[h].Name
 		}
-		t.Row("  "+name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), traffic.Numbers(f.Channels))
+		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), traffic.Numbers(f.Channels))
 	}
 	p.table(t)
 	if n := len(v.Flows) - maxTextFlows; n > 0 {

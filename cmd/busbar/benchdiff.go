@@ -13,9 +13,9 @@ type benchDiffCmd struct {
 
 // Help ends with examples.
 func (benchDiffCmd) Help() string {
-	return "Compares results row by row: medians with their 95 % intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test, corrected for the number of rows by Benjamini and Hochberg: of tables in which nothing changed, a share of --alpha at most show a change). " +
-		"± is how far the ends of the median's 95 % interval are from it, of fewer than six observations how far the outermost are. " +
-		"~ is no change: p is --alpha or more, the medians differ by less than 3 %, or one of them lies within the other side's ±. " +
+	return "Compares results row by row: medians with their 95% intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test, corrected for the number of rows by Benjamini and Hochberg: of tables in which nothing changed, a share of --alpha at most show a change). " +
+		"± is how far the ends of the median's 95% interval are from it, of fewer than six observations how far the outermost are. " +
+		"~ is no change: p is --alpha or more, the medians differ by less than 3%, or one of them lies within the other side's ±. " +
 		"Keep six runs or more in each file, eight for tables of many rows (bench -o adds to it): then runs are compared with runs, and the noise between them counts. " +
 		"Outputs of nccl-tests hold one figure a row: put several runs into one file.\n\n" +
 		"Examples:\n" +

@@ -58,6 +58,7 @@ func (o *stdoutStream) Table(t *texttab.Table) (taken bool, err error) {
 	if !o.alone() || o.inside {
 		return false, nil
 	}
+	t, o.passed = t.Titled(), false
 	o.heads = append(o.heads, t.Heads()...)
 	if len(o.columns) > 0 {
 		if t = t.Select(o.columns, o.used); t == nil {
@@ -80,8 +81,19 @@ func (o *stdoutStream) Table(t *texttab.Table) (taken bool, err error) {
 	return true, t.Write(o)
 }
 
+// passed is standard output for ranks that this process starts: they are this program with the same flags, so that what comes
+// from them is written as it is, and they say themselves what could not be printed.
+type passed struct{ to *stdoutStream }
+
+func (p passed) Write(b []byte) (int, error) {
+	return p.to.through(b)
+}
+
 // left reports that what was asked for could not be printed: a document without a table, a column that no table has.
 func (o *stdoutStream) left() error {
+	if o.passed {
+		return nil
+	}
 	for _, name := range o.columns {
 		if !o.used[name] {
 			heads := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(o.heads))), func(h string) bool { return h == "" })

@@ -94,7 +94,8 @@ type env struct {
 	ctx            context.Context
 	args           []string
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout         *stdoutStream
+	stderr         io.Writer
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	files          outfile.Writer
@@ -196,12 +197,18 @@ type stdoutStream struct {
 	written int             // tables
 	inside  bool            // a table is being written
 	wrap    bool            // lines between words where they do not fit
+	passed  bool            // another rank of the job may be the one that prints
 }
 
 func (o *stdoutStream) Write(p []byte) (int, error) {
 	if !o.inside && o.alone() {
 		return len(p), nil
 	}
+	return o.through(p)
+}
+
+// through writes p whatever is printed alone.
+func (o *stdoutStream) through(p []byte) (int, error) {
 	text := texttab.Harmless(p)
 	if o.wrap {
 		text = []byte(texttab.WrapLong(string(text), o.Columns()))

@@ -12,8 +12,9 @@ import (
 
 // process is how this process is connected to ranks that it starts.
 func (e *env) process(o common) ranks.Process {
-	p := ranks.Process{Args: e.args, Stdout: e.stdout, Stderr: e.stderr, Messages: terminalFile(e.stderr)}
-	if e.terminal != nil {
+	e.stdout.passed = true
+	p := ranks.Process{Args: e.args, Stdout: passed{e.stdout}, Stderr: e.stderr, Messages: terminalFile(e.stderr)}
+	if e.terminal != nil && !e.stdout.alone() {
 		p.Screen = terminalFile(e.terminal)
 	}
 	say := func(text string) { fmt.Fprintln(e.stderr, "busbar:", text) }

@@ -22,7 +22,7 @@ type versionFlag bool
 
 // BeforeReset runs before anything else is looked at.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
-	e := &env{stdout: app.Stdout}
+	e := &env{stdout: &stdoutStream{w: app.Stdout}}
 	err := versionCmd{}.Run(e)
 	app.Exit(0)
 	return err

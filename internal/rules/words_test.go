@@ -116,7 +116,7 @@ func TestDocumentWords(t *testing.T) {
 }
 
 // spacedPercent is a percent sign behind a space, and not the operator of JavaScript.
-var spacedPercent = regexp.MustCompile("[0-9}] %([^=a-z0-9( ]| [a-z]+ [a-z])")
+var spacedPercent = regexp.MustCompile("[0-9}] %([^=a-z0-9( ]| [a-z]{3,}[ ,;.])")
 
 func checkStrings(t *testing.T, file string) {
 	set := token.NewFileSet()

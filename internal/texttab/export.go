@@ -22,6 +22,21 @@ func (t *Table) Send(w io.Writer) (taken bool, err error) {
 	return false, nil
 }
 
+// Titled is the table with its title in a first column, for writers that leave out the text around it.
+func (t *Table) Titled() *Table {
+	if t.Title == "" {
+		return t
+	}
+	more := *t
+	more.Title = ""
+	more.Columns = append([]Column{{Head: "of"}}, t.Columns...)
+	more.rows = make([][]string, len(t.rows))
+	for i, r := range t.rows {
+		more.rows[i] = append([]string{t.Title}, r...)
+	}
+	return &more
+}
+
 // Heads are the headings of the columns that are shown.
 func (t *Table) Heads() []string {
 	var list []string

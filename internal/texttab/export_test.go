@@ -45,3 +45,18 @@ func TestWrapLong(t *testing.T) {
 		t.Error("lines that fit are changed")
 	}
 }
+
+// TestTitled: what stands above a table in a text is in its rows elsewhere, and rows that a text leaves out are there.
+func TestTitled(t *testing.T) {
+	tab := New("rank", ">wait")
+	tab.Title, tab.Most = "job 7", 1
+	tab.Row("0", "1%")
+	tab.Row("1", "2%")
+	if got := tab.String(); got != "rank  wait\n0       1%\n" {
+		t.Errorf("text: %q", got)
+	}
+	var b strings.Builder
+	if err := tab.Titled().CSV(&b); err != nil || b.String() != "of,rank,wait\njob 7,0,1%\njob 7,1,2%\n" {
+		t.Errorf("CSV: %q, %v", b.String(), err)
+	}
+}

@@ -39,6 +39,10 @@ type Table struct {
 	Style func(string) string
 	// Full pads the last column too, so that every line has the same width.
 	Full bool
+	// Title says what the rows have in common, where a text above the table does; see Titled.
+	Title string
+	// Most is how many rows are laid out as text; 0 is all. CSV and Markdown have all of them.
+	Most int
 
 	rows [][]string
 }
@@ -93,7 +97,7 @@ func (t *Table) write(b *strings.Builder, columns int) {
 			}
 			t.line(b, widths, show, head)
 		}
-		for _, r := range t.rows {
+		for _, r := range t.laid() {
 			for _, part := range t.wrapLast(widths, show, r, columns) {
 				t.line(b, widths, show, part)
 			}
@@ -111,6 +115,14 @@ func (t *Table) Fit(columns int) string {
 	return b.String()
 }
 
+// laid are the rows that text has.
+func (t *Table) laid() [][]string {
+	if t.Most > 0 {
+		return t.rows[:min(t.Most, len(t.rows))]
+	}
+	return t.rows
+}
+
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	if !t.Plain {
@@ -118,7 +130,7 @@ func (t *Table) widths() []int {
 			widths[i] = Width(c.Head)
 		}
 	}
-	for _, r := range t.rows {
+	for _, r := range t.laid() {
 		for i, cell := range r {
 			if i >= len(widths) {
 				widths = append(widths, 0)

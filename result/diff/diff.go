@@ -11,7 +11,7 @@ import (
 	"busbar.dev/result"
 )
 
-// Options say when a difference counts. The zero value is usual: 5 % and 0.05.
+// Options say when a difference counts. The zero value is usual: 5% and 0.05.
 type Options struct {
 	Alpha     float64 // a smaller p is no accident; 0 is 0.05
 	Threshold float64 // a slow-down above this share is bad; 0 is 0.05, below 0 none is too small

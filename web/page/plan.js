@@ -62,12 +62,15 @@ export async function show(root, state, api) {
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
-        [{ text: '#', n: true }, { text: 'degrees', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }, { text: 'why', w: true }, { text: 'start it' }],
-        doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, words(p), seconds(p.step_s), `${seconds(p.low_s)} – ${seconds(p.high_s)}`, short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '', p.why, h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')]), (i) => i === 0)),
+        [{ text: '#', n: true }, { text: 'plan, and why', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }],
+        doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, reason(p, q), seconds(p.step_s), `${seconds(p.low_s)} – ${seconds(p.high_s)}`, short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '']), (i) => i === 0)),
       holder);
     say(about.textContent);
     files(1, q);
   }
+
+  // What a plan is, why, and its files share the first cell: columns further right are out of sight on small screens.
+  const reason = (p, q) => [words(p), h('p', { class: 'why' }, p.why), h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')];
 
   const holder = h('div', { class: 'card', id: 'files' });
   async function files(rank, q) {

@@ -91,16 +91,16 @@ type common struct {
 
 // env is what a command may touch of the world.
 type env struct {
-	ctx            context.Context
-	args           []string
-	stdin          io.Reader
-	stdout         *stdoutStream
-	stderr         io.Writer
-	terminal       *os.File          // standard output where it is a file, else nil
-	model          *kong.Application // for completion
-	files          outfile.Writer
-	answers        atomic.Bool // what it has when it is told to stop is worth waiting for
-	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
+	ctx      context.Context
+	args     []string
+	stdin    io.Reader
+	stdout   *stdoutStream
+	stderr   io.Writer
+	terminal *os.File          // standard output where it is a file, else nil
+	model    *kong.Application // for completion
+	files    outfile.Writer
+	answers  atomic.Bool // what it has when it is told to stop is worth waiting for
+	lasting  atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
 func main() { os.Exit(program()) }

@@ -190,6 +190,11 @@ type NICInfo struct {
 	NUMA      Fact[int] `json:"numa,omitzero" yaml:"numa,omitempty"`
 	Driver    string    `json:"driver,omitempty" yaml:"driver,omitempty"`
 	Firmware  string    `json:"firmware,omitempty" yaml:"firmware,omitempty"`
+	// Off are offloads that are switched off though the driver has them, as ethtool -k calls them.
+	Off []string `json:"offloads_off,omitempty" yaml:"offloads_off,omitempty"`
+	// RxRing is the length of the receive ring in descriptors and RxRingMax the greatest (ethtool -g); 0 unknown.
+	RxRing    int `json:"rx_ring,omitempty" yaml:"rx_ring,omitempty"`
+	RxRingMax int `json:"rx_ring_max,omitempty" yaml:"rx_ring_max,omitempty"`
 }
 
 // State is whether a port carries traffic.

@@ -169,6 +169,12 @@ func (m *merging) mergeNIC(d, o *Device) {
 	fillTri(&n.Reduction, k.Reduction)
 	fillText(&n.Driver, k.Driver)
 	fillText(&n.Firmware, k.Firmware)
+	if n.Off == nil {
+		n.Off = k.Off
+	}
+	if n.RxRing == 0 {
+		n.RxRing, n.RxRingMax = k.RxRing, k.RxRingMax
+	}
 	n.NUMA = mergeFact(m, d.Title(), "NUMA affinity", n.NUMA, k.NUMA, sameInt)
 	for _, p := range k.Ports {
 		m.mergePort(d, p)

@@ -20,7 +20,7 @@ var holders = map[string]struct{ pkg, as string }{
 	"rocm-smi --showtopo":              {"input/rocmsmi", "rocm-smi --showtopo"},
 	"NCCL topology XML":                {"input/ncclxml", "NCCL topology XML"},
 	"RCCL topology XML":                {"input/ncclxml", "NCCL topology XML"},
-	"NCCL graph XML":                   {"input", ""},
+	"NCCL graph XML":                   {"input/ncclxml", "NCCL graph XML"},
 	"NCCL_DEBUG log":                   {"input/nccllog", "NCCL log"},
 	"nccl-tests output":                {"input/nccltests", "nccl-tests"},
 	"p2pBandwidthLatencyTest":          {"input/p2pbw", "p2pBandwidthLatencyTest"},

@@ -28,6 +28,7 @@ import (
 func formats() []format {
 	return []format{
 		{"NCCL topology XML", ncclxml.Match, plain(ncclxml.Read), true},
+		{"NCCL graph XML", ncclxml.MatchGraph, plain(ncclxml.ReadGraph), true},
 		{"lstopo XML", hwloc.Match, plain(hwloc.Read), true},
 		{"nvidia-smi -q -x", nvsmi.MatchXML, plain(nvsmi.ReadXML), true},
 		{"cluster file", clusterfile.Match, clusterfile.ReadWithin, true},
@@ -41,6 +42,7 @@ func formats() []format {
 		{"iblinkinfo", ibnet.MatchLinkInfo, plain(ibnet.ReadLinkInfo), false},
 		{"ibdiagnet2.lst", ibnet.MatchLST, plain(ibnet.ReadLST), true},
 		{"ibdiagnet2.db_csv", ibnet.MatchDB, plain(ibnet.ReadDB), true},
+		{"ibdiagnet2.net_dump", ibnet.MatchNetDump, plain(ibnet.ReadNetDump), true},
 		{"UFM links", ibnet.MatchUFM, plain(ibnet.ReadUFM), true},
 		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConfWithin, true},
 		{"scontrol show topology", slurm.MatchShow, slurm.ReadShowWithin, true},

@@ -14,8 +14,6 @@ import (
 func otherwise(data []byte) string {
 	data = data[:min(len(data), 1<<20)]
 	switch {
-	case bytes.Contains(data, []byte("<graphs ")):
-		return "an NCCL graph (NCCL_GRAPH_DUMP_FILE), which says which channels NCCL built; the topology is in NCCL_TOPO_DUMP_FILE"
 	case sinfo.Match(data):
 		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; scontrol show node and scontrol show topology do"
 	case msccl.Match(data):

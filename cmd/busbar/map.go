@@ -25,8 +25,8 @@ type mapCmd struct {
 
 // Help says what can be read and ends with examples.
 func (mapCmd) Help() string {
-	return "Reads: nvidia-smi (topo -m, topo -p2p, -L, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, lstopo XML, " +
-		"ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors, ibdiagnet2.lst and .db_csv, UFM's links, ethtool, lldpctl, LLDP neighbours of SONiC, NVUE and Arista switches, Slurm topology.conf and .yaml, scontrol show topology, " +
+	return "Reads: nvidia-smi (topo -m, topo -p2p, -L, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, " +
+		"ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors, ibdiagnet2.lst, .net_dump and .db_csv, UFM's links, ethtool (also -i, -k, -g, -S), lldpctl, LLDP neighbours of SONiC, NVUE and Arista switches, Slurm topology.conf and .yaml, scontrol show topology, " +
 		"Kubernetes nodes, topograph models, instance topologies of AWS, Google, Oracle and Azure, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests, NCCL logs, and busbar's own cluster files. " +
 		"The format is recognised by content; several sources join into one cluster.\n\n" +
 		"Examples:\n" +

@@ -99,6 +99,9 @@ func TestFindings(t *testing.T) {
 		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", finding.Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
 		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", finding.Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
 		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", finding.Warn, "node[0-3]/mlx5_0", "MTU 1500"},
+		{"offloads", func(c *cluster.Cluster) {
+			dev(c, "nic0").NIC.Kind, dev(c, "nic0").NIC.Off = cluster.Ethernet, []string{"tcp-segmentation-offload", "generic-receive-offload"}
+		}, "nic-offload-off", finding.Warn, "node[0-3]/mlx5_0", "tcp-segmentation-offload, generic-receive-offload switched off"},
 		{"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", finding.Warn, "node[0-3]/mlx5_0", "subnet manager"},
 		{"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", finding.Warn, "node[0-3]/gpu0", "NUMA"},
 		{"NVLink unlike", func(c *cluster.Cluster) {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -127,21 +128,26 @@ func (a *auditor) counters() {
 				continue
 			}
 			where := host.Name + "/" + id.Device
+			fix := readAgain
 			if t := a.c.TypeOf(h); t != nil {
 				if d := t.ByName(id.Device); d >= 0 {
 					where = host.Name + "/" + t.Devices[d].Title()
+					fix = cmp.Or(ringFix(&t.Devices[d], id.Counters), fix)
 				}
 			}
 			if id.Port > 1 {
 				where = fmt.Sprintf("%s:%d", where, id.Port)
 			}
-			a.errorCounters(where, id.Counters)
+			a.errorCounters(where, id.Counters, fix)
 		}
 	}
 }
 
+// readAgain is what to do about counters of errors.
+const readAgain = "read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far port"
+
 // errorCounters makes one finding of a port's counters.
-func (a *auditor) errorCounters(where string, counters map[string]uint64) {
+func (a *auditor) errorCounters(where string, counters map[string]uint64, fix string) {
 	var s []string
 	for _, k := range slices.Sorted(maps.Keys(counters)) {
 		switch {
@@ -156,6 +162,20 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 	if len(s) == 0 {
 		return
 	}
-	a.add("error-counters", finding.Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
-		"read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far port")
+	a.add("error-counters", finding.Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)", fix)
+}
+
+// ringFix is what helps a NIC that had no room for what came in while its receive ring could be longer.
+func ringFix(d *cluster.Device, counters map[string]uint64) string {
+	if d.NIC == nil || d.NIC.RxRing == 0 || d.NIC.RxRing >= d.NIC.RxRingMax {
+		return ""
+	}
+	for _, k := range slices.Sorted(maps.Keys(counters)) {
+		for _, part := range []string{"out_of_buf", "no_buf", "nobuf", "missed", "rx_fifo"} {
+			if strings.Contains(strings.ToLower(k), part) && counters[k] > 0 {
+				return fmt.Sprintf("the receive ring has %d of %d descriptors and overflowed (%s): ethtool -G %s rx %d", d.NIC.RxRing, d.NIC.RxRingMax, k, d.Title(), d.NIC.RxRingMax)
+			}
+		}
+	}
+	return ""
 }

@@ -47,7 +47,7 @@ func (a *auditor) netLink(l *cluster.NetLink) {
 				c[rest] = v
 			}
 		}
-		a.errorCounters(a.c.EndName(end), c)
+		a.errorCounters(a.c.EndName(end), c, readAgain)
 	}
 }
 

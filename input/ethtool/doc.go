@@ -1,10 +1,10 @@
 // Package ethtool reads what ethtool says about network interfaces: ethtool IF
-// (speed, link, supported modes), ethtool -i IF (driver, firmware, PCI address)
-// and ethtool -S IF (counters), in any number and order in one text.
+// (speed, link, supported modes), ethtool -i IF (driver, firmware, PCI address),
+// ethtool -k IF (offloads), ethtool -g IF (rings) and ethtool -S IF (counters), in
+// any number and order in one text.
 //
-// It returns one node without a host name, with a NIC for each interface. Only
-// the first of the three prints the interface's name. The others get it from a
-// shell prompt before them ("$ ethtool -i eth0"), or from the block before them
+// It returns one node without a host name, with a NIC for each interface. What
+// -i and -S print does not name the interface. They get it from a shell prompt before them ("$ ethtool -i eth0"), or from the block before them
 // where blocks of one interface evidently stand together; else the NIC has no
 // label.
 //

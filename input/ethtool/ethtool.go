@@ -13,6 +13,7 @@ import (
 func Match(data []byte) bool {
 	return lines.Find(data, "Settings for ", func(line string) bool { return settingsFor(line) != "" }) ||
 		lines.Find(data, "NIC statistics:", func(line string) bool { return strings.TrimSpace(line) == "NIC statistics:" }) ||
+		lines.Find(data, " for ", func(line string) bool { b, _ := heading(strings.TrimSpace(line)); return b != outside }) ||
 		matchInfo(data)
 }
 
@@ -38,7 +39,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if d.blocks == 0 {
-		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output of ethtool IF, ethtool -i IF or ethtool -S IF", name)
+		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output of ethtool IF, or of its -i, -k, -g or -S", name)
 	}
 	return d.fragment(), nil
 }
@@ -53,6 +54,8 @@ const (
 	outside block = iota
 	settings
 	info
+	features
+	rings
 	statistics
 )
 
@@ -73,6 +76,10 @@ type reader struct {
 
 func (d *reader) line(line string, num int) {
 	text := strings.TrimSpace(line)
+	if b, name := heading(text); b != outside {
+		d.enter(b, name, num)
+		return
+	}
 	switch name := settingsFor(text); {
 	case name != "":
 		d.enter(settings, name, num)
@@ -96,6 +103,10 @@ func (d *reader) line(line string, num int) {
 		d.setting(text)
 	case info:
 		d.cur.info(text)
+	case features:
+		d.cur.feature(text)
+	case rings:
+		d.ring(text)
 	case statistics:
 		if !d.cur.statistic(text) {
 			d.in = outside

@@ -14,17 +14,19 @@ import (
 
 // nic is an interface as read so far.
 type nic struct {
-	name     string
-	has      [statistics + 1]bool
-	line     int
-	speed    unit.Rate // 0 unknown
-	most     unit.Rate // greatest supported mode, 0 unknown
-	state    cluster.State
-	driver   string
-	firmware string
-	pci      cluster.PCI
-	counters map[string]uint64
-	absent   bool // ethtool found no such interface
+	name              string
+	has               [statistics + 1]bool
+	line              int
+	speed             unit.Rate // 0 unknown
+	most              unit.Rate // greatest supported mode, 0 unknown
+	state             cluster.State
+	driver            string
+	firmware          string
+	pci               cluster.PCI
+	counters          map[string]uint64
+	absent            bool // ethtool found no such interface
+	off               []string
+	rxRing, rxRingMax int
 }
 
 // setting takes a line of ethtool IF. Lists of modes go on over several lines
@@ -165,7 +167,7 @@ func (n *nic) device(name string) cluster.Device {
 	}
 	d := cluster.Device{
 		Kind: cluster.NIC, Name: name, Index: -1, Label: n.name, PCI: n.pci, Parent: -1,
-		NIC: &cluster.NICInfo{Kind: board.NetKind(cluster.PCIID{}, n.driver, false, ""), Driver: n.driver, Firmware: n.firmware},
+		NIC: &cluster.NICInfo{Kind: board.NetKind(cluster.PCIID{}, n.driver, false, ""), Driver: n.driver, Firmware: n.firmware, Off: n.off, RxRing: n.rxRing, RxRingMax: n.rxRingMax},
 	}
 	if strings.Contains(n.driver, "ipoib") {
 		d.NIC.Kind, p.Layer = cluster.InfiniBand, "InfiniBand"

@@ -2,6 +2,7 @@ package ibnet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ func ufmText() string {
 }
 
 func TestFabricManagers(t *testing.T) {
-	for name, text := range map[string]string{"ibdiagnet2.lst": lstText(), "ibdiagnet2.db_csv": dbText(), "UFM links": ufmText()} {
+	for name, text := range map[string]string{"ibdiagnet2.lst": lstText(), "ibdiagnet2.db_csv": dbText(), "UFM links": ufmText(), "ibdiagnet2.net_dump": netDumpText()} {
 		r := formats[name]
 		if !r.Match([]byte(text)) {
 			t.Errorf("%s is not recognised", name)
@@ -125,6 +126,37 @@ func TestFabricManagers(t *testing.T) {
 			t.Errorf("%s: warnings %v", name, f.Warnings)
 		}
 	}
+}
+
+// netDumpText has every switch's ports as rows. Leaves' first two ports are the halves of a splitter, 1/1 and 1/2.
+func netDumpText() string {
+	rows := map[uint64][]string{}
+	names := map[uint64]string{}
+	row := func(near, far madeEnd) {
+		names[near.guid] = near.desc
+		rows[near.guid] = append(rows[near.guid], fmt.Sprintf("%-8s : %-4d : ACT : LINK UP : 5 : 4x : 100 : MLNX_RS_271_257_PLR : NO-RTR : 0x%016x : %-3d : 7 : \"%s\"", fmt.Sprintf("%d/%d", (near.port+1)/2, 2-near.port%2), near.port, far.guid, far.port, far.desc))
+	}
+	for _, c := range madeCables {
+		row(c[0], c[1])
+		if c[1].kind == "SW" {
+			row(c[1], c[0])
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# This file was automatically generated\n")
+	for _, guid := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(&b, "\"%s\", Mellanox, 0x%016x, LID 3\n#  : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description\n%s\n", names[guid], guid, strings.Join(rows[guid], "\n"))
+		for port := 40; port <= 65; port++ {
+			if port < 65 || guid == 0xfd00 {
+				fmt.Fprintf(&b, "%d/1 : %d : DOWN : POLL : N/A : N/A : N/A : N/A : N/A :  :  :  :\n", (port+1)/2, port)
+			}
+		}
+	}
+	return b.String()
+}
+
+func FuzzReadNetDump(f *testing.F) {
+	formats["ibdiagnet2.net_dump"].Fuzz(f, check, netDumpText(), "\"a, b\", V, 0x1, LID 1\n# : IB# : LWA : Neighbor Guid : N#\n1 : 1 : 4x : 0x1 : 2\n")
 }
 
 func FuzzReadLST(f *testing.F) {

@@ -13,15 +13,44 @@ import (
 	"busbar.dev/query"
 )
 
+// ncclWidth is how many columns nccl-tests' table takes.
+const ncclWidth = 123
+
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
-// first.
-func BenchRow(w io.Writer, d *query.BenchDoc) error {
+// first. A terminal with fewer columns, 0 being any number, gets the columns that differ from row to row.
+func BenchRow(w io.Writer, d *query.BenchDoc, columns int) error {
+	narrow := columns > 0 && columns < ncclWidth
 	if len(d.Rows) == 1 && !d.Late {
-		if err := benchHeader(w, d); err != nil {
+		var head strings.Builder
+		benchHeader(&head, d, narrow)
+		if _, err := io.WriteString(w, commentsWrapped(head.String(), columns)); err != nil {
 			return err
 		}
 	}
-	return benchLine(w, &d.Rows[len(d.Rows)-1], d.Checked)
+	return benchLine(w, &d.Rows[len(d.Rows)-1], d.Checked, narrow)
+}
+
+// commentsWrapped wraps comments between words where they do not fit.
+func commentsWrapped(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if texttab.Width(line) <= columns {
+			b.WriteString(line + "\n")
+			continue
+		}
+		for i, part := range texttab.Wrap(strings.TrimPrefix(line, "# "), columns-4) {
+			lead := "# "
+			if i > 0 {
+				lead = "#   "
+			}
+			b.WriteString(lead + part + "\n")
+		}
+	}
+	return b.String()
 }
 
 // BenchChange prints who left an elastic job and who joined, as a comment in the table.
@@ -82,7 +111,7 @@ func benchProgram(kind coll.Kind) string {
 }
 
 // benchHeader is nccl-tests'.
-func benchHeader(w io.Writer, d *query.BenchDoc) error {
+func benchHeader(w io.Writer, d *query.BenchDoc, narrow bool) {
 	first, last := d.Plan.Sizes[0], d.Plan.Sizes[len(d.Plan.Sizes)-1]
 	check := 0
 	if d.Checked {
@@ -101,16 +130,26 @@ func benchHeader(w io.Writer, d *query.BenchDoc) error {
 	for r, m := range d.Team.Members() {
 		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
 	}
+	if narrow {
+		r := &d.Rows[0]
+		fmt.Fprintf(w, "#  Elements of type %s, redop %s, root %d\n#\n#%13s%-33s%s\n", r.Dtype, cmp.Or(r.Redop, "none"), r.Root, "", "out-of-place", "in-place")
+		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
+		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s\n", "(B)", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)")
+		return
+	}
 	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
 	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
-	_, err := fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
-	return err
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
 }
 
 // benchLine is a row of nccl-tests' table.
-func benchLine(w io.Writer, r *query.BenchRow, checked bool) error {
+func benchLine(w io.Writer, r *query.BenchRow, checked, narrow bool) error {
 	var text strings.Builder // one write, so that nothing comes into the middle of a row
-	fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", r.Size, r.Count, r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root))
+	if narrow {
+		fmt.Fprintf(&text, "%12d", r.Size)
+	} else {
+		fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", r.Size, r.Count, r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root))
+	}
 	for _, t := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
 		if t == nil {
 			fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")

@@ -26,11 +26,14 @@ func BenchRDMA(w io.Writer, d *query.BenchRDMADoc) error {
 		return err
 	}
 	fmt.Fprintln(w)
+	t = texttab.New(">rail", "from", "to", ">GB/s", ">both GB/s", ">latency µs", "failed")
+	for _, p := range d.Pairs {
+		t.Row(fmt.Sprint(p.Rail), texttab.Clean(p.From), texttab.Clean(p.To), threeDigits(p.Rate), threeDigits(p.Both), threeDigits(p.Latency), texttab.Clean(p.Failed))
+	}
+	if taken, err := t.Send(w); taken {
+		return err
+	}
 	if len(d.Pairs) <= mostRDMA {
-		t = texttab.New(">rail", "from", "to", ">GB/s", ">both GB/s", ">latency µs", "failed")
-		for _, p := range d.Pairs {
-			t.Row(fmt.Sprint(p.Rail), texttab.Clean(p.From), texttab.Clean(p.To), threeDigits(p.Rate), threeDigits(p.Both), threeDigits(p.Latency), texttab.Clean(p.Failed))
-		}
 		if err := t.Write(w); err != nil {
 			return err
 		}

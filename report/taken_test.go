@@ -38,6 +38,9 @@ func TestTablesAreTaken(t *testing.T) {
 		{"bench gpu", func(w io.Writer) error {
 			return BenchGPU(w, &query.BenchGPUDoc{Own: true, Settings: 1, Results: result.Sweeps{s}})
 		}, "in-place time (us)"},
+		{"bench rdma", func(w io.Writer) error {
+			return BenchRDMA(w, &query.BenchRDMADoc{Rails: make([]query.BenchRDMARail, 1), Pairs: make([]query.BenchRDMAPair, 100)})
+		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
 			return BenchGPUNode(w, &query.BenchGPUNodeDoc{
 				GPUs:    []query.BenchGPUDevice{{Products: []query.BenchGPUProduct{{M: 8, N: 8, K: 8}}}},

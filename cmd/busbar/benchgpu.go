@@ -29,7 +29,7 @@ type benchGPUCmd struct {
 // Help ends with examples.
 func (benchGPUCmd) Help() string {
 	return "Runs NCCL's collectives on GPUs and prints nccl-tests' columns. busbar-gpu does it, one process per rank, with the NCCL that it finds (BUSBAR_NCCL=FILE names it): no MPI, no Python, no nccl-tests. " +
-		"With --by nccl-tests, or --algos and --channels, it runs once by NCCL's own choice and then by every algorithm, protocol and number of channels, and prints the best setting of each size and what NCCL's choice lost against it. " +
+		"With --by nccl-tests, or --algos and --channels, it runs once by NCCL's own choice and then by every algorithm, protocol and number of channels. It prints the best setting of each size and what NCCL's choice lost against it. " +
 		"A setting that NCCL refuses is left out, with its words. Settings reach the ranks of other hosts through env(1). Old releases of NCCL take another algorithm without a word where the one asked for is impossible.\n\n" +
 		"Examples:\n" +
 		"  busbar bench gpu --op all --check -o gpu.jsonl\n" +
@@ -132,7 +132,7 @@ type benchGPUNodeCmd struct {
 
 // Help ends with examples.
 func (benchGPUNodeCmd) Help() string {
-	return "Measures the rate of every GPU's memory, copies between host and GPU, matrix products with clocks and power while they run, copies between GPUs, and three collectives over all of them, with checks of the values; in less than a minute. -o keeps the collectives.\n\n" +
+	return "Measures every GPU's memory rate, copies between host and GPU, matrix products with clocks and power while they run, and copies between GPUs. Then it runs three collectives over all of them and checks the values. All of it takes less than a minute. -o keeps the collectives.\n\n" +
 		"Examples:\n" +
 		"  busbar bench gpu node\n" +
 		"  busbar bench gpu node --shapes 8192x8192x8192:bfloat16,4096x4096x4096:f8e4m3 --json"

@@ -42,7 +42,7 @@ func (c *benchRunCmd) Run(e *env) error {
 		Answer: func(d *query.BenchDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	}
 	if !c.JSON && !c.toStdout() {
-		on.Row = func(d *query.BenchDoc) error { return report.BenchRow(e.stdout, d) }
+		on.Row = func(d *query.BenchDoc) error { return report.BenchRow(e.stdout, d, e.screen()) }
 		on.Change = func(x engine.Change) { report.BenchChange(e.stdout, x) }
 	}
 	_, err := c.Bench.RunOn(e.ctx, e.measuring(c.common), on)

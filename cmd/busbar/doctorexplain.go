@@ -16,7 +16,7 @@ type doctorExplainCmd struct {
 
 // Help ends with examples.
 func (doctorExplainCmd) Help() string {
-	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, who talks to whom through which NIC, how much of an all-reduce passes each NIC in and out, " +
+	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, which hosts talk through which NIC, and how much of an all-reduce passes each NIC. It also shows " +
 		"how GPUs are connected (P2P, SHM, NET, with GPUDirect RDMA or not), and what is odd: a NIC with two channels while another idles, a pair through host memory where others talk directly. " +
 		"Logs of a part of the ranks give a part of it. NCCL prints these lines while it sets up, at NCCL_DEBUG=INFO (subsystem INIT; GRAPH adds the links of long rings).\n\n" +
 		"Examples:\n" +

@@ -20,8 +20,8 @@ type planCmd struct {
 // Help ends with examples.
 func (planCmd) Help() string {
 	return "Searches the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what replicas divide (ZeRO, FSDP) and among how many, micro-batches, " +
-		"the pipeline's schedule, recomputation, sequence parallelism, the order of ranks, gradient buckets and compression, and what the host keeps. Settings are bounded from below, in groups and one by one, " +
-		"and priced as by busbar step where they could be among the best, so that nothing in the space is better than what is shown. Ctrl-C gives the best so far, and how much better the rest could be.\n\n" +
+		"the pipeline's schedule, recomputation, sequence parallelism, the order of ranks, gradient buckets and compression, and what the host keeps. Settings that could be among the best are priced as by busbar step; " +
+		"a lower bound rules the others out, so that nothing in the space is better than what is shown. Ctrl-C gives the best so far, and how much better the rest could be.\n\n" +
 		"Examples:\n" +
 		"  busbar plan -c dgx-a100 --gpus 64 -m gpt3-13b --global-batch 512\n" +
 		"  busbar plan -c dgx-h100:8 -m llama3-70b --global-batch 512 --parallel zero=1 --schedule 1f1b,interleaved,zero-bubble\n" +

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 // TestBenchUsage: what cannot be is found before anything is started, and the exit code says
@@ -73,6 +76,28 @@ func TestBenchUsage(t *testing.T) {
 	}
 	if len(names) != 3 {
 		t.Errorf("left behind: %q", names)
+	}
+}
+
+// TestHelpSentences: no sentence of a command's help has more than 30 words; what stands between parentheses, colons and
+// semicolons counts by itself. internal/rules holds the help of flags to the same.
+func TestHelpSentences(t *testing.T) {
+	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := regexp.MustCompile(`[.;:] |[()\n]`)
+	for _, n := range callable(parser.Model.Children) {
+		detail := n.Detail
+		if n.DefaultCmd != nil {
+			detail = n.DefaultCmd.Detail
+		}
+		text, _, _ := strings.Cut(detail, "Example")
+		for _, s := range append(end.Split(text, -1), end.Split(n.Help, -1)...) {
+			if k := len(strings.Fields(s)); k > 30 {
+				t.Errorf("busbar %s --help: a sentence of %d words: %s", commandWords(n), k, s)
+			}
+		}
 	}
 }
 

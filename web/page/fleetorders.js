@@ -144,10 +144,10 @@ export function orders({ state, api, fleet, share }) {
 
 // records is a collective as a table.
 export function records(caption, list) {
-  return table(caption, [{ text: 'collective' }, { text: 'ranks', n: true }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'over' }, { text: 'time', n: true }, { text: 'bandwidth', n: true }],
+  return table(caption, [{ text: 'collective' }, { text: 'size', n: true }, { text: 'time', n: true }, { text: 'bandwidth', n: true }, { text: 'ranks', n: true }, { text: 'algorithm' }, { text: 'transport' }],
     list.map((r) => {
       const t = r.time_us.median || r.time_us.mean;
       const speed = r.size_bytes / t / 1e3; // GB/s
-      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), String(r.ranks), bytes(r.size_bytes), (r.algo || '').replaceAll('_', ' '), r.transport, micros(t), speed < 0.1 ? `${number(1000 * speed)} MB/s` : rate(speed)];
+      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), bytes(r.size_bytes), micros(t), speed < 0.1 ? `${number(1000 * speed)} MB/s` : rate(speed), String(r.ranks), (r.algo || '').replaceAll('_', ' '), r.transport];
     }));
 }

@@ -61,7 +61,7 @@ export async function show(root, state, api) {
         doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. Order: ${doc.tie.order}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
-      h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
+      h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Best first; = marks plans that cannot be told apart',
         [{ text: '#', n: true }, { text: 'plan, and why', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }],
         doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, reason(p, q), seconds(p.step_s), `${seconds(p.low_s)} – ${seconds(p.high_s)}`, short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '']), (i) => i === 0)),
       holder);

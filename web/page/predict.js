@@ -137,18 +137,18 @@ export async function show(root, state, api) {
 // figures is a table of predicted calls, what people look for first.
 function figures(list) {
   const several = new Set(list.map((r) => r.layout)).size > 1;
+  const all = list.every((r) => r.chosen); // then none of them stands out
   const columns = [
     several && [{ text: 'layout' }, (r) => r.layout],
     [{ text: 'size', n: true }, (r) => bytes(r.size_bytes)],
     [{ text: 'time', n: true }, (r) => micros(r.time_us)],
     [{ text: 'between', n: true }, (r) => `${micros(r.low_us)} – ${micros(r.high_us)}`],
     [{ text: term('busbw'), n: true }, (r) => rate(r.busbw_GBps)],
-    [{ text: 'algorithm' }, (r) => (r.chosen ? `${r.algo} ✓` : r.algo)],
+    [{ text: all ? "NCCL's choice" : 'algorithm' }, (r) => (r.chosen && !all ? `${r.algo} ✓` : r.algo)],
     [{ text: 'protocol' }, (r) => r.proto],
     [{ text: 'channels', n: true }, (r) => String(r.channels)],
     [{ text: 'limited by', w: true }, (r) => r.bottleneck.text],
   ].filter(Boolean);
-  const all = list.every((r) => r.chosen); // then none of them stands out
   return table('Time of one call; nine of ten measurements of such hardware and sizes lie between', columns.map(([head]) => head),
     list.map((r) => columns.map(([, cell]) => cell(r))), (i) => !all && list[i].chosen);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Jobs with a rank that comes late to every step, or to some, and healthy ones, and what busbar jobs says about them while they run.
 
-    python3 late.py --busbar ./busbar --plugin libnccl-profiler-busbar.so --out DIR [--seed 1] [--at-once 3] [--sweep]
+    python3 late.py --busbar ./busbar --plugin libnccl-profiler-busbar.so --out DIR [--seed 1] [--at-once 2] [--mps] [--sweep]
 
 Twenty jobs have a late rank and ten have none. Rank, lateness, groups, sizes and steps come from the seed. All ranks share the first GPU, as in drive.py; it should be under MPS
-(CUDA_MPS_PIPE_DIRECTORY), else a rank waits for its turn on the GPU. A verdict is right if that rank is named as late and no communicator as slow.
+(--mps, or CUDA_MPS_PIPE_DIRECTORY), else a rank waits for its turn on the GPU. A job that did not run is repeated with a new MPS server, up to --tries times, and not scored before. A verdict is right if that rank is named as late and no communicator as slow.
 Appends to DIR/late.jsonl; DIR/rings/NAME holds the rings at the time of the question. --sweep times collectives of an idle job instead, for a calibration."""
 
 import argparse
@@ -113,8 +113,23 @@ def sweep(job, run, torch, dist):
             json.dump(rows, f)
 
 
+def mps(o, start=True):
+    """A new MPS server in place of the one before, which may have failed with a killed process."""
+    pipe = f"{o.out}/mps"
+    os.environ.update(CUDA_MPS_PIPE_DIRECTORY=pipe, CUDA_MPS_LOG_DIRECTORY=pipe)
+    if os.path.exists(pipe):
+        try:
+            subprocess.run(["nvidia-cuda-mps-control"], input="quit -t 2\n", text=True, timeout=20, capture_output=True)
+        except subprocess.TimeoutExpired:
+            print("the MPS server did not end within 20 s", flush=True)
+        time.sleep(1)
+    os.makedirs(pipe, exist_ok=True)
+    if start:
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=True, timeout=20)
+
+
 def play(job, port, o):
-    run = os.path.abspath(f"{o.out}/{job['name']}")
+    run = os.path.abspath(f"{o.out}/{job['name']}{'' if job['try'] == 1 else '.' + str(job['try'])}")
     os.makedirs(f"{run}/rings")
     result, procs, began = {"job": job}, [], time.time()
     import ranks
@@ -150,7 +165,7 @@ def play(job, port, o):
 
 
 def question(job, run, o, result):
-    rings = f"{o.out}/rings/{job['name']}"
+    rings = f"{o.out}/rings/{os.path.basename(run)}"
     done = subprocess.run([o.busbar, "jobs", f"{run}/rings", "--json", "--since", f"{o.seconds}s", "--fail-on", "never"], capture_output=True, text=True, timeout=30)
     os.makedirs(rings)
     for name in glob.glob(f"{run}/rings/*"):
@@ -178,7 +193,10 @@ def main():
     p.add_argument("--busbar", required=True)
     p.add_argument("--out", default="late-runs")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--at-once", type=int, default=3)
+    p.add_argument("--at-once", type=int, default=2)
+    p.add_argument("--mps", action="store_true", help="start an MPS server, and a new one after a job that did not run")
+    p.add_argument("--tries", type=int, default=3, help="how often a job that did not run is tried")
+    p.add_argument("--only", default="", help="names of jobs, separated by commas")
     p.add_argument("--seconds", type=int, default=5, help="how long a job is watched")
     p.add_argument("--give-up", type=float, default=45)
     p.add_argument("--port", type=int, default=24000)
@@ -196,33 +214,60 @@ def main():
         ranks.start(o.ranks)
     elif o.ranks == "none":
         o.ranks = ""
+    if o.mps:
+        mps(o)
     if o.sweep:
-        result = play({"name": "sweep", "style": "sweep", "world": 4}, o.port + 900, o)
+        result = play({"name": "sweep", "style": "sweep", "world": 4, "try": 1}, o.port + 900, o)
         print(json.dumps(result), flush=True)
         sys.exit("error" in result)
-    todo, lock, results = list(enumerate(scenarios(o.seed))), threading.Lock(), []
+    todo = [{**job, "try": 1, "port": o.port + 10 * i} for i, job in enumerate(scenarios(o.seed)) if not o.only or job["name"] in o.only.split(",")]
+    results = []
+    while todo and time.time() < o.until:
+        before = len(results)
+        stretch(todo, results, o)
+        failed = [r["job"] for r in results[before:] if "right" not in r]
+        todo += [{**j, "try": j["try"] + 1, "port": j["port"] + 1} for j in failed if j["try"] < o.tries]
+        if len(failed) == len(results) > 3:
+            break  # something is wrong with all of them
+        if failed and o.mps:
+            mps(o)
+    if o.mps:
+        mps(o, start=False)
+    summary(results)
+
+
+def stretch(todo, results, o):
+    """Plays jobs until all are done or one did not run."""
+    lock = threading.Lock()
 
     def work():
         while True:
             with lock:
-                if not todo or time.time() > o.until:
+                if not todo or time.time() > o.until or any("right" not in r for r in results[before:]):
                     return
-                i, job = todo.pop(0)
-            result = play(job, o.port + i, o)
+                job = todo.pop(0)
+            try:
+                result = play(job, job["port"], o)
+            except (OSError, ValueError, subprocess.SubprocessError) as e:
+                result = {"job": job, "error": repr(e)}
             with lock:
                 results.append(result)
                 say(result)
                 with open(f"{o.out}/late.jsonl", "a") as f:
                     f.write(json.dumps(result) + "\n")
 
+    before = len(results)
     threads = [threading.Thread(target=work) for _ in range(o.at_once)]
     for t in threads:
         t.start()
         time.sleep(1)
     for t in threads:
         t.join()
+
+
+def summary(results):
     late, well = [r for r in results if r["job"]["late"] and "right" in r], [r for r in results if not r["job"]["late"] and "right" in r]
-    print(f"{sum(r['right'] for r in late)} of {len(late)} late ranks named and called late; {sum(not r['right'] for r in well)} false alarms of {len(well)} healthy jobs; {sum('error' in r for r in results)} not scored", flush=True)
+    print(f"{sum(r['right'] for r in late)} of {len(late)} late ranks named and called late; {sum(not r['right'] for r in well)} false alarms of {len(well)} healthy jobs; {sum('right' not in r for r in results)} tries did not run", flush=True)
 
 
 def say(r):

@@ -41,24 +41,30 @@ func (x *judge) lookAtStacks(v *Verdict, c claim) {
 
 // stackOf is the stack of a rank's own thread: by the rank of its lines, its process, its thread, or its file's name.
 func (x *judge) stackOf(rank int) *stacks.Stack {
-	var found *stacks.Stack
+	var named, threaded *stacks.Stack
+	thread, threads := x.threadOf(rank), 0
 	for i := range x.c.stacks {
 		f := &x.c.stacks[i]
 		main := stacks.Main(f.list)
 		if main == nil {
 			continue
 		}
-		switch {
-		case main.Rank == rank, main.PID > 0 && x.job.ofPID(main.PID) == rank:
-			return main
-		case x.threadOf(rank) != 0 && x.hasThread(f, x.threadOf(rank)):
+		if main.Rank == rank || main.PID > 0 && x.job.ofPID(main.PID) == rank {
 			return main
 		}
-		if r, ok := x.job.files[f.name]; ok && r == rank && found == nil {
-			found = main
+		if thread != 0 && x.hasThread(f, thread) {
+			threaded = main
+			threads++
+		}
+		if r, ok := x.job.files[f.name]; ok && r == rank && named == nil {
+			named = main
 		}
 	}
-	return found
+	// A thread's number is an address: in forks of one process all have the same.
+	if threads == 1 {
+		return threaded
+	}
+	return named
 }
 
 // threadOf is the thread that a rank launches collectives on, as the recorder names it.

@@ -63,6 +63,9 @@ func (d *HangDoc) Wrong() bool {
 	return err == nil && finding.AtLeast(d.Findings, least)
 }
 
+// Undecided reports an answer that says neither that the job is healthy nor what is wrong with it.
+func (d *HangDoc) Undecided() bool { return d.State == hang.Unknown && d.failOn != "never" }
+
 // Check refuses a question that cannot be answered, before anything is read.
 func (q Hang) Check() error {
 	if err := prepare(&q); err != nil {
@@ -277,11 +280,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer is a RAS answer with the time it came.
+// answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about the whole job.
 type answer struct {
 	ras.Answer
 
-	at time.Time
+	at     time.Time
+	size   int
+	report *ras.Report
 }
 
 // firstAnswers are the first of two: those of the time before, where there was one.
@@ -309,10 +314,9 @@ func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addr
 		if i == 1 && len(first) > 0 && &first[0] == &second[0] {
 			break
 		}
-		kept := 0
 		for _, a := range list {
 			if i == 0 {
-				asked := HangAsked{Addr: a.Addr, Bytes: len(a.Data), Silent: a.Silent}
+				asked := HangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
 				if a.Err != nil {
 					asked.Error = a.Err.Error()
 				}
@@ -322,17 +326,19 @@ func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addr
 				}
 			}
 			if a.Err != nil {
-				failed = a.Err
+				if !errors.Is(failed, errCut) {
+					failed = a.Err
+				}
 				continue
 			}
-			if kept++; kept > 2 { // every answer is about the whole job
-				continue
+			if a.report != nil {
+				c.AddRAS(a.report, a.at)
+				good++
 			}
-			if err := c.AddRAS(a.Addr, a.Data, a.at); err != nil {
-				return err
-			}
-			good++
 		}
+	}
+	if errors.Is(failed, errCut) && good == 0 {
+		return failed
 	}
 	if good == 0 && failed != nil {
 		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
@@ -344,26 +350,43 @@ func answered(list []answer) bool {
 	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
 }
 
-// askAll asks several addresses at once, each for at most a few seconds.
+// askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are whole.
 func askAll(ctx context.Context, e *Env, addrs []string) []answer {
-	const each, all = 1500 * time.Millisecond, 2500 * time.Millisecond
+	const each, all, atOnce, most = 1500 * time.Millisecond, 2500 * time.Millisecond, 64, 256 << 20
 	ctx, stop := context.WithTimeout(ctx, all)
 	defer stop()
 	list := make([]answer, len(addrs))
-	slots := make(chan struct{}, 64)
+	slots, room := make(chan struct{}, atOnce), ras.NewRoom(most)
 	var wait sync.WaitGroup
+	var mu sync.Mutex
+	kept := 0
 	for i := range addrs {
 		wait.Add(1)
 		slots <- struct{}{}
 		go func() {
 			defer wait.Done()
-			list[i] = answer{ras.Ask(ctx, addrs[i], each), e.now()}
+			a := answer{Answer: ras.Ask(ctx, addrs[i], each, room), at: e.now()}
+			mu.Lock()
+			defer mu.Unlock()
+			if a.size = len(a.Data); a.Err == nil && kept < 2 {
+				if a.report, a.Err = ras.Read(a.Addr, a.Data); a.Err == nil {
+					kept++
+				} else {
+					a.Err = fmt.Errorf("%w: %w", errCut, a.Err)
+				}
+			}
+			a.Data = nil
+			room.Free(a.size)
+			list[i] = a
 			<-slots
 		}()
 	}
 	wait.Wait()
 	return list
 }
+
+// errCut marks an answer that begins as one and cannot be read.
+var errCut = errors.New("RAS gave an answer that cannot be read")
 
 // maxHangFile bounds one file.
 const maxHangFile = 1 << 30

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"busbar.dev/input/ras"
@@ -35,7 +36,7 @@ func (q *Hang) pods(ctx context.Context, e *Env) (*hangPods, error) {
 	p.list, err = e.Pods(ctx, ask)
 	switch {
 	case errors.Is(err, kube.ErrNone):
-		return nil, failure.Cannot(fmt.Errorf("%w; where there are some, run\n  %s\n  kubectl cp busbar %sPOD:/tmp/busbar && kubectl exec %sPOD -- /tmp/busbar hang --ras localhost", err, ask.Command(), p.namespace(), p.namespace()))
+		return nil, failure.Cannot(fmt.Errorf("%w; where there are some, run\n  %s\n  %s", err, ask.Command(), p.within(&kube.Pod{Name: "POD"})))
 	case err != nil:
 		return nil, err
 	case len(p.list) == 0:
@@ -53,6 +54,23 @@ func (p *hangPods) namespace() string {
 	return "-n " + p.q.Namespace + " "
 }
 
+// within is the command that asks from inside a pod, where the service listens on localhost by default.
+func (p *hangPods) within(x *kube.Pod) string {
+	at := "localhost"
+	if port := rasPort(x); port != ras.DefaultPort {
+		at += ":" + port
+	}
+	return fmt.Sprintf("kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras %s", p.namespace(), x.Name, p.namespace(), x.Name, at)
+}
+
+// rasPort is the port that a pod's container sets.
+func rasPort(x *kube.Pod) string {
+	if _, given, err := net.SplitHostPort(x.RAS); err == nil && given != "" {
+		return given
+	}
+	return ras.DefaultPort
+}
+
 // addrs are the RAS services of the pods that run, at the port that their containers set.
 func (p *hangPods) addrs() (list []string) {
 	if p == nil {
@@ -63,11 +81,7 @@ func (p *hangPods) addrs() (list []string) {
 		if x.Phase != "Running" || net.ParseIP(x.IP) == nil {
 			continue
 		}
-		port := ras.DefaultPort
-		if _, given, err := net.SplitHostPort(x.RAS); err == nil && given != "" {
-			port = given
-		}
-		list = append(list, net.JoinHostPort(x.IP, port))
+		list = append(list, net.JoinHostPort(x.IP, rasPort(x)))
 	}
 	return list
 }
@@ -101,17 +115,11 @@ func (p *hangPods) told(doc *HangDoc, err error) (*HangDoc, error) {
 	}
 	if err != nil {
 		if errors.Is(err, failure.ErrCannot) {
-			first := ""
-			for i := range p.list {
-				if p.list[i].Phase == "Running" {
-					first = p.list[i].Name
-					break
-				}
-			}
+			first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })] // without one nobody was asked
 			for _, text := range p.idle() {
 				err = fmt.Errorf("%w; %s", err, text)
 			}
-			return doc, fmt.Errorf("%w\nwithin a pod it answers: kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras localhost; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err, p.namespace(), first, p.namespace(), first, ras.DefaultPort)
+			return doc, fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err, p.within(first), rasPort(first))
 		}
 		return doc, err
 	}

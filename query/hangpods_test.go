@@ -8,20 +8,19 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/input/ras"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
 	"busbar.dev/internal/synth/livejob"
 )
 
-// TestHangPods asks the pods that run, at the port that they set, and says which do not.
-func TestHangPods(t *testing.T) {
+// rasService is a RAS service that gives these answers.
+func rasService(t *testing.T, answer func(n int) string) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Skip(err)
 	}
-	defer l.Close()
-	job := &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5}
+	t.Cleanup(func() { l.Close() })
 	go func() {
 		for n := 0; ; n++ {
 			c, err := l.Accept()
@@ -40,10 +39,44 @@ func TestHangPods(t *testing.T) {
 						fmt.Fprint(c, "SERVER PROTOCOL 2\nOK\nOK\n")
 					}
 				}
-				fmt.Fprint(c, job.RAS(fmt.Sprintf("2026-11-16 02:00:%02d", 5+n), true))
+				fmt.Fprint(c, answer(n))
 			}()
 		}
 	}()
+	return l
+}
+
+// TestHangBadAnswers: one service that answers well is enough, whatever the others send; without one, the error says what came.
+func TestHangBadAnswers(t *testing.T) {
+	job := &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5}
+	whole := job.RAS("2026-11-16 02:00:05", true)
+	at := func(answer string) string { return rasService(t, func(int) string { return answer }).Addr().String() }
+	cut, other, none, good := at(whole[:len(whole)/2]), at("HTTP/1.1 400 Bad Request\r\n\r\n\x00\xff"), at(""), at(whole)
+	doc, err := Hang{RAS: []string{cut, other, none, good}, Gap: 100e6}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc.Kind != "late-rank" || len(doc.Ranks) != 1 || doc.Ranks[0].Rank != 5 || len(doc.Asked) != 4 {
+		t.Errorf("%s %+v %+v", doc.Kind, doc.Ranks, doc.Asked)
+	}
+	says := map[string]string{cut: "cannot be read", other: "expected a report", none: "expected a report", good: ""}
+	for _, a := range doc.Asked {
+		if want := says[a.Addr]; !strings.Contains(a.Error, want) || (a.Error == "") != (want == "") {
+			t.Errorf("%s: %q, expected %q", a.Addr, a.Error, want)
+		}
+	}
+	if _, err = (Hang{RAS: []string{cut, none}, Gap: 100e6}).Run(t.Context(), Env{}); err == nil || errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a truncated answer: %v", err)
+	}
+	if _, err = (Hang{RAS: []string{other, none}, Gap: 100e6}).Run(t.Context(), Env{}); !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "expected a report") {
+		t.Errorf("no answer: %v", err)
+	}
+}
+
+// TestHangPods asks the pods that run, at the port that they set, and says which do not.
+func TestHangPods(t *testing.T) {
+	job := &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5}
+	l := rasService(t, func(n int) string { return job.RAS(fmt.Sprintf("2026-11-16 02:00:%02d", 5+n), true) })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	pods := []kube.Pod{
 		{Name: "llama-0", Node: "a", IP: "127.0.0.1", Phase: "Running", RAS: "0.0.0.0:" + port},
@@ -64,7 +97,7 @@ func TestHangPods(t *testing.T) {
 	}
 	l.Close()
 	_, err = Hang{Pods: "train/llama", Gap: 100e6}.Run(t.Context(), env)
-	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "kubectl exec -n train llama-0 -- /tmp/busbar hang --ras localhost") || !strings.Contains(err.Error(), "NCCL_RAS_ADDR=0.0.0.0:"+ras.DefaultPort) {
+	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "kubectl exec -n train llama-0 -- /tmp/busbar hang --ras localhost:"+port+";") || !strings.Contains(err.Error(), "NCCL_RAS_ADDR=0.0.0.0:"+port) {
 		t.Errorf("nobody answers: %v", err)
 	}
 	pods = pods[1:]

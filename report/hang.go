@@ -81,7 +81,7 @@ func hangText(d *query.HangDoc, s style, width int) string {
 		}
 		text := op + " on " + c.Name + ", a communicator of " + words.Plural(len(c.Ranks), "rank")
 		if n := len(d.Waiting); n > 0 {
-			text += fmt.Sprintf("; %s of the job wait", words.Plural(n, "rank"))
+			text += fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), map[bool]string{true: "waits", false: "wait"}[n == 1])
 		}
 		b.WriteString("  waits in   " + text + "\n")
 	}

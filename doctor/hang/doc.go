@@ -102,6 +102,7 @@ type Verdict struct {
 type Case struct {
 	rec     *flightrec.Set
 	ras     []*ras.Report
+	asked   map[*ras.Report]bool // those of a running job
 	inspect []inspection
 	stacks  []stackFile
 	logs    []*joblog.Log
@@ -136,7 +137,7 @@ type gpuState struct {
 }
 
 // NewCase knows nothing.
-func NewCase() *Case { return &Case{rec: flightrec.NewSet()} }
+func NewCase() *Case { return &Case{rec: flightrec.NewSet(), asked: map[*ras.Report]bool{}} }
 
 // Silent notes that the RAS service at an address took a connection and did not answer.
 func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
@@ -207,15 +208,11 @@ func Dump(head []byte) bool {
 	return recorder || ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
 }
 
-// AddRAS takes an answer of the RAS service that came at that time.
-func (c *Case) AddRAS(addr string, data []byte, at time.Time) error {
-	r, err := ras.Read(addr, data)
-	if err != nil {
-		return err
-	}
+// AddRAS takes an answer that the RAS service of a running job gave at that time.
+func (c *Case) AddRAS(r *ras.Report, at time.Time) {
 	r.Time = at.UTC().Format("2006-01-02 15:04:05.000000000")
 	c.ras = append(c.ras, r)
-	return nil
+	c.asked[r] = true
 }
 
 // Empty reports a case about which nothing is known.

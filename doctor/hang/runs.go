@@ -16,14 +16,24 @@ import (
 // A folder may keep the dumps of the run before: the collectives of both have the same names and numbers, and together they prove
 // nothing. Within one run a record of a rank has one time, and the default group one list of ranks.
 
-// Mixed is an error where dumps are of several runs and their times do not say which is the newest.
+// Mixed is an error where dumps or RAS answers are of several runs and their times do not say which is the newest.
 func (c *Case) Mixed() error {
 	_, err := c.oneRun()
 	return err
 }
 
-// oneRun is the case with the dumps of the newest run alone, itself where there are no others.
+// oneRun is the case with what the newest run alone left.
 func (c *Case) oneRun() (*Case, error) {
+	x := *c
+	if err := x.oneAnswers(); err != nil {
+		return nil, err
+	}
+	x.oneLogs()
+	return x.oneDumps()
+}
+
+// oneDumps is the case with the dumps of the newest run alone, itself where there are no others.
+func (c *Case) oneDumps() (*Case, error) {
 	r := newRuns(c)
 	certain := r.mixed()
 	if !certain && !r.stale() {
@@ -48,11 +58,7 @@ func (c *Case) oneRun() (*Case, error) {
 		overlap = overlap || last >= earliest
 		names = append(names, d.Name)
 	}
-	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), 16)], ", ")
-	if len(names) > 16 {
-		text += fmt.Sprintf(" and %d more", len(names)-16)
-	}
+	text := someNames(names)
 	if overlap && !certain {
 		return c, nil // clocks that differ
 	}

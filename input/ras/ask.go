@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,7 +27,7 @@ type Answer struct {
 // Ask asks the service at an address for a report, as JSON where it has that. The processes of a host share the port and the
 // kernel chooses who answers, also a process that is stopped: who does not answer in time is left, and the next connection
 // comes from another port and meets another process.
-func Ask(ctx context.Context, addr string, each time.Duration) Answer {
+func Ask(ctx context.Context, addr string, each time.Duration, room *Room) Answer {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(strings.Trim(addr, "[]"), DefaultPort)
 	}
@@ -34,7 +35,7 @@ func Ask(ctx context.Context, addr string, each time.Duration) Answer {
 	asJSON := true
 	for try := 0; try < 8 && ctx.Err() == nil; try++ {
 		greet := min(each, each/4<<(try/2)) // a service answers its first line at once: who does not is stopped, or swamped
-		data, silent, err := askOnce(ctx, addr, greet, each, asJSON)
+		data, silent, err := askOnce(ctx, addr, greet, each, asJSON, room)
 		switch {
 		case err == nil:
 			a.Data, a.Err = data, nil
@@ -56,13 +57,42 @@ func Ask(ctx context.Context, addr string, each time.Duration) Answer {
 	return a
 }
 
-// maxAnswer bounds an answer of a service, several of which are asked at once.
-const maxAnswer = 256 << 20
+// Room bounds the bytes of the answers of services that are asked at once: whoever listens there may send without an end.
+type Room struct{ left atomic.Int64 }
+
+// NewRoom has room for so many bytes.
+func NewRoom(size int64) *Room {
+	r := new(Room)
+	r.left.Store(size)
+	return r
+}
+
+// Free gives the room of an answer back, which is not kept.
+func (r *Room) Free(size int) { r.left.Add(int64(size)) }
+
+// read reads to the end, as far as there is room.
+func (r *Room) read(in io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	for {
+		n, err := io.CopyN(&b, in, 64<<10)
+		switch {
+		case r.left.Add(-n) < 0:
+			r.Free(b.Len())
+			return nil, errNoRoom
+		case errors.Is(err, io.EOF):
+			return b.Bytes(), nil
+		case err != nil:
+			return b.Bytes(), err
+		}
+	}
+}
+
+var errNoRoom = errors.New("the answer is too long; expected a report of NCCL's RAS service")
 
 var errNoJSON = errors.New("this release has no JSON")
 
 // askOnce holds one conversation. silent says that somebody took the connection and did not answer.
-func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON bool) (data []byte, silent bool, err error) {
+func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON bool, room *Room) (data []byte, silent bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, each)
 	defer stop()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -107,13 +137,15 @@ func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON
 	if _, err := io.WriteString(c, "VERBOSE STATUS\n"); err != nil {
 		return nil, true, err
 	}
-	var b bytes.Buffer
-	_, err = io.Copy(&b, io.LimitReader(in, maxAnswer))
-	if err != nil && b.Len() == 0 {
+	data, err = room.read(in)
+	switch {
+	case errors.Is(err, errNoRoom):
+		return nil, false, fmt.Errorf("RAS at %s: %w", addr, err)
+	case err != nil && len(data) == 0:
 		return nil, true, fmt.Errorf("RAS at %s took the question and did not answer: %w", addr, err)
+	case !Match(data):
+		room.Free(len(data))
+		return nil, false, fmt.Errorf("RAS at %s answered %.80q; expected a report", addr, data)
 	}
-	if !Match(b.Bytes()) {
-		return nil, false, fmt.Errorf("RAS at %s answered %.80q; expected a report", addr, b.String())
-	}
-	return b.Bytes(), false, nil
+	return data, false, nil
 }

@@ -177,15 +177,15 @@ func TestAsk(t *testing.T) {
 	j := &livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.Late, Culprit: 1}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	a := Ask(ctx, serve(t, 2, true, j.RAS("now", false)), 300*time.Millisecond)
+	a := Ask(ctx, serve(t, 2, true, j.RAS("now", false)), 300*time.Millisecond, NewRoom(1<<20))
 	if a.Err != nil || a.Silent != 2 || !Match(a.Data) {
 		t.Errorf("a stopped process among those that share the port: %v, %d silent, %d bytes", a.Err, a.Silent, len(a.Data))
 	}
-	a = Ask(ctx, serve(t, 0, false, j.RASText()), 10*time.Second)
+	a = Ask(ctx, serve(t, 0, false, j.RASText()), 10*time.Second, NewRoom(1<<20))
 	if r, err := Read("x", a.Data); a.Err != nil || err != nil || r.JSON {
 		t.Errorf("a release without JSON: %v %v", a.Err, err)
 	}
-	a = Ask(ctx, "127.0.0.1:1", time.Second)
+	a = Ask(ctx, "127.0.0.1:1", time.Second, NewRoom(1<<20))
 	if a.Err == nil {
 		t.Error("nobody listens there")
 	}
@@ -275,8 +275,40 @@ func TestEndless(t *testing.T) {
 			c.Close()
 		}
 	}()
-	a := Ask(context.Background(), l.Addr().String(), 30*time.Second)
+	a := Ask(context.Background(), l.Addr().String(), 30*time.Second, NewRoom(1<<20))
 	if a.Err == nil || a.Silent > 0 || !strings.Contains(a.Err.Error(), "another service") {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestEndlessAnswer asks a service that begins a report and never ends it.
+func TestEndlessAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, err := c.Write([]byte("SERVER PROTOCOL 2\nOK\nOK\n{\"nccl_version\": \"2.28.9\", \"communicators_count\": 1, \"x\": \""))
+				for err == nil {
+					_, err = c.Write([]byte(strings.Repeat("A", 1<<16)))
+				}
+			}()
+		}
+	}()
+	room := NewRoom(1 << 20)
+	a := Ask(context.Background(), l.Addr().String(), 30*time.Second, room)
+	if a.Err == nil || a.Silent > 0 || len(a.Data) > 0 || !strings.Contains(a.Err.Error(), "too long") {
+		t.Errorf("%+v", a)
+	}
+	if left := room.left.Load(); left != 1<<20 {
+		t.Errorf("%d bytes of room are left of %d", left, 1<<20)
 	}
 }

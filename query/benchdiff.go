@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"busbar.dev/input/nccltests"
+	"busbar.dev/input/perftest"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/result/diff"
@@ -116,7 +117,15 @@ func newBenchDiffDoc(rep *diff.Report, alpha, threshold float64) *BenchDiffDoc {
 	return d
 }
 
-// results reads kept results, or makes them of nccl-tests' tables. Rows without a time say
+// notCollective is an error about measurements that are not of collectives, nil for all others.
+func notCollective(name string, data []byte) error {
+	if !perftest.Match(data) {
+		return nil
+	}
+	return fmt.Errorf("%s is an output of perftest: messages between two hosts, expected collectives; busbar doctor %s judges it, and busbar bench diff compares two of them", name, name)
+}
+
+// results reads kept results, or makes them of nccl-tests' and perftest's tables. Rows without a time say
 // nothing and are left out.
 func (e *Env) results(name string) (list result.Sweeps, untimed int, err error) {
 	data, err := e.measuredText(name)
@@ -134,8 +143,10 @@ func (e *Env) results(name string) (list result.Sweeps, untimed int, err error) 
 			list, err = out.Sweeps()
 			untimed = out.Untimed
 		}
+	case perftest.Match(data):
+		list = perftest.Sweeps(inputName(name), perftest.Read(data))
 	default:
-		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests", inputName(name))
+		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests or perftest", inputName(name))
 	}
 	switch {
 	case err == nil && len(list) == 0 && untimed > 0:

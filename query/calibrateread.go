@@ -34,6 +34,9 @@ func (m *measurements) sweeps(name string) (result.Sweeps, error) {
 	if result.Match(data) {
 		return m.stored(name, data)
 	}
+	if err := notCollective(name, data); err != nil {
+		return nil, err
+	}
 	all, left, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("%w (and it is no output of nccl-tests)", err)

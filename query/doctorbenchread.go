@@ -130,6 +130,9 @@ func (q *DoctorBench) shape(s *result.Sweep) (nodes, per int, err error) {
 // read reads any of the formats.
 func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, error) {
 	text := bytes.TrimSpace(data)
+	if err := notCollective(name, data); err != nil {
+		return nil, nil, err
+	}
 	switch {
 	case result.Match(data):
 		list, err := result.Read(name, bytes.NewReader(data))

@@ -99,7 +99,9 @@ func (q *Validate) read(ctx context.Context, m *measurements) (*measured, error)
 		case nccltests.Match(data):
 			err = q.tables(ctx, m, all, name, data)
 		default:
-			err = all.published(name, data)
+			if err = notCollective(name, data); err == nil {
+				err = all.published(name, data)
+			}
 		}
 		if err != nil {
 			return nil, err

@@ -142,3 +142,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestSweeps: a rate is the time of a message at it, and what one test measured is not held against another.
+func TestSweeps(t *testing.T) {
+	list := Sweeps("x", Read([]byte(write+both+latency)))
+	if len(list) != 3 {
+		t.Fatalf("%+v", list)
+	}
+	for i, want := range []float64{65536 / (180e9 / 8) * 1e6, 65536 / float64(10000<<20) * 1e6, 1.75} {
+		s := list[i]
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+		p := s.Points[len(s.Points)-1]
+		if got := p.Out.Time.Mean; math.Abs(got-want) > 1e-6*want || s.Env["test"] == "" {
+			t.Errorf("%s: %g µs, expected %g: %+v", s.ID, got, want, s)
+		}
+	}
+}

@@ -218,4 +218,3 @@ func someNames(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-

@@ -79,6 +79,11 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 		detected[f.ID] = detected[f.ID] && 4*f.Confidence >= best
 	}
 	order(m, found, c.Job != nil && c.Job.Dumped(), detected)
+	for i := range found { // after the order: a line that states it comes before guesses all the same
+		if f := &found[i]; f.Confidence < unlikely && !m.Consequence(f.ID) {
+			f.Severity = finding.Note
+		}
+	}
 	// What nothing in the text speaks for and is as good as excluded would only be read.
 	r.Findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	return r

@@ -83,6 +83,7 @@ const (
 	leastShown    = 0.03
 	maxQuestions  = 4
 	faint         = 0.2
+	unlikely      = 0.1 // what is less likely is a note
 )
 
 // weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for, and questions where none is

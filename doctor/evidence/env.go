@@ -30,22 +30,21 @@ func newEnvPatterns() *envPatterns {
 // envWords are the words by which lines with settings are found.
 const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mtu|value:"
 
-// read finds the settings of a line. One in the middle of a sentence was talked
-// about, not set.
-func (e *envPatterns) read(h *hit, l *nccllog.Line, text string, sentence bool) {
+// find is where the settings of a text are: begin and end of a name and of its value by turns; of a name alone
+// where a manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set.
+func (e *envPatterns) find(text string, sentence bool) (at []int) {
 	trimmed := strings.TrimSpace(text)
-	h.value, h.valued = strings.CutPrefix(trimmed, "value:")
-	h.value = strings.Trim(strings.TrimSpace(h.value), `"'`)
-	if strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "#SBATCH") && !strings.HasPrefix(trimmed, "#PBS") {
-		return // switched off
+	if switchedOff(trimmed) {
+		return nil
 	}
-	if name, value, ok := e.took(l, text); ok {
-		h.args = []string{name, strings.TrimSuffix(value, ".")}
-		return
+	if strings.Contains(text, " to ") {
+		if m := e.logged.FindStringSubmatchIndex(text); m != nil {
+			return []int{m[2], m[3], m[4], m[4] + len(strings.TrimSuffix(text[m[4]:m[5]], "."))}
+		}
 	}
-	if m := e.named.FindStringSubmatch(trimmed); m != nil {
-		h.named = m[1]
-		return
+	if m := e.named.FindStringSubmatchIndex(trimmed); m != nil {
+		from := strings.Index(text, trimmed)
+		return []int{from + m[2], from + m[3]}
 	}
 	for _, m := range e.assigned.FindAllStringSubmatchIndex(text, 32) {
 		if sentence && m[0] > len(text)-len(strings.TrimLeft(text, " \t-*\"'")) && !command(text) {
@@ -54,24 +53,38 @@ func (e *envPatterns) read(h *hit, l *nccllog.Line, text string, sentence bool) 
 		if m[5] == m[4] || sentence && strings.Contains(text[m[1]:], "workaround") {
 			continue
 		}
-		h.args = append(h.args, text[m[2]:m[3]], strings.TrimSuffix(text[m[4]:m[5]], `\`))
+		at = append(at, m[2], m[3], m[4], m[4]+len(strings.TrimSuffix(text[m[4]:m[5]], `\`)))
 	}
+	return at
 }
 
-// took is the setting that NCCL says it took.
-func (e *envPatterns) took(l *nccllog.Line, text string) (name, value string, ok bool) {
+// switchedOff reports a setting that is a comment.
+func switchedOff(trimmed string) bool {
+	return strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "#SBATCH") && !strings.HasPrefix(trimmed, "#PBS")
+}
+
+// read takes the settings of a line: those that NCCL says it took, or that were found.
+func (e *envPatterns) read(h *hit, l *nccllog.Line, text string, at []int) {
+	trimmed := strings.TrimSpace(text)
+	h.value, h.valued = strings.CutPrefix(trimmed, "value:")
+	h.value = strings.Trim(strings.TrimSpace(h.value), `"'`)
+	if switchedOff(trimmed) {
+		return
+	}
 	if len(l.Records) == 1 {
 		m, _ := l.Records[0].Message.(*nccllog.Setting)
 		if m != nil && m.Value != "" && slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
-			return m.Name, m.Value, true
+			h.args = []string{m.Name, strings.TrimSuffix(m.Value, ".")}
+			return
 		}
 	}
-	if strings.Contains(text, " to ") {
-		if m := e.logged.FindStringSubmatch(text); m != nil {
-			return m[1], m[2], true
-		}
+	if len(at) == 2 {
+		h.named = text[at[0]:at[1]]
+		return
 	}
-	return "", "", false
+	for ; len(at) > 0; at = at[4:] {
+		h.args = append(h.args, text[at[0]:at[1]], text[at[2]:at[3]])
+	}
 }
 
 // settings files the settings of a line; that a manifest named before gets its value.

@@ -44,17 +44,40 @@ type batch struct {
 
 // looker recognises what lines show. Each worker has one of its own.
 type looker struct {
-	words *Vocabulary
-	rows  []int
-	seed  maphash.Seed
-	memo  map[uint64][]hit // what was seen in texts that come again: hundreds of ranks print the same ones
+	words  *Vocabulary
+	rows   []int
+	seed   maphash.Seed
+	blank  []byte
+	shapes []shape // of texts, their digits aside, at the place of their hash
+	texts  []sighted
+	ways   map[string][]hit // what connections show
 }
 
-// maxMemo is how many texts are remembered.
-const maxMemo = 1 << 14
+// shape is what texts have in common that differ in nothing but which digits they hold.
+type shape struct {
+	key   uint64
+	spots []spot // none: nothing is recognised in such a text
+}
+
+// spot is a row that may recognise something, and the places of its arguments. Where these depend on the digits,
+// the row is asked anew for each text.
+type spot struct {
+	row  int
+	anew bool
+	at   []int
+}
+
+// sighted is what was recognised in a text: hundreds of ranks print the same ones.
+type sighted struct {
+	key  uint64
+	hits []hit
+}
+
+// remembered is how many shapes, and texts, a looker remembers; a power of two.
+const remembered = 1 << 14
 
 func (v *Vocabulary) newLooker() *looker {
-	return &looker{words: v, seed: maphash.MakeSeed(), memo: map[uint64][]hit{}}
+	return &looker{words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered), ways: map[string][]hit{}}
 }
 
 // chunk looks at the lines of a chunk.
@@ -80,7 +103,7 @@ func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 // line looks at a line. The first of a source are left to who knows whether they are
 // sentences.
 func (k *looker) line(l *nccllog.Line) (s sight) {
-	if s.hits, s.bulk = bulk(l); !s.bulk && l.Num > maxTalk {
+	if s.hits, s.bulk = k.bulk(l); !s.bulk && l.Num > maxTalk {
 		s.hits = k.look(l, false)
 	}
 	if len(s.hits) > 0 {
@@ -92,58 +115,86 @@ func (k *looker) line(l *nccllog.Line) (s sight) {
 // look shows a line to the recognisers whose words it holds. They do not see who printed
 // a record, so that what they see in it holds for all who print the same.
 func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
-	text, find := l.Body(), k.words.printed
-	if sentence {
-		find = k.words.talk
-	}
+	text := l.Body()
 	if len(text) > maxLine && !strings.Contains(text, infoMark) {
 		text = text[:maxLine]
 	}
-	if k.rows = find.rows(text, k.rows); len(k.rows) == 0 {
+	if sentence {
+		k.rows = k.words.talk.rows(text, k.rows)
+		return k.read(l, text, k.find(text, true))
+	}
+	spots := k.shape(text)
+	if len(spots) == 0 {
 		return nil
 	}
-	if sentence {
-		return k.match(l, text, true)
-	}
 	key := maphash.String(k.seed, text)
-	hits, ok := k.memo[key]
-	if !ok {
-		hits = k.match(l, text, false)
-		for i := range hits {
-			hits[i].copyTexts()
+	m := &k.texts[key%remembered]
+	if m.key != key {
+		*m = sighted{key, k.read(l, text, spots)}
+		for i := range m.hits {
+			m.hits[i].copyTexts()
 		}
-		if len(k.memo) >= maxMemo {
-			clear(k.memo)
-		}
-		k.memo[key] = hits
 	}
-	return hits
+	return m.hits
 }
 
-// match asks the rows whose words were found.
-func (k *looker) match(l *nccllog.Line, text string, sentence bool) (hits []hit) {
+// shape finds the rows that may recognise something in a text, once for all texts of its shape.
+func (k *looker) shape(text string) []spot {
+	k.blank = blank(k.blank, text)
+	key := maphash.Bytes(k.seed, k.blank)
+	m := &k.shapes[key%remembered]
+	if m.key != key {
+		k.rows = k.words.printed.rows(text, k.rows)
+		*m = shape{key, k.find(text, false)}
+	}
+	return m.spots
+}
+
+// find asks the rows whose words were found where they see something.
+func (k *looker) find(text string, sentence bool) (spots []spot) {
 	for _, i := range k.rows {
 		row := &k.words.rows[i]
+		x := spot{row: i, anew: !row.blind}
+		found := true
+		if row.special == settings {
+			x.at = k.words.env.find(text, sentence)
+		} else if !x.anew {
+			x.at, found = row.find(text)
+		}
+		if found {
+			spots = append(spots, x)
+		}
+	}
+	return spots
+}
+
+// read makes hits of what rows see.
+func (k *looker) read(l *nccllog.Line, text string, spots []spot) (hits []hit) {
+	for _, x := range spots {
+		row := &k.words.rows[x.row]
 		h := hit{kind: row.kind, rank: -1, told: row.told, special: row.special}
+		ok, words := true, text
 		switch row.special {
 		case settings:
-			k.words.env.read(&h, l, text, sentence)
+			k.words.env.read(&h, l, text, x.at)
 		case warned:
-			if !strings.Contains(text, "NCCL WARN") {
-				continue
-			}
+			ok = strings.Contains(text, "NCCL WARN")
 		case waiting, addresses: // what came before decides
+			ok = row.digits == nil || row.digits.In(text)
 		default:
-			words := text
 			if row.kind == Symptom {
 				words = affirmed(words)
 			}
-			var ok bool
-			if h.args, h.rank, ok = row.match(words); !ok {
-				continue
+			if x.anew {
+				x.at, ok = row.find(words)
+			}
+			if ok {
+				h.args, h.rank, ok = row.read(words, x.at)
 			}
 		}
-		hits = append(hits, h)
+		if ok {
+			hits = append(hits, h)
+		}
 	}
 	return hits
 }
@@ -158,7 +209,7 @@ func (h *hit) copyTexts() {
 
 // bulk recognises the records that make up most of a long log, without looking for
 // words: calls, of which NCCL's own reader keeps what matters, and connections.
-func bulk(l *nccllog.Line) (hits []hit, ok bool) {
+func (k *looker) bulk(l *nccllog.Line) (hits []hit, ok bool) {
 	if len(l.Records) != 1 {
 		return nil, false
 	}
@@ -167,25 +218,42 @@ func bulk(l *nccllog.Line) (hits []hit, ok bool) {
 	case *nccllog.Call:
 		return nil, !strings.Contains(rec.Text, "NCCL ") // else something else ran into it
 	case *nccllog.Connection:
-		h := hit{rank: -1}
-		_, via, ok := strings.Cut(m.Via, "/")
-		switch {
-		case strings.Contains(rec.Text, "NCCL "):
-			ok = false
-		case m.Transport == "SHM":
-			h.kind, ok = OverShm, true
-		case m.Transport == "P2P" && ok:
-			h.kind = OverP2P
-			h.args, ok = wayP2P(via)
-		case m.Transport == "NET" && ok:
-			h.kind = OverNet
-			h.args, ok = wayNet(via)
-		default:
-			ok = false
+		if strings.Contains(rec.Text, "NCCL ") {
+			return nil, false
 		}
-		if ok {
-			return []hit{h}, true
+		hits, known := k.ways[m.Via]
+		if !known {
+			hits = connected(m)
+			if len(k.ways) < maxWays {
+				k.ways[strings.Clone(m.Via)] = hits
+			}
 		}
+		return hits, hits != nil
 	}
 	return nil, false
+}
+
+// maxWays bounds the ways of connecting that are remembered.
+const maxWays = 1000
+
+// connected is what a connection shows; nil where its words must tell.
+func connected(m *nccllog.Connection) []hit {
+	h := hit{rank: -1}
+	_, via, ok := strings.Cut(strings.Clone(m.Via), "/")
+	switch {
+	case m.Transport == "SHM":
+		h.kind, ok = OverShm, true
+	case m.Transport == "P2P" && ok:
+		h.kind = OverP2P
+		h.args, ok = wayP2P(via)
+	case m.Transport == "NET" && ok:
+		h.kind = OverNet
+		h.args, ok = wayNet(via)
+	default:
+		ok = false
+	}
+	if !ok {
+		return nil
+	}
+	return []hit{h}
 }

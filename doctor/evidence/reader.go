@@ -38,6 +38,7 @@ type Reader struct {
 	set     *Set
 	words   *Vocabulary
 	look    *looker
+	lookers []*looker // of those who look ahead
 	log     *nccllog.Reader
 	frags   []*cluster.Fragment
 	mute    bool   // sentences do not count
@@ -124,7 +125,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if hang.Dump(head) {
 		return r.jobFile(name, in)
 	}
-	if i := bytes.IndexByte(head, 0); i >= 0 && binary(head) {
+	if i := bytes.IndexByte(head, 0); i >= 0 && isBinary(head) {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
 	}
 	if manual(head) { // the errors that a manual describes have not happened
@@ -160,9 +161,9 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	return nil
 }
 
-// binary reports a beginning with a zero that is no text: more zeros than a log has that was
+// isBinary reports a beginning with a zero that is no text: more zeros than a log has that was
 // cut while it was written to, or control characters all over, and no mark of UTF-16.
-func binary(head []byte) bool {
+func isBinary(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return false
 	}
@@ -204,10 +205,14 @@ func document(head []byte) bool {
 func (r *Reader) lines(text io.Reader) error {
 	in := lines.NewAhead[batch](text)
 	in.Size, in.Workers = cmp.Or(r.chunk, in.Size), cmp.Or(r.workers, in.Workers)
-	count := 0
+	count, used := 0, 0
 	r.log.Begin(r.name)
 	for b := range in.All(func() func(*lines.Chunk, *batch) {
-		look := r.words.newLooker()
+		if used == len(r.lookers) {
+			r.lookers = append(r.lookers, r.words.newLooker())
+		}
+		look := r.lookers[used]
+		used++
 		return func(c *lines.Chunk, b *batch) { look.chunk(r.name, c, b) }
 	}) {
 		for i := range b.lines {

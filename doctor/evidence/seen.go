@@ -39,6 +39,10 @@ type recogniser struct {
 	re    *regexp.Regexp
 	rank  int           // group that names the rank, 0 none
 	needs *keywords.Set // words of also; nil: none
+	// digits are the words where some hold a digit; nil: none does. blind says that whether and where words and
+	// pattern match does not depend on which digits a text has.
+	digits *keywords.Set
+	blind  bool
 }
 
 // Vocabulary is everything that readers look for, made ready: patterns and the
@@ -65,8 +69,12 @@ func NewVocabulary() *Vocabulary {
 				r.re = regexp.MustCompile(s.pattern)
 				r.rank = max(r.re.SubexpIndex("rank"), 0)
 			}
+			r.blind = s.kind != Symptom && !strings.ContainsAny(s.words+s.also, digits) && blind(s.pattern)
+			if strings.ContainsAny(s.words, digits) {
+				r.digits = keywords.New(strings.Split(strings.ToLower(s.words), "|"))
+			}
 			if s.also != "" {
-				r.needs = keywords.New(strings.Split(s.also, "|"))
+				r.needs = keywords.New(strings.Split(strings.ToLower(s.also), "|"))
 			}
 			rs.talk.add(len(rs.rows), s.words)
 			if !s.told {
@@ -75,7 +83,7 @@ func NewVocabulary() *Vocabulary {
 			rs.rows = append(rs.rows, r)
 		}
 	}
-	rs.talk.set, rs.printed.set = keywords.New(rs.talk.words), keywords.New(rs.printed.words)
+	rs.talk.set, rs.printed.set = keywords.New(rs.talk.words), keywords.NewDigitless(rs.printed.words)
 	return rs
 }
 
@@ -104,35 +112,40 @@ func (f *finder) rows(text string, hits []int) []int {
 	return hits
 }
 
-// match looks closer: the arguments, and the rank where the line names it.
-func (r *recogniser) match(text string) (args []string, rank int, ok bool) {
-	rank = -1
+// find is where the groups of the pattern are; false where the pattern, or a word, is not there.
+func (r *recogniser) find(text string) (at []int, ok bool) {
+	if r.digits != nil && !r.digits.In(text) || r.needs != nil && !r.needs.In(text) {
+		return nil, false
+	}
 	if r.re == nil {
-		if r.take == nil {
-			return nil, rank, true
+		return nil, true
+	}
+	at = r.re.FindStringSubmatchIndex(text)
+	return at, at != nil
+}
+
+// read looks closer: the arguments, and the rank where the line names it.
+func (r *recogniser) read(text string, at []int) (args []string, rank int, ok bool) {
+	rank = -1
+	if r.re == nil && r.take != nil {
+		args = []string{text}
+	}
+	for i := 2; i+1 < len(at); i += 2 {
+		group := ""
+		if at[i] >= 0 {
+			group = text[at[i]:at[i+1]]
 		}
-		args, ok = r.take([]string{text})
-		return args, rank, ok
-	}
-	if r.needs != nil && !r.needs.In(text) {
-		return nil, rank, false
-	}
-	m := r.re.FindStringSubmatch(text)
-	if m == nil {
-		return nil, rank, false
-	}
-	for i := 1; i < len(m); i++ {
-		if i == r.rank {
-			rank = atoi(m[i])
+		if i == 2*r.rank {
+			rank = atoi(group)
 			continue
 		}
-		args = append(args, m[i])
+		args = append(args, group)
 	}
-	if r.take != nil {
-		args, ok = r.take(args)
-		return args, rank, ok
+	if r.take == nil {
+		return args, rank, true
 	}
-	return args, rank, true
+	args, ok = r.take(args)
+	return args, rank, ok
 }
 
 // atoi reads a short number; -1 when it is none.

@@ -33,7 +33,7 @@ func seenMore() []seen {
 		{kind: GIDInUse, words: "localgid", pattern: `(?i)localGid ([0-9a-f:.]+)`, take: gidClass},
 		{kind: TestRank, words: "device", pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`},
 		{kind: TestHeader, words: "minbytes", pattern: `nThread \d+ nGpus \d+ minBytes`, take: none},
-		{kind: Launched, words: "mpirun|mpiexec|srun", take: launched},
+		{kind: Launched, words: "mpirun|mpiexec|srun", also: "-n", take: launched},
 		{kind: BadOrdinal, words: "invalid device ordinal|cudaerrorinvaliddevice|cuda_error_invalid_device", take: none},
 		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current pytorch|unsupported gpu architecture", take: none},
 		{kind: NoFamily, words: "address family not supported", pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none},

@@ -50,7 +50,7 @@ func seenNCCL() []seen {
 		{kind: NetDevCounts, words: "mixed local net device", take: none},
 		{kind: ShmFailure, words: "posix_fallocate|shared memory segment|nccl-shm-|failed to extend|/dev/shm|insufficient shared memory|out of shared memory", take: shmFailure},
 		{kind: P2PFault, words: "p2p is disabled between nvlink|could not enable p2p|peer access is not supported|peer query failed|peer access is already|peer access denied"},
-		{kind: NVLSFailure, words: "nvls.cc|nvlink sharp|nvls|multicast", take: nvls},
+		{kind: NVLSFailure, words: "nvls.cc|nvlink sharp|nvls|multicast", also: "fail|warn|error|invalid", take: nvls},
 		{kind: NVLSAbsent, words: "multicast support is not available"},
 		{kind: IMEX, words: "imex|mnnvl", also: "not|fail|unavailable|missing|error", pattern: `(?i)(MNNVL.{0,80}not working|IMEX.{0,60}(?:not|fail|unavailable|missing|error))`, take: shapeOf},
 		{kind: CUDAFailure, words: "cuda failure|cuda error|cudaerror|test cuda failure", pattern: `(?i)cuda (?:failure|error)(?: [\w/.:]+)?:? *(?:\d+ *)?['"]?([a-z][a-z ,._-]{6,80})`, take: lowered},

@@ -30,6 +30,7 @@ type collector struct {
 
 	names map[string]string // one copy of every text that comes often
 	hosts map[string]*hostState
+	last  *hostState // of the record before
 
 	ranks   []*Rank
 	threads map[thread]*Rank
@@ -281,7 +282,10 @@ func (c *collector) host(r *Record) {
 	if r.Host == "" {
 		return
 	}
-	h := c.hosts[r.Host]
+	h := c.last
+	if h == nil || h.Name != r.Host {
+		h = c.hosts[r.Host]
+	}
 	if h == nil && r.glued {
 		if k := c.suffix(r.Host, r.PID); k != nil {
 			h = k
@@ -296,10 +300,10 @@ func (c *collector) host(r *Record) {
 		h = &hostState{Host: Host{Name: c.intern(r.Host), First: r.At}, pids: map[int]bool{}}
 		c.hosts[h.Name] = h
 	}
-	r.Host = h.Name
+	c.last, r.Host = h, h.Name
 	h.Records++
 	h.atLine = h.atLine || !r.glued
-	if len(h.pids) < 1024 {
+	if len(h.pids) < 1024 && !h.pids[r.PID] {
 		h.pids[r.PID] = true
 	}
 }

@@ -1,8 +1,8 @@
 package nccllog
 
 import (
-	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // connKey is what makes two lines the same connection.
@@ -20,11 +20,13 @@ func parseConnection(r *Record) any {
 	if !ok {
 		return nil
 	}
-	f := strings.Fields(head)
+	var buf [8]string // one more than such a message has
+	f := fields(buf[:0], head)
 	if len(f) < 5 {
 		return nil
 	}
-	n := &Connection{Index: -1, NetDev: -1, Proxy: -1, First: r.At, N: 1}
+	n := reuse[Connection](r)
+	*n = Connection{Index: -1, NetDev: -1, Proxy: -1, First: r.At, N: 1}
 	ch, index, slash := strings.Cut(f[1], "/")
 	if n.Channel = number(ch); slash {
 		n.Index = number(index)
@@ -51,6 +53,37 @@ func parseConnection(r *Record) any {
 	return n.way(via)
 }
 
+// reuse is memory for a message: that of one that nobody needs any more, where it is of the same type.
+func reuse[T any](r *Record) *T {
+	if m, ok := r.spare.(*T); ok {
+		r.spare = nil
+		return m
+	}
+	return new(T)
+}
+
+// fields appends the words of a text as strings.Fields finds them; it stops when the list is full.
+func fields(list []string, s string) []string {
+	for len(list) < cap(list) {
+		from := 0
+		for from < len(s) && (s[from] == ' ' || s[from] >= '\t' && s[from] <= '\r') {
+			from++
+		}
+		to := from
+		for to < len(s) && s[to] != ' ' && (s[to] < '\t' || s[to] > '\r') {
+			if s[to] >= utf8.RuneSelf { // there are other blanks
+				return append(list, strings.Fields(s[from:])...)
+			}
+			to++
+		}
+		if from == to {
+			break
+		}
+		list, s = append(list, s[from:to]), s[to:]
+	}
+	return list
+}
+
 // parseCollNet reads "CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA".
 func parseCollNet(r *Record) any {
 	head, via, _ := strings.Cut(r.Text, " via ")
@@ -74,7 +107,7 @@ func end(s string) (rank int, dev string, ok bool) {
 	num, dev, bracket := strings.Cut(s, "[")
 	rank = number(num)
 	dev, closed := strings.CutSuffix(dev, "]")
-	return rank, dev, bracket == closed && rank >= 0 && num == strconv.Itoa(rank)
+	return rank, dev, bracket == closed && rank >= 0 && allDigits(num) && (num[0] != '0' || num == "0")
 }
 
 // way reads how the two ends are connected.

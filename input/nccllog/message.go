@@ -1,6 +1,9 @@
 package nccllog
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // What a record says is a *Ring, *RingLink, *Connection, *Call, *Choice, *Graph,
 // *System, *Channels, Trees or *Setting, or of a type that only this package
@@ -143,13 +146,25 @@ func parseIgnored(r *Record) any {
 	return nil
 }
 
+// shapesOf are the shapes that a message may have by its first byte.
+var shapesOf = sync.OnceValue(func() (of [256][]*shape) {
+	for i := range shapes {
+		u := &shapes[i]
+		for b := range of {
+			if u.prefix == "" || int(u.prefix[0]) == b {
+				of[b] = append(of[b], u)
+			}
+		}
+	}
+	return of
+})
+
 // parse reads what a record says; nil: not understood.
 func parse(r *Record) any {
 	if r.Text == "" {
 		return nil
 	}
-	for i := range shapes {
-		u := &shapes[i]
+	for _, u := range shapesOf()[r.Text[0]] {
 		if strings.HasPrefix(r.Text, u.prefix) && strings.Contains(r.Text, u.within) {
 			if m := u.parse(r); m != nil {
 				return m

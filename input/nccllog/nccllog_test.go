@@ -45,7 +45,7 @@ func TestRecords(t *testing.T) {
 		{"process beyond reason", "h:99999999999999999999:2 [0] NCCL INFO x", " 0 0 0 INFO :0   x"},
 	} {
 		var got []string
-		for r := range records(lines.Bare(tc.in)) {
+		for _, r := range records(nil, lines.Bare(tc.in), Pos{}) {
 			got = append(got, fmt.Sprintf("%s %d %d %d %s %s:%d %s %s %s", r.Host, r.PID, r.TID, r.Dev, r.Level, r.File, r.SrcLine, r.Func, r.Time, r.Text))
 		}
 		if s := strings.Join(got, "|"); s != tc.want {

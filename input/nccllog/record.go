@@ -1,7 +1,7 @@
 package nccllog
 
 import (
-	"iter"
+	"slices"
 	"strings"
 )
 
@@ -22,40 +22,33 @@ type Record struct {
 	glued  bool // something stands before the record on its line
 	body   int  // bytes from behind the process and its device to the end of the line
 	indent int  // blanks before the message beyond the usual one
+	spare  any  // a message that nobody needs any more, whose memory may be used
 }
 
 // levels are the words after "NCCL ".
 var levels = []string{"INFO", "WARN", "TRACE", "CALL"}
 
-// records yields the records of a line. Where newlines were lost, one record
-// ends where the next begins.
-func records(line string) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		var prev Record
-		have := false
-		from, textAt := 0, 0
-		for {
-			at, level := marker(line, from)
-			if at < 0 {
-				break
-			}
-			rec, start := prefix(line, textAt, at)
-			rec.Level = level
-			if have {
-				prev.text(line[textAt:start])
-				if !yield(prev) {
-					return
-				}
-			}
-			prev, have = rec, true
-			textAt = at + len("NCCL ") + len(level)
-			from = textAt
+// records appends the records of a line to a list whose old ones are overwritten. Where newlines
+// were lost, one record ends where the next begins.
+func records(list []Record, line string, place Pos) []Record {
+	begin, text := len(list), 0
+	for at, level := marker(line, 0); at >= 0; at, level = marker(line, text) {
+		if len(list) == cap(list) {
+			list = slices.Grow(list, 1)
 		}
-		if have {
-			prev.text(line[textAt:])
-			yield(prev)
+		list = list[:len(list)+1]
+		r := &list[len(list)-1]
+		*r = Record{At: place, Dev: -1, Level: level, spare: r.Message}
+		start := r.prefix(line, text, at)
+		if len(list)-begin > 1 {
+			list[len(list)-2].text(line[text:start])
 		}
+		text = at + len("NCCL ") + len(level)
 	}
+	if len(list) > begin {
+		list[len(list)-1].text(line[text:])
+	}
+	return list
 }
 
 // marker finds the next "NCCL INFO" and the like.
@@ -80,8 +73,7 @@ func marker(line string, from int) (int, string) {
 // prefix reads backwards from a marker: function, source line, device, and
 // host:pid:tid. It returns where the record begins; low is where the text of the
 // record before begins, and nothing before it belongs to this one.
-func prefix(line string, low, at int) (Record, int) {
-	rec := Record{Dev: -1}
+func (rec *Record) prefix(line string, low, at int) int {
 	start, end := at, at
 	rec.body = len(line) - at
 	for range 6 {
@@ -103,13 +95,13 @@ func prefix(line string, low, at int) (Record, int) {
 			if host, pid, tid, ok := process(word); ok {
 				rec.Host, rec.PID, rec.TID = host, pid, tid
 				rec.glued = begin > low
-				return timestamp(line, low, begin, rec)
+				return rec.timestamp(line, low, begin)
 			}
-			return rec, start
+			return start
 		}
 		start, end = begin, begin
 	}
-	return rec, start
+	return start
 }
 
 // wordBefore returns the word that ends before end, after blanks.
@@ -155,21 +147,21 @@ func process(word string) (host string, pid, tid int, ok bool) {
 }
 
 // timestamp reads "[2026-07-23 04:16:01] " before a record.
-func timestamp(line string, low, begin int, rec Record) (Record, int) {
+func (rec *Record) timestamp(line string, low, begin int) int {
 	head := line[low:begin]
 	if !strings.HasSuffix(head, "] ") {
-		return rec, begin
+		return begin
 	}
 	i := strings.LastIndexByte(head, '[')
 	if i < 0 || len(head)-i > 64 {
-		return rec, begin
+		return begin
 	}
 	if t := head[i+1 : len(head)-2]; strings.Count(t, ":") >= 2 {
 		rec.Time = t
 		rec.glued = i > 0
-		return rec, low + i
+		return low + i
 	}
-	return rec, begin
+	return begin
 }
 
 // isSource reports whether a word is a line of NCCL's source: "init.cc:82".

@@ -18,7 +18,7 @@ type Line struct {
 }
 
 // Parse appends the lines of a chunk, with the records of NCCL on each, to a list whose
-// old lines are overwritten. Every reader of such logs takes its lines.
+// old lines are overwritten, and with them the calls and connections in their messages. Every reader of such logs takes its lines.
 func Parse(list []Line, source string, c *lines.Chunk) []Line {
 	for c.Next() {
 		if len(list) == cap(list) {
@@ -51,12 +51,14 @@ func appendRecords(list []Record, text string, at Pos) []Record {
 	if !strings.Contains(text, "NCCL ") {
 		return list
 	}
-	for rec := range records(lines.Bare(text)) {
-		rec.At = at
-		if rec.Level == "INFO" {
-			rec.Message = parse(&rec)
+	begin := len(list)
+	list = records(list, lines.Bare(text), at)
+	for i := range list[begin:] {
+		r := &list[begin+i]
+		if r.Level == "INFO" {
+			r.Message = parse(r)
 		}
-		list = append(list, rec)
+		r.spare = nil
 	}
 	return list
 }

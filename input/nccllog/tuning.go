@@ -261,7 +261,8 @@ func parseCall(r *Record) any {
 	if at < 0 {
 		return nil
 	}
-	m := &Call{Op: op, Count: -1, Datatype: -1, Redo: -1, N: 1, First: r.At}
+	m := reuse[Call](r)
+	*m = Call{Op: op, Count: -1, Datatype: -1, Redo: -1, N: 1, First: r.At}
 	key := ""
 	for rest = rest[at+1:]; rest != ""; {
 		var word string

@@ -6,6 +6,8 @@
 // into a table. Letters are compared without case.
 package keywords
 
+import "strings"
+
 // Set is a set of words to look for. It is not changed by use.
 type Set struct {
 	class   [256]uint8
@@ -51,6 +53,24 @@ func New(words []string) *Set {
 		if s.next[i] = to * int32(s.classes); s.found[to] != nil {
 			s.next[i] = ^s.next[i]
 		}
+	}
+	return s
+}
+
+// NewDigitless makes a set for which all digits are one: "signal 0" is found in "signal 9".
+func NewDigitless(words []string) *Set {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return '0'
+			}
+			return r
+		}, w)
+	}
+	s := New(list)
+	for b := '1'; b <= '9'; b++ {
+		s.class[b] = s.class['0']
 	}
 	return s
 }

@@ -51,6 +51,15 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Digits are one where a set is made so.
+func TestDigitless(t *testing.T) {
+	var got []int
+	NewDigitless([]string{"signal 9", "bar1", "a"}).Scan("SIGNAL 7 at bar12", func(w int) { got = append(got, w) })
+	if want := []int{2, 0, 2, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func FuzzScan(f *testing.F) {
 	f.Add("he,she,his,hers", "ushers")
 	f.Add("a,ab,b,", "AABB")

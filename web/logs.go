@@ -113,7 +113,7 @@ func takeLogs(r *http.Request, dir string) ([]string, error) {
 func takeLog(p *multipart.Part, dir string, n int) (string, error) {
 	name := safeName(p.FileName())
 	if p.FileName() == "" {
-		name = "what-was-said.txt"
+		name = "pasted.txt"
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Lstat(path); err == nil {

@@ -21,6 +21,7 @@ func TestCluster(t *testing.T) {
 		{"cluster-pod", "/cluster?c=dgx-a100:64&op=all_reduce&at=pod1"},
 		{"cluster-1000", "/cluster?c=dgx-h100:1000&op=all_reduce"},
 		{"cluster-nvl72", "/cluster?c=gb200-nvl72:4"},
+		{"cluster-nvl72-rack", "/cluster?c=gb200-nvl72:4&op=all_reduce&at=node0"},
 		{"cluster-16384", "/cluster?c=dgx-h100:16384&op=all_reduce"},
 	} {
 		p.open(c.path, drawn)

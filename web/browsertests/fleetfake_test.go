@@ -176,7 +176,7 @@ func (f *fakeFleet) findings() doc {
 	d["findings"] = []doc{
 		{
 			"id": "slow-pair", "kind": "slow-pair", "severity": "warn", "nodes": []string{f.names[0], f.names[1]}, "since": f.began.Add(-3 * time.Hour), "factor": 0.8, "confidence": 0.7,
-			"evidence": []string{"gpu01 → gpu02: 9.4 GB/s, peers 11.8 GB/s"}, "text": f.names[0] + " and " + f.names[1] + " reach 80 % of what their peers do", "fix": "look at the path between them",
+			"evidence": []string{"gpu01 → gpu02: 9.4 GB/s, peers 11.8 GB/s"}, "text": f.names[0] + " and " + f.names[1] + " reach 80% of what their peers do", "fix": "look at the path between them",
 		},
 		{
 			"id": "slow-out " + n, "kind": "slow-out", "severity": "error", "nodes": []string{n}, "since": f.began.Add(-150 * time.Minute), "factor": 0.5, "confidence": 0.98,

@@ -44,7 +44,7 @@ func TestKeyboard(t *testing.T) {
 		}
 		seen = append(seen, strings.TrimSpace(name))
 	}
-	if all := strings.Join(seen, " | "); !strings.Contains(all, "A Skip to the view | A busbar | A Cluster | A Predict | A Step | A Plan | A Fleet | A Doctor") {
+	if all := strings.Join(seen, " | "); !strings.Contains(all, "A Skip to the view | A busbar | A Cluster | A Predict | A Step | A Plan | A Fleet | A Jobs | A Doctor") {
 		t.Errorf("Tab goes through: %s", all)
 	}
 	t.Log(seen)

@@ -39,7 +39,7 @@ func TestDoctor(t *testing.T) {
 	p.audit(axeCore(t), "doctor with findings")
 	p.open("/doctor", `document.querySelector('.drop')`)
 	p.run(`document.querySelector('textarea').value = 'training hangs'; document.querySelector('button[type=submit]').click()`)
-	p.wait(`document.querySelector('h2')?.textContent === 'What would tell' && document.querySelector('pre.command')`)
+	p.wait(`document.querySelector('h2')?.textContent === 'Questions that would decide' && document.querySelector('pre.command')`)
 	p.shot("doctor-undecided")
 	p.audit(axeCore(t), "doctor undecided")
 }

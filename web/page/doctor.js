@@ -22,7 +22,7 @@ export async function show(root, state, api) {
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
-  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (!words.value.trim()) { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); } else take([new File([words.value], 'what-was-said.txt', { type: 'text/plain' })]); } },
+  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (!words.value.trim()) { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); } else take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]); } },
     h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root),
@@ -88,9 +88,9 @@ export async function show(root, state, api) {
     forget();
     share.of(answer);
     const list = doc.findings, open = doc.undecided;
-    about.textContent = open ? 'undecided: the questions would tell' : list.length ? plural(list.length, 'finding') : 'nothing found that is wrong';
+    about.textContent = open ? 'undecided: answers to these questions would decide' : list.length ? plural(list.length, 'finding') : 'no problems found';
     const likely = list.filter((f, i) => i === 0 || !f.confidence || f.confidence >= unlikely), rest = list.filter((f) => !likely.includes(f));
-    const causes = open ? 'What it may be' : 'Findings';
+    const causes = open ? 'Possible causes' : 'Findings';
     put(out, open && questions(doc.questions || []),
       h('div', { class: 'card' }, h('h2', {}, causes), likely.length ? h('ol', { class: 'findings' }, likely.map(finding)) : h('p', {}, open ? 'Nothing that was read points to a cause.' : 'No problems found.'),
         rest.length > 0 && h('details', {}, h('summary', {}, `Less likely, or a consequence of these (${rest.length})`), h('ol', { class: 'findings' }, rest.map(finding))),
@@ -138,7 +138,7 @@ function refusal(files) {
 // questions are what would separate the likeliest causes best, each with the command that answers it.
 function questions(list) {
   if (!list.length) return null;
-  return h('div', { class: 'card' }, h('h2', {}, 'What would tell'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && h('pre', { class: 'command', tabindex: '0', 'aria-label': 'how to find out' }, q.command)))));
+  return h('div', { class: 'card' }, h('h2', {}, 'Questions that would decide'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && h('pre', { class: 'command', tabindex: '0', 'aria-label': 'how to find out' }, q.command)))));
 }
 
 function finding(f) {

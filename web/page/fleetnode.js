@@ -4,7 +4,7 @@ import { ago, tag, to, when } from './fleetwords.js';
 import { bytes, number, rate } from './units.js';
 import { drain } from './fleethosts.js';
 import { line } from './fleetwords.js';
-import { has } from './fleetnodes.js';
+import { has, stateWords } from './fleetnodes.js';
 
 // nodeCard is all that is known of one node: its ports and counters are asked for now.
 export async function nodeCard({ state, api, fleet, topo }, name) {
@@ -12,8 +12,8 @@ export async function nodeCard({ state, api, fleet, topo }, name) {
   const n = doc.nodes.find((x) => x.name === name);
   const close = h('button', { type: 'button', onclick: () => state.set({ node: '' }, { push: true }) }, 'Close');
   if (!n) return h('section', { class: 'card', 'aria-label': name }, h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, name), close), h('p', {}, 'No node of this name ever joined.'));
-  const facts = [['state', Fleet.state(n)], ['joined', n.joined && when(n.joined)], ['last news', n.heard && ago(n.heard)], ['agent', n.version], ['measured at', n.meet], ['interface', n.bind],
-    ['has', has(topo.byName.get(name))], ['processors', n.cpus], ['load', number(n.load || 0)], ['agent uses', n.agent_rss_bytes && `${bytes(n.agent_rss_bytes)}, ${number(n.agent_cpu_s || 0)} s of processor time`],
+  const facts = [['state', stateWords[Fleet.state(n)] || Fleet.state(n)], ['joined', n.joined && when(n.joined)], ['last heartbeat', n.heard && ago(n.heard)], ['agent', n.version], ['measured at', n.meet], ['interface', n.bind],
+    ['devices', has(topo.byName.get(name))], ['processors', n.cpus], ['load', number(n.load || 0)], ['agent uses', n.agent_rss_bytes && `${bytes(n.agent_rss_bytes)}, ${number(n.agent_cpu_s || 0)} s of processor time`],
     ['last failure', n.last_failure && `${n.last_failure} (${ago(n.last_failure_at)})`]].filter(([, v]) => v);
   const found = fleet.worst().filter((f) => f.nodes.includes(name));
   const counters = Object.entries(n.counters || {}).flatMap(([port, list]) => Object.entries(list).filter(([, v]) => v > 0).map(([k, v]) => [port, k, v.toLocaleString('en')]));

@@ -9,7 +9,7 @@ import { hosts, number, plural } from './units.js';
 
 const perPage = 100;
 const stateTags = { up: 'good', silent: 'error', left: '', expected: 'note' };
-const stateWords = { silent: 'unreachable', expected: 'starting' }; // as people say it
+export const stateWords = { silent: 'unreachable', expected: 'starting' }; // as people say it
 const stateRank = { silent: 0, expected: 1, up: 2, left: 3 };
 
 // has is a node's devices in a few words.
@@ -36,13 +36,13 @@ function columns(state, topo) {
   return [
     ['name', 'node', false, (n) => n.name, null],
     ['state', 'state', false, (n) => Fleet.state(n), (n) => stateRank[Fleet.state(n)]],
-    ['beat', 'last beat', true, (n) => (n.beatAt ? ago(n.beatAt) : 'none yet'), (n) => n.beatAt || 0],
-    ['doing', 'does', false, doing, doing],
+    ['findings', 'findings', false, (n) => (n.findings ? `${n.findings.length}${n.bad ? ', unhealthy' : ''}` : ''), (n) => (n.bad ? -1000 : 0) - (n.findings?.length || 0)],
+    ['beat', 'last heartbeat', true, (n) => (n.beatAt ? ago(n.beatAt) : 'none yet'), (n) => n.beatAt || 0],
+    ['doing', 'activity', false, doing, doing],
     ['load', 'load', true, (n) => `${number(n.load || 0)}${n.cpus ? ` of ${n.cpus}` : ''}`, (n) => -(n.load || 0)],
     ['traffic', 'traffic, GB/s', true, traffic, (n) => -((n.receive_GBps || 0) + (n.send_GBps || 0))],
-    ['waiting', 'news waiting', true, (n) => String(n.waiting || 0), (n) => -(n.waiting || 0)],
-    ['has', 'has', false, (n) => has(topo.byName.get(n.name)), (n) => has(topo.byName.get(n.name))],
-    ['findings', 'findings', false, (n) => (n.findings ? `${n.findings.length}${n.bad ? ', bad' : ''}` : ''), (n) => (n.bad ? -1000 : 0) - (n.findings?.length || 0)],
+    ['waiting', 'messages waiting', true, (n) => String(n.waiting || 0), (n) => -(n.waiting || 0)],
+    ['has', 'devices', false, (n) => has(topo.byName.get(n.name)), (n) => has(topo.byName.get(n.name))],
   ];
 }
 

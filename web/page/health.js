@@ -56,7 +56,7 @@ export class Health extends Load {
     const count = { good: 0, watch: 0, bad: 0, silent: 0 };
     for (const n of this.nodes.keys()) count[this.state(n)]++;
     return h('ul', { class: 'legend', 'aria-label': 'health of nodes' },
-      [['good', 'good', 1], ['watch', '? something was found', 2], ['bad', '! keep jobs off it', 4], ['silent', '– silent', '']].map(([k, text, i]) =>
+      [['good', 'healthy', 1], ['watch', '? with findings', 2], ['bad', '! unhealthy', 4], ['silent', '– unreachable', '']].map(([k, text, i]) =>
         h('li', {}, h('span', { class: `swatch health health${i}` }), `${text}: ${count[k]}`)));
   }
 }

@@ -91,11 +91,11 @@ export async function show(root, state, api) {
   function figure(name, value) { return h('div', {}, h('dt', {}, name), h('dd', {}, value)); }
 
   function rowsCard(j, list) {
-    const heads = [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'verdict' }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: 'bus bandwidth', n: true }, { text: 'last' }, { text: 'calls', n: true }, { text: 'algorithm' }];
+    const heads = [{ text: 'communicator' }, { text: 'verdict' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: 'bus bandwidth', n: true }, { text: 'last' }, { text: 'calls', n: true }, { text: 'algorithm' }];
     const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0] || { comm: '' });
     return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? scrolled('collectives', table('', heads, list.slice(0, 200).map((r) => [
       h('button', { type: 'button', class: 'link', 'aria-pressed': String(keyOf(r) === open), onclick: () => { state.set({ row: keyOf(r) }, { push: true }); say(`${r.op} on ${r.group} is shown`); } }, r.group),
-      r.op, bytes(r.bytes), r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.transfer_us ? micros(r.transfer_us) : '–', expected(r), r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
+      r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_us ? micros(r.transfer_us) : '–', expected(r), r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
       r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open)) : h('p', { class: 'empty' }, 'No row matches.'),
     list.length > 200 && h('p', { class: 'quiet' }, `… and ${count(list.length - 200)} more: the JSON has all.`));
   }
@@ -131,7 +131,7 @@ export async function show(root, state, api) {
     const list = [...j.ranks].sort((a, b) => a.wait - b.wait).slice(0, 64);
     const part = new Map((row?.each || []).map((e) => [e.rank, e]));
     const open = j.ranks.find((r) => String(r.rank) === state.get('rank'));
-    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waits', n: true }, { text: 'in this row, a call', n: true }, { text: 'last in', n: true }, { text: '' }];
+    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waits', n: true }, { text: 'per call, this row', n: true }, { text: 'last in', n: true }, { text: 'state' }];
     put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), scrolled('ranks', table('', heads, list.map((r) => {
       const e = part.get(r.rank);
       return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),

@@ -20,13 +20,13 @@ var (
 // stands for. Source of the list: NVIDIA's release tags.
 var latest = map[int]int{8: 4, 9: 9, 10: 3, 11: 4, 12: 12, 13: 4, 14: 3, 15: 5, 16: 5, 17: 1, 18: 6, 19: 4, 20: 5, 21: 5, 22: 3, 23: 4, 24: 3, 25: 1, 26: 6, 27: 7, 28: 9, 29: 7, 30: 7}
 
-// ParseVersion reads "2.28", "2.28.9" and what NCCL prints: "2.28.9+cuda13.0",
+// ParseVersion reads "2.28", "2.28.9" and what NCCL prints: "NCCL version 2.28.9+cuda13.0",
 // "2.18.5-1". Without a patch it means the last one of that release.
 func ParseVersion(s string) (Version, error) {
 	bad := func(why string) (Version, error) {
 		return Version{}, fmt.Errorf("NCCL version %q: %s; write it as 2.28 or 2.28.9", s, why)
 	}
-	text, _, _ := strings.Cut(strings.TrimSpace(s), "+")
+	text, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "NCCL version ")), "+")
 	text, _, _ = strings.Cut(text, "-")
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) < 2 || len(parts) > 3 {

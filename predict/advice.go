@@ -117,7 +117,7 @@ func (p *Predictor) recommend(q Query, groups map[string]*group) (Advice, error)
 		all = slices.DeleteFunc(all, func(g gain) bool { return helps(best.helped, g.size) })
 		return best.advice(q, len(all)), nil
 	case len(unfit) > 0:
-		return unfitAdvice(unfit, len(q.Sizes)), nil
+		return p.unfitAdvice(unfit, len(q.Sizes)), nil
 	}
 	return Advice{}, nil
 }
@@ -291,10 +291,10 @@ func (t *trial) advice(q Query, others int) Advice {
 
 // unfitAdvice tells of sizes at which NCCL's choice is not the fastest and no
 // setting helps that does not cost more elsewhere.
-func unfitAdvice(gains []gain, sizes int) Advice {
+func (p *Predictor) unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
-	return Advice{Text: fmt.Sprintf("NCCL's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
-		len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
+	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
+		p.Library(), len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 
 // algoAndProto is an algorithm and protocol for a sentence.
@@ -320,6 +320,6 @@ func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where NCCL's best takes %v; NCCL has no such algorithm: %s -o msccl writes it for MSCCL, which runs it at a speed of its own",
-		g.to.Algo, g.to.Time, g.size, g.from.Time, command)}
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s -o msccl writes it for MSCCL, which runs it at a speed of its own",
+		g.to.Algo, g.to.Time, g.size, p.Library(), g.from.Time, command)}
 }

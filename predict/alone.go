@@ -17,7 +17,7 @@ const Copy = "copy"
 func (p *Predictor) singleRank(op coll.Op, s Setting, run *result.Run) {
 	const text = "one rank exchanges nothing: out of place the data is copied inside the GPU's memory"
 	g := p.Cluster.TypeOf(p.Layout[0].Host).Devices[p.Layout[0].GPU].GPU
-	m := p.model(p.Figures, op, s)
+	m := p.model(p.Figures, op, Setting{Algo: Copy, Proto: s.Proto, Channels: 1}) // no buffers are filled, as a ring's are
 	run.Algo, run.Channels = Copy, 1
 	run.Parts = result.Parts{Launch: m.Wire.Launch}
 	run.Limit = result.Limit{Kind: result.ByLaunch, Where: p.Name(0), Text: text + ", in place nothing is done"}

@@ -108,12 +108,17 @@ func (p *Predictor) correct(run *result.Run) {
 	if f == 1 {
 		return
 	}
+	was := *run
 	scale := func(t *unit.Time) { *t = unit.Time(float64(*t) * f) }
 	scale(&run.Parts.Launch)
 	scale(&run.Parts.Latency)
 	scale(&run.Parts.Sync)
 	scale(&run.Parts.Moving)
 	run.Time = run.Parts.Launch + run.Parts.Latency + run.Parts.Sync + run.Parts.Moving
+	for _, part := range [][2]unit.Time{{was.Parts.Launch, run.Parts.Launch}, {was.Parts.Latency, run.Parts.Latency}, {was.Parts.Sync, run.Parts.Sync}} {
+		// What limits it was put into words before.
+		run.Limit.Text = strings.Replace(run.Limit.Text, fmt.Sprintf("%v of %v;", part[0], was.Time), fmt.Sprintf("%v of %v;", part[1], run.Time), 1)
+	}
 }
 
 // residual is the factor of a call: by the curves that are about calls most like it.

@@ -80,5 +80,5 @@ func (p *Predictor) elsewhere(q Query, used, last []int) string {
 	if err != nil || there.Algo == here.Algo && there.Setting.Proto == here.Setting.Proto {
 		return ""
 	}
-	return fmt.Sprintf("NCCL chooses %s instead of %s at %v", algoAndProto(there), algoAndProto(here), op.Bytes)
+	return fmt.Sprintf("%s chooses %s instead of %s at %v", p.Library(), algoAndProto(there), algoAndProto(here), op.Bytes)
 }

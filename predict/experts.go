@@ -58,7 +58,7 @@ const (
 func (x ExpertCall) Check(ranks int) error {
 	switch {
 	case x.Tokens < 1 || x.Hidden < 1 || x.TopK < 1 || x.Tokens > 1<<24 || x.Hidden > 1<<20:
-		return fmt.Errorf("%d tokens of %d elements to %d experts; expected at least one of each", x.Tokens, x.Hidden, x.TopK)
+		return fmt.Errorf("%d tokens of %d elements to %d experts; expected one or more of each, at most 16777216 tokens and 1048576 elements", x.Tokens, x.Hidden, x.TopK)
 	case x.Experts < ranks || x.Experts%ranks != 0:
 		return fmt.Errorf("%d experts over %d GPUs; expected as many for each, at least one: a multiple of %d", x.Experts, ranks, ranks)
 	case x.TopK > x.Experts:

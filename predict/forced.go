@@ -119,7 +119,7 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 	if paired(op.Kind) {
 		s, err := x.auto(op)
 		if proto == sim.LL128 {
-			return s, fmt.Errorf("%s by protocol ll128: NCCL's sends and receives know ll and simple", op.Kind)
+			return s, fmt.Errorf("%s by protocol ll128: %s's sends and receives know ll and simple", op.Kind, x.p.Library())
 		}
 		if proto != "" {
 			s.Proto = proto
@@ -147,9 +147,9 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 		if proto != "" {
 			text += " with protocol " + proto
 		}
-		return Setting{}, fmt.Errorf("%s: NCCL %v does not offer it here; its candidates are %s", text, x.p.Plan.Version, names(x.weighed(op)))
+		return Setting{}, fmt.Errorf("%s: %s %v does not offer it here; its candidates are %s", text, x.p.Library(), x.p.Plan.Version, names(x.weighed(op)))
 	case proto != "" && ch.Proto.String() != proto:
-		return Setting{}, fmt.Errorf("%s by protocol %s: NCCL %v has no such combination with %s", op.Kind, proto, x.p.Plan.Version, ch.Algo)
+		return Setting{}, fmt.Errorf("%s by protocol %s: %s %v has no such combination with %s", op.Kind, proto, x.p.Library(), x.p.Plan.Version, ch.Algo)
 	}
 	return Setting{Algo: algoName(ch.Algo, as.Kind), Proto: ch.Proto.String(), Channels: ch.Channels}, nil
 }

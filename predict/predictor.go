@@ -101,6 +101,14 @@ func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.La
 	return p
 }
 
+// Library is the name of what runs the collectives, for sentences.
+func (p *Predictor) Library() string {
+	if p.Plan.RCCL != nil {
+		return "RCCL"
+	}
+	return "NCCL"
+}
+
 // reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory, and
 // whether NICs are better than what is between two GPUs of a host.
 func (p *Predictor) reach() {
@@ -283,7 +291,8 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	}
 	m := p.model(p.Figures, op, s)
 	run := o.Price(op, m)
-	if !o.Regular() && o.Ops(op, m) <= maxPlayed {
+	// What pairs send goes out at once, by channels of their own; played, a lane would send to one peer after the other.
+	if s.Algo != "direct" && !o.Regular() && o.Ops(op, m) <= maxPlayed {
 		var err error
 		if run, err = o.Exact(context.Background(), op, m, p.ports(s.Algo), false); err != nil {
 			return nil, err

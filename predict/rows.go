@@ -137,7 +137,7 @@ func (x *forced) rows(op coll.Op, algo, proto string) ([]Row, error) {
 		list = []Setting{s}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("NCCL %v has no choice left for %s with protocol %s", x.p.Plan.Version, op.Kind, proto)
+		return nil, fmt.Errorf("%s %v has no choice left for %s with protocol %s", x.p.Library(), x.p.Plan.Version, op.Kind, proto)
 	}
 	if (algo == Each || algo == All) && proto == "" && !slices.Contains(list, auto) {
 		list = append([]Setting{auto}, list...) // a setting of the environment brought it in

@@ -188,7 +188,7 @@ func (e *Env) clusterOf(ctx context.Context, word string, nodes int) (*cluster.C
 	if err != nil || nodes <= len(cl.Hosts) {
 		return cl, err
 	}
-	return nil, fmt.Errorf("%s has %d nodes; %d were measured", word, len(cl.Hosts), nodes)
+	return nil, fmt.Errorf("%s has %s; %d were measured", word, words.Plural(len(cl.Hosts), "node"), nodes)
 }
 
 // about lists the different things that sweeps are about.

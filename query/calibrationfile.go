@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/internal/failure"
 )
@@ -45,10 +47,39 @@ func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []
 	}
 	for _, x := range frags {
 		if x.Calibration != nil {
+			if err := sameChips(name, &x.Cluster, words[0], c); err != nil {
+				return err
+			}
 			c.Calibration = x.Calibration
 			e.note(fmt.Sprintf("predictions use the calibration in %s, which lies beside %s", name, words[0]))
 			return nil
 		}
 	}
 	return fmt.Errorf("%s lies beside %s and holds no calibration; expected what `busbar calibrate -c %s -o %s` writes", name, words[0], words[0], name)
+}
+
+// sameChips refuses a calibration of other GPUs: its figures and curves would be taken for this cluster's. Where one of the two
+// names none, nothing contradicts.
+func sameChips(name string, its *cluster.Cluster, file string, c *cluster.Cluster) error {
+	was, is := chips(its), chips(c)
+	for _, g := range was {
+		if len(is) > 0 && !slices.Contains(is, g) {
+			return fmt.Errorf("%s lies beside %s and was measured on %s; the cluster has %s: calibrate this one, or move the file away", name, file, strings.Join(was, ", "), strings.Join(is, ", "))
+		}
+	}
+	return nil
+}
+
+// chips are the kinds of GPUs that hosts of a cluster have, without the size of their memory.
+func chips(c *cluster.Cluster) []string {
+	var list []string
+	for _, t := range c.Types {
+		for _, d := range t.Of(cluster.GPU) {
+			if model := t.Devices[d].Model.Value; model != "" {
+				list = append(list, truth.Chip(model))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -151,7 +151,8 @@ func (p *ValidatePoints) score() *ValidatePoints {
 	p.Unused = unusedFields(p.Rows)
 	p.Halves = truth.Split(p.Rows, truth.ByMiB)
 	p.Classes = truth.Split(p.Rows, truth.ByClass)
-	p.Hardware = truth.Split(p.Rows, truth.ByHardware)
+	named := slices.DeleteFunc(slices.Clone(p.Rows), func(r truth.Row) bool { return r.Case.Sweep.Class == "" })
+	p.Hardware = truth.Split(named, truth.ByHardware)
 	p.Machine = truth.Split(p.Rows, truth.ByMachine)
 	return p
 }

@@ -33,12 +33,13 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	}
 	p.now = max(p.now, p.end) + m.Wire.Launch
 	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
-	_, busy := m.busiest(&o.all, o.message(), moved(op))
+	kind, busy := m.busiest(&o.all, o.message(), moved(op))
 	lost := ps(m.ramp(&o.all, o.message(), moved(op), float64(moving)/second, busy))
 	p.now, moving = p.now+lost, moving+lost
 	r.Time, r.Parts.Moving = p.now, moving
 	r.Parts.Launch = max(0, p.now-r.Parts.Latency-r.Parts.Sync-moving)
-	r.Events = p.events
+	r.Events, r.Busy = p.events, nil
+	o.explain(r, m, kind, moved(op)) // of the time as played
 	return r, nil
 }
 

@@ -3,12 +3,12 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
-	"busbar.dev/unit"
 )
 
 // limit puts the bottleneck into words.
@@ -20,7 +20,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case p.Launch >= max(p.Latency, p.Moving+p.Sync):
 		return result.Limit{Kind: result.ByLaunch, Text: fmt.Sprintf("starting the call takes %v of %v; larger or fewer calls would help", p.Launch, r.Time)}
 	case p.Latency >= p.Moving+p.Sync:
-		return o.slowChain(r)
+		return o.slowChain(r, m)
 	case p.Sync > p.Moving:
 		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", words.Plural(r.Channels, "channel"), p.Sync, r.Time)}
 	}
@@ -97,11 +97,16 @@ func nicCount(n int) string {
 
 func gpus(n int) string { return words.Plural(n, "GPU") }
 
-func (o *Outline) slowChain(r *result.Run) result.Limit {
+// slowChain says which messages wait for each other.
+func (o *Outline) slowChain(r *result.Run, m *Model) result.Limit {
 	var hops [nHops]float64
+	peers := 0.0
 	for i := range o.stages {
 		for h, n := range o.stages[i].chain {
 			hops[h] += n
+		}
+		if last := o.stages[i].last(); m.Wire.Peer > 0 && last > 0 {
+			peers = max(peers, 1/last)
 		}
 	}
 	total, most := 0.0, Hop(0)
@@ -114,10 +119,29 @@ func (o *Outline) slowChain(r *result.Run) result.Limit {
 	if hops[OverNet] > 0 {
 		most = OverNet
 	}
-	return result.Limit{
-		Kind: result.ByLatency,
-		Text: fmt.Sprintf("%s one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", words.Plural(int(math.Round(total)), "message"), hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
+	over := most.String()
+	if most == OverNVLink && o.m.xgmi() {
+		over = "xgmi"
 	}
+	took := fmt.Sprintf("%v of %v", r.Parts.Latency, r.Time)
+	n := int(math.Round(total))
+	var text string
+	switch {
+	case peers > 1.5:
+		text = fmt.Sprintf("making messages to %.0f peers ready and the way of one over %s take %s; larger messages or fewer peers would help", peers, over, took)
+	case most == OverSwitch && n <= 2:
+		text = fmt.Sprintf("the way to the switch that reduces and back takes %s; larger or fewer calls would help", took)
+	case n <= 1:
+		text = fmt.Sprintf("the way of one message over %s takes %s; larger or fewer calls would help", over, took)
+	default:
+		text = fmt.Sprintf("%d messages one after the other, %.0f of them over %s, take %s; an algorithm with fewer steps would help", n, hops[most], over, took)
+	}
+	return result.Limit{Kind: result.ByLatency, Text: text}
+}
+
+// xgmi tells whether GPUs are joined by AMD's links.
+func (m *Machine) xgmi() bool {
+	return slices.ContainsFunc(m.c.TypeOf(m.at(0).Host).Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI })
 }
 
 // name says what a resource is to people.

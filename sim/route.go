@@ -136,9 +136,15 @@ func (w *router) inside(typ, a, b int) *localRoute {
 	if limit == cluster.Self { // no peer access at all
 		legs, class = w.m.routes.Tree(typ, a, b)
 	}
-	l := &localRoute{broken: class.Type == cluster.Apart}
 	n, stage := w.m.types[typ], -1
+	var hive []cluster.Leg
+	if limit != cluster.Self && class.Type > cluster.LK {
+		hive = n.hive(a, b)
+	}
+	l := &localRoute{broken: class.Type == cluster.Apart && hive == nil}
 	switch {
+	case hive != nil:
+		l.hop, legs = OverNVLink, hive
 	case class.Type <= cluster.LK:
 		l.hop = OverNVLink
 	case class.Type <= limit && !n.refused(a, b):

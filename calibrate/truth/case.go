@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
@@ -51,7 +52,7 @@ func newCase(s *result.Sweep) (*Case, error) {
 		}
 	}
 	if s.Ranks != s.Nodes*s.PerNode {
-		return nil, fmt.Errorf("%d ranks on %d nodes with %d GPUs each; expected one rank a GPU", s.Ranks, s.Nodes, s.PerNode)
+		return nil, fmt.Errorf("%s on %s with %s each; expected one rank a GPU", words.Plural(s.Ranks, "rank"), words.Plural(s.Nodes, "node"), words.Plural(s.PerNode, "GPU"))
 	}
 	c := &Case{Sweep: s, machine: machineOf(s)}
 	for i := range s.Points {

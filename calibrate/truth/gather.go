@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/sim"
 )
@@ -67,14 +68,14 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, kept *shel
 // size.
 func rest(c *Case, said *result.Published) []Left {
 	var left []Left
-	add := func(n int, text string) {
+	add := func(n int, one, text string) {
 		if n > 0 {
-			left = append(left, Left{ID: c.Sweep.ID, Reason: fmt.Sprintf(text, n), Points: n, Fair: true, Class: c.Sweep.Class, Machine: c.Machine()})
+			left = append(left, Left{ID: c.Sweep.ID, Reason: words.Plural(n, one) + text, Points: n, Fair: true, Class: c.Sweep.Class, Machine: c.Machine()})
 		}
 	}
-	add(said.Rounded, "%d sizes whose time follows from a bandwidth with too few digits: off by more than 10%%")
-	add(len(c.Sweep.Points)-len(c.Ops)-said.Rounded, "%d sizes without a time or a bandwidth")
-	add(said.Surplus, "%d more times or bandwidths than sizes_bytes has sizes; nothing says of which size they are")
+	add(said.Rounded, "size", " whose time follows from a bandwidth with too few digits: off by more than 10%")
+	add(len(c.Sweep.Points)-len(c.Ops)-said.Rounded, "size", " without a time or a bandwidth above 0")
+	add(said.Surplus, "time", " or bandwidths more than sizes_bytes has sizes; nothing says of which size")
 	return left
 }
 

@@ -56,16 +56,16 @@ func sameGPUs(s *result.Sweep, c *cluster.Cluster, l nccl.Layout) error {
 	}
 	for _, r := range l {
 		d := &c.TypeOf(r.Host).Devices[r.GPU]
-		if has := d.Model.Value; has != "" && chip(has) != chip(name) {
+		if has := d.Model.Value; has != "" && Chip(has) != Chip(name) {
 			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c describes", name, c.Hosts[r.Host].Name, has)
 		}
 	}
 	return nil
 }
 
-// chip is the catalogue's name of a GPU without the size of its memory, which no
+// Chip is the catalogue's name of a GPU without the size of its memory, which no
 // collective depends on; a GPU that is not there is its own text.
-func chip(name string) string {
+func Chip(name string) string {
 	m, ok := hardware.GPUByName(name)
 	if !ok {
 		return strings.ToLower(name)

@@ -150,7 +150,7 @@ func TestSyntheticLeft(t *testing.T) {
 	for i, want := range []struct {
 		text string
 		fair bool
-	}{{"anomalous", true}, {"grade C", true}, {"not in the catalogue", false}, {"one rank a GPU", false}, {"float3", false}, {"1 sizes without a time", true}} {
+	}{{"anomalous", true}, {"grade C", true}, {"not in the catalogue", false}, {"one rank a GPU", false}, {"float3", false}, {"1 size without a time", true}} {
 		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Fair != want.fair || l.Machine == "" || l.Points == 0 {
 			t.Errorf("left %+v, want %+v", l, want)
 		}

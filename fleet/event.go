@@ -136,6 +136,8 @@ type Beat struct {
 	CPU     float64   `json:"cpu_s"` // processor time of the agent since it began
 	// Jobs are the operations of this node's jobs since the last beat: a packed rates.Window.
 	Jobs []byte `json:"jobs,omitempty"`
+	// Health is what the node's own drivers and kernel say is wrong with it. What it says of others counts for nothing.
+	Health []finding.Finding `json:"health,omitempty"`
 }
 
 // Progress is how far a part is, for those who watch.

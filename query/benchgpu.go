@@ -61,6 +61,8 @@ type Programs struct {
 	Ready func() error
 	// Sys is the machine's / of which sys is read; nil: nothing is known of its ports.
 	Sys fs.FS
+	// Kernel is the kernel's log, and how long the machine is up; nil: it is not read.
+	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
 
 // BenchGPUDoc is the answer of BenchGPU.

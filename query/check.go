@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -245,25 +244,22 @@ func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, 
 // local is what this node says of itself.
 func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	host, _ := os.Hostname()
-	l := checkLocal{Host: host}
+	r := with.Health(host, q.Helper).Read(ctx)
+	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes}
+	if q.NoLoad || r.By != "busbar-gpu" || len(r.GPUs) == 0 {
+		return l
+	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	states, err := q.states(ctx, with)
-	if err != nil {
-		l.Notes = []string{fmt.Sprintf("GPUs were not checked: %v", err)}
-		return l
-	}
-	l.GPUs, l.Findings = len(states), device.Findings(host, states)
-	if q.NoLoad || len(states) == 0 {
-		return l
-	}
 	team, _, err := (&GPURanks{Helper: q.Helper}).workers(ctx, with, nil, nil, false)
 	if err != nil {
 		l.Notes = append(l.Notes, fmt.Sprintf("products and memory were not measured: %v", err))
 		return l
 	}
 	defer team.End()
-	l.Measured, l.Notes = measureGPUs(ctx, team, states)
+	var notes []string
+	l.Measured, notes = measureGPUs(ctx, team, r.GPUs)
+	l.Notes = append(l.Notes, notes...)
 	return l
 }
 
@@ -273,31 +269,6 @@ func (q *Check) expects(ctx context.Context, env Env) (x expectation, err error)
 		x.cluster, err = LoadAtLeast(ctx, env, q.Cluster, 1)
 	}
 	return x, err
-}
-
-// states asks busbar-gpu for the state of this node's GPUs.
-func (q *Check) states(ctx context.Context, with Programs) ([]device.State, error) {
-	if with.Helper == nil || with.Worker == nil {
-		return nil, errors.New("no programs can be run here")
-	}
-	path := q.Helper
-	if path == "" {
-		var err error
-		if path, err = with.Helper(); err != nil {
-			return nil, err
-		}
-	}
-	p, err := with.Worker([]string{path, "work"}, nil)
-	if err != nil {
-		return nil, err
-	}
-	w, err := device.NewWorker(ctx, 0, p)
-	if err != nil {
-		return nil, err
-	}
-	defer w.End()
-	a, err := w.Ask(ctx, device.Request{Do: device.Health})
-	return a.Health, err
 }
 
 // sumOver adds a vector over all nodes of a group and counts what is wrong of it here.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/failure"
@@ -24,7 +26,7 @@ type agentCmd struct {
 func (agentCmd) Help() string {
 	return "The node's side of a fleet: reports this node's devices, port states and heartbeats to the server, and runs the measurements that are ordered. " +
 		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent also starts without a server. " +
-		"It measures within the limits of the order, refuses while a job uses the network, and runs no other programs. " +
+		"It measures within the limits of the order, refuses while a job uses the network, and runs no programs but busbar-gpu or nvidia-smi, which read the state of GPUs. " +
 		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
@@ -41,6 +43,9 @@ func (c *agentCmd) Run(e *env) error {
 		c.note(e, fmt.Sprintf("no --creds; busbar serve refuses that: busbar serve token node %s on its machine makes them", cfg.Name))
 	}
 	cfg.Version, cfg.On, cfg.Map = buildVersion(), c.printer(e), e.ownMap
+	cfg.Health = func(ctx context.Context) []finding.Finding {
+		return gpuPrograms().Health(string(cfg.Name), "").Read(ctx).Findings
+	}
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {

@@ -87,31 +87,9 @@ func (x *judge) gpuState() (claim, bool) {
 	return claim{}, false
 }
 
-// xidText is what NVIDIA's catalogue says about the codes that end jobs.
 func xidText(code int) string {
-	switch code {
-	case 13:
-		return "graphics engine exception, mostly the program's own"
-	case 31:
-		return "memory page fault, mostly the program's own"
-	case 43:
-		return "GPU stopped processing, the program's own error"
-	case 45:
-		return "channels taken down after another error"
-	case 48:
-		return "double-bit ECC error: the GPU needs a reset"
-	case 63, 64:
-		return "row remapping"
-	case 74:
-		return "NVLink error"
-	case 79:
-		return "GPU has fallen off the bus: drain the node"
-	case 92, 94, 95:
-		return "uncorrectable ECC error: reset the GPU"
-	case 119, 120:
-		return "GSP firmware does not answer: reset the GPU"
-	}
-	return "see NVIDIA's Xid catalogue"
+	text, _ := joblog.XidMeaning(code)
+	return text
 }
 
 // network finds failures of the network that no process's end explains.

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/unit"
@@ -47,6 +48,9 @@ type Config struct {
 	// Resend is how often the node tells all about itself anew, changed or not: a store that is
 	// full has dropped it. 0 is 6 h.
 	Resend time.Duration
+	// Health is what the node's own drivers and kernel say is wrong with it, asked every HealthEvery, which is a minute when 0; nil: nobody asks.
+	Health      func(ctx context.Context) []finding.Finding
+	HealthEvery time.Duration
 	// Version is the agent's.
 	Version string
 	// Beat and Look are how often the node says that it lives and reads its ports; 0 is 10 s
@@ -91,7 +95,8 @@ type agent struct {
 
 	jobsRead time.Time // the last operation of a job that a beat was about
 
-	judged atomic.Bool // a server settles who of several agents of this name goes on
+	ill    atomic.Pointer[[]finding.Finding] // as last read
+	judged atomic.Bool                       // a server settles who of several agents of this name goes on
 
 	mu          sync.Mutex
 	lastState   string // the last word about the connection, which is not repeated for a while
@@ -136,6 +141,9 @@ func Run(ctx context.Context, c Config) error {
 	tasks.Go(func() { a.beats(ctx) })
 	tasks.Go(func() { a.every(ctx, a.Look, a.look) })
 	tasks.Go(func() { a.register(ctx) })
+	if a.Health != nil {
+		tasks.Go(func() { a.every(ctx, a.HealthEvery, func() { a.readHealth(ctx) }) })
+	}
 	<-ctx.Done()
 	a.work.end()
 	tasks.Wait()
@@ -159,7 +167,7 @@ func (c *Config) open() (*agent, error) {
 	for _, d := range []struct {
 		d     *time.Duration
 		usual time.Duration
-	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.Resend, 6 * time.Hour}} {
+	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.Resend, 6 * time.Hour}, {&a.HealthEvery, time.Minute}} {
 		if *d.d == 0 {
 			*d.d = d.usual
 		}
@@ -391,6 +399,9 @@ func (a *agent) heartbeat() {
 	}
 	b.RSS, b.CPU = usage()
 	b.Jobs = a.jobs()
+	if ill := a.ill.Load(); ill != nil {
+		b.Health = *ill
+	}
 	if err := a.bus.Beat(b); err != nil {
 		a.event("connection", false, "a beat: %v", err)
 	}

@@ -63,17 +63,18 @@ type Hub struct {
 	finds  sync.Mutex // one says something about findings at a time
 	model  model
 
-	clock   *clock
-	target  atomic.Uint64 // the last entry of the past
-	first   atomic.Uint64 // the first that there is of it
-	ready   chan struct{} // closed when the stream's past is in the view
-	leading atomic.Bool
-	counts  counts
-	rivals  rivals
-	floods  floods
-	damage  damage
-	jobs    jobs
-	trimmed atomic.Bool // the store drops the oldest, as it should
+	clock    *clock
+	target   atomic.Uint64 // the last entry of the past
+	first    atomic.Uint64 // the first that there is of it
+	ready    chan struct{} // closed when the stream's past is in the view
+	leading  atomic.Bool
+	counts   counts
+	rivals   rivals
+	floods   floods
+	damage   damage
+	jobs     jobs
+	reported reported    // what nodes say is wrong with themselves
+	trimmed  atomic.Bool // the store drops the oldest, as it should
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
@@ -281,8 +282,8 @@ func (h *Hub) readAll(ctx context.Context) error {
 // beat takes a beat; the statistics hear of it as well.
 func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()
-	done := b.Jobs
-	b.Jobs = nil // beats are kept, and shown to pages
+	done, ill := b.Jobs, b.Health
+	b.Jobs, b.Health = nil, nil // beats are kept, and shown to pages
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
 		h.damage.beat(b, now)
@@ -291,6 +292,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 		if len(done) > 0 {
 			h.jobs.take(b.Node, done, now)
 		}
+		h.reported.take(b.Node, ill, now)
 	}
 }
 

@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -30,9 +29,6 @@ const (
 	// pointEvery makes an hour of jobPoints; rankSeries are kept of jobs with at most so many ranks.
 	pointEvery = 10 * time.Second
 	rankSeries = 256
-	// holds is for how long a finding that is not seen any more is kept as clearing, maxHeld how many are.
-	holds   = 3 * time.Minute
-	maxHeld = 1000
 	// predicting is how long one report may wait for new predictions; what is missing comes with the next.
 	predicting = time.Second
 )
@@ -45,15 +41,8 @@ type jobs struct {
 	report  *rates.Report
 	at      time.Time // the report is of then
 	on, why string    // the cluster that it was predicted on, or why it was not
-	held    map[string]*heldFinding
+	held    holding
 	expect  predictors
-}
-
-// heldFinding is what was found of a job, when first and when last: a minute in which it does not show does not clear it.
-type heldFinding struct {
-	finding.Finding
-
-	last time.Time
 }
 
 // predictors are those of communicators on the fleet as it was.
@@ -191,36 +180,12 @@ func seriesKey(r *rates.Row) string { return fmt.Sprintf("%s/%s/%d", r.Comm, r.O
 
 func rankKey(r *rates.Rank) string { return fmt.Sprintf("rank/%s/%d", r.Host, r.PID) }
 
-// jobFindings are those of jobs that need a look at a node: hints are for who looks at the job.
+// jobFindings are what is wrong with the fleet's jobs.
 func (h *Hub) jobFindings() []finding.Finding {
 	list := h.jobsNow().Findings()
-	now, j := h.now(), &h.jobs
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.held == nil {
-		j.held = map[string]*heldFinding{}
-	}
-	for _, f := range list {
-		old := j.held[f.ID]
-		if f.Severity < finding.Warn || old == nil && len(j.held) >= maxHeld {
-			continue
-		}
-		if f.Since = now; old != nil {
-			f.Since = old.Since
-		}
-		j.held[f.ID] = &heldFinding{f, now}
-	}
-	out := []finding.Finding{}
-	for _, id := range slices.Sorted(maps.Keys(j.held)) {
-		f := j.held[id]
-		if now.Sub(f.last) > holds {
-			delete(j.held, id)
-			continue
-		}
-		f.Clearing = now.After(f.last)
-		out = append(out, f.Finding)
-	}
-	return out
+	h.jobs.mu.Lock()
+	defer h.jobs.mu.Unlock()
+	return h.jobs.held.with(list, h.now())
 }
 
 func (h *Hub) getJobs(w http.ResponseWriter, _ *http.Request) {

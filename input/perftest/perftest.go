@@ -203,8 +203,8 @@ func (h *header) row(line string, both bool) (Row, bool) {
 		if !ok || i >= len(f) {
 			return 0
 		}
-		v, err := strconv.ParseFloat(f[i], 64)
-		if err != nil || math.IsNaN(v) || v < 0 || v > 1e12 { // negative figures are a known fault of long runs
+		v, err := strconv.ParseFloat(strings.Trim(f[i], "*"), 64) // bold in threads
+		if err != nil || math.IsNaN(v) || v < 0 || v > 1e12 {     // negative figures are a known fault of long runs
 			return 0
 		}
 		return v

@@ -62,6 +62,7 @@ var columns = []struct {
 	{"engine/bench", 4},
 	{"engine/bench/gpu", 6},
 	{"engine/bench/rdma", 6},
+	{"engine/health", 6}, // what a node says of itself
 	{"result/pairs", 3},
 	{"internal/nicstat", 0}, // counters of drivers, asked of the kernel
 	{"internal/counter", 0}, // what counters mean; knows nothing of the model

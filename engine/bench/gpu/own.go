@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"busbar.dev/cluster"
@@ -34,6 +35,9 @@ const longest = 8 * time.Second
 // Sweep measures one collective; done gets every size.
 func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes, done func(unit.Bytes)) (*result.Sweep, error) {
 	s := t.describe(team, kind)
+	if err := t.warmUp(ctx, team, kind, sizes); err != nil {
+		return s, err
+	}
 	for _, size := range sizes {
 		if done != nil {
 			done(size)
@@ -58,6 +62,24 @@ func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes
 		s.Points = append(s.Points, p)
 	}
 	return s, nil
+}
+
+// warmUp runs the largest size before the first is measured, as nccl-tests does: connections are made, their windows are open and buffers are
+// there. Without it the first row of a sweep is slower than it is anywhere else.
+func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes) error {
+	if len(sizes) == 0 || t.Warm == 0 || len(team) < 2 {
+		return nil
+	}
+	op := coll.Op{Kind: kind, Bytes: slices.Max(sizes), Type: t.Dtype, Reduce: t.Redop}
+	if kind != coll.Barrier && op.Count(len(team)) == 0 {
+		return nil
+	}
+	warm := *t
+	warm.Iters, warm.Check = 1, false
+	if _, err := warm.point(ctx, team, op, false); err != nil {
+		return fmt.Errorf("%s of %v, to warm up: %w", kind, op.Bytes, err)
+	}
+	return nil
 }
 
 // describe is a sweep without points.

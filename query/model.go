@@ -22,6 +22,9 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 		return readModel(env, word)
 	}
 	m, err := workload.Parse(word)
+	if err == nil {
+		env.note(m.Notes...)
+	}
 	if err == nil || strings.Contains(word, "=") || word == "" {
 		return m, err
 	}

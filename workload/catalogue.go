@@ -93,6 +93,9 @@ var architectures = map[string]func(r *modelRow, d Dims) []Block{
 		return Hybrid(d, Mixers{Scans: 40, Experts: 40, Attentions: 8, Heads: 128, State: 128, SharedFFN: 5376, Latent: 1024})
 	},
 	"resnet":                 func(r *modelRow, _ Dims) []Block { return ResNet(r.Stages) },
+	"dit":                    func(r *modelRow, d Dims) []Block { return DiT(d, r.Patch) },
+	"flux":                   func(_ *modelRow, d Dims) []Block { return Flux(d, d.Layers/3) },
+	"sdxl":                   func(*modelRow, Dims) []Block { return SDXL() },
 	"vgg16":                  func(*modelRow, Dims) []Block { return VGG16() },
 	"transformer-xl":         func(_ *modelRow, d Dims) []Block { return TransformerXL(d, false) },
 	"transformer-xl-divided": func(_ *modelRow, d Dims) []Block { return TransformerXL(d, true) },
@@ -125,6 +128,9 @@ func (r *modelRow) model() Model {
 	}
 	if strings.HasPrefix(r.Architecture, "transformer-xl") {
 		m.Looped = &xlUpdate
+	}
+	if r.Architecture == "dit" || r.Architecture == "flux" || r.Architecture == "sdxl" {
+		m.Notes = []string{r.Name + ": no published step of a diffusion model was used to fit or to check predictions; the error bar is that of other models"}
 	}
 	if r.Unit > 0 {
 		m.Rounded = float64(r.Unit) / 2 / float64(r.Published)

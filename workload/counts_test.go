@@ -24,6 +24,8 @@ var counts = map[string]int64{
 	// torchvision's documentation of the weights, num_params.
 	"vit-b16": 86_567_656, "vit-l16": 304_326_632, "vit-h14": 632_045_800,
 	"resnet50": 25_557_032, "resnet101": 44_549_160, "resnet152": 60_192_808, "vgg16": 138_357_544,
+	// facebookresearch/DiT's train.py prints it; safetensors' headers of FLUX.1-dev's transformer and of SDXL's U-Net.
+	"dit-xl-2": 675_129_632, "flux1-dev": 11_901_408_320, "sdxl": 2_567_463_684,
 	// model.safetensors.index.json of meta-llama/Llama-2-…-hf: total_size / 2.
 	"llama2-7b": 13_476_831_232 / 2, "llama2-13b": 13_015_864_320, "llama2-70b": 68_976_648_192,
 	// model.safetensors.index.json of meta-llama/Llama-3.1-…: total_size / 2.
@@ -49,6 +51,8 @@ var rounded = map[string]struct {
 }{
 	// Brown et al. 2020, table D.1.
 	"gpt3-125m": {0.125, 3}, "gpt3-350m": {0.356, 3}, "gpt3-760m": {0.760, 3}, "gpt3-1.3b": {1.32, 2}, "gpt3-2.7b": {2.65, 2}, "gpt3-6.7b": {6.66, 2}, "gpt3-13b": {12.85, 2}, "gpt3-175b": {174.6, 1},
+	// Peebles and Xie 2023, table 4.
+	"dit-s-2": {0.033, 3}, "dit-l-2": {0.458, 3},
 	// Zhang et al. 2022, table 1, by name.
 	"opt-13b": {13, 0}, "opt-30b": {30, 0}, "opt-66b": {66, 0}, "opt-175b": {175, 0},
 	// Narayanan et al. 2021, table 1.
@@ -205,4 +209,17 @@ func TestDimensionsOfRuns(t *testing.T) {
 func jsonNumber(x float64) string {
 	b, _ := json.Marshal(x)
 	return string(b)
+}
+
+// The operations of diffusion transformers are Peebles and Xie's Gflops (table 4), which count multiplications, on 256 × 256 points.
+func TestDiffusionOperations(t *testing.T) {
+	for name, want := range map[string]float64{"dit-s-2": 6.06, "dit-l-2": 80.71, "dit-xl-2": 118.64} {
+		m, err := workload.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Forward(m.Seq) / 2e9; math.Abs(got/want-1) > 0.005 {
+			t.Errorf("%s: %.2f G multiplications; published are %g", name, got, want)
+		}
+	}
 }

@@ -21,12 +21,12 @@ func TestModelTable(t *testing.T) {
 			t.Errorf("%s: no architecture %q", r.Name, r.Architecture)
 			continue
 		}
-		if r.Architecture != "resnet" && r.Architecture != "vgg16" {
+		if r.Architecture != "resnet" && r.Architecture != "vgg16" && r.Architecture != "sdxl" {
 			if err := r.Check(); err != nil {
 				t.Errorf("%s: %v", r.Name, err)
 			}
 		}
-		if (r.Patch > 0) != (r.Architecture == "vit") || (r.Stages != stages{}) != (r.Architecture == "resnet") || r.WordWidth > 0 && r.Architecture != "opt" || (r.Latent != Latent{}) != strings.HasPrefix(r.Architecture, "deepseek") {
+		if (r.Patch > 0) != (r.Architecture == "vit" || r.Architecture == "dit") || (r.Stages != stages{}) != (r.Architecture == "resnet") || r.WordWidth > 0 && r.Architecture != "opt" || (r.Latent != Latent{}) != strings.HasPrefix(r.Architecture, "deepseek") {
 			t.Errorf("%s: a column of another architecture, or one of its own is empty", r.Name)
 		}
 	}

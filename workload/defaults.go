@@ -13,6 +13,9 @@ func (j *Job) Complete() {
 	j.Kernels = cmp.Or(j.Kernels, DefaultKernels(s))
 	if j.MicroBatch == 0 {
 		j.MicroBatch = DefaultMicroBatch(j.Seq, int64(s.DP), j.GlobalBatch)
+		if j.Model.Pictures() && j.Model.attends() && j.GlobalBatch == 0 {
+			j.MicroBatch = min(j.MicroBatch, drawnPictures)
+		}
 	}
 	if j.GlobalBatch == 0 {
 		each := int64(1)
@@ -38,6 +41,9 @@ const microTokens = 2048
 
 // fewTokens is what no sequence has less of: it is a picture, of which a GPU computes 256 at once (NVIDIA's ResNet-50; Goyal et al. 2017 have as many on eight).
 const fewTokens = 8
+
+// drawnPictures is how many pictures of a U-Net with attention a GPU of 80 GiB computes at once.
+const drawnPictures = 4
 
 // DefaultMicroBatch is the micro-batch of a replica of so many; it divides what a global batch gives each, where there is one.
 func DefaultMicroBatch(seq, replicas, global int64) int64 {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -214,6 +215,11 @@ func (m *Model) Replicated() bool { return len(m.Blocks) > 0 && m.Blocks[0].has(
 
 // Pictures says that a sample is a picture and no sequence of tokens: rates count samples.
 func (m *Model) Pictures() bool { return m.Replicated() && m.Seq == 1 }
+
+// attends says that some part is attention.
+func (m *Model) attends() bool {
+	return slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.has(Attention) })
+}
 
 // Tensors are all parameter tensors, in the order in which a framework registers them.
 func (m *Model) Tensors() []Tensor {

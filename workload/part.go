@@ -46,6 +46,9 @@ type Part struct {
 	Causal                  bool
 	// Window is how many tokens before it a token sees; 0 is all.
 	Window int64
+	// Keys is over how many tokens the scores of Attention go where those are not the sequence's: the points of a picture at one
+	// resolution, whose number is in Rows, or the words that it is drawn from.
+	Keys int64
 	// State is the width of a head's state in a Scan, whose heads of HeadDim share KVHeads inputs and outputs of it.
 	State int64
 	// Suffix names the weight where a framework does not call it "weight": "" is that, "-" is
@@ -173,6 +176,9 @@ func (p Part) Forward(seq int64) float64 {
 // seen is how many tokens the scores of a token are counted over: all, or those of its window, of which a causal mask throws
 // nothing away.
 func (p *Part) seen(seq float64) float64 {
+	if p.Keys > 0 {
+		return float64(p.Keys)
+	}
 	if w := float64(p.Window); w > 0 && 2*w < seq {
 		return 2 * w
 	}

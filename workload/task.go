@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 
 	"busbar.dev/unit"
@@ -183,7 +184,7 @@ func (b *Block) packed(i int) (*Part, int) {
 	first := b.Parts[i]
 	for i+1 < len(b.Parts) {
 		next := &b.Parts[i+1]
-		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In || next.Experts != first.Experts || next.Tied || next.Once {
+		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In || next.Experts != first.Experts || next.Tied || next.Once || next.Share != first.Share {
 			break
 		}
 		first.Out += next.Out
@@ -224,8 +225,11 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if p.Once {
 		m = float64(w.j.MicroBatch)
 	}
-	if w.counted {
+	switch {
+	case w.counted:
 		m = w.numbers(p)
+	case p.Share > 0:
+		m *= p.Share
 	}
 	if w.last && !p.Once && w.j.Masked > 0 {
 		m *= w.j.Masked
@@ -285,7 +289,7 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.fwd = append(w.fwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 6})
 		w.bwd = append(w.bwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 4, Back: true})
 	case p.Cut == ByIn:
-		w.stream("residual", w.between*float64(p.Out)*w.width*x.residual, 1, 0)
+		w.stream("residual", w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*x.residual, 1, 0)
 	case p.Cut == ByOut && attended && !p.Tied:
 		each := x.act
 		if w.gated {
@@ -310,7 +314,7 @@ func (w *taskBuilder) norm(p *Part) {
 	if p.Bias {
 		each = w.x.norm
 	}
-	w.stream(p.Name, w.between*float64(p.Out)*w.width*each, 1.5, 1)
+	w.stream(p.Name, w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*each, 1.5, 1)
 }
 
 // amped is what goes through memory under amp.
@@ -375,6 +379,9 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	seq := float64(w.j.document())
 	batch := float64(w.j.MicroBatch) * float64(w.j.Seq) / seq
 	rows := seq / cp
+	if p.Keys > 0 {
+		batch, rows, seq = float64(w.j.MicroBatch), float64(p.Rows), float64(p.Keys)
+	}
 	flops := 4 * batch * heads * rows * p.seen(seq) * float64(p.HeadDim)
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp

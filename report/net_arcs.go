@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
@@ -28,7 +29,7 @@ type arc struct {
 func (s *strip) hasArcs(row []netBox) bool {
 	for i := range row {
 		for _, id := range row[i].ids {
-			if len(s.v.across[id].speeds) > 0 && len(row) > 1 {
+			if len(s.v.across[id].speeds) > 0 {
 				return true
 			}
 		}
@@ -59,6 +60,7 @@ func (s *strip) drawArcs(p *picture) {
 	for i := range s.arcs {
 		widest = math.Max(widest, s.arcs[i].b.box.mid()-s.arcs[i].a.box.mid())
 	}
+	s.drawLoops(p)
 	for i := range s.arcs {
 		x := &s.arcs[i]
 		from, to, y := x.a.box.mid(), x.b.box.mid(), x.a.box.y
@@ -72,9 +74,32 @@ func (s *strip) drawArcs(p *picture) {
 		p.note("network")
 		p.Open("link network", tip)
 		p.about("trunk/" + s.first(x.a) + "/" + s.first(x.b))
-		p.Path(fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", from, y, (from+to)/2, y-2*rise, to, y), paint)
+		third, top := (to-from)/3, y-4*rise/3 // a parabola of that rise as a cubic curve
+		p.Path(new(svg.Pen).Move(from, y).Curve(from+third, top, to-third, top, to, y).String(), paint)
 		p.Close()
 	}
+}
+
+// drawLoops shows that switches which one box stands for are joined to each other.
+func (s *strip) drawLoops(p *picture) {
+	for _, row := range s.rows {
+		for i := range row {
+			b := &row[i]
+			if len(b.ids) < 2 || !s.hasArcs(row[i:i+1]) || s.joined(b) {
+				continue
+			}
+			p.note("network")
+			p.Open("link network", "the switches of this box are joined to each other")
+			x, y := b.box.mid(), b.box.y
+			p.Path(new(svg.Pen).Move(x-30, y).Curve(x-44, y-60, x+44, y-60, x+30, y).String(), svg.Paint{Fill: "none", Stroke: netViol, Width: 2, Opacity: 0.7})
+			p.Close()
+		}
+	}
+}
+
+// joined says that a box has an arc to another.
+func (s *strip) joined(b *netBox) bool {
+	return slices.ContainsFunc(s.arcs, func(a arc) bool { return a.a == b || a.b == b })
 }
 
 // acrossWords says what the switches of a row have towards each other, and how traffic is taken to find its way.

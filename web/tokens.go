@@ -176,7 +176,7 @@ func (t *Tokens) refresh() error {
 	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
 		return nil
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if osdep.Others(info) != 0 {
 		return fmt.Errorf("%s: others may read it (%v); expected mode 0600: chmod 600 it", t.path, info.Mode().Perm())
 	}
 	if info.Size() > maxTokenFile {

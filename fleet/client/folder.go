@@ -67,7 +67,7 @@ func own(dir string, user int) error {
 	if owner, ok := osdep.Owner(info); ok && user != 0 && owner != user {
 		return fmt.Errorf("%s belongs to user %d, and this is user %d; give your own folder", dir, owner, user)
 	}
-	if info.Mode().Perm()&0o002 != 0 {
+	if osdep.Others(info)&0o002 != 0 {
 		return fmt.Errorf("%s: everybody may write to it (%v), which is unsafe; give another folder", dir, info.Mode().Perm())
 	}
 	return nil

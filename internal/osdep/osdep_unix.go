@@ -41,6 +41,9 @@ func Owner(info fs.FileInfo) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
+// Others are the permissions of a file that are not its owner's.
+func Others(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }
+
 // Writable tells whether this process may write to what exists under the name, without opening it.
 func Writable(name string) error { return syscall.Access(name, 2) }
 

@@ -72,11 +72,8 @@ func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]
 	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "a smaller --size, fewer ranks or more hosts"
 	t.Same = fmt.Sprint("pairs", p)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
-		tries := checkTries
-		if bench.Crowded(g.Members()) != "" { // what stands out is a note at most, and would be again
-			tries = 1
-		}
-		table, turns, err := pairsTwice(ctx, g, p, tries, env.progress)
+		l := &pairLead{g: g, p: p, show: env.progress}
+		table, err := l.measure(ctx)
 		if g.Rank() == 0 {
 			env.progress("")
 		}
@@ -87,7 +84,7 @@ func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]
 			return nil
 		}
 		doc = newBenchPairsDoc(g, p, table)
-		doc.Tries = turns / p.Turns(g.Size())
+		doc.Tries = l.tries
 		return on.answer(doc, keep)
 	}
 	err = on.run(ctx, t)
@@ -148,47 +145,105 @@ func rankNames(members []engine.Member) []string {
 	return names
 }
 
-// pairsTwice measures every pair, and again where something stands out; what is slow every time remains.
-func pairsTwice(ctx context.Context, g *engine.Group, p bench.PairPlan, tries int, show func(string)) (table *pairs.Table, turns int, err error) {
-	for try := range tries {
-		got, err := bench.Pairs(ctx, g, p, func(k int) { show(fmt.Sprintf("pairs, round %d of %d", k+1, p.Turns(g.Size()))) })
-		if err != nil {
-			return nil, turns, failure.Cannot(err)
-		}
-		turns += p.Turns(g.Size())
-		if table == nil {
-			table = got
-		} else if g.Rank() == 0 {
-			table.Better(got)
-		}
-		doubt := false
-		if g.Rank() == 0 {
-			table.Names, table.Hosts = rankNames(g.Members()), nil
-			for _, m := range g.Members() {
-				table.Hosts = append(table.Hosts, m.Host)
-			}
-			doubt = standsOut(table)
-		}
-		if again, err := anyOf(ctx, g, doubt); err != nil || !again || try == tries-1 {
-			return table, turns, err
-		}
-	}
-	return table, turns, nil
+// pairLead measures pairs of a group: rank 0 says which rounds, and the others follow.
+type pairLead struct {
+	g     *engine.Group
+	p     bench.PairPlan
+	show  func(string)
+	tries int // how often every pair was measured
 }
 
-// anyOf tells all ranks whether one says so.
-func anyOf(ctx context.Context, g *engine.Group, mine bool) (bool, error) {
-	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 4}
-	s, err := g.Pick(op)
+// measure is rank 0's table; the others have none.
+func (l *pairLead) measure(ctx context.Context) (table *pairs.Table, err error) {
+	all := pairs.Rounds(l.g.Size())
+	if l.g.Rank() != 0 {
+		for err == nil {
+			if l.p.Rounds, err = l.agree(ctx, nil); err != nil || len(l.p.Rounds) == 0 {
+				break
+			}
+			_, err = bench.Pairs(ctx, l.g, l.p, nil)
+		}
+		return nil, cannot(err)
+	}
+	pass := func(rounds [][][2]int) (*pairs.Table, error) {
+		if len(rounds) == len(all) {
+			l.tries++
+		}
+		return l.pass(ctx, rounds)
+	}
+	if bench.Crowded(l.g.Members()) != "" { // what stands out is a note at most, and would be again
+		table, err = pass(all)
+	} else {
+		table, err = measureAgain(all, true, pass)
+	}
+	if err == nil {
+		_, err = l.agree(ctx, [][][2]int{})
+	}
+	return table, cannot(err)
+}
+
+func cannot(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failure.Cannot(err)
+}
+
+// pass measures rounds once.
+func (l *pairLead) pass(ctx context.Context, rounds [][][2]int) (*pairs.Table, error) {
+	var err error
+	if l.p.Rounds, err = l.agree(ctx, rounds); err != nil {
+		return nil, err
+	}
+	t, err := bench.Pairs(ctx, l.g, l.p, func(k int) { l.show(fmt.Sprintf("pairs, round %d of %d", k+1, l.p.Turns(l.g.Size()))) })
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	send, recv := make([]byte, 4), make([]byte, 4)
-	if mine {
-		send[0] = 1
+	t.Names = rankNames(l.g.Members())
+	for _, m := range l.g.Members() {
+		t.Hosts = append(t.Hosts, m.Host)
 	}
-	if _, err := g.Run(ctx, s, op, engine.Buffers{Send: send, Recv: recv}); err != nil {
-		return false, failure.Cannot(err)
+	return t, nil
+}
+
+// agree tells all ranks which rounds rank 0 wants; none is the end. A round travels as the partner of every rank.
+func (l *pairLead) agree(ctx context.Context, rounds [][][2]int) ([][][2]int, error) {
+	n := l.g.Size()
+	count := []int32{int32(len(rounds))}
+	if err := l.sum(ctx, count); err != nil || count[0] == 0 {
+		return nil, err
 	}
-	return recv[0] != 0, nil
+	partners := make([]int32, n*int(count[0]))
+	for k, round := range rounds {
+		for _, p := range round {
+			partners[k*n+p[0]] = int32(p[1]) + 1
+		}
+	}
+	if err := l.sum(ctx, partners); err != nil {
+		return nil, err
+	}
+	list := make([][][2]int, count[0])
+	for k := range list {
+		for r := range n {
+			if to := partners[k*n+r]; to > 0 {
+				list[k] = append(list[k], [2]int{r, int(to) - 1})
+			}
+		}
+	}
+	return list, nil
+}
+
+// sum adds values over all ranks, of which all but rank 0 have zeros.
+func (l *pairLead) sum(ctx context.Context, values []int32) error {
+	op := coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: unit.Bytes(4 * len(values))}
+	s, err := l.g.Pick(op)
+	if err != nil {
+		return err
+	}
+	out := make([]int32, len(values))
+	if _, err := l.g.Run(ctx, s, op, engine.Buffers{Send: engine.Bytes(values), Recv: engine.Bytes(out)}); err != nil {
+		return err
+	}
+	copy(values, out)
+	return nil
 }

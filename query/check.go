@@ -12,10 +12,8 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/device"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
-	"busbar.dev/result"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -177,68 +175,6 @@ func (h *checkHub) sumWhole(ctx context.Context, c *checkPairs, t *pairs.Table, 
 		locals[r].Wrong = n
 	}
 	return ""
-}
-
-// RunWith checks hosts through ssh: their GPUs' state, then every pair of hosts by NCCL, one GPU each.
-func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, error) {
-	begin := time.Now()
-	size := q.Size
-	if size == "4M" {
-		size = "64M"
-	}
-	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
-	var err error
-	if p.Large, err = unit.ParseBytes(size); err != nil {
-		return nil, fmt.Errorf("--size: %w", err)
-	}
-	x, err := q.expects(ctx, env)
-	if err != nil {
-		return nil, err
-	}
-	g := GPURanks{PerHost: 1, Hosts: q.Hosts, SSH: q.SSH, Helper: q.Helper}
-	team, notes, err := g.workers(ctx, with, nil, nil, true)
-	if err != nil {
-		return nil, err
-	}
-	defer team.End()
-	answers, err := team.All(ctx, device.Request{Do: device.Health}, nil)
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	var locals []checkLocal
-	var states []device.State
-	for i, w := range team {
-		states = append(states, answers[i].Health...)
-		locals = append(locals, checkLocal{Host: w.Hello.Host, GPUs: len(answers[i].Health), Findings: device.Findings(w.Hello.Host, answers[i].Health)})
-	}
-	if !q.NoLoad { // one GPU of each host
-		var more []string
-		locals[0].Measured, more = measureGPUs(ctx, team, states)
-		notes = append(notes, more...)
-	}
-	d, err := pairsOf(ctx, env, team, p, true, nil)
-	if err != nil {
-		return nil, err
-	}
-	rounds := pairs.Count(len(team))
-	for try := 1; try < checkTries && standsOut(d.Table); try++ {
-		again, err := pairsOf(ctx, env, team, p, true, nil)
-		if err != nil {
-			return nil, err
-		}
-		d.Table.Better(again.Table)
-		rounds += pairs.Count(len(team))
-	}
-	doc := newCheckDoc(result.NCCL, locals, d.Table, x)
-	for _, f := range d.Findings {
-		if f.Severity == finding.Error && f.Kind == "" { // bytes that arrived wrong, of nobody knows whose
-			doc.suspectAll(f)
-		}
-	}
-	doc.slowPairs(x, p.Large, team, d.Table)
-	doc.Notes = append(doc.Notes, notes...)
-	doc.Rounds, doc.Seconds = rounds, time.Since(begin).Seconds()
-	return doc, nil
 }
 
 // local is what this node says of itself.

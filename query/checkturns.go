@@ -60,29 +60,35 @@ func checkSchedule(n, most int) [][][2]int {
 	return pairs.Sample(n, most)
 }
 
-// measure measures rounds, and some of them again where something stands out; what is slow every time remains.
+// measure measures rounds, and some of them again where something stands out.
 func (c *checkPairs) measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, error) {
 	c.ended, c.strikes = map[int]bool{}, map[int]int{}
-	table, err := c.pass(ctx, rounds)
+	return measureAgain(rounds, c.every, func(rounds [][][2]int) (*pairs.Table, error) { return c.pass(ctx, rounds) })
+}
+
+// measureAgain measures rounds by pass, again where something stands out, and then those pairs alone that are named; what is slow every time
+// remains. Of many rounds some are repeated, and the others are not judged, unless every says that all are.
+func measureAgain(rounds [][][2]int, every bool, pass func([][][2]int) (*pairs.Table, error)) (*pairs.Table, error) {
+	table, err := pass(rounds)
+	more := func(rounds [][][2]int) {
+		var again *pairs.Table
+		if again, err = pass(rounds); err == nil {
+			table.Better(again)
+		}
+	}
 	for try := 1; try < checkTries && err == nil && standsOut(table); try++ {
-		if try == 1 && len(rounds) > checkAgain && !c.every {
+		if try == 1 && len(rounds) > checkAgain && !every {
 			rounds = worstRounds(rounds, table.Findings())
 			table.Keep(rounds)
 		}
-		var again *pairs.Table
-		if again, err = c.pass(ctx, rounds); err == nil {
-			table.Better(again)
-		}
+		more(rounds)
 	}
 	for try := 0; try < checkTries-1 && err == nil; try++ {
 		alone := namedPairs(table.Findings())
 		if len(alone) == 0 {
 			break
 		}
-		var again *pairs.Table
-		if again, err = c.pass(ctx, alone); err == nil {
-			table.Better(again)
-		}
+		more(alone)
 	}
 	return table, err
 }

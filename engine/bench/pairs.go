@@ -17,6 +17,8 @@ type PairPlan struct {
 	Warm, Iters  int
 	// Alone measures one pair at a time; else all pairs of a round concurrently.
 	Alone bool
+	// Rounds are what is measured, of pairs that have no rank in common; nil is every pair.
+	Rounds [][][2]int
 }
 
 // Bounds of a plan. Rank 0 gets six figures a pair and direction.
@@ -50,7 +52,10 @@ func (p *PairPlan) Turns(n int) int { return len(p.turns(n)) }
 
 // turns lists which pairs are measured at once.
 func (p *PairPlan) turns(n int) [][][2]int {
-	rounds := pairs.Rounds(n)
+	rounds := p.Rounds
+	if rounds == nil {
+		rounds = pairs.Rounds(n)
+	}
 	if !p.Alone {
 		return rounds
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"busbar.dev/cluster"
@@ -231,6 +231,7 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		return nil, err
 	}
 	doc.Verdict = *c.Judge()
+	doc.Notes = append(doc.Notes, unanswered(doc.Asked)...)
 	doc.Text = doctor.Secrets(doc.Text)
 	for i := range doc.Evidence {
 		doc.Evidence[i].Text = doctor.Secrets(doc.Evidence[i].Text)
@@ -280,121 +281,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about the whole job.
-type answer struct {
-	ras.Answer
-
-	at     time.Time
-	size   int
-	report *ras.Report
-}
-
-// firstAnswers are the first of two: those of the time before, where there was one.
-func (q *Hang) firstAnswers(ctx context.Context, e *Env, addrs []string, before *[]answer) []answer {
-	if before != nil && len(*before) > 0 {
-		return *before
-	}
-	defer e.working("asking the RAS service")()
-	return askAll(ctx, e, addrs)
-}
-
-// ask asks all addresses a second time, and adds both answers.
-func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer, before *[]answer) error {
-	defer e.working("asking the RAS service again")()
-	second := first
-	if answered(first) || before != nil {
-		second = askAll(ctx, e, addrs)
-	}
-	if before != nil {
-		*before = second
-	}
-	var failed error
-	good := 0
-	for i, list := range [][]answer{first, second} {
-		if i == 1 && len(first) > 0 && &first[0] == &second[0] {
-			break
-		}
-		for _, a := range list {
-			if i == 0 {
-				asked := HangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
-				if a.Err != nil {
-					asked.Error = a.Err.Error()
-				}
-				doc.Asked = append(doc.Asked, asked)
-				if a.Silent > 0 {
-					c.Silent(a.Addr)
-				}
-			}
-			if a.Err != nil {
-				if !errors.Is(failed, errCut) {
-					failed = a.Err
-				}
-				continue
-			}
-			if a.report != nil {
-				c.AddRAS(a.report, a.at)
-				good++
-			}
-		}
-	}
-	if errors.Is(failed, errCut) && good == 0 {
-		return failed
-	}
-	if good == 0 && failed != nil {
-		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
-	}
-	return nil
-}
-
-func answered(list []answer) bool {
-	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
-}
-
-// askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are whole.
-func askAll(ctx context.Context, e *Env, addrs []string) []answer {
-	const each, all, atOnce, most = 1500 * time.Millisecond, 2500 * time.Millisecond, 64, 256 << 20
-	ctx, stop := context.WithTimeout(ctx, all)
-	defer stop()
-	list := make([]answer, len(addrs))
-	slots, room := make(chan struct{}, atOnce), ras.NewRoom(most)
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	kept := 0
-	for i := range addrs {
-		wait.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer wait.Done()
-			a := answer{Answer: ras.Ask(ctx, addrs[i], each, room), at: e.now()}
-			mu.Lock()
-			defer mu.Unlock()
-			if a.size = len(a.Data); a.Err == nil && kept < 2 {
-				if a.report, a.Err = ras.Read(a.Addr, a.Data); a.Err == nil {
-					kept++
-				} else {
-					a.Err = fmt.Errorf("%w: %w", errCut, a.Err)
-				}
-			}
-			a.Data = nil
-			room.Free(a.size)
-			list[i] = a
-			<-slots
-		}()
-	}
-	wait.Wait()
-	return list
-}
-
-// errCut marks an answer that begins as one and cannot be read.
-var errCut = errors.New("RAS gave an answer that cannot be read")
-
 // maxHangFile bounds one file.
 const maxHangFile = 1 << 30
 
 // hangSource reads a file, a folder or standard input into a case.
 func (e *Env) hangSource(ctx context.Context, c *hang.Case, name string) (int, error) {
 	if name == "-" {
-		return e.hangFrom(c, "standard input", e.stdin())
+		return e.hangFrom(c, "standard input", e.stdin(), 0)
 	}
 	known := 0
 	err := e.eachFile(ctx, name, "the job", func(path string, inFolder bool) error {
@@ -415,11 +308,19 @@ func (e *Env) hangFile(c *hang.Case, name string) (int, error) {
 		return 0, failure.Cannot(err)
 	}
 	defer f.Close()
-	return e.hangFrom(c, name, f)
+	size := int64(0)
+	if info, err := f.Stat(); err == nil {
+		size = info.Size()
+	}
+	return e.hangFrom(c, name, f, size)
 }
 
-func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader) (int, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxHangFile+1))
+// hangFrom reads what is about so long; a job has thousands of dumps, and buffers that grow took a fifth of the time.
+func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader, size int64) (int, error) {
+	var b bytes.Buffer
+	b.Grow(int(max(0, min(size, maxHangFile))) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(in, maxHangFile+1))
+	data := b.Bytes()
 	switch {
 	case err != nil:
 		return 0, failure.Cannot(fmt.Errorf("%s: %w", name, err))

@@ -59,6 +59,9 @@ func TestHangBadAnswers(t *testing.T) {
 	if doc.Kind != "late-rank" || len(doc.Ranks) != 1 || doc.Ranks[0].Rank != 5 || len(doc.Asked) != 4 {
 		t.Errorf("%s %+v %+v", doc.Kind, doc.Ranks, doc.Asked)
 	}
+	if notes := strings.Join(doc.Notes, "\n"); !strings.Contains(notes, "3 of 4 RAS services did not answer") {
+		t.Error(notes)
+	}
 	says := map[string]string{cut: "cannot be read", other: "expected a report", none: "expected a report", good: ""}
 	for _, a := range doc.Asked {
 		if want := says[a.Addr]; !strings.Contains(a.Error, want) || (a.Error == "") != (want == "") {

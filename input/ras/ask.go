@@ -70,19 +70,22 @@ func NewRoom(size int64) *Room {
 // Free gives the room of an answer back, which is not kept.
 func (r *Room) Free(size int) { r.left.Add(int64(size)) }
 
-// read reads to the end, as far as there is room.
-func (r *Room) read(in io.Reader) ([]byte, error) {
-	var b bytes.Buffer
-	for {
-		n, err := io.CopyN(&b, in, 64<<10)
-		switch {
-		case r.left.Add(-n) < 0:
-			r.Free(b.Len())
-			return nil, errNoRoom
-		case errors.Is(err, io.EOF):
-			return b.Bytes(), nil
+// read reads to the end, as far as there is room, and says how much came. Parts are joined at the end: a buffer that grows is there twice meanwhile.
+func (r *Room) read(in io.Reader) (data []byte, came int, err error) {
+	var parts [][]byte
+	for size := 64 << 10; ; size = min(2*size, 4<<20) {
+		part := make([]byte, size)
+		n, err := io.ReadFull(in, part)
+		came += n
+		switch parts = append(parts, part[:n]); {
+		case r.left.Add(-int64(n)) < 0:
+			r.Free(came)
+			return nil, came, errNoRoom
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return bytes.Join(parts, nil), came, nil
 		case err != nil:
-			return b.Bytes(), err
+			r.Free(came)
+			return nil, came, err
 		}
 	}
 }
@@ -137,12 +140,14 @@ func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON
 	if _, err := io.WriteString(c, "VERBOSE STATUS\n"); err != nil {
 		return nil, true, err
 	}
-	data, err = room.read(in)
+	data, came, err := room.read(in)
 	switch {
 	case errors.Is(err, errNoRoom):
 		return nil, false, fmt.Errorf("RAS at %s: %w", addr, err)
-	case err != nil && len(data) == 0:
+	case err != nil && came == 0:
 		return nil, true, fmt.Errorf("RAS at %s took the question and did not answer: %w", addr, err)
+	case err != nil:
+		return nil, false, fmt.Errorf("RAS at %s: %d bytes of its answer came within %v, and not the end: %w", addr, came, each, err)
 	case !Match(data):
 		room.Free(len(data))
 		return nil, false, fmt.Errorf("RAS at %s answered %.80q; expected a report", addr, data)

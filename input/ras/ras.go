@@ -71,7 +71,12 @@ const (
 )
 
 // Match reports an answer of the service.
-func Match(data []byte) bool { return matchJSON(data) || matchText(data) }
+func Match(data []byte) bool {
+	if len(data) > 0 && data[0] >= 0x80 {
+		return false // a pickle, of which a job has thousands
+	}
+	return matchJSON(data) || matchText(data)
+}
 
 func matchJSON(data []byte) bool {
 	head := data[:min(len(data), 4096)]

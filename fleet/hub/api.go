@@ -209,6 +209,8 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		Back        []LinkSample    `json:"back"`
 		OutChanges  []health.Change `json:"there_changes,omitempty"`
 		BackChanges []health.Change `json:"back_changes,omitempty"`
+		OutDaily    []health.Daily  `json:"there_daily,omitempty"`
+		BackDaily   []health.Daily  `json:"back_daily,omitempty"`
 	}{From: from, To: to}
 	there, back := h.link(from, to), h.link(to, from)
 	if len(there)+len(back) == 0 { // a node that is gone may have left a history
@@ -219,8 +221,8 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	out.Out, out.OutChanges = samples(there), health.Changes(there)
-	out.Back, out.BackChanges = samples(back), health.Changes(back)
+	out.Out, out.OutChanges, out.OutDaily = samples(there), health.Changes(there), health.DailySlow(there)
+	out.Back, out.BackChanges, out.BackDaily = samples(back), health.Changes(back), health.DailySlow(back)
 	reply(w, out)
 }
 

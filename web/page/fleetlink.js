@@ -95,6 +95,12 @@ export function history({ state, api, fleet }) {
     return `${name}: ${rate(last)} at last, usually ${rate(middle)}${last < 0.85 * middle ? `, so that it is at ${percent(last / middle)} of its own past` : ''}. `;
   }
 
+  // daily says at which hours of the day a direction is slow day after day.
+  function daily(name, list) {
+    const hour = (n) => `${String(n).padStart(2, '0')}:00`;
+    return (list || []).map((d) => `${name} is slow between ${hour(d.from_hour)} and ${hour(d.to_hour)} UTC on ${d.days} of ${d.of_days} days: ${rate(d.rate_GBps)} instead of ${rate(d.usual_GBps)}. `).join('');
+  }
+
   let all = false;
   function samples(doc) {
     const times = new Map();
@@ -121,7 +127,8 @@ export function history({ state, api, fleet }) {
       const n = doc.there.length + doc.back.length;
       const times = new Set([...doc.there, ...doc.back].map((x) => x.at)).size;
       rates.root.hidden = delays.root.hidden = times < 2;
-      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)));
+      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)
+        + daily(`${from} → ${to}`, doc.there_daily) + daily(`${to} → ${from}`, doc.back_daily)));
       put(notes);
       put(rows);
       if (n) {

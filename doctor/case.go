@@ -36,6 +36,7 @@ type Report struct {
 	Samples   []finding.Quote
 	Dropped   map[string]int // what bounds on memory kept out, by kind
 	Blank     bool           // nothing of it is known
+	Asked     bool           // somebody described a problem to the program itself
 }
 
 // Examine weighs the built-in causes.
@@ -47,8 +48,9 @@ func Examine(s *evidence.Set) *Report {
 	return Weigh(m, s, nil)
 }
 
-// Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names.
-func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
+// Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names; skipped are questions
+// that nobody can answer.
+func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...string) *Report {
 	c := newCase(s)
 	found := c.detect(m)
 	detected := map[string]bool{}
@@ -58,9 +60,9 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
 	for _, x := range m.Causes() {
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
-	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank()}
+	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(), Asked: s.Asked}
 	if c.complains() || answers != nil {
-		found = c.weigh(m, found, answers, r)
+		found = c.weigh(m, found, cause.Case{Answers: answers, Skipped: skipped}, r)
 	} else {
 		c.byRecord(m, found)
 	}

@@ -88,9 +88,9 @@ const (
 
 // weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for, and questions where none is
 // likely. Findings that rest on other sources keep their own.
-func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string]bool, r *Report) []finding.Finding {
+func (c *Case) weigh(m *cause.Model, found []finding.Finding, asked cause.Case, r *Report) []finding.Finding {
 	x := c.differential(found)
-	x.Answers = answers
+	x.Answers, x.Skipped = asked.Answers, asked.Skipped
 	var lines, told []finding.Finding
 	log := c.mostlyPrinted(found)
 	for _, f := range found {
@@ -116,10 +116,13 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 	}
 	shown := 0
 	for _, h := range list {
-		if h.Cause == nil || h.P < leastShown && (shown >= minHypotheses || top(list) >= cause.Threshold) || shown == maxHypotheses {
+		if h.Cause == nil || h.P < leastShown && (shown >= minHypotheses || top(list) >= cause.Threshold) && !x.Confirmed(h.ID) || shown == maxHypotheses {
 			continue
 		}
 		if f := c.finding(&h, told, left); !have[f.ID] {
+			if x.Confirmed(h.ID) {
+				f.Evidence = append(f.Evidence, finding.Quote{Text: "answered yes: " + h.Ask})
+			}
 			have[f.ID] = true
 			lines = append(lines, f)
 			shown++

@@ -72,10 +72,10 @@ func (r *Report) summary() string {
 	if r.Blank && len(r.Findings) == 0 {
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool such as nvidia-smi, ibstat, nccl-tests or dmesg."
 	}
-	if count.Serious() == 0 && r.Undecided {
+	if count.Serious() == 0 && r.Undecided && !r.Asked {
 		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
 	}
-	if count.Serious() == 0 {
+	if count.Serious() == 0 && !r.Undecided {
 		s := read + ". No problems found."
 		if count[finding.Note] > 0 {
 			s += " " + words.Plural(count[finding.Note], "note") + "."

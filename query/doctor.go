@@ -21,8 +21,9 @@ type Doctor struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input; or a sentence about what is seen."`
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
 	Rules   string   `page:"-" placeholder:"DIR" help:"Weigh the causes of this folder too: files NAME.yaml as docs/doctor.md describes them. One of a known name replaces it."`
-	// Answers are those to questions of an earlier document, by their names.
+	// Answers are those to questions of an earlier document, by their names; Skip names questions that nobody can answer.
 	Answers map[string]bool `kong:"-" page:"-"`
+	Skip    []string        `kong:"-" page:"-"`
 	Mask    string          `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
 	FailOn  string          `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }
@@ -35,10 +36,11 @@ type DoctorDoc struct {
 	failOn string
 }
 
-// Wrong reports a finding of the severity that was asked for, or a graver one.
+// Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and whose cause is unknown.
 func (d *DoctorDoc) Wrong() bool {
 	least, err := finding.ParseSeverity(d.failOn)
-	return err == nil && finding.AtLeast(d.Findings, least) // the other word is never
+	unknown := d.Report != nil && d.Report.Asked && d.Report.Undecided && least <= finding.Warn
+	return err == nil && (unknown || finding.AtLeast(d.Findings, least)) // the other word is never
 }
 
 // Check refuses a question that cannot be answered, before anything is read.
@@ -60,10 +62,16 @@ func (q Doctor) Check() error {
 
 // Run reads all sources and examines them.
 func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
-	if err := q.Check(); err != nil {
+	set, err := q.Read(ctx, env)
+	if err != nil {
 		return nil, err
 	}
-	if err := prepare(&q); err != nil {
+	return q.Weigh(env, set)
+}
+
+// Read reads all sources.
+func (q Doctor) Read(ctx context.Context, env Env) (*evidence.Set, error) {
+	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	r := evidence.NewReader()
@@ -78,8 +86,12 @@ func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
 			return nil, err
 		}
 	}
-	set, err := r.Set()
-	if err != nil {
+	return r.Set()
+}
+
+// Weigh examines what was read; it may be asked again with further answers.
+func (q Doctor) Weigh(env Env, set *evidence.Set) (*DoctorDoc, error) {
+	if err := prepare(&q); err != nil {
 		return nil, err
 	}
 	report, err := q.weigh(&env, set)
@@ -107,7 +119,7 @@ func (q *Doctor) weigh(env *Env, set *evidence.Set) (*doctor.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Weigh(m, set, q.Answers), nil
+	return doctor.Weigh(m, set, q.Answers, q.Skip...), nil
 }
 
 // liveEvidence reads this machine: its topology as map does, what the kernel says,

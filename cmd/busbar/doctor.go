@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -33,7 +34,7 @@ func (doctorRunCmd) Help() string {
 	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
 		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. Everything that is given is taken for one job.\n\n" +
 		"Findings come with the cause, the fix, how sure it is and the lines it rests on; roots first, their consequences after. docs/doctor.md lists all rules. " +
-		"Exit code 1: something above a note was found. Secrets in quoted lines are hidden.\n\n" +
+		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. Secrets in quoted lines are hidden.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor docs/examples/job.log\n" +
 		"  busbar doctor \"all_reduce drops at three nodes\"\n" +
@@ -51,10 +52,11 @@ func (c *doctorRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	doc, err := c.Doctor.Run(e.ctx, e.query(c.common))
-	if err == nil && c.Ask {
-		doc, err = c.walk(e, doc)
+	ask := c.Doctor.Run
+	if c.Ask {
+		ask = func(ctx context.Context, env query.Env) (*query.DoctorDoc, error) { return c.walk(ctx, e, env) }
 	}
+	doc, err := ask(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
@@ -102,36 +104,42 @@ func findingForms(r *doctor.Report, document, text func(io.Writer) error) forms 
 // maxAsked is how many questions a walk has.
 const maxAsked = 12
 
-// walk asks the most telling question and weighs anew, until a cause is sure or no question is left.
-func (c *doctorRunCmd) walk(e *env, doc *query.DoctorDoc) (*query.DoctorDoc, error) {
+// walk asks the most telling question and weighs anew, until a cause is sure or no question is left. A question that
+// nobody can answer makes room for another, and is shown again at the end.
+func (c *doctorRunCmd) walk(ctx context.Context, e *env, env query.Env) (*query.DoctorDoc, error) {
+	set, err := c.Doctor.Read(ctx, env)
+	if err != nil {
+		return nil, err
+	}
 	in := bufio.NewReader(e.stdin)
 	c.Answers = map[string]bool{}
-	skipped := map[string]bool{}
 	for range maxAsked {
-		next := slices.IndexFunc(doc.Questions, func(q doctor.Question) bool { return !skipped[q.Name] })
-		if next < 0 {
-			break
-		}
-		q := doc.Questions[next]
-		fmt.Fprintf(e.stderr, "%s\n    %s\n[y/n/?] ", q.Ask, q.Command)
-		answer, err := readAnswer(in)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+		doc, err := c.Weigh(env, set)
+		if err != nil || len(doc.Questions) == 0 {
 			return doc, err
 		}
-		yes, known := yesOrNo(answer)
-		if !known {
-			skipped[q.Name] = true
-			continue
-		}
-		c.Answers[q.Name] = yes
-		if doc, err = c.Doctor.Run(e.ctx, e.query(c.common)); err != nil {
+		q := doc.Questions[0]
+		fmt.Fprintf(e.stderr, "%s\n    %s\n[y/n/?] ", q.Ask, q.Command)
+		answer, err := readAnswer(in)
+		if err != nil {
+			fmt.Fprintln(e.stderr)
+			if err == io.EOF {
+				break
+			}
 			return nil, err
 		}
+		yes, known := yesOrNo(answer)
+		if known {
+			c.Answers[q.Name] = yes
+			continue
+		}
+		c.Skip = append(c.Skip, q.Name)
+		if answer = strings.TrimSpace(answer); answer != "" && answer != "?" {
+			fmt.Fprintln(e.stderr, "    taken as not known; expected y, n or ?")
+		}
 	}
-	return doc, nil
+	c.Skip = nil
+	return c.Weigh(env, set)
 }
 
 // maxAnswer is how much of an answer is kept; nobody answers at such length.

@@ -71,15 +71,15 @@ var questions = sync.OnceValue(func() []Question {
 // testPrefix is in front of the name of a cause's own test.
 const testPrefix = "test:"
 
-// yes is how likely a cause answers a question by yes.
+// yes is how likely a cause answers a question by yes. An unknown one fails the test of another by chance, as a known one does.
 func (q *Question) yes(c *Cause) float64 {
 	switch {
+	case q.test != nil && (c == nil || q.test.ID != c.ID):
+		return chance
 	case c == nil:
 		return open
-	case q.test != nil && q.test.ID == c.ID:
-		return predicted
 	case q.test != nil:
-		return chance
+		return predicted
 	case q.Symptom != "" && len(c.Symptoms) == 0:
 		return open
 	case q.Symptom != "" && slices.Contains(c.Symptoms, q.Symptom):
@@ -94,11 +94,11 @@ func (q *Question) yes(c *Cause) float64 {
 	return open
 }
 
-// answered is what answers say of a cause.
+// answered is what answers say of a cause, nil for an unknown one.
 func answered(answers map[string]bool, c *Cause) float64 {
 	sum := 0.0
 	for name, yes := range answers {
-		q := questionOf(name, c)
+		q := questionOf(name)
 		if q == nil {
 			continue
 		}
@@ -111,11 +111,8 @@ func answered(answers map[string]bool, c *Cause) float64 {
 	return sum
 }
 
-func questionOf(name string, c *Cause) *Question {
+func questionOf(name string) *Question {
 	if id, ok := strings.CutPrefix(name, testPrefix); ok {
-		if id == c.ID {
-			return &Question{test: c}
-		}
 		return &Question{test: &Cause{ID: id}}
 	}
 	list := questions()
@@ -145,8 +142,14 @@ func (t *Told) Answer(name string) (yes, known bool) {
 	return yes, known
 }
 
+// Confirmed reports that the answer to a cause's own test was yes.
+func (c *Case) Confirmed(id string) bool { return c.Answers[testPrefix+id] }
+
 // settled reports a question whose answer is known, or that makes no sense with the symptoms that are told.
 func (c *Case) settled(q *Question) bool {
+	if slices.Contains(c.Skipped, q.Name) {
+		return true
+	}
 	if _, done := c.Answers[q.Name]; done || c.Told == nil {
 		return done
 	}

@@ -66,6 +66,8 @@ type Case struct {
 	Against []string
 	// Answers are those to questions, by the question's name.
 	Answers map[string]bool
+	// Skipped are questions that nobody can answer.
+	Skipped []string
 }
 
 // Hypothesis is a cause with how likely it is.
@@ -172,7 +174,7 @@ func (h *Hypothesis) Name() string {
 
 func (m *Model) weigh(c *Case, without *Thread) []Hypothesis {
 	list := make([]Hypothesis, 0, len(m.causes)+1)
-	unknown := m.weights[fUnknown]
+	unknown := m.weights[fUnknown] + answered(c.Answers, nil)
 	var l likeness
 	if c.Told != nil && (without == nil || without.ready == nil) {
 		l = m.memory.alike(c.Told, m.causes, without)

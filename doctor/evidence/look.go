@@ -83,6 +83,7 @@ func (v *Vocabulary) newLooker() *looker {
 // chunk looks at the lines of a chunk.
 func (k *looker) chunk(source string, c *lines.Chunk, b *batch) {
 	b.lines = nccllog.Parse(b.lines[:0], source, c)
+	clear(b.sights)
 	b.sights = b.sights[:0]
 	for i := range b.lines {
 		l := &b.lines[i]

@@ -75,7 +75,7 @@ func NewReader() *Reader { return NewVocabulary().NewReader() }
 // NewReader makes a Reader.
 func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
-		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
+		set:   &Set{kinds: map[Kind][]*Observation{}, index: map[string]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
 		words: v, look: v.newLooker(), log: nccllog.NewSetupReader(), nets: &subnetReader{subnetPatterns: v.subnets},
 	}
 }

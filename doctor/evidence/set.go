@@ -82,6 +82,7 @@ type Set struct {
 	Dropped map[string]int
 
 	kinds map[Kind][]*Observation
+	index map[string]*Observation // by kind and arguments
 	env   map[string][]*Env
 }
 
@@ -158,7 +159,12 @@ func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
 
 // add files one sighting.
 func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int) {
-	o := s.find(k, args)
+	var buf [256]byte
+	key := append(buf[:0], k...)
+	for _, a := range args {
+		key = append(append(key, 0), a...)
+	}
+	o := s.index[string(key)]
 	if o == nil {
 		if len(s.kinds[k]) >= maxDiffer {
 			s.drop(string(k))
@@ -169,6 +175,7 @@ func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int)
 			o.Args = append(o.Args, strings.Clone(a))
 		}
 		s.kinds[k] = append(s.kinds[k], o)
+		s.index[string(key)] = o
 	}
 	o.Count++
 	if len(o.Quotes) < maxQuotes {
@@ -177,18 +184,9 @@ func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int)
 	if host != "" && !o.Hosts[host] && len(o.Hosts) < maxHosts {
 		o.Hosts[strings.Clone(host)] = true
 	}
-	if rank >= 0 && len(o.Ranks) < maxHosts {
+	if rank >= 0 && !o.Ranks[rank] && len(o.Ranks) < maxHosts {
 		o.Ranks[rank] = true
 	}
-}
-
-func (s *Set) find(k Kind, args []string) *Observation {
-	for _, o := range s.kinds[k] {
-		if slices.Equal(o.Args, args) {
-			return o
-		}
-	}
-	return nil
 }
 
 // setEnv files a setting.

@@ -54,6 +54,34 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// A list of lines that is used again keeps nothing of chunks before: its texts are parts of them.
+func TestParseForgets(t *testing.T) {
+	parse := func(list []Line, text string) []Line {
+		for made := range lines.NewAhead[[]Line](strings.NewReader(text)).All(func() func(*lines.Chunk, *[]Line) {
+			return func(c *lines.Chunk, out *[]Line) { *out = Parse(list[:0], "x", c) }
+		}) {
+			list = *made
+		}
+		return list
+	}
+	const record = "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC"
+	list := parse(nil, strings.Repeat(record+" "+record+"\n", 9))
+	list = parse(list, record+"\nplain\n")
+	if len(list) != 2 || len(list[0].Records) != 1 || len(list[1].Records) != 0 {
+		t.Fatalf("%+v", list)
+	}
+	for i, l := range list[:cap(list)] {
+		if i >= 2 && (l.Text != "" || len(l.Records) > 0) {
+			t.Errorf("line %d holds %q", i, l.Text)
+		}
+		for j, r := range l.Records[:cap(l.Records)] {
+			if (i > 0 || j > 0) && (r.Text != "" || r.Message != nil) {
+				t.Errorf("record %d of line %d holds %q", j, i, r.Text)
+			}
+		}
+	}
+}
+
 // Lines of releases that no sample has, synthetic after the facts about them.
 func TestOtherReleases(t *testing.T) {
 	l := read(t, `h:1:2 [0] NCCL INFO Ring 00 : 0[0] -> 1[1] via P2P/IPC

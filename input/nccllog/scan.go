@@ -27,7 +27,13 @@ func Parse(list []Line, source string, c *lines.Chunk) []Line {
 		list = list[:len(list)+1]
 		l := &list[len(list)-1]
 		l.Num, l.First, l.Text = c.Num(), c.First(), unwrap(c.Text())
+		had := len(l.Records)
 		l.Records = appendRecords(l.Records[:0], l.Text, Pos{source, l.Num})
+		clear(l.Records[len(l.Records):max(had, len(l.Records))])
+	}
+	for rest := list[len(list):cap(list)]; len(rest) > 0 && rest[0].Num > 0; rest = rest[1:] {
+		clear(rest[0].Records) // what is not overwritten would keep the chunks alive that its texts are parts of
+		rest[0] = Line{Records: rest[0].Records[:0]}
 	}
 	return list
 }

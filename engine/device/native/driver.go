@@ -45,7 +45,7 @@ type functions struct {
 	Elapsed     uintptr `cuda:"cuEventElapsedTime" hip:"hipEventElapsedTime"`
 	ErrorName   uintptr `cuda:"cuGetErrorName" hip:"?hipDrvGetErrorName"`
 	ErrorString uintptr `cuda:"cuGetErrorString" hip:"?hipDrvGetErrorString"`
-	BySameName  uintptr `cuda:"?" hip:"?hipGetErrorString"`
+	Words       uintptr `cuda:"?" hip:"?hipGetErrorString"` // returned, not written
 }
 
 // driver is the vendor's driver, and the GPU that was taken.
@@ -107,6 +107,9 @@ func (d *driver) must(what string, code int) error {
 	}
 	if call(d.f.ErrorString, uintptr(code), uintptr(unsafe.Pointer(&why))) == 0 {
 		words += ": " + text(why)
+	}
+	if p, ok := address(d.f.Words, uintptr(code)); ok && words == "" {
+		words = text(p)
 	}
 	who := "CUDA driver, "
 	if d.amd {

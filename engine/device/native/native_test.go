@@ -210,12 +210,34 @@ func TestAMD(t *testing.T) {
 	if d := list[0].Device; d.Vendor != "amd" || d.NCCL != "2.28.9" {
 		t.Errorf("%+v", d)
 	}
-	right(t, list, device.Request{Op: coll.ReduceScatter, Bytes: 1 << 16})
+	for _, kind := range coll.Kinds() { // as on NVIDIA's
+		for _, inPlace := range []bool{false, true} {
+			if kind != coll.Barrier && kind != coll.AllToAllV && (!inPlace || kind.InPlace()) {
+				right(t, list, device.Request{Op: kind, Bytes: 1 << 16, Root: 1, InPlace: inPlace})
+			}
+		}
+	}
+	for _, dtype := range []string{"int8", "int32", "int64", "half", "double", "bfloat16", "f8e4m3"} {
+		right(t, list, device.Request{Op: coll.AllReduce, Bytes: 40_000, Dtype: dtype, Redop: "max"})
+	}
+	answers, err := list.All(t.Context(), device.Request{Do: device.Pair, Bytes: 100_000, Check: true, Iters: 2}, func(r int, q *device.Request) { q.Send, q.Receive = new(1-r), new(1-r) })
+	if err != nil || *answers[0].Timing.Wrong != 0 || *answers[1].Timing.Wrong != 0 {
+		t.Errorf("%+v %v", answers, err)
+	}
 	for _, q := range []device.Request{{Do: device.Memory}, {Do: device.Copies}, {Do: device.Peer, Other: 1}} {
 		q.Bytes, q.Iters = 1<<20, 1
-		if _, err := list[0].Ask(t.Context(), q); err != nil {
+		a, err := list[0].Ask(t.Context(), q)
+		if err != nil {
 			t.Error(q.Do, err)
 		}
+		for _, r := range a.Rates {
+			if r.GBps <= 0 || r.Wrong != nil && *r.Wrong != 0 {
+				t.Errorf("%s: %+v", q.Do, r)
+			}
+		}
+	}
+	if _, err := list.All(t.Context(), device.Request{Do: device.Leave}, nil); err != nil {
+		t.Error(err)
 	}
 	if _, err := list[0].Ask(t.Context(), device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"}); err == nil || !strings.Contains(err.Error(), "NVIDIA's GPUs only") {
 		t.Error(err)
@@ -263,6 +285,10 @@ func TestRefusals(t *testing.T) {
 		{device.Request{Do: device.Limit, Watts: 345}, nil, []string{"has no such function"}},
 		{device.Request{Do: "dance"}, nil, []string{`"dance"`}},
 		{device.Request{Do: device.Memory, Bytes: -1}, nil, []string{"out of bounds"}},
+		{device.Request{Do: device.Open}, []string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_HIP=/nowhere/b"}, []string{"libamdhip64.so (AMD's HIP) could not be loaded", "tried /nowhere/b"}},
+		{device.Request{Do: device.Key}, []string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_NCCL=/nowhere/librccl.so.1"}, []string{"librccl.so.1", "tried /nowhere/librccl.so.1"}},
+		{device.Request{Do: device.Memory, Bytes: 1 << 38}, []string{"BUSBAR_GPU_VENDOR=amd"}, []string{"out of memory", "allocation of 274877906944 bytes"}},
+		{device.Request{Do: device.Open, GPU: 7}, []string{"BUSBAR_GPU_VENDOR=amd"}, []string{"no GPU 7: the driver has 1"}},
 	} {
 		err := ask(tt.q, tt.settings...)
 		var f *device.Failure
@@ -280,7 +306,13 @@ func TestRefusals(t *testing.T) {
 
 // A rank that is killed in the middle is named, and nobody is left behind.
 func TestKilled(t *testing.T) {
-	list := joined(t, 3, "", "FAKE_HANG=1")
+	for _, vendor := range []string{"nvidia", "amd"} {
+		t.Run(vendor, func(t *testing.T) { killed(t, "BUSBAR_GPU_VENDOR="+vendor) })
+	}
+}
+
+func killed(t *testing.T, vendor string) {
+	list := joined(t, 3, "", "FAKE_HANG=1", vendor)
 	var victim *device.Worker = list[1]
 	go func() {
 		time.Sleep(100 * time.Millisecond)
@@ -302,7 +334,13 @@ func TestKilled(t *testing.T) {
 
 // A collective that does not end is given up after a while.
 func TestHung(t *testing.T) {
-	list := joined(t, 2, "", "FAKE_HANG=0")
+	for _, vendor := range []string{"nvidia", "amd"} {
+		t.Run(vendor, func(t *testing.T) { hung(t, "BUSBAR_GPU_VENDOR="+vendor) })
+	}
+}
+
+func hung(t *testing.T, vendor string) {
+	list := joined(t, 2, "", "FAKE_HANG=0", vendor)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("no end after 200ms"))
 	defer cancel()
 	_, err := list.All(ctx, device.Request{Do: device.Collective, Op: coll.AllReduce, Bytes: 4096, Iters: 1}, nil)

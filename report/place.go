@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -11,7 +12,7 @@ import (
 
 // Place prints placements, the scheduler's among them, and which to take.
 func Place(w io.Writer, d *query.PlaceDoc) error {
-	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes, d.Cluster, words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
+	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes, cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	add := func(r *query.PlaceRow) {
 		longer, tie := "", ""

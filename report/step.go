@@ -31,7 +31,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	}
 	first := &d.Rows[0]
 	j := first.Job
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
 		words.Thousands(j.Model.Params()), length, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err

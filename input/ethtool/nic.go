@@ -125,7 +125,7 @@ func short(s string) string {
 // fragment gives the interfaces as NICs of one node, in natural order, those
 // without a name last.
 func (d *reader) fragment() *cluster.Fragment {
-	f := &cluster.Fragment{Format: "ethtool", Source: d.source}
+	f := &cluster.Fragment{Format: d.format(), Source: d.source}
 	slices.SortStableFunc(d.nics, func(a, b *nic) int {
 		if (a.name == "") != (b.name == "") {
 			return cmp.Compare(len(b.name), len(a.name))
@@ -154,6 +154,16 @@ func (d *reader) fragment() *cluster.Fragment {
 	}
 	f.AddNode("", t)
 	return f
+}
+
+// format names the command where all blocks are of one: files of two commands are about one machine, two of one are not.
+func (d *reader) format() string {
+	for b, command := range map[block]string{info: "ethtool -i", features: "ethtool -k", rings: "ethtool -g", statistics: "ethtool -S"} {
+		if d.count[b] == d.blocks {
+			return command
+		}
+	}
+	return "ethtool"
 }
 
 func (n *nic) device(name string) cluster.Device {

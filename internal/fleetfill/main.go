@@ -1,3 +1,5 @@
+//go:build unix
+
 // Fleetfill fills a store with what a fleet would have said in weeks of sweeps over
 // all pairs, and times how long a server takes to start with it.
 //

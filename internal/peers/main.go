@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command peers holds busbar's collectives against Gloo, Open MPI and MPICH on this machine, over
 // TCP, in shared memory and over a slow network, and writes what came out as tables.
 package main

@@ -140,6 +140,9 @@ func newCalibrateDoc(s *calibrate.Site, cl *cluster.Cluster, about []CalibrateMe
 
 func calibrateError(s truth.Score) CalibrateError { return CalibrateError{s.Median, s.P90} }
 
+// mostFitted bounds the points of a calibration, whose time and memory grow with them: so many take half a minute.
+const mostFitted = 20_000
+
 // cases reads what was measured and puts it on the cluster.
 func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []CalibrateMeasured, *cluster.Cluster, error) {
 	release, err := env.parseNCCL(q.NCCL)
@@ -153,7 +156,7 @@ func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []Calib
 	}
 	m := measurements{env: env, op: q.Op, layout: q.Layout, nccl: q.NCCL}
 	var sweeps result.Sweeps
-	need := 0
+	need, points := 0, 0
 	for _, name := range q.Files {
 		list, err := m.sweeps(name)
 		if err != nil {
@@ -161,6 +164,10 @@ func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []Calib
 		}
 		for _, s := range list {
 			need = max(need, s.Nodes)
+			points += len(s.Points)
+		}
+		if points > mostFitted {
+			return nil, nil, nil, fmt.Errorf("%s: %d measured points and more; expected at most %d: tens of sizes and a few repeats are enough", name, points, mostFitted)
 		}
 		sweeps = append(sweeps, list...)
 	}

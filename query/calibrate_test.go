@@ -33,6 +33,10 @@ func TestCalibrateRefuses(t *testing.T) {
 	if !errors.As(err, &contradiction) || !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "1 KiB: 20.00 and 90.00 µs") {
 		t.Errorf("contrary measurements: %v", err)
 	}
+	env.Files = fstest.MapFS{"many.jsonl": {Data: []byte(strings.Repeat(point("a", "20"), mostFitted+1))}}
+	if _, err := (Calibrate{Files: []string{"many.jsonl"}, Cluster: "dgx-h100:1"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "expected at most 20000") {
+		t.Errorf("too many points: %v", err)
+	}
 	for _, c := range []struct {
 		q    Calibrate
 		want string

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"busbar.dev/calibrate"
 	"busbar.dev/coll"
@@ -29,6 +30,7 @@ type SuggestDoc struct {
 	Nodes   int            `json:"nodes"`
 	PerNode int            `json:"gpus_per_node"`
 	By      string         `json:"tests"` // the program of nccl-tests
+	Tool    string         `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
 }
 
 // SuggestPoint is one size.
@@ -86,7 +88,7 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, err
 	}
-	d := &SuggestDoc{Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l), PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf"}
+	d := &SuggestDoc{Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l), PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests"}
 	for _, s := range list {
 		op := coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}
 		d.Margin = max(d.Margin, p.Margin(op))

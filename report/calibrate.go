@@ -165,7 +165,7 @@ func Suggest(w io.Writer, d *query.SuggestDoc) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nmeasure them with nccl-tests, one process a GPU, and give the output to busbar calibrate:\n")
+	fmt.Fprintf(w, "\nmeasure them with %s, one process a GPU, and give the output to busbar calibrate:\n", d.Tool)
 	sizes := make([]string, len(d.Points))
 	for i, p := range d.Points {
 		sizes[i] = fmt.Sprint(int64(p.Size))

@@ -74,7 +74,11 @@ func slurmHosts(ctx context.Context, job string) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", failure.Cannot(errors.New("--job needs Slurm's squeue, which is not here; give the hosts with --hosts"))
 	case err != nil:
-		return "", failure.Cannot(fmt.Errorf("squeue --jobs=%s: %w; give the hosts with --hosts", job, err))
+		said := err.Error()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+			said = strings.TrimSpace(string(exit.Stderr))
+		}
+		return "", failure.Cannot(fmt.Errorf("squeue --jobs=%s: %s; give the hosts with --hosts", job, said))
 	case hosts == "":
 		return "", fmt.Errorf("job %s has no hosts: it does not run", job)
 	}

@@ -232,5 +232,6 @@ func (m *rdmaHub) possible() error {
 	if len(why) == 0 {
 		why = []string{"no two hosts have an active RDMA port of the same rail"}
 	}
+	why = distinct(why)
 	return fmt.Errorf("nothing can be measured: %s", strings.Join(why[:min(len(why), 4)], "; "))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,7 +135,7 @@ func (h *gpuHosts) start(ctx context.Context, i int) {
 	g := GPURanks{PerHost: 1, Hosts: h.hosts[i], SSH: h.q.SSH, Helper: h.q.Helper}
 	team, _, err := g.workers(ctx, h.with, nil, nil, false)
 	if err != nil {
-		h.workers[i], h.lost[i] = nil, err.Error()
+		h.workers[i], h.lost[i] = nil, strings.TrimPrefix(err.Error(), h.hosts[i]+": ")
 		return
 	}
 	h.workers[i] = team[0]

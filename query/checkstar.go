@@ -140,7 +140,7 @@ func newCheckHub(w checkWorker) *checkHub {
 			}
 		}
 		if m.Pid == 0 {
-			h.lost[r] = "it did not come to the check: it was not started, or does not reach " + h.members[0].Host
+			h.lost[r] = "it did not come: it was not started, or does not reach " + h.members[0].Host
 		}
 	}
 	return h

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/launch"
 	"busbar.dev/plan"
 	"busbar.dev/unit"
@@ -30,7 +31,7 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 	switch {
 	case s.Step == d.Best.Step:
 		d.Take = *s
-		d.Text = fmt.Sprintf("Take %s: %s is the best of %d placements.", s.Hosts, scheduler, d.Tried)
+		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", s.Hosts, scheduler, words.Plural(d.Tried, "placement"))
 	case s.Tied:
 		d.Take = *s
 		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take %s.",

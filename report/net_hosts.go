@@ -317,6 +317,9 @@ func (r *hostRow) draw(p *picture) {
 		it := &r.items[i]
 		title, sub := r.texts(it)
 		b := it.box
+		if small := (svg.Type{Size: smallType}); svg.TextWidth(sub, small) > b.w-8 { // 4 × 8 GPUs, where 4 hosts × 8 GPUs has no room
+			sub = strings.Replace(sub, " hosts ×", " ×", 1)
+		}
 		p.Open("host", title)
 		if name, ok := r.only(it); ok {
 			p.about("node/" + name)

@@ -39,7 +39,7 @@ var facts = map[string]any{
 	"setting-differs": (*Case).settingDiffers, "setting-misspelt": (*Case).settingMisspelt, "stale-settings": (*Case).staleSettings,
 
 	"figures": (*Case).figureQuotes, "changes": (*Case).changeQuotes, "wire": (*Case).wireQuotes, "wire-beats-nccl": (*Case).wireBeatsNCCL, "greatest-drop": (*Case).greatestDrop, "table-drop": (*Case).tableDrop,
-	"share-of-line": (*Case).shareOfLine, "above-limit": (*Case).aboveLimit, "near-line": (*Case).nearLine, "as-predicted": (*Case).asPredicted, "slow-wire": (*Case).slowWire,
+	"share-of-line": (*Case).shareOfLine, "above-limit": (*Case).aboveLimit, "near-line": (*Case).nearLine, "as-predicted": (*Case).asPredicted, "of-predicted": (*Case).ofPredicted, "slow-wire": (*Case).slowWire,
 	"near-line-percent": func(c *Case) string { return fmt.Sprintf("%.0f%%", 100*c.nearLine()) },
 	"best-rate": func(c *Case) float64 {
 		return c.best(func(f evidence.Figure) bool { return !f.Expected && f.Tool != "wire" })

@@ -26,7 +26,7 @@ func TestHostileNames(t *testing.T) {
 		p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{file}))
 		p.wait(`location.search.includes('@') && !document.querySelector('.busy') && document.querySelector('.crumbs')?.textContent.includes('<script>')`)
 		p.shot("hostile")
-		for _, view := range []string{"/predict", "/step", "/plan"} {
+		for _, view := range []string{"/cluster", "/predict", "/step", "/plan"} {
 			p.run(`[...document.querySelectorAll('#nav a')].find((a) => a.pathname === '` + view + `').click()`)
 			p.wait(`document.querySelector('h1') && !document.querySelector('.busy') && document.body.textContent.includes('<script>')`)
 			if wide, err := eval[bool](p, `document.documentElement.scrollWidth > innerWidth + 1`); err != nil || wide {

@@ -28,10 +28,12 @@ type Conditions struct {
 	Without sim.Mechanisms
 }
 
+var pluginEFA = lazyre.New(`(?i)aws-ofi-nccl[ :=/v-]{0,3}(\d{1,2})\.(\d{1,3})`)
+
 var serialGPUs = lazyre.New(`(?:^|[\s(,])-g[ =]?(\d{1,4})\b`)
 
 // ParseLaunch reads how a program was launched in the words of people and of command lines:
-// "one process, -g 8", "one process per GPU (mpirun)", "-t 8", "torch", "CUDA graph (-G 1)". What it
+// "one process, -g 8", "one process per GPU (mpirun)", "-t 8", "torch", "CUDA graph (-G 1)", "aws-ofi-nccl 1.7". What it
 // does not understand changes nothing; false where that is all of it.
 func ParseLaunch(text string) (Conditions, bool) {
 	var c Conditions
@@ -40,6 +42,12 @@ func ParseLaunch(text string) (Conditions, bool) {
 	if m := serialGPUs.FindStringSubmatch(text); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 && n <= 1024 {
 			c.Serial, known = n, true
+		}
+	}
+	if m := pluginEFA.FindStringSubmatch(text); m != nil {
+		known = true
+		if minor, _ := strconv.Atoi(m[2]); m[1] == "0" || m[1] == "1" && minor < efaWrites {
+			c.Year = efaNew - 1
 		}
 	}
 	if strings.Contains(s, "per gpu") || strings.Contains(s, "per node") || strings.Contains(s, "-t ") || s == "" {
@@ -57,9 +65,12 @@ func ParseLaunch(text string) (Conditions, bool) {
 	return c, known
 }
 
-// efaNew is the first year whose plugin of EFA (aws-ofi-nccl 1.9 and later) writes by RDMA with little
+// efaNew is the first year whose plugin of EFA (aws-ofi-nccl 1.9, so efaWrites, and later) writes by RDMA with little
 // work of the host (aws-k8s-tester 503 and 585: 8 B on two p5 nodes 517 us in 2023, 69 us in 2025).
-const efaNew = 2024
+const (
+	efaNew    = 2024
+	efaWrites = 9
+)
 
 // oldEFA reports EFA of the first generation, which sends and receives and does not write by RDMA
 // (p4d, p3dn: ports of 100 Gb/s, four a node at most), or a plugin of its time.

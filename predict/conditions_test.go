@@ -37,6 +37,15 @@ func TestParseLaunch(t *testing.T) {
 	}
 }
 
+// TestPluginOfEFA: a plugin of before 1.9 is one of its time, newer ones and those of later releases are not.
+func TestPluginOfEFA(t *testing.T) {
+	for text, old := range map[string]bool{"aws-ofi-nccl 1.7": true, "aws-ofi-nccl v1.8.1": true, "aws-ofi-nccl/1.9.1-aws": false, "AWS-OFI-NCCL 1.14": false, "aws-ofi-nccl 2.0": false} {
+		if c, ok := ParseLaunch(text); !ok || (c.Year > 0) != old {
+			t.Errorf("%s: %+v, %v", text, c, ok)
+		}
+	}
+}
+
 // EFA is slow at the first generation's nodes and by old plugins.
 func TestOldEFA(t *testing.T) {
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ type Predict struct {
 	Compare string   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
-	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap) (default: one call, one process per GPU)."`
+	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap), \"aws-ofi-nccl 1.7\" (plugin of EFA, where it is older than 1.9) (default: one call, one process per GPU)."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 }
 
@@ -67,7 +67,7 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	}
 	how, ok := predict.ParseLaunch(q.Launch)
 	if !ok {
-		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), \"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as nccl-tests makes them)", q.Launch)
+		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), \"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
 	}
 	how.Unsure = q.NCCL == ""
 	place := placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}

@@ -62,6 +62,9 @@ func (c *Case) differential(found []finding.Finding) cause.Case {
 	if c.wireBeatsNCCL() > 0 { // a rate below what one NIC carries has nothing to do with their number
 		x.Against = []string{"single-nic", "slow-network"}
 	}
+	if share := parseFloat(c.ofPredicted().arg(1)); share > 0 && share < farBelow {
+		x.Against = append(x.Against, "quantity-expectation")
+	}
 	return x
 }
 
@@ -84,6 +87,7 @@ const (
 	maxQuestions  = 4
 	faint         = 0.2
 	unlikely      = 0.1 // what is less likely is a note
+	farBelow      = 50  // percent of the prediction: nobody only expects too much
 )
 
 // weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for, and questions where none is

@@ -19,7 +19,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 	for _, c := range []struct{ line, want string }{
 		{"busbar be", "bench"},
-		{"busbar bench ", "pairs step gpu diff --"},
+		{"busbar bench ", "pairs step gpu rdma diff --"},
 		{"busbar bench pa", "pairs"},
 		{"busbar bench --al", "--algo"},
 		{"busbar bench pairs --al", "--alone"},

@@ -18,6 +18,9 @@ type envPatterns struct {
 // envPrefixes are the beginnings of names of settings that matter.
 var envPrefixes = []string{"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "OMPI_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "MC_", "NVSHMEM_", "OMP_", "PYTORCH_", "TORCH_"}
 
+// envNames are parts of all names that patterns take: without one, none of the patterns need be tried.
+var envNames = append([]string{"WORLD_SIZE", "RANK"}, envPrefixes...)
+
 func newEnvPatterns() *envPatterns {
 	name := `((?:` + strings.Join(envPrefixes, "|") + `)[A-Z0-9_]+|WORLD_SIZE|RANK|LOCAL_RANK)`
 	return &envPatterns{
@@ -34,7 +37,7 @@ const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mt
 // where a manifest gives it a value on the next line. One in the middle of a sentence was talked about, not set.
 func (e *envPatterns) find(text string, sentence bool) (at []int) {
 	trimmed := strings.TrimSpace(text)
-	if switchedOff(trimmed) {
+	if switchedOff(trimmed) || !slices.ContainsFunc(envNames, func(n string) bool { return strings.Contains(text, n) }) {
 		return nil
 	}
 	if strings.Contains(text, " to ") {

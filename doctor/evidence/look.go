@@ -74,7 +74,7 @@ type sighted struct {
 }
 
 // remembered is how many shapes, and texts, a looker remembers; a power of two.
-const remembered = 1 << 14
+const remembered = 1 << 15
 
 func (v *Vocabulary) newLooker() *looker {
 	return &looker{words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered), ways: map[string][]hit{}}

@@ -26,7 +26,7 @@ type collector struct {
 	brief  bool // no plans are kept
 	source string
 
-	maxRanks, maxConns int
+	maxRanks, maxConns, maxHosts int
 
 	names map[string]string // one copy of every text that comes often
 	hosts map[string]*hostState
@@ -62,7 +62,7 @@ type hostState struct {
 
 func newCollector() *collector {
 	return &collector{
-		maxRanks: maxRanks, maxConns: maxConnections,
+		maxRanks: maxRanks, maxConns: maxConnections, maxHosts: maxHosts,
 		log:      &Log{NRanks: map[int]int{}, NNodes: map[int]int{}, Dropped: map[string]int{}},
 		names:    map[string]string{},
 		hosts:    map[string]*hostState{},
@@ -292,7 +292,7 @@ func (c *collector) host(r *Record) {
 		}
 	}
 	if h == nil {
-		if len(c.hosts) >= maxHosts {
+		if len(c.hosts) >= c.maxHosts {
 			c.drop("hosts")
 			r.Host = ""
 			return

@@ -147,7 +147,8 @@ func parseIgnored(r *Record) any {
 }
 
 // shapesOf are the shapes that a message may have by its first byte.
-var shapesOf = sync.OnceValue(func() (of [256][]*shape) {
+var shapesOf = sync.OnceValue(func() *[256][]*shape {
+	of := new([256][]*shape)
 	for i := range shapes {
 		u := &shapes[i]
 		for b := range of {

@@ -33,7 +33,7 @@ const (
 	maxNotes       = 2000    // lines kept by their text
 	maxRanks       = 1 << 17 // set-ups of a communicator by one rank
 	maxConnections = 1 << 18
-	someSetups     = 1 << 16 // of a Reader without plans
+	someSetups     = 1 << 16 // of a Reader without plans, and hosts
 	someConns      = 1 << 12 // likewise
 	maxChoices     = 10000
 	maxEnv         = 10000
@@ -122,7 +122,7 @@ func NewReader() *Reader { return &Reader{newCollector()} }
 // for the longest log.
 func NewSetupReader() *Reader {
 	r := NewReader()
-	r.c.brief, r.c.maxRanks, r.c.maxConns = true, someSetups, someConns
+	r.c.brief, r.c.maxRanks, r.c.maxConns, r.c.maxHosts = true, someSetups, someConns, someSetups
 	return r
 }
 

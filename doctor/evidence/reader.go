@@ -241,7 +241,7 @@ func (r *Reader) keep(text string) {
 	if r.size < 0 {
 		return
 	}
-	if r.size += len(text); r.size > longLog { // a log: its beginning tells what it is
+	if r.size += len(text) + 1; r.size > longLog { // a log: its beginning tells what it is
 		r.kept = *bytes.NewBuffer(bytes.Clone(r.kept.Bytes()[:min(r.kept.Len(), beginning)]))
 		r.raw = bytes.Buffer{}
 		r.size = math.MinInt

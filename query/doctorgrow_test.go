@@ -18,7 +18,9 @@ func (g growing) Open(name string) (fs.File, error) {
 
 type unending struct{ fs.File }
 
-func (e unending) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("another line\n"), len(p)/13+1)), nil }
+func (e unending) Read(p []byte) (int, error) {
+	return copy(p, bytes.Repeat([]byte("another line\n"), len(p)/13+1)), nil
+}
 
 // A log that grows while it is read is read as far as it went when it was opened.
 func TestDoctorGrowing(t *testing.T) {

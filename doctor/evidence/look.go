@@ -117,6 +117,9 @@ func (k *looker) line(l *nccllog.Line) (s sight) {
 // a record, so that what they see in it holds for all who print the same.
 func (k *looker) look(l *nccllog.Line, sentence bool) []hit {
 	text := l.Body()
+	if text == "" {
+		return nil
+	}
 	if len(text) > maxLine && !strings.Contains(text, infoMark) {
 		text = text[:maxLine]
 	}

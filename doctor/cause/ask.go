@@ -71,15 +71,15 @@ var questions = sync.OnceValue(func() []Question {
 // testPrefix is in front of the name of a cause's own test.
 const testPrefix = "test:"
 
-// yes is how likely a cause answers a question by yes. An unknown one fails the test of another by chance, as a known one does.
+// yes is how likely a cause answers a question by yes.
 func (q *Question) yes(c *Cause) float64 {
 	switch {
-	case q.test != nil && (c == nil || q.test.ID != c.ID):
-		return chance
 	case c == nil:
 		return open
-	case q.test != nil:
+	case q.test != nil && q.test.ID == c.ID:
 		return predicted
+	case q.test != nil:
+		return chance
 	case q.Symptom != "" && len(c.Symptoms) == 0:
 		return open
 	case q.Symptom != "" && slices.Contains(c.Symptoms, q.Symptom):
@@ -103,6 +103,9 @@ func answered(answers map[string]bool, c *Cause) float64 {
 			continue
 		}
 		p := q.yes(c)
+		if c == nil && q.test != nil { // an unknown cause passes the test of another by chance, as a known one does; questions are chosen better without
+			p = chance
+		}
 		if !yes {
 			p = 1 - p
 		}

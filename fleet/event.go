@@ -51,6 +51,8 @@ type Joined struct {
 	// Bind is the interface or the address that is measured, empty for the one that leads to the others.
 	Bind string `json:"bind,omitempty"`
 	CPUs int    `json:"cpus,omitempty"`
+	// Means are the transports beside TCP, and why it cannot be measured by some.
+	Means []Means `json:"means,omitempty"`
 	// Map is the node as `busbar map --json` prints a cluster of one.
 	Map json.RawMessage `json:"map,omitempty"`
 }
@@ -99,6 +101,8 @@ type OwnTime struct {
 type PairSample struct {
 	From    Name      `json:"from"`
 	To      Name      `json:"to"`
+	Rail    string    `json:"rail,omitempty"`   // the NIC of an RDMA pair
+	Failed  string    `json:"failed,omitempty"` // why this rail has no figures, where others of the pair have
 	Rate    unit.Rate `json:"rate_GBps"`
 	Both    unit.Rate `json:"both_GBps,omitzero"` // with the other direction at the same time
 	Latency unit.Time `json:"latency_us,omitzero"`

@@ -62,6 +62,8 @@ const (
 // What is how a part measures: sizes and repetitions.
 type What struct {
 	Measure Measure `json:"measure"`
+	// By is the transport; Best only in orders.
+	By Transport `json:"by,omitempty"`
 	// Small and Large are the messages of a pair, for latency and for bandwidth.
 	Small unit.Bytes `json:"small_bytes,omitempty"`
 	Large unit.Bytes `json:"large_bytes,omitempty"`
@@ -97,10 +99,14 @@ type Order struct {
 	Since time.Time `json:"since,omitzero"`
 	// Ran is when the sweep began, Lead who tells what came of a collective, Parts how many there are in it, and Out who
 	// was left out of it.
-	Ran   time.Time `json:"ran,omitzero"`
-	Lead  Name      `json:"lead,omitzero"`
-	Parts int       `json:"parts,omitempty"`
-	Out   []Out     `json:"out,omitempty"`
+	Ran  time.Time `json:"ran,omitzero"`
+	Lead Name      `json:"lead,omitzero"`
+	// Over is the transport of the sweep, and OverWhy why it is not a better one, where the order leaves that open.
+	Over    Transport `json:"over,omitempty"`
+	OverWhy string    `json:"over_why,omitempty"`
+
+	Parts int   `json:"parts,omitempty"`
+	Out   []Out `json:"out,omitempty"`
 	// Reasons are why parts of the sweep were not measured, the commonest first.
 	Reasons []Reason `json:"reasons,omitempty"`
 }
@@ -121,6 +127,8 @@ type Out struct {
 	Node Name   `json:"node"`
 	Why  string `json:"why"`
 	Busy bool   `json:"busy,omitempty"` // it has a job's work to do, which is no fault
+	// Lacks tells that it has nothing to be measured by, and that nobody said that it should.
+	Lacks bool `json:"lacks,omitempty"`
 }
 
 // Final tells that nothing more will happen to the order.
@@ -160,6 +168,9 @@ type Answer struct {
 func (w *What) Check() error {
 	if w.Warm < 0 || w.Iters < 1 || w.Warm > MaxIters || w.Iters > MaxIters {
 		return fmt.Errorf("%d warm-up runs and %d iterations: 0 to %d and 1 to %d are allowed", w.Warm, w.Iters, MaxIters, MaxIters)
+	}
+	if err := w.checkBy(); err != nil {
+		return err
 	}
 	switch w.Measure {
 	case MeasurePairs:
@@ -208,6 +219,9 @@ func (o *Order) Check() error {
 	if err := o.Caps.Check(); err != nil {
 		return err
 	}
+	if o.Caps.Rate > 0 && (o.What.By == RDMA || o.What.By == NCCL) {
+		return fmt.Errorf("a rate of at most %v by %s: only TCP can be bounded", o.Caps.Rate, o.What.By)
+	}
 	if o.Every != 0 && o.Every < MinEvery {
 		return fmt.Errorf("every %v: at least %v must lie between two", o.Every, MinEvery)
 	}
@@ -230,7 +244,7 @@ func (o *Order) Check() error {
 	if len(o.Reasons) > MaxReasons || slices.ContainsFunc(o.Reasons, func(r Reason) bool { return r.Parts < 0 || len(r.Nodes) > MaxNodes || len(r.Why) > 4096 }) {
 		return fmt.Errorf("%d reasons: at most %d are kept, of parts that are counted from 0 on", len(o.Reasons), MaxReasons)
 	}
-	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 {
+	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 || len(o.OverWhy) > 4096 || len(o.Over) > 16 {
 		return errors.New("a name in the order is too long")
 	}
 	if strings.ContainsFunc(o.ID+o.By+o.Job, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -84,6 +84,9 @@ func (q *quick) pair() (p PairSample) {
 	p.From = q.name()
 	q.is(`,"to":`)
 	p.To = q.name()
+	if q.may(`,"rail":`) {
+		p.Rail = q.text()
+	}
 	q.is(`,"rate_GBps":`)
 	p.Rate = q.rate()
 	if q.may(`,"both_GBps":`) {

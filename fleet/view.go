@@ -113,6 +113,7 @@ type OrdersReply struct {
 type Verdict struct {
 	// A busy node is in neither list: a job's traffic is no fault, and no proof. Only a measured one is good.
 	Healthy   []Name `json:"good"`
+	By        string `json:"by,omitempty"` // what was measured: tcp, rdma, nccl
 	Unhealthy []Out  `json:"bad"`
 	// Unmeasured are those of whom the sweep says nothing: it did not measure them, or nobody can say whose fault it is that
 	// a pair is slow.
@@ -135,6 +136,8 @@ const (
 type Heat struct {
 	Figure Figure       `json:"figure"`
 	Unit   string       `json:"unit"`
+	By     Transport    `json:"by,omitempty"`   // empty: TCP
+	Ways   []Transport  `json:"ways,omitempty"` // that there are figures of, where they are more than TCP
 	Names  []Name       `json:"names"`
 	Values [][]*float64 `json:"values"`
 	Median float64      `json:"median"`

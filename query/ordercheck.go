@@ -27,12 +27,14 @@ type OrderCheck struct {
 	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with (default 3)."`
 	Size    string        `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
 	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node."`
-	Within  time.Duration `default:"30s" help:"Time limit; then the order is cancelled and the exit code is 3 (default 30s)."`
+	By      string        `default:"best" enum:"best,nccl,rdma,tcp" help:"What pairs are measured by: best is the best that all nodes have, of NCCL, RDMA and TCP (default best)."`
+	Within  time.Duration `placeholder:"TIME" help:"Time limit; then the order is cancelled and the exit code is 3 (default 30s by TCP, 2m otherwise)."`
 }
 
 // OrderCheckDoc is the answer to OrderCheck.
 type OrderCheckDoc struct {
 	Bad      []fleet.Out  `json:"bad"`
+	By       string       `json:"by"` // tcp, rdma or nccl: what pairs were measured by; empty where nothing was measured
 	Good     []fleet.Name `json:"good"`
 	Hostlist string       `json:"hostlist"` // of the bad nodes, as Slurm writes them
 	Notes    []string     `json:"notes"`
@@ -47,12 +49,18 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (*OrderCheckDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	b := OrderBounds{Nodes: q.Nodes, MaxRate: q.MaxRate, Warm: new(1), Iters: 5, MaxTime: min(5*time.Second, max(q.Within, time.Millisecond))}
+	b := OrderBounds{Nodes: q.Nodes, MaxRate: q.MaxRate, Warm: new(1), Iters: 5, MaxTime: 5 * time.Second}
+	if q.Within > 0 {
+		b.MaxTime = min(b.MaxTime, q.Within)
+	}
 	o, err := b.order()
 	if err != nil {
 		return nil, err
 	}
 	o.What.Measure, o.What.Small, o.Rounds, o.Job = fleet.MeasurePairs, 8, q.Rounds, q.Job
+	if o.What.By = fleet.Transport(q.By); q.By == "tcp" {
+		o.What.By = fleet.TCP
+	}
 	if o.What.Large, err = unit.ParseBytes(q.Size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
@@ -62,7 +70,13 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (*OrderCheckDoc, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeoutCause(ctx, q.Within, fmt.Errorf("no answer within %v", q.Within))
+	most := q.Within
+	if most == 0 {
+		if most = checkWithin; o.What.By != fleet.TCP {
+			most = checkPrograms
+		}
+	}
+	within, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no answer within %v", most))
 	defer cancel()
 	got, err := env.check(within, ctx, o)
 	if err != nil {
@@ -77,6 +91,12 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (*OrderCheckDoc, error) {
 	}
 	return judge(got)
 }
+
+// How long a check may take by TCP, and where programs are started for every pair.
+const (
+	checkWithin   = 30 * time.Second
+	checkPrograms = 2 * time.Minute
+)
 
 // check orders once and waits for the verdict, within a context that is part of a whole one.
 func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderReply, error) {
@@ -116,7 +136,7 @@ func measuredSlow(got *fleet.OrderReply) bool {
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
-	v := &fleet.Verdict{Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
+	v := &fleet.Verdict{By: second.Verdict.By, Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
 	for _, b := range second.Verdict.Unhealthy {
 		if slices.ContainsFunc(first.Verdict.Unhealthy, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Unhealthy = append(v.Unhealthy, b)
@@ -133,7 +153,7 @@ func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
 // alone judges a single node, which has nobody to be measured with, by what is known of it.
 func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*OrderCheckDoc, error) {
 	var got fleet.NodesReply
-	ctx, cancel := context.WithTimeout(ctx, q.Within)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(q.Within, checkWithin))
 	defer cancel()
 	if err := env.ask(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
 		return nil, err
@@ -167,7 +187,7 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 	for _, b := range v.Unhealthy {
 		names = append(names, b.Node)
 	}
-	return &OrderCheckDoc{Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID}, nil
+	return &OrderCheckDoc{Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID, By: v.By}, nil
 }
 
 func slurmHosts(list []fleet.Name) string {

@@ -180,7 +180,8 @@ func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
 	if o.AtOnce > 0 && o.AtOnce < r {
 		turns *= (r + o.AtOnce - 1) / o.AtOnce
 	}
-	d := time.Duration(turns) * o.Caps.Bound()
+	caps := o.Bounds()
+	d := time.Duration(turns) * caps.Bound()
 	if o.State == fleet.Waiting && o.Next.After(now) {
 		d += o.Next.Sub(now)
 	}

@@ -42,7 +42,10 @@ func Orders(w io.Writer, doc *query.OrdersDoc) error {
 func purpose(o *fleet.Order) (what, job string) {
 	switch o.Job {
 	case "":
-		return string(o.What.Measure), "-"
+		if o.What.By == fleet.TCP {
+			return string(o.What.Measure), "-"
+		}
+		return string(o.What.Measure) + " by " + o.What.By.Text(), "-"
 	case query.UnnamedJob:
 		return "check", "-"
 	}

@@ -15,6 +15,7 @@ import (
 type orderCmd struct {
 	Pairs      orderPairsCmd      `cmd:"" help:"Measure every pair of nodes, in rounds of disjoint pairs."`
 	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective across nodes."`
+	RDMA       orderRDMACmd       `cmd:"" name:"rdma" help:"Measure RDMA between every pair of nodes with perftest, rail by rail."`
 	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the healthy ones, for a scheduler's prolog."`
 	List       orderListCmd       `cmd:"" help:"List orders."`
 	Watch      orderWatchCmd      `cmd:"" help:"Watch an order until it ends."`
@@ -58,6 +59,25 @@ func (orderCollectiveCmd) Help() string {
 // Run orders.
 func (c *orderCollectiveCmd) Run(e *env) error {
 	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderCollective.Run(e.ctx, q) })
+}
+
+type orderRDMACmd struct {
+	common
+	client.Options
+	query.OrderRDMA
+}
+
+// Help ends with examples.
+func (orderRDMACmd) Help() string {
+	return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the other: bandwidth each way, and latency. " +
+		"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its own, apart from that of TCP.\n\nExamples:\n" +
+		"  busbar order rdma --wait\n" +
+		"  busbar order rdma --nodes gpu[001-512] --rounds 16 --every 1h"
+}
+
+// Run orders.
+func (c *orderRDMACmd) Run(e *env) error {
+	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderRDMA.Run(e.ctx, q) })
 }
 
 type orderWatchCmd struct {

@@ -9,11 +9,14 @@ import (
 	"slices"
 	"testing"
 
+	"busbar.dev/engine/bench/rdma/rdmatest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestMain makes the test binary the command as well, for the scripts.
 func TestMain(m *testing.M) {
+	rdmatest.Main()
 	testscript.Main(apart{m}, map[string]func(){
 		"busbar": func() {
 			os.Exit(program())

@@ -64,6 +64,8 @@ type Config struct {
 	MaxJournal int64
 	// On, where it is set, hears what happens, from several goroutines.
 	On func(Event)
+	// Means are how the node is measured by other transports than TCP.
+	Means map[fleet.Transport]Means
 	// Measure does a part; nil is Measure of this package. A simulated node has its own.
 	Measure Measurer
 }
@@ -340,7 +342,7 @@ func (a *agent) register(ctx context.Context) {
 	anew := time.NewTimer(a.Resend - a.Resend/10 + rand.N(a.Resend/5+1))
 	defer anew.Stop()
 	send := func() {
-		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU()}
+		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU(), Means: a.means(ctx)}
 		if a.Map != nil {
 			m, err := a.Map()
 			switch {

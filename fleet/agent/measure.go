@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"busbar.dev/cluster"
@@ -43,6 +44,9 @@ func plan(w *fleet.What) bench.Plan {
 // memoryOf is what a part's buffers take on this node.
 func memoryOf(p *fleet.Part) (unit.Bytes, error) {
 	n := len(p.Ranks)
+	if p.What.By != fleet.TCP {
+		return 2 * max(p.What.Large, slices.Max(append(p.What.Sizes, 0))), nil // of the programs that it is measured by
+	}
 	if p.What.Measure == fleet.MeasurePairs {
 		b := pairPlan(&p.What)
 		return b.Memory(), b.Validate(n)

@@ -25,6 +25,7 @@ type Options struct {
 	Bind     string        `placeholder:"IFACE|ADDR" help:"Interface or address to measure (default: the one that routes to the server)."`
 	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
 	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"Memory limit of a measurement on this node (default 2GiB)."`
+	Perftest string        `placeholder:"DIR" help:"Folder of the perftest programs, for orders that measure RDMA (default: PATH)."`
 	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"Interval between readings of ports and their counters (default 30s)."`
 }
 

@@ -149,6 +149,14 @@ func (w *worker) fits(p *fleet.Part) error {
 		}
 		p.Meet = at // the name may stand for something else when it is resolved again
 	}
+	if by := p.What.By; by != fleet.TCP {
+		ctx, cancel := context.WithTimeout(context.Background(), meansTime)
+		defer cancel()
+		if why := w.a.lacks(ctx, by); why != "" {
+			w.a.introduce()
+			return errors.New(why)
+		}
+	}
 	need, err := memoryOf(p)
 	if err != nil {
 		return err
@@ -166,6 +174,9 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
 	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(), fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
 	measure := w.a.Measure
+	if by := p.What.By; by != fleet.TCP {
+		measure = w.a.Means[by].Measure
+	}
 	if measure == nil {
 		m := meter{bind: w.a.Bind, name: w.a.Name, version: w.a.Version}
 		measure = m.measure

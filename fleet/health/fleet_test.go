@@ -36,6 +36,7 @@ type fleet struct {
 	every   time.Duration          // between sweeps; 0 is five minutes
 	weather func(k int) float64    // what a whole sweep has, where set
 	setup   string
+	by      string // the transport
 }
 
 // shared is a fleet as measured on a shared machine.
@@ -84,7 +85,7 @@ func (f *fleet) sweep() time.Time {
 				continue
 			}
 			for r, rail := range rails {
-				s := Sample{Sweep: fmt.Sprintf("s%d", k), Time: now, From: name(a), To: name(b), Rail: rail, Setup: f.setup}
+				s := Sample{Sweep: fmt.Sprintf("s%d", k), Time: now, From: name(a), To: name(b), Rail: rail, Setup: f.setup, By: f.by}
 				if f.fails != nil && f.fails(a, b, k) {
 					s.Error = "connection timed out"
 				} else {

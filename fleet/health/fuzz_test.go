@@ -54,7 +54,7 @@ func FuzzObserve(f *testing.F) {
 			h.Unhealthy(now)
 		}
 		h.Sweeps()
-		h.Pair("a", "b", "")
+		h.Pair("a", "b", Way{})
 		h.Size()
 	})
 }

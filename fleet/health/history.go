@@ -56,6 +56,7 @@ type History struct {
 	index  map[pairKey]int32
 	errors map[int32]string // the last error of a series
 	sweeps sweeps
+	others map[string]*History // of pairs over other transports than TCP, with nothing but pairs
 
 	jobs   jobs
 	active map[string]*raised
@@ -155,6 +156,9 @@ func (h *History) SetPlace(name string, p Place) bool {
 		h.sweeps.touch()
 		h.stale = true
 	}
+	for _, o := range h.others {
+		o.SetPlace(name, p)
+	}
 	return true
 }
 
@@ -169,6 +173,9 @@ func (h *History) Forget(name string) {
 		n := &h.node[i]
 		n.gone, n.beats, n.ports = true, beats{}, nil
 		h.stale = true
+	}
+	for _, o := range h.others {
+		o.Forget(name)
 	}
 }
 

@@ -132,9 +132,8 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 	h.active[f.ID] = &raised{finding: f, cause: t.cause, fig: s.fig, fault: t.fault}
 }
 
-// Findings is all that is wrong as of now, worst first. It may be called as often as is
-// wanted; what it answers changes with the observations and, for silence, with now.
-func (h *History) Findings(now time.Time) []finding.Finding {
+// pairsNow are the faults of pairs as of now.
+func (h *History) pairsNow() (list []finding.Finding) {
 	if h.stale {
 		order := h.settle()
 		h.levels(order)
@@ -143,7 +142,6 @@ func (h *History) Findings(now time.Time) []finding.Finding {
 		h.whole = h.slower(order)
 		h.stale = false
 	}
-	var list []finding.Finding
 	for _, r := range h.sorted() {
 		if !h.partOfWhole(r) {
 			list = append(list, r.finding)
@@ -152,6 +150,13 @@ func (h *History) Findings(now time.Time) []finding.Finding {
 	if h.whole != nil {
 		list = append(list, *h.whole)
 	}
+	return list
+}
+
+// Findings is all that is wrong as of now, worst first. It may be called as often as is
+// wanted; what it answers changes with the observations and, for silence, with now.
+func (h *History) Findings(now time.Time) []finding.Finding {
+	list := h.transportFindings()
 	list = append(list, h.unreachable(now)...)
 	list = append(list, h.portFindings(now)...)
 	list = append(list, h.counterFindings(now)...)

@@ -31,7 +31,7 @@ func relate(list []finding.Finding) []finding.Finding {
 			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
 		}
 		if f.Figure == rate.String() {
-			cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] = true
+			cut[f.Transport+" "+string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] = true
 		}
 	}
 	var out []finding.Finding
@@ -40,7 +40,7 @@ func relate(list []finding.Finding) []finding.Finding {
 		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, unreachable) {
 			continue
 		}
-		if f.Figure == latency.String() && cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
+		if f.Figure == latency.String() && cut[f.Transport+" "+string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
 			continue // a slow link has late messages too
 		}
 		if f.Figure != "" && len(f.Nodes) == 1 {

@@ -7,13 +7,14 @@ import (
 	"busbar.dev/unit"
 )
 
-// Sample is what one direction of a pair showed in one sweep. The sweep, both nodes and the
+// Sample is what one direction of a pair showed in one sweep. The transport, the sweep, both nodes and the
 // rail are its identity: a second one is ignored, but a figure replaces a failure.
 type Sample struct {
 	Sweep   string    `json:"sweep"` // all samples of one round of measuring
 	Time    time.Time `json:"time"`
 	From    string    `json:"from"`
 	To      string    `json:"to"`
+	By      string    `json:"by,omitempty"`         // the transport: rdma, nccl; empty is TCP
 	Rail    string    `json:"rail,omitempty"`       // the NIC or plane; empty where unknown
 	Rate    unit.Rate `json:"rate_GBps,omitempty"`  // 0 unknown
 	Latency unit.Time `json:"latency_us,omitempty"` // 0 unknown
@@ -96,6 +97,14 @@ func (h *History) room() int {
 // Add takes a sample of a pair. It is false for one that was known already, or that could
 // not be kept: without sweep, time or names, beyond the bounds, or older than all that is kept.
 func (h *History) Add(s Sample) bool {
+	if s.By != "" {
+		o := h.over(s.By)
+		s.By = ""
+		if o == nil {
+			return h.no()
+		}
+		return o.Add(s)
+	}
 	from, ok1 := h.nodeOf(s.From)
 	to, ok2 := h.nodeOf(s.To)
 	if !ok1 || !ok2 || from == to || s.Sweep == "" || !known(s.Time) || len(s.Rail) > longest || len(s.Sweep) > longest || len(s.Setup) > longest {

@@ -101,7 +101,7 @@ func TestOrder(t *testing.T) {
 		f.run(6)
 		for i := range f.h.series {
 			k := f.h.series[i].pairKey
-			for _, p := range f.h.Pair(name(int(k.from)), name(int(k.to)), "") {
+			for _, p := range f.h.Pair(name(int(k.from)), name(int(k.to)), Way{}) {
 				all = append(all, Observation{Sample: &Sample{Sweep: p.Sweep, Time: p.Time, From: name(int(k.from)), To: name(int(k.to)), Rate: p.Rate, Latency: p.Latency}})
 			}
 		}
@@ -191,7 +191,7 @@ func TestThinning(t *testing.T) {
 	for k := range 3000 {
 		h.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "b", Rate: 1e9})
 	}
-	list := h.Pair("a", "b", "")
+	list := h.Pair("a", "b", Way{})
 	if len(list) > 64 || len(list) < 32 {
 		t.Fatalf("%d samples", len(list))
 	}

@@ -17,13 +17,15 @@ type Point struct {
 	Setup   string    `json:"setup,omitempty"` // how its sweep was measured
 }
 
-// Pair is what is kept of a pair in one direction over a rail, oldest first.
-func (h *History) Pair(from, to, rail string) []Point {
-	a, ok1 := h.nodes.num[from]
-	b, ok2 := h.nodes.num[to]
-	r, ok3 := h.rails.num[rail]
-	i, ok4 := h.index[pairKey{a, b, r}]
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+// Pair is what is kept of a pair in one direction, oldest first.
+func (h *History) Pair(from, to string, over Way) []Point {
+	if over.By != "" {
+		if h = h.others[over.By]; h == nil {
+			return nil
+		}
+	}
+	i, ok := h.find(from, to, over.Rail)
+	if !ok {
 		return nil
 	}
 	h.settle()

@@ -169,7 +169,7 @@ func TestWholeOtherPairs(t *testing.T) {
 	}
 	for _, from := range f.h.nodeNames() {
 		for _, to := range f.h.nodeNames() {
-			for _, p := range f.h.Pair(from, to, "") {
+			for _, p := range f.h.Pair(from, to, Way{}) {
 				shift.Add(Sample{Sweep: p.Sweep, Time: p.Time, From: "other" + from, To: "other" + to, Rate: p.Rate, Latency: p.Latency})
 			}
 		}
@@ -243,7 +243,7 @@ func TestWholeEnds(t *testing.T) {
 	for _, s := range f.h.Sweeps() {
 		for _, from := range f.h.nodeNames() {
 			for _, to := range f.h.nodeNames() {
-				for _, p := range f.h.Pair(from, to, "") {
+				for _, p := range f.h.Pair(from, to, Way{}) {
 					if p.Sweep == s.ID {
 						late.Add(Sample{Sweep: p.Sweep, Time: p.Time, From: from, To: to, Rate: p.Rate, Latency: p.Latency})
 					}

@@ -139,7 +139,12 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if id == "" {
-		reply(w, h.view.Heat(f, names))
+		by, err := transportOf(r)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, err)
+			return
+		}
+		reply(w, h.view.Heat(f, by, names))
 		return
 	}
 	heat, ok := h.view.SweepHeat(f, id)
@@ -151,6 +156,18 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 	default:
 		reply(w, heat)
 	}
+}
+
+// transportOf is the one that is asked for, TCP where none is.
+func transportOf(r *http.Request) (fleet.Transport, error) {
+	by := fleet.Transport(r.URL.Query().Get("by"))
+	if by == "tcp" {
+		by = fleet.TCP
+	}
+	if !slices.Contains(fleet.Transports(), by) {
+		return by, fmt.Errorf("by %.40q: expected tcp, %s or %s", by, fleet.RDMA, fleet.NCCL)
+	}
+	return by, nil
 }
 
 // mostHeat bounds the nodes of a table that somebody asks for by names, and mostAllHeat those of a table of all: a cell
@@ -202,9 +219,16 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, errors.Join(errors.New("from and to must name two nodes"), err))
 		return
 	}
+	by, err := transportOf(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
 	out := struct {
 		From        fleet.Name      `json:"from"`
 		To          fleet.Name      `json:"to"`
+		Way         health.Way      `json:"way"`
+		Ways        []health.Way    `json:"ways,omitempty"` // that it was measured over, where there are others than TCP
 		Out         []LinkSample    `json:"there"`
 		Back        []LinkSample    `json:"back"`
 		OutChanges  []health.Change `json:"there_changes,omitempty"`
@@ -212,7 +236,8 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		OutDaily    []health.Daily  `json:"there_daily,omitempty"`
 		BackDaily   []health.Daily  `json:"back_daily,omitempty"`
 	}{From: from, To: to}
-	there, back := h.link(from, to), h.link(to, from)
+	h.view.ask(func(s *health.History) { out.Way, out.Ways = wayOf(s, from, to, by, q.Get("rail")) })
+	there, back := h.link(from, to, out.Way), h.link(to, from, out.Way)
 	if len(there)+len(back) == 0 { // a node that is gone may have left a history
 		for _, n := range []fleet.Name{from, to} {
 			if _, ok := h.view.Node(n); !ok {
@@ -227,9 +252,22 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 }
 
 // link is the history of one direction, the oldest first.
-func (h *Hub) link(from, to fleet.Name) (list []health.Point) {
-	h.view.ask(func(s *health.History) { list = s.Pair(string(from), string(to), "") })
+func (h *Hub) link(from, to fleet.Name, over health.Way) (list []health.Point) {
+	h.view.ask(func(s *health.History) { list = s.Pair(string(from), string(to), over) })
 	return list
+}
+
+// wayOf is the transport and rail that are asked for, the first of a transport's rails where none is, and all that the pair has.
+func wayOf(s *health.History, from, to fleet.Name, by fleet.Transport, rail string) (health.Way, []health.Way) {
+	all := s.Ways(string(from), string(to))
+	way := health.Way{By: string(by), Rail: rail}
+	if i := slices.IndexFunc(all, func(w health.Way) bool { return w.By == way.By }); rail == "" && i >= 0 {
+		way = all[i]
+	}
+	if len(all) == 1 && all[0] == (health.Way{}) {
+		all = nil
+	}
+	return way, all
 }
 
 func samples(list []health.Point) []LinkSample {

@@ -53,7 +53,7 @@ func BenchmarkFold(b *testing.B) {
 		v.ask(func(h *health.History) { h.Findings(at.Add(time.Hour)) })
 		b.ReportMetric(time.Since(began).Seconds(), "s/look")
 		began = time.Now()
-		v.Heat(fleet.FigureRate, nil)
+		v.Heat(fleet.FigureRate, fleet.TCP, nil)
 		b.ReportMetric(time.Since(began).Seconds(), "s/heat")
 		runtime.GC()
 		runtime.ReadMemStats(&after)

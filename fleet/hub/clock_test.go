@@ -176,7 +176,7 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 			Order: "o", Part: "p", Sweep: sweep + 1, Pairs: []fleet.PairSample{{From: "n0", To: "n1", Rate: 1e9 * 2, Latency: 1e6}},
 		}})
 	}
-	for _, c := range v.cells {
+	for _, c := range v.cells[fleet.TCP] {
 		if c.sweep != 3 {
 			t.Errorf("the figures shown are of sweep %d", c.sweep)
 		}

@@ -105,7 +105,7 @@ func TestForgedTimes(t *testing.T) {
 		l.say("n00", pairOf("n00", "n01", sweep, 10*unit.GBps), true)
 	}
 	history := func() (list []health.Point) {
-		l.v.ask(func(h *health.History) { list = h.Pair("n00", "n01", "") })
+		l.v.ask(func(h *health.History) { list = h.Pair("n00", "n01", health.Way{}) })
 		return list
 	}
 	before := history()
@@ -124,7 +124,7 @@ func TestForgedTimes(t *testing.T) {
 		t.Errorf("the history of two others changed:\n%v\n%v", before[:3], after[:min(3, len(after))])
 	}
 	var own []health.Point
-	l.v.ask(func(h *health.History) { own = h.Pair("evil", "n01", "") })
+	l.v.ask(func(h *health.History) { own = h.Pair("evil", "n01", health.Way{}) })
 	for _, p := range own {
 		if l.at.Sub(p.Time) > 3*time.Hour {
 			t.Fatalf("sweep %s is said to have been at %v", p.Sweep, p.Time)

@@ -26,7 +26,7 @@ func TestSweepMeasuresEveryPairOnce(t *testing.T) {
 			if s = finish(t, h, s.ID); s.State != fleet.Done || s.Measured != n*(n-1)/2 || s.Failed != 0 || len(s.Out) != 0 {
 				t.Errorf("%d nodes: %+v", n, s)
 			}
-			heat := h.View().Heat(fleet.FigureRate, nil)
+			heat := h.View().Heat(fleet.FigureRate, fleet.TCP, nil)
 			for i, row := range heat.Values {
 				for j, v := range row {
 					if (v == nil) != (i == j) {
@@ -79,7 +79,7 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		}
 		// n0, n3, n6, n7 are measured with each other.
 		good := []fleet.Name{"n0", "n3", "n6", "n7"}
-		for i, row := range h.View().Heat(fleet.FigureRate, good).Values {
+		for i, row := range h.View().Heat(fleet.FigureRate, fleet.TCP, good).Values {
 			for j, v := range row {
 				if i != j && v == nil {
 					t.Errorf("%s to %s is missing", good[i], good[j])
@@ -309,7 +309,7 @@ func TestLiarSpoilsNothingOfOthers(t *testing.T) {
 			ignored = h.View().Ignored()
 			return ignored["another's pair"] > 0 && ignored["absurd values"] > 0
 		})
-		if v := h.View().Heat(fleet.FigureRate, []fleet.Name{"n1", "n2"}); v.Values[0][1] != nil {
+		if v := h.View().Heat(fleet.FigureRate, fleet.TCP, []fleet.Name{"n1", "n2"}); v.Values[0][1] != nil {
 			t.Errorf("n0 spoke for n1 and n2: %v", *v.Values[0][1])
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/health"
 	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
@@ -177,7 +178,7 @@ func TestFleetOverNATS(t *testing.T) {
 	}
 	eventually.Holds(t, "all are up again", up(h))
 	sweeps(t, h, 1)
-	if got := len(h.link("n0.x", "n1.x")); got != 6 {
+	if got := len(h.link("n0.x", "n1.x", health.Way{})); got != 6 {
 		t.Errorf("%d samples of a link after 6 sweeps", got)
 	}
 	if d := h.View().Ignored(); len(d) != 0 {

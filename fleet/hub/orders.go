@@ -1,14 +1,18 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/fleet"
 )
 
@@ -45,7 +49,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	var id [6]byte
 	rand.Read(id[:])
 	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
-	o.Ran, o.Lead, o.Parts, o.Out, o.Reasons = time.Time{}, "", 0, nil, nil
+	o.Ran, o.Lead, o.Over, o.OverWhy, o.Parts, o.Out, o.Reasons = time.Time{}, "", "", "", 0, nil, nil
 	if err := o.Check(); err != nil {
 		return fleet.OrderState{}, RefusedError{err}
 	}
@@ -143,11 +147,11 @@ func (h *Hub) gather(ctx context.Context) bool {
 // once carries out one sweep and says how it went.
 func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	now := h.cfg.Now().UTC()
-	nodes, out := h.choose(o)
 	if !resumed {
 		o.Sweep++
 		o.Ran, o.Why = now, ""
 	}
+	nodes, out := h.choose(o, resumed)
 	parts := partsOf(o, len(nodes))
 	if resumed {
 		parts = max(parts, o.Parts) // those with nodes that are gone by now are left out
@@ -159,10 +163,10 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	if err := h.publishOrder(ctx, *o); err != nil {
 		return err
 	}
-	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}}
+	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}, lacks: map[fleet.Name]bool{}}
 	w.span = h.tracer.begin(o, nil, "sweep", now)
 	for _, x := range out {
-		w.out[x.Node] = x.Why
+		w.out[x.Node], w.lacks[x.Node] = x.Why, x.Lacks
 	}
 	w.run(ctx)
 	end := h.cfg.Now().UTC()
@@ -198,8 +202,8 @@ func partsOf(o *fleet.Order, nodes int) int {
 	return nodes * (nodes - 1) / 2
 }
 
-// choose is who takes part, and who does not and why.
-func (h *Hub) choose(o *fleet.Order) (nodes []fleet.Name, out []fleet.Out) {
+// choose is who takes part, and who does not and why. It sets over what, unless the sweep has begun.
+func (h *Hub) choose(o *fleet.Order, begun bool) (nodes []fleet.Name, out []fleet.Out) {
 	want := o.Nodes
 	if want == nil {
 		want = h.view.present()
@@ -213,7 +217,42 @@ func (h *Hub) choose(o *fleet.Order) (nodes []fleet.Name, out []fleet.Out) {
 		}
 		nodes = append(nodes, n)
 	}
+	if o.What.By != fleet.Best {
+		o.Over = o.What.By
+	} else if !begun {
+		o.Over, o.OverWhy = h.best(nodes)
+	}
+	nodes = slices.DeleteFunc(nodes, func(n fleet.Name) bool {
+		why := h.view.lacks(n, o.Over)
+		if why != "" {
+			out = append(out, fleet.Out{Node: n, Why: cut("cannot be measured by " + o.Over.Text() + ": " + why), Lacks: o.Nodes == nil})
+		}
+		return why != ""
+	})
 	return nodes, out
+}
+
+// best is the best transport that all nodes have, and who has none that is better and why. Figures of a sweep are compared with each other, so
+// that all pairs are measured alike.
+func (h *Hub) best(nodes []fleet.Name) (by fleet.Transport, why string) {
+	var reasons []string
+	list := fleet.Transports()
+	for _, by := range slices.Backward(list) {
+		lacks := map[string][]string{}
+		for _, n := range nodes {
+			if w := h.view.lacks(n, by); w != "" {
+				lacks[w] = append(lacks[w], string(n))
+			}
+		}
+		if len(lacks) == 0 {
+			return by, strings.Join(reasons, "; ")
+		}
+		first := slices.MinFunc(slices.Collect(maps.Keys(lacks)), func(a, b string) int {
+			return cmp.Or(len(lacks[b])-len(lacks[a]), strings.Compare(a, b))
+		})
+		reasons = append(reasons, cut(fmt.Sprintf("not by %s: %s: %s", by.Text(), cluster.FormatHosts(lacks[first]), first)))
+	}
+	return fleet.TCP, strings.Join(reasons, "; ")
 }
 
 // absent says why a node cannot be asked, or nothing.

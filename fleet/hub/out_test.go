@@ -295,8 +295,8 @@ func TestMetrics(t *testing.T) {
 		v, names := readMetrics(t, &b)
 		for key, want := range map[string]float64{
 			`busbar_nodes{state="up"}`: 4, `busbar_node_up{node="n0"}`: 1, `busbar_node_up{node="n4"}`: 0, `busbar_orders{state="done"}`: 1,
-			`busbar_parts_total{result="good"}`: 6, `busbar_node_pair_rate_bytes_per_second{node="n1",stat="min"}`: 1e10,
-			`busbar_pair_rate_bytes_per_second{from="n0",to="n1"}`: 1e10, `busbar_stream_lag`: 0, `busbar_leads`: 1,
+			`busbar_parts_total{result="good"}`: 6, `busbar_node_pair_rate_bytes_per_second{node="n1",stat="min",transport="tcp"}`: 1e10,
+			`busbar_pair_rate_bytes_per_second{from="n0",to="n1",transport="tcp"}`: 1e10, `busbar_stream_lag`: 0, `busbar_leads`: 1,
 		} {
 			if got, ok := v[key]; !ok || got != want {
 				t.Errorf("%s is %v (%v), want %v", key, got, ok, want)

@@ -28,15 +28,25 @@ func (c cell) value(f fleet.Figure) float64 {
 	return math.Round(v*digits) / digits
 }
 
-// Heat is the last figures of all pairs of nodes, of all that have not left where names are nil.
-func (v *View) Heat(f fleet.Figure, names []fleet.Name) *fleet.Heat {
+// Heat is the last figures of all pairs of nodes by a transport, of all that have not left where names are nil.
+func (v *View) Heat(f fleet.Figure, by fleet.Transport, names []fleet.Name) *fleet.Heat {
 	if names == nil {
 		names = append([]fleet.Name{}, v.present()...)
 		slices.SortFunc(names, byNumber)
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.heat(f, names, v.cells, func(cell) bool { return true })
+	h := v.heat(f, names, v.cells[by], func(cell) bool { return true })
+	h.By = by
+	for _, t := range fleet.Transports() {
+		if len(v.cells[t]) > 0 {
+			h.Ways = append(h.Ways, t)
+		}
+	}
+	if len(h.Ways) == 1 && h.Ways[0] == fleet.TCP {
+		h.Ways = nil
+	}
+	return h
 }
 
 // SweepHeat is what the last sweep of an order measured, and nothing that others did; false where there is no
@@ -55,7 +65,9 @@ func (v *View) SweepHeat(f fleet.Figure, id string) (*fleet.Heat, bool) {
 	}
 	names = append([]fleet.Name{}, names...)
 	slices.SortFunc(names, byNumber)
-	return v.heat(f, names, v.last(o), func(c cell) bool { return c.order == o.number && int(c.sweep) == o.Sweep }), true
+	h := v.heat(f, names, v.last(o, o.Over), func(c cell) bool { return c.order == o.number && int(c.sweep) == o.Sweep })
+	h.By = o.Over
+	return h, true
 }
 
 // heat is the figures that are asked for. The caller holds mu.
@@ -91,11 +103,11 @@ func (v *View) heat(f fleet.Figure, names []fleet.Name, cells map[uint64]cell, w
 }
 
 // last is where the last figures of such an order are kept.
-func (v *View) last(o *order) map[uint64]cell {
+func (v *View) last(o *order, over fleet.Transport) map[uint64]cell {
 	if o.Job != "" {
-		return v.checks
+		return v.checks[over]
 	}
-	return v.cells
+	return v.cells[over]
 }
 
 // cell is the last figures of a direction. The caller holds mu.
@@ -110,7 +122,7 @@ func (v *View) cell(cells map[uint64]cell, a, b fleet.Name) (cell, bool) {
 }
 
 // nodeRates are the least and the middle of the rates of pairs that each node is in.
-func (v *View) nodeRates() map[fleet.Name][2]float64 {
+func (v *View) nodeRates(by fleet.Transport) map[fleet.Name][2]float64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	names := make([]fleet.Name, len(v.numbers))
@@ -118,7 +130,7 @@ func (v *View) nodeRates() map[fleet.Name][2]float64 {
 		names[i] = n
 	}
 	rates := make([][]float32, len(names))
-	for k, c := range v.cells {
+	for k, c := range v.cells[by] {
 		if c.rate > 0 {
 			rates[k>>32] = append(rates[k>>32], c.rate)
 			rates[uint32(k)] = append(rates[uint32(k)], c.rate)
@@ -151,7 +163,7 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 			place[n] = i
 		}
 	}
-	for k, c := range v.last(o) { // what was measured, which is less than all pairs
+	for k, c := range v.last(o, o.Over) { // what was measured, which is less than all pairs
 		if c.order != o.number || int(c.sweep) != sweep {
 			continue
 		}
@@ -166,10 +178,10 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	slices.SortFunc(t.Cells, func(a, b pairs.Measure) int { return cmp.Or(a.From-b.From, a.To-b.To) })
 	alike := map[uint32]bool{}
 	for _, other := range v.orders {
-		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
+		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.Over == o.Over && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
 	}
 	count, by := 0, map[uint32][]float64{}
-	for _, cells := range []map[uint64]cell{v.cells, v.checks} {
+	for _, cells := range []map[uint64]cell{v.cells[o.Over], v.checks[o.Over]} {
 		for _, c := range cells {
 			if alike[c.order] && c.rate > 0 {
 				by[c.by] = append(by[c.by], float64(c.rate))

@@ -86,7 +86,9 @@ func (p *part) run(ctx context.Context) ended {
 		p.stop(p.ranks)
 		return r
 	}
-	bound := time.NewTimer(p.o.Caps.Bound() + p.h.cfg.Slack)
+	caps := p.o.Bounds()
+	limit := caps.Bound() + p.h.cfg.Slack
+	bound := time.NewTimer(limit)
 	defer bound.Stop()
 	for {
 		select {
@@ -95,7 +97,7 @@ func (p *part) run(ctx context.Context) ended {
 			return ended{kind: partEnded, why: context.Cause(ctx).Error()}
 		case <-bound.C:
 			p.stop(p.ranks)
-			return ended{kind: partFailed, why: fmt.Sprintf("no answer within %v", p.o.Caps.Bound()+p.h.cfg.Slack)}
+			return ended{kind: partFailed, why: fmt.Sprintf("no answer within %v", limit)}
 		case out := <-outcomes:
 			switch {
 			case out.m.Failed == "" && out.by == p.ranks[0]:
@@ -123,8 +125,9 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	}
 	order := fleet.Part{
 		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks,
-		Meet: meet, Secret: hex.EncodeToString(secret[:]), What: p.o.What, Caps: p.o.Caps,
+		Meet: meet, Secret: hex.EncodeToString(secret[:]), What: p.o.What, Caps: p.o.Bounds(),
 	}
+	order.What.By = p.o.Over
 	var mu sync.Mutex
 	var worst *ended
 	var wg sync.WaitGroup
@@ -199,6 +202,17 @@ func (h *Hub) forget(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.parts, id)
+}
+
+// lacks says why a node cannot be measured by a transport, or nothing.
+func (v *View) lacks(n fleet.Name, by fleet.Transport) string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	s := v.nodes[n]
+	if s == nil || s.joined == nil {
+		return "it has not joined"
+	}
+	return s.joined.Lacks(by)
 }
 
 // meet is where a node is found when it is measured.

@@ -22,6 +22,7 @@ type sweep struct {
 
 	mu    sync.Mutex // guards following
 	out   map[fleet.Name]string
+	lacks map[fleet.Name]bool // of out, those that nobody said to have the transport
 	later []group
 	busy  map[fleet.Name]bool // in this pass
 	last  string              // why the last part failed
@@ -191,7 +192,7 @@ func (w *sweep) left() (list []fleet.Out) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range slices.SortedFunc(maps.Keys(w.out), byNumber) {
-		list = append(list, fleet.Out{Node: n, Why: cut(w.out[n])})
+		list = append(list, fleet.Out{Node: n, Why: cut(w.out[n]), Lacks: w.lacks[n]})
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(w.busy), byNumber) {
 		if w.out[n] == "" {
@@ -207,7 +208,11 @@ func (w *sweep) why(n int) string {
 	defer w.mu.Unlock()
 	switch {
 	case n < 2:
-		return fmt.Sprintf("%d nodes are available; at least 2 are needed", n)
+		text := fmt.Sprintf("%d nodes are available; at least 2 are needed", n)
+		for _, n := range slices.SortedFunc(maps.Keys(w.out), byNumber) {
+			return cut(fmt.Sprintf("%s; %s: %s", text, n, w.out[n]))
+		}
+		return text
 	case w.last != "":
 		return cut("nothing was measured; last: " + w.last)
 	}

@@ -30,11 +30,14 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 			bad[n] = why
 		}
 	}
-	v := &fleet.Verdict{Healthy: []fleet.Name{}, Unhealthy: []fleet.Out{}}
+	v := &fleet.Verdict{Healthy: []fleet.Name{}, Unhealthy: []fleet.Out{}, By: s.Over.Text()}
+	if s.OverWhy != "" {
+		v.Notes = append(v.Notes, s.OverWhy)
+	}
 	busy := map[fleet.Name]bool{}
 	for _, o := range s.Out {
-		if o.Busy {
-			busy[o.Node] = true
+		if o.Busy || o.Lacks {
+			busy[o.Node] = busy[o.Node] || o.Busy
 			v.Notes = append(v.Notes, fmt.Sprintf("%s: %s", o.Node, o.Why))
 			continue
 		}

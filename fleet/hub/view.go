@@ -41,8 +41,8 @@ type View struct {
 	orders     map[string]*order
 	given      []string // ids of orders, the earliest first
 	numbers    map[fleet.Name]uint32
-	cells      map[uint64]cell
-	checks     map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
+	cells      map[fleet.Transport]map[uint64]cell
+	checks     map[fleet.Transport]map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
 	kept       []fleet.Collective
 	findings   map[string]*finding.Finding
 	past       []finding.Finding // that are over
@@ -69,13 +69,22 @@ type cell struct {
 	sweep               int32
 }
 
+// cellMaps are empty ones for every transport.
+func cellMaps() map[fleet.Transport]map[uint64]cell {
+	m := map[fleet.Transport]map[uint64]cell{}
+	for _, by := range fleet.Transports() {
+		m[by] = map[uint64]cell{}
+	}
+	return m
+}
+
 // newView makes one that knows a network; silence is after how long without a beat a node counts as unreachable,
 // 0 for what health takes.
 func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
 		publishers: map[fleet.Name]*received{}, said: map[string]uint64{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
-		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*finding.Finding{},
+		numbers: map[fleet.Name]uint32{}, cells: cellMaps(), checks: cellMaps(), findings: map[string]*finding.Finding{},
 		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
 }

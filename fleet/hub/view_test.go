@@ -61,14 +61,14 @@ func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 func everything(v *View) string {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	out := map[string]any{
-		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, nil), "latency": v.Heat(fleet.FigureLatency, nil),
+		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, fleet.TCP, nil), "latency": v.Heat(fleet.FigureLatency, fleet.TCP, nil),
 		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
 	}
 	v.ask(func(h *health.History) {
 		out["found"] = h.Findings(now)
 		for _, a := range v.Nodes() {
 			for _, b := range v.Nodes() {
-				out["history of "+string(a.Name)+" "+string(b.Name)] = h.Pair(string(a.Name), string(b.Name), "")
+				out["history of "+string(a.Name)+" "+string(b.Name)] = h.Pair(string(a.Name), string(b.Name), health.Way{})
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -8,8 +9,8 @@ import (
 	"busbar.dev/fleet/health"
 )
 
-// maxSamples bounds the samples of one part: a pair has two.
-const maxSamples = 16
+// maxSamples bounds the samples of one part: a pair has two for each of its rails.
+const maxSamples = 64
 
 // stopped is what an agent says of a part that it was told to stop.
 const stopped = "stopped"
@@ -44,7 +45,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return v.ignore("more partners than rounds")
 		}
 		s.lastFailed, s.lastFailedAt = cut(m.Failed), at
-		v.failed(name, o, m, sweep.at)
+		v.failed(name, o, m, &sweep)
 		return true
 	}
 	if len(m.Results) > 0 {
@@ -74,20 +75,20 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return false // that it joined may come again
 		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
 			return v.ignore("unknown peer")
-		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || p.Rate == 0 && p.Latency == 0:
+		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || len(p.Rail) > maxText || p.Rate == 0 && p.Latency == 0 && p.Failed == "":
 			return v.ignore("absurd values")
 		case !v.partner(o, &sweep, name, peer):
 			return v.ignore("more partners than rounds")
 		}
 	}
-	for _, p := range m.Pairs {
-		v.pair(o, name, m, p, at)
+	for _, p := range worstRails(m.Pairs) {
+		v.pair(o, name, m, sweep.over, p, at)
 	}
 	if o.Job == "" { // else a brief look at a few nodes: neither a fault nor its end is shown by one
 		list, id, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
 		v.history(func(h *health.History) {
 			for _, p := range list {
-				h.Add(health.Sample{Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
+				h.Add(health.Sample{By: string(sweep.over), Rail: p.Rail, Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Error: cut(p.Failed), Setup: setup})
 			}
 		})
 	}
@@ -103,13 +104,13 @@ func (v *View) partner(o *order, b *begun, node, other fleet.Name) bool {
 func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
 
 // pair keeps one direction, as a node says it is.
-func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, p fleet.PairSample, at time.Time) {
+func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, over fleet.Transport, p fleet.PairSample, at time.Time) {
 	from, to := v.number(p.From), v.number(p.To)
 	if m.Sweep == o.Order.Sweep {
 		o.mark(from, to, true)
 	}
 	key := uint64(from)<<32 | uint64(to)
-	cells := v.last(o)
+	cells := v.last(o, over)
 	if old, known := cells[key]; known || len(cells) < maxCells {
 		// A clock that was ahead for a while must not keep the figures of that time for ever.
 		if at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep {
@@ -123,8 +124,25 @@ func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, p fleet.PairSamp
 	}
 }
 
-// failed keeps that a pair could not be measured.
-func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time) {
+// worstRails are the directions of a pair, each with the worst figures of its rails: one that is slow holds up a job that uses all.
+func worstRails(list []fleet.PairSample) (worst []fleet.PairSample) {
+	for _, p := range list {
+		if p.Failed != "" {
+			p.Rate, p.Both, p.Latency = 1, 0, 0 // a byte a second: nothing gets through
+		}
+		i := slices.IndexFunc(worst, func(w fleet.PairSample) bool { return w.From == p.From && w.To == p.To })
+		if i < 0 {
+			worst = append(worst, p)
+			continue
+		}
+		w := &worst[i]
+		w.Rate, w.Both, w.Latency = min(w.Rate, p.Rate), min(w.Both, p.Both), max(w.Latency, p.Latency)
+	}
+	return worst
+}
+
+// failed keeps that a pair could not be measured, over no rail that it was measured over before.
+func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun) {
 	known := m.Peer != "" && m.Peer != name && v.nodes[m.Peer] != nil && (o.nodes == nil || o.nodes[m.Peer])
 	if o.Order.What.Measure != fleet.MeasurePairs {
 		if m.Sweep == o.Order.Sweep && o.good == 0 {
@@ -141,10 +159,17 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 	if o.Job != "" {
 		return
 	}
-	setup := o.setup
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
+		s := health.Sample{By: string(sweep.over), Sweep: sweepName(m.Order, m.Sweep), Time: sweep.at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed), Setup: o.setup}
 		v.history(func(h *health.History) {
-			h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed), Setup: setup})
+			ways := slices.DeleteFunc(h.Ways(s.From, s.To), func(w health.Way) bool { return w.By != s.By })
+			if len(ways) == 0 {
+				ways = []health.Way{{By: s.By}}
+			}
+			for _, w := range ways {
+				s.Rail = w.Rail
+				h.Add(s)
+			}
 		})
 	}
 }

@@ -79,8 +79,12 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	kept.Map = nil
 	kept.Version, kept.Boot, kept.Meet, kept.Bind = cut(j.Version), cut(j.Boot), cut(j.Meet), cut(j.Bind)
 	kept.CPUs = min(max(j.CPUs, 0), 1<<16)
+	kept.Means = slices.Clone(j.Means[:min(len(j.Means), len(fleet.Transports()))])
+	for i, m := range kept.Means {
+		kept.Means[i] = fleet.Means{By: fleet.Transport(cut(string(m.By))), Why: cut(m.Why)}
+	}
 	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet && o.Bind == kept.Bind &&
-		o.CPUs == kept.CPUs && bytes.Equal(s.mapped, j.Map) {
+		o.CPUs == kept.CPUs && slices.Equal(o.Means, kept.Means) && bytes.Equal(s.mapped, j.Map) {
 		return // it says again what it sent, and came when it came
 	}
 	why := ""

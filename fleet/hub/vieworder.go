@@ -28,6 +28,7 @@ type order struct {
 type begun struct {
 	at   time.Time
 	lead fleet.Name // of a collective; empty where the server did not say
+	over fleet.Transport
 	// told are the partners that nodes spoke of, by their numbers, where an order has few rounds.
 	told map[uint32][]uint32
 }
@@ -50,6 +51,9 @@ func (o *order) begins(next *fleet.Order, at time.Time) {
 	}
 	if next.Lead != "" {
 		b.lead = next.Lead
+	}
+	if next.Over != fleet.TCP {
+		b.over = next.Over
 	}
 	if b.told == nil && next.Rounds > 0 {
 		b.told = map[uint32][]uint32{}

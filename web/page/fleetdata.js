@@ -132,7 +132,8 @@ export class Fleet {
       this.kept.push({ at, node, order: measured.order, sweep: measured.sweep, records: measured.records });
       this.tell({ kept: true });
     }
-    if (measured.pairs) this.tell({ pairs: measured.pairs.map((p) => ({ ...p, at })) });
+    const by = this.orders.get(measured.order)?.over || '';
+    if (measured.pairs) this.tell({ pairs: measured.pairs.map((p) => ({ ...p, at, by })) });
     this.refresh(measured.order);
   }
 

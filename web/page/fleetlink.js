@@ -1,7 +1,7 @@
 import { h, put, table, failure } from './dom.js';
 import { Latest } from './api.js';
 import { Curve } from './curve.js';
-import { ago, when, tag } from './fleetwords.js';
+import { ago, when, tag, to as go, wayName } from './fleetwords.js';
 import { micros, percent, plural, rate } from './units.js';
 
 // Timed is a curve over time with lines where something began or ended.
@@ -123,12 +123,14 @@ export function history({ state, api, fleet }) {
     if (root.hidden) return;
     title.textContent = `${from} → ${to}`;
     try {
-      const { doc } = await api.ask('fleet/link', { from, to });
+      const { doc } = await api.ask('fleet/link', { from, to, ...(state.get('by') && { by: state.get('by') }), ...(state.get('rail') && { rail: state.get('rail') }) });
+      title.textContent = `${from} → ${to}${doc.ways ? `, by ${wayName(doc.way.by, doc.way.rail)}` : ''}`;
       const n = doc.there.length + doc.back.length;
       const times = new Set([...doc.there, ...doc.back].map((x) => x.at)).size;
       rates.root.hidden = delays.root.hidden = times < 2;
       put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)
-        + daily(`${from} → ${to}`, doc.there_daily) + daily(`${to} → ${from}`, doc.back_daily)));
+        + daily(`${from} → ${to}`, doc.there_daily) + daily(`${to} → ${from}`, doc.back_daily)),
+        doc.ways && h('p', { class: 'quiet' }, 'Also by ', doc.ways.filter((w) => w.by !== doc.way.by || w.rail !== doc.way.rail).map((w, k) => [k > 0 && ', ', go(state, { show: 'pairs', from, to, ...(w.by && { by: w.by }), ...(w.rail && { rail: w.rail }) }, wayName(w.by, w.rail))])));
       put(notes);
       put(rows);
       if (n) {

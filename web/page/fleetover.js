@@ -47,7 +47,9 @@ function glance({ state, api, fleet }) {
       draw();
     } catch { root.hidden = true; } // the part that is about pairs says why
   });
-  const stopped = fleet.watchParts({ missed: () => refresh.go(), pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => refresh.go(), pairs: (all) => {
+    const list = all.filter((p) => !p.by);
+    if (!list.length) return;
     const known = table && list.every((p) => table.set(p.from, p.to, p.rate_GBps));
     if (!later) later = setTimeout(() => { later = 0; if (known) draw(); else refresh.go(); }, 3000);
   } });

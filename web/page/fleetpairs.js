@@ -4,7 +4,7 @@ import { choice, field } from './pick.js';
 import { Heat } from './fleetheat.js';
 import { groupsOf, Table, scaleOf } from './fleetscale.js';
 import { history as historyOf } from './fleetlink.js';
-import { ago, shown, to } from './fleetwords.js';
+import { ago, shown, to, wayName } from './fleetwords.js';
 import { count, percent, plural, rate } from './units.js';
 
 export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
@@ -16,15 +16,16 @@ export function pairs({ state, api, fleet, share }) {
   const worst = h('div', {});
   const said = h('div', {});
   const history = historyOf({ state, api, fleet });
-  const link = (from, to) => ({ show: 'pairs', ...(state.get('figure') && { figure: state.get('figure') }), from, to });
-  const open = (from, to) => state.set({ from, to }, { push: true });
+  const link = (from, to) => ({ show: 'pairs', ...(state.get('figure') && { figure: state.get('figure') }), ...(state.get('by') && { by: state.get('by') }), from, to });
+  const open = (from, to) => state.set({ from, to, rail: '' }, { push: true });
   const heat = new Heat({ label: 'Every pair of nodes: rows send, columns receive', onopen: open });
   const holder = h('div', { class: 'heatbox' }, heat.box, h('div', { class: 'heatside' }, heat.said, heat.buttons, heat.legend, worst));
-  put(card, h('h2', {}, 'Every pair'), said, holder);
   const names = h('datalist', { id: 'fleet-names' });
   const end = (which) => h('input', { list: names.id, value: state.get(which), spellcheck: 'false', autocomplete: 'off', onchange: (e) => state.set({ [which]: e.target.value.trim() }) });
   const ends = { from: end('from'), to: end('to') };
-  const controls = [h('fieldset', {}, h('legend', {}, 'What is coloured'), field('Figure', choice(figures, state.get('figure', 'rate'), (v) => state.set({ figure: v })))),
+  const heading = h('h2', {}, 'Every pair'), ways = h('div', {}); // ways: by what pairs were measured, where that is not TCP alone
+  put(card, heading, said, holder);
+  const controls = [h('fieldset', {}, h('legend', {}, 'What is coloured'), field('Figure', choice(figures, state.get('figure', 'rate'), (v) => state.set({ figure: v }))), ways),
     h('fieldset', {}, h('legend', {}, 'History of a link'), names, h('div', { class: 'row' }, field('From', ends.from), field('To', ends.to)),
       h('small', { class: 'quiet' }, 'or choose a cell of the picture')),
     h('p', { class: 'quiet keys' }, 'In the picture: ', h('kbd', {}, '← ↑ → ↓'), ' walk, ', h('kbd', {}, 'Enter'), ' opens a link, ', h('kbd', {}, 'n'), ' goes to the next worst, ', h('kbd', {}, '+ − 0'), ' zoom.')];
@@ -61,8 +62,10 @@ export function pairs({ state, api, fleet, share }) {
     holder.classList.add('busy');
     try {
       const figure = state.get('figure', 'rate');
-      const [a, topo] = await Promise.all([api.ask('fleet/pairs', { figure: figure === 'peers' ? 'rate' : figure }), fleet.map()]);
+      const [a, topo] = await Promise.all([api.ask('fleet/pairs', { figure: figure === 'peers' ? 'rate' : figure, ...(state.get('by') && { by: state.get('by') }) }), fleet.map()]);
       answer = a;
+      heading.textContent = `Every pair${a.doc.ways ? `, by ${wayName(a.doc.by)}` : ''}`;
+      put(ways, a.doc.ways && field('Measured by', choice(a.doc.ways.map((w) => [w, wayName(w)]), a.doc.by || '', (v) => state.set({ by: v, rail: '' }))));
       base = new Table(a.doc, groupsOf(topo));
       const n = a.doc.names.length;
       const known = base.known, all = n * (n - 1);
@@ -78,16 +81,18 @@ export function pairs({ state, api, fleet, share }) {
 
   function tellShare() {
     const from = state.get('from'), other = state.get('to');
-    if (from && other) share.of(shown({ url: address('fleet/link', { from, to: other }) }));
+    if (from && other) share.of(shown({ url: address('fleet/link', { from, to: other, ...(state.get('by') && { by: state.get('by') }), ...(state.get('rail') && { rail: state.get('rail') }) }) }));
     else if (answer) share.of(shown(answer));
   }
 
   // New figures are put into the table as they come, and drawn a few times a second at most.
   let later = 0;
-  const stopped = fleet.watchParts({ missed: () => { refresh.go(); history.refresh(); }, pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => { refresh.go(); history.refresh(); }, pairs: (all) => {
+    const list = all.filter((p) => p.by === state.get('by', ''));
+    if (all.length && !list.length) return;
     const key = fieldOf[state.get('figure', 'rate')];
     let any = false;
-    if (base) for (const p of list) any = base.set(p.from, p.to, p[key]) || any;
+    if (base) for (const p of list) any = (!p.rail && base.set(p.from, p.to, p[key])) || any; // the server knows the slowest rail
     const mine = list.some((p) => [p.from, p.to].includes(state.get('from')) && [p.from, p.to].includes(state.get('to')));
     if (mine) history.refresh();
     if (!base || (!any && list.length)) { later = later || setTimeout(() => { later = 0; refresh.go(); }, 2000); return; }
@@ -99,13 +104,13 @@ export function pairs({ state, api, fleet, share }) {
     cards: [history.root, card],
     async start() { await Promise.all([refresh.go(), history.refresh()]); },
     changed(c) {
-      if ('from' in c || 'to' in c) {
+      if ('from' in c || 'to' in c || 'by' in c || 'rail' in c) {
         ends.from.value = state.get('from');
         ends.to.value = state.get('to');
         history.refresh(true);
         tellShare();
       }
-      if ('figure' in c) refresh.go();
+      if ('figure' in c || 'by' in c) refresh.go();
     },
     end() { clearTimeout(later); stopped(); heat.end(); history.end(); },
   };

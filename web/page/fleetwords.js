@@ -63,6 +63,9 @@ export function line(text, label) {
   return h('div', { class: 'copyline' }, h('pre', { class: 'command', tabindex: '0', 'aria-label': label || 'command line' }, text), copier('Copy', text));
 }
 
+// wayName is a transport, and a rail where there are several.
+export function wayName(by, rail) { return `${(by || 'tcp').toUpperCase()}${rail ? ` over ${rail}` : ''}`; }
+
 // tag is a word with a frame; its class colours it, the word says it.
 export function tag(word, kind) { return h('span', { class: `tag ${kind || ''}` }, word); }
 

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar.dev/engine/bench/rdma/rdmatest"
+	"busbar.dev/engine/ranks"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
+	"busbar.dev/internal/eventually"
+	"busbar.dev/query"
+)
+
+// joinRDMA starts real agents with RDMA ports, whose perftest is the stand-in.
+func (f *servedFleet) joinRDMA(perftest string, sys map[fleet.Name]fs.FS) {
+	f.t.Helper()
+	for name, ports := range sys {
+		creds := filepath.Join(f.t.TempDir(), "node.creds")
+		if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
+			f.t.Fatal(errs)
+		}
+		node := &query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest}
+		cfg := agent.Config{
+			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: ports,
+			Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}},
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := agent.Run(ctx, cfg); err != nil {
+				f.t.Error(err)
+			}
+		})
+		n := &testNode{stop: func() { stop(); wg.Wait() }}
+		f.t.Cleanup(n.stop)
+		f.nodes[name] = n
+	}
+	eventually.Holds(f.t, "all nodes are up", func() bool {
+		_, out, _ := f.busbar("nodes", "--json")
+		return strings.Count(out, `"state": "up"`) == len(f.nodes)
+	})
+}
+
+// TestOrderRDMA: pairs are measured by perftest through agents, rail by rail, beside TCP and not mixed with it; who lacks it is named.
+func TestOrderRDMA(t *testing.T) {
+	t.Parallel()
+	f := newServedFleet(t)
+	devices := map[string]rdmatest.Device{}
+	sys := map[fleet.Name]fs.FS{}
+	for i := range 4 {
+		a, b := fmt.Sprintf("n%da", i), fmt.Sprintf("n%db", i)
+		devices[a], devices[b] = rdmatest.Device{}, rdmatest.Device{}
+		sys[fleet.Name(fmt.Sprintf("n%d", i))] = rdmatest.Sys(a, b)
+	}
+	devices["n2b"] = rdmatest.Device{Gbps: 50}
+	f.joinRDMA(rdmatest.Install(t, devices), sys)
+
+	order := func(want int, args ...string) (got query.OrderDoc) {
+		t.Helper()
+		code, out, errs := f.busbar(append(args, "--wait", "--json", "--busy", "any")...)
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != want {
+			t.Fatalf("%v: exit %d, %v\n%s%s", args, code, err, out, errs)
+		}
+		return got
+	}
+	order(exitDone, "order", "pairs", "--size", "64K")
+	got := order(exitWrong, "order", "rdma")
+	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 || got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 1 || got.Verdict.Unhealthy[0].Node != "n2" {
+		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
+	}
+	for by, least := range map[string]float64{"": 0, "tcp": 0, "rdma": 20} {
+		var heat fleet.Heat
+		f.api("/api/fleet/pairs?by="+by, &heat)
+		if len(heat.Ways) != 2 || heat.Median <= least || by != "rdma" && heat.Median > 20 {
+			t.Errorf("by %q: %+v", by, heat)
+		}
+	}
+	var link struct {
+		Way  struct{ By, Rail string }
+		Ways []struct{ By, Rail string }
+		Out  []struct {
+			Rate float64 `json:"rate_GBps"`
+		} `json:"there"`
+	}
+	f.api("/api/fleet/link?from=n0&to=n2&by=rdma&rail=rail1", &link)
+	if len(link.Ways) != 3 || link.Way.By != "rdma" || len(link.Out) != 1 || link.Out[0].Rate > 7 {
+		t.Errorf("%+v", link)
+	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "n[0-3]", "--json"); code != exitWrong || !strings.Contains(out, `"by": "rdma"`) || !strings.Contains(out, `"hostlist": "n2"`) {
+		t.Errorf("a check by RDMA with a slow port: exit %d, %s%s", code, out, errs)
+	}
+
+	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to TCP.
+	f.joinRDMA(t.TempDir(), map[fleet.Name]fs.FS{"n9": rdmatest.Sys()})
+	if got := order(exitWrong, "order", "rdma", "--rounds", "1"); got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 1 {
+		t.Errorf("of all: %+v", got.Verdict)
+	}
+	if got := order(exitWrong, "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 || !strings.Contains(got.Why, "n9: cannot be measured by rdma: ib_write_bw of perftest is not installed") || got.Verdict.Unhealthy[0].Node != "n9" {
+		t.Errorf("of two: %+v %+v", got.OrderReply, got.Verdict)
+	}
+	code, out, errs := f.busbar("order", "check", "--nodes", "n[0-1],n9", "--json")
+	if code != exitDone || !strings.Contains(out, `"by": "tcp"`) || !strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
+		t.Errorf("a check with a node that has no RDMA: exit %d, %s%s", code, out, errs)
+	}
+	for _, args := range [][]string{{"order", "rdma", "--nodes", "n0,nobody"}, {"order", "rdma", "--size", "4GiB"}, {"order", "rdma", "--max-rate", "1GB/s"}} {
+		if code, _, errs := f.busbar(args...); code != exitBad {
+			t.Errorf("%v: exit %d, %s", args, code, errs)
+		}
+	}
+}
+
+// api asks the server.
+func (f *servedFleet) api(path string, into any) {
+	f.t.Helper()
+	cl := client.New(client.Options{Folder: client.Folder{Data: f.data}, Server: "http://" + f.page})
+	if err := cl.Call(f.t.Context(), "GET", path, nil, into); err != nil {
+		f.t.Fatalf("%s: %v", path, err)
+	}
+}

@@ -23,8 +23,8 @@ type found struct {
 	undone   bool // the search ended before it
 	more     []*node
 	opened   int64 // settings of a family that was opened
-	bounded  int64
 	finished *entry
+	priced   int64     // settings: finished is the best bucket's of as many
 	late     unit.Span // that a setting takes too long
 	lean     *Lean
 	err      error
@@ -34,7 +34,6 @@ type found struct {
 func (f *found) add(o found) {
 	f.more = append(f.more, o.more...)
 	f.opened += o.opened
-	f.bounded += o.bounded
 	if o.lean != nil && (f.lean == nil || o.lean.Memory.Total() < f.lean.Memory.Total()) {
 		f.lean = o.lean
 	}
@@ -135,10 +134,9 @@ func (s *search) take(n *node, f *found) {
 		s.waiting.push(m)
 	}
 	s.opened += f.opened
-	s.bounded += f.bounded
 	s.delay(f.late)
 	if f.finished != nil {
-		s.priced++
+		s.priced += f.priced
 		if s.q.MaxStep <= 0 || f.finished.Result.Step <= s.q.MaxStep {
 			s.best.keep(*f.finished)
 		}
@@ -214,7 +212,6 @@ func (s *search) openFamily(t *family) found {
 	f := found{opened: t.settings}
 	least := s.value(t.space, t.Least())
 	x.branches(t.Job(), func(j *workload.Job) bool {
-		f.bounded++
 		b := t.Bound(j)
 		if !s.roomFor(x, b.Memory) {
 			if f.lean == nil || b.Memory.Total() < f.lean.Memory.Total() {
@@ -256,7 +253,8 @@ func (s *search) finish(n *node) found {
 	}
 	j := n.leaf.job(n.family)
 	j.Bucket = n.begun.Bucket()
-	return found{late: r.Step, finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
+	priced := int64(len(s.q.Spaces[n.family.space].buckets(j)))
+	return found{late: r.Step, priced: priced, finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
 }
 
 // slot is that of a setting.

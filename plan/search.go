@@ -45,7 +45,7 @@ type Query struct {
 // Progress is how far a search is.
 type Progress struct {
 	Considered int64 // settings of the space
-	Done       int64 // of those, bounded or cut
+	Done       int64 // of those, looked at one by one
 	Priced     int64
 	Best       unit.Span // 0 before the first
 }
@@ -59,9 +59,9 @@ type Plan struct {
 
 // Answer is what a search found.
 type Answer struct {
-	// Considered is the settings of the space. Of those, Bounded have a bound of their own (one
-	// for all sizes of buckets), Cut are in groups whose bound or memory rules them out, and
-	// Priced were priced in full.
+	// Considered is the settings of the space, the sum of the other three: Priced were priced in full, Bounded were looked at
+	// one by one and are not better by their bound or memory, Cut are the rest, in groups that are not better. Where the
+	// search ended early, Bounded and Cut also hold what it did not come to.
 	Considered, Bounded, Cut, Priced int64
 	Plans                            []Plan
 	// Bound is the least value of the objective that what was not priced could have; with nothing
@@ -95,7 +95,7 @@ func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
 	s.countSpaces(ctx)
 	s.expand(ctx)
-	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
+	a := &Answer{Considered: s.considered, Bounded: s.opened - s.priced, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
 	switch {
 	case len(a.Plans) == 0 && s.err != nil:
 		return a, s.err
@@ -125,7 +125,7 @@ type search struct {
 	waiting frontier
 	best    shortlist
 
-	considered, bounded, opened, priced int64
+	considered, opened, priced int64
 
 	leanest *Lean
 	late    unit.Span

@@ -88,6 +88,9 @@ func TestSearchIsExact(t *testing.T) {
 		if a.Bound != a.Plans[0].Value {
 			t.Errorf("%s: nothing is left below %g, and the bound is %g", x.model, a.Plans[0].Value, a.Bound)
 		}
+		if a.Bounded <= 0 || a.Cut < 0 || a.Priced <= 0 || a.Bounded+a.Cut+a.Priced != a.Considered {
+			t.Errorf("%s: %d bounded, %d cut and %d priced are not %d settings", x.model, a.Bounded, a.Cut, a.Priced, a.Considered)
+		}
 		t.Logf("%s: %d settings, %d bounded, %d cut in groups, %d priced", x.model, a.Considered, a.Bounded, a.Cut, a.Priced)
 		q.Each = true
 		if b, err := plan.Search(t.Context(), q); err != nil || !slices.EqualFunc(a.Plans, b.Plans, func(x, y plan.Plan) bool { return x.Value == y.Value }) || b.Cut != 0 {

@@ -17,8 +17,8 @@ type PlanDoc struct {
 	Set     string `json:"set,omitempty"` // what was changed of the cluster
 	Model   string `json:"model"`
 	GPUs    int    `json:"gpus"`
-	// Considered is the settings of the space. Of those, Bounded have a bound of their own, Cut are in groups whose bound or
-	// memory rules them out, Priced were priced in full and Failed could not be.
+	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were ruled
+	// out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not be priced.
 	Considered int64       `json:"considered"`
 	Bounded    int64       `json:"bounded"`
 	Cut        int64       `json:"cut"`

@@ -76,7 +76,7 @@ func (g *PlanGoal) Better() string {
 	case "cost":
 		return "cheaper"
 	case "energy":
-		return "thriftier"
+		return "lower in energy"
 	}
 	return "faster"
 }

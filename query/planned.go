@@ -179,7 +179,7 @@ func (p *planning) watch() func(plan.Progress) {
 		return nil
 	}
 	return func(x plan.Progress) {
-		text := fmt.Sprintf("%s of %s settings bounded or cut", words.Thousands(x.Done), words.Thousands(x.Considered))
+		text := fmt.Sprintf("%s of %s settings looked at one by one", words.Thousands(x.Done), words.Thousands(x.Considered))
 		if x.Best > 0 {
 			text += fmt.Sprintf(", %s priced, best %s", words.Thousands(x.Priced), x.Best.Short())
 		}

@@ -90,9 +90,9 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
 	if d.Complete {
-		rest = "no other setting is " + d.Goal.Better()
+		rest = fmt.Sprintf("%s ruled out one by one, %s in groups; no other setting is %s", words.Thousands(d.Bounded), words.Thousands(d.Cut), d.Goal.Better())
 	}
-	fmt.Fprintf(w, "%s settings considered: %s pruned in groups, %s pruned one by one, %s priced; %s\n", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced), rest)
+	fmt.Fprintf(w, "%s settings: %s priced in full, %s\n", words.Thousands(d.Considered), words.Thousands(d.Priced), rest)
 	if d.Failed > 0 {
 		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed), d.Error)
 	}

@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,14 +18,15 @@ import (
 	"busbar.dev/internal/eventually"
 )
 
-// TestServedPage asks a running server what the page asks.
-func TestServedPage(t *testing.T) {
+// served starts a server of a page and gives what asks it, and what ends it in order.
+func served(t *testing.T, data string, flags ...string) (ask func(path string) (int, []byte), end func()) {
+	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	out, in := io.Pipe()
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, strings.NewReader(""), in, &said, []string{"serve", "--listen", "127.0.0.1:0", "--bus-listen", freeAddress(t), "--data", t.TempDir()})
+		ended <- run(ctx, strings.NewReader(""), in, &said, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, flags...))
 		in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -37,7 +41,7 @@ func TestServedPage(t *testing.T) {
 	if token == "" {
 		t.Fatalf("no address was printed: %s", &said)
 	}
-	ask := func(path string) (int, []byte) {
+	ask = func(path string) (int, []byte) {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -54,6 +58,45 @@ func TestServedPage(t *testing.T) {
 		}
 		return res.StatusCode, data
 	}
+	return ask, func() {
+		stop(interrupted{syscall.SIGTERM})
+		select {
+		case code := <-ended:
+			if code != exitDone {
+				t.Errorf("told to stop, it exits with %d: %s", code, &said)
+			}
+		case <-time.After(eventually.Limit):
+			t.Error("told to stop, it does not")
+		}
+	}
+}
+
+// TestServedAlone serves the page without a fleet: no port for agents is taken, and no store is made.
+func TestServedAlone(t *testing.T) {
+	data, bus := t.TempDir(), freeAddress(t)
+	ask, end := served(t, data, "--no-fleet", "--bus-listen", bus)
+	if code, text := ask("/api/me"); code != 200 || !bytes.Contains(text, []byte(`"fleet": false`)) {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := ask("/api/predict?c=dgx-h100:2&size=1G"); code != 200 {
+		t.Errorf("%d %.200s", code, text)
+	}
+	if code, _ := ask("/api/fleet/nodes"); code != 404 {
+		t.Errorf("the fleet's route: %d", code)
+	}
+	if c, err := net.Dial("tcp", bus); err == nil {
+		c.Close()
+		t.Error("the port of agents is taken")
+	}
+	if _, err := os.Stat(filepath.Join(data, "bus")); err == nil {
+		t.Error("a store is made")
+	}
+	end()
+}
+
+// TestServedPage asks a running server what the page asks.
+func TestServedPage(t *testing.T) {
+	ask, end := served(t, t.TempDir(), "--bus-listen", freeAddress(t))
 	for _, c := range []struct {
 		path string
 		code int
@@ -98,13 +141,5 @@ func TestServedPage(t *testing.T) {
 			t.Errorf("%s: %d %.100s", path, code, text)
 		}
 	}
-	stop(interrupted{syscall.SIGTERM})
-	select {
-	case code := <-ended:
-		if code != exitDone {
-			t.Errorf("told to stop, it exits with %d: %s", code, &said)
-		}
-	case <-time.After(eventually.Limit):
-		t.Error("told to stop, it does not")
-	}
+	end()
 }

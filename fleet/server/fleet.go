@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,9 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 	}
 	s := &running{env: env, events: &web.Events{}, floods: make(chan bus.Flood, 64)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	if o.alone() {
+		return s, nil
+	}
 	if err := s.connect(o, dir, busCfg); err != nil {
 		s.close()
 		return nil, err
@@ -78,6 +82,11 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 		s.work.Go(func() { s.beNode(o.BusListen, dir) })
 	}
 	return s, nil
+}
+
+// alone reports a server of the page without a fleet. On Windows the store has not been tried, and no agents run.
+func (f *Fleet) alone() bool {
+	return f.NoFleet || runtime.GOOS == "windows" && len(f.NATS) == 0
 }
 
 // reportReading says how far the server is with what was stored, where that takes long.
@@ -149,6 +158,9 @@ func (s *running) close() {
 }
 
 func (f *Fleet) hubConfig() (cfg hub.Config, err error) {
+	if f.NoFleet && (len(f.NATS) > 0 || len(f.Webhook) > 0 || f.OTLP != "" || f.Cluster != "") {
+		return cfg, errors.New("--no-fleet: --nats, --webhook, --otlp and --cluster are for a fleet; leave one of both out")
+	}
 	for _, u := range append(append([]string{}, f.Webhook...), f.OTLP) {
 		if u == "" {
 			continue
@@ -256,8 +268,11 @@ func (s *running) ensure() error {
 	return nil
 }
 
-// routes are the hub's, with the page's roles.
+// routes are the hub's, with the page's roles; none without a fleet.
 func (s *running) routes() (list []web.Route) {
+	if s.hub == nil {
+		return nil
+	}
 	for _, x := range s.hub.Endpoints() {
 		role := web.Read
 		if x.Orders {

@@ -102,12 +102,15 @@ func address(at net.Addr, secure bool) string {
 
 // local is how programs of this machine reach the server.
 func (o *Options) local(dir string, at net.Addr, shown *tls.Config) client.Local {
-	l := client.Local{Page: "http://" + nearby(at), Agents: o.joined()}
+	l := client.Local{Page: "http://" + nearby(at)}
+	if !o.alone() {
+		l.Agents = o.joined()
+	}
 	if shown != nil {
 		l.Page = "https://" + nearby(at)
 		l.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: shown.Certificates[0].Certificate[0]}))
 	}
-	if o.Self && len(o.NATS) == 0 {
+	if o.Self && len(o.NATS) == 0 && !o.alone() {
 		l.AgentsCA = filepath.Join(dir, CertificateFile)
 	}
 	return l

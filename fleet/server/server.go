@@ -46,6 +46,7 @@ type Fleet struct {
 	Webhook   []string `placeholder:"URL" help:"URL that receives findings as JSON when they are raised, get worse and are resolved. Repeatable."`
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
 	OTLP      string   `name:"otlp" placeholder:"URL" help:"OpenTelemetry collector that receives traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
+	NoFleet   bool     `name:"no-fleet" help:"Serve the page alone: no agents join and no events are stored. On Windows this is so unless --nats names a cluster."`
 	NoLocal   bool     `name:"no-agent" help:"Do not measure this machine and do not make it a node of the fleet."`
 }
 
@@ -106,14 +107,16 @@ func Run(ctx context.Context, o Options, env Env) error {
 	if err := localToken(tokens, dir); err != nil {
 		return err
 	}
-	private, err := client.Listen(dir)
-	if err != nil {
-		env.Note(fmt.Sprintf("programs of this user need a token: %v", err))
-	} else {
-		s.work.Go(func() { _ = p.Serve(s.ctx, private) }) // it ends with the server
-	}
 	place := o.local(dir, l.Addr(), shown)
-	place.Socket = private != nil
+	if !o.alone() { // else there is nothing that a program would ask
+		private, err := client.Listen(dir)
+		if err != nil {
+			env.Note(fmt.Sprintf("programs of this user need a token: %v", err))
+		} else {
+			s.work.Go(func() { _ = p.Serve(s.ctx, private) }) // it ends with the server
+		}
+		place.Socket = err == nil
+	}
 	if err := place.Write(dir); err != nil {
 		return err
 	}

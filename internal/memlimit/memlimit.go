@@ -4,6 +4,7 @@ package memlimit
 import (
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -62,7 +63,7 @@ func group(root, self string) int64 {
 		}
 		switch {
 		case part[0] == "0": // version 2: each group above bounds it too
-			for dir := filepath.Clean("/" + part[2]); ; dir = filepath.Dir(dir) {
+			for dir := path.Clean("/" + part[2]); ; dir = path.Dir(dir) { // of Linux, also where other separators are usual
 				look(filepath.Join(root, dir, "memory.max"))
 				if dir == "/" {
 					break

@@ -1,7 +1,7 @@
 import { h, put, say } from './dom.js';
 import { Share } from './share.js';
 import { Fleet } from './fleetdata.js';
-import { about, join, over } from './fleetover.js';
+import { about, over } from './fleetover.js';
 import { pairs } from './fleetpairs.js';
 import { nodes } from './fleetnodes.js';
 import { findings } from './fleetfindings.js';
@@ -21,7 +21,7 @@ export async function show(root, state, api) {
   const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), tabs, controls, cards);
   put(root, view);
   if (!(await keepsFleet(api))) {
-    put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server keeps no fleet.')), join());
+    put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));
     return null;
   }
   const fleet = new Fleet(api);

@@ -10,7 +10,7 @@ import { ago, line, move, shown, tag, to } from './fleetwords.js';
 import { count, plural } from './units.js';
 
 // join is how other machines come to this server.
-export function join() {
+function join() {
   const loopback = /^(localhost|127\.|\[?::1)/.test(location.hostname);
   const at = `${location.protocol === 'https:' ? 'tls' : 'nats'}://${loopback ? 'SERVER' : location.hostname}:7642`;
   return h('div', { class: 'card' }, h('h2', {}, 'Let nodes join'),
@@ -74,7 +74,7 @@ export function over({ state, api, fleet, share }) {
       c.left > 0 && tile('left', to(state, { show: 'nodes', is: 'left' }, count(c.left))), tile('unhealthy', c.bad ? to(state, { show: 'nodes', is: 'bad' }, count(c.bad)) : '0'),
       tile('findings', fleet.findings.length ? to(state, { show: 'findings' }, count(fleet.findings.length)) : '0'), tile('orders', to(state, { show: 'orders' }, count(open.length)), 'waiting or running'));
     const worst = fleet.worst();
-    put(found, c.all > 1 && h('div', { class: 'card' }, h('h2', {}, 'What is wrong'), worst.length
+    put(found, c.all > 1 && h('div', { class: 'card' }, h('h2', {}, 'Findings'), worst.length
       ? [h('ul', { class: 'findings' }, worst.slice(0, 3).map((f) => finding(state, f, true))), worst.length > 3 && h('p', {}, to(state, { show: 'findings' }, `all ${worst.length}`))]
       : h('p', {}, 'No known problems.')));
     put(bad, badCard(fleet));

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -334,10 +336,13 @@ func checkWindows(t *testing.T, archive string) {
 		t.Fatalf("%v", list)
 	}
 	prefix := filepath.Join(dir, "prefix")
-	run := func() (string, error) {
-		cmd := exec.Command(wine, list[0], "self-test")
+	program := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(wine, append(list, args...)...)
 		cmd.Env = append(os.Environ(), "WINEPREFIX="+prefix, "WINEDEBUG=-all", "HOME="+dir)
-		out, err := cmd.CombinedOutput()
+		return cmd
+	}
+	run := func() (string, error) {
+		out, err := program("self-test").CombinedOutput()
 		return string(out), err
 	}
 	out, err := run()
@@ -349,6 +354,46 @@ func checkWindows(t *testing.T, archive string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+	checkPage(t, program("serve", "--listen", "127.0.0.1:0", "--data", `C:\busbar`))
+}
+
+// checkPage starts a server and asks it for its page and for a prediction.
+func checkPage(t *testing.T, serve *exec.Cmd) {
+	t.Helper()
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	serve.Stderr = &said
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = serve.Process.Kill()
+		_ = serve.Wait()
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url, token, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "open ")), "/login#")
+	if err != nil || !ok {
+		t.Fatalf("%v %q\n%s", err, line, &said)
+	}
+	for _, path := range []string{"/", "/api/predict?c=dgx-h100:2&size=1G"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		t.Logf("GET %s: %s", path, res.Status)
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s", path, res.Status)
+		}
+	}
 }
 
 // addRandom builds the library that old releases of Wine lack, from the function that they have under another name.

@@ -340,11 +340,11 @@ func (r *hostRow) captions() []caption {
 	var each []string
 	for i := range r.items {
 		for range r.items[i].hosts {
-			each = append(each, r.items[i].uplinks())
+			each = append(each, r.items[i].uplinks(len(c.Hosts) > 1))
 		}
 	}
 	if e := mostly(each); e != "" {
-		text = append(text, e+" each")
+		text = append(text, e)
 	}
 	if r.more > 0 {
 		text = append(text, fmt.Sprintf("%d of them not drawn", r.more))
@@ -356,8 +356,8 @@ func (r *hostRow) captions() []caption {
 	return []caption{{y, ink, text}}
 }
 
-// uplinks says what a host has to the network.
-func (it *hostItem) uplinks() string {
+// uplinks says what a host has to the network; several says that there are other hosts.
+func (it *hostItem) uplinks(several bool) string {
 	cables, rate := 0, unit.Rate(0)
 	for _, e := range it.ends {
 		if e.member {
@@ -370,9 +370,14 @@ func (it *hostItem) uplinks() string {
 	case cables == 0 && len(it.ends) > 0:
 		return ""
 	case cables == 0:
-		return "no cable"
-	case rate == 0:
-		return words.Plural(cables, "cable")
+		return "no cables known"
 	}
-	return fmt.Sprintf("%d × %s", cables, (rate / unit.Rate(cables)).Bits())
+	text := words.Plural(cables, "cable")
+	if rate > 0 {
+		text = fmt.Sprintf("%d × %s", cables, (rate / unit.Rate(cables)).Bits())
+	}
+	if several {
+		text += " each"
+	}
+	return text
 }

@@ -172,7 +172,7 @@ func (s *strip) width() float64 {
 func (s *strip) rowWidth(row []netBox) float64 {
 	each := 60.0
 	for i := range row {
-		lead, names := s.names(&row[i], s.name)
+		lead, names := s.shortNames(&row[i])
 		title := lead + cluster.FormatHosts(names)
 		each = math.Max(each, math.Min(maxName, svg.TextWidth(title, svg.Type{Size: boxType + 1.5, Bold: true})+10))
 	}
@@ -265,9 +265,8 @@ func (s *strip) draw(p *picture) {
 
 // texts is what a box of switches says below its title: rail, oversubscription.
 func (s *strip) texts(n *netBox) []string {
-	net := &s.v.c.Network
 	rail := ""
-	if r := net.Switches[n.ids[0]].Rail; r >= 0 && net.Rails > 1 && len(n.ids) == 1 {
+	if r := s.rail(n); r >= 0 {
 		rail = fmt.Sprintf("rail %d", r)
 	}
 	over := ""
@@ -290,6 +289,23 @@ func (s *strip) names(n *netBox, of []string) (lead string, names []string) {
 		names = append(names, of[id])
 	}
 	return lead, natural.Sort(names)
+}
+
+// shortNames are the names that a box shows: without the rail that the box says anyway, so that many boxes fit side by side.
+func (s *strip) shortNames(n *netBox) (lead string, names []string) {
+	lead, names = s.names(n, s.name)
+	if rail := s.rail(n); rail >= 0 {
+		names[0] = strings.TrimPrefix(names[0], fmt.Sprintf("rail%d-", rail))
+	}
+	return lead, names
+}
+
+// rail is that of the one switch of a box, -1 where there is none.
+func (s *strip) rail(n *netBox) int {
+	if net := &s.v.c.Network; net.Rails > 1 && len(n.ids) == 1 {
+		return net.Switches[n.ids[0]].Rail
+	}
+	return -1
 }
 
 // title names all switches of a box in full.
@@ -332,6 +348,9 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 	}
 	p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
 	lead, names := s.names(n, s.name)
+	if svg.TextWidth(lead+cluster.FormatHosts(names), nameType) > b.w-8 {
+		lead, names = s.shortNames(n)
+	}
 	p.lines(b, boxType, ink, append([]string{fitList(lead, names, nameType, b.w-8)}, s.texts(n)...)...)
 	p.Close()
 }

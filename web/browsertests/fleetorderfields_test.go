@@ -32,17 +32,17 @@ func TestFleetOrderFields(t *testing.T) {
 			{"Nodes", "gpu[01-04]"},
 			{"Large message, bytes", "1MB"},
 			{"Small message, bytes", "64"},
-			{"Every", "1h"},
-			{"First time", "02:30"},
-			{"Maximum rate per node", "40Gb/s"},
-			{"Seconds a part", "7.5"},
-			{"Busy above", "200MB/s"},
+			{"Repeat every", "1h"},
+			{"Start", "02:30"},
+			{"Rate limit", "40Gb/s"},
+			{"Seconds per part", "7.5"},
+			{"Refuse above", "200MB/s"},
 			{"Rounds of a sweep", "3"},
 			{"Pairs at once", "2"},
-			{"Runs before", "0"},
-			{"Runs that count", "5"},
+			{"Warm-up runs", "0"},
+			{"Measured runs", "5"},
 		}, []string{"--nodes 'gpu[01-04]'", "--at-once 2", "--busy 0.2GB/s", "--from 20", "--every 3600s", "--max-rate 5GB/s", "--max-time 7.5s", "--size 1000000", "--warmup 0"}},
-		{"collective", [][2]string{{"Collective", "all_gather"}, {"Algorithm", "ring"}, {"Sizes, bytes", "64K, 1M"}, {"First time", "2031-01-01T00:00:00Z"}, {"Busy above", "any"}}, []string{"order collective --op all_gather --algo ring --size 64K,1M", "--busy any", "--from 2031-01-01T00:00:00Z"}},
+		{"collective", [][2]string{{"Collective", "all_gather"}, {"Algorithm", "ring"}, {"Sizes, bytes", "64K, 1M"}, {"Start", "2031-01-01T00:00:00Z"}, {"Refuse above", "any"}}, []string{"order collective --op all_gather --algo ring --size 64K,1M", "--busy any", "--from 2031-01-01T00:00:00Z"}},
 		{"check", [][2]string{{"Nodes", "gpu01,gpu02,gpu03"}, {"Job", "4711"}}, []string{"order check --nodes 'gpu[01-03]' --job 4711 --size 1M --rounds 3"}},
 	} {
 		p.open("/fleet?show=orders&measure="+c.measure, part("orders"))
@@ -113,14 +113,14 @@ func TestFleetOrderWrong(t *testing.T) {
 		{"Large message, bytes", "4X", "such as 4M"},
 		{"Large message, bytes", "2G", "1 byte to 1 GiB"},
 		{"Small message, bytes", "8M", "as much as the large message"},
-		{"Every", "1w", "something like 10m"},
-		{"First time", "25:00", "expected 02:30"},
-		{"First time", "tomorrow", "expected 02:30"},
-		{"Maximum rate per node", "5", "with its unit"},
-		{"Seconds a part", "0", "seconds"},
-		{"Busy above", "50", "with its unit"},
+		{"Repeat every", "1w", "something like 10m"},
+		{"Start", "25:00", "expected 02:30"},
+		{"Start", "tomorrow", "expected 02:30"},
+		{"Rate limit", "5", "with its unit"},
+		{"Seconds per part", "0", "seconds"},
+		{"Refuse above", "50", "with its unit"},
 		{"Pairs at once", "-1", "whole number"},
-		{"Runs that count", "0", "whole number from 1"},
+		{"Measured runs", "0", "whole number from 1"},
 	}
 	for _, c := range wrong {
 		p.open("/fleet?show=orders", part("orders"))
@@ -137,7 +137,7 @@ func TestFleetOrderWrong(t *testing.T) {
 	if len(f.orders) != 0 {
 		t.Errorf("%d orders were given", len(f.orders))
 	}
-	p.fill("Runs that count", "3")
+	p.fill("Measured runs", "3")
 	if still, err := eval[bool](p, `document.querySelector('[aria-invalid]') !== null`); err != nil || still {
 		t.Errorf("what was mended is still marked (%v)", err)
 	}

@@ -98,7 +98,7 @@ func TestJobs(t *testing.T) {
 		p.run(`[...document.querySelectorAll('.jobs table button.link')].find((b) => b.textContent === 'dp').click()`)
 		p.wait(`document.querySelector('#of').textContent.includes('reduce_scatter')`)
 		p.run(`(() => { const s = document.querySelector('.jobs select'); s.value = '7'; s.dispatchEvent(new Event('change')); })()`)
-		p.wait(`document.querySelector('.figures').textContent.includes('nobody')`)
+		p.wait(`document.querySelector('.figures').textContent.includes('none')`)
 		p.clean("jobs " + theme)
 		if axe != "" {
 			p.audit(axe, "jobs "+theme)

@@ -70,6 +70,7 @@ export async function show(root, state, api) {
     const at = state.get('at');
     const pod = topo.podOf.get(at);
     const host = topo.byName.get(at) || (topo.hosts.length === 1 && topo.hosts[0]);
+    stage.classList.toggle('wide', scene.width > 1100); // small type otherwise, on a laptop
     picture.draw(scene, load.over(topo, scene));
     if (pod?.w) picture.show(pod);
     const steps = [['', topo.doc.name || 'this machine']];
@@ -156,8 +157,8 @@ function overview(topo, load) {
   if (net.oversubscription) list.push(['oversubscribed', `${net.oversubscription.value} : 1`, net.oversubscription.from, net.oversubscription.source]);
   return h('div', {},
     load.text && h('p', { class: 'note' }, h('strong', {}, 'Bottleneck: '), load.text, load.where && ` (${load.where})`),
-    card(topo.doc.name || 'this machine', 'all of it', list),
-    h('p', { class: 'quiet' }, 'Choose anything in the picture for its facts. Arrow keys walk, Enter chooses and then opens, + − 0 zoom.'));
+    card(topo.doc.name || 'this machine', 'the whole cluster', list),
+    h('p', { class: 'quiet' }, 'Choose an element of the picture for its facts. Arrow keys move, Enter selects and then opens, + − 0 zoom.'));
 }
 
 export function loadLegend(load) {
@@ -166,7 +167,7 @@ export function loadLegend(load) {
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
     load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow, red frame: the bottleneck'),
     Object.entries(load.kinds).map(([kind, x]) => h('li', {}, `busiest ${kindNames[kind] || kind}: ${percent(x)}`)),
-    !load.each && h('li', {}, 'links of a kind are not told apart here: each shows the busiest of its kind'));
+    !load.each && h('li', {}, 'each link shows the load of the busiest link of its kind'));
 }
 
 function audit(doc) {

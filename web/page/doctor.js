@@ -2,7 +2,7 @@ import { h, put, failure, say } from './dom.js';
 import { Latest, send, address, drawing, kept, logs } from './api.js';
 import { Share } from './share.js';
 import { id } from './dom.js';
-import { bytes, percent, plural } from './units.js';
+import { bytes, plural } from './units.js';
 
 const unlikely = 0.2; // what is less sure stands behind the rest
 const several = 64; // files that an address names
@@ -18,7 +18,7 @@ export async function show(root, state, api) {
   const words = h('textarea', { id: id('words'), rows: '3', placeholder: 'all_reduce is ten times slower on two nodes than on one …' });
   const drop = h('div', { class: 'drop' }, h('p', {}, h('strong', {}, 'Drop logs here'), ', or choose them:'),
     h('label', { class: 'unseen', for: pick.id }, 'Log files'), pick,
-    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. What has more than 16 MiB is examined and removed, so that its address cannot be shared.'));
+    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. Files over 16 MiB are removed after the examination, and their link cannot be shared.'));
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
@@ -28,7 +28,7 @@ export async function show(root, state, api) {
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, drop, tell),
     h('section', { 'aria-label': 'findings' }, out)));
-  put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings come here: the cause, the fix, how sure it is, and the lines it rests on.')));
+  put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings appear here: the cause, the fix, the confidence and the lines of evidence.')));
 
   async function take(files) {
     if (!files.length) return;
@@ -115,7 +115,7 @@ export async function show(root, state, api) {
   // unless says why there is no picture, but for logs that have nothing to draw.
   function unless(error) {
     if (error.status !== 400 && error.status !== 422) out.append(failure(error));
-    else out.append(h('p', { class: 'card quiet' }, `No rings are drawn: ${error.message}`));
+    else out.append(h('p', { class: 'card quiet' }, `Rings are not drawn: ${error.message}`));
   }
 
   state.watch(() => refresh.go());
@@ -143,7 +143,7 @@ function questions(list) {
 
 function finding(f) {
   return h('li', { class: `finding ${f.severity}` },
-    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title), f.confidence && h('span', { class: 'quiet' }, ` – ${percent(f.confidence)} sure`)),
+    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title), f.confidence && h('span', { class: 'quiet' }, ` – ${Math.round(100 * f.confidence)}% sure`)),
     f.cause && h('p', {}, f.cause), f.fix && h('p', {}, h('strong', {}, 'Fix: '), f.fix), f.cost && h('p', { class: 'quiet' }, f.cost),
-    f.evidence?.length > 0 && h('details', {}, h('summary', {}, plural(f.evidence.length, 'line')), h('pre', { tabindex: '0', 'aria-label': 'lines it rests on' }, f.evidence.map((e) => `${e.file}:${e.line}: ${e.text}`).join('\n'))));
+    f.evidence?.length > 0 && h('details', {}, h('summary', {}, `Evidence (${plural(f.evidence.length, 'line')})`), h('pre', { tabindex: '0', 'aria-label': 'lines of evidence' }, f.evidence.map((e) => `${e.file}:${e.line}: ${e.text}`).join('\n'))));
 }

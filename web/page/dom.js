@@ -54,5 +54,8 @@ export function table(caption, heads, rows, mark) {
       row.map((cell, k) => h('td', { class: heads[k] && heads[k].n ? 'n' : heads[k]?.w && 'w' }, cell)))))));
 }
 
+// ranged is a value with its expected range below it.
+export function ranged(value, low, high) { return [value, h('small', { class: 'range' }, `${low} – ${high}`)]; }
+
 // failure shows what went wrong.
 export function failure(error) { return h('p', { class: 'error', role: 'alert' }, error.message || String(error)); }

@@ -9,13 +9,13 @@ const words = { error: 'costs a job half its speed or more', warn: 'costs a job 
 
 // finding is one fault with all that is known of it.
 export function finding(state, f, brief) {
-  const since = f.always ? `as long as it was watched (since ${when(f.since)})` : `since ${when(f.since)}, ${ago(f.since)}`;
+  const since = f.always ? `since the first measurement (${when(f.since)})` : `since ${when(f.since)}, ${ago(f.since)}`;
   const pair = f.nodes.length === 2;
   return h('li', { class: `finding ${f.severity}`, 'data-id': f.id, tabindex: '-1' },
     h('p', {}, tag(f.severity, f.severity), ' ', h('strong', {}, f.text)),
-    h('p', { class: 'quiet' }, [f.cleared ? `over ${ago(f.cleared)}; began ${when(f.since)}` : since, `${percent(f.confidence)} sure`, f.factor > 0 && `${percent(f.factor)} left of what peers have`, f.clearing && 'the last sweeps were good; it may be over'].filter(Boolean).join(' · ')),
+    h('p', { class: 'quiet' }, [f.cleared ? `resolved ${ago(f.cleared)}; began ${when(f.since)}` : since, `${Math.round(100 * f.confidence)}% sure`, f.factor > 0 && `${percent(f.factor)} of its peers’ rate`, f.clearing && 'the last sweeps were good; it may be resolved'].filter(Boolean).join(' · ')),
     !brief && f.evidence?.length > 0 && h('details', { open: !f.cleared }, h('summary', {}, `Evidence (${f.evidence.length})`), h('ul', {}, f.evidence.map((e) => h('li', {}, e)))),
-    f.fix && !f.cleared && h('p', {}, h('strong', {}, 'Do: '), f.fix),
+    f.fix && !f.cleared && h('p', {}, h('strong', {}, 'Fix: '), f.fix),
     !brief && h('p', { class: 'quiet' }, f.nodes.length <= 8 ? f.nodes.map((n) => [to(state, { show: 'nodes', node: n }, n), ' ']) : [h('code', {}, fold(f.nodes)), ' '],
       pair && to(state, { show: 'pairs', from: f.nodes[0], to: f.nodes[1] }, 'history of this link')));
 }
@@ -44,7 +44,7 @@ export function findings({ state, fleet, share }) {
     put(list, h('div', { class: 'card' }, h('h2', {}, some.length ? plural(some.length, 'finding') : 'Findings'), some.length ? h('ul', { class: 'findings' }, some.map((f) => finding(state, f)))
       : h('p', { class: 'empty' }, fleet.findings.length ? 'No finding matches.' : fleet.nodes.size < 2 ? 'No known problems. Problems show once nodes are measured with each other.' : 'No known problems.')));
     const over = fleet.past.filter(wanted).reverse();
-    put(past, over.length > 0 && h('details', { class: 'card' }, h('summary', {}, `${plural(over.length, 'finding')} that are over`), h('ul', { class: 'findings' }, over.slice(0, 100).map((f) => finding(state, f, true)))));
+    put(past, over.length > 0 && h('details', { class: 'card' }, h('summary', {}, plural(over.length, 'resolved finding')), h('ul', { class: 'findings' }, over.slice(0, 100).map((f) => finding(state, f, true)))));
     put(bad, badCard(fleet));
   }
 

@@ -58,7 +58,7 @@ export function history({ state, api, fleet }) {
   const delays = new Timed({ label: 'latency over time', log: false, height: 190, x, y: { name: 'latency', show: (v) => micros(v) } });
   const root = h('section', { class: 'card', hidden: true, 'aria-label': 'history of a link' },
     h('div', { class: 'headline' }, title, h('div', { class: 'row' },
-      h('button', { type: 'button', onclick: () => state.set({ from: state.get('to'), to: state.get('from') }) }, 'Turn round'),
+      h('button', { type: 'button', onclick: () => state.set({ from: state.get('to'), to: state.get('from') }) }, 'Reverse'),
       h('button', { type: 'button', onclick: () => state.set({ from: '', to: '' }, { push: true }) }, 'Close'))),
     said, rates.root, notes, delays.root, rows);
 
@@ -68,7 +68,7 @@ export function history({ state, api, fleet }) {
     const out = [];
     for (const f of [...fleet.findings, ...fleet.past].filter(about)) {
       out.push({ at: second(f.since), text: f.text, severity: f.severity });
-      if (f.cleared) out.push({ at: second(f.cleared), over: true, text: `over: ${f.text}` });
+      if (f.cleared) out.push({ at: second(f.cleared), over: true, text: `resolved: ${f.text}` });
     }
     for (const [name, list] of [[`${from} → ${to}`, doc.there_changes], [`${to} → ${from}`, doc.back_changes]]) {
       for (const c of list || []) out.push({ at: second(c.at), kind: 'change', text: `${name} went from ${rate(c.before_GBps)} to ${rate(c.after_GBps)}` });
@@ -92,7 +92,7 @@ export function history({ state, api, fleet }) {
     if (!good.length) return `${name} was never measured. `;
     const last = good[good.length - 1], middle = [...good].sort((a, b) => a - b)[Math.floor(good.length / 2)];
     if (good.length === 1) return `${name}: ${rate(last)}. `;
-    return `${name}: ${rate(last)} at last, usually ${rate(middle)}${last < 0.85 * middle ? `, so that it is at ${percent(last / middle)} of its own past` : ''}. `;
+    return `${name}: last ${rate(last)}, median ${rate(middle)}${last < 0.85 * middle ? `: now ${percent(last / middle)} of its median` : ''}. `;
   }
 
   // daily says at which hours of the day a direction is slow day after day.
@@ -140,7 +140,7 @@ export function history({ state, api, fleet }) {
         const slow = series(doc, 'latency_us');
         delays.root.hidden = times < 2 || !slow.length;
         if (!delays.root.hidden) delays.draw(slow, '', list);
-        put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('over', 'good') : m.kind === 'change' ? tag('change') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));
+        put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('resolved', 'good') : m.kind === 'change' ? tag('change') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));
         samples(doc);
       }
       if (focus) { title.focus(); root.scrollIntoView({ block: 'nearest' }); }

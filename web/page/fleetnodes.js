@@ -41,7 +41,7 @@ function columns(state, topo) {
     ['doing', 'activity', false, doing, doing],
     ['load', 'load', true, (n) => `${number(n.load || 0)}${n.cpus ? ` of ${n.cpus}` : ''}`, (n) => -(n.load || 0)],
     ['traffic', 'traffic, GB/s', true, traffic, (n) => -((n.receive_GBps || 0) + (n.send_GBps || 0))],
-    ['waiting', 'messages waiting', true, (n) => String(n.waiting || 0), (n) => -(n.waiting || 0)],
+    ['waiting', 'queued messages', true, (n) => String(n.waiting || 0), (n) => -(n.waiting || 0)],
     ['has', 'devices', false, (n) => has(topo.byName.get(n.name)), (n) => has(topo.byName.get(n.name))],
   ];
 }
@@ -55,7 +55,7 @@ export function badCard(fleet) {
     h('p', {}, h('code', {}, fold(bad)), ' ', copier('Copy as hostlist', fold(bad))),
     line(drain(bad, why), 'Slurm: drain these nodes'),
     line(busbar('nodes --bad'), 'print this list'),
-    h('p', { class: 'quiet' }, 'Drained are nodes with an error that is theirs alone and that is sure by 90% or more; slow pairs, leaves and rails drain nobody.'));
+    h('p', { class: 'quiet' }, 'Listed are nodes with an error of their own that is at least 90% certain. Slow pairs, leaves and rails drain no node.'));
 }
 
 // nodes shows who is there.
@@ -131,7 +131,7 @@ export function nodes({ state, api, fleet, share }) {
     if (want.length !== body.children.length || want.some((r, k) => body.children[k] !== r)) body.replaceChildren(...want);
     const text = list.length === fleet.nodes.size ? plural(list.length, 'node') : `${list.length} of ${plural(fleet.nodes.size, 'node')}`;
     if (said.textContent !== text) said.textContent = text;
-    put(empty, !list.length && h('p', { class: 'empty' }, 'No node is like that.'));
+    put(empty, !list.length && h('p', { class: 'empty' }, 'No node matches.'));
     if (pager.dataset.now !== `${at}/${pages}`) {
       pager.dataset.now = `${at}/${pages}`;
       const turn = (name, n) => h('button', { type: 'button', disabled: n < 1 || n > pages, onclick: () => state.set({ page: n > 1 ? n : '' }) }, name);

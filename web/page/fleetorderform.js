@@ -74,18 +74,18 @@ function entries(state, up) {
   own.once = entry('Pairs at once', text('', { ...digits, placeholder: 'all of a round' }), { read: whole(0, 1e6, 0) });
   own.op = entry('Collective', choice(ops, 'all_reduce', () => {}));
   own.algo = entry('Algorithm', text('', { placeholder: 'auto' }), { read: (x) => (/^[a-z_]{0,64}$/.test(x) ? x.replace(/^auto$/, '') : bad('expected a name such as ring or tree')) });
-  own.sizes = entry('Sizes, bytes', text('1M, 16M'), { help: 'With commas between them.', read: (x) => x.split(',').map((one) => message(one.trim())) });
-  own.job = entry('Job', text('check'), { help: 'For those who look at orders.', read: (x) => (x.length <= 256 ? x || 'check' : bad('expected at most 256 characters')) });
-  own.cap = entry('Maximum rate per node', text('', { placeholder: 'any; or 5GB/s' }), { read: bound });
-  own.time = entry('Seconds a part', text('20', { inputmode: 'decimal' }), { read: seconds });
-  own.busy = entry('Busy above', text('', { placeholder: '50MB/s' }), { help: 'Traffic above which a node refuses, because a job runs there (any: never).', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
-  own.every = entry('Every', text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' }), { read: again });
-  own.from = entry('First time', text('', { placeholder: 'now; or 02:30' }), {
+  own.sizes = entry('Sizes, bytes', text('1M, 16M'), { help: 'Separated by commas.', read: (x) => x.split(',').map((one) => message(one.trim())) });
+  own.job = entry('Job', text('check'), { help: 'Shown in the list of orders.', read: (x) => (x.length <= 256 ? x || 'check' : bad('expected at most 256 characters')) });
+  own.cap = entry('Rate limit', text('', { placeholder: 'any; or 5GB/s' }), { read: bound });
+  own.time = entry('Seconds per part', text('20', { inputmode: 'decimal' }), { read: seconds });
+  own.busy = entry('Refuse above', text('', { placeholder: '50MB/s' }), { help: 'Traffic at which a node refuses because a job runs there (any: never).', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
+  own.every = entry('Repeat every', text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' }), { read: again });
+  own.from = entry('Start', text('', { placeholder: 'now; or 02:30' }), {
     help: `In this browser’s time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone}), or a date: 2026-12-01T02:30:00Z.`,
     read: (x) => { const at = first(x, span(own.every.control.value) > 0); return at === null ? bad('expected 02:30 or 2026-12-01T02:30:00Z') : at && stamp(at); },
   });
-  own.warm = entry('Runs before', text('2', digits), { read: whole(0, 10000) });
-  own.iters = entry('Runs that count', text('10', digits), { read: whole(1, 10000) });
+  own.warm = entry('Warm-up runs', text('2', digits), { read: whole(0, 10000) });
+  own.iters = entry('Measured runs', text('10', digits), { read: whole(1, 10000) });
   return own;
 }
 

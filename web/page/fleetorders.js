@@ -3,7 +3,7 @@ import { orderForm } from './fleetorderform.js';
 import { fold } from './fleethosts.js';
 import { address } from './api.js';
 import { ago, copier, nanos, shown, span, tag, to, when } from './fleetwords.js';
-import { bytes, micros, number, plural, rate } from './units.js';
+import { bytes, micros, plural, rate } from './units.js';
 
 const tags = { waiting: 'note', running: 'good', done: 'good', cancelled: '', failed: 'error' };
 export function final(o) { return ['done', 'cancelled', 'failed'].includes(o.state); }
@@ -148,6 +148,6 @@ export function records(caption, list) {
     list.map((r) => {
       const t = r.time_us.median || r.time_us.mean;
       const speed = r.size_bytes / t / 1e3; // GB/s
-      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), bytes(r.size_bytes), micros(t), speed < 0.1 ? `${number(1000 * speed)} MB/s` : rate(speed), String(r.ranks), (r.algo || '').replaceAll('_', ' '), r.transport];
+      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), bytes(r.size_bytes), micros(t), rate(speed), String(r.ranks), (r.algo || '').replaceAll('_', ' '), r.transport];
     }));
 }

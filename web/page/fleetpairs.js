@@ -7,7 +7,7 @@ import { history as historyOf } from './fleetlink.js';
 import { ago, shown, to, wayName } from './fleetwords.js';
 import { count, percent, plural, rate } from './units.js';
 
-export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
+export const figures = [['rate', 'rate, one direction'], ['both', 'rate, both directions at once'], ['latency', 'latency'], ['peers', 'against its peers']];
 const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
 
 // pairs shows every pair as a picture, the worst as a table, and the history of the one that is chosen.
@@ -71,7 +71,7 @@ export function pairs({ state, api, fleet, share }) {
       const known = base.known, all = n * (n - 1);
       put(names, n <= 2000 && a.doc.names.map((x) => h('option', { value: x })));
       put(said, h('p', { class: 'quiet' }, n < 2 ? 'Pairs need two nodes; one more must join.' : known === 0 ? ['Nothing is measured yet. ', to(state, { show: 'orders' }, 'Order a measurement'), '.']
-        : `${plural(n, 'node')}, ${count(known)} of ${count(all)} directions measured; the newest ${ago(a.doc.newest)}, the oldest ${ago(a.doc.oldest)}. Rows send, columns receive.${base.groups.length > 1 ? ` Grouped into ${base.groups.length}.` : ''}`));
+        : `${plural(n, 'node')}, ${count(known)} of ${count(all)} directions measured; the newest ${ago(a.doc.newest)}, the oldest ${ago(a.doc.oldest)}. Rows send, columns receive.${base.groups.length > 1 ? ` ${base.groups.length} groups of nodes.` : ''}`));
       holder.hidden = known === 0;
       if (known) draw(); else put(worst);
       tellShare();

@@ -1,4 +1,4 @@
-import { h, put, say, failure, table } from './dom.js';
+import { h, put, say, failure, table, ranged } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
 import { Curve } from './curve.js';
@@ -18,9 +18,6 @@ function rankKey(r) { return `rank/${r.host}/${r.pid}`; }
 
 function clock(v) { return new Date(1000 * v).toTimeString().slice(0, 8); }
 
-// expected is what predict says, in words.
-function expected(r) { return r.expected ? `${micros(r.expected.time_us)} (${micros(r.expected.low_us)}–${micros(r.expected.high_us)})` : '–'; }
-
 // The collectives of running jobs: how fast, against what is expected of them, and who comes late.
 export async function show(root, state, api) {
   const share = new Share(state);
@@ -28,15 +25,15 @@ export async function show(root, state, api) {
   const wrong = h('div', {}), which = h('div', {}), late = h('div', {}), rows = h('div', {}), one = h('div', {}), ranks = h('div', {});
   const x = { name: 'time', show: clock, time: true };
   const speed = new Curve({ label: 'bus bandwidth over time', log: false, height: 260, x, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
-  const spent = new Curve({ label: 'transfer and waiting over time', log: false, height: 220, x, y: { name: 'a call', show: (v) => micros(v) } });
-  const waits = new Curve({ label: 'waiting of ranks over time', log: false, height: 220, x, y: { name: 'of the time', show: (v) => percent(v) } });
+  const spent = new Curve({ label: 'transfer and waiting over time', log: false, height: 220, x, y: { name: 'time per call', show: (v) => micros(v) } });
+  const waits = new Curve({ label: 'waiting of ranks over time', log: false, height: 220, x, y: { name: 'share of time waiting', show: (v) => percent(v) } });
   const set = (name) => (v) => state.set({ [name]: v });
   const word = h('input', { type: 'search', value: state.get('q'), placeholder: 'group or operation', spellcheck: 'false', autocomplete: 'off', oninput: (e) => set('q')(e.target.value.trim()) });
   const jobs = h('div', {});
   const curves = h('div', { class: 'card' }, h('h2', { id: 'of' }), one, h('h3', {}, term('Bus bandwidth', 'bus bandwidth')), speed.root, h('h3', {}, 'Transfer and waiting'), spent.root);
   const people = h('div', { class: 'card' }, h('h2', {}, 'Ranks'), ranks, waits.root);
   const view = h('div', { class: 'view fleet jobs' }, h('header', {}, h('div', {}, h('h1', {}, 'Jobs'), said), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is shown' }, h('fieldset', {}, h('legend', {}, 'Which job'), jobs, field('Rows with', word)), which),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, h('fieldset', {}, h('legend', {}, 'Job'), jobs, field('Filter', word)), which),
     h('section', { class: 'cards', 'aria-label': 'answer' }, wrong, late, rows, curves, people));
   put(root, view);
   curves.hidden = people.hidden = true;
@@ -48,7 +45,7 @@ export async function show(root, state, api) {
   function nothing() {
     put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No job reports its collectives yet.'),
       h('p', {}, 'Jobs are shown when their processes are started with busbar’s profiler plugin for NCCL, on nodes whose agent runs:'), h('pre', { class: 'command', tabindex: '0', 'aria-label': 'command line' }, 'busbar exec --profile -- python train.py'),
-      h('p', { class: 'quiet' }, 'The job does not notice: each process writes a file of fixed size in shared memory, which the agent reads.')));
+      h('p', { class: 'quiet' }, 'Each process writes a file of fixed size in shared memory, which the agent reads.')));
     put(late);
     put(jobs);
     curves.hidden = people.hidden = true;
@@ -56,13 +53,13 @@ export async function show(root, state, api) {
 
   function draw() {
     if (!doc) return;
-    said.textContent = doc.jobs.length ? `${plural(doc.jobs.length, 'job')} in the last minute` : 'the last minute';
+    said.textContent = doc.jobs.length ? `${plural(doc.jobs.length, 'job')} in the last minute` : 'No job in the last minute';
     if (!doc.jobs.length) { nothing(); view.dataset.shown = 'none'; return; }
     const j = current();
     const names = doc.jobs.map((x, i) => [nameOf(x, i), `${nameOf(x, i)}: ${plural(x.ranks.length, 'rank')}`]);
     if (drawn !== JSON.stringify(names)) { // a list that is open is not replaced
       drawn = JSON.stringify(names);
-      put(jobs, field('Job', choice(names, nameOf(j, doc.jobs.indexOf(j)), (v) => state.set({ job: v, row: '', rank: '' }))));
+      put(jobs, field('Name', choice(names, nameOf(j, doc.jobs.indexOf(j)), (v) => state.set({ job: v, row: '', rank: '' }))));
     }
     put(which, h('p', { class: 'quiet' }, doc.predicted_on ? `Expected: by predict on ${doc.predicted_on}, with its error bar.` : doc.unpredicted ? `No expectation: ${doc.unpredicted}.` : ''));
     put(late, summary(j));
@@ -81,21 +78,21 @@ export async function show(root, state, api) {
     const found = doc.findings.filter((f) => !f.nodes?.length || f.nodes.some((n) => j.ranks.some((r) => r.host === n)));
     const l = j.late;
     return h('div', { class: 'card' }, h('dl', { class: 'figures' },
-      figure('ranks seen', `${count(j.ranks.length)} of ${count(j.world)}`), figure('waiting, median rank', percent(j.waiting)), figure('seen', seconds(j.seconds)),
-      figure('comes last', l ? `${l.ranks.length === 1 ? `rank ${l.ranks[0]}` : plural(l.ranks.length, 'rank')} on ${l.host}` : 'nobody')),
+      figure('ranks observed', `${count(j.ranks.length)} of ${count(j.world)}`), figure('waiting, median rank', percent(j.waiting)), figure('observed for', seconds(j.seconds)),
+      figure('last rank', l ? `${l.ranks.length === 1 ? `rank ${l.ranks[0]}` : plural(l.ranks.length, 'rank')} on ${l.host}` : 'none')),
     found.length ? h('ul', { class: 'findings' }, found.map((f) => h('li', { class: `finding ${f.severity}` }, h('p', {}, tag(f.severity, f.severity), ' ', h('strong', {}, f.text)),
-      f.evidence?.length > 0 && h('ul', {}, f.evidence.map((e) => h('li', {}, typeof e === 'string' ? e : e.text))), f.fix && h('p', {}, h('strong', {}, 'Do: '), f.fix))))
+      f.evidence?.length > 0 && h('ul', {}, f.evidence.map((e) => h('li', {}, typeof e === 'string' ? e : e.text))), f.fix && h('p', {}, h('strong', {}, 'Fix: '), f.fix))))
       : h('p', { class: 'quiet' }, 'No problems found.'));
   }
 
   function figure(name, value) { return h('div', {}, h('dt', {}, name), h('dd', {}, value)); }
 
   function rowsCard(j, list) {
-    const heads = [{ text: 'communicator' }, { text: 'verdict' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: 'bus bandwidth', n: true }, { text: 'last' }, { text: 'calls', n: true }, { text: 'algorithm' }];
+    const heads = [{ text: 'communicator' }, { text: 'verdict' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'transfer', n: true }, { text: 'expected', n: true }, { text: 'wait', n: true }, { text: term('busbw'), n: true }, { text: 'last rank' }, { text: 'calls', n: true }, { text: 'algorithm' }];
     const open = keyOf(list.find((r) => keyOf(r) === state.get('row')) || list.find((r) => r.transfer_us) || list[0] || { comm: '' });
     return h('div', { class: 'card' }, h('h2', {}, 'Collectives'), list.length ? scrolled('collectives', table('', heads, list.slice(0, 200).map((r) => [
       h('button', { type: 'button', class: 'link', 'aria-pressed': String(keyOf(r) === open), onclick: () => { state.set({ row: keyOf(r) }, { push: true }); say(`${r.op} on ${r.group} is shown`); } }, r.group),
-      r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_us ? micros(r.transfer_us) : '–', expected(r), r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
+      r.verdict ? tag(r.verdict, verdicts[r.verdict]) : '–', r.op, bytes(r.bytes), r.transfer_us ? micros(r.transfer_us) : '–', r.expected ? ranged(micros(r.expected.time_us), micros(r.expected.low_us), micros(r.expected.high_us)) : '–', r.transfer_us ? micros(r.wait_us || 0) : '–', r.busbw_GBps ? rate(r.busbw_GBps) : '–',
       r.late_rank >= 0 ? `${r.late_rank} (${percent(r.late_share || 0)})` : '–', count(r.count), `${r.algo || ''} ${r.proto || ''}`.trim() || '–']), (i) => keyOf(list[i]) === open)) : h('p', { class: 'empty' }, 'No row matches.'),
     list.length > 200 && h('p', { class: 'quiet' }, `… and ${count(list.length - 200)} more: the JSON has all.`));
   }
@@ -111,7 +108,7 @@ export async function show(root, state, api) {
   function drawRow(j, r) {
     curves.querySelector('#of').textContent = `${r.op} of ${bytes(r.bytes)} on ${r.group}`;
     const e = r.expected;
-    put(one, h('p', { class: 'quiet' }, [`${count(r.ranks)} ranks${r.nodes ? ` on ${plural(r.nodes, 'node')}` : ''}, ${count(r.seen)} of them seen`, r.compared && `${count(r.compared)} calls compared between ranks`,
+    put(one, h('p', { class: 'quiet' }, [`${count(r.ranks)} ranks${r.nodes ? ` on ${plural(r.nodes, 'node')}` : ''}, ${count(r.seen)} of them observed`, r.compared && `${count(r.compared)} calls compared between ranks`,
       e && `expected ${rate(e.busbw_GBps)} (${e.algo} ${e.proto})${e.limit ? `, limited by ${e.limit}` : ''}`, r.peers > 0 && `${r.peers.toFixed(2)} times as long as communicators of the same shape`, r.against && `judged by the ${r.against}`].filter(Boolean).join(' · ')));
     const points = doc.series[keyOf(r)] || [];
     const xs = points.map((p) => new Date(p.at).getTime() / 1000);
@@ -131,11 +128,11 @@ export async function show(root, state, api) {
     const list = [...j.ranks].sort((a, b) => a.wait - b.wait).slice(0, 64);
     const part = new Map((row?.each || []).map((e) => [e.rank, e]));
     const open = j.ranks.find((r) => String(r.rank) === state.get('rank'));
-    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waits', n: true }, { text: 'per call, this row', n: true }, { text: 'last in', n: true }, { text: 'state' }];
+    const heads = [{ text: 'rank', n: true }, { text: 'host' }, { text: 'process', n: true }, { text: 'waiting', n: true }, { text: 'time per call, this row', n: true }, { text: 'last to arrive', n: true }, { text: 'state' }];
     put(ranks, h('p', { class: 'quiet' }, 'The rank that the others wait for waits least itself.'), scrolled('ranks', table('', heads, list.map((r) => {
       const e = part.get(r.rank);
       return [h('button', { type: 'button', class: 'link', 'aria-pressed': String(r === open), onclick: () => state.set({ rank: r === open ? '' : String(r.rank) }, { push: true }) }, String(r.rank)), r.host, String(r.pid), percent(r.wait),
-        e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('comes last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
+        e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
     }), (i) => list[i] === open)), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
     const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
     const series = some.map((r) => ({ r, points: doc.series[rankKey(r)] || [] })).filter((s) => s.points.length)
@@ -149,7 +146,7 @@ export async function show(root, state, api) {
     const list = j.rows.map((row) => [row, row.each?.find((e) => e.rank === r.rank)]).filter(([, e]) => e);
     return h('section', { class: 'one', 'aria-label': `rank ${r.rank}` }, h('h3', {}, `Rank ${r.rank} on ${r.host}, process ${r.pid}`),
       h('p', { class: 'quiet' }, r.open ? `${plural(r.open, 'operation')} not ended; the oldest, ${r.oldest}, was launched ${seconds(r.oldest_s || 0)} ago. busbar hang --pid ${r.pid} says for whom it waits.` : 'All its operations have ended.'),
-      list.length > 0 && scrolled(`rank ${r.rank} by communicator`, table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'a call', n: true }, { text: 'waits', n: true }, { text: 'last in', n: true }],
+      list.length > 0 && scrolled(`rank ${r.rank} by communicator`, table('', [{ text: 'communicator' }, { text: 'operation' }, { text: 'size', n: true }, { text: 'time per call', n: true }, { text: 'wait', n: true }, { text: 'last to arrive', n: true }],
         list.map(([row, e]) => [row.group, row.op, bytes(row.bytes), micros(e.time_us), micros(e.wait_us), `${percent(e.last)} of calls`]))));
   }
 
@@ -165,7 +162,7 @@ export async function show(root, state, api) {
   });
   api.me = api.me || (await api.request('/api/me')).doc;
   if (!api.me.fleet) {
-    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server keeps no fleet.')));
+    put(rows, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));
     return null;
   }
   state.watch(draw);

@@ -11,6 +11,7 @@ const views = [
 
 const api = { ask, request, events, me: null };
 const root = document.getElementById('main');
+const toured = tour(root);
 let leave = null;
 let shown = 0;
 
@@ -43,6 +44,7 @@ async function show() {
   if (leave) leave();
   leave = null;
   const name = current();
+  toured(name);
   const state = new State(name, location.search);
   state.watch(() => { remember(state); navigation(name); });
   remember(state);
@@ -99,7 +101,6 @@ document.getElementById('logout').addEventListener('click', async () => {
 });
 
 theme();
-tour(root);
 request('/api/me').then((a) => {
   api.me = a.doc;
   const who = document.getElementById('who');

@@ -1,4 +1,4 @@
-import { h, put, table, failure, say } from './dom.js';
+import { h, put, table, ranged, failure, say } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, choice, field, text } from './pick.js';
@@ -20,11 +20,11 @@ export async function show(root, state, api) {
         h('div', { class: 'row' }, field('Global batch, sequences', text(state.get('global-batch', '512'), set('global-batch'), { inputmode: 'numeric' })), field('Sequence length, tokens', text(state.get('seq'), set('seq'), { placeholder: "model's" }))),
         field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision')))),
       h('fieldset', {}, h('legend', {}, 'Goal'),
-        field('Least', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
-        field('Price per GPU', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'for the least cost')),
-      h('fieldset', {}, h('legend', {}, 'What is fixed'),
-        field('Degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
-        field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'their names, for the files'),
+        field('Minimize', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
+        field('Price', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'For the cost: per GPU and hour.')),
+      h('fieldset', {}, h('legend', {}, 'Fixed'),
+        field('Parallel degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
+        field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'Names for the launch files.'),
         field('Plans to show', choice(['3', '5', '10', '20'].map((x) => [x, x]), state.get('top', '5'), set('top')))), said),
     cards));
 
@@ -53,17 +53,17 @@ export async function show(root, state, api) {
 
   function draw(doc, q, notes) {
     const best = doc.plans[0];
-    about.textContent = `${count(doc.considered)} settings considered; step time of the best: ${seconds(best.step_s)}`;
+    about.textContent = `${count(doc.considered)} settings compared; step time of the best: ${seconds(best.step_s)}`;
     put(cards,
       h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
-        best.row && h('dl', { class: 'figures' }, [['step time', `${seconds(best.step_s)} (${seconds(best.low_s)} to ${seconds(best.high_s)})`], [`${counted(best.row)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
+        best.row && h('dl', { class: 'figures' }, [['step time', ranged(seconds(best.step_s), seconds(best.low_s), seconds(best.high_s))], [`${counted(best.row)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory per GPU', [memory(best.row.memory_bytes.total), h('small', {}, `of ${memory(best.row.gpu_memory_bytes)}`)]], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
         best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more ${counted(best.row)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
         doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. Order: ${doc.tie.order}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
-      h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Best first; = marks plans that cannot be told apart',
-        [{ text: '#', n: true }, { text: 'plan, and why', w: true }, { text: 'step', n: true }, { text: 'expected', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory', n: true }],
-        doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, reason(p, q), seconds(p.step_s), `${seconds(p.low_s)} – ${seconds(p.high_s)}`, short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '']), (i) => i === 0)),
+      h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Best first; = marks plans that cannot be told apart; the expected range is below the step time',
+        [{ text: '#', n: true }, { text: 'plan, and why', w: true }, { text: 'step', n: true }, { text: `${counted(best.row)}/s/GPU`, n: true }, { text: term('MFU'), n: true }, { text: 'memory per GPU', n: true }],
+        doc.plans.map((p) => [`${p.rank}${p.tied ? '=' : ''}`, reason(p, q), ranged(seconds(p.step_s), seconds(p.low_s), seconds(p.high_s)), short(p.tokens_per_s_per_gpu), percent(p.mfu), p.row ? `${memory(p.row.memory_bytes.total)} of ${memory(p.row.gpu_memory_bytes)}` : '']), (i) => i === 0)),
       holder);
     say(about.textContent);
     files(1, q);

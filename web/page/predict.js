@@ -1,4 +1,4 @@
-import { h, put, table, failure, say } from './dom.js';
+import { h, put, table, ranged, failure, say } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
@@ -25,7 +25,7 @@ export async function show(root, state, api) {
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
-  const away = h('button', { type: 'button', hidden: !state.get('measured'), onclick: () => { measured.value = ''; state.set({ measured: '' }); } }, 'Take it away');
+  const away = h('button', { type: 'button', hidden: !state.get('measured'), onclick: () => { measured.value = ''; state.set({ measured: '' }); } }, 'Remove');
   const set = (name) => (v) => state.set({ [name]: v });
 
   put(root, h('div', { class: 'view' },
@@ -34,15 +34,15 @@ export async function show(root, state, api) {
       h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
         h('div', { class: 'row' }, field('From, bytes', text(state.get('b', '1K'), set('b'))), field('To, bytes', text(state.get('e', '4G'), set('e')))),
         field('Element', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
-      h('fieldset', {}, h('legend', {}, 'Side by side'),
+      h('fieldset', {}, h('legend', {}, 'Compare'),
         field('Layouts', text(state.get('layouts'), set('layouts'), { placeholder: 'all GPUs; or 1x8,2x4' }), 'NODESxGPUS, one or several with commas'),
         field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
         field('NCCL', text(state.get('nccl'), set('nccl'), { placeholder: 'newest known' }))),
-      h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or results that were kept', measured),
+      h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or a result file', measured),
         away), said),
     cards));
   put(cards, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
-    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root, colours, detail), rows);
+    h('div', { class: 'card' }, h('h2', {}, 'Bottleneck'), where, picture.root, colours, detail), rows);
 
   const refresh = new Latest(async () => {
     cards.classList.add('busy');
@@ -98,17 +98,17 @@ export async function show(root, state, api) {
     }
     const top = doc.rows[doc.rows.length - 1];
     about.textContent = `${doc.op.replaceAll('_', ' ')} on ${doc.cluster}, NCCL ${doc.nccl}`;
-    curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the figures.`);
-    put(fit, series.some((x) => x.low) && h('p', { class: 'quiet' }, 'The band is the expected error: about nine of ten measurements of such hardware and sizes lie in it.'), notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
+    curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the values.`);
+    put(fit, series.some((x) => x.low) && h('p', { class: 'quiet' }, 'The band is the expected error: about 90% of measurements on similar hardware are within it.'), notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
     put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'),
       doc.compare?.length > 0 && h('p', {}, `${bytes(doc.compare.at(-1).size_bytes)}: ${doc.compare.at(-1).text}.`),
       doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
-      doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's own choices are the best here; no setting would help by more than it costs."),
+      doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's choices are the fastest here; no setting would help."),
       (doc.caveats || []).map((x) => h('p', { class: 'quiet' }, x)), (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, x))), findings(held));
     const chosen = doc.rows.filter((r) => r.chosen);
     const others = chosen.length > 0 && chosen.length < doc.rows.length;
-    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), figures(others ? chosen : doc.rows),
-      others && h('details', {}, h('summary', {}, `Every algorithm (${doc.rows.length} rows)`), figures(doc.rows), h('p', { class: 'quiet' }, '✓ marks what NCCL chooses.'))));
+    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Results'), figures(others ? chosen : doc.rows),
+      others && h('details', {}, h('summary', {}, `Every algorithm (${doc.rows.length} rows)`), figures(doc.rows), h('p', { class: 'quiet' }, '✓ marks NCCL’s choice.'))));
     say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
   }
 
@@ -122,7 +122,7 @@ export async function show(root, state, api) {
     const load = new Load(links?.doc.rows[0] || row);
     load.over(mapped.topo, mapped.scene);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
-      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
+      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'open in the Cluster view')));
     seen = { ...mapped, load };
     put(detail);
     put(colours, loadLegend(load));
@@ -141,15 +141,14 @@ function figures(list) {
   const columns = [
     several && [{ text: 'layout' }, (r) => r.layout],
     [{ text: 'size', n: true }, (r) => bytes(r.size_bytes)],
-    [{ text: 'time', n: true }, (r) => micros(r.time_us)],
-    [{ text: 'between', n: true }, (r) => `${micros(r.low_us)} – ${micros(r.high_us)}`],
+    [{ text: 'time', n: true }, (r) => ranged(micros(r.time_us), micros(r.low_us), micros(r.high_us))],
     [{ text: term('busbw'), n: true }, (r) => rate(r.busbw_GBps)],
     [{ text: all ? "NCCL's choice" : 'algorithm' }, (r) => (r.chosen && !all ? `${r.algo} ✓` : r.algo)],
     [{ text: 'protocol' }, (r) => r.proto],
     [{ text: 'channels', n: true }, (r) => String(r.channels)],
     [{ text: 'limited by', w: true }, (r) => r.bottleneck.text],
   ].filter(Boolean);
-  return table('Time of one call; nine of ten measurements of such hardware and sizes lie between', columns.map(([head]) => head),
+  return table('Time of one call; below it, the range that holds about 90% of measurements on similar hardware', columns.map(([head]) => head),
     list.map((r) => columns.map(([, cell]) => cell(r))), (i) => !all && list[i].chosen);
 }
 
@@ -157,5 +156,5 @@ function findings(held) {
   if (!held) return null;
   return h('div', { class: 'card' }, h('h2', {}, 'Measured against predicted'), held.findings?.length
     ? h('ul', { class: 'findings' }, held.findings.map((f) => h('li', { class: `finding ${f.severity}` }, h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title)), h('p', {}, f.cause), f.fix && h('p', { class: 'quiet' }, f.fix))))
-    : h('p', {}, 'The measured sweep is what this hardware should give.'));
+    : h('p', {}, 'The measured sweep is as fast as predicted.'));
 }

@@ -30,7 +30,10 @@ function group(m, load) {
   }
   const box = m.marks.find((x) => x.is === 'rect');
   const sign = m.key.startsWith('node/') && load.mark(m.key.slice(5));
-  if (sign) kids.push(s('text', { x: box.x + 9, y: box.y + 15, 'font-size': 12, fill: 'var(--s-ink)', 'text-anchor': 'middle' }, sign));
+  if (sign) { // on the corner, where it covers no name
+    const x = box.x + box.w - 2, y = box.y + 2;
+    kids.push(s('circle', { cx: x, cy: y, r: 7, fill: 'var(--s-paper)', stroke: 'var(--s-ink)' }), s('text', { x, y: y + 4, 'font-size': 11, 'font-weight': 'bold', fill: 'var(--s-ink)', 'text-anchor': 'middle' }, sign));
+  }
   return item(m.key, [m.tip, load.short(m.key, m)].filter(Boolean).join('; '), middle(m), `${classes(m)}${lines ? '' : step}`, ...kids);
 }
 

@@ -34,7 +34,7 @@ async function fitting(api, state, usual) {
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper' });
+  const said = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
   const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
   const set = (name) => (v) => state.set({ [name]: v });
   const preset = (await presetList(api)).find((p) => p.name === cut(clusterWord(state, here)).name);
@@ -44,7 +44,7 @@ export async function show(root, state, api) {
   await fitting(api, state, usual);
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
     h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
-    h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'More nodes'), knee, curve.root));
+    h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root),
@@ -125,7 +125,7 @@ export async function show(root, state, api) {
     unit = counted(r);
     about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${r.seq === 1 ? plural(r.global_batch, 'sample') : `${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`}`;
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} to ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
+    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', [
       { name: 'compute', value: r.compute_s, colour: 1 }, { name: 'exposed communication', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
@@ -136,19 +136,19 @@ export async function show(root, state, api) {
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
     put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more ${counted(r)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
-      r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'each', n: true }, { text: 'takes', n: true }, { text: 'exposed', n: true }],
+      r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);
   }
 
   function scaling(doc) {
     const fits = doc.rows.filter((r) => r.fits);
-    put(knee, h('p', {}, doc.knee_nodes ? `${doc.strong ? 'Strong' : 'Weak'} scaling: the knee is at ${plural(doc.knee_nodes, 'node')}; beyond it a doubling gives less than 1.6 times as much.` : `${doc.strong ? 'Strong' : 'Weak'} scaling: no knee up to ${plural(doc.rows.at(-1).nodes, 'node')}.`,
-      fits.length ? '' : ' It fits on none of them.'));
+    put(knee, h('p', {}, doc.knee_nodes ? `${doc.strong ? 'Strong' : 'Weak'} scaling: good up to ${plural(doc.knee_nodes, 'node')} (the knee); beyond that, doubling the nodes gives less than 1.6 times the ${unit}/s.` : `${doc.strong ? 'Strong' : 'Weak'} scaling: good up to ${plural(doc.rows.at(-1).nodes, 'node')}; doubling the nodes gives at least 1.6 times the ${unit}/s.`,
+      fits.length ? '' : ' The job fits on none of them.'));
     const drawn = fits.length ? fits : doc.rows; // what does not fit is no measure for what does
     const line = { name: 'efficiency', xs: drawn.map((r) => r.nodes), ys: drawn.map((r) => r.efficiency) };
     const mark = drawn.filter((r) => r.knee);
-    if (fits.length && fits.length < doc.rows.length) knee.append(h('p', { class: 'quiet' }, `It does not fit on ${doc.rows.filter((r) => !r.fits).map((r) => count(r.nodes)).join(', ')} nodes, which are not drawn.`));
+    if (fits.length && fits.length < doc.rows.length) knee.append(h('p', { class: 'quiet' }, `Not drawn: ${doc.rows.filter((r) => !r.fits).map((r) => count(r.nodes)).join(', ')} nodes, where the job does not fit into GPU memory.`));
     if (drawn.some((r) => r.efficiency > 1.005)) knee.append(h('p', { class: 'quiet' }, `Efficiency is ${unit}/s per node, relative to ${plural(drawn.find((r) => Math.abs(r.efficiency - 1) < 1e-9)?.nodes || drawn[0].nodes, 'node')}. Above 100%: with more nodes shards are smaller, or NCCL chooses a faster algorithm.`));
     curve.draw([line, ...(mark.length ? [{ name: 'knee', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
       drawn.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));

@@ -1,14 +1,16 @@
 import { h, put } from './dom.js';
 
-// What a newcomer should know, once: it stands above the view, covers nothing, and goes for good when it is closed.
+// What a newcomer should know, once: it stands above the views that ask about a cluster, covers nothing, and goes for good
+// when it is closed.
 const steps = [
-  ['Describe the cluster', 'Choose a machine and a number of nodes on the left, or upload what your tools print: nvidia-smi topo -m, an NCCL log, a cluster file.'],
+  ['Describe the cluster', 'Choose a machine and a number of nodes, or upload what your tools print: nvidia-smi topo -m, an NCCL log, a cluster file.'],
   ['Ask', 'Predict says how fast a collective is and what limits it, Step where the time of a training step goes, Plan how to launch a job, Doctor why one is slow.'],
   ['Take the answer along', 'Every answer has a link to share, its JSON, and the command line that prints the same. Dotted words explain themselves when you point at them.'],
 ];
 
+// tour gives a function that is told which view is shown.
 export function tour(main) {
-  if (localStorage.getItem('toured')) return;
+  if (localStorage.getItem('toured')) return () => {};
   const box = h('aside', { class: 'tour', 'aria-label': 'First steps' });
   const end = () => { localStorage.setItem('toured', '1'); box.remove(); };
   const show = (i) => {
@@ -20,4 +22,5 @@ export function tour(main) {
   };
   show(0);
   main.before(box);
+  return (view) => { box.hidden = !['cluster', 'predict', 'step', 'plan'].includes(view); };
 }

@@ -58,7 +58,7 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 	}
 	f := &finding.Finding{
 		ID: "bench-peak", Severity: finding.Warn, Confidence: s.likely(large.ratio, large.margin, false), Reference: perfGuide,
-		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g should come", got, want),
+		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g GB/s are expected", got, want),
 		Cost:     fmt.Sprintf("large messages take %.1f times as long", large.ratio),
 		Evidence: quotesOf(large.points),
 	}
@@ -67,7 +67,7 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 	}
 	f.Cause, f.Fix = s.height(got, want)
 	if parts["small"].slow() {
-		f.Cause += fmt.Sprintf(" Small messages are slow too (%.1f times), so the whole path is another one than expected, not a part of it missing.", parts["small"].ratio)
+		f.Cause += fmt.Sprintf(" Small messages are slow too (%.1f times), so the whole path is another than expected.", parts["small"].ratio)
 	}
 	return f
 }
@@ -104,10 +104,10 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 	}
 	m, share := likeliest(list, got)
 	if m == nil {
-		return "Nothing is known of what limits it.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
+		return "The limit is unknown.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
 	}
 	text := strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic), "{nics}", strconv.Itoa(s.NICs)).Replace(m.Cause)
-	return fmt.Sprintf("%s (%.0f%% of the likelihood of known mechanisms.)", text, 100*share), m.Fix
+	return fmt.Sprintf("%s This is the likeliest of the known causes (%.0f%%).", text, 100*share), m.Fix
 }
 
 // middle finds a curve that is only low between its ends.

@@ -118,7 +118,7 @@ func TestBenchPatterns(t *testing.T) {
 	}{
 		{"healthy", sweepOf(func(unit.Bytes) float64 { return 1.1 }), "", ""},
 		{"one NIC of eight", sweepOf(capped(46)), "bench-peak", "the rate of one NIC"},
-		{"half", sweepOf(capped(190)), "bench-peak", "half of what should come"},
+		{"half", sweepOf(capped(190)), "bench-peak", "half of what is expected"},
 		{"a quarter", sweepOf(capped(95)), "bench-peak", "a quarter"},
 		{"sockets", sweepOf(func(unit.Bytes) float64 { return 90 }), "bench-peak", "TCP sockets"},
 		{"small ones only", sweepOf(func(s unit.Bytes) float64 {

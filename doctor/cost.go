@@ -157,7 +157,7 @@ var costs = map[string]func(c *Case) string{
 func sockets(c *Case) string {
 	return or(c.slower(func(s *hardware.Shape) {
 		s.Kind, s.GDR, s.NICs, s.Port = cluster.Ethernet, cluster.No, 1, min(s.Port, 100*unit.Gbps)
-	}, nil), "TCP gives 1 to 4 GB/s a host where RDMA gives 12 (100 Gb/s) to 50 (400 Gb/s) a NIC")
+	}, nil), "TCP reaches 1 to 4 GB/s per host, RDMA 12 GB/s (100 Gb/s) to 50 GB/s (400 Gb/s) per NIC")
 }
 
 // set are the values of settings that are there.

@@ -181,7 +181,7 @@ func (c *Case) elsewhere(f *finding.Finding) bool {
 
 // complains reports that what somebody wrote tells of a fault, and does not only stand beside a log.
 func (c *Case) complains() bool {
-	return c.Asked || c.Told && (c.Has(evidence.Symptom, evidence.Blames) || c.slow() || c.worded())
+	return c.Asked && !cause.Contented(c.Words) || c.Told && (c.Has(evidence.Symptom, evidence.Blames) || c.slow() || c.worded())
 }
 
 // worded reports a sentence that complains in words of the causes' vocabulary.

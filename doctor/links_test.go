@@ -135,7 +135,7 @@ func linkReply(there, back *evidence.Link) string {
 }
 
 func TestPairDropped(t *testing.T) {
-	const slow = `{"findings": [{"id": "slow-host:gpu01", "kind": "slow-host", "severity": "error", "nodes": ["gpu01"], "since": "2026-01-01T20:00:00Z", "confidence": 0.97, "evidence": ["x"], "text": "gpu01 is slow with everybody", "fix": "y"}]}`
+	const slow = `{"findings": [{"id": "slow-host:gpu01", "kind": "slow-host", "severity": "error", "nodes": ["gpu01"], "since": "2026-01-01T20:00:00Z", "confidence": 0.97, "evidence": ["x"], "text": "gpu01 is slow with all others", "fix": "y"}]}`
 	good, bad := repeated(30, 12), append(repeated(20, 12), repeated(10, 6)...)
 	for _, c := range []struct {
 		name        string
@@ -150,8 +150,8 @@ func TestPairDropped(t *testing.T) {
 		{"a tenth", append(repeated(20, 12), repeated(10, 10.8)...), good, "", "", "", "", ""},
 		{"flaps", repeated(15, 12, 5), good, "", "pair-dropped", "gpu01 to gpu02 flaps", "flaps", ""},
 		{"fails", append(repeated(20, 12), repeated(5, -1)...), good, "", "pair-dropped", "cannot be measured since", "measurements fail", ""},
-		{"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with everybody", "dropped at 2026-01-01 20:00Z", "fleet-fault"},
-		{"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with everybody", "steady at 12", ""},
+		{"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with all others", "dropped at 2026-01-01 20:00Z", "fleet-fault"},
+		{"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with all others", "steady at 12", ""},
 	} {
 		r := evidence.NewReader()
 		back := history(1, 0.001, c.back...)

@@ -140,7 +140,7 @@ func (c *Case) sizes(m *machine) {
 		if m.nodes = words[strings.ToLower(x[1])]; m.nodes == 0 {
 			m.nodes = atoi(x[1])
 		}
-		m.per, m.assumed = 8, append(m.assumed, "8 GPUs a node")
+		m.per, m.assumed = 8, append(m.assumed, "8 GPUs per node")
 		return
 	}
 	if x := toldGPUs.FindStringSubmatch(text); x != nil {

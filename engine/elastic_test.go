@@ -327,7 +327,7 @@ func killings(t *testing.T, few int) int {
 
 var ways = []engine.Transport{engine.TCP, engine.Auto, engine.Shm}
 
-// TestElasticKill ends one of eight ranks at some moment; the others go on without it.
+// TestElasticKill ends one of eight ranks at some moment; the other seven go on.
 func TestElasticKill(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, uint64(time.Now().UnixNano())))
 	for k := range killings(t, 5) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Group is a rank's membership in a job: its number, and its connections to the others. The
-// ranks of a group stay who they are: when one is lost the group has failed. Elastic is what
-// goes on without it.
+// ranks of a group stay who they are: when one is lost the group has failed. Elastic
+// goes on without the lost rank.
 //
 // Methods may be called from several goroutines, but calls must be prepared in one order.
 type Group struct {

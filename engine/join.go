@@ -274,7 +274,7 @@ func ownAddresses() []net.IP {
 
 // spin is how long a rank looks again and again before it sleeps, yielding in between: longer
 // than a message takes. With more ranks than cores it is the yielding that lets the others
-// run; without it everything takes ten times as long.
+// run; without that everything takes ten times as long.
 const spin = 50 * time.Microsecond
 
 // hostIdentity tells this host from others of the same name.

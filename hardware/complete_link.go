@@ -233,15 +233,15 @@ func (f *filler) guessNVLink(l *cluster.Link) (unit.Rate, string) {
 	}
 	switch {
 	case total == 18:
-		return NVLinkRate(4), "18 links a GPU as on Hopper (Blackwell has as many, twice as fast)"
+		return NVLinkRate(4), "18 links per GPU as on Hopper (Blackwell has as many, twice as fast)"
 	case total == 12:
-		return NVLinkRate(3), "12 links a GPU as on A100"
+		return NVLinkRate(3), "12 links per GPU as on A100"
 	case total == 4:
 		return nodeLink(bridgeRow).Link, "4 links between two cards as on an A6000 or RTX 3090 bridge"
 	case total == 6:
-		return NVLinkRate(2), "6 links a GPU as on V100"
+		return NVLinkRate(2), "6 links per GPU as on V100"
 	}
-	return NVLinkRate(3), fmt.Sprintf("%d links a GPU; 25 GB/s a link as from V100 to H100", total)
+	return NVLinkRate(3), fmt.Sprintf("%d links per GPU; 25 GB/s per link as from V100 to H100", total)
 }
 
 // nvlinks counts the NVLinks that leave a GPU.
@@ -285,7 +285,7 @@ func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {
 			return cluster.FromSpec(one*unit.Rate(lanes), fmt.Sprintf("%d links of %v: %s", lanes, one, source))
 		}
 	}
-	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), "GPU unknown; 50 GB/s a link as on MI250X")
+	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), "GPU unknown; 50 GB/s per link as on MI250X")
 }
 
 // c2c counts 45 GB/s a link: ten on GH200, five a GPU on GB200.

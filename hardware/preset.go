@@ -185,9 +185,9 @@ func find(name string) (*preset, error) {
 	}
 	near := nearest(want, all)
 	if len(near) == 0 {
-		return nil, fmt.Errorf("preset %.40q; no such machine or GPU; `busbar presets` lists them", name)
+		return nil, fmt.Errorf("preset %.40q: no such machine or GPU; `busbar presets` lists them", name)
 	}
-	return nil, fmt.Errorf("preset %.40q; no such machine or GPU; near it: %s", name, strings.Join(near, ", "))
+	return nil, fmt.Errorf("preset %.40q: no such machine or GPU; similar: %s", name, strings.Join(near, ", "))
 }
 
 // AssumedNode begins the source of a node that was named by its GPUs alone.

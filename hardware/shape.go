@@ -65,7 +65,7 @@ func (s Shape) Cluster(count int) (*cluster.Cluster, error) {
 		s.GPUs = s.usualGPUs(m)
 	}
 	if s.GPUs < 0 || s.GPUs > 1024 || s.NICs < 0 || s.NICs > 1024 {
-		return nil, fmt.Errorf("%d GPUs and %d NICs a node; expected at most 1024", s.GPUs, s.NICs)
+		return nil, fmt.Errorf("%d GPUs and %d NICs per node; expected at most 1024", s.GPUs, s.NICs)
 	}
 	t := s.node(m)
 	joinNUMA(t)

@@ -80,7 +80,7 @@ func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
 	case most == 0:
 		return fmt.Errorf("%s; no node of the cluster has a GPU", need)
 	case most < gpus:
-		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs a node", need, words.Plural(most, "GPU"))
+		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs per node", need, words.Plural(most, "GPU"))
 	case fit < len(c.Hosts):
 		return fmt.Errorf("%s; the cluster has %s, %d of them with as many GPUs: describe more such nodes or ask for fewer", need, has, fit)
 	}

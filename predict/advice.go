@@ -293,7 +293,7 @@ func (t *trial) advice(q Query, others int) Advice {
 // setting helps that does not cost more elsewhere.
 func (p *Predictor) unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
-	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
+	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s; the largest difference is at %v: %v with %s instead of %v. No single setting helps at all sizes: ask for one with --size, or use a tuner plugin",
 		p.Library(), len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 

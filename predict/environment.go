@@ -64,7 +64,7 @@ func EnvironmentNotes(env map[string]string) []string {
 		default:
 			text := key + " is not known and does not change this prediction"
 			if near := nearest(key); near != "" {
-				text = fmt.Sprintf("%s is not known and does not change this prediction; near it: %s", key, near)
+				text = fmt.Sprintf("%s is not known and does not change this prediction; similar: %s", key, near)
 			}
 			notes = append(notes, text)
 		}

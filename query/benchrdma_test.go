@@ -105,8 +105,8 @@ func TestBenchRDMAFaults(t *testing.T) {
 		want  string // in a finding's text
 		where string // ports that may be named
 	}{
-		"slow port":   {odd: map[string]rdmatest.Device{"n2b": {Gbps: 80}}, want: "n2/n2b/1 is slow with everybody: 40% of the others' bandwidth", where: "n2/n2b/1"},
-		"slow link":   {odd: map[string]rdmatest.Device{"n1a": {Latency: 40}}, want: "n1/n1a/1 is slow with everybody: 20.0 times the others' latency", where: "n1/n1a/1"},
+		"slow port":   {odd: map[string]rdmatest.Device{"n2b": {Gbps: 80}}, want: "n2/n2b/1 is slow with all others: 40% of the others' bandwidth", where: "n2/n2b/1"},
+		"slow link":   {odd: map[string]rdmatest.Device{"n1a": {Latency: 40}}, want: "n1/n1a/1 is slow with all others: 20.0 times the others' latency", where: "n1/n1a/1"},
 		"no device":   {odd: map[string]rdmatest.Device{"n3a": {Fault: "missing"}}, want: "IB device n3a not found; Unable to find the Infiniband/RoCE device", where: "n3/n3a/1"},
 		"GID":         {odd: map[string]rdmatest.Device{"n0b": {Fault: "gid"}}, want: "Failed to modify QP 187 to RTR", where: "n0/n0b/1"},
 		"refused":     {odd: map[string]rdmatest.Device{"n1b": {Fault: "refused"}}, want: "Couldn't connect to 127.0.0.1:", where: "n1/n1b/1"},

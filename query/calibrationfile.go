@@ -41,9 +41,11 @@ func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []
 		return failure.Cannot(err)
 	}
 	defer f.Close()
+	again := fmt.Sprintf("`busbar calibrate -c %s -o %s`", words[0], name)
 	frags, err := readAll(b, name, f)
 	if err != nil {
-		return err
+		why, _, _ := strings.Cut(err.Error(), "; expected one of: ") // of all formats
+		return fmt.Errorf("%s; it lies beside %s and should hold its calibration, and may be cut off: write it again with %s, or move it away", why, words[0], again)
 	}
 	for _, x := range frags {
 		if x.Calibration != nil {
@@ -55,7 +57,7 @@ func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []
 			return nil
 		}
 	}
-	return fmt.Errorf("%s lies beside %s and holds no calibration; expected what `busbar calibrate -c %s -o %s` writes", name, words[0], words[0], name)
+	return fmt.Errorf("%s lies beside %s and holds no calibration; expected what %s writes", name, words[0], again)
 }
 
 // sameChips refuses a calibration of other GPUs: its figures and curves would be taken for this cluster's. Where one of the two

@@ -23,7 +23,7 @@ func (x *planned) lacks() string {
 		return "every setting needs more memory than there is"
 	}
 	if need := a.Leanest.Memory.Total(); need > q.Room() {
-		return fmt.Sprintf("the smallest setting needs %.1f GiB of a GPU, which has %.1f GiB without --reserve", need.GiB(), q.Room().GiB())
+		return fmt.Sprintf("the smallest setting needs %.1f GiB per GPU, which has %.1f GiB without --reserve", need.GiB(), q.Room().GiB())
 	}
 	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB", (a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
 }
@@ -47,7 +47,7 @@ func (x *planned) none(others []*workload.Framework) error {
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
-		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB of a GPU, %.1f GiB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB per GPU, %.1f GiB more than available with --reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
 			settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(), m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB())
 	} else {
 		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())

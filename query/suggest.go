@@ -17,7 +17,7 @@ type Suggest struct {
 	Layout  string `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
 	Op      string `default:"all_reduce" help:"The collective (default all_reduce)."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL."`
-	Count   int    `default:"5" help:"How many sizes (default 5)."`
+	Count   int    `default:"5" least:"1" most:"30" help:"Number of sizes, 1 to 30 (default 5)."`
 }
 
 // SuggestDoc is the answer to Suggest.

@@ -100,7 +100,7 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 		return err
 	}
 	if s.Dropped != "" {
-		fmt.Fprintf(w, "figures were fitted and are not kept: %s\n", s.Dropped)
+		fmt.Fprintf(w, "fitted parameters are not kept: %s\n", s.Dropped)
 	}
 	if s.Part > 0 {
 		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted), and what they let it expect at sizes between and around them\n", 100*s.Part, s.Points)
@@ -179,7 +179,7 @@ func Ablation(w io.Writer, d *query.AblationDoc) error {
 	if len(d.Steps) > 0 {
 		return stepAblation(w, d)
 	}
-	fmt.Fprint(w, "Every point is predicted by figures that were fitted without everything of its publisher.\n\n")
+	fmt.Fprint(w, "Every point is predicted by parameters fitted without any point of its publisher.\n\n")
 	t := texttab.New("without", ">points", ">from 1 MiB", ">90%", ">below", ">machines' median", ">machines' 90%", ">in the bar")
 	for _, r := range d.Rows {
 		t.Row(cmp.Or(r.Without, "nothing: all mechanisms"), fmt.Sprint(r.Points), percent(r.Large), percent(r.LargeP), percent(r.Small), percent(r.By.Median), percent(r.By.P90), percent(r.By.Coverage))
@@ -196,7 +196,7 @@ func stepAblation(w io.Writer, d *query.AblationDoc) error {
 		{"cluster", func(s *query.AblationStep) *query.StepScore { return &s.Clusters }},
 		{"publisher", func(s *query.AblationStep) *query.StepScore { return &s.Publishers }},
 	} {
-		fmt.Fprintf(w, "Every run is predicted by figures that were fitted without everything of its %s.\n\n", x.what)
+		fmt.Fprintf(w, "Every run is predicted by parameters fitted without any run of its %s.\n\n", x.what)
 		t := texttab.New("without", ">median", ">90%", ">averaged over clusters", ">in the bar", ">averaged", ">pairs in order", "")
 		for i := range d.Steps {
 			s := &d.Steps[i]

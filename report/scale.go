@@ -31,7 +31,7 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 		}
 	}
 	for _, s := range d.Skipped {
-		fmt.Fprintf(w, "%d nodes left out: %s\n", s.Nodes, s.Reason)
+		fmt.Fprintf(w, "%s left out: %s\n", words.Plural(s.Nodes, "node"), s.Reason)
 	}
 	return nil
 }

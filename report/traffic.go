@@ -118,7 +118,7 @@ func (v *trafficView) heading() float64 {
 		if v.tree {
 			what = "tree"
 		}
-		key("bars: bytes a byte of the all-reduce by "+what+", out and in; outlined: the busiest", func(x float64) {
+		key("bars: bytes out and in per byte of the all-reduce ("+what+"); outlined: the busiest", func(x float64) {
 			v.c.Rect(x, 65, 24, 12, 2, svg.Paint{Fill: amberBg, Stroke: amber, Width: 1.5})
 		})
 	}

@@ -120,21 +120,28 @@ func (o *Outline) slowChain(r *result.Run, m *Model) result.Limit {
 		most = OverNet
 	}
 	over := most.String()
-	if most == OverNVLink && o.m.xgmi() {
-		over = "xgmi"
+	switch {
+	case most == OverNVLink && o.m.xgmi():
+		over = "xGMI"
+	case most == OverNVLink:
+		over = "NVLink"
+	case most == OverPCIe:
+		over = "PCIe"
+	case most == OverNet:
+		over = "the network"
 	}
 	took := fmt.Sprintf("%v of %v", r.Parts.Latency, r.Time)
 	n := int(math.Round(total))
 	var text string
 	switch {
 	case peers > 1.5:
-		text = fmt.Sprintf("making messages to %.0f peers ready and the way of one over %s take %s; larger messages or fewer peers would help", peers, over, took)
+		text = fmt.Sprintf("preparing messages to %.0f peers and sending one over %s take %s; larger messages or fewer peers would help", peers, over, took)
 	case most == OverSwitch && n <= 2:
-		text = fmt.Sprintf("the way to the switch that reduces and back takes %s; larger or fewer calls would help", took)
+		text = fmt.Sprintf("a message to the reducing switch and back takes %s; larger or fewer calls would help", took)
 	case n <= 1:
-		text = fmt.Sprintf("the way of one message over %s takes %s; larger or fewer calls would help", over, took)
+		text = fmt.Sprintf("one message over %s takes %s; larger or fewer calls would help", over, took)
 	default:
-		text = fmt.Sprintf("%d messages one after the other, %.0f of them over %s, take %s; an algorithm with fewer steps would help", n, hops[most], over, took)
+		text = fmt.Sprintf("%d sequential messages, %.0f of them over %s, take %s; an algorithm with fewer steps would help", n, hops[most], over, took)
 	}
 	return result.Limit{Kind: result.ByLatency, Text: text}
 }

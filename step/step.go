@@ -157,11 +157,11 @@ func (p *pricing) run() (*Result, error) {
 func (p *pricing) begin() error {
 	switch q := p.j.Precision; {
 	case q == workload.NVFP4 && p.g.Model.Peak[cluster.FP4] == 0:
-		return fmt.Errorf("%s has no products in FP4; take fp8 or bf16", p.g.Model.Title)
+		return fmt.Errorf("%s has no FP4 matrix products; use fp8 or bf16", p.g.Model.Title)
 	case q == workload.MXFP8 && p.g.gen < sim.Blackwell:
-		return fmt.Errorf("%s has no products in MXFP8, which begin with Blackwell; take fp8, fp8-tensorwise or fp8-blockwise", p.g.Model.Title)
+		return fmt.Errorf("%s has no MXFP8 matrix products, which Blackwell has first; use fp8, fp8-tensorwise or fp8-blockwise", p.g.Model.Title)
 	case q.Low() && p.g.Model.Peak[cluster.FP8] == 0:
-		return fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
+		return fmt.Errorf("%s has no FP8 matrix products; use bf16", p.g.Model.Title)
 	}
 	if err := p.assignBlocks(); err != nil {
 		return err

@@ -34,7 +34,7 @@ func ParseSpan(s string) (Span, error) {
 	}
 	mul, ok := spanSuffix[suffix]
 	if !ok {
-		return 0, fmt.Errorf("time %q: unit %q; use s, min, h, d or y", s, suffix)
+		return 0, fmt.Errorf("time %q: unit %q; expected a unit of s, min, h, d or y", s, suffix)
 	}
 	v := Span(num) * mul
 	if !(v >= 0 && v <= maxSpan) {

@@ -33,7 +33,7 @@ func ParseTime(s string) (Time, error) {
 	}
 	mul, ok := timeSuffix[suffix]
 	if !ok {
-		return 0, fmt.Errorf("time %q: unit %q; use ns, us, ms or s", s, suffix)
+		return 0, fmt.Errorf("time %q: unit %q; expected a unit of ns, us, ms or s", s, suffix)
 	}
 	v := num * float64(mul)
 	if math.Abs(v) >= math.MaxInt64 {

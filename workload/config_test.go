@@ -72,7 +72,7 @@ func TestReadConfig(t *testing.T) {
 		`{}`:                                  `model_type is ""`,
 		`{"model_type":"llama"}`:              "no num_hidden_layers",
 		`{"model_type":"gpt2","n_layer":1.5}`: "n_layer is 1.5; expected a whole number",
-		strings.Replace(configTexts[1].text, `"num_attention_heads":32`, `"num_attention_heads":31`, 1): "not divided by 31 heads",
+		strings.Replace(configTexts[1].text, `"num_attention_heads":32`, `"num_attention_heads":31`, 1): "cannot be divided evenly by 31 heads",
 		strings.Replace(configTexts[4].text, `"num_experts_per_tok":2`, `"num_experts_per_tok":9`, 1):   "top_k is 9",
 	} {
 		if _, err := workload.ReadConfig("config.json", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

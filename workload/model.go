@@ -74,9 +74,9 @@ func (d Dims) Check() error {
 	case d.HeadDim < 0 || d.HeadDim > most:
 		return fmt.Errorf("head_dim is %d; expected 1 to %d", d.HeadDim, most)
 	case !own && d.Hidden%d.Heads != 0:
-		return fmt.Errorf("%d hidden units are not divided by %d heads", d.Hidden, d.Heads)
+		return fmt.Errorf("%d hidden units cannot be divided evenly by %d heads", d.Hidden, d.Heads)
 	case d.Heads%d.KVHeads != 0:
-		return fmt.Errorf("%d heads are not divided by %d of keys and values", d.Heads, d.KVHeads)
+		return fmt.Errorf("%d heads cannot be divided evenly by %d key-value heads", d.Heads, d.KVHeads)
 	}
 	if err := d.checkExperts(); err != nil {
 		return err

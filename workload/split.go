@@ -174,7 +174,7 @@ func (s Split) On(ranks int) (Split, error) {
 	each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1)
 	if s.DP == 0 {
 		if ranks%each != 0 {
-			return s, fmt.Errorf("%d GPUs are not divided by tp × pp × cp = %d", ranks, each)
+			return s, fmt.Errorf("%d GPUs cannot be divided evenly by tp × pp × cp = %d", ranks, each)
 		}
 		s.DP = ranks / each
 	}

@@ -249,12 +249,12 @@ func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 		s.NICs = int(math.Round(*g.NICs))
 	} else if t := offer(g.GPU); t != nil {
 		s.NICs = t.Count(cluster.NIC)
-		p.Assumed = append(p.Assumed, fmt.Sprintf("%d NICs a node", s.NICs))
+		p.Assumed = append(p.Assumed, fmt.Sprintf("%d NICs per node", s.NICs))
 	} else {
 		return fmt.Errorf("the source does not state how many NICs a node has")
 	}
 	if s.NICs < 1 || s.NICs > 1024 {
-		return fmt.Errorf("%d NICs a node; expected 1 to 1024", s.NICs)
+		return fmt.Errorf("%d NICs per node; expected 1 to 1024", s.NICs)
 	}
 	if g.Gbps != nil && *g.Gbps == 0 {
 		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.nodes)

@@ -13,11 +13,11 @@ type benchDiffCmd struct {
 
 // Help ends with examples.
 func (benchDiffCmd) Help() string {
-	return "Compares results row by row: medians with their 95% intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test, corrected for the number of rows by Benjamini and Hochberg: of tables in which nothing changed, a share of --alpha at most show a change). " +
-		"± is how far the ends of the median's 95% interval are from it, of fewer than six observations how far the outermost are. " +
-		"~ is no change: p is --alpha or more, the medians differ by less than 3%, or one of them lies within the other side's ±. " +
-		"Keep six runs or more in each file, eight for tables of many rows (bench -o adds to it): then runs are compared with runs, and the noise between them counts. " +
-		"Outputs of nccl-tests hold one figure a row: put several runs into one file.\n\n" +
+	return "Compares results row by row: medians with their 95% intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test, Benjamini-Hochberg correction for the number of rows: at most a share of --alpha of unchanged tables shows a change). " +
+		"± is the distance from the median to the ends of its 95% interval, or to the outermost values with fewer than six observations. " +
+		"~ means no change: p is --alpha or more, the medians differ by less than 3%, or one median lies within the ± of the other. " +
+		"Keep at least six runs in each file (bench -o appends), eight for tables of many rows: runs are then compared with runs, including the noise between them. " +
+		"Output of nccl-tests has one value per row: put several runs into one file.\n\n" +
 		"Examples:\n" +
 		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl\n" +
 		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl --threshold 10 --json\n" +

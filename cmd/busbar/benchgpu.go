@@ -30,8 +30,8 @@ type benchGPUCmd struct {
 // Help ends with examples.
 func (benchGPUCmd) Help() string {
 	return "Runs NCCL's collectives on GPUs and prints nccl-tests' columns. busbar-gpu does it, one process per rank, with the NCCL that it finds (BUSBAR_NCCL=FILE names it): no MPI, no Python, no nccl-tests. " +
-		"With --by nccl-tests, or --algos and --channels, it runs once by NCCL's own choice and then by every algorithm, protocol and number of channels. It prints the best setting of each size and what NCCL's choice lost against it. " +
-		"A setting that NCCL refuses is left out, with its words. Settings reach the ranks of other hosts through env(1). Old releases of NCCL take another algorithm without a word where the one asked for is impossible.\n\n" +
+		"With --by nccl-tests, or --algos and --channels, it runs once with NCCL's choice and then with every algorithm, protocol and number of channels. It prints the best setting of each size and what NCCL's choice lost against it. " +
+		"A setting that NCCL refuses is skipped, and NCCL's message is printed. Settings reach the ranks of other hosts through env(1). Old releases of NCCL silently use another algorithm when the requested one is impossible.\n\n" +
 		"Examples:\n" +
 		"  busbar bench gpu --op all --check -o gpu.jsonl\n" +
 		"  busbar bench gpu --hosts gpu[01-04] -b 1M -e 1G\n" +

@@ -18,9 +18,9 @@ type benchPairsCmd struct {
 // Help ends with examples.
 func (benchPairsCmd) Help() string {
 	return "Measures latency and bandwidth between every two ranks, each direction and both together, in rounds of disjoint pairs, " +
-		"and names what stands out: a host that is slow with everybody, a pair that is slow, a direction that is. Exit code 1 when one of them is worse than a note. " +
-		"Where something does, all pairs are measured up to twice more and the best of each counts: what is slow every time remains. " +
-		"Start one rank a host to test a network: pairs on one host share its memory. With --alone nothing else uses the network; without, rounds show what a fabric can carry at once.\n\n" +
+		"and names outliers: a host that is slow with all others, a slow pair, a slow direction. Exit code 1: an outlier above a note. " +
+		"When there is an outlier, all pairs are measured up to twice more and the best of each counts, so that only what is slow every time remains. " +
+		"Start one rank per host to test a network: pairs on one host share its memory. With --alone one pair uses the network at a time; the default shows what a fabric can carry under load.\n\n" +
 		"Examples:\n" +
 		"  busbar bench pairs -n 4 --transport tcp\n" +
 		"  busbar bench pairs -n 3 --alone --svg pairs.svg --json\n" +

@@ -19,7 +19,7 @@ type benchStepCmd struct {
 // Help ends with examples.
 func (benchStepCmd) Help() string {
 	return "Measures the communication of a step of data-parallel training: the model's real gradients, in the buckets of PyTorch's DistributedDataParallel (25 MiB, the first 1 MiB, from the last parameter to the first), " +
-		"reduced by all ranks. Computing is only waited for. What counts is the exposed communication: how long a step goes on after it has computed.\n\n" +
+		"reduced by all ranks. Compute is replaced by waiting. The result is the exposed communication: how long a step continues after its compute has ended.\n\n" +
 		"Examples:\n" +
 		"  busbar bench step --model gpt2 -n 2 --iters 3\n" +
 		"  busbar bench step --model vit-b16 --layout 1x2 --compute 200ms --overlap on --json\n" +

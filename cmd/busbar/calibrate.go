@@ -27,13 +27,13 @@ type calibrateCmd struct {
 	Points     int    `placeholder:"N" help:"With --cross: calibrate every machine with N points of one sweep first, and score its other points."`
 	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
 	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
-	Count      int    `default:"5" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective (default 5)."`
+	Count      int    `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
 }
 
 // Help says what is fitted and ends with examples.
 func (calibrateCmd) Help() string {
-	return "Fits the figures that a spec sheet cannot give (share of a link's rate that data gets, latency of a hop, launch, cost of a slice, rates through host memory) to measurements on a cluster, " +
-		"keeps those that the measurements pin down, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
+	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost of a slice, rates through host memory) to measurements on a cluster, " +
+		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
 		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +

@@ -24,7 +24,7 @@ type doctorCmd struct {
 type doctorRunCmd struct {
 	common
 	query.Doctor
-	Ask    bool   `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or nothing where it is not known."`
+	Ask    bool   `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or an empty line for unknown."`
 	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
 	Width  int    `default:"0" hidden:""`
 }
@@ -32,8 +32,8 @@ type doctorRunCmd struct {
 // Help says what can be read and ends with examples.
 func (doctorRunCmd) Help() string {
 	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
-		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. Everything that is given is taken for one job.\n\n" +
-		"Findings come with the cause, the fix, how sure it is and the lines it rests on; roots first, their consequences after. docs/doctor.md lists all rules. " +
+		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. All inputs are treated as one job.\n\n" +
+		"Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their consequences after. docs/doctor.md lists all rules. " +
 		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. Secrets in quoted lines are hidden.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor docs/examples/job.log\n" +

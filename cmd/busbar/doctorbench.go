@@ -17,9 +17,9 @@ type doctorBenchCmd struct {
 
 // Help ends with examples.
 func (doctorBenchCmd) Help() string {
-	return "Holds every size of a measured sweep against the time predicted for this hardware, with its error bar, and against the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
-		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), the middle (protocol), the peak (one NIC of several, half of the links, sockets, host memory). " +
-		"Exit code 1: something above a note. What our own engine measured is judged by its shape and, with -c, by the rate of the NICs; the predictions are NCCL's.\n\n" +
+	return "Compares every size of a measured sweep with the time predicted for this hardware, with its error bar, and with the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
+		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), medium sizes (protocol), large sizes (one NIC of several, half of the links, sockets, host memory). " +
+		"Exit code 1: a finding above a note. Results of busbar bench are judged by the shape of the curve and, with -c, by the rate of the NICs, because predictions are for NCCL.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2\n" +
 		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2 --svg curve.svg -o markdown\n" +

@@ -13,8 +13,8 @@ type envelopeCmd struct {
 
 // Help ends with examples.
 func (envelopeCmd) Help() string {
-	return "The arithmetic that one does on the back of an envelope, each line with its formula and its numbers: memory, operations, compute, exchange of gradients inside and across nodes, and whether it hides. " +
-		"Without arguments: every figure of the documents it comes from that follows from others there, beside what is printed, with a note where a document prints something else than its formula gives. With -c and -m: your case, by the same rules. busbar step prices what really happens.\n\n" +
+	return "Back-of-the-envelope estimates, each line with its formula and numbers: memory, operations, compute, gradient exchange inside and across nodes, and whether it is overlapped. " +
+		"Without arguments it recomputes the numbers of its source documents (docs/seeds.md), with a note where a document prints another number than its formula gives. With -c and -m it estimates your job by the same rules. busbar step predicts the step itself.\n\n" +
 		"Examples:\n" +
 		"  busbar envelope\n" +
 		"  busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64\n" +

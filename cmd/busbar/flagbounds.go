@@ -52,11 +52,17 @@ func unreadable(err error) string {
 	return text
 }
 
-// negative joins numbers below zero to the flags before them, which would be taken for flags themselves: they are refused by what
-// the flag expects.
-func negative(args []string) []string {
+// spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would be taken
+// for flags themselves and are refused by what the flag expects, and -l=2x8 is -l2x8.
+func spelled(args []string) []string {
 	var list []string
 	for i, a := range args {
+		if a == "--" {
+			return append(list, args[i:]...)
+		}
+		if shortEqual.MatchString(a) {
+			a = a[:2] + a[3:]
+		}
 		if i > 0 && belowZero.MatchString(a) && longFlag.MatchString(args[i-1]) {
 			list[len(list)-1] += "=" + a
 			continue
@@ -67,8 +73,9 @@ func negative(args []string) []string {
 }
 
 var (
-	belowZero = lazyre.New(`^-[0-9.]+[A-Za-z]*$`)
-	longFlag  = lazyre.New(`^--[a-z][a-z-]*$`)
+	shortEqual = lazyre.New(`^-[A-Za-z]=.`)
+	belowZero  = lazyre.New(`^-[0-9.]+[A-Za-z]*$`)
+	longFlag   = lazyre.New(`^--[a-z][a-z-]*$`)
 )
 
 // noValue is how kong says that a flag is the last word.

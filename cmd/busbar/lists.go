@@ -34,7 +34,7 @@ type hardwareCmd struct {
 
 // Help ends with an example.
 func (hardwareCmd) Help() string {
-	return "-v prints the source below every row; --json has them too. Rates are one direction; the duplex figure stands beside it, and which of the two the maker quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  busbar hardware gpu --json"
+	return "-v prints the source below every row; --json has them too. Rates are one direction; the duplex rate is printed too, and which of the two the vendor quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  busbar hardware gpu --json"
 }
 
 // Run lists the catalogue.

@@ -146,7 +146,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	case args[0] == "help":
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	k, err := parser.Parse(negative(args))
+	k, err := parser.Parse(spelled(args))
 	switch {
 	case errors.Is(helpless, syscall.EPIPE):
 		return exitDone

@@ -17,7 +17,7 @@ type stepCmd struct {
 // Help ends with examples.
 func (stepCmd) Help() string {
 	return "Predicts how long one training step takes and where the time goes: computing, waiting for the network, the pipeline's bubble, the optimizer; how much memory each GPU needs; and what limits it. " +
-		"With --slow: what a slow node costs everybody. With --mtbf, --storage or --goodput: how much of a run's time is left after failures and checkpoints, and how often to save. With --price, --energy and --tokens: what it costs. " +
+		"With --slow: the cost of slow nodes. With --mtbf, --storage or --goodput: how much of a run's time is left after failures and checkpoints, and how often to save. With --price, --energy and --tokens: what it costs. " +
 		"docs/steps.md says what the model is and how far off it is on published runs.\n\n" +
 		"Examples:\n" +
 		"  busbar step -c dgx-h100:2 -m llama2-7b --parallel zero=3 --micro-batch 2\n" +

@@ -15,8 +15,8 @@ type traceCmd struct {
 func (traceCmd) Help() string {
 	return "Reads what a profiler recorded of real steps: traces of PyTorch (torch.profiler, export_chrome_trace) and of Nsight Systems (nsys export --type sqlite; nsys stats --report cuda_gpu_trace --format csv). " +
 		"Says how much of a step is computing, exposed communication (a collective runs and nothing is computed), copies and idle time, and lists the collectives by process group and size with their bus bandwidth. " +
-		"The traces of several ranks show who comes late: waiting is told from transfer. " +
-		"With -c, every collective stands beside its prediction; with -c and -m, the step does.\n\n" +
+		"The traces of several ranks show which rank is late, and separate waiting from transfer. " +
+		"With -c, every collective is compared with its prediction; with -c and -m, the step is too.\n\n" +
 		"Exit code 1: a rank is late, or a transfer is slower than its prediction allows.\n\n" +
 		"Examples:\n" +
 		"  busbar trace docs/examples/trace\n" +

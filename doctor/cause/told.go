@@ -156,18 +156,6 @@ func Remedy(text string) bool {
 	return err == nil && slices.ContainsFunc(list, func(c *Cause) bool { return c.Remedies(n) })
 }
 
-// Complains reports a text that tells of a fault.
-func Complains(text string) bool {
-	for line := range strings.Lines(text[:min(len(text), maxTold)]) {
-		for _, s := range sentences(line) {
-			if n := normalise(s); anyIn(wordList().complaints, n) && !anyIn(wordList().polarity[InOrder], n) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Add files a clause of known polarity; finish must follow.
 func (t *Told) Add(text string, p Polarity) {
 	n := normalise(text)

@@ -7,7 +7,7 @@ import (
 
 const (
 	fleetFound = `{"findings": [{"id": "slow-host/gpu03", "kind": "slow-host", "severity": "error", "nodes": ["gpu03"], "since": "2026-01-01T00:00:00Z", "factor": 0.5,
- "confidence": 0.97, "evidence": ["50% of the others' bandwidth in 12 sweeps"], "text": "gpu03 became slow with everybody", "fix": "look at its NIC"}], "past": []}`
+ "confidence": 0.97, "evidence": ["50% of the others' bandwidth in 12 sweeps"], "text": "gpu03 became slow with all others", "fix": "look at its NIC"}], "past": []}`
 	fleetTable = `{"figure": "rate", "unit": "GB/s", "names": ["a", "b", "c"], "values": [[null, 3, 1], [3, null, 1], [1, 1, null]], "median": 1}`
 )
 

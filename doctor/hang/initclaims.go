@@ -16,7 +16,7 @@ type creation struct {
 	done    map[int]bool
 }
 
-// neverJoined finds who does not come to the making of a communicator or to the rendezvous. No watchdog covers either.
+// neverJoined finds who does not come to the creation of a communicator or to the rendezvous. No watchdog covers either.
 func (v *logView) neverJoined() (claim, bool) {
 	comms := v.creations()
 	open := slices.DeleteFunc(slices.Clone(comms), func(c *creation) bool {
@@ -25,7 +25,7 @@ func (v *logView) neverJoined() (claim, bool) {
 	if len(open) == 0 {
 		return claim{}, false
 	}
-	blocked := map[int]bool{} // ranks that wait in the making of a communicator
+	blocked := map[int]bool{} // ranks that wait in the creation of a communicator
 	for _, c := range open {
 		for r := range c.started {
 			blocked[r] = true
@@ -71,7 +71,7 @@ func (v *logView) neverJoined() (claim, bool) {
 	return c, true
 }
 
-// cameLate finds who came late to the making of a communicator that was made in the end: the others waited long in its bootstrap,
+// cameLate finds who came late to the creation of a communicator that was made in the end: the others waited long in its bootstrap,
 // it did not, and it waited in no other.
 func (v *logView) cameLate() (claim, float64, bool) {
 	const long = 10 // seconds; processes that start together differ by less
@@ -113,7 +113,7 @@ func (v *logView) cameLate() (claim, float64, bool) {
 			comm: &Communicator{Hash: fmt.Sprintf("%016x", comm), Ranks: ranks, Group: parallelGroup("", ranks, v.j.world)},
 		}
 		best.comm.Name = best.comm.Group
-		best.why = fmt.Sprintf("%s came %.0f s late to the making of a communicator with %s", rankList(late), wait, rankList(waiting))
+		best.why = fmt.Sprintf("%s came %.0f s late to the creation of a communicator with %s", rankList(late), wait, rankList(waiting))
 	}
 	return best, most, most > 0
 }

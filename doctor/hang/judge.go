@@ -409,7 +409,7 @@ func (x *judge) passing() *Verdict {
 	case x.rec.running > 0:
 		v.Confidence, v.Text = 0.85, "The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
 	case x.rec.idle():
-		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as in the making of a communicator, is not in it."
+		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as in the creation of a communicator, is not in it."
 	case x.still:
 		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
 		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"

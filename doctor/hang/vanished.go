@@ -53,7 +53,7 @@ func (v *logView) vanished() (claim, bool) {
 			c.kind = Exited
 		}
 	}
-	c.why = fmt.Sprintf("%s ended without a word: its peers found their connections closed, and it noticed nothing", rankList(ranks))
+	c.why = fmt.Sprintf("%s ended without a message: its peers found their connections closed, and it noticed nothing", rankList(ranks))
 	for _, k := range []joblog.Kind{joblog.PeerClosed, joblog.RemoteError} {
 		for _, t := range v.by[k][:min(len(v.by[k]), 2)] {
 			c.quotes = append(c.quotes, t.quote())

@@ -95,7 +95,7 @@ func (b *builder) oddNICs() {
 			}
 		}
 		if len(free) > 0 && shared >= 0 && len(b.NICs[shared].Channels) > 1 {
-			text := fmt.Sprintf("%s carries channels %s while %s carry nothing", b.NICName(shared), numbers(b.NICs[shared].Channels, 8), b.names(free))
+			text := fmt.Sprintf("%s carries channels %s and none uses %s", b.NICName(shared), numbers(b.NICs[shared].Channels, 8), b.names(free))
 			idle[text] = append(idle[text], b.Hosts[h].Name)
 		}
 		if len(used) > 1 && least > 0 && most > 1.25*least {

@@ -133,7 +133,7 @@ func (e *spent) over(node fleet.Name, messages, bytes int64, open int) (Flood, b
 	case open > edgeConns:
 		return Flood{node, fmt.Sprintf("more than %d connections at a time", edgeConns), int64(open)}, true
 	case e.messages < 0:
-		return Flood{node, fmt.Sprintf("more than %d messages a second", edgeMessages), messages}, true
+		return Flood{node, fmt.Sprintf("more than %d messages per second", edgeMessages), messages}, true
 	case e.bytes < 0:
 		return Flood{node, "more than 1 MiB a second after the first 80 MiB", bytes}, true
 	}

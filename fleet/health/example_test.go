@@ -33,7 +33,7 @@ func ExampleHistory() {
 	line, _ := json.Marshal(health.Observation{Sample: &health.Sample{Sweep: "1", Time: start, From: "a", To: "b", Rate: 12 * unit.GBps, Latency: unit.Micros(20)}})
 	fmt.Println(string(line))
 	// Output:
-	// error slow-out:node4 node4 is slow in sending, to everybody: 50% of its peers' bandwidth, since 2026-03-01 12:40:00Z.
+	// error slow-out:node4 node4 is slow in sending, to all others: 50% of its peers' bandwidth, since 2026-03-01 12:40:00Z.
 	// drain [node4]
 	// {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_us":20}}
 }

@@ -307,7 +307,7 @@ func (t *tomography) alone(e *explanation, done []bool, ban map[cause]bool) {
 	}
 }
 
-// explain is the best explanation, each of its wide causes held against the best one without it.
+// explain is the best explanation, each of its wide causes compared with the best explanation that lacks that cause.
 func (s *state) explain() explanation {
 	t := s.tomography()
 	if len(t.suspects) == 0 {

@@ -133,18 +133,18 @@ func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 		how += ", since " + clock(f.Since)
 	}
 	if t.lost && sides(t.kind) == 1 {
-		return fmt.Sprintf("%s is cut off from everybody: %s.", who, how),
+		return fmt.Sprintf("%s is cut off from all others: %s.", who, how),
 			fmt.Sprintf("Check whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain it until measurements work.", h.nodes.list[t.a])
 	}
 	switch t.kind {
 	case pairs.SlowHost:
-		return fmt.Sprintf("%s is %s with everybody, both ways: %s.", who, verb, how),
+		return fmt.Sprintf("%s is %s with all others, in both directions: %s.", who, verb, how),
 			fmt.Sprintf("Drain %s; check the NIC's PCIe width and speed (lspci -vv), its link speed and counters, CPU frequency and memory; then measure again.", who)
 	case pairs.SlowOut, SlowNICOut:
-		return fmt.Sprintf("%s is %s in sending, to everybody: %s.", who, verb, how),
+		return fmt.Sprintf("%s is %s in sending, to all others: %s.", who, verb, how),
 			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port (transmit lanes here, receive at the switch), check link speed and error counters at both ends.", h.nodes.list[t.a])
 	case pairs.SlowIn, SlowNICIn:
-		return fmt.Sprintf("%s is %s in receiving, from everybody: %s.", who, verb, how),
+		return fmt.Sprintf("%s is %s in receiving, from all others: %s.", who, verb, how),
 			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port, check pause frames and discards at the switch, and the NIC's PCIe link.", h.nodes.list[t.a])
 	case SlowNIC:
 		return fmt.Sprintf("NIC %s is %s, both ways: %s.", who, verb, how),

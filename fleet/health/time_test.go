@@ -147,7 +147,7 @@ func TestLost(t *testing.T) {
 	}
 	f.fails = func(a, b, k int) bool { return a == 2 || b == 2 }
 	list := f.run(2)
-	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error || !strings.Contains(list[0].Text, "is cut off from everybody") {
+	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error || !strings.Contains(list[0].Text, "is cut off from all others") {
 		t.Fatalf("%+v", list)
 	}
 	if bad := f.h.Unhealthy(at(f.sweeps)); !slices.Equal(bad, []string{"node2"}) {

@@ -196,7 +196,7 @@ func (w *sweep) left() (list []fleet.Out) {
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(w.busy), byNumber) {
 		if w.out[n] == "" {
-			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with everybody", Busy: true})
+			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with all others", Busy: true})
 		}
 	}
 	return list[:min(len(list), 1000)]

@@ -115,7 +115,7 @@ func gpuNamed(name string) (hardware.GPUModel, error) {
 		}
 	}
 	if len(near) > 0 {
-		return g, fmt.Errorf("no GPU %q in the catalogue; near it: %s", name, strings.Join(near[:min(len(near), 8)], ", "))
+		return g, fmt.Errorf("no GPU %q in the catalogue; similar: %s", name, strings.Join(near[:min(len(near), 8)], ", "))
 	}
 	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar hardware gpu` lists them", name)
 }

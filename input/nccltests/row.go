@@ -82,8 +82,8 @@ func (p *parser) values(num int, f []string, piece bool) {
 	}
 }
 
-// hasRoot reports that the first figure of a row is its root, which is a figure like the others. A whole line does not
-// come out even without it; of a piece or a cut line, which may come out even by accident, only the header knows.
+// hasRoot reports that the first figure of a row is its root, which is a figure like the others. A whole line with a
+// root has one figure more than its columns; of a piece or a cut line, which may have so by accident, only the header knows.
 func (h *columns) hasRoot(f []string, half int, piece bool) bool {
 	odd := len(f)%half == 1
 	if h.seen && (piece || !odd) {

@@ -184,7 +184,7 @@ func (b *book) shaped(ctx context.Context, rounds int, short bool) error {
 	}
 	list := []trial{
 		// Cards let 256 KiB pass at once after a pause: what is run to warm up uses that up, so that all
-		// sides begin without it.
+		// sides begin without that allowance.
 		{sizes: []int64{1 << 10, 32 << 10}, iters: 300, warm: 25, budget: 0.3},
 		{sizes: []int64{1 << 20}, iters: 30, warm: 2, budget: 0.6},
 		{sizes: []int64{16 << 20, 64 << 20}, iters: 2, warm: 1, budget: 1},

@@ -43,6 +43,19 @@ var banned = map[string]string{
 	"Does this show it":     "Is this the cause",
 	"speaks for ":           "points to",
 	"stand below":           "are listed below",
+	"stands beside":         "is compared with",
+	"stand beside":          "are compared with",
+	" is what fails":        "fails",
+	"way around":            "workaround",
+	"inside of the":         "inside the",
+	"outside of the":        "outside the",
+	"as great as":           "equal to, or at least",
+	"that are over":         "resolved",
+	"a call', n: true":      "per call",
+	"rests on":              "is based on",
+	"with everybody":        "with all others",
+	"costs everybody":       "costs all others",
+	"without a word":        "silently",
 }
 
 // TestWords holds what people read to plain words: the strings of the packages that speak to them, and the page.

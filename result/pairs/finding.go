@@ -108,11 +108,11 @@ func (t *Table) merge(list []finding.Finding) []finding.Finding {
 func hostText(kind finding.Kind, who, by string) string {
 	switch kind {
 	case SlowOut:
-		return fmt.Sprintf("%s is slow in sending, to everybody: %s", who, by)
+		return fmt.Sprintf("%s sends slowly to all others: %s", who, by)
 	case SlowIn:
-		return fmt.Sprintf("%s is slow in receiving, from everybody: %s", who, by)
+		return fmt.Sprintf("%s receives slowly from all others: %s", who, by)
 	}
-	return fmt.Sprintf("%s is slow with everybody: %s", who, by)
+	return fmt.Sprintf("%s is slow with all others: %s", who, by)
 }
 
 // severity follows from the factor; latencies scatter more and matter less.

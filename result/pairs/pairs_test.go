@@ -164,7 +164,7 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("seed %d: %d findings: %v", seed, len(got), got)
 		}
 		for _, f := range got {
-			if f.Kind != SlowHost || !slices.Equal(f.Ranks, []int{4, 5}) || f.Severity != finding.Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with everybody") {
+			if f.Kind != SlowHost || !slices.Equal(f.Ranks, []int{4, 5}) || f.Severity != finding.Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with all others") {
 				t.Errorf("seed %d: %+v", seed, f)
 			}
 		}
@@ -182,7 +182,7 @@ func TestHosts(t *testing.T) {
 			table.Hosts = append(table.Hosts, fmt.Sprintf("host%d", i/2))
 		}
 		for _, f := range table.Findings() {
-			if f.Kind != SlowOut || !slices.Equal(f.Ranks, []int{5}) || !strings.HasPrefix(f.Text, "node5 is slow in sending") {
+			if f.Kind != SlowOut || !slices.Equal(f.Ranks, []int{5}) || !strings.HasPrefix(f.Text, "node5 sends slowly") {
 				t.Errorf("seed %d: %+v", seed, f)
 			}
 		}

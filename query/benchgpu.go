@@ -61,7 +61,7 @@ type Programs struct {
 	Ready func() error
 	// Sys is the machine's / of which sys is read; nil: nothing is known of its ports.
 	Sys fs.FS
-	// Kernel is the kernel's log, and how long the machine is up; nil: it is not read.
+	// Kernel is the kernel's log, and how long the machine is up; where it is refused, the journal and syslog's files are read. nil: none is.
 	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
 

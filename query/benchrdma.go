@@ -139,10 +139,7 @@ func (q *BenchRDMA) lead(ctx context.Context, env Env, h *checkHub) (*BenchRDMAD
 	if err := m.possible(); err != nil {
 		return nil, failure.Cannot(err)
 	}
-	c := &checkPairs{away: func(e int) bool { return h.lost[m.ends[e].rank] != "" }, turn: m.turn, show: env.progress, every: true, first: h.first}
-	for _, e := range m.ends {
-		c.names, c.hosts = append(c.names, m.portName(e)), append(c.hosts, h.members[e.rank].Host)
-	}
+	c := m.turns(env)
 	table, err := c.measure(ctx, m.rounds())
 	env.progress("")
 	if err != nil {
@@ -206,13 +203,15 @@ func (m *rdmaHub) document(t *pairs.Table) *BenchRDMADoc {
 // as fast as the link a few more.
 const linkShare = 0.8
 
+const rdmaBelowLink finding.Kind = "rdma-below-link"
+
 // belowLink is the finding about a rail whose ports are all slow: none of them stands out then.
 func (r *BenchRDMARail) belowLink() (finding.Finding, bool) {
 	if r.Link == 0 || r.Rate == 0 || r.Rate >= linkShare*r.Link {
 		return finding.Finding{}, false
 	}
 	return finding.Finding{
-		ID: fmt.Sprintf("rdma-below-link:%d", r.Rail), Kind: "rdma-below-link", Severity: finding.Warn, Confidence: 1, Factor: r.Rate / r.Link, Figure: "bandwidth", Where: fmt.Sprintf("rail %d", r.Rail),
+		ID: fmt.Sprintf("%s:%d", rdmaBelowLink, r.Rail), Kind: rdmaBelowLink, Severity: finding.Warn, Confidence: 1, Factor: r.Rate / r.Link, Figure: "bandwidth", Where: fmt.Sprintf("rail %d", r.Rail),
 		Text: fmt.Sprintf("the median pair of rail %d moves %.1f GB/s; its links carry %.1f GB/s, and less than %.0f%% of it is slow", r.Rail, r.Rate, r.Link, 100*linkShare),
 		Fix:  "Look at the PCIe width and generation of the NICs (lspci -vv), ACS and the IOMMU, the MTU, and the NUMA node of the processors; --qps 4 tells a limit of one queue pair.",
 	}, true

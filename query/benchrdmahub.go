@@ -105,7 +105,7 @@ func pickPorts(all []sysfs.PortState, want []string) ([]rdmaPort, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no active RDMA port below /sys/class/infiniband%s", among(down))
+		return nil, fmt.Errorf("%w below /sys/class/infiniband%s", errNoPort, among(down))
 	}
 	list := make([]rdmaPort, len(names))
 	for i, n := range names {
@@ -113,6 +113,8 @@ func pickPorts(all []sysfs.PortState, want []string) ([]rdmaPort, error) {
 	}
 	return list, nil
 }
+
+var errNoPort = errors.New("no active RDMA port")
 
 func among(down []string) string {
 	if len(down) == 0 {
@@ -138,6 +140,7 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 	case "rdma-ports":
 		var err error
 		r.Ports, err = w.ports(ctx)
+		r.Portless = errors.Is(err, errNoPort)
 		return err
 	case "rdma-serve":
 		s, err := rdma.Serve(ctx, start, test(), o.End)

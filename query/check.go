@@ -27,14 +27,17 @@ type Check struct {
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
-	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are compared with its predictions, with its calibration where it has one (default: GPUs as the catalogue has them)."`
-	Rounds  int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
-	NoLoad  bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
+	Cluster  string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are compared with its predictions, with its calibration where it has one (default: GPUs as the catalogue has them)."`
+	By       string `default:"best" enum:"best,rdma,tcp" help:"What pairs of a job's ranks are measured by: best is RDMA where every host has perftest and most have an active port, else TCP (default best)."`
+	Perftest string `placeholder:"DIR" help:"Folder of the perftest programs on every host (default: PATH)."`
+	Rounds   int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
+	NoLoad   bool   `name:"no-load" help:"Do not run products and copies on GPUs; read their state alone."`
 }
 
 // CheckDoc is the answer to Check.
 type CheckDoc struct {
-	By       string            `json:"by"` // nccl or tcp: what the pairs were measured with
+	By       string            `json:"by"`     // nccl, rdma or tcp: what the pairs were measured with
+	ByWhy    string            `json:"by_why"` // why with nothing better, empty for nccl and rdma
 	Nodes    []CheckNode       `json:"nodes"`
 	Hostlist string            `json:"hostlist"` // of the unhealthy nodes, as Slurm writes them
 	Findings []finding.Finding `json:"findings"`
@@ -79,6 +82,10 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 	if err != nil {
 		return nil, err
 	}
+	run, err := q.rdmaInCheck(with)
+	if err != nil {
+		return nil, err
+	}
 	t := on.task()
 	valid := func(n int) error {
 		if n == 1 { // it has no pairs, and is looked at by itself
@@ -89,7 +96,7 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 	t.Valid, t.Memory, t.Advice = valid, func(int) unit.Bytes { return p.Memory() }, "a smaller --size or fewer nodes"
 	t.Same = fmt.Sprint("check", p)
 	t.Star = func(s *engine.Star, keep func([]byte) error) error {
-		w := checkWorker{q: &q, star: s, plan: p, with: with}
+		w := checkWorker{q: &q, star: s, plan: p, with: with, rdma: run}
 		if s.Rank() != 0 {
 			return w.serve(ctx)
 		}
@@ -119,28 +126,34 @@ func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (
 			locals[r] = *x.Local
 		}
 	}
-	names := rankNames(h.members)
-	c := &checkPairs{names: names, away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress}
-	for _, m := range h.members {
-		c.hosts = append(c.hosts, m.Host)
-	}
-	table, err := c.measure(ctx, checkSchedule(n, q.Rounds))
+	got, err := q.pairs(ctx, env, h)
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
 	env.progress("a sum over all nodes")
-	note := h.sumWhole(ctx, c, table, locals)
+	note := h.sumWhole(ctx, got.whole(h), locals)
 	env.progress("")
 	for r := range locals {
 		locals[r].Host, locals[r].Away = h.members[r].Host, h.lost[r]
 	}
-	doc := newCheckDoc(h.by, locals, table, x)
-	for _, text := range []string{note, bench.Crowded(h.members)} {
+	for _, f := range got.findings {
+		for _, r := range f.Ranks {
+			locals[r].Findings = append(locals[r].Findings, f)
+		}
+	}
+	doc := newCheckDoc(got.by, locals, got.table, x)
+	doc.ByWhy = got.why
+	for _, f := range got.findings {
+		if len(f.Ranks) == 0 { // of all
+			doc.suspectAll(f)
+		}
+	}
+	for _, text := range append(got.notes, note, bench.Crowded(h.members)) {
 		if text != "" {
 			doc.Notes = append(doc.Notes, text)
 		}
 	}
-	doc.Rounds, doc.Partners, doc.Seconds = c.turns, table.Partners(), time.Since(begin).Seconds()
+	doc.Rounds, doc.Partners, doc.Seconds = got.turns.turns, got.table.Partners(), time.Since(begin).Seconds()
 	return doc, nil
 }
 
@@ -151,19 +164,7 @@ const (
 )
 
 // sumWhole adds a vector over the nodes whose pairs all came to an end; what else there is to say of it is a note.
-func (h *checkHub) sumWhole(ctx context.Context, c *checkPairs, t *pairs.Table, locals []checkLocal) string {
-	bad := map[int]bool{}
-	for _, m := range t.Cells {
-		if m.Failed != "" {
-			bad[m.From], bad[m.To] = true, true
-		}
-	}
-	var list []int
-	for r := range h.members {
-		if !bad[r] && !c.out(r) {
-			list = append(list, r)
-		}
-	}
+func (h *checkHub) sumWhole(ctx context.Context, list []int, locals []checkLocal) string {
 	if len(list) < 2 {
 		return ""
 	}
@@ -261,7 +262,7 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 		d.Findings = append(d.Findings, f)
 		reasons[f.Nodes[0]] = append(reasons[f.Nodes[0]], f.Text)
 	}
-	d.judgePairs(table, locals, reasons, suspect)
+	d.judgePairs(table, reasons, suspect)
 	var bad []string
 	alone := len(locals) > 2 && !slices.ContainsFunc(locals[1:], func(l checkLocal) bool { return l.Away == "" })
 	if alone {

@@ -97,15 +97,13 @@ func together(locals []checkLocal) []string {
 
 // judgePairs adds what pairs show: a node that is slow with everybody is unhealthy, and explains its pairs. Of a slow pair whose nodes are both well
 // otherwise nothing says which one it is.
-func (d *CheckDoc) judgePairs(t *pairs.Table, locals []checkLocal, reasons, suspect map[string][]string) {
+func (d *CheckDoc) judgePairs(t *pairs.Table, reasons, suspect map[string][]string) {
 	list := t.Findings()
 	for _, f := range list {
 		d.Findings = append(d.Findings, f)
 		if !pairs.OfPair(f.Kind) && f.Severity != finding.Note {
 			for _, r := range f.Ranks {
-				if r < len(locals) {
-					reasons[locals[r].Host] = append(reasons[locals[r].Host], f.Text)
-				}
+				reasons[t.Hosts[r]] = append(reasons[t.Hosts[r]], f.Text)
 			}
 		}
 	}
@@ -113,10 +111,10 @@ func (d *CheckDoc) judgePairs(t *pairs.Table, locals []checkLocal, reasons, susp
 		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
 			continue
 		}
-		known := slices.ContainsFunc(f.Ranks, func(r int) bool { return r < len(locals) && len(reasons[locals[r].Host]) > 0 })
+		known := slices.ContainsFunc(f.Ranks, func(r int) bool { return len(reasons[t.Hosts[r]]) > 0 })
 		for _, r := range f.Ranks {
-			if r < len(locals) && !known {
-				suspect[locals[r].Host] = append(suspect[locals[r].Host], f.Text)
+			if !known {
+				suspect[t.Hosts[r]] = append(suspect[t.Hosts[r]], f.Text)
 			}
 		}
 	}

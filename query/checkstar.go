@@ -34,7 +34,9 @@ type checkReply struct {
 	Failed string           `json:"failed,omitempty"`
 	Took   time.Duration    `json:"took,omitempty"`
 	Ports  []rdmaPort       `json:"ports,omitempty"` // for RDMA
-	TCP    int              `json:"tcp,omitempty"`   // the port of a server of perftest
+	// Portless tells that RDMA failed for want of an active port, and not of programs.
+	Portless bool `json:"portless,omitempty"`
+	TCP      int  `json:"tcp,omitempty"` // the port of a server of perftest
 }
 
 // checkWorker does what rank 0 asks.

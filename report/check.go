@@ -33,6 +33,9 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 		gpus += n.GPUs
 	}
 	how := fmt.Sprintf("pairs by %s in %s", d.By, words.Plural(d.Rounds, "round"))
+	if d.ByWhy != "" {
+		how = fmt.Sprintf("pairs by %s (%s) in %s", d.By, texttab.Clean(d.ByWhy), words.Plural(d.Rounds, "round"))
+	}
 	switch {
 	case d.Rounds == 0:
 		how = "no pairs"

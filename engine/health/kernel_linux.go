@@ -23,7 +23,7 @@ const (
 func KernelLog(context.Context) ([]byte, time.Duration, error) {
 	fd, err := syscall.Open("/dev/kmsg", syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, 0, &os.PathError{Op: "open", Path: "/dev/kmsg", Err: err}
+		return nil, upTime(), &os.PathError{Op: "open", Path: "/dev/kmsg", Err: err}
 	}
 	defer syscall.Close(fd)
 	var out bytes.Buffer
@@ -36,7 +36,7 @@ func KernelLog(context.Context) ([]byte, time.Duration, error) {
 		case errors.Is(err, syscall.EAGAIN) || n == 0 && err == nil:
 			return out.Bytes(), upTime(), nil
 		case err != nil:
-			return nil, 0, &os.PathError{Op: "read", Path: "/dev/kmsg", Err: err}
+			return nil, upTime(), &os.PathError{Op: "read", Path: "/dev/kmsg", Err: err}
 		}
 		if line, ok := kernelLine(buf[:n]); ok && out.Len() < maxKernel {
 			out.WriteString(line)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/counter"
 	"busbar.dev/internal/nicstat"
@@ -23,6 +25,9 @@ func (a *agent) addDrivers(ports []sysfs.PortState) {
 	w.looks++
 	for i := range ports {
 		p := &ports[i]
+		if p.RDMA && !pauses {
+			maps.DeleteFunc(p.Counters, func(name string, _ uint64) bool { return pausing(name) })
+		}
 		if a.Driver == nil || p.RDMA {
 			continue
 		}
@@ -42,12 +47,12 @@ func (a *agent) addDrivers(ports []sysfs.PortState) {
 	}
 }
 
-// seldom is in how many looks counters of pause frames are told of once. They move all the time
+// seldom is in how many looks counters of pause frames and congestion marks are told of once. They move all the time
 // where the network is lossless; told of every 30 s they would drive out what is worth keeping.
 const seldom = 20
 
-// pausing tells whether a counter is one of pause frames.
+// pausing tells whether a counter is one of pause frames or congestion marks.
 func pausing(name string) bool {
 	c := counter.Find(name)
-	return c != nil && (c.Kind == counter.Pause || c.Kind == counter.Slow)
+	return c != nil && (c.Kind == counter.Pause || c.Kind == counter.Slow || c.Kind == counter.Marks)
 }

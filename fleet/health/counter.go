@@ -214,7 +214,7 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 	for _, c := range sortedKeys(p.counters) {
 		t := p.counters[c]
 		m := t.of
-		if m.Kind == counter.Pause || m.Kind == counter.Slow || (m.Kind == counter.Link) != (kind == Errors) {
+		if m.Kind == counter.Pause || m.Kind == counter.Slow || m.Kind == counter.Marks || (m.Kind == counter.Link) != (kind == Errors) {
 			continue
 		}
 		by, over, began := t.rise(now)

@@ -73,8 +73,11 @@ type held struct {
 func (h *History) heldBy(w where, kind counter.Kind, peers map[string]float64, now time.Time) (x held, ok bool) {
 	p := h.node[w.node].ports[w.port]
 	x = held{where: w, kind: Congestion}
-	if kind == counter.Slow {
+	switch kind {
+	case counter.Slow:
 		x.kind = SlowTaker
+	case counter.Marks:
+		x.kind = Marked
 	}
 	for _, c := range sortedKeys(p.counters) {
 		t := p.counters[c]
@@ -109,7 +112,7 @@ func (h *History) heldBy(w where, kind counter.Kind, peers map[string]float64, n
 func (h *History) congested(ports []where, peers map[string]float64, now time.Time) []finding.Finding {
 	var list, common []held
 	for _, w := range ports {
-		for _, kind := range []counter.Kind{counter.Pause, counter.Slow} {
+		for _, kind := range []counter.Kind{counter.Pause, counter.Slow, counter.Marks} {
 			x, ok := h.heldBy(w, kind, peers, now)
 			switch {
 			case ok && x.unusual && x.own:
@@ -158,13 +161,18 @@ func findingsOf(h *History, list []held) []finding.Finding {
 		if x.part > 0 {
 			often += fmt.Sprintf("; %.0f%% of the time", 100*x.part)
 		}
-		if x.kind == Congestion {
+		switch x.kind {
+		case Marked:
+			f.Severity = finding.Note
+			f.Text = fmt.Sprintf("Port %s/%s meets more congestion than its peers (%s).", node, x.port, often)
+			f.Fix = "No error of this port: many send to one (incast), or a link on the way has less rate than the others. np_ and tx_cnp counters are of what comes to the host, rp_ and rx_cnp of what it sends. Look at the uplinks of its leaf, adaptive routing, and ECN thresholds."
+		case Congestion:
 			if x.part < 0.1 {
 				f.Severity = finding.Note
 			}
 			f.Text = fmt.Sprintf("Port %s/%s is told to pause: congestion from the switch (%s).", node, x.port, often)
 			f.Fix = "Not this host: whoever it sends to takes too slowly, or many send to one. Look for a node that sends pause frames (slow-receiver), for links with less rate than the others, and at the switch's queues; then at PFC and ECN thresholds."
-		} else {
+		default:
 			f.Text = fmt.Sprintf("Port %s/%s tells others to pause: this host is slow to receive (%s).", node, x.port, often)
 			f.Fix = "Check its PCIe link (lspci -vv: LnkSta), IOMMU, memory and CPU frequency, the receive rings (ethtool -g), and PFC thresholds; while it lasts, everybody who sends through the same switch waits."
 		}

@@ -21,7 +21,7 @@ func relate(list []finding.Finding) []finding.Finding {
 			for _, n := range f.Nodes {
 				unreachable[n] = true
 			}
-		case Congestion, SlowTaker:
+		case Congestion, SlowTaker, Marked:
 			if f.Where == "" {
 				held = f
 				break

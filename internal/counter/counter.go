@@ -14,6 +14,7 @@ const (
 	Host                    // the host or driver does not take what arrives
 	Program                 // requests that the other side refuses
 	Lane                    // bits of one lane, before correction
+	Marks                   // packets meet congestion, and senders are told to slow down: ordinary, unless peers have far fewer
 )
 
 // Place is where a counter is read.

@@ -20,7 +20,7 @@ func TestFind(t *testing.T) {
 		"tx_priority_7_xoff.nic": "tx_priority_xoff", "rx_crc_errors.nic": "rx_crc_errors",
 		// These count on healthy machines.
 		"rx_prio3_pause_transition": "", "tx_priority_3_xon.nic": "", "rx_priv_flags": "", "rx_prio3_marked": "",
-		"rx_prio3_bytes": "", "rx_packets": "", "port_xmit_wait": "", "np_cnp_sent": "", "rx_bytes": "", "": "", "rx_prio": "", "req_cqe_error": "",
+		"rx_prio3_bytes": "", "rx_packets": "", "port_xmit_wait": "", "np_cnp_sent": "np_cnp_sent", "rp_cnp_ignored": "", "rx_bytes": "", "": "", "rx_prio": "", "req_cqe_error": "",
 	} {
 		got := ""
 		if c := Find(name); c != nil {

@@ -1,0 +1,320 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/bench/gpu"
+	"busbar.dev/engine/device"
+	"busbar.dev/fleet"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// partLine is what the nodes of a part say to each other about workers of busbar-gpu: requests of rank 0, and answers.
+type partLine struct {
+	Worker  int             `json:"worker"`
+	Line    json.RawMessage `json:"line,omitempty"`    // a request, or its answer
+	Workers int             `json:"workers,omitempty"` // how many a node has, first of all
+	Failed  string          `json:"failed,omitempty"`  // why it has none
+}
+
+// partAllowed is what a node does with its GPUs for another: nothing that changes their settings.
+var partAllowed = []device.Do{device.Open, device.GPUs, device.Key, device.Join, device.Leave, device.Collective, device.Pair}
+
+// LacksNCCL says why this node cannot be measured by NCCL; nil: it can.
+func (n *FleetNode) LacksNCCL(ctx context.Context) error {
+	if n.With.Helper == nil || n.With.Worker == nil {
+		return errors.New("no programs can be run here")
+	}
+	path, err := n.With.Helper()
+	if err != nil {
+		return err
+	}
+	p, err := n.With.Worker([]string{path, "work"}, nil)
+	if err != nil {
+		return err
+	}
+	w, err := device.NewWorker(ctx, 0, p)
+	if err != nil {
+		p.End(0)
+		return err
+	}
+	defer w.End()
+	a, err := w.Ask(ctx, device.Request{Do: device.GPUs})
+	if err == nil && a.Count == 0 {
+		err = errors.New("the driver shows no GPU")
+	}
+	return err
+}
+
+// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes, after a product on each. The
+// node of rank 0 leads and tells; every node tells how long its own GPUs took for the product.
+func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error) {
+	g := GPURanks{PerHost: 1}
+	if p.What.Measure == fleet.MeasureCollective {
+		g.PerHost = 0
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	at(0, 1, "starting busbar-gpu")
+	own, _, err := g.workers(ctx, n.With, nil, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	defer own.End()
+	out := &fleet.Measured{}
+	if p.What.Measure == fleet.MeasureCollective {
+		if out.Own, err = n.product(ctx, own); err != nil {
+			return nil, err
+		}
+	}
+	at(0, 1, "meeting")
+	s, err := n.star(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if p.Rank != 0 {
+		if err := serveWorkers(ctx, s, own); err != nil || out.Own == nil {
+			return nil, err
+		}
+		return out, nil
+	}
+	team, err := partTeam(ctx, s, own, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for r := 1; r < len(p.Ranks); r++ {
+			_ = s.Order(r, partLine{}) // the end; who is gone ends by itself
+		}
+	}()
+	if err := team.Join(ctx); err != nil {
+		return nil, err
+	}
+	return n.measureTeam(ctx, team, p, at, out)
+}
+
+// partProduct is the product that nodes time before a collective: large enough to load a GPU, and short.
+const partProduct = 4096
+
+// product times one on all GPUs of the node at once; the slowest counts. A GPU that another program uses is not measured.
+func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnTime, error) {
+	if a, err := team[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
+		if busy := busyGPUs(a.Health); busy != "" {
+			return nil, errors.New(busy)
+		}
+	}
+	answers, err := team.All(ctx, device.Request{Do: device.Product, M: partProduct, N: partProduct, K: partProduct, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
+	if err != nil { // AMD's have no products yet; the collective is measured all the same
+		return nil, nil //nolint:nilerr // said by check and bench gpu node
+	}
+	worst := 0.0
+	for _, a := range answers {
+		if a.Product != nil {
+			worst = max(worst, a.Product.Micros)
+		}
+	}
+	if worst <= 0 {
+		return nil, nil
+	}
+	return []fleet.OwnTime{{Node: n.Name, Spent: unit.Micros(worst)}}, nil
+}
+
+// measureTeam measures what the part asks for, of workers of all nodes.
+func (n *FleetNode) measureTeam(ctx context.Context, team device.Team, p *fleet.Part, at func(done, of int, text string), out *fleet.Measured) (*fleet.Measured, error) {
+	w := p.What
+	if w.Measure == fleet.MeasurePairs {
+		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters}, true, func(k int) { at(k, 1, "pairs") })
+		switch {
+		case err != nil:
+			return nil, err
+		case wrong > 0:
+			return nil, fmt.Errorf("%d elements arrived wrong", wrong)
+		}
+		for _, c := range t.Cells {
+			out.Pairs = append(out.Pairs, fleet.PairSample{From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency})
+		}
+		return out, nil
+	}
+	own := gpu.Own{Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
+	k := 0
+	sweep, err := own.Sweep(ctx, team, w.Op, w.Sizes, func(size unit.Bytes) {
+		at(k, len(w.Sizes), fmt.Sprintf("%s of %v", w.Op, size))
+		k++
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range sweep.Rows() {
+		if r.Wrong != nil && *r.Wrong > 0 {
+			return nil, fmt.Errorf("%d elements of a %s were wrong", *r.Wrong, w.Op)
+		}
+	}
+	out.Results = result.Sweeps{sweep}
+	return out, nil
+}
+
+// serveWorkers does what rank 0 asks of this node's workers, until it says that it is over or is gone.
+func serveWorkers(ctx context.Context, s *engine.Star, own device.Team) error {
+	if err := s.Reply(partLine{Workers: len(own)}); err != nil {
+		return err
+	}
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer own.End() // what waits for a GPU ends first
+	for {
+		body, err := s.Next(ctx)
+		if err != nil {
+			return err
+		}
+		var o partLine
+		var q device.Request
+		if err := json.Unmarshal(body, &o); err != nil {
+			return err
+		}
+		if o.Line == nil {
+			return nil
+		}
+		if err := json.Unmarshal(o.Line, &q); err != nil || o.Worker < 0 || o.Worker >= len(own) || !slices.Contains(partAllowed, q.Do) {
+			return fmt.Errorf("rank 0 asks for what a part does not need: %.40q", q.Do)
+		}
+		busy.Go(func() {
+			a, err := own[o.Worker].Ask(ctx, q)
+			a.ID = q.ID
+			if err != nil && a.Failure == nil {
+				a.Failure = &device.Failure{Text: err.Error()}
+			}
+			_ = s.Reply(partLine{Worker: o.Worker, Line: bytes.TrimSpace(device.Line(a))}) // rank 0 may be gone
+		})
+	}
+}
+
+// partTeam is the workers of all nodes, as rank 0 asks them: its own first.
+func partTeam(ctx context.Context, s *engine.Star, own device.Team, p *fleet.Part) (device.Team, error) {
+	whole := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, checkStartTime, fmt.Errorf("busbar-gpu did not start on all nodes within %v", checkStartTime))
+	defer cancel()
+	counts := make([]int, len(p.Ranks))
+	for _, m := range s.Members()[1:] {
+		if m.Pid == 0 {
+			return nil, &engine.PeerError{Rank: m.Rank, Host: string(p.Ranks[m.Rank]), Text: "it did not come"}
+		}
+	}
+	for range p.Ranks[1:] {
+		select {
+		case x := <-s.Replies():
+			var l partLine
+			if x.Err == nil {
+				x.Err = json.Unmarshal(x.Body, &l)
+			}
+			if x.Err != nil || l.Workers < 1 || l.Workers > 1024 {
+				return nil, &engine.PeerError{Rank: x.Rank, Host: string(p.Ranks[x.Rank]), Text: fmt.Sprintf("it is gone: %v", x.Err)}
+			}
+			counts[x.Rank] = l.Workers
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	team := slices.Clone(own)
+	lines := map[[2]int]*remoteWorker{}
+	for r := 1; r < len(p.Ranks); r++ {
+		for k := range counts[r] {
+			w := &remoteWorker{star: s, rank: r, worker: k, answers: make(chan []byte, 8), gone: make(chan struct{})}
+			lines[[2]int{r, k}] = w
+			w.take(device.Line(device.Answer{Hello: &device.Hello{Program: own[0].Hello.Program, Host: string(p.Ranks[r])}}))
+		}
+	}
+	go dispatch(whole, s, lines)
+	for r := 1; r < len(p.Ranks); r++ {
+		for k := range counts[r] {
+			w, err := device.NewWorker(ctx, len(team), lines[[2]int{r, k}])
+			if err != nil {
+				return nil, err
+			}
+			team = append(team, w)
+		}
+	}
+	for i := range own {
+		team[i].Hello.Host = string(p.Ranks[0])
+	}
+	return team, nil
+}
+
+// dispatch gives answers to the workers that they are of, until the part is over.
+func dispatch(ctx context.Context, s *engine.Star, lines map[[2]int]*remoteWorker) {
+	for {
+		var x engine.StarReply
+		select {
+		case x = <-s.Replies():
+		case <-ctx.Done():
+			return
+		}
+		var l partLine
+		if x.Err == nil && json.Unmarshal(x.Body, &l) == nil {
+			if w := lines[[2]int{x.Rank, l.Worker}]; w != nil {
+				w.take(append(l.Line, '\n'))
+			}
+			continue
+		}
+		for at, w := range lines {
+			if at[0] == x.Rank {
+				w.End(0)
+			}
+		}
+	}
+}
+
+// remoteWorker is a worker of another node, reached through its agent.
+type remoteWorker struct {
+	star         *engine.Star
+	rank, worker int
+	answers      chan []byte
+	gone         chan struct{}
+	once         sync.Once
+	rest         []byte
+}
+
+func (w *remoteWorker) take(line []byte) {
+	select {
+	case w.answers <- line:
+	default: // nobody asked so much
+		w.End(0)
+	}
+}
+
+// Read gives answers, a line at a time.
+func (w *remoteWorker) Read(p []byte) (int, error) {
+	if len(w.rest) == 0 {
+		select {
+		case w.rest = <-w.answers:
+		case <-w.gone:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// Write sends a request.
+func (w *remoteWorker) Write(p []byte) (int, error) {
+	return len(p), w.star.Order(w.rank, partLine{Worker: w.worker, Line: bytes.TrimSpace(p)})
+}
+
+// End ends it here; its agent ends the process.
+func (w *remoteWorker) End(time.Duration) { w.once.Do(func() { close(w.gone) }) }
+
+// Why says that it is gone.
+func (w *remoteWorker) Why() error { return errors.New("its agent is gone") }

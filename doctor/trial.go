@@ -40,7 +40,7 @@ type Outcome struct {
 	Wanted      []string // ids that state the cause
 	Hit         bool     // one of them is among the first two
 	Place       int      // of the first that is, from 1; 0 none
-	Undecidable string   // why nobody could tell from the evidence alone
+	Undecidable string   // why the evidence alone cannot tell
 }
 
 // MatchTrials reports whether a text holds trials.

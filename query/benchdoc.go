@@ -60,7 +60,7 @@ type BenchTiming struct {
 	Time    BenchTimes `json:"time_us"`
 	AlgBW   float64    `json:"algbw_GBps"`
 	BusBW   float64    `json:"busbw_GBps"`
-	Wrong   int64      `json:"wrong"`        // 0 where nobody looked, see checked
+	Wrong   int64      `json:"wrong"`        // 0 where results were not checked, see checked
 	Slowest int        `json:"slowest_rank"` // whose runs took longest in all
 	Spread  float64    `json:"spread_us"`    // between the slowest and the fastest rank, per run
 }

@@ -28,7 +28,7 @@ type SlowNode struct {
 	Loss float64 `json:"loss"`
 }
 
-// Straggler is what slow nodes cost everybody.
+// Straggler is what slow nodes cost the whole job.
 type Straggler struct {
 	Slow  []SlowNode `json:"slow"` // the first of them
 	Nodes int        `json:"nodes"`
@@ -58,7 +58,7 @@ type Goodput struct {
 	AtBest   float64            `json:"goodput_at_best"`
 	Lost     map[string]float64 `json:"lost"` // shares of the time: checkpoints, redone, restarts; with a pool of nodes also waiting, fewer
 	Pool     *GoodputPool       `json:"pool,omitempty"`
-	Sources  []string           `json:"sources"` // of figures that nobody gave
+	Sources  []string           `json:"sources"` // of values that were not given
 	Text     string             `json:"text"`
 }
 

@@ -53,7 +53,7 @@ func documents(t *testing.T) string {
 
 Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
 query gives them to Go programs. Fields are only ever added within a version. Names end in the unit of their value: _us and _s
-are microseconds and seconds, _GBps 10⁹ bytes a second in one direction, _bytes bytes. A field that is "optional" is left out
+are microseconds and seconds, _GBps 10⁹ bytes per second in one direction, _bytes bytes. A field that is "optional" is left out
 where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them.
 `, Version)
 	written := map[string]bool{}

@@ -28,7 +28,7 @@ type PlanDoc struct {
 	Complete   bool        `json:"complete"` // it came to its end
 	Objective  string      `json:"objective"`
 	Framework  string      `json:"framework,omitempty"`        // NAME@RELEASE that all plans run with; "" is any
-	Chosen     string      `json:"framework_reason,omitempty"` // why, where nobody named one
+	Chosen     string      `json:"framework_reason,omitempty"` // why, where none was named
 	Others     []PlanOther `json:"other_frameworks,omitempty"`
 	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
 	Gap        float64     `json:"gap"`                   // how much better than the first that would be

@@ -11,7 +11,7 @@ type TokensDoc struct {
 	Tokens []TokenRow `json:"tokens"`
 }
 
-// TokenRow is somebody who may log in.
+// TokenRow is a token that may log in.
 type TokenRow struct {
 	Name    string    `json:"name"`
 	Role    string    `json:"role"`

@@ -59,7 +59,7 @@ type ValidateDoctorRow struct {
 	Wanted      []string `json:"wanted"` // findings that state the cause
 	Said        []string `json:"said"`   // the first findings
 	Hit         bool     `json:"hit"`
-	Undecidable string   `json:"undecidable,omitempty"` // why nobody could tell from the evidence alone
+	Undecidable string   `json:"undecidable,omitempty"` // why the evidence alone cannot tell
 }
 
 // Run examines every fault and compares the findings with the cause.

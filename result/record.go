@@ -116,7 +116,7 @@ func (r *record) check() error {
 	case r.Slowest != nil && (*r.Slowest < 0 || *r.Slowest >= r.Ranks):
 		return fmt.Errorf("slowest_rank is %d of %d ranks", *r.Slowest, r.Ranks)
 	case r.Wrong != nil && *r.Wrong < 0:
-		return fmt.Errorf("wrong is %d; expected a count, or nothing where nobody looked", *r.Wrong)
+		return fmt.Errorf("wrong is %d; expected a count, or nothing where results were not checked", *r.Wrong)
 	}
 	if _, err := operation(r.Op, r.Dtype, r.Redop); err != nil {
 		return err

@@ -92,7 +92,7 @@ type Timing struct {
 	// most MaxSamples of them, which lie evenly among all.
 	Runs    int
 	Samples []float64
-	Wrong   *int64 // elements; nil where nobody looked
+	Wrong   *int64 // elements; nil where results were not checked
 	// Slowest is the rank whose runs took longest, nil unknown; Spread its distance to the
 	// fastest, per run.
 	Slowest *int

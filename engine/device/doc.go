@@ -143,7 +143,7 @@ type Rate struct {
 	What  string  `json:"what"` // copy, write, to_gpu, from_gpu, both, peer, peer_both
 	Bytes int64   `json:"bytes"`
 	GBps  float64 `json:"GBps"`
-	// Wrong elements of what was moved; nil where nobody looked.
+	// Wrong elements of what was moved; nil where results were not checked.
 	Wrong *int64 `json:"wrong,omitempty"`
 }
 

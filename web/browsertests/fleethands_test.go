@@ -53,7 +53,7 @@ func TestFleetOrder(t *testing.T) {
 	p.run(`document.querySelector('form button.main').click()`)
 	p.wait(`document.querySelector('progress') && /\d+ of 28 pairs/.test(document.querySelector('.progress').textContent)`)
 	p.shot("fleet-order-runs")
-	p.wait(`document.body.textContent.includes('Past orders') && document.body.textContent.includes('28 pairs measured') && document.body.textContent.includes('Good for a job: 7 nodes')`)
+	p.wait(`document.body.textContent.includes('Past orders') && document.body.textContent.includes('28 pairs measured') && document.body.textContent.includes('Healthy: 7 nodes')`)
 	p.shot("fleet-order-done")
 	p.run(`document.querySelector('form button.main').click()`)
 	p.wait(`document.querySelector('progress')`)

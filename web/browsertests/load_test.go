@@ -125,7 +125,7 @@ func TestLoadEach(t *testing.T) {
 	p.shot("load-folded")
 	// Where links are too many to be told apart, that is said.
 	p.open("/cluster?c=dgx-h100:16384&op=all_reduce", drawn)
-	p.wait(`document.querySelector('.legend').textContent.includes('not told apart')`)
+	p.wait(`document.querySelector('.legend').textContent.includes('busiest link of its kind')`)
 	p.clean("load of each link")
 }
 

@@ -107,7 +107,7 @@ function made(kind, v) {
   if (v.nodes) o.nodes = v.nodes;
   if (v.cap) o.caps.rate_GBps = v.cap;
   if (kind === 'check') {
-    Object.assign(o.what, { small_bytes: 8, large_bytes: v.large, warm: 1, iters: 5 });
+    Object.assign(o.what, { by: 'best', small_bytes: 8, large_bytes: v.large, warm: 1, iters: 5 });
     o.caps.time_ns = 5e9;
     return Object.assign(o, { job: v.job, rounds: v.rounds || 3 });
   }

@@ -73,7 +73,7 @@ export function orders({ state, api, fleet, share }) {
   function describe(o) {
     const w = o.what, c = o.caps || {};
     return [w.measure === 'pairs' ? `messages of ${bytes(w.small_bytes)} and ${bytes(w.large_bytes)}` : `sizes ${(w.sizes_bytes || []).map(bytes).join(', ')}`, `${w.iters} times`,
-      c.rate_GBps ? `at most ${rate(c.rate_GBps)} per node` : 'no cap on the rate', `at most ${c.time_ns ? nanos(c.time_ns) : '20 s'} per part`, c.always ? 'of busy nodes too' : c.busy_GBps ? `of nodes with less traffic than ${rate(c.busy_GBps)}` : '', o.rounds ? plural(o.rounds, 'round') : '', o.at_once ? `${plural(o.at_once, 'pair')} at once` : '', o.every_ns ? `every ${nanos(o.every_ns)}` : 'once', o.from ? `from ${when(o.from)}` : '', o.job && `before job ${o.job}`, `by ${o.by}, ${ago(o.given)}`].filter(Boolean).join(' · ');
+      c.rate_GBps ? `at most ${rate(c.rate_GBps)} per node` : 'no rate limit', `at most ${c.time_ns ? nanos(c.time_ns) : '20 s'} per part`, c.always ? 'of busy nodes too' : c.busy_GBps ? `of nodes with less traffic than ${rate(c.busy_GBps)}` : '', o.rounds ? plural(o.rounds, 'round') : '', o.at_once ? `${plural(o.at_once, 'pair')} at once` : '', o.every_ns ? `every ${nanos(o.every_ns)}` : 'once', o.from ? `from ${when(o.from)}` : '', o.job && `before job ${o.job}`, `by ${o.by}, ${ago(o.given)}`].filter(Boolean).join(' · ');
   }
 
   function draw() {
@@ -86,7 +86,7 @@ export function orders({ state, api, fleet, share }) {
       if (o) say(`${what(o)}: ${o.state}, ${progress(o, fleet.doing).words}`);
     }
     const want = open.slice(0, 50).map(liveCard);
-    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order waits or runs.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
+    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order is waiting or running.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
     const over = all.filter(final).reverse();
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
@@ -110,7 +110,7 @@ export function orders({ state, api, fleet, share }) {
         o.out?.length > 0 && table('Left out', [{ text: 'node' }, { text: 'why' }], o.out.map((x) => [x.node, x.why])),
         o.reasons?.length > 0 && table('Not measured', [{ text: 'parts', n: true }, { text: 'nodes' }, { text: 'why' }], o.reasons.map((x) => [String(x.parts), fold(x.nodes || []), `${x.left_out ? 'left out' : 'failed'}: ${x.why}`])),
         verdict(o), results(o),
-        o.what.measure === 'pairs' && o.parts_good > 0 && h('p', {}, to(state, { show: 'pairs' }, 'the figures as a picture'))));
+        o.what.measure === 'pairs' && o.parts_good > 0 && h('p', {}, to(state, { show: 'pairs' }, 'heat map of the pairs'))));
       if (focus) one.querySelector('h2').focus();
     } catch (error) { put(one, failure(error)); }
   }
@@ -118,7 +118,7 @@ export function orders({ state, api, fleet, share }) {
   function verdict(o) {
     const v = o.verdict;
     if (!v || o.state === 'running') return null; // the rest may say otherwise
-    return [h('h3', {}, `Good for a job: ${plural(v.good.length, 'node')}`), v.unmeasured?.length > 0 && h('p', {}, 'Not measured, so nothing is said of them: ', h('code', {}, fold(v.unmeasured))), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
+    return [h('h3', {}, `Healthy: ${plural(v.good.length, 'node')}`), v.unmeasured?.length > 0 && h('p', {}, 'Not measured, state unknown: ', h('code', {}, fold(v.unmeasured))), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
       v.bad.length > 0 && table('Not good', [{ text: 'node' }, { text: 'why' }], v.bad.map((x) => [x.node, x.why])), (v.notes || []).map((x) => h('p', { class: 'note' }, x))];
   }
 

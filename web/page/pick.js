@@ -68,7 +68,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
   const value = word === 'this' || word === 'fleet' ? word : now.name;
   const nodes = h('input', { type: 'number', min: '1', max: '20000', placeholder: 'all', value: value === 'this' || value === 'fleet' || (value.startsWith('@') && !now.nodes) ? '' : String(now.nodes || names[now.name]?.nodes || 1) });
   const about = h('small', { class: 'quiet' });
-  const tell = (name) => { about.textContent = name === 'fleet' ? 'The nodes that have joined this server.' : name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
+  const tell = (name) => { about.textContent = name === 'fleet' ? 'The nodes that have joined this server.' : name === 'this' ? 'The machine that this server runs on.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
   const set = () => {
     const name = list.value;
     if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);

@@ -112,7 +112,7 @@ func Match(data []byte) bool {
 	if bytes.Contains(data, []byte(ibmTable)) || bytes.Contains(data, []byte(paramTable+"-")) {
 		return true
 	}
-	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data)
+	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data) || isScript(data)
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part, and

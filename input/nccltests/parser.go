@@ -28,6 +28,7 @@ type parser struct {
 	glued   map[string]string // what unglue found
 	rows    int
 	full    bool // a limit was reached and said so
+	script  script
 }
 
 func (p *parser) warnf(line int, format string, args ...any) {
@@ -82,7 +83,7 @@ func (p *parser) line(num int, text string) {
 		return
 	}
 	switch {
-	case p.payloads(num, body), p.torchTables(num, body):
+	case p.payloads(num, body), p.torchTables(num, body), p.scripts(num, body):
 	case record:
 		p.fields(num, strings.Fields(t), true)
 	case strings.HasPrefix(body, "nThread ") && strings.Contains(body, " nGpus "):

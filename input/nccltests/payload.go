@@ -23,8 +23,8 @@ const averageOf = "The average bandwidth of "
 
 var (
 	overRanks  = lazyre.New(`^(\w+) over (\d{1,7}) ranks`)
-	onePayload = lazyre.New(`^(\w+) with an? ([\d.]+[KMGT]?B) payload \([^)]*?(\d{1,7}) ranks\)`)
-	payloadRow = lazyre.New(`^\|\s*([\d.]+[KMGT]?B)\s*\|\s*([\d.]+) ?GBps\s*\|\s*([\d.]+) ?GBps\s*\|`)
+	onePayload = lazyre.New(`^(\w+) with an? ([\d.]+[KMGT]?i?B) payload \([^)]*?(\d{1,7}) ranks\)`)
+	payloadRow = lazyre.New(`^\|\s*([\d.]+[KMGT]?i?B)\s*\|\s*([\d.]+) ?GBps\s*\|\s*([\d.]+) ?GBps\s*\|`)
 	payloadAlg = lazyre.New(`\balgbw: ?([\d.]+) ?GBps`)
 )
 
@@ -62,8 +62,8 @@ func (p *parser) payloads(num int, body string) bool {
 
 // payloadPoint files one payload. Its letters count by 1024.
 func (p *parser) payloadPoint(t *Table, num int, size, alg, bus string) {
-	n, unitOf := strings.TrimRight(size, "KMGTB"), 1.0
-	for _, letter := range strings.TrimSuffix(size[len(n):], "B") {
+	n, unitOf := strings.TrimRight(size, "KMGTiB"), 1.0
+	for _, letter := range strings.TrimRight(size[len(n):], "iB") {
 		unitOf = float64(int64(1) << (10 * (1 + strings.IndexRune("KMGT", letter))))
 	}
 	v, err := strconv.ParseFloat(n, 64)

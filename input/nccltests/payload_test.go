@@ -16,7 +16,7 @@ func TestPayloads(t *testing.T) {
 | payload |    busbw   |    algbw   |
 | ------: | ---------: | ---------: |
 |    32KB |   0.92GBps |   0.52GBps |
-|     1GB | 420.00GBps | 240.00GBps |
+|    1GiB | 420.00GBps | 240.00GBps |
 
 (head, rank=0, pid=7) [n1:0]:The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 16 ranks):
 (head, rank=0, pid=7) [n1:0]: algbw: 11.135 GBps (89.1 Gbps)
@@ -97,5 +97,57 @@ func TestRowsAlone(t *testing.T) {
 	}
 	if Match([]byte("total 12 files 340 MB in 3.2 s, and some more words here to fill it\n")) {
 		t.Error("prose is taken for a row")
+	}
+}
+
+// Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and EleutherAI's.
+func TestScriptTables(t *testing.T) {
+	const text = "size (B)\ttime (us)\talgbw (GB/s)\tbusbw (GB/s)\n" + `32_768	43.83	0.75	1.31
+17_179_869_184	127997	134.22	234.89
+
+$ python -u -m torch.distributed.run --nproc_per_node=8 all_reduce_latency_comp.py
+
+----- 1x 4.0GB -----
+busbw: 1257.165 Gbps
+
+----- 1000x 0.004GB -----
+busbw: 374.391 Gbps
+
+---- Performance of all_reduce on 16 devices ---------------------------------------------------------
+Size (Bytes)         Description               Duration             Throughput (Gbps)    BusBW (Gbps)
+----------------------------------------------------------------------------------------------------
+128.0 KB             65536x2                   105.740 us           19.835               18.595
+1.0 GB               536870912x2               8.590 ms             2000.000             1875.000
+---- Performance of all_gather on 4 devices ----
+Size (Bytes)         Description               Duration (us)        Throughput (GBps)    BusBW (GBps)
+1048576              262144x4                  100.000              41.943               31.457
+`
+	if !Match([]byte(text)) {
+		t.Fatal("not recognised")
+	}
+	out, err := ReadOutput("x", strings.NewReader(text))
+	if err != nil || len(out.Tables) != 4 {
+		t.Fatalf("%d tables, %v", len(out.Tables), err)
+	}
+	for i, want := range []struct {
+		op            coll.Kind
+		ranks, points int
+		size          unit.Bytes
+		micros, bus   float64 // of the last point
+	}{
+		{coll.AllReduce, 8, 2, 17_179_869_184, 127997, 234.89},
+		{coll.AllReduce, 8, 2, 4_000_000, 4e6 * 1.75 / (374.391e3 / 8), 374.391 / 8},
+		{coll.AllReduce, 16, 2, unit.GiB, 8590, 1875.0 / 8},
+		{coll.AllGather, 4, 1, 4 * unit.MiB, 100, 31.457},
+	} {
+		s := out.Tables[i].Sweeps[0]
+		last := s.Points[len(s.Points)-1]
+		if s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
+			math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 || math.Abs(last.Out.PrintedBus.GBps()/want.bus-1) > 1e-3 {
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v, %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean(), last.Out.PrintedBus)
+		}
+	}
+	if Match([]byte("--------- 3x faster GB ---------\n")) {
+		t.Error("prose is taken for a table")
 	}
 }

@@ -98,6 +98,7 @@ type NetworkDoc struct {
 	Kind             NetKind       `json:"kind,omitempty" yaml:"kind,omitempty"`
 	Rails            int           `json:"rails,omitempty" yaml:"rails,omitempty"`
 	Topology         string        `json:"topology,omitempty" yaml:"topology,omitempty"`
+	BlockSizes       []int         `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
 	Routing          string        `json:"routing,omitempty" yaml:"routing,omitempty"`
 	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
 	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`

@@ -99,6 +99,9 @@ func (j *joiner) mergeNetHead(n *Network, title string) {
 		j.out.Warnings = append(j.out.Warnings, Warning{Source: title, Text: fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind)})
 	}
 	fillInt(&net.Rails, n.Rails)
+	if net.BlockSizes == nil {
+		net.BlockSizes = n.BlockSizes
+	}
 	if net.Topology == "" {
 		net.Topology, net.Routing = n.Topology, n.Routing
 	}

@@ -160,8 +160,11 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 	if err := b.TakeSwitches(len(d.Switches)); err != nil {
 		return err
 	}
+	if err := CheckBlockSizes(d.BlockSizes); err != nil {
+		return fmt.Errorf("block_sizes: %w", err)
+	}
 	n := &c.Network
-	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, BlockSizes: d.BlockSizes, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
 	switches := map[string]int{}
 	for i, s := range d.Switches {
 		if _, ok := switches[s.Name]; ok || s.Name == "" {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math/bits"
 
 	"busbar.dev/unit"
 )
@@ -109,6 +110,9 @@ type Network struct {
 	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one shortest
 	// path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is more.
 	Routing string
+	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one times
+	// a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
+	BlockSizes []int
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
 	Oversubscription Fact[float64]
@@ -137,4 +141,17 @@ func (t *Tier) UnmarshalText(b []byte) error {
 		}
 	}
 	return fmt.Errorf("tier %q; one of leaf, spine, core, tier3…tier9, unknown", b)
+}
+
+// mostBlockSizes are the powers of two that Slurm knows of a block's size.
+const mostBlockSizes = 16
+
+// CheckBlockSizes refuses sizes that Slurm's topology/block refuses.
+func CheckBlockSizes(list []int) error {
+	for _, n := range list {
+		if base := list[0]; n < 1 || base < 1 || n%base != 0 || bits.OnesCount(uint(n/base)) != 1 || n/base >= 1<<mostBlockSizes {
+			return fmt.Errorf("%d; expected nodes of a block, and that number times powers of two up to %d", n, 1<<(mostBlockSizes-1))
+		}
+	}
+	return nil
 }

@@ -107,7 +107,7 @@ func some(i int) *int {
 
 func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 	n := &c.Network
-	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
+	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
 	for _, s := range n.Switches {
 		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain, s.LID})
 	}

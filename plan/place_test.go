@@ -74,3 +74,41 @@ func TestBestFit(t *testing.T) {
 		}
 	}
 }
+
+// What Slurm's topology/block takes, by base block, as a real controller answers (TestSlurmBlocks of cmd/busbar); nil is that the job waits.
+func TestBlockFit(t *testing.T) {
+	for _, tt := range []struct {
+		free, sizes []int
+		n           int
+		want        []int
+	}{
+		{[]int{4, 4, 4, 4}, []int{4, 8}, 4, []int{0, 0, 0, 4}}, // of equals the last
+		{[]int{4, 2, 3, 4}, []int{4, 8}, 2, []int{0, 2, 0, 0}}, // the tightest that holds it
+		{[]int{4, 2, 3, 4}, []int{4, 8}, 5, []int{4, 1, 0, 0}}, // of pairs the one with fewer nodes, in it the fullest first
+		{[]int{3, 1, 2, 3}, []int{4, 8}, 6, nil},               // no pair has six
+		{[]int{1, 1, 1, 1}, []int{4, 8, 16}, 4, nil},           // four nodes are planned in one base block
+		{[]int{3, 3, 3, 3}, []int{4, 8, 16}, 9, []int{0, 3, 3, 3}},
+		{[]int{2, 4, 4, 2, 4, 4}, []int{4}, 10, []int{0, 0, 0, 2, 4, 4}}, // nothing larger is planned: all blocks
+		{[]int{4, 4, 1, 4, 3, 2, 4, 4}, []int{4, 8, 16, 32}, 10, []int{0, 0, 0, 0, 0, 2, 4, 4}},
+		{[]int{4, 4, 1, 4, 3, 2, 4, 4}, []int{4, 16}, 6, []int{0, 0, 0, 0, 0, 2, 0, 4}},
+		{[]int{2, 2, 3, 3, 1, 4, 4, 4}, []int{4, 8, 32}, 13, []int{0, 0, 0, 0, 1, 4, 4, 4}},
+	} {
+		x, _ := site(t, tt.free, 0)
+		x.n = tt.n
+		b := Blocks{N: len(tt.free), Sizes: tt.sizes}
+		for i := range x.free {
+			b.Of = append(b.Of, x.at[i][len(place{})-1])
+		}
+		nodes, ok := x.BlockFit(b)
+		var got []int
+		if ok {
+			got = make([]int, len(tt.free))
+			for _, i := range nodes {
+				got[b.Of[i]]++
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%d of %v in %v: %v; want %v", tt.n, tt.free, tt.sizes, got, tt.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/slurm"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
@@ -21,7 +22,7 @@ type Place struct {
 	Job
 	Free      string `placeholder:"HOSTLIST|FILE" help:"Free nodes: a hostlist, or a file with the output of sinfo, scontrol show node, kubectl get nodes,pods -A -o json, or names (default: all nodes of the cluster)."`
 	Nodes     int    `least:"1" most:"1000000" placeholder:"N" help:"Nodes of the job, with all their GPUs (default: as -l says)."`
-	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/tree: fewest leaves, best fit), or the nodes that a scheduler chose, as a hostlist or a file (default slurm)."`
+	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/block where the cluster's topology.conf or topology.yaml has blocks, else topology/tree), or the nodes that a scheduler chose, as a hostlist or a file (default slurm)."`
 	Top       int    `default:"5" least:"1" most:"96" placeholder:"N" help:"Placements to list (default: 5)."`
 }
 
@@ -36,7 +37,7 @@ type PlaceDoc struct {
 	FreeNodes int        `json:"free_nodes"`
 	Tried     int        `json:"tried"`
 	Best      PlaceRow   `json:"best"`
-	Scheduler *PlaceRow  `json:"scheduler"`
+	Scheduler *PlaceRow  `json:"scheduler"` // null where the job would wait
 	Worst     PlaceRow   `json:"worst"`
 	Rows      []PlaceRow `json:"rows"` // the shortest steps first
 	// Take is the row to take: the scheduler's where it ties with the best.
@@ -101,8 +102,10 @@ func (q Place) Run(ctx context.Context, env Env) (*PlaceDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.Try(given.nodes, given.name); err != nil {
-		return nil, err
+	if given.nodes != nil {
+		if err := pl.Try(given.nodes, given.name); err != nil {
+			return nil, err
+		}
 	}
 	all, err := pl.Search(ctx)
 	if err != nil && (ctx.Err() == nil || len(all.List) == 0) {
@@ -123,6 +126,9 @@ type placing struct {
 	n, each int
 	placer  *plan.Placer
 	margin  float64 // of a step
+	// blocks are those of Slurm's topology/block, and blockOf the block of each node by name; none means topology/tree.
+	blocks  []string
+	blockOf map[string]int
 }
 
 func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
@@ -139,8 +145,11 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if err := q.placement().requireGPUs(t.cluster); err != nil {
 		return nil, err
 	}
-	t.cluster = t.cluster.ByRack(nvlinkDomains(t.cluster))
 	x := &placing{job: t, n: q.Nodes}
+	if len(t.cluster.Network.BlockSizes) > 0 {
+		x.blocks, x.blockOf = slurm.Blocks(t.cluster)
+	}
+	t.cluster = t.cluster.ByRack(nvlinkDomains(t.cluster))
 	gpus := 0
 	if q.Layout != "" {
 		x.n, gpus = t.shapes[0].nodes, t.shapes[0].gpus
@@ -201,16 +210,36 @@ func plainNumbers(n int) []int {
 	return list
 }
 
-// choice is what a scheduler takes.
+// choice is what a scheduler takes; no nodes mean that the job waits.
 type choice struct {
 	name  string
 	nodes []int
 }
 
+// slurm is what Slurm takes by itself: with topology/block where blocks are declared, else with topology/tree.
+func (x *placing) slurm() choice {
+	if len(x.blocks) == 0 {
+		return choice{"Slurm's own choice (topology/tree)", x.placer.BestFit()}
+	}
+	b := plan.Blocks{N: len(x.blocks), Sizes: x.job.cluster.Network.BlockSizes}
+	for _, name := range x.free.names {
+		k, ok := x.blockOf[name]
+		if !ok {
+			k = -1
+		}
+		b.Of = append(b.Of, k)
+	}
+	c := choice{name: "Slurm's own choice (topology/block)"}
+	if nodes, ok := x.placer.BlockFit(b); ok {
+		c.nodes = nodes
+	}
+	return c
+}
+
 // scheduler is its choice: Slurm's own, or a given one.
 func (x *placing) scheduler(ctx context.Context, env *Env, word string) (choice, error) {
 	if word == "slurm" {
-		return choice{"Slurm's topology/tree", x.placer.BestFit()}, nil
+		return x.slurm(), nil
 	}
 	found, err := x.find(ctx, env, x.free, "--scheduler", word)
 	if err != nil {

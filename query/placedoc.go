@@ -29,6 +29,9 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 	d.Take = d.Best
 	s := d.Scheduler
 	switch {
+	case s == nil:
+		d.Text = fmt.Sprintf("Take %s. %s is to wait: of the blocks that could hold %s, none has as many free ones (--segment lets a job take several blocks).",
+			d.Best.Hosts, scheduler, words.Plural(d.Nodes, "node"))
 	case s.Step == d.Best.Step:
 		d.Take = *s
 		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", s.Hosts, scheduler, words.Plural(d.Tried, "placement"))

@@ -20,7 +20,7 @@ func (placeCmd) Help() string {
 		"The job is given as for step. Other jobs on the network are not in the prediction.\n\n" +
 		"Examples:\n" +
 		"  busbar place -c dgx-h100:64 -m llama3-70b --parallel tp=8 --nodes 8 --free node[3-20,40-63]\n" +
-		"  sinfo -N -o '%N %t' | busbar place -c topology.conf -m llama3-8b -l 4x8 --gpu h100 --nic 8x400Gb/s --free -\n" +
+		"  busbar map topology.conf 'gpu[01-16]=dgx-h100' -o site.yaml; sinfo -N -o '%N %t' | busbar place -c site.yaml -m llama3-8b --nodes 4 --free -\n" +
 		"  kubectl get nodes,pods -A -o json > nodes.json; busbar place -c site.yaml -m llama3-8b --nodes 4 --free nodes.json -o kueue=-\n" +
 		"  busbar place -c gb200-nvl72:4 -m llama3-405b --parallel tp=4,pp=8 --nodes 16 --free node[0-3]-t[00-11] -o slurm=-"
 }

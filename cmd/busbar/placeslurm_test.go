@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ func TestSlurmPlacement(t *testing.T) {
 	for i, x := range trees {
 		lines, nodes := x.lines(fmt.Sprintf("t%d", i))
 		topology.WriteString(lines)
-		fmt.Fprintf(&conf, "NodeName=%s CPUs=1 State=CLOUD\nPartitionName=p%d Nodes=%s State=UP\n", nodes, i, nodes)
+		fmt.Fprintf(&conf, "NodeName=%s CPUs=1 Gres=gpu:1 State=CLOUD\nPartitionName=p%d Nodes=%s State=UP\n", nodes, i, nodes)
 	}
 	net := hosts(t, 1)
 	c := startController(t, net, conf.String(), topology.String())
@@ -93,12 +94,78 @@ func TestSlurmPlacement(t *testing.T) {
 		if got, want := x.byLeaf(t, prefix, ours), x.byLeaf(t, prefix, slurm); !slices.Equal(got, want) {
 			t.Errorf("%d of %v, %d leaves a spine: place says %v (%s), Slurm takes %v (%s)", x.n, x.free, x.per, got, ours, want, slurm)
 		}
+		request := placeWrites(t, lines, nodes, x.n, "slurm")
+		if got := c.accepts(t, fmt.Sprintf("p%d", i), request); !strings.Contains(request, "--nodelist="+got+"\n") {
+			t.Errorf("Slurm takes %q for\n%s", got, request)
+		}
 	}
 }
 
-var onNodes = regexp.MustCompile(`on nodes (\S+)`)
+// blocks are free nodes by base block, the sizes that Slurm plans in, and a job of so many nodes.
+type blocks struct {
+	free  []int
+	sizes string
+	n     int
+}
 
-// wouldTake asks the controller where a job of n nodes would go.
+// TestSlurmBlocks compares with topology/block, one controller a case: a file has one set of sizes.
+func TestSlurmBlocks(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"slurmctld", "sbatch", "munged"} {
+		needsTool(t, tool, "slurm-wlm (and munge)")
+	}
+	version, _ := exec.Command("slurmctld", "-V").Output()
+	if strings.TrimSpace(string(version)) < "slurm-wlm 23.11" {
+		t.Skipf("%s has no topology/block; it came with Slurm 23.11", strings.TrimSpace(string(version)))
+	}
+	built(t)
+	for _, x := range []blocks{
+		{[]int{4, 4, 4, 4}, "4,8", 4},
+		{[]int{4, 2, 3, 4}, "4,8", 2},
+		{[]int{4, 2, 3, 4}, "4,8", 5},
+		{[]int{3, 1, 2, 3}, "4,8", 6},
+		{[]int{1, 1, 1, 1}, "4,8,16", 4},
+		{[]int{3, 3, 3, 3}, "4,8,16", 9},
+		{[]int{2, 4, 4, 2, 4, 4}, "4", 10},
+		{[]int{4, 4, 1, 4, 3, 2, 4, 4}, "4,8,16,32", 10},
+		{[]int{4, 4, 1, 4, 3, 2, 4, 4}, "4,16", 6},
+		{[]int{2, 2, 3, 3, 1, 4, 4, 4}, "4,8,32", 13},
+	} {
+		t.Run(fmt.Sprintf("%d of %v in %s", x.n, x.free, x.sizes), func(t *testing.T) {
+			t.Parallel()
+			var topology, conf strings.Builder
+			var all []string
+			for i, n := range x.free {
+				// Nodes of a block that are not free are declared and in no partition.
+				fmt.Fprintf(&topology, "BlockName=l%d Nodes=tl%dn[0-3]\n", i, i)
+				fmt.Fprintf(&conf, "NodeName=tl%dn[0-3] CPUs=1 State=CLOUD\n", i)
+				all = append(all, fmt.Sprintf("tl%dn[0-%d]", i, n-1))
+			}
+			nodes := strings.Join(all, ",")
+			fmt.Fprintf(&topology, "BlockSizes=%s\n", x.sizes)
+			fmt.Fprintf(&conf, "TopologyPlugin=topology/block\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=600\nPartitionName=p Nodes=%s State=UP\n", nodes)
+			c := startController(t, hosts(t, 1), conf.String(), topology.String())
+			want := make([]int, len(x.free))
+			if slurm := c.wouldTake(t, "p", x.n); slurm != "" {
+				want = tree{free: x.free}.byLeaf(t, "t", slurm)
+			}
+			got := make([]int, len(x.free))
+			if ours := placeSays(t, topology.String(), nodes, x.n); ours != "" {
+				got = tree{free: x.free}.byLeaf(t, "t", ours)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("place says %v, Slurm takes %v", got, want)
+			}
+		})
+	}
+}
+
+var (
+	onNodes = regexp.MustCompile(`on nodes (\S+)`)
+	refused = regexp.MustCompile(`(?i)requested (node|topology) configuration is not available|allocation failure`)
+)
+
+// wouldTake asks the controller where a job of n nodes would go; "" is nowhere.
 func (c *slurmCluster) wouldTake(t *testing.T, partition string, n int) string {
 	t.Helper()
 	var out []byte
@@ -106,17 +173,48 @@ func (c *slurmCluster) wouldTake(t *testing.T, partition string, n int) string {
 		cmd := c.x.Command(limit(t), 0, "sbatch", "--test-only", "-p", partition, "-N", fmt.Sprint(n), "--exclusive", "--wrap", "true")
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf)
 		out, _ = cmd.CombinedOutput()
-		return onNodes.Match(out)
+		return onNodes.Match(out) || refused.Match(out)
 	})
+	if m := onNodes.FindSubmatch(out); m != nil {
+		return string(m[1])
+	}
+	if !refused.Match(out) {
+		t.Fatalf("sbatch --test-only: %s", out)
+	}
+	return ""
+}
+
+// accepts gives the controller a job with the lines that place wrote, and says which nodes it would take.
+func (c *slurmCluster) accepts(t *testing.T, partition, lines string) string {
+	t.Helper()
+	file := filepath.Join(c.dir, "job.sh")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+lines+"true\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := c.x.Command(limit(t), 0, "sbatch", "--test-only", "-p", partition, file)
+	cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf)
+	out, err := cmd.CombinedOutput()
 	m := onNodes.FindSubmatch(out)
 	if m == nil {
-		t.Fatalf("sbatch --test-only: %s", out)
+		t.Fatalf("sbatch --test-only with\n%s: %v: %s", lines, err, out)
 	}
 	return string(m[1])
 }
 
-// placeSays is what place takes for Slurm's choice on a topology.conf.
+// placeSays is what place takes for Slurm's choice on a topology.conf; "" where the job would wait.
 func placeSays(t *testing.T, topology, nodes string, n int) string {
+	t.Helper()
+	var doc struct {
+		Scheduler struct{ Hosts string } // null where the job would wait
+	}
+	if err := json.Unmarshal([]byte(placeWrites(t, topology, nodes, n, "json")), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Scheduler.Hosts
+}
+
+// placeWrites is what place prints in a form for a job of n nodes on a topology.conf.
+func placeWrites(t *testing.T, topology, nodes string, n int, form string) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "topology.conf")
@@ -128,14 +226,8 @@ func placeSays(t *testing.T, topology, nodes string, n int) string {
 	if code := run(t.Context(), nil, &out, &errs, []string{"map", file, nodes + "=dgx-h100", "-o", site}); code != 0 {
 		t.Fatalf("map: %s", errs.String())
 	}
-	if code := run(t.Context(), nil, &out, &errs, []string{"place", "-c", site, "-m", "gpt2", "-l", fmt.Sprintf("%dx1", n), "--json"}); code != 0 {
+	if code := run(t.Context(), nil, &out, &errs, []string{"place", "-c", site, "-m", "gpt2", "-l", fmt.Sprintf("%dx1", n), "--free", nodes, "-o", form + "=-"}); code != 0 {
 		t.Fatalf("place: %s", errs.String())
 	}
-	var doc struct {
-		Scheduler struct{ Hosts string }
-	}
-	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc.Scheduler.Hosts
+	return out.String()
 }

@@ -53,6 +53,7 @@ type networkForm struct {
 	NodesPerLeaf     int                   `yaml:"nodes_per_leaf,omitempty"`
 	Topology         string                `yaml:"topology,omitempty"`         // torus:4x4x4, hyperx:4x4, dragonfly:4, dragonfly+:4, rail-only, planes
 	Routing          string                `yaml:"routing,omitempty"`          // minimal, adaptive
+	BlockSizes       []int                 `yaml:"block_sizes,omitempty"`      // of Slurm's topology/block
 	Oversubscription cluster.Fact[float64] `yaml:"oversubscription,omitempty"` // 2 or 2:1
 	Reduction        cluster.Tri           `yaml:"reduction,omitempty"`        // in-network: yes, no
 	Switches         []cluster.SwitchDoc   `yaml:"switches,omitempty"`

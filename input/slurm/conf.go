@@ -94,6 +94,7 @@ type record struct {
 	line                          int
 	name                          string
 	nodes, switches, level, index string
+	size                          string   // of a block, which scontrol shows
 	unknown                       []string // keys
 	junk                          bool     // words that are no Key=Value
 	spaced                        bool     // white space behind a comma
@@ -184,8 +185,10 @@ func (r *record) set(f field) {
 		r.level = val
 	case "blockindex":
 		r.index = val
-	case "linkspeed", "blocksize":
-		// LinkSpeed has no unit; BlockSize repeats what Nodes says.
+	case "blocksize":
+		r.size = val
+	case "linkspeed":
+		// It has no unit.
 	default:
 		r.unknown = append(r.unknown, f.key)
 	}
@@ -199,6 +202,7 @@ type treeReader struct {
 	records int
 	names   int // expanded so far
 	unknown map[string]bool
+	blocks  bool // topology/block plans with what was read
 }
 
 func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fragment, error) {
@@ -225,6 +229,7 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 	if err := tr.tree.Fill(f); err != nil {
 		return nil, err
 	}
+	tr.defaultSizes()
 	warn.Limit(f)
 	return f, nil
 }
@@ -236,7 +241,7 @@ func (tr *treeReader) add(r record) error {
 		f.Warnf(r.line, "", "Include %s is not followed; give that file as well", r.name)
 		return nil
 	case sizes:
-		f.Warnf(r.line, "", "BlockSizes=%s: the sizes, in nodes, that Slurm plans blocks in; kept as a note only", r.name)
+		tr.sizes(r.line, "BlockSizes="+r.name, strings.Split(r.name, ","))
 		return nil
 	}
 	if r.junk && r.nodes == "" && r.switches == "" {
@@ -248,6 +253,8 @@ func (tr *treeReader) add(r record) error {
 		return nil
 	}
 	tr.records++
+	tr.blocks = tr.blocks || r.kind == aBlock
+	tr.shownSize(r.size)
 	for _, k := range r.unknown {
 		if !tr.unknown[strings.ToLower(k)] && len(tr.unknown) < 20 {
 			tr.unknown[strings.ToLower(k)] = true

@@ -83,7 +83,7 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 	}
 	if len(v.domains) > 0 {
 		fmt.Fprintf(b, "- topology: block\n  cluster_default: %v\n  block:\n    block_sizes:\n", len(v.tree) == 0)
-		for _, n := range blockSizes(v.domains) {
+		for _, n := range v.blockSizes(v.domains) {
 			fmt.Fprintf(b, "      - %d\n", n)
 		}
 		b.WriteString("    blocks:\n")
@@ -313,15 +313,18 @@ func (v *view) confBlocks(b *bufio.Writer) {
 		fmt.Fprintf(b, "BlockName=%s Nodes=%s\n", e.name, cluster.FormatSlurmHosts(e.hosts))
 	}
 	list := ""
-	for _, n := range blockSizes(blocks) {
+	for _, n := range v.blockSizes(blocks) {
 		list += "," + strconv.Itoa(n)
 	}
 	fmt.Fprintf(b, "BlockSizes=%s\n", list[1:])
 }
 
-// blockSizes is what Slurm may plan in: the smallest block, and twice that as
+// blockSizes is what Slurm may plan in: what a source says, else the smallest block, and twice that as
 // long as there are blocks enough.
-func blockSizes(blocks []entry) []int {
+func (v *view) blockSizes(blocks []entry) []int {
+	if out := v.c.Network.BlockSizes; len(out) > 0 {
+		return out
+	}
 	base := len(blocks[0].hosts)
 	for _, e := range blocks {
 		base = min(base, len(e.hosts))

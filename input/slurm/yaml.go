@@ -102,6 +102,7 @@ func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragm
 	if err := y.tree.Fill(f); err != nil {
 		return nil, err
 	}
+	y.defaultSizes()
 	warn.Limit(f)
 	return f, nil
 }
@@ -140,8 +141,11 @@ func (y *yamlReader) topology(t *yamldoc.Value) error {
 		}
 		return y.entries(t.Get("tree", "switches"), "switch", prefix, t != y.real)
 	case t.Get("block") != nil:
-		if s := t.Get("block", "block_sizes"); s != nil {
-			y.f.Warnf(s.LineNum(), title, "block sizes %s: the sizes, in nodes, that Slurm plans blocks in; kept as a note only", strings.Join(texts(s), ", "))
+		if y.real == nil || !y.real.Get("cluster_default").True() { // else Slurm plans by the tree
+			y.blocks = true
+			if s := t.Get("block", "block_sizes"); s != nil {
+				y.sizes(s.LineNum(), "block_sizes", texts(s))
+			}
 		}
 		return y.entries(t.Get("block", "blocks"), "block", "", true)
 	case t.Get("ring") != nil:

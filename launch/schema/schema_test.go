@@ -11,6 +11,7 @@ import (
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 	"sigs.k8s.io/yaml"
 )
@@ -62,6 +63,41 @@ func TestManifests(t *testing.T) {
 			case *jobset.JobSet:
 				checkSet(t, file, x)
 			}
+		}
+	}
+}
+
+// TestPlacement holds what place writes to the types of a JobSet and of a pod template, and its affinity and labels to what
+// Kubernetes asks beyond them.
+func TestPlacement(t *testing.T) {
+	text, err := os.ReadFile("../testdata/place/jobset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := decode(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := x.(*jobset.JobSet).Spec.ReplicatedJobs[0].Template.Spec
+	need := job.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
+	if need.Key != core.LabelHostname || need.Operator != core.NodeSelectorOpIn || int(*job.Parallelism) != len(need.Values) {
+		t.Errorf("%+v", need)
+	}
+	for _, v := range need.Values {
+		if bad := validation.IsValidLabelValue(v); bad != nil {
+			t.Errorf("%s: %v", v, bad)
+		}
+	}
+	if text, err = os.ReadFile("../testdata/place/kueue.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	var pod core.PodTemplateSpec
+	if err := yaml.UnmarshalStrict(text, &pod); err != nil || len(pod.Annotations) != 1 {
+		t.Fatalf("%+v, %v", pod, err)
+	}
+	for key, label := range pod.Annotations {
+		if bad := append(validation.IsQualifiedName(key), validation.IsQualifiedName(label)...); bad != nil {
+			t.Errorf("%s: %s: %v", key, label, bad)
 		}
 	}
 }

@@ -71,7 +71,7 @@ const worthTelling = 0.85
 // pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
 func (c *Case) pairDropped() *clue {
 	list := slices.DeleteFunc(c.stories(), func(s story) bool {
-		return s.course != failing && s.course != flapping && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
+		return s.course != failing && s.course != flapping && s.course != daily && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
 	})
 	if len(list) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (c *Case) pairDropped() *clue {
 		return float64(s.after) / float64(s.before)
 	}
 	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
-	return &clue{[]string{string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(), fmt.Sprintf("%.0f%%", 100*left(worst))}, c.histories(worst.From, worst.To)}
+	return &clue{[]string{string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(), fmt.Sprintf("%.0f%%", 100*left(worst)), worst.hours}, c.histories(worst.From, worst.To)}
 }
 
 // unreachable is a rank that connects from an address from which the others cannot be reached.

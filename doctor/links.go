@@ -22,6 +22,7 @@ const (
 	rose      course = "rose"
 	flapping  course = "flapping" // down and up again and again
 	failing   course = "failing"  // the last measurements failed
+	daily     course = "daily"    // down at the same hours of most days
 	young     course = "young"    // too few samples for more
 )
 
@@ -31,6 +32,7 @@ type story struct {
 	course
 	at            time.Time
 	before, after unit.Rate
+	hours         string // of the day, where it is daily
 	text          string
 }
 
@@ -68,6 +70,11 @@ func tell(l *evidence.Link) story {
 	}
 	if len(rates) < leastTold {
 		s.text = fmt.Sprintf("%s: %d of %s have a rate, too few for a history", who, len(rates), over)
+		return s
+	}
+	if d := health.DailySlow(list); len(d) > 0 {
+		s.course, s.before, s.after, s.at, s.hours = daily, d[0].Usual, d[0].Rate, d[0].Since, d[0].Hours()
+		s.text = fmt.Sprintf("%s: %s (%s)", who, d[0], over)
 		return s
 	}
 	if n, low, high := swings(list, rates); n >= mostSwing {

@@ -134,6 +134,17 @@ func linkReply(there, back *evidence.Link) string {
 	return string(text)
 }
 
+// nights is five days measured hourly from midnight, of which two hours are slow.
+func nights() (rates []float64) {
+	for i := range 5 * 24 {
+		rates = append(rates, 12)
+		if h := i % 24; h >= 2 && h < 4 {
+			rates[i] = 6
+		}
+	}
+	return rates
+}
+
 func TestPairDropped(t *testing.T) {
 	const slow = `{"findings": [{"id": "slow-host:gpu01", "kind": "slow-host", "severity": "error", "nodes": ["gpu01"], "since": "2026-01-01T20:00:00Z", "confidence": 0.97, "evidence": ["x"], "text": "gpu01 is slow with all others", "fix": "y"}]}`
 	good, bad := repeated(30, 12), append(repeated(20, 12), repeated(10, 6)...)
@@ -149,6 +160,7 @@ func TestPairDropped(t *testing.T) {
 		{"dropped", bad, good, "", "pair-dropped", "gpu01 to gpu02 dropped to 50% at 2026-01-01 20:00Z", "dropped at 2026-01-01 20:00Z from 12", ""},
 		{"a tenth", append(repeated(20, 12), repeated(10, 10.8)...), good, "", "", "", "", ""},
 		{"flaps", repeated(15, 12, 5), good, "", "pair-dropped", "gpu01 to gpu02 flaps", "flaps", ""},
+		{"nights", nights(), good, "", "pair-dropped", "gpu01 to gpu02 drops to 50% between 02:00 and 04:00 UTC", "slow between 02:00 and 04:00 UTC on 5 of 5 days", ""},
 		{"fails", append(repeated(20, 12), repeated(5, -1)...), good, "", "pair-dropped", "cannot be measured since", "measurements fail", ""},
 		{"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with all others", "dropped at 2026-01-01 20:00Z", "fleet-fault"},
 		{"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with all others", "steady at 12", ""},

@@ -13,6 +13,7 @@ type nodesCmd struct {
 	common
 	client.Options
 	Forget string `placeholder:"HOSTLIST" help:"Remove nodes that are gone for good. A node that is up is refused: stop its agent first. A node returns when it joins again."`
+	Link   string `placeholder:"NODE,NODE" help:"Print what was measured between two nodes over time: changes, and hours of the day at which the rate is low."`
 	Bad    bool   `help:"Print unhealthy nodes as a hostlist, and exit 1 when there are any."`
 }
 
@@ -22,11 +23,12 @@ func (nodesCmd) Help() string {
 		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow paths between nodes count against neither node. The reasons go to standard error.\n\n" +
 		"Examples:\n" +
 		"  busbar nodes\n" +
+		"  busbar nodes --link gpu01,gpu02\n" +
 		"  busbar nodes --bad --json --server https://head:7641 --token-file token\n" +
 		"  bad=$(busbar nodes --bad) || [ -z \"$bad\" ] || scontrol update state=drain reason=busbar nodename=\"$bad\""
 }
 
-// Run answers one of its three questions.
+// Run answers one of its four questions.
 func (c *nodesCmd) Run(e *env) error {
 	env := e.fleet(c.common, c.Options)
 	switch {
@@ -46,6 +48,15 @@ func (c *nodesCmd) Run(e *env) error {
 			c.say(e, "%s are forgotten", doc.Hostlist())
 		}
 		return err
+	case c.Link != "":
+		doc, err := query.Link{Nodes: c.Link}.Run(e.ctx, env)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return report.JSON(e.stdout, doc)
+		}
+		return report.Link(e.stdout, doc)
 	case c.Bad:
 		doc, err := query.BadNodes{}.Run(e.ctx, env)
 		if err != nil {

@@ -17,11 +17,15 @@ type Daily struct {
 	// Rate and Usual are medians in these hours and in the others.
 	Rate  unit.Rate `json:"rate_GBps"`
 	Usual unit.Rate `json:"usual_GBps"`
+	Since time.Time `json:"since"` // the first time that it was slow at these hours
 }
+
+// Hours says when: between 02:00 and 04:00 UTC.
+func (d Daily) Hours() string { return fmt.Sprintf("between %02d:00 and %02d:00 UTC", d.From, d.To) }
 
 // String says it for people.
 func (d Daily) String() string {
-	return fmt.Sprintf("slow between %02d:00 and %02d:00 UTC on %d of %d days: %v instead of %v", d.From, d.To, d.Days, d.Of, d.Rate, d.Usual)
+	return fmt.Sprintf("slow %s on %d of %d days: %v instead of %v", d.Hours(), d.Days, d.Of, d.Rate, d.Usual)
 }
 
 const (
@@ -33,7 +37,8 @@ const (
 )
 
 // DailySlow finds the hours. Each is compared with the median of its own day, so that a level that changed once, or a bad day, is
-// none; it must have been slow on most of at least four days.
+// none; it must have been slow on most of at least four days, more often than chance where other hours are slow too, and when it
+// was last measured at that hour.
 func DailySlow(list []Point) []Daily {
 	type hour struct {
 		day time.Time
@@ -54,8 +59,9 @@ func DailySlow(list []Point) []Daily {
 		days[h.day][h.of] = stats.Median(r)
 	}
 	var slow, measured [24]int
+	var first, last, newest [24]time.Time
 	var low, usual []float64
-	for _, hours := range days {
+	for day, hours := range days {
 		if len(hours) < dailyHours {
 			continue
 		}
@@ -66,28 +72,47 @@ func DailySlow(list []Point) []Daily {
 		mid := stats.Median(all)
 		for h, r := range hours {
 			measured[h]++
+			at := day.Add(time.Duration(h) * time.Hour)
+			if at.After(newest[h]) {
+				newest[h] = at
+			}
 			if r < dailySlow*mid {
 				slow[h]++
 				low = append(low, r)
+				if at.After(last[h]) {
+					last[h] = at
+				}
+				if first[h].IsZero() || at.Before(first[h]) {
+					first[h] = at
+				}
 			} else {
 				usual = append(usual, r)
 			}
 		}
 	}
 	var found [24]bool
-	n := 0
+	n, others, cells := 0, 1, 2 // the share of the other hours that are slow has one of two as its prior
 	for h := range found {
 		if found[h] = measured[h] >= dailyDays && float64(slow[h]) >= dailyShare*float64(measured[h]); found[h] {
 			n++
+		} else {
+			others, cells = others+slow[h], cells+measured[h]
 		}
 	}
 	if n == 0 || n > dailyMost {
 		return nil
 	}
+	for h := range found {
+		chance := 24 * tail(measured[h], slow[h], float64(others)/float64(cells))
+		found[h] = found[h] && last[h].Equal(newest[h]) && chance < unlikely
+	}
 	return runs(found, func(from, to int) Daily {
-		d := Daily{From: from, To: to, Days: slow[from], Of: measured[from], Rate: unit.Rate(stats.Median(low)), Usual: unit.Rate(stats.Median(usual))}
+		d := Daily{From: from, To: to, Days: slow[from], Of: measured[from], Rate: unit.Rate(stats.Median(low)), Usual: unit.Rate(stats.Median(usual)), Since: first[from]}
 		for h := from; h != to; h = (h + 1) % 24 {
 			d.Days, d.Of = min(d.Days, slow[h]), min(d.Of, measured[h])
+			if first[h].Before(d.Since) {
+				d.Since = first[h]
+			}
 		}
 		return d
 	})

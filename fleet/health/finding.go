@@ -25,4 +25,5 @@ const (
 	SlowTaker        finding.Kind = "slow-receiver"    // a port that holds the network: its host does not take what comes
 	Marked           finding.Kind = "congestion-marks" // a port whose traffic meets far more congestion than that of its peers
 	Straggler        finding.Kind = "straggler"        // last in collectives again and again
+	SlowDaily        finding.Kind = "slow-daily"       // pairs of a node, or most pairs, at the same hours of most days
 )

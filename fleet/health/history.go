@@ -61,9 +61,10 @@ type History struct {
 	jobs   jobs
 	active map[string]*raised
 	whole  *finding.Finding // that the fleet became slower, as of the last answer
-	stale  bool             // something about pairs came since the last answer
-	refuse int              // observations that found no room or made no sense
-	deaf   [][2]int64       // times in which heartbeats were lost, ns, the oldest first
+	daily  dailies
+	stale  bool       // something about pairs came since the last answer
+	refuse int        // observations that found no room or made no sense
+	deaf   [][2]int64 // times in which heartbeats were lost, ns, the oldest first
 }
 
 // node is what is known of one node apart from its pairs.

@@ -140,6 +140,7 @@ func (h *History) pairsNow() (list []finding.Finding) {
 		h.pairFindings(rate, order)
 		h.pairFindings(latency, order)
 		h.whole = h.slower(order)
+		h.daily.renew(h, order)
 		h.stale = false
 	}
 	for _, r := range h.sorted() {
@@ -150,6 +151,8 @@ func (h *History) pairsNow() (list []finding.Finding) {
 	if h.whole != nil {
 		list = append(list, *h.whole)
 	}
+	list = append(list, h.daily.list...)
+	h.daily.explain(list)
 	return list
 }
 

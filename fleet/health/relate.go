@@ -96,7 +96,7 @@ func Drain(list []finding.Finding) []string {
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
 func breadth(k finding.Kind) int {
 	switch k {
-	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, UnreachableFleet:
+	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SlowDaily, UnreachableFleet:
 		return 2
 	case pairs.SlowPair, pairs.OneWay:
 		return 0

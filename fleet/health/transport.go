@@ -50,6 +50,9 @@ func (h *History) transportFindings() []finding.Finding {
 	for _, by := range slices.Sorted(maps.Keys(h.others)) {
 		for _, f := range h.others[by].pairsNow() {
 			f.ID += "@" + by
+			if f.ExplainedBy != "" {
+				f.ExplainedBy += "@" + by
+			}
 			f.Transport = by
 			f.Text = "Over " + strings.ToUpper(by) + ": " + f.Text
 			list = append(list, f)

@@ -117,6 +117,9 @@ func (s *strip) acrossWords(row []netBox) []string {
 	return append(out, nonEmpty(topologyWords(&s.v.c.Network))...)
 }
 
+// apartWords say of networks without links across that this is meant so.
+var apartWords = map[string]string{"rail-only": "rail-only: rails are not joined", "planes": "planes: a network per NIC"}
+
 // topologyWords names a network that is not leaves below spines, with its routing, which is assumed.
 func topologyWords(n *cluster.Network) string {
 	if n.Topology == "" {

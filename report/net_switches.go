@@ -137,13 +137,19 @@ func (s *strip) cut(n netBox) bool {
 	return svg.TextWidth(lead+cluster.FormatHosts(names), nameType) > maxName-8
 }
 
-// fold puts switches that are alike into one box; when there are still too many
-// kinds, all of them.
+// fold puts switches that are alike into one box, and where all are, those that belong together; when there are still too many
+// boxes, all of them.
 func (s *strip) fold(tier []int) []netBox {
 	kinds := s.v.alike(tier)
 	row := make([]netBox, len(kinds))
 	for i, a := range kinds {
 		row[i].ids = a.ids
+	}
+	if g := s.groups(tier); len(kinds) == 1 && g != nil {
+		row = make([]netBox, len(g))
+		for i := range g {
+			row[i].ids = g[i]
+		}
 	}
 	if len(row) > maxBoxes/2 || s.rowWidth(row) > maxRow {
 		return []netBox{{ids: tier}}
@@ -255,6 +261,7 @@ func (s *strip) trunks() {
 
 // draw paints the switches.
 func (s *strip) draw(p *picture) {
+	s.drawGroups(p)
 	s.drawArcs(p)
 	for _, row := range s.rows {
 		for i := range row {
@@ -289,23 +296,6 @@ func (s *strip) names(n *netBox, of []string) (lead string, names []string) {
 		names = append(names, of[id])
 	}
 	return lead, natural.Sort(names)
-}
-
-// shortNames are the names that a box shows: without the rail that the box says anyway, so that many boxes fit side by side.
-func (s *strip) shortNames(n *netBox) (lead string, names []string) {
-	lead, names = s.names(n, s.name)
-	if rail := s.rail(n); rail >= 0 {
-		names[0] = strings.TrimPrefix(names[0], fmt.Sprintf("rail%d-", rail))
-	}
-	return lead, names
-}
-
-// rail is that of the one switch of a box, -1 where there is none.
-func (s *strip) rail(n *netBox) int {
-	if net := &s.v.c.Network; net.Rails > 1 && len(n.ids) == 1 {
-		return net.Switches[n.ids[0]].Rail
-	}
-	return -1
 }
 
 // title names all switches of a box in full.
@@ -389,7 +379,10 @@ func (s *strip) captions() []caption {
 		}
 		if s.hasArcs(row) {
 			text = append(text, s.acrossWords(row)...)
+		} else if s.v.tier[id] == 0 {
+			text = append(text, nonEmpty(apartWords[net.Topology])...)
 		}
+		text = append(text, nonEmpty(s.groupCaption(row))...)
 		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
 	}
 	return out

@@ -10,6 +10,9 @@ import (
 	"busbar.dev/nccl"
 )
 
+// ErrTooMany is that a cluster has more GPUs than a layout may.
+var ErrTooMany = fmt.Errorf("the cluster has more than %d GPUs; take a part of it with a layout", MaxRanks)
+
 // MaxRanks bounds a layout; beyond it the rings alone would fill the memory.
 const MaxRanks = 1 << 21
 
@@ -46,7 +49,7 @@ func AllGPUs(c *cluster.Cluster) (nccl.Layout, string, error) {
 	nodes, each, even := 0, 0, true
 	for h, devs := range nccl.GPUs(c) {
 		if len(l)+len(devs) > MaxRanks {
-			return nil, "", fmt.Errorf("the cluster has more than %d GPUs; take a part of it with a layout", MaxRanks)
+			return nil, "", ErrTooMany
 		}
 		even = even && (nodes == 0 || each == len(devs))
 		nodes, each = nodes+1, len(devs)

@@ -79,7 +79,7 @@ func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, [
 
 // join is the cluster of all sources. A preset alone is one already.
 func join(b *cluster.Budget, read []source) (*cluster.Cluster, error) {
-	if len(read) == 1 && read[0].preset && len(read[0].hosts) == 0 {
+	if len(read) == 1 && read[0].preset && !repeats(read[0].hosts) {
 		return &read[0].frags[0].Cluster, b.Stopped()
 	}
 	var frags []*cluster.Fragment
@@ -87,6 +87,21 @@ func join(b *cluster.Budget, read []source) (*cluster.Cluster, error) {
 		frags = append(frags, s.frags...)
 	}
 	return cluster.JoinWithin(b, frags...)
+}
+
+// repeats reports whether a name is there twice.
+func repeats(names []string) bool {
+	if slices.IsSorted(names) {
+		return len(slices.Compact(slices.Clone(names))) < len(names)
+	}
+	seen := make(map[string]bool, len(names))
+	for _, n := range names {
+		if seen[n] {
+			return true
+		}
+		seen[n] = true
+	}
+	return false
 }
 
 // source is what one word of the command line gave.

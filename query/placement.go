@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 )
@@ -82,6 +83,9 @@ func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.
 
 // loadGPUs reads the cluster as load does, and refuses one without GPUs before anything is assumed of it.
 func (p *placement) loadGPUs(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	if err := p.tooMany(ctx, e, shapes); err != nil {
+		return nil, err
+	}
 	cl, err := p.enough(ctx, e, shapes)
 	if err != nil {
 		return nil, err
@@ -100,15 +104,36 @@ func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluste
 	return LoadAtLeast(ctx, *e, p.cluster, need)
 }
 
+// tooMany refuses all GPUs of a preset where they are more than a layout may have, before they are made.
+func (p *placement) tooMany(ctx context.Context, e *Env, shapes []shape) error {
+	if !slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes == 0 }) {
+		return nil
+	}
+	hosts, name, err := e.cutHosts(e.budget(ctx), p.cluster)
+	if err != nil {
+		return nil // loading says so
+	}
+	name, count, err := e.cutCount(name)
+	if err != nil || e.exists(name) {
+		return nil
+	}
+	for _, x := range hardware.Presets() {
+		if n := max(count, len(hosts)); (x.Name == name || slices.Contains(x.Aliases, name)) && n*x.GPUs > predict.MaxRanks {
+			return fmt.Errorf("%d nodes of %d GPUs: %w", n, x.GPUs, predict.ErrTooMany)
+		}
+	}
+	return nil
+}
+
 // LoadAtLeast reads a cluster as LoadCluster does. A preset or a file about one node that does not say how many nodes there
 // are gets as many as are needed.
 func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cluster, error) {
-	var words []string
+	var given []string
 	if word != "" {
-		words = []string{word}
+		given = []string{word}
 	}
-	cl, err := e.load(ctx, words)
-	if err != nil || need <= len(cl.Hosts) || len(words) == 0 || word == "-" || need > hardware.MaxNodes {
+	cl, err := e.load(ctx, given)
+	if err != nil || need <= len(cl.Hosts) || len(given) == 0 || word == "-" || need > hardware.MaxNodes {
 		return cl, err
 	}
 	if _, count, err := e.cutCount(word); err != nil || count > 0 {
@@ -154,9 +179,21 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 		}
 	}
 	if p.cluster != "" {
+		if named := len(cl.Hosts); named > 0 && cl.Hosts[0].Type < 0 {
+			return fmt.Errorf("-c %s: it names %s and not what they are; busbar map %s HOSTLIST=PRESET -o site.yaml says it (%.80s=dgx-h100), then -c site.yaml", p.cluster, words.Plural(named, "node"), p.cluster, hostNames(cl))
+		}
 		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
 	}
 	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
+}
+
+// hostNames are a cluster's hosts as a hostlist.
+func hostNames(cl *cluster.Cluster) string {
+	var names []string
+	for _, h := range cl.Hosts[:min(len(cl.Hosts), 64)] {
+		names = append(names, h.Name)
+	}
+	return cluster.FormatHosts(names)
 }
 
 // hostsOf is how many hosts a layout has.

@@ -115,6 +115,11 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Layout == "" && q.Compare == "" {
+		if err := q.placement().tooMany(ctx, &env, []shape{{}}); err != nil {
+			return nil, err
+		}
+	}
 	t, err := q.Job.read(ctx, &env)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ var facts = map[string]any{
 	},
 
 	"fleet-fault": (*Case).fleetFault, "pair-dropped": (*Case).pairDropped, "nic-slow": (*Case).nicSlow, "pair-slow": (*Case).pairSlow,
-	"uplink-oversubscribed": (*Case).uplink, "flat-ring": (*Case).flatRing,
+	"rings-off-nvlink": (*Case).ringsOffNVLink, "uplink-oversubscribed": (*Case).uplink, "flat-ring": (*Case).flatRing,
 }
 
 // toldOnly are atoms whose lines are sentences that somebody wrote.

@@ -27,6 +27,9 @@ func TestArticles(t *testing.T) {
 		{"Ring is slower than Tree for our cluster size with the default settings", []string{"ring-or-tree"}},
 		{"The inter-node network is a generic 10GbE enterprise network and training throughput is 10 times slower than the TFLOPS suggest", []string{"slow-network", "tcp-cpu-bound"}},
 		{"It is 3x slower to send the same payload in 1000 smaller chunks", []string{"small-messages", "bucket-size"}},
+		{"I measure about 40% of the advertised speed, and the advertised speed said duplex", []string{"duplex-figure"}},
+		{"expect the network bandwidth to be unreliable and fluctuate at different time of the day", []string{"other-traffic"}},
+		{"even running the exact same setup again and again gave different throughput results on an HPC with many users", []string{"other-traffic", "straggler"}},
 		{"rates change with the time of day", []string{"other-traffic", "fabric"}},
 	} {
 		r := say(t, c.text)

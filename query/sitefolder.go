@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,20 +83,25 @@ func (e *Env) isMachine(name string) bool {
 }
 
 // nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the file's
-// path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder that holds no two files of one format.
+// path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of one format are about
+// the same part of it: ethtool prints a file an interface.
 func nameInFolder(read []source) {
 	if !slices.ContainsFunc(read, func(s source) bool { return s.in != "" && slices.ContainsFunc(s.frags, nameless) }) {
 		return
 	}
 	hosts := map[string]string{}
-	count := map[[2]string]int{} // files, by folder and format
+	alike := map[[2]string][]*cluster.Fragment{} // by folder and format
+	several := map[string]bool{}                 // folders with two of one format
 	for i := range read {
 		for _, f := range read[i].frags {
 			for h := range f.Hosts {
 				hosts[strings.ToLower(cluster.ShortHost(f.Hosts[h].Name))] = f.Hosts[h].Name
 			}
 			if read[i].in != "" && nameless(f) {
-				count[[2]string{filepath.Dir(read[i].in), f.Format}]++
+				dir := filepath.Dir(read[i].in)
+				key := [2]string{dir, f.Format}
+				alike[key] = append(alike[key], f)
+				several[dir] = several[dir] || len(alike[key]) > 1
 			}
 		}
 	}
@@ -107,9 +113,13 @@ func nameInFolder(read []source) {
 		}
 		name := hostInPath(s.in, hosts)
 		dir := filepath.Dir(s.in)
-		alone := dir != "." && !slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return count[[2]string{dir, f.Format}] > 1 })
-		if name == "" && alone {
+		alone := !slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return clash(alike[[2]string{dir, f.Format}]) })
+		switch {
+		case name != "" || !alone:
+		case dir != ".":
 			name = hostOf(filepath.Base(dir) + ".")
+		case several[dir]:
+			name = hostOf(filepath.Base(strings.TrimSuffix(filepath.ToSlash(s.word), s.in)) + ".")
 		}
 		for _, f := range s.frags {
 			if name != "" && nameless(f) {
@@ -117,6 +127,27 @@ func nameInFolder(read []source) {
 			}
 		}
 	}
+}
+
+// clash reports whether fragments of one format cannot be parts of one machine: two are about the same interface, or about more
+// than interfaces.
+func clash(list []*cluster.Fragment) bool {
+	if len(list) < 2 {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, f := range list {
+		for t := range f.Types {
+			for _, d := range f.Types[t].Devices {
+				name := cmp.Or(d.Label, d.Name)
+				if d.Kind != cluster.NIC || name == "" || seen[name] {
+					return true
+				}
+				seen[name] = true
+			}
+		}
+	}
+	return false
 }
 
 // hostInPath is the host that a part of a path names, the innermost first.

@@ -57,6 +57,7 @@ func seenNCCL() []seen {
 		{kind: NoTransport, words: "no transport found"},
 		{kind: NoPath, words: "could not find a path|falling back to simple order"},
 		{kind: Graph, words: "pattern ", pattern: `Pattern \d+, crossNic \d+, nChannels (\d+), (?:bw|speed) ([\d.]+)/[\d.]+, type (\w+/\w+)`},
+		{kind: Graph, words: "<graph id=", pattern: `<graph id="[01]"[^>]* nchannels="(\d+)" speedintra="([\d.]+)"[^>]* typeintra="(\w+)"`}, // of NCCL_GRAPH_DUMP_FILE
 		{kind: BadAlgorithm, words: "unrecognized element token|all entries except the first|no algorithm/protocol available|no algorithm available"},
 		{kind: OpenFiles, words: "too many open files"},
 		{kind: NoRealPath, words: "could not find real path"},

@@ -387,22 +387,3 @@ func (s *strip) captions() []caption {
 	}
 	return out
 }
-
-// mostly is the text that more than half of a list have, said as such when others
-// differ; nothing when there is none or when it says that there is nothing.
-func mostly(list []string) string {
-	count := make(map[string]int)
-	for _, s := range list {
-		count[s]++
-	}
-	for _, s := range list {
-		switch n := count[s]; {
-		case s == "" || s == "–" || 2*n <= len(list):
-		case n == len(list):
-			return s
-		default:
-			return "mostly " + s
-		}
-	}
-	return ""
-}

@@ -201,3 +201,22 @@ func orDash(s string) string {
 
 // tierName is how a tier is called: by its own name where that is stated.
 func (v *netView) tierName(s int) string { return cluster.Tier(v.tier[s]).String() }
+
+// mostly is the text that more than half of a list have, said as such when others
+// differ; nothing when there is none or when it says that there is nothing.
+func mostly(list []string) string {
+	count := make(map[string]int)
+	for _, s := range list {
+		count[s]++
+	}
+	for _, s := range list {
+		switch n := count[s]; {
+		case s == "" || s == "–" || 2*n <= len(list):
+		case n == len(list):
+			return s
+		default:
+			return "mostly " + s
+		}
+	}
+	return ""
+}

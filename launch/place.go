@@ -48,7 +48,7 @@ func (r *Request) Write(w io.Writer, form string) error {
 
 func (r *Request) slurm(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n#SBATCH --nodelist=%s\n", len(r.Hosts), r.GPUs, r.GPUs, cluster.FormatHosts(natural.Sort(slices.Clone(r.Hosts))))
+	fmt.Fprintf(&b, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n#SBATCH --nodelist=%s\n", len(r.Hosts), r.GPUs, r.GPUs, cluster.FormatSlurmHosts(natural.Sort(slices.Clone(r.Hosts))))
 	if r.Racks > 0 {
 		fmt.Fprintf(&b, "#SBATCH --segment=%d\n", r.Segment)
 	} else if r.Leaves > 0 && r.Level != cluster.TierUnknown {

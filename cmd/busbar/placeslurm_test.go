@@ -95,7 +95,8 @@ func TestSlurmPlacement(t *testing.T) {
 			t.Errorf("%d of %v, %d leaves a spine: place says %v (%s), Slurm takes %v (%s)", x.n, x.free, x.per, got, ours, want, slurm)
 		}
 		request := placeWrites(t, lines, nodes, x.n, "slurm")
-		if got := c.accepts(t, fmt.Sprintf("p%d", i), request); !strings.Contains(request, "--nodelist="+got+"\n") {
+		asked := regexp.MustCompile(`--nodelist=(\S+)`).FindStringSubmatch(request)
+		if got := c.accepts(t, fmt.Sprintf("p%d", i), request); asked == nil || !slices.Equal(sortedHosts(t, got), sortedHosts(t, asked[1])) {
 			t.Errorf("Slurm takes %q for\n%s", got, request)
 		}
 	}
@@ -182,6 +183,15 @@ func (c *slurmCluster) wouldTake(t *testing.T, partition string, n int) string {
 		t.Fatalf("sbatch --test-only: %s", out)
 	}
 	return ""
+}
+
+func sortedHosts(t *testing.T, list string) []string {
+	t.Helper()
+	names, err := cluster.ParseHosts(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(slices.Values(names))
 }
 
 // accepts gives the controller a job with the lines that place wrote, and says which nodes it would take.

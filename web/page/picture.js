@@ -11,7 +11,7 @@ export class Picture {
     this.onopen = onopen;
     this.svg = s('svg', { class: 'topology', role: 'group', preserveAspectRatio: 'xMidYMin meet' });
     const button = (text, label, work) => h('button', { type: 'button', title: label, 'aria-label': label, onclick: work }, text);
-    this.root = h('div', { class: 'picture' }, this.svg,
+    this.root = h('div', { class: 'picture' }, h('div', { class: 'sheet' }, this.svg),
       h('div', { class: 'zoom', role: 'group', 'aria-label': 'zoom' }, button('+', 'zoom in', () => this.zoom(1.4)), button('−', 'zoom out', () => this.zoom(1 / 1.4)), button('⤢', 'whole picture', () => this.fit())));
     this.svg.addEventListener('wheel', (e) => { if (e.ctrlKey || e.metaKey || this.zoomed || e.altKey) { e.preventDefault(); this.zoom(Math.exp(-e.deltaY / 400), this.point(e)); } }, { passive: false });
     this.svg.addEventListener('dblclick', (e) => { if (!e.target.closest('.item')) this.zoom(1.8, this.point(e)); });
@@ -82,6 +82,7 @@ export class Picture {
     const { x, y, w, h: height } = this.box;
     this.svg.setAttribute('viewBox', `${x} ${y} ${w} ${height}`);
     this.svg.style.setProperty('aspect-ratio', `${Math.max(this.scene.width, 640)} / ${this.scene.height}`);
+    this.svg.style.setProperty('--readable', `${Math.round(0.6 * this.scene.width)}px`); // on a phone it scrolls
     if (this.folded && !this.due) this.due = requestAnimationFrame(() => { this.due = 0; this.unfold(); });
   }
 

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,7 +117,8 @@ func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnT
 			return nil, errors.New(busy)
 		}
 	}
-	answers, err := team.All(ctx, device.Request{Do: device.Product, M: partProduct, N: partProduct, K: partProduct, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
+	side := cmp.Or(n.Side, partProduct)
+	answers, err := team.All(ctx, device.Request{Do: device.Product, M: side, N: side, K: side, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
 	if err != nil { // AMD's have no products yet; the collective is measured all the same
 		return nil, nil //nolint:nilerr // said by check and bench gpu node
 	}
@@ -318,3 +320,44 @@ func (w *remoteWorker) End(time.Duration) { w.once.Do(func() { close(w.gone) }) 
 
 // Why says that it is gone.
 func (w *remoteWorker) Why() error { return errors.New("its agent is gone") }
+
+// OrderGPU orders a measurement of GPUs by NCCL, over the nodes that have it.
+type OrderGPU struct {
+	OrderNodes
+	OrderTimes
+	Pairs bool     `help:"Measure every pair of nodes, between one GPU of each, instead of a collective over all GPUs."`
+	Op    string   `default:"all_reduce" help:"Collective (default all_reduce)."`
+	Size  []string `default:"1M,64M" placeholder:"SIZE" help:"Message sizes; the last is that of pairs (default 1M,64M)."`
+	Warm  *int     `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations (default 2)."`
+	Iters int      `name:"iters" default:"10" least:"1" help:"Measured iterations (default 10)."`
+}
+
+// Run orders, and waits for the end where that is asked for; see OrderWatch.
+func (q OrderGPU) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	what := fleet.What{Measure: fleet.MeasureCollective, By: fleet.NCCL, Warm: *q.Warm, Iters: q.Iters}
+	var err error
+	if what.Op, err = coll.ParseKind(q.Op); err != nil {
+		return nil, fmt.Errorf("--op: %w", err)
+	}
+	if what.Op == coll.AllToAllV || what.Op == coll.Barrier {
+		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it", what.Op)
+	}
+	for _, s := range q.Size {
+		b, err := unit.ParseBytes(s)
+		if err != nil {
+			return nil, fmt.Errorf("--size: %w", err)
+		}
+		what.Sizes = append(what.Sizes, b)
+	}
+	if q.Pairs && len(what.Sizes) > 0 {
+		what.Measure, what.Small, what.Large, what.Sizes, what.Op = fleet.MeasurePairs, 8, what.Sizes[len(what.Sizes)-1], nil, 0
+	}
+	o, err := q.order(what)
+	if err != nil {
+		return nil, err
+	}
+	return env.order(ctx, o, q.OrderTimes)
+}

@@ -19,6 +19,8 @@ type FleetNode struct {
 	Bind string // as the agent's
 	// Perftest is the folder of perftest's programs; empty is PATH.
 	Perftest string
+	// Side is that of the product that GPUs are timed with; 0 is 4096.
+	Side int
 }
 
 // Patience of the nodes of a part with each other.
@@ -185,7 +187,7 @@ type OrderNodes struct {
 }
 
 func (n *OrderNodes) order(what fleet.What) (fleet.Order, error) {
-	b := OrderBounds{Nodes: n.Nodes, MaxTime: n.MaxTime, Busy: n.Busy, Warm: new(int), Iters: what.Iters}
+	b := OrderBounds{Nodes: n.Nodes, MaxTime: n.MaxTime, Busy: n.Busy, Warm: new(int)}
 	o, err := b.order()
 	o.What = what
 	return o, err

@@ -11,7 +11,7 @@ import (
 
 // Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi, and from the kernel's log.
 func (p Programs) Health(host, helper string) *health.Sources {
-	s := &health.Sources{Host: host}
+	s := &health.Sources{Host: host, Root: p.Sys}
 	if p.Kernel != nil {
 		s.Kernel = (&health.Kernel{Own: p.Kernel, Journal: p.journal(), Root: p.Sys, Now: time.Now}).Read
 	}

@@ -48,7 +48,7 @@ func (c *agentCmd) Run(e *env) error {
 		return gpuPrograms().Health(string(cfg.Name), "").Read(ctx).Findings
 	}
 	node := &query.FleetNode{With: gpuPrograms(), Name: cfg.Name, Bind: cfg.Bind, Perftest: c.Perftest}
-	cfg.Means = map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}}
+	cfg.Means = map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}}
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {

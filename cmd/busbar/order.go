@@ -15,6 +15,7 @@ import (
 type orderCmd struct {
 	Pairs      orderPairsCmd      `cmd:"" help:"Measure every pair of nodes, in rounds of disjoint pairs."`
 	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective across nodes."`
+	GPU        orderGPUCmd        `cmd:"" name:"gpu" help:"Measure GPUs of nodes by NCCL: a collective over all of them, or every pair of nodes."`
 	RDMA       orderRDMACmd       `cmd:"" name:"rdma" help:"Measure RDMA between every pair of nodes with perftest, rail by rail."`
 	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the healthy ones, for a scheduler's prolog."`
 	List       orderListCmd       `cmd:"" help:"List orders."`
@@ -59,6 +60,25 @@ func (orderCollectiveCmd) Help() string {
 // Run orders.
 func (c *orderCollectiveCmd) Run(e *env) error {
 	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderCollective.Run(e.ctx, q) })
+}
+
+type orderGPUCmd struct {
+	common
+	client.Options
+	query.OrderGPU
+}
+
+// Help ends with examples.
+func (orderGPUCmd) Help() string {
+	return "Agents start busbar-gpu. Every node times a matrix product on all its GPUs at once, then NCCL runs a collective over all GPUs of all nodes, and results are verified; with --pairs, NCCL sends between one GPU of each node of every pair. " +
+		"A node whose product repeatedly takes longest is a straggler. Nodes without busbar-gpu, a driver or a GPU are listed as left out with the reason.\n\nExamples:\n" +
+		"  busbar order gpu --wait\n" +
+		"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"
+}
+
+// Run orders.
+func (c *orderGPUCmd) Run(e *env) error {
+	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderGPU.Run(e.ctx, q) })
 }
 
 type orderRDMACmd struct {

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,26 +28,32 @@ import (
 func (f *servedFleet) joinRDMA(perftest string, sys map[fleet.Name]fs.FS) {
 	f.t.Helper()
 	for name, ports := range sys {
-		creds := filepath.Join(f.t.TempDir(), "node.creds")
-		if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
-			f.t.Fatal(errs)
-		}
-		node := &query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest}
-		cfg := agent.Config{
-			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: ports,
-			Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}},
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := agent.Run(ctx, cfg); err != nil {
-				f.t.Error(err)
-			}
-		})
-		n := &testNode{stop: func() { stop(); wg.Wait() }}
-		f.t.Cleanup(n.stop)
-		f.nodes[name] = n
+		f.joinNode(&query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest})
 	}
+}
+
+// joinNode starts a real agent.
+func (f *servedFleet) joinNode(node *query.FleetNode) {
+	f.t.Helper()
+	name, ports := node.Name, node.With.Sys
+	creds := filepath.Join(f.t.TempDir(), "node.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
+		f.t.Fatal(errs)
+	}
+	cfg := agent.Config{
+		Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: ports,
+		Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}},
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := agent.Run(ctx, cfg); err != nil {
+			f.t.Error(err)
+		}
+	})
+	n := &testNode{stop: func() { stop(); wg.Wait() }}
+	f.t.Cleanup(n.stop)
+	f.nodes[name] = n
 	eventually.Holds(f.t, "all nodes are up", func() bool {
 		_, out, _ := f.busbar("nodes", "--json")
 		return strings.Count(out, `"state": "up"`) == len(f.nodes)
@@ -117,6 +125,76 @@ func TestOrderRDMA(t *testing.T) {
 		if code, _, errs := f.busbar(args...); code != exitBad {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
+	}
+}
+
+// TestOrderRDMAStopped: an order that is cancelled while programs hang ends them on both nodes, and so does an agent that ends; the nodes that are left are
+// measured again at once.
+func TestOrderRDMAStopped(t *testing.T) {
+	t.Parallel()
+	f := newServedFleet(t)
+	folder := rdmatest.Install(t, map[string]rdmatest.Device{"a": {Fault: "hang"}, "b": {Fault: "deaf"}, "c": {}})
+	f.joinRDMA(folder, map[fleet.Name]fs.FS{"n0": rdmatest.Sys("a"), "n1": rdmatest.Sys("b"), "n2": rdmatest.Sys("c")})
+	runs := func() (n int) {
+		list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, name := range list {
+			data, _ := os.ReadFile(name) // it may have ended
+			if strings.HasPrefix(string(data), folder) {
+				n++
+			}
+		}
+		return n
+	}
+	hangs := func() (id string) {
+		_, out, errs := f.busbar("order", "rdma", "--nodes", "n[0-1]", "--busy", "any")
+		eventually.Holds(t, "programs run on both nodes: "+errs, func() bool { return runs() >= 2 })
+		return strings.TrimSpace(out)
+	}
+	if code, _, errs := f.busbar("order", "cancel", hangs()); code != exitDone {
+		t.Fatal(errs)
+	}
+	eventually.Holds(t, "programs end with the order", func() bool { return runs() == 0 })
+	id := hangs()
+	f.nodes["n1"].stop()
+	eventually.Holds(t, "programs end with an agent", func() bool { return runs() == 0 })
+	code, out, errs := f.busbar("order", "watch", id, "--json")
+	if code != exitWrong || !strings.Contains(out, `"state": "failed"`) {
+		t.Errorf("an agent that ended: exit %d, %s%s", code, out, errs)
+	}
+}
+
+// TestOrderGPU: agents measure a collective over all GPUs, and pairs, by busbar-gpu with a stand-in for the vendor's libraries; a check takes it before
+// TCP, and who has no GPU is named.
+func TestOrderGPU(t *testing.T) {
+	helper := fakeGPUs(t)
+	f := newServedFleet(t)
+	gpus := func(helper string, err error) query.Programs {
+		return query.Programs{Sys: rdmatest.Sys(), Helper: func() (string, error) { return helper, err }, Worker: gpuPrograms().Worker}
+	}
+	for _, n := range []fleet.Name{"n1", "n2", "n3"} {
+		f.joinNode(&query.FleetNode{With: gpus(helper, nil), Name: n, Bind: "127.0.0.1", Side: 16})
+	}
+	order := func(want int, args ...string) (got query.OrderDoc) {
+		t.Helper()
+		code, out, errs := f.busbar(append(args, "--wait", "--json", "--busy", "any")...)
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != want {
+			t.Fatalf("%v: exit %d, %v\n%s%s", args, code, err, out, errs)
+		}
+		return got
+	}
+	got := order(exitDone, "order", "gpu", "--size", "64K", "--iters", "2", "--max-time", "40s")
+	if got.Over != fleet.NCCL || got.Measured != 1 || len(got.Results) != 1 || got.Results[0].Transport != "nccl" || got.Results[0].Nodes != 3 || len(got.Verdict.Healthy) != 3 {
+		t.Fatalf("%+v %+v %+v", got.OrderReply, got.Verdict, got.Results)
+	}
+	if got = order(exitDone, "order", "gpu", "--pairs", "--size", "64K", "--iters", "2"); got.Measured != 3 || got.Verdict.By != "nccl" || got.Rate == nil {
+		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
+	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "n[1-3]", "--json"); code != exitDone || !strings.Contains(out, `"by": "nccl"`) {
+		t.Errorf("a check: exit %d, %s%s", code, out, errs)
+	}
+	f.joinNode(&query.FleetNode{With: gpus("", errors.New("the program busbar-gpu is not installed")), Name: "cpu1", Bind: "127.0.0.1"})
+	if got = order(exitWrong, "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why, "cpu1: cannot be measured by nccl: the program busbar-gpu is not installed") {
+		t.Errorf("%+v", got.OrderReply)
 	}
 }
 

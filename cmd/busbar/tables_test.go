@@ -67,6 +67,7 @@ var untabled = map[string]string{
 	"order":              "only has subcommands",
 	"order watch":        "its report is that of order pairs",
 	"order collective":   "TestTablesAreTaken in report",
+	"order gpu":          "as order collective and order pairs; TestOrderGPU",
 	"order rdma":         "as order pairs; TestOrderRDMA",
 	"order check":        "a hostlist for a scheduler",
 	"order cancel":       "one line per order",

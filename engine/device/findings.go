@@ -44,7 +44,11 @@ func (j *judge) memory() {
 		j.add("gpu-lost", finding.Error, "Reset the GPU or reboot the node; Xid 79 in the kernel's log says that it fell off the bus.", "does not answer: %s", s.Lost)
 	}
 	if s.Uncorrected != nil && *s.Uncorrected > 0 {
-		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.", "had %d uncorrectable memory errors since the driver was loaded", *s.Uncorrected)
+		what := "memory errors"
+		if s.Vendor == amd {
+			what = "errors (of memory, XGMI or caches)"
+		}
+		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.", "had %d uncorrectable %s since the driver was loaded", *s.Uncorrected, what)
 	}
 	if s.RemapFailed != nil && *s.RemapFailed {
 		j.add("gpu-remap-failed", finding.Error, "Replace the GPU.", "could not replace a bad row of its memory: no spare rows are left")
@@ -75,9 +79,14 @@ func (j *judge) clocks() {
 	}
 	if s.PowerLimit != nil && s.DefaultLimit != nil && *s.PowerLimit < *s.DefaultLimit {
 		named = true
-		j.add("gpu-power-limit", finding.Warn, fmt.Sprintf("nvidia-smi -i %d -pl %.0f restores it.", s.Index, *s.DefaultLimit), "may take %.0f W only; %.0f W is its default%s", *s.PowerLimit, *s.DefaultLimit, j.slowed())
+		fix := fmt.Sprintf("nvidia-smi -i %d -pl %.0f restores it.", s.Index, *s.DefaultLimit)
+		if s.Vendor == amd {
+			fix = fmt.Sprintf("rocm-smi -d %d --resetpoweroverdrive restores it.", s.Index)
+		}
+		j.add("gpu-power-limit", finding.Warn, fix, "may take %.0f W only; %.0f W is its default%s", *s.PowerLimit, *s.DefaultLimit, j.slowed())
 	}
-	if s.Utilization != nil && *s.Utilization >= busy && s.SM != nil && s.MaxSM != nil && len(s.Throttle) == 0 && 10**s.SM < 9**s.MaxSM && !named {
+	// AMD's clocks follow the power that is left, and the driver names no reasons.
+	if s.Vendor != amd && s.Utilization != nil && *s.Utilization >= busy && s.SM != nil && s.MaxSM != nil && len(s.Throttle) == 0 && 10**s.SM < 9**s.MaxSM && !named {
 		j.add("gpu-clock-low", finding.Warn, fmt.Sprintf("nvidia-smi -i %d -rgc frees locked clocks.", s.Index), "runs at %d of %d MHz under load, and the driver names no reason: its clocks are locked", *s.SM, *s.MaxSM)
 	}
 	if s.Temperature != nil && s.SlowAt != nil && *s.Temperature >= *s.SlowAt-3 && !named {

@@ -6,7 +6,9 @@ type State struct {
 	Name  string `json:"name"`
 	UUID  string `json:"uuid"`
 	PCI   string `json:"pci"`
-	Lost  string `json:"lost,omitempty"` // why it does not answer
+	// Vendor is amd; empty is NVIDIA's.
+	Vendor string `json:"vendor,omitempty"`
+	Lost   string `json:"lost,omitempty"` // why it does not answer
 
 	SM        *int     `json:"sm_mhz,omitempty"`
 	MaxSM     *int     `json:"sm_max_mhz,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -26,13 +27,15 @@ type Sources struct {
 	Worker func() (device.Process, error)
 	// SMI runs nvidia-smi -q -x; nil: there is none.
 	SMI func(ctx context.Context, w io.Writer) error
+	// Root is the machine's /, of which sys is read for AMD's GPUs; nil: it is not.
+	Root fs.FS
 	// Kernel is the kernel's log, with lines as dmesg writes them, and how long the machine is up; nil: it is not read.
 	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
 
 // Report is what was read.
 type Report struct {
-	By       string // busbar-gpu or nvidia-smi, empty where no GPU's state was read
+	By       string // busbar-gpu, nvidia-smi or amdgpu, empty where no GPU's state was read
 	GPUs     []device.State
 	Findings []finding.Finding
 	Notes    []string // what was not read, and why
@@ -65,7 +68,7 @@ func (s *Sources) Read(ctx context.Context) *Report {
 	return r
 }
 
-// states reads GPUs by busbar-gpu, and else by nvidia-smi.
+// states reads GPUs by busbar-gpu, and else from the files of AMD's driver or by nvidia-smi.
 func (s *Sources) states(ctx context.Context, r *Report) error {
 	err := errors.New("no programs can be run here")
 	if s.Worker != nil {
@@ -73,6 +76,10 @@ func (s *Sources) states(ctx context.Context, r *Report) error {
 			r.By = "busbar-gpu"
 			return nil
 		}
+	}
+	if list := s.amd(); len(list) > 0 {
+		r.GPUs, r.By = list, "amdgpu"
+		return nil
 	}
 	if s.SMI == nil {
 		return err
@@ -93,6 +100,14 @@ func (s *Sources) states(ctx context.Context, r *Report) error {
 		failed = errors.New(line[:min(len(line), 200)])
 	}
 	return fmt.Errorf("%w; nor by nvidia-smi: %w", err, failed)
+}
+
+// amd reads AMD's GPUs from the driver's files.
+func (s *Sources) amd() []device.State {
+	if s.Root == nil {
+		return nil
+	}
+	return device.ReadAMD(s.Root)
 }
 
 func (s *Sources) ask(ctx context.Context) ([]device.State, error) {

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"math"
 
 	"busbar.dev/sim"
@@ -26,10 +27,7 @@ func (s *search) descend() {
 
 // sweep moves one figure after the other while the loss falls.
 func (s *search) sweep(first float64) {
-	rounds := s.Rounds
-	if rounds == 0 {
-		rounds = 40
-	}
+	rounds := cmp.Or(s.Rounds, 40)
 	var step [nFigures]float64
 	for i := range step {
 		step[i] = first

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 
 	"busbar.dev/unit"
@@ -82,10 +83,7 @@ type Fragment struct {
 // Warnf adds a warning that carries the fragment's source. line 0 means the
 // whole source.
 func (f *Fragment) Warnf(line int, where, format string, args ...any) {
-	src := f.Source
-	if src == "" {
-		src = f.Format
-	}
+	src := cmp.Or(f.Source, f.Format)
 	if line > 0 {
 		src = fmt.Sprintf("%s:%d", src, line)
 	}

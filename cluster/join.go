@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -341,15 +342,9 @@ func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
 
 // fill adds what id knows and the receiver does not.
 func (i *Identity) fill(id Identity) {
-	if i.UUID == "" {
-		i.UUID = id.UUID
-	}
-	if i.GUID == "" {
-		i.GUID = id.GUID
-	}
-	if i.LID == 0 {
-		i.LID = id.LID
-	}
+	i.UUID = cmp.Or(i.UUID, id.UUID)
+	i.GUID = cmp.Or(i.GUID, id.GUID)
+	i.LID = cmp.Or(i.LID, id.LID)
 	i.Counters = mergeCounters(i.Counters, id.Counters)
 }
 

@@ -92,20 +92,20 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 
 func (j *joiner) mergeNetHead(n *Network, title string) {
 	net := &j.out.Network
-	fillText(&net.Name, n.Name)
+	fill(&net.Name, n.Name)
 	if net.Kind == "" {
 		net.Kind = n.Kind
 	} else if n.Kind != "" && n.Kind != net.Kind {
 		j.out.Warnings = append(j.out.Warnings, Warning{Source: title, Text: fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind)})
 	}
-	fillInt(&net.Rails, n.Rails)
+	fill(&net.Rails, n.Rails)
 	if net.BlockSizes == nil {
 		net.BlockSizes = n.BlockSizes
 	}
 	if net.Topology == "" {
 		net.Topology, net.Routing = n.Topology, n.Routing
 	}
-	fillTri(&net.Reduction, n.Reduction)
+	fill(&net.Reduction, n.Reduction)
 	if !net.Oversubscription.Known() {
 		net.Oversubscription = n.Oversubscription
 	}
@@ -137,13 +137,13 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 		return at
 	}
 	k := &net.Switches[at]
-	fillText(&k.GUID, s.GUID)
+	fill(&k.GUID, s.GUID)
 	if k.GUID != "" {
 		byGUID[k.GUID] = at
 	}
-	fillText(&k.Label, s.Label)
-	fillText(&k.Model, s.Model)
-	if fillInt(&k.LID, s.LID); k.LID > 0 {
+	fill(&k.Label, s.Label)
+	fill(&k.Model, s.Model)
+	if fill(&k.LID, s.LID); k.LID > 0 {
 		byLID[k.LID] = at
 	}
 	if k.Tier == TierUnknown {
@@ -152,8 +152,8 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 	if k.Rail < 0 {
 		k.Rail = s.Rail
 	}
-	fillInt(&k.Ports, s.Ports)
-	fillTri(&k.Reduction, s.Reduction)
+	fill(&k.Ports, s.Ports)
+	fill(&k.Reduction, s.Reduction)
 	if !k.Latency.Known() {
 		k.Latency = s.Latency
 	}
@@ -294,8 +294,8 @@ func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, sour
 	} else if l.State != StateUnknown && l.State != k.State {
 		m.warn(where, "state %v in %s, %v in %s; kept %v", k.State, m.src, l.State, m.add, k.State)
 	}
-	fillInt(&k.Lanes, l.Lanes)
-	fillText(&k.Speed, l.Speed)
+	fill(&k.Lanes, l.Lanes)
+	fill(&k.Speed, l.Speed)
 	k.Counters = mergeCounters(k.Counters, swapEnds(l.Counters, swap))
 	j.out.Warnings = append(j.out.Warnings, m.warnings...)
 	return source

@@ -246,12 +246,7 @@ func (d *Device) hasPort(label string) bool {
 	if label == "" || d.NIC == nil {
 		return false
 	}
-	for _, p := range d.NIC.Ports {
-		if p.Label == label {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.NIC.Ports, func(p Port) bool { return p.Label == label })
 }
 
 // sameIndex matches by the tool's own number, the weakest evidence: only for
@@ -300,12 +295,7 @@ func (m *merging) wanted(t *NodeType, i int) bool {
 }
 
 func (m *merging) baseHasFast() bool {
-	for _, l := range m.base.Links {
-		if l.Kind == NVLink || l.Kind == XGMI {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.base.Links, func(l Link) bool { return l.Kind == NVLink || l.Kind == XGMI })
 }
 
 // addDevice copies a device under the nearest of its ancestors that the base has.

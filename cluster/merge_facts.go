@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -15,9 +16,7 @@ func (m *merging) mergeDevice(d, o *Device) {
 	if d.Kind == KindUnknown {
 		d.Kind = o.Kind
 	}
-	if d.PCI == "" {
-		d.PCI = o.PCI
-	}
+	d.PCI = cmp.Or(d.PCI, o.PCI)
 	if d.UUID == "" {
 		d.UUID = o.UUID
 	} else if o.UUID != "" && o.UUID != d.UUID {
@@ -29,44 +28,27 @@ func (m *merging) mergeDevice(d, o *Device) {
 	case o.Index >= 0 && o.Index != d.Index && d.Kind == GPU:
 		m.warn(where, "index %d in %s, %d in %s (same PCI address or UUID); kept %d", d.Index, m.src, o.Index, m.add, d.Index)
 	}
-	if d.Label == "" {
-		d.Label = o.Label
-	}
-	if d.Tray == 0 {
-		d.Tray = o.Tray
-	}
+	d.Label = cmp.Or(d.Label, o.Label)
+	d.Tray = cmp.Or(d.Tray, o.Tray)
 	d.Model = mergeModel(m, where, d.Model, o.Model)
 	if o.PCIID != nil {
 		if d.PCIID == nil {
 			d.PCIID = &PCIID{}
 		}
-		fillText(&d.PCIID.Class, o.PCIID.Class)
-		fillText(&d.PCIID.Vendor, o.PCIID.Vendor)
-		fillText(&d.PCIID.Device, o.PCIID.Device)
-		fillText(&d.PCIID.SubVendor, o.PCIID.SubVendor)
-		fillText(&d.PCIID.SubDevice, o.PCIID.SubDevice)
+		fill(&d.PCIID.Class, o.PCIID.Class)
+		fill(&d.PCIID.Vendor, o.PCIID.Vendor)
+		fill(&d.PCIID.Device, o.PCIID.Device)
+		fill(&d.PCIID.SubVendor, o.PCIID.SubVendor)
+		fill(&d.PCIID.SubDevice, o.PCIID.SubDevice)
 	}
 	m.mergeCPU(d, o)
 	m.mergeGPU(d, o)
 	m.mergeNIC(d, o)
 }
 
-func fillText(to *string, from string) {
-	if *to == "" {
-		*to = from
-	}
-}
-
-func fillInt(to *int, from int) {
-	if *to == 0 {
-		*to = from
-	}
-}
-
-func fillTri(to *Tri, from Tri) {
-	if *to == Maybe {
-		*to = from
-	}
+// fill sets what is unknown yet.
+func fill[T comparable](to *T, from T) {
+	*to = cmp.Or(*to, from)
 }
 
 // mergeFact keeps the better of two facts and warns when equals differ.
@@ -115,14 +97,14 @@ func (m *merging) mergeCPU(d, o *Device) {
 	if d.CPU == nil {
 		d.CPU = &CPUInfo{}
 	}
-	fillText(&d.CPU.Arch, o.CPU.Arch)
-	fillText(&d.CPU.Vendor, o.CPU.Vendor)
-	fillInt(&d.CPU.Family, o.CPU.Family)
-	fillInt(&d.CPU.Model, o.CPU.Model)
+	fill(&d.CPU.Arch, o.CPU.Arch)
+	fill(&d.CPU.Vendor, o.CPU.Vendor)
+	fill(&d.CPU.Family, o.CPU.Family)
+	fill(&d.CPU.Model, o.CPU.Model)
 	if d.CPU.Cores != "" && o.CPU.Cores != "" && d.CPU.Cores != o.CPU.Cores {
 		m.warn(d.Name, "cores %s in %s, %s in %s; kept %s", d.CPU.Cores, m.src, o.CPU.Cores, m.add, d.CPU.Cores)
 	}
-	fillText(&d.CPU.Cores, o.CPU.Cores)
+	fill(&d.CPU.Cores, o.CPU.Cores)
 	d.CPU.Memory = mergeFact(m, d.Name, "memory", d.CPU.Memory, o.CPU.Memory, sameBytes)
 }
 
@@ -134,15 +116,15 @@ func (m *merging) mergeGPU(d, o *Device) {
 		d.GPU = &GPUInfo{}
 	}
 	g, h := d.GPU, o.GPU
-	fillText(&g.Vendor, h.Vendor)
-	fillText(&g.Arch, h.Arch)
-	fillText(&g.Cores, h.Cores)
+	fill(&g.Vendor, h.Vendor)
+	fill(&g.Arch, h.Arch)
+	fill(&g.Cores, h.Cores)
 	if g.SM != 0 && h.SM != 0 && g.SM != h.SM {
 		m.warn(d.Name, "compute capability %d in %s, %d in %s; kept %d", g.SM, m.src, h.SM, m.add, g.SM)
 	}
-	fillInt(&g.SM, h.SM)
-	fillInt(&g.Links, h.Links)
-	fillTri(&g.GDR, h.GDR)
+	fill(&g.SM, h.SM)
+	fill(&g.Links, h.Links)
+	fill(&g.GDR, h.GDR)
 	g.Memory = mergeFact(m, d.Name, "memory", g.Memory, h.Memory, sameBytes)
 	g.HBM = mergeFact(m, d.Name, "memory bandwidth", g.HBM, h.HBM, sameRate)
 	g.NUMA = mergeFact(m, d.Name, "NUMA affinity", g.NUMA, h.NUMA, sameInt)
@@ -165,10 +147,10 @@ func (m *merging) mergeNIC(d, o *Device) {
 	if n.Kind == "" || n.Kind == Ethernet && k.Kind == RoCE {
 		n.Kind = k.Kind
 	}
-	fillTri(&n.GDR, k.GDR)
-	fillTri(&n.Reduction, k.Reduction)
-	fillText(&n.Driver, k.Driver)
-	fillText(&n.Firmware, k.Firmware)
+	fill(&n.GDR, k.GDR)
+	fill(&n.Reduction, k.Reduction)
+	fill(&n.Driver, k.Driver)
+	fill(&n.Firmware, k.Firmware)
 	if n.Off == nil {
 		n.Off = k.Off
 	}
@@ -196,12 +178,12 @@ func (m *merging) mergePort(d *Device, p Port) {
 	}
 	q := &n.Ports[at]
 	where := d.Title()
-	fillInt(&q.Num, p.Num)
-	fillText(&q.Label, p.Label)
-	fillText(&q.Layer, p.Layer)
-	fillText(&q.Speed, p.Speed)
-	fillText(&q.GUID, p.GUID)
-	fillInt(&q.LID, p.LID)
+	fill(&q.Num, p.Num)
+	fill(&q.Label, p.Label)
+	fill(&q.Layer, p.Layer)
+	fill(&q.Speed, p.Speed)
+	fill(&q.GUID, p.GUID)
+	fill(&q.LID, p.LID)
 	if q.State == StateUnknown {
 		q.State = p.State
 	} else if p.State != StateUnknown && p.State != q.State {
@@ -249,19 +231,11 @@ func (m *merging) contradicts(l Link, a, b int) bool {
 		if m.slow {
 			return true
 		}
-		for _, k := range m.base.Links {
-			if k.Kind == l.Kind && (k.A == a || k.B == a) && d[a].Kind == GPU {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(m.base.Links, func(k Link) bool { return k.Kind == l.Kind && (k.A == a || k.B == a) && d[a].Kind == GPU })
 	case SMP:
 		return false
 	}
-	if d[b].Parent == a || d[a].Parent == b {
-		return false
-	}
-	return true
+	return d[b].Parent != a && d[a].Parent != b
 }
 
 // uplinkOf finds the base's link that carries the same device's uplink as l.
@@ -298,13 +272,9 @@ func (m *merging) fillLink(i int, l Link) {
 	if l.MaxGTs != 0 && k.MaxGTs == 0 {
 		k.MaxGTs, k.GTs = l.MaxGTs, l.GTs
 	}
-	fillInt(&k.Lanes, l.Lanes)
-	if k.GTs == 0 {
-		k.GTs = l.GTs
-	}
-	if k.Duplex == 0 {
-		k.Duplex = l.Duplex
-	}
+	fill(&k.Lanes, l.Lanes)
+	k.GTs = cmp.Or(k.GTs, l.GTs)
+	k.Duplex = cmp.Or(k.Duplex, l.Duplex)
 	k.Rate = mergeFact(m, where, "rate", k.Rate, l.Rate, sameRate)
 	k.Latency = mergeFact(m, where, "latency", k.Latency, l.Latency, func(a, b unit.Time) bool { return a == b })
 }
@@ -328,8 +298,8 @@ func (m *merging) mergePair(p Pair) {
 		if !k.Latency.Known() {
 			k.Latency = p.Latency
 		}
-		fillTri(&k.P2P, p.P2P)
-		fillText(&k.Why, p.Why)
+		fill(&k.P2P, p.P2P)
+		fill(&k.Why, p.Why)
 		return
 	}
 	m.base.Pairs = append(m.base.Pairs, p)

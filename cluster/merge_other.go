@@ -51,12 +51,7 @@ func (m *merging) refuse(t *NodeType) bool {
 }
 
 func allAddressed(t *NodeType, ids []int) bool {
-	for _, i := range ids {
-		if t.Devices[i].PCI == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ids, func(i int) bool { return t.Devices[i].PCI == "" })
 }
 
 // modelOf is the model of the devices when they have one and the same.

@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Rack is an NVLink domain of several hosts, each a tray of it.
 type Rack struct {
@@ -137,12 +140,7 @@ func (m *rackMerge) build(r Rack) *NodeType {
 }
 
 func (m *rackMerge) named(name string) bool {
-	for _, t := range m.c.Types {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.c.Types, func(t *NodeType) bool { return t.Name == name })
 }
 
 // nics counts the NICs of trays before each tray.

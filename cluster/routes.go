@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -155,12 +156,7 @@ func (r *Routes) ordinal(host, nic int) int {
 	if n == nil {
 		return -1
 	}
-	for i, d := range n.nics {
-		if d == nic {
-			return i
-		}
-	}
-	return -1
+	return slices.Index(n.nics, nic)
 }
 
 // between finds the links from one switch to another, fewest hops first. The

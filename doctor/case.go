@@ -257,12 +257,7 @@ func (c *Case) multinode() bool {
 			}
 		}
 	}
-	for _, o := range c.All(evidence.OverNet) {
-		if o.Count > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.All(evidence.OverNet), func(o *evidence.Observation) bool { return o.Count > 0 })
 }
 
 // oneHost reports that nccl-tests lists its GPUs on a single host.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -34,9 +35,7 @@ func (t Text) paint(code, s string) string {
 
 // Write prints a report.
 func (t Text) Write(w io.Writer, r *Report) error {
-	if t.Width == 0 {
-		t.Width = 100
-	}
+	t.Width = cmp.Or(t.Width, 100)
 	var b strings.Builder
 	b.WriteString(r.summary() + "\n")
 	if r.Undecided {

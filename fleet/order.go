@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -205,10 +206,7 @@ func (c *Caps) Check() error {
 
 // Bound is the time that a part has.
 func (c *Caps) Bound() time.Duration {
-	if c.Time == 0 {
-		return DefaultTime
-	}
-	return c.Time
+	return cmp.Or(c.Time, DefaultTime)
 }
 
 // Check refuses an order that cannot be carried out.

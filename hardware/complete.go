@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 
 	"busbar.dev/cluster"
@@ -188,9 +189,7 @@ func completeNetwork(n *cluster.Network) {
 		if l.Speed != "" && (l.Lanes == 0 || n.Kind == "" || !l.Rate.Known()) {
 			p := lookup(l.Speed)
 			fill(&l.Lanes, p.Lanes)
-			if n.Kind == "" {
-				n.Kind = p.Kind
-			}
+			n.Kind = cmp.Or(n.Kind, p.Kind)
 			if p.Rate > 0 && !l.Rate.Known() { // the text is made where it is kept
 				set(&l.Rate, cluster.FromSpec(p.Rate, "speed "+l.Speed))
 			}

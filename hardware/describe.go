@@ -1,8 +1,10 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -122,9 +124,7 @@ func (b *layout) fact(v float64) cluster.Fact[float64] {
 	if f.Origin == cluster.Unknown {
 		f.Origin = cluster.Spec
 	}
-	if f.Source == "" {
-		f.Source = "description of the network"
-	}
+	f.Source = cmp.Or(f.Source, "description of the network")
 	return f
 }
 
@@ -143,12 +143,8 @@ func (b *layout) resolve() error {
 		if err != nil {
 			return fmt.Errorf("network: %w", err)
 		}
-		if b.d.Kind == "" {
-			b.d.Kind = p.Kind
-		}
-		if b.d.Rate == 0 {
-			b.d.Rate = p.Rate
-		}
+		b.d.Kind = cmp.Or(b.d.Kind, p.Kind)
+		b.d.Rate = cmp.Or(b.d.Rate, p.Rate)
 	}
 	if b.d.Kind == "" && first != nil {
 		b.d.Kind = first.Kind
@@ -200,12 +196,7 @@ func (b *layout) firstNIC() *cluster.NICInfo {
 // anyUnknown reports a host without a description of their inside, or whose type lists
 // no NIC at all: it still hangs on the network, by a NIC that nobody knows.
 func (b *layout) anyUnknown() bool {
-	for _, h := range b.c.Hosts {
-		if h.Type < 0 || h.Type >= len(b.rail) || len(b.rail[h.Type]) == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.c.Hosts, func(h cluster.Host) bool { return h.Type < 0 || h.Type >= len(b.rail) || len(b.rail[h.Type]) == 0 })
 }
 
 // joins reports whether a card of one kind can be on a network of another. An
@@ -237,12 +228,7 @@ func (b *layout) join(t *cluster.NodeType) []int {
 
 func (b *layout) member(position int, nic *cluster.NICInfo) bool {
 	if b.d.NICs != nil {
-		for _, p := range b.d.NICs {
-			if p == position {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(b.d.NICs, position)
 	}
 	return nic == nil || joins(nic.Kind, b.d.Kind)
 }

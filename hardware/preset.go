@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -123,9 +124,7 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if count == 0 {
-		count = max(p.Nodes, 1)
-	}
+	count = cmp.Or(count, max(p.Nodes, 1))
 	if count < 0 || count > MaxNodes {
 		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", p.Name, count, MaxNodes)
 	}

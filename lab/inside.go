@@ -244,10 +244,5 @@ func (x *Inner) free(k, stage int) bool {
 
 // has reports whether a stage has links.
 func (x *Inner) has(stage int) bool {
-	for _, l := range x.Links {
-		if l.Stage == stage {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.Links, func(l InnerLink) bool { return l.Stage == stage })
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -232,9 +233,7 @@ func (b *planner) nic(h int, t *cluster.NodeType, dev int) (NIC, bool) {
 			nic.MTU = m
 		}
 	}
-	if nic.MTU == 0 {
-		nic.MTU = 9000
-	}
+	nic.MTU = cmp.Or(nic.MTU, 9000)
 	if nic.MTU < 576 || nic.MTU > 65000 {
 		b.changed = append(b.changed, fmt.Sprintf("%s: an MTU of %d is made 9000", d.Title(), nic.MTU))
 		nic.MTU = 9000
@@ -250,9 +249,7 @@ func (b *planner) nic(h int, t *cluster.NodeType, dev int) (NIC, bool) {
 
 // leaf is the bridge of a switch; one for all NICs where no switch is known.
 func (b *planner) leaf(sw int) int {
-	if sw < 0 {
-		b.noSwitch = true
-	}
+	b.noSwitch = b.noSwitch || sw < 0
 	return b.boxes(sw, 1)[0]
 }
 
@@ -280,10 +277,7 @@ func (b *planner) boxes(sw, most int) []int {
 // trunks lays the cables between switches that the nodes need: those on the way up
 // from their leaves.
 func (b *planner) trunks() {
-	spines := b.o.Spines
-	if spines == 0 {
-		spines = 2
-	}
+	spines := cmp.Or(b.o.Spines, 2)
 	net := &b.c.Network
 	type pair struct{ a, b int }
 	at := map[pair]int{}
@@ -316,9 +310,7 @@ func (b *planner) trunks() {
 					b.p.Cables[k].Rate = rate
 				}
 			}
-			if before {
-				grown = true
-			}
+			grown = grown || before
 			if n := max(net.Switches[up].Count, 1); before && n > len(ups) {
 				b.changed = append(b.changed, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks", net.Switches[up].Name, n, len(ups)))
 			}
@@ -370,8 +362,5 @@ func clean(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]
 	}
-	if s == "" {
-		return "x"
-	}
-	return s
+	return cmp.Or(s, "x")
 }

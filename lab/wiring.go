@@ -1,5 +1,7 @@
 package lab
 
+import "cmp"
+
 // Slot is where a rank runs: its node, and the NICs that it uses, the first of them
 // where it has one connection a peer.
 type Slot struct {
@@ -95,10 +97,7 @@ func (w *Wiring) Capacity() []float64 {
 		caps = append(caps, r, r)
 	}
 	for range p.Nodes {
-		r := float64(p.Staging) * data(mtu)
-		if r == 0 {
-			r = 1e15
-		}
+		r := cmp.Or(float64(p.Staging)*data(mtu), 1e15)
 		caps = append(caps, r)
 	}
 	for n := range p.Nodes {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -127,10 +128,7 @@ func (b *Binding) note(format string, args ...any) {
 
 // Lines say what is done, for people.
 func (b *Binding) Lines() []string {
-	from := b.Launcher
-	if from == "" {
-		from = "no launcher"
-	}
+	from := cmp.Or(b.Launcher, "no launcher")
 	size := "?"
 	if b.Ranks > 0 {
 		size = strconv.Itoa(b.Ranks)

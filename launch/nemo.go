@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -129,10 +130,7 @@ func (w *writer) bridgeModel() string {
 	set("normalization=%q, layernorm_epsilon=%g, gated_linear_unit=%s, activation_func=%s", norm, y.Eps, py(x.Gated), act)
 	set("add_bias_linear=%s, add_qkv_bias=%s, qk_layernorm=%s, share_embeddings_and_output_weights=%s", py(x.MLPBias), py(x.QKVBias), py(x.QKNorm == workload.HeadNorm || x.Latent != nil), py(x.Tied))
 	if x.Positions == workload.RotaryPositions {
-		share := y.RotaryShare
-		if share == 0 {
-			share = 1
-		}
+		share := cmp.Or(y.RotaryShare, 1)
 		set("position_embedding_type=\"rope\", rotary_base=%d, rotary_percent=%g", int64(max(y.RotaryBase, 1)), share)
 		if kind, rest, _ := strings.Cut(y.Scaling, ":"); kind == "llama3" {
 			factor, _, _ := strings.Cut(rest, ":")

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 
 	"busbar.dev/unit"
@@ -98,10 +99,7 @@ type cpuHeld struct {
 // gradients, and travel after the backward pass with ZeRO 1 and 2, which is not what was predicted.
 func (b *Options) deepspeed(z *deepspeedZero, width float64) (wire, reason string) {
 	if z.Stage == 1 || z.Stage == 2 { // ZeRO 3 reduces block by block, beside the backward pass unasked
-		bucket := b.Bucket
-		if bucket == 0 {
-			bucket = workload.DefaultBucket
-		}
+		bucket := cmp.Or(b.Bucket, workload.DefaultBucket)
 		z.Bucket, z.Overlap = int64(bucket)/int64(width), true
 	}
 	held := &cpuHeld{"cpu", true}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,10 +26,7 @@ func NodeSettings(t *cluster.NodeType, net cluster.NetKind) []Setting {
 		if dev.Label == "" || dev.NIC == nil || down(dev.NIC) {
 			continue // NCCL takes no port that is down
 		}
-		kind := dev.NIC.Kind
-		if kind == "" {
-			kind = net
-		}
+		kind := cmp.Or(dev.NIC.Kind, net)
 		if sockets != (kind == cluster.Ethernet) {
 			continue // the other transport's
 		}

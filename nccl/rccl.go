@@ -1,6 +1,7 @@
 package nccl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,9 +39,7 @@ func (b *builder) usableRCCL(x *cluster.Device) error {
 // foreign refuses a GPU whose library is neither NCCL nor RCCL, and says what is missing.
 func foreign(x *cluster.Device, node string) error {
 	library := map[string]string{"intel": "HCCL (Gaudi) or oneCCL; missing are their choices by size and a published sweep (busbar predict answers all_reduce of 32 MiB and more on Gaudi 2 and 256 MiB on Gaudi 3, from published runs)", "google": "XLA, which compiles its collectives itself"}[x.GPU.Vendor]
-	if library == "" {
-		library = "a library whose choices are not modelled"
-	}
+	library = cmp.Or(library, "a library whose choices are not modelled")
 	return fmt.Errorf("%s of node type %s is of %s, where collectives run by %s; NCCL runs on NVIDIA GPUs and RCCL on AMD's", x.Name, node, x.GPU.Vendor, library)
 }
 

@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -120,12 +121,7 @@ func bit(on bool) int {
 }
 
 func index(names []string, s string) int {
-	for i, n := range names {
-		if strings.EqualFold(n, s) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s) })
 }
 
 // gate takes out of the table what the system or the user forbids.

@@ -262,9 +262,7 @@ func (x *Placer) exchange(ctx context.Context) error {
 				if err := x.Try(nodes, "exchanged"); err != nil {
 					return err
 				}
-				if x.out.List[0].Result.Step < best.Result.Step*(1-worthAnOrder) {
-					again = true
-				}
+				again = again || x.out.List[0].Result.Step < best.Result.Step*(1-worthAnOrder)
 			}
 		}
 	}

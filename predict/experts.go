@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -135,10 +136,7 @@ func (p *Predictor) Experts(x ExpertCall) (*ExpertTime, error) {
 }
 
 func (x ExpertCall) sms() int {
-	if x.SMs == 0 {
-		return expertSMs
-	}
-	return x.SMs
+	return cmp.Or(x.SMs, expertSMs)
 }
 
 // spentOn is what an exchange spends its time on, in µs, and what a GPU sends.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -214,8 +215,5 @@ func (q *Prices) read() (p paying, err error) {
 
 // currency is that of the prices that were given; "" where none was.
 func (p *paying) currency() string {
-	if p.energy.Currency != "" {
-		return p.energy.Currency
-	}
-	return p.rent.Currency
+	return cmp.Or(p.energy.Currency, p.rent.Currency)
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -236,9 +237,7 @@ func (h *checkHub) turn(ctx context.Context, list [][2]int, limit time.Duration)
 				why = fmt.Sprintf("%s: %s", h.members[p[i]].Host, h.lost[p[i]])
 			}
 		}
-		if why == "" {
-			why = b.Failed
-		}
+		why = cmp.Or(why, b.Failed)
 		for i, c := range []engine.TCPCounts{a.Counts, b.Counts} {
 			cells = append(cells, pairs.Measure{From: p[i], To: p[1-i], Failed: why, Segments: c.Segments, Lost: c.Lost, MSS: c.MSS})
 		}

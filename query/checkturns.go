@@ -54,9 +54,7 @@ func checkSchedule(n, most int) [][][2]int {
 	if most == 0 && n <= checkAll || most >= pairs.Count(n) {
 		return pairs.Rounds(n)
 	}
-	if most == 0 {
-		most = checkRounds
-	}
+	most = cmp.Or(most, checkRounds)
 	return pairs.Sample(n, most)
 }
 

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"io/fs"
@@ -69,9 +70,7 @@ func (e *Env) logBudget(ctx context.Context) *cluster.Budget {
 // budget is what the sources of a question may cost; reading ends with the context.
 func (e *Env) budget(ctx context.Context) *cluster.Budget {
 	l := e.Limits.Source
-	if l.GPUs == 0 {
-		l.GPUs = e.Limits.Devices
-	}
+	l.GPUs = cmp.Or(l.GPUs, e.Limits.Devices)
 	return cluster.NewBudget(l, ctx.Err)
 }
 

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,7 @@ func (g *GPURanks) command(host, path string, settings []string) ([]string, erro
 	if err != nil {
 		return nil, fmt.Errorf("--ssh: %w", err)
 	}
-	name := g.Helper
-	if name == "" {
-		name = "busbar-gpu"
-	}
+	name := cmp.Or(g.Helper, "busbar-gpu")
 	if strings.HasPrefix(host, "-") {
 		return nil, fmt.Errorf("--hosts: no host is called %s", host)
 	}
@@ -240,8 +238,5 @@ func settingWords(settings map[string]string) []string {
 }
 
 func hostName(host string) string {
-	if host == "" {
-		return "this host"
-	}
-	return host
+	return cmp.Or(host, "this host")
 }

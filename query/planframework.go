@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,9 +171,7 @@ func (p *planning) misses(f *workload.Framework) error {
 	// Replicas enough that all that is fixed has a meaning.
 	split.DP = max(split.DP, 1) * max(split.Shard, 2) * max(split.EP, 1)
 	j := workload.Job{Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(p.Precision, f), Kernels: p.kernels, Recompute: workload.Recompute(p.Recompute)}
-	if j.Seq == 0 {
-		j.Seq = p.model.Seq
-	}
+	j.Seq = cmp.Or(j.Seq, p.model.Seq)
 	if p.LoRA != "" {
 		if j.LoRA, err = workload.ParseLoRA(p.LoRA); err != nil {
 			return nil // which is said where it is read

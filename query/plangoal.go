@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 
 	"busbar.dev/hardware"
@@ -32,10 +33,7 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
 		}
 		return PlanGoal{Name: "time", objective: plan.Shortest()}, nil
 	}
-	watts := pay.power
-	if watts == 0 {
-		watts = m.TDP
-	}
+	watts := cmp.Or(pay.power, m.TDP)
 	if watts == 0 && (q.Objective == "energy" || q.Energy != "") {
 		return PlanGoal{}, fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", m.Title)
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,9 +51,7 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 // framework runs, but what the fields fix.
 func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
 	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(p.Precision, p.framework), Kernels: p.kernels}
-	if base.Seq == 0 {
-		base.Seq = p.model.Seq
-	}
+	base.Seq = cmp.Or(base.Seq, p.model.Seq)
 	if base.GlobalBatch == 0 {
 		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
 	}

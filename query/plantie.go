@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -52,10 +53,7 @@ func (x *planned) tie() *PlanTie {
 			simple = i
 		}
 	}
-	list := strings.Join(kinds(simple), ", ")
-	if list == "" {
-		list = "data parallelism alone"
-	}
+	list := cmp.Or(strings.Join(kinds(simple), ", "), "data parallelism alone")
 	free := card - memory(roomy)
 	t.For = []PlanFor{
 		{simple + 1, "simplicity", "fewest settings to get right: " + list},

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,10 +83,7 @@ func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
 		return nil, errors.New("--parallel dp: replicas are what scale varies; leave dp out")
 	}
 	per := len(t.cluster.TypeOf(0).Of(cluster.GPU))
-	most := q.Nodes
-	if most == 0 {
-		most = len(t.cluster.Hosts)
-	}
+	most := cmp.Or(q.Nodes, len(t.cluster.Hosts))
 	if most > len(t.cluster.Hosts) {
 		quiet := env // which was told of the cluster already
 		quiet.Note, quiet.Verbose = nil, nil

@@ -199,9 +199,7 @@ func contributions(read []source) []Contribution {
 		}
 		for _, f := range s.frags {
 			c := Contribution{Source: s.word, Format: f.Format, Gives: gives(f, cabled)}
-			if c.Source == "" {
-				c.Source = f.Source
-			}
+			c.Source = cmp.Or(c.Source, f.Source)
 			names := make([]string, 0, len(f.Hosts))
 			for h := range f.Hosts {
 				if name := f.Hosts[h].Name; name != "" {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,9 +162,7 @@ func (d *TraceDoc) addCalls(s *trace.Summary) {
 			Op: g.Op.String(), Group: g.Desc, Ranks: g.Size, Bytes: g.Bytes, Algo: g.Algo, Count: g.Count, Time: g.Time,
 			Exposed: g.Exposed, Median: g.Median, BusBW: g.BusBW, members: g.Call.Ranks,
 		}
-		if c.Group == "" {
-			c.Group = g.Group
-		}
+		c.Group = cmp.Or(c.Group, g.Group)
 		if g.P2P {
 			c.Op = "send/recv"
 		}

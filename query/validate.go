@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,10 +174,7 @@ func (q *Validate) place(ctx context.Context, m *measurements, all *measured, s 
 	if err != nil {
 		return err
 	}
-	word := q.Cluster
-	if word == "" {
-		word = named
-	}
+	word := cmp.Or(q.Cluster, named)
 	cl, err := m.env.clusterOf(ctx, word, s.Nodes)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.ID, err)

@@ -96,9 +96,7 @@ func columns(w io.Writer, list result.Sweeps) error {
 			if s.Op.Rooted() {
 				root = fmt.Sprint(s.Root)
 			}
-			if redop == "" {
-				redop = "none"
-			}
+			redop = cmp.Or(redop, "none")
 			fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s%s%s\n", int64(p.Size), op.Count(s.Ranks), s.Dtype, redop, root, half(op, s.Ranks, p.Out), half(op, s.Ranks, p.In))
 			for _, t := range []*result.Timing{p.Out, p.In} {
 				if t != nil {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -72,10 +73,7 @@ func hangText(d *query.HangDoc, s style, width int) string {
 		b.WriteString(lead + hangPlace(r.Rank, r.Host, r.PID, r.GPU) + "\n")
 	}
 	if c := d.Communicator; c != nil {
-		op := d.Op
-		if op == "" {
-			op = "a collective"
-		}
+		op := cmp.Or(d.Op, "a collective")
 		if d.Sequence > 0 {
 			op += fmt.Sprintf(" #%d", d.Sequence)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -99,9 +100,7 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 // affinity is the CPU and NUMA cells of a GPU.
 func affinity(t *cluster.NodeType, gpu int) []string {
 	cores, numa := coresOf(t, gpu), "N/A"
-	if cores == "" {
-		cores = "N/A"
-	}
+	cores = cmp.Or(cores, "N/A")
 	if k := numaOf(t, gpu); k >= 0 {
 		numa = strconv.Itoa(k)
 	}

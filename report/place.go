@@ -59,10 +59,7 @@ func leafText(list []query.PlaceLeaf) string {
 		if i == most {
 			return text + fmt.Sprintf(" and %d more", len(list)-most)
 		}
-		name := l.Leaf
-		if name == "" {
-			name = "unknown"
-		}
+		name := cmp.Or(l.Leaf, "unknown")
 		if i > 0 {
 			text += ", "
 		}

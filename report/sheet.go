@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -130,9 +131,7 @@ func (s *sheet) kinds(all []group) {
 // add appends a node. The second of two equal ones needs no captions.
 func (s *sheet) add(t *cluster.NodeType, host int, title string, again bool, more int, stubs bool) {
 	s.of = append(s.of, host)
-	if title == "" {
-		title = t.Name
-	}
+	title = cmp.Or(title, t.Name)
 	if trayCount(t) > 1 {
 		s.nodes = append(s.nodes, newRack(t, title))
 		return

@@ -121,10 +121,7 @@ func (p *printer) table(t *texttab.Table) {
 
 func (p *printer) headline() {
 	s := p.c.Summary()
-	name := p.c.Name
-	if name == "" {
-		name = "cluster"
-	}
+	name := cmp.Or(p.c.Name, "cluster")
 	parts := summaryParts(s)
 	if s.GPUs == 0 {
 		parts = append(parts, "no GPU known")

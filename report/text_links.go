@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -103,9 +104,7 @@ func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.
 	if k := numaOf(t, n.GPU); k >= 0 {
 		numa = strconv.Itoa(k)
 	}
-	if cores == "" {
-		cores = "?"
-	}
+	cores = cmp.Or(cores, "?")
 	row := []string{p.green(t.Devices[n.GPU].Name), numa, cores}
 	if len(n.NICs) == 0 {
 		return append(row, p.noNIC(t)...)

@@ -177,9 +177,7 @@ func (v *trafficView) arcs(host int, at map[int]box) {
 			continue
 		}
 		color := map[string]string{"P2P": nvGreen, "SHM": amber, "NET": red}[way[p]]
-		if color == "" {
-			color = panelLine
-		}
+		color = cmp.Or(color, panelLine)
 		x1, x2 := a.mid(), b.mid()
 		lift := math.Min(arcH+12, 14+math.Abs(x2-x1)*0.16)
 		v.c.Open("link", fmt.Sprintf("ranks %d and %d: %s over %s", p.a, p.b, words.Plural(count[p], "hop"), way[p]))

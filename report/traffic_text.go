@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -323,10 +324,7 @@ func (p *printer) oddities(r *traffic.Run) {
 			p.printf("  and %d more\n", len(r.Others)-i)
 			break
 		}
-		id := o.Comm
-		if id == "" {
-			id = "without id"
-		}
+		id := cmp.Or(o.Comm, "without id")
 		p.printf("  %s: %s, %d in the log, %s\n", id, words.Plural(o.Ranks, "rank"), o.Seen, words.Plural(o.Channels, "channel"))
 	}
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,12 +95,8 @@ func (b Builder) Build(kind coll.Kind, p Params) (*Schedule, error) {
 		}
 		return nil, refuse("the algorithm does %s only", strings.Join(words, ", "))
 	}
-	if p.Channels == 0 {
-		p.Channels = 1
-	}
-	if p.Pieces == 0 {
-		p.Pieces = 4
-	}
+	p.Channels = cmp.Or(p.Channels, 1)
+	p.Pieces = cmp.Or(p.Pieces, 4)
 	switch {
 	case p.Ranks < 1 || p.Ranks > maxRanks:
 		return nil, refuse("%d ranks; 1 to %d are possible", p.Ranks, maxRanks)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 
 	"busbar.dev/coll"
@@ -146,8 +147,5 @@ func levelsOf(inner, outer string) func(coll.Kind, *Params) (*Schedule, error) {
 }
 
 func orRing(name string) string {
-	if name == "" {
-		return "ring"
-	}
-	return name
+	return cmp.Or(name, "ring")
 }

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
 )
@@ -78,12 +80,7 @@ func (l *leaves) differ(a, b int) bool { return l.oversubscribed && l.of[a] != l
 
 // crosses reports whether ranks hang on different leaves of a tight network.
 func (l *leaves) crosses(list nccl.Layout) bool {
-	for _, r := range list {
-		if l.differ(r.Host, list[0].Host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(r nccl.Rank) bool { return l.differ(r.Host, list[0].Host) })
 }
 
 // Bounds of the groups that are priced beside another.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -124,10 +125,7 @@ func vitConfig(c *config) shaped {
 	patch, size := c.number("patch_size"), c.number("image_size")
 	var labels map[string]json.RawMessage
 	_ = json.Unmarshal(c.fields["id2label"], &labels) // without labels there are those of ImageNet
-	classes := int64(len(labels))
-	if classes == 0 {
-		classes = 1000
-	}
+	classes := cmp.Or(int64(len(labels)), 1000)
 	side := int64(0)
 	if patch > 0 && patch <= 1<<12 && size <= 1<<16 {
 		side = size / patch

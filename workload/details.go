@@ -115,9 +115,7 @@ func (c *config) details(kind string) Details {
 	if strings.HasPrefix(d.Activation, "gelu") {
 		d.Activation = "gelu"
 	}
-	if d.Eps == 0 {
-		d.Eps = 1e-5
-	}
+	d.Eps = cmp.Or(d.Eps, 1e-5)
 	var scaling struct {
 		Kind     string  `json:"rope_type"`
 		Type     string  `json:"type"`

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -39,18 +40,12 @@ func (x Mixers) Layers() int64 { return x.Scans + x.Attentions + x.MLPs + x.Expe
 
 // filled has what is usual where nothing is said.
 func (x Mixers) filled(hidden int64) Mixers {
-	if x.HeadDim == 0 {
-		x.HeadDim = 64
-	}
+	x.HeadDim = cmp.Or(x.HeadDim, 64)
 	if x.Heads == 0 {
 		x.Heads = max(1, 2*hidden/x.HeadDim)
 	}
-	if x.State == 0 {
-		x.State = 128
-	}
-	if x.Groups == 0 {
-		x.Groups = 8
-	}
+	x.State = cmp.Or(x.State, 128)
+	x.Groups = cmp.Or(x.Groups, 8)
 	return x
 }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,12 +31,8 @@ type Dims struct {
 
 // filled has what is usual where nothing is said.
 func (d Dims) filled() Dims {
-	if d.KVHeads == 0 {
-		d.KVHeads = d.Heads
-	}
-	if d.FFN == 0 {
-		d.FFN = 4 * d.Hidden
-	}
+	d.KVHeads = cmp.Or(d.KVHeads, d.Heads)
+	d.FFN = cmp.Or(d.FFN, 4*d.Hidden)
 	if d.HeadDim == 0 && d.Heads > 0 {
 		d.HeadDim = d.Hidden / d.Heads
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,10 +57,7 @@ func (f *Framework) Runs(j *Job) bool {
 }
 
 func (r *rule) from(f *Framework) string {
-	if r.source == "" {
-		return f.Source
-	}
-	return r.source
+	return cmp.Or(r.source, f.Source)
 }
 
 // Names of frameworks that rules ask for.

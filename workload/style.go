@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -84,9 +85,7 @@ func (f *Framework) style(overlapped func(string) bool) Style {
 func (f *Framework) Adopt(j *Job, sm int) {
 	s := f.Style(sm)
 	j.Framework = f
-	if j.Kernels == "" {
-		j.Kernels = s.Kernels
-	}
+	j.Kernels = cmp.Or(j.Kernels, s.Kernels)
 	if j.Precision == "" {
 		j.Precision = f.DefaultPrecision()
 	}
@@ -123,9 +122,7 @@ func (f *Framework) Fill(s *Split, said map[string]bool) {
 	if !said["zero"] {
 		s.ZeRO = f.DefaultZeRO(*s)
 	}
-	if !said["sp"] && f.Sequence && s.TP > 1 {
-		s.SeqParallel = true
-	}
+	s.SeqParallel = s.SeqParallel || !said["sp"] && f.Sequence && s.TP > 1
 	if !said["etp"] && s.ETP == 0 && s.EP > 1 && f.Experts == "folded" {
 		s.ETP = 1
 	}

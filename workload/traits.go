@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -109,10 +110,7 @@ func (t *Traits) sparse(i int64) bool {
 }
 
 func (t *Traits) norms() int {
-	if t.Norms == 0 {
-		return 2
-	}
-	return t.Norms
+	return cmp.Or(t.Norms, 2)
 }
 
 func (t *Traits) norm(name string, width int64) []Part {

@@ -3,6 +3,7 @@ package truth
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -116,12 +117,7 @@ func (g *described) part(nics int) bool {
 // says tells whether the source's words about a node or its network have one of some in them.
 func (g *described) says(words ...string) bool {
 	text := strings.ToLower(g.Joined + "; " + g.Fabric)
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // behind is how many GPUs hang on one PCIe switch, 0 where nothing says it.
@@ -279,12 +275,7 @@ func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 func (g *described) kind() (cluster.NetKind, cluster.Tri, bool) {
 	s := strings.ToLower(g.Fabric)
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(s, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 	}
 	switch {
 	case has("plain tcp", "sockets", "ipoib", "without rdma"):

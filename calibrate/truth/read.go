@@ -137,9 +137,7 @@ func readLine(b []byte) (g line, why string, err error) {
 	if err := json.Unmarshal(b, &g); err != nil {
 		return g, "", fmt.Errorf("%w; %s", plain(err), want)
 	}
-	if g.Ranks == 0 {
-		g.Ranks = g.Nodes * g.PerNode
-	}
+	g.Ranks = cmp.Or(g.Ranks, g.Nodes*g.PerNode)
 	return g, "", nil
 }
 

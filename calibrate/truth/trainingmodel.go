@@ -109,21 +109,15 @@ func (t *Training) dims(known *workload.Model) workload.Dims {
 		d.Heads = max(1, d.Hidden/128)
 		t.Assumed = append(t.Assumed, fmt.Sprintf("%d heads of 128", d.Heads))
 	}
-	if d.Vocab == 0 {
-		d.Vocab = 51200
-	}
-	if d.KVHeads == 0 {
-		d.KVHeads = d.Heads
-	}
+	d.Vocab = cmp.Or(d.Vocab, 51200)
+	d.KVHeads = cmp.Or(d.KVHeads, d.Heads)
 	if d.HeadDim == 0 && d.Hidden%d.Heads != 0 {
 		d.HeadDim = 128
 	}
 	if d.FFN == 0 && d.Experts == 0 {
 		d.FFN = 4 * d.Hidden
 	}
-	if d.FFN == 0 {
-		d.FFN = max(d.ExpertFFN, 1)
-	}
+	d.FFN = cmp.Or(d.FFN, max(d.ExpertFFN, 1))
 	return d
 }
 

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,10 +62,7 @@ func (a *auditor) unlikeModels(n *node) {
 }
 
 func orUnknown(s string) string {
-	if s == "" {
-		return "of unknown model"
-	}
-	return s
+	return cmp.Or(s, "of unknown model")
 }
 
 // unlikeNICPaths reports GPUs with a longer path to their NIC than the nearest
@@ -115,10 +113,7 @@ func (a *auditor) unlikeFastLinks(n *node) {
 		return
 	}
 	words := func(s string) string {
-		if s == "" {
-			return "none"
-		}
-		return s
+		return cmp.Or(s, "none")
 	}
 	has := "have"
 	if len(differ) == 1 {

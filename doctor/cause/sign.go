@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -96,12 +97,7 @@ func (s *sign) in(text string) bool {
 }
 
 func anyIn(list []term, text string) bool {
-	for _, t := range list {
-		if t.in(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(t term) bool { return t.in(text) })
 }
 
 func (t *term) in(text string) bool {

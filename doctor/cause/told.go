@@ -326,12 +326,7 @@ func clauses(sentence string) []string {
 // saysInOrder reports a clause that is a sign of any cause's being in order.
 func saysInOrder(clause string) bool {
 	n := normalise(clause)
-	for _, s := range orderSigns() {
-		if s.in(n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(orderSigns(), func(s sign) bool { return s.in(n) })
 }
 
 // orderSigns are the signs of all causes that say one is in order.

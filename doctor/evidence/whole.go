@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/bzip2"
 	"compress/gzip"
 	"errors"
@@ -165,10 +166,7 @@ func (u unpacking) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := u.Reader.Read(p)
-	most := u.r.Unpacked
-	if most == 0 {
-		most = maxUnpacked
-	}
+	most := cmp.Or(u.r.Unpacked, maxUnpacked)
 	if u.r.unpacked += int64(n); u.r.unpacked > most {
 		return 0, fmt.Errorf("%s: more than %d MiB when unpacked; send the logs of a few ranks", u.name, most>>20)
 	}

@@ -149,9 +149,7 @@ func (j *job) put(rank int, p process) {
 		old.gpu = -1
 	}
 	old.host, old.addr = cmp.Or(old.host, p.host), cmp.Or(old.addr, p.addr)
-	if old.pid == 0 {
-		old.pid = p.pid
-	}
+	old.pid = cmp.Or(old.pid, p.pid)
 	if old.gpu < 0 {
 		old.gpu = p.gpu
 	}

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,9 +222,7 @@ func moved(views []*rasView) (yes, known bool) {
 		if v.report.Time == "" {
 			continue // a text of unknown time
 		}
-		if first == nil {
-			first = v
-		}
+		first = cmp.Or(first, v)
 		last = v
 	}
 	if first == nil || first == last || first.report.Time == last.report.Time {
@@ -258,9 +257,7 @@ func (j *job) rasComm(c *ras.Comm) *Communicator {
 		out.Group = parallelGroup("", out.Ranks, j.world)
 	}
 	out.Name = out.Group
-	if out.Name == "" {
-		out.Name = out.Hash
-	}
+	out.Name = cmp.Or(out.Name, out.Hash)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -17,9 +18,7 @@ func (x *recorder) communicator(g int32, j *job) *Communicator {
 	if c.Name == "" || c.Name == "undefined" || c.Name == "default_pg" {
 		c.Name = c.Group
 	}
-	if c.Name == "" {
-		c.Name = group.Name
-	}
+	c.Name = cmp.Or(c.Name, group.Name)
 	return c
 }
 
@@ -279,10 +278,7 @@ func (c *claim) what() string {
 	if c.comm == nil {
 		return "the collective that the others wait in"
 	}
-	op := c.op
-	if op == "" {
-		op = "the collective"
-	}
+	op := cmp.Or(c.op, "the collective")
 	if c.seq > 0 {
 		op += fmt.Sprintf(" #%d", c.seq)
 	}

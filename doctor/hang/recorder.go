@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -158,9 +159,7 @@ func (x *recorder) addDump(rank int, d *flightrec.Dump) {
 	if n := len(d.Entries); n > 0 && d.Entries[n-1].Record >= h.newest {
 		h.newest, h.oldest, h.file = d.Entries[n-1].Record, d.Entries[0].Record, d.Name
 	}
-	if h.file == "" {
-		h.file = d.Name
-	}
+	h.file = cmp.Or(h.file, d.Name)
 	if d.Thread != "" {
 		h.thread = d.Thread
 	}

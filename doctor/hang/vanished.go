@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,12 +16,7 @@ func (v *logView) peersGone() bool {
 			return true
 		}
 	}
-	for _, t := range v.by[joblog.RemoteError] {
-		if t.Time < v.firstTimeout {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.by[joblog.RemoteError], func(t told) bool { return t.Time < v.firstTimeout })
 }
 
 // vanished finds ranks that ended without a word: others noticed that a peer is gone, these noticed nothing.
@@ -112,9 +108,7 @@ func (v *logView) namedPeers() []int {
 		if t.Peer == t.Host && v.j.single[t.Host] {
 			return nil
 		}
-		if first == 0 {
-			first = t.Time
-		}
+		first = cmp.Or(first, t.Time)
 	}
 	var ranks []int
 	for _, t := range closed {

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,9 +132,7 @@ func (x *judge) advise(v *Verdict) {
 
 // drain is the command that keeps jobs off a node.
 func (x *judge) drain(host, why string) string {
-	if host == "" {
-		host = "NODE"
-	}
+	host = cmp.Or(host, "NODE")
 	return fmt.Sprintf("If the node is to blame, drain it: scontrol update nodename=%s state=drain reason=%q, or kubectl cordon %s", host, why, host)
 }
 

@@ -373,10 +373,7 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	}
 	r.weigh(same, job)
 	r.each(same, job)
-	at := r.Transfer
-	if at == 0 {
-		at = r.Time
-	}
+	at := cmp.Or(r.Transfer, r.Time)
 	if at > 0 {
 		r.BusBW = unit.Rate(float64(r.Bytes) / at.Seconds() * kind.BusFactor(r.Ranks))
 	}

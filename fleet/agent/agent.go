@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,9 +171,7 @@ func (c *Config) open() (*agent, error) {
 		d     *time.Duration
 		usual time.Duration
 	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.Resend, 6 * time.Hour}, {&a.HealthEvery, time.Minute}} {
-		if *d.d == 0 {
-			*d.d = d.usual
-		}
+		*d.d = cmp.Or(*d.d, d.usual)
 	}
 	if a.Sys == nil {
 		a.Sys = os.DirFS("/")
@@ -180,9 +179,7 @@ func (c *Config) open() (*agent, error) {
 			a.Driver = driverCounters
 		}
 	}
-	if a.MaxMemory == 0 {
-		a.MaxMemory = 2 * unit.GiB
-	}
+	a.MaxMemory = cmp.Or(a.MaxMemory, 2*unit.GiB)
 	if data, err := fs.ReadFile(a.Sys, "proc/sys/kernel/random/boot_id"); err == nil {
 		a.boot = strings.TrimSpace(string(data))
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +40,7 @@ func MeetAt(bind, toward string, port int) (string, error) {
 	if err != nil || u.Hostname() == "" {
 		return "", fmt.Errorf("server %q: an address such as nats://host:4222 is expected", toward)
 	}
-	to := u.Port()
-	if to == "" {
-		to = "4222"
-	}
+	to := cmp.Or(u.Port(), "4222")
 	// Nothing is sent: the kernel only says which address it would send from.
 	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to))
 	if err != nil {

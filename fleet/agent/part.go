@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,9 +96,7 @@ func (w *worker) judge(p *fleet.Part) fleet.Answer {
 		return fleet.Answer{Why: err.Error(), Meet: errors.As(err, &place)}
 	}
 	if limit := p.Caps.Busy; !p.Caps.Always {
-		if limit == 0 {
-			limit = fleet.DefaultBusy
-		}
+		limit = cmp.Or(limit, fleet.DefaultBusy)
 		if rate := w.a.ports.now(glance); rate > limit {
 			return fleet.Answer{Busy: true, Why: fmt.Sprintf("the interface carries %v; above %v a job is assumed to run (--busy)", rate, limit)}
 		}

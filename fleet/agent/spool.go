@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,9 +61,7 @@ type entry struct {
 
 // openSpool opens the spool of a node in a folder, which belongs to this process until close.
 func openSpool(dir string, node fleet.Name, most int64) (*spool, error) {
-	if most == 0 {
-		most = maxSpool
-	}
+	most = cmp.Or(most, maxSpool)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,10 +42,7 @@ func NewIssuer(seed, creds []byte) (*Issuer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the credentials: %w", err)
 	}
-	account := u.IssuerAccount
-	if account == "" {
-		account = u.Issuer
-	}
+	account := cmp.Or(u.IssuerAccount, u.Issuer)
 	return &Issuer{account, key}, nil
 }
 

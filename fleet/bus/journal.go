@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ type kept struct {
 // OpenJournal opens the journal in a folder, which one publisher uses at a time. most is its size in bytes; 0 is
 // DefaultJournal.
 func OpenJournal(dir string, most int64) (*Journal, error) {
-	if most == 0 {
-		most = DefaultJournal
-	}
+	most = cmp.Or(most, DefaultJournal)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -155,12 +156,8 @@ func (k *Keys) ServerOptions(c ServerConfig) (*server.Options, error) {
 }
 
 func (c *ServerConfig) complete() {
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 8 << 30
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 12_000
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, 8<<30)
+	c.MaxConnections = cmp.Or(c.MaxConnections, 12_000)
 }
 
 // options is the server as NATS wants to hear it.
@@ -213,9 +210,7 @@ func (c *ServerConfig) address() (string, int, error) {
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && c.TLS == nil && !c.Plain {
 		return "", 0, fmt.Errorf("listen address %q can be reached from other machines: give the server a certificate, or allow plain text", c.Listen)
 	}
-	if host == "" {
-		host = "0.0.0.0"
-	}
+	host = cmp.Or(host, "0.0.0.0")
 	if port == 0 {
 		return host, server.RANDOM_PORT, nil
 	}
@@ -322,9 +317,7 @@ func (s *Server) Connect(c Config) (*Bus, error) {
 	// The address is only a name here; with tls:// the client would insist on a certificate.
 	c.URLs, c.creds, c.inside = []string{"nats://127.0.0.1"}, creds, nats.InProcessServer(s)
 	c.Node = ""
-	if c.Replicas == 0 {
-		c.Replicas = 1
-	}
+	c.Replicas = cmp.Or(c.Replicas, 1)
 	return Connect(c)
 }
 

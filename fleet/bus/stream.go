@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +61,7 @@ func (b *Bus) ensure(ctx context.Context) error {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		want.Replicas = b.cfg.Replicas
-		if want.Replicas == 0 {
-			want.Replicas = 3
-		}
+		want.Replicas = cmp.Or(want.Replicas, 3)
 		if b.cfg.Replicas == 0 && b.nc.ConnectedClusterName() == "" {
 			want.Replicas = 1
 		}
@@ -93,10 +92,7 @@ func (b *Bus) ensure(ctx context.Context) error {
 }
 
 func (b *Bus) streamConfig() jetstream.StreamConfig {
-	most := b.cfg.MaxBytes
-	if most == 0 {
-		most = defaultStreamBytes
-	}
+	most := cmp.Or(b.cfg.MaxBytes, defaultStreamBytes)
 	dup := window
 	if b.cfg.Keep != 0 {
 		dup = min(dup, b.cfg.Keep)

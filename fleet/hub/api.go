@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -417,17 +418,11 @@ func (h *Hub) deleteNode(w http.ResponseWriter, r *http.Request, by string) {
 // Fill gives an order the usual figures where it has none.
 func Fill(o *fleet.Order) {
 	w := &o.What
-	if w.Measure == "" {
-		w.Measure = fleet.MeasurePairs
-	}
+	w.Measure = cmp.Or(w.Measure, fleet.MeasurePairs)
 	switch {
 	case w.Measure == fleet.MeasurePairs:
-		if w.Small == 0 {
-			w.Small = 8
-		}
-		if w.Large == 0 {
-			w.Large = 4 * unit.MiB
-		}
+		w.Small = cmp.Or(w.Small, 8)
+		w.Large = cmp.Or(w.Large, 4*unit.MiB)
 	case len(w.Sizes) == 0:
 		w.Sizes = []unit.Bytes{unit.MiB, 16 * unit.MiB}
 	}

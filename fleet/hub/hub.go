@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,21 +93,11 @@ type outcome struct {
 
 // New makes a hub; it does nothing until it runs.
 func New(cfg Config) *Hub {
-	if cfg.Unreachable == 0 {
-		cfg.Unreachable = 35 * time.Second
-	}
-	if cfg.Slack == 0 {
-		cfg.Slack = 5 * time.Second
-	}
-	if cfg.Mend == 0 {
-		cfg.Mend = 5 * time.Second
-	}
-	if cfg.Look == 0 {
-		cfg.Look = 15 * time.Second
-	}
-	if cfg.Restate == 0 {
-		cfg.Restate = restateEvery
-	}
+	cfg.Unreachable = cmp.Or(cfg.Unreachable, 35*time.Second)
+	cfg.Slack = cmp.Or(cfg.Slack, 5*time.Second)
+	cfg.Mend = cmp.Or(cfg.Mend, 5*time.Second)
+	cfg.Look = cmp.Or(cfg.Look, 15*time.Second)
+	cfg.Restate = cmp.Or(cfg.Restate, restateEvery)
 	if cfg.Again == nil {
 		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
 	}

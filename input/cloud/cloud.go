@@ -5,6 +5,7 @@
 package cloud
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -76,10 +77,7 @@ var vendors = []vendor{
 	{
 		name: "Azure", marks: []string{"Microsoft.Compute/virtualMachines", "vmSize"}, list: []string{"value"},
 		read: func(v *yamldoc.Value) instance {
-			at := v.Get("properties")
-			if at == nil {
-				at = v
-			}
+			at := cmp.Or(v.Get("properties"), v)
 			last := func(key string) string {
 				id := at.Get(key, "id").Str()
 				return id[strings.LastIndexByte(id, '/')+1:]

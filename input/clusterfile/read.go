@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,12 +52,7 @@ func Match(data []byte) bool {
 
 // topLevel reports whether a line begins with one of the keys.
 func topLevel(data []byte, keys ...string) bool {
-	for _, k := range keys {
-		if bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(k string) bool { return bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) })
 }
 
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }

@@ -1,6 +1,7 @@
 package clusterfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -186,10 +187,7 @@ func (b *building) parseNICs() error {
 
 // hosts adds sockets, one NUMA domain each, and the links between them.
 func (b *building) hosts() error {
-	n := b.form.Sockets
-	if n == 0 {
-		n = 2
-	}
+	n := cmp.Or(b.form.Sockets, 2)
 	if n < 1 || n > 16 {
 		return fmt.Errorf("sockets: %d; expected 1 to 16", n)
 	}

@@ -1,6 +1,7 @@
 package ethtool
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,12 +30,7 @@ func isTrouble(name string) bool {
 	if strings.HasSuffix(name, "bytes") || strings.HasSuffix(name, "octets") {
 		return false
 	}
-	for _, t := range troubles {
-		if strings.Contains(name, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(troubles, func(t string) bool { return strings.Contains(name, t) })
 }
 
 // maxCounters bounds the counters kept of one interface; drivers with many queues

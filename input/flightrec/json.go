@@ -2,6 +2,7 @@ package flightrec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -129,10 +130,7 @@ func (s *Set) fromJSON(data []byte) (*Dump, error) {
 	slices.Sort(names)
 	for _, k := range names {
 		c := j.Config[k]
-		name := c.Name
-		if name == "" {
-			name = k
-		}
+		name := cmp.Or(c.Name, k)
 		ranks := string(bytes.Trim(c.Ranks, `"`))
 		if ranks == "null" {
 			ranks = ""

@@ -1,6 +1,7 @@
 package hwloc
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -150,9 +151,7 @@ func (m *machine) domains() []board.Domain {
 				Memory: memory(o.attr.get("local_memory")),
 			})
 		case "Machine":
-			if whole == nil {
-				whole = o
-			}
+			whole = cmp.Or(whole, o)
 		}
 	}
 	if len(list) == 0 && whole != nil && m.top.counts["PU"] > 0 {

@@ -1,6 +1,7 @@
 package ibnet
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -164,9 +165,7 @@ func (d *discovery) nodeLine(h header, num int) {
 		d.seen.beyond.add(num, fmt.Sprintf("%d ports of %s", h.ports, nd.title()))
 	}
 	nd.vendor, nd.device = uint32(d.vendor), uint32(d.device)
-	if nd.guid == 0 {
-		nd.guid = d.printed
-	}
+	nd.guid = cmp.Or(nd.guid, d.printed)
 	d.printed, d.device = 0, 0
 	if h.kind == aSwitch {
 		nd.lid = int32(lidIn(after))

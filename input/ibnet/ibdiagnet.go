@@ -1,6 +1,7 @@
 package ibnet
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -73,9 +74,7 @@ func (f *fabric) end(e cableEnd, line int) int32 {
 	nd := &f.nodes[n]
 	nd.own, nd.guid = true, e.guid
 	nd.mention(e.desc)
-	if nd.ports == 0 {
-		nd.ports = e.ports
-	}
+	nd.ports = cmp.Or(nd.ports, e.ports)
 	if nd.device == 0 {
 		nd.vendor, nd.device = e.vendor, e.device
 	}

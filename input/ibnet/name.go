@@ -1,6 +1,7 @@
 package ibnet
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,12 +15,7 @@ func makersText(desc string) bool {
 	if partNumber(desc) {
 		return true
 	}
-	for _, m := range makers {
-		if strings.Contains(desc, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(makers, func(m string) bool { return strings.Contains(desc, m) })
 }
 
 // partNumber reports a text that begins with MT and at least four digits.

@@ -1,5 +1,7 @@
 package ibnet
 
+import "cmp"
+
 // resolve finds the other end of every pending cable: by port GUID (-l), else by
 // LID, else by a description that only one node has.
 func (l *linkInfo) resolve() {
@@ -29,9 +31,7 @@ func (l *linkInfo) resolve() {
 			continue
 		}
 		q := &l.ports[p]
-		if q.lid == 0 {
-			q.lid = int32(far.lid)
-		}
+		q.lid = cmp.Or(q.lid, int32(far.lid))
 		if q.guid == 0 && l.nodes[n].kind != aSwitch {
 			q.guid = far.guid
 		}

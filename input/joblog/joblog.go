@@ -5,6 +5,7 @@ package joblog
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -129,12 +130,8 @@ type trace struct {
 }
 
 func (r *reader) add(e Event) {
-	if e.Line == 0 {
-		e.Line = r.log.Lines
-	}
-	if e.Time == 0 {
-		e.Time = r.time
-	}
+	e.Line = cmp.Or(e.Line, r.log.Lines)
+	e.Time = cmp.Or(e.Time, r.time)
 	if len(e.Text) > 400 {
 		e.Text = e.Text[:400]
 	}
@@ -247,9 +244,7 @@ func (r *reader) clock(text string) {
 		t += digits * scale
 	}
 	r.time = t
-	if r.log.First == 0 {
-		r.log.First = t
-	}
+	r.log.First = cmp.Or(r.log.First, t)
 	r.log.Last = max(r.log.Last, t)
 }
 
@@ -280,9 +275,7 @@ func (r *reader) traceback(text string) bool {
 	}
 	delete(r.traces, r.rank)
 	e := Event{Kind: Exception, Rank: r.rank, Text: word, Desc: t.own}
-	if e.Desc == "" {
-		e.Desc = t.frame
-	}
+	e.Desc = cmp.Or(e.Desc, t.frame)
 	switch {
 	case strings.Contains(word, "Detected mismatch between collectives"):
 		r.mismatch(word)

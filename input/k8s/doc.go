@@ -12,6 +12,7 @@
 package k8s
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -280,17 +281,11 @@ func (o *objects) node(n node) {
 // kindCluster reads the nodes of a kind configuration. They have no names
 // there; kind makes them from the cluster's name and the role.
 func (o *objects) kindCluster(v *yamldoc.Value) {
-	name := v.Get("name").Str()
-	if name == "" {
-		name = "kind"
-	}
+	name := cmp.Or(v.Get("name").Str(), "kind")
 	count := map[string]int{}
 	list := v.Get("nodes").List()
 	for i := range list {
-		role := list[i].Get("role").Str()
-		if role == "" {
-			role = "control-plane"
-		}
+		role := cmp.Or(list[i].Get("role").Str(), "control-plane")
 		count[role]++
 		host := name + "-" + role
 		if count[role] > 1 {

@@ -186,9 +186,7 @@ func fromText(text string) []neighbour {
 // forwards notes a capability.
 func (n *neighbour) forwards(kind string, on bool) {
 	n.known = true
-	if on && (kind == "Bridge" || kind == "Router") {
-		n.bridge = true
-	}
+	n.bridge = n.bridge || on && (kind == "Bridge" || kind == "Router")
 }
 
 func lastWord(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }

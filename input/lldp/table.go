@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -94,12 +95,7 @@ func headerOf(line string) *columns {
 		i = end
 	}
 	at := func(name string) int {
-		for i, n := range names {
-			if n == name && name != "" {
-				return i
-			}
-		}
-		return -1
+		return slices.IndexFunc(names, func(n string) bool { return n == name && name != "" })
 	}
 	for _, h := range headers {
 		c.port, c.system, c.remote, c.kind, c.descr, c.speed = at(h.port), at(h.system), at(h.remote), at(h.kind), at(h.descr), at(h.speed)

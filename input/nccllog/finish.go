@@ -217,18 +217,12 @@ func (m *Comm) finish() {
 		if m.Rings == nil {
 			m.Rings = k.Rings
 		}
-		if m.Tuning == nil {
-			m.Tuning = k.Tuning
-		}
-		if m.Enabled == nil {
-			m.Enabled = k.Enabled
-		}
+		m.Tuning = cmp.Or(m.Tuning, k.Tuning)
+		m.Enabled = cmp.Or(m.Enabled, k.Enabled)
 		if m.Graphs == nil {
 			m.Graphs = k.Graphs
 		}
-		if m.System == nil {
-			m.System = k.System
-		}
+		m.System = cmp.Or(m.System, k.System)
 		for _, n := range k.Trees {
 			i, ok := trees[n.Channel]
 			if !ok {

@@ -170,12 +170,7 @@ func isSource(word string) bool {
 	if i < 0 || !isDigits(word[i+1:]) {
 		return false
 	}
-	for _, ext := range []string{".cc", ".h", ".cu", ".cpp", ".c"} {
-		if strings.HasSuffix(word[:i], ext) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".cc", ".h", ".cu", ".cpp", ".c"}, func(ext string) bool { return strings.HasSuffix(word[:i], ext) })
 }
 
 // text sets the message.

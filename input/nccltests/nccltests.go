@@ -14,6 +14,7 @@ package nccltests
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -154,8 +155,5 @@ func (t *Table) NRanks() int {
 	for i := range t.Ranks {
 		n = max(n, t.Ranks[i].Rank+1)
 	}
-	if n == 0 {
-		return t.world
-	}
-	return n
+	return cmp.Or(n, t.world)
 }

@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -133,9 +134,7 @@ func (p *printer) cpuInfo(e *element, d *cluster.Device) {
 			e.set("affinity", mask)
 		}
 	}
-	if info.Arch == "" {
-		info.Arch = socket.Arch
-	}
+	info.Arch = cmp.Or(info.Arch, socket.Arch)
 	if info.Vendor == "" {
 		info.Vendor, info.Family, info.Model = socket.Vendor, socket.Family, socket.Model
 	}
@@ -291,9 +290,7 @@ func (p *printer) gpuLink(gpu int, l cluster.Link) *element {
 	switch p.t.Devices[to].Kind {
 	case cluster.NVSwitch:
 		target, class = string(p.t.Devices[to].PCI), "068000"
-		if target == "" {
-			target = hidden
-		}
+		target = cmp.Or(target, hidden)
 	case cluster.NUMA:
 		target, class = "0000:00:00.0", "068001"
 	}
@@ -338,10 +335,7 @@ func (p *printer) nets(nic *element, i, dev int) {
 	d := &p.t.Devices[i]
 	for k, port := range p.ports(i) {
 		e := &element{name: "net"}
-		label := port.Label
-		if label == "" {
-			label = d.Label
-		}
+		label := cmp.Or(port.Label, d.Label)
 		if label == "" {
 			label = fmt.Sprintf("%s%s-%d", unnamed, d.Name, k)
 		}

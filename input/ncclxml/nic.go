@@ -3,6 +3,7 @@ package ncclxml
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,12 +104,7 @@ func netKind(id *cluster.PCIID, label string) cluster.NetKind {
 
 // isRDMA reports the name of an RDMA device rather than of an interface.
 func isRDMA(label string) bool {
-	for _, p := range []string{"mlx", "bnxt_re", "irdma", "roce", "ionic"} {
-		if strings.HasPrefix(label, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"mlx", "bnxt_re", "irdma", "roce", "ionic"}, func(p string) bool { return strings.HasPrefix(label, p) })
 }
 
 // swapGUID turns NCCL's number, the network's byte order read as the host's,

@@ -2,6 +2,7 @@ package ncclxml
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -163,7 +164,7 @@ func (p *parser) open(t *tags.Token) error {
 	var el *element
 	switch {
 	case top.el == nil:
-	case !contains(inside[t.Name], top.name):
+	case !slices.Contains(inside[t.Name], top.name):
 		p.ignored(t, top.name)
 	default:
 		el = p.element(t)
@@ -251,13 +252,4 @@ func (p *parser) close(t *tags.Token) {
 func (p *parser) cut(line int) {
 	p.f.Warnf(line, "", "the topology ends inside <%s>: cut off; read as far as it goes", p.stack[len(p.stack)-1].name)
 	p.stack = p.stack[:0]
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -136,9 +137,7 @@ func (p *printer) makers() error {
 		if d.GPU == nil || d.GPU.Vendor == "" {
 			continue
 		}
-		if first == "" {
-			first = d.GPU.Vendor
-		}
+		first = cmp.Or(first, d.GPU.Vendor)
 		if d.GPU.Vendor != first {
 			return fmt.Errorf("%s is %s's and others are %s's; neither NCCL nor RCCL drives both", d.Name, d.GPU.Vendor, first)
 		}

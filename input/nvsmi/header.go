@@ -1,6 +1,7 @@
 package nvsmi
 
 import (
+	"cmp"
 	"strings"
 
 	"busbar.dev/internal/lines"
@@ -66,9 +67,7 @@ func parseHeader(text string) (header, bool) {
 		}
 		name := strings.Clone(w)
 		if _, twice := h.at[name]; twice {
-			if h.bad == "" {
-				h.bad = name
-			}
+			h.bad = cmp.Or(h.bad, name)
 			// The column keeps its place, under a name that no row has.
 			name = ""
 		} else {

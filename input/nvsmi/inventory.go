@@ -1,6 +1,7 @@
 package nvsmi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -149,18 +150,10 @@ func (n *node) merge(o, g *gpu) {
 	if o.index < 0 {
 		o.index = g.index
 	}
-	if o.name == "" {
-		o.name = g.name
-	}
-	if o.uuid == "" {
-		o.uuid = g.uuid
-	}
-	if o.pci == "" {
-		o.pci = g.pci
-	}
-	if o.memory == 0 {
-		o.memory = g.memory
-	}
+	o.name = cmp.Or(o.name, g.name)
+	o.uuid = cmp.Or(o.uuid, g.uuid)
+	o.pci = cmp.Or(o.pci, g.pci)
+	o.memory = cmp.Or(o.memory, g.memory)
 	n.name(o)
 }
 

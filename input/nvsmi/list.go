@@ -2,6 +2,7 @@ package nvsmi
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,12 +84,7 @@ func (l *lister) take(prefix, text string, num int) bool {
 }
 
 func hasSlice(all []cluster.Slice, s cluster.Slice) bool {
-	for _, o := range all {
-		if o.Index == s.Index {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(o cluster.Slice) bool { return o.Index == s.Index })
 }
 
 // gpuLine reads "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)"; nvlink -s of some

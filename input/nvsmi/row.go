@@ -1,6 +1,7 @@
 package nvsmi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -225,12 +226,7 @@ func spaced(text string, n int) (cells, tail []string) {
 }
 
 func anyCell(words []string) bool {
-	for _, w := range words {
-		if cellWord(w) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return cellWord(w) != "" })
 }
 
 // splitGlued takes words such as SYSSYS or NV18NV18 apart.

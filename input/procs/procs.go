@@ -4,6 +4,7 @@ package procs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -99,13 +100,8 @@ func read(proc fs.FS, pid int) (process, bool) {
 		return process{}, false
 	}
 	p.RAS = env["NCCL_RAS_ADDR"]
-	if p.RAS == "" {
-		p.RAS = "localhost:28028"
-	}
-	prefix := first(env, "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-	if prefix == "" {
-		prefix = "/tmp/nccl_trace_rank_"
-	}
+	p.RAS = cmp.Or(p.RAS, "localhost:28028")
+	prefix := cmp.Or(first(env, "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"), "/tmp/nccl_trace_rank_")
 	p.Dump = prefix + env["RANK"]
 	if pipe := env["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]; pipe != "" {
 		p.Pipe = pipe + env["RANK"] + ".pipe"

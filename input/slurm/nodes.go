@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -257,9 +258,7 @@ func (nr *nodeReader) typeOf(num int, where string, fields []field) int {
 			t.Add(d)
 		}
 	}
-	if t.Name == "" {
-		t.Name = "cpu"
-	}
+	t.Name = cmp.Or(t.Name, "cpu")
 	nr.types[key] = len(nr.f.Types)
 	nr.f.Types = append(nr.f.Types, t)
 	return nr.types[key]

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -118,9 +119,7 @@ func mainTree(all []*yamldoc.Value) *yamldoc.Value {
 		if t.Get("cluster_default").True() {
 			return t
 		}
-		if first == nil {
-			first = t
-		}
+		first = cmp.Or(first, t)
 	}
 	return first
 }

@@ -77,12 +77,7 @@ func isSys(names []string) bool {
 
 // anyPorts reports whether a folder holds RDMA devices: folders with ports.
 func (t *tree) anyPorts(dir string) bool {
-	for _, n := range t.list(dir) {
-		if t.isDir(path.Join(dir, n, "ports")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.list(dir), func(n string) bool { return t.isDir(path.Join(dir, n, "ports")) })
 }
 
 // list names what is in a folder, in the order of bytes; nothing when it cannot

@@ -1,6 +1,7 @@
 package topograph
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -87,9 +88,7 @@ func (q *netqReader) devices(v *yamldoc.Value, depth int) {
 
 func (q *netqReader) device(n *yamldoc.Value) {
 	id, name := n.Get("id").Str(), n.Get("name").Str()
-	if name == "" {
-		name = id
-	}
+	name = cmp.Or(name, id)
 	if id == "" {
 		return
 	}

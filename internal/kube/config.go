@@ -94,10 +94,7 @@ func inCluster(h Here) (*Client, error) {
 	if ns, err := h.ReadFile(account + "namespace"); err == nil && len(ns) < 256 {
 		c.Namespace = strings.TrimSpace(string(ns))
 	}
-	port := h.Getenv("KUBERNETES_SERVICE_PORT")
-	if port == "" {
-		port = "443"
-	}
+	port := cmp.Or(h.Getenv("KUBERNETES_SERVICE_PORT"), "443")
 	c.base = &url.URL{Scheme: "https", Host: net.JoinHostPort(h.Getenv("KUBERNETES_SERVICE_HOST"), port)}
 	return c, c.connect(&tls.Config{MinVersion: tls.VersionTLS12}, ca, account+"ca.crt")
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,9 +83,7 @@ func (q Question) Command() string {
 
 // Pods lists the pods that a question is about, by name.
 func (c *Client) Pods(ctx context.Context, q Question) ([]Pod, error) {
-	if q.Namespace == "" {
-		q.Namespace = c.Namespace
-	}
+	q.Namespace = cmp.Or(q.Namespace, c.Namespace)
 	if q.Selector != "" {
 		return c.list(ctx, q.Namespace, q.Selector)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The layout of the kernel's structures: a command and up to two words, then data.
@@ -82,10 +83,5 @@ func pick(names, values []byte, n int, keep func(name string) bool, most int) (m
 
 // plain tells that a name is of printable ASCII.
 func plain(s string) bool {
-	for _, c := range []byte(s) {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < ' ' || c > '~' })
 }

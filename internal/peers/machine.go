@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -114,8 +115,5 @@ func cpuModel() string {
 func firstLine(name string, args ...string) string {
 	b, _ := exec.Command(name, args...).Output()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
-	if line == "" {
-		return "?"
-	}
-	return line
+	return cmp.Or(line, "?")
 }

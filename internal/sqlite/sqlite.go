@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -114,12 +115,7 @@ func (f *File) Rows(name string, columns []string, row func(v []Value) error) er
 }
 
 func (t *table) index(column string) int {
-	for i, c := range t.columns {
-		if strings.EqualFold(c, column) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(t.columns, func(c string) bool { return strings.EqualFold(c, column) })
 }
 
 // walk visits the rows of a table's tree. A page belongs to one place of one tree, so that no more are read than there are,

@@ -6,7 +6,10 @@
 // so that the same picture is the same bytes on every machine.
 package svg
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Font is the font stack of every text.
 const Font = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -101,10 +104,7 @@ func (c *Canvas) Text(x, y float64, s string, t Type) {
 }
 
 func (t Type) size() float64 {
-	if t.Size == 0 {
-		return 12
-	}
-	return t.Size
+	return cmp.Or(t.Size, 12)
 }
 
 // Open begins a group: what belongs together, with a class for programs and a

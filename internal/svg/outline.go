@@ -1,6 +1,7 @@
 package svg
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -161,10 +162,7 @@ func cut(at []point, dash []float64) []run {
 // outline is the area that a pen of some width covers along runs: a box for every
 // piece and what joins them. All turn the same way, so that they fill as one.
 func outline(runs []run, p Paint) []run {
-	half := p.Width / 2
-	if half == 0 {
-		half = 0.5
-	}
+	half := cmp.Or(p.Width/2, 0.5)
 	var out []run
 	add := func(at ...point) {
 		area := 0.0

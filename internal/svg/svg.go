@@ -1,6 +1,7 @@
 package svg
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -43,9 +44,7 @@ func (w *writer) element(e *element) {
 	case path:
 		w.begin("path", "d", e.text)
 		p := e.paint
-		if p.Fill == "" {
-			p.Fill = "none"
-		}
+		p.Fill = cmp.Or(p.Fill, "none")
 		w.paint(p)
 	case disc:
 		w.begin("circle", "cx", num(e.x), "cy", num(e.y), "r", num(e.r))

@@ -6,6 +6,7 @@
 package texttab
 
 import (
+	"cmp"
 	"io"
 	"strings"
 )
@@ -142,10 +143,7 @@ func (t *Table) widths() []int {
 }
 
 func (t *Table) gap() string {
-	if t.Gap == "" {
-		return "  "
-	}
-	return t.Gap
+	return cmp.Or(t.Gap, "  ")
 }
 
 func (t *Table) line(b *strings.Builder, widths, show []int, cells []string) {

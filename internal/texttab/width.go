@@ -2,6 +2,7 @@ package texttab
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -135,12 +136,7 @@ func Harmless(p []byte) []byte {
 
 // suspect reports bytes that may be part of what Harmless leaves out.
 func suspect(p []byte) bool {
-	for _, c := range p {
-		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c >= 0x7f })
 }
 
 // colour is the length of one of the codes that report writes, at the beginning of a text; else 0.

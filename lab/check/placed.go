@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func (x *session) placeRows(sets []*orders, d *Planned) error {
 				return err
 			}
 			row.Cluster = o.ncclGain(x.s.kind, unit.Bytes(float64(size)/l.Scale.Value()))
-			if base == nil {
-				base = row
-			}
+			base = cmp.Or(base, row)
 			d.Rows = append(d.Rows, *row)
 		}
 	}
@@ -116,9 +115,7 @@ func (x *session) placeSteps(sets []*orders, d *Planned) error {
 		if err != nil {
 			return err
 		}
-		if base == nil {
-			base = row
-		}
+		base = cmp.Or(base, row)
 		d.Steps = append(d.Steps, *row)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -92,15 +93,11 @@ func builtinScenarios(only string) ([]scenario, error) {
 		if s.layouts[0][0] == 8 { // all nodes together no more than with four
 			s.options.Scale.Den = 400
 		}
-		if s.options.Inside == "" {
-			s.options.Inside = lab.Memory
-		}
+		s.options.Inside = cmp.Or(s.options.Inside, lab.Memory)
 		s.options.Spines = 2
 		s.kind = coll.AllReduce
 		s.jobs = max(s.jobs, 1)
-		if s.transport == "" {
-			s.transport = engine.Auto
-		}
+		s.transport = cmp.Or(s.transport, engine.Auto)
 		if s.sizes == nil {
 			s.sizes = usual
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,7 @@ import (
 
 // steps measures training steps on the layouts and predicts them.
 func (c *Check) steps(ctx context.Context, env Env) (*Steps, error) {
-	if c.Cluster == "" {
-		c.Cluster = "baskerville:4"
-	}
+	c.Cluster = cmp.Or(c.Cluster, "baskerville:4")
 	if c.Shrink < 1 || c.Shrink > 1e6 || c.Jobs != 1 {
 		return nil, fmt.Errorf("--shrink %d --jobs %d: expected 1 to 1000000, and one job", c.Shrink, c.Jobs)
 	}

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -67,9 +68,7 @@ func (f Failures) Goodput(least unit.Span) (Goodput, error) {
 	if f.Interval > 0 && f.Interval < f.Write {
 		return Goodput{}, fmt.Errorf("a checkpoint every %v, and each takes %v to write; expected an interval of %v at least", f.Interval, f.Write, f.Write)
 	}
-	if f.Interval == 0 {
-		f.Interval = best
-	}
+	f.Interval = cmp.Or(f.Interval, best)
 	if f.Interval <= 0 { // checkpoints that cost nothing, after every step
 		f.Interval = max(least, f.Between*1e-9)
 		best = f.Interval

@@ -79,12 +79,8 @@ func (r *Report) Bad() bool {
 
 // Compare lays sweeps side by side. Rows come in the order of the old ones.
 func Compare(before, after result.Sweeps, o Options) *Report {
-	if o.Alpha == 0 {
-		o.Alpha = 0.05
-	}
-	if o.Threshold == 0 {
-		o.Threshold = 0.05
-	}
+	o.Alpha = cmp.Or(o.Alpha, 0.05)
+	o.Threshold = cmp.Or(o.Threshold, 0.05)
 	rep := &Report{}
 	was, is := gather(before), gather(after)
 	settle(was, is)

@@ -2,6 +2,7 @@ package msccl
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func Lower(s *schedule.Schedule, set Settings) (*Algo, error) {
 	if s == nil || s.Program == nil {
 		return nil, fmt.Errorf("no schedule; expected one with a program")
 	}
-	if set.Name == "" {
-		set.Name = s.Name
-	}
+	set.Name = cmp.Or(set.Name, s.Name)
 	if len(set.Name) > maxName {
 		return nil, fmt.Errorf("a name of %d bytes; the reader takes %d", len(set.Name), maxName)
 	}

@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -38,11 +39,7 @@ func parseTopology(text string) (t topology, err error) {
 	word, sizes, _ := strings.Cut(text, ":")
 	known, ok := topologies[word]
 	if !ok {
-		var names []string
-		for n := range topologies {
-			names = append(names, n)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(topologies))
 		return t, fmt.Errorf("network: topology %.60q; expected one of %s", text, strings.Join(names, ", "))
 	}
 	t.kind = word

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -61,12 +62,7 @@ func Rate(rows []Row) Score {
 }
 
 func sorted[V any](m map[string]V) []string {
-	list := make([]string, 0, len(m))
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(m))
 }
 
 // Ratio is predicted over measured.

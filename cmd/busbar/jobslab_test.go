@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -240,11 +241,7 @@ func labVerdict(t *testing.T, busbar func(...string) string, dir string, words .
 		name := map[finding.Kind]string{"slow-collective": "nic", "late-rank": "rank"}[f.Kind]
 		got[name+" "+strings.Join(f.Nodes, ",")] = true
 	}
-	list := []string{}
-	for k := range got {
-		list = append(list, k)
-	}
-	slices.Sort(list)
+	list := slices.Sorted(maps.Keys(got))
 	if len(list) == 0 {
 		return "none", against
 	}

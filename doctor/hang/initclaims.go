@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar.dev/finding"
@@ -201,11 +202,7 @@ func (v *logView) byStride(c *creation, comms []*creation, free []int, need int)
 		if o.size != c.size || len(o.started) != o.size || o.size < 2 {
 			continue
 		}
-		var ranks []int
-		for r := range o.started {
-			ranks = append(ranks, r)
-		}
-		slices.Sort(ranks)
+		ranks := slices.Sorted(maps.Keys(o.started))
 		for r, t := range c.started {
 			var guess []int
 			for i := range ranks {

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -108,11 +109,7 @@ func (b *builder) oddNICs() {
 }
 
 func (b *builder) saySorted(id string, texts map[string][]string, tail string) {
-	keys := make([]string, 0, len(texts))
-	for k := range texts {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(texts))
 	for i, k := range keys {
 		if i == 4 {
 			b.say(id, 0, "and %d more like that", len(keys)-i)

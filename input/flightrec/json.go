@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -123,11 +124,7 @@ func (s *Set) fromJSON(data []byte) (*Dump, error) {
 	if j.Rank != nil && *j.Rank >= 0 && *j.Rank < maxRanks {
 		d.Rank = *j.Rank
 	}
-	names := make([]string, 0, len(j.Config))
-	for k := range j.Config {
-		names = append(names, k)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(j.Config))
 	for _, k := range names {
 		c := j.Config[k]
 		name := cmp.Or(c.Name, k)

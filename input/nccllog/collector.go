@@ -37,7 +37,6 @@ type collector struct {
 	comms   map[commKey]*Rank
 	// pointers finds a communicator whose process is not known.
 	pointers map[string]*Rank
-	follow   *Rank   // rank whose table goes on in lines without a prefix
 	open     *Record // warning that its line did not finish
 	torn     []Record
 	mends    int
@@ -49,8 +48,6 @@ type collector struct {
 	env                                                      map[Setting]int
 	conns                                                    map[connKey]int
 	choices                                                  map[choiceKey]int
-	calls                                                    map[callKey]int
-	fabric                                                   map[string]bool
 }
 
 // hostState is a host and what tells it from a name run together with other text.
@@ -73,8 +70,6 @@ func newCollector() *collector {
 		env:      map[Setting]int{},
 		conns:    map[connKey]int{},
 		choices:  map[choiceKey]int{},
-		calls:    map[callKey]int{},
-		fabric:   map[string]bool{},
 	}
 }
 
@@ -151,7 +146,7 @@ func isAlnum(r rune) bool {
 // record takes in one record.
 func (c *collector) record(r *Record) {
 	c.log.Records++
-	c.follow, c.open = nil, nil
+	c.open = nil
 	c.host(r)
 	c.sizes(r)
 	understood := true
@@ -177,15 +172,11 @@ func (c *collector) message(r *Record) bool {
 	case nil:
 		c.tear(r)
 		return false
-	case known:
+	case known, *Call:
 	case note:
 		c.note(r)
 	case *Connection:
 		c.connection(r, m)
-	case *Call:
-		if !c.brief {
-			c.call(m)
-		}
 	case *Choice:
 		if !c.brief {
 			c.choice(m)
@@ -206,8 +197,6 @@ func (c *collector) message(r *Record) bool {
 		c.nicPath(r, m)
 	case *returned:
 		c.returned(r, m)
-	case *fabricLine:
-		c.fabricOf(r, m)
 	case *commLine:
 		c.comm(r, m)
 	case *initTimes:
@@ -259,20 +248,11 @@ func (c *collector) fill(k *Rank, r *Record, message any) {
 		}
 	case *Channels:
 		k.Channels = *m
-	case affinity:
-		if m != "" {
-			k.Affinity = c.intern(string(m))
-		}
 	case tuningColumns:
 		if k.Tuning == nil {
 			k.Tuning = &Tuning{At: r.At}
 		}
 		k.cols = m
-	case enabledTable:
-		if !c.brief {
-			k.Enabled = &Enabled{At: r.At}
-			c.follow = k
-		}
 	}
 }
 
@@ -395,9 +375,6 @@ func (c *collector) plain(text string) {
 		c.open = nil
 	}
 	c.rejoin(text)
-	if c.follow != nil && !c.enabledRow(c.follow, text) {
-		c.follow = nil
-	}
 }
 
 // note keeps a telling line by its text.

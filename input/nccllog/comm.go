@@ -1,6 +1,7 @@
 package nccllog
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -268,16 +269,14 @@ func number(s string) int {
 	return int(n)
 }
 
-// initTimes is what a rank says about the time its set-up took.
-type initTimes struct {
-	rank, nRanks int
-	InitTime
-}
+// initTimes is who says how long its set-up took.
+type initTimes struct{ rank, nRanks int }
 
 // parseInitTimes reads "Init timings - ncclCommInitRank: rank 5 nranks 16 total 1.58
 // (kernels 0.26, alloc 0.97, …)".
 func parseInitTimes(r *Record) any {
-	t := &initTimes{-1, -1, InitTime{-1, -1, -1, -1, -1, -1, -1, -1, -1}}
+	t := &initTimes{-1, -1}
+	timed := false
 	f := strings.FieldsFunc(r.Text, func(r rune) bool { return r == ' ' || r == ',' || r == '(' || r == ')' })
 	for i := 0; i+1 < len(f) && i < 64; i++ {
 		v, err := strconv.ParseFloat(f[i+1], 64)
@@ -290,26 +289,10 @@ func parseInitTimes(r *Record) any {
 		case "nranks":
 			t.nRanks = number(f[i+1])
 		case "total":
-			t.Total = v
-		case "kernels":
-			t.Kernels = v
-		case "alloc":
-			t.Alloc = v
-		case "bootstrap":
-			t.Bootstrap = v
-		case "allgathers":
-			t.Allgathers = v
-		case "topo":
-			t.Topo = v
-		case "graphs":
-			t.Graphs = v
-		case "connections":
-			t.Connections = v
-		case "rest":
-			t.Rest = v
+			timed = true
 		}
 	}
-	if t.rank < 0 || t.nRanks < 0 || t.Total < 0 {
+	if t.rank < 0 || t.nRanks < 0 || !timed {
 		return nil
 	}
 	return t
@@ -322,15 +305,10 @@ func (c *collector) initTimes(r *Record, t *initTimes) {
 	}
 	if k != nil {
 		k.Rank, k.NRanks = t.rank, t.nRanks
-		if !c.brief {
-			k.Init = &t.InitTime
-		}
 	}
 }
 
-// affinity is the processors a rank was bound to.
-type affinity string
-
+// parseAffinity checks the line that names the processors a rank is bound to.
 func parseAffinity(r *Record) any {
 	v, ok := strings.CutPrefix(r.Text, "Setting affinity for GPU ")
 	if ok {
@@ -338,49 +316,18 @@ func parseAffinity(r *Record) any {
 	} else if _, v, ok = strings.Cut(r.Text, "(GPU affinity = "); ok {
 		v, _, _ = strings.Cut(v, ";")
 	}
-	if v = strings.TrimSpace(v); !ok || strings.ContainsAny(v, " \t") || len(v) > 1000 {
+	if v = strings.TrimSpace(v); !ok || strings.ContainsAny(v, " 	") || len(v) > 1000 {
 		return nil
 	}
-	return affinity(v)
+	return setupLine{}
 }
 
-// fabricLine is the NVLink domain a GPU belongs to.
-type fabricLine struct {
-	bus string
-	Fabric
-}
-
+// parseFabric checks "MNNVL busId 0x801000 fabric UUID … cliqueId … state …".
 func parseFabric(r *Record) any {
-	g := &fabricLine{Fabric: Fabric{First: r.At}}
 	f := strings.Fields(r.Text)
-	for i := 0; i+1 < len(f) && i < 32; i++ {
-		switch f[i] {
-		case "busId":
-			g.bus = f[i+1]
-		case "UUID":
-			g.UUID = f[i+1]
-		case "cliqueId":
-			g.Clique = f[i+1]
-		case "state":
-			g.State = number(f[i+1])
-		}
-	}
-	if g.bus == "" || g.UUID == "" {
+	bus, uuid := slices.Index(f, "busId"), slices.Index(f, "UUID")
+	if bus < 0 || uuid < 0 || max(bus, uuid) >= min(len(f)-1, 32) {
 		return nil
 	}
-	return g
-}
-
-func (c *collector) fabricOf(r *Record, g *fabricLine) {
-	key := r.Host + " " + g.bus + " " + g.UUID
-	if c.fabric[key] {
-		return
-	}
-	if len(c.fabric) >= maxNICs {
-		c.drop("fabric")
-		return
-	}
-	c.fabric[key] = true
-	g.Host, g.PCI, g.UUID, g.Clique = r.Host, busPCI(g.bus), c.intern(g.UUID), c.intern(g.Clique)
-	c.log.Fabric = append(c.log.Fabric, g.Fabric)
+	return known{}
 }

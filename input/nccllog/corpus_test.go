@@ -258,7 +258,6 @@ func TestMustFind(t *testing.T) {
 
 	l = file("2.12.12-4host-panlichen-cut.log")
 	check(l.Choices[0].Bytes == 64 && l.Choices[0].Algo == "tree" && l.Choices[0].Proto == "ll" && l.Choices[0].MicroSecs == 49.675526, "%+v", l.Choices[0])
-	check(l.Calls[0].Op == "all_reduce" && l.Calls[0].Count == 16 && l.Calls[0].NRanks == 32, "%+v", l.Calls[0])
 
 	l = file("2gpu-shm-interleaved.log")
 	check(l.Comms[0].NRanks == 2 && len(l.Comms[0].Ranks) == 2 && l.Connections[0].Transport == "SHM", "%+v", l.Comms)
@@ -283,7 +282,6 @@ func TestMustFind(t *testing.T) {
 	l = file("2.30.7-gb200-cuda719-timestamped.log")
 	w := l.Warns[0]
 	check(w.Func == "ncclStrongStreamSynchronize" && w.File == "misc/strongstream.cc" && w.SrcLine == 424 && w.Time == "2026-07-23 04:16:01" && w.Dev == 1, "%+v", w)
-	check(l.Fabric[0].PCI == "0008:01:00.0" && l.Fabric[0].State == 3 && strings.HasPrefix(l.Fabric[0].UUID, "a44167"), "%+v", l.Fabric)
 
 	l = file("bootstrap-no-interface-flattened.log")
 	check(l.Records == 4 && l.Warns[0].Text == "Bootstrap : no socket interface found" && l.Warns[0].File == "bootstrap.cc" && l.Env[0].Value == "^lo,docker,veth", "%+v %+v", l.Warns, l.Env)

@@ -111,21 +111,12 @@ func TestMendedMessage(t *testing.T) {
 	}
 }
 
-// The table of what settings allow has rows without a prefix, and ends where they end.
-func TestEnabledTable(t *testing.T) {
-	const pre = "h:1:2 [0] NCCL INFO "
-	l := read(t, pre+"comm 0xa rank 0 nranks 2 cudaDev 0 busId 6000 commId 0x1 - Init START\n"+
-		pre+"Enabled NCCL Func/Proto/Algo Matrix:\n"+
-		"     Function |       LL     LL128    Simple   |          Tree           Ring\n"+
-		"    Broadcast |        0         0         1   |             2              1\n"+
-		"    AllReduce |        1         2         0   |             0              1\n"+
-		"somebody else | 1 | 2\n    AllGather |        1         1         1   |             1              1\n")
-	e := l.Comms[0].Enabled
-	if e == nil || len(e.Rows) != 2 {
-		t.Fatalf("%+v", e)
-	}
-	if r := e.Rows[1]; r.Op != "all_reduce" || r.Proto["ll128"] != 2 || r.Proto["simple"] != 0 || r.Algo["ring"] != 1 || r.Algo["tree"] != 0 {
-		t.Errorf("%+v", r)
+// A call names its collective, its count and, since 2.12, the size of its communicator.
+func TestCall(t *testing.T) {
+	l := ParseLine("h:1:2 [0] NCCL INFO AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 comm 0xa [nranks=32] stream 0x3", Pos{"f", 1})
+	m, ok := l.Records[0].Message.(*Call)
+	if !ok || m.Op != "all_reduce" || m.Count != 16 || m.Datatype != 7 || m.Redo != 0 || m.NRanks != 32 {
+		t.Errorf("%+v", l.Records[0].Message)
 	}
 }
 

@@ -135,9 +135,6 @@ func (c *collector) finishHosts() {
 	for i := range c.log.Warns {
 		fix(&c.log.Warns[i].Host)
 	}
-	for i := range c.log.Fabric {
-		fix(&c.log.Fabric[i].Host)
-	}
 	order := map[string]int{}
 	for i, s := range c.log.Sources {
 		if _, ok := order[s]; !ok {
@@ -218,7 +215,6 @@ func (m *Comm) finish() {
 			m.Rings = k.Rings
 		}
 		m.Tuning = cmp.Or(m.Tuning, k.Tuning)
-		m.Enabled = cmp.Or(m.Enabled, k.Enabled)
 		if m.Graphs == nil {
 			m.Graphs = k.Graphs
 		}

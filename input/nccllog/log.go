@@ -32,8 +32,6 @@ type Log struct {
 	Connections []Connection
 	Via         []Count // ways of connecting, device numbers as *
 	Choices     []Choice
-	Calls       []Call
-	Fabric      []Fabric
 	Notes       []Count // other telling lines, by their text
 
 	Warns      []Record // the first of them
@@ -63,10 +61,9 @@ type Comm struct {
 	Rings  []Ring
 	Trees  []Tree
 	Channels
-	Tuning  *Tuning  // of the first rank that printed one
-	Enabled *Enabled // likewise
-	Graphs  []Graph
-	System  *System
+	Tuning *Tuning // of the first rank that printed one
+	Graphs []Graph
+	System *System
 }
 
 // Channels is a line "24 coll channels, 24 collnet channels, …"; -1 where it
@@ -87,28 +84,19 @@ type Rank struct {
 	PID                   int
 	CudaDev, NvmlDev      int
 	PCI                   cluster.PCI
-	Affinity              string
 	Started, Completed    Pos // Init START, Init COMPLETE
 	Destroyed, Aborted    Pos
-	Init                  *InitTime
 	Channels
-	Rings   []Ring
-	Trees   []TreeNode
-	Links   []RingLink
-	Graphs  []Graph
-	System  *System
-	Tuning  *Tuning
-	Enabled *Enabled
+	Rings  []Ring
+	Trees  []TreeNode
+	Links  []RingLink
+	Graphs []Graph
+	System *System
+	Tuning *Tuning
 
 	cols  []column // of the tuning table at hand
 	tree  bool     // inside the system tree
 	plans bool     // it printed rings, trees or graphs that are not kept
-}
-
-// InitTime is where the time of an initialisation went, in seconds; -1 where a
-// release does not say.
-type InitTime struct {
-	Total, Kernels, Alloc, Bootstrap, Allgathers, Topo, Graphs, Connections, Rest float64
 }
 
 // Ring is a line "Channel 00/02 : 0 1 2 3".
@@ -194,7 +182,7 @@ type Choice struct {
 	First       Pos
 }
 
-// Call is a line "AllReduce: opCount 0 … count 16 datatype 7 …", equal ones once.
+// Call is a line "AllReduce: opCount 0 … count 16 datatype 7 …".
 type Call struct {
 	Op             string
 	Count          int64
@@ -202,16 +190,6 @@ type Call struct {
 	NRanks         int // 0 unknown
 	N              int
 	First          Pos
-}
-
-// Fabric is a line "MNNVL busId 0x801000 fabric UUID … cliqueId … state …".
-type Fabric struct {
-	Host   string
-	PCI    cluster.PCI
-	UUID   string // "0.0": none
-	Clique string
-	State  int
-	First  Pos
 }
 
 // Tuning is NCCL's own estimate, in microseconds and GB/s of algorithm
@@ -244,19 +222,6 @@ func (t *Tuning) Cell(op, algo, proto string) (Cell, bool) {
 		}
 	}
 	return Cell{}, false
-}
-
-// Enabled is the table of what settings allow, printed when they restrict it.
-type Enabled struct {
-	Rows []EnabledRow
-	At   Pos
-}
-
-// EnabledRow is one collective: 0 forbidden, 1 allowed, 2 left to NCCL.
-type EnabledRow struct {
-	Op    string
-	Proto map[string]int
-	Algo  map[string]int
 }
 
 // Graph is a result of NCCL's search: "Pattern 4, crossNic 0, nChannels 1, …".

@@ -16,6 +16,7 @@ type (
 
 	note       struct{} // tells something as it stands
 	known      struct{} // tells nothing we use
+	setupLine  struct{} // nothing but that its rank is setting up
 	network    string   // that is used
 	bootstrap  string   // interface and address of the out-of-band network
 	deviceList struct { // of a network; the port of a socket is -1
@@ -35,6 +36,7 @@ type shape struct {
 
 func parseNote(*Record) any  { return note{} }
 func parseKnown(*Record) any { return known{} }
+func parseSetup(*Record) any { return setupLine{} }
 
 // shapes are tried in order; the first that matches and reads the message wins.
 var shapes = []shape{
@@ -60,7 +62,7 @@ var shapes = []shape{
 	{"Protocol ", "|", "2.17+", parseTuningProtos},
 	{"Latency/AlgBw ", "|", "2.5-2.16", parseTuningOld},
 	{"", "|", "2.5+", parseTuningRow},
-	{"Enabled NCCL Func/Proto/Algo Matrix", "", "2.24+", parseEnabled},
+	{"Enabled NCCL Func/Proto/Algo Matrix", "", "2.24+", parseSetup},
 
 	// Communicators.
 	{"", "comm 0x", "all", parseComm},

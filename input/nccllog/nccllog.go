@@ -158,7 +158,7 @@ func (c *collector) read(s Source) error {
 
 // begin starts a source.
 func (c *collector) begin(name string) {
-	c.source, c.follow = name, nil
+	c.source = name
 	c.log.Sources = append(c.log.Sources, name)
 }
 

@@ -49,7 +49,7 @@ func TestRealJobs(t *testing.T) {
 			t.Errorf("%s: %+v", job, m)
 		}
 		for i, k := range m.Ranks {
-			if k.Rank != i || k.Started.Line == 0 || k.Completed.Line == 0 || k.Destroyed.Line == 0 || k.Init == nil || k.PCI != "0000:00:06.0" {
+			if k.Rank != i || k.Started.Line == 0 || k.Completed.Line == 0 || k.Destroyed.Line == 0 || k.PCI != "0000:00:06.0" {
 				t.Errorf("%s: rank %d: %+v", job, i, k)
 			}
 		}
@@ -127,8 +127,8 @@ func TestRealFigures(t *testing.T) {
 	if s.MaxBw != 1.2 || s.TotalBw != 48 || len(s.Tree) != 4 || s.Tree[2] != "                + NET[1.2] - NET/0-0 (0/0/0/1.250000)" || len(s.Paths) != 6 || s.Paths[2] != (Path{"GPU/0-60", "NET/0-0", 3, 1.2, "PHB"}) {
 		t.Errorf("system %+v", s)
 	}
-	if k := m.Ranks[0]; len(k.Links) != 2 || k.Links[0] != (RingLink{0, 0, 3, 1}) || k.LocalRanks != 1 || k.Init.Total != 0.45 || k.Init.Kernels != 0.41 {
-		t.Errorf("rank 0: %+v %+v", k.Links, k.Init)
+	if k := m.Ranks[0]; len(k.Links) != 2 || k.Links[0] != (RingLink{0, 0, 3, 1}) || k.LocalRanks != 1 {
+		t.Errorf("rank 0: %+v", k.Links)
 	}
 
 	l := real(t, "n4")
@@ -140,11 +140,6 @@ func TestRealFigures(t *testing.T) {
 		if !slices.Contains(choices, want) {
 			t.Errorf("no choice %q among %q", want, choices)
 		}
-	}
-
-	e := real(t, "n4Ring").Comms[0].Enabled
-	if e == nil || len(e.Rows) != 5 || e.Rows[4].Op != "all_reduce" || e.Rows[4].Proto["ll128"] != 2 || e.Rows[4].Algo["ring"] != 1 || e.Rows[4].Algo["tree"] != 0 || len(e.Rows[4].Algo) != 7 {
-		t.Errorf("enabled %+v", e)
 	}
 }
 

@@ -58,11 +58,8 @@ func checkRanks(t *testing.T, j *synth.Job, l *Log) {
 		if k.Rank != i || k.Host != j.HostOf(i) || k.CudaDev != i%j.PerNode || k.Started.Line == 0 || k.Completed.Line <= k.Started.Line || k.Destroyed.Line <= k.Completed.Line {
 			t.Errorf("rank %d: %+v", i, k)
 		}
-		if want := cluster.PCI(fmt.Sprintf("0000:%02x:00.0", synth.Bus(i%j.PerNode))); k.PCI != want || k.Affinity == "" {
-			t.Errorf("rank %d is at %s with affinity %q, want %s", i, k.PCI, k.Affinity, want)
-		}
-		if j.Minor >= 22 && (k.Init == nil || k.Init.Total != 1.25 || k.Init.Connections != 0.1) {
-			t.Errorf("rank %d: times of the set-up %+v", i, k.Init)
+		if want := cluster.PCI(fmt.Sprintf("0000:%02x:00.0", synth.Bus(i%j.PerNode))); k.PCI != want {
+			t.Errorf("rank %d is at %s, want %s", i, k.PCI, want)
 		}
 	}
 	f := l.Fragment()
@@ -141,9 +138,6 @@ func checkTuning(t *testing.T, j *synth.Job, l *Log) {
 		}
 		if got := l.Choices[i]; got.Bytes != int64(size) || got.Algo != want.Algo.String() || got.Proto != want.Proto.String() || j.Minor >= 24 && got.Hi != want.Channels-1 {
 			t.Errorf("%d bytes: %+v, want %+v", size, got, want)
-		}
-		if got := l.Calls[i]; got.Op != "all_reduce" || got.Count != int64(size)/4 || got.N != j.Ranks() || got.NRanks != j.Ranks() {
-			t.Errorf("call %d: %+v", i, got)
 		}
 	}
 }

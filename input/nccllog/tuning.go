@@ -37,7 +37,6 @@ func cells(s string) []string {
 
 type (
 	tuningColumns []column // the head of a block of the table
-	enabledTable  struct{} // the beginning of the table of what settings allow
 	tuningRow     struct {
 		op      string // "": the most threads of a block
 		columns int
@@ -140,46 +139,6 @@ func (c *collector) tuningRow(r *Record, row *tuningRow) bool {
 	return !row.torn
 }
 
-// parseEnabled begins the table of what settings allow; its rows have no prefix.
-func parseEnabled(*Record) any { return enabledTable{} }
-
-// enabledRow reads a row of that table and reports whether the line was one.
-func (c *collector) enabledRow(k *Rank, text string) bool {
-	f := strings.Split(text, "|")
-	if len(f) != 3 || len(k.Enabled.Rows) > 32 {
-		return false
-	}
-	name := strings.TrimSpace(f[0])
-	protos, algos := strings.Fields(f[1]), strings.Fields(f[2])
-	if len(protos) > 16 || len(algos) > 16 {
-		return false
-	}
-	if name == "Function" {
-		k.cols = nil
-		for _, p := range protos {
-			k.cols = append(k.cols, column{proto: protoNames[strings.ToLower(p)]})
-		}
-		for _, a := range algos {
-			k.cols = append(k.cols, column{algo: algoNames[strings.ToLower(a)]})
-		}
-		return true
-	}
-	op, ok := opNames[name]
-	if !ok || len(protos)+len(algos) != len(k.cols) {
-		return false
-	}
-	row := EnabledRow{op, map[string]int{}, map[string]int{}}
-	for i, s := range append(protos, algos...) {
-		if col := k.cols[i]; col.proto != "" {
-			row.Proto[col.proto] = number(s)
-		} else {
-			row.Algo[col.algo] = number(s)
-		}
-	}
-	k.Enabled.Rows = append(k.Enabled.Rows, row)
-	return true
-}
-
 type choiceKey struct {
 	op, algo, proto string
 	bytes           int64
@@ -242,12 +201,6 @@ func (c *collector) choice(m *Choice) {
 	c.log.Choices = append(c.log.Choices, *m)
 }
 
-type callKey struct {
-	op                     string
-	count                  int64
-	datatype, redop, ranks int
-}
-
 // parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0
 // comm 0x… [nranks=32] stream 0x…".
 func parseCall(r *Record) any {
@@ -287,19 +240,4 @@ func parseCall(r *Record) any {
 		return nil
 	}
 	return m
-}
-
-// call files a call, equal ones once.
-func (c *collector) call(m *Call) {
-	key := callKey{m.Op, m.Count, m.Datatype, m.Redo, m.NRanks}
-	if i, ok := c.calls[key]; ok {
-		c.log.Calls[i].N++
-		return
-	}
-	if len(c.calls) >= maxChoices {
-		c.drop("calls")
-		return
-	}
-	c.calls[key] = len(c.log.Calls)
-	c.log.Calls = append(c.log.Calls, *m)
 }

@@ -2,6 +2,7 @@ package nccltests
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -115,11 +116,7 @@ func TestCorpus(t *testing.T) {
 			want("data_rows", len(rows))
 			want("first_size", jsonNumber(int64(rows[0].Size)))
 			want("last_size", jsonNumber(int64(rows[len(rows)-1].Size)))
-			var names []string
-			for m := range models {
-				names = append(names, m)
-			}
-			slices.Sort(names)
+			names := slices.Sorted(maps.Keys(models))
 			want("gpu_model", names)
 			if got, w := line(&rows[len(rows)-1]), plain(e.Facts["last_row"].(string), res.Tables[len(res.Tables)-1].Delta); got != w {
 				t.Errorf("last row\n got %s\nwant %s", got, w)

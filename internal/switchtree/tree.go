@@ -7,6 +7,7 @@ package switchtree
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -276,11 +277,7 @@ func (t *Tree) warnTwice(f *cluster.Fragment) {
 			key := strings.Join(names, " and ")
 			groups[key] = append(groups[key], h)
 		}
-		keys := make([]string, 0, len(groups))
-		for k := range groups {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(groups))
 		for _, k := range keys {
 			hosts := groups[k]
 			slices.Sort(hosts)

@@ -62,11 +62,7 @@ func (w *writer) hfArgs() (string, string) {
 			"fsdp_version": 2, "reshard_after_forward": s.ZeRO == 3, "activation_checkpointing": j.Recompute == workload.Full, "state_dict_type": "SHARDED_STATE_DICT",
 		}
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return "", err.Error()
-	}
-	return string(out) + "\n", ""
+	return jsonFile(doc)
 }
 
 // hfModel is the model as a config.json of Hugging Face.
@@ -97,6 +93,11 @@ func (w *writer) hfModel() (string, string) {
 	if x.Kind != workload.DecoderOnly {
 		return "", m.Name + " is no decoder; give train_hf.py your own model"
 	}
+	return jsonFile(doc)
+}
+
+// jsonFile is a document as a file, or the reason why there is none.
+func jsonFile(doc any) (string, string) {
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return "", err.Error()
@@ -113,11 +114,7 @@ func hfConfig(data []byte) (string, string) {
 	for _, name := range []string{"quantization_config", "dtype", "torch_dtype", "transformers_version", "_name_or_path", "auto_map"} {
 		delete(doc, name)
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return "", err.Error()
-	}
-	return string(out) + "\n", ""
+	return jsonFile(doc)
 }
 
 // hfDecoder fills the fields that Llama and its descendants share.
@@ -215,11 +212,7 @@ func (w *writer) hfAdapters() (string, string) {
 		"task_type": "CAUSAL_LM", "r": j.LoRA.Rank, "lora_alpha": 2 * j.LoRA.Rank, "lora_dropout": 0.0, "bias": "none",
 		"target_modules": `.*\.(` + strings.Join(names, "|") + ")",
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return "", err.Error()
-	}
-	return string(out) + "\n", ""
+	return jsonFile(doc)
 }
 
 // withAdapters is text for plans that have adapters.

@@ -2,7 +2,6 @@ package launch
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -218,9 +217,5 @@ func (w *writer) deepspeed() (string, string) {
 	case strings.HasPrefix(j.Precision, "fp8"):
 		return "", "fp8 is the model's code in DeepSpeed, not its configuration"
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return "", err.Error()
-	}
-	return string(out) + "\n", ""
+	return jsonFile(doc)
 }

@@ -65,11 +65,7 @@ func (q Experts) Run(ctx context.Context, env Env) (*ExpertsDoc, error) {
 		return nil, err
 	}
 	place := placement{cluster: q.Cluster, layout: q.Layout, gpu: q.GPU, nic: q.NIC}
-	shapes, err := place.shapes()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := place.loadGPUs(ctx, &env, shapes)
+	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err
 	}

@@ -96,6 +96,16 @@ func (p *placement) loadGPUs(ctx context.Context, e *Env, shapes []shape) (*clus
 	return cl, p.assume(e, cl, shapes)
 }
 
+// shapedGPUs reads the layouts and the cluster that has the GPUs for them.
+func (p *placement) shapedGPUs(ctx context.Context, e *Env) ([]shape, *cluster.Cluster, error) {
+	shapes, err := p.shapes()
+	if err != nil {
+		return nil, nil, err
+	}
+	cl, err := p.loadGPUs(ctx, e, shapes)
+	return shapes, cl, err
+}
+
 func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
 	need := 0
 	for _, s := range shapes {

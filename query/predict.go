@@ -71,11 +71,7 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	}
 	how.Unsure = q.NCCL == ""
 	place := placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}
-	shapes, err := place.shapes()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := place.loadGPUs(ctx, &env, shapes)
+	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err
 	}

@@ -64,11 +64,7 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 		return nil, err
 	}
 	place := placement{cluster: q.Cluster, layout: q.Layout}
-	shapes, err := place.shapes()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := place.loadGPUs(ctx, &env, shapes)
+	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err
 	}

@@ -97,14 +97,21 @@ func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(int64(b)) }
 
 // UnmarshalJSON reads a number of bytes, or a text with a unit.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
-		var s string
-		if err := json.Unmarshal(data, &s); err != nil {
-			return err
-		}
-		return b.UnmarshalText([]byte(s))
+	if isText(data) {
+		return fromText(data, b.UnmarshalText)
 	}
 	return json.Unmarshal(data, (*int64)(b))
+}
+
+func isText(data []byte) bool { return len(data) > 0 && data[0] == '"' }
+
+// fromText reads a JSON string as a text with a unit.
+func fromText(data []byte, read func([]byte) error) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	return read([]byte(s))
 }
 
 // split cuts a text into its number and what follows it.

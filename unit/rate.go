@@ -122,12 +122,8 @@ func (r Rate) MarshalJSON() ([]byte, error) { return json.Marshal(round9(r.GBps(
 
 // UnmarshalJSON reads a number of GB/s, or a text with a unit.
 func (r *Rate) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
-		var s string
-		if err := json.Unmarshal(data, &s); err != nil {
-			return err
-		}
-		return r.UnmarshalText([]byte(s))
+	if isText(data) {
+		return fromText(data, r.UnmarshalText)
 	}
 	var f float64
 	if err := json.Unmarshal(data, &f); err != nil {

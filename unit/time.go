@@ -75,12 +75,8 @@ func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(round9(t.Micro
 
 // UnmarshalJSON reads a number of microseconds, or a text with a unit.
 func (t *Time) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
-		var s string
-		if err := json.Unmarshal(data, &s); err != nil {
-			return err
-		}
-		return t.UnmarshalText([]byte(s))
+	if isText(data) {
+		return fromText(data, t.UnmarshalText)
 	}
 	var f float64
 	if err := json.Unmarshal(data, &f); err != nil {

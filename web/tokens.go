@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/osdep"
+	"busbar.dev/internal/outfile"
 )
 
 // Token is one entry of the file of tokens. The secret itself is kept nowhere.
@@ -204,14 +204,5 @@ func writePrivate(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tokens-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(append(data, '\n'))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return outfile.Private(path, append(data, '\n'))
 }

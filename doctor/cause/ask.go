@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"busbar.dev/internal/yamldoc"
 )
 
 // Question is an observation that tells causes apart.
@@ -34,16 +32,8 @@ const (
 )
 
 var questions = sync.OnceValue(func() []Question {
-	text, err := data.ReadFile("questions.yaml")
-	if err != nil {
-		panic(err)
-	}
-	docs, err := yamldoc.Parse(string(text))
-	if err != nil || len(docs) != 1 {
-		panic(fmt.Sprint("questions.yaml: ", err))
-	}
 	var list []Question
-	for _, v := range docs[0].Items {
+	for _, v := range embedded("questions.yaml").Items {
 		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str(), Symptom: v.Get("symptom").Str()}
 		for _, x := range v.Get("only").List() {
 			q.Only = append(q.Only, x.Str())

@@ -47,16 +47,21 @@ type vocabulary struct {
 
 // wordsFile is words.yaml.
 var wordsFile = sync.OnceValue(func() *yamldoc.Value {
-	text, err := data.ReadFile("words.yaml")
+	return embedded("words.yaml")
+})
+
+// embedded is a file of one document that the program carries.
+func embedded(name string) *yamldoc.Value {
+	text, err := data.ReadFile(name)
 	if err != nil {
 		panic(err)
 	}
 	docs, err := yamldoc.Parse(string(text))
 	if err != nil || len(docs) != 1 {
-		panic(fmt.Sprint("words.yaml: ", err))
+		panic(fmt.Sprint(name, ": ", err))
 	}
 	return &docs[0]
-})
+}
 
 var wordList = sync.OnceValue(func() *vocabulary {
 	doc := wordsFile()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/outfile"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
@@ -212,5 +213,5 @@ func (k *Keys) change(how func([]Issued) ([]Issued, error)) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(k.dir, issuedFile), append(data, '\n'))
+	return outfile.Private(filepath.Join(k.dir, issuedFile), append(data, '\n'))
 }

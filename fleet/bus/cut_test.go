@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/outfile"
 )
 
 // line is a way to a server on which answers can be lost.
@@ -150,7 +151,7 @@ func TestCredentialsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(file, creds); err != nil {
+	if err := outfile.Private(file, creds); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
+
+	"busbar.dev/internal/outfile"
 )
 
 // Keys are what a server of our own trusts, kept in a folder that only its owner reads: the
@@ -77,7 +79,7 @@ func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
 		if seed, err = k.Seed(); err != nil {
 			return nil, err
 		}
-		return k, writeFile(path, append(seed, '\n'))
+		return k, outfile.Private(path, append(seed, '\n'))
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func (k *Keys) found() error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(k.dir, systemFile), []byte(text)); err != nil {
+	if err := outfile.Private(filepath.Join(k.dir, systemFile), []byte(text)); err != nil {
 		return err
 	}
 	a := jwt.NewAccountClaims(public(k.account))
@@ -111,7 +113,7 @@ func (k *Keys) writeAccount(a *jwt.AccountClaims) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(k.dir, accountFile), []byte(text))
+	return outfile.Private(filepath.Join(k.dir, accountFile), []byte(text))
 }
 
 // claims reads the account as it is signed now.
@@ -156,22 +158,3 @@ var ErrInUse = errors.New("another process uses this folder")
 // Lock takes a file for this process until the returned function is called or the process ends.
 // It is an error when another process has it.
 func Lock(path string) (unlock func(), err error) { return lock(path, false) }
-
-// writeFile replaces a file as a whole, readable by its owner only.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}

@@ -1,15 +1,14 @@
 package hub
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
+	"busbar.dev/internal/natural"
 )
 
 // brief leaves out what a page has and what changes seldom.
@@ -129,31 +128,4 @@ func (h *Hub) alive(s *fleet.NodeState, now time.Time) {
 }
 
 // byNumber orders names as people do: gpu2 before gpu10.
-func byNumber(a, b fleet.Name) int {
-	x, y := string(a), string(b)
-	for x != "" && y != "" {
-		i, j := digits(x), digits(y)
-		if i > 0 && j > 0 {
-			p, q := strings.TrimLeft(x[:i], "0"), strings.TrimLeft(y[:j], "0")
-			if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
-				return c
-			}
-			x, y = x[i:], y[j:]
-			continue
-		}
-		if x[0] != y[0] {
-			return cmp.Compare(x[0], y[0])
-		}
-		x, y = x[1:], y[1:]
-	}
-	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(string(a), string(b)))
-}
-
-// digits is how many a text begins with.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
-}
+func byNumber(a, b fleet.Name) int { return natural.Compare(string(a), string(b)) }

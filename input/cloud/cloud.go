@@ -6,7 +6,6 @@ package cloud
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -144,11 +143,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	docs, err := yamldoc.Parse(string(data))
 	if err != nil {
-		var at *yamldoc.Error
-		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
-		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, yamldoc.In(name, err)
 	}
 	x := reader{f: &cluster.Fragment{Format: Format, Source: name}, v: v, tree: switchtree.New(), types: map[string]int{}}
 	x.tree.Overlap = true

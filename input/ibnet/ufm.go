@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 	"busbar.dev/internal/yamldoc"
 )
 
@@ -23,12 +24,9 @@ func MatchUFM(data []byte) bool {
 // ReadUFM reads UFM's links. Of a node it says the GUID, the description, and whether a port is an adapter's (HCA-1/1) or a switch's
 // (19); how many ports a switch has it does not say.
 func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxUFM+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case len(data) > maxUFM:
-		return nil, fmt.Errorf("%s: more than %d MiB; expected the links of one fabric", name, maxUFM>>20)
+	data, err := lines.Whole(name, r, maxUFM, "expected the links of one fabric")
+	if err != nil {
+		return nil, err
 	}
 	docs, err := yamldoc.Parse(string(data))
 	if err != nil {

@@ -47,13 +47,7 @@ func (r *reader) torch(text string) {
 			r.add(e)
 		}
 	case strings.Contains(text, "failure detected by watchdog"):
-		if m := atWorkLine.FindStringSubmatch(text); m != nil {
-			e.Kind = Status
-			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
-			e.Enqueued, _ = strconv.ParseInt(m[2], 10, 64)
-			e.Done, _ = strconv.ParseInt(m[3], 10, 64)
-			r.add(e)
-		}
+		r.status(e, atWorkLine.FindStringSubmatch(text))
 	case strings.Contains(text, "Received a dump signal"):
 		if m := enqueuedLine.FindStringSubmatch(text); m != nil {
 			e.Kind = DumpSignal
@@ -62,13 +56,7 @@ func (r *reader) torch(text string) {
 			r.add(e)
 		}
 	case strings.Contains(text, "last enqueued NCCL work"): // up to PyTorch 2.5
-		if m := oldWorkLine.FindStringSubmatch(text); m != nil {
-			e.Kind = Status
-			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
-			e.Enqueued, _ = strconv.ParseInt(m[2], 10, 64)
-			e.Done, _ = strconv.ParseInt(m[3], 10, 64)
-			r.add(e)
-		}
+		r.status(e, oldWorkLine.FindStringSubmatch(text))
 	case strings.Contains(text, "raised the following async exception"):
 		if m := asyncLine.FindStringSubmatch(text); m != nil {
 			e.Kind, e.Op = RemoteError, m[2]
@@ -161,4 +149,16 @@ func ints(s string) []int {
 		}
 	}
 	return list
+}
+
+// status files how far a rank's watchdog has come: what failed, what was enqueued last and what was done last.
+func (r *reader) status(e Event, m []string) {
+	if m == nil {
+		return
+	}
+	e.Kind = Status
+	e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
+	e.Enqueued, _ = strconv.ParseInt(m[2], 10, 64)
+	e.Done, _ = strconv.ParseInt(m[3], 10, 64)
+	r.add(e)
 }

@@ -14,7 +14,6 @@ package k8s
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -71,11 +70,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	docs, err := parse(string(data))
 	if err != nil {
-		var at *yamldoc.Error
-		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
-		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, yamldoc.In(name, err)
 	}
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
 	o := objects{f: f}

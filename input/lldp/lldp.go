@@ -47,12 +47,9 @@ func Match(data []byte) bool {
 
 // Read reads the neighbours of one node.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	data, err := lines.Whole(name, r, maxBytes, "expected the output of lldpctl on one node")
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(data) > maxBytes {
-		return nil, fmt.Errorf("%s: more than %d MiB; expected the output of lldpctl on one node", name, maxBytes>>20)
+		return nil, err
 	}
 	text := string(data)
 	var list []neighbour

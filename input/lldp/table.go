@@ -45,12 +45,9 @@ func MatchTable(data []byte) bool {
 // ReadTable reads the neighbours of one switch: hosts become nodes with a NIC for each cable, other switches switches. The
 // switch's own name stands in the prompt before the command, else it is the file's.
 func ReadTable(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case len(data) > maxBytes:
-		return nil, fmt.Errorf("%s: more than %d MiB; expected the neighbours of one switch", name, maxBytes>>20)
+	data, err := lines.Whole(name, r, maxBytes, "expected the neighbours of one switch")
+	if err != nil {
+		return nil, err
 	}
 	own := strings.TrimSuffix(path.Base(strings.ReplaceAll(name, `\`, "/")), path.Ext(name))
 	var list []neighbour

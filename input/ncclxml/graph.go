@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 	"busbar.dev/internal/words"
 )
 
@@ -32,12 +33,9 @@ func MatchGraph(data []byte) bool {
 // ReadGraph reads what NCCL found when it searched a node for channels: which GPUs it saw, and as notes how many channels of what
 // rate it made of them, and over which paths. It does not say how the GPUs are joined; the topology does (NCCL_TOPO_DUMP_FILE).
 func ReadGraph(name string, r io.Reader) (*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxGraph+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case len(data) > maxGraph:
-		return nil, fmt.Errorf("%s: more than %d MiB; expected the graphs of one node", name, maxGraph>>20)
+	data, err := lines.Whole(name, r, maxGraph, "expected the graphs of one node")
+	if err != nil {
+		return nil, err
 	}
 	g := graphs{f: &cluster.Fragment{Format: formatGraph, Source: name}, gpus: map[[2]int]bool{}}
 	if err := g.read(name, data); err != nil {

@@ -10,7 +10,6 @@
 package slurm
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -24,14 +23,8 @@ const maxBytes = 512 << 20
 
 // readText reads everything up to the limit.
 func readText(name string, r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	if len(data) > maxBytes {
-		return "", fmt.Errorf("%s: more than %d MiB; cut out the part that Slurm wrote", name, maxBytes>>20)
-	}
-	return string(data), nil
+	data, err := lines.Whole(name, r, maxBytes, "cut out the part that Slurm wrote")
+	return string(data), err
 }
 
 // line is one line of a text: its number, and its text without what terminals

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -79,11 +78,7 @@ func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragm
 	}
 	docs, err := yamldoc.Parse(part)
 	if err != nil {
-		var at *yamldoc.Error
-		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
-		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, yamldoc.In(name, err)
 	}
 	f := &cluster.Fragment{Format: formatYAML, Source: name}
 	y := yamlReader{treeReader: treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}}

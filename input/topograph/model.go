@@ -87,11 +87,7 @@ func parse(name string, r io.Reader) ([]yamldoc.Value, error) {
 	}
 	docs, err := yamldoc.Parse(string(data), "layout")
 	if err != nil {
-		var at *yamldoc.Error
-		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
-		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, yamldoc.In(name, err)
 	}
 	return docs, nil
 }

@@ -20,3 +20,15 @@ func Each(name string, r io.Reader, take func(num int, text string) error) error
 	}
 	return nil
 }
+
+// Whole reads a text of at most so many bytes. The error for a longer one ends in what to give instead.
+func Whole(name string, r io.Reader, most int64, instead string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case int64(len(data)) > most:
+		return nil, fmt.Errorf("%s: more than %d MiB; %s", name, most>>20, instead)
+	}
+	return data, nil
+}

@@ -16,6 +16,7 @@
 package yamldoc
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -158,6 +159,15 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 	}
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Text)
+}
+
+// In is an error of parsing a file, with the file's name and, where it is known, the line in front.
+func In(name string, err error) error {
+	var at *Error
+	if errors.As(err, &at) {
+		return fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // in puts the error's place inside an entry or an item.

@@ -67,7 +67,7 @@ func (j *job) size(c *Case) {
 		for i := range l.Events {
 			e := &l.Events[i]
 			switch e.Kind {
-			case joblog.InitStart, joblog.Joined:
+			case joblog.InitStart, joblog.InitComplete, joblog.Joined:
 				if e.NRanks <= maxWorld {
 					j.world = max(j.world, e.NRanks)
 				}
@@ -189,7 +189,7 @@ func (j *job) fromLogs(c *Case) {
 			case joblog.Process:
 				several = several || pid != 0 && pid != e.PID
 				pid, host = e.PID, e.Host
-			case joblog.InitStart:
+			case joblog.InitStart, joblog.InitComplete:
 				if e.NRanks == j.world {
 					j.put(e.CommRank, process{host: e.Host, pid: e.PID, gpu: -1})
 				}
@@ -265,6 +265,9 @@ func (j *job) of(l *joblog.Log, e *joblog.Event) int {
 	}
 	if r, ok := j.files[l.Name]; ok {
 		return r
+	}
+	if e.Kind == joblog.Timeout && e.GroupRank < j.world {
+		return e.GroupRank // a line without a launcher's mark: mostly of the group of all ranks
 	}
 	return -1
 }

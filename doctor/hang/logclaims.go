@@ -228,14 +228,7 @@ func (v *logView) behind() (claim, bool) {
 			op = t
 		}
 	}
-	numbers := v.by[joblog.DumpSignal]
-	if len(numbers) == 0 { // older releases, or no dump was asked for: what each watchdog says of its own rank
-		numbers = v.by[joblog.Status]
-	}
-	var most int64
-	for _, t := range numbers {
-		most = max(most, t.Enqueued)
-	}
+	numbers, most := v.numbers()
 	var late, silent []int
 	var quotes []finding.Quote
 	for _, t := range numbers {
@@ -272,6 +265,32 @@ func (v *logView) behind() (claim, bool) {
 		c.why = "the watchdogs of all ranks gave up"
 	}
 	return c, true
+}
+
+// numbers are what ranks say of the last collective that they started and completed, and the last that anybody started. A dump signal is
+// about the group of all ranks, and a rank whose watchdog gave up may say its numbers only there: both count where they are of one group.
+func (v *logView) numbers() (list []told, most int64) {
+	list = slices.Clone(v.by[joblog.DumpSignal])
+	said, groups := map[int]bool{}, len(list) == 0 // without a dump signal (older releases, or none was asked for), any group
+	for _, t := range list {
+		said[t.rank] = true
+	}
+	one := true
+	for _, t := range v.by[joblog.Status] {
+		one = one && (t.Group == "" || t.Group == "0")
+		if groups || !said[t.rank] && t.Group == list[0].Group {
+			list = append(list, t)
+		}
+	}
+	for _, t := range list {
+		most = max(most, t.Enqueued)
+	}
+	if one && !groups {
+		for _, t := range v.by[joblog.Timeout] {
+			most = max(most, t.Seq)
+		}
+	}
+	return list, most
 }
 
 // lagging are the ranks whose own numbers are behind, whoever noticed first: the last collective that they started is before the one at which a watchdog

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -72,9 +73,12 @@ func (v *Verdict) Title() string {
 // advise says what to do next, with the commands to do it.
 func (x *judge) advise(v *Verdict) {
 	v.Text = sentence(v.Text)
-	host, pid := "", 0
+	host, pid := "", "PID"
 	if len(v.Ranks) > 0 {
-		host, pid = v.Ranks[0].Host, v.Ranks[0].PID
+		host = v.Ranks[0].Host
+		if v.Ranks[0].PID > 0 {
+			pid = strconv.Itoa(v.Ranks[0].PID)
+		}
 	}
 	on := func(cmd string) string {
 		if host == "" {
@@ -82,9 +86,9 @@ func (x *judge) advise(v *Verdict) {
 		}
 		return "ssh " + host + " " + cmd
 	}
-	look := on(fmt.Sprintf("py-spy dump --pid %d", pid))
-	if pid == 0 {
-		look = "py-spy dump --pid PID on the rank's node"
+	look := on("py-spy dump --pid " + pid)
+	if host == "" {
+		look += " on the rank's node"
 	}
 	switch v.Kind {
 	case Late:
@@ -101,7 +105,7 @@ func (x *judge) advise(v *Verdict) {
 	case Checkpoint, Compiling, Evaluation:
 		v.Next = append(v.Next, "Wait: this ends by itself. If it takes longer than the timeout, raise it (timeout= of init_process_group) or let all ranks do it at once.")
 	case Stopped:
-		v.Next = append(v.Next, "Continue the process: "+on(fmt.Sprintf("kill -CONT %d", pid)), "If it was frozen by the system (cgroup, debugger, a node that swaps), look there: "+on("dmesg -T | tail"))
+		v.Next = append(v.Next, "Continue the process: "+on("kill -CONT "+pid), "If it was frozen by the system (cgroup, debugger, a node that swaps), look there: "+on("dmesg -T | tail"))
 	case Killed:
 		v.Next = append(v.Next, "Find out who killed it: "+on("dmesg -T | grep -iE 'killed process|oom'"), "Restart from the last checkpoint; the other ranks cannot go on.")
 	case Exited:
@@ -113,7 +117,7 @@ func (x *judge) advise(v *Verdict) {
 	case NeverJoined:
 		v.Next = append(v.Next, "See whether the rank runs and what it does: "+look, "All members of a group must use it; new_group must be called by all ranks.")
 	case Kernel:
-		v.Next = append(v.Next, "See the kernel that runs: "+on(fmt.Sprintf("cuda-gdb -p %d", pid)), "Run with TORCH_NCCL_ENABLE_TIMING=1: the recorder then tells which rank has not started the collective.")
+		v.Next = append(v.Next, "See the kernel that runs: "+on("cuda-gdb -p "+pid), "Run with TORCH_NCCL_ENABLE_TIMING=1: the recorder then tells which rank has not started the collective.")
 	case GPUFault:
 		v.Next = append(v.Next, x.drain(host, "GPU error"), "Xid 13, 31 and 43 are mostly the program's own error: run it with CUDA_LAUNCH_BLOCKING=1; others are the hardware's.")
 	case Network:

@@ -59,6 +59,8 @@ type Event struct {
 	Peer     string
 	Comm     uint64
 	CommRank int
+	// GroupRank is the rank within a process group that the watchdog's own line names, -1 where it names none; only a Timeout has it.
+	GroupRank int
 	NRanks   int
 	Ranks    []int
 	Code     int // an exit code, a signal as its negative, an Xid

@@ -9,6 +9,7 @@ import (
 
 var (
 	timeoutLine  = lazyre.New(`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
+	rankLine     = lazyre.New(`\[Rank (\d+)\] Watchdog caught`)
 	statusLine   = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
 	atWorkLine   = lazyre.New(`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
 	oldWorkLine  = lazyre.New(`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
@@ -41,7 +42,10 @@ func (r *reader) torch(text string) {
 			return // said before, again at the end
 		}
 		if m := timeoutLine.FindStringSubmatch(text); m != nil {
-			e.Kind, e.Op = Timeout, m[2]
+			e.Kind, e.Op, e.GroupRank = Timeout, m[2], -1
+			if n := rankLine.FindStringSubmatch(text); n != nil {
+				e.GroupRank, _ = strconv.Atoi(n[1])
+			}
 			e.Seq, _ = strconv.ParseInt(m[1], 10, 64)
 			e.Numel, _ = strconv.ParseInt(m[3], 10, 64)
 			r.add(e)

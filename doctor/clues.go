@@ -11,6 +11,7 @@ import (
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
+	"busbar.dev/internal/words"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
 )
@@ -414,13 +415,13 @@ func (c *Case) timeoutWhere() string {
 	if len(reported) == 0 || world <= len(reported) || world > 1<<16 {
 		return where
 	}
-	var missing []string
+	var missing []int
 	for r := range world {
-		if !reported[r] && len(missing) < 16 {
-			missing = append(missing, strconv.Itoa(r))
+		if !reported[r] {
+			missing = append(missing, r)
 		}
 	}
-	return "ranks without the message: " + strings.Join(missing, ", ")
+	return "ranks without the message: " + words.Numbers(missing)
 }
 
 // timeoutWhy says how ranks differ at a timeout.

@@ -77,7 +77,7 @@ func (v *trafficView) card(host, alike int, b box) {
 		name = svg.FitEnds(fmt.Sprintf("%s and %d alike", h.Name, alike), bold, b.w*0.55)
 	}
 	v.c.Text(b.x+pad, b.y+20, name, bold)
-	v.c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+traffic.Numbers(h.Ranks), svg.Type{Size: 11}, b.w*0.38), svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End})
+	v.c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+words.Numbers(h.Ranks), svg.Type{Size: 11}, b.w*0.38), svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End})
 	gpus := evenly(b, len(h.Ranks), b.y+30+arcH, 32, 54)
 	at := map[int]box{}
 	for i, k := range h.Ranks {
@@ -237,7 +237,7 @@ func (v *trafficView) wires(host int, at map[int]box, order []int, nics []box) {
 func (v *trafficView) nic(i int, b box) {
 	n := &v.NICs[i]
 	l := v.load(i)
-	tip := fmt.Sprintf("%s: ring %.3f out, %.3f in; tree %.3f out, %.3f in; channels %s; ranks %s", v.NICName(i), n.Ring.Out, n.Ring.In, n.Tree.Out, n.Tree.In, traffic.Numbers(n.Channels), traffic.Numbers(n.Ranks))
+	tip := fmt.Sprintf("%s: ring %.3f out, %.3f in; tree %.3f out, %.3f in; channels %s; ranks %s", v.NICName(i), n.Ring.Out, n.Ring.In, n.Tree.Out, n.Tree.In, words.Numbers(n.Channels), words.Numbers(n.Ranks))
 	v.c.Open("nic", tip)
 	defer v.c.Close()
 	p := svg.Paint{Fill: netFill, Stroke: netViol}
@@ -266,7 +266,7 @@ func (v *trafficView) nic(i int, b box) {
 		}
 		v.c.Text(b.mid(), y+11, fmt.Sprintf("%s %.2f", x.word, x.val), svg.Type{Size: 9.5, Fill: ink, Anchor: svg.Middle})
 	}
-	v.c.Text(b.mid(), b.y+67, svg.Fit("ch "+traffic.Numbers(n.Channels), svg.Type{Size: 9}, b.w-4), svg.Type{Size: 9, Fill: inkSoft, Anchor: svg.Middle})
+	v.c.Text(b.mid(), b.y+67, svg.Fit("ch "+words.Numbers(n.Channels), svg.Type{Size: 9}, b.w-4), svg.Type{Size: 9, Fill: inkSoft, Anchor: svg.Middle})
 }
 
 // unlike reports whether NICs carry different loads: else all are the busiest.

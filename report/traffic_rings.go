@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // rings draws every different ring as a strip of ranks, coloured by host; between
@@ -59,7 +60,7 @@ func ringLabel(channels []int) string {
 	if len(channels) == 1 {
 		return fmt.Sprintf("channel %d", channels[0])
 	}
-	return "channels " + traffic.Numbers(channels)
+	return "channels " + words.Numbers(channels)
 }
 
 func (v *trafficView) crossed() bool { return len(v.Flows) > 0 }
@@ -119,7 +120,7 @@ func (v *trafficView) leaves(channel, from, to int) bool {
 func (v *trafficView) ring(c *traffic.Channel, channels []int, left, y float64) float64 {
 	const gap, high = 34.0, 20.0
 	list := v.stretches(c)
-	v.c.Open("ring", "channels "+traffic.Numbers(channels))
+	v.c.Open("ring", "channels "+words.Numbers(channels))
 	defer v.c.Close()
 	v.c.Text(trafficPad, y+14, svg.Fit(ringLabel(channels), ringType, left-trafficPad-6), ringType)
 	between := gap

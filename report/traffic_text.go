@@ -83,7 +83,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 		for _, i := range v.Hosts[g[0]].NICs {
 			shown++
 			n := &v.NICs[i]
-			note, gdr, ranks := "", "-", traffic.Numbers(n.Ranks)
+			note, gdr, ranks := "", "-", words.Numbers(n.Ranks)
 			switch {
 			case n.Hops == 0:
 				note = p.yellow("idle")
@@ -96,7 +96,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 			if len(g) > 1 {
 				ranks = ""
 			}
-			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, traffic.Numbers(n.Channels), ranks, note)
+			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, words.Numbers(n.Channels), ranks, note)
 		}
 	}
 	t.Most = maxTextNICs
@@ -175,7 +175,7 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 			}
 			return v.Hosts[h].Name
 		}
-		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), traffic.Numbers(f.Channels))
+		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), words.Numbers(f.Channels))
 	}
 	p.table(t)
 	if n := len(v.Flows) - maxTextFlows; n > 0 {
@@ -213,7 +213,7 @@ func (p *printer) trafficRings(v *trafficView) {
 			}
 			text := strings.Trim(fmt.Sprint(s.ranks), "[]")
 			if len(c.Ring) > maxTreeRanks {
-				text = traffic.Numbers(slices.Sorted(slices.Values(s.ranks)))
+				text = words.Numbers(slices.Sorted(slices.Values(s.ranks)))
 			}
 			if len(list) > 1 {
 				text = fmt.Sprintf("%s (%s›%s)", text, dev(v.Run, s.out), dev(v.Run, s.in))
@@ -224,7 +224,7 @@ func (p *printer) trafficRings(v *trafficView) {
 		if c.Cut {
 			text += " … cut in the log"
 		}
-		p.para("  ", p.dim(traffic.Numbers(same)+": ")+text)
+		p.para("  ", p.dim(words.Numbers(same)+": ")+text)
 	}
 }
 
@@ -253,7 +253,7 @@ func (p *printer) trafficTrees(v *trafficView) {
 		if len(text) > maxTreeText {
 			text = text[:maxTreeText] + " … (--json has all)"
 		}
-		p.para("  ", p.dim(traffic.Numbers(same)+": ")+text)
+		p.para("  ", p.dim(words.Numbers(same)+": ")+text)
 	}
 }
 

@@ -3,9 +3,9 @@ package hang
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/words"
 )
 
 // The sources of claims, as the document names them.
@@ -42,34 +42,9 @@ func rankList(ranks []int) string {
 	if len(ranks) == 0 {
 		return "no rank"
 	}
-	return "ranks " + spans(ranks)
-}
-
-// spans writes sorted numbers with their runs drawn together, the first dozen of them.
-func spans(ranks []int) string {
 	ranks = slices.Clone(ranks)
 	slices.Sort(ranks)
-	ranks = slices.Compact(ranks)
-	var parts []string
-	for i := 0; i < len(ranks); {
-		k := i
-		for k+1 < len(ranks) && ranks[k+1] == ranks[k]+1 {
-			k++
-		}
-		switch {
-		case k == i:
-			parts = append(parts, fmt.Sprint(ranks[i]))
-		case k == i+1:
-			parts = append(parts, fmt.Sprint(ranks[i]), fmt.Sprint(ranks[k]))
-		default:
-			parts = append(parts, fmt.Sprintf("%d-%d", ranks[i], ranks[k]))
-		}
-		i = k + 1
-		if len(parts) > 12 {
-			return strings.Join(parts[:12], ", ") + fmt.Sprintf(", … (%d in all)", len(ranks))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return "ranks " + words.Numbers(slices.Compact(ranks))
 }
 
 // minority are the members of the smaller groups of those that differ, where one group is larger than all others; else all.

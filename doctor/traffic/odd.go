@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 )
 
 // odd lists what is worth a look.
@@ -35,7 +36,7 @@ func (r *Run) NICName(i int) string {
 
 func (b *builder) oddRanks() {
 	if n := len(b.Unseen); n > 0 {
-		b.say("ranks-missing", 0, "%d of %d ranks wrote no line of this communicator (%s): their ends of the connections are not known", n, b.NRanks, numbers(b.Unseen, 12))
+		b.say("ranks-missing", 0, "%d of %d ranks wrote no line of this communicator (%s): their ends of the connections are not known", n, b.NRanks, words.Numbers(b.Unseen))
 	}
 	cut, missing := 0, 0
 	for _, c := range b.Channels {
@@ -96,7 +97,7 @@ func (b *builder) oddNICs() {
 			}
 		}
 		if len(free) > 0 && shared >= 0 && len(b.NICs[shared].Channels) > 1 {
-			text := fmt.Sprintf("%s carries channels %s and none uses %s", b.NICName(shared), numbers(b.NICs[shared].Channels, 8), b.names(free))
+			text := fmt.Sprintf("%s carries channels %s and none uses %s", b.NICName(shared), words.Numbers(b.NICs[shared].Channels), b.names(free))
 			idle[text] = append(idle[text], b.Hosts[h].Name)
 		}
 		if len(used) > 1 && least > 0 && most > 1.25*least {
@@ -228,30 +229,3 @@ func (b *builder) oddRings() {
 		}
 	}
 }
-
-// numbers writes a list of numbers in short: 0-3, 8.
-func numbers(list []int, most int) string {
-	var out []string
-	for i := 0; i < len(list); {
-		k := i
-		for k+1 < len(list) && list[k+1] == list[k]+1 {
-			k++
-		}
-		if len(out) == most {
-			return strings.Join(out, ", ") + fmt.Sprintf(" and %d more", len(list)-i)
-		}
-		if k > i+1 {
-			out = append(out, fmt.Sprintf("%d-%d", list[i], list[k]))
-		} else {
-			for ; i < k; i++ {
-				out = append(out, fmt.Sprint(list[i]))
-			}
-			out = append(out, fmt.Sprint(list[k]))
-		}
-		i = k + 1
-	}
-	return strings.Join(out, ", ")
-}
-
-// Numbers writes ranks or channels in short.
-func Numbers(list []int) string { return numbers(list, 12) }

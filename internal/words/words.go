@@ -2,6 +2,7 @@
 package words
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -24,4 +25,29 @@ func Thousands(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Numbers writes sorted numbers, as of ranks or channels, with their runs drawn together: 0-3, 8. Of very many, the first dozen.
+func Numbers(list []int) string {
+	const most = 12
+	var out []string
+	for i := 0; i < len(list); {
+		k := i
+		for k+1 < len(list) && list[k+1] == list[k]+1 {
+			k++
+		}
+		if len(out) >= most {
+			return strings.Join(out, ", ") + fmt.Sprintf(" and %d more", len(list)-i)
+		}
+		if k > i+1 {
+			out = append(out, fmt.Sprintf("%d-%d", list[i], list[k]))
+		} else {
+			for ; i < k; i++ {
+				out = append(out, strconv.Itoa(list[i]))
+			}
+			out = append(out, strconv.Itoa(list[k]))
+		}
+		i = k + 1
+	}
+	return strings.Join(out, ", ")
 }

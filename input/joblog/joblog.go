@@ -61,11 +61,11 @@ type Event struct {
 	CommRank int
 	// GroupRank is the rank within a process group that the watchdog's own line names, -1 where it names none; only a Timeout has it.
 	GroupRank int
-	NRanks   int
-	Ranks    []int
-	Code     int // an exit code, a signal as its negative, an Xid
-	Bus      string
-	Wait     float64 // s
+	NRanks    int
+	Ranks     []int
+	Code      int // an exit code, a signal as its negative, an Xid
+	Bus       string
+	Wait      float64 // s
 }
 
 // Log is what one file holds.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
@@ -212,5 +213,28 @@ func TestBenchRDMARefusals(t *testing.T) {
 	d, err := rdmaHosts(t, BenchRDMA{Perftest: rdmatest.Install(t, devices), Cuda: true}, sys, time.Minute)
 	if err != nil || len(d.Findings) != 1 || d.Findings[0].Text != "n1: has 1 active RDMA ports; most hosts have 2" || len(d.Rails[1].Ports) != 2 || !d.Wrong() {
 		t.Errorf("%+v %v", d, err)
+	}
+}
+
+// TestRDMAOrders: a rank 0 in the wrong hands has no other programs run, nor options that it chose.
+func TestRDMAOrders(t *testing.T) {
+	_, devices := rdmaFleet(1, nil)
+	w := &rdmaWorker{q: &BenchRDMA{Verb: "write", Perftest: rdmatest.Install(t, devices)}, with: Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys("n0a")}}
+	own := rdma.End{Device: "n0a", Port: 1, GPU: -1}
+	if err := w.do(t.Context(), "rdma-run", &rdmaOrder{End: own, Server: "127.0.0.1:1", TCP: 1}, &checkReply{}); err == nil || !strings.Contains(err.Error(), "no such port") {
+		t.Errorf("before ports were asked for: %v", err)
+	}
+	if err := w.do(t.Context(), "rdma-ports", &rdmaOrder{}, &checkReply{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]rdmaOrder{
+		"an option as a host": {End: own, Server: "--out_json_file=x:1"},
+		"a name as a host":    {End: own, Server: "localhost:1"},
+		"another device":      {End: rdma.End{Device: "--output=x", Port: 1, GPU: -1}, Server: "127.0.0.1:1"},
+		"another port":        {End: rdma.End{Device: "n0a", Port: 2, GPU: -1}, Server: "127.0.0.1:1"},
+	} {
+		if err := w.do(t.Context(), "rdma-run", &o, &checkReply{}); err == nil || strings.Contains(err.Error(), "ib_write") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ type rdmaWorker struct {
 	with    Programs
 	bw, lat rdma.Test
 	server  *rdma.Server
+	known   []rdmaPort // as told to rank 0
 }
 
 // ports lists the ports of this host, and says why it has none that can be measured.
@@ -140,9 +142,14 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 	case "rdma-ports":
 		var err error
 		r.Ports, err = w.ports(ctx)
+		w.known = r.Ports
 		r.Portless = errors.Is(err, errNoPort)
 		return err
 	case "rdma-serve":
+		if err := w.own(o.End); err != nil {
+			return err
+		}
+		_ = w.end(true) // one that was forgotten
 		s, err := rdma.Serve(ctx, start, test(), o.End)
 		if err != nil {
 			return err
@@ -150,7 +157,10 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 		w.server, r.TCP = s, s.TCP
 	case "rdma-run":
 		host, _, err := net.SplitHostPort(o.Server)
-		if err != nil {
+		if err == nil {
+			_, err = netip.ParseAddr(host) // what is no address might be an option of the program
+		}
+		if err = errors.Join(err, w.own(o.End)); err != nil {
 			return err
 		}
 		row, err := rdma.Run(ctx, start, test(), o.End, host, o.TCP)
@@ -160,6 +170,14 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 		r.Cells = []pairs.Measure{{Rate: row.Rate, Latency: row.Typical}}
 	case "rdma-end":
 		return w.end(o.Failed)
+	}
+	return nil
+}
+
+// own refuses a port that is not one of those that this host told: who asks may be another's agent.
+func (w *rdmaWorker) own(e rdma.End) error {
+	if !slices.ContainsFunc(w.known, func(p rdmaPort) bool { return p.Device == e.Device && p.Port == e.Port }) {
+		return fmt.Errorf("%.60q, port %d: this host has no such port", e.Device, e.Port)
 	}
 	return nil
 }

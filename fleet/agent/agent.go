@@ -99,6 +99,7 @@ type agent struct {
 	jobsRead time.Time // the last operation of a job that a beat was about
 
 	ill    atomic.Pointer[[]finding.Finding] // as last read
+	able   atomic.Pointer[[]fleet.Means]     // the transports, as last told
 	judged atomic.Bool                       // a server settles who of several agents of this name goes on
 
 	mu          sync.Mutex

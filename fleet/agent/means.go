@@ -18,25 +18,32 @@ type Means struct {
 	Measure Measurer
 }
 
-// meansTime is how long a node may take to find out; a server waits a little longer for an answer.
-const meansTime = 4 * time.Second
-
-// lacks says why the node cannot be measured by a transport, or nothing.
-func (a *agent) lacks(ctx context.Context, by fleet.Transport) string {
-	m, ok := a.Means[by]
-	if !ok {
-		return fmt.Sprintf("this agent does not measure by %s", by)
-	}
-	if err := m.Lacks(ctx); err != nil {
-		return short(texttab.Clean(err.Error()), maxWords)
-	}
-	return ""
-}
+// meansTime is how long a node may take to find out: a driver that hangs must not keep it from joining.
+const meansTime = 20 * time.Second
 
 // means are what the node tells of its transports. A server asks none that has not said that it can: older agents would measure TCP.
 func (a *agent) means(ctx context.Context) (list []fleet.Means) {
 	for _, by := range slices.Sorted(maps.Keys(a.Means)) {
-		list = append(list, fleet.Means{By: by, Why: a.lacks(ctx, by)})
+		within, cancel := context.WithTimeoutCause(ctx, meansTime, fmt.Errorf("no answer within %v", meansTime))
+		m := fleet.Means{By: by}
+		if err := a.Means[by].Lacks(within); err != nil {
+			m.Why = short(texttab.Clean(err.Error()), maxWords)
+		}
+		cancel()
+		list = append(list, m)
 	}
+	a.able.Store(&list)
 	return list
+}
+
+// lacks says why the node could not be measured by a transport when it last looked, or nothing. What has changed since is said by who measures.
+func (a *agent) lacks(by fleet.Transport) string {
+	if list := a.able.Load(); list != nil {
+		for _, m := range *list {
+			if m.By == by {
+				return m.Why
+			}
+		}
+	}
+	return fmt.Sprintf("this agent does not measure by %s", by)
 }

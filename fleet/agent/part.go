@@ -149,9 +149,7 @@ func (w *worker) fits(p *fleet.Part) error {
 		p.Meet = at // the name may stand for something else when it is resolved again
 	}
 	if by := p.What.By; by != fleet.TCP {
-		ctx, cancel := context.WithTimeout(context.Background(), meansTime)
-		defer cancel()
-		if why := w.a.lacks(ctx, by); why != "" {
+		if why := w.a.lacks(by); why != "" {
 			w.a.introduce()
 			return errors.New(why)
 		}

@@ -30,9 +30,9 @@ func bySize(before, after []truth.Row) []SizeScore {
 }
 
 // Better tells whether there is something worth keeping: figures that moved or a curve, and a median error that fell
-// on the points and did not rise clearly on those that were left out: they were predicted by half of the points, which say much less than all.
+// on the points and did not rise on those that were left out.
 func (s *Site) Better() bool {
-	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= clearly*max(s.HeldBefore.Median, ofOne))
+	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= max(s.HeldBefore.Median, ofOne))
 }
 
 // clearly is how much worse figures may make points that are left out until they are dropped: half of a handful of

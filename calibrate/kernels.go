@@ -59,7 +59,7 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 			continue
 		}
 		unit, _, _ := step.Range(i)
-		low, high := kernelBounds(m, list, f, i)
+		low, high := bounds(kernelPoints(m, list), f, i)
 		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high), len(list)})
 	}
 	for i := range x.Kernels {
@@ -97,8 +97,29 @@ func (k *Kernel) noise() float64 {
 	return productNoise
 }
 
-// solveKernels is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures move.
+// point is a measured time with what predicts it, and how far it may be off right figures.
+type point struct {
+	measured unit.Span
+	noise    float64
+	predict  func(*step.Figures) (unit.Span, error)
+}
+
+// kernelPoints are those of kernels.
+func kernelPoints(m hardware.GPUModel, list []Kernel) (all []point) {
+	for i := range list {
+		k := &list[i]
+		all = append(all, point{k.Measured, k.noise(), func(f *step.Figures) (unit.Span, error) { return k.predicted(m, f) }})
+	}
+	return all
+}
+
 func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*step.Figures, error) {
+	return solve(kernelPoints(m, list), start, func(i int) bool { return step.Kernels(i) && step.Touches(i, m) })
+}
+
+// solve is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures move. Figures are held to where they
+// start as firmly as they are known; only those that may move do.
+func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figures, error) {
 	f := *start
 	const nudge, rounds = 0.02, 6
 	for range rounds {
@@ -113,24 +134,24 @@ func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*ste
 			}
 		}
 		for _, k := range list {
-			base, err := k.predicted(m, &f)
+			base, err := k.predict(&f)
 			if err != nil {
 				return nil, err
 			}
-			off, moves := math.Log(float64(base/k.Measured)), make([]float64, n)
+			off, moves := math.Log(float64(base/k.measured)), make([]float64, n)
 			for i := range f {
-				if !step.Kernels(i) || !step.Touches(i, m) || f[i] <= 0 {
+				if !may(i) || f[i] <= 0 {
 					continue
 				}
 				g := f
 				g[i] *= 1 + nudge
-				t, err := k.predicted(m, &g)
+				t, err := k.predict(&g)
 				if err != nil {
 					return nil, err
 				}
 				moves[i] = math.Log(float64(t/base)) / math.Log(1+nudge)
 			}
-			w := 1 / (k.noise() * k.noise())
+			w := 1 / (k.noise * k.noise)
 			for i, mi := range moves {
 				if mi == 0 {
 					continue
@@ -142,7 +163,7 @@ func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*ste
 			}
 		}
 		for i, move := range gauss(a, b) {
-			if step.Kernels(i) && step.Touches(i, m) {
+			if may(i) {
 				_, lo, hi := step.Range(i)
 				f[i] = min(hi, max(lo, f[i]*math.Exp(min(0.5, max(-0.5, move)))))
 			}
@@ -151,17 +172,17 @@ func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*ste
 	return &f, nil
 }
 
-// worse is how much the mean error of kernels grows (in logarithms) at the ends of a figure's range.
+// worse is how much the mean error of what was measured grows (in logarithms) at the ends of a figure's range.
 const worse = 0.005
 
-// kernelBounds are how far a figure may go down and up until the mean error of the kernels has grown by more than a little.
-func kernelBounds(m hardware.GPUModel, list []Kernel, f *step.Figures, i int) (low, high float64) {
+// bounds are how far a figure may go down and up until the mean error has grown by more than a little.
+func bounds(list []point, f *step.Figures, i int) (low, high float64) {
 	loss := func(v float64) float64 {
 		g, sum := *f, 0.0
 		g[i] = v
 		for _, k := range list {
-			if t, err := k.predicted(m, &g); err == nil {
-				sum += math.Abs(math.Log(float64(t/k.Measured))) / float64(len(list))
+			if t, err := k.predict(&g); err == nil {
+				sum += math.Abs(math.Log(float64(t/k.measured))) / float64(len(list))
 			}
 		}
 		return sum

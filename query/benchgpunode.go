@@ -81,6 +81,9 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (*Ben
 	}
 	defer team.End()
 	d := &BenchGPUNodeDoc{Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{}, Refused: []BenchGPURefusal{}, Notes: []string{}}
+	if busy := busyTeam(ctx, team); busy != "" {
+		d.Notes = append(d.Notes, busy+": rates are of a GPU that others use too")
+	}
 	ask := func(what string, q device.Request, take func(rank int, a device.Answer)) error {
 		env.progress(what)
 		defer env.progress("")

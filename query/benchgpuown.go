@@ -92,6 +92,9 @@ func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gp
 		return err
 	}
 	defer team.End()
+	if busy := busyTeam(ctx, team); busy != "" {
+		notes = append(notes, busy+": times are of a GPU that others use too")
+	}
 	d.Notes = notes
 	own := gpu.Own{Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s}
 	for i, kind := range kinds {

@@ -22,6 +22,9 @@ type CalibrateGPU struct {
 	GPUs    int               `json:"gpus"` // that were measured; times are their medians
 	Kernels []CalibrateKernel `json:"kernels"`
 	Figures []CalibrateFigure `json:"figures"` // that moved
+	// Kept says that these figures are in the calibration; where steps were measured, theirs are instead.
+	Kept  bool            `json:"kept"`
+	Steps *CalibrateSteps `json:"steps,omitempty"`
 	// Before, After and LeftOut are mean errors of kernels: by the figures of before, the fitted ones, and those that were fitted without the kernel.
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
@@ -75,7 +78,7 @@ const (
 )
 
 // kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
-func (q *CalibrateLive) kernels(ctx context.Context, env Env, team device.Team, model hardware.GPUModel, d *CalibrateDoc) error {
+func (q *CalibrateLive) kernels(ctx context.Context, env Env, with Programs, team device.Team, model hardware.GPUModel, d *CalibrateDoc) error {
 	g := &CalibrateGPU{Model: model.Title, GPUs: len(team), Kernels: []CalibrateKernel{}, Figures: []CalibrateFigure{}}
 	list, err := q.products(ctx, env, team, model, g)
 	if err != nil {
@@ -97,15 +100,37 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, team device.Team, 
 	for i, k := range fit.Kernels {
 		g.Kernels[i].Before, g.Kernels[i].After = float64(k.Before)*1e6, float64(k.After)*1e6
 	}
-	for _, m := range fit.Moved {
-		g.Figures = append(g.Figures, CalibrateFigure{m.Name, m.Was, m.Value, m.Low, m.High, m.Unit})
-	}
+	g.Figures = append(g.Figures, movedFigures(fit.Moved)...)
 	d.GPU = g
-	d.Better = d.Better || fit.After < fit.Before
-	if fit.After < fit.Before {
-		keepKernels(d, fit.Moved)
+	if q.Torch == "" {
+		if g.Kept = fit.LeftOut < fit.Before && fit.Before > kernelsOff; g.Kept {
+			d.Better = true
+			keepKernels(d, fit.Moved)
+		}
+		return nil
+	}
+	steps, parts, err := q.steps(ctx, env, with, model, start)
+	if err != nil {
+		return err
+	}
+	g.Steps = steps
+	if parts.LeftOut < parts.Before {
+		d.Better = true
+		keepKernels(d, parts.Moved)
 	}
 	return nil
+}
+
+// kernelsOff is the mean error of kernels up to which the built-in figures are kept. They were fitted to whole steps, in which products run at other clocks
+// and streams do not reach the rate of a copy: on an H200 that was 5% off them, figures of kernels made the median error of five steps 6.3% instead of 4.3%.
+const kernelsOff = 0.07
+
+func movedFigures(list []calibrate.Moved) []CalibrateFigure {
+	all := []CalibrateFigure{}
+	for _, m := range list {
+		all = append(all, CalibrateFigure{m.Name, m.Was, m.Value, m.Low, m.High, m.Unit})
+	}
+	return all
 }
 
 // keepKernels puts figures of steps into the calibration, in place of earlier ones.

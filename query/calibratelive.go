@@ -28,6 +28,7 @@ type CalibrateLive struct {
 	Ops     []string // collectives to measure; none: those that training spends its time in
 	Count   int      // sizes of each
 	Iters   int
+	Torch   string // a Python with PyTorch and transformers, to measure steps with; "" for none
 }
 
 // liveOps are the collectives of training.
@@ -62,6 +63,9 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (*Ca
 	if err != nil {
 		return nil, err
 	}
+	if busy := busyTeam(ctx, team); busy != "" {
+		return nil, failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
+	}
 	d := &CalibrateDoc{Cluster: cl, Loose: []string{}, Ends: []string{}, Measured: []CalibrateMeasured{}, By: team[0].Hello.Program}
 	if len(team) > 1 {
 		if err := q.collectives(ctx, env, team, d, nodes, per); err != nil {
@@ -70,7 +74,7 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (*Ca
 	} else {
 		env.note("one GPU: its products and memory are measured, no collective")
 	}
-	if err := q.kernels(ctx, env, team, model, d); err != nil {
+	if err := q.kernels(ctx, env, with, team, model, d); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"busbar.dev/calibrate"
 	"busbar.dev/cluster"
@@ -41,7 +42,7 @@ const (
 // measureGPUs times a product and a copy on the GPUs of a team, all at once. What one refuses is a note.
 func measureGPUs(ctx context.Context, team device.Team, states []device.State) (list []checkGPU, notes []string) {
 	if busy := busyGPUs(states); busy != "" {
-		return nil, []string{busy}
+		return nil, []string{"products and memory were not measured: " + busy}
 	}
 	product := device.Request{Do: device.Product, M: checkSide, N: checkSide, K: checkSide, Dtype: "bfloat16", Warm: 1, Iters: 2}
 	answers, err := team.All(ctx, product, nil)
@@ -76,15 +77,74 @@ func measureGPUs(ctx context.Context, team device.Team, states []device.State) (
 	return list, notes
 }
 
-// busyGPUs says who is on the GPUs already: what is measured beside others says nothing.
-func busyGPUs(states []device.State) string {
+// busyShare is the utilization, in percent, from which somebody else is computing on a GPU.
+const busyShare = 20
+
+// busyGPUs says who is on the GPUs already: what is measured beside others says nothing. Ours are processes that do not count.
+func busyGPUs(states []device.State, ours ...int) string {
 	for _, s := range states {
-		if s.Utilization != nil && *s.Utilization > 20 {
-			return fmt.Sprintf("products and memory were not measured: GPU %d is busy (%d%%)", s.Index, *s.Utilization)
+		if s.Utilization == nil || *s.Utilization <= busyShare {
+			continue
 		}
+		var who []string
+		mine := 0
+		for _, u := range s.Users {
+			if slices.Contains(ours, u.PID) {
+				mine++
+			} else {
+				who = append(who, strings.TrimSpace(fmt.Sprintf("%s %d", u.Name, u.PID)))
+			}
+		}
+		if mine > 0 && len(who) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("GPU %d is busy (%d%%)", s.Index, *s.Utilization)
+		if len(who) > 0 {
+			text += fmt.Sprintf(", by process %s", strings.Join(who[:min(len(who), 4)], ", "))
+		}
+		return text
 	}
 	return ""
 }
+
+// busyTeam says who else is on the GPUs of a team while it does nothing; "" where nobody is, or nobody can say. The driver's utilization is of the
+// last second, in which another command of ours may have ended.
+func busyTeam(ctx context.Context, team device.Team) string {
+	first, pids, uuids := map[string]*device.Worker{}, map[string][]int{}, map[string][]string{} // by host
+	var hosts []string
+	for _, w := range team {
+		h := w.Hello.Host
+		if first[h] == nil {
+			first[h] = w
+			hosts = append(hosts, h)
+		}
+		pids[h], uuids[h] = append(pids[h], w.Hello.PID), append(uuids[h], w.Device.UUID)
+	}
+	look := func() string {
+		for _, h := range hosts {
+			a, err := first[h].Ask(ctx, device.Request{Do: device.Health})
+			if err != nil { // no NVML, or a driver without it
+				continue
+			}
+			own := slices.DeleteFunc(slices.Clone(a.Health), func(s device.State) bool { return !slices.Contains(uuids[h], s.UUID) })
+			if busy := busyGPUs(own, pids[h]...); busy != "" {
+				return h + ": " + busy
+			}
+		}
+		return ""
+	}
+	if look() == "" {
+		return ""
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(busyAgain):
+	}
+	return look()
+}
+
+// busyAgain is how long after a GPU was seen busy it is looked at again.
+const busyAgain = 1500 * time.Millisecond
 
 // expectation is what GPUs are held against: the prediction by the cluster's figures, and how far a healthy one may be off.
 type expectation struct {

@@ -58,17 +58,48 @@ func kernels(w io.Writer, g *query.CalibrateGPU) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	t = texttab.New("figure", ">was", ">is", ">range", "unit")
-	for _, f := range g.Figures {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High), f.Unit)
-	}
-	if t.Len() > 0 {
-		fmt.Fprintln(w)
-		if err := t.Write(w); err != nil {
+	if g.Steps == nil {
+		if err := movedTable(w, g.Figures); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before), percent(g.After), percent(g.LeftOut))
+	fmt.Fprintf(w, "\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before), percent(g.After), percent(g.LeftOut))
+	if g.Steps != nil {
+		return trained(w, g.Steps)
+	}
+	if !g.Kept {
+		fmt.Fprintln(w, "figures of kernels are not kept: they are about as predicted, and kernels alone do not say how long steps take; --torch PYTHON measures steps")
+	}
+	return nil
+}
+
+// movedTable prints figures that moved.
+func movedTable(w io.Writer, list []query.CalibrateFigure) error {
+	t := texttab.New("figure", ">was", ">is", ">range", "unit")
+	for _, f := range list {
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High), f.Unit)
+	}
+	if t.Len() == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return t.Write(w)
+}
+
+// trained prints steps that were measured.
+func trained(w io.Writer, s *query.CalibrateSteps) error {
+	fmt.Fprintf(w, "\ntraining steps on one GPU, eager, bf16, %s:\n", texttab.Clean(s.Software))
+	t := texttab.New("model", ">measured ms", ">predicted before", ">after", ">left out")
+	for _, x := range s.Steps {
+		t.Row(texttab.Clean(x.Name), fmt.Sprintf("%.1f", x.Micros/1e3), signed(x.Before/x.Micros-1), signed(x.After/x.Micros-1), signed(x.LeftOut/x.Micros-1))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if err := movedTable(w, s.Figures); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nmean error of the steps: %s before, %s after, %s of those left out of the fit\n", percent(s.Before), percent(s.After), percent(s.LeftOut))
 	return err
 }
 

@@ -37,6 +37,8 @@ var fitted = map[string]float64{
 	"spread":               0.01717,
 	"loose":                1.232,
 	"loose_score":          2.516,
+	"eager_between":        1,
+	"eager_pieces":         1,
 }
 
 // margins are the error bars in use.

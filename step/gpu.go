@@ -206,16 +206,29 @@ func waves(pieces, cores float64) float64 {
 
 func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.of(gap) * 1e-6) }
 
+// within is the time of a task in a job: frameworks differ in what they do between products.
+func (g *GPU) within(t *workload.Task, j *workload.Job) unit.Span {
+	took := g.Time(t, j.Precision)
+	switch {
+	case t.Kind != workload.Stream:
+	case j.Kernels == workload.Compiled:
+		took *= unit.Span(g.f.of(loose))
+	case j.Kernels == workload.Eager:
+		longer := g.f.of(eagerBetween)
+		if t.Pieces {
+			longer *= g.f.of(eagerPieces)
+		}
+		took += (took - g.gap(t)) * unit.Span(longer-1)
+	}
+	return took
+}
+
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
 func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	gpu, starts, waits, routed := unit.Span(0), 0.0, 0.0, false
 	for i := range list {
-		t := g.Time(&list[i], j.Precision)
-		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
-			t *= unit.Span(g.f.of(loose))
-		}
-		gpu += t
+		gpu += g.within(&list[i], j)
 		starts += list[i].Starts + list[i].Host
 		waits += list[i].Waits
 		routed = routed || list[i].Name == "permutation"

@@ -38,6 +38,9 @@ type Task struct {
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
 	// multiple of, in elements.
 	Rows int64
+	// Pieces says that a Stream is a norm without a mean or rotary positions, which eager frameworks compute in many
+	// operations, some of them in float32 or on rows that do not lie together.
+	Pieces bool
 	// Early and Second say that attention runs in kernels of 2022 and 2023.
 	Early, Second bool
 }
@@ -315,7 +318,13 @@ func (w *taskBuilder) norm(p *Part) {
 		each = w.x.norm
 	}
 	w.stream(p.Name, w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*each, 1.5, 1)
+	if !p.Bias {
+		w.inPieces()
+	}
 }
+
+// inPieces marks the stream that was added last.
+func (w *taskBuilder) inPieces() { w.fwd[len(w.fwd)-1].Pieces, w.bwd[len(w.bwd)-1].Pieces = true, true }
 
 // amped is what goes through memory under amp.
 func (x between) amped() between {
@@ -386,6 +395,7 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp
 		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*w.x.rotary, 1, 1)
+		w.inPieces()
 	}
 	if p.Memory > 0 {
 		w.relative(p, batch, heads, rows)

@@ -18,6 +18,7 @@ type calibrateCmd struct {
 	query.Calibrate
 	query.GPURanks
 	Live    bool   `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
+	Torch   string `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
 	Figures bool   `help:"For developers: fit all parameters to published points and print them as Go (--json: as a document)."`
 	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes minutes. With --figures print the margins as Go (--json: as a document)."`
@@ -61,6 +62,8 @@ func (c *calibrateCmd) Run(e *env) error {
 		return c.print(e, doc, func(w io.Writer) error { return report.Ablation(w, doc) })
 	case c.Cross:
 		return c.cross(e)
+	case c.Torch != "" && !c.Live:
+		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:
 		return fmt.Errorf("--live measures itself; leave %s out, or --live", c.Files[0])
 	case c.Figures:
@@ -115,7 +118,7 @@ func (c *calibrateCmd) beside(e *env) error {
 
 // live is what --live asks.
 func (c *calibrateCmd) live() query.CalibrateLive {
-	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Count: c.Count, Iters: 20}
+	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Count: c.Count, Iters: 20, Torch: c.Torch}
 	if c.Op != "" {
 		q.Ops = strings.Split(c.Op, ",")
 	}

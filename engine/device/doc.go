@@ -156,6 +156,7 @@ type Result struct {
 	MHz    int      `json:"sm_mhz,omitempty"`
 	Watts  float64  `json:"watts,omitempty"`
 	Why    []string `json:"throttled,omitempty"` // reasons for lower clocks while it ran
+	By     string   `json:"by,omitempty"`        // the library
 }
 
 // Line is a value as a line.

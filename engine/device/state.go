@@ -42,8 +42,15 @@ type State struct {
 
 	Utilization *int   `json:"utilization_percent,omitempty"`
 	Processes   *int   `json:"processes,omitempty"`
+	Users       []User `json:"users,omitempty"` // those processes, but for the one that answers
 	Used        *int64 `json:"memory_used_bytes,omitempty"`
 	Total       *int64 `json:"memory_total_bytes,omitempty"`
+}
+
+// User is a process that computes on a GPU.
+type User struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name,omitempty"` // "" where it is of another container
 }
 
 // NVLink is one of a GPU's links.

@@ -4,6 +4,7 @@ package native
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -193,11 +194,33 @@ func (n *nvml) fill(s *device.State, h uintptr) {
 	if call(n.Memory, h, uintptr(unsafe.Pointer(&memory[0]))) == 0 {
 		s.Total, s.Used = new(int64(memory[0])), new(int64(memory[2]))
 	}
-	var processes uint32
-	const tooSmall = 7 // for their list: they are only counted
-	if code := call(n.Processes, h, uintptr(unsafe.Pointer(&processes)), 0); code == 0 || code == tooSmall {
-		s.Processes = new(int(processes))
+	n.users(s, h)
+}
+
+// users are the processes that compute on a GPU.
+func (n *nvml) users(s *device.State, h uintptr) {
+	const tooSmall, most = 7, 256 // for their list: they are only counted then
+	// nvmlProcessInfo_t: a process, its memory, and the instances of a divided GPU.
+	var list [most]struct {
+		pid, _              uint32
+		memory              uint64
+		instance, computing uint32
 	}
+	processes := uint32(most)
+	switch call(n.Processes, h, uintptr(unsafe.Pointer(&processes)), uintptr(unsafe.Pointer(&list[0]))) {
+	case 0:
+		for _, p := range list[:min(processes, most)] {
+			if int(p.pid) == os.Getpid() {
+				continue
+			}
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+			s.Users = append(s.Users, device.User{PID: int(p.pid), Name: strings.TrimSpace(string(name))})
+		}
+	case tooSmall:
+	default:
+		return
+	}
+	s.Processes = new(int(processes))
 }
 
 func (n *nvml) links(s *device.State, h uintptr) {

@@ -62,6 +62,7 @@ func (b *blas) must(what string, code int) error {
 const (
 	descTransA, descTransB       = 3, 4
 	descScaleA, descScaleB       = 17, 18
+	descFast                     = 25
 	preferWorkspace              = 1
 	transpose                    = 1
 	compute32, computeTF32       = 68, 77
@@ -107,6 +108,8 @@ type matmul struct {
 	a, bb, d, scratch  uintptr
 	one, zero          [8]byte
 	elementA, elementD int
+	c                  *cublas // that computes it; nil is cuBLASLt
+	shape              struct{ trans, m, n, k, ld, in, out, compute uintptr }
 }
 
 func (m *matmul) close() {
@@ -149,6 +152,8 @@ func (w *Worker) prepare(q device.Request) (*matmul, error) {
 	if q.Plain {
 		plain, rows, cols = 0, q.N, q.K
 	}
+	s := &m.shape
+	s.trans, s.m, s.n, s.k, s.ld, s.in, s.out, s.compute = uintptr(plain), uintptr(q.M), uintptr(q.N), uintptr(q.K), uintptr(rows), in, out, compute
 	if err := set(descTransA, plain); err != nil {
 		return m, err
 	}
@@ -175,7 +180,11 @@ func (w *Worker) choose(m *matmul, t coll.Dtype) error {
 	if err := b.must("cublasLtMatmulPreferenceSetAttribute", call(b.PreferSet, m.pref, preferWorkspace, uintptr(unsafe.Pointer(&room)), 8)); err != nil {
 		return err
 	}
-	if t == coll.F8E4M3 { // its factors have scales, in the GPU's memory
+	if t == coll.F8E4M3 { // its factors have scales, in the GPU's memory; sums are kept as frameworks have them in the forward pass
+		var fast int8 = 1
+		if err := b.must("cublasLtMatmulDescSetAttribute", call(b.DescSet, m.desc, descFast, uintptr(unsafe.Pointer(&fast)), 1)); err != nil {
+			return err
+		}
 		if err := w.driver.grow(&w.flag, 8); err != nil {
 			return err
 		}
@@ -197,6 +206,9 @@ func (w *Worker) choose(m *matmul, t coll.Dtype) error {
 }
 
 func (m *matmul) start(stream uintptr) error {
+	if m.c != nil {
+		return m.gemm()
+	}
 	b := m.b
 	return b.must("cublasLtMatmul", call(b.Matmul, b.handle, m.desc, uintptr(unsafe.Pointer(&m.one[0])), m.bb, m.layout[0], m.a, m.layout[1], uintptr(unsafe.Pointer(&m.zero[0])),
 		m.d, m.layout[2], m.d, m.layout[2], uintptr(unsafe.Pointer(&m.algo[0])), m.scratch, uintptr(workspaceBytes), stream))
@@ -216,6 +228,7 @@ func (w *Worker) product(q device.Request) (*device.Result, error) {
 		if w.blas, err = openBLAS(); err != nil {
 			return nil, err
 		}
+		w.cublas = openCUBLAS(w.blas.path)
 	}
 	m, err := w.prepare(q)
 	if m != nil {
@@ -226,6 +239,13 @@ func (w *Worker) product(q device.Request) (*device.Result, error) {
 	}
 	if err := w.factors(m, q); err != nil {
 		return nil, err
+	}
+	r := &device.Result{By: "cuBLASLt"}
+	if t, _, _, _, _, _ := kindOf(q.Dtype); w.cublas != nil && framework(t) {
+		r.By = "cuBLAS"
+		if err := w.byCUBLAS(m, q.Dtype == "tf32"); err != nil {
+			return nil, err
+		}
 	}
 	for range max(q.Warm, 1) {
 		if err := m.start(w.driver.stream); err != nil {
@@ -246,7 +266,6 @@ func (w *Worker) product(q device.Request) (*device.Result, error) {
 	if err := w.driver.sync(); err != nil {
 		return nil, err
 	}
-	r := &device.Result{}
 	seen(r)
 	if r.Micros = w.driver.elapsed() / float64(max(q.Iters, 1)); r.Micros > 0 {
 		r.TFLOPS = 2 * float64(q.M) * float64(q.N) * float64(q.K) / r.Micros / 1e6
@@ -328,72 +347,4 @@ func (w *Worker) again(m *matmul, q device.Request, r *device.Result) error {
 		}
 	}
 	return nil
-}
-
-// randoms are values around 0, as those of a model's weights.
-func randoms(t coll.Dtype, bytes int, seed uint64) []byte {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	out := make([]byte, bytes)
-	for i := 0; i < len(out); i += t.Size() {
-		v := rng.NormFloat64()
-		switch t {
-		case coll.BFloat16:
-			binary.LittleEndian.PutUint16(out[i:], uint16(math.Float32bits(float32(v))>>16))
-		case coll.Half, coll.F8E4M3:
-			exponent, fraction := 5, 10
-			if t == coll.F8E4M3 {
-				exponent, fraction = 4, 3
-			}
-			bits := uint32(0)
-			if a := math.Abs(v); a > 1.0/16 && a < 8 { // normal numbers of the type
-				bits = small(v, exponent, fraction)
-			}
-			if t.Size() == 1 {
-				out[i] = byte(bits)
-			} else {
-				binary.LittleEndian.PutUint16(out[i:], uint16(bits))
-			}
-		default:
-			encode(out[i:], t, v)
-		}
-	}
-	return out
-}
-
-// decode is the value of an element.
-func decode(b []byte, t coll.Dtype) float64 {
-	parts := func(bits uint32, exponent, fraction int) float64 {
-		e, f := int(bits>>fraction)&(1<<exponent-1), float64(bits&(1<<fraction-1))/float64(int(1)<<fraction)
-		v := math.Ldexp(1+f, e-(1<<(exponent-1)-1))
-		if e == 0 {
-			v = math.Ldexp(f, 2-(1<<(exponent-1)))
-		}
-		if bits>>(exponent+fraction)&1 == 1 {
-			return -v
-		}
-		return v
-	}
-	switch t {
-	case coll.Float:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-	case coll.Double:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b))
-	case coll.BFloat16:
-		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
-	case coll.Half:
-		return parts(uint32(binary.LittleEndian.Uint16(b)), 5, 10)
-	case coll.F8E4M3:
-		return parts(uint32(b[0]), 4, 3)
-	}
-	return 0
-}
-
-// noise is bytes without a pattern.
-func noise(n int, seed uint64) []byte {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	out := make([]byte, n)
-	for i := 0; i+8 <= n; i += 8 {
-		binary.LittleEndian.PutUint64(out[i:], rng.Uint64())
-	}
-	return out
 }

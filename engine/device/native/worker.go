@@ -21,6 +21,7 @@ type Worker struct {
 	nccl   *nccl
 	nvml   *nvml
 	blas   *blas
+	cublas *cublas
 	pci    string // of the GPU that was taken
 
 	send, recv, flag buffer

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,9 +88,6 @@ func inventory(t *NodeType) string {
 // byAddress sorts devices by address, and those without one by number.
 func byAddress(t *NodeType, ids []int) {
 	slices.SortStableFunc(ids, func(i, k int) int {
-		if c := strings.Compare(string(t.Devices[i].PCI), string(t.Devices[k].PCI)); c != 0 {
-			return c
-		}
-		return t.Devices[i].Index - t.Devices[k].Index
+		return cmp.Or(cmp.Compare(t.Devices[i].PCI, t.Devices[k].PCI), t.Devices[i].Index-t.Devices[k].Index)
 	})
 }

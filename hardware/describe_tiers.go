@@ -153,13 +153,7 @@ func (b *layout) trunks() {
 	down := float64(min(b.perLeaf, len(b.c.Hosts)) * b.ports)
 	up := math.Max(down/math.Max(1, b.d.Oversubscription), 1e-6)
 	cables := int(math.Ceil(up - 1e-9))
-	rate := b.rate
-	if rate.Known() && float64(cables) > up+1e-9 {
-		rate = cluster.Fact[unit.Rate]{
-			Value: rate.Value * unit.Rate(up/float64(cables)), Origin: rate.Origin,
-			Source: fmt.Sprintf("%d cables share %.4g ports' worth: %s", cables, up, rate.Source),
-		}
-	}
+	rate := b.shared(cables, up)
 	link := func(upper, lower, count int) {
 		n.Links = append(n.Links, cluster.NetLink{
 			A: cluster.End{Switch: upper, NIC: -1}, B: cluster.End{Switch: lower, NIC: -1},

@@ -99,11 +99,17 @@ func (b *layout) lateral(t topology) error {
 // trunk adds a link of so many ports' worth between two switches; less than a port is one cable that runs slower.
 func (b *layout) trunk(upper, lower int, ports float64) {
 	cables := max(1, int(math.Ceil(ports-1e-9)))
+	b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(upper, 0), B: cluster.AtSwitch(lower, 0), Count: cables, Lanes: b.lanes, Speed: b.speed, Rate: b.shared(cables, ports), Max: b.rate})
+}
+
+// shared is the rate of each of some cables that together carry so many ports' worth.
+func (b *layout) shared(cables int, ports float64) cluster.Fact[unit.Rate] {
 	rate := b.rate
 	if rate.Known() && float64(cables) > ports+1e-9 {
-		rate = cluster.Fact[unit.Rate]{Value: rate.Value * unit.Rate(ports/float64(cables)), Origin: rate.Origin, Source: fmt.Sprintf("%d cables share %.4g ports' worth: %s", cables, ports, rate.Source)}
+		rate.Value *= unit.Rate(ports / float64(cables))
+		rate.Source = fmt.Sprintf("%d cables share %.4g ports' worth: %s", cables, ports, rate.Source)
 	}
-	b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(upper, 0), B: cluster.AtSwitch(lower, 0), Count: cables, Lanes: b.lanes, Speed: b.speed, Rate: rate, Max: b.rate})
+	return rate
 }
 
 // torus joins every leaf to the next in each dimension, the last to the first. Sizes come with the fastest dimension first.

@@ -82,14 +82,7 @@ func nicRates(t *cluster.NodeType) string {
 		}
 		count[r]++
 	}
-	var s []string
-	for _, r := range slices.Sorted(maps.Keys(count)) {
-		s = append(s, fmt.Sprintf("%d × %s", count[r], r))
-	}
-	if s == nil {
-		return "none"
-	}
-	return strings.Join(s, " and ")
+	return cmp.Or(counted(count, " and "), "none")
 }
 
 // trained sums up the PCIe links of GPUs and NICs by width and speed.
@@ -100,11 +93,16 @@ func trained(t *cluster.NodeType) string {
 			count[fmt.Sprintf("x%d@%gGT/s", l.Lanes, l.GTs)]++
 		}
 	}
+	return counted(count, ", ")
+}
+
+// counted writes how many there are of each, in the order of their names.
+func counted(count map[string]int, between string) string {
 	var s []string
 	for _, r := range slices.Sorted(maps.Keys(count)) {
 		s = append(s, fmt.Sprintf("%d × %s", count[r], r))
 	}
-	return strings.Join(s, ", ")
+	return strings.Join(s, between)
 }
 
 func matrixDiffers(t, o *cluster.NodeType) string {

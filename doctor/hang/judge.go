@@ -97,35 +97,25 @@ func (x *judge) signals() []string {
 
 // decide asks for each cause in turn.
 func (x *judge) decide() *Verdict {
-	if c, ok := x.log.gpuFault(); ok {
-		return x.verdict(c, x.ended())
-	}
-	if c, ok := x.gpuState(); ok {
-		return x.verdict(c, x.ended())
-	}
-	if c, ok := x.stoppedHere(); ok {
-		return x.verdict(c, Hung)
-	}
-	if c, ok := x.log.differing(); ok {
-		return x.verdict(c, Failed)
-	}
-	if c, ok := x.log.rendezvous(); ok {
-		return x.verdict(c, Failed)
-	}
-	if c, ok := x.mismatch(); ok {
-		return x.verdict(c, x.waitingState(Failed))
-	}
-	if c, ok := x.log.died(); ok {
-		return x.verdict(c, x.ended())
-	}
-	if c, ok := x.gone(); ok {
-		return x.verdict(c, x.ended())
-	}
-	if c, ok := x.log.network(); ok {
-		return x.verdict(c, x.ended())
-	}
-	if c, ok := x.log.neverJoined(); ok {
-		return x.verdict(c, Hung)
+	hung, failed := func() State { return Hung }, func() State { return Failed }
+	for _, try := range []struct {
+		claim func() (claim, bool)
+		state func() State
+	}{
+		{x.log.gpuFault, x.ended},
+		{x.gpuState, x.ended},
+		{x.stoppedHere, hung},
+		{x.log.differing, failed},
+		{x.log.rendezvous, failed},
+		{x.mismatch, func() State { return x.waitingState(Failed) }},
+		{x.log.died, x.ended},
+		{x.gone, x.ended},
+		{x.log.network, x.ended},
+		{x.log.neverJoined, hung},
+	} {
+		if c, ok := try.claim(); ok {
+			return x.verdict(c, try.state())
+		}
 	}
 	if !x.moved {
 		if c, ok := x.rec.deadlock(x.job); ok {

@@ -43,12 +43,6 @@ type Subscription struct {
 	sub *nats.Subscription
 }
 
-// Dropped counts what came faster than it was heard.
-func (e *Subscription) Dropped() int {
-	n, _ := e.sub.Dropped() // an error only tells that it was closed
-	return n
-}
-
 // Close ends listening.
 func (e *Subscription) Close() error { return e.sub.Unsubscribe() }
 

@@ -154,6 +154,9 @@ func (f *fabric) named(id string, k kind, line int) int32 {
 	return n
 }
 
+// kindWord are the words of ibdiagnet and ibnetdiscover -p for kinds of nodes.
+var kindWord = map[string]kind{"SW": aSwitch, "CA": anAdapter, "RT": aRouter}
+
 // kindOf reads the letter of a node's id.
 func kindOf(c byte) kind {
 	switch c {

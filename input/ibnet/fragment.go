@@ -1,6 +1,7 @@
 package ibnet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,13 +81,7 @@ func (b *building) addSwitches() {
 	}
 	slices.SortStableFunc(list, func(x, y entry) int {
 		// An unknown tier (-1) sorts last: as an unsigned byte it is the greatest.
-		if c := int(uint8(x.sw.Tier)) - int(uint8(y.sw.Tier)); c != 0 {
-			return c
-		}
-		if c := natural.Compare(x.sw.Name, y.sw.Name); c != 0 {
-			return c
-		}
-		return strings.Compare(x.sw.GUID, y.sw.GUID)
+		return cmp.Or(cmp.Compare(uint8(x.sw.Tier), uint8(y.sw.Tier)), natural.Compare(x.sw.Name, y.sw.Name), strings.Compare(x.sw.GUID, y.sw.GUID))
 	})
 	b.out.Network.Switches = make([]cluster.Switch, 0, len(list))
 	used := make(names, len(list))

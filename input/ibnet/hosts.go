@@ -57,10 +57,7 @@ func (b *building) addHosts() {
 
 // cardOrder puts mlx5_9 before mlx5_10, and cards without a label by their GUID.
 func (b *building) cardOrder(x, y adapter) int {
-	if c := natural.Compare(x.label, y.label); c != 0 {
-		return c
-	}
-	return cmp.Compare(b.nodes[x.nodes[0]].guid, b.nodes[y.nodes[0]].guid)
+	return cmp.Or(natural.Compare(x.label, y.label), cmp.Compare(b.nodes[x.nodes[0]].guid, b.nodes[y.nodes[0]].guid))
 }
 
 // machines lists the hosts by name. Aggregation nodes and routers are none.

@@ -115,14 +115,7 @@ func lstEnd(b string) (e cableEnd, rest string, ok bool) {
 		return e, b, false
 	}
 	word, b := field(b[1:])
-	switch word {
-	case "SW":
-		e.kind = aSwitch
-	case "CA":
-		e.kind = anAdapter
-	case "RT":
-		e.kind = aRouter
-	default:
+	if e.kind = kindWord[word]; e.kind == someNode {
 		return e, b, false
 	}
 	for {

@@ -91,14 +91,7 @@ func reportLine(b string) (report, bool) {
 
 func (e *reportEnd) read(b string) (rest string, ok bool) {
 	word, rest := field(b)
-	switch word {
-	case "SW":
-		e.kind = aSwitch
-	case "CA":
-		e.kind = anAdapter
-	case "RT":
-		e.kind = aRouter
-	default:
+	if e.kind = kindWord[word]; e.kind == someNode {
 		return rest, false
 	}
 	lid, rest := field(rest)

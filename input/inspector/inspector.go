@@ -7,7 +7,6 @@ package inspector
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 )
 
@@ -100,12 +99,4 @@ func Read(data []byte) []Record {
 		list = append(list, r)
 	}
 	return list
-}
-
-// SameComm reports whether an Inspector's id is that of a communicator's whole hash: the plugin keeps the first 14 digits of
-// the hash without leading zeros.
-func SameComm(id string, hash uint64) bool {
-	whole := strconv.FormatUint(hash, 16)
-	id = strings.TrimPrefix(id, "0x")
-	return id != "" && whole[:min(14, len(whole))] == id
 }

@@ -18,9 +18,6 @@ func TestRead(t *testing.T) {
 	if len(list) != 2 || list[0].Op != "AllGather" || list[0].Seq != 8 || list[0].Bytes != 131072 || list[0].PID != 1680 || list[0].Rank != 1 || !list[1].P2P || list[1].Seq != 3 {
 		t.Errorf("%+v", list)
 	}
-	if !SameComm("0x6b7185a32358c2", 0x6b7185a32358c2ff) || SameComm("0x6b7185a32358c2", 0x7b7185a32358c2ff) || !SameComm("0x26a148ac77228c", 0x26a148ac77228c3) {
-		t.Error("communicators are the same by their first 14 digits")
-	}
 }
 
 func FuzzRead(f *testing.F) {

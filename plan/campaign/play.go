@@ -2,8 +2,6 @@ package campaign
 
 import (
 	"math/rand/v2"
-
-	"busbar.dev/unit"
 )
 
 // Play runs a job with failures drawn one by one until so many have come, and returns its useful work over that of all nodes
@@ -110,22 +108,4 @@ func (x *player) run() {
 			x.durable, pending = pending, -1
 		}
 	}
-}
-
-// BestSpares is the number of spares, up to most, with the most useful work for each node that is held.
-func (p Pool) BestSpares(f Failures, least unit.Span, most int) (best int, err error) {
-	top := 0.0
-	for p.Spares = 0; p.Spares <= most; p.Spares++ {
-		o, err := p.Outcome(f, least)
-		if err != nil {
-			return 0, err
-		}
-		if o.PerNode > top {
-			best, top = p.Spares, o.PerNode
-		}
-		if o.Full > 0.9999 {
-			break
-		}
-	}
-	return best, nil
 }

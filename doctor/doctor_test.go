@@ -85,6 +85,17 @@ func TestWhoIsMissing(t *testing.T) {
 	}
 }
 
+// The legend below every matrix of nvidia-smi is no evidence.
+func TestLegendIsNoEvidence(t *testing.T) {
+	r := examine(t, "training is slow\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-31\nGPU1\tNV4\t X \t0-31\n\nLegend:\n\n  X    = Self\n"+
+		"  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n")
+	for _, f := range r.Findings {
+		if f.ID == "numa" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // What NCCL said last is in the finding about its error.
 func TestLastError(t *testing.T) {
 	r := examine(t, "2: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n2: Last error:\n2: NET/IB : Requested properties for vNic 8, only 8 vNics have been created\n")

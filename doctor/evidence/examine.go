@@ -31,6 +31,9 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 	hits, rank, sentence := s.hits, s.rank, false
 	if !s.bulk {
 		r.lastError(l)
+		if legend(l.Text) {
+			return
+		}
 		if l.Num <= maxTalk {
 			sentence = !strings.Contains(l.Text, infoMark) && r.sentence(l.Text, q)
 			hits, rank = r.look.look(l, sentence), label(l.Text)
@@ -49,6 +52,19 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 	if warn && !took && !sentence && !strings.Contains(l.Text, infoMark) {
 		r.unknown(q)
 	}
+}
+
+// legend reports a line with which nvidia-smi topo -m explains a word of its matrix: it stands below every matrix and says nothing of this one.
+func legend(text string) bool {
+	word, meaning, ok := strings.Cut(strings.TrimSpace(text), "=")
+	if !ok || !strings.HasPrefix(meaning, " Connection traversing") {
+		return false
+	}
+	switch strings.TrimSpace(word) {
+	case "SYS", "NODE", "PHB", "PXB", "PIX", "NV#":
+		return true
+	}
+	return false
 }
 
 // file files one thing that a line shows, and reports whether it is one that was seen.

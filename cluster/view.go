@@ -182,7 +182,7 @@ func (n *Network) findRails() {
 	if n.Rails > 0 {
 		return
 	}
-	nics, hosts := map[int][]int{}, map[int]int{} // per switch: NICs on it, and how many hosts
+	nics := map[int]map[int]int{} // per switch: hosts by NIC
 	for i := range n.Links {
 		host, sw := n.Links[i].B, n.Links[i].A
 		if n.Links[i].A.ToHosts() {
@@ -194,18 +194,24 @@ func (n *Network) findRails() {
 		if host.NIC < 0 {
 			return // nobody knows
 		}
-		if at, found := slices.BinarySearch(nics[sw.Switch], host.NIC); !found {
-			nics[sw.Switch] = slices.Insert(nics[sw.Switch], at, host.NIC)
+		if nics[sw.Switch] == nil {
+			nics[sw.Switch] = map[int]int{}
 		}
 		for _, s := range host.Hosts {
-			hosts[sw.Switch] += s.N
+			nics[sw.Switch][host.NIC] += s.N
 		}
 	}
 	mixed, shared := map[int]bool{}, map[int]bool{} // by NIC
+	rail := map[int]int{}                           // by switch: the NIC of most hosts, since a few cables may be swapped
 	for sw, list := range nics {
-		for _, nic := range list {
-			mixed[nic] = mixed[nic] || len(list) > 1
-			shared[nic] = shared[nic] || hosts[sw] > 1
+		common, ok := commonNIC(list)
+		if ok || len(list) == 1 {
+			rail[sw] = common
+			shared[common] = shared[common] || list[common] > 1
+			continue
+		}
+		for nic := range list {
+			mixed[nic] = true
 		}
 	}
 	var rails []int
@@ -219,8 +225,8 @@ func (n *Network) findRails() {
 	}
 	slices.Sort(rails)
 	n.Rails = len(rails)
-	for sw, list := range nics {
-		if r := slices.Index(rails, list[0]); r >= 0 && n.Switches[sw].Rail < 0 {
+	for sw, nic := range rail {
+		if r := slices.Index(rails, nic); r >= 0 && n.Switches[sw].Rail < 0 {
 			n.Switches[sw].Rail = r
 		}
 	}

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,8 +49,9 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 	if !nets {
 		return notes, nil
 	}
+	notes = append(notes, closeUncabled(c)...)
 	added := false
-	for _, t := range c.Types {
+	for _, t := range used(c) {
 		has, gpus := t.Count(cluster.NIC), t.Count(cluster.GPU)
 		switch {
 		case has > 0 && g.NIC.Count > 0 && g.NIC.Count != has:
@@ -72,6 +74,38 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 		notes = append(notes, nonBlocking)
 	}
 	return notes, nil
+}
+
+// used are the types that hosts have.
+func used(c *cluster.Cluster) (list []*cluster.NodeType) {
+	has := make([]bool, len(c.Types))
+	for i := range c.Hosts {
+		if t := c.Hosts[i].Type; t >= 0 {
+			has[t] = true
+		}
+	}
+	for i, t := range c.Types {
+		if has[i] || len(c.Hosts) == 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// closeUncabled takes NICs without a cable out of use, and tells which.
+func closeUncabled(c *cluster.Cluster) []string {
+	list := c.CloseUncabled()
+	if len(list) == 0 {
+		return nil
+	}
+	var names []string
+	for _, u := range list[:min(len(list), 8)] {
+		names = append(names, c.Hosts[u.Host].Name+"/"+c.TypeOf(u.Host).Devices[u.NIC].Title())
+	}
+	if more := len(list) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return []string{fmt.Sprintf("%s: no cable in %s, which has the peers'; not used for traffic", strings.Join(names, ", "), cmp.Or(list[0].Source, "the network's source"))}
 }
 
 // linksOf are the models that have so many NVLinks, the one that most machines

@@ -48,6 +48,7 @@ type Fabric struct {
 	version nccl.Version
 	cache   *cache
 	leaves  *leaves
+	kinds   *hostKinds
 	recent  [nGroups]struct {
 		call
 		cost
@@ -65,6 +66,7 @@ type cache struct {
 	plans      map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
 	host       *hostSide
 	tasks      taskCache
+	pairs      map[[2]int]int  // first rank of the slowest pair of neighbours, by stages and stride
 	tuned      map[call]Choice // that a tuner makes; nil is without one
 }
 
@@ -108,17 +110,17 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Planner{}), leaves: leavesOf(c)}
+	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Planner{}), leaves: leavesOf(c), kinds: &hostKinds{c: c}}
 }
 
 func newCache(found *nccl.Planner) *cache {
-	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, exchanges: map[exchangeKey]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
+	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, exchanges: map[exchangeKey]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}, pairs: map[[2]int]int{}}
 }
 
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how
 // many there are.
 func (f *Fabric) On(l nccl.Layout) *Fabric {
-	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves}
+	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves, kinds: f.kinds}
 	if f.cache.tuned != nil {
 		o.cache.tuned = map[call]Choice{}
 	}
@@ -128,7 +130,7 @@ func (f *Fabric) On(l nccl.Layout) *Fabric {
 // With is the fabric of another split over the same ranks. The two share what either has asked
 // for; Env must be the same. A fabric is for one goroutine at a time, those that share are not.
 func (f *Fabric) With(s workload.Split) *Fabric {
-	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, cache: f.cache, leaves: f.leaves}
+	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, cache: f.cache, leaves: f.leaves, kinds: f.kinds}
 }
 
 // pattern is which ranks form the groups of a kind.
@@ -142,7 +144,7 @@ func (f *Fabric) pattern(g Group) pattern {
 		return strided(s.CP, cp)
 	case Next:
 		at := strided(min(s.PP, 2), pp)
-		at.from = f.leaving(s.PP, pp)
+		at.from = f.waitedFor(s.PP, pp)
 		return at
 	case ToHost:
 		return strided(1, 1)
@@ -163,6 +165,26 @@ func (f *Fabric) pattern(g Group) pattern {
 		return strided(size, step*cp)
 	}
 	return pattern{size, step, cp, s.CP, dp, 0}
+}
+
+// waitedFor is the first rank of the pair of neighbours in the pipeline that the others wait for.
+func (f *Fabric) waitedFor(stages, stride int) int {
+	if stages < 2 {
+		return 0
+	}
+	f.cache.mu.Lock()
+	from, ok := f.cache.pairs[[2]int{stages, stride}]
+	f.cache.mu.Unlock()
+	if ok {
+		return from
+	}
+	if from = f.leaving(stages, stride); f.kinds.differ(f.layout) && from+stride < len(f.layout) {
+		from = f.slowestPair(stages, stride, from)
+	}
+	f.cache.mu.Lock()
+	f.cache.pairs[[2]int{stages, stride}] = from
+	f.cache.mu.Unlock()
+	return from
 }
 
 // leaving is the first rank whose successor in the pipeline is on another host, which is the
@@ -260,16 +282,24 @@ func (f *Fabric) predictor(g Group, o *groupPredictor) (*predict.Predictor, erro
 	if o.p != nil {
 		return o.p, nil
 	}
-	first := f.pricedGroup(g)
-	p, err := predict.NewWithPlanner(f.cache.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s groups: %w", g, err)
+	p, err := f.groupAt(g, f.pricedGroup(g))
+	if err == nil && g != Next && f.kinds.differ(f.layout) {
+		p, err = f.slowestGroup(g, p)
 	}
-	if err := p.RunConcurrently(f.concurrent(g, first)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.p = p
 	return p, nil
+}
+
+// groupAt answers for the group of a kind that a rank begins.
+func (f *Fabric) groupAt(g Group, first int) (*predict.Predictor, error) {
+	p, err := predict.NewWithPlanner(f.cache.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s groups: %w", g, err)
+	}
+	return p, p.RunConcurrently(f.concurrent(g, first))
 }
 
 // Time is that of a collective of a group, and what limits it. Bytes are nccl-tests' size: what a
@@ -315,6 +345,15 @@ func (f *Fabric) ask(g Group, o *groupPredictor, kind coll.Kind, bytes unit.Byte
 		return cost{}, err
 	}
 	op := coll.Op{Kind: kind, Bytes: bytes, Type: coll.BFloat16}
+	t, err := priced(p, op)
+	if err != nil {
+		return cost{}, fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
+	}
+	return f.tune(g, p, op, t)
+}
+
+// priced is what a collective takes as NCCL does it.
+func priced(p *predict.Predictor, op coll.Op) (cost, error) {
 	set, err := p.Auto(op)
 	if err != nil {
 		return cost{}, err
@@ -325,7 +364,7 @@ func (f *Fabric) ask(g Group, o *groupPredictor, kind coll.Kind, bytes unit.Byte
 		run, err = p.Price(op, set)
 	}
 	if err != nil {
-		return cost{}, fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
+		return cost{}, err
 	}
-	return f.tune(g, p, op, cost{run.Time.Span(), run.Limit.Text})
+	return cost{run.Time.Span(), run.Limit.Text}, nil
 }

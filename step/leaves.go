@@ -111,8 +111,12 @@ func (f *Fabric) concurrent(g Group, first int) []nccl.Layout {
 	host := f.layout[at.from+first].Host
 	var list []nccl.Layout
 	if !f.leaves.oversubscribed {
-		for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == host; r++ {
-			if f.begins(at, r) {
+		from := first
+		for from > 0 && f.layout[at.from+from-1].Host == host {
+			from--
+		}
+		for r := from; at.from+r < len(f.layout) && f.layout[at.from+r].Host == host; r++ {
+			if r != first && f.begins(at, r) {
 				list = append(list, f.ranks(g, r))
 			}
 		}

@@ -23,11 +23,12 @@ func (a *auditor) unlikeNodes() {
 			common = i
 		}
 	}
+	lost := a.lostNICs()
 	for i, t := range a.c.Types {
 		if i == common || t.Count(cluster.GPU) == 0 || len(a.hosts[i]) == 0 {
 			continue
 		}
-		diff := differences(t, a.c.Types[common])
+		diff := differences(t, a.c.Types[common], lost[i])
 		if len(diff) == 0 {
 			continue
 		}
@@ -42,7 +43,8 @@ func (a *auditor) unlikeNodes() {
 }
 
 // differences says how type t differs from type o in what a job would feel.
-func differences(t, o *cluster.NodeType) []string {
+// NICs in lost have findings of their own.
+func differences(t, o *cluster.NodeType, lost map[int]bool) []string {
 	var diff []string
 	say := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
 	if x, y := t.Count(cluster.GPU), o.Count(cluster.GPU); x != y {
@@ -51,7 +53,7 @@ func differences(t, o *cluster.NodeType) []string {
 	if x, y := models(t), models(o); x != y {
 		say("GPUs %s instead of %s", x, y)
 	}
-	if x, y := nicRates(t), nicRates(o); x != y {
+	if x, y := nicRates(t, nil), nicRates(o, nil); x != y && nicRates(t, lost) != nicRates(o, lost) {
 		say("NICs %s instead of %s", x, y)
 	}
 	if len(diff) == 0 {
@@ -73,9 +75,32 @@ func models(t *cluster.NodeType) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), " and ")
 }
 
-func nicRates(t *cluster.NodeType) string {
+// lostNICs are positions among the NICs of a type that all its hosts have no cable at, by type.
+func (a *auditor) lostNICs() map[int]map[int]bool {
+	count := map[[2]int]int{}
+	for _, u := range a.c.Uncabled() {
+		count[[2]int{a.c.Hosts[u.Host].Type, u.NIC}]++
+	}
+	lost := map[int]map[int]bool{}
+	for k, n := range count {
+		if n < len(a.hosts[k[0]]) {
+			continue
+		}
+		if lost[k[0]] == nil {
+			lost[k[0]] = map[int]bool{}
+		}
+		lost[k[0]][slices.Index(a.c.Types[k[0]].Of(cluster.NIC), k[1])] = true
+	}
+	return lost
+}
+
+// nicRates sums up NICs by rate, without those at some positions.
+func nicRates(t *cluster.NodeType, without map[int]bool) string {
 	count := map[string]int{}
-	for _, k := range t.Of(cluster.NIC) {
+	for i, k := range t.Of(cluster.NIC) {
+		if without[i] {
+			continue
+		}
 		r := "of unknown rate"
 		if nic := t.Devices[k].NIC; nic != nil && nic.Rate().Known() {
 			r = nic.Rate().Value.Bits()

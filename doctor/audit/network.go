@@ -27,6 +27,8 @@ func (a *auditor) network() {
 	a.uplinks(caps)
 	a.loose()
 	a.islands()
+	a.uncabled()
+	a.swappedRails()
 }
 
 func (a *auditor) linkName(l *cluster.NetLink) string {

@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/finding"
+	"busbar.dev/internal/words"
+)
+
+// uncabled reports NICs that the fabric's source does not have though it has their peers', those of several hosts together.
+func (a *auditor) uncabled() {
+	type key struct {
+		nic, source string
+		peers       int
+	}
+	hosts := map[key][]string{}
+	var order []key
+	for _, u := range a.c.Uncabled() {
+		k := key{a.c.TypeOf(u.Host).Devices[u.NIC].Title(), u.Source, u.Peers}
+		if hosts[k] == nil {
+			order = append(order, k)
+		}
+		hosts[k] = append(hosts[k], a.c.Hosts[u.Host].Name)
+	}
+	for _, k := range order {
+		a.add("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
+			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
+			"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the fabric; until then keep the node out of jobs with the others")
+	}
+}
+
+// swappedRails reports NICs that are cabled to the leaf of another rail.
+func (a *auditor) swappedRails() {
+	for _, s := range a.c.Swapped() {
+		t := a.c.TypeOf(s.Host)
+		var nics, on, expect []string
+		for i, d := range s.NICs {
+			nics, on = append(nics, t.Devices[d].Title()), append(on, a.c.Network.Switches[s.On[i]].Name)
+			if s.Expect[i] >= 0 {
+				expect = append(expect, a.c.Network.Switches[s.Expect[i]].Name)
+			} else {
+				expect = append(expect, "a leaf of its own rail")
+			}
+		}
+		fix := "cable each NIC to the leaf of its rail; until then its traffic to other nodes crosses the spine"
+		if x, y := slices.Sorted(slices.Values(on)), slices.Sorted(slices.Values(expect)); len(on) > 1 && slices.Equal(x, y) {
+			fix = "exchange the cables; until then their traffic to other nodes crosses the spine"
+		}
+		a.add("rail-swapped", finding.Warn, a.c.Hosts[s.Host].Name+"/"+cluster.FormatHosts(nics),
+			fmt.Sprintf("cabled to %s; on the other %s %s", strings.Join(on, ", "), words.Plural(s.Peers, "node"), strings.Join(expect, ", ")), fix)
+	}
+}

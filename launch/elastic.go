@@ -50,6 +50,7 @@ set -a; . "$PLAN/nccl.env"; set +a
 # With a store that agents share, a node that comes back waits for an address that nobody writes again (PyTorch 2.4 to 2.11).
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 [ $# -gt 0 ] || set -- "$PLAN/%[4]s"
+case $1 in *.py) [ -x "$1" ] || set -- "${PYTHON:-python3}" -u "$@" ;; esac
 exec torchrun --nnodes="$MIN_NODES:$MAX_NODES" --nproc_per_node=%[5]d --max_restarts="$RESTARTS" --rdzv_backend=c10d --rdzv_id=%[6]s \
   --rdzv_endpoint="$MASTER_ADDR:${MASTER_PORT:-29400}" --rdzv_conf=join_timeout=600,last_call_timeout=30 --monitor_interval=5 --no_python "$@"
 `, first, (len(w.hosts)+1)/2, len(w.hosts), program, w.each, jobName(w.p.Job.Model)), ""

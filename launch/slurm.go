@@ -70,7 +70,7 @@ fi
 # those near its own GPU.
 status=0
 srun --ntasks=%d --distribution=%s --cpu-bind=none --gpu-bind=none "${options[@]}" busbar exec --plan "$PLAN" -- "${inside[@]}" "$@" || status=$?
-# Ranks get SIGTERM two minutes before the time is over. train.py saves then and ends with 75: the job goes on from there in another turn.
+# Ranks get SIGTERM two minutes before the time is over. A program that saves then and exits with 75, as the train.py of busbar plan does, goes on in another turn.
 if [ $status -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit $status
 `, w.p.ranks(w.hosts), distribution)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +29,7 @@ type execCmd struct {
 func (execCmd) Help() string {
 	return "Starts a program as one rank of a job, in place of itself. Finds which rank and GPU this process is from the launcher's variables (torchrun, Open MPI, MPICH, Slurm, Kubernetes, or " +
 		"BUSBAR_RANK and BUSBAR_LOCAL_RANK), binds it to the cores of its GPU's NUMA domain that it is allowed, prefers that domain's memory, and sets NCCL's variables and the ones PyTorch expects. " +
-		"What is already set in the environment stays.\n\n" +
+		"What is already set in the environment stays. A program that ends in .py and may not be executed is started with $PYTHON (default python3) -u.\n\n" +
 		"Examples:\n" +
 		"  srun --cpu-bind=none busbar exec --plan run1 -- python train.py\n" +
 		"  torchrun --nproc_per_node 8 --no_python busbar exec -v -- python train.py\n" +
@@ -54,6 +55,7 @@ func (c *execCmd) Run(e *env) error {
 	case c.JSON && !c.DryRun && c.PID == 0:
 		return errors.New("--json is for --dry-run; standard output is the program's")
 	}
+	args = withPython(args)
 	b, err := c.bind()
 	if err != nil {
 		return err
@@ -92,6 +94,18 @@ func (c *execCmd) Run(e *env) error {
 		fmt.Fprintf(e.stderr, "busbar exec: rank %d on %s: %s\n", b.Rank, b.Host, b.Notes[0])
 	}
 	return become(b, args)
+}
+
+// withPython puts an interpreter before a script that cannot be started by itself: people of torchrun write train.py.
+func withPython(args []string) []string {
+	if len(args) == 0 || filepath.Ext(args[0]) != ".py" {
+		return args
+	}
+	info, err := os.Stat(args[0])
+	if err != nil || info.IsDir() || info.Mode()&0o111 != 0 && strings.ContainsRune(args[0], '/') {
+		return args
+	}
+	return append([]string{cmp.Or(os.Getenv("PYTHON"), "python3"), "-u"}, args...)
 }
 
 // bind finds out what this process is bound and set to.

@@ -121,6 +121,17 @@ func TestExecByHand(t *testing.T) {
 		t.Errorf("in a set of jobs: %s", out)
 	}
 
+	// A script that cannot be started by itself is given to Python.
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.CommandContext(limit(t), file, "exec", "--plan", dir, "--rank", "0", "--", script, "--epochs", "3")
+	cmd.Env = append(os.Environ(), "PYTHON=echo")
+	if out := launched(t, cmd); !strings.Contains(out, "-u "+script+" --epochs 3") {
+		t.Errorf("a script: %s", out)
+	}
+
 	// What the environment has stays, and the kernel's memory policy is the domain's.
 	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--rank", "0", "--", "sh", "-c", `echo "$NCCL_ALGO"; cat /proc/self/numa_maps`)
 	cmd.Env = append(os.Environ(), "NCCL_ALGO=mine")

@@ -3,6 +3,7 @@ package hang
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -67,7 +68,8 @@ func (x *recorder) mismatches(j *job) (claim, bool) {
 	var best claim
 	found := false
 	rank := 0 // how telling the best is
-	for g, list := range x.slots {
+	for _, g := range slices.Sorted(maps.Keys(x.slots)) {
+		list := x.slots[g]
 		for i := range list {
 			if !list[i].differs {
 				continue
@@ -136,7 +138,7 @@ func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
 		c.sure = 0.6
 	}
 	c.ranks = few
-	for r := range byRank {
+	for _, r := range slices.Sorted(maps.Keys(byRank)) {
 		if !slices.Contains(few, r) {
 			c.op = opWord(x.set.Sigs[byRank[r].Sig].Op)
 			quotes = append(quotes, x.quote(x.ranks[r], byRank[r]))

@@ -151,7 +151,7 @@ func noNICs(t *cluster.NodeType) error {
 	if _, ok := hardware.GPUByName(t.Preset); ok { // one GPU and nothing else
 		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
 	}
-	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
+	return &missing{field: "nic", error: fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
 		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
-		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several)
+		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several)}
 }

@@ -181,7 +181,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	case errors.Is(err, query.ErrCannot):
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	case err != nil:
-		return refusal(http.StatusBadRequest, err.Error(), a)
+		return refusal(http.StatusBadRequest, err.Error(), a, fieldOf(err)...)
 	}
 	g = &given{code: http.StatusOK, mime: a.mime, line: a.line, notes: notes.text()}
 	if timeUp {
@@ -269,9 +269,22 @@ func (n *noted) text() string {
 	return strings.Join(n.list, "\n") + "\n"
 }
 
-// refusal is an answer that is none.
-func refusal(code int, text string, a *asked) *given {
-	body, _ := json.Marshal(map[string]string{"error": text, "command": a.line})
+// fieldOf is the field of the question that would help against an error, where one is known.
+func fieldOf(err error) []string {
+	var f interface{ Field() string }
+	if errors.As(err, &f) {
+		return []string{f.Field()}
+	}
+	return nil
+}
+
+// refusal is an answer that is none. A field that helps is named, so that the page can point to it.
+func refusal(code int, text string, a *asked, field ...string) *given {
+	doc := map[string]string{"error": text, "command": a.line}
+	if len(field) > 0 {
+		doc["field"] = field[0]
+	}
+	body, _ := json.Marshal(doc)
 	g := &given{code: code, mime: jsonType, body: append(body, '\n'), line: a.line, exit: -1}
 	g.seal()
 	return g

@@ -43,7 +43,7 @@ export async function drawing(url, options) {
 }
 
 function refused(res, doc) {
-  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading });
+  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading, field: doc.field });
 }
 
 async function fetched(url, options) {

@@ -1,7 +1,7 @@
 import { h, s, put, say, table, failure } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
+import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
@@ -13,6 +13,8 @@ import { plural, rate, percent, count } from './units.js';
 
 export const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all', 'sendrecv'].map((x) => [x, x.replaceAll('_', ' ')]);
 
+const known = ['c', 'gpu', 'nic', 'm', 'op', 'size', 'l', 'at', 'sel'];
+
 // The topology as a picture: the whole cluster, a group of nodes, one node.
 export async function show(root, state, api) {
   const share = new Share(state);
@@ -21,7 +23,8 @@ export async function show(root, state, api) {
   const side = h('aside', { class: 'card side', 'aria-label': 'facts', tabindex: '0' });
   const legend = h('div', {});
   const more = h('div', { class: 'cards' });
-  const said = h('div', {});
+  const said = h('div', { class: 'said' });
+  const odd = [...new Set(state.params.keys())].filter((k) => !known.includes(k));
   let topo = null, load = new Load(null), scene = null, asked = 0;
   const scenes = new Map(); // of this cluster, by what is shown
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
@@ -35,9 +38,9 @@ export async function show(root, state, api) {
   const turn = () => { ofLoad.hidden = !state.get('op') || state.get('op') === 'health'; }; // nothing else has a size
   turn();
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
+    h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root), said, odd.length > 0 && h('p', { class: 'note wide' }, `The address asks for what this view does not have: ${odd.join(', ')}.`),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
-      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), ofLoad), said),
+      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), ofLoad)),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
@@ -58,7 +61,7 @@ export async function show(root, state, api) {
   async function drawn(c, at) {
     const name = `${c} ${at}`;
     if (scenes.has(name)) return scenes.get(name);
-    const answer = c === 'fleet' ? await api.ask('fleet/scene', { at }) : await api.ask('scene', { c, at });
+    const answer = c === 'fleet' ? await api.ask('fleet/scene', { at }) : await api.ask('scene', { c, at, ...hardware(state) });
     const byKey = new Map();
     const walk = (list) => list.forEach((m) => { if (m.key) byKey.set(m.key, m); if (m.marks) walk(m.marks); });
     walk(answer.doc.marks);
@@ -105,17 +108,18 @@ export async function show(root, state, api) {
     const c = clusterWord(state);
     try {
       scenes.clear();
-      const [answer, next] = await Promise.all([c === 'fleet' ? api.ask('fleet/cluster') : api.ask('map', { c }), drawn(c, nodeAt())]);
+      const [answer, next] = await Promise.all([c === 'fleet' ? api.ask('fleet/cluster') : api.ask('map', { c, ...hardware(state) }), drawn(c, nodeAt())]);
       load = new Load(null);
       put(said);
+      stage.hidden = false;
       let second = null;
       if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc, next));
       else if (state.get('op') && c === 'fleet') put(said, h('p', { class: 'note' }, 'Loads are predicted for presets and files; the fleet shows what was measured. Colour it by its health, or upload its cluster file.'));
       else if (state.get('op')) {
         try {
-          second = await api.ask('predict', { c, l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
+          second = await api.ask('predict', { c, ...hardware(state), l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
-        } catch (error) { put(said, failure(error)); }
+        } catch (error) { put(said, refused(error)); }
       }
       share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
@@ -130,6 +134,9 @@ export async function show(root, state, api) {
       put(more, answer.doc.audit && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
       put(said, failure(error));
+      stage.hidden = true; // it shows another cluster
+      put(more);
+      about.textContent = '';
       share.of({ url: `/api/map`, command: error.command });
     }
     picture.root.classList.remove('busy');

@@ -1,6 +1,7 @@
 import { h, put, say, failure } from './dom.js';
 import { ask, request, events } from './api.js';
 import { State } from './state.js';
+import { term } from './terms.js';
 import { tour } from './tour.js';
 
 // Views, each a module with: export async function show(root, state, api). It fills root, and may return a function
@@ -20,15 +21,16 @@ function current() {
   return views.some(([v]) => v === name) ? name : 'cluster';
 }
 
-// remembered are the cluster and the model, which follow from view to view.
+// remembered are the cluster with what is said about its hardware, and the model, which follow from view to view.
 const remembered = {};
 function remember(state) {
   for (const k of ['c', 'm']) if (state.get(k) && state.get(k) !== 'fleet') remembered[k] = state.get(k);
+  if (state.get('c') && state.get('c') === remembered.c) for (const k of ['gpu', 'nic']) remembered[k] = state.get(k);
 }
 
 function href(view) {
   const q = new URLSearchParams();
-  if (remembered.c && !['doctor', 'fleet', 'jobs'].includes(view)) q.set('c', remembered.c);
+  if (remembered.c && !['doctor', 'fleet', 'jobs'].includes(view)) for (const k of ['c', 'gpu', 'nic']) if (remembered[k]) q.set(k, remembered[k]);
   if (remembered.m && (view === 'step' || view === 'plan')) q.set('m', remembered.m);
   const text = q.toString().replaceAll('%3A', ':').replaceAll('%40', '@');
   return `/${view}${text ? `?${text}` : ''}`;
@@ -104,7 +106,7 @@ theme();
 request('/api/me').then((a) => {
   api.me = a.doc;
   const who = document.getElementById('who');
-  who.textContent = `token “${a.doc.name}”, role: ${a.doc.role}`;
+  put(who, `token “${a.doc.name}”, `, term(`role: ${a.doc.role}`));
   who.title = `busbar ${a.doc.version}`;
 }).catch(() => {});
 show();

@@ -47,40 +47,73 @@ export function cut(word) {
   return { name: m[1], nodes: m[2] ? Number(m[2]) : 0 };
 }
 
-// clusterPicker chooses a preset with a number of nodes, this machine, or a file.
+// alone is whether a preset is one GPU and nothing else; nodes of several are called 4xa6000.
+const alone = (p) => p?.gpus_per_node === 1 && !p.nics_per_node;
+
+// gpuNames are the catalogue's GPUs.
+const gpuNames = (all) => all.filter(alone).map((p) => [p.name, p.name]);
+
+// counted splits 4xa6000 where a6000 is a GPU of the catalogue.
+function counted(name, names) {
+  const m = /^(\d+)x(.+)$/i.exec(name);
+  return m && alone(names[m[2].toLowerCase()]) ? { kind: m[2].toLowerCase(), per: Number(m[1]) } : { kind: name, per: 1 };
+}
+
+// kinds are what the list of clusters offers.
+function kinds(all, names, first) {
+  const groups = [['Machines', []], ['Clouds', []], ['GPUs, any number per node', []]];
+  for (const p of all) groups[alone(p) ? 2 : /^(aws|azure|gcp|oci|lambda|coreweave)-/.test(p.name) ? 1 : 0][1].push([p.name, p.name]);
+  return [...first, ...groups.filter((g) => g[1].length)];
+}
+
+const own = (word) => word === 'this' || word === 'fleet' || word.startsWith('@'); // told by a source, not by the catalogue
+const measuredElsewhere = (word) => word === 'this' || word === 'fleet';
+
+// clusterPicker chooses a preset with a number of nodes, GPUs of the catalogue, this machine, or a file; and says what no source
+// does: the model of GPUs, and NICs.
 export async function clusterPicker(api, state, { here = true, fleet = false, otherwise = 'dgx-h100:4', count = true } = {}) {
   const all = await presetList(api);
+  const names = Object.fromEntries(all.map((p) => [p.name, p]));
   const word = state.params.has('c') ? state.get('c') : otherwise;
-  const now = cut(word === 'this' || word === 'fleet' ? '' : word);
-  const names = { };
-  const said = h('div', {});
-  const groups = [['Machines', []], ['Clouds', []], ['Single GPUs', []]];
-  for (const p of all) {
-    const g = p.gpus_per_node === 1 && !p.nics_per_node ? 2 : /^(aws|azure|gcp|oci|lambda|coreweave)-/.test(p.name) ? 1 : 0;
-    groups[g][1].push([p.name, p.name]);
-    names[p.name] = p;
-  }
-  const options = groups.filter((g) => g[1].length);
-  if (here) options.unshift(['this', 'this machine']);
-  if (fleet) options.unshift(['fleet', 'the fleet']);
-  if (now.name.startsWith('@')) options.unshift([now.name, 'uploaded file']);
-  else if (now.name && !names[now.name]) options.unshift([now.name, now.name]);
-  const value = word === 'this' || word === 'fleet' ? word : now.name;
-  const nodes = h('input', { type: 'number', min: '1', max: '20000', placeholder: 'all', value: value === 'this' || value === 'fleet' || (value.startsWith('@') && !now.nodes) ? '' : String(now.nodes || names[now.name]?.nodes || 1) });
-  const about = h('small', { class: 'quiet' });
-  const tell = (name) => { about.textContent = name === 'fleet' ? 'The nodes that have joined this server.' : name === 'this' ? 'The machine that this server runs on.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
-  const set = () => {
-    const name = list.value;
-    if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
-    nodes.disabled = name === 'this' || name === 'fleet';
-    if (nodes.disabled) nodes.value = ''; // what is there is counted elsewhere
-    tell(name);
-    state.set({ c: nodes.disabled || (name.startsWith('@') && !nodes.value) ? name : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
+  const now = cut(measuredElsewhere(word) ? '' : word);
+  const { kind, per } = counted(measuredElsewhere(word) ? word : now.name, names);
+  const first = [fleet && ['fleet', 'the fleet'], here && ['this', 'this machine']].filter(Boolean);
+  if (kind.startsWith('@')) first.unshift([kind, 'uploaded file']);
+  else if (kind && !names[kind] && !first.some(([v]) => v === kind)) first.unshift([kind, kind]);
+  const list = choice(kinds(all, names, first), kind, () => {
+    each.value = '1';
+    const p = names[list.value];
+    nodes.value = !p || own(list.value) ? '' : String(p.nodes > 1 ? p.nodes : p.nics_per_node ? Math.max(1, held()) : 1); // nothing joins nodes without NICs
+    set(true);
+  });
+  const each = h('input', { type: 'number', min: '1', max: '16', value: String(per), onchange: () => set() });
+  const nodes = h('input', { type: 'number', min: '1', max: '20000', placeholder: 'all', disabled: measuredElsewhere(kind), value: own(kind) && !now.nodes ? '' : String(now.nodes || names[now.name]?.nodes || 1), onchange: () => set() });
+  const model = choice([['', 'as the source says'], ...gpuNames(all)], state.get('gpu'), (v) => state.set({ gpu: v }));
+  const nics = text(state.get('nic'), (v) => state.set({ nic: v.replaceAll(' ', '') }), { list: 'speeds', placeholder: 'as they are' });
+  [model.id, nics.id] = ['gpu', 'nic']; // errors lead to them
+  const about = h('small', { class: 'quiet' }), said = h('div', {});
+  const perNode = field('GPUs per node', each), gpu = field('GPU model', model), nic = field('NICs', nics, 'Such as 25GbE (one per node) or 4xHDR (four per node).');
+  const held = () => cut(state.get('c', otherwise)).nodes || 1;
+  const tell = () => {
+    const v = list.value;
+    about.textContent = v === 'fleet' ? 'The nodes that have joined this server.' : v === 'this' ? 'The machine that this server runs on.' : v.startsWith('@') ? 'Read from the file.' : alone(names[v]) ? '' : names[v]?.summary || '';
+    perNode.hidden = !alone(names[v]);
+    gpu.hidden = !own(v) || v === 'fleet';
+    nic.hidden = v === 'fleet';
+    nics.placeholder = alone(names[v]) ? 'none' : 'as they are';
   };
-  const list = choice(options, value, () => { nodes.value = list.value.startsWith('@') ? '' : String(names[list.value]?.nodes > 1 ? names[list.value].nodes : Math.max(1, Number(nodes.value) || 1)); set(); });
-  nodes.addEventListener('change', set);
-  nodes.disabled = value === 'this' || value === 'fleet';
-  tell(value);
+  const set = (other) => {
+    const v = list.value;
+    nodes.disabled = measuredElsewhere(v);
+    if (nodes.disabled) nodes.value = ''; // what is there is counted elsewhere
+    const many = count || other ? Number(nodes.value) : held();
+    const n = Math.max(1, Number(each.value) || 1);
+    const name = alone(names[v]) && n > 1 ? `${n}x${v}` : v;
+    if (other) model.value = nics.value = '';
+    tell();
+    state.set({ c: own(v) && !nodes.value ? v : `${name}:${Math.max(1, many || 1)}`, ...(other ? { gpu: '', nic: '' } : {}) });
+  };
+  tell();
   const file = h('input', { type: 'file', onchange: async () => {
     try {
       const doc = await send(file.files[0]);
@@ -88,13 +121,46 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
       list.value = doc.id;
       put(said);
       nodes.value = ''; // as many as the file tells of
-      tell(doc.id);
-      state.set({ c: doc.id });
+      set(true);
     } catch (error) { put(said, failure(error)); }
   } });
-  return h('fieldset', {}, h('legend', {}, 'Cluster'),
-    h('div', { class: 'row' }, field('Kind', list), count && narrow(field('Nodes', nodes))), about,
+  return h('fieldset', {}, h('legend', {}, 'Cluster'), field('Kind', list), about,
+    h('div', { class: 'row' }, perNode, count && narrow(field('Nodes', nodes))),
+    gpu, nic, h('datalist', { id: 'speeds' }, ['10GbE', '25GbE', '100GbE', '200GbE', '400GbE', 'EDR', 'HDR', 'NDR', '4xHDR', '8xNDR'].map((v) => h('option', { value: v }))),
     h('details', {}, h('summary', {}, 'From a file'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …')), said);
+}
+
+// refused shows why there is no answer; what a field of the cluster would mend, leads to it.
+export function refused(error) {
+  const [text, name] = {
+    gpu: ['No source names the GPUs of this cluster. Choose the GPU model under Cluster.', 'Choose the GPU model'],
+    nic: ['Nothing says which NICs the nodes have, and the job needs several nodes. Enter the NICs under Cluster, or ask about 1 node.', 'Enter the NICs'],
+  }[error.field] || [];
+  const control = error.field && document.getElementById(error.field);
+  if (!text || !control) return failure(error);
+  control.parentElement.hidden = false;
+  return h('p', { class: 'error', role: 'alert' }, text, ' ', h('button', { type: 'button', onclick: () => { control.focus(); control.scrollIntoView({ block: 'center' }); } }, name));
+}
+
+// hardware is what is said about a cluster's hardware, in a question.
+export const hardware = (state) => state.pick('gpu', 'nic');
+
+// frameworks of --framework; the release may follow in the address: megatron@0.12.
+export function frameworkPicker(state, otherwise) {
+  const now = state.get('framework');
+  const list = [['ddp', 'PyTorch DDP'], ['fsdp', 'PyTorch FSDP'], ['deepspeed', 'DeepSpeed'], ['megatron', 'Megatron-LM'], ['torchtitan', 'torchtitan'], ['hf', 'Hugging Face Trainer'], ['nemo', 'NeMo'], ['maxtext', 'MaxText'], ['colossalai', 'Colossal-AI'],
+    ['megatron-deepspeed', 'Megatron-DeepSpeed'], ['llm-foundry', 'LLM Foundry'], ['internevo', 'InternEvo'], ['unsloth', 'Unsloth'], ['paddle', 'PaddlePaddle']];
+  if (now && !list.some(([v]) => v === now)) list.unshift([now, now]);
+  return field('Framework', choice([['', otherwise], ...list], now, (v) => state.set({ framework: v })));
+}
+
+// adapting are settings that fewer jobs have: offload, kernels, LoRA.
+export function adapting(state, otherwise) {
+  const set = (name) => (v) => state.set({ [name]: v });
+  return h('details', { open: ['offload', 'kernels', 'lora'].some((k) => state.get(k)) }, h('summary', {}, 'Offload, kernels, LoRA'),
+    field('Offload to host memory', choice([['', otherwise], ['none', 'none'], ['optimizer', 'optimizer'], ['parameters', 'optimizer and parameters']], state.get('offload'), set('offload'))),
+    field('Kernels', choice([['', "the framework's"], ['eager', 'eager'], ['compiled', 'torch.compile'], ['fused', 'fused, as Megatron-LM']], state.get('kernels'), set('kernels'))),
+    field('LoRA', text(state.get('lora'), set('lora'), { placeholder: 'none' }), 'Such as rank=16, or rank=16,bits=4 for QLoRA.'));
 }
 
 function narrow(node) { node.style.setProperty('flex', '0 0 5.5rem'); return node; }

@@ -1,7 +1,8 @@
 import { h, put, table, ranged, failure, say } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, modelPicker, choice, field, text } from './pick.js';
+import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, field, text, cut } from './pick.js';
+import { sizes, fitting } from './fitting.js';
 import { term } from './terms.js';
 import { seconds, memory, percent, short, count, counted } from './units.js';
 
@@ -11,25 +12,27 @@ const here = 'dgx-h100:8';
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', {}), cards = h('section', { class: 'cards', 'aria-label': 'answer' });
+  const said = h('div', { class: 'said' }), cards = h('section', { class: 'cards', 'aria-label': 'answer' });
   const set = (name) => (v) => state.set({ [name]: v });
+  const model = state.get('m') || (await fitting(api, state, here, await sizes(api, state, here))).m;
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Plan'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'the job' }, await modelPicker(api, state, 'llama3-70b'), await clusterPicker(api, state, { here: false, otherwise: here }),
+    h('header', {}, h('div', {}, h('h1', {}, 'Plan'), about), share.root), said,
+    h('section', { class: 'controls', 'aria-label': 'the job' }, await modelPicker(api, state, model), await clusterPicker(api, state, { here: false, otherwise: here }),
       h('fieldset', {}, h('legend', {}, 'Job'),
         h('div', { class: 'row' }, field('Global batch, sequences', text(state.get('global-batch', '512'), set('global-batch'), { inputmode: 'numeric' })), field('Sequence length, tokens', text(state.get('seq'), set('seq'), { placeholder: "model's" }))),
         field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision')))),
+      h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'the best'), adapting(state, 'the best')),
       h('fieldset', {}, h('legend', {}, 'Goal'),
         field('Minimize', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
         field('Price', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'For the cost: per GPU and hour.')),
       h('fieldset', {}, h('legend', {}, 'Fixed'),
         field('Parallel degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
         field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'Names for the launch files.'),
-        field('Plans to show', choice(['3', '5', '10', '20'].map((x) => [x, x]), state.get('top', '5'), set('top')))), said),
+        field('Plans to show', choice(['3', '5', '10', '20'].map((x) => [x, x]), state.get('top', '5'), set('top'))))),
     cards));
 
   function question() {
-    const q = { c: clusterWord(state, here), m: state.get('m', 'llama3-70b'), 'global-batch': state.get('global-batch', '512'), top: state.get('top', '5'), ...state.pick('seq', 'precision', 'objective', 'parallel', 'hosts') };
+    const q = { c: clusterWord(state, here), m: state.get('m', model), 'global-batch': '512', top: '5', ...state.rest('c', 'm', 'price', 'o') };
     if (q.objective && q.objective !== 'time') q.price = state.get('price');
     return q;
   }
@@ -42,12 +45,15 @@ export async function show(root, state, api) {
       const q = question();
       const answer = await api.ask('plan', q);
       put(said);
+      cards.hidden = false;
       share.of(answer);
       draw(answer.doc, q, answer.notes);
       cards.classList.remove('busy');
     } catch (error) {
       about.textContent = '';
-      put(said, failure(error));
+      put(said, refused(error));
+      cards.hidden = true; // what is there answers another question
+      share.none();
     }
   });
 
@@ -83,7 +89,11 @@ export async function show(root, state, api) {
     } catch (error) { put(holder, h('h2', {}, `Files of plan ${rank}`), failure(error)); }
   }
 
-  state.watch(() => refresh.go());
+  const kind = cut(clusterWord(state, here)).name;
+  state.watch(() => {
+    if (!state.get('m') && cut(clusterWord(state, here)).name !== kind) window.dispatchEvent(new PopStateEvent('popstate')); // another model may fit
+    else refresh.go();
+  });
   await refresh.go();
 }
 

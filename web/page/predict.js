@@ -1,7 +1,7 @@
 import { h, put, table, ranged, failure, say } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
+import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
 import { Curve } from './curve.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
@@ -15,7 +15,7 @@ import { bytes, micros, rate, percent } from './units.js';
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', {});
+  const said = h('div', { class: 'said' });
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
   const curve = new Curve({ label: 'bus bandwidth over size', x: { name: 'size', show: bytes }, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
   const detail = h('div', {});
@@ -29,7 +29,7 @@ export async function show(root, state, api) {
   const set = (name) => (v) => state.set({ [name]: v });
 
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Predict'), about), share.root),
+    h('header', {}, h('div', {}, h('h1', {}, 'Predict'), about), share.root), said,
     h('section', { class: 'controls', 'aria-label': 'question' }, await clusterPicker(api, state, { here: false }),
       h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
         h('div', { class: 'row' }, field('From, bytes', text(state.get('b', '1K'), set('b'))), field('To, bytes', text(state.get('e', '4G'), set('e')))),
@@ -39,7 +39,7 @@ export async function show(root, state, api) {
         field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
         field('NCCL', text(state.get('nccl'), set('nccl'), { placeholder: 'newest known' }))),
       h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or a result file', measured),
-        away), said),
+        away)),
     cards));
   put(cards, h('div', { class: 'card' }, h('h2', {}, term('Bus bandwidth', 'bus bandwidth'), ' over size'), curve.root, fit), verdict,
     h('div', { class: 'card' }, h('h2', {}, 'Bottleneck'), where, picture.root, colours, detail), rows);
@@ -48,14 +48,16 @@ export async function show(root, state, api) {
     cards.classList.add('busy');
     away.hidden = !state.get('measured');
     const c = clusterWord(state);
-    const layouts = state.get('layouts').replaceAll(' ', '');
+    const layouts = (state.get('layouts') || state.get('l')).replaceAll(' ', '');
     const question = {
+      ...state.rest('layouts', 'measured', 'o'),
       c, op: state.get('op', 'all_reduce'), b: state.get('b', '1K'), e: state.get('e', '4G'), f: state.get('f', '4'), d: state.get('d'), nccl: state.get('nccl'), algo: state.get('algo', 'each'),
       l: layouts.includes(',') ? '' : layouts, compare: layouts.includes(',') ? layouts : '',
     };
     try {
       const answer = await api.ask('predict', question);
       put(said);
+      cards.hidden = false;
       let held = null;
       if (state.get('measured')) {
         try { held = await api.ask('measured', { file: state.get('measured'), c, l: question.l, op: state.get('op') }); } catch (error) { put(said, failure(error)); }
@@ -64,7 +66,10 @@ export async function show(root, state, api) {
       draw(answer.doc, held?.doc, answer.notes);
       if (!refresh.stale) await place(c, answer.doc);
     } catch (error) {
-      put(said, failure(error));
+      put(said, refused(error));
+      cards.hidden = true; // what is there answers another question
+      about.textContent = '';
+      share.none();
     }
     cards.classList.remove('busy');
   });
@@ -116,13 +121,14 @@ export async function show(root, state, api) {
   async function place(c, doc) {
     const row = [...doc.rows].reverse().find((r) => r.chosen) || doc.rows[doc.rows.length - 1];
     const l = row.layout === 'all' ? '' : row.layout;
-    const [map, drawn, links] = await Promise.all([mapped?.c === c ? null : api.ask('map', { c }), mapped?.c === c ? null : api.ask('scene', { c }),
-      api.ask('predict', { c, l, op: doc.op, size: row.asked_bytes, d: state.get('d'), nccl: state.get('nccl'), algo: row.chosen ? 'auto' : row.algo, links: true }).catch(() => null)]);
-    if (map) mapped = { c, scene: drawn.doc, topo: new Topology(map.doc, drawn.doc) };
+    const at = { c, ...hardware(state) }, key = JSON.stringify(at), old = mapped?.key === key;
+    const [map, drawn, links] = await Promise.all([old ? null : api.ask('map', at), old ? null : api.ask('scene', at),
+      api.ask('predict', { ...at, l, op: doc.op, size: row.asked_bytes, d: state.get('d'), nccl: state.get('nccl'), algo: row.chosen ? 'auto' : row.algo, links: true }).catch(() => null)]);
+    if (map) mapped = { key, scene: drawn.doc, topo: new Topology(map.doc, drawn.doc) };
     const load = new Load(links?.doc.rows[0] || row);
     load.over(mapped.topo, mapped.scene);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
-      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'open in the Cluster view')));
+      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?${new URLSearchParams(at)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'open in the Cluster view')));
     seen = { ...mapped, load };
     put(detail);
     put(colours, loadLegend(load));

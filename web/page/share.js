@@ -25,6 +25,13 @@ export class Share {
     put(this.line, list.map((a) => a.command).filter(Boolean).join('\n'));
   }
 
+  // none says that there is no answer.
+  none() {
+    if (!this.line.hidden) this.toggle();
+    this.json.hidden = true;
+    this.show.hidden = true;
+  }
+
   toggle() {
     const open = this.line.hidden;
     this.line.hidden = !open;

@@ -35,6 +35,9 @@ export class State {
     return `/${this.view}${text ? `?${text}` : ''}`;
   }
 
+  // rest is the parameters that a view does not read itself: the question's own, which the server refuses where there is no such.
+  rest(...own) { return this.pick(...new Set([...this.params.keys()].filter((k) => !own.includes(k)))); }
+
   // pick is the parameters of a question, by name.
   pick(...names) {
     const out = {};

@@ -1,7 +1,8 @@
-import { h, put, table, failure, say } from './dom.js';
+import { h, put, table, say } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, modelPicker, choice, check, field, text, cut, presetList } from './pick.js';
+import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, check, field, text, cut } from './pick.js';
+import { degrees, parallel, spread, sizes, fitting } from './fitting.js';
 import { slider, powers } from './slider.js';
 import { term } from './terms.js';
 import { stacked } from './bars.js';
@@ -9,59 +10,40 @@ import { Curve } from './curve.js';
 import { seconds, memory, percent, short, count, counted, plural, bytes } from './units.js';
 
 const here = 'dgx-h100:8';
-const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
-
-// parallel is the word for --parallel, of the degrees that are not 1.
-export function parallel(state, otherwise = {}) {
-  const none = { zero: '0', sp: '0' };
-  const list = degrees.map((k) => [k, state.get(k, otherwise[k] ?? '')]).filter(([k, v]) => v !== '' && v !== (none[k] || '1'));
-  return list.filter(([k]) => k !== 'sp' || list.some(([x]) => x === 'tp')).map(([k, v]) => `${k}=${v}`).join(',');
-}
-
-// fitting changes what is asked at first until it fits the cluster: a page should not open on a job that cannot run.
-async function fitting(api, state, usual) {
-  if (['m', 'tp', 'pp', 'zero', 'cp', 'ep', 'micro-batch', 'global-batch', 'seq', 'l', 'recompute'].some((k) => state.get(k))) return;
-  for (const other of [{}, { zero: '2' }, { zero: '3' }, { m: 'llama3-8b', tp: '1', zero: '3' }, { m: 'gpt2-large', tp: '1', zero: '1' }]) {
-    const job = { ...usual, ...other };
-    const answer = await api.ask('step', { c: clusterWord(state, here), m: job.m, parallel: parallel(state, job) }).catch(() => null);
-    if (!answer?.doc.rows[0].fits) continue;
-    Object.assign(usual, other);
-    return;
-  }
-}
+const own = ['c', 'm', 'l', 'parallel', 'set', 'gbps', 'nics', 'o', ...degrees]; // parameters of the view; others are the question's
+let focused = ''; // the control that a view shown again goes back to
 
 // A training step, with sliders for what can be changed; answers come while they are dragged.
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
+  const said = h('div', { class: 'said' }), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
   const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
   const set = (name) => (v) => state.set({ [name]: v });
-  const preset = (await presetList(api)).find((p) => p.name === cut(clusterWord(state, here)).name);
-  const perNode = preset?.gpus_per_node || 8;
-  const nics = preset?.nics_per_node ?? 8;
-  const usual = { m: 'llama3-70b', tp: String(2 ** Math.floor(Math.log2(Math.min(8, perNode)))), zero: '1', sp: '1' };
-  await fitting(api, state, usual);
+  spread(state);
+  const has = await sizes(api, state, here);
+  const usual = await fitting(api, state, here, has);
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
     h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
     h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'the job' }, said,
+    h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root), said,
+    h('section', { class: 'controls', 'aria-label': 'the job' },
       await modelPicker(api, state, usual.m), await clusterPicker(api, state, { here: false, otherwise: here, count: false }),
       h('fieldset', {}, h('legend', {}, 'Machine'),
-        slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || 1), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
-        slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
-        slider('NICs per node', [...powers(nics).filter(([n]) => n < nics).map(([n]) => [String(n), String(n)]), ['', String(nics)]], state.get('nics'), set('nics'))),
+        slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || has.nodes), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
+        has.nics > 0 && [slider('Network, per NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
+          slider('NICs per node', [...powers(has.nics).filter(([n]) => n < has.nics).map(([n]) => [String(n), String(n)]), ['', String(has.nics)]], state.get('nics'), set('nics'))]),
+      h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'none named'), adapting(state, 'none')),
       h('fieldset', {}, h('legend', {}, 'Parallelism'),
-        slider(term('Tensor parallel'), powers(Math.max(2, perNode)), state.get('tp', usual.tp), set('tp')),
+        slider(term('Tensor parallel'), powers(Math.max(2, has.gpus)), state.get('tp', usual.tp), set('tp')),
         check('Sequence parallel', state.get('sp', usual.sp) === '1', (on) => state.set({ sp: on ? '1' : '0' })),
         slider(term('Pipeline stages'), powers(64), state.get('pp', '1'), set('pp')),
         slider(term('Context parallel'), powers(32), state.get('cp', '1'), set('cp')),
         slider(term('Expert parallel'), powers(64), state.get('ep', '1'), set('ep')),
         slider(term('Virtual stages'), powers(16), state.get('vpp', '1'), set('vpp')),
-        slider(term('ZeRO'), [['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
+        slider(term('ZeRO'), [...(state.get('framework') ? [['', "the framework's"]] : []), ['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
       h('fieldset', {}, h('legend', {}, 'Batch'),
         slider(term('Global batch, sequences', 'global batch'), [['', 'default'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch')),
         slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
@@ -74,9 +56,9 @@ export async function show(root, state, api) {
 
   function question() {
     const q = {
-      c: clusterWord(state, here), m: state.get('m', usual.m), l: state.get('l'), parallel: parallel(state, usual), ...state.pick('global-batch', 'micro-batch', 'seq', 'recompute', 'precision', 'framework'),
+      c: clusterWord(state, here), m: state.get('m', usual.m), l: state.get('l'), parallel: parallel(state, usual), ...state.rest(...own),
     };
-    q.set = [state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
+    q.set = [...state.all('set'), state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
     return q;
   }
 
@@ -87,13 +69,15 @@ export async function show(root, state, api) {
     try {
       const answer = await api.ask('step', question());
       put(said);
-      cards.classList.remove('busy');
+      cards.hidden = false;
       share.of(answer);
       draw(answer.doc);
       cards.dataset.answered = String(Math.round(performance.now() - began));
     } catch (error) {
-      put(said, failure(error));
-      cards.classList.add('busy');
+      put(said, refused(error));
+      cards.hidden = true; // what is there answers another question
+      about.textContent = '';
+      share.none();
       cards.dataset.answered = 'error';
     }
     clearTimeout(later);
@@ -105,10 +89,16 @@ export async function show(root, state, api) {
   let going = null;
   const rest = new Latest(async () => {
     going = new AbortController();
-    if (cards.classList.contains('busy')) return;
+    if (cards.hidden) return;
     const q = question();
     put(line, h('img', { src: address('step', { ...q, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
     const now = cut(q.c);
+    curve.root.hidden = true;
+    if (!has.nics) {
+      put(knee, h('p', { class: 'quiet' }, 'The nodes have no NICs, so the job stays on one. Enter NICs under Cluster to see more.'));
+      cards.dataset.rested = '1';
+      return;
+    }
     try {
       const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) }, { signal: going.signal });
       scaling(answer.doc);
@@ -142,23 +132,25 @@ export async function show(root, state, api) {
   }
 
   function scaling(doc) {
+    curve.root.hidden = false;
     const fits = doc.rows.filter((r) => r.fits);
-    put(knee, h('p', {}, doc.knee_nodes ? `${doc.strong ? 'Strong' : 'Weak'} scaling: good up to ${plural(doc.knee_nodes, 'node')} (the knee); beyond that, doubling the nodes gives less than 1.6 times the ${unit}/s.` : `${doc.strong ? 'Strong' : 'Weak'} scaling: good up to ${plural(doc.rows.at(-1).nodes, 'node')}; doubling the nodes gives at least 1.6 times the ${unit}/s.`,
+    put(knee, h('p', {}, term(doc.strong ? 'Strong scaling' : 'Weak scaling'), doc.knee_nodes ? `: good up to ${plural(doc.knee_nodes, 'node')}; beyond that, doubling the nodes gives less than 1.6 times the ${unit}/s.` : `: good up to ${plural(doc.rows.at(-1).nodes, 'node')}; doubling the nodes gives at least 1.6 times the ${unit}/s.`,
       fits.length ? '' : ' The job fits on none of them.'));
     const drawn = fits.length ? fits : doc.rows; // what does not fit is no measure for what does
     const line = { name: 'efficiency', xs: drawn.map((r) => r.nodes), ys: drawn.map((r) => r.efficiency) };
     const mark = drawn.filter((r) => r.knee);
     if (fits.length && fits.length < doc.rows.length) knee.append(h('p', { class: 'quiet' }, `Not drawn: ${doc.rows.filter((r) => !r.fits).map((r) => count(r.nodes)).join(', ')} nodes, where the job does not fit into GPU memory.`));
     if (drawn.some((r) => r.efficiency > 1.005)) knee.append(h('p', { class: 'quiet' }, `Efficiency is ${unit}/s per node, relative to ${plural(drawn.find((r) => Math.abs(r.efficiency - 1) < 1e-9)?.nodes || drawn[0].nodes, 'node')}. Above 100%: with more nodes shards are smaller, or NCCL chooses a faster algorithm.`));
-    curve.draw([line, ...(mark.length ? [{ name: 'knee', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
+    curve.draw([line, ...(mark.length ? [{ name: 'good up to here', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
       drawn.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));
     knee.append(h('details', {}, h('summary', {}, 'As a table'), table('', [{ text: 'nodes', n: true }, { text: 'step', n: true }, { text: `${unit}/s`, n: true }, { text: 'efficiency', n: true }, { text: 'fits' }, { text: 'limited by' }],
       doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), r.fits || !fits.length ? percent(r.efficiency) : '', r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
   }
 
   const kind = cut(clusterWord(state, here)).name;
-  state.watch(() => {
-    if (cut(clusterWord(state, here)).name !== kind) { // other machines have other sliders
+  state.watch((changes) => {
+    if (cut(clusterWord(state, here)).name !== kind || ['m', 'l', 'gpu', 'nic', 'framework'].some((k) => k in changes)) { // other sliders, and other values where nobody set them
+      focused = document.activeElement?.labels?.[0]?.textContent || '';
       window.dispatchEvent(new PopStateEvent('popstate'));
       return;
     }
@@ -168,6 +160,9 @@ export async function show(root, state, api) {
     going?.abort(); // what may come later does not hold up what is dragged
     refresh.go();
   });
+  const back = focused && [...root.querySelectorAll('.controls input, .controls select')].find((x) => x.labels?.[0]?.textContent === focused);
+  focused = '';
+  if (back) back.focus();
   await refresh.go();
   return () => { clearTimeout(later); curve.end(); };
 }

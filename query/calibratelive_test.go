@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,7 +104,7 @@ func (m *modelGPUs) answer(q device.Request) device.Answer {
 		t := m.gpu.Time(&workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * q.Bytes), Starts: 1}, workload.BF16)
 		return device.Answer{Rates: []device.Rate{{What: "copy", Bytes: q.Bytes, GBps: 2 * float64(q.Bytes) / float64(t) / 1e9}}}
 	case device.Health:
-		return device.Answer{Health: []device.State{{Name: m.name}}}
+		return device.Answer{Health: slices.Repeat([]device.State{{Name: m.name}}, 8)}
 	case device.Pair:
 		us := 20.0
 		if q.Bytes > 1024 {

@@ -53,7 +53,9 @@ type CheckNode struct {
 	Host    string   `json:"host"`
 	Verdict string   `json:"verdict"` // healthy, unhealthy, suspect: one of its pairs is slow, unreachable
 	Reasons []string `json:"reasons"`
-	GPUs    int      `json:"gpus"` // that were looked at
+	GPUs    int      `json:"gpus"`        // that were looked at
+	Loaded  int      `json:"gpus_loaded"` // of them, that ran a product and a copy
+	Ports   int      `json:"ports"`       // of RDMA, that were looked at
 }
 
 // Wrong reports nodes that are not healthy.
@@ -69,7 +71,14 @@ type checkLocal struct {
 	Notes    []string          `json:"notes"`
 	Wrong    int               `json:"wrong"` // elements of a sum over all nodes
 	Measured []checkGPU        `json:"measured"`
-	Away     string            `json:"-"` // why it does not answer
+	Away     string            `json:"-"`      // why it does not answer
+	Asked    bool              `json:"asked"`  // its GPUs were looked for
+	Hidden   int               `json:"hidden"` // GPUs that this process may not use
+	Model    string            `json:"model"`
+	// Ports are those of RDMA, Later what they were at the end.
+	Ports     []checkPort `json:"ports"`
+	PortsRead bool        `json:"ports_read"`
+	Later     []checkPort `json:"-"`
 }
 
 // RunOn checks the nodes of a job, one rank each, over TCP.
@@ -116,8 +125,11 @@ func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (
 	begin := time.Now()
 	n := len(h.members)
 	orders := map[int]checkOrder{}
+	hosts := map[string]bool{}
 	for r := range n {
-		orders[r] = checkOrder{Do: "local"}
+		if host := h.members[r].Host; !hosts[host] { // once a host
+			hosts[host], orders[r] = true, checkOrder{Do: "local"}
+		}
 	}
 	env.progress("nodes")
 	locals := make([]checkLocal, n)
@@ -132,6 +144,7 @@ func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (
 	}
 	env.progress("a sum over all nodes")
 	note := h.sumWhole(ctx, got.whole(h), locals)
+	h.portsLater(ctx, locals)
 	env.progress("")
 	for r := range locals {
 		locals[r].Host, locals[r].Away = h.members[r].Host, h.lost[r]
@@ -178,11 +191,33 @@ func (h *checkHub) sumWhole(ctx context.Context, list []int, locals []checkLocal
 	return ""
 }
 
+// portsLater reads ports again, for errors that traffic shows.
+func (h *checkHub) portsLater(ctx context.Context, locals []checkLocal) {
+	orders := map[int]checkOrder{}
+	for r, l := range locals {
+		if len(l.Ports) > 0 && h.lost[r] == "" {
+			orders[r] = checkOrder{Do: "ports"}
+		}
+	}
+	if len(orders) == 0 {
+		return
+	}
+	for r, x := range h.ask(ctx, orders, checkSumTime) {
+		if x.Local != nil {
+			locals[r].Later = x.Local.Ports
+		}
+	}
+}
+
 // local is what this node says of itself.
 func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	host, _ := os.Hostname()
 	r := with.Health(host, q.Helper).Read(ctx)
-	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes}
+	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes, Asked: true, Hidden: r.Hidden}
+	if len(r.GPUs) > 0 {
+		l.Model = r.GPUs[0].Name
+	}
+	l.Ports, l.PortsRead = checkPorts(with.Sys)
 	if q.NoLoad || r.By != "busbar-gpu" || len(r.GPUs) == 0 {
 		return l
 	}
@@ -235,9 +270,11 @@ func sumOver(ctx context.Context, g *engine.Group) (wrong int, err error) {
 // newCheckDoc joins what nodes say of themselves with what their pairs show.
 func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectation) *CheckDoc {
 	var measured []checkGPU
+	x.countGPUs(locals)
+	x.portFindings(locals)
 	for _, l := range locals {
 		for _, g := range l.Measured {
-			if len(l.Measured) == l.GPUs { // its own, by the name that pairs know
+			if len(l.Measured) <= l.GPUs { // its own, by the name that pairs know
 				g.Host = l.Host
 			}
 			measured = append(measured, g)
@@ -245,12 +282,19 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	}
 	d := &CheckDoc{By: by, Findings: []finding.Finding{}, Notes: []string{}, Expected: x.heldAgainst(len(measured))}
 	reasons, suspect := map[string][]string{}, map[string][]string{}
+	said := map[string]bool{} // two ranks of a host find the same
 	for _, l := range locals {
 		for _, f := range l.Findings {
+			text := reason(f)
 			f.Where, f.Nodes = strings.Replace(f.Where, nodesOf(f), l.Host, 1), []string{l.Host}
+			key := l.Host + "\n" + f.ID + "\n" + f.Text
+			if said[key] {
+				continue
+			}
+			said[key] = true
 			d.Findings = append(d.Findings, f)
 			if f.Severity != finding.Note {
-				reasons[l.Host] = append(reasons[l.Host], f.Text)
+				reasons[l.Host] = append(reasons[l.Host], text)
 			}
 		}
 		if l.Wrong > 0 {
@@ -260,7 +304,7 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	d.Notes = append(d.Notes, together(locals)...)
 	for _, f := range x.slowGPUs(measured) {
 		d.Findings = append(d.Findings, f)
-		reasons[f.Nodes[0]] = append(reasons[f.Nodes[0]], f.Text)
+		reasons[f.Nodes[0]] = append(reasons[f.Nodes[0]], reason(f))
 	}
 	d.judgePairs(table, reasons, suspect)
 	var bad []string
@@ -272,7 +316,7 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 		if slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Host == l.Host }) {
 			continue
 		}
-		n := CheckNode{Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs}
+		n := CheckNode{Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs, Loaded: len(l.Measured), Ports: len(l.Ports)}
 		switch {
 		case l.Away != "":
 			n.Verdict, n.Reasons = "unreachable", []string{l.Away}
@@ -289,6 +333,14 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	}
 	d.Hostlist = cluster.FormatSlurmHosts(bad)
 	return d
+}
+
+// reason is a finding's text below the name of its host, which it need not say again.
+func reason(f finding.Finding) string {
+	if host := nodesOf(f); host != "" {
+		return strings.Replace(f.Text, " of "+host, "", 1)
+	}
+	return f.Text
 }
 
 func nodesOf(f finding.Finding) string {

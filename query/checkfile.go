@@ -1,14 +1,17 @@
 package query
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// CheckFile is what runs Check elsewhere: an Ansible playbook, a prolog of Slurm, or a Job of Kubernetes.
-func CheckFile(kind string) (string, error) {
+// CheckFile is what runs Check elsewhere: an Ansible playbook, a prolog of Slurm, or a Job of Kubernetes. program is where busbar is on nodes.
+func CheckFile(kind, program string) (string, error) {
 	switch kind {
 	case "ansible":
 		return checkAnsible, nil
 	case "slurm":
-		return checkSlurm, nil
+		return strings.Replace(checkSlurm, "PROGRAM", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", 1), nil
 	case "kube":
 		return checkKube, nil
 	}
@@ -70,19 +73,31 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
 
 // A prolog may not start a job step, so a node is judged by itself there; whole jobs are checked by their first step.
 const checkSlurm = `#!/bin/sh
-# Written by busbar check --emit slurm. As Prolog= of slurm.conf it judges the node by itself, and a node that is not healthy is
-# drained with the reason. A whole job is checked by its first step instead:
+# Written by busbar check --emit slurm. As Prolog= of slurm.conf it judges the node by itself: an unhealthy one is drained with the reason, and the job
+# waits for others. Where fleet agents run, PrologSlurmctld= with busbar order check judges the network as well (docs/fleet.md).
+# A whole job is checked by its first step instead:
 #   srun --ntasks-per-node 1 busbar check --junit check.xml || exit 1
-PATH=$PATH:/usr/local/bin:/usr/bin
-why=$(busbar check -n 1 -q 2>&1)
+program=PROGRAM # where busbar is on the node; slurmd's PATH is not a login's
+program=${BUSBAR_PROGRAM:-$program}
+node=${SLURMD_NODENAME:-$(hostname -s)}
+say() { # to the system log, and to slurmd's
+  logger -t busbar -p daemon.err "$1"
+  echo "busbar: $1" >&2
+}
+why=$("$program" check -n 1 -q 2>&1)
 code=$?
-if [ "$code" -eq 1 ]; then
-  reason=$(printf '%s' "$why" | head -n 2 | tr '\n' ' ' | cut -c1-200)
-  scontrol update NodeName="${SLURMD_NODENAME:-$(hostname -s)}" State=DRAIN Reason="busbar: $reason"
-  echo "print busbar: $reason"
-fi
-# Only an unhealthy node keeps a job away: not a check that could not be done.
-[ "$code" -ne 1 ]
+case $code in
+0) exit 0 ;;
+1)
+  reason=$(printf '%s\n' "$why" | sed -n 's/^  //p' | head -n 3 | tr '\n' ';' | cut -c1-200)
+  say "$node is unhealthy, job $SLURM_JOB_ID: $reason"
+  scontrol update NodeName="$node" State=DRAIN Reason="busbar: $reason" || say "$node could not be drained"
+  exit 1
+  ;;
+esac
+# 2 and 3: it could not be checked; 126 and 127: there is no program. That is no fault of the node: the job starts, and the log says so.
+say "$node was not checked, exit code $code, job $SLURM_JOB_ID starts: $(printf '%s' "$why" | head -n 2 | tr '\n' ' ' | cut -c1-200)"
+exit 0
 `
 
 // An Indexed Job with one pod a node; the same container serves as an init container.

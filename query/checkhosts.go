@@ -163,7 +163,10 @@ func (h *gpuHosts) local(ctx context.Context, i int) checkLocal {
 	defer cancel()
 	a, err := w.Ask(within, device.Request{Do: device.Health})
 	if err == nil {
-		l.GPUs, l.Findings = len(a.Health), device.Findings(l.Host, a.Health)
+		l.GPUs, l.Findings, l.Asked = len(a.Health), device.Findings(l.Host, a.Health), true
+		if len(a.Health) > 0 {
+			l.Model = a.Health[0].Name
+		}
 	}
 	if err == nil && !h.q.NoLoad {
 		l.Measured, l.Notes = measureGPUs(within, device.Team{w}, a.Health)

@@ -18,7 +18,7 @@ import (
 // checkOrder is what rank 0 asks of a node.
 type checkOrder struct {
 	ID    int           `json:"id"`
-	Do    string        `json:"do"`   // local, pair, sum, rdma-ports, rdma-serve, rdma-run, rdma-end, end
+	Do    string        `json:"do"`   // local, ports, pair, sum, rdma-ports, rdma-serve, rdma-run, rdma-end, end
 	Seat  engine.Seat   `json:"seat"` // in the group of a pair or a sum
 	Limit time.Duration `json:"limit"`
 	RDMA  *rdmaOrder    `json:"rdma,omitempty"`
@@ -84,6 +84,11 @@ func (w *checkWorker) do(ctx context.Context, o checkOrder) checkReply {
 	if o.Do == "local" {
 		l := w.q.local(ctx, w.with)
 		r.Local = &l
+		return r
+	}
+	if o.Do == "ports" {
+		r.Local = &checkLocal{}
+		r.Local.Ports, _ = checkPorts(w.with.Sys)
 		return r
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("no end within %.3g s", o.Limit.Seconds()))

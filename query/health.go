@@ -2,16 +2,18 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
 	"busbar.dev/engine/device"
 	"busbar.dev/engine/health"
+	"busbar.dev/internal/osdep"
 )
 
 // Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi, and from the kernel's log.
 func (p Programs) Health(host, helper string) *health.Sources {
-	s := &health.Sources{Host: host, Root: p.Sys}
+	s := &health.Sources{Host: host, Root: p.Sys, May: osdep.Writable}
 	if p.Kernel != nil {
 		s.Kernel = (&health.Kernel{Own: p.Kernel, Journal: p.journal(), Root: p.Sys, Now: time.Now}).Read
 	}
@@ -31,7 +33,7 @@ func (p Programs) Health(host, helper string) *health.Sources {
 		s.SMI = func(ctx context.Context, w io.Writer) error {
 			path, err := p.Find("", "nvidia-smi")
 			if err != nil {
-				return err
+				return fmt.Errorf("%w (%w)", err, health.ErrNone)
 			}
 			return p.Run(ctx, checkLocalTime, []string{path, "-q", "-x"}, w)
 		}

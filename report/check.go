@@ -28,9 +28,19 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 			fmt.Fprintf(w, "  %s\n", texttab.Clean(r))
 		}
 	}
-	gpus := 0
+	gpus, loaded, ports := 0, 0, 0
 	for _, n := range d.Nodes {
-		gpus += n.GPUs
+		gpus, loaded, ports = gpus+n.GPUs, loaded+n.Loaded, ports+n.Ports
+	}
+	looked := words.Plural(gpus, "GPU") + " checked"
+	switch {
+	case gpus > 0 && loaded == 0:
+		looked += " by their state only, without a load test"
+	case loaded < gpus:
+		looked += fmt.Sprintf(", %d of them under load", loaded)
+	}
+	if ports > 0 {
+		looked += ", " + words.Plural(ports, "RDMA port")
 	}
 	how := fmt.Sprintf("pairs by %s in %s", d.By, words.Plural(d.Rounds, "round"))
 	if d.ByWhy != "" {
@@ -42,7 +52,7 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 	case d.Partners < len(d.Nodes)-1:
 		how += fmt.Sprintf(" (each node with at least %d of %d others)", d.Partners, len(d.Nodes)-1)
 	}
-	fmt.Fprintf(w, "%s healthy of %d; %s checked; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes), words.Plural(gpus, "GPU"), how, d.Seconds, d.Expected)
+	fmt.Fprintf(w, "%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes), looked, how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {
 		fmt.Fprintf(w, "unhealthy: %s\n", texttab.Clean(d.Hostlist))
 	}

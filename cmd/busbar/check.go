@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"busbar.dev/engine/ranks"
 	"busbar.dev/query"
@@ -33,7 +34,11 @@ func (checkCmd) Help() string {
 // Run checks as a rank, starts ranks that do, or asks hosts.
 func (c *checkCmd) Run(e *env) error {
 	if c.Emit != "" {
-		text, err := query.CheckFile(c.Emit)
+		program, err := os.Executable()
+		if err != nil {
+			program = "busbar"
+		}
+		text, err := query.CheckFile(c.Emit, program)
 		if err == nil {
 			_, err = fmt.Fprint(e.stdout, text)
 		}

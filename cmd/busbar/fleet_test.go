@@ -187,7 +187,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code != exitWrong || out != "gpu03\n" || !strings.Contains(errs, "gpu03: ") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" {
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" || !strings.Contains(errs, "healthy: 3 nodes, measured by tcp") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
 	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {

@@ -7,6 +7,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -17,7 +18,7 @@ type orderCmd struct {
 	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective across nodes."`
 	GPU        orderGPUCmd        `cmd:"" name:"gpu" help:"Measure GPUs of nodes by NCCL: a collective over all of them, or every pair of nodes."`
 	RDMA       orderRDMACmd       `cmd:"" name:"rdma" help:"Measure RDMA between every pair of nodes with perftest, rail by rail."`
-	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the healthy ones, for a scheduler's prolog."`
+	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the unhealthy ones, for a scheduler's prolog."`
 	List       orderListCmd       `cmd:"" help:"List orders."`
 	Watch      orderWatchCmd      `cmd:"" help:"Watch an order until it ends."`
 	Cancel     orderCancelCmd     `cmd:"" help:"Cancel orders, running ones too."`
@@ -175,7 +176,7 @@ type orderCheckCmd struct {
 
 // Help ends with an example.
 func (orderCheckCmd) Help() string {
-	return "Exit code 0: all nodes are healthy; 1: the unhealthy ones are on standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time. " +
+	return "Exit code 0: all nodes are healthy, which one line on standard error says; 1: the unhealthy ones are on standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time. " +
 		"A node that never joined is unhealthy, and the others are measured. " +
 		"It takes precedence over other orders, and each part takes a few seconds at most. A node that looks slow is measured a second time, and is unhealthy only if it is slow again.\n\n" +
 		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 --token-file /etc/busbar/token"
@@ -192,6 +193,13 @@ func (c *orderCheckCmd) Run(e *env) error {
 	}
 	for _, b := range doc.Bad {
 		c.say(e, "%s: %s", b.Node, b.Why)
+	}
+	if len(doc.Bad) == 0 { // standard output is for those that are not
+		by := "by their state"
+		if doc.By != "" {
+			by = "measured by " + doc.By
+		}
+		c.say(e, "healthy: %s, %s", words.Plural(len(doc.Good), "node"), by)
 	}
 	return wrong(doc, line(e, doc.Hostlist))
 }

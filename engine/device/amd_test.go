@@ -42,7 +42,7 @@ func TestReadAMD(t *testing.T) {
 		want string
 	}{
 		"memory":      {map[string]string{"ras/umc_err_count": "ue: 2\nce: 9"}, "had 2 uncorrectable errors"},
-		"XGMI":        {map[string]string{"ras/xgmi_wafl_err_count": "ue: 1\nce: 0"}, "had 1 uncorrectable errors"},
+		"XGMI":        {map[string]string{"ras/xgmi_wafl_err_count": "ue: 1\nce: 0"}, "had 1 uncorrectable error (of memory"},
 		"power":       {map[string]string{"hwmon/hwmon5/power1_cap": "400000000"}, "may take 400 W only; 750 W is its default"},
 		"width":       {map[string]string{"current_link_width": "8"}, "has 8 PCIe lanes of 16"},
 		"temperature": {map[string]string{"hwmon/hwmon5/temp2_input": "104000"}, "is at 104 °C"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/words"
 )
 
 // Findings are what is wrong with the GPUs of a host. What is expected is what the GPU itself says it can do, and what the other
@@ -44,11 +45,11 @@ func (j *judge) memory() {
 		j.add("gpu-lost", finding.Error, "Reset the GPU or reboot the node; Xid 79 in the kernel's log says that it fell off the bus.", "does not answer: %s", s.Lost)
 	}
 	if s.Uncorrected != nil && *s.Uncorrected > 0 {
-		what := "memory errors"
+		what := words.Plural(int(*s.Uncorrected), "uncorrectable memory error")
 		if s.Vendor == amd {
-			what = "errors (of memory, XGMI or caches)"
+			what = words.Plural(int(*s.Uncorrected), "uncorrectable error") + " (of memory, XGMI or caches)"
 		}
-		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.", "had %d uncorrectable %s since the driver was loaded", *s.Uncorrected, what)
+		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.", "had %s since the driver was loaded", what)
 	}
 	if s.RemapFailed != nil && *s.RemapFailed {
 		j.add("gpu-remap-failed", finding.Error, "Replace the GPU.", "could not replace a bad row of its memory: no spare rows are left")
@@ -145,10 +146,10 @@ func (j *judge) links(all []State) {
 	}
 	// A GPU without any may have none wired; one with fewer than its peers has lost some.
 	if len(down) > 0 && (up > 0 || most > 0) {
-		j.add("gpu-nvlink-down", finding.Error, "Reset the GPU and the NVSwitches; reseat or replace what stays down.", "has %d NVLinks that are down: %s", len(down), strings.Join(down, ", "))
+		j.add("gpu-nvlink-down", finding.Error, "Reset the GPU and the NVSwitches; reseat or replace what stays down.", "has %s down: %s", words.Plural(len(down), "NVLink"), strings.Join(down, ", "))
 	}
 	if errors > 0 {
-		j.add("gpu-nvlink-errors", finding.Note, "Compare the counters again after a job: only those that grow matter.", "counted %d errors on its NVLinks", errors)
+		j.add("gpu-nvlink-errors", finding.Note, "Compare the counters again after a job: only those that grow matter.", "counted %s on its NVLinks", words.Plural(int(errors), "error"))
 	}
 	if s.Fabric == "not started" || s.Fabric == "in progress" || strings.HasPrefix(s.Fabric, "completed: ") {
 		j.add("gpu-fabric", finding.Error, "Look at nvidia-fabricmanager's log.", "is not part of the NVLink fabric: %s", s.Fabric)

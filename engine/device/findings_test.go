@@ -35,7 +35,7 @@ func TestFindings(t *testing.T) {
 		{"lanes", `{"pcie_width":8,"pcie_max_width":16}`, "8 PCIe lanes of 16", finding.Error},
 		{"generation, idle", `{"pcie_generation":1,"pcie_max_generation":5,"utilization_percent":0}`, "", 0},
 		{"generation", `{"pcie_generation":3,"pcie_max_generation":5,"utilization_percent":99}`, "generation 3 under load", finding.Warn},
-		{"nvlink", `{"nvlinks":[{"link":0,"active":true},{"link":1,"active":false}]}`, "1 NVLinks that are down: 1", finding.Error},
+		{"nvlink", `{"nvlinks":[{"link":0,"active":true},{"link":1,"active":false}]}`, "1 NVLink down: 1", finding.Error},
 		{"no nvlink wired", `{"nvlinks":[{"link":0,"active":false}]}`, "", 0},
 		{"nvlink errors", `{"nvlinks":[{"link":0,"active":true,"errors":7}]}`, "counted 7 errors", finding.Note},
 		{"fabric", `{"fabric":"in progress"}`, "not part of the NVLink fabric: in progress", finding.Error},

@@ -6,12 +6,14 @@ package health
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"busbar.dev/engine/device"
@@ -27,8 +29,12 @@ type Sources struct {
 	Worker func() (device.Process, error)
 	// SMI runs nvidia-smi -q -x; nil: there is none.
 	SMI func(ctx context.Context, w io.Writer) error
-	// Root is the machine's /, of which sys is read for AMD's GPUs; nil: it is not.
+	// Root is the machine's /, of which sys is read for AMD's GPUs and for what is on the PCI bus; nil: it is not.
 	Root fs.FS
+	// May tells whether this process may open a device file; nil: it may.
+	May func(name string) error
+	// Limit is how long everything may take, 0 for 20 s.
+	Limit time.Duration
 	// Kernel is the kernel's log, with lines as dmesg writes them, and how long the machine is up; nil: it is not read.
 	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
@@ -37,26 +43,46 @@ type Sources struct {
 type Report struct {
 	By       string // busbar-gpu, nvidia-smi or amdgpu, empty where no GPU's state was read
 	GPUs     []device.State
+	Hidden   int // GPUs that a container or a job's limits keep from this process
 	Findings []finding.Finding
 	Notes    []string // what was not read, and why
 }
 
+// ErrNone is an answer of SMI: there is no such program.
+var ErrNone = errors.New("not installed")
+
 // Time limits of what is asked.
 const (
 	askTime = 20 * time.Second
-	recent  = 24 * time.Hour // how old an error in the kernel's log may be
+	logTime = 6 * time.Second
+	grace   = 3 * time.Second // for a program that is ended
+	recent  = 24 * time.Hour  // how old an error in the kernel's log may be
 )
 
-// Read asks all sources. A source that is missing is a note.
-func (s *Sources) Read(ctx context.Context) *Report {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+func (s *Sources) limit() time.Duration { return cmp.Or(s.Limit, askTime) }
+
+// Read asks all sources. A source that is missing is a note; a driver that does not answer where there are GPUs is a finding.
+func (s *Sources) Read(whole context.Context) *Report {
+	ctx, cancel := context.WithTimeout(whole, s.limit())
 	defer cancel()
-	r := &Report{}
-	if err := s.states(ctx, r); err != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("GPUs were not checked: %v", err))
-	}
+	a := s.within(ctx)
+	r := &a.r
+	bus := s.readBus()
+	r.Hidden = bus.hidden
 	r.Findings = device.Findings(s.Host, r.GPUs)
+	switch {
+	case a.err != nil:
+		found := bus.silent(s, a.asked, ctx.Err() != nil && whole.Err() == nil, a.err)
+		if r.Findings = append(r.Findings, found...); len(found) == 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("GPUs were not checked: %v", a.err))
+		}
+	case r.By != "amdgpu":
+		r.Findings = append(r.Findings, bus.missing(s.Host, r)...)
+	}
 	if s.Kernel != nil {
+		// Where the driver hangs, the log says why.
+		ctx, cancel := context.WithTimeout(whole, logTime)
+		defer cancel()
 		log, up, err := s.Kernel(ctx)
 		switch {
 		case err == nil:
@@ -68,29 +94,73 @@ func (s *Sources) Read(ctx context.Context) *Report {
 	return r
 }
 
-// states reads GPUs by busbar-gpu, and else from the files of AMD's driver or by nvidia-smi.
-func (s *Sources) states(ctx context.Context, r *Report) error {
-	err := errors.New("no programs can be run here")
+// answer is what states says.
+type answer struct {
+	r     Report
+	asked bool
+	err   error
+}
+
+// stuck counts programs that wait within the driver and cannot be ended. An agent asks again and again, and each keeps a thread.
+var stuck atomic.Int32
+
+const mostStuck = 4
+
+// within asks for states, and waits no longer than the context and a little for programs to end.
+func (s *Sources) within(ctx context.Context) answer {
+	if stuck.Load() >= mostStuck {
+		<-ctx.Done()
+		return answer{asked: true, err: fmt.Errorf("%d programs that were asked before still wait for the driver", mostStuck)}
+	}
+	came := make(chan answer)
+	left := make(chan struct{})
+	go func() {
+		var a answer
+		a.asked, a.err = s.states(ctx, &a.r)
+		select {
+		case came <- a:
+		case <-left:
+			stuck.Add(-1)
+		}
+	}()
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(min(grace, s.limit()), func() { close(late) }) })
+	defer stop()
+	select {
+	case a := <-came:
+		return a
+	case <-late:
+		stuck.Add(1)
+		close(left)
+		return answer{asked: true, err: context.Cause(ctx)}
+	}
+}
+
+// states reads GPUs by busbar-gpu, and else from the files of AMD's driver or by nvidia-smi. asked tells that one of the programs was started.
+func (s *Sources) states(ctx context.Context, r *Report) (asked bool, err error) {
+	err = errors.New("no programs can be run here")
 	if s.Worker != nil {
 		if r.GPUs, err = s.ask(ctx); err == nil {
 			r.By = "busbar-gpu"
-			return nil
+			return true, nil
 		}
 	}
 	if list := s.amd(); len(list) > 0 {
 		r.GPUs, r.By = list, "amdgpu"
-		return nil
+		return false, nil
 	}
 	if s.SMI == nil {
-		return err
+		return false, err
 	}
 	out := &limited{}
 	failed := s.SMI(ctx, out)
+	asked = !errors.Is(failed, ErrNone)
 	list, bad := device.ReadSMI(out.Bytes())
 	switch {
 	case bad == nil:
 		r.GPUs, r.By = list, "nvidia-smi"
-		return nil
+		return true, nil
+	case !asked:
 	case ctx.Err() != nil:
 		failed = context.Cause(ctx)
 	case failed == nil:
@@ -99,7 +169,7 @@ func (s *Sources) states(ctx context.Context, r *Report) error {
 		line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
 		failed = errors.New(line[:min(len(line), 200)])
 	}
-	return fmt.Errorf("%w; nor by nvidia-smi: %w", err, failed)
+	return asked, fmt.Errorf("%w; nor by nvidia-smi: %w", err, failed)
 }
 
 // amd reads AMD's GPUs from the driver's files.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"busbar.dev/engine/device"
@@ -76,5 +79,77 @@ func TestRead(t *testing.T) {
 func TestKernelLog(t *testing.T) {
 	if log, up, err := KernelLog(t.Context()); err == nil && (up <= 0 || len(log) > 32<<20) {
 		t.Errorf("%d bytes, up %v", len(log), up)
+	}
+}
+
+// bus is a machine with NVIDIA's GPUs at 0000:1b:00.0 and on; driver is who has them.
+func bus(n int, driver string, hidden ...int) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for i := range n {
+		addr := fmt.Sprintf("0000:%02x:00.0", 0x1b+i)
+		dir := "sys/bus/pci/devices/" + addr
+		fsys[dir+"/vendor"] = &fstest.MapFile{Data: []byte("0x10de\n")}
+		fsys[dir+"/class"] = &fstest.MapFile{Data: []byte("0x030200\n")}
+		if driver != "" {
+			fsys[dir+"/driver"] = &fstest.MapFile{Data: []byte("../../../bus/pci/drivers/" + driver), Mode: fs.ModeSymlink}
+		}
+		if !slices.Contains(hidden, i) {
+			fsys["proc/driver/nvidia/gpus/"+addr+"/information"] = &fstest.MapFile{Data: []byte(fmt.Sprintf("Model: \t\t H\nDevice Minor: \t %d\n", i))}
+		}
+	}
+	return fsys
+}
+
+// TestMissing: a GPU on the bus that the driver does not list fails the node, one that is another's does not; and so does a driver that is silent.
+func TestMissing(t *testing.T) {
+	smi := func(n int) string {
+		text := "<nvidia_smi_log>"
+		for i := range n {
+			text += fmt.Sprintf(`<gpu id="00000000:%02X:00.0"><product_name>H</product_name><pci><pci_bus_id>00000000:%02[1]X:00.0</pci_bus_id></pci></gpu>`, 0x1b+i)
+		}
+		return text + "</nvidia_smi_log>"
+	}
+	says := func(text string, err error) func(context.Context, io.Writer) error {
+		return func(_ context.Context, w io.Writer) error {
+			fmt.Fprint(w, text)
+			return err
+		}
+	}
+	hangs := func(context.Context, io.Writer) error { select {} } // not even the end of the context ends it
+	refused := func(name string) error {
+		if name == "/dev/nvidia7" {
+			return errors.New("operation not permitted")
+		}
+		return nil
+	}
+	failed := errors.New("exit status 9")
+	for name, tt := range map[string]struct {
+		s    Sources
+		want string // ID and text of the finding, empty: none
+	}{
+		"all":               {Sources{SMI: says(smi(8), nil), Root: bus(8, "nvidia")}, ""},
+		"lost":              {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia")}, "gpu-missing 7 of 8 GPUs of n1: the driver does not list 0000:22:00.0"},
+		"never bound":       {Sources{SMI: says(smi(0), failed), Root: bus(8, "")}, "gpu-driver-fails the GPU driver of n1 fails, with 8 GPUs on the PCI bus"},
+		"a guest's":         {Sources{SMI: says(smi(0), failed), Root: bus(8, "vfio-pci")}, ""},
+		"in a container":    {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia", 7)}, ""},
+		"limits of a job":   {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia"), May: refused}, ""},
+		"hangs":             {Sources{SMI: hangs}, "gpu-driver-hangs the GPU driver of n1 gives no answer within 10ms"},
+		"fails without any": {Sources{SMI: says("", failed), Root: fstest.MapFS{}}, ""},
+		"not installed":     {Sources{SMI: says("", ErrNone), Root: bus(8, "nvidia")}, ""},
+	} {
+		if tt.s.Host = "n1"; name == "hangs" {
+			tt.s.Limit = 10 * time.Millisecond
+		}
+		r := tt.s.Read(t.Context())
+		got := ""
+		for _, f := range r.Findings {
+			got += f.ID + " " + f.Text
+		}
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		if hidden := map[string]int{"in a container": 1, "limits of a job": 1}[name]; r.Hidden != hidden {
+			t.Errorf("%s: %d hidden", name, r.Hidden)
+		}
 	}
 }

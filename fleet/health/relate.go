@@ -75,8 +75,8 @@ func first(list []string) string {
 	return list[0]
 }
 
-// drainFrom is the confidence from which a node is drained.
-const drainFrom = 0.9
+// DrainFrom is the confidence from which a node is drained.
+const DrainFrom = 0.9
 
 // Drain are the nodes that should be drained, sorted: those of findings about one node that are
 // errors of a confidence of 0.9 or more and not clearing. Slow pairs, leaves and rails drain
@@ -85,12 +85,17 @@ func Drain(list []finding.Finding) []string {
 	bad := []string{}
 	for i := range list {
 		f := &list[i]
-		if f.Severity == finding.Error && f.Confidence >= drainFrom && !f.Clearing && breadth(f.Kind) == 1 {
+		if f.Severity == finding.Error && f.Confidence >= DrainFrom && !f.Clearing && breadth(f.Kind) == 1 {
 			bad = append(bad, f.Nodes...)
 		}
 	}
 	slices.Sort(bad)
 	return slices.Compact(bad)
+}
+
+// Unsure reports an error of one node that is not certain enough to drain it.
+func Unsure(f *finding.Finding) bool {
+	return f.Severity == finding.Error && f.Confidence < DrainFrom && breadth(f.Kind) == 1
 }
 
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.

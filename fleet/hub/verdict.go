@@ -13,6 +13,10 @@ import (
 // what sweeps find over time: one short measurement scatters.
 const tooSlow = 0.6
 
+// standsOut begins what one sweep shows and chance may have done. Whether the node is unhealthy is said by findings, which compare sweeps; a check
+// before a job has no time for that, and measures twice instead.
+const standsOut = "stands out in this sweep: "
+
 // Verdict is that of an order's last sweep.
 func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 	s, ok := h.view.Order(id, h.cfg.Now())
@@ -105,6 +109,8 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 			// Of two that are slow with each other either may be at fault, and either may say so on purpose.
 			unsure[n] = true
 			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the only node that it was measured with, where %v is typical of the fleet; a third node is needed to tell which is at fault", n, best[i], usual))
+		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && s.Job == "":
+			v.Notes = append(v.Notes, fmt.Sprintf("%s%s: at best %v, where %v is typical of the fleet", standsOut, n, best[i], usual))
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, where %v is typical of the fleet", best[i], usual))
 		}
@@ -112,7 +118,9 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 	for _, f := range t.Findings() {
 		switch {
 		case f.Severity == finding.Note:
-		case len(f.Ranks) == 1 && (s.Job == "" || certain(f)):
+		case s.Job == "":
+			v.Notes = append(v.Notes, standsOut+f.Text)
+		case len(f.Ranks) == 1 && certain(f):
 			blame(names[f.Ranks[0]], f.Text)
 		default:
 			v.Notes = append(v.Notes, f.Text)

@@ -3,12 +3,14 @@ package hub
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"busbar.dev/fleet"
 	"busbar.dev/internal/eventually"
+	"busbar.dev/unit"
 )
 
 // TestNobodyIsGoodUnmeasured: a sweep of which nothing came says nothing about its nodes, whether it was cancelled or
@@ -142,4 +144,37 @@ func TestVerdictOfManyNodes(t *testing.T) {
 		t.Errorf("%v: %d healthy, %d unhealthy, %d not measured", err, len(v.Healthy), len(v.Unhealthy), len(v.Unmeasured))
 	}
 	t.Logf("a verdict about %d nodes took %v", nodes, time.Since(began).Round(time.Millisecond))
+}
+
+// TestOneSweepIsNoVerdict: who is slow in one sweep is named as what stands out, and is unhealthy only before a job, where there is no other.
+func TestOneSweepIsNoVerdict(t *testing.T) {
+	for _, job := range []string{"", "42"} {
+		l := newLiars(t, 8)
+		o := sweepOf(1, 0)
+		o.Job, o.Nodes = job, l.names
+		l.order(o)
+		for i, a := range l.names {
+			for k, b := range l.names[:i] {
+				rate := unit.Rate(1e10)
+				if i == 3 || k == 3 {
+					rate = 2e9
+				}
+				l.say(a, pairOf(a, b, 1, rate), true)
+			}
+		}
+		o.State = fleet.Done
+		l.order(o)
+		h := New(Config{})
+		h.view = l.v
+		v, err := h.Verdict("o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job == "" && (len(v.Unhealthy) > 0 || len(v.Notes) == 0 || !strings.HasPrefix(v.Notes[0], standsOut) || !strings.Contains(v.Notes[0], "n03")) {
+			t.Errorf("a sweep: %+v", v)
+		}
+		if job != "" && (len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n03") {
+			t.Errorf("a check: %+v", v)
+		}
+	}
 }

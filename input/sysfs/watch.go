@@ -18,7 +18,10 @@ type PortState struct {
 	RDMA     bool
 	Up       bool
 	State    string    // the driver's own word
+	Layer    string    // of an RDMA port: InfiniBand or Ethernet
+	Physical string    // of an RDMA port: LinkUp, Polling, Disabled and the like
 	Rate     unit.Rate // 0 unknown
+	Lanes    string    // of an RDMA port: 4X NDR
 	// Counters stand for something wrong where they rise, as in Read, here with those at zero.
 	Counters map[string]uint64
 	// Received and Sent are bytes since the driver was loaded.
@@ -109,7 +112,11 @@ func (w watched) rdma(device, port string) PortState {
 	p := PortState{Name: device + "/" + port, Hardware: true, RDMA: true, Counters: map[string]uint64{}}
 	_, state, _ := strings.Cut(w.text(path.Join(dir, "state")), ": ") // 4: ACTIVE
 	p.State, p.Up = state, state == "ACTIVE"
-	word, _, _ := strings.Cut(w.text(path.Join(dir, "rate")), " ") // 400 Gb/sec (4X NDR)
+	p.Layer = w.text(path.Join(dir, "link_layer"))
+	_, p.Physical, _ = strings.Cut(w.text(path.Join(dir, "phys_state")), ": ") // 5: LinkUp
+	word, rest, _ := strings.Cut(w.text(path.Join(dir, "rate")), " ")          // 400 Gb/sec (4X NDR)
+	_, rest, _ = strings.Cut(rest, "(")
+	p.Lanes = strings.TrimSuffix(rest, ")")
 	if gbit, err := strconv.ParseFloat(word, 64); err == nil && gbit > 0 && gbit < 1e6 {
 		p.Rate = unit.Rate(gbit * 1e9 / 8)
 	}

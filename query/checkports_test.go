@@ -1,0 +1,140 @@
+package query
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/finding"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// described is a cluster of two nodes with 8 GPUs and 2 ports of 400 Gb/s.
+func described() *cluster.Cluster {
+	t := &cluster.NodeType{}
+	for i := range 8 {
+		t.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{}})
+	}
+	for range 2 {
+		t.Add(cluster.Device{Kind: cluster.NIC, Index: -1, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "test")}}}})
+	}
+	return &cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: []cluster.Host{{Name: "a", Type: 0}, {Name: "b", Type: 0}}}
+}
+
+// TestCheckCounts: nodes with less than the description or than most nodes have are unhealthy, and ports that are.
+func TestCheckCounts(t *testing.T) {
+	port := func(name string, up bool, gbit int, lanes string) checkPort {
+		p := checkPort{Name: name, Layer: "InfiniBand", Up: up, State: "ACTIVE", Physical: "LinkUp", Rate: unit.Rate(gbit) * unit.Gbps, Lanes: lanes, Counters: map[string]uint64{"symbol_error": 7, "link_downed": 1}}
+		if !up {
+			p.State, p.Physical = "DOWN", "Polling"
+		}
+		return p
+	}
+	whole := func() checkLocal {
+		return checkLocal{GPUs: 8, Model: "H", Asked: true, PortsRead: true, Ports: []checkPort{port("mlx5_0/1", true, 400, "4X NDR"), port("mlx5_1/1", true, 400, "4X NDR")}}
+	}
+	for name, tt := range map[string]struct {
+		edit   func(*checkLocal)
+		given  bool // the cluster
+		nodes  int
+		reason string // of node 1, the only one that is not healthy; empty: all are
+	}{
+		"whole":              {func(*checkLocal) {}, true, 4, ""},
+		"7 GPUs, described":  {func(l *checkLocal) { l.GPUs = 7 }, true, 2, "7 of 8 GPUs were found; the cluster's description has 8 GPUs"},
+		"7 GPUs, most":       {func(l *checkLocal) { l.GPUs = 7 }, false, 4, "7 of 8 GPUs were found; most nodes have 8 GPUs"},
+		"7 GPUs, of two":     {func(l *checkLocal) { l.GPUs = 7 }, false, 2, ""},
+		"1 GPU is another's": {func(l *checkLocal) { l.GPUs, l.Hidden = 7, 1 }, true, 4, ""},
+		"none":               {func(l *checkLocal) { l.GPUs, l.Model = 0, "" }, true, 2, "0 of 8 GPUs were found"},
+		"port down":          {func(l *checkLocal) { l.Ports[1] = port("mlx5_1/1", false, 10, "4X SDR") }, false, 4, "port mlx5_1/1 is down (Polling, DOWN); on most nodes it is up"},
+		"port down, of two":  {func(l *checkLocal) { l.Ports[1] = port("mlx5_1/1", false, 10, "4X SDR") }, false, 2, ""},
+		"port down, as was":  {func(l *checkLocal) { l.Ports[1] = port("mlx5_1/1", false, 10, "4X SDR") }, true, 2, "1 of 2 RDMA devices are active, as the cluster's description has them; down: mlx5_1/1"},
+		"port missing":       {func(l *checkLocal) { l.Ports = l.Ports[:1] }, false, 4, "port mlx5_1/1 is missing"},
+		"port slow":          {func(l *checkLocal) { l.Ports[0] = port("mlx5_0/1", true, 200, "2X NDR") }, false, 4, "port mlx5_0/1 runs at 200 Gb/s (2X NDR); on most nodes it has 400 Gb/s"},
+		"port slow, as was":  {func(l *checkLocal) { l.Ports[0] = port("mlx5_0/1", true, 200, "2X NDR") }, true, 2, "port mlx5_0/1 runs at 200 Gb/s (2X NDR); the cluster's description has 400 Gb/s"},
+		"one lane":           {func(l *checkLocal) { l.Ports[0] = port("mlx5_0/1", true, 100, "1X NDR") }, false, 2, "port mlx5_0/1 runs on one lane"},
+		"one symbol":         {func(l *checkLocal) { l.Later[0].Counters["symbol_error"] = 8 }, false, 2, ""},
+		"symbols":            {func(l *checkLocal) { l.Later[0].Counters["symbol_error"] = 17 }, false, 2, "port mlx5_0/1 counted 10 errors during the check (symbol_error"},
+		"fell":               {func(l *checkLocal) { l.Later[1].Counters["link_downed"] = 2 }, false, 2, "port mlx5_1/1 counted 1 error during the check (link_downed"},
+	} {
+		table := &pairs.Table{}
+		var locals []checkLocal
+		for i := range tt.nodes {
+			l := whole()
+			l.Host, l.Later = string(rune('a'+i)), whole().Ports
+			if i == 1 {
+				tt.edit(&l)
+			}
+			table.Names, table.Hosts = append(table.Names, l.Host), append(table.Hosts, l.Host)
+			locals = append(locals, l)
+		}
+		x := expectation{}
+		if tt.given {
+			x.cluster = described()
+		}
+		for i, n := range newCheckDoc("tcp", locals, table, x).Nodes {
+			bad := i == 1 && tt.reason != ""
+			if (n.Verdict == "unhealthy") != bad || bad && !strings.HasPrefix(n.Reasons[0], tt.reason) {
+				t.Errorf("%s: %s is %s: %q", name, n.Host, n.Verdict, n.Reasons)
+			}
+		}
+	}
+}
+
+// TestCheckOnce: what two ranks of a host find is one finding.
+func TestCheckOnce(t *testing.T) {
+	f := finding.Finding{ID: "gpu-pcie-width", Severity: finding.Error, Where: "vm/gpu6", Nodes: []string{"vm"}, Text: "GPU 6 of vm has 8 PCIe lanes of 16"}
+	l := checkLocal{Host: "vm", GPUs: 8, Findings: []finding.Finding{f}}
+	d := newCheckDoc("shm", []checkLocal{l, l}, &pairs.Table{Names: []string{"0", "1"}, Hosts: []string{"vm", "vm"}}, expectation{})
+	if len(d.Findings) != 1 || len(d.Nodes) != 1 || len(d.Nodes[0].Reasons) != 1 || d.Nodes[0].Reasons[0] != "GPU 6 has 8 PCIe lanes of 16" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestCheckProlog runs the prolog with programs of our own: an unhealthy node is drained, one that could not be checked is told of and is not.
+func TestCheckProlog(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	for code, want := range map[string]struct {
+		exit          int
+		drained, says string
+	}{
+		"0":   {0, "", ""},
+		"1":   {1, "Reason=busbar: GPU 6 has 8 PCIe lanes of 16;", "n7 is unhealthy, job 42: GPU 6"},
+		"3":   {0, "", "n7 was not checked, exit code 3, job 42 starts: n7: unhealthy"},
+		"127": {0, "", "n7 was not checked, exit code 127, job 42 starts"},
+	} {
+		dir := t.TempDir()
+		file := func(name, text string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		program := file("it's busbar", "#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
+		if code == "127" {
+			program = filepath.Join(dir, "nowhere")
+		}
+		file("scontrol", "#!/bin/sh\necho \"$@\" >> "+dir+"/drained\n")
+		file("logger", "#!/bin/sh\necho \"$@\" >> "+dir+"/log\n")
+		text, err := CheckFile("slurm", program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(sh, file("prolog", text))
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SLURMD_NODENAME=n7", "SLURM_JOB_ID=42"}
+		out, _ := cmd.CombinedOutput()
+		drained, _ := os.ReadFile(filepath.Join(dir, "drained"))
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) || want.drained == "" && len(drained) > 0 ||
+			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) || want.says == "" && len(log)+len(out) > 0 {
+			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", code, cmd.ProcessState.ExitCode(), drained, log, out)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,6 +45,7 @@ type Placer struct {
 	q     *Query
 	j     *workload.Job
 	free  []host
+	flaws []int // findings of each free node
 	n     int
 	at    []place
 	group [][]int // free nodes that a network and a job cannot tell apart, the largest first
@@ -51,23 +53,27 @@ type Placer struct {
 	out   Placements
 }
 
-// NewPlacer prepares the search for n of the free nodes. Of the query it needs Cluster, Version and GPU.
-func NewPlacer(q *Query, j *workload.Job, free []nccl.Layout, n int) (*Placer, error) {
+// NewPlacer prepares the search for n of the free nodes. Of the query it needs Cluster, Version and GPU. Flaws are how much is
+// wrong with each of them, for which others are looked at first; nil is nothing.
+func NewPlacer(q *Query, j *workload.Job, free []nccl.Layout, flaws []int, n int) (*Placer, error) {
 	if n < 1 || n > len(free) {
 		return nil, fmt.Errorf("%d nodes of %d that are free; expected 1 to %d", n, len(free), len(free))
 	}
-	x := &Placer{q: q, j: j, n: n, seen: map[string]bool{}}
+	if flaws == nil {
+		flaws = make([]int, len(free))
+	}
+	x := &Placer{q: q, j: j, n: n, flaws: flaws, seen: map[string]bool{}}
 	for _, l := range free {
 		x.free = append(x.free, host(l))
 	}
 	x.at = places(q.Cluster, x.free)
 	type kind struct {
 		place
-		typ, rack int
+		typ, rack, flaws int
 	}
 	index := map[kind]int{}
 	for i, h := range x.free {
-		k := kind{x.at[i], q.Cluster.Hosts[h[0].Host].Type, -1}
+		k := kind{x.at[i], q.Cluster.Hosts[h[0].Host].Type, -1, flaws[i]}
 		if t := q.Cluster.TypeOf(h[0].Host); t.Trays > 1 {
 			k.rack = h[0].Host
 		}
@@ -79,8 +85,16 @@ func NewPlacer(q *Query, j *workload.Job, free []nccl.Layout, n int) (*Placer, e
 		}
 		x.group[g] = append(x.group[g], i)
 	}
-	slices.SortStableFunc(x.group, func(a, b []int) int { return len(b) - len(a) })
+	slices.SortStableFunc(x.group, func(a, b []int) int { return cmp.Or(flaws[a[0]]-flaws[b[0]], len(b)-len(a)) })
 	return x, nil
+}
+
+// Flaws is how much is wrong with some of the free nodes.
+func (x *Placer) Flaws(nodes []int) (n int) {
+	for _, i := range nodes {
+		n += x.flaws[i]
+	}
+	return n
 }
 
 // Search prices sets of nodes: whole leaves, few leaves from each of them on, even shares of several, one of each in turn;
@@ -132,7 +146,7 @@ func (x *Placer) Try(nodes []int, why string) error {
 
 func (x *Placer) price(nodes []int, orders int) (Placement, error) {
 	var given nccl.Layout
-	for _, i := range nodes {
+	for _, i := range slices.Sorted(slices.Values(nodes)) {
 		given = append(given, x.free[i]...)
 	}
 	o, err := arrange(x.q, given, x.j, orders)
@@ -189,20 +203,56 @@ type set struct {
 // sets are those that are always priced.
 func (x *Placer) sets() []set {
 	var list []set
+	if nodes := x.sound(); nodes != nil {
+		list = append(list, set{nodes, "nodes without findings"})
+	}
 	whole, rest := 0, 0
 	for g := range x.group {
 		if len(x.group[g]) >= x.n {
 			if whole++; whole <= mostStarts {
-				list = append(list, set{x.group[g][:x.n], "one leaf"})
+				list = append(list, set{x.group[g][:x.n], x.spread(x.group[g][:x.n])})
 			}
 		} else if rest++; rest <= mostStarts {
-			list = append(list, set{x.from(g), "few leaves"})
+			nodes := x.from(g)
+			list = append(list, set{nodes, x.spread(nodes)})
 		}
 	}
 	for k := 2; k <= min(len(x.group), x.n, 8); k++ {
-		list = append(list, set{x.even(k), fmt.Sprintf("evenly over %d leaves", k)})
+		nodes, why := x.even(k), "kinds of nodes in turn"
+		if leaves, _ := x.Leaves(nodes); len(leaves) > 1 {
+			why = fmt.Sprintf("evenly over %d leaves", len(leaves))
+		}
+		list = append(list, set{nodes, why})
 	}
 	return append(list, set{x.even(len(x.group)), "one of each leaf in turn"})
+}
+
+// spread says how many leaves nodes are on.
+func (x *Placer) spread(nodes []int) string {
+	leaves, _ := x.Leaves(nodes)
+	switch {
+	case len(leaves) > 1:
+		return "few leaves"
+	case x.q.Cluster.Network.Rails > 1:
+		return "one leaf per rail"
+	}
+	return "one leaf"
+}
+
+// sound takes nodes without findings, those of the largest group and the nearest to it first; nil where there are too few, or
+// where no node has any.
+func (x *Placer) sound() []int {
+	flawed := slices.IndexFunc(x.group, func(g []int) bool { return x.flaws[g[0]] > 0 })
+	if flawed < 1 {
+		return nil
+	}
+	y := *x
+	y.group = x.group[:flawed]
+	nodes := y.from(0)
+	if len(nodes) < x.n {
+		return nil
+	}
+	return nodes
 }
 
 // from takes a group and then the nearest of the others, the largest first.

@@ -41,7 +41,7 @@ func site(t *testing.T, leaves []int, per int) (*Placer, *cluster.Cluster) {
 			free = append(free, nccl.Layout{{Host: i*8 + k, GPU: c.Types[0].Of(cluster.GPU)[0]}})
 		}
 	}
-	x, err := NewPlacer(&Query{Cluster: c}, nil, free, 1)
+	x, err := NewPlacer(&Query{Cluster: c}, nil, free, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 		}
 		known := false
 		for _, p := range x.NIC.Ports {
-			known = known || p.Rate.Known() || p.Max.Known()
+			known = known || p.Rate.Known() || p.Max.Known() || p.State == cluster.Down
 		}
 		if known {
 			continue

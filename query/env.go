@@ -49,6 +49,9 @@ type Env struct {
 	Trigger func(prefix string) (int, error)
 	// Limits bound what others may ask of this process.
 	Limits Limits
+
+	// loaded is told a cluster before anything is assumed of it.
+	loaded func(*cluster.Cluster)
 }
 
 // Limits bound a question. Zero is no bound of its own.

@@ -73,6 +73,7 @@ type PlaceRow struct {
 type PlaceLeaf struct {
 	Leaf  string `json:"leaf"`
 	Nodes int    `json:"nodes"`
+	Rails int    `json:"rails,omitempty"` // leaves that each node is on, of which Leaf is the first
 }
 
 // placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between placements is
@@ -93,7 +94,7 @@ func (q Place) Run(ctx context.Context, env Env) (*PlaceDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job, x.free.ranks, x.n)
+	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job, x.free.ranks, x.flaws(), x.n)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +117,9 @@ func (q Place) Run(ctx context.Context, env Env) (*PlaceDoc, error) {
 		Free: cluster.FormatHosts(x.free.names), FreeNodes: len(x.free.names), Tried: all.Tried, Rows: []PlaceRow{},
 	}
 	x.fill(d, all, given.name, q.Top)
+	if short := first.memoryShortfall(); short != "" {
+		d.Text += " The job " + short + "."
+	}
 	return d, nil
 }
 
@@ -125,7 +129,8 @@ type placing struct {
 	free    *jobNodes
 	n, each int
 	placer  *plan.Placer
-	margin  float64 // of a step
+	margin  float64             // of a step
+	found   map[string][]string // what an audit finds on a node, by name
 	// blocks are those of Slurm's topology/block, and blockOf the block of each node by name; none means topology/tree.
 	blocks  []string
 	blockOf map[string]int
@@ -138,6 +143,8 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if (q.Layout == "") == (q.Nodes == 0) {
 		return nil, errors.New("how many nodes does the job take? Expected one of -l NODESxGPUS and --nodes N")
 	}
+	var found map[string][]string
+	env.loaded = func(cl *cluster.Cluster) { found = hostFindings(cl) }
 	t, err := q.Job.read(ctx, env)
 	if err != nil {
 		return nil, err
@@ -145,7 +152,7 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if err := q.placement().requireGPUs(t.cluster); err != nil {
 		return nil, err
 	}
-	x := &placing{job: t, n: q.Nodes}
+	x := &placing{job: t, n: q.Nodes, found: found}
 	if len(t.cluster.Network.BlockSizes) > 0 {
 		x.blocks, x.blockOf = slurm.Blocks(t.cluster)
 	}

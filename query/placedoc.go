@@ -12,6 +12,7 @@ import (
 
 // fill makes rows of placements and says which to take.
 func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top int) {
+	x.prefer(all.List, scheduler)
 	best := &all.List[0]
 	for i := range all.List {
 		row := x.row(&all.List[i], best)
@@ -31,21 +32,22 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 	switch {
 	case s == nil:
 		d.Text = fmt.Sprintf("Take %s. %s is to wait: of the blocks that could hold %s, none has as many free ones (--segment lets a job take several blocks).",
-			d.Best.Hosts, scheduler, words.Plural(d.Nodes, "node"))
-	case s.Step == d.Best.Step:
-		d.Take = *s
-		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", s.Hosts, scheduler, words.Plural(d.Tried, "placement"))
+			hostText(&d.Best), scheduler, words.Plural(d.Nodes, "node"))
+	case s.Hosts == d.Best.Hosts:
+		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", hostText(s), scheduler, words.Plural(d.Tried, "placement"))
+	case s.Tied && s.Longer <= 0:
+		d.Text = fmt.Sprintf("Take %s: as fast as %s, and on nodes with fewer findings.", hostText(&d.Best), scheduler)
 	case s.Tied:
-		d.Take = *s
-		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take %s.",
-			scheduler, s.Longer.Short(), d.Tried, s.LongerLow.Short(), s.LongerHigh.Short(), s.Hosts)
+		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take the shorter: %s.",
+			scheduler, s.Longer.Short(), d.Tried, s.LongerLow.Short(), s.LongerHigh.Short(), hostText(&d.Best))
 	default:
-		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", d.Best.Hosts,
+		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", hostText(&d.Best),
 			s.Longer.Short(), scheduler, s.LongerLow.Short(), s.LongerHigh.Short(), 100*s.Longer.Seconds()/s.Step.Seconds())
 	}
-	if d.Worst.Tied {
+	if d.Worst.Tied && x.placer.Flaws(plainNumbers(len(x.free.names))) == 0 {
 		d.Text += " All placements tie: this network does not care where the job runs."
 	}
+	d.Text += x.findings(&d.Take)
 }
 
 func (x *placing) row(p, best *plan.Placement) PlaceRow {
@@ -75,6 +77,9 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 		l := PlaceLeaf{Nodes: counts[k]}
 		if leaf >= 0 {
 			l.Leaf = x.job.cluster.Network.Switches[leaf].Name
+			if n := x.job.cluster.Network.Rails; n > 1 {
+				l.Rails = n
+			}
 		}
 		r.Leaves = append(r.Leaves, l)
 	}

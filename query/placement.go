@@ -175,6 +175,9 @@ func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) error {
 			return fmt.Errorf("--nic: %w", err)
 		}
 	}
+	if e.loaded != nil {
+		e.loaded(cl)
+	}
 	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
 	notes, err := predict.Assume(cl, g, nets)
 	e.note(notes...)

@@ -87,6 +87,12 @@ func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	if names, err := cluster.ParseHosts(q.Hosts); err == nil && q.Hosts != "" {
+		env.loaded = func(cl *cluster.Cluster) {
+			env.loaded = nil
+			env.noteFindings(hostFindings(cl), names)
+		}
+	}
 	p, err := q.read(ctx, &env)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -28,7 +30,7 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 		if r.Hosts == d.Best.Hosts {
 			tie = "best"
 		}
-		t.Row(hostList(r.Names, 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
+		t.Row(hostList(natural.Sort(slices.Clone(r.Names)), 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
 	}
 	shown := map[string]bool{}
 	for i := range d.Rows {
@@ -60,6 +62,12 @@ func leafText(list []query.PlaceLeaf) string {
 			return text + fmt.Sprintf(" and %d more", len(list)-most)
 		}
 		name := cmp.Or(l.Leaf, "unknown")
+		if l.Rails > 1 && len(list) == 1 {
+			return words.Plural(l.Rails, "rail")
+		}
+		if l.Rails > 1 {
+			name = "rails of " + name
+		}
 		if i > 0 {
 			text += ", "
 		}

@@ -189,11 +189,15 @@ func (a *auditor) oversubscribed(caps []capacity) {
 		}
 		groups[key] = append(groups[key], s.Name)
 	}
+	fix := "keep jobs under one leaf (Slurm: --switches=1 with a topology.conf, busbar map -o slurm), or add uplinks"
+	if net.Rails > 1 {
+		fix = "keep jobs on nodes that share the leaves of all rails, where traffic between the same NICs stays on one leaf, or add uplinks"
+	}
 	for _, key := range order {
 		c := first[key]
 		a.add("leaf-oversubscribed", finding.Warn, cluster.FormatHosts(groups[key]),
 			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of its NICs when all send", key, c.down, c.downN, c.up, key),
-			"keep jobs under one leaf (Slurm: --switches=1 with a topology.conf, busbar map -o slurm), or add uplinks")
+			fix)
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -114,6 +115,32 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 	if len(s.ran) > 0 {
 		t.Errorf("ran %s", s.ran[0].line)
+	}
+}
+
+// TestMissingHardware names the field of the cluster that would help, so that the page can lead to it.
+func TestMissingHardware(t *testing.T) {
+	s := realSite(t, nil)
+	topo := "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNODE\t0-31\t0\nGPU1\tNODE\t X \t0-31\t0\n\nLegend:\n\n  X    = Self\n"
+	_, text := s.ask(t, "POST", "/api/files?name=topo.txt", s.read, strings.NewReader(topo))
+	var sent struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &sent); err != nil || sent.ID == "" {
+		t.Fatalf("upload: %s, %v", text, err)
+	}
+	for _, c := range []struct{ path, field string }{
+		{"/api/predict?c=" + sent.ID, "gpu"},
+		{"/api/step?m=gpt2-large&c=" + sent.ID, "gpu"},
+		{"/api/step?m=gpt2-large&c=4xa6000:2", "nic"},
+		{"/api/step?m=gpt2-large&c=4xa6000&parallel=tp=3", ""},
+	} {
+		res, text := s.ask(t, "GET", c.path, s.read, nil)
+		var doc struct{ Error, Field string }
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != http.StatusBadRequest || doc.Field != c.field || doc.Error == "" {
+			t.Errorf("%s: %d %s, %v; expected a refusal with field %q", c.path, res.StatusCode, text, err, c.field)
+		}
+	}
+	if res, text := s.ask(t, "GET", "/api/step?m=gpt2-large&gpu=a6000&c="+sent.ID, s.read, nil); res.StatusCode != http.StatusOK {
+		t.Errorf("with the GPU named: %d %s", res.StatusCode, text)
 	}
 }
 

@@ -141,7 +141,7 @@ type where struct {
 	port string
 }
 
-// counterFindings makes one finding of a port's link errors and one of its losses. Most
+// counterFindings makes one finding of a port's link errors, one of its losses and one of receivers that are not ready for it. Most
 // counters of most ports are at rest, and cost a look.
 func (h *History) counterFindings(now time.Time) []finding.Finding {
 	var ports []where
@@ -171,7 +171,7 @@ func (h *History) counterFindings(now time.Time) []finding.Finding {
 	peers := h.peerRates(names, now)
 	var list []finding.Finding
 	for _, w := range ports {
-		for _, kind := range []finding.Kind{Errors, Loss} {
+		for _, kind := range []finding.Kind{Errors, Loss, NotReady} {
 			if f, ok := risen(h.nodes.list[w.node], w.port, kind, h.node[w.node].ports[w.port], peers, now); ok {
 				list = append(list, f)
 			}
@@ -214,7 +214,7 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 	for _, c := range sortedKeys(p.counters) {
 		t := p.counters[c]
 		m := t.of
-		if m.Kind == counter.Pause || m.Kind == counter.Slow || m.Kind == counter.Marks || (m.Kind == counter.Link) != (kind == Errors) {
+		if troubleOf(m.Kind) != kind {
 			continue
 		}
 		by, over, began := t.rise(now)
@@ -231,7 +231,7 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 		lines = append(lines, fmt.Sprintf("%s rises by %s/h (peers %s/h): %s", c, tidy(rate), tidy(peers[c]), m.Says))
 		names = append(names, c)
 	}
-	if len(lines) == 0 || kind == Loss && common && worst < 100 {
+	if len(lines) == 0 || kind != Errors && common && worst < 100 {
 		return f, false
 	}
 	f = finding.Finding{
@@ -244,16 +244,37 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 	case kind == Errors && worst >= 100:
 		f.Severity, f.Confidence = finding.Error, 0.97
 	}
-	f.Text = fmt.Sprintf("Port %s/%s has errors of its link: %s.", node, name, strings.Join(names, ", "))
+	says := "has errors of its link"
 	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both ends)."
-	if kind == Loss {
-		f.Text = fmt.Sprintf("Port %s/%s loses packets: %s.", node, name, strings.Join(names, ", "))
+	switch kind {
+	case Loss:
+		says = "loses packets"
 		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the cable and the host's load."
+	case NotReady:
+		says = "waits for receivers that are too slow: they have no buffers ready"
+		f.Fix = "Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes that are stopped, starved of processors or post too few receives."
 	}
-	if common {
+	f.Text = fmt.Sprintf("Port %s/%s %s: %s.", node, name, says, strings.Join(names, ", "))
+	switch {
+	case common && kind == NotReady:
+		f.Text = strings.TrimSuffix(f.Text, ".") + ", as its peers do: the job rather than this port."
+	case common:
 		f.Text = strings.TrimSuffix(f.Text, ".") + ", as its peers do: the fabric's settings rather than this port."
 	}
 	return f, true
+}
+
+// troubleOf is what a counter that rises is a finding of here; "" where others judge it.
+func troubleOf(k counter.Kind) finding.Kind {
+	switch k {
+	case counter.Link:
+		return Errors
+	case counter.Unready:
+		return NotReady
+	case counter.Pause, counter.Slow, counter.Marks:
+		return ""
+	}
+	return Loss
 }
 
 // tidy prints a rate without false precision.

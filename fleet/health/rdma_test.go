@@ -16,7 +16,7 @@ import (
 func TestRDMACounters(t *testing.T) {
 	for name, want := range map[string]string{
 		"hw_counters/np_cnp_sent": "congestion-marks", "hw_counters/rp_cnp_handled": "congestion-marks", "hw_counters/np_ecn_marked_roce_packets": "congestion-marks",
-		"hw_counters/out_of_sequence": "loss", "hw_counters/packet_seq_err": "loss", "hw_counters/rnr_nak_retry_err": "loss", "hw_counters/local_ack_timeout_err": "loss",
+		"hw_counters/out_of_sequence": "loss", "hw_counters/packet_seq_err": "loss", "hw_counters/rnr_nak_retry_err": "receiver-not-ready", "hw_counters/rnr_naks_rcvd": "receiver-not-ready", "hw_counters/local_ack_timeout_err": "loss",
 		"hw_counters/roce_adp_retrans": "loss", "counters/symbol_error": "errors", "counters/link_downed": "errors", "counters/port_xmit_wait": "",
 	} {
 		for _, all := range []bool{false, true} {
@@ -54,6 +54,8 @@ func TestRDMACounters(t *testing.T) {
 			case want == "":
 			case len(list) != 1 || list[0].ID != want+":node3/mlx5_0/1" || (list[0].Severity == finding.Note) != (want == "congestion-marks") || !strings.Contains(list[0].Evidence[0].Text, "(peers 0/h"):
 				t.Errorf("%s: %+v", name, list)
+			case strings.Contains(list[0].Text, "loses packets") != (want == "loss") || strings.Contains(list[0].Text, "no buffers ready") != (want == "receiver-not-ready"):
+				t.Errorf("%s: %s", name, list[0].Text)
 			case want != "errors" && len(Drain(list)) > 0:
 				t.Errorf("%s drains", name)
 			}

@@ -15,6 +15,7 @@ const (
 	Program                 // requests that the other side refuses
 	Lane                    // bits of one lane, before correction
 	Marks                   // packets meet congestion, and senders are told to slow down: ordinary, unless peers have far fewer
+	Unready                 // who this host sends to had no buffer ready, and it sent again
 )
 
 // Place is where a counter is read.

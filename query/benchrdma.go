@@ -192,29 +192,11 @@ func (m *rdmaHub) document(t *pairs.Table) *BenchRDMADoc {
 		_, r.Both, _ = part.Extremes(pairs.BothGBps)
 		_, r.Latency, _ = part.Extremes(pairs.Micros)
 		d.Rails = append(d.Rails, r)
-		if f, slow := r.belowLink(); slow {
+		if f, slow := m.slowRail(&r); slow {
 			d.Findings = append(d.Findings, f)
 		}
 	}
 	return d
-}
-
-// linkShare is what part of a link's rate large messages reach on healthy hosts at least: headers take a few percent, and a slot of PCIe that is
-// as fast as the link a few more.
-const linkShare = 0.8
-
-const rdmaBelowLink finding.Kind = "rdma-below-link"
-
-// belowLink is the finding about a rail whose ports are all slow: none of them stands out then.
-func (r *BenchRDMARail) belowLink() (finding.Finding, bool) {
-	if r.Link == 0 || r.Rate == 0 || r.Rate >= linkShare*r.Link {
-		return finding.Finding{}, false
-	}
-	return finding.Finding{
-		ID: fmt.Sprintf("%s:%d", rdmaBelowLink, r.Rail), Kind: rdmaBelowLink, Severity: finding.Warn, Confidence: 1, Factor: r.Rate / r.Link, Figure: "bandwidth", Where: fmt.Sprintf("rail %d", r.Rail),
-		Text: fmt.Sprintf("the median pair of rail %d moves %.1f GB/s; its links carry %.1f GB/s, and less than %.0f%% of it is slow", r.Rail, r.Rate, r.Link, 100*linkShare),
-		Fix:  "Look at the PCIe width and generation of the NICs (lspci -vv), ACS and the IOMMU, the MTU, and the NUMA node of the processors; --qps 4 tells a limit of one queue pair.",
-	}, true
 }
 
 // possible says why nothing can be measured.

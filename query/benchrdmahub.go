@@ -17,6 +17,7 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/finding"
+	"busbar.dev/hardware"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/natural"
 	"busbar.dev/result"
@@ -29,6 +30,9 @@ type rdmaPort struct {
 	Device string  `json:"device"`
 	Port   int     `json:"port"`
 	GBps   float64 `json:"GBps"` // of its link, 0 unknown
+	// Layer is InfiniBand, Ethernet or empty, and Slot the rate of its NIC's PCIe slot in GB/s, 0 unknown.
+	Layer string  `json:"layer,omitempty"`
+	Slot  float64 `json:"slot_GBps,omitempty"`
 }
 
 // rdmaOrder is what a host does of a test.
@@ -90,7 +94,7 @@ func pickPorts(all []sysfs.PortState, want []string) ([]rdmaPort, error) {
 			down = append(down, p.Name+" is "+p.State)
 			continue
 		}
-		up[p.Name] = rdmaPort{device, n, p.Rate.GBps()}
+		up[p.Name] = rdmaPort{device, n, p.Rate.GBps(), p.Layer, hardware.PCIeRate(p.SlotGTs, p.SlotLanes).GBps()}
 		names = append(names, p.Name)
 	}
 	natural.Sort(names)
@@ -211,7 +215,8 @@ type rdmaHub struct {
 	absent []finding.Finding
 	notes  []string
 
-	brief bool // neither both ways at once nor latency the other way
+	expects expectation // what rails are held against
+	brief   bool        // neither both ways at once nor latency the other way
 
 	session string // of the results
 	when    time.Time

@@ -14,6 +14,7 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
+	"busbar.dev/result"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -138,7 +139,7 @@ func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (
 			locals[r] = *x.Local
 		}
 	}
-	got, err := q.pairs(ctx, env, h)
+	got, err := q.pairs(ctx, env, h, x)
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
@@ -156,6 +157,9 @@ func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (
 	}
 	doc := newCheckDoc(got.by, locals, got.table, x)
 	doc.ByWhy = got.why
+	if got.by == result.RDMA {
+		doc.Expected += ", and the prediction of a stream by RDMA with its error bar"
+	}
 	for _, f := range got.findings {
 		if len(f.Ranks) == 0 { // of all
 			doc.suspectAll(f)

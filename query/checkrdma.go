@@ -38,7 +38,7 @@ const (
 )
 
 // pairs measures them by RDMA where all hosts have it, and else over TCP.
-func (q *Check) pairs(ctx context.Context, env Env, h *checkHub) (*checkMeasured, error) {
+func (q *Check) pairs(ctx context.Context, env Env, h *checkHub, expects expectation) (*checkMeasured, error) {
 	m, why := q.overRDMA(ctx, h)
 	if m == nil && q.By == result.RDMA {
 		return nil, errors.New("pairs cannot be measured by RDMA: " + why)
@@ -50,6 +50,7 @@ func (q *Check) pairs(ctx context.Context, env Env, h *checkHub) (*checkMeasured
 	}
 	rounds := checkSchedule(len(h.members), q.Rounds)
 	if m != nil {
+		m.expects = expects
 		x.by, x.rankOf, x.findings = result.RDMA, func(e int) int { return m.ends[e].rank }, m.absent
 		c = m.turns(env)
 		if m.q.Rounds = q.Rounds; q.Rounds == 0 {
@@ -63,12 +64,12 @@ func (q *Check) pairs(ctx context.Context, env Env, h *checkHub) (*checkMeasured
 		return nil, err
 	}
 	if m != nil {
-		x.notes = m.notes
 		for _, f := range m.document(x.table).Findings {
-			if f.Kind == rdmaBelowLink {
+			if f.Kind == rdmaSlowRail {
 				x.findings = append(x.findings, f)
 			}
 		}
+		x.notes = m.notes
 	} else {
 		x.by = h.by
 	}

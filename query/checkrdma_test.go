@@ -75,7 +75,7 @@ func TestCheckRDMA(t *testing.T) {
 		"healthy":   {by: "rdma"},
 		"slow port": {odd: map[string]rdmatest.Device{"n2b": {Gbps: 80}}, by: "rdma", bad: "n2", reason: "40% of the others' bandwidth"},
 		"dead port": {odd: map[string]rdmatest.Device{"n1a": {Fault: "gid"}}, by: "rdma", bad: "n1", reason: "Failed to modify QP"},
-		"all slow":  {odd: map[string]rdmatest.Device{"n0a": {Gbps: 50}, "n1a": {Gbps: 50}, "n2a": {Gbps: 50}, "n3a": {Gbps: 50}}, by: "rdma", reason: "its links carry 25.0 GB/s"},
+		"all slow":  {odd: map[string]rdmatest.Device{"n0a": {Gbps: 50}, "n1a": {Gbps: 50}, "n2a": {Gbps: 50}, "n3a": {Gbps: 50}}, by: "rdma", reason: "the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 23"},
 		"port down": {edit: func(sys []fs.FS) { sys[3] = rdmatest.Sys("n3a!", "n3b!") }, by: "rdma", bad: "n3", reason: "no active RDMA port below /sys/class/infiniband (n3a/1 is DOWN"},
 		"one port":  {edit: func(sys []fs.FS) { sys[3] = rdmatest.Sys("n3a", "n3b!") }, by: "rdma", bad: "n3", reason: "has 1 active RDMA ports; most hosts have 2"},
 		"no RDMA": {edit: func(sys []fs.FS) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/board"
 	"busbar.dev/unit"
 )
 
@@ -22,6 +23,9 @@ type PortState struct {
 	Physical string    // of an RDMA port: LinkUp, Polling, Disabled and the like
 	Rate     unit.Rate // 0 unknown
 	Lanes    string    // of an RDMA port: 4X NDR
+	// SlotGTs and SlotLanes are those of an RDMA port's slot of PCIe, as trained; 0 unknown.
+	SlotGTs   float64
+	SlotLanes int
 	// Counters stand for something wrong where they rise, as in Read, here with those at zero.
 	Counters map[string]uint64
 	// Received and Sent are bytes since the driver was loaded.
@@ -120,6 +124,8 @@ func (w watched) rdma(device, port string) PortState {
 	if gbit, err := strconv.ParseFloat(word, 64); err == nil && gbit > 0 && gbit < 1e6 {
 		p.Rate = unit.Rate(gbit * 1e9 / 8)
 	}
+	slot := path.Join("sys/class/infiniband", device, "device")
+	p.SlotGTs, p.SlotLanes = board.ParseGTs(w.text(path.Join(slot, "current_link_speed"))), board.ParseLanes(w.text(path.Join(slot, "current_link_width")))
 	w.count(p.Counters, path.Join(dir, "counters"), portCounters)
 	w.count(p.Counters, path.Join(dir, "hw_counters"), transportCounters)
 	// These two count words of four bytes, as the InfiniBand specification has them.

@@ -61,6 +61,8 @@ type Programs struct {
 	Ready func() error
 	// Sys is the machine's / of which sys is read; nil: nothing is known of its ports.
 	Sys fs.FS
+	// Alone keeps RDMA ports for one measurement at a time; nil: nobody asks.
+	Alone *PortsAlone
 	// Kernel is the kernel's log, and how long the machine is up; where it is refused, the journal and syslog's files are read. nil: none is.
 	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
 	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
@@ -128,9 +129,9 @@ const rdmaTime = 20 * time.Second
 // lead is the measurement as rank 0 leads it.
 func (q *BenchRDMA) lead(ctx context.Context, env Env, h *checkHub) (*BenchRDMADoc, error) {
 	begin := time.Now()
-	orders := map[int]checkOrder{}
+	orders, job := map[int]checkOrder{}, bench.NewSession()
 	for r := range h.members {
-		orders[r] = checkOrder{Do: "rdma-ports", RDMA: &rdmaOrder{}}
+		orders[r] = checkOrder{Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}
 	}
 	env.progress("ports of all hosts")
 	m := &rdmaHub{checkHub: h, q: q, names: rankNames(h.members)}

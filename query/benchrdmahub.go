@@ -38,6 +38,7 @@ type rdmaPort struct {
 // rdmaOrder is what a host does of a test.
 type rdmaOrder struct {
 	End     rdma.End `json:"end"`
+	Job     string   `json:"job,omitempty"` // whose ranks may share ports
 	Latency bool     `json:"latency"`
 	Both    bool     `json:"both"`
 	Server  string   `json:"server"` // of the client: where the server is
@@ -52,6 +53,7 @@ type rdmaWorker struct {
 	bw, lat rdma.Test
 	server  *rdma.Server
 	known   []rdmaPort // as told to rank 0
+	taken   []io.Closer
 }
 
 // ports lists the ports of this host, and says why it has none that can be measured.
@@ -148,6 +150,11 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 		r.Ports, err = w.ports(ctx)
 		w.known = r.Ports
 		r.Portless = errors.Is(err, errNoPort)
+		if err == nil {
+			if err = w.take(o.Job); err != nil {
+				r.Ports, w.known = nil, nil
+			}
+		}
 		return err
 	case "rdma-serve":
 		if err := w.own(o.End); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"busbar.dev/engine/bench"
 	"busbar.dev/finding"
 	"busbar.dev/result"
 	"busbar.dev/result/pairs"
@@ -82,10 +83,10 @@ func (q *Check) overRDMA(ctx context.Context, h *checkHub) (*rdmaHub, string) {
 	if q.By == "tcp" {
 		return nil, "as was asked for"
 	}
-	orders := map[int]checkOrder{}
+	orders, job := map[int]checkOrder{}, bench.NewSession()
 	hosts := map[string]bool{}
 	for r, m := range h.members {
-		orders[r] = checkOrder{Do: "rdma-ports", RDMA: &rdmaOrder{}}
+		orders[r] = checkOrder{Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}
 		hosts[m.Host] = true
 	}
 	if len(hosts) < max(2, len(h.members)) {

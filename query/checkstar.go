@@ -74,6 +74,7 @@ func (w *checkWorker) serve(ctx context.Context) error {
 func (w *checkWorker) done() {
 	if w.rdma != nil {
 		_ = w.rdma.end(true) // rank 0 is gone, and nobody asks
+		w.rdma.free()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
 	"busbar.dev/fleet"
 	"busbar.dev/unit"
 )
@@ -103,7 +104,8 @@ func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part, at func(done, of in
 		return nil, err
 	}
 	m := &rdmaHub{checkHub: h, q: run.q, names: []string{string(p.Ranks[0]), string(p.Ranks[1])}, brief: true}
-	m.collect(h.ask(ctx, map[int]checkOrder{0: {Do: "rdma-ports", RDMA: &rdmaOrder{}}, 1: {Do: "rdma-ports", RDMA: &rdmaOrder{}}}, rdmaTime))
+	job := bench.NewSession()
+	m.collect(h.ask(ctx, map[int]checkOrder{0: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}, 1: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}}, rdmaTime))
 	if err := errors.Join(absentPeer(h, p), m.possible()); err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (c *benchGPUCmd) Run(e *env) error {
 
 // gpuPrograms are how questions about GPUs run other programs.
 func gpuPrograms() query.Programs {
-	return query.Programs{Sys: os.DirFS("/"), Kernel: health.KernelLog, Find: ranks.FindProgram, Run: ranks.Program, Helper: findHelper, Worker: func(args, settings []string) (device.Process, error) {
+	return query.Programs{Sys: os.DirFS("/"), Alone: &query.PortsAlone{Prefix: "busbar-rdma/"}, Kernel: health.KernelLog, Find: ranks.FindProgram, Run: ranks.Program, Helper: findHelper, Worker: func(args, settings []string) (device.Process, error) {
 		p, err := ranks.Pipe(args, settings)
 		if err != nil { // not a nil pointer in an interface
 			return nil, err

@@ -25,6 +25,7 @@ type fakeFleet struct {
 	slow  int // a node that sends at half its rate; -1 for none
 	role  string
 	jobs  http.HandlerFunc // nil is the server's own
+	ways  []string         // transports that pairs were measured by; nil is TCP alone
 
 	mu     sync.Mutex
 	orders []doc
@@ -55,7 +56,9 @@ func (f *fakeFleet) before(t *testing.T, p *page) {
 	mux.HandleFunc("GET /api/fleet/nodes", func(w http.ResponseWriter, _ *http.Request) {
 		give(w, doc{"nodes": f.nodes(), "leads": true, "stream_read": 1})
 	})
-	mux.HandleFunc("GET /api/fleet/pairs", func(w http.ResponseWriter, r *http.Request) { give(w, f.pairs(r.URL.Query().Get("figure"))) })
+	mux.HandleFunc("GET /api/fleet/pairs", func(w http.ResponseWriter, r *http.Request) {
+		give(w, f.pairs(r.URL.Query().Get("figure"), r.URL.Query().Get("by")))
+	})
 	mux.HandleFunc("GET /api/fleet/link", func(w http.ResponseWriter, r *http.Request) {
 		give(w, f.link(r.URL.Query().Get("from"), r.URL.Query().Get("to")))
 	})
@@ -119,7 +122,7 @@ func (f *fakeFleet) value(figure string, i, j int, r *rand.Rand) float64 {
 	return v
 }
 
-func (f *fakeFleet) pairs(figure string) doc {
+func (f *fakeFleet) pairs(figure, by string) doc {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := len(f.names)
 	values := make([][]*float64, n)
@@ -129,7 +132,7 @@ func (f *fakeFleet) pairs(figure string) doc {
 			if i == j || n > 4 && n < 100 && (i == n-1 || j == n-1) {
 				continue
 			}
-			v := f.value(figure, i, j, r)
+			v := f.value(figure, i, j, r) * (1 + 3*float64(max(0, slices.Index(f.ways, by)))) // RDMA is four times as fast as TCP
 			v = float64(int(v*1000)) / 1000
 			values[i][j] = &v
 		}
@@ -138,7 +141,11 @@ func (f *fakeFleet) pairs(figure string) doc {
 	if figure == "latency" {
 		unit = "µs"
 	}
-	return doc{"figure": figure, "unit": unit, "names": f.names, "values": values, "median": 10.2, "oldest": f.began.Add(-time.Hour), "newest": f.began.Add(-time.Minute)}
+	d := doc{"figure": figure, "unit": unit, "names": f.names, "values": values, "median": 10.2, "oldest": f.began.Add(-time.Hour), "newest": f.began.Add(-time.Minute)}
+	if f.ways != nil {
+		d["ways"], d["by"] = f.ways, by
+	}
+	return d
 }
 
 func (f *fakeFleet) link(from, to string) doc {

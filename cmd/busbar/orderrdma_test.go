@@ -111,7 +111,7 @@ func TestOrderRDMA(t *testing.T) {
 
 	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to TCP.
 	f.joinRDMA(t.TempDir(), map[fleet.Name]fs.FS{"n9": rdmatest.Sys()})
-	if got := order(exitDone, "order", "rdma", "--rounds", "1"); got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 0 {
+	if got := order(exitWrong, "order", "rdma", "--rounds", "1"); got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 1 {
 		t.Errorf("of all: %+v", got.Verdict)
 	}
 	if got := order(exitWrong, "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 || !strings.Contains(got.Why, "n9: cannot be measured by rdma: ib_write_bw of perftest is not installed") || got.Verdict.Unhealthy[0].Node != "n9" {

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		"all_reduce_perf": fakePerf,
 		"lab-trainer":     labTrainer,
 		"quick-agent":     quickAgent,
+		"rdma-agent":      rdmaAgent,
 	})
 }
 

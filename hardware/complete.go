@@ -3,6 +3,7 @@ package hardware
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -64,6 +65,21 @@ func hostNames(c *cluster.Cluster) []string {
 		}
 	}
 	return names
+}
+
+// Forget makes rates of links unknown again that Complete assumed while it knew nothing of the link. Whoever names the GPUs of a
+// type after it was completed calls it, then Complete: the generation of PCIe and of NVLink is that of the GPU.
+func Forget(t *cluster.NodeType) {
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Rate.Origin != cluster.Assumed || !strings.Contains(l.Rate.Source, untrained) && !strings.Contains(l.Rate.Source, unnamed) {
+			continue
+		}
+		if l.Duplex == 2*l.Rate.Value {
+			l.Duplex = 0
+		}
+		l.Rate = cluster.Fact[unit.Rate]{}
+	}
 }
 
 // filler completes one node type.

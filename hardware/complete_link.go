@@ -11,6 +11,12 @@ import (
 // onDie is what NCCL counts within a chip; no traffic between GPUs fills it.
 const onDie = 5000 * unit.GBps
 
+// What a link's rate was assumed without, as Forget finds it again.
+const (
+	untrained = "link state unknown; "
+	unnamed   = "GPU unknown; "
+)
+
 // links fills rates, from the ends of the PCIe tree upwards, because a switch
 // without figures is taken to be as fast as what hangs on it.
 func (f *filler) links() {
@@ -130,12 +136,12 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	switch {
 	case d.Kind == cluster.GPU && f.models[child].PCIeGen > 0:
 		m := f.models[child]
-		return card(m.PCIeGen, fmt.Sprintf("link state unknown; %s is a PCIe %d card", m.Title, m.PCIeGen))
+		return card(m.PCIeGen, fmt.Sprintf(untrained+"%s is a PCIe %d card", m.Title, m.PCIeGen))
 	case d.Kind == cluster.NIC && d.NIC != nil && d.NIC.Rate().Known():
 		gen := feeds(d.NIC.Rate().Value)
-		return card(gen, fmt.Sprintf("link state unknown; PCIe %d x16 feeds the card's %s", gen, d.NIC.Rate().Value.Bits()))
+		return card(gen, fmt.Sprintf(untrained+"PCIe %d x16 feeds the card's %s", gen, d.NIC.Rate().Value.Bits()))
 	case below[child] > 0:
-		return cluster.FromAssumed(below[child], "link state unknown; as fast as the fastest device below")
+		return cluster.FromAssumed(below[child], untrained+"as fast as the fastest device below")
 	}
 	gen, why := f.platform()
 	return card(gen, why)
@@ -148,7 +154,7 @@ func (f *filler) platform() (gen int, why string) {
 		return f.gen, f.genWhy
 	}
 	defer func() { f.gen, f.genWhy = gen, why }()
-	gen, why = 3, "link state unknown; PCIe 3 x16, as NCCL falls back to"
+	gen, why = 3, untrained+"PCIe 3 x16, as NCCL falls back to"
 	for i := range f.t.Devices {
 		d := &f.t.Devices[i]
 		if d.Kind != cluster.GPU {
@@ -164,7 +170,7 @@ func (f *filler) platform() (gen int, why string) {
 			g = 4
 		}
 		if g > gen {
-			gen, why = g, fmt.Sprintf("link state unknown; PCIe %d x16 as in hosts of GPUs such as %s", g, d.Name)
+			gen, why = g, fmt.Sprintf(untrained+"PCIe %d x16 as in hosts of GPUs such as %s", g, d.Name)
 		}
 	}
 	return gen, why
@@ -193,7 +199,7 @@ func (f *filler) nvlink(l *cluster.Link) cluster.Fact[unit.Rate] {
 	}
 	if one == 0 {
 		one, source = f.guessNVLink(l)
-		assumed += "GPU unknown; "
+		assumed += unnamed
 	}
 	rate := one * unit.Rate(lanes)
 	text := fmt.Sprintf("%d links of %v: %s", lanes, one, source)
@@ -285,7 +291,7 @@ func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {
 			return cluster.FromSpec(one*unit.Rate(lanes), fmt.Sprintf("%d links of %v: %s", lanes, one, source))
 		}
 	}
-	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), "GPU unknown; 50 GB/s per link as on MI250X")
+	return cluster.FromAssumed(50*unit.GBps*unit.Rate(lanes), unnamed+"50 GB/s per link as on MI250X")
 }
 
 // c2c counts 45 GB/s a link: ten on GH200, five a GPU on GB200.

@@ -135,6 +135,29 @@ func TestCompletePlatform(t *testing.T) {
 	}
 }
 
+// GPUs that are named after a matrix was completed are cards of their own generation of PCIe.
+func TestForget(t *testing.T) {
+	n := newNode(cluster.Read)
+	root := addRoot(n, addSocket(n, intel("test", 143), 0, "0-1")[0])
+	gpu := n.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: root})
+	l := n.Connect(cluster.Link{A: root, B: gpu, Kind: cluster.PCIe})
+	other := n.Add(cluster.Device{Kind: cluster.GPU, Index: 1, Parent: root})
+	read := n.Connect(cluster.Link{A: root, B: other, Kind: cluster.PCIe, Lanes: 8, GTs: 16})
+	complete(n)
+	if r := n.Links[l].Rate; !near(r.Value.GBps(), 15.754, 1e-4) {
+		t.Errorf("without a model: %+v", r)
+	}
+	n.Devices[gpu].Model = cluster.FromAssumed("NVIDIA RTX A6000", "as given")
+	Forget(n)
+	complete(n)
+	if r := n.Links[l].Rate; !near(r.Value.GBps(), 31.508, 1e-4) || r.Origin != cluster.Assumed {
+		t.Errorf("an A6000: %+v", r)
+	}
+	if r := n.Links[read].Rate; !near(r.Value.GBps(), 15.754, 1e-4) || r.Origin != cluster.Spec {
+		t.Errorf("a link whose state was read: %+v", r)
+	}
+}
+
 func TestCompleteNIC(t *testing.T) {
 	n := &cluster.NodeType{Name: "x"}
 	add := func(d cluster.Device) { d.Kind, d.Parent, d.Index = cluster.NIC, -1, -1; n.Add(d) }

@@ -147,7 +147,7 @@ func newSearch(q *Query) *search {
 
 // Room is what plans may take of a GPU's memory.
 func (q *Query) Room() unit.Volume {
-	return unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
+	return step.Room(q.GPU.Model.Memory, q.Reserve)
 }
 
 // countSpaces counts the settings of every space, and bounds it: by the least time of a GPU that any way to

@@ -18,6 +18,9 @@ type Given struct {
 	NIC NICs
 }
 
+// AsGiven is the source of what the caller said.
+const AsGiven = "as given"
+
 // nonBlocking says how links between switches without a rate are taken.
 const nonBlocking = "no source says the rate of links between switches; the network is taken as non-blocking (ibnetdiscover has the rates, oversubscription: 2 in a cluster file states them)"
 
@@ -138,7 +141,7 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 	if len(nameless) == 0 {
 		return "", nil
 	}
-	m, why := named, "as given"
+	m, why := named, AsGiven
 	if m.Name == "" {
 		links := 0
 		for _, d := range nameless {
@@ -157,6 +160,7 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 			x.GPU = &cluster.GPUInfo{}
 		}
 	}
+	hardware.Forget(t)
 	if named.Name != "" {
 		return fmt.Sprintf("GPUs of %s are taken as %s", t.Name, m.Title), nil
 	}
@@ -177,7 +181,7 @@ func nvlinks(t *cluster.NodeType, dev int) int {
 
 // assumeNICs gives rates to NICs that have none.
 func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
-	rate, why := given, "as given"
+	rate, why := given, AsGiven
 	if rate == 0 {
 		rate, why = usualNIC(t)
 	}

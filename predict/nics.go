@@ -148,7 +148,7 @@ func slotSpeed(r unit.Rate) float64 {
 // noNICs says what to do about a node without NICs whose data has to leave it.
 func noNICs(t *cluster.NodeType) error {
 	several := ""
-	if _, ok := hardware.GPUByName(t.Preset); ok { // one GPU and nothing else
+	if _, ok := hardware.GPUByName(t.Preset); ok && t.Count(cluster.GPU) == 1 { // and nothing else; 4xa6000 names a GPU too
 		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
 	}
 	return &missing{field: "nic", error: fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+

@@ -94,7 +94,11 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	x := workload.Envelope{
 		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()), Active: float64(m.Active()),
 		Seq: seq, Batch: cmp.Or(q.Global, cmp.Or(q.Micro, workload.DefaultMicroBatch(seq, n, 0))*n), GPUs: len(layout), Nodes: nodes,
-		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU, Intra: gpu.Link * unit.Rate(gpu.Links),
+		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU,
+	}
+	kind := cluster.PCIe
+	if x.Intra, kind = insideRate(cl, layout); kind == cluster.PCIe {
+		x.IntraLink = "PCIe link"
 	}
 	if m.Replicated() {
 		x.Sample = m.Forward(x.Seq)
@@ -105,6 +109,52 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 		}
 	}
 	return workload.Case{Title: x.Title, Lines: append(x.Lines(), x.Servers()...)}, nil
+}
+
+// insideRate is what the slowest GPU of the first node sends to the others there, and by what: links of GPUs where they join
+// all that take part, as switches and full meshes do and a bridge of two cards does not, else PCIe.
+func insideRate(cl *cluster.Cluster, l nccl.Layout) (unit.Rate, cluster.LinkKind) {
+	t := cl.TypeOf(l[0].Host)
+	group := make([]int, len(t.Devices)) // of devices that links of GPUs join
+	for i := range group {
+		group[i] = i
+	}
+	var root func(i int) int
+	root = func(i int) int {
+		if group[i] != i {
+			group[i] = root(group[i])
+		}
+		return group[i]
+	}
+	own, bus := make([]unit.Rate, len(t.Devices)), make([]unit.Rate, len(t.Devices))
+	kind := cluster.PCIe
+	for i := range t.Links {
+		x := &t.Links[i]
+		switch x.Kind {
+		case cluster.NVLink, cluster.XGMI, cluster.Gaudi:
+			kind = x.Kind
+			group[root(x.A)] = root(x.B)
+			own[x.A] += x.Rate.Value
+			if !x.OneWay {
+				own[x.B] += x.Rate.Value
+			}
+		case cluster.PCIe:
+			bus[x.A], bus[x.B] = max(bus[x.A], x.Rate.Value), max(bus[x.B], x.Rate.Value)
+		}
+	}
+	rate := own
+	for _, r := range l {
+		if r.Host == l[0].Host && (own[r.GPU] == 0 || root(r.GPU) != root(l[0].GPU)) {
+			rate, kind = bus, cluster.PCIe
+		}
+	}
+	slowest := rate[l[0].GPU]
+	for _, r := range l {
+		if r.Host == l[0].Host {
+			slowest = min(slowest, rate[r.GPU])
+		}
+	}
+	return slowest, kind
 }
 
 // nicRate is what the NICs of the first node carry together.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/plan"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -219,18 +221,42 @@ func (x *planned) command(p *pricedStep) string {
 	return text
 }
 
+// assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is none of them,
+// nor is PCIe where GPUs have links of their own.
+func assumedRates(c *cluster.Cluster, oneNode bool) []string {
+	var list []string
+	tiers, why := step.Assumed(c)
+	_, linked := step.Faster(c, 1, step.Inner)
+	for i, t := range tiers {
+		if oneNode && (t == step.Ports || t == step.Trunks || t == step.Bus && linked) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
+	}
+	return list
+}
+
+// assumedNode says how a node is built that was named by its GPUs alone; "" where it was not.
+func assumedNode(c *cluster.Cluster) string {
+	for _, source := range c.Sources {
+		if strings.Contains(source, hardware.AssumedNode) {
+			return source
+		}
+	}
+	return ""
+}
+
 // sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names them.
 func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
-	tiers, why := step.Assumed(q.Cluster)
-	if len(tiers) == 0 && q.Cluster.Network.TrunksUnknown() {
+	list := assumedRates(q.Cluster, false)
+	if node := assumedNode(q.Cluster); len(list) == 0 && node != "" {
+		return "no rate is assumed, the node itself is: " + node, nil
+	}
+	if len(list) == 0 && q.Cluster.Network.TrunksUnknown() {
 		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data sheets", nil
 	}
-	if len(tiers) == 0 {
+	if len(list) == 0 {
 		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
-	}
-	var list []string
-	for i, t := range tiers {
-		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
 	}
 	what := strings.Join(list, "; ")
 	if len(plans) < 2 {

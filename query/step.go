@@ -3,8 +3,11 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -103,6 +106,11 @@ type StepAdvice struct {
 	Buy     bool    `json:"purchase,omitempty"`
 }
 
+// Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough of it.
+func (d *StepDoc) Wrong() bool {
+	return !slices.ContainsFunc(d.Rows, func(r StepRow) bool { return r.Fits })
+}
+
 // fewRanks are so few that other networks are tried without being asked for: that takes milliseconds.
 const fewRanks = 8
 
@@ -129,7 +137,7 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 	}
 	t.tuner = q.Tuner
 	defer env.working("pricing the step")()
-	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
+	d, assumed := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}, false
 	for _, s := range t.shapes {
 		p, err := t.price(t.cluster, s)
 		if err != nil {
@@ -152,6 +160,13 @@ func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
+		list := slices.DeleteFunc(assumedRates(t.cluster, p.nodes == 1), func(s string) bool {
+			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String()) // predict.Assume notes those
+		})
+		if len(list) > 0 && !assumed {
+			assumed = true
+			env.note("assumed, since no source says it: " + strings.Join(list, "; "))
+		}
 		d.Rows = append(d.Rows, row)
 	}
 	return d, nil

@@ -103,10 +103,8 @@ func runBy(j *workload.Job) string {
 	switch f := j.Framework; {
 	case f == nil:
 		return string(j.Kernels)
-	case f.Kernels != string(j.Kernels):
+	default: // frameworks differ in their kernels, and a comparison of two is one of those too
 		return f.Title + " with " + string(j.Kernels) + " kernels"
-	default:
-		return f.Title
 	}
 }
 

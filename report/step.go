@@ -31,6 +31,9 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	}
 	first := &d.Rows[0]
 	j := first.Job
+	if d.Wrong() {
+		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n", memoryOf(first.Result.Memory.Total(), first.Has))
+	}
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
 		words.Thousands(j.Model.Params()), length, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {

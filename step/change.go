@@ -24,17 +24,23 @@ type Change struct {
 // least is the gain below which a change is not worth a line.
 const least = 0.02
 
-// Changes tries, one by one, settings and purchases that could make the job faster and fit
-// the memory of the GPU, and returns those that help, the best first. Networks are
+// Changes tries, one by one, settings and purchases that could make the job faster and leave the
+// reserve of the GPU's memory free, and returns those that help, the best first. Networks are
 // tried where they are asked for and the step waits for them: each takes as long as the job itself.
 func (p *Prepared) Changes(g *GPU, r *Result, networks bool) ([]Change, error) {
-	return p.ChangesOver(g, r, networks, least)
+	own := *g
+	own.Model.Memory = Room(g.Model.Memory, Reserve).Bytes()
+	return p.ChangesOver(&own, r, networks, least)
 }
 
-// ChangesOver is the same with another share of the throughput that a change must gain.
+// ChangesOver is the same with another share of the throughput that a change must gain, and may take all of the GPU's memory.
+// Where the job itself takes more, what needs no more than it does is a change all the same.
 func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) ([]Change, error) {
 	var list []Change
 	have := unit.Volume(g.Model.Memory)
+	if now := r.Memory.Total(); now <= have/(1-Reserve) {
+		have = max(have, now)
+	}
 	try := func(c Change, f *Fabric, j *workload.Job) error {
 		if j.Check() != nil || j.Framework != nil && !j.Framework.Runs(j) {
 			return nil
@@ -47,6 +53,10 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 			return nil // what does not fit is no help; Limit says what would
 		}
 		if c.Gain = x.TokensPerSecond()/r.TokensPerSecond() - 1; c.Gain >= least {
+			if p.j.Split.ZeRO == 0 && j.Split.ZeRO == 1 {
+				c.Text = shardsUpdate(r, x)
+			}
+			c.inWords(j)
 			list = append(list, c)
 		}
 		return nil
@@ -124,10 +134,13 @@ func (p *Prepared) settings() []setting {
 		add("sp=1 in --parallel", "sequence parallelism shards the operations between tensor-parallel products and overlaps half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
 	}
 	if s.DP > 1 && s.ZeRO == 0 {
-		add("zero=1 in --parallel", "shard the optimizer update over data-parallel ranks", func(j *workload.Job) { j.Split.ZeRO = 1 })
+		add("zero=1 in --parallel", "", func(j *workload.Job) { j.Split.ZeRO = 1 })
 	}
 	if s.DP > 1 && s.ZeRO == 3 {
 		add("zero=1 in --parallel", "keep parameters unsharded: there is memory for them", func(j *workload.Job) { j.Split.ZeRO = 1 })
+	}
+	if node := p.f.nodeRanks(); s.ZeRO == 3 && s.PP == 1 && s.Shard == s.DP*s.CP && node > 1 && node < s.Shard*s.TP && node%s.TP == 0 && s.Shard%(node/s.TP) == 0 {
+		add(shardSetting, "shard inside each node: parameters stay off the network, gradients cross it once", func(j *workload.Job) { j.Split.Shard = node / s.TP })
 	}
 	if s.DP > 1 && j.GradWidth() > 2 && !j.Compresses() {
 		add("--compress bf16", "reduce gradients in bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })

@@ -1,10 +1,12 @@
 package step_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -32,6 +34,29 @@ func TestChangesOfSharedNIC(t *testing.T) {
 	}
 	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") || !strings.Contains(all, "NCCL_ALGO=allreduce:tree") {
 		t.Errorf("advised are %v", settings)
+	}
+}
+
+// Nothing is advised that leaves less memory free than plans do.
+func TestChangesLeaveTheReserve(t *testing.T) {
+	p, g := prepared(t, "baskerville", "a100-40", "gpt2-xl", "zero=3", 2, 4, 1, 64)
+	r := changed(t, p, g, func(*workload.Job) {})
+	larger := *p.Job()
+	larger.MicroBatch = 2
+	for _, c := range []struct {
+		free    float64
+		advised bool
+	}{{2 * step.Reserve, true}, {step.Reserve / 2, false}} {
+		gpu := *g
+		need := larger.Memory()
+		gpu.Model.Memory = (need.Total() / unit.Volume(1-c.free)).Bytes()
+		list, err := p.Changes(&gpu, r, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(list, func(x step.Change) bool { return x.Setting == "--micro-batch 2" }); got != c.advised {
+			t.Errorf("with %g of the memory left free: %+v", c.free, list)
+		}
 	}
 }
 

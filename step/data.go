@@ -135,7 +135,7 @@ func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
 	switch {
 	case p.j.Compress == workload.WireInt8:
 		return p.f.Time(Data, coll.AllGather, bytes*unit.Volume(s.DP*s.CP))
-	case s.ZeRO == 0:
+	case s.ZeRO == 0 || p.j.SumsWhole():
 		return p.f.Time(Data, coll.AllReduce, bytes)
 	case s.Shard == s.DP*s.CP:
 		return p.f.Time(Data, coll.ReduceScatter, bytes)
@@ -144,7 +144,10 @@ func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	more, _, err := p.f.Time(Copies, coll.AllReduce, bytes/unit.Volume(s.Shard))
+	more, copies, err := p.f.Time(Copies, coll.AllReduce, bytes/unit.Volume(s.Shard))
+	if more > one {
+		text = copies
+	}
 	return one + more, text, err
 }
 
@@ -179,36 +182,45 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	return nil
 }
 
-// shares is how long every block's parameters take to gather and its gradients to divide. With
+// shares is how long every block's parameters take to gather and its gradients to divide, and what limits the longest call. With
 // parameters in the host's memory a rank's share comes from there first, one block ahead of the
 // gathering, and the share of gradients goes there behind it.
 func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
+	var longest unit.Span
+	of := func(took unit.Span, text string) {
+		if took > longest {
+			longest, limit = took, text
+		}
+	}
 	for i, n := range x.params {
 		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(n*j.GatherWidth()))
 		if err != nil {
 			return nil, nil, "", err
 		}
+		of(one, text)
 		if j.LoRA.Frozen() {
 			n = x.summed[i]
 		}
 		wire := unit.Volume(n * j.WireWidth())
-		back, _, err := p.f.Time(Shards, coll.ReduceScatter, wire)
+		back, text, err := p.f.Time(Shards, coll.ReduceScatter, wire)
 		if err != nil {
 			return nil, nil, "", err
 		}
+		of(back, text)
 		if s.Shard < s.DP*s.CP {
-			more, _, err := p.f.Time(Copies, coll.AllReduce, wire/unit.Volume(s.Shard))
+			more, text, err := p.f.Time(Copies, coll.AllReduce, wire/unit.Volume(s.Shard))
 			if err != nil {
 				return nil, nil, "", err
 			}
+			of(more, text)
 			back += more
 		}
 		back += p.encoding(unit.Volume(n * j.GradWidth()))
 		if one, back, err = p.fetched(n, one, back); err != nil {
 			return nil, nil, "", err
 		}
-		gather, scatter, limit = append(gather, one), append(scatter, back), text
+		gather, scatter = append(gather, one), append(scatter, back)
 	}
 	return gather, scatter, limit, nil
 }

@@ -1,6 +1,7 @@
 package step_test
 
 import (
+	"strings"
 	"testing"
 
 	"busbar.dev/step"
@@ -38,6 +39,15 @@ func TestCompression(t *testing.T) {
 	t.Logf("one node of eight: float32 %.0f ms, fp16 %.0f ms, int8 %.0f ms", plain.Step*1e3, half.Step*1e3, byte8.Step*1e3)
 	if !(plain.Step < half.Step && half.Step < byte8.Step) {
 		t.Error("encoding costs nothing")
+	}
+}
+
+// What limits sharded parameters is what limits their largest call, not that of the last norm's few bytes.
+func TestLimitOfLargestCall(t *testing.T) {
+	p, g := prepared(t, "4xa6000", "a6000", "gpt2-large", "zero=3", 1, 4, 4, 16)
+	r := changed(t, p, g, func(*workload.Job) {})
+	if text := r.Limit(p.Job(), g.Model.Memory).Text; !strings.Contains(text, "PCIe link carries 31.5 GB/s") {
+		t.Error(text)
 	}
 }
 

@@ -13,10 +13,20 @@ import (
 // mostProposed is how many ways to fit are named.
 const mostProposed = 2
 
+// Reserve is the share of a GPU's memory that plans and advice leave free without being told another: the allocator's
+// fragments and what other libraries take are in no sum.
+const Reserve = 0.05
+
+// Room is what a job may take of a GPU's memory that leaves a share of it free.
+func Room(memory unit.Bytes, reserve float64) unit.Volume {
+	return unit.Volume(memory) * unit.Volume(1-reserve)
+}
+
 // whatFits says what would make a job fit: settings that were tried and do, those first that cost
 // least; where none does, what is left.
 func whatFits(j *workload.Job, have unit.Bytes) string {
 	var fit []string
+	room := Room(have, Reserve)
 	fewer := false // a smaller micro-batch was named, the largest that fits
 	for _, way := range lighterWays(j) {
 		micro := way.job.MicroBatch != j.MicroBatch
@@ -24,7 +34,7 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 			continue
 		}
 		need := way.job.Memory()
-		if need.Total() > unit.Volume(have) {
+		if need.Total() > room {
 			continue
 		}
 		fewer = fewer || micro

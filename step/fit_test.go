@@ -20,7 +20,7 @@ func TestWhatWouldFit(t *testing.T) {
 		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 4, workload.None, "--recompute full would fit", "with --micro-batch"},
 		{"dgx-h100", "h100", "llama2-13b", "", 8, 1, workload.None, "zero=2 in --parallel would fit: 73.1 GiB; zero=3", "offload"},
 		{"dgx-a100", "a100-80", "llama2-70b", "zero=3", 8, 4, workload.Full, "--offload optimizer would fit", "raise"},
-		{"dgx-h100", "h100", "gpt2", "", 8, 100000, workload.Full, "; --micro-batch 250 would fit", "--micro-batch 1 "},
+		{"dgx-h100", "h100", "gpt2", "", 8, 100000, workload.Full, "--micro-batch 200 would fit", "--micro-batch 1 "},
 		{"dgx-h100", "h100", "resnet50", "", 8, 100000, workload.None, "--micro-batch 1250 would fit", "--micro-batch 1 "},
 		{"dgx-h100", "h100", "llama3-405b", "tp=8", 8, 1, workload.None, "more GPUs are needed", "would fit"},
 	} {

@@ -172,6 +172,21 @@ func variant(c *cluster.Cluster) *cluster.Cluster {
 	return &n
 }
 
+// nodeRanks is how many ranks every host of the layout has; 0 where they differ.
+func (f *Fabric) nodeRanks() int {
+	count := map[int]int{}
+	for _, r := range f.layout {
+		count[r.Host]++
+	}
+	each := count[f.layout[0].Host]
+	for _, n := range count {
+		if n != each {
+			return 0
+		}
+	}
+	return each
+}
+
 // CrossesHosts reports whether groups of a kind have ranks on more than one host.
 func (f *Fabric) CrossesHosts(g Group) bool {
 	l := f.ranks(g, 0)

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -26,6 +27,7 @@ type Envelope struct {
 	Peak      unit.FLOPS // of one GPU
 	MFU       float64    // of the peak that is reached
 	Intra     unit.Rate  // of a GPU's links in its node, one direction
+	IntraLink string     // what they are where they are not made for GPUs; "" are links
 	Inter     unit.Rate  // of a node's NICs together, one direction
 }
 
@@ -130,7 +132,7 @@ func (e *Envelope) comm(compute float64) []Line {
 	sent := 2 * once
 	list = append(list, exact, line("sent by a GPU", "2 × gradients", "GB", sent, "2 × %s", once))
 	if e.Intra > 0 {
-		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's links", "s", sent/e.Intra.GBps(), "%s / %s", sent, e.Intra.GBps()), compute, e.Nodes < 2))
+		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's "+cmp.Or(e.IntraLink, "links"), "s", sent/e.Intra.GBps(), "%s / %s", sent, e.Intra.GBps()), compute, e.Nodes < 2))
 		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s", factor*once/e.Intra.GBps(), "%s × %s / %s", factor, once, e.Intra.GBps()))
 	}
 	if e.Nodes < 2 || e.Inter <= 0 {

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"math"
+	"strings"
 
 	"busbar.dev/unit"
 )
@@ -113,6 +114,12 @@ func (j *Job) GatherWidth() float64 {
 		return 1
 	}
 	return j.ParamWidth()
+}
+
+// SumsWhole reports whether every rank gets the sum of all gradients although it updates a share: PyTorch's
+// ZeroRedundancyOptimizer leaves the all-reduce to DDP and broadcasts the new parameters after the update.
+func (j *Job) SumsWhole() bool {
+	return j.Split.ZeRO == 1 && j.Framework != nil && strings.HasPrefix(j.Framework.ID, "ddp@")
 }
 
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is

@@ -178,7 +178,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 		notes.first("the time was up; this is the best so far")
 	case ctx.Err() != nil:
 		return late(ctx, a)
-	case errors.Is(err, query.ErrCannot):
+	case query.Cannot(err):
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	case err != nil:
 		return refusal(http.StatusBadRequest, err.Error(), a, fieldOf(err)...)

@@ -55,6 +55,10 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 		}
 		values := given[p.Page]
 		delete(rest, p.Page)
+		for _, other := range otherNames(params, p) {
+			values = append(slices.Clone(values), given[other]...)
+			delete(rest, other)
+		}
 		several := p.Repeated && p.Names != "cluster"
 		if !several && len(values) > 1 || len(values) > maxRepeat {
 			return nil, fmt.Errorf("%s is given %d times", p.Page, len(values))
@@ -71,9 +75,20 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	form := given.Get("o")
 	delete(rest, "o")
 	for k := range rest {
-		return nil, fmt.Errorf("%.40q is nothing that %s can be asked; see busbar %s --help", k, q.name, strings.Join(q.words, " "))
+		return nil, fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " "))
 	}
 	return a, a.as(form)
+}
+
+// otherNames are those of a parameter that no parameter has for its own: its long flag's, and cluster for what names one.
+func otherNames(params []query.Param, p *query.Param) (list []string) {
+	for _, name := range []string{p.Name, p.Short, p.Names} {
+		taken := func(q query.Param) bool { return q.Page == name || q.Name == name && q.Page != p.Page }
+		if name != "" && !slices.Contains(list, name) && !slices.ContainsFunc(params, taken) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // as sets what comes: JSON, or one of the question's pictures.

@@ -70,11 +70,11 @@ func TestAnswersAreDocuments(t *testing.T) {
 		{"/api/map?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
 		{"/api/predict?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
 		{"/api/map?c=nosuch", 400, jsonType, "no such file, and as a preset"},
-		{"/api/map", 400, jsonType, "this machine is not to be read"},
+		{"/api/map", 422, jsonType, "this machine is not to be read"},
 		{"/api/map?c=/etc/passwd", 400, jsonType, "no such file"},
 		{"/api/map?c=gpu1%3D/etc/passwd", 400, jsonType, "no such file"},
 		{"/api/step?c=dgx-h100&m=config.json", 400, jsonType, "no such file"},
-		{"/api/predict?c=gb200-nvl72:20000", 400, jsonType, "expected at most"},
+		{"/api/predict?c=gb200-nvl72:20000", 422, jsonType, "expected at most"},
 	} {
 		res, text := s.ask(t, "GET", c.path, s.read, nil)
 		if res.StatusCode != c.code || res.Header.Get("Content-Type") != c.kind || !strings.Contains(text, c.text) {

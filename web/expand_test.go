@@ -45,8 +45,8 @@ func TestHostileUploads(t *testing.T) {
 			if mb > 1200 || r.StatusCode == http.StatusInternalServerError {
 				t.Errorf("%d bytes: %d, %d MB, %v; want no fault, and at most 1,200 MB in all", len(d.Data), r.StatusCode, mb, took)
 			}
-			if strings.HasPrefix(d.Name, "20001") && r.StatusCode != http.StatusBadRequest {
-				t.Errorf("20,001 nodes: %d; want 400", r.StatusCode)
+			if strings.HasPrefix(d.Name, "20001") && r.StatusCode != http.StatusUnprocessableEntity {
+				t.Errorf("20,001 nodes: %d; want 422", r.StatusCode)
 			}
 		})
 	}

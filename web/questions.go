@@ -129,6 +129,7 @@ var questions = []question{
 	asks[query.Scale, query.ScaleDoc]("scale", shortly),
 	asks[query.Resilience, query.ResilienceDoc]("goodput", shortly),
 	planQuestion,
+	asks[query.Place, query.PlaceDoc]("place", longer).long(),
 	asks[query.Presets, query.PresetsDoc]("presets", shortly),
 	asks[query.Models, query.ModelsDoc]("models", shortly),
 	asks[query.Hardware, query.HardwareDoc]("hardware", shortly),

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,6 +83,7 @@ func (s *Server) own() []Route {
 		{Method: "GET", Path: "/assets/{build}/{file...}", Role: Read, Handler: http.HandlerFunc(s.assets.closed)},
 		{Method: "POST", Path: "/logout", Role: Read, Handler: http.HandlerFunc(s.logout)},
 		{Method: "GET", Path: "/{$}", Role: Read, Handler: http.HandlerFunc(s.assets.page)},
+		{Method: "GET", Path: "/api/{$}", Role: Read, Handler: http.HandlerFunc(s.index)},
 		{Method: "GET", Path: "/api/me", Role: Read, Handler: http.HandlerFunc(s.me)},
 		{Method: "GET", Path: "/api/events", Role: Read, Handler: http.HandlerFunc(s.listen)},
 		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
@@ -108,9 +110,26 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle(rt.Method+" "+rt.Path, s.entry(rt))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if methods := allowed(mux, r); len(methods) > 0 {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			Fail(w, http.StatusMethodNotAllowed, fmt.Sprintf("%.80q is asked with %s, not with %.20q", r.URL.Path, strings.Join(methods, " or "), r.Method))
+			return
+		}
 		Fail(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %.80q", r.URL.Path))
 	})
 	return s.guard(mux)
+}
+
+// allowed are the methods that an address is asked with; none where there is nothing.
+func allowed(mux *http.ServeMux, r *http.Request) (list []string) {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		as := r.Clone(r.Context())
+		as.Method = m
+		if _, pattern := mux.Handler(as); strings.HasPrefix(pattern, m+" ") {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -185,7 +188,55 @@ func (s *uploadStore) room(client string, need int64) error {
 	return nil
 }
 
-// upload takes a file whole: POST /api/files?name=NAME with the file as the body.
+// sent is the file of a request: the body, or the one file of a form.
+func sent(r *http.Request) (name string, file io.Reader, err error) {
+	name, file = r.URL.Query().Get("name"), r.Body
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if !strings.HasPrefix(kind, "multipart/") {
+		return name, file, nil
+	}
+	form, err := r.MultipartReader()
+	if err != nil {
+		return "", nil, fmt.Errorf("a form that cannot be read: %w", err)
+	}
+	for {
+		p, err := form.NextPart()
+		switch {
+		case err == io.EOF:
+			return "", nil, errors.New("a form without a file; expected one: curl -F file=@site.yaml, or the file as the body: curl --data-binary @site.yaml")
+		case err != nil:
+			return "", nil, broken(err)
+		case p.FileName() != "":
+			return cmp.Or(name, p.FileName()), &onlyPart{form, p}, nil
+		}
+	}
+}
+
+// onlyPart reads a file of a form, and fails at its end where another follows.
+type onlyPart struct {
+	form *multipart.Reader
+	part io.Reader
+}
+
+var errSeveral = errors.New("several files; send each in a request of its own")
+
+func (o *onlyPart) Read(p []byte) (int, error) {
+	n, err := o.part.Read(p)
+	if err == io.EOF {
+		for {
+			next, end := o.form.NextPart()
+			if end != nil {
+				return n, end // io.EOF where the form is whole
+			}
+			if next.FileName() != "" {
+				return n, errSeveral
+			}
+		}
+	}
+	return n, err
+}
+
+// upload takes a file whole: POST /api/files?name=NAME with the file as the body, or as the one file of a form.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
 	leave, ok := s.sending.enter(clientIn(r.Context()))
@@ -194,8 +245,13 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	name := safeName(r.URL.Query().Get("name"))
-	id, size, err := s.shelf.keep(clientIn(r.Context()), name, r.Body)
+	name, file, err := sent(r)
+	if err != nil {
+		Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	name = safeName(name)
+	id, size, err := s.shelf.keep(clientIn(r.Context()), name, file)
 	var disk *fs.PathError
 	switch {
 	case tooLarge(err):
@@ -203,6 +259,9 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	case errors.As(err, &disk):
 		Fail(w, http.StatusInternalServerError, "the file could not be kept: "+reason(err))
+		return
+	case errors.Is(err, errSeveral):
+		Fail(w, http.StatusBadRequest, errSeveral.Error())
 		return
 	case err != nil:
 		Fail(w, http.StatusBadRequest, "the upload broke off")

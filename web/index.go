@@ -1,0 +1,77 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Index is the answer to GET /api/: what can be asked.
+type Index struct {
+	Commands []IndexCommand `json:"commands"`
+	Routes   []IndexRoute   `json:"routes"` // everything below /api/
+}
+
+// IndexCommand is a command that GET PATH answers with its JSON document.
+type IndexCommand struct {
+	Path       string       `json:"path"`
+	Command    string       `json:"command"` // that prints the same
+	Forms      []string     `json:"o"`       // values of the parameter o that give something else than JSON: svg
+	Parameters []IndexParam `json:"parameters"`
+}
+
+// IndexParam is a parameter of an address.
+type IndexParam struct {
+	Name     string   `json:"name"`
+	Also     []string `json:"also,omitempty"` // other names of it
+	Help     string   `json:"help"`
+	Default  string   `json:"default,omitempty"`
+	Values   []string `json:"values,omitempty"` // it takes; none is any
+	Repeated bool     `json:"repeated,omitempty"`
+	Upload   bool     `json:"upload,omitempty"` // it may name an upload: @ and 32 digits, as POST /api/files gives it
+}
+
+// IndexRoute is an address, how it is asked, and the role that a token needs.
+type IndexRoute struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Role   string `json:"role"`
+}
+
+// index answers GET /api/.
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	d := Index{Commands: []IndexCommand{}, Routes: []IndexRoute{}}
+	for _, q := range slices.Concat(questions, []question{auditQuestion, pathQuestion}) {
+		d.Commands = append(d.Commands, q.index())
+	}
+	for _, rt := range s.routes {
+		if strings.HasPrefix(rt.Path, "/api/") {
+			d.Routes = append(d.Routes, IndexRoute{rt.Method, strings.TrimSuffix(rt.Path, "{$}"), rt.Role.String()})
+		}
+	}
+	Reply(w, d)
+}
+
+// index is a question as the index lists it.
+func (q question) index() IndexCommand {
+	c := IndexCommand{Path: "/api/" + q.name, Command: "busbar " + strings.Join(q.words, " "), Forms: []string{}, Parameters: []IndexParam{}}
+	if slices.Contains(q.words, "--audit") {
+		c.Path += "?audit=1"
+	}
+	for form := range q.pictures {
+		c.Forms = append(c.Forms, form)
+	}
+	slices.Sort(c.Forms)
+	params := q.params()
+	for i := range params {
+		p := &params[i]
+		if p.Page == "" {
+			continue
+		}
+		c.Parameters = append(c.Parameters, IndexParam{
+			Name: p.Page, Also: otherNames(params, p), Help: p.Help, Default: p.Default, Values: slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == "" }),
+			Repeated: p.Repeated && p.Names != "cluster", Upload: p.Names != "",
+		})
+	}
+	return c
+}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+
+	"busbar.dev/internal/failure"
 )
 
 // Limits bound what documents may stand for. A zero field is the bound in brackets.
@@ -32,7 +34,9 @@ func (e limitError) Error() string {
 	return fmt.Sprintf("more than %d %s; at most that many are read", e.most, e.what)
 }
 
-func (e limitError) Is(target error) bool { return target == ErrTooLarge }
+func (e limitError) Is(target error) bool {
+	return target == ErrTooLarge || target == failure.ErrCannot
+}
 
 // Budget is what the documents of one question may cost together. Readers that multiply (a hostlist, a count, a type used by
 // many nodes) spend from it before they make anything, so that a short text cannot stand for more than is allowed, and ask it
@@ -44,6 +48,7 @@ type Budget struct {
 	open   spent // of the one that is being read
 	bytes  int64
 	names  int
+	over   bool // something was refused
 }
 
 // spent is what is in a document.
@@ -87,13 +92,22 @@ func (b *Budget) Stopped() error {
 	return b.stop()
 }
 
+// refuse is the error of a bound.
+func (b *Budget) refuse(most int, what string) error {
+	b.over = true
+	return limitError{most, what}
+}
+
+// Over reports that something was refused: readers may tell why in words of their own.
+func (b *Budget) Over() bool { return b != nil && b.over }
+
 // take counts n more of something.
 func (b *Budget) take(what string, kept int, open *int, n, most int) error {
 	if err := b.Stopped(); err != nil {
 		return err
 	}
 	if n < 0 || most > 0 && n > most-kept-*open {
-		return limitError{most, what}
+		return b.refuse(most, what)
 	}
 	*open += n
 	return nil
@@ -116,7 +130,8 @@ func (b *Budget) TakeType(t *NodeType) error {
 	b = b.orDefault()
 	ends := t.Count(GPU) + t.Count(NIC)
 	if ends > b.limits.Ends {
-		return fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), b.limits.Ends)
+		b.over = true
+		return failure.Cannot(fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), b.limits.Ends))
 	}
 	err := b.take("devices in node types", b.kept.devices, &b.open.devices, len(t.Devices), b.limits.Devices)
 	if err == nil {
@@ -146,7 +161,7 @@ func (b *Budget) TakeBytes(n int64) error {
 		return err
 	}
 	if n < 0 || n > b.limits.Bytes-b.bytes {
-		return limitError{int(b.limits.Bytes >> 20), "MiB of text"}
+		return b.refuse(int(b.limits.Bytes>>20), "MiB of text")
 	}
 	b.bytes += n
 	return nil
@@ -182,7 +197,7 @@ func (b *Budget) takeSpread(nodes, hosts int) error {
 	b = b.orDefault()
 	most := b.limits.Names
 	if nodes > most || hosts > most {
-		return limitError{most, "descriptions of hosts"}
+		return b.refuse(most, "descriptions of hosts")
 	}
 	return b.take("descriptions of hosts by nodes without a name", 0, &b.names, nodes*hosts, most)
 }

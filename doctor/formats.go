@@ -18,6 +18,7 @@ type Document struct {
 	Healthy  bool              `json:"healthy"` // nothing above a note
 	// Undecided says that the cause is unknown: the findings are the leading ones, and Questions tell them apart.
 	Undecided bool            `json:"undecided,omitempty"`
+	Asked     bool            `json:"described,omitempty"` // a problem was described in words
 	Questions []Question      `json:"questions,omitempty"`
 	Lines     int             `json:"lines"`
 	Unknown   int             `json:"not_understood"` // lines
@@ -38,7 +39,7 @@ type Question struct {
 
 // Document is what is printed of a report.
 func (r *Report) Document() Document {
-	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank}
+	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Asked: r.Asked, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank}
 	for _, q := range r.Questions {
 		d.Questions = append(d.Questions, Question{q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...)})
 	}

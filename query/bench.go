@@ -195,7 +195,6 @@ func (m *benchRun) add(s *result.Sweep) error {
 	}
 	for _, t := range []*BenchTiming{&row.BenchTiming, row.InPlace} {
 		if t != nil {
-			m.doc.WrongElements += t.Wrong
 			m.sum += t.BusBW
 			m.rows++
 		}

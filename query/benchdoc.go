@@ -25,18 +25,28 @@ type BenchDoc struct {
 	AvgBus    float64       `json:"avg_busbw_GBps"`       // over all rows, out of place and in place
 	Refused   int64         `json:"refused_connections"`  // that did not belong to the job
 
-	Team          bench.Team               `json:"-"`
-	Plan          bench.Plan               `json:"-"`
-	Factor        float64                  `json:"-"` // from size to size
-	Late          bool                     `json:"-"` // this rank came when others had begun
-	Missed        int                      `json:"-"` // sizes that were measured before this rank came
-	WrongElements int64                    `json:"-"`
-	Refusals      map[engine.Refusal]int64 `json:"-"`
-	Sweeps        result.Sweeps            `json:"-"` // the rows as they are kept
+	Team     bench.Team               `json:"-"`
+	Plan     bench.Plan               `json:"-"`
+	Factor   float64                  `json:"-"` // from size to size
+	Late     bool                     `json:"-"` // this rank came when others had begun
+	Missed   int                      `json:"-"` // sizes that were measured before this rank came
+	Refusals map[engine.Refusal]int64 `json:"-"`
+	Sweeps   result.Sweeps            `json:"-"` // the rows as they are kept
 }
 
 // Wrong reports elements that are not what they must be.
-func (d *BenchDoc) Wrong() bool { return d.WrongElements > 0 }
+func (d *BenchDoc) Wrong() bool { return d.WrongElements() > 0 }
+
+// WrongElements counts them over all rows.
+func (d *BenchDoc) WrongElements() (n int64) {
+	for i := range d.Rows {
+		n += d.Rows[i].Wrong
+		if in := d.Rows[i].InPlace; in != nil {
+			n += in.Wrong
+		}
+	}
+	return n
+}
 
 // BenchRow is one size; the figures of the row itself are those out of place.
 type BenchRow struct {

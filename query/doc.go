@@ -13,21 +13,86 @@
 // keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. Fields that are left
 // out of the JSON (`json:"-"`) are for package report and may change.
 //
+// # Reading documents back
+//
+// A document that was read from JSON has all that JSON has: Wrong, Undecided and Request say what they said before. What needs
+// more than that (package report's texts and pictures, Timeline) gives ErrDecoded; ask the question again for those.
+//
 // # Errors
 //
-// An error is about the question unless errors.Is(err, ErrCannot) says that it could not be answered: a file that cannot be
-// read, a limit, a machine that is not there. A document that says that something is wrong with what was asked about has a
+// An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a context
+// that ended, one of Env's Limits, something of Env that is nil and that the question needs, a peer that died. A file that is not
+// there is bad input, as is anything that is wrong inside a file; errors.Is(err, fs.ErrNotExist) tells it from others. Commands
+// end with exit code 2 for a bad question and 3 for one that could not be answered; busbar serve answers 400 and 422, and 503
+// where the time was up:
+//
+//	doc, err := query.Predict{Cluster: "site.yaml"}.Run(ctx, env)
+//	switch {
+//	case errors.Is(err, fs.ErrNotExist): // there is no site.yaml
+//	case errors.Is(err, context.DeadlineExceeded): // ctx ended; Cannot(err) is true
+//	case query.Cannot(err): // ask again later, or elsewhere
+//	case err != nil: // change the question
+//	}
+//
+// A document that says that something is wrong with what was asked about has a
 // method Wrong; where there is no document to say so, the error is ErrWrong.
 package query
 
-import "busbar.dev/internal/failure"
+import (
+	"errors"
+	"io/fs"
+
+	"busbar.dev/finding"
+	"busbar.dev/internal/failure"
+)
 
 // Version is that of the documents' shapes. It grows when a field changes its meaning or goes.
 const Version = 1
 
-// ErrCannot is what errors are that are not the question's fault, for errors.Is; ErrWrong what errors are that say that
-// something is wrong with what was asked about.
+// Cannot reports an error that is not the question's fault: one that is ErrCannot, or the end of a context.
+func Cannot(err error) bool { return failure.Is(err) }
+
+// ErrCannot is what errors are that are not the question's fault, for errors.Is (see Cannot, which knows contexts too); ErrWrong
+// what errors are that say that something is wrong with what was asked about.
 var (
 	ErrCannot = failure.ErrCannot
 	ErrWrong  = failure.ErrWrong
 )
+
+// ErrDecoded is the error of what needs more of a document than its JSON has.
+var ErrDecoded = errors.New("the document was read from JSON, which leaves out what this needs; ask the question again")
+
+// FailOn is the least severity of a finding that makes a document's Wrong true, where it is not warn: note, error or never. It
+// is part of the document, so that Wrong says the same wherever the document is read.
+type FailOn struct {
+	Least string `json:"fail_on,omitempty"`
+}
+
+// failOn keeps what was asked for.
+func failOn(least string) FailOn {
+	if least == finding.Warn.String() {
+		return FailOn{}
+	}
+	return FailOn{least}
+}
+
+// severity is the least severity; ok is false for never.
+func (f FailOn) severity() (least finding.Severity, ok bool) {
+	if f.Least == "" {
+		return finding.Warn, true
+	}
+	least, err := finding.ParseSeverity(f.Least)
+	return least, err == nil
+}
+
+// in reports a finding that is at least as severe.
+func (f FailOn) in(list []finding.Finding) bool {
+	least, ok := f.severity()
+	return ok && finding.AtLeast(list, least)
+}
+
+// missing is an error about a file that is not there, in words of its own.
+type missing struct{ error }
+
+func (m missing) Unwrap() error        { return m.error }
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }

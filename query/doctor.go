@@ -33,14 +33,13 @@ type DoctorDoc struct {
 	doctor.Document
 
 	Report *doctor.Report `json:"-"`
-	failOn string
+	FailOn
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and whose cause is unknown.
 func (d *DoctorDoc) Wrong() bool {
-	least, err := finding.ParseSeverity(d.failOn)
-	unknown := d.Report != nil && d.Report.Asked && d.Report.Undecided && least <= finding.Warn
-	return err == nil && (unknown || finding.AtLeast(d.Findings, least)) // the other word is never
+	least, ok := d.severity()
+	return ok && (d.Asked && d.Undecided && least <= finding.Warn || finding.AtLeast(d.Findings, least))
 }
 
 // Check refuses a question that cannot be answered, before anything is read.
@@ -99,7 +98,7 @@ func (q Doctor) Weigh(env Env, set *evidence.Set) (*DoctorDoc, error) {
 		return nil, err
 	}
 	report.Mask(q.Mask == "addresses")
-	return &DoctorDoc{Document: report.Document(), Report: report, failOn: q.FailOn}, nil
+	return &DoctorDoc{Document: report.Document(), Report: report, FailOn: failOn(q.FailOn)}, nil
 }
 
 // weigh asks the doctor, with the user's causes beside the built-in ones.
@@ -126,7 +125,7 @@ func (q *Doctor) weigh(env *Env, set *evidence.Set) (*doctor.Report, error) {
 // and the environment.
 func (e *Env) liveEvidence(ctx context.Context, r *evidence.Reader) error {
 	if e.Machine == nil || e.State == nil {
-		return errors.New("--live cannot be asked for here; run busbar doctor --live on the machine")
+		return failure.Cannot(errors.New("--live cannot be asked for here; run busbar doctor --live on the machine"))
 	}
 	frags, err := e.Machine(ctx)
 	if err != nil {
@@ -157,7 +156,7 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 	if _, err := fs.Stat(e.files(), name); err != nil && sentence(name) {
 		return r.ReadSentence(name)
 	} else if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem in quotes", name)
+		return missing{fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem in quotes", name)}
 	}
 	read := 0
 	err := e.eachFile(ctx, name, "the logs", func(path string, inFolder bool) error {

@@ -8,7 +8,6 @@ import (
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/doctor"
-	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
@@ -31,13 +30,12 @@ type DoctorBenchDoc struct {
 
 	Report *doctor.Report  `json:"-"`
 	Curves []*doctor.Curve `json:"-"`
-	failOn string
+	FailOn
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
 func (d *DoctorBenchDoc) Wrong() bool {
-	least, err := finding.ParseSeverity(d.failOn)
-	return err == nil && finding.AtLeast(d.Findings, least)
+	return d.in(d.Findings)
 }
 
 // Run reads, predicts and judges.
@@ -63,7 +61,7 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (*DoctorBenchDoc, error) 
 		curves = append(curves, x)
 	}
 	rep := doctor.Bench(curves)
-	return &DoctorBenchDoc{BenchDocument: rep.BenchDocument(curves), Report: rep, Curves: curves, failOn: q.FailOn}, nil
+	return &DoctorBenchDoc{BenchDocument: rep.BenchDocument(curves), Report: rep, Curves: curves, FailOn: failOn(q.FailOn)}, nil
 }
 
 // curve predicts one measured sweep.

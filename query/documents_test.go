@@ -9,7 +9,9 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +56,8 @@ func documents(t *testing.T) string {
 Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
 query gives them to Go programs. Fields are only ever added within a version. Names end in the unit of their value: _us and _s
 are microseconds and seconds, _GBps 10⁹ bytes per second in one direction, _bytes bytes. A field that is "optional" is left out
-where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them.
+where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them. A link
+leads to a type that has a table of its own.
 `, Version)
 	written := map[string]bool{}
 	for _, name := range roots {
@@ -65,16 +68,25 @@ where it has nothing to say. This page is made from the types; types of other pa
 
 type declared struct {
 	doc    string
+	prefix string // of its package
 	fields *ast.FieldList
 }
 
 type declarations map[string]declared
 
-// structs are the struct types of the package.
+// structs are the struct types of the package, and with the package's name those of packages whose types many documents have.
 func structs(t *testing.T) declarations {
 	found := declarations{}
+	for _, from := range []string{"", "doctor.", "finding."} {
+		found.add(t, filepath.Join("..", cmp.Or(strings.TrimSuffix(from, "."), "query")), from)
+	}
+	return found
+}
+
+// add adds the struct types of a folder.
+func (found declarations) add(t *testing.T, dir, prefix string) {
 	set := token.NewFileSet()
-	entries, err := os.ReadDir(".")
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +94,7 @@ func structs(t *testing.T) declarations {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(set, e.Name(), nil, parser.ParseComments)
+		file, err := parser.ParseFile(set, filepath.Join(dir, e.Name()), nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,13 +110,15 @@ func structs(t *testing.T) declarations {
 					if doc == nil {
 						doc = g.Doc
 					}
-					found[spec.Name.Name] = declared{oneLine(doc), x.Fields}
+					found[prefix+spec.Name.Name] = declared{oneLine(doc), prefix, x.Fields}
 				}
 			}
 		}
 	}
-	return found
 }
+
+// named is a type's name within an expression.
+var named = regexp.MustCompile(`\b[A-Za-z]\w*(\.[A-Za-z]\w*)?\b`)
 
 // write documents a type, and below it those of the package that stand in its fields.
 func (found declarations) write(b *strings.Builder, t *testing.T, name string, written map[string]bool, level int) {
@@ -131,12 +145,17 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 		if json == "-" || json == "" && len(f.Names) > 0 {
 			continue
 		}
-		kind := types.ExprString(f.Type)
-		for _, part := range strings.FieldsFunc(kind, func(r rune) bool { return strings.ContainsRune("[]*. ", r) }) {
-			if _, ok := found[part]; ok && !strings.Contains(kind, "."+part) {
-				inner = append(inner, part)
+		kind := named.ReplaceAllStringFunc(strings.ReplaceAll(types.ExprString(f.Type), "*", ""), func(name string) string {
+			full := name
+			if !strings.Contains(name, ".") {
+				full = d.prefix + name
 			}
-		}
+			if _, ok := found[full]; !ok || !ast.IsExported(full[strings.LastIndexByte(full, '.')+1:]) {
+				return name
+			}
+			inner = append(inner, full)
+			return fmt.Sprintf("[%s](#%s)", full, strings.ToLower(strings.ReplaceAll(full, ".", "")))
+		})
 		if json == "" {
 			json = "(its fields)"
 		}
@@ -144,7 +163,7 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 		if strings.Contains(options, "omit") {
 			about = strings.TrimSpace("optional. " + about)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", json, strings.ReplaceAll(kind, "*", ""), strings.ReplaceAll(about, "|", "\\|"))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", json, kind, strings.ReplaceAll(about, "|", "\\|"))
 	}
 	for _, n := range inner {
 		if !strings.HasSuffix(n, "Doc") {

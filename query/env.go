@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/procs"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
 )
 
@@ -29,7 +30,8 @@ type Env struct {
 	Note func(text string)
 	// Verbose is told how inputs were recognised.
 	Verbose func(text string)
-	// Progress is told what is being done and how far it is; nothing ends it.
+	// Progress is told what is being done and how far it is. The empty text ends what was told before. It is called by one
+	// goroutine at a time, and never twice in a row with one text; the question waits for it.
 	Progress func(text string)
 	// Version is that of the program that asks, which results that it measures carry.
 	Version string
@@ -52,6 +54,8 @@ type Env struct {
 
 	// loaded is told a cluster before anything is assumed of it.
 	loaded func(*cluster.Cluster)
+
+	told string // the last of Progress
 }
 
 // Limits bound a question. Zero is no bound of its own.
@@ -67,14 +71,14 @@ type Limits struct {
 func (e *Env) logBudget(ctx context.Context) *cluster.Budget {
 	l := e.Limits.Source
 	l.Bytes = 0
-	return cluster.NewBudget(l, ctx.Err)
+	return cluster.NewBudget(l, func() error { return failure.Cannot(ctx.Err()) })
 }
 
 // budget is what the sources of a question may cost; reading ends with the context.
 func (e *Env) budget(ctx context.Context) *cluster.Budget {
 	l := e.Limits.Source
 	l.GPUs = cmp.Or(l.GPUs, e.Limits.Devices)
-	return cluster.NewBudget(l, ctx.Err)
+	return cluster.NewBudget(l, func() error { return failure.Cannot(ctx.Err()) })
 }
 
 // note tells something beside the answer.
@@ -87,9 +91,10 @@ func (e *Env) note(texts ...string) {
 	}
 }
 
-// progress says what is being done; nothing ends it.
+// progress says what is being done; the empty text ends it.
 func (e *Env) progress(text string) {
-	if e.Progress != nil {
+	if e.Progress != nil && e.told != text {
+		e.told = text
 		e.Progress(text)
 	}
 }

@@ -21,7 +21,7 @@ func (e *Env) eachFile(ctx context.Context, name, what string, read func(path st
 	info, err := fs.Stat(e.files(), name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file or folder", name)
+		return missing{fmt.Errorf("%s: no such file or folder", name)}
 	case err != nil:
 		return failure.Cannot(err)
 	}

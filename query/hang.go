@@ -46,7 +46,7 @@ type HangDoc struct {
 	Read     int               `json:"files_read"`
 	Asked    []HangAsked       `json:"asked,omitempty"`
 	Pods     []kube.Pod        `json:"pods,omitempty"`
-	failOn   string
+	FailOn
 }
 
 // HangAsked is an address that was asked.
@@ -59,12 +59,11 @@ type HangAsked struct {
 
 // Wrong reports a verdict of the severity that was asked for, or a graver one.
 func (d *HangDoc) Wrong() bool {
-	least, err := finding.ParseSeverity(d.failOn)
-	return err == nil && finding.AtLeast(d.Findings, least)
+	return d.in(d.Findings)
 }
 
 // Undecided reports an answer that says neither that the job is healthy nor what is wrong with it.
-func (d *HangDoc) Undecided() bool { return d.State == hang.Unknown && d.failOn != "never" }
+func (d *HangDoc) Undecided() bool { return d.State == hang.Unknown && d.Least != "never" }
 
 // Check refuses a question that cannot be answered, before anything is read.
 func (q Hang) Check() error {
@@ -170,7 +169,7 @@ func (q *Hang) addresses(ctx context.Context, e *Env) ([]string, error) {
 // once reads and asks one time. Answers of the time before stand for the first of two.
 func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answer) (*HangDoc, error) {
 	c := hang.NewCase()
-	doc := &HangDoc{failOn: q.FailOn}
+	doc := &HangDoc{FailOn: failOn(q.FailOn)}
 	here, err := q.processes(e)
 	if err != nil {
 		return nil, err

@@ -41,13 +41,12 @@ type JobsDoc struct {
 	// Predicted names the cluster that expectations are of, empty where there are none; Unpredicted says why.
 	Predicted   string `json:"predicted_on,omitempty"`
 	Unpredicted string `json:"unpredicted,omitempty"`
-	failOn      string
+	FailOn
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
 func (d *JobsDoc) Wrong() bool {
-	least, err := finding.ParseSeverity(d.failOn)
-	return err == nil && finding.AtLeast(d.Findings, least)
+	return d.in(d.Findings)
 }
 
 // Check refuses a question that cannot be answered, before anything is read.
@@ -73,7 +72,7 @@ func (q Jobs) Run(ctx context.Context, env Env) (*JobsDoc, error) {
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	doc := &JobsDoc{failOn: q.FailOn}
+	doc := &JobsDoc{FailOn: failOn(q.FailOn)}
 	r := jobsReader{env: &env, doc: doc}
 	sources := q.Sources
 	if len(sources) == 0 {

@@ -33,7 +33,7 @@ func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, [
 	var read []source
 	if len(words) == 0 {
 		if e.Machine == nil {
-			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
+			return nil, nil, failure.Cannot(errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads"))
 		}
 		live, err := e.Machine(ctx)
 		if err != nil {
@@ -229,9 +229,9 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 		c, err := hardware.Preset(name, count)
 		if err != nil {
 			if strings.ContainsAny(name, "/.") {
-				return nil, false, fmt.Errorf("%s: no such file", name)
+				return nil, false, missing{fmt.Errorf("%s: no such file", name)}
 			}
-			return nil, false, fmt.Errorf("%s: no such file, and as a preset: %w", name, err)
+			return nil, false, missing{fmt.Errorf("%s: no such file, and as a preset: %w", name, err)}
 		}
 		if source := c.Sources[0]; strings.Contains(source, hardware.AssumedNode) {
 			e.note(source)
@@ -257,6 +257,9 @@ func readAll(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, 
 	frags, err := input.ReadWithin(b, name, in)
 	if in.err != nil {
 		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, in.err))
+	}
+	if b.Over() {
+		err = failure.Cannot(err)
 	}
 	return frags, err
 }
@@ -305,7 +308,7 @@ func (l Limits) holds(preset string, nodes int) error {
 	}
 	for _, p := range hardware.Presets() {
 		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > l.Devices {
-			return fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, l.Devices/each)
+			return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, l.Devices/each))
 		}
 	}
 	return nil

@@ -135,7 +135,7 @@ type PathHop struct {
 // Wrong reports that two of the devices have no known path.
 func (d *PathDoc) Wrong() bool {
 	for i := range d.Paths {
-		if d.Paths[i].Path.Class.Type == cluster.Apart {
+		if d.Paths[i].Class == (cluster.Class{}).String() {
 			return true
 		}
 	}

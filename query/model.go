@@ -60,7 +60,7 @@ func readModel(env Env, name string) (*workload.Model, error) {
 	f, err := env.files().Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("model %q: there is no such file", name)
+		return nil, missing{fmt.Errorf("model %q: there is no such file", name)}
 	case err != nil:
 		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}

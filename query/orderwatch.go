@@ -22,7 +22,7 @@ type OrderWatch struct {
 type OrderDoc struct {
 	*fleet.OrderReply
 	*OrderFigures
-	Waited bool `json:"-"` // until its end
+	Waited bool `json:"waited,omitempty"` // until its end
 }
 
 // Wrong reports that nothing was measured, or that a node is bad.

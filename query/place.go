@@ -62,11 +62,12 @@ type PlaceRow struct {
 	LongerHigh unit.Span `json:"longer_high_s"`
 	Tied       bool      `json:"tied"` // with the best: the difference may be less than steps differ from run to run
 
-	Names []string     `json:"-"`
-	Level cluster.Tier `json:"-"` // of the lowest switches that hold all nodes
+	Level cluster.Tier `json:"level"` // of the lowest switches that hold all nodes
 	// Racks are the NVLink domains of several hosts that it is in, Segment the most nodes that each has a multiple of.
-	Racks   []string `json:"-"`
-	Segment int      `json:"-"`
+	Racks   []string `json:"racks,omitempty"`
+	Segment int      `json:"segment,omitempty"`
+
+	names []string // of Hosts
 }
 
 // PlaceLeaf is a leaf switch and how many of the nodes it has; "" where no source says.

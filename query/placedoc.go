@@ -61,7 +61,7 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	r.Tied = r.LongerLow < placeNoise*best.Result.Step
 	inRack := map[string]int{}
 	for _, i := range p.Nodes {
-		r.Names = append(r.Names, x.free.names[i])
+		r.names = append(r.names, x.free.names[i])
 		if rack := x.free.racks[i]; rack != "" {
 			if inRack[rack]++; inRack[rack] == 1 {
 				r.Racks = append(r.Racks, rack)
@@ -71,7 +71,7 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	for _, n := range inRack {
 		r.Segment = gcd(n, r.Segment)
 	}
-	r.Hosts = cluster.FormatHosts(r.Names)
+	r.Hosts = cluster.FormatHosts(r.names)
 	leaves, counts := x.placer.Leaves(p.Nodes)
 	for k, leaf := range leaves {
 		l := PlaceLeaf{Nodes: counts[k]}
@@ -86,11 +86,19 @@ func (x *placing) row(p, best *plan.Placement) PlaceRow {
 	return r
 }
 
+// Names are the hosts by their names, in the order of ranks; none where Hosts is no hostlist.
+func (r *PlaceRow) Names() []string {
+	if r.names == nil { // read from JSON
+		r.names, _ = cluster.ParseHosts(r.Hosts)
+	}
+	return r.names
+}
+
 // Request is the nodes to take, for a scheduler.
 func (d *PlaceDoc) Request() *launch.Request {
 	r := &d.Take
 	return &launch.Request{
-		Hosts: r.Names, GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment, Require: !d.Worst.Tied,
+		Hosts: r.Names(), GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment, Require: !d.Worst.Tied,
 	}
 }
 

@@ -116,7 +116,7 @@ func (x *placing) findings(take *PlaceRow) string {
 			continue
 		}
 		word := "is left out"
-		if slices.Contains(take.Names, n) {
+		if slices.Contains(take.Names(), n) {
 			word = "is taken in spite of a finding"
 		}
 		text += fmt.Sprintf(" %s %s: %s.", n, word, x.found[n][0])
@@ -129,8 +129,8 @@ func (x *placing) findings(take *PlaceRow) string {
 
 // hostText is a placement's hosts sorted, with the order of ranks where that is another one.
 func hostText(r *PlaceRow) string {
-	sorted := natural.Sort(slices.Clone(r.Names))
-	if slices.Equal(sorted, r.Names) {
+	sorted := natural.Sort(slices.Clone(r.Names()))
+	if slices.Equal(sorted, r.Names()) {
 		return r.Hosts
 	}
 	return fmt.Sprintf("%s, ranks in the order %s", cluster.FormatHosts(sorted), r.Hosts)

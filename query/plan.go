@@ -18,6 +18,7 @@ import (
 //
 // When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
 type Plan struct {
+	// Emit makes the launch files: Run only makes their texts (PlanDoc.Emitted), and Write of those writes them into the folder.
 	Emit     string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
 	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write (default 1)."`
 	Hosts    string `placeholder:"HOSTLIST" help:"Hosts, as a hostlist: gpu[01-08]. If the cluster names them, plan for these in the fastest rank order; otherwise they are the real names in rank order."`

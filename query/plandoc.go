@@ -200,8 +200,8 @@ func (x *planned) command(p *pricedStep) string {
 	if x.framework != nil { // whose own size step takes
 		x.framework.Adopt(&own, p.model.SM)
 	}
-	if size, err := j.Bucket.MarshalText(); err == nil && j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
-		text += " --bucket " + strings.ReplaceAll(string(size), " ", "")
+	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
+		text += " --bucket " + j.Bucket.Exact()
 	}
 	for _, y := range []struct{ flag, value string }{
 		{"--context", string(j.Context)},

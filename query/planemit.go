@@ -16,14 +16,13 @@ import (
 // PlanFiles are the files that start a plan.
 type PlanFiles struct {
 	Dir          string           `json:"dir"`
-	Plan         int              `json:"plan"` // which of the plans, from 1
-	Files        []string         `json:"files"`
+	Plan         int              `json:"plan"`  // which of the plans, from 1
+	Files        []string         `json:"files"` // plan.json last
 	Left         []PlanLeft       `json:"left_out,omitempty"`
 	Placeholders bool             `json:"placeholder_hosts"` // the hosts' names are made up
 	Settings     []launch.Setting `json:"settings"`          // of NCCL, for all ranks
 
-	// Texts are the files, in the order of Files. Who writes them writes plan.json last, and removes before what an earlier plan
-	// left there: plan.json and the files that are left out.
+	// Texts are the files, in the order of Files: plan.json, which busbar exec starts from, is the last. Write writes them.
 	Texts []launch.File `json:"-"`
 	// Stale are files of other plans that this one has not.
 	Stale []string `json:"-"`
@@ -64,7 +63,7 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &PlanFiles{Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...), Texts: append(files, readme)}
+	d := &PlanFiles{Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...), Texts: append(append(files[1:], readme), files[0])} // plan.json is the first of launch
 	for _, f := range d.Texts {
 		d.Files = append(d.Files, f.Name)
 	}

@@ -67,9 +67,7 @@ func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) 
 		x.answer, err = x.arrange(ctx)
 	}
 	x.took = p.env.now().Sub(at)
-	if p.env.Progress != nil {
-		p.env.Progress("")
-	}
+	p.env.progress("")
 	switch {
 	case errors.Is(err, plan.ErrNone):
 		return x, err
@@ -183,7 +181,7 @@ func (p *planning) watch() func(plan.Progress) {
 		if x.Best > 0 {
 			text += fmt.Sprintf(", %s priced, best %s", words.Thousands(x.Priced), x.Best.Short())
 		}
-		p.env.Progress(text)
+		p.env.progress(text)
 	}
 }
 

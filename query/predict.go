@@ -60,7 +60,6 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	env.note(predict.EnvironmentNotes(settings)...)
 	version, err := env.parseNCCL(q.NCCL)
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
 	defer env.working("predicting")()
 	d := &PredictDoc{
 		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []PredictRow{}, Advice: []predict.Advice{},
-		Compared: q.Compare != "",
+		Compared: q.Compare != "", Caveats: predict.EnvironmentNotes(settings),
 	}
 	if err := d.predictAll(ctx, &env, cl, shapes, version, settings, ask, how); err != nil {
 		return nil, err

@@ -236,6 +236,9 @@ func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, na
 	if len(d.Rows) != 1 {
 		return nil, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(d.Rows))
 	}
+	if len(d.predictors) == 0 && d.Library != "hccl" {
+		return nil, nil, ErrDecoded
+	}
 	if len(d.predictors) == 0 {
 		return nil, nil, failure.Cannot(errors.New("a timeline of published runs: nothing is known of the messages that they are made of"))
 	}

@@ -107,7 +107,7 @@ func (e *Env) algorithm(name string) (*msccl.Algo, error) {
 	f, err := e.files().Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no such file; expected an MSCCL algorithm file, or --op and --algo", name)
+		return nil, missing{fmt.Errorf("%s: no such file; expected an MSCCL algorithm file, or --op and --algo", name)}
 	case err != nil:
 		return nil, failure.Cannot(err)
 	}

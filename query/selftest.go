@@ -150,8 +150,8 @@ func selfCollectives(ctx context.Context, env Env) (string, error) {
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("%s: %w", dtype, err)
-		case d.WrongElements > 0:
-			return "", fmt.Errorf("%s: %d elements of an all_reduce are wrong", dtype, d.WrongElements)
+		case d.WrongElements() > 0:
+			return "", fmt.Errorf("%s: %d elements of an all_reduce are wrong", dtype, d.WrongElements())
 		}
 	}
 	return "all_reduce among 4 ranks in memory is exact: " + strings.Join(dtypes, ", "), nil

@@ -227,5 +227,8 @@ func (d *StepDoc) Timeline() ([]step.Bar, error) {
 		return nil, fmt.Errorf("a timeline is of one layout; give it with -l")
 	}
 	p := d.Rows[0].priced
+	if p == nil {
+		return nil, ErrDecoded
+	}
 	return p.tasks.Timeline(p.gpu)
 }

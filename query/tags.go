@@ -105,7 +105,13 @@ func (p *Param) check(f reflect.Value) error {
 	if f.IsZero() {
 		return nil
 	}
-	if len(p.Enum) > 0 && f.Kind() == reflect.String && !slices.Contains(p.Enum, f.String()) {
+	if len(p.Enum) > 0 && f.Kind() == reflect.String {
+		for _, e := range p.Enum {
+			if strings.EqualFold(e, f.String()) {
+				f.SetString(e) // any case is taken
+				return nil
+			}
+		}
 		return fmt.Errorf("--%s %.40q: expected one of %s", p.Name, f.String(), strings.TrimPrefix(strings.Join(p.Enum, ", "), ", "))
 	}
 	return Bounds(p.Name, f, p.least, p.most)

@@ -35,7 +35,7 @@ type TraceDoc struct {
 	Findings []finding.Finding `json:"findings"`
 	Step     *StepRow          `json:"predicted,omitempty"` // with a cluster and a model
 
-	failOn string
+	FailOn
 }
 
 // TraceRank is where the time of one GPU went: Compute, Exposed, Copy and Idle add up to Step.
@@ -86,8 +86,7 @@ type rowKey struct {
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
 func (d *TraceDoc) Wrong() bool {
-	least, err := finding.ParseSeverity(d.failOn)
-	return err == nil && finding.AtLeast(d.Findings, least)
+	return d.in(d.Findings)
 }
 
 // Check refuses a question that cannot be answered.
@@ -123,7 +122,7 @@ func (q Trace) Run(ctx context.Context, env Env) (*TraceDoc, error) {
 		traces = append(traces, more...)
 	}
 	slices.SortStableFunc(traces, func(a, b *trace.Trace) int { return a.Rank - b.Rank })
-	d := &TraceDoc{Ranks: []TraceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, failOn: q.FailOn}
+	d := &TraceDoc{Ranks: []TraceRank{}, Calls: []TraceCall{}, Findings: []finding.Finding{}, FailOn: failOn(q.FailOn)}
 	w := rates.NewWindow(localSamples)
 	for i, t := range traces {
 		w.AddTrace(t, i)

@@ -35,10 +35,10 @@ type ValidateDoc struct {
 	LeftOut []ValidateLeft `json:"left_out,omitempty"`
 	// Choices is about training runs of one job in several ways.
 	Choices *ValidateChoices `json:"choices,omitempty"`
+	Missed  []string         `json:"missed,omitempty"` // bounds that errors are greater than, in words
 
 	Collectives *ValidatePoints `json:"-"`
 	Training    *ValidateRuns   `json:"-"` // nil where there are no training runs
-	Missed      []string        `json:"-"` // bounds, in words
 	nothing     error
 }
 

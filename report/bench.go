@@ -19,6 +19,9 @@ const ncclWidth = 123
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
 // first. A terminal with fewer columns, 0 being any number, gets the columns that differ from row to row.
 func BenchRow(w io.Writer, d *query.BenchDoc, columns int) error {
+	if len(d.Rows) == 0 || len(d.Rows) == 1 && !d.Late && d.Team == nil {
+		return query.ErrDecoded
+	}
 	narrow := columns > 0 && columns < ncclWidth
 	if len(d.Rows) == 1 && !d.Late {
 		var head strings.Builder
@@ -63,10 +66,10 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	if taken, err := benchTable(d).Send(w); taken {
 		return err
 	}
-	verdict := fmt.Sprintf("%d OK", d.WrongElements)
+	verdict := fmt.Sprintf("%d OK", d.WrongElements())
 	switch {
-	case d.WrongElements > 0:
-		verdict = fmt.Sprintf("%d FAILED", d.WrongElements)
+	case d.WrongElements() > 0:
+		verdict = fmt.Sprintf("%d FAILED", d.WrongElements())
 	case !d.Checked:
 		verdict = "N/A (not checked)"
 	}

@@ -17,6 +17,9 @@ import (
 
 // BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
 func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
+	if d.Report == nil {
+		return query.ErrDecoded
+	}
 	rep := d.Report
 	head := ""
 	var t *texttab.Table

@@ -20,6 +20,9 @@ import (
 // BenchGPU prints what NCCL's own choice took, in nccl-tests' columns where busbar-gpu measured it, and where several settings
 // were tried the best of each size and what NCCL's own choice lost against it.
 func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
+	if len(d.Best) < len(d.Rows) {
+		return query.ErrDecoded
+	}
 	for _, note := range d.Notes {
 		fmt.Fprintf(w, "note: %s\n", texttab.Clean(note))
 	}

@@ -17,6 +17,9 @@ const widestPairs = 32
 
 // BenchPairs prints the tables of all pairs of ranks, and what stands out.
 func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
+	if d.Table == nil {
+		return query.ErrDecoded
+	}
 	if taken, err := pairList(d.Table).Send(w); taken {
 		return err
 	}

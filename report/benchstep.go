@@ -14,6 +14,9 @@ import (
 
 // BenchStep prints what steps took, and their buckets: all of them, or the first and the last.
 func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
+	if len(d.Rows) == 0 || d.Rows[0].Times == nil {
+		return query.ErrDecoded
+	}
 	p := &d.Plan
 	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params, d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"), d.Transport)
 	if p.Wire != engine.Uncompressed {
@@ -97,6 +100,9 @@ func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 
 // BenchStepTrace draws the median step of each way, as rank 0 saw it, for Perfetto.
 func BenchStepTrace(w io.Writer, d *query.BenchStepDoc) error {
+	if len(d.Rows) == 0 || d.Rows[0].Times == nil {
+		return query.ErrDecoded
+	}
 	var list []Span
 	at := func(d time.Duration) unit.Time { return unit.Seconds(d.Seconds()) }
 	for i := range d.Rows {

@@ -29,6 +29,9 @@ const (
 // size, bars. Lines differ in colour, brightness, dash and mark, so that the
 // picture can be printed in grey.
 func Curves(d *query.PredictDoc) (*svg.Picture, error) {
+	if len(d.Sides) == 0 {
+		return nil, query.ErrDecoded
+	}
 	f := &forecast{PredictDoc: d}
 	list := f.lines()
 	if len(list) == 0 {

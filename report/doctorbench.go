@@ -15,6 +15,9 @@ import (
 
 // DoctorBench prints the curves beside their predictions; what was found stands below (doctor.Text).
 func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
+	if d.Report == nil {
+		return query.ErrDecoded
+	}
 	for _, s := range d.Curves {
 		measuredCurve(w, s, o.Verbose)
 	}
@@ -71,6 +74,9 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 // MeasuredCurve draws the measured line over the predicted band. One collective is
 // drawn, the first.
 func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
+	if len(d.Curves) == 0 {
+		return nil, query.ErrDecoded
+	}
 	s := d.Curves[0]
 	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {

@@ -15,6 +15,9 @@ import (
 
 // Map prints a cluster, and what is wrong with it below.
 func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
+	if d.Cluster == nil {
+		return query.ErrDecoded
+	}
 	if err := clusterText(w, d.Cluster, finding.Count(d.Audit).String(), o); err != nil {
 		return err
 	}
@@ -74,6 +77,9 @@ func contributed(w io.Writer, list []query.Contribution, o TextOptions) error {
 
 // Paths prints paths between devices, hop by hop.
 func Paths(w io.Writer, d *query.PathDoc) error {
+	if slices.ContainsFunc(d.Paths, func(r query.PathRow) bool { return r.Class != r.Path.Class.String() }) {
+		return query.ErrDecoded
+	}
 	var text strings.Builder
 	for _, row := range d.Paths {
 		p := &row.Path

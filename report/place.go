@@ -30,7 +30,7 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 		if r.Hosts == d.Best.Hosts {
 			tie = "best"
 		}
-		t.Row(hostList(natural.Sort(slices.Clone(r.Names)), 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
+		t.Row(hostList(natural.Sort(slices.Clone(r.Names())), 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
 	}
 	shown := map[string]bool{}
 	for i := range d.Rows {

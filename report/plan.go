@@ -17,6 +17,9 @@ import (
 
 // Plan prints plans, side by side where there are several clusters, and what was written.
 func Plan(w io.Writer, d *query.PlanDoc) error {
+	if d.Space == nil || len(d.Plans) == 0 {
+		return query.ErrDecoded
+	}
 	if err := planOf(w, d); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ func (f *forecast) runs() string {
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
 func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
+	if len(d.Sides) == 0 {
+		return query.ErrDecoded
+	}
 	f := &forecast{d, o.Verbose, o.Width}
 	if _, err := f.rows(style{}).Send(w); err != nil {
 		return err

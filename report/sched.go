@@ -15,6 +15,9 @@ import (
 
 // Sched prints the programs of a schedule, or the outcome of its proof.
 func Sched(w io.Writer, d *query.SchedDoc) error {
+	if d.Program == nil && d.Algorithm == nil {
+		return query.ErrDecoded
+	}
 	switch s := d.Program; {
 	case d.File != nil:
 		return provenFile(w, d)

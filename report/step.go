@@ -19,6 +19,9 @@ const mostAdvice = 3
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
 // prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
+	if len(d.Rows) == 0 || d.Rows[0].Job == nil {
+		return query.ErrDecoded
+	}
 	unit, length := passed(d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Job.Seq)
 	if d.Rows[0].Job.Seq == 1 {
 		length = ""

@@ -13,6 +13,9 @@ import (
 
 // Validate prints how far off predictions are of collectives, training runs, or both; rows adds every point.
 func Validate(w io.Writer, d *query.ValidateDoc, rows bool) error {
+	if d.Collectives == nil {
+		return query.ErrDecoded
+	}
 	if d.Training != nil {
 		if err := validatedRuns(w, d, rows); err != nil || len(d.Collectives.Rows)+len(d.Collectives.Left) == 0 {
 			return err

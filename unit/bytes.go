@@ -56,7 +56,7 @@ func ParseBytes(s string) (Bytes, error) {
 
 // String prints short exact multiples of 1024 as KiB…TiB and everything else
 // with three digits in decimal units, so that the text parses back to within its
-// digits.
+// digits: 1536 is 1.54 KB, which is 1540 bytes. Exact loses nothing.
 func (b Bytes) String() string {
 	for _, u := range []struct {
 		v Bytes
@@ -67,6 +67,12 @@ func (b Bytes) String() string {
 		}
 	}
 	return scaled(float64(b), "B")
+}
+
+// Exact is the size as text that parses back to it, such as 1536B or 64KiB: for flags, and for fields of questions that are text.
+func (b Bytes) Exact() string {
+	text, _ := b.MarshalText() // which cannot fail
+	return string(text)
 }
 
 // MarshalText writes an exact form that parses back: whole multiples of 1024 or

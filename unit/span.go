@@ -49,10 +49,14 @@ func (s Span) Seconds() float64 { return float64(s) }
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }
 
-// Short prints a short span as Time does, with units from ps to s; none is 0.
+// Short prints a short span as Time does, with units from ps to s; none is 0. One that is longer than Time counts is printed as
+// String does.
 func (s Span) Short() string {
-	if s == 0 {
+	switch {
+	case s == 0:
 		return "0"
+	case math.Abs(float64(s)) >= float64(math.MaxInt64)/1e12:
+		return s.String()
 	}
 	return s.Time().String()
 }

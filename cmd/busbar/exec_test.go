@@ -15,6 +15,7 @@ import (
 
 	"busbar.dev/internal/eventually"
 	"busbar.dev/launch"
+	"busbar.dev/query"
 )
 
 // tellSeat prints what a rank finds: the launcher's and PyTorch's words, a setting of NCCL, and the
@@ -38,17 +39,14 @@ func emitted(t *testing.T, hosts ...string) string {
 		}},
 	}
 	dir := t.TempDir()
-	os.Chmod(dir, 0o755)
 	files, _, err := p.Files(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{}
-	for _, f := range files {
-		if err := e.emitFile(filepath.Join(dir, f.Name), f); err != nil {
-			t.Fatal(err)
-		}
+	if err := (&query.PlanFiles{Dir: dir, Texts: files}).Write(false); err != nil {
+		t.Fatal(err)
 	}
+	os.Chmod(dir, 0o755)
 	return dir
 }
 

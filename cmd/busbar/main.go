@@ -247,7 +247,7 @@ func exitCode(stderr io.Writer, err error) int {
 	switch {
 	case errors.Is(err, failure.ErrWrong):
 		return exitWrong
-	case errors.Is(err, failure.ErrCannot) || errors.Is(err, context.Canceled):
+	case failure.Is(err):
 		return exitCannot
 	}
 	return exitBad

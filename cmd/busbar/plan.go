@@ -42,7 +42,7 @@ func (c *planCmd) Run(e *env) error {
 		return interrupted
 	}
 	if doc.Emitted != nil {
-		if err := e.writePlan(doc.Emitted, c.Force); err != nil {
+		if err := doc.Emitted.Write(c.Force); err != nil {
 			return err
 		}
 	}

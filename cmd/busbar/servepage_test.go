@@ -119,7 +119,7 @@ func TestServedPage(t *testing.T) {
 		{"/api/map?c=../x", 400},
 		{"/api/map?c=host%3D/etc/passwd", 400},
 		{"/api/map?c=nothing-of-that-name:4", 400},
-		{"/api/map?c=gb200-nvl72:20000", 400},
+		{"/api/map?c=gb200-nvl72:20000", 422},
 		{"/api/map?c=dgx-h100:999999", 400},
 		{"/api/step?c=dgx-h100:2&m=/etc/passwd", 400},
 		{"/api/step?c=dgx-h100:2&m=../x.json", 400},

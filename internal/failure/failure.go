@@ -1,10 +1,14 @@
 // Package failure tells what busbar could not do from what it was asked wrongly.
 //
 // An error is the input's fault unless it says otherwise: a file that cannot be read, a peer that died, a right that is
-// missing and a limit that was reached are marked with Cannot, wherever they occur, and become exit code 3 instead of 2.
+// missing and a limit that was reached are marked with Cannot, wherever they occur, and become exit code 3 instead of 2. A
+// question whose context ended is no fault of its own either, see Is.
 package failure
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrCannot is what errors marked by Cannot are, for errors.Is; ErrWrong what those marked by Wrong are.
 var (
@@ -17,6 +21,11 @@ func Cannot(err error) error { return mark(err, ErrCannot) }
 
 // Wrong marks an error that is the answer: what was asked about is wrong. It becomes exit code 1.
 func Wrong(err error) error { return mark(err, ErrWrong) }
+
+// Is reports an error that is not the input's fault: one marked by Cannot, or the end of a context.
+func Is(err error) bool {
+	return errors.Is(err, ErrCannot) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
 
 func mark(err, as error) error {
 	if err == nil {

@@ -2,7 +2,6 @@ package lines
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"iter"
 	"runtime"
@@ -169,5 +168,5 @@ func (a *Ahead[T]) Err(name string) error {
 	if a.err == nil || a.err == io.EOF {
 		return nil
 	}
-	return fmt.Errorf("%s:%d: %w", name, a.num, a.err)
+	return at(name, a.num, a.err)
 }

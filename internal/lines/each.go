@@ -16,9 +16,17 @@ func Each(name string, r io.Reader, take func(num int, text string) error) error
 		}
 	}
 	if err := in.Err(); err != nil {
-		return fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+		return at(name, in.Num(), err)
 	}
 	return nil
+}
+
+// at is an error with its place; there is no line before the first.
+func at(name string, num int, err error) error {
+	if num == 0 {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fmt.Errorf("%s:%d: %w", name, num, err)
 }
 
 // Whole reads a text of at most so many bytes. The error for a longer one ends in what to give instead.

@@ -1,24 +1,28 @@
-package main
+package query
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/osdep"
+	"busbar.dev/internal/outfile"
 	"busbar.dev/launch"
-	"busbar.dev/query"
 )
 
-// writePlan writes the files of a plan: all of them into a folder beside it first, so that a full disk or a kill leaves an earlier plan as
-// it was. A new folder comes by one rename. With force, files take the places of those of the same names; plan.json goes first and comes last:
-// what exec finds is whole.
-func (e *env) writePlan(d *query.PlanFiles, force bool) error {
+// Write writes the files of a plan into Dir: all of them into a folder beside it first, so that a full disk or a kill leaves an
+// earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused, unless with force: files then
+// take the places of those of the same names, and what an earlier plan left is removed; plan.json goes first and comes last, so
+// that what busbar exec finds is whole.
+func (d *PlanFiles) Write(force bool) error {
+	if len(d.Texts) == 0 {
+		return ErrDecoded
+	}
 	dir := filepath.Clean(d.Dir)
 	list, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -26,7 +30,7 @@ func (e *env) writePlan(d *query.PlanFiles, force bool) error {
 	}
 	fresh := len(list) == 0
 	if !fresh && !force {
-		return fmt.Errorf("--emit %s: another run has written into the folder meanwhile (%s); take another, or --force to write over files of the same names", d.Dir, list[0].Name())
+		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to write over files of the same names", d.Dir, list[0].Name())
 	}
 	at := dir
 	if fresh {
@@ -39,7 +43,7 @@ func (e *env) writePlan(d *query.PlanFiles, force bool) error {
 	stage := filepath.Join(at, stagedName+strconv.Itoa(os.Getpid()))
 	defer os.RemoveAll(stage)
 	for _, f := range d.Texts {
-		if err := e.emitFile(filepath.Join(stage, f.Name), f); err != nil {
+		if err := emitFile(filepath.Join(stage, f.Name), f); err != nil {
 			return err
 		}
 	}
@@ -54,7 +58,7 @@ func (e *env) writePlan(d *query.PlanFiles, force bool) error {
 }
 
 // replacePlan moves the files of a plan over those of an earlier one.
-func replacePlan(d *query.PlanFiles, dir, stage string) error {
+func replacePlan(d *PlanFiles, dir, stage string) error {
 	stale := append([]string{"plan.json"}, d.Stale...) // what an earlier plan left there would pass for this one's
 	for _, l := range d.Left {
 		stale = append(stale, l.File)
@@ -64,7 +68,7 @@ func replacePlan(d *query.PlanFiles, dir, stage string) error {
 			return failure.Cannot(err)
 		}
 	}
-	for _, f := range slices.Backward(d.Texts) { // a link is replaced, not followed: what it points to is no file of a plan
+	for _, f := range d.Texts { // plan.json is the last; a link is replaced, not followed: what it points to is no file of a plan
 		to := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return failure.Cannot(err)
@@ -91,11 +95,12 @@ func removeStaged(folder string) {
 }
 
 // emitFile writes one file of a plan.
-func (e *env) emitFile(name string, f launch.File) error {
+func emitFile(name string, f launch.File) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return failure.Cannot(err)
 	}
-	if err := e.writeFile(name, bytesOf(f.Text)); err != nil || !f.Run {
+	var w outfile.Writer
+	if err := w.Write(name, func(to io.Writer) error { _, err := to.Write(f.Text); return err }); err != nil || !f.Run {
 		return err
 	}
 	info, err := os.Stat(name)

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"os"
@@ -7,24 +7,22 @@ import (
 	"testing"
 
 	"busbar.dev/launch"
-	"busbar.dev/query"
 )
 
 // TestWritePlan: a plan that cannot be written leaves an earlier one as it was, and a folder that filled meanwhile is not written into.
 func TestWritePlan(t *testing.T) {
-	e := &env{}
 	dir := filepath.Join(t.TempDir(), "a folder", "run 1")
-	one := &query.PlanFiles{Dir: dir, Texts: []launch.File{{Name: "plan.json", Text: []byte("1")}, {Name: "README", Text: []byte("1")}, {Name: "old.sh", Text: []byte("1"), Run: true}}}
-	two := &query.PlanFiles{Dir: dir, Stale: []string{"old.sh"}, Texts: []launch.File{{Name: "plan.json", Text: []byte("2")}, {Name: "README", Text: []byte("2")}}}
-	if err := e.writePlan(one, false); err != nil {
+	one := &PlanFiles{Dir: dir, Texts: []launch.File{{Name: "README", Text: []byte("1")}, {Name: "old.sh", Text: []byte("1"), Run: true}, {Name: "plan.json", Text: []byte("1")}}}
+	two := &PlanFiles{Dir: dir, Stale: []string{"old.sh"}, Texts: []launch.File{{Name: "README", Text: []byte("2")}, {Name: "plan.json", Text: []byte("2")}}}
+	if err := one.Write(false); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.writePlan(two, false); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+	if err := two.Write(false); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a second plan without force: %v; expected a refusal", err)
 	}
 	bad := *two
 	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: []byte("2")}}, bad.Texts...) // a name that no file can have
-	if err := e.writePlan(&bad, true); err == nil {
+	if err := bad.Write(true); err == nil {
 		t.Error("a file that cannot be written: no error")
 	}
 	contents(t, dir, "README=1 old.sh=1 plan.json=1")
@@ -35,7 +33,7 @@ func TestWritePlan(t *testing.T) {
 	if err := os.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.writePlan(two, true); err != nil {
+	if err := two.Write(true); err != nil {
 		t.Fatal(err)
 	}
 	contents(t, dir, "README=2 mine.py=x plan.json=2")

@@ -177,7 +177,7 @@ func (p *partsProblem) solve(without int, start *step.Figures, held *[len(step.F
 	return solve(p.points(without), start, func(i int) bool { return p.moves(i) && !held[i] })
 }
 
-// leftOut is the mean error of steps, each predicted by figures that were fitted without it, and that of their parts; into gets the predictions.
+// leftOut is the mean error of steps, each predicted by figures that were fitted to the other steps, and that of their parts; into gets the predictions.
 func (p *partsProblem) leftOut(start *step.Figures, held *[len(step.Figures{})]bool, into []MeasuredStep) (mean, byPart float64, err error) {
 	n := float64(len(p.list))
 	for i := range p.list {

@@ -36,21 +36,30 @@ type NeedDoc struct {
 	Slowest float64 `json:"slowest_Gbps"`
 	Fewest  int     `json:"fewest_nics"`
 	Text    string  `json:"text"`
+	// Slower says where NCCL's own choice makes a faster network slower, and which setting avoids it; "" where it nowhere does.
+	Slower     string  `json:"slower_by_choice,omitempty"`
+	Margin     float64 `json:"margin"` // every step is expected between step/margin and step×margin
+	MarginFrom string  `json:"margin_source"`
 	// Misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
 	Misfit string `json:"does_not_fit,omitempty"`
 }
 
-// NeedRow is the step on a variant of the cluster.
+// NeedRow is the step on a variant of the cluster: as NCCL chooses its algorithms, and with the setting that makes it shortest.
 type NeedRow struct {
-	What   string    `json:"what"`
-	Gbps   float64   `json:"nic_Gbps,omitempty"`
-	NICs   int       `json:"nics_per_node,omitempty"`
-	Step   unit.Span `json:"step_s"`
-	Over   float64   `json:"over_compute"` // 0.05 is 5% longer
-	Gain   float64   `json:"gain,omitempty"`
-	Enough bool      `json:"enough"`
-	Limit  string    `json:"limit,omitempty"` // of most of what waits
-	Now    bool      `json:"now,omitempty"`   // the cluster as it is
+	What     string    `json:"what"`
+	Gbps     float64   `json:"nic_Gbps,omitempty"`
+	NICs     int       `json:"nics_per_node,omitempty"`
+	Step     unit.Span `json:"step_s"`
+	Low      unit.Span `json:"low_s"` // the error bar
+	High     unit.Span `json:"high_s"`
+	Over     float64   `json:"over_compute"`      // 0.05 is 5% longer
+	Setting  string    `json:"setting,omitempty"` // NCCL_ALGO=… where that is faster than NCCL's own choice
+	Best     unit.Span `json:"best_step_s"`       // with Setting
+	BestOver float64   `json:"best_over_compute"`
+	Gain     float64   `json:"gain,omitempty"`  // of Best over that of the cluster as it is
+	Enough   bool      `json:"enough"`          // with Setting
+	Limit    string    `json:"limit,omitempty"` // of most of what waits
+	Now      bool      `json:"now,omitempty"`   // the cluster as it is
 }
 
 // Wrong reports that no network that is sold is enough.
@@ -91,9 +100,9 @@ func (q Need) Run(ctx context.Context, env Env) (*NeedDoc, error) {
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
 		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(), Within: within / 100,
-		Bound: now.Step - waits, Misfit: now.memoryShortfall(),
+		Bound: now.Step - waits, Misfit: now.memoryShortfall(), Margin: step.Margin(now.job, now.model), MarginFrom: now.marginSource(),
 	}
-	n := &needing{t: t, now: now, doc: d}
+	n := &needing{t: t, doc: d}
 	if err := n.answer(port.Gbps(), count); err != nil {
 		return nil, err
 	}
@@ -104,7 +113,6 @@ func (q Need) Run(ctx context.Context, env Env) (*NeedDoc, error) {
 // needing is the work on one answer.
 type needing struct {
 	t   *training
-	now *pricedStep
 	doc *NeedDoc
 }
 
@@ -132,11 +140,24 @@ func (n *needing) row(cl *cluster.Cluster, r NeedRow) (NeedRow, error) {
 	return n.filled(r, x), nil
 }
 
-// filled is a row with what was priced.
+// leastChoice is the share of a step that NCCL_ALGO must gain to be spoken of.
+const leastChoice = 0.01
+
+// filled is a row with what was priced, and with what NCCL_ALGO would make of it.
 func (n *needing) filled(r NeedRow, x *pricedStep) NeedRow {
-	r.Step, r.Over, r.Gain = x.Step, float64(x.Step/n.doc.Bound-1), float64(n.now.Step/x.Step-1)
-	r.Enough = r.Over <= n.doc.Within
-	_, r.Limit = x.tasks.Fabric().NetworkWait(x.Result)
+	best, setting := x.tasks.BestAlgorithm(x.gpu, x.Result, leastChoice)
+	if best == nil {
+		best = x.Result
+	}
+	over := func(t unit.Span) float64 { return float64(t/n.doc.Bound - 1) }
+	margin := unit.Span(n.doc.Margin)
+	r.Step, r.Low, r.High, r.Over = x.Step, x.Step/margin, x.Step*margin, over(x.Step)
+	r.Best, r.BestOver, r.Setting = best.Step, over(best.Step), setting
+	if now := n.doc.Now.Best; now > 0 {
+		r.Gain = float64(now/r.Best - 1)
+	}
+	r.Enough = r.BestOver <= n.doc.Within
+	_, r.Limit = x.tasks.Fabric().NetworkWait(best)
 	return r
 }
 
@@ -187,47 +208,17 @@ func (n *needing) upgrades() error {
 	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
 		return err
 	}
+	cl, ok = step.WithRoCE(n.t.cluster)
+	if err := add(cl, ok, "RDMA (RoCE) instead of kernel sockets"); err != nil {
+		return err
+	}
 	far := *n.t
 	far.env = map[string]string{"NCCL_NET_GDR_LEVEL": "SYS"}
-	if x, err := far.price(n.t.cluster, n.t.shapes[0]); err == nil && x.Step < 0.995*n.now.Step {
-		n.doc.Upgrades = append(n.doc.Upgrades, n.filled(NeedRow{What: "NCCL_NET_GDR_LEVEL=SYS, where the platform allows it"}, x))
+	if x, err := far.price(n.t.cluster, n.t.shapes[0]); err == nil {
+		if r := n.filled(NeedRow{What: "NCCL_NET_GDR_LEVEL=SYS, where the platform allows it"}, x); r.Gain >= 0.005 {
+			n.doc.Upgrades = append(n.doc.Upgrades, r)
+		}
 	}
 	slices.SortStableFunc(n.doc.Upgrades, func(x, y NeedRow) int { return cmp.Compare(y.Gain, x.Gain) })
 	return nil
-}
-
-// conclude finds the least that is enough and says it.
-func (d *NeedDoc) conclude() {
-	for i := len(d.Rates) - 1; i >= 0 && d.Rates[i].Enough; i-- {
-		d.Slowest = d.Rates[i].Gbps
-	}
-	for i := len(d.NICs) - 1; i >= 0 && d.NICs[i].Enough; i-- {
-		d.Fewest = d.NICs[i].NICs
-	}
-	nics := fmt.Sprintf("%d NICs", d.Now.NICs)
-	if d.Now.NICs == 1 {
-		nics = "one NIC"
-	}
-	switch {
-	case d.Slowest == 0:
-		d.Text = fmt.Sprintf("no network of up to %g Gb/s per NIC is enough; with an infinitely fast one the step would still be %.0f%% longer", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.Over)
-		if d.Endless.Limit != "" {
-			d.Text += ": " + d.Endless.Limit
-		}
-	case d.Now.Enough && d.Fewest > 0 && d.Fewest < d.Now.NICs:
-		d.Text = fmt.Sprintf("%s of %g Gb/s per node would be enough, or %d of today's %d", nics, d.Slowest, d.Fewest, d.Now.NICs)
-	default:
-		d.Text = fmt.Sprintf("enough: %s of %g Gb/s per node; today's have %g", nics, d.Slowest, d.Now.Gbps)
-	}
-	if len(d.Upgrades) == 0 {
-		return
-	}
-	switch u := d.Upgrades[0]; {
-	case u.Gain < 0.005 && d.Now.Enough:
-		d.Text += "; no layer of the fabric is worth upgrading for this job"
-	case u.Gain < 0.005:
-		d.Text += "; no one layer of the fabric twice as fast would help"
-	default:
-		d.Text += fmt.Sprintf("; first: %s, for %.1f%% more speed", u.What, 100*u.Gain)
-	}
 }

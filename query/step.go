@@ -195,7 +195,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
 		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, Data: p.Data, Starved: p.Starved, MFU: p.MFU, HFU: p.HFU,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks),
-		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model),
+		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),
 		Memory: map[string]unit.Bytes{
 			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
@@ -219,6 +219,11 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 		row.HostMemory = f.HostMemoryText(m.Host)
 	}
 	return row
+}
+
+// marginSource says where the error bar of a step comes from.
+func (p *pricedStep) marginSource() string {
+	return "clusters left out of the fit, jobs of class " + step.Class(p.job, p.model)
 }
 
 // Timeline plays the step of the one layout that was asked for.

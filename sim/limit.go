@@ -9,6 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
 	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // limit puts the bottleneck into words.
@@ -44,10 +45,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case Staging:
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.through(m.Staging, l))
 	case Bounce:
-		text = fmt.Sprintf("the NIC cannot reach GPU memory, so data is copied through host memory (%v one direction)", m.through(m.Bounce, l))
-		if host := o.m.describe(l.id).host; l.shared {
-			text = fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory; copies through host memory reach %v one direction a NIC (%v where one GPU has it alone)", o.m.on[host], nicCount(len(o.m.types[o.m.c.Hosts[host].Type].nics)), m.Shared, m.through(m.Bounce, l))
-		}
+		text = o.bounceText(l, m)
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
 	case PCIe, DMA, Shm, Far:
@@ -62,6 +60,38 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		}
 	}
 	return result.Limit{Kind: kind.limit(), Where: o.m.name(l.id), Text: text}
+}
+
+// bounceText says why data to and from a NIC is copied through host memory, how fast, and who says so.
+func (o *Outline) bounceText(l *load, m *Model) string {
+	x := o.m.describe(l.id)
+	n := o.m.types[o.m.c.Hosts[x.host].Type]
+	why := n.indirect(n.nics[(x.local-int64(2*len(n.t.Links)+2*len(n.nics)))/2])
+	alone := m.through(m.Bounce, l)
+	if !l.shared {
+		return fmt.Sprintf("the NIC cannot reach GPU memory (%s), so data is copied through host memory (%v one direction)", why, alone)
+	}
+	from := ""
+	if m.Shared == unit.Rate(Fitted().all(bounceShared)*float64(unit.GBps)) {
+		from = ", measured on two clusters"
+	}
+	return fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory (%s); copies through host memory reach %v one direction a NIC%s (%v where one GPU has it alone)",
+		o.m.on[x.host], nicCount(len(n.nics)), why, m.Shared, from, alone)
+}
+
+// indirect says why a NIC does not read and write the memory of GPUs.
+func (n *node) indirect(nic int) string {
+	d := n.t.Devices[nic].NIC
+	noDirect := func(dev int) bool { g := n.t.Devices[dev].GPU; return g != nil && g.GDR == cluster.No }
+	switch {
+	case d != nil && d.GDR == cluster.No:
+		return "it has no GPUDirect RDMA"
+	case d != nil && d.Kind == cluster.Ethernet:
+		return "it is driven by kernel sockets"
+	case slices.ContainsFunc(n.gpus, noDirect):
+		return "the GPUs have no GPUDirect RDMA"
+	}
+	return "no common PCIe switch, which NCCL_NET_GDR_LEVEL requires by default"
 }
 
 // nicText tells a port that GPUs share from one that is simply full.

@@ -2,12 +2,9 @@ package step
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"busbar.dev/cluster"
-	"busbar.dev/coll"
-	"busbar.dev/predict"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
@@ -165,20 +162,10 @@ func (p *Prepared) networks() []network {
 		f.Env = env
 		list = append(list, network{c, f})
 	}
-	for _, x := range []struct{ key, value, text string }{
-		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Tree"), "trees instead of NCCL's choice"},
-		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Ring"), "rings instead of NCCL's choice"},
-		{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"},
-	} {
-		if _, set := p.f.Env[x.key]; set {
-			continue
+	for _, x := range append(p.algorithms(), ncclSetting{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"}) {
+		if env := p.f.with(x); env != nil {
+			add(Change{Text: x.text, Setting: x.String()}, p.f.c, env)
 		}
-		env := maps.Clone(p.f.Env)
-		if env == nil {
-			env = map[string]string{}
-		}
-		env[x.key] = x.value
-		add(Change{Text: x.text, Setting: x.key + "=" + x.value}, p.f.c, env)
 	}
 	for _, t := range Tiers() {
 		if c, ok := Faster(p.f.c, 2, t); ok {
@@ -187,6 +174,9 @@ func (p *Prepared) networks() []network {
 	}
 	if c, ok := WithGPUDirect(p.f.c); ok {
 		add(Change{Text: "NICs with GPUDirect RDMA", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
+	}
+	if c, ok := WithRoCE(p.f.c); ok {
+		add(Change{Text: "RoCE on NICs and switches that have it", Setting: "RDMA instead of kernel sockets", Buy: true}, c, p.f.Env)
 	}
 	return list
 }

@@ -133,6 +133,23 @@ func WithGPUDirect(c *cluster.Cluster) (*cluster.Cluster, bool) {
 	return n, found
 }
 
+// WithRoCE is the cluster with RDMA where its NICs are driven by kernel sockets; false when none is.
+func WithRoCE(c *cluster.Cluster) (*cluster.Cluster, bool) {
+	n := variant(c)
+	found := false
+	for _, t := range n.Types {
+		for i := range t.Devices {
+			if nic := t.Devices[i].NIC; nic != nil && nic.Kind == cluster.Ethernet {
+				nic.Kind, found = cluster.RoCE, true
+			}
+		}
+	}
+	if n.Network.Kind == cluster.Ethernet {
+		n.Network.Kind = cluster.RoCE
+	}
+	return n, found
+}
+
 // WithPorts is the cluster with so many live ports of NICs a node, spread evenly; false when a node
 // has fewer.
 func WithPorts(c *cluster.Cluster, ports int) (*cluster.Cluster, bool) {

@@ -1,0 +1,63 @@
+package query
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNeedFasterNIC checks that a faster NIC is nowhere said to be slower without the setting that avoids it. With kernel sockets NCCL changes
+// from trees to rings between 50 and 100 Gb/s, and so with a shared NIC that cannot reach GPU memory; with four NICs it sets up fewer channels.
+func TestNeedFasterNIC(t *testing.T) {
+	for _, nic := range []string{"25GbE", "100GbE", "100Gb/s RoCE", "4xHDR"} {
+		d, err := Need{Job: Job{Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4}}.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(nic, err)
+		}
+		slower := 0
+		for i := 1; i < len(d.Rates); i++ {
+			was, is := d.Rates[i-1], d.Rates[i]
+			if is.Setting == "" && is.Best != is.Step || is.Setting != "" && is.Best >= is.Step {
+				t.Errorf("%s: %s: step %v, with %q %v", nic, is.What, is.Step, is.Setting, is.Best)
+			}
+			avoided := "With " + is.Setting + " it would be " + is.Best.Short() + "."
+			if is.Setting == "" {
+				avoided = "NCCL_ALGO does not avoid it."
+			}
+			if float64(is.Step) > 1.01*float64(was.Step) {
+				if slower++; !strings.HasPrefix(d.Slower, is.What+" instead of "+was.What) || !strings.HasSuffix(d.Slower, avoided) {
+					t.Errorf("%s: %s takes %v, %s %v; said is %q", nic, was.What, was.Step, is.What, is.Step, d.Slower)
+				}
+			}
+			if nic != "4xHDR" && float64(is.Best) > 1.01*float64(was.Best) {
+				t.Errorf("%s: %s takes %v at best, %s %v", nic, is.What, is.Best, was.What, was.Best)
+			}
+		}
+		if slower != 1 {
+			t.Errorf("%s: a faster NIC is slower %d times, expected once: else the test shows nothing", nic, slower)
+		}
+		if r := d.Now; !(r.Low < r.Step && r.Step < r.High) || d.MarginFrom == "" {
+			t.Errorf("%s: %v is said to be between %v and %v (%s)", nic, r.Step, r.Low, r.High, d.MarginFrom)
+		}
+	}
+}
+
+// TestNeedSockets checks that where kernel sockets limit the step, RDMA is among the upgrades, and its gain is that of such NICs.
+func TestNeedSockets(t *testing.T) {
+	ask := func(nic string) *NeedDoc {
+		d, err := Need{Job: Job{Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4}}.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(nic, err)
+		}
+		return d
+	}
+	d, rdma := ask("100GbE"), ask("100Gb/s RoCE")
+	u := d.Upgrades[0]
+	if !strings.HasPrefix(u.What, "RDMA") || u.Best != rdma.Now.Best || u.Gain < 0.1 {
+		t.Errorf("the best upgrade is %s, %v; RoCE of the same rate takes %v", u.What, u.Best, rdma.Now.Best)
+	}
+	for _, want := range []string{"3.9 GB/s one direction a NIC, measured on two clusters", "NCCL_NET_GDR_LEVEL requires by default"} {
+		if !strings.Contains(rdma.Text, want) {
+			t.Errorf("the text lacks %q: %s", want, rdma.Text)
+		}
+	}
+}

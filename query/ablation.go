@@ -46,7 +46,8 @@ type AblationRow struct {
 }
 
 // Run fits all figures without every publisher, for every mechanism.
-func (q Ablation) Run(ctx context.Context, env Env) (*AblationDoc, error) {
+func (q Ablation) Run(ctx context.Context, env Env) (doc *AblationDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

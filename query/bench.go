@@ -33,7 +33,8 @@ type Bench struct {
 }
 
 // Run measures between ranks of this process, over plain memory.
-func (q Bench) Run(ctx context.Context, env Env) (*BenchDoc, error) {
+func (q Bench) Run(ctx context.Context, env Env) (doc *BenchDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -42,6 +43,7 @@ func (q Bench) Run(ctx context.Context, env Env) (*BenchDoc, error) {
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
 func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *BenchDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	plan, err := q.plan(on.Job.Transport)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ type BenchDiffRow struct {
 func (d *BenchDiffDoc) Wrong() bool { return d.Bad }
 
 // Run reads both sides and compares them.
-func (q BenchDiff) Run(_ context.Context, env Env) (*BenchDiffDoc, error) {
+func (q BenchDiff) Run(_ context.Context, env Env) (doc *BenchDiffDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type BenchDoc struct {
 	Missed   int                      `json:"-"` // sizes that were measured before this rank came
 	Refusals map[engine.Refusal]int64 `json:"-"`
 	Sweeps   result.Sweeps            `json:"-"` // the rows as they are kept
+	Noted
 }
 
 // Wrong reports elements that are not what they must be.

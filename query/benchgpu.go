@@ -126,7 +126,8 @@ type BenchGPUCommand struct {
 }
 
 // Commands is what Run would run. A program that is not installed is called by its name.
-func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (*BenchGPUCommands, error) {
+func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *BenchGPUCommands, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	t, settings, err := q.test(ctx, env)
 	if err != nil {
 		return nil, err
@@ -142,7 +143,8 @@ func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (*BenchG
 }
 
 // RunWith tries all settings. All fields count as they are: a Warm of 0 is none.
-func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (*BenchGPUDoc, error) {
+func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if q.By != "nccl-tests" && q.Tests == "" {
 		return q.own(ctx, env, with)
 	}

@@ -64,7 +64,8 @@ func (d *BenchGPUNodeDoc) Wrong() bool { return d.Bad > 0 }
 var nodeShapes = []string{"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x5120x5120:bfloat16", "4096x11008x4096:bfloat16", "8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16", "8192x8192x8192:f8e4m3", "4096x4096x4096:tf32"}
 
 // RunWith measures. What one GPU refuses does not keep the others from being measured.
-func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (*BenchGPUNodeDoc, error) {
+func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUNodeDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	begin := time.Now()
 	size, err := unit.ParseBytes(q.Size)
 	if err != nil || size < 4 {

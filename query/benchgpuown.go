@@ -146,9 +146,9 @@ type BenchGPUPairs struct {
 }
 
 // RunWith measures.
-func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (*BenchPairsDoc, error) {
+func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchPairsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
-	var err error
 	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}

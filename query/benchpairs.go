@@ -52,7 +52,8 @@ type BenchPairsDoc struct {
 func (d *BenchPairsDoc) Wrong() bool { return finding.Serious(d.Findings) }
 
 // Run measures between ranks of this process, over plain memory.
-func (q BenchPairs) Run(ctx context.Context, env Env) (*BenchPairsDoc, error) {
+func (q BenchPairs) Run(ctx context.Context, env Env) (doc *BenchPairsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,7 @@ func (q BenchPairs) Run(ctx context.Context, env Env) (*BenchPairsDoc, error) {
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
 func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]) (doc *BenchPairsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
 	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)

@@ -94,6 +94,7 @@ func (q *BenchRDMA) tests() (bw, lat rdma.Test, err error) {
 
 // RunOn measures between the hosts of a job, one rank each.
 func (q BenchRDMA) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*BenchRDMADoc]) (doc *BenchRDMADoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	bw, lat, err := q.tests()
 	if err != nil {
 		return nil, err

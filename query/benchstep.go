@@ -37,7 +37,8 @@ type BenchStep struct {
 }
 
 // Run measures between ranks of this process, over plain memory.
-func (q BenchStep) Run(ctx context.Context, env Env) (*BenchStepDoc, error) {
+func (q BenchStep) Run(ctx context.Context, env Env) (doc *BenchStepDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -46,6 +47,7 @@ func (q BenchStep) Run(ctx context.Context, env Env) (*BenchStepDoc, error) {
 
 // RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
 func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) (doc *BenchStepDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	m, err := LoadModel(env, q.Model)
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)

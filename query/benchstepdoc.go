@@ -27,6 +27,7 @@ type BenchStepDoc struct {
 
 	Title string         `json:"-"` // of the model
 	Plan  bench.StepPlan `json:"-"`
+	Noted
 }
 
 // BenchStepRow is steps with or without overlap.

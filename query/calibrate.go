@@ -50,6 +50,7 @@ type CalibrateDoc struct {
 	// Cluster is the one that was measured, with its calibration.
 	Cluster *cluster.Cluster `json:"-"`
 	Site    *calibrate.Site  `json:"-"`
+	Noted
 }
 
 // CalibrateError is how far off predictions are.
@@ -78,7 +79,8 @@ type CalibrateMeasured struct {
 func (d *CalibrateDoc) Wrong() bool { return len(d.Ends) > 0 || !d.Better }
 
 // Run fits.
-func (q Calibrate) Run(ctx context.Context, env Env) (*CalibrateDoc, error) {
+func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ func TestCalibrateRefuses(t *testing.T) {
 		want string
 	}{
 		{Calibrate{}, "which cluster was measured"},
-		{Calibrate{Cluster: "dgx-h100:2", Op: "all_gather"}, "is of all_reduce, and --op says all_gather"},
-		{Calibrate{Cluster: "dgx-h100:2", Layout: "1x8"}, "ran on 2x8, and -l says 1x8"},
+		{Calibrate{Cluster: "dgx-h100:2", Op: "all_gather"}, "is of all_reduce, and op says all_gather"},
+		{Calibrate{Cluster: "dgx-h100:2", Layout: "1x8"}, "ran on 2x8, and layout says 1x8"},
 		{Calibrate{Cluster: "dgx-h100:1"}, "has 1 node; 2 were measured"},
 		{Calibrate{Cluster: "dgx-a100:2"}, "measured on"},
 	} {

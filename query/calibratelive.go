@@ -38,7 +38,8 @@ var liveOps = []string{"all_reduce", "all_gather", "reduce_scatter", "all_to_all
 const liveMost = unit.GiB
 
 // RunWith measures and fits.
-func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (*CalibrateDoc, error) {
+func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (doc *CalibrateDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if q.Cluster == "" {
 		return nil, errors.New("which cluster is measured? expected -c CLUSTER, a preset or a file")
 	}

@@ -84,7 +84,8 @@ type ModelDoc struct {
 }
 
 // Run lists the models, or the tensors of one.
-func (q Models) Run(_ context.Context, env Env) (*ModelsDoc, error) {
+func (q Models) Run(_ context.Context, env Env) (doc *ModelsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if q.Model != "" {
 		m, err := LoadModel(env, q.Model)
 		if err != nil {

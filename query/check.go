@@ -84,6 +84,7 @@ type checkLocal struct {
 
 // RunOn checks the nodes of a job, one rank each, over TCP.
 func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*CheckDoc]) (doc *CheckDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
 	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)

@@ -38,13 +38,13 @@ type gpuHosts struct {
 const checkStartTime = time.Minute
 
 // RunWith checks hosts through ssh: their GPUs' state, then every pair of hosts by NCCL, one GPU each.
-func (q Check) RunWith(ctx context.Context, env Env, with Programs) (*CheckDoc, error) {
+func (q Check) RunWith(ctx context.Context, env Env, with Programs) (doc *CheckDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	size := q.Size
 	if size == "4M" {
 		size = "64M"
 	}
 	h := &gpuHosts{q: &q, with: with, plan: bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}, first: checkFirst}
-	var err error
 	if h.plan.Large, err = unit.ParseBytes(size); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}

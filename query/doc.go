@@ -34,6 +34,9 @@
 //	case err != nil: // change the question
 //	}
 //
+// An error about one parameter of a question is a *FieldError, which names it. Its text, too, names parameters as Params does
+// (size, global-batch); Env.Flags asks for the flags of the command.
+//
 // A document that says that something is wrong with what was asked about has a
 // method Wrong; where there is no document to say so, the error is ErrWrong.
 package query

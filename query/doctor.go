@@ -34,6 +34,7 @@ type DoctorDoc struct {
 
 	Report *doctor.Report `json:"-"`
 	FailOn
+	Noted
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and whose cause is unknown.
@@ -60,7 +61,8 @@ func (q Doctor) Check() error {
 }
 
 // Run reads all sources and examines them.
-func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
+func (q Doctor) Run(ctx context.Context, env Env) (doc *DoctorDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	set, err := q.Read(ctx, env)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,8 @@ func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
 }
 
 // Read reads all sources.
-func (q Doctor) Read(ctx context.Context, env Env) (*evidence.Set, error) {
+func (q Doctor) Read(ctx context.Context, env Env) (doc *evidence.Set, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := q.Check(); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type DoctorBenchDoc struct {
 	Report *doctor.Report  `json:"-"`
 	Curves []*doctor.Curve `json:"-"`
 	FailOn
+	Noted
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
@@ -39,7 +40,8 @@ func (d *DoctorBenchDoc) Wrong() bool {
 }
 
 // Run reads, predicts and judges.
-func (q DoctorBench) Run(ctx context.Context, env Env) (*DoctorBenchDoc, error) {
+func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,10 @@ type Env struct {
 	Machine func(ctx context.Context) ([]*cluster.Fragment, error)
 	// State is what the machine's kernel and environment say, by where it comes from; nil refuses questions about it.
 	State func() (names, texts []string)
-	// Note is told what is worth knowing beside the answer.
+	// Note is told what is worth knowing beside the answer, when it is found; documents have the same in their Notes.
 	Note func(text string)
+	// Flags makes notes and errors name parameters as the command line has them (--size) instead of by their names (size).
+	Flags bool
 	// Verbose is told how inputs were recognised.
 	Verbose func(text string)
 	// Progress is told what is being done and how far it is. The empty text ends what was told before. It is called by one
@@ -55,7 +57,9 @@ type Env struct {
 	// loaded is told a cluster before anything is assumed of it.
 	loaded func(*cluster.Cluster)
 
-	told string // the last of Progress
+	told     string // the last of Progress
+	question any    // that is being answered
+	notes    *notes
 }
 
 // Limits bound a question. Zero is no bound of its own.
@@ -79,16 +83,6 @@ func (e *Env) budget(ctx context.Context) *cluster.Budget {
 	l := e.Limits.Source
 	l.GPUs = cmp.Or(l.GPUs, e.Limits.Devices)
 	return cluster.NewBudget(l, func() error { return failure.Cannot(ctx.Err()) })
-}
-
-// note tells something beside the answer.
-func (e *Env) note(texts ...string) {
-	if e.Note == nil {
-		return
-	}
-	for _, t := range texts {
-		e.Note(t)
-	}
 }
 
 // progress says what is being done; the empty text ends it.

@@ -25,10 +25,12 @@ type Envelope struct {
 // EnvelopeDoc is the answer to Envelope.
 type EnvelopeDoc struct {
 	Cases []workload.Case `json:"cases"`
+	Noted
 }
 
 // Run works out the case that was asked about, or those of the documents.
-func (q Envelope) Run(ctx context.Context, env Env) (*EnvelopeDoc, error) {
+func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type ExpertsDoc struct {
 	TopK    int          `json:"topk"`
 	Experts int          `json:"experts"`
 	Rows    []ExpertsRow `json:"rows"`
+	Noted
 }
 
 // ExpertsRow is one exchange. Bytes and bandwidths are those of one GPU, one direction.
@@ -56,7 +57,8 @@ type ExpertsRow struct {
 }
 
 // Run predicts both directions for every number of tokens.
-func (q Experts) Run(ctx context.Context, env Env) (*ExpertsDoc, error) {
+func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

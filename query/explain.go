@@ -24,10 +24,12 @@ type ExplainDoc struct {
 	*traffic.Run
 
 	Size unit.Bytes `json:"-"` // of the all-reduce
+	Noted
 }
 
 // Run reads the logs and lays out a communicator.
-func (q Explain) Run(ctx context.Context, env Env) (*ExplainDoc, error) {
+func (q Explain) Run(ctx context.Context, env Env) (doc *ExplainDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

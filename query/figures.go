@@ -45,7 +45,8 @@ type Figure struct {
 }
 
 // Run fits.
-func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
+func (q Figures) Run(_ context.Context, env Env) (doc *FiguresDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -115,7 +116,8 @@ type CrossValidate struct {
 }
 
 // Run fits and predicts, a machine at a time.
-func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
+func (q CrossValidate) Run(_ context.Context, env Env) (doc *ValidateDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -333,12 +333,12 @@ type OrderGPU struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderGPU) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
 	what := fleet.What{Measure: fleet.MeasureCollective, By: fleet.NCCL, Warm: *q.Warm, Iters: q.Iters}
-	var err error
 	if what.Op, err = coll.ParseKind(q.Op); err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}

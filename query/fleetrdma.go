@@ -163,7 +163,8 @@ type OrderRDMA struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderRDMA) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+func (q OrderRDMA) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type ResilienceDoc struct {
 	Text    string          `json:"text"`
 
 	Pictures bool `json:"-"` // rates count samples
+	Noted
 }
 
 // ResilienceRow is one way to go about failures.
@@ -55,7 +56,8 @@ type ResilienceRow struct {
 const playedFailures = 5_000
 
 // Run prices the step and every way to go about failures.
-func (q Resilience) Run(ctx context.Context, env Env) (*ResilienceDoc, error) {
+func (q Resilience) Run(ctx context.Context, env Env) (doc *ResilienceDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -90,7 +90,8 @@ func (q *Hang) live() bool {
 }
 
 // Run reads all sources, asks the job, and judges.
-func (q Hang) Run(ctx context.Context, env Env) (*HangDoc, error) {
+func (q Hang) Run(ctx context.Context, env Env) (doc *HangDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := q.Check(); err != nil {
 		return nil, err
 	}

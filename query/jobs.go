@@ -42,6 +42,7 @@ type JobsDoc struct {
 	Predicted   string `json:"predicted_on,omitempty"`
 	Unpredicted string `json:"unpredicted,omitempty"`
 	FailOn
+	Noted
 }
 
 // Wrong reports a finding of the severity that was asked for, or a graver one.
@@ -65,14 +66,15 @@ func (q Jobs) Check() error {
 const localSamples = 1 << 12
 
 // Run reads and compares once.
-func (q Jobs) Run(ctx context.Context, env Env) (*JobsDoc, error) {
+func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	doc := &JobsDoc{FailOn: failOn(q.FailOn)}
+	doc = &JobsDoc{FailOn: failOn(q.FailOn)}
 	r := jobsReader{env: &env, doc: doc}
 	sources := q.Sources
 	if len(sources) == 0 {

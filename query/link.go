@@ -39,12 +39,13 @@ type LinkSample struct {
 }
 
 // Run asks the server.
-func (q Link) Run(ctx context.Context, env Env) (*LinkDoc, error) {
+func (q Link) Run(ctx context.Context, env Env) (doc *LinkDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	from, to, ok := strings.Cut(q.Nodes, ",")
 	if !ok || from == "" || to == "" || strings.Contains(to, ",") {
 		return nil, fmt.Errorf("--link %.80s: expected two nodes: --link gpu01,gpu02", q.Nodes)
 	}
-	doc := &LinkDoc{}
+	doc = &LinkDoc{}
 	path := "/api/fleet/link?" + url.Values{"from": {from}, "to": {to}}.Encode()
 	return doc, env.ask(ctx, "GET", path, nil, doc)
 }

@@ -41,10 +41,12 @@ type MapDoc struct {
 	Contributed []Contribution `json:"contributed,omitempty"`
 
 	Cluster *cluster.Cluster `json:"-"`
+	Noted
 }
 
 // Run reads the sources, joins them and audits the result.
-func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
+func (q Map) Run(ctx context.Context, env Env) (doc *MapDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	cl, from, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
@@ -83,13 +85,15 @@ type AuditDoc struct {
 	Warnings []cluster.Warning `json:"warnings"`
 	// Unchecked is what no source says, so that it could not be looked at.
 	Unchecked []string `json:"unchecked,omitempty"`
+	Noted
 }
 
 // Wrong reports findings beyond notes.
 func (d *AuditDoc) Wrong() bool { return finding.Serious(d.Audit) }
 
 // Run reads the sources and audits the cluster.
-func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
+func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	cl, _, err := q.Given.load(ctx, &env, q.Sources)
 	if err != nil {
 		return nil, err
@@ -106,6 +110,7 @@ type Path struct {
 // PathDoc is the answer to Path.
 type PathDoc struct {
 	Paths []PathRow `json:"paths"`
+	Noted
 }
 
 // PathRow is the path between two devices.
@@ -143,7 +148,8 @@ func (d *PathDoc) Wrong() bool {
 }
 
 // Run finds the paths.
-func (q Path) Run(ctx context.Context, env Env) (*PathDoc, error) {
+func (q Path) Run(ctx context.Context, env Env) (doc *PathDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if len(q.Path) == 0 {
 		return nil, errors.New("no path; expected two devices, e.g. node0/gpu0,node1/gpu3")
 	}

@@ -42,6 +42,7 @@ type NeedDoc struct {
 	MarginFrom string  `json:"margin_source"`
 	// Misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
 	Misfit string `json:"does_not_fit,omitempty"`
+	Noted
 }
 
 // NeedRow is the step on a variant of the cluster: as NCCL chooses its algorithms, and with the setting that makes it shortest.
@@ -69,7 +70,8 @@ func (d *NeedDoc) Wrong() bool { return d.Slowest == 0 }
 const endless = 1e3
 
 // Run prices the step on variants of the cluster.
-func (q Need) Run(ctx context.Context, env Env) (*NeedDoc, error) {
+func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

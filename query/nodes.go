@@ -39,7 +39,8 @@ type NodesDoc struct {
 }
 
 // Run asks the server.
-func (q Nodes) Run(ctx context.Context, env Env) (*NodesDoc, error) {
+func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	nodes, found, err := env.fleet(ctx)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,8 @@ func (d *BadNodesDoc) Reasons() (list []finding.Finding) {
 }
 
 // Run asks the server.
-func (q BadNodes) Run(ctx context.Context, env Env) (*BadNodesDoc, error) {
+func (q BadNodes) Run(ctx context.Context, env Env) (doc *BadNodesDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	nodes, found, err := env.fleet(ctx)
 	if err != nil {
 		return nil, err
@@ -115,12 +117,13 @@ type ForgetNodesDoc struct {
 func (d *ForgetNodesDoc) Hostlist() string { return cluster.FormatSlurmHosts(d.Forgotten) }
 
 // Run takes them out one by one. Where some cannot be, the document has the others.
-func (q ForgetNodes) Run(ctx context.Context, env Env) (*ForgetNodesDoc, error) {
+func (q ForgetNodes) Run(ctx context.Context, env Env) (doc *ForgetNodesDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	names, err := cluster.ParseHosts(q.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("--forget: %w", err)
 	}
-	doc := &ForgetNodesDoc{Forgotten: []string{}}
+	doc = &ForgetNodesDoc{Forgotten: []string{}}
 	var failed error
 	for _, n := range names {
 		if err := env.ask(ctx, "DELETE", "/api/fleet/nodes/"+url.PathEscape(n), nil, new(any)); err != nil {

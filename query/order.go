@@ -104,7 +104,8 @@ type OrderPairs struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderPairs) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+func (q OrderPairs) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,8 @@ type OrderCollective struct {
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
-func (q OrderCollective) Run(ctx context.Context, env Env) (*OrderDoc, error) {
+func (q OrderCollective) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -187,12 +189,13 @@ type OrdersDoc struct {
 }
 
 // Run asks the server.
-func (q Orders) Run(ctx context.Context, env Env) (*OrdersDoc, error) {
+func (q Orders) Run(ctx context.Context, env Env) (doc *OrdersDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	var got fleet.OrdersReply
 	if err := env.ask(ctx, "GET", "/api/fleet/orders", nil, &got); err != nil {
 		return nil, err
 	}
-	doc := &OrdersDoc{Orders: []fleet.OrderState{}}
+	doc = &OrdersDoc{Orders: []fleet.OrderState{}}
 	for _, o := range got.Orders {
 		if o.Final() {
 			doc.Over++
@@ -215,8 +218,9 @@ type OrderCancelDoc struct {
 }
 
 // Run cancels one by one. Where some cannot be, the document has the others.
-func (q OrderCancel) Run(ctx context.Context, env Env) (*OrderCancelDoc, error) {
-	doc := &OrderCancelDoc{Cancelled: []fleet.OrderReply{}}
+func (q OrderCancel) Run(ctx context.Context, env Env) (doc *OrderCancelDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	doc = &OrderCancelDoc{Cancelled: []fleet.OrderReply{}}
 	var failed error
 	for _, id := range q.IDs {
 		var got fleet.OrderReply

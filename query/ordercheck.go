@@ -45,7 +45,8 @@ type OrderCheckDoc struct {
 func (d *OrderCheckDoc) Wrong() bool { return len(d.Bad) > 0 }
 
 // Run measures and judges.
-func (q OrderCheck) Run(ctx context.Context, env Env) (*OrderCheckDoc, error) {
+func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

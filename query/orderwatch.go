@@ -58,8 +58,9 @@ type OrderProgress struct {
 }
 
 // Run waits. With an error the document is the order as it was last known, where the order goes on; else it is nil.
-func (q OrderWatch) Run(ctx context.Context, env Env) (*OrderDoc, error) {
-	doc := &OrderDoc{OrderReply: &fleet.OrderReply{}}
+func (q OrderWatch) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	doc = &OrderDoc{OrderReply: &fleet.OrderReply{}}
 	if err := env.ask(ctx, "GET", "/api/fleet/orders/"+url.PathEscape(q.ID), nil, doc.OrderReply); err != nil {
 		return nil, err
 	}

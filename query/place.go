@@ -43,6 +43,7 @@ type PlaceDoc struct {
 	// Take is the row to take: the scheduler's where it ties with the best.
 	Take PlaceRow `json:"take"`
 	Text string   `json:"text"`
+	Noted
 }
 
 // PlaceRow is one set of nodes.
@@ -82,7 +83,8 @@ type PlaceLeaf struct {
 const placeNoise = 0.01
 
 // Run finds the nodes.
-func (q Place) Run(ctx context.Context, env Env) (*PlaceDoc, error) {
+func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

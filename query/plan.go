@@ -81,7 +81,8 @@ type planning struct {
 }
 
 // Run searches on the cluster, and on what Set makes of it.
-func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
+func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,7 @@ type PlanDoc struct {
 	Tuner   bool        `json:"-"` // all plans are under it
 	Memory  unit.Bytes  `json:"-"` // of a node's own
 	MemFrom string      `json:"-"` // who says so
+	Noted
 }
 
 // PlanRow is one plan.

@@ -48,7 +48,8 @@ func (p *Proto) UnmarshalText(text []byte) error {
 }
 
 // Run predicts.
-func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
+func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

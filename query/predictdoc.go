@@ -40,6 +40,7 @@ type PredictDoc struct {
 	Links      []result.Links `json:"-"` // of the one row
 
 	predictors []*predict.Predictor // of Sides
+	Noted
 }
 
 // LayoutPlan is what NCCL sets up on one layout.
@@ -233,6 +234,8 @@ const (
 
 // Timeline plays every message of the one run that was asked for. name gives the ranks' names.
 func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, name func(rank int) string, err error) {
+	env.question = &Predict{}
+	defer func() { err = env.spelled(err) }()
 	if len(d.Rows) != 1 {
 		return nil, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(d.Rows))
 	}

@@ -31,6 +31,7 @@ type ScaleDoc struct {
 	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
 
 	Pictures bool `json:"-"` // rates count samples
+	Noted
 }
 
 // ScaleRow is the job on some nodes.
@@ -68,7 +69,8 @@ type ScaleSkip struct {
 const kneeGain = 1.6
 
 // Run prices every doubling.
-func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
+func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

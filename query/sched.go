@@ -41,7 +41,8 @@ type Sched struct {
 const maxProven = 1 << 23
 
 // Run builds or reads a schedule, and proves it where that is asked for.
-func (q Sched) Run(_ context.Context, env Env) (*SchedDoc, error) {
+func (q Sched) Run(_ context.Context, env Env) (doc *SchedDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

@@ -44,8 +44,8 @@ func TestSchedRefuses(t *testing.T) {
 		cannot bool
 	}{
 		{Sched{Ranks: new(0)}, "0 ranks", false},
-		{Sched{Channels: new(0)}, "--channels 0; expected at least 1", false},
-		{Sched{Algo: "hierarchical"}, "needs --groups", false},
+		{Sched{Channels: new(0)}, "channels 0; expected at least 1", false},
+		{Sched{Algo: "hierarchical"}, "needs groups", false},
 		{Sched{Algo: "hierarchical", Groups: "3"}, "not a whole number of groups of 3", false},
 		{Sched{Algo: "hierarchical", Groups: "0-9"}, "expected ranks from 0 to 7", false},
 		{Sched{Ranks: new(1000003), Check: true}, "too long to prove", true},

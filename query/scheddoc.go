@@ -23,6 +23,7 @@ type SchedDoc struct {
 	Calls     []msccl.View       `json:"-"` // of a file that are proven
 	Fault     error              `json:"-"` // why it is not proven
 	question  Sched
+	Noted
 }
 
 // SchedHead is a schedule without its ops.

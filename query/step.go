@@ -28,6 +28,7 @@ type Step struct {
 type StepDoc struct {
 	Cluster string    `json:"cluster"`
 	Rows    []StepRow `json:"rows"`
+	Noted
 }
 
 // StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
@@ -115,7 +116,8 @@ func (d *StepDoc) Wrong() bool {
 const fewRanks = 8
 
 // Run prices the step on every layout.
-func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
+func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ func (p *pricedStep) marginSource() string {
 // Timeline plays the step of the one layout that was asked for.
 func (d *StepDoc) Timeline() ([]step.Bar, error) {
 	if len(d.Rows) != 1 {
-		return nil, fmt.Errorf("a timeline is of one layout; give it with -l")
+		return nil, fmt.Errorf("a timeline is of one layout; choose one layout")
 	}
 	p := d.Rows[0].priced
 	if p == nil {

@@ -31,6 +31,7 @@ type SuggestDoc struct {
 	PerNode int            `json:"gpus_per_node"`
 	By      string         `json:"tests"` // the program of nccl-tests
 	Tool    string         `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
+	Noted
 }
 
 // SuggestPoint is one size.
@@ -43,7 +44,8 @@ type SuggestPoint struct {
 }
 
 // Run chooses.
-func (q Suggest) Run(ctx context.Context, env Env) (*SuggestDoc, error) {
+func (q Suggest) Run(ctx context.Context, env Env) (doc *SuggestDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	return q.upTo(ctx, env, 8*unit.GiB)
 }
 

@@ -34,6 +34,7 @@ type Param struct {
 	Argument bool
 
 	least, most string
+	placeholder string // of its value in help and errors
 	index       []int
 }
 
@@ -59,7 +60,7 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 		_, argument := f.Tag.Lookup("arg")
 		p := Param{
 			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"), Names: f.Tag.Get("names"),
-			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), index: index,
+			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), placeholder: f.Tag.Get("placeholder"), index: index,
 		}
 		if p.Name == "" {
 			p.Name = strings.ToLower(f.Name)
@@ -184,7 +185,8 @@ func (p *Param) Set(question any, text string) error {
 	if f.IsZero() && p.least != "" {
 		return fmt.Errorf("%s=%.40q: expected %s or more", p.Page, text, p.least)
 	}
-	return p.check(f)
+	env := Env{question: question}
+	return env.spelled(p.check(f))
 }
 
 // IsNumber and IsFlag tell what kind of value a question's parameter has.

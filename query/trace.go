@@ -36,6 +36,7 @@ type TraceDoc struct {
 	Step     *StepRow          `json:"predicted,omitempty"` // with a cluster and a model
 
 	FailOn
+	Noted
 }
 
 // TraceRank is where the time of one GPU went: Compute, Exposed, Copy and Idle add up to Step.
@@ -106,7 +107,8 @@ func (q Trace) Check() error {
 }
 
 // Run reads the traces, adds up their times and predicts beside them.
-func (q Trace) Run(ctx context.Context, env Env) (*TraceDoc, error) {
+func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

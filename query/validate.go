@@ -33,7 +33,8 @@ type Validate struct {
 var ErrFaults = errors.New("faults with their causes, not measured points")
 
 // Run reads, predicts and scores.
-func (q Validate) Run(ctx context.Context, env Env) (*ValidateDoc, error) {
+func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

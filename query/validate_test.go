@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 // TestValidateOn takes an output of nccl-tests on the cluster that is given.
 func TestValidateOn(t *testing.T) {
 	q := Validate{Files: []string{"../docs/examples/two-nodes.log"}}
-	if _, err := q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), "give it with -c") {
+	if _, err := q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), "give it with cluster") {
 		t.Errorf("without a cluster: %v", err)
 	}
 	q.Cluster = "dgx-h100"

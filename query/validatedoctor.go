@@ -63,7 +63,8 @@ type ValidateDoctorRow struct {
 }
 
 // Run examines every fault and compares the findings with the cause.
-func (q ValidateDoctor) Run(ctx context.Context, env Env) (*ValidateDoctorDoc, error) {
+func (q ValidateDoctor) Run(ctx context.Context, env Env) (doc *ValidateDoctorDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}

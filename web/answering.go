@@ -269,11 +269,11 @@ func (n *noted) text() string {
 	return strings.Join(n.list, "\n") + "\n"
 }
 
-// fieldOf is the field of the question that would help against an error, where one is known.
+// fieldOf is the parameter of the question that an error is about, where one is known.
 func fieldOf(err error) []string {
-	var f interface{ Field() string }
-	if errors.As(err, &f) {
-		return []string{f.Field()}
+	var f *query.FieldError
+	if errors.As(err, &f) && f.Field != "" {
+		return []string{f.Field}
 	}
 	return nil
 }

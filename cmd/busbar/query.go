@@ -14,7 +14,7 @@ import (
 
 // query is what a question of a command may touch.
 func (e *env) query(o common) query.Env {
-	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o)}
+	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o), Flags: true}
 	if runtime.GOOS == "linux" { // others have no /sys
 		q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
 	}

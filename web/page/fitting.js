@@ -62,7 +62,7 @@ export async function fitting(api, state, here, has) {
       const answer = await api.ask('step', q).catch((error) => error);
       if (answer.doc?.rows[0].fits) return job;
       if (answer.doc || !found) found = job;
-      if (!answer.doc && (answer.field || state.get('m'))) return found; // another split would not help
+      if (!answer.doc && (['gpu', 'nic'].includes(answer.field) || state.get('m'))) return found; // another split would not help
     }
   }
   return found;

@@ -17,7 +17,7 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []fin
 		return found
 	}
 	v := c.Job.Judge()
-	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order {
+	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order || v.Kind == hang.NoReport && !c.Job.Dumped() { // a log that was not given is no finding
 		return found
 	}
 	list := v.Findings()

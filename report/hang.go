@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"busbar.dev/doctor/hang"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -67,6 +68,9 @@ func hangText(d *query.HangDoc, s style, width int) string {
 			break
 		}
 		lead := "  culprit    "
+		if d.Kind == hang.NoReport {
+			lead = "  unknown    "
+		}
 		if i > 0 {
 			lead = "             "
 		}

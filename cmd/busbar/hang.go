@@ -28,9 +28,9 @@ type hangCmd struct {
 // Help ends with examples.
 func (hangCmd) Help() string {
 	return "Reads NCCL's RAS answers (2.24 to 2.30), dumps of PyTorch's flight recorder of all ranks, logs of PyTorch, NCCL, launchers and the kernel, stacks (faulthandler, py-spy), NCCL Inspector's files and the GPU output of DCGM and nvidia-smi, and asks a running job's RAS service. " +
-		"It names the ranks, the communicator, the collective and the kind of fault: late, exited, killed, stopped, another operation, another size, never joined, opposite order, stuck kernel, GPU error, network, checkpoint, data loading. " +
+		"It names the ranks, the communicator, the collective and the kind of fault: late, exited, killed, stopped, no report, another operation, another size, never joined, opposite order, stuck kernel, GPU error, network, checkpoint, data loading. " +
 		"One RAS answer covers the whole job. All inputs are treated as one job.\n\n" +
-		"Exit code 0: the job is healthy, or waits for what may end by itself (a checkpoint, compiling). 1: it hangs, failed or is slow. 3: the verdict is unknown, or nobody answered.\n\n" +
+		"Exit code 0: the job is healthy, or it was asked while it runs and waits for what may end by itself. 1: it hangs, stalled, failed or is slow. 3: the verdict is unknown, or nobody answered.\n\n" +
 		"Examples:\n" +
 		"  busbar hang docs/examples/hang\n" +
 		"  busbar hang docs/examples/hang --json\n" +

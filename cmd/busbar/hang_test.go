@@ -41,8 +41,8 @@ func TestHangExitCodes(t *testing.T) {
 		stderr string
 	}{
 		{"well", exitDone, "no hang found", ""},
-		{"late", exitDone, "stalled: rank 2 has not launched", ""}, // no watchdog timed out
-		{"late --fail-on note", exitWrong, "stalled: rank 2 has not launched", ""},
+		{"late", exitWrong, "stalled: rank 2 has not launched", ""},
+		{"late --fail-on error", exitDone, "stalled: rank 2 has not launched", ""}, // no watchdog timed out
 		{"log", exitCannot, "nothing to judge by", "no verdict: nothing to judge by"},
 		{"log --json", exitCannot, `"verdict": "unknown"`, "no verdict"},
 		{"log --fail-on never", exitDone, "nothing to judge by", ""},

@@ -27,8 +27,7 @@ func (x *judge) creating(c claim) (claim, bool) {
 	}
 	waiting := sorted(c.ranks)
 	out := claim{kind: NeverJoined, source: fromStacks, sure: 0.8, op: "comm init", waiting: waiting, quotes: c.quotes}
-	_, frame := quote.Doing()
-	out.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator", rankList(waiting), frame)
+	out.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator", rankList(waiting), quote.Where())
 	if group, missing := x.sibling(waiting); missing != nil {
 		out.ranks = missing
 		out.comm = &Communicator{Ranks: group, Group: parallelGroup("", group, x.job.world)}

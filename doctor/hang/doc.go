@@ -50,6 +50,7 @@ const (
 	Stopped      Kind = "stopped"
 	OpMismatch   Kind = "op-mismatch"
 	SizeMismatch Kind = "size-mismatch"
+	NoReport     Kind = "no-report" // no log, dump or answer of the rank: what became of it is not known
 	NeverJoined  Kind = "never-joined"
 	Order        Kind = "order-deadlock"
 	Kernel       Kind = "gpu-kernel"
@@ -94,7 +95,8 @@ type Verdict struct {
 	Next         []string        `json:"next"`
 	Evidence     []finding.Quote `json:"evidence"`
 	World        int             `json:"world,omitempty"`
-	Signals      []string        `json:"signals"` // what was there to judge by
+	Signals      []string        `json:"signals"`            // what was there to judge by
+	MayPass      bool            `json:"may_pass,omitempty"` // a wait that may end by itself, or is over
 	Notes        []string        `json:"notes,omitempty"`
 }
 
@@ -227,10 +229,10 @@ func (c *Case) Dumped() bool {
 
 // Severity is how grave a verdict is: what may pass by itself is a note.
 func (v *Verdict) Severity() finding.Severity {
-	switch v.State {
-	case Hung, Failed:
+	switch {
+	case v.State == Hung, v.State == Failed:
 		return finding.Error
-	case Slow:
+	case v.State == Slow, v.State == Stalled && !v.MayPass:
 		return finding.Warn
 	}
 	return finding.Note

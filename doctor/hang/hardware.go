@@ -103,7 +103,7 @@ func (v *logView) network() (claim, bool) {
 	for _, t := range list[:min(len(list), 64)] {
 		hosts[t.Host]++
 		if t.Peer != "" {
-			hosts[t.Peer]++
+			hosts[v.j.named(t.Peer)]++
 		}
 		if len(c.quotes) < 4 {
 			c.quotes = append(c.quotes, t.quote())

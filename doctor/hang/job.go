@@ -22,15 +22,16 @@ type process struct {
 // job is what all sources together say about ranks and processes.
 type job struct {
 	world  int
-	procs  map[int]process // by rank
-	byPID  map[int]int     // rank by process number, where only one process of the job has it
-	files  map[string]int  // rank by name of a file, for files whose lines do not say
-	single map[string]bool // hosts with one process
+	procs  map[int]process   // by rank
+	byPID  map[int]int       // rank by process number, where only one process of the job has it
+	files  map[string]int    // rank by name of a file, for files whose lines do not say
+	single map[string]bool   // hosts with one process
+	hosts  map[string]string // host by address, where NCCL's log names both; "" where several hosts use it
 }
 
 // newJob joins the sources.
 func newJob(c *Case) *job {
-	j := &job{procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{}}
+	j := &job{procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{}, hosts: map[string]string{}}
 	j.size(c)
 	j.names(c)
 	j.fromRAS(c)
@@ -95,8 +96,10 @@ func (j *job) size(c *Case) {
 // names gives files ranks by their names, where the numbers of files that are named alike are those of ranks.
 func (j *job) names(c *Case) {
 	var all []string
+	several := map[string]bool{} // logs of several ranks: a number in such a file's name is no rank
 	for _, l := range c.logs {
 		all = append(all, l.Name)
+		several[l.Name] = l.Several
 	}
 	for _, s := range c.stacks {
 		all = append(all, s.name)
@@ -130,7 +133,7 @@ func (j *job) names(c *Case) {
 			continue
 		}
 		for _, name := range list {
-			if n := flightrec.RankOf(name); n >= 0 {
+			if n := flightrec.RankOf(name); n >= 0 && !several[name] {
 				j.files[name] = n
 				if known == 0 {
 					j.world = max(j.world, n+1)
@@ -189,6 +192,12 @@ func (j *job) fromLogs(c *Case) {
 			case joblog.Process:
 				several = several || pid != 0 && pid != e.PID
 				pid, host = e.PID, e.Host
+			case joblog.Address:
+				if old, ok := j.hosts[e.Peer]; ok && old != e.Host || strings.HasPrefix(e.Peer, "127.") {
+					j.hosts[e.Peer] = ""
+				} else {
+					j.hosts[e.Peer] = e.Host
+				}
 			case joblog.InitStart, joblog.InitComplete:
 				if e.NRanks == j.world {
 					j.put(e.CommRank, process{host: e.Host, pid: e.PID, gpu: -1})
@@ -236,9 +245,13 @@ func (j *job) ofPID(pid int) int {
 	return -1
 }
 
+// named is a host by its name, where the logs say which one has an address.
+func (j *job) named(host string) string { return cmp.Or(j.hosts[host], host) }
+
 // ofHost is the only rank of a host, -1 where there are none or several.
 func (j *job) ofHost(host string) int {
 	found := -1
+	host = j.named(host)
 	for rank, p := range j.procs {
 		if p.host == host || p.addr == host || host != "" && strings.HasPrefix(p.host, host+".") {
 			if found >= 0 {
@@ -279,7 +292,7 @@ func (j *job) culprits(ranks []int) []Culprit {
 	list := make([]Culprit, 0, len(ranks))
 	for _, r := range slices.Compact(ranks) {
 		p, ok := j.procs[r]
-		c := Culprit{Rank: r, Host: cmp.Or(p.host, p.addr), PID: p.pid}
+		c := Culprit{Rank: r, Host: cmp.Or(p.host, j.named(p.addr)), PID: p.pid}
 		if ok && p.gpu >= 0 {
 			g := p.gpu
 			c.GPU = &g

@@ -47,6 +47,7 @@ func (c *Case) Judge() *Verdict {
 	x.moved, x.still = yes, known && !yes
 	v := x.decide()
 	v.World = j.world
+	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
@@ -127,6 +128,9 @@ func (x *judge) decide() *Verdict {
 			}
 			return x.verdict(c, x.waitingState(Stalled))
 		}
+		if c, ok := x.rec.missing(x.job); ok && !x.answers(c.ranks) {
+			return x.verdict(c, x.waitingState(Stalled))
+		}
 		if c, ok := x.stuck(); ok && (x.timedOut() || x.still) {
 			if c.kind == Network && !x.timedOut() {
 				return x.verdict(c, Stalled) // a collective may take longer than the time between two answers
@@ -184,6 +188,11 @@ func (x *judge) agree(c claim, others []claim) claim {
 
 func sorted(list []int) []int { return slices.Sorted(slices.Values(list)) }
 
+// running reports a job that was asked while it ran: a healthy one looks the same in the seconds that it evaluates or saves.
+func (x *judge) running() bool {
+	return len(x.c.asked)+len(x.c.procs) > 0 || x.c.ringMoved || x.c.ringStill
+}
+
 // timedOut reports that a watchdog gave up.
 func (x *judge) timedOut() bool { return len(x.log.by[joblog.Timeout]) > 0 }
 
@@ -239,7 +248,7 @@ func (x *judge) gone() (claim, bool) {
 		}
 	}
 	absent, recOK := x.rec.missing(x.job)
-	if recOK && !x.moved {
+	if recOK && !x.moved && (len(list) > 0 || logOK || x.log.peersGone()) { // a file that is not there alone says nothing of the process
 		list = append(list, absent)
 	}
 	if logOK {
@@ -277,30 +286,6 @@ func (x *judge) notHere(ranks []int) []int {
 	return few
 }
 
-// answers reports ranks that the newest RAS answer has, or that wrote a stack.
-func (x *judge) answers(ranks []int) bool {
-	if len(x.ras) == 0 {
-		return false
-	}
-	last := x.ras[len(x.ras)-1]
-	if !last.report.JSON {
-		return false
-	}
-	seen := map[int]bool{}
-	for i := range last.report.Comms {
-		c := &last.report.Comms[i]
-		for k := range c.Ranks {
-			seen[x.job.rank(c, &c.Ranks[k])] = true
-		}
-	}
-	for _, r := range ranks {
-		if !seen[r] {
-			return false
-		}
-	}
-	return true
-}
-
 // closing decides how a process went: with closed connections it ended, in order or not; with open ones it only stopped.
 func (x *judge) closing(c claim) claim {
 	broken := x.log.peersGone()
@@ -311,7 +296,7 @@ func (x *judge) closing(c claim) claim {
 	case !broken && len(x.c.logs)+len(x.ras) > 0:
 		c.kind = Stopped
 		c.why += "; its connections are still open: it is stopped, not gone"
-	case c.kind == UnknownKind || c.kind == Stopped:
+	case c.kind == NoReport || c.kind == Stopped:
 		c.kind = Killed
 		if c.source != fromLog { // only its own log or a launcher says how
 			c.sure, c.most = min(c.sure, 0.65), 0.7
@@ -345,6 +330,9 @@ func (x *judge) late() (claim, bool) {
 		}
 	}
 	if logOK && b.kind != UnknownKind {
+		if absent, ok := x.rec.missing(x.job); ok {
+			b = x.agree(b, []claim{absent})
+		}
 		return b, true
 	}
 	for _, c := range rasList {
@@ -420,6 +408,7 @@ func (x *judge) passing() *Verdict {
 // past is the verdict on a wait that is over.
 func (x *judge) past(c claim, wait time.Duration) *Verdict {
 	v := x.verdict(c, Stalled)
+	v.MayPass = true
 	v.Notes = append(v.Notes, fmt.Sprintf("The wait of %v is over.", wait.Round(time.Second/10)))
 	return v
 }
@@ -431,7 +420,9 @@ func (x *judge) verdict(c claim, state State) *Verdict {
 		Waiting: c.waiting, Text: c.why, Evidence: c.quotes,
 	}
 	if len(c.ranks) > 0 && len(c.ranks) < 64 {
+		v.Evidence = append(x.lastWords(c), v.Evidence...)
 		x.lookAtStacks(v, c)
 	}
+	v.Text += x.addresses(v.Evidence)
 	return v
 }

@@ -229,7 +229,7 @@ func (v *logView) behind() (claim, bool) {
 		}
 	}
 	numbers, most := v.numbers()
-	var late, silent []int
+	var late, silent, unread []int // silent have a log that ends before, unread have none
 	var quotes []finding.Quote
 	for _, t := range numbers {
 		if t.rank >= 0 && !gaveUp[t.rank] && t.Enqueued == t.Done && t.Enqueued < most && !slices.Contains(late, t.rank) {
@@ -247,8 +247,12 @@ func (v *logView) behind() (claim, bool) {
 		}
 	}
 	for r := range v.j.world {
-		if !heard[r] && v.owned[r] {
+		switch {
+		case heard[r]:
+		case v.owned[r]:
 			silent = append(silent, r)
+		default:
+			unread = append(unread, r)
 		}
 	}
 	c := claim{source: fromLog, sure: 0.75, op: opWord(op.Op), seq: int(op.Seq), quotes: append(quotes, op.quote())}
@@ -258,13 +262,28 @@ func (v *logView) behind() (claim, bool) {
 		c.kind, c.ranks = Late, late
 		c.why = fmt.Sprintf("%s is behind by its own numbers while the watchdogs of the others time out", rankList(late))
 	case len(silent) > 0 && len(silent) <= max(1, v.j.world/2):
-		c.kind, c.ranks, c.sure = Stopped, silent, 0.7
-		c.why = fmt.Sprintf("%s says nothing while the watchdogs of all others give up", rankList(silent))
+		c.kind, c.ranks, c.sure = NoReport, silent, 0.7
+		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and %s writes nothing: it may be stopped, gone, or blocked before its own watchdog runs", rankList(silent))
+	case len(unread) > 0 && len(unread) <= v.j.world/2 && v.oneGroup():
+		c.kind, c.ranks, c.sure = NoReport, unread, 0.5
+		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and there is no line of %s: it may be late, stopped or gone, or its log was not given", rankList(unread))
 	default:
 		c.kind, c.sure = UnknownKind, 0.3
-		c.why = "the watchdogs of all ranks gave up"
+		c.why = "the watchdogs of all ranks that have a log gave up"
 	}
 	return c, true
+}
+
+// oneGroup reports that all watchdogs gave up on collectives of the group of all ranks, as far as their lines say: only then all ranks have to be heard of.
+func (v *logView) oneGroup() bool {
+	for _, k := range []joblog.Kind{joblog.Status, joblog.DumpSignal} {
+		for _, t := range v.by[k] {
+			if t.Group != "" && t.Group != "0" && t.Desc != "default_pg" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // numbers are what ranks say of the last collective that they started and completed, and the last that anybody started. A dump signal is

@@ -23,9 +23,9 @@ func (x *judge) lookAtStacks(v *Verdict, c claim) {
 			}
 			continue
 		}
-		doing, frame := s.Doing()
-		v.Stack = frame.String()
-		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, frame)})
+		doing, _ := s.Doing()
+		v.Stack = s.Where()
+		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, v.Stack)})
 		kind, ok := activityKind[doing]
 		if v.Kind != Late || !ok || v.State == Slow {
 			return

@@ -296,11 +296,11 @@ func (x *recorder) missing(j *job) (claim, bool) {
 	if slices.ContainsFunc(x.torn, func(f tornFile) bool { return slices.Contains(w.absent, f.rank) }) {
 		return claim{}, false // it left a dump, which nobody can read
 	}
-	c := claim{kind: UnknownKind, ranks: w.absent, source: fromRecorder, sure: 0.6, most: 0.7, waiting: w.waiting}
+	c := claim{kind: NoReport, ranks: w.absent, source: fromRecorder, sure: 0.5, most: 0.7, waiting: w.waiting}
 	if op, ok := x.firstNeeded(w.absent[0]); ok {
 		x.describe(&c, op, j)
 	}
-	c.why = fmt.Sprintf("%s left no dump, and %s waits for it", rankList(w.absent), c.what())
+	c.why = fmt.Sprintf("%s waits for %s, of which there is no dump: it may be late, stopped or gone, or its dump was not collected", c.what(), rankList(w.absent))
 	return c, true
 }
 

@@ -105,7 +105,7 @@ func (v *logView) namedPeers() []int {
 	closed := v.by[joblog.PeerClosed]
 	var first int64
 	for _, t := range closed {
-		if t.Peer == t.Host && v.j.single[t.Host] {
+		if v.j.named(t.Peer) == t.Host && v.j.single[t.Host] {
 			return nil
 		}
 		first = cmp.Or(first, t.Time)

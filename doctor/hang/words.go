@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/input/joblog"
 )
 
 // title is the verdict in one line.
@@ -30,6 +32,8 @@ func (v *Verdict) title() string {
 		return who + " was killed"
 	case Stopped:
 		return who + " is stopped"
+	case NoReport:
+		return "no report from " + who + ", which the others wait for"
 	case OpMismatch:
 		return who + " calls a different collective"
 	case SizeMismatch:
@@ -92,9 +96,12 @@ func (x *judge) advise(v *Verdict) {
 	}
 	switch v.Kind {
 	case Late:
-		if v.Stack == "" {
+		switch {
+		case v.Stack == "" && len(x.log.by[joblog.Down])+len(x.log.by[joblog.Exit]) > 0:
+			v.Next = append(v.Next, "The job has ended: read the rank's own output up to the timeout. Next time, while it hangs: "+look)
+		case v.Stack == "":
 			v.Next = append(v.Next, "See what the rank does: "+look)
-		} else {
+		default:
 			v.Next = append(v.Next, "The rank is in "+v.Stack+": fix that, or raise the process group's timeout if it is meant to take long.")
 		}
 		if v.State == Slow {
@@ -110,6 +117,8 @@ func (x *judge) advise(v *Verdict) {
 		v.Next = append(v.Next, "Find out who killed it: "+on("dmesg -T | grep -iE 'killed process|oom'"), "Restart from the last checkpoint; the other ranks cannot go on.")
 	case Exited:
 		v.Next = append(v.Next, "Read the rank's own log; the errors of other ranks follow from it.", "Restart from the last checkpoint.")
+	case NoReport:
+		x.adviseNoReport(v, on, pid)
 	case OpMismatch, SizeMismatch:
 		v.Next = append(v.Next, "Find the branch that this rank alone takes (a condition on its rank, its data or its loss). TORCH_DISTRIBUTED_DEBUG=DETAIL stops a run at the first such call.")
 	case Order:

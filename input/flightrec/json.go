@@ -199,13 +199,11 @@ func (s *Set) jsonEntry(d *Dump, j *jsonEntry, byID map[int64]int32) error {
 		return Sig{Op: opName(j.Op), Sizes: clip(in + " -> " + out), Dtypes: clip(types), In: numIn, Out: numOut}
 	})
 	if e.State != Completed {
-		text := ""
+		var by launchedBy
 		for _, f := range j.Frames[:min(len(j.Frames), maxDims)] {
-			if text = fmt.Sprintf("%s at %s:%d", f.Name, f.File, f.Line); userFrame(f.File) {
-				break
-			}
+			by.see(f.Name, f.File, int64(f.Line))
 		}
-		e.Frame = s.frame(text)
+		e.Frame = s.frame(by.text)
 	}
 	if d.Thread == "" {
 		d.Thread = clip(j.Thread)

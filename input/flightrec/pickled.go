@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"busbar.dev/input/internal/pickle"
+	"busbar.dev/input/internal/pyframe"
 )
 
 // fromPickle reads the form that the watchdog and the pipe write.
@@ -318,11 +319,11 @@ func (x *entryReader) types(b []byte, v pickle.Value) []byte {
 	return b
 }
 
-// frame is the innermost line of the program itself.
+// frame is where the program launched a collective.
 func (x *entryReader) frame(v pickle.Value) int32 {
-	text := ""
+	var by launchedBy
 	for i, f := range x.r.Items(v) {
-		if i >= maxDims {
+		if i >= maxDims || by.origin == pyframe.Own {
 			break
 		}
 		var name, file string
@@ -337,12 +338,9 @@ func (x *entryReader) frame(v pickle.Value) int32 {
 				line, _ = v.Int()
 			}
 		}
-		text = name + " at " + file + ":" + strconv.FormatInt(line, 10)
-		if userFrame(file) {
-			break
-		}
+		by.see(name, file, line)
 	}
-	return x.set.frame(text)
+	return x.set.frame(by.text)
 }
 
 // status keeps the last number that the status gives for a group, which a ring that wrapped may not show.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/input/internal/pickle"
+	"busbar.dev/input/internal/pyframe"
 )
 
 // State is how far a collective came.
@@ -233,7 +234,15 @@ func opName(profiling string) string {
 	return clip(op)
 }
 
-// userFrame reports a frame of the program itself, not of the library that launches collectives.
-func userFrame(file string) bool {
-	return !strings.Contains(file, "/torch/distributed/") && !strings.Contains(file, "/torch/_") && !strings.Contains(file, "/torch/nn/modules/module.py")
+// launchedBy is the frame that tells most about where a program launched a collective: the innermost of its own, else of an installed
+// package, else of PyTorch.
+type launchedBy struct {
+	text   string
+	origin pyframe.Origin
+}
+
+func (b *launchedBy) see(name, file string, line int64) {
+	if origin := pyframe.Of(file); b.text == "" || origin > b.origin {
+		b.text, b.origin = name+" at "+file+":"+strconv.FormatInt(line, 10), origin
+	}
 }

@@ -8,6 +8,9 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/input/internal/pyframe"
+	"busbar.dev/internal/lazyre"
 )
 
 // Kind is what a line says.
@@ -38,6 +41,7 @@ const (
 	GPULost                  // a GPU does not answer
 	Shutdown                 // an orderly end of a process begins
 	InitTimed                // NCCL: how long a rank waited for the other members of a communicator
+	Address                  // NCCL: the address that a host uses is Peer
 )
 
 // Event is one line that says something.
@@ -75,12 +79,24 @@ type Log struct {
 	First  int64 // the time of the first line that has one, 0 for none
 	Last   int64
 	Lines  int
+	// Several tells that lines are marked with different ranks.
+	Several bool
+	// Said is the last line that the program itself wrote before the first watchdog gave up, by the rank that its lines are marked with; -1 where they have no mark.
+	Said map[int]Said
+}
+
+// Said is a line of the program itself.
+type Said struct {
+	Line int
+	Text string
 }
 
 const (
 	maxEvents = 1 << 16
 	maxLine   = 1 << 14
 	maxListed = 1 << 22
+	maxSaid   = 1 << 14 // ranks
+	maxText   = 400
 )
 
 // Match reports a text with lines that this package knows.
@@ -98,7 +114,7 @@ func Match(data []byte) bool {
 
 // Read finds the events of a text.
 func Read(name string, data []byte) *Log {
-	r := &reader{log: &Log{Name: name}, traces: map[int]*trace{}, seen: map[string]bool{}}
+	r := &reader{log: &Log{Name: name, Said: map[int]Said{}}, mark: -1, traces: map[int]*trace{}, seen: map[string]bool{}}
 	for line := range bytes.Lines(data) {
 		r.log.Lines++
 		if len(line) > maxLine {
@@ -121,6 +137,8 @@ type reader struct {
 	time   int64
 	fatal  bool // the launcher's table of a failed rank is open
 	listed int  // ranks in lists of events
+	mark   int  // the first rank that a line is marked with; -1
+	over   bool // a watchdog gave up: what is written from here on follows from it
 	failed Event
 }
 
@@ -134,9 +152,8 @@ type trace struct {
 func (r *reader) add(e Event) {
 	e.Line = cmp.Or(e.Line, r.log.Lines)
 	e.Time = cmp.Or(e.Time, r.time)
-	if len(e.Text) > 400 {
-		e.Text = e.Text[:400]
-	}
+	e.Text = e.Text[:min(len(e.Text), maxText)]
+	r.over = r.over || e.Kind == Timeout
 	if r.listed += len(e.Ranks); r.listed > maxListed { // a short line can name very many
 		e.Ranks = nil
 	}
@@ -159,10 +176,28 @@ func (r *reader) line(text string) {
 	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") || strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
 		r.kernel(text)
 	default:
+		before := len(r.log.Events)
 		r.torch(text)
 		r.launcher(text)
+		if len(r.log.Events) == before {
+			r.said(text)
+		}
 	}
 }
+
+// said keeps a line of the program itself: no line of PyTorch's logger or launcher, and no part of a stack.
+func (r *reader) said(text string) {
+	word := strings.TrimSpace(text)
+	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") || strings.HasPrefix(text, "*****") || loggerLine.MatchString(word) {
+		return
+	}
+	if _, ok := r.log.Said[r.rank]; ok || len(r.log.Said) < maxSaid {
+		r.log.Said[r.rank] = Said{r.log.Lines, word[:min(len(word), maxText)]}
+	}
+}
+
+// loggerLine begins a line of PyTorch's logger in Python: W1112 10:11:47.714000 30050 torch/…
+var loggerLine = lazyre.New(`^\[?[IWEF]\d{4} \d\d:\d\d:\d\d`)
 
 // prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
 func (r *reader) prefix(text string) string {
@@ -177,8 +212,10 @@ func (r *reader) prefix(text string) string {
 			if err != nil {
 				return text
 			}
-			if text[1] == 'r' || r.rank < 0 {
-				r.rank = n
+			if text[1] == 'r' {
+				r.marked(n)
+			} else if r.rank < 0 {
+				r.rank = n // a local rank, unless the other mark follows
 			}
 			text = strings.TrimPrefix(text[end+2:], " ")
 		case strings.HasPrefix(text, "[1,") && strings.Contains(text[:min(len(text), 40)], "]<std"):
@@ -188,7 +225,8 @@ func (r *reader) prefix(text string) string {
 			if err != nil || colon < 0 {
 				return text
 			}
-			r.rank, text = n, strings.TrimPrefix(text[colon+2:], " ")
+			r.marked(n)
+			text = strings.TrimPrefix(text[colon+2:], " ")
 		default:
 			i := strings.Index(text, ": ")
 			n, err := strconv.Atoi(strings.TrimSpace(text[:max(i, 0)]))
@@ -200,6 +238,14 @@ func (r *reader) prefix(text string) string {
 		}
 	}
 	return text
+}
+
+// marked notes the rank that a line is marked with.
+func (r *reader) marked(rank int) {
+	if r.rank = rank; r.mark < 0 {
+		r.mark = rank
+	}
+	r.log.Several = r.log.Several || r.mark != rank
 }
 
 // days before each month of a leap year; without a year, an order within it is all that can be had.
@@ -266,7 +312,7 @@ func (r *reader) traceback(text string) bool {
 	switch {
 	case strings.HasPrefix(word, "File \""):
 		t.frame = word
-		if !strings.Contains(word, "site-packages/") && !strings.Contains(word, "/lib/python") {
+		if file, _, _ := strings.Cut(strings.TrimPrefix(word, `File "`), `"`); pyframe.Of(file) == pyframe.Own {
 			t.own = word
 		}
 		return true

@@ -10,6 +10,7 @@ import (
 var (
 	ncclHead   = lazyre.New(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
 	initLine   = lazyre.New(`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
+	usingLine  = lazyre.New(`(?:Using |OOB |\[\d+\])[^\s:<]+:(\d+\.\d+\.\d+\.\d+)<\d+>`)
 	peerLine   = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
 	xidLine    = lazyre.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
 	killedLine = lazyre.New(`Killed process (\d+) \(([^)]*)\)`)
@@ -61,8 +62,21 @@ func (r *reader) nccl(text string) {
 		r.add(e)
 	case strings.HasPrefix(said, "Init timings"):
 		r.timed(e, said)
+	case strings.HasPrefix(said, "Bootstrap") || strings.HasPrefix(said, "NET/") && strings.Contains(said, " Using "):
+		r.address(e, said)
 	case m[5] == "WARN":
 		r.ncclWarn(e, said)
+	}
+}
+
+// address keeps the addresses that a host says it uses.
+func (r *reader) address(e Event, said string) {
+	for _, m := range usingLine.FindAllStringSubmatch(said, 8) {
+		if key := "address " + e.Host + m[1]; !r.seen[key] && len(r.seen) < 1<<16 {
+			r.seen[key] = true
+			e.Kind, e.Peer = Address, m[1]
+			r.add(e)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/input/internal/pyframe"
 	"busbar.dev/internal/lazyre"
 )
 
@@ -200,10 +201,28 @@ func (s *Stack) Doing() (Activity, Frame) {
 			return Evaluation, f
 		}
 	}
-	if len(s.Frames) > 0 {
-		return Other, s.Frames[0]
+	return Other, s.own()
+}
+
+// own is the frame that tells most about where a program is: the innermost of its own, else of an installed package, else of a library.
+func (s *Stack) own() Frame {
+	var best Frame
+	for i, origin := 0, pyframe.Library; i < len(s.Frames) && origin < pyframe.Own; i++ {
+		if o := pyframe.Of(s.Frames[i].File); i == 0 || o > origin {
+			best, origin = s.Frames[i], o
+		}
 	}
-	return Other, Frame{}
+	return best
+}
+
+// Where says where a program is: its own line, and the call of a library in it that shows what it does.
+func (s *Stack) Where() string {
+	_, shows := s.Doing()
+	own := s.own()
+	if own == shows || pyframe.Of(shows.File) > pyframe.Library || pyframe.Of(own.File) < pyframe.Package {
+		return shows.String()
+	}
+	return own.String() + ", in " + shows.String()
 }
 
 // setup are the calls that make process groups.

@@ -1,0 +1,39 @@
+// Package pyframe tells a program's own calls from those of libraries in stacks of Python. Who reads a stack wants the line of the
+// program that waits, not the line of PyTorch that it waits in.
+package pyframe
+
+import (
+	"slices"
+	"strings"
+)
+
+// Origin is whose code a frame is; the greater one tells a reader more.
+type Origin uint8
+
+// Whose code a frame is.
+const (
+	Library Origin = iota // PyTorch and Python's own modules
+	Package               // anything else that is installed
+	Own                   // the program
+)
+
+// modules of Python that programs wait in. py-spy prints them without a folder.
+var modules = []string{
+	"threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py", "ssl.py", "runpy.py", "contextlib.py", "multiprocessing/", "concurrent/", "asyncio/", "importlib/", "<frozen ",
+}
+
+// Of is whose code a file is.
+func Of(file string) Origin {
+	file = strings.ReplaceAll(file, "\\", "/")
+	_, installed, ok := strings.Cut(file, "-packages/")
+	switch {
+	case ok && !strings.HasPrefix(installed, "torch/"):
+		return Package
+	case ok, strings.HasPrefix(file, "torch/"), strings.Contains(file, "/torch/distributed/"), strings.Contains(file, "/torch/_"), strings.Contains(file, "/torch/nn/"),
+		strings.Contains(file, "/torch/autograd/"), strings.Contains(file, "/torch/utils/"), strings.Contains(file, "/lib/python"), file == "":
+		return Library
+	case slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(file, m) }):
+		return Library
+	}
+	return Own
+}

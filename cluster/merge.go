@@ -174,14 +174,16 @@ func (m *merging) merge(t *NodeType) {
 			m.mergeDevice(&m.base.Devices[m.to[i]], &t.Devices[i])
 		}
 	}
+	wanted := m.wanted(t) // asked before any is added: the second socket would not be wanted beside the first
 	for i := range t.Devices {
-		if m.to[i] < 0 && m.wanted(t, i) {
+		if m.to[i] < 0 && wanted[t.Devices[i].Kind] {
 			if m.stopped() {
 				return
 			}
 			m.addDevice(t, i)
 		}
 	}
+	m.base.containNUMA()
 	for _, l := range t.Links {
 		if m.stopped() {
 			return
@@ -279,19 +281,40 @@ func (m *merging) countsDiffer(t *NodeType) {
 	}
 }
 
-// wanted tells which devices that only the further source has are added: GPUs,
-// NICs and NVSwitches always; NUMA domains and sockets when the base has none;
-// PCIe switches and root complexes never, since the base's tree is better known.
-func (m *merging) wanted(t *NodeType, i int) bool {
-	switch d := &t.Devices[i]; d.Kind {
-	case GPU, NIC:
-		return true
-	case NVSwitch:
-		return !m.baseHasFast() && !m.slow
-	case NUMA, Socket:
-		return m.base.Count(d.Kind) == 0
+// wanted tells which kinds of devices that only the further source has are added: GPUs, NICs and NVSwitches always; NUMA
+// domains and sockets when the base has none; PCIe switches and root complexes never, since the base's tree is better known.
+func (m *merging) wanted(t *NodeType) map[Kind]bool {
+	wanted := map[Kind]bool{}
+	for i := range t.Devices {
+		switch k := t.Devices[i].Kind; k {
+		case GPU, NIC:
+			wanted[k] = true
+		case NVSwitch:
+			wanted[k] = !m.baseHasFast() && !m.slow
+		case NUMA, Socket:
+			wanted[k] = m.base.Count(k) == 0
+		default:
+			wanted[k] = m.base.Tree == Unknown
+		}
 	}
-	return m.base.Tree == Unknown
+	return wanted
+}
+
+// containNUMA puts NUMA domains into the sockets that another source knew of, where there is one way to do it: all into the only
+// socket, or one into each, by number.
+func (t *NodeType) containNUMA() {
+	sockets, domains := t.Of(Socket), t.Of(NUMA)
+	if len(sockets) == 0 || len(sockets) > 1 && len(sockets) != len(domains) ||
+		slices.ContainsFunc(domains, func(d int) bool { return t.Devices[d].Parent >= 0 || t.Devices[d].Index < 0 }) ||
+		slices.ContainsFunc(t.Devices, func(d Device) bool { return d.Parent >= 0 && slices.Contains(sockets, d.Parent) }) {
+		return
+	}
+	byIndex := func(a, b int) int { return t.Devices[a].Index - t.Devices[b].Index }
+	slices.SortStableFunc(sockets, byIndex)
+	slices.SortStableFunc(domains, byIndex)
+	for i, d := range domains {
+		t.Devices[d].Parent = sockets[min(i, len(sockets)-1)]
+	}
 }
 
 func (m *merging) baseHasFast() bool {

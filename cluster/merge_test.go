@@ -1,6 +1,9 @@
 package cluster
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // Of two matrices the first is kept; links that a source without a matrix names
 // are believed, and the matrix that has none of them is told of.
@@ -62,5 +65,39 @@ func TestJoinGPUsWithoutCommonAddress(t *testing.T) {
 			t.Errorf("%s: %d GPUs, want %d", tc.name, got, tc.gpus)
 		}
 		hasWarning(t, c, tc.warn...)
+	}
+}
+
+// Sockets that only one source counts (Slurm's Sockets=2) are all kept beside the NUMA domains of another (nvidia-smi topo -m), and
+// contain them where there is one way to do it.
+func TestJoinSocketsAndNUMA(t *testing.T) {
+	for _, tc := range []struct {
+		sockets, domains int
+		want             []string // the socket of each NUMA domain
+	}{
+		{2, 2, []string{"socket0", "socket1"}},
+		{1, 4, []string{"socket0", "socket0", "socket0", "socket0"}},
+		{2, 4, []string{"", "", "", ""}},
+	} {
+		tree := &NodeType{Tree: Assumed}
+		for i := range tc.domains {
+			tree.Add(Device{Kind: NUMA, Index: i, Parent: -1})
+		}
+		counts := &NodeType{}
+		for i := range tc.sockets {
+			counts.Add(Device{Kind: Socket, Index: i, Parent: -1})
+		}
+		got := Join(fragment("topo", "h", tree), fragment("slurm", "h", counts)).Types[0]
+		var in []string
+		for _, d := range got.Of(NUMA) {
+			name := ""
+			if s := got.Above(d, Socket); s >= 0 {
+				name = got.Devices[s].Name
+			}
+			in = append(in, name)
+		}
+		if got.Count(Socket) != tc.sockets || !slices.Equal(in, tc.want) {
+			t.Errorf("%d sockets and %d NUMA domains: %d sockets, the domains in %q, want %q", tc.sockets, tc.domains, got.Count(Socket), in, tc.want)
+		}
 	}
 }

@@ -125,8 +125,14 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		return
 	}
 	rows := len(m.Names)
-	if rows > maxNICRows {
+	fold := p.compact && rows > maxWholeMatrix
+	if rows > maxNICRows || fold {
 		rows = t.Count(cluster.GPU)
+	}
+	skip := 0 // columns that a line says
+	if c := evenGPUs(m, rows); fold && c != "" && rows < len(m.Names) {
+		p.folded, skip = true, rows
+		p.printf("  %s between all GPUs\n", p.class(c))
 	}
 	cell := 0
 	for i, n := range m.Names {
@@ -136,12 +142,12 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		}
 	}
 	gap := "  "
-	if 2+cell+len(m.Names)*(cell+2) > p.width {
+	if 2+cell+(len(m.Names)-skip)*(cell+2) > p.width {
 		gap = " "
 	}
 	per := max(4, (p.width-2-cell)/(cell+len(gap))) // columns that fit
-	parts := [][2]int{{0, len(m.Names)}}
-	if rows < len(m.Names) && per < len(m.Names) {
+	parts := [][2]int{{skip, len(m.Names)}}
+	if skip == 0 && rows < len(m.Names) && per < len(m.Names) {
 		parts = [][2]int{{0, rows}, {rows, len(m.Names)}} // NICs below the GPUs
 	}
 	for _, part := range parts {
@@ -153,6 +159,22 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		}
 	}
 	p.classLegend(m, rows)
+}
+
+// evenGPUs is the class between any two of more than two GPUs, or none where they differ.
+func evenGPUs(m cluster.Matrix, gpus int) string {
+	if gpus < 3 {
+		return ""
+	}
+	class := m.Class[0][1]
+	for i := range gpus {
+		for k := range gpus {
+			if i != k && m.Class[i][k] != class {
+				return ""
+			}
+		}
+	}
+	return class
 }
 
 // matrixBlock prints some columns of the first rows.

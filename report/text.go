@@ -29,12 +29,14 @@ func (o TextOptions) width() int {
 
 // How much of a long list is printed before the rest is only counted.
 const (
-	maxMatrix   = 24 // devices in the matrix of the text
-	maxNICRows  = 16 // devices in a matrix that still has the rows of NICs
-	maxGPURows  = 16
-	maxSwitches = 40
-	maxNotes    = 20
-	maxLinks    = 12
+	maxMatrix  = 24 // devices in the matrix of the text
+	maxNICRows = 16 // devices in a matrix that still has the rows of NICs
+
+	maxWholeMatrix = 8 // devices in the matrix of a cluster's node that is printed whole
+	maxGPURows     = 16
+	maxSwitches    = 40
+	maxNotes       = 20
+	maxLinks       = 12
 )
 
 // Text prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of every kind of
@@ -44,7 +46,7 @@ func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return cluster
 // clusterText is Text with the count of findings, which are printed elsewhere, in its first line.
 func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
 	return write(w, o, func(s style) string {
-		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width}
+		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width, compact: !o.Verbose && len(c.Hosts) > 1}
 		p.cluster()
 		return p.b.String()
 	})
@@ -53,19 +55,24 @@ func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions
 // cluster prints all of it.
 func (p *printer) cluster() {
 	p.headline()
-	all := groups(p.c)
+	all := p.families(groups(p.c))
 	p.nodes(all)
 	p.network()
-	for _, g := range all {
-		if g.t != nil {
-			p.nodeType(g.t)
+	for _, f := range all {
+		if f.t != nil {
+			p.nodeType(f.t)
 		}
 	}
 	p.benches()
 	p.notes()
-	if p.rates {
+	if p.rates || p.folded {
 		p.printf("\n")
+	}
+	if p.rates {
 		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Brackets give a figure's source; spec: data sheet."))
+	}
+	if p.folded {
+		p.para("", p.dim("What is alike is shown once; -v shows all."))
 	}
 }
 
@@ -79,6 +86,8 @@ type printer struct {
 	// terminal is its number of columns; 0 is any number.
 	terminal int
 	rates    bool // a rate was printed
+	// compact folds nodes, branches of the PCIe tree and tables that are alike: a cluster is more than a screen without that.
+	compact, folded bool
 	// titles are what the devices of the node type at hand are called.
 	titles []string
 }
@@ -153,12 +162,13 @@ func summaryParts(s cluster.Summary) []string {
 	return parts
 }
 
-// nodes prints what a node of each kind has.
-func (p *printer) nodes(all []group) {
+// nodes prints what a node of each kind has, and how those that are nearly like it differ.
+func (p *printer) nodes(all []family) {
 	if len(all) > 0 {
 		p.heading("Nodes")
 	}
-	for _, g := range all {
+	for _, f := range all {
+		g := f.all()
 		title := "not described"
 		if g.t != nil {
 			title = nodeName(g.t)
@@ -172,6 +182,14 @@ func (p *printer) nodes(all []group) {
 		p.para("  ", title)
 		if g.t != nil {
 			p.list("    ", "    ", p.nodeWords(g.t))
+		}
+		for i, n := range f.near {
+			if i == maxNotes {
+				p.printf("    %s\n", p.dim(fmt.Sprintf("… and %s more that differ", words.Plural(len(f.near)-i, "kind"))))
+				break
+			}
+			p.folded = true
+			p.para("    ", hostList(n.names(p.c), p.width)+": "+strings.Join(n.differs, "; "))
 		}
 	}
 }

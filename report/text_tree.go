@@ -11,7 +11,7 @@ import (
 
 // tree prints the devices of a node below what contains them.
 func (p *printer) tree(t *cluster.NodeType) {
-	v := &treePrinter{printer: p, t: t, up: uplinks(t)}
+	v := &treePrinter{printer: p, t: t, up: uplinks(t), shown: map[string]int{}}
 	var top []int
 	v.of, top = children(t)
 	if trayCount(t) < 2 {
@@ -58,6 +58,8 @@ type treePrinter struct {
 	t  *cluster.NodeType
 	of [][]int
 	up []int
+	// shown are branches that were printed, by their signature.
+	shown map[string]int
 }
 
 // forest prints top devices. Switches of NVLink are told in a line of their own.
@@ -90,13 +92,68 @@ func (v *treePrinter) device(d int, first, rest string) {
 	} else {
 		v.list(head, hang, fields.texts(v.style))
 	}
-	for i, k := range kids {
-		if i < len(kids)-1 {
-			v.device(k, rest+v.dim("├─ "), rest+v.dim("│  "))
-		} else {
-			v.device(k, rest+v.dim("└─ "), rest+"   ")
+	for i := 0; i < len(kids); {
+		like, n := v.alike(kids[i:])
+		corner, side := v.dim("├─ "), v.dim("│  ")
+		if i+n == len(kids) {
+			corner, side = v.dim("└─ "), "   "
 		}
+		if like >= 0 {
+			v.branches(kids[i:i+n], like, rest+corner, rest+side)
+		} else {
+			v.device(kids[i], rest+corner, rest+side)
+		}
+		i += n
 	}
+}
+
+// alike counts the first of some branches that are like one that was printed already, and names it; else it is -1 and one branch
+// to print. Single devices are printed in any case: a line each says more than a name.
+func (v *treePrinter) alike(kids []int) (like, n int) {
+	if !v.compact {
+		return -1, 1
+	}
+	like = -1
+	for _, d := range kids {
+		sig := v.signature([]int{d})
+		first, known := v.shown[sig]
+		if len(v.leaves(d)) < 2 || !known || n > 0 && first != like {
+			if n == 0 {
+				v.shown[sig] = d
+			}
+			break
+		}
+		like, n = first, n+1
+	}
+	return like, max(n, 1)
+}
+
+// branches prints branches that are like another in a line, with the GPUs and NICs of each.
+func (v *treePrinter) branches(ids []int, like int, first, rest string) {
+	v.folded = true
+	pieces := []string{"like " + deviceName(v.t, like)}
+	names := make([]string, len(ids))
+	for i, d := range ids {
+		names[i] = deviceName(v.t, d)
+		var leaves []string
+		for _, l := range v.leaves(d) {
+			leaves = append(leaves, v.titles[l])
+		}
+		pieces = append(pieces, strings.Join(leaves, ", "))
+	}
+	v.list(first+cluster.FormatHosts(names)+"  ", rest+"    ", pieces)
+}
+
+// leaves are the devices at the ends of a branch.
+func (v *treePrinter) leaves(d int) []int {
+	if len(v.of[d]) == 0 {
+		return []int{d}
+	}
+	var out []int
+	for _, k := range v.of[d] {
+		out = append(out, v.leaves(k)...)
+	}
+	return out
 }
 
 func (v *treePrinter) name(d int) string {

@@ -31,7 +31,7 @@ func (mapCmd) Help() string {
 		"Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models, instance topologies of AWS, Google, Oracle and Azure.\n\n" +
 		"Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.\n\n" +
 		"Cluster files: busbar's own (docs/format/cluster.md).\n\n" +
-		"The format is recognised by content; several sources join into one cluster.\n\n" +
+		"The format is recognised by content; several sources join into one cluster. Nodes that differ in little are described once, with what differs; -v describes all.\n\n" +
 		"Examples:\n" +
 		"  busbar map\n" +
 		"  busbar map dgx-h100:16 --audit\n" +

@@ -169,30 +169,10 @@ func (t *training) price(cl *cluster.Cluster, s shape) (*pricedStep, error) {
 }
 
 // priceOn prices ranks of a cluster; name is what messages call them.
-func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string) (_ *pricedStep, err error) {
-	j := t.job
-	if j.Split, err = j.Split.Within(ranksOfFirst(layout)); err == nil {
-		j.Split, err = j.Split.On(len(layout))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("layout %s: %w", name, err)
-	}
-	model, err := step.GPUOf(cl, layout)
+func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string) (*pricedStep, error) {
+	j, model, err := t.jobOn(cl, layout, name)
 	if err != nil {
 		return nil, err
-	}
-	adopt(t.framework, &j, t.parallel, model.SM)
-	j.Complete()
-	if err := j.Check(); err != nil {
-		return nil, fmt.Errorf("layout %s: %w", name, err)
-	}
-	if err := t.checkShard(j.Split); err != nil {
-		return nil, err
-	}
-	if t.framework != nil {
-		if err := t.framework.Refuses(&j); err != nil {
-			return nil, fmt.Errorf("layout %s: %w", name, err)
-		}
 	}
 	g, err := gpuOn(cl, model)
 	if err != nil {
@@ -203,12 +183,40 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 	if t.tuner {
 		f = f.Tuned()
 	}
-	p := step.Prepare(&j, f)
+	p := step.Prepare(j, f)
 	r, err := p.Price(g)
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{Result: r, layout: name, nodes: hostsOf(layout), job: &j, model: model, gpu: g, tasks: p}, nil
+	return &pricedStep{Result: r, layout: name, nodes: hostsOf(layout), job: j, model: model, gpu: g, tasks: p}, nil
+}
+
+// jobOn is the job on ranks of a cluster, with what nobody said, and the GPU that it runs on.
+func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout, name string) (_ *workload.Job, model hardware.GPUModel, err error) {
+	j := t.job
+	if j.Split, err = j.Split.Within(ranksOfFirst(layout)); err == nil {
+		j.Split, err = j.Split.On(len(layout))
+	}
+	if err != nil {
+		return nil, model, fmt.Errorf("layout %s: %w", name, err)
+	}
+	if model, err = step.GPUOf(cl, layout); err != nil {
+		return nil, model, err
+	}
+	adopt(t.framework, &j, t.parallel, model.SM)
+	j.Complete()
+	if err := j.Check(); err != nil {
+		return nil, model, fmt.Errorf("layout %s: %w", name, err)
+	}
+	if err := t.checkShard(j.Split); err != nil {
+		return nil, model, err
+	}
+	if t.framework != nil {
+		if err := t.framework.Refuses(&j); err != nil {
+			return nil, model, fmt.Errorf("layout %s: %w", name, err)
+		}
+	}
+	return &j, model, nil
 }
 
 // checkShard refuses a group of replicas to shard over that has nothing to shard, or more ranks than hold the same parameters.

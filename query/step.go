@@ -67,6 +67,7 @@ type StepRow struct {
 	Traffic      []StepTraffic         `json:"traffic"`
 	Bottleneck   step.Limit            `json:"bottleneck"`
 	Advice       []StepAdvice          `json:"advice"` // what would help, the best first
+	Fitting      *StepFitting          `json:"would_fit,omitempty"`
 	*CampaignDoc
 
 	Job        *workload.Job     `json:"-"`
@@ -155,6 +156,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 		}
 		p.Feed(data)
 		row := p.row(changes)
+		if !row.Fits {
+			row.Fitting = t.fitting(s, p)
+		}
 		if row.Starved > 0.1*row.Step && row.Fits {
 			row.Bottleneck = step.Limit{Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed)}
 		}

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -22,11 +23,11 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	if len(d.Rows) == 0 || d.Rows[0].Job == nil {
 		return query.ErrDecoded
 	}
-	unit, length := passed(d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Job.Seq)
+	of, length := passed(d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Job.Seq)
 	if d.Rows[0].Job.Seq == 1 {
 		length = ""
 	}
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+unit+"/s", ">"+unit+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
@@ -55,6 +56,9 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
 	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low.Short(), r.High.Short(), r.Margin)
+	if f := r.Fitting; f != nil {
+		fmt.Fprintf(w, "  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step.Short(), spanRange(f.Low, f.High), memoryOf(unit.Volume(f.Memory), r.Has))
+	}
 	if groups {
 		for _, g := range r.Placements {
 			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)

@@ -30,7 +30,7 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 	fewer := false // a smaller micro-batch was named, the largest that fits
 	for _, way := range lighterWays(j) {
 		micro := way.job.MicroBatch != j.MicroBatch
-		if way.two && len(fit) > 0 || micro && fewer || way.job.Check() != nil {
+		if way.two && len(fit) > 0 || micro && fewer || way.job.Check() != nil || j.Framework != nil && !j.Framework.Runs(&way.job) {
 			continue
 		}
 		need := way.job.Memory()
@@ -38,7 +38,7 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 			continue
 		}
 		fewer = fewer || micro
-		text := fmt.Sprintf("%s would fit: %.1f GiB", way.setting, need.Total().GiB())
+		text := fmt.Sprintf("%s%s would fit: %.1f GiB", way.setting, keptKernels(j, &way.job), need.Total().GiB())
 		if need.Host > 0 {
 			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host.GB())
 		}
@@ -50,6 +50,15 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 		return strings.Join(fit, "; ")
 	}
 	return lastResort(j, have)
+}
+
+// keptKernels says the kernels of a job where its other split alone would bring others, which need other memory.
+func keptKernels(now, with *workload.Job) string {
+	own := workload.DefaultKernels(with.Split)
+	if with.Framework != nil || with.Kernels == own || workload.DefaultKernels(now.Split) == own {
+		return ""
+	}
+	return " and --kernels " + string(with.Kernels)
 }
 
 type lighterWay struct {
@@ -128,6 +137,9 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}
 	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > unit.Volume(have) {
 		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GiB for each of %d", (m.Params + m.Grads + m.Optimizer).GiB(), ranks)
+	}
+	if f := j.Framework; f != nil && !f.Tensor && len(f.Schedules) == 0 && !slices.Contains(f.ZeRO, 3) {
+		return f.Title + " keeps the whole model on every GPU; --framework fsdp shards it"
 	}
 	if j.Split.DP > 1 && !j.Model.Replicated() {
 		return "raise tp or pp"

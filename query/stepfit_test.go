@@ -1,0 +1,70 @@
+package query
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestStepFitting checks that where a job does not fit, the answer names flags with which it does, and that they give the step that is said.
+func TestStepFitting(t *testing.T) {
+	for _, c := range []struct {
+		job  Job
+		want string // in the flags
+		not  string // in what the misfit proposes
+	}{
+		{Job{Cluster: "dgx-h100:2", Model: "llama3-70b"}, "zero=3 --recompute full", "raise"},
+		{Job{Cluster: "dgx-h100:8", Model: "llama3-70b", Framework: "megatron"}, "--parallel tp=", "raise"},
+		{Job{Cluster: "4xa6000", Model: "llama3-8b"}, "zero=3", "raise"},
+		{Job{Cluster: "4xa6000", Model: "llama3-8b", Framework: "ddp"}, "--framework fsdp", "zero=3"},
+		{Job{Cluster: "4xa6000", Model: "gpt3-2.7b", Framework: "ddp", Micro: 8}, "zero=1", "zero=3"},
+		{Job{Cluster: "4xa6000", Model: "llama3-70b"}, "", "would fit"},
+	} {
+		d, err := Step{Job: c.job}.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := d.Rows[0]
+		if r.Fits || strings.Contains(r.Bottleneck.Text, c.not) {
+			t.Errorf("%s on %s: fits %t; %s", c.job.Model, c.job.Cluster, r.Fits, r.Bottleneck.Text)
+		}
+		switch f := r.Fitting; {
+		case f == nil && c.want == "":
+		case f == nil || c.want == "" || !strings.Contains(f.Settings, c.want):
+			t.Errorf("%s on %s: proposed is %+v; expected flags with %q", c.job.Model, c.job.Cluster, f, c.want)
+		default:
+			asked, err := Step{Job: withFlags(t, c.job, f.Settings)}.Run(t.Context(), Env{})
+			if err != nil {
+				t.Errorf("%s: %v", f.Settings, err)
+			} else if x := asked.Rows[0]; !x.Fits || x.Step != f.Step || x.Memory["total"] != f.Memory || x.GlobalBatch != r.GlobalBatch {
+				t.Errorf("%s: fits %t, step %v and %v with global batch %d; said are %v, %v and %d", f.Settings, x.Fits, x.Step, x.Memory["total"], x.GlobalBatch, f.Step, f.Memory, r.GlobalBatch)
+			}
+		}
+	}
+}
+
+// withFlags is a job with what flags of busbar step say.
+func withFlags(t *testing.T, j Job, flags string) Job {
+	t.Helper()
+	words := strings.Fields(flags)
+	for i := 0; i+1 < len(words); i += 2 {
+		n, _ := strconv.ParseInt(words[i+1], 10, 64)
+		switch words[i] {
+		case "--parallel":
+			j.Parallel = words[i+1]
+		case "--recompute":
+			j.Recompute = words[i+1]
+		case "--framework":
+			j.Framework = words[i+1]
+		case "--kernels":
+			j.Kernels = words[i+1]
+		case "--global-batch":
+			j.Global = n
+		case "--micro-batch":
+			j.Micro = n
+		default:
+			t.Fatalf("%s: a flag that the test does not know", words[i])
+		}
+	}
+	return j
+}

@@ -32,6 +32,7 @@ type TraceDoc struct {
 	Ranks    []TraceRank       `json:"ranks"`
 	Calls    []TraceCall       `json:"collectives"`   // of the first rank, those that cost most first
 	Job      *rates.Job        `json:"job,omitempty"` // what the ranks waited for each other, from the traces of several
+	Verdict  string            `json:"verdict"`       // in one sentence: the step against its prediction
 	Findings []finding.Finding `json:"findings"`
 	Step     *StepRow          `json:"predicted,omitempty"` // with a cluster and a model
 
@@ -56,6 +57,7 @@ type TraceRank struct {
 	Exposed unit.Span `json:"exposed_comm_s"`
 	Copy    unit.Span `json:"copy_s"`
 	Idle    unit.Span `json:"idle_s"`
+	FP32    unit.Span `json:"fp32_matmul_s,omitempty"` // of Compute, matrix products in 32 bits without tensor cores
 }
 
 // TraceCall is one collective of one process group, sizes within a factor of two together.
@@ -141,13 +143,14 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 		}
 	}
 	d.join(together)
+	d.judge()
 	return d, nil
 }
 
 func traceRank(t *trace.Trace, s *trace.Summary) TraceRank {
 	r := TraceRank{
 		File: t.File, Tool: t.Tool, World: t.World, Device: t.Device, GPU: t.GPU, NCCL: t.NCCL, Steps: s.Steps, Kernels: len(t.Events),
-		Step: s.Step, Compute: s.Compute, Comm: s.Comm, Exposed: s.Exposed, Copy: s.Copy, Idle: s.Idle,
+		Step: s.Step, Compute: s.Compute, Comm: s.Comm, Exposed: s.Exposed, Copy: s.Copy, Idle: s.Idle, FP32: s.FP32,
 	}
 	if t.Rank >= 0 {
 		r.Rank = &t.Rank

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -35,7 +36,12 @@ func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
 	if d.Step != nil {
 		b.WriteString("\n" + s.bold("Beside the prediction") + "\n" + s.fit(tracedStep(d), o.width()))
 	}
-	b.WriteString(jobFindings(d.Findings, s, o))
+	b.WriteString("\n")
+	for _, l := range texttab.Wrap(d.Verdict, o.width()) {
+		b.WriteString(s.bold(l) + "\n")
+	}
+	// The verdict on the step is above.
+	b.WriteString(jobFindings(slices.DeleteFunc(slices.Clone(d.Findings), func(f finding.Finding) bool { return f.ID == "slow-step" }), s, o))
 	return b.String()
 }
 

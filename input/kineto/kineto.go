@@ -204,6 +204,8 @@ func (b *builder) event(e *event) error {
 			if a.Seq != nil {
 				x.Seq = *a.Seq
 			}
+		} else {
+			x.FP32 = trace.SlowMatmul(e.Name)
 		}
 	case strings.Contains(e.Name, "PtoP"):
 		x.Kind = trace.Comm

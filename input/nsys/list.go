@@ -77,6 +77,8 @@ func (b *builder) listed(ids map[string]int64, start, dur int64, get func(string
 			ids[name], b.calls[id] = id, c
 		}
 		e.Kind, e.Call = trace.Comm, b.call(k, id)
+	default:
+		e.FP32 = trace.SlowMatmul(name)
 	}
 	return b.add(k, e)
 }

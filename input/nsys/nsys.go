@@ -117,6 +117,8 @@ func (b *builder) kernels(db *sqlite.File) error {
 		k := key{v[5].Int, v[2].Int}
 		if b.isCall[name] {
 			e.Kind, e.Call = trace.Comm, b.call(k, name)
+		} else {
+			e.FP32 = trace.SlowMatmul(b.names[name])
 		}
 		return b.add(k, e)
 	})

@@ -35,6 +35,11 @@ func Operation(word string) coll.Kind {
 	return coll.None
 }
 
+// SlowMatmul reports the kernel of a matrix product in 32 bits on a GPU that could compute it in TF32, by the names of cuBLAS and CUTLASS.
+func SlowMatmul(name string) bool {
+	return strings.HasPrefix(name, "ampere_sgemm_") || strings.Contains(name, "_simt_sgemm_") || strings.HasPrefix(name, "sm80_xmma_gemm_f32f32_f32f32_f32") || strings.HasPrefix(name, "sm90_xmma_gemm_f32f32_f32f32_f32")
+}
+
 // exchanges are kernels that move data between GPUs without NCCL: DeepEP's, vLLM's and TensorRT-LLM's all-reduce, NVSHMEM's.
 var exchanges = []string{"deep_ep::", "cross_device_reduce", "userbuffers", "nvshmem", "multimem_all_reduce", "two_shot_all_reduce", "one_shot_all_reduce", "ncclsym"}
 

@@ -19,6 +19,7 @@ type Summary struct {
 	Exposed unit.Span // of that, nothing is computed meanwhile
 	Copy    unit.Span // only copies run
 	Idle    unit.Span // nothing runs
+	FP32    unit.Span // of Compute, matrix products in 32 bits without tensor cores
 	Groups  []GroupTime
 }
 
@@ -48,6 +49,7 @@ func (t *Trace) Summarize() Summary {
 	span := func(ns int64) unit.Span { return unit.Span(float64(ns) / per) }
 	s.Step, s.Compute, s.Comm, s.Exposed = span(w.End-w.Start), span(length(compute)), span(length(comm)), span(exposed)
 	s.Copy, s.Idle = span(length(busy)-length(compute)-exposed), span(w.End-w.Start-length(busy))
+	s.FP32 = span(length(t.union(w, func(e *Event) bool { return e.FP32 })))
 	s.Groups = t.groups(w, compute, per)
 	return s
 }

@@ -33,6 +33,7 @@ type Event struct {
 	Interval
 
 	Kind   Kind
+	FP32   bool // a matrix product in 32 bits that does not use the tensor cores
 	Device int32
 	Stream int32
 	Call   int32 // of the trace's Calls; -1 where it is none

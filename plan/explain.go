@@ -108,16 +108,15 @@ func (q *Query) Tune(p *Plan) (*Tuned, error) {
 	return &Tuned{r.Step, f.Choices()}, nil
 }
 
-// Reorder prices plans again with the rates of the network that are only assumed so many times as
-// high, and returns the order in which they then are, as places in the list; nil where none is assumed.
-func (q *Query) Reorder(plans []Plan, factor float64) ([]int, error) {
+// Reprice prices plans again with the rates of the network that are only assumed so many times as
+// high, and returns the values of the objective that they then have; nil where none is assumed.
+func (q *Query) Reprice(plans []Plan, factor float64) ([]float64, error) {
 	c, ok := step.FasterAssumed(q.Cluster, factor)
 	if !ok {
 		return nil, nil
 	}
 	fabrics := map[int]*step.Fabric{}
-	took := make([]float64, len(plans))
-	order := make([]int, len(plans))
+	values := make([]float64, len(plans))
 	for i := range plans {
 		split := plans[i].Job.Split
 		f := fabrics[split.Ranks()]
@@ -129,8 +128,21 @@ func (q *Query) Reorder(plans []Plan, factor float64) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		took[i], order[i] = q.objective().Value(r), i
+		values[i] = q.objective().Value(r)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(took[a], took[b]) })
+	return values, nil
+}
+
+// Reorder is the order in which plans are by Reprice, as places in the list; nil where no rate is assumed.
+func (q *Query) Reorder(plans []Plan, factor float64) ([]int, error) {
+	values, err := q.Reprice(plans, factor)
+	if values == nil || err != nil {
+		return nil, err
+	}
+	order := make([]int, len(plans))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	return order, nil
 }

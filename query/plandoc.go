@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -29,8 +30,10 @@ type PlanDoc struct {
 	Seconds    float64     `json:"search_s"` // that the search took
 	Complete   bool        `json:"complete"` // it came to its end
 	Objective  string      `json:"objective"`
-	Framework  string      `json:"framework,omitempty"`        // NAME@RELEASE that all plans run with; "" is any
-	Chosen     string      `json:"framework_reason,omitempty"` // why, where none was named
+	Batch      int64       `json:"global_batch"`                // sequences of a step
+	BatchRule  string      `json:"global_batch_rule,omitempty"` // where it comes from, if nobody named it
+	Framework  string      `json:"framework,omitempty"`         // NAME@RELEASE that all plans run with; "" is any
+	Chosen     string      `json:"framework_reason,omitempty"`  // why, where none was named
 	Others     []PlanOther `json:"other_frameworks,omitempty"`
 	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
 	Gap        float64     `json:"gap"`                   // how much better than the first that would be
@@ -109,7 +112,10 @@ func (x *planned) document() *PlanDoc {
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed, Seconds: x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
 		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Error: a.Err,
-		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory,
+		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
+	}
+	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
+		d.BatchRule = workload.DefaultBatchRule
 	}
 	if x.order != nil {
 		d.Hosts = &x.order.doc
@@ -263,20 +269,15 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	if len(plans) < 2 {
 		return "assumed: " + what, nil
 	}
-	now := 0
-	for i := range plans {
-		if plans[i].Value < plans[now].Value {
-			now = i
-		}
-	}
 	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
-		order, err := q.Reorder(plans, factor)
-		if err != nil || order == nil {
+		values, err := q.Reprice(plans, factor)
+		if err != nil || values == nil {
 			return "", err
 		}
-		if order[0] != now {
-			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be best; assumed: %s", 100*factor, order[0]+1, what), nil
+		best := slices.Index(values, slices.Min(values))
+		if gain := 1 - values[best]/values[0]; values[0] > values[best]*step.TieMargin {
+			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be %.0f%% better than plan 1; assumed: %s", 100*factor, best+1, 100*gain, what), nil
 		}
 	}
-	return fmt.Sprintf("plan %d stays best with half and with twice the assumed rates: %s", now+1, what), nil
+	return fmt.Sprintf("plan 1 stays within %.0f%% of the best of these with half and with twice the assumed rates: %s", 100*(step.TieMargin-1), what), nil
 }

@@ -85,6 +85,9 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Model.Params()), batchOf(base), base.Precision, runBy(base))
+	if d.BatchRule != "" {
+		fmt.Fprintf(w, "global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
+	}
 	if d.Chosen != "" {
 		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework.Title, d.Chosen)
 	}
@@ -189,7 +192,11 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to, t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
 	fmt.Fprintf(w, "order: %s\n", t.Order)
 	for _, f := range t.For {
-		fmt.Fprintf(w, "for plan %d: %s\n", f.Rank, f.Reason)
+		pick := ""
+		if f.Rank > 1 {
+			pick = fmt.Sprintf(" (--pick %d writes its files)", f.Rank)
+		}
+		fmt.Fprintf(w, "for plan %d: %s%s\n", f.Rank, f.Reason, pick)
 	}
 }
 
@@ -232,6 +239,9 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 			tied = ", too little to tell"
 		}
 		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), tied, o.Settings)
+		if o.Difference != "" {
+			fmt.Fprintf(w, "  %s\n", o.Difference)
+		}
 	}
 	if len(help) == 0 && d.Tuned != nil {
 		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)

@@ -27,19 +27,25 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	if d.Rows[0].Job.Seq == 1 {
 		length = ""
 	}
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", ">global batch", "parallel")
+	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != d.Rows[0].GlobalBatch })
+	t.Columns[11].Hidden = sameBatch
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
-			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), memoryOf(r.Result.Memory.Total(), r.Has), r.Parallel)
+			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), memoryOf(r.Result.Memory.Total(), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
 	}
 	first := &d.Rows[0]
 	j := first.Job
 	if d.Wrong() {
 		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n", memoryOf(first.Result.Memory.Total(), first.Has))
 	}
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
-		words.Thousands(j.Model.Params()), length, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
+	batch := ""
+	if sameBatch {
+		batch = fmt.Sprintf(", global batch %d", j.GlobalBatch)
+	}
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
+		words.Thousands(j.Model.Params()), length, batch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err
 	}

@@ -54,17 +54,25 @@ func DefaultMicroBatch(seq, replicas, global int64) int64 {
 	return b
 }
 
-// defaultTokens is how many tokens a step has by default: of the order of GPT-3's 3.2 million (Brown et al. 2020, table 2.1)
-// and Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1).
-const defaultTokens = 4 << 20
+// Tokens of a step by default: defaultTokens in all, of the order of GPT-3's 3.2 million (Brown et al. 2020, table 2.1) and
+// Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1), but on few GPUs at most rankTokens of each, so that a
+// step takes seconds: nanoGPT trains GPT-2 by 61,440 tokens on each of eight.
+const (
+	defaultTokens = 4 << 20
+	rankTokens    = 64 << 10
+)
 
-// DefaultGlobalBatch is about four million tokens in sequences: every rank gets 2ᵏ or 3·2ᵏ of them, so that every split and many micro-batches divide it.
+// DefaultBatchRule says what DefaultGlobalBatch does.
+const DefaultBatchRule = "about 65,536 tokens per GPU, 4 million in all at most"
+
+// DefaultGlobalBatch is about as many sequences as have the tokens of a step by default: every rank gets 2ᵏ or 3·2ᵏ of them, so that every split and
+// many micro-batches divide it.
 func DefaultGlobalBatch(seq int64, ranks int) int64 {
 	n := int64(max(1, ranks))
 	if seq < fewTokens {
 		return DefaultMicroBatch(seq, n, 0) * n
 	}
-	want, best := float64(max(1, defaultTokens/seq))/float64(n), int64(1)
+	want, best := float64(max(1, min(defaultTokens, rankTokens*n)/seq))/float64(n), int64(1)
 	for k := int64(1); float64(k) < 2*want; k *= 2 {
 		for _, each := range []int64{k, 3 * k} {
 			if math.Abs(math.Log(float64(each)/want)) < math.Abs(math.Log(float64(best)/want)) {

@@ -18,6 +18,14 @@ type Host struct {
 	IDs []Identity
 	// Trays are the names of the hosts that ByRack made this one of, in the order of its trays. It is not written.
 	Trays []string
+	// Out is why a scheduler gives the host no jobs; nil where none says so. It is what held when it was read, and is not written.
+	Out *Out
+}
+
+// Out is a scheduler's word on a host that gets no jobs.
+type Out struct {
+	State  string // in words: drained, down, not responding
+	Reason string // as whoever drained it wrote it; "" unknown
 }
 
 // Identity ties a device of a host's type to the one part in that machine.

@@ -123,7 +123,7 @@ func (j *joiner) addHosts(frag int, f *Fragment) {
 		if !ok {
 			at = j.newHost(host.Name)
 		}
-		j.take(at, part{frag, h})
+		j.take(at, part{frag, h}, f)
 	}
 }
 
@@ -135,7 +135,11 @@ func (j *joiner) newHost(name string) int {
 	return at
 }
 
-func (j *joiner) take(host int, p part) {
+// take notes that a source speaks of a host. What a scheduler says of it is kept from the first that says anything.
+func (j *joiner) take(host int, p part, f *Fragment) {
+	if j.out.Hosts[host].Out == nil {
+		j.out.Hosts[host].Out = f.Hosts[p.host].Out
+	}
 	j.parts[host] = append(j.parts[host], p)
 	j.hostMap[p.frag][p.host] = append(j.hostMap[p.frag][p.host], host)
 }
@@ -152,7 +156,7 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 		}
 		for _, p := range j.anon {
 			for h := range j.out.Hosts {
-				j.take(h, p)
+				j.take(h, p, frags[p.frag])
 			}
 		}
 		return nil
@@ -165,7 +169,7 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 		if !ok {
 			at = j.newHost(name)
 		}
-		j.take(at, p)
+		j.take(at, p, frags[p.frag])
 	}
 	return nil
 }

@@ -105,6 +105,35 @@ func (e *Env) namesIn(b *cluster.Budget, word, text string) ([]string, error) {
 	return names, nil
 }
 
+// outOfService are the hosts that a scheduler gave no jobs when its nodes were listed, with their states, by name.
+func outOfService(cl *cluster.Cluster) map[string]string {
+	out := map[string]string{}
+	for i := range cl.Hosts {
+		if o := cl.Hosts[i].Out; o != nil {
+			out[cl.Hosts[i].Name] = o.State
+		}
+	}
+	return out
+}
+
+// inService are the nodes without those that a scheduler gives no jobs, which are noted.
+func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
+	var names, left []string
+	for _, n := range all.names {
+		if state := out[n]; state != "" {
+			left = append(left, fmt.Sprintf("%s (%s)", n, state))
+			continue
+		}
+		names = append(names, n)
+	}
+	if len(left) == 0 {
+		return all
+	}
+	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from", strings.Join(left, ", ")))
+	free, _ := all.named(names)
+	return free
+}
+
 // mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.
 const mostDomain = 72
 

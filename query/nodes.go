@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
 )
 
@@ -29,13 +30,24 @@ func (e *Env) ask(ctx context.Context, method, path string, in, out any) error {
 }
 
 // Nodes asks which nodes a fleet has, how they are, and what is wrong with it.
-type Nodes struct{}
+type Nodes struct {
+	Slurm string `placeholder:"FILE" help:"Output of scontrol show node or sinfo, - for standard input: nodes that Slurm gives no jobs are marked."`
+}
 
 // NodesDoc is the answer to Nodes.
 type NodesDoc struct {
 	Findings []finding.Finding `json:"findings"`
 	Hostlist string            `json:"hostlist"` // of all nodes, as Slurm writes them
 	Nodes    []fleet.NodeState `json:"nodes"`
+	// Slurm are those of the nodes that Slurm gives no jobs; null where nobody said what Slurm says.
+	Slurm []SlurmOut `json:"slurm,omitempty"`
+}
+
+// SlurmOut is a node that Slurm gives no jobs.
+type SlurmOut struct {
+	Node   string `json:"node"`
+	State  string `json:"state"` // drained, down, not responding
+	Reason string `json:"reason,omitempty"`
 }
 
 // Run asks the server.
@@ -45,7 +57,41 @@ func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &NodesDoc{Findings: found, Hostlist: hostlist(nodes), Nodes: nodes}, nil
+	doc = &NodesDoc{Findings: found, Hostlist: hostlist(nodes), Nodes: nodes}
+	if q.Slurm != "" {
+		doc.Slurm, err = env.slurmOut(ctx, q.Slurm, nodes)
+	}
+	return doc, err
+}
+
+// slurmOut are the nodes of a fleet that a file says Slurm gives no jobs.
+func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState) ([]SlurmOut, error) {
+	const wants = "expected a file with the output of scontrol show node or sinfo, or - for standard input"
+	text, err := e.freeText(file)
+	if err != nil {
+		return nil, fmt.Errorf("--slurm: %w", err)
+	}
+	if text == "" {
+		return nil, fmt.Errorf("--slurm %s: no such file; %s", file, wants)
+	}
+	states, known, err := slurm.NodeStates(e.budget(ctx), text)
+	if err != nil {
+		return nil, fmt.Errorf("--slurm %s: %w", file, err)
+	}
+	if !known {
+		return nil, fmt.Errorf("--slurm %s: no states of nodes in it; %s", file, wants)
+	}
+	out := map[string]*cluster.Out{}
+	for _, s := range states {
+		out[cluster.ShortHost(s.Name)] = s.Out
+	}
+	list := []SlurmOut{}
+	for _, n := range nodes {
+		if o := out[cluster.ShortHost(string(n.Name))]; o != nil {
+			list = append(list, SlurmOut{string(n.Name), o.State, o.Reason})
+		}
+	}
+	return list, nil
 }
 
 // BadNodes asks which nodes jobs should be kept off: those with a fault of their own that is certain and not getting better.

@@ -159,6 +159,7 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	if len(t.cluster.Network.BlockSizes) > 0 {
 		x.blocks, x.blockOf = slurm.Blocks(t.cluster)
 	}
+	out := outOfService(t.cluster)
 	t.cluster = t.cluster.ByRack(nvlinkDomains(t.cluster))
 	gpus := 0
 	if q.Layout != "" {
@@ -170,6 +171,8 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 		if x.free, err = x.find(ctx, env, all, "--free", q.Free); err != nil {
 			return nil, err
 		}
+	} else {
+		x.free = env.inService(all, out)
 	}
 	if x.n > len(x.free.names) {
 		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names), cluster.FormatHosts(x.free.names))

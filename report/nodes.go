@@ -19,7 +19,18 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 		_, err := fmt.Fprintln(w, "no nodes have joined")
 		return err
 	}
-	t := texttab.New("node", "state", ">last beat", ">load", "activity", "version", "findings")
+	heads := []string{"node", "state", ">last beat", ">load", "activity", "version", "findings"}
+	if doc.Slurm != nil {
+		heads = append(heads, "Slurm")
+	}
+	out := map[string]string{}
+	for _, o := range doc.Slurm {
+		out[o.Node] = o.State
+		if o.Reason != "" {
+			out[o.Node] += ": " + o.Reason
+		}
+	}
+	t := texttab.New(heads...)
 	for _, n := range doc.Nodes {
 		age, load, doing := "-", "-", "-"
 		if n.AgeS >= 0 {
@@ -35,7 +46,11 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 		if n.Unhealthy {
 			wrong = "BAD: " + wrong
 		}
-		t.Row(string(n.Name), string(n.State), age, load, doing, texttab.Clean(n.Version), texttab.Clean(wrong))
+		row := []string{string(n.Name), string(n.State), age, load, doing, texttab.Clean(n.Version), texttab.Clean(wrong)}
+		if doc.Slurm != nil {
+			row = append(row, texttab.Clean(out[string(n.Name)]))
+		}
+		t.Row(row...)
 	}
 	if err := t.Write(w); err != nil {
 		return err

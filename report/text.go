@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -191,6 +192,20 @@ func (p *printer) nodes(all []family) {
 			p.folded = true
 			p.para("    ", hostList(n.names(p.c), p.width)+": "+strings.Join(n.differs, "; "))
 		}
+	}
+	p.outOfService()
+}
+
+// outOfService prints the nodes that a scheduler gives no jobs, by state; the audit has the reasons.
+func (p *printer) outOfService() {
+	by := map[string][]int{}
+	for i := range p.c.Hosts {
+		if o := p.c.Hosts[i].Out; o != nil {
+			by[o.State] = append(by[o.State], i)
+		}
+	}
+	for _, state := range slices.Sorted(maps.Keys(by)) {
+		p.para("  ", p.yellow(state)+" in Slurm: "+hostList(hostNames(p.c, by[state]), 2*p.width))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 type nodesCmd struct {
 	common
 	client.Options
+	query.Nodes
 	Forget string `placeholder:"HOSTLIST" help:"Remove nodes that are gone for good. A node that is up is refused: stop its agent first. A node returns when it joins again."`
 	Link   string `placeholder:"NODE,NODE" help:"Print what was measured between two nodes over time: changes, and hours of the day at which the rate is low."`
 	Bad    bool   `help:"Print unhealthy nodes as a hostlist, and exit 1 when there are any."`
@@ -23,6 +24,7 @@ func (nodesCmd) Help() string {
 		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow paths between nodes count against neither node. The reasons go to standard error.\n\n" +
 		"Examples:\n" +
 		"  busbar nodes\n" +
+		"  scontrol show node | busbar nodes --slurm -\n" +
 		"  busbar nodes --link gpu01,gpu02\n" +
 		"  busbar nodes --bad --json --server https://head:7641 --token-file token\n" +
 		"  bad=$(busbar nodes --bad) || [ -z \"$bad\" ] || scontrol update state=drain reason=busbar nodename=\"$bad\""
@@ -70,7 +72,7 @@ func (c *nodesCmd) Run(e *env) error {
 		}
 		return wrong(doc, line(e, doc.Hostlist))
 	}
-	doc, err := query.Nodes{}.Run(e.ctx, env)
+	doc, err := c.Nodes.Run(e.ctx, env)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -34,6 +35,7 @@ func Run(c *cluster.Cluster) []finding.Finding {
 	}
 	a.unlikeNodes()
 	a.counters()
+	a.outOfService()
 	a.network()
 	slices.SortStableFunc(a.found, finding.BySeverity)
 	return a.found
@@ -41,18 +43,14 @@ func Run(c *cluster.Cluster) []finding.Finding {
 
 // Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has few findings.
 func Unchecked(c *cluster.Cluster) []string {
-	var models, ports, tree bool
+	var models, tree bool
 	for _, t := range c.Types {
 		tree = tree || t.Tree == cluster.Assumed
 		for i := range t.Devices {
-			switch d := &t.Devices[i]; {
-			case d.Kind == cluster.GPU:
-				models = models || !d.Model.Known()
-			case d.NIC != nil:
-				ports = ports || !slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() })
-			}
+			models = models || t.Devices[i].Kind == cluster.GPU && !t.Devices[i].Model.Known()
 		}
 	}
+	unrated := unratedNICs(c)
 	bare := slices.ContainsFunc(c.Hosts, func(h cluster.Host) bool { return h.Type < 0 })
 	var list []string
 	for _, x := range []struct {
@@ -61,7 +59,7 @@ func Unchecked(c *cluster.Cluster) []string {
 	}{
 		{bare, "the inside of hosts (busbar map on a node)"},
 		{models, "GPU models (nvidia-smi -L)"},
-		{ports, "NIC rates (ibstat, ethtool)"},
+		{unrated != "", "rates of NICs " + unrated + " (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map reads both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
 		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},
@@ -71,6 +69,40 @@ func Unchecked(c *cluster.Cluster) []string {
 		}
 	}
 	return list
+}
+
+// unratedNICs names NICs whose rate no source says: dgx[01-16]/mlx5_[1-2]. Hosts with the same ones are named together.
+func unratedNICs(c *cluster.Cluster) string {
+	hosts := map[string][]string{}
+	var order []string
+	lacks := make([]string, len(c.Types))
+	for i, t := range c.Types {
+		var names []string
+		for _, n := range t.Of(cluster.NIC) {
+			if d := &t.Devices[n]; d.NIC == nil || !slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() }) {
+				names = append(names, d.Title())
+			}
+		}
+		lacks[i] = cluster.FormatHosts(names)
+	}
+	for _, h := range c.Hosts {
+		if h.Type < 0 || h.Type >= len(lacks) || lacks[h.Type] == "" {
+			continue
+		}
+		if hosts[lacks[h.Type]] == nil {
+			order = append(order, lacks[h.Type])
+		}
+		hosts[lacks[h.Type]] = append(hosts[lacks[h.Type]], h.Name)
+	}
+	var list []string
+	for i, nics := range order {
+		if i == namedEach {
+			list = append(list, fmt.Sprintf("and %d more kinds of nodes", len(order)-i))
+			break
+		}
+		list = append(list, cluster.FormatHosts(hosts[nics])+"/"+nics)
+	}
+	return strings.Join(list, ", ")
 }
 
 const namedEach = 4 // more devices are named as a range

@@ -201,3 +201,38 @@ func TestWorstFirst(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Hosts that Slurm gives no jobs are a note, those with one reason together.
+func TestOutOfService(t *testing.T) {
+	c := fabric(machine())
+	for _, h := range []int{1, 2} {
+		c.Hosts[h].Out = &cluster.Out{State: "drained", Reason: "XID 79 [root@2026-11-15T03:12:44]"}
+	}
+	found := Run(c)
+	if len(found) != 1 {
+		t.Fatalf("%v", found)
+	}
+	f := found[0]
+	if f.ID != "node-unavailable" || f.Severity != finding.Note || f.Where != "node[1-2]" ||
+		!strings.HasPrefix(f.Text, "drained in Slurm when its nodes were listed: XID 79 [root@") || !strings.HasSuffix(f.Fix, "scontrol update nodename=node[1-2] state=resume") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What was not checked names the NICs and what would say it.
+func TestUncheckedNamesNICs(t *testing.T) {
+	odd := machine()
+	for _, n := range odd.Of(cluster.NIC)[1:3] {
+		odd.Devices[n].NIC.Ports = nil
+	}
+	c := fabric(machine())
+	c.Types = append(c.Types, odd)
+	c.Hosts[1].Type, c.Hosts[3].Type = 1, 1
+	list := strings.Join(Unchecked(c), "\n")
+	if want := "rates of NICs node[1,3]/mlx5_[1-2] (on the node: ibstat DEVICE for InfiniBand"; !strings.Contains(list, want) {
+		t.Errorf("%q is missing in %q", want, list)
+	}
+	if list := Unchecked(fabric(machine())); strings.Contains(strings.Join(list, "\n"), "NICs") {
+		t.Errorf("all rates are known: %q", list)
+	}
+}

@@ -142,6 +142,32 @@ func matrixDiffers(t, o *cluster.NodeType) string {
 	return ""
 }
 
+// outOfService notes hosts that a scheduler gives no jobs, those with one reason together. The cluster as planned has them, so
+// that it is no warning.
+func (a *auditor) outOfService() {
+	by := map[cluster.Out][]string{}
+	var order []cluster.Out
+	for i := range a.c.Hosts {
+		h := &a.c.Hosts[i]
+		if h.Out == nil {
+			continue
+		}
+		if by[*h.Out] == nil {
+			order = append(order, *h.Out)
+		}
+		by[*h.Out] = append(by[*h.Out], h.Name)
+	}
+	for _, o := range order {
+		hosts := cluster.FormatSlurmHosts(by[o])
+		text := o.State + " in Slurm when its nodes were listed"
+		if o.Reason != "" {
+			text += ": " + o.Reason
+		}
+		a.add("node-unavailable", finding.Note, hosts, text+"; no new job starts there",
+			fmt.Sprintf("when it is repaired: scontrol update nodename=%s state=resume", hosts))
+	}
+}
+
 // counters reports error counters that are not zero.
 func (a *auditor) counters() {
 	for h := range a.c.Hosts {

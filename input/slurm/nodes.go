@@ -114,7 +114,7 @@ func startsNode(s string) bool {
 }
 
 // recordFields cuts a line into fields. A word without = belongs to the value
-// before it ("OS=Linux 6.1 #1 SMP").
+// before it ("OS=Linux 6.1 #1 SMP"), and is kept only of a reason.
 func recordFields(s string) []field {
 	var out []field
 	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
@@ -126,6 +126,9 @@ func recordFields(s string) []field {
 		n := strings.IndexAny(s, " \t")
 		if n < 0 {
 			n = len(s)
+		}
+		if last := len(out) - 1; last >= 0 && out[last].is("Reason") {
+			out[last].val += " " + s[:n]
 		}
 		s = s[n:]
 	}
@@ -167,7 +170,7 @@ func sinfoRow(header []string, s string) []field {
 	if header == nil || len(cells) != len(header) {
 		return nil
 	}
-	keys := map[string]string{"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets"}
+	keys := map[string]string{"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets", "STATE": "State"}
 	var row []field
 	for i, h := range header {
 		if k := keys[h]; k != "" {
@@ -206,6 +209,7 @@ func (nr *nodeReader) add(num int, fields []field) error {
 	}
 	fields = append(fields[:len(fields):len(fields)], nr.defaults...)
 	typ := nr.typeOf(num, name, fields)
+	out := outOf(get(fields, "State"), get(fields, "Reason"))
 	for _, n := range names {
 		if at, ok := nr.host[n]; ok {
 			if nr.f.Hosts[at].Type != typ {
@@ -214,7 +218,7 @@ func (nr *nodeReader) add(num int, fields []field) error {
 			continue
 		}
 		nr.host[n] = len(nr.f.Hosts)
-		nr.f.Hosts = append(nr.f.Hosts, cluster.Host{Name: n, Type: typ})
+		nr.f.Hosts = append(nr.f.Hosts, cluster.Host{Name: n, Type: typ, Out: out})
 	}
 	return nil
 }

@@ -88,6 +88,7 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	}
 	// What nothing in the text speaks for and is as good as excluded would only be read.
 	r.Findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
+	r.Findings = append(r.Findings, traced(s.Traces)...)
 	return r
 }
 

@@ -136,7 +136,7 @@ var costs = map[string]func(c *Case) string{
 		return or(c.slower(func(s *hardware.Shape) { s.GDR = cluster.No }, nil), "usually half of the NIC's rate or less")
 	},
 	"p2p-off": func(c *Case) string {
-		return or(c.slower(nil, map[string]string{"NCCL_P2P_DISABLE": "1"}), "through host memory GPUs exchange 5 to 20 GB/s instead of 100 to 400 over NVLink")
+		return or(c.slower(nil, map[string]string{"NCCL_P2P_DISABLE": "1"}), "through host memory GPUs exchange 5 to 20 GB/s instead of 10 to 50 over PCIe, or 100 to 400 over NVLink where they have it")
 	},
 	"single-nic": func(c *Case) string { return c.slower(func(s *hardware.Shape) { s.NICs = 1 }, nil) },
 	"nvls-failed": func(c *Case) string {

@@ -49,6 +49,7 @@ func formats() []format {
 		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodesWithin, true},
 		{"lldpctl", lldp.Match, plain(lldp.Read), true},
 		{"LLDP neighbours of a switch", lldp.MatchTable, plain(lldp.ReadTable), true},
+		{"nvidia-smi -q", nvsmi.MatchPlain, plain(nvsmi.ReadPlain), false},
 		{"nvidia-smi topo -m", nvsmi.MatchTopo, plain(nvsmi.ReadTopo), false},
 		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, plain(nvsmi.ReadP2P), false},
 		{"nvidia-smi -L", nvsmi.MatchList, plain(nvsmi.ReadList), false},

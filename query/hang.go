@@ -236,11 +236,20 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	for i := range doc.Evidence {
 		doc.Evidence[i].Text = doctor.Secrets(doc.Evidence[i].Text)
 	}
+	doc.Next = append(doc.Next, toDoctor(&doc.Verdict, q.Sources)...)
 	doc.Findings = doc.Verdict.Findings()
 	if doc.Findings == nil {
 		doc.Findings = []finding.Finding{}
 	}
 	return doc, nil
+}
+
+// toDoctor is the command that finds causes in the same files: what a log says of GPUs, links and settings beside who waits for whom.
+func toDoctor(v *hang.Verdict, sources []string) []string {
+	if v.State == hang.Healthy || v.State == hang.Unknown || !slices.Contains(v.Signals, "log") || len(sources) == 0 || slices.Contains(sources, "-") {
+		return nil
+	}
+	return []string{"Causes in the logs, such as GPU errors, links and settings: busbar doctor " + strings.Join(sources, " ")}
 }
 
 // trigger has the ranks of this machine write their dumps. Pipes that were found without being asked for may have no reader.

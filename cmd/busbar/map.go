@@ -26,7 +26,7 @@ type mapCmd struct {
 // Help says what can be read and ends with examples.
 func (mapCmd) Help() string {
 	return "Without arguments, reads this machine. Files that it can read:\n\n" +
-		"Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.\n\n" +
+		"Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.\n\n" +
 		"Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors, ibdiagnet2.lst, .net_dump and .db_csv, UFM's links, ethtool (also -i, -k, -g, -S), lldpctl, LLDP neighbours of SONiC, NVUE and Arista switches.\n\n" +
 		"Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models, instance topologies of AWS, Google, Oracle and Azure.\n\n" +
 		"Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.\n\n" +

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/input/joblog"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lines"
 )
@@ -90,9 +91,15 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 		r.told = append(r.told, sighting{h.kind, h.args, short(q), ""})
 		return false
 	}
+	if host == "" && ofMachine[h.kind] {
+		host = joblog.HostOf(r.name, l.Text)
+	}
 	r.set.add(h.kind, h.args, q, host, rank)
 	return true
 }
+
+// ofMachine are kinds of lines that the kernel or a tool prints about the machine that it runs on.
+var ofMachine = map[Kind]bool{Xid: true, GPULost: true, Throttled: true, HotGPU: true, HostMemory: true, LinkDown: true, IommuFault: true}
 
 // sentence reports a line that somebody may have written. A single word that could be
 // one is kept beside the others.

@@ -13,7 +13,9 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
+	"busbar.dev/input/kineto"
 	"busbar.dev/input/nccllog"
+	"busbar.dev/input/nsys"
 	"busbar.dev/internal/lines"
 )
 
@@ -124,6 +126,10 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	head, _ := in.Peek(1 << 14)
 	if hang.Dump(head) {
 		return r.jobFile(name, in)
+	}
+	if kineto.Match(head) || nsys.Match(head) { // another question reads them
+		r.set.Sources, r.set.Traces = append(r.set.Sources, name), append(r.set.Traces, name)
+		return nil
 	}
 	if i := bytes.IndexByte(head, 0); i >= 0 && isBinary(head) {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)

@@ -62,7 +62,7 @@ type Vocabulary struct {
 func NewVocabulary() *Vocabulary {
 	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
 	rs.talk, rs.printed = &finder{}, &finder{}
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes, pattern: stepTime}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}, {words: "nccl warn", special: warned}}} {
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenWarned(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes, pattern: stepTime}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}, {words: "nccl warn", special: warned}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {

@@ -72,6 +72,7 @@ type Set struct {
 	Cluster *cluster.Cluster
 	Job     *hang.Case // what a live job says of itself; nil: nothing
 	Waits   bool       // it says who waits for whom
+	Traces  []string   // files that a profiler wrote
 	Figures []Figure
 	Changes []Change
 	Steps   map[int]*Steps  // times of training steps by rank

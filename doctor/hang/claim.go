@@ -23,6 +23,7 @@ const (
 type claim struct {
 	kind    Kind
 	ranks   []int
+	nodes   []string // hosts at fault whose ranks are not known
 	source  string
 	sure    float64 // how often such a claim of this source alone is right
 	most    float64 // what other sources that say the same can raise it to; 0 is nearly all

@@ -13,6 +13,7 @@ package hang
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"busbar.dev/finding"
@@ -86,6 +87,7 @@ type Verdict struct {
 	Confidence   float64         `json:"confidence"`
 	Kind         Kind            `json:"kind"`
 	Ranks        []Culprit       `json:"ranks"`
+	Nodes        []string        `json:"nodes,omitempty"` // hosts at fault, where their ranks are not known
 	Communicator *Communicator   `json:"communicator,omitempty"`
 	Op           string          `json:"op,omitempty"`
 	Sequence     int             `json:"sequence,omitempty"`
@@ -256,6 +258,7 @@ func (v *Verdict) Findings() []finding.Finding {
 	if len(v.Next) > 0 {
 		f.Fix = v.Next[0]
 	}
+	f.Nodes = slices.Clone(v.Nodes)
 	for _, r := range v.Ranks {
 		f.Ranks = append(f.Ranks, r.Rank)
 		if r.Host != "" {

@@ -50,6 +50,8 @@ func (v *logView) gpuFault() (claim, bool) {
 		if len(c.ranks) == 0 && t.Host != "" {
 			if r := v.j.ofHost(t.Host); r >= 0 {
 				c.ranks = []int{r}
+			} else {
+				c.nodes = []string{t.Host}
 			}
 		}
 	case best != nil && best.rank >= 0:

@@ -416,7 +416,7 @@ func (x *judge) past(c claim, wait time.Duration) *Verdict {
 // verdict turns a claim into the answer, with places of ranks and what their stacks show.
 func (x *judge) verdict(c claim, state State) *Verdict {
 	v := &Verdict{
-		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Communicator: c.comm, Op: c.op, Sequence: c.seq,
+		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Nodes: c.nodes, Communicator: c.comm, Op: c.op, Sequence: c.seq,
 		Waiting: c.waiting, Text: c.why, Evidence: c.quotes,
 	}
 	if len(c.ranks) > 0 && len(c.ranks) < 64 {

@@ -94,3 +94,23 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("172.17.0.1 is %s", j.named("172.17.0.1"))
 	}
 }
+
+// TestXidOfAHost names the host of an Xid whose rank nobody knows: by the name of the kernel's log.
+func TestXidOfAHost(t *testing.T) {
+	c := NewCase()
+	for name, text := range map[string]string{
+		"job.log":      watchdogs(),
+		"dmesg.gpu017": "[ 9123.51] NVRM: Xid (PCI:0000:3b:00): 79, pid=30112, GPU has fallen off the bus.\n",
+	} {
+		if _, err := c.Add(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := c.Judge()
+	if v.Kind != GPUFault || !slices.Equal(v.Nodes, []string{"gpu017"}) || !strings.Contains(v.Title(), "gpu017") || !strings.Contains(strings.Join(v.Next, "\n"), "nodename=gpu017") {
+		t.Errorf("%s %v: %s %q", v.Kind, v.Nodes, v.Title(), v.Next)
+	}
+	if f := v.Findings(); len(f) != 1 || !slices.Equal(f[0].Nodes, v.Nodes) {
+		t.Errorf("%+v", f)
+	}
+}

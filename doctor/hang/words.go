@@ -17,8 +17,11 @@ func (v *Verdict) title() string {
 		ranks = append(ranks, r.Rank)
 	}
 	who := "the job"
-	if len(ranks) > 0 {
+	switch {
+	case len(ranks) > 0:
 		who = rankList(ranks)
+	case len(v.Nodes) > 0:
+		who = strings.Join(v.Nodes, ", ")
 	}
 	switch v.Kind {
 	case Late:
@@ -78,6 +81,9 @@ func (v *Verdict) Title() string {
 func (x *judge) advise(v *Verdict) {
 	v.Text = sentence(v.Text)
 	host, pid := "", "PID"
+	if len(v.Nodes) > 0 {
+		host = v.Nodes[0]
+	}
 	if len(v.Ranks) > 0 {
 		host = v.Ranks[0].Host
 		if v.Ranks[0].PID > 0 {

@@ -109,28 +109,15 @@ func (r *reader) kernel(text string) {
 		e := Event{Kind: Xid, Rank: -1, Bus: m[1], Text: text}
 		e.Code, _ = strconv.Atoi(m[2])
 		e.PID, _ = strconv.Atoi(m[3])
-		e.Host = journalHost(text)
+		e.Host = HostOf(r.log.Name, text)
 		r.add(e)
 		return
 	}
 	if m := killedLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: OOMKill, Rank: -1, Text: text, Host: journalHost(text)}
+		e := Event{Kind: OOMKill, Rank: -1, Text: text, Host: HostOf(r.log.Name, text)}
 		e.PID, _ = strconv.Atoi(m[1])
 		r.add(e)
 	}
-}
-
-// journalHost is the host of a line as journalctl writes it: Nov 16 02:35:41 node1 kernel: …
-func journalHost(text string) string {
-	at := strings.Index(text, " kernel: ")
-	if at < 0 {
-		return ""
-	}
-	f := strings.Fields(text[:at])
-	if len(f) < 2 {
-		return ""
-	}
-	return f[len(f)-1]
 }
 
 // launcher reads how torchrun, srun and mpirun say that a rank ended.

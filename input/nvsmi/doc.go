@@ -1,7 +1,7 @@
 // Package nvsmi reads what nvidia-smi prints: the matrix of path classes (topo
 // -m) of every driver generation, the peer-access matrices (topo -p2p), the list
 // of GPUs (-L) and of NVLinks (nvlink -s), the plain table, --query-gpu as CSV,
-// and -q -x.
+// -q and -q -x.
 //
 // Each form has a Match and a Read. The text may be part of a log, indented,
 // coloured, folded by a terminal, cut off, or gathered from many hosts by pdsh,

@@ -156,6 +156,17 @@ func TestGPUs(t *testing.T) {
 			nil,
 		},
 		{
+			"plain", MatchPlain, ReadPlain, plainText,
+			"/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\n/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n",
+			nil,
+		},
+		{
+			"plain of hosts", MatchPlain, ReadPlain, prefixed("n1: ", plainText) + prefixed("n2: ", strings.Replace(plainText, "Attached GPUs                             : 2", "Attached GPUs : 9", 1)),
+			"n1/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn1/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n" +
+				"n2/gpu0 -1 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn2/gpu1 -1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n",
+			nil,
+		},
+		{
 			"xml cut off", MatchXML, ReadXML,
 			"<nvidia_smi_log><attached_gpus>2</attached_gpus>\n<gpu id=\"00000000:0A:00.0\"><uuid>" + uuidA + "</uuid></gpu>\n<gpu id=\"00000000:0B:00.0\"><uuid>GPU-0",
 			"/gpu0 0 \"\" …4444 0000:0a:00.0\n/gpu1 1 \"\" 0000:0b:00.0\n",

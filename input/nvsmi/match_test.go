@@ -20,6 +20,7 @@ var forms = []struct {
 	{"table", MatchSMI, ReadSMI},
 	{"query", MatchQuery, ReadQuery},
 	{"xml", MatchXML, ReadXML},
+	{"plain", MatchPlain, ReadPlain},
 }
 
 // No sample of another tool is taken for one of nvidia-smi's, and what is
@@ -67,6 +68,8 @@ func FuzzRead(f *testing.F) {
 		"|   0  NVIDIA H100          On  |   00000000:06:00.0 Off |   0 |\n| N/A   34C    P0   70W /  700W |       0MiB /  81559MiB |      0%      Default |\n|  0    7   0   0  |   5MiB /  9984MiB  | 14 |\n",
 		"index, name, uuid, pci.bus_id, memory.total [MiB], pcie.link.gen.current, pcie.link.gen.max\n0, H200, " + uuidA + ", 00000000:0A:00.0, 143771 MiB, 1, 5\n",
 		"<nvidia_smi_log><attached_gpus>1</attached_gpus><gpu id=\"00000000:0A:00.0\"><uuid>" + uuidA + "</uuid><mig_devices><mig_device><index>0</index></mig_device></mig_devices></gpu></nvidia_smi_log>",
+		plainText,
+		"n1: ==============NVSMI LOG==============\nn1: GPU 00000000:0A:00.0\nn1:     PCI\nn1:         Bus Id : 00000000:0A:00.0\n",
 	} {
 		f.Add(s)
 	}

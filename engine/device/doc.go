@@ -56,6 +56,7 @@ type Request struct {
 	Check   bool      `json:"check,omitempty"`
 	Warm    int       `json:"warm,omitempty"`
 	Iters   int       `json:"iters,omitempty"`
+	Room    int64     `json:"room,omitempty"` // bytes of the largest size of a sweep: calls of smaller ones walk through so much memory
 	Send    *int      `json:"send,omitempty"` // the rank to send to
 	Receive *int      `json:"receive,omitempty"`
 

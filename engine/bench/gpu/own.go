@@ -35,7 +35,11 @@ const longest = 8 * time.Second
 // Sweep measures one collective; done gets every size.
 func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes, done func(unit.Bytes)) (*result.Sweep, error) {
 	s := t.describe(team, kind)
-	if err := t.warmUp(ctx, team, kind, sizes); err != nil {
+	if len(sizes) == 0 {
+		return s, nil
+	}
+	room := slices.Max(sizes)
+	if err := t.warmUp(ctx, team, kind, room); err != nil {
 		return s, err
 	}
 	for _, size := range sizes {
@@ -51,11 +55,11 @@ func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes
 			p.Proto = t.Setting.Proto
 		}
 		var err error
-		if p.Out, err = t.point(ctx, team, op, false); err != nil {
+		if p.Out, err = t.point(ctx, team, op, room, false); err != nil {
 			return s, fmt.Errorf("%s of %v: %w", kind, size, err)
 		}
 		if kind.InPlace() {
-			if p.In, err = t.point(ctx, team, op, true); err != nil {
+			if p.In, err = t.point(ctx, team, op, room, true); err != nil {
 				return s, fmt.Errorf("%s of %v in place: %w", kind, size, err)
 			}
 		}
@@ -66,17 +70,17 @@ func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes
 
 // warmUp runs the largest size before the first is measured, as nccl-tests does: connections are made, their windows are open and buffers are
 // there. Without it the first row of a sweep is slower than it is anywhere else.
-func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes) error {
-	if len(sizes) == 0 || t.Warm == 0 || len(team) < 2 {
+func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, largest unit.Bytes) error {
+	if t.Warm == 0 || len(team) < 2 {
 		return nil
 	}
-	op := coll.Op{Kind: kind, Bytes: slices.Max(sizes), Type: t.Dtype, Reduce: t.Redop}
+	op := coll.Op{Kind: kind, Bytes: largest, Type: t.Dtype, Reduce: t.Redop}
 	if kind != coll.Barrier && op.Count(len(team)) == 0 {
 		return nil
 	}
 	warm := *t
 	warm.Iters, warm.Check = 1, false
-	if _, err := warm.point(ctx, team, op, false); err != nil {
+	if _, err := warm.point(ctx, team, op, largest, false); err != nil {
 		return fmt.Errorf("%s of %v, to warm up: %w", kind, op.Bytes, err)
 	}
 	return nil
@@ -104,14 +108,14 @@ func (t *Own) describe(team device.Team, kind coll.Kind) *result.Sweep {
 	return s
 }
 
-// point measures one size, in or out of place.
-func (t *Own) point(ctx context.Context, team device.Team, op coll.Op, inPlace bool) (*result.Timing, error) {
+// point measures one size, in or out of place, in memory for the largest of its sweep.
+func (t *Own) point(ctx context.Context, team device.Team, op coll.Op, room unit.Bytes, inPlace bool) (*result.Timing, error) {
 	if t.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, fmt.Errorf("no end after %v (--timeout): a rank or its GPU hangs", t.Timeout))
 		defer cancel()
 	}
-	q := device.Request{Do: device.Collective, Op: op.Kind, Bytes: int64(op.Bytes), Dtype: op.Type.String(), Redop: op.Reduce.String(), Root: op.Root, InPlace: inPlace, Warm: t.Warm, Iters: 1}
+	q := device.Request{Do: device.Collective, Op: op.Kind, Bytes: int64(op.Bytes), Dtype: op.Type.String(), Redop: op.Reduce.String(), Root: op.Root, InPlace: inPlace, Warm: t.Warm, Iters: 1, Room: int64(room)}
 	first, err := team.All(ctx, q, nil)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package native
 
 import (
 	"bytes"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -29,10 +30,24 @@ func operation(q device.Request, n int) (coll.Op, error) {
 	return o, o.Check(n)
 }
 
-// buffers makes room for a collective, and says where to send from and receive to.
-func (w *Worker) buffers(o coll.Op, inPlace bool) (send, recv uintptr, err error) {
+// furthest is the most memory that calls of one size walk through: more than any cache of a GPU.
+const furthest = 1 << 30
+
+// walk is how many places the calls of a size take in turn, each its size after the one before. nccl-tests does so, that small sizes
+// are not measured from caches that no training step would find filled.
+func walk(size, room int64) int64 {
+	if size <= 0 {
+		return 1
+	}
+	return max(min(room, furthest)/size, 1)
+}
+
+// buffers makes room for a collective at all its places, and says where to send from and receive to at the first.
+func (w *Worker) buffers(o coll.Op, room int64, inPlace bool) (send, recv uintptr, err error) {
 	n, rank := w.nccl.ranks, w.nccl.rank
-	s, r := int64(o.Send(n, rank)), int64(o.Recv(n, rank))
+	size := int64(o.Size(n))
+	before := (walk(size, room) - 1) * size // the last place
+	s, r := before+int64(o.Send(n, rank)), before+int64(o.Recv(n, rank))
 	if inPlace {
 		if err := w.driver.grow(&w.recv, max(s, r)); err != nil {
 			return 0, 0, err
@@ -71,11 +86,16 @@ func (w *Worker) collective(q device.Request) (*device.Timing, error) {
 	if err != nil {
 		return nil, err
 	}
-	send, recv, err := w.buffers(o, q.InPlace)
+	send, recv, err := w.buffers(o, q.Room, q.InPlace)
 	if err != nil {
 		return nil, err
 	}
-	start := func() error { return w.nccl.start(o, send, recv, w.driver.stream) }
+	size := int64(o.Size(w.nccl.ranks))
+	places := walk(size, q.Room)
+	start := func(i int) error {
+		at := uintptr(int64(i) % places * size)
+		return w.nccl.start(o, send+at, recv+at, w.driver.stream)
+	}
 	t, err := w.time(q.Warm, q.Iters, start)
 	if err != nil || !q.Check || !exact(o.Reduce, w.nccl.ranks) {
 		return t, err
@@ -87,9 +107,9 @@ func (w *Worker) collective(q device.Request) (*device.Timing, error) {
 
 // time runs what start puts into the stream, as nccl-tests does: warm, then all together by the clock, from the moment that
 // all ranks are ready.
-func (w *Worker) time(warm, iters int, start func() error) (*device.Timing, error) {
-	for range warm {
-		if err := start(); err != nil {
+func (w *Worker) time(warm, iters int, start func(i int) error) (*device.Timing, error) {
+	for i := range warm {
+		if err := start(i); err != nil {
 			return nil, err
 		}
 	}
@@ -98,18 +118,34 @@ func (w *Worker) time(warm, iters int, start func() error) (*device.Timing, erro
 	}
 	begin := time.Now()
 	w.driver.mark(0)
-	for range max(iters, 1) {
-		if err := start(); err != nil {
+	for i := range max(iters, 1) {
+		if err := start(i); err != nil {
 			return nil, err
 		}
 	}
 	w.driver.mark(1)
-	if err := w.driver.sync(); err != nil {
+	if err := w.wait(); err != nil {
 		return nil, err
 	}
 	took := time.Since(begin)
 	n := float64(max(iters, 1))
 	return &device.Timing{Micros: float64(took.Nanoseconds()) / 1e3 / n, GPU: w.driver.elapsed() / n}, nil
+}
+
+// wait is until the stream is done. It asks and yields as nccl-tests does: a wait inside the driver would keep a core that NCCL's own
+// threads may need, and would not see that NCCL has given up.
+func (w *Worker) wait() error {
+	const notReady = 600 // of CUDA and HIP
+	for {
+		code := call(w.driver.f.Query, w.driver.stream)
+		if code != notReady {
+			return w.driver.must("stream query", code)
+		}
+		if err := w.nccl.gaveUp(); err != nil {
+			return err
+		}
+		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
 }
 
 // barrier returns when all ranks have come.
@@ -127,11 +163,11 @@ func (w *Worker) barrier() error {
 	if err := w.nccl.start(one, w.flag.at, w.flag.at, w.driver.stream); err != nil {
 		return err
 	}
-	return w.driver.sync()
+	return w.wait()
 }
 
 // check runs a collective once on known values and counts elements that are not what they must be.
-func (w *Worker) check(o coll.Op, send, recv uintptr, start func() error) (int64, error) {
+func (w *Worker) check(o coll.Op, send, recv uintptr, start func(i int) error) (int64, error) {
 	n, rank, size := w.nccl.ranks, w.nccl.rank, int64(o.Type.Size())
 	if o.Recv(n, rank) > 0 { // what is not written must not pass
 		if err := w.driver.must("memset", call(w.driver.f.Set8, recv, 0xA5, uintptr(o.Recv(n, rank)), w.driver.stream)); err != nil {
@@ -149,10 +185,10 @@ func (w *Worker) check(o coll.Op, send, recv uintptr, start func() error) (int64
 	if err := w.barrier(); err != nil { // nobody writes into what another has not filled yet
 		return 0, err
 	}
-	if err := start(); err != nil {
+	if err := start(0); err != nil {
 		return 0, err
 	}
-	if err := w.driver.sync(); err != nil {
+	if err := w.wait(); err != nil {
 		return 0, err
 	}
 	var wrong int64

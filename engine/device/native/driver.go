@@ -40,6 +40,7 @@ type functions struct {
 	Set32       uintptr `cuda:"cuMemsetD32Async" hip:"hipMemsetD32Async"`
 	NewStream   uintptr `cuda:"cuStreamCreate" hip:"hipStreamCreateWithFlags"`
 	Sync        uintptr `cuda:"cuStreamSynchronize" hip:"hipStreamSynchronize"`
+	Query       uintptr `cuda:"cuStreamQuery" hip:"hipStreamQuery"`
 	NewEvent    uintptr `cuda:"cuEventCreate" hip:"hipEventCreateWithFlags"`
 	Record      uintptr `cuda:"cuEventRecord" hip:"hipEventRecord"`
 	Elapsed     uintptr `cuda:"cuEventElapsedTime" hip:"hipEventElapsedTime"`

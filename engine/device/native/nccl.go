@@ -5,6 +5,7 @@ package native
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -25,6 +26,7 @@ type nccl struct {
 	GroupEnd   uintptr `nccl:"ncclGroupEnd"`
 	Send       uintptr `nccl:"ncclSend"`
 	Recv       uintptr `nccl:"ncclRecv"`
+	Async      uintptr `nccl:"?ncclCommGetAsyncError"`
 
 	AllReduce     uintptr `nccl:"ncclAllReduce"`
 	Broadcast     uintptr `nccl:"ncclBroadcast"`
@@ -32,9 +34,16 @@ type nccl struct {
 	AllGather     uintptr `nccl:"ncclAllGather"`
 	ReduceScatter uintptr `nccl:"ncclReduceScatter"`
 
+	// Since 2.28; before, as groups of sends and receives.
+	AllToAll uintptr `nccl:"?ncclAlltoAll"`
+	Gather   uintptr `nccl:"?ncclGather"`
+	Scatter  uintptr `nccl:"?ncclScatter"`
+
 	// Set by load and join.
 	path    string
 	release string
+	number  int // as the library writes its release
+	amd     bool
 	comm    uintptr
 	rank    int
 	ranks   int
@@ -55,13 +64,13 @@ func openNCCL(amd bool) (*nccl, error) {
 		f.Text += "; BUSBAR_NCCL=FILE names it"
 		return nil, f
 	}
-	n := &nccl{path: l.path}
+	n := &nccl{path: l.path, amd: amd}
 	if err := l.symbols(n, "nccl"); err != nil {
 		return nil, err
 	}
 	var v int32
 	if call(n.Version, uintptr(unsafe.Pointer(&v))) == 0 {
-		n.release = releaseOf(int(v))
+		n.number, n.release = int(v), releaseOf(int(v))
 	}
 	return n, nil
 }
@@ -109,11 +118,11 @@ func (n *nccl) join(key string, rank, ranks int) error {
 		return err
 	}
 	// C keeps the communicator's address nowhere, but writes to it until the call returns.
-	comm := new(uintptr)
+	comm, made := new(uintptr), n.config()
 	var code int
 	what := "ncclCommInitRankScalable"
 	if n.InitMany != 0 {
-		code = call(n.InitMany, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 1, uintptr(unsafe.Pointer(&raw[0])), 0)
+		code = call(n.InitMany, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 1, uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(made)))
 	} else {
 		what = "ncclCommInitRank"
 		code = n.initByValue(comm, raw, rank, ranks)
@@ -125,6 +134,41 @@ func (n *nccl) join(key string, rank, ranks int) error {
 	}
 	n.rank, n.ranks = rank, ranks
 	return nil
+}
+
+// config is how a communicator is made other than by default, in the layout of 2.28; later releases take it by its size.
+type config struct {
+	size                                     uintptr
+	magic, version                           uint32
+	blocking, cluster, leastCTAs, mostCTAs   int32
+	net                                      uintptr
+	splitShare, trafficClass                 int32
+	name                                     uintptr
+	collNet, policy, shrinkShare, nvlsCTAs   int32
+	channelsPerPeer, nvlinkCentricScheduling int32
+}
+
+// config has kernels placed for the use of NVLink, as nccl-tests has since 2.28. It counts on Blackwell and later.
+func (n *nccl) config() *config {
+	if n.amd || n.number < 22800 {
+		return nil
+	}
+	const unset = math.MinInt32
+	return &config{
+		size: unsafe.Sizeof(config{}), magic: 0xcafebeef, version: 22800,
+		blocking: unset, cluster: unset, leastCTAs: unset, mostCTAs: unset, splitShare: unset, trafficClass: unset,
+		collNet: unset, policy: unset, shrinkShare: unset, nvlsCTAs: unset, channelsPerPeer: unset, nvlinkCentricScheduling: 1,
+	}
+}
+
+// gaveUp is what NCCL's own threads failed with since the last call.
+func (n *nccl) gaveUp() error {
+	const inProgress = 7
+	var code int32
+	if n == nil || n.comm == 0 || call(n.Async, n.comm, uintptr(unsafe.Pointer(&code))) != 0 || code == inProgress {
+		return nil
+	}
+	return n.must("a collective", int(code))
 }
 
 // initByValue passes the key as C passes a large struct: amd64 on the stack, after the registers; arm64 by address.
@@ -179,6 +223,16 @@ func (n *nccl) start(o coll.Op, send, recv, stream uintptr) error {
 		return n.must("ncclReduceScatter", call(n.ReduceScatter, send, recv, count, t, redopOf(o.Reduce), n.comm, stream))
 	case coll.Hypercube:
 		return n.hypercube(send, recv, count, t, block, stream)
+	}
+	if n.AllToAll != 0 { // NCCL since 2.28
+		switch o.Kind {
+		case coll.AllToAll:
+			return n.must("ncclAlltoAll", call(n.AllToAll, send, recv, count, t, n.comm, stream))
+		case coll.Gather:
+			return n.must("ncclGather", call(n.Gather, send, recv, count, t, uintptr(o.Root), n.comm, stream))
+		case coll.Scatter:
+			return n.must("ncclScatter", call(n.Scatter, send, recv, count, t, uintptr(o.Root), n.comm, stream))
+		}
 	}
 	call(n.GroupStart)
 	var err error

@@ -87,7 +87,7 @@ func (w *Worker) Answer(q device.Request) (a device.Answer) {
 
 func (w *Worker) do(q device.Request, a *device.Answer) (err error) {
 	const most = 1 << 40
-	if q.Bytes < 0 || q.Bytes > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 || q.Warm > 1e6 {
+	if q.Bytes < 0 || q.Bytes > most || q.Room < 0 || q.Room > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 || q.Warm > 1e6 {
 		return fmt.Errorf("%d bytes, %d iterations after %d: out of bounds", q.Bytes, q.Iters, q.Warm)
 	}
 	switch q.Do {

@@ -3,7 +3,8 @@
 // refusals are real.
 //
 // FAKE_GPUS is how many GPUs there are, FAKE_MEMORY their bytes. FAKE_WRONG=1 makes NCCL lose the contribution of the last
-// rank. FAKE_LOG=FILE appends the name of every HIP call. FAKE_HANG=RANK lets that rank wait for ever in its first collective.
+// rank. FAKE_LOG=FILE appends the name of every HIP call, and rank 0's collectives with what they
+// were called with; FAKE_ASYNC is what NCCL's own threads fail with. FAKE_HANG=RANK lets that rank wait for ever in its first collective.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
@@ -61,6 +62,10 @@ int cuMemsetD8Async(void *p, unsigned char v, size_t n, void *q) { memset(p, v, 
 int cuMemsetD32Async(uint32_t *p, uint32_t v, size_t n, void *q) { for (size_t i = 0; i < n; i++) p[i] = v; return 0; }
 int cuStreamCreate(void **s, unsigned f) { *s = (void *)1; return 0; }
 int cuStreamSynchronize(void *s) { return setting("FAKE_SYNC", 0); }
+int cuStreamQuery(void *s) { // not ready now and then
+  static int asked;
+  return setting("FAKE_SYNC", 0) ? setting("FAKE_SYNC", 0) : setting("FAKE_ASYNC", 0) || asked++ % 3 ? 600 : 0;
+}
 int cuEventCreate(void **e, unsigned f) { *e = malloc(sizeof(struct timespec)); return 0; }
 int cuEventRecord(struct timespec *e, void *s) { clock_gettime(CLOCK_MONOTONIC, e); return 0; }
 int cuEventElapsedTime(float *ms, struct timespec *a, struct timespec *b) {
@@ -93,6 +98,7 @@ HIP(hipMemsetD8Async, (void *p, unsigned char v, size_t n, void *q), (p, v, n, q
 HIP(hipMemsetD32Async, (void *p, uint32_t v, size_t n, void *q), (p, v, n, q), cuMemsetD32Async)
 HIP(hipStreamCreateWithFlags, (void **s, unsigned f), (s, f), cuStreamCreate)
 HIP(hipStreamSynchronize, (void *s), (s), cuStreamSynchronize)
+HIP(hipStreamQuery, (void *s), (s), cuStreamQuery)
 HIP(hipEventCreateWithFlags, (void **e, unsigned f), (e, f), cuEventCreate)
 HIP(hipEventRecord, (void *e, void *s), (e, s), cuEventRecord)
 HIP(hipEventElapsedTime, (float *ms, void *a, void *b), (ms, a, b), cuEventElapsedTime)
@@ -161,7 +167,11 @@ struct shared {
 struct comm { struct shared *s; int rank, ranks; char name[128]; };
 typedef struct { char b[128]; } ncclUniqueId;
 
+#ifdef OLD
+int ncclGetVersion(int *v) { *v = 22203; return 0; }
+#else
 int ncclGetVersion(int *v) { *v = 22809; return 0; }
+#endif
 const char *ncclGetErrorString(int e) { return e == 4 ? "invalid argument (run with NCCL_DEBUG=WARN for details)" : "fake NCCL error"; }
 const char *ncclGetLastError(void *c) { return ""; }
 int ncclGetUniqueId(ncclUniqueId *id) {
@@ -199,11 +209,25 @@ int ncclCommInitRank(struct comm **out, int ranks, ncclUniqueId id, int rank) {
 }
 #ifndef OLD
 int ncclCommInitRankScalable(struct comm **out, int ranks, int rank, int ids, ncclUniqueId *id, void *config) {
-  return ids == 1 && !config ? ncclCommInitRank(out, ranks, *id, rank) : 4;
+  struct { size_t size; unsigned magic, version; int a[4]; char *net; int b[2]; char *name; int c[6]; } *x = config; // of 2.28
+  if (ids != 1 || x && (x->size != sizeof *x || x->magic != 0xcafebeef || x->version != 22800 || x->c[5] != 1)) return 4;
+  for (int i = 0; x && i < 4; i++) if (x->a[i] != -2147483647 - 1) return 4;
+  for (int i = 0; x && i < 5; i++) if (x->c[i] != -2147483647 - 1) return 4;
+  note(x ? "config" : "no config");
+  return ncclCommInitRank(out, ranks, *id, rank);
 }
 #endif
 int ncclCommDestroy(struct comm *c) { munmap(c->s, sizeof(struct shared)); free(c); return 0; }
 
+int ncclCommGetAsyncError(struct comm *c, int *e) { *e = setting("FAKE_ASYNC", 0); return 0; }
+
+// called records a call of a collective by one rank.
+static void called(const char *name, const void *s, const void *r, size_t n, struct comm *c) {
+  char line[128];
+  if (c->rank) return;
+  snprintf(line, sizeof line, "%s %zu %zu %zu", name, (size_t)s, (size_t)r, n);
+  note(line);
+}
 static void hang(struct comm *c) {
   while (c->ranks > 1 && setting("FAKE_HANG", -1) == c->rank) sleep(1);
 }
@@ -231,9 +255,10 @@ static int all(const char *send, char *recv, size_t count, int type, int op, str
   }
   return 0;
 }
-int ncclAllReduce(const char *s, char *r, size_t n, int t, int op, struct comm *c, void *q) { return all(s, r, n, t, op, c); }
-int ncclReduce(const char *s, char *r, size_t n, int t, int op, int root, struct comm *c, void *q) { return all(s, c->rank == root ? r : 0, n, t, op, c); }
+int ncclAllReduce(const char *s, char *r, size_t n, int t, int op, struct comm *c, void *q) { called("ncclAllReduce", s, r, n, c); return all(s, r, n, t, op, c); }
+int ncclReduce(const char *s, char *r, size_t n, int t, int op, int root, struct comm *c, void *q) { called("ncclReduce", s, r, n, c); return all(s, c->rank == root ? r : 0, n, t, op, c); }
 int ncclReduceScatter(const char *s, char *r, size_t n, int t, int op, struct comm *c, void *q) {
+  called("ncclReduceScatter", s, r, n, c);
   for (int b = 0; b < c->ranks; b++) all(s + b * n * sizes[t], c->rank == b ? r : 0, n, t, op, c);
   return 0;
 }
@@ -248,8 +273,9 @@ static int spread(const char *from, char *to, size_t bytes, int root, struct com
   }
   return 0;
 }
-int ncclBroadcast(const char *s, char *r, size_t n, int t, int root, struct comm *c, void *q) { return spread(s, r, n * sizes[t], root, c); }
+int ncclBroadcast(const char *s, char *r, size_t n, int t, int root, struct comm *c, void *q) { called("ncclBroadcast", s, r, n, c); return spread(s, r, n * sizes[t], root, c); }
 int ncclAllGather(const char *s, char *r, size_t n, int t, struct comm *c, void *q) {
+  called("ncclAllGather", s, r, n, c);
   for (int b = 0; b < c->ranks; b++) spread(s, r + b * n * sizes[t], n * sizes[t], b, c);
   return 0;
 }
@@ -282,10 +308,32 @@ static int later(char *at, size_t bytes, int peer, int out, struct comm *c) {
   ops[pending++] = (struct op){at, bytes, peer, out, c};
   return depth ? 0 : flush();
 }
-int ncclSend(char *p, size_t n, int t, int peer, struct comm *c, void *q) { return later(p, n * sizes[t], peer, 1, c); }
-int ncclRecv(char *p, size_t n, int t, int peer, struct comm *c, void *q) { return later(p, n * sizes[t], peer, 0, c); }
+int ncclSend(char *p, size_t n, int t, int peer, struct comm *c, void *q) { called("ncclSend", p, 0, n, c); return later(p, n * sizes[t], peer, 1, c); }
+int ncclRecv(char *p, size_t n, int t, int peer, struct comm *c, void *q) { called("ncclRecv", 0, p, n, c); return later(p, n * sizes[t], peer, 0, c); }
 int ncclGroupStart(void) { depth++; return 0; }
 int ncclGroupEnd(void) { return --depth ? 0 : flush(); }
+#ifndef OLD
+int ncclAlltoAll(char *s, char *r, size_t n, int t, struct comm *c, void *q) {
+  called("ncclAlltoAll", s, r, n, c);
+  depth++;
+  for (int i = 0; i < c->ranks; i++) { later(s + i * n * sizes[t], n * sizes[t], i, 1, c); later(r + i * n * sizes[t], n * sizes[t], i, 0, c); }
+  return ncclGroupEnd();
+}
+int ncclGather(char *s, char *r, size_t n, int t, int root, struct comm *c, void *q) {
+  called("ncclGather", s, r, n, c);
+  depth++;
+  later(s, n * sizes[t], root, 1, c);
+  for (int i = 0; i < c->ranks && c->rank == root; i++) later(r + i * n * sizes[t], n * sizes[t], i, 0, c);
+  return ncclGroupEnd();
+}
+int ncclScatter(char *s, char *r, size_t n, int t, int root, struct comm *c, void *q) {
+  called("ncclScatter", s, r, n, c);
+  depth++;
+  for (int i = 0; i < c->ranks && c->rank == root; i++) later(s + i * n * sizes[t], n * sizes[t], i, 1, c);
+  later(r, n * sizes[t], root, 0, c);
+  return ncclGroupEnd();
+}
+#endif
 
 // NVML.
 int nvmlInit_v2(void) { return 0; }

@@ -88,8 +88,12 @@ func (w *writer) jobset() (string, string) {
 	switch {
 	case !w.even:
 		return "", uneven + ", and pods of a job are alike"
-	case len(w.p.Leaves) == 0:
+	case len(w.p.Leaves) == 0 && len(w.hosts) > 1:
 		return "", "which nodes share a leaf switch is not known, or the order of ranks comes back to a leaf; job.yaml starts the same ranks"
+	case len(w.hosts) == 1:
+		return "", "there is one node; job.yaml starts it"
+	case len(w.p.Leaves) == 1 && w.p.Rails > 1:
+		return "", fmt.Sprintf("all nodes are below the same %d leaf switches (rails); job.yaml says the same", w.p.Rails)
 	case len(w.p.Leaves) == 1:
 		return "", "all nodes are below one leaf switch; job.yaml says the same"
 	case len(w.p.Leaves) > mostLeaves:

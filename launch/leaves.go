@@ -5,6 +5,18 @@ import (
 	"busbar.dev/nccl"
 )
 
+// railsOf is how many leaf switches the NICs of a host are cabled to.
+func railsOf(c *cluster.Cluster, host int) int {
+	routes := cluster.NewRoutes(c)
+	seen := map[int]bool{}
+	for _, nic := range c.TypeOf(host).Of(cluster.NIC) {
+		if leaf, _ := routes.Leaf(host, nic); leaf >= 0 {
+			seen[leaf] = true
+		}
+	}
+	return len(seen)
+}
+
 // leaves counts the hosts below each leaf switch in the order of ranks: none where that is not known of
 // a host, or where the order comes back to a leaf that it had left.
 func leaves(c *cluster.Cluster, l nccl.Layout) []int {

@@ -30,8 +30,10 @@ type Plan struct {
 	Nodes []Nodes `json:"nodes"`
 	// Leaves counts the hosts below each leaf switch, in the order of ranks; none where that is not
 	// known, or where the order comes back to a leaf.
-	Leaves []int  `json:"leaves,omitempty"`
-	Types  []Type `json:"types"`
+	Leaves []int `json:"leaves,omitempty"`
+	// Rails is how many leaf switches the first host is cabled to; 0 where that is not known.
+	Rails int    `json:"rails,omitempty"`
+	Types []Type `json:"types"`
 	// Settings are NCCL's for all ranks. Try are ones that are predicted to help and that the
 	// platform may not bear; nothing sets them.
 	Settings []Setting `json:"settings,omitempty"`
@@ -160,7 +162,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 		run = append(run, name)
 	}
 	flush()
-	p.Leaves = leaves(c, l)
+	p.Leaves, p.Rails = leaves(c, l), railsOf(c, l[0].Host)
 	if want := len(seen); len(hosts) > 0 && len(hosts) != want {
 		return nil, fmt.Errorf("%d hosts are named; the layout has %d nodes", len(hosts), want)
 	}

@@ -19,11 +19,13 @@ import (
 // When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
 type Plan struct {
 	// Emit makes the launch files: Run only makes their texts (PlanDoc.Emitted), and Write of those writes them into the folder.
-	Emit     string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
-	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write (default 1)."`
-	Hosts    string `placeholder:"HOSTLIST" help:"Hosts, as a hostlist: gpu[01-08]. If the cluster names them, plan for these in the fastest rank order; otherwise they are the real names in rank order."`
-	Keep     bool   `name:"keep-order" help:"With --hosts: keep the order of the list."`
-	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
+	Emit string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
+	// Files are the kinds of launch files beside those that start a plan without a scheduler: launch.Kinds, or all.
+	Files    []string `page:"-" placeholder:"KIND,…" help:"With --emit: kinds of files beside torchrun's, the framework's and nccl.env: slurm, kubernetes, mpi, elastic, tuner, profiler, all or none (default: all; none where the cluster is one machine by itself)."`
+	Pick     int      `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write (default 1)."`
+	Hosts    string   `placeholder:"HOSTLIST" help:"Hosts, as a hostlist: gpu[01-08]. If the cluster names them, plan for these in the fastest rank order; otherwise they are the real names in rank order."`
+	Keep     bool     `name:"keep-order" help:"With --hosts: keep the order of the list."`
+	Detected string   `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
 
 	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
@@ -149,8 +151,8 @@ func (q *Plan) check() error {
 		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); expected --framework hf, or leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
-	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):
-		return errors.New("--pick, --detected and --force are for --emit DIR")
+	case q.Emit == "" && (q.Pick != 1 || q.Detected != "" || len(q.Files) > 0):
+		return errors.New("--files, --pick, --detected and --force are for --emit DIR")
 	case q.GPUs > 0 && q.Layout != "":
 		return fmt.Errorf("--gpus %d and -l %s; expected one of them", q.GPUs, q.Layout)
 	}

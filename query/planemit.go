@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/launch"
 	"busbar.dev/launch/profiler"
 	"busbar.dev/nccl"
@@ -58,7 +60,10 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 		return nil, err
 	}
 	own := []launch.File{{Name: profiler.SourceName, Text: []byte(profiler.Source())}}
-	files, left = slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none)
+	files, left, err = p.chosenFiles(slices.Concat(files, topologies, tables, own), slices.Concat(left, right, none))
+	if err != nil {
+		return nil, err
+	}
 	readme, err := plan.Readme(files, left)
 	if err != nil {
 		return nil, err
@@ -76,6 +81,39 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 		d.Left = append(d.Left, PlanLeft{File: l.Name, Reason: l.Reason})
 	}
 	return d, nil
+}
+
+// chosenFiles are those of the kinds that were asked for. Where nobody asks, one machine that is no preset of a cluster's node gets those that
+// start a plan without a scheduler, and everybody else all of them.
+func (p *planning) chosenFiles(files []launch.File, left []launch.Left) ([]launch.File, []launch.Left, error) {
+	all := append(launch.Kinds(), "all", "none")
+	kinds := slices.Clone(p.Files)
+	if err := choose("--files", p.Files, all, &kinds); err != nil {
+		return nil, nil, err
+	}
+	alone := len(kinds) == 0 && len(p.cluster.Hosts) == 1 && p.Hosts == "" && !clusterNode(p.Cluster)
+	if len(kinds) == 0 && !alone || slices.Contains(kinds, "all") {
+		return files, left, nil
+	}
+	if p.Tuner {
+		kinds = append(kinds, "tuner") // the plan counts on it
+	}
+	files, left = launch.Of(kinds, files, left)
+	if alone {
+		left = append(left, launch.Left{
+			Name:   "other files",
+			Reason: "the cluster is one machine; --files all writes those for Slurm, Kubernetes, MPI and elastic jobs, and NCCL's tuner and profiler plugins",
+		})
+	}
+	return files, left, nil
+}
+
+// clusterNode reports a preset whose nodes have NICs for a network: one of them is a part of a cluster, with a scheduler.
+func clusterNode(name string) bool {
+	name, _, _ = strings.Cut(name, ":")
+	return slices.ContainsFunc(hardware.Presets(), func(p hardware.PresetInfo) bool {
+		return p.NICs > 0 && (p.Name == name || slices.Contains(p.Aliases, name))
+	})
 }
 
 // launch is the plan that was picked with NCCL's settings, and who takes part: it may take fewer nodes than there are.

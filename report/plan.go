@@ -276,7 +276,7 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 		}
 		choices = append(choices, c.String())
 	}
-	what := "with busbar's tuner plugin (--emit writes it) plan 1 would take " + d.Tuned.Step.Short()
+	what := "with busbar's tuner plugin (--emit with --files tuner writes it) plan 1 would take " + d.Tuned.Step.Short()
 	if d.Tuner {
 		what = "chosen by the tuner plugin (--emit writes it) for plan 1"
 	} else if gain := float64(first.Step/d.Tuned.Step) - 1; gain >= 0.001 {

@@ -56,7 +56,7 @@ func (c *planCmd) Run(e *env) error {
 func (c *planCmd) checkFolder(e *env) error {
 	if c.Emit == "" {
 		if c.Force {
-			return errors.New("--pick, --detected and --force are for --emit DIR")
+			return errors.New("--files, --pick, --detected and --force are for --emit DIR")
 		}
 		return nil
 	}

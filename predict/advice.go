@@ -284,7 +284,7 @@ func (t *trial) advice(q Query, others int) Advice {
 		text += fmt.Sprintf("; at %v it would be %.2g× slower", t.worst.size, 1/t.worst.factor())
 	}
 	if others > 0 {
-		text += fmt.Sprintf("; at %s another setting would help (--size asks for one)", words.Plural(others, "size"))
+		text += fmt.Sprintf("; at %s another setting would help (ask about one size)", words.Plural(others, "size"))
 	}
 	return Advice{Text: text, Setting: t.setting}
 }
@@ -293,7 +293,7 @@ func (t *trial) advice(q Query, others int) Advice {
 // setting helps that does not cost more elsewhere.
 func (p *Predictor) unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
-	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s; the largest difference is at %v: %v with %s instead of %v. No single setting helps at all sizes: ask for one with --size, or use a tuner plugin",
+	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s; the largest difference is at %v: %v with %s instead of %v. No single setting helps at all sizes: ask about one size, or use a tuner plugin",
 		p.Library(), len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 

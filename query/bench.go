@@ -16,13 +16,13 @@ import (
 
 // Bench measures a collective on real memory between ranks, size after size, as nccl-tests does.
 type Bench struct {
-	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
-	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"Smallest size (default 8); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
-	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"Largest size (default 64M)."`
+	Op       Op      `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
+	Min      Size    `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"Smallest size (default 8); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
+	Max      Size    `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"Largest size (default 64M)."`
 	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes (default 2)."`
 	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size (default 5)."`
 	Iters    int     `name:"iters" default:"20" least:"1" help:"Measured iterations per size (default 20)."`
-	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
+	Dtype    Dtype   `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
 	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum (default sum)."`
 	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
@@ -84,10 +84,10 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 func (q *Bench) plan(transport string) (bench.Plan, error) {
 	p := bench.Plan{Algo: q.Algo, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Params: schedule.Params{Channels: q.Channels}}
 	var err error
-	if p.Op.Kind, err = coll.ParseKind(q.Op); err != nil {
+	if p.Op.Kind, err = q.Op.kind(); err != nil {
 		return p, fmt.Errorf("--op: %w", err)
 	}
-	if p.Op.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+	if p.Op.Type, err = q.Dtype.dtype(); err != nil {
 		return p, fmt.Errorf("--dtype: %w", err)
 	}
 	if p.Op.Reduce, err = coll.ParseRedop(q.Redop); err != nil {
@@ -103,7 +103,7 @@ func (q *Bench) plan(transport string) (bench.Plan, error) {
 		return p, fmt.Errorf("--transport: %w", err)
 	}
 	p.Op.Root = q.Root
-	p.Sizes, err = benchSizes(p.Op.Kind, q.Min, q.Max, q.Factor)
+	p.Sizes, err = benchSizes(p.Op.Kind, string(q.Min), string(q.Max), q.Factor)
 	return p, err
 }
 
@@ -174,7 +174,11 @@ func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], t bench.Team, p bench
 // progress tells which size is next, where rank 0 is.
 func (m *benchRun) progress() {
 	m.clear()
-	if done := len(m.doc.Rows); m.team.Rank() == 0 && done < len(m.plan.Sizes) {
+	done := len(m.doc.Rows)
+	if m.team.Rank() == 0 {
+		m.env.steps(done, len(m.plan.Sizes))
+	}
+	if m.team.Rank() == 0 && done < len(m.plan.Sizes) {
 		m.env.progress(fmt.Sprintf("%s of %v, size %d of %d", m.plan.Op.Kind, m.plan.Sizes[done], done+1, len(m.plan.Sizes)))
 		m.shown = true
 	}

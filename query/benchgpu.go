@@ -20,7 +20,6 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
-	"busbar.dev/unit"
 )
 
 // BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and protocols and
@@ -28,13 +27,13 @@ import (
 type BenchGPU struct {
 	GPURanks
 	By       string        `default:"busbar-gpu" enum:"busbar-gpu,nccl-tests" help:"What measures: busbar-gpu or nccl-tests (default busbar-gpu; --nccl-tests implies the other)."`
-	Op       string        `default:"all_reduce" help:"all (with busbar-gpu), all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
-	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
-	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"Largest size (default 1G)."`
+	Op       Op            `default:"all_reduce" help:"all (with busbar-gpu), all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube (default all_reduce)."`
+	Min      Size          `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
+	Max      Size          `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"Largest size (default 1G)."`
 	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"Factor between sizes (default 4)."`
 	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size (default 5)."`
 	Iters    int           `name:"iters" default:"20" least:"1" help:"Measured iterations per size (default 20)."`
-	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
+	Dtype    Dtype         `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, … (default float)"`
 	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"With nccl-tests: GPUs per process (default 1); without --launch, give the number of GPUs of the host."`
 	Check    bool          `help:"Check the results."`
 	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO to try besides NCCL's choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none (default: none with busbar-gpu, all that the collective supports with nccl-tests)."`
@@ -135,7 +134,7 @@ func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *Be
 	if t.Program, err = q.find(t.Kind, with); err != nil {
 		t.Program = t.Kind.Binary()
 	}
-	d := &BenchGPUCommands{Op: q.Op, DryRun: true, Repeat: q.Repeat, Commands: []BenchGPUCommand{}}
+	d := &BenchGPUCommands{Op: string(q.Op), DryRun: true, Repeat: q.Repeat, Commands: []BenchGPUCommand{}}
 	for _, s := range settings {
 		d.Commands = append(d.Commands, BenchGPUCommand{s.String(), s.Env(), t.Command(s)})
 	}
@@ -165,6 +164,7 @@ func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (doc *Ben
 	var got gpu.Results
 	for k := range q.Repeat {
 		for i, s := range settings {
+			env.steps(k*len(settings)+i, q.Repeat*len(settings))
 			env.progress(fmt.Sprintf("%s, setting %d of %d: %s", t.Kind.Binary(), k*len(settings)+i+1, q.Repeat*len(settings), s))
 			list, untimed, err := t.Measure(ctx, start, s)
 			env.progress("")
@@ -211,7 +211,7 @@ func (d *BenchGPUDoc) fill(got *gpu.Results) {
 func (q *BenchGPU) test(ctx context.Context, env Env) (*gpu.Test, []gpu.Setting, error) {
 	t := &gpu.Test{Factor: q.Factor, Warm: q.Warm, Iters: q.Iters, GPUs: q.GPUs, Check: q.Check, Cluster: q.Cluster}
 	var err error
-	t.Kind, err = coll.ParseKind(q.Op)
+	t.Kind, err = q.Op.kind()
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("--op: %w", err)
@@ -224,19 +224,19 @@ func (q *BenchGPU) test(ctx context.Context, env Env) (*gpu.Test, []gpu.Setting,
 		return nil, nil, fmt.Errorf("--launch %s: %w", q.Launch, err)
 	}
 	if q.Cluster != "" {
-		env.Note = nil
+		env.Note, env.notes = nil, nil
 		if _, err := LoadAtLeast(ctx, env, q.Cluster, 1); err != nil {
 			return nil, nil, fmt.Errorf("-c: %w", err)
 		}
 	}
-	if t.Dtype, err = coll.ParseDtype(q.Dtype); err != nil {
+	if t.Dtype, err = q.Dtype.dtype(); err != nil {
 		return nil, nil, fmt.Errorf("--dtype: %w", err)
 	}
-	if _, err = benchSizes(t.Kind, q.Min, q.Max, q.Factor); err != nil {
+	if _, err = benchSizes(t.Kind, string(q.Min), string(q.Max), q.Factor); err != nil {
 		return nil, nil, err
 	}
-	t.Min, _ = unit.ParseBytes(q.Min)
-	t.Max, _ = unit.ParseBytes(q.Max)
+	t.Min, _ = q.Min.bytes()
+	t.Max, _ = q.Max.bytes()
 	settings, err := q.settings(t.Kind)
 	return t, settings, err
 }

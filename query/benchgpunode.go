@@ -17,7 +17,7 @@ import (
 type BenchGPUNode struct {
 	Helper string   `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
 	Shapes []string `placeholder:"MxNxK:TYPE" help:"Products to measure (default: eight shapes of transformer layers); TYPE is bfloat16, half, float, tf32, double or f8e4m3."`
-	Size   string   `default:"1G" placeholder:"SIZE" help:"Bytes that are copied (default 1G)."`
+	Size   Size     `default:"1G" placeholder:"SIZE" help:"Bytes that are copied (default 1G)."`
 	Iters  int      `name:"iters" default:"20" least:"1" help:"Measured iterations (default 20)."`
 }
 
@@ -67,7 +67,7 @@ var nodeShapes = []string{"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", 
 func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUNodeDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	begin := time.Now()
-	size, err := unit.ParseBytes(q.Size)
+	size, err := q.Size.bytes()
 	if err != nil || size < 4 {
 		return nil, fmt.Errorf("--size %s: expected a size such as 1G", q.Size)
 	}

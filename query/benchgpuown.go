@@ -27,7 +27,7 @@ func (q *BenchGPU) kinds() ([]coll.Kind, error) {
 	if q.Op == "all" {
 		return everyKind(), nil
 	}
-	k, err := coll.ParseKind(q.Op)
+	k, err := q.Op.kind()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--op: %w", err)
@@ -44,7 +44,7 @@ func (q BenchGPU) own(ctx context.Context, env Env, with Programs) (*BenchGPUDoc
 		return nil, err
 	}
 	all := q
-	all.Op, all.Factor = kinds[0].String(), 2 // checked with the factor that was given below
+	all.Op, all.Factor = OpOf(kinds[0]), 2 // checked with the factor that was given below
 	t, settings, err := all.test(ctx, env)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gp
 		if kind == coll.Hypercube && len(team)&(len(team)-1) != 0 {
 			continue // it needs a power of two
 		}
-		sizes, err := benchSizes(kind, q.Min, q.Max, q.Factor)
+		sizes, err := benchSizes(kind, string(q.Min), string(q.Max), q.Factor)
 		if err != nil {
 			return err
 		}
@@ -136,8 +136,8 @@ func (d *BenchGPUDoc) add(kind coll.Kind, got *gpu.Results) {
 // BenchGPUPairs measures every pair of GPUs by NCCL's sends and receives.
 type BenchGPUPairs struct {
 	GPURanks
-	Size   string `default:"64M" placeholder:"SIZE" help:"Message size for bandwidth (default 64M)."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
+	Size   Size   `default:"64M" placeholder:"SIZE" help:"Message size for bandwidth (default 64M)."`
+	Small  Size   `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
 	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
 	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
 	Alone  bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
@@ -149,10 +149,10 @@ type BenchGPUPairs struct {
 func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchPairsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
-	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if p.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
-	if p.Small, err = unit.ParseBytes(q.Small); err != nil {
+	if p.Small, err = q.Small.bytes(); err != nil {
 		return nil, fmt.Errorf("--small: %w", err)
 	}
 	launch, err := gpu.SplitWords(q.Launch)

@@ -16,11 +16,11 @@ import (
 
 // BenchPairs measures every pair of ranks and names slow hosts, links and directions.
 type BenchPairs struct {
-	Size  string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
-	Small string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
-	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
-	Iters int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair; the fastest quarter counts (default 10)."`
-	Alone bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
+	Size  Size `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
+	Small Size `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
+	Warm  int  `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
+	Iters int  `name:"iters" default:"10" least:"1" help:"Measured iterations per pair; the fastest quarter counts (default 10)."`
+	Alone bool `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
 }
 
 // BenchPairsDoc is the answer of BenchPairs. Rows of tables send, columns receive; a rank to itself is nil.
@@ -64,10 +64,10 @@ func (q BenchPairs) Run(ctx context.Context, env Env) (doc *BenchPairsDoc, err e
 func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]) (doc *BenchPairsDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
-	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if p.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
-	if p.Small, err = unit.ParseBytes(q.Small); err != nil {
+	if p.Small, err = q.Small.bytes(); err != nil {
 		return nil, fmt.Errorf("--small: %w", err)
 	}
 	t := on.task()

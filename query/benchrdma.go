@@ -21,8 +21,8 @@ import (
 // BenchRDMA measures RDMA between hosts with the programs of perftest, one rail at a time, and names slow hosts, ports and links.
 type BenchRDMA struct {
 	Verb     string   `default:"write" enum:"write,read,send" help:"write, read or send: ib_VERB_bw and ib_VERB_lat are run (default write)."`
-	Size     string   `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
-	Small    string   `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
+	Size     Size     `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
+	Small    Size     `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
 	Iters    int      `name:"iters" default:"1000" least:"5" help:"Messages per test (default 1000)."`
 	QPs      int      `name:"qps" default:"1" least:"1" most:"1024" help:"Queue pairs per connection (default 1)."`
 	GID      int      `name:"gid-index" default:"-1" least:"-1" most:"1024" help:"GID index on every host (default -1: perftest's choice)."`
@@ -78,10 +78,10 @@ func (d *BenchRDMADoc) Wrong() bool { return finding.Serious(d.Findings) }
 func (q *BenchRDMA) tests() (bw, lat rdma.Test, err error) {
 	bw = rdma.Test{Program: rdma.Program(q.Verb, false), Iters: q.Iters, QPs: q.QPs, GID: q.GID}
 	lat = rdma.Test{Program: rdma.Program(q.Verb, true), Iters: q.Iters, QPs: 1, GID: q.GID, Latency: true}
-	if bw.Size, err = unit.ParseBytes(q.Size); err != nil {
+	if bw.Size, err = q.Size.bytes(); err != nil {
 		return bw, lat, fmt.Errorf("--size: %w", err)
 	}
-	if lat.Size, err = unit.ParseBytes(q.Small); err != nil {
+	if lat.Size, err = q.Small.bytes(); err != nil {
 		return bw, lat, fmt.Errorf("--small: %w", err)
 	}
 	for _, s := range []unit.Bytes{bw.Size, lat.Size} {

@@ -20,16 +20,16 @@ import (
 // ranks. Computing is only waited for.
 type BenchStep struct {
 	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar models), or dimensions such as layers=4,hidden=512."`
-	Layout   string        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
+	Layout   Layout        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
 	Overlap  string        `enum:"on,off,both" default:"both" help:"Overlap: on reduces buckets during the backward pass, off after it, both measures each (default both)."`
 	Compute  time.Duration `least:"1us" help:"Compute time of a step, a third of it forward (default: the model's FLOPs at --speed)."`
 	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences per rank and step, for the default of --compute."`
 	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Sequence length in tokens, for the default of --compute (default: the model's)."`
 	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"TFLOPS per rank, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
-	Dtype    string        `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half (default float)."`
+	Dtype    Dtype         `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half (default float)."`
 	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8 (default none)."`
-	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket (default 1M)."`
-	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets (default 25M)."`
+	First    Size          `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket (default 1M)."`
+	Cap      Size          `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets (default 25M)."`
 	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
 	Channels int           `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
 	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Warm-up steps (default 1)."`
@@ -107,7 +107,7 @@ func (q *BenchStep) measure(ctx context.Context, env *Env, g *engine.Group, m *w
 // plan is what the fields ask for; the layout says how many ranks there are.
 func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err error) {
 	p = bench.StepPlan{Algo: q.Algo, Params: schedule.Params{Channels: q.Channels}, Warm: q.Warm, Iters: q.Iters}
-	if p.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+	if p.Type, err = q.Dtype.dtype(); err != nil {
 		return p, fmt.Errorf("--dtype: %w", err)
 	}
 	if p.Type != coll.Float && p.Type != coll.BFloat16 && p.Type != coll.Half {
@@ -119,7 +119,7 @@ func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err e
 	for _, x := range []struct {
 		flag, text string
 		to         *unit.Bytes
-	}{{"--first-bucket", q.First, &p.First}, {"--bucket-cap", q.Cap, &p.Cap}} {
+	}{{"--first-bucket", string(q.First), &p.First}, {"--bucket-cap", string(q.Cap), &p.Cap}} {
 		if *x.to, err = unit.ParseBytes(x.text); err != nil {
 			return p, fmt.Errorf("%s: %w", x.flag, err)
 		}
@@ -128,7 +128,7 @@ func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err e
 		}
 	}
 	if q.Layout != "" {
-		nodes, per, err := predict.ParseLayout(q.Layout)
+		nodes, per, err := predict.ParseLayout(string(q.Layout))
 		switch {
 		case err != nil:
 			return p, err

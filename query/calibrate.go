@@ -11,7 +11,6 @@ import (
 	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
-	"busbar.dev/coll"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
@@ -24,8 +23,8 @@ import (
 type Calibrate struct {
 	Files   []string `arg:"" optional:"" name:"measured" names:"files" help:"Output of nccl-tests, results of bench gpu, or measured points as JSON lines; - for standard input."`
 	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset, a cluster file, or any file that map reads."`
-	Layout  string   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
-	Op      string   `help:"Collective, when the output does not name it: all_reduce, all_gather, …"`
+	Layout  Layout   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
+	Op      Op       `help:"Collective, when the output does not name it: all_reduce, all_gather, …"`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
 }
 
@@ -152,11 +151,11 @@ func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []Calib
 		return nil, nil, nil, err
 	}
 	if q.Op != "" {
-		if _, err := coll.ParseKind(q.Op); err != nil {
+		if _, err := q.Op.kind(); err != nil {
 			return nil, nil, nil, fmt.Errorf("--op: %w", err)
 		}
 	}
-	m := measurements{env: env, op: q.Op, layout: q.Layout, nccl: q.NCCL}
+	m := measurements{env: env, op: string(q.Op), layout: string(q.Layout), nccl: q.NCCL}
 	var sweeps result.Sweeps
 	need, points := 0, 0
 	for _, name := range q.Files {

@@ -124,9 +124,9 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 	own := gpu.Own{Warm: 5, Iters: q.Iters, Check: true, Timeout: 2 * time.Minute, Cluster: q.Cluster, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
 	var all result.Sweeps
 	quiet := env
-	quiet.Note = nil
+	quiet.Note, quiet.notes = nil, nil
 	for _, op := range ops {
-		which, err := Suggest{Cluster: q.Cluster, Layout: fmt.Sprintf("%dx%d", nodes, per), Op: op, NCCL: team[0].Device.NCCL, Count: q.Count}.upTo(ctx, quiet, liveMost)
+		which, err := Suggest{Cluster: q.Cluster, Layout: LayoutOf(nodes, per), Op: Op(op), NCCL: team[0].Device.NCCL, Count: q.Count}.upTo(ctx, quiet, liveMost)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) 
 		return "", nil
 	}
 	quiet := *e
-	quiet.Note = nil
+	quiet.Note, quiet.notes = nil, nil
 	cl, err := LoadAtLeast(ctx, quiet, word, 1)
 	if err != nil {
 		return "", err

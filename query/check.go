@@ -21,7 +21,7 @@ import (
 
 // Check looks at nodes before a job starts on them: each by itself, then every pair, then all together.
 type Check struct {
-	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M over TCP, 64M over NCCL)."`
+	Size   Size   `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M over TCP, 64M over NCCL)."`
 	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
 	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
 	Helper string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu, which reads GPUs' state (default: beside busbar, or in PATH). GPUs are only checked with it."`
@@ -86,7 +86,7 @@ type checkLocal struct {
 func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*CheckDoc]) (doc *CheckDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}
-	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if p.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
 	x, err := q.expects(ctx, env)

@@ -45,7 +45,7 @@ func (q Check) RunWith(ctx context.Context, env Env, with Programs) (doc *CheckD
 		size = "64M"
 	}
 	h := &gpuHosts{q: &q, with: with, plan: bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Small: 8}, first: checkFirst}
-	if h.plan.Large, err = unit.ParseBytes(size); err != nil {
+	if h.plan.Large, err = unit.ParseBytes(string(size)); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
 	if h.hosts, err = cluster.ParseHosts(q.Hosts); err != nil {

@@ -18,8 +18,8 @@ import (
 type DoctorBench struct {
 	Result  string `arg:"" name:"result" page:"file" names:"file" help:"Output of nccl-tests (text, or JSON of its -J), results of bench -o, or JSON of bench; - for standard input."`
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset (azure-ndv5:2), a cluster file, or any file that map reads (default: the GPUs that the output names, with their typical network)."`
-	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
-	Op      string `placeholder:"OP" help:"Collective, when the output does not name it."`
+	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
+	Op      Op     `placeholder:"OP" help:"Collective, when the output does not name it."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
 	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never (default warn)."`
 }

@@ -110,7 +110,7 @@ func severalWays(list result.Sweeps) bool {
 // shape is the layout of a sweep, from its ranks or from -l.
 func (q *DoctorBench) shape(s *result.Sweep) (nodes, per int, err error) {
 	if q.Layout != "" {
-		if nodes, per, err = predict.ParseLayout(q.Layout); err != nil {
+		if nodes, per, err = predict.ParseLayout(string(q.Layout)); err != nil {
 			return 0, 0, err
 		}
 		if nodes*per != s.Ranks && s.Ranks > 1 {
@@ -156,7 +156,7 @@ func (q *DoctorBench) tables(name string, data []byte) (result.Sweeps, *about, e
 	for i := range out.Tables {
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
-			op, err := coll.ParseKind(cmp.Or(q.Op, opInName(name)))
+			op, err := cmp.Or(q.Op, Op(opInName(name))).kind()
 			if err != nil {
 				return nil, nil, q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
 			}
@@ -199,7 +199,7 @@ func (q *DoctorBench) document(name string, data []byte) (result.Sweeps, error) 
 	}
 	for _, s := range list {
 		if q.Op != "" && (s.Op == coll.None || s.OnGPUs()) {
-			s.Op, _ = coll.ParseKind(q.Op)
+			s.Op, _ = q.Op.kind()
 		}
 		if s.Op == coll.None {
 			return nil, fmt.Errorf("%s: nothing says which collective this is; give it with --op", name)

@@ -20,6 +20,8 @@ import (
 type Env struct {
 	// Files are the files that a question may name; nil is the machine's own, under the names its programs use.
 	Files fs.FS
+	// Clusters are clusters that a question may name beside files and presets, by their names. A question works on a copy.
+	Clusters map[string]*cluster.Cluster
 	// Stdin is what the name - reads; nil is nothing.
 	Stdin io.Reader
 	// Machine reads the machine itself, for questions that name no cluster; nil refuses them.
@@ -35,6 +37,10 @@ type Env struct {
 	// Progress is told what is being done and how far it is. The empty text ends what was told before. It is called by one
 	// goroutine at a time, and never twice in a row with one text; the question waits for it.
 	Progress func(text string)
+	// Steps is told how much of the work is done, in what the question counts (layouts, sizes, settings, numbers of nodes), where
+	// the amount is known. It is called as Progress is. Work of several parts begins again
+	// with each. A search may end before all is done: it leaves out what cannot win.
+	Steps func(done, total int64)
 	// Version is that of the program that asks, which results that it measures carry.
 	Version string
 	// Now is the clock; nil is time.Now.
@@ -93,6 +99,13 @@ func (e *Env) progress(text string) {
 	}
 }
 
+// steps says how much is done.
+func (e *Env) steps(done, total int) {
+	if e.Steps != nil {
+		e.Steps(int64(done), int64(total))
+	}
+}
+
 // working says what is being done until done is called.
 func (e *Env) working(text string) (done func()) {
 	e.progress(text)
@@ -123,8 +136,11 @@ func (e *Env) stdin() io.Reader {
 	return e.Stdin
 }
 
-// exists reports a file or folder of that name.
+// exists reports a cluster, file or folder of that name.
 func (e *Env) exists(name string) bool {
+	if e.Clusters[name] != nil {
+		return true
+	}
 	_, err := fs.Stat(e.files(), name)
 	return err == nil
 }

@@ -58,12 +58,18 @@ func ExampleCannot() {
 
 // Progress is told what is being done; the empty text ends it.
 func ExampleEnv_progress() {
-	env := query.Env{Progress: func(text string) { fmt.Printf("%q\n", text) }}
-	if _, err := (query.Predict{Cluster: "dgx-h100:2", Size: "1M"}).Run(context.Background(), env); err != nil {
+	env := query.Env{
+		Progress: func(text string) { fmt.Printf("%q\n", text) },
+		Steps:    func(done, total int64) { fmt.Println(done, "of", total) },
+	}
+	if _, err := (query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8", Size: "1M"}).Run(context.Background(), env); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
 	// "predicting"
+	// 0 of 2
+	// 1 of 2
+	// 2 of 2
 	// ""
 }
 
@@ -86,14 +92,14 @@ func ExampleErrDecoded() {
 	// Output: true true
 }
 
-// Sizes are texts. String rounds for people; Exact does not.
-func ExamplePredict_exactSize() {
+// Sizes are texts; SizeOf makes one of a number, and loses no byte.
+func ExampleSizeOf() {
 	size := unit.Bytes(1536)
-	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: size.Exact(), Proto: "LL128"}.Run(context.Background(), query.Env{})
+	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: query.SizeOf(size), Proto: "LL128"}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(size, "is", size.Exact(), "or", int64(doc.Rows[0].Asked), "bytes, by", doc.Rows[0].Proto)
+	fmt.Println(size, "is", query.SizeOf(size), "or", int64(doc.Rows[0].Asked), "bytes, by", doc.Rows[0].Proto)
 	// Output: 1.54 KB is 1536B or 1536 bytes, by ll128
 }
 

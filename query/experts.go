@@ -14,7 +14,7 @@ import (
 // DeepEP and its like exchange them over NVLink and RDMA. All GPUs of the layout are one expert-parallel group.
 type Experts struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
-	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
 	Tokens  string `default:"128,1024,4096" placeholder:"N,…" help:"Tokens of a GPU, one number or several with commas (default 128,1024,4096)."`
 	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size (default 7168)."`
 	TopK    int    `name:"topk" default:"8" least:"1" help:"Experts of a token (default 8)."`
@@ -66,7 +66,7 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 	if err != nil {
 		return nil, err
 	}
-	place := placement{cluster: q.Cluster, layout: q.Layout, gpu: q.GPU, nic: q.NIC}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
 	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 type Explain struct {
 	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of some or all ranks; folders of logs; - for standard input."`
 	Comm string   `placeholder:"ID" help:"Communicator: its id, or its index in the log from 0 (default: the largest)."`
-	Size string   `default:"1G" placeholder:"SIZE" help:"Size of the all-reduce to count bytes for (default 1G)."`
+	Size Size     `default:"1G" placeholder:"SIZE" help:"Size of the all-reduce to count bytes for (default 1G)."`
 }
 
 // ExplainDoc is the answer to Explain: what NCCL set up, and where the bytes of an all-reduce go.
@@ -33,7 +33,7 @@ func (q Explain) Run(ctx context.Context, env Env) (doc *ExplainDoc, err error) 
 	if err := prepare(&q); err != nil {
 		return nil, err
 	}
-	size, err := unit.ParseBytes(q.Size)
+	size, err := q.Size.bytes()
 	if err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}

@@ -326,7 +326,7 @@ type OrderGPU struct {
 	OrderNodes
 	OrderTimes
 	Pairs bool     `help:"Measure every pair of nodes, between one GPU of each, instead of a collective over all GPUs."`
-	Op    string   `default:"all_reduce" help:"Collective (default all_reduce)."`
+	Op    Op       `default:"all_reduce" help:"Collective (default all_reduce)."`
 	Size  []string `default:"1M,64M" placeholder:"SIZE" help:"Message sizes; the last is that of pairs (default 1M,64M)."`
 	Warm  *int     `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations (default 2)."`
 	Iters int      `name:"iters" default:"10" least:"1" help:"Measured iterations (default 10)."`
@@ -339,7 +339,7 @@ func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
 		return nil, err
 	}
 	what := fleet.What{Measure: fleet.MeasureCollective, By: fleet.NCCL, Warm: *q.Warm, Iters: q.Iters}
-	if what.Op, err = coll.ParseKind(q.Op); err != nil {
+	if what.Op, err = q.Op.kind(); err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}
 	if what.Op == coll.AllToAllV || what.Op == coll.Barrier {

@@ -10,7 +10,6 @@ import (
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/fleet"
-	"busbar.dev/unit"
 )
 
 // FleetNode is how a node of a fleet measures by other means than TCP between agents.
@@ -63,7 +62,7 @@ func (n *FleetNode) rdma(w fleet.What) (*rdmaWorker, error) {
 		return nil, err
 	}
 	if w.Large > 0 {
-		q.Size, q.Small = fmt.Sprint(int64(w.Large)), fmt.Sprint(int64(w.Small))
+		q.Size, q.Small = SizeOf(w.Large), SizeOf(w.Small)
 	}
 	q.Iters = min(max(w.Iters, rdmaLeast), fleet.MaxIters)
 	bw, lat, err := q.tests()
@@ -155,11 +154,11 @@ func (m *rdmaHub) railName(k int, members []int) string {
 type OrderRDMA struct {
 	OrderNodes
 	OrderTimes
-	Size   string `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
-	Iters  int    `name:"iters" default:"1000" least:"5" most:"10000" help:"Messages per test (default 1000)."`
-	Rounds int    `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
-	AtOnce int    `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
+	Size   Size `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
+	Small  Size `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
+	Iters  int  `name:"iters" default:"1000" least:"5" most:"10000" help:"Messages per test (default 1000)."`
+	Rounds int  `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
+	AtOnce int  `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
@@ -173,10 +172,10 @@ func (q OrderRDMA) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) 
 		return nil, err
 	}
 	o.Rounds, o.AtOnce = q.Rounds, q.AtOnce
-	if o.What.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if o.What.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
-	if o.What.Small, err = unit.ParseBytes(q.Small); err != nil {
+	if o.What.Small, err = q.Small.bytes(); err != nil {
 		return nil, fmt.Errorf("--small: %w", err)
 	}
 	return env.order(ctx, o, q.OrderTimes)

@@ -17,32 +17,32 @@ import (
 
 // Job is a training job and where it runs, as Step, Envelope, Need and Scale ask about it.
 type Job struct {
-	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
-	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
-	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
-	Parallel  string `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
-	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
-	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
-	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
-	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default none)."`
+	Cluster   string             `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
+	Layout    Layout             `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48,hidden=6144."`
+	Parallel  Parallel           `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), etp (tensor ranks of experts), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
+	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
+	Micro     int64              `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
+	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions; for a config.json that of the same model in busbar models, or at most 4096)."`
+	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
+	Recompute workload.Recompute `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions) (default none)."`
 	FineTuning
-	Graphs    bool   `help:"Launch kernels as CUDA graphs."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused."`
-	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
-	Unfused   bool   `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
-	Padded    bool   `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
-	Sync      bool   `help:"Reduce gradients after the backward pass, without overlap."`
-	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"Pipeline schedule: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v (default: 1f1b, or interleaved with vpp)."`
-	Order     string `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Rank order, nearest first: tp-cp-dp-pp (Megatron-LM's; default), or tp-cp-pp-dp, which keeps pipeline stages close and replicas apart."`
-	Bucket    string `placeholder:"SIZE" help:"Gradient bucket size (default: 25MiB, as PyTorch's DDP)."`
-	Context   string `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"Context-parallel exchange: ring (overlapped with attention; default), gather (all-gather before attention, as Llama 3), ulysses (all-to-all over heads)."`
-	Offload   string `enum:"none,optimizer,parameters" default:"none" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3) (default none)."`
-	Compress  string `enum:"none,fp16,bf16,int8" default:"none" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas) (default none)."`
-	NCCL      string `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
-	Compare   string `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
-	GPU       string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
-	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
+	Graphs    bool              `help:"Launch kernels as CUDA graphs."`
+	Framework string            `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused."`
+	Kernels   workload.Kernels  `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
+	Unfused   bool              `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
+	Padded    bool              `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
+	Sync      bool              `help:"Reduce gradients after the backward pass, without overlap."`
+	Schedule  pipeline.Schedule `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"Pipeline schedule: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v (default: 1f1b, or interleaved with vpp)."`
+	Order     workload.Order    `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Rank order, nearest first: tp-cp-dp-pp (Megatron-LM's; default), or tp-cp-pp-dp, which keeps pipeline stages close and replicas apart."`
+	Bucket    Size              `placeholder:"SIZE" help:"Gradient bucket size (default: 25MiB, as PyTorch's DDP)."`
+	Context   workload.Context  `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"Context-parallel exchange: ring (overlapped with attention; default), gather (all-gather before attention, as Llama 3), ulysses (all-to-all over heads)."`
+	Offload   workload.Offload  `enum:"none,optimizer,parameters" default:"none" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3) (default none)."`
+	Compress  workload.Wire     `enum:"none,fp16,bf16,int8" default:"none" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas) (default none)."`
+	NCCL      string            `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
+	Compare   Layouts           `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	GPU       string            `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
+	NIC       string            `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 
 	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
 
@@ -90,24 +90,24 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
 		Compress: workload.Wire(q.Compress), Graphs: q.Graphs, ChannelsFirst: q.ChannelsFirst,
 	}}
-	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
+	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
 		return nil, err
 	}
-	t.parallel, t.job.Precision = q.Parallel, readPrecision("", t.framework)
+	t.parallel, t.job.Precision = string(q.Parallel), readPrecision("", t.framework)
 	if q.Precision != "" {
-		if t.job.Precision, err = workload.ParsePrecision(q.Precision); err != nil {
+		if t.job.Precision, err = workload.ParsePrecision(string(q.Precision)); err != nil {
 			return nil, fmt.Errorf("--%w", err)
 		}
 	}
 	if err := q.FineTuning.apply(&t.job); err != nil {
 		return nil, err
 	}
-	if t.job.Split, err = workload.ParseSplit(q.Parallel); err != nil {
+	if t.job.Split, err = q.Parallel.split(); err != nil {
 		return nil, fmt.Errorf("--parallel: %w", err)
 	}
 	t.job.Split.Order = workload.Order(q.Order)
 	if q.Bucket != "" {
-		if t.job.Bucket, err = parseBucket(q.Bucket); err != nil {
+		if t.job.Bucket, err = parseBucket(string(q.Bucket)); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func parseBucket(text string) (unit.Bytes, error) {
 
 // placement is who takes part.
 func (q *Job) placement() *placement {
-	return &placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}
+	return &placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
 }
 
 // load reads the cluster with as many nodes as the layouts ask for.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
+	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
 	wording "busbar.dev/internal/words"
@@ -214,6 +216,10 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 		frags, err = readAll(b, "standard input", e.stdin())
 		return frags, false, err
 	}
+	if c := e.Clusters[name]; c != nil {
+		frags, err = readCopy(b, name, c)
+		return frags, false, err
+	}
 	info, err := fs.Stat(e.files(), name)
 	switch {
 	case err == nil && info.IsDir():
@@ -249,6 +255,15 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 	defer f.Close()
 	frags, err = readAll(b, name, f)
 	return frags, false, err
+}
+
+// readCopy reads a cluster's written form: what is assumed of a copy does not change the caller's.
+func readCopy(b *cluster.Budget, name string, c *cluster.Cluster) ([]*cluster.Fragment, error) {
+	var text bytes.Buffer
+	if err := clusterfile.Write(&text, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return readAll(b, name, &text)
 }
 
 // readAll reads a stream. One that breaks off is not the input's fault.

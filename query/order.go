@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/coll"
 	"busbar.dev/fleet"
 	"busbar.dev/unit"
 )
@@ -97,10 +96,10 @@ func (t *OrderTimes) schedule(o *fleet.Order, now time.Time) error {
 type OrderPairs struct {
 	OrderBounds
 	OrderTimes
-	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
-	Rounds int    `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
-	AtOnce int    `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
+	Size   Size `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
+	Small  Size `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8)."`
+	Rounds int  `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all (default 0)."`
+	AtOnce int  `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round (default 0)."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
@@ -114,10 +113,10 @@ func (q OrderPairs) Run(ctx context.Context, env Env) (doc *OrderDoc, err error)
 		return nil, err
 	}
 	o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, q.Rounds, q.AtOnce
-	if o.What.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if o.What.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
-	if o.What.Small, err = unit.ParseBytes(q.Small); err != nil {
+	if o.What.Small, err = q.Small.bytes(); err != nil {
 		return nil, fmt.Errorf("--small: %w", err)
 	}
 	return env.order(ctx, o, q.OrderTimes)
@@ -127,7 +126,7 @@ func (q OrderPairs) Run(ctx context.Context, env Env) (doc *OrderDoc, err error)
 type OrderCollective struct {
 	OrderBounds
 	OrderTimes
-	Op   string   `default:"all_reduce" help:"Collective (default all_reduce)."`
+	Op   Op       `default:"all_reduce" help:"Collective (default all_reduce)."`
 	Algo string   `default:"auto" help:"Algorithm, or auto to choose by size (default auto)."`
 	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Message sizes (default 1M,16M)."`
 }
@@ -143,7 +142,7 @@ func (q OrderCollective) Run(ctx context.Context, env Env) (doc *OrderDoc, err e
 		return nil, err
 	}
 	o.What.Measure = fleet.MeasureCollective
-	if o.What.Op, err = coll.ParseKind(q.Op); err != nil {
+	if o.What.Op, err = q.Op.kind(); err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}
 	if q.Algo != "auto" {

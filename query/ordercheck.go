@@ -13,7 +13,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
 	"busbar.dev/internal/failure"
-	"busbar.dev/unit"
 )
 
 // UnnamedJob is the job of a check whose job was not named: an order without any is no check.
@@ -25,7 +24,7 @@ type OrderCheck struct {
 	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"Nodes of the job, such as $SLURM_JOB_NODELIST."`
 	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order (default check)."`
 	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with (default 3)."`
-	Size    string        `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
+	Size    Size          `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
 	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node."`
 	By      string        `default:"best" enum:"best,nccl,rdma,tcp" help:"What pairs are measured by: best is the best that all nodes have, of NCCL, RDMA and TCP (default best)."`
 	Within  time.Duration `placeholder:"TIME" help:"Time limit; then the order is cancelled and the exit code is 3 (default 30s by TCP, 2m otherwise)."`
@@ -62,7 +61,7 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err e
 	if o.What.By = fleet.Transport(q.By); q.By == "tcp" {
 		o.What.By = fleet.TCP
 	}
-	if o.What.Large, err = unit.ParseBytes(q.Size); err != nil {
+	if o.What.Large, err = q.Size.bytes(); err != nil {
 		return nil, fmt.Errorf("--size: %w", err)
 	}
 	if len(o.Nodes) == 1 {

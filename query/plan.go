@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
 	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Plan asks for the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what
@@ -27,32 +28,32 @@ type Plan struct {
 	Keep     bool     `name:"keep-order" help:"With --hosts: keep the order of the list."`
 	Detected string   `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
 
-	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
-	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
-	GPUs      int    `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
-	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
-	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
-	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
-	Precision string `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits; with --lora hf, else nemo)"`
-	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
+	Cluster   string             `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
+	Layout    Layout             `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
+	GPUs      int                `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
+	Model     string             `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json or its folder, or dimensions: params=20B,layers=48."`
+	Global    int64              `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: about 65,536 tokens per GPU, 4 million in all at most)."`
+	Seq       int64              `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
+	Precision workload.Precision `placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
+	Framework string             `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), maxtext, colossalai, megatron-deepspeed, llm-foundry, internevo, unsloth, paddle, mlperf or deeplearningexamples, optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: the simplest of ddp, fsdp, torchtitan whose plan is within 10% of the best of megatron; else the first of megatron, torchtitan, fsdp, deepspeed, ddp that has the model, runs what is fixed and has a plan that fits; with --lora hf, else nemo)"`
+	Kernels   workload.Kernels   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	FineTuning
-	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
-	Micro     int64    `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Use this micro-batch size only."`
-	Recompute string   `enum:",none,selective,full,per-op" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full or per-op (torchtitan's selective)."`
-	Schedule  []string `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: 1f1b and interleaved where the framework has them)."`
-	Bucket    []string `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
-	Context   []string `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
-	Offload   []string `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`
-	Compress  []string `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none, and bf16 where gradients are wider)."`
-	Top       int      `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
-	Reserve   *float64 `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
-	Host      string   `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
-	MaxNodes  int      `name:"max-nodes" least:"1" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
-	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
-	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
-	Tuner     bool     `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
-	Objective string   `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
+	Parallel  Parallel            `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
+	Micro     int64               `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Use this micro-batch size only."`
+	Recompute workload.Recompute  `enum:",none,selective,full,per-op" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective, full or per-op (torchtitan's selective)."`
+	Schedule  []pipeline.Schedule `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: 1f1b and interleaved where the framework has them)."`
+	Bucket    []string            `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
+	Context   []workload.Context  `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
+	Offload   []workload.Offload  `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`
+	Compress  []workload.Wire     `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none, and bf16 where gradients are wider)."`
+	Top       int                 `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage (default 10)."`
+	Reserve   *float64            `default:"0.05" help:"Share of GPU memory to leave free (default 0.05)."`
+	Host      string              `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
+	MaxNodes  int                 `name:"max-nodes" least:"1" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
+	MaxStep   string              `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
+	Avoid     string              `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
+	Tuner     bool                `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
+	Objective string              `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes (default time)."`
 	Prices
 	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for a changed cluster: network.gbps=400 (every NIC and cable), nics_per_node=4; commas combine changes. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
@@ -132,11 +133,11 @@ func (q Plan) Run(ctx context.Context, env Env) (doc *PlanDoc, err error) {
 func (q *Plan) check() error {
 	reserve := *q.Reserve
 	if q.Precision != "" {
-		p, err := workload.ParsePrecision(q.Precision)
+		p, err := workload.ParsePrecision(string(q.Precision))
 		if err != nil {
 			return fmt.Errorf("--%w", err)
 		}
-		q.Precision = string(p)
+		q.Precision = p
 	}
 	switch {
 	case !(reserve >= 0 && reserve < 1):
@@ -162,7 +163,7 @@ func (q *Plan) check() error {
 // read reads what the fields name.
 func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	p := &planning{Plan: q, env: env, reserve: *q.Reserve}
-	place := placement{cluster: q.Cluster, layout: q.Layout, gpu: q.GPU, nic: q.NIC}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), gpu: q.GPU, nic: q.NIC}
 	var err error
 	if q.GPUs > 0 && q.Cluster != "" {
 		if place.layout, err = q.wholeNodes(ctx, env); err != nil {
@@ -178,7 +179,7 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	if err := q.FineTuning.checkModel(p.model, q.Seq); err != nil {
 		return nil, err
 	}
-	if p.framework, p.kernels, err = readFramework(env, q.Framework, q.Kernels); err != nil {
+	if p.framework, p.kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
 		return nil, err
 	}
 	if q.Framework == "" {

@@ -164,7 +164,7 @@ const byDefault = "the default"
 
 // misses is what of the fixed settings a framework does not run; nil where it runs them all.
 func (p *planning) misses(f *workload.Framework) error {
-	split, err := workload.ParseSplit(p.Parallel)
+	split, err := p.Parallel.split()
 	if err != nil {
 		return nil // which is said where it is read
 	}
@@ -173,14 +173,14 @@ func (p *planning) misses(f *workload.Framework) error {
 	}
 	// Replicas enough that all that is fixed has a meaning.
 	split.DP = max(split.DP, 1) * max(split.Shard, 2) * max(split.EP, 1)
-	j := workload.Job{Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(p.Precision, f), Kernels: p.kernels, Recompute: workload.Recompute(p.Recompute)}
+	j := workload.Job{Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(string(p.Precision), f), Kernels: p.kernels, Recompute: workload.Recompute(p.Recompute)}
 	j.Seq = cmp.Or(j.Seq, p.model.Seq)
 	if p.LoRA != "" {
 		if j.LoRA, err = workload.ParseLoRA(p.LoRA); err != nil {
 			return nil // which is said where it is read
 		}
 	}
-	if !strings.Contains(p.Parallel, "zero=") {
+	if !strings.Contains(string(p.Parallel), "zero=") {
 		j.Split.ZeRO = f.DefaultZeRO(split)
 	}
 	j.MicroBatch, j.GlobalBatch = 1, int64(split.Ranks())
@@ -201,7 +201,7 @@ func (p *planning) misses(f *workload.Framework) error {
 	for _, word := range p.Context {
 		j.Context, j.Split.CP = workload.Context(word), max(j.Split.CP, 2)
 	}
-	if strings.Contains(p.Parallel, "zero=") && !slices.Contains(f.ZeRO, j.Split.ZeRO) && p.Framework == "" {
+	if strings.Contains(string(p.Parallel), "zero=") && !slices.Contains(f.ZeRO, j.Split.ZeRO) && p.Framework == "" {
 		return fmt.Errorf("%s has zero=%d by another mode, where it is named", f.Title, j.Split.ZeRO)
 	}
 	return f.Refuses(&j)

@@ -173,10 +173,13 @@ func (q *Plan) memoryOfHost(t *cluster.NodeType) (unit.Bytes, string, error) {
 
 // watch tells how far a search is.
 func (p *planning) watch() func(plan.Progress) {
-	if p.env.Progress == nil {
+	if p.env.Progress == nil && p.env.Steps == nil {
 		return nil
 	}
 	return func(x plan.Progress) {
+		if p.env.Steps != nil {
+			p.env.Steps(x.Done, x.Considered)
+		}
 		text := fmt.Sprintf("%s of %s settings looked at one by one", words.Thousands(x.Done), words.Thousands(x.Considered))
 		if x.Best > 0 {
 			text += fmt.Sprintf(", %s priced, best %s", words.Thousands(x.Priced), x.Best.Short())

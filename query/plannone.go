@@ -109,12 +109,12 @@ func settings(j *workload.Job) string {
 func (x *planned) clash(s *plan.Space) string {
 	var fixed []string
 	for _, y := range []struct{ flag, value string }{
-		{"--parallel", x.Parallel},
-		{"--recompute", x.Recompute},
-		{"--schedule", strings.Join(x.Schedule, ",")},
-		{"--context", strings.Join(x.Context, ",")},
-		{"--offload", strings.Join(x.Offload, ",")},
-		{"--compress", strings.Join(x.Compress, ",")},
+		{"--parallel", string(x.Parallel)},
+		{"--recompute", string(x.Recompute)},
+		{"--schedule", commas(x.Schedule)},
+		{"--context", commas(x.Context)},
+		{"--offload", commas(x.Offload)},
+		{"--compress", commas(x.Compress)},
 		{"--framework", x.Framework},
 	} {
 		if y.value != "" {
@@ -138,7 +138,7 @@ func (x *planned) clash(s *plan.Space) string {
 
 // contradiction looks at what is fixed alone; "" where that is no contradiction.
 func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
-	split, err := workload.ParseSplit(x.Parallel)
+	split, err := x.Parallel.split()
 	if err == nil {
 		split, err = split.Within(s.Node)
 	}
@@ -171,7 +171,7 @@ func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
 		return fmt.Sprintf("zero=%d with pp=%d, which few frameworks have; take zero=0 or zero=1, or --framework torchtitan", split.ZeRO, split.PP)
 	case split.ZeRO > 0 && split.DP*split.CP == 1:
 		return fmt.Sprintf("zero=%d with one replica, which has no ranks to shard over", split.ZeRO)
-	case strings.Contains(x.Parallel, "sp=1") && split.TP == 1 && len(s.TP) == 1:
+	case strings.Contains(string(x.Parallel), "sp=1") && split.TP == 1 && len(s.TP) == 1:
 		return "sp=1 with tp=1, which has no ranks to shard over"
 	case split.Chunks > 1 && split.PP == 1:
 		return fmt.Sprintf("vpp=%d without a pipeline; give pp", split.Chunks)

@@ -50,7 +50,7 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 // space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and the
 // framework runs, but what the fields fix.
 func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
-	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(p.Precision, p.framework), Kernels: p.kernels}
+	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(string(p.Precision), p.framework), Kernels: p.kernels}
 	base.Seq = cmp.Or(base.Seq, p.model.Seq)
 	if base.GlobalBatch == 0 {
 		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
@@ -105,12 +105,12 @@ func (q *Plan) lists(s *plan.Space) error {
 }
 
 // choose replaces a list by the words of a flag, each of which is among some.
-func choose[T ~string](flag string, words []string, some []T, to *[]T) error {
+func choose[T ~string](flag string, words, some []T, to *[]T) error {
 	if len(words) > 0 {
 		*to = nil
 	}
 	for _, w := range words {
-		x := T(strings.TrimSpace(w))
+		x := T(strings.TrimSpace(string(w)))
 		if !slices.Contains(some, x) {
 			var all []string
 			for _, s := range some {
@@ -127,11 +127,11 @@ func choose[T ~string](flag string, words []string, some []T, to *[]T) error {
 
 // fix takes the degrees that Parallel names.
 func (q *Plan) fix(s *plan.Space) error {
-	split, err := workload.ParseSplit(q.Parallel)
+	split, err := q.Parallel.split()
 	if err != nil {
 		return fmt.Errorf("--parallel: %w", err)
 	}
-	for _, part := range strings.Split(q.Parallel, ",") {
+	for _, part := range strings.Split(string(q.Parallel), ",") {
 		key, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(part)), "=")
 		switch key {
 		case "dp":

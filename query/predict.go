@@ -18,20 +18,20 @@ import (
 // and which setting would help.
 type Predict struct {
 	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
-	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
-	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
-	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
-	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"Largest size (default 128M without -b and --size)."`
+	Layout  Layout   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Op      Op       `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier (default all_reduce)."`
+	Min     Size     `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
+	Max     Size     `short:"e" name:"maxbytes" placeholder:"SIZE" help:"Largest size (default 128M without -b and --size)."`
 	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes (default 2)."`
-	Size    string   `placeholder:"SIZE" help:"One size, or several separated by commas, instead of -b -e -f."`
-	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, … (default float)"`
+	Size    Size     `placeholder:"SIZE" help:"One size, or several separated by commas, instead of -b -e -f."`
+	Dtype   Dtype    `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, … (default float)"`
 	Root    int      `help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo    string   `placeholder:"ALGO" help:"auto (NCCL's choice), best (the fastest), each (one row per NCCL algorithm), all (also per protocol), or names: ring,tree (default: auto, or each with --compare)."`
 	Proto   Proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple (default auto)."`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.8 to 2.30, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
 	Plan    bool     `name:"nccl-plan" help:"Also print NCCL's setup: graphs, rings, trees and its table of estimates."`
 	Links   bool     `help:"Also print the load of every link in each direction: bytes, share of the time, which links limit the run. Needs one size, one algorithm and one layout."`
-	Compare string   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	Compare Layouts  `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
 	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 10GbE (one per node), 4x200Gb/s or 4xHDR (four per node); without a count also the rate of NICs that are known."`
 	Launch  string   `placeholder:"WORDS" help:"How calls are launched and timed: --launch=\"-g 8\" (nccl-tests, one thread for 8 GPUs), torch (every call timed by itself), graph, queue (back-to-back calls as in nccl-tests: broadcast and reduce overlap), \"aws-ofi-nccl 1.7\" (plugin of EFA, where it is older than 1.9) (default: one call, one process per GPU)."`
@@ -70,7 +70,7 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), \"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
 	}
 	how.Unsure = q.NCCL == ""
-	place := placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
 	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,8 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 // predictAll predicts every layout. In a comparison, one that cannot be predicted is left out and named.
 func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) error {
 	var impossible error
-	for _, s := range shapes {
+	for i, s := range shapes {
+		env.steps(i, len(shapes))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -131,6 +132,7 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 		d.predictors = append(d.predictors, p)
 		d.addSide(p, side, skipped)
 	}
+	env.steps(len(shapes), len(shapes))
 	if len(d.Sides) == 0 {
 		return impossible
 	}
@@ -171,16 +173,16 @@ func sideError(s shape, err error) string {
 func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error) {
 	ask := predict.Query{Root: q.Root, Proto: string(q.Proto), Stop: ctx.Err}
 	var err error
-	if ask.Kind, err = coll.ParseKind(q.Op); err != nil {
+	if ask.Kind, err = q.Op.kind(); err != nil {
 		return ask, fmt.Errorf("--op: %w", err)
 	}
-	if ask.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+	if ask.Type, err = q.Dtype.dtype(); err != nil {
 		return ask, fmt.Errorf("--dtype: %w", err)
 	}
 	if ask.Sizes, err = q.sizes(); err != nil {
 		return ask, err
 	}
-	env.note(sizeNotes(q.Size)...)
+	env.note(sizeNotes(string(q.Size))...)
 	if ask.Kind == coll.Barrier && q.Size+q.Min+q.Max != "" {
 		env.note("a barrier moves no data: --size, -b and -e are not used")
 	}

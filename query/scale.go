@@ -99,7 +99,7 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 	}
 	defer env.working("pricing the step on more and more nodes")()
 	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(), Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
-	d.price(ctx, t, fails, per, most, q.Every)
+	d.price(ctx, &env, t, fails, per, most, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -114,20 +114,27 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 const everyNodes = 64
 
 // price prices 1, 2, 4, … and the most nodes; or every number while there are few.
-func (d *ScaleDoc) price(ctx context.Context, t *training, fails failing, per, most int, every bool) {
+func (d *ScaleDoc) price(ctx context.Context, env *Env, t *training, fails failing, per, most int, every bool) {
 	next := func(n int) int {
 		if every && n < everyNodes {
 			return n + 1
 		}
 		return min(2*n, most)
 	}
-	for n := 1; ctx.Err() == nil; n = next(n) {
+	total := 1
+	for n := 1; n < most; n = next(n) {
+		total++
+	}
+	for n, done := 1, 0; ctx.Err() == nil; n = next(n) {
+		env.steps(done, total)
+		done++
 		if row, err := scaleRow(t, fails, n, per); err != nil {
 			d.Skipped = append(d.Skipped, ScaleSkip{Nodes: n, Reason: err.Error()})
 		} else {
 			d.Rows = append(d.Rows, row)
 		}
 		if n >= most {
+			env.steps(done, total)
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
 	"busbar.dev/schedule"
 	"busbar.dev/schedule/msccl"
@@ -19,7 +18,7 @@ import (
 // built, or read from an MSCCL algorithm file.
 type Sched struct {
 	File     string `arg:"" optional:"" names:"file" help:"MSCCL algorithm file, - for standard input (default: the schedule of --op by --algo)."`
-	Op       string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
+	Op       Op     `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, … (default all_reduce)"`
 	Algo     string `default:"ring" help:"Algorithm (see --list) (default ring)."`
 	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks (default 8)."`
 	Root     int    `help:"Root rank of broadcast, reduce, gather, scatter."`
@@ -31,8 +30,8 @@ type Sched struct {
 	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
 	Runtime  string `enum:"msccl,rccl" default:"msccl" help:"FILE: the library that runs it: msccl is Microsoft's, rccl AMD's up to ROCm 7.12 (later ones read no such files) (default msccl)."`
 	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: protocol: simple, ll or ll128 (auto is simple) (default auto)."`
-	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: smallest call that uses the file, in bytes over all ranks."`
-	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: largest call; beyond it the runtime sends larger messages."`
+	Min      Size   `name:"min-size" placeholder:"SIZE" help:"msccl: smallest call that uses the file, in bytes over all ranks."`
+	Max      Size   `name:"max-size" placeholder:"SIZE" help:"msccl: largest call; beyond it the runtime sends larger messages."`
 	InPlace  bool   `help:"msccl: in-place calls only, without the copy of a rank's own block."`
 	Rooted   bool   `help:"msccl: allow broadcast and reduce; the runtime uses such a file for calls with any root."`
 }
@@ -137,7 +136,7 @@ func undecided(err error) bool {
 
 // build makes the schedule that the question describes.
 func (q *Sched) build() (*schedule.Schedule, error) {
-	kind, err := coll.ParseKind(q.Op)
+	kind, err := q.Op.kind()
 	if err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}
@@ -216,7 +215,7 @@ func (d *SchedDoc) MSCCL() (*msccl.Algo, error) {
 	for _, x := range []struct {
 		name, text string
 		to         *int64
-	}{{"--min-size", q.Min, &set.MinBytes}, {"--max-size", q.Max, &set.MaxBytes}} {
+	}{{"--min-size", string(q.Min), &set.MinBytes}, {"--max-size", string(q.Max), &set.MaxBytes}} {
 		if x.text == "" {
 			continue
 		}

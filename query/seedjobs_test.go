@@ -6,7 +6,7 @@ import "testing"
 // over Omni-Path, tensor and pipeline parallelism give at least twice the rate of ZeRO-3.
 func TestBloomOnOmniPath(t *testing.T) {
 	rate := func(parallel string) float64 {
-		q := Step{Job: Job{Cluster: "jean-zay-a100:48", Model: "bloom-176b", Parallel: parallel, Recompute: "full"}}
+		q := Step{Job: Job{Cluster: "jean-zay-a100:48", Model: "bloom-176b", Parallel: Parallel(parallel), Recompute: "full"}}
 		doc, err := q.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ func selfSchedules(context.Context, Env) (string, error) {
 
 // selfCollectives runs and compares every element, in the types whose kernels differ.
 func selfCollectives(ctx context.Context, env Env) (string, error) {
-	dtypes := []string{"float", "half", "bfloat16", "int32"}
+	dtypes := []Dtype{"float", "half", "bfloat16", "int32"}
 	for _, dtype := range dtypes {
 		job := ranks.DefaultJob()
 		job.Ranks, job.Transport = 4, "mem"
@@ -154,7 +154,7 @@ func selfCollectives(ctx context.Context, env Env) (string, error) {
 			return "", fmt.Errorf("%s: %d elements of an all_reduce are wrong", dtype, d.WrongElements())
 		}
 	}
-	return "all_reduce among 4 ranks in memory is exact: " + strings.Join(dtypes, ", "), nil
+	return "all_reduce among 4 ranks in memory is exact: " + strings.ReplaceAll(commas(dtypes), ",", ", "), nil
 }
 
 // selfPredict: four A100s are published as fastest on one node and slowest as two and two (docs/baskerville.md).
@@ -166,7 +166,7 @@ func selfPredict(ctx context.Context, env Env) (string, error) {
 	best := map[string]float64{}
 	for _, r := range d.Rows {
 		if r.Chosen {
-			best[r.Layout] = r.Time.Seconds()
+			best[string(r.Layout)] = r.Time.Seconds()
 		}
 	}
 	a, b, c := best["1x4"], best["4x1"], best["2x2"]

@@ -20,7 +20,7 @@ func (q *Predict) sizes() ([]unit.Bytes, error) {
 		if q.Min != "" || q.Max != "" {
 			return nil, fmt.Errorf("--size and -b or -e: expected one of them")
 		}
-		return sizeList(q.Size)
+		return sizeList(string(q.Size))
 	}
 	if q.Min == "" && q.Max == "" && q.Compare != "" {
 		return []unit.Bytes{comparedSize}, nil
@@ -28,13 +28,13 @@ func (q *Predict) sizes() ([]unit.Bytes, error) {
 	lo, hi := 8*unit.Bytes(1), 128*unit.MiB
 	var err error
 	if q.Min != "" {
-		if lo, err = unit.ParseBytes(q.Min); err != nil {
+		if lo, err = q.Min.bytes(); err != nil {
 			return nil, fmt.Errorf("-b: %w", err)
 		}
 	}
 	switch {
 	case q.Max != "":
-		if hi, err = unit.ParseBytes(q.Max); err != nil {
+		if hi, err = q.Max.bytes(); err != nil {
 			return nil, fmt.Errorf("-e: %w", err)
 		}
 	case q.Min != "":

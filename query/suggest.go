@@ -14,8 +14,8 @@ import (
 // Suggest asks which sizes of a collective to measure on a cluster, so that a calibration with them says most about all sizes.
 type Suggest struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster: a preset, a cluster file, or any file that map reads."`
-	Layout  string `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
-	Op      string `default:"all_reduce" help:"The collective (default all_reduce)."`
+	Layout  Layout `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
+	Op      Op     `default:"all_reduce" help:"The collective (default all_reduce)."`
 	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL."`
 	Count   int    `default:"5" least:"1" most:"30" help:"Number of sizes, 1 to 30 (default 5)."`
 }
@@ -57,7 +57,7 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if q.Count < 1 || q.Count > 30 {
 		return nil, fmt.Errorf("%d sizes; expected 1 to 30", q.Count)
 	}
-	kind, err := coll.ParseKind(q.Op)
+	kind, err := q.Op.kind()
 	if err != nil {
 		return nil, fmt.Errorf("--op: %w", err)
 	}
@@ -65,7 +65,7 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, err
 	}
-	place := placement{cluster: q.Cluster, layout: q.Layout}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout)}
 	shapes, cl, err := place.shapedGPUs(ctx, &env)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/query"
+	"busbar.dev/workload"
 )
 
 // A plan under busbar's tuner plugin names a command that prices it the same.
@@ -18,7 +19,7 @@ func TestTunedPlanIsPricedAgain(t *testing.T) {
 	if !strings.HasSuffix(p.Command, " --tuner") {
 		t.Errorf("the command %q does not say --tuner", p.Command)
 	}
-	j := query.Job{Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: p.Micro, Framework: d.Framework, Parallel: p.Row.Parallel, Recompute: p.Recompute, Precision: string(p.Row.Job.Precision)}
+	j := query.Job{Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: p.Micro, Framework: d.Framework, Parallel: query.Parallel(p.Row.Parallel), Recompute: workload.Recompute(p.Recompute), Precision: p.Row.Job.Precision}
 	steps := map[bool]float64{}
 	for _, tuner := range []bool{false, true} {
 		s, err := query.Step{Job: j, Tuner: tuner}.Run(t.Context(), query.Env{})

@@ -22,7 +22,7 @@ import (
 type Validate struct {
 	Files     []string `arg:"" name:"file" names:"files" help:"Measured points, one JSON object per line; results of busbar bench gpu; with -c also nccl-tests output; - for standard input."`
 	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster on which busbar's results and nccl-tests output were measured: a preset, or any file that map reads."`
-	Layout    string   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the files do not state it."`
+	Layout    Layout   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the files do not state it."`
 	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the files do not name it."`
 	Class     string   `placeholder:"NAME" help:"Only points of this class (as the table shows it, with or without its size) or of this machine."`
 	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error exceeds this (0.12 is 12%), or nothing was predicted (default: no bound)."`
@@ -46,7 +46,7 @@ func (q Validate) Run(ctx context.Context, env Env) (doc *ValidateDoc, err error
 	if err := q.refuseFaults(&env); err != nil {
 		return nil, err
 	}
-	m := measurements{env: &env, layout: q.Layout, nccl: q.NCCL}
+	m := measurements{env: &env, layout: string(q.Layout), nccl: q.NCCL}
 	found, err := q.read(ctx, &m)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (q *Validate) stored(ctx context.Context, m *measurements, all *measured, n
 	if err != nil {
 		return err
 	}
-	sweeps, left, err := truth.Kept(list, q.Layout)
+	sweeps, left, err := truth.Kept(list, string(q.Layout))
 	if err != nil {
 		return err
 	}

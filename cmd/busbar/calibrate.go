@@ -120,7 +120,7 @@ func (c *calibrateCmd) beside(e *env) error {
 func (c *calibrateCmd) live() query.CalibrateLive {
 	q := query.CalibrateLive{GPURanks: c.GPURanks, Cluster: c.Cluster, Count: c.Count, Iters: 20, Torch: c.Torch}
 	if c.Op != "" {
-		q.Ops = strings.Split(c.Op, ",")
+		q.Ops = strings.Split(string(c.Op), ",")
 	}
 	return q
 }

@@ -1,4 +1,4 @@
-import { h, s, put, say, table, failure } from './dom.js';
+import { h, s, put, say, table, failure, strange } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
@@ -24,11 +24,10 @@ export async function show(root, state, api) {
   const legend = h('div', {});
   const more = h('div', { class: 'cards' });
   const said = h('div', { class: 'said' });
-  const odd = [...new Set(state.params.keys())].filter((k) => !known.includes(k));
   let topo = null, load = new Load(null), scene = null, asked = 0;
   const scenes = new Map(); // of this cluster, by what is shown
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
-  const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
+  const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side, more);
 
   const joined = await api.ask('fleet/nodes', { brief: 1 }).then((a) => a.doc.nodes || []).catch(() => []);
   const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
@@ -38,10 +37,10 @@ export async function show(root, state, api) {
   const turn = () => { ofLoad.hidden = !state.get('op') || state.get('op') === 'health'; }; // nothing else has a size
   turn();
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root), said, odd.length > 0 && h('p', { class: 'note wide' }, `The address asks for what this view does not have: ${odd.join(', ')}.`),
+    h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root), said, strange(state, known),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
       h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), ofLoad)),
-    h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
+    h('section', { class: 'cards', 'aria-label': 'picture' }, stage)));
 
   function choose(key) {
     state.set({ sel: key }, { quiet: true });

@@ -1,7 +1,6 @@
-import { h, put, failure, say } from './dom.js';
+import { h, id, put, failure, say, strange } from './dom.js';
 import { Latest, send, address, drawing, kept, logs } from './api.js';
 import { Share } from './share.js';
-import { id } from './dom.js';
 import { bytes, plural } from './units.js';
 
 const unlikely = 0.2; // what is less sure stands behind the rest
@@ -25,7 +24,7 @@ export async function show(root, state, api) {
   const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (!words.value.trim()) { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); } else take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]); } },
     h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
-    h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root),
+    h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root), strange(state, ['file']),
     h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, drop, tell),
     h('section', { 'aria-label': 'findings' }, out)));
   put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings appear here: the cause, the fix, the confidence and the lines of evidence.')));

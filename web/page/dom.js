@@ -57,5 +57,21 @@ export function table(caption, heads, rows, mark) {
 // ranged is a value with its expected range below it.
 export function ranged(value, low, high) { return [value, h('small', { class: 'range' }, `${low} – ${high}`)]; }
 
+// plain is a text of a document with the names of parameters instead of the command's flags; whole commands stay.
+export function plain(text) {
+  return String(text ?? '').split(/(busbar [^;()`]*)/).map((part, i) => (i % 2 ? part : part.replaceAll(' in --parallel', '').replace(/(^|[\s(])--([a-z][a-z-]*)/g, '$1$2'))).join('');
+}
+
+// changes are settings that would make a step faster; what is bought is no setting.
+export function changes(list, what, percent) {
+  return list?.length > 0 && h('ul', {}, list.map((a) => h('li', {}, `${percent(a.gain)} more ${what}/s with `, a.purchase ? a.setting : h('code', {}, plain(a.setting)), `: ${plain(a.text)}`)));
+}
+
+// strange names parameters of the address that a view does not have: who follows a link should know that a part of it is not shown.
+export function strange(state, known) {
+  const odd = [...new Set(state.params.keys())].filter((k) => !known.includes(k));
+  return odd.length > 0 && h('p', { class: 'note wide' }, `The address asks for what this view does not have: ${odd.join(', ')}.`);
+}
+
 // failure shows what went wrong.
 export function failure(error) { return h('p', { class: 'error', role: 'alert' }, error.message || String(error)); }

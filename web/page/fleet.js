@@ -1,4 +1,4 @@
-import { h, put, say } from './dom.js';
+import { h, put, say, strange } from './dom.js';
 import { Share } from './share.js';
 import { Fleet } from './fleetdata.js';
 import { about, over } from './fleetover.js';
@@ -11,6 +11,8 @@ import { move } from './fleetwords.js';
 // Parts of the fleet, each a function of {state, api, fleet, share} that gives {controls, cards, start, changed, end}.
 const parts = [['', 'Overview', over], ['pairs', 'Pairs', pairs], ['nodes', 'Nodes', nodes], ['findings', 'Findings', findings], ['orders', 'Orders', orders]];
 
+const known = ['show', 'by', 'q', 'from', 'to', 'rail', 'figure', 'least', 'sort', 'order', 'node', 'is', 'page', 'nodes', 'measure', 'every', 'id'];
+
 // The measurements of a fleet: who is there, how fast every pair is, what is wrong, and what is being measured.
 export async function show(root, state, api) {
   const share = new Share(state);
@@ -18,7 +20,7 @@ export async function show(root, state, api) {
   const tabs = h('nav', { class: 'parts', 'aria-label': 'Parts of the fleet' });
   const controls = h('section', { class: 'controls', 'aria-label': 'what is shown' });
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
-  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), tabs, controls, cards);
+  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), strange(state, known), tabs, controls, cards);
   put(root, view);
   if (!(await keepsFleet(api))) {
     put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));

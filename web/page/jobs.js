@@ -1,4 +1,4 @@
-import { h, put, say, failure, table, ranged } from './dom.js';
+import { h, put, say, failure, table, ranged, strange } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
 import { Curve } from './curve.js';
@@ -32,7 +32,7 @@ export async function show(root, state, api) {
   const jobs = h('div', {});
   const curves = h('div', { class: 'card' }, h('h2', { id: 'of' }), one, h('h3', {}, term('Bus bandwidth', 'bus bandwidth')), speed.root, h('h3', {}, 'Transfer and waiting'), spent.root);
   const people = h('div', { class: 'card' }, h('h2', {}, 'Ranks'), ranks, waits.root);
-  const view = h('div', { class: 'view fleet jobs' }, h('header', {}, h('div', {}, h('h1', {}, 'Jobs'), said), share.root),
+  const view = h('div', { class: 'view fleet jobs' }, h('header', {}, h('div', {}, h('h1', {}, 'Jobs'), said), share.root), strange(state, ['job', 'q', 'row', 'rank']),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, h('fieldset', {}, h('legend', {}, 'Job'), jobs, field('Filter', word)), which),
     h('section', { class: 'cards', 'aria-label': 'answer' }, wrong, late, rows, curves, people));
   put(root, view);

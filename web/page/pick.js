@@ -78,7 +78,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
   const now = cut(measuredElsewhere(word) ? '' : word);
   const { kind, per } = counted(measuredElsewhere(word) ? word : now.name, names);
   const first = [fleet && ['fleet', 'the fleet'], here && ['this', 'this machine']].filter(Boolean);
-  if (kind.startsWith('@')) first.unshift([kind, 'uploaded file']);
+  if (kind.startsWith('@')) first.unshift([kind, await api.ask('map', { c: kind }).then((a) => a.doc.name || 'uploaded file', () => 'uploaded file')]); // the view's own question says what is wrong with it
   else if (kind && !names[kind] && !first.some(([v]) => v === kind)) first.unshift([kind, kind]);
   const list = choice(kinds(all, names, first), kind, () => {
     each.value = '1';

@@ -1,4 +1,4 @@
-import { h, put, table, ranged, failure, say } from './dom.js';
+import { h, put, table, ranged, failure, say, changes } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, field, text, cut } from './pick.js';
@@ -63,7 +63,7 @@ export async function show(root, state, api) {
     put(cards,
       h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
         best.row && h('dl', { class: 'figures' }, [['step time', ranged(seconds(best.step_s), seconds(best.low_s), seconds(best.high_s))], [`${counted(best.row)}/s`, short(best.row.tokens_per_s)], [`${counted(best.row)}/s/GPU`, short(best.tokens_per_s_per_gpu)], [term('MFU'), percent(best.mfu)], ['memory per GPU', [memory(best.row.memory_bytes.total), h('small', {}, `of ${memory(best.row.gpu_memory_bytes)}`)]], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
-        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more ${counted(best.row)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
+        changes(best.row?.advice, counted(best.row), percent),
         doc.tie && h('p', {}, `Plans 1 to ${doc.tie.plans.at(-1)} cannot be told apart: they are within ${percent(doc.tie.margin - 1)}. Order: ${doc.tie.order}. `, doc.tie.for.map((f) => `Plan ${f.rank} has the ${f.reason}. `)),
         doc.framework && h('p', {}, `Framework: ${doc.framework}`, doc.framework_reason ? ` (${doc.framework_reason})` : '', (doc.other_frameworks || []).map((o) => `; with ${o.framework} ${percent(o.gain)} better${o.tied ? ', too little to tell' : ''}`)),
         notes.map((x) => h('p', { class: 'quiet' }, x))),

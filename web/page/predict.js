@@ -1,4 +1,4 @@
-import { h, put, table, ranged, failure, say } from './dom.js';
+import { h, put, table, ranged, failure, say, plain } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
@@ -33,7 +33,7 @@ export async function show(root, state, api) {
     h('section', { class: 'controls', 'aria-label': 'question' }, await clusterPicker(api, state, { here: false }),
       h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
         h('div', { class: 'row' }, field('From, bytes', text(state.get('b', '1K'), set('b'))), field('To, bytes', text(state.get('e', '4G'), set('e')))),
-        field('Element', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
+        field('Data type', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
       h('fieldset', {}, h('legend', {}, 'Compare'),
         field('Layouts', text(state.get('layouts'), set('layouts'), { placeholder: 'all GPUs; or 1x8,2x4' }), 'NODESxGPUS, one or several with commas'),
         field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
@@ -108,8 +108,8 @@ export async function show(root, state, api) {
     put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'),
       doc.compare?.length > 0 && h('p', {}, `${bytes(doc.compare.at(-1).size_bytes)}: ${doc.compare.at(-1).text}.`),
       doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
-      doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's choices are the fastest here; no setting would help."),
-      (doc.caveats || []).map((x) => h('p', { class: 'quiet' }, x)), (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, x))), findings(held));
+      doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, plain(a.text), a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's choices are the fastest here; no setting would help."),
+      [...(doc.caveats || []), ...(doc.skipped || [])].map((x) => h('p', { class: 'quiet' }, plain(x)))), findings(held));
     const chosen = doc.rows.filter((r) => r.chosen);
     const others = chosen.length > 0 && chosen.length < doc.rows.length;
     put(rows, h('div', { class: 'card' }, h('h2', {}, 'Results'), figures(others ? chosen : doc.rows),

@@ -1,4 +1,4 @@
-import { h, put, table, say } from './dom.js';
+import { h, put, table, say, changes, plain } from './dom.js';
 import { Latest, address } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, modelPicker, frameworkPicker, adapting, refused, choice, check, field, text, cut } from './pick.js';
@@ -125,7 +125,7 @@ export async function show(root, state, api) {
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
-    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more ${counted(r)}/s with `, h('code', {}, a.setting), `: ${a.text}`))),
+    put(limits, h('p', {}, plain(r.bottleneck.text)), changes(r.advice?.slice(0, 4), counted(r), percent),
       r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);

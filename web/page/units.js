@@ -33,8 +33,8 @@ export function seconds(x) {
 // rate is given in GB/s, one direction.
 export function rate(x) {
   if (x >= 1000) return `${digits(x / 1000)} TB/s`;
-  if (x >= 0.1 || x <= 0) return `${digits(x)} GB/s`;
-  return x >= 1e-4 ? `${digits(1e3 * x)} MB/s` : `${digits(1e6 * x)} kB/s`;
+  if (x >= 1 || x <= 0) return `${digits(x)} GB/s`;
+  return x >= 1e-3 ? `${digits(1e3 * x)} MB/s` : `${digits(1e6 * x)} kB/s`;
 }
 
 export function percent(x) { return `${(100 * x).toFixed(x !== 0 && Math.abs(x) < 0.1 ? 1 : 0)}%`; }

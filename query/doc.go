@@ -3,6 +3,47 @@
 //	doc, err := query.Predict{Cluster: "dgx-h100:4", Size: "1G"}.Run(ctx, query.Env{})
 //	fmt.Println(doc.Rows[0].Time, doc.Rows[0].Bottleneck.Text)
 //
+// # The questions
+//
+// They follow the work with a cluster. Each line has one question as it is asked; those beside it are asked alike.
+//
+// Map: what there is, and what will slow jobs down. Also [Audit], [Path], [Presets], [Hardware], [Models].
+//
+//	query.Map{Sources: []string{"site.yaml"}}
+//
+// Measure: on CPUs, GPUs and RDMA ports, and what changed since. Also [BenchPairs], [BenchStep], [BenchGPU], [BenchRDMA], [Check].
+//
+//	query.BenchDiff{Old: "before.jsonl", New: "after.jsonl"}
+//
+// Predict: how long a collective or a training step takes, and what limits it. Also [Predict], [Experts], [Scale], [Need],
+// [Envelope], [Resilience].
+//
+//	query.Step{Job: query.Job{Cluster: "dgx-h100:2", Model: "llama3-8b", Parallel: "zero=3"}}
+//
+// Plan: parallel degrees, placement, launch files. Also [Place], [Sched].
+//
+//	query.Plan{Cluster: "dgx-h100:8", Model: "llama3-70b", Global: 512}
+//
+// Diagnose: why a job is slow, broken or hung. Also [Hang], [Explain], [DoctorBench], [Trace].
+//
+//	query.Doctor{Sources: []string{"job.log"}}
+//
+// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches. Also [Jobs], [BadNodes], [Link], [OrderPairs], [Orders].
+//
+//	query.Nodes{}
+//
+// Trust: how accurate predictions are, and how to fit them. Also [Calibrate], [Suggest], [Ablation].
+//
+//	query.Validate{Files: []string{"points.jsonl"}}
+//
+// # Texts and values
+//
+// Fields are texts as the command line has them: Size: "64M", Op: "all_gather". Programs that have values write
+// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full. A cluster that is a value is named by
+// Env.Clusters.
+//
+// # One struct for all
+//
 // The same structs are the flags of the commands (their tags say how each is spelt, what it means, its default and its
 // bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json. Package
 // report turns documents into text and pictures.

@@ -59,8 +59,22 @@ func commas[T ~string](list []T) string {
 	return strings.Join(texts, ",")
 }
 
-// ParallelOf are the degrees of a split.
-func ParallelOf(s workload.Split) Parallel { return Parallel(s.String()) }
+// ParallelOf are the degrees of a split. A DP of 0 is as many replicas as the other degrees leave.
+func ParallelOf(s workload.Split) Parallel {
+	shard, left := s.Shard, s.DP == 0
+	s.Shard = 0 // as String writes it, it depends on DP
+	text := s.String()
+	if left {
+		text = strings.TrimPrefix(text, "dp=1,")
+	}
+	switch {
+	case shard == workload.ShardNode:
+		text += ",shard=node"
+	case shard > 0:
+		text += fmt.Sprintf(",shard=%d", shard)
+	}
+	return Parallel(text)
+}
 
 func (o Op) kind() (coll.Kind, error)             { return coll.ParseKind(string(o)) }
 func (s Size) bytes() (unit.Bytes, error)         { return unit.ParseBytes(string(s)) }

@@ -37,6 +37,12 @@ func TestTypedFields(t *testing.T) {
 	if split, err := job.Parallel.split(); err != nil || split.TP != 8 || split.PP != 2 || split.ZeRO != 1 {
 		t.Errorf("%s is %+v, %v", job.Parallel, split, err)
 	}
+	for _, s := range []workload.Split{{TP: 4}, {TP: 2, ZeRO: 3, Shard: 8}, {ZeRO: 3, Shard: workload.ShardNode}, {DP: 4, TP: 2, PP: 2, CP: 2, Chunks: 4, SeqParallel: true}, {EP: 8, ETP: 1, TP: 2}} {
+		back, err := ParallelOf(s).split()
+		if again := ParallelOf(back); err != nil || again != ParallelOf(s) || back.DP != s.DP || back.Shard != s.Shard || back.Chunks != s.Chunks {
+			t.Errorf("%+v is %s, read back as %+v, %v", s, ParallelOf(s), back, err)
+		}
+	}
 	if job.Compare != "1x8,2x8" || job.Bucket != "25MiB" {
 		t.Errorf("%+v", job)
 	}

@@ -61,7 +61,7 @@ func TestPlanKernelsShare(t *testing.T) {
 func TestPlanOneOrder(t *testing.T) {
 	behind := 0
 	for _, q := range []Plan{
-		{Cluster: "4xa6000", Model: "llama3-8b", Framework: "torchtitan", Seq: 2048, Global: 512, Offload: []string{"none"}},
+		{Cluster: "4xa6000", Model: "llama3-8b", Framework: "torchtitan", Seq: 2048, Global: 512, Offload: []workload.Offload{"none"}},
 		{Cluster: "4xa6000:2", NIC: "25GbE", Model: "llama3-8b", Framework: "fsdp", Seq: 2048, Global: 64},
 		{Cluster: "dgx-h100:4", Model: "llama2-13b", Global: 512},
 	} {

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"busbar.dev/workload"
 )
 
 // TestStepFitting checks that where a job does not fit, the answer names flags with which it does, and that they give the step that is said.
@@ -51,13 +53,13 @@ func withFlags(t *testing.T, j Job, flags string) Job {
 		n, _ := strconv.ParseInt(words[i+1], 10, 64)
 		switch words[i] {
 		case "--parallel":
-			j.Parallel = words[i+1]
+			j.Parallel = Parallel(words[i+1])
 		case "--recompute":
-			j.Recompute = words[i+1]
+			j.Recompute = workload.Recompute(words[i+1])
 		case "--framework":
 			j.Framework = words[i+1]
 		case "--kernels":
-			j.Kernels = words[i+1]
+			j.Kernels = workload.Kernels(words[i+1])
 		case "--global-batch":
 			j.Global = n
 		case "--micro-batch":

@@ -94,16 +94,25 @@ type PairDoc struct {
 
 // NetworkDoc is a Network.
 type NetworkDoc struct {
-	Name             string        `json:"name,omitempty" yaml:"name,omitempty"`
-	Kind             NetKind       `json:"kind,omitempty" yaml:"kind,omitempty"`
-	Rails            int           `json:"rails,omitempty" yaml:"rails,omitempty"`
-	Topology         string        `json:"topology,omitempty" yaml:"topology,omitempty"`
-	BlockSizes       []int         `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
-	Routing          string        `json:"routing,omitempty" yaml:"routing,omitempty"`
-	Oversubscription Fact[float64] `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
-	Reduction        Tri           `json:"reduction,omitempty" yaml:"reduction,omitempty"`
-	Switches         []SwitchDoc   `json:"switches,omitempty" yaml:"switches,omitempty"`
-	Links            []NetLinkDoc  `json:"links,omitempty" yaml:"links,omitempty"`
+	Name       string  `json:"name,omitempty" yaml:"name,omitempty"`
+	Kind       NetKind `json:"kind,omitempty" yaml:"kind,omitempty"`
+	Rails      int     `json:"rails,omitempty" yaml:"rails,omitempty"`
+	Topology   string  `json:"topology,omitempty" yaml:"topology,omitempty"`
+	BlockSizes []int   `json:"block_sizes,omitempty" yaml:"block_sizes,omitempty"`
+	// Scheduler are the switches of a scheduler's own topology, where the cables are known beside it.
+	Scheduler        []SchedulerSwitchDoc `json:"scheduler,omitempty" yaml:"scheduler,omitempty"`
+	Routing          string               `json:"routing,omitempty" yaml:"routing,omitempty"`
+	Oversubscription Fact[float64]        `json:"oversubscription,omitzero" yaml:"oversubscription,omitempty"`
+	Reduction        Tri                  `json:"reduction,omitempty" yaml:"reduction,omitempty"`
+	Switches         []SwitchDoc          `json:"switches,omitempty" yaml:"switches,omitempty"`
+	Links            []NetLinkDoc         `json:"links,omitempty" yaml:"links,omitempty"`
+}
+
+// SchedulerSwitchDoc is a SchedulerSwitch.
+type SchedulerSwitchDoc struct {
+	Name  string `json:"name" yaml:"name"`
+	Up    string `json:"up,omitempty" yaml:"up,omitempty"`
+	Hosts string `json:"hosts,omitempty" yaml:"hosts,omitempty"` // hostlist
 }
 
 // SwitchDoc is a Switch.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -218,5 +219,52 @@ func TestDocumentErrorsNameThePlace(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.doc, err, tt.want)
 		}
+	}
+}
+
+// A scheduler's tree beside the cables is kept, with its hosts by name, through the written form too; a rack whose nodes have the
+// same leaves but for a missing cable is no contradiction.
+func TestJoinKeepsSchedulerTree(t *testing.T) {
+	cables := &Fragment{Format: "cables"}
+	node := &NodeType{}
+	for i := range 2 {
+		node.Add(Device{Kind: NIC, Index: i, Parent: -1, NIC: &NICInfo{}})
+	}
+	cables.Types = []*NodeType{node}
+	cables.Network.Switches = []Switch{{Name: "leaf0", GUID: "1", Tier: Leaf, Rail: -1}, {Name: "leaf1", GUID: "2", Tier: Leaf, Rail: -1}}
+	for h, name := range []string{"n1", "n2", "n3", "n4"} {
+		cables.Hosts = append(cables.Hosts, Host{Name: name})
+		for nic := range 2 {
+			if name == "n4" && nic == 1 {
+				continue
+			}
+			cables.Network.Links = append(cables.Network.Links, NetLink{A: AtSwitch(nic, h+1), B: End{Switch: -1, Hosts: []Span{{h, 1}}, NIC: nic}})
+		}
+	}
+	slurm := &Fragment{Format: "Slurm topology.conf"}
+	slurm.Network.Switches = []Switch{{Name: "rack1", Tier: Leaf, Rail: -1}, {Name: "rack2", Tier: Leaf, Rail: -1}, {Name: "core", Tier: Spine, Rail: -1}}
+	for _, name := range []string{"n3", "n4", "n1", "n2"} {
+		slurm.Hosts = append(slurm.Hosts, Host{Name: name, Type: -1})
+	}
+	for i := range 2 {
+		slurm.Network.Links = append(slurm.Network.Links,
+			NetLink{A: AtSwitch(i, 0), B: End{Switch: -1, Hosts: []Span{{2 * i, 2}}, NIC: -1}}, NetLink{A: AtSwitch(2, 0), B: AtSwitch(i, 0)})
+	}
+	want := "[{rack1 core [n3 n4]} {rack2 core [n1 n2]} {core  []}]"
+	c := Join(cables, slurm)
+	if got := fmt.Sprint(c.Network.Scheduler); got != want || len(c.Network.Switches) != 2 || len(c.Warnings) > 0 {
+		t.Errorf("%s, %d switches, %v; want %s and two", got, len(c.Network.Switches), c.Warnings, want)
+	}
+	back, err := c.Document().Cluster()
+	if err != nil || fmt.Sprint(back.Network.Scheduler) != want {
+		t.Errorf("%v %v after it was written", err, back)
+	}
+	if alone := Join(slurm); alone.Network.Scheduler != nil || len(alone.Network.Switches) != 3 {
+		t.Errorf("alone it is the network: %v", alone.Network)
+	}
+	d := c.Document()
+	d.Network.Scheduler[0].Up = "roof"
+	if _, err := d.Cluster(); err == nil || !strings.Contains(err.Error(), `no switch "roof"`) {
+		t.Errorf("%v", err)
 	}
 }

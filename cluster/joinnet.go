@@ -84,6 +84,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 	for fi := range frags {
 		if views[fi] {
 			j.compareView(frags, fi)
+			j.keepView(frags, fi)
 		}
 	}
 	j.out.Network.findTiers()
@@ -101,6 +102,9 @@ func (j *joiner) mergeNetHead(n *Network, title string) {
 	fill(&net.Rails, n.Rails)
 	if net.BlockSizes == nil {
 		net.BlockSizes = n.BlockSizes
+	}
+	if net.Scheduler == nil {
+		net.Scheduler = n.Scheduler
 	}
 	if net.Topology == "" {
 		net.Topology, net.Routing = n.Topology, n.Routing

@@ -165,6 +165,9 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 	}
 	n := &c.Network
 	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, BlockSizes: d.BlockSizes, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	if err := n.loadScheduler(b, d.Scheduler); err != nil {
+		return err
+	}
 	switches := map[string]int{}
 	for i, s := range d.Switches {
 		if _, ok := switches[s.Name]; ok || s.Name == "" {
@@ -190,6 +193,34 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 			return fmt.Errorf("links[%d]: lanes: %d; expected 1 to %d, or nothing when unknown", i, l.Lanes, maxLanes)
 		}
 		n.Links = append(n.Links, NetLink{a, z, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
+	}
+	return nil
+}
+
+// loadScheduler sets the scheduler's switches. Those above may come after those below.
+func (n *Network) loadScheduler(b *Budget, list []SchedulerSwitchDoc) error {
+	if err := b.TakeSwitches(len(list)); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for i, s := range list {
+		if known[s.Name] || s.Name == "" {
+			return fmt.Errorf("scheduler[%d]: name %q is empty or taken", i, s.Name)
+		}
+		known[s.Name] = true
+		var hosts []string
+		if s.Hosts != "" {
+			var err error
+			if hosts, err = b.ParseHosts(s.Hosts); err != nil {
+				return fmt.Errorf("scheduler[%d]: hosts: %w", i, err)
+			}
+		}
+		n.Scheduler = append(n.Scheduler, SchedulerSwitch{s.Name, s.Up, hosts})
+	}
+	for i, s := range list {
+		if s.Up != "" && !known[s.Up] {
+			return fmt.Errorf("scheduler[%d]: up: no switch %q among scheduler", i, s.Up)
+		}
 	}
 	return nil
 }

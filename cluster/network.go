@@ -113,10 +113,20 @@ type Network struct {
 	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one times
 	// a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
 	BlockSizes []int
+	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the cables, which
+	// may be joined otherwise; none where the network itself is that tree.
+	Scheduler []SchedulerSwitch
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
 	Oversubscription Fact[float64]
 	Reduction        Tri
+}
+
+// SchedulerSwitch is a switch as a scheduler knows it: the hosts that it counts as near each other, and the switch above.
+type SchedulerSwitch struct {
+	Name  string
+	Up    string   // name of the one above; "" at the top
+	Hosts []string // of a leaf
 }
 
 // SwitchByName finds a switch, or -1.

@@ -7,7 +7,7 @@ import (
 )
 
 // A scheduler's topology names groups of hosts, not cables. Where another source has the cables, it is a view on that
-// fabric: it becomes no second one, and is only compared with it.
+// fabric: it becomes no second one, is compared with it, and kept for what the scheduler would choose.
 
 // viewsOf tells which fragments are views on the fabric that another one describes.
 func viewsOf(frags []*Fragment) []bool {
@@ -102,7 +102,7 @@ func (j *joiner) compareView(frags []*Fragment, fi int) {
 				case len(at) == 0 || firstHost == -2:
 				case firstHost < 0:
 					first, firstHost = at, to
-				case !slices.Equal(first, at):
+				case !within(first, at) && !within(at, first): // a cable that is missing makes no other leaf
 					warn(f.Network.Switches[l.A.Switch].Name, "groups %s, cabled to %s, with %s, cabled to %s",
 						j.out.Hosts[firstHost].Name, j.switchNames(first), j.out.Hosts[to].Name, j.switchNames(at))
 					firstHost = -2
@@ -110,6 +110,49 @@ func (j *joiner) compareView(frags []*Fragment, fi int) {
 			}
 		})
 	}
+}
+
+// keepView makes a view's switches, without its groupings, the scheduler's.
+func (j *joiner) keepView(frags []*Fragment, fi int) {
+	net, f := &j.out.Network, frags[fi]
+	if net.Scheduler != nil {
+		return
+	}
+	at := make([]int, len(f.Network.Switches)) // in Scheduler
+	for i, s := range f.Network.Switches {
+		if at[i] = -1; !s.Domain {
+			at[i] = len(net.Scheduler)
+			net.Scheduler = append(net.Scheduler, SchedulerSwitch{Name: s.Name})
+		}
+	}
+	for i := range f.Network.Links {
+		l := &f.Network.Links[i]
+		if l.A.ToHosts() || l.A.Switch >= len(at) || at[l.A.Switch] < 0 {
+			continue
+		}
+		if !l.B.ToHosts() {
+			if l.B.Switch < len(at) && at[l.B.Switch] >= 0 {
+				net.Scheduler[at[l.B.Switch]].Up = f.Network.Switches[l.A.Switch].Name
+			}
+			continue
+		}
+		s := &net.Scheduler[at[l.A.Switch]]
+		eachHost(l.B.Hosts, len(f.Hosts), func(h int) {
+			for _, to := range j.hostMap[fi][h] {
+				s.Hosts = append(s.Hosts, j.out.Hosts[to].Name)
+			}
+		})
+	}
+}
+
+// within reports that all of the sorted a are in the sorted b.
+func within(a, b []int) bool {
+	for _, x := range a {
+		if _, found := slices.BinarySearch(b, x); !found {
+			return false
+		}
+	}
+	return true
 }
 
 // leavesOf lists, per host, the boxes that it is cabled to, in order.

@@ -111,6 +111,9 @@ func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 	for _, s := range n.Switches {
 		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain, s.LID})
 	}
+	for _, s := range n.Scheduler {
+		d.Scheduler = append(d.Scheduler, SchedulerSwitchDoc{s.Name, s.Up, FormatHosts(s.Hosts)})
+	}
 	end := func(e End) EndDoc {
 		if !e.ToHosts() {
 			return EndDoc{Switch: n.Switches[e.Switch].Name, Port: e.Port}

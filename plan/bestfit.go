@@ -5,10 +5,27 @@ import "slices"
 // BestFit is the nodes that Slurm's topology/tree takes: leaf after leaf, each time the one that holds what is missing with
 // the fewest nodes to spare; where none does, one below the tightest switch that does, with the most nodes; leaves nearer to
 // those taken first. In a leaf nodes are taken in their order. Source: SchedMD, Topology Guide, and eval_nodes_tree.c of Slurm 25.11.
-func (x *Placer) BestFit() []int {
+func (x *Placer) BestFit() []int { return x.bestFit(x.at) }
+
+// Tree is a scheduler's own tree of switches: of each the one above, and of each free node its leaf; -1 is none.
+type Tree struct{ Up, Of []int }
+
+// BestFitIn is BestFit by a tree that is not that of the cables.
+func (x *Placer) BestFitIn(t Tree) []int {
+	at := make([]place, len(x.free))
+	for i, sw := range t.Of {
+		at[i] = place{-1, -1, -1}
+		for k := len(place{}) - 1; k >= 0 && sw >= 0; k-- {
+			at[i][k], sw = sw, t.Up[sw]
+		}
+	}
+	return x.bestFit(at)
+}
+
+func (x *Placer) bestFit(at []place) []int {
 	leaves := map[place][]int{}
 	var order []place
-	for i, p := range x.at {
+	for i, p := range at {
 		if leaves[p] == nil {
 			order = append(order, p)
 		}

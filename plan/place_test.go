@@ -75,6 +75,21 @@ func TestBestFit(t *testing.T) {
 	}
 }
 
+// A scheduler's own tree decides, whatever the cables are: of three leaves of four nodes, racks of 3, 5 and 4 across them.
+func TestBestFitInTree(t *testing.T) {
+	x, _ := site(t, []int{4, 4, 4}, 0)
+	x.n = 4
+	tree := Tree{Up: []int{3, 3, 3, -1}, Of: []int{0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 2}}
+	if got := x.BestFitIn(tree); !slices.Equal(got, []int{2, 6, 10, 11}) {
+		t.Errorf("%v, want the rack of four", got)
+	}
+	x.n = 2
+	tree.Of[2], tree.Of[6] = -1, -1 // nodes that topology.conf does not name are on no switch
+	if got := x.BestFitIn(tree); !slices.Equal(got, []int{2, 6}) && !slices.Equal(got, []int{10, 11}) {
+		t.Errorf("%v, want one of the two pairs", got)
+	}
+}
+
 // What Slurm's topology/block takes, by base block, as a real controller answers (TestSlurmBlocks of cmd/busbar); nil is that the job waits.
 func TestBlockFit(t *testing.T) {
 	for _, tt := range []struct {

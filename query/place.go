@@ -22,7 +22,7 @@ type Place struct {
 	Job
 	Free      string `placeholder:"HOSTLIST|FILE" help:"Free nodes: a hostlist, or a file with the output of sinfo, scontrol show node, kubectl get nodes,pods -A -o json, or names (default: all nodes of the cluster)."`
 	Nodes     int    `least:"1" most:"1000000" placeholder:"N" help:"Nodes of the job, with all their GPUs (default: as -l says)."`
-	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/block where the cluster's topology.conf or topology.yaml has blocks, else topology/tree), or the nodes that a scheduler chose, as a hostlist or a file (default slurm)."`
+	Scheduler string `placeholder:"slurm|HOSTLIST" default:"slurm" help:"Choice to compare with: slurm (topology/block where the cluster's topology.conf or topology.yaml has blocks, else topology/tree, by the switches of topology.conf where they are known, else by the cables), or the nodes that a scheduler chose, as a hostlist or a file (default slurm)."`
 	Top       int    `default:"5" least:"1" most:"96" placeholder:"N" help:"Placements to list (default: 5)."`
 }
 
@@ -232,6 +232,9 @@ type choice struct {
 // slurm is what Slurm takes by itself: with topology/block where blocks are declared, else with topology/tree.
 func (x *placing) slurm() choice {
 	if len(x.blocks) == 0 {
+		if tree, ok := x.schedulerTree(); ok {
+			return choice{"Slurm's own choice (topology/tree by topology.conf)", x.placer.BestFitIn(tree)}
+		}
 		return choice{"Slurm's own choice (topology/tree)", x.placer.BestFit()}
 	}
 	b := plan.Blocks{N: len(x.blocks), Sizes: x.job.cluster.Network.BlockSizes}
@@ -247,6 +250,34 @@ func (x *placing) slurm() choice {
 		c.nodes = nodes
 	}
 	return c
+}
+
+// schedulerTree is the tree of topology.conf where the cables are known beside it and free nodes are in it.
+func (x *placing) schedulerTree() (t plan.Tree, ok bool) {
+	list := x.job.cluster.Network.Scheduler
+	at := map[string]int{}
+	leaf := map[string]int{}
+	for i, s := range list {
+		at[s.Name] = i
+		for _, h := range s.Hosts {
+			leaf[h] = i
+		}
+	}
+	for _, s := range list {
+		up, above := at[s.Up]
+		if !above || s.Up == "" {
+			up = -1
+		}
+		t.Up = append(t.Up, up)
+	}
+	for _, name := range x.free.names {
+		k, known := leaf[name]
+		if ok = ok || known; !known {
+			k = -1
+		}
+		t.Of = append(t.Of, k)
+	}
+	return t, ok
 }
 
 // scheduler is its choice: Slurm's own, or a given one.

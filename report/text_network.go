@@ -145,8 +145,25 @@ func (p *printer) domains() {
 			names = append(names, s.Name)
 		}
 	}
+	p.schedulerSwitches()
 	if len(names) > 0 {
 		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", words.Plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
+	}
+}
+
+// schedulerSwitches prints which hosts a scheduler's own tree holds together, where the cables are known beside it.
+func (p *printer) schedulerSwitches() {
+	var leaves []string
+	for _, s := range p.c.Network.Scheduler {
+		if len(s.Hosts) > 0 {
+			leaves = append(leaves, s.Name+" "+cluster.FormatHosts(s.Hosts))
+		}
+	}
+	if n := len(leaves) - maxLinks; n > 0 {
+		leaves = append(leaves[:maxLinks], fmt.Sprintf("… and %d more", n))
+	}
+	if len(leaves) > 0 {
+		p.list("  Slurm groups nodes by ", "    ", leaves)
 	}
 }
 

@@ -46,18 +46,19 @@ type typeForm struct {
 
 // networkForm is the network: described in a few words, or switch by switch.
 type networkForm struct {
-	Name             string                `yaml:"name,omitempty"`
-	Kind             cluster.NetKind       `yaml:"kind,omitempty"`
-	Speed            string                `yaml:"speed,omitempty"` // NDR, 400Gb/s, 100GbE; default: the NICs'
-	Rails            int                   `yaml:"rails,omitempty"`
-	NodesPerLeaf     int                   `yaml:"nodes_per_leaf,omitempty"`
-	Topology         string                `yaml:"topology,omitempty"`         // torus:4x4x4, hyperx:4x4, dragonfly:4, dragonfly+:4, rail-only, planes
-	Routing          string                `yaml:"routing,omitempty"`          // minimal, adaptive
-	BlockSizes       []int                 `yaml:"block_sizes,omitempty"`      // of Slurm's topology/block
-	Oversubscription cluster.Fact[float64] `yaml:"oversubscription,omitempty"` // 2 or 2:1
-	Reduction        cluster.Tri           `yaml:"reduction,omitempty"`        // in-network: yes, no
-	Switches         []cluster.SwitchDoc   `yaml:"switches,omitempty"`
-	Links            []cluster.NetLinkDoc  `yaml:"links,omitempty"`
+	Name             string                       `yaml:"name,omitempty"`
+	Kind             cluster.NetKind              `yaml:"kind,omitempty"`
+	Speed            string                       `yaml:"speed,omitempty"` // NDR, 400Gb/s, 100GbE; default: the NICs'
+	Rails            int                          `yaml:"rails,omitempty"`
+	NodesPerLeaf     int                          `yaml:"nodes_per_leaf,omitempty"`
+	Topology         string                       `yaml:"topology,omitempty"`         // torus:4x4x4, hyperx:4x4, dragonfly:4, dragonfly+:4, rail-only, planes
+	Routing          string                       `yaml:"routing,omitempty"`          // minimal, adaptive
+	BlockSizes       []int                        `yaml:"block_sizes,omitempty"`      // of Slurm's topology/block
+	Scheduler        []cluster.SchedulerSwitchDoc `yaml:"scheduler,omitempty"`        // switches of Slurm's topology.conf
+	Oversubscription cluster.Fact[float64]        `yaml:"oversubscription,omitempty"` // 2 or 2:1
+	Reduction        cluster.Tri                  `yaml:"reduction,omitempty"`        // in-network: yes, no
+	Switches         []cluster.SwitchDoc          `yaml:"switches,omitempty"`
+	Links            []cluster.NetLinkDoc         `yaml:"links,omitempty"`
 }
 
 // short reports whether the network is described rather than listed.

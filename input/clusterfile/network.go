@@ -79,7 +79,7 @@ func (r *reading) listed() error {
 	}
 	// The document's own loader resolves names of hosts and switches.
 	err := r.out.LoadNetwork(r.budget, &cluster.NetworkDoc{
-		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, BlockSizes: f.BlockSizes, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
+		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, BlockSizes: f.BlockSizes, Scheduler: f.Scheduler, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
 		Switches: f.Switches, Links: f.Links,
 	})
 	if err != nil {

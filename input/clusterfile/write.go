@@ -37,7 +37,7 @@ func Write(w io.Writer, c *cluster.Cluster) error {
 	}
 	if n := &d.Network; n.Name != "" || n.Kind != "" || len(n.Switches)+len(n.Links) > 0 {
 		f.Network = &networkForm{
-			Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes,
+			Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes, Scheduler: n.Scheduler,
 			Oversubscription: n.Oversubscription, Reduction: n.Reduction,
 			Switches: n.Switches, Links: n.Links,
 		}

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
 )
@@ -138,7 +139,7 @@ func (e *Env) fleet(ctx context.Context) ([]fleet.NodeState, []finding.Finding, 
 	if err := e.ask(ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
 		return nil, nil, err
 	}
-	return orEmpty(nodes.Nodes), orEmpty(found.Findings), nil
+	return orEmpty(nodes.Nodes), orEmpty(health.Tempered(found.Findings)), nil
 }
 
 func hostlist(nodes []fleet.NodeState) string {

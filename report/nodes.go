@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/health"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 )
@@ -57,11 +55,7 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 	}
 	for i := range doc.Findings {
 		f := &doc.Findings[i]
-		severity, sure := f.Severity, ""
-		if health.Unsure(f) { // what --bad does not name is no error yet
-			severity, sure = finding.Warn, fmt.Sprintf(" (%.0f%% sure; --bad names it from %.0f%% on)", 100*f.Confidence, 100*health.DrainFrom)
-		}
-		fmt.Fprintf(w, "\n%s: %s%s\n", severity, texttab.Clean(f.Text), sure)
+		fmt.Fprintf(w, "\n%s: %s\n", f.Severity, texttab.Clean(f.Text))
 		if f.Fix != "" {
 			fmt.Fprintf(w, "  fix: %s\n", texttab.Clean(f.Fix))
 		}

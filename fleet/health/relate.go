@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 
 	"busbar.dev/finding"
@@ -93,9 +94,16 @@ func Drain(list []finding.Finding) []string {
 	return slices.Compact(bad)
 }
 
-// Unsure reports an error of one node that is not certain enough to drain it.
-func Unsure(f *finding.Finding) bool {
-	return f.Severity == finding.Error && f.Confidence < DrainFrom && breadth(f.Kind) == 1
+// Tempered are findings as people read them: an error of one node that is not certain enough to drain it is a warning, and says how sure it is.
+func Tempered(list []finding.Finding) []finding.Finding {
+	list = slices.Clone(list)
+	for i := range list {
+		if f := &list[i]; f.Severity == finding.Error && f.Confidence < DrainFrom && breadth(f.Kind) == 1 {
+			f.Severity = finding.Warn
+			f.Text += fmt.Sprintf(" (%.0f%% sure; unhealthy from %.0f%% on)", 100*f.Confidence, 100*DrainFrom)
+		}
+	}
+	return list
 }
 
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -16,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"busbar.dev/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/format/documents.md")
@@ -57,7 +60,8 @@ Version %d. A command prints one document with --json, the page of busbar serve 
 query gives them to Go programs. Fields are only ever added within a version. Names end in the unit of their value: _us and _s
 are microseconds and seconds, _GBps 10⁹ bytes per second in one direction, _bytes bytes. A field that is "optional" is left out
 where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them. A link
-leads to a type that has a table of its own.
+leads to a type that has a table of its own. Quantities are JSON numbers; the type says their unit and in parentheses the type in Go
+(unit.Span and unit.Time become a time.Duration by their method Duration).
 `, Version)
 	written := map[string]bool{}
 	for _, name := range roots {
@@ -120,6 +124,34 @@ func (found declarations) add(t *testing.T, dir, prefix string) {
 // named is a type's name within an expression.
 var named = regexp.MustCompile(`\b[A-Za-z]\w*(\.[A-Za-z]\w*)?\b`)
 
+// quantities are what JSON has of the types of package unit.
+var quantities = map[string]string{
+	"unit.Span": "seconds (unit.Span)", "unit.Time": "microseconds (unit.Time)", "unit.Bytes": "bytes (unit.Bytes)", "unit.Volume": "bytes (unit.Volume)",
+	"unit.Rate": "GB/s (unit.Rate)", "unit.FLOPS": "TFLOPS (unit.FLOPS)", "unit.Power": "watts (unit.Power)", "unit.Energy": "joules (unit.Energy)",
+}
+
+// TestQuantities checks that what the page says of a quantity is what JSON has of it.
+func TestQuantities(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value any // a quantity
+		want  string
+	}{
+		{"unit.Span", unit.Minute, "60"},
+		{"unit.Time", unit.Millisecond, "1000"},
+		{"unit.Bytes", unit.KiB, "1024"},
+		{"unit.Volume", unit.Volume(1024), "1024"},
+		{"unit.Rate", 3 * unit.GBps, "3"},
+		{"unit.FLOPS", 2 * unit.TFLOPS, "2"},
+		{"unit.Power", unit.Kilowatt, "1000"},
+		{"unit.Energy", unit.WattHour, "3600"},
+	} {
+		if got, err := json.Marshal(c.value); err != nil || string(got) != c.want || quantities[c.name] == "" {
+			t.Errorf("%s, %q: %s, %v; want %s", c.name, quantities[c.name], got, err, c.want)
+		}
+	}
+}
+
 // write documents a type, and below it those of the package that stand in its fields.
 func (found declarations) write(b *strings.Builder, t *testing.T, name string, written map[string]bool, level int) {
 	if written[name] {
@@ -141,11 +173,17 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 			}
 			tag = reflect.StructTag(text).Get("json")
 		}
-		json, options, _ := strings.Cut(tag, ",")
-		if json == "-" || json == "" && len(f.Names) > 0 {
+		field, options, _ := strings.Cut(tag, ",")
+		if field == "-" || field == "" && len(f.Names) > 0 {
 			continue
 		}
 		kind := named.ReplaceAllStringFunc(strings.ReplaceAll(types.ExprString(f.Type), "*", ""), func(name string) string {
+			if q := quantities[name]; q != "" {
+				return q
+			}
+			if strings.HasPrefix(name, "unit.") {
+				t.Errorf("%s: the page does not say what JSON has of it", name)
+			}
 			full := name
 			if !strings.Contains(name, ".") {
 				full = d.prefix + name
@@ -156,14 +194,14 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 			inner = append(inner, full)
 			return fmt.Sprintf("[%s](#%s)", full, strings.ToLower(strings.ReplaceAll(full, ".", "")))
 		})
-		if json == "" {
-			json = "(its fields)"
+		if field == "" {
+			field = "(its fields)"
 		}
 		about := cmp.Or(oneLine(f.Doc), oneLine(f.Comment))
 		if strings.Contains(options, "omit") {
 			about = strings.TrimSpace("optional. " + about)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", json, kind, strings.ReplaceAll(about, "|", "\\|"))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", field, kind, strings.ReplaceAll(about, "|", "\\|"))
 	}
 	for _, n := range inner {
 		if !strings.HasSuffix(n, "Doc") {

@@ -3,11 +3,12 @@ package unit
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Span is a time in seconds that is computed, not counted: of a training step and its parts, of a run,
-// between failures. Time counts picoseconds and ends after 106 days; this one does not. In JSON it is a
-// number of seconds.
+// between failures. Time counts picoseconds and ends after 106 days; this one does not. Duration is the same in
+// package time. In JSON it is a number of seconds.
 type Span float64
 
 // Long times.
@@ -19,14 +20,14 @@ const (
 )
 
 var spanSuffix = map[string]Span{
-	"ms": 1e-3, "s": 1, "sec": 1, "m": Minute, "min": Minute, "h": Hour, "hour": Hour, "hours": Hour,
+	"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "m": Minute, "min": Minute, "h": Hour, "hour": Hour, "hours": Hour,
 	"d": Day, "day": Day, "days": Day, "w": 7 * Day, "y": Year, "year": Year, "years": Year,
 }
 
 // maxSpan is longer than anything that is meant.
 const maxSpan = 1e6 * Year
 
-// ParseSpan reads "90s", "10min", "2.5h", "54d" or "5.8y". There is no default unit.
+// ParseSpan reads "250us", "90s", "10min", "2.5h", "54d" or "5.8y". There is no default unit.
 func ParseSpan(s string) (Span, error) {
 	num, suffix, err := split(s)
 	if err != nil {
@@ -34,7 +35,7 @@ func ParseSpan(s string) (Span, error) {
 	}
 	mul, ok := spanSuffix[suffix]
 	if !ok {
-		return 0, fmt.Errorf("time %q: unit %q; expected a unit of s, min, h, d or y", s, suffix)
+		return 0, fmt.Errorf("time %q: unit %q; expected a unit of us, ms, s, min, h, d or y", s, suffix)
 	}
 	v := Span(num) * mul
 	if !(v >= 0 && v <= maxSpan) {
@@ -48,6 +49,18 @@ func (s Span) Seconds() float64 { return float64(s) }
 
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }
+
+// Duration is the span as package time has it, in whole nanoseconds; what is beyond its 292 years is cut to them.
+func (s Span) Duration() time.Duration {
+	ns := math.Round(float64(s) * 1e9)
+	switch {
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	case ns <= math.MinInt64:
+		return math.MinInt64
+	}
+	return time.Duration(ns)
+}
 
 // Short prints a short span as Time does, with units from ps to s; none is 0. One that is longer than Time counts is printed as
 // String does.
@@ -65,6 +78,8 @@ func (s Span) Short() string {
 func (s Span) String() string {
 	a := Span(math.Abs(float64(s)))
 	switch {
+	case a < 1e-3 && a >= 1e-12:
+		return s.Time().String()
 	case a < 1:
 		return digits(float64(s)*1e3) + " ms"
 	case a < 2*Minute:

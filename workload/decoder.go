@@ -56,7 +56,7 @@ func OPT(d Dims, words int64) []Block {
 			{Name: "self_attn.out_proj", In: h, Out: h, Bias: true, Cut: ByIn},
 			d.attention(true),
 			{Name: "self_attn_layer_norm", Kind: Norm, Out: h, Bias: true},
-			{Name: "fc1", In: h, Out: d.FFN, Bias: true, Cut: ByOut},
+			{Name: "fc1", In: h, Out: d.FFN, Bias: true, Single: true, Cut: ByOut},
 			{Name: "fc2", In: d.FFN, Out: h, Bias: true, Cut: ByIn},
 			{Name: "final_layer_norm", Kind: Norm, Out: h, Bias: true},
 		}})
@@ -77,7 +77,7 @@ func NeoX(d Dims) []Block {
 			{Name: "attention.query_key_value", In: h, Out: 3 * h, Bias: true, Cut: ByOut},
 			d.attention(true),
 			{Name: "attention.dense", In: h, Out: h, Bias: true, Cut: ByIn},
-			{Name: "mlp.dense_h_to_4h", In: h, Out: d.FFN, Bias: true, Cut: ByOut},
+			{Name: "mlp.dense_h_to_4h", In: h, Out: d.FFN, Bias: true, Single: true, Cut: ByOut},
 			{Name: "mlp.dense_4h_to_h", In: d.FFN, Out: h, Bias: true, Cut: ByIn},
 		}})
 	}

@@ -83,7 +83,7 @@ func BERT(d Dims) []Block {
 			d.attention(false),
 			{Name: "attention.output.dense", In: h, Out: h, Bias: true, Cut: ByIn},
 			{Name: "attention.output.LayerNorm", Kind: Norm, Out: h, Bias: true},
-			{Name: "intermediate.dense", In: h, Out: d.FFN, Bias: true, Cut: ByOut},
+			{Name: "intermediate.dense", In: h, Out: d.FFN, Bias: true, Single: true, Cut: ByOut},
 			{Name: "output.dense", In: d.FFN, Out: h, Bias: true, Cut: ByIn},
 			{Name: "output.LayerNorm", Kind: Norm, Out: h, Bias: true},
 		}})
@@ -129,7 +129,7 @@ func ViT(d Dims, patch int64) []Block {
 			d.attention(false),
 			{Name: "self_attention.out_proj", In: h, Out: h, Bias: true, Cut: ByIn},
 			{Name: "ln_2", Kind: Norm, Out: h, Bias: true},
-			{Name: "mlp.0", In: h, Out: d.FFN, Bias: true, Cut: ByOut},
+			{Name: "mlp.0", In: h, Out: d.FFN, Bias: true, Single: true, Cut: ByOut},
 			{Name: "mlp.3", In: d.FFN, Out: h, Bias: true, Cut: ByIn},
 		}})
 	}

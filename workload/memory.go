@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar.dev/unit"
@@ -330,7 +331,7 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	}
 	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
 		each *= 1.15
-		if j.Kernels == Eager && ungated(j.Model) { // what its power gives is float32
+		if j.Kernels == Eager && powers(j.Model) { // what a power gives is float32
 			each *= 1.35
 		}
 	}
@@ -359,11 +360,11 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	return unit.Volume(of * math.Ceil(layers/pp) * under), layer
 }
 
-// ungated says that a layer's nonlinearity follows one product.
-func ungated(m *Model) bool {
+// powers says that a layer's nonlinearity is a formula with powers, as GPT-2's.
+func powers(m *Model) bool {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Kind == Layer {
-			return !gated(b)
+			return !gated(b) && !slices.ContainsFunc(b.Parts, func(p Part) bool { return p.Single })
 		}
 	}
 	return true

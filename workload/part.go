@@ -38,6 +38,8 @@ type Part struct {
 	Turned bool
 	// Tied says that the matrix is another part's: it is used here and has no tensor of its own.
 	Tied bool
+	// Single says that the nonlinearity after it is one operation of PyTorch, its own GELU or a ReLU, and not a formula of many.
+	Single bool
 	// Shape is that of the weight where it is not a plain matrix or vector.
 	Shape []int64
 	// Heads, KVHeads and HeadDim are those of Attention; Causal says that tokens see earlier

@@ -62,7 +62,7 @@ type between struct {
 // Fused and compiled: a kernel reads its inputs and writes its output; norms and
 // nonlinearities reach a half and two thirds of what copies do (step/testdata/h200.json).
 // Eager is the count of what the operations of PyTorch 2 and Hugging Face's models read
-// and write one by one: GELU by tanh is eight of them, an RMS norm six in float32, and under amp
+// and write one by one: GPT-2's GELU, a formula with tanh, is eight of them (where it is one operation, as BERT's, see Part.Single), an RMS norm six in float32, and under amp
 // the power in GELU and layer norms give float32. Its backward passes are counted as half more.
 var betweens = map[Kernels]between{
 	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, host: 24, amp: ampWhole},
@@ -295,8 +295,11 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 		w.stream("residual", w.between*cmp.Or(p.Share, 1)*float64(p.Out)*w.width*x.residual, 1, 0)
 	case p.Cut == ByOut && attended && !p.Tied:
 		each := x.act
-		if w.gated {
+		switch {
+		case w.gated:
 			each = x.gate
+		case p.Single && w.j.Kernels == Eager: // one kernel, in 16 bits under amp too
+			each = betweens[Compiled].act
 		}
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}

@@ -379,7 +379,9 @@ func (m *rdmaHub) step(ctx context.Context, list [][2]int, failed []string, from
 			continue
 		}
 		what.Server, what.TCP = m.star.Address(s[1].rank), ready[s[1].rank].TCP
-		run[s[0].rank] = order("rdma-run", s[0], what)
+		o := order("rdma-run", s[0], what)
+		o.with = s[1].rank
+		run[s[0].rank] = o
 	}
 	rows := make([]pairs.Measure, len(list))
 	ran := m.ask(ctx, run, limit)

@@ -22,6 +22,8 @@ type checkOrder struct {
 	Seat  engine.Seat   `json:"seat"` // in the group of a pair or a sum
 	Limit time.Duration `json:"limit"`
 	RDMA  *rdmaOrder    `json:"rdma,omitempty"`
+	// with is the rank whose loss ends the order, where the asking rank itself does it; 0 is none.
+	with int
 }
 
 // checkReply is what came of it.
@@ -162,6 +164,8 @@ const checkGrace = 5 * time.Second
 func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit time.Duration) map[int]checkReply {
 	first := h.orders
 	waits := map[int]bool{}
+	mine, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	for r, o := range orders {
 		if h.lost[r] != "" {
 			continue
@@ -169,7 +173,7 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 		o.ID, o.Limit = first, limit
 		waits[r] = true
 		if r == 0 {
-			go func() { h.own <- h.do(ctx, o) }()
+			go func() { h.own <- h.do(mine, o) }()
 		} else if err := h.star.Order(r, o); err != nil {
 			h.lost[r] = "it cannot be reached any more: " + err.Error()
 			delete(waits, r)
@@ -182,6 +186,9 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 	for len(waits) > 0 {
 		select {
 		case r := <-h.own: // it has a limit of its own
+			if why := context.Cause(mine); why != nil && ctx.Err() == nil {
+				r.Failed = why.Error()
+			}
 			replies[0] = r
 			delete(waits, 0)
 		case x := <-h.star.Replies():
@@ -194,6 +201,9 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 					h.lost[x.Rank] = "its connection to " + h.members[0].Host + " ended during the check"
 				}
 				delete(waits, x.Rank)
+				if orders[0].with == x.Rank { // a program that waits for one that is gone
+					cancel(fmt.Errorf("%s: %s", h.members[x.Rank].Host, h.lost[x.Rank]))
+				}
 			} else if r.ID == first && waits[x.Rank] { // others are late
 				replies[x.Rank] = r
 				delete(waits, x.Rank)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -42,7 +43,7 @@ func (orderPairsCmd) Help() string {
 
 // Run orders.
 func (c *orderPairsCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderPairs.Run(e.ctx, q) })
+	return e.order(c.common, c.Options, c.OrderPairs)
 }
 
 type orderCollectiveCmd struct {
@@ -60,7 +61,7 @@ func (orderCollectiveCmd) Help() string {
 
 // Run orders.
 func (c *orderCollectiveCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderCollective.Run(e.ctx, q) })
+	return e.order(c.common, c.Options, c.OrderCollective)
 }
 
 type orderGPUCmd struct {
@@ -79,7 +80,7 @@ func (orderGPUCmd) Help() string {
 
 // Run orders.
 func (c *orderGPUCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderGPU.Run(e.ctx, q) })
+	return e.order(c.common, c.Options, c.OrderGPU)
 }
 
 type orderRDMACmd struct {
@@ -98,7 +99,7 @@ func (orderRDMACmd) Help() string {
 
 // Run orders.
 func (c *orderRDMACmd) Run(e *env) error {
-	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderRDMA.Run(e.ctx, q) })
+	return e.order(c.common, c.Options, c.OrderRDMA)
 }
 
 type orderWatchCmd struct {
@@ -114,15 +115,20 @@ func (orderWatchCmd) Help() string {
 
 // Run watches.
 func (c *orderWatchCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderWatch.Run(e.ctx, q) })
+	return e.order(c.common, c.Options, c.OrderWatch)
 }
 
-// order gives or watches an order and prints what became of it.
-func (e *env) order(o common, server client.Options, ask func(query.Env) (*query.OrderDoc, error)) error {
+// ordering is a question that gives or watches an order.
+type ordering interface {
+	Run(ctx context.Context, env query.Env) (*query.OrderDoc, error)
+}
+
+// order asks it and prints what became of the order.
+func (e *env) order(o common, server client.Options, ask ordering) error {
 	q := e.fleet(o, server)
 	var clear func()
 	q.Watch, clear = e.watch(o)
-	doc, err := ask(q)
+	doc, err := ask.Run(e.ctx, q)
 	clear()
 	if err != nil {
 		if doc != nil && (e.ctx.Err() != nil || errors.Is(err, fleet.ErrGone)) {

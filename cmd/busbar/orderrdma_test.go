@@ -28,22 +28,15 @@ import (
 func (f *servedFleet) joinRDMA(perftest string, sys map[fleet.Name]fs.FS) {
 	f.t.Helper()
 	for name, ports := range sys {
-		f.joinNode(&query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest})
+		f.joinNode(rdmaNode(name, perftest, ports))
 	}
 }
 
 // joinNode starts a real agent.
 func (f *servedFleet) joinNode(node *query.FleetNode) {
 	f.t.Helper()
-	name, ports := node.Name, node.With.Sys
-	creds := filepath.Join(f.t.TempDir(), "node.creds")
-	if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
-		f.t.Fatal(errs)
-	}
-	cfg := agent.Config{
-		Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: ports,
-		Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}},
-	}
+	creds := f.credentials(node.Name)
+	cfg := agentOf(node, "nats://"+f.bus, creds, f.t.TempDir(), freeAddress(f.t))
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -53,11 +46,66 @@ func (f *servedFleet) joinNode(node *query.FleetNode) {
 	})
 	n := &testNode{stop: func() { stop(); wg.Wait() }}
 	f.t.Cleanup(n.stop)
-	f.nodes[name] = n
+	f.nodes[node.Name] = n
+	f.allUp(len(f.nodes))
+}
+
+// credentials makes a node's and returns their file.
+func (f *servedFleet) credentials(name fleet.Name) string {
+	f.t.Helper()
+	creds := filepath.Join(f.t.TempDir(), "node.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
+		f.t.Fatal(errs)
+	}
+	return creds
+}
+
+// allUp waits for so many nodes.
+func (f *servedFleet) allUp(nodes int) {
+	f.t.Helper()
 	eventually.Holds(f.t, "all nodes are up", func() bool {
 		_, out, _ := f.busbar("nodes", "--json")
-		return strings.Count(out, `"state": "up"`) == len(f.nodes)
+		return strings.Count(out, `"state": "up"`) == nodes
 	})
+}
+
+// agentOf is an agent that measures by other means than TCP as well.
+func agentOf(node *query.FleetNode, server, creds, dir, meet string) agent.Config {
+	return agent.Config{
+		Name: node.Name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
+		Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}},
+	}
+}
+
+// rdmaNode is a node with ports whose perftest is the stand-in.
+func rdmaNode(name fleet.Name, perftest string, ports fs.FS) *query.FleetNode {
+	return &query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest}
+}
+
+// programsOf counts the programs of a folder that run.
+func programsOf(folder string) (n int) {
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range list {
+		data, _ := os.ReadFile(name) // it may have ended
+		if strings.HasPrefix(string(data), folder) {
+			n++
+		}
+	}
+	return n
+}
+
+// hangRDMA orders RDMA between n0 and n1, whose programs hang, and returns when they run on both. Nodes give each other seconds to
+// meet, which on a busy machine may be too few: an order that is over before that is given again.
+func (f *servedFleet) hangRDMA(folder string) (id string) {
+	f.t.Helper()
+	eventually.Holds(f.t, "programs run on both nodes", func() bool {
+		if _, running, _ := f.busbar("order", "list", "--json"); id == "" || !strings.Contains(running, id) {
+			_, out, _ := f.busbar("order", "rdma", "--nodes", "n[0-1]", "--busy", "any")
+			id = strings.TrimSpace(out)
+		}
+		return programsOf(folder) >= 2
+	})
+	return id
 }
 
 // TestOrderRDMA: pairs are measured by perftest through agents, rail by rail, beside TCP and not mixed with it; who lacks it is named.
@@ -135,28 +183,14 @@ func TestOrderRDMAStopped(t *testing.T) {
 	f := newServedFleet(t)
 	folder := rdmatest.Install(t, map[string]rdmatest.Device{"a": {Fault: "hang"}, "b": {Fault: "deaf"}, "c": {}})
 	f.joinRDMA(folder, map[fleet.Name]fs.FS{"n0": rdmatest.Sys("a"), "n1": rdmatest.Sys("b"), "n2": rdmatest.Sys("c")})
-	runs := func() (n int) {
-		list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, name := range list {
-			data, _ := os.ReadFile(name) // it may have ended
-			if strings.HasPrefix(string(data), folder) {
-				n++
-			}
-		}
-		return n
-	}
-	hangs := func() (id string) {
-		_, out, errs := f.busbar("order", "rdma", "--nodes", "n[0-1]", "--busy", "any")
-		eventually.Holds(t, "programs run on both nodes: "+errs, func() bool { return runs() >= 2 })
-		return strings.TrimSpace(out)
-	}
-	if code, _, errs := f.busbar("order", "cancel", hangs()); code != exitDone {
-		t.Fatal(errs)
-	}
-	eventually.Holds(t, "programs end with the order", func() bool { return runs() == 0 })
-	id := hangs()
+	eventually.Holds(t, "an order is cancelled while programs run", func() bool { // one that came to its limit meanwhile is not
+		code, _, _ := f.busbar("order", "cancel", f.hangRDMA(folder))
+		return code == exitDone
+	})
+	eventually.Holds(t, "programs end with the order", func() bool { return programsOf(folder) == 0 })
+	id := f.hangRDMA(folder)
 	f.nodes["n1"].stop()
-	eventually.Holds(t, "programs end with an agent", func() bool { return runs() == 0 })
+	eventually.Holds(t, "programs end with an agent", func() bool { return programsOf(folder) == 0 })
 	code, out, errs := f.busbar("order", "watch", id, "--json")
 	if code != exitWrong || !strings.Contains(out, `"state": "failed"`) {
 		t.Errorf("an agent that ended: exit %d, %s%s", code, out, errs)

@@ -209,6 +209,7 @@ const beyond = 10
 // risen looks at the counters of one port that tell of one kind of trouble.
 func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64, now time.Time) (f finding.Finding, ok bool) {
 	worst, common := 0.0, true
+	unposted := true // all of it came and found no receive
 	var lines, names []string
 	since := int64(0)
 	for _, c := range sortedKeys(p.counters) {
@@ -223,6 +224,7 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 			continue
 		}
 		worst = max(worst, rate/m.Hourly)
+		unposted = unposted && m.Name == "out_of_buffer"
 		own := rate > beyond*peers[c]
 		common = common && !own
 		if since == 0 || began < since {
@@ -250,6 +252,10 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 	case Loss:
 		says = "loses packets"
 		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the cable and the host's load."
+		if unposted { // neither fabric nor cable lost it
+			says = "drops packets that arrive, as no receive buffer is ready for them"
+			f.Fix = "Neither cable nor switch: look on this host for processes that are stopped, starved of processors or post too few receives; for kernel traffic lengthen the receive ring (ethtool -G DEV rx N)."
+		}
 	case NotReady:
 		says = "waits for receivers that are too slow: they have no buffers ready"
 		f.Fix = "Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes that are stopped, starved of processors or post too few receives."

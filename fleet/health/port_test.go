@@ -174,6 +174,10 @@ func TestCounters(t *testing.T) {
 		case c.want == "" && len(list) > 0, c.want != "" && (len(list) != 1 || list[0].ID != c.want || list[0].Severity != c.severity):
 			t.Errorf("%s: %+v", c.name, list)
 		}
+		// What came and found no receive was lost by no cable.
+		if c.want == "loss:node3/mlx5_0" && strings.HasPrefix(list[0].Fix, "Neither cable nor switch: look on this host") != (c.counter == "rx_out_of_buffer") {
+			t.Errorf("%s: %s", c.name, list[0].Fix)
+		}
 		if later := h.Findings(at(0).Add(3 * time.Hour)); len(later) > 0 {
 			t.Errorf("%s, hours later: %v", c.name, ids(later))
 		}

@@ -17,6 +17,9 @@ func (c *Case) giveWay(m *cause.Model, found []finding.Finding, r *Report) []fin
 		return found
 	}
 	v := c.Job.Judge()
+	if v.State == hang.Unknown && c.Job.Dumped() { // the files are known, and what is missing is worth a word
+		return append(found, finding.Finding{ID: hang.Prefix + "unknown", Severity: finding.Note, Confidence: 1, Title: v.Title(), Cause: v.Text, Fix: v.Next[0], Evidence: v.Evidence})
+	}
 	if v.Kind == hang.UnknownKind || len(v.Ranks) == 0 && v.Kind != hang.Order || v.Kind == hang.NoReport && !c.Job.Dumped() { // a log that was not given is no finding
 		return found
 	}

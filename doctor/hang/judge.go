@@ -47,7 +47,7 @@ func (c *Case) Judge() *Verdict {
 	x.moved, x.still = yes, known && !yes
 	v := x.decide()
 	v.World = j.world
-	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
+	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
@@ -401,6 +401,7 @@ func (x *judge) passing() *Verdict {
 		v.Text = "All ranks completed the same collectives."
 	default:
 		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "Nothing that was read tells how the job is."
+		x.stacksAlone(v)
 	}
 	return v
 }

@@ -188,7 +188,7 @@ func (r *reader) line(text string) {
 // said keeps a line of the program itself: no line of PyTorch's logger or launcher, and no part of a stack.
 func (r *reader) said(text string) {
 	word := strings.TrimSpace(text)
-	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") || strings.HasPrefix(text, "*****") || loggerLine.MatchString(word) {
+	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") || strings.HasPrefix(text, "*****") || strings.IndexByte("[IWEF", word[0]) >= 0 && loggerLine.MatchString(word) {
 		return
 	}
 	if _, ok := r.log.Said[r.rank]; ok || len(r.log.Said) < maxSaid {

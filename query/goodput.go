@@ -33,7 +33,7 @@ type ResilienceDoc struct {
 	Rows    []ResilienceRow `json:"rows"`
 	Text    string          `json:"text"`
 
-	Pictures bool `json:"-"` // rates count samples
+	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
 }
 

@@ -30,7 +30,7 @@ type ScaleDoc struct {
 	Skipped []ScaleSkip `json:"skipped"`
 	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
 
-	Pictures bool `json:"-"` // rates count samples
+	Pictures bool `json:"samples,omitempty"` // rates count samples, not tokens
 	Noted
 }
 
@@ -55,8 +55,8 @@ type ScaleRow struct {
 	Memory unit.Bytes `json:"memory_bytes"` // of a GPU
 	Has    unit.Bytes `json:"gpu_memory_bytes"`
 
-	Parallel string `json:"-"`
-	Misfit   string `json:"-"` // "" where it fits
+	Parallel string `json:"parallel"`
+	Misfit   string `json:"misfit,omitempty"` // why it does not fit
 }
 
 // ScaleSkip is a number of nodes that the job does not run on.

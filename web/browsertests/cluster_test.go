@@ -53,5 +53,5 @@ func TestHealth(t *testing.T) {
 	}
 	// A load that nobody predicts is not passed over in silence.
 	p.open("/cluster?c=fleet&op=all_reduce", drawn)
-	p.wait(`document.querySelector('.controls .note')?.textContent.includes('predicted for presets and files')`)
+	p.wait(`document.querySelector('.said .note')?.textContent.includes('predicted for presets and files')`)
 }

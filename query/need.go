@@ -16,6 +16,7 @@ import (
 // within some per cent of what it would take if nothing waited for other nodes, and which layer of the fabric to upgrade first.
 type Need struct {
 	Job
+	OnHosts
 	Within *float64 `default:"5" help:"Tolerated slowdown in percent against a step that never waits for other nodes (default 5)."`
 }
 
@@ -84,6 +85,9 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	t, err := q.read(ctx, &env)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.put(t.shapes); err != nil {
 		return nil, err
 	}
 	defer env.working("pricing variants of the cluster")()

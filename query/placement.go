@@ -29,6 +29,7 @@ type placement struct {
 type shape struct {
 	text        string
 	nodes, gpus int
+	hosts       string // that it is on, as a hostlist; "" is the cluster's in their order
 }
 
 // shapes are the layouts: one, or those to compare.
@@ -64,6 +65,9 @@ func (p *placement) shapes() ([]shape, error) {
 
 // ranks are those of a layout, and its name.
 func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
+	if s.hosts != "" {
+		return s.onNames(cl)
+	}
 	if s.nodes > 0 {
 		l, err := nccl.Block(cl, s.nodes, s.gpus)
 		return l, s.text, err

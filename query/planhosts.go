@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/internal/words"
-	"busbar.dev/launch"
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
-	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 )
@@ -52,34 +48,16 @@ func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--hosts: %w", err)
 	}
-	byName := map[string][]int{}
-	var all []string
-	for i := range cl.Hosts {
-		short, _, _ := strings.Cut(strings.ToLower(cl.Hosts[i].Name), ".")
-		byName[short] = append(byName[short], i)
-		all = append(all, cl.Hosts[i].Name)
-	}
-	var list []int
-	var strange string
-	for _, n := range names {
-		short, _, _ := strings.Cut(strings.ToLower(n), ".")
-		at := slices.IndexFunc(byName[short], func(i int) bool { return launch.Same(cl.Hosts[i].Name, n) })
-		switch {
-		case at < 0:
-			strange = n
-			continue
-		case slices.Contains(list, byName[short][at]):
-			return nil, nil, fmt.Errorf("--hosts: %s is named twice", n)
-		}
-		list = append(list, byName[short][at])
-	}
+	list, strange, err := namedHosts(cl, names)
 	switch {
+	case err != nil:
+		return nil, nil, err
 	case strange == "":
 		return list, names, nil
 	case len(list) == 0 && hasMadeUpNames(cl):
 		return nil, nil, nil
 	}
-	return nil, nil, fmt.Errorf("--hosts: %s is no host of %s, which has %.200s", strange, cl.Name, cluster.FormatHosts(all))
+	return nil, nil, noHostOf(cl, strange)
 }
 
 // layout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the order of
@@ -100,23 +78,9 @@ func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder,
 	o := &hostOrder{names: map[int]string{}}
 	for i, h := range hosts {
 		o.names[h] = names[i]
-		var gpus []int
-		if t := cl.TypeOf(h); t != nil {
-			gpus = t.Of(cluster.GPU)
-		}
-		n := len(gpus)
-		if s.nodes > 0 {
-			n = s.gpus
-		}
-		if n == 0 || n > len(gpus) {
-			return nil, "", nil, fmt.Errorf("--hosts: %s has %s; expected at least %d", names[i], words.Plural(len(gpus), "GPU"), max(n, 1))
-		}
-		for _, g := range gpus[:n] {
-			o.given = append(o.given, nccl.Rank{Host: h, GPU: g})
-		}
 	}
-	if len(o.given) > predict.MaxRanks {
-		return nil, "", nil, fmt.Errorf("--hosts: %d GPUs; at most %d", len(o.given), predict.MaxRanks)
+	if o.given, err = s.ranksOn(cl, hosts, names); err != nil {
+		return nil, "", nil, err
 	}
 	l := o.given
 	if !p.Keep {

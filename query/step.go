@@ -18,6 +18,7 @@ import (
 // says what slow nodes, failures and checkpoints cost.
 type Step struct {
 	Job
+	OnHosts
 	Campaign
 	Feeding
 	Tuner  bool `help:"Price NCCL with busbar's tuner plugin (written by plan --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
@@ -133,6 +134,9 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 	}
 	t, err := q.Job.read(ctx, &env)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.put(t.shapes); err != nil {
 		return nil, err
 	}
 	if err := checkTuner(q.Tuner, t.version); err != nil {

@@ -28,7 +28,7 @@ type Check struct {
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
-	Cluster  string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL, are compared with its predictions, with its calibration where it has one (default: GPUs as the catalogue has them)."`
+	Cluster  string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL or RDMA, are compared with its predictions, with its calibration where it has one. A node with fewer GPUs, or fewer or slower active RDMA ports, is unhealthy. RDMA ports do not count for a Slurm job on one node (default: GPUs as the catalogue has them, ports as most nodes have them)."`
 	By       string `default:"best" enum:"best,rdma,tcp" help:"What pairs of a job's ranks are measured by: best is RDMA where every host has perftest and most have an active port, else TCP (default best)."`
 	Perftest string `placeholder:"DIR" help:"Folder of the perftest programs on every host (default: PATH)."`
 	Rounds   int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
@@ -244,6 +244,7 @@ func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 func (q *Check) expects(ctx context.Context, env Env) (x expectation, err error) {
 	if q.Cluster != "" {
 		x.cluster, err = LoadAtLeast(ctx, env, q.Cluster, 1)
+		x.oneNode = oneNodeJob(os.Getenv)
 	}
 	return x, err
 }

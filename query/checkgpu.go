@@ -149,6 +149,7 @@ const busyAgain = 1500 * time.Millisecond
 // expectation is what GPUs are held against: the prediction by the cluster's figures, and how far a healthy one may be off.
 type expectation struct {
 	cluster *cluster.Cluster // nil: none was given
+	oneNode bool             // the job that nodes are checked for has one, and sends nothing over RDMA
 }
 
 // Bars are two standard deviations of what is known of a figure that nobody measured here; of one that a calibration measured, what GPUs

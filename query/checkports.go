@@ -58,7 +58,7 @@ func (x expectation) portFindings(locals []checkLocal) {
 			l.portItself(p, len(locals) > 2)
 		}
 		if t := x.node(l.Host); t != nil {
-			l.portsDescribed(t)
+			l.portsDescribed(t, x.oneNode)
 		}
 		for _, p := range l.Later {
 			l.portCounts(p)
@@ -143,8 +143,12 @@ func (l *checkLocal) portsLike(usual map[string]unit.Rate) {
 }
 
 // portsDescribed compares the fastest port of each RDMA device with the NICs of the description, the fastest with the fastest: descriptions name NICs
-// differently.
-func (l *checkLocal) portsDescribed(t *cluster.NodeType) {
+// differently. A job on one node does not need them, so that what is wrong is a note there.
+func (l *checkLocal) portsDescribed(t *cluster.NodeType, oneNode bool) {
+	severity, why := finding.Error, "; a job over several nodes needs them"
+	if oneNode {
+		severity, why = finding.Note, "; this job has one node and does not need them"
+	}
 	var want []unit.Rate
 	for _, d := range t.Devices {
 		if d.Kind == cluster.NIC && d.NIC != nil && (d.NIC.Kind == cluster.InfiniBand || d.NIC.Kind == cluster.RoCE) {
@@ -171,16 +175,26 @@ func (l *checkLocal) portsDescribed(t *cluster.NodeType) {
 		if len(down) > 0 {
 			text += "; down: " + strings.Join(down, ", ")
 		}
+		text += why
 		l.Findings = append(l.Findings, finding.Finding{
-			ID: "nic-missing", Severity: finding.Error, Confidence: 1, Where: l.Host, Nodes: []string{l.Host}, Text: text,
+			ID: "nic-missing", Severity: severity, Confidence: 1, Where: l.Host, Nodes: []string{l.Host}, Text: text,
 			Fix: "Look at ibstat and lspci: a NIC without a driver or a link, or a description that is not this node's.",
 		})
 	}
 	for i := range min(len(have), len(want)) {
 		if have[i].Rate > 0 && have[i].Rate < want[i]*0.97 {
-			l.portFinding("port-slow", finding.Error, have[i].Name, "runs at %s (%s); the cluster's description has %s", have[i].Rate.Bits(), have[i].Lanes, want[i].Bits())
+			l.portFinding("port-slow", severity, have[i].Name, "runs at %s (%s); the cluster's description has %s", have[i].Rate.Bits(), have[i].Lanes, want[i].Bits())
 		}
 	}
+}
+
+// oneNodeJob tells that Slurm runs a job of one node here. Where nobody says, there may be several.
+func oneNodeJob(getenv func(string) string) bool {
+	if n := getenv("SLURM_JOB_NUM_NODES"); n != "" {
+		return n == "1"
+	}
+	hosts, err := cluster.ParseHosts(getenv("SLURM_JOB_NODELIST"))
+	return err == nil && len(hosts) == 1
 }
 
 // portCounts looks for errors that were counted while the check ran.

@@ -84,6 +84,30 @@ func TestCheckCounts(t *testing.T) {
 	}
 }
 
+// TestCheckOneNodeJob: RDMA devices that are missing matter to a job over several nodes alone.
+func TestCheckOneNodeJob(t *testing.T) {
+	for _, tt := range []struct {
+		nodes, list string
+		one         bool
+	}{{"", "", false}, {"1", "", true}, {"2", "a", false}, {"", "gpu7", true}, {"", "gpu[7-8]", false}, {"", "gpu[", false}} {
+		one := oneNodeJob(func(k string) string {
+			return map[string]string{"SLURM_JOB_NUM_NODES": tt.nodes, "SLURM_JOB_NODELIST": tt.list}[k]
+		})
+		if one != tt.one {
+			t.Errorf("%+v: %v", tt, one)
+		}
+		l := checkLocal{Host: "a", GPUs: 8, Model: "H", Asked: true, PortsRead: true}
+		d := newCheckDoc("tcp", []checkLocal{l}, &pairs.Table{Names: []string{"a"}, Hosts: []string{"a"}}, expectation{cluster: described(), oneNode: one})
+		want, says := "unhealthy", "a job over several nodes needs them"
+		if one {
+			want, says = "healthy", "this job has one node and does not need them"
+		}
+		if d.Nodes[0].Verdict != want || len(d.Findings) != 1 || !strings.HasSuffix(d.Findings[0].Text, says) {
+			t.Errorf("%+v: %+v %+v", tt, d.Nodes, d.Findings)
+		}
+	}
+}
+
 // TestCheckOnce: what two ranks of a host find is one finding.
 func TestCheckOnce(t *testing.T) {
 	f := finding.Finding{ID: "gpu-pcie-width", Severity: finding.Error, Where: "vm/gpu6", Nodes: []string{"vm"}, Text: "GPU 6 of vm has 8 PCIe lanes of 16"}

@@ -21,6 +21,10 @@ import (
 	"busbar.dev/unit"
 )
 
+// localTries is how often the first measurement is taken before it is given up: somebody else may take its port between two
+// moments, and a machine that starts much at once lets ranks wait.
+const localTries = 3
+
 // measureLocally takes a first measurement of this machine where there is none, so that a
 // new server has something to show: two ranks in this process, over loopback.
 func (s *running) measureLocally() {
@@ -35,7 +39,13 @@ func (s *running) measureLocally() {
 		}
 	}
 	began := time.Now()
-	list, err := twoRanks(s.ctx, s.env.Version)
+	var list result.Sweeps
+	var err error
+	for range localTries {
+		if list, err = twoRanks(s.ctx, s.env.Version); err == nil || s.ctx.Err() != nil {
+			break
+		}
+	}
 	if err == nil {
 		err = s.hub.Local(s.ctx, fleet.Measured{Part: "first", Sweep: 1, Results: list, Took: time.Since(began)})
 	}

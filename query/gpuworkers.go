@@ -147,14 +147,23 @@ func (g *GPURanks) places(with Programs) ([]string, string, error) {
 		}
 		return hosts, "", nil
 	}
+	path, err := g.program(with)
+	return []string{""}, path, err
+}
+
+// program is where busbar-gpu is.
+func (g *GPURanks) program(with Programs) (string, error) {
 	if g.Helper != "" {
-		return []string{""}, g.Helper, nil
+		return g.Helper, nil
 	}
 	if with.Helper == nil {
-		return nil, "", errors.New("no programs can be run here")
+		return "", errors.New("no programs can be run here")
 	}
 	path, err := with.Helper()
-	return []string{""}, path, err
+	if err != nil {
+		return "", fmt.Errorf("%w, --busbar-gpu PATH names it", err)
+	}
+	return path, nil
 }
 
 // launched has a launcher start workers, and waits for them: as many as --ranks says for all hosts together.
@@ -171,14 +180,9 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 	if err != nil {
 		return nil, err
 	}
-	program := g.Helper
-	if program == "" {
-		if with.Helper == nil {
-			return nil, errors.New("no programs can be run here")
-		}
-		if program, err = with.Helper(); err != nil {
-			return nil, err
-		}
+	program, err := g.program(with)
+	if err != nil {
+		return nil, err
 	}
 	words := append(settingWords(settings), "BUSBAR_GPU_TOKEN="+hub.Token)
 	args := append(append(slices.Clone(launch), "env"), words...)

@@ -95,7 +95,7 @@ func findHelper() (string, error) {
 	if path, err := ranks.FindProgram("", name); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("the program busbar-gpu is not installed: it is neither %s nor in PATH; go install ./cmd/busbar-gpu in a checkout builds it, --busbar-gpu PATH names it", strings.Join(tried, ", "))
+	return "", fmt.Errorf("the program busbar-gpu is not installed: it is neither %s nor in PATH; go install ./cmd/busbar-gpu in a checkout builds it", strings.Join(tried, ", "))
 }
 
 type benchGPUPairsCmd struct {

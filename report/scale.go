@@ -19,6 +19,13 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 	if err := scaleTable(d).Write(w); err != nil {
 		return err
 	}
+	wide := 1.0
+	for _, r := range d.Rows {
+		if r.Step > 0 {
+			wide = max(wide, float64(r.High/r.Step))
+		}
+	}
+	fmt.Fprintf(w, "step times are expected within ×%.2f (from clusters left out of the fit)\n", wide)
 	if d.Knee > 0 {
 		fmt.Fprintf(w, "knee at %s: the next doubling gives less than 80%% of its nodes' rate\n", words.Plural(d.Knee, "node"))
 	} else {

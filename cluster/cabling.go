@@ -106,33 +106,69 @@ func (c *Cluster) Uncabled() []Uncabled {
 // CloseUncabled marks the ports of such NICs as down, in a type of their hosts' own, so that nothing is sent through them.
 func (c *Cluster) CloseUncabled() []Uncabled {
 	list := c.Uncabled()
-	made := map[string]int{}
+	users := make([]int, len(c.Types))
+	for i := range c.Hosts {
+		if t := c.Hosts[i].Type; t >= 0 && t < len(users) {
+			users[t]++
+		}
+	}
+	type group struct {
+		typ           int
+		hosts, closed []int
+	}
+	groups := map[string]*group{}
+	var order []*group
 	for i := 0; i < len(list); {
 		h, closed := list[i].Host, []int(nil)
 		for ; i < len(list) && list[i].Host == h; i++ {
 			closed = append(closed, list[i].NIC)
 		}
 		key := fmt.Sprint(c.Hosts[h].Type, closed)
-		if _, ok := made[key]; !ok {
-			t := c.TypeOf(h).clone()
-			for _, d := range closed {
-				if t.Devices[d].NIC == nil {
-					t.Devices[d].NIC = &NICInfo{}
-				}
-				nic := t.Devices[d].NIC
-				if len(nic.Ports) == 0 {
-					nic.Ports = []Port{{Num: 1}}
-				}
-				for k := range nic.Ports {
-					nic.Ports[k].State = Down
-				}
-			}
-			made[key] = len(c.Types)
-			c.Types = append(c.Types, t)
+		if groups[key] == nil {
+			groups[key] = &group{typ: c.Hosts[h].Type, closed: closed}
+			order = append(order, groups[key])
 		}
-		c.Hosts[h].Type = made[key]
+		groups[key].hosts = append(groups[key].hosts, h)
+	}
+	for _, g := range order {
+		t, at := c.Types[g.typ].closedAt(g.closed), g.typ
+		if len(g.hosts) < users[g.typ] {
+			at = len(c.Types)
+			t.Name = c.unusedName(t.Name + "-uncabled")
+			c.Types = append(c.Types, nil)
+		}
+		c.Types[at] = t
+		for _, h := range g.hosts {
+			c.Hosts[h].Type = at
+		}
 	}
 	return list
+}
+
+// closedAt is a copy of the type with the ports of some NICs down.
+func (t *NodeType) closedAt(nics []int) *NodeType {
+	t = t.clone()
+	for _, d := range nics {
+		if t.Devices[d].NIC == nil {
+			t.Devices[d].NIC = &NICInfo{}
+		}
+		nic := t.Devices[d].NIC
+		if len(nic.Ports) == 0 {
+			nic.Ports = []Port{{Num: 1}}
+		}
+		for k := range nic.Ports {
+			nic.Ports[k].State = Down
+		}
+	}
+	return t
+}
+
+// unusedName is a name that no type has: files know types by their names.
+func (c *Cluster) unusedName(name string) string {
+	for slices.ContainsFunc(c.Types, func(t *NodeType) bool { return t != nil && t.Name == name }) {
+		name += "'"
+	}
+	return name
 }
 
 // commonNIC is the position of the NIC that most cables of a leaf come from.

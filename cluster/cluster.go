@@ -18,7 +18,8 @@ type Host struct {
 	IDs []Identity
 	// Trays are the names of the hosts that ByRack made this one of, in the order of its trays. It is not written.
 	Trays []string
-	// Out is why a scheduler gives the host no jobs; nil where none says so. It is what held when it was read, and is not written.
+	// Out is why a scheduler gives the host no jobs, as it held when it was read; nil where none says so. In a Fragment an Out
+	// without a state says that it does give it jobs.
 	Out *Out
 }
 

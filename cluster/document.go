@@ -11,6 +11,7 @@ type Document struct {
 	Name        string            `json:"name,omitempty" yaml:"name,omitempty"`
 	Types       []TypeDoc         `json:"types" yaml:"types"`
 	Nodes       []NodesDoc        `json:"nodes" yaml:"nodes"`
+	Unavailable []UnavailableDoc  `json:"unavailable,omitempty" yaml:"unavailable,omitempty"`
 	Network     NetworkDoc        `json:"network,omitzero" yaml:"network,omitempty"`
 	Identities  []HostIdentityDoc `json:"identities,omitempty" yaml:"identities,omitempty"`
 	Benches     []Bench           `json:"benches,omitempty" yaml:"benches,omitempty"`
@@ -23,6 +24,13 @@ type Document struct {
 type NodesDoc struct {
 	Hosts string `json:"hosts" yaml:"hosts"` // hostlist: gpu[001-016]
 	Type  string `json:"type,omitempty" yaml:"type,omitempty"`
+}
+
+// UnavailableDoc is hosts that a scheduler gave no jobs when its nodes were listed.
+type UnavailableDoc struct {
+	Hosts  string `json:"hosts" yaml:"hosts"` // hostlist
+	State  string `json:"state" yaml:"state"` // drained, down, not responding
+	Reason string `json:"reason,omitempty" yaml:"reason,omitempty"`
 }
 
 // TypeDoc is a NodeType.

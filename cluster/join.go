@@ -135,10 +135,13 @@ func (j *joiner) newHost(name string) int {
 	return at
 }
 
-// take notes that a source speaks of a host. What a scheduler says of it is kept from the first that says anything.
+// take notes that a source speaks of a host. What a scheduler says of it is kept from the last that says anything: a file has what
+// held once.
 func (j *joiner) take(host int, p part, f *Fragment) {
-	if j.out.Hosts[host].Out == nil {
-		j.out.Hosts[host].Out = f.Hosts[p.host].Out
+	if out := f.Hosts[p.host].Out; out != nil {
+		if j.out.Hosts[host].Out = out; out.State == "" {
+			j.out.Hosts[host].Out = nil
+		}
 	}
 	j.parts[host] = append(j.parts[host], p)
 	j.hostMap[p.frag][p.host] = append(j.hostMap[p.frag][p.host], host)

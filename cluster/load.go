@@ -1,6 +1,9 @@
 package cluster
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Cluster turns the written form into the model. An error names the place:
 // "types[0] dgx-a100: links[3]: b: no device gpu9".
@@ -49,6 +52,11 @@ func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
 		}
 		c.Hosts[h].IDs = append(c.Hosts[h].IDs, Identity{id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
 	}
+	for i, u := range d.Unavailable {
+		if err := c.AddUnavailable(b, u, hosts); err != nil {
+			return nil, fmt.Errorf("unavailable[%d]: %w", i, err)
+		}
+	}
 	if err := c.loadNetwork(b, &d.Network, hosts); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
@@ -73,6 +81,26 @@ func (c *Cluster) addRun(b *Budget, n NodesDoc, types, hosts map[string]int) err
 		}
 		hosts[name] = len(c.Hosts)
 		c.Hosts = append(c.Hosts, Host{Name: name, Type: typ})
+	}
+	return nil
+}
+
+// AddUnavailable sets what a scheduler says of hosts, which are given by name with their index.
+func (c *Cluster) AddUnavailable(b *Budget, u UnavailableDoc, hosts map[string]int) error {
+	if u.State == "" {
+		return errors.New("no state; expected one such as drained")
+	}
+	names, err := b.orDefault().ParseHosts(u.Hosts)
+	if err != nil {
+		return fmt.Errorf("hosts: %w", err)
+	}
+	out := &Out{u.State, u.Reason}
+	for _, name := range names {
+		h, ok := hosts[name]
+		if !ok {
+			return fmt.Errorf("hosts: no host %q among nodes", name)
+		}
+		c.Hosts[h].Out = out
 	}
 	return nil
 }

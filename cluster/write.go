@@ -11,7 +11,7 @@ func (c *Cluster) Document() *Document {
 func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 	d := &Document{
 		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings,
-		Types: make([]TypeDoc, len(c.Types)), Nodes: c.runs(),
+		Types: make([]TypeDoc, len(c.Types)), Nodes: c.runs(), Unavailable: c.unavailable(),
 	}
 	for i, t := range c.Types {
 		if err := b.Stopped(); err != nil {
@@ -49,6 +49,34 @@ func (c *Cluster) runs() []NodesDoc {
 		i = k
 	}
 	return runs
+}
+
+// unavailable groups the hosts that a scheduler gives no jobs by state and reason.
+func (c *Cluster) unavailable() []UnavailableDoc {
+	outs, hosts := c.OutOfService()
+	var list []UnavailableDoc
+	for i, o := range outs {
+		list = append(list, UnavailableDoc{FormatHosts(hosts[i]), o.State, o.Reason})
+	}
+	return list
+}
+
+// OutOfService are the states of hosts that a scheduler gives no jobs, in the order of the hosts, with those of each.
+func (c *Cluster) OutOfService() (outs []Out, hosts [][]string) {
+	at := map[Out]int{}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		if h.Out == nil {
+			continue
+		}
+		k, ok := at[*h.Out]
+		if !ok {
+			k = len(outs)
+			at[*h.Out], outs, hosts = k, append(outs, *h.Out), append(hosts, nil)
+		}
+		hosts[k] = append(hosts[k], h.Name)
+	}
+	return outs, hosts
 }
 
 func (t *NodeType) doc() TypeDoc {

@@ -116,6 +116,19 @@ func outOfService(cl *cluster.Cluster) map[string]string {
 	return out
 }
 
+// noteOutOfService notes hosts of a layout that a scheduler gave no jobs.
+func (e *Env) noteOutOfService(cl *cluster.Cluster, l nccl.Layout) {
+	var list []string
+	for i, r := range l {
+		if o := cl.Hosts[r.Host].Out; o != nil && (i == 0 || l[i-1].Host != r.Host) {
+			list = append(list, fmt.Sprintf("%s (%s)", cl.Hosts[r.Host].Name, o.State))
+		}
+	}
+	if len(list) > 0 {
+		e.note(fmt.Sprintf("%.200s takes part and got no jobs when Slurm's nodes were listed", strings.Join(list, ", ")))
+	}
+}
+
 // inService are the nodes without those that a scheduler gives no jobs, which are noted.
 func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
 	var names, left []string

@@ -25,7 +25,7 @@ func hostFindings(cl *cluster.Cluster) map[string][]string {
 	slices.SortStableFunc(found, func(a, b finding.Finding) int { return telling(a.ID) - telling(b.ID) })
 	for i := range found {
 		f := &found[i]
-		if f.Severity < finding.Warn {
+		if f.Severity < finding.Warn && f.ID != "node-unavailable" {
 			continue
 		}
 		for end := range strings.SplitSeq(f.Where, "–") {
@@ -65,6 +65,8 @@ func (e *Env) noteFindings(found map[string][]string, names []string) {
 // telling orders findings of one node: what says which cable before what only says that something differs.
 func telling(id string) int {
 	switch id {
+	case "node-unavailable":
+		return -1
 	case "link-slow", "port-slow", "port-down", "link-down", "nic-uncabled":
 		return 0
 	case "asymmetry-node":

@@ -112,6 +112,7 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 			return err
 		}
 		l, name, err := s.ranks(cl)
+		env.noteOutOfService(cl, l)
 		if err == nil && predict.OnlyPublished(cl, l) {
 			err = d.addPublished(cl, l, name, ask)
 			if err == nil {

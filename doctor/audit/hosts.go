@@ -145,20 +145,9 @@ func matrixDiffers(t, o *cluster.NodeType) string {
 // outOfService notes hosts that a scheduler gives no jobs, those with one reason together. The cluster as planned has them, so
 // that it is no warning.
 func (a *auditor) outOfService() {
-	by := map[cluster.Out][]string{}
-	var order []cluster.Out
-	for i := range a.c.Hosts {
-		h := &a.c.Hosts[i]
-		if h.Out == nil {
-			continue
-		}
-		if by[*h.Out] == nil {
-			order = append(order, *h.Out)
-		}
-		by[*h.Out] = append(by[*h.Out], h.Name)
-	}
-	for _, o := range order {
-		hosts := cluster.FormatSlurmHosts(by[o])
+	outs, names := a.c.OutOfService()
+	for i, o := range outs {
+		hosts := cluster.FormatSlurmHosts(names[i])
 		text := o.State + " in Slurm when its nodes were listed"
 		if o.Reason != "" {
 			text += ": " + o.Reason

@@ -10,6 +10,7 @@ type file struct {
 	Name        string                    `yaml:"name,omitempty"`
 	Types       map[string]*typeForm      `yaml:"types,omitempty"`
 	Nodes       []nodesForm               `yaml:"nodes"`
+	Unavailable []cluster.UnavailableDoc  `yaml:"unavailable,omitempty"`
 	Network     networkForm               `yaml:"network,omitempty"`
 	Identities  []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
 	Benches     []cluster.Bench           `yaml:"benches,omitempty"`

@@ -199,6 +199,11 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 		}
 		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, cluster.Identity{Device: id.Device, UUID: id.UUID, Port: id.Port, GUID: id.GUID, LID: id.LID, Counters: id.Counters})
 	}
+	for i, u := range f.Unavailable {
+		if err := r.out.AddUnavailable(r.budget, u, hosts); err != nil {
+			return nil, r.errAt(err, "unavailable", i)
+		}
+	}
 	if err := r.network(); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ type written struct {
 	Name        string                    `yaml:"name,omitempty"`
 	Types       yamldoc.Ordered           `yaml:"types,omitempty"`
 	Nodes       []nodesForm               `yaml:"nodes"`
+	Unavailable []cluster.UnavailableDoc  `yaml:"unavailable,omitempty"`
 	Network     *networkForm              `yaml:"network,omitempty"`
 	Identities  []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
 	Benches     []cluster.Bench           `yaml:"benches,omitempty"`
@@ -27,7 +28,7 @@ type written struct {
 func Write(w io.Writer, c *cluster.Cluster) error {
 	d := c.Document()
 	f := written{
-		Version: d.Version, Name: d.Name, Identities: d.Identities, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings,
+		Version: d.Version, Name: d.Name, Unavailable: d.Unavailable, Identities: d.Identities, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings,
 	}
 	for i := range d.Types {
 		f.Types = append(f.Types, yamldoc.Pair{Key: d.Types[i].Name, Value: typeOut(c.Types[i], &d.Types[i])})

@@ -209,7 +209,11 @@ func (nr *nodeReader) add(num int, fields []field) error {
 	}
 	fields = append(fields[:len(fields):len(fields)], nr.defaults...)
 	typ := nr.typeOf(num, name, fields)
-	out := outOf(get(fields, "State"), get(fields, "Reason"))
+	state := get(fields, "State")
+	out := outOf(state, get(fields, "Reason"))
+	if out == nil && state != "" && !strings.EqualFold(state, "unknown") {
+		out = &cluster.Out{} // it gets jobs, whatever an older source says
+	}
 	for _, n := range names {
 		if at, ok := nr.host[n]; ok {
 			if nr.f.Hosts[at].Type != typ {

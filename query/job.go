@@ -59,6 +59,7 @@ type training struct {
 	cluster   *cluster.Cluster
 	env       map[string]string // settings of NCCL
 	tuner     bool              // collectives run as under busbar's tuner plugin
+	pairs     int64             // sequences of a unit of the batch
 }
 
 // requireJob refuses a question without a cluster or a model.
@@ -84,7 +85,7 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 	if err := q.FineTuning.checkModel(model, q.Seq); err != nil {
 		return nil, err
 	}
-	t := &training{job: workload.Job{
+	t := &training{pairs: q.FineTuning.pairs(), job: workload.Job{
 		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
 		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/step"
 	"busbar.dev/workload"
 )
 
@@ -20,7 +21,11 @@ func TestStepFitting(t *testing.T) {
 		{Job{Cluster: "4xa6000", Model: "llama3-8b"}, "zero=3", "raise"},
 		{Job{Cluster: "4xa6000", Model: "llama3-8b", Framework: "ddp"}, "--framework fsdp", "zero=3"},
 		{Job{Cluster: "4xa6000", Model: "gpt3-2.7b", Framework: "ddp", Micro: 8}, "zero=1", "zero=3"},
-		{Job{Cluster: "4xa6000", Model: "llama3-70b"}, "", "would fit"},
+		{Job{Cluster: "4xa6000", Model: "llama3-70b"}, "--offload parameters", "raise"},
+		{Job{Cluster: "4x4080", Model: "llama3-8b"}, "--offload optimizer", "raise"},
+		{Job{Cluster: "4x4090", Model: "llama3-405b"}, "", "would fit"},
+		{Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, FineTuning: FineTuning{LoRA: "rank=16"}}, "bits=4", "raise"},
+		{Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, FineTuning: FineTuning{LoRA: "rank=16", Method: "dpo"}}, "bits=4", "raise"},
 	} {
 		d, err := Step{Job: c.job}.Run(t.Context(), Env{})
 		if err != nil {
@@ -56,6 +61,10 @@ func withFlags(t *testing.T, j Job, flags string) Job {
 			j.Parallel = Parallel(words[i+1])
 		case "--recompute":
 			j.Recompute = workload.Recompute(words[i+1])
+		case "--lora":
+			j.LoRA = words[i+1]
+		case "--offload":
+			j.Offload = workload.Offload(words[i+1])
 		case "--framework":
 			j.Framework = words[i+1]
 		case "--kernels":
@@ -69,4 +78,31 @@ func withFlags(t *testing.T, j Job, flags string) Job {
 		}
 	}
 	return j
+}
+
+// TestStepFittingFastest checks that what is proposed is not slower than other settings that fit too.
+func TestStepFittingFastest(t *testing.T) {
+	job := Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, Micro: 2, FineTuning: FineTuning{LoRA: "rank=16,targets=attention"}}
+	d, err := Step{Job: job}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit, some := d.Rows[0].Fitting, 0
+	for _, flags := range []string{"--recompute full", "--parallel zero=3", "--micro-batch 1 --recompute full", "--lora rank=16,targets=attention,bits=4 --recompute full", "--lora rank=16,targets=attention,bits=4 --micro-batch 1"} {
+		other := withFlags(t, job, "--global-batch 8 "+flags)
+		d, err := Step{Job: other}.Run(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(flags, err)
+		}
+		r := d.Rows[0]
+		if r.Memory["total"] > step.Room(r.Has, step.Reserve).Bytes() {
+			continue
+		}
+		if some++; fit == nil || r.Step < fit.Step {
+			t.Errorf("%s fits and takes %v; proposed is %+v", flags, r.Step, fit)
+		}
+	}
+	if some < 3 {
+		t.Errorf("%d of the settings fit: the test shows nothing", some)
+	}
 }

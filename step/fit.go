@@ -108,6 +108,9 @@ func lighterWays(j *workload.Job) []lighterWay {
 		if o != j.Offload {
 			add(fmt.Sprintf("--offload %s", o), func(j *workload.Job) { j.Offload = o })
 		}
+		if divided && !j.Offloads() {
+			add(fmt.Sprintf("zero=3 with --recompute full and --offload %s", o), func(j *workload.Job) { j.Split.ZeRO, j.Recompute, j.Offload = 3, workload.Full, o })
+		}
 	}
 	return list
 }
@@ -142,10 +145,28 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 		return f.Title + " keeps the whole model on every GPU; --framework fsdp shards it"
 	}
 	if j.Split.DP > 1 && !j.Model.Replicated() {
-		return "raise tp or pp"
+		if deeper(j, have) {
+			return "raise tp or pp, with --recompute full"
+		}
+		return fmt.Sprintf("no tp, pp, zero, recomputation or offload makes it fit %d such GPUs; more of them are needed, or adapters (--lora rank=16, with bits=4 for the least memory)", ranks)
 	}
 	if j.Model.Replicated() {
 		return "GPUs with more memory are needed: only replicas of the whole model train it"
 	}
 	return "take more GPUs"
+}
+
+// deeper reports whether more tensor or pipeline ranks make a job fit that computes everything again.
+func deeper(j *workload.Job, have unit.Bytes) bool {
+	ranks := j.Split.Ranks()
+	for tp := 1; tp <= ranks; tp *= 2 {
+		for pp := 1; tp*pp <= ranks; pp *= 2 {
+			x := *j
+			x.Split.TP, x.Split.PP, x.Split.DP, x.Split.SeqParallel, x.Recompute = tp, pp, ranks/(tp*pp), tp > 1, workload.Full
+			if x.Split.Ranks() == ranks && x.Check() == nil && (x.Framework == nil || x.Framework.Runs(&x)) && x.Memory().Total() <= Room(have, Reserve) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"busbar.dev/unit"
 )
@@ -113,6 +114,40 @@ func (c *Cluster) HostIndex(name string) int {
 		}
 	}
 	return -1
+}
+
+// SameHost reports whether two names are those of one host: one may lack its domain.
+func SameHost(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	sa, da, _ := strings.Cut(a, ".")
+	sb, db, _ := strings.Cut(b, ".")
+	return strings.EqualFold(sa, sb) && (da == "" || db == "")
+}
+
+// HostsNamed are the hosts that names mean, each as an index or -1. Names may lack their domain, or have one that the cluster's lack.
+func (c *Cluster) HostsNamed(names []string) []int {
+	short := func(name string) string {
+		name, _, _ = strings.Cut(strings.ToLower(name), ".")
+		return name
+	}
+	byName := map[string][]int{}
+	for i := range c.Hosts {
+		key := short(c.Hosts[i].Name)
+		byName[key] = append(byName[key], i)
+	}
+	list := make([]int, len(names))
+	for i, n := range names {
+		list[i] = -1
+		for _, h := range byName[short(n)] {
+			if SameHost(c.Hosts[h].Name, n) {
+				list[i] = h
+				break
+			}
+		}
+	}
+	return list
 }
 
 // TypeOf returns the type of a host, or nil when nobody described it.

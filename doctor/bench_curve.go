@@ -17,7 +17,10 @@ func NewCurve(c *truth.Case) (*Curve, error) {
 		return nil, err
 	}
 	s := &Curve{Sweep: c.Sweep, Machine: c.Predictor.Cluster.Name, Class: c.Predictor.Class(), NCCL: c.Predictor.Plan.Version.String(), Assumed: c.Assumed}
-	if t := c.Predictor.Cluster.TypeOf(0); t != nil {
+	if c.Hosts != "" {
+		s.Machine += " (" + c.Hosts + ")"
+	}
+	if t := c.Predictor.Cluster.TypeOf(c.Predictor.Layout[0].Host); t != nil {
 		s.NICs, s.NICRate = nicsOf(t)
 	}
 	for i, r := range rows {

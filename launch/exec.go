@@ -182,9 +182,9 @@ func (b *Binding) seat(p *Plan, id *ranks.Identity) (Seat, error) {
 	if id.LocalRank >= at.Count && b.Launcher == "" {
 		return at, fmt.Errorf("local rank %d; the plan has local ranks 0 to %d on a host", id.LocalRank, at.Count-1)
 	}
-	if !p.Placeholders && !Same(at.Host, b.Host) && p.AsGood(at, b.Host) {
+	if !p.Placeholders && !cluster.SameHost(at.Host, b.Host) && p.AsGood(at, b.Host) {
 		b.note("the plan has rank %d on %s; %s is below the same leaf switch, which is as good", id.Rank, at.Host, b.Host)
-	} else if !p.Placeholders && !Same(at.Host, b.Host) {
+	} else if !p.Placeholders && !cluster.SameHost(at.Host, b.Host) {
 		b.note("the plan has rank %d on %s: ranks are not where it put them", id.Rank, at.Host)
 		b.Elsewhere = true
 	} else if id.LocalRank >= 0 && id.LocalRank != at.Local && b.Launcher != "Kubernetes" {

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"strings"
 
 	"busbar.dev/cluster"
 )
@@ -85,21 +84,11 @@ func (p *Plan) AsGood(at Seat, name string) bool {
 			continue
 		}
 		for _, h := range hosts[first : first+n] {
-			if Same(h.Name, name) {
+			if cluster.SameHost(h.Name, name) {
 				return h.Type == hosts[at.Node].Type
 			}
 		}
 		break
 	}
 	return false
-}
-
-// Same reports whether two names are those of one host: one may lack its domain.
-func Same(a, b string) bool {
-	if strings.EqualFold(a, b) {
-		return true
-	}
-	sa, da, _ := strings.Cut(a, ".")
-	sb, db, _ := strings.Cut(b, ".")
-	return strings.EqualFold(sa, sb) && (da == "" || db == "")
 }

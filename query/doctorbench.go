@@ -9,6 +9,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/doctor"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 )
@@ -91,6 +92,9 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 	k, err := truth.On(s, cl, nccl.Newest)
 	if err != nil {
 		return nil, err
+	}
+	if s.Hosts != "" && k.Hosts == "" && !hasMadeUpNames(cl) {
+		e.note(fmt.Sprintf("%.200s: not hosts of %s; its first %s are predicted", s.Hosts, cl.Name, words.Plural(s.Nodes, "node")))
 	}
 	x, err := doctor.NewCurve(k)
 	if err != nil {

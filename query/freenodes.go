@@ -14,7 +14,6 @@ import (
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/switchtree"
-	"busbar.dev/launch"
 	"busbar.dev/nccl"
 )
 
@@ -237,7 +236,7 @@ func (x *jobNodes) named(names []string) (out *jobNodes, strange []string) {
 	for _, n := range names {
 		found := false
 		for _, i := range index[key(n)] {
-			if !launch.Same(x.names[i], n) && !launch.Same(x.racks[i], n) {
+			if !cluster.SameHost(x.names[i], n) && !cluster.SameHost(x.racks[i], n) {
 				continue
 			}
 			if found = true; !taken[i] {

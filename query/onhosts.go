@@ -2,12 +2,9 @@ package query
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
-	"busbar.dev/launch"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 )
@@ -66,24 +63,17 @@ func (s shape) onNames(cl *cluster.Cluster) (nccl.Layout, string, error) {
 
 // namedHosts are a cluster's hosts by their names, and the last name that is none of them.
 func namedHosts(cl *cluster.Cluster, names []string) (list []int, strange string, err error) {
-	byName := map[string][]int{}
-	for i := range cl.Hosts {
-		short, _, _ := strings.Cut(strings.ToLower(cl.Hosts[i].Name), ".")
-		byName[short] = append(byName[short], i)
-	}
 	seen := map[int]bool{}
-	for _, n := range names {
-		short, _, _ := strings.Cut(strings.ToLower(n), ".")
-		at := slices.IndexFunc(byName[short], func(i int) bool { return launch.Same(cl.Hosts[i].Name, n) })
+	for i, h := range cl.HostsNamed(names) {
 		switch {
-		case at < 0:
-			strange = n
+		case h < 0:
+			strange = names[i]
 			continue
-		case seen[byName[short][at]]:
-			return nil, "", fmt.Errorf("--hosts: %s is named twice", n)
+		case seen[h]:
+			return nil, "", fmt.Errorf("--hosts: %s is named twice", names[i])
 		}
-		seen[byName[short][at]] = true
-		list = append(list, byName[short][at])
+		seen[h] = true
+		list = append(list, h)
 	}
 	return list, strange, nil
 }

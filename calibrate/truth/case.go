@@ -24,6 +24,7 @@ type Case struct {
 	Settings  []predict.Setting
 	Predictor *predict.Predictor
 	Assumed   []string
+	Hosts     string   // of the cluster that it is predicted on, as the sweep names them; "" is the cluster's first
 	Unused    []string // what the source states and the prediction cannot use
 
 	machine, class string

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
@@ -19,7 +20,7 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error
 	if err != nil {
 		return nil, err
 	}
-	layout, err := nccl.Block(c, s.Nodes, s.PerNode)
+	layout, hosts, err := layoutOn(s, c)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +34,37 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error
 	if err != nil {
 		return nil, err
 	}
+	x.Hosts = hosts
 	p.Conditions, x.Unused = conditions(s)
 	_, known := Release(s)
 	p.Unsure = !known
 	return x.by(p, nil)
+}
+
+// layoutOn is a sweep's layout on a cluster, and the hosts that it is on as a hostlist: those that the sweep names where the
+// cluster has all of them, because one slow NIC among the first hosts says nothing about others; else the first, and "".
+func layoutOn(s *result.Sweep, c *cluster.Cluster) (nccl.Layout, string, error) {
+	names, err := cluster.ParseHosts(s.Hosts)
+	if s.Hosts == "" || err != nil || len(names) != s.Nodes {
+		l, err := nccl.Block(c, s.Nodes, s.PerNode)
+		return l, "", err
+	}
+	l := make(nccl.Layout, 0, s.Nodes*s.PerNode)
+	for at, i := range c.HostsNamed(names) {
+		if c.TypeOf(i) == nil {
+			l, err := nccl.Block(c, s.Nodes, s.PerNode)
+			return l, "", err
+		}
+		gpus := c.TypeOf(i).Of(cluster.GPU)
+		if len(gpus) < s.PerNode {
+			return nil, "", fmt.Errorf("measured with %s on %s, which has %d in the cluster; expected measurements of the cluster that -c describes",
+				words.Plural(s.PerNode, "GPU"), names[at], len(gpus))
+		}
+		for _, g := range gpus[:s.PerNode] {
+			l = append(l, nccl.Rank{Host: i, GPU: g})
+		}
+	}
+	return l, s.Hosts, nil
 }
 
 // Release is the release of NCCL that a sweep names, false where it names none

@@ -9,7 +9,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/engine"
-	"busbar.dev/launch"
 	"busbar.dev/unit"
 )
 
@@ -56,7 +55,7 @@ func placements(cl *cluster.Cluster, lists []string) ([]*orders, error) {
 		}
 		o := &orders{cluster: cl}
 		for _, n := range names {
-			at := slices.IndexFunc(cl.Hosts, func(h cluster.Host) bool { return launch.Same(h.Name, n) })
+			at := slices.IndexFunc(cl.Hosts, func(h cluster.Host) bool { return cluster.SameHost(h.Name, n) })
 			if at < 0 || slices.Contains(o.plan, at) {
 				return nil, fmt.Errorf("--place %s: %s is no host of %s, or there twice", list, n, cl.Name)
 			}

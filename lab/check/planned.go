@@ -74,7 +74,7 @@ func newOrders(dir string, p *launch.Plan, cl *cluster.Cluster) (*orders, error)
 	}
 	o := &orders{cluster: cl, each: len(hosts[0].GPUs), nccl: p.NCCL}
 	find := func(list *[]int, name string) error {
-		at := slices.IndexFunc(cl.Hosts, func(h cluster.Host) bool { return launch.Same(h.Name, name) })
+		at := slices.IndexFunc(cl.Hosts, func(h cluster.Host) bool { return cluster.SameHost(h.Name, name) })
 		if at < 0 {
 			return fmt.Errorf("--plan %s: %s is no host of %s; expected a plan for this cluster (busbar plan -c CLUSTER --hosts … --emit DIR)", dir, name, cl.Name)
 		}

@@ -130,7 +130,11 @@ func TestOrderRDMA(t *testing.T) {
 		}
 		return got
 	}
-	order(exitDone, "order", "pairs", "--size", "64K")
+	for range 3 { // on a machine with much else to do a pair may fail
+		if order(exitDone, "order", "pairs", "--size", "64K").Measured == 6 {
+			break
+		}
+	}
 	got := order(exitDone, "order", "rdma") // one sweep names who stands out, and is no verdict
 	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 || got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 0 || !strings.Contains(fmt.Sprint(got.Verdict.Notes), "stands out in this sweep: n2") {
 		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)

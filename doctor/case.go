@@ -36,6 +36,9 @@ type Report struct {
 	Samples   []finding.Quote
 	Dropped   map[string]int // what bounds on memory kept out, by kind
 	Blank     bool           // nothing of it is known
+	Slowing   bool           // a note is a cause of slow jobs
+	Sweeps    []string       // files with output of nccl-tests
+	Traces    int            // files that a profiler wrote
 	Asked     bool           // somebody described a problem to the program itself
 }
 
@@ -88,8 +91,29 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	}
 	// What nothing in the text speaks for and is as good as excluded would only be read.
 	r.Findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
+	r.Slowing = slowing(m, r.Findings)
 	r.Findings = append(r.Findings, traced(s.Traces)...)
+	r.Traces = len(s.Traces)
+	for i := range s.Tables {
+		if f := s.Tables[i].File; !slices.Contains(r.Sweeps, f) {
+			r.Sweeps = append(r.Sweeps, f)
+		}
+	}
 	return r
+}
+
+// slowing reports a note whose cause is one of slow jobs.
+func slowing(m *cause.Model, list []finding.Finding) bool {
+	return slices.ContainsFunc(m.Causes(), func(x *cause.Cause) bool {
+		return slices.Contains(x.Symptoms, "slow") && slices.ContainsFunc(list, func(f finding.Finding) bool {
+			return f.ID == x.ID && f.Severity == finding.Note && f.Confidence >= cause.Threshold
+		})
+	})
+}
+
+// Examined reports that something was read that findings can come from. A profiler's traces are read by another question.
+func (r *Report) Examined() bool {
+	return !r.Blank || len(r.Findings) > min(r.Traces, 1)
 }
 
 func newCase(s *evidence.Set) *Case {

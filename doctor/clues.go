@@ -53,7 +53,7 @@ func hosts(list []*evidence.Observation) string {
 			}
 		}
 	}
-	return hostlist(names)
+	return strings.TrimSpace(hostlist(names) + gpuList(list))
 }
 
 // elsewhere are names that look like NCCL's and are read by others: frameworks, its

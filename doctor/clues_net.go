@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/internal/lazyre"
 )
 
 // virtualNames begin the names of interfaces that exist on one host only, or
@@ -206,6 +207,22 @@ func (c *Case) fastCluster() bool {
 		}
 	}
 	return false
+}
+
+// ibInterface is how the kernel and udev name interfaces of IP over InfiniBand: ib0, ibs3, ibp65s0f1.
+var ibInterface = lazyre.New(`^ib(?:\d+|[sp]\d+\w*)$`)
+
+// ibSeen reports that InfiniBand is there although NCCL does not name it: it lists an interface of IP over InfiniBand among those it could use, or a
+// map of the machine has an InfiniBand NIC.
+func (c *Case) ibSeen() bool {
+	for _, o := range append(slices.Clone(c.All(evidence.SocketUsing)), c.All(evidence.Bootstrap)...) {
+		if slices.ContainsFunc(strings.Split(o.Arg(0), ","), ibInterface.MatchString) {
+			return true
+		}
+	}
+	return c.Cluster != nil && slices.ContainsFunc(c.Cluster.Types, func(t *cluster.NodeType) bool {
+		return slices.ContainsFunc(t.Of(cluster.NIC), func(i int) bool { n := t.Devices[i].NIC; return n != nil && n.Kind == cluster.InfiniBand })
+	})
 }
 
 // socketNetwork is the line that says that NCCL uses sockets. The list of their

@@ -67,11 +67,15 @@ func explain(m *cause.Model, list []finding.Finding) {
 	}
 	for _, r := range m.Detected() {
 		root := byID[r.ID]
-		if root == nil || root.ExplainedBy != "" || root.Severity == finding.Note {
+		if root == nil || root.ExplainedBy != "" {
 			continue
 		}
 		for _, id := range r.Follows {
-			if f := byID[id]; f != nil && f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
+			f := byID[id]
+			if f == nil || root.Severity == finding.Note && f.Severity != finding.Note { // a note explains notes only
+				continue
+			}
+			if f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
 				f.ExplainedBy = root.ID
 			}
 		}

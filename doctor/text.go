@@ -68,6 +68,9 @@ func (r *Report) summary() string {
 	if r.Lines == 0 && len(r.Findings) == 0 {
 		return read + ". There was no line in it, so nothing is known."
 	}
+	if r.Traces > 0 && !r.Examined() {
+		return words.Plural(r.Traces, "trace") + " of a profiler given, which busbar trace reads; nothing was examined for faults."
+	}
 	if r.Blank && len(r.Findings) == 0 {
 		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool such as nvidia-smi, ibstat, nccl-tests or dmesg."
 	}
@@ -75,16 +78,27 @@ func (r *Report) summary() string {
 		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
 	}
 	if count.Serious() == 0 && !r.Undecided {
-		s := read + ". No problems found."
-		if count[finding.Note] > 0 {
-			s += " " + words.Plural(count[finding.Note], "note") + "."
-		}
-		return s
+		return read + ". " + r.onlyNotes(count[finding.Note])
 	}
 	if r.Undecided {
 		return read + ". The cause is unknown. The answers to these questions would tell the leading causes, listed below, apart."
 	}
 	return read + ". " + count.String() + "; the likeliest cause first."
+}
+
+// onlyNotes says what there is where nothing is above a note: a job may be slow by what a note says, and that is what was asked.
+func (r *Report) onlyNotes(n int) string {
+	s := "No problems found."
+	switch {
+	case r.Slowing:
+		s = "No errors or warnings. " + words.Plural(n, "note") + " on what can slow the job."
+	case n > 0:
+		s += " " + words.Plural(n, "note") + "."
+	}
+	if len(r.Sweeps) > 0 {
+		s += " How fast this nccl-tests sweep should be is another question: busbar doctor bench " + strings.ReplaceAll(r.Sweeps[0], "standard input", "-") + " -c CLUSTER."
+	}
+	return s
 }
 
 // questions writes what to find out next.

@@ -43,6 +43,9 @@ func (d *DoctorDoc) Wrong() bool {
 	return ok && (d.Asked && d.Undecided && least <= finding.Warn || finding.AtLeast(d.Findings, least))
 }
 
+// Unexamined reports that nothing that was given is known, so that no finding says nothing.
+func (d *DoctorDoc) Unexamined() bool { return !d.Report.Examined() && d.Least != "never" }
+
 // Check refuses a question that cannot be answered, before anything is read.
 func (q Doctor) Check() error {
 	if err := prepare(&q); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	"busbar.dev/doctor"
+	"busbar.dev/internal/failure"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -34,7 +36,7 @@ func (doctorRunCmd) Help() string {
 	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
 		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. All inputs are treated as one job.\n\n" +
 		"Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their consequences after. docs/doctor.md lists all rules. " +
-		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. Secrets in quoted lines are hidden.\n\n" +
+		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. 3: nothing in the inputs is known, so nothing was examined. Secrets in quoted lines are hidden.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor docs/examples/job.log\n" +
 		"  busbar doctor \"all_reduce drops at three nodes\"\n" +
@@ -60,7 +62,10 @@ func (c *doctorRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return wrong(doc, c.forms(e, doc).write(e, t))
+	if err := wrong(doc, c.forms(e, doc).write(e, t)); err != nil || !doc.Unexamined() {
+		return err
+	}
+	return failure.Cannot(errors.New("no verdict: nothing that was given could be examined"))
 }
 
 // markdownWord takes the short name of a format that people know by it.

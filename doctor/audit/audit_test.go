@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,28 @@ func fabric(t *cluster.NodeType) *cluster.Cluster {
 func TestNothingHurtsOnAGoodCluster(t *testing.T) {
 	if f := Run(fabric(machine())); len(f) > 0 {
 		t.Errorf("findings on a cluster without fault: %+v", f)
+	}
+}
+
+// GPUs without GPUDirect RDMA are not advised to force it, and a NIC beyond the host bridge is no finding for them.
+func TestWithoutGPUDirect(t *testing.T) {
+	for gdr, forced := range map[cluster.Tri]bool{cluster.No: false, cluster.Yes: true} {
+		c := fabric(machine())
+		n := c.Types[0]
+		for _, g := range n.Of(cluster.GPU) {
+			if n.Devices[g].GPU == nil {
+				n.Devices[g].GPU = &cluster.GPUInfo{}
+			}
+			n.Devices[g].GPU.GDR = gdr
+		}
+		for _, k := range []string{"nic2", "nic3"} {
+			n.Devices[n.ByName(k)].Kind = cluster.KindUnknown
+		}
+		list := Run(c)
+		i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "nic-other-socket" })
+		if i < 0 || strings.Contains(list[i].Fix+list[i].Cause, "GPUDirect") != forced || !forced && slices.ContainsFunc(list, func(f finding.Finding) bool { return f.ID == "nic-far" }) {
+			t.Errorf("%v: %+v", gdr, list)
+		}
 	}
 }
 

@@ -70,15 +70,28 @@ func (a *auditor) farNICs(n *node) {
 			if slices.ContainsFunc(n.gpus, func(o int) bool { return n.class[o].Type != cluster.SYS }) {
 				fix = "use the GPUs on the NIC's socket for jobs that span nodes, or add a NIC on the other"
 			}
+			why := "NCCL turns GPUDirect RDMA off and stages through host memory"
+			if noGDR(n, g) {
+				why = "inter-node traffic, staged through host memory on these GPUs in any case, also crosses that link"
+			} else {
+				fix += "; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first"
+			}
 			a.add("nic-other-socket", finding.Warn, where,
-				fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(g), nics),
-				fix+"; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
+				fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): %s", n.names(g), nics, why), fix)
 			continue
+		}
+		if noGDR(n, g) {
+			continue // what a host bridge is in the way of, these GPUs cannot do
 		}
 		a.add("nic-far", finding.Note, where,
 			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(g), nics, n.class[g[0]]),
 			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
 	}
+}
+
+// noGDR reports GPUs without GPUDirect RDMA, as all GeForce are.
+func noGDR(n *node, gpus []int) bool {
+	return !slices.ContainsFunc(gpus, func(g int) bool { i := n.t.Devices[g].GPU; return i == nil || i.GDR != cluster.No })
 }
 
 // unlikeNICs reports rails of different speed.

@@ -7,6 +7,7 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/lines"
 )
 
@@ -29,6 +30,11 @@ func (r *Reader) take(l *nccllog.Line, s *sight) {
 // line files what a line shows. The first of a source may be sentences.
 func (r *Reader) line(l *nccllog.Line, s *sight) {
 	q := finding.Quote{File: r.name, Line: l.Num, Text: l.Text}
+	if strings.HasPrefix(l.Text, "GPU ") {
+		if m := gpuHead.FindStringSubmatch(l.Text); m != nil {
+			r.gpu = strings.Clone(m[1])
+		}
+	}
 	hits, rank, sentence := s.hits, s.rank, false
 	if !s.bulk {
 		r.lastError(l)
@@ -94,12 +100,24 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 	if host == "" && ofMachine[h.kind] {
 		host = joblog.HostOf(r.name, l.Text)
 	}
-	r.set.add(h.kind, h.args, q, host, rank)
+	o := r.set.add(h.kind, h.args, q, host, rank)
+	if o != nil && r.gpu != "" && ofGPU[h.kind] && len(o.GPUs) < maxHosts {
+		if o.GPUs == nil {
+			o.GPUs = map[string]bool{}
+		}
+		o.GPUs[r.gpu] = true
+	}
 	return true
 }
 
 // ofMachine are kinds of lines that the kernel or a tool prints about the machine that it runs on.
 var ofMachine = map[Kind]bool{Xid: true, GPULost: true, Throttled: true, HotGPU: true, HostMemory: true, LinkDown: true, IommuFault: true}
+
+// ofGPU are kinds of lines that nvidia-smi -q prints below the address of the GPU that they are about.
+var ofGPU = map[Kind]bool{Throttled: true, HotGPU: true}
+
+// gpuHead is the line with which nvidia-smi -q begins a GPU.
+var gpuHead = lazyre.New(`^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$`)
 
 // sentence reports a line that somebody may have written. A single word that could be
 // one is kept beside the others.

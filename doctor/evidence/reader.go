@@ -46,6 +46,7 @@ type Reader struct {
 	mute    bool   // sentences do not count
 	pending string // a setting that a manifest named and whose value is to come
 	last    bool   // NCCL's last error comes next
+	gpu     string // the last one that nvidia-smi -q of this source began
 	nets    *subnetReader
 	busy    []busy // lines that may tell what a rank did last
 	// chunk and workers are how the lines are read, 0 for as usual: what comes of it is the same.
@@ -146,6 +147,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.size = 0
 	r.nets.begin()
 	r.nets.host++
+	r.gpu = ""
 	r.busy = r.busy[:0]
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)

@@ -1,6 +1,10 @@
 package evidence
 
-import "strings"
+import (
+	"strings"
+
+	"busbar.dev/internal/lazyre"
+)
 
 // seenProgram is what frameworks, launchers and the programs themselves print.
 func seenProgram() []seen {
@@ -19,7 +23,7 @@ func seenProgram() []seen {
 		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
 		{kind: Missing, words: "rank ", pattern: `(?i)\brank (\d+) (?:prints nothing|is missing|never (?:joins?|enters?|came|comes)|did not (?:join|come|enter|report)|does not respond)`, told: true},
 		{kind: Disagree, words: "mismatch between collectives", take: none},
-		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')(.{0,80})`, take: outOfMemory},
+		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')(.{0,800})`, take: outOfMemory},
 		{kind: BusError, words: "bus error|sigbus|exitcode: -7|exitcode : -7|signal 7", take: none},
 		{kind: Crash, words: "segmentation fault|sigsegv|sigabrt|exitcode: -11|exitcode  : -11|core dumped", take: crash},
 		{kind: Gloo, words: "connectfullmesh|gloo connect", take: none},
@@ -39,8 +43,26 @@ func unhandled(g []string) ([]string, bool) {
 // outOfMemory leaves out a size that no tensor has: it was read from a message that
 // came out of order.
 func outOfMemory(g []string) ([]string, bool) {
-	return nil, !strings.Contains(g[len(g)-1], "more than 1EB")
+	rest := g[len(g)-1]
+	gpu, unused, hint := "", "", ""
+	if m := oomGPU.FindStringSubmatch(rest); m != nil {
+		gpu = m[1]
+	}
+	if m := oomUnused.FindStringSubmatch(rest); m != nil {
+		unused = m[1]
+	}
+	if m := oomHint.FindStringSubmatch(rest); m != nil {
+		hint = m[1]
+	}
+	return []string{gpu, unused, hint}, !strings.Contains(rest[:min(len(rest), 80)], "more than 1EB")
 }
+
+// What PyTorch says after it: on which GPU, how much of its memory lies idle, and the setting that it advises.
+var (
+	oomGPU    = lazyre.New(`\bGPU (\d{1,3})[ ;]`)
+	oomUnused = lazyre.New(`\b([\d.]{1,8} [KMG]iB) is reserved by PyTorch but unallocated`)
+	oomHint   = lazyre.New(`\b(PYTORCH(?:_CUDA)?_ALLOC_CONF=[\w:,.]{1,60}\w)`)
+)
 
 // unmet is what ended a rendezvous. A refused connection is tried again: ranks that
 // start before the first one print it in every healthy job.

@@ -9,6 +9,7 @@ const (
 	LoaderWorkers Kind = "loader-workers"  // few, many: workers of a data loader
 	PinWithoutGPU Kind = "pin-without-gpu" // pin_memory without a GPU
 	HotGPU        Kind = "gpu-hot"         // temperature in °C
+	HotAmongEqual Kind = "gpu-hot-apart"   // GPU, its temperature and power, the greatest temperature and least power of its equals
 )
 
 // seenWarned are warnings of PyTorch and Lightning about speed, in their own words, and temperatures that tools print.

@@ -32,6 +32,8 @@ type Observation struct {
 	// Hosts and Ranks are who printed it, where the lines say so.
 	Hosts map[string]bool
 	Ranks map[int]bool
+	// GPUs are the bus addresses of those that a report is about.
+	GPUs map[string]bool
 }
 
 // Arg is an argument, or "" when there are fewer.
@@ -44,6 +46,9 @@ func (o *Observation) Arg(i int) string {
 
 // HostNames are the hosts in order.
 func (o *Observation) HostNames() []string { return slices.Sorted(maps.Keys(o.Hosts)) }
+
+// GPUNames are the GPUs in order.
+func (o *Observation) GPUNames() []string { return slices.Sorted(maps.Keys(o.GPUs)) }
 
 // Env is a setting: of a program's environment, a script or a manifest.
 type Env struct {
@@ -159,7 +164,7 @@ func (s *Set) Values(name string) []*Env { return s.env[name] }
 func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
 
 // add files one sighting.
-func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int) {
+func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int) *Observation {
 	var buf [256]byte
 	key := append(buf[:0], k...)
 	for _, a := range args {
@@ -169,7 +174,7 @@ func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int)
 	if o == nil {
 		if len(s.kinds[k]) >= maxDiffer {
 			s.drop(string(k))
-			return
+			return nil
 		}
 		o = &Observation{Kind: k, Hosts: map[string]bool{}, Ranks: map[int]bool{}}
 		for _, a := range args {
@@ -188,6 +193,7 @@ func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int)
 	if rank >= 0 && !o.Ranks[rank] && len(o.Ranks) < maxHosts {
 		o.Ranks[rank] = true
 	}
+	return o
 }
 
 // setEnv files a setting.

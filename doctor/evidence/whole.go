@@ -51,6 +51,7 @@ func (r *Reader) whole() (formats int) {
 			formats++
 		}
 	}
+	r.smiTable(data)
 	if perftest.Match(data) {
 		for _, t := range perftest.Read(data) {
 			if best := t.Best(); best != nil && len(r.set.Figures) < maxFigures {

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/snapshot"
 )
 
@@ -108,6 +109,13 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 			break
 		}
 	}
+	if len(frags) == 0 && len(failed) == 0 && clusterfile.Resembles(data) {
+		_, err := clusterfile.ReadWithin(b, name, bytes.NewReader(data))
+		if err == nil {
+			err = fmt.Errorf("%s: a cluster file without nodes; expected nodes: with hosts or count, and type", name)
+		}
+		return nil, nearly{err}
+	}
 	if len(frags) == 0 {
 		if what := otherwise(data); what != "" && len(failed) == 0 {
 			return nil, fmt.Errorf("%s: %w: this is %s", name, ErrUnknown, what)
@@ -122,6 +130,12 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	}
 	return frags, nil
 }
+
+// nearly is what is wrong with a text that resembles a format and is none: ErrUnknown in words of that format.
+type nearly struct{ error }
+
+func (n nearly) Unwrap() error        { return n.error }
+func (n nearly) Is(target error) bool { return target == ErrUnknown }
 
 // stopping is a reader that ends when nobody waits for what is read.
 type stopping struct {

@@ -84,7 +84,7 @@ func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
 	case fit < len(c.Hosts):
 		return fmt.Errorf("%s; the cluster has %s, %d of them with as many GPUs: describe more such nodes or ask for fewer", need, has, fit)
 	}
-	return fmt.Errorf("%s; the cluster has %s: describe more of them (CLUSTER:%d) or ask for fewer", need, has, nodes)
+	return fmt.Errorf("%s; the cluster has %s: describe more such nodes (a preset, or a file about one node, takes a count: NAME:%d) or ask for fewer", need, has, nodes)
 }
 
 // maxLocal bounds the GPUs of one node; NCCL's own tables end there.

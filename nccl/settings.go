@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/failure"
 )
 
 // envInt reads a number from the settings, as NCCL does: base by its prefix.
@@ -86,7 +88,7 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 		case len(parts) >= 2:
 			fn, list = parts[0], parts[1]
 		case n > 0:
-			return fmt.Errorf("%s=%s: %q has no collective before it; only the first entry may go without", key, s, entry)
+			return failure.In("env", fmt.Errorf("%s=%s: %q has no collective before it; only the first entry may go without", key, s, entry))
 		}
 		rest, not := strings.CutPrefix(list, "^")
 		found := false
@@ -101,13 +103,13 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 			for _, w := range splitAt(rest, ",") {
 				i := index(names, w)
 				if i < 0 {
-					return fmt.Errorf("%s=%s: %q is none of %s", key, s, w, strings.Join(names, ", "))
+					return failure.In("env", fmt.Errorf("%s=%s: %q is none of %s", key, s, w, strings.Join(names, ", ")))
 				}
 				set(op, i, bit(!not))
 			}
 		}
 		if !found {
-			return fmt.Errorf("%s=%s: %q is none of %s", key, s, fn, strings.Join(ncclNames(opNames), ", "))
+			return failure.In("env", fmt.Errorf("%s=%s: %q is none of %s", key, s, fn, strings.Join(ncclNames(opNames), ", ")))
 		}
 	}
 	return nil

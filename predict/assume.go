@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
@@ -115,18 +116,6 @@ func closeUncabled(c *cluster.Cluster) []string {
 // hold: what nvidia-smi topo -m shows of a GPU.
 var linksOf = map[int]string{6: "v100-32", 12: "a100-80", 18: "h100"}
 
-// missing is an error about hardware that no source names, with the field of a question that names it: a page points to its own.
-type missing struct {
-	error
-	field string
-}
-
-// Field is the field that helps: gpu or nic.
-func (m *missing) Field() string { return m.field }
-
-// Unwrap is the error alone.
-func (m *missing) Unwrap() error { return m.error }
-
 // assumeGPUs names the GPUs of a type that have no name. A name that is given
 // counts for them only.
 func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
@@ -149,7 +138,7 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 		}
 		var ok bool
 		if m, ok = hardware.GPUByName(linksOf[links]); !ok {
-			return "", &missing{field: "gpu", error: fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it (--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name)}
+			return "", failure.In("gpu", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it (--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
 		}
 		why = fmt.Sprintf("they have %d NVLinks", links)
 	}

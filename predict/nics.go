@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/words"
 	"busbar.dev/unit"
@@ -151,7 +152,7 @@ func noNICs(t *cluster.NodeType) error {
 	if _, ok := hardware.GPUByName(t.Preset); ok && t.Count(cluster.GPU) == 1 { // and nothing else; 4xa6000 names a GPU too
 		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
 	}
-	return &missing{field: "nic", error: fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
+	return failure.In("nic", fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
 		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
-		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several)}
+		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several))
 }

@@ -1,4 +1,4 @@
-// Package query answers busbar's questions. Every question is a struct whose zero value works, every answer a document:
+// Package query answers busbar's questions. Every question is a struct whose fields have defaults where they are zero, every answer a document:
 //
 //	doc, err := query.Predict{Cluster: "dgx-h100:4", Size: "1G"}.Run(ctx, query.Env{})
 //	fmt.Println(doc.Rows[0].Time, doc.Rows[0].Bottleneck.Text)
@@ -39,14 +39,32 @@
 // # Texts and values
 //
 // Fields are texts as the command line has them: Size: "64M", Op: "all_gather". Programs that have values write
-// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full. A cluster that is a value is named by
-// Env.Clusters.
+// SizeOf(64 * unit.MiB), OpOf(coll.AllGather), LayoutOf(2, 8), Recompute: workload.Full.
+//
+// # Clusters and logs in memory
+//
+// Env.Files is where names of files are looked up: bytes in memory are an fstest.MapFS or any other fs.FS.
+//
+//	env := query.Env{Files: fstest.MapFS{"site.yaml": {Data: text}, "job.log": {Data: log}}}
+//	doc, err := query.Doctor{Sources: []string{"job.log"}}.Run(ctx, env)
+//
+// A cluster that is a value is named by Env.Clusters: LoadCluster reads one, or hosts are put together from the node types of
+// package hardware, whose Describe adds a network:
+//
+//	node, err := hardware.Node("dgx-h100")
+//	site := &cluster.Cluster{Types: []*cluster.NodeType{node}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}} // Host.Type is an index of Types
+//	env := query.Env{Clusters: map[string]*cluster.Cluster{"site": site}}
+//	doc, err := query.Predict{Cluster: "site", Size: "1G"}.Run(ctx, env)
+//
+// A plan's launch files are written by doc.Emitted.Write where Plan.Emit names their folder; doc.Take.Names are the hosts that
+// Place chooses. The examples of the types have both in full.
 //
 // # One struct for all
 //
 // The same structs are the flags of the commands (their tags say how each is spelt, what it means, its default and its
 // bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json. Package
-// report turns documents into text and pictures.
+// report turns documents into text and pictures: report.Predict a PredictDoc, and
+// so on; what the doctor found is report.Findings of its Findings, and doctor.Text writes all of DoctorDoc.Report.
 //
 // # Stability
 //
@@ -62,7 +80,8 @@
 // # Errors
 //
 // An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a context
-// that ended, one of Env's Limits, something of Env that is nil and that the question needs, a peer that died. A file that is not
+// that ended, one of Env's Limits, something of Env that is nil and that the question asks for (Doctor.Live), a peer that died. A question
+// without a cluster where Env.Machine is nil is a bad one. A file that is not
 // there is bad input, as is anything that is wrong inside a file; errors.Is(err, fs.ErrNotExist) tells it from others. Commands
 // end with exit code 2 for a bad question and 3 for one that could not be answered; busbar serve answers 400 and 422, and 503
 // where the time was up:

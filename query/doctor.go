@@ -56,7 +56,7 @@ func (q Doctor) Check() error {
 	case q.Mask != "" && q.Mask != "addresses":
 		return fmt.Errorf("--mask %s: expected addresses; secrets are always hidden", q.Mask)
 	case len(q.Sources) == 0 && !q.Live:
-		return errors.New("nothing to read: give files, folders, archives or - for standard input; --live reads this machine")
+		return failure.In("path", errors.New("nothing to read: give files, folders, archives or - for standard input; --live reads this machine"))
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}

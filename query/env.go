@@ -73,7 +73,7 @@ type Limits struct {
 	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
 	// Source bounds what the sources of a cluster may describe together, whatever their form.
 	Source cluster.Limits
-	// Unpacked bounds what comes out of compressed logs, in bytes.
+	// Unpacked bounds what comes out of compressed logs and dumps, in bytes.
 	Unpacked int64
 }
 
@@ -138,7 +138,7 @@ func (e *Env) stdin() io.Reader {
 
 // exists reports a cluster, file or folder of that name.
 func (e *Env) exists(name string) bool {
-	if e.Clusters[name] != nil {
+	if _, ok := e.Clusters[name]; ok {
 		return true
 	}
 	_, err := fs.Stat(e.files(), name)

@@ -46,12 +46,12 @@ func ExampleCannot() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	ask(context.Background(), "site.yaml", query.Env{})                                    // there is no such file
-	ask(context.Background(), "", query.Env{})                                             // Env does not read the machine
+	ask(context.Background(), "", query.Env{})                                             // no cluster, and Env does not read the machine
 	ask(context.Background(), "dgx-h100:64", query.Env{Limits: query.Limits{Devices: 16}}) // too large for this program
 	ask(over, "dgx-h100:2", query.Env{})                                                   // nobody waits any more
 	// Output:
 	// false true false
-	// true false false
+	// false false false
 	// true false false
 	// true false true
 }
@@ -100,7 +100,7 @@ func ExampleSizeOf() {
 		log.Fatal(err)
 	}
 	fmt.Println(size, "is", query.SizeOf(size), "or", int64(doc.Rows[0].Asked), "bytes, by", doc.Rows[0].Proto)
-	// Output: 1.54 KB is 1536B or 1536 bytes, by ll128
+	// Output: 1.54 KB is 1536 B or 1536 bytes, by ll128
 }
 
 // The files of a plan, written: plan.json comes last, and what an earlier plan left there goes.

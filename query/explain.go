@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -50,6 +51,9 @@ func (q Explain) Run(ctx context.Context, env Env) (doc *ExplainDoc, err error) 
 
 // ncclLogs reads the logs of one job.
 func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error) {
+	if len(names) == 0 {
+		return nil, failure.In("log", errors.New("no log given; expected logs of NCCL, folders of them, or - for standard input"))
+	}
 	r := nccllog.NewReader()
 	for _, name := range names {
 		if name == "-" {

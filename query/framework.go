@@ -27,6 +27,9 @@ func readFramework(env *Env, framework, kernels string) (*workload.Framework, wo
 	if f.Newer != "" {
 		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name, f.Release))
 	}
+	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) {
+		env.note(fmt.Sprintf("--framework %.60s is taken as %s", framework, name))
+	}
 	return f, workload.Kernels(kernels), nil
 }
 

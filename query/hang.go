@@ -75,7 +75,7 @@ func (q Hang) Check() error {
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
-		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts, --job or --pods")
+		return failure.In("path", errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts, --job or --pods"))
 	case q.Watch && !q.live() && q.Dumps == "":
 		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job, --pods or --dumps")
 	case q.Pods != "":
@@ -170,6 +170,7 @@ func (q *Hang) addresses(ctx context.Context, e *Env) ([]string, error) {
 // once reads and asks one time. Answers of the time before stand for the first of two.
 func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answer) (*HangDoc, error) {
 	c := hang.NewCase()
+	c.Unpacked = int(e.Limits.Unpacked)
 	doc := &HangDoc{FailOn: failOn(q.FailOn)}
 	here, err := q.processes(e)
 	if err != nil {

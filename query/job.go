@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -199,7 +200,7 @@ func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout, name string) (
 		j.Split, err = j.Split.On(len(layout))
 	}
 	if err != nil {
-		return nil, model, fmt.Errorf("layout %s: %w", name, err)
+		return nil, model, failure.In("parallel", fmt.Errorf("layout %s: %w", name, err))
 	}
 	if model, err = step.GPUOf(cl, layout); err != nil {
 		return nil, model, err

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
-	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
 	wording "busbar.dev/internal/words"
@@ -32,10 +30,15 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 
 // loadFrom is load, with the sources.
 func (e *Env) loadFrom(ctx context.Context, words []string) (*cluster.Cluster, []source, error) {
+	c, read, err := e.readCluster(ctx, words)
+	return c, read, e.aboutNamed("cluster", err)
+}
+
+func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster, []source, error) {
 	var read []source
 	if len(words) == 0 {
 		if e.Machine == nil {
-			return nil, nil, failure.Cannot(errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads"))
+			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
 		}
 		live, err := e.Machine(ctx)
 		if err != nil {
@@ -117,8 +120,14 @@ type source struct {
 	leftOut string   // why nothing was taken of a file in a folder
 }
 
+// maxName is the longest name of a file that systems take; hostlists before a = are shorter.
+const maxName = 4096
+
 // sources reads one word: a folder of everything that a site has is one source a file.
 func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]source, error) {
+	if len(word) > maxName || strings.ContainsRune(word, 0) {
+		return nil, fmt.Errorf("%.60q: expected the name of a preset or a file, of at most %d bytes and none of them zero", word, maxName)
+	}
 	if info, err := fs.Stat(e.files(), word); err == nil && info.IsDir() && !e.isMachine(word) {
 		if _, err := fs.ReadDir(e.files(), word); err != nil {
 			return nil, failure.Cannot(err)
@@ -216,7 +225,7 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 		frags, err = readAll(b, "standard input", e.stdin())
 		return frags, false, err
 	}
-	if c := e.Clusters[name]; c != nil {
+	if c, ok := e.Clusters[name]; ok {
 		frags, err = readCopy(b, name, c)
 		return frags, false, err
 	}
@@ -255,15 +264,6 @@ func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (f
 	defer f.Close()
 	frags, err = readAll(b, name, f)
 	return frags, false, err
-}
-
-// readCopy reads a cluster's written form: what is assumed of a copy does not change the caller's.
-func readCopy(b *cluster.Budget, name string, c *cluster.Cluster) ([]*cluster.Fragment, error) {
-	var text bytes.Buffer
-	if err := clusterfile.Write(&text, c); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return readAll(b, name, &text)
 }
 
 // readAll reads a stream. One that breaks off is not the input's fault.
@@ -361,7 +361,7 @@ func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int
 		return nil, err
 	}
 	if len(c.Hosts) != 1 {
-		return nil, fmt.Errorf("%s:%d: the file describes %d nodes; a count is for a file about one", name, count, len(c.Hosts))
+		return nil, fmt.Errorf("%s:%d: it describes %d nodes; a count is for a source about one", name, count, len(c.Hosts))
 	}
 	if err := b.TakeHosts(count); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, count, err)

@@ -30,6 +30,9 @@ const maxMeasured = 256 << 20
 
 // readWhole reads a file of measurements, or standard input.
 func (e *Env) readWhole(name string) ([]byte, error) {
+	if name == "" {
+		return nil, errors.New("no file given; expected what nccl-tests printed, or measured points as JSON lines")
+	}
 	in := e.stdin()
 	if name != "-" {
 		f, err := e.files().Open(name)

@@ -18,6 +18,14 @@ import (
 // Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder. What is neither may be a name as
 // Hugging Face has it (meta-llama/Llama-3.1-8B).
 func LoadModel(env Env, word string) (*workload.Model, error) {
+	m, err := loadModel(env, word)
+	return m, env.aboutNamed("model", err)
+}
+
+func loadModel(env Env, word string) (*workload.Model, error) {
+	if len(word) > maxName || strings.ContainsRune(word, 0) {
+		return nil, fmt.Errorf("model %.60q: expected a name, dimensions or a file, of at most %d bytes and none of them zero", word, maxName)
+	}
 	if strings.HasSuffix(strings.ToLower(word), ".json") {
 		return readModel(env, word)
 	}

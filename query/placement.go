@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
@@ -54,7 +55,10 @@ func (p *placement) shapes() ([]shape, error) {
 		if t != "" {
 			var err error
 			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
-				return nil, err
+				if p.compare != "" {
+					return nil, failure.In("compare", err)
+				}
+				return nil, failure.In("layout", err)
 			}
 			s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
 		}
@@ -70,7 +74,7 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 	}
 	if s.nodes > 0 {
 		l, err := nccl.Block(cl, s.nodes, s.gpus)
-		return l, s.text, err
+		return l, s.text, failure.In("layout", err)
 	}
 	return predict.AllGPUs(cl)
 }

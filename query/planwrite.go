@@ -30,7 +30,7 @@ func (d *PlanFiles) Write(force bool) error {
 	}
 	fresh := len(list) == 0
 	if !fresh && !force {
-		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to write over files of the same names", d.Dir, list[0].Name())
+		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to write over files of the same names", d.Dir, list[0].Name())
 	}
 	at := dir
 	if fresh {

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/schedule"
@@ -113,6 +114,9 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 		}
 		l, name, err := s.ranks(cl)
 		env.noteOutOfService(cl, l)
+		if err == nil && (ask.Root < 0 || ask.Root >= len(l)) {
+			err = failure.In("root", coll.Op{Kind: ask.Kind, Root: ask.Root}.Check(len(l)))
+		}
 		if err == nil && predict.OnlyPublished(cl, l) {
 			err = d.addPublished(cl, l, name, ask)
 			if err == nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/failure"
 )
 
 // FieldError is an error about one parameter of a question. What a question returns is one wherever the parameter is known;
@@ -45,6 +47,19 @@ func (e *Env) spelled(err error) error {
 		return err
 	}
 	return &FieldError{Field: first, text: text, err: err}
+}
+
+// aboutNamed says that an error is about the parameter that names a cluster or a model, as its tag says.
+func (e *Env) aboutNamed(what string, err error) error {
+	if err == nil || e.question == nil {
+		return err
+	}
+	for _, p := range Params(e.question) {
+		if p.Names == what {
+			return failure.In(p.Name, err)
+		}
+	}
+	return err
 }
 
 // unflagged is a text with the names of parameters instead of their flags, and the first of them. Commands in the text stay.

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"busbar.dev/coll"
@@ -30,11 +31,15 @@ type (
 // OpOf is a collective as a question's field.
 func OpOf(k coll.Kind) Op { return Op(k.String()) }
 
-// SizeOf is a size, or several, as a question's field; no byte is lost.
+// SizeOf is a size, or several, as a question's field; no byte is lost. Without any it is the empty field, which asks for the
+// question's default.
 func SizeOf(sizes ...unit.Bytes) Size {
 	texts := make([]string, len(sizes))
 	for i, s := range sizes {
 		texts[i] = s.Exact()
+		if plain := strconv.FormatInt(int64(s), 10); texts[i] == plain+"B" {
+			texts[i] = plain + " B" // who writes 7B may mean parameters; who has a value does not
+		}
 	}
 	return Size(strings.Join(texts, ","))
 }
@@ -45,7 +50,7 @@ func DtypeOf(d coll.Dtype) Dtype { return Dtype(d.String()) }
 // LayoutOf is so many nodes with so many GPUs each.
 func LayoutOf(nodes, gpus int) Layout { return Layout(fmt.Sprintf("%dx%d", nodes, gpus)) }
 
-// LayoutsOf are layouts to compare.
+// LayoutsOf are layouts to compare. Without any it is the empty field, which compares nothing and asks about all GPUs.
 func LayoutsOf(list ...Layout) Layouts {
 	return Layouts(commas(list))
 }

@@ -49,7 +49,7 @@ func ParseBytes(s string) (Bytes, error) {
 		return 0, fmt.Errorf("size %q: a part of a byte; expected whole bytes", s)
 	}
 	if v < 0 || v >= math.MaxInt64 {
-		return 0, fmt.Errorf("size %q: out of range", s)
+		return 0, fmt.Errorf("size %q: out of range; expected 0 to 8 EiB", s)
 	}
 	return Bytes(math.Round(v)), nil
 }

@@ -13,6 +13,18 @@ func Fail(w http.ResponseWriter, code int, text string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client has gone
 }
 
+// refuse answers that a question is wrong, with the parameter that it is about.
+func refuse(w http.ResponseWriter, err error) {
+	doc := map[string]string{"error": err.Error()}
+	for _, field := range fieldOf(err) {
+		doc["field"] = field
+	}
+	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusBadRequest)
+	_ = json.NewEncoder(w).Encode(doc) // the client has gone
+}
+
 // Reply answers with a document, in JSON.
 func Reply(w http.ResponseWriter, v any) {
 	data, err := encoded(v)

@@ -32,8 +32,11 @@ func (s *Server) answer(q question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.Query()
 		a, err := s.read(meant(q, given), given)
+		if err == nil {
+			err = a.fed()
+		}
 		if err != nil {
-			Fail(w, http.StatusBadRequest, err.Error())
+			refuse(w, err)
 			return
 		}
 		s.send(w, r, s.kept(r.Context(), a))
@@ -179,7 +182,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	case ctx.Err() != nil:
 		return late(ctx, a)
 	case query.Cannot(err):
-		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
+		return refusal(http.StatusUnprocessableEntity, err.Error(), a, fieldOf(err)...)
 	case err != nil:
 		return refusal(http.StatusBadRequest, err.Error(), a, fieldOf(err)...)
 	}
@@ -274,6 +277,10 @@ func fieldOf(err error) []string {
 	var f *query.FieldError
 	if errors.As(err, &f) && f.Field != "" {
 		return []string{f.Field}
+	}
+	var named interface{ Field() string }
+	if errors.As(err, &named) {
+		return []string{named.Field()}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/query"
 )
@@ -61,23 +62,38 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 		}
 		several := p.Repeated && p.Names != "cluster"
 		if !several && len(values) > 1 || len(values) > maxRepeat {
-			return nil, fmt.Errorf("%s is given %d times", p.Page, len(values))
+			return nil, failure.In(p.Name, fmt.Errorf("%s is given %d times", p.Page, len(values)))
 		}
 		for _, v := range values {
 			if v == "" {
 				continue
 			}
 			if err := s.add(a, p, v); err != nil {
-				return nil, err
+				return nil, failure.In(p.Name, err)
 			}
 		}
 	}
 	form := given.Get("o")
 	delete(rest, "o")
+	if rest["json"] {
+		return nil, failure.In("json", fmt.Errorf("json is a flag of the command; here JSON is what comes, unless o asks for something else"))
+	}
 	for k := range rest {
-		return nil, fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " "))
+		return nil, failure.In(fmt.Sprintf("%.40s", k), fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " ")))
 	}
 	return a, a.as(form)
+}
+
+// fed refuses a question about files that none is given to.
+func (a *asked) fed() error {
+	params := a.params()
+	for i := range params {
+		p := &params[i]
+		if p.Argument && (p.Names == "file" || p.Names == "files") && len(a.files) == 0 {
+			return failure.In(p.Name, fmt.Errorf("no %s given; expected %s=@ID, an upload as POST /api/files gives it", p.Page, p.Page))
+		}
+	}
+	return nil
 }
 
 // otherNames are those of a parameter that no parameter has for its own: its long flag's, and cluster for what names one.
@@ -105,7 +121,7 @@ func (a *asked) as(form string) error {
 			known = append(known, k)
 		}
 		slices.Sort(known)
-		return fmt.Errorf("o=%.40q: expected json or one of %v", form, known)
+		return failure.In("o", fmt.Errorf("o=%.40q: expected %s", form, strings.Join(append([]string{"json"}, known...), ", ")))
 	}
 	a.form, a.mime, a.line = form, p.mime, query.ShellLine(append(line, "-o", p.flag))
 	return nil

@@ -70,7 +70,7 @@ func TestAnswersAreDocuments(t *testing.T) {
 		{"/api/map?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
 		{"/api/predict?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
 		{"/api/map?c=nosuch", 400, jsonType, "no such file, and as a preset"},
-		{"/api/map", 422, jsonType, "this machine is not to be read"},
+		{"/api/map", 400, jsonType, "this machine is not to be read"},
 		{"/api/map?c=/etc/passwd", 400, jsonType, "no such file"},
 		{"/api/map?c=gpu1%3D/etc/passwd", 400, jsonType, "no such file"},
 		{"/api/step?c=dgx-h100&m=config.json", 400, jsonType, "no such file"},
@@ -131,7 +131,7 @@ func TestMissingHardware(t *testing.T) {
 		{"/api/predict?c=" + sent.ID, "gpu"},
 		{"/api/step?m=gpt2-large&c=" + sent.ID, "gpu"},
 		{"/api/step?m=gpt2-large&c=4xa6000:2", "nic"},
-		{"/api/step?m=gpt2-large&c=4xa6000&parallel=tp=3", ""},
+		{"/api/step?m=gpt2-large&c=4xa6000&parallel=tp=3", "parallel"},
 	} {
 		res, text := s.ask(t, "GET", c.path, s.read, nil)
 		var doc struct{ Error, Field string }

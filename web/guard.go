@@ -91,6 +91,10 @@ func (s *Server) entry(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(r.Context()) // the server looks at the body of its own
 		r.Body = bound(r, most)
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // else what cannot be read would count as not asked
+			Fail(w, http.StatusBadRequest, fmt.Sprintf("malformed query: %.100v; expected name=value&…, percent-encoded", err))
+			return
+		}
 		if rt.Role == Public {
 			handler.ServeHTTP(w, r)
 			return

@@ -46,7 +46,7 @@ func TestIndex(t *testing.T) {
 // TestWrongMethod: an address says what it is asked with.
 func TestWrongMethod(t *testing.T) {
 	s := newSite(t, nil)
-	for path, allow := range map[string]string{"/api/files": "POST", "/api/predict": "GET", "/api/doctor": "GET, POST"} {
+	for path, allow := range map[string]string{"/api/files": "POST", "/api/predict": "GET", "/api/doctor": "GET, POST", "/api/hang": "GET, POST"} {
 		res, _ := s.ask(t, "PUT", path, s.read, nil)
 		if got := res.Header.Get("Allow"); res.StatusCode != http.StatusMethodNotAllowed || got != allow {
 			t.Errorf("PUT %s: %d, Allow %q; expected 405 and %q", path, res.StatusCode, got, allow)

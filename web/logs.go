@@ -16,20 +16,26 @@ import (
 // uploadTime is how long logs may take to arrive.
 const uploadTime = 5 * time.Minute
 
-// examine answers POST /api/doctor: the files of a form, and the text in its field
+// examines answers POST /api/doctor and POST /api/hang: the files of a form, and the text in its field
 // "text", are put into a folder of their own, examined, and removed.
-func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
+func (s *Server) examines(q question) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.examine(w, r, q) })
+}
+
+func (s *Server) examine(w http.ResponseWriter, r *http.Request, q question) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
 	_ = out.SetWriteDeadline(time.Now().Add(uploadTime + 2*longer))
-	given, q := r.URL.Query(), doctorQuestion
-	if given.Get("explain") == "1" {
-		q = explainQuestion
+	given := r.URL.Query()
+	if q.name == doctorQuestion.name {
+		if given.Get("explain") == "1" {
+			q = explainQuestion
+		}
+		given.Del("explain")
 	}
-	given.Del("explain")
 	a, err := s.read(q, given)
 	if err != nil {
-		Fail(w, http.StatusBadRequest, err.Error())
+		refuse(w, err)
 		return
 	}
 	leave, ok := s.sending.enter(clientIn(r.Context()))
@@ -69,6 +75,8 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 		q.Sources = names
 	case *query.Explain:
 		q.Logs = names
+	case *query.Hang:
+		q.Sources = names
 	}
 	a.line = query.ShellLine(append(query.CommandLine(a.words, a.ask), "--json"))
 	s.send(w, r, s.compute(r.Context(), a))

@@ -31,7 +31,7 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := s.read(planQuestion, given)
 	if err != nil {
-		Fail(w, http.StatusBadRequest, err.Error())
+		refuse(w, err)
 		return
 	}
 	q := a.ask.(*query.Plan)

@@ -111,10 +111,11 @@ var (
 	pathQuestion  = asks[query.Path, query.PathDoc]("map", shortly).machine()
 )
 
-// doctorQuestion and explainQuestion take logs, with POST /api/doctor or as uploads; planQuestion gives files too.
+// doctorQuestion, hangQuestion and explainQuestion take logs, with POST /api/doctor and POST /api/hang or as uploads; planQuestion gives files too.
 var (
 	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer).long()
 	explainQuestion = pictured(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"), "svg=-", func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })
+	hangQuestion    = asks[query.Hang, query.HangDoc]("hang", longer).long()
 	planQuestion    = asks[query.Plan, query.PlanDoc]("plan", longer).long()
 )
 
@@ -135,6 +136,7 @@ var questions = []question{
 	asks[query.Hardware, query.HardwareDoc]("hardware", shortly),
 	asks[query.Release, query.ReleaseDoc]("version", shortly),
 	doctorQuestion,
+	hangQuestion,
 	explainQuestion,
 	asks[query.DoctorBench, query.DoctorBenchDoc]("doctor bench", shortly).called("measured"),
 }

@@ -89,7 +89,8 @@ func (s *Server) own() []Route {
 		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
 		{Method: "GET", Path: "/api/scene", Role: Read, Handler: http.HandlerFunc(s.scene)},
 		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
-		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: http.HandlerFunc(s.examine)},
+		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: s.examines(doctorQuestion)},
+		{Method: "POST", Path: "/api/hang", Role: Read, Body: maxLogs, Handler: s.examines(hangQuestion)},
 	}
 	for _, v := range views {
 		list = append(list, Route{Method: "GET", Path: "/" + v, Role: Read, Handler: http.HandlerFunc(s.assets.page)})

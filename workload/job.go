@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 	"busbar.dev/workload/pipeline"
 )
@@ -187,7 +188,7 @@ func (j *Job) Check() error {
 		return fmt.Errorf("%s: %s; its gradients are known to busbar envelope and busbar bench step", j.Model.Name, j.Model.Unpriced)
 	}
 	if err := j.Split.Check(j.Model); err != nil {
-		return err
+		return failure.In("parallel", err)
 	}
 	s := j.Split.filled()
 	switch {
@@ -196,13 +197,13 @@ func (j *Job) Check() error {
 	case j.Model.Replicated() && (j.LoRA.Frozen() || j.Packed > 0 || j.Precision.Low() || j.Offloads()):
 		return fmt.Errorf("%s: adapters, packed sequences, fewer than 16 bits and offloading are not modelled for it", j.Model.Name)
 	case j.Seq < 1 || j.Seq > MaxSeq:
-		return fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, MaxSeq)
+		return failure.In("seq", fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, MaxSeq))
 	case j.MicroBatch > MaxMicroBatch || j.GlobalBatch > MaxGlobalBatch:
 		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at most %d and %d", j.MicroBatch, j.GlobalBatch, MaxMicroBatch, MaxGlobalBatch)
 	case j.MicroBatch < 1 || j.GlobalBatch < 1:
 		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at least 1", j.MicroBatch, j.GlobalBatch)
 	case j.GlobalBatch%(j.MicroBatch*int64(s.DP)) != 0:
-		return fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP)
+		return failure.In("global-batch", fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP))
 	case j.Bucket < 0:
 		return fmt.Errorf("buckets of %d bytes; expected at least 1", j.Bucket)
 	case j.Packed < 0 || j.Packed > j.Seq:

@@ -121,6 +121,9 @@ type Case struct {
 
 	ringMoved, ringStill bool // rings were read twice: operations came between, or not
 
+	// Unpacked bounds what comes out of packed files together, in bytes; 0 is no bound but the package's own.
+	Unpacked int
+
 	unpacked int
 }
 

@@ -30,7 +30,7 @@ func (c *Case) add(name string, data []byte, depth int) (int, error) {
 	if depth > maxNested {
 		return 0, fmt.Errorf("%s: archives nested more than %d deep", name, maxNested)
 	}
-	if out, packed, err := unpack(data); packed {
+	if out, packed, err := unpack(data, c.most()); packed {
 		if err == nil {
 			err = c.take(len(out))
 		}
@@ -54,18 +54,30 @@ func (c *Case) add(name string, data []byte, depth int) (int, error) {
 
 // take counts what was unpacked.
 func (c *Case) take(n int) error {
-	if c.unpacked += n; c.unpacked > maxUnpacked {
-		return fmt.Errorf("more than %d MiB when unpacked", maxUnpacked>>20)
+	most := maxUnpacked
+	if c.Unpacked > 0 {
+		most = min(most, c.Unpacked)
+	}
+	if c.unpacked += n; c.unpacked > most {
+		return fmt.Errorf("more than %d MiB when unpacked", most>>20)
 	}
 	return nil
 }
 
+// most is how much may come out of one packed file.
+func (c *Case) most() int {
+	if c.Unpacked > 0 {
+		return min(maxMember, c.Unpacked)
+	}
+	return maxMember
+}
+
 // unpack undoes gzip, bzip2 and xz.
-func unpack(data []byte) (out []byte, packed bool, err error) {
+func unpack(data []byte, most int) (out []byte, packed bool, err error) {
 	var in io.Reader
 	switch {
 	case xz.Match(data):
-		out, err = xz.Unpack(data, maxMember)
+		out, err = xz.Unpack(data, most)
 		return out, true, err
 	case bytes.HasPrefix(data, []byte("\x1f\x8b\x08")):
 		if in, err = gzip.NewReader(bytes.NewReader(data)); err != nil {
@@ -76,20 +88,20 @@ func unpack(data []byte) (out []byte, packed bool, err error) {
 	default:
 		return nil, false, nil
 	}
-	out, err = io.ReadAll(io.LimitReader(in, maxMember+1))
-	if err == nil && len(out) > maxMember {
-		err = fmt.Errorf("more than %d MiB when unpacked", maxMember>>20)
+	out, err = io.ReadAll(io.LimitReader(in, int64(most)+1))
+	if err == nil && len(out) > most {
+		err = fmt.Errorf("more than %d MiB when unpacked", most>>20)
 	}
 	return out, true, err
 }
 
 // member adds a file of an archive.
 func (c *Case) member(name string, in io.Reader, size int64, depth int) (int, error) {
-	if size > maxMember {
+	if size > int64(c.most()) {
 		c.note("%s: %d bytes are too many; left out", name, size)
 		return 0, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxMember))
+	data, err := io.ReadAll(io.LimitReader(in, int64(c.most())))
 	if err != nil {
 		return 0, err
 	}

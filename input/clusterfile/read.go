@@ -30,6 +30,7 @@ var (
 	yamlHosts = lazyre.New(`(?m)(^|[-{,[])[ \t]*"?(hosts?|count|gpus|preset)"?:`)
 	yamlEmpty = lazyre.New(`(?m)^nodes:[ \t]*\[[ \t]*\]`) // as Write has it where no host is known
 	jsonEmpty = lazyre.New(`"nodes"\s*:\s*\[\s*\]`)
+	firstKey  = lazyre.New(`^(?:[ \t]*(?:#[^\n]*)?\r?\n|---[ \t]*\r?\n)*[a-z_]+:`) // after comments and empty lines
 	foreign   = lazyre.New(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
 )
 
@@ -48,6 +49,12 @@ func Match(data []byte) bool {
 		return false
 	}
 	return (yamlHosts.Match(data) || yamlEmpty.Match(data)) && !foreign.Match(data)
+}
+
+// Resembles reports a YAML text that has a key of ours at its first level and nothing else that Match looks for, as where a key
+// below is misspelt.
+func Resembles(data []byte) bool {
+	return len(data) <= maxFile && firstKey.Match(data) && topLevel(data, "nodes:", "types:", "network:") && !foreign.Match(data)
 }
 
 // topLevel reports whether a line begins with one of the keys.

@@ -27,6 +27,24 @@ func Is(err error) bool {
 	return errors.Is(err, ErrCannot) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// In says which parameter of a question an error is about: one that its text does not name by a flag. It keeps the error's text. An error
+// that says it already, and the end of a context, which is about none, stay as they are.
+func In(field string, err error) error {
+	var named interface{ Field() string }
+	if err == nil || errors.As(err, &named) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return inField{err, field}
+}
+
+type inField struct {
+	error
+	field string
+}
+
+func (f inField) Field() string { return f.field }
+func (f inField) Unwrap() error { return f.error }
+
 func mark(err, as error) error {
 	if err == nil {
 		return nil

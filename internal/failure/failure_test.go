@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,5 +18,16 @@ func TestCannot(t *testing.T) {
 	}
 	if err := fmt.Errorf("plain: %w", fs.ErrPermission); errors.Is(err, ErrCannot) {
 		t.Error("an unmarked error counts as marked")
+	}
+}
+
+func TestIn(t *testing.T) {
+	err := fmt.Errorf("outer: %w", In("layout", In("root", Cannot(fs.ErrPermission))))
+	var named interface{ Field() string }
+	if !errors.As(err, &named) || named.Field() != "root" || !errors.Is(err, ErrCannot) || err.Error() != "outer: permission denied" {
+		t.Errorf("%v: lost its field, its mark or its text", err)
+	}
+	if In("root", nil) != nil || errors.As(In("root", context.Canceled), &named) {
+		t.Error("no error became one, or the end of a context is about a parameter")
 	}
 }

@@ -28,7 +28,7 @@ type Check struct {
 	Hosts  string `placeholder:"HOSTLIST" help:"Check these hosts through ssh and NCCL, by busbar-gpu on each (default: the ranks of this job, over TCP)."`
 	SSH    string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"With --hosts: what reaches a host (default ssh -o BatchMode=yes)."`
 	// Cluster is what the nodes are: its calibration says what their GPUs and pairs do when they are well.
-	Cluster  string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL or RDMA, are compared with its predictions, with its calibration where it has one. A node with fewer GPUs, or fewer or slower active RDMA ports, is unhealthy. RDMA ports do not count for a Slurm job on one node (default: GPUs as the catalogue has them, ports as most nodes have them)."`
+	Cluster  string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that is checked: GPUs, and pairs by NCCL or RDMA, are compared with its predictions, with its calibration where it has one. A node with fewer GPUs, or fewer or slower active RDMA ports, is unhealthy, and so is one whose name the cluster does not have. RDMA ports do not count for a Slurm job on one node (default: GPUs as the catalogue has them, ports as most nodes have them)."`
 	By       string `default:"best" enum:"best,rdma,tcp" help:"What pairs of a job's ranks are measured by: best is RDMA where every host has perftest and most have an active port, else TCP (default best)."`
 	Perftest string `placeholder:"DIR" help:"Folder of the perftest programs on every host (default: PATH)."`
 	Rounds   int    `least:"1" placeholder:"N" help:"Rounds of disjoint pairs, which is how many others each node is measured with (default all up to 128 nodes, 64 of more)."`
@@ -76,6 +76,7 @@ type checkLocal struct {
 	Asked    bool              `json:"asked"`  // its GPUs were looked for
 	Hidden   int               `json:"hidden"` // GPUs that this process may not use
 	Model    string            `json:"model"`
+	Node     string            `json:"node"` // its name in Slurm or Kubernetes, where they say it
 	// Ports are those of RDMA, Later what they were at the end.
 	Ports     []checkPort `json:"ports"`
 	PortsRead bool        `json:"ports_read"`
@@ -218,7 +219,7 @@ func (h *checkHub) portsLater(ctx context.Context, locals []checkLocal) {
 func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	host, _ := os.Hostname()
 	r := with.Health(host, q.Helper).Read(ctx)
-	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes, Asked: true, Hidden: r.Hidden}
+	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes, Asked: true, Hidden: r.Hidden, Node: nodeName(os.Getenv)}
 	if len(r.GPUs) > 0 {
 		l.Model = r.GPUs[0].Name
 	}
@@ -276,6 +277,7 @@ func sumOver(ctx context.Context, g *engine.Group) (wrong int, err error) {
 // newCheckDoc joins what nodes say of themselves with what their pairs show.
 func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectation) *CheckDoc {
 	var measured []checkGPU
+	x.unknownHosts(locals)
 	x.countGPUs(locals)
 	x.portFindings(locals)
 	for _, l := range locals {
@@ -308,6 +310,12 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 		}
 	}
 	d.Notes = append(d.Notes, together(locals)...)
+	looked := func(l checkLocal) bool {
+		return l.GPUs > 0 || slices.ContainsFunc(l.Notes, func(n string) bool { return strings.HasPrefix(n, "GPUs were not checked") })
+	}
+	if !slices.ContainsFunc(locals, looked) {
+		d.Notes = append(d.Notes, "no GPUs were checked: healthy says nothing about GPUs here")
+	}
 	for _, f := range x.slowGPUs(measured) {
 		d.Findings = append(d.Findings, f)
 		reasons[f.Nodes[0]] = append(reasons[f.Nodes[0]], reason(f))

@@ -1,32 +1,102 @@
 package query
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 )
 
-// CheckFile is what runs Check elsewhere: an Ansible playbook, a prolog of Slurm, or a Job of Kubernetes. program is where busbar is on nodes.
-func CheckFile(kind, program string) (string, error) {
+// CheckFile is what runs a Check elsewhere, with the flags it has: an Ansible playbook, a prolog of Slurm, or a Job of Kubernetes. program is where busbar is.
+// A cluster's file is copied by the playbook, mounted in pods, and read under its absolute path by the prolog.
+func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (string, error) {
+	if q.Hosts != "" {
+		return "", fmt.Errorf("--emit %s and --hosts %s: expected one of them; what is printed runs on the nodes themselves", kind, q.Hosts)
+	}
+	if _, err := q.expects(ctx, env); err != nil {
+		return "", err
+	}
+	file, err := q.clusterFile()
+	if err != nil {
+		return "", err
+	}
+	base := "cluster" + filepath.Ext(file)
+	if !plainWord.MatchString(base) {
+		base = "cluster"
+	}
+	text, in := "", ""
 	switch kind {
 	case "ansible":
-		return checkAnsible, nil
+		text, in = checkAnsible, "{{ busbar_dir }}/"+base
 	case "slurm":
-		return strings.Replace(checkSlurm, "PROGRAM", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", 1), nil
-	case "kube":
-		return checkKube, nil
+		text, in = checkSlurm, file
+	case "kube", "kubernetes":
+		text, in = checkKube, "/etc/busbar/"+base
+	default:
+		return "", fmt.Errorf("--emit %s: expected ansible, slurm or kube", kind)
 	}
-	return "", fmt.Errorf("--emit %s: expected ansible, slurm or kube", kind)
+	if file != "" {
+		q.Cluster = in
+	} else {
+		text = withoutFile.ReplaceAllString(text, "")
+	}
+	flags := CommandLine(nil, q)[1:]
+	line := ShellLine(flags)
+	if line != "" {
+		line = " " + line
+	}
+	argv := ""
+	for _, w := range flags {
+		argv += "\n          - " + yamlWord(w)
+	}
+	return strings.NewReplacer(
+		"@PROGRAM@", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", "@FOLDER@", yamlWord(filepath.Dir(program)), "@FLAGS@", line, "@ARGV@", argv,
+		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+line), "@FILEWORD@", yamlWord(file), "@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
+		"@LIMIT@", fmt.Sprint((2 * checkAloneTime).Seconds()), "@WORST@", fmt.Sprint(checkAloneTime.Seconds()),
+	).Replace(text), nil
+}
+
+// checkAloneTime is the longest that one node by itself takes: it looks at itself, and at its ports again.
+const checkAloneTime = checkLocalTime + checkSumTime + 10*time.Second // to start, and to read the cluster
+
+// withoutFile are the lines of a template that are for a cluster's file.
+var withoutFile = regexp.MustCompile(`(?m)^#F .*\n`)
+
+// clusterFile is the absolute path of the file that -c names; "" where it is a preset or is not given. What is neither cannot be handed on as one file.
+func (q *Check) clusterFile() (string, error) {
+	if q.Cluster == "" {
+		return "", nil
+	}
+	if s, err := os.Stat(q.Cluster); err == nil && s.Mode().IsRegular() {
+		return filepath.Abs(q.Cluster)
+	}
+	if presetName(q.Cluster) != "" {
+		return "", nil
+	}
+	return "", fmt.Errorf("-c %s with --emit: expected one file or a preset, which nodes can read; busbar map … -o cluster.yaml writes one", q.Cluster)
+}
+
+// yamlWord is a text in YAML's double quotes, which read JSON's.
+func yamlWord(s string) string {
+	data, _ := json.Marshal(s) // a string always can
+	return string(data)
 }
 
 // The playbook copies both programs and runs one rank a host: all of them meet at the first.
 const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-playbook -i INVENTORY check.yml
-# busbar and busbar-gpu are taken from the folder of this playbook; other folders with -e busbar_from=DIR.
+# busbar and busbar-gpu are taken from the folder of the busbar that wrote this; other folders with -e busbar_from=DIR.
+#F # The cluster's file is copied to every host; another one with -e busbar_cluster=FILE.
 ---
 - name: Check nodes with busbar
   hosts: all
   gather_facts: false
   vars:
-    busbar_from: "{{ playbook_dir }}"
+    busbar_from: @FOLDER@
+#F     busbar_cluster: @FILEWORD@
     busbar_dir: /tmp/busbar-check
     busbar_port: 29519
     busbar_first: "{{ hostvars[ansible_play_hosts_all[0]].ansible_host | default(ansible_play_hosts_all[0]) }}"
@@ -44,9 +114,17 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
       loop:
         - busbar
         - busbar-gpu
+#F     - name: Copy the cluster's file
+#F       ansible.builtin.copy:
+#F         src: "{{ busbar_cluster }}"
+#F         dest: "{{ busbar_dir }}/@BASE@"
+#F         mode: "0644"
     - name: Check, one rank per host
       ansible.builtin.command:
-        cmd: "{{ busbar_dir }}/busbar check --json"
+        argv:
+          - "{{ busbar_dir }}/busbar"
+          - check
+          - --json@ARGV@
       environment:
         RANK: "{{ ansible_play_hosts_all.index(inventory_hostname) | string }}"
         WORLD_SIZE: "{{ ansible_play_hosts_all | length | string }}"
@@ -65,10 +143,11 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
       run_once: true
       vars:
         verdict: "{{ busbar.stdout | from_json }}"
+        gpus: "{{ verdict.nodes | map(attribute='gpus') | sum }}"
       ansible.builtin.assert:
         that: verdict.nodes | selectattr('verdict', 'ne', 'healthy') | list | length == 0
         fail_msg: "{{ verdict.nodes | selectattr('verdict', 'ne', 'healthy') | list | to_json }}"
-        success_msg: "all {{ verdict.nodes | length }} hosts are healthy"
+        success_msg: "all {{ verdict.nodes | length }} hosts are healthy; {{ 'no' if gpus | int == 0 else gpus }} GPUs checked{{ verdict.notes | map('regex_replace', '^', '; note: ') | join }}"
 `
 
 // A prolog may not start a job step, so a node is judged by itself there; whole jobs are checked by their first step.
@@ -77,17 +156,23 @@ const checkSlurm = `#!/bin/sh
 # waits for others. Where fleet agents run, PrologSlurmctld= with busbar order check judges the network as well (docs/fleet.md).
 # A whole job is checked by its first step instead:
 #   srun --ntasks-per-node 1 busbar check --junit check.xml || exit 1
-program=PROGRAM # where busbar is on the node; slurmd's PATH is not a login's
+program=@PROGRAM@ # where busbar is on the node; slurmd's PATH is not a login's
 program=${BUSBAR_PROGRAM:-$program}
+#F # The cluster's file must be on every node under the same path: @FILE@
+#F # Where it cannot be read, the node is not checked, the job starts, and the log says so.
+limit=@LIMIT@ # seconds; the check of one node ends by itself within @WORST@, also with a driver that hangs, so that longer is a file system that hangs or the like
 node=${SLURMD_NODENAME:-$(hostname -s)}
 say() { # to the system log, and to slurmd's
   logger -t busbar -p daemon.err "$1"
   echo "busbar: $1" >&2
 }
-why=$("$program" check -n 1 -q 2>&1)
+why=$(timeout -k 5 "$limit" "$program" check -n 1 -q@FLAGS@ 2>&1)
 code=$?
 case $code in
-0) exit 0 ;;
+0)
+  case $why in *"no GPUs checked"*) say "$node: no GPUs checked, job $SLURM_JOB_ID starts" ;; esac
+  exit 0
+  ;;
 1)
   reason=$(printf '%s\n' "$why" | sed -n 's/^  //p' | head -n 3 | tr '\n' ';' | cut -c1-200)
   say "$node is unhealthy, job $SLURM_JOB_ID: $reason"
@@ -95,7 +180,7 @@ case $code in
   exit 1
   ;;
 esac
-# 2 and 3: it could not be checked; 126 and 127: there is no program. That is no fault of the node: the job starts, and the log says so.
+# 2 and 3: it could not be checked; 124 and 137: not within the limit; 126 and 127: there is no program. That is no fault of the node: the job starts, and the log says so.
 say "$node was not checked, exit code $code, job $SLURM_JOB_ID starts: $(printf '%s' "$why" | head -n 2 | tr '\n' ' ' | cut -c1-200)"
 exit 0
 `
@@ -103,6 +188,7 @@ exit 0
 // An Indexed Job with one pod a node; the same container serves as an init container.
 const checkKube = `# Written by busbar check --emit kube. Set parallelism and completions to the number of nodes, and the image.
 # Indexed pods find the first one by the Service; exit code 1 of a pod is an unhealthy node.
+#F # The cluster's file is in a ConfigMap: kubectl create configmap busbar-cluster --from-file=@BASE@=@FILE@
 apiVersion: v1
 kind: Service
 metadata:
@@ -135,8 +221,15 @@ spec:
       containers:
         - name: check
           image: busbar:latest
-          command: ["sh", "-c", "RANK=$JOB_COMPLETION_INDEX exec busbar check --json"]
+          command: ["sh", "-c", @YAMLLINE@]
+#F           volumeMounts:
+#F             - name: cluster
+#F               mountPath: /etc/busbar
           env:
+            - name: BUSBAR_NODE # a pod's host name is not its node's
+              valueFrom:
+                fieldRef:
+                  fieldPath: spec.nodeName
             - name: WORLD_SIZE
               value: "2"
             - name: LOCAL_RANK
@@ -150,4 +243,8 @@ spec:
           resources:
             limits:
               nvidia.com/gpu: 1
+#F       volumes:
+#F         - name: cluster
+#F           configMap:
+#F             name: busbar-cluster
 `

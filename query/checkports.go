@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine/health"
 	"busbar.dev/finding"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/counter"
@@ -57,7 +56,7 @@ func (x expectation) portFindings(locals []checkLocal) {
 		for _, p := range l.Ports {
 			l.portItself(p, len(locals) > 2)
 		}
-		if t := x.node(l.Host); t != nil {
+		if t := x.node(l); t != nil {
 			l.portsDescribed(t, x.oneNode)
 		}
 		for _, p := range l.Later {
@@ -218,78 +217,4 @@ func (l *checkLocal) portCounts(later checkPort) {
 		}
 		l.portFinding("port-errors", finding.Error, later.Name, "counted %s during the check (%s: %s)", words.Plural(int(min(n, 1<<31)), "error"), name, c.Says)
 	}
-}
-
-// node is what the description says of a host: under its name, or of all its nodes if they are alike.
-func (x expectation) node(host string) *cluster.NodeType {
-	if x.cluster == nil || len(x.cluster.Hosts) == 0 {
-		return nil
-	}
-	short, _, _ := strings.Cut(host, ".")
-	for _, name := range []string{host, short} {
-		if i := x.cluster.HostIndex(name); i >= 0 {
-			return x.cluster.TypeOf(i)
-		}
-	}
-	first := x.cluster.TypeOf(0)
-	for i := range x.cluster.Hosts {
-		t := x.cluster.TypeOf(i)
-		if t == nil || t.Count(cluster.GPU) != first.Count(cluster.GPU) || t.Count(cluster.NIC) != first.Count(cluster.NIC) {
-			return nil
-		}
-	}
-	return first
-}
-
-// countGPUs finds nodes with fewer GPUs than the description has or, without one, than most nodes with GPUs of the same model.
-func (x expectation) countGPUs(locals []checkLocal) {
-	usual := usualGPUs(locals)
-	for i := range locals {
-		l := &locals[i]
-		known := func(f finding.Finding) bool {
-			return f.ID == health.GPUMissing || strings.HasPrefix(f.ID, "gpu-driver-")
-		}
-		if l.Away != "" || !l.Asked || slices.ContainsFunc(l.Findings, known) {
-			continue
-		}
-		want, from := usual[l.Model], "most nodes have"
-		if x.cluster != nil {
-			t := x.node(l.Host)
-			if t == nil {
-				continue
-			}
-			want, from = t.Count(cluster.GPU), "the cluster's description has"
-		}
-		if has := l.GPUs + l.Hidden; has < want {
-			l.Findings = append(l.Findings, finding.Finding{
-				ID: health.GPUMissing, Severity: finding.Error, Confidence: 1, Where: l.Host, Nodes: []string{l.Host},
-				Text: fmt.Sprintf("%d of %s of %s were found; %s %[2]s", has, words.Plural(want, "GPU"), l.Host, from),
-				Fix:  "Look at nvidia-smi -L, lspci and dmesg: a GPU that fell off the bus, a driver that is not loaded, or a description that is not this node's.",
-			})
-		}
-	}
-}
-
-// usualGPUs is how many GPUs of a model two thirds of at least three nodes have.
-func usualGPUs(locals []checkLocal) map[string]int {
-	nodes, by := map[string]int{}, map[string]map[int]int{}
-	for _, l := range locals {
-		if l.Away != "" || !l.Asked || l.Model == "" {
-			continue
-		}
-		nodes[l.Model]++
-		if by[l.Model] == nil {
-			by[l.Model] = map[int]int{}
-		}
-		by[l.Model][l.GPUs+l.Hidden]++
-	}
-	usual := map[string]int{}
-	for model, counts := range by {
-		for n, k := range counts {
-			if nodes[model] >= 3 && 3*k >= 2*nodes[model] {
-				usual[model] = n
-			}
-		}
-	}
-	return usual
 }

@@ -1,9 +1,6 @@
 package query
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +19,7 @@ func described() *cluster.Cluster {
 	for range 2 {
 		t.Add(cluster.Device{Kind: cluster.NIC, Index: -1, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "test")}}}})
 	}
-	return &cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: []cluster.Host{{Name: "a", Type: 0}, {Name: "b", Type: 0}}}
+	return &cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: []cluster.Host{{Name: "a", Type: 0}, {Name: "b", Type: 0}, {Name: "c", Type: 0}, {Name: "d", Type: 0}}}
 }
 
 // TestCheckCounts: nodes with less than the description or than most nodes have are unhealthy, and ports that are.
@@ -115,50 +112,5 @@ func TestCheckOnce(t *testing.T) {
 	d := newCheckDoc("shm", []checkLocal{l, l}, &pairs.Table{Names: []string{"0", "1"}, Hosts: []string{"vm", "vm"}}, expectation{})
 	if len(d.Findings) != 1 || len(d.Nodes) != 1 || len(d.Nodes[0].Reasons) != 1 || d.Nodes[0].Reasons[0] != "GPU 6 has 8 PCIe lanes of 16" {
 		t.Errorf("%+v", d)
-	}
-}
-
-// TestCheckProlog runs the prolog with programs of our own: an unhealthy node is drained, one that could not be checked is told of and is not.
-func TestCheckProlog(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip(err)
-	}
-	for code, want := range map[string]struct {
-		exit          int
-		drained, says string
-	}{
-		"0":   {0, "", ""},
-		"1":   {1, "Reason=busbar: GPU 6 has 8 PCIe lanes of 16;", "n7 is unhealthy, job 42: GPU 6"},
-		"3":   {0, "", "n7 was not checked, exit code 3, job 42 starts: n7: unhealthy"},
-		"127": {0, "", "n7 was not checked, exit code 127, job 42 starts"},
-	} {
-		dir := t.TempDir()
-		file := func(name, text string) string {
-			path := filepath.Join(dir, name)
-			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			return path
-		}
-		program := file("it's busbar", "#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
-		if code == "127" {
-			program = filepath.Join(dir, "nowhere")
-		}
-		file("scontrol", "#!/bin/sh\necho \"$@\" >> "+dir+"/drained\n")
-		file("logger", "#!/bin/sh\necho \"$@\" >> "+dir+"/log\n")
-		text, err := CheckFile("slurm", program)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(sh, file("prolog", text))
-		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SLURMD_NODENAME=n7", "SLURM_JOB_ID=42"}
-		out, _ := cmd.CombinedOutput()
-		drained, _ := os.ReadFile(filepath.Join(dir, "drained"))
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) || want.drained == "" && len(drained) > 0 ||
-			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) || want.says == "" && len(log)+len(out) > 0 {
-			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", code, cmd.ProcessState.ExitCode(), drained, log, out)
-		}
 	}
 }

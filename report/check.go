@@ -34,7 +34,9 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 	}
 	looked := words.Plural(gpus, "GPU") + " checked"
 	switch {
-	case gpus > 0 && loaded == 0:
+	case gpus == 0:
+		looked = "no GPUs checked"
+	case loaded == 0:
 		looked += " by their state only, without a load test"
 	case loaded < gpus:
 		looked += fmt.Sprintf(", %d of them under load", loaded)

@@ -14,7 +14,7 @@ type checkCmd struct {
 	ranks.Job
 	query.Check
 	JUnit string `name:"junit" placeholder:"FILE" help:"Also write the verdicts to FILE as JUnit XML, one case per node."`
-	Emit  string `placeholder:"KIND" help:"Print what runs the check instead: ansible (a playbook), slurm (a prolog) or kube (a Job)."`
+	Emit  string `placeholder:"KIND" help:"Print what runs the check instead, with -c and the other flags given: ansible (a playbook), slurm (a prolog) or kube (a Job)."`
 }
 
 // Help ends with examples.
@@ -27,7 +27,7 @@ func (checkCmd) Help() string {
 		"Examples:\n" +
 		"  srun -N 16 --ntasks-per-node 1 busbar check --junit check.xml\n" +
 		"  busbar check --hosts gpu[01-16]\n" +
-		"  busbar check --emit ansible > check.yml && ansible-playbook -i hosts check.yml\n" +
+		"  busbar check -c cluster.yaml --emit ansible > check.yml && ansible-playbook -i hosts check.yml\n" +
 		"  busbar check -n 2 --json"
 }
 
@@ -38,7 +38,10 @@ func (c *checkCmd) Run(e *env) error {
 		if err != nil {
 			program = "busbar"
 		}
-		text, err := query.CheckFile(c.Emit, program)
+		if c.JUnit != "" {
+			return fmt.Errorf("--emit %s and --junit %s: expected one of them", c.Emit, c.JUnit)
+		}
+		text, err := query.CheckFile(e.ctx, e.measuring(c.common), c.Emit, program, c.Check)
 		if err == nil {
 			_, err = fmt.Fprint(e.stdout, text)
 		}

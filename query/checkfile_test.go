@@ -1,0 +1,94 @@
+package query
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheckProlog runs the prolog with programs of our own: an unhealthy node is drained, one that could not be checked is told of and is not.
+func TestCheckProlog(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	for code, want := range map[string]struct {
+		exit          int
+		drained, says string
+	}{
+		"0":   {0, "", ""},
+		"1":   {1, "Reason=busbar: GPU 6 has 8 PCIe lanes of 16;", "n7 is unhealthy, job 42: GPU 6"},
+		"3":   {0, "", "n7 was not checked, exit code 3, job 42 starts: n7: unhealthy"},
+		"127": {0, "", "n7 was not checked, exit code 127, job 42 starts"},
+	} {
+		dir := t.TempDir()
+		file := func(name, text string) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		program := file("it's busbar", "#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
+		if code == "127" {
+			program = filepath.Join(dir, "nowhere")
+		}
+		file("scontrol", "#!/bin/sh\necho \"$@\" >> "+dir+"/drained\n")
+		file("logger", "#!/bin/sh\necho \"$@\" >> "+dir+"/log\n")
+		text, err := CheckFile(t.Context(), Env{}, "slurm", program, Check{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(sh, file("prolog", text))
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SLURMD_NODENAME=n7", "SLURM_JOB_ID=42"}
+		out, _ := cmd.CombinedOutput()
+		drained, _ := os.ReadFile(filepath.Join(dir, "drained"))
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) || want.drained == "" && len(drained) > 0 ||
+			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) || want.says == "" && len(log)+len(out) > 0 {
+			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", code, cmd.ProcessState.ExitCode(), drained, log, out)
+		}
+	}
+}
+
+// TestCheckFileFlags: what is printed has the flags that were given, and says where the cluster's file is; what cannot be handed on is refused.
+func TestCheckFileFlags(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "it's.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\ntypes:\n  a: {preset: dgx-a100}\nnodes:\n  - {hosts: 'gn[1-2]', type: a}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	q := Check{Cluster: file, Iters: 3, NoLoad: true}
+	quoted := "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	for kind, want := range map[string][]string{
+		"slurm":   {"check -n 1 -q --iters 3 -c " + quoted + " --no-load 2>&1", "same path: " + quoted, "timeout -k 5 "},
+		"ansible": {`busbar_cluster: "` + file + `"`, `dest: "{{ busbar_dir }}/cluster.yaml"`, `- "--no-load"`, `- "-c"` + "\n          - " + `"{{ busbar_dir }}/cluster.yaml"`, `busbar_from: "/opt/my bin"`},
+		"kube":    {"--json --iters 3 -c /etc/busbar/cluster.yaml --no-load", "--from-file=cluster.yaml=" + quoted, "mountPath: /etc/busbar", "name: busbar-cluster"},
+	} {
+		text, err := CheckFile(t.Context(), Env{}, kind, "/opt/my bin/busbar", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in\n%s", kind, w, text)
+			}
+		}
+		plain, err := CheckFile(t.Context(), Env{}, kind, "/opt/busbar", Check{Cluster: "dgx-a100:2"})
+		if err != nil || !strings.Contains(plain, "dgx-a100:2") || strings.Contains(plain, "#F") || strings.Contains(plain, "cluster.yaml") || strings.Contains(plain, "etc/busbar") {
+			t.Errorf("%s of a preset: %v\n%s", kind, err, plain)
+		}
+		for _, text := range []string{text, plain} {
+			if i := strings.Index(text, "@"); i >= 0 {
+				t.Errorf("%s: left over: %q", kind, text[i:])
+			}
+		}
+	}
+	for _, q := range []Check{{Cluster: "nowhere.yaml"}, {Cluster: file + ":2"}, {Hosts: "a,b"}} {
+		if text, err := CheckFile(t.Context(), Env{}, "slurm", "/opt/busbar", q); err == nil {
+			t.Errorf("%+v: expected an error, got\n%s", q, text)
+		}
+	}
+}

@@ -103,7 +103,7 @@ var gpuTable = sync.OnceValue(func() *gpuIndex {
 			x.pci[id] = i
 		}
 		for _, n := range append([]string{m.Name, m.Title}, m.Names...) {
-			x.names = append(x.names, gpuName{words(n), i})
+			x.names = append(x.names, gpuName{nameWords(n), i})
 		}
 	}
 	return x
@@ -139,7 +139,7 @@ func pciKey(vendor, device string) string {
 // is not, and a size of memory or a form (PCIe, NVL) that the model does not have
 // leads to the variant that has it.
 func GPUByName(name string) (GPUModel, bool) {
-	want := words(name)
+	want := nameWords(name)
 	if len(want) == 0 || len(want) > 32 {
 		return GPUModel{}, false
 	}
@@ -165,7 +165,7 @@ func GPUByName(name string) (GPUModel, bool) {
 func (x *gpuIndex) variant(best int, want []string) int {
 	fits := func(i int, memory bool) bool {
 		m := &x.models[i]
-		own := words(m.Title + " " + m.Name)
+		own := nameWords(m.Title + " " + m.Name)
 		for _, form := range []string{"pcie", "nvl"} {
 			if slices.Contains(want, form) && !slices.Contains(own, form) && !(form == "pcie" && m.Links == 0) {
 				return false
@@ -203,9 +203,9 @@ func chipOf(name string) string {
 	return chip
 }
 
-// words cuts a product name into lower-case words and drops those that name no
+// nameWords cuts a product name into lower-case words and drops those that name no
 // product.
-func words(s string) []string {
+func nameWords(s string) []string {
 	if len(s) > 200 {
 		return nil
 	}

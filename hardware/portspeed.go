@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lazyre"
 	"busbar.dev/unit"
 )
 
@@ -28,6 +29,9 @@ func (p PortSpeed) String() string {
 	}
 	return p.Rate.Bits()
 }
+
+// bareSpeed is a speed whose unit or network is left out: bits or bytes, Ethernet or InfiniBand, is not guessed.
+var bareSpeed = lazyre.New(`(?i)^(\d{1,4})\s*(?:G|gbit|gbits)?$`)
 
 // ParsePortSpeed reads a port speed as tools and people write it: "4xHDR", "4X
 // HDR", "NDR" (four lanes), "HDR100" and "NDR200" (two lanes), "100GbE", "25G
@@ -55,6 +59,9 @@ func ParsePortSpeed(s string) (PortSpeed, error) {
 	}
 	if r, err := unit.ParseRate(text); err == nil && r > 0 {
 		return PortSpeed{Rate: r, Nominal: r}, nil
+	}
+	if m := bareSpeed.FindStringSubmatch(text); m != nil {
+		return PortSpeed{}, fmt.Errorf("port speed %q; did you mean %sGbE (Ethernet) or %sGb/s?", s, m[1], m[1])
 	}
 	return PortSpeed{}, fmt.Errorf("port speed %q; write 4xHDR, NDR, HDR100, 100GbE, EFA v2 or a rate with a unit such as 400Gb/s", s)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 )
 
 // PresetInfo describes a preset for a list.
@@ -249,7 +250,7 @@ func nearest(want string, all []preset) []string {
 		best := 1 << 30
 		for _, n := range append([]string{p.Name}, p.Aliases...) {
 			n = presetKey(n)
-			d := distance(want, n)
+			d := words.Distance(want, n)
 			if strings.Contains(n, want) || len(n) > 2 && strings.Contains(want, n) {
 				d = min(d, 1)
 			}
@@ -265,25 +266,4 @@ func nearest(want string, all []preset) []string {
 		names = append(names, g.name)
 	}
 	return names
-}
-
-// distance is the number of letters to insert, drop or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diag = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

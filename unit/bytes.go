@@ -38,7 +38,7 @@ func ParseBytes(s string) (Bytes, error) {
 		return 0, fmt.Errorf("size %q: %w", s, err)
 	}
 	if strings.ContainsRune(suffix, 'b') && !strings.ContainsRune(suffix, 'B') {
-		return 0, fmt.Errorf("size %q: a small b means bits; sizes are in bytes (B)", s)
+		return 0, fmt.Errorf("size %q: a small b means bits; sizes are in bytes: %s?", s, strings.TrimSuffix(strings.TrimSpace(s), suffix)+strings.ReplaceAll(strings.ToUpper(suffix), "I", "i"))
 	}
 	mul, ok := byteSuffix[strings.ToUpper(suffix)]
 	if !ok {

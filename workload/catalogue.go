@@ -1,14 +1,17 @@
 package workload
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"busbar.dev/internal/csvtable"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/internal/words"
 )
 
 //go:embed data/models.csv
@@ -156,30 +159,51 @@ func Names() []string {
 	return list
 }
 
-// alike is how many letters a name that was meant begins with.
-const alike = 5
+// aliases are names by which Hugging Face and others know models of the catalogue, where letters and digits alone do not tell.
+var aliases = map[string]string{
+	"gpt2-small":        "gpt2",
+	"bert-base-uncased": "bert-base", "bert-base-cased": "bert-base", "bert-large-uncased": "bert-large", "bert-large-cased": "bert-large",
+	"vit-base-patch16-224": "vit-b16", "vit-base-patch16-224-in21k": "vit-b16", "vit-large-patch16-224": "vit-l16", "vit-large-patch16-224-in21k": "vit-l16", "vit-huge-patch14-224-in21k": "vit-h14",
+}
 
 // Find is the model of a name.
 func Find(name string) (*Model, error) {
 	want := strings.ToLower(name)
-	if want == "gpt2-small" {
-		want = "gpt2"
-	}
-	var like []string
+	want = cmp.Or(aliases[want[strings.LastIndexByte(want, '/')+1:]], want)
 	for i := range rows() {
-		r := &rows()[i]
-		if r.Name == want {
+		if r := &rows()[i]; r.Name == want {
 			m := r.model()
 			return &m, nil
 		}
-		if want != "" && strings.HasPrefix(r.Name, want[:min(len(want), alike)]) {
-			like = append(like, r.Name)
+	}
+	if near := Near(name); len(near) > 0 {
+		return nil, fmt.Errorf("model %q is unknown; did you mean %s? busbar models lists all", name, strings.Join(near, ", "))
+	}
+	return nil, fmt.Errorf("model %q is unknown; busbar models lists all %d", name, len(rows()))
+}
+
+// Bounds of what is suggested instead of a name that is unknown.
+const (
+	mostNear = 5
+	alike    = 5 // letters that a name which was meant begins with
+)
+
+// Near are the models whose names differ least from one that is unknown, or begin as it does; the nearest first.
+func Near(name string) (list []string) {
+	want := strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
+	if len(want) < 2 || len(want) > 60 {
+		return nil
+	}
+	far := map[string]int{}
+	for i := range rows() {
+		r := rows()[i].Name
+		d := words.Distance(want, r)
+		if d <= max(1, len(want)/4) || strings.HasPrefix(r, want[:min(len(want), alike)]) {
+			far[r], list = d, append(list, r)
 		}
 	}
-	if len(like) > 0 {
-		return nil, fmt.Errorf("model %q is unknown; there are %s, and %d others (busbar models)", name, strings.Join(like, ", "), len(rows())-len(like))
-	}
-	return nil, fmt.Errorf("model %q is unknown; there are %s", name, strings.Join(Names(), ", "))
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(far[a], far[b]) })
+	return list[:min(len(list), mostNear)]
 }
 
 // FindHub is the model that Hugging Face calls so (meta-llama/Llama-3.1-8B-Instruct): by letters and digits alone, without who published it and what it was

@@ -47,6 +47,10 @@ func ParseLoRA(text string) (LoRA, error) {
 			l.Bits = int(n)
 		case key == "targets" && (value == "attention" || value == "all"):
 			l.Attention = value == "attention"
+		case key == "alpha" || key == "dropout": // of every configuration; no time depends on them
+			if v, err := strconv.ParseFloat(value, 64); err != nil || v < 0 || key == "dropout" && v >= 1 {
+				return l, fmt.Errorf("lora %q: %q; expected a number, of dropout below 1 (neither changes the time of a step)", text, part)
+			}
 		default:
 			return l, fmt.Errorf("lora %q: %q; expected rank=1 to %d, targets=all or attention, bits=4, 8 or 16", text, part, maxRank)
 		}

@@ -39,7 +39,7 @@ func TestPublishedCounts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := workload.Find("gpt5"); err == nil || !strings.Contains(err.Error(), "there are gpt2, gpt2-medium") {
+	if _, err := workload.Find("gpt5"); err == nil || !strings.Contains(err.Error(), "did you mean gpt2?") {
 		t.Errorf("gpt5: %v", err)
 	}
 }

@@ -49,7 +49,18 @@ func unreadable(err error) string {
 			return flag + "; it is a flag of " + strings.Join(owners, " and ")
 		}
 	}
+	for _, m := range meant {
+		if flag := unknownFlag.FindString(text); flag == "unknown flag "+m[0] {
+			return flag + "; " + m[1]
+		}
+	}
 	return text
+}
+
+// meant are flags of other programs and what says the same here.
+var meant = [][2]string{
+	{"--batch-size", "--micro-batch is per GPU and pass, --global-batch of a whole step"},
+	{"--gpus", "-l NODESxGPUS says how many take part, -c 4x4090 how many there are"},
 }
 
 // spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would be taken

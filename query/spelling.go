@@ -90,13 +90,18 @@ func unflagged(text string, params []Param) (plain, first string) {
 	return b.String(), first
 }
 
-// commandLen is how much of a text is a command line of busbar, whose flags are not the question's: up to a sign that ends it.
+// commandLen is how much of a text is a command line, whose flags are not the question's: up to a sign that ends it.
 func commandLen(text string) int {
-	const program = "busbar "
-	if !strings.HasPrefix(text, program) {
+	begin := 0
+	for _, program := range []string{"busbar ", "nvidia-smi "} {
+		if strings.HasPrefix(text, program) {
+			begin = len(program)
+		}
+	}
+	if begin == 0 {
 		return 0
 	}
-	for i := len(program); i < len(text); i++ {
+	for i := begin; i < len(text); i++ {
 		switch c := text[i]; {
 		case strings.IndexByte(";()`\n", c) >= 0:
 			return i

@@ -19,6 +19,7 @@ func TestUnflagged(t *testing.T) {
 		{"Megatron-LM's flag is --mtp-num-layers 2", "Megatron-LM's flag is --mtp-num-layers 2", ""},
 		{"from -1 to a-c, --gpus and --gpu-power", "from -1 to a-c, --gpus and gpu-power", "gpu-power"},
 		{"zero=3 in --parallel, --recompute full.", "zero=3 in parallel, recompute full.", "parallel"},
+		{"no NIC (--nic 10GbE gives one); nvidia-smi topo -m says otherwise", "no NIC (nic 10GbE gives one); nvidia-smi topo -m says otherwise", "nic"},
 		{"-", "-", ""},
 		{"--", "--", ""},
 		{"", "", ""},

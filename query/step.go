@@ -43,6 +43,7 @@ type StepRow struct {
 	GlobalBatch  int64                 `json:"global_batch"`
 	MicroBatch   int64                 `json:"micro_batch"`
 	Seq          int64                 `json:"seq"`
+	Precision    workload.Precision    `json:"precision"`
 	Step         unit.Span             `json:"step_s"`
 	Compute      unit.Span             `json:"compute_s"`
 	Comm         unit.Span             `json:"comm_s"`         // of all collectives
@@ -202,7 +203,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	margin := step.Margin(p.job, p.model)
 	row := StepRow{
 		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(), GlobalBatch: p.job.GlobalBatch,
-		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
+		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Precision: p.job.Precision, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
 		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, Data: p.Data, Starved: p.Starved, MFU: p.MFU, HFU: p.HFU,
 		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),

@@ -119,7 +119,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+unit.Span(k)*one, one, b.bytes)
 		}
 	}
-	took, err := x.optimizer(sum(st.params))
+	took, err := x.optimizer(x.trained(st))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 	t.copyUp(at)
 	at = t.add(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
-		bytes := unit.Volume(sum(st.params) * x.j.ParamWidth())
+		bytes := unit.Volume(x.trained(st) * x.j.GatherWidth())
 		one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (t *timeline) sharded() ([]Bar, error) {
 		})
 		at += end
 	}
-	took, err := x.optimizer(sum(st.params))
+	took, err := x.optimizer(x.trained(st))
 	if err != nil {
 		return nil, err
 	}

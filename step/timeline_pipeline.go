@@ -91,14 +91,14 @@ func (t *timeline) updates(ends []unit.Span) ([]Bar, error) {
 		if !x.shape.Schedule.Splits() {
 			e = end // the norm of gradients is of all stages
 		}
-		params := sum(x.stages[r].params)
+		params := x.trained(&x.stages[r])
 		took, err := x.optimizer(params)
 		if err != nil {
 			return nil, err
 		}
 		e = t.add(r, false, 'u', "update", e, took, 0)
 		if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
-			bytes := unit.Volume(params * x.j.ParamWidth())
+			bytes := unit.Volume(params * x.j.GatherWidth())
 			one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 			if err != nil {
 				return nil, err

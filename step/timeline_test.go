@@ -12,7 +12,7 @@ import (
 )
 
 // prepared is a job on a preset.
-func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, micro, global int64) (*step.Prepared, *step.GPU) {
+func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, micro, global int64, changes ...func(*workload.Job)) (*step.Prepared, *step.GPU) {
 	t.Helper()
 	m, err := workload.Find(model)
 	if err != nil {
@@ -33,6 +33,9 @@ func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, m
 	}
 	if j.Split, err = s.On(nodes * gpus); err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(j)
 	}
 	if err := j.Check(); err != nil {
 		t.Fatal(err)
@@ -79,6 +82,33 @@ func TestTimeline(t *testing.T) {
 		}
 		if d := math.Abs(float64(end/r.Step) - 1); d > 0.04 {
 			t.Errorf("%s: the timeline ends after %.3g s, the step takes %.3g s", x.split, end, r.Step)
+		}
+	}
+}
+
+// TestTimelineAdapters holds the drawn update of frozen weights to the priced one: that of the adapters, not of the model.
+func TestTimelineAdapters(t *testing.T) {
+	for _, split := range []string{"", "zero=1", "zero=3", "pp=2"} {
+		p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", split, 1, 8, 1, 16, func(j *workload.Job) { j.LoRA = workload.LoRA{Rank: 16} })
+		r, err := p.Price(g)
+		if err != nil {
+			t.Fatal(split, err)
+		}
+		bars, err := p.Timeline(g)
+		if err != nil {
+			t.Fatal(split, err)
+		}
+		updates := 0
+		for _, b := range bars {
+			if b.Kind == 'u' {
+				updates++
+				if took := float64((b.To - b.From) / r.Optimizer); took > 1.05 || took < 0.5 {
+					t.Errorf("%s: the update is drawn with %v, priced with %v", split, b.To-b.From, r.Optimizer)
+				}
+			}
+		}
+		if updates == 0 {
+			t.Errorf("%s: no update is drawn", split)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-import { h, s, put, say, table, failure, strange } from './dom.js';
+import { h, s, put, say, table, failure, strange, plain } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, hardware, refused, choice, field, text } from './pick.js';
@@ -179,7 +179,7 @@ export function loadLegend(load) {
 function audit(doc) {
   if (!doc.audit?.length) return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('p', {}, 'No problems found.'));
   return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('ul', { class: 'findings' }, doc.audit.map((f) => h('li', { class: `finding ${f.severity}` },
-    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', f.text), f.fix && h('p', { class: 'quiet' }, f.fix)))));
+    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', plain(f.text)), f.fix && h('p', { class: 'quiet' }, plain(f.fix))))));
 }
 
 // outline is the picture in words.

@@ -1,4 +1,4 @@
-import { h, id, put, failure, say, strange } from './dom.js';
+import { h, id, put, failure, say, strange, plain } from './dom.js';
 import { Latest, send, address, drawing, kept, logs } from './api.js';
 import { Share } from './share.js';
 import { bytes, plural } from './units.js';
@@ -11,6 +11,7 @@ export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' }, 'Logs stay on the server’s machine.');
   const mine = []; // addresses of what only this page has
+  let last = []; // files that were examined
   const forget = () => { while (mine.length) URL.revokeObjectURL(mine.pop()); };
   const said = h('div', {}), out = h('div', { class: 'cards' });
   const pick = h('input', { type: 'file', multiple: true, id: id('files'), onchange: () => take([...pick.files]) });
@@ -21,7 +22,7 @@ export async function show(root, state, api) {
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
-  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (!words.value.trim()) { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); } else take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]); } },
+  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); examine(); } },
     h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root), strange(state, ['file']),
@@ -29,8 +30,17 @@ export async function show(root, state, api) {
     h('section', { 'aria-label': 'findings' }, out)));
   put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings appear here: the cause, the fix, the confidence and the lines of evidence.')));
 
+  // examine takes what is pasted; where nothing is, the files once more.
+  function examine() {
+    if (words.value.trim()) take([new File([words.value], 'pasted.txt', { type: 'text/plain' })]);
+    else if (state.all('file').length) refresh.go();
+    else if (last.length) take(last);
+    else { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); }
+  }
+
   async function take(files) {
     if (!files.length) return;
+    last = files;
     const no = refusal(files);
     if (no) { put(said, failure(new Error(no))); return; }
     put(said);
@@ -140,9 +150,17 @@ function questions(list) {
   return h('div', { class: 'card' }, h('h2', {}, 'Questions that would decide'), h('ol', {}, list.map((q) => h('li', {}, h('p', {}, h('strong', {}, q.ask)), q.command && h('pre', { class: 'command', tabindex: '0', 'aria-label': 'how to find out' }, q.command)))));
 }
 
+// cause is what a cause says beyond the title, which an audit's sentence begins with.
+function cause(f) {
+  if (!f.cause?.startsWith(f.title)) return f.cause;
+  const more = f.cause.slice(f.title.length).replace(/^[\s;:,.]+/, '');
+  return more && more[0].toUpperCase() + more.slice(1);
+}
+
 function finding(f) {
   return h('li', { class: `finding ${f.severity}` },
     h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title), f.confidence && h('span', { class: 'quiet' }, ` – ${Math.round(100 * f.confidence)}% sure`)),
-    f.cause && h('p', {}, f.cause), f.fix && h('p', {}, h('strong', {}, 'Fix: '), f.fix), f.cost && h('p', { class: 'quiet' }, f.cost),
+    f.where && h('p', { class: 'quiet' }, 'Where: ', h('code', {}, f.where)),
+    cause(f) && h('p', {}, plain(cause(f))), f.fix && h('p', {}, h('strong', {}, 'Fix: '), plain(f.fix)), f.cost && h('p', { class: 'quiet' }, f.cost),
     f.evidence?.length > 0 && h('details', {}, h('summary', {}, `Evidence (${plural(f.evidence.length, 'line')})`), h('pre', { tabindex: '0', 'aria-label': 'lines of evidence' }, f.evidence.map((e) => `${e.file}:${e.line}: ${e.text}`).join('\n'))));
 }

@@ -57,9 +57,12 @@ export function table(caption, heads, rows, mark) {
 // ranged is a value with its expected range below it.
 export function ranged(value, low, high) { return [value, h('small', { class: 'range' }, `${low} – ${high}`)]; }
 
+// flags of the command that a document's texts name; those of other programs stay as they are.
+const flags = /(^|[\s(])--(advise|algo|audit|compare|compress|framework|global-batch|gpu|gpu-power|hosts|kernels|lora|micro-batch|nic|nccl|nodes|offload|parallel|precision|price|recompute|schedule|seq|set|size|sync|tuner)(?![\w-])/g;
+
 // plain is a text of a document with the names of parameters instead of the command's flags; whole commands stay.
 export function plain(text) {
-  return String(text ?? '').split(/(busbar [^;()`]*)/).map((part, i) => (i % 2 ? part : part.replaceAll(' in --parallel', '').replace(/(^|[\s(])--([a-z][a-z-]*)/g, '$1$2'))).join('');
+  return String(text ?? '').split(/((?:busbar|docker|kubectl|mpirun|nvidia-smi|rocm-smi|srun|torchrun) [^;()`]*)/).map((part, i) => (i % 2 ? part : part.replaceAll(' in --parallel', '').replace(flags, '$1$2'))).join('');
 }
 
 // changes are settings that would make a step faster; what is bought is no setting.

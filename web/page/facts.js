@@ -1,4 +1,4 @@
-import { h } from './dom.js';
+import { h, plain } from './dom.js';
 import { rate, memory, number, count, plural } from './units.js';
 import { Topology } from './topology.js';
 
@@ -47,7 +47,7 @@ function rows(obj, prefix, out) {
 export function card(title, kind, list) {
   const sources = [];
   const cite = (from, source) => {
-    const text = source || from;
+    const text = plain(source || from);
     if (!sources.includes(text)) sources.push(text);
     return h('small', {}, ' ', h('span', { class: `from ${from}` }, from), ` [${sources.indexOf(text) + 1}]`);
   };

@@ -22,13 +22,14 @@ export function spread(state) {
   if (Object.keys(found).length) state.set({ ...found, parallel: rest.join(',') }, { quiet: true });
 }
 
-// sizes are the nodes of a cluster, and the GPUs and NICs of each.
+// sizes are the nodes of a cluster, and the GPUs and NICs of each; wrong is why they are not known.
 export async function sizes(api, state, here) {
   const word = clusterWord(state, here), { name, nodes } = cut(word);
   const preset = (await presetList(api)).find((p) => p.name === name);
   if (preset && !state.get('nic')) return { nodes: nodes || preset.nodes || 1, gpus: preset.gpus_per_node, nics: preset.nics_per_node };
-  const sum = await api.ask('map', { c: word, ...hardware(state) }).then((a) => a.doc.summary, () => null); // the view's own question tells why
-  return sum ? { nodes: sum.nodes, gpus: sum.gpus_per_node || Math.floor(sum.gpus / sum.nodes), nics: Math.floor(sum.nics / sum.nodes) } : { nodes: nodes || 1, gpus: 1, nics: 0 };
+  let wrong = null;
+  const sum = await api.ask('map', { c: word, ...hardware(state) }).then((a) => a.doc.summary, (error) => { wrong = error; });
+  return sum ? { nodes: sum.nodes, gpus: sum.gpus_per_node || Math.floor(sum.gpus / sum.nodes), nics: Math.floor(sum.nics / sum.nodes) } : { nodes: nodes || 1, gpus: 1, nics: 0, wrong };
 }
 
 // widest is the most tensor-parallel ranks that divide a node's GPUs and the model's heads, at most 8.

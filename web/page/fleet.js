@@ -20,7 +20,8 @@ export async function show(root, state, api) {
   const tabs = h('nav', { class: 'parts', 'aria-label': 'Parts of the fleet' });
   const controls = h('section', { class: 'controls', 'aria-label': 'what is shown' });
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
-  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), strange(state, known), tabs, controls, cards);
+  const lost = h('div', { class: 'wide' });
+  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), strange(state, known), lost, tabs, controls, cards);
   put(root, view);
   if (!(await keepsFleet(api))) {
     put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server runs without a fleet (--no-fleet, or Windows).')));
@@ -36,6 +37,8 @@ export async function show(root, state, api) {
   async function turn() {
     name = state.get('show');
     const part = parts.find(([n]) => n === name) || parts[0];
+    put(lost, part[0] !== name && h('p', { class: 'note' }, `The fleet has no part ${name}; this is its overview.`));
+    lost.hidden = part[0] === name;
     now?.end();
     now = part[2]({ state, api, fleet, share });
     const mine = now;

@@ -130,8 +130,10 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
     h('details', {}, h('summary', {}, 'From a file'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …')), said);
 }
 
-// refused shows why there is no answer; what a field of the cluster would mend, leads to it.
-export function refused(error) {
+// refused shows why there is no answer; what a field of the cluster would mend, leads to it. A question stops at the first
+// fault, such as the model's name: what else is wrong, the cluster's, is shown below it.
+export function refused(error, other) {
+  if (other && other.message !== error.message) return [refused(error), failure(other)];
   const [text, name] = {
     gpu: ['No source names the GPUs of this cluster. Choose the GPU model under Cluster.', 'Choose the GPU model'],
     nic: ['Nothing says which NICs the nodes have, and the job needs several nodes. Enter the NICs under Cluster, or ask about 1 node.', 'Enter the NICs'],

@@ -20,7 +20,7 @@ export async function show(root, state, api) {
     h('section', { class: 'controls', 'aria-label': 'the job' }, await modelPicker(api, state, model), await clusterPicker(api, state, { here: false, otherwise: here }),
       h('fieldset', {}, h('legend', {}, 'Job'),
         h('div', { class: 'row' }, field('Global batch, sequences', text(state.get('global-batch', '512'), set('global-batch'), { inputmode: 'numeric' })), field('Sequence length, tokens', text(state.get('seq'), set('seq'), { placeholder: "model's" }))),
-        field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision')))),
+        field('Precision', choice([['', "the framework's"], ...['bf16', 'fp16', 'fp8', 'fp32', 'amp-bf16'].map((x) => [x, x])], state.get('precision'), set('precision')))),
       h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'the best'), adapting(state, 'the best')),
       h('fieldset', {}, h('legend', {}, 'Goal'),
         field('Minimize', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
@@ -51,7 +51,7 @@ export async function show(root, state, api) {
       cards.classList.remove('busy');
     } catch (error) {
       about.textContent = '';
-      put(said, refused(error));
+      put(said, refused(error, (await sizes(api, state, here)).wrong));
       cards.hidden = true; // what is there answers another question
       share.none();
     }

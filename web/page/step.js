@@ -17,15 +17,24 @@ let focused = ''; // the control that a view shown again goes back to
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
-  const said = h('div', { class: 'said' }), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
+  const said = h('div', { class: 'said' }), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), ends = h('p', { class: 'quiet' }), line = h('div', { class: 'paper timeline', tabindex: '0', role: 'region', 'aria-label': 'timeline' });
   const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
   const set = (name) => (v) => state.set({ [name]: v });
   spread(state);
   const has = await sizes(api, state, here);
   const usual = await fitting(api, state, here, has);
+  const sequence = check('Sequence parallel', false, (on) => state.set({ sp: on ? '1' : '0' }));
+  const split = () => { // sequence parallelism is among tensor-parallel ranks
+    const box = sequence.firstChild;
+    box.disabled = state.get('tp', usual.tp) === '1';
+    box.checked = !box.disabled && state.get('sp', usual.sp) === '1';
+  };
+  split();
+  const named = Boolean(state.get('framework'));
+  const precision = choice([...(named ? [['', "the framework's"]] : []), ...['bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16'].map((x) => [x, x])], state.get('precision', named ? '' : 'bf16'), set('precision'));
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
     h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory per GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
-    h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
+    h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), ends, line), h('div', { class: 'card' }, h('h2', {}, 'Scaling to more nodes'), knee, curve.root));
 
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root), said,
@@ -38,7 +47,7 @@ export async function show(root, state, api) {
       h('fieldset', {}, h('legend', {}, 'Software'), frameworkPicker(state, 'none named'), adapting(state, 'none')),
       h('fieldset', {}, h('legend', {}, 'Parallelism'),
         slider(term('Tensor parallel'), powers(Math.max(2, has.gpus)), state.get('tp', usual.tp), set('tp')),
-        check('Sequence parallel', state.get('sp', usual.sp) === '1', (on) => state.set({ sp: on ? '1' : '0' })),
+        sequence,
         slider(term('Pipeline stages'), powers(64), state.get('pp', '1'), set('pp')),
         slider(term('Context parallel'), powers(32), state.get('cp', '1'), set('cp')),
         slider(term('Expert parallel'), powers(64), state.get('ep', '1'), set('ep')),
@@ -49,7 +58,7 @@ export async function show(root, state, api) {
         slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
         slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
       h('fieldset', {}, h('legend', {}, 'Compute'),
-        h('div', { class: 'row' }, field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision'))),
+        h('div', { class: 'row' }, field('Precision', precision),
           field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute')))),
         field('Layout', text(state.get('l'), set('l'), { placeholder: 'all GPUs; or 4x8' })))),
     cards));
@@ -74,7 +83,7 @@ export async function show(root, state, api) {
       draw(answer.doc);
       cards.dataset.answered = String(Math.round(performance.now() - began));
     } catch (error) {
-      put(said, refused(error));
+      put(said, refused(error, has.wrong));
       cards.hidden = true; // what is there answers another question
       about.textContent = '';
       share.none();
@@ -113,6 +122,7 @@ export async function show(root, state, api) {
   function draw(doc) {
     const r = doc.rows[0];
     unit = counted(r);
+    if (precision.value === '') precision.selectedOptions[0].textContent = `the framework's (${r.precision})`;
     about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, global batch ${r.seq === 1 ? plural(r.global_batch, 'sample') : `${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens`}`;
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
     put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s), r.low_s && `${seconds(r.low_s)} – ${seconds(r.high_s)}`), one(`${counted(r)}/s`, short(r.tokens_per_s)), one(`${counted(r)}/s/GPU`, short(r.tokens_per_s_per_gpu)), one(term('MFU'), percent(r.mfu)), one('TFLOPS/GPU', r.tflops_per_gpu.toFixed(0)),
@@ -125,10 +135,21 @@ export async function show(root, state, api) {
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
-    put(limits, h('p', {}, plain(r.bottleneck.text)), changes(r.advice?.slice(0, 4), counted(r), percent),
+    put(limits, h('p', {}, plain(r.bottleneck.text)), r.would_fit && fits(r.would_fit, r), changes(r.advice?.slice(0, 4), counted(r), percent),
       r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'size per call', n: true }, { text: 'time', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
+    put(ends, `The dashed line marks the end of the step, after ${seconds(r.step_s)}.`, h('span', { class: 'narrow' }, ' The picture scrolls sideways.'));
     say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);
+  }
+
+  // fits is a form of the job that has enough memory; its button asks about it.
+  function fits(f, r) {
+    const given = Object.fromEntries([...f.settings.matchAll(/--([a-z-]+) (\S+)/g)].map((x) => x.slice(1)));
+    const use = () => {
+      state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), zero: named ? '' : '0', sp: '0', ...given }, { push: true, quiet: true });
+      window.dispatchEvent(new PopStateEvent('popstate'));
+    };
+    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings)), `: step ${seconds(f.step_s)} (${seconds(f.low_s)} – ${seconds(f.high_s)}), ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
   }
 
   function scaling(doc) {
@@ -154,6 +175,7 @@ export async function show(root, state, api) {
       window.dispatchEvent(new PopStateEvent('popstate'));
       return;
     }
+    split();
     moved = moved || performance.now();
     delete cards.dataset.rested;
     clearTimeout(later);

@@ -37,7 +37,7 @@ export async function show(root, state, api) {
   async function turn() {
     name = state.get('show');
     const part = parts.find(([n]) => n === name) || parts[0];
-    put(lost, part[0] !== name && h('p', { class: 'note' }, `The fleet has no part ${name}; this is its overview.`));
+    put(lost, part[0] !== name && h('p', { class: 'note' }, `The fleet has no part “${name}”; this is its overview.`));
     lost.hidden = part[0] === name;
     now?.end();
     now = part[2]({ state, api, fleet, share });

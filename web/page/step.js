@@ -58,8 +58,7 @@ export async function show(root, state, api) {
         slider(term('Micro-batch, sequences', 'micro-batch'), [['', 'default'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
         slider('Sequence length, tokens', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
       h('fieldset', {}, h('legend', {}, 'Compute'),
-        h('div', { class: 'row' }, field('Precision', precision),
-          field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute')))),
+        field('Precision', precision), field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute'))),
         field('Layout', text(state.get('l'), set('l'), { placeholder: 'all GPUs; or 4x8' })))),
     cards));
 
@@ -149,7 +148,7 @@ export async function show(root, state, api) {
       state.set({ ...Object.fromEntries(degrees.map((k) => [k, ''])), zero: named ? '' : '0', sp: '0', ...given }, { push: true, quiet: true });
       window.dispatchEvent(new PopStateEvent('popstate'));
     };
-    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings)), `: step ${seconds(f.step_s)} (${seconds(f.low_s)} – ${seconds(f.high_s)}), ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
+    return h('p', { class: 'fits' }, 'This fits: ', h('code', {}, plain(f.settings.replaceAll(' --', ', --'))), `: step ${seconds(f.step_s)} (${seconds(f.low_s)} – ${seconds(f.high_s)}), ${memory(f.memory_bytes)} of ${memory(r.gpu_memory_bytes)}. `, h('button', { type: 'button', onclick: use }, 'Use these settings'));
   }
 
   function scaling(doc) {

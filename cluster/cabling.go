@@ -93,10 +93,7 @@ func (c *Cluster) Uncabled() []Uncabled {
 	for h, leaf := range x.leaf {
 		for k, sw := range leaf {
 			if n := have[key{len(leaf), k}]; sw < 0 && usual(n, all[len(leaf)]) {
-				t := c.TypeOf(h)
-				if d := t.Of(NIC)[k]; !allDown(t.Devices[d].NIC) {
-					list = append(list, Uncabled{h, d, n, x.source[k]})
-				}
+				list = append(list, Uncabled{h, c.TypeOf(h).Of(NIC)[k], n, x.source[k]})
 			}
 		}
 	}
@@ -105,7 +102,7 @@ func (c *Cluster) Uncabled() []Uncabled {
 
 // CloseUncabled marks the ports of such NICs as down, in a type of their hosts' own, so that nothing is sent through them.
 func (c *Cluster) CloseUncabled() []Uncabled {
-	list := c.Uncabled()
+	list := slices.DeleteFunc(c.Uncabled(), func(u Uncabled) bool { return allDown(c.TypeOf(u.Host).Devices[u.NIC].NIC) })
 	users := make([]int, len(c.Types))
 	for i := range c.Hosts {
 		if t := c.Hosts[i].Type; t >= 0 && t < len(users) {

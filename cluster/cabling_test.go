@@ -55,7 +55,7 @@ func TestCabling(t *testing.T) {
 		t.Errorf("%d rails with a swapped cable; want 4", n)
 	}
 	c.CloseUncabled()
-	if nic := c.TypeOf(4).Devices[u[0].NIC].NIC; nic.Ports[0].State != cluster.Down || c.Hosts[3].Type != 0 || len(c.Uncabled()) != 0 {
+	if nic := c.TypeOf(4).Devices[u[0].NIC].NIC; nic.Ports[0].State != cluster.Down || c.Hosts[3].Type != 0 || len(c.Uncabled()) != 1 || len(c.CloseUncabled()) != 0 {
 		t.Errorf("closed: %+v, type %d", nic, c.Hosts[3].Type)
 	}
 }

@@ -24,6 +24,13 @@ type Host struct {
 	Out *Out
 }
 
+// Nameless reports that the host is an adapter of a fabric that carries no host's name, so that it was named by its GUID: ca-b83fd203000a0003.
+// It is no node of its own but the NIC of one.
+func (h *Host) Nameless() bool {
+	guid, ok := strings.CutPrefix(h.Name, "ca-")
+	return ok && len(guid) == 16 && strings.Trim(guid, "0123456789abcdef") == ""
+}
+
 // Out is a scheduler's word on a host that gets no jobs.
 type Out struct {
 	State  string // in words: drained, down, not responding
@@ -172,9 +179,18 @@ type Summary struct {
 	NodeTypes   int `json:"node_types"`
 }
 
-// Summary counts nodes, GPUs, NICs and switches.
+// Summary counts nodes, GPUs, NICs and switches. Adapters without a host's name are no nodes beside those that have one.
 func (c *Cluster) Summary() Summary {
 	s := Summary{Nodes: len(c.Hosts), NodeTypes: len(c.Types)}
+	nameless := 0
+	for i := range c.Hosts {
+		if c.Hosts[i].Nameless() {
+			nameless++
+		}
+	}
+	if nameless < len(c.Hosts) {
+		s.Nodes -= nameless
+	}
 	count := make([]int, len(c.Types))
 	for _, h := range c.Hosts {
 		if h.Type >= 0 && h.Type < len(count) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Join merges what several sources say into one cluster. Hosts are matched by
-// name (short against full domain names too), devices by PCI address, then UUID,
+// name (short against full domain names too, and without case), devices by PCI address, then UUID,
 // then label, then index. A node without a host name describes every named host,
 // or becomes node0 when there is none. What two sources say differently becomes a
 // Warning that names both; the better origin is kept, the earlier source between
@@ -111,6 +111,9 @@ func ShortHost(name string) string {
 	return short
 }
 
+// hostKey is what the names of one host have in common: case is none of it, for DNS has none.
+func hostKey(name string) string { return strings.ToLower(ShortHost(name)) }
+
 func (j *joiner) addHosts(frag int, f *Fragment) {
 	j.hostMap = append(j.hostMap, make([][]int, len(f.Hosts)))
 	for h := range f.Hosts {
@@ -119,7 +122,7 @@ func (j *joiner) addHosts(frag int, f *Fragment) {
 			j.anon = append(j.anon, part{frag, h})
 			continue
 		}
-		at, ok := j.byName[ShortHost(host.Name)]
+		at, ok := j.byName[hostKey(host.Name)]
 		if !ok {
 			at = j.newHost(host.Name)
 		}
@@ -129,7 +132,7 @@ func (j *joiner) addHosts(frag int, f *Fragment) {
 
 func (j *joiner) newHost(name string) int {
 	at := len(j.out.Hosts)
-	j.byName[ShortHost(name)] = at
+	j.byName[hostKey(name)] = at
 	j.out.Hosts = append(j.out.Hosts, Host{Name: name, Type: -1})
 	j.parts = append(j.parts, nil)
 	return at
@@ -168,7 +171,7 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 	for _, p := range j.anon {
 		name := fmt.Sprintf("node%d", seen[p.frag])
 		seen[p.frag]++
-		at, ok := j.byName[name]
+		at, ok := j.byName[hostKey(name)]
 		if !ok {
 			at = j.newHost(name)
 		}

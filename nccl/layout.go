@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/words"
@@ -82,7 +83,23 @@ func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
 	case most < gpus:
 		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs per node", need, words.Plural(most, "GPU"))
 	case fit < len(c.Hosts):
-		return fmt.Errorf("%s; the cluster has %s, %d of them with as many GPUs: describe more such nodes or ask for fewer", need, has, fit)
+		with, names := 0, []string(nil)
+		for h, devs := range GPUs(c) {
+			if len(devs) == 0 {
+				continue
+			}
+			if with++; len(devs) < gpus {
+				names = append(names, fmt.Sprintf("%s (%s)", c.Hosts[h].Name, words.Plural(len(devs), "GPU")))
+			}
+		}
+		if more := len(names) - 4; more > 0 {
+			names = append(names[:4], fmt.Sprintf("%d more", more))
+		}
+		less := ""
+		if len(names) > 0 {
+			less = "; fewer have " + strings.Join(names, ", ")
+		}
+		return fmt.Errorf("%s; the cluster has %s with GPUs, %d of them with as many%s: ask for %dx%d, or describe more such nodes", need, words.Plural(with, "node"), fit, less, fit, gpus)
 	}
 	return fmt.Errorf("%s; the cluster has %s: describe more such nodes (a preset, or a file about one node, takes a count: NAME:%d) or ask for fewer", need, has, nodes)
 }

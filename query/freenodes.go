@@ -14,6 +14,7 @@ import (
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 )
 
@@ -144,6 +145,33 @@ func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
 	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from", strings.Join(left, ", ")))
 	free, _ := all.named(names)
 	return free
+}
+
+// alike are the nodes with as many GPUs as most have, the more where two numbers are as common. The others are noted.
+func (e *Env) alike(all *jobNodes) *jobNodes {
+	count, most := map[int]int{}, 0
+	for _, l := range all.ranks {
+		count[len(l)]++
+	}
+	for n, nodes := range count {
+		if nodes > count[most] || nodes == count[most] && n > most {
+			most = n
+		}
+	}
+	if len(count) < 2 {
+		return all
+	}
+	var names, left []string
+	for i, n := range all.names {
+		if k := len(all.ranks[i]); k != most {
+			left = append(left, fmt.Sprintf("%s (%s)", n, words.Plural(k, "GPU")))
+			continue
+		}
+		names = append(names, n)
+	}
+	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part", strings.Join(left, ", "), words.Plural(most, "GPU")))
+	same, _ := all.named(names)
+	return same
 }
 
 // mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.

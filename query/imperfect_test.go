@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/clusterfile"
+	"busbar.dev/input/slurm"
 	"busbar.dev/unit"
 )
 
@@ -199,5 +200,61 @@ func TestDrainedIsWritten(t *testing.T) {
 	}
 	if got := ask("cluster.yaml", "later.txt"); got != "" {
 		t.Errorf("still %q", got)
+	}
+}
+
+// An adapter without a host's name is no node; names are compared without case; a node that lost a GPU is named.
+func TestImperfectNodes(t *testing.T) {
+	s := flawed{unnamed: true, slow: true, fewer: true, upper: true}
+	files := s.files()
+	files["cluster.yaml"] = &fstest.MapFile{Data: []byte(s.saved(t, "nodes.txt"))}
+	ctx := context.Background()
+	doc, err := Map{Sources: []string{"cluster.yaml"}}.Run(ctx, Env{Files: files})
+	if err != nil || doc.Summary.Nodes != 8 {
+		t.Fatalf("%+v %v", doc, err)
+	}
+	text, shared := "", 0
+	for i, f := range doc.Audit {
+		text += f.Where + " " + f.Text + " " + f.Fix + "\n"
+		if f.ID == "nic-shared" && i < 3 {
+			shared++
+		}
+	}
+	if !strings.Contains(text, "ca-b83fd20300040001 on the same leaf carries no host's name and may be it") || strings.Contains(text, "on no switch") || shared > 0 {
+		t.Errorf("audit:\n%s", text)
+	}
+	var conf bytes.Buffer
+	if err := slurm.WriteConf(&conf, doc.Cluster, slurm.Tree); err != nil || !strings.Contains(conf.String(), "SwitchName=leaf1 Nodes=g[1-4]\n") || !strings.Contains(conf.String(), "Nodes=g[5-8]\n") {
+		t.Errorf("%v\n%s", err, &conf)
+	}
+	_, err = Predict{Cluster: "cluster.yaml", Layout: "8x4"}.Run(ctx, Env{Files: files})
+	if err == nil || !strings.Contains(err.Error(), "the cluster has 8 nodes with GPUs, 7 of them with as many; fewer have g6 (3 GPUs): ask for 7x4") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A node that lost a GPU is no reason to refuse a job that others have room for, and standard input is read as a file is.
+func TestPlaceImperfect(t *testing.T) {
+	s := flawed{fewer: true}
+	files := s.files()
+	files["cluster.yaml"] = &fstest.MapFile{Data: []byte(s.saved(t))}
+	const free = "NODELIST STATE\ng1 idle\ng2 idle\ng3 idle\ng4 idle\ng5 alloc\ng6 idle\n"
+	files["sinfo.txt"] = &fstest.MapFile{Data: []byte(free)}
+	for _, word := range []string{"sinfo.txt", "-"} {
+		for _, q := range []Place{{Nodes: 2}, {Job: Job{Layout: "2x4"}}} {
+			q.Cluster, q.Model, q.Free = "cluster.yaml", "llama3-8b", word
+			doc, err := q.Run(context.Background(), Env{Files: files, Stdin: strings.NewReader(free)})
+			if err != nil {
+				t.Errorf("%s: %v", word, err)
+				continue
+			}
+			notes := strings.Join(doc.Notes, "\n")
+			if doc.Free != "g[1-4]" || doc.PerNode != 4 || !strings.Contains(notes, "left out g6") {
+				t.Errorf("%s: %s, %d, %s", word, doc.Free, doc.PerNode, notes)
+			}
+			if !strings.HasPrefix(doc.Text, "The job does not fit") {
+				t.Errorf("%s", doc.Text)
+			}
+		}
 	}
 }

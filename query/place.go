@@ -121,7 +121,7 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	}
 	x.fill(d, all, given.name, q.Top)
 	if short := first.memoryShortfall(); short != "" {
-		d.Text += " The job " + short + "."
+		d.Text = "The job " + short + ". " + d.Text
 	}
 	return d, nil
 }
@@ -174,15 +174,13 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 	} else {
 		x.free = env.inService(all, out)
 	}
+	if q.Layout == "" {
+		x.free = env.alike(x.free)
+	}
 	if x.n > len(x.free.names) {
 		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names), cluster.FormatHosts(x.free.names))
 	}
 	x.each = len(x.free.ranks[0])
-	for i, l := range x.free.ranks {
-		if len(l) != x.each {
-			return nil, fmt.Errorf("%s has %s and %s %d; say how many take part with -l NODESxGPUS", x.free.names[0], words.Plural(x.each, "GPU"), x.free.names[i], len(l))
-		}
-	}
 	if x.n*x.each > predict.MaxRanks {
 		return nil, fmt.Errorf("%d GPUs; at most %d", x.n*x.each, predict.MaxRanks)
 	}
@@ -198,8 +196,8 @@ func (x *placing) find(ctx context.Context, env *Env, all *jobNodes, flag, word 
 	found, strange := all.named(names)
 	switch {
 	case len(strange) == 0:
-	case len(found.names) > 0 && env.exists(word):
-		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has no GPUs for", flag, word, cluster.FormatHosts(strange)))
+	case len(found.names) > 0 && (word == "-" || env.exists(word)):
+		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has too few GPUs for, or none", flag, word, cluster.FormatHosts(strange)))
 	default:
 		return nil, fmt.Errorf("%s: %.200s: not among the nodes of %s with enough GPUs, which are %.200s (HOSTLIST=PRESET gives a preset's nodes their names)",
 			flag, cluster.FormatHosts(strange), x.job.cluster.Name, cluster.FormatHosts(all.names))

@@ -7,6 +7,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,17 +29,53 @@ func Run(c *cluster.Cluster) []finding.Finding {
 			continue
 		}
 		n := newNode(t, cluster.FormatHosts(a.hosts[i]), len(c.Hosts))
+		n.list = a.hosts[i]
 		a.nodeNICs(n)
 		a.nodeSymmetry(n)
 		a.nodeLinks(n)
 		a.nodePairs(n)
 	}
+	a.mergeShared()
 	a.unlikeNodes()
 	a.counters()
 	a.outOfService()
 	a.network()
-	slices.SortStableFunc(a.found, finding.BySeverity)
+	a.sort()
 	return a.found
+}
+
+// sort puts what is graver first, and of equals what single nodes have before NICs that most nodes share: that is how
+// they were bought.
+func (a *auditor) sort() {
+	nodes := 0
+	for i := range a.c.Hosts {
+		if t := a.c.TypeOf(i); t != nil && t.Count(cluster.GPU) > 0 {
+			nodes++
+		}
+	}
+	hosts := func(f *finding.Finding) int {
+		where, _, _ := strings.Cut(f.Where, "/")
+		list, err := cluster.ParseHosts(where)
+		if err != nil {
+			return 0
+		}
+		return len(list)
+	}
+	single := slices.ContainsFunc(a.found, func(f finding.Finding) bool { return f.Severity >= finding.Warn && hosts(&f) < nodes })
+	common := func(f *finding.Finding) int {
+		switch {
+		case f.ID != "nic-shared":
+			return 0
+		case !single:
+			return -1
+		case 2*hosts(f) > nodes:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(a.found, func(x, y finding.Finding) int {
+		return cmp.Or(finding.BySeverity(x, y), common(&x)-common(&y))
+	})
 }
 
 // Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has few findings.
@@ -111,6 +148,8 @@ type auditor struct {
 	c     *cluster.Cluster
 	hosts [][]string // per type
 	found []finding.Finding
+	// shared are GPUs that share NICs, by node type.
+	shared []sharedNIC
 }
 
 func (a *auditor) add(id string, s finding.Severity, where, text, fix string) {
@@ -121,6 +160,7 @@ func (a *auditor) add(id string, s finding.Severity, where, text, fix string) {
 type node struct {
 	t          *cluster.NodeType
 	hosts      string // hostlist
+	list       []string
 	clusterLen int
 	gpus, nics []int
 	rails      []int

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
 
@@ -42,8 +43,46 @@ func (a *auditor) sharedNICs(n *node) {
 		if len(s.NICs) > 1 {
 			what = fmt.Sprintf("%d NICs", len(s.NICs))
 		}
-		a.add("nic-shared", finding.Warn, n.where(s.NICs[0]),
-			fmt.Sprintf("%d GPUs (%s) share %s%s; whatever leaves the node from any of them goes through it", len(s.GPUs), n.names(s.GPUs), what, each),
+		a.shared = append(a.shared, sharedNIC{
+			hosts: n.list, nic: n.t.Devices[s.NICs[0]].Title(), gpus: n.names(s.GPUs), alike: fmt.Sprintf("%d %s%s", len(s.GPUs), what, each),
+			n: len(s.GPUs), what: what + each,
+		})
+	}
+}
+
+// sharedNIC is a NIC of a node type that several GPUs share.
+type sharedNIC struct {
+	hosts     []string
+	nic, gpus string
+	alike     string // those that say the same are one finding
+	n         int    // GPUs
+	what      string // one NIC: 12.5 GB/s each when all send
+}
+
+// mergeShared reports GPUs that share NICs, those of all nodes and NICs that share alike together: that is how nodes are built, and
+// a node that differs in something else has it too.
+func (a *auditor) mergeShared() {
+	groups := map[string][]sharedNIC{}
+	var order []string
+	for _, s := range a.shared {
+		if groups[s.alike] == nil {
+			order = append(order, s.alike)
+		}
+		groups[s.alike] = append(groups[s.alike], s)
+	}
+	for _, key := range order {
+		var hosts, nics []string
+		for _, s := range groups[key] {
+			hosts, nics = append(hosts, s.hosts...), append(nics, s.nic)
+		}
+		hosts, nics = slices.Compact(natural.Sort(hosts)), slices.Compact(natural.Sort(nics))
+		s := groups[key][0]
+		gpus := fmt.Sprintf("%d GPUs (%s) share %s", s.n, s.gpus, s.what)
+		if len(nics) > 1 {
+			gpus = fmt.Sprintf("%d GPUs share %s", s.n, s.what)
+		}
+		a.add("nic-shared", finding.Warn, cluster.FormatHosts(hosts)+"/"+cluster.FormatHosts(nics),
+			gpus+"; whatever leaves the node from any of them goes through it",
 			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs")
 	}
 }

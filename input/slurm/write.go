@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/words"
 )
 
 // Plugin is the topology plugin that a topology.conf is for.
@@ -116,7 +119,10 @@ func newView(c *cluster.Cluster) (*view, error) {
 		return nil, fmt.Errorf("the cluster has no hosts, and Slurm's topology is about hosts; add a source that names them")
 	}
 	c, trays := switchtree.ByTray(c)
-	c, dropped := switchtree.Keep(c, slurmName)
+	c, dropped := switchtree.Keep(c, slurmNames(c))
+	all := len(dropped)
+	dropped = slices.DeleteFunc(dropped, nameless)
+	adapters := all - len(dropped)
 	if len(c.Hosts) == 0 {
 		return nil, fmt.Errorf("no host has a name that Slurm can hold (%q); give them plain names", dropped[0])
 	}
@@ -124,12 +130,33 @@ func newView(c *cluster.Cluster) (*view, error) {
 	if trays != "" {
 		v.notes = append(v.notes, trays)
 	}
+	if adapters > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("Left out: %s of the fabric without a host's name, which is no node of Slurm's.", words.Plural(adapters, "adapter")))
+	}
 	if len(dropped) > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("Left out, for names that Slurm cannot hold or that repeat: %d hosts, %q and so on.", len(dropped), dropped[0]))
 	}
 	v.addTree(switchtree.Groups(c))
 	v.addDomains()
 	return v, nil
+}
+
+func nameless(name string) bool {
+	h := cluster.Host{Name: name}
+	return h.Nameless()
+}
+
+// slurmNames gives hosts their names in Slurm. Adapters that carry no host's name have none where other hosts do.
+func slurmNames(c *cluster.Cluster) func(string) string {
+	if !slices.ContainsFunc(c.Hosts, func(h cluster.Host) bool { return !h.Nameless() }) {
+		return slurmName
+	}
+	return func(name string) string {
+		if nameless(name) {
+			return ""
+		}
+		return slurmName(name)
+	}
 }
 
 // slurmName returns a host's name, or "" for one that Slurm cannot hold.
@@ -150,7 +177,7 @@ func (v *view) names(hosts []int) []string {
 	for i, h := range hosts {
 		out[i] = v.c.Hosts[h].Name
 	}
-	return out
+	return natural.Sort(out)
 }
 
 // addTree turns the groups of a network into switches.

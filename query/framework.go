@@ -62,3 +62,18 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 		j.Split.ZeRO = 0
 	}
 }
+
+// takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured so; nil where it is not.
+func takenAs(word string, f *workload.Framework, parallel string, lora bool) []string {
+	if f == nil || strings.Contains(parallel, "zero") {
+		return nil
+	}
+	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(word)), "@")
+	switch {
+	case f.Name == "hf" && !lora && f.DefaultZeRO(workload.Split{DP: 2}) == 3:
+		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: --parallel zero=0", word)}
+	case name == "lightning" || name == "accelerate":
+		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
+	}
+	return nil
+}

@@ -95,6 +95,7 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
 		return nil, err
 	}
+	env.note(takenAs(q.Framework, t.framework, string(q.Parallel), q.LoRA != "")...)
 	t.parallel, t.job.Precision = string(q.Parallel), readPrecision("", t.framework)
 	if q.Precision != "" {
 		if t.job.Precision, err = workload.ParsePrecision(string(q.Precision)); err != nil {

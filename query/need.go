@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -32,7 +33,11 @@ type NeedDoc struct {
 	Now      NeedRow   `json:"now"`
 	Rates    []NeedRow `json:"rates"`    // with ports and cables of other rates, the slowest first
 	NICs     []NeedRow `json:"nics"`     // with fewer ports per node, the fewest first
-	Upgrades []NeedRow `json:"upgrades"` // with one layer twice as fast, the greatest gain first
+	Upgrades []NeedRow `json:"upgrades"` // with one layer twice as fast, twice the NICs, or RDMA, the greatest gain first
+	// Free are settings of the job that cost nothing.
+	Free []NeedFree `json:"free,omitempty"`
+	// Sockets says where the figure comes from that bounds kernel sockets; "" where NICs are not driven by them.
+	Sockets string `json:"sockets,omitempty"`
 	// Slowest and Fewest are the answers; 0 where nothing that was tried is enough.
 	Slowest float64 `json:"slowest_Gbps"`
 	Fewest  int     `json:"fewest_nics"`
@@ -44,6 +49,13 @@ type NeedDoc struct {
 	// Misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
 	Misfit string `json:"does_not_fit,omitempty"`
 	Noted
+}
+
+// NeedFree is a setting of the job that makes its step shorter on the network as it is.
+type NeedFree struct {
+	Setting string    `json:"setting"` // a flag of busbar step
+	Step    unit.Span `json:"step_s"`
+	Gain    float64   `json:"gain"`
 }
 
 // NeedRow is the step on a variant of the cluster: as NCCL chooses its algorithms, and with the setting that makes it shortest.
@@ -97,7 +109,7 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	hosts := now.tasks.Hosts()
 	if len(hosts) < 2 {
-		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:4, or -l 4x8)", now.layout)
+		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:2, or -l 2x%d)", now.layout, now.Ranks)
 	}
 	port, count := step.NodePorts(t.cluster.TypeOf(hosts[0]))
 	if count == 0 {
@@ -109,8 +121,18 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 		Bound: now.Step - waits, Misfit: now.memoryShortfall(), Margin: step.Margin(now.job, now.model), MarginFrom: now.marginSource(),
 	}
 	n := &needing{t: t, doc: d}
+	_, n.sockets = step.WithRoCE(t.cluster)
+	if n.twice, n.twiceWhat, err = q.twiceNICs(ctx, env, t.shapes, count); err != nil {
+		return nil, err
+	}
+	if err := n.free(now); err != nil {
+		return nil, err
+	}
 	if err := n.answer(port.Gbps(), count); err != nil {
 		return nil, err
+	}
+	if n.sockets {
+		d.Sockets = socketSource
 	}
 	d.conclude()
 	return d, nil
@@ -118,8 +140,51 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 
 // needing is the work on one answer.
 type needing struct {
-	t   *training
-	doc *NeedDoc
+	t         *training
+	doc       *NeedDoc
+	sockets   bool             // NICs are driven by the kernel
+	twice     *cluster.Cluster // with twice the NICs; nil where nobody knows where they would be
+	twiceWhat string
+}
+
+// countNICs is the number that --nic may begin with.
+var countNICs = regexp.MustCompile(`^\d+x`)
+
+// twiceNICs is the cluster with twice the NICs a node and how --nic says it; nil where the NICs come from a description, which says
+// nothing of where more of them would be.
+func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int) (*cluster.Cluster, string, error) {
+	if q.NIC == "" || len(q.Set) > 0 {
+		return nil, "", nil
+	}
+	more := q.Job
+	more.NIC = fmt.Sprintf("%dx%s", 2*count, countNICs.ReplaceAllString(q.NIC, ""))
+	env.Note, env.notes = nil, &notes{} // what was assumed was said already
+	cl, err := more.load(ctx, &env, shapes)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, n := step.NodePorts(cl.TypeOf(0)); n != 2*count {
+		return nil, "", nil
+	}
+	return cl, more.NIC, nil
+}
+
+// free prices settings that cost nothing: gradients that cross the network in 16 bits where the framework has a hook for it.
+func (n *needing) free(now *pricedStep) error {
+	j := now.job
+	if j.Framework == nil || j.Split.DP < 2 || j.GradWidth() <= 2 || j.Compresses() || !slices.Contains(j.Framework.Compress, "bf16") {
+		return nil
+	}
+	less := *n.t
+	less.job.Compress = "bf16"
+	x, err := less.price(n.t.cluster, n.t.shapes[0])
+	if err != nil {
+		return err
+	}
+	if gain := float64(now.Step/x.Step - 1); gain >= leastChoice {
+		n.doc.Free = append(n.doc.Free, NeedFree{Setting: "--compress bf16", Step: x.Step, Gain: gain})
+	}
+	return nil
 }
 
 // answer prices the job on the cluster, with other rates, fewer NICs, and faster layers.
@@ -192,6 +257,24 @@ func (n *needing) networks(port float64, count int) error {
 	return nil
 }
 
+// purchases are NICs with RDMA where the kernel drives them, also faster ones, and twice the NICs.
+func (n *needing) purchases(add func(cl *cluster.Cluster, ok bool, what string) error) error {
+	if err := add(n.twice, n.twice != nil, fmt.Sprintf("twice the NICs (--nic %s)", n.twiceWhat)); err != nil {
+		return err
+	}
+	rdma, ok := step.WithRoCE(n.t.cluster)
+	if err := add(rdma, ok, "RDMA (RoCE) instead of kernel sockets"); err != nil || !ok {
+		return err
+	}
+	for _, times := range []float64{2, 4} {
+		cl, ok := step.Faster(rdma, times, step.Ports, step.Trunks)
+		if err := add(cl, ok, fmt.Sprintf("RDMA (RoCE), NICs and cables of %g Gb/s", times*n.doc.Now.Gbps)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // upgrades are layers twice as fast, and NICs that reach GPU memory where they do not.
 func (n *needing) upgrades() error {
 	add := func(cl *cluster.Cluster, ok bool, what string) error {
@@ -214,8 +297,7 @@ func (n *needing) upgrades() error {
 	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
 		return err
 	}
-	cl, ok = step.WithRoCE(n.t.cluster)
-	if err := add(cl, ok, "RDMA (RoCE) instead of kernel sockets"); err != nil {
+	if err := n.purchases(add); err != nil {
 		return err
 	}
 	far := *n.t

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -51,13 +52,44 @@ func TestNeedSockets(t *testing.T) {
 		return d
 	}
 	d, rdma := ask("100GbE"), ask("100Gb/s RoCE")
-	u := d.Upgrades[0]
-	if !strings.HasPrefix(u.What, "RDMA") || u.Best != rdma.Now.Best || u.Gain < 0.1 {
-		t.Errorf("the best upgrade is %s, %v; RoCE of the same rate takes %v", u.What, u.Best, rdma.Now.Best)
+	i := slices.IndexFunc(d.Upgrades, func(u NeedRow) bool { return u.What == "RDMA (RoCE) instead of kernel sockets" })
+	u := d.Upgrades[max(i, 0)]
+	if i < 0 || u.Best != rdma.Now.Best || u.Gain < 0.1 {
+		t.Errorf("the upgrade to RDMA is %s, %v; RoCE of the same rate takes %v", u.What, u.Best, rdma.Now.Best)
 	}
 	for _, want := range []string{"3.9 GB/s one direction a NIC, measured on two clusters", "NCCL_NET_GDR_LEVEL requires by default"} {
 		if !strings.Contains(rdma.Text, want) {
 			t.Errorf("the text lacks %q: %s", want, rdma.Text)
 		}
+	}
+}
+
+// TestNeedPurchases checks that twice the NICs and faster NICs with RDMA are among the upgrades, at what the same question about them says, and
+// that what costs nothing is said first.
+func TestNeedPurchases(t *testing.T) {
+	job := Job{Cluster: "4x4090:2", NIC: "25GbE", Model: "gpt2-large", Framework: "ddp"}
+	d, err := Need{Job: job}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.NIC = "2x25GbE"
+	two, err := Step{Job: job}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, u := range d.Upgrades {
+		found[u.What] = true
+		if strings.HasPrefix(u.What, "twice the NICs") && u.Step != two.Rows[0].Step {
+			t.Errorf("%s takes %v, with --nic 2x25GbE %v", u.What, u.Step, two.Rows[0].Step)
+		}
+	}
+	for _, want := range []string{"twice the NICs (--nic 2x25GbE)", "RDMA (RoCE), NICs and cables of 50 Gb/s", "RDMA (RoCE), NICs and cables of 100 Gb/s"} {
+		if !found[want] {
+			t.Errorf("the upgrades lack %q", want)
+		}
+	}
+	if !strings.HasPrefix(d.Text, "--compress bf16 costs nothing: ") || !strings.Contains(d.Text, "NCCL_NSOCKS_PERTHREAD=4") || strings.Contains(d.Slower, "makes the step slower") {
+		t.Errorf("said is: %s %s", d.Slower, d.Text)
 	}
 }

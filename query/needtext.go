@@ -14,7 +14,23 @@ func (d *NeedDoc) conclude() {
 		d.Fewest = d.NICs[i].NICs
 	}
 	d.Slower = d.slowerByChoice()
-	d.Text = strings.Join([]string{d.verdict(), d.choice(), d.upgrade()}, "")
+	d.Text = strings.Join([]string{d.costless(), d.verdict(), d.choice(), d.upgrade()}, "")
+}
+
+// socketSource says what is known of the rate of kernel sockets.
+const socketSource = "What kernel sockets move through a port is fitted to one published cluster with NCCL's own number of sockets and threads; " +
+	"more of them, NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, may move more and cost nothing, but are not priced: measure with them before buying."
+
+// costless says what settings of the job would do, before anything is bought.
+func (d *NeedDoc) costless() string {
+	text := ""
+	for _, f := range d.Free {
+		text += fmt.Sprintf("%s costs nothing: %s instead of %s. ", f.Setting, f.Step.Short(), d.Now.Step.Short())
+	}
+	if d.Sockets != "" {
+		text += d.Sockets + " "
+	}
+	return text
 }
 
 // verdict says which network is enough.
@@ -79,6 +95,9 @@ func (d *NeedDoc) slowerByChoice() string {
 				continue
 			}
 			text := fmt.Sprintf("%s instead of %s makes the step slower, %s instead of %s: NCCL's own cost model then chooses another algorithm or other channels.", is.What, was.What, is.Step.Short(), was.Step.Short())
+			if d.Sockets != "" {
+				text = fmt.Sprintf("%s instead of %s lets NCCL choose worse, %s instead of %s, which is no fault of the NIC: NCCL counts on the port's rate, and here one set of sockets is taken to move no more.", is.What, was.What, is.Step.Short(), was.Step.Short())
+			}
 			if is.Setting != "" {
 				text += fmt.Sprintf(" With %s it would be %s.", is.Setting, is.Best.Short())
 			} else {

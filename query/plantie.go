@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/step"
@@ -87,7 +88,7 @@ func parallelKinds(j *workload.Job) []string {
 		}
 	}
 	usual := 1
-	if j.Framework != nil {
+	if j.Framework != nil && !slices.Contains(j.Framework.ZeRO, 0) { // what runs without sharding has to be told to shard
 		usual = max(1, j.Framework.DefaultZeRO(*s))
 	}
 	if s.ZeRO > usual {

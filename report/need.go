@@ -20,7 +20,7 @@ func Need(w io.Writer, d *query.NeedDoc) error {
 		title string
 		rows  []query.NeedRow
 		gain  bool
-	}{{"\nother networks, NICs and all cables alike", d.Rates, false}, {"\nfewer NICs of today's", d.NICs, false}, {"\nupgrades, one at a time: a layer twice as fast, or direct access", d.Upgrades, true}} {
+	}{{"\nother networks, NICs and all cables alike", d.Rates, false}, {"\nfewer NICs of today's", d.NICs, false}, {"\nupgrades, one at a time: a layer twice as fast, more NICs, RDMA, or direct access", d.Upgrades, true}} {
 		if len(x.rows) == 0 {
 			continue
 		}

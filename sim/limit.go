@@ -99,7 +99,7 @@ func (o *Outline) nicText(l *load, m *Model) string {
 	host := o.m.describe(l.id).host
 	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
 	if m.socketBound(l) {
-		return fmt.Sprintf("kernel sockets move at most %v one direction through a port, whatever its rate; RDMA (RoCE or InfiniBand) would avoid it", m.Sockets)
+		return fmt.Sprintf("kernel sockets move at most %v one direction through a port, whatever its rate (fitted to one cluster with NCCL's own number of sockets; NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 may raise it); RDMA (RoCE or InfiniBand) would avoid it", m.Sockets)
 	}
 	text := fmt.Sprintf("a %s port is full", l.rate.Bits())
 	switch {

@@ -27,7 +27,7 @@ func readFramework(env *Env, framework, kernels string) (*workload.Framework, wo
 	if f.Newer != "" {
 		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name, f.Release))
 	}
-	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) {
+	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) && !configured(frameworkName(framework)) {
 		env.note(fmt.Sprintf("--framework %.60s is taken as %s", framework, name))
 	}
 	return f, workload.Kernels(kernels), nil
@@ -63,16 +63,24 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 	}
 }
 
+// frameworkName is a framework's word without its release.
+func frameworkName(word string) string {
+	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(word)), "@")
+	return name
+}
+
+// configured reports names of launchers that run DDP with eager kernels unless they are told otherwise.
+func configured(name string) bool { return name == "lightning" || name == "accelerate" }
+
 // takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured so; nil where it is not.
 func takenAs(word string, f *workload.Framework, parallel string, lora bool) []string {
 	if f == nil || strings.Contains(parallel, "zero") {
 		return nil
 	}
-	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(word)), "@")
-	switch {
+	switch name := frameworkName(word); {
 	case f.Name == "hf" && !lora && f.DefaultZeRO(workload.Split{DP: 2}) == 3:
 		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: --parallel zero=0", word)}
-	case name == "lightning" || name == "accelerate":
+	case configured(name):
 		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
 	}
 	return nil

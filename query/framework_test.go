@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTakenAs checks that a name whose programs run DDP unless they are configured otherwise is said to be taken for sharding, and only then.
-func TestTakenAs(t *testing.T) {
+// TestTakenAsSharding checks that a name whose programs run DDP unless they are configured otherwise is said to be taken for sharding, and only then.
+func TestTakenAsSharding(t *testing.T) {
 	for _, c := range []struct {
 		framework, parallel, lora, want string
 	}{

@@ -18,8 +18,8 @@ func (d *NeedDoc) conclude() {
 }
 
 // socketSource says what is known of the rate of kernel sockets.
-const socketSource = "What kernel sockets move through a port is fitted to one published cluster with NCCL's own number of sockets and threads; " +
-	"more of them, NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, may move more and cost nothing, but are not priced: measure with them before buying."
+const socketSource = "What kernel sockets move through a port is fitted to one published cluster; " +
+	"more sockets and threads, NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, may move more and cost nothing, but are not priced: measure with them before buying."
 
 // costless says what settings of the job would do, before anything is bought.
 func (d *NeedDoc) costless() string {

@@ -180,8 +180,8 @@ func TestNDRFabric(t *testing.T) {
 		}
 	}
 	s := f.Summary()
-	// 582 adapters of which 40 are aggregation nodes, 69 have no host name.
-	if s.NICs != 582-40 || s.NodeTypes != 5 || s.Nodes != 122+69 || f.Network.Reduction != cluster.Yes {
+	// 582 adapters of which 40 are aggregation nodes, 69 have no host name and are no nodes.
+	if s.NICs != 582-40 || s.NodeTypes != 5 || s.Nodes != 122 || len(f.Hosts) != 122+69 || f.Network.Reduction != cluster.Yes {
 		t.Errorf("%+v", s)
 	}
 	if n := len(f.Network.Links); n != 2228/2-40 {

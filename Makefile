@@ -90,7 +90,7 @@ page-assets:
 # Every view in Chromium, a module of its own; pictures of them go to web/browsertests/shots. The first time it
 # fetches axe-core, which looks for what keeps people out, with npm.
 browser: web/browsertests/.axe/axe.min.js
-	cd web/browsertests && $(GO) test -v -shots shots ./...
+	cd web/browsertests && $(GO) test -v -timeout 30m -shots shots ./...
 
 web/browsertests/.axe/axe.min.js:
 	@mkdir -p $(@D) && dir=$$(mktemp -d) && (cd $$dir && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz) && \

@@ -28,7 +28,7 @@ func checkValue(c *cluster.Cluster) error {
 	}
 	for i, t := range c.Types {
 		if t == nil || len(t.Devices) == 0 {
-			return fmt.Errorf("Types[%d] has no devices; hardware.Node makes types", i)
+			return fmt.Errorf("type %d has no devices; hardware.Node makes types", i)
 		}
 	}
 	for _, h := range c.Hosts {

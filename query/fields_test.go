@@ -78,7 +78,7 @@ func TestClusterValues(t *testing.T) {
 	}{
 		{nil, `Env.Clusters["x"]: nil`},
 		{&cluster.Cluster{Hosts: []cluster.Host{{Name: "a", Type: 3}}}, `host "a": type 3 of 0`},
-		{&cluster.Cluster{Types: []*cluster.NodeType{{Name: "t"}}, Hosts: []cluster.Host{{Name: "a"}}}, "Types[0] has no devices"},
+		{&cluster.Cluster{Types: []*cluster.NodeType{{Name: "t"}}, Hosts: []cluster.Host{{Name: "a"}}}, "type 0 has no devices"},
 		{&cluster.Cluster{Types: []*cluster.NodeType{node}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}}, ""},
 	} {
 		_, err := Predict{Cluster: "x", Size: "1M"}.Run(t.Context(), Env{Clusters: map[string]*cluster.Cluster{"x": c.value}})

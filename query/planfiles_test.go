@@ -29,9 +29,7 @@ func TestPlanFilesChosen(t *testing.T) {
 	}
 	some := map[string]string{"slurm": "job.sbatch", "kubernetes": "job.yaml", "mpi": "hostfile", "elastic": "elastic.sh", "tuner": "tuner.tab", "profiler": "busbar_profiler.c"}
 	of := func(d *PlanFiles) (names []string) {
-		for _, f := range d.Files {
-			names = append(names, f)
-		}
+		names = append(names, d.Files...)
 		for _, l := range d.Left {
 			names = append(names, l.File)
 		}

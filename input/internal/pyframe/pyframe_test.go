@@ -4,7 +4,7 @@ import "testing"
 
 func TestOf(t *testing.T) {
 	for file, want := range map[string]Origin{
-		"/home/me/ft/train.py": Own, "train.py": Own, "/work/torch/train.py": Own, "src/model/torchlayers.py": Own,
+		"/home/me/ft/train.py": Own, "train.py": Own, "/data/torch/train.py": Own, "src/model/torchlayers.py": Own,
 		"/opt/conda/lib/python3.11/site-packages/torch/autograd/graph.py": Library, "torch/autograd/graph.py": Library,
 		"/src/pytorch/torch/distributed/distributed_c10d.py": Library, "/usr/lib/python3.12/threading.py": Library, "threading.py": Library,
 		`C:\venv\Lib\site-packages\torch\nn\modules\module.py`: Library, "": Library, "<frozen runpy>": Library,

@@ -13,6 +13,7 @@ tool (
 require (
 	golang.org/x/tools v0.51.0
 	honnef.co/go/tools v0.8.2
+	mvdan.cc/gofumpt v0.12.0
 )
 
 require (
@@ -23,5 +24,4 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/telemetry v0.0.0-20260924152758-ed294f943157 // indirect
 	golang.org/x/vuln v1.8.0 // indirect
-	mvdan.cc/gofumpt v0.12.0 // indirect
 )

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"text/tabwriter"
 
 	"busbar.dev/unit"
 )
@@ -57,11 +59,10 @@ func documents(t *testing.T) string {
 	fmt.Fprintf(&b, `# The documents of --json
 
 Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
-query gives them to Go programs. Fields are only ever added within a version. Names end in the unit of their value: _us and _s
-are microseconds and seconds, _GBps 10⁹ bytes per second in one direction, _bytes bytes. A field that is "optional" is left out
-where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them. A link
-leads to a type that has a table of its own. Quantities are JSON numbers; the type says their unit and in parentheses the type in Go
-(unit.Span and unit.Time become a time.Duration by their method Duration).
+query gives them to Go programs. Within a version, fields are only added. This page is made from the types. A line is a
+field, its type and its meaning. A field with a question mark is left out where it is empty. Types without a package have
+a heading here; for others see go doc. Quantities are JSON numbers whose type is their unit. Names that end in _us, _s,
+_GBps or _bytes are microseconds, seconds, 10⁹ bytes per second in one direction, and bytes.
 `, Version)
 	written := map[string]bool{}
 	for _, name := range roots {
@@ -126,8 +127,8 @@ var named = regexp.MustCompile(`\b[A-Za-z]\w*(\.[A-Za-z]\w*)?\b`)
 
 // quantities are what JSON has of the types of package unit.
 var quantities = map[string]string{
-	"unit.Span": "seconds (unit.Span)", "unit.Time": "microseconds (unit.Time)", "unit.Bytes": "bytes (unit.Bytes)", "unit.Volume": "bytes (unit.Volume)",
-	"unit.Rate": "GB/s (unit.Rate)", "unit.FLOPS": "TFLOPS (unit.FLOPS)", "unit.Power": "watts (unit.Power)", "unit.Energy": "joules (unit.Energy)",
+	"unit.Span": "seconds", "unit.Time": "microseconds", "unit.Bytes": "bytes", "unit.Volume": "bytes",
+	"unit.Rate": "GB/s", "unit.FLOPS": "TFLOPS", "unit.Power": "watts", "unit.Energy": "joules",
 }
 
 // TestQuantities checks that what the page says of a quantity is what JSON has of it.
@@ -162,7 +163,13 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 	if d.doc == "" {
 		t.Errorf("%s has no comment", name)
 	}
-	fmt.Fprintf(b, "\n%s %s\n\n%s\n\n| field | type | |\n|---|---|---|\n", strings.Repeat("#", level), name, d.doc)
+	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", level), name)
+	if about := firstSentence(d.doc, name[strings.LastIndexByte(name, '.')+1:]); !strings.HasPrefix(about, "the answer ") {
+		fmt.Fprintf(b, "%s.\n\n", strings.ToUpper(about[:1])+about[1:])
+	}
+	b.WriteString("```\n")
+	var fields bytes.Buffer
+	w := tabwriter.NewWriter(&fields, 0, 0, 2, ' ', 0)
 	var inner []string
 	for _, f := range d.fields.List {
 		tag := ""
@@ -188,26 +195,46 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 			if !strings.Contains(name, ".") {
 				full = d.prefix + name
 			}
-			if _, ok := found[full]; !ok || !ast.IsExported(full[strings.LastIndexByte(full, '.')+1:]) {
+			if !ast.IsExported(full[strings.LastIndexByte(full, '.')+1:]) {
 				return name
 			}
+			if _, ok := found[full]; !ok {
+				return full
+			}
 			inner = append(inner, full)
-			return fmt.Sprintf("[%s](#%s)", full, strings.ToLower(strings.ReplaceAll(full, ".", "")))
+			return full
 		})
 		if field == "" {
 			field = "(its fields)"
 		}
-		about := cmp.Or(oneLine(f.Doc), oneLine(f.Comment))
-		if strings.Contains(options, "omit") {
-			about = strings.TrimSpace("optional. " + about)
+		about, first := cmp.Or(oneLine(f.Doc), oneLine(f.Comment)), ""
+		if len(f.Names) > 0 {
+			first = f.Names[0].Name
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", field, kind, strings.ReplaceAll(about, "|", "\\|"))
+		if strings.Contains(options, "omit") {
+			field += "?"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", field, kind, firstSentence(about, first))
 	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Write(regexp.MustCompile(" +\n").ReplaceAll(fields.Bytes(), []byte("\n")))
+	b.WriteString("```\n")
 	for _, n := range inner {
 		if !strings.HasSuffix(n, "Doc") {
 			found.write(b, t, n, written, level+1)
 		}
 	}
+}
+
+// firstSentence is a comment's first sentence, without the name that Go's comments begin with and without the last stop.
+func firstSentence(about, name string) string {
+	about, _, _ = strings.Cut(about, ". ")
+	for _, verb := range []string{" is ", " are "} {
+		about = strings.TrimPrefix(about, name+verb)
+	}
+	return strings.TrimSuffix(about, ".")
 }
 
 func oneLine(g *ast.CommentGroup) string {

@@ -32,7 +32,6 @@ type Cause struct {
 	Explains []string // causes that are its consequences where both are named
 
 	Found       []Found  // how lines, settings, figures and topology show it
-	From        string   // that evidence in words, for the documentation
 	Follows     []string // findings that follow from it
 	Consequence bool     // it says what happened and not why; causes come before it
 
@@ -150,7 +149,7 @@ func (c *Cause) field(v *yamldoc.Value) error {
 		c.Consequence = v.Str() == "true"
 		return nil
 	}
-	texts := map[string]*string{"from": &c.From, "title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
+	texts := map[string]*string{"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
 	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains, "follows": &c.Follows}
 	if p := texts[v.Key]; p != nil {
 		*p = v.Str()
@@ -158,7 +157,7 @@ func (c *Cause) field(v *yamldoc.Value) error {
 	}
 	p := lists[v.Key]
 	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, answers, explains, from, follows, found, consequence, strong, weak, helps or ok", v.Key)
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, answers, explains, follows, found, consequence, strong, weak, helps or ok", v.Key)
 	}
 	for _, item := range v.List() {
 		*p = append(*p, item.Str())

@@ -5,7 +5,7 @@
 // Settings are bounded from below in groups and one by one (package step: what computing and the
 // traffic inside layers take, and the memory). What has the least bound is looked at next, until no bound is
 // below the worst plan that is kept: what is left out then cannot be better, so the answer is
-// exact within the space and the model. docs/plan.md has the bounds and how fast that is.
+// exact within the space and the model. docs/manual/plan.md has the space and the bounds.
 //
 // # Stability
 //

@@ -36,8 +36,6 @@ type Config struct {
 	Args    []string
 	// Rootless asks for a user namespace even where this process has all rights.
 	Rootless bool
-	// Tied lets the lab end with this process, however that ends.
-	Tied bool
 }
 
 // State is what a lab is, as it lies in its folder.
@@ -52,8 +50,6 @@ type State struct {
 	Faults []Fault `json:"faults"`
 	// Notes are what the machine could not do.
 	Notes []string `json:"notes,omitempty"`
-
-	tie *os.File // to a holder that ends with this process
 }
 
 // ErrNone is the error of a lab that is not up.

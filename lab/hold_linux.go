@@ -76,14 +76,7 @@ func Hold() error {
 	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go h.serve(l.(*net.UnixListener))
 	send(starter, true)
-	if s.Tied {
-		go func() {
-			receive(starter, &agreed) // until the starter has gone
-			ending <- syscall.SIGTERM
-		}()
-	} else {
-		starter.Close()
-	}
+	starter.Close()
 	// The kernel ends the programs and removes the cables with this process.
 	select {
 	case <-h.quit: // who asked for it removes the files when the lock is free

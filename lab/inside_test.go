@@ -104,7 +104,6 @@ func TestInsideIsChosen(t *testing.T) {
 		{"baskerville", 4, Options{GPUs: 1}, Links, "each link between GPUs"},
 		{"baskerville", 2, Options{}, Memory, "with --scale 1/400 they are"},
 		{"baskerville", 2, Options{Scale: Scale{1, 400}}, Links, "each link between GPUs"},
-		{"baskerville", 4, Options{Scale: Scale{1, 400}, Ranks: 4}, Links, "each link between GPUs"},
 		{"baskerville", 1, Options{Inside: Memory}, Memory, "not imitated: ranks"},
 		{"baskerville", 1, Options{Staging: 1e10, Local: true}, Memory, "crosses the path through host memory instead"},
 		{"baskerville", 1, Options{GPUs: 8}, Memory, "8 ranks and has 4 GPUs"},
@@ -140,10 +139,6 @@ func TestRanksBindToGPUs(t *testing.T) {
 	}
 	if hosts := p.hostsText(); !strings.Contains(hosts, "\n10.64.3.2 node1-gpu2\n") {
 		t.Errorf("no name for a GPU:\n%s", hosts)
-	}
-	slots[0].Bare = true
-	if got := p.Bind(slots[0]); got != "127.0.0.1" {
-		t.Errorf("past the links: %s", got)
 	}
 	if p.checkSlots(p.Slots(1, 5)) == nil {
 		t.Error("five ranks on four GPUs")

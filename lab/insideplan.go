@@ -50,13 +50,10 @@ func (b *planner) flow() unit.Rate {
 		if x == nil {
 			continue
 		}
-		ranks := x.GPUs
-		if b.o.Ranks > 0 {
-			ranks = b.o.Ranks
-		} else if g := b.p.Nodes[n].GPUs; g > 1 {
+		if g := b.p.Nodes[n].GPUs; g > 1 {
 			all += x.fastest() * unit.Rate(min(g, x.GPUs))
 		}
-		most = max(most, x.fastest()*unit.Rate(ranks))
+		most = max(most, x.fastest()*unit.Rate(x.GPUs))
 	}
 	return max(most, all)
 }
@@ -147,7 +144,7 @@ func (p *Plan) Bind(s Slot) string {
 		}
 	}
 	switch {
-	case s.Bare || len(words) == 0 && p.inner(s.Node) == nil:
+	case len(words) == 0 && p.inner(s.Node) == nil:
 		return "127.0.0.1"
 	case len(words) == 0:
 		return p.gpuAddr(s.Node, s.Local, -1).String()

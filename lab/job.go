@@ -60,8 +60,6 @@ type Job struct {
 	Slots []Slot // by rank
 	// Stdout and Stderr get the lines of all ranks, each behind the name of its node.
 	Stdout, Stderr io.Writer
-	// First gets the standard output of rank 0 instead, where it is set.
-	First *os.File
 
 	port int
 	mu   sync.Mutex        // guards open; lines are written whole, very long ones in parts
@@ -111,9 +109,6 @@ func (j *Job) start(ctx context.Context, one Program, copies *sync.WaitGroup) (r
 			return running, failure.Cannot(err)
 		}
 		p.Files[1], p.Files[2] = out, errs
-		if rank == 0 && j.First != nil {
-			p.Files[1] = j.First
-		}
 		r, err := j.Lab.Exec(ctx, p)
 		out.Close()
 		errs.Close()

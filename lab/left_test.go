@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"math/rand/v2"
@@ -140,32 +139,6 @@ func TestKilledAnywhere(t *testing.T) {
 	if _, err := folder.Down("t"); err != nil {
 		t.Fatal(err)
 	}
-	noneLeft(t, folder, spaces, links)
-}
-
-// TestTiedLabEndsWithItsStarter kills the process that a lab is tied to.
-func TestTiedLabEndsWithItsStarter(t *testing.T) {
-	spaces, links := world(t)
-	folder := Folder(filepath.Join(t.TempDir(), "labs"))
-	mode := "tied"
-	cmd := exec.Command(self(), "start", string(folder), mode)
-	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	if strings.Contains(said, "needs either root") || strings.Contains(said, "not permitted") {
-		cmd.Wait()
-		t.Skipf("needs rights: %s", said)
-	}
-	if _, err := folder.Open("t"); err != nil {
-		t.Errorf("%v (%s)", err, said)
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
 	noneLeft(t, folder, spaces, links)
 }
 

@@ -89,7 +89,6 @@ type Options struct {
 	Staging unit.Rate
 	Local   bool
 	Inside  Inside // the zero value is Auto
-	Ranks   int    // that talk inside nodes at once, for Auto; 0 is those of the layout
 }
 
 // New plans a lab.

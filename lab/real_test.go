@@ -31,10 +31,13 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, Hold())
 			os.Exit(3)
 		case "start":
-			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
+			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless"})
 			fmt.Fprintln(os.Stderr, err)
-			if os.Args[3] == "tied" {
-				time.Sleep(time.Minute) // a process that is killed before
+			os.Exit(0)
+		case "rank":
+			if err := beRank(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
 			}
 			os.Exit(0)
 		case "inside":

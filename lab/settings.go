@@ -11,7 +11,7 @@ import (
 
 // Settings are the flags that say how a lab is made of a cluster.
 type Settings struct {
-	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's (default: the fastest NIC gets at most 1 Gb/s, all NICs together 4 Gb/s; half of that for lab check, so that links limit and not processors)."`
+	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's (default: the fastest NIC gets at most 1 Gb/s, all NICs together 4 Gb/s)."`
 	Inside   string `enum:"auto,links,memory" default:"auto" help:"Transport inside a node: links (emulated GPU links) or shm (shared memory); auto is links where two cores can drive them at the scale (default auto)."`
 	Spines   int    `default:"2" help:"Maximum number of bridges that stand for a group of spine switches (default 2)."`
 	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs (default: as the file states, else 9000)."`
@@ -22,7 +22,7 @@ type Settings struct {
 
 // Plan plans a lab of a cluster by the settings, with the nodes of a layout (NODESxGPUS) or all of them.
 func (s *Settings) Plan(c *cluster.Cluster, layout string) (*Plan, error) {
-	o, err := s.Options()
+	o, err := s.options()
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +34,8 @@ func (s *Settings) Plan(c *cluster.Cluster, layout string) (*Plan, error) {
 	return New(c, o)
 }
 
-// Options are the settings as New takes them.
-func (s *Settings) Options() (o Options, err error) {
+// options are the settings as New takes them.
+func (s *Settings) options() (o Options, err error) {
 	o = Options{Spines: s.Spines, MTU: s.MTU, Local: s.Local, Inside: Inside(s.Inside)}
 	if s.Scale != "" {
 		if o.Scale, err = parseScale(s.Scale); err != nil {

@@ -17,7 +17,6 @@ import (
 type setup struct {
 	Dir  string `json:"dir"`
 	Plan *Plan  `json:"plan"`
-	Tied bool   `json:"tied"`
 }
 
 // ready is what the holder answers.
@@ -115,17 +114,16 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 		return nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "holder"), os.NewFile(uintptr(pair[1]), "starter")
+	defer ours.Close()
 	defer theirs.Close()
 	log, err := os.OpenFile(cfg.Folder.Path(cfg.Name, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		ours.Close()
 		return nil, err
 	}
 	defer log.Close()
 	rootless := cfg.Rootless || !privileged()
 	proc, err := cfg.holder(rootless, []*os.File{nil, log, log, theirs, lock, door})
 	if err != nil {
-		ours.Close()
 		if rootless {
 			return nil, &RightsError{fmt.Errorf("making namespaces: %w", err)}
 		}
@@ -140,15 +138,9 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 		err = ctx.Err()
 	}
 	if err != nil {
-		ours.Close()
 		proc.Kill()
 		proc.Wait()
 		return nil, err
-	}
-	if cfg.Tied {
-		s.tie = ours
-	} else {
-		ours.Close()
 	}
 	go proc.Wait() // should it end before this process does
 	return s, nil
@@ -157,7 +149,7 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 // handshake tells the holder what to build, waits until it has, and writes the state. The
 // holder ends by itself until it has heard that the state is written.
 func (cfg *Config) handshake(c *os.File, s *State) error {
-	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan, Tied: cfg.Tied}); err != nil {
+	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan}); err != nil {
 		return cfg.died(err)
 	}
 	var r ready

@@ -152,7 +152,7 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 // own is a sweep of our own engine: nothing of NCCL's is predicted for it, but
 // NICs bound it where the cluster is known.
 func (q *DoctorBench) own(ctx context.Context, e *Env, s *result.Sweep) (*doctor.Curve, error) {
-	const why = "busbar's own engine ran it; predictions are of NCCL (busbar lab check predicts the engine)"
+	const why = "busbar's own engine ran it; predictions are of NCCL"
 	machine := "busbar's engine over " + s.Transport
 	if q.Cluster == "" || s.Nodes < 2 {
 		return doctor.Unpredicted(s, machine, why, nil), nil

@@ -81,8 +81,6 @@ type Point struct {
 
 	Line      int        // in the file that it was read from
 	WireBytes unit.Bytes // what all ranks together send in a run, without headers; 0 unknown
-	// Predicted is what was predicted where it was measured, 0 for nothing.
-	Predicted unit.Time
 }
 
 // Timing is how long the runs of one size took, of the slowest rank, in µs.
@@ -137,8 +135,6 @@ type Published struct {
 	Launch    string // how the program was started, in the source's words
 	Year      int    // when it was measured, 0 unknown
 	Notes     string
-	// Predictions is how many of its points were predicted where they were measured.
-	Predictions int
 }
 
 // Time is a timing of which only the mean is known, in µs.

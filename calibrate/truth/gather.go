@@ -18,7 +18,7 @@ func Gather(sweeps result.Sweeps, figures *sim.Figures) ([]*Case, []Left) {
 // GatherWithout is Gather without some mechanisms of the model.
 func GatherWithout(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
-	left := gather(sweeps, figures, false, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
+	left := gather(sweeps, figures, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left
 }
 
@@ -26,16 +26,15 @@ func GatherWithout(sweeps result.Sweeps, figures *sim.Figures, without sim.Mecha
 // cases of its rows have no predictor: one for every sweep would fill the memory.
 func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 	var all []Row
-	left := gather(sweeps, figures, true, &shelf{}, func(c *Case, rows []Row) {
+	left := gather(sweeps, figures, &shelf{}, func(c *Case, rows []Row) {
 		c.Predictor = nil
 		all = append(all, rows...)
 	})
 	return all, left
 }
 
-// gather gives each every sweep that counts, prepared and predicted; those that carry
-// their predictions where they are wanted.
-func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, kept *shelf, each func(*Case, []Row)) []Left {
+// gather gives each every sweep that counts, prepared and predicted.
+func gather(sweeps result.Sweeps, figures *sim.Figures, kept *shelf, each func(*Case, []Row)) []Left {
 	var left []Left
 	for _, s := range sweeps {
 		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: machineOf(s)}
@@ -48,8 +47,6 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, kept *shel
 			out.Reason = "anomalous: slow because something was wrong; not scored"
 		case strings.EqualFold(said.Grade, "C"):
 			out.Reason = "grade C: partly unknown or noisy; not scored"
-		case Own(s) && !withOwn:
-			out.Reason = "predicted where it was measured; nothing of it can be fitted"
 		default:
 			c, rows, err := kept.predict(s, figures)
 			if err == nil {

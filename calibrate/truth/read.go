@@ -47,7 +47,6 @@ type line struct {
 	Class      string            `json:"hw_class"`
 	Grade      string            `json:"grade"`
 	Anomalous  bool              `json:"anomalous"`
-	Predicted  []*float64        `json:"predicted_us"`
 }
 
 // maxLine bounds one sweep; the longest real ones have some kilobytes.
@@ -173,7 +172,7 @@ func (g *line) sweep() *result.Sweep {
 		Tool: g.Tool, Library: g.NCCL, Env: g.Env, ID: g.ID, Class: g.Class,
 		Machine: &result.Machine{GPU: g.GPU, Joined: g.Joined, NICs: g.NICs, Gbps: g.Gbps, Fabric: g.Fabric},
 		Published: &result.Published{
-			Grade: g.Grade, Anomalous: g.Anomalous, Predictions: len(g.Predicted), Launch: g.Launch, Year: g.year(), Notes: g.Notes,
+			Grade: g.Grade, Anomalous: g.Anomalous, Launch: g.Launch, Year: g.year(), Notes: g.Notes,
 			Surplus: max(0, max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes)), Fault: g.fault(),
 		},
 	}
@@ -195,9 +194,6 @@ func (g *line) sweep() *result.Sweep {
 			s.Published.Rounded++
 		default:
 			p.Out = result.Time(us)
-		}
-		if us, ok := at(g.Predicted, i); ok {
-			p.Predicted = unit.Micros(us)
 		}
 		s.Points = append(s.Points, p)
 	}

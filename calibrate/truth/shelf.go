@@ -28,9 +28,6 @@ type shelved struct {
 
 // predict prepares a sweep and prices its points.
 func (k *shelf) predict(s *result.Sweep, figures *sim.Figures) (*Case, []Row, error) {
-	if Own(s) {
-		return own(s)
-	}
 	c, err := k.prepare(s, figures)
 	if err != nil {
 		return nil, nil, err

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"busbar.dev/lab"
-	"busbar.dev/lab/check"
-)
+import "busbar.dev/lab"
 
 // labCmd is the family of commands about practice clusters.
 type labCmd struct {
@@ -14,9 +11,7 @@ type labCmd struct {
 	Down   labDownCmd   `cmd:"" help:"End a lab and everything in it."`
 	Fault  labFaultCmd  `cmd:"" help:"Inject a fault into a link or a node of the lab."`
 	Heal   labRepairCmd `cmd:"" help:"Remove faults."`
-	Check  labCheckCmd  `cmd:"" help:"Measure collectives in a lab and compare them with predictions."`
 	Hold   labHoldCmd   `cmd:"" hidden:"" help:"Process that holds a lab; started by lab up."`
-	Rank   labRankCmd   `cmd:"" hidden:"" help:"One rank of lab check, which starts it."`
 }
 
 // Help says what a lab is.
@@ -130,26 +125,3 @@ func (labRepairCmd) Help() string {
 }
 
 type labHoldCmd struct{}
-
-type labRankCmd struct {
-	Work string `arg:"" help:"What to measure."`
-}
-
-type labCheckCmd struct {
-	common
-	check.Check
-	Points string `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
-}
-
-// Help ends with examples.
-func (labCheckCmd) Help() string {
-	return "Makes a lab of the cluster, measures pairs of ranks (latency, copying, summing on this machine), runs the engine over layouts, algorithms and sizes, and " +
-		"predicts each from the cluster file, the scale and the pairs' figures; collectives are not fitted. Algorithms whose times differ by more than 15% must also be predicted in their order. " +
-		"Exit code 1 where a threshold is missed.\n\n" +
-		"Example:\n" +
-		"  busbar lab check baskerville:4\n" +
-		"  busbar lab check cluster.yaml -l 4x1,8x1 --algos ring,tree --sizes 1M,16M --json\n" +
-		"  busbar lab check --step gpt2-large -l 1x4,2x2,4x1\n" +
-		"  busbar lab check cluster.yaml --plan run1 --sizes 64K,1M,8M --step gpt2-large\n" +
-		"  busbar lab check --only staging"
-}

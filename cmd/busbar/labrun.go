@@ -8,14 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
-	"busbar.dev/lab/check"
-	"busbar.dev/query"
 	"busbar.dev/report"
-	"busbar.dev/workload"
 )
 
 // exitedWith ends the program with another program's exit code.
@@ -223,49 +219,3 @@ func (c *labShellCmd) Run(e *env) error {
 	p.Args, p.Env = []string{p.Path}, append(p.Env, "PS1="+c.Node+"$ ")
 	return withCode(l.Shell(e.ctx, p))
 }
-
-// Run measures and predicts.
-func (c *labCheckCmd) Run(e *env) error {
-	switch {
-	case c.Points == "":
-	case c.Plan != "":
-		return errors.New("--plan is one job, and has no -o")
-	case c.Step != "":
-		return errors.New("-o is for collectives, not for --step")
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	env := check.Env{
-		Labs: lab.DefaultFolder(), Program: self, Stdout: e.stdout, Stderr: e.stderr,
-		Cluster:    func(word string) (*cluster.Cluster, error) { return e.cluster(c.common, word) },
-		Model:      func(word string) (*workload.Model, error) { return query.LoadModel(e.query(c.common), word) },
-		LaunchPlan: readPlan,
-		Progress:   func(text string) func() { return e.progress(c.common, text) },
-	}
-	if c.Verbose && !c.JSON {
-		env.Verbose = e.stderr
-	}
-	doc, err := c.Check.Run(e.ctx, env)
-	if err != nil {
-		return err
-	}
-	if d, ok := doc.(*check.Collectives); ok && c.Points != "" {
-		if err := e.writeFile(c.Points, d.WriteSweeps); err != nil {
-			return err
-		}
-	}
-	if c.JSON {
-		err = report.JSON(e.stdout, doc)
-	} else {
-		err = report.LabCheck(e.stdout, doc)
-	}
-	if err == nil && doc.Wrong() {
-		return errWrong
-	}
-	return err
-}
-
-// Run is the life of a rank.
-func (c labRankCmd) Run(e *env) error { return check.Rank(e.ctx, c.Work, os.Stdout) }

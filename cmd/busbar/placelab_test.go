@@ -6,12 +6,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/lab"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // placeLab is a site of three leaves with twelve free nodes, as a cluster file and as Slurm knows it.
@@ -39,7 +51,7 @@ var placeLabs = []placeLab{
 // real traffic has the order and about the ratio that place predicts.
 func TestPlaceInLab(t *testing.T) {
 	if !quiet() {
-		t.Skip("judges what it measures, for minutes; make test-quiet runs it, lab_place.txtar is the short form")
+		t.Skip("judges what it measures, for minutes; make test-quiet runs it")
 	}
 	program := built(t)
 	for _, x := range placeLabs {
@@ -65,23 +77,105 @@ func (x placeLab) test(t *testing.T, program string) {
 	if same := doc.Scheduler.Step <= doc.Best.Step*1.001; same != x.slurmIsBest {
 		t.Errorf("Slurm's choice %s is the best: %v", slurm, same)
 	}
-	var lab struct {
-		Rows []struct {
-			Way      string
-			Gain     float64
-			Measured float64 `json:"measured_us"`
-			Cluster  float64 `json:"cluster_gain"`
+	cl := readSite(t, file)
+	folder := lab.Folder(t.TempDir())
+	p, err := lab.New(cl, lab.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := lab.Config{Folder: folder, Name: "place", Plan: p, Program: program, Args: []string{"busbar", "lab", "hold"}}
+	if _, err := lab.Start(t.Context(), holder); err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Down("place")
+	l, err := folder.Open("place")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured, predicted [3]float64
+	for i, hosts := range []string{doc.Best.Hosts, doc.Worst.Hosts, slurm} {
+		at := hostsOf(t, cl, hosts)
+		measured[i], predicted[i] = ringInLab(t, l, program, at), ringOfNCCL(t, cl, at, p.Scale)
+		slower, expected := measured[i]/measured[0], predicted[i]/predicted[0]
+		t.Logf("%-24s measured %7.1f ms: %.2f times the best's; predicted %.2f", hosts, measured[i]/1e3, slower, expected)
+		if math.Abs(expected/slower-1) > 0.25 {
+			t.Errorf("%s takes %.2f times as long as the best, predicted %.2f", hosts, slower, expected)
 		}
 	}
-	words := []string{"lab", "check", file, "--place", doc.Best.Hosts, "--place", doc.Worst.Hosts, "--place", slurm, "--sizes", "1M", "--iters", "5", "--quick", "--max-worst", "10", "--max-median", "10", "--json"}
-	ask(t, &lab, program, words...)
-	for i, name := range []string{"best", "worst", "Slurm's"} {
-		r := lab.Rows[i]
-		t.Logf("%-8s %-24s measured %7.1f ms: %.2f times the best's; predicted %.2f", name, r.Way, r.Measured/1e3, 1/r.Gain, 1/r.Cluster)
-		if math.Abs(r.Gain/r.Cluster-1) > 0.25 {
-			t.Errorf("%s: %.2f times as fast as the best, predicted %.2f", r.Way, r.Gain, r.Cluster)
-		}
+}
+
+// ringInLab is what a ring of 1 MiB takes among nodes of a lab, in µs.
+func ringInLab(t *testing.T, l *lab.Lab, program string, nodes []int) float64 {
+	t.Helper()
+	kept := filepath.Join(t.TempDir(), "ring.jsonl")
+	all := l.State.Plan.Slots(len(l.State.Plan.Nodes), 1)
+	job := lab.Job{Lab: l, Stdout: io.Discard, Stderr: os.Stderr}
+	for _, n := range nodes {
+		job.Slots = append(job.Slots, all[n])
 	}
+	words := strings.Fields("busbar bench --algo ring -b 1M -e 1M --iters 9 -o " + kept)
+	code, err := job.Run(t.Context(), lab.Program{Path: program, Args: words, Env: os.Environ(), Dir: "/"})
+	if err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v", code, err)
+	}
+	f, err := os.Open(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	list, err := result.Read(kept, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Rows()[0].Time.Median
+}
+
+// ringOfNCCL is what NCCL's ring is predicted to take on the cluster, with as many more bytes as its links are faster.
+func ringOfNCCL(t *testing.T, cl *cluster.Cluster, hosts []int, scale lab.Scale) float64 {
+	t.Helper()
+	var l nccl.Layout
+	for _, h := range hosts {
+		l = append(l, nccl.Rank{Host: h, GPU: cl.TypeOf(h).Of(cluster.GPU)[0]})
+	}
+	q, err := predict.New(cl, l, nccl.Newest, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := unit.Bytes(float64(unit.MiB) / scale.Value())
+	a, err := q.Ask(predict.Query{Kind: coll.AllReduce, Type: coll.Float, Sizes: []unit.Bytes{size}, Algos: []string{"ring"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Rows[0].Time.Micros()
+}
+
+// hostsOf are the hosts of a hostlist in their order.
+func hostsOf(t *testing.T, cl *cluster.Cluster, list string) (at []int) {
+	t.Helper()
+	names, err := cluster.ParseHosts(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		at = append(at, slices.IndexFunc(cl.Hosts, func(h cluster.Host) bool { return cluster.SameHost(h.Name, n) }))
+	}
+	return at
+}
+
+func readSite(t *testing.T, file string) *cluster.Cluster {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, err := clusterfile.Read(file, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl := cluster.Join(x)
+	hardware.Complete(cl)
+	return cl
 }
 
 // slurm is what a real controller takes.

@@ -60,7 +60,6 @@ var untabled = map[string]string{
 	"lab down":           "one line",
 	"lab fault":          "one line",
 	"lab heal":           "one line",
-	"lab check":          "needs root; testdata/script/lab_check.txtar",
 	"bench rdma":         "needs perftest and ports; TestTablesAreTaken in report",
 	"bench gpu pairs":    "needs GPUs; its report is that of bench pairs",
 	"bench gpu node":     "needs GPUs; TestTablesAreTaken in report",

@@ -73,7 +73,6 @@ var columns = []struct {
 	{"launch/profiler", 0},
 	{"calibrate/truth", 6},
 	{"lab", 5},
-	{"lab/check", 8},
 	{"calibrate", 7},
 	{"input/internal", 3},
 	{"input/", 4},

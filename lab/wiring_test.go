@@ -1,57 +1,19 @@
+//go:build linux
+
 package lab
 
-import "cmp"
+import (
+	"cmp"
+	"math"
+	"strings"
+	"testing"
 
-// Slot is where a rank runs: its node, and the NICs that it uses, the first of them
-// where it has one connection a peer.
-type Slot struct {
-	Node  int
-	Local int // its number on the node, which is that of its GPU
-	NICs  []int
-	// Bare is a rank that talks over the plain loopback, past the links of its node.
-	Bare bool
-}
-
-// Slots puts each ranks on each of the first nodes, in the order of the nodes; each 0 is
-// what the plan says.
-func (p *Plan) Slots(nodes, each int) []Slot {
-	var slots []Slot
-	for n := range min(nodes, len(p.Nodes)) {
-		k := each
-		if k == 0 {
-			k = p.Nodes[n].GPUs
-		}
-		for i := range k {
-			s := Slot{Node: n, Local: i}
-			if near := p.Nodes[n].Near; len(near) > 0 {
-				s.NICs = near[i%len(near)]
-			}
-			slots = append(slots, s)
-		}
-	}
-	return slots
-}
-
-// Leaves are the ranks below each switch, by the first NIC of each; nil where a rank has none.
-func (p *Plan) Leaves(slots []Slot) [][]int {
-	var groups [][]int
-	at := map[int]int{}
-	for r, s := range slots {
-		if len(s.NICs) == 0 {
-			return nil
-		}
-		sw := p.NICs[s.NICs[0]].Switch
-		if _, ok := at[sw]; !ok {
-			at[sw] = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[at[sw]] = append(groups[at[sw]], r)
-	}
-	return groups
-}
+	"busbar.dev/coll"
+	"busbar.dev/unit"
+)
 
 // Wiring is the lab's network as a simulator sees it: what every cable carries of data,
-// and which cables a message crosses. It is sim's Wiring.
+// and which cables a message crosses. It is the simulator's network.
 type Wiring struct {
 	p      *Plan
 	tables []table
@@ -167,7 +129,7 @@ func (w *Wiring) Route(from, to int) (resources []int, near bool) {
 			return []int{memory + a.Node, memory + a.Node}, false
 		}
 		x := p.inner(a.Node)
-		if w.TCP && x != nil && !a.Bare && !b.Bare && a.Local < x.GPUs && b.Local < x.GPUs {
+		if w.TCP && x != nil && a.Local < x.GPUs && b.Local < x.GPUs {
 			first := w.innerFrom(a.Node)
 			for _, k := range x.Routes[a.Local][b.Local] {
 				resources = append(resources, first+k)
@@ -192,4 +154,70 @@ func (w *Wiring) Route(from, to int) (resources []int, near bool) {
 		resources = append(resources, memory+a.Node, memory+b.Node)
 	}
 	return resources, false
+}
+
+// Data crosses what it must, and a collective in the simulated lab takes what the arithmetic of its NICs says.
+func TestWiringGivesArithmetic(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		o     Options
+		word  string
+		nodes int
+		want  float64 // in sizes over a NIC's data rate
+	}{
+		{"one leaf", Options{}, "ring", 8, 2 * 7.0 / 8},
+		{"over 4:1 in node order", Options{Spines: 1}, "ring", 8, 2 * 7.0 / 8},
+		{"over 4:1 to and fro", Options{Spines: 1}, "ring:crossing", 8, 4 * 2 * 7.0 / 8},
+		{"half duplex", Options{Staging: 12.5e9}, "ring", 4, 2 * 1.5},
+	} {
+		p, err := New(read(t, clos), x.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, took, busy := simulated(t, p, x.word, x.nodes, 1)
+		want := x.want * playedSize / w.Capacity()[0]
+		if got := took.Seconds(); math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%s: %.4f s, want %.4f; limited by %s", x.name, got, want, w.Name(busy))
+		}
+	}
+}
+
+const playedSize = 1 << 22
+
+// simulated is an all-reduce on a plan's wires with processors enough: how long it takes, and the number of what limits it.
+func simulated(t *testing.T, p *Plan, word string, nodes, each int) (w *Wiring, took unit.Time, busy int) {
+	t.Helper()
+	x := newTrial(coll.AllReduce, word, nodes, each)
+	w = p.Wire(p.Slots(nodes, each))
+	job := placed(t, coll.AllReduce, x.Algo, nodes*each, x.Params, playedSize)
+	times, busy, err := (&Sockets{Cores: 1000}).Simulate(t.Context(), w, []Played{job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, times[0], busy
+}
+
+// The links inside nodes give the times that arithmetic does.
+func TestInsideGivesArithmetic(t *testing.T) {
+	for _, x := range []struct {
+		name, preset, word string
+		nodes, each        int
+		link, nic          float64 // sizes over a link's rate and over a NIC's
+	}{
+		{"ring in one node", "baskerville", "ring", 1, 4, 1.5, 0},
+		{"ring over two nodes", "baskerville", "ring", 2, 2, 0, 1.5},
+		{"inside first", "baskerville", "hierarchical", 2, 2, 1, 1},
+		{"behind a switch", "dgx-a100", "direct", 1, 8, 1.75, 0},
+	} {
+		p := preset(t, x.preset, x.nodes, Options{Inside: Links, Scale: Scale{1, 4000}})
+		w, took, busy := simulated(t, p, x.word, x.nodes, x.each)
+		caps := w.Capacity()
+		want := unit.Seconds(x.link*playedSize/caps[w.innerFrom(0)] + x.nic*playedSize/caps[0])
+		if got := float64(took) / float64(want); math.Abs(got-1) > 0.02 {
+			t.Errorf("%s: %v, want %v; limited by %s", x.name, took, want, w.Name(busy))
+		}
+		if name := w.Name(busy); x.nic == 0 && !strings.HasPrefix(name, "node0/") {
+			t.Errorf("%s: limited by %q", x.name, name)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package sim
+package lab
 
 import (
 	"math"
@@ -37,14 +37,14 @@ func (s star) Route(from, to int) ([]int, bool) {
 	return []int{3 * a, 3*a + 2, 3*b + 1, 3*b + 2}, false
 }
 
-func placed(t *testing.T, kind coll.Kind, algo string, n int, p schedule.Params, size unit.Bytes) Job {
+func placed(t *testing.T, kind coll.Kind, algo string, n int, p schedule.Params, size unit.Bytes) Played {
 	t.Helper()
 	p.Ranks = n
 	s, err := schedule.Build(kind, algo, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := Job{Schedule: s, Op: coll.Op{Kind: kind, Bytes: size, Type: coll.Float}}
+	j := Played{Schedule: s, Op: coll.Op{Kind: kind, Bytes: size, Type: coll.Float}}
 	for r := range n {
 		j.Ranks = append(j.Ranks, r)
 	}
@@ -71,7 +71,7 @@ func TestSocketsAgreeWithArithmetic(t *testing.T) {
 		{"half duplex, two nodes", star{2, 2, rate, rate}, "ring", schedule.Params{}, 3 * s},
 	} {
 		m := &Sockets{Cores: 1e6}
-		times, busy, err := m.Simulate(t.Context(), x.w, []Job{placed(t, coll.AllReduce, x.algo, 4, x.p, size)})
+		times, busy, err := m.Simulate(t.Context(), x.w, []Played{placed(t, coll.AllReduce, x.algo, 4, x.p, size)})
 		if err != nil {
 			t.Errorf("%s: %v", x.name, err)
 			continue
@@ -86,7 +86,7 @@ func TestSocketsShareProcessors(t *testing.T) {
 	// Four ranks of one node, a byte costs 1 ns to add and 0.5 to copy: a ring adds and
 	// copies 3/4 of the data at every rank, on two processors two ranks at a time.
 	m := &Sockets{Cores: 2, Near: Carrier{Copy: 0.5e-9, Reduce: 1e-9}}
-	times, _, err := m.Simulate(t.Context(), star{4, 1, 1, 0}, []Job{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
+	times, _, err := m.Simulate(t.Context(), star{4, 1, 1, 0}, []Played{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestSocketsTwoJobsShareALink(t *testing.T) {
 	two := one
 	one.Ranks, two.Ranks = []int{0, 2}, []int{1, 3}
 	m := &Sockets{Cores: 100}
-	alone, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Job{one})
+	alone, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Played{one})
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Job{one, two})
+	both, _, err := m.Simulate(t.Context(), star{2, 2, 1e8, 0}, []Played{one, two})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +130,12 @@ func TestSocketsPlayAllAlgorithms(t *testing.T) {
 				if err != nil || len(s.Switches) > 0 || kind == coll.AllToAllV {
 					continue
 				}
-				j := Job{Schedule: s, Op: coll.Op{Kind: kind, Bytes: 1 << 20, Type: coll.Float}}
+				j := Played{Schedule: s, Op: coll.Op{Kind: kind, Bytes: 1 << 20, Type: coll.Float}}
 				for r := range n {
 					j.Ranks = append(j.Ranks, r)
 				}
 				m := &Sockets{Cores: 2, Net: Carrier{Latency: unit.Micros(30)}, Near: Carrier{Latency: unit.Micros(2), Copy: 1e-10, Reduce: 1e-10}}
-				times, _, err := m.Simulate(t.Context(), star{n / 2, 2, 1e8, 0}, []Job{j})
+				times, _, err := m.Simulate(t.Context(), star{n / 2, 2, 1e8, 0}, []Played{j})
 				if err != nil || times[0] <= 0 {
 					t.Errorf("%s by %s over %d: %v, %v", kind, b.Name, n, times, err)
 				}
@@ -152,7 +152,7 @@ func TestSocketsBucketsOfAStep(t *testing.T) {
 	m := &Sockets{Cores: 100}
 	one := placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, size)
 	whole := 1.5 * size / rate
-	times, busy, err := m.Once(t.Context(), w, []Job{one, one, one})
+	times, busy, err := m.Once(t.Context(), w, []Played{one, one, one})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestSocketsBucketsOfAStep(t *testing.T) {
 	}
 	late := one
 	late.Start = unit.Seconds(10 * whole)
-	if times, _, err = m.Once(t.Context(), w, []Job{one, late}); err != nil {
+	if times, _, err = m.Once(t.Context(), w, []Played{one, late}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := times[0].Seconds()/whole, times[1].Seconds()/whole; math.Abs(a-1) > 0.02 || math.Abs(b-11) > 0.02 {

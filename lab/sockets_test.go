@@ -1,4 +1,4 @@
-package sim
+package lab
 
 import (
 	"context"
@@ -33,24 +33,30 @@ type Carrier struct {
 	Send, Copy, Reduce float64
 }
 
-// Wiring is the network under the ranks.
-type Wiring interface {
+// network is what lies under the ranks.
+type network interface {
 	// Capacity is what each resource carries, in bytes of data a second.
 	Capacity() []float64
-	// Way lists the resources that a message crosses, one of them twice where it crosses it
+	// Route lists the resources that a message crosses, one of them twice where it crosses it
 	// twice; near reports ranks of one node, whose messages are taken out of memory by
 	// the receiver.
 	Route(from, to int) (resources []int, near bool)
 }
 
-// Job is a collective of ranks of the wiring: rank r of the schedule is Ranks[r].
-type Job struct {
+// Played is a collective of ranks of the wiring: rank r of the schedule is Ranks[r].
+type Played struct {
 	Schedule *schedule.Schedule
 	Op       coll.Op
 	Ranks    []int
 	// Start is when it first begins. Jobs that share a network do not run in step.
 	Start unit.Time
 }
+
+// second is a second in the simulator's picoseconds; maxPlayed bounds the messages of a collective.
+const (
+	second    = float64(unit.Second)
+	maxPlayed = 6_000_000
+)
 
 // nano makes processor time of the order of bytes for the solver.
 const nano = 1e9
@@ -66,7 +72,7 @@ const (
 // Simulate runs jobs side by side, again and again, and returns what one run of each takes
 // when resources go their usual route, with the resource that carries most for its capacity
 // (-1 where the processors or waiting take the time).
-func (m *Sockets) Simulate(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
+func (m *Sockets) Simulate(ctx context.Context, w network, jobs []Played) ([]unit.Time, int, error) {
 	rounds := roundsAlone
 	if len(jobs) > 1 {
 		rounds = roundsMany
@@ -83,7 +89,7 @@ func (m *Sockets) Simulate(ctx context.Context, w Wiring, jobs []Job) ([]unit.Ti
 			worst = max(worst, (r.ended[p.rounds-1]-r.ended[0])/float64(p.rounds-1))
 			end = max(end, r.ended[p.rounds-1])
 		}
-		times[j] = ps(worst)
+		times[j] = unit.Seconds(worst)
 	}
 	return times, p.busiest(end), nil
 }
@@ -91,7 +97,7 @@ func (m *Sockets) Simulate(ctx context.Context, w Wiring, jobs []Job) ([]unit.Ti
 // Once runs every job once, from its start on, and returns when each has ended, with the
 // resource that carries most for its capacity. Jobs may have ranks in common, as the buckets of
 // a step have: what those send to each other then goes in the order in which they come to it.
-func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
+func (m *Sockets) Once(ctx context.Context, w network, jobs []Played) ([]unit.Time, int, error) {
 	p, err := m.simulate(ctx, w, jobs, 1)
 	if err != nil {
 		return nil, -1, err
@@ -100,7 +106,7 @@ func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 	end := 0.0
 	for j := range p.jobs {
 		for _, r := range p.jobs[j].ranks {
-			times[j] = max(times[j], ps(r.ended[0]))
+			times[j] = max(times[j], unit.Seconds(r.ended[0]))
 			end = max(end, r.ended[0])
 		}
 	}
@@ -108,7 +114,7 @@ func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 }
 
 // simulate runs jobs so many times.
-func (m *Sockets) simulate(ctx context.Context, w Wiring, jobs []Job, rounds int) (*socketRun, error) {
+func (m *Sockets) simulate(ctx context.Context, w network, jobs []Played, rounds int) (*socketRun, error) {
 	p := &socketRun{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
 	p.resources = len(p.caps)
 	p.cores = int32(len(p.caps))
@@ -125,7 +131,7 @@ func (m *Sockets) simulate(ctx context.Context, w Wiring, jobs []Job, rounds int
 // socketRun is the state of a run; times are seconds.
 type socketRun struct {
 	m         *Sockets
-	w         Wiring
+	w         network
 	caps      []float64
 	resources int // of the wiring
 	rounds    int
@@ -142,7 +148,7 @@ type socketRun struct {
 }
 
 type socketJob struct {
-	*Job
+	*Played
 	ranks []*socketRank
 }
 
@@ -194,19 +200,19 @@ type socketEvent struct {
 }
 
 // add puts a job's ranks at their beginning.
-func (p *socketRun) add(j *Job) error {
+func (p *socketRun) add(j *Played) error {
 	s := j.Schedule
 	if len(s.Switches) > 0 || len(j.Ranks) != s.Ranks {
 		return fmt.Errorf("%s: %d places for %d ranks and %d switches; sockets need a place a rank and no switch", s.Name, len(j.Ranks), s.Ranks, len(s.Switches))
 	}
 	total := 0
-	job := socketJob{Job: j}
+	job := socketJob{Played: j}
 	for r := range s.Ranks {
 		x := &socketRank{p: p, rank: r, came: map[[2]int]int{}, lanes: make([]socketLane, s.Lanes)}
 		for l := range s.Lanes {
 			total += s.Len(r, l)
 		}
-		if total > maxPlayed/8 {
+		if total > maxPlayed {
 			return fmt.Errorf("%s over %d ranks has too many messages to play", s.Name, s.Ranks)
 		}
 		job.ranks = append(job.ranks, x)
@@ -368,4 +374,104 @@ func (p *socketRun) busiest(end float64) int {
 		}
 	}
 	return best
+}
+
+// goOn runs all lanes of a rank until each waits for a message, and ends the round when
+// all are through.
+func (r *socketRank) goOn() {
+	if !r.began {
+		return
+	}
+	s := r.job.Schedule
+	for moved := true; moved; {
+		moved = false
+		for l := range r.lanes {
+			for r.step(l) {
+				moved = true
+			}
+		}
+	}
+	for l := range r.lanes {
+		if r.lanes[l].pc < s.Len(r.rank, l) {
+			return
+		}
+	}
+	r.ended = append(r.ended, r.p.now)
+	r.began = false
+	if r.round++; r.round < r.p.rounds {
+		for l := range r.lanes {
+			r.lanes[l] = socketLane{}
+		}
+		r.p.due = append(r.p.due, socketEvent{at: r.p.now + float64(r.p.m.Call)/second, rank: r})
+	}
+}
+
+// step does one op of a lane; false when it must wait.
+func (r *socketRank) step(l int) bool {
+	s, ln := r.job.Schedule, &r.lanes[l]
+	if ln.pc >= s.Len(r.rank, l) {
+		return false
+	}
+	op := s.At(r.rank, l, ln.pc)
+	if w := op.After; w.Count > 0 && r.lanes[w.Lane].pc < int(w.Count) {
+		return false
+	}
+	switch {
+	case op.Verb == schedule.Send:
+		r.send(l, op)
+	case op.Verb.Receives():
+		if at := [2]int{int(op.Peer), l}; r.came[at] > 0 {
+			r.came[at]--
+			ln.taking = false
+			break
+		}
+		c := r.p.connect(r.job, int(op.Peer), r.rank)
+		if c.near && !ln.taking { // the receiver takes it out of the sender's memory
+			for _, f := range c.queue {
+				if f.to == r && f.lane == l && !f.taken {
+					ln.taking, f.taken, f.reduce = true, true, op.Verb == schedule.RecvReduce
+					r.p.begin(f)
+					break
+				}
+			}
+		}
+		return false
+	}
+	ln.pc++
+	return true
+}
+
+// send posts a message; it goes when those before it on the connection are through.
+func (r *socketRank) send(l int, op schedule.Op) {
+	p, j := r.p, r.job
+	c := p.connect(j, r.rank, int(op.Peer))
+	bytes := float64(j.Schedule.Bytes(j.Op, op))
+	f := &socketMessage{conn: c, from: r.rank, to: j.ranks[op.Peer], lane: l, bytes: bytes, left: max(bytes, 1), sender: p.cpu[j.Ranks[r.rank]]}
+	c.queue = append(c.queue, f)
+	if c.near {
+		p.due = append(p.due, socketEvent{at: p.now, rank: f.to, look: true}) // it may wait for this
+		return
+	}
+	f.reduce = true // what a receiver adds it adds as it comes in
+	if len(c.queue) == 1 {
+		p.begin(f)
+	}
+}
+
+// arrive hands a message to its lane.
+func (p *socketRun) arrive(f *socketMessage) {
+	f.to.came[[2]int{f.from, f.lane}]++
+	f.to.goOn()
+}
+
+// connect finds a connection of a job.
+func (p *socketRun) connect(j *socketJob, from, to int) *socketConn {
+	key := [2]int{j.Ranks[from], j.Ranks[to]}
+	c := p.conns[key]
+	if c == nil {
+		c = &socketConn{}
+		c.resources, c.near = p.w.Route(key[0], key[1])
+		p.conns[key] = c
+	}
+	return c
 }

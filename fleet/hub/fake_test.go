@@ -297,7 +297,6 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 	for _, k := range h.hooks {
 		k.client.Transport = here
 	}
-	h.tracer.client.Transport = here
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -42,8 +42,6 @@ type Config struct {
 	// Webhooks are told of findings, signed with Secret where it is not empty.
 	Webhooks []string
 	Secret   []byte
-	// Traces is where OpenTelemetry's collector listens (OTLP over HTTP), empty for none.
-	Traces string
 	// Publish tells pages what happens; nil for nobody.
 	Publish func(kind string, v any)
 	// Warn is told what a person should know and nothing else says; nil for nobody.
@@ -59,7 +57,6 @@ type Hub struct {
 	view   *View
 	live   *live
 	leases *leases
-	tracer *tracer
 	hooks  []*hook
 	finds  sync.Mutex // one says something about findings at a time
 	model  model
@@ -117,7 +114,7 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	return &Hub{
-		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
+		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
 		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
@@ -175,7 +172,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	start("beats", func(ctx context.Context) error {
 		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood})
 	})
-	start("traces", h.tracer.run)
 	start("pages", h.notifyBeats)
 	select { // not until the last sequence: a store may have lost what was there
 	case <-read:

@@ -191,9 +191,6 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 		leads = 1
 	}
 	p.one("busbar_leads", "gauge", "Whether this server runs orders (1) or stands by (0).", leads)
-	p.head("busbar_spans_total", "counter", "Trace spans by whether the collector accepted them.")
-	p.line("busbar_spans_total", float64(h.tracer.sent.Load()), "result", "taken")
-	p.line("busbar_spans_total", float64(h.tracer.dropped.Load()), "result", "dropped")
 }
 
 // ownMetrics are what the process itself takes, under the names that other exporters use.

@@ -164,14 +164,12 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		return err
 	}
 	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}, lacks: map[fleet.Name]bool{}}
-	w.span = h.tracer.begin(o, nil, "sweep", now)
 	for _, x := range out {
 		w.out[x.Node], w.lacks[x.Node] = x.Why, x.Lacks
 	}
 	w.run(ctx)
 	end := h.cfg.Now().UTC()
 	if err := context.Cause(ctx); err != nil {
-		w.span.end(end, err.Error())
 		return err
 	}
 	s, _ := h.view.Order(o.ID, end)
@@ -180,7 +178,6 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	if s.Measured == 0 {
 		o.State, o.Why = fleet.Failed, w.why(len(nodes))
 	}
-	w.span.end(end, o.Why)
 	if o.Every > 0 {
 		o.State = fleet.Waiting
 	}

@@ -44,7 +44,6 @@ type part struct {
 	unmet func(host, partner fleet.Name)
 	o     *fleet.Order
 	id    string
-	span  *span
 }
 
 // Patience with nodes: how long one may take to answer, how long a node that has just ended a part
@@ -81,7 +80,6 @@ func (p *part) run(ctx context.Context) ended {
 			p.h.live.done(n, p.id)
 		}
 	}()
-	p.span.set("busbar.part", p.id)
 	if r, ok := p.begin(ctx); !ok {
 		p.stop(p.ranks)
 		return r

@@ -18,7 +18,6 @@ type sweep struct {
 	h     *Hub
 	o     *fleet.Order
 	nodes []fleet.Name
-	span  *span
 
 	mu    sync.Mutex // guards following
 	out   map[fleet.Name]string
@@ -45,10 +44,10 @@ func (w *sweep) run(ctx context.Context) {
 	if w.o.What.Measure == fleet.MeasurePairs {
 		w.rounds(ctx)
 	} else {
-		w.do(ctx, w.span, group{0, w.nodes})
+		w.do(ctx, group{0, w.nodes})
 	}
 	// Who was busy is asked again, a few times.
-	for pass, pause := range w.h.cfg.Again {
+	for _, pause := range w.h.cfg.Again {
 		w.mu.Lock()
 		again := w.later
 		w.later, w.busy = nil, nil
@@ -56,9 +55,7 @@ func (w *sweep) run(ctx context.Context) {
 		if len(again) == 0 || !w.h.sleep(ctx, pause) {
 			break
 		}
-		s := w.h.tracer.begin(w.o, w.span, fmt.Sprintf("asked again, pass %d", pass+1), w.h.cfg.Now())
-		w.all(ctx, s, again)
-		s.end(w.h.cfg.Now(), "")
+		w.all(ctx, again)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,14 +93,12 @@ func (w *sweep) rounds(ctx context.Context) {
 		for _, p := range pairs.Round(n, r) {
 			list = append(list, group{r, []fleet.Name{w.nodes[p[0]], w.nodes[p[1]]}})
 		}
-		s := w.h.tracer.begin(w.o, w.span, fmt.Sprintf("round %d", r), w.h.cfg.Now())
-		w.all(ctx, s, list)
-		s.end(w.h.cfg.Now(), "")
+		w.all(ctx, list)
 	}
 }
 
 // all does groups, so many at once as the order allows, and waits for them.
-func (w *sweep) all(ctx context.Context, s *span, list []group) {
+func (w *sweep) all(ctx context.Context, list []group) {
 	most := len(list)
 	if w.o.AtOnce > 0 {
 		most = min(most, w.o.AtOnce)
@@ -121,7 +116,7 @@ func (w *sweep) all(ctx context.Context, s *span, list []group) {
 			return
 		}
 		wg.Go(func() {
-			w.do(ctx, s, g)
+			w.do(ctx, g)
 			<-free
 		})
 	}
@@ -149,19 +144,17 @@ func (w *sweep) skip(g group) bool {
 }
 
 // do has one group measured and notes what became of it.
-func (w *sweep) do(ctx context.Context, parent *span, g group) {
+func (w *sweep) do(ctx context.Context, g group) {
 	p := &part{h: w.h, o: w.o, group: g, skip: w.skip, unmet: func(host, partner fleet.Name) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.meets.failed(host, partner)
 	}}
-	p.span = w.h.tracer.begin(w.o, parent, "part", w.h.cfg.Now())
 	r := p.run(ctx)
 	text := r.why
 	if r.node != "" {
 		text = fmt.Sprintf("%s: %s", r.node, r.why)
 	}
-	p.span.end(w.h.cfg.Now(), text)
 	w.h.counts.part(r.kind)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -158,19 +158,16 @@ func (s *running) close() {
 }
 
 func (f *Fleet) hubConfig() (cfg hub.Config, err error) {
-	if f.NoFleet && (len(f.NATS) > 0 || len(f.Webhook) > 0 || f.OTLP != "" || f.Cluster != "") {
-		return cfg, errors.New("--no-fleet: --nats, --webhook, --otlp and --cluster are for a fleet; leave one of both out")
+	if f.NoFleet && (len(f.NATS) > 0 || len(f.Webhook) > 0 || f.Cluster != "") {
+		return cfg, errors.New("--no-fleet: --nats, --webhook and --cluster are for a fleet; leave one of both out")
 	}
-	for _, u := range append(append([]string{}, f.Webhook...), f.OTLP) {
-		if u == "" {
-			continue
-		}
+	for _, u := range f.Webhook {
 		p, err := url.Parse(u)
 		if err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			return cfg, fmt.Errorf("%q: expected an address such as https://host/path", u)
 		}
 	}
-	cfg.Webhooks, cfg.Traces = f.Webhook, f.OTLP
+	cfg.Webhooks = f.Webhook
 	if f.Secret == "" {
 		return cfg, nil
 	}

@@ -45,7 +45,6 @@ type Fleet struct {
 	Cluster   string   `short:"c" placeholder:"FILE" help:"Cluster file, or any file that map reads, with the fleet's network. Its leaf switches tell a slow leaf from slow hosts."`
 	Webhook   []string `placeholder:"URL" help:"URL that receives findings as JSON when they are raised, get worse and are resolved. Repeatable."`
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
-	OTLP      string   `name:"otlp" placeholder:"URL" help:"OpenTelemetry collector that receives traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
 	NoFleet   bool     `name:"no-fleet" help:"Serve the page alone: no agents join and no events are stored. On Windows this is so unless --nats names a cluster."`
 	NoLocal   bool     `name:"no-agent" help:"Do not measure this machine and do not make it a node of the fleet."`
 }

@@ -34,7 +34,7 @@ func TestFoldsAgain(t *testing.T) {
 	for _, c := range cases {
 		sweeps = append(sweeps, c.Sweep)
 	}
-	other, _ := truth.GatherWithout(sweeps, nil, sim.SimpleStart)
+	other, _ := truth.Gather(sweeps, nil, sim.SimpleStart)
 	rows, refits, err := folds.Again(other, all)
 	if err != nil || refits == 0 {
 		t.Fatalf("without a mechanism: %d fitted anew, %v", refits, err)

@@ -79,7 +79,6 @@ func (s *search) move(i int, step float64) bool {
 			continue
 		}
 		s.f[i] = v
-		s.tried++
 		if s.try(i, was) {
 			return true
 		}

@@ -62,8 +62,12 @@ func TestDocumentFigures(t *testing.T) {
 		}
 		sweeps = append(sweeps, part...)
 	}
-	cases, _ := truth.Gather(sweeps, nil)
-	machines, publishers, err := Informed(cases, sim.Fitted())
+	cases, _ := truth.Gather(sweeps, nil, 0)
+	var all [nFigures]bool
+	for i := range all {
+		all[i] = true
+	}
+	machines, publishers, err := informed(cases, sim.Fitted(), &all)
 	if err != nil {
 		t.Fatal(err)
 	}

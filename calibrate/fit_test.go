@@ -40,7 +40,7 @@ func readPublished(t testing.TB, dir string) []*truth.Case {
 		}
 		all = append(all, sweeps...)
 	}
-	cases, _ := truth.Gather(all, nil)
+	cases, _ := truth.Gather(all, nil, 0)
 	return cases
 }
 

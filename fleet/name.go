@@ -44,9 +44,6 @@ func (n *Name) UnmarshalText(text []byte) error {
 // Token is the name as one token of a subject, where dots would separate.
 func (n Name) Token() string { return strings.ReplaceAll(string(n), ".", "~") }
 
-// FromToken is the name that a subject's token stands for.
-func FromToken(t string) (Name, error) { return ParseName(strings.ReplaceAll(t, "~", ".")) }
-
 // Subjects. What begins with Log is kept in the stream, the rest passes by.
 const (
 	// Stream is the stream's name.
@@ -78,5 +75,5 @@ func OfSubject(subject string) (Name, error) {
 		return "", nil
 	}
 	i := strings.LastIndexByte(subject, '.')
-	return FromToken(subject[i+1:])
+	return ParseName(strings.ReplaceAll(subject[i+1:], "~", "."))
 }

@@ -185,7 +185,7 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	}
 	r := &Running{c: c, done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() {
-		r.Signal(syscall.SIGTERM)
+		r.end()
 		time.Sleep(killDelay)
 		c.Close()
 	})
@@ -206,11 +206,11 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	return r, nil
 }
 
-// Signal sends a signal to the program's process group.
-func (r *Running) Signal(s syscall.Signal) error {
+// end asks the program's process group to end.
+func (r *Running) end() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return send(r.c, request{Do: "signal", Signal: int(s)})
+	return send(r.c, request{Do: "end"})
 }
 
 // Wait is the program's exit code; 128 and more are signals that ended it.
@@ -246,10 +246,10 @@ func (f Folder) end(name string) (bool, error) {
 			f.kill(name, s.Pid)
 		}
 	}
-	ended, err := f.waitGone(name, 5*time.Second)
+	ended, err := f.waitGone(name)
 	if !ended && err == nil && s != nil {
 		f.kill(name, s.Pid)
-		ended, err = f.waitGone(name, 5*time.Second)
+		ended, err = f.waitGone(name)
 	}
 	if !ended && err == nil {
 		err = fmt.Errorf("the holder of lab %s does not end; its process is named in %s", name, f.Path(name, stateFile))

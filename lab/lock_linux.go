@@ -91,8 +91,8 @@ func (f Folder) Clean() ([]string, error) {
 }
 
 // waitGone waits until a lab's holder has ended, and removes its folder.
-func (f Folder) waitGone(name string, patience time.Duration) (bool, error) {
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+func (f Folder) waitGone(name string) (bool, error) {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			return true, nil
 		}

@@ -54,7 +54,6 @@ type Node struct {
 type NIC struct {
 	Node   int        `json:"node"`
 	Name   string     `json:"name"` // of the interface in the node
-	Device int        `json:"-"`    // in the node's type
 	Place  int        `json:"place"`
 	Switch int        `json:"switch"`
 	Order  int        `json:"order"` // among the NICs of its switch
@@ -210,7 +209,7 @@ func (b *planner) nic(h int, t *cluster.NodeType, dev int) (NIC, bool) {
 	if d.NIC == nil {
 		return NIC{}, false
 	}
-	nic := NIC{Device: dev, Rate: d.NIC.Rate().Value, MTU: b.o.MTU, Name: interfaceName(d.Title())}
+	nic := NIC{Rate: d.NIC.Rate().Value, MTU: b.o.MTU, Name: interfaceName(d.Title())}
 	sw, link := b.routes.Leaf(h, dev)
 	if link >= 0 {
 		l := &b.c.Network.Links[link]

@@ -15,8 +15,7 @@ import (
 
 // program is one that runs in a node.
 type program struct {
-	node int
-	end  chan int // its exit code, as shells count
+	end chan int // its exit code, as shells count
 }
 
 // reap takes the ends of all programs, also of those whose parents are gone.
@@ -62,7 +61,7 @@ func (h *holder) start(r *request, files []*os.File) (pid int, p *program, err e
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	p = &program{node: n, end: make(chan int, 1)}
+	p = &program{end: make(chan int, 1)}
 	err = onThread(func() error {
 		if err := h.nodes[n].enter(); err != nil {
 			return fmt.Errorf("entering %s: %w", r.Node, err)
@@ -100,8 +99,8 @@ func (h *holder) run(c *net.UnixConn, r *request, files []*os.File) {
 			if receive(c, &next) != nil {
 				return
 			}
-			if next.Do == "signal" && next.Signal > 0 && next.Signal < 65 {
-				syscall.Kill(-pid, syscall.Signal(next.Signal))
+			if next.Do == "end" {
+				syscall.Kill(-pid, syscall.SIGTERM)
 			}
 		}
 	}()

@@ -9,7 +9,7 @@ import (
 
 // request is what a client asks of the holder.
 type request struct {
-	Do   string `json:"do"` // exec, signal, status, port, fault, heal, down
+	Do   string `json:"do"` // exec, end, status, port, fault, heal, down
 	Node string `json:"node,omitempty"`
 	// Args, Env and Dir are the program's; its standard streams come as descriptors.
 	Path     string   `json:"path,omitempty"`
@@ -17,7 +17,6 @@ type request struct {
 	Env      []string `json:"env,omitempty"`
 	Dir      string   `json:"dir,omitempty"`
 	Terminal bool     `json:"terminal,omitempty"`
-	Signal   int      `json:"signal,omitempty"`
 	Fault    Fault    `json:"fault,omitzero"`
 	What     string   `json:"what,omitempty"`
 }

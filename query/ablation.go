@@ -76,7 +76,7 @@ func (q *Ablation) collectives(ctx context.Context, env *Env, d *AblationDoc) er
 		scored[fmt.Sprint(s.File, s.Line)] = true
 	}
 	counts := func(r *truth.Row) bool { return scored[fmt.Sprint(r.Case.Sweep.File, r.Case.Sweep.Line)] }
-	cases, _ := truth.GatherWithout(sweeps, nil, 0)
+	cases, _ := truth.Gather(sweeps, nil, 0)
 	if len(cases) == 0 {
 		return fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(q.Files, ", "))
 	}
@@ -99,7 +99,7 @@ func (q *Ablation) collectives(ctx context.Context, env *Env, d *AblationDoc) er
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			cases, _ = truth.GatherWithout(sweeps, nil, 1<<(i-1))
+			cases, _ = truth.Gather(sweeps, nil, 1<<(i-1))
 			if rows, refits, err = folds.Again(cases, func(name string) bool { return publishers[name] }); err != nil {
 				return err
 			}

@@ -186,7 +186,7 @@ func (e *Env) published(files []string, without sim.Mechanisms) ([]*truth.Case, 
 			return nil, runs, err
 		}
 	}
-	cases, _ := truth.GatherWithout(sweeps, nil, without)
+	cases, _ := truth.Gather(sweeps, nil, without)
 	if len(cases) == 0 {
 		return nil, nil, fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(files, ", "))
 	}

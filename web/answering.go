@@ -178,7 +178,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	timeUp := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
 	case doc != nil && timeUp && a.heavy: // the best that was found until then
-		notes.first("the time was up; this is the best so far")
+		notes.list = append([]string{"the time was up; this is the best so far"}, notes.list...)
 	case ctx.Err() != nil:
 		return late(ctx, a)
 	case query.Cannot(err):
@@ -260,8 +260,6 @@ func (n *noted) add(text string) {
 		n.list = append(n.list, "note: "+text)
 	}
 }
-
-func (n *noted) first(text string) { n.list = append([]string{text}, n.list...) }
 
 func (n *noted) text() string {
 	n.mu.Lock()

@@ -169,10 +169,3 @@ func (p *pool) tidy(client string) {
 		}
 	}
 }
-
-// busy is how many places are held.
-func (p *pool) busy() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held
-}

@@ -130,3 +130,10 @@ func TestMemoryIsShared(t *testing.T) {
 		t.Errorf("when there is room again: %v", err)
 	}
 }
+
+// busy is how many places are held.
+func (p *pool) busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}

@@ -68,9 +68,6 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Routes is everything that can be asked.
-func (s *Server) Routes() []Route { return append([]Route{}, s.routes...) }
-
 // own is what this package answers.
 func (s *Server) own() []Route {
 	list := []Route{

@@ -11,12 +11,8 @@ import (
 
 // Gather prepares all sweeps that count and tells which are left, and why. Sweeps
 // with the same description share a predictor.
-func Gather(sweeps result.Sweeps, figures *sim.Figures) ([]*Case, []Left) {
-	return GatherWithout(sweeps, figures, 0)
-}
-
-// GatherWithout is Gather without some mechanisms of the model.
-func GatherWithout(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
+// Some mechanisms of the model may be left out.
+func Gather(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
 	left := gather(sweeps, figures, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left

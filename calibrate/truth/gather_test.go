@@ -23,7 +23,7 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, left := Gather(sweeps, nil)
+	cases, left := Gather(sweeps, nil, 0)
 	if len(cases) != 6 || len(left) != 0 {
 		t.Fatalf("%d cases, left %v", len(cases), left)
 	}

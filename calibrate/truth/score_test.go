@@ -100,7 +100,7 @@ func TestPoints(t *testing.T) {
 			t.Errorf("point %d takes %v, want %v", i, pts[i].Mean(), want[i])
 		}
 	}
-	cases, left := Gather(result.Sweeps{g}, nil)
+	cases, left := Gather(result.Sweeps{g}, nil, 0)
 	if len(cases) != 1 || len(left) != 1 || left[0].Points != 1 || !left[0].Fair {
 		t.Errorf("%d cases, left %+v; want the fourth size left", len(cases), left)
 	}

@@ -1,7 +1,6 @@
 package truth
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -114,9 +113,4 @@ func (t *Training) statesSharding() bool {
 		return f != ""
 	}
 	return p.ZeRO != nil || p.Sharded != nil
-}
-
-// unreadable is the error of a field that has a value which nobody knows.
-func unreadable(field, value, expected string) error {
-	return fmt.Errorf("%s %.40q is unknown; expected %s", field, value, expected)
 }

@@ -143,7 +143,7 @@ func TestSyntheticLeft(t *testing.T) {
 	sweeps[3].Ranks++
 	sweeps[4].Dtype = "float3"
 	sweeps[5].Points[2].Out = nil
-	cases, left := Gather(sweeps, nil)
+	cases, left := Gather(sweeps, nil, 0)
 	if len(cases) != 1 || len(cases[0].Ops) != 6 || len(left) != 6 {
 		t.Fatalf("%d cases, left %v", len(cases), left)
 	}
@@ -272,7 +272,7 @@ func TestSyntheticRepeats(t *testing.T) {
 	for i, us := range list[0].Micros {
 		again.Micros = append(again.Micros, us*map[bool]float64{true: 3, false: 1.1}[i == 2])
 	}
-	cases, _ := Gather(readPoints(t, append(list, again)), nil)
+	cases, _ := Gather(readPoints(t, append(list, again)), nil, 0)
 	all := Repeats(cases)
 	if len(all) != 7 {
 		t.Fatalf("%d repeated points, want 7", len(all))

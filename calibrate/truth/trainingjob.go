@@ -169,7 +169,7 @@ func (t *Training) recomputation(j *workload.Job) error {
 	case has("checkpoint", "layers", "recompute", "remat", "ac"):
 		j.Recompute = workload.Full
 	default:
-		return unreadable("recompute", words, "none, selective, per-op, light or full")
+		return fmt.Errorf("recompute %.40q is unknown; expected none, selective, per-op, light or full", words)
 	}
 	if m := someLayers.FindStringSubmatch(words); m != nil {
 		some, _ := strconv.ParseFloat(m[1], 64)

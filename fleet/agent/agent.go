@@ -204,7 +204,7 @@ func (c *Config) open() (*agent, error) {
 		a.journal.Close()
 		return nil, err
 	}
-	a.work = newWorker(a)
+	a.work = &worker{a: a}
 	a.holdMeet()
 	return a, nil
 }

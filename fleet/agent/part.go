@@ -41,8 +41,6 @@ type worker struct {
 
 var errStopped = errors.New("stopped")
 
-func newWorker(a *agent) *worker { return &worker{a: a} }
-
 // running is the part under way.
 func (w *worker) running() string {
 	w.mu.Lock()

@@ -53,8 +53,8 @@ func testLagging(t *testing.T, p *place) {
 		}
 	}
 	s.at = first // as if learned after a lost answer
-	if err := s.Publish(p.ctx(), left("lag")); err != nil || s.Last() != 4 {
-		t.Fatalf("number %d, %v", s.Last(), err)
+	if err := s.Publish(p.ctx(), left("lag")); err != nil || s.last != 4 {
+		t.Fatalf("number %d, %v", s.last, err)
 	}
 }
 
@@ -77,8 +77,8 @@ func testPublished(t *testing.T, p *place, hub *Bus) {
 	}
 	all = list{"x.1", "x.2", "x.3"}
 	third := p.node("n1.rack").Publisher()
-	if err := third.PublishAll(p.ctx(), &all); err != nil || len(all) != 0 || third.Last() != 8 {
-		t.Fatalf("%v wait, number %d, %v", all, third.Last(), err)
+	if err := third.PublishAll(p.ctx(), &all); err != nil || len(all) != 0 || third.last != 8 {
+		t.Fatalf("%v wait, number %d, %v", all, third.last, err)
 	}
 
 	ctx, cancel := context.WithCancel(p.ctx())
@@ -152,7 +152,7 @@ func testAsked(t *testing.T, p *place, hub *Bus) {
 		t.Fatal(err)
 	}
 	defer ear.Close()
-	if _, err := node.RTT(); err != nil { // the subscription is there after this
+	if _, err := node.nc.RTT(); err != nil { // the subscription is there after this
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(eventually.Limit); ; { // another server of a cluster hears of it a little later
@@ -195,16 +195,16 @@ func testConflict(t *testing.T, p *place) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Publish(p.ctx(), left("twin")); err != nil || b.Last() != 4 {
-		t.Fatalf("a newcomer goes on with %d, %v", b.Last(), err)
+	if err := b.Publish(p.ctx(), left("twin")); err != nil || b.last != 4 {
+		t.Fatalf("a newcomer goes on with %d, %v", b.last, err)
 	}
 	var conflict *ConflictError
 	err := a.Publish(p.ctx(), left("twin"))
 	if !errors.As(err, &conflict) || conflict.Number != 4 {
 		t.Fatalf("the other's number 4 went unnoticed: %v", err)
 	}
-	if err := a.Publish(p.ctx(), left("twin")); err != nil || a.Last() != 5 {
-		t.Errorf("after the conflict: number %d, %v", a.Last(), err)
+	if err := a.Publish(p.ctx(), left("twin")); err != nil || a.last != 5 {
+		t.Errorf("after the conflict: number %d, %v", a.last, err)
 	}
 }
 

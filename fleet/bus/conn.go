@@ -280,9 +280,6 @@ func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 // Refused counts what the server did not permit.
 func (b *Bus) Refused() int64 { return b.refused.Load() }
 
-// RTT is how long a message takes to the server and back.
-func (b *Bus) RTT() (time.Duration, error) { return b.nc.RTT() }
-
 // Close sends what waits, for up to a second, and ends the connection.
 func (b *Bus) Close() {
 	if b.nc.IsConnected() {

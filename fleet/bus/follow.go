@@ -87,7 +87,7 @@ func (b *Bus) goOn(ctx context.Context, r *reading, on func(error), before func(
 			return mine.err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrStreamNotFound) && !b.patient():
+		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrStreamNotFound) && !b.cfg.Patient:
 			return err
 		}
 		if on != nil {
@@ -101,8 +101,6 @@ func (b *Bus) goOn(ctx context.Context, r *reading, on func(error), before func(
 		wait = min(2*wait, mostWait)
 	}
 }
-
-func (b *Bus) patient() bool { return b.cfg.Patient }
 
 // eachError carries the error of who is told through.
 type eachError struct{ err error }

@@ -115,13 +115,6 @@ func (s *Publisher) After(number uint64) {
 // maxCounted is a number that no publisher reaches by counting.
 const maxCounted = fleet.MaxSeq / 2
 
-// Last is the number of the subject's last events, as far as is known.
-func (s *Publisher) Last() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
 // Publish gives an event its number and stores it. It tries until the context ends; then the event may
 // be stored or not.
 func (s *Publisher) Publish(ctx context.Context, n *fleet.Event) error {

@@ -25,7 +25,7 @@ func (s *Server) repair() {
 		s.reported = true
 		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is stored until it can, and agents keep their events; free disk space, or check why it cannot be written to", s.cfg.Dir, why))
 	}
-	if probe(s.cfg.Dir) != nil {
+	if CheckRoom(s.cfg.Dir) != nil {
 		return
 	}
 	if err := s.restart(); err != nil {
@@ -95,8 +95,8 @@ func (s *Server) restart() error {
 	return nil
 }
 
-// probe tells whether a folder can be written to.
-func probe(dir string) error {
+// CheckRoom tells whether a folder is there and something can be written to it.
+func CheckRoom(dir string) error {
 	f, err := os.CreateTemp(dir, ".probe-*")
 	if err != nil {
 		return err
@@ -105,6 +105,3 @@ func probe(dir string) error {
 	_, err = f.Write(make([]byte, probeSize))
 	return errors.Join(err, f.Sync(), f.Close())
 }
-
-// CheckRoom tells whether a folder is there and something can be written to it.
-func CheckRoom(dir string) error { return probe(dir) }

@@ -21,7 +21,6 @@ type trial struct {
 	level   float64 // what its pairs show in the middle since start, as mu
 	bar     float64 // the most that may be left
 	good    int     // sweeps in a row, up to the newest, that speak against it
-	seen    bool    // any sweep speaks at all
 }
 
 // some tells whether a cause of leaves spares many of its pairs.
@@ -210,7 +209,6 @@ func (s *state) try(t *trial) {
 		order = append(order, w)
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return int(s.h.sweeps.at(a).order - s.h.sweeps.at(b).order) })
-	t.seen = len(order) > 0
 	most := s.oneSweep(t.kind, t.mu)
 	if narrow(t.kind) {
 		own := 0 // of the last sweeps: they do not testify for themselves

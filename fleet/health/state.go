@@ -25,7 +25,6 @@ type cell struct {
 type state struct {
 	h      *History
 	fig    figure
-	order  []uint32
 	shifts map[uint32][]float32
 	cells  []cell
 	scale  []float64 // the spread of healthy cells above their level, by class
@@ -64,7 +63,7 @@ func (s *state) residual(r *series, class int32, p point) (v float64, ok bool) {
 
 // now computes the state of a figure.
 func (h *History) now(f figure, order []uint32) *state {
-	s := &state{h: h, fig: f, order: order, shifts: h.shifts(order, f)}
+	s := &state{h: h, fig: f, shifts: h.shifts(order, f)}
 	oldest := int32(len(order) - window)
 	s.cells = make([]cell, 0, len(h.series))
 	every := 1 + len(h.series)/100_000 // spreads need not all of a million

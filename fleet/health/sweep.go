@@ -26,8 +26,7 @@ type sweeps struct {
 	base   uint32
 	byID   map[string]uint32
 	oldest int64 // nothing older is taken back
-	sorted bool
-	moved  bool // two sweeps changed places: samples are to be sorted again
+	moved  bool  // two sweeps changed places: samples are to be sorted again
 }
 
 func (w *sweeps) at(i uint32) *sweep  { return &w.list[i-w.base] }
@@ -52,7 +51,7 @@ func (w *sweeps) of(id, setup string, t time.Time, most int) (uint32, bool) {
 	at := t.UnixNano()
 	if i, ok := w.byID[id]; ok {
 		if s := w.at(i); at < s.at {
-			s.at, w.moved, w.sorted = at, true, false
+			s.at, w.moved = at, true
 		}
 		return i, true
 	}
@@ -65,7 +64,6 @@ func (w *sweeps) of(id, setup string, t time.Time, most int) (uint32, bool) {
 	i := w.base + uint32(len(w.list))
 	w.list = append(w.list, sweep{id: id, at: at, setup: setup})
 	w.byID[id] = i
-	w.sorted = false
 	return i, true
 }
 
@@ -94,7 +92,6 @@ func (w *sweeps) sort() []uint32 {
 	for k, i := range order {
 		w.at(i).order = int32(k)
 	}
-	w.sorted = true
 	return order
 }
 

@@ -3,6 +3,8 @@ package hub
 import (
 	"sync"
 	"time"
+
+	"busbar.dev/fleet/health"
 )
 
 // clock is the machine's clock, which somebody may set, beside one that goes on evenly.
@@ -65,6 +67,6 @@ func (h *Hub) now() time.Time {
 	return h.clock.read(func(moved time.Duration) {
 		h.live.move(moved)
 		h.damage.move(moved)
-		h.view.history(moveBeats(moved))
+		h.view.history(func(x *health.History) { x.MoveBeats(moved) })
 	})
 }

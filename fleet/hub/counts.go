@@ -16,8 +16,6 @@ type counts struct {
 	lookNS  atomic.Int64                // what they took
 }
 
-func (c *counts) part(k partKind) { c.parts[k].Add(1) }
-
 func (c *counts) looked(took time.Duration) {
 	c.looks.Add(1)
 	c.lookNS.Add(int64(took))

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
 )
 
 // Local keeps what the server measured of its own machine.
@@ -193,7 +194,7 @@ func partsOf(o *fleet.Order, nodes int) int {
 		return 0
 	case o.What.Measure != fleet.MeasurePairs:
 		return 1
-	case o.Rounds > 0 && o.Rounds < countRounds(nodes):
+	case o.Rounds > 0 && o.Rounds < pairs.Count(nodes):
 		return o.Rounds * (nodes / 2)
 	}
 	return nodes * (nodes - 1) / 2

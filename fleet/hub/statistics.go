@@ -54,10 +54,6 @@ func addForget(n fleet.Name) func(*health.History) {
 	return func(h *health.History) { h.Forget(string(n)) }
 }
 
-func moveBeats(d time.Duration) func(*health.History) {
-	return func(h *health.History) { h.MoveBeats(d) }
-}
-
 func addLink(n fleet.Name, l *fleet.Link, at time.Time) func(*health.History) {
 	return func(h *health.History) {
 		h.Link(health.LinkState{Node: string(n), Port: l.Port, Up: l.Up, Time: at})

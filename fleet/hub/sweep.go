@@ -11,8 +11,6 @@ import (
 	"busbar.dev/result/pairs"
 )
 
-func countRounds(n int) int { return pairs.Count(n) }
-
 // sweep is one run of an order.
 type sweep struct {
 	h     *Hub
@@ -78,7 +76,7 @@ func (w *sweep) run(ctx context.Context) {
 // before ended.
 func (w *sweep) rounds(ctx context.Context) {
 	n := len(w.nodes)
-	total := countRounds(n)
+	total := pairs.Count(n)
 	count, first := total, 0
 	if w.o.Rounds > 0 && w.o.Rounds < total {
 		count = w.o.Rounds
@@ -155,7 +153,7 @@ func (w *sweep) do(ctx context.Context, g group) {
 	if r.node != "" {
 		text = fmt.Sprintf("%s: %s", r.node, r.why)
 	}
-	w.h.counts.part(r.kind)
+	w.h.counts.parts[r.kind].Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch r.kind {

@@ -27,7 +27,7 @@ RACES   = ./engine/... ./input/nccllog ./internal/shm ./plan
 FUZZALL = $(CURDIR)/fuzzall.test
 again   = $(FASTER) $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(FASTER) $(GO) test $(1) 1 $(3); }
 unit:
-	@$(GO) build -o $(FUZZALL) ./internal/fuzzall
+	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
 	$(call again,-vet=off -timeout 60m -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
 	$(if $(RACE),$(call again,-vet=off -timeout 60m $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
 
@@ -56,7 +56,7 @@ lint:
 
 # Every fuzz target alone, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
 fuzz:
-	@$(GO) run ./internal/fuzzall -time $(FUZZ)
+	@$(GO) run ./internal/test/fuzzall -time $(FUZZ)
 
 # The manifests of plan --emit and the Helm chart against the types of Kubernetes and JobSet, a module of its own: the first
 # time it fetches them, so it is no part of test.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/result"
 	"busbar.dev/sim"
 )

@@ -13,7 +13,7 @@ import (
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/sim"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/predict"
 	"busbar.dev/sim"
 	"busbar.dev/step"

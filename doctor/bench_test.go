@@ -12,7 +12,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
 	"busbar.dev/finding"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )

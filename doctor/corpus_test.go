@@ -10,7 +10,7 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // sick are samples in which something is wrong, with what; a finding above a note

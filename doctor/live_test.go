@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // The files of live jobs with a planted fault, given to doctor: the first finding names the rank, whatever else the logs say. A healthy

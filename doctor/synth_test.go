@@ -11,7 +11,7 @@ import (
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccltests"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
-	"busbar.dev/internal/netns"
+	"busbar.dev/internal/test/netns"
 )
 
 // TestElasticCutOff takes the cable out of the host of ranks 0 and 1: the other three of five

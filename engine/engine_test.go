@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )

@@ -20,7 +20,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 var kills = flag.Int("kills", 20, "how often TestKill ends a rank")

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestNewcomerWaits: a newcomer says once what it waits for: a member, where there is none, or the

@@ -15,7 +15,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // strangers are what may come to a port: nothing, noise, another protocol, a frame that claims

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestOtherVersion: a rank that finds one of another version ends at once, and says which both are.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // becomes waits until something is so. Unlike eventually.Holds it may be called by any goroutine.

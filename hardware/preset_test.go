@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/unit"
 )
 

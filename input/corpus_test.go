@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 )
 
 // holders says, per format of the sample index, which package's tests hold its

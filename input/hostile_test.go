@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/hostile"
+	"busbar.dev/internal/test/hostile"
 )
 
 // allocated is what a function allocates in all, in MB, and how long it takes.

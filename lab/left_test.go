@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // world is what a lab could leave behind: network namespaces, interfaces, processes.

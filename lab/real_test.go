@@ -19,7 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"busbar.dev/hardware"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // The test binary is also the holder of the labs it makes, the program that starts

@@ -9,7 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/ncclxml"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/nccl"
 )
 

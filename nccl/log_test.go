@@ -9,7 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input/nccllog"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/nccl"
 	"busbar.dev/unit"
 )

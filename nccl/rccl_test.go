@@ -10,7 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input/ncclxml"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/nccl"
 )
 

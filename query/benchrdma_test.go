@@ -14,9 +14,9 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench/rdma"
-	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
+	"busbar.dev/internal/test/rdmatest"
 )
 
 func TestMain(m *testing.M) {

@@ -12,8 +12,8 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
-	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/engine/ranks"
+	"busbar.dev/internal/test/rdmatest"
 	"busbar.dev/unit"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // rasService is a RAS service that gives these answers.

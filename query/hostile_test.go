@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"busbar.dev/internal/eventually"
-	"busbar.dev/internal/hostile"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/hostile"
 )
 
 // largest are documents at the bounds of what the page takes.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestPredictStops ends a long question soon after whoever asked has gone.

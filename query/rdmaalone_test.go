@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/engine/ranks"
+	"busbar.dev/internal/test/rdmatest"
 )
 
 // TestPortsAlone: ports of a host are measured for one job at a time, by all of its ranks there; a second job is told, has taken none of them, and

@@ -16,7 +16,7 @@ import (
 	"busbar.dev/input/nvsmi"
 	"busbar.dev/input/p2pbw"
 	"busbar.dev/input/slurm"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // TestCorpus shows every real sample of the formats that describe a node or a

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 var (

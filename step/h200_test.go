@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/hardware"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 	"busbar.dev/workload"

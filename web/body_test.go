@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestTooLongBodyIsAnswered sends more than is taken, as browsers do: all of it before the answer is read.

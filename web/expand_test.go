@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/hostile"
+	"busbar.dev/internal/test/hostile"
 )
 
 // TestHostileUploads sends every known attack with a read token and asks for its map. Each is answered in time and at a bounded

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestHostileRequests sends what no browser sends to a server with its real limits.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/query"
 )
 

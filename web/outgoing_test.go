@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/query"
 )
 

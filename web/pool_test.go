@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestPoolTakesTurns has one client fill the pool and its queue. Another gets the next place, not the last.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/workload"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // FuzzRead feeds any text to the reader, and what it accepts to everything that

@@ -8,7 +8,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/input/nccltests"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/sim"

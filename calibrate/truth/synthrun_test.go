@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/step"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 	"busbar.dev/step"
 )
 

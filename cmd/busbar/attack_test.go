@@ -22,8 +22,8 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
-	"busbar.dev/internal/hostile"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/hostile"
 )
 
 // TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials, beside

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // TestDoctorBenchOnCorpus runs every output of nccl-tests: none that is healthy

@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"busbar.dev/input/nccltests"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/query"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/launch"
 	"busbar.dev/query"
 )

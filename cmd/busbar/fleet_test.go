@@ -24,7 +24,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // labFleet is a fleet in a lab: a server on node0, an agent on every node, real packets.

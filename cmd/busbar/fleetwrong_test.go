@@ -14,7 +14,7 @@ import (
 
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestFleetWrong is what people get wrong at first: each error says what to do.

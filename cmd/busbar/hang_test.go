@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // TestHangExitCodes: scripts tell a healthy job from one that nothing is known about.

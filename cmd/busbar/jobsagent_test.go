@@ -16,7 +16,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/input/profile"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/launch/profiler"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
-	"busbar.dev/internal/netns"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/netns"
 	"busbar.dev/query"
 )
 

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/rdmatest"
 	"busbar.dev/query"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/engine/bench/rdma/rdmatest"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/rdmatest"
 )
 
 // rdmaAgent is an agent as a process of its own: its name, the server, credentials, a folder, where it is met, perftest's folder and its device.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // waiter is a command that runs beside the test.

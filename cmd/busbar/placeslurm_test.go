@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // tree is free nodes by leaf, with so many leaves below a spine, and a job of so many nodes.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"busbar.dev/engine/bench/rdma/rdmatest"
+	"busbar.dev/internal/test/rdmatest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

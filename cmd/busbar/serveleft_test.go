@@ -10,7 +10,7 @@ import (
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestCommandsBesideTheirServer has commands find a server by its folder alone, whatever certificate it shows.

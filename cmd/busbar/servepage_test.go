@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // served starts a server of a page and gives what asks it, and what ends it in order.

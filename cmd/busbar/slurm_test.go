@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/eventually"
-	"busbar.dev/internal/netns"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/netns"
 )
 
 // slurmCluster is a controller and a daemon for each host, with keys of their own.

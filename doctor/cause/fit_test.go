@@ -12,7 +12,7 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 var fit = flag.Bool("fit", false, "fit the weights of causes anew and write them")

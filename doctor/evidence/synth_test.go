@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/sim"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // cpu is the processor time of this process, in seconds.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/input/procs"
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // TestProcesses tells stopped, killed and ended processes of this machine apart, with what the rest of the job says.

@@ -15,8 +15,8 @@ import (
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/ras"
-	"busbar.dev/internal/corpus"
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // eachCapture reads every capture of a live job once.

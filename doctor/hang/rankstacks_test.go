@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // TestForkedRanks: ranks that are forks of one process have main threads of the same number, and each has its own stack all the same.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // otherRun is a RAS answer as of another run: other processes and communicators.

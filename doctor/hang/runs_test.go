@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // later is a dump as of a run that began seconds later: the times of its entries stand in it as eight bytes.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // files adds everything that a synthetic job tells.

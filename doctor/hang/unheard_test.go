@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/finding"
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 // TestMissingDump leaves the dump of one rank out: that is no evidence of how its process is.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/input/nccllog"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 func read(t *testing.T, name, text, comm string) *Run {

@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestStepGivesUp: a rank whose context ends between two calls tells the others, who would

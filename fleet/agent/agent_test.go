@@ -16,7 +16,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 func TestOneServer(t *testing.T) { suite(t, 1) }

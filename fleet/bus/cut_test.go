@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
 	"busbar.dev/internal/outfile"
+	"busbar.dev/internal/test/eventually"
 )
 
 // line is a way to a server on which answers can be lost.

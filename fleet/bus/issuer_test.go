@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestIssuerOfAnAccount issues credentials the way one does for a cluster that somebody else

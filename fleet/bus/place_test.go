@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 
 	"github.com/nats-io/nats-server/v2/server"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // small is a disk of a few megabytes.

@@ -19,7 +19,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 func open(t testing.TB, c ServerConfig) (*Server, *Bus) {

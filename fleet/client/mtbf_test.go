@@ -7,7 +7,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/query"
 	"busbar.dev/unit"

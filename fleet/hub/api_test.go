@@ -14,7 +14,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/hardware"
 	"busbar.dev/input/clusterfile"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // serveAPI is where the hub's endpoints are, without the page's roles.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/hostile"
+	"busbar.dev/internal/test/hostile"
 )
 
 // TestHostileMaps folds maps that stand for millions of hosts, as a node's own credentials can send them. Each is set aside

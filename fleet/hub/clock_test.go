@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // testClock is a clock that tests set and let go on.

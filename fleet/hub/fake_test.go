@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
 

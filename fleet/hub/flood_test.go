@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // flooder is a connection with a node's credentials that keeps to no rule of ours.

@@ -11,7 +11,7 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 func TestForget(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 func TestLeasesNeverOverlapAndNobodyStarves(t *testing.T) {

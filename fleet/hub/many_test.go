@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestManyNodes orders sweeps over many nodes that measure nothing, to see what the server and the

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // adds checks that every part of a sweep was measured, failed or left out, and that all that were not measured

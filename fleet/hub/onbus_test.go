@@ -14,7 +14,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/health"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // rights are what docs/fleet.md says that a user may do.

@@ -23,7 +23,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/result/pairs"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // slowFold is a bus whose entries reach the view some time after they were read, as on a machine with much to do.

@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // listener is a webhook that writes down what it is told, or refuses.

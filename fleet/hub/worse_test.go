@@ -12,7 +12,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet/health"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 // Made samples of each cloud: two instances below one leaf and one below another.

@@ -14,7 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 	"busbar.dev/unit"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 func TestSynthetic(t *testing.T) {

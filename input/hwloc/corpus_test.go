@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // parsed returns the first document of a sample as hwloc wrote it.

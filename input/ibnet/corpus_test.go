@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 	"busbar.dev/unit"
 )
 

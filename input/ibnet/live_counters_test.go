@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 // startManager runs OpenSM in the simulated fabric and waits until it has

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
 

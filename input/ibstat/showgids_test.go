@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 // Written after the columns that NVIDIA's show_gids prints.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 func FuzzRead(f *testing.F) {

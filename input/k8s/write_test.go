@@ -9,8 +9,8 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
-	"busbar.dev/input/internal/readertest"
 	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/test/readertest"
 )
 
 func writeLabels(t *testing.T, c *cluster.Cluster) string {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 	"busbar.dev/unit"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 func readCorpus(t *testing.T, file string) *Log {

@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 // A log that is cut anywhere says a part of what the whole one says: one line at most is not understood, and no ring,

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 )
 
 func read(t *testing.T, text string) *Log {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/nccl"
 )
 

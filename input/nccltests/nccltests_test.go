@@ -11,8 +11,8 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 	"busbar.dev/result"
 )
 

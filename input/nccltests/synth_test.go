@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/coll"
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 	"busbar.dev/sim"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/tags"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // count is what INDEX.jsonl counts in a file, by elements.

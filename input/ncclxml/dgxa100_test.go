@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // The matrix that nvidia-smi topo -m prints on a DGX A100 with twelve mlx5

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // forms are the package's readers by name.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 )
 
 // Every sample of the corpus: devices, titles and denials as its index says, and

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/internal/synth/livejob"
+	"busbar.dev/internal/test/synth/livejob"
 )
 
 func TestJSONWithAndWithoutComma(t *testing.T) {

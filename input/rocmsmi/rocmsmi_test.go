@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 )
 
 // sketch prints a node on one line: NUMA domain of each GPU, xGMI links, and how

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 // Synthetic seeds, one of each form.

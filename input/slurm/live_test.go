@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/readertest"
 )
 
 // A real Slurm controller, where one is installed, starts with the

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 )
 
 // nodeLines prints hosts with their GPUs and sockets.

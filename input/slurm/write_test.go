@@ -8,9 +8,9 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
-	"busbar.dev/input/internal/readertest"
-	"busbar.dev/internal/corpus"
 	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/internal/test/readertest"
 )
 
 func writeConf(t *testing.T, c *cluster.Cluster, p Plugin) string {

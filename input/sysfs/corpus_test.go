@@ -20,7 +20,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/hwloc"
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // idle are folders and files of a snapshot that neither this package nor lstopo's

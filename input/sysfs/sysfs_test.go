@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
-	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/test/readertest"
 	"busbar.dev/unit"
 )
 

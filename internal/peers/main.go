@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar.dev/internal/netns"
+	"busbar.dev/internal/test/netns"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/internal/netns"
+	"busbar.dev/internal/test/netns"
 )
 
 // trial is one thing that all sides do: an operation at a few sizes.

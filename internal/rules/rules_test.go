@@ -107,16 +107,11 @@ var columns = []struct {
 	{"web", 11},
 	{"fleet/server", 12}, // the page and the fleet put together
 	{"cmd/", 13},
-	{"internal/synth", 6}, // synthetic test data, made by the model; knows none of the readers
-	{"internal/synth/gen", 13},
-	{"internal/osdep", 0}, // what Unix and Windows do differently
+	{"internal/test", 13},
+	{"internal/test/synth", 6}, // synthetic test data, made by the model; knows none of the readers
+	{"internal/osdep", 0},      // what Unix and Windows do differently
 	{"internal/memlimit", 1},
-	{"internal/hostile", 0}, // documents that are meant to hurt; only tests import it
-	{"internal/corpus", 13}, // test data; nothing but tests may import it
-	{"internal/eventually", 13},
 	{"internal/rules", 13},
-	{"internal/fuzzall", 13},
-	{"internal/netns", 11},
 	{"internal/peers", 13},
 	{"internal/fleetsoak", 13},
 	{"internal/fleetfill", 13},
@@ -129,8 +124,8 @@ var reserved = []struct {
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"}},
-	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/fuzzall", "internal/netns", "internal/peers", "internal/fleetsoak"}},
-	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak", "internal/fleetfill"}},
+	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/test/", "internal/peers", "internal/fleetsoak"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/test/", "internal/peers", "internal/fleetsoak", "internal/fleetfill"}},
 	{"unsafe", "only memory shared with the kernel or assembly needs it", []string{"engine", "internal/nicstat", "internal/reduce"}},
 	{"github.com/ebitengine/purego", "it makes a program dynamic; the main binary is static", []string{"engine/device/native"}},
 	{"busbar.dev/engine/device/native", "only busbar-gpu loads the vendor's libraries", []string{"cmd/busbar-gpu", "engine/device/native"}},
@@ -232,6 +227,18 @@ func TestReservedImports(t *testing.T) {
 			core := path == "unit" || path == "cluster" || path == "coll" || path == "schedule"
 			if core && strings.Contains(imp, ".") && !strings.HasPrefix(imp, module+"/") {
 				t.Errorf("%s imports %s: the core uses the standard library only", path, imp)
+			}
+		}
+	}
+}
+
+// TestTestCodeStaysOutOfPrograms holds internal/test to tests: nothing outside imports it, and so no program links it.
+func TestTestCodeStaysOutOfPrograms(t *testing.T) {
+	const aside = module + "/internal/test/"
+	for _, p := range all(t) {
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, aside) && !strings.HasPrefix(p.ImportPath, aside) {
+				t.Errorf("%s imports %s: only tests may", p.ImportPath, imp)
 			}
 		}
 	}

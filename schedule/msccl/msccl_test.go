@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // Every sample of the corpus: attributes and counts as its index says, and all

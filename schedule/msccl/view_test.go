@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // Every sample of the corpus is proven right in the calls that it says it serves.

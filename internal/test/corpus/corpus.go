@@ -2,7 +2,7 @@
 //
 // The samples are other people's data and are not part of this repository. A
 // test that needs one is skipped, with the reason, when the folder is absent: it
-// adds to the tests on synthetic samples (internal/synth), which stand alone.
+// adds to the tests on synthetic samples (internal/test/synth), which stand alone.
 // It is looked for in $BUSBAR_SHARED, else in a folder named shared beside the
 // repository.
 package corpus

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/test/eventually"
 )
 
 func TestWithin(t *testing.T) {

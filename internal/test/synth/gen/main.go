@@ -1,7 +1,7 @@
 // Command gen writes the synthetic corpus of package synth into a folder, for people to look at: tests make what they
 // need for themselves.
 //
-//	go run ./internal/synth/gen DIR
+//	go run ./internal/test/synth/gen DIR
 package main
 
 import (
@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"busbar.dev/internal/synth"
+	"busbar.dev/internal/test/synth"
 )
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "gen: expected the folder to write into, e.g. go run ./internal/synth/gen /tmp/synthetic")
+		fmt.Fprintln(os.Stderr, "gen: expected the folder to write into, e.g. go run ./internal/test/synth/gen /tmp/synthetic")
 		os.Exit(2)
 	}
 	if err := write(os.Args[1]); err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 // Source is what every synthetic figure gives as the place it comes from.
-const Source = "synthetic: made by busbar's internal/synth, measured nowhere"
+const Source = "synthetic: made by busbar's internal/test/synth, measured nowhere"
 
 // noise gives factors around 1 with the given relative spread, the same ones for the same seed.
 func noise(seed uint64, spread float64) func() float64 {

@@ -70,10 +70,10 @@ vuln:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# busbar beside Gloo, Open MPI and MPICH on this machine, about ten minutes; as root on Debian it
-# brings them. PEERS="-short" is a quick look; see go run ./internal/peers -h.
+# busbar beside Gloo, Open MPI and MPICH (make debian brings them) on a machine that does nothing else, about a quarter of an
+# hour. PEERS="-short" is a quick look.
 bench-peers:
-	$(GO) run ./internal/peers -o docs/peers.md $(PEERS)
+	cd tools/peers && $(GO) run . -o ../../docs/peers.md $(PEERS)
 
 # Golden files, the manual's outputs and the list of linked modules.
 update:
@@ -119,7 +119,7 @@ grafana:
 # those tests skip and say so.
 debian:
 	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
-	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin mpich iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++ iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
 
 # What judges rates that it measures, as root on a machine that does nothing else, about half an hour: six faults of a lab named by
 # doctor; a fleet of eight nodes, fifty healthy sweeps without an alarm and then a NIC at half its rate found within two; busbar check on

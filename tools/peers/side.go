@@ -1,5 +1,3 @@
-//go:build unix
-
 package main
 
 import (
@@ -34,13 +32,6 @@ type trial struct {
 // takes hundreds of times as long as anybody else, which a few runs show.
 const spinner = "MPICH"
 
-// brief is the trial with as few runs as can be.
-func (t *trial) brief() *trial {
-	x := *t
-	x.iters, x.warm, x.budget = 2, 1, 0.01
-	return &x
-}
-
 // host is where a rank runs.
 func (t *trial) host(rank int) int { return rank / t.per }
 
@@ -64,26 +55,32 @@ type side struct {
 
 const us = "busbar"
 
+// plain is what sockets carry along a ring that adds nothing up.
+const plain = "plain sockets"
+
 // sides are all that take part. Gloo counts as one; of its algorithms the fastest is taken.
-func sides(algos string) []side {
+func sides() []side {
 	any := func(*trial) bool { return true }
 	tcp := func(t *trial) bool { return t.over == "tcp" }
-	reduceOnly := func(t *trial) bool { return t.over == "tcp" && t.op == "all_reduce" }
-	return append([]side{
-		{us, any, busbar()},
+	return []side{
+		{us, any, busbar},
 		{"Open MPI", any, openMPI},
-		{"MPICH", any, mpich},
+		{spinner, any, mpich},
 		{"Gloo/ring", tcp, gloo("ring")},
-		{"Gloo/hd", reduceOnly, gloo("hd")},
-	}, ownAlgos(algos)...)
+		{"Gloo/hd", func(t *trial) bool { return tcp(t) && t.op == "all_reduce" }, gloo("hd")},
+		{plain, func(t *trial) bool { return t.section == "tcp" && t.sizes[0] >= large }, sockets},
+	}
 }
 
-// busbar is our own side, with words about the algorithm.
-func busbar(how ...string) func(ctx context.Context, dir string, t *trial) []*exec.Cmd {
-	return func(ctx context.Context, dir string, t *trial) []*exec.Cmd { return ranks(ctx, dir, t, how) }
+func sockets(ctx context.Context, dir string, t *trial) []*exec.Cmd {
+	words := []string{strconv.Itoa(t.ranks), strconv.Itoa(min(t.iters, 4)), "1"}
+	for _, s := range t.sizes {
+		words = append(words, strconv.FormatInt(s, 10))
+	}
+	return []*exec.Cmd{exec.CommandContext(ctx, filepath.Join(dir, "ring"), words...)}
 }
 
-func ranks(ctx context.Context, dir string, t *trial, how []string) []*exec.Cmd {
+func busbar(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 	factor := "2"
 	if len(t.sizes) > 1 {
 		factor = strconv.FormatInt(t.sizes[1]/t.sizes[0], 10)
@@ -93,7 +90,6 @@ func ranks(ctx context.Context, dir string, t *trial, how []string) []*exec.Cmd 
 		"-b", strconv.FormatInt(t.sizes[0], 10), "-e", strconv.FormatInt(t.sizes[len(t.sizes)-1], 10), "-f", factor,
 		"--iters", strconv.Itoa(t.iters), "-w", strconv.Itoa(t.warm),
 	}
-	words = append(words, how...)
 	if t.hosts == nil {
 		words = append(words, "--transport", t.over)
 		return []*exec.Cmd{exec.CommandContext(ctx, words[0], words[1:]...)}
@@ -178,7 +174,7 @@ func gloo(algorithm string) func(ctx context.Context, dir string, t *trial) []*e
 // rows reads microseconds by size: the document of busbar, or the lines of the peers' programs.
 func rows(name, op, out string) (map[int64]float64, error) {
 	got := map[int64]float64{}
-	if name != us && !strings.HasPrefix(name, us+"/") {
+	if name != us {
 		for _, line := range strings.Split(out, "\n") {
 			var size, runs int64
 			var micros float64

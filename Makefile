@@ -14,7 +14,7 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack fill module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -38,6 +38,7 @@ test-long: lint
 	BUSBAR_LONG=$(LONG) BUSBAR_KILLS=40 $(GO) test -vet=off -timeout 60m -p $(JOBS) ./...
 	$(MAKE) race
 	$(MAKE) fuzz FUZZ=20s
+	cd tools/fleet && $(GO) test ./...
 
 module:
 	@test -n '$(MODULE)' || { echo 'expected make module PATH=example.org/busbar'; exit 2; }
@@ -47,7 +48,7 @@ module:
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
-	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce ./lab ./web $(RACES)
+	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./web $(RACES)
 
 # go vet's checks and staticcheck's in one program, see tools/lint.
 lint:
@@ -131,9 +132,14 @@ test-quiet:
 
 # What takes longer than tests may, about an hour: a server of 2 GB of addresses under ATTACK hostile documents, by a read
 # token and by a node's credentials, beside honest nodes and readers; a node in the wrong hands among 200 for ten minutes;
-# a store that is damaged a hundred times. The short ones of all kinds run with the tests.
+# a store that is damaged a hundred times. The short ones of all kinds run with make test-long.
 ATTACK ?= 10000
 attack:
 	BUSBAR_ATTACK=$(ATTACK) $(GO) test ./cmd/busbar -run 'TestAttack$$' -count 1 -timeout 90m -v
-	$(GO) run ./internal/fleetsoak -hostile
-	$(GO) run ./internal/fleetsoak -corrupt 100
+	$(GO) run -hostile
+	$(GO) run -corrupt 100
+
+# How long a server takes to start with what a fleet says in weeks.
+FILL   ?= /tmp/busbar-fill
+fill:
+	cd tools/fleet && $(GO) run ./fill -dir $(FILL) && $(GO) run ./fill -dir $(FILL) -time

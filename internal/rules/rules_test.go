@@ -112,8 +112,6 @@ var columns = []struct {
 	{"internal/osdep", 0},      // what Unix and Windows do differently
 	{"internal/memlimit", 1},
 	{"internal/rules", 13},
-	{"internal/fleetsoak", 13},
-	{"internal/fleetfill", 13},
 }
 
 // reserved lists imports that only some packages may have, with the reason.
@@ -123,8 +121,8 @@ var reserved = []struct {
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"}},
-	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/test/", "internal/fleetsoak"}},
-	{"flag", "only commands have flags", []string{"cmd/", "internal/test/", "internal/fleetsoak", "internal/fleetfill"}},
+	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/test/"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/test/"}},
 	{"unsafe", "only memory shared with the kernel or assembly needs it", []string{"engine", "internal/nicstat", "internal/reduce"}},
 	{"github.com/ebitengine/purego", "it makes a program dynamic; the main binary is static", []string{"engine/device/native"}},
 	{"busbar.dev/engine/device/native", "only busbar-gpu loads the vendor's libraries", []string{"cmd/busbar-gpu", "engine/device/native"}},

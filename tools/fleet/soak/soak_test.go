@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		if err := play(role); err != nil {
-			fmt.Fprintln(os.Stderr, "fleetsoak:", err)
+			fmt.Fprintln(os.Stderr, "soak:", err)
 			os.Exit(1)
 		}
 		return
@@ -29,7 +29,7 @@ func TestSoak(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	s := soak{agents: 10, procs: 2, cluster: 1, length: 6 * time.Second, round: 200 * time.Millisecond, out: &out}
+	s := soak{crew: crew{agents: 20, length: 6 * time.Second, out: &out}, cluster: 1, round: 200 * time.Millisecond}
 	err := s.run(ctx)
 	t.Log(out.String())
 	if err != nil {
@@ -45,7 +45,7 @@ func TestCorruptStore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	c := corruption{agents: 4, times: 12, length: 2 * time.Second, seed: 1, out: &out}
+	c := corruption{agents: 4, times: 12, length: 2 * time.Second, out: &out}
 	err := c.run(ctx)
 	t.Log(out.String())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestHostileNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	s := hostile{agents: 12, procs: 2, length: 20 * time.Second, out: &out}
+	s := hostile{crew: crew{agents: 12, length: 20 * time.Second, out: &out}}
 	err := s.run(ctx)
 	t.Log(out.String())
 	if err != nil {

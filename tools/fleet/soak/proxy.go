@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -46,12 +45,11 @@ func (p *proxy) serve(c net.Conn) {
 	p.next++
 	to, gone := p.targets[p.next%len(p.targets)], p.gone
 	p.mu.Unlock()
-	if gone {
-		c.Close()
-		return
-	}
 	s, err := net.DialTimeout("tcp", to, 2*time.Second)
-	if err != nil {
+	if err == nil && gone {
+		s.Close()
+	}
+	if err != nil || gone {
 		c.Close()
 		return
 	}
@@ -86,9 +84,6 @@ func (p *proxy) pass(to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			if err != io.EOF {
-				return
-			}
 			return
 		}
 	}

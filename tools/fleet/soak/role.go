@@ -100,11 +100,12 @@ func (p *part) agents() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	fmt.Println("ready")
 	var all sync.WaitGroup
 	for i := p.From; i < p.To; i++ {
 		all.Go(func() {
 			if err := p.agent(ctx, i, ledger); err != nil {
-				fmt.Fprintf(os.Stderr, "fleetsoak: %s: %v\n", nodeName(i), err)
+				fmt.Fprintf(os.Stderr, "soak: %s: %v\n", nodeName(i), err)
 			}
 		})
 	}
@@ -129,7 +130,7 @@ func (p *part) agent(ctx context.Context, i int, ledger *os.File) error {
 			if id, _, ok := strings.Cut(e.Text, ":"); ok && e.OK && e.What == "measured" {
 				fmt.Fprintf(ledger, "%s %s\n", name, id)
 			} else if e.What == "conflict" || e.What == "spool" {
-				fmt.Fprintf(os.Stderr, "fleetsoak: %s: %s: %s\n", name, e.What, e.Text)
+				fmt.Fprintf(os.Stderr, "soak: %s: %s: %s\n", name, e.What, e.Text)
 			}
 		},
 	})

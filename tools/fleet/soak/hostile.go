@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,25 +21,20 @@ import (
 // hostile is a fleet of which one node is in the wrong hands, and does what its credentials let it do. Nothing of the
 // others may be lost, nobody else may be blamed, and it must be named.
 type hostile struct {
-	agents, procs int
-	length        time.Duration
-	out           io.Writer
-
-	dir    string
+	crew
 	srv    *bus.Server
 	bus    *bus.Bus
 	hub    *hub.Hub
-	nodes  []*process
 	evil   *evil
 	mu     sync.Mutex
 	blamed map[string]int // honest nodes, by what was said of them
-	orders []string
+	orders int
 }
 
 const evilName = fleet.Name("evil")
 
 func (s *hostile) run(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "fleetsoak-"); err != nil {
+	if s.dir, err = os.MkdirTemp("", "soak-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(s.dir)
@@ -66,16 +58,11 @@ func (s *hostile) run(ctx context.Context) (err error) {
 		s.evil.run(ctx, s.length)
 	})
 	tasks.Wait()
-	for _, p := range s.nodes {
-		p.look()
-	}
 	if err := until(patience, s.settled); err != nil {
 		return err
 	}
-	wrong := s.check(ctx)
-	for _, p := range s.nodes {
-		p.end(syscall.SIGTERM)
-	}
+	wrong := errors.Join(s.check(ctx, s.bus), s.judge())
+	s.end(syscall.SIGTERM)
 	return errors.Join(ctx.Err(), wrong)
 }
 
@@ -123,44 +110,15 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 		}
 	})
 	<-s.hub.Ready()
-	per := (s.agents + s.procs - 1) / s.procs
-	for from := 0; from < s.agents; from += per {
-		p := part{Dir: s.dir, From: from, To: min(from+per, s.agents), URL: s.srv.URL(), Ledger: filepath.Join(s.dir, fmt.Sprintf("ledger%d", len(s.nodes)))}
-		for i := p.From; i < p.To; i++ {
-			if _, err := s.credentials(nodeName(i)); err != nil {
-				return stop, err
-			}
-		}
-		x := &process{part: p}
-		s.nodes = append(s.nodes, x)
-		if err := x.start(); err != nil {
-			return stop, err
-		}
-		ends = append(ends, func() { x.end(syscall.SIGKILL) })
-	}
-	file, err := s.credentials(evilName)
-	if err != nil {
+	ends = append(ends, func() { s.end(syscall.SIGKILL) })
+	if err := s.launch(s.srv.Keys(), func() (string, error) { return s.srv.URL(), nil }); err != nil {
 		return stop, err
 	}
-	second := file + ".second"
-	creds, _, err := s.srv.Keys().Issuer().Node(evilName, 0)
-	if err == nil {
-		err = os.WriteFile(second, creds, 0o600)
+	s.evil = &evil{url: s.srv.URL(), agents: s.agents, out: s.out}
+	if s.evil.creds, err = s.credentials(s.srv.Keys(), evilName, ""); err == nil {
+		s.evil.second, err = s.credentials(s.srv.Keys(), evilName, ".second")
 	}
-	if err != nil {
-		return stop, err
-	}
-	s.evil = &evil{url: s.srv.URL(), creds: file, second: second, agents: s.agents, out: s.out}
-	return stop, nil
-}
-
-func (s *hostile) credentials(n fleet.Name) (string, error) {
-	creds, _, err := s.srv.Keys().Issuer().Node(n, 0)
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(s.dir, string(n)+".creds")
-	return file, os.WriteFile(file, creds, 0o600)
+	return stop, err
 }
 
 func (s *hostile) allUp() error {
@@ -188,9 +146,7 @@ func (s *hostile) measure(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		s.orders = append(s.orders, got.ID)
-		s.mu.Unlock()
+		s.orders++
 		for ctx.Err() == nil {
 			if o, ok := s.hub.View().Order(got.ID, time.Now()); !ok || o.Final() {
 				break
@@ -239,9 +195,6 @@ func (s *hostile) watch(ctx context.Context) {
 				s.blame(f.Text)
 			}
 		}
-		for _, p := range s.nodes {
-			p.look()
-		}
 		time.Sleep(250 * time.Millisecond)
 	}
 }
@@ -256,70 +209,10 @@ func (s *hostile) settled() error {
 	return nil
 }
 
-// stored is what the store holds of what agents have written down.
-type stored struct {
-	events, ofEvil, bad int
-	written, lost       int // results of honest nodes, and those that are not there exactly once
-}
-
-// stored reads the store and the agents' ledgers. Numbers of honest nodes that do not follow each other are errors.
-func (s *hostile) stored(ctx context.Context) (c stored, wrong []error) {
-	results := map[string]int{}
-	last := map[fleet.Name]uint64{}
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	bad, err := s.bus.Query(within, bus.Range{}, func(_ uint64, n *fleet.Event) error {
-		c.events++
-		if n.Node == evilName {
-			c.ofEvil++
-			return nil
-		}
-		if n.Seq != last[n.Node]+1 && len(wrong) < 20 {
-			wrong = append(wrong, fmt.Errorf("%s: number %d follows %d", n.Node, n.Seq, last[n.Node]))
-		}
-		last[n.Node] = n.Seq
-		if n.Kind == fleet.KindMeasured && n.Measured.Failed == "" {
-			results[string(n.Node)+" "+n.Measured.Part]++
-		}
-		return nil
-	})
-	if err != nil {
-		wrong = append(wrong, err)
-	}
-	c.bad = bad
-	for _, p := range s.nodes {
-		f, err := os.Open(p.part.Ledger)
-		if err != nil {
-			continue
-		}
-		for sc := bufio.NewScanner(f); sc.Scan(); c.written++ {
-			if results[strings.TrimSpace(sc.Text())] != 1 {
-				c.lost++
-			}
-		}
-		f.Close()
-	}
-	return c, wrong
-}
-
-// check holds the store against what agents have written down, and what is said against who it is said of. An agent writes
-// down what its spool has, which the store has a moment later: heartbeats are too seldom to tell that it has.
-func (s *hostile) check(ctx context.Context) error {
-	var c stored
+// judge holds what is said against who it is said of.
+func (s *hostile) judge() error {
 	var wrong []error
-	_ = until(30*time.Second, func() error {
-		if c, wrong = s.stored(ctx); c.lost > 0 {
-			return errors.New("not all is stored yet")
-		}
-		return nil
-	})
-	fmt.Fprintf(s.out, "store: %d events, %d of the hostile node, %d of them unreadable; %d results of honest nodes, %d not stored exactly once\n", c.events+c.bad, c.ofEvil+c.bad, c.bad, c.written, c.lost)
-	if c.lost > 0 || c.written == 0 {
-		wrong = append(wrong, fmt.Errorf("%d of %d results of honest nodes are not stored exactly once", c.lost, c.written))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "orders: %d; honest nodes blamed: %d\n", len(s.orders), len(s.blamed))
+	fmt.Fprintf(s.out, "orders: %d; honest nodes blamed: %d\n", s.orders, len(s.blamed))
 	for text, n := range s.blamed {
 		wrong = append(wrong, fmt.Errorf("blamed %d times: %s", n, text))
 		if len(wrong) > 20 {

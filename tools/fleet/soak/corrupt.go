@@ -27,7 +27,6 @@ import (
 type corruption struct {
 	agents, times int
 	length        time.Duration // of filling the store
-	seed          uint64
 	out           io.Writer
 
 	dir    string
@@ -56,11 +55,11 @@ type instance struct {
 }
 
 func (c *corruption) run(ctx context.Context) (err error) {
-	if c.dir, err = os.MkdirTemp("", "fleetsoak-"); err != nil {
+	if c.dir, err = os.MkdirTemp("", "soak-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(c.dir)
-	c.random = rand.New(rand.NewPCG(c.seed, 1))
+	c.random = rand.New(rand.NewPCG(uint64(c.times), 1))
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
@@ -86,7 +85,7 @@ func (c *corruption) run(ctx context.Context) (err error) {
 	for _, m := range all {
 		numbers += len(m)
 	}
-	fmt.Fprintf(c.out, "%d events of %d publishers, %d MB; seed %d\n", numbers, len(all), size(c.store())>>20, c.seed)
+	fmt.Fprintf(c.out, "%d events of %d publishers, %d MB\n", numbers, len(all), size(c.store())>>20)
 	lost, slowest := 0, time.Duration(0)
 	for i := range c.times {
 		began := time.Now()
@@ -181,13 +180,13 @@ func (c *corruption) fill(ctx context.Context, x *instance) error {
 			Map: c.mapOf(i), MapEvery: 250 * time.Millisecond,
 			On: func(e agent.Event) {
 				if e.What == "conflict" {
-					fmt.Fprintf(os.Stderr, "fleetsoak: %s: %s\n", name, e.Text)
+					fmt.Fprintf(os.Stderr, "soak: %s: %s\n", name, e.Text)
 				}
 			},
 		}
 		c.agent.Go(func() {
 			if err := agent.Run(ctx, cfg); err != nil {
-				fmt.Fprintf(os.Stderr, "fleetsoak: %s: %v\n", name, err)
+				fmt.Fprintf(os.Stderr, "soak: %s: %v\n", name, err)
 			}
 		})
 	}

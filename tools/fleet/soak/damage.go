@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/hub"
@@ -144,18 +143,6 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 		}
 	}
 	return missing, err
-}
-
-// patience is when a wait has failed: long, for machines that test may be busy.
-const patience = 5 * time.Minute
-
-// until tries until there is no error.
-func until(most time.Duration, f func() error) (err error) {
-	for end := time.Now().Add(most); ; time.Sleep(50 * time.Millisecond) {
-		if err = f(); err == nil || time.Now().After(end) {
-			return err
-		}
-	}
 }
 
 // found tells whether a finding speaks of the store.

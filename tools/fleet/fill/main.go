@@ -1,10 +1,8 @@
-//go:build unix
-
-// Fleetfill fills a store with what a fleet would have said in weeks of sweeps over
+// Fill fills a store with what a fleet would have said in weeks of sweeps over
 // all pairs, and times how long a server takes to start with it.
 //
-//	go run ./internal/fleetfill -dir /tmp/fill -nodes 200 -news 5000000
-//	go run ./internal/fleetfill -dir /tmp/fill -time
+//	go run ./fill -dir /tmp/fill -nodes 200 -news 5000000
+//	go run ./fill -dir /tmp/fill -time
 //
 // The folder is what `busbar serve --data` takes. News is stored without waiting for
 // the disk, by one speaker for all nodes; all else about it is as agents say it.
@@ -17,8 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/pprof"
-	"syscall"
 	"time"
 
 	"busbar.dev/fleet/bus"
@@ -31,35 +27,23 @@ func main() {
 	news := flag.Int("news", 1_000_000, "how much they say")
 	timed := flag.Bool("time", false, "start with what is there instead, and say how long that takes")
 	crash := flag.Bool("crash", false, "leave the store as a killed server does")
-	profile := flag.String("profile", "", "a file for where the processor's time went")
 	flag.Parse()
 	err := fmt.Errorf("-dir: a folder is needed")
 	switch {
 	case *dir == "":
 	case *timed:
-		err = start(filepath.Join(*dir, "bus"), *profile, *crash)
+		err = start(filepath.Join(*dir, "bus"), *crash)
 	default:
 		err = fill(filepath.Join(*dir, "bus"), *nodes, *news, *crash)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "fleetfill:", err)
+		fmt.Fprintln(os.Stderr, "fill:", err)
 		os.Exit(1)
 	}
 }
 
 // start times a start.
-func start(dir, profile string, crash bool) error {
-	if profile != "" {
-		f, err := os.Create(profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
+func start(dir string, crash bool) error {
 	began := time.Now()
 	srv, err := bus.Start(bus.ServerConfig{Dir: dir, Listen: "-"})
 	if err != nil {
@@ -92,14 +76,9 @@ func start(dir, profile string, crash bool) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	took := ready.Sub(ensured)
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return err
-	}
-	fmt.Printf("processor time %v\n", time.Duration(u.Utime.Nano()+u.Stime.Nano()).Round(time.Millisecond))
-	fmt.Printf("the store opens in %v, the stream is there after %v; %d entries are read in %v, %.2f µs each; heap %d MB, of the system %d MB; ignored %v\n",
+	fmt.Printf("the store opens in %v, the stream is there after %v; %d entries are read in %v, %.2f µs each; %d MB of memory; ignored %v\n",
 		opened.Sub(began).Round(time.Millisecond), ensured.Sub(opened).Round(time.Millisecond), last, took.Round(time.Millisecond),
-		float64(took.Microseconds())/float64(max(last, 1)), m.HeapAlloc>>20, m.Sys>>20, h.View().Ignored())
+		float64(took.Microseconds())/float64(max(last, 1)), m.Sys>>20, h.View().Ignored())
 	if crash {
 		return nil
 	}

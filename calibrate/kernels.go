@@ -60,7 +60,7 @@ func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFi
 		}
 		unit, _, _ := step.Range(i)
 		low, high := bounds(kernelPoints(m, list), f, i)
-		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high), len(list)})
+		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high)})
 	}
 	for i := range x.Kernels {
 		k := &x.Kernels[i]

@@ -84,7 +84,7 @@ func Parts(m hardware.GPUModel, list []MeasuredStep, start *step.Figures) (*Part
 		}
 		unit, _, _ := step.Range(i)
 		low, high := bounds(p.points(-1), f, i)
-		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high), len(list)})
+		x.Moved = append(x.Moved, Moved{cluster.StepFigure + step.Name(i), unit, start[i], f[i], round(low), round(high)})
 	}
 	if x.LeftOut, _, err = p.leftOut(start, &held, x.Steps); err != nil {
 		return nil, err

@@ -81,7 +81,8 @@ func (p *Problem) Solve() (*Answer, error) {
 	return a, err
 }
 
-// informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what each figure that is felt does.
+// informed is how many machines, of how many publishers, have points whose time changes by more than a fiftieth of what each
+// felt figure does.
 func informed(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (machines, publishers [nFigures]int, err error) {
 	x, err := slope(cases, f, felt)
 	if err != nil {

@@ -38,7 +38,6 @@ type Moved struct {
 	Name, Unit string
 	Was, Value float64
 	Low, High  float64
-	Points     int // whose time depends on it
 }
 
 // moved is how far a figure must move (in logarithms) to be worth a word.
@@ -111,7 +110,7 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error
 		case math.Abs(way[i]) > moved && at.points[i] > 0:
 			f[i] = round(f[i])
 			end := func(by float64) float64 { return round(min(max(f[i]*math.Exp(by*sd[i]), lo), hi)) }
-			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], f[i], end(-nineOfTen), end(nineOfTen), at.points[i]})
+			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], f[i], end(-nineOfTen), end(nineOfTen)})
 			if math.Abs(asked[i]) > 2*far {
 				s.Ends = append(s.Ends, sim.FigureName(i))
 			}

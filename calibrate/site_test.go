@@ -33,7 +33,7 @@ func TestHeldOutSizes(t *testing.T) {
 	t.Logf("all: median %.3f to %.3f, p90 %.3f to %.3f; held out: median %.3f to %.3f, p90 %.3f to %.3f", s.Before.Median, s.After.Median, s.Before.P90, s.After.P90,
 		s.HeldBefore.Median, s.HeldAfter.Median, s.HeldBefore.P90, s.HeldAfter.P90)
 	for _, m := range s.Moved {
-		t.Logf("%s %.4g to %.4g (%.4g to %.4g) %s, %d points", m.Name, m.Was, m.Value, m.Low, m.High, m.Unit, m.Points)
+		t.Logf("%s %.4g to %.4g (%.4g to %.4g) %s", m.Name, m.Was, m.Value, m.Low, m.High, m.Unit)
 	}
 	t.Log("loose", s.Loose)
 	if s.HeldAfter.Median > 0.7*s.HeldBefore.Median {

@@ -109,7 +109,7 @@ func (r *Routes) typeOf(host int) *nodeRoutes {
 // nicFor picks the NIC of a's host for traffic between a and b: a itself when it
 // is a NIC, else one of the NICs nearest to it. Several equally near NICs are
 // dealt out by the GPU's position among the GPUs that share them.
-func (r *Routes) nicFor(a, b Place) int {
+func (r *Routes) nicFor(a Place) int {
 	n := r.typeOf(a.Host)
 	if n == nil {
 		return -1

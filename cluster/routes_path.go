@@ -54,7 +54,7 @@ func (r *Routes) addSteps(p *Path, n *nodeRoutes, host, from int, steps []step) 
 }
 
 func (r *Routes) overNet(p *Path, ta, tb *nodeRoutes) {
-	exit, enter := r.nicFor(p.From, p.To), r.nicFor(p.To, p.From)
+	exit, enter := r.nicFor(p.From), r.nicFor(p.To)
 	if exit < 0 || enter < 0 {
 		p.Via = "no known path: a node has no usable NIC near the device"
 		return

@@ -8,7 +8,7 @@ import (
 
 // Seat is where a rank sits.
 type Seat struct {
-	Rank, Node   int
+	Node         int
 	Host         string
 	Local, Count int // place among the node's ranks, and how many those are
 	Type         *Type
@@ -63,7 +63,7 @@ func (p *Plan) Seat(rank int) (Seat, error) {
 	for i, h := range hosts {
 		if rank >= at && rank < at+len(h.GPUs) {
 			t := &p.Types[h.Type]
-			return Seat{rank, i, h.Name, rank - at, len(h.GPUs), t, &t.GPUs[h.GPUs[rank-at]]}, nil
+			return Seat{i, h.Name, rank - at, len(h.GPUs), t, &t.GPUs[h.GPUs[rank-at]]}, nil
 		}
 		at += len(h.GPUs)
 	}

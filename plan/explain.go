@@ -132,17 +132,3 @@ func (q *Query) Reprice(plans []Plan, factor float64) ([]float64, error) {
 	}
 	return values, nil
 }
-
-// Reorder is the order in which plans are by Reprice, as places in the list; nil where no rate is assumed.
-func (q *Query) Reorder(plans []Plan, factor float64) ([]int, error) {
-	values, err := q.Reprice(plans, factor)
-	if values == nil || err != nil {
-		return nil, err
-	}
-	order := make([]int, len(plans))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	return order, nil
-}

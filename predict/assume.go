@@ -172,7 +172,7 @@ func nvlinks(t *cluster.NodeType, dev int) int {
 func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 	rate, why := given, AsGiven
 	if rate == 0 {
-		rate, why = usualNIC(t)
+		rate, why = usualNIC(t), "typical for these GPUs"
 	}
 	count := 0
 	for _, d := range t.Of(cluster.NIC) {
@@ -207,7 +207,7 @@ func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 }
 
 // usualNIC is the port that is sold with a generation of GPUs.
-func usualNIC(t *cluster.NodeType) (unit.Rate, string) {
+func usualNIC(t *cluster.NodeType) unit.Rate {
 	sm := 0
 	for _, d := range t.Of(cluster.GPU) {
 		if g := t.Devices[d].GPU; g != nil {
@@ -216,9 +216,9 @@ func usualNIC(t *cluster.NodeType) (unit.Rate, string) {
 	}
 	switch {
 	case sm >= 90:
-		return 400 * unit.Gbps, "typical for these GPUs"
+		return 400 * unit.Gbps
 	case sm >= 80:
-		return 200 * unit.Gbps, "typical for these GPUs"
+		return 200 * unit.Gbps
 	}
-	return 100 * unit.Gbps, "typical for these GPUs"
+	return 100 * unit.Gbps
 }

@@ -89,7 +89,7 @@ func (x *forced) auto(op coll.Op) (Setting, error) {
 
 // paired reports whether NCCL does a collective by sends and receives.
 func paired(kind coll.Kind) bool {
-	_, ok := callOf(Substitute(coll.Op{Kind: kind}), 1)
+	_, ok := callOf(Substitute(coll.Op{Kind: kind}))
 	return !ok
 }
 
@@ -131,7 +131,7 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 		return Setting{}, err
 	}
 	as := Substitute(op)
-	call, _ := callOf(as, x.p.Plan.NRanks)
+	call, _ := callOf(as)
 	ch, err := t.Choose(call)
 	want := algo
 	if algo == "chain" {
@@ -203,7 +203,7 @@ func (x *forced) offered(op coll.Op) []string {
 	if err != nil {
 		return nil
 	}
-	call, _ := callOf(Substitute(op), x.p.Plan.NRanks)
+	call, _ := callOf(Substitute(op))
 	var list []string
 	for _, c := range t.Candidates(call) {
 		if n := c.Algo.String(); !slices.Contains(list, n) {
@@ -252,7 +252,7 @@ func (x *forced) all(op coll.Op, proto string) []Setting {
 	if err != nil {
 		return nil
 	}
-	call, _ := callOf(Substitute(op), x.p.Plan.NRanks)
+	call, _ := callOf(Substitute(op))
 	for _, c := range t.Candidates(call) {
 		if s, err := x.named(op, c.Algo.String(), c.Proto.String()); err == nil {
 			list = append(list, s)

@@ -211,7 +211,7 @@ type Setting struct {
 
 // Auto is what NCCL would take.
 func (p *Predictor) Auto(op coll.Op) (Setting, error) {
-	call, ok := callOf(op, p.Plan.NRanks)
+	call, ok := callOf(op)
 	if !ok {
 		return p.pairs(op), nil
 	}
@@ -242,7 +242,7 @@ func (p *Predictor) pairs(op coll.Op) Setting {
 }
 
 // callOf is NCCL's view of a call; false for what it has no model of.
-func callOf(op coll.Op, n int) (nccl.Call, bool) {
+func callOf(op coll.Op) (nccl.Call, bool) {
 	call := nccl.Call{Bytes: int64(op.Bytes)}
 	switch op.Kind {
 	case coll.AllReduce:

@@ -18,7 +18,7 @@ func (p *Predictor) Tie(op coll.Op, s Setting, taken unit.Time) float64 {
 	if !p.Unsure || taken <= 0 || len(p.Layout) < 2 {
 		return 1
 	}
-	call, ok := callOf(op, p.Plan.NRanks)
+	call, ok := callOf(op)
 	if !ok {
 		return 1
 	}

@@ -22,6 +22,11 @@ import (
 // TestCorpus shows every real sample of the formats that describe a node or a
 // fabric, and holds the pictures to the same rules as our own.
 func TestCorpus(t *testing.T) {
+	within := func(read func(*cluster.Budget, string, io.Reader) (*cluster.Fragment, error)) func(string, io.Reader) (*cluster.Fragment, error) {
+		return func(name string, r io.Reader) (*cluster.Fragment, error) {
+			return read(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+		}
+	}
 	readers := []struct {
 		match func([]byte) bool
 		read  func(string, io.Reader) (*cluster.Fragment, error)
@@ -31,8 +36,8 @@ func TestCorpus(t *testing.T) {
 		{ibnet.MatchDiscover, ibnet.ReadDiscover},
 		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
 		{nvsmi.MatchTopo, nvsmi.ReadTopo},
-		{slurm.MatchConf, slurm.ReadConf},
-		{slurm.MatchShow, slurm.ReadShow},
+		{slurm.MatchConf, within(slurm.ReadConfWithin)},
+		{slurm.MatchShow, within(slurm.ReadShowWithin)},
 		{k8s.Match, k8s.Read},
 		{nccllog.Match, nccllog.Read},
 		{p2pbw.Match, p2pbw.Read},

@@ -46,29 +46,6 @@ func Elements(n int64, piece, pieces int) (from, to int64) {
 	return cut(int64(piece)), cut(int64(piece) + 1)
 }
 
-// Extent is where chunk lies in a rank's Data or Out, in bytes.
-func (s *Schedule) Extent(op coll.Op, rank int, buf Buffer, chunk int) (at, size unit.Bytes) {
-	block, piece := s.Layout.Place(chunk)
-	base, total := unit.Bytes(block)*op.Block(s.Ranks), op.Block(s.Ranks)
-	if op.Sizes != nil {
-		base = 0
-		for b := range block {
-			base += s.pair(op, rank, b, buf)
-		}
-		total = s.pair(op, rank, block, buf)
-	}
-	elem := unit.Bytes(op.Type.Size())
-	from, to := Elements(int64(total/elem), piece, s.Layout.Pieces())
-	return base + unit.Bytes(from)*elem, unit.Bytes(to-from) * elem
-}
-
-func (s *Schedule) pair(op coll.Op, rank, block int, buf Buffer) unit.Bytes {
-	if buf == Out {
-		return op.Pair(s.Ranks, block, rank)
-	}
-	return op.Pair(s.Ranks, rank, block)
-}
-
 // Bytes is the size of what an op moves. A chunk of scratch counts as a whole part of a block.
 func (s *Schedule) Bytes(op coll.Op, o Op) unit.Bytes {
 	if op.Kind == coll.Barrier {
@@ -100,19 +77,4 @@ func (s *Schedule) spread(n int64, o Op) int64 {
 		sum += to - from
 	}
 	return sum
-}
-
-// Sent is what a rank sends and receives in all.
-func (s *Schedule) Sent(op coll.Op, rank int) (sent, received unit.Bytes) {
-	for lane := range s.Lanes {
-		for i := range s.Len(rank, lane) {
-			switch o := s.At(rank, lane, i); {
-			case o.Verb == Send:
-				sent += s.Bytes(op, o)
-			case o.Verb.Receives():
-				received += s.Bytes(op, o)
-			}
-		}
-	}
-	return sent, received
 }

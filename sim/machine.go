@@ -60,12 +60,7 @@ type node struct {
 	rates []unit.Rate // of the NICs
 }
 
-// New puts ranks on a cluster. Ranks may share a GPU.
-func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
-	return NewAt(c, len(ranks), func(rank int) cluster.Place { return ranks[rank] })
-}
-
-// NewAt is New for n ranks of which a function tells where they are.
+// NewAt puts n ranks on a cluster; a function tells where they are. Ranks may share a GPU.
 func NewAt(c *cluster.Cluster, n int, at func(rank int) cluster.Place) (*Machine, error) {
 	m := &Machine{c: c, routes: cluster.NewRoutes(c), n: n, at: at, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), own: make([]int32, len(c.Hosts)), spare: &spare{}}
 	for i, t := range c.Types {

@@ -94,9 +94,6 @@ type Wire struct {
 // ChunkStep is a step of Wire.Ladder: up to Below bytes a channel sends messages of Chunk.
 type ChunkStep struct{ Below, Chunk float64 }
 
-// Plain has no overhead at all: what the links allow.
-func Plain() *Model { return &Model{Name: "plain", Origin: "line rates without overhead"} }
-
 func (m *Model) share(k Kind, net cluster.NetKind) float64 {
 	s := m.Share[k]
 	if k == NIC {

@@ -76,7 +76,7 @@ func (f *Figures) NCCLModel(s Setup) *Model {
 		m.Wire.Launch = micros(f.all(cardLaunch))
 	}
 	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, rampTime)), micros(f.all(rampOver))
-	f.adapt(&m.Wire, g, kind, algo, proto)
+	f.adapt(&m.Wire, kind, algo, proto)
 	f.settle(m, &s)
 	return m
 }
@@ -105,7 +105,7 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 }
 
 // adapt fits a protocol to what other algorithms do with it.
-func (f *Figures) adapt(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
+func (f *Figures) adapt(w *Wire, kind coll.Kind, algo, proto string) {
 	switch algo {
 	case "ring", "pat":
 		if proto != Simple || kind != coll.AllReduce {

@@ -3,7 +3,6 @@ package unit
 import (
 	"fmt"
 	"math"
-	"time"
 )
 
 // Span is a time in seconds that is computed, not counted: of a training step and its parts, of a run,
@@ -49,18 +48,6 @@ func (s Span) Seconds() float64 { return float64(s) }
 
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }
-
-// Duration is the span as package time has it, in whole nanoseconds; what is beyond its 292 years is cut to them.
-func (s Span) Duration() time.Duration {
-	ns := math.Round(float64(s) * 1e9)
-	switch {
-	case ns >= math.MaxInt64:
-		return math.MaxInt64
-	case ns <= math.MinInt64:
-		return math.MinInt64
-	}
-	return time.Duration(ns)
-}
 
 // Short prints a short span as Time does, with units from ps to s; none is 0. One that is longer than Time counts is printed as
 // String does.

@@ -3,7 +3,6 @@ package unit
 import (
 	"math"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -24,22 +23,6 @@ func TestParseSpan(t *testing.T) {
 	for s, want := range map[Span]string{0: "0 ms", 40e-6: "40 µs", 5e-9: "5 ns", -40e-6: "-40 µs", 0.25: "250 ms", 90: "90 s", 600: "10 min", 3 * Hour: "3 h", 54 * Day: "54 days", 5.8 * Year: "5.8 years"} {
 		if s.String() != want {
 			t.Errorf("%g s prints as %s; want %s", float64(s), s, want)
-		}
-	}
-}
-
-// TestDuration checks times as package time has them, to the nanosecond, and that none wraps around.
-func TestDuration(t *testing.T) {
-	for s, want := range map[Span]time.Duration{
-		0: 0, 1.5: 1500 * time.Millisecond, 40e-6: 40 * time.Microsecond, -2 * Minute: -2 * time.Minute, 0.4e-9: 0, 1e3 * Year: math.MaxInt64, -1e3 * Year: math.MinInt64,
-	} {
-		if got := s.Duration(); got != want {
-			t.Errorf("a span of %g s is %v; want %v", float64(s), got, want)
-		}
-	}
-	for v, want := range map[Time]time.Duration{0: 0, 30 * Millisecond: 30 * time.Millisecond, 1600 * Picosecond: 2 * time.Nanosecond, -Second: -time.Second} {
-		if got := v.Duration(); got != want {
-			t.Errorf("%v is %v; want %v", v, got, want)
 		}
 	}
 }

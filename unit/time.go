@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 )
 
 // Time is a duration in picoseconds: of a message, a collective. It is an integer so that sums and
@@ -52,9 +51,6 @@ func Micros(us float64) Time { return Time(math.Round(us * float64(Microsecond))
 
 // Seconds is the time in seconds.
 func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
-
-// Duration is the time as package time has it, rounded to whole nanoseconds.
-func (t Time) Duration() time.Duration { return t.Span().Duration() }
 
 // Span is the same time as a span.
 func (t Time) Span() Span { return Span(t) / 1e12 }

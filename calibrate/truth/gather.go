@@ -9,9 +9,8 @@ import (
 	"busbar.dev/sim"
 )
 
-// Gather prepares all sweeps that count and tells which are left, and why. Sweeps
+// Gather prepares all sweeps that count, without some mechanisms of the model, and tells which are left, and why. Sweeps
 // with the same description share a predictor.
-// Some mechanisms of the model may be left out.
 func Gather(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
 	left := gather(sweeps, figures, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })

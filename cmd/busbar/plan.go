@@ -32,7 +32,7 @@ func (planCmd) Help() string {
 
 // Run plans, writes the files and prints the plans. A search that was interrupted prints what it has.
 func (c *planCmd) Run(e *env) error {
-	if err := c.checkFolder(e); err != nil {
+	if err := c.checkFolder(); err != nil {
 		return err
 	}
 	c.Made = query.ShellLine(append([]string{"busbar"}, e.args...))
@@ -53,7 +53,7 @@ func (c *planCmd) Run(e *env) error {
 }
 
 // checkFolder says before the search what could not be written after it.
-func (c *planCmd) checkFolder(e *env) error {
+func (c *planCmd) checkFolder() error {
 	if c.Emit == "" {
 		if c.Force {
 			return errors.New("--files, --pick, --detected and --force are for --emit DIR")

@@ -13,12 +13,12 @@ import (
 
 // Fault is one thing that is wrong with a GPU.
 type Fault struct {
-	Host, Bus, UUID string
-	GPU             int // index, -1 where only the address is told
-	Xid             int // 0 for none
-	Lost            bool
-	Text            string
-	Line            int
+	Host, Bus string
+	GPU       int // index, -1 where only the address is told
+	Xid       int // 0 for none
+	Lost      bool
+	Text      string
+	Line      int
 }
 
 var (
@@ -117,8 +117,6 @@ func (r *reader) metric(m []string) {
 			if n, err := strconv.Atoi(l[2]); err == nil {
 				t.GPU = n
 			}
-		case "UUID":
-			t.UUID = l[2]
 		case "pci_bus_id":
 			t.Bus = l[2]
 		case "Hostname":

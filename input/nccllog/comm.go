@@ -15,7 +15,7 @@ func (c *collector) newRank(r *Record) *Rank {
 		return nil
 	}
 	k := &Rank{Rank: -1, NRanks: -1, NNodes: -1, LocalRank: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host, PID: r.PID}
-	k.Channels = Channels{-1, -1, -1, -1, -1, Pos{}}
+	k.Channels = Channels{-1, -1, -1, -1, -1}
 	c.ranks = append(c.ranks, k)
 	c.threads[threadOf(r)] = k
 	return k

@@ -204,7 +204,7 @@ func (k *Rank) tells() bool {
 // finish gathers what the ranks say.
 func (m *Comm) finish() {
 	slices.SortStableFunc(m.Ranks, func(a, b *Rank) int { return a.Rank - b.Rank })
-	m.Channels = Channels{-1, -1, -1, -1, -1, Pos{}}
+	m.Channels = Channels{-1, -1, -1, -1, -1}
 	trees := map[int]int{}
 	for _, k := range m.Ranks {
 		m.NRanks, m.NNodes = max(m.NRanks, k.NRanks), max(m.NNodes, k.NNodes)

@@ -18,8 +18,8 @@ func (l *Log) Fragment() *cluster.Fragment {
 	for _, h := range l.Hosts {
 		hosts[h.Name] = &cluster.NodeType{}
 	}
-	l.addGPUs(f, hosts)
-	l.addNICs(f, hosts)
+	l.addGPUs(hosts)
+	l.addNICs(hosts)
 	types := map[string]int{}
 	for _, h := range l.Hosts {
 		t := hosts[h.Name]
@@ -42,7 +42,7 @@ func (l *Log) Fragment() *cluster.Fragment {
 }
 
 // addGPUs adds each GPU once, whatever communicators it took part in.
-func (l *Log) addGPUs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
+func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
 	type seat struct {
 		host string
 		pci  cluster.PCI
@@ -85,7 +85,7 @@ func (l *Log) vendor() string {
 
 // addNICs adds the devices of networks that drive hardware, and interfaces where
 // NCCL fell back to sockets.
-func (l *Log) addNICs(f *cluster.Fragment, hosts map[string]*cluster.NodeType) {
+func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 	rdma := map[string]bool{}
 	for i := range l.NICs {
 		if n := &l.NICs[i]; n.Net != "Socket" && n.Layer != "" {

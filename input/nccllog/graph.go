@@ -62,7 +62,7 @@ func parseRingLink(r *Record) any {
 	if !ok {
 		return nil
 	}
-	return &RingLink{ch, number(v[1]), number(v[0]), number(v[2])}
+	return &RingLink{ch, number(v[1]), number(v[2])}
 }
 
 // triple splits "00 : 3 -> 0 -> 1" into a channel and three parts.
@@ -160,7 +160,7 @@ func children(s string) ([]int, bool) {
 // parseChannels reads "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p
 // channels, 32 p2p channels per peer".
 func parseChannels(r *Record) any {
-	v := &Channels{-1, -1, -1, -1, -1, r.At}
+	v := &Channels{-1, -1, -1, -1, -1}
 	for _, part := range strings.Split(r.Text, ", ") {
 		num, what, _ := strings.Cut(strings.TrimSpace(part), " ")
 		n := number(num)

@@ -70,7 +70,6 @@ type Comm struct {
 // names none.
 type Channels struct {
 	Coll, CollNet, NVLS, P2P, P2PPerPeer int
-	ChannelsAt                           Pos
 }
 
 // Rank is the set-up of a communicator by one of its ranks. Numbers are -1 where
@@ -108,7 +107,7 @@ type Ring struct {
 }
 
 // RingLink is a line "Ring 00 : 3 -> 0 -> 1" of the GRAPH subsystem.
-type RingLink struct{ Channel, Rank, Prev, Next int }
+type RingLink struct{ Channel, Rank, Next int }
 
 // TreeNode is a rank's place in the tree of a channel; Parent is -1 at the root.
 type TreeNode struct {
@@ -195,33 +194,14 @@ type Call struct {
 // Tuning is NCCL's own estimate, in microseconds and GB/s of algorithm
 // bandwidth; 0 GB/s means that NCCL will not take it.
 type Tuning struct {
-	Cells   []Cell
-	Threads []Threads
-	At      Pos
+	Cells []Cell
+	At    Pos
 }
 
 // Cell is one estimate: all_reduce, ring, simple.
 type Cell struct {
 	Op, Algo, Proto string
 	LatencyUS, GBps float64
-}
-
-// Threads is the most threads a block of an algorithm and protocol has.
-type Threads struct {
-	Algo, Proto string
-	N           int
-}
-
-// Cell finds an estimate.
-func (t *Tuning) Cell(op, algo, proto string) (Cell, bool) {
-	if t != nil {
-		for _, c := range t.Cells {
-			if c.Op == op && c.Algo == algo && c.Proto == proto {
-				return c, true
-			}
-		}
-	}
-	return Cell{}, false
 }
 
 // Graph is a result of NCCL's search: "Pattern 4, crossNic 0, nChannels 1, …".

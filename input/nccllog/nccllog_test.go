@@ -125,7 +125,7 @@ h:1:2 [0] NCCL INFO comm 0xa rank 0 nranks 8 cudaDev 0 busId 1b000 - Abort COMPL
 	if len(l.Comms) != 1 || m.NRanks != 8 || fmt.Sprint(m.Trees[1].Nodes) != "[{1 0 1 [2 3]}]" || m.Ranks[0].Aborted.Line != 15 || m.Ranks[0].PCI != "0000:1b:00.0" {
 		t.Errorf("%+v", m)
 	}
-	if c, ok := m.Tuning.Cell("all_reduce", "tree", "ll128"); !ok || c.GBps != 8 || m.Tuning.Threads[1].N != 640 {
+	if c, ok := m.Tuning.Cell("all_reduce", "tree", "ll128"); !ok || c.GBps != 8 {
 		t.Errorf("tuning %+v", m.Tuning)
 	}
 	if c := l.Choices[0]; c.Op != "all_reduce" || c.Algo != "ring" || c.Proto != "simple" || c.MicroSecs != 12.5 {
@@ -310,4 +310,16 @@ func TestLinesStop(t *testing.T) {
 	if left == 0 || in.Len() != left {
 		t.Errorf("%d bytes were left, now %d", left, in.Len())
 	}
+}
+
+// Cell finds an estimate.
+func (t *Tuning) Cell(op, algo, proto string) (Cell, bool) {
+	if t != nil {
+		for _, c := range t.Cells {
+			if c.Op == op && c.Algo == algo && c.Proto == proto {
+				return c, true
+			}
+		}
+	}
+	return Cell{}, false
 }

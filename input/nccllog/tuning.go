@@ -41,8 +41,7 @@ type (
 		op      string // "": the most threads of a block
 		columns int
 		cells   []Cell // without their column
-		threads []int
-		torn    bool // its end does not read
+		torn    bool   // its end does not read
 	}
 )
 
@@ -98,11 +97,10 @@ func parseTuningRow(r *Record) any {
 	row := &tuningRow{op: op, columns: len(f) - 1}
 	for _, s := range f[1:] {
 		if !isOp {
-			n, err := strconv.Atoi(s)
-			if row.torn = err != nil; row.torn {
+			if _, err := strconv.Atoi(s); err != nil {
+				row.torn = true
 				break
 			}
-			row.threads = append(row.threads, n)
 			continue
 		}
 		lat, bw, ok := strings.Cut(s, "/")
@@ -132,9 +130,6 @@ func (c *collector) tuningRow(r *Record, row *tuningRow) bool {
 	for i, cell := range row.cells {
 		cell.Algo, cell.Proto = k.cols[i].algo, k.cols[i].proto
 		t.Cells = append(t.Cells, cell)
-	}
-	for i, n := range row.threads {
-		t.Threads = append(t.Threads, Threads{k.cols[i].algo, k.cols[i].proto, n})
 	}
 	return !row.torn
 }

@@ -52,22 +52,12 @@ func sniff(data []byte) (show, conf bool) {
 	return show, conf
 }
 
-// ReadConf reads a topology.conf of either kind, tree or block.
-func ReadConf(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadConfWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
-// ReadConfWithin is ReadConf for a text that may cost so much.
+// ReadConfWithin reads a topology.conf of either kind, tree or block.
 func ReadConfWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	return readTree(b, name, formatConf, r)
 }
 
-// ReadShow reads the output of "scontrol show topology", tree or block.
-func ReadShow(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadShowWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
-// ReadShowWithin is ReadShow for a text that may cost so much.
+// ReadShowWithin reads the output of "scontrol show topology", tree or block.
 func ReadShowWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	return readTree(b, name, formatShow, r)
 }
@@ -274,11 +264,11 @@ func (tr *treeReader) add(r record) error {
 	} else {
 		s.Line = r.line
 	}
-	return tr.fill(sw, r, names)
+	return tr.fill(sw, r)
 }
 
 // fill puts what a record lists under its switch.
-func (tr *treeReader) fill(sw int, r record, names []string) error {
+func (tr *treeReader) fill(sw int, r record) error {
 	if n, err := strconv.Atoi(r.level); err == nil && n >= 0 {
 		tr.tree.Switches[sw].Level = n
 	}

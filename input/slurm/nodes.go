@@ -32,13 +32,8 @@ func MatchNodes(data []byte) bool {
 	return found
 }
 
-// ReadNodes reads hosts with their GPUs and sockets from "scontrol show node",
+// ReadNodesWithin reads hosts with their GPUs and sockets from "scontrol show node",
 // from the NodeName lines of slurm.conf or from sinfo with a GRES column.
-func ReadNodes(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadNodesWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
-// ReadNodesWithin is ReadNodes for a text that may cost so much.
 func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {

@@ -59,14 +59,9 @@ func isTopology(s string) bool {
 	return ok && strings.HasPrefix(strings.TrimLeft(rest, " "), "topology:")
 }
 
-// ReadYAML reads a topology.yaml. The first tree (the cluster's default where
+// ReadYAMLWithin reads a topology.yaml. The first tree (the cluster's default where
 // that is one) becomes the network's switches; further trees, blocks, rings and
 // toruses over the same hosts become groupings.
-func ReadYAML(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadYAMLWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
-// ReadYAMLWithin is ReadYAML for a text that may cost so much.
 func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {

@@ -48,12 +48,7 @@ func hasKey(text, key string) bool {
 	}
 }
 
-// ReadModel reads a topograph model.
-func ReadModel(name string, r io.Reader) (*cluster.Fragment, error) {
-	return ReadModelWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
-}
-
-// ReadModelWithin is ReadModel for a text that may cost so much.
+// ReadModelWithin reads a topograph model that may cost so much.
 func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	docs, err := parse(name, r)
 	if err != nil {

@@ -2,6 +2,7 @@ package topograph
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -225,4 +226,8 @@ func FuzzReadModel(f *testing.F) {
 
 func FuzzReadNetQ(f *testing.F) {
 	readertest.Reader{Match: MatchNetQ, Read: ReadNetQ}.Fuzz(f, nil, graph)
+}
+
+func ReadModel(name string, r io.Reader) (*cluster.Fragment, error) {
+	return ReadModelWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
 }

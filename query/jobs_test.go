@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"busbar.dev/input/profile"
+	"busbar.dev/internal/test/ringfile"
 )
 
 // TestJobsDamaged has a damaged ring alone and beside a whole one: it is named, and the answer is not that all is well.
 func TestJobsDamaged(t *testing.T) {
 	ring := &profile.Ring{PID: 7, Host: "a", World: 1, Created: time.Unix(1_800_000_000, 0), Comms: []profile.Comm{{Hash: 1, Ranks: 2, Nodes: 1}}}
 	ring.Ops = []profile.Op{{Function: "AllReduce", Type: "Float32", Sequence: 1, Count: 1024, Launched: ring.Created, Channels: 1, Started: true, Ended: true, Took: time.Millisecond}}
-	whole := profile.Encode(ring)
+	whole := ringfile.Encode(ring)
 	bad := slices.Clone(whole)
 	for i := 32; i < 64; i++ {
 		bad[i] = 0xff

@@ -13,6 +13,7 @@ import (
 	"busbar.dev/doctor/rates"
 	"busbar.dev/finding"
 	"busbar.dev/input/profile"
+	"busbar.dev/internal/test/ringfile"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -98,7 +99,7 @@ func ringsOf(t *testing.T, size unit.Bytes, transfer time.Duration) string {
 				Launched: r.Created.Add(time.Duration(i) * 20 * time.Millisecond), Started: true, Ended: true, GPU: true, Took: transfer + time.Duration((i+rank)%3)*time.Microsecond,
 			})
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("busbar-%d-x.ring", r.PID)), profile.Encode(r), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("busbar-%d-x.ring", r.PID)), ringfile.Encode(r), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/input/profile"
+	"busbar.dev/internal/test/ringfile"
 	"busbar.dev/unit"
 )
 
@@ -104,7 +105,7 @@ func train(dir, late string) error {
 	for _, g := range groups {
 		g.Close()
 	}
-	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("busbar-%d-lab.ring", r.PID)), profile.Encode(r), 0o600)
+	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("busbar-%d-lab.ring", r.PID)), ringfile.Encode(r), 0o600)
 }
 
 // TestJobsInLab tells a NIC at half its rate from a late rank and from a healthy job, over real traffic and by busbar jobs.

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/profile"
+	"busbar.dev/internal/test/ringfile"
 	"busbar.dev/unit"
 )
 
@@ -74,7 +75,7 @@ func reportOf(t *testing.T, rings []*profile.Ring, samples int) *Report {
 	for at := 0; at < len(rings); at += 2 { // a node
 		w := NewWindow(samples)
 		for _, r := range rings[at:min(at+2, len(rings))] {
-			read, err := profile.Read("ring", profile.Encode(r), 0)
+			read, err := profile.Read("ring", ringfile.Encode(r), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/doctor/rates"
 	"busbar.dev/input/profile"
+	"busbar.dev/internal/test/ringfile"
 )
 
 // TestJobs sends what rings got since the beat before, under the node's own name, and nothing where no job writes any.
@@ -22,7 +23,7 @@ func TestJobs(t *testing.T) {
 		for range n {
 			r.Ops = append(r.Ops, profile.Op{Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(len(r.Ops)), Type: "Int8", Count: 100, Algo: "ring", Launched: time.Now().Add(time.Duration(len(r.Ops)-500) * time.Millisecond), Started: true, Ended: true, Took: time.Millisecond})
 		}
-		files["dev/shm/busbar-4-a.ring"] = &fstest.MapFile{Data: profile.Encode(r)}
+		files["dev/shm/busbar-4-a.ring"] = &fstest.MapFile{Data: ringfile.Encode(r)}
 	}
 	count := func() int {
 		data := a.jobs()

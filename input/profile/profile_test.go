@@ -94,3 +94,6 @@ func TestDamagedParts(t *testing.T) {
 		}
 	}
 }
+
+// Encode is ringfile.Encode.
+var Encode func(*Ring) []byte

@@ -1,14 +1,34 @@
-package profile
+// Package ringfile writes rings of operations as busbar's profiler plugin does, for tests of what reads them.
+package ringfile
 
 import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"busbar.dev/input/profile"
 )
 
-// Encode is a ring as the plugin writes it, for programs other than NCCL that want to be read like it. Operations get the
-// numbers of their places.
-func Encode(r *Ring) []byte {
+// The layout of the plugin's file, and the numbers that it has for names.
+const (
+	magic      = "BUSBARP1"
+	headSize   = 4096
+	commSize   = 128
+	maxComms   = 256
+	recordSize = 96
+	maxRecords = 1 << 20
+	nextAt     = 48
+)
+
+var (
+	functions = []string{"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter"}
+	types     = []string{"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3", "Float8e5m2"}
+	algos     = []string{"", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
+	protos    = []string{"", "ll", "ll128", "simple"}
+)
+
+// Encode is a ring as the plugin writes it. Operations get the numbers of their places.
+func Encode(r *profile.Ring) []byte {
 	le := binary.LittleEndian
 	records := max(len(r.Ops), 64)
 	data := make([]byte, headSize+maxComms*commSize+min(records, maxRecords)*recordSize)
@@ -37,12 +57,12 @@ func Encode(r *Ring) []byte {
 		copy(e[32:commSize-1], c.Name)
 	}
 	for i := range r.Ops[:min(len(r.Ops), maxRecords)] {
-		r.Ops[i].encode(data[headSize+maxComms*commSize+i*recordSize:], i)
+		encode(&r.Ops[i], data[headSize+maxComms*commSize+i*recordSize:], i)
 	}
 	return data
 }
 
-func (o *Op) encode(e []byte, at int) {
+func encode(o *profile.Op, e []byte, at int) {
 	le := binary.LittleEndian
 	begin := uint64(o.Launched.UnixNano())
 	end := begin + uint64(o.Took/time.Nanosecond)
@@ -62,7 +82,7 @@ func (o *Op) encode(e []byte, at int) {
 		le.PutUint32(e[76:], uint32(max(o.Channels, 1)))
 	}
 	for i, v := range []int{
-		slices.Index(functions[:], o.Function), slices.Index(types[:], o.Type), slices.Index(algos[:], o.Algo), slices.Index(protos[:], o.Proto), o.Channels,
+		slices.Index(functions, o.Function), slices.Index(types, o.Type), slices.Index(algos, o.Algo), slices.Index(protos, o.Proto), o.Channels,
 	} {
 		e[80+i] = byte(max(v, 0))
 	}

@@ -78,7 +78,7 @@ bench-peers:
 
 # Golden files, the manual's outputs and the list of linked modules.
 update:
-	$(GO) test ./doctor ./fleet/health ./launch ./schedule/msccl ./query ./report ./cmd/busbar ./internal/rules -update
+	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules -update
 
 # What the page has of others, at versions that a test holds against their checksums. Needs npm.
 UPLOT  = 1.6.32

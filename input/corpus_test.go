@@ -42,7 +42,7 @@ var holders = map[string]struct{ pkg, as string }{
 	"Kubernetes topology manifests":    {"input/k8s", "Kubernetes nodes"},
 	"topograph model YAML":             {"input/topograph", "topograph model"},
 	"NetQ topology JSON":               {"input/topograph", "NetQ topology"},
-	"MSCCL algorithm XML":              {"msccl", ""},
+	"MSCCL algorithm XML":              {"input", ""},
 	"NCCL tuner-plugin CSV":            {"input", ""},
 	"tuner training CSV":               {"input", ""},
 	"/sys and /proc snapshot (tar)":    {"input/sysfs", "archive"},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/lazyre"
-	"busbar.dev/schedule/msccl"
 )
 
 // otherwise names texts that busbar knows but that hold no topology.
@@ -16,7 +15,7 @@ func otherwise(data []byte) string {
 	switch {
 	case sinfo.Match(data):
 		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; scontrol show node and scontrol show topology do"
-	case msccl.Match(data):
+	case mscclAlgo.Match(data):
 		return "an MSCCL algorithm, which says how a collective runs, not on what"
 	case anyLine(data, isTunerRule), anyLine(data, isTunerTraining):
 		return "a file for NCCL's tuner plugin, which says what to choose, not on what hardware"
@@ -26,6 +25,9 @@ func otherwise(data []byte) string {
 
 // sinfo is the heading of Slurm's sinfo, of its long form and with -N.
 var sinfo = lazyre.New(`(?m)^(PARTITION +AVAIL|NODELIST +NODES) `)
+
+// mscclAlgo is the first element of an MSCCL algorithm file, which busbar does not read.
+var mscclAlgo = lazyre.New(`<algo [^>]*\bngpus=`)
 
 func anyLine(data []byte, ok func(line string) bool) bool {
 	for line := range bytes.Lines(data) {

@@ -320,6 +320,6 @@ func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s -o msccl writes it for MSCCL, which runs it at a speed of its own",
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s shows it",
 		g.to.Algo, g.to.Time, g.size, p.Library(), g.from.Time, command)}
 }

@@ -50,7 +50,7 @@ type Row struct {
 	Algo string
 	// Chosen marks what NCCL would take.
 	Chosen bool
-	// Beyond marks what NCCL cannot run; files for MSCCL or an engine of one's own can.
+	// Beyond marks what NCCL cannot run; an engine of one's own can.
 	Beyond bool
 }
 

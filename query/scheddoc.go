@@ -8,21 +8,16 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
 	"busbar.dev/schedule"
-	"busbar.dev/schedule/msccl"
 )
 
 // SchedDoc is the answer to Sched: a schedule with its programs, or the outcome of a proof.
 type SchedDoc struct {
 	Schedule *SchedHead     `json:"schedule,omitempty"`
-	File     *SchedFile     `json:"file,omitempty"`
 	Check    *SchedCheck    `json:"check,omitempty"`
 	Programs []SchedProgram `json:"programs,omitempty"` // AddPrograms fills them
 
-	Program   *schedule.Schedule `json:"-"`
-	Algorithm *msccl.Algo        `json:"-"` // that was read
-	Calls     []msccl.View       `json:"-"` // of a file that are proven
-	Fault     error              `json:"-"` // why it is not proven
-	question  Sched
+	Program *schedule.Schedule `json:"-"`
+	Fault   error              `json:"-"` // why it is not proven
 	Noted
 }
 
@@ -41,32 +36,10 @@ type SchedHead struct {
 	Rounds   int       `json:"rounds"`   // messages one after the other on the longest chain
 }
 
-// SchedFile is an algorithm file in figures.
-type SchedFile struct {
-	Name     string `json:"name"`
-	Coll     string `json:"coll"`
-	Proto    string `json:"proto"`
-	Ranks    int    `json:"ranks"`
-	Blocks   int    `json:"thread_blocks"`
-	Steps    int    `json:"steps"`
-	MinBytes int64  `json:"min_bytes"`
-	MaxBytes int64  `json:"max_bytes"`
-
-	Path string `json:"-"`
-}
-
 // SchedCheck is the outcome of a proof.
 type SchedCheck struct {
 	Proven bool        `json:"proven"`
-	Calls  []SchedCall `json:"calls,omitempty"` // of a file
 	Fault  *SchedFault `json:"fault,omitempty"`
-}
-
-// SchedCall is a call that a file is proven to serve.
-type SchedCall struct {
-	Op      coll.Kind `json:"op"`
-	InPlace bool      `json:"in_place"`
-	Root    *int      `json:"root,omitempty"`
 }
 
 // SchedFault is what is wrong with a schedule, and where.
@@ -160,26 +133,8 @@ func schedOp(o schedule.Op) SchedOp {
 	return j
 }
 
-func schedFile(path string, a *msccl.Algo) *SchedFile {
-	f := &SchedFile{Name: a.Name, Coll: a.Coll, Proto: a.Proto, Ranks: a.NGPUs, MinBytes: a.MinBytes, MaxBytes: a.MaxBytes, Path: path}
-	for i := range a.GPUs {
-		for j := range a.GPUs[i].Blocks {
-			f.Blocks++
-			f.Steps += len(a.GPUs[i].Blocks[j].Steps)
-		}
-	}
-	return f
-}
-
-func schedCheck(err error, views []msccl.View) *SchedCheck {
+func schedCheck(err error) *SchedCheck {
 	v := &SchedCheck{Proven: err == nil}
-	for _, x := range views {
-		call := SchedCall{Op: x.Kind, InPlace: x.InPlace}
-		if x.Kind.Rooted() {
-			call.Root = &x.Root
-		}
-		v.Calls = append(v.Calls, call)
-	}
 	if err == nil {
 		return v
 	}

@@ -15,12 +15,10 @@ import (
 
 // Sched prints the programs of a schedule, or the outcome of its proof.
 func Sched(w io.Writer, d *query.SchedDoc) error {
-	if d.Program == nil && d.Algorithm == nil {
+	if d.Program == nil {
 		return query.ErrDecoded
 	}
 	switch s := d.Program; {
-	case d.File != nil:
-		return provenFile(w, d)
 	case d.Check == nil && s.MoreOps(query.MaxSchedText):
 		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", query.MaxSchedText))
 	case d.Check == nil:
@@ -71,20 +69,6 @@ func opCells(o schedule.Op) []string {
 		cells[6], cells[7] = fmt.Sprint(o.After.Lane), fmt.Sprint(o.After.Count-1)
 	}
 	return cells
-}
-
-// provenFile prints which calls an algorithm file serves.
-func provenFile(w io.Writer, d *query.SchedDoc) error {
-	f := d.File
-	text := fmt.Sprintf("%s: %s, %s over %d GPUs, %d thread blocks, %d steps, %s\n", f.Path, f.Name, f.Coll, f.Ranks, f.Blocks, f.Steps, f.Proto)
-	for _, v := range d.Calls {
-		text += fmt.Sprintf("proven: %s\n", v)
-	}
-	if d.Fault != nil {
-		text += fmt.Sprintf("wrong: %v\n", d.Fault)
-	}
-	_, err := io.WriteString(w, text)
-	return err
 }
 
 // algorithmKinds are the columns of the list of algorithms.

@@ -2,7 +2,7 @@ package schedule
 
 // twoPhase is the all-to-all that goes inside the group first: each member collects there what
 // its group has for its rails, and then sends it across, one message for each destination
-// instead of one for each pair (as NCCL's PXN and MSCCL's two-step all-to-all do).
+// instead of one for each pair (as NCCL's PXN does).
 //
 // Scratch is a slot for what each member of the group hands over, then room for packing, then
 // room for what comes.

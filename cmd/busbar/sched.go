@@ -13,25 +13,19 @@ type schedCmd struct {
 	common
 	query.Sched
 	List   bool   `help:"List the algorithms with their collectives and requirements."`
-	Output string `short:"o" placeholder:"FORMAT" help:"Output: text (default), msccl or json on standard output; FORMAT=FILE, or a name ending in .txt, .xml or .json, writes a file. With --json both happen."`
+	Output string `short:"o" placeholder:"FORMAT" help:"Output: text (default) or json on standard output; FORMAT=FILE, or a name ending in .txt or .json, writes a file. With --json both happen."`
 }
 
-// Help says who reads the files and ends with examples.
+// Help ends with examples.
 func (schedCmd) Help() string {
-	return "Prints the program of a collective, every op of every rank and lane; proves it; or writes it as MSCCL algorithm XML. " +
-		"NCCL itself reads no such XML: Microsoft's MSCCL does (from the folder in MSCCL_ALGO_DIR), and RCCL did up to ROCm 7.12. " +
-		"The reader has limits (64 steps per thread block, 64 thread blocks per GPU); a schedule that does not fit is refused with its rank and lane (exit 3). " +
-		"With a FILE, shows or verifies that algorithm.\n\n" +
+	return "Prints the program of a collective, every op of every rank and lane, or proves it.\n\n" +
 		"Examples:\n" +
 		"  busbar sched --list\n" +
 		"  busbar sched --op all_reduce --algo ring -n 4\n" +
-		"  busbar sched --op all_reduce --algo hierarchical -n 16 --groups 8 --check\n" +
-		"  busbar sched --op all_gather --algo bruck -n 8 -o msccl=allgather.xml\n" +
-		"  busbar sched allgather.xml --check\n" +
-		"  busbar sched docs/examples/allgather2.xml"
+		"  busbar sched --op all_reduce --algo hierarchical -n 16 --groups 8 --check"
 }
 
-// Run lists, shows, proves or writes.
+// Run lists, shows or proves.
 func (c *schedCmd) Run(e *env) error {
 	t, err := c.target()
 	if err != nil {
@@ -61,17 +55,8 @@ func (c *schedCmd) target() (target, error) {
 	if c.JSON && (c.Output == "" || c.Output == "-") {
 		t.form = "json"
 	}
-	switch {
-	case c.JSON && t.stdout() && t.form != "json":
+	if c.JSON && t.stdout() && t.form != "json" {
 		return t, fmt.Errorf("--json and -o %s both want standard output; take one of them, or write to a file: -o %s=FILE", c.Output, t.form)
-	case t.form != "msccl":
-		return t, nil
-	case c.List:
-		return t, fmt.Errorf("--list and -o %s: a list is text or json", c.Output)
-	case c.File != "":
-		return t, fmt.Errorf("-o msccl: %s is such a file already; expected text or json", c.File)
-	case c.Check:
-		return t, fmt.Errorf("-o msccl writes what has been proven; run it without --check")
 	}
 	return t, nil
 }
@@ -80,13 +65,6 @@ func (c *schedCmd) target() (target, error) {
 func (c *schedCmd) forms(doc *query.SchedDoc) forms {
 	return forms{list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.Sched(w, doc) }},
-		{"msccl", []string{".xml"}, func(w io.Writer) error {
-			a, err := doc.MSCCL()
-			if err != nil {
-				return err
-			}
-			return a.Write(w)
-		}},
 		{"json", []string{".json"}, func(w io.Writer) error {
 			if err := doc.AddPrograms(); err != nil {
 				return err

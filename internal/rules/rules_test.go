@@ -42,7 +42,6 @@ var columns = []struct {
 	{"internal/yamldoc", 0},
 	{"internal/kube", 1}, // pods of a Kubernetes cluster, asked of its API server
 	{"internal/switchtree", 2},
-	{"schedule/msccl", 3},
 	{"nccl", 3},
 	{"result", 2},
 	{"result/diff", 3},

@@ -14,8 +14,7 @@ import (
 )
 
 // Envelope asks for the arithmetic of a training step that one does on the back of an envelope: memory, operations, the
-// exchange of gradients and whether it hides behind computing, each line with its formula and numbers. Without a cluster and a
-// model it gives the cases of the documents that the rules come from.
+// exchange of gradients and whether it hides behind computing, each line with its formula and numbers.
 type Envelope struct {
 	Job
 	GPUs int      `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on as few nodes as possible (default: all)."`
@@ -28,14 +27,11 @@ type EnvelopeDoc struct {
 	Noted
 }
 
-// Run works out the case that was asked about, or those of the documents.
+// Run works out the case that was asked about.
 func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	if err := prepare(&q); err != nil {
 		return nil, err
-	}
-	if q.Cluster == "" && q.Model == "" {
-		return &EnvelopeDoc{Cases: workload.Papers()}, nil
 	}
 	own, err := q.own(ctx, &env)
 	if err != nil {
@@ -48,7 +44,7 @@ func (q Envelope) Run(ctx context.Context, env Env) (doc *EnvelopeDoc, err error
 func (q *Envelope) check() error {
 	switch mfu := *q.MFU; {
 	case q.Cluster == "" || q.Model == "":
-		return errors.New("expected both -c CLUSTER and -m MODEL, or neither")
+		return errors.New("expected both -c CLUSTER and -m MODEL")
 	case !(mfu > 0 && mfu <= 1):
 		return fmt.Errorf("--mfu %g; expected more than 0, at most 1", mfu)
 	case q.GPUs > 0 && (q.Layout != "" || q.Compare != ""):

@@ -88,7 +88,7 @@ func TestDecoded(t *testing.T) {
 		"calibrate":  shown(func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, "") }),
 		"curve":      shown(func(w io.Writer, d *query.DoctorBenchDoc) error { _, err := report.MeasuredCurve(d); return err }),
 		"measured":   shown(func(w io.Writer, d *query.DoctorBenchDoc) error { return report.DoctorBench(w, d, o) }),
-		"envelope":   shown(func(w io.Writer, d *query.EnvelopeDoc) error { return report.Envelope(w, d, true) }),
+		"envelope":   shown(report.Envelope),
 		"experts":    shown(report.Experts),
 		"goodput":    shown(report.Resilience),
 		"hang":       shown(func(w io.Writer, d *query.HangDoc) error { return report.Hang(w, d, o) }),

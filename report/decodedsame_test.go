@@ -53,7 +53,7 @@ func TestDecodedSame(t *testing.T) {
 		"misfit":   alike(query.Scale{Job: large}, report.Scale),
 		"pictures": alike(query.Scale{Job: pictures}, report.Scale),
 		"need":     alike(query.Need{Job: job}, report.Need),
-		"envelope": alike(query.Envelope{Job: job}, func(w io.Writer, d *query.EnvelopeDoc) error { return report.Envelope(w, d, true) }),
+		"envelope": alike(query.Envelope{Job: job}, report.Envelope),
 		"goodput":  alike(query.Resilience{Job: pictures}, report.Resilience),
 		"place":    alike(query.Place{Job: job, Nodes: 2}, report.Place),
 		"plan":     alike(query.Plan{Cluster: "dgx-h100:1", Model: "llama3-8b", Framework: "fsdp"}, report.Plan),

@@ -10,22 +10,15 @@ import (
 	"busbar.dev/workload"
 )
 
-// endRows is how many rows of a long table stand at its beginning and its end where not all are wanted.
-const endRows = 2
-
-// Envelope prints a table for every case, with notes below it; verbose prints long tables entirely.
-func Envelope(w io.Writer, d *query.EnvelopeDoc, verbose bool) error {
-	document := ""
-	for i, c := range d.Cases {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if c.Document != document {
-			fmt.Fprintf(w, "%s\n\n", c.Document)
-			document = c.Document
-		}
+// Envelope prints the table of a case, with notes below it.
+func Envelope(w io.Writer, d *query.EnvelopeDoc) error {
+	for _, c := range d.Cases {
 		fmt.Fprintln(w, c.Title)
-		if err := envelopeTable(c, verbose).Write(w); err != nil {
+		t := texttab.New("", ">", "", "numbers", "formula")
+		for _, l := range c.Lines {
+			t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, "= "+l.Worked, l.Formula)
+		}
+		if err := t.Write(w); err != nil {
 			return err
 		}
 		for _, l := range c.Lines {
@@ -41,20 +34,4 @@ func Envelope(w io.Writer, d *query.EnvelopeDoc, verbose bool) error {
 		}
 	}
 	return nil
-}
-
-// envelopeTable is the lines of a case. Only those of documents have a column of what is printed there.
-func envelopeTable(c workload.Case, verbose bool) *texttab.Table {
-	t := texttab.New("", ">", "", ">printed", "numbers", "formula")
-	t.Columns[3].Hidden = c.Document == ""
-	for k, l := range c.Lines {
-		if c.Long && !verbose && k >= endRows && k < len(c.Lines)-endRows {
-			if k == endRows {
-				t.Row(fmt.Sprintf("  … %d more: -v", len(c.Lines)-2*endRows))
-			}
-			continue
-		}
-		t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, l.Printed, "= "+l.Worked, l.Formula)
-	}
-	return t
 }

@@ -39,14 +39,18 @@ type Line struct {
 	Value   float64 `json:"value"`
 	Unit    string  `json:"unit"`
 	Note    string  `json:"note,omitempty"`
-	Printed string  `json:"printed,omitempty"` // by the document that the line is of, as it stands there
+}
+
+// Case is an envelope worked out: a title, and lines.
+type Case struct {
+	Title string `json:"title"`
+	Lines []Line `json:"lines"`
 }
 
 // Rules of the envelope.
 const (
 	gradientBytes  = 4   // a gradient in float32
 	trainingBytes  = 18  // a parameter in mixed precision: 2 + 4 weights, 8 Adam's moments, 4 gradient
-	usualMFU       = 0.5 // of the peak, by a well tuned framework
 	advertisedRate = 0.8 // of a link's advertised rate, at the application
 )
 
@@ -179,15 +183,4 @@ func verdict(l Line, compute float64, counts bool) Line {
 		l.Note = fmt.Sprintf("hides: %s s < %s s of compute", Figure(l.Value), Figure(compute))
 	}
 	return l
-}
-
-// transmit is how long parameters take over a network once.
-func transmit(params, gbit float64) []Line {
-	b := params / 1e9
-	gb := b * gradientBytes
-	return []Line{
-		line("parameters once", "4 bytes × parameters", "GB", gb, "4 × %s", b),
-		line("in bits", "GB × 8", "Gb", gb*8, "%s × 8", gb),
-		line(fmt.Sprintf("over %s Gb/s", Figure(gbit)), "Gb / rate", "s", gb*8/gbit, "%s / %s", gb*8, gbit),
-	}
 }

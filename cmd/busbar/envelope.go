@@ -5,7 +5,7 @@ import (
 	"busbar.dev/report"
 )
 
-// envelopeCmd takes what step takes; without a cluster and a model it prints the documents' cases.
+// envelopeCmd takes what step takes.
 type envelopeCmd struct {
 	common
 	query.Envelope
@@ -14,14 +14,13 @@ type envelopeCmd struct {
 // Help ends with examples.
 func (envelopeCmd) Help() string {
 	return "Back-of-the-envelope estimates, each line with its formula and numbers: memory, operations, compute, gradient exchange inside and across nodes, and whether it is overlapped. " +
-		"Without arguments it recomputes the numbers of its source documents (docs/seeds.md), with a note where a document prints another number than its formula gives. With -c and -m it estimates your job by the same rules. busbar step predicts the step itself.\n\n" +
+		"busbar step predicts the step itself.\n\n" +
 		"Examples:\n" +
-		"  busbar envelope\n" +
 		"  busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64\n" +
 		"  busbar envelope -c dgx-h100 -m llama3-8b --gpus 64 --json"
 }
 
-// Run prints the documents' cases or the user's.
+// Run prints the case.
 func (c *envelopeCmd) Run(e *env) error {
 	doc, err := c.Envelope.Run(e.ctx, e.query(c.common))
 	switch {
@@ -30,5 +29,5 @@ func (c *envelopeCmd) Run(e *env) error {
 	case c.JSON:
 		return report.JSON(e.stdout, doc)
 	}
-	return report.Envelope(e.stdout, doc, c.Verbose)
+	return report.Envelope(e.stdout, doc)
 }

@@ -159,7 +159,7 @@ func selfCollectives(ctx context.Context, env Env) (string, error) {
 
 // selfPredict: four A100s are published as fastest on one node and slowest as two and two (docs/baskerville.md).
 func selfPredict(ctx context.Context, env Env) (string, error) {
-	d, err := DemoPredict().Run(ctx, env)
+	d, err := Predict{Cluster: "baskerville", Compare: "1x4,2x2,4x1", Size: "1.32GB", Dtype: "bfloat16"}.Run(ctx, env)
 	if err != nil {
 		return "", err
 	}

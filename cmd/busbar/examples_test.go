@@ -27,7 +27,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, text := range []string{mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(), demoCmd{}.Help(), benchDiffCmd{}.Help(), modelsCmd{}.Help(), doctorRunCmd{}.Help(), string(readme)} {
+	for _, text := range []string{mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(), benchDiffCmd{}.Help(), modelsCmd{}.Help(), doctorRunCmd{}.Help(), string(readme)} {
 		for _, l := range strings.Split(text, "\n") {
 			if l = strings.TrimSpace(l); strings.HasPrefix(l, "busbar ") && !needsServer(l) {
 				lines = append(lines, l)

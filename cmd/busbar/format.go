@@ -22,7 +22,7 @@ type tableFlags struct {
 
 // sentences are the commands whose text is wrapped between words where lines do not fit on the terminal. What others print is
 // meant for programs, or has a fixed form.
-var sentences = []string{"bench diff", "bench pairs", "bench rdma", "bench step", "calibrate", "check", "demo", "doctor", "envelope", "experts", "goodput", "hang", "jobs", "models", "need", "nodes", "order", "place", "plan", "predict", "presets", "scale", "self-test", "step", "trace", "validate"}
+var sentences = []string{"bench diff", "bench pairs", "bench rdma", "bench step", "calibrate", "check", "doctor", "envelope", "experts", "goodput", "hang", "jobs", "models", "need", "nodes", "order", "place", "plan", "predict", "presets", "scale", "self-test", "step", "trace", "validate"}
 
 // tables reads the flags for a stream.
 func (o *stdoutStream) tables(k *kong.Context) error {

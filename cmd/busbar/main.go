@@ -43,7 +43,6 @@ var errWrong = errors.New("something is wrong")
 
 // command is the whole program: a struct of subcommands.
 type command struct {
-	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives between processes and hosts and measure them; also pairs, steps, GPUs."`
 	Lab        labCmd        `cmd:"" help:"Run a small cluster in network namespaces on this machine."`

@@ -14,7 +14,6 @@ import (
 
 // tabled are the commands that print tables, with arguments that make them print one. FLEET stands for the server's folder.
 var tabled = map[string]string{
-	"demo":             "demo",
 	"map":              "map dgx-h100:2",
 	"bench":            "bench -n 2 -b 8 -e 64 -f 8 --iters 1 --warmup 0",
 	"bench pairs":      "bench pairs -n 2 --size 4K --iters 1",

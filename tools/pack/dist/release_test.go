@@ -282,7 +282,7 @@ func checkRPM(t *testing.T, rpm string) {
 	}
 }
 
-// checkContainer runs the demonstration and the checks of the program in the file system of the image, as its user.
+// checkContainer runs a prediction and the checks of the program in the file system of the image, as its user.
 func checkContainer(t *testing.T, image string) {
 	needRoot(t, "unshare")
 	root := t.TempDir()
@@ -290,9 +290,9 @@ func checkContainer(t *testing.T, image string) {
 		t.Fatal(err)
 	}
 	unpackImage(t, image, root)
-	out, err := within(root, "/busbar", "demo")
+	out, err := within(root, "/busbar", "predict", "-c", "baskerville", "--compare", "1x4,2x2")
 	if err != nil || !strings.Contains(out, "baskerville") || !strings.Contains(out, "2x2") {
-		t.Errorf("demo: %v\n%s", err, out)
+		t.Errorf("predict: %v\n%s", err, out)
 	}
 	out, err = within(root, "/busbar", "self-test")
 	if err != nil || !strings.Contains(out, "all checks passed") {

@@ -1,5 +1,5 @@
 // Package report shows a cluster to people: as text for a terminal, as the
-// matrix that nvidia-smi prints, as a picture (SVG) and as a Graphviz graph.
+// matrix that nvidia-smi prints, and as a picture (SVG).
 //
 // The package is not promised: it may change with the program.
 //

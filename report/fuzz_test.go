@@ -26,7 +26,7 @@ func FuzzShow(f *testing.F) {
 			}
 		}
 		var pic bytes.Buffer
-		for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), Drawing(c).SVG(&pic), DOT(io.Discard, c)} {
+		for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), Drawing(c).SVG(&pic)} {
 			if err != nil {
 				t.Error(err)
 			}
@@ -115,7 +115,7 @@ func TestHostileNames(t *testing.T) {
 	shapes(t, drawScene(t, NewScene(c)))
 	shapes(t, drawScene(t, NodeScene(c, 0)))
 	var out bytes.Buffer
-	for _, err := range []error{Text(&out, c, TextOptions{}), Matrix(&out, c), DOT(io.Discard, c)} {
+	for _, err := range []error{Text(&out, c, TextOptions{}), Matrix(&out, c)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -150,7 +150,7 @@ func TestOddTrees(t *testing.T) {
 			c := alone(m.NodeType, n)
 			checkPicture(t, m.Name, draw(t, c))
 			checkPicture(t, m.Name+" on a page", drawScene(t, NewScene(c)))
-			for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), DOT(io.Discard, c)} {
+			for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c)} {
 				if err != nil {
 					t.Error(err)
 				}

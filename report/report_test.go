@@ -164,8 +164,8 @@ func TestLargeClusterStaysShort(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	var text, pic, dot bytes.Buffer
-	for _, err := range []error{Text(&text, c, TextOptions{}), Drawing(c).SVG(&pic), DOT(&dot, c)} {
+	var text, pic bytes.Buffer
+	for _, err := range []error{Text(&text, c, TextOptions{}), Drawing(c).SVG(&pic)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +177,8 @@ func TestLargeClusterStaysShort(t *testing.T) {
 	if n := strings.Count(text.String(), "\n"); n > 140 {
 		t.Errorf("the text has %d lines:\n%s", n, text.String())
 	}
-	if pic.Len() > 200_000 || dot.Len() > 100_000 {
-		t.Errorf("the picture has %d bytes, the graph %d", pic.Len(), dot.Len())
+	if pic.Len() > 200_000 {
+		t.Errorf("the picture has %d bytes", pic.Len())
 	}
 }
 
@@ -198,7 +198,7 @@ func TestManySwitchesAreCounted(t *testing.T) {
 
 func TestSameEveryTime(t *testing.T) {
 	for name, c := range shown() {
-		for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{"svg": asSVG, "dot": DOT, "matrix": Matrix} {
+		for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{"svg": asSVG, "matrix": Matrix} {
 			var a, b bytes.Buffer
 			if err := show(&a, c); err != nil {
 				t.Fatal(err)
@@ -237,16 +237,6 @@ func TestFindings(t *testing.T) {
 	}
 	if !strings.HasPrefix(b.String(), texttab.Strip(color.String())) {
 		t.Error("colours change the text")
-	}
-}
-
-func TestDOT(t *testing.T) {
-	for _, name := range []string{"baskerville-2", "fabric"} {
-		var b bytes.Buffer
-		if err := DOT(&b, shown()[name]); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name+".dot", b.Bytes())
 	}
 }
 

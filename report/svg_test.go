@@ -260,7 +260,7 @@ func TestSVGOfEveryPreset(t *testing.T) {
 				continue // the node itself is the same
 			}
 			for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{
-				"dot": DOT, "matrix": Matrix,
+				"matrix": Matrix,
 				"text": func(w io.Writer, c *cluster.Cluster) error { return Text(w, c, TextOptions{}) },
 			} {
 				if err := show(io.Discard, c); err != nil {

@@ -148,7 +148,6 @@ func mapPictures(q question) question {
 	}
 	q = pictured(q, "svg", func(d *query.MapDoc) (*report.Picture, error) { return report.Drawing(d.Cluster), nil })
 	form("yaml", textType, clusterfile.Write)
-	form("dot", textType, report.DOT)
 	form("matrix", textType, report.Matrix)
 	form("nccl-xml", textType, func(w io.Writer, cl *cluster.Cluster) error {
 		_, err := report.NCCLTopology(w, cl)

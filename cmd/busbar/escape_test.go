@@ -16,7 +16,7 @@ func TestNamesAreHarmless(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"map", file}, {"map", file, "--json"}, {"map", file, "-v"}, {"map", file, "-o", "yaml"}, {"map", file, "-o", "dot"}, {"map", file, "-o", "matrix"}, {"map", "--audit", file}, {"predict", "-c", file}} {
+	for _, args := range [][]string{{"map", file}, {"map", file, "--json"}, {"map", file, "-v"}, {"map", file, "-o", "yaml"}, {"map", file, "-o", "matrix"}, {"map", "--audit", file}, {"predict", "-c", file}} {
 		var out, errs bytes.Buffer
 		run(t.Context(), strings.NewReader(""), &out, &errs, args)
 		for _, s := range []string{out.String(), errs.String()} {

@@ -22,7 +22,6 @@ import (
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
-	"busbar.dev/internal/xz"
 	"busbar.dev/unit"
 )
 
@@ -113,18 +112,8 @@ func (r *Reader) packed(name string, in *bufio.Reader, depth int) (bool, error) 
 		inner = z
 	case bytes.HasPrefix(head, []byte("BZh")):
 		inner = bzip2.NewReader(in)
-	case xz.Match(head):
-		data, err := io.ReadAll(io.LimitReader(in, maxMachine+1))
-		if err == nil && len(data) > maxMachine {
-			err = fmt.Errorf("more than %d MiB of xz; unpack it and give the folder", maxMachine>>20)
-		}
-		if err == nil {
-			data, err = xz.Unpack(data, maxJob)
-		}
-		if err != nil {
-			return true, fmt.Errorf("%s: %w", name, err)
-		}
-		inner, name = bytes.NewReader(data), strings.TrimSuffix(name, ".xz")
+	case hang.RefuseXZ(head) != nil:
+		return true, fmt.Errorf("%s: %w", name, hang.RefuseXZ(head))
 	case len(head) >= 263 && string(head[257:262]) == "ustar":
 		return true, r.archive(name, r.machine(name, in), depth)
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):

@@ -11,8 +11,6 @@ import (
 	"io"
 	"path"
 	"strings"
-
-	"busbar.dev/internal/xz"
 )
 
 // Bounds of what comes out of packed files, together and each, and of archives within archives.
@@ -72,13 +70,20 @@ func (c *Case) most() int {
 	return maxMember
 }
 
-// unpack undoes gzip, bzip2 and xz.
+// RefuseXZ says what to do with a file that xz made, which is not read; nil of any other.
+func RefuseXZ(data []byte) error {
+	if !bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")) {
+		return nil
+	}
+	return errors.New("packed by xz; expected text, tar, gzip or bzip2; unpack it: xz -dc FILE | busbar doctor -")
+}
+
+// unpack undoes gzip and bzip2.
 func unpack(data []byte, most int) (out []byte, packed bool, err error) {
 	var in io.Reader
 	switch {
-	case xz.Match(data):
-		out, err = xz.Unpack(data, most)
-		return out, true, err
+	case RefuseXZ(data) != nil:
+		return nil, true, RefuseXZ(data)
 	case bytes.HasPrefix(data, []byte("\x1f\x8b\x08")):
 		if in, err = gzip.NewReader(bytes.NewReader(data)); err != nil {
 			return nil, true, err

@@ -29,3 +29,11 @@ func TestUnpackedBound(t *testing.T) {
 		t.Errorf("700 of 600 bytes: %v", err)
 	}
 }
+
+// TestXZ refuses what xz made, and says how to unpack it.
+func TestXZ(t *testing.T) {
+	_, err := NewCase().AddFile("a.log.xz", []byte("\xfd7zXZ\x00\x00\x04"))
+	if err == nil || !strings.HasSuffix(err.Error(), "unpack it: xz -dc FILE | busbar doctor -") {
+		t.Errorf("%v", err)
+	}
+}

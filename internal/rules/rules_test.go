@@ -79,7 +79,6 @@ var columns = []struct {
 	{"input", 6},
 	{"input/live", 7}, // runs the tools of this machine
 	{"internal/failure", 0},
-	{"internal/xz", 0},
 	{"internal/natural", 0},
 	{"internal/words", 0},
 	{"internal/lazyre", 0},

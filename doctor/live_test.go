@@ -44,12 +44,8 @@ func TestLiveJobs(t *testing.T) {
 			if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") || strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
 				return err
 			}
-			f, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			_ = r.Read(d.Name(), f) // what is no text is passed over, as in a folder
+			name, data := corpus.Read(t, path)
+			_ = r.Read(name, bytes.NewReader(data)) // what is no text is passed over, as in a folder
 			return nil
 		})
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/internal/corpus"
 )
 
 // scenario is a line of the captures' index.
@@ -37,11 +39,10 @@ func capture(t *testing.T, dir string) *Case {
 		if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") || strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
+		name, data := corpus.Read(t, path)
+		if in, _ := filepath.Rel(dir, filepath.Dir(path)); in != "." {
+			name = filepath.Join(in, name)
 		}
-		name, _ := filepath.Rel(dir, path)
 		if _, err := c.AddFile(name, data); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

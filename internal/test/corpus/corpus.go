@@ -12,7 +12,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -55,6 +57,22 @@ func Open(t testing.TB, file string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// Read reads a file and its name, unpacked by the program xz where it was packed so; without that program the test is skipped.
+func Read(t testing.TB, path string) (name string, data []byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if name = strings.TrimSuffix(filepath.Base(path), ".xz"); err == nil && name != filepath.Base(path) {
+		if _, err := exec.LookPath("xz"); err != nil {
+			t.Skip("samples are packed: ", err)
+		}
+		data, err = exec.CommandContext(t.Context(), "xz", "-dc", path).Output()
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return name, data
 }
 
 // Entry is one line of INDEX.jsonl.

@@ -23,7 +23,7 @@ const (
 	zoomGap   = 46.0
 )
 
-// Picture is a drawing that can be written as SVG or PNG.
+// Picture is a drawing that can be written as SVG.
 type Picture = svg.Picture
 
 // Drawing draws a cluster. One or two nodes are drawn in full below the network;

@@ -261,7 +261,7 @@ func TestSVGOfEveryPreset(t *testing.T) {
 			}
 			for what, show := range map[string]func(io.Writer, *cluster.Cluster) error{
 				"matrix": Matrix,
-				"text": func(w io.Writer, c *cluster.Cluster) error { return Text(w, c, TextOptions{}) },
+				"text":   func(w io.Writer, c *cluster.Cluster) error { return Text(w, c, TextOptions{}) },
 			} {
 				if err := show(io.Discard, c); err != nil {
 					t.Errorf("%s as %s: %v", name, what, err)

@@ -101,7 +101,7 @@ func findHelper() (string, error) {
 type benchGPUPairsCmd struct {
 	common
 	query.BenchGPUPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map: SVG, or PNG where FILE ends in .png."`
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map, as SVG."`
 }
 
 // Help ends with examples.
@@ -114,7 +114,7 @@ func (benchGPUPairsCmd) Help() string {
 
 // Run measures.
 func (c *benchGPUPairsCmd) Run(e *env) error {
-	if err := e.writable(c.SVG); err != nil {
+	if err := e.drawable(c.SVG); err != nil {
 		return err
 	}
 	d, err := c.BenchGPUPairs.RunWith(e.ctx, e.measuring(c.common), gpuPrograms())

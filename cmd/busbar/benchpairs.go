@@ -12,7 +12,7 @@ type benchPairsCmd struct {
 	common
 	ranks.Job
 	query.BenchPairs
-	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map: SVG, or PNG where FILE ends in .png."`
+	SVG string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map, as SVG."`
 }
 
 // Help ends with examples.
@@ -31,7 +31,7 @@ func (benchPairsCmd) Help() string {
 func (c *benchPairsCmd) Run(e *env) error {
 	_, err := c.BenchPairs.RunOn(e.ctx, e.measuring(c.common), query.Ranks[*query.BenchPairsDoc]{
 		Job: c.Job, Process: e.process(c.common),
-		Ready:  func() error { return e.writable(c.SVG) },
+		Ready:  func() error { return e.drawable(c.SVG) },
 		Keep:   func(data []byte) error { return e.writeFile(c.SVG, bytesOf(data)) },
 		Answer: func(d *query.BenchPairsDoc, keep func([]byte) error) error { return c.answer(e, d, keep) },
 	})
@@ -46,7 +46,7 @@ func (c *benchPairsCmd) answer(e *env, d *query.BenchPairsDoc, keep func([]byte)
 	}
 	if err == nil && c.SVG != "" {
 		var b bytes.Buffer
-		if err = pictureFile(c.SVG, func() (*report.Picture, error) { return report.Heat(d.Table) })(&b); err == nil {
+		if err = pictured(func() (*report.Picture, error) { return report.Heat(d.Table) })(&b); err == nil {
 			err = keep(b.Bytes())
 		}
 	}

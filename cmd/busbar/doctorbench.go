@@ -11,7 +11,7 @@ import (
 type doctorBenchCmd struct {
 	common
 	query.DoctorBench
-	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band: SVG, or PNG where FILE ends in .png."`
+	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band, as SVG."`
 	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
 }
 
@@ -32,7 +32,7 @@ func (c *doctorBenchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.writable(c.SVG); err != nil {
+	if err := e.drawable(c.SVG); err != nil {
 		return err
 	}
 	doc, err := c.DoctorBench.Run(e.ctx, e.query(c.common))
@@ -42,7 +42,7 @@ func (c *doctorBenchCmd) Run(e *env) error {
 	text := func(w io.Writer) error { return report.DoctorBench(w, doc, e.text(w, c.common)) }
 	err = findingForms(doc.Report, jsonForm(doc).write, text).write(e, t)
 	if err == nil && c.SVG != "" {
-		err = e.writeFile(c.SVG, pictureFile(c.SVG, func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
+		err = e.writeFile(c.SVG, pictured(func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
 	}
 	return wrong(doc, err)
 }

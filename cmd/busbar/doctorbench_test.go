@@ -74,7 +74,8 @@ func TestDoctorExplainUsage(t *testing.T) {
 		says string
 	}{
 		{"doctor explain ../../docs/examples/job.log", exitBad, "no rings and no trees in this log"},
-		{"doctor explain ../../docs/examples/rings.log -o x.gif", exitBad, "expected a file name that ends in .txt, .svg, .png"},
+		{"doctor explain ../../docs/examples/rings.log -o x.png", exitBad, "-o x.png: pictures are SVG; write x.svg"},
+		{"doctor explain ../../docs/examples/rings.log -o x.gif", exitBad, "expected a file name that ends in .txt, .svg"},
 		{"doctor explain ../../docs/examples/rings.log --comm 9", exitBad, "the log has 0 (0xb5b5b5b5, 4 ranks)"},
 		{"doctor explain ../../docs/examples/rings.log --size many", exitBad, "--size"},
 		{"doctor explain nowhere", exitBad, "no such file or folder"},

@@ -11,7 +11,7 @@ import (
 type doctorExplainCmd struct {
 	common
 	query.Explain
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, png, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
 }
 
 // Help ends with examples.

@@ -17,7 +17,7 @@ type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder of such files or with a copy of /sys and /proc, HOSTLIST=FILE, FILE:COUNT (default: this machine)."`
 	query.Given
-	Output string   `short:"o" placeholder:"FORMAT" default:"text" help:"Output: text, yaml, json, matrix, svg, png, nccl-xml, slurm, slurm-yaml, kube; FORMAT=FILE, or a name with a known ending, writes a file; - is text (default text)."`
+	Output string   `short:"o" placeholder:"FORMAT" default:"text" help:"Output: text, yaml, json, matrix, svg, nccl-xml, slurm, slurm-yaml, kube; FORMAT=FILE, or a name with a known ending, writes a file; - is text (default text)."`
 	Audit  bool     `help:"Print findings only; exit 1 when there are any above note."`
 	Path   []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
 	Width  int      `default:"0" hidden:""`

@@ -65,6 +65,11 @@ func (f forms) find(word string) (target, error) {
 
 // refusal says what -o takes.
 func (f forms) refusal(word string) error {
+	if f.named("svg") != nil {
+		if err := noPixels("-o", word); err != nil {
+			return err
+		}
+	}
 	var endings []string
 	for _, x := range f.list {
 		endings = append(endings, x.endings...)
@@ -159,28 +164,37 @@ func (f forms) writeAll(e *env, targets []target, asJSON bool) error {
 	return nil
 }
 
-// drawn adds the forms of a picture behind the first form.
+// drawn adds the form of a picture behind the first form.
 func (f forms) drawn(draw func() (*report.Picture, error)) forms {
-	as := func(name string, write func(*report.Picture, io.Writer) error) form {
-		return form{name, []string{"." + name}, func(w io.Writer) error {
-			p, err := draw()
-			if err != nil {
-				return err
-			}
-			return write(p, w)
-		}}
-	}
-	f.list = slices.Insert(f.list, 1, as("svg", (*report.Picture).SVG), as("png", (*report.Picture).PNG))
+	f.list = slices.Insert(f.list, 1, form{"svg", []string{".svg"}, pictured(draw)})
 	return f
 }
 
-// pictureFile writes a picture in the form that a file's name ends in: PNG, or SVG.
-func pictureFile(name string, draw func() (*report.Picture, error)) func(io.Writer) error {
-	ending := "svg"
-	if strings.HasSuffix(strings.ToLower(name), ".png") {
-		ending = "png"
+// pictured writes a picture.
+func pictured(draw func() (*report.Picture, error)) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p, err := draw()
+		if err != nil {
+			return err
+		}
+		return p.SVG(w)
 	}
-	return forms{list: make([]form, 1)}.drawn(draw).named(ending).write
+}
+
+// drawable refuses a picture's file that --svg could not write.
+func (e *env) drawable(file string) error {
+	if err := noPixels("--svg", file); err != nil {
+		return err
+	}
+	return e.writable(file)
+}
+
+// noPixels refuses a picture's file that is no SVG.
+func noPixels(flag, file string) error {
+	if !strings.HasSuffix(strings.ToLower(file), ".png") && file != "png" {
+		return nil
+	}
+	return fmt.Errorf("%s %s: pictures are SVG; write x.svg, which browsers show, and make PNG of it: rsvg-convert x.svg -o x.png", flag, file)
 }
 
 // jsonForm writes a document as --json does.

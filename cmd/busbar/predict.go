@@ -12,7 +12,7 @@ type predictCmd struct {
 	common
 	query.Predict
 	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
-	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, png, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm) for ui.perfetto.dev or chrome://tracing; - writes to standard output instead of the table."`
 }
 

@@ -10,7 +10,7 @@ import (
 type scaleCmd struct {
 	common
 	query.Scale
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (picture), .json (as --json). FORMAT=FILE names svg, png, json or text explicitly. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json). FORMAT=FILE names svg, json or text explicitly. Repeatable."`
 }
 
 // Help ends with examples.

@@ -11,7 +11,7 @@ type stepCmd struct {
 	common
 	query.Step
 	Groups bool     `help:"Also print which ranks form each parallel group, and where they are placed."`
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg or .png (timeline, one layout), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, png, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (timeline, one layout), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 
 // Help ends with examples.

@@ -1,7 +1,7 @@
 // Package svg draws pictures: boxes, lines, curves and text on a canvas of a
-// stated size, written as SVG or PNG.
+// stated size, written as SVG.
 //
-// In SVG everything is written as plain attributes, without style sheets or scripts,
+// Everything is written as plain attributes, without style sheets or scripts,
 // because slide programs import those badly. Numbers are rounded to a hundredth,
 // so that the same picture is the same bytes on every machine.
 package svg

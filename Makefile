@@ -7,14 +7,7 @@ FUZZ   ?= 300x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-# make module PATH=example.org/busbar gives the module another path: every import, the go.mod files and this file's
-# neighbours that name it. PATH is also where the shell looks for programs, so that is taken from make's own process.
-ifeq ($(origin PATH),command line)
-MODULE := $(PATH)
-override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
-endif
-
-.PHONY: attack fill module test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -39,12 +32,6 @@ test-long: lint
 	$(MAKE) race
 	$(MAKE) fuzz FUZZ=20s
 	cd tools/fleet && $(GO) test ./...
-
-module:
-	@test -n '$(MODULE)' || { echo 'expected make module PATH=example.org/busbar'; exit 2; }
-	@old=$$($(GO) list -m) && for f in $$(git grep -lF "$$old" -- '*.go' '*go.mod' '*.md'); do \
-	  sed -i -E "s#(\"|module |replace |require |\`)$$(printf %s "$$old" | sed 's/\./\\./g')([/\"\` ]|$$)#\1$(MODULE)\2#g" $$f; done
-	@$(TOOL) gofumpt -w $$(git ls-files '*.go') && $(GO) build ./... && echo "the module is $$($(GO) list -m) now; look at git diff --stat, and commit"
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// module is the path that go.mod gives; make module changes it.
+// module is the path that go.mod gives.
 const module = "busbar.dev"
 
 var update = flag.Bool("update", false, "rewrite linked.txt")

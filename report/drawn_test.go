@@ -16,4 +16,7 @@ func drawn(w io.Writer) func(*Picture, error) error {
 	}
 }
 
+// Text prints a cluster without findings.
+func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return clusterText(w, c, "", o) }
+
 func asSVG(w io.Writer, c *cluster.Cluster) error { return Drawing(c).SVG(w) }

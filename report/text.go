@@ -40,11 +40,9 @@ const (
 	maxLinks       = 12
 )
 
-// Text prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of every kind of
-// node, its matrix, what lies nearest to what, and what the readers noticed.
-func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error { return clusterText(w, c, "", o) }
-
-// clusterText is Text with the count of findings, which are printed elsewhere, in its first line.
+// clusterText prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of every
+// kind of node, its matrix, what lies nearest to what, and what the readers noticed. The count of findings, which are printed
+// elsewhere, stands in its first line.
 func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
 	return write(w, o, func(s style) string {
 		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width, compact: !o.Verbose && len(c.Hosts) > 1}

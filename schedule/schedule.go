@@ -192,18 +192,3 @@ func (p Stored) Len(rank, lane int) int { return len(p[rank][lane]) }
 
 // At implements Program.
 func (p Stored) At(rank, lane, i int) Op { return p[rank][lane][i] }
-
-// Store copies a program into memory, so that it can be changed.
-func Store(s *Schedule) Stored {
-	p := make(Stored, s.Nodes())
-	for r := range p {
-		p[r] = make([][]Op, s.Lanes)
-		for l := range p[r] {
-			p[r][l] = make([]Op, s.Len(r, l))
-			for i := range p[r][l] {
-				p[r][l][i] = s.At(r, l, i)
-			}
-		}
-	}
-	return p
-}

@@ -85,9 +85,6 @@ var frameworks = sync.OnceValue(func() []Framework {
 	return list
 })
 
-// Frameworks are all rows of the table: every framework by release, the oldest first.
-func Frameworks() []Framework { return slices.Clone(frameworks()) }
-
 // FrameworkNames are the names that ParseFramework knows, without other spellings.
 func FrameworkNames() []string {
 	var list []string

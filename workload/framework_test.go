@@ -229,9 +229,6 @@ func TestStyle(t *testing.T) {
 	if now.Unfused || now.Early || now.Sync || now.LateGather || !now.SeqParallel || now.ZeRO != 1 || now.Kernels != workload.Fused {
 		t.Errorf("Megatron-LM of now: %+v", now)
 	}
-	if d := framework(t, "megatron").Defaults(); !d.Sync || !d.LateGather {
-		t.Errorf("Megatron-LM with nothing switched on: %+v", d)
-	}
 	if s := framework(t, "torchtitan").Style(90); s.Kernels != workload.Compiled || s.Keeps != workload.KeepWide || !s.WideSums || s.ZeRO != 3 {
 		t.Errorf("torchtitan: %+v", s)
 	}

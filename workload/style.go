@@ -47,24 +47,11 @@ const hopper = 90
 // Style is how the framework runs with the settings that its recipes and busbar's files set, on GPUs of a compute
 // capability (×10; 0 where it is not known). Explicit settings of a job win over it.
 func (f *Framework) Style(sm int) Style {
-	s := f.style(f.Overlapped)
-	if sm >= hopper { // no release of before 2022 runs there
-		s.Unfused = false
-	}
-	s.Graphs, s.Loop = f.Graphs > 0 && sm >= f.Graphs, sm < f.Loop
-	return s
-}
-
-// Defaults is how it runs when nothing is switched on.
-func (f *Framework) Defaults() Style {
-	return f.style(func(what string) bool { return slices.Contains(f.Overlaps, what) })
-}
-
-func (f *Framework) style(overlapped func(string) bool) Style {
 	s := Style{
-		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
-		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
-		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && overlapped(OverlapExperts), Loop: f.Loop > 0,
+		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused" && sm < hopper, // no release of before 2022 runs on Hopper
+		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
+		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
+		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts), Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
 	}
 	switch f.Weights {
 	case "copy":

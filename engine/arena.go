@@ -88,13 +88,6 @@ func (g *Group) Free(b []byte) {
 	}
 }
 
-// takeOver moves the arenas of a group to the one that follows it.
-func (m *arenas) takeOver(old *arenas) {
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	m.list, old.list = old.list, nil
-}
-
 // locate finds the arena that holds a piece of memory.
 func (m *arenas) locate(b []byte) spot {
 	if len(b) == 0 {

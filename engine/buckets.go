@@ -27,7 +27,6 @@ type Bucketing struct {
 	First, Cap unit.Bytes
 	Type       coll.Dtype
 	Reduce     coll.Redop // the zero value is the sum; training wants coll.Avg
-	Options    Options
 	// Pick is the schedule of a bucket; nil is the engine's choice by size.
 	Pick func(coll.Op) (*schedule.Schedule, error)
 }
@@ -126,7 +125,7 @@ func (g *Group) bucketCall(how Bucketing, size unit.Bytes, mem []byte) (*Call, e
 			return nil, err
 		}
 	}
-	c, err := g.PrepareWith(s, op, how.Options)
+	c, err := g.Prepare(s, op)
 	if err != nil {
 		return nil, err
 	}

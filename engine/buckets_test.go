@@ -190,32 +190,3 @@ func TestBucketsMisused(t *testing.T) {
 	}
 	wg.Wait()
 }
-
-// TestBucketsCompressed: gradients may travel smaller; small whole numbers do so exactly.
-func TestBucketsCompressed(t *testing.T) {
-	for r, err := range each(joined(t, 3, nil), func(g *engine.Group) error {
-		b, err := g.Buckets(engine.Bucketing{Params: []unit.Bytes{4000, 400}, Options: engine.Options{Wire: engine.BF16}})
-		if err != nil {
-			return err
-		}
-		for i := range 2 {
-			engine.PutElement(b.Grad(i), coll.Float, float64(g.Rank()+i))
-			if err := b.Ready(i); err != nil {
-				return err
-			}
-		}
-		if err := b.Wait(context.Background()); err != nil {
-			return err
-		}
-		for i := range 2 {
-			if v := engine.Element(b.Grad(i), coll.Float); v != float64(3+3*i) {
-				t.Errorf("rank %d: parameter %d is %v; want %d", g.Rank(), i, v, 3+3*i)
-			}
-		}
-		return nil
-	}) {
-		if err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
-}

@@ -38,9 +38,6 @@ type Call struct {
 	bound   binding
 	initial []seg // of Data that must hold the contribution before the program begins
 	arith   kernels
-	wire    Wire
-	codec   *codec // nil where elements travel as they are
-	settles []seg  // of Data that is rounded at the end
 	ready   bool
 
 	busy  atomic.Bool
@@ -86,6 +83,16 @@ func (c *Call) doneAt(w schedule.Wait) int {
 
 // Schedule is the program.
 func (c *Call) Schedule() *schedule.Schedule { return c.s }
+
+// Traffic is what this rank sends in one run, without headers.
+func (c *Call) Traffic() (sum unit.Bytes) {
+	for st := range c.messages() {
+		if st.verb == send {
+			sum += unit.Bytes(st.bytes)
+		}
+	}
+	return sum
+}
 
 // Run runs the call and waits for its end. The record is the call's own and holds until the
 // next run; its time is this rank's. A context that ends in the middle leaves the peers
@@ -181,9 +188,6 @@ func (c *Call) enterLanes() {
 // leave finishes what the program left to do.
 func (c *Call) leave() {
 	b := &c.bound
-	for _, x := range c.settles {
-		c.codec.round(c.mem[x.mem][x.off:x.off+x.n], c.codec.wire)
-	}
 	if c.op.Reduce == coll.Avg && c.op.Kind.Reduces() {
 		c.arith.divide(b.result, b.result)
 	}
@@ -203,6 +207,14 @@ func (c *Call) receiveInto(v verb, x seg, off int64, p []byte) {
 		return
 	}
 	copy(at, p)
+}
+
+// receiveWhole puts a whole message to its place.
+func (c *Call) receiveWhole(st *step, data []byte) {
+	for _, x := range st.segs {
+		c.receiveInto(st.verb, x, 0, data[:x.n])
+		data = data[x.n:]
+	}
 }
 
 // local runs a step that touches no other rank.

@@ -28,7 +28,6 @@ const (
 type seg struct {
 	mem    memory
 	first  bool // the first write to this part of Data: what it adds to lies in srcMem
-	round  bool // what is sent takes the place of what it was made of
 	off, n int64
 }
 
@@ -41,7 +40,6 @@ type step struct {
 	segs  []seg // read by Send and the local ops, written by the receives
 	dst   []seg // of the local ops, as long as segs piece by piece
 	bytes int64 // of the message
-	wire  int64 // of the message as it travels
 	op    schedule.Op
 }
 
@@ -77,16 +75,11 @@ type compiler struct {
 	base   [2][]int64 // where blocks of Data and Out begin, of all_to_all_v
 	size   [memories]int64
 	writes bool // something writes Data
-	max    int64
 	// untouched tells, of a reduction, which chunks of Data have not been written yet and need
 	// not be copied from the contribution before the program begins.
 	untouched []bool
 	initial   []seg // those that must be
-	wire      Wire
-	codec     *codec
-	rounds    *rounds
-	crossed   bool // a lane copies what another one sends
-	added     int  // where the lane has a step that is no op of the schedule; 0 is nowhere
+	added     int   // where the lane has a step that is no op of the schedule; 0 is nowhere
 }
 
 func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) {
@@ -161,7 +154,7 @@ func (c *compiler) extent(buf schedule.Buffer, chunk int) seg {
 }
 
 // message appends the pieces of a range as they travel.
-func (c *compiler) message(lane, i int, o schedule.Op) (segs []seg) {
+func (c *compiler) message(o schedule.Op) (segs []seg) {
 	if c.op.Kind == coll.Barrier {
 		return nil
 	}
@@ -175,8 +168,7 @@ func (c *compiler) message(lane, i int, o schedule.Op) (segs []seg) {
 				c.untouched[chunk] = false
 			}
 		}
-		x.round = o.Verb == schedule.Send && c.takesOver(lane, i, chunk, o)
-		segs = c.append(segs, x)
+		segs = join(segs, x)
 		if c.padded && x.n < c.slot {
 			segs = append(segs, seg{mem: padMem, n: c.slot - x.n})
 		}
@@ -189,7 +181,7 @@ func join(segs []seg, x seg) []seg {
 	if x.n == 0 {
 		return segs
 	}
-	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && segs[k].first == x.first && segs[k].round == x.round && x.mem != padMem && segs[k].off+segs[k].n == x.off {
+	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && segs[k].first == x.first && x.mem != padMem && segs[k].off+segs[k].n == x.off {
 		segs[k].n += x.n
 		return segs
 	}
@@ -263,9 +255,10 @@ func (c *compiler) lane(lane int) ([]step, error) {
 			return nil, fmt.Errorf("rank %d lane %d op %d (%s): %w", c.rank, lane, i, o, err)
 		}
 		if o.Verb == schedule.Send || o.Verb.Receives() {
-			st.segs = c.message(lane, i, o)
-			c.weigh(&st)
-			c.max = max(c.max, st.bytes)
+			st.segs = c.message(o)
+			for _, x := range st.segs {
+				st.bytes += x.n
+			}
 		}
 		if o.Verb.Receives() && o.Buf == schedule.Data || o.Verb.Local() && o.Dst == schedule.Data {
 			c.writes = true
@@ -273,23 +266,8 @@ func (c *compiler) lane(lane int) ([]step, error) {
 		steps = append(steps, st)
 	}
 	steps = c.ordered(steps)
-	if c.codec == nil {
-		markReferences(steps)
-	}
+	markReferences(steps)
 	return steps, nil
-}
-
-// weigh finds the length of a message.
-func (c *compiler) weigh(st *step) {
-	st.bytes, st.wire = 0, 0
-	for _, x := range st.segs {
-		st.bytes += x.n
-		if c.codec != nil {
-			st.wire += c.codec.size(x.n)
-		} else {
-			st.wire += x.n
-		}
-	}
 }
 
 // ordered finds runs of receives in which a rank adds everybody's contribution to one range,
@@ -340,12 +318,7 @@ func (c *compiler) receiveTogether(steps []step, at, n int) []step {
 		if slot > c.rank {
 			slot--
 		}
-		off := base + int64(slot)*own.bytes
-		st.segs = nil
-		for _, x := range own.segs { // piece by piece, as blocks of elements travel
-			st.segs = c.append(st.segs, seg{mem: sideMem, off: off, n: x.n})
-			off += x.n
-		}
+		st.segs = join(nil, seg{mem: sideMem, off: base + int64(slot)*own.bytes, n: own.bytes})
 	}
 	all.segs = []seg{{mem: sideMem, off: base, n: own.bytes * int64(n)}}
 	c.added = at + n
@@ -354,11 +327,8 @@ func (c *compiler) receiveTogether(steps []step, at, n int) []step {
 }
 
 // fingerprint tells programs apart that ranks should have in common.
-func fingerprint(s *schedule.Schedule, op coll.Op, w Wire) uint32 {
+func fingerprint(s *schedule.Schedule, op coll.Op) uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %d %d %d %d %d %d %d %v %d %d", s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels, s.Layout.Chunks, s.Temp, op.Bytes, op.Sizes, op.Type, op.Reduce)
-	if w != Uncompressed {
-		fmt.Fprint(h, " ", w)
-	}
 	return max(h.Sum32(), 1) // 0 is the engine's own
 }

@@ -71,8 +71,6 @@ type Config struct {
 	Stall time.Duration
 	// Host is the name that others see; empty is the host's own.
 	Host string
-	// MinSize is the fewest members with which an elastic job goes on; 0 is 1. See JoinElastic.
-	MinSize int
 	// MaxRate is the most that this rank sends to each peer; 0 is no bound. It holds on Linux,
 	// between hosts and over loopback: the kernel spaces the packets of the connections.
 	MaxRate unit.Rate
@@ -89,16 +87,9 @@ const (
 
 // Check reports what makes a configuration impossible before anything is started: numbers out
 // of bounds, a place to meet that is none, addresses to bind to that this host does not have.
-// A newcomer to an elastic job has rank -1.
 func (c Config) Check() error {
-	if c.Rank == -1 {
-		c.Rank, c.Size, c.MinSize = 0, 1, 0
-	}
 	if err := c.complete(); err != nil {
 		return err
-	}
-	if c.MinSize < 0 || c.MinSize > c.Size {
-		return fmt.Errorf("an elastic job of at least %d members begins with %d", c.MinSize, c.Size)
 	}
 	if c.meetsInFile() {
 		if err := plainFile(c.Meet); err != nil {

@@ -22,25 +22,9 @@ const (
 	noteVerdict                 // rank 0 names the rank because of which the group has failed
 	noteBye                     // a rank leaves as it should
 	noteAbort                   // rank 0 gives up before all have come
-
-	// Of elastic jobs, where a rank that lost others calls the rest together.
-	noteCollect   // the leader asks where a member stands
-	noteStatus    // the member says so, and promises not to listen to earlier leaders
-	noteAccept    // the leader proposes who goes on
-	noteAccepted  // a member agrees
-	noteDecide    // the leader says that enough have agreed
-	noteReject    // the member has promised a later leader
-	noteAsk       // what is the last that was decided?
-	noteDecided   // the last that was decided
-	noteGone      // the member has left, and will not come back
-	noteElsewhere // a newcomer should go to another member
-	noteCome      // a newcomer may come in; is it still there?
-	noteHere      // it is
-
-	noteParting // rank 0 has nothing more to do, and waits for the others to leave
-
-	noteOrder // of a star: what a rank is to do
-	noteReply // and what came of it
+	noteParting                 // rank 0 has nothing more to do, and waits for the others to leave
+	noteOrder                   // of a star: what a rank is to do
+	noteReply                   // and what came of it
 )
 
 // maxNote limits a message on a control connection: the table of the greatest group.
@@ -106,12 +90,6 @@ type member struct {
 	Pid   int      `json:"pid"`
 	Addrs []string `json:"addrs"`
 	Boot  string   `json:"boot,omitempty"` // tells hosts apart, and network namespaces with them
-	ID    string   `json:"id,omitempty"`   // of a member of an elastic job, which may change its rank
-}
-
-// public is a member as users know it, with the rank that it has.
-func (m *member) public(rank int) Member {
-	return Member{Rank: rank, Host: m.Host, Pid: m.Pid, id: m.ID}
 }
 
 // verdict is why a group has failed, as it travels.

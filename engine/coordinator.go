@@ -84,19 +84,6 @@ func (c *coordinator) admit(conn net.Conn, h hello, answer func(Refusal) error) 
 	return 0
 }
 
-// take makes connections the coordinator's, of ranks that are known already.
-func (c *coordinator) take(members []member, to []*control) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.started, c.come = true, len(members)
-	for r := 1; r < len(members); r++ {
-		c.ranks[r] = follower{c: to[r], m: members[r], heard: time.Now(), state: idleState}
-		c.n.tasks.Go(func() { c.listen(r, to[r]) })
-	}
-	c.n.tasks.Add(1)
-	go c.watch()
-}
-
 // listen is what a rank says.
 func (c *coordinator) listen(rank int, ctl *control) {
 	var buf [64]byte

@@ -29,13 +29,6 @@
 // Alloc: ranks say on pages of shared memory how far they are and take what they need from where
 // it lies; of an all-reduce each adds up its share and writes it into all results.
 //
-// # Compression
-//
-// A call prepared with Options.Wire sends float32 as fp16, bf16 or int8 with a scale for each
-// block: encoded piece by piece as it is sent, decoded and reduced as it arrives. All ranks end
-// with the same bits; BoundFor tells how far off they may be. docs/compression.md has the
-// formulas.
-//
 // # Trust and faults
 //
 // Every connection begins with a challenge that proves the job's secret on both sides, and with
@@ -45,9 +38,8 @@
 // falls silent, is cut off or leaves while others wait for it is named to all others in a PeerError
 // within that time. A group that has failed refuses further calls.
 //
-// A job that should outlive its members is an elastic one: see Elastic, whose operations are
-// repeated by those who are left, and into which newcomers can come. With Config.TLS both sides
-// of every connection show certificates, and nobody between them can read along.
+// With Config.TLS both sides of every connection show certificates, and nobody between them can
+// read along.
 //
 // # Stability
 //

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,15 +22,10 @@ import (
 	"busbar.dev/internal/test/eventually"
 )
 
-var kills = flag.Int("kills", 20, "how often TestKill ends a rank")
-
 // TestMain makes the test binary a rank as well, for tests that end one.
 func TestMain(m *testing.M) {
 	if rank := os.Getenv("ENGINE_TEST_RANK"); rank != "" {
 		os.Exit(beRank(rank))
-	}
-	if rank := os.Getenv("ENGINE_TEST_ELASTIC"); rank != "" {
-		os.Exit(beElastic(rank))
 	}
 	os.Exit(m.Run())
 }
@@ -173,13 +167,25 @@ func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
 	}
 }
 
+// killings is how often a rank is killed: a few times, or as often as BUSBAR_KILLS says.
+func killings(few int) int {
+	if n, err := strconv.Atoi(os.Getenv("BUSBAR_KILLS")); err == nil && n > 0 {
+		return n
+	}
+	if testing.Short() {
+		return min(few, 2)
+	}
+	return few
+}
+
+var ways = []engine.Transport{engine.TCP, engine.Auto, engine.Shm}
+
 func TestKill(t *testing.T) {
-	n := killings(t, *kills)
 	rng := rand.New(rand.NewPCG(9, uint64(time.Now().UnixNano())))
-	for k := range n {
+	for k := range killings(20) {
 		all := startRanks(t, 8, 20*time.Second, ways[k%3])
 		victim := rng.IntN(8)
-		pause(rng, 300)
+		time.Sleep(time.Duration(rng.IntN(300_000)) * time.Microsecond)
 		all[victim].cmd.Process.Kill()
 		expect(t, all, victim, engine.Died)
 		if t.Failed() {

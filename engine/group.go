@@ -15,8 +15,7 @@ import (
 )
 
 // Group is a rank's membership in a job: its number, and its connections to the others. The
-// ranks of a group stay who they are: when one is lost the group has failed. Elastic
-// goes on without the lost rank.
+// ranks of a group stay who they are: when one is lost the group has failed.
 //
 // Methods may be called from several goroutines, but calls must be prepared in one order.
 type Group struct {
@@ -45,11 +44,6 @@ type callKey struct {
 	dtype  coll.Dtype
 	reduce coll.Redop
 	root   int
-	how    Options
-}
-
-func keyOf(s *schedule.Schedule, op coll.Op, o Options) callKey {
-	return callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root, o}
 }
 
 func newGroup(cfg Config, w waiter) *Group {
@@ -88,12 +82,7 @@ func (g *Group) Size() int { return g.size }
 // Run runs a schedule once; nil is the engine's choice by size. Calls that are alike are prepared once, so that repeats cost no
 // memory; the record holds until the next run of that call.
 func (g *Group) Run(ctx context.Context, s *schedule.Schedule, op coll.Op, b Buffers) (*result.Run, error) {
-	return g.runWith(ctx, s, op, Options{}, b)
-}
-
-// runWith is Run with options.
-func (g *Group) runWith(ctx context.Context, s *schedule.Schedule, op coll.Op, o Options, b Buffers) (*result.Run, error) {
-	c, err := g.cachedCall(s, op, o)
+	c, err := g.cachedCall(s, op)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +93,18 @@ func (g *Group) runWith(ctx context.Context, s *schedule.Schedule, op coll.Op, o
 }
 
 // cachedCall is the call of a schedule and an operation, prepared when it is first asked for.
-func (g *Group) cachedCall(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
+func (g *Group) cachedCall(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if op.Sizes != nil {
-		return g.PrepareWith(s, op, o)
+		return g.Prepare(s, op)
 	}
-	key := keyOf(s, op, o)
-	if c := g.lookup(key); c != nil {
+	key := callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
+	g.cacheMu.Lock()
+	c := g.cached[key]
+	g.cacheMu.Unlock()
+	if c != nil {
 		return c, nil
 	}
-	c, err := g.PrepareWith(s, op, o)
+	c, err := g.Prepare(s, op)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +112,6 @@ func (g *Group) cachedCall(s *schedule.Schedule, op coll.Op, o Options) (*Call, 
 	g.cached[key] = c
 	g.cacheMu.Unlock()
 	return c, nil
-}
-
-// lookup is a call that Run has prepared, nil where there is none.
-func (g *Group) lookup(key callKey) *Call {
-	g.cacheMu.Lock()
-	defer g.cacheMu.Unlock()
-	return g.cached[key]
 }
 
 // Forget gives back what a call holds. It must not be under way, and its number is not used

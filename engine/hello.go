@@ -21,7 +21,7 @@ import (
 // and what Pick picks.
 const (
 	greeting  = "busbar\x00"
-	version   = 4
+	version   = 5
 	nonceLen  = 32
 	helloLen  = len(greeting) + 1 + nonceLen
 	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + 8 + nonceLen + sha256.Size
@@ -35,8 +35,6 @@ type purpose uint8
 const (
 	forControl purpose = 1
 	forData    purpose = 2
-	forReform  purpose = 3 // members of an elastic job agree on who goes on
-	forJoin    purpose = 4 // a newcomer asks for a place in an elastic job
 )
 
 // hello is who a connection is from.
@@ -82,7 +80,7 @@ func (r Refusal) String() string {
 // Refused is a connection that was turned away.
 type Refused struct {
 	From string // its address
-	Rank int    // what it claimed to be; -1 where it did not come to say so, or is a newcomer
+	Rank int    // what it claimed to be; -1 where it did not come to say so
 	Why  Refusal
 }
 

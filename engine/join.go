@@ -95,9 +95,7 @@ func (n *network) host(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !n.borrowed { // newcomers of an elastic job look there as well
-			defer os.Remove(file)
-		}
+		defer os.Remove(file)
 	}
 	return n.gather(ctx, addrs)
 }
@@ -221,18 +219,6 @@ func isForeignFile(name string) error {
 		return fmt.Errorf("the file to meet in: %s is there and was not written by a job; remove it or name another", name)
 	}
 	return nil
-}
-
-// withdraw removes what publish wrote, unless another rank has written since.
-func (n *network) withdraw(addrs []string) {
-	name := filepath.Clean(n.cfg.Meet)
-	own, err := n.meetingNote(addrs)
-	if err != nil {
-		return
-	}
-	if b, err := readFile(name); err == nil && bytes.Equal(b, own) {
-		os.Remove(name)
-	}
 }
 
 // meetingNote is what publish writes.

@@ -70,17 +70,17 @@ func (l *link) takeKept(ln *lane) error {
 		if ln.gate != nil {
 			return nil // the send that reads this memory is under way; asked again when it is done
 		}
-		if int64(k.h.length) != st.wire || k.h.program != ln.call.program {
-			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.wire)}
+		if int64(k.h.length) != st.bytes || k.h.program != ln.call.program {
+			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.bytes)}
 		}
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)
 		if k.ref != nil {
-			ln.call.landAll(st, k.ref)
+			ln.call.receiveWhole(st, k.ref)
 			k.ref = nil
 			l.acknowledge(k.h) // not before: the sender may then overwrite it
 		} else {
-			ln.call.landAll(st, k.data)
+			ln.call.receiveWhole(st, k.data)
 		}
 		l.held -= int64(len(k.data))
 		l.spare = append(l.spare, k)

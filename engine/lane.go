@@ -40,7 +40,7 @@ type posted struct {
 	sent int64 // header and all
 	seg  int
 	off  int64
-	took int64 // bytes of the elements that are not needed any more
+	took int64 // bytes of the message that are not needed any more
 
 	// spilled is a copy of what is still to be sent, of a send whose memory others wait for.
 	spilled []byte
@@ -63,9 +63,6 @@ func (p *posted) pieces(bufs [][]byte) [][]byte {
 	}
 	if p.ref {
 		return append(bufs, p.where[max(p.sent-headerLen, 0):])
-	}
-	if p.lane.call.codec != nil {
-		return p.encoded(bufs)
 	}
 	if p.spilled != nil {
 		return append(bufs, p.spilled[:min(len(p.spilled), turnBytes)])
@@ -90,14 +87,6 @@ func (p *posted) wrote(n int64) bool {
 	h := min(n, max(headerLen-p.sent, 0))
 	p.sent += n
 	n -= h
-	if p.lane.call.codec != nil {
-		if l := p.step.link; l.er < l.ew {
-			l.er += int(n)
-		} else {
-			p.spilled = p.spilled[n:]
-		}
-		return p.sent == headerLen+p.step.wire
-	}
 	if p.spilled != nil {
 		p.spilled = p.spilled[n:]
 		return p.sent == headerLen+p.step.bytes
@@ -180,9 +169,6 @@ func (ln *lane) advance() error {
 			return nil
 		case copies, fold, sumAll:
 			hazard, _ := ln.hazard(st.dst)
-			if hazard == nil && c.codec != nil { // a send may still round what is read
-				hazard, _ = ln.hazard(st.segs)
-			}
 			if hazard != nil {
 				ln.state = awaitsSend
 				return nil
@@ -211,7 +197,7 @@ func (ln *lane) post(st *step) error {
 	p := &ln.sends[(ln.first+ln.count)%len(ln.sends)]
 	ln.count++
 	*p = posted{lane: ln, step: st, pc: ln.pc}
-	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.wire)}.put(&p.hdr)
+	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.bytes)}.put(&p.hdr)
 	l := st.link
 	idle := !l.writing()
 	l.refer(p, ln.call)

@@ -46,9 +46,6 @@ type link struct {
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare
 
-	enc    []byte // the next bytes of the first send, of a call that is compressed, [er, ew)
-	er, ew int
-
 	queue []*posted // sends, the oldest first from head on
 	head  int
 	iov   [6][]byte
@@ -157,15 +154,15 @@ func (l *link) next() (bool, error) {
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
-			if int64(h.length) != st.wire {
-				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.wire)}
+			if int64(h.length) != st.bytes {
+				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes)}
 			}
 			l.r += headerLen
 			if l.ref = ref; ref != nil {
 				l.r += refLen
 				l.refHead = h
 			}
-			l.cur, l.left = ln, st.wire
+			l.cur, l.left = ln, st.bytes
 			l.unwait(ln)
 			return true, nil
 		}
@@ -198,9 +195,6 @@ func (l *link) unwait(ln *lane) {
 // deliver moves what there is of the current frame to its place.
 func (l *link) deliver() (int64, error) {
 	ln := l.cur
-	if ln.call.codec != nil {
-		return l.decode()
-	}
 	st := &ln.steps[ln.pc]
 	var sum int64
 	for l.left > 0 {

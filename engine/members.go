@@ -7,7 +7,6 @@ type Member struct {
 	Rank int
 	Host string
 	Pid  int
-	id   string // of a member of an elastic job
 }
 
 // Members are all ranks, in order. Ranks of one process have no names.

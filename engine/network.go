@@ -20,9 +20,8 @@ type network struct {
 	g        *Group
 	cfg      Config
 	endpoint *endpoint
-	borrowed bool   // the endpoint is the membership's, which closes it
-	epoch    uint32 // of an elastic job; 0 elsewhere
-	id       string // of this member of an elastic job
+	borrowed bool   // the endpoint is a star's, which closes it
+	epoch    uint32 // the number of a star's group; 0 elsewhere
 	members  []member
 	tabled   chan struct{} // closed when members is known
 
@@ -205,7 +204,7 @@ func (n *network) dial(ctx context.Context, peer, k int) error {
 
 // own is what this rank tells the others of itself.
 func (n *network) own(addrs []string) member {
-	return member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity(), ID: n.id}
+	return member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()}
 }
 
 func (n *network) member(rank int) member {

@@ -12,26 +12,18 @@ import (
 // that it talks to. Without a schedule the engine picks one by the size. All ranks must prepare
 // the same calls in the same order.
 func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
-	return g.PrepareWith(s, op, Options{})
-}
-
-// PrepareWith is Prepare with options, which must be the same on all ranks.
-func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
-	if err := g.failure(); err != nil {
-		return nil, err
-	}
-	wire, err := g.wireFor(op, o)
+	err := g.failure()
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
-		if s, err = g.pickWire(op, wire); err != nil {
+		if s, err = g.Pick(op); err != nil {
 			return nil, err
 		}
 	}
 	g.prepare.Lock()
 	defer g.prepare.Unlock()
-	c, err := g.newCall(s, op, wire)
+	c, err := g.newCall(s, op)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +37,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 }
 
 // newCall lays out the program of this rank.
-func (g *Group) newCall(s *schedule.Schedule, op coll.Op, wire Wire) (*Call, error) {
+func (g *Group) newCall(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if s.Ranks != g.size {
 		return nil, fmt.Errorf("a schedule for %d ranks in a group of %d", s.Ranks, g.size)
 	}
@@ -53,16 +45,12 @@ func (g *Group) newCall(s *schedule.Schedule, op coll.Op, wire Wire) (*Call, err
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, d: &g.driver, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
+	c := &Call{g: g, d: &g.driver, s: s, op: op, elem: k.elem, program: fingerprint(s, op), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
-	if err := k.compress(wire); err != nil {
-		return nil, err
-	}
-	c.codec, c.settles = k.codec, k.settles()
 	k.findUntouched()
 	c.initial = k.initial
 	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
@@ -119,9 +107,6 @@ func (g *Group) connect(c *Call) error {
 	for st, lane := range c.messages() {
 		list := d.peers[st.peer]
 		st.link = list[lane%len(list)]
-		if c.codec != nil && st.link.enc == nil {
-			st.link.enc = make([]byte, encStage)
-		}
 	}
 	return nil
 }

@@ -26,26 +26,12 @@ func (l *link) ungate(idle time.Duration) bool {
 	return true
 }
 
-// spill copies what is left of a send, as it travels.
+// spill copies what is left of a send.
 func (p *posted) spill() {
-	c := p.lane.call
-	if c.codec == nil {
-		p.spilled = make([]byte, 0, p.step.bytes-p.took)
-		off := p.off
-		for _, x := range p.step.segs[p.seg:] {
-			p.spilled = append(p.spilled, c.mem[x.mem][x.off+off:x.off+x.n]...)
-			off = 0
-		}
-		return
-	}
-	var size int64
+	p.spilled = make([]byte, 0, p.step.bytes-p.took)
 	off := p.off
 	for _, x := range p.step.segs[p.seg:] {
-		for ; off < x.n; off += wirePiece {
-			size += c.codec.size(min(x.n-off, wirePiece))
-		}
+		p.spilled = append(p.spilled, p.lane.call.mem[x.mem][x.off+off:x.off+x.n]...)
 		off = 0
 	}
-	p.spilled = make([]byte, size)
-	p.encode(p.spilled)
 }

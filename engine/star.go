@@ -211,7 +211,8 @@ func (s *Star) Members() []Member {
 	defer s.mu.Unlock()
 	list := make([]Member, len(s.table))
 	for r := range s.table {
-		list[r] = s.table[r].public(r)
+		m := &s.table[r]
+		list[r] = Member{Rank: r, Host: m.Host, Pid: m.Pid}
 	}
 	return list
 }

@@ -29,7 +29,7 @@ func (c *compiler) findUntouched() {
 			}
 		}
 	}
-	written, taken := make([]bool, len(lanes)), make([]bool, len(lanes))
+	written := make([]bool, len(lanes))
 	for lane := range c.s.Lanes {
 		for i := range c.s.Len(c.rank, lane) {
 			o := c.s.At(c.rank, lane, i)
@@ -39,19 +39,15 @@ func (c *compiler) findUntouched() {
 				touch(o.Dst, o.At, o.At+o.To-o.From, several)
 			case o.Verb == schedule.Send || o.Verb.Receives():
 				touch(o.Buf, o.From, o.To, int32(lane))
-				for chunk := max(o.From, 0); o.Buf == schedule.Data && chunk < min(o.To, int32(len(lanes))); chunk++ {
-					if o.Verb.Receives() {
-						written[chunk] = true
-					} else if !written[chunk] && c.takesOver(lane, i, chunk, o) {
-						taken[chunk] = true // rounded before the first write, which the user's memory must not be
-					}
+				for chunk := max(o.From, 0); o.Buf == schedule.Data && o.Verb.Receives() && chunk < min(o.To, int32(len(lanes))); chunk++ {
+					written[chunk] = true
 				}
 			}
 		}
 	}
 	c.untouched = make([]bool, len(lanes))
 	for chunk := range lanes {
-		c.untouched[chunk] = lanes[chunk] >= 0 && written[chunk] && !taken[chunk]
+		c.untouched[chunk] = lanes[chunk] >= 0 && written[chunk]
 		if !c.untouched[chunk] {
 			c.initial = join(c.initial, c.extent(schedule.Data, chunk))
 		}

@@ -10,17 +10,13 @@ const waitWord = 2 * time.Second
 
 // Waiting is for whom a rank waits when the ranks meet.
 type Waiting struct {
-	Rank, Size int    // who waits, and how many are to meet; rank -1 is a newcomer to an elastic job
+	Rank, Size int    // who waits, and how many are to meet
 	For        []int  // who has not come: of rank 0 the others, of the others rank 0; none: it has, and waits for others itself
 	Meet       string // where
 }
 
 func (w Waiting) String() string {
 	switch {
-	case w.Rank < 0 && len(w.For) == 0:
-		return fmt.Sprintf("a newcomer has found the elastic job at %s and waits for its members to let it in", w.Meet)
-	case w.Rank < 0:
-		return fmt.Sprintf("a newcomer is waiting for a member of the elastic job at %s", w.Meet)
 	case len(w.For) == 0:
 		return fmt.Sprintf("rank %d of %d has found rank 0 at %s, which waits for others", w.Rank, w.Size, w.Meet)
 	case w.Rank != 0:

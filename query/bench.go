@@ -27,9 +27,7 @@ type Bench struct {
 	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
 	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
 	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME (default 1)."`
-	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8. Bandwidths count uncompressed bytes (default none)."`
 	Check    bool    `help:"Check the results: count wrong elements, and exit 1 if there are any."`
-	ranks.Elasticity
 }
 
 // Run measures between ranks of this process, over plain memory.
@@ -48,12 +46,9 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Elasticity.Check(); err != nil {
-		return nil, err
-	}
 	t := on.task()
 	t.Valid, t.Memory, t.Advice = plan.Validate, plan.Memory, "a smaller -e, fewer ranks or more hosts"
-	t.Same = fmt.Sprint("bench", q.Op, plan.Sizes, q.Warm, q.Iters, q.Dtype, q.Redop, q.Root, q.Algo, q.Channels, q.Compress, q.Check, q.Elastic)
+	t.Same = fmt.Sprint("bench", q.Op, plan.Sizes, q.Warm, q.Iters, q.Dtype, q.Redop, q.Root, q.Algo, q.Channels, q.Check)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		m := newBenchRun(&q, &env, &on, g, plan)
 		err := bench.Run(ctx, g, plan, m.add)
@@ -67,14 +62,6 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 		m.end()
 		doc = m.doc
 		return on.answer(doc, keep)
-	}
-	if q.Elastic {
-		t.MinRanks = q.MinRanks
-		t.Memory = func(n int) unit.Bytes { return plan.Memory(n) / 2 * 3 } // contributions are kept, to be repeated
-		t.Elastic = func(x *engine.Elastic, newcomer bool, keep func([]byte) error) (err error) {
-			doc, err = measureElastic(ctx, &q, &env, &on, x, plan, newcomer, keep)
-			return err
-		}
 	}
 	err = on.run(ctx, t)
 	return doc, err
@@ -92,12 +79,6 @@ func (q *Bench) plan(transport string) (bench.Plan, error) {
 	}
 	if p.Op.Reduce, err = coll.ParseRedop(q.Redop); err != nil {
 		return p, fmt.Errorf("--redop: %w", err)
-	}
-	if p.Wire, err = engine.ParseWire(q.Compress); err != nil {
-		return p, fmt.Errorf("--compress: %w", err)
-	}
-	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
-		return p, fmt.Errorf("--compress %s: %w", q.Compress, err)
 	}
 	if p.Transport, err = engine.ParseTransport(transport); err != nil {
 		return p, fmt.Errorf("--transport: %w", err)
@@ -148,24 +129,23 @@ func benchSizes(kind coll.Kind, from, to string, factor float64) ([]unit.Bytes, 
 type benchRun struct {
 	env   *Env
 	on    *Ranks[*BenchDoc]
-	team  bench.Team
+	group *engine.Group
 	plan  bench.Plan
 	doc   *BenchDoc
 	like  result.Sweep // what all sweeps have in common
-	mute  bool         // another member tells of rows
 	shown bool         // progress was told
 	sum   float64      // of bus bandwidths
 	rows  int          // of those
 }
 
-func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], t bench.Team, p bench.Plan) *benchRun {
-	m := &benchRun{env: env, on: on, team: t, plan: p, doc: &BenchDoc{
-		Op: p.Op.Kind, Ranks: t.Size(), Transport: string(t.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
-		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: t.Hosts(), Rows: []BenchRow{},
-		Team: t, Plan: p, Factor: q.Factor,
+func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], g *engine.Group, p bench.Plan) *benchRun {
+	m := &benchRun{env: env, on: on, group: g, plan: p, doc: &BenchDoc{
+		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
+		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Rows: []BenchRow{},
+		Group: g, Plan: p, Factor: q.Factor,
 	}}
-	if t.Rank() == 0 {
-		m.like = bench.Here(t, env.Version)
+	if g.Rank() == 0 {
+		m.like = bench.Here(g, env.Version)
 	}
 	m.progress()
 	return m
@@ -175,10 +155,10 @@ func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], t bench.Team, p bench
 func (m *benchRun) progress() {
 	m.clear()
 	done := len(m.doc.Rows)
-	if m.team.Rank() == 0 {
+	if m.group.Rank() == 0 {
 		m.env.steps(done, len(m.plan.Sizes))
 	}
-	if m.team.Rank() == 0 && done < len(m.plan.Sizes) {
+	if m.group.Rank() == 0 && done < len(m.plan.Sizes) {
 		m.env.progress(fmt.Sprintf("%s of %v, size %d of %d", m.plan.Op.Kind, m.plan.Sizes[done], done+1, len(m.plan.Sizes)))
 		m.shown = true
 	}
@@ -207,11 +187,9 @@ func (m *benchRun) add(s *result.Sweep) error {
 	}
 	m.doc.Rows = append(m.doc.Rows, row)
 	m.doc.Sweeps.Append(s)
-	if !m.mute {
-		m.clear()
-		if err := m.on.row(m.doc); err != nil {
-			return err
-		}
+	m.clear()
+	if err := m.on.row(m.doc); err != nil {
+		return err
 	}
 	m.progress()
 	return nil
@@ -220,7 +198,7 @@ func (m *benchRun) add(s *result.Sweep) error {
 // end fills in what comes after the rows.
 func (m *benchRun) end() {
 	m.doc.AvgBus = m.sum / float64(max(m.rows, 1))
-	m.doc.Refusals = m.team.Refused()
+	m.doc.Refusals = m.group.Refused()
 	for _, n := range m.doc.Refusals {
 		m.doc.Refused += n
 	}

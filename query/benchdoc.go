@@ -1,8 +1,6 @@
 package query
 
 import (
-	"cmp"
-
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
@@ -11,25 +9,22 @@ import (
 
 // BenchDoc is the answer of Bench.
 type BenchDoc struct {
-	Op        coll.Kind     `json:"op"`
-	Ranks     int           `json:"ranks"`
-	Transport string        `json:"transport"` // what carried the bytes: tcp, shm, mem, or auto where hosts share memory within and not between
-	Dtype     string        `json:"dtype"`
-	Redop     string        `json:"redop"`
-	Iters     int           `json:"iters"`   // runs of each size that count
-	Warmup    int           `json:"warmup"`  // runs before those
-	Checked   bool          `json:"checked"` // results were compared with what they must be
-	Hosts     []string      `json:"hosts,omitempty"`
-	Rows      []BenchRow    `json:"rows"`
-	Changes   []BenchChange `json:"membership,omitempty"` // of an elastic job: who left and who joined
-	AvgBus    float64       `json:"avg_busbw_GBps"`       // over all rows, out of place and in place
-	Refused   int64         `json:"refused_connections"`  // that did not belong to the job
+	Op        coll.Kind  `json:"op"`
+	Ranks     int        `json:"ranks"`
+	Transport string     `json:"transport"` // what carried the bytes: tcp, shm, mem, or auto where hosts share memory within and not between
+	Dtype     string     `json:"dtype"`
+	Redop     string     `json:"redop"`
+	Iters     int        `json:"iters"`   // runs of each size that count
+	Warmup    int        `json:"warmup"`  // runs before those
+	Checked   bool       `json:"checked"` // results were compared with what they must be
+	Hosts     []string   `json:"hosts,omitempty"`
+	Rows      []BenchRow `json:"rows"`
+	AvgBus    float64    `json:"avg_busbw_GBps"`      // over all rows, out of place and in place
+	Refused   int64      `json:"refused_connections"` // that did not belong to the job
 
-	Team     bench.Team               `json:"-"`
+	Group    *engine.Group            `json:"-"`
 	Plan     bench.Plan               `json:"-"`
 	Factor   float64                  `json:"-"` // from size to size
-	Late     bool                     `json:"-"` // this rank came when others had begun
-	Missed   int                      `json:"-"` // sizes that were measured before this rank came
 	Refusals map[engine.Refusal]int64 `json:"-"`
 	Sweeps   result.Sweeps            `json:"-"` // the rows as they are kept
 	Noted
@@ -51,14 +46,11 @@ func (d *BenchDoc) WrongElements() (n int64) {
 
 // BenchRow is one size; the figures of the row itself are those out of place.
 type BenchRow struct {
-	Size  int64  `json:"size_bytes"`
-	Count int64  `json:"count"` // elements
-	Algo  string `json:"algo"`  // of the schedule that ran
-	Dtype string `json:"dtype"`
-	Ranks int    `json:"ranks,omitempty"` // of an elastic job, where they change
-	// Compress is how elements travel, WireBytes what all ranks send in a run.
-	Compress  string `json:"compress"`
-	WireBytes int64  `json:"wire_bytes"`
+	Size      int64  `json:"size_bytes"`
+	Count     int64  `json:"count"` // elements
+	Algo      string `json:"algo"`  // of the schedule that ran
+	Dtype     string `json:"dtype"`
+	WireBytes int64  `json:"wire_bytes"` // what all ranks send in a run
 	BenchTiming
 	InPlace *BenchTiming `json:"in_place,omitempty"`
 
@@ -84,21 +76,6 @@ type BenchTimes struct {
 	Mean   float64 `json:"mean"`
 }
 
-// BenchChange is a change of membership of an elastic job.
-type BenchChange struct {
-	Epoch  uint32        `json:"epoch"`
-	Left   []BenchMember `json:"left"`
-	Joined []BenchMember `json:"joined"`
-}
-
-// BenchMember is a rank that left or joined.
-type BenchMember struct {
-	Rank int    `json:"rank"`
-	Host string `json:"host"`
-	Pid  int    `json:"pid"`
-	Why  string `json:"why,omitempty"` // it left
-}
-
 // newBenchRow is a sweep of one size as a row.
 func newBenchRow(s *result.Sweep) (BenchRow, error) {
 	p := &s.Points[0]
@@ -107,7 +84,7 @@ func newBenchRow(s *result.Sweep) (BenchRow, error) {
 		return BenchRow{}, err
 	}
 	x := BenchRow{
-		Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype, Compress: cmp.Or(s.Compress, engine.Uncompressed.String()),
+		Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype,
 		WireBytes: int64(p.WireBytes), Redop: s.Redop, Root: -1,
 	}
 	if s.Op.Rooted() {

@@ -27,7 +27,6 @@ type BenchStep struct {
 	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Sequence length in tokens, for the default of --compute (default: the model's)."`
 	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"TFLOPS per rank, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
 	Dtype    Dtype         `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half (default float)."`
-	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8 (default none)."`
 	First    Size          `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket (default 1M)."`
 	Cap      Size          `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets (default 25M)."`
 	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size (default auto)."`
@@ -58,7 +57,7 @@ func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) 
 	}
 	t := on.task()
 	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "fewer ranks, --dtype bfloat16, a smaller model or more hosts"
-	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.Compress, q.First, q.Cap, q.Algo, q.Channels, q.Warm, q.Iters)
+	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.First, q.Cap, q.Algo, q.Channels, q.Warm, q.Iters)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		d, err := q.measure(ctx, &env, g, m, p)
 		if err != nil || d == nil {
@@ -112,9 +111,6 @@ func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err e
 	}
 	if p.Type != coll.Float && p.Type != coll.BFloat16 && p.Type != coll.Half {
 		return p, fmt.Errorf("--dtype %s: gradients are float, bfloat16 or half", q.Dtype)
-	}
-	if p.Wire, err = engine.ParseWire(q.Compress); err != nil {
-		return p, fmt.Errorf("--compress: %w", err)
 	}
 	for _, x := range []struct {
 		flag, text string

@@ -11,7 +11,6 @@ import (
 
 // BenchStepDoc is the answer of BenchStep.
 type BenchStepDoc struct {
-	Compress      string         `json:"compress"`
 	Dtype         string         `json:"dtype"`
 	GradientBytes int64          `json:"gradient_bytes"` // of all tensors
 	Hosts         []string       `json:"hosts"`
@@ -57,7 +56,7 @@ type BenchStepBucket struct {
 func newBenchStepDoc(g *engine.Group, m *workload.Model, p bench.StepPlan) *BenchStepDoc {
 	return &BenchStepDoc{
 		Model: m.Name, Title: m.Title, Params: m.Params(), Tensors: len(p.Grads), GradientBytes: int64(p.Memory()), Dtype: p.Type.String(),
-		Compress: p.Wire.String(), Ranks: g.Size(), Hosts: g.Hosts(), Transport: string(g.Transport()), Iters: p.Iters, Warmup: p.Warm,
+		Ranks: g.Size(), Hosts: g.Hosts(), Transport: string(g.Transport()), Iters: p.Iters, Warmup: p.Warm,
 		Compute: p.Compute().Seconds(), Rows: []BenchStepRow{}, Plan: p,
 	}
 }

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 
-	"busbar.dev/engine"
 	"busbar.dev/engine/ranks"
 )
 
@@ -21,8 +20,6 @@ type Ranks[D any] struct {
 	Keep func(data []byte) error
 	// Row is told, where rank 0 is, that the document has one more row.
 	Row func(D) error
-	// Change is told, where rank 0 is, that members of an elastic job were lost or joined.
-	Change func(engine.Change)
 	// Answer is told the document while the ranks are still there; what it gives to keep reaches Keep.
 	Answer func(d D, keep func(data []byte) error) error
 }

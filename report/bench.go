@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
-	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
@@ -19,11 +18,11 @@ const ncclWidth = 123
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
 // first. A terminal with fewer columns, 0 being any number, gets the columns that differ from row to row.
 func BenchRow(w io.Writer, d *query.BenchDoc, columns int) error {
-	if len(d.Rows) == 0 || len(d.Rows) == 1 && !d.Late && d.Team == nil {
+	if len(d.Rows) == 0 || len(d.Rows) == 1 && d.Group == nil {
 		return query.ErrDecoded
 	}
 	narrow := columns > 0 && columns < ncclWidth
-	if len(d.Rows) == 1 && !d.Late {
+	if len(d.Rows) == 1 {
 		var head strings.Builder
 		benchHeader(&head, d, narrow)
 		if _, err := io.WriteString(w, commentsWrapped(head.String(), columns)); err != nil {
@@ -54,11 +53,6 @@ func commentsWrapped(text string, columns int) string {
 		}
 	}
 	return b.String()
-}
-
-// BenchChange prints who left an elastic job and who joined, as a comment in the table.
-func BenchChange(w io.Writer, c engine.Change) {
-	fmt.Fprintln(w, "# "+strings.ReplaceAll(fmt.Sprint(c), "\n", " "))
 }
 
 // BenchEnd prints what comes after the rows.
@@ -123,14 +117,11 @@ func benchHeader(w io.Writer, d *query.BenchDoc, narrow bool) {
 	fmt.Fprintf(w, "# Collective test starting: %s\n", benchProgram(d.Op))
 	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
 		int64(first), int64(last), d.Factor, d.Warmup, d.Iters, check)
-	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Team.Size(), d.Transport, d.Plan.Algo)
-	if note := bench.Crowded(d.Team.Members()); note != "" {
+	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Group.Size(), d.Transport, d.Plan.Algo)
+	if note := bench.Crowded(d.Group.Members()); note != "" {
 		fmt.Fprintf(w, "# %s\n", note)
 	}
-	if d.Plan.Wire != engine.Uncompressed {
-		fmt.Fprintf(w, "# Elements travel as %s; bandwidths count them uncompressed\n", d.Plan.Wire)
-	}
-	for r, m := range d.Team.Members() {
+	for r, m := range d.Group.Members() {
 		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
 	}
 	if narrow {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"busbar.dev/engine"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
@@ -19,9 +18,6 @@ func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
 	}
 	p := &d.Plan
 	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params, d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"), d.Transport)
-	if p.Wire != engine.Uncompressed {
-		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", p.Wire)
-	}
 	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
 	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step", ">fastest", ">slowest")
 	for i := range d.Rows {

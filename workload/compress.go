@@ -3,7 +3,7 @@ package workload
 import "fmt"
 
 // Wire is how gradients travel when they are summed among replicas, by the names of busbar
-// bench --compress.
+// step --compress.
 type Wire string
 
 // Wires.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"busbar.dev/engine"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -26,9 +25,7 @@ func (benchRunCmd) Help() string {
 		"  busbar bench -n 4\n" +
 		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +
 		"  busbar bench -n 4 --transport tcp --json\n" +
-		"  busbar bench -n 4 --transport tcp --compress bf16 --check\n" +
 		"  busbar bench -n 4 -o before.jsonl\n" +
-		"  busbar bench -n 8 --elastic --check\n" +
 		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
 		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
 }
@@ -43,7 +40,6 @@ func (c *benchRunCmd) Run(e *env) error {
 	}
 	if !c.JSON && !c.toStdout() {
 		on.Row = func(d *query.BenchDoc) error { return report.BenchRow(e.stdout, d, e.screen()) }
-		on.Change = func(x engine.Change) { report.BenchChange(e.stdout, x) }
 	}
 	_, err := c.Bench.RunOn(e.ctx, e.measuring(c.common), on)
 	return fromRanks(err)
@@ -53,9 +49,6 @@ func (c *benchRunCmd) Run(e *env) error {
 func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error) (err error) {
 	switch {
 	case c.JSON:
-		if d.Missed > 0 && !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar: note: %d of %d sizes were measured before this rank came, and are not in its document\n", d.Missed, len(d.Plan.Sizes))
-		}
 		err = report.JSON(e.stdout, d)
 	case !c.toStdout():
 		err = report.BenchEnd(e.stdout, d)

@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 	dir := "testdata/script"
 	if testing.Short() { // with the race detector: only what starts goroutines; the rest computes, and takes minutes under it
 		dir = ""
-		for _, p := range []string{"bench", "bench_compress", "bench_elastic", "bench_pairs", "bench_step", "lab", "lab_real", "*_interrupt*"} {
+		for _, p := range []string{"bench", "bench_pairs", "bench_step", "lab", "lab_real", "*_interrupt*"} {
 			list, err := filepath.Glob(filepath.Join("testdata", "script", p+".txtar"))
 			if err != nil {
 				t.Fatal(err)

@@ -29,9 +29,6 @@ type Plan struct {
 	Warm      int
 	Iters     int
 	Check     bool
-	// Wire makes float32 smaller between ranks, also within a host. Bandwidths still count
-	// the uncompressed bytes.
-	Wire engine.Wire
 }
 
 // Validate reports what makes a plan impossible on n ranks, before anybody is started.
@@ -41,9 +38,6 @@ func (p *Plan) Validate(n int) error {
 		return fmt.Errorf("%d runs after %d to warm up; 1 to %d and 0 to %d are possible", p.Iters, p.Warm, 1<<20, 1<<20)
 	case len(p.Sizes) == 0:
 		return fmt.Errorf("no sizes")
-	}
-	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
-		return err
 	}
 	for _, size := range p.Sizes {
 		op := p.Op
@@ -214,17 +208,16 @@ func (m *meter) free() {
 
 // size measures one size.
 func (m *meter) size(ctx context.Context, s *schedule.Schedule, op coll.Op) (*result.Sweep, error) {
-	call, err := m.g.PrepareWith(s, op, engine.Options{Wire: m.p.Wire, Force: true})
+	call, err := m.g.Prepare(s, op)
 	if err != nil {
 		return nil, err
 	}
 	defer m.g.Forget(call)
-	_, sent := call.Traffic()
-	all, err := m.total(ctx, int64(sent))
+	all, err := m.total(ctx, int64(call.Traffic()))
 	if err != nil {
 		return nil, err
 	}
-	x := newSweep(op, m.g.Size(), s.Name, call.Wire(), unit.Bytes(all))
+	x := newSweep(op, m.g.Size(), s.Name, unit.Bytes(all))
 	p := &x.Points[0]
 	if p.Out, err = m.timing(ctx, call, op, false); err != nil {
 		return nil, err

@@ -83,47 +83,6 @@ func measure(n int, p Plan) (list result.Sweeps, err error) {
 	return list, err
 }
 
-// TestCompressed measures every collective that can be compressed; the bound holds, and fewer
-// bytes travel.
-func TestCompressed(t *testing.T) {
-	for _, kind := range coll.Kinds() {
-		for wire := engine.Uncompressed; wire <= engine.Int8; wire++ {
-			for _, redop := range []coll.Redop{coll.Sum, coll.Avg, coll.Min, coll.Max} {
-				p := Plan{
-					Op: coll.Op{Kind: kind, Reduce: redop}, Sizes: sizes(0, 100, 99996), Iters: 2, Check: true, Transport: engine.Mem, Wire: wire,
-				}
-				if p.Validate(4) != nil {
-					extreme := wire == engine.Int8 && kind.Reduces() && (redop == coll.Min || redop == coll.Max) // see CanCompress
-					if kind != coll.Barrier && kind != coll.AllToAllV && !extreme {
-						t.Errorf("%s as %s was refused: %v", kind, wire, p.Validate(4))
-					}
-					continue
-				}
-				list, err := measure(4, p)
-				if err != nil {
-					t.Fatalf("%s as %s: %v", kind, wire, err)
-				}
-				want := ""
-				if wire != engine.Uncompressed {
-					want = wire.String()
-				}
-				for _, r := range list.Rows() {
-					if r.Compress != want || *r.Wrong != 0 {
-						t.Errorf("%s, %s of %v as %s: %q, wrong %d", kind, redop, r.Size, wire, r.Compress, *r.Wrong)
-					}
-				}
-				last := list[len(list)-1].Points[0]
-				if kind == coll.AllReduce && wire == engine.Int8 && !testing.Short() && (last.WireBytes < last.Size || last.WireBytes > 2*last.Size) {
-					t.Errorf("%v of int8 travel for %v", last.WireBytes, last.Size)
-				}
-			}
-			if !kind.Reduces() && wire == engine.Int8 {
-				break
-			}
-		}
-	}
-}
-
 func TestLengthen(t *testing.T) {
 	took := []float64{1, 2, 3}
 	lengthen(took, 7.5)

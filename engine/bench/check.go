@@ -6,7 +6,6 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
-	"busbar.dev/schedule"
 )
 
 func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
@@ -55,11 +54,8 @@ func value(op coll.Op, n, rank, i int) float64 {
 		}
 		return 1
 	}
-	return float64((i + 3*rank + i>>8) & greatest)
+	return float64((i + 3*rank + i>>8) & 3)
 }
-
-// greatest is the greatest value that sums have.
-const greatest = 3
 
 // want is element i of a rank's result, and how far off it may be.
 func want(op coll.Op, n, rank, i int) (v, off float64) {
@@ -145,16 +141,12 @@ func fill(op coll.Op, n, rank int, b engine.Buffers) {
 	}
 }
 
-// count is the number of wrong elements that came of known data. They may be as far off as the
-// bound says, where there is one.
-func count(op coll.Op, n, rank int, b engine.Buffers, bound func(i int) float64) (wrong int64) {
+// count is the number of wrong elements that came of known data.
+func count(op coll.Op, n, rank int, b engine.Buffers) (wrong int64) {
 	size := op.Type.Size()
 	round := make([]byte, size)
 	for i := range len(b.Recv) / size {
 		v, off := want(op, n, rank, i)
-		if bound != nil {
-			off = bound(i)
-		}
 		if off == 0 { // as the type holds it: whole numbers wrap around
 			engine.PutElement(round, op.Type, v)
 			v = engine.Element(round, op.Type)
@@ -177,11 +169,7 @@ func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlac
 	if _, err := call.Run(ctx); err != nil {
 		return 0, err
 	}
-	bound, err := bound(call.Schedule(), call.Wire(), op, n, rank)
-	if err != nil {
-		return 0, err
-	}
-	return m.total(ctx, count(op, n, rank, b, bound))
+	return m.total(ctx, count(op, n, rank, b))
 }
 
 // total is the sum of a number over all ranks.
@@ -191,33 +179,4 @@ func (m *meter) total(ctx context.Context, x int64) (int64, error) {
 		return 0, err
 	}
 	return m.bad[0], nil
-}
-
-// bound is how far off element i of a compressed operation may be on a rank of n; nil where
-// nothing is compressed.
-func bound(s *schedule.Schedule, w engine.Wire, op coll.Op, n, rank int) (func(i int) float64, error) {
-	if w == engine.Uncompressed {
-		return nil, nil
-	}
-	b, err := engine.BoundFor(s, op, w)
-	if err != nil {
-		return nil, err
-	}
-	sum := op
-	if op.Reduce == coll.Avg {
-		sum.Reduce = coll.Sum
-	}
-	return func(i int) float64 {
-		s, _ := want(sum, n, rank, i) // no element is below zero
-		switch {
-		case w == engine.Int8 && op.Kind.Reduces() && sum.Reduce == coll.Sum:
-			s = float64(n) * greatest
-		case w == engine.Int8 || op.Reduce == coll.Min && op.Kind.Reduces():
-			s = greatest
-		}
-		if op.Reduce == coll.Avg && op.Kind.Reduces() {
-			s /= float64(n)
-		}
-		return b.Of(s)
-	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,54 +14,18 @@ import (
 	"busbar.dev/result"
 )
 
-// Team is the ranks that measure, as far as results say who they were: a Group, or the members of
-// an elastic job in one of its epochs.
-type Team interface {
-	Rank() int
-	Size() int
-	Members() []engine.Member
-	Hosts() []string
-	Transport() engine.Transport
-	Refused() map[engine.Refusal]int64
-}
-
-// Members is an elastic job in one of its epochs, as a Team.
-type Members struct {
-	*engine.Elastic
-	At engine.View
-}
-
-// Rank is this member's.
-func (m *Members) Rank() int { return m.At.Rank }
-
-// Size is the number of members.
-func (m *Members) Size() int { return m.At.Size }
-
-// Members are all of them.
-func (m *Members) Members() []engine.Member { return m.At.Members }
-
-// Hosts are the hosts of the members, each once.
-func (m *Members) Hosts() (list []string) {
-	for _, x := range m.At.Members {
-		if !slices.Contains(list, x.Host) {
-			list = append(list, x.Host)
-		}
-	}
-	return list
-}
-
-// Here is what all sweeps have in common that a team measures from now on, with a program of the
+// Here is what all sweeps have in common that a group measures from now on, with a program of the
 // given version.
-func Here(t Team, version string) result.Sweep {
+func Here(g *engine.Group, version string) result.Sweep {
 	s := result.Sweep{
-		Source: result.Measured, Transport: string(t.Transport()), When: time.Now().UTC().Truncate(time.Second),
-		Session: NewSession(), Tool: "busbar " + version, Machine: machine(), Hosts: cluster.FormatHosts(t.Hosts()),
+		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
+		Session: NewSession(), Tool: "busbar " + version, Machine: machine(), Hosts: cluster.FormatHosts(g.Hosts()),
 	}
 	per := map[string]int{}
-	for _, m := range t.Members() {
+	for _, m := range g.Members() {
 		per[m.Host]++
 	}
-	s.Nodes, s.PerNode = result.Evenly(per, t.Size())
+	s.Nodes, s.PerNode = result.Evenly(per, g.Size())
 	return s
 }
 

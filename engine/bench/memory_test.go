@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,14 +18,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// measurer is a rank that measures again and again.
-type measurer struct {
-	run, barrier, end func(context.Context) error
-}
-
-// frees lets two ranks measure five times over shared memory: what the first measurement took
-// the others do not take again.
-func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measurer, error)) {
+// TestRunFrees lets two ranks measure five times over shared memory: it goes with the measurement
+// that took it, not with the process.
+func TestRunFrees(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared memory needs Linux")
 	}
@@ -40,13 +34,16 @@ func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measur
 	var before, after int64
 	for r := range 2 {
 		wg.Go(func() {
-			m, err := join(t.Context(), engine.Config{Rank: r, Size: 2, Timeout: 2 * time.Minute, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}, p)
+			cfg := engine.Config{Rank: r, Size: 2, Timeout: 2 * time.Minute, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}
+			g, err := engine.Join(t.Context(), cfg)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			for k := range 5 {
-				if err := errors.Join(m.run(t.Context()), m.barrier(t.Context())); err != nil {
+				err := Run(t.Context(), g, p, right)
+				_, met := g.Run(t.Context(), nil, coll.Op{Kind: coll.Barrier}, engine.Buffers{})
+				if err := errors.Join(err, met); err != nil {
 					t.Errorf("run %d: %v", k, err)
 				}
 				if r == 0 && k == 0 {
@@ -56,7 +53,7 @@ func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measur
 			if r == 0 {
 				after = sharedMemory(t)
 			}
-			if err := m.end(t.Context()); err != nil {
+			if err := g.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -75,39 +72,6 @@ func right(s *result.Sweep) error {
 		}
 	}
 	return nil
-}
-
-// TestRunFrees: shared memory goes with the measurement that took it, not with the process.
-func TestRunFrees(t *testing.T) {
-	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
-		g, err := engine.Join(ctx, c)
-		return measurer{
-			run: func(ctx context.Context) error { return Run(ctx, g, p, right) },
-			barrier: func(ctx context.Context) error {
-				_, err := g.Run(ctx, nil, coll.Op{Kind: coll.Barrier}, engine.Buffers{})
-				return err
-			},
-			end: func(context.Context) error { return g.Close() },
-		}, err
-	})
-}
-
-// TestRunElasticFrees: so does that of a measurement on an elastic job.
-func TestRunElasticFrees(t *testing.T) {
-	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
-		e, err := engine.JoinElastic(ctx, c)
-		return measurer{
-			run: func(ctx context.Context) error {
-				_, err := RunElastic(ctx, e, p, false, func(_ engine.View, s *result.Sweep) error { return right(s) })
-				return err
-			},
-			barrier: func(ctx context.Context) error {
-				_, _, err := e.Run(ctx, engine.Work{Op: coll.Op{Kind: coll.Barrier}})
-				return err
-			},
-			end: e.Finish,
-		}, err
-	})
 }
 
 // sharedMemory is what this process holds.

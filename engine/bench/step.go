@@ -33,7 +33,6 @@ type StepPlan struct {
 	First, Cap unit.Bytes // of buckets; 0 is PyTorch's 1 MiB and 25 MiB
 	Algo       string     // "" or auto is the engine's choice by size
 	Params     schedule.Params
-	Wire       engine.Wire // makes float32 smaller between ranks, also within a host
 	Warm       int
 	Iters      int
 }
@@ -49,9 +48,6 @@ func (p *StepPlan) Validate(n int) error {
 		return fmt.Errorf("a step computes for %v; at most an hour", p.Compute())
 	}
 	op := coll.Op{Kind: coll.AllReduce, Type: p.Type, Reduce: coll.Avg, Bytes: engine.BucketCap}
-	if err := engine.CanCompress(op, p.Wire); err != nil {
-		return err
-	}
 	s, err := p.pick(n, op)
 	if err != nil {
 		return err
@@ -124,7 +120,7 @@ type Stepper struct {
 // NewStepper makes ready what steps need. All ranks must ask for the same.
 func NewStepper(g *engine.Group, p StepPlan) (*Stepper, error) {
 	p.Params = grouped(p.Params, g)
-	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg, Options: engine.Options{Wire: p.Wire, Force: true}}
+	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg}
 	for _, x := range p.Grads {
 		how.Params = append(how.Params, x.Bytes)
 	}

@@ -2,20 +2,16 @@ package bench
 
 import (
 	"busbar.dev/coll"
-	"busbar.dev/engine"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
 // newSweep is a sweep of one point, without its times. Who measured it, where and when is the
 // caller's to say: see result.Sweep.Describe.
-func newSweep(op coll.Op, ranks int, algo string, wire engine.Wire, sent unit.Bytes) *result.Sweep {
+func newSweep(op coll.Op, ranks int, algo string, sent unit.Bytes) *result.Sweep {
 	s := &result.Sweep{
 		Source: result.Measured, Op: op.Kind, Dtype: op.Type.String(), Ranks: ranks,
 		Points: []result.Point{{Size: op.Size(ranks), Algo: algo, WireBytes: sent}},
-	}
-	if wire != engine.Uncompressed {
-		s.Compress = wire.String()
 	}
 	if op.Kind.Reduces() {
 		s.Redop = op.Reduce.String()

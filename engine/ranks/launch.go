@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -49,8 +48,7 @@ func openParent() (*os.File, error) {
 }
 
 // launch starts n processes of this program as ranks and waits for their end. Rank 0 prints;
-// what it leaves, Task.Keep gets when all is done. Of an elastic job, any rank may become rank 0,
-// and some may be lost.
+// what it leaves, Task.Keep gets when all is done.
 func (j *Job) launch(ctx context.Context, p Process, n int, t Task) error {
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
@@ -66,7 +64,7 @@ func (j *Job) launch(ctx context.Context, p Process, n int, t Task) error {
 	}
 	defer in.Close()
 	defer out.Close()
-	children := &children{stderr: make([]transcript, n), elastic: t.Elastic != nil}
+	children := &children{stderr: make([]transcript, n)}
 	if err := j.startAll(p, children, filepath.Join(dir, "meet"), out); err != nil {
 		children.kill()
 		children.wait()
@@ -98,18 +96,15 @@ func (j *Job) startAll(p Process, c *children, meet string, out *os.File) error 
 	n := len(c.stderr)
 	secret := make([]byte, 16)
 	rand.Read(secret)
-	stdout := &lockedWriter{w: p.Stdout}
 	for r := range n {
 		cmd, err := j.child(p, r, n, meet, hex.EncodeToString(secret))
 		if err != nil {
 			return err
 		}
 		cmd.Stderr = &c.stderr[r]
-		if c.elastic || r == 0 {
+		if r == 0 {
 			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parentVariable+"=1")
 			switch {
-			case c.elastic:
-				cmd.Stdout = stdout
 			case p.Messages != nil && p.Screen != nil:
 				cmd.Stdout, cmd.Stderr = p.Screen, p.Messages
 			case p.Messages != nil:
@@ -159,10 +154,9 @@ func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, err
 
 // children are the ranks that this process has started.
 type children struct {
-	ranks   []*exec.Cmd
-	stderr  []transcript
-	elastic bool
-	hung    map[int]bool // did not end by themselves, and were ended
+	ranks  []*exec.Cmd
+	stderr []transcript
+	hung   map[int]bool // did not end by themselves, and were ended
 }
 
 func (c *children) kill() {
@@ -198,7 +192,7 @@ func (c *children) outlast(ctx context.Context, timeout time.Duration) error {
 		case x := <-ends:
 			left--
 			failed[x.rank], ended[x.rank] = x.err, true
-			if (x.err != nil) != c.elastic && limit == nil { // of an elastic job, the first to end well ends it
+			if x.err != nil && limit == nil {
 				limit = time.After(timeout + 2*time.Second)
 			}
 		case <-limit:
@@ -214,26 +208,6 @@ func (c *children) outlast(ctx context.Context, timeout time.Duration) error {
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
-	}
-	if c.elastic {
-		return c.survivors(failed)
-	}
-	return c.verdict(failed)
-}
-
-// survivors is the verdict on the ranks of an elastic job: some may have been lost, if others
-// came to the end.
-func (c *children) survivors(failed []error) error {
-	ended := false
-	for _, err := range failed {
-		var exit *exec.ExitError
-		ended = ended || err == nil
-		if errors.As(err, &exit) && exit.ExitCode() == exitWrong {
-			return ErrWrong
-		}
-	}
-	if ended {
-		return nil
 	}
 	return c.verdict(failed)
 }
@@ -286,18 +260,6 @@ func (c *children) verdict(failed []error) error {
 		return errors.New(reason)
 	}
 	return failure.Cannot(errors.New(reason))
-}
-
-// lockedWriter lets several processes write to one place, whole lines each.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *lockedWriter) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
 }
 
 // librarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.

@@ -49,32 +49,14 @@ func DefaultJob() Job {
 	return Job{Transport: "auto", Conns: 1, Timeout: 10 * time.Second, Patience: time.Minute, Rank: -1}
 }
 
-// Elasticity is for jobs that go on when ranks are lost.
-type Elasticity struct {
-	Elastic  bool `help:"Continue with the remaining ranks when ranks are lost, and admit new ranks (--elastic --meet, without --rank)."`
-	MinRanks int  `name:"min-ranks" placeholder:"N" least:"1" help:"With --elastic: minimum number of ranks (default 1)."`
-}
-
-// Check reports a field that means nothing without another.
-func (f *Elasticity) Check() error {
-	if f.MinRanks > 0 && !f.Elastic {
-		return errors.New("--min-ranks is for jobs that go on when ranks are lost; it needs --elastic")
-	}
-	return nil
-}
-
 // Task is what ranks do.
 type Task struct {
 	// Valid is asked first whether the work is possible on so many ranks.
 	Valid func(n int) error
 	// Work is done by every rank. What rank 0 leaves it gives to keep.
 	Work func(g *engine.Group, keep func([]byte) error) error
-	// Elastic is the work of members that may be lost and joined; nil: Work is to be done.
-	Elastic func(x *engine.Elastic, newcomer bool, keep func([]byte) error) error
 	// Star is the work of ranks of which some may be missing; nil: Work is to be done.
 	Star func(s *engine.Star, keep func([]byte) error) error
-	// MinRanks is the fewest members with which an elastic job goes on; 0 is 1.
-	MinRanks int
 	// Same is what must be the same on every rank; a rank with another is refused when the ranks
 	// meet, and not when its messages make no sense.
 	Same string
@@ -108,11 +90,6 @@ func (j *Job) Run(ctx context.Context, p Process, t Task) error {
 	cfg, found, err := j.config()
 	if err != nil {
 		return err
-	}
-	if t.Elastic != nil {
-		if found, err = j.asElastic(&cfg, found, t.MinRanks); err != nil {
-			return err
-		}
 	}
 	n := cfg.Size
 	if !found {
@@ -167,14 +144,6 @@ func (j *Job) member(ctx context.Context, p Process, cfg engine.Config, t Task, 
 			}
 		}
 		cfg.OnWait = func(w engine.Waiting) { p.Note(w.String()) }
-	}
-	if t.Elastic != nil {
-		x, err := engine.JoinElastic(ctx, cfg)
-		if err != nil {
-			return failure.Cannot(err)
-		}
-		defer x.Close()
-		return t.Elastic(x, cfg.Rank < 0, keep)
 	}
 	if t.Star != nil {
 		s, err := engine.JoinStar(ctx, cfg)
@@ -320,23 +289,6 @@ func (j *Job) tls() (*tls.Config, error) {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	return cfg, nil
-}
-
-// asElastic makes the configuration that of an elastic job. A process that is told where to
-// meet, but not which rank it is, is a newcomer.
-func (j *Job) asElastic(cfg *engine.Config, found bool, least int) (bool, error) {
-	if j.Transport == "mem" {
-		return found, errors.New("--elastic needs ranks that can die by themselves; --transport mem has them all in one process")
-	}
-	cfg.MinSize = least
-	if found || j.Meet == "" {
-		return found, nil
-	}
-	if j.Ranks > 0 {
-		return found, errors.New("-n and --meet without --rank: a newcomer to an elastic job takes --meet alone, a rank of its beginning takes all three")
-	}
-	cfg.Rank, cfg.Size, cfg.Meet = -1, 1, j.Meet
-	return true, nil
 }
 
 // inProcess runs all ranks in this process.

@@ -7,7 +7,7 @@ FUZZ   ?= 300x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -66,6 +66,10 @@ bench-peers:
 # Golden files, the manual's outputs and the list of linked modules.
 update:
 	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules -update
+
+# The assembly of internal/reduce, by a module of its own.
+kernels:
+	cd tools/kernels && $(GO) run . && $(GO) test -count 1 .
 
 # What the page has of others, at versions that a test holds against their checksums. Needs npm.
 UPLOT  = 1.6.32

@@ -29,7 +29,7 @@ func kernelsFor(op coll.Op, n int) (k kernels, err error) {
 		return k, nil
 	}
 	if k.combine, err = reduce.For(op.Type, op.Reduce); err == nil && op.Reduce == coll.Avg {
-		k.divide, err = reduce.Best().Divider(op.Type, n)
+		k.divide, err = reduce.Divider(op.Type, n)
 	}
 	return k, err
 }
@@ -44,7 +44,7 @@ func (k *kernels) factor(t coll.Dtype, by float64) (err error) {
 		k.scale = eachEight(t, func(x float64) float64 { return x * by })
 		return nil
 	}
-	k.scale, err = reduce.Best().Scaler(t, by)
+	k.scale, err = reduce.Scaler(t, by)
 	return err
 }
 

@@ -2,7 +2,6 @@ package reduce
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -58,10 +57,7 @@ func exact(op coll.Redop, x, y float64) float64 {
 func TestPortableAgainstFloat64(t *testing.T) {
 	for _, d := range []coll.Dtype{coll.Float, coll.Double, coll.Half, coll.BFloat16} {
 		for _, op := range ops {
-			f, err := Portable.Func(d, op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := inGo(t, d, op)
 			rng := rand.New(rand.NewPCG(4, uint64(d)))
 			size := d.Size()
 			a, b, dst := make([]byte, 4096*size), make([]byte, 4096*size), make([]byte, 4096*size)
@@ -163,64 +159,55 @@ func TestIntegersWrap(t *testing.T) {
 		}
 		modulus := new(big.Int).Lsh(big.NewInt(1), bits)
 		for _, op := range ops {
-			for _, p := range Paths() {
-				f, _ := p.Func(d, op)
-				a, b, dst := make([]byte, 512), make([]byte, 512), make([]byte, 512)
-				fill(rng, d, a, false)
-				fill(rng, d, b, false)
-				f(dst, a, b)
-				for at := 0; at < len(a); at += d.Size() {
-					x, y := whole(get(a[at:at+d.Size()])), whole(get(b[at:at+d.Size()]))
-					want := map[coll.Redop]*big.Int{
-						coll.Sum: new(big.Int).Add(x, y), coll.Prod: new(big.Int).Mul(x, y),
-						coll.Min: x, coll.Max: y,
-					}[op]
-					if c := x.Cmp(y); op == coll.Min && c > 0 || op == coll.Max && c > 0 {
-						want = map[coll.Redop]*big.Int{coll.Min: y, coll.Max: x}[op]
-					}
-					r := get(dst[at : at+d.Size()])
-					if m := new(big.Int).Mod(want, modulus); m.Uint64() != r {
-						t.Fatalf("%v: %v(%v, %v) of %v is %x, want %x", p, op, x, y, d, r, m)
-					}
+			a, b, dst := make([]byte, 512), make([]byte, 512), make([]byte, 512)
+			fill(rng, d, a, false)
+			fill(rng, d, b, false)
+			fastest(t, d, op)(dst, a, b)
+			for at := 0; at < len(a); at += d.Size() {
+				x, y := whole(get(a[at:at+d.Size()])), whole(get(b[at:at+d.Size()]))
+				want := map[coll.Redop]*big.Int{
+					coll.Sum: new(big.Int).Add(x, y), coll.Prod: new(big.Int).Mul(x, y),
+					coll.Min: x, coll.Max: y,
+				}[op]
+				if c := x.Cmp(y); op == coll.Min && c > 0 || op == coll.Max && c > 0 {
+					want = map[coll.Redop]*big.Int{coll.Min: y, coll.Max: x}[op]
+				}
+				r := get(dst[at : at+d.Size()])
+				if m := new(big.Int).Mod(want, modulus); m.Uint64() != r {
+					t.Fatalf("%v(%v, %v) of %v is %x, want %x", op, x, y, d, r, m)
 				}
 			}
 		}
 	}
 }
 
-// TestScaleAndDivide compares the paths with the portable code, and that with
-// float64.
+// TestScaleAndDivide compares with float64, and memory of odd places with aligned memory.
 func TestScaleAndDivide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for _, d := range dtypes {
 		for _, n := range []int{1, 2, 3, 7, 300} {
 			for _, divide := range []bool{false, true} {
-				make1 := func(p Path) Unary {
-					f, err := p.Scaler(d, float64(n))
-					if divide {
-						f, err = p.Divider(d, n)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					return f
+				f, err := Scaler(d, float64(n))
+				if divide {
+					f, err = Divider(d, n)
+				}
+				if err != nil {
+					t.Fatal(err)
 				}
 				a := make([]byte, 333*d.Size())
 				fill(rng, d, a, false)
-				want := make([]byte, len(a))
-				make1(Portable)(want, a)
-				for _, p := range faster() {
-					got := bytes.Clone(a)
-					make1(p)(got, got)
-					if at := differ(want, got); at >= 0 {
-						t.Fatalf("%v, %v, n %d, divide %v: byte %d is %x, portable %x", p, d, n, divide, at, got[at], want[at])
-					}
+				want, odd := make([]byte, len(a)), newWindow(len(a), 1)
+				f(want, a)
+				copy(odd.in, a)
+				f(odd.in, odd.in)
+				if err := odd.intact(1); err != nil || !bytes.Equal(odd.in, want) {
+					t.Fatalf("%v, n %d, divide %v: another result at an odd place (%v)", d, n, divide, err)
 				}
 				checkScale(t, d, n, divide, a, want)
 			}
 		}
 	}
-	if _, err := Best().Divider(coll.Float, 0); err == nil {
+	if _, err := Divider(coll.Float, 0); err == nil {
 		t.Error("an average over 0 ranks is allowed")
 	}
 }
@@ -248,7 +235,7 @@ func checkScale(t *testing.T, d coll.Dtype, n int, divide bool, a, got []byte) {
 func TestIntegerAveragesAreCut(t *testing.T) {
 	src := []byte{0xf9, 7, 0x80, 0x7f} // -7, 7, -128, 127
 	dst := make([]byte, 4)
-	f, err := Best().Divider(coll.Int8, 2)
+	f, err := Divider(coll.Int8, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +243,7 @@ func TestIntegerAveragesAreCut(t *testing.T) {
 	if want := []byte{0xfd, 3, 0xc0, 63}; !bytes.Equal(dst, want) {
 		t.Errorf("halves are %x, want %x", dst, want)
 	}
-	if f, _ = Best().Divider(coll.Int8, 300); f != nil {
+	if f, _ = Divider(coll.Int8, 300); f != nil {
 		f(dst, src)
 	}
 	if want := make([]byte, 4); !bytes.Equal(dst, want) {
@@ -270,9 +257,6 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := For(coll.Float, coll.Redop(99)); err == nil {
 		t.Error("reduction 99 is known")
-	}
-	if _, err := Best().Codec(0); err == nil {
-		t.Error("format 0 is known")
 	}
 	f, _ := For(coll.Float, coll.Sum)
 	for _, lens := range [][3]int{{4, 4, 8}, {4, 8, 4}, {6, 6, 6}} {
@@ -288,26 +272,17 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNothingAllocates(t *testing.T) {
-	for _, p := range Paths() {
-		dst, a := make([]byte, 4096), make([]byte, 4096)
-		for _, d := range dtypes {
-			f, _ := p.Func(d, coll.Sum)
-			u, _ := p.Divider(d, 3)
-			if n := testing.AllocsPerRun(10, func() { f(dst, dst, a); u(dst, dst) }); n != 0 {
-				t.Errorf("%v %v: %g allocations", p, d, n)
-			}
-		}
-		for _, format := range formats {
-			c := codec(t, p, format)
-			wire := make([]byte, format.Size(1024))
-			if n := testing.AllocsPerRun(10, func() { c.Encode(wire, a); c.Decode(dst, wire); c.DecodeAdd(dst, dst, wire) }); n != 0 {
-				t.Errorf("%v %v: %g allocations", p, format, n)
-			}
+	dst, a := make([]byte, 4096), make([]byte, 4096)
+	for _, d := range dtypes {
+		f, g := fastest(t, d, coll.Sum), inGo(t, d, coll.Sum)
+		u, _ := Divider(d, 3)
+		if n := testing.AllocsPerRun(10, func() { f(dst, dst, a); g(dst, dst, a); u(dst, dst) }); n != 0 {
+			t.Errorf("%v: %g allocations", d, n)
 		}
 	}
 }
 
-// FuzzFunc compares all paths on any bytes.
+// FuzzFunc compares what this processor runs with the code in Go on any bytes.
 func FuzzFunc(f *testing.F) {
 	f.Add([]byte{0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff, 1, 0, 0, 0}, []byte{0, 0, 0x80, 0x7f}, uint8(0), uint8(2))
 	f.Add(bytes.Repeat([]byte{0x7c, 0xfc}, 99), bytes.Repeat([]byte{0xfc, 0x01}, 99), uint8(2), uint8(0))
@@ -316,15 +291,11 @@ func FuzzFunc(f *testing.F) {
 		n := min(len(a), len(b)) / d.Size() * d.Size()
 		a, b = a[:n], b[:n]
 		want := make([]byte, n)
-		portable, _ := Portable.Func(d, op)
-		portable(want, a, b)
-		for _, p := range faster() {
-			got := make([]byte, n)
-			f, _ := p.Func(d, op)
-			f(got, b, a)
-			if at := differ(want, got); at >= 0 {
-				t.Fatalf("%v %v: byte %d is %x, portable %x", p, fmt.Sprint(d, op), at, got[at], want[at])
-			}
+		inGo(t, d, op)(want, a, b)
+		got := make([]byte, n)
+		fastest(t, d, op)(got, b, a)
+		if !bytes.Equal(want, got) {
+			t.Fatalf("%v of %v: %x, in Go %x", op, d, got, want)
 		}
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"busbar.dev/coll"
 )
 
-// class is a type's portable code.
+// class is a type's code in Go. The kernels of scale take no second operand.
 type class struct {
-	portable func(coll.Redop) kernel
-	scaler   func(divide bool, factor float64) scaler
+	combine func(coll.Redop) kernel
+	scale   func(divide bool, factor float64) kernel
 }
 
 // classify finds the code of a type.
@@ -89,7 +89,7 @@ func bytesAt(p *byte, at, n int) []byte {
 
 func integers[T integer]() class {
 	return class{
-		portable: func(op coll.Redop) kernel {
+		combine: func(op coll.Redop) kernel {
 			return over(map[coll.Redop]func(dst, a, b []T){
 				coll.Sum: func(dst, a, b []T) {
 					for i := range dst {
@@ -113,9 +113,9 @@ func integers[T integer]() class {
 				},
 			}[op])
 		},
-		scaler: func(divide bool, factor float64) scaler {
+		scale: func(divide bool, factor float64) kernel {
 			f := T(int64(factor))
-			return alone(func(dst, a []T) {
+			return over(func(dst, a, _ []T) {
 				for i := range dst {
 					switch {
 					case !divide:
@@ -131,20 +131,14 @@ func integers[T integer]() class {
 	}
 }
 
-// alone makes a scaler of a loop over typed elements.
-func alone[T integer | float | uint16](loop func(dst, a []T)) scaler {
-	k := over(func(dst, a, _ []T) { loop(dst, a) })
-	return func(dst, a *byte, n int, _ float64) { k(dst, a, a, n) }
-}
-
 func floats[T float](nan T) class {
 	return class{
-		portable: func(op coll.Redop) kernel {
+		combine: func(op coll.Redop) kernel {
 			return over(func(dst, a, b []T) { combine(op, nan, dst, a, b) })
 		},
-		scaler: func(divide bool, factor float64) scaler {
+		scale: func(divide bool, factor float64) kernel {
 			f := T(factor)
-			return alone(func(dst, a []T) {
+			return over(func(dst, a, _ []T) {
 				for i := range dst {
 					r := a[i] * f
 					if divide {
@@ -203,7 +197,7 @@ func extreme[T float](a, b, nan T, greatest bool) T {
 func halves(widen func(dst []float32, src []uint16), narrow func(dst []uint16, src []float32)) class {
 	nan := math.Float32frombits(nan32)
 	return class{
-		portable: func(op coll.Redop) kernel {
+		combine: func(op coll.Redop) kernel {
 			return over(func(dst, a, b []uint16) {
 				var x, y [64]float32
 				for len(dst) > 0 {
@@ -216,9 +210,9 @@ func halves(widen func(dst []float32, src []uint16), narrow func(dst []uint16, s
 				}
 			})
 		},
-		scaler: func(divide bool, factor float64) scaler {
+		scale: func(divide bool, factor float64) kernel {
 			f := float32(factor)
-			return alone(func(dst, a []uint16) {
+			return over(func(dst, a, _ []uint16) {
 				var x [64]float32
 				for len(dst) > 0 {
 					n := min(len(x), len(dst))

@@ -125,8 +125,25 @@ func (w window) intact(shift int) error {
 	return nil
 }
 
-// faster are the paths to compare with the portable one.
-func faster() []Path { return Paths()[1:] }
+// inGo is the Func without assembly.
+func inGo(t testing.TB, d coll.Dtype, op coll.Redop) Func {
+	t.Helper()
+	k, err := portable(d, op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strides(k, d.Size())
+}
+
+// fastest is what this processor runs.
+func fastest(t testing.TB, d coll.Dtype, op coll.Redop) Func {
+	t.Helper()
+	f, err := For(d, op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
 
 // rounds is how often a property is tried.
 func rounds(n int) int {
@@ -136,31 +153,19 @@ func rounds(n int) int {
 	return n
 }
 
-// TestPathsAgree compares every kernel with the portable code, bit for bit, at
+// TestAgree compares what this processor runs with the code in Go on aligned memory, bit for bit, at
 // random lengths and alignments, out of place and in place on either side.
-func TestPathsAgree(t *testing.T) {
-	if len(faster()) == 0 {
-		t.Skip("this processor has only the portable path")
-	}
-	for _, p := range faster() {
-		for _, d := range dtypes {
-			for _, op := range ops {
-				t.Run(fmt.Sprintf("%v/%v/%v", p, d, op), func(t *testing.T) { pathAgrees(t, p, d, op) })
-			}
+func TestAgree(t *testing.T) {
+	for _, d := range dtypes {
+		for _, op := range ops {
+			t.Run(fmt.Sprintf("%v/%v", d, op), func(t *testing.T) { agrees(t, d, op) })
 		}
 	}
 }
 
-func pathAgrees(t *testing.T, p Path, d coll.Dtype, op coll.Redop) {
-	want, err := Portable.Func(d, op)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := p.Func(d, op)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(1, uint64(p)<<16|uint64(d)<<8|uint64(op)))
+func agrees(t *testing.T, d coll.Dtype, op coll.Redop) {
+	want, got := inGo(t, d, op), fastest(t, d, op)
+	rng := rand.New(rand.NewPCG(1, uint64(d)<<8|uint64(op)))
 	for round := range rounds(400) {
 		elems := rng.IntN(200)
 		if round%200 == 39 {
@@ -175,7 +180,7 @@ func pathAgrees(t *testing.T, p Path, d coll.Dtype, op coll.Redop) {
 		fill(rng, d, a.in, round%3 == 0)
 		fill(rng, d, b.in, round%3 == 0)
 		ref := make([]byte, n)
-		want(ref, a.in, b.in)
+		want(ref, bytes.Clone(a.in), bytes.Clone(b.in))
 		to := dst
 		switch rng.IntN(3) {
 		case 1:
@@ -191,7 +196,7 @@ func pathAgrees(t *testing.T, p Path, d coll.Dtype, op coll.Redop) {
 		for at := 0; at < n; at += d.Size() {
 			end := at + d.Size()
 			if !bytes.Equal(to.in[at:end], ref[at:end]) {
-				t.Fatalf("%d elements, element %d: %x op %x gives %x, portable %x", elems, at/d.Size(),
+				t.Fatalf("%d elements, element %d: %x op %x gives %x, in Go %x", elems, at/d.Size(),
 					get(x[at:end]), get(y[at:end]), get(to.in[at:end]), get(ref[at:end]))
 			}
 		}
@@ -201,34 +206,31 @@ func pathAgrees(t *testing.T, p Path, d coll.Dtype, op coll.Redop) {
 // TestSpecialPairs tries every special value against every other, and that the
 // order of the operands does not matter.
 func TestSpecialPairs(t *testing.T) {
-	for _, p := range Paths() {
-		for _, d := range dtypes {
-			odd := specials(d)
-			size := d.Size()
-			a := make([]byte, len(odd)*len(odd)*size)
-			b := make([]byte, len(a))
-			for i, x := range odd {
-				for j, y := range odd {
-					at := (i*len(odd) + j) * size
-					put(a[at:at+size], x)
-					put(b[at:at+size], y)
-				}
+	for _, d := range dtypes {
+		odd := specials(d)
+		size := d.Size()
+		a := make([]byte, len(odd)*len(odd)*size)
+		b := make([]byte, len(a))
+		for i, x := range odd {
+			for j, y := range odd {
+				at := (i*len(odd) + j) * size
+				put(a[at:at+size], x)
+				put(b[at:at+size], y)
 			}
-			for _, op := range ops {
-				ref, got, turned := make([]byte, len(a)), make([]byte, len(a)), make([]byte, len(a))
-				portable, _ := Portable.Func(d, op)
-				f, _ := p.Func(d, op)
-				portable(ref, a, b)
-				f(got, a, b)
-				f(turned, b, a)
-				for at := 0; at < len(a); at += size {
-					x, y, r := get(a[at:at+size]), get(b[at:at+size]), get(got[at:at+size])
-					if w := get(ref[at : at+size]); r != w {
-						t.Errorf("%v: %v(%x, %x) of %v is %x, portable %x", p, op, x, y, d, r, w)
-					}
-					if w := get(turned[at : at+size]); r != w {
-						t.Errorf("%v: %v(%x, %x) of %v is %x, but %x the other way round", p, op, x, y, d, r, w)
-					}
+		}
+		for _, op := range ops {
+			ref, got, turned := make([]byte, len(a)), make([]byte, len(a)), make([]byte, len(a))
+			f := fastest(t, d, op)
+			inGo(t, d, op)(ref, a, b)
+			f(got, a, b)
+			f(turned, b, a)
+			for at := 0; at < len(a); at += size {
+				x, y, r := get(a[at:at+size]), get(b[at:at+size]), get(got[at:at+size])
+				if w := get(ref[at : at+size]); r != w {
+					t.Errorf("%v(%x, %x) of %v is %x, in Go %x", op, x, y, d, r, w)
+				}
+				if w := get(turned[at : at+size]); r != w {
+					t.Errorf("%v(%x, %x) of %v is %x, but %x the other way round", op, x, y, d, r, w)
 				}
 			}
 		}

@@ -23,6 +23,8 @@ const (
 	noteBye                     // a rank leaves as it should
 	noteAbort                   // rank 0 gives up before all have come
 	noteParting                 // rank 0 has nothing more to do, and waits for the others to leave
+	noteAsk                     // rank 0 asks whether a rank lives that another has lost
+	noteHere                    // it does
 	noteOrder                   // of a star: what a rank is to do
 	noteReply                   // and what came of it
 )

@@ -28,8 +28,9 @@ type follower struct {
 	m     member
 	heard time.Time
 	state uint64
-	gone  bool // left as it should, or was declared dead
-	bye   bool // left as it should
+	gone  bool          // left as it should, or was declared dead
+	bye   bool          // left as it should
+	asked chan struct{} // closed when it has answered noteAsk, or is gone; nil where nobody asked
 }
 
 func newCoordinator(n *network) *coordinator {
@@ -99,12 +100,11 @@ func (c *coordinator) listen(rank int, ctl *control) {
 		switch {
 		case kind == noteAlive && len(body) == 8:
 			f.state = binary.LittleEndian.Uint64(body)
+		case kind == noteHere:
+			f.settle()
 		case kind == noteBye:
-			f.gone, f.bye = true, true
-			select {
-			case c.changed <- struct{}{}:
-			default:
-			}
+			f.bye = true
+			c.goneNow(f)
 		}
 		c.mu.Unlock()
 		var v verdict
@@ -132,11 +132,7 @@ func (c *coordinator) lost(rank int, err error) {
 		return
 	}
 	left, doing := f.gone, stateText(f.state)
-	f.gone = true
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	c.goneNow(f)
 	c.mu.Unlock()
 	if !left {
 		text := "its connections closed"
@@ -147,36 +143,69 @@ func (c *coordinator) lost(rank int, err error) {
 	}
 }
 
-// suspected is a rank that lost its connection to another. If that one is dead, its control
-// connection says so in a moment.
+// suspected is a rank that lost its connection to another. Whether that one lives is not a matter of time, which says little
+// on a busy machine: it is asked, and answers, or leaves, or its control connection ends.
 func (c *coordinator) suspected(by int, v verdict) {
-	wait := time.NewTimer(min(c.n.cfg.Timeout/8, time.Second))
-	defer wait.Stop()
-	if c.left(v.Rank) {
+	if v.Rank > 0 {
+		select {
+		case <-c.n.g.ending.doomed:
+			return
+		case <-c.ask(v.Rank):
+		}
+	}
+	c.mu.Lock()
+	f := c.ranks[v.Rank]
+	c.mu.Unlock()
+	switch {
+	case f.bye:
 		v.Cause, v.Text = Left, "while others still needed it"
-		c.broadcastFailure(v)
-		return
+	case f.gone:
+		v.Cause, v.Text = Died, "its connections closed"
+	default:
+		v.Text += fmt.Sprintf(" at rank %d", by)
 	}
-	select {
-	case <-c.n.g.ending.doomed:
-		return
-	case <-wait.C:
-	}
-	if c.left(v.Rank) { // its goodbye came after the end of its connection was noticed
-		v.Cause, v.Text = Left, "while others still needed it"
-		c.broadcastFailure(v)
-		return
-	}
-	v.Text += fmt.Sprintf(" at rank %d", by)
 	c.broadcastFailure(v)
 }
 
-// left reports whether a rank has announced that it leaves. One that is gone without is dead, and whoever
-// noticed is about to say so.
-func (c *coordinator) left(rank int) bool {
+// ask asks a rank whether it lives; the channel is closed when that is known.
+func (c *coordinator) ask(rank int) <-chan struct{} {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ranks[rank].bye
+	f := &c.ranks[rank]
+	first := f.asked == nil
+	if first {
+		f.asked = make(chan struct{})
+	}
+	asked, ctl := f.asked, f.c
+	if f.gone {
+		f.settle()
+	}
+	c.mu.Unlock()
+	if first {
+		ctl.send(noteAsk, nil) // an error is the end of the connection, which its reader sees
+	}
+	return asked
+}
+
+// settle says that it is known whether the rank lives. The caller holds the lock.
+func (f *follower) settle() {
+	if f.asked == nil {
+		return
+	}
+	select {
+	case <-f.asked:
+	default:
+		close(f.asked)
+	}
+}
+
+// goneNow notes that a rank is gone. The caller holds the lock.
+func (c *coordinator) goneNow(f *follower) {
+	f.gone = true
+	f.settle()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }
 
 // broadcastFailure tells everybody why the group has failed. The first verdict counts.

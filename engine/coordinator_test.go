@@ -2,7 +2,9 @@ package engine
 
 import (
 	"errors"
+	"net"
 	"testing"
+	"time"
 )
 
 // TestGoneIsNotLeft: between the end of a dead rank's control connection and the word about it,
@@ -22,6 +24,52 @@ func TestGoneIsNotLeft(t *testing.T) {
 			var peer *PeerError
 			if err := c.n.g.failure(); !errors.As(err, &peer) || peer.Rank != 1 || peer.Cause != x.want {
 				t.Errorf("rank 1 is gone: %v; expected that it %s", err, x.want)
+			}
+		})
+	}
+}
+
+// TestSuspectedIsAsked: a rank that another cannot reach is asked whether it lives, however long its answer or its end takes.
+func TestSuspectedIsAsked(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		do   func(*control) error
+		want Cause
+	}{
+		{"it died", func(c *control) error { return c.c.Close() }, Died},
+		{"it leaves", func(c *control) error { return c.send(noteBye, nil) }, Left},
+		{"it lives", func(c *control) error { return c.send(noteHere, nil) }, CutOff},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			g := newGroup(Config{Size: 3, Timeout: 50 * time.Millisecond}, newNotifier())
+			n := newNetwork(g, nil)
+			c := newCoordinator(n)
+			n.coordinator, c.started = c, true
+			here, there := net.Pipe()
+			mine, theirs := &control{c: here, limit: time.Minute}, &control{c: there, limit: time.Minute}
+			c.ranks[1] = follower{c: mine, state: idleState}
+			n.tasks.Go(func() { c.listen(1, mine) })
+			n.tasks.Go(func() { c.suspected(2, verdict{Rank: 1, Cause: CutOff, Text: "its connection broke"}) })
+			if kind, _, err := theirs.receive(nil); err != nil || kind != noteAsk {
+				t.Fatalf("it hears %d, %v", kind, err)
+			}
+			go func() { // what it is told in the end
+				for {
+					if _, _, err := theirs.receive(nil); err != nil {
+						return
+					}
+				}
+			}()
+			if err := x.do(theirs); err != nil {
+				t.Fatal(err)
+			}
+			<-g.ending.doomed
+			there.Close()
+			n.tasks.Wait()
+			g.driver.stop()
+			var peer *PeerError
+			if err := g.failure(); !errors.As(err, &peer) || peer.Rank != 1 || peer.Cause != x.want {
+				t.Errorf("%v; expected that it %s", err, x.want)
 			}
 		})
 	}

@@ -52,6 +52,8 @@ func (n *network) readControl() {
 			if json.Unmarshal(body, &v) == nil {
 				n.g.fail(n.errorOf(v))
 			}
+		case noteAsk:
+			n.up.send(noteHere, nil) // an error will come again
 		case noteParting:
 			n.parting.Store(true)
 			n.g.driver.waiter.wake()

@@ -47,13 +47,6 @@ func (e *PeerError) Error() string {
 	if e.Host != "" {
 		fmt.Fprintf(&b, " (%s, pid %d)", e.Host, e.Pid)
 	}
-	b.WriteString(e.reason())
-	return b.String()
-}
-
-// reason is the error without the rank's name.
-func (e *PeerError) reason() string {
-	var b strings.Builder
 	switch e.Cause {
 	case Silent:
 		fmt.Fprintf(&b, " has been silent for %.1f s: it hangs or is cut off", e.After.Seconds())

@@ -77,27 +77,30 @@ func (n *network) join(ctx context.Context) error {
 	if n.cfg.Rank == 0 {
 		return n.host(ctx)
 	}
-	return n.visit(ctx)
+	return n.visit(ctx, nil)
 }
 
 // host is Join of rank 0.
 func (n *network) host(ctx context.Context) error {
+	addrs, withdraw, err := n.open()
+	if err != nil {
+		return err
+	}
+	defer withdraw()
+	return n.gather(ctx, addrs)
+}
+
+// open lets the others find rank 0, and says where it listens; withdraw removes the file that says so.
+func (n *network) open() (addrs []string, withdraw func(), err error) {
 	ips, port, err := n.meetingPlace()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	addrs, err := n.endpoint.listen(ips, port)
-	if err != nil {
-		return err
+	if addrs, err = n.endpoint.listen(ips, port); err != nil || !n.cfg.meetsInFile() {
+		return addrs, func() {}, err
 	}
-	if n.cfg.meetsInFile() {
-		file, err := n.publish(addrs)
-		if err != nil {
-			return err
-		}
-		defer os.Remove(file)
-	}
-	return n.gather(ctx, addrs)
+	file, err := n.publish(addrs)
+	return addrs, func() { os.Remove(file) }, err
 }
 
 // gather waits for the others at addresses where rank 0 listens, and tells all of all.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 )
@@ -83,20 +82,12 @@ func (s *Star) host(ctx context.Context) (err error) {
 		s.table[0] = s.own(nil)
 		return nil
 	}
-	ips, port, err := s.meetingPlace()
+	addrs, withdraw, err := s.open()
 	if err != nil {
 		return err
 	}
-	if s.addrs, err = s.endpoint.listen(ips, port); err != nil {
-		return err
-	}
-	if s.cfg.meetsInFile() {
-		file, err := s.publish(s.addrs)
-		if err != nil {
-			return err
-		}
-		defer os.Remove(file)
-	}
+	defer withdraw()
+	s.addrs = addrs
 	select {
 	case <-s.full:
 	case <-ctx.Done():
@@ -289,7 +280,7 @@ func (s *Star) Sit(ctx context.Context, seat Seat) (*Group, error) {
 	if seat.Rank == 0 {
 		err = n.gather(ctx, s.addrs)
 	} else {
-		err = n.visitAt(ctx, s.addrs)
+		err = n.visit(ctx, s.addrs)
 	}
 	if err != nil {
 		n.left.Store(true)

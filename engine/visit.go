@@ -10,10 +10,8 @@ import (
 
 // visit is Join of the other ranks: find rank 0, tell it where this rank can be reached, and
 // wait for the table of all.
-func (n *network) visit(ctx context.Context) error { return n.visitAt(ctx, nil) }
-
-// visitAt is visit of a rank that listens already; nil: it does not.
-func (n *network) visitAt(ctx context.Context, addrs []string) error {
+// A rank that listens already says where.
+func (n *network) visit(ctx context.Context, addrs []string) error {
 	conn, err := n.findCoordinator(ctx)
 	if err != nil {
 		return err
@@ -69,20 +67,16 @@ func (n *network) begin(conn net.Conn) {
 // reachCoordinator replaces addresses of rank 0 and of ranks on its host that mean any by the one that
 // has just worked.
 func (n *network) reachCoordinator(conn net.Conn) {
+	from := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	for _, m := range n.members {
-		if m.Boot == n.members[0].Boot {
-			m.cameFrom(conn)
+		if m.Boot != n.members[0].Boot {
+			continue
 		}
-	}
-}
-
-// cameFrom replaces addresses of a member that mean any by the one of a connection to its host.
-func (m *member) cameFrom(c net.Conn) {
-	from := c.RemoteAddr().(*net.TCPAddr)
-	for i, a := range m.Addrs {
-		host, port, err := net.SplitHostPort(a)
-		if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
-			m.Addrs[i] = net.JoinHostPort(from.IP.String(), port)
+		for i, a := range m.Addrs {
+			host, port, err := net.SplitHostPort(a)
+			if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
+				m.Addrs[i] = net.JoinHostPort(from, port)
+			}
 		}
 	}
 }

@@ -8,13 +8,10 @@ import (
 	"busbar.dev/engine"
 )
 
-func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
-	return buffers(op, m.g.Size(), m.g.Rank(), m.send, m.recv, inPlace)
-}
-
 // buffers are those of a call, in place or not.
-func buffers(op coll.Op, n, rank int, send, recv []byte, inPlace bool) engine.Buffers {
-	b := engine.Buffers{Send: send[:op.Send(n, rank)], Recv: recv[:op.Recv(n, rank)], Factor: factor(rank)}
+func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
+	n, rank := m.g.Size(), m.g.Rank()
+	b := engine.Buffers{Send: m.send[:op.Send(n, rank)], Recv: m.recv[:op.Recv(n, rank)], Factor: factor(rank)}
 	if !inPlace {
 		return b
 	}

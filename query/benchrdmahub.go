@@ -400,6 +400,11 @@ func (m *rdmaHub) step(ctx context.Context, list [][2]int, failed []string, from
 			}
 		}
 	}
+	for i, s := range sides { // a program that ended because the other's host died says that it cannot read
+		if lost := m.lost[s[1].rank]; failed[i] != "" && lost != "" && !strings.Contains(failed[i], lost) {
+			failed[i] = fmt.Sprintf("%s: %s; %s", m.members[s[1].rank].Host, lost, failed[i])
+		}
+	}
 	return rows
 }
 

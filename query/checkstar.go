@@ -174,8 +174,8 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 		waits[r] = true
 		if r == 0 {
 			go func() { h.own <- h.do(mine, o) }()
-		} else if err := h.star.Order(r, o); err != nil {
-			h.lost[r] = "it cannot be reached any more: " + err.Error()
+		} else if h.star.Order(r, o) != nil {
+			h.gone(r)
 			delete(waits, r)
 		}
 	}
@@ -197,9 +197,7 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 				x.Err = json.Unmarshal(x.Body, &r)
 			}
 			if x.Err != nil {
-				if h.lost[x.Rank] == "" {
-					h.lost[x.Rank] = "its connection to " + h.members[0].Host + " ended during the check"
-				}
+				h.gone(x.Rank)
 				delete(waits, x.Rank)
 				if orders[0].with == x.Rank { // a program that waits for one that is gone
 					cancel(fmt.Errorf("%s: %s", h.members[x.Rank].Host, h.lost[x.Rank]))
@@ -222,6 +220,13 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 		}
 	}
 	return replies
+}
+
+// gone is that a rank's connection ended: it was killed, or is cut off.
+func (h *checkHub) gone(rank int) {
+	if h.lost[rank] == "" {
+		h.lost[rank] = "its connection to " + h.members[0].Host + " ended during the check"
+	}
 }
 
 // turn measures disjoint pairs at once.

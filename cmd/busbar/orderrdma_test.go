@@ -130,19 +130,22 @@ func TestOrderRDMA(t *testing.T) {
 		}
 		return got
 	}
-	for range 3 { // on a machine with much else to do a pair may fail
-		if order(exitDone, "order", "pairs", "--size", "64K").Measured == 6 {
-			break
-		}
-	}
+	eventually.Holds(t, "every pair is measured over TCP", func() bool { // whose rates are this machine's, and judged nowhere here
+		_, out, _ := f.busbar("order", "pairs", "--size", "64K", "--wait", "--json", "--busy", "any")
+		var got query.OrderDoc
+		return json.Unmarshal([]byte(out), &got) == nil && got.Measured == 6
+	})
 	got := order(exitDone, "order", "rdma") // one sweep names who stands out, and is no verdict
 	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 || got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 0 || !strings.Contains(fmt.Sprint(got.Verdict.Notes), "stands out in this sweep: n2") {
 		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
 	}
-	for by, least := range map[string]float64{"": 0, "tcp": 0, "rdma": 20} {
+	for by, want := range map[string]struct {
+		over  fleet.Transport
+		least float64
+	}{"": {fleet.TCP, 0}, "tcp": {fleet.TCP, 0}, "rdma": {fleet.RDMA, 20}} {
 		var heat fleet.Heat
 		f.api("/api/fleet/pairs?by="+by, &heat)
-		if len(heat.Ways) != 2 || heat.Median <= least || by != "rdma" && heat.Median > 20 {
+		if len(heat.Ways) != 2 || heat.By != want.over || heat.Median <= want.least {
 			t.Errorf("by %q: %+v", by, heat)
 		}
 	}
@@ -170,7 +173,7 @@ func TestOrderRDMA(t *testing.T) {
 		t.Errorf("of two: %+v %+v", got.OrderReply, got.Verdict)
 	}
 	code, out, errs := f.busbar("order", "check", "--nodes", "n[0-1],n9", "--json")
-	if code != exitDone || !strings.Contains(out, `"by": "tcp"`) || !strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
+	if code > exitWrong || !strings.Contains(out, `"by": "tcp"`) || !strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
 		t.Errorf("a check with a node that has no RDMA: exit %d, %s%s", code, out, errs)
 	}
 	for _, args := range [][]string{{"order", "rdma", "--nodes", "n0,nobody"}, {"order", "rdma", "--size", "4GiB"}, {"order", "rdma", "--max-rate", "1GB/s"}} {

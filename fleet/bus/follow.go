@@ -46,7 +46,7 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 		return nil
 	}
 	return b.goOn(ctx, r, f.On, func() error {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, answerMost)
 		defer cancel()
 		s, err := b.js.Stream(ctx, fleet.Stream)
 		if err != nil {
@@ -113,6 +113,9 @@ const (
 	pullBytes = 8 << 20
 )
 
+// answerMost is how long the store may take to answer. A server that dies answers nobody, and then another is asked.
+const answerMost = 10 * time.Second
+
 // stillFor is how long is waited for the next message before the store is asked whether there is one. A damaged store may
 // count messages that it cannot read.
 const (
@@ -171,7 +174,9 @@ func (r *reading) begin() jetstream.OrderedConsumerConfig {
 
 // read reads with one consumer, as far as that goes; another goes on at next.
 func (b *Bus) read(ctx context.Context, r *reading) error {
-	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, r.begin())
+	asking, answered := context.WithTimeout(ctx, answerMost)
+	c, err := b.js.OrderedConsumer(asking, fleet.Stream, r.begin())
+	answered()
 	if err != nil {
 		return err
 	}
@@ -193,7 +198,9 @@ func (b *Bus) read(ctx context.Context, r *reading) error {
 	for still := 0; ; {
 		m, err := it.Next(jetstream.NextMaxWait(stillFor))
 		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil {
-			info, err := c.Info(ctx)
+			asking, answered := context.WithTimeout(ctx, answerMost)
+			info, err := c.Info(asking)
+			answered()
 			if err != nil {
 				return err // the server that had it is gone: another makes a new one
 			}

@@ -54,7 +54,7 @@ func (b *Bus) Ensure(ctx context.Context) error {
 }
 
 func (b *Bus) ensure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()
 	want := b.streamConfig()
 	s, err := b.js.Stream(ctx, fleet.Stream)
@@ -121,7 +121,7 @@ func (b *Bus) Last(ctx context.Context) (uint64, error) {
 
 // Trimmed tells whether the stream drops its oldest messages by one of its bounds, or may have done so.
 func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()
 	s, err := b.js.Stream(ctx, fleet.Stream)
 	if err != nil {

@@ -124,7 +124,9 @@ const (
 )
 
 // errStuck is that the store says there is more and none of it comes: messages under way to a server that died are lost,
-// and a new consumer gets them again. That is tried once at a place, for a damaged store may count what it cannot read.
+// and so may be the request for them, of which another server has not heard yet who answers it. A new consumer gets them
+// again. That is tried as often as the store does not have the request, and otherwise once at a place, for a damaged store
+// may count what it cannot read.
 var errStuck = errors.New("no message arrives although the store has more; reading again")
 
 // reading is what is read of the stream, and who is told.
@@ -204,8 +206,8 @@ func (b *Bus) read(ctx context.Context, r *reading) error {
 			if err != nil {
 				return err // the server that had it is gone: another makes a new one
 			}
-			more := info.NumPending > 0 || info.Delivered.Stream >= max(r.next, 1)
-			if still++; more && still >= 2 && r.stuck != max(r.next, 1) {
+			more := info.NumPending > 0 || info.Delivered.Consumer > 0 && info.Delivered.Stream >= max(r.next, 1)
+			if still++; more && (info.NumWaiting == 0 || still >= 2 && r.stuck != max(r.next, 1)) {
 				r.stuck = max(r.next, 1)
 				return errStuck
 			}

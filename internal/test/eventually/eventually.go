@@ -9,7 +9,7 @@ import (
 
 // Limit is when a wait has failed. It is long because machines that test may be busy, and nobody waits for it when all
 // is well.
-const Limit = 3 * time.Minute
+const Limit = 8 * time.Minute
 
 // Holds returns when something is so, and ends the test if that does not come true in time. It must be called by the
 // goroutine that runs the test.

@@ -16,6 +16,7 @@ import (
 	"busbar.dev/engine/bench/rdma"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/rdmatest"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // rdmaHosts measures between hosts of this process, each with its own devices.
 func rdmaHosts(t *testing.T, q BenchRDMA, sys []fs.FS, first time.Duration) (*BenchRDMADoc, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	if err := prepare(&q); err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func rdmaHosts(t *testing.T, q BenchRDMA, sys []fs.FS, first time.Duration) (*Be
 	var doc *BenchRDMADoc
 	for r := range sys {
 		wg.Go(func() {
-			s, joinErr := engine.JoinStar(ctx, engine.Config{Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP, JoinTimeout: time.Minute})
+			s, joinErr := engine.JoinStar(ctx, engine.Config{Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP, JoinTimeout: eventually.Limit})
 			if joinErr != nil {
 				t.Error(joinErr)
 				return

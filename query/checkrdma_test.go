@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/ranks"
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/rdmatest"
 	"busbar.dev/unit"
 )
@@ -20,7 +20,7 @@ import (
 // checkRDMAHosts checks hosts of this process, each with its own devices.
 func checkRDMAHosts(t *testing.T, q Check, sys []fs.FS) (doc *CheckDoc) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	if err := prepare(&q); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func checkRDMAHosts(t *testing.T, q Check, sys []fs.FS) (doc *CheckDoc) {
 	var wg sync.WaitGroup
 	for r := range sys {
 		wg.Go(func() {
-			s, err := engine.JoinStar(ctx, engine.Config{Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP, JoinTimeout: time.Minute})
+			s, err := engine.JoinStar(ctx, engine.Config{Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP, JoinTimeout: eventually.Limit})
 			if err != nil {
 				t.Error(err)
 				return

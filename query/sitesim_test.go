@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
+
+	"busbar.dev/internal/test/eventually"
 )
 
 const umad2sim = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
@@ -90,17 +91,15 @@ func simulated(t *testing.T, net string) string {
 	}
 	defer func() { in.Close(); sim.Process.Kill(); sim.Wait() }()
 	var out, errs bytes.Buffer
-	for range 600 {
+	if !eventually.Within(eventually.Limit, func() bool { // it has to read the net first
 		out.Reset()
 		errs.Reset()
 		cmd := exec.CommandContext(t.Context(), "ibnetdiscover")
 		cmd.Env = append(os.Environ(), name, "SIM_HOST=dgx001 mlx5_0", "LD_PRELOAD="+umad2sim)
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		if cmd.Run() == nil && out.Len() > 0 {
-			return out.String()
-		}
-		time.Sleep(100 * time.Millisecond) // it has not read the net yet
+		return cmd.Run() == nil && out.Len() > 0
+	}) {
+		t.Fatalf("ibnetdiscover on ibsim: %s", errs.String())
 	}
-	t.Fatalf("ibnetdiscover on ibsim: %s", errs.String())
-	return ""
+	return out.String()
 }

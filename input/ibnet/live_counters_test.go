@@ -22,7 +22,7 @@ func (s *simulator) startManager() {
 		s.t.Skip("no opensm; install Debian's opensm (and have /usr/sbin in PATH)")
 	}
 	dir := s.t.TempDir()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*eventually.Limit)
 	cmd := exec.CommandContext(ctx, "opensm", "-f", filepath.Join(dir, "log"), "-g", "0x"+live.portGUID(1))
 	cmd.Dir = dir
 	cmd.Env = append(s.env, "OSM_CACHE_DIR="+dir, "OSM_TMP_DIR="+dir)
@@ -67,7 +67,7 @@ func TestIbsimCounters(t *testing.T) {
 		}
 	}
 	// The LID is the one the net file gives leaf3.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "perfquery", "3", "2")
 	cmd.Env = s.env

@@ -47,7 +47,7 @@ func startSimulator(t *testing.T, net string) *simulator {
 	name := fmt.Sprintf("busbar-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
 	s := &simulator{t: t, env: append(os.Environ(), "IBSIM_SOCKNAME="+name)}
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*eventually.Limit)
 	cmd := exec.CommandContext(ctx, "ibsim", "-s", file)
 	cmd.Dir, cmd.Env = dir, s.env
 	cmd.WaitDelay = 5 * time.Second

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/synth/livejob"
 )
 
@@ -174,14 +175,15 @@ func serve(t *testing.T, silent int, json bool, report string) string {
 }
 
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	j := &livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.Late, Culprit: 1}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), eventually.Limit)
 	defer stop()
-	a := Ask(ctx, serve(t, 2, true, j.RAS("now", false)), 300*time.Millisecond, NewRoom(1<<20))
+	a := Ask(ctx, serve(t, 2, true, j.RAS("now", false)), 2*time.Second, NewRoom(1<<20))
 	if a.Err != nil || a.Silent != 2 || !Match(a.Data) {
 		t.Errorf("a stopped process among those that share the port: %v, %d silent, %d bytes", a.Err, a.Silent, len(a.Data))
 	}
-	a = Ask(ctx, serve(t, 0, false, j.RASText()), 10*time.Second, NewRoom(1<<20))
+	a = Ask(ctx, serve(t, 0, false, j.RASText()), eventually.Limit, NewRoom(1<<20))
 	if r, err := Read("x", a.Data); a.Err != nil || err != nil || r.JSON {
 		t.Errorf("a release without JSON: %v %v", a.Err, err)
 	}

@@ -33,7 +33,7 @@ func TestLiveSlurm(t *testing.T) {
 	port := freePort(t)
 	conf := slurmConf(t, dir, port, c)
 	write(t, filepath.Join(dir, "topology.conf"), writeConf(t, c, Tree))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, ctld, "-D", "-c", "-f", conf)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/test/eventually"
 )
 
 // Forged folders: files without end, pipes, links in circles, and a bus that
@@ -52,7 +54,7 @@ func TestForged(t *testing.T) {
 	select {
 	case err := <-done:
 		must(err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("still reading")
 	}
 }
@@ -84,7 +86,7 @@ func TestForgedFolders(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s was read as a machine", name)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(eventually.Limit):
 			t.Fatalf("%s: still reading", name)
 		}
 		root.Close()

@@ -13,16 +13,15 @@ test: lint unit
 
 # All of it, at one package more than there are processors because some only wait, and every fuzz target of a package before
 # its tests, which are linked once for both. Then briefly with the race detector what starts goroutines and is not long to build
-# that way: make race has the rest. lint has vetted all. What fails beside others is run once more alone, and both are
-# printed; what passed is not repeated.
+# that way: make race has the rest. lint has vetted all. What fails beside others has failed: nothing is tried again.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine/... ./input/nccllog ./internal/shm ./plan
 FUZZALL = $(CURDIR)/fuzzall.test
-again   = $(FASTER) $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(FASTER) $(GO) test $(1) 1 $(3); }
+UNIT    = $(FASTER) $(GO) test -vet=off -timeout 60m -p $(JOBS)
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
-	$(call again,-vet=off -timeout 60m -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' -p,$(JOBS),./...)
-	$(if $(RACE),$(call again,-vet=off -timeout 60m $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
+	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' ./...
+	$(if $(RACE),$(UNIT) $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' $(RACES),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/test/corpus"
 )
@@ -40,7 +39,7 @@ var sick = map[string]string{
 func TestHealthyCorpus(t *testing.T) {
 	root := filepath.Join(corpus.Dir(t), "corpus")
 	healthy, notes := 0, 0
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, root+"/")
 		if err != nil || d.IsDir() || strings.HasSuffix(name, ".jsonl") || !strings.Contains(name, "/") {
@@ -108,7 +107,7 @@ func tryAll(t *testing.T, data []byte, least float64) {
 		t.Fatal(err)
 	}
 	decidable, hits := 0, 0
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	for i := range list {
 		o, err := Try(words, &list[i])
 		if err != nil {

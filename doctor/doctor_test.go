@@ -3,6 +3,7 @@ package doctor
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"busbar.dev/doctor/evidence"
@@ -15,9 +16,12 @@ func examine(t *testing.T, texts ...string) *Report {
 	return Examine(read(t, texts...))
 }
 
+// vocabulary is shared: to make one takes longer than to read what most tests have.
+var vocabulary = sync.OnceValue(evidence.NewVocabulary)
+
 func read(t *testing.T, texts ...string) *evidence.Set {
 	t.Helper()
-	r := evidence.NewReader()
+	r := vocabulary().NewReader()
 	for i, s := range texts {
 		if err := r.Read(string(rune('a'+i))+".log", strings.NewReader(s)); err != nil {
 			t.Fatal(err)
@@ -197,7 +201,7 @@ func FuzzExamine(f *testing.F) {
 	f.Add("n1:1:1 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\nhangs with 2 nodes, 6 GB/s instead of 12")
 	f.Add("644,699 49.36\n632,641 88.36\n284,678 49.28")
 	f.Add("NCCL_ALGO=Ring\nCUDA error: out of memory\n{\"log\":\"x\\n\"}")
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
 		r := words.NewReader()
 		if err := r.Read("x", strings.NewReader(text)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
 
@@ -13,7 +12,7 @@ func TestFleetFault(t *testing.T) {
 	const text = `{"nodes": [], "findings": [
  {"id": "slow-pair/a/b", "kind": "slow-pair", "severity": "warn", "nodes": ["a", "b"], "since": "2026-01-01T00:00:00Z", "factor": 0.7, "confidence": 0.8, "evidence": ["x"], "text": "a and b are slow with each other", "fix": "y"},
  {"id": "slow-host/gpu03", "kind": "slow-host", "severity": "error", "nodes": ["gpu03"], "since": "2026-01-01T00:00:00Z", "factor": 0.5, "confidence": 0.97, "evidence": ["50% in 12 sweeps"], "text": "gpu03 became slow with all others", "fix": "look at its NIC"}]}`
-	r := evidence.NewReader()
+	r := vocabulary().NewReader()
 	if err := r.Read("fleet.json", strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func TestFleetAnswerIsNoLog(t *testing.T) {
 		{"two are silent", `{` + nodes + `, "findings": [` + silent("n3") + `, ` + silent("n4") + `]}`, "n[3-4]", "n3 is silent; the same of n4"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			r := evidence.NewReader()
+			r := vocabulary().NewReader()
 			if err := r.Read("-", strings.NewReader(x.text)); err != nil {
 				t.Fatal(err)
 			}

@@ -3,8 +3,6 @@ package doctor
 import (
 	"strings"
 	"testing"
-
-	"busbar.dev/doctor/evidence"
 )
 
 // What NCCL_GRAPH_DUMP_FILE holds is evidence: rings over PCIe where the node has NVLink, and a search that failed.
@@ -27,7 +25,7 @@ func TestGraphDump(t *testing.T) {
 		{"no NVLink there", graph("2", "9", "SYS"), strings.ReplaceAll(nvlink, "NV12", "SYS"), ""},
 		{"the search failed", graph("1", "0.1", "SYS"), "", "NCCL's graph search failed"},
 	} {
-		r := evidence.NewReader()
+		r := vocabulary().NewReader()
 		for name, text := range map[string]string{"graph.xml": c.graph, "topo.txt": c.topo} {
 			if text == "" {
 				continue

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
 
@@ -35,7 +34,7 @@ Training finished successfully
 [   13.0] ata1: SATA link down (SStatus 0 SControl 300)
 `,
 	} {
-		r := evidence.NewReader()
+		r := vocabulary().NewReader()
 		if err := r.Read(name, strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func TestPairDropped(t *testing.T) {
 		{"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with all others", "dropped at 2026-01-01 20:00Z", "fleet-fault"},
 		{"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with all others", "steady at 12", ""},
 	} {
-		r := evidence.NewReader()
+		r := vocabulary().NewReader()
 		back := history(1, 0.001, c.back...)
 		back.From, back.To = "gpu02", "gpu01"
 		for name, text := range map[string]string{"link.json": linkReply(history(0, 0.001, c.there...), back), "nodes.json": c.more} {

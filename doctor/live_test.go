@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/test/corpus"
 )
@@ -23,7 +22,7 @@ func TestLiveJobs(t *testing.T) {
 	if err != nil {
 		t.Skip("no captures of live jobs: ", err)
 	}
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	right, all := 0, 0
 	for line := range bytes.Lines(index) {
 		var s struct {

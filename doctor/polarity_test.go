@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/cause"
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
 
 // say examines a sentence.
 func say(t *testing.T, text string) *Report {
 	t.Helper()
-	r := evidence.NewReader()
+	r := vocabulary().NewReader()
 	if err := r.ReadSentence(text); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ func TestNotEnglish(t *testing.T) {
 		"das training bleibt beim zweiten knoten haengen": false, "la formation est bloquée sur deux noeuds": false, "训练 在两个节点上卡住": false,
 		"el entrenamiento se cuelga en los dos nodos": false, "training hangs on two nodes": true, "ranks die, NCCL timeout": true, "µs per step": true, "we train on La Palma, the loss is NaN": true,
 	} {
-		if err := evidence.NewReader().ReadSentence(text); (err == nil) != ok {
+		if err := vocabulary().NewReader().ReadSentence(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

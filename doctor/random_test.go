@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"busbar.dev/doctor/evidence"
 )
 
 // Texts put together at random from lines that mean something, whole, cut, doubled
@@ -19,7 +17,7 @@ func TestRandomTexts(t *testing.T) {
 		span = d
 	}
 	pool := linePool(t)
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	n := 0

@@ -49,7 +49,7 @@ func TestPlantedFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := evidence.NewVocabulary()
+	words := vocabulary()
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			sick := examineFiles(t, words, c.Sick)

@@ -8,13 +8,12 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/cause"
-	"busbar.dev/doctor/evidence"
 )
 
 func prepared(t *testing.T, m *cause.Model, name string, early bool) (list []*cause.Thread, raw []Thread) {
 	t.Helper()
 	raw = threads(t, name)
-	v := evidence.NewVocabulary()
+	v := vocabulary()
 	for i := range raw {
 		x, err := raw[i].Prepare(v, m, early)
 		if err != nil {
@@ -79,7 +78,7 @@ func TestUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := evidence.NewVocabulary()
+	v := vocabulary()
 	score, n := make([]asked, 5), 0
 	for _, name := range []string{"fit.jsonl", "fit-3.jsonl", "fit-4.jsonl"} {
 		list, raw := prepared(t, m, name, false)

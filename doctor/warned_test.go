@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
 
@@ -25,7 +24,7 @@ func TestWarned(t *testing.T) {
 		{"        Memory Current Temp               : 95 C", "", ""},
 		{"torch.set_float32_matmul_precision('high')", "", ""},
 	} {
-		r := evidence.NewReader()
+		r := vocabulary().NewReader()
 		if err := r.ReadOutput("job.log", strings.NewReader(tt.text+"\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +43,7 @@ func TestWarned(t *testing.T) {
 // TestHostOfFile names the host of a kernel's message by the name of its file, and tells nothing by other names.
 func TestHostOfFile(t *testing.T) {
 	for name, where := range map[string]string{"dmesg.gpu017": "gpu017", "gpu018-dmesg.txt": "gpu018", "node-3.log": "node-3", "dmesg.txt": "", "run1.log": ""} {
-		r := evidence.NewReader()
+		r := vocabulary().NewReader()
 		if err := r.Read(name, strings.NewReader("[ 9123.51] NVRM: Xid (PCI:0000:3b:00): 79, pid=30112, GPU has fallen off the bus.\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +59,7 @@ func TestHostOfFile(t *testing.T) {
 
 // TestTraced points to the command that reads a profiler's trace.
 func TestTraced(t *testing.T) {
-	r := evidence.NewReader()
+	r := vocabulary().NewReader()
 	if err := r.Read("rank0.json", strings.NewReader(`{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2, "args": {"device": 0}}]}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -164,6 +164,11 @@ func TestOrderRDMA(t *testing.T) {
 		t.Errorf("a check by RDMA with a slow port: exit %d, %s%s", code, out, errs)
 	}
 
+	eventually.Holds(t, "n2 is named", func() bool { // by a look of the server, which follows the sweeps in its own time
+		_, _, bad := f.busbar("nodes", "--bad")
+		return strings.Contains(bad, "n2: ")
+	})
+
 	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to TCP.
 	f.joinRDMA(t.TempDir(), map[fleet.Name]fs.FS{"n9": rdmatest.Sys()})
 	if got := order(exitWrong, "order", "rdma", "--rounds", "1"); got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 1 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -87,10 +88,19 @@ func TestWholePower(t *testing.T) {
 	}
 }
 
+// often is how many made-up fleets are tried: a third, or all with BUSBAR_LONG. Their seeds are always the same.
+func often(all int) int {
+	if os.Getenv("BUSBAR_LONG") != "" {
+		return all
+	}
+	return all / 3
+}
+
 // TestWholeFalseAlarms counts findings of healthy fleets that are slow as a whole now and then, and
 // that drift.
 func TestWholeFalseAlarms(t *testing.T) {
-	const runs, length = 6, 120
+	const length = 120
+	runs := often(6)
 	for _, c := range append(slices.Clone(noises[:8]), noises[10]) {
 		alarms := map[string]bool{}
 		for seed := range uint64(runs) {
@@ -181,7 +191,7 @@ func TestWholeOtherPairs(t *testing.T) {
 
 // TestWholeParts: what crosses leaves, or the nodes of one type, fall together.
 func TestWholeParts(t *testing.T) {
-	const runs = 10
+	runs := often(10)
 	for _, c := range []struct {
 		name  string
 		leaf  int
@@ -215,7 +225,7 @@ func TestWholeParts(t *testing.T) {
 			}
 		}
 		t.Logf("%s: right %d of %d", c.name, right, runs)
-		if right < runs-1 {
+		if right < runs-runs/10 {
 			t.Errorf("%s: right %d of %d", c.name, right, runs)
 		}
 	}

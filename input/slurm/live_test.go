@@ -23,7 +23,7 @@ import (
 func TestLiveSlurm(t *testing.T) {
 	ctld, err := exec.LookPath("slurmctld")
 	if err != nil {
-		t.Skip("no slurmctld here")
+		t.Skip("no slurmctld here; Debian's package is slurm-wlm (make debian brings it)")
 	}
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -14,7 +14,7 @@ import (
 // TestDeepSpeedReads lets DeepSpeed itself read its file of several plans.
 func TestDeepSpeedReads(t *testing.T) {
 	if out, err := exec.Command("python3", "-c", "import deepspeed").CombinedOutput(); err != nil {
-		t.Skipf("python3 has no DeepSpeed: %v\n%.300s", err, out)
+		t.Skipf("python3 has no DeepSpeed (pip install deepspeed): %v\n%.300s", err, out)
 	}
 	c, l, m := placed(t, "dgx-h100", 2, 8, "llama2-7b")
 	args := []string{"frameworks/deepspeed_read.py"}

@@ -56,7 +56,7 @@ func TestValidateOn(t *testing.T) {
 func TestValidateFaults(t *testing.T) {
 	file := filepath.Join(os.Getenv("BUSBAR_SHARED"), "truth", "doctor-cases.jsonl")
 	if _, err := os.Stat(file); err != nil {
-		t.Skip("no published faults here")
+		t.Skipf("BUSBAR_SHARED names no folder with published faults: %v", err)
 	}
 	if _, err := (Validate{Files: []string{file}}).Run(t.Context(), Env{}); !errors.Is(err, ErrFaults) {
 		t.Errorf("%v, want that it holds faults", err)

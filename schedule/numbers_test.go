@@ -205,26 +205,3 @@ func TestNumbers(t *testing.T) {
 	}
 	t.Log(fmt.Sprint(ran, " schedules run on numbers"))
 }
-
-// Extent is where chunk lies in a rank's Data or Out, in bytes.
-func (s *Schedule) Extent(op coll.Op, rank int, buf Buffer, chunk int) (at, size unit.Bytes) {
-	block, piece := s.Layout.Place(chunk)
-	base, total := unit.Bytes(block)*op.Block(s.Ranks), op.Block(s.Ranks)
-	if op.Sizes != nil {
-		base = 0
-		for b := range block {
-			base += s.pair(op, rank, b, buf)
-		}
-		total = s.pair(op, rank, block, buf)
-	}
-	elem := unit.Bytes(op.Type.Size())
-	from, to := Elements(int64(total/elem), piece, s.Layout.Pieces())
-	return base + unit.Bytes(from)*elem, unit.Bytes(to-from) * elem
-}
-
-func (s *Schedule) pair(op coll.Op, rank, block int, buf Buffer) unit.Bytes {
-	if buf == Out {
-		return op.Pair(s.Ranks, block, rank)
-	}
-	return op.Pair(s.Ranks, rank, block)
-}

@@ -395,18 +395,3 @@ func distanceWeighted(n int, total unit.Bytes, spread float64) [][]unit.Bytes {
 	}
 	return sizes
 }
-
-// Sent is what a rank sends and receives in all.
-func (s *Schedule) Sent(op coll.Op, rank int) (sent, received unit.Bytes) {
-	for lane := range s.Lanes {
-		for i := range s.Len(rank, lane) {
-			switch o := s.At(rank, lane, i); {
-			case o.Verb == Send:
-				sent += s.Bytes(op, o)
-			case o.Verb.Receives():
-				received += s.Bytes(op, o)
-			}
-		}
-	}
-	return sent, received
-}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/test/corpus"
 )
 
 // scenario is a line of the captures' index.

@@ -365,3 +365,249 @@ func groupsOf(part []int) [][]int {
 	}
 	return out
 }
+
+// MostNVLinks is the most NVLinks any GPU known so far has (Hopper, Blackwell).
+// A row of a matrix whose counts add up to more goes through a switch.
+const MostNVLinks = 18
+
+// joinGPUs adds the links between GPUs that the cells name.
+func (b *treeBuilder) joinGPUs() {
+	for i := range b.n {
+		for j := range i {
+			b.checkFast(j, i)
+		}
+	}
+	part := make([]int, b.n)
+	for i := range part {
+		part[i] = -1
+	}
+	for i := range b.n {
+		if part[i] < 0 {
+			b.flood(part, i)
+		}
+	}
+	sw := -1
+	for _, members := range groupsOf(part) {
+		if len(members) > 2 && b.overfull(members) {
+			if sw < 0 {
+				sw = b.t.Add(Device{Kind: NVSwitch, Index: -1, Parent: -1})
+			}
+			b.joinSwitch(sw, members)
+			continue
+		}
+		for k, i := range members {
+			for _, j := range members[k+1:] {
+				b.joinPair(i, j)
+			}
+		}
+	}
+	for i := range b.n {
+		for j := i + 1; j < b.n; j++ {
+			if x, y := b.cell(i, j), b.cell(j, i); x.Type == XG || y.Type == XG {
+				if b.areGPUs(i, j) {
+					b.t.Connect(Link{A: i, B: j, Kind: XGMI, Lanes: max(x.Links, y.Links)})
+				}
+			}
+		}
+	}
+}
+
+func (b *treeBuilder) areGPUs(i, j int) bool {
+	return b.t.Devices[i].Kind == GPU && b.t.Devices[j].Kind == GPU
+}
+
+// lanes is the number of NVLinks from i to j, 0 when the cell names another class.
+func (b *treeBuilder) lanes(i, j int) int {
+	if c := b.cell(i, j); c.Type == NV && b.areGPUs(i, j) {
+		return c.Links
+	}
+	return 0
+}
+
+// checkFast warns of cells about i and j that cannot both be true.
+func (b *treeBuilder) checkFast(i, j int) {
+	x, y := b.cell(i, j), b.cell(j, i)
+	fast := func(c Class) bool { return c.Type == NV || c.Type == XG }
+	switch {
+	case !fast(x) && !fast(y):
+	case !b.areGPUs(i, j):
+		b.warnf(b.name(i), "to %s it says %v, a link that only GPUs have; ignored", b.name(j), x)
+	case x.Type == Apart || y.Type == Apart:
+	case x != y:
+		b.warnf(b.name(i), "to %s it says %v, and %v the other way; kept both", b.name(j), x, y)
+	}
+}
+
+// flood marks everything that NVLink reaches from i.
+func (b *treeBuilder) flood(part []int, i int) {
+	part[i] = i
+	for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
+		for j := range b.n {
+			if part[j] < 0 && (b.lanes(queue[0], j) > 0 || b.lanes(j, queue[0]) > 0) {
+				part[j] = i
+				queue = append(queue, j)
+			}
+		}
+	}
+}
+
+// overfull reports whether some GPU shows more links than it can have.
+func (b *treeBuilder) overfull(members []int) bool {
+	for _, i := range members {
+		most := MostNVLinks
+		if g := b.t.Devices[i].GPU; g != nil && g.Links > 0 {
+			most = g.Links
+		}
+		sum := 0
+		for _, j := range members {
+			sum += b.lanes(i, j)
+		}
+		if sum > most {
+			return true
+		}
+	}
+	return false
+}
+
+// joinSwitch joins GPUs through the NVSwitch. A GPU's own count is the most its
+// row shows: a peer with links down shows fewer.
+func (b *treeBuilder) joinSwitch(sw int, members []int) {
+	own := make([]int, len(members))
+	for k, i := range members {
+		there, back := 0, 0
+		for _, j := range members {
+			there, back = max(there, b.lanes(i, j)), max(back, b.lanes(j, i))
+		}
+		own[k] = there
+		if there == 0 {
+			own[k] = back
+		}
+		b.t.Connect(Link{A: i, B: sw, Kind: NVLink, Lanes: own[k]})
+	}
+	for k, i := range members {
+		for l, j := range members[:k] {
+			// Halves that differ were warned of already.
+			x, want := b.cell(j, i), Class{NV, min(own[k], own[l])}
+			if y := b.cell(i, j); x == y && x != want && x.Type != Apart {
+				b.warnf(b.name(j), "to %s it says %v, but through the NVSwitch they have %v; kept the switch", b.name(i), x, want)
+			}
+		}
+	}
+}
+
+// joinPair joins two GPUs directly, once when both directions agree.
+func (b *treeBuilder) joinPair(i, j int) {
+	x, y := b.lanes(i, j), b.lanes(j, i)
+	switch {
+	case x == 0 && y == 0:
+	case x == y, x == 0 && b.cell(i, j).Type == Apart, y == 0 && b.cell(j, i).Type == Apart:
+		b.t.Connect(Link{A: i, B: j, Kind: NVLink, Lanes: max(x, y)})
+	default:
+		if x > 0 {
+			b.t.Connect(Link{A: i, B: j, Kind: NVLink, OneWay: true, Lanes: x})
+		}
+		if y > 0 {
+			b.t.Connect(Link{A: j, B: i, Kind: NVLink, OneWay: true, Lanes: y})
+		}
+	}
+}
+
+// maxTreeSMP is the number of NUMA domains above which the links between all
+// pairs of them are left out: no machine has so many, but a matrix may say so.
+const maxTreeSMP = 64
+
+// place adds the devices of the tree above GPUs and NICs, with their links.
+func (b *treeBuilder) place() {
+	for _, d := range b.numas {
+		n := Device{Kind: NUMA, Index: d.index, Parent: -1}
+		if d.cores != "" {
+			n.CPU = &CPUInfo{Cores: d.cores}
+		}
+		numa := b.t.Add(n)
+		for _, members := range b.split(d.members, PHB) {
+			b.placeBridge(numa, members)
+		}
+	}
+	ids := b.t.Of(NUMA)
+	if len(ids) > maxTreeSMP {
+		b.warnf("", "%d NUMA domains; links between them are left out above %d", len(ids), maxTreeSMP)
+		return
+	}
+	for i, x := range ids {
+		for _, y := range ids[i+1:] {
+			b.t.Connect(Link{A: x, B: y, Kind: SMP})
+		}
+	}
+}
+
+// placeBridge puts what shares a host bridge under one. A single device gets a
+// bridge only if a cell says NODE, which means that others have their own.
+func (b *treeBuilder) placeBridge(numa int, members []int) {
+	if len(members) == 1 && !b.hasOwnBridge(members[0]) {
+		b.connect(numa, members[0], PCIe)
+		return
+	}
+	root := b.t.Add(Device{Kind: RootComplex, Index: -1, Parent: -1})
+	b.connect(numa, root, OnDie)
+	for _, g := range b.split(members, PXB) {
+		b.placeSwitch(root, g)
+	}
+}
+
+// placeSwitch puts a group of PXB or nearer below a bridge. Groups of PIX within
+// it get a switch each, even those of one device: two devices right under the
+// upper switch would be PIX.
+func (b *treeBuilder) placeSwitch(root int, members []int) {
+	if len(members) == 1 {
+		b.connect(root, members[0], PCIe)
+		return
+	}
+	top := b.t.Add(Device{Kind: PCISwitch, Index: -1, Parent: -1})
+	b.connect(root, top, PCIe)
+	groups := b.split(members, PIX)
+	for _, g := range groups {
+		at := top
+		if len(groups) > 1 {
+			at = b.t.Add(Device{Kind: PCISwitch, Index: -1, Parent: -1})
+			b.connect(top, at, PCIe)
+		}
+		for _, i := range g {
+			b.connect(at, i, PCIe)
+		}
+	}
+}
+
+func (b *treeBuilder) hasOwnBridge(i int) bool {
+	for j := range b.n {
+		if j != i && b.rel(i, j) == NODE {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *treeBuilder) connect(parent, child int, kind LinkKind) {
+	b.t.Devices[child].Parent = parent
+	b.t.Connect(Link{A: parent, B: child, Kind: kind})
+}
+
+// split cuts members into their groups at a level, in order.
+func (b *treeBuilder) split(members []int, level ClassType) [][]int {
+	for l, x := range treeLevels {
+		if x != level {
+			continue
+		}
+		part := make([]int, len(members))
+		for k, i := range members {
+			part[k] = b.part[l][i]
+		}
+		groups := groupsOf(part)
+		for _, g := range groups {
+			for k := range g {
+				g[k] = members[g[k]]
+			}
+		}
+		return groups
+	}
+	panic(fmt.Sprintf("no level %v in a tree", level))
+}

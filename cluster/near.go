@@ -1,6 +1,8 @@
 package cluster
 
-import "busbar.dev/unit"
+import (
+	"busbar.dev/unit"
+)
 
 // Near is what a GPU has for the network: the NICs at the nearest class.
 type Near struct {
@@ -101,4 +103,122 @@ func (n *nodeRoutes) perGPU(s Share) Fact[unit.Rate] {
 	}
 	sum.Value /= unit.Rate(len(s.GPUs))
 	return sum
+}
+
+// nearest lists the NICs at the nearest class from a GPU, leaving out those
+// whose every port is down. A NIC of another tray can be reached over NVLink
+// (PXN), but is near only to a GPU whose own tray has none.
+func (n *nodeRoutes) nearest(g int) []int {
+	own, other := n.nics, []int(nil)
+	if n.t.Trays > 1 {
+		own = nil
+		for _, k := range n.nics {
+			if n.t.Devices[k].Tray == n.t.Devices[g].Tray {
+				own = append(own, k)
+			} else {
+				other = append(other, k)
+			}
+		}
+	}
+	if list := n.nearestOf(g, own); len(list) > 0 {
+		return list
+	}
+	return n.nearestOf(g, other)
+}
+
+func (n *nodeRoutes) nearestOf(g int, nics []int) []int {
+	var best Class
+	var list []int
+	for _, k := range nics {
+		if allDown(n.t.Devices[k].NIC) {
+			continue
+		}
+		_, c := n.path(g, k)
+		switch {
+		case c.Type == Apart:
+		case list == nil || c.Nearer(best):
+			best, list = c, []int{k}
+		case c == best:
+			list = append(list, k)
+		}
+	}
+	return n.worthwhile(list)
+}
+
+// worthwhile drops the slow ports among equally near NICs: an on-board management
+// port beside a fabric adapter is no choice. Slow means less than a quarter of
+// the fastest; of NICs without a rate, Ethernet gives way to other fabrics.
+func (n *nodeRoutes) worthwhile(list []int) []int {
+	var fastest unit.Rate
+	fabric := false
+	for _, k := range list {
+		nic := n.t.Devices[k].NIC
+		fastest = max(fastest, nicRate(nic).Value)
+		fabric = fabric || nic != nil && nic.Kind != Ethernet && nic.Kind != ""
+	}
+	var keep []int
+	for _, k := range list {
+		nic := n.t.Devices[k].NIC
+		r := nicRate(nic)
+		if r.Known() && r.Value < fastest/4 || !r.Known() && fabric && nic != nil && nic.Kind == Ethernet {
+			continue
+		}
+		keep = append(keep, k)
+	}
+	return keep
+}
+
+func allDown(nic *NICInfo) bool {
+	if nic == nil || len(nic.Ports) == 0 {
+		return false
+	}
+	for _, p := range nic.Ports {
+		if p.State != Down {
+			return false
+		}
+	}
+	return true
+}
+
+// Matrix is the table of path classes between the node's GPUs and NICs, in
+// nvidia-smi's words.
+func (t *NodeType) Matrix() Matrix {
+	n := newNodeRoutes(t)
+	ids := append(append([]int(nil), n.gpus...), n.nics...)
+	m := Matrix{Names: make([]string, len(ids)), Class: make([][]string, len(ids))}
+	for i, a := range ids {
+		m.Names[i] = t.Devices[a].Name
+		m.Class[i] = make([]string, len(ids))
+		for j, b := range ids {
+			_, c := n.path(a, b)
+			m.Class[i][j] = c.String()
+		}
+	}
+	return m
+}
+
+// Rails lists the NICs that at least one GPU reaches without leaving its PCIe
+// switches (PIX or PXB): the ones meant for GPU traffic. Where no NIC is that
+// near, every NIC that is nearest to some GPU counts.
+func (t *NodeType) Rails() []int {
+	n := newNodeRoutes(t)
+	near, far := map[int]bool{}, map[int]bool{}
+	for _, g := range n.gpus {
+		for _, k := range n.near[g] {
+			far[k] = true
+			if _, c := n.path(g, k); c.Type <= PXB {
+				near[k] = true
+			}
+		}
+	}
+	if len(near) == 0 {
+		near = far
+	}
+	var rails []int
+	for _, k := range n.nics {
+		if near[k] {
+			rails = append(rails, k)
+		}
+	}
+	return rails
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"sync"
+
+	"busbar.dev/unit"
 )
 
 // Routes answers for paths between any two devices of a cluster. Building it
@@ -216,4 +218,190 @@ func (r *Routes) tree(from int) []int32 {
 	}
 	r.trees[from] = t
 	return t
+}
+
+// Path finds the way between two places: inside a node over NVLink or PCIe,
+// between nodes out of a near NIC, over the switches and into a near NIC. In a
+// rail-optimised network traffic to another rail first hops over NVLink to the
+// GPU beside that rail's NIC (PXN) where there is NVLink, so that it stays on one
+// leaf.
+func (r *Routes) Path(a, b Place) Path {
+	p := Path{From: a, To: b, Slowest: -1}
+	ta, tb := r.typeOf(a.Host), r.typeOf(b.Host)
+	if ta == nil || tb == nil {
+		p.Via = "no known path"
+		return p
+	}
+	if a.Host == b.Host {
+		r.inNode(&p, ta)
+	} else {
+		r.overNet(&p, ta, tb)
+	}
+	p.finish()
+	return p
+}
+
+func (r *Routes) inNode(p *Path, n *nodeRoutes) {
+	steps, c := n.path(p.From.Device, p.To.Device)
+	p.Class = c
+	p2p := Maybe
+	if i, ok := n.pairs[[2]int{p.From.Device, p.To.Device}]; ok {
+		pair := &n.t.Pairs[i]
+		p2p = pair.P2P
+		if pair.Rate.Origin == Measured {
+			p.Rate = pair.Rate
+		}
+	}
+	d := n.t.Devices
+	p.Via = viaInNode([2]Kind{d[p.From.Device].Kind, d[p.To.Device].Kind}, c, p2p)
+	r.addSteps(p, n, p.From.Host, p.From.Device, steps)
+}
+
+// addSteps appends the hops of a path inside a node.
+func (r *Routes) addSteps(p *Path, n *nodeRoutes, host, from int, steps []step) {
+	name := func(d int) string { return r.c.Hosts[host].Name + "/" + n.t.Devices[d].Title() }
+	for _, s := range steps {
+		h := Hop{From: name(from), To: name(s.to), Kind: SMP.String()}
+		if s.link >= 0 {
+			l := &n.t.Links[s.link]
+			h.Kind, h.Rate, h.Latency = l.Kind.String(), l.Rate, l.Latency
+		}
+		p.Hops = append(p.Hops, h)
+		from = s.to
+	}
+}
+
+func (r *Routes) overNet(p *Path, ta, tb *nodeRoutes) {
+	exit, enter := r.nicFor(p.From), r.nicFor(p.To)
+	if exit < 0 || enter < 0 {
+		p.Via = "no known path: a node has no usable NIC near the device"
+		return
+	}
+	pxn := false
+	if r.c.Network.Rails > 1 {
+		exit, pxn = r.sameRail(p.From, ta, exit, r.ordinal(p.To.Host, enter))
+	}
+	out, ca := ta.path(p.From.Device, exit)
+	if pxn {
+		out, ca = ta.over(p.From.Device, exit)
+	}
+	in, cb := tb.path(enter, p.To.Device)
+	p.Class = netClass(ca, cb)
+	r.addSteps(p, ta, p.From.Host, p.From.Device, out)
+	r.addCables(p, exit, enter)
+	r.addSteps(p, tb, p.To.Host, enter, in)
+	switch {
+	case pxn:
+		p.Via = "NVLink hop to the rail's NIC (PXN), " + p.Via
+	case p.Class.Type == NET: // from NIC to NIC
+	case ca.Type <= PXB && cb.Type <= PXB && r.c.Network.Rails > 1 && r.ordinal(p.From.Host, exit) == r.ordinal(p.To.Host, enter):
+		p.Via = "rail-local NIC, " + p.Via
+	case ca.Type <= PXB && cb.Type <= PXB:
+		p.Via = "near NIC, " + p.Via
+	default:
+		p.Via = "NIC through the host (" + p.Class.String() + "), " + p.Via
+	}
+}
+
+// netClass is the class of a path between nodes: that of its worse end, or NET
+// when both ends are NICs.
+func netClass(a, b Class) Class {
+	switch {
+	case a.Type == Self && b.Type == Self:
+		return Class{Type: NET}
+	case b.Type == Apart || b.Nearer(a):
+		return a
+	}
+	return b
+}
+
+// sameRail picks the NIC of the sender that is on the receiver's rail, when it
+// can be reached over NVLink through the GPU beside it.
+func (r *Routes) sameRail(a Place, n *nodeRoutes, exit, rail int) (nic int, pxn bool) {
+	if rail < 0 || rail >= len(n.nics) || n.nics[rail] == exit || n.t.Devices[a.Device].Kind != GPU {
+		return exit, false
+	}
+	if steps, _ := n.over(a.Device, n.nics[rail]); steps == nil {
+		return exit, false
+	}
+	return n.nics[rail], true
+}
+
+// over is the PXN path from a GPU to a NIC through a peer beside that NIC.
+func (n *nodeRoutes) over(gpu, nic int) ([]step, Class) {
+	for _, g := range n.gpus {
+		if g == gpu {
+			continue
+		}
+		rest, c := n.tree(g, nic)
+		if c.Type == Apart || c.Type > PXB {
+			continue
+		}
+		if first, c := n.fast(gpu, g); c.Type == NV {
+			return append(first[:len(first):len(first)], rest...), Class{Type: PXN}
+		}
+	}
+	return nil, Class{}
+}
+
+// addCables appends the hops from NIC to NIC over the switches.
+func (r *Routes) addCables(p *Path, exit, enter int) {
+	ca, cb := r.typeOf(p.From.Host), r.typeOf(p.To.Host)
+	nameA := r.c.Hosts[p.From.Host].Name + "/" + ca.t.Devices[exit].Title()
+	nameB := r.c.Hosts[p.To.Host].Name + "/" + cb.t.Devices[enter].Title()
+	rateA, rateB := nicRate(ca.t.Devices[exit].NIC), nicRate(cb.t.Devices[enter].NIC)
+	leafA, linkA := r.Leaf(p.From.Host, exit)
+	leafB, linkB := r.Leaf(p.To.Host, enter)
+	net := &r.c.Network
+	if leafA < 0 || leafB < 0 {
+		p.Reach, p.Via = OverNet, "over a network that no source describes"
+		rate := rateA
+		if rateB.Known() && (!rate.Known() || rateB.Value < rate.Value) {
+			rate = rateB
+		}
+		if rate.Known() {
+			rate = FromAssumed(rate.Value, "the slower NIC's rate; no source says how the two are cabled")
+		}
+		p.Hops = append(p.Hops, Hop{From: nameA, To: nameB, Kind: "network", Rate: rate})
+		return
+	}
+	cable := func(from, to string, link int, own Fact[unit.Rate]) {
+		l := &net.Links[link]
+		rate := own
+		if l.Rate.Known() && (!rate.Known() || l.Rate.Value < rate.Value) {
+			rate = l.Rate
+		}
+		p.Hops = append(p.Hops, Hop{From: from, To: to, Kind: "cable", Rate: rate, Latency: l.Latency})
+	}
+	cable(nameA, net.Switches[leafA].Name, linkA, rateA)
+	at, top := leafA, net.Switches[leafA].Tier
+	path := r.between(leafA, leafB)
+	if leafA != leafB && path == nil {
+		p.Reach, p.Via = OverNet, "no known path between "+net.Switches[leafA].Name+" and "+net.Switches[leafB].Name
+		return
+	}
+	for _, i := range path {
+		next := net.Links[i].A.Switch + net.Links[i].B.Switch - at
+		cable(net.Switches[at].Name, net.Switches[next].Name, int(i), Fact[unit.Rate]{})
+		at, top = next, max(top, net.Switches[next].Tier)
+	}
+	cable(net.Switches[leafB].Name, nameB, linkB, rateB)
+	p.Reach, p.Via = reachOf(len(path), top)
+}
+
+func reachOf(trunks int, top Tier) (Reach, string) {
+	switch {
+	case trunks == 0:
+		return OverLeaf, "leaf only"
+	case top >= Core:
+		return OverCore, "via core"
+	}
+	return OverSpine, "via spine"
+}
+
+func nicRate(n *NICInfo) Fact[unit.Rate] {
+	if n == nil {
+		return Fact[unit.Rate]{}
+	}
+	return n.Rate()
 }

@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,4 +46,63 @@ func (t *Table) String() string {
 		}
 	}
 	return b.String()
+}
+
+// name is how NCCL prints a node since 2.21: GPU/0-18000.
+func (n *topoNode) name() string {
+	return fmt.Sprintf("%s/%x-%x", kindNames[n.kind], n.host, n.id)
+}
+
+// String prints the topology and its paths as NCCL's GRAPH subsystem does
+// (NCCL 2.28 src/graph/topo.cc, ncclTopoPrint), in the form of 2.28.
+func (s *system) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "=== System : maxBw %2.1f totalBw %2.1f ===\n", s.maxBw, s.totalBw)
+	for _, c := range s.nodes[kindCPU] {
+		s.printNode(&b, c, nil, "", 0)
+	}
+	b.WriteString("==========================================\n")
+	for _, k := range []nodeKind{kindGPU, kindNET} {
+		for _, n := range s.nodes[k] {
+			fmt.Fprintf(&b, "%s :", n.name())
+			for t := range nKinds {
+				if !slices.ContainsFunc(n.paths[t], func(p topoPath) bool { return p.kind != PathDIS }) {
+					continue // NCCL has no paths of a kind that none leads to
+				}
+				for i := range n.paths[t] {
+					p := &n.paths[t][i]
+					fmt.Fprintf(&b, "%s (%d/%.1f/%s) ", s.nodes[t][i].name(), len(p.hops), p.bw, p.kind)
+				}
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func (s *system) printNode(b *strings.Builder, n, from *topoNode, lead string, depth int) {
+	text := n.name()
+	switch n.kind {
+	case kindGPU:
+		text += fmt.Sprintf(" (%d)", n.gpu.rank)
+	case kindCPU:
+		text += fmt.Sprintf(" (%d/%d/%d)", n.cpu.arch, n.cpu.vendor, n.cpu.model)
+	case kindPCI:
+		text += fmt.Sprintf(" (%x)", n.pci)
+	}
+	b.WriteString(lead + text + "\n")
+	pad := strings.Repeat(" ", len(lead))
+	for _, l := range n.links {
+		head := fmt.Sprintf("%s+ %s[%2.1f] - ", pad, linkNames[l.kind], l.bw)
+		switch {
+		case l.kind == linkPCI && l.to == from:
+		case l.kind == linkPCI && depth < 32:
+			s.printNode(b, l.to, n, head, depth+1)
+		case l.to.kind == kindNET:
+			x := l.to.net
+			fmt.Fprintf(b, "%s%s (%d/%x/%d/%f)\n", head, l.to.name(), bit(x.coll), x.asic, x.port, x.bw)
+		default:
+			b.WriteString(head + l.to.name() + "\n")
+		}
+	}
 }

@@ -389,3 +389,373 @@ func (x *searcher) tryDirect(head int, time *int) {
 		x.lead(h, x.gpus()[out], -share)
 	}
 }
+
+// netsFor lists the NICs to try, remembered because the search asks often.
+func (x *searcher) netsFor(gpu *topoNode) []*topoNode {
+	k, most := 0, x.cur.TypeInter
+	if gpu != nil {
+		k = 1 + gpu.index
+	}
+	if x.nets[most] == nil {
+		x.nets[most] = make([][]*topoNode, x.ngpus+1)
+	}
+	if x.nets[most][k] == nil {
+		x.nets[most][k] = x.s.selectNets(most, gpu)
+	}
+	return x.nets[most][k]
+}
+
+// toNet leaves the node from a GPU, or attaches a tree's link to it.
+func (x *searcher) toNet(gpu *topoNode, step, backToFirst, order int, time *int) {
+	g := &x.cur
+	start := x.s.nodes[kindNET][g.inter[g.NChannels*2]]
+	for _, n := range x.netsFor(gpu) {
+		if !x.fits(start, n, step) {
+			continue
+		}
+		again := -1
+		full := g.BwInter
+		balanced := g.Pattern == BalancedTree
+		if balanced {
+			// The first two GPUs carry half each.
+			if step == 0 {
+				again = 1
+			}
+			g.BwInter /= 2
+		}
+		ok := x.lead(gpu, n, 1)
+		g.BwInter = full
+		if !ok {
+			continue
+		}
+		g.inter[g.NChannels*2+1] = n.index
+		x.fromGPU(gpu, step, again, backToFirst, order, time)
+		if balanced {
+			g.BwInter /= 2
+		}
+		x.lead(gpu, n, -1)
+		g.BwInter = full
+	}
+}
+
+// fits reports whether a channel that came in by one NIC may leave by another
+// (NCCL 2.28 src/graph/search.cc, ncclTopoSearchRecGpu).
+func (x *searcher) fits(start, n *topoNode, step int) bool {
+	g, v := &x.cur, x.s.v
+	if g.Pattern == TreePattern && n != start {
+		return false
+	}
+	other := n.net.asic != start.net.asic || n.net.port != start.net.port
+	odd := g.NChannels&1 == 1
+	crossed := odd && n.index != g.inter[max(g.NChannels-1, 0)*2]
+	switch {
+	case v.From(23):
+		if g.Pattern == RingPattern && g.CrossNIC == 2 {
+			if crossed {
+				return false
+			}
+		} else if g.CrossNIC == 0 && other {
+			return false
+		}
+	default:
+		if g.CrossNIC != 1 && other || v.From(20) && g.CrossNIC != 0 && crossed {
+			return false
+		}
+	}
+	return g.Pattern != BalancedTree || step == 0 || n.index == g.inter[g.NChannels*2+1]
+}
+
+// share takes or gives back whole GB/s of every port that is the same cable.
+func (x *searcher) share(n *topoNode, bw float32) {
+	for _, o := range x.s.nodes[kindNET] {
+		if o.net.asic == n.net.asic && o.net.port == n.net.port {
+			o.net.bw -= bw
+		}
+	}
+}
+
+// fromNets begins a channel at a NIC.
+func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
+	g, v := &x.cur, x.s.v
+	bw := float32(int(g.BwInter))
+	nets := x.netsFor(nil)
+	heads := g.Pattern == NVLSPattern || g.Pattern == DirectPattern
+	found := false
+	for i := range nets {
+		if heads && found {
+			break
+		}
+		n := nets[i]
+		if v.From(19) || heads {
+			n = nets[(g.NChannels+i)%len(nets)]
+		}
+		if g.collNet && !n.net.coll {
+			continue
+		}
+		if n.net.bw < bw {
+			x.limit.short(n.net.full, n.net.bw, bw)
+			continue
+		}
+		cross := v.From(23) && g.Pattern == RingPattern && g.CrossNIC == 2 || v.From(20) && !v.From(23) && g.CrossNIC != 0
+		if cross && g.NChannels&1 == 1 && n.index != g.inter[(g.NChannels-1)*2+1] {
+			continue
+		}
+		g.inter[g.NChannels*2] = n.index
+		g.LatencyInter = n.net.latency
+		x.share(n, bw)
+		if heads {
+			found = x.head(n, len(nets), backToNet, backToFirst, time) || !v.From(22)
+		} else {
+			x.start(n, bw, backToNet, backToFirst, time)
+		}
+		x.share(n, -bw)
+	}
+}
+
+// head makes the GPU beside a NIC a head, unless it is one.
+func (x *searcher) head(n *topoNode, nets, backToNet, backToFirst int, time *int) bool {
+	g := &x.cur
+	l := n.net.localGPU
+	if g.NChannels >= nets || l < 0 {
+		return false
+	}
+	if x.s.v.From(22) {
+		for c := range g.NChannels {
+			if g.intra[c*x.ngpus] == x.gpus()[l].gpu.rank {
+				return false
+			}
+		}
+	}
+	from := n
+	if !x.s.v.From(19) {
+		from = nil
+	}
+	x.tryGPU(0, backToNet, backToFirst, freeOrder, time, from, l)
+	return true
+}
+
+// start tries the GPUs a ring or tree may begin at behind a NIC.
+func (x *searcher) start(n *topoNode, bw float32, backToNet, backToFirst int, time *int) {
+	g, v := &x.cur, x.s.v
+	try := func(order, gpu int, t *int) { x.tryGPU(0, backToNet, backToFirst, order, t, n, gpu) }
+	if g.NChannels > 0 && (g.SameChannels || !v.From(27)) {
+		try(replayOrder, x.replay(-1), time)
+	}
+	if g.NChannels > 0 && g.SameChannels {
+		return
+	}
+	if g.NChannels == 0 && (len(x.s.nodes[kindNVS]) == 0 || !v.From(19)) {
+		// PCI order sets a reference, outside of the budget.
+		t := 1 << 10
+		try(pciOrder, 0, &t)
+		if t == -1 {
+			*time = -1
+		}
+	}
+	if v.From(27) {
+		if l := n.net.localGPU; l >= 0 {
+			try(freeOrder, l, time)
+		}
+		for _, g := range x.near[n.index] {
+			if g != n.net.localGPU {
+				try(freeOrder, g, time)
+			}
+		}
+		return
+	}
+	x.startOld(n, bw, try, time)
+}
+
+// startOld is the choice up to 2.26: GPUs of most bandwidth and fewest hops, in
+// turn by channel; in 2.18 those with PCIe bandwidth left first.
+func (x *searcher) startOld(n *topoNode, bw float32, try func(order, gpu int, t *int), time *int) {
+	paths := n.paths[kindGPU]
+	var best float32
+	hops := 1 << 30
+	for i := range paths {
+		h := len(paths[i].hops)
+		if paths[i].bw > best {
+			best, hops = paths[i].bw, h
+		} else if paths[i].bw == best && h > 0 && h < hops {
+			hops = h
+		}
+	}
+	if best < bw {
+		x.limit.short(best, best, bw)
+		return
+	}
+	is := func(g int) bool { return paths[g].bw == best && len(paths[g].hops) == hops }
+	if x.s.v.From(19) {
+		for i := range x.ngpus {
+			if g := (x.cur.NChannels + i) % x.ngpus; is(g) {
+				try(freeOrder, g, time)
+			}
+		}
+		return
+	}
+	x.limit.ordered = true
+	for used := range 2 {
+		for g := range x.ngpus {
+			if is(g) && bit(pciLeft(x.gpus()[g]) <= 0) == used {
+				try(freeOrder, g, time)
+			}
+		}
+	}
+}
+
+// score ranks a GPU as the next hop; more important fields first.
+type score struct {
+	g                            int
+	interBw, interPCI, interHops int
+	intraBw, intraHops           int
+	order                        int // by index, from the GPU on
+}
+
+// before reports that a GPU is to be tried before another.
+func (s *score) before(o *score) bool {
+	switch {
+	case s.interBw != o.interBw:
+		return s.interBw > o.interBw
+	case s.interPCI != o.interPCI:
+		return s.interPCI > o.interPCI
+	case s.interHops != o.interHops:
+		return s.interHops < o.interHops
+	case s.intraBw != o.intraBw:
+		return s.intraBw > o.intraBw
+	case s.intraHops != o.intraHops:
+		return s.intraHops < o.intraHops
+	}
+	return s.order < o.order
+}
+
+// sortScores puts the best first. Lists are of a node's GPUs, so short that going through them
+// one by one is fastest, and the search sorts at every step.
+func sortScores(list []score) {
+	for i := 1; i < len(list); i++ {
+		for k := i; k > 0 && list[k].before(&list[k-1]); k-- {
+			list[k], list[k-1] = list[k-1], list[k]
+		}
+	}
+}
+
+// push puts a list on the stack of lists, which saves the search an allocation a
+// step.
+func (x *searcher) push(list ...int) []int {
+	mark := len(x.stack)
+	x.stack = append(x.stack, list...)
+	return x.stack[mark:len(x.stack):len(x.stack)]
+}
+
+// next lists the GPUs to try after one, best first.
+func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
+	switch order {
+	case pciOrder:
+		return x.push(step + 1)
+	case replayOrder:
+		return x.push(x.replay(step))
+	}
+	sortNet := 0
+	switch {
+	case backToNet == -1:
+	case backToNet == step+1:
+		sortNet = 1
+	default:
+		sortNet = -1
+	}
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(21) {
+		return x.neighbours(gpu, nil)
+	}
+	scores := x.scores(gpu, sortNet != 0)
+	sortScores(scores)
+	mark := len(x.stack)
+	for _, s := range scores {
+		x.stack = append(x.stack, s.g)
+	}
+	list := x.stack[mark:len(x.stack):len(x.stack)]
+	// On the way away from the NIC, among GPUs of equal reach the farthest from the
+	// NIC come first.
+	equal := !slices.ContainsFunc(scores, func(s score) bool { return s.intraBw != scores[0].intraBw || s.intraHops != scores[0].intraHops })
+	if sortNet == -1 && equal {
+		slices.Reverse(list)
+	}
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(19) {
+		return x.neighbours(gpu, list)
+	}
+	return list
+}
+
+func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
+	c := &x.cur
+	flag := uint64(1) << c.NChannels
+	paths := gpu.paths[kindGPU]
+	var net []topoPath
+	if sortNet {
+		net = x.s.nodes[kindNET][c.inter[c.NChannels*2]].paths[kindGPU]
+	}
+	x.work += x.ngpus
+	x.limit.ordered = x.limit.ordered || net != nil
+	list := x.buf[:0]
+	for i := 1; i < x.ngpus; i++ {
+		g := (gpu.index + i) % x.ngpus
+		if len(paths[g].hops) == 0 || x.gpus()[g].gpu.used&flag != 0 {
+			continue
+		}
+		s := score{g: g, order: i, intraHops: len(paths[g].hops), intraBw: int(paths[g].bw)}
+		if net != nil {
+			s.interHops, s.interBw, s.interPCI = len(net[g].hops), int(net[g].bw), pciLeft(x.gpus()[g])
+		}
+		list = append(list, s)
+	}
+	x.buf = list
+	return list
+}
+
+// pciLeft is what a GPU's PCIe link has left, the lesser of both directions.
+func pciLeft(gpu *topoNode) int {
+	for _, l := range gpu.links {
+		if l.kind != linkPCI {
+			continue
+		}
+		for _, back := range l.to.links {
+			if back.to == gpu {
+				return int(min(l.bw, back.bw))
+			}
+		}
+	}
+	return -1
+}
+
+// neighbours puts the GPUs beside one first, because switches like few peers;
+// since 2.21 no others are tried, and list is not asked for.
+func (x *searcher) neighbours(gpu *topoNode, list []int) []int {
+	prev, next := (gpu.index-1+x.ngpus)%x.ngpus, (gpu.index+1)%x.ngpus
+	first := [2]int{next, prev} // the last comes out in front
+	n := 2
+	switch x.cur.Pattern {
+	case RingPattern:
+	case SplitTree, BalancedTree:
+		first = [2]int{prev, next}
+	default:
+		n = 1
+	}
+	if !x.s.v.From(21) {
+		for _, f := range first[:n] {
+			if i := slices.Index(list, f); i >= 0 {
+				copy(list[1:i+1], list[:i])
+				list[0] = f
+			}
+		}
+		return list
+	}
+	if next == prev {
+		n = 1
+	}
+	flag := uint64(1) << x.cur.NChannels
+	mark := len(x.stack)
+	for _, f := range slices.Backward(first[:n]) {
+		if len(gpu.paths[kindGPU][f].hops) > 0 && x.gpus()[f].gpu.used&flag == 0 {
+			x.stack = append(x.stack, f)
+		}
+	}
+	return x.stack[mark:len(x.stack):len(x.stack)]
+}

@@ -3,8 +3,11 @@ package plan
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
 	"busbar.dev/step"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
@@ -243,4 +246,73 @@ func (b *shortlist) list() []Plan {
 		list[i] = all[i].Plan
 	}
 	return list
+}
+
+// EqualNodes is how many nodes a layout has that all have as many ranks, one after the other; 0 where they differ.
+func EqualNodes(l nccl.Layout) int {
+	node := 0
+	for _, r := range l {
+		if r.Host == l[0].Host {
+			node++
+		}
+	}
+	for i, r := range l {
+		if r.Host != l[i-i%node].Host || i >= node && r.Host == l[i-node].Host {
+			return 0
+		}
+	}
+	if node == 0 || len(l)%node != 0 {
+		return 0
+	}
+	return len(l) / node
+}
+
+// NodeCounts are the numbers of nodes that are tried where fewer than there are may be better, the most first: all of them,
+// and those with four binary digits before zeros (1 to 16, 18, 20, …, 32, 36, …).
+func NodeCounts(most int) []int {
+	var list []int
+	for n := most; n > 0; n-- {
+		if n == most || bits.Len(uint(n))-bits.TrailingZeros(uint(n)) <= 4 {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// LeafRanks is how many ranks of a layout hang on a leaf switch, one after the other; 0 where that
+// is not known, differs, or where one leaf has all.
+func LeafRanks(c *cluster.Cluster, l nccl.Layout) int {
+	routes := cluster.NewRoutes(c)
+	leaves := map[int]int{} // by host
+	leaf := func(host int) int {
+		sw, ok := leaves[host]
+		if !ok {
+			sw = -1
+			for _, nic := range c.TypeOf(host).Of(cluster.NIC) {
+				if sw, _ = routes.Leaf(host, nic); sw >= 0 {
+					break
+				}
+			}
+			leaves[host] = sw
+		}
+		return sw
+	}
+	size, run := 0, 0
+	for i, r := range l {
+		sw := leaf(r.Host)
+		if sw < 0 {
+			return 0
+		}
+		if i > 0 && sw != leaf(l[i-1].Host) {
+			if size > 0 && run != size {
+				return 0
+			}
+			size, run = run, 0
+		}
+		run++
+	}
+	if run > size { // the last leaf may have fewer of them
+		return 0
+	}
+	return size
 }

@@ -1,25 +1,33 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/engine/bench"
 	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/engine/device"
+	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and protocols and
@@ -316,4 +324,618 @@ func (q *BenchGPU) find(kind coll.Kind, with Programs) (string, error) {
 		where = "in " + q.Tests + " or its folder build"
 	}
 	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). --by busbar-gpu needs none of it, and busbar bench without gpu no GPUs either", kind.Binary(), where))
+}
+
+// BenchGPUNode measures everything inside a node: memory, copies, products, pairs of GPUs and a collective over all.
+type BenchGPUNode struct {
+	Helper string   `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
+	Shapes []string `placeholder:"MxNxK:TYPE" help:"Products to measure (default: eight shapes of transformer layers); TYPE is bfloat16, half, float, tf32, double or f8e4m3."`
+	Size   Size     `default:"1G" placeholder:"SIZE" help:"Bytes that are copied (default 1G)."`
+	Iters  int      `name:"iters" default:"20" least:"1" help:"Measured iterations (default 20)."`
+}
+
+// BenchGPUNodeDoc is the answer to BenchGPUNode.
+type BenchGPUNodeDoc struct {
+	Host    string            `json:"host"`
+	GPUs    []BenchGPUDevice  `json:"gpus"`
+	Peers   []BenchGPUPeer    `json:"peers"` // copies between GPUs
+	Results result.Sweeps     `json:"results"`
+	Refused []BenchGPURefusal `json:"refused"`
+	Notes   []string          `json:"notes"`
+	Seconds float64           `json:"seconds"`
+	Bad     int64             `json:"wrong"` // elements
+}
+
+// BenchGPUDevice is one GPU.
+type BenchGPUDevice struct {
+	device.Device
+	Rates    []device.Rate     `json:"rates"`
+	Products []BenchGPUProduct `json:"products"`
+}
+
+// BenchGPUProduct is one product.
+type BenchGPUProduct struct {
+	M     int    `json:"m"`
+	N     int    `json:"n"`
+	K     int    `json:"k"`
+	Dtype string `json:"dtype"`
+	device.Result
+}
+
+// BenchGPUPeer is the rate of copies from one GPU to another.
+type BenchGPUPeer struct {
+	From int     `json:"from"`
+	To   int     `json:"to"`
+	GBps float64 `json:"GBps"`
+	Both float64 `json:"both_GBps"` // both ways at once, together
+}
+
+// Wrong reports elements that are not what they must be.
+func (d *BenchGPUNodeDoc) Wrong() bool { return d.Bad > 0 }
+
+// nodeShapes are layers of transformers of 1 to 70 billion parameters, and the square that data sheets mean.
+var nodeShapes = []string{"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x5120x5120:bfloat16", "4096x11008x4096:bfloat16", "8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16", "8192x8192x8192:f8e4m3", "4096x4096x4096:tf32"}
+
+// RunWith measures. What one GPU refuses does not keep the others from being measured.
+func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUNodeDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	begin := time.Now()
+	size, err := q.Size.bytes()
+	if err != nil || size < 4 {
+		return nil, fmt.Errorf("--size %s: expected a size such as 1G", q.Size)
+	}
+	shapes, err := q.products()
+	if err != nil {
+		return nil, err
+	}
+	g := GPURanks{Helper: q.Helper}
+	team, _, err := g.workers(ctx, with, nil, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	defer team.End()
+	d := &BenchGPUNodeDoc{Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{}, Refused: []BenchGPURefusal{}, Notes: []string{}}
+	if busy := busyTeam(ctx, team); busy != "" {
+		d.Notes = append(d.Notes, busy+": rates are of a GPU that others use too")
+	}
+	ask := func(what string, q device.Request, take func(rank int, a device.Answer)) error {
+		env.progress(what)
+		defer env.progress("")
+		// One GPU that refuses is no reason to end: its answer says why.
+		answers, err := team.All(ctx, q, nil)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			d.Refused = append(d.Refused, BenchGPURefusal{what, err.Error()})
+			return nil
+		}
+		for r, a := range answers {
+			take(r, a)
+		}
+		return nil
+	}
+	rates := func(r int, a device.Answer) {
+		d.GPUs[r].Rates = append(d.GPUs[r].Rates, a.Rates...)
+		for _, x := range a.Rates {
+			d.count(x.Wrong)
+		}
+	}
+	for i, w := range team {
+		d.GPUs[i] = BenchGPUDevice{Device: w.Device, Rates: []device.Rate{}, Products: []BenchGPUProduct{}}
+	}
+	if err := ask("memory", device.Request{Do: device.Memory, Bytes: int64(size), Warm: 2, Iters: q.Iters}, rates); err != nil {
+		return nil, err
+	}
+	if err := ask("copies between host and GPU", device.Request{Do: device.Copies, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 10)}, rates); err != nil {
+		return nil, err
+	}
+	for _, s := range shapes {
+		err := ask(fmt.Sprintf("product %dx%dx%d:%s", s.M, s.N, s.K, s.Dtype), s, func(r int, a device.Answer) {
+			if a.Product != nil {
+				d.GPUs[r].Products = append(d.GPUs[r].Products, BenchGPUProduct{s.M, s.N, s.K, s.Dtype, *a.Product})
+				d.Bad += int64(a.Product.Wrong)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := q.among(ctx, env, team, size, d); err != nil {
+		return nil, err
+	}
+	d.Seconds = time.Since(begin).Seconds()
+	return d, nil
+}
+
+func (d *BenchGPUNodeDoc) count(wrong *int64) {
+	if wrong != nil {
+		d.Bad += *wrong
+	}
+}
+
+// among measures what GPUs do with each other.
+func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, size unit.Bytes, d *BenchGPUNodeDoc) error {
+	if len(team) < 2 {
+		d.Notes = append(d.Notes, "one GPU: no copies between GPUs and no collective")
+		return nil
+	}
+	for i := range team { // one after the other: they share switches
+		for j := range team {
+			if i == j {
+				continue
+			}
+			env.progress(fmt.Sprintf("copies from GPU %d to GPU %d", i, j))
+			a, err := team[i].Ask(ctx, device.Request{Do: device.Peer, GPU: i, Other: j, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 5)})
+			env.progress("")
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				d.Refused = append(d.Refused, BenchGPURefusal{fmt.Sprintf("copies from GPU %d to GPU %d", i, j), err.Error()})
+				continue
+			}
+			p := BenchGPUPeer{From: i, To: j}
+			for _, r := range a.Rates {
+				d.count(r.Wrong)
+				if r.What == "peer" {
+					p.GBps = r.GBps
+				} else {
+					p.Both = r.GBps
+				}
+			}
+			d.Peers = append(d.Peers, p)
+			d.Notes = append(d.Notes, a.Notes...)
+		}
+	}
+	if err := team.Join(ctx); err != nil {
+		return failure.Cannot(err)
+	}
+	own := gpu.Own{Warm: 5, Iters: q.Iters, Check: true, Timeout: time.Minute, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
+	for _, kind := range []coll.Kind{coll.AllReduce, coll.AllGather, coll.AllToAll} {
+		s, err := own.Sweep(ctx, team, kind, []unit.Bytes{64 * unit.KiB, 16 * unit.MiB, min(size, 512*unit.MiB)}, func(b unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, b)) })
+		env.progress("")
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		d.Results = append(d.Results, s)
+		for _, r := range s.Rows() {
+			d.count(r.Wrong)
+		}
+	}
+	return nil
+}
+
+// products are the requests of --shapes.
+func (q *BenchGPUNode) products() ([]device.Request, error) {
+	words := q.Shapes
+	if len(words) == 0 {
+		words = nodeShapes
+	}
+	var list []device.Request
+	for _, w := range words {
+		r := device.Request{Do: device.Product, Warm: 3, Iters: q.Iters, Check: true}
+		if n, err := fmt.Sscanf(w, "%dx%dx%d:%s", &r.M, &r.N, &r.K, &r.Dtype); n != 4 || err != nil || min(r.M, r.N, r.K) < 1 {
+			return nil, fmt.Errorf("--shapes %s: expected MxNxK:TYPE such as 8192x8192x8192:bfloat16", w)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// everyKind are the collectives that busbar-gpu runs and that predictions know; hypercube is run where it is named.
+func everyKind() []coll.Kind {
+	return []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather, coll.Scatter, coll.SendRecv}
+}
+
+// kinds are those of --op, which may be all.
+func (q *BenchGPU) kinds() ([]coll.Kind, error) {
+	if q.Op == "all" {
+		return everyKind(), nil
+	}
+	k, err := q.Op.kind()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--op: %w", err)
+	case k == coll.AllToAllV || k == coll.Barrier:
+		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it; --by nccl-tests may", k)
+	}
+	return []coll.Kind{k}, nil
+}
+
+// own measures by busbar-gpu: NCCL's own choice, and the settings that --algos and --channels name.
+func (q BenchGPU) own(ctx context.Context, env Env, with Programs) (*BenchGPUDoc, error) {
+	kinds, err := q.kinds()
+	if err != nil {
+		return nil, err
+	}
+	all := q
+	all.Op, all.Factor = OpOf(kinds[0]), 2 // checked with the factor that was given below
+	t, settings, err := all.test(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Algos) == 0 { // every setting needs workers of its own
+		settings = settings[:1]
+		for _, s := range q.Channels {
+			if s != "auto" {
+				list, err := q.settings(kinds[0])
+				if err != nil {
+					return nil, err
+				}
+				settings = list
+				break
+			}
+		}
+	}
+	if with.Ready != nil {
+		if err := with.Ready(); err != nil {
+			return nil, err
+		}
+	}
+	d := &BenchGPUDoc{Op: kinds[0], Refused: []BenchGPURefusal{}, Rows: []BenchGPURow{}, Own: true}
+	per := make([]gpu.Results, len(kinds))
+	for range q.Repeat {
+		for _, s := range settings {
+			if err := q.ownSetting(ctx, env, with, t, s, kinds, per, d); err != nil {
+				if ctx.Err() != nil || s.Auto() {
+					return nil, err
+				}
+				d.refuse(s, err)
+			}
+		}
+	}
+	for i := range per {
+		d.add(kinds[i], &per[i])
+	}
+	return d, nil
+}
+
+// ownSetting measures all collectives by workers that were started with a setting.
+func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting, kinds []coll.Kind, per []gpu.Results, d *BenchGPUDoc) error {
+	team, notes, err := q.workers(ctx, with, t.Launch, s.Env(), true)
+	if err != nil {
+		return err
+	}
+	defer team.End()
+	if busy := busyTeam(ctx, team); busy != "" {
+		notes = append(notes, busy+": times are of a GPU that others use too")
+	}
+	d.Notes = notes
+	own := gpu.Own{Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s}
+	for i, kind := range kinds {
+		if kind == coll.Hypercube && len(team)&(len(team)-1) != 0 {
+			continue // it needs a power of two
+		}
+		sizes, err := benchSizes(kind, string(q.Min), string(q.Max), q.Factor)
+		if err != nil {
+			return err
+		}
+		sweep, err := own.Sweep(ctx, team, kind, sizes, func(size unit.Bytes) { env.progress(fmt.Sprintf("%s, %s, %v", kind, s, size)) })
+		env.progress("")
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		if len(sweep.Points) > 0 {
+			per[i].Add(s, result.Sweeps{sweep})
+		}
+	}
+	return nil
+}
+
+// add takes what a collective gave.
+func (d *BenchGPUDoc) add(kind coll.Kind, got *gpu.Results) {
+	if len(got.Sweeps) == 0 {
+		return
+	}
+	part := &BenchGPUDoc{Op: kind}
+	part.fill(got)
+	d.Ops = append(d.Ops, kind)
+	if d.Ranks == 0 {
+		d.Ranks, d.Dtype, d.Tool, d.Library, d.GPU, d.Settings, d.Best = part.Ranks, part.Dtype, part.Tool, part.Library, part.GPU, part.Settings, part.Best
+	}
+	d.Rows = append(d.Rows, part.Rows...)
+	d.Results = append(d.Results, part.Results...)
+	d.Bad += part.Bad
+}
+
+// BenchGPUPairs measures every pair of GPUs by NCCL's sends and receives.
+type BenchGPUPairs struct {
+	GPURanks
+	Size   Size   `default:"64M" placeholder:"SIZE" help:"Message size for bandwidth (default 64M)."`
+	Small  Size   `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
+	Warm   int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair (default 2)."`
+	Iters  int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair (default 10)."`
+	Alone  bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
+	Check  bool   `help:"Check what arrives."`
+	Launch string `placeholder:"COMMAND" help:"Launch command such as \"srun -N 2 --ntasks-per-node 8\"; -n says how many ranks it starts in all."`
+}
+
+// RunWith measures.
+func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchPairsDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
+	if p.Large, err = q.Size.bytes(); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	if p.Small, err = q.Small.bytes(); err != nil {
+		return nil, fmt.Errorf("--small: %w", err)
+	}
+	launch, err := gpu.SplitWords(q.Launch)
+	if err != nil {
+		return nil, fmt.Errorf("--launch %s: %w", q.Launch, err)
+	}
+	team, notes, err := q.workers(ctx, with, launch, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	defer team.End()
+	if len(team) < 2 {
+		return nil, failure.Cannot(errors.New("one GPU has nobody to be measured with; expected two or more, or -n 2 to share one"))
+	}
+	return pairsOf(ctx, env, team, p, q.Check, notes)
+}
+
+func pairsOf(ctx context.Context, env Env, team device.Team, p bench.PairPlan, check bool, notes []string) (*BenchPairsDoc, error) {
+	table, wrong, err := gpu.Pairs(ctx, team, p, check, func(k int) { env.progress(fmt.Sprintf("pairs, round %d", k+1)) })
+	env.progress("")
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	d := &BenchPairsDoc{
+		Ranks: len(team), Names: table.Names, Hosts: distinct(table.Hosts), Transport: result.NCCL, Alone: p.Alone, Size: p.Large, Small: p.Small,
+		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters, Findings: append([]finding.Finding{}, table.Findings()...), Table: table,
+	}
+	if len(notes) > 0 { // what stands out may be whose turn it was on the GPU
+		d.Notes = notes
+		for i := range d.Findings {
+			d.Findings[i].Severity = finding.Note
+		}
+	}
+	if wrong > 0 {
+		d.Findings = append(d.Findings, finding.Finding{Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", wrong)})
+	}
+	d.Rate, d.MidRate = pairGrid(table, pairs.GBps)
+	d.Both, d.MidBoth = pairGrid(table, pairs.BothGBps)
+	d.Latency, d.MidLatency = pairGrid(table, pairs.Micros)
+	return d, nil
+}
+
+// distinct are different texts, in their order.
+func distinct(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// GPURanks are the GPUs that busbar-gpu works, one process a rank.
+type GPURanks struct {
+	PerHost int    `short:"n" name:"ranks" default:"0" least:"0" most:"1024" placeholder:"N" help:"Ranks per host (default: one per GPU). More than there are GPUs share them, through the network."`
+	Hosts   string `placeholder:"HOSTLIST" help:"Hosts, reached through ssh: gpu[01-16] (default: this one)."`
+	SSH     string `name:"ssh" default:"ssh -o BatchMode=yes" placeholder:"COMMAND" help:"What reaches a host (default ssh -o BatchMode=yes)."`
+	Helper  string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
+}
+
+// workers starts busbar-gpu with settings of NCCL, gives every worker a GPU, and joins them where join says so. Notes are worth
+// knowing. The team must be ended.
+func (g *GPURanks) workers(ctx context.Context, with Programs, launch []string, settings map[string]string, join bool) (device.Team, []string, error) {
+	var team device.Team
+	var notes []string
+	var err error
+	if len(launch) > 0 {
+		team, err = g.launched(ctx, with, launch, settings)
+	} else {
+		team, notes, err = g.started(ctx, with, settings)
+	}
+	if err == nil {
+		err = g.open(ctx, team)
+	}
+	if err == nil && join {
+		err = team.Join(ctx)
+	}
+	if err != nil {
+		team.End()
+		return nil, nil, failure.Cannot(err)
+	}
+	return team, notes, nil
+}
+
+// command starts a worker on a host, "" for this one.
+func (g *GPURanks) command(host, path string, settings []string) ([]string, error) {
+	if host == "" {
+		return []string{path, "work"}, nil
+	}
+	args, err := gpu.SplitWords(g.SSH)
+	if err != nil {
+		return nil, fmt.Errorf("--ssh: %w", err)
+	}
+	name := cmp.Or(g.Helper, "busbar-gpu")
+	if strings.HasPrefix(host, "-") {
+		return nil, fmt.Errorf("--hosts: no host is called %s", host)
+	}
+	return append(append(append(args, host, "env"), settings...), name, "work"), nil
+}
+
+// started starts workers here or through ssh.
+func (g *GPURanks) started(ctx context.Context, with Programs, settings map[string]string) (device.Team, []string, error) {
+	if with.Worker == nil {
+		return nil, nil, errors.New("no programs can be run here")
+	}
+	hosts, path, err := g.places(with)
+	if err != nil {
+		return nil, nil, err
+	}
+	begin := func(host string, rank int, extra ...string) (*device.Worker, error) {
+		words := append(settingWords(settings), extra...)
+		args, err := g.command(host, path, words)
+		if err != nil {
+			return nil, err
+		}
+		p, err := with.Worker(args, words)
+		if err != nil {
+			return nil, err
+		}
+		return device.NewWorker(ctx, rank, p)
+	}
+	counts := make([]int, len(hosts))
+	errs := make([]error, len(hosts))
+	var all sync.WaitGroup
+	for i, host := range hosts {
+		all.Go(func() {
+			w, err := begin(host, 0)
+			if err == nil {
+				defer w.End()
+				var a device.Answer
+				if a, err = w.Ask(ctx, device.Request{Do: device.GPUs}); err == nil {
+					counts[i] = a.Count
+				}
+			}
+			if err != nil && host != "" {
+				err = fmt.Errorf("%s: %w", host, err)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	var team device.Team
+	var notes []string
+	for i, host := range hosts {
+		n := g.PerHost
+		if n == 0 {
+			n = counts[i]
+		}
+		if counts[i] == 0 {
+			return team, nil, fmt.Errorf("%s has no GPU that the driver shows", hostName(host))
+		}
+		shared := n > counts[i]
+		if shared {
+			notes = append(notes, fmt.Sprintf("%d ranks share %d GPUs of %s: each counts as a host of its own (NCCL_HOSTID), and data takes the network", n, counts[i], hostName(host)))
+		}
+		for range n {
+			var extra []string
+			if shared {
+				extra = []string{fmt.Sprintf("NCCL_HOSTID=busbar-%d", len(team))}
+			}
+			w, err := begin(host, len(team), extra...)
+			if err != nil {
+				return team, nil, err
+			}
+			team = append(team, w)
+		}
+	}
+	return team, notes, nil
+}
+
+// places are the hosts, and where busbar-gpu is on this one.
+func (g *GPURanks) places(with Programs) ([]string, string, error) {
+	if g.Hosts != "" {
+		hosts, err := cluster.ParseHosts(g.Hosts)
+		if err != nil {
+			return nil, "", fmt.Errorf("--hosts: %w", err)
+		}
+		return hosts, "", nil
+	}
+	path, err := g.program(with)
+	return []string{""}, path, err
+}
+
+// program is where busbar-gpu is.
+func (g *GPURanks) program(with Programs) (string, error) {
+	if g.Helper != "" {
+		return g.Helper, nil
+	}
+	if with.Helper == nil {
+		return "", errors.New("no programs can be run here")
+	}
+	path, err := with.Helper()
+	if err != nil {
+		return "", fmt.Errorf("%w, --busbar-gpu PATH names it", err)
+	}
+	return path, nil
+}
+
+// launched has a launcher start workers, and waits for them: as many as --ranks says for all hosts together.
+func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string, settings map[string]string) (device.Team, error) {
+	if g.PerHost == 0 {
+		return nil, errors.New("--launch: how many ranks does it start? expected -n N, those of all hosts together")
+	}
+	hub, err := device.Listen(":0")
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	program, err := g.program(with)
+	if err != nil {
+		return nil, err
+	}
+	words := append(settingWords(settings), "BUSBAR_GPU_TOKEN="+hub.Token)
+	args := append(append(slices.Clone(launch), "env"), words...)
+	args = append(args, program, "work", "--connect", fmt.Sprintf("%s:%d", name, hub.Port()))
+	p, err := with.Worker(args, words)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("no more came within 2 minutes"))
+	defer cancel()
+	go func() { // a launcher that fails says so before the time is over
+		waitEnd(p)
+		hub.Close()
+	}()
+	team, err := hub.Accept(ctx, g.PerHost)
+	if err != nil {
+		if why := p.Why(); why != nil {
+			err = fmt.Errorf("%s: %w", launch[0], why)
+		}
+		p.End(time.Second)
+	}
+	return team, err
+}
+
+// waitEnd reads what a launcher prints until it ends.
+func waitEnd(p device.Process) {
+	buf := make([]byte, 4096)
+	for {
+		if _, err := p.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// open gives every worker a GPU: those of a host one after the other, and from the first again.
+func (g *GPURanks) open(ctx context.Context, team device.Team) error {
+	counts, err := team.All(ctx, device.Request{Do: device.GPUs}, nil)
+	if err != nil {
+		return err
+	}
+	next := map[string]int{}
+	_, err = team.All(ctx, device.Request{Do: device.Open}, func(rank int, q *device.Request) {
+		host := team[rank].Hello.Host
+		q.GPU = next[host] % max(counts[rank].Count, 1)
+		next[host]++
+	})
+	return err
+}
+
+func settingWords(settings map[string]string) []string {
+	var list []string
+	for k, v := range settings {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func hostName(host string) string {
+	return cmp.Or(host, "this host")
 }

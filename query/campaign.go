@@ -2,10 +2,13 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
@@ -216,4 +219,356 @@ func (q *Prices) read() (p paying, err error) {
 // currency is that of the prices that were given; "" where none was.
 func (p *paying) currency() string {
 	return cmp.Or(p.energy.Currency, p.rent.Currency)
+}
+
+// CampaignDoc is what a whole run of steps takes, as far as it was asked for.
+type CampaignDoc struct {
+	Straggler *Straggler   `json:"straggler,omitempty"`
+	Goodput   *Goodput     `json:"goodput,omitempty"`
+	Cost      *Cost        `json:"cost,omitempty"`
+	Run       *CampaignRun `json:"run,omitempty"`
+}
+
+// SlowNode is a node that has lost a share of its speed.
+type SlowNode struct {
+	Node string  `json:"node"`
+	What string  `json:"what"` // compute, nic
+	Loss float64 `json:"loss"`
+}
+
+// Straggler is what slow nodes cost the whole job.
+type Straggler struct {
+	Slow  []SlowNode `json:"slow"` // the first of them
+	Nodes int        `json:"nodes"`
+	Step  unit.Span  `json:"step_s"`
+	Extra unit.Span  `json:"extra_s"`
+	Share float64    `json:"extra_share"` // of the step without
+	Lost  unit.Span  `json:"lost_gpu_s"`  // that others wait for in a step, all GPUs together
+	Why   string     `json:"why"`
+	Text  string     `json:"text"`
+}
+
+// Goodput is how much of a run's time goes into steps that count, and how often to save.
+type Goodput struct {
+	Goodput  float64            `json:"goodput"`
+	Tokens   float64            `json:"tokens_per_s"`
+	Between  unit.Span          `json:"mtbf_job_s"`
+	Each     unit.Span          `json:"mtbf_gpu_s"`
+	PerDay   float64            `json:"interruptions_per_day"`
+	Bytes    unit.Volume        `json:"checkpoint_bytes"`
+	Storage  float64            `json:"storage_GBps,omitempty"`
+	Save     unit.Span          `json:"checkpoint_s"`      // that training stands still
+	Write    unit.Span          `json:"write_s,omitempty"` // that an asynchronous checkpoint is written for after that
+	Restart  unit.Span          `json:"restart_s"`
+	Interval unit.Span          `json:"interval_s"`
+	Best     unit.Span          `json:"best_interval_s"`
+	Young    unit.Span          `json:"young_interval_s"` // √(2 × save × between)
+	AtBest   float64            `json:"goodput_at_best"`
+	Lost     map[string]float64 `json:"lost"` // shares of the time: checkpoints, redone, restarts; with a pool of nodes also waiting, fewer
+	Pool     *GoodputPool       `json:"pool,omitempty"`
+	Sources  []string           `json:"sources"` // of values that were not given
+	Text     string             `json:"text"`
+}
+
+// GoodputPool is how many nodes a job has over time, where that was asked about. Shares add up to 1.
+type GoodputPool struct {
+	Nodes   int       `json:"nodes"`
+	Spares  int       `json:"spares"`
+	Elastic bool      `json:"elastic"`
+	Repair  unit.Span `json:"repair_s"`
+	Losing  float64   `json:"node_loss"` // share of interruptions after which a node is away
+	Full    float64   `json:"full"`      // with all nodes
+	Shrunk  float64   `json:"shrunk"`
+	Stopped float64   `json:"stopped"`
+	Away    float64   `json:"nodes_away"` // on average
+	PerNode float64   `json:"per_node"`   // useful work for each node that is held, spares too, over that without failures
+}
+
+// Bill is an amount of money and of energy.
+type Bill struct {
+	Rent   float64 `json:"rent"`
+	Energy float64 `json:"energy"`
+	Total  float64 `json:"total"`
+	KWh    float64 `json:"kWh"`
+}
+
+func newBill(b campaign.Bill) Bill {
+	return Bill{Rent: b.Rent, Energy: b.Power, Total: b.Total(), KWh: b.Energy.KWh()}
+}
+
+// Cost is what steps and tokens cost.
+type Cost struct {
+	Currency    string  `json:"currency"`
+	Step        Bill    `json:"per_step"`
+	Million     Bill    `json:"per_million_tokens"`
+	Watts       float64 `json:"gpu_power_W"`
+	WattsSource string  `json:"gpu_power_source"`
+	Average     float64 `json:"gpu_power_average_W"`
+	Overhead    float64 `json:"overhead"`
+	Assumed     string  `json:"assumed,omitempty"` // of what a GPU draws
+
+	Rented  bool `json:"-"` // there is a price for GPUs
+	Powered bool `json:"-"` // there is a price for energy
+}
+
+// CampaignRun is a run of so many tokens.
+type CampaignRun struct {
+	Tokens   float64 `json:"tokens"`
+	Days     float64 `json:"days"`
+	GPUHours float64 `json:"gpu_hours"`
+	MWh      float64 `json:"MWh"`
+	Bill
+}
+
+// of works out what was asked about a run of priced steps.
+func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) {
+	d := &CampaignDoc{}
+	now := p.Result
+	if len(r.slow) > 0 {
+		late, doc, err := r.behind(t, s, p)
+		if err != nil {
+			return nil, err
+		}
+		now, d.Straggler = late, doc
+	}
+	run := campaign.Run{
+		Phases: campaign.Phases{Computing: now.Compute + now.Optimizer}, Tokens: now.Tokens,
+		Draw: campaign.Draw{GPUs: now.Ranks, Overhead: r.overhead}, Prices: campaign.Prices{Rent: r.rent.Amount, Energy: r.energy.Amount},
+	}
+	run.Waiting = now.Step - run.Computing
+	nodes := len(p.tasks.Hosts())
+	if r.rent.Per == "node-hour" {
+		run.Rent = r.rent.Amount * float64(nodes) / float64(now.Ranks)
+	}
+	if r.asked {
+		g, doc, err := r.goodput(p, nodes, now.Step, now.TokensPerSecond())
+		if err != nil {
+			return nil, err
+		}
+		run.Goodput, d.Goodput = g, doc
+	}
+	if r.money || r.tokens > 0 || r.power > 0 {
+		if err := r.bill(d, &run, p); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// behind prices the step with slow nodes.
+func (r *running) behind(t *training, s shape, p *pricedStep) (*step.Result, *Straggler, error) {
+	hosts := p.tasks.Hosts()
+	var slow, nics []step.Host
+	doc := &Straggler{}
+	seen, places := map[int]bool{}, map[int]int{} // hosts, and where those with slow NICs stand
+	for _, x := range r.slow {
+		list, err := slowHosts(t.cluster, p, hosts, x)
+		if err != nil {
+			return nil, nil, err
+		}
+		kind := "compute"
+		for _, h := range list {
+			if x.NIC {
+				// Nodes are alike, and large jobs are counted from their first nodes: the
+				// slow ones stand there.
+				kind = "nic"
+				at, ok := places[h]
+				if !ok {
+					if at = hosts[len(places)]; t.cluster.Hosts[at].Type != t.cluster.Hosts[h].Type {
+						at = h
+					}
+					places[h] = at
+				}
+				nics = append(nics, step.Host{Index: at, Loss: x.Loss})
+			} else {
+				slow = append(slow, step.Host{Index: h, Loss: x.Loss})
+			}
+			if len(doc.Slow) < 16 {
+				doc.Slow = append(doc.Slow, SlowNode{Node: t.cluster.Hosts[h].Name, What: kind, Loss: x.Loss})
+			}
+			seen[h] = true
+		}
+	}
+	doc.Nodes = len(seen)
+	on := p
+	if len(nics) > 0 {
+		cl, ok := step.SlowNICs(t.cluster, nics)
+		if !ok {
+			return nil, nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", t.cluster.Name)
+		}
+		var err error
+		if on, err = t.price(cl, s); err != nil {
+			return nil, nil, err
+		}
+	}
+	late, err := on.tasks.PriceSlow(p.gpu, slow)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc.fill(p, late, len(hosts), len(nics) > 0, len(slow) > 0)
+	return late, doc, nil
+}
+
+// slowHosts are the hosts that a word of --slow means.
+func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]int, error) {
+	if x.Node == "" {
+		if x.NIC {
+			if x.Count > len(hosts) {
+				return nil, fmt.Errorf("--slow: %d slow nodes, and %d take part", x.Count, len(hosts))
+			}
+			return hosts[:x.Count], nil
+		}
+		list, err := p.tasks.WorstHosts(p.gpu, x.Count, x.Loss)
+		if err != nil {
+			err = fmt.Errorf("--slow: %w", err)
+		}
+		return list, err
+	}
+	at := c.HostIndex(x.Node)
+	if n, err := strconv.Atoi(x.Node); at < 0 && err == nil && n >= 0 && n < len(hosts) {
+		at = hosts[n]
+	}
+	if !slices.Contains(hosts, at) {
+		return nil, fmt.Errorf("--slow %s: no such node takes part; expected a name such as %s, or a number below %d", x.Node, c.Hosts[hosts[0]].Name, len(hosts))
+	}
+	return []int{at}, nil
+}
+
+// fill says what slow nodes cost.
+func (d *Straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow bool) {
+	d.Step, d.Extra = late.Step, late.Step-p.Step
+	d.Share = float64(d.Extra / p.Step)
+	d.Lost = d.Extra * unit.Span(p.Ranks) * unit.Span(nodes-d.Nodes) / unit.Span(nodes)
+	var why []string
+	if slow {
+		why = append(why, p.tasks.StragglerReason())
+	}
+	if nics {
+		why = append(why, "a collective goes through every node, at the rate of the slowest")
+	}
+	if d.Nodes == nodes {
+		why = []string{"no other node is left"}
+	}
+	d.Why = strings.Join(why, "; ")
+	names := d.Slow[0].Node
+	switch x := d.Slow[0]; {
+	case d.Nodes > 1:
+		names = fmt.Sprintf("%d slow nodes (%s, …)", d.Nodes, names)
+	case len(d.Slow) > 1:
+		names += ", slow in several ways"
+	case x.What == "nic":
+		names += fmt.Sprintf(" with NICs at %.3g%%", 100*(1-x.Loss))
+	default:
+		names += fmt.Sprintf(" at %.3g%% of its speed", 100*(1-x.Loss))
+	}
+	if d.Share < 0.0005 {
+		d.Text = fmt.Sprintf("%s: the step stays at %s; others hide it", names, d.Step.Short())
+		return
+	}
+	d.Text = fmt.Sprintf("%s: the step takes %s instead of %s (%+.1f%%), since %s", names, d.Step.Short(), p.Step.Short(), 100*d.Share, d.Why)
+	if nodes > d.Nodes {
+		d.Text += fmt.Sprintf("; to go without would cost %.3g%% of the GPUs", 100*float64(d.Nodes)/float64(nodes))
+	}
+}
+
+// goodput is the share of time that failures and checkpoints leave of a job at so many tokens per second. least is the length
+// of a step, which an interval is at least.
+func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *Goodput, error) {
+	d := &Goodput{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
+	if f.interval > 0 && f.interval < least {
+		return nil, nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", f.interval, least)
+	}
+	x := campaign.Failures{Between: f.mtbf, Save: f.save, Interval: f.interval, Restart: f.restart}
+	switch {
+	case f.history != nil:
+		x.Between = f.history.Between / unit.Span(nodes)
+		d.Sources = append(d.Sources, f.history.text())
+	case f.fleet:
+		return nil, nil, errors.New("--mtbf fleet: no server of a fleet is asked here; busbar goodput asks it")
+	case f.mtbf == 0:
+		x.Between = published(d, "time between interruptions", campaign.MTBF()) / unit.Span(p.Ranks)
+	case f.per == "gpu":
+		x.Between /= unit.Span(p.Ranks)
+	case f.per == "node":
+		x.Between /= unit.Span(nodes)
+	}
+	if !f.saves || !f.restarts || f.async {
+		storage := f.storage
+		if storage == 0 {
+			storage = published(d, "storage", campaign.Storage()) * unit.Rate(p.Ranks)
+		}
+		d.Storage = storage.GBps()
+		io := d.Bytes.At(storage)
+		switch {
+		case f.async:
+			if x.Write = io; !f.saves {
+				x.Save = (d.Bytes / unit.Volume(p.Ranks)).At(published(d, "copy to host memory", campaign.Copying()))
+			}
+		case !f.saves:
+			x.Save = io
+		}
+		if !f.restarts {
+			x.Restart = io + published(d, "restart, beside reading the checkpoint", campaign.Restarting())
+		}
+	}
+	if f.pooled {
+		return f.onPool(d, x, p, nodes, least, rate)
+	}
+	g, err := x.Goodput(least)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.fill(&g, p.Ranks, rate)
+	return &g, d, nil
+}
+
+// published is a figure that nobody gave, whose source is cited.
+func published[T any](d *Goodput, what string, f campaign.Figure[T]) T {
+	d.Sources = append(d.Sources, what+": "+f.Source)
+	return f.Value
+}
+
+func (d *Goodput) fill(g *campaign.Goodput, gpus int, rate float64) {
+	d.Goodput, d.Tokens = g.Share, g.Share*rate
+	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
+	d.Save, d.Write, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Write, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
+	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
+	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% repeated steps, %.1f%% restarts",
+		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)
+	if g.Restarts > 0.1 && g.Restarts > g.Saving+g.Redoing {
+		d.Text += fmt.Sprintf("; shorter restarts than %v would help most", g.Restart)
+	}
+	if g.AtBest-g.Share > 0.0005 {
+		d.Text += fmt.Sprintf("; checkpoints every %v instead of every %v would leave %.1f%%", g.Best, g.Interval, 100*g.AtBest)
+	}
+}
+
+// bill works out money and energy.
+func (r *running) bill(d *CampaignDoc, run *campaign.Run, p *pricedStep) error {
+	power, source := p.model.TDP, p.model.TDPSource
+	if r.power > 0 {
+		power, source = r.power, "--gpu-power"
+	}
+	known := power > 0
+	if !known && r.energy.Currency != "" {
+		return fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", p.model.Title)
+	}
+	run.TDP = power
+	step, million := run.Step(), run.Each(1e6)
+	if run.Currency = r.currency(); run.Currency == "" {
+		run.Currency = "USD"
+	}
+	d.Cost = &Cost{
+		Currency: run.Currency, Step: newBill(step), Million: newBill(million), Watts: float64(power), WattsSource: source, Overhead: r.overhead,
+		Rented: r.rent.Currency != "", Powered: r.energy.Currency != "",
+	}
+	if known {
+		d.Cost.Average = float64(step.Energy) / float64(step.Time) / float64(p.Ranks) / r.overhead
+		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
+	}
+	if r.tokens > 0 {
+		all := run.Lasting(r.tokens)
+		d.Run = &CampaignRun{Tokens: r.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(p.Ranks), MWh: all.Energy.MWh(), Bill: newBill(all)}
+	}
+	return nil
 }

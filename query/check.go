@@ -1,10 +1,16 @@
 package query
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,8 +18,17 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/engine/device"
+	"busbar.dev/engine/health"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
+	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/counter"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
+	"busbar.dev/internal/words"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
 	"busbar.dev/result"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
@@ -362,4 +377,918 @@ func nodesOf(f finding.Finding) string {
 		return ""
 	}
 	return f.Nodes[0]
+}
+
+// nodeName is the name of this host in Slurm or, by the Job of --emit kube, in Kubernetes: a pod's host name is its own.
+func nodeName(getenv func(string) string) string {
+	return cmp.Or(getenv("BUSBAR_NODE"), getenv("SLURMD_NODENAME"))
+}
+
+// host is which host of the description a node is, or -1.
+func (x expectation) host(l *checkLocal) int {
+	for _, name := range []string{l.Node, l.Host} {
+		short, _, _ := strings.Cut(name, ".")
+		for _, name := range []string{name, short} {
+			if i := x.cluster.HostIndex(name); name != "" && i >= 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// named tells that the description names the hosts of a site. One node, and node0, node1, … stand for any: presets and counts make such names.
+func (x expectation) named() bool {
+	if len(x.cluster.Hosts) < 2 {
+		return false
+	}
+	for i, h := range x.cluster.Hosts {
+		if h.Name != "node"+strconv.Itoa(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// node is what the description says of a host: under its name or, where it names none or the host has an address only, of all its nodes if they are alike.
+func (x expectation) node(l *checkLocal) *cluster.NodeType {
+	if x.cluster == nil || len(x.cluster.Hosts) == 0 {
+		return nil
+	}
+	if i := x.host(l); i >= 0 {
+		return x.cluster.TypeOf(i)
+	}
+	if _, err := netip.ParseAddr(l.Host); err != nil && x.named() {
+		return nil
+	}
+	first := x.cluster.TypeOf(0)
+	for i := range x.cluster.Hosts {
+		t := x.cluster.TypeOf(i)
+		if t == nil || t.Count(cluster.GPU) != first.Count(cluster.GPU) || t.Count(cluster.NIC) != first.Count(cluster.NIC) {
+			return nil
+		}
+	}
+	return first
+}
+
+// unknownHosts finds nodes that the description says nothing of: nobody knows what they should have, so that they cannot be called healthy.
+func (x expectation) unknownHosts(locals []checkLocal) {
+	if x.cluster == nil {
+		return
+	}
+	for i := range locals {
+		l := &locals[i]
+		if l.Away != "" || !l.Asked || x.node(l) != nil {
+			continue
+		}
+		name, names := l.Host, make([]string, len(x.cluster.Hosts))
+		for i, h := range x.cluster.Hosts {
+			names[i] = h.Name
+		}
+		if l.Node != "" && l.Node != l.Host {
+			name += " (" + l.Node + ")"
+		}
+		text := fmt.Sprintf("%s is not among the hosts of the cluster's description, %s", name, cluster.FormatSlurmHosts(names))
+		if x.host(l) >= 0 {
+			text = name + " is among the hosts of the cluster's description, which does not say what it has"
+		}
+		l.Findings = append(l.Findings, finding.Finding{
+			ID: "host-unknown", Severity: finding.Error, Confidence: 1, Where: l.Host, Nodes: []string{l.Host}, Text: text,
+			Fix: "Write the description anew with busbar map, or give the one of this node's cluster with -c.",
+		})
+	}
+}
+
+// countGPUs finds nodes with fewer GPUs than the description has or, without one, than most nodes with GPUs of the same model.
+func (x expectation) countGPUs(locals []checkLocal) {
+	usual := usualGPUs(locals)
+	for i := range locals {
+		l := &locals[i]
+		known := func(f finding.Finding) bool {
+			return f.ID == health.GPUMissing || strings.HasPrefix(f.ID, "gpu-driver-")
+		}
+		if l.Away != "" || !l.Asked || slices.ContainsFunc(l.Findings, known) {
+			continue
+		}
+		want, from := usual[l.Model], "most nodes have"
+		if x.cluster != nil {
+			t := x.node(l)
+			if t == nil {
+				continue
+			}
+			want, from = t.Count(cluster.GPU), "the cluster's description has"
+		}
+		if has := l.GPUs + l.Hidden; has < want {
+			l.Findings = append(l.Findings, finding.Finding{
+				ID: health.GPUMissing, Severity: finding.Error, Confidence: 1, Where: l.Host, Nodes: []string{l.Host},
+				Text: fmt.Sprintf("%d of %s of %s were found; %s %[2]s", has, words.Plural(want, "GPU"), l.Host, from),
+				Fix:  "Look at nvidia-smi -L, lspci and dmesg: a GPU that fell off the bus, a driver that is not loaded, or a description that is not this node's.",
+			})
+		}
+	}
+}
+
+// usualGPUs is how many GPUs of a model two thirds of at least three nodes have.
+func usualGPUs(locals []checkLocal) map[string]int {
+	nodes, by := map[string]int{}, map[string]map[int]int{}
+	for _, l := range locals {
+		if l.Away != "" || !l.Asked || l.Model == "" {
+			continue
+		}
+		nodes[l.Model]++
+		if by[l.Model] == nil {
+			by[l.Model] = map[int]int{}
+		}
+		by[l.Model][l.GPUs+l.Hidden]++
+	}
+	usual := map[string]int{}
+	for model, counts := range by {
+		for n, k := range counts {
+			if nodes[model] >= 3 && 3*k >= 2*nodes[model] {
+				usual[model] = n
+			}
+		}
+	}
+	return usual
+}
+
+// checkPort is an RDMA port as its node shows it.
+type checkPort struct {
+	Name     string            `json:"name"` // mlx5_0/1
+	Layer    string            `json:"layer"`
+	Up       bool              `json:"up"`
+	State    string            `json:"state"`
+	Physical string            `json:"physical"`
+	Rate     unit.Rate         `json:"rate"`
+	Lanes    string            `json:"lanes"`
+	Counters map[string]uint64 `json:"counters"`
+}
+
+// checkPorts reads the RDMA ports of this node; false where that is not possible.
+func checkPorts(root fs.FS) ([]checkPort, bool) {
+	if root == nil {
+		return nil, false
+	}
+	all, err := sysfs.Ports(root)
+	var list []checkPort
+	for _, p := range all {
+		software := strings.HasPrefix(p.Name, "rxe") || strings.HasPrefix(p.Name, "siw")
+		if p.RDMA && !software {
+			list = append(list, checkPort{p.Name, p.Layer, p.Up, p.State, p.Physical, p.Rate, p.Lanes, p.Counters})
+		}
+	}
+	return list, err == nil
+}
+
+// portFindings judge the ports of all nodes: by themselves, by what most nodes show, and by the cluster's description.
+func (x expectation) portFindings(locals []checkLocal) {
+	usual := usualPorts(locals)
+	for i := range locals {
+		l := &locals[i]
+		if l.Away != "" || !l.PortsRead {
+			continue
+		}
+		l.portsLike(usual)
+		for _, p := range l.Ports {
+			l.portItself(p, len(locals) > 2)
+		}
+		if t := x.node(l); t != nil {
+			l.portsDescribed(t, x.oneNode)
+		}
+		for _, p := range l.Later {
+			l.portCounts(p)
+		}
+	}
+}
+
+// portFinding adds one; a port is named once.
+func (l *checkLocal) portFinding(id string, severity finding.Severity, port, format string, args ...any) {
+	where := l.Host + "/" + port
+	if slices.ContainsFunc(l.Findings, func(f finding.Finding) bool { return f.Where == where && f.Severity >= severity }) {
+		return
+	}
+	l.Findings = append(l.Findings, finding.Finding{
+		ID: id, Severity: severity, Confidence: 1, Where: where, Nodes: []string{l.Host},
+		Text: fmt.Sprintf("port %s of %s ", port, l.Host) + fmt.Sprintf(format, args...),
+		Fix:  "Look at ibstat and at the switch port; reseat or replace cable and transceiver.",
+	})
+}
+
+// portItself judges a port by itself. One that is down may have no cable, as a second port often has.
+func (l *checkLocal) portItself(p checkPort, compared bool) {
+	switch {
+	case p.Layer == "InfiniBand" && p.State == "INIT":
+		l.portFinding("port-init", finding.Error, p.Name, "has a link, and no subnet manager has configured it (INIT)")
+	case p.Up && strings.HasPrefix(p.Lanes, "1X"):
+		l.portFinding("port-slow", finding.Error, p.Name, "runs on one lane: %s (%s)", p.Rate.Bits(), p.Lanes)
+	case !p.Up && p.Physical != "Disabled" && !compared:
+		l.portFinding("port-down", finding.Note, p.Name, "is down (%s)", p.words())
+	}
+}
+
+func (p checkPort) words() string { return strings.TrimPrefix(p.Physical+", "+p.State, ", ") }
+
+// usualPorts are the ports that are up on more than half of at least three nodes, with the rate that as many have.
+func usualPorts(locals []checkLocal) map[string]unit.Rate {
+	nodes := 0
+	up, rates := map[string]int{}, map[string]map[unit.Rate]int{}
+	for _, l := range locals {
+		if l.Away != "" || !l.PortsRead {
+			continue
+		}
+		nodes++
+		for _, p := range l.Ports {
+			if p.Up {
+				up[p.Name]++
+				if rates[p.Name] == nil {
+					rates[p.Name] = map[unit.Rate]int{}
+				}
+				rates[p.Name][p.Rate]++
+			}
+		}
+	}
+	usual := map[string]unit.Rate{}
+	for name, n := range up {
+		if nodes < 3 || 2*n <= nodes {
+			continue
+		}
+		usual[name] = 0
+		for rate, n := range rates[name] {
+			if 2*n > nodes {
+				usual[name] = rate
+			}
+		}
+	}
+	return usual
+}
+
+// portsLike compares the ports of a node with those of most.
+func (l *checkLocal) portsLike(usual map[string]unit.Rate) {
+	for _, name := range slices.Sorted(maps.Keys(usual)) {
+		i := slices.IndexFunc(l.Ports, func(p checkPort) bool { return p.Name == name })
+		switch {
+		case i < 0:
+			l.portFinding("port-missing", finding.Error, name, "is missing; most nodes have it")
+		case !l.Ports[i].Up:
+			l.portFinding("port-down", finding.Error, name, "is down (%s); on most nodes it is up", l.Ports[i].words())
+		case l.Ports[i].Rate < usual[name]*0.97:
+			l.portFinding("port-slow", finding.Error, name, "runs at %s (%s); on most nodes it has %s", l.Ports[i].Rate.Bits(), l.Ports[i].Lanes, usual[name].Bits())
+		}
+	}
+}
+
+// portsDescribed compares the fastest port of each RDMA device with the NICs of the description, the fastest with the fastest: descriptions name NICs
+// differently. A job on one node does not need them, so that what is wrong is a note there.
+func (l *checkLocal) portsDescribed(t *cluster.NodeType, oneNode bool) {
+	severity, why := finding.Error, "; a job over several nodes needs them"
+	if oneNode {
+		severity, why = finding.Note, "; this job has one node and does not need them"
+	}
+	var want []unit.Rate
+	for _, d := range t.Devices {
+		if d.Kind == cluster.NIC && d.NIC != nil && (d.NIC.Kind == cluster.InfiniBand || d.NIC.Kind == cluster.RoCE) {
+			want = append(want, d.NIC.Rate().Value)
+		}
+	}
+	fastest := map[string]checkPort{}
+	var down []string
+	for _, p := range l.Ports {
+		device, _, _ := strings.Cut(p.Name, "/")
+		if old, known := fastest[device]; p.Up && (!known || p.Rate > old.Rate) {
+			fastest[device] = p
+		}
+		if !p.Up {
+			down = append(down, p.Name)
+		}
+	}
+	have := slices.SortedFunc(maps.Values(fastest), func(a, b checkPort) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(want, func(a, b unit.Rate) int { return cmp.Compare(b, a) })
+	if len(have) < len(want) {
+		text := fmt.Sprintf("%d of %s of %s are active, as the cluster's description has them", len(have), words.Plural(len(want), "RDMA device"), l.Host)
+		if len(down) > 0 {
+			text += "; down: " + strings.Join(down, ", ")
+		}
+		text += why
+		l.Findings = append(l.Findings, finding.Finding{
+			ID: "nic-missing", Severity: severity, Confidence: 1, Where: l.Host, Nodes: []string{l.Host}, Text: text,
+			Fix: "Look at ibstat and lspci: a NIC without a driver or a link, or a description that is not this node's.",
+		})
+	}
+	for i := range min(len(have), len(want)) {
+		if have[i].Rate > 0 && have[i].Rate < want[i]*0.97 {
+			l.portFinding("port-slow", severity, have[i].Name, "runs at %s (%s); the cluster's description has %s", have[i].Rate.Bits(), have[i].Lanes, want[i].Bits())
+		}
+	}
+}
+
+// oneNodeJob tells that Slurm runs a job of one node here. Where nobody says, there may be several.
+func oneNodeJob(getenv func(string) string) bool {
+	if n := getenv("SLURM_JOB_NUM_NODES"); n != "" {
+		return n == "1"
+	}
+	hosts, err := cluster.ParseHosts(getenv("SLURM_JOB_NODELIST"))
+	return err == nil && len(hosts) == 1
+}
+
+// portCounts looks for errors that were counted while the check ran.
+func (l *checkLocal) portCounts(later checkPort) {
+	i := slices.IndexFunc(l.Ports, func(p checkPort) bool { return p.Name == later.Name })
+	if i < 0 {
+		return
+	}
+	if l.Ports[i].Up && !later.Up {
+		l.portFinding("port-down", finding.Error, later.Name, "went down during the check (%s)", later.words())
+	}
+	for _, name := range slices.Sorted(maps.Keys(later.Counters)) {
+		c := counter.Find(name)
+		before, known := l.Ports[i].Counters[name]
+		if c == nil || c.Kind != counter.Link || !known || later.Counters[name] <= before {
+			continue
+		}
+		n := later.Counters[name] - before
+		if n < 2 && c.Hourly > 2 { // one by itself is ordinary
+			continue
+		}
+		l.portFinding("port-errors", finding.Error, later.Name, "counted %s during the check (%s: %s)", words.Plural(int(min(n, 1<<31)), "error"), name, c.Says)
+	}
+}
+
+// Turns of a check. A pair gets some times as long as pairs take in the middle, for it may be slow. A node that came to no end with so many
+// others, and with none to one, is not asked again; one that takes long with everybody rests when enough is known of it, for all wait
+// for the last pair of a round. Rounds are measured again, whole, so that what is named and what
+// it is compared with were measured equally often.
+const (
+	checkTries   = 3
+	checkRounds  = 64  // of more nodes than checkAll
+	checkAll     = 128 // nodes of which all pairs are measured
+	checkAgain   = 16  // rounds that are measured again
+	checkStrikes = 3
+	checkSlow    = 16 // pairs of a node that holds rounds up, each of which took checkLong times as long as pairs take in the middle
+	checkLong    = 1.5
+	checkFirst   = 20 * time.Second // for a pair of the first round
+	checkLeast   = 3 * time.Second
+	checkTimes   = 6
+)
+
+// checkPairs measures pairs in turns.
+type checkPairs struct {
+	names, hosts []string
+	away         func(rank int) bool // it does not answer, or never came
+	// turn measures disjoint pairs, and says of each how long it took; 0: it came to no end.
+	turn func(ctx context.Context, list [][2]int, limit time.Duration) ([]pairs.Measure, []time.Duration)
+	show func(string)
+	// first is how long a pair of the first round may take; 0 is checkFirst.
+	first time.Duration
+	// every measures all rounds again where something stands out, and not only checkAgain of them.
+	every bool
+
+	took    []time.Duration // by pairs that came to an end
+	ended   map[int]bool    // ranks with such a pair
+	strikes map[int]int     // how many pairs of a rank came to none
+	long    map[int]int     // how many took long, of this pass
+	short   map[int]int     // and how many did not
+	turns   int
+}
+
+// checkSchedule is the rounds of n nodes, at most so many; 0 is as many as usual.
+func checkSchedule(n, most int) [][][2]int {
+	if most == 0 && n <= checkAll || most >= pairs.Count(n) {
+		return pairs.Rounds(n)
+	}
+	most = cmp.Or(most, checkRounds)
+	return pairs.Sample(n, most)
+}
+
+// measure measures rounds, and some of them again where something stands out.
+func (c *checkPairs) measure(ctx context.Context, rounds [][][2]int) (*pairs.Table, error) {
+	c.ended, c.strikes = map[int]bool{}, map[int]int{}
+	return measureAgain(rounds, c.every, func(rounds [][][2]int) (*pairs.Table, error) { return c.pass(ctx, rounds) })
+}
+
+// measureAgain measures rounds by pass, again where something stands out, and then those pairs alone that are named; what is slow every time
+// remains. Of many rounds some are repeated, and the others are not judged, unless every says that all are.
+func measureAgain(rounds [][][2]int, every bool, pass func([][][2]int) (*pairs.Table, error)) (*pairs.Table, error) {
+	table, err := pass(rounds)
+	more := func(rounds [][][2]int) {
+		var again *pairs.Table
+		if again, err = pass(rounds); err == nil {
+			table.Better(again)
+		}
+	}
+	for try := 1; try < checkTries && err == nil && standsOut(table); try++ {
+		if try == 1 && len(rounds) > checkAgain && !every {
+			rounds = worstRounds(rounds, table.Findings())
+			table.Keep(rounds)
+		}
+		more(rounds)
+	}
+	for try := 0; try < checkTries-1 && err == nil; try++ {
+		alone := namedPairs(table.Findings())
+		if len(alone) == 0 {
+			break
+		}
+		more(alone)
+	}
+	return table, err
+}
+
+// namedPairs are rounds of those pairs alone that findings name: what is slow only while hosts have much else to do is no fault of theirs. Of many
+// there is more to find than a few pairs, and they are left.
+func namedPairs(list []finding.Finding) (rounds [][][2]int) {
+	for _, f := range list {
+		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
+			continue
+		}
+		p := [2]int{min(f.Ranks[0], f.Ranks[1]), max(f.Ranks[0], f.Ranks[1])}
+		if !slices.ContainsFunc(rounds, func(r [][2]int) bool { return r[0] == p }) {
+			rounds = append(rounds, [][2]int{p})
+		}
+	}
+	return rounds[:min(len(rounds), checkAgain/2)]
+}
+
+// pass measures rounds once.
+func (c *checkPairs) pass(ctx context.Context, rounds [][][2]int) (*pairs.Table, error) {
+	t := &pairs.Table{Names: c.names, Hosts: c.hosts}
+	c.long, c.short = map[int]int{}, map[int]int{}
+	for k, round := range rounds {
+		c.show(fmt.Sprintf("pairs, round %d of %d", k+1, len(rounds)))
+		var list [][2]int
+		for _, p := range round {
+			if !c.out(p[0]) && !c.out(p[1]) {
+				list = append(list, p)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		cells, took := c.turn(ctx, list, c.limit())
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		c.turns++
+		c.note(list, took)
+		t.Cells = append(t.Cells, cells...)
+		for _, m := range cells {
+			if m.Failed == "" {
+				c.ended[m.From] = true
+			} else {
+				c.strikes[m.From]++
+			}
+		}
+	}
+	return t, nil
+}
+
+// note remembers how long pairs took.
+func (c *checkPairs) note(list [][2]int, took []time.Duration) {
+	for _, d := range took {
+		if d > 0 {
+			c.took = append(c.took, d)
+		}
+	}
+	mid := c.middle()
+	for i, p := range list {
+		count := c.short
+		if took[i] > time.Duration(checkLong*float64(mid)) {
+			count = c.long
+		}
+		count[p[0]]++
+		count[p[1]]++
+	}
+}
+
+// out tells nodes that are not measured any more.
+func (c *checkPairs) out(rank int) bool {
+	return c.away(rank) || !c.ended[rank] && c.strikes[rank] >= checkStrikes || c.long[rank] >= checkSlow && c.long[rank] > 4*c.short[rank]
+}
+
+// middle is how long pairs take.
+func (c *checkPairs) middle() time.Duration {
+	if len(c.took) == 0 {
+		return 0
+	}
+	list := make([]float64, len(c.took))
+	for i, d := range c.took {
+		list[i] = float64(d)
+	}
+	return time.Duration(stats.Median(list))
+}
+
+// limit is how long a pair may take.
+func (c *checkPairs) limit() time.Duration {
+	mid, first := c.middle(), cmp.Or(c.first, checkFirst)
+	if mid == 0 {
+		return first
+	}
+	return min(max(checkTimes*mid, checkLeast), 2*first)
+}
+
+// worstRounds are those with the pairs that findings name, and then the first ones: every node is in each of them.
+func worstRounds(rounds [][][2]int, list []finding.Finding) [][][2]int {
+	named := map[[2]int]int{}
+	for _, f := range list {
+		if f.Severity != finding.Note && pairs.OfPair(f.Kind) {
+			named[[2]int{min(f.Ranks[0], f.Ranks[1]), max(f.Ranks[0], f.Ranks[1])}]++
+		}
+	}
+	count := func(round [][2]int) (n int) {
+		for _, p := range round {
+			n += named[p]
+		}
+		return n
+	}
+	rounds = slices.Clone(rounds)
+	slices.SortStableFunc(rounds, func(a, b [][2]int) int { return count(b) - count(a) })
+	return rounds[:checkAgain]
+}
+
+// standsOut tells whether a table has more than notes.
+func standsOut(t *pairs.Table) bool {
+	return slices.ContainsFunc(t.Findings(), func(f finding.Finding) bool { return f.Severity != finding.Note })
+}
+
+// slowPairs holds all pairs together against the prediction of NCCL's sends and receives between two hosts: where every pair is slow, none
+// stands out.
+func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t *pairs.Table) {
+	if x.cluster == nil || len(t.Cells) == 0 || len(x.cluster.Hosts) < 2 {
+		return
+	}
+	rate, margin, err := x.pairRate(size, team[0].Device.NCCL)
+	if err != nil {
+		d.Notes = append(d.Notes, fmt.Sprintf("pairs were compared with each other only: %v", err))
+		return
+	}
+	_, mid, _ := t.Extremes(pairs.BothGBps)
+	d.Expected += ", and the prediction of a pair with its error bar"
+	if mid <= 0 || mid >= rate/margin {
+		return
+	}
+	text := fmt.Sprintf("the median pair moves %.2f GB/s each way at once; the prediction says %.2f, and less than %.2f is beyond its error bar", mid, rate, rate/margin)
+	d.suspectAll(finding.Finding{ID: "pairs-slow", Severity: finding.Warn, Confidence: 1, Factor: mid / rate, Text: text})
+}
+
+// suspectAll adds a finding that any node may be the reason of.
+func (d *CheckDoc) suspectAll(f finding.Finding) {
+	d.Findings = append(d.Findings, f)
+	for i := range d.Nodes {
+		if d.Nodes[i].Verdict == "healthy" {
+			d.Nodes[i].Verdict, d.Nodes[i].Reasons = "suspect", []string{f.Text}
+		}
+	}
+}
+
+// pairRate is what two hosts send each other at once, one GPU each, as predicted, in GB/s each way, and the error bar of it.
+func (x expectation) pairRate(size unit.Bytes, release string) (gbps, margin float64, err error) {
+	version, err := (&Env{}).parseNCCL(release)
+	if err != nil {
+		return 0, 0, err
+	}
+	l, err := nccl.Block(x.cluster, 2, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := predict.New(x.cluster, l, version, nil, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	op := coll.Op{Kind: coll.SendRecv, Bytes: size, Type: coll.Uint8}
+	s, err := p.Auto(op)
+	if err != nil {
+		return 0, 0, err
+	}
+	run, err := p.Price(op, s)
+	if err != nil {
+		return 0, 0, err
+	}
+	return float64(size) / run.Time.Micros() / 1e3, run.Margin, nil
+}
+
+// together makes one note of those that several hosts have, with the hosts as a list.
+func together(locals []checkLocal) []string {
+	var list []string
+	hosts := map[string][]string{}
+	for _, l := range locals {
+		for _, n := range l.Notes {
+			if hosts[n] == nil {
+				list = append(list, n)
+			}
+			if !slices.Contains(hosts[n], l.Host) {
+				hosts[n] = append(hosts[n], l.Host)
+			}
+		}
+	}
+	for i, n := range list {
+		list[i] = fmt.Sprintf("%s: %s", cluster.FormatSlurmHosts(hosts[n]), n)
+	}
+	return list
+}
+
+// judgePairs adds what pairs show: a node that is slow with everybody is unhealthy, and explains its pairs. Of a slow pair whose nodes are both well
+// otherwise nothing says which one it is.
+func (d *CheckDoc) judgePairs(t *pairs.Table, reasons, suspect map[string][]string) {
+	list := t.Findings()
+	for _, f := range list {
+		d.Findings = append(d.Findings, f)
+		if !pairs.OfPair(f.Kind) && f.Severity != finding.Note {
+			for _, r := range f.Ranks {
+				reasons[t.Hosts[r]] = append(reasons[t.Hosts[r]], f.Text)
+			}
+		}
+	}
+	for _, f := range list {
+		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
+			continue
+		}
+		known := slices.ContainsFunc(f.Ranks, func(r int) bool { return len(reasons[t.Hosts[r]]) > 0 })
+		for _, r := range f.Ranks {
+			if !known {
+				suspect[t.Hosts[r]] = append(suspect[t.Hosts[r]], f.Text)
+			}
+		}
+	}
+}
+
+// checkOrder is what rank 0 asks of a node.
+type checkOrder struct {
+	ID    int           `json:"id"`
+	Do    string        `json:"do"`   // local, ports, pair, sum, rdma-ports, rdma-serve, rdma-run, rdma-end, end
+	Seat  engine.Seat   `json:"seat"` // in the group of a pair or a sum
+	Limit time.Duration `json:"limit"`
+	RDMA  *rdmaOrder    `json:"rdma,omitempty"`
+	// with is the rank whose loss ends the order, where the asking rank itself does it; 0 is none.
+	with int
+}
+
+// checkReply is what came of it.
+type checkReply struct {
+	ID     int              `json:"id"`
+	Local  *checkLocal      `json:"local,omitempty"`
+	Cells  []pairs.Measure  `json:"cells,omitempty"` // of a pair, from its first rank
+	By     string           `json:"by,omitempty"`
+	Counts engine.TCPCounts `json:"counts"` // of a pair that failed, as the sender
+	Wrong  int              `json:"wrong,omitempty"`
+	Failed string           `json:"failed,omitempty"`
+	Took   time.Duration    `json:"took,omitempty"`
+	Ports  []rdmaPort       `json:"ports,omitempty"` // for RDMA
+	// Portless tells that RDMA failed for want of an active port, and not of programs.
+	Portless bool `json:"portless,omitempty"`
+	TCP      int  `json:"tcp,omitempty"` // the port of a server of perftest
+}
+
+// checkWorker does what rank 0 asks.
+type checkWorker struct {
+	q    *Check
+	star *engine.Star
+	plan bench.PairPlan
+	with Programs
+	rdma *rdmaWorker // of BenchRDMA
+}
+
+// serve does orders until the last.
+func (w *checkWorker) serve(ctx context.Context) error {
+	defer w.done()
+	for {
+		body, err := w.star.Next(ctx)
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		var o checkOrder
+		if err := json.Unmarshal(body, &o); err != nil {
+			return failure.Cannot(fmt.Errorf("an order of rank 0 that cannot be read: %w", err))
+		}
+		if o.Do == "end" {
+			return nil
+		}
+		if err := w.star.Reply(w.do(ctx, o)); err != nil {
+			return failure.Cannot(fmt.Errorf("a reply to rank 0: %w", err))
+		}
+	}
+}
+
+// done leaves nothing behind that an order started.
+func (w *checkWorker) done() {
+	if w.rdma != nil {
+		_ = w.rdma.end(true) // rank 0 is gone, and nobody asks
+		w.rdma.free()
+	}
+}
+
+// do does one order. What fails is part of the answer.
+func (w *checkWorker) do(ctx context.Context, o checkOrder) checkReply {
+	r := checkReply{ID: o.ID}
+	begin := time.Now()
+	if o.Do == "local" {
+		l := w.q.local(ctx, w.with)
+		r.Local = &l
+		return r
+	}
+	if o.Do == "ports" {
+		r.Local = &checkLocal{}
+		r.Local.Ports, _ = checkPorts(w.with.Sys)
+		return r
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("no end within %.3g s", o.Limit.Seconds()))
+	defer cancel()
+	if w.rdma != nil && o.RDMA != nil {
+		o.RDMA.Server = w.star.Reached(o.RDMA.Server)
+		if err := w.rdma.do(ctx, o.Do, o.RDMA, &r); err != nil {
+			r.Failed = err.Error()
+		}
+		r.Took = time.Since(begin)
+		return r
+	}
+	g, err := w.star.Sit(ctx, o.Seat)
+	if err == nil {
+		defer g.Close()
+		r.By = string(g.Transport())
+		if o.Do == "sum" {
+			r.Wrong, err = sumOver(ctx, g)
+		} else {
+			var t *pairs.Table
+			if t, err = bench.Pairs(ctx, g, w.plan, nil); t != nil {
+				r.Cells = t.Cells
+			}
+			if err != nil {
+				r.Counts = g.TCPCounts(1 - g.Rank())
+			}
+		}
+	}
+	if err != nil {
+		r.Failed = err.Error()
+		if context.Cause(ctx) != nil {
+			r.Failed = context.Cause(ctx).Error()
+		}
+	}
+	r.Took = time.Since(begin)
+	return r
+}
+
+// checkHub is rank 0's side: it gives orders and waits for replies. It is a node as well.
+type checkHub struct {
+	checkWorker
+	own     chan checkReply
+	orders  int
+	lost    map[int]string // ranks that do not answer any more, and why
+	by      string
+	members []engine.Member
+	first   time.Duration // for a pair of the first round
+}
+
+func newCheckHub(w checkWorker) *checkHub {
+	h := &checkHub{checkWorker: w, own: make(chan checkReply, 1), lost: map[int]string{}, by: string(engine.TCP), members: w.star.Members(), first: checkFirst}
+	for r := range h.members {
+		m := &h.members[r]
+		if m.Host == "" {
+			if m.Host = ranks.HostOf(os.Getenv, r, w.star.Size()); m.Host == "" {
+				m.Host = fmt.Sprintf("rank %d", r)
+			}
+		}
+		if m.Pid == 0 {
+			h.lost[r] = "it did not come: it was not started, or does not reach " + h.members[0].Host
+		}
+	}
+	return h
+}
+
+// checkGrace is how much longer than a limit a reply may take: to notice, and to travel.
+const checkGrace = 5 * time.Second
+
+// ask gives orders, one a rank, and waits for all replies. Who does not reply in time is lost.
+func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit time.Duration) map[int]checkReply {
+	first := h.orders
+	waits := map[int]bool{}
+	mine, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for r, o := range orders {
+		if h.lost[r] != "" {
+			continue
+		}
+		o.ID, o.Limit = first, limit
+		waits[r] = true
+		if r == 0 {
+			go func() { h.own <- h.do(mine, o) }()
+		} else if h.star.Order(r, o) != nil {
+			h.gone(r)
+			delete(waits, r)
+		}
+	}
+	h.orders++
+	replies := map[int]checkReply{}
+	end := time.NewTimer(limit + checkGrace)
+	defer end.Stop()
+	for len(waits) > 0 {
+		select {
+		case r := <-h.own: // it has a limit of its own
+			if why := context.Cause(mine); why != nil && ctx.Err() == nil {
+				r.Failed = why.Error()
+			}
+			replies[0] = r
+			delete(waits, 0)
+		case x := <-h.star.Replies():
+			var r checkReply
+			if x.Err == nil {
+				x.Err = json.Unmarshal(x.Body, &r)
+			}
+			if x.Err != nil {
+				h.gone(x.Rank)
+				delete(waits, x.Rank)
+				if orders[0].with == x.Rank { // a program that waits for one that is gone
+					cancel(fmt.Errorf("%s: %s", h.members[x.Rank].Host, h.lost[x.Rank]))
+				}
+			} else if r.ID == first && waits[x.Rank] { // others are late
+				replies[x.Rank] = r
+				delete(waits, x.Rank)
+			}
+		case <-end.C:
+			for r := range waits {
+				if r != 0 {
+					h.lost[r] = fmt.Sprintf("it did not answer within %.3g s", (limit + checkGrace).Seconds())
+					delete(waits, r)
+				}
+			}
+			if waits[0] {
+				replies[0] = <-h.own
+			}
+			return replies
+		}
+	}
+	return replies
+}
+
+// gone is that a rank's connection ended: it was killed, or is cut off.
+func (h *checkHub) gone(rank int) {
+	if h.lost[rank] == "" {
+		h.lost[rank] = "its connection to " + h.members[0].Host + " ended during the check"
+	}
+}
+
+// turn measures disjoint pairs at once.
+func (h *checkHub) turn(ctx context.Context, list [][2]int, limit time.Duration) (cells []pairs.Measure, took []time.Duration) {
+	orders := map[int]checkOrder{}
+	for _, p := range list {
+		seats := h.star.Seats(p[:])
+		for i, r := range p {
+			orders[r] = checkOrder{Do: "pair", Seat: seats[i]}
+		}
+	}
+	replies := h.ask(ctx, orders, limit)
+	for _, p := range list {
+		a, okA := replies[p[0]]
+		b, okB := replies[p[1]]
+		if okA && okB && a.Failed == "" && b.Failed == "" && len(a.Cells) == 2 {
+			for _, m := range a.Cells {
+				m.From, m.To = p[m.From&1], p[m.To&1]
+				cells = append(cells, m)
+			}
+			h.by = a.By
+			took = append(took, max(a.Took, b.Took))
+			continue
+		}
+		took = append(took, 0)
+		why := a.Failed
+		for i, ok := range []bool{okA, okB} {
+			if !ok {
+				why = fmt.Sprintf("%s: %s", h.members[p[i]].Host, h.lost[p[i]])
+			}
+		}
+		why = cmp.Or(why, b.Failed)
+		for i, c := range []engine.TCPCounts{a.Counts, b.Counts} {
+			cells = append(cells, pairs.Measure{From: p[i], To: p[1-i], Failed: why, Segments: c.Segments, Lost: c.Lost, MSS: c.MSS})
+		}
+	}
+	return cells, took
+}
+
+// sum adds a vector over some ranks; why is empty where it came to an end.
+func (h *checkHub) sum(ctx context.Context, list []int, limit time.Duration) (wrong map[int]int, why string) {
+	orders := map[int]checkOrder{}
+	for i, seat := range h.star.Seats(list) {
+		orders[list[i]] = checkOrder{Do: "sum", Seat: seat}
+	}
+	wrong = map[int]int{}
+	replies := h.ask(ctx, orders, limit)
+	for _, r := range list {
+		x, ok := replies[r]
+		switch {
+		case !ok:
+			why = fmt.Sprintf("%s: %s", h.members[r].Host, h.lost[r])
+		case x.Failed != "" && why == "":
+			why = x.Failed
+		}
+		wrong[r] = x.Wrong
+	}
+	return wrong, why
+}
+
+// end lets the others go.
+func (h *checkHub) end() {
+	h.done()
+	for r := 1; r < len(h.members); r++ {
+		if h.lost[r] == "" {
+			_ = h.star.Order(r, checkOrder{Do: "end"}) // who is lost now ends by itself
+		}
+	}
 }

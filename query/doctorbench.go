@@ -1,17 +1,25 @@
 package query
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
 	"busbar.dev/doctor"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
+	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
+	"busbar.dev/predict"
 	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held against
@@ -166,4 +174,224 @@ func (q *DoctorBench) own(ctx context.Context, e *Env, s *result.Sweep) (*doctor
 	x := doctor.Unpredicted(s, machine, why, cl)
 	x.Preset = presetName(q.Cluster)
 	return x, nil
+}
+
+// about is what the text of an output says about its rows.
+type about struct {
+	lines  []string // of nccl-tests' text
+	unsure string
+}
+
+// fill puts it into curves.
+func (a *about) fill(x *doctor.Curve) {
+	x.Unsure = a.unsure
+	line := map[unit.Bytes]int{}
+	for i := range x.Sweep.Points {
+		p := &x.Sweep.Points[i]
+		line[p.Size] = p.Line
+	}
+	for i := range x.Points {
+		p := &x.Points[i]
+		if n := line[p.Size]; n > 0 && n <= len(a.lines) {
+			p.Quote = finding.Quote{File: x.Sweep.File, Line: n, Text: strings.TrimSpace(a.lines[n-1])}
+		}
+	}
+}
+
+// sweeps reads the file and puts rows that belong together into sweeps.
+func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
+	data, err := e.measuredText(q.Result)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := inputName(q.Result)
+	all, say, err := q.read(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	index := map[string]int{}
+	var groups [][]result.Row
+	rivals := severalWays(all)
+	for _, r := range all.Rows() {
+		nodes, per, err := q.shape(r.Sweep)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Library)
+		if rivals {
+			key += r.Algo + r.Proto
+		}
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, nil)
+		}
+		if r.Size > 0 && r.Middle() > 0 {
+			groups[i] = append(groups[i], r)
+		}
+	}
+	var list result.Sweeps
+	for _, rows := range groups {
+		s := result.Merge(rows)
+		nodes, per, err := q.shape(s)
+		if err != nil || len(rows) == 0 || nodes*per < 2 {
+			continue
+		}
+		s.ID, s.File, s.Dtype = name, name, cmp.Or(s.Dtype, "float")
+		s.Nodes, s.PerNode, s.Ranks = nodes, per, nodes*per
+		s.Env = nil // held against what NCCL chooses by itself
+		for i := range s.Points {
+			s.Points[i].Algo = "auto"
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, nil, fmt.Errorf("%s: no row of two ranks and more with a size and a time above 0", name)
+	}
+	return list, say, nil
+}
+
+// severalWays reports whether one size was run by several algorithms on purpose; else
+// the library chose by size, and all sizes are one sweep.
+func severalWays(list result.Sweeps) bool {
+	algo := map[string]string{}
+	for _, r := range list.Rows() {
+		key := fmt.Sprint(r.Op, r.Dtype, r.Ranks, r.Nodes, r.Transport, r.Library, r.Size)
+		how := r.Algo + " " + r.Proto
+		if old, ok := algo[key]; ok && old != how {
+			return true
+		}
+		algo[key] = how
+	}
+	return false
+}
+
+// shape is the layout of a sweep, from its ranks or from -l.
+func (q *DoctorBench) shape(s *result.Sweep) (nodes, per int, err error) {
+	if q.Layout != "" {
+		if nodes, per, err = predict.ParseLayout(string(q.Layout)); err != nil {
+			return 0, 0, err
+		}
+		if nodes*per != s.Ranks && s.Ranks > 1 {
+			return 0, 0, fmt.Errorf("-l %s is %d ranks; the output has %d", q.Layout, nodes*per, s.Ranks)
+		}
+		return nodes, per, nil
+	}
+	if s.Nodes > 0 && s.PerNode > 0 {
+		return s.Nodes, s.PerNode, nil
+	}
+	if s.Ranks < 2 {
+		return 0, 0, fmt.Errorf("the output does not list its ranks; give them with -l NODESxGPUS")
+	}
+	return 1, s.Ranks, nil
+}
+
+// read reads any of the formats.
+func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, error) {
+	text := bytes.TrimSpace(data)
+	if err := notCollective(name, data); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case result.Match(data):
+		list, err := result.Read(name, bytes.NewReader(data))
+		return list, &about{}, err
+	case len(text) > 0 && text[0] == '{':
+		list, err := q.document(name, text)
+		return list, &about{}, err
+	case nccltests.Match(data):
+		return q.tables(name, data)
+	}
+	return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
+}
+
+// tables reads the text of nccl-tests.
+func (q *DoctorBench) tables(name string, data []byte) (result.Sweeps, *about, error) {
+	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	say := &about{lines: strings.Split(string(data), "\n")}
+	for i := range out.Tables {
+		t := &out.Tables[i]
+		if t.Op == coll.None && len(t.Sweeps) > 0 {
+			op, err := cmp.Or(q.Op, Op(opInName(name))).kind()
+			if err != nil {
+				return nil, nil, q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
+			}
+			t.Name(op)
+		}
+		say.unsure = cmp.Or(say.unsure, unsure(t))
+	}
+	list, err := out.Sweeps()
+	return list, say, q.opMissing(err)
+}
+
+// opMissing adds what helps.
+func (q *DoctorBench) opMissing(err error) error {
+	if err != nil && q.Op == "" {
+		return fmt.Errorf("%w; give it with --op", err)
+	}
+	return err
+}
+
+// document reads the JSON of bench, or that of nccl-tests.
+func (q *DoctorBench) document(name string, data []byte) (result.Sweeps, error) {
+	var list result.Sweeps
+	s, err := result.ReadDocument(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
+	}
+	if s != nil {
+		list = result.Sweeps{s}
+	} else {
+		out, err := nccltests.ReadJSON(name, data)
+		if err != nil {
+			return nil, fmt.Errorf("%w; expected the JSON of busbar bench or of nccl-tests", err)
+		}
+		if len(out.Tables) == 0 {
+			return nil, fmt.Errorf("%s: neither rows of busbar bench nor results of nccl-tests in this JSON", name)
+		}
+		for _, t := range out.Tables {
+			list = append(list, t.Sweeps...)
+		}
+	}
+	for _, s := range list {
+		if q.Op != "" && (s.Op == coll.None || s.OnGPUs()) {
+			s.Op, _ = q.Op.kind()
+		}
+		if s.Op == coll.None {
+			return nil, fmt.Errorf("%s: nothing says which collective this is; give it with --op", name)
+		}
+		if err := s.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return list, nil
+}
+
+// opInName finds a collective in the name of a file, for outputs that name none.
+func opInName(name string) string {
+	low := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(filepath.Base(name)))
+	for _, k := range []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.AllToAll, coll.Broadcast, coll.SendRecv, coll.Reduce} {
+		if strings.Contains(low, strings.ReplaceAll(k.String(), "_", "")) {
+			return k.String()
+		}
+	}
+	return ""
+}
+
+// unsure says why the times of small messages of a table are less sure than those
+// that the model was fitted on; "" where they are not.
+func unsure(t *nccltests.Table) string {
+	switch {
+	case t.Params.GPUs > 1 && t.Params.Threads*t.Params.GPUs > 1:
+		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every small time; predictions assume one process per GPU", t.Params.GPUs)
+	case t.Params.Iters > 0 && t.Params.Iters < 10:
+		return fmt.Sprintf("%d iterations are few for small messages", t.Params.Iters)
+	case t.Library == "":
+		return "the output does not name the release of NCCL, on which latency depends"
+	}
+	return ""
 }

@@ -3,16 +3,23 @@ package query
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/engine/device"
+	"busbar.dev/engine/health"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
+	"busbar.dev/internal/osdep"
 )
 
 // Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
@@ -171,4 +178,147 @@ func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.Read
 // PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
 var PageLimits = cluster.Limits{
 	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20, Steps: 1 << 27, Bytes: 32 << 20,
+}
+
+// Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi, and from the kernel's log.
+func (p Programs) Health(host, helper string) *health.Sources {
+	s := &health.Sources{Host: host, Root: p.Sys, May: osdep.Writable}
+	if p.Kernel != nil {
+		s.Kernel = (&health.Kernel{Own: p.Kernel, Journal: p.journal(), Root: p.Sys, Now: time.Now}).Read
+	}
+	if p.Worker != nil && p.Helper != nil {
+		s.Worker = func() (device.Process, error) {
+			path := helper
+			if path == "" {
+				var err error
+				if path, err = p.Helper(); err != nil {
+					return nil, err
+				}
+			}
+			return p.Worker([]string{path, "work"}, nil)
+		}
+	}
+	if p.Find != nil && p.Run != nil {
+		s.SMI = func(ctx context.Context, w io.Writer) error {
+			path, err := p.Find("", "nvidia-smi")
+			if err != nil {
+				return fmt.Errorf("%w (%w)", err, health.ErrNone)
+			}
+			return p.Run(ctx, checkLocalTime, []string{path, "-q", "-x"}, w)
+		}
+	}
+	return s
+}
+
+// journal runs journalctl; nil where no programs are run.
+func (p Programs) journal() func(context.Context, []string, io.Writer) error {
+	if p.Find == nil || p.Run == nil {
+		return nil
+	}
+	return func(ctx context.Context, args []string, w io.Writer) error {
+		path, err := p.Find("", "journalctl")
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx, journalTime, append([]string{path}, args...), w)
+	}
+}
+
+// journalTime is how long journalctl may take to look through what it keeps.
+const journalTime = 10 * time.Second
+
+// Ranks is who measures, and how the process that asks is connected to them. With ranks.DefaultJob and nothing else, ranks of
+// this process measure.
+//
+// Of a question that measures, RunOn returns a document in the process that is rank 0. In others it returns nil: another
+// process, which has the same question, gives the answer.
+type Ranks[D any] struct {
+	Job     ranks.Job
+	Process ranks.Process
+	// Ready is asked before anything is started, in the process that the user started: could Keep keep what is left?
+	Ready func() error
+	// Keep takes what the rank that answers gives to the keep of Answer, in the process that the user started.
+	Keep func(data []byte) error
+	// Row is told, where rank 0 is, that the document has one more row.
+	Row func(D) error
+	// Answer is told the document while the ranks are still there; what it gives to keep reaches Keep.
+	Answer func(d D, keep func(data []byte) error) error
+}
+
+// task has the functions that all measurements share.
+func (r *Ranks[D]) task() ranks.Task { return ranks.Task{Ready: r.Ready, Keep: r.Keep} }
+
+func (r *Ranks[D]) row(d D) error {
+	if r.Row == nil {
+		return nil
+	}
+	return r.Row(d)
+}
+
+func (r *Ranks[D]) answer(d D, keep func([]byte) error) error {
+	if r.Answer == nil {
+		return nil
+	}
+	return r.Answer(d, keep)
+}
+
+// run does the task. The document is that of the rank that answers, if it is in this process.
+func (r *Ranks[D]) run(ctx context.Context, t ranks.Task) error {
+	return r.Job.Run(ctx, r.Process, t)
+}
+
+// Noted is what is worth knowing beside an answer, as part of a document.
+type Noted struct {
+	Notes []string `json:"notes,omitempty"` // worth knowing beside the answer: what was assumed, left out or not used
+}
+
+func (n *Noted) setNotes(list []string) { n.Notes = list }
+
+// notes are those of a question while it is answered. Those of a question that another one asks are the other's too.
+type notes struct {
+	above *notes
+	mu    sync.Mutex
+	list  []string
+}
+
+func (n *notes) add(text string) {
+	for ; n != nil; n = n.above {
+		n.mu.Lock()
+		if !slices.Contains(n.list, text) {
+			n.list = append(n.list, text)
+		}
+		n.mu.Unlock()
+	}
+}
+
+// begin begins the answer to a question. What it returns ends it: the document gets its notes, and the error the names of
+// parameters that its reader knows.
+func begin[D any](question any, env *Env, doc **D, err *error) (end func()) {
+	env.question, env.notes = question, &notes{above: env.notes}
+	return func() {
+		if *doc != nil {
+			if d, ok := any(*doc).(interface{ setNotes([]string) }); ok && len(env.notes.list) > 0 {
+				d.setNotes(env.notes.list)
+			}
+		}
+		*err = env.spelled(*err)
+	}
+}
+
+// note tells something beside the answer.
+func (e *Env) note(texts ...string) {
+	for _, t := range texts {
+		plain := t
+		if e.question != nil {
+			plain, _ = unflagged(t, Params(e.question))
+		}
+		e.notes.add(plain)
+		switch {
+		case e.Note == nil:
+		case e.Flags:
+			e.Note(t)
+		default:
+			e.Note(plain)
+		}
+	}
 }

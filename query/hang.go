@@ -2,23 +2,30 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
+	"busbar.dev/input/procs"
+	"busbar.dev/input/profile"
 	"busbar.dev/input/ras"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
+	"busbar.dev/internal/words"
 )
 
 // Hang asks which ranks hold a job up and how: of its RAS service, of the dumps of its flight recorder, of logs, stacks and
@@ -338,4 +345,417 @@ func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader, size int64) (int
 		return 0, fmt.Errorf("%s: more than %d MiB; give the part around the hang", name, maxHangFile>>20)
 	}
 	return c.AddFile(name, data)
+}
+
+// answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about the whole job.
+type answer struct {
+	ras.Answer
+
+	at     time.Time
+	size   int
+	report *ras.Report
+}
+
+// firstAnswers are the first of two: those of the time before, where there was one.
+func (q *Hang) firstAnswers(ctx context.Context, e *Env, addrs []string, before *[]answer) []answer {
+	if before != nil && len(*before) > 0 {
+		return *before
+	}
+	defer e.working("asking the RAS service")()
+	return askAll(ctx, e, addrs)
+}
+
+// ask asks all addresses a second time, and adds both answers.
+func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer, before *[]answer) error {
+	defer e.working("asking the RAS service again")()
+	second := first
+	switch {
+	case before != nil:
+		second = askAll(ctx, e, addrs)
+	case answered(first):
+		var well []string // the others would cost as much time again
+		for _, a := range first {
+			if a.Err == nil {
+				well = append(well, a.Addr)
+			}
+		}
+		second = askAll(ctx, e, well)
+	}
+	if before != nil {
+		*before = second
+	}
+	var failed error
+	good := 0
+	for i, list := range [][]answer{first, second} {
+		if i == 1 && len(first) > 0 && &first[0] == &second[0] {
+			break
+		}
+		for _, a := range list {
+			if i == 0 {
+				asked := HangAsked{Addr: a.Addr, Bytes: a.size, Silent: a.Silent}
+				if a.Err != nil {
+					asked.Error = a.Err.Error()
+				}
+				doc.Asked = append(doc.Asked, asked)
+				if a.Silent > 0 {
+					c.Silent(a.Addr)
+				}
+			}
+			if a.Err != nil {
+				if !errors.Is(failed, errCut) {
+					failed = a.Err
+				}
+				continue
+			}
+			if a.report != nil {
+				c.AddRAS(a.report, a.at)
+				good++
+			}
+		}
+	}
+	if errors.Is(failed, errCut) && good == 0 {
+		return failed
+	}
+	if good == 0 && failed != nil {
+		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
+	}
+	return nil
+}
+
+// unanswered is a note about services that did not answer where others did. What was silent is told by the verdict.
+func unanswered(list []HangAsked) []string {
+	var names []string
+	why := ""
+	for i := range list {
+		if a := &list[i]; a.Error != "" && a.Silent == 0 {
+			names, why = append(names, a.Addr), cmp.Or(why, a.Error)
+		}
+	}
+	if len(names) == 0 || len(names) == len(list) {
+		return nil
+	}
+	const most = 8
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return []string{fmt.Sprintf("%d of %d RAS services did not answer: %s (%s).", len(names), len(list), text, why)}
+}
+
+func answered(list []answer) bool {
+	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
+}
+
+// askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are whole.
+func askAll(ctx context.Context, e *Env, addrs []string) []answer {
+	const each, all, atOnce, most = 1500 * time.Millisecond, 2500 * time.Millisecond, 64, 128 << 20
+	ctx, stop := context.WithTimeout(ctx, all)
+	defer stop()
+	list := make([]answer, len(addrs))
+	slots, room := make(chan struct{}, atOnce), ras.NewRoom(most)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	kept := 0
+	for i := range addrs {
+		wait.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer wait.Done()
+			a := answer{Answer: ras.Ask(ctx, addrs[i], each, room), at: e.now()}
+			mu.Lock()
+			defer mu.Unlock()
+			if a.size = len(a.Data); a.Err == nil && kept < 2 {
+				if a.report, a.Err = ras.Read(a.Addr, a.Data); a.Err == nil {
+					kept++
+				} else {
+					a.Err = fmt.Errorf("%w: %w", errCut, a.Err)
+				}
+			}
+			a.Data = nil
+			room.Free(a.size)
+			list[i] = a
+			<-slots
+		}()
+	}
+	wait.Wait()
+	return list
+}
+
+// errCut marks an answer that begins as one and cannot be read.
+var errCut = errors.New("RAS gave an answer that cannot be read")
+
+// local is what the processes of a job on this machine say about where to ask and read.
+type local struct {
+	ranks []procs.Process
+	addrs []string // of RAS services
+	pipes []string // prefixes of the recorder's pipes
+	rings []string // folders of the profiler's rings
+}
+
+// processes finds the ranks of the job of --pid.
+func (q *Hang) processes(e *Env) (local, error) {
+	var l local
+	if q.PID == 0 {
+		return l, nil
+	}
+	if e.Processes == nil {
+		return l, errors.New("--pid cannot be asked for here")
+	}
+	ranks, err := e.Processes(q.PID)
+	if err != nil {
+		return l, err
+	}
+	l.ranks = ranks
+	for i := range ranks {
+		p := &ranks[i]
+		l.addrs = append(l.addrs, p.RAS)
+		if p.Rings != "" {
+			l.rings = append(l.rings, p.Rings)
+		}
+		if p.Pipe != "" {
+			l.pipes = append(l.pipes, strings.TrimSuffix(p.Pipe, strconv.Itoa(p.Rank)+".pipe"))
+		}
+	}
+	l.addrs, l.pipes, l.rings = unique(l.addrs), unique(l.pipes), unique(l.rings)
+	return l, nil
+}
+
+// written are the logs and dumps of the job's ranks: also of those that are not here any more, or on other nodes that share a
+// file system, by the names of the others' files. What is older than the job is another's.
+func (l *local) written(e *Env) []string {
+	var list []string
+	for i := range l.ranks {
+		p := &l.ranks[i]
+		for _, name := range slices.Concat(p.Logs, []string{p.Dump}) {
+			for _, other := range slices.Concat([]string{name}, l.alike(p, name)) {
+				if info, err := fs.Stat(e.files(), other); err == nil && info.Mode().IsRegular() && !info.ModTime().Before(p.Started) {
+					list = append(list, other)
+				}
+			}
+		}
+	}
+	return unique(list)
+}
+
+// alike are a file's names for the ranks that are not here: the last number in it that is the rank's, exchanged.
+func (l *local) alike(p *procs.Process, name string) []string {
+	own := strconv.Itoa(p.Rank)
+	at := -1
+	for i := len(name) - len(own); i >= 0 && at < 0; i-- {
+		if strings.HasPrefix(name[i:], own) && (i == 0 || !digit(name[i-1])) && (i+len(own) == len(name) || !digit(name[i+len(own)])) {
+			at = i
+		}
+	}
+	const most = 4096
+	if at < 0 || p.World > most {
+		return nil
+	}
+	var list []string
+	for r := range p.World {
+		if !slices.ContainsFunc(l.ranks, func(o procs.Process) bool { return o.Rank == r }) {
+			list = append(list, fmt.Sprintf("%s%d%s", name[:at], r, name[at+len(own):]))
+		}
+	}
+	return list
+}
+
+// readRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose process may be
+// gone. It reports whether every process here that runs has one.
+func (l *local) readRings(e *Env, c *hang.Case) bool {
+	type found struct {
+		name string
+		ring *profile.Ring
+	}
+	var list []found
+	ours := map[uint64]bool{}
+	have := map[int]bool{}
+	own := func(r *profile.Ring) bool {
+		return slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.PID == r.PID && !r.Created.Before(p.Started.Add(-time.Minute)) })
+	}
+	for _, folder := range l.rings {
+		names, err := profile.Files(e.files(), folder)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			r, err := profile.ReadFile(e.files(), name)
+			if err != nil {
+				continue // another user's, or gone meanwhile
+			}
+			list = append(list, found{name, r})
+			if own(r) {
+				have[r.PID] = true
+				for i := range r.Comms {
+					ours[r.Comms[i].Hash] = true
+				}
+			}
+		}
+	}
+	for _, f := range list {
+		if own(f.ring) || slices.ContainsFunc(f.ring.Comms, func(m profile.Comm) bool { return ours[m.Hash] }) {
+			c.AddRing(f.name, f.ring)
+		}
+	}
+	return len(l.ranks) > 0 && !slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
+}
+
+// dumpTime is how long ranks get for writing their dumps. They look at their pipes once a second, and the first dump of a process
+// that has not loaded torch._dynamo imports it, for seconds.
+const dumpTime = 4100 * time.Millisecond
+
+// awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this machine that have
+// not.
+func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time, most time.Duration) ([]int, error) {
+	fresh := func(name string) bool {
+		info, err := fs.Stat(e.files(), name)
+		return err == nil && info.ModTime().After(began.Add(-50*time.Millisecond))
+	}
+	for told > 0 {
+		written := 0
+		var slow []int
+		for i := range l.ranks {
+			switch p := &l.ranks[i]; {
+			case p.Pipe == "":
+			case fresh(p.Dump), p.State == 'T', p.State == 't', p.State == 'Z':
+				written++
+			default:
+				slow = append(slow, p.Rank)
+			}
+		}
+		if list, err := fs.ReadDir(e.files(), q.Dumps); err == nil && q.Dumps != "" && len(l.ranks) == 0 {
+			for _, f := range list {
+				if fresh(path.Join(q.Dumps, f.Name())) {
+					written++
+				}
+			}
+		}
+		if written >= told || time.Since(began) > most {
+			return slow, nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func unique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// hangPods are the pods of a job of Kubernetes.
+type hangPods struct {
+	q    kube.Question
+	list []kube.Pod
+}
+
+// pods lists those of --pods. Without credentials it says what to run where there are some.
+func (q *Hang) pods(ctx context.Context, e *Env) (*hangPods, error) {
+	if q.Pods == "" {
+		return nil, nil
+	}
+	if e.Pods == nil {
+		return nil, errors.New("--pods cannot be asked for here; give --hosts")
+	}
+	ask, err := kube.Parse(q.Pods)
+	if err != nil {
+		return nil, err
+	}
+	p := &hangPods{q: ask}
+	p.list, err = e.Pods(ctx, ask)
+	switch {
+	case errors.Is(err, kube.ErrNone):
+		return nil, failure.Cannot(fmt.Errorf("%w; where there are some, run\n  %s\n  %s", err, ask.Command(), p.within(&kube.Pod{Name: "POD"})))
+	case err != nil:
+		return nil, err
+	case len(p.list) == 0:
+		return nil, fmt.Errorf("--pods %s: no pod has these labels; %s lists them", q.Pods, ask.Command())
+	case len(p.addrs()) == 0:
+		return nil, failure.Cannot(fmt.Errorf("--pods %s: none of %s runs: %s", q.Pods, words.Plural(len(p.list), "pod"), strings.Join(p.idle(), "; ")))
+	}
+	return p, nil
+}
+
+func (p *hangPods) namespace() string {
+	if p.q.Namespace == "" {
+		return ""
+	}
+	return "-n " + p.q.Namespace + " "
+}
+
+// within is the command that asks from inside a pod, where the service listens on localhost by default.
+func (p *hangPods) within(x *kube.Pod) string {
+	at := "localhost"
+	if port := rasPort(x); port != ras.DefaultPort {
+		at += ":" + port
+	}
+	return fmt.Sprintf("kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras %s", p.namespace(), x.Name, p.namespace(), x.Name, at)
+}
+
+// rasPort is the port that a pod's container sets.
+func rasPort(x *kube.Pod) string {
+	if _, given, err := net.SplitHostPort(x.RAS); err == nil && given != "" {
+		return given
+	}
+	return ras.DefaultPort
+}
+
+// addrs are the RAS services of the pods that run, at the port that their containers set.
+func (p *hangPods) addrs() (list []string) {
+	if p == nil {
+		return nil
+	}
+	for i := range p.list {
+		x := &p.list[i]
+		if x.Phase != "Running" || net.ParseIP(x.IP) == nil {
+			continue
+		}
+		list = append(list, net.JoinHostPort(x.IP, rasPort(x)))
+	}
+	return list
+}
+
+// idle are the pods that do not run, and those whose container ended before, with why.
+func (p *hangPods) idle() (list []string) {
+	for i := range p.list {
+		x := &p.list[i]
+		if x.Phase == "Running" && x.Reason == "" {
+			continue
+		}
+		text := fmt.Sprintf("pod %s is %s", x.Name, strings.ToLower(x.Phase))
+		if x.Node != "" {
+			text += " on " + x.Node
+		}
+		if x.Reason != "" {
+			text += " (" + x.Reason + ")"
+		}
+		const most = 8
+		if list = append(list, text); len(list) > most {
+			return append(list[:most], "and more")
+		}
+	}
+	return list
+}
+
+// told adds the pods to an answer, and to an error what to run within them: the service listens on their localhost by default.
+func (p *hangPods) told(doc *HangDoc, err error) (*HangDoc, error) {
+	if p == nil {
+		return doc, err
+	}
+	if err != nil {
+		if errors.Is(err, failure.ErrCannot) {
+			first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })] // without one nobody was asked
+			for _, text := range p.idle() {
+				err = fmt.Errorf("%w; %s", err, text)
+			}
+			return doc, fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err, p.within(first), rasPort(first))
+		}
+		return doc, err
+	}
+	doc.Pods = p.list
+	doc.Notes = append(doc.Notes, p.idle()...)
+	return doc, nil
 }

@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
@@ -266,4 +272,258 @@ func gpuOn(c *cluster.Cluster, m hardware.GPUModel) (*step.GPU, error) {
 		return nil, err
 	}
 	return step.NewGPU(m, f)
+}
+
+// FineTuning is how a model is trained otherwise than by its next token alone: adapters, packed documents, pairs of answers, tokens further on.
+type FineTuning struct {
+	LoRA   string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
+	Packed int64  `least:"1" most:"16777216" placeholder:"N" help:"Packed sequences: documents of N tokens each fill a sequence, and tokens attend to their own document only (default: one document per sequence)."`
+	Method string `enum:",dpo,dpo-precomputed" default:"" placeholder:"NAME" help:"Training method: dpo (batches count pairs of answers, and a frozen reference model computes them too), dpo-precomputed (pairs, the reference computed before) (default: next-token prediction, as pretraining and SFT)."`
+	MTP    int64  `name:"mtp" most:"16" placeholder:"N" help:"Multi-token prediction: N further layers that each predict one more token, with a loss of their own; DeepSeek-V3 trains with 1 (default: none)."`
+}
+
+// pairs is how many sequences a unit of the batch has.
+func (q *FineTuning) pairs() int64 {
+	if q.Method != "" {
+		return 2
+	}
+	return 1
+}
+
+// apply gives a job what the fields say; its batches are of pairs before and of sequences after.
+func (q *FineTuning) apply(j *workload.Job) error {
+	if q.LoRA != "" {
+		var err error
+		if j.LoRA, err = workload.ParseLoRA(q.LoRA); err != nil {
+			return fmt.Errorf("--lora: %w", err)
+		}
+	}
+	if q.MTP < 0 {
+		return fmt.Errorf("--mtp %d; expected 0 to 16", q.MTP)
+	}
+	j.Model = j.Model.Predicting(q.MTP)
+	j.Packed, j.Reference = q.Packed, q.Method == "dpo"
+	if q.Method != "" {
+		j.MicroBatch = max(1, j.MicroBatch) * 2
+		j.GlobalBatch *= 2
+	}
+	return nil
+}
+
+// checkModel refuses fields that have no meaning for a model, and sequences of pictures.
+func (q *FineTuning) checkModel(m *workload.Model, seq int64) error {
+	switch {
+	case m.Pictures() && seq > 1:
+		return fmt.Errorf("--seq %d: %s is trained on pictures, which are no sequences of tokens; leave --seq out", seq, m.Name)
+	case m.Replicated() && q.MTP > 0:
+		return fmt.Errorf("--mtp %d: %s has no layers that predict further tokens; leave --mtp out", q.MTP, m.Name)
+	case m.Pictures() && q.Method != "":
+		return fmt.Errorf("--method %s: %s is trained on pictures, which are no pairs of answers; leave --method out", q.Method, m.Name)
+	}
+	return nil
+}
+
+// words are the fields as flags of a command.
+func (q *FineTuning) words() string {
+	text := ""
+	if q.LoRA != "" {
+		text += " --lora " + shellWord(q.LoRA)
+	}
+	if q.Packed > 0 {
+		text += fmt.Sprintf(" --packed %d", q.Packed)
+	}
+	if q.Method != "" {
+		text += " --method " + q.Method
+	}
+	if q.MTP > 0 {
+		text += fmt.Sprintf(" --mtp %d", q.MTP)
+	}
+	return text
+}
+
+// Feeding is how a job gets its samples: sequences, or pictures.
+type Feeding struct {
+	Loader float64 `name:"loader" least:"1e-9" placeholder:"N" help:"Samples per second that the data loaders of one node deliver (default: data is never late)."`
+	Sample string  `name:"sample-size" placeholder:"SIZE" help:"With --read-rate: what is read from storage for a sample: 110KB for an ImageNet picture, 16KiB for 4,096 tokens of 4 bytes."`
+	Read   string  `name:"read-rate" placeholder:"RATE" help:"With --sample-size: read rate of the storage for all nodes together: 10GB/s."`
+}
+
+// feed is the time in which the samples of a step come, and what they wait for.
+func (q *Feeding) feed(batch int64, nodes int) (unit.Span, string, error) {
+	var data unit.Span
+	text := ""
+	if q.Loader > 0 {
+		data = unit.Span(float64(batch) / (q.Loader * float64(nodes)))
+		text = fmt.Sprintf("the data loaders of a node deliver %.4g samples/s", q.Loader)
+	}
+	switch {
+	case q.Sample == "" && q.Read == "":
+		return data, text, nil
+	case q.Sample == "" || q.Read == "":
+		return 0, "", errors.New("--sample-size and --read-rate belong together: what a sample takes, and what the storage gives")
+	}
+	size, err := unit.ParseBytes(q.Sample)
+	if err != nil || size < 1 {
+		return 0, "", fmt.Errorf("--sample-size %q; expected a size, such as 110KB", q.Sample)
+	}
+	rate, err := unit.ParseRate(q.Read)
+	if err != nil || rate <= 0 {
+		return 0, "", fmt.Errorf("--read-rate %q; expected a rate, such as 10GB/s", q.Read)
+	}
+	if read := unit.Span(float64(size) * float64(batch) / float64(rate)); read > data {
+		data, text = read, fmt.Sprintf("the storage reads %v, %d samples of %v are a step", rate, batch, size)
+	}
+	return data, text, nil
+}
+
+// readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it. The kinds of
+// kernels are taken as a framework too, as they were before frameworks had names: then any framework will do.
+func readFramework(env *Env, framework, kernels string) (*workload.Framework, workload.Kernels, error) {
+	switch workload.Kernels(framework) {
+	case "":
+		return nil, workload.Kernels(kernels), nil
+	case workload.Eager, workload.Compiled, workload.Fused:
+		if kernels != "" && kernels != framework {
+			return nil, "", fmt.Errorf("--framework %s and --kernels %s; expected one of them", framework, kernels)
+		}
+		return nil, workload.Kernels(framework), nil
+	}
+	f, err := workload.ParseFramework(framework)
+	if err != nil {
+		return nil, "", fmt.Errorf("--%w", err)
+	}
+	if f.Newer != "" {
+		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name, f.Release))
+	}
+	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) && !configured(frameworkName(framework)) {
+		env.note(fmt.Sprintf("--framework %.60s is taken as %s", framework, name))
+	}
+	return f, workload.Kernels(kernels), nil
+}
+
+// readPrecision is that of a word, or the framework's own.
+func readPrecision(word string, f *workload.Framework) workload.Precision {
+	switch {
+	case word != "":
+		return workload.Precision(word)
+	case f != nil:
+		return f.DefaultPrecision()
+	}
+	return workload.BF16
+}
+
+// adopt gives a job the framework's style on GPUs of a compute capability, and what it divides among ranks where the
+// words of --parallel do not say.
+func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
+	if f == nil {
+		return
+	}
+	f.Adopt(j, sm)
+	said := map[string]bool{}
+	for _, part := range strings.Split(parallel, ",") {
+		key, _, _ := strings.Cut(part, "=")
+		said[strings.ToLower(strings.TrimSpace(key))] = true
+	}
+	f.Fill(&j.Split, said)
+	// The Trainer shards nothing unless FSDP or DeepSpeed is configured, and recipes for adapters do not: what is frozen needs no optimizer.
+	if name, _, _ := strings.Cut(f.ID, "@"); name == "hf" && !said["zero"] && j.LoRA.Rank > 0 && slices.Contains(f.ZeRO, 0) {
+		j.Split.ZeRO = 0
+	}
+}
+
+// frameworkName is a framework's word without its release.
+func frameworkName(word string) string {
+	name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(word)), "@")
+	return name
+}
+
+// configured reports names of launchers that run DDP with eager kernels unless they are told otherwise.
+func configured(name string) bool { return name == "lightning" || name == "accelerate" }
+
+// takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured so; nil where it is not.
+func takenAs(word string, f *workload.Framework, parallel string, lora bool) []string {
+	if f == nil || strings.Contains(parallel, "zero") {
+		return nil
+	}
+	switch name := frameworkName(word); {
+	case f.Name == "hf" && !lora && f.DefaultZeRO(workload.Split{DP: 2}) == 3:
+		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: --parallel zero=0", word)}
+	case configured(name):
+		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
+	}
+	return nil
+}
+
+// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json of Hugging
+// Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder. What is neither may be a name as
+// Hugging Face has it (meta-llama/Llama-3.1-8B).
+func LoadModel(env Env, word string) (*workload.Model, error) {
+	m, err := loadModel(env, word)
+	return m, env.aboutNamed("model", err)
+}
+
+func loadModel(env Env, word string) (*workload.Model, error) {
+	if len(word) > maxName || strings.ContainsRune(word, 0) {
+		return nil, fmt.Errorf("model %.60q: expected a name, dimensions or a file, of at most %d bytes and none of them zero", word, maxName)
+	}
+	if strings.HasSuffix(strings.ToLower(word), ".json") {
+		return readModel(env, word)
+	}
+	m, err := workload.Parse(word)
+	if err == nil {
+		env.note(m.Notes...)
+	}
+	if err == nil || strings.Contains(word, "=") || word == "" {
+		return m, err
+	}
+	folder := strings.TrimRight(word, "/")
+	switch info, statErr := fs.Stat(env.files(), folder); {
+	case statErr != nil:
+	case info.IsDir():
+		if m, err = readModel(env, folder+"/config.json"); m != nil {
+			m.Name = strings.TrimSuffix(m.Name, "/config.json")
+		}
+		return m, err
+	default:
+		return readModel(env, word)
+	}
+	if known := workload.FindHub(word); known != nil {
+		if env.Note != nil {
+			env.Note(fmt.Sprintf("model %s is taken as %s", word, known.Name))
+		}
+		return known, nil
+	}
+	if strings.ContainsRune(word, os.PathSeparator) {
+		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar models lists them), a Hugging Face config.json (-m config.json), or the folder that it is in", word)
+	}
+	return nil, err
+}
+
+// readModel reads a config.json.
+func readModel(env Env, name string) (*workload.Model, error) {
+	// Asked before it is opened: a pipe would be waited for.
+	if info, err := fs.Stat(env.files(), name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("model %q is no regular file; expected a config.json of Hugging Face", name)
+	}
+	f, err := env.files().Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, missing{fmt.Errorf("model %q: there is no such file", name)}
+	case err != nil:
+		return nil, failure.Cannot(fmt.Errorf("model %w", err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, workload.MaxConfig+1))
+	if err != nil {
+		return nil, failure.Cannot(fmt.Errorf("model %s: %w", name, err))
+	}
+	if strings.IndexFunc(name, unicode.IsControl) >= 0 { // which terminals would obey
+		name = strconv.QuoteToASCII(name)
+	}
+	m, err := workload.ReadConfig(name, data)
+	if m != nil {
+		env.note(m.Notes...)
+		env.note(fmt.Sprintf("%s: sequences have %d tokens unless --seq says otherwise (context %d)", name, m.Seq, m.Dims.Context))
+	}
+	return m, err
 }

@@ -1,11 +1,14 @@
 package query
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,9 +18,13 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/input"
+	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/words"
 	wording "busbar.dev/internal/words"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,
@@ -375,4 +382,583 @@ func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int
 	f := &cluster.Fragment{Format: frags[0].Format, Source: name, Cluster: *c}
 	f.Sources = nil
 	return []*cluster.Fragment{f}, b.Keep(f)
+}
+
+// maxFiles bounds a folder.
+const maxFiles = 100000
+
+// eachFile gives a file, or every file of a folder, to read. What may not be read in a folder is named and passed over; what
+// names the folder that should have been given instead.
+func (e *Env) eachFile(ctx context.Context, name, what string, read func(path string, inFolder bool) error) error {
+	info, err := fs.Stat(e.files(), name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missing{fmt.Errorf("%s: no such file or folder", name)}
+	case err != nil:
+		return failure.Cannot(err)
+	}
+	defer e.working("reading " + name)()
+	if !info.IsDir() {
+		return read(name, false)
+	}
+	files := 0
+	return e.walk(name, func(path string, folder bool, err error) error {
+		if err == nil && !folder {
+			if files++; files > maxFiles {
+				return fmt.Errorf("%s: more than %d files; give the folder of %s", name, maxFiles, what)
+			}
+			err = read(path, true)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			e.note(path + ": may not be read; left out")
+			err = nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		return err
+	})
+}
+
+// walk visits a folder: the folders in it before their files. Links to files elsewhere count, as in the folders of containers'
+// logs; those to folders do not, for they may go round. A visit of a folder that returns fs.SkipDir leaves it out.
+func (e *Env) walk(name string, visit func(path string, folder bool, err error) error) error {
+	if _, ok := e.files().(machineFiles); !ok {
+		return fs.WalkDir(e.files(), name, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.Type().IsRegular() && !d.IsDir() {
+				return nil
+			}
+			return visit(path, d != nil && d.IsDir(), err)
+		})
+	}
+	root := name
+	if to, err := filepath.EvalSymlinks(name); err == nil {
+		root = to
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		path = filepath.Join(name, strings.TrimPrefix(path, root))
+		switch {
+		case err != nil || d.IsDir():
+		case d.Type()&fs.ModeSymlink != 0:
+			if !fileElsewhere(path, root) {
+				return nil
+			}
+		case !d.Type().IsRegular():
+			return nil
+		}
+		return visit(path, d != nil && d.IsDir(), err)
+	})
+}
+
+// fileElsewhere reports a link to a file that the walk through root does not meet
+// by itself.
+func fileElsewhere(link, root string) bool {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	rel, err := filepath.Rel(root, to)
+	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
+}
+
+// siteFolder reads everything that a folder holds of a site: every file of a known format, and folders in it that are a copy of
+// a machine's /sys. Files of other formats are left out and said so.
+func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]source, error) {
+	var list []source
+	known, files := 0, 0
+	err := e.walk(dir, func(path string, folder bool, err error) error {
+		rel, relErr := filepath.Rel(dir, path)
+		s := source{word: path, in: filepath.ToSlash(rel)}
+		switch {
+		case err != nil || relErr != nil:
+			err = errors.Join(err, relErr)
+		case rel == ".":
+			return nil
+		case folder && strings.HasPrefix(filepath.Base(path), "."):
+			return fs.SkipDir // .git
+		case folder && !e.isMachine(path):
+			return nil
+		case folder:
+			var f *cluster.Fragment
+			if f, err = e.openFolder(hostOf(path+"."), path); err == nil {
+				s.frags = []*cluster.Fragment{f}
+			}
+		default:
+			if files++; files > maxFiles {
+				return fmt.Errorf("%s: more than %d files; give the folder of the site's outputs", dir, maxFiles)
+			}
+			s.frags, _, err = e.open(b, nil, path, 0)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.leftOut = strings.TrimPrefix(err.Error(), path+": ")
+			if errors.Is(err, input.ErrUnknown) {
+				s.leftOut = "no known format in it"
+			}
+		} else {
+			known++
+		}
+		list = append(list, s)
+		if folder {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, failure.Cannot(err)
+	case known == 0:
+		return nil, fmt.Errorf("%s: neither a machine's /sys nor a file of a known format in it (%s)", dir, wording.Plural(files, "file"))
+	}
+	return list, nil
+}
+
+// isMachine reports a folder that is a copy of a machine's /sys, or holds one.
+func (e *Env) isMachine(name string) bool {
+	root, closeRoot, err := e.root(name)
+	if err != nil {
+		return false
+	}
+	defer closeRoot()
+	return sysfs.Match(root)
+}
+
+// nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the file's
+// path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of one format are about
+// the same part of it: ethtool prints a file an interface.
+func nameInFolder(read []source) {
+	if !slices.ContainsFunc(read, func(s source) bool { return s.in != "" && slices.ContainsFunc(s.frags, nameless) }) {
+		return
+	}
+	hosts := map[string]string{}
+	alike := map[[2]string][]*cluster.Fragment{} // by folder and format
+	several := map[string]bool{}                 // folders with two of one format
+	for i := range read {
+		for _, f := range read[i].frags {
+			for h := range f.Hosts {
+				hosts[strings.ToLower(cluster.ShortHost(f.Hosts[h].Name))] = f.Hosts[h].Name
+			}
+			if read[i].in != "" && nameless(f) {
+				dir := filepath.Dir(read[i].in)
+				key := [2]string{dir, f.Format}
+				alike[key] = append(alike[key], f)
+				several[dir] = several[dir] || len(alike[key]) > 1
+			}
+		}
+	}
+	delete(hosts, "")
+	for i := range read {
+		s := &read[i]
+		if s.in == "" || !slices.ContainsFunc(s.frags, nameless) {
+			continue
+		}
+		name := hostInPath(s.in, hosts)
+		dir := filepath.Dir(s.in)
+		alone := !slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return clash(alike[[2]string{dir, f.Format}]) })
+		switch {
+		case name != "" || !alone:
+		case dir != ".":
+			name = hostOf(filepath.Base(dir) + ".")
+		case several[dir]:
+			name = hostOf(filepath.Base(strings.TrimSuffix(filepath.ToSlash(s.word), s.in)) + ".")
+		}
+		for _, f := range s.frags {
+			if name != "" && nameless(f) {
+				f.Hosts[0].Name = name
+			}
+		}
+	}
+}
+
+// clash reports whether fragments of one format cannot be parts of one machine: two are about the same interface, or about more
+// than interfaces.
+func clash(list []*cluster.Fragment) bool {
+	if len(list) < 2 {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, f := range list {
+		for t := range f.Types {
+			for _, d := range f.Types[t].Devices {
+				name := cmp.Or(d.Label, d.Name)
+				if d.Kind != cluster.NIC || name == "" || seen[name] {
+					return true
+				}
+				seen[name] = true
+			}
+		}
+	}
+	return false
+}
+
+// hostInPath is the host that a part of a path names, the innermost first.
+func hostInPath(path string, hosts map[string]string) string {
+	parts := strings.Split(strings.ToLower(path), "/")
+	slices.Reverse(parts)
+	for _, p := range parts {
+		if name, ok := hosts[p]; ok {
+			return name
+		}
+		// Hosts may have dashes of their own: the longest run of words that is one.
+		for end := len(p); end > 0; end = strings.LastIndexFunc(p[:end], separates) {
+			for from := 0; from < end; {
+				if name, ok := hosts[p[from:end]]; ok {
+					return name
+				}
+				next := strings.IndexFunc(p[from:end], separates)
+				if next < 0 {
+					break
+				}
+				from += next + 1
+			}
+		}
+	}
+	return ""
+}
+
+func separates(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// Contribution is what one source gave to a cluster.
+type Contribution struct {
+	Source  string   `json:"source"`
+	Format  string   `json:"format,omitempty"`
+	Hosts   string   `json:"hosts,omitempty"`    // that it names; none: it is about every host
+	Gives   []string `json:"gives,omitempty"`    // "8 GPUs", "12 switches"
+	LeftOut string   `json:"left_out,omitempty"` // why nothing was taken
+}
+
+// contributions lists what each source gave. Views on a fabric that another source describes are called so.
+func contributions(read []source) []Contribution {
+	cabled := slices.ContainsFunc(read, func(s source) bool {
+		return slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return f.Network.Cabled() })
+	})
+	var list []Contribution
+	for i := range read {
+		s := &read[i]
+		if s.leftOut != "" {
+			list = append(list, Contribution{Source: s.word, LeftOut: s.leftOut})
+		}
+		for _, f := range s.frags {
+			c := Contribution{Source: s.word, Format: f.Format, Gives: gives(f, cabled)}
+			c.Source = cmp.Or(c.Source, f.Source)
+			names := make([]string, 0, len(f.Hosts))
+			for h := range f.Hosts {
+				if name := f.Hosts[h].Name; name != "" {
+					names = append(names, name)
+				}
+			}
+			c.Hosts = cluster.FormatHosts(names)
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// gives counts what is in a fragment.
+func gives(f *cluster.Fragment, cabled bool) []string {
+	var list []string
+	sum := f.Summary()
+	if len(f.Hosts) > 1 {
+		list = append(list, wording.Plural(sum.Nodes, "node"))
+	}
+	for _, d := range []struct {
+		n    int
+		noun string
+	}{{sum.GPUs, "GPU"}, {sum.NICs, "NIC"}} {
+		if d.n > 0 {
+			list = append(list, wording.Plural(d.n, d.noun))
+		}
+	}
+	n := &f.Network
+	switch groups := wording.Plural(len(n.Switches), "group") + " of nodes"; {
+	case len(n.Switches) == 0:
+	case n.Logical() && cabled:
+		list = append(list, groups+", compared with the cabling")
+	case n.Logical():
+		list = append(list, groups)
+	default:
+		list = append(list, wording.Plural(sum.Switches, "switch"))
+	}
+	if len(f.Benches) > 0 {
+		list = append(list, wording.Plural(len(f.Benches), "measurement"))
+	}
+	return list
+}
+
+// readCopy reads a cluster's written form: what is assumed of a copy does not change the caller's.
+func readCopy(b *cluster.Budget, name string, c *cluster.Cluster) ([]*cluster.Fragment, error) {
+	if err := checkValue(c); err != nil {
+		return nil, fmt.Errorf("Env.Clusters[%q]: %w", name, err)
+	}
+	var text bytes.Buffer
+	if err := clusterfile.Write(&text, c); err != nil {
+		return nil, fmt.Errorf("Env.Clusters[%q]: %w", name, err)
+	}
+	return readAll(b, name, &text)
+}
+
+// checkValue refuses a cluster that was assembled wrongly, in words of the value: a reader of its written form would speak of lines.
+func checkValue(c *cluster.Cluster) error {
+	if c == nil {
+		return errors.New("nil; expected a *cluster.Cluster, as LoadCluster gives it")
+	}
+	for i, t := range c.Types {
+		if t == nil || len(t.Devices) == 0 {
+			return fmt.Errorf("type %d has no devices; hardware.Node makes types", i)
+		}
+	}
+	for _, h := range c.Hosts {
+		if h.Type >= len(c.Types) {
+			return fmt.Errorf("host %.60q: type %d of %d; expected an index of Types, or -1 where it is unknown", h.Name, h.Type, len(c.Types))
+		}
+	}
+	return nil
+}
+
+// LoadCluster reads the cluster of sources as busbar map takes them (files in any known format, presets with an optional
+// number of nodes, folders, -), joined into one; none is the machine itself.
+func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Cluster, error) {
+	return env.load(ctx, sources)
+}
+
+// placement is who takes part: a cluster, the layouts on it, and what its source does not say.
+type placement struct {
+	cluster, layout, compare string
+	gpu, nic                 string
+}
+
+// shape is a layout as asked for; no nodes are all GPUs.
+type shape struct {
+	text        string
+	nodes, gpus int
+	hosts       string // that it is on, as a hostlist; "" is the cluster's in their order
+}
+
+// shapes are the layouts: one, or those to compare.
+func (p *placement) shapes() ([]shape, error) {
+	if p.compare != "" && p.layout != "" {
+		return nil, fmt.Errorf("-l and --compare: expected one of them; add %s to --compare", p.layout)
+	}
+	texts := []string{p.layout}
+	if p.compare != "" {
+		if texts = strings.Split(p.compare, ","); len(texts) < 2 {
+			return nil, fmt.Errorf("--compare %s; expected at least two layouts: 1x4,2x2", p.compare)
+		}
+		for i, text := range texts {
+			if strings.TrimSpace(text) == "" || slices.Contains(texts[:i], text) {
+				return nil, fmt.Errorf("--compare %s; an empty layout or one that is there twice; expected 1x4,2x2", p.compare)
+			}
+		}
+	}
+	var list []shape
+	for _, t := range texts {
+		s := shape{}
+		if t != "" {
+			var err error
+			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
+				if p.compare != "" {
+					return nil, failure.In("compare", err)
+				}
+				return nil, failure.In("layout", err)
+			}
+			s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// ranks are those of a layout, and its name.
+func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
+	if s.hosts != "" {
+		return s.onNames(cl)
+	}
+	if s.nodes > 0 {
+		l, err := nccl.Block(cl, s.nodes, s.gpus)
+		return l, s.text, failure.In("layout", err)
+	}
+	return predict.AllGPUs(cl)
+}
+
+// load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not say
+// how many there are gets as many as the layouts ask for.
+func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	cl, err := p.enough(ctx, e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	return cl, p.assume(e, cl, shapes)
+}
+
+// loadGPUs reads the cluster as load does, and refuses one without GPUs before anything is assumed of it.
+func (p *placement) loadGPUs(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	if err := p.tooMany(ctx, e, shapes); err != nil {
+		return nil, err
+	}
+	cl, err := p.enough(ctx, e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.requireGPUs(cl); err != nil {
+		return nil, err
+	}
+	return cl, p.assume(e, cl, shapes)
+}
+
+// shapedGPUs reads the layouts and the cluster that has the GPUs for them.
+func (p *placement) shapedGPUs(ctx context.Context, e *Env) ([]shape, *cluster.Cluster, error) {
+	shapes, err := p.shapes()
+	if err != nil {
+		return nil, nil, err
+	}
+	cl, err := p.loadGPUs(ctx, e, shapes)
+	return shapes, cl, err
+}
+
+func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	need := 0
+	for _, s := range shapes {
+		need = max(need, s.nodes)
+	}
+	return LoadAtLeast(ctx, *e, p.cluster, need)
+}
+
+// tooMany refuses all GPUs of a preset where they are more than a layout may have, before they are made.
+func (p *placement) tooMany(ctx context.Context, e *Env, shapes []shape) error {
+	if !slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes == 0 }) {
+		return nil
+	}
+	hosts, name, err := e.cutHosts(e.budget(ctx), p.cluster)
+	if err != nil {
+		return nil // loading says so
+	}
+	name, count, err := e.cutCount(name)
+	if err != nil || e.exists(name) {
+		return nil
+	}
+	for _, x := range hardware.Presets() {
+		if n := max(count, len(hosts)); (x.Name == name || slices.Contains(x.Aliases, name)) && n*x.GPUs > predict.MaxRanks {
+			return fmt.Errorf("%d nodes of %d GPUs: %w", n, x.GPUs, predict.ErrTooMany)
+		}
+	}
+	return nil
+}
+
+// LoadAtLeast reads a cluster as LoadCluster does. A preset or a file about one node that does not say how many nodes there
+// are gets as many as are needed.
+func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cluster, error) {
+	var given []string
+	if word != "" {
+		given = []string{word}
+	}
+	cl, err := e.load(ctx, given)
+	if err != nil || need <= len(cl.Hosts) || len(given) == 0 || word == "-" || need > hardware.MaxNodes {
+		return cl, err
+	}
+	if _, count, err := e.cutCount(word); err != nil || count > 0 {
+		return cl, err
+	}
+	s, err := e.source(e.budget(ctx), word)
+	if err != nil || !s.preset && len(cl.Hosts) != 1 {
+		return cl, err
+	}
+	quiet := e
+	quiet.Verbose = nil
+	more, err := quiet.load(ctx, []string{fmt.Sprintf("%s:%d", word, need)})
+	if err != nil {
+		return nil, err
+	}
+	if !s.preset {
+		e.note(fmt.Sprintf("%s is about one node; taken as %d such nodes", word, need))
+	}
+	more.Name = cl.Name
+	return more, nil
+}
+
+// assume fills what the cluster's source does not say, and notes it.
+func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) error {
+	g := predict.Given{GPU: p.gpu}
+	if p.nic != "" {
+		var err error
+		if g.NIC, err = predict.ParseNICs(p.nic); err != nil {
+			return fmt.Errorf("--nic: %w", err)
+		}
+	}
+	if e.loaded != nil {
+		e.loaded(cl)
+	}
+	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
+	notes, err := predict.Assume(cl, g, nets)
+	e.note(notes...)
+	return err
+}
+
+// requireGPUs refuses a cluster without GPUs, which is mostly the machine that somebody sits at.
+func (p *placement) requireGPUs(cl *cluster.Cluster) error {
+	for h := range cl.Hosts {
+		if t := cl.TypeOf(h); t != nil && t.Count(cluster.GPU) > 0 {
+			return nil
+		}
+	}
+	if p.cluster != "" {
+		if named := len(cl.Hosts); named > 0 && cl.Hosts[0].Type < 0 {
+			return fmt.Errorf("-c %s: it names %s and not what they are; busbar map %s HOSTLIST=PRESET -o site.yaml says it (%.80s=dgx-h100), then -c site.yaml", p.cluster, words.Plural(named, "node"), p.cluster, hostNames(cl))
+		}
+		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
+	}
+	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
+}
+
+// hostNames are a cluster's hosts as a hostlist.
+func hostNames(cl *cluster.Cluster) string {
+	var names []string
+	for _, h := range cl.Hosts[:min(len(cl.Hosts), 64)] {
+		names = append(names, h.Name)
+	}
+	return cluster.FormatHosts(names)
+}
+
+// hostsOf is how many hosts a layout has.
+func hostsOf(l nccl.Layout) int {
+	var seen []bool
+	n := 0
+	for _, r := range l {
+		if r.Host >= len(seen) {
+			seen = append(seen, make([]bool, r.Host+1-len(seen))...)
+		}
+		if !seen[r.Host] {
+			seen[r.Host] = true
+			n++
+		}
+	}
+	return n
+}
+
+// parseNCCL is a release of NCCL; nothing is the newest known.
+func (e *Env) parseNCCL(text string) (nccl.Version, error) {
+	if text == "" {
+		return nccl.Newest, nil
+	}
+	v, err := nccl.ParseVersion(text)
+	if err == nil {
+		return v, nil
+	}
+	if near, ok := nccl.Nearest(text); ok {
+		e.note(fmt.Sprintf("the rules of NCCL %.20s are not known; those of %s are taken, which is nearest", text, near))
+		return near, nil
+	}
+	return v, fmt.Errorf("--nccl: %w", err)
+}
+
+// checkTuner refuses the tuner plugin where NCCL loads none.
+func checkTuner(asked bool, v nccl.Version) error {
+	if asked && !v.From(19) {
+		return fmt.Errorf("--tuner with NCCL %s: NCCL loads tuner plugins from 2.19 on; expected a newer --nccl, or leave --tuner out", v)
+	}
+	return nil
 }

@@ -1,11 +1,14 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
+	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
@@ -13,6 +16,8 @@ import (
 	"busbar.dev/fleet/health"
 	"busbar.dev/input/slurm"
 	"busbar.dev/internal/failure"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/unit"
 )
 
 // Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in is
@@ -180,4 +185,198 @@ func (q ForgetNodes) Run(ctx context.Context, env Env) (doc *ForgetNodesDoc, err
 		doc.Forgotten = append(doc.Forgotten, n)
 	}
 	return doc, failed
+}
+
+// Link asks what the fleet measured between two nodes over time: changes of the rate, and hours of the day at which it is low.
+type Link struct {
+	Nodes string `placeholder:"NODE,NODE" help:"Two nodes: gpu01,gpu02."`
+}
+
+// LinkDoc is the answer to Link.
+type LinkDoc struct {
+	From         string          `json:"from"`
+	To           string          `json:"to"`
+	There        []LinkSample    `json:"there"`
+	Back         []LinkSample    `json:"back"`
+	ThereChanges []health.Change `json:"there_changes,omitempty"`
+	BackChanges  []health.Change `json:"back_changes,omitempty"`
+	ThereDaily   []health.Daily  `json:"there_daily,omitempty"`
+	BackDaily    []health.Daily  `json:"back_daily,omitempty"`
+}
+
+// LinkSample is one time that a direction of a pair was measured.
+type LinkSample struct {
+	At      time.Time `json:"at"`
+	Sweep   string    `json:"sweep"`
+	Rate    unit.Rate `json:"rate_GBps,omitzero"`
+	Latency unit.Time `json:"latency_us,omitzero"`
+	Failed  bool      `json:"failed,omitempty"`
+	Setup   string    `json:"setup,omitempty"` // how it was measured; those that differ cannot be compared
+}
+
+// Run asks the server.
+func (q Link) Run(ctx context.Context, env Env) (doc *LinkDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	from, to, ok := strings.Cut(q.Nodes, ",")
+	if !ok || from == "" || to == "" || strings.Contains(to, ",") {
+		return nil, fmt.Errorf("--link %.80s: expected two nodes: --link gpu01,gpu02", q.Nodes)
+	}
+	doc = &LinkDoc{}
+	path := "/api/fleet/link?" + url.Values{"from": {from}, "to": {to}}.Encode()
+	return doc, env.ask(ctx, "GET", path, nil, doc)
+}
+
+// ofFleet is the word of --mtbf for the fleet's own history.
+const ofFleet = "fleet"
+
+// FleetHistory is how often nodes of a fleet failed, and how long they were away.
+type FleetHistory struct {
+	Nodes    int       `json:"nodes"`
+	Since    time.Time `json:"since"`      // the first that is known
+	Observed unit.Span `json:"observed_s"` // of all nodes together
+	Failures int       `json:"failures"`
+	// Between is the mean time between failures of a node: the published figure counts as one more failure in its own time, so that
+	// few observations do not promise too much or too little.
+	Between unit.Span `json:"mtbf_node_s"`
+	Repair  unit.Span `json:"repair_s,omitempty"` // mean of those that are back; 0 where there are none
+}
+
+// publishedNode is the GPUs of a node that the published time between failures is taken for.
+const publishedNode = 8
+
+// text says where the figure comes from.
+func (h *FleetHistory) text() string {
+	return fmt.Sprintf("time between interruptions: %d failures of %d nodes in %v of them together, since %s, with the published figure as one more: %v for a node",
+		h.Failures, h.Nodes, h.Observed, h.Since.UTC().Format("2006-01-02"), h.Between)
+}
+
+// fleetHistory asks the fleet's server which nodes it had, and what was wrong with them.
+func (e *Env) fleetHistory(ctx context.Context) (*FleetHistory, error) {
+	var nodes fleet.NodesReply
+	if err := e.ask(ctx, "GET", "/api/fleet/nodes?brief=1", nil, &nodes); err != nil {
+		return nil, err
+	}
+	var found fleet.FindingsReply
+	if err := e.ask(ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
+		return nil, err
+	}
+	return newFleetHistory(nodes.Nodes, slices.Concat(found.Past, found.Findings), e.now())
+}
+
+// outage is a time that a node was away.
+type outage struct {
+	from, to time.Time
+	over     bool
+}
+
+// newFleetHistory counts failures: a node with a finding about it alone that is an error and certain, several at a time being one.
+func newFleetHistory(nodes []fleet.NodeState, found []finding.Finding, now time.Time) (*FleetHistory, error) {
+	h := &FleetHistory{Nodes: len(nodes), Since: now}
+	by := map[string][]outage{}
+	for i := range found {
+		f := &found[i]
+		if len(f.Nodes) != 1 || f.Severity < finding.Error || f.Confidence < 0.9 || f.Always || f.Since.IsZero() || f.Since.After(now) {
+			continue
+		}
+		o := outage{f.Since, f.Cleared, true}
+		if f.Cleared.IsZero() {
+			o.to, o.over = now, false
+		}
+		by[f.Nodes[0]] = append(by[f.Nodes[0]], o)
+	}
+	var away unit.Span
+	back := 0
+	for i := range nodes {
+		n := &nodes[i]
+		from := now
+		if !n.Joined.IsZero() && n.Joined.Before(now) {
+			from = n.Joined
+		}
+		list := merged(by[string(n.Name)])
+		for _, o := range list {
+			if o.from.Before(from) {
+				from = o.from // it joined again since
+			}
+			if o.over {
+				away += unit.Span(o.to.Sub(o.from).Seconds())
+				back++
+			}
+		}
+		h.Failures += len(list)
+		h.Observed += unit.Span(now.Sub(from).Seconds())
+		if from.Before(h.Since) {
+			h.Since = from
+		}
+	}
+	if h.Nodes == 0 || h.Observed <= 0 {
+		return nil, fmt.Errorf("--mtbf fleet: the server knows no nodes yet; give --mtbf TIME")
+	}
+	prior := campaign.MTBF().Value / publishedNode
+	h.Between = (h.Observed + prior) / unit.Span(h.Failures+1)
+	if back > 0 {
+		h.Repair = away / unit.Span(back)
+	}
+	return h, nil
+}
+
+// merged are outages with those that touch made one.
+func merged(list []outage) []outage {
+	slices.SortFunc(list, func(a, b outage) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
+	var out []outage
+	for _, o := range list {
+		if n := len(out); n > 0 && !o.from.After(out[n-1].to) {
+			if o.to.After(out[n-1].to) {
+				out[n-1].to, out[n-1].over = o.to, o.over
+			}
+			continue
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// TokensDoc is what busbar serve token list prints. Who may log in is the server's to know; there is no question for it.
+type TokensDoc struct {
+	Tokens []TokenRow `json:"tokens"`
+}
+
+// TokenRow is a token that may log in.
+type TokenRow struct {
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Created time.Time `json:"created"`
+	Used    time.Time `json:"last_used,omitzero"`
+}
+
+// TokenDoc is what busbar serve token add prints: a token, once.
+type TokenDoc struct {
+	Name  string `json:"name"`
+	Role  string `json:"role"`
+	Token string `json:"token"`
+}
+
+// TokenRevokedDoc is what busbar serve token revoke prints.
+type TokenRevokedDoc struct {
+	Revoked string `json:"revoked"`
+}
+
+// CredentialsDoc is what busbar serve token node and hub print: the credentials, once, or the file that they went to.
+type CredentialsDoc struct {
+	Creds  string         `json:"creds,omitempty"`
+	File   string         `json:"file,omitempty"`
+	Issued CredentialsRow `json:"issued"`
+}
+
+// CredentialsRevokedDoc is what busbar serve token node --revoke prints.
+type CredentialsRevokedDoc struct {
+	Revoked []CredentialsRow `json:"revoked"`
+}
+
+// CredentialsRow is a set of credentials for the bus, without its secret.
+type CredentialsRow struct {
+	Node      fleet.Name `json:"node,omitzero"` // empty: a server's
+	Key       string     `json:"key"`           // the public key
+	At        time.Time  `json:"at"`
+	Expires   time.Time  `json:"expires,omitzero"`
+	Withdrawn time.Time  `json:"withdrawn,omitzero"`
 }

@@ -1,14 +1,20 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/failure"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -230,4 +236,412 @@ func (q OrderCancel) Run(ctx context.Context, env Env) (doc *OrderCancelDoc, err
 		doc.Cancelled = append(doc.Cancelled, got)
 	}
 	return doc, failed
+}
+
+// UnnamedJob is the job of a check whose job was not named: an order without any is no check.
+const UnnamedJob = "check"
+
+// OrderCheck measures nodes briefly before a job starts on them, and says which are good. A node that looks slow is measured
+// a second time, and is bad only if it is slow again.
+type OrderCheck struct {
+	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"Nodes of the job, such as $SLURM_JOB_NODELIST."`
+	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order (default check)."`
+	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with (default 3)."`
+	Size    Size          `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
+	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node."`
+	By      string        `default:"best" enum:"best,nccl,rdma,tcp" help:"What pairs are measured by: best is the best that all nodes have, of NCCL, RDMA and TCP (default best)."`
+	Within  time.Duration `placeholder:"TIME" help:"Time limit; then the order is cancelled and the exit code is 3 (default 30s by TCP, 2m otherwise)."`
+}
+
+// OrderCheckDoc is the answer to OrderCheck.
+type OrderCheckDoc struct {
+	Bad      []fleet.Out  `json:"bad"`
+	By       string       `json:"by"` // tcp, rdma or nccl: what pairs were measured by; empty where nothing was measured
+	Good     []fleet.Name `json:"good"`
+	Hostlist string       `json:"hostlist"` // of the bad nodes, as Slurm writes them
+	Notes    []string     `json:"notes"`
+	Order    string       `json:"order"` // empty where nothing was measured
+}
+
+// Wrong reports bad nodes.
+func (d *OrderCheckDoc) Wrong() bool { return len(d.Bad) > 0 }
+
+// Run measures and judges.
+func (q OrderCheck) Run(ctx context.Context, env Env) (doc *OrderCheckDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	b := OrderBounds{Nodes: q.Nodes, MaxRate: q.MaxRate, Warm: new(1), Iters: 5, MaxTime: 5 * time.Second}
+	if q.Within > 0 {
+		b.MaxTime = min(b.MaxTime, q.Within)
+	}
+	o, err := b.order()
+	if err != nil {
+		return nil, err
+	}
+	o.What.Measure, o.What.Small, o.Rounds, o.Job = fleet.MeasurePairs, 8, q.Rounds, q.Job
+	if o.What.By = fleet.Transport(q.By); q.By == "tcp" {
+		o.What.By = fleet.TCP
+	}
+	if o.What.Large, err = q.Size.bytes(); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	if len(o.Nodes) == 1 {
+		return q.alone(ctx, &env, o.Nodes[0])
+	}
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	most := q.Within
+	if most == 0 {
+		if most = checkWithin; o.What.By != fleet.TCP {
+			most = checkPrograms
+		}
+	}
+	within, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no answer within %v", most))
+	defer cancel()
+	got, err := env.check(within, ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if !measuredSlow(got) {
+		return judge(got)
+	}
+	// One short measurement scatters, and who is named here may be drained.
+	if again, err := env.check(within, ctx, o); err == nil && again.Verdict != nil && again.State != fleet.Cancelled {
+		got = onlyTwice(got, again)
+	}
+	return judge(got)
+}
+
+// How long a check may take by TCP, and where programs are started for every pair.
+const (
+	checkWithin   = 30 * time.Second
+	checkPrograms = 2 * time.Minute
+)
+
+// check orders once and waits for the verdict, within a context that is part of a whole one.
+func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderReply, error) {
+	var got fleet.OrderReply
+	if err := e.ask(ctx, "POST", "/api/fleet/orders", o, &got); err != nil {
+		return nil, err
+	}
+	for !got.Final() {
+		path := fmt.Sprintf("/api/fleet/orders/%s?wait=20", url.PathEscape(got.ID))
+		err := e.ask(ctx, "GET", path, nil, &got)
+		if errors.Is(err, fleet.ErrGone) && ctx.Err() == nil { // it is started again, and the order goes on then
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		if err != nil {
+			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
+			defer stop()
+			_ = e.ask(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply)) // the reason is more important
+			if ctx.Err() != nil && whole.Err() == nil {
+				err = context.Cause(ctx)
+			}
+			return nil, failure.Cannot(err)
+		}
+	}
+	return &got, nil
+}
+
+// measuredSlow tells that a node is bad for its figures, not because it did not take part.
+func measuredSlow(got *fleet.OrderReply) bool {
+	return got.Verdict != nil && slices.ContainsFunc(got.Verdict.Unhealthy, func(b fleet.Out) bool {
+		return !slices.ContainsFunc(got.Out, func(o fleet.Out) bool { return o.Node == b.Node })
+	})
+}
+
+// onlyTwice is the second of two verdicts, where only who was bad in both is bad.
+func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
+	v := &fleet.Verdict{By: second.Verdict.By, Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
+	for _, b := range second.Verdict.Unhealthy {
+		if slices.ContainsFunc(first.Verdict.Unhealthy, func(o fleet.Out) bool { return o.Node == b.Node }) {
+			v.Unhealthy = append(v.Unhealthy, b)
+			continue
+		}
+		v.Healthy = append(v.Healthy, b.Node)
+		v.Notes = append(v.Notes, fmt.Sprintf("%s was slow in one of two measurements: %s", b.Node, b.Why))
+	}
+	got := *second
+	got.Verdict = v
+	return &got
+}
+
+// alone judges a single node, which has nobody to be measured with, by what is known of it.
+func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*OrderCheckDoc, error) {
+	var got fleet.NodesReply
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(q.Within, checkWithin))
+	defer cancel()
+	if err := env.ask(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
+		return nil, err
+	}
+	v := &fleet.Verdict{Notes: []string{"one node: judged by its state, not measured"}}
+	if len(got.Nodes) != 1 {
+		v.Unhealthy = []fleet.Out{{Node: name, Why: "never joined"}}
+		return judge(&fleet.OrderReply{Verdict: v})
+	}
+	switch n := got.Nodes[0]; {
+	case n.State != fleet.NodeUp:
+		v.Unhealthy = []fleet.Out{{Node: name, Why: string(n.State)}}
+	case n.Unhealthy:
+		v.Unhealthy = []fleet.Out{{Node: name, Why: strings.Join(n.Findings, ", ")}}
+	default:
+		v.Healthy = []fleet.Name{name}
+	}
+	return judge(&fleet.OrderReply{Verdict: v})
+}
+
+// judge is what a verdict says of the nodes, or that it says nothing.
+func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
+	v := got.Verdict
+	if v == nil || got.State == fleet.Cancelled {
+		return nil, failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
+	}
+	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
+		return nil, failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, slurmHosts(v.Unmeasured), cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
+	}
+	var names []fleet.Name
+	for _, b := range v.Unhealthy {
+		names = append(names, b.Node)
+	}
+	return &OrderCheckDoc{Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID, By: v.By}, nil
+}
+
+func slurmHosts(list []fleet.Name) string {
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = string(n)
+	}
+	return cluster.FormatSlurmHosts(names)
+}
+
+// OrderWatch waits until an order ends; of one that repeats, until its running or next sweep ends. A server that is started
+// again in between is waited for. Env.Watch is told how it goes.
+type OrderWatch struct {
+	ID string `arg:"" name:"id" help:"Order id."`
+}
+
+// OrderDoc is an order, and what it measured where its end was waited for.
+type OrderDoc struct {
+	*fleet.OrderReply
+	*OrderFigures
+	Waited bool `json:"waited,omitempty"` // until its end
+}
+
+// Wrong reports that nothing was measured, or that a node is bad.
+func (d *OrderDoc) Wrong() bool {
+	return d.Waited && (d.State == fleet.Failed || d.Measured == 0 || d.Verdict != nil && len(d.Verdict.Unhealthy) > 0)
+}
+
+// OrderFigures are what an order measured: the rows of a collective, or median and worst of pairs.
+type OrderFigures struct {
+	Results result.Sweeps `json:"records,omitempty"`
+	Rate    *OrderSpread  `json:"rate_GBps,omitempty"`
+	Latency *OrderSpread  `json:"latency_us,omitempty"`
+}
+
+// OrderSpread is the median of all directions, and the worst of them.
+type OrderSpread struct {
+	Median float64    `json:"median"`
+	Worst  float64    `json:"worst"`
+	From   fleet.Name `json:"from"`
+	To     fleet.Name `json:"to"`
+}
+
+// OrderProgress is how an order goes that is waited for.
+type OrderProgress struct {
+	fleet.OrderState
+	// First is set the first time; Round when the order's state changed, when a round of its parts has ended, and after half
+	// a minute without either; Over when it has ended.
+	First, Round, Over bool
+	// Gone is why the server does not answer. It is asked again Until then; Back is set when it answers again.
+	Gone  error
+	Until time.Time
+	Back  bool
+}
+
+// Run waits. With an error the document is the order as it was last known, where the order goes on; else it is nil.
+func (q OrderWatch) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	doc = &OrderDoc{OrderReply: &fleet.OrderReply{}}
+	if err := env.ask(ctx, "GET", "/api/fleet/orders/"+url.PathEscape(q.ID), nil, doc.OrderReply); err != nil {
+		return nil, err
+	}
+	return env.watch(ctx, doc)
+}
+
+// watch waits for the end of an order and asks what it measured.
+func (e *Env) watch(ctx context.Context, doc *OrderDoc) (*OrderDoc, error) {
+	w := &watcher{env: e, got: *doc.OrderReply}
+	err := w.wait(ctx)
+	doc.OrderReply = &w.got
+	if err != nil {
+		return doc, err
+	}
+	w.report(OrderProgress{Over: true})
+	if doc.OrderFigures, err = e.figures(ctx, &w.got); err != nil {
+		return nil, err
+	}
+	doc.Waited = true
+	return doc, nil
+}
+
+// watcher waits for an order.
+type watcher struct {
+	env *Env
+	got fleet.OrderReply // as it was last received
+
+	told  time.Time // when somebody who reads lines was last told
+	state string    // and what of: the state and the sweep
+	ended int       // and how many parts were over
+	until time.Time // a server that does not answer is waited for; zero where it does
+}
+
+const (
+	watchTurn = 300 * time.Millisecond // between two questions
+	watchLine = 30 * time.Second       // who watches is told at least so often
+)
+
+// report tells who watches.
+func (w *watcher) report(p OrderProgress) {
+	if p.First || p.Round || p.Back || p.Gone != nil {
+		w.told = w.env.now()
+	}
+	if p.OrderState = w.got.OrderState; w.env.Watch != nil {
+		w.env.Watch(p)
+	}
+}
+
+// wait comes back when the order or its sweep is over.
+func (w *watcher) wait(ctx context.Context) error {
+	began := w.got.Sweep
+	if w.got.State == fleet.Running {
+		began--
+	}
+	for !w.got.Final() && (w.got.Sweep <= began || w.got.State != fleet.Waiting) {
+		w.show()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(watchTurn):
+		}
+		if err := w.ask(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks how the order is. A server that does not answer is waited for as long as the order may take:
+// the order is in what the server has stored, and goes on when it is back.
+func (w *watcher) ask(ctx context.Context) error {
+	var now fleet.OrderReply
+	err := w.env.ask(ctx, "GET", "/api/fleet/orders/"+url.PathEscape(w.got.ID), nil, &now)
+	switch {
+	case err == nil:
+		if !w.until.IsZero() {
+			w.report(OrderProgress{Back: true})
+		}
+		w.got, w.until = now, time.Time{}
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.Is(err, fleet.ErrGone) && !errors.Is(err, fleet.ErrReading):
+		return err
+	case w.until.IsZero():
+		w.until = w.env.now().Add(mostTime(&w.got.OrderState, w.env.now()))
+		w.report(OrderProgress{Gone: err, Until: w.until})
+	case w.env.now().After(w.until):
+		return err
+	}
+	return nil
+}
+
+// show tells how far the order is.
+func (w *watcher) show() {
+	state, ended := fmt.Sprint(w.got.State, w.got.Sweep), w.got.Measured+w.got.Failed
+	p := OrderProgress{First: w.told.IsZero()}
+	p.Round = p.First || state != w.state || ended-w.ended >= perRound(&w.got.OrderState) || w.env.now().Sub(w.told) > watchLine
+	if p.Round {
+		w.state, w.ended = state, ended
+	}
+	w.report(p)
+}
+
+// perRound is how many parts a round of a sweep has: half as many as there are nodes.
+func perRound(o *fleet.OrderState) int {
+	if r := o.Rounds; r > 0 && o.Parts%r == 0 && r < 2*(o.Parts/r)+1 {
+		return max(o.Parts/r, 1)
+	}
+	nodes := (1 + math.Sqrt(1+8*float64(o.Parts))) / 2 // of all pairs
+	return max(int(nodes)/2, 1)
+}
+
+// mostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at least.
+func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
+	r := perRound(o)
+	turns := (o.Parts + r - 1) / r
+	if o.AtOnce > 0 && o.AtOnce < r {
+		turns *= (r + o.AtOnce - 1) / o.AtOnce
+	}
+	caps := o.Bounds()
+	d := time.Duration(turns) * caps.Bound()
+	if o.State == fleet.Waiting && o.Next.After(now) {
+		d += o.Next.Sub(now)
+	}
+	return max(d, time.Minute)
+}
+
+// figures asks for what an order measured.
+func (e *Env) figures(ctx context.Context, got *fleet.OrderReply) (*OrderFigures, error) {
+	f := &OrderFigures{}
+	switch {
+	case got.Measured == 0 || got.Job != "": // what checks measure is not kept
+		return f, nil
+	case got.What.Measure == fleet.MeasureCollective:
+		var kept fleet.CollectivesReply
+		if err := e.ask(ctx, "GET", "/api/fleet/collectives", nil, &kept); err != nil {
+			return nil, err
+		}
+		for _, c := range kept.Collectives {
+			if c.Order == got.ID && c.Sweep == got.Sweep {
+				f.Results = c.Results
+			}
+		}
+		return f, nil
+	}
+	var err error
+	if f.Rate, err = e.spread(ctx, fleet.FigureRate, got.ID); err != nil {
+		return nil, err
+	}
+	f.Latency, err = e.spread(ctx, fleet.FigureLatency, got.ID)
+	return f, err
+}
+
+// spread is of what the order's last sweep measured, and not of what is known from before; nil where that is
+// nothing.
+func (e *Env) spread(ctx context.Context, what fleet.Figure, order string) (*OrderSpread, error) {
+	q := url.Values{"figure": {string(what)}, "order": {order}}
+	var heat fleet.Heat
+	if err := e.ask(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
+		return nil, err
+	}
+	var s *OrderSpread
+	for i, row := range heat.Values {
+		for j, v := range row {
+			if v == nil || i >= len(heat.Names) || j >= len(heat.Names) {
+				continue
+			}
+			if worse := s == nil || (*v < s.Worst) == (what != fleet.FigureLatency) && *v != s.Worst; worse {
+				s = &OrderSpread{heat.Median, *v, heat.Names[i], heat.Names[j]}
+			}
+		}
+	}
+	return s, nil
 }

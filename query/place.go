@@ -1,14 +1,27 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
+	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/finding"
+	"busbar.dev/hardware"
+	"busbar.dev/input"
+	"busbar.dev/input/k8s"
 	"busbar.dev/input/slurm"
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/natural"
+	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/words"
+	"busbar.dev/launch"
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
 	"busbar.dev/predict"
@@ -295,4 +308,489 @@ func (x *placing) scheduler(ctx context.Context, env *Env, word string) (choice,
 		c.nodes = append(c.nodes, slices.Index(x.free.names, n))
 	}
 	return c, nil
+}
+
+// fill makes rows of placements and says which to take.
+func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top int) {
+	x.prefer(all.List, scheduler)
+	best := &all.List[0]
+	for i := range all.List {
+		row := x.row(&all.List[i], best)
+		if i == 0 {
+			d.Best = row
+		}
+		if row.Why == scheduler {
+			d.Scheduler = &row
+		}
+		if i < top {
+			d.Rows = append(d.Rows, row)
+		}
+		d.Worst = row
+	}
+	d.Take = d.Best
+	s := d.Scheduler
+	switch {
+	case s == nil:
+		d.Text = fmt.Sprintf("Take %s. %s is to wait: of the blocks that could hold %s, none has as many free ones (--segment lets a job take several blocks).",
+			hostText(&d.Best), scheduler, words.Plural(d.Nodes, "node"))
+	case s.Hosts == d.Best.Hosts:
+		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", hostText(s), scheduler, words.Plural(d.Tried, "placement"))
+	case s.Tied && s.Longer <= 0:
+		d.Text = fmt.Sprintf("Take %s: as fast as %s, and on nodes with fewer findings.", hostText(&d.Best), scheduler)
+	case s.Tied:
+		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take the shorter: %s.",
+			scheduler, s.Longer.Short(), d.Tried, s.LongerLow.Short(), s.LongerHigh.Short(), hostText(&d.Best))
+	default:
+		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", hostText(&d.Best),
+			s.Longer.Short(), scheduler, s.LongerLow.Short(), s.LongerHigh.Short(), 100*s.Longer.Seconds()/s.Step.Seconds())
+	}
+	if d.Worst.Tied && x.placer.Flaws(plainNumbers(len(x.free.names))) == 0 {
+		d.Text += " All placements tie: this network does not care where the job runs."
+	}
+	d.Text += x.findings(&d.Take)
+}
+
+func (x *placing) row(p, best *plan.Placement) PlaceRow {
+	m := unit.Span(x.margin)
+	r := PlaceRow{
+		Why: p.Why, Step: p.Result.Step, Low: p.Result.Step / m, High: p.Result.Step * m, Exposed: p.Result.Exposed,
+		Longer: p.Result.Step - best.Result.Step, Level: x.placer.Level(p.Nodes), Leaves: []PlaceLeaf{},
+	}
+	bar := unit.Span(max(p.Margin, best.Margin, 1))
+	r.LongerLow, r.LongerHigh = r.Longer/bar, r.Longer*bar
+	r.Tied = r.LongerLow < placeNoise*best.Result.Step
+	inRack := map[string]int{}
+	for _, i := range p.Nodes {
+		r.names = append(r.names, x.free.names[i])
+		if rack := x.free.racks[i]; rack != "" {
+			if inRack[rack]++; inRack[rack] == 1 {
+				r.Racks = append(r.Racks, rack)
+			}
+		}
+	}
+	for _, n := range inRack {
+		r.Segment = gcd(n, r.Segment)
+	}
+	r.Hosts = cluster.FormatHosts(r.names)
+	leaves, counts := x.placer.Leaves(p.Nodes)
+	for k, leaf := range leaves {
+		l := PlaceLeaf{Nodes: counts[k]}
+		if leaf >= 0 {
+			l.Leaf = x.job.cluster.Network.Switches[leaf].Name
+			if n := x.job.cluster.Network.Rails; n > 1 {
+				l.Rails = n
+			}
+		}
+		r.Leaves = append(r.Leaves, l)
+	}
+	return r
+}
+
+// Names are the hosts by their names, in the order of ranks; none where Hosts is no hostlist.
+func (r *PlaceRow) Names() []string {
+	if r.names == nil { // read from JSON
+		r.names, _ = cluster.ParseHosts(r.Hosts)
+	}
+	return r.names
+}
+
+// Request is the nodes to take, for a scheduler.
+func (d *PlaceDoc) Request() *launch.Request {
+	r := &d.Take
+	return &launch.Request{
+		Hosts: r.Names(), GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment, Require: !d.Worst.Tied,
+	}
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// hostFindings are what an audit finds on single hosts, by name, as sentences, the most telling first. What most hosts have is
+// no reason to take others.
+func hostFindings(cl *cluster.Cluster) map[string][]string {
+	known := map[string]bool{}
+	for i := range cl.Hosts {
+		known[cl.Hosts[i].Name] = true
+	}
+	list := map[string][]string{}
+	found := audit.Run(cl)
+	slices.SortStableFunc(found, func(a, b finding.Finding) int { return telling(a.ID) - telling(b.ID) })
+	for i := range found {
+		f := &found[i]
+		if f.Severity < finding.Warn && f.ID != "node-unavailable" {
+			continue
+		}
+		for end := range strings.SplitSeq(f.Where, "–") {
+			hosts, _, _ := strings.Cut(end, "/")
+			names, err := cluster.ParseHosts(hosts)
+			if err != nil || 2*len(names) > len(cl.Hosts) {
+				continue
+			}
+			for _, n := range names {
+				if known[n] {
+					text, _, _ := strings.Cut(f.Text, "; ")
+					list[n] = append(list[n], f.Where+": "+text)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// noteFindings notes what is wrong with hosts that were given.
+func (e *Env) noteFindings(found map[string][]string, names []string) {
+	const most = 8
+	n := 0
+	for _, name := range names {
+		if len(found[name]) == 0 {
+			continue
+		}
+		if n++; n <= most {
+			e.note(fmt.Sprintf("%s has a finding: %s (busbar map --audit)", name, found[name][0]))
+		}
+	}
+	if n > most {
+		e.note(fmt.Sprintf("%d more hosts have findings (busbar map --audit)", n-most))
+	}
+}
+
+// telling orders findings of one node: what says which cable before what only says that something differs.
+func telling(id string) int {
+	switch id {
+	case "node-unavailable":
+		return -1
+	case "link-slow", "port-slow", "port-down", "link-down", "nic-uncabled":
+		return 0
+	case "asymmetry-node":
+		return 2
+	}
+	return 1
+}
+
+// flaws is how many findings each free node has.
+func (x *placing) flaws() []int {
+	list := make([]int, len(x.free.names))
+	for i, n := range x.free.names {
+		list[i] = len(x.found[n])
+	}
+	return list
+}
+
+// samePlacement is the share of a step by which two placements may differ and still be equally good.
+const samePlacement = 0.001
+
+// prefer puts placements that are equally good in the order in which they should be taken: on nodes without findings, then as
+// the scheduler does.
+func (x *placing) prefer(list []plan.Placement, scheduler string) {
+	equal := list[0].Result.Step * (1 + samePlacement)
+	n := slices.IndexFunc(list, func(p plan.Placement) bool { return p.Result.Step > equal })
+	if n < 0 {
+		n = len(list)
+	}
+	rank := func(p *plan.Placement) int {
+		if p.Why == scheduler {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list[:n], func(a, b plan.Placement) int {
+		return cmp.Or(x.placer.Flaws(a.Nodes)-x.placer.Flaws(b.Nodes), rank(&a)-rank(&b))
+	})
+}
+
+// findings says which nodes are left out for what an audit finds on them, and which are taken in spite of it.
+func (x *placing) findings(take *PlaceRow) string {
+	const most = 3
+	text, more := "", 0
+	for _, n := range natural.Sort(slices.Clone(x.free.names)) {
+		if len(x.found[n]) == 0 {
+			continue
+		}
+		if more++; more > most {
+			continue
+		}
+		word := "is left out"
+		if slices.Contains(take.Names(), n) {
+			word = "is taken in spite of a finding"
+		}
+		text += fmt.Sprintf(" %s %s: %s.", n, word, x.found[n][0])
+	}
+	if more > most {
+		text += fmt.Sprintf(" %d more nodes have findings (busbar map --audit).", more-most)
+	}
+	return text
+}
+
+// hostText is a placement's hosts sorted, with the order of ranks where that is another one.
+func hostText(r *PlaceRow) string {
+	sorted := natural.Sort(slices.Clone(r.Names()))
+	if slices.Equal(sorted, r.Names()) {
+		return r.Hosts
+	}
+	return fmt.Sprintf("%s, ranks in the order %s", cluster.FormatHosts(sorted), r.Hosts)
+}
+
+// mostFreeText bounds a file of free nodes.
+const mostFreeText = 64 << 20
+
+// freeNames are the names of nodes that word stands for: a hostlist, or a file (- is standard input) with what a scheduler says
+// is free, or with names.
+func (e *Env) freeNames(b *cluster.Budget, flag, word string) ([]string, error) {
+	text, err := e.freeText(word)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var known bool
+	switch {
+	case text == "":
+		if names, err = b.ParseHosts(word); err != nil {
+			err = fmt.Errorf("expected a hostlist or a file: %w", err)
+		}
+		known = true
+	case k8s.Match([]byte(text)):
+		names, err = k8s.FreeNodes(text)
+		known = true
+	default:
+		if names, known, err = slurm.FreeNodes(b, text); err == nil && !known {
+			names, err = e.namesIn(b, word, text)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s %.80s: %w", flag, word, err)
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s %.80s: no node in it is free; expected idle ones in sinfo or scontrol show node, or ready ones with free GPUs in kubectl get nodes,pods -A -o json", flag, word)
+	}
+	return names, nil
+}
+
+// freeText is what a file holds; none where the word names no file.
+func (e *Env) freeText(word string) (string, error) {
+	r := io.Reader(nil)
+	if word == "-" {
+		r = e.stdin()
+	} else {
+		if _, err := fs.Stat(e.files(), word); err != nil {
+			return "", nil
+		}
+		f, err := e.files().Open(word)
+		if err != nil {
+			return "", failure.Cannot(err)
+		}
+		defer f.Close()
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, mostFreeText+1))
+	switch {
+	case err != nil:
+		return "", failure.Cannot(err)
+	case len(data) > mostFreeText:
+		return "", fmt.Errorf("%s: more than %d MiB; expected a list of free nodes", word, mostFreeText>>20)
+	case len(strings.TrimSpace(string(data))) == 0:
+		return "", fmt.Errorf("%s: empty; expected a list of free nodes", word)
+	}
+	return string(data), nil
+}
+
+// namesIn are the hosts of any source that map reads, such as a cloud's list of instances, or the names in a plain list.
+func (e *Env) namesIn(b *cluster.Budget, word, text string) ([]string, error) {
+	var names []string
+	if frags, err := input.ReadWithin(b, word, strings.NewReader(text)); err == nil {
+		for _, f := range frags {
+			for i := range f.Hosts {
+				names = append(names, f.Hosts[i].Name)
+			}
+		}
+		return slices.DeleteFunc(names, func(n string) bool { return n == "" }), nil
+	}
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		for _, w := range strings.Fields(line) {
+			list, err := b.ParseHosts(w)
+			if err != nil {
+				return nil, fmt.Errorf("neither what a scheduler prints nor a list of hosts: %w", err)
+			}
+			names = append(names, list...)
+		}
+	}
+	return names, nil
+}
+
+// outOfService are the hosts that a scheduler gave no jobs when its nodes were listed, with their states, by name.
+func outOfService(cl *cluster.Cluster) map[string]string {
+	out := map[string]string{}
+	for i := range cl.Hosts {
+		if o := cl.Hosts[i].Out; o != nil {
+			out[cl.Hosts[i].Name] = o.State
+		}
+	}
+	return out
+}
+
+// noteOutOfService notes hosts of a layout that a scheduler gave no jobs.
+func (e *Env) noteOutOfService(cl *cluster.Cluster, l nccl.Layout) {
+	var list []string
+	for i, r := range l {
+		if o := cl.Hosts[r.Host].Out; o != nil && (i == 0 || l[i-1].Host != r.Host) {
+			list = append(list, fmt.Sprintf("%s (%s)", cl.Hosts[r.Host].Name, o.State))
+		}
+	}
+	if len(list) > 0 {
+		e.note(fmt.Sprintf("%.200s takes part and got no jobs when Slurm's nodes were listed", strings.Join(list, ", ")))
+	}
+}
+
+// inService are the nodes without those that a scheduler gives no jobs, which are noted.
+func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
+	var names, left []string
+	for _, n := range all.names {
+		if state := out[n]; state != "" {
+			left = append(left, fmt.Sprintf("%s (%s)", n, state))
+			continue
+		}
+		names = append(names, n)
+	}
+	if len(left) == 0 {
+		return all
+	}
+	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from", strings.Join(left, ", ")))
+	free, _ := all.named(names)
+	return free
+}
+
+// alike are the nodes with as many GPUs as most have, the more where two numbers are as common. The others are noted.
+func (e *Env) alike(all *jobNodes) *jobNodes {
+	count, most := map[int]int{}, 0
+	for _, l := range all.ranks {
+		count[len(l)]++
+	}
+	for n, nodes := range count {
+		if nodes > count[most] || nodes == count[most] && n > most {
+			most = n
+		}
+	}
+	if len(count) < 2 {
+		return all
+	}
+	var names, left []string
+	for i, n := range all.names {
+		if k := len(all.ranks[i]); k != most {
+			left = append(left, fmt.Sprintf("%s (%s)", n, words.Plural(k, "GPU")))
+			continue
+		}
+		names = append(names, n)
+	}
+	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part", strings.Join(left, ", "), words.Plural(most, "GPU")))
+	same, _ := all.named(names)
+	return same
+}
+
+// mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.
+const mostDomain = 72
+
+// nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of Slurm with
+// trays of GB200 or GB300. A block of other machines is only near each other.
+func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
+	for _, d := range switchtree.Domains(cl) {
+		sw := &cl.Network.Switches[d.Switch]
+		key, _, _ := strings.Cut(sw.Label, "=")
+		joined := strings.HasSuffix(key, "gpu.clique") || strings.HasSuffix(key, "/accelerator")
+		gpus, trays := 0, true
+		for _, h := range d.Hosts {
+			t := cl.TypeOf(h)
+			if t == nil {
+				trays = false
+				break
+			}
+			for _, g := range t.Of(cluster.GPU) {
+				m, ok := hardware.GPUByName(t.Devices[g].Model.Value)
+				trays = trays && ok && (m.Name == "gb200" || m.Name == "gb300")
+				gpus++
+			}
+		}
+		if joined || trays && gpus <= mostDomain {
+			racks = append(racks, cluster.Rack{Name: sw.Name, Hosts: d.Hosts})
+		}
+	}
+	return racks
+}
+
+// jobNodes are the nodes of a cluster that a job may take: hosts, or trays of racks.
+type jobNodes struct {
+	names []string
+	racks []string // of each, "" where it is a host of its own
+	ranks []nccl.Layout
+}
+
+// nodesFor lists a cluster's nodes, with the first gpus GPUs of each; 0 is all.
+func nodesFor(cl *cluster.Cluster, gpus int) *jobNodes {
+	x := &jobNodes{}
+	for h := range cl.Hosts {
+		t := cl.TypeOf(h)
+		if t == nil {
+			continue
+		}
+		byTray := map[int][]int{}
+		for _, g := range t.Of(cluster.GPU) {
+			tray := 0
+			if t.Trays > 1 {
+				tray = t.Devices[g].Tray
+			}
+			byTray[tray] = append(byTray[tray], g)
+		}
+		for tray := range max(t.Trays, 1) {
+			list := byTray[tray]
+			if len(list) == 0 || gpus > len(list) {
+				continue
+			}
+			if gpus > 0 {
+				list = list[:gpus]
+			}
+			var l nccl.Layout
+			for _, g := range list {
+				l = append(l, nccl.Rank{Host: h, GPU: g})
+			}
+			name, rack := cl.Hosts[h].Name, ""
+			if t.Trays > 1 {
+				name, rack = cl.Hosts[h].TrayName(tray, t.Trays), name
+			}
+			x.names, x.racks, x.ranks = append(x.names, name), append(x.racks, rack), append(x.ranks, l)
+		}
+	}
+	return x
+}
+
+// named are the nodes of names, and the names that no node has. A rack's name is all of its trays.
+func (x *jobNodes) named(names []string) (out *jobNodes, strange []string) {
+	index := map[string][]int{}
+	key := func(n string) string { s, _, _ := strings.Cut(strings.ToLower(n), "."); return s }
+	for i, n := range x.names {
+		index[key(n)] = append(index[key(n)], i)
+		if x.racks[i] != "" {
+			index[key(x.racks[i])] = append(index[key(x.racks[i])], i)
+		}
+	}
+	out = &jobNodes{}
+	taken := map[int]bool{}
+	for _, n := range names {
+		found := false
+		for _, i := range index[key(n)] {
+			if !cluster.SameHost(x.names[i], n) && !cluster.SameHost(x.racks[i], n) {
+				continue
+			}
+			if found = true; !taken[i] {
+				taken[i] = true
+				out.names, out.racks, out.ranks = append(out.names, x.names[i]), append(out.racks, x.racks[i]), append(out.ranks, x.ranks[i])
+			}
+		}
+		if !found {
+			strange = append(strange, n)
+		}
+	}
+	return out, strange
 }

@@ -1,14 +1,21 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -231,4 +238,688 @@ func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
 		return "", fmt.Errorf("--gpus %d: nodes of %s have %d each; expected whole nodes, or -l NODESxGPUS", q.GPUs, q.Cluster, each)
 	}
 	return fmt.Sprintf("%dx%d", q.GPUs/each, each), nil
+}
+
+// PlanDoc is the answer to Plan for one cluster; those of other clusters that were asked about side by side are its variants.
+type PlanDoc struct {
+	Cluster string `json:"cluster"`
+	Set     string `json:"set,omitempty"` // what was changed of the cluster
+	Model   string `json:"model"`
+	GPUs    int    `json:"gpus"`
+	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were ruled
+	// out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not be priced.
+	Considered int64       `json:"considered"`
+	Bounded    int64       `json:"bounded"`
+	Cut        int64       `json:"cut"`
+	Priced     int64       `json:"priced"`
+	Failed     int64       `json:"failed"`
+	Seconds    float64     `json:"search_s"` // that the search took
+	Complete   bool        `json:"complete"` // it came to its end
+	Objective  string      `json:"objective"`
+	Batch      int64       `json:"global_batch"`                // sequences of a step
+	BatchRule  string      `json:"global_batch_rule,omitempty"` // where it comes from, if nobody named it
+	Framework  string      `json:"framework,omitempty"`         // NAME@RELEASE that all plans run with; "" is any
+	Chosen     string      `json:"framework_reason,omitempty"`  // why, where none was named
+	Others     []PlanOther `json:"other_frameworks,omitempty"`
+	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
+	Gap        float64     `json:"gap"`                   // how much better than the first that would be
+	Holds      string      `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
+	Hosts      *PlanHosts  `json:"hosts,omitempty"`
+	Plans      []PlanRow   `json:"plans"` // the best first
+	Tie        *PlanTie    `json:"tie,omitempty"`
+	Variants   []PlanDoc   `json:"variants,omitempty"`
+	Emitted    *PlanFiles  `json:"emitted,omitempty"`
+
+	Goal    PlanGoal    `json:"-"`
+	Space   *plan.Space `json:"-"` // of all GPUs
+	Spaces  int         `json:"-"` // numbers of nodes that were tried
+	GPU     string      `json:"-"` // that all ranks are priced by
+	Mixed   string      `json:"-"` // what is taken where GPUs differ; "" where they do not
+	Nearby  bool        `json:"-"` // ranks follow the network and not the cluster's order of hosts
+	Error   error       `json:"-"` // why the first that failed could not be priced
+	Tuned   *plan.Tuned `json:"-"` // the first plan under busbar's tuner plugin
+	Tuner   bool        `json:"-"` // all plans are under it
+	Memory  unit.Bytes  `json:"-"` // of a node's own
+	MemFrom string      `json:"-"` // who says so
+	Noted
+}
+
+// PlanRow is one plan.
+type PlanRow struct {
+	Rank      int            `json:"rank"` // from 1
+	Parallel  workload.Split `json:"parallel"`
+	Micro     int64          `json:"micro_batch"`
+	Recompute string         `json:"recompute"`
+	Schedule  string         `json:"schedule,omitempty"`
+	Context   string         `json:"context,omitempty"`
+	Bucket    unit.Bytes     `json:"bucket_bytes,omitempty"`
+	Offload   string         `json:"offload,omitempty"`
+	Compress  string         `json:"compress,omitempty"`
+	GPUs      int            `json:"gpus"`
+	Value     float64        `json:"value"` // of the objective, for a step
+	Step      unit.Span      `json:"step_s"`
+	Low       unit.Span      `json:"low_s"` // the error bar
+	High      unit.Span      `json:"high_s"`
+	Tied      bool           `json:"tied,omitempty"`  // with the first
+	Tight     bool           `json:"tight,omitempty"` // its memory is within the error bar of what the GPU has
+	PerGPU    float64        `json:"tokens_per_s_per_gpu"`
+	MFU       float64        `json:"mfu"`
+	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
+	NCCL      *PlanTuned     `json:"nccl,omitempty"` // of the first
+	Command   string         `json:"command"`        // busbar step for this plan
+	Row       StepRow        `json:"row"`
+
+	PerMillion float64 `json:"-"` // of the objective, for a million tokens
+}
+
+// PlanTuned is the first plan under busbar's tuner plugin for NCCL.
+type PlanTuned struct {
+	Step    unit.Span    `json:"step_s"`
+	Choices []PlanChoice `json:"choices"`
+}
+
+// PlanChoice is a collective for which another algorithm or protocol than NCCL's own choice is predicted to be faster.
+type PlanChoice struct {
+	Group string     `json:"group"`
+	Op    string     `json:"op"`
+	Bytes unit.Bytes `json:"bytes"`
+	Algo  string     `json:"algo"`
+	Proto string     `json:"proto"`
+	Own   string     `json:"nccl_algo"`
+	OwnP  string     `json:"nccl_proto"`
+	Gain  float64    `json:"times_as_fast"`
+}
+
+// document is the answer for one cluster.
+func (x *planned) document() *PlanDoc {
+	a, q := x.answer, x.query
+	d := &PlanDoc{
+		Cluster: q.Cluster.Name, Set: x.set, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
+		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed, Seconds: x.took.Seconds(),
+		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
+		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Error: a.Err,
+		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
+	}
+	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
+		d.BatchRule = workload.DefaultBatchRule
+	}
+	if x.order != nil {
+		d.Hosts = &x.order.doc
+	}
+	if x.framework != nil {
+		d.Framework, d.Chosen, d.Others = x.framework.String(), x.chosen, x.others
+	}
+	for i, p := range x.steps {
+		var help []step.Change
+		if i == 0 {
+			help = x.help
+		}
+		row, j := p.row(help), p.job
+		d.Plans = append(d.Plans, PlanRow{
+			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule, Context: string(j.Context),
+			Bucket: j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(), Value: a.Plans[i].Value,
+			Step: p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]), Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+		})
+	}
+	d.Plans[0].NCCL = newPlanTuned(x.tuned)
+	if d.Tie = x.tie(); d.Tie != nil {
+		for _, rank := range d.Tie.Plans {
+			d.Plans[rank-1].Tied = true
+		}
+	}
+	return d
+}
+
+func newPlanTuned(t *plan.Tuned) *PlanTuned {
+	if t == nil {
+		return nil
+	}
+	d := &PlanTuned{Step: t.Step, Choices: []PlanChoice{}}
+	for _, c := range t.Choices {
+		d.Choices = append(d.Choices, PlanChoice{
+			Group: c.Group.String(), Op: c.Kind.String(), Bytes: c.Bytes, Algo: c.Best.Algo, Proto: c.Best.Proto, Own: c.Own.Algo, OwnP: c.Own.Proto,
+			Gain: float64(c.Was / c.Is),
+		})
+	}
+	return d
+}
+
+// gap is how much better than the best plan something could be that was not seen.
+func (x *planned) gap() float64 {
+	if x.answer.Bound <= 0 {
+		return 0
+	}
+	return max(0, x.fastest()/x.answer.Bound-1)
+}
+
+// why says what limits the best plan, and what the others lose against it.
+func (x *planned) why(i int) string {
+	if i > 0 && x.answer.Plans[i].Value < x.answer.Plans[0].Value {
+		return x.behind(i)
+	}
+	if i > 0 {
+		return x.query.Compare(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
+	}
+	return x.steps[0].limit().Text
+}
+
+// command is busbar step for a plan.
+func (x *planned) command(p *pricedStep) string {
+	j := p.job
+	text := "busbar step -c " + shellWord(x.Cluster)
+	if p.layout != "all" {
+		text += " -l " + p.layout
+	}
+	if x.set != "" {
+		text += " --set " + shellWord(x.set)
+	}
+	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
+		shellWord(x.Model), x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision, j.Recompute) + x.words()
+	if x.framework == nil {
+		text += " --kernels " + string(j.Kernels)
+	} else {
+		text += " --framework " + x.framework.String()
+		if string(j.Kernels) != x.framework.Kernels {
+			text += " --kernels " + string(j.Kernels)
+		}
+	}
+	if j.Split.PP > 1 {
+		text += " --schedule " + string(j.Schedule)
+		if j.Split.Order != workload.TensorDataPipeline {
+			text += " --order " + string(j.Split.Order)
+		}
+	}
+	own := workload.Job{Split: j.Split}
+	if x.framework != nil { // whose own size step takes
+		x.framework.Adopt(&own, p.model.SM)
+	}
+	if j.Bucket != 0 && j.Bucket != cmp.Or(own.Bucket, workload.DefaultBucket) {
+		text += " --bucket " + j.Bucket.Exact()
+	}
+	for _, y := range []struct{ flag, value string }{
+		{"--context", string(j.Context)},
+		{"--offload", string(j.Offload)},
+		{"--compress", string(j.Compress)},
+		{"--nccl", x.NCCL},
+		{"--gpu", x.Plan.GPU},
+		{"--nic", x.NIC},
+	} {
+		if y.value != "" && y.value != "none" {
+			text += " " + y.flag + " " + shellWord(y.value)
+		}
+	}
+	if x.Tuner {
+		text += " --tuner"
+	}
+	return text
+}
+
+// assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is none of them,
+// nor is PCIe where GPUs have links of their own.
+func assumedRates(c *cluster.Cluster, oneNode bool) []string {
+	var list []string
+	tiers, why := step.Assumed(c)
+	_, linked := step.Faster(c, 1, step.Inner)
+	for i, t := range tiers {
+		if oneNode && (t == step.Ports || t == step.Trunks || t == step.Bus && linked) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
+	}
+	return list
+}
+
+// assumedNode says how a node is built that was named by its GPUs alone; "" where it was not.
+func assumedNode(c *cluster.Cluster) string {
+	for _, source := range c.Sources {
+		if strings.Contains(source, hardware.AssumedNode) {
+			return source
+		}
+	}
+	return ""
+}
+
+// sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names them.
+func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
+	list := assumedRates(q.Cluster, false)
+	if node := assumedNode(q.Cluster); len(list) == 0 && node != "" {
+		return "no rate is assumed, the node itself is: " + node, nil
+	}
+	if len(list) == 0 && q.Cluster.Network.TrunksUnknown() {
+		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data sheets", nil
+	}
+	if len(list) == 0 {
+		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
+	}
+	what := strings.Join(list, "; ")
+	if len(plans) < 2 {
+		return "assumed: " + what, nil
+	}
+	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
+		values, err := q.Reprice(plans, factor)
+		if err != nil || values == nil {
+			return "", err
+		}
+		best := slices.Index(values, slices.Min(values))
+		if gain := 1 - values[best]/values[0]; values[0] > values[best]*step.TieMargin {
+			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be %.0f%% better than plan 1; assumed: %s", 100*factor, best+1, 100*gain, what), nil
+		}
+	}
+	return fmt.Sprintf("plan 1 stays within %.0f%% of the best of these with half and with twice the assumed rates: %s", 100*(step.TieMargin-1), what), nil
+}
+
+// PlanGoal is what plans should have little of, and how its values are shown.
+type PlanGoal struct {
+	Name string // time, cost, energy
+	Head string // of a column with its values for a million tokens; "" is none
+	Unit string // of those values
+	Note string // what is assumed
+
+	objective plan.Objective
+	scale     float64 // from the objective of a step to what is shown
+}
+
+// goal is the objective for GPUs of a model, so many per node.
+func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
+	pay, err := q.Prices.read()
+	if err != nil {
+		return PlanGoal{}, err
+	}
+	if q.Objective == "time" {
+		if pay.money || pay.power > 0 {
+			return PlanGoal{}, fmt.Errorf("--price, --energy and --gpu-power are for --objective cost or energy; the objective is time")
+		}
+		return PlanGoal{Name: "time", objective: plan.Shortest()}, nil
+	}
+	watts := cmp.Or(pay.power, m.TDP)
+	if watts == 0 && (q.Objective == "energy" || q.Energy != "") {
+		return PlanGoal{}, fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", m.Title)
+	}
+	// A GPU draws one share of its power while it waits, and more while it computes.
+	energy := plan.Objective{
+		Step:      float64(watts) * pay.overhead * campaign.Waiting,
+		Computing: float64(watts) * pay.overhead * (campaign.Computing - campaign.Waiting),
+		PerGPU:    true,
+	}
+	note := fmt.Sprintf("energy: a GPU is taken to draw %.0f%% of %v while it computes and %.0f%% while it waits, times %g", 100*campaign.Computing, watts, 100*campaign.Waiting, pay.overhead)
+	kWh := 1 / (unit.Hour.Seconds() * 1e3)
+	switch {
+	case q.Objective == "energy":
+		return PlanGoal{Name: "energy", objective: energy, Head: "kWh/Mtoken", scale: kWh, Unit: "kWh", Note: note}, nil
+	case !pay.money:
+		return PlanGoal{Name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(), Unit: "GPU hours"}, nil
+	}
+	rent := pay.rent.Amount / unit.Hour.Seconds()
+	if pay.rent.Per == "node-hour" {
+		rent /= float64(node)
+	}
+	o := plan.Objective{Step: rent + energy.Step*kWh*pay.energy.Amount, Computing: energy.Computing * kWh * pay.energy.Amount, PerGPU: true}
+	if o.Step == 0 {
+		return PlanGoal{}, fmt.Errorf("--objective cost with prices of nothing; expected --price such as 2.50/gpu-hour")
+	}
+	if pay.energy.Amount == 0 {
+		note = ""
+	}
+	return PlanGoal{Name: "cost", objective: o, Head: pay.currency() + "/Mtoken", scale: 1, Unit: pay.currency(), Note: note}, nil
+}
+
+// perMillion is what a plan needs for a million tokens.
+func (g *PlanGoal) perMillion(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
+
+// Better is what plans are that have less of it.
+func (g *PlanGoal) Better() string {
+	switch g.Name {
+	case "cost":
+		return "cheaper"
+	case "energy":
+		return "lower in energy"
+	}
+	return "faster"
+}
+
+// worse is what plans are that have more of it.
+func (g *PlanGoal) worse() string {
+	switch g.Name {
+	case "cost":
+		return "dearer"
+	case "energy":
+		return "more"
+	}
+	return "slower"
+}
+
+// even is the factor within which predictions of two settings of one job say next to nothing about which is faster: they were right in 52 of 99 measured pairs.
+const even = 1.05
+
+// planOrder says what arrangePlans does.
+const planOrder = "of plans within 5% of the best, those without offload, with memory to spare and with the fewest settings come first"
+
+// arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with room in memory, with few settings.
+func (x *planned) arrangePlans(ctx context.Context) error {
+	if err := x.withoutOffload(ctx); err != nil {
+		return err
+	}
+	plans := x.answer.Plans
+	limit := x.fastest() * even
+	easy := func(p plan.Plan) []int {
+		key := []int{0, 0, len(parallelKinds(&p.Job))}
+		if p.Job.Offloads() {
+			key[0] = 1
+		}
+		if x.tight(&p) {
+			key[1] = 1
+		}
+		return key
+	}
+	slices.SortStableFunc(plans, func(a, b plan.Plan) int {
+		if a.Value > limit || b.Value > limit {
+			return cmp.Compare(a.Value, b.Value)
+		}
+		return cmp.Or(slices.Compare(easy(a), easy(b)), cmp.Compare(a.Value, b.Value))
+	})
+	return nil
+}
+
+// withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not, where the two cannot be told apart.
+// What the host does depends on its memory and processors, of which least is known.
+func (x *planned) withoutOffload(ctx context.Context) error {
+	plans := x.answer.Plans
+	if len(x.Offload) > 0 || x.order != nil || !slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Job.Offloads() }) {
+		return nil
+	}
+	q := *x.query
+	q.Spaces, q.Watch = nil, nil
+	for _, s := range x.query.Spaces {
+		own := *s
+		own.Offload = []workload.Offload{""}
+		q.Spaces = append(q.Spaces, &own)
+	}
+	a, err := plan.Search(ctx, &q)
+	switch {
+	case errors.Is(err, plan.ErrNone) || ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	for i := range plans {
+		for _, p := range a.Plans {
+			if plans[i].Job.Offloads() && plan.SameDegrees(&p.Job.Split, &plans[i].Job.Split) && p.Value <= plans[i].Value*step.TieMargin {
+				plans[i] = p
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// fastest is the least value of the objective that a plan has.
+func (x *planned) fastest() float64 {
+	return slices.MinFunc(x.answer.Plans, func(a, b plan.Plan) int { return cmp.Compare(a.Value, b.Value) }).Value
+}
+
+// tight says that a plan's memory is within what predictions of it are good for of all that the GPU has.
+func (x *planned) tight(p *plan.Plan) bool {
+	return p.Result.Memory.Total()*step.MemoryMargin > unit.Volume(x.query.GPU.Model.Memory)
+}
+
+// behind says why a plan that is predicted to be better than the first comes after it.
+func (x *planned) behind(i int) string {
+	first, p := &x.answer.Plans[0], &x.answer.Plans[i]
+	why := "more settings: " + strings.Join(parallelKinds(&p.Job), ", ")
+	switch {
+	case p.Job.Offloads() && !first.Job.Offloads():
+		why = "it offloads"
+	case x.tight(p) && !x.tight(first):
+		why = "its memory is tight"
+	}
+	gain := 1 - p.Value/first.Value
+	if gain < 0.0005 {
+		return "as good, but " + why
+	}
+	return fmt.Sprintf("%.1f%% %s, too little to tell, but %s", 100*gain, x.goal.Better(), why)
+}
+
+// PlanTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job do from
+// what is measured. What else speaks for some of them is in For.
+type PlanTie struct {
+	Plans  []int     `json:"plans"`  // their ranks, from 1
+	Margin float64   `json:"margin"` // settings whose objectives are within this factor are not told apart
+	Order  string    `json:"order"`  // why the first is first
+	For    []PlanFor `json:"for"`
+}
+
+// PlanFor is what speaks for a plan of a tie.
+type PlanFor struct {
+	Rank   int    `json:"rank"`
+	Kind   string `json:"kind"` // memory, simplicity
+	Reason string `json:"reason"`
+}
+
+// worthRoom is the share of a GPU's memory by which a plan must leave more free than the first for that to speak for it.
+const worthRoom = 0.03
+
+// tie finds the plans that cannot be told from the first; nil where the first is alone.
+func (x *planned) tie() *PlanTie {
+	least := x.fastest()
+	t := &PlanTie{Margin: step.TieMargin, Order: planOrder}
+	for i := range x.answer.Plans {
+		if x.answer.Plans[i].Value <= least*step.TieMargin {
+			t.Plans = append(t.Plans, i+1)
+		}
+	}
+	if len(t.Plans) < 2 {
+		return nil
+	}
+	memory := func(i int) unit.Volume { return x.answer.Plans[i].Result.Memory.Total() }
+	kinds := func(i int) []string { return parallelKinds(&x.answer.Plans[i].Job) }
+	card := unit.Volume(x.query.GPU.Model.Memory)
+	roomy, simple := 0, 0
+	for _, rank := range t.Plans {
+		if i := rank - 1; memory(i) < memory(roomy)-card*worthRoom {
+			roomy = i
+		}
+		if i := rank - 1; len(kinds(i)) < len(kinds(simple)) {
+			simple = i
+		}
+	}
+	list := cmp.Or(strings.Join(kinds(simple), ", "), "data parallelism alone")
+	free := card - memory(roomy)
+	t.For = []PlanFor{
+		{simple + 1, "simplicity", "fewest settings to get right: " + list + x.butBehind(simple)},
+		{roomy + 1, "memory", fmt.Sprintf("most memory left, %.1f of %.0f GiB", free.GiB(), card.GiB()) + x.butBehind(roomy)},
+	}
+	return t
+}
+
+// butBehind says why a plan that something speaks for is not the first; "" for the first.
+func (x *planned) butBehind(i int) string {
+	worse := x.answer.Plans[i].Value/x.answer.Plans[0].Value - 1
+	switch {
+	case i == 0:
+		return ""
+	case worse < 0.0005:
+		return "; it comes after plan 1 by the order above"
+	}
+	return fmt.Sprintf("; it is not the first because it is %.1f%% %s", 100*worse, x.goal.worse())
+}
+
+// parallelKinds are the settings of a job beyond data parallelism as its framework has it.
+func parallelKinds(j *workload.Job) []string {
+	var list []string
+	s := &j.Split
+	for _, d := range []struct {
+		name string
+		n    int
+	}{{"tp", s.TP}, {"pp", s.PP}, {"vpp", s.Chunks}, {"cp", s.CP}, {"ep", s.EP}} {
+		if d.n > 1 {
+			list = append(list, fmt.Sprintf("%s=%d", d.name, d.n))
+		}
+	}
+	usual := 1
+	if j.Framework != nil && !slices.Contains(j.Framework.ZeRO, 0) { // what runs without sharding has to be told to shard
+		usual = max(1, j.Framework.DefaultZeRO(*s))
+	}
+	if s.ZeRO > usual {
+		list = append(list, fmt.Sprintf("zero=%d", s.ZeRO))
+	}
+	if s.Shard > 0 && s.ZeRO > 0 && s.Shard < s.DP*s.CP {
+		list = append(list, fmt.Sprintf("shard=%d", s.Shard))
+	}
+	if j.Recompute != "" && j.Recompute != workload.None {
+		list = append(list, "recompute "+string(j.Recompute))
+	}
+	if j.Offloads() {
+		list = append(list, "offload "+string(j.Offload))
+	}
+	if j.Compresses() {
+		list = append(list, "gradients as "+string(j.Compress))
+	}
+	return list
+}
+
+// spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a scheduler gave are all
+// used.
+func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
+	node := ranksOfFirst(q.Layout)
+	counts := []int{len(q.Layout)}
+	if given && (p.MaxNodes > 0 || p.Avoid != "") {
+		return nil, errors.New("--max-nodes and --avoid are for a cluster's own hosts; name fewer with --hosts")
+	}
+	if !given && (p.MaxNodes > 0 || p.Objective != "time") {
+		nodes := plan.EqualNodes(q.Layout)
+		if nodes == 0 && p.MaxNodes > 0 {
+			return nil, errors.New("--max-nodes: nodes have different numbers of GPUs; say which take part with -l NODESxGPUS")
+		}
+		if p.MaxNodes > 0 {
+			nodes = min(nodes, p.MaxNodes)
+		}
+		if nodes > 0 {
+			counts = nil
+		}
+		for _, n := range plan.NodeCounts(nodes) {
+			counts = append(counts, n*node)
+		}
+	}
+	var list []*plan.Space
+	for _, ranks := range counts {
+		s, err := p.space(ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
+		if err != nil {
+			return nil, err
+		}
+		s.Leaf = plan.LeafRanks(q.Cluster, q.Layout[:ranks])
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and the
+// framework runs, but what the fields fix.
+func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
+	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(string(p.Precision), p.framework), Kernels: p.kernels}
+	base.Seq = cmp.Or(base.Seq, p.model.Seq)
+	if base.GlobalBatch == 0 {
+		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
+	}
+	if err := p.FineTuning.apply(&base); err != nil {
+		return nil, err
+	}
+	s := plan.NewSpace(base, ranks, node)
+	s.Micro = slices.DeleteFunc(s.Micro, func(n int64) bool { return n%p.pairs() != 0 })
+	if p.framework != nil {
+		s.Restrict(p.framework, sm)
+	} else {
+		s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+	}
+	if p.Micro > 0 {
+		s.Micro = []int64{p.Micro * p.pairs()}
+	}
+	if p.Recompute != "" {
+		s.Recompute = []workload.Recompute{p.framework.Recomputes(workload.Recompute(p.Recompute))}
+	}
+	if err := p.lists(s); err != nil {
+		return nil, err
+	}
+	return s, p.fix(s)
+}
+
+// lists takes the fields that name several values.
+func (q *Plan) lists(s *plan.Space) error {
+	if err := choose("--schedule", q.Schedule, pipeline.Schedules(), &s.Schedule); err != nil {
+		return err
+	}
+	if err := choose("--context", q.Context, []workload.Context{workload.Ring, workload.Gather, workload.Ulysses}, &s.Context); err != nil {
+		return err
+	}
+	if err := choose("--offload", q.Offload, []workload.Offload{workload.OnGPU, workload.OffloadOptimizer, workload.OffloadParams}, &s.Offload); err != nil {
+		return err
+	}
+	if err := choose("--compress", q.Compress, []workload.Wire{workload.Uncompressed, workload.WireFP16, workload.WireBF16, workload.WireInt8}, &s.Compress); err != nil {
+		return err
+	}
+	if len(q.Bucket) > 0 {
+		s.Bucket = nil
+	}
+	for _, text := range q.Bucket {
+		size, err := parseBucket(text)
+		if err != nil {
+			return err
+		}
+		s.Bucket = append(s.Bucket, size)
+	}
+	return nil
+}
+
+// choose replaces a list by the words of a flag, each of which is among some.
+func choose[T ~string](flag string, words, some []T, to *[]T) error {
+	if len(words) > 0 {
+		*to = nil
+	}
+	for _, w := range words {
+		x := T(strings.TrimSpace(string(w)))
+		if !slices.Contains(some, x) {
+			var all []string
+			for _, s := range some {
+				all = append(all, string(s))
+			}
+			return fmt.Errorf("%s %q; expected some of %s", flag, w, strings.Join(all, ", "))
+		}
+		if !slices.Contains(*to, x) {
+			*to = append(*to, x)
+		}
+	}
+	return nil
+}
+
+// fix takes the degrees that Parallel names.
+func (q *Plan) fix(s *plan.Space) error {
+	split, err := q.Parallel.split()
+	if err != nil {
+		return fmt.Errorf("--parallel: %w", err)
+	}
+	for _, part := range strings.Split(string(q.Parallel), ",") {
+		key, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(part)), "=")
+		switch key {
+		case "dp":
+			s.DP = []int{split.DP}
+		case "tp":
+			s.TP = []int{split.TP}
+		case "pp":
+			s.PP = []int{split.PP}
+		case "cp":
+			s.CP = []int{split.CP}
+		case "ep":
+			s.EP = []int{split.EP}
+		case "etp":
+			s.ETP = []int{split.ETP % max(split.TP, 2)} // 0 is tp
+		case "vpp":
+			s.Chunks = []int{split.Chunks}
+		case "zero":
+			s.ZeRO = []int{split.ZeRO}
+		case "shard":
+			s.Shard = []int{split.Shard}
+		case "sp":
+			s.SeqParallel = []bool{split.SeqParallel}
+		}
+	}
+	return nil
 }

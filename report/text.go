@@ -6,11 +6,15 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
+	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
+	"busbar.dev/unit"
 )
 
 // TextOptions say how Text prints. The zero value is plain text, 100 wide.
@@ -291,4 +295,1153 @@ func (p *printer) notes() {
 			p.printf("  %s %s\n", mark, l)
 		}
 	}
+}
+
+const (
+	// mostDifferences is in how many lines the difference of a kind of node from another must fit for it to be printed as such
+	// lines; a kind that differs in more is described itself.
+	mostDifferences = 6
+	// mostFamilies bounds the kinds that others are held against: nodes that all differ are described one by one anyway.
+	mostFamilies = 8
+)
+
+// family is a kind of node with the kinds that differ from it in little.
+type family struct {
+	group
+	near []nearKind
+}
+
+// nearKind is hosts that are like another kind of node but for a few things.
+type nearKind struct {
+	group
+	differs []string // a line each
+}
+
+// families folds kinds of nodes that differ in little into the commonest of them, in the order of the kinds.
+func (p *printer) families(all []group) []family {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(all[b].hosts), len(all[a].hosts)) })
+	kept := map[int]*family{}
+	var bases []int
+	var said []*described
+	for _, i := range order {
+		near := -1
+		var differs []string
+		if g := all[i]; p.compact && g.t != nil && len(g.hosts) > 0 {
+			d := describe(g.t)
+			for k, b := range said {
+				if lines, ok := d.from(b); ok && (near < 0 || len(lines) < len(differs)) {
+					near, differs = bases[k], lines
+				}
+			}
+			if near < 0 && len(said) < mostFamilies {
+				said, bases = append(said, d), append(bases, i)
+			}
+		}
+		if near >= 0 {
+			kept[near].near = append(kept[near].near, nearKind{all[i], differs})
+			continue
+		}
+		kept[i] = &family{group: all[i]}
+	}
+	var out []family
+	for i := range all {
+		if kept[i] != nil {
+			out = append(out, *kept[i])
+		}
+	}
+	return out
+}
+
+// all are the hosts of a family.
+func (f *family) all() group {
+	g := group{t: f.t, hosts: slices.Clone(f.hosts)}
+	for _, n := range f.near {
+		g.hosts = append(g.hosts, n.hosts...)
+	}
+	return g
+}
+
+// aspect is one thing that can be compared, of a device or, without one, of the node.
+type aspect struct{ device, what string }
+
+// described is everything about a kind of node that a reader would compare, by what it is about.
+type described struct {
+	order []aspect
+	value map[aspect]string
+	gpus  map[string]bool
+	paths cluster.Matrix // between devices by what people call them
+}
+
+func describe(t *cluster.NodeType) *described {
+	d := &described{value: map[aspect]string{}, gpus: map[string]bool{}, paths: t.Matrix()}
+	titles, up := deviceTitles(t), uplinks(t)
+	for i, k := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
+		d.paths.Names[i] = titles[k]
+	}
+	for i, name := range titles {
+		dev := &t.Devices[i]
+		if dev.Kind == cluster.RootComplex || dev.Kind == cluster.PCISwitch {
+			continue // what they do shows in the paths between the others
+		}
+		d.gpus[name] = dev.Kind == cluster.GPU
+		d.say(name, "", "there")
+		d.say(name, "model", dev.Model.Value)
+		d.say(name, "PCI address", string(dev.PCI))
+		d.processor(name, dev.CPU)
+		d.gpu(name, dev.GPU)
+		d.nic(name, dev)
+		if up[i] >= 0 {
+			l := &t.Links[up[i]]
+			d.say(name, "link", strings.Join(nonEmpty(linkName(l), trainedLow(l)), ", "))
+		}
+	}
+	var fast []string
+	for _, s := range fastSets(t) {
+		fast = append(fast, strings.Join(fastCaption(t, &s), ", "))
+	}
+	d.say("", "links between GPUs", strings.Join(fast, "; "))
+	d.say("", "measured rates", measuredRange(t))
+	return d
+}
+
+func (d *described) say(device, what, value string) {
+	if value == "" {
+		return
+	}
+	d.order = append(d.order, aspect{device, what})
+	d.value[aspect{device, what}] = value
+}
+
+func (d *described) processor(name string, c *cluster.CPUInfo) {
+	if c == nil {
+		return
+	}
+	d.say(name, "cores", c.Cores)
+	if c.Memory.Known() {
+		d.say(name, "memory", memory(c.Memory.Value))
+	}
+}
+
+func (d *described) gpu(name string, g *cluster.GPUInfo) {
+	if g == nil {
+		return
+	}
+	if g.Memory.Known() {
+		d.say(name, "memory", memory(g.Memory.Value))
+	}
+	if len(g.Slices) > 0 {
+		d.say(name, "MIG", words.Plural(len(g.Slices), "slice"))
+	}
+	d.say(name, "GPUDirect RDMA", triWord(g.GDR))
+}
+
+func (d *described) nic(name string, dev *cluster.Device) {
+	n := dev.NIC
+	if n == nil {
+		return
+	}
+	d.say(name, "network", netName(n.Kind))
+	d.say(name, "rate", cmp.Or(nicRateText(dev), "unknown"))
+	for i := range n.Ports {
+		port := &n.Ports[i]
+		on := ""
+		if len(n.Ports) > 1 {
+			on = fmt.Sprintf("port %d ", port.Num)
+		}
+		if port.MTU.Known() {
+			d.say(name, on+"MTU", fmt.Sprintf("%d B", port.MTU.Value))
+		}
+		if port.State == cluster.Init {
+			d.say(name, on+"state", port.State.String())
+		}
+	}
+	d.say(name, "GPUDirect RDMA", triWord(n.GDR))
+	d.say(name, "firmware", n.Firmware)
+	d.say(name, "driver", n.Driver)
+	d.say(name, "offloads off", strings.Join(n.Off, " "))
+	if n.RxRing > 0 {
+		d.say(name, "receive ring", fmt.Sprint(n.RxRing))
+	}
+}
+
+func triWord(t cluster.Tri) string {
+	if t == cluster.No {
+		return "no"
+	}
+	return ""
+}
+
+// measuredRange is the slowest and the fastest pair that was measured.
+func measuredRange(t *cluster.NodeType) string {
+	var low, high *cluster.Pair
+	for i := range t.Pairs {
+		x := &t.Pairs[i]
+		if x.Rate.Origin != cluster.Measured {
+			continue
+		}
+		if low == nil || x.Rate.Value < low.Rate.Value {
+			low = x
+		}
+		if high == nil || x.Rate.Value > high.Rate.Value {
+			high = x
+		}
+	}
+	if low == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v to %v", low.Rate.Value, high.Rate.Value)
+}
+
+// from says in lines how a kind of node differs from another; ok is false where that is more than a few lines, or where it has
+// other GPUs altogether.
+func (d *described) from(o *described) (lines []string, ok bool) {
+	type change struct{ what, have, want string }
+	var order []change
+	devices := map[change][]string{}
+	less := false
+	note := func(at aspect) {
+		c := change{at.what, d.value[at], o.value[at]}
+		gone := d.value[aspect{at.device, ""}] != o.value[aspect{at.device, ""}]
+		switch {
+		case c.have == c.want || gone && at.what != "":
+			return
+		case c.have == "" && at.what != "": // of this one less is known, which is no difference
+			less = true
+			return
+		case at.what == "PCI address" && c.want != "": // every machine of another make has others; which ones is in -o yaml
+			c.have, c.want = "", ""
+		}
+		if devices[c] == nil {
+			order = append(order, c)
+		}
+		devices[c] = append(devices[c], at.device)
+	}
+	for _, at := range d.order {
+		note(at)
+	}
+	for _, at := range o.order {
+		if _, both := d.value[at]; !both {
+			note(at)
+		}
+	}
+	for _, c := range order {
+		if (c.what == "model" || c.what == "") && d.otherGPUs(o, devices[c]) {
+			return nil, false
+		}
+		lines = append(lines, changeWords(cluster.FormatHosts(devices[c]), c.what, c.have, c.want))
+	}
+	lines = append(lines, d.pathChanges(o)...)
+	switch {
+	case len(lines) > 0:
+	case less:
+		lines = []string{"less is known of it"}
+	default:
+		lines = []string{"differs only in what -o yaml shows"}
+	}
+	return lines, len(lines) <= mostDifferences
+}
+
+// changeWords says how devices differ.
+func changeWords(devices, what, have, want string) string {
+	switch {
+	case what == "" && want == "":
+		return devices + " only here"
+	case what == "":
+		return devices + " missing"
+	case have == "":
+		return devices + " other " + what + "es"
+	}
+	text := strings.TrimSpace(devices + " " + what + " " + have)
+	if want != "" {
+		text += " instead of " + want
+	}
+	return text
+}
+
+// otherGPUs reports that half of the GPUs or more are among some devices.
+func (d *described) otherGPUs(o *described, devices []string) bool {
+	n, all := 0, 0
+	for _, name := range devices {
+		if d.gpus[name] || o.gpus[name] {
+			n++
+		}
+	}
+	for _, is := range o.gpus {
+		if is {
+			all++
+		}
+	}
+	return n > 0 && 2*n >= all
+}
+
+// pathChanges says which paths between devices that both have are of another class.
+func (d *described) pathChanges(o *described) []string {
+	at := map[string]int{}
+	for i, n := range o.paths.Names {
+		at[n] = i
+	}
+	type change struct{ have, want string }
+	var order []change
+	pairs := map[change][]string{}
+	for i, a := range d.paths.Names {
+		for k := i + 1; k < len(d.paths.Names); k++ {
+			b := d.paths.Names[k]
+			x, okX := at[a]
+			y, okY := at[b]
+			if !okX || !okY || d.paths.Class[i][k] == o.paths.Class[x][y] {
+				continue
+			}
+			c := change{d.paths.Class[i][k], o.paths.Class[x][y]}
+			if pairs[c] == nil {
+				order = append(order, c)
+			}
+			pairs[c] = append(pairs[c], a+"–"+b)
+		}
+	}
+	var lines []string
+	for _, c := range order {
+		more := ""
+		if n := len(pairs[c]) - 1; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		lines = append(lines, fmt.Sprintf("path %s%s %s instead of %s", pairs[c][0], more, c.have, c.want))
+	}
+	return lines
+}
+
+// fastLinks tells how the GPUs are joined besides PCIe.
+func (p *printer) fastLinks(t *cluster.NodeType) {
+	var lines []string
+	count := map[string]int{}
+	for _, s := range fastSets(t) {
+		line := s.words(t)
+		if count[line]++; count[line] == 1 {
+			lines = append(lines, line)
+		}
+	}
+	for _, line := range lines {
+		p.rates = true
+		if n := count[line]; n > 1 {
+			line = fmt.Sprintf("%d × %s", n, line)
+		}
+		p.para("  ", line)
+	}
+	if up := switchLinks(t); len(up) > 0 {
+		l := &t.Links[up[0]]
+		b := bundle{lanes: l.Lanes, rate: l.Rate, duplex: l.Duplex}
+		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.lanes)+strings.Replace(b.figures(), " one direction", " one direction each", 1))
+	}
+}
+
+// cpuLinks tells how the NUMA domains are joined: one line for all that are alike.
+func (p *printer) cpuLinks(t *cluster.NodeType) {
+	type like struct {
+		rate   cluster.Fact[unit.Rate]
+		within bool // one socket
+	}
+	var kinds []like
+	count := make(map[like]int)
+	first := make(map[like]*cluster.Link)
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Kind != cluster.SMP {
+			continue
+		}
+		sa, sb := t.Above(l.A, cluster.Socket), t.Above(l.B, cluster.Socket)
+		k := like{l.Rate, sa >= 0 && sa == sb}
+		if count[k] == 0 {
+			kinds = append(kinds, k)
+			first[k] = l
+		}
+		count[k]++
+	}
+	for _, k := range kinds {
+		l := first[k]
+		what := "CPU links between sockets"
+		if k.within {
+			what = "CPU links within a socket"
+		}
+		s := fmt.Sprintf("%s: %s–%s", what, deviceName(t, l.A), deviceName(t, l.B))
+		if n := count[k]; n > 1 {
+			s += fmt.Sprintf(" and %d like it", n-1)
+		}
+		if k.rate.Known() {
+			p.rates = true
+			s += ", " + k.rate.Value.String() + " one direction each [" + k.rate.Origin.String() + "]"
+		}
+		p.para("  ", s)
+	}
+}
+
+// nearest prints per GPU its cores and the NICs nearest to it, and who shares
+// them.
+func (p *printer) nearest(t *cluster.NodeType) {
+	near := t.Nearest()
+	if len(near) == 0 {
+		return
+	}
+	shares := t.Shares()
+	p.printf("\n")
+	tab := p.columns("GPU", ">NUMA", "cores", "nearest NIC", "path", "when all send")
+	shown := near
+	if len(near) > maxGPURows+1 {
+		shown = near[:maxGPURows]
+	}
+	for _, n := range shown {
+		tab.Row(p.nearRow(t, n, shares)...)
+	}
+	p.table(tab)
+	if n := len(near) - len(shown); n > 0 {
+		p.printf("  %s\n", p.dim(fmt.Sprintf("… and %d more GPUs", n)))
+	}
+}
+
+func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.Share) []string {
+	numa, cores := "?", shortCores(coresOf(t, n.GPU), 40)
+	if k := numaOf(t, n.GPU); k >= 0 {
+		numa = strconv.Itoa(k)
+	}
+	cores = cmp.Or(cores, "?")
+	row := []string{p.green(t.Devices[n.GPU].Name), numa, cores}
+	if len(n.NICs) == 0 {
+		return append(row, p.noNIC(t)...)
+	}
+	row = append(row, p.cyan(deviceNames(p.titles, n.NICs)), p.class(n.Class.String()))
+	at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
+	return append(row, p.shareWords(shares[at]))
+}
+
+// noNIC is the cells of a GPU without a nearest NIC: it has none, all of them are
+// down, or nobody knows the way to them.
+func (p *printer) noNIC(t *cluster.NodeType) []string {
+	nics := t.Of(cluster.NIC)
+	switch {
+	case len(nics) == 0:
+		return []string{p.red("none"), "–", "–"}
+	case !slices.ContainsFunc(nics, func(n int) bool { return !nicDown(&t.Devices[n]) }):
+		return []string{p.red("none up"), "–", "–"}
+	}
+	return []string{p.yellow("?"), p.yellow("?"), p.yellow("?")}
+}
+
+func (p *printer) shareWords(s cluster.Share) string {
+	text := ""
+	if s.Each.Known() {
+		p.rates = true
+		text = s.Each.Value.String() + " per GPU"
+	}
+	switch {
+	case s.Crowded():
+	case text == "":
+		return "?"
+	default:
+		return text
+	}
+	if text != "" {
+		text += ", "
+	}
+	return p.yellow(text + fmt.Sprintf("%d GPUs share %s", len(s.GPUs), words.Plural(len(s.NICs), "NIC")))
+}
+
+// outlier is how far below the median of its class a measured pair must be to be
+// named: a tenth, which is more than repeated runs differ by.
+const outlier = 0.9
+
+// sampled is one measured figure of a pair.
+type sampled struct {
+	pair  int
+	value float64
+}
+
+// measured prints what was timed between pairs of devices: the spread within
+// every path class, and the pairs whose rate falls out of it.
+func (p *printer) measured(t *cluster.NodeType) {
+	if len(t.Pairs) == 0 {
+		return
+	}
+	p.peerAccess(t)
+	classes := newClassTable(t)
+	tab := p.columns("measured", "path", ">pairs", ">lowest", ">median", ">highest")
+	var odd []string
+	p.spread(t, classes, tab, "rate", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Rate.Value), x.Rate.Value.String(), x.Rate.Origin == cluster.Measured
+	}, func(class string, s []sampled, median float64) {
+		for _, x := range s {
+			if x.value < outlier*median {
+				pair := &t.Pairs[x.pair]
+				odd = append(odd, fmt.Sprintf("%s → %s (%s): %v, %.0f%% of the median", t.Devices[pair.A].Name,
+					t.Devices[pair.B].Name, class, pair.Rate.Value, 100*x.value/median))
+			}
+		}
+	})
+	p.spread(t, classes, tab, "both directions", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Both.Value), x.Both.Value.String(), x.Both.Origin == cluster.Measured
+	}, nil)
+	p.spread(t, classes, tab, "latency", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Latency.Value), x.Latency.Value.String(), x.Latency.Origin == cluster.Measured
+	}, nil)
+	if tab.Len() == 0 {
+		return
+	}
+	p.rates = true
+	p.printf("\n")
+	p.table(tab)
+	for i, o := range odd {
+		if i == maxLinks {
+			p.printf("  … and %d more below %.0f%% of their median\n", len(odd)-i, 100*outlier)
+			break
+		}
+		p.para("  ", p.red("slow")+" "+o)
+	}
+}
+
+// spread adds a row for every path class in which the figure was measured, and
+// hands its samples, sorted, to each.
+func (p *printer) spread(t *cluster.NodeType, classes classTable, tab *texttab.Table, what string,
+	get func(*cluster.Pair) (float64, string, bool), each func(class string, s []sampled, median float64),
+) {
+	by := make(map[string][]sampled)
+	var order []string
+	for i := range t.Pairs {
+		v, _, ok := get(&t.Pairs[i])
+		if !ok {
+			continue
+		}
+		c := classes.of(t.Pairs[i].A, t.Pairs[i].B)
+		if by[c] == nil {
+			order = append(order, c)
+		}
+		by[c] = append(by[c], sampled{i, v})
+	}
+	for _, c := range order {
+		s := by[c]
+		slices.SortStableFunc(s, func(a, b sampled) int { return cmp.Compare(a.value, b.value) })
+		text := func(i int) string {
+			_, str, _ := get(&t.Pairs[s[i].pair])
+			return str
+		}
+		tab.Row(what, p.class(c), fmt.Sprint(len(s)), text(0), text(stats.At(len(s), 0.5)), text(len(s)-1))
+		if each != nil {
+			each(c, s, s[stats.At(len(s), 0.5)].value)
+		}
+	}
+}
+
+// peerAccess tells how many pairs the driver does not let reach each other.
+func (p *printer) peerAccess(t *cluster.NodeType) {
+	var names []string
+	why := make(map[string]int)
+	yes, no := 0, 0
+	for _, pair := range t.Pairs {
+		switch pair.P2P {
+		case cluster.Yes:
+			yes++
+		case cluster.No:
+			no++
+			if why[pair.Why]++; why[pair.Why] == 1 {
+				names = append(names, pair.Why)
+			}
+		}
+	}
+	if no == 0 {
+		return
+	}
+	s := fmt.Sprintf("Peer access: the driver refuses %d of %d directed pairs", no, yes+no)
+	for _, w := range names {
+		if w != "" {
+			s += fmt.Sprintf(", %d with %s", why[w], w)
+		}
+	}
+	p.para("  ", p.yellow(s))
+}
+
+// classTable looks up the class of the path between two devices.
+type classTable struct {
+	m  cluster.Matrix
+	at map[int]int // device → row
+}
+
+func newClassTable(t *cluster.NodeType) classTable {
+	c := classTable{m: t.Matrix(), at: make(map[int]int)}
+	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
+		c.at[d] = i
+	}
+	return c
+}
+
+// of is the class between two GPUs or NICs, "host" where an end is neither.
+func (c classTable) of(a, b int) string {
+	i, okA := c.at[a]
+	j, okB := c.at[b]
+	if !okA || !okB {
+		return "host"
+	}
+	return c.m.Class[i][j]
+}
+
+// network prints the switches, tier by tier, those that are alike in one line.
+func (p *printer) network() {
+	net := &p.c.Network
+	v := newNetView(p.c)
+	if net.Kind == "" && len(net.Switches) == 0 && len(net.Links) == 0 {
+		return
+	}
+	p.heading("Network")
+	p.list("  ", "  ", p.networkWords(v))
+	if len(net.Switches) > 0 {
+		p.rates = p.rates || v.rated()
+		p.switches(v)
+	}
+	p.domains()
+	p.badCables()
+}
+
+func (p *printer) networkWords(v *netView) []string {
+	net := &p.c.Network
+	var w []string
+	if net.Kind != "" {
+		w = append(w, netName(net.Kind))
+	}
+	if net.Name != "" && !strings.EqualFold(net.Name, netName(net.Kind)) {
+		w = append(w, net.Name)
+	}
+	if n := len(v.tiers); n > 0 {
+		w = append(w, words.Plural(n, "tier"))
+	}
+	if t := topologyWords(net); t != "" {
+		w = append(w, t)
+	}
+	if net.Rails > 1 {
+		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
+	}
+	if o := net.Oversubscription; o.Known() {
+		w = append(w, v.statedWords(o))
+	}
+	switch net.Reduction {
+	case cluster.Yes:
+		w = append(w, "in-network reduction (SHARP)")
+	case cluster.No:
+		w = append(w, "no in-network reduction")
+	}
+	if len(w) == 0 {
+		w = []string{"kind unknown"}
+	}
+	return w
+}
+
+// alike is switches that a reader of the table need not tell apart.
+type alike struct {
+	first int
+	ids   []int
+	names []string
+	boxes int
+}
+
+func (p *printer) switches(v *netView) {
+	tab := p.columns("tier", ">count", "switches", "model", ">ports", "downlinks each", "uplinks each", ">oversubscribed")
+	var rows [][]string
+	left := 0
+	for _, tier := range v.tiers {
+		for _, a := range v.alike(tier) {
+			if len(rows) == maxSwitches {
+				left += a.boxes
+				continue
+			}
+			rows = append(rows, p.switchRow(v, a))
+		}
+	}
+	for i := range tab.Columns { // one of which no source says anything takes no room
+		tab.Columns[i].Hidden = !slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" })
+	}
+	for _, r := range rows {
+		tab.Row(r...)
+	}
+	if left > 0 {
+		tab.Row(p.dim(fmt.Sprintf("… and %d more", left)))
+	}
+	p.table(tab)
+}
+
+func (p *printer) switchRow(v *netView, a alike) []string {
+	s := &v.c.Network.Switches[a.first]
+	ports := ""
+	if s.Ports > 0 {
+		ports = fmt.Sprint(s.Ports)
+	}
+	r := v.oversubscription(a.first)
+	over := overWords(r)
+	if r > 1+even {
+		over = p.yellow(over)
+	}
+	return []string{v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, v.downWords(a.first, true), v.upWords(a.first), over}
+}
+
+// alike folds the switches of a tier that have the same model and the same
+// cables, in the order of the first of each kind.
+func (v *netView) alike(tier []int) []alike {
+	type key struct {
+		model  string
+		ports  int
+		cables string
+		reduce cluster.Tri
+	}
+	var order []key
+	by := make(map[key]*alike)
+	for _, i := range tier {
+		s := &v.c.Network.Switches[i]
+		k := key{s.Model, s.Ports, fmt.Sprint(v.toHosts[i], v.down[i], v.up[i]), s.Reduction}
+		if by[k] == nil {
+			by[k] = &alike{first: i}
+			order = append(order, k)
+		}
+		by[k].ids = append(by[k].ids, i)
+		by[k].names = append(by[k].names, s.Name)
+		by[k].boxes += max(s.Count, 1)
+	}
+	out := make([]alike, len(order))
+	for i, k := range order {
+		out[i] = *by[k]
+	}
+	return out
+}
+
+// domains prints what schedulers group nodes by.
+func (p *printer) domains() {
+	var names []string
+	for _, s := range p.c.Network.Switches {
+		if s.Domain {
+			names = append(names, s.Name)
+		}
+	}
+	p.schedulerSwitches()
+	if len(names) > 0 {
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", words.Plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
+	}
+}
+
+// schedulerSwitches prints which hosts a scheduler's own tree holds together, where the cables are known beside it.
+func (p *printer) schedulerSwitches() {
+	var leaves []string
+	for _, s := range p.c.Network.Scheduler {
+		if len(s.Hosts) > 0 {
+			leaves = append(leaves, s.Name+" "+cluster.FormatHosts(s.Hosts))
+		}
+	}
+	if n := len(leaves) - maxLinks; n > 0 {
+		leaves = append(leaves[:maxLinks], fmt.Sprintf("… and %d more", n))
+	}
+	if len(leaves) > 0 {
+		p.list("  Slurm groups nodes by ", "    ", leaves)
+	}
+}
+
+// badCables names links that are down, slower than their ends could be, or that
+// counted errors.
+func (p *printer) badCables() {
+	var bad []string
+	for i := range p.c.Network.Links {
+		if s := cableTrouble(&p.c.Network.Links[i]); s != "" {
+			l := &p.c.Network.Links[i]
+			bad = append(bad, p.c.EndName(l.A)+" – "+p.c.EndName(l.B)+": "+s)
+		}
+	}
+	for i, s := range bad {
+		if i == maxLinks {
+			p.printf("  … and %s more\n", words.Plural(len(bad)-i, "such link"))
+			break
+		}
+		p.para("  ", p.red("link ")+s)
+	}
+}
+
+// cableTrouble says what is wrong with a cable, or nothing.
+func cableTrouble(l *cluster.NetLink) string {
+	var s []string
+	switch {
+	case l.State == cluster.Down && l.Loose(): // nothing is plugged in
+	case l.State == cluster.Down || l.State == cluster.Init:
+		s = append(s, l.State.String())
+	case l.Rate.Known() && l.Max.Known() && l.Rate.Value < l.Max.Value:
+		s = append(s, l.Rate.Value.Bits()+" of "+l.Max.Value.Bits()+" possible")
+	}
+	for _, k := range slices.Sorted(maps.Keys(l.Counters)) {
+		if l.Counters[k] > 0 {
+			s = append(s, fmt.Sprintf("%s %d", k, l.Counters[k]))
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
+// tree prints the devices of a node below what contains them.
+func (p *printer) tree(t *cluster.NodeType) {
+	v := &treePrinter{printer: p, t: t, up: uplinks(t), shown: map[string]int{}}
+	var top []int
+	v.of, top = children(t)
+	if trayCount(t) < 2 {
+		v.forest(top, "  ")
+		return
+	}
+	trays := make([][]int, trayCount(t))
+	for _, d := range top {
+		if k := t.Devices[d].Tray; k >= 0 && k < len(trays) && t.Devices[d].Kind != cluster.NVSwitch {
+			trays[k] = append(trays[k], d)
+		}
+	}
+	// Trays are told apart only where they differ.
+	like := make(map[string][]int)
+	var order []string
+	for k, ids := range trays {
+		s := v.signature(ids)
+		if like[s] == nil {
+			order = append(order, s)
+		}
+		like[s] = append(like[s], k)
+	}
+	for _, s := range order {
+		p.printf("  %s\n", p.bold(trayNames(like[s])))
+		v.forest(trays[like[s][0]], "  ")
+	}
+}
+
+func trayNames(trays []int) string {
+	if len(trays) == 1 {
+		return fmt.Sprintf("tray %d", trays[0])
+	}
+	names := make([]string, len(trays))
+	for i, k := range trays {
+		names[i] = strconv.Itoa(k)
+	}
+	list := strings.Trim(cluster.FormatHosts(names), "[]")
+	return fmt.Sprintf("tray %d, and like it all of %s (%d trays)", trays[0], list, len(trays))
+}
+
+// treePrinter prints one node type.
+type treePrinter struct {
+	*printer
+	t  *cluster.NodeType
+	of [][]int
+	up []int
+	// shown are branches that were printed, by their signature.
+	shown map[string]int
+}
+
+// forest prints top devices. Switches of NVLink are told in a line of their own.
+func (v *treePrinter) forest(top []int, indent string) {
+	for _, d := range top {
+		if v.t.Devices[d].Kind != cluster.NVSwitch {
+			v.device(d, indent, indent)
+		}
+	}
+}
+
+// device prints a device and what hangs on it. A device with a single child
+// shares its line where it has nothing to say itself.
+func (v *treePrinter) device(d int, first, rest string) {
+	names := []string{v.name(d)}
+	fields := v.fields(d, true)
+	for len(v.of[d]) == 1 && len(fields) == 0 {
+		d = v.of[d][0]
+		names = append(names, v.name(d))
+		fields = v.fields(d, true)
+	}
+	head := first + strings.Join(names, v.dim(" › ")) + "  "
+	kids := v.of[d]
+	hang := rest + "    "
+	if len(kids) > 0 {
+		hang = rest + v.dim("│") + "   "
+	}
+	if len(fields) == 0 {
+		v.printf("%s\n", strings.TrimRight(head, " "))
+	} else {
+		v.list(head, hang, fields.texts(v.style))
+	}
+	for i := 0; i < len(kids); {
+		like, n := v.alike(kids[i:])
+		corner, side := v.dim("├─ "), v.dim("│  ")
+		if i+n == len(kids) {
+			corner, side = v.dim("└─ "), "   "
+		}
+		if like >= 0 {
+			v.branches(kids[i:i+n], like, rest+corner, rest+side)
+		} else {
+			v.device(kids[i], rest+corner, rest+side)
+		}
+		i += n
+	}
+}
+
+// alike counts the first of some branches that are like one that was printed already, and names it; else it is -1 and one branch
+// to print. Single devices are printed in any case: a line each says more than a name.
+func (v *treePrinter) alike(kids []int) (like, n int) {
+	if !v.compact {
+		return -1, 1
+	}
+	like = -1
+	for _, d := range kids {
+		sig := v.signature([]int{d})
+		first, known := v.shown[sig]
+		if len(v.leaves(d)) < 2 || !known || n > 0 && first != like {
+			if n == 0 {
+				v.shown[sig] = d
+			}
+			break
+		}
+		like, n = first, n+1
+	}
+	return like, max(n, 1)
+}
+
+// branches prints branches that are like another in a line, with the GPUs and NICs of each.
+func (v *treePrinter) branches(ids []int, like int, first, rest string) {
+	v.folded = true
+	pieces := []string{"like " + deviceName(v.t, like)}
+	names := make([]string, len(ids))
+	for i, d := range ids {
+		names[i] = deviceName(v.t, d)
+		var leaves []string
+		for _, l := range v.leaves(d) {
+			leaves = append(leaves, v.titles[l])
+		}
+		pieces = append(pieces, strings.Join(leaves, ", "))
+	}
+	v.list(first+cluster.FormatHosts(names)+"  ", rest+"    ", pieces)
+}
+
+// leaves are the devices at the ends of a branch.
+func (v *treePrinter) leaves(d int) []int {
+	if len(v.of[d]) == 0 {
+		return []int{d}
+	}
+	var out []int
+	for _, k := range v.of[d] {
+		out = append(out, v.leaves(k)...)
+	}
+	return out
+}
+
+func (v *treePrinter) name(d int) string {
+	dev := &v.t.Devices[d]
+	switch dev.Kind {
+	case cluster.GPU:
+		return v.green(dev.Name)
+	case cluster.NIC:
+		name := v.cyan(dev.Name)
+		if dev.Label != "" && dev.Label != dev.Name {
+			name += " " + dev.Label
+		}
+		return name
+	}
+	return deviceName(v.t, d)
+}
+
+// fields says everything about a device; its address only where it is wanted.
+func (v *treePrinter) fields(d int, address bool) fieldList {
+	dev := &v.t.Devices[d]
+	var l fieldList
+	l.figure(dev.Model.Value, dev.Model.Origin)
+	switch dev.Kind {
+	case cluster.Socket, cluster.NUMA:
+		l.cpu(dev.CPU, dev.Model.Known() || v.saidAbove(d))
+	case cluster.GPU:
+		l.gpu(dev.GPU)
+	case cluster.NIC:
+		l.nic(dev.NIC)
+	case cluster.PCISwitch:
+		if !dev.Model.Known() {
+			l.say("PCIe switch")
+		}
+	}
+	if address {
+		l.say(string(dev.PCI))
+	}
+	if v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie {
+		link := &v.t.Links[v.up[d]]
+		l.link(link)
+		v.rates = v.rates || link.Rate.Known()
+	}
+	return l
+}
+
+// saidAbove reports whether the socket of a NUMA domain names the processor.
+func (v *treePrinter) saidAbove(d int) bool {
+	p := v.t.Devices[d].Parent
+	if p < 0 {
+		return false
+	}
+	up := &v.t.Devices[p]
+	return up.Model.Known() || up.CPU != nil && up.CPU.Vendor != ""
+}
+
+// cpu describes a socket or NUMA domain; named says that its model is told
+// already.
+func (l *fieldList) cpu(c *cluster.CPUInfo, named bool) {
+	if c == nil {
+		return
+	}
+	if c.Vendor != "" && c.Family > 0 && !named {
+		l.say(fmt.Sprintf("%s family %d model %d", c.Vendor, c.Family, c.Model))
+	}
+	if c.Cores != "" {
+		l.say("cores " + shortCores(c.Cores, 80))
+	}
+	if c.Memory.Known() {
+		l.figure(memory(c.Memory.Value), c.Memory.Origin)
+	}
+}
+
+func (l *fieldList) gpu(g *cluster.GPUInfo) {
+	if g == nil {
+		return
+	}
+	if g.Memory.Known() {
+		l.figure(memory(g.Memory.Value), g.Memory.Origin)
+	}
+	if g.HBM.Known() {
+		l.figure("memory "+g.HBM.Value.String(), g.HBM.Origin)
+	}
+	if len(g.Slices) > 0 {
+		l.say(words.Plural(len(g.Slices), "MIG slice"))
+	}
+	if g.GDR == cluster.No {
+		l.add(field{text: "no GDR", bare: true, bad: true})
+	}
+}
+
+func (l *fieldList) nic(n *cluster.NICInfo) {
+	if n == nil {
+		return
+	}
+	if kind := netName(n.Kind); !l.says(kind) {
+		l.say(kind)
+	}
+	for i := range n.Ports {
+		l.port(&n.Ports[i], len(n.Ports) > 1)
+	}
+	switch n.GDR {
+	case cluster.Yes:
+		l.add(field{text: "GDR-capable", bare: true})
+	case cluster.No:
+		l.add(field{text: "no GDR", bare: true, bad: true})
+	}
+	if n.Reduction == cluster.Yes {
+		l.add(field{text: "in-network reduction", bare: true})
+	}
+}
+
+func (l *fieldList) port(p *cluster.Port, many bool) {
+	name := ""
+	if many {
+		name = "port " + strconv.Itoa(p.Num) + ": "
+		if p.Label != "" {
+			name = p.Label + ": "
+		}
+	}
+	if p.Rate.Known() {
+		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
+		name = ""
+		if p.Max.Origin > cluster.Spec && p.Max.Value > p.Rate.Value {
+			l.warn("could do " + p.Max.Value.Bits())
+		}
+	}
+	if p.MTU.Known() {
+		l.figure(fmt.Sprintf("%sMTU %d B", name, p.MTU.Value), p.MTU.Origin)
+		name = ""
+	}
+	switch p.State {
+	case cluster.Up:
+		l.say(name + "up")
+	case cluster.Down, cluster.Init:
+		l.warn(name + p.State.String())
+	}
+}
+
+// signature is equal for sets of devices that differ only in names and addresses.
+func (v *treePrinter) signature(ids []int) string {
+	var b strings.Builder
+	var walk func(d int)
+	walk = func(d int) {
+		dev := &v.t.Devices[d]
+		b.WriteString("(" + dev.Kind.String())
+		for _, f := range v.fields(d, false) {
+			b.WriteString("|" + f.text + f.origin.String())
+		}
+		for _, k := range v.of[d] {
+			walk(k)
+		}
+		b.WriteString(")")
+	}
+	for _, d := range ids {
+		walk(d)
+	}
+	return b.String()
+}
+
+// even is how far a ratio may be from another and still be called the same: as
+// far as three digits do not show it.
+const even = 0.005
+
+// oversubscription is the ratio of a switch's capacity towards the hosts to that
+// away from them, 0 when either is missing or not fully known.
+func (v *netView) oversubscription(s int) float64 {
+	h, ok1 := v.toHosts[s].rate()
+	d, ok2 := v.down[s].rate()
+	u, ok3 := v.up[s].rate()
+	if !ok1 || !ok2 || !ok3 || h+d == 0 || u == 0 {
+		return 0
+	}
+	return float64((h + d) / u)
+}
+
+// ratio prints 2 as 2:1.
+func ratio(r float64) string { return strconv.FormatFloat(r, 'g', 3, 64) + ":1" }
+
+// overWords is the cell below "oversubscribed": the ratio, or "no" for a switch
+// with more capacity up than down, of which a ratio below one would only puzzle.
+func overWords(r float64) string {
+	switch {
+	case r == 0:
+		return ""
+	case r < 1-even:
+		return "no"
+	}
+	return ratio(max(r, 1))
+}
+
+// statedWords says what somebody stated about the leaves, and how that goes with
+// what their cables say.
+func (v *netView) statedWords(o cluster.Fact[float64]) string {
+	words := fmt.Sprintf("oversubscription %s [%s]", ratio(o.Value), o.Origin)
+	if o.Value < 1-even {
+		words = fmt.Sprintf("not oversubscribed [%s]", o.Origin)
+	}
+	low, high := 0.0, 0.0
+	for s, t := range v.tier {
+		r := v.oversubscription(s)
+		if t != int(cluster.Leaf) || r == 0 {
+			continue
+		}
+		if low == 0 || r < low {
+			low = r
+		}
+		high = max(high, r)
+	}
+	switch {
+	case high == 0:
+		return words
+	case high > o.Value*(1+even):
+		return fmt.Sprintf("oversubscription up to %s (%s was stated [%s])", ratio(high), ratio(o.Value), o.Origin)
+	case o.Value < 1-even: // no leaf has more than that either
+		return words
+	case high < o.Value*(1-even) && high > 1+even:
+		return words + fmt.Sprintf(" if the leaves were full, now %s", ratio(high))
+	case high < o.Value*(1-even):
+		return words + " if the leaves were full, now none"
+	case low < o.Value*(1-even):
+		return words + ", less where a leaf is not full"
+	}
+	return words
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"busbar.dev/unit"
@@ -429,4 +430,234 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 	}
 	w.fwd = append(w.fwd, Task{Name: "scores", Kind: Stream, Bytes: scores * through, Starts: 3})
 	w.bwd = append(w.bwd, Task{Name: "scores", Kind: Stream, Bytes: scores * through * 1.2, Starts: 4, Back: true})
+}
+
+// numbers is at how many places a micro-batch passes a part.
+func (w *taskBuilder) numbers(p *Part) float64 {
+	m := w.tokens
+	switch {
+	case p.Fixed:
+		m = 1
+	case p.Once:
+		m = float64(w.j.MicroBatch)
+	}
+	if p.Rows > 0 {
+		m *= float64(p.Rows)
+	}
+	if p.Share > 0 {
+		m *= p.Share
+	}
+	if p.Kind == Matmul && p.Memory > 0 {
+		m *= 1 + float64(p.Memory)/float64(w.j.Seq)
+	}
+	return m
+}
+
+// pointwise is operations between products that a part counts itself.
+func (w *taskBuilder) pointwise(p *Part) {
+	w.passes(p, w.numbers(p)*float64(p.Out))
+}
+
+// passes are the reads and writes of a part's numbers.
+func (w *taskBuilder) passes(p *Part, numbers float64) {
+	times, starts := p.Passes, p.Starts
+	if w.j.Kernels != Eager && p.Least != [2]float64{} {
+		times, starts = p.Least, [2]float64{1, 2}
+	}
+	bytes := numbers * w.width
+	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[0]), Starts: starts[0], Waits: p.Waits})
+	w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[1]), Starts: starts[1], Back: true})
+}
+
+// sumPieces is into how many pieces the gradient of a convolution's weight is cut at least: some waves of any GPU.
+const sumPieces = 512
+
+// convolution is one as a product over patches that are never written to memory: every number of the input is read once, and then by the
+// kernel's other places from the chip. The gradient of a picture is not computed.
+func (w *taskBuilder) convolution(p *Part, m float64) {
+	taps := float64(p.Shape[2] * p.Shape[3])
+	n, k := float64(p.Out), float64(p.In)
+	t := Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1, Rows: w.rows(p), Taps: taps}
+	w.fwd = append(w.fwd, t)
+	if w.j.Precision.Amp() {
+		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1})
+		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1, Back: true, Weight: true})
+	}
+	if w.j.ChannelsFirst && w.j.Precision != FP32 { // inputs and outputs of each of the three products are brought into the order of tensor cores, or back
+		w.stream("transposes", 2*(m*n+m*k/taps)*w.width, 2, 2)
+	}
+	t.Back = true
+	if !w.first {
+		back := t
+		back.Name, back.N, back.K = p.Name+" to its input", k/taps, n*taps
+		w.bwd = append(w.bwd, back)
+	}
+	// A weight has few tiles and a long sum over all places, which libraries cut among the cores.
+	cut := max(1, math.Ceil(sumPieces/(math.Ceil(k/128)*math.Ceil(n/128))))
+	t.Name, t.M, t.K, t.Count, t.Weight = p.Name+" to its weight", k, m/cut, cut, true
+	w.bwd = append(w.bwd, t)
+	if p.Bias {
+		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Starts: 1, Back: true})
+	}
+}
+
+// relative is attention over a segment and the one before it with relative positions (Dai et al. 2019, Transformer-XL, section 3.3): contents and
+// positions have a product of scores each, and no fused kernel has both.
+func (w *taskBuilder) relative(p *Part, batch, heads, rows float64) {
+	keys := rows + float64(p.Memory)
+	score := Task{Name: "scores", Kind: Product, M: rows, N: keys, K: float64(p.HeadDim), Count: batch * heads, Flops: 2 * batch * heads * rows * keys * float64(p.HeadDim), Starts: 1}
+	sums := score
+	sums.N, sums.K = score.K, score.N
+	w.fwd = append(w.fwd, score, score, sums)
+	for range 2 {
+		a, b := score, sums
+		a.Back, b.Back = true, true
+		w.bwd = append(w.bwd, a, a, b)
+	}
+	w.passes(p, batch*heads*rows*keys)
+}
+
+// kept is how many numbers a token, or a picture, leaves for the backward pass where parts say so.
+func (b *Block) kept(seq int64) float64 {
+	sum := 0.0
+	for i := range b.Parts {
+		p := &b.Parts[i]
+		n := p.Kept * float64(max(p.Rows, 1)) * float64(p.Out)
+		if p.Kind == Attention {
+			n = p.Kept * float64(p.Heads*(seq+p.Memory))
+		}
+		if p.Share > 0 {
+			n *= p.Share
+		}
+		sum += n
+	}
+	return sum
+}
+
+// routing is how many operations the host does in a pass to send tokens to their experts: counting, sorting, splitting,
+// exchanging the numbers and waiting for them (Megatron-Core's dispatcher by all-to-all).
+const routing = 160
+
+// loopHost is how many further operations the host does for an expert of a loop (Hugging Face's MixtralSparseMoeBlock): forward, one of which waits for
+// the GPU, and backward, where a gradient is put back to the tokens and to the router's by index, each a sort and a dozen operations on indices.
+var loopHost = [2]float64{10, 40}
+
+// loops reports whether experts are computed one after the other: PyTorch's operators without a framework whose model groups them.
+func (j *Job) loops() bool {
+	return j.Loop || j.Kernels == Eager && j.Framework == nil
+}
+
+// grouped reports whether one kernel multiplies for all experts, sorted on the GPU (torch._grouped_mm); Fused is Megatron-Core's dispatcher.
+func (j *Job) grouped() bool { return j.Kernels != Fused && !j.loops() }
+
+// cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
+// input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
+func (w *taskBuilder) cast(numbers, starts float64, back bool) {
+	each := w.j.Precision.casts()
+	if each == 0 {
+		return
+	}
+	list := &w.fwd
+	if back {
+		list = &w.bwd
+	}
+	*list = append(*list, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(numbers * each), Starts: starts, Back: back})
+}
+
+// adapter is what LoRA adds to a product: two narrow ones, whose result is added, and their four in the backward pass. All of them
+// read or write activations and hardly compute. Weights of fewer bits are brought to 16 before the product.
+func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
+	if bits := w.j.LoRA.Bits; bits > 0 && bits < 16 {
+		bytes := unit.Volume(n * k * (2 + float64(bits)/8))
+		if p.Experts > 0 {
+			bytes *= unit.Volume(float64(p.Experts) / w.ep)
+		}
+		w.fwd = append(w.fwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1})
+		w.bwd = append(w.bwd, Task{Name: "widening", Kind: Stream, Bytes: bytes, Starts: 1, Back: true})
+	}
+	if !w.j.LoRA.adapts(p, attended) {
+		return
+	}
+	r := float64(w.j.LoRA.Rank)
+	w.fwd = append(w.fwd,
+		Task{Name: "adapter", Kind: Product, M: m, N: r, K: k, Count: 1, Flops: 2 * m * r * k, Starts: 2},
+		Task{Name: "adapter", Kind: Product, M: m, N: n, K: r, Count: 1, Flops: 2 * m * r * n, Starts: 1},
+		Task{Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * n * w.width), Starts: 2})
+	for range 2 {
+		w.bwd = append(w.bwd,
+			Task{Name: "adapter", Kind: Product, M: m, N: r, K: n, Count: 1, Flops: 2 * m * r * n, Starts: 1, Back: true},
+			Task{Name: "adapter", Kind: Product, M: m, N: k, K: r, Count: 1, Flops: 2 * m * r * k, Starts: 1, Back: true})
+	}
+	w.bwd = append(w.bwd, Task{Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true})
+	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way
+		bytes := unit.Volume(2 * m * k * (w.width + 4))
+		w.fwd = append(w.fwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2})
+		w.bwd = append(w.bwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2, Back: true})
+	}
+}
+
+// scanned are the reads and writes of the inner width of a state-space layer by its convolution, scan and gated norm, and how much
+// more its backward pass has of them and of operations.
+const (
+	scanStreams = 12
+	scanBack    = 2.5
+)
+
+// ownScans says that state-space layers run in kernels written for them, which those who name a framework install: without one, PyTorch's own
+// operations compute them.
+func (j *Job) ownScans() bool { return j.Kernels == Fused || j.Framework != nil }
+
+// kept is how many numbers a token leaves in memory for the backward pass of a scan: what enters it and comes out of it; without kernels of its
+// own also the matrices of chunks, of which one is in float32, the states' inputs and outputs by head, and states.
+func (p *Part) kept(own bool) float64 {
+	inner, shared := float64(p.Heads*p.HeadDim), float64(p.KVHeads*p.State)
+	if own {
+		return 4*inner + 2*shared
+	}
+	heads, state := float64(p.Heads), float64(p.State)
+	return 8*inner + 4*shared + 3*heads*scanChunk + 2*heads*state + 2*inner*state/scanChunk
+}
+
+// scan is the middle of a state-space layer: a short convolution, chunks, a gated norm.
+func (w *taskBuilder) scan(p *Part) {
+	if !w.j.ownScans() {
+		w.plainScan(p)
+		return
+	}
+	tokens := w.tokens
+	wide := float64(p.Heads*p.HeadDim) / w.tp
+	flops := tokens * p.scanned() / w.tp
+	t := Task{Name: p.Name, Kind: Chunks, Flops: flops, Bytes: unit.Volume(scanStreams * tokens * wide * w.width), Starts: 9, Count: 1}
+	back := t
+	back.Flops, back.Bytes, back.Starts, back.Back = scanBack*flops, scanBack*t.Bytes, 16, true
+	w.fwd, w.bwd = append(w.fwd, t), append(w.bwd, back)
+}
+
+// plainConv is how often the numbers of the convolution before a scan could go through memory in the time that PyTorch's own takes, a third of it
+// forward: 1.9 ms for 59 million on one H200 (2.11, 2026-11-16).
+const plainConv = 15
+
+// plainScan is a scan in PyTorch's operations (Dao and Gu 2024, listing 1): products of many small matrices, and between them everything
+// goes through memory. One by one, the decays of a chunk do so seven times, in float32.
+func (w *taskBuilder) plainScan(p *Part) {
+	heads, groups := float64(p.Heads)/w.tp, float64(p.KVHeads)/w.tp
+	dim, state := float64(p.HeadDim), float64(p.State)
+	inner, shared, square := heads*dim, groups*state, heads*scanChunk
+	streams := plainConv*(inner+2*shared) + 11*inner + square + 2*heads*state + 4*inner*state/scanChunk + 4*shared
+	starts := 20.0
+	if w.j.Kernels == Eager {
+		streams += 23*square + 4*heads*state + 10*inner
+		starts = 60
+	}
+	w.stream(p.Name, w.tokens*w.width*streams, scanBack, 0)
+	w.fwd[len(w.fwd)-1].Starts, w.bwd[len(w.bwd)-1].Starts = starts, 2*starts
+	chunks := w.tokens / scanChunk
+	for _, x := range []struct{ m, n, k, count float64 }{
+		{scanChunk, scanChunk, state, groups}, {scanChunk, dim, scanChunk, heads}, {state, dim, scanChunk, heads}, {scanChunk, dim, state, heads},
+	} {
+		t := Task{Name: p.Name, Kind: Product, M: x.m, N: x.n, K: x.k, Count: chunks * x.count, Flops: 2 * x.m * x.n * x.k * chunks * x.count, Starts: 1, Plain: true}
+		w.fwd = append(w.fwd, t)
+		t.Back = true
+		w.bwd = append(w.bwd, t, t)
+	}
 }

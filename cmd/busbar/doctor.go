@@ -186,3 +186,82 @@ func yesOrNo(answer string) (yes, known bool) {
 	}
 	return false, false
 }
+
+// doctorBenchCmd holds a measured sweep against what should come.
+type doctorBenchCmd struct {
+	common
+	query.DoctorBench
+	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band, as SVG."`
+	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file (default text)."`
+}
+
+// Help ends with examples.
+func (doctorBenchCmd) Help() string {
+	return "Compares every size of a measured sweep with the time predicted for this hardware, with its error bar, and with the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
+		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), medium sizes (protocol), large sizes (one NIC of several, half of the links, sockets, host memory). " +
+		"Exit code 1: a finding above a note. Results of busbar bench are judged by the shape of the curve and, with -c, by the rate of the NICs, because predictions are for NCCL.\n\n" +
+		"Examples:\n" +
+		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2\n" +
+		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2 --svg curve.svg -o markdown\n" +
+		"  all_reduce_perf -b 8 -e 8G -f 2 -g 8 | busbar doctor bench - -c azure-ndv5"
+}
+
+// Run reads, predicts, judges, reports.
+func (c *doctorBenchCmd) Run(e *env) error {
+	t, err := findingForms(nil, nil, nil).one(markdownWord(c.Output), c.JSON)
+	if err != nil {
+		return err
+	}
+	if err := e.drawable(c.SVG); err != nil {
+		return err
+	}
+	doc, err := c.DoctorBench.Run(e.ctx, e.query(c.common))
+	if err != nil {
+		return err
+	}
+	text := func(w io.Writer) error { return report.DoctorBench(w, doc, e.text(w, c.common)) }
+	err = findingForms(doc.Report, jsonForm(doc).write, text).write(e, t)
+	if err == nil && c.SVG != "" {
+		err = e.writeFile(c.SVG, pictured(func() (*report.Picture, error) { return report.MeasuredCurve(doc) }))
+	}
+	return wrong(doc, err)
+}
+
+// doctorExplainCmd draws what a run of NCCL set up.
+type doctorExplainCmd struct {
+	common
+	query.Explain
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
+}
+
+// Help ends with examples.
+func (doctorExplainCmd) Help() string {
+	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, which hosts talk through which NIC, and how much of an all-reduce passes each NIC. It also shows " +
+		"how GPUs are connected (P2P, SHM, NET, with GPUDirect RDMA or not), and what is odd: a NIC with two channels while another idles, a pair through host memory where others talk directly. " +
+		"Logs of a part of the ranks give a part of it. NCCL prints these lines while it sets up, at NCCL_DEBUG=INFO (subsystem INIT; GRAPH adds the links of long rings).\n\n" +
+		"Examples:\n" +
+		"  busbar doctor explain docs/examples/rings.log\n" +
+		"  busbar doctor explain docs/examples/rings.log -o traffic.svg\n" +
+		"  busbar doctor explain docs/examples/rings.log --comm 0 --size 256M --json"
+}
+
+// Run reads the logs and writes what was asked for.
+func (c *doctorExplainCmd) Run(e *env) error {
+	targets, err := c.forms(e, nil).several(e, c.Output, c.JSON)
+	if err != nil {
+		return err
+	}
+	doc, err := c.Explain.Run(e.ctx, e.query(c.common))
+	if err != nil {
+		return err
+	}
+	return c.forms(e, doc).writeAll(e, targets, c.JSON)
+}
+
+// forms are how a run can be shown.
+func (c *doctorExplainCmd) forms(e *env, doc *query.ExplainDoc) forms {
+	return forms{also: true, list: []form{
+		{"text", []string{".txt"}, func(w io.Writer) error { return report.TrafficText(w, doc.Run, doc.Size, e.text(w, c.common)) }},
+		jsonForm(doc),
+	}}.drawn(func() (*report.Picture, error) { return report.Traffic(doc.Run), nil })
+}

@@ -4,9 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/outfile"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/report"
 	"busbar.dev/web"
 )
 
@@ -65,4 +75,221 @@ func welcome(e *env, at, first string) {
 	}
 	// The part after # is not sent to any server, so that it stands in no log.
 	fmt.Fprintf(e.stdout, "open %s/login#%s\n", at, first)
+}
+
+// issueFlags are how credentials are made and where they go.
+type issueFlags struct {
+	client.Folder
+	Output string `short:"o" placeholder:"FILE" help:"File for the credentials, readable by its owner only; - or nothing for standard output."`
+	server.Credentials
+}
+
+type tokenNodeCmd struct {
+	common
+	issueFlags
+	Name     string `arg:"" help:"Name of the node; its agent can use no other."`
+	Withdraw bool   `name:"revoke" help:"Revoke all credentials of the node instead."`
+}
+
+type tokenHubCmd struct {
+	common
+	issueFlags
+}
+
+// Help ends with examples.
+func (tokenHubCmd) Help() string {
+	return "The credentials let a server read all events, order measurements, and store orders and findings. Protect them like an administrator's.\n\n" +
+		"Examples:\n" +
+		"  busbar serve token hub --account-key account.nk --nats-creds any.creds -o hub.creds\n" +
+		"  busbar serve --nats tls://nats1:4222 --nats-creds hub.creds"
+}
+
+// Run issues.
+func (c *tokenHubCmd) Run(e *env) error {
+	creds, issued, err := c.Hub(c.Folder)
+	if err != nil {
+		return err
+	}
+	return c.hand(e, c.common, creds, issued, "busbar serve --nats URL --nats-creds FILE")
+}
+
+// Help ends with an example.
+func (tokenNodeCmd) Help() string {
+	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
+		"Examples:\n" +
+		"  busbar serve token node gpu01 -o gpu01.creds\n" +
+		"  busbar serve token node gpu01 --revoke\n" +
+		"  busbar serve token node gpu01 --account-key account.nk --nats-creds hub.creds > gpu01.creds"
+}
+
+// Run issues or withdraws.
+func (c *tokenNodeCmd) Run(e *env) error {
+	name, err := fleet.ParseName(c.Name)
+	if err != nil {
+		return err
+	}
+	if c.Withdraw {
+		list, err := c.Revoke(c.Folder, name)
+		if err != nil {
+			return unless(err)
+		}
+		if c.JSON {
+			doc := &query.CredentialsRevokedDoc{Revoked: []query.CredentialsRow{}}
+			for _, x := range list {
+				doc.Revoked = append(doc.Revoked, query.CredentialsRow(x))
+			}
+			return report.JSON(e.stdout, doc)
+		}
+		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
+		return nil
+	}
+	creds, issued, err := c.Node(c.Folder, name)
+	if err != nil {
+		return err
+	}
+	return c.hand(e, c.common, creds, issued, c.agentWords())
+}
+
+// agentWords are what to do with a node's credentials: what the server of this folder takes, where one has run.
+func (f *issueFlags) agentWords() string {
+	local, err := f.Local()
+	join, ca := "tls://SERVER:7642", ""
+	switch {
+	case f.AccountKey != "":
+		join = "tls://SERVER:4222" // of a cluster that only its owner knows
+	case err == nil && local.Agents != "":
+		join = local.Agents
+		if local.AgentsCA != "" {
+			ca = fmt.Sprintf(" --tls-ca %s", filepath.Base(local.AgentsCA))
+		}
+	}
+	words := fmt.Sprintf("on the node: busbar agent --join %s%s --creds %s", join, ca, filepath.Base(f.Output))
+	if ca != "" {
+		words += fmt.Sprintf(" (the certificate is %s)", local.AgentsCA)
+	}
+	return words
+}
+
+// hand gives the credentials out, once.
+func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, next string) error {
+	if f.Output != "" && f.Output != "-" {
+		if err := outfile.Private(f.Output, creds); err != nil {
+			return failure.Cannot(err)
+		}
+		if c.JSON {
+			return report.JSON(e.stdout, &query.CredentialsDoc{File: f.Output, Issued: query.CredentialsRow(issued)})
+		}
+		c.say(e, "wrote %s; %s", f.Output, next)
+		return nil
+	}
+	if c.JSON {
+		return report.JSON(e.stdout, &query.CredentialsDoc{Creds: string(creds), Issued: query.CredentialsRow(issued)})
+	}
+	_, err := e.stdout.Write(creds)
+	return err
+}
+
+// serveTokenCmd is about who may use the page.
+type serveTokenCmd struct {
+	Add    tokenAddCmd    `cmd:"" help:"Create a token and print it once."`
+	List   tokenListCmd   `cmd:"" help:"List tokens."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and end its sessions."`
+	Hub    tokenHubCmd    `cmd:"" help:"Create credentials for another busbar serve on the same bus."`
+	Node   tokenNodeCmd   `cmd:"" help:"Create or revoke the credentials of a node's agent."`
+}
+
+type tokenAddCmd struct {
+	common
+	client.Folder
+	Name string `arg:"" help:"Name of the token's holder."`
+	Role string `enum:"read,order" default:"read" help:"Role: read may view and compute, order may also start measurements (default read)."`
+}
+
+// Help ends with an example.
+func (tokenAddCmd) Help() string {
+	return "A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  busbar serve token add alice --role order"
+}
+
+// Run makes a token.
+func (c *tokenAddCmd) Run(e *env) error {
+	tokens, err := server.Tokens(c.Folder)
+	if err != nil {
+		return err
+	}
+	role := web.Read
+	if c.Role == "order" {
+		role = web.Order
+	}
+	secret, err := tokens.Add(c.Name, role)
+	if err != nil {
+		return unless(err)
+	}
+	if c.JSON {
+		return report.JSON(e.stdout, &query.TokenDoc{Name: c.Name, Role: c.Role, Token: secret})
+	}
+	_, err = fmt.Fprintln(e.stdout, secret)
+	return err
+}
+
+// unless marks an error of the file system, which is not the input's fault.
+func unless(err error) error {
+	if errors.As(err, new(*fs.PathError)) {
+		return failure.Cannot(err)
+	}
+	return err
+}
+
+type tokenListCmd struct {
+	common
+	client.Folder
+}
+
+// Help ends with an example.
+func (tokenListCmd) Help() string { return "Example:\n  busbar serve token list --json" }
+
+// Run lists tokens, without their secrets, which nobody has.
+func (c *tokenListCmd) Run(e *env) error {
+	tokens, err := server.Tokens(c.Folder)
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	doc := &query.TokensDoc{Tokens: []query.TokenRow{}}
+	for _, t := range list {
+		doc.Tokens = append(doc.Tokens, query.TokenRow{Name: t.Name, Role: t.Role, Created: t.Created, Used: t.Used})
+	}
+	if c.JSON {
+		return report.JSON(e.stdout, doc)
+	}
+	return report.Tokens(e.stdout, doc)
+}
+
+type tokenRevokeCmd struct {
+	common
+	client.Folder
+	Name string `arg:"" help:"Name of the token's holder."`
+}
+
+// Help ends with an example.
+func (tokenRevokeCmd) Help() string { return "Example:\n  busbar serve token revoke alice" }
+
+// Run takes a token away.
+func (c *tokenRevokeCmd) Run(e *env) error {
+	tokens, err := server.Tokens(c.Folder)
+	if err != nil {
+		return err
+	}
+	if err := tokens.Revoke(c.Name); err != nil {
+		return unless(err)
+	}
+	if c.JSON {
+		return report.JSON(e.stdout, &query.TokenRevokedDoc{Revoked: c.Name})
+	}
+	if !c.Quiet {
+		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)
+	}
+	return nil
 }

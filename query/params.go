@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,7 +12,15 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/lazyre"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Param is one field of a question as its tags describe it.
@@ -317,4 +326,256 @@ func CommandLine(words []string, question any) []string {
 		}
 	}
 	return append(line, arguments...)
+}
+
+// Fields of questions are texts, as flags, addresses and JSON have them, so that one struct serves all three. Where a Go program
+// has a value instead of a text, the field's type has a function that takes it: SizeOf(64 * unit.MiB), OpOf(coll.AllGather).
+// Types of package workload (Recompute, Precision, …) and of its pipeline have constants.
+type (
+	// Op names a collective: all_reduce, AllReduce or all_reduce_perf.
+	Op string
+	// Size is a size such as 64K, 1.32GB or 25MiB; where a question takes several, they are separated by commas.
+	Size string
+	// Dtype names the type of elements: float, bf16, f8e4m3.
+	Dtype string
+	// Layout is who takes part, as NODESxGPUS: 2x4 is two nodes with four GPUs each.
+	Layout string
+	// Layouts are layouts to compare: 1x4,2x2,4x1.
+	Layouts string
+	// Parallel are parallel degrees: dp=8,tp=4,zero=1.
+	Parallel string
+)
+
+// OpOf is a collective as a question's field.
+func OpOf(k coll.Kind) Op { return Op(k.String()) }
+
+// SizeOf is a size, or several, as a question's field; no byte is lost. Without any it is the empty field, which asks for the
+// question's default.
+func SizeOf(sizes ...unit.Bytes) Size {
+	texts := make([]string, len(sizes))
+	for i, s := range sizes {
+		texts[i] = s.Exact()
+		if plain := strconv.FormatInt(int64(s), 10); texts[i] == plain+"B" {
+			texts[i] = plain + " B" // who writes 7B may mean parameters; who has a value does not
+		}
+	}
+	return Size(strings.Join(texts, ","))
+}
+
+// DtypeOf is a type of elements as a question's field.
+func DtypeOf(d coll.Dtype) Dtype { return Dtype(d.String()) }
+
+// LayoutOf is so many nodes with so many GPUs each.
+func LayoutOf(nodes, gpus int) Layout { return Layout(fmt.Sprintf("%dx%d", nodes, gpus)) }
+
+// LayoutsOf are layouts to compare. Without any it is the empty field, which compares nothing and asks about all GPUs.
+func LayoutsOf(list ...Layout) Layouts {
+	return Layouts(commas(list))
+}
+
+// commas joins texts.
+func commas[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, l := range list {
+		texts[i] = string(l)
+	}
+	return strings.Join(texts, ",")
+}
+
+// ParallelOf are the degrees of a split. A DP of 0 is as many replicas as the other degrees leave.
+func ParallelOf(s workload.Split) Parallel {
+	shard, left := s.Shard, s.DP == 0
+	s.Shard = 0 // as String writes it, it depends on DP
+	text := s.String()
+	if left {
+		text = strings.TrimPrefix(text, "dp=1,")
+	}
+	switch {
+	case shard == workload.ShardNode:
+		text += ",shard=node"
+	case shard > 0:
+		text += fmt.Sprintf(",shard=%d", shard)
+	}
+	return Parallel(text)
+}
+
+func (o Op) kind() (coll.Kind, error)             { return coll.ParseKind(string(o)) }
+func (s Size) bytes() (unit.Bytes, error)         { return unit.ParseBytes(string(s)) }
+func (d Dtype) dtype() (coll.Dtype, error)        { return coll.ParseDtype(string(d)) }
+func (p Parallel) split() (workload.Split, error) { return workload.ParseSplit(string(p)) }
+
+// Values are the words that a parameter of a command can be, for whoever completes what people type: cluster, op, algo, dtype,
+// nccl, model and proto have some. A cluster or a model can also be a file.
+func Values(command, parameter string) []string {
+	var list []string
+	switch parameter {
+	case "cluster":
+		for _, p := range hardware.Presets() {
+			list = append(list, p.Name)
+		}
+	case "op":
+		for _, k := range coll.Kinds() {
+			list = append(list, k.String())
+		}
+	case "algo":
+		return algoValues(command)
+	case "dtype":
+		for d := range coll.Dtype(255) {
+			if d.String() == fmt.Sprintf("type(%d)", d) {
+				break
+			}
+			list = append(list, d.String())
+		}
+	case "nccl": // the newest first
+		for minor := nccl.Newest.Minor; minor >= nccl.Oldest.Minor; minor-- {
+			list = append(list, fmt.Sprintf("%d.%d", nccl.Newest.Major, minor))
+		}
+	case "model":
+		return workload.Names()
+	case "proto":
+		return []string{"auto", "ll", "ll128", "simple"}
+	}
+	return list
+}
+
+// algoValues are algorithms, after what a command takes instead of one.
+func algoValues(command string) []string {
+	var list []string
+	switch command {
+	case "predict":
+		list = []string{predict.Auto, predict.Best, predict.Each, predict.All}
+	case "bench":
+		list = []string{predict.Auto}
+	}
+	for _, b := range schedule.Builders() {
+		list = append(list, b.Name)
+	}
+	return list
+}
+
+// FieldError is an error about one parameter of a question. What a question returns is one wherever the parameter is known;
+// errors.As finds it.
+type FieldError struct {
+	// Field is the parameter, as Param.Name has it: size, global-batch.
+	Field string
+
+	text string
+	err  error
+}
+
+// Error is the text, which names parameters as Field does, or as flags where Env.Flags asks for them.
+func (e *FieldError) Error() string { return e.text }
+
+// Unwrap is the error that it is made of.
+func (e *FieldError) Unwrap() error { return e.err }
+
+// Here and in the packages below, texts name a parameter by its flag (--size, -c), which nothing else is taken for. Who asks
+// through the command gets them as they are; everybody else gets the parameter's name, as spelled writes it.
+
+// spelled gives an error the names that its reader knows, and the parameter that it is about.
+func (e *Env) spelled(err error) error {
+	if err == nil || e.question == nil {
+		return err
+	}
+	if already := (*FieldError)(nil); errors.As(err, &already) {
+		return err // by the question that this one asked
+	}
+	text, first := unflagged(err.Error(), Params(e.question))
+	var named interface{ Field() string }
+	if errors.As(err, &named) {
+		first = named.Field()
+	}
+	if e.Flags {
+		text = err.Error()
+	}
+	if first == "" && text == err.Error() {
+		return err
+	}
+	return &FieldError{Field: first, text: text, err: err}
+}
+
+// aboutNamed says that an error is about the parameter that names a cluster or a model, as its tag says.
+func (e *Env) aboutNamed(what string, err error) error {
+	if err == nil || e.question == nil {
+		return err
+	}
+	for _, p := range Params(e.question) {
+		if p.Names == what {
+			return failure.In(p.Name, err)
+		}
+	}
+	return err
+}
+
+// unflagged is a text with the names of parameters instead of their flags, and the first of them. Commands in the text stay.
+func unflagged(text string, params []Param) (plain, first string) {
+	if !strings.Contains(text, "-") {
+		return text, ""
+	}
+	var b strings.Builder
+	for at := 0; at < len(text); {
+		rest := text[at:]
+		begins := at == 0 || strings.ContainsRune(" (\n", rune(text[at-1]))
+		if n := commandLen(rest); n > 0 && (begins || text[at-1] == '`') {
+			b.WriteString(rest[:n])
+			at += n
+			continue
+		}
+		if p, n := flagAt(rest, params); begins && p != nil {
+			b.WriteString(p.Name)
+			if first == "" {
+				first = p.Name
+			}
+			at += n
+			continue
+		}
+		b.WriteByte(text[at])
+		at++
+	}
+	return b.String(), first
+}
+
+// commandLen is how much of a text is a command line, whose flags are not the question's: up to a sign that ends it.
+func commandLen(text string) int {
+	begin := 0
+	for _, program := range []string{"busbar ", "nvidia-smi "} {
+		if strings.HasPrefix(text, program) {
+			begin = len(program)
+		}
+	}
+	if begin == 0 {
+		return 0
+	}
+	for i := begin; i < len(text); i++ {
+		switch c := text[i]; {
+		case strings.IndexByte(";()`\n", c) >= 0:
+			return i
+		case (c == ',' || c == ':') && (i+1 == len(text) || text[i+1] == ' '):
+			return i
+		}
+	}
+	return len(text)
+}
+
+// flagAt is the parameter whose flag a text begins with, and the length of the flag with the placeholder behind it.
+func flagAt(text string, params []Param) (*Param, int) {
+	if len(text) < 2 || text[0] != '-' {
+		return nil, 0
+	}
+	end := 1
+	for end < len(text) && (text[end] == '-' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= '0' && text[end] <= '9') {
+		end++
+	}
+	flag := strings.TrimRight(text[:end], "-")
+	i := slices.IndexFunc(params, func(p Param) bool {
+		return !p.Argument && (flag == "--"+p.Name || p.Short != "" && flag == "-"+p.Short)
+	})
+	if i < 0 {
+		return nil, 0
+	}
+	p, n := &params[i], len(flag)
+	if word := " " + p.placeholder; p.placeholder != "" && strings.HasPrefix(text[n:], word) {
+		n += len(word)
+	}
+	return p, n
 }

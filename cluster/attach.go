@@ -109,7 +109,8 @@ func (a *attachments) displaced(fi, host int) bool {
 	}
 	for fk := range fi {
 		there := a.at[fk][host]
-		if there == nil || slices.ContainsFunc(here.switches, func(s int) bool { return slices.Contains(there.switches, s) }) {
+		if there == nil ||
+			slices.ContainsFunc(here.switches, func(s int) bool { return slices.Contains(there.switches, s) }) {
 			continue
 		}
 		if (here.byNIC || there.byNIC) && !(allKnown(a.known[fk], here.switches) && allKnown(a.known[fi], there.switches)) {
@@ -153,7 +154,10 @@ func (a *attachments) warnings(c *Cluster) []Warning {
 			rest = fmt.Sprintf(" (and %d more hosts elsewhere)", n)
 		}
 		there, here := a.frags[key[0]].title(), a.frags[key[1]].title()
-		out = append(out, Warning{Where: host, Text: fmt.Sprintf("hangs on %s in %s, on %s in %s%s; kept %s", names(k.there), there, names(k.here), here, rest, there)})
+		out = append(out, Warning{
+			Where: host, Text: fmt.Sprintf("hangs on %s in %s, on %s in %s%s; kept %s", names(k.there), there, names(k.here),
+				here, rest, there),
+		})
 	}
 	return out
 }

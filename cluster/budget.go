@@ -38,9 +38,10 @@ func (e limitError) Is(target error) bool {
 	return target == ErrTooLarge || target == failure.ErrCannot
 }
 
-// Budget is what the documents of one question may cost together. Readers that multiply (a hostlist, a count, a type used by
-// many nodes) spend from it before they make anything, so that a short text cannot stand for more than is allowed, and ask it
-// whether the question still stands. A nil Budget has the bounds of the zero Limits and remembers nothing.
+// Budget is what the documents of one question may cost together. Readers that multiply (a hostlist, a count, a type
+// used by many nodes) spend from it before they make anything, so that a short text cannot stand for more than is
+// allowed, and ask it whether the question still stands. A nil Budget has the bounds of the zero Limits and remembers
+// nothing.
 type Budget struct {
 	limits Limits
 	stop   func() error
@@ -131,7 +132,8 @@ func (b *Budget) TakeType(t *NodeType) error {
 	ends := t.Count(GPU) + t.Count(NIC)
 	if ends > b.limits.Ends {
 		b.over = true
-		return failure.Cannot(fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), b.limits.Ends))
+		return failure.Cannot(fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read",
+			t.Count(GPU), t.Count(NIC), b.limits.Ends))
 	}
 	err := b.take("devices in node types", b.kept.devices, &b.open.devices, len(t.Devices), b.limits.Devices)
 	if err == nil {
@@ -147,7 +149,8 @@ func (b *Budget) TakeType(t *NodeType) error {
 		}
 		// Every end looks at its own links for each of the others, which takes as long as eight steps, and walks up and down
 		// the tree.
-		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps, ends*(8*len(t.Links)+2*ends*deep), b.limits.Steps)
+		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps,
+			ends*(8*len(t.Links)+2*ends*deep), b.limits.Steps)
 	}
 	return err
 }
@@ -242,5 +245,8 @@ func (b *Budget) takeGPUs(f *Fragment) error {
 }
 
 func (s spent) plus(o spent) spent {
-	return spent{s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches, s.links + o.links, s.steps + o.steps}
+	return spent{
+		s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches,
+		s.links + o.links, s.steps + o.steps,
+	}
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Uncabled is a NIC that no source has a cable of, while the other NICs of its host and the same NIC of its peers have one.
+// Uncabled is a NIC that no source has a cable of, while the other NICs of its host and the same NIC of its peers have
+// one.
 type Uncabled struct {
 	Host, NIC int    // NIC is a device of the host's type
 	Peers     int    // hosts whose same NIC is cabled
@@ -100,7 +101,8 @@ func (c *Cluster) Uncabled() []Uncabled {
 	return list
 }
 
-// CloseUncabled marks the ports of such NICs as down, in a type of their hosts' own, so that nothing is sent through them.
+// CloseUncabled marks the ports of such NICs as down, in a type of their hosts' own, so that nothing is sent through
+// them.
 func (c *Cluster) CloseUncabled() []Uncabled {
 	list := slices.DeleteFunc(c.Uncabled(), func(u Uncabled) bool { return allDown(c.TypeOf(u.Host).Devices[u.NIC].NIC) })
 	users := make([]int, len(c.Types))

@@ -14,7 +14,10 @@ func railed(nodes int) *cluster.Cluster {
 	t := &cluster.NodeType{Name: "node"}
 	for i := range 4 {
 		t.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1})
-		t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: -1, Label: fmt.Sprintf("mlx5_%d", i), NIC: &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1}}}})
+		t.Add(cluster.Device{
+			Kind: cluster.NIC, Index: i, Parent: -1, Label: fmt.Sprintf("mlx5_%d", i),
+			NIC: &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1}}},
+		})
 	}
 	c := &cluster.Cluster{Types: []*cluster.NodeType{t}}
 	for i := range 4 {
@@ -23,7 +26,10 @@ func railed(nodes int) *cluster.Cluster {
 	for h := range nodes {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("node%d", h)})
 		for k := range 4 {
-			c.Network.Links = append(c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(k, h+1), B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: h, N: 1}}, NIC: k, Port: 1}, Rate: cluster.FromRead(400*unit.Gbps, "ibnetdiscover")})
+			c.Network.Links = append(c.Network.Links, cluster.NetLink{
+				A: cluster.AtSwitch(k, h+1), B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: h, N: 1}}, NIC: k, Port: 1},
+				Rate: cluster.FromRead(400*unit.Gbps, "ibnetdiscover"),
+			})
 		}
 	}
 	return c
@@ -48,14 +54,16 @@ func TestCabling(t *testing.T) {
 		t.Errorf("swapped: %+v", s)
 	}
 	u := c.Uncabled()
-	if len(u) != 1 || u[0].Host != 4 || c.Types[0].Devices[u[0].NIC].Label != "mlx5_3" || u[0].Peers != 4 || u[0].Source != "ibnetdiscover" {
+	if len(u) != 1 || u[0].Host != 4 || c.Types[0].Devices[u[0].NIC].Label != "mlx5_3" || u[0].Peers != 4 ||
+		u[0].Source != "ibnetdiscover" {
 		t.Errorf("uncabled: %+v", u)
 	}
 	if n := remap(c).Network.Rails; n != 4 {
 		t.Errorf("%d rails with a swapped cable; want 4", n)
 	}
 	c.CloseUncabled()
-	if nic := c.TypeOf(4).Devices[u[0].NIC].NIC; nic.Ports[0].State != cluster.Down || c.Hosts[3].Type != 0 || len(c.Uncabled()) != 1 || len(c.CloseUncabled()) != 0 {
+	if nic := c.TypeOf(4).Devices[u[0].NIC].NIC; nic.Ports[0].State != cluster.Down || c.Hosts[3].Type != 0 ||
+		len(c.Uncabled()) != 1 || len(c.CloseUncabled()) != 0 {
 		t.Errorf("closed: %+v, type %d", nic, c.Hosts[3].Type)
 	}
 }

@@ -66,7 +66,8 @@ func (c *Calibration) Check() error {
 	}
 	for i, m := range c.Measured {
 		if m.Points < 0 || m.From < 0 || m.To < m.From || !share(m.Error) || !share(m.Noise) {
-			return fmt.Errorf("measured[%d]: %d points from %d to %d bytes, errors of %g and %g; expected numbers from zero on", i, m.Points, m.From, m.To, m.Error, m.Noise)
+			return fmt.Errorf("measured[%d]: %d points from %d to %d bytes, errors of %g and %g; expected numbers from zero on",
+				i, m.Points, m.From, m.To, m.Error, m.Noise)
 		}
 	}
 	if len(c.Residuals) > maxResiduals {
@@ -101,6 +102,8 @@ func (j *joiner) calibration(f *Fragment) {
 	case j.out.Calibration == nil:
 		j.out.Calibration = f.Calibration
 	default:
-		j.out.Warnings = append(j.out.Warnings, Warning{Source: f.title(), Text: "a second calibration; the first one is kept"})
+		j.out.Warnings = append(j.out.Warnings, Warning{
+			Source: f.title(), Text: "a second calibration; the first one is kept",
+		})
 	}
 }

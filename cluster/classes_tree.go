@@ -209,7 +209,8 @@ func (b *treeBuilder) domains() {
 			case d.key == "":
 				d.key = k
 			default:
-				b.warnf(b.name(i), "its affinity is %s, but the matrix puts it beside %s of %s; kept together", k, b.name(members[0]), d.key)
+				b.warnf(b.name(i), "its affinity is %s, but the matrix puts it beside %s of %s; kept together", k,
+					b.name(members[0]), d.key)
 			}
 		}
 		if d.key == "" && len(members) == 1 && !b.placed(members[0]) {
@@ -238,7 +239,8 @@ func (b *treeBuilder) merge(d *treeDomain, apart map[string]bool) bool {
 		if x, y, far := b.anySYS(o.members, d.members); far {
 			if !apart[d.key] {
 				apart[d.key] = true
-				b.warnf(b.name(x), "to %s the matrix says SYS, though the affinity on both sides is %s; kept in domains of their own", b.name(y), d.key)
+				b.warnf(b.name(x), "to %s the matrix says SYS, though the affinity on both sides is %s; kept in domains of their "+
+					"own", b.name(y), d.key)
 			}
 			continue
 		}

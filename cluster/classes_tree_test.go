@@ -370,7 +370,8 @@ func TestTreeFromAnyMatrix(t *testing.T) {
 					want = class[j][i]
 				}
 				if want.Type != Apart && m.Class[i][j] != want.String() {
-					t.Fatalf("%s–%s: the table says %v, the tree %s says %s", m.Names[i], m.Names[j], want, sketch(nt), m.Class[i][j])
+					t.Fatalf("%s–%s: the table says %v, the tree %s says %s", m.Names[i], m.Names[j], want, sketch(nt),
+						m.Class[i][j])
 				}
 			}
 		}

@@ -19,13 +19,13 @@ type Host struct {
 	IDs []Identity
 	// Trays are the names of the hosts that ByRack made this one of, in the order of its trays. It is not written.
 	Trays []string
-	// Out is why a scheduler gives the host no jobs, as it held when it was read; nil where none says so. In a Fragment an Out
-	// without a state says that it does give it jobs.
+	// Out is why a scheduler gives the host no jobs, as it held when it was read; nil where none says so. In a Fragment an
+	// Out without a state says that it does give it jobs.
 	Out *Out
 }
 
-// Nameless reports that the host is an adapter of a fabric that carries no host's name, so that it was named by its GUID: ca-b83fd203000a0003.
-// It is no node of its own but the NIC of one.
+// Nameless reports that the host is an adapter of a fabric that carries no host's name, so that it was named by its
+// GUID: ca-b83fd203000a0003. It is no node of its own but the NIC of one.
 func (h *Host) Nameless() bool {
 	guid, ok := strings.CutPrefix(h.Name, "ca-")
 	return ok && len(guid) == 16 && strings.Trim(guid, "0123456789abcdef") == ""
@@ -133,7 +133,8 @@ func SameHost(a, b string) bool {
 	return strings.EqualFold(sa, sb) && (da == "" || db == "")
 }
 
-// HostsNamed are the hosts that names mean, each as an index or -1. Names may lack their domain, or have one that the cluster's lack.
+// HostsNamed are the hosts that names mean, each as an index or -1. Names may lack their domain, or have one that the
+// cluster's lack.
 func (c *Cluster) HostsNamed(names []string) []int {
 	short := func(name string) string {
 		name, _, _ = strings.Cut(strings.ToLower(name), ".")
@@ -179,7 +180,8 @@ type Summary struct {
 	NodeTypes   int `json:"node_types"`
 }
 
-// Summary counts nodes, GPUs, NICs and switches. Adapters without a host's name are no nodes beside those that have one.
+// Summary counts nodes, GPUs, NICs and switches. Adapters without a host's name are no nodes beside those that have
+// one.
 func (c *Cluster) Summary() Summary {
 	s := Summary{Nodes: len(c.Hosts), NodeTypes: len(c.Types)}
 	nameless := 0

@@ -50,7 +50,11 @@ func TestSteps(t *testing.T) {
 
 // TestParallelLinks finds the nearest of very many links between the same devices.
 func TestParallelLinks(t *testing.T) {
-	x := &NodeType{Name: "t", Devices: []Device{{Kind: GPU, Name: "a", Parent: -1}, {Kind: GPU, Name: "b", Parent: -1}, {Kind: NVSwitch, Name: "s", Parent: -1}}}
+	x := &NodeType{
+		Name: "t", Devices: []Device{
+			{Kind: GPU, Name: "a", Parent: -1}, {Kind: GPU, Name: "b", Parent: -1}, {Kind: NVSwitch, Name: "s", Parent: -1},
+		},
+	}
 	for i := range 100_000 {
 		x.Connect(Link{A: 0, B: 2, Kind: NVLink, Lanes: 1 + i%18})
 		x.Connect(Link{A: 2, B: 1, Kind: NVLink, Lanes: 1 + i%12})
@@ -60,7 +64,8 @@ func TestParallelLinks(t *testing.T) {
 	}
 	n := newNodeRoutes(x)
 	if len(n.direct[0]) != 1 || len(n.direct[2]) != 2 || len(n.behind[[2]int{2, 1}]) != 1 {
-		t.Errorf("%d, %d and %d links are looked at for every pair", len(n.direct[0]), len(n.direct[2]), len(n.behind[[2]int{2, 1}]))
+		t.Errorf("%d, %d and %d links are looked at for every pair", len(n.direct[0]), len(n.direct[2]),
+			len(n.behind[[2]int{2, 1}]))
 	}
 }
 
@@ -77,7 +82,9 @@ func TestJoinStops(t *testing.T) {
 		f.Network.Switches = []Switch{{Name: "leaf"}}
 		for i := range 4 {
 			f.Hosts = append(f.Hosts, Host{Name: fmt.Sprint("h", i)})
-			f.Network.Links = append(f.Network.Links, NetLink{A: AtSwitch(0, 0), B: End{Switch: -1, Hosts: []Span{{i, 1}}, NIC: -1}})
+			f.Network.Links = append(f.Network.Links, NetLink{
+				A: AtSwitch(0, 0), B: End{Switch: -1, Hosts: []Span{{i, 1}}, NIC: -1},
+			})
 		}
 		return f
 	}

@@ -159,7 +159,9 @@ func TestHostsRoundTripRuns(t *testing.T) {
 }
 
 func FuzzParseHosts(f *testing.F) {
-	for _, s := range []string{"gpu[001-016,020]", "r[1-2]n[01-04]", "a,b[1-2]-ib", "[1-3]", "a[", "a[2-1]", "x[0-999999]"} {
+	for _, s := range []string{
+		"gpu[001-016,020]", "r[1-2]n[01-04]", "a,b[1-2]-ib", "[1-3]", "a[", "a[2-1]", "x[0-999999]",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -26,7 +26,10 @@ func JoinWithin(b *Budget, frags ...*Fragment) (*Cluster, error) {
 	for _, f := range frags {
 		hosts = max(hosts, len(f.Hosts))
 	}
-	j := joiner{budget: b, typeNames: map[string]bool{}, byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts), merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
+	j := joiner{
+		budget: b, typeNames: map[string]bool{}, byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts),
+		merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{},
+	}
 	j.out.Hosts = slices.Grow(j.out.Hosts, hosts)
 	sources := map[string]bool{}
 	for i, f := range frags {
@@ -138,8 +141,8 @@ func (j *joiner) newHost(name string) int {
 	return at
 }
 
-// take notes that a source speaks of a host. What a scheduler says of it is kept from the last that says anything: a file has what
-// held once.
+// take notes that a source speaks of a host. What a scheduler says of it is kept from the last that says anything: a
+// file has what held once.
 func (j *joiner) take(host int, p part, f *Fragment) {
 	if out := f.Hosts[p.host].Out; out != nil {
 		if j.out.Hosts[host].Out = out; out.State == "" {

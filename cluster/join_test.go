@@ -38,7 +38,10 @@ func TestJoinNodeFromOneFileFabricFromAnother(t *testing.T) {
 	thin := &NodeType{}
 	// The fabric lists the NICs in another order than the node does.
 	for _, l := range []string{"mlx5_1", "mlx5_0"} {
-		thin.Add(Device{Kind: NIC, Index: -1, Label: l, Parent: -1, NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(200*unit.Gbps, "ibnetdiscover")}}}})
+		thin.Add(Device{
+			Kind: NIC, Index: -1, Label: l, Parent: -1,
+			NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(200*unit.Gbps, "ibnetdiscover")}}},
+		})
 	}
 	fabric.Types = []*NodeType{thin}
 	fabric.Hosts = []Host{{Name: "gpu1", Type: 0}, {Name: "gpu2", Type: 0}}
@@ -106,7 +109,8 @@ func TestJoinOneGPUManyNames(t *testing.T) {
 	both := gpu(Device{Index: 3, PCI: "0000:07:00.0", UUID: "GPU-1"})
 	byUUID := gpu(Device{Index: -1, UUID: "GPU-1", GPU: &GPUInfo{Slices: []Slice{{UUID: "MIG-1", Profile: "3g.40gb"}}}})
 	byIndex := gpu(Device{Index: 3, Model: FromRead("A100", "nvidia-smi")})
-	c := Join(fragment("sysfs", "", byPCI), fragment("smi", "", both), fragment("smi -L", "", byUUID), fragment("topo", "", byIndex))
+	c := Join(fragment("sysfs", "", byPCI), fragment("smi", "", both), fragment("smi -L", "", byUUID),
+		fragment("topo", "", byIndex))
 	if n := c.Summary().GPUs; n != 1 {
 		t.Fatalf("%d GPUs, want one", n)
 	}
@@ -163,11 +167,20 @@ func TestJoinSameTypeOnce(t *testing.T) {
 
 func TestJoinNetworkByGUIDAndPort(t *testing.T) {
 	sw := func(name string) Fragment {
-		return Fragment{Format: name, Cluster: Cluster{Network: Network{Switches: []Switch{{Name: name, GUID: "aa", Rail: -1}, {Name: "spine", GUID: "bb", Tier: Spine, Rail: -1}}}}}
+		return Fragment{
+			Format: name,
+			Cluster: Cluster{Network: Network{Switches: []Switch{
+				{Name: name, GUID: "aa", Rail: -1}, {Name: "spine", GUID: "bb", Tier: Spine, Rail: -1},
+			}}},
+		}
 	}
 	a, b := sw("leaf3"), sw("S-aa")
-	a.Network.Links = []NetLink{{A: End{Switch: 0, Port: 2}, B: End{Switch: 1, Port: 9}, Rate: FromRead(25*unit.GBps, "x")}}
-	b.Network.Links = []NetLink{{A: End{Switch: 1, Port: 9}, B: End{Switch: 0, Port: 2}, Counters: map[string]uint64{"B.SymbolErrorCounter": 1234}}}
+	a.Network.Links = []NetLink{{
+		A: End{Switch: 0, Port: 2}, B: End{Switch: 1, Port: 9}, Rate: FromRead(25*unit.GBps, "x"),
+	}}
+	b.Network.Links = []NetLink{{
+		A: End{Switch: 1, Port: 9}, B: End{Switch: 0, Port: 2}, Counters: map[string]uint64{"B.SymbolErrorCounter": 1234},
+	}}
 	c := Join(&a, &b)
 	if len(c.Network.Switches) != 2 || len(c.Network.Links) != 1 {
 		t.Fatalf("%d switches, %d links", len(c.Network.Switches), len(c.Network.Links))
@@ -179,8 +192,13 @@ func TestJoinNetworkByGUIDAndPort(t *testing.T) {
 
 func TestDocumentRoundTrip(t *testing.T) {
 	c := railCluster(2)
-	c.Hosts[1].IDs = []Identity{{Device: "gpu0", UUID: "GPU-x"}, {Device: "nic0", Port: 1, GUID: "ab", LID: 4, Counters: map[string]uint64{"symbol_error": 3}}}
-	c.Types[0].Pairs = []Pair{{A: 4, B: 5, Rate: FromMeasured(unit.Rate(274e9), "p2p"), P2P: Yes, Latency: FromMeasured(unit.Micros(1.5), "p2p")}}
+	c.Hosts[1].IDs = []Identity{
+		{Device: "gpu0", UUID: "GPU-x"},
+		{Device: "nic0", Port: 1, GUID: "ab", LID: 4, Counters: map[string]uint64{"symbol_error": 3}},
+	}
+	c.Types[0].Pairs = []Pair{{
+		A: 4, B: 5, Rate: FromMeasured(unit.Rate(274e9), "p2p"), P2P: Yes, Latency: FromMeasured(unit.Micros(1.5), "p2p"),
+	}}
 	c.Benches = []Bench{{Op: "all_reduce", Ranks: 8, Size: unit.GiB, Bus: 235e9, From: "x"}}
 	c.Warnings = []Warning{{Source: "a", Where: "b", Text: "c"}}
 	data, err := json.Marshal(c.Document())
@@ -222,8 +240,8 @@ func TestDocumentErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-// A scheduler's tree beside the cables is kept, with its hosts by name, through the written form too; a rack whose nodes have the
-// same leaves but for a missing cable is no contradiction.
+// A scheduler's tree beside the cables is kept, with its hosts by name, through the written form too; a rack whose
+// nodes have the same leaves but for a missing cable is no contradiction.
 func TestJoinKeepsSchedulerTree(t *testing.T) {
 	cables := &Fragment{Format: "cables"}
 	node := &NodeType{}
@@ -231,24 +249,31 @@ func TestJoinKeepsSchedulerTree(t *testing.T) {
 		node.Add(Device{Kind: NIC, Index: i, Parent: -1, NIC: &NICInfo{}})
 	}
 	cables.Types = []*NodeType{node}
-	cables.Network.Switches = []Switch{{Name: "leaf0", GUID: "1", Tier: Leaf, Rail: -1}, {Name: "leaf1", GUID: "2", Tier: Leaf, Rail: -1}}
+	cables.Network.Switches = []Switch{
+		{Name: "leaf0", GUID: "1", Tier: Leaf, Rail: -1}, {Name: "leaf1", GUID: "2", Tier: Leaf, Rail: -1},
+	}
 	for h, name := range []string{"n1", "n2", "n3", "n4"} {
 		cables.Hosts = append(cables.Hosts, Host{Name: name})
 		for nic := range 2 {
 			if name == "n4" && nic == 1 {
 				continue
 			}
-			cables.Network.Links = append(cables.Network.Links, NetLink{A: AtSwitch(nic, h+1), B: End{Switch: -1, Hosts: []Span{{h, 1}}, NIC: nic}})
+			cables.Network.Links = append(cables.Network.Links, NetLink{
+				A: AtSwitch(nic, h+1), B: End{Switch: -1, Hosts: []Span{{h, 1}}, NIC: nic},
+			})
 		}
 	}
 	slurm := &Fragment{Format: "Slurm topology.conf"}
-	slurm.Network.Switches = []Switch{{Name: "rack1", Tier: Leaf, Rail: -1}, {Name: "rack2", Tier: Leaf, Rail: -1}, {Name: "core", Tier: Spine, Rail: -1}}
+	slurm.Network.Switches = []Switch{
+		{Name: "rack1", Tier: Leaf, Rail: -1}, {Name: "rack2", Tier: Leaf, Rail: -1}, {Name: "core", Tier: Spine, Rail: -1},
+	}
 	for _, name := range []string{"n3", "n4", "n1", "n2"} {
 		slurm.Hosts = append(slurm.Hosts, Host{Name: name, Type: -1})
 	}
 	for i := range 2 {
 		slurm.Network.Links = append(slurm.Network.Links,
-			NetLink{A: AtSwitch(i, 0), B: End{Switch: -1, Hosts: []Span{{2 * i, 2}}, NIC: -1}}, NetLink{A: AtSwitch(2, 0), B: AtSwitch(i, 0)})
+			NetLink{A: AtSwitch(i, 0), B: End{Switch: -1, Hosts: []Span{{2 * i, 2}}, NIC: -1}},
+			NetLink{A: AtSwitch(2, 0), B: AtSwitch(i, 0)})
 	}
 	want := "[{rack1 core [n3 n4]} {rack2 core [n1 n2]} {core  []}]"
 	c := Join(cables, slurm)

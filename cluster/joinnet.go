@@ -97,7 +97,10 @@ func (j *joiner) mergeNetHead(n *Network, title string) {
 	if net.Kind == "" {
 		net.Kind = n.Kind
 	} else if n.Kind != "" && n.Kind != net.Kind {
-		j.out.Warnings = append(j.out.Warnings, Warning{Source: title, Text: fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind)})
+		j.out.Warnings = append(j.out.Warnings, Warning{
+			Source: title,
+			Text:   fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind),
+		})
 	}
 	fill(&net.Rails, n.Rails)
 	if net.BlockSizes == nil {

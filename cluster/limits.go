@@ -19,7 +19,12 @@ func (l *Link) checkWidth() error {
 		what  string
 		value float64
 		most  float64
-	}{{"lanes", float64(l.Lanes), maxLanes}, {"max_lanes", float64(l.MaxLanes), maxLanes}, {"gts", l.GTs, maxGTs}, {"max_gts", l.MaxGTs, maxGTs}} {
+	}{
+		{"lanes", float64(l.Lanes), maxLanes},
+		{"max_lanes", float64(l.MaxLanes), maxLanes},
+		{"gts", l.GTs, maxGTs},
+		{"max_gts", l.MaxGTs, maxGTs},
+	} {
 		if !(v.value >= 0 && v.value <= v.most) {
 			return fmt.Errorf("%s: %g; expected more than zero and at most %g, or nothing when unknown", v.what, v.value, v.most)
 		}

@@ -192,7 +192,10 @@ func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) er
 		return fmt.Errorf("block_sizes: %w", err)
 	}
 	n := &c.Network
-	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, BlockSizes: d.BlockSizes, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	*n = Network{
+		Name: d.Name, Kind: d.Kind, Rails: d.Rails, Topology: d.Topology, Routing: d.Routing, BlockSizes: d.BlockSizes,
+		Oversubscription: d.Oversubscription, Reduction: d.Reduction,
+	}
 	if err := n.loadScheduler(b, d.Scheduler); err != nil {
 		return err
 	}

@@ -230,7 +230,8 @@ func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
 	for i := range ours {
 		m.to[theirs[i]], taken[ours[i]] = ours[i], true
 	}
-	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of their addresses", m.src, m.add, len(ours))
+	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of "+
+		"their addresses", m.src, m.add, len(ours))
 }
 
 func samePCI(a, b *Device) bool {
@@ -286,8 +287,9 @@ func (m *merging) countsDiffer(t *NodeType) {
 	}
 }
 
-// wanted tells which kinds of devices that only the further source has are added: GPUs, NICs and NVSwitches always; NUMA
-// domains and sockets when the base has none; PCIe switches and root complexes never, since the base's tree is better known.
+// wanted tells which kinds of devices that only the further source has are added: GPUs, NICs and NVSwitches always;
+// NUMA domains and sockets when the base has none; PCIe switches and root complexes never, since the base's tree is
+// better known.
 func (m *merging) wanted(t *NodeType) map[Kind]bool {
 	wanted := map[Kind]bool{}
 	for i := range t.Devices {
@@ -305,8 +307,8 @@ func (m *merging) wanted(t *NodeType) map[Kind]bool {
 	return wanted
 }
 
-// containNUMA puts NUMA domains into the sockets that another source knew of, where there is one way to do it: all into the only
-// socket, or one into each, by number.
+// containNUMA puts NUMA domains into the sockets that another source knew of, where there is one way to do it: all into
+// the only socket, or one into each, by number.
 func (t *NodeType) containNUMA() {
 	sockets, domains := t.Of(Socket), t.Of(NUMA)
 	if len(sockets) == 0 || len(sockets) > 1 && len(sockets) != len(domains) ||
@@ -369,7 +371,8 @@ func (m *merging) mergeDevice(d, o *Device) {
 	if d.UUID == "" {
 		d.UUID = o.UUID
 	} else if o.UUID != "" && o.UUID != d.UUID {
-		m.warn(where, "UUID %s in %s, %s in %s: two different parts, or two machines; kept the first", d.UUID, m.src, o.UUID, m.add)
+		m.warn(where, "UUID %s in %s, %s in %s: two different parts, or two machines; kept the first", d.UUID, m.src, o.UUID,
+			m.add)
 	}
 	switch {
 	case d.Index < 0:
@@ -517,7 +520,8 @@ func (m *merging) mergePort(d *Device, p Port) {
 	at := -1
 	for i := range n.Ports {
 		q := &n.Ports[i]
-		if p.Label != "" && p.Label == q.Label || at < 0 && (p.Num == q.Num || p.Num == 0 && i == 0 || q.Num == 0 && len(n.Ports) == 1) {
+		if p.Label != "" && p.Label == q.Label ||
+			at < 0 && (p.Num == q.Num || p.Num == 0 && i == 0 || q.Num == 0 && len(n.Ports) == 1) {
 			at = i
 		}
 	}
@@ -580,7 +584,8 @@ func (m *merging) contradicts(l Link, a, b int) bool {
 		if m.slow {
 			return true
 		}
-		return slices.ContainsFunc(m.base.Links, func(k Link) bool { return k.Kind == l.Kind && (k.A == a || k.B == a) && d[a].Kind == GPU })
+		return slices.ContainsFunc(m.base.Links,
+			func(k Link) bool { return k.Kind == l.Kind && (k.A == a || k.B == a) && d[a].Kind == GPU })
 	case SMP:
 		return false
 	}
@@ -601,7 +606,8 @@ func (m *merging) uplinkOf(t *NodeType, l Link) int {
 		return -1
 	}
 	for i, k := range m.base.Links {
-		if k.Kind == PCIe && (k.A == at && k.B == m.base.Devices[at].Parent || k.B == at && k.A == m.base.Devices[at].Parent) {
+		if k.Kind == PCIe &&
+			(k.A == at && k.B == m.base.Devices[at].Parent || k.B == at && k.A == m.base.Devices[at].Parent) {
 			return i
 		}
 	}
@@ -654,20 +660,22 @@ func (m *merging) mergePair(p Pair) {
 	m.base.Pairs = append(m.base.Pairs, p)
 }
 
-// mergeModel keeps the name of a device that says more: of "h100", as a scheduler calls it, and "NVIDIA H100 80GB HBM3" the
-// second.
+// mergeModel keeps the name of a device that says more: of "h100", as a scheduler calls it, and "NVIDIA H100 80GB HBM3"
+// the second.
 func mergeModel(m *merging, where string, a, b Fact[string]) Fact[string] {
 	kept := mergeFact(m, where, "model", a, b, sameModel)
 	for _, f := range []Fact[string]{a, b} {
-		if f.Known() && f.Value != kept.Value && f.Origin > Assumed && (namesModel(f.Value, kept.Value) || isPartNumber(kept.Value)) && !isPartNumber(f.Value) && sameModel(f.Value, kept.Value) {
+		if f.Known() && f.Value != kept.Value && f.Origin > Assumed &&
+			(namesModel(f.Value, kept.Value) || isPartNumber(kept.Value)) && !isPartNumber(f.Value) &&
+			sameModel(f.Value, kept.Value) {
 			kept = f
 		}
 	}
 	return kept
 }
 
-// sameModel compares two names of a device. The part number by which InfiniBand tools call an adapter (MT4129) contradicts
-// no product's name.
+// sameModel compares two names of a device. The part number by which InfiniBand tools call an adapter (MT4129)
+// contradicts no product's name.
 func sameModel(a, b string) bool {
 	return a == b || isPartNumber(a) != isPartNumber(b) || namesModel(a, b) || namesModel(b, a)
 }
@@ -676,7 +684,8 @@ func sameModel(a, b string) bool {
 func namesModel(long, short string) bool {
 	words := modelWords(short)
 	have := modelWords(long)
-	return len(words) > 0 && len(have) >= len(words) && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) })
+	return len(words) > 0 && len(have) >= len(words) &&
+		!slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(have, w) })
 }
 
 func modelWords(s string) []string {
@@ -749,7 +758,8 @@ func compareMatrices(base *NodeType, source string, ty typed, to []int) []Warnin
 		more = fmt.Sprintf("; and %d more", len(differ)-3)
 		differ = differ[:3]
 	}
-	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}}
+	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source,
+		strings.Join(differ, "; "), more)}}
 }
 
 // sameClass forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
@@ -785,9 +795,11 @@ func (m *merging) differentMachines(t *NodeType, taken map[int]bool) bool {
 		for i := range ours {
 			m.to[theirs[i]], taken[ours[i]] = ours[i], true
 		}
-		m.warn("", "the %d GPUs have other addresses in %s than in %s; taken as the same, in the order of their addresses", len(ours), m.src, m.add)
+		m.warn("", "the %d GPUs have other addresses in %s than in %s; taken as the same, in the order of their addresses",
+			len(ours), m.src, m.add)
 	default:
-		m.warn("", "%s has %d GPUs and %s has %d, and no address in common; kept all, as parts of one node; if these are two machines, name them with HOST=FILE", m.src, len(ours), m.add, len(theirs))
+		m.warn("", "%s has %d GPUs and %s has %d, and no address in common; kept all, as parts of one node; if these are "+
+			"two machines, name them with HOST=FILE", m.src, len(ours), m.add, len(theirs))
 	}
 	return true
 }
@@ -797,7 +809,8 @@ func (m *merging) refuse(t *NodeType) bool {
 	for i := range m.to {
 		m.to[i] = -1
 	}
-	m.warn("", "%s has %s, %s has %s: two different machines under one name; kept the first", m.src, inventory(m.base), m.add, inventory(t))
+	m.warn("", "%s has %s, %s has %s: two different machines under one name; kept the first", m.src, inventory(m.base),
+		m.add, inventory(t))
 	return false
 }
 

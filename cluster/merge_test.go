@@ -56,8 +56,14 @@ func TestJoinGPUsWithoutCommonAddress(t *testing.T) {
 		gpus int
 		warn []string
 	}{
-		{"preset", node("dgx-h100", "NVIDIA H100", Spec, "0000:1b:00.0", "0000:43:00.0"), 2, []string{"2 GPUs have other addresses", "taken as the same"}},
-		{"other model", node("", "NVIDIA A100", Read, "0000:07:00.0", "0000:0f:00.0"), 2, []string{"2 GPUs (NVIDIA H100)", "2 GPUs (NVIDIA A100)", "two different machines under one name; kept the first"}},
+		{
+			"preset", node("dgx-h100", "NVIDIA H100", Spec, "0000:1b:00.0", "0000:43:00.0"), 2,
+			[]string{"2 GPUs have other addresses", "taken as the same"},
+		},
+		{
+			"other model", node("", "NVIDIA A100", Read, "0000:07:00.0", "0000:0f:00.0"), 2,
+			[]string{"2 GPUs (NVIDIA H100)", "2 GPUs (NVIDIA A100)", "two different machines under one name; kept the first"},
+		},
 		{"other part", node("", "NVIDIA H100", Read, "0000:9a:00.0"), 3, []string{"no address in common; kept all"}},
 	} {
 		c := Join(fragment("one", "h", first), fragment("two", "h", tc.with))
@@ -68,8 +74,8 @@ func TestJoinGPUsWithoutCommonAddress(t *testing.T) {
 	}
 }
 
-// Sockets that only one source counts (Slurm's Sockets=2) are all kept beside the NUMA domains of another (nvidia-smi topo -m), and
-// contain them where there is one way to do it.
+// Sockets that only one source counts (Slurm's Sockets=2) are all kept beside the NUMA domains of another (nvidia-smi
+// topo -m), and contain them where there is one way to do it.
 func TestJoinSocketsAndNUMA(t *testing.T) {
 	for _, tc := range []struct {
 		sockets, domains int
@@ -97,7 +103,8 @@ func TestJoinSocketsAndNUMA(t *testing.T) {
 			in = append(in, name)
 		}
 		if got.Count(Socket) != tc.sockets || !slices.Equal(in, tc.want) {
-			t.Errorf("%d sockets and %d NUMA domains: %d sockets, the domains in %q, want %q", tc.sockets, tc.domains, got.Count(Socket), in, tc.want)
+			t.Errorf("%d sockets and %d NUMA domains: %d sockets, the domains in %q, want %q", tc.sockets, tc.domains,
+				got.Count(Socket), in, tc.want)
 		}
 	}
 }

@@ -105,16 +105,18 @@ type Network struct {
 	// Rails is the number of rails of a rail-optimised network: NIC i of every
 	// node goes to a leaf of rail i. 0 and 1 mean that leaves serve whole nodes.
 	Rails int
-	// Topology is how leaves are joined, as somebody described it: torus:4x4x4, dragonfly:4; "" is below spines, or nobody says.
+	// Topology is how leaves are joined, as somebody described it: torus:4x4x4, dragonfly:4; "" is below spines, or nobody
+	// says.
 	Topology string
-	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one shortest
-	// path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is more.
+	// Routing is how traffic between switches of one tier finds its way, which is assumed: minimal ("" too) takes one
+	// shortest path; adaptive spreads over all links of the two switches, so that a pair has half of them where that is
+	// more.
 	Routing string
-	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one times
-	// a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
+	// BlockSizes are the numbers of nodes in which Slurm's topology/block plans, the smallest first: each is the first one
+	// times a power of two. None means that no scheduler plans in blocks; the blocks themselves are switches with Domain.
 	BlockSizes []int
-	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the cables, which
-	// may be joined otherwise; none where the network itself is that tree.
+	// Scheduler is the tree of switches that a scheduler plans by (Slurm's topology.conf) where another source has the
+	// cables, which may be joined otherwise; none where the network itself is that tree.
 	Scheduler []SchedulerSwitch
 	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
 	// where the links are known, Leaf capacities are computed instead.
@@ -122,7 +124,8 @@ type Network struct {
 	Reduction        Tri
 }
 
-// SchedulerSwitch is a switch as a scheduler knows it: the hosts that it counts as near each other, and the switch above.
+// SchedulerSwitch is a switch as a scheduler knows it: the hosts that it counts as near each other, and the switch
+// above.
 type SchedulerSwitch struct {
 	Name  string
 	Up    string   // name of the one above; "" at the top
@@ -159,8 +162,10 @@ const mostBlockSizes = 16
 // CheckBlockSizes refuses sizes that Slurm's topology/block refuses.
 func CheckBlockSizes(list []int) error {
 	for _, n := range list {
-		if base := list[0]; n < 1 || base < 1 || n%base != 0 || bits.OnesCount(uint(n/base)) != 1 || n/base >= 1<<mostBlockSizes {
-			return fmt.Errorf("%d; expected nodes of a block, and that number times powers of two up to %d", n, 1<<(mostBlockSizes-1))
+		if base := list[0]; n < 1 || base < 1 || n%base != 0 || bits.OnesCount(uint(n/base)) != 1 ||
+			n/base >= 1<<mostBlockSizes {
+			return fmt.Errorf("%d; expected nodes of a block, and that number times powers of two up to %d", n,
+				1<<(mostBlockSizes-1))
 		}
 	}
 	return nil

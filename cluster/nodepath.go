@@ -117,8 +117,9 @@ func (n *nodeRoutes) parent(d int) int {
 	return p
 }
 
-// fast finds a direct link, one through an NVSwitch, or one through two NVSwitches and the second level that joins them. What
-// a pair of GPUs has is what each of the two has at its switch: links between switches are shared by all GPUs behind them.
+// fast finds a direct link, one through an NVSwitch, or one through two NVSwitches and the second level that joins
+// them. What a pair of GPUs has is what each of the two has at its switch: links between switches are shared by all
+// GPUs behind them.
 func (n *nodeRoutes) fast(a, b int) ([]step, Class) {
 	var best []step
 	var class Class

@@ -216,7 +216,8 @@ func (t *NodeType) Check() error {
 		case n == 0:
 			return fmt.Errorf("node type %s: %s: its parents form a loop", t.Name, t.Devices[i].Name)
 		case n > maxChain:
-			return fmt.Errorf("node type %s: %s has more than %d devices above it; no tree of devices has as many levels", t.Name, t.Devices[i].Name, maxChain)
+			return fmt.Errorf("node type %s: %s has more than %d devices above it; no tree of devices has as many levels",
+				t.Name, t.Devices[i].Name, maxChain)
 		}
 	}
 	for i, l := range t.Links {
@@ -224,7 +225,8 @@ func (t *NodeType) Check() error {
 			return fmt.Errorf("node type %s: link %d joins %d and %d of %d devices", t.Name, i, l.A, l.B, len(t.Devices))
 		}
 		if l.Rate.Value < 0 || l.Rate.Known() && l.Rate.Value == 0 {
-			return fmt.Errorf("node type %s: link %s–%s: rate %v; expected more than zero", t.Name, t.Devices[l.A].Name, t.Devices[l.B].Name, l.Rate.Value)
+			return fmt.Errorf("node type %s: link %s–%s: rate %v; expected more than zero", t.Name, t.Devices[l.A].Name,
+				t.Devices[l.B].Name, l.Rate.Value)
 		}
 	}
 	for i, p := range t.Pairs {

@@ -84,7 +84,8 @@ func (o *Ordinals) enumerate(t *NodeType, order string) []GPURef {
 		o.doubt("nobody said which GPUs these are; taken as equal")
 		return all
 	}
-	o.doubt("unlike GPUs, and CUDA puts the one first that it takes for the fastest; CUDA_DEVICE_ORDER=PCI_BUS_ID makes it certain")
+	o.doubt("unlike GPUs, and CUDA puts the one first that it takes for the fastest; CUDA_DEVICE_ORDER=PCI_BUS_ID makes " +
+		"it certain")
 	for _, f := range []Dtype{FP32, FP16, BF16} {
 		known := func(r GPURef) bool { return peakOf(t, r, f) > 0 }
 		if !slices.ContainsFunc(all, func(r GPURef) bool { return !known(r) }) {

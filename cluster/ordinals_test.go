@@ -21,7 +21,10 @@ func fourGPUs() *NodeType {
 		{3, "10000:01:00.0", "GPU-cccc1111-0000-0000-0000-000000000000"},
 		{1, "0000:0b:00.0", "GPU-bbbb0000-0000-0000-0000-000000000000"},
 	} {
-		t.Add(Device{Kind: GPU, Index: g.index, PCI: g.pci, Parent: -1, UUID: g.uuid, Model: FromRead("NVIDIA A100", "test"), GPU: &GPUInfo{}})
+		t.Add(Device{
+			Kind: GPU, Index: g.index, PCI: g.pci, Parent: -1, UUID: g.uuid, Model: FromRead("NVIDIA A100", "test"),
+			GPU: &GPUInfo{},
+		})
 	}
 	return t
 }
@@ -103,7 +106,8 @@ func TestCUDADeviceOrder(t *testing.T) {
 		}
 	}
 	nt.Devices[nt.ByName("gpu2")].GPU.Peak = nil
-	if o := CUDAOrder(nt, nil, nil); names(nt, o.GPUs) != "gpu0 gpu1 gpu2 gpu3" || !strings.Contains(o.Doubt, "unlike GPUs") {
+	if o := CUDAOrder(nt, nil, nil); names(nt, o.GPUs) != "gpu0 gpu1 gpu2 gpu3" ||
+		!strings.Contains(o.Doubt, "unlike GPUs") {
 		t.Errorf("without figures: %q, doubt %q; want the PCI order and a doubt", names(nt, o.GPUs), o.Doubt)
 	}
 	for i := range nt.Devices {
@@ -117,7 +121,10 @@ func TestCUDADeviceOrder(t *testing.T) {
 func TestMIGOrder(t *testing.T) {
 	nt := fourGPUs()
 	g := nt.Devices[nt.ByName("gpu1")].GPU
-	g.Slices = []Slice{{Index: 0, UUID: "MIG-11110000-0000-0000-0000-000000000000"}, {Index: 1, UUID: "MIG-22220000-0000-0000-0000-000000000000"}}
+	g.Slices = []Slice{
+		{Index: 0, UUID: "MIG-11110000-0000-0000-0000-000000000000"},
+		{Index: 1, UUID: "MIG-22220000-0000-0000-0000-000000000000"},
+	}
 	for _, c := range []struct{ visible, want string }{
 		{"MIG-2222", "gpu1/mig1"},
 		{"MIG-2222,MIG-1111", "gpu1/mig1"},

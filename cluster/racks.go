@@ -11,9 +11,9 @@ type Rack struct {
 	Hosts []int
 }
 
-// ByRack is the opposite of ByTray: hosts that share an NVLink domain become one host with a tray for each, whose GPUs all hang
-// on one NVSwitch. A rack stays apart where a host of it has GPUs on no NVSwitch, has trays itself or is in a rack before it.
-// What devices are described by is shared with c, and neither should be changed afterwards.
+// ByRack is the opposite of ByTray: hosts that share an NVLink domain become one host with a tray for each, whose GPUs
+// all hang on one NVSwitch. A rack stays apart where a host of it has GPUs on no NVSwitch, has trays itself or is in a
+// rack before it. What devices are described by is shared with c, and neither should be changed afterwards.
 func (c *Cluster) ByRack(racks []Rack) *Cluster {
 	m := rackMerge{c: c, at: make([]trayAt, len(c.Hosts))}
 	for i := range m.at {
@@ -103,7 +103,8 @@ func switchOf(t *NodeType, gpu int) int {
 	return -1
 }
 
-// build makes the type of a rack. Names count through it; labels and addresses are left out, because trays have the same ones.
+// build makes the type of a rack. Names count through it; labels and addresses are left out, because trays have the
+// same ones.
 func (m *rackMerge) build(r Rack) *NodeType {
 	first := m.c.TypeOf(r.Hosts[0])
 	t := &NodeType{Name: first.Name + "-rack", Tree: first.Tree, Trays: len(r.Hosts)}
@@ -163,7 +164,8 @@ func (m *rackMerge) nics(out *Cluster) {
 	}
 }
 
-// ends translates one end of a link. A NIC of a tray is one of the rack's, so that hosts that shared an end have one each.
+// ends translates one end of a link. A NIC of a tray is one of the rack's, so that hosts that shared an end have one
+// each.
 func (m *rackMerge) ends(e End) []End {
 	if !e.ToHosts() || len(e.Hosts) == 0 {
 		return []End{e}

@@ -33,7 +33,8 @@ func (r *Residual) At(size unit.Bytes) float64 {
 	}
 	at := func(p ResidualPoint) float64 { return math.Log(float64(max(p.Size, 1))) }
 	x := math.Log(float64(max(size, 1)))
-	i, _ := slices.BinarySearchFunc(r.Points, size, func(p ResidualPoint, s unit.Bytes) int { return cmp.Compare(p.Size, s) })
+	i, _ := slices.BinarySearchFunc(r.Points, size,
+		func(p ResidualPoint, s unit.Bytes) int { return cmp.Compare(p.Size, s) })
 	switch {
 	case i == 0:
 		return math.Log(r.Points[0].Factor)

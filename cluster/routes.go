@@ -294,7 +294,8 @@ func (r *Routes) overNet(p *Path, ta, tb *nodeRoutes) {
 	case pxn:
 		p.Via = "NVLink hop to the rail's NIC (PXN), " + p.Via
 	case p.Class.Type == NET: // from NIC to NIC
-	case ca.Type <= PXB && cb.Type <= PXB && r.c.Network.Rails > 1 && r.ordinal(p.From.Host, exit) == r.ordinal(p.To.Host, enter):
+	case ca.Type <= PXB && cb.Type <= PXB && r.c.Network.Rails > 1 &&
+		r.ordinal(p.From.Host, exit) == r.ordinal(p.To.Host, enter):
 		p.Via = "rail-local NIC, " + p.Via
 	case ca.Type <= PXB && cb.Type <= PXB:
 		p.Via = "near NIC, " + p.Via

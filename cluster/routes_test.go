@@ -26,7 +26,10 @@ func twoSocket(nvswitch bool) *NodeType {
 			t.Connect(Link{A: sw, B: g, Kind: PCIe, Lanes: 16, Rate: FromSpec(32*unit.GBps, "test")})
 			gpus = append(gpus, g)
 		}
-		n := t.Add(Device{Kind: NIC, Index: s, Label: fmt.Sprintf("mlx5_%d", s), Parent: sw, NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(200*unit.Gbps, "test")}}}})
+		n := t.Add(Device{
+			Kind: NIC, Index: s, Label: fmt.Sprintf("mlx5_%d", s), Parent: sw,
+			NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(200*unit.Gbps, "test")}}},
+		})
 		t.Connect(Link{A: sw, B: n, Kind: PCIe, Lanes: 16, Rate: FromSpec(32*unit.GBps, "test")})
 		root2 := t.Add(Device{Kind: RootComplex, Index: -1, Parent: numa})
 		t.Connect(Link{A: numa, B: root2, Kind: OnDie})
@@ -120,7 +123,10 @@ func railCluster(rails int) *Cluster {
 				nic = -1
 			}
 			net.Links = append(net.Links,
-				NetLink{A: AtSwitch(leaf, 0), B: End{Switch: -1, Hosts: []Span{{2 * l, 2}}, NIC: nic}, Rate: FromSpec(200*unit.Gbps, "test")},
+				NetLink{
+					A: AtSwitch(leaf, 0), B: End{Switch: -1, Hosts: []Span{{2 * l, 2}}, NIC: nic},
+					Rate: FromSpec(200*unit.Gbps, "test"),
+				},
 				NetLink{A: AtSwitch(spine, 0), B: AtSwitch(leaf, 0), Count: 2, Rate: FromSpec(200*unit.Gbps, "test")})
 		}
 	}
@@ -146,7 +152,8 @@ func TestPathsBetweenNodes(t *testing.T) {
 		c := railCluster(tt.rails)
 		r := NewRoutes(c)
 		p := r.Path(place(t, c, tt.from), place(t, c, tt.to))
-		if p.Class.String() != tt.class || p.Reach != tt.reach || p.Via != tt.via || !strings.Contains(p.Bottleneck(), tt.bottleneck) {
+		if p.Class.String() != tt.class || p.Reach != tt.reach || p.Via != tt.via ||
+			!strings.Contains(p.Bottleneck(), tt.bottleneck) {
 			t.Errorf("%d rails, %s → %s: class %v, reach %v, via %q, bottleneck %q; want %s, %v, %q, %q",
 				tt.rails, tt.from, tt.to, p.Class, p.Reach, p.Via, p.Bottleneck(), tt.class, tt.reach, tt.via, tt.bottleneck)
 		}

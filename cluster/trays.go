@@ -38,7 +38,8 @@ func (c *Cluster) ByTray() *Cluster {
 	return &out
 }
 
-// TrayName is the name of a tray of a host that has so many: that of the host that ByRack made it of, or what ByTray calls it.
+// TrayName is the name of a tray of a host that has so many: that of the host that ByRack made it of, or what ByTray
+// calls it.
 func (h *Host) TrayName(tray, trays int) string {
 	if tray < len(h.Trays) {
 		return h.Trays[tray]
@@ -59,7 +60,9 @@ type traySplit struct {
 
 // splitTrays plans the split, nil when no host has several trays.
 func splitTrays(c *Cluster) *traySplit {
-	s := &traySplit{c: c, racks: make([]*rackSplit, len(c.Types)), whole: make([]int, len(c.Types)), base: make([]int, len(c.Hosts)+1)}
+	s := &traySplit{
+		c: c, racks: make([]*rackSplit, len(c.Types)), whole: make([]int, len(c.Types)), base: make([]int, len(c.Hosts)+1),
+	}
 	taken := make(map[string]bool, len(c.Types))
 	for i, t := range c.Types {
 		s.racks[i] = splitRack(t)

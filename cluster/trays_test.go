@@ -19,7 +19,10 @@ func rack(trays int) *NodeType {
 			root := t.Add(Device{Kind: RootComplex, Index: -1, Parent: numa, Tray: tray})
 			t.Connect(Link{A: numa, B: root, Kind: OnDie})
 			g := t.Add(Device{Kind: GPU, Index: k, Name: fmt.Sprintf("gpu%d", 2*tray+k), Parent: root, Tray: tray})
-			n := t.Add(Device{Kind: NIC, Index: k, Name: fmt.Sprintf("nic%d", 2*tray+k), Parent: root, Tray: tray, NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(400*unit.Gbps, "test")}}}})
+			n := t.Add(Device{
+				Kind: NIC, Index: k, Name: fmt.Sprintf("nic%d", 2*tray+k), Parent: root, Tray: tray,
+				NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(400*unit.Gbps, "test")}}},
+			})
 			t.Connect(Link{A: root, B: g, Kind: PCIe, Lanes: 16})
 			t.Connect(Link{A: root, B: n, Kind: PCIe, Lanes: 16})
 			gpus = append(gpus, g)
@@ -36,11 +39,16 @@ func rack(trays int) *NodeType {
 // NIC 0 of every tray on leaf0, NIC 1 on leaf1, by one link per NIC, and all
 // hosts by an unknown NIC on "mgmt".
 func racks() *Cluster {
-	c := &Cluster{Name: "racks", Types: []*NodeType{twoSocket(false), rack(3)}, Hosts: []Host{{Name: "r0", Type: 1}, {Name: "plain"}, {Name: "r1", Type: 1}, {Name: "blank", Type: -1}}}
+	c := &Cluster{
+		Name: "racks", Types: []*NodeType{twoSocket(false), rack(3)},
+		Hosts: []Host{{Name: "r0", Type: 1}, {Name: "plain"}, {Name: "r1", Type: 1}, {Name: "blank", Type: -1}},
+	}
 	c.Network.Switches = []Switch{{Name: "leaf0"}, {Name: "leaf1"}, {Name: "mgmt"}}
 	both := []Span{{0, 1}, {2, 1}}
 	for nic := range 6 {
-		c.Network.Links = append(c.Network.Links, NetLink{A: AtSwitch(nic%2, 10+nic), B: End{Switch: -1, Hosts: both, NIC: nic}, Speed: "4xNDR"})
+		c.Network.Links = append(c.Network.Links, NetLink{
+			A: AtSwitch(nic%2, 10+nic), B: End{Switch: -1, Hosts: both, NIC: nic}, Speed: "4xNDR",
+		})
 	}
 	c.Network.Links = append(c.Network.Links,
 		NetLink{A: AtSwitch(0, 1), B: End{Switch: -1, Hosts: []Span{{0, 4}}, NIC: 1}},
@@ -77,7 +85,12 @@ func ends(c *Cluster) string {
 
 func TestByTray(t *testing.T) {
 	c := racks()
-	c.Hosts[2].IDs = []Identity{{Device: "gpu3", UUID: "GPU-3"}, {Device: "nic5", Port: 1, GUID: "5"}, {Device: "nvswitch0", UUID: "S"}, {Device: "gpu9", UUID: "GPU-9"}}
+	c.Hosts[2].IDs = []Identity{
+		{Device: "gpu3", UUID: "GPU-3"},
+		{Device: "nic5", Port: 1, GUID: "5"},
+		{Device: "nvswitch0", UUID: "S"},
+		{Device: "gpu9", UUID: "GPU-9"},
+	}
 	before := ends(c)
 	got := c.ByTray()
 	if ends(c) != before || len(c.Hosts) != 4 || c.Types[1].Trays != 3 || len(c.Network.Switches) != 3 {
@@ -90,7 +103,8 @@ func TestByTray(t *testing.T) {
 	if want := "r0-t00/1 r0-t01/1 r0-t02/1 plain/0 r1-t00/1 r1-t01/1 r1-t02/1 blank/-1"; strings.Join(hosts, " ") != want {
 		t.Errorf("hosts %v; want %s", hosts, want)
 	}
-	if a, b := fmt.Sprint(got.Hosts[5].IDs), fmt.Sprint(got.Hosts[6].IDs); a != "[{gpu1 GPU-3 0  0 map[]}]" || b != "[{nic1  1 5 0 map[]}]" {
+	if a, b := fmt.Sprint(got.Hosts[5].IDs),
+		fmt.Sprint(got.Hosts[6].IDs); a != "[{gpu1 GPU-3 0  0 map[]}]" || b != "[{nic1  1 5 0 map[]}]" {
 		t.Errorf("identities %s and %s", a, b)
 	}
 	if want := `leaf0:10 0+1,4+1/nic0 x1
@@ -124,10 +138,13 @@ r1:0 4+3/nic-1 x1
 func TestByTrayTypes(t *testing.T) {
 	c := racks()
 	r := c.Types[1]
-	r.Pairs = []Pair{{A: r.ByName("gpu2"), B: r.ByName("gpu3"), P2P: Yes}, {A: r.ByName("gpu0"), B: r.ByName("gpu3"), P2P: Yes}}
+	r.Pairs = []Pair{
+		{A: r.ByName("gpu2"), B: r.ByName("gpu3"), P2P: Yes}, {A: r.ByName("gpu0"), B: r.ByName("gpu3"), P2P: Yes},
+	}
 	r.Devices[r.ByName("gpu5")].Model = FromRead("odd", "test")
 	got := c.ByTray()
-	if len(got.Types) != 4 || got.Types[1].Name != "rack-tray" || got.Types[3].Name != "rack-tray-t02" || got.Hosts[6].Type != 3 {
+	if len(got.Types) != 4 || got.Types[1].Name != "rack-tray" || got.Types[3].Name != "rack-tray-t02" ||
+		got.Hosts[6].Type != 3 {
 		for _, n := range got.Types {
 			t.Log(n.Name)
 		}
@@ -147,7 +164,8 @@ func TestByTrayTypes(t *testing.T) {
 	for i := range n.Devices {
 		names = append(names, n.Devices[i].Name)
 	}
-	if want := "numa0 root0 gpu0 nic0 root1 gpu1 nic1 nvswitch0"; strings.Join(names, " ") != want || n.Trays != 0 || n.Preset != "" || n.Devices[5].Tray != 0 {
+	if want := "numa0 root0 gpu0 nic0 root1 gpu1 nic1 nvswitch0"; strings.Join(names, " ") != want || n.Trays != 0 ||
+		n.Preset != "" || n.Devices[5].Tray != 0 {
 		t.Errorf("%v; want %s; %+v", names, want, n)
 	}
 	if len(n.Links) != 2+4+2 {
@@ -201,10 +219,12 @@ func TestByTrayOdd(t *testing.T) {
 	c.Network.Switches = []Switch{{Name: "r0"}}
 	c.Network.Links = []NetLink{{A: AtSwitch(0, 0), B: End{Switch: -1, Hosts: []Span{{-2, 99}}, NIC: 7}}}
 	got := c.ByTray()
-	if len(got.Hosts) != 7 || got.Hosts[2].Name != "r0-t549755813888" || got.Hosts[3].Name != "" || got.Hosts[0].Name != "r0-t000000000000" {
+	if len(got.Hosts) != 7 || got.Hosts[2].Name != "r0-t549755813888" || got.Hosts[3].Name != "" ||
+		got.Hosts[0].Name != "r0-t000000000000" {
 		t.Errorf("%v", got.Hosts)
 	}
-	if got.Network.Switches[1].Name != "r0 (group)" || !strings.HasPrefix(ends(got), "r0:0 0+6/nic-1 x1\nr0:0 6+1/nic7 x1\n") {
+	if got.Network.Switches[1].Name != "r0 (group)" ||
+		!strings.HasPrefix(ends(got), "r0:0 0+6/nic-1 x1\nr0:0 6+1/nic7 x1\n") {
 		t.Errorf("%s", ends(got))
 	}
 	for _, n := range got.Types {

@@ -190,8 +190,8 @@ func (j *joiner) switchNames(list []int) string {
 	return text
 }
 
-// findTiers gives switches whose tier no source says one more than the lowest of those that they are cabled to, and turns their
-// cables so that the lower tier is B.
+// findTiers gives switches whose tier no source says one more than the lowest of those that they are cabled to, and
+// turns their cables so that the lower tier is B.
 func (n *Network) findTiers() {
 	found := map[int]bool{}
 	for tier := Leaf; tier < Core; tier++ {
@@ -213,14 +213,15 @@ func (n *Network) findTiers() {
 	}
 	for i := range n.Links {
 		l := &n.Links[i]
-		if !l.A.ToHosts() && !l.B.ToHosts() && (found[l.A.Switch] || found[l.B.Switch]) && n.Switches[l.A.Switch].Tier < n.Switches[l.B.Switch].Tier {
+		if !l.A.ToHosts() && !l.B.ToHosts() && (found[l.A.Switch] || found[l.B.Switch]) &&
+			n.Switches[l.A.Switch].Tier < n.Switches[l.B.Switch].Tier {
 			l.A, l.B, l.Counters = l.B, l.A, swapEnds(l.Counters, true)
 		}
 	}
 }
 
-// findRails recognises a rail-optimised network by its cabling, where no source says so: at least two NICs of a host have
-// leaves of their own, each shared by the same NIC of several hosts.
+// findRails recognises a rail-optimised network by its cabling, where no source says so: at least two NICs of a host
+// have leaves of their own, each shared by the same NIC of several hosts.
 func (n *Network) findRails() {
 	if n.Rails > 0 {
 		return

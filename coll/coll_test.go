@@ -23,7 +23,9 @@ func TestNamesParseAndPrint(t *testing.T) {
 			t.Errorf("%v does not survive its text", k)
 		}
 	}
-	for s, want := range map[string]Kind{"AllReduce": AllReduce, "allreduce": AllReduce, "all-to-all": AllToAll, "AlltoAllv": AllToAllV, "send_recv": SendRecv} {
+	for s, want := range map[string]Kind{
+		"AllReduce": AllReduce, "allreduce": AllReduce, "all-to-all": AllToAll, "AlltoAllv": AllToAllV, "send_recv": SendRecv,
+	} {
 		if got, err := ParseKind(s); err != nil || got != want {
 			t.Errorf("%q: %v, %v; want %v", s, got, err, want)
 		}
@@ -77,8 +79,10 @@ func TestArithmeticOfNCCLTests(t *testing.T) {
 			t.Errorf("%v: %v", tt.kind, err)
 		}
 		rank := min(1, tt.n-1)
-		if o.Count(tt.n) != tt.count || o.Size(tt.n) != tt.size || o.Send(tt.n, rank) != tt.send || o.Recv(tt.n, rank) != tt.recv {
-			t.Errorf("%v %d: count %d size %d send %d recv %d; want %d %d %d %d", tt.kind, tt.n, o.Count(tt.n), int64(o.Size(tt.n)),
+		if o.Count(tt.n) != tt.count || o.Size(tt.n) != tt.size || o.Send(tt.n, rank) != tt.send ||
+			o.Recv(tt.n, rank) != tt.recv {
+			t.Errorf("%v %d: count %d size %d send %d recv %d; want %d %d %d %d", tt.kind, tt.n, o.Count(tt.n),
+				int64(o.Size(tt.n)),
 				int64(o.Send(tt.n, rank)), int64(o.Recv(tt.n, rank)), tt.count, int64(tt.size), int64(tt.send), int64(tt.recv))
 		}
 		if f := tt.kind.BusFactor(tt.n); math.Abs(f-tt.factor) > 1e-12 {

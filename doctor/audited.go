@@ -12,7 +12,8 @@ import (
 
 // fault marks what the audit finds that is broken, not built so or grown old.
 var fault = map[string]bool{
-	"link-asymmetric": true, "link-down": true, "link-slow": true, "port-slow": true, "port-init": true, "pcie-trained-low": true,
+	"link-asymmetric": true, "link-down": true, "link-slow": true, "port-slow": true, "port-init": true,
+	"pcie-trained-low": true,
 }
 
 // audited are what the audit of the joined cluster finds, one finding an id. Those

@@ -146,7 +146,10 @@ func Bench(curves []*Curve) *Report {
 func (s *Curve) judge(several bool) []finding.Finding {
 	var list []finding.Finding
 	parts := s.parts()
-	for _, f := range []*finding.Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(parts), s.falls(), s.places(), s.fast(parts)} {
+	for _, f := range []*finding.Finding{
+		s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(parts), s.falls(), s.places(),
+		s.fast(parts),
+	} {
 		if f == nil {
 			continue
 		}
@@ -160,7 +163,8 @@ func (s *Curve) judge(several bool) []finding.Finding {
 		far := part != nil && part.ratio > veryFar*part.margin
 		if s.Guessed && f.Severity == finding.Warn && f.ID != "bench-below-threshold" && !far {
 			f.Severity = finding.Note
-			f.Cause += " How its GPUs are joined was assumed, because the output does not say it: give the cluster with -c for a verdict."
+			f.Cause += " How its GPUs are joined was assumed, because the output does not say it: give the cluster with -c " +
+				"for a verdict."
 		}
 		if part != nil && part.name != "large" && s.Unsure != "" && !far && !parts["large"].slow() {
 			f.Severity = finding.Note
@@ -215,12 +219,14 @@ func (s *Curve) best() (got, want float64, at *CurvePoint) {
 type curveFit struct {
 	predict.Setting
 
-	level, shape float64 // likelihoods of how far off the parts are as a whole, and of how much their points differ in that
+	// likelihoods of how far off the parts are as a whole, and of how much their points differ in that
+	level, shape float64
 	off          float64 // mean of the factor between measured and predicted times, as a logarithm without sign
 }
 
-// explains weighs a choice for every point of the middle and large sizes: the start of a collective costs about the same for all. Points of one
-// part share the model's error, so each part counts as two measurements: its median, and the spread around that, which is one of repeated runs.
+// explains weighs a choice for every point of the middle and large sizes: the start of a collective costs about the
+// same for all. Points of one part share the model's error, so each part counts as two measurements: its median, and
+// the spread around that, which is one of repeated runs.
 func (s *Curve) explains(c *truth.Case, setting func(i int) predict.Setting) curveFit {
 	parts, n, sum := map[string][]float64{}, 0, 0.0
 	margins := s.parts()
@@ -250,8 +256,8 @@ func (s *Curve) explains(c *truth.Case, setting func(i int) predict.Setting) cur
 	return f
 }
 
-// lies finds the algorithm and protocol whose curve the measured one lies on, where that is likelier than the predicted choice, and than a fault
-// that slows it by any factor.
+// lies finds the algorithm and protocol whose curve the measured one lies on, where that is likelier than the predicted
+// choice, and than a fault that slows it by any factor.
 func (s *Curve) lies(c *truth.Case) {
 	parts := s.parts()
 	if !parts["large"].slow() && !parts["middle"].slow() {
@@ -285,7 +291,9 @@ func (s *Curve) lies(c *truth.Case) {
 	if !(p >= 0.5) || best.Algo == last.Algo && best.Proto == last.Proto {
 		return
 	}
-	s.On = fmt.Sprintf("The measured curve lies on that of %s with protocol %s (within %.0f%%, likelihood %.0f%%), not on that of %s with %s, which NCCL would choose.", best.Algo, best.Proto, 100*(math.Exp(best.off)-1), 100*p, last.Algo, last.Proto)
+	s.On = fmt.Sprintf("The measured curve lies on that of %s with protocol %s (within %.0f%%, likelihood %.0f%%), not "+
+		"on that of %s with %s, which NCCL would choose.", best.Algo, best.Proto, 100*(math.Exp(best.off)-1), 100*p,
+		last.Algo, last.Proto)
 	switch {
 	case strings.HasPrefix(last.Algo, "nvls") && !strings.HasPrefix(best.Algo, "nvls"):
 		s.On += " Is NVLS switched off or not available (NCCL_NVLS_ENABLE, fabric manager)?"
@@ -302,7 +310,10 @@ func NewCurve(c *truth.Case) (*Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Curve{Sweep: c.Sweep, Machine: c.Predictor.Cluster.Name, Class: c.Predictor.Class(), NCCL: c.Predictor.Plan.Version.String(), Assumed: c.Assumed}
+	s := &Curve{
+		Sweep: c.Sweep, Machine: c.Predictor.Cluster.Name, Class: c.Predictor.Class(),
+		NCCL: c.Predictor.Plan.Version.String(), Assumed: c.Assumed,
+	}
 	if c.Hosts != "" {
 		s.Machine += " (" + c.Hosts + ")"
 	}
@@ -430,11 +441,15 @@ type thresholdDoc struct {
 
 func (s *Curve) document() curveDoc {
 	d := curveDoc{
-		Source: s.Sweep.File, Op: s.Sweep.Op, Ranks: s.Sweep.Ranks, Nodes: s.Sweep.Nodes, Machine: s.Machine, Preset: s.Preset, GPU: s.Sweep.GPU(),
-		NCCL: s.NCCL, Class: s.Class, NICs: s.NICs, Assumed: s.Assumed, Guessed: s.Guessed, Wrong: s.wrong(), Unsure: s.Unsure, On: s.On, Unjudged: s.Unjudged, Thresholds: []thresholdDoc{},
+		Source: s.Sweep.File, Op: s.Sweep.Op, Ranks: s.Sweep.Ranks, Nodes: s.Sweep.Nodes, Machine: s.Machine,
+		Preset: s.Preset, GPU: s.Sweep.GPU(),
+		NCCL: s.NCCL, Class: s.Class, NICs: s.NICs, Assumed: s.Assumed, Guessed: s.Guessed, Wrong: s.wrong(),
+		Unsure: s.Unsure, On: s.On, Unjudged: s.Unjudged, Thresholds: []thresholdDoc{},
 	}
 	for _, p := range s.Points {
-		d.Points = append(d.Points, curvePoint{p.Size, p.Margin, p.Algo, p.Time.Micros(), p.InPlace.Micros(), p.Expected.Micros(), p.BusBW})
+		d.Points = append(d.Points, curvePoint{
+			p.Size, p.Margin, p.Algo, p.Time.Micros(), p.InPlace.Micros(), p.Expected.Micros(), p.BusBW,
+		})
 	}
 	for _, a := range s.Against() {
 		d.Thresholds = append(d.Thresholds, thresholdDoc{a.Title, a.GBps, a.Got, a.Measured, a.Source})
@@ -450,7 +465,9 @@ type BenchDocument struct {
 
 // BenchDocument is what is printed of a report of curves.
 func (r *Report) BenchDocument(curves []*Curve) BenchDocument {
-	d := BenchDocument{Document: Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources}}
+	d := BenchDocument{Document: Document{
+		Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources,
+	}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
@@ -474,8 +491,8 @@ type Threshold struct {
 	Source   string     `json:"source" csv:"source"`
 }
 
-// Thresholds are those that operators publish, read in the files named, November 2026. AWS's checks print figures above what a node's NVLink
-// carries and are left out.
+// Thresholds are those that operators publish, read in the files named, November 2026. AWS's checks print figures above
+// what a node's NVLink carries and are left out.
 func Thresholds() []Threshold { return csvtable.Must[Threshold]("thresholds.csv", thresholdTable) }
 
 // Against is a curve held against a threshold.
@@ -526,10 +543,12 @@ func (s *Curve) below() *finding.Finding {
 			continue
 		}
 		f := &finding.Finding{
-			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: repeats(a.GBps / a.Got), Reference: a.Source, Evidence: quotesOf(a.points),
-			Title: fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.GBps),
-			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.Measured, a.GBps),
-			Fix:   "Repeat on other hosts; a host that fails alone goes back to the operator with this output.",
+			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: repeats(a.GBps / a.Got), Reference: a.Source,
+			Evidence: quotesOf(a.points),
+			Title:    fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.GBps),
+			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.Measured,
+				a.GBps),
+			Fix: "Repeat on other hosts; a host that fails alone goes back to the operator with this output.",
 		}
 		if f.Evidence == nil {
 			f.Evidence = []finding.Quote{}
@@ -539,21 +558,23 @@ func (s *Curve) below() *finding.Finding {
 	return nil
 }
 
-// What is known of sweeps before one is looked at: of the published ones (collectives.jsonl) 21 of 165 are known to be slow, and a fault makes a
-// collective up to some thirty times as slow (sockets instead of RDMA).
+// What is known of sweeps before one is looked at: of the published ones (collectives.jsonl) 21 of 165 are known to be
+// slow, and a fault makes a collective up to some thirty times as slow (sockets instead of RDMA).
 const (
 	slowShare   = 21.0 / 165
 	greatestLog = 3.5
 )
 
-// expects is the density of a logarithm x of measured by predicted time if nothing is wrong: Student's with four degrees of freedom, because the
-// model's errors on machines left out have such tails; nine of ten are within the error bar.
+// expects is the density of a logarithm x of measured by predicted time if nothing is wrong: Student's with four
+// degrees of freedom, because the model's errors on machines left out have such tails; nine of ten are within the error
+// bar.
 func expects(x, margin float64) float64 {
 	s := math.Log(max(margin, 1.01)) / 2.132
 	return 0.375 / s * math.Pow(1+x*x/(4*s*s), -2.5)
 }
 
-// likely is how likely something is wrong where a time is ratio times what it should be, and one of ten is off by more than margin.
+// likely is how likely something is wrong where a time is ratio times what it should be, and one of ten is off by more
+// than margin.
 func likely(ratio, margin float64) float64 {
 	if ratio <= 1 || margin <= 0 {
 		return 0
@@ -567,7 +588,8 @@ func repeats(ratio float64) float64 {
 	return math.Round(50*(1+math.Erf(1.645*math.Log(ratio)/math.Log(slack)/math.Sqrt2))) / 100
 }
 
-// likely is that of a part of the curve. Where the machine was guessed, or such runs are off more than others, the bar is as wide as a wrong guess makes it.
+// likely is that of a part of the curve. Where the machine was guessed, or such runs are off more than others, the bar
+// is as wide as a wrong guess makes it.
 func (s *Curve) likely(ratio, margin float64, unsure bool) float64 {
 	if s.Guessed || unsure {
 		margin *= veryFar
@@ -583,7 +605,8 @@ func marginOf(p *CurvePoint) float64 {
 	return ownMargin
 }
 
-// mechanism is a known reason for a peak, a row of mechanisms.csv: between which shares of the expected rate, or GB/s, it leaves it.
+// mechanism is a known reason for a peak, a row of mechanisms.csv: between which shares of the expected rate, or GB/s,
+// it leaves it.
 type mechanism struct {
 	Name       string  `csv:"name"`
 	Class      string  `csv:"class,optional"` // nodes: between nodes; else that of the GPUs' links
@@ -597,8 +620,8 @@ type mechanism struct {
 	low, high  float64
 }
 
-// likeliest is the mechanism under which a peak is likeliest, and its share of all: each gives any rate of its range alike, and is off
-// beyond that as repeated measurements are.
+// likeliest is the mechanism under which a peak is likeliest, and its share of all: each gives any rate of its range
+// alike, and is off beyond that as repeated measurements are.
 func likeliest(list []mechanism, peak float64) (best *mechanism, share float64) {
 	sum, most := 0.0, 0.0
 	for i := range list {
@@ -628,9 +651,11 @@ func (s *Curve) wrongValues() *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "wrong-values", Severity: finding.Error, Confidence: stated("wrong-values"), Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
-		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
-		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
+		ID: "wrong-values", Severity: finding.Error, Confidence: stated("wrong-values"),
+		Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
+		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded " +
+			"link, or faulty memory.",
+		Fix: "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
 	}
 }
 
@@ -656,8 +681,10 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-peak", Severity: finding.Warn, Confidence: s.likely(large.ratio, large.margin, false), Reference: perfGuide,
-		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g GB/s are expected", got, want),
+		ID: "bench-peak", Severity: finding.Warn, Confidence: s.likely(large.ratio, large.margin, false),
+		Reference: perfGuide,
+		Title: fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g GB/s are expected", got,
+			want),
 		Cost:     fmt.Sprintf("large messages take %.1f times as long", large.ratio),
 		Evidence: quotesOf(large.points),
 	}
@@ -666,7 +693,8 @@ func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 	}
 	f.Cause, f.Fix = s.height(got, want)
 	if parts["small"].slow() {
-		f.Cause += fmt.Sprintf(" Small messages are slow too (%.1f times), so the whole path is another than expected.", parts["small"].ratio)
+		f.Cause += fmt.Sprintf(" Small messages are slow too (%.1f times), so the whole path is another than expected.",
+			parts["small"].ratio)
 	}
 	return f
 }
@@ -689,7 +717,8 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 	var list []mechanism
 	for _, m := range csvtable.Must[mechanism]("mechanisms.csv", mechanismTable) {
 		switch {
-		case m.OneNIC && (s.NICs < 2 || nic > 0.9*want), m.Class != kind && (m.Class != "" || kind == "nodes" || kind == "pcie"):
+		case m.OneNIC && (s.NICs < 2 || nic > 0.9*want),
+			m.Class != kind && (m.Class != "" || kind == "nodes" || kind == "pcie"):
 			continue
 		case m.OneNIC:
 			m.low, m.high = 0.6*nic, nic
@@ -705,7 +734,8 @@ func (s *Curve) height(got, want float64) (cause, fix string) {
 	if m == nil {
 		return "The limit is unknown.", "NCCL_DEBUG=INFO; busbar doctor NCCL.log."
 	}
-	text := strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic), "{nics}", strconv.Itoa(s.NICs)).Replace(m.Cause)
+	text := strings.NewReplacer("{percent}", fmt.Sprintf("%.0f%%", 100*got/want), "{nic}", fmt.Sprintf("%.3g", nic),
+		"{nics}", strconv.Itoa(s.NICs)).Replace(m.Cause)
 	return fmt.Sprintf("%s This is the likeliest of the known causes (%.0f%%).", text, 100*share), m.Fix
 }
 
@@ -716,15 +746,19 @@ func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-middle", Severity: finding.Warn, Confidence: s.likely(mid.ratio, mid.margin, s.Unsure != ""), Reference: envGuide, Evidence: quotesOf(mid.points),
+		ID: "bench-middle", Severity: finding.Warn, Confidence: s.likely(mid.ratio, mid.margin, s.Unsure != ""),
+		Reference: envGuide, Evidence: quotesOf(mid.points),
 		Title: "Messages of 64 KiB to 16 MiB are slow: " + off(mid),
-		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm taken too early or too late (LL128 not available, NCCL_ALGO or NCCL_PROTO set), few channels, or messages through another GPU's NIC (PXN).",
-		Fix:   "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
+		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm taken too early or too late " +
+			"(LL128 not available, NCCL_ALGO or NCCL_PROTO set), few channels, or messages through another GPU's NIC (PXN).",
+		Fix: "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO " +
+			"NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
 	}
 	if parts["large"].slow() {
 		f.Cause = "Bandwidth is too low from here on."
 	} else if parts["large"].ratio == 0 && parts["small"].slow() {
-		f.Cause = "The sweep ends here, so its peak is not known; small messages are slow too: the whole path is another one than expected (sockets, host memory)."
+		f.Cause = "The sweep ends here, so its peak is not known; small messages are slow too: the whole path is another " +
+			"one than expected (sockets, host memory)."
 	}
 	return f
 }
@@ -736,10 +770,15 @@ func (s *Curve) latency(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-latency", Severity: finding.Warn, Confidence: s.likely(small.ratio, small.margin, s.Unsure != ""), Reference: perfGuide, Evidence: quotesOf(small.points),
-		Title: "Small messages are slow: " + off(small), Cost: "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
-		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or many channels for few bytes.",
-		Fix:   "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset NCCL_PROTO and NCCL_MIN_NCHANNELS.",
+		ID: "bench-latency", Severity: finding.Warn, Confidence: s.likely(small.ratio, small.margin, s.Unsure != ""),
+		Reference: perfGuide, Evidence: quotesOf(small.points),
+		Title: "Small messages are slow: " + off(small),
+		Cost:  "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
+		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads " +
+			"share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or " +
+			"many channels for few bytes.",
+		Fix: "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset " +
+			"NCCL_PROTO and NCCL_MIN_NCHANNELS.",
 	}
 	if s.Sweep.Nodes > 1 {
 		f.Cause += " Between nodes also: sockets instead of RDMA, adaptive routing, a far switch."
@@ -774,10 +813,13 @@ func (s *Curve) dip(parts map[string]*stretchOf) *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-dip", Severity: finding.Note, Confidence: s.likely(worst, marginOf(at[0]), false), Reference: envGuide, Evidence: quotesOf(at),
-		Title: fmt.Sprintf("A dip: %v takes %.1f times as long as a larger size", at[0].Size, worst),
-		Cause: "One size falls out of the curve: a protocol or algorithm that changes there, a disturbance while it ran, or an adapter that drops packets at that burst length.",
-		Fix:   "Repeat that size (-b and -e equal, more iterations); if it stays: NCCL_DEBUG_SUBSYS=TUNING, and counters of the switch and NIC while it runs.",
+		ID: "bench-dip", Severity: finding.Note, Confidence: s.likely(worst, marginOf(at[0]), false), Reference: envGuide,
+		Evidence: quotesOf(at),
+		Title:    fmt.Sprintf("A dip: %v takes %.1f times as long as a larger size", at[0].Size, worst),
+		Cause: "One size falls out of the curve: a protocol or algorithm that changes there, a disturbance while it ran, " +
+			"or an adapter that drops packets at that burst length.",
+		Fix: "Repeat that size (-b and -e equal, more iterations); if it stays: NCCL_DEBUG_SUBSYS=TUNING, and counters " +
+			"of the switch and NIC while it runs.",
 	}
 	if worst > 3 {
 		f.Severity = finding.Warn
@@ -792,14 +834,18 @@ func (s *Curve) falls() *finding.Finding {
 		return nil
 	}
 	last := &s.Points[len(s.Points)-1]
-	if last.BusBW > 0.7*got || last.Size <= 16*unit.MiB || last.Expected > 0 && s.busBW(last.Size, last.Expected) < 0.8*s.busBW(at.Size, at.Expected) {
+	if last.BusBW > 0.7*got || last.Size <= 16*unit.MiB ||
+		last.Expected > 0 && s.busBW(last.Size, last.Expected) < 0.8*s.busBW(at.Size, at.Expected) {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-falls", Severity: finding.Note, Confidence: s.likely(got/last.BusBW, marginOf(last), false), Reference: perfGuide, Evidence: quotesOf([]*CurvePoint{at, last}),
+		ID: "bench-falls", Severity: finding.Note, Confidence: s.likely(got/last.BusBW, marginOf(last), false),
+		Reference: perfGuide, Evidence: quotesOf([]*CurvePoint{at, last}),
 		Title: fmt.Sprintf("The curve comes down: %.3g GB/s at %v, %.3g at %v", got, at.Size, last.BusBW, last.Size),
-		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
-		Fix:   "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more iterations at that size.",
+		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers " +
+			"of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
+		Fix: "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more " +
+			"iterations at that size.",
 	}
 	if last.BusBW < 0.5*got {
 		f.Severity = finding.Warn
@@ -820,10 +866,12 @@ func (s *Curve) places() *finding.Finding {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "bench-in-place", Severity: finding.Note, Confidence: repeats(max(r, 1/r)), Reference: perfGuide, Evidence: []finding.Quote{},
-		Title: fmt.Sprintf("Out of place takes %.2f times as long as in place", r),
-		Cause: "Both move the same bytes between GPUs; the copy into another buffer costs only where the GPU's memory is the limit, or where one of the buffers is registered and the other is not.",
-		Fix:   "None where it is expected (one GPU, NVLS with registered buffers: -R 1); else repeat.",
+		ID: "bench-in-place", Severity: finding.Note, Confidence: repeats(max(r, 1/r)), Reference: perfGuide,
+		Evidence: []finding.Quote{},
+		Title:    fmt.Sprintf("Out of place takes %.2f times as long as in place", r),
+		Cause: "Both move the same bytes between GPUs; the copy into another buffer costs only where the GPU's memory is " +
+			"the limit, or where one of the buffers is registered and the other is not.",
+		Fix: "None where it is expected (one GPU, NVLS with registered buffers: -R 1); else repeat.",
 	}
 }
 
@@ -835,21 +883,28 @@ func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 	}
 	if !s.Guessed && truth.TooFast(1/large.ratio, large.margin) {
 		return &finding.Finding{
-			ID: "bench-impossible", Severity: finding.Warn, Confidence: 0.95, Reference: perfGuide, Evidence: quotesOf(large.points),
-			Title: fmt.Sprintf("The figures are impossible for this cluster: large messages take %.2g of the predicted time", large.ratio),
-			Cause: fmt.Sprintf("Not even in-switch reduction explains it: %.4g GB/s of bus bandwidth. The times or bandwidths are in another unit (ms for µs, Gb for GB), the file was changed, or it is of another cluster than the one described.", large.points[len(large.points)-1].BusBW),
-			Fix:   "Look at the units and at -c, or repeat the run. Do not calibrate with this file.",
+			ID: "bench-impossible", Severity: finding.Warn, Confidence: 0.95, Reference: perfGuide,
+			Evidence: quotesOf(large.points),
+			Title: fmt.Sprintf("The figures are impossible for this cluster: large messages take %.2g of the predicted time",
+				large.ratio),
+			Cause: fmt.Sprintf("Not even in-switch reduction explains it: %.4g GB/s of bus bandwidth. The times or bandwidths "+
+				"are in another unit (ms for µs, Gb for GB), the file was changed, or it is of another cluster than the one "+
+				"described.", large.points[len(large.points)-1].BusBW),
+			Fix: "Look at the units and at -c, or repeat the run. Do not calibrate with this file.",
 		}
 	}
 	return &finding.Finding{
-		ID: "bench-fast", Severity: finding.Note, Confidence: s.likely(1/large.ratio, large.margin, false), Reference: perfGuide, Evidence: quotesOf(large.points),
+		ID: "bench-fast", Severity: finding.Note, Confidence: s.likely(1/large.ratio, large.margin, false),
+		Reference: perfGuide, Evidence: quotesOf(large.points),
 		Title: fmt.Sprintf("Faster than predicted: large messages take %.2f of the predicted time", large.ratio),
-		Cause: "The cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
-		Fix:   "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
+		Cause: "The cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the " +
+			"model is too careful here.",
+		Fix: "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
 	}
 }
 
-// outside is a note about sizes beyond their error bars where nothing else is said of the curve: it is never in order by silence.
+// outside is a note about sizes beyond their error bars where nothing else is said of the curve: it is never in order
+// by silence.
 func (s *Curve) outside() *finding.Finding {
 	var out []*CurvePoint
 	judged, worst, sum := 0, 0.0, 0.0
@@ -872,9 +927,13 @@ func (s *Curve) outside() *finding.Finding {
 		ratios = append(ratios, p.Ratio())
 	}
 	return &finding.Finding{
-		ID: "bench-outside", Severity: finding.Note, Confidence: math.Round(100*sum/float64(judged)) / 100, Reference: perfGuide, Evidence: quotesOf(out),
-		Title: fmt.Sprintf("%d of %d sizes reach %.0f%% of what is expected, beyond their error bars", len(out), judged, 100/stats.Nearest(ratios, 0.5)),
-		Cause: fmt.Sprintf("From %v to %v; the least is %.0f%% of what %s should give there. No part of the curve as a whole is slow.", out[0].Size, out[len(out)-1].Size, 100/worst, cmp.Or(out[0].Algo, "NCCL's choice")),
-		Fix:   "Repeat with more iterations; NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING shows whether NCCL chose what was predicted.",
+		ID: "bench-outside", Severity: finding.Note, Confidence: math.Round(100*sum/float64(judged)) / 100,
+		Reference: perfGuide, Evidence: quotesOf(out),
+		Title: fmt.Sprintf("%d of %d sizes reach %.0f%% of what is expected, beyond their error bars", len(out), judged,
+			100/stats.Nearest(ratios, 0.5)),
+		Cause: fmt.Sprintf("From %v to %v; the least is %.0f%% of what %s should give there. No part of the curve as a "+
+			"whole is slow.", out[0].Size, out[len(out)-1].Size, 100/worst, cmp.Or(out[0].Algo, "NCCL's choice")),
+		Fix: "Repeat with more iterations; NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING shows whether NCCL chose what " +
+			"was predicted.",
 	}
 }

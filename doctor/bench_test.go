@@ -72,7 +72,8 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 			t.Logf("anomalous %s (%s) raises nothing above a note", g.ID, s.Class)
 		}
 	}
-	t.Logf("healthy: %d of %d sweeps raise a warning (%d not judged); anomalous: %d of %d (%d not judged)", healthy.raised, healthy.judged, healthy.unjudged, broken.raised, broken.judged, broken.unjudged)
+	t.Logf("healthy: %d of %d sweeps raise a warning (%d not judged); anomalous: %d of %d (%d not judged)", healthy.raised,
+		healthy.judged, healthy.unjudged, broken.raised, broken.judged, broken.unjudged)
 	if 20*healthy.raised > healthy.judged {
 		t.Errorf("%d of %d healthy sweeps raise a warning", healthy.raised, healthy.judged)
 	}
@@ -85,7 +86,10 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 // how many times as long as predicted a size takes.
 func sweepOf(slow func(unit.Bytes) float64) *doctor.Curve {
 	m := &result.Sweep{File: "t", Op: coll.AllReduce, Dtype: "float", Ranks: 16, Nodes: 2, PerNode: 8}
-	s := &doctor.Curve{Sweep: m, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8, NICRate: 50 * unit.GBps}
+	s := &doctor.Curve{
+		Sweep: m, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8,
+		NICRate: 50 * unit.GBps,
+	}
 	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {
 		want := unit.Micros(25 + float64(size)*1.875/380e3)
 		p := doctor.CurvePoint{Size: size, Expected: want, Time: unit.Time(float64(want) * slow(size)), Margin: 1.3}
@@ -147,7 +151,8 @@ func TestBenchPatterns(t *testing.T) {
 		case x.id == "" && finding.Serious(r.Findings):
 			t.Errorf("%s: %s", x.name, r.Findings[0].Title)
 		case x.id == "":
-		case len(r.Findings) == 0 || r.Findings[0].ID != x.id || r.Findings[0].Severity == finding.Note || !strings.Contains(r.Findings[0].Cause, x.says):
+		case len(r.Findings) == 0 || r.Findings[0].ID != x.id || r.Findings[0].Severity == finding.Note ||
+			!strings.Contains(r.Findings[0].Cause, x.says):
 			t.Errorf("%s: %+v; want %s that says %q", x.name, r.Findings, x.id, x.says)
 		}
 	}
@@ -180,7 +185,8 @@ func TestBenchGuessedAndThreshold(t *testing.T) {
 		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: p.Size}.BusBW(8, p.Time).GBps()
 	}
 	r := doctor.Bench([]*doctor.Curve{s})
-	if len(r.Findings) == 0 || r.Findings[0].ID != "bench-below-threshold" || !strings.Contains(r.Findings[0].Reference, "Azure") {
+	if len(r.Findings) == 0 || r.Findings[0].ID != "bench-below-threshold" ||
+		!strings.Contains(r.Findings[0].Reference, "Azure") {
 		t.Errorf("380 GB/s where Azure asks 460: %+v", r.Findings)
 	}
 }
@@ -192,7 +198,8 @@ func TestThresholdsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range doctor.Thresholds() {
-		if row := fmt.Sprintf("| [%s](%s) | %s | %d | %.4g |", x.Title, x.Source, x.Op, x.Nodes, x.GBps); !strings.Contains(string(page), row) {
+		if row := fmt.Sprintf("| [%s](%s) | %s | %d | %.4g |", x.Title, x.Source, x.Op, x.Nodes,
+			x.GBps); !strings.Contains(string(page), row) {
 			t.Errorf("docs/doctor.md lacks\n%s", row)
 		}
 	}

@@ -27,7 +27,8 @@ type Case struct {
 // Report is what an examination gave.
 type Report struct {
 	Findings []finding.Finding
-	// Undecided says that no cause is likely enough: the first findings are the leading ones, and Questions tell them apart.
+	// Undecided says that no cause is likely enough: the first findings are the leading ones, and Questions tell them
+	// apart.
 	Undecided bool
 	Questions []cause.Question
 	Lines     int
@@ -51,8 +52,8 @@ func Examine(s *evidence.Set) *Report {
 	return Weigh(m, s, nil)
 }
 
-// Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names; skipped are questions
-// that nobody can answer.
+// Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names;
+// skipped are questions that nobody can answer.
 func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...string) *Report {
 	c := newCase(s)
 	found := c.detect(m)
@@ -63,7 +64,10 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 	for _, x := range m.Causes() {
 		detected[x.ID] = detected[x.ID] || slices.ContainsFunc(x.Rules, func(id string) bool { return detected[id] })
 	}
-	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(), Asked: s.Asked}
+	r := &Report{
+		Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples, Dropped: s.Dropped, Blank: s.Blank(),
+		Asked: s.Asked,
+	}
 	if c.complains() || answers != nil {
 		found = c.weigh(m, found, cause.Case{Answers: answers, Skipped: skipped}, r)
 	} else {
@@ -90,7 +94,8 @@ func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool, skipped ...
 		}
 	}
 	// What nothing in the text speaks for and is as good as excluded would only be read.
-	r.Findings = slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
+	r.Findings = slices.DeleteFunc(found,
+		func(f finding.Finding) bool { return f.Confidence < 0.005 && len(f.Evidence) == 0 })
 	r.Slowing = slowing(m, r.Findings)
 	r.Findings = append(r.Findings, traced(s.Traces)...)
 	r.Traces = len(s.Traces)
@@ -111,13 +116,16 @@ func slowing(m *cause.Model, list []finding.Finding) bool {
 	})
 }
 
-// Examined reports that something was read that findings can come from. A profiler's traces are read by another question.
+// Examined reports that something was read that findings can come from. A profiler's traces are read by another
+// question.
 func (r *Report) Examined() bool {
 	return !r.Blank || len(r.Findings) > min(r.Traces, 1)
 }
 
 func newCase(s *evidence.Set) *Case {
-	c := &Case{Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, lined: map[string]bool{}, memo: map[string]any{}}
+	c := &Case{
+		Set: s, prices: map[string]priced{}, how: map[string]cause.Grade{}, lined: map[string]bool{}, memo: map[string]any{},
+	}
 	if s.Log != nil {
 		c.hosts = len(s.Log.Hosts)
 		for i := range s.Log.Comms {
@@ -162,7 +170,8 @@ func (c *Case) slow() bool {
 	if c.is("slow", "drop") {
 		return true
 	}
-	return c.Told && len(c.Figures)+len(c.Changes) > 0 && !c.is("hang", "crash", "wrong") && !c.about("abovelimit") && !c.aboveLimit() && c.shareOfLine() < 0.7 && c.toldOf() < 0.7
+	return c.Told && len(c.Figures)+len(c.Changes) > 0 && !c.is("hang", "crash", "wrong") && !c.about("abovelimit") &&
+		!c.aboveLimit() && c.shareOfLine() < 0.7 && c.toldOf() < 0.7
 }
 
 // in reports that people told of a circumstance.
@@ -225,7 +234,9 @@ func first[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 // told are the lines of symptoms and circumstances.
 func (c *Case) told(names ...string) []finding.Quote {
 	var list []finding.Quote
-	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic, evidence.Blames, evidence.Release} {
+	for _, k := range []evidence.Kind{
+		evidence.Symptom, evidence.Setting, evidence.Topic, evidence.Blames, evidence.Release,
+	} {
 		for _, n := range names {
 			if o := c.First(k, n); o != nil {
 				list = append(list, first(o.Quotes, 1)...)
@@ -243,12 +254,14 @@ func (c *Case) experiment() bool {
 
 // broken reports that NCCL or the program gave up, or people say so.
 func (c *Case) broken() bool {
-	return c.Has(evidence.TorchError, evidence.Watchdog, evidence.Returned, evidence.ConnectError, evidence.PeerGone) || c.is("hang", "crash", "timeout")
+	return c.Has(evidence.TorchError, evidence.Watchdog, evidence.Returned, evidence.ConnectError, evidence.PeerGone) ||
+		c.is("hang", "crash", "timeout")
 }
 
 // rdma reports signs that the hosts have NICs for RDMA.
 func (c *Case) rdma() bool {
-	if c.Has(evidence.IBUsing, evidence.DeviceFailure, evidence.GDROn, evidence.GDROff, evidence.Completion) || c.in("ib", "roce", "efa", "slingshot") {
+	if c.Has(evidence.IBUsing, evidence.DeviceFailure, evidence.GDROn, evidence.GDROff, evidence.Completion) ||
+		c.in("ib", "roce", "efa", "slingshot") {
 		return true
 	}
 	return c.Env("NCCL_IB_HCA") != nil && c.value("NCCL_IB_DISABLE") != "1"

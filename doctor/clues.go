@@ -61,19 +61,23 @@ func hosts(list []*evidence.Observation) string {
 // elsewhere are names that look like NCCL's and are read by others: frameworks, its
 // tests and plugins, build systems.
 var elsewhere = []string{
-	"NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_TIMEOUT", "NCCL_VERSION", "NCCL_HOME", "NCCL_LIB_DIR", "NCCL_ROOT", "NCCL_DIR", "NCCL_PATH", "NCCL_TEST", "NCCL_TESTS",
-	"NCCL_TESTS_DEVICE", "NCCL_IBEXT_DISABLE", "NCCL_PLUGIN_P2P", "NCCL_UCX_TLS", "NCCL_UCX_RNDV_THRESH", "NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
+	"NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_TIMEOUT", "NCCL_VERSION", "NCCL_HOME", "NCCL_LIB_DIR",
+	"NCCL_ROOT", "NCCL_DIR", "NCCL_PATH", "NCCL_TEST", "NCCL_TESTS",
+	"NCCL_TESTS_DEVICE", "NCCL_IBEXT_DISABLE", "NCCL_PLUGIN_P2P", "NCCL_UCX_TLS", "NCCL_UCX_RNDV_THRESH",
+	"NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
 }
 
 // perHost are settings that rightly differ between ranks.
 var perHost = []string{
-	"RANK", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_SOCKET_IFNAME",
+	"RANK", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE",
+	"NCCL_GRAPH_DUMP_FILE", "NCCL_SOCKET_IFNAME",
 	"MASTER_PORT", "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_COMM_ID", "OMPI_", "NCCL_IB_HCA",
 }
 
 // staleNames are settings that releases removed or renamed.
 var staleNames = []string{
-	"NCCL_IB_CUDA_SUPPORT", "NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_LAUNCH_MODE", "NCCL_MAX_NRINGS", "NCCL_MIN_NRINGS", "NCCL_SINGLE_RING_THRESHOLD",
+	"NCCL_IB_CUDA_SUPPORT", "NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_LAUNCH_MODE",
+	"NCCL_MAX_NRINGS", "NCCL_MIN_NRINGS", "NCCL_SINGLE_RING_THRESHOLD",
 }
 
 // args are the first arguments of all observations of a kind.
@@ -105,16 +109,20 @@ func (c *Case) settingHelps() *clue {
 
 // namedByIPv4 reports a name that does not resolve to an address of any family.
 func (c *Case) namedByIPv4() bool {
-	return slices.ContainsFunc(c.All(evidence.NameUnknown), func(o *evidence.Observation) bool { return o.Arg(1) != "ipv6" })
+	return slices.ContainsFunc(c.All(evidence.NameUnknown),
+		func(o *evidence.Observation) bool { return o.Arg(1) != "ipv6" })
 }
 
-// rankBusy is what a rank did while the others gave up waiting. The surest sign is work that had taken as long as the others wait.
+// rankBusy is what a rank did while the others gave up waiting. The surest sign is work that had taken as long as the
+// others wait.
 func (c *Case) rankBusy() *clue {
 	limit := 0
 	for _, o := range c.All(evidence.TimeLimit) {
 		limit = max(limit, atoi(o.Arg(0)))
 	}
-	doing := map[string]string{"data": "prepares data", "save": "saves a checkpoint", "load": "loads or downloads", "bar": "runs a long loop"}
+	doing := map[string]string{
+		"data": "prepares data", "save": "saves a checkpoint", "load": "loads or downloads", "bar": "runs a long loop",
+	}
 	var best *clue
 	for _, o := range c.All(evidence.BusyBefore) {
 		spent := atoi(o.Arg(1))
@@ -194,7 +202,8 @@ func (c *Case) netBounce() *evidence.Observation { return c.netWay("") }
 func (c *Case) netDirect() *evidence.Observation { return c.netWay("gdr") }
 
 func (c *Case) netWay(way string) *evidence.Observation {
-	return c.Find(evidence.OverNet, func(o *evidence.Observation) bool { return o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") })
+	return c.Find(evidence.OverNet,
+		func(o *evidence.Observation) bool { return o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") })
 }
 
 // gdrOff reports that NCCL prints that GPUDirect RDMA is off, and nowhere that it is on.
@@ -273,7 +282,8 @@ func (c *Case) initIncomplete() *clue {
 
 // ncclCode is NCCL's code in an exception, or its name.
 func (c *Case) ncclCode() string {
-	o := cmp.Or(c.Find(evidence.TorchError, func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), "nccl") }), c.First(evidence.TorchError))
+	o := cmp.Or(c.Find(evidence.TorchError,
+		func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), "nccl") }), c.First(evidence.TorchError))
 	if o == nil {
 		return ""
 	}
@@ -283,7 +293,8 @@ func (c *Case) ncclCode() string {
 // settingDiffers is a setting of NCCL that has different values on different hosts.
 func (c *Case) settingDiffers() *clue {
 	for _, name := range c.EnvNames() {
-		if !strings.HasPrefix(name, "NCCL_") || slices.ContainsFunc(perHost, func(p string) bool { return strings.HasPrefix(name, p) && !strings.HasSuffix(p, "K") || name == p }) {
+		if !strings.HasPrefix(name, "NCCL_") || slices.ContainsFunc(perHost,
+			func(p string) bool { return strings.HasPrefix(name, p) && !strings.HasSuffix(p, "K") || name == p }) {
 			continue
 		}
 		list := c.Values(name)
@@ -348,7 +359,8 @@ func (c *Case) nearLine() float64 {
 	return share
 }
 
-// asPredicted compares the best rate that is told of with what the machine should give, where all of the machine is told.
+// asPredicted compares the best rate that is told of with what the machine should give, where all of the machine is
+// told.
 func (c *Case) asPredicted() *clue {
 	m := c.machine()
 	if m == nil || len(m.assumed) > 0 {
@@ -388,7 +400,8 @@ func (c *Case) slowWire() *clue {
 	return &clue{[]string{fmt.Sprintf("%.2g", 8*slow.GBps)}, []finding.Quote{slow.Quote}}
 }
 
-// timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number of a collective.
+// timedOut is what the messages of PyTorch's watchdog say: which ranks printed them, the least and the greatest number
+// of a collective.
 func (c *Case) timedOut() (reported map[int]bool, least, most string) {
 	reported = map[int]bool{}
 	for _, o := range c.All(evidence.Watchdog) {
@@ -429,7 +442,8 @@ func (c *Case) timeoutWhere() string {
 // timeoutWhy says how ranks differ at a timeout.
 func (c *Case) timeoutWhy() (why string) {
 	if _, least, most := c.timedOut(); least != most {
-		why = fmt.Sprintf("Ranks are at different collectives (sequence numbers %s to %s): the one with the lowest is behind or called another. ", least, most)
+		why = fmt.Sprintf("Ranks are at different collectives (sequence numbers %s to %s): the one with the lowest is "+
+			"behind or called another. ", least, most)
 	}
 	if len(c.All(evidence.Queued)) > 1 {
 		why += "Ranks have different numbers of collectives waiting, so they did not take the same path. "
@@ -500,7 +514,8 @@ func gpuList(list []*evidence.Observation) string {
 	return " GPUs " + strings.Join(names, ", ") + more
 }
 
-// ringsOffNVLink is a ring of NCCL's that leaves NVLink where the node's topology has it: the type of its paths, channels and rate.
+// ringsOffNVLink is a ring of NCCL's that leaves NVLink where the node's topology has it: the type of its paths,
+// channels and rate.
 func (c *Case) ringsOffNVLink() *clue {
 	if c.Cluster == nil || !slices.ContainsFunc(c.Cluster.Types, hasNVLink) {
 		return nil

@@ -71,7 +71,8 @@ const worthTelling = 0.85
 // pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
 func (c *Case) pairDropped() *clue {
 	list := slices.DeleteFunc(c.stories(), func(s story) bool {
-		return s.course != failing && s.course != flapping && s.course != daily && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
+		return s.course != failing && s.course != flapping && s.course != daily &&
+			(s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
 	})
 	if len(list) == 0 {
 		return nil
@@ -83,20 +84,27 @@ func (c *Case) pairDropped() *clue {
 		return float64(s.after) / float64(s.before)
 	}
 	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
-	return &clue{[]string{string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(), fmt.Sprintf("%.0f%%", 100*left(worst)), worst.hours}, c.histories(worst.From, worst.To)}
+	return &clue{[]string{
+		string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(),
+		fmt.Sprintf("%.0f%%", 100*left(worst)), worst.hours,
+	}, c.histories(worst.From, worst.To)}
 }
 
 // unreachable is a rank that connects from an address from which the others cannot be reached.
 func (c *Case) unreachable() *clue {
 	for _, o := range c.All(evidence.LocalDial) {
 		what := addressClass(o.Arg(0))
-		if what == "" && !strings.Contains(o.Arg(2), "invalid argument") && !strings.Contains(o.Arg(2), "network is unreachable") {
+		if what == "" && !strings.Contains(o.Arg(2), "invalid argument") &&
+			!strings.Contains(o.Arg(2), "network is unreachable") {
 			continue
 		}
 		if addressClass(o.Arg(1)) == "the loopback" { // a job on one host
 			continue
 		}
-		return &clue{[]string{o.Arg(0), cmp.Or(what, "of a network that does not lead there"), o.Arg(1), speaker(o.Quotes)}, first(o.Quotes, 1)}
+		return &clue{
+			[]string{o.Arg(0), cmp.Or(what, "of a network that does not lead there"), o.Arg(1), speaker(o.Quotes)},
+			first(o.Quotes, 1),
+		}
 	}
 	return nil
 }
@@ -160,7 +168,9 @@ func (c *Case) mtuDiffers() *clue {
 		if where == "" && odd.File == rest.File {
 			continue // one listing of one host: a namespace or a container
 		}
-		return &clue{[]string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)}, []finding.Quote{odd, rest}}
+		return &clue{
+			[]string{cmp.Or(where, odd.File), name, few, most, strconv.Itoa(atoi(most) - 28)}, []finding.Quote{odd, rest},
+		}
 	}
 	return nil
 }
@@ -187,7 +197,10 @@ func (c *Case) nicSlow() *clue {
 		return nil
 	}
 	host := p.Names[f.Ranks[0]]
-	return &clue{[]string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)}, append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...)}
+	return &clue{
+		[]string{host, fmt.Sprintf("%.0f%%", 100*f.Factor), f.Text, fmt.Sprintf("%.1f", 1/f.Factor)},
+		append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
+	}
 }
 
 // pairSlow is a pair that is slow where its hosts are not.
@@ -197,7 +210,10 @@ func (c *Case) pairSlow() *clue {
 		return nil
 	}
 	a, b := p.Names[f.Ranks[0]], p.Names[f.Ranks[1]]
-	return &clue{[]string{a, b, f.Text, fmt.Sprint(f.Factor)}, append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...)}
+	return &clue{
+		[]string{a, b, f.Text, fmt.Sprint(f.Factor)},
+		append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(a, b)...),
+	}
 }
 
 // uplink finds groups of hosts that are fast among themselves and slow with each
@@ -215,7 +231,10 @@ func (c *Case) uplink() *clue {
 		}
 		between, share := strings.Join(names, " and "), fmt.Sprintf("%.0f%%", 100*factor)
 		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %s of that", between, share)
-		return &clue{[]string{between, strings.Join(names, " | "), share, fmt.Sprintf("%.1f", 1/factor)}, []finding.Quote{{File: p.File, Text: text}}}
+		return &clue{
+			[]string{between, strings.Join(names, " | "), share, fmt.Sprintf("%.1f", 1/factor)},
+			[]finding.Quote{{File: p.File, Text: text}},
+		}
 	}
 	return nil
 }
@@ -241,7 +260,9 @@ func (c *Case) flatRing() *clue {
 			if best, algo := c.fasterRun(t); best > 1.3 {
 				cost += fmt.Sprintf("; measured: %s is %.1f times as fast", algo, best)
 			}
-			return &clue{[]string{strconv.Itoa(len(t.Ranks)), strconv.Itoa(hosts), strconv.Itoa(crossings), fmt.Sprintf("%.3g", over), cost}, []finding.Quote{q}}
+			return &clue{[]string{
+				strconv.Itoa(len(t.Ranks)), strconv.Itoa(hosts), strconv.Itoa(crossings), fmt.Sprintf("%.3g", over), cost,
+			}, []finding.Quote{q}}
 		}
 	}
 	return nil
@@ -428,5 +449,8 @@ func (c *Case) slowRank() *clue {
 		return nil
 	}
 	ratio := c.Steps[worst].Mean() / median
-	return &clue{[]string{strconv.Itoa(worst), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.0f%%", 100*(ratio-1))}, []finding.Quote{c.Steps[worst].First}}
+	return &clue{
+		[]string{strconv.Itoa(worst), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.0f%%", 100*(ratio-1))},
+		[]finding.Quote{c.Steps[worst].First},
+	}
 }

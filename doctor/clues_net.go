@@ -52,7 +52,8 @@ var virtualNames = []struct{ prefix, what string }{
 func virtual(name string) string {
 	for _, v := range virtualNames {
 		rest, ok := strings.CutPrefix(name, v.prefix)
-		if ok && (v.prefix != "lo" || rest == "") && (v.prefix != "usb" && v.prefix != "tun" && v.prefix != "sit" && v.prefix != "tap" && v.prefix != "wg" || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
+		if ok && (v.prefix != "lo" || rest == "") && (v.prefix != "usb" && v.prefix != "tun" && v.prefix != "sit" &&
+			v.prefix != "tap" && v.prefix != "wg" || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
 			return v.what
 		}
 	}
@@ -66,11 +67,14 @@ func (c *Case) badInterface() *clue {
 			classes := strings.Split(o.Arg(1), ",")
 			for i, n := range strings.Split(o.Arg(0), ",") {
 				class := classes[min(i, len(classes)-1)]
-				if what := virtual(n); what != "" && (i == 0 || c.multinode() || c.Has(evidence.ConnectError, evidence.ConnectRetry)) {
+				if what := virtual(n); what != "" &&
+					(i == 0 || c.multinode() || c.Has(evidence.ConnectError, evidence.ConnectRetry)) {
 					return &clue{[]string{n, what}, first(o.Quotes, 1)} // a further one is of no use on one host, and no harm
 				}
 				if class == "link-local" && i == 0 {
-					return &clue{[]string{n, "an interface with a link-local address, which no other network can reach"}, first(o.Quotes, 1)}
+					return &clue{
+						[]string{n, "an interface with a link-local address, which no other network can reach"}, first(o.Quotes, 1),
+					}
 				}
 			}
 		}
@@ -80,10 +84,12 @@ func (c *Case) badInterface() *clue {
 
 // farAddresses are kinds of addresses that no other host reaches.
 var farAddresses = map[string]string{
-	"link-local": "The address is a link-local one (fe80::, 169.254.), which is valid on one cable only: the interface has no other, or NCCL_SOCKET_FAMILY asks for IPv6.",
-	"loopback":   "The address is the loopback: the other host's name leads to itself, or it was told to use lo.",
-	"docker":     "The address is that of Docker's own bridge, which every host has.",
-	"bridge":     "The address is that of a container bridge on the other host (Docker's networks begin like this), which is not reached from outside.",
+	"link-local": "The address is a link-local one (fe80::, 169.254.), which is valid on one cable only: the interface " +
+		"has no other, or NCCL_SOCKET_FAMILY asks for IPv6.",
+	"loopback": "The address is the loopback: the other host's name leads to itself, or it was told to use lo.",
+	"docker":   "The address is that of Docker's own bridge, which every host has.",
+	"bridge": "The address is that of a container bridge on the other host (Docker's networks begin like this), " +
+		"which is not reached from outside.",
 }
 
 // farAddress is an address that could not be reached and never will be. A bridge's
@@ -141,7 +147,8 @@ func (c *Case) farWhy() string {
 // namedInterface says what is wrong with the interface that a setting names, or leaves.
 func (c *Case) namedInterface() string {
 	e := c.Env("NCCL_SOCKET_IFNAME")
-	if e == nil || !c.broken() && !c.is("slow") || !c.multinodeTold() && !c.multinode() && !c.Has(evidence.ConnectError, evidence.PeerGone) && !c.in("container") {
+	if e == nil || !c.broken() && !c.is("slow") || !c.multinodeTold() && !c.multinode() &&
+		!c.Has(evidence.ConnectError, evidence.PeerGone) && !c.in("container") {
 		return ""
 	}
 	return c.whyUnreachable(e.Value)
@@ -161,7 +168,8 @@ func (c *Case) whyUnreachable(value string) string {
 		}
 	}
 	if avoid && (c.is("hang", "timeout") || c.Has(evidence.ConnectError)) {
-		return "NCCL_SOCKET_IFNAME=" + value + " replaces NCCL's own list of interfaces to avoid, which has lo and docker in it: the loopback is then the first one left, and other hosts are told an address that leads to themselves."
+		return "NCCL_SOCKET_IFNAME=" + value + " replaces NCCL's own list of interfaces to avoid, which has lo and docker " +
+			"in it: the loopback is then the first one left, and other hosts are told an address that leads to themselves."
 	}
 	return ""
 }
@@ -201,7 +209,8 @@ func (c *Case) fastCluster() bool {
 	}
 	for _, t := range c.Cluster.Types {
 		for _, i := range t.Of(cluster.NIC) {
-			if n := t.Devices[i].NIC; n != nil && (n.Kind == cluster.InfiniBand || n.Kind == cluster.RoCE || n.Kind == cluster.EFA) {
+			if n := t.Devices[i].NIC; n != nil &&
+				(n.Kind == cluster.InfiniBand || n.Kind == cluster.RoCE || n.Kind == cluster.EFA) {
 				return true
 			}
 		}
@@ -212,8 +221,8 @@ func (c *Case) fastCluster() bool {
 // ibInterface is how the kernel and udev name interfaces of IP over InfiniBand: ib0, ibs3, ibp65s0f1.
 var ibInterface = lazyre.New(`^ib(?:\d+|[sp]\d+\w*)$`)
 
-// ibSeen reports that InfiniBand is there although NCCL does not name it: it lists an interface of IP over InfiniBand among those it could use, or a
-// map of the machine has an InfiniBand NIC.
+// ibSeen reports that InfiniBand is there although NCCL does not name it: it lists an interface of IP over InfiniBand
+// among those it could use, or a map of the machine has an InfiniBand NIC.
 func (c *Case) ibSeen() bool {
 	for _, o := range append(slices.Clone(c.All(evidence.SocketUsing)), c.All(evidence.Bootstrap)...) {
 		if slices.ContainsFunc(strings.Split(o.Arg(0), ","), ibInterface.MatchString) {
@@ -221,7 +230,8 @@ func (c *Case) ibSeen() bool {
 		}
 	}
 	return c.Cluster != nil && slices.ContainsFunc(c.Cluster.Types, func(t *cluster.NodeType) bool {
-		return slices.ContainsFunc(t.Of(cluster.NIC), func(i int) bool { n := t.Devices[i].NIC; return n != nil && n.Kind == cluster.InfiniBand })
+		return slices.ContainsFunc(t.Of(cluster.NIC),
+			func(i int) bool { n := t.Devices[i].NIC; return n != nil && n.Kind == cluster.InfiniBand })
 	})
 }
 
@@ -240,7 +250,8 @@ func (c *Case) sharedNet() *clue {
 	list := c.All(evidence.Subnet)
 	for i, a := range list {
 		for _, b := range list[i+1:] {
-			if a.Arg(0) == b.Arg(0) && a.Arg(2) == b.Arg(2) && a.Arg(1) != b.Arg(1) && virtual(a.Arg(1)) == "" && virtual(b.Arg(1)) == "" {
+			if a.Arg(0) == b.Arg(0) && a.Arg(2) == b.Arg(2) && a.Arg(1) != b.Arg(1) && virtual(a.Arg(1)) == "" &&
+				virtual(b.Arg(1)) == "" {
 				return &clue{[]string{a.Arg(1), b.Arg(1), a.Arg(0)}, slices.Concat(first(a.Quotes, 1), first(b.Quotes, 1))}
 			}
 		}
@@ -266,13 +277,15 @@ func (c *Case) networksDiffer() bool {
 // slowProvider is libfabric's provider where it is none for RDMA.
 func (c *Case) slowProvider() *evidence.Observation {
 	return c.Find(evidence.Provider, func(o *evidence.Observation) bool {
-		return !slices.ContainsFunc([]string{"efa", "cxi", "verbs", "psm", "opx"}, func(p string) bool { return strings.HasPrefix(strings.ToLower(o.Arg(0)), p) })
+		return !slices.ContainsFunc([]string{"efa", "cxi", "verbs", "psm", "opx"},
+			func(p string) bool { return strings.HasPrefix(strings.ToLower(o.Arg(0)), p) })
 	})
 }
 
 // libfabricSettings reports settings of libfabric or its plugin.
 func (c *Case) libfabricSettings() bool {
-	return slices.ContainsFunc(c.EnvNames(), func(n string) bool { return strings.HasPrefix(n, "FI_") || strings.HasPrefix(n, "OFI_NCCL_") })
+	return slices.ContainsFunc(c.EnvNames(),
+		func(n string) bool { return strings.HasPrefix(n, "FI_") || strings.HasPrefix(n, "OFI_NCCL_") })
 }
 
 // socketLoss reports that sockets are in use where RDMA is, or somebody complains of speed.

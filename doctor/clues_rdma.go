@@ -18,7 +18,8 @@ func (c *Case) status(code ...string) *evidence.Observation {
 
 // verdictOf is a work completion's error by name, as words or as NCCL's number.
 func (c *Case) verdictOf(nameAndCode ...string) *evidence.Observation {
-	return cmp.Or(c.Find(evidence.Verdict, func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), nameAndCode[0]) }), c.status(nameAndCode[1]))
+	return cmp.Or(c.Find(evidence.Verdict,
+		func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), nameAndCode[0]) }), c.status(nameAndCode[1]))
 }
 
 // smallMTU is an MTU of 1500 or less on an interface that carries training
@@ -51,7 +52,8 @@ func (c *Case) usesInterface(name string) bool {
 // routableGID reports that the message of a failure shows an address that can be
 // routed and none that cannot.
 func (c *Case) routableGID() bool {
-	return c.Has(evidence.GIDPair) && c.First(evidence.GIDInUse, "link-local") == nil && (c.First(evidence.GIDInUse, "ipv4") != nil || c.First(evidence.GIDPair, "apart") != nil)
+	return c.Has(evidence.GIDPair) && c.First(evidence.GIDInUse, "link-local") == nil &&
+		(c.First(evidence.GIDInUse, "ipv4") != nil || c.First(evidence.GIDPair, "apart") != nil)
 }
 
 // badGID is the GID at the index in use when it is link-local or of RoCE v1.
@@ -81,7 +83,8 @@ func (c *Case) badGID() *evidence.Observation {
 func (c *Case) failed(reasonAndCalls ...string) *evidence.Observation {
 	reason, calls := reasonAndCalls[0], reasonAndCalls[1:]
 	return c.Find(evidence.VerbsFailure, func(o *evidence.Observation) bool {
-		return o.Arg(1) == reason && slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(o.Arg(0), call) })
+		return o.Arg(1) == reason &&
+			slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(o.Arg(0), call) })
 	})
 }
 
@@ -136,7 +139,8 @@ func (c *Case) devicesUp() float64 {
 	return n
 }
 
-var severalNICs = lazyre.New(`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
+var severalNICs = lazyre.New(
+	`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
 
 // toldText is all that was told, for patterns that span what is told apart.
 func (c *Case) toldText() string {
@@ -211,7 +215,8 @@ func (c *Case) sharers() *clue {
 // corruptsInside reports wrong values between GPUs of one host of which nothing
 // speaks for a protocol.
 func (c *Case) corruptsInside() bool {
-	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") && !c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
+	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") &&
+		!c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
 }
 
 var fastLink = lazyre.New(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
@@ -220,5 +225,6 @@ var fastLink = lazyre.New(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
 // as much.
 func (c *Case) tcpLike() bool {
 	best := c.best(func(f evidence.Figure) bool { return !f.Expected && !f.Bits && f.Tool != "wire" })
-	return best > 0 && best < 4.5 && fastLink.MatchString(c.toldText()) && !c.in("tcp") && !c.Has(evidence.OverNet, evidence.GDROn)
+	return best > 0 && best < 4.5 && fastLink.MatchString(c.toldText()) && !c.in("tcp") &&
+		!c.Has(evidence.OverNet, evidence.GDROn)
 }

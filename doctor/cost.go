@@ -56,7 +56,9 @@ func (c *Case) slower(fault func(s *hardware.Shape), env map[string]string) stri
 // settings are NCCL's that change a prediction, but those whose effect is asked for.
 func (c *Case) settings(but map[string]string) map[string]string {
 	env := map[string]string{}
-	for _, name := range []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_P2P_DISABLE", "NCCL_NVLS_ENABLE"} {
+	for _, name := range []string{
+		"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NCHANNELS", "NCCL_P2P_DISABLE", "NCCL_NVLS_ENABLE",
+	} {
 		if e := c.Env(name); e != nil {
 			if _, ok := but[name]; !ok {
 				env[name] = e.Value
@@ -136,11 +138,13 @@ var costs = map[string]func(c *Case) string{
 		return or(c.slower(func(s *hardware.Shape) { s.GDR = cluster.No }, nil), "usually half of the NIC's rate or less")
 	},
 	"p2p-off": func(c *Case) string {
-		return or(c.slower(nil, map[string]string{"NCCL_P2P_DISABLE": "1"}), "through host memory GPUs exchange 5 to 20 GB/s instead of 10 to 50 over PCIe, or 100 to 400 over NVLink where they have it")
+		return or(c.slower(nil, map[string]string{"NCCL_P2P_DISABLE": "1"}), "through host memory GPUs exchange 5 to 20 "+
+			"GB/s instead of 10 to 50 over PCIe, or 100 to 400 over NVLink where they have it")
 	},
 	"single-nic": func(c *Case) string { return c.slower(func(s *hardware.Shape) { s.NICs = 1 }, nil) },
 	"nvls-failed": func(c *Case) string {
-		return or(c.slower(nil, map[string]string{"NCCL_NVLS_ENABLE": "0"}), "without NVLS an all-reduce inside a node is up to 1.3x slower at large sizes")
+		return or(c.slower(nil, map[string]string{"NCCL_NVLS_ENABLE": "0"}),
+			"without NVLS an all-reduce inside a node is up to 1.3x slower at large sizes")
 	},
 	"channels-reduced": func(c *Case) string {
 		return c.slower(nil, c.set("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))

@@ -50,7 +50,8 @@ func (c *Case) lineGrade(f *finding.Finding) cause.Grade {
 
 // printed reports a finding that rests on a line which a program printed, or a setting.
 func (c *Case) printed(f *finding.Finding) bool {
-	return len(f.Evidence) == 0 || slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return !c.Talk[q.File] || !evidence.Sentence(q.Text) })
+	return len(f.Evidence) == 0 || slices.ContainsFunc(f.Evidence,
+		func(q finding.Quote) bool { return !c.Talk[q.File] || !evidence.Sentence(q.Text) })
 }
 
 // differential is the case as the model sees it.
@@ -90,8 +91,8 @@ const (
 	farBelow      = 50  // percent of the prediction: nobody only expects too much
 )
 
-// weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for, and questions where none is
-// likely. Findings that rest on other sources keep their own.
+// weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for,
+// and questions where none is likely. Findings that rest on other sources keep their own.
 func (c *Case) weigh(m *cause.Model, found []finding.Finding, asked cause.Case, r *Report) []finding.Finding {
 	x := c.differential(found)
 	x.Answers, x.Skipped = asked.Answers, asked.Skipped
@@ -99,7 +100,8 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, asked cause.Case, 
 	log := c.mostlyPrinted(found)
 	for _, f := range found {
 		g := c.grade(&f)
-		if m.Consequence(f.ID) || c.elsewhere(&f) || g == cause.None || log && (g == cause.States || g == cause.Says && c.lined[f.ID]) {
+		if m.Consequence(f.ID) || c.elsewhere(&f) || g == cause.None ||
+			log && (g == cause.States || g == cause.Says && c.lined[f.ID]) {
 			lines = append(lines, f)
 		} else {
 			told = append(told, f)
@@ -120,7 +122,8 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, asked cause.Case, 
 	}
 	shown := 0
 	for _, h := range list {
-		if h.Cause == nil || h.P < leastShown && (shown >= minHypotheses || top(list) >= cause.Threshold) && !x.Confirmed(h.ID) || shown == maxHypotheses {
+		if h.Cause == nil || h.P < leastShown && (shown >= minHypotheses || top(list) >= cause.Threshold) &&
+			!x.Confirmed(h.ID) || shown == maxHypotheses {
 			continue
 		}
 		if f := c.finding(&h, told, left); !have[f.ID] {
@@ -154,7 +157,8 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, asked cause.Case, 
 	return lines
 }
 
-// inherit gives what a detector's finding explains to that finding's cause: sockets in use are a consequence of the setting that forbids RDMA.
+// inherit gives what a detector's finding explains to that finding's cause: sockets in use are a consequence of the
+// setting that forbids RDMA.
 func inherit(m *cause.Model, list []cause.Hypothesis, rules map[string]cause.Grade) {
 	for _, r := range m.Detected() {
 		if g := rules[r.ID]; g != cause.States && g != cause.Agrees && g != cause.Says {
@@ -165,7 +169,8 @@ func inherit(m *cause.Model, list []cause.Hypothesis, rules map[string]cause.Gra
 			if root < 0 || i == root || list[i].Cause == nil || list[i].P < leastShown {
 				continue
 			}
-			if slices.ContainsFunc(r.Follows, func(id string) bool { return rules[id] != cause.None && list[i].Finds(id) && !list[root].Finds(id) }) {
+			if slices.ContainsFunc(r.Follows,
+				func(id string) bool { return rules[id] != cause.None && list[i].Finds(id) && !list[root].Finds(id) }) {
 				list[root].P += list[i].P / 2
 				list[i].P /= 2
 			}
@@ -181,7 +186,8 @@ func (c *Case) elsewhere(f *finding.Finding) bool {
 
 // complains reports that what somebody wrote tells of a fault, and does not only stand beside a log.
 func (c *Case) complains() bool {
-	return c.Asked && !cause.Contented(c.Words) || c.Told && (c.Has(evidence.Symptom, evidence.Blames) || c.slow() || c.worded())
+	return c.Asked && !cause.Contented(c.Words) ||
+		c.Told && (c.Has(evidence.Symptom, evidence.Blames) || c.slow() || c.worded())
 }
 
 // worded reports a sentence that complains in words of the causes' vocabulary.
@@ -194,7 +200,8 @@ func (c *Case) worded() bool {
 	return false
 }
 
-// mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote: what its lines state keeps its own confidence.
+// mostlyPrinted reports a text in which programs printed at least as many lines as somebody wrote: what its lines state
+// keeps its own confidence.
 func (c *Case) mostlyPrinted(found []finding.Finding) bool {
 	stated := map[string]bool{} // lines that no rule for sentences would be so sure of
 	for _, f := range found {
@@ -229,7 +236,10 @@ func top(list []cause.Hypothesis) float64 {
 
 // finding is a hypothesis as it is reported: with the words of its detector where there is one.
 func (c *Case) finding(h *cause.Hypothesis, told []finding.Finding, left float64) finding.Finding {
-	f := finding.Finding{ID: h.ID, Severity: finding.Warn, Title: h.Title, Cause: h.Why, Fix: h.Fix, Cost: h.Cause.Cost, Reference: h.See, Evidence: []finding.Quote{}}
+	f := finding.Finding{
+		ID: h.ID, Severity: finding.Warn, Title: h.Title, Cause: h.Why, Fix: h.Fix, Cost: h.Cause.Cost, Reference: h.See,
+		Evidence: []finding.Quote{},
+	}
 	if h.Test != "" {
 		f.Fix += " To confirm: " + h.Test
 	}
@@ -241,7 +251,8 @@ func (c *Case) finding(h *cause.Hypothesis, told []finding.Finding, left float64
 		f = told[by]
 	}
 	for _, o := range h.Basis {
-		if len(f.Evidence) < maxEvidence && !slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return strings.Contains(q.Text, o.Text) }) {
+		if len(f.Evidence) < maxEvidence &&
+			!slices.ContainsFunc(f.Evidence, func(q finding.Quote) bool { return strings.Contains(q.Text, o.Text) }) {
 			f.Evidence = append(f.Evidence, c.quoteOf(o.Text))
 		}
 	}

@@ -50,22 +50,44 @@ func TestFirstFinding(t *testing.T) {
 		name, text, want string
 		severity         finding.Severity
 	}{
-		{"shm", warn + "Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)", "shm-too-small", finding.Error},
-		{"duplicate", warn + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000", "duplicate-gpu", finding.Error},
-		{"docker0", pre + "Bootstrap : Using docker0:172.17.0.1<0>\n" + warn + "socketStartConnect: Connect to 172.17.0.2<4000> failed : Connection timed out", "wrong-interface", finding.Error},
-		{"acs and protection error", warn + "NET/IB : Got completion from peer 10.0.0.1<1> with error 4, opcode 1, len 3, vendor err 81\n\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs", finding.Error},
-		{"gid", pre + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn + "Call to ibv_modify_qp failed with error Connection timed out", "gid-index", finding.Error},
-		{"memlock", warn + "Call to ibv_reg_mr failed with error Cannot allocate memory\nmax locked memory       (kbytes, -l) 64", "memlock", finding.Error},
+		{
+			"shm", warn + "Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)",
+			"shm-too-small", finding.Error,
+		},
+		{
+			"duplicate", warn + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000", "duplicate-gpu",
+			finding.Error,
+		},
+		{"docker0", pre + "Bootstrap : Using docker0:172.17.0.1<0>\n" + warn +
+			"socketStartConnect: Connect to 172.17.0.2<4000> failed : Connection timed out", "wrong-interface", finding.Error},
+		{"acs and protection error", warn + "NET/IB : Got completion from peer 10.0.0.1<1> with error 4, opcode 1, len 3, " +
+			"vendor err 81\n\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs", finding.Error},
+		{"gid", pre + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn +
+			"Call to ibv_modify_qp failed with error Connection timed out", "gid-index", finding.Error},
+		{"memlock", warn + "Call to ibv_reg_mr failed with error Cannot allocate memory\nmax locked memory       (kbytes, " +
+			"-l) 64", "memlock", finding.Error},
 		{"fabric manager", "Test CUDA failure common.cu:1030 'system not yet initialized'", "fabric-manager", finding.Error},
 		{"provider", pre + "NET/OFI Selected Provider is tcp;ofi_rxm", "libfabric", finding.Error},
-		{"ib off", pre + "NCCL_IB_DISABLE set by environment to 1.\n" + pre + "Using network Socket\nn2:12:34 [0] NCCL INFO Using network Socket\nNCCL_IB_HCA=mlx5\n2 nodes with InfiniBand are slow", "ib-disabled", finding.Warn},
-		{"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1", "graph-search", finding.Error},
-		{"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory", finding.Error},
-		{"xid", "[ 12.3] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\nn1:12:34 [0] misc/x.cc:1 NCCL WARN Cuda failure 'unspecified launch failure'", "gpu-fault", finding.Error},
+		{"ib off", pre + "NCCL_IB_DISABLE set by environment to 1.\n" + pre + "Using network Socket\nn2:12:34 [0] NCCL " +
+			"INFO Using network Socket\nNCCL_IB_HCA=mlx5\n2 nodes with InfiniBand are slow", "ib-disabled", finding.Warn},
+		{
+			"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1",
+			"graph-search", finding.Error,
+		},
+		{
+			"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] " +
+				"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory",
+			finding.Error,
+		},
+		{"xid", "[ 12.3] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\nn1:12:34 [0] misc/x.cc:1 NCCL " +
+			"WARN Cuda failure 'unspecified launch failure'", "gpu-fault", finding.Error},
 		{"dmabuf", warn + "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "dmabuf", finding.Error},
 		{"mtu", "poll: IBV_WC_LOC_LEN_ERR", "mtu-mismatch", finding.Error},
 		{"port", warn + "NET/IB : mlx5_3:1 Got async event : port error", "bad-link", finding.Error},
-		{"steps", "rank 0 step time 1.00 s\nrank 1 step time 1.01 s\nrank 2 step time 1.52 s\nrank 3 step time 1.00 s", "straggler", finding.Warn},
+		{
+			"steps", "rank 0 step time 1.00 s\nrank 1 step time 1.01 s\nrank 2 step time 1.52 s\nrank 3 step time 1.00 s",
+			"straggler", finding.Warn,
+		},
 	} {
 		r := examine(t, c.text)
 		if len(r.Findings) == 0 || r.Findings[0].ID != c.want || r.Findings[0].Severity != c.severity {
@@ -81,18 +103,22 @@ func TestFirstFinding(t *testing.T) {
 // A hang names the ranks that did not come.
 func TestWhoIsMissing(t *testing.T) {
 	line := func(rank, seq string) string {
-		return "[rank" + rank + "]:[E] [Rank " + rank + "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + seq + ", OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600001 milliseconds\n"
+		return "[rank" + rank + "]:[E] [Rank " + rank + "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" +
+			seq + ", OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600001 milliseconds\n"
 	}
 	r := examine(t, "WORLD_SIZE=4\n"+line("0", "77")+line("1", "77")+line("3", "76"))
-	if len(r.Findings) == 0 || r.Findings[0].ID != "collective-timeout" || r.Findings[0].Where != "ranks without the message: 2" || !strings.Contains(r.Findings[0].Cause, "76 to 77") {
+	if len(r.Findings) == 0 || r.Findings[0].ID != "collective-timeout" ||
+		r.Findings[0].Where != "ranks without the message: 2" || !strings.Contains(r.Findings[0].Cause, "76 to 77") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
 
 // The legend below every matrix of nvidia-smi is no evidence.
 func TestLegendIsNoEvidence(t *testing.T) {
-	r := examine(t, "training is slow\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-31\nGPU1\tNV4\t X \t0-31\n\nLegend:\n\n  X    = Self\n"+
-		"  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n")
+	r := examine(t, "training is slow\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-31\nGPU1\tNV4\t X \t0-31\n\n"+
+		"Legend:\n\n  X    = Self\n"+
+		"  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n  NODE = "+
+		"Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node\n")
 	for _, f := range r.Findings {
 		if f.ID == "numa" {
 			t.Errorf("%+v", f)
@@ -102,8 +128,10 @@ func TestLegendIsNoEvidence(t *testing.T) {
 
 // What NCCL said last is in the finding about its error.
 func TestLastError(t *testing.T) {
-	r := examine(t, "2: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n2: Last error:\n2: NET/IB : Requested properties for vNic 8, only 8 vNics have been created\n")
-	if !slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return strings.Contains(f.Cause, "Requested properties") }) {
+	r := examine(t, "2: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n2: Last error:\n2: "+
+		"NET/IB : Requested properties for vNic 8, only 8 vNics have been created\n")
+	if !slices.ContainsFunc(r.Findings,
+		func(f finding.Finding) bool { return strings.Contains(f.Cause, "Requested properties") }) {
 		t.Errorf("%+v", r.Findings)
 	}
 }
@@ -147,8 +175,11 @@ func TestSeveralFiles(t *testing.T) {
 func TestHealthy(t *testing.T) {
 	healthy(t,
 		"", "hello\n",
-		"n1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA",
-		"n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE",
+		"n1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; "+
+			"OOB eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] "+
+			"[send] via NET/IB/0/GDRDMA",
+		"n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 "+
+			"nranks 2 cudaDev 0 busId 1000 - Init COMPLETE",
 		"max locked memory       (kbytes, -l) unlimited",
 		"\t\tACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd-",
 		"SymbolErrorCounter:..............0\nLinkDownedCounter:...............0",

@@ -16,31 +16,48 @@ import (
 var facts = map[string]any{
 	"told": func(c *Case) bool { return c.Told }, "nccl-log": func(c *Case) bool { return c.Log != nil },
 	"hosts": func(c *Case) float64 { return float64(c.hosts) }, "ranks": func(c *Case) float64 { return float64(c.ranks) },
-	"broken": (*Case).broken, "slow": (*Case).slow, "multinode": (*Case).multinode, "multinode-told": (*Case).multinodeTold, "one-host": (*Case).oneHost,
-	"rdma": (*Case).rdma, "ib-seen": (*Case).ibSeen, "layer": (*Case).layer, "experiment": (*Case).experiment, "two-nodes": (*Case).twoNodes, "many-nodes": (*Case).manyNodes,
-	"helps": (*Case).helps, "hurts": (*Case).hurts, "helper": (*Case).helper, "harmful": (*Case).harmful, "setting-helps": (*Case).settingHelps, "args": (*Case).args,
+	"broken": (*Case).broken, "slow": (*Case).slow, "multinode": (*Case).multinode,
+	"multinode-told": (*Case).multinodeTold, "one-host": (*Case).oneHost,
+	"rdma": (*Case).rdma, "ib-seen": (*Case).ibSeen, "layer": (*Case).layer, "experiment": (*Case).experiment,
+	"two-nodes": (*Case).twoNodes, "many-nodes": (*Case).manyNodes,
+	"helps": (*Case).helps, "hurts": (*Case).hurts, "helper": (*Case).helper, "harmful": (*Case).harmful,
+	"setting-helps": (*Case).settingHelps, "args": (*Case).args,
 	"oom-who": (*Case).oomWho, "oom-hint": (*Case).oomHint,
-	"rank-twice": (*Case).rankTwice, "tests-apart": (*Case).testsApart, "zero-tables": (*Case).zeroTables, "rank-busy": (*Case).rankBusy,
-	"timeout-lines": (*Case).timeoutLines, "timeout-where": (*Case).timeoutWhere, "timeout-why": (*Case).timeoutWhy, "init-incomplete": (*Case).initIncomplete,
-	"nccl-code": (*Case).ncclCode, "last-error": func(c *Case) string { return text(c.First(evidence.LastError)) }, "slow-node": (*Case).slowNode, "slow-rank": (*Case).slowRank,
+	"rank-twice": (*Case).rankTwice, "tests-apart": (*Case).testsApart, "zero-tables": (*Case).zeroTables,
+	"rank-busy":     (*Case).rankBusy,
+	"timeout-lines": (*Case).timeoutLines, "timeout-where": (*Case).timeoutWhere, "timeout-why": (*Case).timeoutWhy,
+	"init-incomplete": (*Case).initIncomplete,
+	"nccl-code":       (*Case).ncclCode, "last-error": func(c *Case) string { return text(c.First(evidence.LastError)) },
+	"slow-node": (*Case).slowNode, "slow-rank": (*Case).slowRank,
 
-	"status": (*Case).status, "verdict-of": (*Case).verdictOf, "failed": (*Case).failed, "flushed-only": (*Case).flushedOnly,
-	"bad-gid": (*Case).badGID, "routable-gid": (*Case).routableGID, "same-subnet": (*Case).sharedNet,
-	"loss-counters": (*Case).lossCounters, "link-counters": (*Case).linkCounters, "small-mtu": (*Case).smallMTU, "active-mtus": (*Case).activeMTUs, "mtu-differs": (*Case).mtuDiffers,
+	"status": (*Case).status, "verdict-of": (*Case).verdictOf, "failed": (*Case).failed,
+	"flushed-only": (*Case).flushedOnly,
+	"bad-gid":      (*Case).badGID, "routable-gid": (*Case).routableGID, "same-subnet": (*Case).sharedNet,
+	"loss-counters": (*Case).lossCounters, "link-counters": (*Case).linkCounters, "small-mtu": (*Case).smallMTU,
+	"active-mtus": (*Case).activeMTUs, "mtu-differs": (*Case).mtuDiffers,
 
-	"bad-interface": (*Case).badInterface, "far-address": (*Case).farAddress, "far-why": (*Case).farWhy, "told-virtual": (*Case).toldVirtual, "named-interface": (*Case).namedInterface,
-	"devices-differ": (*Case).devicesDiffer, "named-by-ipv4": (*Case).namedByIPv4, "interface-unreachable": (*Case).unreachable,
-	"networks-differ": (*Case).networksDiffer, "adapters-differ": (*Case).adaptersDiffer, "releases-differ": (*Case).releasesDiffer,
-	"slow-provider": (*Case).slowProvider, "libfabric-settings": (*Case).libfabricSettings,
-	"socket-network": (*Case).socketNetwork, "socket-loss": (*Case).socketLoss, "fast-cluster": (*Case).fastCluster, "tcp-like": (*Case).tcpLike,
-	"gdr-off": (*Case).gdrOff, "gdr-one-sided": (*Case).gdrOneSided, "net-bounce": (*Case).netBounce, "net-direct": (*Case).netDirect,
-	"iommu-on": (*Case).iommuOn, "corrupts-inside": (*Case).corruptsInside,
-	"idle-nics": (*Case).idleNICs, "devices-up": (*Case).devicesUp, "one-device": (*Case).oneDevice, "several-nics": (*Case).severalNICs, "sharers": (*Case).sharers,
+	"bad-interface": (*Case).badInterface, "far-address": (*Case).farAddress, "far-why": (*Case).farWhy,
+	"told-virtual": (*Case).toldVirtual, "named-interface": (*Case).namedInterface,
+	"devices-differ": (*Case).devicesDiffer, "named-by-ipv4": (*Case).namedByIPv4,
+	"interface-unreachable": (*Case).unreachable,
+	"networks-differ":       (*Case).networksDiffer, "adapters-differ": (*Case).adaptersDiffer,
+	"releases-differ": (*Case).releasesDiffer,
+	"slow-provider":   (*Case).slowProvider, "libfabric-settings": (*Case).libfabricSettings,
+	"socket-network": (*Case).socketNetwork, "socket-loss": (*Case).socketLoss, "fast-cluster": (*Case).fastCluster,
+	"tcp-like": (*Case).tcpLike,
+	"gdr-off":  (*Case).gdrOff, "gdr-one-sided": (*Case).gdrOneSided, "net-bounce": (*Case).netBounce,
+	"net-direct": (*Case).netDirect,
+	"iommu-on":   (*Case).iommuOn, "corrupts-inside": (*Case).corruptsInside,
+	"idle-nics": (*Case).idleNICs, "devices-up": (*Case).devicesUp, "one-device": (*Case).oneDevice,
+	"several-nics": (*Case).severalNICs, "sharers": (*Case).sharers,
 	"channel-plans": (*Case).channelPlans, "nodes-miscounted": (*Case).nodesMiscounted,
-	"setting-differs": (*Case).settingDiffers, "setting-misspelt": (*Case).settingMisspelt, "stale-settings": (*Case).staleSettings,
+	"setting-differs": (*Case).settingDiffers, "setting-misspelt": (*Case).settingMisspelt,
+	"stale-settings": (*Case).staleSettings,
 
-	"figures": (*Case).figureQuotes, "changes": (*Case).changeQuotes, "wire": (*Case).wireQuotes, "wire-beats-nccl": (*Case).wireBeatsNCCL, "greatest-drop": (*Case).greatestDrop, "table-drop": (*Case).tableDrop,
-	"share-of-line": (*Case).shareOfLine, "above-limit": (*Case).aboveLimit, "near-line": (*Case).nearLine, "as-predicted": (*Case).asPredicted, "of-predicted": (*Case).ofPredicted, "slow-wire": (*Case).slowWire,
+	"figures": (*Case).figureQuotes, "changes": (*Case).changeQuotes, "wire": (*Case).wireQuotes,
+	"wire-beats-nccl": (*Case).wireBeatsNCCL, "greatest-drop": (*Case).greatestDrop, "table-drop": (*Case).tableDrop,
+	"share-of-line": (*Case).shareOfLine, "above-limit": (*Case).aboveLimit, "near-line": (*Case).nearLine,
+	"as-predicted": (*Case).asPredicted, "of-predicted": (*Case).ofPredicted, "slow-wire": (*Case).slowWire,
 	"near-line-percent": func(c *Case) string { return fmt.Sprintf("%.0f%%", 100*c.nearLine()) },
 	"best-rate": func(c *Case) float64 {
 		return c.best(func(f evidence.Figure) bool { return !f.Expected && f.Tool != "wire" })
@@ -49,13 +66,15 @@ var facts = map[string]any{
 		return c.best(func(f evidence.Figure) bool { return f.Tool != "wire" && !f.Bits })
 	},
 
-	"fleet-fault": (*Case).fleetFault, "pair-dropped": (*Case).pairDropped, "nic-slow": (*Case).nicSlow, "pair-slow": (*Case).pairSlow,
+	"fleet-fault": (*Case).fleetFault, "pair-dropped": (*Case).pairDropped, "nic-slow": (*Case).nicSlow,
+	"pair-slow":        (*Case).pairSlow,
 	"rings-off-nvlink": (*Case).ringsOffNVLink, "uplink-oversubscribed": (*Case).uplink, "flat-ring": (*Case).flatRing,
 }
 
 // toldOnly are atoms whose lines are sentences that somebody wrote.
 var toldOnly = map[string]bool{
-	"told": true, "symptom": true, "setting": true, "topic": true, "blames": true, "release": true, "helps": true, "hurts": true, "harmful": true, "@figures": true, "@changes": true, "@wire": true,
+	"told": true, "symptom": true, "setting": true, "topic": true, "blames": true, "release": true, "helps": true,
+	"hurts": true, "harmful": true, "@figures": true, "@changes": true, "@wire": true,
 }
 
 // clue is what a fact found: the values of its placeholders, and the lines it rests on.
@@ -225,14 +244,16 @@ func (c *Case) detect(m *cause.Model) (found []finding.Finding) {
 		}
 		way := &x.Found[i]
 		f := finding.Finding{
-			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.fill), Cause: cause.Fill(way.Why, c.fill), Fix: cause.Fill(way.Fix, c.fill), Cost: cause.Fill(way.Cost, c.fill),
+			ID: x.ID, Severity: way.Severity, Title: cause.Fill(way.Title, c.fill), Cause: cause.Fill(way.Why, c.fill),
+			Fix: cause.Fill(way.Fix, c.fill), Cost: cause.Fill(way.Cost, c.fill),
 			Where: cause.Fill(way.Where, c.fill), Reference: x.See, Evidence: c.lines(way.Quote),
 		}
 		if len(way.Hosts) > 0 {
 			f.Where = c.where(way.Hosts)
 		}
 		c.how[x.ID] = way.Grade
-		c.lined[x.ID] = slices.ContainsFunc(way.Quote, func(a *cause.Atom) bool { return !toldOnly[a.Name] && len(c.lines([]*cause.Atom{a})) > 0 })
+		c.lined[x.ID] = slices.ContainsFunc(way.Quote,
+			func(a *cause.Atom) bool { return !toldOnly[a.Name] && len(c.lines([]*cause.Atom{a})) > 0 })
 		tidy(&f)
 		found = append(found, f)
 	}

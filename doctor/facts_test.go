@@ -8,7 +8,8 @@ import (
 
 // A user's file may ask for any fact, with and without arguments, of a case that has nothing to do with it.
 func TestFactsOfAnyCase(t *testing.T) {
-	for _, text := range []string{"", "training hangs on two nodes\nNCCL_ALGO=tree\nnode1:1:1 [0] NCCL INFO Using network IB\nncclSystemError"} {
+	for _, text := range []string{"", "training hangs on two nodes\nNCCL_ALGO=tree\nnode1:1:1 [0] NCCL INFO Using " +
+		"network IB\nncclSystemError"} {
 		c := newCase(read(t, text))
 		for name := range facts {
 			for _, args := range [][]string{nil, {"x"}, {"x", "y", "z"}} {
@@ -24,7 +25,8 @@ func TestFactsOfAnyCase(t *testing.T) {
 
 // A user's cause is found by what programs print; one that asks for what nothing gives is refused.
 func TestFoundByUser(t *testing.T) {
-	const file = "title: \"t\"\ncause: \"c\"\nfix: \"f\"\nfound:\n  - when: \"xid=79 and not symptom=slow\"\n    how: states\n    quote: \"xid\"\n    title: \"GPU gone, Xid {xid.0}\"\n"
+	const file = "title: \"t\"\ncause: \"c\"\nfix: \"f\"\nfound:\n  - when: \"xid=79 and not symptom=slow\"\n    how: " +
+		"states\n    quote: \"xid\"\n    title: \"GPU gone, Xid {xid.0}\"\n"
 	x, err := cause.Parse("riser", file)
 	if err != nil {
 		t.Fatal(err)

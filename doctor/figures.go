@@ -137,7 +137,8 @@ func hostlist(names []string) string {
 func (c *Case) aboveLimit() bool {
 	for _, f := range c.Figures {
 		for _, g := range c.Figures {
-			if f.Expected && !g.Expected && f.Quote == g.Quote && g.Tool != "wire" && g.GBps > 1.1*f.GBps && !f.Bits == !g.Bits && c.twoNodes() {
+			if f.Expected && !g.Expected && f.Quote == g.Quote && g.Tool != "wire" && g.GBps > 1.1*f.GBps &&
+				!f.Bits == !g.Bits && c.twoNodes() {
 				return true
 			}
 		}
@@ -178,8 +179,10 @@ var ofTotal = lazyre.New(`(\d+(?:\.\d+)?) ?G[Bb](?:/s|ps) of (?:~?)(\d+(?:\.\d+)
 // manyNodes reports that more than two nodes are spoken of.
 func (c *Case) manyNodes() bool {
 	return slices.ContainsFunc(c.All(evidence.Setting), func(o *evidence.Observation) bool {
-		return o.Arg(0) == "multinode" && slices.ContainsFunc(o.Quotes, func(q finding.Quote) bool { return moreNodes.MatchString(q.Text) })
+		return o.Arg(0) == "multinode" &&
+			slices.ContainsFunc(o.Quotes, func(q finding.Quote) bool { return moreNodes.MatchString(q.Text) })
 	}) || c.hosts > 2
 }
 
-var moreNodes = lazyre.New(`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)
+var moreNodes = lazyre.New(
+	`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)

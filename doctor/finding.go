@@ -24,8 +24,8 @@ func weight(s finding.Severity) float64 {
 	return 0.3
 }
 
-// tier is 0 for what a live job's own dumps say, 1 for likely causes, 2 for what says only that something happened, or who waits for whom by the logs
-// alone, 3 for unlikely causes that no detector found, and notes.
+// tier is 0 for what a live job's own dumps say, 1 for likely causes, 2 for what says only that something happened, or
+// who waits for whom by the logs alone, 3 for unlikely causes that no detector found, and notes.
 func tier(m *cause.Model, f *finding.Finding, dumps bool, detected map[string]bool) int {
 	switch {
 	case strings.HasPrefix(f.ID, hang.Prefix) && f.Confidence >= cause.Threshold:
@@ -53,7 +53,8 @@ func order(m *cause.Model, list []finding.Finding, dumps bool, detected map[stri
 			return 1
 		}
 		rank := func(f finding.Finding) float64 { return -f.Confidence * weight(f.Severity) }
-		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(m, &a, dumps, detected), tier(m, &b, dumps, detected)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(tier(m, &a, dumps, detected), tier(m, &b, dumps, detected)),
+			cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 }
 
@@ -75,7 +76,8 @@ func explain(m *cause.Model, list []finding.Finding) {
 			if f == nil || root.Severity == finding.Note && f.Severity != finding.Note { // a note explains notes only
 				continue
 			}
-			if f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
+			if f.ExplainedBy == "" && f.ID != root.ID &&
+				(root.Confidence >= 0.75*f.Confidence || m.Consequence(f.ID) && root.Confidence >= cause.Threshold) {
 				f.ExplainedBy = root.ID
 			}
 		}

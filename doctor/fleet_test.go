@@ -21,7 +21,9 @@ func TestFleetFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := Examine(set).Findings
-	if len(found) != 1 || found[0].Severity != finding.Error || found[0].Where != "gpu03" || !strings.Contains(found[0].Title, "became slow") || !strings.Contains(found[0].Fix, "NIC") || len(found[0].Evidence) != 2 {
+	if len(found) != 1 || found[0].Severity != finding.Error || found[0].Where != "gpu03" ||
+		!strings.Contains(found[0].Title, "became slow") || !strings.Contains(found[0].Fix, "NIC") ||
+		len(found[0].Evidence) != 2 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -30,12 +32,16 @@ func TestFleetFault(t *testing.T) {
 // fault are all named.
 func TestFleetAnswerIsNoLog(t *testing.T) {
 	silent := func(node string) string {
-		return `{"id": "silent:` + node + `", "kind": "silent", "severity": "error", "nodes": ["` + node + `"], "confidence": 0.99, "text": "` + node + ` is silent", "fix": "look"}`
+		return `{"id": "silent:` + node + `", "kind": "silent", "severity": "error", "nodes": ["` + node +
+			`"], "confidence": 0.99, "text": "` + node + ` is silent", "fix": "look"}`
 	}
 	const nodes = `"nodes": [{"name": "n1", "last_failure": "listen tcp 127.0.0.1:7643: bind: address already in use"}]`
 	for _, x := range []struct{ name, text, where, title string }{
 		{"nothing wrong", `{` + nodes + `, "findings": []}`, "", ""},
-		{"two are silent", `{` + nodes + `, "findings": [` + silent("n3") + `, ` + silent("n4") + `]}`, "n[3-4]", "n3 is silent; the same of n4"},
+		{
+			"two are silent", `{` + nodes + `, "findings": [` + silent("n3") + `, ` + silent("n4") + `]}`, "n[3-4]",
+			"n3 is silent; the same of n4",
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			r := vocabulary().NewReader()

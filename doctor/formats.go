@@ -39,9 +39,14 @@ type Question struct {
 
 // Document is what is printed of a report.
 func (r *Report) Document() Document {
-	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Asked: r.Asked, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank}
+	d := Document{
+		Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Asked: r.Asked, Lines: r.Lines,
+		Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10), Dropped: r.Dropped, Blank: r.Blank,
+	}
 	for _, q := range r.Questions {
-		d.Questions = append(d.Questions, Question{q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...)})
+		d.Questions = append(d.Questions, Question{
+			q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...),
+		})
 	}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
@@ -135,7 +140,10 @@ func SARIF(w io.Writer, r *Report) error {
 	}
 	results, rules := []result{}, []rule{}
 	for _, f := range r.Findings {
-		x := result{RuleID: f.ID, Level: f.Severity.String(), Rank: 100 * f.Confidence, Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix}}
+		x := result{
+			RuleID: f.ID, Level: f.Severity.String(), Rank: 100 * f.Confidence,
+			Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix},
+		}
 		if f.Severity == finding.Warn {
 			x.Level = "warning"
 		}

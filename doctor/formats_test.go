@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-const sickJob = "n1:1:1 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device\ntorch.distributed.DistBackendError: ncclSystemError: System call failed\n"
+const sickJob = "n1:1:1 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device\n" +
+	"torch.distributed.DistBackendError: ncclSystemError: System call failed\n"
 
 // The JSON has the fields that were promised.
 func TestJSON(t *testing.T) {
@@ -30,11 +31,13 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := d.Findings[0]
-	if f.ID != "shm-too-small" || f.Severity != "error" || f.Confidence < 0.5 || f.Title == "" || f.Cause == "" || f.Fix == "" || f.Cost == nil || f.Evidence[0].File != "a.log" || f.Evidence[0].Line != 1 {
+	if f.ID != "shm-too-small" || f.Severity != "error" || f.Confidence < 0.5 || f.Title == "" || f.Cause == "" ||
+		f.Fix == "" || f.Cost == nil || f.Evidence[0].File != "a.log" || f.Evidence[0].Line != 1 {
 		t.Errorf("%+v", f)
 	}
 	b.Reset()
-	if err := indented(&b, examine(t, "hello\n").Document()); err != nil || !strings.Contains(b.String(), `"findings": []`) {
+	if err := indented(&b, examine(t, "hello\n").Document()); err != nil ||
+		!strings.Contains(b.String(), `"findings": []`) {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }
@@ -62,7 +65,9 @@ func TestSARIF(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := d.Runs[0].Results[0]
-	if d.Version != "2.1.0" || r.RuleID != "shm-too-small" || r.Level != "error" || r.Locations[0].PhysicalLocation.Region.StartLine != 1 || r.Locations[0].PhysicalLocation.ArtifactLocation.URI != "a.log" {
+	if d.Version != "2.1.0" || r.RuleID != "shm-too-small" || r.Level != "error" ||
+		r.Locations[0].PhysicalLocation.Region.StartLine != 1 ||
+		r.Locations[0].PhysicalLocation.ArtifactLocation.URI != "a.log" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -10,7 +10,8 @@ func TestGraphDump(t *testing.T) {
 	const nvlink = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV12\t0-15\t0\nGPU1\tNV12\t X \t0-15\t0\n"
 	graph := func(channels, rate, path string) string {
 		return `<graphs version="1">
-  <graph id="0" pattern="4" crossnic="0" nchannels="` + channels + `" speedintra="` + rate + `" speedinter="12" latencyinter="0" typeintra="` + path + `" typeinter="PHB" samechannels="1">
+  <graph id="0" pattern="4" crossnic="0" nchannels="` + channels + `" speedintra="` + rate +
+			`" speedinter="12" latencyinter="0" typeintra="` + path + `" typeinter="PHB" samechannels="1">
     <channel>
       <gpu dev="0x0" rank="0"/>
       <gpu dev="0x1" rank="1"/>

@@ -11,51 +11,121 @@ import (
 func TestLaunchFaults(t *testing.T) {
 	const warn = "w7:71:93 [2] x.cc:5 NCCL WARN "
 	const info = "w7:71:93 [2] NCCL INFO "
-	const watchdog = "[rank3]:[E101 10:00:00.1 ProcessGroupNCCL.cpp:1] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=900000) ran for 900010 milliseconds before timing out.\n"
+	const watchdog = "[rank3]:[E101 10:00:00.1 ProcessGroupNCCL.cpp:1] [Rank 3] Watchdog caught collective operation " +
+		"timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=900000) ran for 900010 " +
+		"milliseconds before timing out.\n"
 	for _, c := range []struct{ name, text, want string }{
-		{"ssh knows no name", "ssh: Could not resolve hostname trainer-4.trainer: Name or service not known\nORTE was unable to reliably start one or more daemons.", "name-unknown"},
-		{"store knows no name", "[E socket.cpp:1] [c10d] The IPv4 network addresses of (trainer-0, 29400) cannot be retrieved (gai error: -2 - Name or service not known).", "name-unknown"},
-		{"keys", "trainer-2: Permission denied (publickey,password).\npdsh@trainer-0: trainer-2: ssh exited with exit code 255", "launcher-refused"},
+		{"ssh knows no name", "ssh: Could not resolve hostname trainer-4.trainer: Name or service not known\nORTE was " +
+			"unable to reliably start one or more daemons.", "name-unknown"},
+		{"store knows no name", "[E socket.cpp:1] [c10d] The IPv4 network addresses of (trainer-0, 29400) cannot be " +
+			"retrieved (gai error: -2 - Name or service not known).", "name-unknown"},
+		{"keys", "trainer-2: Permission denied (publickey,password).\npdsh@trainer-0: trainer-2: ssh exited with exit code " +
+			"255", "launcher-refused"},
 		{"sshd", "ssh: connect to host trainer-2 port 2222: Connection refused", "launcher-refused"},
-		{"srun step", "srun: error: Unable to create step for job 81: More processors requested than permitted", "slurm-step-resources"},
-		{"sbatch account", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified", "slurm-step-resources"},
-		{"time limit", "slurmstepd: error: *** STEP 81.0 ON w7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n" + watchdog, "restart-loop"},
-		{"digits", "[W socket.cpp:1] [c10d] The client socket has failed to connect to [::ffff:0.18.214.7]:29400 (errno: 110 - Connection timed out).", "master-address"},
-		{"loopback store", "MASTER_ADDR=127.0.0.1\nthe job on 2 nodes hangs\n[E socket.cpp:1] [c10d] The client socket has timed out after 60s while trying to connect to (127.0.0.1, 29400).", "master-address"},
-		{"gloo at home", "[W ProcessGroupGloo.cpp:7] Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.\nRuntimeError: Gloo connectFullMesh failed with [pair.cc:1] no error", "gloo-interface"},
+		{
+			"srun step", "srun: error: Unable to create step for job 81: More processors requested than permitted",
+			"slurm-step-resources",
+		},
+		{"sbatch account", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination " +
+			"specified", "slurm-step-resources"},
+		{"time limit", "slurmstepd: error: *** STEP 81.0 ON w7 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n" +
+			watchdog, "restart-loop"},
+		{"digits", "[W socket.cpp:1] [c10d] The client socket has failed to connect to [::ffff:0.18.214.7]:29400 (errno: " +
+			"110 - Connection timed out).", "master-address"},
+		{"loopback store", "MASTER_ADDR=127.0.0.1\nthe job on 2 nodes hangs\n[E socket.cpp:1] [c10d] The client socket has " +
+			"timed out after 60s while trying to connect to (127.0.0.1, 29400).", "master-address"},
+		{
+			"gloo at home", "[W ProcessGroupGloo.cpp:7] Warning: Unable to resolve hostname to a (local) address. Using the " +
+				"loopback address as fallback.\nRuntimeError: Gloo connectFullMesh failed with [pair.cc:1] no error",
+			"gloo-interface",
+		},
 		{"gloo mesh", "RuntimeError: Gloo connectFullMesh failed with [pair.cc:1] no error", "gloo-interface"},
-		{"gloo to itself", "Gloo connectFullMesh failed: timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:4711", "gloo-interface"},
-		{"tokens", "Tokenizing (num_proc=8):  61%|######    | 610/1000 [14:58<09:34, 1.2 examples/s]\n" + watchdog, "rank-busy"},
+		{"gloo to itself", "Gloo connectFullMesh failed: timed out connecting: SO_ERROR: Connection refused, " +
+			"remote=[127.0.0.1]:4711", "gloo-interface"},
+		{
+			"tokens", "Tokenizing (num_proc=8):  61%|######    | 610/1000 [14:58<09:34, 1.2 examples/s]\n" + watchdog,
+			"rank-busy",
+		},
 		{"a loop as long as the limit", " 12%|#     | 120/1000 [15:02<1:50:00, 7.5s/it]\n" + watchdog, "rank-busy"},
 		{"saving", "step 4000: saving checkpoint to /data/ckpt\n" + watchdog, "rank-busy"},
-		{"store and tokens", "Running tokenizer on dataset: 40%|####  | 40/100 [29:50<44:00, 2 examples/s]\n[W socket.cpp:1] [c10d] waitForInput: socket SocketImpl(fd=7, addr=[a]:1, remote=[b]:2) timed out after 1800000ms", "rank-busy"},
-		{"ddp", "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.", "unused-parameters"},
-		{"mesh", "pods hang at the start, with Istio on; without it they run\n" + info + "Bootstrap : Using eth0:10.9.0.4<0>", "service-mesh"},
+		{
+			"store and tokens", "Running tokenizer on dataset: 40%|####  | 40/100 [29:50<44:00, 2 examples/s]\n[W " +
+				"socket.cpp:1] [c10d] waitForInput: socket SocketImpl(fd=7, addr=[a]:1, remote=[b]:2) timed out after 1800000ms",
+			"rank-busy",
+		},
+		{
+			"ddp", "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.",
+			"unused-parameters",
+		},
+		{
+			"mesh", "pods hang at the start, with Istio on; without it they run\n" + info + "Bootstrap : Using eth0:10.9.0.4<0>",
+			"service-mesh",
+		},
 		{"library", "ImportError: libtorch_cuda.so: undefined symbol: ncclCommShrink", "nccl-library"},
-		{"topology", info + "NCCL_TOPO_FILE set by environment to /etc/topo/other.xml\n" + warn + "XML Import Channel : dev 6 not found.", "topology-file"},
-		{"no family", info + "NCCL_SOCKET_IFNAME set by environment to bond7\n" + warn + "Net : connecting to address  with family 4711 is neither AF_INET(2) nor AF_INET6(10)", "no-interface"},
-		{"link-local peer", warn + "socketStartConnect: Connect to fe80::12:34%ib4<40001> failed : Software caused connection abort", "wrong-interface"},
-		{"bridge of the peer", info + "Bootstrap : Using eth3:10.9.0.4<0>\n" + warn + "socketStartConnect: Connect to 172.29.0.1<40001> failed : No route to host", "wrong-interface"},
-		{"rails", warn + "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_6:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:10.9.6.4, remote GID ::ffff:10.9.7.5", "rails-apart"},
-		{"one network twice", "3: ens5: <UP> mtu 9000 state UP\n    inet 10.9.1.4/20 brd 10.9.15.255 scope global ens5\n4: ens6: <UP> mtu 9000 state UP\n    inet 10.9.2.4/20 brd 10.9.15.255 scope global ens6\n" + warn + "NET/IB : Got completion from peer 10.9.1.5<400> with status=12 opcode=0 len=0 vendor err 129 (Recv)", "same-subnet"},
-		{"one network twice, by routes", "10.9.0.0        0.0.0.0         255.255.240.0   U     100    0        0 ens5\n10.9.0.0        0.0.0.0         255.255.240.0   U     101    0        0 ens6\n" + warn + "socketStartConnect: Connect to 10.9.2.5<40001> failed : Connection timed out", "same-subnet"},
-		{"memory refused", warn + "NET/IB : Got completion from peer 10.9.1.5<400> with status=10 opcode=0 len=0 vendor err 136 (Send)", "memory-refused"},
-		{"port", warn + "Call to ibv_modify_qp failed with error Invalid argument\nCA 'roce4'\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Disabled", "port-down"},
-		{"idle device", "NCCL_IB_HCA=roce4\nroce4 port 1 ==> ens5 (Up)\nroce5 port 1 ==> ens6 (Up)\nthe two nodes reach only half of the rate", "single-nic"},
-		{"peers of efa", info + "NET/OFI Selected Provider is efa\n" + warn + "NET/OFI Unable to insert remote address into address vector for device 3. RC: -22\nncclInternalError: Internal check failed.", "libfabric"},
-		{"fabric of nvlink", info + "MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0xa9", "nvlink-fault"},
-		{"killed", "worker failed (exitcode: -9) local_rank: 5 (pid: 77) of binary: python\n[rank1]: ncclRemoteError: A call failed possibly due to a network error", "rank-killed"},
-		{"killed by the kernel", "worker failed (exitcode: -9) local_rank: 5\nOut of memory: Killed process 77 (python)", "out-of-memory"},
-		{"crashed", "*** SIGSEGV received at time=1 on cpu 9 ***\n[rank1]: ncclRemoteError: A call failed possibly due to a network error", "rank-crashed"},
-		{"assert", "Loss.cu:77: nll_kernel: block: [0,0,0], thread: [9,0,0] Assertion `t >= 0 && t < n_classes` failed.\n" + watchdog, "kernel-assert"},
+		{"topology", info + "NCCL_TOPO_FILE set by environment to /etc/topo/other.xml\n" + warn +
+			"XML Import Channel : dev 6 not found.", "topology-file"},
+		{"no family", info + "NCCL_SOCKET_IFNAME set by environment to bond7\n" + warn +
+			"Net : connecting to address  with family 4711 is neither AF_INET(2) nor AF_INET6(10)", "no-interface"},
+		{"link-local peer", warn + "socketStartConnect: Connect to fe80::12:34%ib4<40001> failed : Software caused " +
+			"connection abort", "wrong-interface"},
+		{
+			"bridge of the peer", info + "Bootstrap : Using eth3:10.9.0.4<0>\n" + warn +
+				"socketStartConnect: Connect to 172.29.0.1<40001> failed : No route to host", "wrong-interface",
+		},
+		{"rails", warn + "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_6:1, curr state INIT, " +
+			"next state RTR, local GID index 3, local GID ::ffff:10.9.6.4, remote GID ::ffff:10.9.7.5", "rails-apart"},
+		{
+			"one network twice", "3: ens5: <UP> mtu 9000 state UP\n    inet 10.9.1.4/20 brd 10.9.15.255 scope global ens5\n4: " +
+				"ens6: <UP> mtu 9000 state UP\n    inet 10.9.2.4/20 brd 10.9.15.255 scope global ens6\n" + warn +
+				"NET/IB : Got completion from peer 10.9.1.5<400> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+			"same-subnet",
+		},
+		{"one network twice, by routes", "10.9.0.0        0.0.0.0         255.255.240.0   U     100    0        0 ens5\n" +
+			"10.9.0.0        0.0.0.0         255.255.240.0   U     101    0        0 ens6\n" + warn +
+			"socketStartConnect: Connect to 10.9.2.5<40001> failed : Connection timed out", "same-subnet"},
+		{"memory refused", warn + "NET/IB : Got completion from peer 10.9.1.5<400> with status=10 opcode=0 len=0 vendor " +
+			"err 136 (Send)", "memory-refused"},
+		{"port", warn + "Call to ibv_modify_qp failed with error Invalid argument\nCA 'roce4'\n\tPort 1:\n\t\tState: Down\n" +
+			"\t\tPhysical state: Disabled", "port-down"},
+		{"idle device", "NCCL_IB_HCA=roce4\nroce4 port 1 ==> ens5 (Up)\nroce5 port 1 ==> ens6 (Up)\nthe two nodes reach " +
+			"only half of the rate", "single-nic"},
+		{"peers of efa", info + "NET/OFI Selected Provider is efa\n" + warn + "NET/OFI Unable to insert remote address " +
+			"into address vector for device 3. RC: -22\nncclInternalError: Internal check failed.", "libfabric"},
+		{
+			"fabric of nvlink", info + "MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0xa9",
+			"nvlink-fault",
+		},
+		{"killed", "worker failed (exitcode: -9) local_rank: 5 (pid: 77) of binary: python\n[rank1]: ncclRemoteError: A " +
+			"call failed possibly due to a network error", "rank-killed"},
+		{
+			"killed by the kernel", "worker failed (exitcode: -9) local_rank: 5\nOut of memory: Killed process 77 (python)",
+			"out-of-memory",
+		},
+		{"crashed", "*** SIGSEGV received at time=1 on cpu 9 ***\n[rank1]: ncclRemoteError: A call failed possibly due to " +
+			"a network error", "rank-crashed"},
+		{"assert", "Loss.cu:77: nll_kernel: block: [0,0,0], thread: [9,0,0] Assertion `t >= 0 && t < n_classes` failed.\n" +
+			watchdog, "kernel-assert"},
 		{"harmful", "two nodes hang\nNCCL_NET_GDR_LEVEL=SYS\nRemoving NCCL_NET_GDR_LEVEL makes it work", "setting-harmful"},
 		{"pxn", "all-to-all over two racks hangs\nNCCL_PXN_DISABLE=1 fixes it", "pxn-fails"},
-		{"heartbeat", "[rank1]:[E P.cpp:1] [PG 0 Rank 1] Heartbeat monitor timed out! workMetaList_.size()=7\n[rank0]:[E P.cpp:1] [PG 0 Rank 0] Heartbeat monitor timed out! workMetaList_.size()=4", "collective-timeout"},
-		{"retries end", info + "misc/socket.cc:505 -> 2 (Operation now in progress)\n" + info + "bootstrap.cc:275 -> 2", "connect-failed"},
-		{"proxy", "ncclInternalError: Internal check failed.\nLast error:\nProxy Call to rank 3 failed (Connect)", "connect-failed"},
-		{"balancing", "all-reduce is unstable on one node\n" + warn + "NUMA auto balancing enabled which can lead to variability in the RCCL performance!", "numa-balancing"},
-		{"reduced by a release", "a performance reduction of all-reduce on one host: 90 GB/s with NCCL 2.20.5, 240 GB/s with NCCL 2.19.4", "nccl-regression"},
-		{"one host in a container", "#   Rank  0 Pid 5 on box device  0 [0x18] GPU\n#   Rank  1 Pid 5 on box device  1 [0x3b] GPU\nbox: Test NCCL failure common.cu:1 'unhandled system error'\nIt runs in a docker container.", "shm-too-small"},
+		{"heartbeat", "[rank1]:[E P.cpp:1] [PG 0 Rank 1] Heartbeat monitor timed out! workMetaList_.size()=7\n[rank0]:[E " +
+			"P.cpp:1] [PG 0 Rank 0] Heartbeat monitor timed out! workMetaList_.size()=4", "collective-timeout"},
+		{
+			"retries end", info + "misc/socket.cc:505 -> 2 (Operation now in progress)\n" + info + "bootstrap.cc:275 -> 2",
+			"connect-failed",
+		},
+		{
+			"proxy", "ncclInternalError: Internal check failed.\nLast error:\nProxy Call to rank 3 failed (Connect)",
+			"connect-failed",
+		},
+		{"balancing", "all-reduce is unstable on one node\n" + warn +
+			"NUMA auto balancing enabled which can lead to variability in the RCCL performance!", "numa-balancing"},
+		{"reduced by a release", "a performance reduction of all-reduce on one host: 90 GB/s with NCCL 2.20.5, 240 GB/s " +
+			"with NCCL 2.19.4", "nccl-regression"},
+		{
+			"one host in a container", "#   Rank  0 Pid 5 on box device  0 [0x18] GPU\n#   Rank  1 Pid 5 on box device  1 " +
+				"[0x3b] GPU\nbox: Test NCCL failure common.cu:1 'unhandled system error'\nIt runs in a docker container.",
+			"shm-too-small",
+		},
 	} {
 		if r := examine(t, c.text); len(r.Findings) == 0 || r.Findings[0].ID != c.want {
 			t.Errorf("%s: %v, want %s first", c.name, ids(r), c.want)
@@ -67,12 +137,16 @@ func TestLaunchFaults(t *testing.T) {
 func TestLaunchHealthy(t *testing.T) {
 	for _, text := range []string{
 		"requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.org', port=443): Name or service not known",
-		"[W socket.cpp:1] [c10d] The IPv6 network addresses of (trainer-0, 29400) cannot be retrieved (gai error: -2 - Name or service not known).",
+		"[W socket.cpp:1] [c10d] The IPv6 network addresses of (trainer-0, 29400) cannot be retrieved (gai error: -2 - " +
+			"Name or service not known).",
 		"[W socket.cpp:1] [c10d] The hostname of the client socket cannot be retrieved. err=-3",
-		"[W ProcessGroupGloo.cpp:7] Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.",
-		"step 4000: saving checkpoint to /data/ckpt\nTokenizing (num_proc=8): 100%|######| 1000/1000 [24:58<00:00, 1.2 examples/s]",
+		"[W ProcessGroupGloo.cpp:7] Warning: Unable to resolve hostname to a (local) address. Using the loopback address " +
+			"as fallback.",
+		"step 4000: saving checkpoint to /data/ckpt\nTokenizing (num_proc=8): 100%|######| 1000/1000 [24:58<00:00, 1.2 " +
+			"examples/s]",
 		"w7:71:93 [2] NCCL INFO MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0xaa",
-		"3: ens5: <UP> mtu 9000 state UP\n    inet 10.9.1.4/20 brd 10.9.15.255 scope global ens5\n4: ens6: <UP> mtu 9000 state UP\n    inet 10.9.2.4/20 brd 10.9.15.255 scope global ens6",
+		"3: ens5: <UP> mtu 9000 state UP\n    inet 10.9.1.4/20 brd 10.9.15.255 scope global ens5\n4: ens6: <UP> mtu 9000 " +
+			"state UP\n    inet 10.9.2.4/20 brd 10.9.15.255 scope global ens6",
 		"kernel.numa_balancing = 0",
 		"Unable to shutdown process 77 via 15, forcefully exiting via 9 (SIGKILL)",
 		"removing NCCL_IB_GID_INDEX breaks nothing",
@@ -87,8 +161,10 @@ func TestLaunchHealthy(t *testing.T) {
 
 // Two hosts in one text have interfaces in one network, each its own.
 func TestSubnetsOfHosts(t *testing.T) {
-	const warn = "\nw7:71:93 [2] x.cc:5 NCCL WARN socketStartConnect: Connect to 10.9.2.5<40001> failed : Connection timed out"
-	r := examine(t, "2: ens5: <UP> mtu 9000\n    inet 10.9.1.4/20 scope global ens5\n2: eno1: <UP> mtu 9000\n    inet 10.9.1.5/20 scope global eno1"+warn)
+	const warn = "\nw7:71:93 [2] x.cc:5 NCCL WARN socketStartConnect: Connect to 10.9.2.5<40001> failed : Connection " +
+		"timed out"
+	r := examine(t, "2: ens5: <UP> mtu 9000\n    inet 10.9.1.4/20 scope global ens5\n2: eno1: <UP> mtu 9000\n    inet "+
+		"10.9.1.5/20 scope global eno1"+warn)
 	for _, f := range r.Findings {
 		if f.ID == "same-subnet" {
 			t.Errorf("%s: %s", f.ID, f.Title)
@@ -99,7 +175,8 @@ func TestSubnetsOfHosts(t *testing.T) {
 // Work that ended long before a time-out, or that has nothing to do with its length,
 // is not what the others waited for.
 func TestRankBusyIsNear(t *testing.T) {
-	const watchdog = "[rank3]:[E] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=900000) ran for 900010 milliseconds\n"
+	const watchdog = "[rank3]:[E] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, " +
+		"OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=900000) ran for 900010 milliseconds\n"
 	for _, text := range []string{
 		"saving checkpoint to /data/ckpt\n" + strings.Repeat("loss 1.25\n", 60) + watchdog,
 		" 12%|#     | 120/1000 [03:02<1:50:00, 7.5s/it]\n" + watchdog,
@@ -115,7 +192,8 @@ func TestRankBusyIsNear(t *testing.T) {
 // A rate of perftest without "per second" is read, and then one NIC that is named on
 // purpose is not the cause of a rate below its own.
 func TestWireWithoutSecond(t *testing.T) {
-	r := examine(t, "two nodes with four 200Gb RoCE NICs\nib_write_bw gives about 185Gb\nNCCL_IB_HCA=mlx5_2\nall_reduce_perf reaches only 8 GB/s busbw")
+	r := examine(t, "two nodes with four 200Gb RoCE NICs\nib_write_bw gives about 185Gb\nNCCL_IB_HCA=mlx5_2\n"+
+		"all_reduce_perf reaches only 8 GB/s busbw")
 	if got := ids(r); len(got) == 0 || got[0] == "single-nic" {
 		t.Errorf("%v", got)
 	}

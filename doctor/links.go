@@ -96,7 +96,8 @@ func tell(l *evidence.Link) story {
 		s.text = fmt.Sprintf("%s: dropped at %s from %v to %v", who, minute(c.Time), c.Before, c.After)
 	case len(changes) > 1 && changes[len(changes)-2].After < changes[len(changes)-2].Before:
 		s.course = recovered
-		s.text = fmt.Sprintf("%s: at %v from %s to %s, and %v again since", who, c.Before, minute(changes[len(changes)-2].Time), minute(c.Time), c.After)
+		s.text = fmt.Sprintf("%s: at %v from %s to %s, and %v again since", who, c.Before,
+			minute(changes[len(changes)-2].Time), minute(c.Time), c.After)
 	default:
 		s.course = rose
 		s.text = fmt.Sprintf("%s: rose at %s from %v to %v", who, minute(c.Time), c.Before, c.After)

@@ -50,7 +50,10 @@ func TestTell(t *testing.T) {
 		{"steady", repeated(30, 12), steady, "steady at 1"},
 		{"dropped", append(repeated(20, 12), repeated(10, 6)...), dropped, "dropped at 2026-01-01 20:00Z from 1"},
 		{"a little", append(repeated(20, 12), repeated(10, 10.5)...), dropped, "dropped at 2026-01-01 20:00Z"},
-		{"recovered", append(append(repeated(10, 12), repeated(6, 5)...), repeated(10, 12)...), recovered, "from 2026-01-01 10:00Z to 2026-01-01 16:00Z"},
+		{
+			"recovered", append(append(repeated(10, 12), repeated(6, 5)...), repeated(10, 12)...), recovered,
+			"from 2026-01-01 10:00Z to 2026-01-01 16:00Z",
+		},
 		{"rose", append(repeated(10, 6), repeated(10, 12)...), rose, "rose at 2026-01-01 10:00Z"},
 		{"every second", repeated(15, 12, 5), flapping, "flaps, 29 times between"},
 		{"in threes", repeated(5, 12, 12, 12, 5, 5, 5), flapping, "flaps, 9 times"},
@@ -104,7 +107,8 @@ func TestTellNoise(t *testing.T) {
 					rates[i] *= 0.4 + 0.5*r.Float64()
 				}
 			}
-			if s := tell(history(seed, c.noise, rates...)); s.course == flapping || s.course == dropped && float64(s.after) < worthTelling*float64(s.before) {
+			if s := tell(history(seed, c.noise, rates...)); s.course == flapping ||
+				s.course == dropped && float64(s.after) < worthTelling*float64(s.before) {
 				wrong[s.course]++
 			}
 		}
@@ -157,18 +161,35 @@ func TestPairDropped(t *testing.T) {
 		by          string // who explains pair-dropped
 	}{
 		{"steady", good, good, "", "", "", "", ""},
-		{"dropped", bad, good, "", "pair-dropped", "gpu01 to gpu02 dropped to 50% at 2026-01-01 20:00Z", "dropped at 2026-01-01 20:00Z from 12", ""},
+		{
+			"dropped", bad, good, "", "pair-dropped", "gpu01 to gpu02 dropped to 50% at 2026-01-01 20:00Z",
+			"dropped at 2026-01-01 20:00Z from 12", "",
+		},
 		{"a tenth", append(repeated(20, 12), repeated(10, 10.8)...), good, "", "", "", "", ""},
 		{"flaps", repeated(15, 12, 5), good, "", "pair-dropped", "gpu01 to gpu02 flaps", "flaps", ""},
-		{"nights", nights(), good, "", "pair-dropped", "gpu01 to gpu02 drops to 50% between 02:00 and 04:00 UTC", "slow between 02:00 and 04:00 UTC on 5 of 5 days", ""},
-		{"fails", append(repeated(20, 12), repeated(5, -1)...), good, "", "pair-dropped", "cannot be measured since", "measurements fail", ""},
-		{"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with all others", "dropped at 2026-01-01 20:00Z", "fleet-fault"},
-		{"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with all others", "steady at 12", ""},
+		{
+			"nights", nights(), good, "", "pair-dropped", "gpu01 to gpu02 drops to 50% between 02:00 and 04:00 UTC",
+			"slow between 02:00 and 04:00 UTC on 5 of 5 days", "",
+		},
+		{
+			"fails", append(repeated(20, 12), repeated(5, -1)...), good, "", "pair-dropped", "cannot be measured since",
+			"measurements fail", "",
+		},
+		{
+			"the host's fault", bad, bad, slow, "fleet-fault", "gpu01 is slow with all others", "dropped at 2026-01-01 20:00Z",
+			"fleet-fault",
+		},
+		{
+			"the fleet says so and this pair is well", good, good, slow, "fleet-fault", "gpu01 is slow with all others",
+			"steady at 12", "",
+		},
 	} {
 		r := vocabulary().NewReader()
 		back := history(1, 0.001, c.back...)
 		back.From, back.To = "gpu02", "gpu01"
-		for name, text := range map[string]string{"link.json": linkReply(history(0, 0.001, c.there...), back), "nodes.json": c.more} {
+		for name, text := range map[string]string{
+			"link.json": linkReply(history(0, 0.001, c.there...), back), "nodes.json": c.more,
+		} {
 			if text == "" {
 				continue
 			}

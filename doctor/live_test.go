@@ -14,8 +14,8 @@ import (
 	"busbar.dev/internal/test/corpus"
 )
 
-// The files of live jobs with a planted fault, given to doctor: the first finding names the rank, whatever else the logs say. A healthy
-// job is not said to hang.
+// The files of live jobs with a planted fault, given to doctor: the first finding names the rank, whatever else the
+// logs say. A healthy job is not said to hang.
 func TestLiveJobs(t *testing.T) {
 	dir := filepath.Join(corpus.Dir(t), "corpus", "live-jobs")
 	index, err := os.ReadFile(filepath.Join(dir, "INDEX.jsonl"))
@@ -40,7 +40,8 @@ func TestLiveJobs(t *testing.T) {
 		}
 		r := words.NewReader()
 		err := filepath.WalkDir(filepath.Join(dir, s.Name), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") || strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
+			if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") ||
+				strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
 				return err
 			}
 			name, data := corpus.Read(t, path)
@@ -56,8 +57,10 @@ func TestLiveJobs(t *testing.T) {
 		}
 		report := Examine(set)
 		all++
-		first := len(report.Findings) > 0 && strings.HasPrefix(report.Findings[0].ID, "job-") && slices.Equal(report.Findings[0].Ranks, s.Truth.Culprits)
-		blames := slices.ContainsFunc(report.Findings, func(f finding.Finding) bool { return strings.HasPrefix(f.ID, "job-") && f.Severity != finding.Note })
+		first := len(report.Findings) > 0 && strings.HasPrefix(report.Findings[0].ID, "job-") &&
+			slices.Equal(report.Findings[0].Ranks, s.Truth.Culprits)
+		blames := slices.ContainsFunc(report.Findings,
+			func(f finding.Finding) bool { return strings.HasPrefix(f.ID, "job-") && f.Severity != finding.Note })
 		switch {
 		case s.Truth.Cause == "none" && blames:
 			t.Errorf("%s: healthy, and %v", s.Name, ids(report))

@@ -17,11 +17,15 @@ const value = `(?:\\?"[^"]*"?|\\?'[^']*'?|[^\s"']{3,})`
 // group is kept, the rest is replaced.
 var masks = []*lazyre.Regexp{
 	// Names that say so, with whatever else is in the name; tokens of text are none.
-	lazyre.New(`(?i)((?:api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|account[_-]?key|private[_-]?key|secret[\w-]*|token|jwt|passwd|password|passphrase|credentials?)\\?["']?\s*[=:]\s*)` + value),
+	lazyre.
+		New(`(?i)((?:api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|account[_-]?key|private[_-]?key|secret[\w-]*|token|jwt|passwd|password|passphrase|credentials?)\\?["']?\s*[=:]\s*)` + value),
 	lazyre.New(`(\b[A-Z0-9]+(?:_[A-Z0-9]+)*_(?:KEY|PASS|PWD)=)` + value),
 	lazyre.New(`(?i)((?:[?&]sig|signature)=)` + value),
-	lazyre.New(`(?i)("?name"?\s*[:=]\s*["']?[\w-]*(?:token|secret|passw|_key|credential)[\w-]*["']?\s*,\s*"?value"?\s*[:=]\s*)` + value),
-	lazyre.New(`(?i)(--?(?:[a-z]+[_-])*(?:token|passwd|password|passphrase|api[_-]?key|access[_-]?key|secret[a-z_-]*|credentials?)\s+)` + value),
+	lazyre.
+		New(`(?i)("?name"?\s*[:=]\s*["']?[\w-]*(?:token|secret|passw|_key|credential)[\w-]*["']?\s*,\s*"?value"?\s*[:=]\s*)` +
+			value),
+	lazyre.
+		New(`(?i)(--?(?:[a-z]+[_-])*(?:token|passwd|password|passphrase|api[_-]?key|access[_-]?key|secret[a-z_-]*|credentials?)\s+)` + value),
 	lazyre.New(`(\bsshpass\s+-p\s*|\bmysql\w*\s(?:.*\s)?-p)\S+`),
 	lazyre.New(`(\bcurl\s(?:.*\s)?(?:-u|--user)[ =]?)\S+:\S+`),
 	lazyre.New(`(?i)(\bcookie:\s*).+`),

@@ -44,8 +44,10 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	for _, keep := range []string{
-		"n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM", "NCCL_IB_HCA=mlx5_0", "commId 0xde843772bfa53d08 - Init COMPLETE", "tokens per second: 1234567",
-		"forward_pass: 12.5 ms", "--max-tokens 4096 tokens_per_gpu=8192", "http://10.0.0.1:8080/x", "PWD=/home/me OLDPWD=/tmp",
+		"n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM", "NCCL_IB_HCA=mlx5_0",
+		"commId 0xde843772bfa53d08 - Init COMPLETE", "tokens per second: 1234567",
+		"forward_pass: 12.5 ms", "--max-tokens 4096 tokens_per_gpu=8192", "http://10.0.0.1:8080/x",
+		"PWD=/home/me OLDPWD=/tmp",
 	} {
 		if got := Secrets(keep); got != keep {
 			t.Errorf("%q became %q", keep, got)
@@ -69,15 +71,21 @@ func TestAddresses(t *testing.T) {
 
 // A secret in a quoted line reaches no form of the report.
 func TestReportsHideSecrets(t *testing.T) {
-	r := &Report{Findings: []finding.Finding{{ID: "x", Severity: finding.Warn, Title: "t", Evidence: []finding.Quote{{File: "f", Line: 1, Text: "NCCL_X=1 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz 10.1.2.3"}}}}}
+	r := &Report{Findings: []finding.Finding{{
+		ID: "x", Severity: finding.Warn, Title: "t",
+		Evidence: []finding.Quote{{File: "f", Line: 1, Text: "NCCL_X=1 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz 10.1.2.3"}},
+	}}}
 	r.Mask(true)
 	var b strings.Builder
-	for _, err := range []error{Text{}.Write(&b, r), indented(&b, r.Document()), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r)} {
+	for _, err := range []error{
+		Text{}.Write(&b, r), indented(&b, r.Document()), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := b.String(); strings.Contains(s, "hf_abc") || strings.Contains(s, "10.1.2.3") || strings.Count(s, "NCCL_X=1") != 5 {
+	if s := b.String(); strings.Contains(s, "hf_abc") || strings.Contains(s, "10.1.2.3") ||
+		strings.Count(s, "NCCL_X=1") != 5 {
 		t.Errorf("%s", s)
 	}
 }
@@ -88,11 +96,16 @@ func TestReportsAreOnlyRead(t *testing.T) {
 	evil := "\x1b]0;x\a\x1b[2J\u202e\n# <script>[x](http://e.org) hf_abcdefghijklmnopqrstuvwxyz"
 	q := finding.Quote{File: "log" + evil, Line: 1, Text: "line" + evil}
 	r := &Report{
-		Findings: []finding.Finding{{ID: "x", Severity: finding.Warn, Title: "t" + evil, Cause: "c" + evil, Where: "w" + evil, Fix: "see `ip -br addr` and a_b", Evidence: []finding.Quote{q}}},
-		Sources:  []string{q.File}, Samples: []finding.Quote{q},
+		Findings: []finding.Finding{{
+			ID: "x", Severity: finding.Warn, Title: "t" + evil, Cause: "c" + evil, Where: "w" + evil,
+			Fix: "see `ip -br addr` and a_b", Evidence: []finding.Quote{q},
+		}},
+		Sources: []string{q.File}, Samples: []finding.Quote{q},
 	}
 	r.Mask(false)
-	for name, write := range map[string]func(io.Writer, *Report) error{"text": Text{All: true}.Write, "json": jsonOf, "markdown": Markdown, "sarif": SARIF, "junit": JUnit} {
+	for name, write := range map[string]func(io.Writer, *Report) error{
+		"text": Text{All: true}.Write, "json": jsonOf, "markdown": Markdown, "sarif": SARIF, "junit": JUnit,
+	} {
 		var b strings.Builder
 		if err := write(&b, r); err != nil {
 			t.Fatal(err)
@@ -105,7 +118,8 @@ func TestReportsAreOnlyRead(t *testing.T) {
 			continue
 		}
 		for _, l := range strings.Split(s, "\n") {
-			if !strings.HasPrefix(l, "    ") && (strings.Contains(l, "<script") || strings.Contains(l, " [x]") || strings.HasPrefix(l, "# ")) {
+			if !strings.HasPrefix(l, "    ") &&
+				(strings.Contains(l, "<script") || strings.Contains(l, " [x]") || strings.HasPrefix(l, "# ")) {
 				t.Errorf("markup: %q", l)
 			}
 		}

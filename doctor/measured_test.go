@@ -24,7 +24,8 @@ func pairsText(alone bool, rate func(a, b int) float64) string {
 		}
 		rows = append(rows, "["+strings.Join(cells, ",")+"]")
 	}
-	return fmt.Sprintf(`{"alone":%v,"names":["n0","n1","n2","n3"],"hosts":["n0","n1","n2","n3"],"bandwidth_GBps":[%s],"findings":[]}`, alone, strings.Join(rows, ","))
+	return fmt.
+		Sprintf(`{"alone":%v,"names":["n0","n1","n2","n3"],"hosts":["n0","n1","n2","n3"],"bandwidth_GBps":[%s],"findings":[]}`, alone, strings.Join(rows, ","))
 }
 
 const flat = `# nThread 1 nGpus 1 minBytes 1 maxBytes 1 step: 2(factor) warmup iters: 5 iters: 4 agg iters: 1 validation: 0 graph: 0
@@ -48,22 +49,42 @@ func TestMeasured(t *testing.T) {
 	for _, x := range []struct{ name, text, id, where string }{
 		{"healthy pairs", pairsText(false, even), "", ""},
 		{"slow NIC", pairsText(false, slowNIC), "nic-slow", "n2"},
-		{"slow NIC, but measurements of a pair lie further apart", strings.Replace(pairsText(false, slowNIC), "{", `{"scatter":[0.3,0.3,0.9],`, 1), "", ""},
-		{"slow NIC, but more ranks than processors", strings.Replace(pairsText(false, slowNIC), "{", `{"notes":["4 ranks share 2 processors of a host"],`, 1), "", ""},
+		{
+			"slow NIC, but measurements of a pair lie further apart",
+			strings.Replace(pairsText(false, slowNIC), "{", `{"scatter":[0.3,0.3,0.9],`, 1), "", "",
+		},
+		{
+			"slow NIC, but more ranks than processors", strings.Replace(pairsText(false, slowNIC), "{",
+				`{"notes":["4 ranks share 2 processors of a host"],`, 1), "", "",
+		},
 		{"uplink", pairsText(false, func(a, b int) float64 {
 			if a/2 != b/2 {
 				return 2.5 + 0.3*float64(a)
 			}
 			return even(a, b)
 		}), "uplink-oversubscribed", "n[0-1] | n[2-3]"},
-		{"labels of ranks", "node0| " + strings.ReplaceAll(pairsText(false, slowNIC), ",\"", "\nnode0| ,\""), "nic-slow", "n2"},
+		{
+			"labels of ranks", "node0| " + strings.ReplaceAll(pairsText(false, slowNIC), ",\"", "\nnode0| ,\""), "nic-slow",
+			"n2",
+		},
 		{"ring in the order of nodes", fmt.Sprintf(flat, 0, 1), "", ""},
 		{"flat ring", fmt.Sprintf(flat, 1, 0), "flat-ring", ""},
-		{"dead", "node0| busbar: rank 2 (node2, pid 74) died: its connections closed; it was last seen at step 6\n", "rank-died", "node2"},
-		{"silent", "node0| busbar: rank 2 (node2, pid 74) has been silent for 2.5 s: it hangs or is cut off\n", "rank-silent", "node2"},
-		{"loopback", "node1| busbar: rank 1 of 4 joins at 10.64.1.1:29503: not all ranks came within 5s; last: 10.64.1.1:29503: dial tcp 127.0.0.1:0->10.64.1.1:29503: connect: invalid argument\n", "interface-unreachable", "node1"},
+		{
+			"dead", "node0| busbar: rank 2 (node2, pid 74) died: its connections closed; it was last seen at step 6\n",
+			"rank-died", "node2",
+		},
+		{
+			"silent", "node0| busbar: rank 2 (node2, pid 74) has been silent for 2.5 s: it hangs or is cut off\n", "rank-silent",
+			"node2",
+		},
+		{
+			"loopback", "node1| busbar: rank 1 of 4 joins at 10.64.1.1:29503: not all ranks came within 5s; last: " +
+				"10.64.1.1:29503: dial tcp 127.0.0.1:0->10.64.1.1:29503: connect: invalid argument\n", "interface-unreachable",
+			"node1",
+		},
 		{"one host", "busbar: dial tcp 127.0.0.1:0->127.0.0.1:29503: connect: connection refused\n", "connect-failed", ""},
-		{"MTU", "node0| 2: nic0@if3: <UP> mtu 9000 qdisc tbf\nnode1| 2: nic0@if4: <UP> mtu 9000 qdisc tbf\nnode2| 2: nic0@if5: <UP> mtu 1500 qdisc tbf\n", "mtu-differs", "node2"},
+		{"MTU", "node0| 2: nic0@if3: <UP> mtu 9000 qdisc tbf\nnode1| 2: nic0@if4: <UP> mtu 9000 qdisc tbf\nnode2| 2: " +
+			"nic0@if5: <UP> mtu 1500 qdisc tbf\n", "mtu-differs", "node2"},
 		{"MTUs alike", "node0| 2: nic0@if3: <UP> mtu 9000 qdisc tbf\nnode1| 2: nic0@if4: <UP> mtu 9000 qdisc tbf\n", "", ""},
 	} {
 		r := evidence.NewReader()

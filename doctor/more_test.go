@@ -21,10 +21,18 @@ func TestMoreFaults(t *testing.T) {
 		{warn + "Call to bind failed : Cannot assign requested address", "ports-exhausted"},
 		{"RuntimeError: can't start new thread", "thread-limit"},
 		{"        HW Thermal Slowdown               : Active", "gpu-throttled"},
-		{"h1:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn + "NET/IB: Got completion from peer 10.0.0.2<400> with status=5 opcode=0 len=0 vendor err 244 (Recv) localGid fe80::1 remoteGidsfe80::2", "gid-index"},
-		{warn + "NET/IB: Got completion from peer 10.0.0.2<400> with status=5 opcode=0 len=0 vendor err 244 (Recv)", "flushed-work"},
+		{"h1:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn +
+			"NET/IB: Got completion from peer 10.0.0.2<400> with status=5 opcode=0 len=0 vendor err 244 (Recv) localGid " +
+			"fe80::1 remoteGidsfe80::2", "gid-index"},
+		{
+			warn + "NET/IB: Got completion from peer 10.0.0.2<400> with status=5 opcode=0 len=0 vendor err 244 (Recv)",
+			"flushed-work",
+		},
 		{header + "# Using devices\n" + header + "# Using devices\n", "single-rank"},
-		{"mpirun -np 2 -H a,b ./all_reduce_perf -g 1\n# Avg bus bandwidth    : 4.1\n# Avg bus bandwidth    : 4.2", "single-rank"},
+		{
+			"mpirun -np 2 -H a,b ./all_reduce_perf -g 1\n# Avg bus bandwidth    : 4.1\n# Avg bus bandwidth    : 4.2",
+			"single-rank",
+		},
 		{"two hosts hang at the start of a job\nNCCL_SOCKET_IFNAME=lo", "wrong-interface"},
 		{"two hosts hang at the start of a job\nNCCL_SOCKET_IFNAME=^docker", "wrong-interface"},
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument", "gdr-off"},
@@ -36,7 +44,8 @@ func TestMoreFaults(t *testing.T) {
 		{"all-reduce is slow until NCCL_TOPO_FILE is set", "vm-topology"},
 		{"all-reduce is slow across racks\nNCCL_IB_ADAPTIVE_ROUTING=1 improves it", "fabric"},
 		{"traffic of a job on two hosts is slow and leaves by eno1 although enp2s0 is set", "wrong-interface"},
-		{"w7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : Got completion from peer 10.9.1.5<400> with error 12, opcode 0, len 0, vendor err 129 (Recv)\nibdev2netdev on the two servers is different", "net-mismatch"},
+		{"w7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : Got completion from peer 10.9.1.5<400> with error 12, opcode 0, len " +
+			"0, vendor err 129 (Recv)\nibdev2netdev on the two servers is different", "net-mismatch"},
 		{"startup hangs while a VPN is active", "wrong-interface"},
 		{"two containers on the same host are slow together", "nodes-miscounted"},
 		{"sums are wrong values when two RTX A5000 exchange data", "iommu"},
@@ -57,10 +66,13 @@ func TestMoreFaults(t *testing.T) {
 func TestMoreHealthy(t *testing.T) {
 	healthy(t,
 		"h1:7:9 [0] proxy.cc:1 NCCL WARN [Service thread] Accept failed Resource temporarily unavailable",
-		"[W socket.cpp:1] [c10d] The client socket cannot be initialized to connect to [::ffff:10.0.0.1]:29500 (errno: 97 - Address family not supported by protocol).",
+		"[W socket.cpp:1] [c10d] The client socket cannot be initialized to connect to [::ffff:10.0.0.1]:29500 (errno: 97 "+
+			"- Address family not supported by protocol).",
 		"        SW Power Cap                      : Active",
-		"# nThread 1 nGpus 1 minBytes 64 maxBytes 64 step: 2(factor)\n# Using devices\n# nThread 1 nGpus 1 minBytes 128 maxBytes 128 step: 2(factor)\n# Using devices",
-		"#   Rank  0 Pid 1 on h1 device 0 [0x01] GPU\n#   Rank  1 Pid 2 on h2 device 0 [0x01] GPU\n#   Rank  0 Pid 5 on h2 device 0 [0x01] GPU\n#   Rank  1 Pid 6 on h1 device 0 [0x01] GPU",
+		"# nThread 1 nGpus 1 minBytes 64 maxBytes 64 step: 2(factor)\n# Using devices\n# nThread 1 nGpus 1 minBytes 128 "+
+			"maxBytes 128 step: 2(factor)\n# Using devices",
+		"#   Rank  0 Pid 1 on h1 device 0 [0x01] GPU\n#   Rank  1 Pid 2 on h2 device 0 [0x01] GPU\n#   Rank  0 Pid 5 on h2 "+
+			"device 0 [0x01] GPU\n#   Rank  1 Pid 6 on h1 device 0 [0x01] GPU",
 		"NCCL_SOCKET_IFNAME=^docker",
 	)
 }

@@ -19,13 +19,16 @@ func textOf(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// A job whose own setting switches InfiniBand off is warned where InfiniBand is seen; without a sign of it there is a note, the cause before what
-// follows from it, and the first line does not say that all is well.
+// A job whose own setting switches InfiniBand off is warned where InfiniBand is seen; without a sign of it there is a
+// note, the cause before what follows from it, and the first line does not say that all is well.
 func TestInfiniBandOff(t *testing.T) {
 	log := func(second string) string {
 		text := ""
 		for _, host := range []string{"n1", "n2"} {
-			for _, say := range []string{"NCCL_IB_DISABLE set by environment to 1.", "NET/Socket : Using [0]eno1:10.0.0.1<0>" + second, "Using network Socket"} {
+			for _, say := range []string{
+				"NCCL_IB_DISABLE set by environment to 1.", "NET/Socket : Using [0]eno1:10.0.0.1<0>" + second,
+				"Using network Socket",
+			} {
 				text += host + ":7:9 [0] NCCL INFO " + say + "\n"
 			}
 		}
@@ -39,10 +42,12 @@ func TestInfiniBandOff(t *testing.T) {
 		"Ethernet only": {"", finding.Note}, "named almost so": {" [1]ibmgmt:10.2.0.1<0>", finding.Note},
 	} {
 		r := examine(t, log(tt.second))
-		if len(r.Findings) != 2 || r.Findings[0].ID != "ib-disabled" || r.Findings[0].Severity != tt.sev || r.Findings[1].ExplainedBy != "ib-disabled" {
+		if len(r.Findings) != 2 || r.Findings[0].ID != "ib-disabled" || r.Findings[0].Severity != tt.sev ||
+			r.Findings[1].ExplainedBy != "ib-disabled" {
 			t.Errorf("%s: %+v", name, r.Findings)
 		}
-		if out := textOf(t, r); strings.Contains(out, "No problems found") || tt.sev == finding.Note && !strings.Contains(out, "2 notes on what can slow the job") {
+		if out := textOf(t, r); strings.Contains(out, "No problems found") ||
+			tt.sev == finding.Note && !strings.Contains(out, "2 notes on what can slow the job") {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
@@ -52,21 +57,28 @@ func TestInfiniBandOff(t *testing.T) {
 func smi(gpus ...[3]int) string {
 	text := "| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |\n"
 	for i, g := range gpus {
-		text += fmt.Sprintf("|   %d  NVIDIA GeForce RTX 4090        Off |   00000000:%02X:00.0 Off |                  Off |\n", i, 0x10*i+1)
-		text += fmt.Sprintf("| 61%%   %dC    P2             %dW / 450W |   21514MiB /  24564MiB |    %3d%%      Default |\n", g[0], g[1], g[2])
+		text += fmt.Sprintf("|   %d  NVIDIA GeForce RTX 4090        Off |   00000000:%02X:00.0 Off |                  Off "+
+			"|\n", i, 0x10*i+1)
+		text += fmt.Sprintf("| 61%%   %dC    P2             %dW / 450W |   21514MiB /  24564MiB |    %3d%%      Default |\n",
+			g[0], g[1], g[2])
 		text += "|                                         |                        |                  N/A |\n"
 	}
 	return text
 }
 
-// A GPU that is hot and draws half the power of its busy equals is found in the plain table; idle ones, two that differ and one that is only warm are not.
+// A GPU that is hot and draws half the power of its busy equals is found in the plain table; idle ones, two that differ
+// and one that is only warm are not.
 func TestHotApart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text  string
 		found bool
 	}{
-		"one hot":              {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 100}, [3]int{66, 385, 100}), true},
-		"it waits":             {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 40}, [3]int{66, 385, 100}), false},
+		"one hot": {
+			smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 100}, [3]int{66, 385, 100}), true,
+		},
+		"it waits": {
+			smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{89, 211, 40}, [3]int{66, 385, 100}), false,
+		},
 		"the others are idle":  {smi([3]int{38, 20, 0}, [3]int{37, 21, 0}, [3]int{89, 211, 100}, [3]int{36, 22, 0}), false},
 		"one equal":            {smi([3]int{68, 387, 99}, [3]int{89, 211, 100}), false},
 		"as much power":        {smi([3]int{68, 387, 99}, [3]int{67, 391, 100}, [3]int{84, 380, 100}), false},
@@ -76,11 +88,13 @@ func TestHotApart(t *testing.T) {
 		"nearly as hot, equal": {smi([3]int{78, 387, 99}, [3]int{77, 391, 100}, [3]int{81, 379, 100}), false},
 	} {
 		r := examine(t, tt.text)
-		i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.ID == "gpu-throttled" && f.Severity == finding.Warn })
+		i := slices.IndexFunc(r.Findings,
+			func(f finding.Finding) bool { return f.ID == "gpu-throttled" && f.Severity == finding.Warn })
 		if (i >= 0) != tt.found {
 			t.Errorf("%s: %+v", name, r.Findings)
 		}
-		if tt.found && i >= 0 && (r.Findings[i].Where != "GPU 00000000:21:00.0" || !strings.Contains(r.Findings[i].Title, "GPU 2 is hot")) {
+		if tt.found && i >= 0 &&
+			(r.Findings[i].Where != "GPU 00000000:21:00.0" || !strings.Contains(r.Findings[i].Title, "GPU 2 is hot")) {
 			t.Errorf("%s: %+v", name, r.Findings[i])
 		}
 	}
@@ -88,19 +102,27 @@ func TestHotApart(t *testing.T) {
 
 // A finding about a GPU names it where the lines do.
 func TestNamedGPU(t *testing.T) {
-	q := "GPU 00000000:41:00.0\n        HW Slowdown                       : Not Active\nGPU 00000000:81:00.0\n        HW Slowdown                       : Active\n            HW Thermal Slowdown           : Active\n"
+	q := "GPU 00000000:41:00.0\n        HW Slowdown                       : Not Active\nGPU 00000000:81:00.0\n        " +
+		"HW Slowdown                       : Active\n            HW Thermal Slowdown           : Active\n"
 	if f := examine(t, q).Findings; len(f) == 0 || f[0].ID != "gpu-throttled" || f[0].Where != "GPU 00000000:81:00.0" {
 		t.Errorf("%+v", f)
 	}
-	oom := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 2 has a total capacity of 23.64 GiB of which 1.21 GiB is free. Of the allocated memory 19.80 GiB is allocated by PyTorch, and 2.05 GiB is reserved by PyTorch but unallocated. " +
-		"If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n"
+	oom := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 2 has a total capacity of 23.64 " +
+		"GiB of which 1.21 GiB is free. Of the allocated memory 19.80 GiB is allocated by PyTorch, and 2.05 GiB is " +
+		"reserved by PyTorch but unallocated. " +
+		"If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid " +
+		"fragmentation.\n"
 	for text, want := range map[string][2]string{
-		"[rank6]: " + oom: {"GPU 2 of rank 6 ran out", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as the log advises (2.05 GiB is reserved but unallocated). Smaller"},
-		oom:               {"GPU 2 ran out", "expandable_segments:True"},
-		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB\n": {"A GPU ran out", "Smaller micro-batch"},
+		"[rank6]: " + oom: {"GPU 2 of rank 6 ran out", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as the log " +
+			"advises (2.05 GiB is reserved but unallocated). Smaller"},
+		oom: {"GPU 2 ran out", "expandable_segments:True"},
+		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB\n": {
+			"A GPU ran out", "Smaller micro-batch",
+		},
 	} {
 		f := examine(t, text).Findings
-		if i := slices.IndexFunc(f, func(f finding.Finding) bool { return f.ID == "out-of-memory" }); i < 0 || !strings.HasPrefix(f[i].Title, want[0]) || !strings.Contains(f[i].Fix, want[1]) {
+		if i := slices.IndexFunc(f, func(f finding.Finding) bool { return f.ID == "out-of-memory" }); i < 0 ||
+			!strings.HasPrefix(f[i].Title, want[0]) || !strings.Contains(f[i].Fix, want[1]) {
 			t.Errorf("%s: %+v", text, f)
 		}
 	}

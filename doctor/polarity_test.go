@@ -35,10 +35,14 @@ func confidenceOf(r *Report, id string) float64 {
 
 // With too little evidence the answer is: unknown, and what to find out.
 func TestUnknown(t *testing.T) {
-	for _, text := range []string{"training hangs", "it is slow", "my job crashes", "NCCL error on two nodes", "still hangs with NCCL_P2P_DISABLE=1", "training is stuck"} {
+	for _, text := range []string{
+		"training hangs", "it is slow", "my job crashes", "NCCL error on two nodes", "still hangs with NCCL_P2P_DISABLE=1",
+		"training is stuck",
+	} {
 		r := say(t, text)
 		if !r.Undecided || len(r.Questions) < 2 {
-			t.Errorf("%q: undecided %v, %d questions, %v %.2f", text, r.Undecided, len(r.Questions), ids(r), r.Findings[0].Confidence)
+			t.Errorf("%q: undecided %v, %d questions, %v %.2f", text, r.Undecided, len(r.Questions), ids(r),
+				r.Findings[0].Confidence)
 		}
 		for _, q := range r.Questions {
 			if q.Ask == "" || q.Command == "" || q.Gain <= 0 {
@@ -72,7 +76,10 @@ func TestNotTheFault(t *testing.T) {
 // A message that a sentence denies, or says to be past, never raises what the message would.
 func TestDeniedMessages(t *testing.T) {
 	before := say(t, "training is slow")
-	for i, message := range []string{"Xid 79", "Xid 48", "CUDA out of memory", "OOM", "IB link down", "GPU fallen off the bus", "uncorrectable ECC errors", "illegal memory access", "segmentation fault", "unhandled system error"} {
+	for i, message := range []string{
+		"Xid 79", "Xid 48", "CUDA out of memory", "OOM", "IB link down", "GPU fallen off the bus", "uncorrectable ECC errors",
+		"illegal memory access", "segmentation fault", "unhandled system error",
+	} {
 		if testing.Short() && i%3 > 0 {
 			continue
 		}
@@ -82,7 +89,10 @@ func TestDeniedMessages(t *testing.T) {
 				raised[f.ID] = f.Confidence
 			}
 		}
-		for _, how := range []string{"no %", "never saw %", "there is no %", "% was fixed", "we never saw %", "% was fixed last week by replacing the GPU", "we do not see any %", "% never happened"} {
+		for _, how := range []string{
+			"no %", "never saw %", "there is no %", "% was fixed", "we never saw %",
+			"% was fixed last week by replacing the GPU", "we do not see any %", "% never happened",
+		} {
 			text := "training is slow, " + strings.ReplaceAll(how, "%", message)
 			for _, f := range say(t, text).Findings {
 				if raised[f.ID] > 0 && f.Confidence > confidenceOf(before, f.ID)+0.1 {
@@ -107,8 +117,10 @@ func TestDeniedMessages(t *testing.T) {
 // Other languages are refused rather than weighed as English.
 func TestNotEnglish(t *testing.T) {
 	for text, ok := range map[string]bool{
-		"das training bleibt beim zweiten knoten haengen": false, "la formation est bloquée sur deux noeuds": false, "训练 在两个节点上卡住": false,
-		"el entrenamiento se cuelga en los dos nodos": false, "training hangs on two nodes": true, "ranks die, NCCL timeout": true, "µs per step": true, "we train on La Palma, the loss is NaN": true,
+		"das training bleibt beim zweiten knoten haengen": false, "la formation est bloquée sur deux noeuds": false,
+		"训练 在两个节点上卡住":                                 false,
+		"el entrenamiento se cuelga en los dos nodos": false, "training hangs on two nodes": true,
+		"ranks die, NCCL timeout": true, "µs per step": true, "we train on La Palma, the loss is NaN": true,
 	} {
 		if err := vocabulary().NewReader().ReadSentence(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
@@ -130,15 +142,21 @@ func TestNoEffectNeverRaises(t *testing.T) {
 		return p
 	}
 	for _, base := range []string{
-		"training hangs on two nodes with InfiniBand", "all-reduce is slow on 8 GPUs without NVLink", "the container crashes with unhandled system error",
+		"training hangs on two nodes with InfiniBand", "all-reduce is slow on 8 GPUs without NVLink",
+		"the container crashes with unhandled system error",
 		"RoCE connections time out", "the job dies with an error after 30 minutes", "wrong results between two nodes",
 	} {
 		before := weigh(base)
 		for _, remedy := range []string{
-			"NCCL_P2P_DISABLE=1", "NCCL_IB_GID_INDEX=3", "NCCL_SOCKET_IFNAME=eth0", "--shm-size=16g", "ulimit -l unlimited", "NCCL_NVLS_ENABLE=0", "a longer timeout",
-			"another cable", "NCCL_CUMEM_ENABLE=0", "iommu=pt", "setpci to clear ACS", "reverting to the previous release", "NCCL_ALGO=Ring", "find_unused_parameters=True", "num_workers=0",
+			"NCCL_P2P_DISABLE=1", "NCCL_IB_GID_INDEX=3", "NCCL_SOCKET_IFNAME=eth0", "--shm-size=16g", "ulimit -l unlimited",
+			"NCCL_NVLS_ENABLE=0", "a longer timeout",
+			"another cable", "NCCL_CUMEM_ENABLE=0", "iommu=pt", "setpci to clear ACS", "reverting to the previous release",
+			"NCCL_ALGO=Ring", "find_unused_parameters=True", "num_workers=0",
 		} {
-			for _, how := range []string{remedy + ": tried without effect", remedy + " does not help", "still the same with " + remedy, remedy + " makes no difference"} {
+			for _, how := range []string{
+				remedy + ": tried without effect", remedy + " does not help", "still the same with " + remedy,
+				remedy + " makes no difference",
+			} {
 				after := weigh(base + ". " + how)
 				for _, c := range m.Causes() {
 					if c.Remedies(remedy) && after[c.ID] > before[c.ID]+1e-9 {
@@ -177,7 +195,10 @@ func TestSourceSymptoms(t *testing.T) {
 
 // A cause never stands above one of the same severity that is more than four times as likely.
 func TestLikelierFirst(t *testing.T) {
-	for _, text := range []string{"ACS is enabled, ACS is disabled, ACS is on", "training hangs", "busbw is 400 GB/h and wire 392 PB/s", "all_reduce drops at three nodes"} {
+	for _, text := range []string{
+		"ACS is enabled, ACS is disabled, ACS is on", "training hangs", "busbw is 400 GB/h and wire 392 PB/s",
+		"all_reduce drops at three nodes",
+	} {
 		last := 1.0
 		for _, f := range say(t, text).Findings {
 			if m, _ := model(); m.Consequence(f.ID) || f.ExplainedBy != "" || f.Severity != finding.Warn {

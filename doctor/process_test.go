@@ -12,28 +12,57 @@ func TestNearCauses(t *testing.T) {
 	const warn = "w7:71:93 [2] misc/x.cc:5 NCCL WARN "
 	const info = "w7:71:93 [2] NCCL INFO "
 	for _, c := range []struct{ name, text, want string }{
-		{"another network", "NCCL_COMM_ID=10.9.0.7:4711\n" + info + "Bootstrap : Using eth0:172.17.0.4<0>\n" + warn + "Net : No interface found in the same subnet as remote address 10.9.0.7<4711>\n" + warn + "Call to bind failed : Cannot assign requested address", "wrong-interface"},
-		{"a size that nothing has", "w7:71:93 [2] net_socket.cc:5 NCCL WARN NET/Socket : peer 10.9.0.4<400> message truncated : receiving 4096 bytes instead of 512\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory", "collective-mismatch"},
-		{"namespace", warn + "Call to ibv_modify_qp failed with error No such device\n'unhandled system error'", "netdev-absent"},
+		{"another network", "NCCL_COMM_ID=10.9.0.7:4711\n" + info + "Bootstrap : Using eth0:172.17.0.4<0>\n" + warn +
+			"Net : No interface found in the same subnet as remote address 10.9.0.7<4711>\n" + warn +
+			"Call to bind failed : Cannot assign requested address", "wrong-interface"},
+		{"a size that nothing has", "w7:71:93 [2] net_socket.cc:5 NCCL WARN NET/Socket : peer 10.9.0.4<400> message " +
+			"truncated : receiving 4096 bytes instead of 512\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate " +
+			"more than 1EB memory", "collective-mismatch"},
+		{
+			"namespace", warn + "Call to ibv_modify_qp failed with error No such device\n'unhandled system error'",
+			"netdev-absent",
+		},
 		{"legacy handles", "w7:71:93 [2] transport/p2p.cc:300 NCCL WARN Cuda failure 'invalid argument'", "cuda-ipc"},
-		{"handles and two kinds of NICs", info + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.9.0.4<0>\nw7:71:93 [2] transport/p2p.cc:300 NCCL WARN Cuda failure 'invalid device context'\n" + info + "transport/p2p.cc:325 -> 1", "cuda-ipc"},
+		{"handles and two kinds of NICs", info + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB " +
+			"eth0:10.9.0.4<0>\nw7:71:93 [2] transport/p2p.cc:300 NCCL WARN Cuda failure 'invalid device context'\n" + info +
+			"transport/p2p.cc:325 -> 1", "cuda-ipc"},
 		{"nvlink", "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution", "gpu-fault"},
 		{"ecc", warn + "Cuda failure 214 'uncorrectable ECC error encountered'", "gpu-fault"},
-		{"absent segment", warn + "Error while attaching to shared memory segment /dev/shm/nccl-Qx1 (size 4096), error: No such file or directory (2)", "cumem"},
-		{"a bug of a release", "w7:71:93 [2] bootstrap.cc:77 NCCL WARN Message truncated : received 512 bytes instead of 8\nsome runs crash with 2.90.1, with 2.90.0 it does not happen", "nccl-regression"},
-		{"pairs of nodes", "three nodes with InfiniBand: between nodes 4 + 5 (21 GB/s) vs 4 + 6 (44 GB/s) it differs, which is slow", "fabric"},
-		{"containers together", "two nodes; when all containers are scheduled on the same node it is slow", "nodes-miscounted"},
-		{"virtual gpu", "two vGPUs of a virtual machine crash\n" + warn + "Cuda failure 801 'operation not supported'", "vgpu"},
-		{"started twice", "the job on two nodes hangs\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, MEMBER: 2/4\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, MEMBER: 2/4", "bootstrap-mismatch"},
+		{"absent segment", warn + "Error while attaching to shared memory segment /dev/shm/nccl-Qx1 (size 4096), error: No " +
+			"such file or directory (2)", "cumem"},
+		{"a bug of a release", "w7:71:93 [2] bootstrap.cc:77 NCCL WARN Message truncated : received 512 bytes instead of " +
+			"8\nsome runs crash with 2.90.1, with 2.90.0 it does not happen", "nccl-regression"},
+		{"pairs of nodes", "three nodes with InfiniBand: between nodes 4 + 5 (21 GB/s) vs 4 + 6 (44 GB/s) it differs, " +
+			"which is slow", "fabric"},
+		{
+			"containers together", "two nodes; when all containers are scheduled on the same node it is slow",
+			"nodes-miscounted",
+		},
+		{
+			"virtual gpu", "two vGPUs of a virtual machine crash\n" + warn + "Cuda failure 801 'operation not supported'",
+			"vgpu",
+		},
+		{"started twice", "the job on two nodes hangs\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: " +
+			"GLOBAL_RANK: 1, MEMBER: 2/4\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, " +
+			"MEMBER: 2/4", "bootstrap-mismatch"},
 		{"unset", "all jobs hang with more than one GPU\nNODE_RANK=0\nit works if I unset NODE_RANK", "setting-harmful"},
-		{"no peermem", "transport/ibrc.cpp:nvshmemt_init:7: neither nv_peer_mem, or nvidia_peermem detected. Skipping transport.\nit fails on two nodes", "gdr-off"},
-		{"rights", "the container fails at the start, the same container works fine if launched with --privileged", "container-rights"},
-		{"two releases", "NCCL version 2.90.1+cuda99.0\nNCCL version 2.91.4+cuda99.0\nw7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : collective mismatch error local size 4096 remote 512", "version-mix"},
-		{"xla", "E xla/nccl_utils.cc:9] Aborting communicator: 0x1 due to async NCCL error: remote process exited or there was a network error", "dead-rank"},
+		{"no peermem", "transport/ibrc.cpp:nvshmemt_init:7: neither nv_peer_mem, or nvidia_peermem detected. Skipping " +
+			"transport.\nit fails on two nodes", "gdr-off"},
+		{
+			"rights", "the container fails at the start, the same container works fine if launched with --privileged",
+			"container-rights",
+		},
+		{"two releases", "NCCL version 2.90.1+cuda99.0\nNCCL version 2.91.4+cuda99.0\nw7:71:93 [2] net_ib.cc:5 NCCL WARN " +
+			"NET/IB : collective mismatch error local size 4096 remote 512", "version-mix"},
+		{"xla", "E xla/nccl_utils.cc:9] Aborting communicator: 0x1 due to async NCCL error: remote process exited or there " +
+			"was a network error", "dead-rank"},
 		{"no nccl", "RuntimeError: Distributed package doesn't have NCCL built in", "nccl-absent"},
-		{"usage", "RuntimeError: NCCL error in: P.cpp:9, invalid usage, NCCL version 2.90.1\nncclInvalidUsage: This usually reflects invalid usage of NCCL library", "duplicate-gpu"},
-		{"misspelt", "export NCCL_IB_GID_INDX=3\nw7:71:93 [2] x.cc:5 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable", "setting-misspelt"},
-		{"ucx", "ib_mlx5_log.c:9  Local protection on mlx5_4:1/IB (synd 0x4 vend 0x51)\na ping-pong of GPU memory between two nodes crashes", "acs"},
+		{"usage", "RuntimeError: NCCL error in: P.cpp:9, invalid usage, NCCL version 2.90.1\nncclInvalidUsage: This " +
+			"usually reflects invalid usage of NCCL library", "duplicate-gpu"},
+		{"misspelt", "export NCCL_IB_GID_INDX=3\nw7:71:93 [2] x.cc:5 NCCL WARN Call to ibv_modify_qp failed with error " +
+			"Network is unreachable", "setting-misspelt"},
+		{"ucx", "ib_mlx5_log.c:9  Local protection on mlx5_4:1/IB (synd 0x4 vend 0x51)\na ping-pong of GPU memory between " +
+			"two nodes crashes", "acs"},
 		{"store", "RuntimeError: connect() timed out.", "rendezvous"},
 		{"opened in vain", "jobs in containers crash\n" + warn + "Call to ibv_open_device failed", "ib-device-unusable"},
 	} {
@@ -45,8 +74,10 @@ func TestNearCauses(t *testing.T) {
 
 // Sockets where nothing tells of RDMA are not called a fallback.
 func TestPlainSockets(t *testing.T) {
-	r := examine(t, "training on two machines is slower than on one\nm1:1:1 [0] NCCL INFO Using network Socket\nm2:1:1 [0] NCCL INFO Using network Socket")
-	if len(r.Findings) == 0 || r.Findings[0].ID != "socket-fallback" || r.Findings[0].Title != "Hosts communicate over TCP sockets" {
+	r := examine(t, "training on two machines is slower than on one\nm1:1:1 [0] NCCL INFO Using network Socket\nm2:1:1 "+
+		"[0] NCCL INFO Using network Socket")
+	if len(r.Findings) == 0 || r.Findings[0].ID != "socket-fallback" ||
+		r.Findings[0].Title != "Hosts communicate over TCP sockets" {
 		t.Errorf("%+v", r.Findings)
 	}
 }
@@ -55,7 +86,8 @@ func TestPlainSockets(t *testing.T) {
 // one that is, in a job of which nobody complains, is a note.
 func TestMisspelt(t *testing.T) {
 	for text, want := range map[string]string{
-		"export NCCL_IB_TC=106": "", "export NCCL_OUR_OWN_KNOB=1": "", "export NCCL_TESTS_DEVICE=1": "", "export NCCL_SOCKET_IFNAMES=eth7": "setting-misspelt",
+		"export NCCL_IB_TC=106": "", "export NCCL_OUR_OWN_KNOB=1": "", "export NCCL_TESTS_DEVICE=1": "",
+		"export NCCL_SOCKET_IFNAMES=eth7": "setting-misspelt",
 	} {
 		r := examine(t, text)
 		if got := ids(r); (len(got) > 0) != (want != "") || want != "" && (got[0] != want || finding.Serious(r.Findings)) {
@@ -66,7 +98,9 @@ func TestMisspelt(t *testing.T) {
 
 // A setting that is told to help, and of which no cause knows, is named.
 func TestSettingHelps(t *testing.T) {
-	if got := ids(examine(t, "all-reduce on one host is slow, it works well with NCCL_CHUNK_SIZE=262144")); !slices.Contains(got, "setting-helps") {
+	if got := ids(examine(t,
+		"all-reduce on one host is slow, it works well with NCCL_CHUNK_SIZE=262144")); !slices.Contains(got,
+		"setting-helps") {
 		t.Error(got)
 	}
 }

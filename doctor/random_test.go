@@ -40,7 +40,9 @@ func TestRandomTexts(t *testing.T) {
 		rep := Examine(set)
 		rep.Mask(n%2 == 0)
 		var b strings.Builder
-		for _, err := range []error{Text{}.Write(&b, rep), indented(&b, rep.Document()), Markdown(&b, rep), SARIF(&b, rep), JUnit(&b, rep)} {
+		for _, err := range []error{
+			Text{}.Write(&b, rep), indented(&b, rep.Document()), Markdown(&b, rep), SARIF(&b, rep), JUnit(&b, rep),
+		} {
 			if err != nil {
 				t.Fatalf("%v\n%q", err, text)
 			}
@@ -49,7 +51,8 @@ func TestRandomTexts(t *testing.T) {
 			t.Fatalf("%d bytes of report for %q", b.Len(), text)
 		}
 		for i, f := range rep.Findings {
-			if f.ID == "" || f.Title == "" || f.Confidence < 0 || f.Confidence > 1 || i > 0 && rep.Findings[i-1].ExplainedBy != "" && f.ExplainedBy == "" {
+			if f.ID == "" || f.Title == "" || f.Confidence < 0 || f.Confidence > 1 ||
+				i > 0 && rep.Findings[i-1].ExplainedBy != "" && f.ExplainedBy == "" {
 				t.Fatalf("finding %d of %q: %+v", i, text, f)
 			}
 		}
@@ -75,7 +78,8 @@ func linePool(t *testing.T) []string {
 	for i := range list {
 		pool = append(pool, strings.Split(list[i].Text(), "\n")...)
 	}
-	return append(pool, "8x H100", "2x8 H100, 8x400G RoCE", "NCCL_ALGO=", "rank 3 step time 1 s", "a1,b2 3.5", "{\"a\":{\"NCCL_X\":\"1\"}}", "\x1b[", "# Rank  0 Group  0 Pid 1 on n device  0 [0000:1b:00] NVIDIA H100", "\x00")
+	return append(pool, "8x H100", "2x8 H100, 8x400G RoCE", "NCCL_ALGO=", "rank 3 step time 1 s", "a1,b2 3.5",
+		"{\"a\":{\"NCCL_X\":\"1\"}}", "\x1b[", "# Rank  0 Group  0 Pid 1 on n device  0 [0000:1b:00] NVIDIA H100", "\x00")
 }
 
 func randomText(rng *rand.Rand, pool []string) string {

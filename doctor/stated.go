@@ -67,8 +67,8 @@ var (
 	statedOp   = lazyre.New(`(?i)\b(all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all)`)
 )
 
-// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named: rate, percent, prediction,
-// collective, size, machine.
+// ofPredicted compares the best rate that is told of with what is predicted for the machine that is named: rate,
+// percent, prediction, collective, size, machine.
 func (c *Case) ofPredicted() *clue {
 	best := 0.0
 	k := &clue{}
@@ -98,7 +98,10 @@ func (c *Case) ofPredicted() *clue {
 	if want <= 0 || best > 1.4*want {
 		return nil
 	}
-	k.args = []string{fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(), fmt.Sprintf("%s:%d", preset, nodes)}
+	k.args = []string{
+		fmt.Sprintf("%.3g", best), fmt.Sprintf("%.0f", 100*best/want), fmt.Sprintf("%.3g", want), large + op.String(),
+		fmt.Sprintf("%s:%d", preset, nodes),
+	}
 	return k
 }
 

@@ -43,7 +43,8 @@ func says(f *finding.Finding) string {
 	return text
 }
 
-// A planted fault is the first finding above a note and names the rank or host that has it; the same job without it has none.
+// A planted fault is the first finding above a note and names the rank or host that has it; the same job without it has
+// none.
 func TestPlantedFaults(t *testing.T) {
 	cases, err := synth.Cases()
 	if err != nil {
@@ -53,7 +54,8 @@ func TestPlantedFaults(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			sick := examineFiles(t, words, c.Sick)
-			if len(sick.Findings) > 1 && strings.HasPrefix(sick.Findings[0].ID, "job-") && (strings.Contains(says(&sick.Findings[0]), c.Who) || sick.Findings[1].ExplainedBy == sick.Findings[0].ID) {
+			if len(sick.Findings) > 1 && strings.HasPrefix(sick.Findings[0].ID, "job-") &&
+				(strings.Contains(says(&sick.Findings[0]), c.Who) || sick.Findings[1].ExplainedBy == sick.Findings[0].ID) {
 				sick.Findings = sick.Findings[1:] // the job's own numbers say it too
 			}
 			if len(sick.Findings) == 0 || sick.Findings[0].ID != c.Want {
@@ -163,11 +165,13 @@ func TestSyntheticBench(t *testing.T) {
 		switch {
 		case c.id == "" && finding.Serious(r.Findings):
 			t.Errorf("%s: %v", c.name, ids(r))
-		case c.id != "" && (len(r.Findings) == 0 || r.Findings[0].ID != c.id || r.Findings[0].Severity == finding.Note || !strings.Contains(r.Findings[0].Cause, c.says)):
+		case c.id != "" && (len(r.Findings) == 0 || r.Findings[0].ID != c.id || r.Findings[0].Severity == finding.Note ||
+			!strings.Contains(r.Findings[0].Cause, c.says)):
 			t.Errorf("%s: %+v", c.name, r.Findings)
 		}
 		d := r.BenchDocument([]*Curve{s})
-		if d.Healthy != (c.id == "") || len(d.Sweeps) != 1 || d.Sweeps[0].NICs != 8 || len(d.Sweeps[0].Points) != 13 || d.Sweeps[0].Points[12].Expected <= 0 || d.Sweeps[0].Nodes != 2 {
+		if d.Healthy != (c.id == "") || len(d.Sweeps) != 1 || d.Sweeps[0].NICs != 8 || len(d.Sweeps[0].Points) != 13 ||
+			d.Sweeps[0].Points[12].Expected <= 0 || d.Sweeps[0].Nodes != 2 {
 			t.Errorf("%s: %+v", c.name, d)
 		}
 	}
@@ -213,7 +217,8 @@ func TestLiesOnTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := Bench([]*Curve{got}); !strings.Contains(got.On, "lies on that of tree with protocol ll ") || len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Cause, got.On) {
+	if r := Bench([]*Curve{got}); !strings.Contains(got.On, "lies on that of tree with protocol ll ") ||
+		len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Cause, got.On) {
 		t.Errorf("%q: %+v", got.On, r.Findings)
 	}
 }

@@ -69,24 +69,29 @@ func (r *Report) summary() string {
 		return read + ". There was no line in it, so nothing is known."
 	}
 	if r.Traces > 0 && !r.Examined() {
-		return words.Plural(r.Traces, "trace") + " of a profiler given, which busbar trace reads; nothing was examined for faults."
+		return words.Plural(r.Traces, "trace") +
+			" of a profiler given, which busbar trace reads; nothing was examined for faults."
 	}
 	if r.Blank && len(r.Findings) == 0 {
-		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool such as nvidia-smi, ibstat, nccl-tests or dmesg."
+		return read + ". Nothing in it was recognised, so nothing is known; expected a job's log, or the output of a tool " +
+			"such as nvidia-smi, ibstat, nccl-tests or dmesg."
 	}
 	if count.Serious() == 0 && r.Undecided && !r.Asked {
-		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") + ". The answers to these questions would tell them apart."
+		return read + ". No certain problem found, " + words.Plural(len(r.Findings), "possible cause") +
+			". The answers to these questions would tell them apart."
 	}
 	if count.Serious() == 0 && !r.Undecided {
 		return read + ". " + r.onlyNotes(count[finding.Note])
 	}
 	if r.Undecided {
-		return read + ". The cause is unknown. The answers to these questions would tell the leading causes, listed below, apart."
+		return read +
+			". The cause is unknown. The answers to these questions would tell the leading causes, listed below, apart."
 	}
 	return read + ". " + count.String() + "; the likeliest cause first."
 }
 
-// onlyNotes says what there is where nothing is above a note: a job may be slow by what a note says, and that is what was asked.
+// onlyNotes says what there is where nothing is above a note: a job may be slow by what a note says, and that is what
+// was asked.
 func (r *Report) onlyNotes(n int) string {
 	s := "No problems found."
 	switch {
@@ -96,7 +101,8 @@ func (r *Report) onlyNotes(n int) string {
 		s += " " + words.Plural(n, "note") + "."
 	}
 	if len(r.Sweeps) > 0 {
-		s += " How fast this nccl-tests sweep should be is another question: busbar doctor bench " + strings.ReplaceAll(r.Sweeps[0], "standard input", "-") + " -c CLUSTER."
+		s += " How fast this nccl-tests sweep should be is another question: busbar doctor bench " +
+			strings.ReplaceAll(r.Sweeps[0], "standard input", "-") + " -c CLUSTER."
 	}
 	return s
 }
@@ -120,7 +126,8 @@ func (t Text) finding(b *strings.Builder, f *finding.Finding) {
 	case finding.Warn:
 		mark = t.paint(yellow, "!")
 	}
-	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title), t.paint(dim, fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)))
+	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title),
+		t.paint(dim, fmt.Sprintf("[%s, %.0f%% sure]", f.ID, 100*f.Confidence)))
 	if f.ExplainedBy != "" {
 		t.part(b, "", "follows from "+f.ExplainedBy)
 	}

@@ -47,7 +47,8 @@ func ReadThreads(name string, r io.Reader) ([]Thread, error) {
 		d.DisallowUnknownFields()
 		var t Thread
 		if err := d.Decode(&t); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w; expected a thread with id, symptom, observations and cause_key", name, in.Num(), err)
+			return nil,
+				fmt.Errorf("%s:%d: %w; expected a thread with id, symptom, observations and cause_key", name, in.Num(), err)
 		}
 		list = append(list, t)
 	}
@@ -55,14 +56,20 @@ func ReadThreads(name string, r io.Reader) ([]Thread, error) {
 }
 
 // said are the words by which a report would say an observation's polarity.
-var said = map[string]string{"tried-helped": ": tried, it helped", "tried-no-effect": ": tried without effect", "stated-ok": ": stated to be in order"}
+var said = map[string]string{
+	"tried-helped": ": tried, it helped", "tried-no-effect": ": tried without effect",
+	"stated-ok": ": stated to be in order",
+}
 
-// Text is what a report would say: never the cause, the fix or the key. Where early is set, only what it held before the diagnosis.
+// Text is what a report would say: never the cause, the fix or the key. Where early is set, only what it held before
+// the diagnosis.
 func (t *Thread) Text(early bool) string {
 	var b strings.Builder
 	b.WriteString(t.Symptom + "\n")
 	var about []string
-	for _, p := range []*string{t.Circumstances.GPU, t.Circumstances.Fabric, t.Circumstances.Cloud, t.Circumstances.Framework} {
+	for _, p := range []*string{
+		t.Circumstances.GPU, t.Circumstances.Fabric, t.Circumstances.Cloud, t.Circumstances.Framework,
+	} {
 		if p != nil && *p != "" {
 			about = append(about, *p)
 		}
@@ -92,14 +99,17 @@ func (t *Thread) Text(early bool) string {
 	return b.String()
 }
 
-// Unread reports a thread that nobody read while signs were written: a third of them, by a hash of the name. Weights are fitted on these.
+// Unread reports a thread that nobody read while signs were written: a third of them, by a hash of the name. Weights
+// are fitted on these.
 func (t *Thread) Unread() bool {
 	return sha256.Sum256([]byte(t.ID))[0]%3 == 0
 }
 
 // Prepare makes a thread ready to be weighed.
 func (t *Thread) Prepare(v *evidence.Vocabulary, m *cause.Model, early bool) (*cause.Thread, error) {
-	x := &cause.Thread{ID: t.ID, Project: t.Project, Pull: strings.Contains(t.Source, "/pull/"), Why: t.Cause + ". " + t.Fix}
+	x := &cause.Thread{
+		ID: t.ID, Project: t.Project, Pull: strings.Contains(t.Source, "/pull/"), Why: t.Cause + ". " + t.Fix,
+	}
 	if len(t.Observations) > 0 {
 		x.Kind = t.Observations[0].Kind
 	}
@@ -140,7 +150,8 @@ func MatchThreads(data []byte) bool {
 // maxSaid is how many causes an outcome lists.
 const maxSaid = 5
 
-// ScoreThreads weighs threads that the model has not learned from. Where early is set, it is shown what the report held before the diagnosis only.
+// ScoreThreads weighs threads that the model has not learned from. Where early is set, it is shown what the report held
+// before the diagnosis only.
 func ScoreThreads(list []Thread, early bool) (cause.Score, []ThreadOutcome, error) {
 	var score cause.Score
 	m, err := model()

@@ -42,7 +42,9 @@ func TestThreads(t *testing.T) {
 func (x *Thread) lint(t *testing.T, name string) {
 	t.Helper()
 	bad := func(what, got string) { t.Errorf("%s %s: %s %q", name, x.ID, what, got) }
-	for what, text := range map[string]string{"id": x.ID, "project": x.Project, "symptom": x.Symptom, "cause": x.Cause, "cause_key": x.CauseKey} {
+	for what, text := range map[string]string{
+		"id": x.ID, "project": x.Project, "symptom": x.Symptom, "cause": x.Cause, "cause_key": x.CauseKey,
+	} {
 		if strings.TrimSpace(text) == "" {
 			bad("lacks "+what, "")
 		}

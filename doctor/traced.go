@@ -11,7 +11,8 @@ import (
 // maxTraced is how many traces a command names; more are in a folder.
 const maxTraced = 8
 
-// traced points to the question that reads a profiler's traces: they say where the time of steps goes, not why a job fails.
+// traced points to the question that reads a profiler's traces: they say where the time of steps goes, not why a job
+// fails.
 func traced(names []string) []finding.Finding {
 	if len(names) == 0 {
 		return nil
@@ -22,8 +23,9 @@ func traced(names []string) []finding.Finding {
 	}
 	return []finding.Finding{{
 		ID: "profiler-trace", Severity: finding.Note, Confidence: 1,
-		Title:    words.Plural(len(names), "trace") + " of a profiler",
-		Cause:    "It shows how much of a step is computing, exposed communication, copies and idle time, and which rank is late. busbar trace reads it.",
+		Title: words.Plural(len(names), "trace") + " of a profiler",
+		Cause: "It shows how much of a step is computing, exposed communication, copies and idle time, and which rank " +
+			"is late. busbar trace reads it.",
 		Fix:      fmt.Sprintf("busbar trace %s, with -c CLUSTER -m MODEL to compare with the prediction", list),
 		Evidence: []finding.Quote{},
 	}}

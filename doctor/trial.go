@@ -49,7 +49,8 @@ type Outcome struct {
 // MatchTrials reports whether a text holds trials.
 func MatchTrials(data []byte) bool {
 	head := data[:min(len(data), 1<<14)]
-	return bytes.Contains(head, []byte(`"symptom"`)) && bytes.Contains(head, []byte(`"evidence"`)) && bytes.Contains(head, []byte(`"category"`))
+	return bytes.Contains(head, []byte(`"symptom"`)) && bytes.Contains(head, []byte(`"evidence"`)) &&
+		bytes.Contains(head, []byte(`"category"`))
 }
 
 // ReadTrials reads trials, one a line.
@@ -63,7 +64,8 @@ func ReadTrials(name string, r io.Reader) ([]Trial, error) {
 		}
 		var t Trial
 		if err := json.Unmarshal([]byte(text), &t); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w; expected a case with id, category, symptom, evidence and cause", name, in.Num(), err)
+			return nil,
+				fmt.Errorf("%s:%d: %w; expected a case with id, category, symptom, evidence and cause", name, in.Num(), err)
 		}
 		if t.ID == "" {
 			return nil, fmt.Errorf("%s:%d: a case without id", name, in.Num())
@@ -139,7 +141,8 @@ func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
 	return o, nil
 }
 
-// Tables of the package: what operators ask of a machine, what lowers a peak, and which findings state the causes of trials.
+// Tables of the package: what operators ask of a machine, what lowers a peak, and which findings state the causes of
+// trials.
 var (
 	//go:embed thresholds.csv
 	thresholdTable string
@@ -149,8 +152,8 @@ var (
 	wantedTable string
 )
 
-// wantedRow says which findings state the cause of a category of trials, or beside that of one trial, because its own words name them; or why the
-// evidence of a trial leaves its cause open.
+// wantedRow says which findings state the cause of a category of trials, or beside that of one trial, because its own
+// words name them; or why the evidence of a trial leaves its cause open.
 type wantedRow struct {
 	Name        string   `csv:"name"`
 	Findings    []string `csv:"findings,optional"`
@@ -202,7 +205,8 @@ func (c *Case) testsApart() []finding.Quote {
 	for _, n := range count {
 		most = max(most, n)
 	}
-	if len(zero) < 2 || top >= most || zero[0].Quotes[0].File != zero[1].Quotes[0].File || !c.Told && !c.Has(evidence.Launched) && c.tableDrop() == 0 && c.First(evidence.Average, "0") == nil {
+	if len(zero) < 2 || top >= most || zero[0].Quotes[0].File != zero[1].Quotes[0].File ||
+		!c.Told && !c.Has(evidence.Launched) && c.tableDrop() == 0 && c.First(evidence.Average, "0") == nil {
 		return nil
 	}
 	return c.quotes(zero[0], zero[1], evidence.Average)

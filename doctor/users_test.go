@@ -29,7 +29,8 @@ var users = flag.Bool("users", false, "simulate a user for every unread thread")
 // asked is how often the true cause leads after so many questions.
 type asked struct{ first, three, sure, wrong, answered int }
 
-// walk answers questions as somebody would who knows what a thread observed, and no more: it begins with the symptom alone.
+// walk answers questions as somebody would who knows what a thread observed, and no more: it begins with the symptom
+// alone.
 func walk(t *testing.T, m *cause.Model, raw Thread, full *cause.Thread, v func(Thread) *cause.Thread, score []asked) {
 	t.Helper()
 	raw.Observations, raw.Fragments = nil, nil
@@ -98,7 +99,8 @@ func TestUsers(t *testing.T) {
 	}
 	var b strings.Builder
 	for q, s := range score {
-		fmt.Fprintf(&b, "| %d | %.1f | %d%% | %d%% | %d%% | %d%% |\n", q, float64(s.answered)/float64(n), 100*s.first/n, 100*s.three/n, 100*s.sure/n, 100*s.wrong/n)
+		fmt.Fprintf(&b, "| %d | %.1f | %d%% | %d%% | %d%% | %d%% |\n", q, float64(s.answered)/float64(n), 100*s.first/n,
+			100*s.three/n, 100*s.sure/n, 100*s.wrong/n)
 	}
 	t.Logf("%d threads; questions, answered, first, three, sure, sure and wrong:\n%s", n, b.String())
 	if score[4].three < score[0].three {

@@ -8,17 +8,38 @@ import (
 	"busbar.dev/finding"
 )
 
-// TestWarned reads warnings of frameworks about their own speed, and temperatures: notes, and nothing where the line says less.
+// TestWarned reads warnings of frameworks about their own speed, and temperatures: notes, and nothing where the line
+// says less.
 func TestWarned(t *testing.T) {
 	for _, tt := range []struct{ text, id, title string }{
-		{"/opt/v/lib/python3.12/site-packages/torch/_inductor/compile_fx.py:236: UserWarning: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled. Consider setting `torch.set_float32_matmul_precision('high')` for better performance.", "fp32-matmul", "32 bits"},
-		{"You are using a CUDA device ('NVIDIA RTX A6000') that has Tensor Cores. To properly utilize them, you should set `torch.set_float32_matmul_precision('medium' | 'high')` which will trade-off precision for performance.", "fp32-matmul", "32 bits"},
-		{"[rank0]:[W1112 09:41:21.554032 reducer.cpp:1430] Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters in the forward pass. This flag results in an extra traversal", "unused-flag", "unused parameters"},
-		{"/opt/v/torch/utils/data/dataloader.py:627: UserWarning: This DataLoader will create 16 worker processes in total. Our suggested max number of worker in current system is 8, which is smaller than what this DataLoader is going to create.", "loader-workers", "more workers"},
-		{"The 'train_dataloader' does not have many workers which may be a bottleneck. Consider increasing the value of the `num_workers` argument` to `num_workers=31` in the `DataLoader` to improve performance.", "loader-workers", "few workers"},
-		{"UserWarning: 'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", "loader-workers", "sees no GPU"},
+		{"/opt/v/lib/python3.12/site-packages/torch/_inductor/compile_fx.py:236: UserWarning: TensorFloat32 tensor cores " +
+			"for float32 matrix multiplication available but not enabled. Consider setting " +
+			"`torch.set_float32_matmul_precision('high')` for better performance.", "fp32-matmul", "32 bits"},
+		{
+			"You are using a CUDA device ('NVIDIA RTX A6000') that has Tensor Cores. To properly utilize them, you should set " +
+				"`torch.set_float32_matmul_precision('medium' | 'high')` which will trade-off precision for performance.",
+			"fp32-matmul", "32 bits",
+		},
+		{
+			"[rank0]:[W1112 09:41:21.554032 reducer.cpp:1430] Warning: find_unused_parameters=True was specified in DDP " +
+				"constructor, but did not find any unused parameters in the forward pass. This flag results in an extra traversal",
+			"unused-flag", "unused parameters",
+		},
+		{"/opt/v/torch/utils/data/dataloader.py:627: UserWarning: This DataLoader will create 16 worker processes in " +
+			"total. Our suggested max number of worker in current system is 8, which is smaller than what this DataLoader is " +
+			"going to create.", "loader-workers", "more workers"},
+		{
+			"The 'train_dataloader' does not have many workers which may be a bottleneck. Consider increasing the value of " +
+				"the `num_workers` argument` to `num_workers=31` in the `DataLoader` to improve performance.", "loader-workers",
+			"few workers",
+		},
+		{"UserWarning: 'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't " +
+			"be used.", "loader-workers", "sees no GPU"},
 		{"        GPU Current Temp                  : 93 C", "gpu-throttled", "93 °C"},
-		{"| N/A   94C    P0             512W /  700W |   70123MiB /  81559MiB |     99%      Default |", "gpu-throttled", "94 °C"},
+		{
+			"| N/A   94C    P0             512W /  700W |   70123MiB /  81559MiB |     99%      Default |", "gpu-throttled",
+			"94 °C",
+		},
 		{"        GPU Current Temp                  : 64 C", "", ""},
 		{"| 30%   64C    P2             212W /  300W |   40123MiB /  49140MiB |     99%      Default |", "", ""},
 		{"        Memory Current Temp               : 95 C", "", ""},
@@ -34,7 +55,8 @@ func TestWarned(t *testing.T) {
 		}
 		found := Examine(s).Findings
 		i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == tt.id })
-		if tt.id == "" && len(found) > 0 || tt.id != "" && (i < 0 || found[i].Severity != finding.Note || !strings.Contains(found[i].Title, tt.title)) {
+		if tt.id == "" && len(found) > 0 ||
+			tt.id != "" && (i < 0 || found[i].Severity != finding.Note || !strings.Contains(found[i].Title, tt.title)) {
 			t.Errorf("%s: %+v", tt.text, found)
 		}
 	}
@@ -42,9 +64,13 @@ func TestWarned(t *testing.T) {
 
 // TestHostOfFile names the host of a kernel's message by the name of its file, and tells nothing by other names.
 func TestHostOfFile(t *testing.T) {
-	for name, where := range map[string]string{"dmesg.gpu017": "gpu017", "gpu018-dmesg.txt": "gpu018", "node-3.log": "node-3", "dmesg.txt": "", "run1.log": ""} {
+	for name, where := range map[string]string{
+		"dmesg.gpu017": "gpu017", "gpu018-dmesg.txt": "gpu018", "node-3.log": "node-3", "dmesg.txt": "", "run1.log": "",
+	} {
 		r := vocabulary().NewReader()
-		if err := r.Read(name, strings.NewReader("[ 9123.51] NVRM: Xid (PCI:0000:3b:00): 79, pid=30112, GPU has fallen off the bus.\n")); err != nil {
+		if err := r.Read(name,
+			strings.
+				NewReader("[ 9123.51] NVRM: Xid (PCI:0000:3b:00): 79, pid=30112, GPU has fallen off the bus.\n")); err != nil {
 			t.Fatal(err)
 		}
 		s, err := r.Set()
@@ -60,7 +86,9 @@ func TestHostOfFile(t *testing.T) {
 // TestTraced points to the command that reads a profiler's trace.
 func TestTraced(t *testing.T) {
 	r := vocabulary().NewReader()
-	if err := r.Read("rank0.json", strings.NewReader(`{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2, "args": {"device": 0}}]}`)); err != nil {
+	if err := r.Read("rank0.json",
+		strings.
+			NewReader(`{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 2, "args": {"device": 0}}]}`)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := r.Set()

@@ -17,7 +17,8 @@ func TestNoAllocation(t *testing.T) {
 		t.Skip("the race detector allocates too")
 	}
 	for name, groups := range map[string][]*engine.Group{
-		"mem": local(t, 4), "tcp": joined(t, 4, nil), "auto": joined(t, 4, func(c *engine.Config) { c.Transport = engine.Auto }),
+		"mem": local(t, 4), "tcp": joined(t, 4, nil),
+		"auto": joined(t, 4, func(c *engine.Config) { c.Transport = engine.Auto }),
 	} {
 		for _, op := range []coll.Op{
 			{Kind: coll.AllReduce, Bytes: 1024},

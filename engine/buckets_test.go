@@ -24,7 +24,10 @@ func TestBucketPlan(t *testing.T) {
 		{engine.Bucketing{}, nil},
 		{engine.Bucketing{Params: []unit.Bytes{4}}, [][]int{{0}}},
 		// The first bucket is full at 1 MiB, those after it at 25 MiB.
-		{engine.Bucketing{Params: []unit.Bytes{mib, 20 * mib, 5 * mib, 24 * mib, mib / 2, mib / 2}}, [][]int{{5, 4}, {3, 2}, {1, 0}}},
+		{
+			engine.Bucketing{Params: []unit.Bytes{mib, 20 * mib, 5 * mib, 24 * mib, mib / 2, mib / 2}},
+			[][]int{{5, 4}, {3, 2}, {1, 0}},
+		},
 		// A parameter above the size is a bucket of its own, or ends the one that it is in.
 		{engine.Bucketing{Params: []unit.Bytes{1, 100 * mib, 1}}, [][]int{{2, 1}, {0}}},
 		{engine.Bucketing{Params: []unit.Bytes{8, 8, 8, 8, 8}, First: 8, Cap: 16}, [][]int{{4}, {3, 2}, {1, 0}}},
@@ -38,7 +41,8 @@ func TestBucketPlan(t *testing.T) {
 // TestBucketsTrain runs steps of a model whose gradients come in another order on every rank.
 func TestBucketsTrain(t *testing.T) {
 	for name, groups := range map[string][]*engine.Group{
-		"mem": local(t, 3), "tcp": joined(t, 3, nil), "shm": joined(t, 3, func(c *engine.Config) { c.Transport = engine.Shm }),
+		"mem": local(t, 3), "tcp": joined(t, 3, nil),
+		"shm": joined(t, 3, func(c *engine.Config) { c.Transport = engine.Shm }),
 	} {
 		how := engine.Bucketing{First: 1 << 10, Cap: 64 << 10, Reduce: coll.Avg}
 		for i := range 40 {
@@ -164,7 +168,8 @@ func TestBucketsMisused(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, g := range groups {
 		wg.Go(func() {
-			if _, err := g.Buckets(engine.Bucketing{Params: []unit.Bytes{4, 6}}); err == nil || !strings.Contains(err.Error(), "parameter 1 has 6 bytes") {
+			if _, err := g.Buckets(engine.Bucketing{Params: []unit.Bytes{4, 6}}); err == nil ||
+				!strings.Contains(err.Error(), "parameter 1 has 6 bytes") {
 				t.Errorf("half an element: %v", err)
 			}
 			b, err := g.Buckets(engine.Bucketing{Params: []unit.Bytes{4, 8}})
@@ -172,7 +177,8 @@ func TestBucketsMisused(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := b.Wait(context.Background()); err == nil || !strings.Contains(err.Error(), "parameter 0 (bucket 0) is not ready") {
+			if err := b.Wait(context.Background()); err == nil ||
+				!strings.Contains(err.Error(), "parameter 0 (bucket 0) is not ready") {
 				t.Errorf("a wait for nothing: %v", err)
 			}
 			for _, i := range []int{-1, 2} {

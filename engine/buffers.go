@@ -19,7 +19,9 @@ type Buffers struct {
 }
 
 // Bytes is the memory of a slice.
-func Bytes[T ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64](s []T) []byte {
+func Bytes[T ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64](
+	s []T,
+) []byte {
 	if len(s) == 0 {
 		return nil
 	}
@@ -60,7 +62,8 @@ func (c *Call) Bind(b Buffers) error {
 	n, rank, op := c.g.size, c.g.rank, c.op
 	send, recv := int64(op.Send(n, rank)), int64(op.Recv(n, rank))
 	if int64(len(b.Send)) < send || int64(len(b.Recv)) < recv {
-		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank, len(b.Send), len(b.Recv), send, recv)
+		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank,
+			len(b.Send), len(b.Recv), send, recv)
 	}
 	b.Send, b.Recv = b.Send[:send:send], b.Recv[:recv:recv]
 	if op.Reduce == coll.MulSum && op.Kind.Reduces() {
@@ -70,7 +73,8 @@ func (c *Call) Bind(b Buffers) error {
 	}
 	c.place(b)
 	x := &c.bound
-	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
+	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) ||
+		!op.Kind.InPlace() && overlap(b.Send, b.Recv) {
 		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
 	}
 	for m := range c.mem {

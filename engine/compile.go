@@ -90,7 +90,8 @@ func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) 
 	case s.Program == nil:
 		return nil, fmt.Errorf("the schedule has no program")
 	case len(s.Switches) > 0:
-		return nil, fmt.Errorf("%s by %s computes in %d switches (%s), which are hardware that this engine does not have; take another algorithm", s.Kind, s.Name, len(s.Switches), s.Switches[0].Kind)
+		return nil, fmt.Errorf("%s by %s computes in %d switches (%s), which are hardware that this engine does not have; "+
+			"take another algorithm", s.Kind, s.Name, len(s.Switches), s.Switches[0].Kind)
 	case s.Kind != op.Kind:
 		return nil, fmt.Errorf("the schedule does %s, the call asks for %s", s.Kind, op.Kind)
 	case s.Kind.Rooted() && s.Root != op.Root:
@@ -117,7 +118,8 @@ func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) 
 	c.size[tempMem] = int64(s.Temp) * c.slot
 	c.size[padMem] = 16
 	if s.Temp > 0 && op.Sizes != nil {
-		return nil, fmt.Errorf("%s by %s uses scratch with blocks of different sizes, whose place in it is unknown; take another algorithm", s.Kind, s.Name)
+		return nil, fmt.Errorf("%s by %s uses scratch with blocks of different sizes, whose place in it is unknown; take "+
+			"another algorithm", s.Kind, s.Name)
 	}
 	return c, nil
 }
@@ -181,7 +183,8 @@ func join(segs []seg, x seg) []seg {
 	if x.n == 0 {
 		return segs
 	}
-	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && segs[k].first == x.first && x.mem != padMem && segs[k].off+segs[k].n == x.off {
+	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && segs[k].first == x.first && x.mem != padMem &&
+		segs[k].off+segs[k].n == x.off {
 		segs[k].n += x.n
 		return segs
 	}
@@ -298,7 +301,8 @@ func (c *compiler) ordered(steps []step) []step {
 
 func (c *compiler) sameRange(run []step) bool {
 	for _, st := range run {
-		if st.verb != recvReduce || st.op.Buf != run[0].op.Buf || st.op.From != run[0].op.From || st.op.To != run[0].op.To || st.op.After.Count > 0 {
+		if st.verb != recvReduce || st.op.Buf != run[0].op.Buf || st.op.From != run[0].op.From || st.op.To != run[0].op.To ||
+			st.op.After.Count > 0 {
 			return false
 		}
 	}
@@ -310,7 +314,11 @@ func (c *compiler) receiveTogether(steps []step, at, n int) []step {
 	own := steps[at]
 	base := c.size[sideMem]
 	c.size[sideMem] += own.bytes * int64(n)
-	all := step{verb: sumAll, peer: -1, op: schedule.Op{Verb: schedule.Fold, Buf: own.op.Buf, Dst: own.op.Buf, From: own.op.From, To: own.op.To, At: own.op.From}, dst: own.segs, bytes: own.bytes}
+	all := step{
+		verb: sumAll, peer: -1, op: schedule.Op{
+			Verb: schedule.Fold, Buf: own.op.Buf, Dst: own.op.Buf, From: own.op.From, To: own.op.To, At: own.op.From,
+		}, dst: own.segs, bytes: own.bytes,
+	}
 	for k := range n {
 		st := &steps[at+k]
 		st.verb = recv
@@ -329,6 +337,7 @@ func (c *compiler) receiveTogether(steps []step, at, n int) []step {
 // fingerprint tells programs apart that ranks should have in common.
 func fingerprint(s *schedule.Schedule, op coll.Op) uint32 {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%s %d %d %d %d %d %d %d %d %v %d %d", s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels, s.Layout.Chunks, s.Temp, op.Bytes, op.Sizes, op.Type, op.Reduce)
+	fmt.Fprintf(h, "%s %d %d %d %d %d %d %d %d %v %d %d", s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels,
+		s.Layout.Chunks, s.Temp, op.Bytes, op.Sizes, op.Type, op.Reduce)
 	return max(h.Sum32(), 1) // 0 is the engine's own
 }

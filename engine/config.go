@@ -112,7 +112,8 @@ func (c Config) Check() error {
 func tryAddresses(ips []net.IP) error {
 	for _, ip := range ips {
 		if ip.IsMulticast() || ip.Equal(net.IPv4bcast) {
-			return fmt.Errorf("bind to %s: an address of multicast or broadcast; expected one that other ranks can connect to", ip)
+			return fmt.Errorf("bind to %s: an address of multicast or broadcast; expected one that other ranks can connect to",
+				ip)
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
 		if err != nil {

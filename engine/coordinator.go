@@ -34,7 +34,9 @@ type follower struct {
 }
 
 func newCoordinator(n *network) *coordinator {
-	c := &coordinator{n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1)}
+	c := &coordinator{
+		n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1),
+	}
 	c.come = 1
 	if n.cfg.Size == 1 {
 		close(c.full)
@@ -108,7 +110,8 @@ func (c *coordinator) listen(rank int, ctl *control) {
 		}
 		c.mu.Unlock()
 		var v verdict
-		if (kind == noteSuspect || kind == noteVerdict) && json.Unmarshal(body, &v) == nil && v.Rank >= 0 && v.Rank < len(c.ranks) {
+		if (kind == noteSuspect || kind == noteVerdict) && json.Unmarshal(body, &v) == nil && v.Rank >= 0 &&
+			v.Rank < len(c.ranks) {
 			if kind == noteVerdict {
 				c.broadcastFailure(v)
 			} else {
@@ -143,8 +146,8 @@ func (c *coordinator) lost(rank int, err error) {
 	}
 }
 
-// suspected is a rank that lost its connection to another. Whether that one lives is not a matter of time, which says little
-// on a busy machine: it is asked, and answers, or leaves, or its control connection ends.
+// suspected is a rank that lost its connection to another. Whether that one lives is not a matter of time, which says
+// little on a busy machine: it is asked, and answers, or leaves, or its control connection ends.
 func (c *coordinator) suspected(by int, v verdict) {
 	if v.Rank > 0 {
 		select {

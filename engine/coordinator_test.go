@@ -29,7 +29,8 @@ func TestGoneIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestSuspectedIsAsked: a rank that another cannot reach is asked whether it lives, however long its answer or its end takes.
+// TestSuspectedIsAsked: a rank that another cannot reach is asked whether it lives, however long its answer or its end
+// takes.
 func TestSuspectedIsAsked(t *testing.T) {
 	for _, x := range []struct {
 		name string

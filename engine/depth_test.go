@@ -144,7 +144,8 @@ func TestDifferentCalls(t *testing.T) {
 		t.Fatal("two ranks ran different calls")
 	}
 	for r, err := range errs {
-		if err != nil && !strings.Contains(err.Error(), "same calls in the same order") && !strings.Contains(err.Error(), "rank") {
+		if err != nil && !strings.Contains(err.Error(), "same calls in the same order") &&
+			!strings.Contains(err.Error(), "rank") {
 			t.Errorf("rank %d: %v", r, err)
 		}
 	}

@@ -72,7 +72,8 @@ func (d *driver) register(c *Call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.nextID > maxCalls {
-		return fmt.Errorf("the group has had %d calls prepared, which is all there are numbers for; keep calls instead of preparing them anew", maxCalls)
+		return fmt.Errorf("the group has had %d calls prepared, which is all there are numbers for; keep calls instead of "+
+			"preparing them anew", maxCalls)
 	}
 	c.id = d.nextID
 	d.nextID++

@@ -40,7 +40,10 @@ func newEndpoint(cfg *Config) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, quit: make(chan struct{})}, nil
+	return &endpoint{
+		key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind,
+		quit: make(chan struct{}),
+	}, nil
 }
 
 // listen opens the sockets at which others reach this rank, and says at which addresses.
@@ -99,8 +102,8 @@ func (d *endpoint) accept(l net.Listener) {
 	}
 }
 
-// admit counts a stranger. Where there are too many, the one that has taken longest is turned away: a rank of the job is done
-// within moments, and who only holds connections keeps nobody out.
+// admit counts a stranger. Where there are too many, the one that has taken longest is turned away: a rank of the job
+// is done within moments, and who only holds connections keeps nobody out.
 func (d *endpoint) admit(c net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -87,7 +87,8 @@ func (x trial) memory(t testing.TB, g *engine.Group, n int) []byte {
 }
 
 func (x trial) String() string {
-	return fmt.Sprintf("%s, %d bytes of %s, %s, root %d, in place %v, seed %d", x.s, x.op.Bytes, x.op.Type, x.op.Reduce, x.op.Root, x.inPlace, x.seed)
+	return fmt.Sprintf("%s, %d bytes of %s, %s, root %d, in place %v, seed %d", x.s, x.op.Bytes, x.op.Type, x.op.Reduce,
+		x.op.Root, x.inPlace, x.seed)
 }
 
 // run runs the trial on groups and compares with the reference.
@@ -119,7 +120,10 @@ func (x trial) run(t testing.TB, groups []*engine.Group) {
 	}
 }
 
-var allDtypes = []coll.Dtype{coll.Float, coll.Int8, coll.Uint8, coll.Int32, coll.Uint32, coll.Int64, coll.Uint64, coll.Half, coll.Double, coll.BFloat16, coll.F8E4M3, coll.F8E5M2}
+var allDtypes = []coll.Dtype{
+	coll.Float, coll.Int8, coll.Uint8, coll.Int32, coll.Uint32, coll.Int64, coll.Uint64, coll.Half, coll.Double,
+	coll.BFloat16, coll.F8E4M3, coll.F8E5M2,
+}
 
 // randomTrial is any collective by any algorithm that can do it without switches.
 func randomTrial(rng *rand.Rand, n int) trial {
@@ -127,7 +131,9 @@ func randomTrial(rng *rand.Rand, n int) trial {
 		all := schedule.Builders()
 		b := all[rng.IntN(len(all))]
 		kind := b.Kinds[rng.IntN(len(b.Kinds))]
-		p := schedule.Params{Ranks: n, Root: rng.IntN(n), Channels: 1 + rng.IntN(3), Pieces: 1 + rng.IntN(5), Order: rng.Perm(n)}
+		p := schedule.Params{
+			Ranks: n, Root: rng.IntN(n), Channels: 1 + rng.IntN(3), Pieces: 1 + rng.IntN(5), Order: rng.Perm(n),
+		}
 		if b.Needs == "groups" {
 			p.Order = nil
 			p.Groups = grouped(n, 1+rng.IntN(n))
@@ -137,7 +143,10 @@ func randomTrial(rng *rand.Rand, n int) trial {
 			continue
 		}
 		x := trial{s: s, seed: rng.Uint64(), inPlace: kind.InPlace() && rng.IntN(2) == 0}
-		x.op = coll.Op{Kind: kind, Root: s.Root, Type: allDtypes[rng.IntN(len(allDtypes))], Reduce: coll.Redop(rng.IntN(int(coll.MulSum) + 1))}
+		x.op = coll.Op{
+			Kind: kind, Root: s.Root, Type: allDtypes[rng.IntN(len(allDtypes))],
+			Reduce: coll.Redop(rng.IntN(int(coll.MulSum) + 1)),
+		}
 		counts := []int{0, 1, 2, 3, 7, 13, 64, 100, 1000, 1023, 4096, 70001, 300007}
 		if testing.Short() { // under the race detector to check many numbers takes long
 			counts = counts[:len(counts)-2]

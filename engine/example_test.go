@@ -25,7 +25,8 @@ func Example() {
 			r := float32(g.Rank())
 			x := []float32{r, 10 * r, 100 * r, 1000 * r}
 			op := coll.Op{Kind: coll.AllReduce, Type: coll.Float, Bytes: unit.Bytes(4 * len(x))}
-			if _, err := g.Run(context.Background(), nil, op, engine.Buffers{Send: engine.Bytes(x), Recv: engine.Bytes(x)}); err != nil {
+			if _, err := g.Run(context.Background(), nil, op,
+				engine.Buffers{Send: engine.Bytes(x), Recv: engine.Bytes(x)}); err != nil {
 				fmt.Println(err)
 			}
 			sums[g.Rank()] = x

@@ -35,7 +35,10 @@ func beRank(text string) int {
 	rank, _ := strconv.Atoi(text)
 	size, _ := strconv.Atoi(os.Getenv("ENGINE_TEST_SIZE"))
 	timeout, _ := time.ParseDuration(os.Getenv("ENGINE_TEST_TIMEOUT"))
-	g, err := engine.Join(context.Background(), engine.Config{Rank: rank, Size: size, Meet: os.Getenv("ENGINE_TEST_MEET"), Secret: "k", Bind: "127.0.0.1", Timeout: timeout, Transport: engine.Transport(os.Getenv("ENGINE_TEST_TRANSPORT"))})
+	g, err := engine.Join(context.Background(), engine.Config{
+		Rank: rank, Size: size, Meet: os.Getenv("ENGINE_TEST_MEET"), Secret: "k", Bind: "127.0.0.1", Timeout: timeout,
+		Transport: engine.Transport(os.Getenv("ENGINE_TEST_TRANSPORT")),
+	})
 	if err != nil {
 		fmt.Println("join:", err)
 		return 1
@@ -118,7 +121,8 @@ func startRanks(t *testing.T, n int, timeout time.Duration, how engine.Transport
 	var all []*child
 	for r := range n {
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n), "ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String(), "ENGINE_TEST_TRANSPORT="+string(how))
+		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n),
+			"ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String(), "ENGINE_TEST_TRANSPORT="+string(how))
 		cmd.Stderr = os.Stderr
 		all = append(all, startChild(t, cmd))
 	}
@@ -155,7 +159,8 @@ func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
 			if !ok {
 				t.Errorf("rank %d says %q of the end of rank %d", r, line, victim)
 			}
-			if !strings.Contains(line, "channel") && !strings.Contains(line, "waiting for") && !strings.Contains(line, "last sends") {
+			if !strings.Contains(line, "channel") && !strings.Contains(line, "waiting for") &&
+				!strings.Contains(line, "last sends") {
 				t.Logf("rank %d was between calls: %s", r, line)
 			}
 		case <-limit:

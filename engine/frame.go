@@ -42,7 +42,8 @@ func parseHeader(b []byte) (header, error) {
 		length:  binary.LittleEndian.Uint64(b[20:]),
 	}
 	if h.length > maxMessage {
-		return h, fmt.Errorf("a frame of call %x lane %d claims %d bytes; at most %d are believed", h.call, h.lane, h.length, uint64(maxMessage))
+		return h, fmt.Errorf("a frame of call %x lane %d claims %d bytes; at most %d are believed", h.call, h.lane, h.length,
+			uint64(maxMessage))
 	}
 	return h, nil
 }

@@ -79,8 +79,8 @@ func (g *Group) Rank() int { return g.rank }
 // Size is the number of ranks.
 func (g *Group) Size() int { return g.size }
 
-// Run runs a schedule once; nil is the engine's choice by size. Calls that are alike are prepared once, so that repeats cost no
-// memory; the record holds until the next run of that call.
+// Run runs a schedule once; nil is the engine's choice by size. Calls that are alike are prepared once, so that repeats
+// cost no memory; the record holds until the next run of that call.
 func (g *Group) Run(ctx context.Context, s *schedule.Schedule, op coll.Op, b Buffers) (*result.Run, error) {
 	c, err := g.cachedCall(s, op)
 	if err != nil {

@@ -66,7 +66,8 @@ const (
 var refusalWords = [refusals]string{
 	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
 	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
-	Taken: "its rank is taken", TooMany: "too many connections at once", Untrusted: "it shows no certificate of the job's authority",
+	Taken: "its rank is taken", TooMany: "too many connections at once",
+	Untrusted: "it shows no certificate of the job's authority",
 	OtherWork: "it was told to do something else: its flags are others", Late: "it came too late: the others have begun",
 }
 
@@ -118,7 +119,8 @@ func (e *refusedError) Error() string {
 		return "what answered is no rank of busbar"
 	}
 	if e.theirs != 0 {
-		return fmt.Sprintf("refused: it is another version of busbar, with version %d of the protocol; here it is %d; run the same busbar on all ranks", e.theirs, version)
+		return fmt.Sprintf("refused: it is another version of busbar, with version %d of the protocol; here it is %d; run "+
+			"the same busbar on all ranks", e.theirs, version)
 	}
 	return "refused: " + e.why.String()
 }
@@ -170,7 +172,8 @@ func decodeHello(b []byte) (h hello, why Refusal) {
 	}
 	h = hello{
 		purpose: purpose(b[1]), conn: b[2], epoch: binary.LittleEndian.Uint32(b[3:]),
-		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]), work: binary.LittleEndian.Uint64(b[15:]),
+		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]),
+		work: binary.LittleEndian.Uint64(b[15:]),
 	}
 	return h, 0
 }

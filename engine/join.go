@@ -27,7 +27,8 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	if cfg.Size == 1 {
 		return newGroup(cfg, newNotifier()), nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout, fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout,
+		fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
 	defer cancel()
 	d, err := newEndpoint(&cfg)
 	if err != nil {

@@ -71,7 +71,10 @@ func (l *link) takeKept(ln *lane) error {
 			return nil // the send that reads this memory is under way; asked again when it is done
 		}
 		if int64(k.h.length) != st.bytes || k.h.program != ln.call.program {
-			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.bytes)}
+			return &protocolError{
+				l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length,
+					st.bytes),
+			}
 		}
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)

@@ -197,7 +197,9 @@ func (ln *lane) post(st *step) error {
 	p := &ln.sends[(ln.first+ln.count)%len(ln.sends)]
 	ln.count++
 	*p = posted{lane: ln, step: st, pc: ln.pc}
-	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.bytes)}.put(&p.hdr)
+	header{
+		program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.bytes),
+	}.put(&p.hdr)
 	l := st.link
 	idle := !l.writing()
 	l.refer(p, ln.call)

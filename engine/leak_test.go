@@ -55,7 +55,8 @@ func TestNothingLeft(t *testing.T) {
 		}
 		use(groups)
 		// One that nobody joins.
-		if _, err := engine.Join(context.Background(), engine.Config{Size: 2, Meet: "127.0.0.1:0", JoinTimeout: time.Millisecond}); err == nil {
+		if _, err := engine.Join(context.Background(),
+			engine.Config{Size: 2, Meet: "127.0.0.1:0", JoinTimeout: time.Millisecond}); err == nil {
 			t.Error("one of two ranks joined alone")
 		}
 	}
@@ -71,9 +72,11 @@ func nothingGrows(t *testing.T, rounds int, round func()) {
 		round()
 	}
 	// What ends by itself may take a moment.
-	becomes(t, "no more descriptors and goroutines than at first", func() bool { return descriptors() <= files && runtime.NumGoroutine() <= routines })
+	becomes(t, "no more descriptors and goroutines than at first",
+		func() bool { return descriptors() <= files && runtime.NumGoroutine() <= routines })
 	if t.Failed() {
 		stacks := make([]byte, 1<<16)
-		t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(), runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(),
+			runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
 	}
 }

@@ -150,12 +150,17 @@ func (l *link) next() (bool, error) {
 	c := l.d.calls[h.call]
 	if c != nil {
 		if c.program != h.program || int(h.lane) >= len(c.lanes) {
-			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program, h.program, h.lane)}
+			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there "+
+				"(program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program,
+				h.program, h.lane)}
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
 			if int64(h.length) != st.bytes {
-				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes)}
+				return false, &protocolError{
+					l.peer,
+					fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes),
+				}
 			}
 			l.r += headerLen
 			if l.ref = ref; ref != nil {
@@ -355,5 +360,6 @@ func (e *protocolError) Error() string { return e.text }
 
 // closedError reports whether the other side closed a connection.
 func closedError(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }

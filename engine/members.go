@@ -72,7 +72,8 @@ func (g *Group) Together() [][]int {
 	return list
 }
 
-// TCPCounts is what TCP counted on the connections to a peer, as the sender: it does not depend on how fast the hosts are.
+// TCPCounts is what TCP counted on the connections to a peer, as the sender: it does not depend on how fast the hosts
+// are.
 type TCPCounts struct {
 	Segments int64 // of data that were sent
 	Lost     int64 // of which so many were sent again because they had not arrived

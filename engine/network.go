@@ -83,7 +83,8 @@ func (n *network) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 // known checks that a proven connection belongs to this group.
 func (n *network) known(h hello) Refusal {
 	switch {
-	case h.epoch != n.epoch || int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) || int(h.rank) == n.cfg.Rank:
+	case h.epoch != n.epoch || int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) ||
+		int(h.rank) == n.cfg.Rank:
 		return WrongGroup
 	case h.purpose == forControl && n.coordinator == nil, h.purpose != forControl && h.purpose != forData:
 		return WrongGroup

@@ -20,7 +20,8 @@ func TestMaxRate(t *testing.T) {
 	for _, g := range groups {
 		both.Go(func() {
 			b := make([]byte, size)
-			if _, err := g.Run(context.Background(), nil, coll.Op{Kind: coll.Broadcast, Bytes: size, Type: coll.Uint8}, engine.Buffers{Send: b, Recv: b}); err != nil {
+			if _, err := g.Run(context.Background(), nil, coll.Op{Kind: coll.Broadcast, Bytes: size, Type: coll.Uint8},
+				engine.Buffers{Send: b, Recv: b}); err != nil {
 				t.Error(err)
 			}
 		})

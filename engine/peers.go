@@ -53,7 +53,10 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (d *driver) newLink(peer, k int, s stream, fd int) *link {
-	return &link{d: d, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, handles: map[uint64]pageHandle{}}
+	return &link{
+		d: d, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{},
+		handles: map[uint64]pageHandle{},
+	}
 }
 
 // adopt takes over new links. The caller holds the lock.
@@ -133,7 +136,8 @@ func (n *network) await(peers []int) error {
 		case <-n.g.ending.doomed:
 			return n.g.failure()
 		case <-limit.C:
-			return fmt.Errorf("rank %d: no connection from %s within %v; do they prepare the same call?", n.cfg.Rank, rankList(missing), patience)
+			return fmt.Errorf("rank %d: no connection from %s within %v; do they prepare the same call?", n.cfg.Rank,
+				rankList(missing), patience)
 		}
 	}
 }

@@ -54,7 +54,9 @@ func apart(kind coll.Kind, hosts [][]int) []choice {
 			{from: 32 * unit.KiB, name: "hierarchical"},
 		}
 	case kind == coll.AllReduce:
-		return []choice{{from: 4 * unit.MiB, name: "ring", channels: 2}, {from: 16 * unit.KiB, upTo: 512 * unit.KiB, name: "rabenseifner"}}
+		return []choice{
+			{from: 4 * unit.MiB, name: "ring", channels: 2}, {from: 16 * unit.KiB, upTo: 512 * unit.KiB, name: "rabenseifner"},
+		}
 	case kind == coll.Broadcast && ranks <= 4: // hosts wake by themselves, and work at once
 		return []choice{{from: 512*unit.KiB + 1, name: "chain"}}
 	case mixed && (kind == coll.ReduceScatter || kind == coll.AllGather):
@@ -100,9 +102,17 @@ func shortVector(n int) unit.Bytes {
 func farReduce(n int) []choice {
 	switch {
 	case n == 2: // one exchange moves no more than two
-		return []choice{{upTo: 512 * unit.KiB, name: "recursive_doubling"}, {upTo: 8 * unit.MiB, name: "ring", channels: 2}, {name: "ring", channels: 4}}
+		return []choice{
+			{upTo: 512 * unit.KiB, name: "recursive_doubling"},
+			{upTo: 8 * unit.MiB, name: "ring", channels: 2},
+			{name: "ring", channels: 4},
+		}
 	case n <= 4:
-		return []choice{{upTo: 64 * unit.KiB, name: "recursive_doubling"}, {upTo: 2 * unit.MiB, name: "rabenseifner"}, {name: "ring", channels: 4}}
+		return []choice{
+			{upTo: 64 * unit.KiB, name: "recursive_doubling"},
+			{upTo: 2 * unit.MiB, name: "rabenseifner"},
+			{name: "ring", channels: 4},
+		}
 	}
 	return []choice{
 		{upTo: 64 * unit.KiB, name: "recursive_doubling"},
@@ -124,18 +134,24 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 		if t == Shm {
 			return []choice{{name: "direct"}}
 		}
-		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 256 * unit.KiB, name: "pairwise"}, {name: "ring"}}
+		return []choice{
+			{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 256 * unit.KiB, name: "pairwise"}, {name: "ring"},
+		}
 	case coll.AllGather:
 		if t == Shm {
 			return []choice{{name: "direct"}}
 		}
-		return []choice{{upTo: 256 * unit.KiB, name: "recursive_doubling"}, {upTo: 64 * unit.KiB, name: "bruck"}, {name: "ring"}}
+		return []choice{
+			{upTo: 256 * unit.KiB, name: "recursive_doubling"}, {upTo: 64 * unit.KiB, name: "bruck"}, {name: "ring"},
+		}
 	case coll.Broadcast:
 		if t == Shm || n == 2 {
 			return []choice{{name: "binomial"}}
 		}
 		if n <= 4 { // every piece wakes a rank, which takes as long as moving some of it
-			return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {upTo: 4 * unit.MiB, name: "chain", pieces: 2}, {name: "chain"}}
+			return []choice{
+				{upTo: 512 * unit.KiB, name: "binomial"}, {upTo: 4 * unit.MiB, name: "chain", pieces: 2}, {name: "chain"},
+			}
 		}
 		return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.Reduce:
@@ -145,7 +161,9 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 			return []choice{{name: "direct"}}
 		}
 		if n < 16 { // blocks of a packet or two cost what their messages cost, of which bruck has fewest
-			return []choice{{upTo: unit.Bytes(n) * 2 * unit.KiB, name: "bruck"}, {upTo: 512 * unit.KiB, name: "direct"}, {name: "pairwise"}}
+			return []choice{
+				{upTo: unit.Bytes(n) * 2 * unit.KiB, name: "bruck"}, {upTo: 512 * unit.KiB, name: "direct"}, {name: "pairwise"},
+			}
 		}
 		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:

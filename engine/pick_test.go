@@ -43,7 +43,8 @@ func TestPickKnowsHosts(t *testing.T) {
 				continue
 			}
 			if s.Name != tt.want || g.Transport() != tt.how {
-				t.Errorf("%s of %v on %s, rank %d: %s over %s; want %s over %s", tt.kind, tt.size, tt.boots, rank, s.Name, g.Transport(), tt.want, tt.how)
+				t.Errorf("%s of %v on %s, rank %d: %s over %s; want %s over %s", tt.kind, tt.size, tt.boots, rank, s.Name,
+					g.Transport(), tt.want, tt.how)
 			}
 		}
 	}

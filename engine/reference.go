@@ -83,7 +83,9 @@ func (l *link) acknowledge(h header) {
 	} else {
 		a = &posted{raw: make([]byte, headerLen)}
 	}
-	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: h.call}.put((*[headerLen]byte)(a.raw))
+	header{
+		program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: h.call,
+	}.put((*[headerLen]byte)(a.raw))
 	l.post(a)
 	l.d.list(l)
 	l.tx() // an error will come again
@@ -100,7 +102,8 @@ func (l *link) special(h header) (bool, error) {
 		}
 		return true, nil
 	case tellArena, tellBoard:
-		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas || h.call == tellBoard && len(l.handles) >= maxHandles {
+		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas ||
+			h.call == tellBoard && len(l.handles) >= maxHandles {
 			return false, &protocolError{l.peer, fmt.Sprintf("a handle of %d bytes for memory %d", h.length, h.lane)}
 		}
 		need := headerLen + int(h.length)
@@ -171,7 +174,9 @@ func (l *link) referred(h header) ([]byte, error) {
 		seg = l.maps[uint32(id)]
 	}
 	if seg == nil || off > uint64(len(seg.Bytes())) || h.length > uint64(len(seg.Bytes()))-off || h.length == 0 {
-		return nil, &protocolError{l.peer, fmt.Sprintf("a reference to %d bytes at %d of memory %d, which is not there", h.length, off, id)}
+		return nil, &protocolError{
+			l.peer, fmt.Sprintf("a reference to %d bytes at %d of memory %d, which is not there", h.length, off, id),
+		}
 	}
 	return seg.Bytes()[off : off+h.length], nil
 }

@@ -176,7 +176,8 @@ func whole(t coll.Dtype) bool {
 // epsilon is half the distance from 1 to the next number.
 func epsilon(t coll.Dtype) float64 {
 	return map[coll.Dtype]float64{
-		coll.Float: 0x1p-24, coll.Double: 0x1p-53, coll.Half: 0x1p-11, coll.BFloat16: 0x1p-8, coll.F8E4M3: 0x1p-4, coll.F8E5M2: 0x1p-3,
+		coll.Float: 0x1p-24, coll.Double: 0x1p-53, coll.Half: 0x1p-11, coll.BFloat16: 0x1p-8, coll.F8E4M3: 0x1p-4,
+		coll.F8E5M2: 0x1p-3,
 	}[t]
 }
 

@@ -23,11 +23,14 @@ func TestRefusedAtOnce(t *testing.T) {
 	for name, place := range map[string]string{"file": filepath.Join(t.TempDir(), "meet"), "address": freeAddress(t)} {
 		var mu sync.Mutex
 		var told []engine.Refused
-		right := engine.Config{Rank: 0, Size: 2, Meet: place, Bind: "127.0.0.1", Secret: "s", Work: "all_reduce", OnRefusal: func(r engine.Refused) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, r)
-		}}
+		right := engine.Config{
+			Rank: 0, Size: 2, Meet: place, Bind: "127.0.0.1", Secret: "s", Work: "all_reduce",
+			OnRefusal: func(r engine.Refused) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, r)
+			},
+		}
 		var host *engine.Group
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -40,9 +43,13 @@ func TestRefusedAtOnce(t *testing.T) {
 		for _, tt := range []struct {
 			work, secret, says string
 			why                engine.Refusal
-		}{{"broadcast", "s", "its flags are others", engine.OtherWork}, {"all_reduce", "x", "its secret", engine.WrongSecret}} {
+		}{
+			{"broadcast", "s", "its flags are others", engine.OtherWork}, {"all_reduce", "x", "its secret", engine.WrongSecret},
+		} {
 			// An hour, which the test would not outlast.
-			_, err := engine.Join(context.Background(), engine.Config{Rank: 1, Size: 2, Meet: place, Bind: "127.0.0.1", Secret: tt.secret, Work: tt.work, JoinTimeout: time.Hour})
+			_, err := engine.Join(context.Background(), engine.Config{
+				Rank: 1, Size: 2, Meet: place, Bind: "127.0.0.1", Secret: tt.secret, Work: tt.work, JoinTimeout: time.Hour,
+			})
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s: %v; expected %q", name, err, tt.says)
 			}

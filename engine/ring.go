@@ -36,8 +36,9 @@ type shmRing struct {
 func newShmRing(mem []byte) *shmRing {
 	return &shmRing{
 		head: (*atomic.Uint64)(unsafe.Pointer(&mem[ringHead])), tail: (*atomic.Uint64)(unsafe.Pointer(&mem[ringTail])),
-		reader: (*atomic.Uint32)(unsafe.Pointer(&mem[ringReader])), writer: (*atomic.Uint32)(unsafe.Pointer(&mem[ringWriter])),
-		data: mem[ringData : ringData+ringRoom],
+		reader: (*atomic.Uint32)(unsafe.Pointer(&mem[ringReader])),
+		writer: (*atomic.Uint32)(unsafe.Pointer(&mem[ringWriter])),
+		data:   mem[ringData : ringData+ringRoom],
 	}
 }
 

@@ -21,7 +21,8 @@ func (n *network) shares(peer int) (bool, error) {
 	case n.cfg.Transport == TCP:
 		return false, nil
 	case n.cfg.Transport == Shm && !near:
-		return false, fmt.Errorf("rank %d is on another host (%s) than rank %d (%s), or in another network namespace; shared memory needs one host", peer, other.Host, n.cfg.Rank, own.Host)
+		return false, fmt.Errorf("rank %d is on another host (%s) than rank %d (%s), or in another network namespace; "+
+			"shared memory needs one host", peer, other.Host, n.cfg.Rank, own.Host)
 	}
 	return near, nil
 }

@@ -70,7 +70,10 @@ func (g *Group) newShmExchange(c *Call) (*shmExchange, error) {
 	if !g.canExchange(c) {
 		return nil, nil
 	}
-	b := &shmExchange{c: c, size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size), dst: make([][]byte, g.size)}
+	b := &shmExchange{
+		c: c, size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size),
+		dst: make([][]byte, g.size),
+	}
 	_, from, to := b.offer(g.rank)
 	if c.op.Kind == coll.Broadcast {
 		from, to = 0, b.size
@@ -129,7 +132,9 @@ func (b *shmExchange) sendHandle() {
 		if l == nil {
 			continue
 		}
-		h := header{program: noProgram, call: tellBoard, lane: uint32(b.c.id), op: uint32(b.c.id >> 32), length: uint64(len(handle))}
+		h := header{
+			program: noProgram, call: tellBoard, lane: uint32(b.c.id), op: uint32(b.c.id >> 32), length: uint64(len(handle)),
+		}
 		p := &posted{raw: make([]byte, headerLen)}
 		h.put((*[headerLen]byte)(p.raw))
 		p.raw = append(p.raw, handle...)

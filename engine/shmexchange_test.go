@@ -25,7 +25,9 @@ func near(t *testing.T, n int) []*Group {
 	meet := filepath.Join(t.TempDir(), "meet")
 	groups := make([]*Group, n)
 	together(n, func(r int) error {
-		g, err := Join(context.Background(), Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Transport: Shm, Timeout: 20 * time.Second})
+		g, err := Join(context.Background(), Config{
+			Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Transport: Shm, Timeout: 20 * time.Second,
+		})
 		if err != nil {
 			t.Error(err)
 			t.FailNow()
@@ -92,7 +94,8 @@ func TestBoards(t *testing.T) {
 			if tt.alone >= 0 {
 				groups[tt.alone].alone = true
 			}
-			if err := together(tt.n, func(r int) error { return boardRuns(t, groups[r], tt.algo, tt.size, tt.plain != r) }); err != nil {
+			if err := together(tt.n,
+				func(r int) error { return boardRuns(t, groups[r], tt.algo, tt.size, tt.plain != r) }); err != nil {
 				t.Fatal(err)
 			}
 			for r, g := range groups {

@@ -5,9 +5,9 @@ import "busbar.dev/coll"
 // slotTo is how much a rank offers on its page, of collectives whose schedule does not say.
 const slotTo = 4 << 10
 
-// canExchange reports whether a call may go by an exchange. Where ranks outlive the group, as those of a star do, none of
-// them may write into another's results, as an all-reduce of long vectors does: one that was
-// left behind might wake up late.
+// canExchange reports whether a call may go by an exchange. Where ranks outlive the group, as those of a star do, none
+// of them may write into another's results, as an all-reduce of long vectors does: one that was left behind might wake
+// up late.
 func (g *Group) canExchange(c *Call) bool {
 	if g.net == nil || g.size < 2 || g.Transport() != Shm {
 		return false

@@ -18,7 +18,13 @@ func TestBoardKinds(t *testing.T) {
 		for _, x := range []struct {
 			kind coll.Kind
 			algo string
-		}{{coll.AllGather, "direct"}, {coll.AllToAll, "direct"}, {coll.ReduceScatter, "direct"}, {coll.Broadcast, "binomial"}, {coll.AllReduce, "direct"}} {
+		}{
+			{coll.AllGather, "direct"},
+			{coll.AllToAll, "direct"},
+			{coll.ReduceScatter, "direct"},
+			{coll.Broadcast, "binomial"},
+			{coll.AllReduce, "direct"},
+		} {
 			for _, per := range []int{4, 512, 12000} {
 				s, err := schedule.Build(x.kind, x.algo, schedule.Params{Ranks: n, Root: n - 1})
 				if err != nil {

@@ -70,7 +70,9 @@ func (b *shmExchange) place(r, at int, from, to int64) ([]byte, error) {
 		return nil, err
 	}
 	if n := uint64(len(seg.Bytes())); off > n || uint64(to) > n-off {
-		return nil, &protocolError{p.link.peer, fmt.Sprintf("%s: a vector at %d of memory %d, which has %d bytes", b.c.name, off, id, n)}
+		return nil, &protocolError{
+			p.link.peer, fmt.Sprintf("%s: a vector at %d of memory %d, which has %d bytes", b.c.name, off, id, n),
+		}
 	}
 	return seg.Bytes()[off+uint64(from) : off+uint64(to)], nil
 }

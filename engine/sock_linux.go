@@ -25,7 +25,8 @@ type sock struct {
 // interface has.
 func pace(fd int, rate unit.Rate) error {
 	v := uint64(max(rate, 1))
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), syscall.SOL_SOCKET, unix.SO_MAX_PACING_RATE, uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0)
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), syscall.SOL_SOCKET, unix.SO_MAX_PACING_RATE,
+		uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0)
 	if errno != 0 {
 		return fmt.Errorf("a bound of %v on what a connection sends: %w", rate, errno)
 	}
@@ -92,7 +93,8 @@ func (s *sock) silentFor() time.Duration {
 	)
 	var info [104]byte
 	n := uint32(len(info))
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(s.fd), syscall.IPPROTO_TCP, syscall.TCP_INFO, uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&n)), 0)
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(s.fd), syscall.IPPROTO_TCP, syscall.TCP_INFO,
+		uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&n)), 0)
 	if errno != 0 || n < lastAck+4 {
 		return 0
 	}
@@ -104,13 +106,17 @@ func (s *sock) silentFor() time.Duration {
 	return 0
 }
 
-// tcpCounts is what TCP counted on the socket. A segment that the other side had twice was sent again without need: it came late.
+// tcpCounts is what TCP counted on the socket. A segment that the other side had twice was sent again without need: it
+// came late.
 func (s *sock) tcpCounts() TCPCounts {
 	info, err := unix.GetsockoptTCPInfo(s.fd, syscall.IPPROTO_TCP, syscall.TCP_INFO)
 	if err != nil {
 		return TCPCounts{}
 	}
-	return TCPCounts{Segments: int64(info.Data_segs_out), Lost: int64(info.Total_retrans) - min(int64(info.Dsack_dups), int64(info.Total_retrans)), MSS: int(info.Snd_mss)}
+	return TCPCounts{
+		Segments: int64(info.Data_segs_out), Lost: int64(info.Total_retrans) -
+			min(int64(info.Dsack_dups), int64(info.Total_retrans)), MSS: int(info.Snd_mss),
+	}
 }
 
 func (s *sock) read(p []byte) (int, error) {
@@ -118,7 +124,8 @@ func (s *sock) read(p []byte) (int, error) {
 		return 0, nil
 	}
 	for {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&p[0])),
+			uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0:
 			if n == 0 {
@@ -229,7 +236,8 @@ func (p *poller) disarm() {
 
 func (p *poller) sleep(d time.Duration) {
 	ts := syscall.NsecToTimespec(int64(d))
-	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)),
+		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	for i, b := range p.rings {
 		if b != nil {
 			b.disarm()

@@ -15,7 +15,11 @@ func BenchmarkCalls(b *testing.B) {
 	for _, x := range []struct {
 		name   string
 		groups []*engine.Group
-	}{{"mem", local(b, 2)}, {"tcp", joined(b, 2, nil)}, {"shm", joined(b, 2, func(c *engine.Config) { c.Transport = engine.Shm })}} {
+	}{
+		{"mem", local(b, 2)},
+		{"tcp", joined(b, 2, nil)},
+		{"shm", joined(b, 2, func(c *engine.Config) { c.Transport = engine.Shm })},
+	} {
 		for _, op := range []coll.Op{
 			{Kind: coll.AllReduce, Bytes: 8},
 			{Kind: coll.AllReduce, Bytes: 64 * unit.KiB},

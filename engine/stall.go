@@ -32,7 +32,8 @@ func (d *driver) checkLimits(ctx context.Context, idle time.Duration) error {
 type stallError struct{ after time.Duration }
 
 func (e *stallError) Error() string {
-	return fmt.Sprintf("no progress for %.1f s though all ranks are alive; does every rank make the same calls?", e.after.Seconds())
+	return fmt.Sprintf("no progress for %.1f s though all ranks are alive; does every rank make the same calls?",
+		e.after.Seconds())
 }
 
 // A rank that leaves while others wait for it on an exchange sends nothing that they could miss:
@@ -119,5 +120,6 @@ func stateText(x uint64) string {
 	if x == idleState {
 		return "between calls"
 	}
-	return fmt.Sprintf("at step %d of channel %d of call %d, counted as they were prepared", x&(1<<24-1)+1, x>>24&0xffff, x>>40+1)
+	return fmt.Sprintf("at step %d of channel %d of call %d, counted as they were prepared", x&(1<<24-1)+1, x>>24&0xffff,
+		x>>40+1)
 }

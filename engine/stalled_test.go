@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestStalledStrangers fills an endpoint with connections that say nothing. A rank of the job is let in all the same, before those are
-// given up. A machine that stops for seconds may give them up first: then once more.
+// TestStalledStrangers fills an endpoint with connections that say nothing. A rank of the job is let in all the same,
+// before those are given up. A machine that stops for seconds may give them up first: then once more.
 func TestStalledStrangers(t *testing.T) {
 	var err error
 	for range 5 {

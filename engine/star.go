@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Star is a job whose ranks talk to rank 0, and of which some may be missing, fall silent or be cut off from each other: what
-// looks at hosts before anybody can rely on them. Rank 0 gives orders and collects replies; an order may seat some ranks in a
-// Group of their own, whose failure is that group's alone.
+// Star is a job whose ranks talk to rank 0, and of which some may be missing, fall silent or be cut off from each
+// other: what looks at hosts before anybody can rely on them. Rank 0 gives orders and collects replies; an order may
+// seat some ranks in a Group of their own, whose failure is that group's alone.
 type Star struct {
 	*network
 	addrs []string // where this rank listens
@@ -44,8 +44,8 @@ type Seat struct {
 	Meet  string `json:"meet"` // where the group's rank 0 listens
 }
 
-// JoinStar makes this process a rank of a star. Rank 0 begins with those who have come within Config.JoinTimeout. The others
-// look for it twice as long.
+// JoinStar makes this process a rank of a star. Rank 0 begins with those who have come within Config.JoinTimeout. The
+// others look for it twice as long.
 func JoinStar(ctx context.Context, cfg Config) (*Star, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -60,7 +60,10 @@ func JoinStar(ctx context.Context, cfg Config) (*Star, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Star{network: &network{cfg: cfg, endpoint: d, quit: make(chan struct{})}, seated: make(chan struct{}), full: make(chan struct{})}
+	s := &Star{
+		network: &network{cfg: cfg, endpoint: d, quit: make(chan struct{})}, seated: make(chan struct{}),
+		full: make(chan struct{}),
+	}
 	s.to, s.table, s.come = make([]*control, cfg.Size), make([]member, cfg.Size), 1
 	s.replies = make(chan StarReply, 2*cfg.Size) // a reply and an end of each: who reads late holds nobody up
 	d.receive = s.receive

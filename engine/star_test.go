@@ -12,12 +12,14 @@ import (
 	"busbar.dev/coll"
 )
 
-// TestStarWithoutARank: of four ranks one never comes and one dies; the others work in groups of their own, and a group that fails
-// is the end of nothing else.
+// TestStarWithoutARank: of four ranks one never comes and one dies; the others work in groups of their own, and a group
+// that fails is the end of nothing else.
 func TestStarWithoutARank(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cfg := Config{Size: 4, Meet: filepath.Join(t.TempDir(), "meet"), Bind: "127.0.0.1", Transport: TCP, JoinTimeout: 2 * time.Second}
+	cfg := Config{
+		Size: 4, Meet: filepath.Join(t.TempDir(), "meet"), Bind: "127.0.0.1", Transport: TCP, JoinTimeout: 2 * time.Second,
+	}
 	add := func(s *Star, seat Seat) string {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
@@ -27,7 +29,8 @@ func TestStarWithoutARank(t *testing.T) {
 		}
 		defer g.Close()
 		send, recv := []int32{int32(g.Rank() + 1)}, make([]int32, 1)
-		if _, err := g.Run(ctx, nil, coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 4}, Buffers{Send: Bytes(send), Recv: Bytes(recv)}); err != nil {
+		if _, err := g.Run(ctx, nil, coll.Op{Kind: coll.AllReduce, Type: coll.Int32, Bytes: 4},
+			Buffers{Send: Bytes(send), Recv: Bytes(recv)}); err != nil {
 			return "no sum"
 		}
 		if n := g.TCPCounts(1 - g.Rank()); n.Segments == 0 || n.MSS == 0 {

@@ -23,7 +23,10 @@ import (
 func strangers(addr string, noise []byte) {
 	claim := binary.LittleEndian.AppendUint64(make([]byte, 16), 1<<60)
 	var wg sync.WaitGroup
-	for _, text := range [][]byte{nil, noise, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), claim, []byte("busbar\x00\x01"), []byte("busbar\x00\x63" + strings.Repeat("x", 200))} {
+	for _, text := range [][]byte{
+		nil, noise, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), claim, []byte("busbar\x00\x01"),
+		[]byte("busbar\x00\x63" + strings.Repeat("x", 200)),
+	} {
 		wg.Go(func() {
 			c, err := net.Dial("tcp", addr)
 			if err != nil {
@@ -88,7 +91,8 @@ func TestStrangers(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
-			becomes(t, "a second rank 1 is refused twice", func() bool { return ctx.Err() != nil || groups[0].Refused()[engine.Taken] >= 2 })
+			becomes(t, "a second rank 1 is refused twice",
+				func() bool { return ctx.Err() != nil || groups[0].Refused()[engine.Taken] >= 2 })
 			cancel()
 		}()
 		_, err := engine.Join(ctx, engine.Config{Rank: 1, Size: n, Meet: addr, Secret: "s"})
@@ -107,8 +111,11 @@ func TestStrangers(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	for _, why := range []engine.Refusal{engine.Garbage, engine.OtherMake, engine.WrongSecret, engine.WrongGroup, engine.Taken} {
-		becomes(t, "somebody is counted as refused because "+why.String(), func() bool { return groups[0].Refused()[why] > 0 })
+	for _, why := range []engine.Refusal{
+		engine.Garbage, engine.OtherMake, engine.WrongSecret, engine.WrongGroup, engine.Taken,
+	} {
+		becomes(t, "somebody is counted as refused because "+why.String(),
+			func() bool { return groups[0].Refused()[why] > 0 })
 	}
 }
 
@@ -127,11 +134,13 @@ func TestRefusals(t *testing.T) {
 	if _, err := c.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "Bind") {
 		t.Errorf("a call without buffers: %v", err)
 	}
-	if err := c.Bind(engine.Buffers{Send: make([]byte, 64), Recv: make([]byte, 63)}); err == nil || !strings.Contains(err.Error(), "63") {
+	if err := c.Bind(engine.Buffers{Send: make([]byte, 64), Recv: make([]byte, 63)}); err == nil ||
+		!strings.Contains(err.Error(), "63") {
 		t.Errorf("short buffers: %v", err)
 	}
 	b := make([]byte, 100)
-	if err := c.Bind(engine.Buffers{Send: b[:64], Recv: b[8:72]}); err == nil || !strings.Contains(err.Error(), "overlaps") {
+	if err := c.Bind(engine.Buffers{Send: b[:64], Recv: b[8:72]}); err == nil ||
+		!strings.Contains(err.Error(), "overlaps") {
 		t.Errorf("overlapping buffers: %v", err)
 	}
 	if _, err := groups[0].Prepare(s, coll.Op{Kind: coll.AllGather, Bytes: 64}); err == nil {

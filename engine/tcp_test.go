@@ -31,7 +31,9 @@ func tryJoin(t testing.TB, n int, change func(*engine.Config)) ([]*engine.Group,
 	var wg sync.WaitGroup
 	for r := range n {
 		wg.Go(func() {
-			cfg := engine.Config{Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Secret: "s", Transport: engine.TCP, Timeout: 20 * time.Second}
+			cfg := engine.Config{
+				Rank: r, Size: n, Meet: meet, Bind: "127.0.0.1", Secret: "s", Transport: engine.TCP, Timeout: 20 * time.Second,
+			}
 			if change != nil {
 				change(&cfg)
 			}

@@ -61,7 +61,9 @@ func wrapClient(c net.Conn, cfg *tls.Config) *tls.Conn {
 		if len(s.PeerCertificates) == 0 {
 			return errors.New("the other side shows no certificate")
 		}
-		how := x509.VerifyOptions{Roots: cfg.RootCAs, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+		how := x509.VerifyOptions{
+			Roots: cfg.RootCAs, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		}
 		for _, c := range s.PeerCertificates[1:] {
 			how.Intermediates.AddCert(c)
 		}

@@ -38,13 +38,18 @@ func newAuthority(t testing.TB) *authority {
 }
 
 // issue writes a certificate and its key into files.
-func (a *authority) issue(t testing.TB, name string, by *x509.Certificate, with *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) issue(t testing.TB, name string, by *x509.Certificate,
+	with *ecdsa.PrivateKey,
+) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature}
+	x := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+	}
 	if by == nil {
 		x.IsCA, x.BasicConstraintsValid, x.KeyUsage = true, true, x509.KeyUsageCertSign
 		by, with = x, key
@@ -59,7 +64,9 @@ func (a *authority) issue(t testing.TB, name string, by *x509.Certificate, with 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "EC PRIVATE KEY", Bytes: secret}} {
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "EC PRIVATE KEY", Bytes: secret},
+	} {
 		if err := os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +121,9 @@ func TestTLSStrangers(t *testing.T) {
 	mixed.RootCAs = cfg.RootCAs
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for name, theirs := range map[string]*tls.Config{"plaintext": nil, "other authority": other.tls(t, "other"), "certificate of another authority": mixed} {
+	for name, theirs := range map[string]*tls.Config{
+		"plaintext": nil, "other authority": other.tls(t, "other"), "certificate of another authority": mixed,
+	} {
 		wg.Go(func() {
 			for { // before all have come, and after
 				select {
@@ -122,7 +131,9 @@ func TestTLSStrangers(t *testing.T) {
 					return
 				default:
 				}
-				_, err := engine.Join(context.Background(), engine.Config{Rank: 1, Size: 3, Meet: addr, Secret: "s", TLS: theirs, JoinTimeout: 300 * time.Millisecond})
+				_, err := engine.Join(context.Background(), engine.Config{
+					Rank: 1, Size: 3, Meet: addr, Secret: "s", TLS: theirs, JoinTimeout: 300 * time.Millisecond,
+				})
 				if err == nil {
 					t.Errorf("%s: a stranger joined", name)
 				}
@@ -146,7 +157,8 @@ func TestTLSStrangers(t *testing.T) {
 	for k := 0; k < 5 || time.Now().Before(end); k++ {
 		randomTrial(rng, 3).run(t, groups)
 	}
-	becomes(t, "somebody is counted as refused because "+engine.Untrusted.String(), func() bool { return groups[0].Refused()[engine.Untrusted] > 0 })
+	becomes(t, "somebody is counted as refused because "+engine.Untrusted.String(),
+		func() bool { return groups[0].Refused()[engine.Untrusted] > 0 })
 	close(stop)
 	wg.Wait()
 }
@@ -161,7 +173,8 @@ func TestTLSLeaves(t *testing.T) {
 			if g.Rank() == 1 && k == 10 {
 				return g.Close()
 			}
-			if _, err := g.Run(context.Background(), nil, coll.Op{Kind: coll.AllReduce, Bytes: 1 << 20}, engine.Buffers{Send: b, Recv: b}); err != nil {
+			if _, err := g.Run(context.Background(), nil, coll.Op{Kind: coll.AllReduce, Bytes: 1 << 20},
+				engine.Buffers{Send: b, Recv: b}); err != nil {
 				return err
 			}
 		}

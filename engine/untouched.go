@@ -39,7 +39,8 @@ func (c *compiler) findUntouched() {
 				touch(o.Dst, o.At, o.At+o.To-o.From, several)
 			case o.Verb == schedule.Send || o.Verb.Receives():
 				touch(o.Buf, o.From, o.To, int32(lane))
-				for chunk := max(o.From, 0); o.Buf == schedule.Data && o.Verb.Receives() && chunk < min(o.To, int32(len(lanes))); chunk++ {
+				for chunk := max(o.From, 0); o.Buf == schedule.Data && o.Verb.Receives() &&
+					chunk < min(o.To, int32(len(lanes))); chunk++ {
 					written[chunk] = true
 				}
 			}

@@ -15,8 +15,8 @@ func becomes(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// unlessBusy tries something that a machine which stops for a while disturbs: with longer and longer timeouts, until it is as
-// it should be.
+// unlessBusy tries something that a machine which stops for a while disturbs: with longer and longer timeouts, until it
+// is as it should be.
 func unlessBusy(t *testing.T, try func(timeout time.Duration) error) {
 	t.Helper()
 	var err error

@@ -10,9 +10,10 @@ const waitWord = 2 * time.Second
 
 // Waiting is for whom a rank waits when the ranks meet.
 type Waiting struct {
-	Rank, Size int    // who waits, and how many are to meet
-	For        []int  // who has not come: of rank 0 the others, of the others rank 0; none: it has, and waits for others itself
-	Meet       string // where
+	Rank, Size int // who waits, and how many are to meet
+	// who has not come: of rank 0 the others, of the others rank 0; none: it has, and waits for others itself
+	For  []int
+	Meet string // where
 }
 
 func (w Waiting) String() string {

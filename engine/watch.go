@@ -15,8 +15,8 @@ const (
 	silence              = 0.75
 )
 
-// absence is how much of the time passed while this process did not run: the machine was suspended or somebody else had its
-// processors. What is silent on it was likely stopped with it, so nobody is blamed for that time.
+// absence is how much of the time passed while this process did not run: the machine was suspended or somebody else had
+// its processors. What is silent on it was likely stopped with it, so nobody is blamed for that time.
 type absence struct {
 	every time.Duration // how often since is called
 	last  time.Time
@@ -103,7 +103,8 @@ func (n *network) heartbeat() {
 		if n.up.send(noteAlive, body[:]) != nil {
 			continue // the reader will notice
 		}
-		if quiet := time.Duration(now() - n.heard.Load()); quiet.Seconds() > n.cfg.Timeout.Seconds()*silence && !n.left.Load() {
+		if quiet := time.Duration(now() - n.heard.Load()); quiet.Seconds() > n.cfg.Timeout.Seconds()*silence &&
+			!n.left.Load() {
 			n.g.fail(n.errorOf(verdict{Rank: 0, Cause: Silent, Seconds: quiet.Seconds()}))
 		}
 	}

@@ -41,8 +41,8 @@ type Finding struct {
 	// ExplainedBy is the ID of the finding that this one follows from; roots have none.
 	ExplainedBy string `json:"explained_by"`
 
-	// Figure is what was measured: bandwidth, latency, bandwidth both ways. Transport is what pairs were measured by where it is
-	// not TCP: rdma, nccl.
+	// Figure is what was measured: bandwidth, latency, bandwidth both ways. Transport is what pairs were measured by where
+	// it is not TCP: rdma, nccl.
 	Figure    string `json:"figure"`
 	Transport string `json:"transport,omitempty"`
 	// Factor is the part left of what peers have, below 1; 0 where nothing gets through, and

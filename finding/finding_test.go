@@ -22,23 +22,34 @@ var (
 		{"audit, empty", Finding{ID: "x"}, `{"id":"x","severity":"note","where":"","text":"","fix":""}`},
 		{
 			"doctor",
-			Finding{ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r", Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e"},
+			Finding{
+				ID: "i", Severity: Error, Confidence: 0.9, Title: "t", Cause: "<c>", Fix: "f", Where: "w", Reference: "r",
+				Evidence: []Quote{{"log", 12, "l"}, {File: "g", Text: "m"}}, ExplainedBy: "e",
+			},
 			`{"id":"i","severity":"error","confidence":0.9,"title":"t","cause":"<c>","fix":"f","cost":"","where":"w","reference":"r","evidence":[{"file":"log","line":12,"text":"l"},{"file":"g","line":0,"text":"m"}],"explained_by":"e"}`,
 		},
 		{"doctor, bare", Finding{ID: "i", Title: "t", Evidence: []Quote{}}, `{"id":"i","severity":"note","confidence":0,"title":"t","cause":"","fix":"","cost":"","evidence":[]}`},
 		{
 			"pairs",
-			Finding{Kind: "slow-host", Severity: Error, Ranks: []int{3}, Figure: "bandwidth", Factor: 0.5, Sigma: 7.25, Text: "t"},
+			Finding{
+				Kind: "slow-host", Severity: Error, Ranks: []int{3}, Figure: "bandwidth", Factor: 0.5, Sigma: 7.25, Text: "t",
+			},
 			`{"kind":"slow-host","severity":"error","ranks":[3],"figure":"bandwidth","factor":0.5,"sigma":7.25,"text":"t"}`,
 		},
 		{
 			"fleet",
-			Finding{ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began, Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Facts("e", "f"), Text: "t", Fix: "x"},
+			Finding{
+				ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began,
+				Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Facts("e", "f"), Text: "t", Fix: "x",
+			},
 			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","nodes":["a"],"figure":"bandwidth","since":"2026-01-02T03:04:05Z","always":true,"factor":0.7,"confidence":0.8,"clearing":true,"evidence":["e","f"],"text":"t","fix":"x"}`,
 		},
 		{
 			"fleet, over",
-			Finding{ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour), Alerted: true, AlertedTo: []string{"m"}},
+			Finding{
+				ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour),
+				Alerted: true, AlertedTo: []string{"m"},
+			},
 			`{"id":"silent:a","kind":"silent","severity":"error","nodes":null,"where":"p","since":"2026-01-02T03:04:05Z","factor":0,"confidence":0,"evidence":null,"text":"","fix":"","cleared":"2026-01-02T04:04:05Z","told":true,"told_to":["m"]}`,
 		},
 	}
@@ -113,7 +124,9 @@ func TestSeverity(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	list := []Finding{{ID: "a"}, {ID: "b", Severity: Error}, {ID: "c", Severity: Warn}, {ID: "d", Severity: Error}, {ID: "e"}}
+	list := []Finding{
+		{ID: "a"}, {ID: "b", Severity: Error}, {ID: "c", Severity: Warn}, {ID: "d", Severity: Error}, {ID: "e"},
+	}
 	if got := Count(list).String(); got != "2 errors, 1 warning, 2 notes" {
 		t.Error(got)
 	}
@@ -134,7 +147,9 @@ func TestList(t *testing.T) {
 }
 
 func TestQuote(t *testing.T) {
-	for q, want := range map[Quote]string{{"log", 3, "x"}: "log:3: x", {File: "log", Text: "x"}: "log: x", {Text: "x"}: "x"} {
+	for q, want := range map[Quote]string{
+		{"log", 3, "x"}: "log:3: x", {File: "log", Text: "x"}: "log: x", {Text: "x"}: "x",
+	} {
 		if q.String() != want {
 			t.Errorf("%q, want %q", q, want)
 		}

@@ -107,7 +107,9 @@ func FuzzQuick(f *testing.F) {
 		f.Add(data)
 		n.Measured.Pairs = append(n.Measured.Pairs, PairSample{From: "gpu02", To: "gpu01.cluster", Rate: 123456789.125})
 	}
-	for _, s := range []string{"01", "1e3", "0.0000000001", "-1", "1.", ".5", "1000000000000", `"5GB/s"`, "null", "99999999999999999999999999"} {
+	for _, s := range []string{
+		"01", "1e3", "0.0000000001", "-1", "1.", ".5", "1000000000000", `"5GB/s"`, "null", "99999999999999999999999999",
+	} {
 		data, _ := Encode(sample())
 		f.Add([]byte(strings.Replace(string(data), `"rate_GBps":11`, `"rate_GBps":`+s, 1)))
 		f.Add([]byte(strings.Replace(string(data), `"sweep":1`, `"sweep":`+s, 1)))

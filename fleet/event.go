@@ -72,8 +72,8 @@ type Counters struct {
 	Values map[string]map[string]uint64 `json:"values"`
 }
 
-// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself, and every node how
-// long its own work took.
+// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself, and every node
+// how long its own work took.
 type Measured struct {
 	Order string `json:"order"`
 	Part  string `json:"part"`

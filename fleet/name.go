@@ -27,7 +27,8 @@ func ParseName(s string) (Name, error) {
 		if letter || i > 0 && (c == '.' || c == '-' || c == '_') {
 			continue
 		}
-		return "", fmt.Errorf("node name %q: character %d is %q; letters, digits, and after the first also . - _ are allowed", s, i+1, c)
+		return "", fmt.Errorf("node name %q: character %d is %q; letters, digits, and after the first also . - _ are "+
+			"allowed", s, i+1, c)
 	}
 	return Name(s), nil
 }

@@ -168,7 +168,8 @@ type Answer struct {
 // Check refuses what nobody should measure, before anybody is asked to.
 func (w *What) Check() error {
 	if w.Warm < 0 || w.Iters < 1 || w.Warm > MaxIters || w.Iters > MaxIters {
-		return fmt.Errorf("%d warm-up runs and %d iterations: 0 to %d and 1 to %d are allowed", w.Warm, w.Iters, MaxIters, MaxIters)
+		return fmt.Errorf("%d warm-up runs and %d iterations: 0 to %d and 1 to %d are allowed", w.Warm, w.Iters, MaxIters,
+			MaxIters)
 	}
 	if err := w.checkBy(); err != nil {
 		return err
@@ -176,7 +177,8 @@ func (w *What) Check() error {
 	switch w.Measure {
 	case MeasurePairs:
 		if w.Small < 1 || w.Large < w.Small || w.Large > MaxMessage {
-			return fmt.Errorf("messages of %v and %v: the small one is at least a byte, the large one not smaller and at most %v", w.Small, w.Large, MaxMessage)
+			return fmt.Errorf("messages of %v and %v: the small one is at least a byte, the large one not smaller and at most "+
+				"%v", w.Small, w.Large, MaxMessage)
 		}
 	case MeasureCollective:
 		if len(w.Sizes) == 0 || len(w.Sizes) > 64 {
@@ -237,12 +239,15 @@ func (o *Order) Check() error {
 		seen[n] = true
 	}
 	if o.Rounds < 0 || o.AtOnce < 0 || len(o.Out) > MaxNodes {
-		return fmt.Errorf("%d rounds, %d pairs at once and %d nodes left out: neither is below 0, and a fleet has at most %d nodes", o.Rounds, o.AtOnce, len(o.Out), MaxNodes)
+		return fmt.Errorf("%d rounds, %d pairs at once and %d nodes left out: neither is below 0, and a fleet has at most "+
+			"%d nodes", o.Rounds, o.AtOnce, len(o.Out), MaxNodes)
 	}
-	if len(o.Reasons) > MaxReasons || slices.ContainsFunc(o.Reasons, func(r Reason) bool { return r.Parts < 0 || len(r.Nodes) > MaxNodes || len(r.Why) > 4096 }) {
+	if len(o.Reasons) > MaxReasons || slices.ContainsFunc(o.Reasons,
+		func(r Reason) bool { return r.Parts < 0 || len(r.Nodes) > MaxNodes || len(r.Why) > 4096 }) {
 		return fmt.Errorf("%d reasons: at most %d are kept, of parts that are counted from 0 on", len(o.Reasons), MaxReasons)
 	}
-	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 || len(o.OverWhy) > 4096 || len(o.Over) > 16 {
+	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 || len(o.OverWhy) > 4096 ||
+		len(o.Over) > 16 {
 		return errors.New("a name in the order is too long")
 	}
 	if strings.ContainsFunc(o.ID+o.By+o.Job, func(r rune) bool { return !unicode.IsPrint(r) }) {

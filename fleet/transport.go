@@ -2,7 +2,8 @@ package fleet
 
 import "fmt"
 
-// Transport is what nodes are measured by. Each has histories and figures of its own: what one shows says little of another.
+// Transport is what nodes are measured by. Each has histories and figures of its own: what one shows says little of
+// another.
 type Transport string
 
 // Transports, the best last.
@@ -44,7 +45,8 @@ func (j *Joined) Lacks(by Transport) string {
 	return fmt.Sprintf("its agent (%s) cannot measure by %s", j.Version, by)
 }
 
-// longTime is the time that a part has at least where Best chose another transport than TCP: programs are started for it.
+// longTime is the time that a part has at least where Best chose another transport than TCP: programs are started for
+// it.
 const longTime = DefaultTime * 3
 
 // Bounds are those of the order's parts in this sweep.

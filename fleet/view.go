@@ -115,8 +115,8 @@ type Verdict struct {
 	Healthy   []Name `json:"good"`
 	By        string `json:"by,omitempty"` // what was measured: tcp, rdma, nccl
 	Unhealthy []Out  `json:"bad"`
-	// Unmeasured are those of whom the sweep says nothing: it did not measure them, or nobody can say whose fault it is that
-	// a pair is slow.
+	// Unmeasured are those of whom the sweep says nothing: it did not measure them, or nobody can say whose fault it is
+	// that a pair is slow.
 	Unmeasured []Name `json:"unmeasured,omitempty"`
 	// Notes are what is worth knowing and no node's fault alone.
 	Notes []string `json:"notes,omitempty"`

@@ -43,7 +43,8 @@ func newNode(tree cluster.Origin) *cluster.NodeType { return &cluster.NodeType{T
 func addSocket(t *cluster.NodeType, cpu cpuSpec, memory unit.Bytes, cores ...string) []int {
 	socket := t.Add(cluster.Device{
 		Kind: cluster.Socket, Index: t.Count(cluster.Socket), Parent: -1,
-		Model: cluster.FromSpec(cpu.name, "preset"), CPU: &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model},
+		Model: cluster.FromSpec(cpu.name, "preset"),
+		CPU:   &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model},
 	})
 	var numa []int
 	for _, list := range cores {
@@ -51,7 +52,9 @@ func addSocket(t *cluster.NodeType, cpu cpuSpec, memory unit.Bytes, cores ...str
 		if memory > 0 {
 			info.Memory = cluster.FromSpec(memory, "preset")
 		}
-		numa = append(numa, t.Add(cluster.Device{Kind: cluster.NUMA, Index: t.Count(cluster.NUMA), Parent: socket, CPU: info}))
+		numa = append(numa, t.Add(cluster.Device{
+			Kind: cluster.NUMA, Index: t.Count(cluster.NUMA), Parent: socket, CPU: info,
+		}))
 	}
 	return numa
 }
@@ -166,7 +169,10 @@ func addPort(t *cluster.NodeType, parent int, c *card, pci, label string) int {
 		}
 		info.Ports = append(info.Ports, p)
 	}
-	d := cluster.Device{Kind: cluster.NIC, Index: t.Count(cluster.NIC), Label: label, Parent: parent, Tray: t.Devices[parent].Tray, PCI: address(pci), NIC: info}
+	d := cluster.Device{
+		Kind: cluster.NIC, Index: t.Count(cluster.NIC), Label: label, Parent: parent, Tray: t.Devices[parent].Tray,
+		PCI: address(pci), NIC: info,
+	}
 	if m, ok := NICByName(c.Model); ok {
 		d.Model = cluster.FromSpec(m.Name, "preset")
 		d.PCIID = pciID(m.PCI, class)

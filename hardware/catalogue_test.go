@@ -90,7 +90,8 @@ func TestInterconnectTables(t *testing.T) {
 func TestInfiniBandTable(t *testing.T) {
 	// Gb/s by lanes 1, 4, 8, 12, as the document prints them.
 	for gen, want := range map[string][4]float64{
-		"EDR": {25, 100, 200, 300}, "HDR": {50, 200, 400, 600}, "NDR": {100, 400, 800, 1200}, "XDR": {200, 800, 1600, 2400}, "GDR": {400, 1600, 3200, 4800},
+		"EDR": {25, 100, 200, 300}, "HDR": {50, 200, 400, 600}, "NDR": {100, 400, 800, 1200}, "XDR": {200, 800, 1600, 2400},
+		"GDR": {400, 1600, 3200, 4800},
 	} {
 		for i, lanes := range []int{1, 4, 8, 12} {
 			if got := InfiniBandRate(gen, lanes).Gbps(); !near(got, want[i], 1e-12) {
@@ -99,8 +100,11 @@ func TestInfiniBandTable(t *testing.T) {
 		}
 	}
 	// Older generations lose to line coding what the name promises.
-	for gen, want := range map[string][2]float64{"SDR": {8, 10}, "DDR": {16, 20}, "QDR": {32, 40}, "FDR10": {40, 41.25}, "FDR": {54.5455, 56.25}} {
-		if r, n := InfiniBandRate(gen, 4).Gbps(), infiniBandNominal(gen, 4).Gbps(); !near(r, want[0], 1e-4) || !near(n, want[1], 1e-4) {
+	for gen, want := range map[string][2]float64{
+		"SDR": {8, 10}, "DDR": {16, 20}, "QDR": {32, 40}, "FDR10": {40, 41.25}, "FDR": {54.5455, 56.25},
+	} {
+		if r, n := InfiniBandRate(gen, 4).Gbps(),
+			infiniBandNominal(gen, 4).Gbps(); !near(r, want[0], 1e-4) || !near(n, want[1], 1e-4) {
 			t.Errorf("4x%s: %g of %g Gb/s, want %g of %g", gen, r, n, want[0], want[1])
 		}
 	}
@@ -122,7 +126,20 @@ func TestPCIeRate(t *testing.T) {
 		gts   float64
 		lanes int
 		want  float64
-	}{{2.5, 1, 0.25}, {5, 4, 2}, {8, 16, 15.7538}, {16, 16, 31.5077}, {32, 8, 31.5077}, {64, 16, 121}, {128, 16, 242}, {7, 16, 0}, {16, 0, 0}, {0, 16, 0}, {math.NaN(), 16, 0}, {16, -4, 0}} {
+	}{
+		{2.5, 1, 0.25},
+		{5, 4, 2},
+		{8, 16, 15.7538},
+		{16, 16, 31.5077},
+		{32, 8, 31.5077},
+		{64, 16, 121},
+		{128, 16, 242},
+		{7, 16, 0},
+		{16, 0, 0},
+		{0, 16, 0},
+		{math.NaN(), 16, 0},
+		{16, -4, 0},
+	} {
 		if got := PCIeRate(tt.gts, tt.lanes).GBps(); !near(got, tt.want, 1e-4) {
 			t.Errorf("PCIeRate(%g, %d) = %g GB/s, want %g", tt.gts, tt.lanes, got, tt.want)
 		}
@@ -169,7 +186,10 @@ func TestParsePortSpeed(t *testing.T) {
 			t.Errorf("ParsePortSpeed(%q) = %+v (%s), %v; want %s %g Gb/s %s", tt.text, p, p, err, tt.kind, tt.gbit, tt.back)
 		}
 	}
-	for _, bad := range []string{"", "400G", "4x", "xHDR", "3xHDR", "HDR-5", "HDR0", "fast", "-100GbE", "0Gb/s", "NaNGbE", "(((", "4xHDR4xHDR", strings.Repeat("9", 200)} {
+	for _, bad := range []string{
+		"", "400G", "4x", "xHDR", "3xHDR", "HDR-5", "HDR0", "fast", "-100GbE", "0Gb/s", "NaNGbE", "(((", "4xHDR4xHDR",
+		strings.Repeat("9", 200),
+	} {
 		if p, err := ParsePortSpeed(bad); err == nil {
 			t.Errorf("ParsePortSpeed(%q) = %+v; want an error", bad, p)
 		}
@@ -277,8 +297,10 @@ func TestGPUFigures(t *testing.T) {
 		{"h20", 96, 4000, 148, 44, 18, 450},
 	} {
 		m := mustGPU(tt.name)
-		if m.Memory != unit.Bytes(tt.gib)*unit.GiB || !near(m.HBM.GBps(), tt.hbm, 1e-9) || !near(float64(m.Peak[cluster.BF16]), tt.bf16*1e12, 1e-9) ||
-			!near(float64(m.Peak[cluster.FP32]), tt.fp*1e12, 1e-9) || m.Links != tt.links || !near(m.Link.GBps()*float64(m.Links), tt.one, 1e-9) {
+		if m.Memory != unit.Bytes(tt.gib)*unit.GiB || !near(m.HBM.GBps(), tt.hbm, 1e-9) ||
+			!near(float64(m.Peak[cluster.BF16]), tt.bf16*1e12, 1e-9) ||
+			!near(float64(m.Peak[cluster.FP32]), tt.fp*1e12, 1e-9) || m.Links != tt.links ||
+			!near(m.Link.GBps()*float64(m.Links), tt.one, 1e-9) {
 			t.Errorf("%s: %+v", tt.name, m)
 		}
 	}
@@ -287,7 +309,8 @@ func TestGPUFigures(t *testing.T) {
 func TestEveryGPURow(t *testing.T) {
 	ids := make(map[string]string)
 	for _, m := range GPUs() {
-		if m.Source == "" || m.Title == "" || m.Vendor == "" || m.Memory == 0 || m.HBM == 0 || len(m.Peak) == 0 || m.PCIeGen == 0 || m.Lanes == 0 {
+		if m.Source == "" || m.Title == "" || m.Vendor == "" || m.Memory == 0 || m.HBM == 0 || len(m.Peak) == 0 ||
+			m.PCIeGen == 0 || m.Lanes == 0 {
 			t.Errorf("%s: a figure or its source is missing: %+v", m.Name, m)
 		}
 		if (m.Links > 0) != (m.Link > 0) || (m.Links > 0) != (m.LinkKind != cluster.LinkUnknown) {
@@ -321,17 +344,25 @@ func TestEveryGPURow(t *testing.T) {
 
 func TestGPUByName(t *testing.T) {
 	for name, want := range map[string]string{
-		"NVIDIA A100-SXM4-80GB": "a100-80", "A100-SXM4-40GB": "a100-40", "NVIDIA H100 80GB HBM3": "h100", "H100-80GB-HBM3 (BM.GPU.H100.8)": "h100", "Tesla V100-SXM2-16GB": "v100-16",
-		"V100-PCIE-32GB": "v100-pcie-32", "NVIDIA A100 80GB PCIe": "a100-pcie-80", "NVIDIA A100-PCIE-40GB": "a100-pcie-40", "NVIDIA GeForce RTX 4090": "rtx4090", "NVIDIA RTX A6000": "a6000",
-		"NVIDIA L4": "l4", "NVIDIA L40": "l40", "NVIDIA L40S": "l40s", "AMD Instinct MI300X": "mi300x", "AMD Instinct MI250X": "mi250x-gcd", "NVIDIA GH200 120GB": "gh200", "GH200 144G HBM3e": "gh200-144",
-		"NVIDIA B200": "b200", "B200 (p6-b200.48xlarge)": "b200", "GB200 (BM.GPU.GB200.4)": "gb200", "H100-SXM5-80GB": "h100", "NVIDIA H20-3e": "h20-3e", "RTX 6000 Ada": "rtx6000ada",
-		"NVIDIA A100-SXM4-40GB MIG 1g.5gb": "a100-40", "Tesla T4": "t4", "NVIDIA A10G": "a10g", "NVIDIA A10": "a10", "RTX PRO 6000 Blackwell Server Edition": "rtxpro6000", "gaudi2": "gaudi2", "h200": "h200",
+		"NVIDIA A100-SXM4-80GB": "a100-80", "A100-SXM4-40GB": "a100-40", "NVIDIA H100 80GB HBM3": "h100",
+		"H100-80GB-HBM3 (BM.GPU.H100.8)": "h100", "Tesla V100-SXM2-16GB": "v100-16",
+		"V100-PCIE-32GB": "v100-pcie-32", "NVIDIA A100 80GB PCIe": "a100-pcie-80", "NVIDIA A100-PCIE-40GB": "a100-pcie-40",
+		"NVIDIA GeForce RTX 4090": "rtx4090", "NVIDIA RTX A6000": "a6000",
+		"NVIDIA L4": "l4", "NVIDIA L40": "l40", "NVIDIA L40S": "l40s", "AMD Instinct MI300X": "mi300x",
+		"AMD Instinct MI250X": "mi250x-gcd", "NVIDIA GH200 120GB": "gh200", "GH200 144G HBM3e": "gh200-144",
+		"NVIDIA B200": "b200", "B200 (p6-b200.48xlarge)": "b200", "GB200 (BM.GPU.GB200.4)": "gb200", "H100-SXM5-80GB": "h100",
+		"NVIDIA H20-3e": "h20-3e", "RTX 6000 Ada": "rtx6000ada",
+		"NVIDIA A100-SXM4-40GB MIG 1g.5gb": "a100-40", "Tesla T4": "t4", "NVIDIA A10G": "a10g", "NVIDIA A10": "a10",
+		"RTX PRO 6000 Blackwell Server Edition": "rtxpro6000", "gaudi2": "gaudi2", "h200": "h200",
 	} {
 		if m, ok := GPUByName(name); !ok || m.Name != want {
 			t.Errorf("GPUByName(%q) = %q, want %q", name, m.Name, want)
 		}
 	}
-	for _, name := range []string{"", "NVIDIA", "GeForce GTX 1080", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4070 Ti", "Quadro RTX 6000", strings.Repeat("a ", 4000)} {
+	for _, name := range []string{
+		"", "NVIDIA", "GeForce GTX 1080", "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D",
+		"NVIDIA GeForce RTX 4070 Ti", "Quadro RTX 6000", strings.Repeat("a ", 4000),
+	} {
 		if m, ok := GPUByName(name); ok {
 			t.Errorf("GPUByName(%q) = %q; want none", name, m.Name)
 		}
@@ -340,8 +371,10 @@ func TestGPUByName(t *testing.T) {
 
 func TestNICLookup(t *testing.T) {
 	for name, want := range map[string]string{
-		"MT2910 Family [ConnectX-7]": "ConnectX-7", "Mellanox Technologies MT2892 Family [ConnectX-6 Dx]": "ConnectX-6 Dx", "ConnectX-6": "ConnectX-6", "MT27710 Family [ConnectX-4 Lx]": "ConnectX-4 Lx",
-		"Elastic Fabric Adapter (EFA)": "EFA", "MT4123": "ConnectX-6", "CX8 Family [ConnectX-8]": "ConnectX-8", "Omni-Path HFI Silicon 100 Series [discrete]": "Omni-Path HFI 100",
+		"MT2910 Family [ConnectX-7]": "ConnectX-7", "Mellanox Technologies MT2892 Family [ConnectX-6 Dx]": "ConnectX-6 Dx",
+		"ConnectX-6": "ConnectX-6", "MT27710 Family [ConnectX-4 Lx]": "ConnectX-4 Lx",
+		"Elastic Fabric Adapter (EFA)": "EFA", "MT4123": "ConnectX-6", "CX8 Family [ConnectX-8]": "ConnectX-8",
+		"Omni-Path HFI Silicon 100 Series [discrete]": "Omni-Path HFI 100",
 	} {
 		if m, ok := NICByName(name); !ok || m.Name != want {
 			t.Errorf("NICByName(%q) = %q, want %q", name, m.Name, want)
@@ -350,7 +383,10 @@ func TestNICLookup(t *testing.T) {
 	if m, ok := NICByName("Intel I350 Gigabit"); ok {
 		t.Errorf("an unknown card is %q", m.Name)
 	}
-	for id, want := range map[[2]string]string{{"15b3", "1021"}: "ConnectX-7", {"0x15b3", "0x101b"}: "ConnectX-6", {"1d0f", "efa0"}: "EFA", {"17db", "0501"}: "Slingshot Cassini", {"8086", "24f0"}: "Omni-Path HFI 100"} {
+	for id, want := range map[[2]string]string{
+		{"15b3", "1021"}: "ConnectX-7", {"0x15b3", "0x101b"}: "ConnectX-6", {"1d0f", "efa0"}: "EFA",
+		{"17db", "0501"}: "Slingshot Cassini", {"8086", "24f0"}: "Omni-Path HFI 100",
+	} {
 		if m, ok := NICByPCI(id[0], id[1]); !ok || m.Name != want {
 			t.Errorf("NICByPCI(%v) = %q, want %q", id, m.Name, want)
 		}

@@ -68,12 +68,14 @@ func hostNames(c *cluster.Cluster) []string {
 	return names
 }
 
-// Forget makes rates of links unknown again that Complete assumed while it knew nothing of the link. Whoever names the GPUs of a
-// type after it was completed calls it, then Complete: the generation of PCIe and of NVLink is that of the GPU.
+// Forget makes rates of links unknown again that Complete assumed while it knew nothing of the link. Whoever names the
+// GPUs of a type after it was completed calls it, then Complete: the generation of PCIe and of NVLink is that of the
+// GPU.
 func Forget(t *cluster.NodeType) {
 	for i := range t.Links {
 		l := &t.Links[i]
-		if l.Rate.Origin != cluster.Assumed || !strings.Contains(l.Rate.Source, untrained) && !strings.Contains(l.Rate.Source, unnamed) {
+		if l.Rate.Origin != cluster.Assumed ||
+			!strings.Contains(l.Rate.Source, untrained) && !strings.Contains(l.Rate.Source, unnamed) {
 			continue
 		}
 		if l.Duplex == 2*l.Rate.Value {
@@ -182,7 +184,8 @@ func (f *filler) gpuModel(i int, d *cluster.Device) (GPUModel, bool) {
 		return byName, named
 	}
 	if named && (byBus.SM != byName.SM || byBus.Arch != byName.Arch) {
-		f.warn(i, "%s calls it %s, its PCI id %s:%s is that of %s; kept the PCI id", d.Model.Source, d.Model.Value, d.PCIID.Vendor, d.PCIID.Device, byBus.Title)
+		f.warn(i, "%s calls it %s, its PCI id %s:%s is that of %s; kept the PCI id", d.Model.Source, d.Model.Value,
+			d.PCIID.Vendor, d.PCIID.Device, byBus.Title)
 	}
 	return byBus, true
 }
@@ -364,7 +367,8 @@ func (f *filler) isGPU(l *cluster.Link) bool {
 // cpu is what is known of the processor at a device, from it or its socket.
 func (f *filler) cpu(dev int) *cluster.CPUInfo {
 	for _, k := range []cluster.Kind{cluster.NUMA, cluster.Socket} {
-		if i := f.t.Above(dev, k); i >= 0 && f.t.Devices[i].CPU != nil && f.t.Devices[i].CPU.Vendor+f.t.Devices[i].CPU.Arch != "" {
+		if i := f.t.Above(dev, k); i >= 0 && f.t.Devices[i].CPU != nil &&
+			f.t.Devices[i].CPU.Vendor+f.t.Devices[i].CPU.Arch != "" {
 			return f.t.Devices[i].CPU
 		}
 	}
@@ -390,7 +394,8 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	// under traffic it comes back.
 	if f.isGPU(l) && l.GTs > 0 && l.GTs <= 5 && l.MaxGTs > l.GTs {
 		if r := PCIeRate(l.MaxGTs, max(l.Lanes, 1)); r > 0 {
-			return cluster.FromAssumed(r, fmt.Sprintf("read at %g GT/s while idle; counted as PCIe %g GT/s x%d under load", l.GTs, l.MaxGTs, l.Lanes))
+			return cluster.FromAssumed(r,
+				fmt.Sprintf("read at %g GT/s while idle; counted as PCIe %g GT/s x%d under load", l.GTs, l.MaxGTs, l.Lanes))
 		}
 	}
 	if r := PCIeRate(l.GTs, l.Lanes); r > 0 {
@@ -401,7 +406,8 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	fill(&lanes, max(l.MaxLanes, 0))
 	fill(&gts, knownSpeed(l.MaxGTs))
 	if r := PCIeRate(gts, lanes); r > 0 {
-		return cluster.FromAssumed(r, fmt.Sprintf("PCIe %g GT/s x%d is what the ends can do; how the link trained is unknown", gts, lanes))
+		return cluster.FromAssumed(r,
+			fmt.Sprintf("PCIe %g GT/s x%d is what the ends can do; how the link trained is unknown", gts, lanes))
 	}
 	child := l.B
 	if f.t.Devices[l.A].Parent == l.B {
@@ -627,7 +633,8 @@ func (f *filler) port(i int, p *cluster.Port, m NICModel) {
 	switch {
 	case p.Rate.Known():
 		if m.Rate > 0 && p.Rate.Value > m.Rate*1.02 {
-			f.warn(i, "%s says %s; a port of %s does at most %s (%s)", p.Rate.Source, p.Rate.Value.Bits(), m.Name, m.Rate.Bits(), m.Source)
+			f.warn(i, "%s says %s; a port of %s does at most %s (%s)", p.Rate.Source, p.Rate.Value.Bits(), m.Name, m.Rate.Bits(),
+				m.Source)
 		}
 		if most := max(speed.Rate, speed.Nominal); most > 0 && p.Rate.Value > most*1.02 {
 			f.warn(i, "%s says %s; %s carries at most %s", p.Rate.Source, p.Rate.Value.Bits(), p.Speed, most.Bits())

@@ -49,7 +49,8 @@ func TestCompleteNVLink(t *testing.T) {
 		n := pair(tt.lanes, cluster.GPUInfo{SM: tt.sm})
 		complete(n)
 		l := n.Links[0]
-		if !near(l.Rate.Value.GBps(), tt.want, 1e-9) || l.Rate.Origin != tt.origin || l.Duplex != 2*l.Rate.Value || l.Rate.Source == "" {
+		if !near(l.Rate.Value.GBps(), tt.want, 1e-9) || l.Rate.Origin != tt.origin || l.Duplex != 2*l.Rate.Value ||
+			l.Rate.Source == "" {
 			t.Errorf("NV%d sm%d: %+v, want %g GB/s %v", tt.lanes, tt.sm, l.Rate, tt.want, tt.origin)
 		}
 	}
@@ -67,11 +68,15 @@ func TestCompleteNVLink(t *testing.T) {
 
 func TestCompleteGPU(t *testing.T) {
 	n := &cluster.NodeType{Name: "x"}
-	n.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: -1, Model: cluster.FromRead("NVIDIA A100-SXM4-80GB", "nvidia-smi")})
+	n.Add(cluster.Device{
+		Kind: cluster.GPU, Index: 0, Parent: -1, Model: cluster.FromRead("NVIDIA A100-SXM4-80GB", "nvidia-smi"),
+	})
 	n.Add(cluster.Device{Kind: cluster.GPU, Index: 1, Parent: -1, PCIID: &cluster.PCIID{Vendor: "10de", Device: "2335"}})
 	n.Add(cluster.Device{
 		Kind: cluster.GPU, Index: 2, Parent: -1, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", "nvidia-smi"),
-		GPU: &cluster.GPUInfo{Memory: cluster.FromRead(81559*unit.MiB, "nvidia-smi"), HBM: cluster.FromMeasured(3*unit.Rate(1e12), "nvbandwidth")},
+		GPU: &cluster.GPUInfo{
+			Memory: cluster.FromRead(81559*unit.MiB, "nvidia-smi"), HBM: cluster.FromMeasured(3*unit.Rate(1e12), "nvbandwidth"),
+		},
 	})
 	n.Add(cluster.Device{Kind: cluster.GPU, Index: 3, Parent: -1, Model: cluster.FromRead("Imaginary 9000", "nvidia-smi")})
 	c := complete(n)
@@ -79,7 +84,8 @@ func TestCompleteGPU(t *testing.T) {
 		t.Errorf("warnings %v", c.Warnings)
 	}
 	d := n.Devices
-	if g := d[0].GPU; g.Memory.Value != 80*unit.GiB || g.Memory.Origin != cluster.Spec || g.SM != 80 || g.Links != 12 || g.Peak[cluster.BF16].Value != 312*unit.TFLOPS || g.Peak[cluster.BF16].Source == "" {
+	if g := d[0].GPU; g.Memory.Value != 80*unit.GiB || g.Memory.Origin != cluster.Spec || g.SM != 80 || g.Links != 12 ||
+		g.Peak[cluster.BF16].Value != 312*unit.TFLOPS || g.Peak[cluster.BF16].Source == "" {
 		t.Errorf("by name: %+v", g)
 	}
 	if d[1].Model.Value != "NVIDIA H200" || d[1].GPU.Memory.Value != 141*unit.GiB {
@@ -104,7 +110,9 @@ func TestCompletePCIe(t *testing.T) {
 	tl := n.Connect(cluster.Link{A: sw, B: trained, Kind: cluster.PCIe, Lanes: 8, GTs: 16, MaxLanes: 16, MaxGTs: 32})
 	capable := addChip(n, sw, mustGPU("h100"), "")
 	cl := n.Connect(cluster.Link{A: sw, B: capable, Kind: cluster.PCIe, MaxLanes: 16, MaxGTs: 16})
-	nic := n.Add(cluster.Device{Kind: cluster.NIC, Index: 0, Parent: root, NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Speed: "4xHDR"}}}})
+	nic := n.Add(cluster.Device{
+		Kind: cluster.NIC, Index: 0, Parent: root, NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Speed: "4xHDR"}}},
+	})
 	nl := n.Connect(cluster.Link{A: root, B: nic, Kind: cluster.PCIe})
 	odd := n.Add(cluster.Device{Kind: cluster.GPU, Index: -1, Parent: root})
 	ol := n.Connect(cluster.Link{A: root, B: odd, Kind: cluster.PCIe})
@@ -113,7 +121,14 @@ func TestCompletePCIe(t *testing.T) {
 		link   int
 		want   float64
 		origin cluster.Origin
-	}{{gl, 63.015, cluster.Assumed}, {tl, 15.754, cluster.Spec}, {cl, 31.508, cluster.Assumed}, {up, 63.015, cluster.Assumed}, {nl, 31.508, cluster.Assumed}, {ol, 63.015, cluster.Assumed}} {
+	}{
+		{gl, 63.015, cluster.Assumed},
+		{tl, 15.754, cluster.Spec},
+		{cl, 31.508, cluster.Assumed},
+		{up, 63.015, cluster.Assumed},
+		{nl, 31.508, cluster.Assumed},
+		{ol, 63.015, cluster.Assumed},
+	} {
 		r := n.Links[tt.link].Rate
 		if !near(r.Value.GBps(), tt.want, 1e-4) || r.Origin != tt.origin || r.Source == "" {
 			t.Errorf("link %d: %+v, want %g GB/s %v", tt.link, r, tt.want, tt.origin)
@@ -164,10 +179,16 @@ func TestCompleteNIC(t *testing.T) {
 	id := func(v, d, class string) *cluster.PCIID { return &cluster.PCIID{Vendor: v, Device: d, Class: class} }
 	port := func(p cluster.Port) *cluster.NICInfo { return &cluster.NICInfo{Ports: []cluster.Port{p}} }
 	add(cluster.Device{PCIID: id("15b3", "1021", "020700")})
-	add(cluster.Device{PCIID: id("15b3", "1021", "020000"), Label: "mlx5_1", NIC: port(cluster.Port{Num: 1, Layer: "Ethernet", Rate: cluster.FromRead(200*unit.Gbps, "sysfs")})})
+	add(cluster.Device{
+		PCIID: id("15b3", "1021", "020000"), Label: "mlx5_1",
+		NIC: port(cluster.Port{Num: 1, Layer: "Ethernet", Rate: cluster.FromRead(200*unit.Gbps, "sysfs")}),
+	})
 	add(cluster.Device{Label: "rdmap79s0"})
 	add(cluster.Device{Label: "eth0", NIC: port(cluster.Port{Num: 1, Speed: "25GbE"})})
-	add(cluster.Device{Model: cluster.FromRead("MT28908 Family [ConnectX-6]", "lspci"), NIC: port(cluster.Port{Num: 1, Layer: "InfiniBand", Speed: "2xHDR"})})
+	add(cluster.Device{
+		Model: cluster.FromRead("MT28908 Family [ConnectX-6]", "lspci"),
+		NIC:   port(cluster.Port{Num: 1, Layer: "InfiniBand", Speed: "2xHDR"}),
+	})
 	add(cluster.Device{PCIID: id("15b3", "101b", ""), NIC: port(cluster.Port{Num: 1, State: cluster.Down})})
 	add(cluster.Device{Label: "hfi1_0", PCIID: id("8086", "24f0", "")})
 	complete(n)
@@ -206,9 +227,14 @@ func TestCompleteWarns(t *testing.T) {
 		NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "sysfs")}}},
 	})
 	root := n.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: -1})
-	n.Connect(cluster.Link{A: root, B: nic, Kind: cluster.PCIe, Lanes: 16, GTs: 8, Rate: cluster.FromMeasured(25*unit.GBps, "a test")})
+	n.Connect(cluster.Link{
+		A: root, B: nic, Kind: cluster.PCIe, Lanes: 16, GTs: 8, Rate: cluster.FromMeasured(25*unit.GBps, "a test"),
+	})
 	c := complete(n)
-	for _, want := range []string{"compute capability 90", "40 GiB of memory", "16 NVLinks were read", "says 200 GB/s", "520 GB/s", "says 400 Gb/s", "says 25 GB/s"} {
+	for _, want := range []string{
+		"compute capability 90", "40 GiB of memory", "16 NVLinks were read", "says 200 GB/s", "520 GB/s", "says 400 Gb/s",
+		"says 25 GB/s",
+	} {
 		found := false
 		for _, w := range c.Warnings {
 			found = found || strings.Contains(w.String(), want)
@@ -227,7 +253,10 @@ func TestCompleteWarns(t *testing.T) {
 	}
 	// A name that contradicts the bus.
 	m := &cluster.NodeType{Name: "y"}
-	m.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: -1, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", "x"), PCIID: &cluster.PCIID{Vendor: "10de", Device: "20b2"}})
+	m.Add(cluster.Device{
+		Kind: cluster.GPU, Index: 0, Parent: -1, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", "x"),
+		PCIID: &cluster.PCIID{Vendor: "10de", Device: "20b2"},
+	})
 	if c := complete(m); len(c.Warnings) != 1 || m.Devices[0].GPU.SM != 80 {
 		t.Errorf("name against PCI id: %v", c.Warnings)
 	}
@@ -252,13 +281,17 @@ func TestCompleteNetwork(t *testing.T) {
 		Switches: []cluster.Switch{{Name: "s0"}, {Name: "s1", Latency: cluster.FromRead(unit.Microsecond, "x")}},
 		Links: []cluster.NetLink{
 			{A: cluster.End{Switch: 0}, B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: 1}}}, Speed: "4xHDR"},
-			{A: cluster.End{Switch: 1}, B: cluster.End{Switch: 0}, Speed: "4xEDR", Rate: cluster.FromRead(100*unit.Gbps, "iblinkinfo")},
+			{
+				A: cluster.End{Switch: 1}, B: cluster.End{Switch: 0}, Speed: "4xEDR",
+				Rate: cluster.FromRead(100*unit.Gbps, "iblinkinfo"),
+			},
 			{A: cluster.End{Switch: 1}, B: cluster.End{Switch: 0}, Speed: "???"},
 		},
 	}}
 	Complete(c)
 	n := c.Network
-	if n.Kind != cluster.InfiniBand || n.Links[0].Rate.Value != 200*unit.Gbps || n.Links[0].Lanes != 4 || n.Links[0].Latency.Value != unit.Micros(0.6) || n.Links[0].Latency.Origin != cluster.Spec {
+	if n.Kind != cluster.InfiniBand || n.Links[0].Rate.Value != 200*unit.Gbps || n.Links[0].Lanes != 4 ||
+		n.Links[0].Latency.Value != unit.Micros(0.6) || n.Links[0].Latency.Origin != cluster.Spec {
 		t.Errorf("%s, %+v", n.Kind, n.Links[0])
 	}
 	if n.Links[1].Rate.Origin != cluster.Read || n.Links[1].Latency.Known() || n.Links[2].Rate.Known() {
@@ -273,7 +306,9 @@ func TestCompleteNetwork(t *testing.T) {
 func TestCompleteOdd(t *testing.T) {
 	Complete(&cluster.Cluster{})
 	n := &cluster.NodeType{}
-	for _, k := range []cluster.Kind{cluster.KindUnknown, cluster.Socket, cluster.NUMA, cluster.GPU, cluster.NIC, cluster.NVSwitch} {
+	for _, k := range []cluster.Kind{
+		cluster.KindUnknown, cluster.Socket, cluster.NUMA, cluster.GPU, cluster.NIC, cluster.NVSwitch,
+	} {
 		n.Add(cluster.Device{Kind: k, Index: -1, Parent: -1})
 	}
 	for k := cluster.LinkUnknown; k <= cluster.Direct; k++ {

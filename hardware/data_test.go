@@ -20,9 +20,12 @@ func lint[T any](text string) error {
 // that), and every row has a source.
 func TestTables(t *testing.T) {
 	readers := map[string]func(string) error{
-		"cards": lint[card], "fabrics": lint[fabric], "gpus": lint[gpuRow], "infiniband": lint[ibGen], "latencies": lint[latencyRow],
-		"links": lint[linkRow], "networks": lint[linkRow], "nics": lint[NICModel], "nodes": lint[nodeRow], "pcie": lint[pcieGen],
-		"port_speeds": lint[portSpeed], "presets": lint[preset], "processors": lint[processor], "switches": lint[switchRow], "usual_networks": lint[UsualNetwork],
+		"cards": lint[card], "fabrics": lint[fabric], "gpus": lint[gpuRow], "infiniband": lint[ibGen],
+		"latencies": lint[latencyRow],
+		"links":     lint[linkRow], "networks": lint[linkRow], "nics": lint[NICModel], "nodes": lint[nodeRow],
+		"pcie":        lint[pcieGen],
+		"port_speeds": lint[portSpeed], "presets": lint[preset], "processors": lint[processor], "switches": lint[switchRow],
+		"usual_networks": lint[UsualNetwork],
 	}
 	files, err := tables.ReadDir("data")
 	if err != nil || len(files) != len(readers) {
@@ -108,7 +111,8 @@ func TestTreeText(t *testing.T) {
 		}
 	}
 	var ok tree
-	if err := ok.UnmarshalText([]byte("2*socket(root(2*(gpu nic))) numa1(gpu)")); err != nil || len(ok) != 2 || ok[0].count != 2 || ok[0].below[0].below[0].count != 2 {
+	if err := ok.UnmarshalText([]byte("2*socket(root(2*(gpu nic))) numa1(gpu)")); err != nil || len(ok) != 2 ||
+		ok[0].count != 2 || ok[0].below[0].below[0].count != 2 {
 		t.Errorf("%+v, %v", ok, err)
 	}
 }

@@ -33,8 +33,8 @@ type Description struct {
 	// Default: one spine tier as long as its ports reach all leaves, else pods.
 	LeavesPerPod     int
 	Oversubscription float64 // at the leaf, 2 = 2:1; default 1
-	// Topology is how leaves are joined: torus:4x4x4, hyperx:4x4 (a flattened butterfly), dragonfly:4, dragonfly+:4 (leaves of a
-	// group), rail-only or planes (rails that nothing joins). Default: below spines.
+	// Topology is how leaves are joined: torus:4x4x4, hyperx:4x4 (a flattened butterfly), dragonfly:4, dragonfly+:4
+	// (leaves of a group), rail-only or planes (rails that nothing joins). Default: below spines.
 	Topology string
 	// Routing is minimal (default) or adaptive; see cluster.Network.
 	Routing   string
@@ -69,7 +69,10 @@ func Describe(d Description, c *cluster.Cluster) error {
 	if err := b.resolve(); err != nil {
 		return err
 	}
-	c.Network = cluster.Network{Name: d.Name, Topology: d.Topology, Routing: d.Routing, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction, Oversubscription: b.ratio()}
+	c.Network = cluster.Network{
+		Name: d.Name, Topology: d.Topology, Routing: d.Routing, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction,
+		Oversubscription: b.ratio(),
+	}
 	if len(c.Hosts) == 0 || len(c.Hosts) == 1 && !d.Always || b.ports == 0 {
 		return nil
 	}
@@ -93,7 +96,8 @@ func (d *Description) check(c *cluster.Cluster) error {
 	case d.Rails < 0 || d.Rails > 1024:
 		return fmt.Errorf("network: %d rails; expected 1 to 1024", d.Rails)
 	case d.NodesPerLeaf < 0 || d.LeavesPerPod < 0 || d.Radix < 0 || d.Radix > 1<<16:
-		return fmt.Errorf("network: nodes per leaf %d, leaves per pod %d, ports %d; none may be negative", d.NodesPerLeaf, d.LeavesPerPod, d.Radix)
+		return fmt.Errorf("network: nodes per leaf %d, leaves per pod %d, ports %d; none may be negative", d.NodesPerLeaf,
+			d.LeavesPerPod, d.Radix)
 	case d.Oversubscription < 0 || d.Oversubscription > 1000 || math.IsNaN(d.Oversubscription):
 		return fmt.Errorf("network: oversubscription %g; expected a ratio such as 2 for 2:1", d.Oversubscription)
 	case d.Routing != "" && d.Routing != "minimal" && d.Routing != "adaptive":
@@ -166,7 +170,8 @@ func (b *layout) resolve() error {
 		if most == 0 && len(b.rail[i]) > 0 {
 			b.c.Warnings = append(b.c.Warnings, cluster.Warning{
 				Source: "hardware catalogue", Where: t.Name,
-				Text: fmt.Sprintf("none of its %d NICs joins the %s network; set the kind of the NICs or of the network", len(b.rail[i]), b.d.Kind),
+				Text: fmt.Sprintf("none of its %d NICs joins the %s network; set the kind of the NICs or of the network",
+					len(b.rail[i]), b.d.Kind),
 			})
 		}
 	}
@@ -197,7 +202,8 @@ func (b *layout) firstNIC() *cluster.NICInfo {
 // anyUnknown reports a host without a description of their inside, or whose type lists
 // no NIC at all: it still hangs on the network, by a NIC that nobody knows.
 func (b *layout) anyUnknown() bool {
-	return slices.ContainsFunc(b.c.Hosts, func(h cluster.Host) bool { return h.Type < 0 || h.Type >= len(b.rail) || len(b.rail[h.Type]) == 0 })
+	return slices.ContainsFunc(b.c.Hosts,
+		func(h cluster.Host) bool { return h.Type < 0 || h.Type >= len(b.rail) || len(b.rail[h.Type]) == 0 })
 }
 
 // joins reports whether a card of one kind can be on a network of another. An
@@ -286,7 +292,8 @@ func (b *layout) pickSwitch() {
 	if len(b.c.Hosts) > b.perLeaf {
 		b.c.Warnings = append(b.c.Warnings, cluster.Warning{
 			Source: "hardware catalogue", Where: "network",
-			Text: fmt.Sprintf("nodes per leaf not stated; assumed %d: %s has %d ports, %d of them towards nodes", b.perLeaf, sw.Name, sw.Ports, down),
+			Text: fmt.Sprintf("nodes per leaf not stated; assumed %d: %s has %d ports, %d of them towards nodes", b.perLeaf,
+				sw.Name, sw.Ports, down),
 		})
 	}
 }
@@ -387,7 +394,10 @@ func nicRates(t *cluster.NodeType) []cluster.Fact[unit.Rate] {
 }
 
 func (b *layout) box(name string, tier cluster.Tier, count int) cluster.Switch {
-	s := cluster.Switch{Name: name, Model: b.sw.Name, Tier: tier, Rail: -1, Ports: b.sw.Ports, Latency: b.sw.Latency, Reduction: b.d.Reduction}
+	s := cluster.Switch{
+		Name: name, Model: b.sw.Name, Tier: tier, Rail: -1, Ports: b.sw.Ports, Latency: b.sw.Latency,
+		Reduction: b.d.Reduction,
+	}
 	if count > 1 {
 		s.Count = count
 	}

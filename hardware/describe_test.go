@@ -119,7 +119,8 @@ func TestDescribeDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := c.Network
-	if n.Kind != cluster.InfiniBand || len(n.Switches) != 5 || n.Switches[0].Model != "QM9700" || n.Switches[0].Ports != 64 || n.Links[0].Speed != "4xNDR" {
+	if n.Kind != cluster.InfiniBand || len(n.Switches) != 5 || n.Switches[0].Model != "QM9700" ||
+		n.Switches[0].Ports != 64 || n.Links[0].Speed != "4xNDR" {
 		t.Errorf("%d switches, kind %s, first %+v", len(n.Switches), n.Kind, n.Switches[0])
 	}
 	if len(c.Warnings) != 1 || n.Oversubscription.Origin != cluster.Assumed {
@@ -208,7 +209,8 @@ func FuzzDescribe(f *testing.F) {
 			checkCables(t, c, nics)
 		}
 		for _, l := range c.Network.Links {
-			if l.A.Switch < 0 || l.A.Switch >= len(c.Network.Switches) || !l.B.ToHosts() && l.B.Switch >= len(c.Network.Switches) {
+			if l.A.Switch < 0 || l.A.Switch >= len(c.Network.Switches) ||
+				!l.B.ToHosts() && l.B.Switch >= len(c.Network.Switches) {
 				t.Fatalf("link %+v", l)
 			}
 		}

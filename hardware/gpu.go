@@ -160,8 +160,8 @@ func GPUByName(name string) (GPUModel, bool) {
 	return x.row(best), true
 }
 
-// variant is the model of the same chip that has the form and the size of memory which words state; -1 where the form is of none, the model
-// itself where no size fits: cards with other memory than their maker gave them exist.
+// variant is the model of the same chip that has the form and the size of memory which words state; -1 where the form
+// is of none, the model itself where no size fits: cards with other memory than their maker gave them exist.
 func (x *gpuIndex) variant(best int, want []string) int {
 	fits := func(i int, memory bool) bool {
 		m := &x.models[i]
@@ -221,7 +221,8 @@ func nameWords(s string) []string {
 	}
 	return slices.DeleteFunc(fields, func(w string) bool {
 		switch w {
-		case "dgx", "hgx", "gpu", "gpus", "nvidia", "amd", "intel", "habana", "tesla", "instinct", "geforce", "quadro", "radeon", "corporation", "inc":
+		case "dgx", "hgx", "gpu", "gpus", "nvidia", "amd", "intel", "habana", "tesla", "instinct", "geforce", "quadro",
+			"radeon", "corporation", "inc":
 			return true
 		}
 		return false

@@ -183,7 +183,9 @@ func refusePeers(t *cluster.NodeType) {
 	for _, x := range gpus {
 		for _, y := range gpus {
 			if x != y {
-				t.Pairs = append(t.Pairs, cluster.Pair{A: x, B: y, P2P: cluster.No, Why: "not supported on GeForce cards of this generation"})
+				t.Pairs = append(t.Pairs, cluster.Pair{
+					A: x, B: y, P2P: cluster.No, Why: "not supported on GeForce cards of this generation",
+				})
 			}
 		}
 	}
@@ -212,7 +214,8 @@ func cubeMesh() [][3]int {
 	}
 }
 
-// Module says that a GPU comes on a board with its links, as SXM does: a card has them only over a bridge, or not at all.
+// Module says that a GPU comes on a board with its links, as SXM does: a card has them only over a bridge, or not at
+// all.
 func (m GPUModel) Module() bool {
 	if m.Links == 0 {
 		return false
@@ -232,7 +235,8 @@ func (m GPUModel) Module() bool {
 // socketCards are the cards that one processor takes: seven slots of x16 at most, of which some are for NICs and disks.
 const socketCards = 4
 
-// cardNode is a server or workstation with so many PCIe cards: each on a root port of its own, no NVLink bridge and no NIC.
+// cardNode is a server or workstation with so many PCIe cards: each on a root port of its own, no NVLink bridge and no
+// NIC.
 func cardNode(m GPUModel, n int) *cluster.NodeType {
 	t := newNode(cluster.Assumed)
 	sockets := 1
@@ -264,7 +268,8 @@ func cardsNode(m GPUModel, n int) string {
 	case m.Links == 0:
 		peers = "no NVLink"
 	}
-	return fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
+	return fmt.Sprintf("PCIe %d.0 x16 cards on root ports of %s, %s, no NIC (--nic 10GbE gives one); a cluster file or "+
+		"nvidia-smi topo -m says otherwise", m.PCIeGen, where, peers)
 }
 
 // specialNodes are machines that a row of nodes.csv cannot say: links with rates
@@ -298,10 +303,34 @@ func dgxA100(m GPUModel, nic *card) *cluster.NodeType {
 		switches, gpus, nics [2]string // PCI addresses
 		names                [2]string // of the NICs
 	}{
-		{3, [2]string{"03:00.0", "0a:00.0"}, [2]string{"07:00.0", "0f:00.0"}, [2]string{"0c:00.0", "12:00.0"}, [2]string{"mlx5_0", "mlx5_1"}},
-		{1, [2]string{"43:00.0", "49:00.0"}, [2]string{"47:00.0", "4e:00.0"}, [2]string{"4b:00.0", "54:00.0"}, [2]string{"mlx5_2", "mlx5_3"}},
-		{7, [2]string{"83:00.0", "8b:00.0"}, [2]string{"87:00.0", "90:00.0"}, [2]string{"8d:00.0", "94:00.0"}, [2]string{"mlx5_6", "mlx5_7"}},
-		{5, [2]string{"b3:00.0", "b8:00.0"}, [2]string{"b7:00.0", "bd:00.0"}, [2]string{"ba:00.0", "cc:00.0"}, [2]string{"mlx5_8", "mlx5_9"}},
+		{
+			3,
+			[2]string{"03:00.0", "0a:00.0"},
+			[2]string{"07:00.0", "0f:00.0"},
+			[2]string{"0c:00.0", "12:00.0"},
+			[2]string{"mlx5_0", "mlx5_1"},
+		},
+		{
+			1,
+			[2]string{"43:00.0", "49:00.0"},
+			[2]string{"47:00.0", "4e:00.0"},
+			[2]string{"4b:00.0", "54:00.0"},
+			[2]string{"mlx5_2", "mlx5_3"},
+		},
+		{
+			7,
+			[2]string{"83:00.0", "8b:00.0"},
+			[2]string{"87:00.0", "90:00.0"},
+			[2]string{"8d:00.0", "94:00.0"},
+			[2]string{"mlx5_6", "mlx5_7"},
+		},
+		{
+			5,
+			[2]string{"b3:00.0", "b8:00.0"},
+			[2]string{"b7:00.0", "bd:00.0"},
+			[2]string{"ba:00.0", "cc:00.0"},
+			[2]string{"mlx5_8", "mlx5_9"},
+		},
 	} {
 		top := addSwitch(t, addRoot(t, numa[g.numa]), s)
 		first, second := addSwitch(t, top, s), addSwitch(t, top, s)
@@ -401,7 +430,8 @@ func nvl256(m GPUModel, nic *card) *cluster.NodeType {
 		if t.Devices[i].Kind == cluster.NVSwitch {
 			t.Connect(cluster.Link{
 				A: i, B: second, Kind: cluster.NVLink, Lanes: uplinks, Duplex: 2 * rate,
-				Rate: cluster.FromSpec(rate, "NVIDIA Hot Chips 34, The NVLink-Network Switch, 2022: 72 links of a node to 18 switches"),
+				Rate: cluster.FromSpec(rate,
+					"NVIDIA Hot Chips 34, The NVLink-Network Switch, 2022: 72 links of a node to 18 switches"),
 			})
 		}
 	}

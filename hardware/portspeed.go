@@ -63,7 +63,8 @@ func ParsePortSpeed(s string) (PortSpeed, error) {
 	if m := bareSpeed.FindStringSubmatch(text); m != nil {
 		return PortSpeed{}, fmt.Errorf("port speed %q; did you mean %sGbE (Ethernet) or %sGb/s?", s, m[1], m[1])
 	}
-	return PortSpeed{}, fmt.Errorf("port speed %q; write 4xHDR, NDR, HDR100, 100GbE, EFA v2 or a rate with a unit such as 400Gb/s", s)
+	return PortSpeed{},
+		fmt.Errorf("port speed %q; write 4xHDR, NDR, HDR100, 100GbE, EFA v2 or a rate with a unit such as 400Gb/s", s)
 }
 
 // ibSpeed reads "4xHDR", "4X HDR", "HDR", "HDR100".
@@ -94,7 +95,9 @@ func ibSpeed(text string) (PortSpeed, bool) {
 		return PortSpeed{}, false
 	}
 	g, _ := ibByName(t)
-	return PortSpeed{Kind: cluster.InfiniBand, Gen: g.Name, Lanes: lanes, Rate: rate, Nominal: infiniBandNominal(t, lanes)}, true
+	return PortSpeed{
+		Kind: cluster.InfiniBand, Gen: g.Name, Lanes: lanes, Rate: rate, Nominal: infiniBandNominal(t, lanes),
+	}, true
 }
 
 // ethernetSpeed reads "100GbE", "25 GbE", "10G Ethernet", "Ethernet 25G", "1GBASE-T".

@@ -51,7 +51,9 @@ var presetTable = sync.OnceValue(func() []preset {
 	}
 	for _, g := range gpuTable().models {
 		if !taken[g.Name] {
-			list = append(list, preset{Name: g.Name, GPU: g.Name, Summary: "one " + g.Title + " alone, no NIC", Source: g.Source})
+			list = append(list, preset{
+				Name: g.Name, GPU: g.Name, Summary: "one " + g.Title + " alone, no NIC", Source: g.Source,
+			})
 		}
 	}
 	return list
@@ -129,7 +131,9 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	if count < 0 || count > MaxNodes {
 		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", p.Name, count, MaxNodes)
 	}
-	c := &cluster.Cluster{Name: p.Name, Types: []*cluster.NodeType{p.complete()}, Sources: []string{p.Name + ": " + p.Source}}
+	c := &cluster.Cluster{
+		Name: p.Name, Types: []*cluster.NodeType{p.complete()}, Sources: []string{p.Name + ": " + p.Source},
+	}
 	c.Hosts = make([]cluster.Host, count)
 	node := []byte("node")
 	for i := range c.Hosts {
@@ -154,7 +158,8 @@ func NetworkOf(name string) (Description, error) {
 // foreign says what is missing for accelerators that others build, by the beginning of a name.
 func foreign(key string) string {
 	for _, x := range []struct{ begin, why string }{
-		{"tpu", "collectives of TPUs are compiled by XLA over their own torus; missing are its choices and a published sweep"},
+		{"tpu", "collectives of TPUs are compiled by XLA over their own torus; missing are its choices and a published " +
+			"sweep"},
 		{"trn", "collectives of Trainium run by the Neuron runtime; missing are its choices and a published sweep"},
 		{"trainium", "collectives of Trainium run by the Neuron runtime; missing are its choices and a published sweep"},
 		{"inferentia", "collectives of Inferentia run by the Neuron runtime; missing are its choices and a published sweep"},
@@ -173,7 +178,8 @@ func find(name string) (*preset, error) {
 	want := presetKey(name)
 	all := presetTable()
 	for i := range all {
-		if presetKey(all[i].Name) == want || slices.ContainsFunc(all[i].Aliases, func(a string) bool { return presetKey(a) == want }) {
+		if presetKey(all[i].Name) == want ||
+			slices.ContainsFunc(all[i].Aliases, func(a string) bool { return presetKey(a) == want }) {
 			return &all[i], nil
 		}
 	}
@@ -196,8 +202,8 @@ const AssumedNode = "assumed to be"
 // maxCards is more PCIe cards than a server takes.
 const maxCards = 16
 
-// nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them, else for PCIe cards one that
-// has them on root ports. Both results are nil where the name is none of this kind.
+// nodeOf is a node of several GPUs, as 4xa100-40: that of the first machine whose nodes have as many of them, else for
+// PCIe cards one that has them on root ports. Both results are nil where the name is none of this kind.
 func nodeOf(want string, all []preset) (*preset, error) {
 	count, name, _ := strings.Cut(want, "x")
 	n, err := strconv.Atoi(count)
@@ -228,7 +234,8 @@ func nodeOf(want string, all []preset) (*preset, error) {
 	if len(others) == 0 {
 		return nil, fmt.Errorf("%s: no preset has nodes of %s; write a cluster file (docs/format/cluster.md)", want, g.Title)
 	}
-	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with -l 1x%d, or a cluster file (docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "), n)
+	return nil, fmt.Errorf("%s: no preset has nodes of %d %s: %s; expected one of these with -l 1x%d, or a cluster file "+
+		"(docs/format/cluster.md)", want, n, g.Title, strings.Join(others, ", "), n)
 }
 
 func presetKey(s string) string {

@@ -82,10 +82,14 @@ func checkPreset(t *testing.T, c *cluster.Cluster, p PresetInfo, count int) {
 
 func TestPresetCounts(t *testing.T) {
 	for name, want := range map[string][2]int{
-		"dgx-1v": {8, 4}, "dgx-2": {16, 8}, "dgx-a100": {8, 8}, "dgx-h100": {8, 8}, "dgx-h200": {8, 8}, "dgx-b200": {8, 8}, "gb200-nvl72": {72, 72},
-		"p4d": {8, 4}, "aws-p4d": {8, 4}, "p4d.24xlarge": {8, 4}, "p4de": {8, 4}, "p5": {8, 32}, "p5e": {8, 32}, "p5en": {8, 16}, "p6-b200": {8, 8}, "p3dn": {8, 1},
-		"ndv2": {8, 1}, "ndv4": {8, 8}, "ndv5": {8, 8}, "a2-highgpu": {8, 1}, "a2-mega": {16, 1}, "a3-high": {8, 4}, "a3-mega": {8, 8},
-		"oci-bm-gpu-b4.8": {8, 16}, "BM.GPU.H100.8": {8, 16}, "lambda-4xh100": {4, 1}, "baskerville": {4, 1}, "frontier": {8, 4}, "mi300x-8": {8, 8}, "hls-gaudi2": {8, 8},
+		"dgx-1v": {8, 4}, "dgx-2": {16, 8}, "dgx-a100": {8, 8}, "dgx-h100": {8, 8}, "dgx-h200": {8, 8}, "dgx-b200": {8, 8},
+		"gb200-nvl72": {72, 72},
+		"p4d":         {8, 4}, "aws-p4d": {8, 4}, "p4d.24xlarge": {8, 4}, "p4de": {8, 4}, "p5": {8, 32}, "p5e": {8, 32},
+		"p5en": {8, 16}, "p6-b200": {8, 8}, "p3dn": {8, 1},
+		"ndv2": {8, 1}, "ndv4": {8, 8}, "ndv5": {8, 8}, "a2-highgpu": {8, 1}, "a2-mega": {16, 1}, "a3-high": {8, 4},
+		"a3-mega":         {8, 8},
+		"oci-bm-gpu-b4.8": {8, 16}, "BM.GPU.H100.8": {8, 16}, "lambda-4xh100": {4, 1}, "baskerville": {4, 1},
+		"frontier": {8, 4}, "mi300x-8": {8, 8}, "hls-gaudi2": {8, 8},
 		"jean-zay-v100": {4, 4}, "jean-zay-a100": {8, 4}, "l40s-8": {8, 2}, "rtx4090-8": {8, 1}, "alps": {4, 4},
 		"h200": {1, 0}, "a100-80": {1, 0}, "a100-40": {1, 0}, "mi300x": {1, 0}, "rtx4090": {1, 0},
 	} {
@@ -101,7 +105,9 @@ func TestPresetCounts(t *testing.T) {
 }
 
 func TestUnknownPreset(t *testing.T) {
-	for name, near := range map[string]string{"dgx-h10": "dgx-h100", "p4": "aws-p4d", "baskervile": "baskerville", "DGX_H100x": "dgx-h100", "nvl": "gb200-nvl72"} {
+	for name, near := range map[string]string{
+		"dgx-h10": "dgx-h100", "p4": "aws-p4d", "baskervile": "baskerville", "DGX_H100x": "dgx-h100", "nvl": "gb200-nvl72",
+	} {
 		_, err := Preset(name, 1)
 		if err == nil || !strings.Contains(err.Error(), near) {
 			t.Errorf("%s: %v; want %s among the near ones", name, err, near)
@@ -310,8 +316,9 @@ func TestNVL72(t *testing.T) {
 	}
 }
 
-// TestNVLinkNetwork quotes S. Bekman, Networking: "DGX H100 SuperPOD combines 32 DGX H100 servers, for a total of 256 GPUs. It looks like here they use only half
-// the NVLinks they used for a single DGX H100, so only 1.8 GBps per node, for a total of 57.6 GBps in total" (TB/s are meant).
+// TestNVLinkNetwork quotes S. Bekman, Networking: "DGX H100 SuperPOD combines 32 DGX H100 servers, for a total of 256
+// GPUs. It looks like here they use only half the NVLinks they used for a single DGX H100, so only 1.8 GBps per node,
+// for a total of 57.6 GBps in total" (TB/s are meant).
 func TestNVLinkNetwork(t *testing.T) {
 	c, err := Preset("dgx-h100-nvl256", 1)
 	if err != nil {
@@ -334,7 +341,8 @@ func TestNVLinkNetwork(t *testing.T) {
 	if up != 57.6*1000*unit.GBps || gpus != 2*up {
 		t.Errorf("%v leave the nodes, their GPUs have %v", up, gpus)
 	}
-	if nodes := c.ByTray(); len(nodes.Types) != 1 || len(nodes.Hosts) != 32 || nodes.Types[0].Count(cluster.NVSwitch) != 1 {
+	if nodes := c.ByTray(); len(nodes.Types) != 1 || len(nodes.Hosts) != 32 ||
+		nodes.Types[0].Count(cluster.NVSwitch) != 1 {
 		t.Errorf("as hosts: %d types, %d hosts", len(nodes.Types), len(nodes.Hosts))
 	}
 }
@@ -355,7 +363,8 @@ func TestByRack(t *testing.T) {
 	}
 	got := c.ByTray().ByRack(racks)
 	n := got.Types[got.Hosts[1].Type]
-	if len(got.Hosts) != 2 || n.Trays != 18 || n.Count(cluster.GPU) != 72 || n.Count(cluster.NIC) != 72 || n.Check() != nil {
+	if len(got.Hosts) != 2 || n.Trays != 18 || n.Count(cluster.GPU) != 72 || n.Count(cluster.NIC) != 72 ||
+		n.Check() != nil {
 		t.Fatalf("%d hosts of %d trays, %d GPUs, %v", len(got.Hosts), n.Trays, n.Count(cluster.GPU), n.Check())
 	}
 	if name := got.Hosts[1].TrayName(17, 18); name != "node1-t17" {
@@ -377,7 +386,8 @@ func TestBareGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := c.Types[0].Devices
-	if len(d) != 1 || len(c.Types[0].Links) != 0 || d[0].GPU.Memory.Value != 141*unit.GiB || d[0].GPU.Peak[cluster.BF16].Value != 989.4*unit.TFLOPS {
+	if len(d) != 1 || len(c.Types[0].Links) != 0 || d[0].GPU.Memory.Value != 141*unit.GiB ||
+		d[0].GPU.Peak[cluster.BF16].Value != 989.4*unit.TFLOPS {
 		t.Errorf("h200:1 is %+v", d)
 	}
 }

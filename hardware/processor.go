@@ -78,12 +78,15 @@ const quadrant = 93.9 * unit.GBps
 // one die or package; sockets are joined by the links of their generation.
 func smpFact(cpu *cluster.CPUInfo, model string, sameSocket bool) cluster.Fact[unit.Rate] {
 	if sameSocket {
-		return cluster.FromAssumed(quadrant, "within a socket: taken as one port of an EPYC data fabric, 64 bytes a cycle at 1.467 GHz")
+		return cluster.FromAssumed(quadrant,
+			"within a socket: taken as one port of an EPYC data fabric, 64 bytes a cycle at 1.467 GHz")
 	}
 	if cpu != nil {
 		if p := processorOf(cpu, model); p != nil {
 			l := nodeLink(p.SMP)
-			return cluster.Fact[unit.Rate]{Value: l.OneWay, Origin: l.Origin, Source: fmt.Sprintf("%s, %d links: %s", l.Name, l.Links, l.Source)}
+			return cluster.Fact[unit.Rate]{
+				Value: l.OneWay, Origin: l.Origin, Source: fmt.Sprintf("%s, %d links: %s", l.Name, l.Links, l.Source),
+			}
 		}
 	}
 	return cluster.FromAssumed(20.8*unit.GBps, "CPU model unknown: one UPI link at 10.4 GT/s")
@@ -118,7 +121,8 @@ func HostMemory(t *cluster.NodeType) cluster.Fact[unit.Rate] {
 	if len(sockets) == 0 {
 		sum = 2 * first.memoryRate()
 	}
-	text := fmt.Sprintf("%d × %d channels of %s-%d: %s", max(1, len(sockets)), first.Channels, first.Memory, first.MTs, first.Source)
+	text := fmt.Sprintf("%d × %d channels of %s-%d: %s", max(1, len(sockets)), first.Channels, first.Memory, first.MTs,
+		first.Source)
 	if first == &unknownMemory {
 		return cluster.FromAssumed(sum, text)
 	}

@@ -78,7 +78,10 @@ func (s Shape) Cluster(count int) (*cluster.Cluster, error) {
 	if s.NICs == 0 || count == 1 {
 		return c, nil
 	}
-	net := Description{Name: "network", Kind: s.Kind, Oversubscription: 1, Origin: cluster.Assumed, Source: "one tier of leaves without oversubscription"}
+	net := Description{
+		Name: "network", Kind: s.Kind, Oversubscription: 1, Origin: cluster.Assumed,
+		Source: "one tier of leaves without oversubscription",
+	}
 	if s.NICs >= s.GPUs && s.GPUs > 1 {
 		net.Rails = s.GPUs
 	}
@@ -179,8 +182,8 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic *card) {
 	}
 }
 
-// ownPorts tells whether a NIC has a root port of its own, and is not behind a switch with GPUs: in servers of few cards,
-// which mostly have no such switches. The one chip of a GB10 has the NIC's memory in common.
+// ownPorts tells whether a NIC has a root port of its own, and is not behind a switch with GPUs: in servers of few
+// cards, which mostly have no such switches. The one chip of a GB10 has the NIC's memory in common.
 func (s Shape) ownPorts(m GPUModel) bool {
 	return (m.Links == 0 || m.card()) && s.Behind == 0 && s.GPUs < 8 && m.Name != "gb10"
 }
@@ -236,7 +239,8 @@ func (s Shape) bridge(t *cluster.NodeType, m GPUModel) {
 
 // card reports a GPU on a PCIe card, whose links go over a bridge if at all.
 func (m *GPUModel) card() bool {
-	return m.HBM == 0 || strings.Contains(strings.ToLower(m.Title), "pcie") || strings.HasSuffix(m.Name, "nvl") || strings.Contains(m.Note, "bridge")
+	return m.HBM == 0 || strings.Contains(strings.ToLower(m.Title), "pcie") || strings.HasSuffix(m.Name, "nvl") ||
+		strings.Contains(m.Note, "bridge")
 }
 
 // boardGen4 reports GPUs on an HGX board with PCIe 4, which has a PCIe switch for every two of them and their

@@ -23,8 +23,9 @@ var topologies = map[string]struct {
 	least, most int
 	sizes       string
 }{
-	"torus":      {1, 5, "leaves by dimension: torus:4x4x4"},
-	"hyperx":     {1, 4, "leaves by dimension, all of a row joined (flattened butterfly; HammingMesh between boards): hyperx:4x4"},
+	"torus": {1, 5, "leaves by dimension: torus:4x4x4"},
+	"hyperx": {1, 4, "leaves by dimension, all of a row joined (flattened butterfly; HammingMesh between boards): " +
+		"hyperx:4x4"},
 	"dragonfly":  {1, 1, "leaves of a group: dragonfly:4"},
 	"dragonfly+": {1, 1, "leaves of a group, which has spines: dragonfly+:4"},
 	"rail-only":  {0, 0, "none: rail-only"},
@@ -99,7 +100,10 @@ func (b *layout) lateral(t topology) error {
 // trunk adds a link of so many ports' worth between two switches; less than a port is one cable that runs slower.
 func (b *layout) trunk(upper, lower int, ports float64) {
 	cables := max(1, int(math.Ceil(ports-1e-9)))
-	b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(upper, 0), B: cluster.AtSwitch(lower, 0), Count: cables, Lanes: b.lanes, Speed: b.speed, Rate: b.shared(cables, ports), Max: b.rate})
+	b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{
+		A: cluster.AtSwitch(upper, 0), B: cluster.AtSwitch(lower, 0), Count: cables, Lanes: b.lanes, Speed: b.speed,
+		Rate: b.shared(cables, ports), Max: b.rate,
+	})
 }
 
 // shared is the rate of each of some cables that together carry so many ports' worth.
@@ -112,7 +116,8 @@ func (b *layout) shared(cables int, ports float64) cluster.Fact[unit.Rate] {
 	return rate
 }
 
-// torus joins every leaf to the next in each dimension, the last to the first. Sizes come with the fastest dimension first.
+// torus joins every leaf to the next in each dimension, the last to the first. Sizes come with the fastest dimension
+// first.
 func (b *layout) torus(sizes []int, leaves int, up float64) {
 	each := up / float64(2*len(sizes))
 	for i := range leaves {
@@ -155,8 +160,8 @@ func (b *layout) hyperX(sizes []int, leaves int, up float64) {
 	}
 }
 
-// dragonfly joins all leaves of a group, and groups pair by pair. Ports are shared as Kim et al. balance them (ISCA 2008): for p
-// ports to nodes, 2p-1 to the group and p to others; with fewer in all, in that ratio.
+// dragonfly joins all leaves of a group, and groups pair by pair. Ports are shared as Kim et al. balance them (ISCA
+// 2008): for p ports to nodes, 2p-1 to the group and p to others; with fewer in all, in that ratio.
 func (b *layout) dragonfly(per, leaves int, up float64) {
 	groups := (leaves + per - 1) / per
 	local, global := up*2/3, up/3
@@ -184,8 +189,8 @@ func (b *layout) dragonfly(per, leaves int, up float64) {
 	}
 }
 
-// dragonflyPlus puts a group's leaves below its spines, whose other half of ports goes to those of all other groups (Shpiner et
-// al., HiPINEB 2017).
+// dragonflyPlus puts a group's leaves below its spines, whose other half of ports goes to those of all other groups
+// (Shpiner et al., HiPINEB 2017).
 func (b *layout) dragonflyPlus(per, leaves int, up float64) {
 	n := &b.c.Network
 	groups := (leaves + per - 1) / per
@@ -222,7 +227,8 @@ func (b *layout) apart(rails bool, leaves int, up float64) {
 		if len(own) < 2 {
 			continue
 		}
-		n.Switches = append(n.Switches, b.box(fmt.Sprintf("%s%d-spine", word, r), cluster.Spine, max(1, int(math.Ceil(up*float64(len(own))/float64(b.sw.Ports))))))
+		n.Switches = append(n.Switches, b.box(fmt.Sprintf("%s%d-spine", word, r), cluster.Spine,
+			max(1, int(math.Ceil(up*float64(len(own))/float64(b.sw.Ports))))))
 		for _, leaf := range own {
 			b.trunk(len(n.Switches)-1, leaf, up)
 		}

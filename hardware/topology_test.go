@@ -31,7 +31,9 @@ func TestTopologies(t *testing.T) {
 		}
 		degree := make([]int, len(c.Network.Switches))
 		for i := range c.Network.Links {
-			if l := &c.Network.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() && c.Network.Switches[l.A.Switch].Tier == c.Network.Switches[l.B.Switch].Tier && c.Network.Switches[l.A.Switch].Tier == cluster.Leaf {
+			if l := &c.Network.Links[i]; !l.A.ToHosts() && !l.B.ToHosts() &&
+				c.Network.Switches[l.A.Switch].Tier == c.Network.Switches[l.B.Switch].Tier &&
+				c.Network.Switches[l.A.Switch].Tier == cluster.Leaf {
 				degree[l.A.Switch]++
 				degree[l.B.Switch]++
 			}

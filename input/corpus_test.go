@@ -94,7 +94,9 @@ func TestEverySampleIsRecognised(t *testing.T) {
 
 // A log with several tools' output gives all of them.
 func TestSeveralFormatsInOneText(t *testing.T) {
-	text := "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV2\t0-23\tN/A\nGPU1\tNV2\t X \t0-23\tN/A\n\n$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-0000-0000-0000-000000000000)\nGPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-bbbbbbbb-0000-0000-0000-000000000000)\n"
+	text := "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV2\t0-23\tN/A\nGPU1\tNV2\t X " +
+		"\t0-23\tN/A\n\n$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-0000-0000-0000-000000000000)\n" +
+		"GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-bbbbbbbb-0000-0000-0000-000000000000)\n"
 	frags, err := Read("log", bytes.NewReader([]byte(text)))
 	if err != nil || len(frags) != 2 {
 		t.Fatalf("%d fragments, %v; want the matrix and the list", len(frags), err)
@@ -110,7 +112,8 @@ func TestBadTexts(t *testing.T) {
 		t.Errorf("UTF-16: %v", err)
 	}
 	for name, data := range map[string][]byte{
-		"empty": nil, "space": []byte(" \n\t"), "binary": {1, 2, 0, 3}, "noise": noise(1 << 16), "open": []byte("<system version=\"1\">"),
+		"empty": nil, "space": []byte(" \n\t"), "binary": {1, 2, 0, 3}, "noise": noise(1 << 16),
+		"open": []byte("<system version=\"1\">"),
 	} {
 		if frags, err := Read(name, bytes.NewReader(data)); err == nil && len(frags) == 0 {
 			t.Errorf("%s: neither a result nor an error", name)

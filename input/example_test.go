@@ -8,7 +8,8 @@ import (
 	"busbar.dev/input"
 )
 
-// A text is recognised by its content; a log with the output of two tools gives two fragments, which Join makes one cluster.
+// A text is recognised by its content; a log with the output of two tools gives two fragments, which Join makes one
+// cluster.
 func ExampleRead() {
 	text := `$ nvidia-smi topo -m
 	GPU0	GPU1	CPU Affinity	NUMA Affinity

@@ -72,6 +72,7 @@ func formats() []format {
 }
 
 // plain is a reader of texts that stand for no more than is written in them.
-func plain(read func(name string, r io.Reader) (*cluster.Fragment, error)) func(*cluster.Budget, string, io.Reader) (*cluster.Fragment, error) {
+func plain(read func(name string, r io.Reader) (*cluster.Fragment, error)) func(*cluster.Budget, string,
+	io.Reader) (*cluster.Fragment, error) {
 	return func(_ *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) { return read(name, r) }
 }

@@ -23,12 +23,14 @@ func allocated(f func()) (mb uint64, took time.Duration) {
 	return (after.TotalAlloc - before.TotalAlloc) >> 20, took
 }
 
-// TestHostileDocuments reads every known attack within the budget of a question from the page: what a short text stands for
-// is counted before it is made.
+// TestHostileDocuments reads every known attack within the budget of a question from the page: what a short text stands
+// for is counted before it is made.
 func TestHostileDocuments(t *testing.T) {
 	for _, d := range hostile.Documents() {
 		t.Run(d.Name, func(t *testing.T) {
-			b := cluster.NewBudget(cluster.Limits{Hosts: 20_000, Names: 640_000, Devices: 200_000, Pairs: 8 << 20, Bytes: 64 << 20}, nil)
+			b := cluster.NewBudget(cluster.Limits{
+				Hosts: 20_000, Names: 640_000, Devices: 200_000, Pairs: 8 << 20, Bytes: 64 << 20,
+			}, nil)
 			var err error
 			mb, took := allocated(func() { _, err = ReadWithin(b, d.Name, bytes.NewReader(d.Data)) })
 			t.Logf("%d bytes: %d MB allocated, %v: %.120v", len(d.Data), mb, took.Round(time.Millisecond), err)

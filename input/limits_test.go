@@ -18,7 +18,10 @@ func TestReadRefusesWhatIsTooLarge(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{xml.String(), "a node with 1100 GPUs and 0 NICs; at most 1024"},
 		{"SwitchName=top Switches=leaf[0-999999]\n", "x:1: 1000001 switches so far; at most 131072"},
-		{"- topology: t\n  tree:\n    switches:\n      - switch: top\n        children: leaf[0-999999]\n", "switches so far; at most 131072"},
+		{
+			"- topology: t\n  tree:\n    switches:\n      - switch: top\n        children: leaf[0-999999]\n",
+			"switches so far; at most 131072",
+		},
 	} {
 		_, err := Read("x", strings.NewReader(tc.text))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

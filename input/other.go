@@ -14,7 +14,8 @@ func otherwise(data []byte) string {
 	data = data[:min(len(data), 1<<20)]
 	switch {
 	case sinfo.Match(data):
-		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are joined; scontrol show node and scontrol show topology do"
+		return "sinfo, which says which nodes are in use (busbar place takes it), not what is in them or how they are " +
+			"joined; scontrol show node and scontrol show topology do"
 	case mscclAlgo.Match(data):
 		return "an MSCCL algorithm, which says how a collective runs, not on what"
 	case anyLine(data, isTunerRule), anyLine(data, isTunerTraining):
@@ -38,9 +39,9 @@ func anyLine(data []byte, ok func(line string) bool) bool {
 	return false
 }
 
-// isTunerRule reports a line of the CSV file of NCCL's example tuner plugin: collective, least and most bytes, algorithm,
-// protocol, channels, nodes, ranks and, in newer ones, pipelined operations and registered buffers; -1 is any.
-// Source: NCCL, plugins/tuner/example/README.md, release 2.28.
+// isTunerRule reports a line of the CSV file of NCCL's example tuner plugin: collective, least and most bytes,
+// algorithm, protocol, channels, nodes, ranks and, in newer ones, pipelined operations and registered buffers; -1 is
+// any. Source: NCCL, plugins/tuner/example/README.md, release 2.28.
 func isTunerRule(line string) bool {
 	if i := strings.IndexByte(line, ','); i < 1 || i >= 40 || strings.Count(line, ",") > 9 {
 		return false

@@ -79,7 +79,8 @@ func (f Folder) only() (string, error) {
 func (l *Lab) dial() (*net.UnixConn, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.folder.Path(l.State.Name, socketFile), Net: "unix"})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: %s was, and its holder has died; `busbar lab down` removes what is left of it", ErrNone, l.State.Name)
+		return nil, fmt.Errorf("%w: %s was, and its holder has died; `busbar lab down` removes what is left of it", ErrNone,
+			l.State.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -168,7 +169,9 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	if err != nil {
 		return nil, marked(err)
 	}
-	b, err := pack(request{Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal})
+	b, err := pack(request{
+		Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal,
+	})
 	if err == nil {
 		var fds []int
 		for _, f := range p.Files {

@@ -1,6 +1,7 @@
 package lab
 
-// StatusDoc is what `busbar lab status --json` prints, DownDoc what lab down prints, FaultsDoc what lab fault and lab heal print.
+// StatusDoc is what `busbar lab status --json` prints, DownDoc what lab down prints, FaultsDoc what lab fault and lab
+// heal print.
 type (
 	StatusDoc struct {
 		Labs []Document `json:"labs"`
@@ -22,7 +23,8 @@ func Documents(states []*State) *StatusDoc {
 	return d
 }
 
-// Document is a lab as `busbar lab up --json` and `lab status --json` print it: names instead of numbers, rates in GB/s.
+// Document is a lab as `busbar lab up --json` and `lab status --json` print it: names instead of numbers, rates in
+// GB/s.
 type Document struct {
 	Name     string     `json:"name"`
 	Pid      int        `json:"pid"`
@@ -68,8 +70,10 @@ type CableDoc struct {
 func (s *State) Document() Document {
 	p := s.Plan
 	d := Document{
-		Name: s.Name, Pid: s.Pid, Started: s.Started.Format("2006-01-02T15:04:05Z07:00"), Rootless: s.Rootless, Cluster: p.Cluster, Scale: p.Scale.String(),
-		Inside: p.Inside, Inner: append([]Inner{}, p.Inner...), Switches: p.Switches, Cables: []CableDoc{}, Staging: p.Staging.GBps(), Faults: s.Faults, Notes: s.AllNotes(),
+		Name: s.Name, Pid: s.Pid, Started: s.Started.Format("2006-01-02T15:04:05Z07:00"), Rootless: s.Rootless,
+		Cluster: p.Cluster, Scale: p.Scale.String(),
+		Inside: p.Inside, Inner: append([]Inner{}, p.Inner...), Switches: p.Switches, Cables: []CableDoc{},
+		Staging: p.Staging.GBps(), Faults: s.Faults, Notes: s.AllNotes(),
 	}
 	for _, n := range p.Nodes {
 		x := NodeDoc{Name: n.Name, Ranks: n.GPUs, Inner: n.Inner, NICs: []NICDoc{}}

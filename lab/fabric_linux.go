@@ -51,7 +51,8 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 	}
 	for i := range p.Cables {
 		if err := f.cable(i); err != nil {
-			return nil, fmt.Errorf("cable %d, %s to %s: %w", i, p.Switches[p.Cables[i].A].Name, p.Switches[p.Cables[i].B].Name, err)
+			return nil,
+				fmt.Errorf("cable %d, %s to %s: %w", i, p.Switches[p.Cables[i].A].Name, p.Switches[p.Cables[i].B].Name, err)
 		}
 	}
 	if err := f.forward(); err != nil {
@@ -63,7 +64,8 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 		}
 		if x := p.inner(i); x != nil && (x.has(stageBefore) || x.has(stageBehind)) {
 			if err := nodes[i].keepOrder(); err != nil {
-				f.notes = append(f.notes, fmt.Sprintf("%s: packets inside the node may overtake each other, which slows connections down (kernel option RPS): %v", p.Nodes[i].Name, err))
+				f.notes = append(f.notes, fmt.Sprintf("%s: packets inside the node may overtake each other, which slows "+
+					"connections down (kernel option RPS): %v", p.Nodes[i].Name, err))
 			}
 		}
 	}
@@ -206,7 +208,8 @@ func (f *fabric) forward() error {
 				index[name] = l.Attrs().Index
 			}
 			err := f.own.NeighAppend(&netlink.Neigh{
-				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.mac(d),
+				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER,
+				HardwareAddr: f.p.mac(d),
 			})
 			if err != nil {
 				return fmt.Errorf("table of switch %s: %w", f.p.Switches[s].Name, err)
@@ -285,7 +288,9 @@ func (f *fabric) policy(h *netlink.Handle, l netlink.Link, i int) error {
 	table := 100 + x.Place
 	all := &net.IPNet{IP: net.IPv4(10, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)}
 	ip := net.IP(x.Addr.AsSlice())
-	if err := h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: all, Table: table, Src: ip}); err != nil {
+	if err := h.RouteAdd(&netlink.Route{
+		LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: all, Table: table, Src: ip,
+	}); err != nil {
 		return fmt.Errorf("route: %w", err)
 	}
 	r := netlink.NewRule()

@@ -85,7 +85,8 @@ const slowest = unit.Rate(1 << 10)
 // tooSlow refuses what would leave next to nothing of a link, which shapers cannot do.
 func tooSlow(r unit.Rate, f Fault) error {
 	if left := r * unit.Rate(f.Share); left < slowest {
-		return badRequest(fmt.Sprintf("%v leaves %v; at least %v is needed: choose a greater rate, or down", f, left, slowest))
+		return badRequest(fmt.Sprintf("%v leaves %v; at least %v is needed: choose a greater rate, or down", f, left,
+			slowest))
 	}
 	return nil
 }
@@ -168,7 +169,8 @@ func (h *holder) repairOne(what string, match func(Fault) bool) (int, error) {
 	var gone []*active
 	for key, a := range h.faults {
 		place := a.f.Kind + " " + a.f.Where
-		if (what == "" || what == "all" || what == place || what == a.f.Where || what == a.f.Kind || strings.HasPrefix(a.f.Where, what+":")) && match(a.f) {
+		if (what == "" || what == "all" || what == place || what == a.f.Where || what == a.f.Kind ||
+			strings.HasPrefix(a.f.Where, what+":")) && match(a.f) {
 			gone = append(gone, a)
 			delete(h.faults, key)
 		}
@@ -284,7 +286,10 @@ func addLoss(link int, parent uint32, share float64, hole int) error {
 		ops = append(ops, b[:]...)
 	}
 	req := nl.NewNetlinkRequest(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
-	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link), Parent: parent, Info: netlink.MakeHandle(lossPriority, nl.Swap16(unix.ETH_P_ALL))})
+	req.AddData(&nl.TcMsg{
+		Family: nl.FAMILY_ALL, Ifindex: int32(link), Parent: parent,
+		Info: netlink.MakeHandle(lossPriority, nl.Swap16(unix.ETH_P_ALL)),
+	})
 	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("bpf")))
 	opts := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
 	opts.AddRtAttr(nl.TCA_BPF_OPS_LEN, nl.Uint16Attr(uint16(len(program))))

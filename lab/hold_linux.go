@@ -52,7 +52,10 @@ func Hold() error {
 	if err := receive(starter, &s); err != nil || s.Plan == nil {
 		return fmt.Errorf("no plan from the starter: %v", err)
 	}
-	h := &holder{dir: s.Dir, plan: s.Plan, programs: map[int]*program{}, faults: map[string]*active{}, port: 29500, quit: make(chan struct{})}
+	h := &holder{
+		dir: s.Dir, plan: s.Plan, programs: map[int]*program{}, faults: map[string]*active{}, port: 29500,
+		quit: make(chan struct{}),
+	}
 	h.reap()
 	notes, err := h.build()
 	if err != nil {
@@ -98,7 +101,8 @@ func (h *holder) build() ([]string, error) {
 		return nil, fmt.Errorf("making mounts private: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		notes = append(notes, fmt.Sprintf("/proc of the lab could not be mounted (%v): shared memory inside nodes and faults of nodes do not work", err))
+		notes = append(notes, fmt.Sprintf("/proc of the lab could not be mounted (%v): shared memory inside nodes and "+
+			"faults of nodes do not work", err))
 	}
 	hosts := filepath.Join(h.dir, hostsFile)
 	if err := os.WriteFile(hosts, []byte(h.plan.hostsText()), 0o644); err != nil {

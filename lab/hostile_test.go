@@ -77,7 +77,9 @@ func TestOddFolders(t *testing.T) {
 		"not a folder":   dir,
 		"BUSBAR_LAB_DIR": filepath.Join(dir, strings.Repeat("d", 120)),
 	} {
-		_, err := Start(t.Context(), Config{Folder: Folder(folder), Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
+		_, err := Start(t.Context(), Config{
+			Folder: Folder(folder), Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(),
+		})
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v; expected something about %q", err, text)
 		}

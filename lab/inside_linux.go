@@ -25,7 +25,9 @@ func (f *fabric) inside(n int, x *Inner) error {
 		return fmt.Errorf("loopback: %w", err)
 	}
 	over := [stages]netlink.Link{stageLoop: lo}
-	for s, parent := range map[int]uint32{stageBefore: netlink.HANDLE_MIN_EGRESS, stageBehind: netlink.HANDLE_MIN_INGRESS} {
+	for s, parent := range map[int]uint32{
+		stageBefore: netlink.HANDLE_MIN_EGRESS, stageBehind: netlink.HANDLE_MIN_INGRESS,
+	} {
 		if !x.has(s) {
 			continue
 		}
@@ -105,7 +107,9 @@ func (n *namespaces) keepOrder() error {
 func (x *Inner) shape(h *netlink.Handle, l netlink.Link, stage int) error {
 	root := netlink.MakeHandle(1, 0)
 	index := l.Attrs().Index
-	if err := h.QdiscReplace(netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: root, Parent: netlink.HANDLE_ROOT})); err != nil {
+	if err := h.QdiscReplace(netlink.NewHtb(netlink.QdiscAttrs{
+		LinkIndex: index, Handle: root, Parent: netlink.HANDLE_ROOT,
+	})); err != nil {
 		return err
 	}
 	for k := range x.Links {
@@ -162,7 +166,9 @@ func class(index, link int, rate float64) *netlink.HtbClass {
 	// The library takes bits a second, and the bucket in bytes.
 	return netlink.NewHtbClass(
 		netlink.ClassAttrs{LinkIndex: index, Parent: netlink.MakeHandle(1, 0), Handle: classID(link)},
-		netlink.HtbClassAttrs{Rate: uint64(rate * 8), Ceil: uint64(rate * 8), Buffer: uint32(size), Cbuffer: uint32(size), Quantum: 60 << 10},
+		netlink.HtbClassAttrs{
+			Rate: uint64(rate * 8), Ceil: uint64(rate * 8), Buffer: uint32(size), Cbuffer: uint32(size), Quantum: 60 << 10,
+		},
 	)
 }
 

@@ -112,7 +112,8 @@ func TestInsideIsChosen(t *testing.T) {
 		{"gh200-node", 2, Options{}, Memory, "no node has two GPUs"},
 	} {
 		p := preset(t, x.name, x.nodes, x.o)
-		if notes := strings.Join(p.Notes, "\n"); p.Inside != x.want || !strings.Contains(notes, x.note) || (len(p.Inner) > 0) != (x.want == Links) {
+		if notes := strings.Join(p.Notes, "\n"); p.Inside != x.want || !strings.Contains(notes, x.note) ||
+			(len(p.Inner) > 0) != (x.want == Links) {
 			t.Errorf("%s %+v: %s, want %s with %q:\n%s", x.name, x.o, p.Inside, x.want, x.note, notes)
 		}
 	}
@@ -120,7 +121,9 @@ func TestInsideIsChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []Options{{Inside: Links, Local: true, Staging: 1e10}, {Inside: Links, GPUs: 8}, {Inside: Links, Scale: Scale{1, 2}}} {
+	for _, o := range []Options{
+		{Inside: Links, Local: true, Staging: 1e10}, {Inside: Links, GPUs: 8}, {Inside: Links, Scale: Scale{1, 2}},
+	} {
 		if _, err := New(c, o); err == nil || !strings.Contains(err.Error(), "links inside nodes: ") {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -75,7 +75,8 @@ func (b *planner) choose(flow unit.Rate) error {
 		several = several || b.c.TypeOf(p.Nodes[n].Host).Count(cluster.GPU) > 1
 		known = known && (p.inner(n) != nil || p.Nodes[n].GPUs < 2)
 		if x := p.inner(n); x != nil && p.Nodes[n].GPUs > x.GPUs {
-			known, reason = false, fmt.Sprintf("%s is to have %d ranks and has %d GPUs", p.Nodes[n].Name, p.Nodes[n].GPUs, x.GPUs)
+			known, reason = false,
+				fmt.Sprintf("%s is to have %d ranks and has %d GPUs", p.Nodes[n].Name, p.Nodes[n].GPUs, x.GPUs)
 		}
 	}
 	switch {
@@ -94,7 +95,8 @@ func (b *planner) choose(flow unit.Rate) error {
 		return nil
 	default:
 		fit := oneOver(float64(flow/innerTogether) / p.Scale.Value())
-		reason = fmt.Sprintf("%v a second would flow inside nodes, more than two cores push; with --scale %v they are", unit.Bytes(flow), fit)
+		reason = fmt.Sprintf("%v a second would flow inside nodes, more than two cores push; with --scale %v they are",
+			unit.Bytes(flow), fit)
 	}
 	if b.o.Inside == Links {
 		return fmt.Errorf("links inside nodes: %s", reason)
@@ -175,7 +177,8 @@ func (p *Plan) InnerLink(word string) (node int, links []int) {
 func (p *Plan) checkSlots(slots []Slot) error {
 	for _, s := range slots {
 		if x := p.inner(s.Node); p.Inside == Links && x != nil && s.Local >= x.GPUs {
-			return fmt.Errorf("%s has %d GPUs, and a rank takes one where links between them are imitated; `busbar lab up --inside memory` has no such bound", p.Nodes[s.Node].Name, x.GPUs)
+			return fmt.Errorf("%s has %d GPUs, and a rank takes one where links between them are imitated; `busbar lab up "+
+				"--inside memory` has no such bound", p.Nodes[s.Node].Name, x.GPUs)
 		}
 	}
 	return nil

@@ -38,7 +38,8 @@ func (l *Lab) Run(ctx context.Context, p Program) (code int, err error) {
 	return r.Wait()
 }
 
-// Ranks places the ranks of a layout (NODESxPROCESSES) on the nodes in their order; without a layout as the lab was made.
+// Ranks places the ranks of a layout (NODESxPROCESSES) on the nodes in their order; without a layout as the lab was
+// made.
 func (p *Plan) Ranks(layout string) ([]Slot, error) {
 	nodes, each := len(p.Nodes), 0
 	if layout != "" {
@@ -66,8 +67,8 @@ type Job struct {
 	open map[io.Writer]int // the rank, from 1, whose line has not ended yet
 }
 
-// Run starts the program for all ranks and waits for them; the code is the greatest of theirs. The environment of a rank
-// is the program's without BUSBAR_ variables, and what tells the rank who it is and where to meet the others.
+// Run starts the program for all ranks and waits for them; the code is the greatest of theirs. The environment of a
+// rank is the program's without BUSBAR_ variables, and what tells the rank who it is and where to meet the others.
 func (j *Job) Run(ctx context.Context, one Program) (code int, err error) {
 	if j.port, err = j.Lab.Port(); err != nil {
 		return 0, err
@@ -141,7 +142,8 @@ func (j *Job) environ(base []string, rank int, secret string) []string {
 		env = append(env, "BUSBAR_TRANSPORT=tcp")
 	}
 	return append(env,
-		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(j.Slots)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", slot.Local),
+		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(j.Slots)),
+		fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", slot.Local),
 		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, j.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+p.Bind(slot),
 		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(j.Slots)), fmt.Sprintf("LOCAL_RANK=%d", slot.Local),
 		"BUSBAR_HOSTS="+j.hosts(), "MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", j.port),

@@ -82,7 +82,9 @@ func TestNothingIsLeftAfterDown(t *testing.T) {
 	spaces, links := world(t)
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
 	for i := range cycles(t, 3) {
-		_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(), Rootless: i%2 == 1})
+		_, err := Start(t.Context(), Config{
+			Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(), Rootless: i%2 == 1,
+		})
 		skipWithout(t, err)
 		if err != nil {
 			t.Fatalf("cycle %d: %v", i, err)

@@ -21,7 +21,8 @@ func (b *planner) notes() {
 	switch {
 	case p.Staging == 0:
 	case p.Local:
-		add("every byte to or from a node's NICs, and between its ranks over TCP, crosses one half-duplex path of %s", p.Staging.Bits())
+		add("every byte to or from a node's NICs, and between its ranks over TCP, crosses one half-duplex path of %s",
+			p.Staging.Bits())
 	default:
 		add("every byte to or from a node's NICs crosses one half-duplex path of %s", p.Staging.Bits())
 	}
@@ -31,10 +32,12 @@ func (b *planner) notes() {
 func (b *planner) noteInside(add func(string, ...any)) {
 	p := b.p
 	if p.Inside == Links {
-		add("ranks of a node talk over TCP on the loopback, each link between GPUs at its scaled rate; the way between a GPU and its NIC is not imitated beside the NIC itself")
+		add("ranks of a node talk over TCP on the loopback, each link between GPUs at its scaled rate; the way between a " +
+			"GPU and its NIC is not imitated beside the NIC itself")
 		for i := range p.Inner {
 			if left := p.Inner[i].Left; len(left) > 0 {
-				add("a packet passes %d shapers inside a node; these links are beyond that and not imitated: %s", stages, strings.Join(left, ", "))
+				add("a packet passes %d shapers inside a node; these links are beyond that and not imitated: %s", stages,
+					strings.Join(left, ", "))
 			}
 		}
 		return

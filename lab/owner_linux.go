@@ -38,10 +38,12 @@ func owned(path string, st fs.FileInfo) error {
 		return nil
 	}
 	if int(sys.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, and this is user %d: a lab is not kept in, or looked for in, a folder of another; remove it, or set BUSBAR_LAB_DIR", path, sys.Uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d, and this is user %d: a lab is not kept in, or looked for in, a folder of "+
+			"another; remove it, or set BUSBAR_LAB_DIR", path, sys.Uid, os.Geteuid())
 	}
 	if st.IsDir() && st.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s can be written to by other users (mode %v): a lab is not kept in such a folder; chmod go-w it, or set BUSBAR_LAB_DIR", path, st.Mode().Perm())
+		return fmt.Errorf("%s can be written to by other users (mode %v): a lab is not kept in such a folder; chmod go-w "+
+			"it, or set BUSBAR_LAB_DIR", path, st.Mode().Perm())
 	}
 	return nil
 }

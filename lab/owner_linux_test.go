@@ -119,7 +119,9 @@ func TestHolderOfAnother(t *testing.T) {
 	if err := os.Symlink(filepath.Join(open, "s"), f.Path("t", socketFile)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = (&Lab{folder: f, State: &State{Name: "t"}}).Exec(t.Context(), Program{Node: "node0", Path: "/bin/true", Env: []string{"SECRET=1"}})
+	_, err = (&Lab{folder: f, State: &State{Name: "t"}}).Exec(t.Context(), Program{
+		Node: "node0", Path: "/bin/true", Env: []string{"SECRET=1"},
+	})
 	if err == nil || !strings.Contains(err.Error(), "user 12345") {
 		t.Errorf("%v", err)
 	}

@@ -95,7 +95,8 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 	n := len(c.Hosts)
 	if o.Nodes > 0 {
 		if o.Nodes > n {
-			return nil, fmt.Errorf("a layout of %d nodes, and %s has %d: choose fewer with -l NODESxGPUS, or a greater cluster with CLUSTER:NODES", o.Nodes, c.Name, n)
+			return nil, fmt.Errorf("a layout of %d nodes, and %s has %d: choose fewer with -l NODESxGPUS, or a greater "+
+				"cluster with CLUSTER:NODES", o.Nodes, c.Name, n)
 		}
 		n = o.Nodes
 	}
@@ -105,7 +106,9 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 	if n > maxNodes {
 		return nil, fmt.Errorf("%s has %d nodes; a lab has 1 to %d: choose fewer with -l NODESxGPUS", c.Name, n, maxNodes)
 	}
-	b := &planner{c: c, o: o, routes: cluster.NewRoutes(c), p: &Plan{Cluster: c.Name, Local: o.Local}, index: map[int][]int{}}
+	b := &planner{
+		c: c, o: o, routes: cluster.NewRoutes(c), p: &Plan{Cluster: c.Name, Local: o.Local}, index: map[int][]int{},
+	}
 	if err := b.nodes(n); err != nil {
 		return nil, err
 	}
@@ -310,7 +313,8 @@ func (b *planner) trunks() {
 			}
 			grown = grown || before
 			if n := max(net.Switches[up].Count, 1); before && n > len(ups) {
-				b.changed = append(b.changed, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks", net.Switches[up].Name, n, len(ups)))
+				b.changed = append(b.changed, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks",
+					net.Switches[up].Name, n, len(ups)))
 			}
 		}
 	}

@@ -167,7 +167,8 @@ func TestPlanRefuses(t *testing.T) {
 	if _, err := New(c, Options{Nodes: 100}); err == nil {
 		t.Error("100 of 46 nodes")
 	}
-	if _, err := New(c, Options{Nodes: 2, Scale: Scale{1, 1e9}}); err == nil || !strings.Contains(err.Error(), "greater scale") {
+	if _, err := New(c, Options{Nodes: 2, Scale: Scale{1, 1e9}}); err == nil ||
+		!strings.Contains(err.Error(), "greater scale") {
 		t.Errorf("a scale that leaves nothing: %v", err)
 	}
 	big, err := hardware.Preset("dgx-h100", 200)

@@ -79,12 +79,18 @@ func scenarios() []scenario {
 			name: "two jobs share the spines", cluster: fmt.Sprintf(twoLeaves, 4), layouts: [][2]int{{4, 1}},
 			words: "ring halving_doubling", sizes: one, jobs: 2,
 		},
-		{name: "staging half duplex", cluster: oneNIC, layouts: far, words: "ring tree", sizes: one, options: Options{Staging: staging}},
+		{
+			name: "staging half duplex", cluster: oneNIC, layouts: far, words: "ring tree", sizes: one,
+			options: Options{Staging: staging},
+		},
 		{
 			name: "staging also inside nodes", cluster: oneNIC, layouts: far, words: "ring tree", sizes: one,
 			options: Options{Staging: staging, Local: true}, transport: engine.TCP,
 		},
-		{name: "staging far", cluster: oneNIC, layouts: pairs, words: "ring tree", sizes: one, options: Options{Staging: staging / 4}},
+		{
+			name: "staging far", cluster: oneNIC, layouts: pairs, words: "ring tree", sizes: one,
+			options: Options{Staging: staging / 4},
+		},
 	}
 }
 
@@ -221,7 +227,8 @@ func score(points []point) (median, worst float64, wrong []string) {
 			if a.measured > b.measured {
 				a, b = b, a
 			}
-			if a.group == b.group && float64(b.measured) > 1.15*float64(a.measured) && float64(a.predicted) > 1.02*float64(b.predicted) {
+			if a.group == b.group && float64(b.measured) > 1.15*float64(a.measured) &&
+				float64(a.predicted) > 1.02*float64(b.predicted) {
 				wrong = append(wrong, fmt.Sprintf("%s: %s is faster than %s, predicted slower", a.group, a.algo, b.algo))
 			}
 			a = points[i]
@@ -257,7 +264,8 @@ func TestLabsBesidePredictions(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) { points = append(points, s.points(t, m, iters)...) })
 	}
 	for _, p := range points {
-		t.Logf("%-40s %-20s measured %8v, predicted %8v: %+.1f%%", p.group, p.algo, p.measured, p.predicted, 100*(float64(p.predicted)/float64(p.measured)-1))
+		t.Logf("%-40s %-20s measured %8v, predicted %8v: %+.1f%%", p.group, p.algo, p.measured, p.predicted,
+			100*(float64(p.predicted)/float64(p.measured)-1))
 	}
 	median, worst, wrong := score(points)
 	t.Logf("%d points: median error %.1f%%, worst %.1f%%; wrong order: %q", len(points), median*100, worst*100, wrong)

@@ -31,7 +31,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, Hold())
 			os.Exit(3)
 		case "start":
-			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless"})
+			_, err := Start(context.Background(), Config{
+				Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(),
+				Rootless: os.Args[3] == "rootless",
+			})
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(0)
 		case "rank":
@@ -158,7 +161,9 @@ func talkOver(c net.Conn, patience time.Duration) error {
 func up(t *testing.T, p *Plan, rootless bool) *Lab {
 	t.Helper()
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
-	_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: p, Program: self(), Args: holderArgs(), Rootless: rootless})
+	_, err := Start(t.Context(), Config{
+		Folder: folder, Name: "t", Plan: p, Program: self(), Args: holderArgs(), Rootless: rootless,
+	})
 	skipWithout(t, err)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +186,8 @@ func up(t *testing.T, p *Plan, rootless bool) *Lab {
 func skipWithout(t *testing.T, err error) {
 	t.Helper()
 	var rights *RightsError
-	if errors.As(err, &rights) || err != nil && (errors.Is(err, syscall.EPERM) || strings.Contains(err.Error(), "not permitted")) {
+	if errors.As(err, &rights) ||
+		err != nil && (errors.Is(err, syscall.EPERM) || strings.Contains(err.Error(), "not permitted")) {
 		t.Skipf("needs rights: %v", err)
 	}
 }
@@ -199,7 +205,10 @@ func begin(t *testing.T, l *Lab, node string, args ...string) (*Running, *os.Fil
 		t.Fatal(err)
 	}
 	defer null.Close()
-	x, err := l.Exec(t.Context(), Program{Node: node, Path: self(), Args: append([]string{"lab.test", "inside"}, args...), Dir: "/", Files: [3]*os.File{null, w, w}})
+	x, err := l.Exec(t.Context(), Program{
+		Node: node, Path: self(), Args: append([]string{"lab.test", "inside"}, args...), Dir: "/",
+		Files: [3]*os.File{null, w, w},
+	})
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +371,9 @@ func TestRootless(t *testing.T) {
 
 func TestOneLabOfAName(t *testing.T) {
 	l := up(t, twoNodes(t), false)
-	_, err := Start(t.Context(), Config{Folder: l.folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
+	_, err := Start(t.Context(), Config{
+		Folder: l.folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(),
+	})
 	if err == nil || !strings.Contains(err.Error(), "is up") {
 		t.Errorf("a second one: %v", err)
 	}

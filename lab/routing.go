@@ -110,7 +110,8 @@ func (p *Plan) connected() error {
 				reached = reached || ok
 			}
 			if !reached {
-				return fmt.Errorf("%s/%s reaches no NIC of %s: the file joins their switches nowhere", p.Nodes[i].Name, p.NICs[x].Name, p.Nodes[(i+1)%len(p.Nodes)].Name)
+				return fmt.Errorf("%s/%s reaches no NIC of %s: the file joins their switches nowhere", p.Nodes[i].Name,
+					p.NICs[x].Name, p.Nodes[(i+1)%len(p.Nodes)].Name)
 			}
 		}
 	}

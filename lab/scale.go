@@ -100,7 +100,8 @@ func (p *Plan) shrink(staging unit.Rate) error {
 		low = min(low, p.Staging)
 	}
 	if low < least {
-		return fmt.Errorf("scale %v makes the slowest link %v; at least %v is needed: choose a greater scale", p.Scale, low, least)
+		return fmt.Errorf("scale %v makes the slowest link %v; at least %v is needed: choose a greater scale", p.Scale, low,
+			least)
 	}
 	return nil
 }

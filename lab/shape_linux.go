@@ -69,10 +69,12 @@ func newIFB(h *netlink.Handle, name string, queue int) (netlink.Link, error) {
 // bucketOn puts a token bucket on an interface, in the place of the one it has.
 func bucketOn(h *netlink.Handle, l netlink.Link, rate float64, size int) error {
 	q := &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       uint64(rate),
-		Limit:      queue,
-		Buffer:     netlink.Xmittime(uint64(rate), uint32(size)),
+		QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+		},
+		Rate:   uint64(rate),
+		Limit:  queue,
+		Buffer: netlink.Xmittime(uint64(rate), uint32(size)),
 	}
 	if err := h.QdiscReplace(q); err != nil {
 		return fmt.Errorf("shaping %s (kernel option NET_SCH_TBF): %w", l.Attrs().Name, err)
@@ -103,7 +105,8 @@ func (f *fabric) stage(n int) error {
 	}
 	for _, name := range names {
 		if err := divert(h, name, ifb.Attrs().Index); err != nil {
-			return fmt.Errorf("%s through host memory (kernel options NET_SCH_INGRESS, NET_CLS_U32, NET_ACT_MIRRED): %w", name, err)
+			return fmt.Errorf("%s through host memory (kernel options NET_SCH_INGRESS, NET_CLS_U32, NET_ACT_MIRRED): %w", name,
+				err)
 		}
 	}
 	return nil
@@ -137,13 +140,16 @@ func redirect(h *netlink.Handle, l netlink.Link, parent uint32, over int) error 
 // sendOver is the action of a filter that sends packets over an interface instead.
 func sendOver(index int) []netlink.Action {
 	return []netlink.Action{&netlink.MirredAction{
-		ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: index,
+		ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR,
+		Ifindex: index,
 	}}
 }
 
 // clsact is the hooks of an interface for filters in both directions.
 func clsact(l netlink.Link) *netlink.Clsact {
-	return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
+	}}
 }
 
 // directions are where filters of the two directions of an interface hang.

@@ -13,8 +13,9 @@ import (
 	"busbar.dev/internal/failure"
 )
 
-// Shell runs a program on a node and waits for its exit code. Where its input and output are a terminal, the program has
-// a terminal of its own that is joined to it: a terminal belongs to one session, and programs of a lab are of another.
+// Shell runs a program on a node and waits for its exit code. Where its input and output are a terminal, the program
+// has a terminal of its own that is joined to it: a terminal belongs to one session, and programs of a lab are of
+// another.
 func (l *Lab) Shell(ctx context.Context, p Program) (int, error) {
 	stdin, stdout := p.Files[0], p.Files[1]
 	if !term.IsTerminal(int(stdin.Fd())) || !term.IsTerminal(int(stdout.Fd())) {

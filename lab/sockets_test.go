@@ -115,7 +115,10 @@ func (m *Sockets) Once(ctx context.Context, w network, jobs []Played) ([]unit.Ti
 
 // simulate runs jobs so many times.
 func (m *Sockets) simulate(ctx context.Context, w network, jobs []Played, rounds int) (*socketRun, error) {
-	p := &socketRun{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
+	p := &socketRun{
+		m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{},
+		rounds: rounds,
+	}
 	p.resources = len(p.caps)
 	p.cores = int32(len(p.caps))
 	p.caps = append(p.caps, max(m.Cores, 1)*nano)
@@ -203,7 +206,8 @@ type socketEvent struct {
 func (p *socketRun) add(j *Played) error {
 	s := j.Schedule
 	if len(s.Switches) > 0 || len(j.Ranks) != s.Ranks {
-		return fmt.Errorf("%s: %d places for %d ranks and %d switches; sockets need a place a rank and no switch", s.Name, len(j.Ranks), s.Ranks, len(s.Switches))
+		return fmt.Errorf("%s: %d places for %d ranks and %d switches; sockets need a place a rank and no switch", s.Name,
+			len(j.Ranks), s.Ranks, len(s.Switches))
 	}
 	total := 0
 	job := socketJob{Played: j}
@@ -446,7 +450,10 @@ func (r *socketRank) send(l int, op schedule.Op) {
 	p, j := r.p, r.job
 	c := p.connect(j, r.rank, int(op.Peer))
 	bytes := float64(j.Schedule.Bytes(j.Op, op))
-	f := &socketMessage{conn: c, from: r.rank, to: j.ranks[op.Peer], lane: l, bytes: bytes, left: max(bytes, 1), sender: p.cpu[j.Ranks[r.rank]]}
+	f := &socketMessage{
+		conn: c, from: r.rank, to: j.ranks[op.Peer], lane: l, bytes: bytes, left: max(bytes, 1),
+		sender: p.cpu[j.Ranks[r.rank]],
+	}
 	c.queue = append(c.queue, f)
 	if c.near {
 		p.due = append(p.due, socketEvent{at: p.now, rank: f.to, look: true}) // it may wait for this

@@ -86,7 +86,8 @@ func TestSocketsShareProcessors(t *testing.T) {
 	// Four ranks of one node, a byte costs 1 ns to add and 0.5 to copy: a ring adds and
 	// copies 3/4 of the data at every rank, on two processors two ranks at a time.
 	m := &Sockets{Cores: 2, Near: Carrier{Copy: 0.5e-9, Reduce: 1e-9}}
-	times, _, err := m.Simulate(t.Context(), star{4, 1, 1, 0}, []Played{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
+	times, _, err := m.Simulate(t.Context(), star{4, 1, 1, 0},
+		[]Played{placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, 1<<24)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,10 @@ func TestSocketsPlayAllAlgorithms(t *testing.T) {
 				for r := range n {
 					j.Ranks = append(j.Ranks, r)
 				}
-				m := &Sockets{Cores: 2, Net: Carrier{Latency: unit.Micros(30)}, Near: Carrier{Latency: unit.Micros(2), Copy: 1e-10, Reduce: 1e-10}}
+				m := &Sockets{
+					Cores: 2, Net: Carrier{Latency: unit.Micros(30)},
+					Near: Carrier{Latency: unit.Micros(2), Copy: 1e-10, Reduce: 1e-10},
+				}
 				times, _, err := m.Simulate(t.Context(), star{n / 2, 2, 1e8, 0}, []Played{j})
 				if err != nil || times[0] <= 0 {
 					t.Errorf("%s by %s over %d: %v, %v", kind, b.Name, n, times, err)

@@ -29,7 +29,8 @@ type ready struct {
 type RightsError struct{ err error }
 
 func (e *RightsError) Error() string {
-	return fmt.Sprintf("%v; a lab needs either root (CAP_SYS_ADMIN and CAP_NET_ADMIN) or a kernel that lets ordinary users make user namespaces (%s)", e.err, userNamespaces())
+	return fmt.Sprintf("%v; a lab needs either root (CAP_SYS_ADMIN and CAP_NET_ADMIN) or a kernel that lets ordinary "+
+		"users make user namespaces (%s)", e.err, userNamespaces())
 }
 
 func (e *RightsError) Unwrap() error { return e.err }
@@ -39,7 +40,10 @@ func userNamespaces() string {
 	for _, x := range []struct{ file, bad, text string }{
 		{"/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces is 0"},
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone is 0"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns is 1"},
+		{
+			"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+			"sysctl kernel.apparmor_restrict_unprivileged_userns is 1",
+		},
 	} {
 		if b, err := os.ReadFile(x.file); err == nil && string(bytes.TrimSpace(b)) == x.bad {
 			return x.text
@@ -76,14 +80,16 @@ func (cfg *Config) start(ctx context.Context) (*State, error) {
 		return nil, err
 	}
 	if path := cfg.Folder.Path(cfg.Name, socketFile); len(path) > maxSocket {
-		return nil, fmt.Errorf("%s: %d bytes are too long for the name of a socket, at most %d; say where labs keep their files with BUSBAR_LAB_DIR", path, len(path), maxSocket)
+		return nil, fmt.Errorf("%s: %d bytes are too long for the name of a socket, at most %d; say where labs keep their "+
+			"files with BUSBAR_LAB_DIR", path, len(path), maxSocket)
 	}
 	if _, err := cfg.Folder.Clean(); err != nil {
 		return nil, err
 	}
 	lock, err := cfg.Folder.lock(cfg.Name)
 	if errors.Is(err, errHeld) {
-		return nil, fmt.Errorf("a lab %q is up; `busbar lab down` ends it, and --name gives another one its own name", cfg.Name)
+		return nil,
+			fmt.Errorf("a lab %q is up; `busbar lab down` ends it, and --name gives another one its own name", cfg.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -130,7 +136,10 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 		return nil, fmt.Errorf("starting the holder: %w", err)
 	}
 	theirs.Close()
-	s := &State{Version: 1, Name: cfg.Name, Pid: proc.Pid, Started: time.Now().UTC().Truncate(time.Second), Rootless: rootless, Plan: cfg.Plan, Faults: []Fault{}}
+	s := &State{
+		Version: 1, Name: cfg.Name, Pid: proc.Pid, Started: time.Now().UTC().Truncate(time.Second), Rootless: rootless,
+		Plan: cfg.Plan, Faults: []Fault{},
+	}
 	stop := context.AfterFunc(ctx, func() { proc.Kill() })
 	err = cfg.handshake(ours, s)
 	stop()
@@ -194,7 +203,9 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 	}
 	defer null.Close()
 	files[0] = null
-	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: ownNamespaces(rootless)})
+	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{
+		Dir: "/", Env: os.Environ(), Files: files, Sys: ownNamespaces(rootless),
+	})
 }
 
 // ownNamespaces is how a process gets namespaces of its own, a session of its own with them.

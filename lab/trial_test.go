@@ -25,7 +25,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// trial is a collective at some sizes, or steps of training: what ranks measure in a lab and what is predicted for them.
+// trial is a collective at some sizes, or steps of training: what ranks measure in a lab and what is predicted for
+// them.
 type trial struct {
 	Kind      coll.Kind
 	Word      string // the algorithm, with what is particular about it behind a colon
@@ -124,7 +125,9 @@ func (t *trial) measure(ctx context.Context, l *Lab, jobs [][]Slot) ([]unit.Time
 	if err != nil {
 		return nil, err
 	}
-	one := Program{Path: self(), Args: []string{"lab.test", "rank"}, Env: append(os.Environ(), "LAB_TRIAL="+string(work)), Dir: "/"}
+	one := Program{
+		Path: self(), Args: []string{"lab.test", "rank"}, Env: append(os.Environ(), "LAB_TRIAL="+string(work)), Dir: "/",
+	}
 	out, errs := make([]bytes.Buffer, len(jobs)), make([]error, len(jobs))
 	var wg sync.WaitGroup
 	for i, slots := range jobs {
@@ -154,7 +157,9 @@ func (t *trial) measure(ctx context.Context, l *Lab, jobs [][]Slot) ([]unit.Time
 }
 
 // predict plays the trial over a lab's wires with what messages cost here.
-func (t *trial) predict(ctx context.Context, m *Sockets, p *Plan, jobs [][]Slot, slow map[int]float64) ([]unit.Time, error) {
+func (t *trial) predict(ctx context.Context, m *Sockets, p *Plan, jobs [][]Slot,
+	slow map[int]float64,
+) ([]unit.Time, error) {
 	s, err := schedule.Build(t.Kind, t.Algo, t.Params)
 	if err != nil {
 		return nil, err
@@ -252,7 +257,8 @@ func costs(t *testing.T, cores, iters int) *Sockets {
 	m.Net.Latency, m.Call = hop(2)
 	m.Near.Reduce = pair(1, engine.Auto, coll.ReduceScatter, "ring", large).Seconds() / float64(large/2)
 	m.Near.Copy = min(pair(1, engine.Auto, coll.SendRecv, "direct", large).Seconds()/float64(large), m.Near.Reduce)
-	m.Net.Send = pair(1, engine.TCP, coll.SendRecv, "direct", large).Seconds() / float64(large) / 2 // both send and receive
+	// both send and receive
+	m.Net.Send = pair(1, engine.TCP, coll.SendRecv, "direct", large).Seconds() / float64(large) / 2
 	m.Net.Copy, m.Net.Reduce = m.Net.Send, m.Net.Send+m.Near.Reduce-m.Near.Copy
 	return m
 }

@@ -184,7 +184,8 @@ func TestWiringGivesArithmetic(t *testing.T) {
 
 const playedSize = 1 << 22
 
-// simulated is an all-reduce on a plan's wires with processors enough: how long it takes, and the number of what limits it.
+// simulated is an all-reduce on a plan's wires with processors enough: how long it takes, and the number of what limits
+// it.
 func simulated(t *testing.T, p *Plan, word string, nodes, each int) (w *Wiring, took unit.Time, busy int) {
 	t.Helper()
 	x := newTrial(coll.AllReduce, word, nodes, each)

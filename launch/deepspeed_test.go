@@ -33,12 +33,16 @@ func TestDeepSpeedReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
+		j := &workload.Job{
+			Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16,
+			Recompute: workload.None, Kernels: workload.Fused,
+		}
 		set(j)
 		if err := j.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		args = append(args, emitted(t, name, func() (*launch.Plan, error) { return launch.New(c, l, nccl.Newest, j, nil, true) }))
+		args = append(args, emitted(t, name,
+			func() (*launch.Plan, error) { return launch.New(c, l, nccl.Newest, j, nil, true) }))
 	}
 	cmd := exec.Command("python3", args...)
 	cmd.Env = append(os.Environ(), "DS_ACCELERATOR=cpu")

@@ -13,6 +13,6 @@
 //
 // # Stability
 //
-// plan.json has a version (Version); fields are only ever added to it. Names of files stay, their texts follow what launchers
-// and frameworks take.
+// plan.json has a version (Version); fields are only ever added to it. Names of files stay, their texts follow what
+// launchers and frameworks take.
 package launch

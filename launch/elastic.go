@@ -18,7 +18,8 @@ func (w *writer) elasticReason() string {
 		return "no framework was given; with --framework ddp, fsdp or hf a job continues with fewer nodes"
 	}
 	if f := w.p.job.Framework; f.Name != "ddp" && f.Name != "fsdp" && f.Name != "hf" {
-		return "the configuration of " + f.Title + " fixes the number of ranks; JobSet and Slurm's --requeue start all of them again from the last checkpoint"
+		return "the configuration of " + f.Title +
+			" fixes the number of ranks; JobSet and Slurm's --requeue start all of them again from the last checkpoint"
 	}
 	if each := w.p.job.Split.TP; w.each%each != 0 {
 		return fmt.Sprintf("tp=%d does not fit a node of %d GPUs", each, w.each)
@@ -26,8 +27,8 @@ func (w *writer) elasticReason() string {
 	return ""
 }
 
-// elastic is torchrun with a rendezvous: nodes may leave and come back, and every change starts the ranks again from the last
-// checkpoint with as many as there are.
+// elastic is torchrun with a rendezvous: nodes may leave and come back, and every change starts the ranks again from
+// the last checkpoint with as many as there are.
 func (w *writer) elastic() (string, string) {
 	if reason := w.elasticReason(); reason != "" {
 		return "", reason
@@ -37,8 +38,11 @@ func (w *writer) elastic() (string, string) {
 		first = fmt.Sprintf("MASTER_ADDR=${MASTER_ADDR:-%s}  # a node that stays\n", w.hosts[0].Name)
 	}
 	program := w.p.job.Framework.Name + ".sh"
-	return "#!/bin/sh\n" + w.header(fmt.Sprintf("Elastic torchrun, on every node: elastic.sh [PROGRAM ARGUMENTS…]; %s without one. When a node is lost the others go on from the last checkpoint, and when it is back it joins again.", program)) +
-		fmt.Sprintf(`# Ranks get numbers as nodes come, so that the order of the plan and its binding of processors do not hold. Fewer nodes compute more micro-batches, so that the global batch stays; where they do not divide it, it is the next smaller that they do.
+	return "#!/bin/sh\n" + w.header(fmt.Sprintf("Elastic torchrun, on every node: elastic.sh [PROGRAM ARGUMENTS…]; %s "+
+		"without one. When a node is lost the others go on from the last checkpoint, and when it is back it joins again.",
+		program)) +
+		fmt.
+			Sprintf(`# Ranks get numbers as nodes come, so that the order of the plan and its binding of processors do not hold. Fewer nodes compute more micro-batches, so that the global batch stays; where they do not divide it, it is the next smaller that they do.
 set -eu
 PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 # ---- To set: every line may also be given in the environment. ----------------------------------
@@ -70,7 +74,8 @@ func (w *writer) trainJob() (string, string) {
 		program = "/plan/" + f.Name + ".sh"
 	}
 	var b strings.Builder
-	b.WriteString(w.header("Kubernetes with Kubeflow Trainer (trainer.kubeflow.org/v1alpha1): torchrun on every node, started again after failures as its runtime says."))
+	b.WriteString(w.header("Kubernetes with Kubeflow Trainer (trainer.kubeflow.org/v1alpha1): torchrun on every node, " +
+		"started again after failures as its runtime says."))
 	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=PLAN-FOLDER (all files of this folder)
 # To set: image (with busbar, torchrun and the framework), and the claim of storage that all nodes see.
 apiVersion: trainer.kubeflow.org/v1alpha1

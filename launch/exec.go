@@ -86,7 +86,10 @@ func (x Exec) Bind(plan *Plan, p Process) (*Binding, error) {
 	if name := p.getenv("BUSBAR_HOST"); name != "" { // a pod's host name is its own
 		host = name
 	}
-	b := &Binding{Host: host, Launcher: id.Launcher, Rank: id.Rank, Ranks: id.Size, Local: id.LocalRank, NUMA: -1, Env: map[string]string{}}
+	b := &Binding{
+		Host: host, Launcher: id.Launcher, Rank: id.Rank, Ranks: id.Size, Local: id.LocalRank, NUMA: -1,
+		Env: map[string]string{},
+	}
 	var at Seat
 	if plan != nil {
 		if at, err = b.seat(plan, &id); err != nil {
@@ -224,7 +227,8 @@ func (b *Binding) gpu(p Process) *GPU {
 		local = 0 // the launcher gave this rank a GPU of its own
 	}
 	if local >= len(order.GPUs) {
-		b.note("local rank %d, and %d GPUs are visible (CUDA_VISIBLE_DEVICES=%q)", local, len(order.GPUs), env["CUDA_VISIBLE_DEVICES"])
+		b.note("local rank %d, and %d GPUs are visible (CUDA_VISIBLE_DEVICES=%q)", local, len(order.GPUs),
+			env["CUDA_VISIBLE_DEVICES"])
 		return nil
 	}
 	kind := TypeOf(t, "")
@@ -246,7 +250,8 @@ func (b *Binding) bind(g *GPU, p Process) {
 	both := slices.DeleteFunc(slices.Clone(near), func(c int) bool { return !slices.Contains(may, c) })
 	switch {
 	case len(both) == 0:
-		b.note("none of the cores near %s (%s) is allowed here (%s): the launcher or a cgroup put the process elsewhere; left as it is", g.Name, g.Cores, FormatCores(may))
+		b.note("none of the cores near %s (%s) is allowed here (%s): the launcher or a cgroup put the process elsewhere; "+
+			"left as it is", g.Name, g.Cores, FormatCores(may))
 		return
 	case len(both) < len(near):
 		b.note("of the cores near %s (%s) only %s are allowed here", g.Name, g.Cores, FormatCores(both))

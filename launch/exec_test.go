@@ -52,7 +52,10 @@ func TestExecBind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"SLURM_PROCID": "9", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "a[0-1]", "SLURMD_NODENAME": "a1", "MASTER_PORT": "1"}
+	env := map[string]string{
+		"SLURM_PROCID": "9", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "a[0-1]",
+		"SLURMD_NODENAME": "a1", "MASTER_PORT": "1",
+	}
 	b, err := Exec{Rank: -1, Local: -1}.Bind(nil, Process{
 		Host: "here", Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, Node: node,
 		May: func() ([]int, error) { return ParseCores("48-50") }, NUMA: func(int) bool { return true },
@@ -62,7 +65,8 @@ func TestExecBind(t *testing.T) {
 	}
 	got := strings.Join(b.Lines(), "\n")
 	for _, want := range []string{
-		"rank 9 of 16 on a1, local rank 1 (Slurm)", "gpu1: cores 48-50, memory of NUMA domain 3 preferred", "RANK=9", "LOCAL_RANK=1", "WORLD_SIZE=16", "MASTER_ADDR=a0",
+		"rank 9 of 16 on a1, local rank 1 (Slurm)", "gpu1: cores 48-50, memory of NUMA domain 3 preferred", "RANK=9",
+		"LOCAL_RANK=1", "WORLD_SIZE=16", "MASTER_ADDR=a0",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -70,15 +70,32 @@ type maker struct {
 
 // frameworkFiles are those of the framework that the plan is for; of any that has them, Megatron-LM's and DeepSpeed's.
 func (w *writer) frameworkFiles() []maker {
-	plain := []maker{{"train.py", false, w.static(trainPy)}, {"model.py", false, w.static(modelPy)}, {"hooks.py", false, w.static(hooksPy)}}
+	plain := []maker{
+		{"train.py", false, w.static(trainPy)},
+		{"model.py", false, w.static(modelPy)},
+		{"hooks.py", false, w.static(hooksPy)},
+	}
 	of := map[string][]maker{
-		"megatron":   {{"megatron.args", false, w.megatronArgs}, {"megatron.sh", true, w.megatronScript}},
-		"nemo":       {{"bridge.py", false, w.bridge}, {"nemo.sh", true, w.nemoScript}},
-		"torchtitan": {{"torchtitan.toml", false, w.titan}, {"torchtitan_model.py", false, w.titanModel}, {"torchtitan.sh", true, w.titanScript}},
-		"deepspeed":  append([]maker{{"deepspeed.json", false, w.deepspeed}, {"deepspeed.sh", true, w.plainScript("deepspeed")}}, plain...),
-		"fsdp":       append([]maker{{"fsdp.sh", true, w.plainScript("fsdp")}, {"accelerate.yaml", false, w.accelerate}}, plain...),
-		"ddp":        append([]maker{{"ddp.sh", true, w.plainScript("ddp")}}, plain...),
-		"hf":         {{"hf.sh", true, w.hfScript}, {"train_hf.py", false, w.hfProgram}, {"hf_args.json", false, w.hfArgs}, {"model.json", false, w.hfModel}, {"lora.json", false, w.hfAdapters}},
+		"megatron": {{"megatron.args", false, w.megatronArgs}, {"megatron.sh", true, w.megatronScript}},
+		"nemo":     {{"bridge.py", false, w.bridge}, {"nemo.sh", true, w.nemoScript}},
+		"torchtitan": {
+			{"torchtitan.toml", false, w.titan},
+			{"torchtitan_model.py", false, w.titanModel},
+			{"torchtitan.sh", true, w.titanScript},
+		},
+		"deepspeed": append([]maker{
+			{"deepspeed.json", false, w.deepspeed}, {"deepspeed.sh", true, w.plainScript("deepspeed")},
+		}, plain...),
+		"fsdp": append([]maker{{"fsdp.sh", true, w.plainScript("fsdp")}, {"accelerate.yaml", false, w.accelerate}},
+			plain...),
+		"ddp": append([]maker{{"ddp.sh", true, w.plainScript("ddp")}}, plain...),
+		"hf": {
+			{"hf.sh", true, w.hfScript},
+			{"train_hf.py", false, w.hfProgram},
+			{"hf_args.json", false, w.hfArgs},
+			{"model.json", false, w.hfModel},
+			{"lora.json", false, w.hfAdapters},
+		},
 	}
 	if w.p.job != nil && w.p.job.Framework != nil {
 		f := w.p.job.Framework
@@ -117,7 +134,8 @@ func (w *writer) header(what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", what)
 	fmt.Fprintf(&b, "# Made by: %s\n", line(p.Made))
-	fmt.Fprintf(&b, "# %s on %s: %s on %s, %s; predicted step %.4g s.\n", line(p.Job.Model), line(p.Cluster), words.Plural(p.ranks(w.hosts), "rank"), words.Plural(len(w.hosts), "node"), p.Job.Parallel, p.Job.Step)
+	fmt.Fprintf(&b, "# %s on %s: %s on %s, %s; predicted step %.4g s.\n", line(p.Job.Model), line(p.Cluster),
+		words.Plural(p.ranks(w.hosts), "rank"), words.Plural(len(w.hosts), "node"), p.Job.Parallel, p.Job.Step)
 	if p.Placeholders {
 		b.WriteString("# Host names are placeholders: the scheduler picks the nodes, or make the files again with --hosts.\n")
 	}
@@ -144,8 +162,10 @@ func (p *Plan) ranks(hosts []Host) int {
 
 func (w *writer) nccl() (string, string) {
 	var b strings.Builder
-	b.WriteString(w.header("Settings of NCCL " + line(w.p.NCCL) + ", for NCCL_CONF_FILE or a shell (set -a; . nccl.env). `busbar exec` sets them and each node's own."))
-	b.WriteString("# What is not here is best left to NCCL, or its effect cannot be predicted (buffer sizes, service levels).\n")
+	b.WriteString(w.header("Settings of NCCL " + line(w.p.NCCL) + ", for NCCL_CONF_FILE or a shell (set -a; . " +
+		"nccl.env). `busbar exec` sets them and each node's own."))
+	b.WriteString("# What is not here is best left to NCCL, or its effect cannot be predicted (buffer sizes, service " +
+		"levels).\n")
 	for _, s := range w.p.Settings {
 		fmt.Fprintf(&b, "\n# %s\n%s=%s\n", line(s.Reason), s.Name, s.Value)
 	}
@@ -174,7 +194,8 @@ func (w *writer) nccl() (string, string) {
 
 func (w *writer) hostfile() (string, string) {
 	var b strings.Builder
-	b.WriteString(w.header("Hosts in the order of ranks, for DeepSpeed (--hostfile) and Open MPI (mpirun --hostfile hostfile --map-by slot)."))
+	b.WriteString(w.header("Hosts in the order of ranks, for DeepSpeed (--hostfile) and Open MPI (mpirun --hostfile " +
+		"hostfile --map-by slot)."))
 	for _, h := range w.hosts {
 		fmt.Fprintf(&b, "%s slots=%d\n", h.Name, len(h.GPUs))
 	}
@@ -183,13 +204,16 @@ func (w *writer) hostfile() (string, string) {
 
 func (w *writer) rankfile() (string, string) {
 	var b strings.Builder
-	b.WriteString(w.header(fmt.Sprintf("Every rank's host and processors, for Open MPI 4: mpirun --mca rmaps_rank_file_physical 1 --rankfile rankfile -n %d busbar exec --plan %s -- PROGRAM", w.p.ranks(w.hosts), line(w.dir))))
+	b.WriteString(w.header(fmt.Sprintf("Every rank's host and processors, for Open MPI 4: mpirun --mca "+
+		"rmaps_rank_file_physical 1 --rankfile rankfile -n %d busbar exec --plan %s -- PROGRAM", w.p.ranks(w.hosts),
+		line(w.dir))))
 	rank := 0
 	for _, h := range w.hosts {
 		for _, g := range h.GPUs {
 			cores := w.p.Types[h.Type].GPUs[g].Cores
 			if cores == "" {
-				return "", "the processors near " + w.p.Types[h.Type].GPUs[g].Name + " of " + h.Name + " are not known; hostfile gives the same order, and busbar exec binds"
+				return "", "the processors near " + w.p.Types[h.Type].GPUs[g].Name + " of " + h.Name +
+					" are not known; hostfile gives the same order, and busbar exec binds"
 			}
 			fmt.Fprintf(&b, "rank %d=%s slot=%s\n", rank, h.Name, cores)
 			rank++
@@ -211,12 +235,14 @@ MASTER_ADDR=${MASTER_ADDR:?set MASTER_ADDR: the name of the first node}
 	case len(w.hosts) == 1: // whichever node it is
 		find = "NODE_RANK=${NODE_RANK:-0}\nMASTER_ADDR=${MASTER_ADDR:-127.0.0.1}\n"
 	case !w.p.Placeholders:
-		find = fmt.Sprintf(`: "${NODE_RANK:=$(grep -v '^#' "$PLAN/hostfile" | cut -d' ' -f1 | grep -nixE "$(hostname -s)([.].*)?" | cut -d: -f1 | head -n1 | awk '{print $1-1}')}"
+		find = fmt.
+			Sprintf(`: "${NODE_RANK:=$(grep -v '^#' "$PLAN/hostfile" | cut -d' ' -f1 | grep -nixE "$(hostname -s)([.].*)?" | cut -d: -f1 | head -n1 | awk '{print $1-1}')}"
 : "${NODE_RANK:?this host is not in $PLAN/hostfile}"
 MASTER_ADDR=${MASTER_ADDR:-%s}
 `, w.hosts[0].Name)
 	}
-	return "#!/bin/sh\n" + w.header("Run on every node: torchrun.sh PROGRAM ARGUMENTS… The order of ranks is the plan's, since node numbers are fixed.") +
+	return "#!/bin/sh\n" + w.header("Run on every node: torchrun.sh PROGRAM ARGUMENTS… The order of ranks is the "+
+		"plan's, since node numbers are fixed.") +
 		fmt.Sprintf(`set -eu
 PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 %sexec torchrun --nnodes=%d --nproc_per_node=%d --node_rank="$NODE_RANK" --master_addr="$MASTER_ADDR" --master_port="${MASTER_PORT:-29500}" \
@@ -240,6 +266,8 @@ func (w *writer) preflight() (string, string) {
 	if len(w.hosts) == 1 {
 		return "", "there is one node, which need not reach others"
 	}
-	return "#!/bin/sh\n" + w.header("Must succeed before the training starts: hosts reach each other over TCP, sums are right. Start it as one rank per node (srun --ntasks-per-node=1, mpirun --map-by ppr:1:node). GPUs take no part: busbar bench gpu measures those.") +
+	return "#!/bin/sh\n" + w.header("Must succeed before the training starts: hosts reach each other over TCP, sums are "+
+		"right. Start it as one rank per node (srun --ntasks-per-node=1, mpirun --map-by ppr:1:node). GPUs take no part: "+
+		"busbar bench gpu measures those.") +
 		"set -eu\nexec " + preflightWords + "\n", ""
 }

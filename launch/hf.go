@@ -31,11 +31,15 @@ func (w *writer) hfArgs() (string, string) {
 	precision := strings.TrimPrefix(string(j.Precision), "amp-")
 	doc := map[string]any{
 		"output_dir": "checkpoints", "per_device_train_batch_size": j.MicroBatch, "gradient_accumulation_steps": j.Micros(),
-		"learning_rate": 3e-4, "lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": map[string]any{"min_lr": 3e-5}, "warmup_steps": 100, "max_steps": 1000, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
+		"learning_rate": 3e-4, "lr_scheduler_type": "cosine_with_min_lr",
+		"lr_scheduler_kwargs": map[string]any{"min_lr": 3e-5}, "warmup_steps": 100, "max_steps": 1000, "weight_decay": 0.1,
+		"adam_beta1": 0.9, "adam_beta2": 0.95,
 		"max_grad_norm": 1.0, "bf16": precision == "bf16", "fp16": precision == "fp16", "tf32": j.Precision == workload.TF32,
-		"gradient_checkpointing": j.Recompute == workload.Full && w.hfShards() != "fsdp", "torch_compile": j.Kernels == workload.Compiled,
+		"gradient_checkpointing":        j.Recompute == workload.Full && w.hfShards() != "fsdp",
+		"torch_compile":                 j.Kernels == workload.Compiled,
 		"gradient_checkpointing_kwargs": map[string]any{"use_reentrant": false}, // as frozen inputs need it
-		"logging_steps":                 1, "save_steps": 500, "report_to": "none", "optim": "adamw_torch_fused", "dataloader_num_workers": 2, "dataloader_pin_memory": true,
+		"logging_steps":                 1, "save_steps": 500, "report_to": "none", "optim": "adamw_torch_fused",
+		"dataloader_num_workers": 2, "dataloader_pin_memory": true,
 	}
 	if s.DP > 1 && w.hfShards() == "" {
 		doc["ddp_find_unused_parameters"] = false
@@ -59,7 +63,8 @@ func (w *writer) hfArgs() (string, string) {
 		}
 		doc["fsdp"] = doc["fsdp"].(string) + " auto_wrap"
 		doc["fsdp_config"] = map[string]any{
-			"fsdp_version": 2, "reshard_after_forward": s.ZeRO == 3, "activation_checkpointing": j.Recompute == workload.Full, "state_dict_type": "SHARDED_STATE_DICT",
+			"fsdp_version": 2, "reshard_after_forward": s.ZeRO == 3, "activation_checkpointing": j.Recompute == workload.Full,
+			"state_dict_type": "SHARDED_STATE_DICT",
 		}
 	}
 	return jsonFile(doc)
@@ -76,12 +81,16 @@ func (w *writer) hfModel() (string, string) {
 	}
 	d, x, y := m.Dims, m.Architecture(), m.Detailed()
 	if _, err := workload.Find(m.Name); err == nil && (y.Beyond != "" || y.Usual()) {
-		return "", m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose config.json is then written as it is"
+		return "", m.Name + ": busbar has not all of its config.json; give the folder of the model (-m DIR), whose " +
+			"config.json is then written as it is"
 	}
-	doc := map[string]any{"model_type": y.Type, "vocab_size": d.Vocab, "tie_word_embeddings": x.Tied, "torch_dtype": "float32"}
+	doc := map[string]any{
+		"model_type": y.Type, "vocab_size": d.Vocab, "tie_word_embeddings": x.Tied, "torch_dtype": "float32",
+	}
 	switch y.Type {
 	case "gpt2":
-		doc["n_embd"], doc["n_layer"], doc["n_head"], doc["n_positions"], doc["n_inner"] = d.Hidden, d.Layers, d.Heads, max(d.Context, w.p.job.Seq), d.FFN
+		doc["n_embd"], doc["n_layer"], doc["n_head"], doc["n_positions"], doc["n_inner"] = d.Hidden, d.Layers, d.Heads,
+			max(d.Context, w.p.job.Seq), d.FFN
 		doc["layer_norm_epsilon"], doc["resid_pdrop"], doc["embd_pdrop"], doc["attn_pdrop"] = y.Eps, 0, 0, 0
 	case "bloom":
 		doc["hidden_size"], doc["n_layer"], doc["n_head"], doc["layer_norm_epsilon"] = d.Hidden, d.Layers, d.Heads, y.Eps
@@ -111,7 +120,9 @@ func hfConfig(data []byte) (string, string) {
 	if err := json.Unmarshal(data, &doc); err != nil {
 		return "", err.Error()
 	}
-	for _, name := range []string{"quantization_config", "dtype", "torch_dtype", "transformers_version", "_name_or_path", "auto_map"} {
+	for _, name := range []string{
+		"quantization_config", "dtype", "torch_dtype", "transformers_version", "_name_or_path", "auto_map",
+	} {
 		delete(doc, name)
 	}
 	return jsonFile(doc)
@@ -121,7 +132,8 @@ func hfConfig(data []byte) (string, string) {
 func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *workload.Details) {
 	d := w.p.job.Model.Dims
 	doc["hidden_size"], doc["intermediate_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["num_key_value_heads"] = d.Hidden, d.FFN, d.Layers, d.Heads, d.KVHeads
-	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps, max(y.RotaryBase, 10000)
+	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps,
+		max(y.RotaryBase, 10000)
 	if x.Latent == nil {
 		doc["head_dim"] = d.HeadDim
 	}
@@ -152,12 +164,15 @@ func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *work
 		doc["num_local_experts"] = d.Experts
 	case x.Latent != nil:
 		l := x.Latent
-		doc["q_lora_rank"], doc["kv_lora_rank"], doc["qk_nope_head_dim"], doc["qk_rope_head_dim"], doc["v_head_dim"] = l.Q, l.KV, l.Plain, l.Rotary, l.Value
+		doc["q_lora_rank"], doc["kv_lora_rank"], doc["qk_nope_head_dim"], doc["qk_rope_head_dim"], doc["v_head_dim"] = l.Q,
+			l.KV, l.Plain, l.Rotary, l.Value
 		if l.Q == 0 {
 			doc["q_lora_rank"] = nil
 		}
-		doc["n_routed_experts"], doc["n_shared_experts"], doc["moe_intermediate_size"], doc["first_k_dense_replace"] = d.Experts, d.Shared, d.ExpertFFN, d.Dense
-		doc["n_group"], doc["topk_group"], doc["routed_scaling_factor"], doc["norm_topk_prob"], doc["scoring_func"] = y.Groups, y.GroupTopK, y.RouteScale, y.RouteNorm, y.Score
+		doc["n_routed_experts"], doc["n_shared_experts"], doc["moe_intermediate_size"], doc["first_k_dense_replace"] = d.
+			Experts, d.Shared, d.ExpertFFN, d.Dense
+		doc["n_group"], doc["topk_group"], doc["routed_scaling_factor"], doc["norm_topk_prob"], doc["scoring_func"] = y.
+			Groups, y.GroupTopK, y.RouteScale, y.RouteNorm, y.Score
 	default:
 		if y.Type == "qwen3" {
 			doc["model_type"] = "qwen3_moe"
@@ -177,14 +192,17 @@ func (w *writer) hfScript() (string, string) {
 	}
 	var b strings.Builder
 	b.WriteString(w.scriptHead("hf.sh", f))
-	fmt.Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; (default: synthetic tokens)
+	fmt.
+		Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; (default: synthetic tokens)
 TOKENIZER=${TOKENIZER:-}                  # with DATA: name or folder of the tokenizer
 `)
-	fmt.Fprintf(&b, "MODEL=${MODEL:-}                          # name or folder of trained weights to begin with (default: random weights%s)\n", w.withAdapters(", to try the files"))
+	fmt.Fprintf(&b, "MODEL=${MODEL:-}                          # name or folder of trained weights to begin with "+
+		"(default: random weights%s)\n", w.withAdapters(", to try the files"))
 	b.WriteString(w.trainingBlock())
 	b.WriteString(scriptRule)
 	b.WriteString(w.scriptEnv(f))
-	b.WriteString("export PLAN MODEL DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/train_hf.py\" \"$@\"\n")
+	b.WriteString("export PLAN MODEL DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 " +
+		"\"$PLAN/train_hf.py\" \"$@\"\n")
 	return b.String(), ""
 }
 

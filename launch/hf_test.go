@@ -12,8 +12,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestAdapters: lora.json names the modules that the plan prices adapters of, and no others. The count is PEFT's for Qwen3-8B with rank 16 on all linear
-// layers of a block.
+// TestAdapters: lora.json names the modules that the plan prices adapters of, and no others. The count is PEFT's for
+// Qwen3-8B with rank 16 on all linear layers of a block.
 func TestAdapters(t *testing.T) {
 	c, l, m := placed(t, "dgx-h100", 1, 2, "qwen3-8b")
 	f, err := workload.ParseFramework("hf")
@@ -24,7 +24,10 @@ func TestAdapters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 16, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager, Framework: f}
+	j := &workload.Job{
+		Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 16, Precision: workload.BF16, Recompute: workload.None,
+		Kernels: workload.Eager, Framework: f,
+	}
 	j.LoRA.Rank = 16
 	for _, x := range []struct {
 		attention bool
@@ -37,7 +40,8 @@ func TestAdapters(t *testing.T) {
 		}
 		read(t, filepath.Join(folder, "plan.json"), &plan)
 		if plan.Job.Adapters != x.count || plan.Job.LoRA != j.LoRA.String() {
-			t.Errorf("plan.json: %d parameters of adapters by %q; expected %d by %q", plan.Job.Adapters, plan.Job.LoRA, x.count, j.LoRA)
+			t.Errorf("plan.json: %d parameters of adapters by %q; expected %d by %q", plan.Job.Adapters, plan.Job.LoRA, x.count,
+				j.LoRA)
 		}
 		var lora struct {
 			Rank    int64  `json:"r"`
@@ -46,7 +50,8 @@ func TestAdapters(t *testing.T) {
 		read(t, filepath.Join(folder, "lora.json"), &lora)
 		targets := regexp.MustCompile("^(?:" + lora.Targets + ")$")
 		for module, want := range map[string]bool{
-			"model.layers.3.self_attn.q_proj": true, "model.layers.3.mlp.down_proj": !x.attention, "model.layers.3.self_attn.q_norm": false, "lm_head": false, "model.layers.3.mlp.gate": false,
+			"model.layers.3.self_attn.q_proj": true, "model.layers.3.mlp.down_proj": !x.attention,
+			"model.layers.3.self_attn.q_norm": false, "lm_head": false, "model.layers.3.mlp.gate": false,
 		} {
 			if targets.MatchString(module) != want {
 				t.Errorf("targets %s: %s has adapters: %v; expected %v", lora.Targets, module, !want, want)

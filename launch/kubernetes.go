@@ -89,7 +89,8 @@ func (w *writer) jobset() (string, string) {
 	case !w.even:
 		return "", uneven + ", and pods of a job are alike"
 	case len(w.p.Leaves) == 0 && len(w.hosts) > 1:
-		return "", "which nodes share a leaf switch is not known, or the order of ranks comes back to a leaf; job.yaml starts the same ranks"
+		return "", "which nodes share a leaf switch is not known, or the order of ranks comes back to a leaf; job.yaml " +
+			"starts the same ranks"
 	case len(w.hosts) == 1:
 		return "", "there is one node; job.yaml starts it"
 	case len(w.p.Leaves) == 1 && w.p.Rails > 1:
@@ -101,7 +102,8 @@ func (w *writer) jobset() (string, string) {
 	}
 	name := jobName(w.p.Job.Model)
 	var b strings.Builder
-	b.WriteString(w.header("Kubernetes with JobSet (jobset.x-k8s.io/v1alpha2): a job for every leaf switch, one pod per node."))
+	b.WriteString(w.header("Kubernetes with JobSet (jobset.x-k8s.io/v1alpha2): a job for every leaf switch, one pod per " +
+		"node."))
 	fmt.Fprintf(&b, `# First: kubectl create configmap %[1]s-plan --from-file=PLAN-FOLDER (all files of this folder)
 # To set: image (with busbar and torchrun), %[2]sthe claim of storage that all nodes see, and the RDMA resource of your device plugin.
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -110,9 +112,11 @@ metadata:
   name: "%[1]s"
 `, name, w.programToSet())
 	if w.p.Placeholders {
-		fmt.Fprintf(&b, "  annotations:\n    # Each job has a leaf of its own: nodes must carry this label.\n    alpha.jobset.sigs.k8s.io/exclusive-topology: %s\n", leafLabel)
+		fmt.Fprintf(&b, "  annotations:\n    # Each job has a leaf of its own: nodes must carry this label.\n    "+
+			"alpha.jobset.sigs.k8s.io/exclusive-topology: %s\n", leafLabel)
 	}
-	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 1000  # all pods are started again, from the last checkpoint\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
+	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 1000  # all pods are started again, from the last " +
+		"checkpoint\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
 	first := 0
 	for i, n := range w.p.Leaves {
 		fmt.Fprintf(&b, `    - name: leaf%[1]d
@@ -126,7 +130,9 @@ metadata:
           template:
             spec:
 `, i, n)
-		p := pods{w: w, name: name, master: name + "-leaf0-0-0." + name, first: first, set: true, hosts: w.hosts[first : first+n]}
+		p := pods{
+			w: w, name: name, master: name + "-leaf0-0-0." + name, first: first, set: true, hosts: w.hosts[first : first+n],
+		}
 		b.WriteString(indent(p.spec(), 14))
 		first += n
 	}
@@ -179,13 +185,19 @@ containers:
   - name: train
     image: IMAGE-TO-SET
 `, command, len(w.hosts), p.master)
-	torchrun := []string{"torchrun", fmt.Sprintf("--nnodes=%d", len(w.hosts)), fmt.Sprintf("--nproc_per_node=%d", w.each), "--node_rank=$(JOB_COMPLETION_INDEX)", "--master_addr=" + p.master, "--master_port=29500", "--no_python", "busbar", "exec", "--plan=/plan", "--"}
+	torchrun := []string{
+		"torchrun", fmt.Sprintf("--nnodes=%d", len(w.hosts)), fmt.Sprintf("--nproc_per_node=%d", w.each),
+		"--node_rank=$(JOB_COMPLETION_INDEX)", "--master_addr=" + p.master, "--master_port=29500", "--no_python", "busbar",
+		"exec", "--plan=/plan", "--",
+	}
 	if p.set {
 		torchrun[3] = "--node_rank=$NODE"
 		torchrun = append(torchrun, `\"$@\"`)
-		fmt.Fprintf(&b, "    command: [sh, -c, \"%s\", sh]\n    args:\n      - %s\n", p.shell("exec "+strings.Join(torchrun, " ")), strings.Join(w.program(), "\n      - "))
+		fmt.Fprintf(&b, "    command: [sh, -c, \"%s\", sh]\n    args:\n      - %s\n",
+			p.shell("exec "+strings.Join(torchrun, " ")), strings.Join(w.program(), "\n      - "))
 	} else {
-		fmt.Fprintf(&b, "    command: [torchrun]\n    args:\n      - %s\n", strings.Join(append(torchrun[1:], w.program()...), "\n      - "))
+		fmt.Fprintf(&b, "    command: [torchrun]\n    args:\n      - %s\n",
+			strings.Join(append(torchrun[1:], w.program()...), "\n      - "))
 	}
 	fmt.Fprintf(&b, `    env:
       - name: BUSBAR_HOST  # the node's name; a pod's own is another

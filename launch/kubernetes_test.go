@@ -53,7 +53,10 @@ network:
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: int64(len(l)), Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: int64(len(l)), Precision: "bf16", Recompute: workload.None,
+		Kernels: workload.Fused,
+	}
 	p, err := launch.New(c, l, nccl.Newest, j, nil, placeholder)
 	if err != nil {
 		t.Fatal(err)
@@ -103,14 +106,17 @@ func TestManifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("%s differs; go test ./launch -update, look at the difference, and go test in schema:\n%s", file, cmp.Diff(string(want), got))
+				t.Errorf("%s differs; go test ./launch -update, look at the difference, and go test in schema:\n%s", file,
+					cmp.Diff(string(want), got))
 			}
 		}
 	}
-	if _, reason := fileOf(t, below(t, "gpu[1-4]", false, 0, 2, 1, 3), "jobset.yaml"); !strings.Contains(reason, "comes back to a leaf") {
+	if _, reason := fileOf(t, below(t, "gpu[1-4]", false, 0, 2, 1, 3), "jobset.yaml"); !strings.Contains(reason,
+		"comes back to a leaf") {
 		t.Errorf("an order that comes back to a leaf: %q", reason)
 	}
-	if _, reason := fileOf(t, below(t, "gpu[1-4]", false, 0, 1), "jobset.yaml"); !strings.Contains(reason, "below one leaf") {
+	if _, reason := fileOf(t, below(t, "gpu[1-4]", false, 0, 1), "jobset.yaml"); !strings.Contains(reason,
+		"below one leaf") {
 		t.Errorf("one leaf: %q", reason)
 	}
 }

@@ -24,7 +24,9 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // placed is a model on so many GPUs of each node.
-func placed(t testing.TB, preset string, nodes, gpus int, model string) (*cluster.Cluster, nccl.Layout, *workload.Model) {
+func placed(t testing.TB, preset string, nodes, gpus int,
+	model string,
+) (*cluster.Cluster, nccl.Layout, *workload.Model) {
 	t.Helper()
 	c, err := hardware.Preset(preset, nodes)
 	if err != nil {
@@ -52,7 +54,10 @@ func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
 	if s, err = s.On(16); err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: "bf16", Recompute: workload.Selective, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: "bf16", Recompute: workload.Selective,
+		Kernels: workload.Fused,
+	}
 	p, err := launch.New(c, l, nccl.Newest, j, hosts, true)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +76,10 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 4, Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 4, Precision: "bf16", Recompute: workload.None,
+		Kernels: workload.Fused,
+	}
 	model, _ := hardware.GPUByName("a100-40")
 	g, err := step.NewGPU(model, step.Default())
 	if err != nil {
@@ -133,7 +141,8 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(want, b.Bytes()) {
-			t.Errorf("%s differs; go test ./launch -update, and look at the difference:\n%s", golden, cmp.Diff(string(want), b.String()))
+			t.Errorf("%s differs; go test ./launch -update, and look at the difference:\n%s", golden,
+				cmp.Diff(string(want), b.String()))
 		}
 	}
 }
@@ -257,7 +266,8 @@ func TestTables(t *testing.T) {
 		var least, most uint64
 		var channels, nodes, ranks int
 		f := strings.Split(strings.TrimSpace(text), ",")
-		if _, err := fmt.Sscan(strings.Join(slices.Concat(f[:3], f[5:8]), " "), &collective, &least, &most, &channels, &nodes, &ranks); err != nil || channels < 1 {
+		if _, err := fmt.Sscan(strings.Join(slices.Concat(f[:3], f[5:8]), " "), &collective, &least, &most, &channels, &nodes,
+			&ranks); err != nil || channels < 1 {
 			t.Errorf("%s: %v, %d channels", text, err, channels)
 		}
 		if collective == "allreduce" {
@@ -284,13 +294,17 @@ func TestNodeSettings(t *testing.T) {
 	n.Connect(cluster.Link{A: numa, B: far, Kind: cluster.OnDie})
 	n.Connect(cluster.Link{A: root, B: sw, Kind: cluster.PCIe})
 	gpu := n.Add(cluster.Device{Kind: cluster.GPU, Parent: sw})
-	nic := n.Add(cluster.Device{Kind: cluster.NIC, Label: "mlx5_0", Parent: sw, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand}})
+	nic := n.Add(cluster.Device{
+		Kind: cluster.NIC, Label: "mlx5_0", Parent: sw, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand},
+	})
 	n.Connect(cluster.Link{A: sw, B: gpu, Kind: cluster.PCIe})
 	n.Connect(cluster.Link{A: sw, B: nic, Kind: cluster.PCIe})
 	if s := launch.NodeSettings(n, cluster.InfiniBand); s != nil {
 		t.Errorf("%v for one NIC, which NCCL takes by itself", s)
 	}
-	storage := n.Add(cluster.Device{Kind: cluster.NIC, Label: "mlx5_1", Parent: far, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand}})
+	storage := n.Add(cluster.Device{
+		Kind: cluster.NIC, Label: "mlx5_1", Parent: far, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand},
+	})
 	n.Connect(cluster.Link{A: far, B: storage, Kind: cluster.PCIe})
 	s := launch.NodeSettings(n, cluster.InfiniBand)
 	if len(s) != 1 || s[0].Name != "NCCL_IB_HCA" || s[0].Value != "=mlx5_0" || !strings.Contains(s[0].Reason, "mlx5_1") {

@@ -28,12 +28,14 @@ func (w *writer) megatronArgs() (string, string) {
 		return "", reason
 	}
 	a := &arguments{}
-	a.b.WriteString(w.header("Arguments of Megatron-LM's pretrain_gpt.py for this model and plan, for " + f.Title + "; megatron.sh has the rest: data, tokenizer, schedule, checkpoints."))
+	a.b.WriteString(w.header("Arguments of Megatron-LM's pretrain_gpt.py for this model and plan, for " + f.Title +
+		"; megatron.sh has the rest: data, tokenizer, schedule, checkpoints."))
 	j := w.p.job
 	w.megatronModel(a)
 	w.megatronParallel(a, f)
 	a.group("Batch and precision.")
-	a.add("--micro-batch-size %d\n--global-batch-size %d\n--seq-length %d\n--max-position-embeddings %d", j.MicroBatch, j.GlobalBatch, j.Seq, max(j.Seq, j.Model.Dims.Context))
+	a.add("--micro-batch-size %d\n--global-batch-size %d\n--seq-length %d\n--max-position-embeddings %d", j.MicroBatch,
+		j.GlobalBatch, j.Seq, max(j.Seq, j.Model.Dims.Context))
 	for _, x := range megatronPrecision(j.Precision) {
 		a.add("%s", x)
 	}
@@ -53,8 +55,10 @@ func (w *writer) megatronArgs() (string, string) {
 func (w *writer) megatronModel(a *arguments) {
 	m := w.p.job.Model
 	d, x, y := m.Dims, m.Architecture(), m.Detailed()
-	a.group("Model: " + line(m.Name) + ", " + strconv.FormatInt(m.Params(), 10) + " parameters; what tensors do not show is from " + line(y.Source) + ".")
-	a.add("--num-layers %d\n--hidden-size %d\n--ffn-hidden-size %d\n--num-attention-heads %d", d.Layers, d.Hidden, d.FFN, d.Heads)
+	a.group("Model: " + line(m.Name) + ", " + strconv.FormatInt(m.Params(), 10) +
+		" parameters; what tensors do not show is from " + line(y.Source) + ".")
+	a.add("--num-layers %d\n--hidden-size %d\n--ffn-hidden-size %d\n--num-attention-heads %d", d.Layers, d.Hidden, d.FFN,
+		d.Heads)
 	switch {
 	case x.Latent != nil:
 		w.megatronLatent(a, x.Latent, &y)
@@ -109,8 +113,8 @@ func (w *writer) megatronModel(a *arguments) {
 	}
 }
 
-// vocabMultiple is the multiple to which every tensor-parallel rank's part of the vocabulary is padded: 128, as usual, or less where that
-// leaves a vocabulary as it is.
+// vocabMultiple is the multiple to which every tensor-parallel rank's part of the vocabulary is padded: 128, as usual,
+// or less where that leaves a vocabulary as it is.
 func vocabMultiple(vocab int64, tp int) int64 {
 	for n := int64(128); n >= 8; n /= 2 {
 		if vocab%(n*int64(max(tp, 1))) == 0 {
@@ -124,7 +128,8 @@ func (w *writer) megatronLatent(a *arguments, l *workload.Latent, y *workload.De
 	if l.Q > 0 {
 		a.add("--q-lora-rank %d", l.Q)
 	}
-	a.add("--multi-latent-attention\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d", l.KV, l.Plain, l.Rotary, l.Value)
+	a.add("--multi-latent-attention\n--kv-lora-rank %d\n--qk-head-dim %d\n--qk-pos-emb-head-dim %d\n--v-head-dim %d", l.KV,
+		l.Plain, l.Rotary, l.Value)
 	if kind, rest, _ := strings.Cut(y.Scaling, ":"); kind == "yarn" {
 		factor, _, _ := strings.Cut(rest, ":")
 		a.add("--rotary-scaling-factor %s\n--mscale 1.0\n--mscale-all-dim 1.0", factor)
@@ -161,7 +166,8 @@ func (w *writer) megatronExperts(a *arguments, x *workload.Architecture, y *work
 	if y.Score != "sigmoid" && !y.RouteNorm || d.TopK == 1 {
 		a.add("--moe-router-pre-softmax") // weights are of all experts, not of the chosen ones
 	}
-	a.add("--moe-router-load-balancing-type %s\n--moe-aux-loss-coeff %g\n--moe-router-dtype fp32\n--moe-grouped-gemm\n--moe-permute-fusion", balance, y.Aux)
+	a.add("--moe-router-load-balancing-type %s\n--moe-aux-loss-coeff %g\n--moe-router-dtype fp32\n--moe-grouped-gemm\n"+
+		"--moe-permute-fusion", balance, y.Aux)
 	a.add("--moe-token-dispatcher-type alltoall")
 }
 
@@ -194,9 +200,11 @@ func (w *writer) megatronParallel(a *arguments, f *workload.Framework) {
 	}
 	switch {
 	case s.ZeRO > 1:
-		a.group("ZeRO 2 and 3 are Megatron-FSDP, which has checkpoints of its own kind and refuses CUDA_DEVICE_MAX_CONNECTIONS=1.")
+		a.group("ZeRO 2 and 3 are Megatron-FSDP, which has checkpoints of its own kind and refuses " +
+			"CUDA_DEVICE_MAX_CONNECTIONS=1.")
 		strategy := map[int]string{2: "optim_grads", 3: "optim_grads_params"}[s.ZeRO]
-		a.add("--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n--no-gradient-accumulation-fusion\n--use-distributed-optimizer\n--overlap-grad-reduce\n--overlap-param-gather\n--ckpt-format fsdp_dtensor", strategy)
+		a.add("--use-megatron-fsdp\n--data-parallel-sharding-strategy %s\n--no-gradient-accumulation-fusion\n"+
+			"--use-distributed-optimizer\n--overlap-grad-reduce\n--overlap-param-gather\n--ckpt-format fsdp_dtensor", strategy)
 	case s.ZeRO == 1:
 		a.add("--use-distributed-optimizer")
 		if !j.Sync {
@@ -221,7 +229,8 @@ func (w *writer) megatronStages(a *arguments) {
 	}
 }
 
-// megatronLayout is the layers of every place of a pipeline as package step cuts them: ranks have as many as it goes evenly, and their chunks divide those.
+// megatronLayout is the layers of every place of a pipeline as package step cuts them: ranks have as many as it goes
+// evenly, and their chunks divide those.
 func megatronLayout(shape pipeline.Shape, layers int) string {
 	var stages []string
 	places := shape.Ranks * shape.Chunks

@@ -33,7 +33,8 @@ func (w *writer) mesh() (string, string) {
 			sizes = append(sizes, fmt.Sprint(d.size))
 		}
 	}
-	return w.header("The plan's groups of ranks as a PyTorch device mesh (2.2 and later); the last dimension's ranks are neighbours.") + fmt.Sprintf(`from torch.distributed.device_mesh import init_device_mesh
+	return w.header("The plan's groups of ranks as a PyTorch device mesh (2.2 and later); the last dimension's ranks "+
+		"are neighbours.") + fmt.Sprintf(`from torch.distributed.device_mesh import init_device_mesh
 
 mesh = init_device_mesh("cuda", (%s,), mesh_dim_names=(%s,))
 `, strings.Join(sizes, ", "), strings.Join(names, ", ")), ""

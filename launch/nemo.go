@@ -11,8 +11,11 @@ import (
 
 // bridgePrecisions are Megatron-Bridge's names.
 var bridgePrecisions = map[workload.Precision]string{
-	"bf16": "bf16_mixed", "amp-bf16": "bf16_mixed", "fp16": "fp16_mixed", "amp-fp16": "fp16_mixed", "fp8": "bf16_with_fp8_current_scaling_mixed", "fp8-delayed": "bf16_with_fp8_delayed_scaling_mixed",
-	"fp8-tensorwise": "bf16_with_fp8_current_scaling_mixed", "fp8-current": "bf16_with_fp8_current_scaling_mixed", "fp8-blockwise": "bf16_with_fp8_subchannel_scaling_mixed", "mxfp8": "bf16_with_mxfp8_mixed", "nvfp4": "bf16_with_nvfp4_mixed",
+	"bf16": "bf16_mixed", "amp-bf16": "bf16_mixed", "fp16": "fp16_mixed", "amp-fp16": "fp16_mixed",
+	"fp8": "bf16_with_fp8_current_scaling_mixed", "fp8-delayed": "bf16_with_fp8_delayed_scaling_mixed",
+	"fp8-tensorwise": "bf16_with_fp8_current_scaling_mixed", "fp8-current": "bf16_with_fp8_current_scaling_mixed",
+	"fp8-blockwise": "bf16_with_fp8_subchannel_scaling_mixed", "mxfp8": "bf16_with_mxfp8_mixed",
+	"nvfp4": "bf16_with_nvfp4_mixed",
 }
 
 // bridge is a recipe of Megatron-Bridge, which NeMo's containers have.
@@ -25,7 +28,8 @@ func (w *writer) bridge() (string, string) {
 		return "", reason
 	}
 	if !f.Has("25.09") {
-		return "", "releases of NeMo before Megatron-Bridge (25.09) have recipes of another kind; megatron.args with --framework megatron says the same"
+		return "", "releases of NeMo before Megatron-Bridge (25.09) have recipes of another kind; megatron.args with " +
+			"--framework megatron says the same"
 	}
 	j := w.p.job
 	precision, ok := bridgePrecisions[j.Precision]
@@ -37,7 +41,8 @@ func (w *writer) bridge() (string, string) {
 		class, module = "MLAModelProvider", "mla_provider"
 	}
 	s := j.Split
-	return w.header(fmt.Sprintf("Recipe of %s for this model and plan: %s, %d parameters; nemo.sh starts it.", f.Title, line(j.Model.Name), j.Model.Params())) + fmt.Sprintf(`import os
+	return w.header(fmt.Sprintf("Recipe of %s for this model and plan: %s, %d parameters; nemo.sh starts it.", f.Title,
+		line(j.Model.Name), j.Model.Params())) + fmt.Sprintf(`import os
 
 import torch
 import torch.nn.functional as F
@@ -81,7 +86,9 @@ def config():
 
 if __name__ == "__main__":
     pretrain(config=config(), forward_step_func=forward_step)
-`, module, class, w.bridgeModel(), j.MicroBatch, j.GlobalBatch, j.Seq, j.Model.Dims.Vocab-1 /* the tokenizer may add one */, py(s.ZeRO == 1), py(s.DP*s.CP > 1), bridgeFSDP(s.ZeRO), precision, py(s.SeqParallel && s.TP > 1)), ""
+`, module, class, w.bridgeModel(), j.MicroBatch, j.GlobalBatch, j.Seq,
+		j.Model.Dims.Vocab-1 /* the tokenizer may add one */, py(s.ZeRO == 1), py(s.DP*s.CP > 1), bridgeFSDP(s.ZeRO),
+		precision, py(s.SeqParallel && s.TP > 1)), ""
 }
 
 // bridgeFSDP says ZeRO 2 and 3, which are Megatron-FSDP.
@@ -89,7 +96,10 @@ func bridgeFSDP(zero int) string {
 	if zero < 2 {
 		return ""
 	}
-	return fmt.Sprintf("    cfg.dist.use_megatron_fsdp = cfg.ddp.use_megatron_fsdp = True\n    cfg.ddp.use_distributed_optimizer = cfg.ddp.overlap_param_gather = True\n    cfg.ddp.data_parallel_sharding_strategy = %q\n    cfg.checkpoint.ckpt_format, cfg.model.gradient_accumulation_fusion = \"fsdp_dtensor\", False\n",
+	return fmt.Sprintf("    cfg.dist.use_megatron_fsdp = cfg.ddp.use_megatron_fsdp = True\n    "+
+		"cfg.ddp.use_distributed_optimizer = cfg.ddp.overlap_param_gather = True\n    "+
+		"cfg.ddp.data_parallel_sharding_strategy = %q\n    cfg.checkpoint.ckpt_format, "+
+		"cfg.model.gradient_accumulation_fusion = \"fsdp_dtensor\", False\n",
 		map[int]string{2: "optim_grads", 3: "optim_grads_params"}[zero])
 }
 
@@ -113,7 +123,8 @@ func (w *writer) bridgeModel() string {
 		if l.Q > 0 {
 			rank = strconv.FormatInt(l.Q, 10)
 		}
-		set("multi_latent_attention=True, q_lora_rank=%s, kv_lora_rank=%d, qk_head_dim=%d, qk_pos_emb_head_dim=%d, v_head_dim=%d", rank, l.KV, l.Plain, l.Rotary, l.Value)
+		set("multi_latent_attention=True, q_lora_rank=%s, kv_lora_rank=%d, qk_head_dim=%d, qk_pos_emb_head_dim=%d, "+
+			"v_head_dim=%d", rank, l.KV, l.Plain, l.Rotary, l.Value)
 	} else {
 		set("num_query_groups=%d, kv_channels=%d", d.KVHeads, d.HeadDim)
 	}
@@ -128,7 +139,8 @@ func (w *writer) bridgeModel() string {
 		act = "squared_relu"
 	}
 	set("normalization=%q, layernorm_epsilon=%g, gated_linear_unit=%s, activation_func=%s", norm, y.Eps, py(x.Gated), act)
-	set("add_bias_linear=%s, add_qkv_bias=%s, qk_layernorm=%s, share_embeddings_and_output_weights=%s", py(x.MLPBias), py(x.QKVBias), py(x.QKNorm == workload.HeadNorm || x.Latent != nil), py(x.Tied))
+	set("add_bias_linear=%s, add_qkv_bias=%s, qk_layernorm=%s, share_embeddings_and_output_weights=%s", py(x.MLPBias),
+		py(x.QKVBias), py(x.QKNorm == workload.HeadNorm || x.Latent != nil), py(x.Tied))
 	if x.Positions == workload.RotaryPositions {
 		share := cmp.Or(y.RotaryShare, 1)
 		set("position_embedding_type=\"rope\", rotary_base=%d, rotary_percent=%g", int64(max(y.RotaryBase, 1)), share)
@@ -139,14 +151,18 @@ func (w *writer) bridgeModel() string {
 	} else {
 		set("position_embedding_type=\"learned_absolute\"")
 	}
-	set("attention_dropout=0.0, hidden_dropout=0.0, seq_length=%d, vocab_size=%d, make_vocab_size_divisible_by=%d", j.Seq, d.Vocab, vocabMultiple(d.Vocab, s.TP))
+	set("attention_dropout=0.0, hidden_dropout=0.0, seq_length=%d, vocab_size=%d, make_vocab_size_divisible_by=%d", j.Seq,
+		d.Vocab, vocabMultiple(d.Vocab, s.TP))
 	if d.Experts > 0 {
-		set("num_moe_experts=%d, moe_router_topk=%d, moe_ffn_hidden_size=%d, moe_grouped_gemm=True, moe_permute_fusion=True, moe_token_dispatcher_type=\"alltoall\"", d.Experts, d.TopK, d.ExpertFFN)
+		set("num_moe_experts=%d, moe_router_topk=%d, moe_ffn_hidden_size=%d, moe_grouped_gemm=True, "+
+			"moe_permute_fusion=True, moe_token_dispatcher_type=\"alltoall\"", d.Experts, d.TopK, d.ExpertFFN)
 		score, balance := "softmax", "aux_loss"
 		if y.Score == "sigmoid" {
 			score, balance = "sigmoid", "seq_aux_loss"
 		}
-		set("moe_router_score_function=%q, moe_router_load_balancing_type=%q, moe_aux_loss_coeff=%g, moe_router_dtype=\"fp32\", moe_router_enable_expert_bias=%s, moe_router_pre_softmax=%s", score, balance, y.Aux, py(x.Corrected), py(score == "softmax" && !y.RouteNorm))
+		set("moe_router_score_function=%q, moe_router_load_balancing_type=%q, moe_aux_loss_coeff=%g, "+
+			"moe_router_dtype=\"fp32\", moe_router_enable_expert_bias=%s, moe_router_pre_softmax=%s", score, balance, y.Aux,
+			py(x.Corrected), py(score == "softmax" && !y.RouteNorm))
 		if d.Dense > 0 {
 			set("moe_layer_freq=[0] * %d + [1] * %d", d.Dense, d.Layers-d.Dense)
 		}
@@ -161,7 +177,8 @@ func (w *writer) bridgeModel() string {
 		}
 		set("expert_model_parallel_size=%d, expert_tensor_parallel_size=%d", s.EP, s.ExpertTensor())
 	}
-	set("tensor_model_parallel_size=%d, pipeline_model_parallel_size=%d, context_parallel_size=%d, sequence_parallel=%s, pipeline_dtype=torch.bfloat16", s.TP, s.PP, s.CP, py(s.SeqParallel && s.TP > 1))
+	set("tensor_model_parallel_size=%d, pipeline_model_parallel_size=%d, context_parallel_size=%d, "+
+		"sequence_parallel=%s, pipeline_dtype=torch.bfloat16", s.TP, s.PP, s.CP, py(s.SeqParallel && s.TP > 1))
 	if s.PP > 1 {
 		shape := j.Pipeline()
 		if d.Layers%int64(shape.Ranks*shape.Chunks) != 0 {
@@ -199,6 +216,7 @@ TOKENIZER=${TOKENIZER:-}                  # a Hugging Face tokenizer; none: numb
 	b.WriteString(w.trainingBlock())
 	b.WriteString(scriptRule)
 	b.WriteString(w.scriptEnv(f))
-	b.WriteString("export DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/bridge.py\" \"$@\"\n")
+	b.WriteString("export DATA TOKENIZER SAVE STEPS LR MIN_LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/bridge.py\" " +
+		"\"$@\"\n")
 	return b.String(), ""
 }

@@ -20,7 +20,8 @@ type Options struct {
 	Offload string `json:"offload,omitempty"`
 	// Compress is how gradients travel: bf16, fp16, int8.
 	Compress string `json:"compress,omitempty"`
-	// LoRA are the adapters that are trained beside frozen weights, as --lora takes them, and Adapters the number of their parameters.
+	// LoRA are the adapters that are trained beside frozen weights, as --lora takes them, and Adapters the number of their
+	// parameters.
 	LoRA     string `json:"lora,omitempty"`
 	Adapters int64  `json:"adapter_params,omitempty"`
 }

@@ -21,14 +21,47 @@ func TestBeside(t *testing.T) {
 		left  string // the reason of a file that is not there
 		never string
 	}{
-		{"usual", func(j *workload.Job) { j.Bucket = 25 << 20 }, "deepspeed.json", []string{`"stage": 1`, `"reduce_bucket_size": 13107200`, `"overlap_comm": true`}, "", ""},
-		{"none", func(j *workload.Job) { j.Split.ZeRO = 0 }, "deepspeed.json", []string{`"stage": 0`}, "", "reduce_bucket_size"},
-		{"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "deepspeed.json", []string{`"reduce_bucket_size": 52428800`, `"overlap_comm": true`}, "", ""},
-		{"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "megatron.args", []string{"--ddp-bucket-size 52428800", "--overlap-grad-reduce"}, "", ""},
-		{"offload", func(j *workload.Job) { j.Offload = workload.OffloadOptimizer }, "megatron.args", []string{"--optimizer-cpu-offload"}, "", ""},
-		{"offload", func(j *workload.Job) { j.Split.ZeRO, j.Offload = 3, workload.OffloadParams }, "deepspeed.json", []string{`"offload_param"`, `"offload_optimizer"`, `"device": "cpu"`}, "", ""},
-		{"compress", func(j *workload.Job) { j.Precision, j.Compress = workload.AMP, workload.WireBF16 }, "deepspeed.json", []string{`"communication_data_type": "bf16"`}, "", ""},
-		{"compress", func(j *workload.Job) { j.Precision, j.Compress = workload.AMP, workload.WireBF16 }, "megatron.args", []string{"--grad-reduce-in-bf16"}, "", ""},
+		{
+			"usual", func(j *workload.Job) { j.Bucket = 25 << 20 }, "deepspeed.json",
+			[]string{`"stage": 1`, `"reduce_bucket_size": 13107200`, `"overlap_comm": true`},
+			"", "",
+		},
+		{
+			"none", func(j *workload.Job) { j.Split.ZeRO = 0 }, "deepspeed.json",
+			[]string{`"stage": 0`},
+			"",
+			"reduce_bucket_size",
+		},
+		{
+			"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "deepspeed.json",
+			[]string{`"reduce_bucket_size": 52428800`, `"overlap_comm": true`},
+			"", "",
+		},
+		{
+			"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "megatron.args",
+			[]string{"--ddp-bucket-size 52428800", "--overlap-grad-reduce"},
+			"", "",
+		},
+		{
+			"offload", func(j *workload.Job) { j.Offload = workload.OffloadOptimizer }, "megatron.args",
+			[]string{"--optimizer-cpu-offload"},
+			"", "",
+		},
+		{
+			"offload", func(j *workload.Job) { j.Split.ZeRO, j.Offload = 3, workload.OffloadParams }, "deepspeed.json",
+			[]string{`"offload_param"`, `"offload_optimizer"`, `"device": "cpu"`},
+			"", "",
+		},
+		{
+			"compress", func(j *workload.Job) { j.Precision, j.Compress = workload.AMP, workload.WireBF16 }, "deepspeed.json",
+			[]string{`"communication_data_type": "bf16"`},
+			"", "",
+		},
+		{
+			"compress", func(j *workload.Job) { j.Precision, j.Compress = workload.AMP, workload.WireBF16 }, "megatron.args",
+			[]string{"--grad-reduce-in-bf16"},
+			"", "",
+		},
 		{"compress", func(j *workload.Job) {
 			j.Precision, j.Compress, j.Split.ZeRO = workload.AMP, workload.WireInt8, 0
 		}, "megatron.args", nil, "compress int8", ""},
@@ -40,7 +73,10 @@ func TestBeside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
+		j := &workload.Job{
+			Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16,
+			Recompute: workload.None, Kernels: workload.Fused,
+		}
 		x.set(j)
 		if err := j.Check(); err != nil {
 			t.Fatalf("%s: %v", x.name, err)

@@ -27,8 +27,8 @@ func RequestForms() []string {
 	return []string{"nodelist", "slurm", "kueue", "jobset", "aws", "gcp", "azure", "oci"}
 }
 
-// Write writes the request in a form: nodelist (a name per line, in the order of ranks), slurm, kueue, jobset, or a cloud's
-// placement, for nodes that are still to be made.
+// Write writes the request in a form: nodelist (a name per line, in the order of ranks), slurm, kueue, jobset, or a
+// cloud's placement, for nodes that are still to be made.
 func (r *Request) Write(w io.Writer, form string) error {
 	switch form {
 	case "nodelist":
@@ -48,14 +48,16 @@ func (r *Request) Write(w io.Writer, form string) error {
 
 func (r *Request) slurm(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n#SBATCH --nodelist=%s\n", len(r.Hosts), r.GPUs, r.GPUs, cluster.FormatSlurmHosts(natural.Sort(slices.Clone(r.Hosts))))
+	fmt.Fprintf(&b, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n#SBATCH "+
+		"--nodelist=%s\n", len(r.Hosts), r.GPUs, r.GPUs, cluster.FormatSlurmHosts(natural.Sort(slices.Clone(r.Hosts))))
 	if r.Racks > 0 {
 		fmt.Fprintf(&b, "#SBATCH --segment=%d\n", r.Segment)
 	} else if r.Leaves > 0 && r.Level != cluster.TierUnknown {
 		fmt.Fprintf(&b, "#SBATCH --switches=%d\n", r.Leaves)
 	}
 	if !slices.Equal(r.Hosts, natural.Sort(slices.Clone(r.Hosts))) {
-		b.WriteString("# Ranks in the order that was priced: srun --distribution=arbitrary with SLURM_HOSTFILE,\n# a file with every name once per task; busbar place -o nodelist=FILE writes the names.\n")
+		b.WriteString("# Ranks in the order that was priced: srun --distribution=arbitrary with SLURM_HOSTFILE,\n# a file " +
+			"with every name once per task; busbar place -o nodelist=FILE writes the names.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -82,7 +84,8 @@ func (r *Request) kueue(w io.Writer) error {
 	if r.Require {
 		word = "required"
 	}
-	_, err := fmt.Fprintf(w, "# In the pod template of the job; busbar map -o kube writes the labels of nodes.\nmetadata:\n  annotations:\n    kueue.x-k8s.io/podset-%s-topology: %s\n", word, label)
+	_, err := fmt.Fprintf(w, "# In the pod template of the job; busbar map -o kube writes the labels of nodes.\n"+
+		"metadata:\n  annotations:\n    kueue.x-k8s.io/podset-%s-topology: %s\n", word, label)
 	return err
 }
 
@@ -119,8 +122,8 @@ spec:
 	return err
 }
 
-// cloud writes what to ask a cloud for. Sources, 2026: Amazon EC2, placement groups; Google Compute Engine, resourcePolicies;
-// Azure, virtual machine scale sets and proximity placement groups; Oracle, cluster networks.
+// cloud writes what to ask a cloud for. Sources, 2026: Amazon EC2, placement groups; Google Compute Engine,
+// resourcePolicies; Azure, virtual machine scale sets and proximity placement groups; Oracle, cluster networks.
 func (r *Request) cloud(w io.Writer, name string) error {
 	type object = map[string]any
 	n := len(r.Hosts)
@@ -136,14 +139,23 @@ func (r *Request) cloud(w io.Writer, name string) error {
 		if r.Level == cluster.TierUnknown {
 			distance = 3
 		}
-		d = object{"name": "busbar-job", "groupPlacementPolicy": object{"collocation": "COLLOCATED", "vmCount": n, "maxDistance": distance}}
+		d = object{
+			"name":                 "busbar-job",
+			"groupPlacementPolicy": object{"collocation": "COLLOCATED", "vmCount": n, "maxDistance": distance},
+		}
 	case "azure":
 		d = object{
 			"proximityPlacementGroup": object{"name": "busbar-job", "proximityPlacementGroupType": "Standard"},
-			"virtualMachineScaleSet":  object{"sku": object{"capacity": n}, "properties": object{"singlePlacementGroup": n <= 100, "platformFaultDomainCount": 1, "overprovision": false}},
+			"virtualMachineScaleSet": object{
+				"sku":        object{"capacity": n},
+				"properties": object{"singlePlacementGroup": n <= 100, "platformFaultDomainCount": 1, "overprovision": false},
+			},
 		}
 	case "oci":
-		d = object{"instancePools": []object{{"size": n}}, "placementConfiguration": object{"placementConstraint": "PACKED_DISTRIBUTION_MULTI_BLOCK"}}
+		d = object{
+			"instancePools":          []object{{"size": n}},
+			"placementConfiguration": object{"placementConstraint": "PACKED_DISTRIBUTION_MULTI_BLOCK"},
+		}
 		if r.Level <= cluster.Spine && r.Level >= cluster.Leaf {
 			d["placementConfiguration"] = object{"placementConstraint": "SINGLE_BLOCK"}
 		}

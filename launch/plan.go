@@ -104,10 +104,13 @@ type Setting struct {
 // New puts a job on the ranks of a layout. hosts are the real names, in the order of the
 // layout's hosts; without them the cluster's own are taken, and placeholder says whether those
 // are made up.
-func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hosts []string, placeholder bool) (*Plan, error) {
+func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hosts []string,
+	placeholder bool,
+) (*Plan, error) {
 	p := &Plan{Version: Version, Cluster: c.Name, NCCL: v.String(), Placeholders: placeholder && len(hosts) == 0, Job: Job{
-		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch, MicroBatch: j.MicroBatch,
-		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Options: optionsOf(j),
+		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch,
+		MicroBatch: j.MicroBatch,
+		Precision:  string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Options: optionsOf(j),
 		Kernels: string(j.Kernels), Params: j.Model.Params(),
 	}}
 	own := *j
@@ -134,7 +137,8 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 	for at, n := 0, 0; at < len(l); n++ {
 		host := l[at].Host
 		if seen[host] {
-			return nil, fmt.Errorf("rank %d is on %s again after other hosts; expected all ranks of a host one after another", at, c.Hosts[host].Name)
+			return nil, fmt.Errorf("rank %d is on %s again after other hosts; expected all ranks of a host one after another",
+				at, c.Hosts[host].Name)
 		}
 		seen[host] = true
 		t := c.TypeOf(host)

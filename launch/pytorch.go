@@ -10,7 +10,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// The programs that DDP, FSDP2, DeepSpeed and Hugging Face's Trainer run: they read plan.json, and are the same for all plans.
+// The programs that DDP, FSDP2, DeepSpeed and Hugging Face's Trainer run: they read plan.json, and are the same for all
+// plans.
 var (
 	//go:embed scripts/model.py
 	modelPy string
@@ -46,8 +47,8 @@ func (w *writer) unknownModel() string {
 	return w.beyond("model.py", "llama3")
 }
 
-// beyond is why a program that is built from dimensions alone would train another model; "" where it would not. scalings are those of
-// rotary positions that it has.
+// beyond is why a program that is built from dimensions alone would train another model; "" where it would not.
+// scalings are those of rotary positions that it has.
 func (w *writer) beyond(program string, scalings ...string) string {
 	m := w.p.job.Model
 	y := m.Detailed()
@@ -63,14 +64,16 @@ func (w *writer) beyond(program string, scalings ...string) string {
 	if what == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s has %s, which %s does not have; --framework hf with the folder of its config.json (-m DIR) has all of it", m.Name, what, program)
+	return fmt.Sprintf("%s has %s, which %s does not have; --framework hf with the folder of its config.json (-m DIR) "+
+		"has all of it", m.Name, what, program)
 }
 
 // beyondSwiGLU is beyond for programs whose gated MLPs have one activation.
 func (w *writer) beyondSwiGLU(program string, scalings ...string) string {
 	m := w.p.job.Model
 	if y := m.Detailed(); m.Architecture().Gated && y.Activation != "silu" && y.Activation != "swish" {
-		return fmt.Sprintf("%s has a gated MLP with %s, and %s as busbar writes it has SwiGLU alone; --framework fsdp or hf has it", m.Name, line(y.Activation), program)
+		return fmt.Sprintf("%s has a gated MLP with %s, and %s as busbar writes it has SwiGLU alone; --framework fsdp or "+
+			"hf has it", m.Name, line(y.Activation), program)
 	}
 	return w.beyond(program, scalings...)
 }
@@ -97,14 +100,17 @@ func (w *writer) plainScript(name string) func() (string, string) {
 		}
 		var b strings.Builder
 		b.WriteString(w.scriptHead(name+".sh", f))
-		b.WriteString("DATA=${DATA:-}                            # a file of token numbers, 32 bits each; (default: synthetic tokens)\n")
+		b.WriteString("DATA=${DATA:-}                            # a file of token numbers, 32 bits each; (default: " +
+			"synthetic tokens)\n")
 		b.WriteString(w.trainingBlock())
 		if name == "ddp" {
 			hook := "none"
 			if w.p.job.Compresses() {
 				hook = string(w.p.job.Compress)
 			}
-			fmt.Fprintf(&b, "HOOK=${HOOK:-%s}                         # how gradients travel: none, fp16, bf16, powersgd (rank 2; changes results), rack (inside racks first; the backward pass waits for it)\nRACK=${RACK:-%d}                             # with HOOK=rack: the ranks of a rack\n", hook, w.rackRanks())
+			fmt.Fprintf(&b, "HOOK=${HOOK:-%s}                         # how gradients travel: none, fp16, bf16, powersgd "+
+				"(rank 2; changes results), rack (inside racks first; the backward pass waits for it)\nRACK=${RACK:-%d}          "+
+				"                   # with HOOK=rack: the ranks of a rack\n", hook, w.rackRanks())
 		}
 		b.WriteString(scriptRule)
 		b.WriteString(w.scriptEnv(f))
@@ -147,7 +153,9 @@ func (w *writer) accelerate() (string, string) {
 	if j.Precision.Width() > 2 {
 		precision = "no"
 	}
-	return w.header("Configuration of accelerate for programs of your own: accelerate launch --config_file accelerate.yaml --machine_rank N --main_process_ip FIRST-NODE PROGRAM. fsdp.sh trains with "+f.Title+" alone.") + fmt.Sprintf(`compute_environment: LOCAL_MACHINE
+	return w.header("Configuration of accelerate for programs of your own: accelerate launch --config_file "+
+		"accelerate.yaml --machine_rank N --main_process_ip FIRST-NODE PROGRAM. fsdp.sh trains with "+f.Title+" alone.") +
+		fmt.Sprintf(`compute_environment: LOCAL_MACHINE
 distributed_type: FSDP
 num_machines: %d
 num_processes: %d
@@ -160,7 +168,8 @@ fsdp_config:
   fsdp_cpu_ram_efficient_loading: true
   fsdp_activation_checkpointing: %v
   fsdp_offload_params: %v
-`, len(w.hosts), w.p.ranks(w.hosts), precision, s.ZeRO == 3, j.Recompute == workload.Full, j.Offload == workload.OffloadParams), ""
+`, len(w.hosts), w.p.ranks(w.hosts), precision, s.ZeRO == 3, j.Recompute == workload.Full,
+			j.Offload == workload.OffloadParams), ""
 }
 
 // deepspeed is the configuration of DeepSpeed, for plans that need nothing but replicas.
@@ -196,13 +205,19 @@ func (w *writer) deepspeed() (string, string) {
 		Zero      deepspeedZero `json:"zero_optimization"`
 	}{Train: j.GlobalBatch, Micro: j.MicroBatch, Steps: j.GlobalBatch / (j.MicroBatch * int64(s.DP)), Clip: 1}
 	if name == "deepspeed" { // the Trainer has its own
-		doc.Optimizer = &optimizer{"AdamW", map[string]any{"lr": 3e-4, "betas": []float64{0.9, 0.95}, "eps": 1e-8, "weight_decay": 0.1, "torch_adam": !w.p.job.Offloads()}} // what is offloaded has an Adam of the host's
+		// what is offloaded has an Adam of the host's
+		doc.Optimizer = &optimizer{
+			"AdamW", map[string]any{
+				"lr": 3e-4, "betas": []float64{0.9, 0.95}, "eps": 1e-8, "weight_decay": 0.1, "torch_adam": !w.p.job.Offloads(),
+			},
+		}
 	}
 	doc.Zero.Stage, doc.Zero.Gather = s.ZeRO, s.ZeRO == 3
 	if s.ZeRO == 3 && s.Shard > 0 && s.Shard < s.DP {
 		doc.Zero.Hybrid = s.Shard
 	} else if s.Shard > 0 && s.Shard != s.DP && s.ZeRO > 0 {
-		return "", fmt.Sprintf("shard=%d with zero=%d: DeepSpeed divides among fewer than all replicas with zero=3 alone", s.Shard, s.ZeRO)
+		return "", fmt.Sprintf("shard=%d with zero=%d: DeepSpeed divides among fewer than all replicas with zero=3 alone",
+			s.Shard, s.ZeRO)
 	}
 	var reason string
 	priced := workload.Job{Precision: workload.Precision(j.Precision), Split: workload.Split{ZeRO: s.ZeRO}}

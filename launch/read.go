@@ -43,10 +43,13 @@ func Read(name string, r io.Reader) (*Plan, error) {
 	return p, nil
 }
 
-// settable are the variables of NCCL that a plan may set: those that busbar plan writes, which choose among NCCL's ways and the
-// machine's own NICs. All others could name files, plugins, commands or addresses, now or in a release to come, and anybody
-// may have written a plan. NCCL_TOPO_FILE is set by the rank itself, to a file beside the plan.
-var settable = []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_MIN_NCHANNELS", "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"}
+// settable are the variables of NCCL that a plan may set: those that busbar plan writes, which choose among NCCL's ways
+// and the machine's own NICs. All others could name files, plugins, commands or addresses, now or in a release to come,
+// and anybody may have written a plan. NCCL_TOPO_FILE is set by the rank itself, to a file beside the plan.
+var settable = []string{
+	"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_MIN_NCHANNELS", "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA",
+	"NCCL_SOCKET_IFNAME",
+}
 
 // topologyName is what a topology file of a plan may be called: nothing outside its folder.
 var topologyName = lazyre.New(`^topo-[0-9]{1,4}\.xml$`)
@@ -82,7 +85,8 @@ func (p *Plan) Check() error {
 			}
 		}
 		if t.Topology != "" && !topologyName.MatchString(t.Topology) {
-			return fmt.Errorf("types[%d].topology is %q; expected the name of a file beside plan.json, such as topo-0.xml", i, t.Topology)
+			return fmt.Errorf("types[%d].topology is %q; expected the name of a file beside plan.json, such as topo-0.xml", i,
+				t.Topology)
 		}
 		if err := checkSettings(t.Settings); err != nil {
 			return fmt.Errorf("types[%d].%w", i, err)
@@ -97,7 +101,8 @@ func (p *Plan) Check() error {
 		}
 		for _, g := range n.GPUs {
 			if g < 0 || g >= len(p.Types[n.Type].GPUs) {
-				return fmt.Errorf("nodes[%d].gpus has %d; type %q has %d GPUs", i, g, p.Types[n.Type].Name, len(p.Types[n.Type].GPUs))
+				return fmt.Errorf("nodes[%d].gpus has %d; type %q has %d GPUs", i, g, p.Types[n.Type].Name,
+					len(p.Types[n.Type].GPUs))
 			}
 		}
 	}
@@ -135,7 +140,8 @@ func (p *Plan) Check() error {
 func checkSettings(list []Setting) error {
 	for i, s := range list {
 		if !slices.Contains(settable, s.Name) {
-			return fmt.Errorf("settings[%d].name is %.80q; a plan may set %s; set others in the job's own environment, which stays", i, s.Name, strings.Join(settable, ", "))
+			return fmt.Errorf("settings[%d].name is %.80q; a plan may set %s; set others in the job's own environment, which "+
+				"stays", i, s.Name, strings.Join(settable, ", "))
 		}
 		if len(s.Value) > longestValue || !plain.MatchString(s.Value) {
 			return fmt.Errorf("settings[%d]: the value of %s is %q; expected letters, digits and _=:,^.+-", i, s.Name, s.Value)

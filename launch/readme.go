@@ -8,7 +8,8 @@ import (
 	"busbar.dev/cluster"
 )
 
-// uses say what each file is for, in the order in which they are listed, and of which kind it is; those without a kind start the plan without a scheduler.
+// uses say what each file is for, in the order in which they are listed, and of which kind it is; those without a kind
+// start the plan without a scheduler.
 var uses = []struct{ name, use, kind string }{
 	{"plan.json", "what busbar exec --plan reads on every node", ""},
 	{"job.sbatch", "Slurm: sbatch job.sbatch ./FRAMEWORK.sh, or PROGRAM ARGUMENTS", "slurm"},
@@ -46,11 +47,15 @@ var uses = []struct{ name, use, kind string }{
 	{"mesh.py", "the groups of ranks for PyTorch", ""},
 	{"tuner.tab", "the table of busbar's tuner plugin for NCCL", "tuner"},
 	{"busbar_tuner.c", "that plugin; its first lines say how to build it", "tuner"},
-	{"busbar_profiler.c", "busbar's profiler plugin for NCCL, which busbar exec --profile builds and busbar jobs reads", "profiler"},
+	{
+		"busbar_profiler.c", "busbar's profiler plugin for NCCL, which busbar exec --profile builds and busbar jobs reads",
+		"profiler",
+	},
 	{"nccl-table.csv", "the same table for NVIDIA's example plugin", "tuner"},
 }
 
-// Names are those of files that a plan may have and nobody else: not of programs such as train.py, which a user's folder may have too.
+// Names are those of files that a plan may have and nobody else: not of programs such as train.py, which a user's
+// folder may have too.
 func Names() []string {
 	var list []string
 	for _, u := range uses {
@@ -61,7 +66,8 @@ func Names() []string {
 	return list
 }
 
-// Kinds are those of files that a plan on one machine does without: for schedulers, for launchers of several nodes, and plugins for NCCL.
+// Kinds are those of files that a plan on one machine does without: for schedulers, for launchers of several nodes, and
+// plugins for NCCL.
 func Kinds() []string { return []string{"slurm", "kubernetes", "mpi", "elastic", "tuner", "profiler"} }
 
 // Of are the files of some kinds, those that have none, and what was left out of either.
@@ -123,8 +129,16 @@ func (w *writer) asked() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThe files start and place the program. The prediction holds if the program has these settings:\n")
 	fmt.Fprintf(&b, "%-15s %s\n", "parallel", j.Parallel)
-	fmt.Fprintf(&b, "%-15s global batch %d sequences of %d tokens, micro-batch %d\n", "batch", j.GlobalBatch, j.Seq, j.MicroBatch)
-	for _, s := range [][2]string{{"precision", j.Precision}, {"recompute", j.Recompute}, {"schedule", j.Schedule}, {"context", j.Context}, {"offload", j.Offload}, {"gradients in", j.Compress}} {
+	fmt.Fprintf(&b, "%-15s global batch %d sequences of %d tokens, micro-batch %d\n", "batch", j.GlobalBatch, j.Seq,
+		j.MicroBatch)
+	for _, s := range [][2]string{
+		{"precision", j.Precision},
+		{"recompute", j.Recompute},
+		{"schedule", j.Schedule},
+		{"context", j.Context},
+		{"offload", j.Offload},
+		{"gradients in", j.Compress},
+	} {
 		if s[1] != "" {
 			fmt.Fprintf(&b, "%-15s %s\n", s[0], line(s[1]))
 		}

@@ -51,7 +51,8 @@ const scriptRule = "# ----------------------------------------------------------
 
 // scriptHead begins a program that every rank runs, up to the block of what the user decides.
 func (w *writer) scriptHead(name string, f *workload.Framework) string {
-	return "#!/bin/sh\n" + w.header(fmt.Sprintf("One rank of %s. Start all of them: sbatch job.sbatch ./%[2]s, or ./torchrun.sh ./%[2]s on every node; on one node ./%[2]s alone.", f.Title, name)) +
+	return "#!/bin/sh\n" + w.header(fmt.Sprintf("One rank of %s. Start all of them: sbatch job.sbatch ./%[2]s, or "+
+		"./torchrun.sh ./%[2]s on every node; on one node ./%[2]s alone.", f.Title, name)) +
 		`set -eu
 PLAN=${BUSBAR_PLAN:-$(cd "$(dirname "$0")" && pwd)}
 if [ -z "${RANK:-}" ] && [ -z "${BUSBAR_RANK:-}" ]; then exec "$PLAN/torchrun.sh" "$0" "$@"; fi
@@ -62,7 +63,8 @@ if [ -z "${RANK:-}" ] && [ -z "${BUSBAR_RANK:-}" ]; then exec "$PLAN/torchrun.sh
 // trainingBlock is what of a training the user decides, with where to begin.
 func (w *writer) trainingBlock() string {
 	m := w.p.job.Model
-	// The learning rates of Llama 3 by size (Grattafiori et al. 2024, table 3), with those of GPT-3 below (Brown et al. 2020, table 2.1).
+	// The learning rates of Llama 3 by size (Grattafiori et al. 2024, table 3), with those of GPT-3 below (Brown et al.
+	// 2020, table 2.1).
 	rate := "8e-5"
 	for _, x := range []struct {
 		most int64
@@ -109,10 +111,12 @@ const blackwell = 100
 func (w *writer) scriptEnv(f *workload.Framework) string {
 	var b strings.Builder
 	s := w.p.job.Split
-	b.WriteString("export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}  # less memory is lost between steps\n")
+	b.WriteString("export PYTORCH_CUDA_ALLOC_CONF=${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}  # less memory " +
+		"is lost between steps\n")
 	if w.p.job.Offloads() { // the host's part of the optimizer; torchrun would leave it one core
 		t := &w.p.Types[w.hosts[0].Type]
-		fmt.Fprintf(&b, "export OMP_NUM_THREADS=${CORES:-%d}  # the host updates what is offloaded to it\n", max(1, t.cores()/max(1, len(t.GPUs)), 4))
+		fmt.Fprintf(&b, "export OMP_NUM_THREADS=${CORES:-%d}  # the host updates what is offloaded to it\n",
+			max(1, t.cores()/max(1, len(t.GPUs)), 4))
 	}
 	if f.Name != "megatron" && f.Name != "nemo" {
 		return b.String()
@@ -122,7 +126,8 @@ func (w *writer) scriptEnv(f *workload.Framework) string {
 	case s.ZeRO > 1:
 		b.WriteString("unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron-FSDP refuses 1\n")
 	case (s.TP > 1 || s.CP > 1) && w.p.sm < blackwell:
-		b.WriteString("export CUDA_DEVICE_MAX_CONNECTIONS=1  # required with tp or cp before Blackwell: kernels start in the order in which they are queued\n")
+		b.WriteString("export CUDA_DEVICE_MAX_CONNECTIONS=1  # required with tp or cp before Blackwell: kernels start in " +
+			"the order in which they are queued\n")
 	}
 	return b.String()
 }

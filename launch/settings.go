@@ -42,7 +42,11 @@ func NodeSettings(t *cluster.NodeType, net cluster.NetKind) []Setting {
 	if len(use) == 0 || len(leave) == 0 {
 		return nil // NCCL's own choice is the same
 	}
-	s := Setting{Name: "NCCL_IB_HCA", Value: "=" + strings.Join(use, ","), Reason: fmt.Sprintf("NCCL would also take %s, which no GPU is near: storage or management", strings.Join(leave, ", "))}
+	s := Setting{
+		Name: "NCCL_IB_HCA", Value: "=" + strings.Join(use, ","),
+		Reason: fmt.Sprintf("NCCL would also take %s, which no GPU is near: storage or management",
+			strings.Join(leave, ", ")),
+	}
 	if sockets {
 		s.Name = "NCCL_SOCKET_IFNAME"
 	}
@@ -140,7 +144,10 @@ func (p *Plan) Tune(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *worklo
 		if best.name == "" {
 			continue
 		}
-		s := Setting{best.name, best.value, fmt.Sprintf("%s: the step is predicted to take %.4g s instead of %.4g s", best.why, least.Seconds(), now.Seconds())}
+		s := Setting{
+			best.name, best.value, fmt.Sprintf("%s: the step is predicted to take %.4g s instead of %.4g s", best.why,
+				least.Seconds(), now.Seconds()),
+		}
 		if best.doubt {
 			s.Reason += "; not every platform can, and on some it is slower: measure it"
 			p.Try = append(p.Try, s)

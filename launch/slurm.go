@@ -26,7 +26,8 @@ func (w *writer) sbatch() (string, string) {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
 	b.WriteString(w.header("Slurm batch job: sbatch job.sbatch PROGRAM ARGUMENTS…"))
-	fmt.Fprintf(&b, "#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n", jobName(w.p.Job.Model), len(w.hosts), w.each, w.each)
+	fmt.Fprintf(&b, "#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH "+
+		"--gpus-per-node=%d\n", jobName(w.p.Job.Model), len(w.hosts), w.each, w.each)
 	b.WriteString(w.share())
 	b.WriteString("#SBATCH --time=24:00:00\n#SBATCH --signal=TERM@120\n#SBATCH --requeue\n")
 	if !w.p.Placeholders {
@@ -53,7 +54,8 @@ esac
 
 `, quote(w.dir))
 	if len(w.hosts) > 1 {
-		fmt.Fprintf(&b, "# Nothing trains before the hosts have shown that they reach each other and add up right.\nsrun --ntasks-per-node=1 --ntasks=%d --cpu-bind=none %s\n\n", len(w.hosts), preflightWords)
+		fmt.Fprintf(&b, "# Nothing trains before the hosts have shown that they reach each other and add up right.\nsrun "+
+			"--ntasks-per-node=1 --ntasks=%d --cpu-bind=none %s\n\n", len(w.hosts), preflightWords)
 	}
 	fmt.Fprintf(&b, `if [ "$LAUNCH" = torchrun ]; then
   # Slurm's nodes are numbered in its own order.
@@ -64,7 +66,8 @@ fi
 	distribution := "block"
 	if !w.p.Placeholders {
 		distribution = "arbitrary"
-		b.WriteString("# The order of tasks is the file's, whatever order Slurm has its nodes in.\nexport SLURM_HOSTFILE=$PLAN/slurm.hosts\n")
+		b.WriteString("# The order of tasks is the file's, whatever order Slurm has its nodes in.\nexport " +
+			"SLURM_HOSTFILE=$PLAN/slurm.hosts\n")
 	}
 	fmt.Fprintf(&b, `# Slurm binds nothing: every task sees all GPUs and cores of its node, and busbar exec binds it to
 # those near its own GPU.
@@ -77,7 +80,8 @@ exit $status
 	return b.String(), ""
 }
 
-// share is what of a node the job takes: all of it where it takes all GPUs, else the GPUs' part of processors and memory.
+// share is what of a node the job takes: all of it where it takes all GPUs, else the GPUs' part of processors and
+// memory.
 func (w *writer) share() string {
 	t := &w.p.Types[w.hosts[0].Type]
 	if all := len(t.GPUs); w.each < all {

@@ -49,17 +49,24 @@ func (p *Plan) Tables(f *step.Fabric) ([]File, []Left, error) {
 		reason := "NCCL's own choices are predicted to be the best for all groups of the job"
 		return nil, []Left{{tab, reason}, {csv, reason}}, nil
 	}
-	about := fmt.Sprintf("Choices for NCCL %s, for busbar's tuner plugin (%s says how to build it); predicted for the groups of %s.\n# Made by: %.400s", line(p.NCCL), source, line(p.Job.Model), line(p.Made)) // the plugin reads 511 bytes a line
+	// the plugin reads 511 bytes a line
+	about := fmt.Sprintf("Choices for NCCL %s, for busbar's tuner plugin (%s says how to build it); predicted for the "+
+		"groups of %s.\n# Made by: %.400s", line(p.NCCL), source, line(p.Job.Model), line(p.Made))
 	var b, c bytes.Buffer
 	if err := tuner.Write(&b, about, rows); err != nil {
 		return nil, nil, err
 	}
-	fmt.Fprintf(&c, "# The same for NVIDIA's example tuner plugin (NCCL_TUNER_CONFIG_FILE). Made by busbar plan; %s says more.\n", tab)
-	fmt.Fprintf(&c, "# That plugin runs on one channel what no line matches: communicators of other sizes are slow with it.\n# Build it from NCCL 2.30.3 or later: that of 2.27.5 to 2.29.7 takes the table of costs for pointers and ends the program at the first match.\n# busbar's own leaves the others to NCCL: prefer %s.\n", tab)
+	fmt.Fprintf(&c, "# The same for NVIDIA's example tuner plugin (NCCL_TUNER_CONFIG_FILE). Made by busbar plan; %s "+
+		"says more.\n", tab)
+	fmt.Fprintf(&c, "# That plugin runs on one channel what no line matches: communicators of other sizes are slow with "+
+		"it.\n# Build it from NCCL 2.30.3 or later: that of 2.27.5 to 2.29.7 takes the table of costs for pointers and "+
+		"ends the program at the first match.\n# busbar's own leaves the others to NCCL: prefer %s.\n", tab)
 	for _, g := range asked {
 		if err := tuner.CSV(&c, g.q, coll.BFloat16, g.rows); err != nil {
 			return nil, nil, err
 		}
 	}
-	return []File{{Name: tab, Text: b.Bytes()}, {Name: csv, Text: c.Bytes()}, {Name: source, Text: []byte(tuner.Source())}}, nil, nil
+	return []File{
+		{Name: tab, Text: b.Bytes()}, {Name: csv, Text: c.Bytes()}, {Name: source, Text: []byte(tuner.Source())},
+	}, nil, nil
 }

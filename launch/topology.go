@@ -14,7 +14,8 @@ import (
 func (p *Plan) Topologies(shown *cluster.NodeType) ([]File, []Left) {
 	const name = "topo-0.xml"
 	if shown == nil {
-		return nil, []Left{{name, "no node is known to detect its topology wrongly (to check, give --detected FILE with a node's NCCL_TOPO_DUMP_FILE); NCCL's own detection is used"}}
+		return nil, []Left{{name, "no node is known to detect its topology wrongly (to check, give --detected FILE with a " +
+			"node's NCCL_TOPO_DUMP_FILE); NCCL's own detection is used"}}
 	}
 	var files []File
 	var left []Left
@@ -26,7 +27,8 @@ func (p *Plan) Topologies(shown *cluster.NodeType) ([]File, []Left) {
 			continue
 		}
 		var b bytes.Buffer
-		fmt.Fprintf(&b, "<!-- For NCCL_TOPO_FILE. Nodes show themselves otherwise: %s. Made by busbar plan. -->\n", comment(what))
+		fmt.Fprintf(&b, "<!-- For NCCL_TOPO_FILE. Nodes show themselves otherwise: %s. Made by busbar plan. -->\n",
+			comment(what))
 		if err := ncclxml.Write(&b, t); err != nil {
 			left = append(left, Left{file, fmt.Sprintf("NCCL's format cannot say what %s is: %v", t.Name, err)})
 			continue
@@ -62,7 +64,8 @@ func Misread(known, shown *cluster.NodeType) (wrong, reason string) {
 		if at := shown.ByPCI(x.PCI); at >= 0 && shown.Devices[at].Kind == x.Kind {
 			both = append(both, pair{d, at})
 		} else if x.Kind == cluster.GPU {
-			return "", fmt.Sprintf("the node shows no GPU at %s (%s): NCCL drops what is not there, so that a file needs the machine's own addresses", x.PCI, x.Name)
+			return "", fmt.Sprintf("the node shows no GPU at %s (%s): NCCL drops what is not there, so that a file needs the "+
+				"machine's own addresses", x.PCI, x.Name)
 		}
 	}
 	if len(both) < 2 {
@@ -81,7 +84,8 @@ func Misread(known, shown *cluster.NodeType) (wrong, reason string) {
 				continue
 			}
 			if count++; count == 1 {
-				wrong = fmt.Sprintf("%s and %s as %s, which are %s", known.Devices[y.here].Title(), known.Devices[x.here].Title(), said, is)
+				wrong = fmt.Sprintf("%s and %s as %s, which are %s", known.Devices[y.here].Title(), known.Devices[x.here].Title(),
+					said, is)
 			}
 		}
 	}

@@ -26,11 +26,16 @@ func real(flat bool) *cluster.NodeType {
 			at = n.Add(cluster.Device{Kind: cluster.PCISwitch, Parent: root, PCI: cluster.PCI("0000:" + bus + "0:00.0")})
 			n.Connect(cluster.Link{A: root, B: at, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 		}
-		gpu := n.Add(cluster.Device{Kind: cluster.GPU, Parent: at, Index: i, PCI: cluster.PCI("0000:" + bus + "1:00.0"), GPU: &cluster.GPUInfo{}})
+		gpu := n.Add(cluster.Device{
+			Kind: cluster.GPU, Parent: at, Index: i, PCI: cluster.PCI("0000:" + bus + "1:00.0"), GPU: &cluster.GPUInfo{},
+		})
 		if flat && i == 1 { // everything of the second hangs elsewhere too
 			at = n.ByName("root0")
 		}
-		nic := n.Add(cluster.Device{Kind: cluster.NIC, Parent: at, Label: "mlx5_" + string(rune('0'+i)), PCI: cluster.PCI("0000:" + bus + "2:00.0"), NIC: &cluster.NICInfo{Kind: cluster.InfiniBand}})
+		nic := n.Add(cluster.Device{
+			Kind: cluster.NIC, Parent: at, Label: "mlx5_" + string(rune('0'+i)), PCI: cluster.PCI("0000:" + bus + "2:00.0"),
+			NIC: &cluster.NICInfo{Kind: cluster.InfiniBand},
+		})
 		n.Connect(cluster.Link{A: n.Devices[gpu].Parent, B: gpu, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 		n.Connect(cluster.Link{A: at, B: nic, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 	}
@@ -42,12 +47,14 @@ func TestMisread(t *testing.T) {
 	if reason != "" || !strings.Contains(wrong, "mlx5_0") || !strings.Contains(wrong, "PIX") {
 		t.Errorf("%q %q", wrong, reason)
 	}
-	if wrong, reason := launch.Misread(real(false), real(false)); wrong != "" || !strings.Contains(reason, "NCCL's own detection is right") {
+	if wrong, reason := launch.Misread(real(false), real(false)); wrong != "" ||
+		!strings.Contains(reason, "NCCL's own detection is right") {
 		t.Errorf("the same: %q %q", wrong, reason)
 	}
 	other := real(true)
 	other.Devices[other.ByName("gpu1")].PCI = "0000:99:00.0"
-	if wrong, reason := launch.Misread(real(false), other); wrong != "" || !strings.Contains(reason, "no GPU at 0000:21:00.0") {
+	if wrong, reason := launch.Misread(real(false), other); wrong != "" ||
+		!strings.Contains(reason, "no GPU at 0000:21:00.0") {
 		t.Errorf("another machine: %q %q", wrong, reason)
 	}
 	preset, err := hardware.Node("azure-ndv4")
@@ -62,7 +69,8 @@ func TestMisread(t *testing.T) {
 // The file is read back as the node is, and the plan and nccl.env name it.
 func TestTopologies(t *testing.T) {
 	p := below(t, "gpu[1-2]", false, 0, 1)
-	if files, left := p.Topologies(nil); len(files) != 0 || len(left) != 1 || !strings.Contains(left[0].Reason, "--detected") {
+	if files, left := p.Topologies(nil); len(files) != 0 || len(left) != 1 ||
+		!strings.Contains(left[0].Reason, "--detected") {
 		t.Errorf("%v %v", files, left)
 	}
 	launch.SetKinds(p, real(false))

@@ -8,13 +8,16 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// titanFlavor is the model and flavor under which torchtitan has a model: those of Llama 3.1, which it also trains Llama 3 by.
+// titanFlavor is the model and flavor under which torchtitan has a model: those of Llama 3.1, which it also trains
+// Llama 3 by.
 func titanFlavor(m *workload.Model) (name, flavor string, ok bool) {
 	d, y := m.Dims, m.Detailed()
 	if y.Type != "llama" || d.Vocab != 128256 || y.Scaling != "" && y.Scaling != "llama3:8:8192" {
 		return "", "", false
 	}
-	flavor, ok = map[[3]int64]string{{32, 4096, 14336}: "8B", {80, 8192, 28672}: "70B", {126, 16384, 53248}: "405B"}[[3]int64{d.Layers, d.Hidden, d.FFN}]
+	flavor, ok = map[[3]int64]string{
+		{32, 4096, 14336}: "8B", {80, 8192, 28672}: "70B", {126, 16384, 53248}: "405B",
+	}[[3]int64{d.Layers, d.Hidden, d.FFN}]
 	return "llama3", flavor, ok
 }
 
@@ -31,7 +34,8 @@ func (w *writer) titanFramework() (*workload.Framework, string) {
 
 // titanSchedules are PyTorch's names.
 var titanSchedules = map[pipeline.Schedule]string{
-	pipeline.GPipe: "GPipe", pipeline.Alternate: "1F1B", pipeline.Interleaved: "Interleaved1F1B", pipeline.ZeroBubbleV: "ZBVZeroBubble",
+	pipeline.GPipe: "GPipe", pipeline.Alternate: "1F1B", pipeline.Interleaved: "Interleaved1F1B",
+	pipeline.ZeroBubbleV: "ZBVZeroBubble",
 }
 
 // titan is the configuration of torchtitan 0.1 and 0.2; later ones are configured by Python alone.
@@ -43,7 +47,8 @@ func (w *writer) titan() (string, string) {
 	j := w.p.job
 	s := j.Split
 	var b strings.Builder
-	b.WriteString(w.header("Configuration of " + f.Title + " for this model and plan; torchtitan.sh starts it and has the rest: tokenizer, data, schedule, checkpoints."))
+	b.WriteString(w.header("Configuration of " + f.Title + " for this model and plan; torchtitan.sh starts it and has " +
+		"the rest: tokenizer, data, schedule, checkpoints."))
 	name, flavor, known := titanFlavor(j.Model)
 	if !known {
 		name, flavor = "busbar", "plan"
@@ -86,13 +91,18 @@ expert_parallel_degree = %d
 		fmt.Fprintf(&b, "expert_tensor_parallel_degree = %d\n", s.ExpertTensor())
 	}
 	if s.CP > 1 {
-		fmt.Fprintf(&b, "context_parallel_rotate_method = %q\n", map[bool]string{true: "allgather", false: "alltoall"}[j.Context == workload.Gather])
+		fmt.Fprintf(&b, "context_parallel_rotate_method = %q\n",
+			map[bool]string{true: "allgather", false: "alltoall"}[j.Context == workload.Gather])
 	}
 	if s.PP > 1 {
-		fmt.Fprintf(&b, "pipeline_parallel_schedule = %q\n%smodule_fqns_per_model_part = %s\n", titanSchedules[j.Pipeline().Schedule], micro, titanStages(j))
+		fmt.Fprintf(&b, "pipeline_parallel_schedule = %q\n%smodule_fqns_per_model_part = %s\n",
+			titanSchedules[j.Pipeline().Schedule], micro, titanStages(j))
 	}
-	mode := map[workload.Recompute]string{workload.None: "none", workload.Selective: "selective", workload.Full: "full"}[j.Recompute]
-	fmt.Fprintf(&b, "\n[activation_checkpoint]\nmode = %q\nselective_ac_option = \"op\"\n\n[compile]\nenable = %v\ncomponents = [\"model\", \"loss\"]\n", mode, j.Kernels == workload.Compiled)
+	mode := map[workload.Recompute]string{
+		workload.None: "none", workload.Selective: "selective", workload.Full: "full",
+	}[j.Recompute]
+	fmt.Fprintf(&b, "\n[activation_checkpoint]\nmode = %q\nselective_ac_option = \"op\"\n\n[compile]\nenable = %v\n"+
+		"components = [\"model\", \"loss\"]\n", mode, j.Kernels == workload.Compiled)
 	return b.String(), ""
 }
 
@@ -100,11 +110,14 @@ expert_parallel_degree = %d
 func titanConverters(p workload.Precision) string {
 	switch p {
 	case "fp8", "fp8-rowwise":
-		return "converters = [\"quantize.linear.float8\"]\n\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\nfilter_fqns = [\"output\"]\n"
+		return "converters = [\"quantize.linear.float8\"]\n\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n" +
+			"filter_fqns = [\"output\"]\n"
 	case "fp8-tensorwise":
-		return "converters = [\"quantize.linear.float8\"]\n\n[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\nprecompute_float8_dynamic_scale_for_fsdp = true\nfilter_fqns = [\"output\"]\n"
+		return "converters = [\"quantize.linear.float8\"]\n\n[quantize.linear.float8]\nenable_fsdp_float8_all_gather = " +
+			"true\nprecompute_float8_dynamic_scale_for_fsdp = true\nfilter_fqns = [\"output\"]\n"
 	case "mxfp8":
-		return "converters = [\"quantize.linear.mx\"]\n\n[quantize.linear.mx]\nrecipe_name = \"mxfp8_cublas\"\nfilter_fqns = [\"output\"]\n"
+		return "converters = [\"quantize.linear.mx\"]\n\n[quantize.linear.mx]\nrecipe_name = \"mxfp8_cublas\"\nfilter_fqns " +
+			"= [\"output\"]\n"
 	}
 	return ""
 }
@@ -163,19 +176,25 @@ func (w *writer) titanModel() (string, string) {
 		if y.RouteScale > 0 {
 			scale = y.RouteScale
 		}
-		experts = fmt.Sprintf("MoEArgs(num_experts=%d, num_shared_experts=%d, top_k=%d, %sscore_func=%q, route_norm=%s, route_scale=%g, score_before_experts=False)", d.Experts, shared, d.TopK, groups, score, py[y.RouteNorm], scale)
+		experts = fmt.Sprintf("MoEArgs(num_experts=%d, num_shared_experts=%d, top_k=%d, %sscore_func=%q, route_norm=%s, "+
+			"route_scale=%g, score_before_experts=False)", d.Experts, shared, d.TopK, groups, score, py[y.RouteNorm], scale)
 	}
-	base, module, class, args := "qwen3", "torchtitan.models.qwen3.model.args", "Qwen3ModelArgs", fmt.Sprintf(`dim=%d, n_layers=%d, n_heads=%d, n_kv_heads=%d, head_dim=%d, hidden_dim=%d,
+	base, module, class, args := "qwen3", "torchtitan.models.qwen3.model.args", "Qwen3ModelArgs",
+		fmt.Sprintf(`dim=%d, n_layers=%d, n_heads=%d, n_kv_heads=%d, head_dim=%d, hidden_dim=%d,
     vocab_size=%d, max_seq_len=%d, norm_eps=%g, rope_theta=%g, qk_norm=%s, enable_weight_tying=%s,
-    moe_enabled=%s, moe_inter_dim=%d, moe_args=%s,`, d.Hidden, d.Layers, d.Heads, d.KVHeads, d.HeadDim, d.FFN, d.Vocab, w.p.job.Seq, y.Eps, y.RotaryBase,
-		py[a.QKNorm == workload.HeadNorm], py[a.Tied], py[d.Experts > 0], d.ExpertFFN, experts)
+    moe_enabled=%s, moe_inter_dim=%d, moe_args=%s,`, d.Hidden, d.Layers, d.Heads, d.KVHeads, d.HeadDim, d.FFN, d.Vocab,
+			w.p.job.Seq, y.Eps, y.RotaryBase,
+			py[a.QKNorm == workload.HeadNorm], py[a.Tied], py[d.Experts > 0], d.ExpertFFN, experts)
 	if l := a.Latent; l != nil {
 		base, module, class = "deepseek_v3", "torchtitan.models.deepseek_v3.model.args", "DeepSeekV3ModelArgs"
-		args = fmt.Sprintf(`dim=%d, n_layers=%d, n_dense_layers=%d, n_heads=%d, inter_dim=%d, moe_inter_dim=%d, vocab_size=%d, max_seq_len=%d, norm_eps=%g, rope_theta=%g,
-    q_lora_rank=%d, kv_lora_rank=%d, qk_nope_head_dim=%d, qk_rope_head_dim=%d, v_head_dim=%d, moe_args=%s,`, d.Hidden, d.Layers, d.Dense, d.Heads, d.FFN, d.ExpertFFN, d.Vocab, w.p.job.Seq,
-			y.Eps, y.RotaryBase, l.Q, l.KV, l.Plain, l.Rotary, l.Value, experts)
+		args = fmt.
+			Sprintf(`dim=%d, n_layers=%d, n_dense_layers=%d, n_heads=%d, inter_dim=%d, moe_inter_dim=%d, vocab_size=%d, max_seq_len=%d, norm_eps=%g, rope_theta=%g,
+    q_lora_rank=%d, kv_lora_rank=%d, qk_nope_head_dim=%d, qk_rope_head_dim=%d, v_head_dim=%d, moe_args=%s,`, d.Hidden,
+				d.Layers, d.Dense, d.Heads, d.FFN, d.ExpertFFN, d.Vocab, w.p.job.Seq,
+				y.Eps, y.RotaryBase, l.Q, l.KV, l.Plain, l.Rotary, l.Value, experts)
 	}
-	return w.header(fmt.Sprintf("The model's dimensions for %s: %s, %d parameters. What tensors do not show is from %s.", f.Title, line(m.Name), m.Params(), line(y.Source))) + fmt.Sprintf(`from dataclasses import replace
+	return w.header(fmt.Sprintf("The model's dimensions for %s: %s, %d parameters. What tensors do not show is from %s.",
+		f.Title, line(m.Name), m.Params(), line(y.Source))) + fmt.Sprintf(`from dataclasses import replace
 
 from %s import %s
 from torchtitan.distributed.pipeline_parallel import pipeline_llm
@@ -197,7 +216,8 @@ func (w *writer) titanScript() (string, string) {
 	}
 	var b strings.Builder
 	b.WriteString(w.scriptHead("torchtitan.sh", f))
-	fmt.Fprintf(&b, `TORCHTITAN=${TORCHTITAN:-$HOME/torchtitan}  # a checkout of pytorch/torchtitan, release v%s: later ones take no TOML
+	fmt.
+		Fprintf(&b, `TORCHTITAN=${TORCHTITAN:-$HOME/torchtitan}  # a checkout of pytorch/torchtitan, release v%s: later ones take no TOML
 TOKENIZER=${TOKENIZER:-$TORCHTITAN/tests/assets/tokenizer}  # folder of the tokenizer; torchtitan's small one for a first try
 DATA=${DATA:-c4_test}                     # a dataset that torchtitan knows: c4, c4_test (needs no network)
 DATA_PATH=${DATA_PATH:-$TORCHTITAN/tests/assets/c4_test}

@@ -53,8 +53,9 @@ var (
 		ReduceScatter: {"reduce_scatter", "ReduceScatter"}, AllReduce: {"all_reduce", "AllReduce"},
 	}
 	algoNames = []names{
-		Tree: {"tree", "Tree"}, Ring: {"ring", "Ring"}, CollNetDirect: {"collnet_direct", "CollNetDirect"}, CollNetChain: {"collnet_chain", "CollNetChain"},
-		NVLS: {"nvls", "NVLS"}, NVLSTree: {"nvls_tree", "NVLSTree"}, PAT: {"pat", "PAT"},
+		Tree: {"tree", "Tree"}, Ring: {"ring", "Ring"}, CollNetDirect: {"collnet_direct", "CollNetDirect"},
+		CollNetChain: {"collnet_chain", "CollNetChain"},
+		NVLS:         {"nvls", "NVLS"}, NVLSTree: {"nvls_tree", "NVLSTree"}, PAT: {"pat", "PAT"},
 	}
 	protoNames = []names{LL: {"ll", "LL"}, LL128: {"ll128", "LL128"}, Simple: {"simple", "Simple"}}
 )

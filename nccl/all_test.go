@@ -13,7 +13,9 @@ import (
 // releases: rings visit all ranks once, trees hang together, and something is
 // chosen for every size.
 func TestEveryPreset(t *testing.T) {
-	releases := map[string]bool{"dgx-h100": true, "dgx-a100": true, "baskerville": true, "aws-p5": true, "jean-zay-v100": true}
+	releases := map[string]bool{
+		"dgx-h100": true, "dgx-a100": true, "baskerville": true, "aws-p5": true, "jean-zay-v100": true,
+	}
 	done := 0
 	for _, info := range hardware.Presets() {
 		if info.GPUs < 1 || testing.Short() && (info.GPUs > 16 || info.NICs == 0) {
@@ -36,7 +38,8 @@ func TestEveryPreset(t *testing.T) {
 				v, _ := nccl.ParseVersion(version)
 				p, err := new(nccl.Planner).Plan(c, l, v, nil)
 				if err != nil {
-					if !strings.Contains(err.Error(), "has no NIC") && !strings.Contains(err.Error(), "RCCL on AMD's") && !strings.Contains(err.Error(), "RCCL's figures are known") {
+					if !strings.Contains(err.Error(), "has no NIC") && !strings.Contains(err.Error(), "RCCL on AMD's") &&
+						!strings.Contains(err.Error(), "RCCL's figures are known") {
 						t.Errorf("%s %d nodes %s: %v", info.Name, nodes, version, err)
 					}
 					break

@@ -2,10 +2,13 @@ package nccl
 
 import "testing"
 
-// TestBefore18 holds the estimates of releases before 2.18 to what their formulas give by hand: eight A100 on one node, and
-// two such nodes whose ring has four channels of 24 GB/s (src/graph/tuning.cc of 2.8, 2.12 and 2.17).
+// TestBefore18 holds the estimates of releases before 2.18 to what their formulas give by hand: eight A100 on one node,
+// and two such nodes whose ring has four channels of 24 GB/s (src/graph/tuning.cc of 2.8, 2.12 and 2.17).
 func TestBefore18(t *testing.T) {
-	one := Graph{Pattern: RingPattern, NChannels: 12, BwIntra: 21, BwInter: 21, TypeIntra: PathNVL, TypeInter: PathPIX, SameChannels: true}
+	one := Graph{
+		Pattern: RingPattern, NChannels: 12, BwIntra: 21, BwInter: 21, TypeIntra: PathNVL, TypeInter: PathPIX,
+		SameChannels: true,
+	}
 	two := Graph{Pattern: RingPattern, NChannels: 4, BwIntra: 24, BwInter: 24, TypeIntra: PathNVL, TypeInter: PathPIX}
 	for _, x := range []struct {
 		release string
@@ -29,7 +32,9 @@ func TestBefore18(t *testing.T) {
 		if x.nodes == 2 {
 			g = two
 		}
-		c := &Comm{Version: v, NRanks: 8 * x.nodes, NNodes: x.nodes, MinCC: 80, MaxCC: 80, Arch: ArchX86, Vendor: AMD, MaxLocalRanks: 8}
+		c := &Comm{
+			Version: v, NRanks: 8 * x.nodes, NNodes: x.nodes, MinCC: 80, MaxCC: 80, Arch: ArchX86, Vendor: AMD, MaxLocalRanks: 8,
+		}
 		table, err := NewTable(c, &Graphs{Ring: g, Tree: g})
 		if err != nil {
 			t.Fatal(err)

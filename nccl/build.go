@@ -35,7 +35,8 @@ const maxMesh = 64
 func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]string) (*system, error) {
 	b := &builder{
 		t: t, gpus: gpus, nets: nets, s: &system{v: v, env: env, inter: len(nets) > 0, p2pOff: map[[2]int]bool{}},
-		done: map[int]bool{}, made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{}, numa: map[int]*topoNode{}, none: map[int]*topoNode{},
+		done: map[int]bool{}, made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{},
+		numa: map[int]*topoNode{}, none: map[int]*topoNode{},
 	}
 	for _, l := range t.Links {
 		switch {
@@ -51,7 +52,8 @@ func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]
 		return nil, err
 	}
 	if len(gpus) > maxMesh && t.Count(cluster.NVSwitch) == 0 {
-		return nil, fmt.Errorf("node type %s: %d GPUs without an NVLink switch; the search is for at most %d", t.Name, len(gpus), maxMesh)
+		return nil, fmt.Errorf("node type %s: %d GPUs without an NVLink switch; the search is for at most %d", t.Name,
+			len(gpus), maxMesh)
 	}
 	if err := b.devices(); err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func (b *builder) devices() error {
 	}
 	for _, d := range slices.Concat(b.gpus, b.nets) {
 		if !b.done[d] {
-			return fmt.Errorf("%s of node type %s hangs on nothing that leads to a processor; give it a parent under a NUMA domain, or none", b.t.Devices[d].Name, b.t.Name)
+			return fmt.Errorf("%s of node type %s hangs on nothing that leads to a processor; give it a parent under a NUMA "+
+				"domain, or none", b.t.Devices[d].Name, b.t.Name)
 		}
 	}
 	return nil
@@ -135,7 +138,8 @@ func (b *builder) usable(g int) error {
 	case x.GPU != nil && x.GPU.Vendor != "" && x.GPU.Vendor != "nvidia":
 		return foreign(x, b.t.Name)
 	case x.GPU == nil || x.GPU.SM == 0:
-		return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", x.Name, b.t.Name)
+		return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's "+
+			"model", x.Name, b.t.Name)
 	}
 	return nil
 }
@@ -228,7 +232,8 @@ func (b *builder) cpu(d int) *topoNode {
 	x := &b.t.Devices[d]
 	n := b.s.add(kindCPU, x.Tray, uint64(x.Index)&(1<<56-1))
 	info := x.CPU
-	if s := b.t.Above(d, cluster.Socket); s >= 0 && b.t.Devices[s].CPU != nil && (info == nil || info.Vendor == "" && info.Arch == "") {
+	if s := b.t.Above(d, cluster.Socket); s >= 0 && b.t.Devices[s].CPU != nil &&
+		(info == nil || info.Vendor == "" && info.Arch == "") {
 		info = b.t.Devices[s].CPU
 	}
 	n.cpu = describeCPU(b.s.v, info)
@@ -420,7 +425,8 @@ func (b *builder) nic(d int, at *topoNode) {
 	x := &b.t.Devices[d]
 	// An interface of which only the NUMA domain is known hangs on the processor.
 	up := b.up[d]
-	loose := x.PCI == "" && at.kind == kindCPU && up.Lanes+up.MaxLanes == 0 && up.GTs+up.MaxGTs == 0 && up.Rate.Origin <= cluster.Assumed
+	loose := x.PCI == "" && at.kind == kindCPU && up.Lanes+up.MaxLanes == 0 && up.GTs+up.MaxGTs == 0 &&
+		up.Rate.Origin <= cluster.Assumed
 	key := fmt.Sprintf("%d/%s", x.Tray, x.PCI.Slot())
 	switch {
 	case loose:
@@ -446,7 +452,8 @@ func (b *builder) nic(d int, at *topoNode) {
 		n := b.s.add(kindNET, x.Tray, uint64(f.number))
 		n.net = netNode{
 			bw: float32(float64(f.rate / unit.GBps)), asic: i, functions: f.functions, localGPU: -1,
-			gdr: x.NIC.GDR == cluster.Yes || x.NIC.GDR == cluster.Maybe && verbs(x.NIC.Kind), coll: x.NIC.Reduction == cluster.Yes,
+			gdr:  x.NIC.GDR == cluster.Yes || x.NIC.GDR == cluster.Maybe && verbs(x.NIC.Kind),
+			coll: x.NIC.Reduction == cluster.Yes,
 		}
 		join(card, n, linkNET, n.net.bw)
 	}

@@ -147,7 +147,8 @@ func (t *Table) Choose(call Call) (Choice, error) {
 		}
 	}
 	if best.Time < 0 {
-		return Choice{}, fmt.Errorf("no algorithm and protocol is left for %s; NCCL_ALGO and NCCL_PROTO exclude them all", call.Op)
+		return Choice{},
+			fmt.Errorf("no algorithm and protocol is left for %s; NCCL_ALGO and NCCL_PROTO exclude them all", call.Op)
 	}
 	if t.comm.RCCL != nil {
 		best = t.override(call, best)

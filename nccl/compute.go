@@ -244,7 +244,8 @@ func (c *compute) relax() bool {
 		}
 	}
 	g.TypeIntra = c.minIntra
-	if c.s.inter && g.TypeInter < c.maxInter && (best.NChannels == 0 || g.TypeInter < best.TypeInter || g.TypeInter < PathPXN) {
+	if c.s.inter && g.TypeInter < c.maxInter &&
+		(best.NChannels == 0 || g.TypeInter < best.TypeInter || g.TypeInter < PathPXN) {
 		if g.TypeInter = c.v.next(g.TypeInter); g.TypeInter < PathDIS {
 			return true
 		}
@@ -349,7 +350,8 @@ func (c *compute) result() Graph {
 		g.BwIntra, g.BwInter, g.TypeIntra, g.TypeInter, g.NChannels = fallbackGBps, fallbackGBps, PathSYS, PathSYS, 1
 	}
 	out := g.Graph
-	out.Intra, out.Inter = make([][]int, 0, g.NChannels), make([][2]int, 0, g.NChannels) // no room to append to: plans share them
+	// no room to append to: plans share them
+	out.Intra, out.Inter = make([][]int, 0, g.NChannels), make([][2]int, 0, g.NChannels)
 	for ch := range g.NChannels {
 		out.Intra = append(out.Intra, g.intra[ch*c.ngpus:(ch+1)*c.ngpus])
 		ends := [2]int{-1, -1}

@@ -96,10 +96,12 @@ type limits struct {
 
 func limitsOf(v Version) limits {
 	l := limits{
-		ll:       bwTable{volta: {39, 39, 20.4}, ampere: {87.7, 22.5, 19}, hopper: {141, 45, 35}, blackwell: {282, 90, 70}},
-		ring128:  bwTable{volta: {20, 20, 20}, ampere: {20, 20, 20}, hopper: {36.7, 36.7, 36.7}, blackwell: {40, 40, 40}},
-		tree128:  bwTable{volta: {20, 20, 20}, ampere: {20, 20, 20}, hopper: {36.7, 36.7, 29}, blackwell: {55.6, 31.67, 20}},
-		tree:     bwTable{volta: {26.5, 18.5, 10}, ampere: {24, 23.6, 17.8}, hopper: {38.7, 41.4, 36}, blackwell: {70, 42.8, 24}},
+		ll:      bwTable{volta: {39, 39, 20.4}, ampere: {87.7, 22.5, 19}, hopper: {141, 45, 35}, blackwell: {282, 90, 70}},
+		ring128: bwTable{volta: {20, 20, 20}, ampere: {20, 20, 20}, hopper: {36.7, 36.7, 36.7}, blackwell: {40, 40, 40}},
+		tree128: bwTable{volta: {20, 20, 20}, ampere: {20, 20, 20}, hopper: {36.7, 36.7, 29}, blackwell: {55.6, 31.67, 20}},
+		tree: bwTable{
+			volta: {26.5, 18.5, 10}, ampere: {24, 23.6, 17.8}, hopper: {38.7, 41.4, 36}, blackwell: {70, 42.8, 24},
+		},
 		nvlsTree: bwTable{volta: {26.5, 18.5, 10}, ampere: {24, 23.6, 17.8}, hopper: {0, 57.7, 45.5}, blackwell: {0, 96, 80}},
 		nvlsEff:  [4]float32{hopper: 0.85, blackwell: 0.74},
 	}

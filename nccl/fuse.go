@@ -100,7 +100,8 @@ func fuseMost(v Version, env map[string]string) (int, error) {
 	case s == "LOC":
 		return 1, nil
 	case slices.Contains([]string{"PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}, s):
-		return 0, fmt.Errorf("NCCL_NET_MERGE_LEVEL=%s: NICs of different cards as one are not modelled; only LOC and PORT are", s)
+		return 0, fmt.Errorf("NCCL_NET_MERGE_LEVEL=%s: NICs of different cards as one are not modelled; only LOC and PORT "+
+			"are", s)
 	}
 	return 4, nil
 }

@@ -19,7 +19,9 @@ func dualNode(functions bool, kind cluster.NetKind) *cluster.NodeType {
 	var gpus []int
 	index := 0
 	for i := range 2 {
-		sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: numa, PCI: cluster.PCI(fmt.Sprintf("0000:%d0:00.0", i+1))})
+		sw := t.Add(cluster.Device{
+			Kind: cluster.PCISwitch, Index: -1, Parent: numa, PCI: cluster.PCI(fmt.Sprintf("0000:%d0:00.0", i+1)),
+		})
 		add := func(d cluster.Device) int {
 			id := t.Add(d)
 			t.Connect(cluster.Link{A: sw, B: id, Kind: cluster.PCIe, Lanes: 16, GTs: 32})
@@ -27,7 +29,8 @@ func dualNode(functions bool, kind cluster.NetKind) *cluster.NodeType {
 		}
 		t.Connect(cluster.Link{A: numa, B: sw, Kind: cluster.PCIe, Lanes: 16, GTs: 32})
 		gpus = append(gpus, add(cluster.Device{
-			Kind: cluster.GPU, Index: i, Parent: sw, PCI: cluster.PCI(fmt.Sprintf("0000:%d1:00.0", i+1)), GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 90},
+			Kind: cluster.GPU, Index: i, Parent: sw, PCI: cluster.PCI(fmt.Sprintf("0000:%d1:00.0", i+1)),
+			GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 90},
 		}))
 		port := cluster.Port{Num: 1, Rate: cluster.FromSpec(200*unit.Gbps, "test"), State: cluster.Up}
 		if !functions {

@@ -21,7 +21,9 @@ func nodeOf(data []byte) *cluster.NodeType {
 		data = data[1:]
 		return b
 	}
-	kinds := []cluster.Kind{cluster.NUMA, cluster.RootComplex, cluster.PCISwitch, cluster.GPU, cluster.NIC, cluster.NVSwitch, cluster.GPU}
+	kinds := []cluster.Kind{
+		cluster.NUMA, cluster.RootComplex, cluster.PCISwitch, cluster.GPU, cluster.NIC, cluster.NVSwitch, cluster.GPU,
+	}
 	vendors := []string{"GenuineIntel", "AuthenticAMD", "", "  Shanghai  "}
 	for range min(next(), 24) {
 		k := kinds[next()%len(kinds)]
@@ -31,12 +33,16 @@ func nodeOf(data []byte) *cluster.NodeType {
 		}
 		switch k {
 		case cluster.NUMA:
-			d.CPU = &cluster.CPUInfo{Arch: []string{"x86_64", "arm64", "ppc64"}[next()%3], Vendor: vendors[next()%4], Family: next() % 8, Model: next()}
+			d.CPU = &cluster.CPUInfo{
+				Arch: []string{"x86_64", "arm64", "ppc64"}[next()%3], Vendor: vendors[next()%4], Family: next() % 8, Model: next(),
+			}
 		case cluster.GPU:
 			d.GPU = &cluster.GPUInfo{SM: []int{0, 60, 70, 80, 90, 100}[next()%6], GDR: cluster.Tri(next() % 3)}
 		case cluster.NIC:
 			p := cluster.Port{Rate: cluster.FromRead(unit.Rate(next())*unit.Gbps, "fuzz"), State: cluster.State(next() % 4)}
-			d.NIC = &cluster.NICInfo{Kind: []cluster.NetKind{cluster.InfiniBand, cluster.Ethernet, ""}[next()%3], Ports: []cluster.Port{p}}
+			d.NIC = &cluster.NICInfo{
+				Kind: []cluster.NetKind{cluster.InfiniBand, cluster.Ethernet, ""}[next()%3], Ports: []cluster.Port{p},
+			}
 			if d.Index > 6 { // cards of two functions, some with two ports
 				d.PCI = cluster.PCI(fmt.Sprintf("0000:%02x:00.%d", d.Index/2, d.Index%2))
 				d.NIC.Ports = slices.Repeat(d.NIC.Ports, 1+d.Index%3)
@@ -48,7 +54,10 @@ func nodeOf(data []byte) *cluster.NodeType {
 		}
 	}
 	for len(data) > 4 && len(t.Devices) > 1 && len(t.Links) < 200 {
-		l := cluster.Link{A: next() % len(t.Devices), B: next() % len(t.Devices), Kind: cluster.LinkKind(next() % 7), Lanes: next() % 19, OneWay: next()%2 == 0}
+		l := cluster.Link{
+			A: next() % len(t.Devices), B: next() % len(t.Devices), Kind: cluster.LinkKind(next() % 7), Lanes: next() % 19,
+			OneWay: next()%2 == 0,
+		}
 		switch {
 		case l.A == l.B:
 		case l.Kind == 0:
@@ -62,11 +71,15 @@ func nodeOf(data []byte) *cluster.NodeType {
 
 // settings are what the package reads from the environment.
 var settings = []string{
-	"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_COLLNET_ENABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_LEVEL",
+	"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_COLLNET_ENABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE",
+	"NCCL_P2P_LEVEL",
 	"NCCL_NET_GDR_LEVEL", "NCCL_NVB_DISABLE", "NCCL_MNNVL_ENABLE", "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS",
-	"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NVLS_NCHANNELS", "NCCL_NTHREADS", "NCCL_LL128_NTHREADS", "NCCL_THREAD_THRESHOLDS",
-	"NCCL_NET_OVERHEAD", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_PAT_ENABLE", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_PXN_DISABLE",
-	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS", "NCCL_NET_DISABLE_INTRA",
+	"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NVLS_NCHANNELS", "NCCL_NTHREADS", "NCCL_LL128_NTHREADS",
+	"NCCL_THREAD_THRESHOLDS",
+	"NCCL_NET_OVERHEAD", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_PAT_ENABLE", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME",
+	"NCCL_PXN_DISABLE",
+	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS",
+	"NCCL_NET_DISABLE_INTRA",
 }
 
 // FuzzPlan checks that odd machines, releases and settings end in a plan that
@@ -132,7 +145,8 @@ func sound(t *testing.T, p *nccl.Plan, ranks int) {
 		t.Fatal(err)
 	}
 	if p.Count() < 1 || p.P2PChannels < 1 || p.P2PPerPeer < 1 || p.NVLSChannels < 0 || p.NRanks != ranks {
-		t.Fatalf("%d channels, %d, %d p2p, %d nvls, %d ranks of %d", p.Count(), p.P2PChannels, p.P2PPerPeer, p.NVLSChannels, p.NRanks, ranks)
+		t.Fatalf("%d channels, %d, %d p2p, %d nvls, %d ranks of %d", p.Count(), p.P2PChannels, p.P2PPerPeer, p.NVLSChannels,
+			p.NRanks, ranks)
 	}
 	owner := make([]int, ranks)
 	for i, n := range p.Nodes {

@@ -127,7 +127,8 @@ func TestUnevenNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.NNodes != 4 || p.MaxLocalRanks != 8 || p.MinCC != 80 || p.MaxCC != 90 {
-			t.Errorf("%s: %d nodes of at most %d, compute capability %d to %d", version, p.NNodes, p.MaxLocalRanks, p.MinCC, p.MaxCC)
+			t.Errorf("%s: %d nodes of at most %d, compute capability %d to %d", version, p.NNodes, p.MaxLocalRanks, p.MinCC,
+				p.MaxCC)
 		}
 		sound(t, p, len(l))
 		checkPlan(t, version, p)

@@ -13,8 +13,9 @@ import (
 	"busbar.dev/nccl"
 )
 
-// TestJobLogs plans for the communicators of recorded PyTorch jobs, healthy and broken ones, one rank a node, and compares rings, trees and channels of
-// every communicator, and tables and choices where a log has them. The machine is that of TestRealRuns.
+// TestJobLogs plans for the communicators of recorded PyTorch jobs, healthy and broken ones, one rank a node, and
+// compares rings, trees and channels of every communicator, and tables and choices where a log has them. The machine is
+// that of TestRealRuns.
 func TestJobLogs(t *testing.T) {
 	root := filepath.Join(corpus.Dir(t), "corpus")
 	dirs, err := filepath.Glob(filepath.Join(root, "live-jobs", "*"))

@@ -75,13 +75,15 @@ func Block(c *cluster.Cluster, nodes, gpus int) (Layout, error) {
 // tooFew says what a layout needs that the cluster does not have: fit nodes have as many GPUs,
 // most is what the largest has.
 func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
-	need := fmt.Sprintf("layout %dx%d needs %s with at least %s", nodes, gpus, words.Plural(nodes, "node"), words.Plural(gpus, "GPU"))
+	need := fmt.Sprintf("layout %dx%d needs %s with at least %s", nodes, gpus, words.Plural(nodes, "node"),
+		words.Plural(gpus, "GPU"))
 	has := words.Plural(len(c.Hosts), "node")
 	switch {
 	case most == 0:
 		return fmt.Errorf("%s; no node of the cluster has a GPU", need)
 	case most < gpus:
-		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs per node", need, words.Plural(most, "GPU"))
+		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs per node", need,
+			words.Plural(most, "GPU"))
 	case fit < len(c.Hosts):
 		with, names := 0, []string(nil)
 		for h, devs := range GPUs(c) {
@@ -99,9 +101,11 @@ func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
 		if len(names) > 0 {
 			less = "; fewer have " + strings.Join(names, ", ")
 		}
-		return fmt.Errorf("%s; the cluster has %s with GPUs, %d of them with as many%s: ask for %dx%d, or describe more such nodes", need, words.Plural(with, "node"), fit, less, fit, gpus)
+		return fmt.Errorf("%s; the cluster has %s with GPUs, %d of them with as many%s: ask for %dx%d, or describe more "+
+			"such nodes", need, words.Plural(with, "node"), fit, less, fit, gpus)
 	}
-	return fmt.Errorf("%s; the cluster has %s: describe more such nodes (a preset, or a file about one node, takes a count: NAME:%d) or ask for fewer", need, has, nodes)
+	return fmt.Errorf("%s; the cluster has %s: describe more such nodes (a preset, or a file about one node, takes a "+
+		"count: NAME:%d) or ask for fewer", need, has, nodes)
 }
 
 // maxLocal bounds the GPUs of one node; NCCL's own tables end there.
@@ -113,9 +117,9 @@ func splits(v Version, env map[string]string) bool {
 	return !v.From(21) || set && n == 0
 }
 
-// nodes puts ranks together that share a node: a host, or an NVLink domain of several hosts where the release can use it as
-// one; by lowest rank. Layouts may have a million ranks, and mostly those of a node follow each other and take the GPUs that
-// the node before has: such ranks are a stretch of all, and such GPUs are kept once.
+// nodes puts ranks together that share a node: a host, or an NVLink domain of several hosts where the release can use
+// it as one; by lowest rank. Layouts may have a million ranks, and mostly those of a node follow each other and take
+// the GPUs that the node before has: such ranks are a stretch of all, and such GPUs are kept once.
 func (l Layout) nodes(c *cluster.Cluster, split bool) ([]PlanNode, error) {
 	all := make([]int, len(l))
 	first := make([]int32, len(c.Hosts)) // 1 and the number of a host's first node; others of the host are chained to it
@@ -148,7 +152,8 @@ func (l Layout) nodes(c *cluster.Cluster, split bool) ([]PlanNode, error) {
 		}
 		n := &list[at]
 		if slices.Contains(n.gpus, r.GPU) {
-			return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank, t.Devices[r.GPU].Name, hostName(c, r.Host))
+			return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank,
+				t.Devices[r.GPU].Name, hostName(c, r.Host))
 		}
 		if len(n.Ranks) == maxLocal {
 			return nil, fmt.Errorf("%s has more than %d ranks, which NCCL does not take", hostName(c, r.Host), maxLocal)

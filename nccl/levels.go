@@ -2,8 +2,8 @@ package nccl
 
 import "fmt"
 
-// GDRLevel is how far apart a GPU and a NIC may be that reads and writes its memory (NCCL_NET_GDR_LEVEL). False where the
-// user set nothing.
+// GDRLevel is how far apart a GPU and a NIC may be that reads and writes its memory (NCCL_NET_GDR_LEVEL). False where
+// the user set nothing.
 func GDRLevel(env map[string]string) (PathType, bool) { return userLevel(env, "NCCL_NET_GDR_LEVEL") }
 
 // fallback is the speed of the channel that a search takes which found nothing
@@ -15,7 +15,8 @@ const fallbackBw = 0.1
 func (p *Plan) Notes() []string {
 	var list []string
 	if p.RCCL == nil && !p.Version.From(18) {
-		list = append(list, fmt.Sprintf("estimates and limits are those of NCCL %s; its rings, trees and channels are taken as 2.18 has them", p.Version))
+		list = append(list, fmt.Sprintf("estimates and limits are those of NCCL %s; its rings, trees and channels are "+
+			"taken as 2.18 has them", p.Version))
 	}
 	for _, x := range []struct {
 		name string
@@ -24,9 +25,11 @@ func (p *Plan) Notes() []string {
 		if p.NNodes < 2 || x.g.NChannels != 1 || x.g.BwInter > fallbackBw+1e-6 {
 			continue
 		}
-		text := fmt.Sprintf("NCCL %s finds no %s over these nodes and falls back to one slow channel, which leaves %d channels for every algorithm", p.Version, x.name, p.Channels)
+		text := fmt.Sprintf("NCCL %s finds no %s over these nodes and falls back to one slow channel, which leaves %d "+
+			"channels for every algorithm", p.Version, x.name, p.Channels)
 		if p.MinCC < 90 && p.Version.From(25) && !p.Version.From(29) {
-			text += "; releases 2.25 to 2.28 do so on GPUs before Hopper whose NICs are only near one GPU each: 2.29 and later do not, and NCCL_PXN_DISABLE=1 avoids it"
+			text += "; releases 2.25 to 2.28 do so on GPUs before Hopper whose NICs are only near one GPU each: 2.29 and " +
+				"later do not, and NCCL_PXN_DISABLE=1 avoids it"
 		}
 		list = append(list, text)
 	}

@@ -22,7 +22,9 @@ func bridged(there, back int) *cluster.NodeType {
 	numa := t.Add(cluster.Device{Kind: cluster.NUMA, Index: 0, Parent: -1, CPU: cpu})
 	var ids []int
 	for i, pci := range []cluster.PCI{"0000:17:00.0", "0000:65:00.0"} {
-		g := t.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: numa, PCI: pci, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 80}})
+		g := t.Add(cluster.Device{
+			Kind: cluster.GPU, Index: i, Parent: numa, PCI: pci, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 80},
+		})
 		t.Connect(cluster.Link{A: numa, B: g, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 		ids = append(ids, g)
 	}
@@ -40,8 +42,8 @@ func preset(t *testing.T, name string) *cluster.NodeType {
 	return n
 }
 
-// xe8545 is four A100 joined in pairs by NVLinks, each in a NUMA domain of AMD's processors, with two NICs. Where those are the log does not say;
-// of five places that were tried only the domains of the first two GPUs give its rings.
+// xe8545 is four A100 joined in pairs by NVLinks, each in a NUMA domain of AMD's processors, with two NICs. Where those
+// are the log does not say; of five places that were tried only the domains of the first two GPUs give its rings.
 func xe8545() *cluster.NodeType {
 	t := &cluster.NodeType{Name: "xe8545"}
 	var ids, domains []int
@@ -54,7 +56,9 @@ func xe8545() *cluster.NodeType {
 	}
 	for i, pci := range []cluster.PCI{"0000:01:00.0", "0000:41:00.0", "0000:81:00.0", "0000:c1:00.0"} {
 		d := domains[i]
-		g := t.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: d, PCI: pci, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 80}})
+		g := t.Add(cluster.Device{
+			Kind: cluster.GPU, Index: i, Parent: d, PCI: pci, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 80},
+		})
 		t.Connect(cluster.Link{A: d, B: g, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 		for _, other := range ids {
 			t.Connect(cluster.Link{A: other, B: g, Kind: cluster.NVLink, Lanes: 4})
@@ -62,7 +66,10 @@ func xe8545() *cluster.NodeType {
 		ids = append(ids, g)
 	}
 	for i := range 2 {
-		nic := &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromSpec(200*unit.Gbps, "test"), State: cluster.Up}}}
+		nic := &cluster.NICInfo{
+			Kind:  cluster.InfiniBand,
+			Ports: []cluster.Port{{Num: 1, Rate: cluster.FromSpec(200*unit.Gbps, "test"), State: cluster.Up}},
+		}
 		n := t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: domains[i], NIC: nic})
 		t.Connect(cluster.Link{A: domains[i], B: n, Kind: cluster.PCIe, Lanes: 16, GTs: 16})
 	}
@@ -79,7 +86,10 @@ func TestUserLogs(t *testing.T) {
 		nodes, gpus int
 		noNVLS      bool // the driver offered none there, the log says
 	}{
-		{"2.18.5-h100x8-2node-xe8640.log", func() *cluster.NodeType { return meshNode(90, 4, 6, 32, 400*unit.Gbps) }, 2, 4, false},
+		{
+			"2.18.5-h100x8-2node-xe8640.log", func() *cluster.NodeType { return meshNode(90, 4, 6, 32, 400*unit.Gbps) }, 2, 4,
+			false,
+		},
 		{"2.19.3-h100x16-nebius-2node.log", func() *cluster.NodeType { return preset(t, "dgx-h100") }, 2, 8, false},
 		{"2.22.3-h200x8-dell-xe9680.log", func() *cluster.NodeType { return preset(t, "dgx-h100") }, 1, 8, true},
 		{"2.25.1-b200x8-dell.log", func() *cluster.NodeType { return preset(t, "dgx-b200") }, 1, 8, false},
@@ -132,7 +142,8 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 			algo, _ := nccl.ParseAlgo(c.Algo)
 			proto, _ := nccl.ParseProto(c.Proto)
 			e := p.Est[op][algo][proto]
-			if got, want := fmt.Sprintf("%.1f/%.1f", e.Latency, e.BW), fmt.Sprintf("%.1f/%.1f", c.LatencyUS, c.GBps); got != want {
+			if got, want := fmt.Sprintf("%.1f/%.1f", e.Latency, e.BW),
+				fmt.Sprintf("%.1f/%.1f", c.LatencyUS, c.GBps); got != want {
 				t.Errorf("%s: %s %s %s %s, want %s", file, c.Op, c.Algo, c.Proto, got, want)
 			}
 		}
@@ -146,8 +157,10 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 		}
 		if ch := k.Channels; ch.Coll > 0 {
 			n["channel counts"]++
-			if ch.Coll != p.Count() || ch.P2P != p.P2PChannels || ch.P2PPerPeer != p.P2PPerPeer || ch.NVLS >= 0 && ch.NVLS != p.NVLSChannels {
-				t.Errorf("%s: %d coll, %d p2p, %d per peer, %d nvls channels; want %+v", file, p.Count(), p.P2PChannels, p.P2PPerPeer, p.NVLSChannels, ch)
+			if ch.Coll != p.Count() || ch.P2P != p.P2PChannels || ch.P2PPerPeer != p.P2PPerPeer ||
+				ch.NVLS >= 0 && ch.NVLS != p.NVLSChannels {
+				t.Errorf("%s: %d coll, %d p2p, %d per peer, %d nvls channels; want %+v", file, p.Count(), p.P2PChannels,
+					p.P2PPerPeer, p.NVLSChannels, ch)
 			}
 		}
 		for _, g := range k.Graphs {
@@ -157,8 +170,10 @@ func compare(t *testing.T, file string, p *nccl.Plan, comm *nccllog.Comm, n map[
 				mine = p.Nodes[0].View.Graphs.Tree
 			}
 			want := logged(g)
-			if mine.NChannels != want.NChannels || mine.BwIntra != want.BwIntra || mine.BwInter != want.BwInter || mine.Pattern != want.Pattern ||
-				mine.SameChannels != want.SameChannels || mine.TypeIntra != want.TypeIntra || mine.TypeInter != want.TypeInter || mine.CrossNIC != want.CrossNIC {
+			if mine.NChannels != want.NChannels || mine.BwIntra != want.BwIntra || mine.BwInter != want.BwInter ||
+				mine.Pattern != want.Pattern ||
+				mine.SameChannels != want.SameChannels || mine.TypeIntra != want.TypeIntra || mine.TypeInter != want.TypeInter ||
+				mine.CrossNIC != want.CrossNIC {
 				t.Errorf("%s: graph %+v, want %+v", file, mine, want)
 			}
 		}

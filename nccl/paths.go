@@ -17,7 +17,8 @@ func (s *system) setPaths(base *topoNode) {
 				remote := need(far)
 				bw := min(path.bw, l.bw)
 				// Another GPU may be passed once, over NVLink.
-				if node != base && node.kind == kindGPU && (!nvb || l.kind != linkNVL || far.kind != kindGPU || len(path.hops) > 1) {
+				if node != base && node.kind == kindGPU &&
+					(!nvb || l.kind != linkNVL || far.kind != kindGPU || len(path.hops) > 1) {
 					continue
 				}
 				if !((remote.bw == 0 || len(remote.hops) > len(path.hops)) && remote.bw < bw) {

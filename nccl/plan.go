@@ -61,8 +61,9 @@ type planJSON struct {
 // MarshalJSON writes the plan with its rings and trees in full.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	out := planJSON{
-		Version: p.Version, NRanks: p.NRanks, NNodes: p.NNodes, Channels: p.Count(), P2PChannels: p.P2PChannels, P2PPerPeer: p.P2PPerPeer,
-		NVLS: p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []treeJSON{}, Table: p.Entries(),
+		Version: p.Version, NRanks: p.NRanks, NNodes: p.NNodes, Channels: p.Count(), P2PChannels: p.P2PChannels,
+		P2PPerPeer: p.P2PPerPeer,
+		NVLS:       p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []treeJSON{}, Table: p.Entries(),
 	}
 	for c := range p.Count() {
 		out.Rings = append(out.Rings, p.Ring(c))

@@ -86,11 +86,13 @@ func TestCollNet(t *testing.T) {
 	c.Network.Reduction = cluster.Yes
 	on := planOn(t, c, 2, 8, "2.28", env)
 	if off.CollNet || !on.CollNet || on.Graphs.Chain.NChannels == 0 || on.Graphs.Direct.NChannels != 8 {
-		t.Fatalf("off %v, on %v: chain %d, direct %d channels", off.CollNet, on.CollNet, on.Graphs.Chain.NChannels, on.Graphs.Direct.NChannels)
+		t.Fatalf("off %v, on %v: chain %d, direct %d channels", off.CollNet, on.CollNet, on.Graphs.Chain.NChannels,
+			on.Graphs.Direct.NChannels)
 	}
 	for _, a := range []nccl.Algo{nccl.CollNetDirect, nccl.CollNetChain, nccl.NVLS} {
 		if off.Est[nccl.AllReduce][a][nccl.Simple].BW != 0 || on.Est[nccl.AllReduce][a][nccl.Simple].BW == 0 {
-			t.Errorf("%s: %v without, %v with", a, off.Est[nccl.AllReduce][a][nccl.Simple], on.Est[nccl.AllReduce][a][nccl.Simple])
+			t.Errorf("%s: %v without, %v with", a, off.Est[nccl.AllReduce][a][nccl.Simple],
+				on.Est[nccl.AllReduce][a][nccl.Simple])
 		}
 	}
 }
@@ -103,7 +105,8 @@ func TestOnePoorNode(t *testing.T) {
 	c.Types = append(c.Types, poor)
 	c.Hosts[1].Type = 1
 	slow := planOn(t, c, 3, 4, "2.28", nil)
-	if slow.Graphs.Ring.BwInter*float32(slow.Graphs.Ring.NChannels) >= fast.Graphs.Ring.BwInter*float32(fast.Graphs.Ring.NChannels) {
+	if slow.Graphs.Ring.BwInter*float32(slow.Graphs.Ring.NChannels) >= fast.Graphs.Ring.BwInter*
+		float32(fast.Graphs.Ring.NChannels) {
 		t.Errorf("with the poor node %+v, without %+v", slow.Graphs.Ring, fast.Graphs.Ring)
 	}
 	checkPlan(t, "mixed", slow)
@@ -128,7 +131,8 @@ func TestLayouts(t *testing.T) {
 		t.Errorf("%d nodes, second has %v", p.NNodes, p.Nodes[1].Ranks)
 	}
 	for name, l := range map[string]nccl.Layout{
-		"none": {}, "twice": {{0, gpus[0]}, {0, gpus[0]}}, "no GPU": {{0, 0}}, "no host": {{7, gpus[0]}}, "no device": {{0, 999}},
+		"none": {}, "twice": {{0, gpus[0]}, {0, gpus[0]}}, "no GPU": {{0, 0}}, "no host": {{7, gpus[0]}},
+		"no device": {{0, 999}},
 	} {
 		if _, err := new(nccl.Planner).Plan(c, l, nccl.Newest, nil); err == nil {
 			t.Errorf("%s: no error", name)

@@ -64,14 +64,17 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 
 // Under is the plan for the same ranks under another environment.
 func (p *Plan) Under(c *cluster.Cluster, l Layout, env map[string]string) (*Plan, error) {
-	if splits(p.Version, env) != splits(p.Version, p.Env) || slices.ContainsFunc(p.Nodes, func(n PlanNode) bool { return n.parts > 1 }) {
+	if splits(p.Version, env) != splits(p.Version, p.Env) ||
+		slices.ContainsFunc(p.Nodes, func(n PlanNode) bool { return n.parts > 1 }) {
 		return p.found.Plan(c, l, p.Version, env)
 	}
 	return p.found.plan(c, slices.Clone(p.Nodes), p.NRanks, p.Version, env)
 }
 
 // plan decides for nodes of so many ranks.
-func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version, env map[string]string) (*Plan, error) {
+func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version,
+	env map[string]string,
+) (*Plan, error) {
 	var err error
 	if list, err = separate(c, list, v, env); err != nil {
 		return nil, err
@@ -98,7 +101,8 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 				return nil, fmt.Errorf("%s: %w", hostName(c, g.Host), err)
 			}
 			if work += view.sys.work; work > hopeless*8 {
-				return nil, fmt.Errorf("%s: the search took %d steps over %d kinds of nodes and found little; use fewer kinds of nodes", hostName(c, g.Host), work, k+1)
+				return nil, fmt.Errorf("%s: the search took %d steps over %d kinds of nodes and found little; use fewer kinds of "+
+					"nodes", hostName(c, g.Host), work, k+1)
 			}
 			views, found = append(views, view), append(found, view.Graphs)
 			p.describe(view.sys, i == 0)
@@ -119,10 +123,12 @@ func (f *Planner) plan(c *cluster.Cluster, list []PlanNode, ranks int, v Version
 	return p, err
 }
 
-// SameOrders reports plans for the same nodes whose rings and trees are the same and use the same NICs, whatever their number.
+// SameOrders reports plans for the same nodes whose rings and trees are the same and use the same NICs, whatever their
+// number.
 func (p *Plan) SameOrders(o *Plan) bool {
 	n := p.Period()
-	if n != o.Period() || !slices.Equal(p.origin[:n], o.origin[:n]) || p.Wiring.search != o.Wiring.search || p.split != o.split || len(p.Nodes) != len(o.Nodes) {
+	if n != o.Period() || !slices.Equal(p.origin[:n], o.origin[:n]) || p.Wiring.search != o.Wiring.search ||
+		p.split != o.split || len(p.Nodes) != len(o.Nodes) {
 		return false
 	}
 	type pair struct{ a, b *View }
@@ -130,7 +136,8 @@ func (p *Plan) SameOrders(o *Plan) bool {
 	for i := range p.Nodes {
 		a, b := &p.Nodes[i], &o.Nodes[i]
 		k := pair{a.View, b.View}
-		if a.Host != b.Host || !slices.Equal(a.Ranks, b.Ranks) || !seen[k] && !(slices.Equal(a.View.NICs, b.View.NICs) && reflect.DeepEqual(a.View.Graphs, b.View.Graphs)) {
+		if a.Host != b.Host || !slices.Equal(a.Ranks, b.Ranks) ||
+			!seen[k] && !(slices.Equal(a.View.NICs, b.View.NICs) && reflect.DeepEqual(a.View.Graphs, b.View.Graphs)) {
 			return false
 		}
 		seen[k] = true
@@ -162,7 +169,8 @@ func (p *Plan) look(c *cluster.Cluster, g *PlanNode, inter bool) (*View, error) 
 	if inter {
 		var err error
 		if nets, err = netsOf(t, g.gpus, p.Env); err != nil && g.parts > 1 {
-			return nil, fmt.Errorf("its GPUs do not reach each other by peer access or shared memory and form %d nodes: %w", g.parts, err)
+			return nil, fmt.Errorf("its GPUs do not reach each other by peer access or shared memory and form %d nodes: %w",
+				g.parts, err)
 		} else if err != nil {
 			return nil, err
 		}

@@ -50,10 +50,14 @@ func meshNode(sm, gpus, lanes int, gts float64, rate unit.Rate) *cluster.NodeTyp
 		for range gpus / 2 {
 			sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: numa})
 			t.Connect(cluster.Link{A: numa, B: sw, Kind: cluster.PCIe, Lanes: 16, GTs: gts})
-			g := t.Add(cluster.Device{Kind: cluster.GPU, Index: len(ids), Parent: sw, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: sm}})
+			g := t.Add(cluster.Device{
+				Kind: cluster.GPU, Index: len(ids), Parent: sw, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: sm},
+			})
 			t.Connect(cluster.Link{A: sw, B: g, Kind: cluster.PCIe, Lanes: 16, GTs: gts})
 			if rate > 0 {
-				nic := &cluster.NICInfo{Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromSpec(rate, "test"), State: cluster.Up}}}
+				nic := &cluster.NICInfo{
+					Kind: cluster.InfiniBand, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromSpec(rate, "test"), State: cluster.Up}},
+				}
 				n := t.Add(cluster.Device{Kind: cluster.NIC, Index: len(ids), Parent: sw, NIC: nic})
 				t.Connect(cluster.Link{A: sw, B: n, Kind: cluster.PCIe, Lanes: 16, GTs: gts})
 			}
@@ -98,7 +102,8 @@ func TestDerivedChannels(t *testing.T) {
 		p := planFor(t, c.preset, c.nodes, c.gpus, c.version, nil)
 		r, tr, nv := p.Graphs.Ring, p.Graphs.Tree, p.Graphs.NVLS
 		got := fmt.Sprintf("ring %d×%v/%v %s, tree %d×%v/%v pattern %d, nvls %d×%v/%v, %d channels",
-			r.NChannels, r.BwIntra, r.BwInter, r.TypeIntra, tr.NChannels, tr.BwIntra, tr.BwInter, tr.Pattern, nv.NChannels, nv.BwIntra, nv.BwInter, p.Count())
+			r.NChannels, r.BwIntra, r.BwInter, r.TypeIntra, tr.NChannels, tr.BwIntra, tr.BwInter, tr.Pattern, nv.NChannels,
+			nv.BwIntra, nv.BwInter, p.Count())
 		if got != c.want {
 			t.Errorf("%s %d×%d %s: %s, want %s", c.preset, c.nodes, c.gpus, c.version, got, c.want)
 		}

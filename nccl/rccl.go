@@ -14,8 +14,8 @@ import (
 // amd is the vendor whose GPUs RCCL runs on.
 const amd = "amd"
 
-// RCCL is what RCCL, AMD's NCCL, decides by beyond what NCCL asks of a communicator. RCCL 2.21 is that of ROCm 6.3, 2.22 of
-// 6.4, 2.26 of 7.0, 2.27 of 7.1 and 7.2, 2.28 of 7.11 on.
+// RCCL is what RCCL, AMD's NCCL, decides by beyond what NCCL asks of a communicator. RCCL 2.21 is that of ROCm 6.3,
+// 2.22 of 6.4, 2.26 of 7.0, 2.27 of 7.1 and 7.2, 2.28 of 7.11 on.
 type RCCL struct {
 	Arch   string  // of its GPUs: gfx942
 	Model  int     // number of the model whose rings it takes, -1 where it searches for them
@@ -29,29 +29,39 @@ type RCCL struct {
 func (b *builder) usableRCCL(x *cluster.Device) error {
 	switch {
 	case x.GPU.Arch == "":
-		return fmt.Errorf("%s of node type %s: its architecture (gfx942) is not known, and RCCL decides by it; name the GPU's model", x.Name, b.t.Name)
+		return fmt.Errorf("%s of node type %s: its architecture (gfx942) is not known, and RCCL decides by it; name the "+
+			"GPU's model", x.Name, b.t.Name)
 	case xgmiBw(x.GPU.Arch) == 0:
-		return fmt.Errorf("%s of node type %s is %s; RCCL's figures are known here for gfx90a (MI210, MI250X), gfx942 (MI300X, MI325X) and gfx950 (MI350X, MI355X)", x.Name, b.t.Name, x.GPU.Arch)
+		return fmt.Errorf("%s of node type %s is %s; RCCL's figures are known here for gfx90a (MI210, MI250X), gfx942 "+
+			"(MI300X, MI325X) and gfx950 (MI350X, MI355X)", x.Name, b.t.Name, x.GPU.Arch)
 	case b.s.arch != "" && b.s.arch != x.GPU.Arch:
-		return fmt.Errorf("node type %s has %s and %s; RCCL on GPUs of two architectures is not modelled", b.t.Name, b.s.arch, x.GPU.Arch)
+		return fmt.Errorf("node type %s has %s and %s; RCCL on GPUs of two architectures is not modelled", b.t.Name, b.s.arch,
+			x.GPU.Arch)
 	}
 	return nil
 }
 
 // foreign refuses a GPU whose library is neither NCCL nor RCCL, and says what is missing.
 func foreign(x *cluster.Device, node string) error {
-	library := map[string]string{"intel": "HCCL (Gaudi) or oneCCL; missing are their choices by size and a published sweep (busbar predict answers all_reduce of 32 MiB and more on Gaudi 2 and 256 MiB on Gaudi 3, from published runs)", "google": "XLA, which compiles its collectives itself"}[x.GPU.Vendor]
+	library := map[string]string{
+		"intel": "HCCL (Gaudi) or oneCCL; missing are their choices by size and a published " +
+			"sweep (busbar predict answers all_reduce of 32 MiB and more on Gaudi 2 and 256 MiB on Gaudi 3, from published " +
+			"runs)",
+		"google": "XLA, which compiles its collectives itself",
+	}[x.GPU.Vendor]
 	library = cmp.Or(library, "a library whose choices are not modelled")
-	return fmt.Errorf("%s of node type %s is of %s, where collectives run by %s; NCCL runs on NVIDIA GPUs and RCCL on AMD's", x.Name, node, x.GPU.Vendor, library)
+	return fmt.Errorf("%s of node type %s is of %s, where collectives run by %s; NCCL runs on NVIDIA GPUs and RCCL on "+
+		"AMD's", x.Name, node, x.GPU.Vendor, library)
 }
 
-// isRome reports a processor that RCCL takes for AMD's Rome, by its CPUID family, or that times 16 and 15 as RCCL writes it.
+// isRome reports a processor that RCCL takes for AMD's Rome, by its CPUID family, or that times 16 and 15 as RCCL
+// writes it.
 func isRome(family, model int) bool {
 	return (family == 143 || family == 23) && model >= 49 || family == 175 || family == 25
 }
 
-// xgmiBw is what RCCL counts for one link between GPUs, in GB/s one direction; 0 for GPUs that are not modelled (RCCL 2.28
-// src/graph/topo.h). It is less than the line rate, 64 GB/s on gfx942: what such links carry.
+// xgmiBw is what RCCL counts for one link between GPUs, in GB/s one direction; 0 for GPUs that are not modelled (RCCL
+// 2.28 src/graph/topo.h). It is less than the line rate, 64 GB/s on gfx942: what such links carry.
 func xgmiBw(arch string) float32 {
 	switch {
 	case arch == "gfx90a":
@@ -104,8 +114,8 @@ func (r *RCCL) retune() {
 	}
 }
 
-// ringsOf reads rings of a model as a node's own (RCCL 2.21 src/graph/rome_models.cc, parseGraph). Every other node takes them
-// backwards, so that a cable's ends are on one rail.
+// ringsOf reads rings of a model as a node's own (RCCL 2.21 src/graph/rome_models.cc, parseGraph). Every other node
+// takes them backwards, so that a cable's ends are on one rail.
 func (s *system) ringsOf(f *fit, g Graph, text string, back bool) Graph {
 	v := s.rcclView(s.arch)
 	listed := strings.Split(text, "|")
@@ -156,8 +166,8 @@ func (g *Graphs) ring(node, nodes int) *Graph {
 	return &g.Ring
 }
 
-// channelsRCCL decides how many channels collectives use (RCCL 2.21 src/init.cc, initTransportsRank, and src/graph/connect.cc,
-// ncclTopoPostset; 2.26 and later by its changes for gfx950).
+// channelsRCCL decides how many channels collectives use (RCCL 2.21 src/init.cc, initTransportsRank, and
+// src/graph/connect.cc, ncclTopoPostset; 2.26 and later by its changes for gfx950).
 func (p *Plan) channelsRCCL() {
 	r, w, g := p.RCCL, p.Wiring, &p.Graphs
 	n := g.Ring.NChannels
@@ -199,7 +209,8 @@ func (p *Plan) channelsRCCL() {
 	p.Channels = w.Count()
 }
 
-// p2pChannelsRCCL decides the channels of sends and receives (RCCL 2.21 src/graph/paths.cc, ncclTopoComputeP2pChannels).
+// p2pChannelsRCCL decides the channels of sends and receives (RCCL 2.21 src/graph/paths.cc,
+// ncclTopoComputeP2pChannels).
 func (p *Plan) p2pChannelsRCCL() {
 	const most = 64
 	n := p.Channels
@@ -297,7 +308,9 @@ type rcclView struct {
 
 // rcclView looks at a node as RCCL does (RCCL 2.21 src/graph/rome_models.cc, parseRomeSystem).
 func (s *system) rcclView(arch string) *rcclView {
-	v := &rcclView{gpus: slices.Clone(s.nodes[kindGPU]), nics: slices.Clone(s.nodes[kindNET]), cpus: len(s.nodes[kindCPU]), direct: true}
+	v := &rcclView{
+		gpus: slices.Clone(s.nodes[kindGPU]), nics: slices.Clone(s.nodes[kindNET]), cpus: len(s.nodes[kindCPU]), direct: true,
+	}
 	slices.SortStableFunc(v.gpus, func(a, b *topoNode) int { return cmp.Compare(a.gpu.dev, b.gpu.dev) })
 	slices.SortStableFunc(v.nics, func(a, b *topoNode) int { return cmp.Compare(a.id, b.id) })
 	cpus := slices.Clone(s.nodes[kindCPU])
@@ -342,8 +355,8 @@ func (s *system) rcclView(arch string) *rcclView {
 	return v
 }
 
-// nearRCCL is how RCCL sees a NIC from a GPU. A NIC that hangs on a die of MI250X itself has a port of the processor in PCIe's own
-// view: the switch between them has no address.
+// nearRCCL is how RCCL sees a NIC from a GPU. A NIC that hangs on a die of MI250X itself has a port of the processor in
+// PCIe's own view: the switch between them has no address.
 func (s *system) nearRCCL(g, n *topoNode, arch string) PathType {
 	p := &g.paths[kindNET][n.index]
 	hidden := slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.to.kind == kindPCI && l.to.pci == 0 })
@@ -353,8 +366,8 @@ func (s *system) nearRCCL(g, n *topoNode, arch string) PathType {
 	return p.kind
 }
 
-// pairVirtual takes a GPU and a NIC of a virtual machine, which shows no PCIe switches, for neighbours where their buses are as
-// far apart as Azure numbers them (RCCL 2.21 src/graph/paths.cc, rcclPathOverride).
+// pairVirtual takes a GPU and a NIC of a virtual machine, which shows no PCIe switches, for neighbours where their
+// buses are as far apart as Azure numbers them (RCCL 2.21 src/graph/paths.cc, rcclPathOverride).
 func (v *rcclView) pairVirtual() {
 	bus := func(net *topoNode) uint64 {
 		for _, l := range net.links {
@@ -396,8 +409,8 @@ type fit struct {
 	gpus, nics []int
 }
 
-// match finds the first model that a node fits, as RCCL looks for it: meshes of eight by their domains, then up to eight GPUs in
-// the order of their buses, then sixteen (RCCL 2.21 src/graph/search.cc, ncclTopoCompute).
+// match finds the first model that a node fits, as RCCL looks for it: meshes of eight by their domains, then up to
+// eight GPUs in the order of their buses, then sixteen (RCCL 2.21 src/graph/search.cc, ncclTopoCompute).
 func (v *rcclView) match() *fit {
 	n := len(v.gpus)
 	if n == 8 && v.cpus == 2 && v.mesh() {
@@ -497,8 +510,8 @@ func (v *rcclView) byBus(m *rcclModel) *fit {
 	return f
 }
 
-// busOrder reports whether two GPUs of the node stand to each other as two of the model do: by their buses, and whether one
-// hub of the processor holds both.
+// busOrder reports whether two GPUs of the node stand to each other as two of the model do: by their buses, and whether
+// one hub of the processor holds both.
 func (v *rcclView) busOrder(m *rcclModel) func(i, j, gi, gj int) bool {
 	var ids []int64
 	for _, w := range strings.Fields(m.gpuIDs) {
@@ -515,9 +528,11 @@ func (v *rcclView) busOrder(m *rcclModel) func(i, j, gi, gj int) bool {
 	}
 }
 
-// arrange tries the orders of GPUs, by domains of so many or all at once, until one has the model's links and is taken. Orders
-// are tried as RCCL tries them; one that cannot fit is given up as soon as that shows.
-func (v *rcclView) arrange(m *rcclModel, g []int, order func(i, j, gi, gj int) bool, per int, numa bool, take func(g []int) bool) bool {
+// arrange tries the orders of GPUs, by domains of so many or all at once, until one has the model's links and is taken.
+// Orders are tried as RCCL tries them; one that cannot fit is given up as soon as that shows.
+func (v *rcclView) arrange(m *rcclModel, g []int, order func(i, j, gi, gj int) bool, per int, numa bool,
+	take func(g []int) bool,
+) bool {
 	links, domains := rowsOf(m.xgmi), digits(m.gpuNUMA)
 	fits := func(k int) bool {
 		if numa && domains[k] != v.gpuNUMA[g[k]] {
@@ -622,21 +637,25 @@ func rowsOf(s string) [][]int {
 	return rows
 }
 
-// rcclModels are kinds of nodes whose rings RCCL does not search but knows, in its order and by its number of them: the first that
-// fits is taken. A ring is an order of GPUs with the NICs at its ends. Those of GPUs before MI250X are left out.
+// rcclModels are kinds of nodes whose rings RCCL does not search but knows, in its order and by its number of them: the
+// first that fits is taken. A ring is an order of GPUs with the NICs at its ends. Those of GPUs before MI250X are left
+// out.
 //
-// Source: RCCL 2.21.5 src/graph/rome_models.cc (github.com/ROCm/rccl, 2024-10-24). Bus numbers, domains, links and distances
-// are what it compares; they are those of one machine each.
+// Source: RCCL 2.21.5 src/graph/rome_models.cc (github.com/ROCm/rccl, 2024-10-24). Bus numbers, domains, links and
+// distances are what it compares; they are those of one machine each.
 var rcclModels = []rcclModel{
 	{ // MI200 in one domain
 		index: 20, cpus: 1, links: 3, pattern: "80", gpuIDs: "c1 c5 c9 cd d1 d5 d9 dd", gpuNUMA: "00000000",
-		xgmi: "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110", rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
+		xgmi:  "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
+		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
 	},
 	{ // MI250X, 16 dies, one node
-		index: 24, cpus: 4, links: 4, pattern: "40404040", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a", gpuNUMA: "0000111122223333",
-		xgmi:   rccl16,
-		tuning: 1,
-		rings: "0 1 3 2 6 7 15 14 10 11 9 8 12 13 5 4|0 1 2 3 7 6 13 12 8 9 10 11 15 14 5 4|0 2 3 7 6 14 15 11 10 8 9 13 12 4 5 1|" +
+		index: 24, cpus: 4, links: 4, pattern: "40404040", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
+		gpuNUMA: "0000111122223333",
+		xgmi:    rccl16,
+		tuning:  1,
+		rings: "0 1 3 2 6 7 15 14 10 11 9 8 12 13 5 4|0 1 2 3 7 6 13 12 8 9 10 11 15 14 5 4|0 2 3 7 6 14 15 11 10 8 9 13 " +
+			"12 4 5 1|" +
 			"4 5 13 12 8 9 11 10 14 15 7 6 2 3 1 0|4 5 14 15 11 10 9 8 12 13 6 7 3 2 1 0|1 5 4 12 13 9 8 10 11 15 14 6 7 3 2 0",
 	},
 	{ // MI250, NPS4 with one domain for four dies
@@ -645,8 +664,10 @@ var rcclModels = []rcclModel{
 		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
 	},
 	{ // MI250X, 16 dies, 8 NICs behind PCIe switches
-		index: 26, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a", gpuNUMA: "0000111122223333", nicNUMA: "00112233",
-		xgmi: rccl16, near: "BBBBSSSSSSSSSSSS BBBBSSSSSSSSSSSS SSSSBBBBSSSSSSSS SSSSBBBBSSSSSSSS SSSSSSSSBBBBSSSS SSSSSSSSBBBBSSSS SSSSSSSSSSSSBBBB SSSSSSSSSSSSBBBB",
+		index: 26, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
+		gpuNUMA: "0000111122223333", nicNUMA: "00112233",
+		xgmi: rccl16, near: "BBBBSSSSSSSSSSSS BBBBSSSSSSSSSSSS SSSSBBBBSSSSSSSS SSSSBBBBSSSSSSSS SSSSSSSSBBBBSSSS " +
+			"SSSSSSSSBBBBSSSS SSSSSSSSSSSSBBBB SSSSSSSSSSSSBBBB",
 		tuning: 4, ll128: true, baseBw: 161.4,
 		rings: rccl16Rings,
 	},
@@ -656,14 +677,18 @@ var rcclModels = []rcclModel{
 		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
 	},
 	{ // the same with 4 NICs
-		index: 28, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022", nicNUMA: "3102",
-		xgmi: "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110", near: "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
-		times: 2, tuning: 3,
+		index: 28, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
+		nicNUMA: "3102",
+		xgmi:    "01100010 10010100 10011000 01100001 00100110 01001001 10001001 00010110",
+		near:    "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
+		times:   2, tuning: 3,
 		rings: "N0 0 1 5 4 6 7 3 2 N1|N1 2 3 7 6 4 5 1 0 N0|N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3",
 	},
 	{ // as 26, NICs of a virtual machine
-		index: 29, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a", gpuNUMA: "0000111122223333", nicNUMA: "00112233",
-		xgmi: rccl16, near: "HHHHSSSSSSSSSSSS HHHHSSSSSSSSSSSS SSSSHHHHSSSSSSSS SSSSHHHHSSSSSSSS SSSSSSSSHHHHSSSS SSSSSSSSHHHHSSSS SSSSSSSSSSSSHHHH SSSSSSSSSSSSHHHH",
+		index: 29, cpus: 4, links: 4, pattern: "42424242", gpuIDs: "4e 51 56 59 e 11 16 19 cf d2 d7 da 8f 92 97 9a",
+		gpuNUMA: "0000111122223333", nicNUMA: "00112233",
+		xgmi: rccl16, near: "HHHHSSSSSSSSSSSS HHHHSSSSSSSSSSSS SSSSHHHHSSSSSSSS SSSSHHHHSSSSSSSS SSSSSSSSHHHHSSSS " +
+			"SSSSSSSSHHHHSSSS SSSSSSSSSSSSHHHH SSSSSSSSSSSSHHHH",
 		tuning: 4, ll128: true, baseBw: 161.4,
 		rings: rccl16Rings,
 	},
@@ -674,10 +699,13 @@ var rcclModels = []rcclModel{
 		rings: "0 6 7 5 4 2 3 1|1 3 2 4 5 7 6 0|0 1 7 6 2 3 5 4|4 5 3 2 6 7 1 0",
 	},
 	{ // MI250X, 8 dies, 4 NICs behind PCIe switches
-		index: 31, cpus: 2, links: 3, pattern: "4242", gpuIDs: "29 2c 2f 32 ad b0 b3 b6", gpuNUMA: "11113333", nicNUMA: "1133",
-		xgmi: "04002010 40010001 00041020 01400100 20100400 00014001 10200004 01000140", near: "BBBBSSSS BBBBSSSS SSSSBBBB SSSSBBBB",
+		index: 31, cpus: 2, links: 3, pattern: "4242", gpuIDs: "29 2c 2f 32 ad b0 b3 b6", gpuNUMA: "11113333",
+		nicNUMA: "1133",
+		xgmi:    "04002010 40010001 00041020 01400100 20100400 00014001 10200004 01000140",
+		near:    "BBBBSSSS BBBBSSSS SSSSBBBB SSSSBBBB",
 		anyNUMA: true, tuning: 2,
-		rings: "N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3|N1 2 3 5 4 0 1 7 6 N3|N2 4 5 3 2 6 7 1 0 N0|N1 3 2 4 5 7 6 0 1 N0|" +
+		rings: "N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3|N1 2 3 5 4 0 1 7 6 N3|N2 4 5 3 2 6 7 1 0 N0|N1 3 2 4 5 7 6 0 1 " +
+			"N0|" +
 			"N0 1 0 6 7 5 4 2 3 N1|N0 0 1 7 6 2 3 5 4 N2|N3 6 7 1 0 4 5 3 2 N1",
 	},
 	{ // MI250X, 8 dies, other boards
@@ -687,10 +715,13 @@ var rcclModels = []rcclModel{
 		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 2 3 7 6|6 7 3 2 4 5 1 0",
 	},
 	{ // the same with 4 NICs on the host
-		index: 34, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111", nicNUMA: "0011",
-		xgmi: "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140", near: "HHHHSSSS HHHHSSSS SSSSHHHH SSSSHHHH",
+		index: 34, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111",
+		nicNUMA: "0011",
+		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
+		near:    "HHHHSSSS HHHHSSSS SSSSHHHH SSSSHHHH",
 		anyNUMA: true, tuning: 2,
-		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 N1|" +
+		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 " +
+			"N1|" +
 			"N3 6 7 5 4 2 3 1 0 N0|N2 5 4 2 3 7 6 0 1 N0|N1 3 2 4 5 1 0 6 7 N3",
 	},
 	{ // MI250X as in Frontier and LUMI-G, one node
@@ -699,16 +730,21 @@ var rcclModels = []rcclModel{
 		rings: "0 1 3 2 4 5 7 6|6 7 5 4 2 3 1 0|0 1 5 4 6 7 3 2|2 3 7 6 4 5 1 0",
 	},
 	{ // the same with 4 NICs
-		index: 36, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022", nicNUMA: "3102",
-		xgmi: "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140", near: "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
-		times: 2, tuning: 3,
+		index: 36, cpus: 4, links: 3, pattern: "21212121", gpuIDs: "c1 c6 c9 ce d1 d6 d9 de", gpuNUMA: "33110022",
+		nicNUMA: "3102",
+		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
+		near:    "HHSSSSSS SSHHSSSS SSSSHHSS SSSSSSHH",
+		times:   2, tuning: 3,
 		rings: "N0 0 1 5 4 6 7 3 2 N1|N1 2 3 7 6 4 5 1 0 N0|N3 7 6 0 1 3 2 4 5 N2|N2 5 4 2 3 1 0 6 7 N3",
 	},
 	{ // MI250X, 8 dies, 8 NICs
-		index: 37, cpus: 2, links: 3, pattern: "4444", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "11113333", nicNUMA: "11113333",
-		xgmi: "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140", near: "BBHHSSSS BBHHSSSS HHBBSSSS HHBBSSSS SSSSBBHH SSSSBBHH SSSSHHBB SSSSHHBB",
+		index: 37, cpus: 2, links: 3, pattern: "4444", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "11113333",
+		nicNUMA: "11113333",
+		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
+		near:    "BBHHSSSS BBHHSSSS HHBBSSSS HHBBSSSS SSSSBBHH SSSSBBHH SSSSHHBB SSSSHHBB",
 		anyNUMA: true, tuning: 3,
-		rings: "N0 0 1 3 2 4 5 7 6 N6|N2 2 3 1 0 6 7 5 4 N4|N5 5 4 2 3 7 6 0 1 N1|N1 1 0 6 7 3 2 4 5 N5|N4 4 5 7 6 0 1 3 2 N2|" +
+		rings: "N0 0 1 3 2 4 5 7 6 N6|N2 2 3 1 0 6 7 5 4 N4|N5 5 4 2 3 7 6 0 1 N1|N1 1 0 6 7 3 2 4 5 N5|N4 4 5 7 6 0 1 3 2 " +
+			"N2|" +
 			"N2 2 3 1 0 6 7 5 4 N4|N0 0 1 5 4 2 3 7 6 N6|N3 3 2 4 5 1 0 6 7 N7|N4 4 5 7 6 0 1 3 2 N2|N6 6 7 5 4 2 3 1 0 N0|" +
 			"N7 7 6 0 1 5 4 2 3 N3|N6 6 7 3 2 4 5 1 0 N0|N3 3 2 0 1 5 4 6 7 N7|N1 1 0 2 3 7 6 4 5 N5|N5 5 4 6 7 3 2 0 1 N1|" +
 			"N7 7 6 4 5 1 0 2 3 N3",
@@ -716,57 +752,76 @@ var rcclModels = []rcclModel{
 	{ // MI300X, MI325X, MI350X, MI355X, one node
 		index: 38, cpus: 2, links: 7, pattern: "4040", gpuIDs: "1d 2e 3f 61 9f af bf df", gpuNUMA: "00001111",
 		times: 2, anyCPU: true, tuning: 5, anyNUMA: true,
-		rings: "0 1 2 3 4 5 6 7|0 1 2 3 4 5 7 6|0 2 4 1 3 6 5 7|0 2 4 6 1 7 3 5|0 3 1 5 2 7 4 6|0 3 5 1 6 2 7 4|0 4 1 7 3 6 2 5|7 6 5 4 3 2 1 0|" +
+		rings: "0 1 2 3 4 5 6 7|0 1 2 3 4 5 7 6|0 2 4 1 3 6 5 7|0 2 4 6 1 7 3 5|0 3 1 5 2 7 4 6|0 3 5 1 6 2 7 4|0 4 1 7 3 " +
+			"6 2 5|7 6 5 4 3 2 1 0|" +
 			"6 7 5 4 3 2 1 0|7 5 6 3 1 4 2 0|5 3 7 1 6 4 2 0|6 4 7 2 5 1 3 0|4 7 2 6 1 5 3 0|5 2 6 3 7 1 4 0",
 	},
 	{ // MI300A, 4 NICs
 		index: 39, cpus: 4, links: 3, pattern: "11111111", gpuIDs: "82 c2 2 42", gpuNUMA: "2301", nicNUMA: "2301",
 		xgmi: "0222 2022 2202 2220", near: "HSSS SHSS SSHS SSSH",
-		rings: "N2 2 3 0 1 N1|N0 0 1 3 2 N2|N0 0 2 1 3 N3|N3 3 1 0 2 N2|N3 3 1 2 0 N0|N1 1 0 3 2 N2|N1 1 2 3 0 N0|N2 2 0 1 3 N3|N3 3 0 2 1 N1|" +
+		rings: "N2 2 3 0 1 N1|N0 0 1 3 2 N2|N0 0 2 1 3 N3|N3 3 1 0 2 N2|N3 3 1 2 0 N0|N1 1 0 3 2 N2|N1 1 2 3 0 N0|N2 2 0 1 " +
+			"3 N3|N3 3 0 2 1 N1|" +
 			"N2 2 3 1 0 N0|N1 1 2 0 3 N3|N0 0 3 2 1 N1",
 	},
 	{ // MI300X and later, a NIC for every GPU
-		index: 40, cpus: 2, links: 7, pattern: "4444", gpuIDs: "c 22 38 5c 9f af bf df", gpuNUMA: "00001111", nicNUMA: "00001111",
-		near:  "BHHHSSSS HBHHSSSS HHBHSSSS HHHBSSSS SSSSBHHH SSSSHBHH SSSSHHBH SSSSHHHB",
-		times: 8, turn: true, anyCPU: true, tuning: 5, anyNUMA: true,
-		rings: "N0 0 1 2 3 4 5 6 7 N7|N1 1 0 2 4 3 5 7 6 N6|N2 2 5 0 3 6 1 7 4 N4|N3 3 7 0 4 2 1 6 5 N5|N4 4 6 2 7 3 0 5 1 N1|" +
+		index: 40, cpus: 2, links: 7, pattern: "4444", gpuIDs: "c 22 38 5c 9f af bf df", gpuNUMA: "00001111",
+		nicNUMA: "00001111",
+		near:    "BHHHSSSS HBHHSSSS HHBHSSSS HHHBSSSS SSSSBHHH SSSSHBHH SSSSHHBH SSSSHHHB",
+		times:   8, turn: true, anyCPU: true, tuning: 5, anyNUMA: true,
+		rings: "N0 0 1 2 3 4 5 6 7 N7|N1 1 0 2 4 3 5 7 6 N6|N2 2 5 0 3 6 1 7 4 N4|N3 3 7 0 4 2 1 6 5 N5|N4 4 6 2 7 3 0 5 1 " +
+			"N1|" +
 			"N5 5 4 7 1 3 2 6 0 N0|N6 6 3 1 4 0 7 5 2 N2|N7 7 2 0 6 4 1 5 3 N3",
-		before: "N7 7 4 1 3 2 0 6 5 N5|N6 6 3 0 7 5 1 4 2 N2|N4 4 6 2 1 7 0 5 3 N3|N5 5 2 7 3 1 6 0 4 N4|N1 1 0 2 4 3 5 7 6 N6|" +
+		before: "N7 7 4 1 3 2 0 6 5 N5|N6 6 3 0 7 5 1 4 2 N2|N4 4 6 2 1 7 0 5 3 N3|N5 5 2 7 3 1 6 0 4 N4|N1 1 0 2 4 3 5 7 " +
+			"6 N6|" +
 			"N0 0 1 2 3 4 5 6 7 N7|N2 2 5 0 3 6 4 7 1 N1|N3 3 7 2 6 1 5 4 0 N0",
-		last: "N5 5 4 2 7 1 6 3 0 N0|N2 2 5 0 3 7 4 6 1 N1|N3 3 6 4 0 5 1 7 2 N2|N4 4 7 0 6 5 2 1 3 N3|N6 6 2 0 7 5 3 1 4 N4|" +
+		last: "N5 5 4 2 7 1 6 3 0 N0|N2 2 5 0 3 7 4 6 1 N1|N3 3 6 4 0 5 1 7 2 N2|N4 4 7 0 6 5 2 1 3 N3|N6 6 2 0 7 5 3 1 4 " +
+			"N4|" +
 			"N7 7 3 2 6 0 4 1 5 N5|N1 1 0 2 4 3 5 7 6 N6|N0 0 1 2 3 4 5 6 7 N7",
 	},
 	{ // MI300X, 8 NICs of two ports
-		index: 41, cpus: 2, links: 7, pattern: "4848", gpuIDs: "11 2f 46 5d 8b aa c2 da", gpuNUMA: "00001111", nicNUMA: "0000000011111111",
-		near:   "BHHHSSSS BHHHSSSS HBHHSSSS HBHHSSSS HHBHSSSS HHBHSSSS HHHBSSSS HHHBSSSS SSSSBHHH SSSSBHHH SSSSHBHH SSSSHBHH SSSSHHBH SSSSHHBH SSSSHHHB SSSSHHHB",
+		index: 41, cpus: 2, links: 7, pattern: "4848", gpuIDs: "11 2f 46 5d 8b aa c2 da", gpuNUMA: "00001111",
+		nicNUMA: "0000000011111111",
+		near: "BHHHSSSS BHHHSSSS HBHHSSSS HBHHSSSS HHBHSSSS HHBHSSSS HHHBSSSS HHHBSSSS SSSSBHHH SSSSBHHH SSSSHBHH " +
+			"SSSSHBHH SSSSHHBH SSSSHHBH SSSSHHHB SSSSHHHB",
 		anyCPU: true, tuning: 5,
-		rings: "N0 0 1 2 3 4 5 6 7 N14|N2 1 0 2 4 3 5 7 6 N12|N4 2 5 0 3 7 1 6 4 N8|N6 3 6 1 5 2 7 4 0 N0|N8 4 7 0 6 5 1 3 2 N4|" +
-			"N10 5 4 6 3 0 7 2 1 N2|N12 6 2 0 4 1 7 5 3 N6|N14 7 3 1 4 2 6 0 5 N10|N1 0 1 2 3 4 5 6 7 N15|N3 1 0 2 4 3 5 7 6 N13|" +
+		rings: "N0 0 1 2 3 4 5 6 7 N14|N2 1 0 2 4 3 5 7 6 N12|N4 2 5 0 3 7 1 6 4 N8|N6 3 6 1 5 2 7 4 0 N0|N8 4 7 0 6 5 1 3 " +
+			"2 N4|" +
+			"N10 5 4 6 3 0 7 2 1 N2|N12 6 2 0 4 1 7 5 3 N6|N14 7 3 1 4 2 6 0 5 N10|N1 0 1 2 3 4 5 6 7 N15|N3 1 0 2 4 3 5 7 6 " +
+			"N13|" +
 			"N5 2 5 0 3 7 1 6 4 N9|N7 3 6 1 5 2 7 4 0 N1|N9 4 7 0 6 5 1 3 2 N5|N11 5 4 6 3 0 7 2 1 N3|N13 6 2 0 4 1 7 5 3 N7|" +
 			"N15 7 3 1 4 2 6 0 5 N11",
 	},
 	{ // MI250X, 8 dies, 4 NICs, two dies each
-		index: 42, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111", nicNUMA: "0011",
-		xgmi: "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140", near: "BBHHSSSS HHBBSSSS SSSSBBHH SSSSHHBB",
-		tuning: 2,
-		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 N1|" +
+		index: 42, cpus: 2, links: 3, pattern: "4242", gpuIDs: "32 35 11 14 ae b3 8e 93", gpuNUMA: "00001111",
+		nicNUMA: "0011",
+		xgmi:    "04100020 40010100 10042000 01400001 00200410 01004001 20001004 00010140",
+		near:    "BBHHSSSS HHBBSSSS SSSSBBHH SSSSHHBB",
+		tuning:  2,
+		rings: "N0 0 1 3 2 4 5 7 6 N3|N1 2 3 1 0 6 7 5 4 N2|N3 7 6 0 1 5 4 2 3 N1|N0 1 0 6 7 3 2 4 5 N2|N2 4 5 7 6 0 1 3 2 " +
+			"N1|" +
 			"N3 6 7 5 4 2 3 1 0 N0|N2 5 4 2 3 7 6 0 1 N0|N1 3 2 4 5 1 0 6 7 N3",
 	},
 	{ // MI300X, 4 NICs
-		index: 43, cpus: 2, links: 7, pattern: "4242", gpuIDs: "a 80 a4 c8 10b 181 1a5 1c9", gpuNUMA: "00001111", nicNUMA: "0110",
-		near:  "HHHBSSSS SSSSHHBH SSSSBHHH HBHHSSSS",
-		times: 8, turn: true, anyCPU: true, pairs: true,
-		rings: "N3 0 1 2 3 4 5 6 7 N1|N3 1 0 2 4 3 5 7 6 N1|N0 2 5 0 3 6 1 7 4 N2|N0 3 7 0 4 2 1 6 5 N2|N2 4 6 2 7 3 0 5 1 N3|" +
+		index: 43, cpus: 2, links: 7, pattern: "4242", gpuIDs: "a 80 a4 c8 10b 181 1a5 1c9", gpuNUMA: "00001111",
+		nicNUMA: "0110",
+		near:    "HHHBSSSS SSSSHHBH SSSSBHHH HBHHSSSS",
+		times:   8, turn: true, anyCPU: true, pairs: true,
+		rings: "N3 0 1 2 3 4 5 6 7 N1|N3 1 0 2 4 3 5 7 6 N1|N0 2 5 0 3 6 1 7 4 N2|N0 3 7 0 4 2 1 6 5 N2|N2 4 6 2 7 3 0 5 1 " +
+			"N3|" +
 			"N2 5 4 7 1 3 2 6 0 N3|N1 6 3 1 4 0 7 5 2 N0|N1 7 2 0 6 4 1 5 3 N0",
-		before: "N1 6 3 1 4 0 7 5 2 N0|N1 7 2 0 6 4 1 5 3 N0|N2 4 6 2 7 3 0 5 1 N3|N2 5 4 7 1 3 2 6 0 N3|N3 0 1 2 3 4 5 6 7 N1|" +
+		before: "N1 6 3 1 4 0 7 5 2 N0|N1 7 2 0 6 4 1 5 3 N0|N2 4 6 2 7 3 0 5 1 N3|N2 5 4 7 1 3 2 6 0 N3|N3 0 1 2 3 4 5 6 " +
+			"7 N1|" +
 			"N3 1 0 2 4 3 5 7 6 N1|N0 2 5 0 3 6 1 7 4 N2|N0 3 7 0 4 2 1 6 5 N2",
-		last: "N0 2 1 3 4 5 6 7 0 N3|N0 3 0 2 4 6 5 7 1 N3|N3 0 1 4 7 5 3 6 2 N0|N3 1 0 5 2 7 6 4 3 N0|N1 6 1 2 3 5 0 7 4 N2|" +
+		last: "N0 2 1 3 4 5 6 7 0 N3|N0 3 0 2 4 6 5 7 1 N3|N3 0 1 4 7 5 3 6 2 N0|N3 1 0 5 2 7 6 4 3 N0|N1 6 1 2 3 5 0 7 4 " +
+			"N2|" +
 			"N1 7 3 2 6 0 4 1 5 N2|N2 4 0 3 7 2 5 1 6 N1|N2 5 4 2 0 6 3 1 7 N1",
 	},
 }
 
 // rccl16 is how many links join the sixteen dies of eight MI250X.
-const rccl16 = "0410200000000000 4011010000000000 1104001000000000 0140000200000000 2000040000001000 0100400000000110 0010000400000110 0002004000000001 0000000004102000 0000000040110100 0000000011040010 0000000001400002 0000100020000400 0000011001004000 0000011000100004 0000000100020040"
+const rccl16 = "0410200000000000 4011010000000000 1104001000000000 0140000200000000 2000040000001000 " +
+	"0100400000000110 0010000400000110 0002004000000001 0000000004102000 0000000040110100 0000000011040010 " +
+	"0000000001400002 0000100020000400 0000011001004000 0000011000100004 0000000100020040"
 
 // rccl16Rings are their rings with a NIC for two dies.
 const rccl16Rings = "N4 9 8 12 13 5 4 0 1 3 2 6 7 15 14 10 11 N5|N1 3 2 6 7 15 14 10 11 9 8 12 13 5 4 0 1 N0|" +
@@ -966,8 +1021,9 @@ func (r protoRange) proto(size int64, many, ll128 bool) Proto {
 	return Simple
 }
 
-// rcclTuning is one of RCCL's tables of figures, each measured on one system: latencies in µs by step, the part of the rings'
-// bandwidth that data gets, and by what that is multiplied at a size, 64 B, 128 B and so on. Trees first, then rings.
+// rcclTuning is one of RCCL's tables of figures, each measured on one system: latencies in µs by step, the part of the
+// rings' bandwidth that data gets, and by what that is multiplied at a size, 64 B, 128 B and so on. Trees first, then
+// rings.
 type rcclTuning struct {
 	intra, net [2]protoRow
 	ratio      [2][2]protoRow // up to two nodes, more
@@ -1006,8 +1062,10 @@ func byProto(ll, ll128, simple string) [nProtos][rcclSizes]float32 {
 // rcclTables are those of RCCL 2.21 and, from 5 on, of 2.28 (src/graph/tuning.cc, tuning_model_…).
 var rcclTables = sync.OnceValue(func() []rcclTuning {
 	const (
-		treeLL1, ringLL1 = ".5,.4,.7,.6,1x2,.5,.4,.1,.5,.4,.6,1x5,.8,.6,.5,.4x2,.3,.2,.1x3", "1,.5,1x2,.6,.7,1x2,.2,1,.9,.7,1x3,.9x2,.8x2,.7,.6,.5x2,.3,.2,.1x2"
-		treeLL2, ringLL2 = ".1,.4,.3x2,.2,.4,.5,.1x2,.6,.7x2,.8,1,.9,.7,.6,.5,.4,.3,.2x7", ".1,1x7,.4,1x4,.7,.6,.5,.4,.3,.2x2,.1x7"
+		treeLL1, ringLL1 = ".5,.4,.7,.6,1x2,.5,.4,.1,.5,.4,.6,1x5,.8,.6,.5,.4x2,.3,.2,.1x3",
+			"1,.5,1x2,.6,.7,1x2,.2,1,.9,.7,1x3,.9x2,.8x2,.7,.6,.5x2,.3,.2,.1x2"
+		treeLL2, ringLL2 = ".1,.4,.3x2,.2,.4,.5,.1x2,.6,.7x2,.8,1,.9,.7,.6,.5,.4,.3,.2x7",
+			".1,1x7,.4,1x4,.7,.6,.5,.4,.3,.2x2,.1x7"
 		treeLL5, ringLL5 = ".1x6,1x5,.6,1,.9,1x2,.1x11", ".1x11,1,.2,1,.4x2,.1,.2x2,.1x8"
 		treeSimple5      = ".1x15,.7,1x5,.7x2,.5,.6x3"
 		none             = "0x27"
@@ -1017,8 +1075,10 @@ var rcclTables = sync.OnceValue(func() []rcclTuning {
 			intra: [2]protoRow{{.8, 1.4, 2.5}, {.8, 2.2, 3.6}}, net: [2]protoRow{{11.8, 18.2, 20.8}, {9.5, 19.8, 15.1}},
 			ratio: [2][2]protoRow{{{.04, .22, .91}, {.04, .34, 1}}, {{.04, .22, .95}, {.04, .34, 1}}},
 			factor: [2][nProtos][rcclSizes]float32{
-				byProto(".1,.2,.1x2,.9,.3,.4,.1,.2,.4,.2,.1,.3x2,.2x3,.1x10", ".1,.3,1,.1,.5,1,.9,1x3,.3,.1,.4,.5x2,.4x2,.3x2,.2x8", ".2,1,.1x2,.7,.2,.4,.1x2,.3,.4,.3,.6,.8,1x4,.9,.8x5,.9x3"),
-				byProto(".1x5,.2,.4,.2,.3,.5,.3,.1,.5x2,.3,.2x2,.1x10", ".1x9,.3,1x6,.8,.7,.5,.4x2,.3x6", "1,.8,.2,1x2,.3,1,.1x2,.2x2,.1,.5,1,.8x2,1,.9,1x9"),
+				byProto(".1,.2,.1x2,.9,.3,.4,.1,.2,.4,.2,.1,.3x2,.2x3,.1x10", ".1,.3,1,.1,.5,1,.9,1x3,.3,.1,.4,.5x2,.4x2,.3x2,.2x8",
+					".2,1,.1x2,.7,.2,.4,.1x2,.3,.4,.3,.6,.8,1x4,.9,.8x5,.9x3"),
+				byProto(".1x5,.2,.4,.2,.3,.5,.3,.1,.5x2,.3,.2x2,.1x10", ".1x9,.3,1x6,.8,.7,.5,.4x2,.3x6",
+					"1,.8,.2,1x2,.3,1,.1x2,.2x2,.1,.5,1,.8x2,1,.9,1x9"),
 			},
 		},
 		{
@@ -1049,8 +1109,10 @@ var rcclTables = sync.OnceValue(func() []rcclTuning {
 			intra: [2]protoRow{{.8, 1.4, 2.5}, {.8, 2.2, 3.6}}, net: [2]protoRow{{32.2, 34.4, 47.6}, {35.4, 87.8, 209.2}},
 			ratio: [2][2]protoRow{{{.16, 1.09, 1.61}, {.15, .41, 1}}, {{.16, 1.09, 1.08}, {.15, .41, 1}}},
 			factor: [2][nProtos][rcclSizes]float32{
-				byProto(".1x8,1,.1x2,.2,.4,.6,.5,.1x12", ".1x9,.2,.1x2,.2,1,.5,.2x12", "1x8,.8,.4,.3x2,.1x2,1x2,.7,.5,.6,.5,.6x2,.5,.6x3,.7"),
-				byProto(".1x11,.2x2,.1,.3,.1x3,.2,.1x8", ".4,.5x2,.4x4,.2x2,.1,.3,1x2,.7,.8,.5,1x5,.9,.8,.5,.4,.3x2", ".1x9,1x2,.8,.5,.1,.7,.2,.4x2,.6,.7,.9,1x6"),
+				byProto(".1x8,1,.1x2,.2,.4,.6,.5,.1x12", ".1x9,.2,.1x2,.2,1,.5,.2x12",
+					"1x8,.8,.4,.3x2,.1x2,1x2,.7,.5,.6,.5,.6x2,.5,.6x3,.7"),
+				byProto(".1x11,.2x2,.1,.3,.1x3,.2,.1x8", ".4,.5x2,.4x4,.2x2,.1,.3,1x2,.7,.8,.5,1x5,.9,.8,.5,.4,.3x2",
+					".1x9,1x2,.8,.5,.1,.7,.2,.4x2,.6,.7,.9,1x6"),
 			},
 		},
 		{

@@ -76,7 +76,8 @@ func logged(g nccllog.Graph) nccl.Graph {
 	intra, _ := nccl.ParsePath(g.TypeIntra)
 	inter, _ := nccl.ParsePath(g.TypeInter)
 	return nccl.Graph{
-		Pattern: nccl.Pattern(g.Pattern), CrossNIC: g.CrossNic, NChannels: g.NChannels, BwIntra: float32(g.BwIntra), BwInter: float32(g.BwInter),
+		Pattern: nccl.Pattern(g.Pattern), CrossNIC: g.CrossNic, NChannels: g.NChannels, BwIntra: float32(g.BwIntra),
+		BwInter:   float32(g.BwInter),
 		TypeIntra: intra, TypeInter: inter, SameChannels: g.SameChannels == 1,
 	}
 }
@@ -85,7 +86,8 @@ func logged(g nccllog.Graph) nccl.Graph {
 func tableText(log string) string {
 	var b strings.Builder
 	for line := range strings.Lines(log) {
-		if _, text, ok := strings.Cut(line, "NCCL INFO "); ok && strings.Contains(text, " |") && !strings.HasPrefix(text, "threadThr") {
+		if _, text, ok := strings.Cut(line, "NCCL INFO "); ok && strings.Contains(text, " |") &&
+			!strings.HasPrefix(text, "threadThr") {
 			b.WriteString(text)
 		}
 	}
@@ -216,7 +218,8 @@ func TestRealRuns(t *testing.T) {
 		for _, ring := range r.comm.Rings {
 			n["rings"]++
 			if fmt.Sprint(p.Ring(ring.Channel)) != fmt.Sprint(ring.Ranks) || ring.Channels != p.Count() {
-				t.Errorf("%s: ring %d of %d: %v, want %v of %d", r.name, ring.Channel, p.Count(), p.Ring(ring.Channel), ring.Ranks, ring.Channels)
+				t.Errorf("%s: ring %d of %d: %v, want %v of %d", r.name, ring.Channel, p.Count(), p.Ring(ring.Channel), ring.Ranks,
+					ring.Channels)
 			}
 		}
 		for _, k := range r.comm.Ranks {

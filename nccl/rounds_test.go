@@ -23,7 +23,8 @@ func TestRoundsRepeat(t *testing.T) {
 		}
 		typ := c.TypeOf(0)
 		// One of several that are wired alike; BUSBAR_LONG=1m (make test-long) takes all.
-		alike := fmt.Sprint(typ.Count(cluster.GPU), typ.Count(cluster.NVSwitch), typ.Count(cluster.NIC), typ.Count(cluster.PCISwitch), len(typ.Links))
+		alike := fmt.Sprint(typ.Count(cluster.GPU), typ.Count(cluster.NVSwitch), typ.Count(cluster.NIC),
+			typ.Count(cluster.PCISwitch), len(typ.Links))
 		if seen[alike] && os.Getenv("BUSBAR_LONG") == "" {
 			continue
 		}

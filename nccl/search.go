@@ -108,7 +108,8 @@ func (l *topoLink) power() bool {
 }
 
 func (p *topoPath) isPlain(start *topoNode) bool {
-	return !p.slowBridge(start) && !slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.readBack(start) || l.power() })
+	return !p.slowBridge(start) &&
+		!slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.readBack(start) || l.power() })
 }
 
 // follow takes bandwidth along a path, hop by hop, and returns how many hops had
@@ -674,7 +675,8 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	list := x.stack[mark:len(x.stack):len(x.stack)]
 	// On the way away from the NIC, among GPUs of equal reach the farthest from the
 	// NIC come first.
-	equal := !slices.ContainsFunc(scores, func(s score) bool { return s.intraBw != scores[0].intraBw || s.intraHops != scores[0].intraHops })
+	equal := !slices.ContainsFunc(scores,
+		func(s score) bool { return s.intraBw != scores[0].intraBw || s.intraHops != scores[0].intraHops })
 	if sortNet == -1 && equal {
 		slices.Reverse(list)
 	}

@@ -88,7 +88,8 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 		case len(parts) >= 2:
 			fn, list = parts[0], parts[1]
 		case n > 0:
-			return failure.In("env", fmt.Errorf("%s=%s: %q has no collective before it; only the first entry may go without", key, s, entry))
+			return failure.In("env",
+				fmt.Errorf("%s=%s: %q has no collective before it; only the first entry may go without", key, s, entry))
 		}
 		rest, not := strings.CutPrefix(list, "^")
 		found := false

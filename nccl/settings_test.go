@@ -57,7 +57,10 @@ func TestNothingLeft(t *testing.T) {
 	g := Graphs{Ring: graph(2, 20, 20, true, RingPattern), Tree: graph(2, 20, 20, true, TreePattern)}
 	for version, want := range map[string]bool{"2.19": true, "2.23": true, "2.24": false, "2.30": false} {
 		v, _ := ParseVersion(version)
-		c := Comm{Version: v, NRanks: 4, NNodes: 2, MaxLocalRanks: 2, MinCC: 80, MaxCC: 80, Channels: 4, Env: map[string]string{"NCCL_ALGO": "Tree"}}
+		c := Comm{
+			Version: v, NRanks: 4, NNodes: 2, MaxLocalRanks: 2, MinCC: 80, MaxCC: 80, Channels: 4,
+			Env: map[string]string{"NCCL_ALGO": "Tree"},
+		}
 		tab, err := NewTable(&c, &g)
 		if err != nil {
 			t.Fatal(err)
@@ -83,10 +86,14 @@ func TestEveryReleaseHasATable(t *testing.T) {
 						continue
 					}
 					c := Comm{
-						Version: Version{2, minor, latest[minor]}, NRanks: nodes * ppn, NNodes: nodes, MaxLocalRanks: ppn, MinCC: cc, MaxCC: cc,
-						Arch: ArchX86, Vendor: Intel, Channels: 16, NVLSChannels: 16, NVSwitch: true,
+						Version: Version{2, minor, latest[minor]}, NRanks: nodes * ppn, NNodes: nodes, MaxLocalRanks: ppn, MinCC: cc,
+						MaxCC: cc,
+						Arch:  ArchX86, Vendor: Intel, Channels: 16, NVLSChannels: 16, NVSwitch: true,
 					}
-					g := Graphs{Ring: graph(8, 20, 20, true, RingPattern), Tree: graph(8, 20, 20, true, TreePattern), NVLS: graph(ppn, 40, 40, false, NVLSPattern)}
+					g := Graphs{
+						Ring: graph(8, 20, 20, true, RingPattern), Tree: graph(8, 20, 20, true, TreePattern),
+						NVLS: graph(ppn, 40, 40, false, NVLSPattern),
+					}
 					tab, err := NewTable(&c, &g)
 					if err != nil {
 						t.Fatal(err)

@@ -60,7 +60,8 @@ func (m *model) modelled(op Op, a Algo, p Proto) bool {
 	case Broadcast, Reduce:
 		return a == Ring
 	case AllGather, ReduceScatter:
-		ok := a == Ring || a == NVLS && v.From(19) || a == CollNetDirect && v.From(20) || a == PAT && v.From(23) && p == Simple && m.pat()
+		ok := a == Ring || a == NVLS && v.From(19) || a == CollNetDirect && v.From(20) ||
+			a == PAT && v.From(23) && p == Simple && m.pat()
 		if !ok {
 			return false
 		}

@@ -13,7 +13,9 @@ const (
 	nKinds
 )
 
-var kindNames = [nKinds]string{kindGPU: "GPU", kindPCI: "PCI", kindNVS: "NVS", kindCPU: "CPU", kindNIC: "NIC", kindNET: "NET"}
+var kindNames = [nKinds]string{
+	kindGPU: "GPU", kindPCI: "PCI", kindNVS: "NVS", kindCPU: "CPU", kindNIC: "NIC", kindNET: "NET",
+}
 
 // linkKind is a kind of link; its path type is what a single such hop makes.
 type linkKind uint8

@@ -9,8 +9,8 @@ import (
 // Version is a release of NCCL. The zero value is no release.
 type Version struct{ Major, Minor, Patch int }
 
-// Newest is the latest release whose rules are known here, Oldest the first. Up to 2.17 those are the table of estimates and
-// what gates it; rings and trees are searched for as by 2.18.
+// Newest is the latest release whose rules are known here, Oldest the first. Up to 2.17 those are the table of
+// estimates and what gates it; rings and trees are searched for as by 2.18.
 var (
 	Oldest = Version{2, 8, 3}
 	Newest = Version{2, 30, 7}
@@ -18,7 +18,10 @@ var (
 
 // latest is the last patch of each minor release, which a version without patch
 // stands for. Source of the list: NVIDIA's release tags.
-var latest = map[int]int{8: 4, 9: 9, 10: 3, 11: 4, 12: 12, 13: 4, 14: 3, 15: 5, 16: 5, 17: 1, 18: 6, 19: 4, 20: 5, 21: 5, 22: 3, 23: 4, 24: 3, 25: 1, 26: 6, 27: 7, 28: 9, 29: 7, 30: 7}
+var latest = map[int]int{
+	8: 4, 9: 9, 10: 3, 11: 4, 12: 12, 13: 4, 14: 3, 15: 5, 16: 5, 17: 1, 18: 6, 19: 4, 20: 5, 21: 5, 22: 3, 23: 4, 24: 3,
+	25: 1, 26: 6, 27: 7, 28: 9, 29: 7, 30: 7,
+}
 
 // ParseVersion reads "2.28", "2.28.9" and what NCCL prints: "NCCL version 2.28.9+cuda13.0",
 // "2.18.5-1". Without a patch it means the last one of that release.
@@ -53,7 +56,8 @@ func ParseVersion(s string) (Version, error) {
 // Nearest is the known release that is nearest to one that is older or newer than all of them, false for what is none.
 func Nearest(text string) (Version, bool) {
 	var major, minor int
-	if n, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil || n != 2 || major != 2 || minor < 0 || minor > 999 {
+	if n, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil || n != 2 || major != 2 || minor < 0 ||
+		minor > 999 {
 		return Version{}, false
 	}
 	switch {

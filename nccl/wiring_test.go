@@ -77,7 +77,8 @@ func TestWiringIsWhole(t *testing.T) {
 					checkRing(t, ring, nodes*gpus)
 					for i, r := range ring {
 						if next := ring[(i+1)%len(ring)]; w.Beside(r/gpus, r, c, 1) != next || w.Beside(next/gpus, next, c, -1) != r {
-							t.Fatalf("ring %v: behind %d is %d, before %d is %d", ring, r, w.Beside(r/gpus, r, c, 1), next, w.Beside(next/gpus, next, c, -1))
+							t.Fatalf("ring %v: behind %d is %d, before %d is %d", ring, r, w.Beside(r/gpus, r, c, 1), next,
+								w.Beside(next/gpus, next, c, -1))
 						}
 					}
 					checkTree(t, w.Tree(c))

@@ -29,7 +29,13 @@ func BenchmarkSearch(b *testing.B) {
 		global int64
 		usual  bool
 		each   bool
-	}{{"1024", 128, 1536, true, false}, {"1024-all", 128, 1536, false, false}, {"1024-each", 128, 1536, true, true}, {"4096", 512, 4096, true, false}, {"4096-each", 512, 4096, true, true}} {
+	}{
+		{"1024", 128, 1536, true, false},
+		{"1024-all", 128, 1536, false, false},
+		{"1024-each", 128, 1536, true, true},
+		{"4096", 512, 4096, true, false},
+		{"4096-each", 512, 4096, true, true},
+	} {
 		b.Run(x.name, func(b *testing.B) {
 			q := query(b, "dgx-a100", "a100-80", "gpt3-175b", x.nodes, x.global)
 			q.Each = x.each

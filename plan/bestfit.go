@@ -8,9 +8,10 @@ import (
 	"busbar.dev/workload"
 )
 
-// BestFit is the nodes that Slurm's topology/tree takes: leaf after leaf, each time the one that holds what is missing with
-// the fewest nodes to spare; where none does, one below the tightest switch that does, with the most nodes; leaves nearer to
-// those taken first. In a leaf nodes are taken in their order. Source: SchedMD, Topology Guide, and eval_nodes_tree.c of Slurm 25.11.
+// BestFit is the nodes that Slurm's topology/tree takes: leaf after leaf, each time the one that holds what is missing
+// with the fewest nodes to spare; where none does, one below the tightest switch that does, with the most nodes; leaves
+// nearer to those taken first. In a leaf nodes are taken in their order. Source: SchedMD, Topology Guide, and
+// eval_nodes_tree.c of Slurm 25.11.
 func (x *Placer) BestFit() []int { return x.bestFit(x.at) }
 
 // Tree is a scheduler's own tree of switches: of each the one above, and of each free node its leaf; -1 is none.
@@ -88,7 +89,8 @@ func (f *fit) better(a, b place) bool {
 	return da < db && fits || da == db && order > 0
 }
 
-// compare is above zero where a is the better leaf, and tells whether what is missing fits into the switch of a's that decided.
+// compare is above zero where a is the better leaf, and tells whether what is missing fits into the switch of a's that
+// decided.
 func (f *fit) compare(a, b place) (order int, fits bool) {
 	for height := 0; ; height++ {
 		na, nb := f.count(a, height), f.count(b, height)
@@ -113,11 +115,11 @@ type Blocks struct {
 	Sizes []int // nodes of the blocks that Slurm plans in, a base block's first
 }
 
-// BlockFit is the nodes that Slurm's topology/block takes: all of one block of the smallest planned size that could hold the
-// job, the one with the fewest free nodes that suffice. In it base blocks are taken as fewest larger ones are opened, each
-// time the tightest that holds what is missing or else the fullest; of equals the last, and in a base block nodes in their order.
-// It reports false where no block suffices, and the job waits. Source: SchedMD, topology/block (eval_nodes_block.c) of August 2026;
-// 24.11 answers the same. Segments are not asked for.
+// BlockFit is the nodes that Slurm's topology/block takes: all of one block of the smallest planned size that could
+// hold the job, the one with the fewest free nodes that suffice. In it base blocks are taken as fewest larger ones are
+// opened, each time the tightest that holds what is missing or else the fullest; of equals the last, and in a base
+// block nodes in their order. It reports false where no block suffices, and the job waits. Source: SchedMD,
+// topology/block (eval_nodes_block.c) of August 2026; 24.11 answers the same. Segments are not asked for.
 func (x *Placer) BlockFit(b Blocks) ([]int, bool) {
 	f := blockFit{free: make([][]int, b.N), need: x.n}
 	for i, k := range b.Of {

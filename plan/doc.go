@@ -9,6 +9,6 @@
 //
 // # Stability
 //
-// Exported names keep their meaning within a version of the module. The same query has the same answer and counts on every
-// machine. NewSpace may come to have more values to try; plans change with the figures of package step.
+// Exported names keep their meaning within a version of the module. The same query has the same answer and counts on
+// every machine. NewSpace may come to have more values to try; plans change with the figures of package step.
 package plan

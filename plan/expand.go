@@ -233,7 +233,8 @@ func (s *search) openFamily(t *family) found {
 // begin prices a setting but for the play of its pipeline.
 func (s *search) begin(n *node) found {
 	j := n.leaf.job(n.family)
-	p, err := step.Prepare(j, s.fabrics[n.family.space].With(j.Split)).Begin(s.q.GPU, s.q.Spaces[n.family.space].buckets(j))
+	p, err := step.Prepare(j, s.fabrics[n.family.space].With(j.Split)).Begin(s.q.GPU,
+		s.q.Spaces[n.family.space].buckets(j))
 	if err != nil {
 		return found{err: err}
 	}

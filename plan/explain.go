@@ -18,7 +18,11 @@ type part struct {
 
 // parts of a step add up to its time.
 func parts(r *step.Result) []part {
-	list := []part{{"computing", r.Compute}, {"the pipeline bubble", r.Step - r.Compute - r.Exposed - r.Optimizer - r.Host}, {"the update", r.Optimizer + r.Host}}
+	list := []part{
+		{"computing", r.Compute},
+		{"the pipeline bubble", r.Step - r.Compute - r.Exposed - r.Optimizer - r.Host},
+		{"the update", r.Optimizer + r.Host},
+	}
 	for _, t := range r.Traffic {
 		list = append(list, part{fmt.Sprintf("%s among %s ranks", t.What, t.Group), t.Exposed})
 	}

@@ -21,7 +21,9 @@ type fabrics struct {
 func (q *Query) fabric(ranks int) *step.Fabric {
 	k := q.known
 	if k == nil || k.cluster != q.Cluster || len(k.layout) != len(q.Layout) || &k.layout[0] != &q.Layout[0] {
-		k = &fabrics{q.Cluster, q.Layout, step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version), map[int]*step.Fabric{}}
+		k = &fabrics{
+			q.Cluster, q.Layout, step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version), map[int]*step.Fabric{},
+		}
 		if q.Tuned {
 			k.all = k.all.Tuned()
 		}

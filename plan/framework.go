@@ -9,8 +9,9 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Restrict leaves of the space what a framework runs and busbar's files for it can say, and gives the jobs its style on GPUs of a compute capability (×10; 0 where
-// it is not known). What depends on several settings at once is asked of the framework job by job.
+// Restrict leaves of the space what a framework runs and busbar's files for it can say, and gives the jobs its style on
+// GPUs of a compute capability (×10; 0 where it is not known). What depends on several settings at once is asked of
+// the framework job by job.
 func (s *Space) Restrict(f *workload.Framework, sm int) {
 	f.Adopt(&s.Base, sm)
 	s.ZeRO = slices.DeleteFunc(s.ZeRO, func(z int) bool { return !slices.Contains(f.ZeRO, z) && z != 0 })
@@ -22,7 +23,8 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 		s.SeqParallel = []bool{false}
 	}
 	s.Schedule = slices.DeleteFunc(s.Schedule, func(x pipeline.Schedule) bool {
-		// All forward passes first is never faster than one of each in turn, and holds more. Backward passes in two parts are for who names them.
+		// All forward passes first is never faster than one of each in turn, and holds more. Backward passes in two parts are
+		// for who names them.
 		return x == pipeline.GPipe || x.Splits() || !slices.Contains(f.Schedules, string(x))
 	})
 	if len(s.Schedule) == 0 || !planned("pp") {
@@ -32,7 +34,8 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 		s.CP = []int{1}
 	} else {
 		s.Context = slices.DeleteFunc(s.Context, func(c workload.Context) bool {
-			return c == "" && !slices.Contains(f.Context, string(workload.Ring)) || c != "" && !slices.Contains(f.Context, string(c))
+			return c == "" && !slices.Contains(f.Context, string(workload.Ring)) ||
+				c != "" && !slices.Contains(f.Context, string(c))
 		})
 	}
 	switch {
@@ -45,9 +48,12 @@ func (s *Space) Restrict(f *workload.Framework, sm int) {
 		s.Shard = []int{0}
 	}
 	s.Order = slices.DeleteFunc(s.Order, func(o workload.Order) bool { return !slices.Contains(f.Orders, string(o)) })
-	s.Recompute = slices.DeleteFunc(s.Recompute, func(r workload.Recompute) bool { return !slices.Contains(f.Recompute, string(r)) })
-	s.Offload = slices.DeleteFunc(s.Offload, func(o workload.Offload) bool { return o != "" && !slices.Contains(f.Offload, string(o)) })
-	// Hooks of DDP cast for the wire alone. Where the sums themselves would be narrower, results change: that is for who asks.
+	s.Recompute = slices.DeleteFunc(s.Recompute,
+		func(r workload.Recompute) bool { return !slices.Contains(f.Recompute, string(r)) })
+	s.Offload = slices.DeleteFunc(s.Offload,
+		func(o workload.Offload) bool { return o != "" && !slices.Contains(f.Offload, string(o)) })
+	// Hooks of DDP cast for the wire alone. Where the sums themselves would be narrower, results change: that is for who
+	// asks.
 	s.Compress = slices.DeleteFunc(s.Compress, func(w workload.Wire) bool {
 		return w != "" && (f.Weights != "amp" || !slices.Contains(f.Compress, string(w)))
 	})

@@ -10,7 +10,8 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// frameworkRules are what documents of frameworks say they cannot run, written down apart from the table that the search reads.
+// frameworkRules are what documents of frameworks say they cannot run, written down apart from the table that the
+// search reads.
 var frameworkRules = map[string]func(j *workload.Job) string{
 	"megatron": func(j *workload.Job) string {
 		s := j.Split
@@ -74,8 +75,8 @@ var frameworkRules = map[string]func(j *workload.Job) string{
 	},
 }
 
-// No plan is one that the framework refuses, on three clusters and for four models: neither by its own rules as the table has them, nor by
-// those that its documents state.
+// No plan is one that the framework refuses, on three clusters and for four models: neither by its own rules as the
+// table has them, nor by those that its documents state.
 func TestFrameworksRunTheirPlans(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches 84 spaces, minutes under the race detector")

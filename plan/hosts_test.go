@@ -83,7 +83,10 @@ func orderJob(t testing.TB, split string, ranks int) *workload.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 96, Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
+	return &workload.Job{
+		Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 96, Precision: "bf16", Recompute: workload.None,
+		Kernels: workload.Fused,
+	}
 }
 
 func TestNear(t *testing.T) {
@@ -134,10 +137,12 @@ func TestArrange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(hostsIn(o.Layout), want) || o.Step > 0.6*o.Given {
-		t.Errorf("%v in %v s instead of %v s; want %v in six tenths of the time at most", hostsIn(o.Layout), o.Step, o.Given, want)
+		t.Errorf("%v in %v s instead of %v s; want %v in six tenths of the time at most", hostsIn(o.Layout), o.Step, o.Given,
+			want)
 	}
 	given := onHosts(c, 4, 5, 6, 7, 0, 1, 2, 3)
-	if o, err = plan.Arrange(q, given, orderJob(t, "dp=8", 8)); err != nil || !slices.Equal(o.Layout, given) || o.Step != o.Given {
+	if o, err = plan.Arrange(q, given, orderJob(t, "dp=8", 8)); err != nil || !slices.Equal(o.Layout, given) ||
+		o.Step != o.Given {
 		t.Errorf("%v (%v); want the order as it was", hostsIn(o.Layout), err)
 	}
 }

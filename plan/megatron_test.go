@@ -73,9 +73,12 @@ func TestMegatronTable(t *testing.T) {
 			t.Fatalf("%s: %v", x.model, err)
 		}
 		r, best := x.price(t, q), a.Plans[0]
-		t.Logf("%s on %d GPUs: published tp=%d,pp=%d %.2f s; best %v, micro-batch %d, %s: %.2f s; %d considered", x.model, 8*x.nodes, x.tp, x.pp, r.Step, best.Job.Split, best.Job.MicroBatch, best.Job.Schedule, best.Result.Step, a.Considered)
+		t.Logf("%s on %d GPUs: published tp=%d,pp=%d %.2f s; best %v, micro-batch %d, %s: %.2f s; %d considered", x.model,
+			8*x.nodes, x.tp, x.pp, r.Step, best.Job.Split, best.Job.MicroBatch, best.Job.Schedule, best.Result.Step,
+			a.Considered)
 		if best.Result.Step > r.Step*(1+1e-9) {
-			t.Errorf("%s: the best of %d plans takes %g s, the published one %g s", x.model, a.Considered, best.Result.Step, r.Step)
+			t.Errorf("%s: the best of %d plans takes %g s, the published one %g s", x.model, a.Considered, best.Result.Step,
+				r.Step)
 		}
 	}
 }
@@ -92,7 +95,8 @@ func TestMegatronPlaces(t *testing.T) {
 		q := query(t, "dgx-a100", "a100-80", x.model, x.nodes, x.global)
 		q.Top = 1 << 20
 		s := q.Spaces[0]
-		s.Recompute, s.Schedule = []workload.Recompute{workload.Full}, []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+		s.Recompute, s.Schedule = []workload.Recompute{workload.Full},
+			[]pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
 		s.ZeRO, s.CP, s.SeqParallel, s.Shard = []int{0}, []int{1}, []bool{false}, []int{0}
 		s.Order, s.Offload, s.Compress, s.Bucket = s.Order[:1], s.Offload[:1], s.Compress[:1], s.Bucket[:1]
 		a, err := plan.Search(t.Context(), q)
@@ -111,7 +115,9 @@ func TestMegatronPlaces(t *testing.T) {
 			return n
 		}
 		p, m := place(predicted), place(measured)
-		t.Logf("%s: of %d degrees tp=%d,pp=%d is in place %d by prediction (%.2f s), %d by measurement (%.2f s); the best is %v, %.2f s", x.model, len(a.Plans), x.tp, x.pp, p, predicted, m, measured, a.Plans[0].Job.Split, a.Plans[0].Result.Step)
+		t.Logf("%s: of %d degrees tp=%d,pp=%d is in place %d by prediction (%.2f s), %d by measurement (%.2f s); the best "+
+			"is %v, %.2f s", x.model, len(a.Plans), x.tp, x.pp, p, predicted, m, measured, a.Plans[0].Job.Split,
+			a.Plans[0].Result.Step)
 		if apart := max(p-m, m-p); 4*apart > len(a.Plans) {
 			t.Errorf("%s: place %d by prediction and %d by measurement, of %d", x.model, p, m, len(a.Plans))
 		}

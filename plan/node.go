@@ -35,12 +35,18 @@ type familyKey struct {
 
 func familyKeyOf(j *workload.Job) familyKey {
 	s := &j.Split
-	return familyKey{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), int32(s.ETP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
+	return familyKey{
+		int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), int32(s.ETP), s.SeqParallel, j.MicroBatch, s.Order,
+		j.Context, j.Recompute,
+	}
 }
 
 // job is the key's job.
 func (x *familyKey) job(base workload.Job) *workload.Job {
-	base.Split = workload.Split{DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), ETP: int(x.etp), Chunks: 1, SeqParallel: x.sequence, Order: x.order}
+	base.Split = workload.Split{
+		DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), ETP: int(x.etp), Chunks: 1,
+		SeqParallel: x.sequence, Order: x.order,
+	}
 	base.MicroBatch, base.Context, base.Recompute = x.micro, x.context, x.recompute
 	return &base
 }
@@ -240,7 +246,11 @@ func (b *shortlist) list() []Plan {
 	for _, e := range b.by {
 		all = append(all, e)
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.index, b.index)) })
+	slices.SortFunc(all, func(a,
+		b entry,
+	) int {
+		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.index, b.index))
+	})
 	list := make([]Plan, len(all))
 	for i := range all {
 		list[i] = all[i].Plan
@@ -267,8 +277,8 @@ func EqualNodes(l nccl.Layout) int {
 	return len(l) / node
 }
 
-// NodeCounts are the numbers of nodes that are tried where fewer than there are may be better, the most first: all of them,
-// and those with four binary digits before zeros (1 to 16, 18, 20, …, 32, 36, …).
+// NodeCounts are the numbers of nodes that are tried where fewer than there are may be better, the most first: all of
+// them, and those with four binary digits before zeros (1 to 16, 18, 20, …, 32, 36, …).
 func NodeCounts(most int) []int {
 	var list []int
 	for n := most; n > 0; n-- {

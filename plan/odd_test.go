@@ -45,7 +45,12 @@ func TestOddSpaces(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		base := workload.Job{Model: m, Seq: int64(pick("seq", 7, 1024, 4096)), GlobalBatch: int64(pick("batch", 1, 6, 7, 42)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(rt, "precision"), Kernels: workload.Compiled}
+		base := workload.Job{
+			Model: m, Seq: int64(pick("seq", 7, 1024, 4096)), GlobalBatch: int64(pick("batch", 1, 6, 7, 42)),
+			Precision: rapid.SampledFrom([]workload.Precision{
+				workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH,
+			}).Draw(rt, "precision"), Kernels: workload.Compiled,
+		}
 		if base.Precision == workload.FP8 {
 			base.Precision = workload.BF16
 		}
@@ -53,7 +58,8 @@ func TestOddSpaces(t *testing.T) {
 		s.Micro = s.Micro[:min(2, len(s.Micro))]
 		s.Chunks, s.Bucket = s.Chunks[:min(2, len(s.Chunks))], s.Bucket[:2]
 		q := &plan.Query{
-			Spaces: []*plan.Space{s}, Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: pick("top", 1, 3), Reserve: 0.05, Objective: plan.Shortest(),
+			Spaces: []*plan.Space{s}, Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: pick("top", 1, 3), Reserve: 0.05,
+			Objective:  plan.Shortest(),
 			HostMemory: unit.Bytes(pick("host", 0, 1, 100)) * unit.GB,
 		}
 		a, err := plan.Search(context.Background(), q)

@@ -30,8 +30,8 @@ type Placements struct {
 	Tried int // sets of nodes
 }
 
-// Bounds of the search for nodes: sets that are priced, ranks of all of them together, leaves that a set begins with, and
-// orders that are tried of a set.
+// Bounds of the search for nodes: sets that are priced, ranks of all of them together, leaves that a set begins with,
+// and orders that are tried of a set.
 const (
 	mostSets     = 96
 	mostSetRanks = 1 << 16
@@ -39,8 +39,8 @@ const (
 	setOrders    = 4
 )
 
-// Placer looks for nodes for a job among the free ones. Each of these is the ranks that a job puts there: those of a host, or
-// those of one tray of a rack.
+// Placer looks for nodes for a job among the free ones. Each of these is the ranks that a job puts there: those of a
+// host, or those of one tray of a rack.
 type Placer struct {
 	q     *Query
 	j     *workload.Job
@@ -53,8 +53,8 @@ type Placer struct {
 	out   Placements
 }
 
-// NewPlacer prepares the search for n of the free nodes. Of the query it needs Cluster, Version and GPU. Flaws are how much is
-// wrong with each of them, for which others are looked at first; nil is nothing.
+// NewPlacer prepares the search for n of the free nodes. Of the query it needs Cluster, Version and GPU. Flaws are how
+// much is wrong with each of them, for which others are looked at first; nil is nothing.
 func NewPlacer(q *Query, j *workload.Job, free []nccl.Layout, flaws []int, n int) (*Placer, error) {
 	if n < 1 || n > len(free) {
 		return nil, fmt.Errorf("%d nodes of %d that are free; expected 1 to %d", n, len(free), len(free))
@@ -97,8 +97,8 @@ func (x *Placer) Flaws(nodes []int) (n int) {
 	return n
 }
 
-// Search prices sets of nodes: whole leaves, few leaves from each of them on, even shares of several, one of each in turn;
-// and from the best on, other nodes for some of its own as long as that helps. It is a local search.
+// Search prices sets of nodes: whole leaves, few leaves from each of them on, even shares of several, one of each in
+// turn; and from the best on, other nodes for some of its own as long as that helps. It is a local search.
 func (x *Placer) Search(ctx context.Context) (Placements, error) {
 	for _, set := range x.sets() {
 		if err := x.Try(set.nodes, set.why); err != nil {
@@ -239,8 +239,8 @@ func (x *Placer) spread(nodes []int) string {
 	return "one leaf"
 }
 
-// sound takes nodes without findings, those of the largest group and the nearest to it first; nil where there are too few, or
-// where no node has any.
+// sound takes nodes without findings, those of the largest group and the nearest to it first; nil where there are too
+// few, or where no node has any.
 func (x *Placer) sound() []int {
 	flawed := slices.IndexFunc(x.group, func(g []int) bool { return x.flaws[g[0]] > 0 })
 	if flawed < 1 {

@@ -20,7 +20,9 @@ func site(t *testing.T, leaves []int, per int) (*Placer, *cluster.Cluster) {
 	c.Network = cluster.Network{}
 	for i := range leaves {
 		c.Network.Switches = append(c.Network.Switches, cluster.Switch{Name: fmt.Sprintf("leaf%d", i), Tier: cluster.Leaf})
-		c.Network.Links = append(c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(i, 0), B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: i * 8, N: 8}}}})
+		c.Network.Links = append(c.Network.Links, cluster.NetLink{
+			A: cluster.AtSwitch(i, 0), B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: i * 8, N: 8}}},
+		})
 	}
 	if per == 0 {
 		per = len(leaves)
@@ -30,7 +32,9 @@ func site(t *testing.T, leaves []int, per int) (*Placer, *cluster.Cluster) {
 	for i := 0; i < len(leaves); i += per {
 		spine := len(c.Network.Switches)
 		c.Network.Switches = append(c.Network.Switches, cluster.Switch{Name: fmt.Sprintf("spine%d", i), Tier: cluster.Spine})
-		c.Network.Links = append(c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(core, 0), B: cluster.AtSwitch(spine, 0)})
+		c.Network.Links = append(c.Network.Links, cluster.NetLink{
+			A: cluster.AtSwitch(core, 0), B: cluster.AtSwitch(spine, 0),
+		})
 		for k := i; k < min(i+per, len(leaves)); k++ {
 			c.Network.Links = append(c.Network.Links, cluster.NetLink{A: cluster.AtSwitch(spine, 0), B: cluster.AtSwitch(k, 0)})
 		}
@@ -75,7 +79,8 @@ func TestBestFit(t *testing.T) {
 	}
 }
 
-// A scheduler's own tree decides, whatever the cables are: of three leaves of four nodes, racks of 3, 5 and 4 across them.
+// A scheduler's own tree decides, whatever the cables are: of three leaves of four nodes, racks of 3, 5 and 4 across
+// them.
 func TestBestFitInTree(t *testing.T) {
 	x, _ := site(t, []int{4, 4, 4}, 0)
 	x.n = 4
@@ -90,7 +95,8 @@ func TestBestFitInTree(t *testing.T) {
 	}
 }
 
-// What Slurm's topology/block takes, by base block, as a real controller answers (TestSlurmBlocks of cmd/busbar); nil is that the job waits.
+// What Slurm's topology/block takes, by base block, as a real controller answers (TestSlurmBlocks of cmd/busbar); nil
+// is that the job waits.
 func TestBlockFit(t *testing.T) {
 	for _, tt := range []struct {
 		free, sizes []int

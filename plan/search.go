@@ -59,9 +59,9 @@ type Plan struct {
 
 // Answer is what a search found.
 type Answer struct {
-	// Considered is the settings of the space, the sum of the other three: Priced were priced in full, Bounded were looked at
-	// one by one and are not better by their bound or memory, Cut are the rest, in groups that are not better. Where the
-	// search ended early, Bounded and Cut also hold what it did not come to.
+	// Considered is the settings of the space, the sum of the other three: Priced were priced in full, Bounded were looked
+	// at one by one and are not better by their bound or memory, Cut are the rest, in groups that are not better. Where
+	// the search ended early, Bounded and Cut also hold what it did not come to.
 	Considered, Bounded, Cut, Priced int64
 	Plans                            []Plan
 	// Bound is the least value of the objective that what was not priced could have; with nothing
@@ -95,7 +95,10 @@ func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
 	s.countSpaces(ctx)
 	s.expand(ctx)
-	a := &Answer{Considered: s.considered, Bounded: s.opened - s.priced, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
+	a := &Answer{
+		Considered: s.considered, Bounded: s.opened - s.priced, Cut: s.considered - s.opened, Priced: s.priced,
+		Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err,
+	}
 	switch {
 	case len(a.Plans) == 0 && s.err != nil:
 		return a, s.err
@@ -212,7 +215,9 @@ func (s *search) count(space int, j *workload.Job) int64 {
 	if s.q.uncounted {
 		return 1
 	}
-	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.Split.ETP, j.MicroBatch, j.Split.Order, j.Context}
+	key := tally{
+		j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.Split.ETP, j.MicroBatch, j.Split.Order, j.Context,
+	}
 	n, ok := s.counts[space][key]
 	if !ok {
 		x := s.q.Spaces[space]

@@ -37,7 +37,10 @@ func query(t testing.TB, preset, gpu, model string, nodes int, global int64) *pl
 		t.Fatal(err)
 	}
 	base := workload.Job{Model: m, Seq: m.Seq, GlobalBatch: global, Precision: workload.BF16, Kernels: workload.Fused}
-	return &plan.Query{Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest(), Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05}
+	return &plan.Query{
+		Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest(), Cluster: c, Layout: l,
+		Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05,
+	}
 }
 
 // The best plans are those that pricing everything finds, whatever the objective.
@@ -78,7 +81,8 @@ func TestSearchIsExact(t *testing.T) {
 		}
 		all, want := everything(t, q)
 		if all != a.Considered || len(a.Plans) != len(want) || !a.Whole {
-			t.Fatalf("%s: %d considered of %d, %d plans of %d, whole %v", x.model, a.Considered, all, len(a.Plans), len(want), a.Whole)
+			t.Fatalf("%s: %d considered of %d, %d plans of %d, whole %v", x.model, a.Considered, all, len(a.Plans), len(want),
+				a.Whole)
 		}
 		for i, p := range a.Plans {
 			if math.Abs(p.Value/want[i]-1) > 1e-9 {
@@ -89,11 +93,13 @@ func TestSearchIsExact(t *testing.T) {
 			t.Errorf("%s: nothing is left below %g, and the bound is %g", x.model, a.Plans[0].Value, a.Bound)
 		}
 		if a.Bounded <= 0 || a.Cut < 0 || a.Priced <= 0 || a.Bounded+a.Cut+a.Priced != a.Considered {
-			t.Errorf("%s: %d bounded, %d cut and %d priced are not %d settings", x.model, a.Bounded, a.Cut, a.Priced, a.Considered)
+			t.Errorf("%s: %d bounded, %d cut and %d priced are not %d settings", x.model, a.Bounded, a.Cut, a.Priced,
+				a.Considered)
 		}
 		t.Logf("%s: %d settings, %d bounded, %d cut in groups, %d priced", x.model, a.Considered, a.Bounded, a.Cut, a.Priced)
 		q.Each = true
-		if b, err := plan.Search(t.Context(), q); err != nil || !slices.EqualFunc(a.Plans, b.Plans, func(x, y plan.Plan) bool { return x.Value == y.Value }) || b.Cut != 0 {
+		if b, err := plan.Search(t.Context(), q); err != nil ||
+			!slices.EqualFunc(a.Plans, b.Plans, func(x, y plan.Plan) bool { return x.Value == y.Value }) || b.Cut != 0 {
 			t.Errorf("%s: bounded one by one: %v, %+v", x.model, err, b)
 		}
 	}
@@ -115,7 +121,8 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) || q.HostMemory > 0 && r.Memory.Host*unit.Volume(space.Node) > unit.Volume(q.HostMemory) {
+			if r.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) ||
+				q.HostMemory > 0 && r.Memory.Host*unit.Volume(space.Node) > unit.Volume(q.HostMemory) {
 				return
 			}
 			s := &mine.Split
@@ -177,7 +184,8 @@ func TestSearchIsRepeatable(t *testing.T) {
 			first = a
 		}
 		if a.Considered != first.Considered || a.Bounded != first.Bounded || a.Cut != first.Cut || a.Priced != first.Priced {
-			t.Errorf("%d processors: %d settings, %d bounded, %d cut, %d priced; with one %d, %d, %d, %d", n, a.Considered, a.Bounded, a.Cut, a.Priced, first.Considered, first.Bounded, first.Cut, first.Priced)
+			t.Errorf("%d processors: %d settings, %d bounded, %d cut, %d priced; with one %d, %d, %d, %d", n, a.Considered,
+				a.Bounded, a.Cut, a.Priced, first.Considered, first.Bounded, first.Cut, first.Priced)
 		}
 		for i := range a.Plans {
 			if a.Plans[i].Job != first.Plans[i].Job || a.Plans[i].Value != first.Plans[i].Value {
@@ -216,7 +224,8 @@ func TestNothingFits(t *testing.T) {
 	if q.Fits(q.Spaces[0]) != nil {
 		t.Error("what does not fit fits")
 	}
-	if x := q.Fits(plan.NewSpace(q.Spaces[0].Base, 64, 8)); x == nil || x.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) {
+	if x := q.Fits(plan.NewSpace(q.Spaces[0].Base, 64, 8)); x == nil ||
+		x.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) {
 		t.Errorf("GPT-3 on 64 GPUs: %+v", x)
 	}
 }

@@ -24,15 +24,16 @@ type Space struct {
 	ETP []int
 	// All that follow are tried where the degrees give them a meaning.
 	SeqParallel []bool
-	Shard       []int // a number of replicas; 0 is all of them, workload.ShardNode those of a node, ShardLeaf those of a leaf switch
-	Order       []workload.Order
-	Schedule    []pipeline.Schedule
-	Micro       []int64
-	Recompute   []workload.Recompute
-	Context     []workload.Context
-	Offload     []workload.Offload
-	Compress    []workload.Wire
-	Bucket      []unit.Bytes // 0 is what is usual
+	// a number of replicas; 0 is all of them, workload.ShardNode those of a node, ShardLeaf those of a leaf switch
+	Shard     []int
+	Order     []workload.Order
+	Schedule  []pipeline.Schedule
+	Micro     []int64
+	Recompute []workload.Recompute
+	Context   []workload.Context
+	Offload   []workload.Offload
+	Compress  []workload.Wire
+	Bucket    []unit.Bytes // 0 is what is usual
 }
 
 // ShardLeaf divides among the replicas that hang on one leaf switch.
@@ -139,7 +140,8 @@ func (s *Space) splits() []degrees {
 	return list
 }
 
-// fold adds the ways to share experts that some degrees allow: among replicas, each cut as other layers are, or whole among tensor-parallel ranks too.
+// fold adds the ways to share experts that some degrees allow: among replicas, each cut as other layers are, or whole
+// among tensor-parallel ranks too.
 func (s *Space) fold(list []degrees, d degrees) []degrees {
 	if d.ep == 1 {
 		if s.Base.Model.Dims.Experts > 0 {
@@ -225,7 +227,8 @@ func (s *Space) states(j *workload.Job, visit func() bool) {
 			j.Split.Shard = n
 			for _, j.Offload = range s.Offload {
 				// What Check refuses most often, without its words.
-				if j.Offloads() && (zero == 0 && replicas > 1 || j.Offload == workload.OffloadParams && (j.Split.PP > 1 || zero < 3 && replicas > 1)) {
+				if j.Offloads() && (zero == 0 && replicas > 1 ||
+					j.Offload == workload.OffloadParams && (j.Split.PP > 1 || zero < 3 && replicas > 1)) {
 					continue
 				}
 				for _, j.Compress = range s.Compress {
@@ -273,7 +276,8 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 			if (schedule == pipeline.Interleaved) != (chunks > 1) && (schedule != pipeline.ZeroBubbleV || chunks != 2) {
 				continue
 			}
-			if int64(chunks*j.Split.PP) > j.Model.Dims.Layers || schedule == pipeline.Interleaved && j.Micros()%int64(j.Split.PP) != 0 {
+			if int64(chunks*j.Split.PP) > j.Model.Dims.Layers ||
+				schedule == pipeline.Interleaved && j.Micros()%int64(j.Split.PP) != 0 {
 				continue
 			}
 			j.Schedule, j.Split.Chunks = schedule, chunks

@@ -122,7 +122,8 @@ func (p *Predictor) recommend(q Query, groups map[string]*group) (Advice, error)
 	return Advice{}, nil
 }
 
-// improve is what could be at one size, and what is; also by algorithms that NCCL does not have where somebody asks for them.
+// improve is what could be at one size, and what is; also by algorithms that NCCL does not have where somebody asks for
+// them.
 func (x *forced) improve(op coll.Op, foreign bool) (rows []Row, from Row, err error) {
 	auto, err := x.auto(op)
 	if err != nil {
@@ -293,7 +294,8 @@ func (t *trial) advice(q Query, others int) Advice {
 // setting helps that does not cost more elsewhere.
 func (p *Predictor) unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
-	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s; the largest difference is at %v: %v with %s instead of %v. No single setting helps at all sizes: ask about one size, or use a tuner plugin",
+	return Advice{Text: fmt.Sprintf("%s's choice is not the fastest at %d of %s; the largest difference is at %v: %v "+
+		"with %s instead of %v. No single setting helps at all sizes: ask about one size, or use a tuner plugin",
 		p.Library(), len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 
@@ -320,6 +322,7 @@ func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s shows it",
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s "+
+		"shows it",
 		g.to.Algo, g.to.Time, g.size, p.Library(), g.from.Time, command)}
 }

@@ -127,20 +127,24 @@ func TestAdviceToUnset(t *testing.T) {
 	}
 }
 
-// What a setting would bring is counted under the same launch, and beside the same others, whether it changes algorithms or channels.
+// What a setting would bring is counted under the same launch, and beside the same others, whether it changes
+// algorithms or channels.
 func TestAdviceSameConditions(t *testing.T) {
 	op := coll.Op{Kind: coll.AllReduce, Bytes: 8}
 	for _, how := range []Conditions{{Serial: 8}, {Alone: true}, {}} {
 		p := predictor(t, "dgx-h100", 1, nccl.Newest, nil)
 		p.Conditions = how
-		for _, env := range []map[string]string{{"NCCL_MIN_NCHANNELS": "32"}, {"NCCL_MAX_NCHANNELS": "4"}, {"NCCL_ALGO": "Ring"}} {
+		for _, env := range []map[string]string{
+			{"NCCL_MIN_NCHANNELS": "32"}, {"NCCL_MAX_NCHANNELS": "4"}, {"NCCL_ALGO": "Ring"},
+		} {
 			q, err := p.under(env)
 			if err != nil {
 				t.Fatal(err)
 			}
 			fresh := predictor(t, "dgx-h100", 1, nccl.Newest, env)
 			fresh.Conditions = how
-			a, b := ask(t, q, Query{Kind: op.Kind, Sizes: []unit.Bytes{op.Bytes}}, Auto)[0], ask(t, fresh, Query{Kind: op.Kind, Sizes: []unit.Bytes{op.Bytes}}, Auto)[0]
+			a, b := ask(t, q, Query{Kind: op.Kind, Sizes: []unit.Bytes{op.Bytes}}, Auto)[0],
+				ask(t, fresh, Query{Kind: op.Kind, Sizes: []unit.Bytes{op.Bytes}}, Auto)[0]
 			if a.Time != b.Time {
 				t.Errorf("%+v under %v: %v, want %v", how, env, a.Time, b.Time)
 			}

@@ -43,8 +43,21 @@ func TestAgreement(t *testing.T) {
 		{"p5.48xlarge", []int{8}},
 		{"a3-megagpu-8g", []int{8}},
 	}
-	kinds := []coll.Kind{coll.AllReduce, coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll}
-	forced := []Setting{{Algo: "ring", Proto: sim.Simple}, {Algo: "ring", Proto: sim.LL}, {Algo: "ring", Proto: sim.LL128}, {Algo: "tree", Proto: sim.Simple}, {Algo: "tree", Proto: sim.LL}, {Algo: "tree", Proto: sim.LL128}, {Algo: "nvls", Proto: sim.Simple}, {Algo: "nvls", Proto: sim.Simple}, {Algo: "nvls_tree", Proto: sim.Simple}, {Algo: "nvls_tree", Proto: sim.Simple}}
+	kinds := []coll.Kind{
+		coll.AllReduce, coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll,
+	}
+	forced := []Setting{
+		{Algo: "ring", Proto: sim.Simple},
+		{Algo: "ring", Proto: sim.LL},
+		{Algo: "ring", Proto: sim.LL128},
+		{Algo: "tree", Proto: sim.Simple},
+		{Algo: "tree", Proto: sim.LL},
+		{Algo: "tree", Proto: sim.LL128},
+		{Algo: "nvls", Proto: sim.Simple},
+		{Algo: "nvls", Proto: sim.Simple},
+		{Algo: "nvls_tree", Proto: sim.Simple},
+		{Algo: "nvls_tree", Proto: sim.Simple},
+	}
 	type worst struct {
 		apart []float64
 		where string
@@ -64,7 +77,8 @@ func TestAgreement(t *testing.T) {
 		}
 		if rng.IntN(2) == 0 && s.Algo != "direct" {
 			f := forced[rng.IntN(len(forced))]
-			if f.Channels = s.Channels; f.Algo == "tree" && op.Kind != coll.AllReduce || f.Proto == sim.LL && op.Bytes > unit.MiB {
+			if f.Channels = s.Channels; f.Algo == "tree" && op.Kind != coll.AllReduce ||
+				f.Proto == sim.LL && op.Bytes > unit.MiB {
 				continue
 			}
 			if s = f; s.Algo == "ring" && op.Kind.Rooted() {
@@ -83,7 +97,8 @@ func TestAgreement(t *testing.T) {
 			t.Fatalf("%s %dx%d %s %v by %v: %v", x.name, nodes, gpus, op.Kind, op.Bytes, s, err)
 		}
 		d := math.Log(float64(steady.Time) / float64(exact.Time))
-		where := fmt.Sprintf("%s %dx%d %s %v by %v: steady %v (%v), exact %v", x.name, nodes, gpus, op.Kind, op.Bytes, s, steady.Time, steady.Parts, exact.Time)
+		where := fmt.Sprintf("%s %dx%d %s %v by %v: steady %v (%v), exact %v", x.name, nodes, gpus, op.Kind, op.Bytes, s,
+			steady.Time, steady.Parts, exact.Time)
 		w := found[s.Algo]
 		if w == nil {
 			w = &worst{}
@@ -101,7 +116,8 @@ func TestAgreement(t *testing.T) {
 		if far > most {
 			t.Errorf("%s: more than %.0f%% apart: %s", algo, 100*most, w.where)
 		}
-		t.Logf("%-10s %3d cases, median %4.1f%%, at most %5.1f%% apart: %s", algo, len(w.apart), 100*(math.Exp(w.apart[len(w.apart)/2])-1), 100*far, w.where)
+		t.Logf("%-10s %3d cases, median %4.1f%%, at most %5.1f%% apart: %s", algo, len(w.apart),
+			100*(math.Exp(w.apart[len(w.apart)/2])-1), 100*far, w.where)
 	}
 }
 

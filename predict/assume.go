@@ -23,7 +23,8 @@ type Given struct {
 const AsGiven = "as given"
 
 // nonBlocking says how links between switches without a rate are taken.
-const nonBlocking = "no source says the rate of links between switches; the network is taken as non-blocking (ibnetdiscover has the rates, oversubscription: 2 in a cluster file states them)"
+const nonBlocking = "no source says the rate of links between switches; the network is taken as non-blocking " +
+	"(ibnetdiscover has the rates, oversubscription: 2 in a cluster file states them)"
 
 // Assume fills what a prediction cannot do without and no source says: the model
 // of GPUs whose matrix is all that is known, by the number of their NVLinks, and
@@ -59,12 +60,14 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 		has, gpus := t.Count(cluster.NIC), t.Count(cluster.GPU)
 		switch {
 		case has > 0 && g.NIC.Count > 0 && g.NIC.Count != has:
-			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out to give only the rate", t.Name, words.Plural(has, "NIC"), g.NIC.Count)
+			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out "+
+				"to give only the rate", t.Name, words.Plural(has, "NIC"), g.NIC.Count)
 		case has == 0 && gpus > 0 && g.NIC.Rate > 0:
 			notes = append(notes, addNICs(t, g.NIC))
 			added = true
 			continue
-		case has == 0 && gpus > 0 && !slices.ContainsFunc(c.Types, func(o *cluster.NodeType) bool { return o.Count(cluster.NIC) > 0 }):
+		case has == 0 && gpus > 0 &&
+			!slices.ContainsFunc(c.Types, func(o *cluster.NodeType) bool { return o.Count(cluster.NIC) > 0 }):
 			return notes, noNICs(t)
 		}
 		if note := assumeNICs(t, g.NIC.Rate); note != "" {
@@ -109,7 +112,8 @@ func closeUncabled(c *cluster.Cluster) []string {
 	if more := len(list) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return []string{fmt.Sprintf("%s: no cable in %s, which has the peers'; not used for traffic", strings.Join(names, ", "), cmp.Or(list[0].Source, "the network's source"))}
+	return []string{fmt.Sprintf("%s: no cable in %s, which has the peers'; not used for traffic",
+		strings.Join(names, ", "), cmp.Or(list[0].Source, "the network's source"))}
 }
 
 // linksOf are the models that have so many NVLinks, the one that most machines
@@ -138,7 +142,8 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 		}
 		var ok bool
 		if m, ok = hardware.GPUByName(linksOf[links]); !ok {
-			return "", failure.In("gpu", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it (--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
+			return "", failure.In("gpu", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it "+
+				"(--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name))
 		}
 		why = fmt.Sprintf("they have %d NVLinks", links)
 	}
@@ -153,7 +158,8 @@ func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
 	if named.Name != "" {
 		return fmt.Sprintf("GPUs of %s are taken as %s", t.Name, m.Title), nil
 	}
-	return fmt.Sprintf("no source names the GPUs of %s; %s, so they are taken as %s (--gpu names another)", t.Name, why, m.Title), nil
+	return fmt.Sprintf("no source names the GPUs of %s; %s, so they are taken as %s (--gpu names another)", t.Name, why,
+		m.Title), nil
 }
 
 // nvlinks is how many NVLinks of a GPU lead anywhere.
@@ -203,7 +209,8 @@ func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 	if given > 0 {
 		return fmt.Sprintf("%s of %s: taken as %s", nics, t.Name, rate.Bits())
 	}
-	return fmt.Sprintf("no source says the rate of %s of %s; taken as %s, %s (--nic gives another)", nics, t.Name, rate.Bits(), why)
+	return fmt.Sprintf("no source says the rate of %s of %s; taken as %s, %s (--nic gives another)", nics, t.Name,
+		rate.Bits(), why)
 }
 
 // usualNIC is the port that is sold with a generation of GPUs.

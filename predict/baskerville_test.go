@@ -90,7 +90,10 @@ func TestBaskervilleReason(t *testing.T) {
 		if len(list) != 1 || list[0].Winner != "1x4" {
 			t.Fatalf("verdicts %+v; expected one for 1x4", list)
 		}
-		for _, want := range []string{"1x4 wins: ", "2x2 loses because ", "share one NIC that cannot reach GPU memory", "put the 4 GPUs on one node", c.setting} {
+		for _, want := range []string{
+			"1x4 wins: ", "2x2 loses because ", "share one NIC that cannot reach GPU memory", "put the 4 GPUs on one node",
+			c.setting,
+		} {
 			if !strings.Contains(list[0].Text, want) {
 				t.Errorf("NCCL %v: %q lacks %q", c.v, list[0].Text, want)
 			}
@@ -130,7 +133,8 @@ func TestBaskervilleSockets(t *testing.T) {
 			}
 			got, err := p.Auto(coll.Op{Kind: coll.AllReduce, Bytes: 1_320_000_000, Type: coll.BFloat16})
 			if err != nil || got != (Setting{x.algo, "simple", x.channels}) {
-				t.Errorf("NCCL %v on GPUs %d and %d: %+v, want %s on %d channels; %v", v, x.first, x.second, got, x.algo, x.channels, err)
+				t.Errorf("NCCL %v on GPUs %d and %d: %+v, want %s on %d channels; %v", v, x.first, x.second, got, x.algo,
+					x.channels, err)
 			}
 		}
 	}

@@ -29,7 +29,8 @@ const maxBeyond = 1024
 // cannot, where that one is clearly faster.
 func (x *forced) best(op coll.Op, auto Setting, proto string, foreign bool) ([]Row, error) {
 	var list []Setting
-	if proto == "" || auto.Proto == proto { // first, as it is priced already and others need not be where they cannot be faster
+	// first, as it is priced already and others need not be where they cannot be faster
+	if proto == "" || auto.Proto == proto {
 		list = append(list, auto)
 	}
 	list = append(list, x.all(op, proto)...)
@@ -40,7 +41,8 @@ func (x *forced) best(op coll.Op, auto Setting, proto string, foreign bool) ([]R
 	row = x.widened(op, row, auto)
 	rows := []Row{row}
 	if foreign && len(x.p.Layout) <= maxBeyond {
-		if far, err := x.fastest(op, x.foreign(op, proto), auto); err == nil && float64(row.Time) > worthBeyond*float64(far.Time) {
+		if far, err := x.fastest(op, x.foreign(op, proto), auto); err == nil &&
+			float64(row.Time) > worthBeyond*float64(far.Time) {
 			rows = append(rows, far)
 		}
 	}
@@ -76,8 +78,8 @@ func (x *forced) fastest(op coll.Op, list []Setting, auto Setting) (Row, error) 
 	return best, nil
 }
 
-// outrun reports without a schedule that a ring cannot do it in a time: it passes every block on once a rank, and a block that
-// is a single message takes no less than a hop each time. Of thousands of ranks that saves most of the work.
+// outrun reports without a schedule that a ring cannot do it in a time: it passes every block on once a rank, and a
+// block that is a single message takes no less than a hop each time. Of thousands of ranks that saves most of the work.
 func (x *forced) outrun(op coll.Op, s Setting, by unit.Time) bool {
 	const message = 16 * unit.KiB
 	ranks := len(x.p.Layout)

@@ -37,7 +37,8 @@ func Figures(c *cluster.Cluster) (*sim.Figures, error) {
 
 // own are the figures of a calibration that are about collectives.
 func own(c *cluster.Calibration) []cluster.Calibrated {
-	return slices.DeleteFunc(slices.Clone(c.Figures), func(x cluster.Calibrated) bool { return strings.HasPrefix(x.Name, cluster.StepFigure) })
+	return slices.DeleteFunc(slices.Clone(c.Figures),
+		func(x cluster.Calibrated) bool { return strings.HasPrefix(x.Name, cluster.StepFigure) })
 }
 
 // Origin says where the figures of predictions on a cluster come from.
@@ -81,8 +82,9 @@ func calibratedMargin(margin float64, c *cluster.Calibration, class string, op c
 	return margin
 }
 
-// MeasuredMargin is the error bar, as a factor, of a collective that was itself measured on this layout and in this range of sizes: only the
-// error on points that were left out and the noise count. False where the calibration is of other layouts, or there is none.
+// MeasuredMargin is the error bar, as a factor, of a collective that was itself measured on this layout and in this
+// range of sizes: only the error on points that were left out and the noise count. False where the calibration is of
+// other layouts, or there is none.
 func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
 	c := p.Cluster.Calibration
 	if c == nil || !slices.ContainsFunc(c.Residuals, func(r cluster.Residual) bool {
@@ -98,8 +100,8 @@ func (p *Predictor) MeasuredMargin(op coll.Op) (float64, bool) {
 	return 0, false
 }
 
-// otherLayout is how much of what a calibration leaves holds for other layouts of the same class. Of other collectives it says nothing beyond
-// the figures: with publishers left out, a part of it makes them worse.
+// otherLayout is how much of what a calibration leaves holds for other layouts of the same class. Of other collectives
+// it says nothing beyond the figures: with publishers left out, a part of it makes them worse.
 const otherLayout = 0.4
 
 // correct multiplies a prediction by what the cluster's calibration leaves.
@@ -115,9 +117,12 @@ func (p *Predictor) correct(run *result.Run) {
 	scale(&run.Parts.Sync)
 	scale(&run.Parts.Moving)
 	run.Time = run.Parts.Launch + run.Parts.Latency + run.Parts.Sync + run.Parts.Moving
-	for _, part := range [][2]unit.Time{{was.Parts.Launch, run.Parts.Launch}, {was.Parts.Latency, run.Parts.Latency}, {was.Parts.Sync, run.Parts.Sync}} {
+	for _, part := range [][2]unit.Time{
+		{was.Parts.Launch, run.Parts.Launch}, {was.Parts.Latency, run.Parts.Latency}, {was.Parts.Sync, run.Parts.Sync},
+	} {
 		// What limits it was put into words before.
-		run.Limit.Text = strings.Replace(run.Limit.Text, fmt.Sprintf("%v of %v;", part[0], was.Time), fmt.Sprintf("%v of %v;", part[1], run.Time), 1)
+		run.Limit.Text = strings.Replace(run.Limit.Text, fmt.Sprintf("%v of %v;", part[0], was.Time),
+			fmt.Sprintf("%v of %v;", part[1], run.Time), 1)
 	}
 }
 

@@ -42,7 +42,8 @@ func (p *Predictor) Caveat(q Query) string {
 	for _, d := range used {
 		names = append(names, t.Devices[d].Name)
 	}
-	return fmt.Sprintf("assumes the first GPUs of each node (%s; %s to the NIC); on the last ones (%s) %s: check which GPUs the job gets", strings.Join(names, ", "), near, far, differs)
+	return fmt.Sprintf("assumes the first GPUs of each node (%s; %s to the NIC); on the last ones (%s) %s: check which "+
+		"GPUs the job gets", strings.Join(names, ", "), near, far, differs)
 }
 
 // classes tells by which class of path GPUs of a type reach their NICs.

@@ -17,7 +17,8 @@ func TestCaveat(t *testing.T) {
 		nodes, gpus int
 		want        string
 	}{
-		{"baskerville", 2, 2, "(gpu0, gpu1; NODE to the NIC); on the last ones (SYS) NCCL chooses tree simple on 2 channels instead of ring simple on 2 channels at 1.32 GB"},
+		{"baskerville", 2, 2, "(gpu0, gpu1; NODE to the NIC); on the last ones (SYS) NCCL chooses tree simple on 2 " +
+			"channels instead of ring simple on 2 channels at 1.32 GB"},
 		{"baskerville", 1, 2, ""},
 		{"baskerville", 2, 4, ""},
 		{"dgx-h100", 2, 4, ""},

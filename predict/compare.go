@@ -71,7 +71,8 @@ func groupVerdict(list []Verdict) VerdictGroup {
 	case last.loser == "":
 		r.Text = strings.TrimPrefix(last.Text, fmt.Sprintf("at %v ", last.Size))
 	case len(list) > 1:
-		r.Text = fmt.Sprintf("%s wins, %.2g to %.2g times as fast as %s; at %v %s", last.Winner, lo, hi, last.loser, last.Size, strings.TrimPrefix(last.Text, last.Winner+" wins: "))
+		r.Text = fmt.Sprintf("%s wins, %.2g to %.2g times as fast as %s; at %v %s", last.Winner, lo, hi, last.loser,
+			last.Size, strings.TrimPrefix(last.Text, last.Winner+" wins: "))
 	}
 	return r
 }
@@ -137,13 +138,15 @@ func sentence(size unit.Bytes, list []layoutAtSize) string {
 		others = append(others, fmt.Sprintf("%v (%s)", x.row.Time, x.side.Layout))
 	}
 	if !clearly(last.row.Time, first.row.Time) {
-		return fmt.Sprintf("at %v the layouts are alike: %v (%s) against %s", size, first.row.Time, first.side.Layout, and(others))
+		return fmt.Sprintf("at %v the layouts are alike: %v (%s) against %s", size, first.row.Time, first.side.Layout,
+			and(others))
 	}
 	because := last.row.Limit.Text
 	if last.row.Limit.Where != "" {
 		because = "at " + last.row.Limit.Where + ", " + because
 	}
-	return fmt.Sprintf("%s wins: %v against %s; %s loses because %s; %s", first.side.Layout, first.row.Time, and(others), last.side.Layout, because, remedy(size, first, last))
+	return fmt.Sprintf("%s wins: %v against %s; %s loses because %s; %s", first.side.Layout, first.row.Time, and(others),
+		last.side.Layout, because, remedy(size, first, last))
 }
 
 // remedy is what to do: move the ranks, or else the setting that helps most where

@@ -12,11 +12,16 @@ import (
 // another on their own.
 func TestRulings(t *testing.T) {
 	row := func(size unit.Bytes, us float64, kind result.LimitKind) Row {
-		return Row{Run: &result.Run{Time: unit.Micros(us), Limit: result.Limit{Kind: kind, Text: "of it"}}, Asked: size, Chosen: true, Algo: "ring"}
+		return Row{
+			Run: &result.Run{Time: unit.Micros(us), Limit: result.Limit{Kind: kind, Text: "of it"}}, Asked: size, Chosen: true,
+			Algo: "ring",
+		}
 	}
 	one := Side{Layout: "1x4", Nodes: 1, Ranks: 4}
 	two := Side{Layout: "2x2", Nodes: 2, Ranks: 4}
-	for i, kind := range []result.LimitKind{result.ByNothing, result.ByLatency, result.ByLatency, result.ByHost, result.ByHost, result.ByHost} {
+	for i, kind := range []result.LimitKind{
+		result.ByNothing, result.ByLatency, result.ByLatency, result.ByHost, result.ByHost, result.ByHost,
+	} {
 		size := unit.Bytes(1024) << i
 		slow := []float64{1, 2, 3, 4, 5, 6}[i]
 		one.Rows = append(one.Rows, row(size, 1, result.ByNVLink))
@@ -24,14 +29,16 @@ func TestRulings(t *testing.T) {
 	}
 	sides := []Side{one, two}
 	list := Compare(sides)
-	if len(list) != 6 || list[5].Winner != "1x4" || !strings.HasPrefix(list[5].Text, "1x4 wins: 1 µs against 6 µs (2x2)") {
+	if len(list) != 6 || list[5].Winner != "1x4" ||
+		!strings.HasPrefix(list[5].Text, "1x4 wins: 1 µs against 6 µs (2x2)") {
 		t.Fatalf("verdicts %+v", list)
 	}
 	got := GroupVerdicts(list)
 	if len(got) != 3 {
 		t.Fatalf("rulings %+v", got)
 	}
-	for i, want := range []string{"the layouts are alike", "1x4 wins, 2 to 3 times as fast as 2x2; at 4 KiB 1 µs against 3 µs (2x2); 2x2 loses because of it", "1x4 wins, 4 to 6 times as fast as 2x2; at 32 KiB 1 µs"} {
+	for i, want := range []string{"the layouts are alike", "1x4 wins, 2 to 3 times as fast as 2x2; at 4 KiB 1 µs " +
+		"against 3 µs (2x2); 2x2 loses because of it", "1x4 wins, 4 to 6 times as fast as 2x2; at 32 KiB 1 µs"} {
 		if !strings.HasPrefix(got[i].Text, want) || len(got[i].Sizes) != i+1 {
 			t.Errorf("%v: %s; want %s", got[i].Sizes, got[i].Text, want)
 		}

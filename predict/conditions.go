@@ -10,7 +10,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Conditions are how calls are made and timed. The zero value is one call, by a process for every GPU and the software of today.
+// Conditions are how calls are made and timed. The zero value is one call, by a process for every GPU and the software
+// of today.
 type Conditions struct {
 	// Serial is how many GPUs one thread calls one after the other (nccl-tests -g 8); up to 1,
 	// every GPU has a thread or a process of its own.
@@ -32,9 +33,9 @@ var pluginEFA = lazyre.New(`(?i)aws-ofi-nccl[ :=/v-]{0,3}(\d{1,2})\.(\d{1,3})`)
 
 var serialGPUs = lazyre.New(`(?:^|[\s(,])-g[ =]?(\d{1,4})\b`)
 
-// ParseLaunch reads how a program was launched in the words of people and of command lines:
-// "one process, -g 8", "one process per GPU (mpirun)", "-t 8", "torch", "CUDA graph (-G 1)", "aws-ofi-nccl 1.7". What it
-// does not understand changes nothing; false where that is all of it.
+// ParseLaunch reads how a program was launched in the words of people and of command lines: "one process, -g 8", "one
+// process per GPU (mpirun)", "-t 8", "torch", "CUDA graph (-G 1)", "aws-ofi-nccl 1.7". What it does not understand
+// changes nothing; false where that is all of it.
 func ParseLaunch(text string) (Conditions, bool) {
 	var c Conditions
 	s := strings.ToLower(text)

@@ -39,7 +39,10 @@ func TestParseLaunch(t *testing.T) {
 
 // TestPluginOfEFA: a plugin of before 1.9 is one of its time, newer ones and those of later releases are not.
 func TestPluginOfEFA(t *testing.T) {
-	for text, old := range map[string]bool{"aws-ofi-nccl 1.7": true, "aws-ofi-nccl v1.8.1": true, "aws-ofi-nccl/1.9.1-aws": false, "AWS-OFI-NCCL 1.14": false, "aws-ofi-nccl 2.0": false} {
+	for text, old := range map[string]bool{
+		"aws-ofi-nccl 1.7": true, "aws-ofi-nccl v1.8.1": true, "aws-ofi-nccl/1.9.1-aws": false, "AWS-OFI-NCCL 1.14": false,
+		"aws-ofi-nccl 2.0": false,
+	} {
 		if c, ok := ParseLaunch(text); !ok || (c.Year > 0) != old {
 			t.Errorf("%s: %+v, %v", text, c, ok)
 		}
@@ -52,7 +55,13 @@ func TestOldEFA(t *testing.T) {
 		node string
 		year int
 		old  bool
-	}{{"p4d.24xlarge", 0, true}, {"p5.48xlarge", 0, false}, {"p5.48xlarge", 2023, true}, {"p5.48xlarge", 2025, false}, {"dgx-h100", 0, false}} {
+	}{
+		{"p4d.24xlarge", 0, true},
+		{"p5.48xlarge", 0, false},
+		{"p5.48xlarge", 2023, true},
+		{"p5.48xlarge", 2025, false},
+		{"dgx-h100", 0, false},
+	} {
 		cl, err := hardware.Preset(c.node, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -71,8 +80,8 @@ func TestOldEFA(t *testing.T) {
 	}
 }
 
-// What a calibration leaves corrects the same call wholly, another layout's and another collective's in part, and nothing of
-// another class.
+// What a calibration leaves corrects the same call wholly, another layout's and another collective's in part, and
+// nothing of another class.
 func TestResidual(t *testing.T) {
 	cl, err := hardware.Preset("dgx-h100", 4)
 	if err != nil {

@@ -58,7 +58,8 @@ func EnvironmentNotes(env map[string]string) []string {
 		switch {
 		case slices.Contains(heeded, key):
 		case slices.Contains(weighty, key):
-			notes = append(notes, key+" does not change this prediction: the model does not know it, though it may change the job's speed")
+			notes = append(notes, key+" does not change this prediction: the model does not know it, though it may change the "+
+				"job's speed")
 		case slices.Contains(idle, key):
 			notes = append(notes, key+" does not change this prediction")
 		default:

@@ -78,7 +78,10 @@ func TestEnvironmentNotes(t *testing.T) {
 
 // A name that NCCL knows is not misspelt, nor is one that is far from all.
 func TestMisspelt(t *testing.T) {
-	for key, want := range map[string]string{"NCCL_IB_GID_INDX": "NCCL_IB_GID_INDEX", "NCCL_P2P_DISABLED": "NCCL_P2P_DISABLE", "NCCL_IB_TC": "", "NCCL_OUR_OWN_KNOB": ""} {
+	for key, want := range map[string]string{
+		"NCCL_IB_GID_INDX": "NCCL_IB_GID_INDEX", "NCCL_P2P_DISABLED": "NCCL_P2P_DISABLE", "NCCL_IB_TC": "",
+		"NCCL_OUR_OWN_KNOB": "",
+	} {
 		if got := Misspelt(key); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}

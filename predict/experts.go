@@ -12,11 +12,11 @@ import (
 	"busbar.dev/unit"
 )
 
-// ExpertCall is the exchange of tokens before the experts of a layer (dispatch) or after them (combine), as DeepEP and its like
-// do it: not an all-to-all of equal blocks, but every token to the GPUs that hold its experts.
+// ExpertCall is the exchange of tokens before the experts of a layer (dispatch) or after them (combine), as DeepEP and
+// its like do it: not an all-to-all of equal blocks, but every token to the GPUs that hold its experts.
 //
-// Normal kernels send a token once to every node that needs it, to the GPU of the same place there, which hands it on over NVLink.
-// LowLatency kernels send it straight to every expert's GPU, once for each.
+// Normal kernels send a token once to every node that needs it, to the GPU of the same place there, which hands it on
+// over NVLink. LowLatency kernels send it straight to every expert's GPU, once for each.
 type ExpertCall struct {
 	Combine    bool
 	LowLatency bool
@@ -39,8 +39,9 @@ type ExpertTime struct {
 	Limit     string
 }
 
-// Figures of such kernels, beyond what links give to collectives. Sources: DeepEP's tables (README, 2025) and the tables of
-// NVIDIA's aiconfigurator for H100, B200 and GB200 with 4 to 24 multiprocessors, which tell what one of them moves.
+// Figures of such kernels, beyond what links give to collectives. Sources: DeepEP's tables (README, 2025) and the
+// tables of NVIDIA's aiconfigurator for H100, B200 and GB200 with 4 to 24 multiprocessors, which tell what one of them
+// moves.
 const (
 	expertSMs = 20
 	// of the rate that NCCL gets over the same links: kernels that write tokens wherever they belong
@@ -48,7 +49,8 @@ const (
 	expertRDMA                                  = .9 // of a NIC's line rate, in writes of one token
 	// GB/s that a multiprocessor moves inside a node, and where half of them hand on what others received
 	smDispatch, smCombine, smForward, smReturn = 17.5, 20.0, 13.0, 10.3
-	// µs until the first token moves, and more for each doubling of the nodes: counting and layout are part of the normal kernels
+	// µs until the first token moves, and more for each doubling of the nodes: counting and layout are part of the normal
+	// kernels
 	startDispatch, startCombine, startDirect, startNodes = 28, 50, 16, 6
 	// µs for each 8 KiB that a processor's thread posts where the GPU cannot drive the NIC itself
 	proxied, proxiedBytes = .4, 8192
@@ -59,9 +61,11 @@ const (
 func (x ExpertCall) Check(ranks int) error {
 	switch {
 	case x.Tokens < 1 || x.Hidden < 1 || x.TopK < 1 || x.Tokens > 1<<24 || x.Hidden > 1<<20:
-		return fmt.Errorf("%d tokens of %d elements to %d experts; expected one or more of each, at most 16777216 tokens and 1048576 elements", x.Tokens, x.Hidden, x.TopK)
+		return fmt.Errorf("%d tokens of %d elements to %d experts; expected one or more of each, at most 16777216 tokens "+
+			"and 1048576 elements", x.Tokens, x.Hidden, x.TopK)
 	case x.Experts < ranks || x.Experts%ranks != 0:
-		return fmt.Errorf("%d experts over %d GPUs; expected as many for each, at least one: a multiple of %d", x.Experts, ranks, ranks)
+		return fmt.Errorf("%d experts over %d GPUs; expected as many for each, at least one: a multiple of %d", x.Experts,
+			ranks, ranks)
 	case x.TopK > x.Experts:
 		return fmt.Errorf("%d experts for a token of %d there are; expected fewer", x.TopK, x.Experts)
 	case x.Width != 1 && x.Width != 2:
@@ -80,7 +84,8 @@ func (x ExpertCall) bytes() float64 {
 	return 2 * float64(x.Hidden)
 }
 
-// reached is how many of n equal parts hold an expert of a token, on average: its experts are distinct, and any are as likely.
+// reached is how many of n equal parts hold an expert of a token, on average: its experts are distinct, and any are as
+// likely.
 func (x ExpertCall) reached(n int) float64 {
 	each, none := float64(x.Experts)/float64(n), 1.0
 	for i := range x.TopK {
@@ -98,12 +103,15 @@ func (p *Predictor) Experts(x ExpertCall) (*ExpertTime, error) {
 	link, nic, kind := p.gpuRates()
 	switch {
 	case n > 1 && link == 0 && nodes < n:
-		return nil, fmt.Errorf("the exchange of experts' tokens needs NVLink or xGMI between the GPUs of a node; %s has none", p.Cluster.TypeOf(p.Layout[0].Host).Name)
+		return nil, fmt.Errorf("the exchange of experts' tokens needs NVLink or xGMI between the GPUs of a node; %s has "+
+			"none", p.Cluster.TypeOf(p.Layout[0].Host).Name)
 	case nodes > 1 && nic == 0:
 		return nil, fmt.Errorf("the rate of the nodes' NICs is unknown; give it with --nic")
 	}
 	token := x.bytes() * float64(x.Tokens)
-	model := p.model(p.Figures, coll.Op{Kind: coll.AllToAll, Bytes: unit.Bytes(token)}, Setting{Algo: "direct", Proto: sim.Simple, Channels: 1})
+	model := p.model(p.Figures, coll.Op{Kind: coll.AllToAll, Bytes: unit.Bytes(token)}, Setting{
+		Algo: "direct", Proto: sim.Simple, Channels: 1,
+	})
 	share := model.Share[sim.NVLink]
 	late := float64(model.Late(kind)) / 1e6
 	var r spentOn
@@ -128,7 +136,8 @@ func (p *Predictor) Experts(x ExpertCall) (*ExpertTime, error) {
 	case r.across == moving:
 		t.Limit = fmt.Sprintf("the network: a GPU's share of the NICs is %v", unit.Rate(nic*1e9).Bits())
 	case r.bySMs:
-		t.Limit = fmt.Sprintf("%s move the tokens; more would be faster and leave less of the GPU", words.Plural(x.sms(), "multiprocessor"))
+		t.Limit = fmt.Sprintf("%s move the tokens; more would be faster and leave less of the GPU",
+			words.Plural(x.sms(), "multiprocessor"))
 	default:
 		t.Limit = fmt.Sprintf("the GPU's links carry %v one direction", unit.Rate(link*1e9))
 	}
@@ -205,8 +214,8 @@ func (p *Predictor) direct(x ExpertCall, token, link, nic, late float64, kind cl
 // gpuPosts reports whether GPUs drive NICs of a network themselves (IBGDA).
 func gpuPosts(k cluster.NetKind) bool { return k == cluster.InfiniBand || k == cluster.RoCE }
 
-// gpuRates are what the first rank's GPU has: its links to others, its share of the node's NICs, in GB/s one direction, and their
-// network.
+// gpuRates are what the first rank's GPU has: its links to others, its share of the node's NICs, in GB/s one direction,
+// and their network.
 func (p *Predictor) gpuRates() (link, nic float64, kind cluster.NetKind) {
 	first := p.Layout[0]
 	t := p.Cluster.TypeOf(first.Host)

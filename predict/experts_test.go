@@ -40,7 +40,9 @@ type exchange struct {
 func (x *exchange) predict(t *testing.T) float64 {
 	t.Helper()
 	name, _, _ := strings.Cut(x.GPU, " (")
-	s := hardware.Shape{GPU: name, GPUs: x.PerNode, NICs: x.PerNode, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes}
+	s := hardware.Shape{
+		GPU: name, GPUs: x.PerNode, NICs: x.PerNode, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes,
+	}
 	switch {
 	case strings.Contains(x.NIC, "EFA"):
 		s.Kind = cluster.EFA
@@ -59,7 +61,10 @@ func (x *exchange) predict(t *testing.T) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := ExpertCall{Combine: x.Op == "combine", LowLatency: x.Mode == "low_latency", Tokens: x.Tokens, Hidden: x.Hidden, TopK: x.TopK, Experts: x.Experts, Width: 2, Groups: x.Groups}
+	call := ExpertCall{
+		Combine: x.Op == "combine", LowLatency: x.Mode == "low_latency", Tokens: x.Tokens, Hidden: x.Hidden, TopK: x.TopK,
+		Experts: x.Experts, Width: 2, Groups: x.Groups,
+	}
 	if call.Experts == 0 {
 		call.Experts = 256
 		for call.Experts%x.EP != 0 {
@@ -79,8 +84,9 @@ func (x *exchange) predict(t *testing.T) float64 {
 	return x.Bandwidth / float64(r.Bandwidth/unit.GBps)
 }
 
-// TestExperts holds exchanges of tokens to points of a publisher whose figures informed none of the constants but `proxied`
-// (UCCL-EP's README: H200 and B200 over EFA, MI300X, MI355X), and where they are not at hand to what must be so.
+// TestExperts holds exchanges of tokens to points of a publisher whose figures informed none of the constants but
+// `proxied` (UCCL-EP's README: H200 and B200 over EFA, MI300X, MI355X), and where they are not at hand to what must be
+// so.
 func TestExperts(t *testing.T) {
 	file := filepath.Join(os.Getenv("BUSBAR_SHARED"), "truth", "serving.jsonl")
 	f, err := os.Open(file)
@@ -93,7 +99,8 @@ func TestExperts(t *testing.T) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var x exchange
-		if err := json.Unmarshal(lines.Bytes(), &x); err != nil || x.Kind != "moe" || !strings.Contains(x.Source, "uccl-project") {
+		if err := json.Unmarshal(lines.Bytes(), &x); err != nil || x.Kind != "moe" ||
+			!strings.Contains(x.Source, "uccl-project") {
 			continue
 		}
 		x.Nodes = max(x.Nodes, 1)
@@ -105,13 +112,17 @@ func TestExperts(t *testing.T) {
 	median, p90 := stats.Median(errs), stats.Quantile(errs, 0.9)
 	t.Logf("%d points: median %.1f%%, 90th percentile %.1f%%", len(errs), 100*median, 100*p90)
 	if len(errs) < 60 || median > 0.12 || p90 > 0.4 {
-		t.Errorf("%d points, median %.1f%%, 90th percentile %.1f%%; expected 60 or more, within 12 and 40%%", len(errs), 100*median, 100*p90)
+		t.Errorf("%d points, median %.1f%%, 90th percentile %.1f%%; expected 60 or more, within 12 and 40%%", len(errs),
+			100*median, 100*p90)
 	}
 }
 
 // TestExpertsOrder holds what must be so whatever the figures are.
 func TestExpertsOrder(t *testing.T) {
-	base := exchange{Mode: "normal", Op: "dispatch", EP: 16, Nodes: 2, PerNode: 8, GPU: "H100", Tokens: 4096, Hidden: 7168, TopK: 8, Experts: 256, Dtype: "fp8", Bandwidth: 1}
+	base := exchange{
+		Mode: "normal", Op: "dispatch", EP: 16, Nodes: 2, PerNode: 8, GPU: "H100", Tokens: 4096, Hidden: 7168, TopK: 8,
+		Experts: 256, Dtype: "fp8", Bandwidth: 1,
+	}
 	time := func(change func(*exchange)) float64 {
 		x := base
 		one := 1.0
@@ -131,7 +142,10 @@ func TestExpertsOrder(t *testing.T) {
 			t.Errorf("%s: %.0f us, not more than %.0f", name, got, is)
 		}
 	}
-	if got := time(func(x *exchange) { x.Groups, x.Nodes, x.EP = 1, 4, 32 }); got >= time(func(x *exchange) { x.Nodes, x.EP = 4, 32 }) {
+	if got := time(func(x *exchange) { x.Groups, x.Nodes, x.EP = 1, 4, 32 }); got >= time(func(x *exchange) {
+		x.Nodes,
+			x.EP = 4, 32
+	}) {
 		t.Errorf("routing to one node: %.0f us, not less than to all", got)
 	}
 }

@@ -44,7 +44,8 @@ func TestFew(t *testing.T) {
 				if err != nil {
 					t.Fatal(kind, n, err)
 				}
-				if run.Ranks != n || run.Op.Bytes != op.Bytes || run.Parts.Launch+run.Parts.Latency+run.Parts.Sync+run.Parts.Moving-run.Time > 10 {
+				if run.Ranks != n || run.Op.Bytes != op.Bytes ||
+					run.Parts.Launch+run.Parts.Latency+run.Parts.Sync+run.Parts.Moving-run.Time > 10 {
 					t.Errorf("%v over %d: %+v", kind, n, run)
 				}
 				// The first ranks are nearer to each other than all are: a tenth is allowed.

@@ -147,9 +147,11 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 		if proto != "" {
 			text += " with protocol " + proto
 		}
-		return Setting{}, fmt.Errorf("%s: %s %v does not offer it here; its candidates are %s", text, x.p.Library(), x.p.Plan.Version, names(x.weighed(op)))
+		return Setting{}, fmt.Errorf("%s: %s %v does not offer it here; its candidates are %s", text, x.p.Library(),
+			x.p.Plan.Version, names(x.weighed(op)))
 	case proto != "" && ch.Proto.String() != proto:
-		return Setting{}, fmt.Errorf("%s by protocol %s: %s %v has no such combination with %s", op.Kind, proto, x.p.Library(), x.p.Plan.Version, ch.Algo)
+		return Setting{}, fmt.Errorf("%s by protocol %s: %s %v has no such combination with %s", op.Kind, proto,
+			x.p.Library(), x.p.Plan.Version, ch.Algo)
 	}
 	return Setting{Algo: algoName(ch.Algo, as.Kind), Proto: ch.Proto.String(), Channels: ch.Channels}, nil
 }

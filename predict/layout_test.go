@@ -10,7 +10,19 @@ func TestParseLayout(t *testing.T) {
 	for _, c := range []struct {
 		text        string
 		nodes, gpus int
-	}{{"2x4", 2, 4}, {" 1X8 ", 1, 8}, {"131072x8", 131072, 8}, {"", 0, 0}, {"4", 0, 0}, {"0x4", 0, 0}, {"-1x4", 0, 0}, {"2x", 0, 0}, {"2x4x1", 0, 0}, {"9999999x9999999", 0, 0}, {"4611686018427387904x4", 0, 0}} {
+	}{
+		{"2x4", 2, 4},
+		{" 1X8 ", 1, 8},
+		{"131072x8", 131072, 8},
+		{"", 0, 0},
+		{"4", 0, 0},
+		{"0x4", 0, 0},
+		{"-1x4", 0, 0},
+		{"2x", 0, 0},
+		{"2x4x1", 0, 0},
+		{"9999999x9999999", 0, 0},
+		{"4611686018427387904x4", 0, 0},
+	} {
 		nodes, gpus, err := ParseLayout(c.text)
 		if (err != nil) != (c.nodes == 0) || err == nil && (nodes != c.nodes || gpus != c.gpus) {
 			t.Errorf("%q: %dx%d, error %v", c.text, nodes, gpus, err)

@@ -20,7 +20,8 @@ func TestLevels(t *testing.T) {
 		}
 		return r
 	}
-	far, near := price("baskerville", 2, 2, nil), price("baskerville", 2, 2, map[string]string{"NCCL_NET_GDR_LEVEL": "PHB"})
+	far, near := price("baskerville", 2, 2, nil),
+		price("baskerville", 2, 2, map[string]string{"NCCL_NET_GDR_LEVEL": "PHB"})
 	if far.Limit.Kind != result.ByHost || near.Limit.Kind != result.ByNIC || near.Time*2 > far.Time {
 		t.Errorf("GPUDirect over the host bridge: %v by %v, without %v by %v", near.Time, near.Limit, far.Time, far.Limit)
 	}

@@ -28,7 +28,10 @@ var nicCount = lazyre.New(`^\s*(\d+)\s*[xX×*]\s*(\S.*)$`)
 const maxNICs = 64
 
 // nicKinds are the networks that can stand behind a rate.
-var nicKinds = []cluster.NetKind{cluster.InfiniBand, cluster.RoCE, cluster.Ethernet, cluster.EFA, cluster.Slingshot, cluster.OmniPath, cluster.TCPX, cluster.TCPXO}
+var nicKinds = []cluster.NetKind{
+	cluster.InfiniBand, cluster.RoCE, cluster.Ethernet, cluster.EFA, cluster.Slingshot, cluster.OmniPath, cluster.TCPX,
+	cluster.TCPXO,
+}
 
 // ParseNICs reads a rate or a port's speed ("200Gb/s", "HDR", "100GbE"), with a
 // count of NICs before it ("4x200Gb/s", "4xHDR": four NICs) and a network behind
@@ -58,7 +61,8 @@ func ParseNICs(text string) (NICs, error) {
 	return n, nil
 }
 
-// ethernetOnly is the fastest port that is Ethernet where nothing is said: InfiniBand of such rates is older than GPUs that train.
+// ethernetOnly is the fastest port that is Ethernet where nothing is said: InfiniBand of such rates is older than GPUs
+// that train.
 const ethernetOnly = 25 * unit.Gbps
 
 // addNICs gives a type without NICs as many as the caller says (default one), spread evenly over
@@ -81,7 +85,10 @@ func addNICs(t *cluster.NodeType, g NICs) string {
 	places := slots(t, gpus, g.Count)
 	for i, at := range places {
 		port := cluster.Port{Num: 1, Rate: cluster.FromAssumed(g.Rate, "as given")}
-		d := t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: at, Tray: t.Devices[at].Tray, NIC: &cluster.NICInfo{Kind: kind, Ports: []cluster.Port{port}}})
+		d := t.Add(cluster.Device{
+			Kind: cluster.NIC, Index: i, Parent: at, Tray: t.Devices[at].Tray,
+			NIC: &cluster.NICInfo{Kind: kind, Ports: []cluster.Port{port}},
+		})
 		t.Connect(cluster.Link{A: at, B: d, Kind: cluster.PCIe, Lanes: 16, GTs: slotSpeed(g.Rate)})
 	}
 	where := "spread over the NUMA domains"
@@ -91,7 +98,8 @@ func addNICs(t *cluster.NodeType, g NICs) string {
 	case g.Count == 1:
 		where = "on the first NUMA domain"
 	}
-	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s%s", t.Name, words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where, more)
+	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s%s", t.Name,
+		words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where, more)
 }
 
 // slots are the devices that new NICs hang on.
@@ -149,10 +157,13 @@ func slotSpeed(r unit.Rate) float64 {
 // noNICs says what to do about a node without NICs whose data has to leave it.
 func noNICs(t *cluster.NodeType) error {
 	several := ""
-	if _, ok := hardware.GPUByName(t.Preset); ok && t.Count(cluster.GPU) == 1 { // and nothing else; 4xa6000 names a GPU too
+	// and nothing else; 4xa6000 names a GPU too
+	if _, ok := hardware.GPUByName(t.Preset); ok && t.Count(cluster.GPU) == 1 {
 		several = fmt.Sprintf("; %s is a host with one GPU: four of them in one node are -c 4x%s", t.Preset, t.Preset)
 	}
-	return failure.In("nic", fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
-		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
+	return failure.In("nic", fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them "+
+		"(--nic 10GbE: one per node; --nic 4xHDR: four per node), "+
+		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o "+
+		"cluster.yaml), "+
 		"or stay on one node (-l 1x%d)%s", t.Name, max(1, t.Count(cluster.GPU)), several))
 }

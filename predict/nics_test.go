@@ -50,7 +50,9 @@ func matrix() *cluster.Cluster {
 	}
 	typ.Connect(cluster.Link{A: 0, B: 1, Kind: cluster.SMP})
 	for i := range 4 {
-		g := typ.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: i / 2, Model: cluster.FromSpec("NVIDIA A100-SXM4-80GB", "test")})
+		g := typ.Add(cluster.Device{
+			Kind: cluster.GPU, Index: i, Parent: i / 2, Model: cluster.FromSpec("NVIDIA A100-SXM4-80GB", "test"),
+		})
 		typ.Connect(cluster.Link{A: i / 2, B: g, Kind: cluster.PCIe})
 	}
 	c := &cluster.Cluster{Name: "bare", Types: []*cluster.NodeType{typ}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}}

@@ -10,8 +10,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// TestNVLinkNetwork holds 256 GPUs of one NVLink network to what their links allow: switches sum an all-reduce on the way, so that the second level has one copy
-// of a node's eight to carry and a GPU's own 450 GB/s are the limit; all-to-all sends 8 × 31/32 of its data out of the node, over half of the links.
+// TestNVLinkNetwork holds 256 GPUs of one NVLink network to what their links allow: switches sum an all-reduce on the
+// way, so that the second level has one copy of a node's eight to carry and a GPU's own 450 GB/s are the limit;
+// all-to-all sends 8 × 31/32 of its data out of the node, over half of the links.
 func TestNVLinkNetwork(t *testing.T) {
 	c, err := hardware.Preset("dgx-h100-nvl256", 1)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// The root of a scatter sends to all peers at once, by channels of their own: over NVLink it takes as long as a gather, and on
-// two nodes, where the root's data leaves by the NICs of all GPUs, less.
+// The root of a scatter sends to all peers at once, by channels of their own: over NVLink it takes as long as a gather,
+// and on two nodes, where the root's data leaves by the NICs of all GPUs, less.
 func TestScatterSendsAtOnce(t *testing.T) {
 	for _, nodes := range []int{1, 2} {
 		p := predictor(t, "dgx-h100", nodes, nccl.Newest, nil)
@@ -61,7 +61,8 @@ func TestLimitTellsTheTimeOfItsRow(t *testing.T) {
 // One rank copies its data, which takes no longer than two that also send it.
 func TestOneRankIsNotSlowerThanTwo(t *testing.T) {
 	q := Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{8, 1 << 20, 1 << 30}, Type: coll.Float}
-	one, two := ask(t, block(t, "dgx-h100", 1, 1, nccl.Newest, nil), q, Auto), ask(t, block(t, "dgx-h100", 1, 2, nccl.Newest, nil), q, Auto)
+	one, two := ask(t, block(t, "dgx-h100", 1, 1, nccl.Newest, nil), q, Auto),
+		ask(t, block(t, "dgx-h100", 1, 2, nccl.Newest, nil), q, Auto)
 	for i := range one {
 		if one[i].Time > two[i].Time {
 			t.Errorf("%v: one rank takes %v, two %v", one[i].Op.Bytes, one[i].Time, two[i].Time)
@@ -69,8 +70,8 @@ func TestOneRankIsNotSlowerThanTwo(t *testing.T) {
 	}
 }
 
-// GPUs of one Frontier node reach each other over Infinity Fabric also where they have no link of their own, and sentences
-// about AMD's GPUs name AMD's library and links.
+// GPUs of one Frontier node reach each other over Infinity Fabric also where they have no link of their own, and
+// sentences about AMD's GPUs name AMD's library and links.
 func TestAMDByItsOwnNames(t *testing.T) {
 	for gpus := 2; gpus <= 8; gpus++ {
 		p := block(t, "frontier", 1, gpus, nccl.Newest, nil)

@@ -13,7 +13,8 @@ func (p *Predictor) ports(algo string) sim.Ports {
 	case "tree":
 		return treePorts{p}
 	case "direct":
-		if p.Plan.RCCL != nil || p.Card { // every GPU sends by its own NIC: NCCL goes over peers by NVLink, RCCL only from 32 or 64 ranks on
+		// every GPU sends by its own NIC: NCCL goes over peers by NVLink, RCCL only from 32 or 64 ranks on
+		if p.Plan.RCCL != nil || p.Card {
 			return nil
 		}
 		return railPorts{p}

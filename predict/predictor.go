@@ -56,12 +56,16 @@ type outline struct {
 
 // New prepares a predictor. figures nil takes the fitted ones and those that the
 // cluster was calibrated with.
-func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
+func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string,
+	figures *sim.Figures,
+) (*Predictor, error) {
 	return NewWithPlanner(&nccl.Planner{}, c, l, v, env, figures)
 }
 
 // NewWithPlanner is New for one of many groups, which share what searches found.
-func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
+func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string,
+	figures *sim.Figures,
+) (*Predictor, error) {
 	plan, err := found.Plan(c, l, v, env)
 	if err != nil {
 		return nil, err
@@ -79,14 +83,20 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 }
 
 // newPredictor puts a plan on a machine on which nothing was set yet.
-func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.Layout, env map[string]string, figures *sim.Figures) *Predictor {
+func newPredictor(plan *nccl.Plan, m *sim.Machine, c *cluster.Cluster, l nccl.Layout, env map[string]string,
+	figures *sim.Figures,
+) *Predictor {
 	switch gdr, set := nccl.GDRLevel(env); {
 	case set:
 		m.Reach = class(gdr)
 	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
 		m.Reach = cluster.NODE
 	}
-	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{}, others: map[string]*Predictor{}}
+	p := &Predictor{
+		Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m,
+		outlines: map[shape]*outline{}, trees: map[treeKey]*schedule.Trees{}, rings: map[int]*schedule.Order{},
+		others: map[string]*Predictor{},
+	}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
 	if c.TypeOf(l[0].Host).Trays > 1 {
 		p.rack = len(plan.Nodes[0].Ranks)
@@ -109,8 +119,8 @@ func (p *Predictor) Library() string {
 	return "NCCL"
 }
 
-// reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory, and
-// whether NICs are better than what is between two GPUs of a host.
+// reach lets the machine's GPUs reach each other as NCCL decides: to which distance they write to each other's memory,
+// and whether NICs are better than what is between two GPUs of a host.
 func (p *Predictor) reach() {
 	if p.Plan.RCCL != nil || p.Without.Has(sim.PeerRules) {
 		return
@@ -126,8 +136,8 @@ func (p *Predictor) reach() {
 	}
 }
 
-// under is the predictor with other settings. Those that only choose among algorithms and protocols leave rings, trees and
-// everything priced on them as they are.
+// under is the predictor with other settings. Those that only choose among algorithms and protocols leave rings, trees
+// and everything priced on them as they are.
 func (p *Predictor) under(env map[string]string) (*Predictor, error) {
 	rest := func(env map[string]string) map[string]string {
 		return withSetting(env, p.Plan.Version, coll.None, "", "")

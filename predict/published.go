@@ -22,8 +22,9 @@ type publishedRun struct {
 	who   string
 }
 
-// publishedRuns are those of Intel's HCCL on Gaudi, by hccl_demo, from small to large. All are of one size or two: what lies between is drawn
-// along the logarithm of the size, larger ones go at the rate of the largest, and smaller ones are not known.
+// publishedRuns are those of Intel's HCCL on Gaudi, by hccl_demo, from small to large. All are of one size or two: what
+// lies between is drawn along the logarithm of the size, larger ones go at the rate of the largest, and smaller ones
+// are not known.
 var publishedRuns = []publishedRun{
 	{"gaudi2", 1, 32 * unit.MiB, 258.2, "Intel, technology enabling for OpenShift, tests of Gaudi"},
 	{"gaudi2", 1, unit.GiB, 258.2, "a user's notes on 8 Gaudi 2"},
@@ -31,8 +32,8 @@ var publishedRuns = []publishedRun{
 	{"gaudi3", 1, 256 * unit.MiB, 513.0, "Intel Gaudi documentation, Collectives Performance"},
 }
 
-// publishedMargin is the error bar of what was published by one or two hosts at these sizes, and publishedBeyond that of larger ones: wider than any
-// class that was measured here, because nothing was.
+// publishedMargin is the error bar of what was published by one or two hosts at these sizes, and publishedBeyond that
+// of larger ones: wider than any class that was measured here, because nothing was.
 const (
 	publishedMargin = 1.5
 	publishedBeyond = 2
@@ -65,14 +66,17 @@ func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
 	return list
 }
 
-// AskPublished answers a query from published runs alone. source says whose they are. Sizes below the smallest of them are skipped and named.
+// AskPublished answers a query from published runs alone. source says whose they are. Sizes below the smallest of them
+// are skipped and named.
 func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source string, err error) {
 	runs := runsOf(c, l, true)
 	switch {
 	case q.Kind != coll.AllReduce:
-		return nil, "", fmt.Errorf("%s on Gaudi: of HCCL only runs of all_reduce are published; missing are its algorithms, how it chooses by size, and a sweep of %s", q.Kind, q.Kind)
+		return nil, "", fmt.Errorf("%s on Gaudi: of HCCL only runs of all_reduce are published; missing are its "+
+			"algorithms, how it chooses by size, and a sweep of %s", q.Kind, q.Kind)
 	case len(runs) == 0:
-		return nil, "", fmt.Errorf("all_reduce of %d ranks on Gaudi: of HCCL only runs on one whole node of 8 cards (Gaudi 2 and 3) and on two (Gaudi 2) are published; missing is a sweep on other layouts (-l 1x8)", len(l))
+		return nil, "", fmt.Errorf("all_reduce of %d ranks on Gaudi: of HCCL only runs on one whole node of 8 cards (Gaudi "+
+			"2 and 3) and on two (Gaudi 2) are published; missing is a sweep on other layouts (-l 1x8)", len(l))
 	}
 	var who []string
 	for _, r := range runs {
@@ -85,13 +89,19 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source
 		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Bytes: size}
 		rate, margin := rateAt(runs, size)
-		run := &result.Run{Op: op, Ranks: len(l), Algo: "published", Margin: margin, Limit: result.Limit{Kind: result.ByNothing, Text: "not known: the time is a published run's"}}
+		run := &result.Run{
+			Op: op, Ranks: len(l), Algo: "published", Margin: margin,
+			Limit: result.Limit{Kind: result.ByNothing, Text: "not known: the time is a published run's"},
+		}
 		run.Time = unit.Time(math.Round(float64(size) * op.Kind.BusFactor(len(l)) / (rate * 1e9) * float64(unit.Second)))
 		run.Parts.Moving = run.Time
 		a.Rows = append(a.Rows, Row{Run: run, Asked: size, Algo: "published", Chosen: true})
 	}
 	if skipped := len(q.Sizes) - len(a.Rows); skipped > 0 {
-		a.Skipped = append(a.Skipped, Skip{"published", fmt.Sprintf("%s below %v: the smallest all_reduce of HCCL whose time is published; missing is what a message takes there", words.Plural(skipped, "size"), runs[0].size)})
+		a.Skipped = append(a.Skipped, Skip{
+			"published", fmt.Sprintf("%s below %v: the smallest all_reduce of HCCL whose time is published; missing is what a "+
+				"message takes there", words.Plural(skipped, "size"), runs[0].size),
+		})
 	}
 	if len(a.Rows) == 0 {
 		return nil, "", fmt.Errorf("all_reduce on Gaudi: %s", a.Skipped[0].Reason)

@@ -11,7 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// All-reduces on Gaudi come from published runs, never above what its links carry; everything else says what is missing.
+// All-reduces on Gaudi come from published runs, never above what its links carry; everything else says what is
+// missing.
 func TestPublished(t *testing.T) {
 	for _, x := range []struct {
 		preset     string
@@ -52,7 +53,8 @@ func TestPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Rows[0].BusBW().GBps(); math.Abs(got-x.busBW) > 0.1 || a.Rows[0].Margin < 1.5 || !strings.Contains(source, x.want) {
+		if got := a.Rows[0].BusBW().GBps(); math.Abs(got-x.busBW) > 0.1 || a.Rows[0].Margin < 1.5 ||
+			!strings.Contains(source, x.want) {
 			t.Errorf("%+v: %.1f GB/s ×%g, %s", x, got, a.Rows[0].Margin, source)
 		}
 	}

@@ -137,7 +137,8 @@ func (x *forced) rows(op coll.Op, algo, proto string) ([]Row, error) {
 		list = []Setting{s}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s %v has no choice left for %s with protocol %s", x.p.Library(), x.p.Plan.Version, op.Kind, proto)
+		return nil,
+			fmt.Errorf("%s %v has no choice left for %s with protocol %s", x.p.Library(), x.p.Plan.Version, op.Kind, proto)
 	}
 	if (algo == Each || algo == All) && proto == "" && !slices.Contains(list, auto) {
 		list = append([]Setting{auto}, list...) // a setting of the environment brought it in
@@ -167,7 +168,10 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 	case !beyond && name == "chain":
 		name = "ring"
 	}
-	return Row{Run: run, Setting: s, Asked: op.Bytes, Algo: name, Chosen: s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, Beyond: beyond}, nil
+	return Row{
+		Run: run, Setting: s, Asked: op.Bytes, Algo: name,
+		Chosen: s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, Beyond: beyond,
+	}, nil
 }
 
 // barrierBytes is the size of the all_reduce that frameworks use as a barrier:

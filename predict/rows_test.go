@@ -99,7 +99,9 @@ func ask(t *testing.T, p *Predictor, q Query, algos ...string) []Row {
 func TestAllMarksTheChosen(t *testing.T) {
 	for _, v := range []nccl.Version{{Major: 2, Minor: 18, Patch: 6}, {Major: 2, Minor: 24, Patch: 3}, nccl.Newest} {
 		p := predictor(t, "dgx-h100", 2, v, nil)
-		for _, kind := range []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.SendRecv} {
+		for _, kind := range []coll.Kind{
+			coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.SendRecv,
+		} {
 			q := Query{Kind: kind, Sizes: sweep}
 			auto, best, all := ask(t, p, q, Auto), ask(t, p, q, Best), ask(t, p, q, All)
 			for i, size := range sweep {
@@ -123,7 +125,8 @@ func TestAllMarksTheChosen(t *testing.T) {
 				}
 				j := slices.IndexFunc(best, func(b Row) bool { return b.Asked == size })
 				if best[j].Time > least.Time {
-					t.Errorf("NCCL %v %s %v: best takes %v by %+v, %+v takes %v", v, kind, size, best[j].Time, best[j].Setting, least.Setting, least.Time)
+					t.Errorf("NCCL %v %s %v: best takes %v by %+v, %+v takes %v", v, kind, size, best[j].Time, best[j].Setting,
+						least.Setting, least.Time)
 				}
 			}
 		}

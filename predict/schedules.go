@@ -62,7 +62,8 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 func (p *Predictor) possible(s Setting) error {
 	inNetwork := strings.HasPrefix(s.Algo, "collnet")
 	if inNetwork && !p.Plan.CollNet {
-		return fmt.Errorf("%s needs a network that reduces (SHARP) and NCCL_COLLNET_ENABLE=1; the cluster has none that is enabled", s.Algo)
+		return fmt.Errorf("%s needs a network that reduces (SHARP) and NCCL_COLLNET_ENABLE=1; the cluster has none that is "+
+			"enabled", s.Algo)
 	}
 	if (inNetwork || strings.HasPrefix(s.Algo, "nvls")) && s.Proto != sim.Simple {
 		return fmt.Errorf("%s by %s; reductions in a switch speak simple only", s.Algo, s.Proto)
@@ -74,7 +75,8 @@ func (p *Predictor) possible(s Setting) error {
 // the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
 func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
 
-// treeKey tells the trees of a plan apart: those of its search have the root -1, rings that are cut open that of the call.
+// treeKey tells the trees of a plan apart: those of its search have the root -1, rings that are cut open that of the
+// call.
 type treeKey struct {
 	root int
 	up   bool

@@ -7,7 +7,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Stream is a transfer by RDMA from the memory of a host to that of another, as perftest's programs make it: no GPU takes part.
+// Stream is a transfer by RDMA from the memory of a host to that of another, as perftest's programs make it: no GPU
+// takes part.
 type Stream struct {
 	Net   cluster.NetKind
 	Port  unit.Rate // of the link
@@ -15,8 +16,9 @@ type Stream struct {
 	Bytes unit.Bytes
 }
 
-// Rate predicts a stream by the figures that predictions of collectives have for ports and slots, calibrated where the cluster is; c may be nil.
-// The margin is that of collectives over such a network, which has more to it than a port: it is rather too wide.
+// Rate predicts a stream by the figures that predictions of collectives have for ports and slots, calibrated where the
+// cluster is; c may be nil. The margin is that of collectives over such a network, which has more to it than a port: it
+// is rather too wide.
 func (s Stream) Rate(c *cluster.Cluster) (r unit.Rate, margin float64, err error) {
 	if c == nil {
 		c = &cluster.Cluster{}
@@ -27,6 +29,7 @@ func (s Stream) Rate(c *cluster.Cluster) (r unit.Rate, margin float64, err error
 	}
 	class := "multi-node-" + netName(s.Net)
 	op := coll.Op{Kind: coll.SendRecv, Bytes: s.Bytes, Type: coll.Uint8}
-	m := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: op.Kind, Algo: "direct", Proto: sim.Simple, Nodes: 2}) // shares of ports and slots are those of all generations
+	// shares of ports and slots are those of all generations
+	m := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: op.Kind, Algo: "direct", Proto: sim.Simple, Nodes: 2})
 	return m.Stream(s.Port, s.Slot, s.Net), calibratedMargin(marginOf(class, op.Bytes), c.Calibration, class, op), nil
 }

@@ -8,8 +8,9 @@ import (
 	"busbar.dev/nccl"
 )
 
-// TestSuperchipBroadcast holds a broadcast over two GH200 nodes of four ports of 200 Gb/s to what such nodes move, about 90 GB/s, by every release: the way to
-// the NIC over C2C is none through host memory (94 GB/s with GPUDirect: NVIDIA/nccl issue 1579).
+// TestSuperchipBroadcast holds a broadcast over two GH200 nodes of four ports of 200 Gb/s to what such nodes move,
+// about 90 GB/s, by every release: the way to the NIC over C2C is none through host memory (94 GB/s with GPUDirect:
+// NVIDIA/nccl issue 1579).
 func TestSuperchipBroadcast(t *testing.T) {
 	c, err := hardware.Preset("alps-gh200", 2)
 	if err != nil {

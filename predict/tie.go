@@ -5,15 +5,15 @@ import (
 	"busbar.dev/unit"
 )
 
-// Near is how close the estimates of two ways must be, by NCCL's own model, for another release to take the other one; beside is
-// how much more a bar has that holds both.
+// Near is how close the estimates of two ways must be, by NCCL's own model, for another release to take the other one;
+// beside is how much more a bar has that holds both.
 const (
 	near   = 1.1
 	beside = 1.05
 )
 
-// Tie is the error bar that holds what NCCL would take by its own estimates and the runner-up, where the release is a guess and the
-// two are near each other; 1 elsewhere.
+// Tie is the error bar that holds what NCCL would take by its own estimates and the runner-up, where the release is a
+// guess and the two are near each other; 1 elsewhere.
 func (p *Predictor) Tie(op coll.Op, s Setting, taken unit.Time) float64 {
 	if !p.Unsure || taken <= 0 || len(p.Layout) < 2 {
 		return 1

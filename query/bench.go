@@ -69,7 +69,9 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 
 // plan is what the fields ask for.
 func (q *Bench) plan(transport string) (bench.Plan, error) {
-	p := bench.Plan{Algo: q.Algo, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Params: schedule.Params{Channels: q.Channels}}
+	p := bench.Plan{
+		Algo: q.Algo, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Params: schedule.Params{Channels: q.Channels},
+	}
 	var err error
 	if p.Op.Kind, err = q.Op.kind(); err != nil {
 		return p, fmt.Errorf("--op: %w", err)
@@ -140,7 +142,8 @@ type benchRun struct {
 
 func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], g *engine.Group, p bench.Plan) *benchRun {
 	m := &benchRun{env: env, on: on, group: g, plan: p, doc: &BenchDoc{
-		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
+		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(),
+		Redop: p.Op.Reduce.String(),
 		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Rows: []BenchRow{},
 		Group: g, Plan: p, Factor: q.Factor,
 	}}

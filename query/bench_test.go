@@ -54,7 +54,8 @@ func TestMeasureTells(t *testing.T) {
 	if !errors.Is(err, full) || rows != 4 || kept != 4 {
 		t.Errorf("%v after %d rows and %d bytes", err, rows, kept)
 	}
-	if _, err := q.RunOn(context.Background(), Env{}, Ranks[*BenchDoc]{Job: ranks.Job{Ranks: 2, Rank: -1, Transport: "tcp", Conns: 1, Timeout: 1e9}}); err == nil {
+	if _, err := q.RunOn(context.Background(), Env{},
+		Ranks[*BenchDoc]{Job: ranks.Job{Ranks: 2, Rank: -1, Transport: "tcp", Conns: 1, Timeout: 1e9}}); err == nil {
 		t.Error("ranks were started by a program that cannot be one")
 	}
 }

@@ -90,25 +90,30 @@ func (q BenchDiff) Run(_ context.Context, env Env) (doc *BenchDiffDoc, err error
 		n    int
 	}{{q.Old, untimed}, {q.New, more}} {
 		if x.n > 0 {
-			rep.Notes = append(rep.Notes, fmt.Sprintf("%s: left out %s without a time above 0", inputName(x.name), words.Plural(x.n, "row")))
+			rep.Notes = append(rep.Notes,
+				fmt.Sprintf("%s: left out %s without a time above 0", inputName(x.name), words.Plural(x.n, "row")))
 		}
 	}
 	if len(rep.Rows) == 0 {
-		return nil, fmt.Errorf("%s and %s have no row in common; %s", inputName(q.Old), inputName(q.New), firstDifference(old, now))
+		return nil, fmt.Errorf("%s and %s have no row in common; %s", inputName(q.Old), inputName(q.New),
+			firstDifference(old, now))
 	}
 	return newBenchDiffDoc(rep, alpha, threshold/100), nil
 }
 
 func newBenchDiffDoc(rep *diff.Report, alpha, threshold float64) *BenchDiffDoc {
 	d := &BenchDiffDoc{
-		Alpha: alpha, Bad: rep.Bad(), Correction: diff.Correction, Geomean: rep.Geomean, Least: diff.Least, Notes: append([]string{}, rep.Notes...),
+		Alpha: alpha, Bad: rep.Bad(), Correction: diff.Correction, Geomean: rep.Geomean, Least: diff.Least,
+		Notes:   append([]string{}, rep.Notes...),
 		OnlyNew: len(rep.OnlyNew), OnlyOld: len(rep.OnlyOld), Threshold: threshold, Report: rep,
 	}
 	for i := range rep.Rows {
 		r := &rep.Rows[i]
 		x := BenchDiffRow{
-			Op: r.Of.Op.String(), Size: int64(r.Of.Size), Dtype: r.Of.Dtype, Ranks: r.Of.Ranks, Transport: r.Of.Transport, InPlace: r.Of.InPlace,
-			Old: r.Old, New: r.New, Change: r.Change, P: &r.P, Adjusted: &r.Adjusted, Between: r.Between, Verdict: r.Verdict, Bad: r.Bad,
+			Op: r.Of.Op.String(), Size: int64(r.Of.Size), Dtype: r.Of.Dtype, Ranks: r.Of.Ranks, Transport: r.Of.Transport,
+			InPlace: r.Of.InPlace,
+			Old:     r.Old, New: r.New, Change: r.Change, P: &r.P, Adjusted: &r.Adjusted, Between: r.Between, Verdict: r.Verdict,
+			Bad: r.Bad,
 		}
 		if r.Verdict == diff.Unknown {
 			x.P, x.Adjusted = nil, nil
@@ -123,7 +128,8 @@ func notCollective(name string, data []byte) error {
 	if !perftest.Match(data) {
 		return nil
 	}
-	return fmt.Errorf("%s is an output of perftest: messages between two hosts, expected collectives; busbar doctor %s judges it, and busbar bench diff compares two of them", name, name)
+	return fmt.Errorf("%s is an output of perftest: messages between two hosts, expected collectives; busbar doctor %s "+
+		"judges it, and busbar bench diff compares two of them", name, name)
 }
 
 // results reads kept results, or makes them of nccl-tests' and perftest's tables. Rows without a time say
@@ -147,7 +153,8 @@ func (e *Env) results(name string) (list result.Sweeps, untimed int, err error) 
 	case perftest.Match(data):
 		list = perftest.Sweeps(inputName(name), perftest.Read(data))
 	default:
-		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests or perftest", inputName(name))
+		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests or perftest",
+			inputName(name))
 	}
 	switch {
 	case err == nil && len(list) == 0 && untimed > 0:

@@ -30,8 +30,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and protocols and
-// finds the best of each size.
+// BenchGPU measures NCCL's collectives on GPUs by busbar-gpu, or drives nccl-tests; it tries NCCL's algorithms and
+// protocols and finds the best of each size.
 type BenchGPU struct {
 	GPURanks
 	By       string        `default:"busbar-gpu" enum:"busbar-gpu,nccl-tests" help:"What measures: busbar-gpu or nccl-tests (default busbar-gpu; --nccl-tests implies the other)."`
@@ -60,7 +60,8 @@ type Programs struct {
 	Find func(folder, name string) (path string, err error)
 	// Run runs a program until it ends, for at most a time; w gets what it prints.
 	Run func(ctx context.Context, limit time.Duration, args []string, w io.Writer) error
-	// Worker starts a program that answers on its standard output what its standard input asks, with settings in its environment.
+	// Worker starts a program that answers on its standard output what its standard input asks, with settings in its
+	// environment.
 	Worker func(args, settings []string) (device.Process, error)
 	// Helper is where busbar-gpu is.
 	Helper func() (string, error)
@@ -70,7 +71,8 @@ type Programs struct {
 	Sys fs.FS
 	// Alone keeps RDMA ports for one measurement at a time; nil: nobody asks.
 	Alone *PortsAlone
-	// Kernel is the kernel's log, and how long the machine is up; where it is refused, the journal and syslog's files are read. nil: none is.
+	// Kernel is the kernel's log, and how long the machine is up; where it is refused, the journal and syslog's files are
+	// read. nil: none is.
 	Kernel func(ctx context.Context) (log []byte, up time.Duration, err error)
 }
 
@@ -173,7 +175,8 @@ func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (doc *Ben
 	for k := range q.Repeat {
 		for i, s := range settings {
 			env.steps(k*len(settings)+i, q.Repeat*len(settings))
-			env.progress(fmt.Sprintf("%s, setting %d of %d: %s", t.Kind.Binary(), k*len(settings)+i+1, q.Repeat*len(settings), s))
+			env.progress(fmt.Sprintf("%s, setting %d of %d: %s", t.Kind.Binary(), k*len(settings)+i+1, q.Repeat*len(settings),
+				s))
 			list, untimed, err := t.Measure(ctx, start, s)
 			env.progress("")
 			got.Untimed += untimed
@@ -211,7 +214,9 @@ func (d *BenchGPUDoc) fill(got *gpu.Results) {
 		d.GPU = s.Machine.GPU
 	}
 	for _, b := range d.Best {
-		d.Rows = append(d.Rows, BenchGPURow{d.Op, int64(b.Size), b.Auto, b.Time, b.Setting.Algo, b.Setting.Proto, b.Setting.Channels, b.Setting.Env(), b.Lost()})
+		d.Rows = append(d.Rows, BenchGPURow{
+			d.Op, int64(b.Size), b.Auto, b.Time, b.Setting.Algo, b.Setting.Proto, b.Setting.Channels, b.Setting.Env(), b.Lost(),
+		})
 	}
 }
 
@@ -323,7 +328,9 @@ func (q *BenchGPU) find(kind coll.Kind, with Programs) (string, error) {
 	if q.Tests != "" {
 		where = "in " + q.Tests + " or its folder build"
 	}
-	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). --by busbar-gpu needs none of it, and busbar bench without gpu no GPUs either", kind.Binary(), where))
+	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s "+
+		"(https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). --by busbar-gpu needs none of it, and "+
+		"busbar bench without gpu no GPUs either", kind.Binary(), where))
 }
 
 // BenchGPUNode measures everything inside a node: memory, copies, products, pairs of GPUs and a collective over all.
@@ -374,7 +381,10 @@ type BenchGPUPeer struct {
 func (d *BenchGPUNodeDoc) Wrong() bool { return d.Bad > 0 }
 
 // nodeShapes are layers of transformers of 1 to 70 billion parameters, and the square that data sheets mean.
-var nodeShapes = []string{"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x5120x5120:bfloat16", "4096x11008x4096:bfloat16", "8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16", "8192x8192x8192:f8e4m3", "4096x4096x4096:tf32"}
+var nodeShapes = []string{
+	"8192x8192x8192:bfloat16", "4096x4096x4096:bfloat16", "2048x5120x5120:bfloat16", "4096x11008x4096:bfloat16",
+	"8192x3072x1024:bfloat16", "16384x4096x14336:bfloat16", "8192x8192x8192:f8e4m3", "4096x4096x4096:tf32",
+}
 
 // RunWith measures. What one GPU refuses does not keep the others from being measured.
 func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUNodeDoc, err error) {
@@ -394,7 +404,10 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 		return nil, err
 	}
 	defer team.End()
-	d := &BenchGPUNodeDoc{Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{}, Refused: []BenchGPURefusal{}, Notes: []string{}}
+	d := &BenchGPUNodeDoc{
+		Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{},
+		Refused: []BenchGPURefusal{}, Notes: []string{},
+	}
 	if busy := busyTeam(ctx, team); busy != "" {
 		d.Notes = append(d.Notes, busy+": rates are of a GPU that others use too")
 	}
@@ -424,10 +437,13 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 	for i, w := range team {
 		d.GPUs[i] = BenchGPUDevice{Device: w.Device, Rates: []device.Rate{}, Products: []BenchGPUProduct{}}
 	}
-	if err := ask("memory", device.Request{Do: device.Memory, Bytes: int64(size), Warm: 2, Iters: q.Iters}, rates); err != nil {
+	if err := ask("memory", device.Request{Do: device.Memory, Bytes: int64(size), Warm: 2, Iters: q.Iters},
+		rates); err != nil {
 		return nil, err
 	}
-	if err := ask("copies between host and GPU", device.Request{Do: device.Copies, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 10)}, rates); err != nil {
+	if err := ask("copies between host and GPU", device.Request{
+		Do: device.Copies, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 10),
+	}, rates); err != nil {
 		return nil, err
 	}
 	for _, s := range shapes {
@@ -455,7 +471,9 @@ func (d *BenchGPUNodeDoc) count(wrong *int64) {
 }
 
 // among measures what GPUs do with each other.
-func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, size unit.Bytes, d *BenchGPUNodeDoc) error {
+func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, size unit.Bytes,
+	d *BenchGPUNodeDoc,
+) error {
 	if len(team) < 2 {
 		d.Notes = append(d.Notes, "one GPU: no copies between GPUs and no collective")
 		return nil
@@ -466,7 +484,9 @@ func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, siz
 				continue
 			}
 			env.progress(fmt.Sprintf("copies from GPU %d to GPU %d", i, j))
-			a, err := team[i].Ask(ctx, device.Request{Do: device.Peer, GPU: i, Other: j, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 5)})
+			a, err := team[i].Ask(ctx, device.Request{
+				Do: device.Peer, GPU: i, Other: j, Bytes: int64(min(size, 256*unit.MiB)), Warm: 1, Iters: min(q.Iters, 5),
+			})
 			env.progress("")
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -491,9 +511,12 @@ func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, siz
 	if err := team.Join(ctx); err != nil {
 		return failure.Cannot(err)
 	}
-	own := gpu.Own{Warm: 5, Iters: q.Iters, Check: true, Timeout: time.Minute, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
+	own := gpu.Own{
+		Warm: 5, Iters: q.Iters, Check: true, Timeout: time.Minute, Setting: gpu.Setting{Algo: "auto", Proto: "auto"},
+	}
 	for _, kind := range []coll.Kind{coll.AllReduce, coll.AllGather, coll.AllToAll} {
-		s, err := own.Sweep(ctx, team, kind, []unit.Bytes{64 * unit.KiB, 16 * unit.MiB, min(size, 512*unit.MiB)}, func(b unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, b)) })
+		s, err := own.Sweep(ctx, team, kind, []unit.Bytes{64 * unit.KiB, 16 * unit.MiB, min(size, 512*unit.MiB)},
+			func(b unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, b)) })
 		env.progress("")
 		if err != nil {
 			return failure.Cannot(err)
@@ -515,7 +538,8 @@ func (q *BenchGPUNode) products() ([]device.Request, error) {
 	var list []device.Request
 	for _, w := range words {
 		r := device.Request{Do: device.Product, Warm: 3, Iters: q.Iters, Check: true}
-		if n, err := fmt.Sscanf(w, "%dx%dx%d:%s", &r.M, &r.N, &r.K, &r.Dtype); n != 4 || err != nil || min(r.M, r.N, r.K) < 1 {
+		if n, err := fmt.Sscanf(w, "%dx%dx%d:%s", &r.M, &r.N, &r.K, &r.Dtype); n != 4 || err != nil ||
+			min(r.M, r.N, r.K) < 1 {
 			return nil, fmt.Errorf("--shapes %s: expected MxNxK:TYPE such as 8192x8192x8192:bfloat16", w)
 		}
 		list = append(list, r)
@@ -525,7 +549,10 @@ func (q *BenchGPUNode) products() ([]device.Request, error) {
 
 // everyKind are the collectives that busbar-gpu runs and that predictions know; hypercube is run where it is named.
 func everyKind() []coll.Kind {
-	return []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather, coll.Scatter, coll.SendRecv}
+	return []coll.Kind{
+		coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather,
+		coll.Scatter, coll.SendRecv,
+	}
 }
 
 // kinds are those of --op, which may be all.
@@ -592,7 +619,9 @@ func (q BenchGPU) own(ctx context.Context, env Env, with Programs) (*BenchGPUDoc
 }
 
 // ownSetting measures all collectives by workers that were started with a setting.
-func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting, kinds []coll.Kind, per []gpu.Results, d *BenchGPUDoc) error {
+func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting,
+	kinds []coll.Kind, per []gpu.Results, d *BenchGPUDoc,
+) error {
 	team, notes, err := q.workers(ctx, with, t.Launch, s.Env(), true)
 	if err != nil {
 		return err
@@ -602,7 +631,9 @@ func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gp
 		notes = append(notes, busy+": times are of a GPU that others use too")
 	}
 	d.Notes = notes
-	own := gpu.Own{Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s}
+	own := gpu.Own{
+		Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s,
+	}
 	for i, kind := range kinds {
 		if kind == coll.Hypercube && len(team)&(len(team)-1) != 0 {
 			continue // it needs a power of two
@@ -611,7 +642,8 @@ func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gp
 		if err != nil {
 			return err
 		}
-		sweep, err := own.Sweep(ctx, team, kind, sizes, func(size unit.Bytes) { env.progress(fmt.Sprintf("%s, %s, %v", kind, s, size)) })
+		sweep, err := own.Sweep(ctx, team, kind, sizes,
+			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s, %s, %v", kind, s, size)) })
 		env.progress("")
 		if err != nil {
 			return failure.Cannot(err)
@@ -632,7 +664,8 @@ func (d *BenchGPUDoc) add(kind coll.Kind, got *gpu.Results) {
 	part.fill(got)
 	d.Ops = append(d.Ops, kind)
 	if d.Ranks == 0 {
-		d.Ranks, d.Dtype, d.Tool, d.Library, d.GPU, d.Settings, d.Best = part.Ranks, part.Dtype, part.Tool, part.Library, part.GPU, part.Settings, part.Best
+		d.Ranks, d.Dtype, d.Tool, d.Library, d.GPU, d.Settings, d.Best = part.Ranks, part.Dtype, part.Tool, part.Library,
+			part.GPU, part.Settings, part.Best
 	}
 	d.Rows = append(d.Rows, part.Rows...)
 	d.Results = append(d.Results, part.Results...)
@@ -671,20 +704,25 @@ func (q BenchGPUPairs) RunWith(ctx context.Context, env Env, with Programs) (doc
 	}
 	defer team.End()
 	if len(team) < 2 {
-		return nil, failure.Cannot(errors.New("one GPU has nobody to be measured with; expected two or more, or -n 2 to share one"))
+		return nil,
+			failure.Cannot(errors.New("one GPU has nobody to be measured with; expected two or more, or -n 2 to share one"))
 	}
 	return pairsOf(ctx, env, team, p, q.Check, notes)
 }
 
-func pairsOf(ctx context.Context, env Env, team device.Team, p bench.PairPlan, check bool, notes []string) (*BenchPairsDoc, error) {
+func pairsOf(ctx context.Context, env Env, team device.Team, p bench.PairPlan, check bool,
+	notes []string,
+) (*BenchPairsDoc, error) {
 	table, wrong, err := gpu.Pairs(ctx, team, p, check, func(k int) { env.progress(fmt.Sprintf("pairs, round %d", k+1)) })
 	env.progress("")
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
 	d := &BenchPairsDoc{
-		Ranks: len(team), Names: table.Names, Hosts: distinct(table.Hosts), Transport: result.NCCL, Alone: p.Alone, Size: p.Large, Small: p.Small,
-		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters, Findings: append([]finding.Finding{}, table.Findings()...), Table: table,
+		Ranks: len(team), Names: table.Names, Hosts: distinct(table.Hosts), Transport: result.NCCL, Alone: p.Alone,
+		Size: p.Large, Small: p.Small,
+		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters,
+		Findings: append([]finding.Finding{}, table.Findings()...), Table: table,
 	}
 	if len(notes) > 0 { // what stands out may be whose turn it was on the GPU
 		d.Notes = notes
@@ -693,7 +731,9 @@ func pairsOf(ctx context.Context, env Env, team device.Team, p bench.PairPlan, c
 		}
 	}
 	if wrong > 0 {
-		d.Findings = append(d.Findings, finding.Finding{Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", wrong)})
+		d.Findings = append(d.Findings, finding.Finding{
+			Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", wrong),
+		})
 	}
 	d.Rate, d.MidRate = pairGrid(table, pairs.GBps)
 	d.Both, d.MidBoth = pairGrid(table, pairs.BothGBps)
@@ -720,9 +760,11 @@ type GPURanks struct {
 	Helper  string `name:"busbar-gpu" placeholder:"PATH" help:"The program busbar-gpu (default: beside busbar, or in PATH)."`
 }
 
-// workers starts busbar-gpu with settings of NCCL, gives every worker a GPU, and joins them where join says so. Notes are worth
-// knowing. The team must be ended.
-func (g *GPURanks) workers(ctx context.Context, with Programs, launch []string, settings map[string]string, join bool) (device.Team, []string, error) {
+// workers starts busbar-gpu with settings of NCCL, gives every worker a GPU, and joins them where join says so. Notes
+// are worth knowing. The team must be ended.
+func (g *GPURanks) workers(ctx context.Context, with Programs, launch []string, settings map[string]string,
+	join bool,
+) (device.Team, []string, error) {
 	var team device.Team
 	var notes []string
 	var err error
@@ -761,7 +803,9 @@ func (g *GPURanks) command(host, path string, settings []string) ([]string, erro
 }
 
 // started starts workers here or through ssh.
-func (g *GPURanks) started(ctx context.Context, with Programs, settings map[string]string) (device.Team, []string, error) {
+func (g *GPURanks) started(ctx context.Context, with Programs,
+	settings map[string]string,
+) (device.Team, []string, error) {
 	if with.Worker == nil {
 		return nil, nil, errors.New("no programs can be run here")
 	}
@@ -816,7 +860,8 @@ func (g *GPURanks) started(ctx context.Context, with Programs, settings map[stri
 		}
 		shared := n > counts[i]
 		if shared {
-			notes = append(notes, fmt.Sprintf("%d ranks share %d GPUs of %s: each counts as a host of its own (NCCL_HOSTID), and data takes the network", n, counts[i], hostName(host)))
+			notes = append(notes, fmt.Sprintf("%d ranks share %d GPUs of %s: each counts as a host of its own (NCCL_HOSTID), "+
+				"and data takes the network", n, counts[i], hostName(host)))
 		}
 		for range n {
 			var extra []string
@@ -862,7 +907,9 @@ func (g *GPURanks) program(with Programs) (string, error) {
 }
 
 // launched has a launcher start workers, and waits for them: as many as --ranks says for all hosts together.
-func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string, settings map[string]string) (device.Team, error) {
+func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
+	settings map[string]string,
+) (device.Team, error) {
 	if g.PerHost == 0 {
 		return nil, errors.New("--launch: how many ranks does it start? expected -n N, those of all hosts together")
 	}

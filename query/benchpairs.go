@@ -71,7 +71,8 @@ func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]
 		return nil, fmt.Errorf("--small: %w", err)
 	}
 	t := on.task()
-	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "a smaller --size, fewer ranks or more hosts"
+	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() },
+		"a smaller --size, fewer ranks or more hosts"
 	t.Same = fmt.Sprint("pairs", p)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		l := &pairLead{g: g, p: p, show: env.progress}
@@ -95,8 +96,10 @@ func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]
 
 func newBenchPairsDoc(g *engine.Group, p bench.PairPlan, t *pairs.Table) *BenchPairsDoc {
 	d := &BenchPairsDoc{
-		Ranks: g.Size(), Names: t.Names, Hosts: g.Hosts(), Transport: string(g.Transport()), Alone: p.Alone, Size: p.Large, Small: p.Small,
-		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters, Findings: append([]finding.Finding{}, t.Findings()...), Table: t,
+		Ranks: g.Size(), Names: t.Names, Hosts: g.Hosts(), Transport: string(g.Transport()), Alone: p.Alone, Size: p.Large,
+		Small:     p.Small,
+		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters,
+		Findings: append([]finding.Finding{}, t.Findings()...), Table: t,
 	}
 	if note := bench.Crowded(g.Members()); note != "" { // what stands out may be who had a processor
 		d.Notes = []string{note}
@@ -197,7 +200,8 @@ func (l *pairLead) pass(ctx context.Context, rounds [][][2]int) (*pairs.Table, e
 	if l.p.Rounds, err = l.agree(ctx, rounds); err != nil {
 		return nil, err
 	}
-	t, err := bench.Pairs(ctx, l.g, l.p, func(k int) { l.show(fmt.Sprintf("pairs, round %d of %d", k+1, l.p.Turns(l.g.Size()))) })
+	t, err := bench.Pairs(ctx, l.g, l.p,
+		func(k int) { l.show(fmt.Sprintf("pairs, round %d of %d", k+1, l.p.Turns(l.g.Size()))) })
 	if err != nil {
 		return nil, err
 	}

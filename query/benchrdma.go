@@ -28,7 +28,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchRDMA measures RDMA between hosts with the programs of perftest, one rail at a time, and names slow hosts, ports and links.
+// BenchRDMA measures RDMA between hosts with the programs of perftest, one rail at a time, and names slow hosts, ports
+// and links.
 type BenchRDMA struct {
 	Verb     string   `default:"write" enum:"write,read,send" help:"write, read or send: ib_VERB_bw and ib_VERB_lat are run (default write)."`
 	Size     Size     `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth (default 1M)."`
@@ -103,7 +104,9 @@ func (q *BenchRDMA) tests() (bw, lat rdma.Test, err error) {
 }
 
 // RunOn measures between the hosts of a job, one rank each.
-func (q BenchRDMA) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*BenchRDMADoc]) (doc *BenchRDMADoc, err error) {
+func (q BenchRDMA) RunOn(ctx context.Context, env Env, with Programs,
+	on Ranks[*BenchRDMADoc],
+) (doc *BenchRDMADoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
 	bw, lat, err := q.tests()
 	if err != nil {
@@ -166,12 +169,16 @@ func (q *BenchRDMA) lead(ctx context.Context, env Env, h *checkHub) (*BenchRDMAD
 func (m *rdmaHub) document(t *pairs.Table) *BenchRDMADoc {
 	bw, lat := m.rdma.bw, m.rdma.lat
 	d := &BenchRDMADoc{
-		Iters: m.q.Iters, Programs: []string{rdma.Program(m.q.Verb, false), rdma.Program(m.q.Verb, true)}, SizeBytes: int64(bw.Size), SmallBytes: int64(lat.Size), Table: t,
-		Findings: append(m.absent, t.Findings()...), Notes: orEmpty(m.notes), Pairs: []BenchRDMAPair{}, Rails: []BenchRDMARail{}, Results: result.Sweeps{},
+		Iters: m.q.Iters, Programs: []string{rdma.Program(m.q.Verb, false), rdma.Program(m.q.Verb, true)},
+		SizeBytes: int64(bw.Size), SmallBytes: int64(lat.Size), Table: t,
+		Findings: append(m.absent, t.Findings()...), Notes: orEmpty(m.notes), Pairs: []BenchRDMAPair{},
+		Rails: []BenchRDMARail{}, Results: result.Sweeps{},
 	}
 	for i := range d.Findings {
 		if f := &d.Findings[i]; f.Kind == pairs.CutOff || f.Kind == pairs.Unfinished {
-			f.Fix = "The same command without busbar: " + rdma.Program(m.q.Verb, false) + " -d DEVICE on one host, and with the address of that host on the other. show_gids lists GID indices; ibv_devinfo the state of ports."
+			f.Fix = "The same command without busbar: " + rdma.Program(m.q.Verb, false) +
+				" -d DEVICE on one host, and with the address of that host on the other. show_gids lists GID indices; " +
+				"ibv_devinfo the state of ports."
 		}
 	}
 	for _, x := range m.members {
@@ -194,7 +201,10 @@ func (m *rdmaHub) document(t *pairs.Table) *BenchRDMADoc {
 			if m.ends[c.From].rail != k {
 				continue
 			}
-			d.Pairs = append(d.Pairs, BenchRDMAPair{Rail: k, From: t.Names[c.From], To: t.Names[c.To], Rate: c.Rate.GBps(), Both: c.Both.GBps(), Latency: c.Latency.Micros(), Failed: c.Failed})
+			d.Pairs = append(d.Pairs, BenchRDMAPair{
+				Rail: k, From: t.Names[c.From], To: t.Names[c.To], Rate: c.Rate.GBps(), Both: c.Both.GBps(),
+				Latency: c.Latency.Micros(), Failed: c.Failed,
+			})
 			if c.Failed == "" {
 				part.Cells = append(part.Cells, c)
 				d.Results = append(d.Results, m.sweeps(t, c)...)
@@ -268,7 +278,8 @@ func (w *rdmaWorker) ports(ctx context.Context) ([]rdmaPort, error) {
 	for _, t := range []*rdma.Test{&w.bw, &w.lat} {
 		path, err := w.with.Find(w.q.Perftest, rdma.Program(w.q.Verb, t.Latency))
 		if err != nil {
-			return nil, fmt.Errorf("%s of perftest is not installed: %w; give its folder with --perftest DIR", rdma.Program(w.q.Verb, t.Latency), err)
+			return nil, fmt.Errorf("%s of perftest is not installed: %w; give its folder with --perftest DIR",
+				rdma.Program(w.q.Verb, t.Latency), err)
 		}
 		t.Program = path
 	}
@@ -276,7 +287,8 @@ func (w *rdmaWorker) ports(ctx context.Context) ([]rdmaPort, error) {
 		var help strings.Builder
 		_ = w.with.Run(ctx, 5*time.Second, []string{w.bw.Program, "--help"}, &help) // its exit code says nothing
 		if !strings.Contains(help.String(), "use_cuda") {
-			return nil, fmt.Errorf("%s was built without CUDA: its --help has no --use_cuda; leave --cuda out, or build perftest with CUDA_H_PATH", w.bw.Program)
+			return nil, fmt.Errorf("%s was built without CUDA: its --help has no --use_cuda; leave --cuda out, or build "+
+				"perftest with CUDA_H_PATH", w.bw.Program)
 		}
 	}
 	all, err := sysfs.Ports(w.with.Sys)
@@ -459,8 +471,10 @@ func (m *rdmaHub) collect(replies map[int]checkReply) {
 		}
 		if why != "" {
 			m.absent = append(m.absent, finding.Finding{
-				ID: "rdma-ports:" + member.Host, Kind: "rdma-ports", Severity: finding.Error, Confidence: 1, Where: member.Host, Nodes: []string{member.Host}, Ranks: []int{r}, Text: member.Host + ": " + why,
-				Fix: "ibv_devinfo shows the ports and their states; ibstat and the subnet manager's log, or the switch, say why one is not ACTIVE.",
+				ID: "rdma-ports:" + member.Host, Kind: "rdma-ports", Severity: finding.Error, Confidence: 1, Where: member.Host,
+				Nodes: []string{member.Host}, Ranks: []int{r}, Text: member.Host + ": " + why,
+				Fix: "ibv_devinfo shows the ports and their states; ibstat and the subnet manager's log, or the switch, say why " +
+					"one is not ACTIVE.",
 			})
 		}
 		for k, p := range x.Ports {
@@ -487,7 +501,8 @@ func (m *rdmaHub) rounds() (list [][][2]int) {
 			continue
 		}
 		if all := pairs.Count(len(members)); most < all {
-			m.notes = append(m.notes, fmt.Sprintf("each port was measured with about %d of %d others; --rounds %d measures all", most, len(members)-1, all))
+			m.notes = append(m.notes, fmt.Sprintf("each port was measured with about %d of %d others; --rounds %d measures all",
+				most, len(members)-1, all))
 		}
 		for _, round := range checkSchedule(len(members), most) {
 			var turn [][2]int
@@ -502,7 +517,9 @@ func (m *rdmaHub) rounds() (list [][][2]int) {
 }
 
 // turn measures disjoint pairs of ports: each way alone, both ways at once, and latency.
-func (m *rdmaHub) turn(ctx context.Context, list [][2]int, limit time.Duration) (cells []pairs.Measure, took []time.Duration) {
+func (m *rdmaHub) turn(ctx context.Context, list [][2]int,
+	limit time.Duration,
+) (cells []pairs.Measure, took []time.Duration) {
 	failed := make([]string, len(list))
 	took = make([]time.Duration, len(list))
 	got := make([][2]pairs.Measure, len(list))
@@ -547,7 +564,9 @@ func (m *rdmaHub) turn(ctx context.Context, list [][2]int, limit time.Duration) 
 }
 
 // step runs one test between pairs: servers first, then clients, and then servers end.
-func (m *rdmaHub) step(ctx context.Context, list [][2]int, failed []string, from int, what rdmaOrder, limit time.Duration) []pairs.Measure {
+func (m *rdmaHub) step(ctx context.Context, list [][2]int, failed []string, from int, what rdmaOrder,
+	limit time.Duration,
+) []pairs.Measure {
 	serve, run, end := map[int]checkOrder{}, map[int]checkOrder{}, map[int]checkOrder{}
 	order := func(do string, e rdmaEnd, o rdmaOrder) checkOrder {
 		o.End = rdma.End{Device: e.Device, Port: e.Port, GPU: -1}
@@ -623,8 +642,10 @@ func (m *rdmaHub) sweeps(t *pairs.Table, c pairs.Measure) (list result.Sweeps) {
 			return
 		}
 		s := &result.Sweep{
-			Source: result.Measured, Op: coll.SendRecv, Dtype: coll.Uint8.String(), Ranks: 2, Nodes: 2, PerNode: 1, Hosts: cluster.FormatHosts(hosts), Transport: result.RDMA,
-			Tool: "perftest " + program, Session: m.session, When: m.when, Env: map[string]string{"from": t.Names[c.From], "to": t.Names[c.To], "both": strconv.FormatBool(both)},
+			Source: result.Measured, Op: coll.SendRecv, Dtype: coll.Uint8.String(), Ranks: 2, Nodes: 2, PerNode: 1,
+			Hosts: cluster.FormatHosts(hosts), Transport: result.RDMA,
+			Tool: "perftest " + program, Session: m.session, When: m.when,
+			Env:    map[string]string{"from": t.Names[c.From], "to": t.Names[c.To], "both": strconv.FormatBool(both)},
 			Points: []result.Point{{Size: size, Out: &result.Timing{Time: result.Times{Mean: us}, Runs: m.q.Iters}}},
 		}
 		if hosts[0] == hosts[1] {
@@ -641,8 +662,8 @@ func (m *rdmaHub) sweeps(t *pairs.Table, c pairs.Measure) (list result.Sweeps) {
 
 const rdmaSlowRail finding.Kind = "rdma-slow-rail"
 
-// slowRail is the finding about a rail whose ports are all slow: none of them stands out then. The rail is held against the prediction for its
-// slowest port. What small messages get is bound by their number, of which nothing is predicted.
+// slowRail is the finding about a rail whose ports are all slow: none of them stands out then. The rail is held against
+// the prediction for its slowest port. What small messages get is bound by their number, of which nothing is predicted.
 func (m *rdmaHub) slowRail(r *BenchRDMARail) (f finding.Finding, slow bool) {
 	size := m.rdma.bw.Size
 	if r.Rate == 0 || predict.SizeClass(size) == predict.Sizes()[0] {
@@ -678,17 +699,22 @@ func (m *rdmaHub) slowRail(r *BenchRDMARail) (f finding.Finding, slow bool) {
 		words = "the calibrated prediction"
 	}
 	return finding.Finding{
-		ID: fmt.Sprintf("%s:%d", rdmaSlowRail, r.Rail), Kind: rdmaSlowRail, Severity: finding.Warn, Confidence: 1, Factor: r.Rate / want, Figure: "bandwidth", Where: fmt.Sprintf("rail %d", r.Rail),
-		Text: fmt.Sprintf("the median pair of rail %d moves %.1f GB/s; %s for links of %.1f GB/s and %s says %.1f, and less than %.1f is beyond its error bar (a factor of %.2f)",
+		ID: fmt.Sprintf("%s:%d", rdmaSlowRail, r.Rail), Kind: rdmaSlowRail, Severity: finding.Warn, Confidence: 1,
+		Factor: r.Rate / want, Figure: "bandwidth", Where: fmt.Sprintf("rail %d", r.Rail),
+		Text: fmt.Sprintf("the median pair of rail %d moves %.1f GB/s; %s for links of %.1f GB/s and %s says %.1f, and "+
+			"less than %.1f is beyond its error bar (a factor of %.2f)",
 			r.Rail, r.Rate, words, from.Port.GBps(), slot, want, want/margin, margin),
-		Fix: "Look at the PCIe width and generation of the NICs (lspci -vv), ACS and the IOMMU, the MTU, and the NUMA node of the processors; --qps 4 tells a limit of one queue pair.",
+		Fix: "Look at the PCIe width and generation of the NICs (lspci -vv), ACS and the IOMMU, the MTU, and the NUMA node " +
+			"of the processors; --qps 4 tells a limit of one queue pair.",
 	}, true
 }
 
-// stream is what a port is expected to carry: by the cluster's NIC of that name, or of that rail where it has as many as there are rails, else by
-// what the host says.
+// stream is what a port is expected to carry: by the cluster's NIC of that name, or of that rail where it has as many
+// as there are rails, else by what the host says.
 func (x expectation) stream(e rdmaEnd, rails int) predict.Stream {
-	s := predict.Stream{Net: cluster.InfiniBand, Port: unit.Rate(e.GBps * float64(unit.GBps)), Slot: unit.Rate(e.Slot * float64(unit.GBps))}
+	s := predict.Stream{
+		Net: cluster.InfiniBand, Port: unit.Rate(e.GBps * float64(unit.GBps)), Slot: unit.Rate(e.Slot * float64(unit.GBps)),
+	}
 	if e.Layer == "Ethernet" {
 		s.Net = cluster.RoCE
 	}
@@ -726,8 +752,8 @@ func (x expectation) calibrated() bool {
 	return x.cluster != nil && x.cluster.Calibration != nil
 }
 
-// PortsAlone keeps the RDMA ports of a host for one measurement: two at once would each see a part of the rate. Names are abstract addresses of Linux,
-// which end with their process, however it ends. The ranks of one job share ports.
+// PortsAlone keeps the RDMA ports of a host for one measurement: two at once would each see a part of the rate. Names
+// are abstract addresses of Linux, which end with their process, however it ends. The ranks of one job share ports.
 type PortsAlone struct {
 	Prefix string // of the names
 }
@@ -743,7 +769,8 @@ func (a *PortsAlone) Take(port, job string) (io.Closer, error) {
 		if job != "" && holder(name) == job {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("%s is being measured by another busbar on this host, and two at once would measure each other; wait for its end", port)
+		return nil, fmt.Errorf("%s is being measured by another busbar on this host, and two at once would measure each "+
+			"other; wait for its end", port)
 	}
 	go func() {
 		for {

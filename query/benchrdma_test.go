@@ -42,7 +42,10 @@ func rdmaHosts(t *testing.T, q BenchRDMA, sys []fs.FS, first time.Duration) (*Be
 	var doc *BenchRDMADoc
 	for r := range sys {
 		wg.Go(func() {
-			s, joinErr := engine.JoinStar(ctx, engine.Config{Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP, JoinTimeout: eventually.Limit})
+			s, joinErr := engine.JoinStar(ctx, engine.Config{
+				Rank: r, Size: len(sys), Meet: meet, Bind: "127.0.0.1", Host: fmt.Sprintf("n%d", r), Transport: engine.TCP,
+				JoinTimeout: eventually.Limit,
+			})
 			if joinErr != nil {
 				t.Error(joinErr)
 				return
@@ -83,23 +86,27 @@ func TestBenchRDMA(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(d.Rails) != 2 || len(d.Pairs) != 2*4*3 || d.Rounds != 2*3 || len(d.Findings) > 0 || len(d.Hosts) != 4 || len(d.Results) != 3*len(d.Pairs) {
+		if len(d.Rails) != 2 || len(d.Pairs) != 2*4*3 || d.Rounds != 2*3 || len(d.Findings) > 0 || len(d.Hosts) != 4 ||
+			len(d.Results) != 3*len(d.Pairs) {
 			t.Fatalf("%s: %+v", verb, d)
 		}
 		for _, p := range d.Pairs {
-			if p.Rate < 24.7 || p.Rate > 24.8 || p.Both < 23.9 || p.Both > 24.1 || p.Latency != 2 || p.Failed != "" || p.From[5] != "ab"[p.Rail] || p.To[5] != "ab"[p.Rail] || p.From == p.To {
+			if p.Rate < 24.7 || p.Rate > 24.8 || p.Both < 23.9 || p.Both > 24.1 || p.Latency != 2 || p.Failed != "" ||
+				p.From[5] != "ab"[p.Rail] || p.To[5] != "ab"[p.Rail] || p.From == p.To {
 				t.Errorf("%s: %+v", verb, p)
 			}
 		}
 		for _, s := range d.Results {
-			if err := s.Check(); err != nil || s.Transport != "rdma" || !strings.HasPrefix(s.Tool, "perftest ib_"+verb) || s.OnGPUs() {
+			if err := s.Check(); err != nil || s.Transport != "rdma" || !strings.HasPrefix(s.Tool, "perftest ib_"+verb) ||
+				s.OnGPUs() {
 				t.Fatalf("%s: %+v %v", verb, s, err)
 			}
 		}
 	}
 }
 
-// TestBenchRDMAFaults: what is wrong with a port is named at that port, and programs that hang or are killed are no end of the rest.
+// TestBenchRDMAFaults: what is wrong with a port is named at that port, and programs that hang or are killed are no end
+// of the rest.
 func TestBenchRDMAFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		odd   map[string]rdmatest.Device
@@ -107,15 +114,41 @@ func TestBenchRDMAFaults(t *testing.T) {
 		want  string // in a finding's text
 		where string // ports that may be named
 	}{
-		"slow port":   {odd: map[string]rdmatest.Device{"n2b": {Gbps: 80}}, want: "n2/n2b/1 is slow with all others: 40% of the others' bandwidth", where: "n2/n2b/1"},
-		"slow link":   {odd: map[string]rdmatest.Device{"n1a": {Latency: 40}}, want: "n1/n1a/1 is slow with all others: 20.0 times the others' latency", where: "n1/n1a/1"},
-		"no device":   {odd: map[string]rdmatest.Device{"n3a": {Fault: "missing"}}, want: "IB device n3a not found; Unable to find the Infiniband/RoCE device", where: "n3/n3a/1"},
-		"GID":         {odd: map[string]rdmatest.Device{"n0b": {Fault: "gid"}}, want: "Failed to modify QP 187 to RTR", where: "n0/n0b/1"},
-		"refused":     {odd: map[string]rdmatest.Device{"n1b": {Fault: "refused"}}, want: "Couldn't connect to 127.0.0.1:", where: "n1/n1b/1"},
-		"killed":      {odd: map[string]rdmatest.Device{"n2a": {Fault: "killed"}}, want: "n2/n2a/1, with 3 of 3 partners,", where: "n2/n2a/1"},
-		"no table":    {odd: map[string]rdmatest.Device{"n2a": {Fault: "silent"}}, want: "it printed no row of the size that was asked for", where: "n2/n2a/1"},
-		"every GID":   {q: BenchRDMA{GID: 9}, want: "Failed to modify QP 187 to RTR", where: "n"},
-		"slow fabric": {odd: map[string]rdmatest.Device{"n0a": {Gbps: 90}, "n1a": {Gbps: 90}, "n2a": {Gbps: 90}, "n3a": {Gbps: 90}}, want: "the median pair of rail 0 moves 11.1 GB/s; the prediction for links of 25.0 GB/s and a PCIe slot that is not known says 23", where: "n"},
+		"slow port": {
+			odd:  map[string]rdmatest.Device{"n2b": {Gbps: 80}},
+			want: "n2/n2b/1 is slow with all others: 40% of the others' bandwidth", where: "n2/n2b/1",
+		},
+		"slow link": {
+			odd:  map[string]rdmatest.Device{"n1a": {Latency: 40}},
+			want: "n1/n1a/1 is slow with all others: 20.0 times the others' latency", where: "n1/n1a/1",
+		},
+		"no device": {
+			odd:  map[string]rdmatest.Device{"n3a": {Fault: "missing"}},
+			want: "IB device n3a not found; Unable to find the Infiniband/RoCE device", where: "n3/n3a/1",
+		},
+		"GID": {
+			odd: map[string]rdmatest.Device{"n0b": {Fault: "gid"}}, want: "Failed to modify QP 187 to RTR", where: "n0/n0b/1",
+		},
+		"refused": {
+			odd: map[string]rdmatest.Device{"n1b": {Fault: "refused"}}, want: "Couldn't connect to 127.0.0.1:",
+			where: "n1/n1b/1",
+		},
+		"killed": {
+			odd: map[string]rdmatest.Device{"n2a": {Fault: "killed"}}, want: "n2/n2a/1, with 3 of 3 partners,",
+			where: "n2/n2a/1",
+		},
+		"no table": {
+			odd: map[string]rdmatest.Device{"n2a": {Fault: "silent"}}, want: "it printed no row of the size that was asked for",
+			where: "n2/n2a/1",
+		},
+		"every GID": {q: BenchRDMA{GID: 9}, want: "Failed to modify QP 187 to RTR", where: "n"},
+		"slow fabric": {
+			odd: map[string]rdmatest.Device{
+				"n0a": {Gbps: 90}, "n1a": {Gbps: 90}, "n2a": {Gbps: 90}, "n3a": {Gbps: 90},
+			},
+			want: "the median pair of rail 0 moves 11.1 GB/s; the prediction for links of 25.0 GB/s and a PCIe slot that is " +
+				"not known says 23", where: "n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +159,8 @@ func TestBenchRDMAFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !d.Wrong() || !slices.ContainsFunc(d.Findings, func(f finding.Finding) bool { return strings.Contains(f.Text, tt.want) }) {
+			if !d.Wrong() ||
+				!slices.ContainsFunc(d.Findings, func(f finding.Finding) bool { return strings.Contains(f.Text, tt.want) }) {
 				t.Errorf("no finding says %q: %+v", tt.want, d.Findings)
 			}
 			for _, f := range d.Findings {
@@ -140,7 +174,8 @@ func TestBenchRDMAFaults(t *testing.T) {
 	}
 }
 
-// TestBenchRDMAHangs: a program that comes to no end is ended after its time, also one that does not listen, and nothing of it is left.
+// TestBenchRDMAHangs: a program that comes to no end is ended after its time, also one that does not listen, and
+// nothing of it is left.
 func TestBenchRDMAHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for time limits: not in -short")
@@ -194,10 +229,16 @@ func TestBenchRDMARefusals(t *testing.T) {
 		want string
 	}{
 		"no perftest": {BenchRDMA{Perftest: t.TempDir()}, sys, "ib_write_bw of perftest is not installed: stat "},
-		"no devices":  {BenchRDMA{}, []fs.FS{rdmatest.Sys(), rdmatest.Sys()}, "n0: no active RDMA port below /sys/class/infiniband; n1: no active"},
-		"all down":    {BenchRDMA{}, []fs.FS{rdmatest.Sys("n0a!"), rdmatest.Sys("n1a!")}, "/sys/class/infiniband (n0a/1 is DOWN)"},
-		"other name":  {BenchRDMA{Devices: []string{"n0a"}}, sys, "no active RDMA port n0a/1 below"},
-		"no CUDA":     {BenchRDMA{Cuda: true}, sys, "was built without CUDA: its --help has no --use_cuda"},
+		"no devices": {
+			BenchRDMA{},
+			[]fs.FS{rdmatest.Sys(), rdmatest.Sys()},
+			"n0: no active RDMA port below /sys/class/infiniband; n1: no active",
+		},
+		"all down": {
+			BenchRDMA{}, []fs.FS{rdmatest.Sys("n0a!"), rdmatest.Sys("n1a!")}, "/sys/class/infiniband (n0a/1 is DOWN)",
+		},
+		"other name": {BenchRDMA{Devices: []string{"n0a"}}, sys, "no active RDMA port n0a/1 below"},
+		"no CUDA":    {BenchRDMA{Cuda: true}, sys, "was built without CUDA: its --help has no --use_cuda"},
 	} {
 		q := tt.q
 		if q.Perftest == "" {
@@ -207,12 +248,14 @@ func TestBenchRDMARefusals(t *testing.T) {
 			t.Errorf("%s: %v; expected %q", name, err, tt.want)
 		}
 	}
-	// A host with fewer ports than the others is named, and the others are measured; GPUs' memory is asked for where it can be.
+	// A host with fewer ports than the others is named, and the others are measured; GPUs' memory is asked for where it
+	// can be.
 	sys[1] = rdmatest.Sys("n1a", "n1b!")
 	sys = append(sys, rdmatest.Sys("n2a", "n2b"))
 	devices["n2a"], devices["n2b"] = rdmatest.Device{}, rdmatest.Device{}
 	d, err := rdmaHosts(t, BenchRDMA{Perftest: rdmatest.Install(t, devices), Cuda: true}, sys, time.Minute)
-	if err != nil || len(d.Findings) != 1 || d.Findings[0].Text != "n1: has 1 active RDMA ports; most hosts have 2" || len(d.Rails[1].Ports) != 2 || !d.Wrong() {
+	if err != nil || len(d.Findings) != 1 || d.Findings[0].Text != "n1: has 1 active RDMA ports; most hosts have 2" ||
+		len(d.Rails[1].Ports) != 2 || !d.Wrong() {
 		t.Errorf("%+v %v", d, err)
 	}
 }
@@ -220,9 +263,13 @@ func TestBenchRDMARefusals(t *testing.T) {
 // TestRDMAOrders: a rank 0 in the wrong hands has no other programs run, nor options that it chose.
 func TestRDMAOrders(t *testing.T) {
 	_, devices := rdmaFleet(1, nil)
-	w := &rdmaWorker{q: &BenchRDMA{Verb: "write", Perftest: rdmatest.Install(t, devices)}, with: Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys("n0a")}}
+	w := &rdmaWorker{
+		q:    &BenchRDMA{Verb: "write", Perftest: rdmatest.Install(t, devices)},
+		with: Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys("n0a")},
+	}
 	own := rdma.End{Device: "n0a", Port: 1, GPU: -1}
-	if err := w.do(t.Context(), "rdma-run", &rdmaOrder{End: own, Server: "127.0.0.1:1", TCP: 1}, &checkReply{}); err == nil || !strings.Contains(err.Error(), "no such port") {
+	if err := w.do(t.Context(), "rdma-run", &rdmaOrder{End: own, Server: "127.0.0.1:1", TCP: 1},
+		&checkReply{}); err == nil || !strings.Contains(err.Error(), "no such port") {
 		t.Errorf("before ports were asked for: %v", err)
 	}
 	if err := w.do(t.Context(), "rdma-ports", &rdmaOrder{}, &checkReply{}); err != nil {

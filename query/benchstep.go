@@ -16,8 +16,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// BenchStep measures the communication of a step of data-parallel training: a model's gradients in buckets, reduced by all
-// ranks. Computing is only waited for.
+// BenchStep measures the communication of a step of data-parallel training: a model's gradients in buckets, reduced by
+// all ranks. Computing is only waited for.
 type BenchStep struct {
 	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar models), or dimensions such as layers=4,hidden=512."`
 	Layout   Layout        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
@@ -56,8 +56,10 @@ func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) 
 		return nil, err
 	}
 	t := on.task()
-	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "fewer ranks, --dtype bfloat16, a smaller model or more hosts"
-	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.First, q.Cap, q.Algo, q.Channels, q.Warm, q.Iters)
+	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() },
+		"fewer ranks, --dtype bfloat16, a smaller model or more hosts"
+	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.First, q.Cap,
+		q.Algo, q.Channels, q.Warm, q.Iters)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
 		d, err := q.measure(ctx, &env, g, m, p)
 		if err != nil || d == nil {
@@ -71,7 +73,9 @@ func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) 
 }
 
 // measure takes steps on a group; rank 0 gets the document.
-func (q *BenchStep) measure(ctx context.Context, env *Env, g *engine.Group, m *workload.Model, p bench.StepPlan) (*BenchStepDoc, error) {
+func (q *BenchStep) measure(ctx context.Context, env *Env, g *engine.Group, m *workload.Model,
+	p bench.StepPlan,
+) (*BenchStepDoc, error) {
 	d := newBenchStepDoc(g, m, p)
 	if g.Rank() == 0 {
 		env.progress("memory for the gradients of " + m.Name)
@@ -189,7 +193,8 @@ type BenchStepBucket struct {
 
 func newBenchStepDoc(g *engine.Group, m *workload.Model, p bench.StepPlan) *BenchStepDoc {
 	return &BenchStepDoc{
-		Model: m.Name, Title: m.Title, Params: m.Params(), Tensors: len(p.Grads), GradientBytes: int64(p.Memory()), Dtype: p.Type.String(),
+		Model: m.Name, Title: m.Title, Params: m.Params(), Tensors: len(p.Grads), GradientBytes: int64(p.Memory()),
+		Dtype: p.Type.String(),
 		Ranks: g.Size(), Hosts: g.Hosts(), Transport: string(g.Transport()), Iters: p.Iters, Warmup: p.Warm,
 		Compute: p.Compute().Seconds(), Rows: []BenchStepRow{}, Plan: p,
 	}
@@ -198,14 +203,17 @@ func newBenchStepDoc(g *engine.Group, m *workload.Model, p bench.StepPlan) *Benc
 // add takes what steps took.
 func (d *BenchStepDoc) add(overlap bool, t *bench.StepTimes) {
 	x := BenchStepRow{
-		Overlap: onOff(overlap), Step: t.Median().Seconds(), Min: t.Steps[0].Seconds(), Max: t.Steps[len(t.Steps)-1].Seconds(),
+		Overlap: onOff(overlap), Step: t.Median().Seconds(), Min: t.Steps[0].Seconds(),
+		Max:      t.Steps[len(t.Steps)-1].Seconds(),
 		Computed: t.Computed.Seconds(), Exposed: t.Exposed.Seconds(), Buckets: []BenchStepBucket{}, Times: t,
 	}
 	for _, s := range t.Steps {
 		x.Steps = append(x.Steps, s.Seconds())
 	}
 	for _, b := range t.Buckets {
-		x.Buckets = append(x.Buckets, BenchStepBucket{int64(b.Bytes), b.Tensors, micros(b.Ready), micros(b.Took), d.BusBW(b).GBps(), b.Algo})
+		x.Buckets = append(x.Buckets, BenchStepBucket{
+			int64(b.Bytes), b.Tensors, micros(b.Ready), micros(b.Took), d.BusBW(b).GBps(), b.Algo,
+		})
 	}
 	d.Rows = append(d.Rows, x)
 }

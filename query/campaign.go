@@ -105,7 +105,8 @@ type failing struct {
 // read parses the fields.
 func (q *Failures) read() (failing, error) {
 	f := failing{
-		per: "gpu", saves: q.Save != "", restarts: q.Restart != "", async: q.Async, elastic: q.Elastic, repairs: q.Repair != "", loses: q.Losing != "",
+		per: "gpu", saves: q.Save != "", restarts: q.Restart != "", async: q.Async, elastic: q.Elastic,
+		repairs: q.Repair != "", loses: q.Losing != "",
 		pooled: q.Spares != nil || q.Elastic || q.Repair+q.Losing != "",
 	}
 	f.asked = q.Goodput || f.async || f.pooled || q.MTBF+q.Save+q.Interval+q.Restart+q.Storage != ""
@@ -333,7 +334,8 @@ func (r *running) of(t *training, s shape, p *pricedStep) (*CampaignDoc, error) 
 	}
 	run := campaign.Run{
 		Phases: campaign.Phases{Computing: now.Compute + now.Optimizer}, Tokens: now.Tokens,
-		Draw: campaign.Draw{GPUs: now.Ranks, Overhead: r.overhead}, Prices: campaign.Prices{Rent: r.rent.Amount, Energy: r.energy.Amount},
+		Draw:   campaign.Draw{GPUs: now.Ranks, Overhead: r.overhead},
+		Prices: campaign.Prices{Rent: r.rent.Amount, Energy: r.energy.Amount},
 	}
 	run.Waiting = now.Step - run.Computing
 	nodes := len(p.tasks.Hosts())
@@ -429,7 +431,8 @@ func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]i
 		at = hosts[n]
 	}
 	if !slices.Contains(hosts, at) {
-		return nil, fmt.Errorf("--slow %s: no such node takes part; expected a name such as %s, or a number below %d", x.Node, c.Hosts[hosts[0]].Name, len(hosts))
+		return nil, fmt.Errorf("--slow %s: no such node takes part; expected a name such as %s, or a number below %d", x.Node,
+			c.Hosts[hosts[0]].Name, len(hosts))
 	}
 	return []int{at}, nil
 }
@@ -465,15 +468,18 @@ func (d *Straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow
 		d.Text = fmt.Sprintf("%s: the step stays at %s; others hide it", names, d.Step.Short())
 		return
 	}
-	d.Text = fmt.Sprintf("%s: the step takes %s instead of %s (%+.1f%%), since %s", names, d.Step.Short(), p.Step.Short(), 100*d.Share, d.Why)
+	d.Text = fmt.Sprintf("%s: the step takes %s instead of %s (%+.1f%%), since %s", names, d.Step.Short(), p.Step.Short(),
+		100*d.Share, d.Why)
 	if nodes > d.Nodes {
 		d.Text += fmt.Sprintf("; to go without would cost %.3g%% of the GPUs", 100*float64(d.Nodes)/float64(nodes))
 	}
 }
 
-// goodput is the share of time that failures and checkpoints leave of a job at so many tokens per second. least is the length
-// of a step, which an interval is at least.
-func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *Goodput, error) {
+// goodput is the share of time that failures and checkpoints leave of a job at so many tokens per second. least is the
+// length of a step, which an interval is at least.
+func (f *failing) goodput(p *pricedStep, nodes int, least unit.Span,
+	rate float64,
+) (*campaign.Goodput, *Goodput, error) {
 	d := &Goodput{Bytes: p.job.CheckpointBytes(), Sources: []string{}}
 	if f.interval > 0 && f.interval < least {
 		return nil, nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", f.interval, least)
@@ -531,15 +537,18 @@ func published[T any](d *Goodput, what string, f campaign.Figure[T]) T {
 func (d *Goodput) fill(g *campaign.Goodput, gpus int, rate float64) {
 	d.Goodput, d.Tokens = g.Share, g.Share*rate
 	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
-	d.Save, d.Write, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Write, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
+	d.Save, d.Write, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Write, g.Restart, g.Interval, g.Best,
+		g.Young, g.AtBest
 	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
-	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% repeated steps, %.1f%% restarts",
+	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% "+
+		"repeated steps, %.1f%% restarts",
 		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)
 	if g.Restarts > 0.1 && g.Restarts > g.Saving+g.Redoing {
 		d.Text += fmt.Sprintf("; shorter restarts than %v would help most", g.Restart)
 	}
 	if g.AtBest-g.Share > 0.0005 {
-		d.Text += fmt.Sprintf("; checkpoints every %v instead of every %v would leave %.1f%%", g.Best, g.Interval, 100*g.AtBest)
+		d.Text += fmt.Sprintf("; checkpoints every %v instead of every %v would leave %.1f%%", g.Best, g.Interval,
+			100*g.AtBest)
 	}
 }
 
@@ -559,16 +568,21 @@ func (r *running) bill(d *CampaignDoc, run *campaign.Run, p *pricedStep) error {
 		run.Currency = "USD"
 	}
 	d.Cost = &Cost{
-		Currency: run.Currency, Step: newBill(step), Million: newBill(million), Watts: float64(power), WattsSource: source, Overhead: r.overhead,
-		Rented: r.rent.Currency != "", Powered: r.energy.Currency != "",
+		Currency: run.Currency, Step: newBill(step), Million: newBill(million), Watts: float64(power), WattsSource: source,
+		Overhead: r.overhead,
+		Rented:   r.rent.Currency != "", Powered: r.energy.Currency != "",
 	}
 	if known {
 		d.Cost.Average = float64(step.Energy) / float64(step.Time) / float64(p.Ranks) / r.overhead
-		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
+		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the "+
+			"job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
 	}
 	if r.tokens > 0 {
 		all := run.Lasting(r.tokens)
-		d.Run = &CampaignRun{Tokens: r.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(p.Ranks), MWh: all.Energy.MWh(), Bill: newBill(all)}
+		d.Run = &CampaignRun{
+			Tokens: r.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(p.Ranks),
+			MWh: all.Energy.MWh(), Bill: newBill(all),
+		}
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func (q Models) Run(_ context.Context, env Env) (doc *ModelsDoc, err error) {
 
 func modelDoc(m *workload.Model) ModelDoc {
 	return ModelDoc{
-		Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq),
+		Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims,
+		Seq: m.Seq, Forward: m.Forward(m.Seq),
 		Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note, Unpriced: m.Unpriced,
 	}
 }

@@ -18,7 +18,8 @@ func TestCatalogue(t *testing.T) {
 	if err != nil || len(one.NICs) == 0 || one.GPUs != nil || one.Links != nil || one.Switches != nil {
 		t.Errorf("hardware nic: %+v, %v", one, err)
 	}
-	if _, err := (query.Hardware{Table: "cables"}).Run(t.Context(), query.Env{}); err == nil || !strings.Contains(err.Error(), "expected one of all") {
+	if _, err := (query.Hardware{Table: "cables"}).Run(t.Context(), query.Env{}); err == nil ||
+		!strings.Contains(err.Error(), "expected one of all") {
 		t.Errorf("hardware cables: %v", err)
 	}
 	presets, err := query.Presets{}.Run(t.Context(), query.Env{})
@@ -38,7 +39,8 @@ func TestModelsDoc(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := json.Marshal(doc)
-		if err != nil || !strings.HasPrefix(string(text), want) || strings.Contains(string(text), `"tensors"`) != (model != "") {
+		if err != nil || !strings.HasPrefix(string(text), want) ||
+			strings.Contains(string(text), `"tensors"`) != (model != "") {
 			t.Errorf("models %s: %.80s, %v", model, text, err)
 		}
 	}

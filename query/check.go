@@ -138,7 +138,8 @@ func (q Check) RunOn(ctx context.Context, env Env, with Programs, on Ranks[*Chec
 	return doc, err
 }
 
-// lead is the check as rank 0 leads it: each node by itself, pairs, and a sum over the nodes whose pairs all came to an end.
+// lead is the check as rank 0 leads it: each node by itself, pairs, and a sum over the nodes whose pairs all came to an
+// end.
 func (q *Check) lead(ctx context.Context, env Env, h *checkHub, x expectation) (*CheckDoc, error) {
 	begin := time.Now()
 	n := len(h.members)
@@ -234,7 +235,10 @@ func (h *checkHub) portsLater(ctx context.Context, locals []checkLocal) {
 func (q *Check) local(ctx context.Context, with Programs) checkLocal {
 	host, _ := os.Hostname()
 	r := with.Health(host, q.Helper).Read(ctx)
-	l := checkLocal{Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes, Asked: true, Hidden: r.Hidden, Node: nodeName(os.Getenv)}
+	l := checkLocal{
+		Host: host, GPUs: len(r.GPUs), Findings: r.Findings, Notes: r.Notes, Asked: true, Hidden: r.Hidden,
+		Node: nodeName(os.Getenv),
+	}
 	if len(r.GPUs) > 0 {
 		l.Model = r.GPUs[0].Name
 	}
@@ -321,12 +325,14 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 			}
 		}
 		if l.Wrong > 0 {
-			reasons[l.Host] = append(reasons[l.Host], fmt.Sprintf("%d elements of a sum over all nodes were wrong there", l.Wrong))
+			reasons[l.Host] = append(reasons[l.Host],
+				fmt.Sprintf("%d elements of a sum over all nodes were wrong there", l.Wrong))
 		}
 	}
 	d.Notes = append(d.Notes, together(locals)...)
 	looked := func(l checkLocal) bool {
-		return l.GPUs > 0 || slices.ContainsFunc(l.Notes, func(n string) bool { return strings.HasPrefix(n, "GPUs were not checked") })
+		return l.GPUs > 0 ||
+			slices.ContainsFunc(l.Notes, func(n string) bool { return strings.HasPrefix(n, "GPUs were not checked") })
 	}
 	if !slices.ContainsFunc(locals, looked) {
 		d.Notes = append(d.Notes, "no GPUs were checked: healthy says nothing about GPUs here")
@@ -339,13 +345,17 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	var bad []string
 	alone := len(locals) > 2 && !slices.ContainsFunc(locals[1:], func(l checkLocal) bool { return l.Away == "" })
 	if alone {
-		reasons[locals[0].Host] = append(reasons[locals[0].Host], "no other node reaches it, where the check meets: its network, its firewall, or the address that the others were given")
+		reasons[locals[0].Host] = append(reasons[locals[0].Host], "no other node reaches it, where the check meets: its "+
+			"network, its firewall, or the address that the others were given")
 	}
 	for _, l := range locals {
 		if slices.ContainsFunc(d.Nodes, func(n CheckNode) bool { return n.Host == l.Host }) {
 			continue
 		}
-		n := CheckNode{Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs, Loaded: len(l.Measured), Ports: len(l.Ports)}
+		n := CheckNode{
+			Host: l.Host, Verdict: "healthy", Reasons: orEmpty(reasons[l.Host]), GPUs: l.GPUs, Loaded: len(l.Measured),
+			Ports: len(l.Ports),
+		}
 		switch {
 		case l.Away != "":
 			n.Verdict, n.Reasons = "unreachable", []string{l.Away}
@@ -379,7 +389,8 @@ func nodesOf(f finding.Finding) string {
 	return f.Nodes[0]
 }
 
-// nodeName is the name of this host in Slurm or, by the Job of --emit kube, in Kubernetes: a pod's host name is its own.
+// nodeName is the name of this host in Slurm or, by the Job of --emit kube, in Kubernetes: a pod's host name is its
+// own.
 func nodeName(getenv func(string) string) string {
 	return cmp.Or(getenv("BUSBAR_NODE"), getenv("SLURMD_NODENAME"))
 }
@@ -397,7 +408,8 @@ func (x expectation) host(l *checkLocal) int {
 	return -1
 }
 
-// named tells that the description names the hosts of a site. One node, and node0, node1, … stand for any: presets and counts make such names.
+// named tells that the description names the hosts of a site. One node, and node0, node1, … stand for any: presets
+// and counts make such names.
 func (x expectation) named() bool {
 	if len(x.cluster.Hosts) < 2 {
 		return false
@@ -410,7 +422,8 @@ func (x expectation) named() bool {
 	return false
 }
 
-// node is what the description says of a host: under its name or, where it names none or the host has an address only, of all its nodes if they are alike.
+// node is what the description says of a host: under its name or, where it names none or the host has an address only,
+// of all its nodes if they are alike.
 func (x expectation) node(l *checkLocal) *cluster.NodeType {
 	if x.cluster == nil || len(x.cluster.Hosts) == 0 {
 		return nil
@@ -431,7 +444,8 @@ func (x expectation) node(l *checkLocal) *cluster.NodeType {
 	return first
 }
 
-// unknownHosts finds nodes that the description says nothing of: nobody knows what they should have, so that they cannot be called healthy.
+// unknownHosts finds nodes that the description says nothing of: nobody knows what they should have, so that they
+// cannot be called healthy.
 func (x expectation) unknownHosts(locals []checkLocal) {
 	if x.cluster == nil {
 		return
@@ -448,7 +462,8 @@ func (x expectation) unknownHosts(locals []checkLocal) {
 		if l.Node != "" && l.Node != l.Host {
 			name += " (" + l.Node + ")"
 		}
-		text := fmt.Sprintf("%s is not among the hosts of the cluster's description, %s", name, cluster.FormatSlurmHosts(names))
+		text := fmt.Sprintf("%s is not among the hosts of the cluster's description, %s", name,
+			cluster.FormatSlurmHosts(names))
 		if x.host(l) >= 0 {
 			text = name + " is among the hosts of the cluster's description, which does not say what it has"
 		}
@@ -459,7 +474,8 @@ func (x expectation) unknownHosts(locals []checkLocal) {
 	}
 }
 
-// countGPUs finds nodes with fewer GPUs than the description has or, without one, than most nodes with GPUs of the same model.
+// countGPUs finds nodes with fewer GPUs than the description has or, without one, than most nodes with GPUs of the same
+// model.
 func (x expectation) countGPUs(locals []checkLocal) {
 	usual := usualGPUs(locals)
 	for i := range locals {
@@ -482,7 +498,8 @@ func (x expectation) countGPUs(locals []checkLocal) {
 			l.Findings = append(l.Findings, finding.Finding{
 				ID: health.GPUMissing, Severity: finding.Error, Confidence: 1, Where: l.Host, Nodes: []string{l.Host},
 				Text: fmt.Sprintf("%d of %s of %s were found; %s %[2]s", has, words.Plural(want, "GPU"), l.Host, from),
-				Fix:  "Look at nvidia-smi -L, lspci and dmesg: a GPU that fell off the bus, a driver that is not loaded, or a description that is not this node's.",
+				Fix: "Look at nvidia-smi -L, lspci and dmesg: a GPU that fell off the bus, a driver that is not loaded, or a " +
+					"description that is not this node's.",
 			})
 		}
 	}
@@ -564,7 +581,8 @@ func (x expectation) portFindings(locals []checkLocal) {
 // portFinding adds one; a port is named once.
 func (l *checkLocal) portFinding(id string, severity finding.Severity, port, format string, args ...any) {
 	where := l.Host + "/" + port
-	if slices.ContainsFunc(l.Findings, func(f finding.Finding) bool { return f.Where == where && f.Severity >= severity }) {
+	if slices.ContainsFunc(l.Findings,
+		func(f finding.Finding) bool { return f.Where == where && f.Severity >= severity }) {
 		return
 	}
 	l.Findings = append(l.Findings, finding.Finding{
@@ -632,13 +650,15 @@ func (l *checkLocal) portsLike(usual map[string]unit.Rate) {
 		case !l.Ports[i].Up:
 			l.portFinding("port-down", finding.Error, name, "is down (%s); on most nodes it is up", l.Ports[i].words())
 		case l.Ports[i].Rate < usual[name]*0.97:
-			l.portFinding("port-slow", finding.Error, name, "runs at %s (%s); on most nodes it has %s", l.Ports[i].Rate.Bits(), l.Ports[i].Lanes, usual[name].Bits())
+			l.portFinding("port-slow", finding.Error, name, "runs at %s (%s); on most nodes it has %s", l.Ports[i].Rate.Bits(),
+				l.Ports[i].Lanes, usual[name].Bits())
 		}
 	}
 }
 
-// portsDescribed compares the fastest port of each RDMA device with the NICs of the description, the fastest with the fastest: descriptions name NICs
-// differently. A job on one node does not need them, so that what is wrong is a note there.
+// portsDescribed compares the fastest port of each RDMA device with the NICs of the description, the fastest with the
+// fastest: descriptions name NICs differently. A job on one node does not need them, so that what is wrong is a note
+// there.
 func (l *checkLocal) portsDescribed(t *cluster.NodeType, oneNode bool) {
 	severity, why := finding.Error, "; a job over several nodes needs them"
 	if oneNode {
@@ -666,7 +686,8 @@ func (l *checkLocal) portsDescribed(t *cluster.NodeType, oneNode bool) {
 	})
 	slices.SortFunc(want, func(a, b unit.Rate) int { return cmp.Compare(b, a) })
 	if len(have) < len(want) {
-		text := fmt.Sprintf("%d of %s of %s are active, as the cluster's description has them", len(have), words.Plural(len(want), "RDMA device"), l.Host)
+		text := fmt.Sprintf("%d of %s of %s are active, as the cluster's description has them", len(have),
+			words.Plural(len(want), "RDMA device"), l.Host)
 		if len(down) > 0 {
 			text += "; down: " + strings.Join(down, ", ")
 		}
@@ -678,7 +699,8 @@ func (l *checkLocal) portsDescribed(t *cluster.NodeType, oneNode bool) {
 	}
 	for i := range min(len(have), len(want)) {
 		if have[i].Rate > 0 && have[i].Rate < want[i]*0.97 {
-			l.portFinding("port-slow", severity, have[i].Name, "runs at %s (%s); the cluster's description has %s", have[i].Rate.Bits(), have[i].Lanes, want[i].Bits())
+			l.portFinding("port-slow", severity, have[i].Name, "runs at %s (%s); the cluster's description has %s",
+				have[i].Rate.Bits(), have[i].Lanes, want[i].Bits())
 		}
 	}
 }
@@ -711,25 +733,27 @@ func (l *checkLocal) portCounts(later checkPort) {
 		if n < 2 && c.Hourly > 2 { // one by itself is ordinary
 			continue
 		}
-		l.portFinding("port-errors", finding.Error, later.Name, "counted %s during the check (%s: %s)", words.Plural(int(min(n, 1<<31)), "error"), name, c.Says)
+		l.portFinding("port-errors", finding.Error, later.Name, "counted %s during the check (%s: %s)",
+			words.Plural(int(min(n, 1<<31)), "error"), name, c.Says)
 	}
 }
 
-// Turns of a check. A pair gets some times as long as pairs take in the middle, for it may be slow. A node that came to no end with so many
-// others, and with none to one, is not asked again; one that takes long with everybody rests when enough is known of it, for all wait
-// for the last pair of a round. Rounds are measured again, whole, so that what is named and what
-// it is compared with were measured equally often.
+// Turns of a check. A pair gets some times as long as pairs take in the middle, for it may be slow. A node that came to
+// no end with so many others, and with none to one, is not asked again; one that takes long with everybody rests when
+// enough is known of it, for all wait for the last pair of a round. Rounds are measured again, whole, so that what is
+// named and what it is compared with were measured equally often.
 const (
 	checkTries   = 3
 	checkRounds  = 64  // of more nodes than checkAll
 	checkAll     = 128 // nodes of which all pairs are measured
 	checkAgain   = 16  // rounds that are measured again
 	checkStrikes = 3
-	checkSlow    = 16 // pairs of a node that holds rounds up, each of which took checkLong times as long as pairs take in the middle
-	checkLong    = 1.5
-	checkFirst   = 20 * time.Second // for a pair of the first round
-	checkLeast   = 3 * time.Second
-	checkTimes   = 6
+	// pairs of a node that holds rounds up, each of which took checkLong times as long as pairs take in the middle
+	checkSlow  = 16
+	checkLong  = 1.5
+	checkFirst = 20 * time.Second // for a pair of the first round
+	checkLeast = 3 * time.Second
+	checkTimes = 6
 )
 
 // checkPairs measures pairs in turns.
@@ -767,8 +791,9 @@ func (c *checkPairs) measure(ctx context.Context, rounds [][][2]int) (*pairs.Tab
 	return measureAgain(rounds, c.every, func(rounds [][][2]int) (*pairs.Table, error) { return c.pass(ctx, rounds) })
 }
 
-// measureAgain measures rounds by pass, again where something stands out, and then those pairs alone that are named; what is slow every time
-// remains. Of many rounds some are repeated, and the others are not judged, unless every says that all are.
+// measureAgain measures rounds by pass, again where something stands out, and then those pairs alone that are named;
+// what is slow every time remains. Of many rounds some are repeated, and the others are not judged, unless every says
+// that all are.
 func measureAgain(rounds [][][2]int, every bool, pass func([][][2]int) (*pairs.Table, error)) (*pairs.Table, error) {
 	table, err := pass(rounds)
 	more := func(rounds [][][2]int) {
@@ -794,8 +819,8 @@ func measureAgain(rounds [][][2]int, every bool, pass func([][][2]int) (*pairs.T
 	return table, err
 }
 
-// namedPairs are rounds of those pairs alone that findings name: what is slow only while hosts have much else to do is no fault of theirs. Of many
-// there is more to find than a few pairs, and they are left.
+// namedPairs are rounds of those pairs alone that findings name: what is slow only while hosts have much else to do is
+// no fault of theirs. Of many there is more to find than a few pairs, and they are left.
 func namedPairs(list []finding.Finding) (rounds [][][2]int) {
 	for _, f := range list {
 		if f.Severity == finding.Note || !pairs.OfPair(f.Kind) {
@@ -862,7 +887,8 @@ func (c *checkPairs) note(list [][2]int, took []time.Duration) {
 
 // out tells nodes that are not measured any more.
 func (c *checkPairs) out(rank int) bool {
-	return c.away(rank) || !c.ended[rank] && c.strikes[rank] >= checkStrikes || c.long[rank] >= checkSlow && c.long[rank] > 4*c.short[rank]
+	return c.away(rank) || !c.ended[rank] && c.strikes[rank] >= checkStrikes ||
+		c.long[rank] >= checkSlow && c.long[rank] > 4*c.short[rank]
 }
 
 // middle is how long pairs take.
@@ -910,8 +936,8 @@ func standsOut(t *pairs.Table) bool {
 	return slices.ContainsFunc(t.Findings(), func(f finding.Finding) bool { return f.Severity != finding.Note })
 }
 
-// slowPairs holds all pairs together against the prediction of NCCL's sends and receives between two hosts: where every pair is slow, none
-// stands out.
+// slowPairs holds all pairs together against the prediction of NCCL's sends and receives between two hosts: where every
+// pair is slow, none stands out.
 func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t *pairs.Table) {
 	if x.cluster == nil || len(t.Cells) == 0 || len(x.cluster.Hosts) < 2 {
 		return
@@ -926,7 +952,8 @@ func (d *CheckDoc) slowPairs(x expectation, size unit.Bytes, team device.Team, t
 	if mid <= 0 || mid >= rate/margin {
 		return
 	}
-	text := fmt.Sprintf("the median pair moves %.2f GB/s each way at once; the prediction says %.2f, and less than %.2f is beyond its error bar", mid, rate, rate/margin)
+	text := fmt.Sprintf("the median pair moves %.2f GB/s each way at once; the prediction says %.2f, and less than %.2f "+
+		"is beyond its error bar", mid, rate, rate/margin)
 	d.suspectAll(finding.Finding{ID: "pairs-slow", Severity: finding.Warn, Confidence: 1, Factor: mid / rate, Text: text})
 }
 
@@ -940,7 +967,8 @@ func (d *CheckDoc) suspectAll(f finding.Finding) {
 	}
 }
 
-// pairRate is what two hosts send each other at once, one GPU each, as predicted, in GB/s each way, and the error bar of it.
+// pairRate is what two hosts send each other at once, one GPU each, as predicted, in GB/s each way, and the error bar
+// of it.
 func (x expectation) pairRate(size unit.Bytes, release string) (gbps, margin float64, err error) {
 	version, err := (&Env{}).parseNCCL(release)
 	if err != nil {
@@ -986,8 +1014,8 @@ func together(locals []checkLocal) []string {
 	return list
 }
 
-// judgePairs adds what pairs show: a node that is slow with everybody is unhealthy, and explains its pairs. Of a slow pair whose nodes are both well
-// otherwise nothing says which one it is.
+// judgePairs adds what pairs show: a node that is slow with everybody is unhealthy, and explains its pairs. Of a slow
+// pair whose nodes are both well otherwise nothing says which one it is.
 func (d *CheckDoc) judgePairs(t *pairs.Table, reasons, suspect map[string][]string) {
 	list := t.Findings()
 	for _, f := range list {
@@ -1138,7 +1166,10 @@ type checkHub struct {
 }
 
 func newCheckHub(w checkWorker) *checkHub {
-	h := &checkHub{checkWorker: w, own: make(chan checkReply, 1), lost: map[int]string{}, by: string(engine.TCP), members: w.star.Members(), first: checkFirst}
+	h := &checkHub{
+		checkWorker: w, own: make(chan checkReply, 1), lost: map[int]string{}, by: string(engine.TCP),
+		members: w.star.Members(), first: checkFirst,
+	}
 	for r := range h.members {
 		m := &h.members[r]
 		if m.Host == "" {
@@ -1226,7 +1257,9 @@ func (h *checkHub) gone(rank int) {
 }
 
 // turn measures disjoint pairs at once.
-func (h *checkHub) turn(ctx context.Context, list [][2]int, limit time.Duration) (cells []pairs.Measure, took []time.Duration) {
+func (h *checkHub) turn(ctx context.Context, list [][2]int,
+	limit time.Duration,
+) (cells []pairs.Measure, took []time.Duration) {
 	orders := map[int]checkOrder{}
 	for _, p := range list {
 		seats := h.star.Seats(p[:])
@@ -1256,7 +1289,9 @@ func (h *checkHub) turn(ctx context.Context, list [][2]int, limit time.Duration)
 		}
 		why = cmp.Or(why, b.Failed)
 		for i, c := range []engine.TCPCounts{a.Counts, b.Counts} {
-			cells = append(cells, pairs.Measure{From: p[i], To: p[1-i], Failed: why, Segments: c.Segments, Lost: c.Lost, MSS: c.MSS})
+			cells = append(cells, pairs.Measure{
+				From: p[i], To: p[1-i], Failed: why, Segments: c.Segments, Lost: c.Lost, MSS: c.MSS,
+			})
 		}
 	}
 	return cells, took

@@ -24,7 +24,10 @@ func nodePairs(n int, seed uint64, of func(from, to int) float64) ([]checkLocal,
 		for j := range n {
 			if i != j {
 				noise := 1 + 0.03*rng.NormFloat64()
-				t.Cells = append(t.Cells, pairs.Measure{From: i, To: j, Latency: unit.Micros(20 / noise), Rate: unit.Rate(12e9 * noise * of(i, j)), Both: unit.Rate(11e9 * noise * of(i, j))})
+				t.Cells = append(t.Cells, pairs.Measure{
+					From: i, To: j, Latency: unit.Micros(20 / noise), Rate: unit.Rate(12e9 * noise * of(i, j)),
+					Both: unit.Rate(11e9 * noise * of(i, j)),
+				})
 			}
 		}
 	}
@@ -57,8 +60,10 @@ func TestCheckVerdict(t *testing.T) {
 		"slow NIC":     {of: part(func(a, b int) bool { return a == 3 || b == 3 }), verdict: "unhealthy"},
 		"slow to send": {of: part(func(a, _ int) bool { return a == 3 }), verdict: "unhealthy"},
 		"slow to get":  {of: part(func(_, b int) bool { return b == 3 }), verdict: "unhealthy"},
-		"a pair":       {of: part(func(a, b int) bool { return a == 3 && b == 5 || a == 5 && b == 3 }), verdict: "suspect", also: "n5"},
-		"a sum":        {of: whole, edit: func(l []checkLocal) { l[3].Wrong = 4 }, verdict: "unhealthy"},
+		"a pair": {
+			of: part(func(a, b int) bool { return a == 3 && b == 5 || a == 5 && b == 3 }), verdict: "suspect", also: "n5",
+		},
+		"a sum": {of: whole, edit: func(l []checkLocal) { l[3].Wrong = 4 }, verdict: "unhealthy"},
 		"a GPU's state": {of: whole, edit: func(l []checkLocal) {
 			l[3].Findings = device.Findings("other name", []device.State{{Lost: "GPU is lost"}})
 		}, verdict: "unhealthy"},

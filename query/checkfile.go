@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// CheckFile is what runs a Check elsewhere, with the flags it has: an Ansible playbook, a prolog of Slurm, or a Job of Kubernetes. program is where busbar is.
-// A cluster's file is copied by the playbook, mounted in pods, and read under its absolute path by the prolog.
+// CheckFile is what runs a Check elsewhere, with the flags it has: an Ansible playbook, a prolog of Slurm, or a Job of
+// Kubernetes. program is where busbar is. A cluster's file is copied by the playbook, mounted in pods, and read under
+// its absolute path by the prolog.
 func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (string, error) {
 	if q.Hosts != "" {
-		return "", fmt.Errorf("--emit %s and --hosts %s: expected one of them; what is printed runs on the nodes themselves", kind, q.Hosts)
+		return "", fmt.Errorf("--emit %s and --hosts %s: expected one of them; what is printed runs on the nodes themselves",
+			kind, q.Hosts)
 	}
 	if _, err := q.expects(ctx, env); err != nil {
 		return "", err
@@ -54,8 +56,10 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 		argv += "\n          - " + yamlWord(w)
 	}
 	return strings.NewReplacer(
-		"@PROGRAM@", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", "@FOLDER@", yamlWord(filepath.Dir(program)), "@FLAGS@", line, "@ARGV@", argv,
-		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+line), "@FILEWORD@", yamlWord(file), "@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
+		"@PROGRAM@", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", "@FOLDER@", yamlWord(filepath.Dir(program)), "@FLAGS@",
+		line, "@ARGV@", argv,
+		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+line), "@FILEWORD@", yamlWord(file),
+		"@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
 		"@LIMIT@", fmt.Sprint((2 * checkAloneTime).Seconds()), "@WORST@", fmt.Sprint(checkAloneTime.Seconds()),
 	).Replace(text), nil
 }
@@ -66,7 +70,8 @@ const checkAloneTime = checkLocalTime + checkSumTime + 10*time.Second // to star
 // withoutFile are the lines of a template that are for a cluster's file.
 var withoutFile = regexp.MustCompile(`(?m)^#F .*\n`)
 
-// clusterFile is the absolute path of the file that -c names; "" where it is a preset or is not given. What is neither cannot be handed on as one file.
+// clusterFile is the absolute path of the file that -c names; "" where it is a preset or is not given. What is neither
+// cannot be handed on as one file.
 func (q *Check) clusterFile() (string, error) {
 	if q.Cluster == "" {
 		return "", nil
@@ -77,7 +82,8 @@ func (q *Check) clusterFile() (string, error) {
 	if presetName(q.Cluster) != "" {
 		return "", nil
 	}
-	return "", fmt.Errorf("-c %s with --emit: expected one file or a preset, which nodes can read; busbar map … -o cluster.yaml writes one", q.Cluster)
+	return "", fmt.Errorf("-c %s with --emit: expected one file or a preset, which nodes can read; busbar map … -o "+
+		"cluster.yaml writes one", q.Cluster)
 }
 
 // yamlWord is a text in YAML's double quotes, which read JSON's.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestCheckProlog runs the prolog with programs of our own: an unhealthy node is drained, one that could not be checked is told of and is not.
+// TestCheckProlog runs the prolog with programs of our own: an unhealthy node is drained, one that could not be checked
+// is told of and is not.
 func TestCheckProlog(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -31,7 +32,8 @@ func TestCheckProlog(t *testing.T) {
 			}
 			return path
 		}
-		program := file("it's busbar", "#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
+		program := file("it's busbar",
+			"#!/bin/sh\necho 'n7: unhealthy'; echo '  GPU 6 has 8 PCIe lanes of 16'; exit "+code+"\n")
 		if code == "127" {
 			program = filepath.Join(dir, "nowhere")
 		}
@@ -46,26 +48,36 @@ func TestCheckProlog(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		drained, _ := os.ReadFile(filepath.Join(dir, "drained"))
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) || want.drained == "" && len(drained) > 0 ||
-			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) || want.says == "" && len(log)+len(out) > 0 {
+		if cmd.ProcessState.ExitCode() != want.exit || !strings.Contains(string(drained), want.drained) ||
+			want.drained == "" && len(drained) > 0 ||
+			!strings.Contains(string(log), want.says) || !strings.Contains(string(out), want.says) ||
+			want.says == "" && len(log)+len(out) > 0 {
 			t.Errorf("%s: exit %d, drained %q, log %q, printed %q", code, cmd.ProcessState.ExitCode(), drained, log, out)
 		}
 	}
 }
 
-// TestCheckFileFlags: what is printed has the flags that were given, and says where the cluster's file is; what cannot be handed on is refused.
+// TestCheckFileFlags: what is printed has the flags that were given, and says where the cluster's file is; what cannot
+// be handed on is refused.
 func TestCheckFileFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "it's.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\ntypes:\n  a: {preset: dgx-a100}\nnodes:\n  - {hosts: 'gn[1-2]', type: a}\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("version: 1\ntypes:\n  a: {preset: dgx-a100}\nnodes:\n  - {hosts: 'gn[1-2]', type: a}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	q := Check{Cluster: file, Iters: 3, NoLoad: true}
 	quoted := "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
 	for kind, want := range map[string][]string{
-		"slurm":   {"check -n 1 -q --iters 3 -c " + quoted + " --no-load 2>&1", "same path: " + quoted, "timeout -k 5 "},
-		"ansible": {`busbar_cluster: "` + file + `"`, `dest: "{{ busbar_dir }}/cluster.yaml"`, `- "--no-load"`, `- "-c"` + "\n          - " + `"{{ busbar_dir }}/cluster.yaml"`, `busbar_from: "/opt/my bin"`},
-		"kube":    {"--json --iters 3 -c /etc/busbar/cluster.yaml --no-load", "--from-file=cluster.yaml=" + quoted, "mountPath: /etc/busbar", "name: busbar-cluster"},
+		"slurm": {"check -n 1 -q --iters 3 -c " + quoted + " --no-load 2>&1", "same path: " + quoted, "timeout -k 5 "},
+		"ansible": {
+			`busbar_cluster: "` + file + `"`, `dest: "{{ busbar_dir }}/cluster.yaml"`, `- "--no-load"`,
+			`- "-c"` + "\n          - " + `"{{ busbar_dir }}/cluster.yaml"`, `busbar_from: "/opt/my bin"`,
+		},
+		"kube": {
+			"--json --iters 3 -c /etc/busbar/cluster.yaml --no-load", "--from-file=cluster.yaml=" + quoted,
+			"mountPath: /etc/busbar", "name: busbar-cluster",
+		},
 	} {
 		text, err := CheckFile(t.Context(), Env{}, kind, "/opt/my bin/busbar", q)
 		if err != nil {
@@ -77,7 +89,8 @@ func TestCheckFileFlags(t *testing.T) {
 			}
 		}
 		plain, err := CheckFile(t.Context(), Env{}, kind, "/opt/busbar", Check{Cluster: "dgx-a100:2"})
-		if err != nil || !strings.Contains(plain, "dgx-a100:2") || strings.Contains(plain, "#F") || strings.Contains(plain, "cluster.yaml") || strings.Contains(plain, "etc/busbar") {
+		if err != nil || !strings.Contains(plain, "dgx-a100:2") || strings.Contains(plain, "#F") ||
+			strings.Contains(plain, "cluster.yaml") || strings.Contains(plain, "etc/busbar") {
 			t.Errorf("%s of a preset: %v\n%s", kind, err, plain)
 		}
 		for _, text := range []string{text, plain} {

@@ -25,8 +25,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// gpuHosts are hosts that are checked through ssh: a worker of busbar-gpu on each. A pair has a communicator of its own, so that one that comes to no
-// end holds up its two workers alone: they are ended, and others take their place.
+// gpuHosts are hosts that are checked through ssh: a worker of busbar-gpu on each. A pair has a communicator of its
+// own, so that one that comes to no end holds up its two workers alone: they are ended, and others take their place.
 type gpuHosts struct {
 	q       *Check
 	with    Programs
@@ -82,7 +82,10 @@ func (h *gpuHosts) check(ctx context.Context, env Env, x expectation) (*CheckDoc
 	if err := h.nobody(); err != nil {
 		return nil, failure.Cannot(err)
 	}
-	c := &checkPairs{names: h.hosts, hosts: h.hosts, away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress, first: h.first}
+	c := &checkPairs{
+		names: h.hosts, hosts: h.hosts, away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress,
+		first: h.first,
+	}
 	table, err := c.measure(ctx, checkSchedule(n, h.q.Rounds))
 	env.progress("")
 	if err != nil {
@@ -92,9 +95,12 @@ func (h *gpuHosts) check(ctx context.Context, env Env, x expectation) (*CheckDoc
 		locals[i].Away = h.lost[i]
 	}
 	doc := newCheckDoc(result.NCCL, locals, table, x)
-	doc.Notes = append(doc.Notes, "RDMA ports were not looked at: --hosts asks busbar-gpu alone; busbar check as a job on these hosts (srun, mpirun) reads them")
+	doc.Notes = append(doc.Notes, "RDMA ports were not looked at: --hosts asks busbar-gpu alone; busbar check as a job "+
+		"on these hosts (srun, mpirun) reads them")
 	if h.wrong > 0 { // of nobody knows whose
-		doc.suspectAll(finding.Finding{Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", h.wrong)})
+		doc.suspectAll(finding.Finding{
+			Severity: finding.Error, Confidence: 1, Text: fmt.Sprintf("%d bytes arrived wrong", h.wrong),
+		})
 	}
 	for _, w := range h.workers {
 		if w != nil {
@@ -137,7 +143,8 @@ func (h *gpuHosts) end() {
 
 // start starts a worker on a host; why it cannot be is why the host is lost.
 func (h *gpuHosts) start(ctx context.Context, i int) {
-	ctx, cancel := context.WithTimeoutCause(ctx, checkStartTime, fmt.Errorf("busbar-gpu did not start within %v", checkStartTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkStartTime,
+		fmt.Errorf("busbar-gpu did not start within %v", checkStartTime))
 	defer cancel()
 	g := GPURanks{PerHost: 1, Hosts: h.hosts[i], SSH: h.q.SSH, Helper: h.q.Helper}
 	team, _, err := g.workers(ctx, h.with, nil, nil, false)
@@ -188,7 +195,9 @@ func (h *gpuHosts) local(ctx context.Context, i int) checkLocal {
 }
 
 // turn measures disjoint pairs at once, each in a communicator of its own.
-func (h *gpuHosts) turn(ctx context.Context, list [][2]int, limit time.Duration) (cells []pairs.Measure, took []time.Duration) {
+func (h *gpuHosts) turn(ctx context.Context, list [][2]int,
+	limit time.Duration,
+) (cells []pairs.Measure, took []time.Duration) {
 	took = make([]time.Duration, len(list))
 	each := make([][]pairs.Measure, len(list))
 	var all sync.WaitGroup
@@ -249,8 +258,8 @@ type checkGPU struct {
 	Why    string  `json:"throttled,omitempty"`
 }
 
-// The product and the copy of a check, and how long the product runs before it counts: locked clocks, cooling and power limits show
-// under load only.
+// The product and the copy of a check, and how long the product runs before it counts: locked clocks, cooling and power
+// limits show under load only.
 const (
 	checkSide   = 8192
 	checkCopy   = 256 * unit.MiB
@@ -264,7 +273,9 @@ func measureGPUs(ctx context.Context, team device.Team, states []device.State) (
 	if busy := busyGPUs(states); busy != "" {
 		return nil, []string{"products and memory were not measured: " + busy}
 	}
-	product := device.Request{Do: device.Product, M: checkSide, N: checkSide, K: checkSide, Dtype: "bfloat16", Warm: 1, Iters: 2}
+	product := device.Request{
+		Do: device.Product, M: checkSide, N: checkSide, K: checkSide, Dtype: "bfloat16", Warm: 1, Iters: 2,
+	}
 	answers, err := team.All(ctx, product, nil)
 	if err == nil {
 		us := max(answers[0].Product.Micros, 1)
@@ -275,7 +286,8 @@ func measureGPUs(ctx context.Context, team device.Team, states []device.State) (
 		notes = append(notes, fmt.Sprintf("products were not measured: %v", err))
 		answers = make([]device.Answer, len(team))
 	}
-	copies, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: int64(checkCopy), Warm: 5, Iters: checkStream}, nil)
+	copies, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: int64(checkCopy), Warm: 5, Iters: checkStream},
+		nil)
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("memory was not measured: %v", err))
 		copies = make([]device.Answer, len(team))
@@ -300,7 +312,8 @@ func measureGPUs(ctx context.Context, team device.Team, states []device.State) (
 // busyShare is the utilization, in percent, from which somebody else is computing on a GPU.
 const busyShare = 20
 
-// busyGPUs says who is on the GPUs already: what is measured beside others says nothing. Ours are processes that do not count.
+// busyGPUs says who is on the GPUs already: what is measured beside others says nothing. Ours are processes that do not
+// count.
 func busyGPUs(states []device.State, ours ...int) string {
 	for _, s := range states {
 		if s.Utilization == nil || *s.Utilization <= busyShare {
@@ -327,8 +340,8 @@ func busyGPUs(states []device.State, ours ...int) string {
 	return ""
 }
 
-// busyTeam says who else is on the GPUs of a team while it does nothing; "" where nobody is, or nobody can say. The driver's utilization is of the
-// last second, in which another command of ours may have ended.
+// busyTeam says who else is on the GPUs of a team while it does nothing; "" where nobody is, or nobody can say. The
+// driver's utilization is of the last second, in which another command of ours may have ended.
 func busyTeam(ctx context.Context, team device.Team) string {
 	first, pids, uuids := map[string]*device.Worker{}, map[string][]int{}, map[string][]string{} // by host
 	var hosts []string
@@ -346,7 +359,8 @@ func busyTeam(ctx context.Context, team device.Team) string {
 			if err != nil { // no NVML, or a driver without it
 				continue
 			}
-			own := slices.DeleteFunc(slices.Clone(a.Health), func(s device.State) bool { return !slices.Contains(uuids[h], s.UUID) })
+			own := slices.DeleteFunc(slices.Clone(a.Health),
+				func(s device.State) bool { return !slices.Contains(uuids[h], s.UUID) })
 			if busy := busyGPUs(own, pids[h]...); busy != "" {
 				return h + ": " + busy
 			}
@@ -366,17 +380,19 @@ func busyTeam(ctx context.Context, team device.Team) string {
 // busyAgain is how long after a GPU was seen busy it is looked at again.
 const busyAgain = 1500 * time.Millisecond
 
-// expectation is what GPUs are held against: the prediction by the cluster's figures, and how far a healthy one may be off.
+// expectation is what GPUs are held against: the prediction by the cluster's figures, and how far a healthy one may be
+// off.
 type expectation struct {
 	cluster *cluster.Cluster // nil: none was given
 	oneNode bool             // the job that nodes are checked for has one, and sends nothing over RDMA
 }
 
-// Bars are two standard deviations of what is known of a figure that nobody measured here; of one that a calibration measured, what GPUs
-// of one model differ by.
+// Bars are two standard deviations of what is known of a figure that nobody measured here; of one that a calibration
+// measured, what GPUs of one model differ by.
 const calibratedBar = 1.12
 
-// of is the predicted product rate (TFLOPS) and memory rate (GB/s) of a GPU with their bars; false where it is in no catalogue.
+// of is the predicted product rate (TFLOPS) and memory rate (GB/s) of a GPU with their bars; false where it is in no
+// catalogue.
 func (x expectation) of(name string) (tflops, gbps, bar, memBar float64, from string, ok bool) {
 	m, found := hardware.GPUByName(name)
 	if !found {
@@ -391,16 +407,20 @@ func (x expectation) of(name string) (tflops, gbps, bar, memBar float64, from st
 		return 0, 0, 0, 0, "", false
 	}
 	flops := 2 * math.Pow(checkSide, 3)
-	t := g.Time(&workload.Task{Kind: workload.Product, M: checkSide, N: checkSide, K: checkSide, Count: 1, Flops: flops, Starts: 1}, workload.BF16)
+	t := g.Time(&workload.Task{
+		Kind: workload.Product, M: checkSide, N: checkSide, K: checkSide, Count: 1, Flops: flops, Starts: 1,
+	}, workload.BF16)
 	s := g.Time(&workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * checkCopy), Starts: 1}, workload.BF16)
 	bar, memBar, from = calibrate.KernelBar(true), calibrate.KernelBar(false), "the prediction"
-	if c.Calibration != nil && slices.ContainsFunc(c.Calibration.Figures, func(f cluster.Calibrated) bool { return strings.HasPrefix(f.Name, cluster.StepFigure) }) {
+	if c.Calibration != nil && slices.ContainsFunc(c.Calibration.Figures,
+		func(f cluster.Calibrated) bool { return strings.HasPrefix(f.Name, cluster.StepFigure) }) {
 		bar, memBar, from = calibratedBar, calibratedBar, "the calibrated prediction"
 	}
 	return flops / float64(t) / 1e12, 2 * float64(checkCopy) / float64(s) / 1e9, bar, memBar, from, true
 }
 
-// slowGPUs are the findings about GPUs that do less than predicted, beyond the error bar, or than others of their model do.
+// slowGPUs are the findings about GPUs that do less than predicted, beyond the error bar, or than others of their model
+// do.
 func (x expectation) slowGPUs(list []checkGPU) []finding.Finding {
 	var found []finding.Finding
 	add := func(g checkGPU, what, unit string, has, want, bar float64, from string) bool {
@@ -415,9 +435,12 @@ func (x expectation) slowGPUs(list []checkGPU) []finding.Finding {
 			why += " (" + g.Why + ")"
 		}
 		f := finding.Finding{
-			ID: "gpu-slow-" + what, Severity: finding.Warn, Confidence: 1, Where: fmt.Sprintf("%s/gpu%d", g.Host, g.Index), Nodes: []string{g.Host}, Factor: has / want,
-			Text: fmt.Sprintf("GPU %d of %s does %.0f %s in %s%s; %s says %.0f, and less than %.0f is beyond its error bar", g.Index, g.Host, has, unit, what, why, from, want, want/bar),
-			Fix:  "nvidia-smi -q -d CLOCK,POWER,PERFORMANCE shows locked clocks, limits and throttling; nvidia-smi -rgc frees clocks.",
+			ID: "gpu-slow-" + what, Severity: finding.Warn, Confidence: 1, Where: fmt.Sprintf("%s/gpu%d", g.Host, g.Index),
+			Nodes: []string{g.Host}, Factor: has / want,
+			Text: fmt.Sprintf("GPU %d of %s does %.0f %s in %s%s; %s says %.0f, and less than %.0f is beyond its error bar",
+				g.Index, g.Host, has, unit, what, why, from, want, want/bar),
+			Fix: "nvidia-smi -q -d CLOCK,POWER,PERFORMANCE shows locked clocks, limits and throttling; nvidia-smi -rgc frees " +
+				"clocks.",
 		}
 		if has < want/bar/bar {
 			f.Severity = finding.Error
@@ -441,8 +464,8 @@ func (x expectation) slowGPUs(list []checkGPU) []finding.Finding {
 	return found
 }
 
-// peers is the median of GPUs of one model, and how far one may be below it: five of their own deviations, and a tenth at least. Fewer than
-// four say nothing.
+// peers is the median of GPUs of one model, and how far one may be below it: five of their own deviations, and a tenth
+// at least. Fewer than four say nothing.
 func peers(list []checkGPU, name string, of func(checkGPU) float64) (mid, bar float64) {
 	var all []float64
 	for _, g := range list {
@@ -507,7 +530,10 @@ func (q *Check) pairs(ctx context.Context, env Env, h *checkHub, expects expecta
 		return nil, errors.New("pairs cannot be measured by RDMA: " + why)
 	}
 	x := &checkMeasured{by: h.by, why: why, rankOf: func(i int) int { return i }}
-	c := &checkPairs{names: rankNames(h.members), away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress, first: h.first}
+	c := &checkPairs{
+		names: rankNames(h.members), away: func(r int) bool { return h.lost[r] != "" }, turn: h.turn, show: env.progress,
+		first: h.first,
+	}
 	for _, m := range h.members {
 		c.hosts = append(c.hosts, m.Host)
 	}
@@ -539,8 +565,8 @@ func (q *Check) pairs(ctx context.Context, env Env, h *checkHub, expects expecta
 	return x, nil
 }
 
-// overRDMA asks hosts for their ports; nil where pairs are not measured by them, and why. A host without an active port where most have one is
-// no reason: it is a finding.
+// overRDMA asks hosts for their ports; nil where pairs are not measured by them, and why. A host without an active port
+// where most have one is no reason: it is a finding.
 func (q *Check) overRDMA(ctx context.Context, h *checkHub) (*rdmaHub, string) {
 	if q.By == "tcp" {
 		return nil, "as was asked for"
@@ -583,7 +609,10 @@ func (q *Check) overRDMA(ctx context.Context, h *checkHub) (*rdmaHub, string) {
 
 // turns are those over all ports.
 func (m *rdmaHub) turns(env Env) *checkPairs {
-	c := &checkPairs{away: func(e int) bool { return m.lost[m.ends[e].rank] != "" }, turn: m.turn, show: env.progress, every: true, first: m.first}
+	c := &checkPairs{
+		away: func(e int) bool { return m.lost[m.ends[e].rank] != "" }, turn: m.turn, show: env.progress, every: true,
+		first: m.first,
+	}
 	for _, e := range m.ends {
 		c.names, c.hosts = append(c.names, m.portName(e)), append(c.hosts, m.members[e.rank].Host)
 	}

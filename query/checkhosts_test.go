@@ -88,11 +88,17 @@ func (f *fakeHosts) serve(host string, in io.Reader, out *io.PipeWriter, done ch
 	}
 }
 
-// TestCheckHosts: through ssh as over TCP, a host that hangs in pairs, is slow or cannot be reached is named, and the others are checked to the end.
+// TestCheckHosts: through ssh as over TCP, a host that hangs in pairs, is slow or cannot be reached is named, and the
+// others are checked to the end.
 func TestCheckHosts(t *testing.T) {
-	f := &fakeHosts{started: map[string]int{}, hung: map[string]bool{"h2": true}, slow: map[string]bool{"h5": true}, dead: map[string]bool{"h7": true}}
+	f := &fakeHosts{
+		started: map[string]int{}, hung: map[string]bool{"h2": true}, slow: map[string]bool{"h5": true},
+		dead: map[string]bool{"h7": true},
+	}
 	q := Check{Size: "1M", Iters: 1, Hosts: "h[0-7]", SSH: "ssh", NoLoad: true}
-	h := &gpuHosts{q: &q, with: Programs{Worker: f.start}, hosts: strings.Split("h0 h1 h2 h3 h4 h5 h6 h7", " "), first: 2 * time.Second}
+	h := &gpuHosts{
+		q: &q, with: Programs{Worker: f.start}, hosts: strings.Split("h0 h1 h2 h3 h4 h5 h6 h7", " "), first: 2 * time.Second,
+	}
 	h.plan.Small, h.plan.Large, h.plan.Iters = 8, 1<<20, 1
 	doc, err := h.check(t.Context(), Env{}, expectation{})
 	if err != nil {
@@ -111,13 +117,15 @@ func TestCheckHosts(t *testing.T) {
 	if doc.By != "nccl" || doc.Hostlist != "h[2,5,7]" {
 		t.Errorf("%+v", doc)
 	}
-	if f.started["h2"] < 3 || f.started["h4"] < 3 { // one asks how many GPUs there are; both of a pair that hung are started anew
+	// one asks how many GPUs there are; both of a pair that hung are started anew
+	if f.started["h2"] < 3 || f.started["h4"] < 3 {
 		t.Errorf("started %v", f.started)
 	}
 	// Nobody can be reached: that is no verdict.
 	f = &fakeHosts{started: map[string]int{}, dead: map[string]bool{"h0": true, "h1": true}}
 	h = &gpuHosts{q: &q, with: Programs{Worker: f.start}, hosts: []string{"h0", "h1"}, plan: h.plan}
-	if _, err := h.check(t.Context(), Env{}, expectation{}); err == nil || !strings.Contains(err.Error(), "h0: ssh: connect to host h0 port 22: No route to host") {
+	if _, err := h.check(t.Context(), Env{}, expectation{}); err == nil ||
+		!strings.Contains(err.Error(), "h0: ssh: connect to host h0 port 22: No route to host") {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"busbar.dev/result/pairs"
 )
 
-// TestCheckUnknownHost: what the description says nothing of is never healthy; where it names no hosts of a site, its nodes stand for any.
+// TestCheckUnknownHost: what the description says nothing of is never healthy; where it names no hosts of a site, its
+// nodes stand for any.
 func TestCheckUnknownHost(t *testing.T) {
 	named := func(names ...string) *cluster.Cluster {
 		c := described()
@@ -25,26 +26,36 @@ func TestCheckUnknownHost(t *testing.T) {
 		given  *cluster.Cluster
 		reason string // "": healthy
 	}{
-		"not there":                   {checkLocal{Host: "vm", GPUs: 8}, named("gn1", "gn2"), "vm is not among the hosts of the cluster's description, gn[1-2]"},
-		"there, no GPUs":              {checkLocal{Host: "gn2.example.org"}, named("gn1", "gn2"), "0 of 8 GPUs"},
-		"there":                       {checkLocal{Host: "gn2", GPUs: 8}, named("gn1", "gn2"), ""},
-		"no GPUs, as described":       {checkLocal{Host: "login"}, named("gn1", "gn2", "login"), ""},
-		"another name in Slurm":       {checkLocal{Host: "vm", Node: "gn1", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
-		"an address":                  {checkLocal{Host: "10.0.0.7", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
-		"invented names":              {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1"), ""},
-		"invented names, not alike":   {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1", "node2"), "vm is not among"},
-		"one node":                    {checkLocal{Host: "vm"}, named("gn1"), "0 of 8 GPUs"},
-		"nothing given":               {checkLocal{Host: "vm"}, nil, ""},
-		"nothing is said of a host":   {checkLocal{Host: "gn1"}, &cluster.Cluster{Hosts: []cluster.Host{{Name: "gn1", Type: -1}, {Name: "gn2", Type: -1}}}, "gn1 is among the hosts"},
+		"not there": {
+			checkLocal{Host: "vm", GPUs: 8},
+			named("gn1", "gn2"),
+			"vm is not among the hosts of the cluster's description, gn[1-2]",
+		},
+		"there, no GPUs":            {checkLocal{Host: "gn2.example.org"}, named("gn1", "gn2"), "0 of 8 GPUs"},
+		"there":                     {checkLocal{Host: "gn2", GPUs: 8}, named("gn1", "gn2"), ""},
+		"no GPUs, as described":     {checkLocal{Host: "login"}, named("gn1", "gn2", "login"), ""},
+		"another name in Slurm":     {checkLocal{Host: "vm", Node: "gn1", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
+		"an address":                {checkLocal{Host: "10.0.0.7", GPUs: 7}, named("gn1", "gn2"), "7 of 8 GPUs"},
+		"invented names":            {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1"), ""},
+		"invented names, not alike": {checkLocal{Host: "vm", GPUs: 8}, named("node0", "node1", "node2"), "vm is not among"},
+		"one node":                  {checkLocal{Host: "vm"}, named("gn1"), "0 of 8 GPUs"},
+		"nothing given":             {checkLocal{Host: "vm"}, nil, ""},
+		"nothing is said of a host": {
+			checkLocal{Host: "gn1"},
+			&cluster.Cluster{Hosts: []cluster.Host{{Name: "gn1", Type: -1}, {Name: "gn2", Type: -1}}},
+			"gn1 is among the hosts",
+		},
 		"invented names, no GPUs yet": {checkLocal{Host: "vm"}, named("node0", "node1"), "0 of 8 GPUs"},
 	} {
 		tt.local.Asked = true
-		d := newCheckDoc("tcp", []checkLocal{tt.local}, &pairs.Table{Names: []string{"a"}, Hosts: []string{"a"}}, expectation{cluster: tt.given})
+		d := newCheckDoc("tcp", []checkLocal{tt.local}, &pairs.Table{Names: []string{"a"}, Hosts: []string{"a"}},
+			expectation{cluster: tt.given})
 		n := d.Nodes[0]
 		if d.Wrong() != (tt.reason != "") || tt.reason != "" && !strings.HasPrefix(n.Reasons[0], tt.reason) {
 			t.Errorf("%s: %+v; expected %q", name, n, tt.reason)
 		}
-		if says := slices.Contains(d.Notes, "no GPUs were checked: healthy says nothing about GPUs here"); says != (tt.local.GPUs == 0) {
+		if says := slices.Contains(d.Notes,
+			"no GPUs were checked: healthy says nothing about GPUs here"); says != (tt.local.GPUs == 0) {
 			t.Errorf("%s: notes %q", name, d.Notes)
 		}
 	}

@@ -25,7 +25,9 @@ type simulatedNodes struct {
 	rng   *rand.Rand
 }
 
-func (s *simulatedNodes) turn(_ context.Context, list [][2]int, limit time.Duration) (cells []pairs.Measure, took []time.Duration) {
+func (s *simulatedNodes) turn(_ context.Context, list [][2]int,
+	limit time.Duration,
+) (cells []pairs.Measure, took []time.Duration) {
 	var longest time.Duration
 	for _, p := range list {
 		factor := 1.0
@@ -63,8 +65,8 @@ func (s *simulatedNodes) turn(_ context.Context, list [][2]int, limit time.Durat
 	return cells, took
 }
 
-// TestCheckThousandNodes: a thousand nodes at the time that a pair takes in the lab (0.8 s, by 1 MiB messages at 500 Mb/s) are checked within
-// three minutes; whatever is wrong with a node is named, and nobody else.
+// TestCheckThousandNodes: a thousand nodes at the time that a pair takes in the lab (0.8 s, by 1 MiB messages at 500
+// Mb/s) are checked within three minutes; whatever is wrong with a node is named, and nobody else.
 func TestCheckThousandNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand nodes, twice: not in -short")
@@ -74,14 +76,17 @@ func TestCheckThousandNodes(t *testing.T) {
 	far := rounds[40][7]
 	s := &simulatedNodes{
 		pair: 800 * time.Millisecond, rng: rand.New(rand.NewPCG(1, 2)),
-		slow: map[int]float64{17: 0.5, 500: 0.4}, lossy: map[int]bool{321: true}, dead: map[int]bool{999: true}, bad: map[[2]int]float64{far: 0.3},
+		slow: map[int]float64{17: 0.5, 500: 0.4}, lossy: map[int]bool{321: true}, dead: map[int]bool{999: true},
+		bad: map[[2]int]float64{far: 0.3},
 	}
 	var locals []checkLocal
 	for r := range n {
 		s.names = append(s.names, fmt.Sprintf("n%d", r))
 		locals = append(locals, checkLocal{Host: s.names[r]})
 	}
-	c := &checkPairs{names: s.names, hosts: s.names, away: func(int) bool { return false }, turn: s.turn, show: func(string) {}}
+	c := &checkPairs{
+		names: s.names, hosts: s.names, away: func(int) bool { return false }, turn: s.turn, show: func(string) {},
+	}
 	table, err := c.measure(t.Context(), rounds)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +94,8 @@ func TestCheckThousandNodes(t *testing.T) {
 	if s.spent > 3*time.Minute {
 		t.Errorf("simulated time %v in %d turns; expected at most 3 minutes", s.spent, c.turns)
 	}
-	t.Logf("%d nodes: %d rounds, %d turns with repeats, simulated time %v", n, len(rounds), c.turns, s.spent.Round(time.Second))
+	t.Logf("%d nodes: %d rounds, %d turns with repeats, simulated time %v", n, len(rounds), c.turns,
+		s.spent.Round(time.Second))
 	var got, want []string
 	for _, node := range newCheckDoc("tcp", locals, table, expectation{}).Nodes {
 		if node.Verdict != "healthy" {
@@ -106,11 +112,15 @@ func TestCheckThousandNodes(t *testing.T) {
 		t.Errorf("named %v, expected %v", got, want)
 	}
 	s = &simulatedNodes{pair: s.pair, rng: s.rng, names: s.names}
-	c = &checkPairs{names: s.names, hosts: s.names, away: func(int) bool { return false }, turn: s.turn, show: func(string) {}}
-	if table, err = c.measure(t.Context(), rounds); err != nil || newCheckDoc("tcp", locals, table, expectation{}).Wrong() || s.spent > 3*time.Minute {
+	c = &checkPairs{
+		names: s.names, hosts: s.names, away: func(int) bool { return false }, turn: s.turn, show: func(string) {},
+	}
+	if table, err = c.measure(t.Context(), rounds); err != nil ||
+		newCheckDoc("tcp", locals, table, expectation{}).Wrong() || s.spent > 3*time.Minute {
 		t.Errorf("healthy: %v, simulated time %v", err, s.spent)
 	}
-	t.Logf("all healthy: %d turns, simulated time %v, %d partners a node", c.turns, s.spent.Round(time.Second), table.Partners())
+	t.Logf("all healthy: %d turns, simulated time %v, %d partners a node", c.turns, s.spent.Round(time.Second),
+		table.Partners())
 }
 
 // TestCheckInProcess: ranks of this process are checked over its loopback, and give a verdict.
@@ -122,7 +132,8 @@ func TestCheckInProcess(t *testing.T) {
 		t.Fatalf("%+v, %v", doc, err)
 	}
 	job.Transport = "mem"
-	if _, err := (Check{Size: "64K", Iters: 2}).RunOn(t.Context(), Env{}, Programs{}, Ranks[*CheckDoc]{Job: job}); err == nil {
+	if _, err := (Check{Size: "64K", Iters: 2}).RunOn(t.Context(), Env{}, Programs{},
+		Ranks[*CheckDoc]{Job: job}); err == nil {
 		t.Error("a check without connections")
 	}
 }

@@ -16,12 +16,15 @@ import (
 
 // wrongs are the documents that say whether something is wrong.
 var wrongs = []interface{ Wrong() bool }{
-	new(AuditDoc), new(BadNodesDoc), new(BenchDiffDoc), new(BenchDoc), new(BenchGPUDoc), new(BenchGPUNodeDoc), new(BenchPairsDoc),
-	new(BenchRDMADoc), new(CalibrateDoc), new(CheckDoc), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc), new(JobsDoc), new(NeedDoc),
+	new(AuditDoc), new(BadNodesDoc), new(BenchDiffDoc), new(BenchDoc), new(BenchGPUDoc), new(BenchGPUNodeDoc),
+	new(BenchPairsDoc),
+	new(BenchRDMADoc), new(CalibrateDoc), new(CheckDoc), new(DoctorBenchDoc), new(DoctorDoc), new(HangDoc), new(JobsDoc),
+	new(NeedDoc),
 	new(OrderCheckDoc), new(OrderDoc), new(PathDoc), new(SchedDoc), new(SelfTestDoc), new(TraceDoc), new(ValidateDoc),
 }
 
-// TestWrongDecoded fills documents with anything, also where JSON has nothing of it: Wrong says the same of what was read back.
+// TestWrongDecoded fills documents with anything, also where JSON has nothing of it: Wrong says the same of what was
+// read back.
 func TestWrongDecoded(t *testing.T) {
 	for _, d := range wrongs {
 		kind := reflect.TypeOf(d).Elem()
@@ -37,7 +40,8 @@ func TestWrongDecoded(t *testing.T) {
 				if err := json.Unmarshal(text, back.Interface()); err != nil {
 					t.Fatalf("%v: %s", err, text)
 				}
-				was, is := fresh.Interface().(interface{ Wrong() bool }).Wrong(), back.Interface().(interface{ Wrong() bool }).Wrong()
+				was, is := fresh.Interface().(interface{ Wrong() bool }).Wrong(),
+					back.Interface().(interface{ Wrong() bool }).Wrong()
 				if was != is {
 					t.Fatalf("Wrong is %v, and %v read back from %s", was, is, text)
 				}

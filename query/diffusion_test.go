@@ -5,13 +5,15 @@ import (
 	"testing"
 )
 
-// The third source document: "Training with extremely compute-heavy models (e.g., diffusion models with 256x256 images): Communication
-// to computation ratio is low; network topology shifts the needle only marginally."
+// The third source document: "Training with extremely compute-heavy models (e.g., diffusion models with 256x256
+// images): Communication to computation ratio is low; network topology shifts the needle only marginally."
 func TestDiffusionNeedsLittleNetwork(t *testing.T) {
 	step := func(model, rate string) float64 {
 		var notes []string
 		env := Env{Note: func(s string) { notes = append(notes, s) }}
-		doc, err := Step{Job: Job{Cluster: "dgx-h100:2", Model: model, Micro: 32, Set: []string{"network.gbps=" + rate}}}.Run(t.Context(), env)
+		doc, err := Step{Job: Job{
+			Cluster: "dgx-h100:2", Model: model, Micro: 32, Set: []string{"network.gbps=" + rate},
+		}}.Run(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}

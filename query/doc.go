@@ -1,4 +1,5 @@
-// Package query answers busbar's questions. Every question is a struct whose fields have defaults where they are zero, every answer a document:
+// Package query answers busbar's questions. Every question is a struct whose fields have defaults where they are zero,
+// every answer a document:
 //
 //	doc, err := query.Predict{Cluster: "dgx-h100:4", Size: "1G"}.Run(ctx, query.Env{})
 //	fmt.Println(doc.Rows[0].Time, doc.Rows[0].Bottleneck.Text)
@@ -11,12 +12,13 @@
 //
 //	query.Map{Sources: []string{"site.yaml"}}
 //
-// Measure: on CPUs, GPUs and RDMA ports, and what changed since. Also [BenchPairs], [BenchStep], [BenchGPU], [BenchRDMA], [Check].
+// Measure: on CPUs, GPUs and RDMA ports, and what changed since. Also [BenchPairs], [BenchStep], [BenchGPU],
+// [BenchRDMA], [Check].
 //
 //	query.BenchDiff{Old: "before.jsonl", New: "after.jsonl"}
 //
-// Predict: how long a collective or a training step takes, and what limits it. Also [Predict], [Experts], [Scale], [Need],
-// [Envelope], [Resilience].
+// Predict: how long a collective or a training step takes, and what limits it. Also [Predict], [Experts], [Scale],
+// [Need], [Envelope], [Resilience].
 //
 //	query.Step{Job: query.Job{Cluster: "dgx-h100:2", Model: "llama3-8b", Parallel: "zero=3"}}
 //
@@ -28,7 +30,8 @@
 //
 //	query.Doctor{Sources: []string{"job.log"}}
 //
-// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches. Also [Jobs], [BadNodes], [Link], [OrderPairs], [Orders].
+// Watch: a fleet's nodes and jobs, through a server that Env.Fleet reaches. Also [Jobs], [BadNodes], [Link],
+// [OrderPairs], [Orders].
 //
 //	query.Nodes{}
 //
@@ -48,43 +51,44 @@
 //	env := query.Env{Files: fstest.MapFS{"site.yaml": {Data: text}, "job.log": {Data: log}}}
 //	doc, err := query.Doctor{Sources: []string{"job.log"}}.Run(ctx, env)
 //
-// A cluster that is a value is named by Env.Clusters: LoadCluster reads one, or hosts are put together from the node types of
-// package hardware, whose Describe adds a network:
+// A cluster that is a value is named by Env.Clusters: LoadCluster reads one, or hosts are put together from the node
+// types of package hardware, whose Describe adds a network:
 //
 //	node, err := hardware.Node("dgx-h100")
 //	site := &cluster.Cluster{Types: []*cluster.NodeType{node}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}} // Host.Type is an index of Types
 //	env := query.Env{Clusters: map[string]*cluster.Cluster{"site": site}}
 //	doc, err := query.Predict{Cluster: "site", Size: "1G"}.Run(ctx, env)
 //
-// A plan's launch files are written by doc.Emitted.Write where Plan.Emit names their folder; doc.Take.Names are the hosts that
-// Place chooses. The examples of the types have both in full.
+// A plan's launch files are written by doc.Emitted.Write where Plan.Emit names their folder; doc.Take.Names are the
+// hosts that Place chooses. The examples of the types have both in full.
 //
 // # One struct for all
 //
 // The same structs are the flags of the commands (their tags say how each is spelt, what it means, its default and its
-// bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json. Package
-// report turns documents into text and pictures: report.Predict a PredictDoc, and
-// so on; what the doctor found is report.Findings of its Findings, and doctor.Text writes all of DoctorDoc.Report.
+// bounds) and the parameters of the page of busbar serve; the documents are what the commands print with --json.
+// Package report turns documents into text and pictures: report.Predict a PredictDoc, and so on; what the doctor found
+// is report.Findings of its Findings, and doctor.Text writes all of DoctorDoc.Report.
 //
 // # Stability
 //
 // Fields of questions and documents are only ever added within a version of the documents (see Version), and JSON names
-// keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. Fields that are left
-// out of the JSON (`json:"-"`) are for package report and may change.
+// keep their meaning and their unit: names end in _us, _s, _bytes or _GBps where the number has a unit. Fields that are
+// left out of the JSON (`json:"-"`) are for package report and may change.
 //
 // # Reading documents back
 //
-// A document that was read from JSON has all that JSON has: Wrong, Undecided and Request say what they said before. What needs
-// more than that (package report's texts and pictures, Timeline) gives ErrDecoded; ask the question again for those.
+// A document that was read from JSON has all that JSON has: Wrong, Undecided and Request say what they said before.
+// What needs more than that (package report's texts and pictures, Timeline) gives ErrDecoded; ask the question again
+// for those.
 //
 // # Errors
 //
-// An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a context
-// that ended, one of Env's Limits, something of Env that is nil and that the question asks for (Doctor.Live), a peer that died. A question
-// without a cluster where Env.Machine is nil is a bad one. A file that is not
-// there is bad input, as is anything that is wrong inside a file; errors.Is(err, fs.ErrNotExist) tells it from others. Commands
-// end with exit code 2 for a bad question and 3 for one that could not be answered; busbar serve answers 400 and 422, and 503
-// where the time was up:
+// An error is about the question unless Cannot(err) says that it could not be answered: a file that cannot be read, a
+// context that ended, one of Env's Limits, something of Env that is nil and that the question asks for (Doctor.Live), a
+// peer that died. A question without a cluster where Env.Machine is nil is a bad one. A file that is not there is bad
+// input, as is anything that is wrong inside a file; errors.Is(err, fs.ErrNotExist) tells it from others. Commands end
+// with exit code 2 for a bad question and 3 for one that could not be answered; busbar serve answers 400 and 422, and
+// 503 where the time was up:
 //
 //	doc, err := query.Predict{Cluster: "site.yaml"}.Run(ctx, env)
 //	switch {
@@ -94,8 +98,8 @@
 //	case err != nil: // change the question
 //	}
 //
-// An error about one parameter of a question is a *FieldError, which names it. Its text, too, names parameters as Params does
-// (size, global-batch); Env.Flags asks for the flags of the command.
+// An error about one parameter of a question is a *FieldError, which names it. Its text, too, names parameters as
+// Params does (size, global-batch); Env.Flags asks for the flags of the command.
 //
 // A document that says that something is wrong with what was asked about has a
 // method Wrong; where there is no document to say so, the error is ErrWrong.
@@ -115,8 +119,8 @@ const Version = 1
 // Cannot reports an error that is not the question's fault: one that is ErrCannot, or the end of a context.
 func Cannot(err error) bool { return failure.Is(err) }
 
-// ErrCannot is what errors are that are not the question's fault, for errors.Is (see Cannot, which knows contexts too); ErrWrong
-// what errors are that say that something is wrong with what was asked about.
+// ErrCannot is what errors are that are not the question's fault, for errors.Is (see Cannot, which knows contexts too);
+// ErrWrong what errors are that say that something is wrong with what was asked about.
 var (
 	ErrCannot = failure.ErrCannot
 	ErrWrong  = failure.ErrWrong
@@ -125,8 +129,8 @@ var (
 // ErrDecoded is the error of what needs more of a document than its JSON has.
 var ErrDecoded = errors.New("the document was read from JSON, which leaves out what this needs; ask the question again")
 
-// FailOn is the least severity of a finding that makes a document's Wrong true, where it is not warn: note, error or never. It
-// is part of the document, so that Wrong says the same wherever the document is read.
+// FailOn is the least severity of a finding that makes a document's Wrong true, where it is not warn: note, error or
+// never. It is part of the document, so that Wrong says the same wherever the document is read.
 type FailOn struct {
 	Least string `json:"fail_on,omitempty"`
 }

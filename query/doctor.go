@@ -17,8 +17,8 @@ import (
 	"busbar.dev/internal/natural"
 )
 
-// Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that is given
-// is taken for one job.
+// Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that
+// is given is taken for one job.
 type Doctor struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input; or a sentence about what is seen."`
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
@@ -39,7 +39,8 @@ type DoctorDoc struct {
 	Noted
 }
 
-// Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and whose cause is unknown.
+// Wrong reports a finding of the severity that was asked for, or a graver one, or a problem that was described and
+// whose cause is unknown.
 func (d *DoctorDoc) Wrong() bool {
 	least, ok := d.severity()
 	return ok && (d.Asked && d.Undecided && least <= finding.Warn || finding.AtLeast(d.Findings, least))
@@ -58,7 +59,8 @@ func (q Doctor) Check() error {
 	case q.Mask != "" && q.Mask != "addresses":
 		return fmt.Errorf("--mask %s: expected addresses; secrets are always hidden", q.Mask)
 	case len(q.Sources) == 0 && !q.Live:
-		return failure.In("path", errors.New("nothing to read: give files, folders, archives or - for standard input; --live reads this machine"))
+		return failure.In("path", errors.New("nothing to read: give files, folders, archives or - for standard input; "+
+			"--live reads this machine"))
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	}
@@ -164,7 +166,8 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 	if _, err := fs.Stat(e.files(), name); err != nil && sentence(name) {
 		return r.ReadSentence(name)
 	} else if errors.Is(err, fs.ErrNotExist) {
-		return missing{fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem in quotes", name)}
+		return missing{fmt.Errorf("%s: no such file or folder; expected files or folders, or a description of the problem "+
+			"in quotes", name)}
 	}
 	read := 0
 	err := e.eachFile(ctx, name, "the logs", func(path string, inFolder bool) error {
@@ -192,7 +195,8 @@ func (e *Env) evidenceFile(r *evidence.Reader, name string) error {
 		return failure.Cannot(err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 { // a file that grows as fast as it is read has no end; those of /proc have no size
+	// a file that grows as fast as it is read has no end; those of /proc have no size
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		return evidenceFrom(r, name, io.LimitReader(f, info.Size()))
 	}
 	return evidenceFrom(r, name, f)
@@ -208,8 +212,8 @@ func evidenceFrom(r *evidence.Reader, name string, in io.Reader) error {
 	return err
 }
 
-// strangers warns of nodes whose inside one source describes and which no fabric names, as where a fabric calls its hosts otherwise: they
-// would stand beside the fabric's own hosts, without a network.
+// strangers warns of nodes whose inside one source describes and which no fabric names, as where a fabric calls its
+// hosts otherwise: they would stand beside the fabric's own hosts, without a network.
 func strangers(read []source) []cluster.Warning {
 	inside, named := map[string]string{}, map[string]string{} // by the name that is compared
 	var fabrics []string
@@ -256,7 +260,8 @@ func strangers(read []source) []cluster.Warning {
 	missing, theirs = natural.Sort(missing), natural.Sort(theirs)
 	w := cluster.Warning{Text: fmt.Sprintf("does not name %s: how they reach the network is unknown", cutList(missing))}
 	if len(missing) == len(inside) {
-		w.Text = fmt.Sprintf("names none of %s, which other sources describe; its hosts are %s and are listed as further nodes. Use its names before the =, as in %s=FILE",
+		w.Text = fmt.Sprintf("names none of %s, which other sources describe; its hosts are %s and are listed as further "+
+			"nodes. Use its names before the =, as in %s=FILE",
 			cutList(missing), cutList(theirs), theirs[0])
 	}
 	if len(fabrics) == 1 {

@@ -22,8 +22,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held against
-// the time predicted for it, and against the thresholds that operators publish.
+// DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held
+// against the time predicted for it, and against the thresholds that operators publish.
 type DoctorBench struct {
 	Result  string `arg:"" name:"result" page:"file" names:"file" help:"Output of nccl-tests (text, or JSON of its -J), results of bench -o, or JSON of bench; - for standard input."`
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset (azure-ndv5:2), a cluster file, or any file that map reads (default: the GPUs that the output names, with their typical network)."`
@@ -72,7 +72,9 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (doc *DoctorBenchDoc, err
 		curves = append(curves, x)
 	}
 	rep := doctor.Bench(curves)
-	return &DoctorBenchDoc{BenchDocument: rep.BenchDocument(curves), Report: rep, Curves: curves, FailOn: failOn(q.FailOn)}, nil
+	return &DoctorBenchDoc{
+		BenchDocument: rep.BenchDocument(curves), Report: rep, Curves: curves, FailOn: failOn(q.FailOn),
+	}, nil
 }
 
 // curve predicts one measured sweep.
@@ -102,7 +104,8 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 		return nil, err
 	}
 	if s.Hosts != "" && k.Hosts == "" && !hasMadeUpNames(cl) {
-		e.note(fmt.Sprintf("%.200s: not hosts of %s; its first %s are predicted", s.Hosts, cl.Name, words.Plural(s.Nodes, "node")))
+		e.note(fmt.Sprintf("%.200s: not hosts of %s; its first %s are predicted", s.Hosts, cl.Name,
+			words.Plural(s.Nodes, "node")))
 	}
 	x, err := doctor.NewCurve(k)
 	if err != nil {
@@ -116,7 +119,8 @@ func (q *DoctorBench) on(ctx context.Context, e *Env, s *result.Sweep) (*doctor.
 func presetName(word string) string {
 	name, _, _ := strings.Cut(word, ":")
 	for _, p := range hardware.Presets() {
-		if strings.EqualFold(p.Name, name) || slices.ContainsFunc(p.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+		if strings.EqualFold(p.Name, name) ||
+			slices.ContainsFunc(p.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
 			return p.Name
 		}
 	}
@@ -133,7 +137,8 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	if s.Nodes > 1 {
 		u, ok := hardware.UsualNetworkOf(s.GPU())
 		if !ok {
-			return nil, fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", s.ID, s.Nodes)
+			return nil,
+				fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", s.ID, s.Nodes)
 		}
 		n, rate := max(1, u.NICsPerGPU*float64(s.PerNode)), u.Port.Gbps()
 		s.Machine = &result.Machine{GPU: s.GPU(), NICs: &n, Gbps: &rate, Fabric: "InfiniBand"}
@@ -318,7 +323,8 @@ func (q *DoctorBench) tables(name string, data []byte) (result.Sweeps, *about, e
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
 			op, err := cmp.Or(q.Op, Op(opInName(name))).kind()
 			if err != nil {
-				return nil, nil, q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
+				return nil, nil,
+					q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
 			}
 			t.Name(op)
 		}
@@ -374,7 +380,9 @@ func (q *DoctorBench) document(name string, data []byte) (result.Sweeps, error) 
 // opInName finds a collective in the name of a file, for outputs that name none.
 func opInName(name string) string {
 	low := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(filepath.Base(name)))
-	for _, k := range []coll.Kind{coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.AllToAll, coll.Broadcast, coll.SendRecv, coll.Reduce} {
+	for _, k := range []coll.Kind{
+		coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.AllToAll, coll.Broadcast, coll.SendRecv, coll.Reduce,
+	} {
 		if strings.Contains(low, strings.ReplaceAll(k.String(), "_", "")) {
 			return k.String()
 		}
@@ -387,7 +395,8 @@ func opInName(name string) string {
 func unsure(t *nccltests.Table) string {
 	switch {
 	case t.Params.GPUs > 1 && t.Params.Threads*t.Params.GPUs > 1:
-		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every small time; predictions assume one process per GPU", t.Params.GPUs)
+		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every "+
+			"small time; predictions assume one process per GPU", t.Params.GPUs)
 	case t.Params.Iters > 0 && t.Params.Iters < 10:
 		return fmt.Sprintf("%d iterations are few for small messages", t.Params.Iters)
 	case t.Library == "":

@@ -27,8 +27,8 @@ var update = flag.Bool("update", false, "rewrite docs/format/documents.md")
 
 const documentsPage = "../docs/format/documents.md"
 
-// TestDocumentsPage holds the page about the documents against their types: what is printed is documented, and by the same
-// words as in go doc.
+// TestDocumentsPage holds the page about the documents against their types: what is printed is documented, and by the
+// same words as in go doc.
 func TestDocumentsPage(t *testing.T) {
 	got := documents(t)
 	if *update {
@@ -79,7 +79,8 @@ type declared struct {
 
 type declarations map[string]declared
 
-// structs are the struct types of the package, and with the package's name those of packages whose types many documents have.
+// structs are the struct types of the package, and with the package's name those of packages whose types many documents
+// have.
 func structs(t *testing.T) declarations {
 	found := declarations{}
 	for _, from := range []string{"", "doctor.", "finding."} {
@@ -228,7 +229,8 @@ func (found declarations) write(b *strings.Builder, t *testing.T, name string, w
 	}
 }
 
-// firstSentence is a comment's first sentence, without the name that Go's comments begin with and without the last stop.
+// firstSentence is a comment's first sentence, without the name that Go's comments begin with and without the last
+// stop.
 func firstSentence(about, name string) string {
 	about, _, _ = strings.Cut(about, ". ")
 	for _, verb := range []string{" is ", " are "} {

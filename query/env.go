@@ -44,9 +44,9 @@ type Env struct {
 	// Progress is told what is being done and how far it is. The empty text ends what was told before. It is called by one
 	// goroutine at a time, and never twice in a row with one text; the question waits for it.
 	Progress func(text string)
-	// Steps is told how much of the work is done, in what the question counts (layouts, sizes, settings, numbers of nodes), where
-	// the amount is known. It is called as Progress is. Work of several parts begins again
-	// with each. A search may end before all is done: it leaves out what cannot win.
+	// Steps is told how much of the work is done, in what the question counts (layouts, sizes, settings, numbers of
+	// nodes), where the amount is known. It is called as Progress is. Work of several parts begins again with each. A
+	// search may end before all is done: it leaves out what cannot win.
 	Steps func(done, total int64)
 	// Version is that of the program that asks, which results that it measures carry.
 	Version string
@@ -177,10 +177,12 @@ func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.Read
 
 // PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
 var PageLimits = cluster.Limits{
-	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20, Steps: 1 << 27, Bytes: 32 << 20,
+	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20,
+	Steps: 1 << 27, Bytes: 32 << 20,
 }
 
-// Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi, and from the kernel's log.
+// Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi,
+// and from the kernel's log.
 func (p Programs) Health(host, helper string) *health.Sources {
 	s := &health.Sources{Host: host, Root: p.Sys, May: osdep.Writable}
 	if p.Kernel != nil {
@@ -227,11 +229,11 @@ func (p Programs) journal() func(context.Context, []string, io.Writer) error {
 // journalTime is how long journalctl may take to look through what it keeps.
 const journalTime = 10 * time.Second
 
-// Ranks is who measures, and how the process that asks is connected to them. With ranks.DefaultJob and nothing else, ranks of
-// this process measure.
+// Ranks is who measures, and how the process that asks is connected to them. With ranks.DefaultJob and nothing else,
+// ranks of this process measure.
 //
-// Of a question that measures, RunOn returns a document in the process that is rank 0. In others it returns nil: another
-// process, which has the same question, gives the answer.
+// Of a question that measures, RunOn returns a document in the process that is rank 0. In others it returns nil:
+// another process, which has the same question, gives the answer.
 type Ranks[D any] struct {
 	Job     ranks.Job
 	Process ranks.Process
@@ -291,8 +293,8 @@ func (n *notes) add(text string) {
 	}
 }
 
-// begin begins the answer to a question. What it returns ends it: the document gets its notes, and the error the names of
-// parameters that its reader knows.
+// begin begins the answer to a question. What it returns ends it: the document gets its notes, and the error the names
+// of parameters that its reader knows.
 func begin[D any](question any, env *Env, doc **D, err *error) (end func()) {
 	env.question, env.notes = question, &notes{above: env.notes}
 	return func() {

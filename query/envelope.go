@@ -90,8 +90,10 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	m, nodes, n := t.job.Model, hostsOf(layout), int64(len(layout))
 	seq := cmp.Or(q.Seq, m.Seq)
 	x := workload.Envelope{
-		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()), Active: float64(m.Active()),
-		Seq: seq, Batch: cmp.Or(q.Global, cmp.Or(q.Micro, workload.DefaultMicroBatch(seq, n, 0))*n), GPUs: len(layout), Nodes: nodes,
+		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()),
+		Active: float64(m.Active()),
+		Seq:    seq, Batch: cmp.Or(q.Global, cmp.Or(q.Micro, workload.DefaultMicroBatch(seq, n, 0))*n), GPUs: len(layout),
+		Nodes:     nodes,
 		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU,
 	}
 	kind := cluster.PCIe
@@ -109,8 +111,8 @@ func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err e
 	return workload.Case{Title: x.Title, Lines: append(x.Lines(), x.Servers()...)}, nil
 }
 
-// insideRate is what the slowest GPU of the first node sends to the others there, and by what: links of GPUs where they join
-// all that take part, as switches and full meshes do and a bridge of two cards does not, else PCIe.
+// insideRate is what the slowest GPU of the first node sends to the others there, and by what: links of GPUs where they
+// join all that take part, as switches and full meshes do and a bridge of two cards does not, else PCIe.
 func insideRate(cl *cluster.Cluster, l nccl.Layout) (unit.Rate, cluster.LinkKind) {
 	t := cl.TypeOf(l[0].Host)
 	group := make([]int, len(t.Devices)) // of devices that links of GPUs join

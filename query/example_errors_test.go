@@ -45,8 +45,9 @@ func ExampleCannot() {
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	ask(context.Background(), "site.yaml", query.Env{})                                    // there is no such file
-	ask(context.Background(), "", query.Env{})                                             // no cluster, and Env does not read the machine
+	ask(context.Background(), "site.yaml", query.Env{}) // there is no such file
+	// no cluster, and Env does not read the machine
+	ask(context.Background(), "", query.Env{})
 	ask(context.Background(), "dgx-h100:64", query.Env{Limits: query.Limits{Devices: 16}}) // too large for this program
 	ask(over, "dgx-h100:2", query.Env{})                                                   // nobody waits any more
 	// Output:
@@ -62,7 +63,8 @@ func ExampleEnv_progress() {
 		Progress: func(text string) { fmt.Printf("%q\n", text) },
 		Steps:    func(done, total int64) { fmt.Println(done, "of", total) },
 	}
-	if _, err := (query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8", Size: "1M"}).Run(context.Background(), env); err != nil {
+	if _, err := (query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8", Size: "1M"}).Run(context.Background(),
+		env); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
@@ -95,7 +97,8 @@ func ExampleErrDecoded() {
 // Sizes are texts; SizeOf makes one of a number, and loses no byte.
 func ExampleSizeOf() {
 	size := unit.Bytes(1536)
-	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: query.SizeOf(size), Proto: "LL128"}.Run(context.Background(), query.Env{})
+	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: query.SizeOf(size), Proto: "LL128"}.Run(context.Background(),
+		query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -110,7 +113,9 @@ func ExamplePlanFiles_Write() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	q := query.Plan{Cluster: "dgx-h100:1", Model: "llama2-7b", Global: 64, Top: 1, Parallel: "zero=3", Emit: filepath.Join(dir, "run1")}
+	q := query.Plan{
+		Cluster: "dgx-h100:1", Model: "llama2-7b", Global: 64, Top: 1, Parallel: "zero=3", Emit: filepath.Join(dir, "run1"),
+	}
 	doc, err := q.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)

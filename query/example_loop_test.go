@@ -32,7 +32,9 @@ func ExampleAudit() {
 
 // What changed between two measurements.
 func ExampleBenchDiff() {
-	doc, err := query.BenchDiff{Old: "../docs/examples/before.jsonl", New: "../docs/examples/after.jsonl"}.Run(context.Background(), query.Env{})
+	doc, err := query.BenchDiff{
+		Old: "../docs/examples/before.jsonl", New: "../docs/examples/after.jsonl",
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,7 +44,9 @@ func ExampleBenchDiff() {
 
 // Collectives measured between ranks of this process, over plain memory.
 func ExampleBench() {
-	doc, err := query.Bench{Min: query.SizeOf(unit.KiB), Max: query.SizeOf(unit.KiB), Check: true}.Run(context.Background(), query.Env{})
+	doc, err := query.Bench{
+		Min: query.SizeOf(unit.KiB), Max: query.SizeOf(unit.KiB), Check: true,
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,7 +56,10 @@ func ExampleBench() {
 
 // Typed values instead of texts.
 func ExamplePredict_typed() {
-	doc, err := query.Predict{Cluster: "dgx-h100:2", Op: query.OpOf(coll.AllGather), Size: query.SizeOf(64*unit.MiB, unit.GiB), Dtype: query.DtypeOf(coll.BFloat16)}.Run(context.Background(), query.Env{})
+	doc, err := query.Predict{
+		Cluster: "dgx-h100:2", Op: query.OpOf(coll.AllGather), Size: query.SizeOf(64*unit.MiB, unit.GiB),
+		Dtype: query.DtypeOf(coll.BFloat16),
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -71,7 +78,10 @@ func ExampleEnv_clusters() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	job := query.Job{Cluster: "site", Layout: query.LayoutOf(2, 8), Model: "llama3-8b", Parallel: query.ParallelOf(workload.Split{TP: 2, ZeRO: 1}), Recompute: workload.Selective}
+	job := query.Job{
+		Cluster: "site", Layout: query.LayoutOf(2, 8), Model: "llama3-8b",
+		Parallel: query.ParallelOf(workload.Split{TP: 2, ZeRO: 1}), Recompute: workload.Selective,
+	}
 	doc, err := query.Step{Job: job}.Run(ctx, query.Env{Clusters: map[string]*cluster.Cluster{"site": site}})
 	if err != nil {
 		log.Fatal(err)
@@ -103,7 +113,9 @@ func ExampleHang() {
 
 // A measured sweep against what is expected.
 func ExampleDoctorBench() {
-	doc, err := query.DoctorBench{Result: "../docs/examples/two-nodes.log", Cluster: "dgx-h100:2"}.Run(context.Background(), query.Env{})
+	doc, err := query.DoctorBench{
+		Result: "../docs/examples/two-nodes.log", Cluster: "dgx-h100:2",
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,7 +10,9 @@ import (
 
 // A collective as a program, proven: every rank ends with the right result and no lane waits for ever.
 func ExampleSched() {
-	doc, err := query.Sched{Op: "all_reduce", Algo: "hierarchical", Ranks: new(16), Groups: "8", Check: true}.Run(context.Background(), query.Env{})
+	doc, err := query.Sched{
+		Op: "all_reduce", Algo: "hierarchical", Ranks: new(16), Groups: "8", Check: true,
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -20,7 +22,9 @@ func ExampleSched() {
 
 // How far off predictions of measured points are.
 func ExampleValidate() {
-	doc, err := query.Validate{Files: []string{"../docs/examples/points.jsonl"}, MaxMedian: new(0.5)}.Run(context.Background(), query.Env{})
+	doc, err := query.Validate{
+		Files: []string{"../docs/examples/points.jsonl"}, MaxMedian: new(0.5),
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}

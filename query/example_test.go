@@ -23,7 +23,9 @@ func Example() {
 
 // Layouts side by side: the reference cluster, whose nodes have four GPUs and one NIC.
 func ExamplePredict_compare() {
-	doc, err := query.Predict{Cluster: "baskerville", Compare: "1x4,2x2,4x1", Size: "1.32GB", Dtype: "bfloat16"}.Run(context.Background(), query.Env{})
+	doc, err := query.Predict{
+		Cluster: "baskerville", Compare: "1x4,2x2,4x1", Size: "1.32GB", Dtype: "bfloat16",
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +48,8 @@ func ExampleMap() {
 
 // Questions read files of any file system; the machine's own where none is given.
 func ExampleEnv_files() {
-	env := query.Env{Files: fstest.MapFS{"site.yaml": {Data: []byte("nodes:\n  - hosts: gpu[01-04]\n    type: dgx-h100\n")}}}
+	env := query.
+		Env{Files: fstest.MapFS{"site.yaml": {Data: []byte("nodes:\n  - hosts: gpu[01-04]\n    type: dgx-h100\n")}}}
 	doc, err := query.Map{Sources: []string{"site.yaml"}}.Run(context.Background(), env)
 	if err != nil {
 		log.Fatal(err)
@@ -61,7 +64,9 @@ func ExampleEnv_files() {
 
 // How data travels between two GPUs.
 func ExamplePath() {
-	doc, err := query.Path{Sources: []string{"dgx-h100:2"}, Path: []string{"node0/gpu0,node1/gpu0"}}.Run(context.Background(), query.Env{})
+	doc, err := query.Path{
+		Sources: []string{"dgx-h100:2"}, Path: []string{"node0/gpu0,node1/gpu0"},
+	}.Run(context.Background(), query.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,8 +10,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// Experts asks how long the tokens of a mixture of experts take to the GPUs of their experts (dispatch) and back (combine), as
-// DeepEP and its like exchange them over NVLink and RDMA. All GPUs of the layout are one expert-parallel group.
+// Experts asks how long the tokens of a mixture of experts take to the GPUs of their experts (dispatch) and back
+// (combine), as DeepEP and its like exchange them over NVLink and RDMA. All GPUs of the layout are one expert-parallel
+// group.
 type Experts struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
@@ -83,7 +84,10 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &ExpertsDoc{Cluster: cl.Name, Layout: name, GPUs: len(l), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts, Rows: []ExpertsRow{}}
+	d := &ExpertsDoc{
+		Cluster: cl.Name, Layout: name, GPUs: len(l), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts,
+		Rows: []ExpertsRow{},
+	}
 	for _, n := range tokens {
 		for _, combine := range []bool{false, true} {
 			row, err := q.row(p, n, combine)
@@ -99,7 +103,8 @@ func (q Experts) Run(ctx context.Context, env Env) (doc *ExpertsDoc, err error) 
 // row predicts one exchange.
 func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (ExpertsRow, error) {
 	call := predict.ExpertCall{
-		Combine: combine, LowLatency: q.Mode == "low_latency", Tokens: tokens, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Groups,
+		Combine: combine, LowLatency: q.Mode == "low_latency", Tokens: tokens, Hidden: q.Hidden, TopK: q.TopK,
+		Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Groups,
 	}
 	row := ExpertsRow{Op: "dispatch", Tokens: tokens, Dtype: "bf16"}
 	switch {

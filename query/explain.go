@@ -12,8 +12,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Explain asks what NCCL set up in a run, from its log: rings, trees and channels on hosts, GPUs and NICs, and how much of an
-// all-reduce passes each NIC.
+// Explain asks what NCCL set up in a run, from its log: rings, trees and channels on hosts, GPUs and NICs, and how much
+// of an all-reduce passes each NIC.
 type Explain struct {
 	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of some or all ranks; folders of logs; - for standard input."`
 	Comm string   `placeholder:"ID" help:"Communicator: its id, or its index in the log from 0 (default: the largest)."`
@@ -52,7 +52,8 @@ func (q Explain) Run(ctx context.Context, env Env) (doc *ExplainDoc, err error) 
 // ncclLogs reads the logs of one job.
 func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error) {
 	if len(names) == 0 {
-		return nil, failure.In("log", errors.New("no log given; expected logs of NCCL, folders of them, or - for standard input"))
+		return nil,
+			failure.In("log", errors.New("no log given; expected logs of NCCL, folders of them, or - for standard input"))
 	}
 	r := nccllog.NewReader()
 	for _, name := range names {
@@ -75,7 +76,8 @@ func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error
 		}
 	}
 	if r.Empty() {
-		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with NCCL_DEBUG=INFO", strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with "+
+			"NCCL_DEBUG=INFO", strings.Join(names, ", "))
 	}
 	return r.Log(), nil
 }

@@ -11,7 +11,8 @@ import (
 	"busbar.dev/hardware"
 )
 
-// TestFieldsOfErrors holds errors to the parameter that they are about, and to being the question's fault where no other time or place would help.
+// TestFieldsOfErrors holds errors to the parameter that they are about, and to being the question's fault where no
+// other time or place would help.
 func TestFieldsOfErrors(t *testing.T) {
 	files := Env{Files: fstest.MapFS{
 		"empty.yaml": {Data: nil}, "bad.yaml": {Data: []byte("nodes:\n  - count: x\n    type: dgx-h100\n")},
@@ -60,7 +61,8 @@ func TestFieldsOfErrors(t *testing.T) {
 	} {
 		err := c.question.err(t, c.env)
 		var f *FieldError
-		if !errors.As(err, &f) || f.Field != c.field || Cannot(err) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 4000 {
+		if !errors.As(err, &f) || f.Field != c.field || Cannot(err) || !strings.Contains(err.Error(), c.want) ||
+			len(err.Error()) > 4000 {
 			t.Errorf("%.200v: %.300v, want an error about %s with %q", c.question, err, c.field, c.want)
 		}
 	}
@@ -78,7 +80,10 @@ func TestClusterValues(t *testing.T) {
 	}{
 		{nil, `Env.Clusters["x"]: nil`},
 		{&cluster.Cluster{Hosts: []cluster.Host{{Name: "a", Type: 3}}}, `host "a": type 3 of 0`},
-		{&cluster.Cluster{Types: []*cluster.NodeType{{Name: "t"}}, Hosts: []cluster.Host{{Name: "a"}}}, "type 0 has no devices"},
+		{
+			&cluster.Cluster{Types: []*cluster.NodeType{{Name: "t"}}, Hosts: []cluster.Host{{Name: "a"}}},
+			"type 0 has no devices",
+		},
 		{&cluster.Cluster{Types: []*cluster.NodeType{node}, Hosts: []cluster.Host{{Name: "a"}, {Name: "b"}}}, ""},
 	} {
 		_, err := Predict{Cluster: "x", Size: "1M"}.Run(t.Context(), Env{Clusters: map[string]*cluster.Cluster{"x": c.value}})

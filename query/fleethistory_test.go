@@ -11,7 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Failures are certain errors about one node; those that overlap are one, and a node that joined again was there before.
+// Failures are certain errors about one node; those that overlap are one, and a node that joined again was there
+// before.
 func TestFleetHistory(t *testing.T) {
 	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	day := func(n float64) time.Time { return now.Add(-time.Duration(n * 24 * float64(time.Hour))) }
@@ -25,12 +26,16 @@ func TestFleetHistory(t *testing.T) {
 	}
 	unsure, warning, pair, always := failed("a", 9, 8), failed("a", 9, 8), failed("a", 9, 8), failed("a", 9, 8)
 	unsure.Confidence, warning.Severity, pair.Nodes, always.Always = 0.5, finding.Warn, []string{"a", "b"}, true
-	found := []finding.Finding{failed("a", 50, 48), failed("a", 49, 47), failed("b", 100, 99), failed("b", 2, 0), unsure, warning, pair, always, failed("gone", 5, 4)}
+	found := []finding.Finding{
+		failed("a", 50, 48), failed("a", 49, 47), failed("b", 100, 99), failed("b", 2, 0), unsure, warning, pair, always,
+		failed("gone", 5, 4),
+	}
 	h, err := newFleetHistory(nodes, found, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Failures != 3 || math.Abs(float64(h.Observed/unit.Day)-200) > 1e-6 || math.Abs(float64(h.Repair/unit.Day)-2) > 1e-6 || !h.Since.Equal(day(100)) {
+	if h.Failures != 3 || math.Abs(float64(h.Observed/unit.Day)-200) > 1e-6 ||
+		math.Abs(float64(h.Repair/unit.Day)-2) > 1e-6 || !h.Since.Equal(day(100)) {
 		t.Errorf("%+v; expected 3 failures in 200 days of two nodes, away for 2 days", h)
 	}
 	prior := campaign.MTBF().Value / 8
@@ -38,7 +43,8 @@ func TestFleetHistory(t *testing.T) {
 		t.Errorf("%v between failures; expected %v", h.Between, want)
 	}
 	// A fleet that nothing is known of promises what is published; one without nodes nothing.
-	if h, err := newFleetHistory([]fleet.NodeState{{Name: "a", Joined: now.Add(-time.Minute)}}, nil, now); err != nil || math.Abs(float64(h.Between/prior)-1) > 1e-3 {
+	if h, err := newFleetHistory([]fleet.NodeState{{Name: "a", Joined: now.Add(-time.Minute)}}, nil, now); err != nil ||
+		math.Abs(float64(h.Between/prior)-1) > 1e-3 {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if _, err := newFleetHistory(nil, found, now); err == nil {

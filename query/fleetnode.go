@@ -31,7 +31,9 @@ type partLine struct {
 }
 
 // partAllowed is what a node does with its GPUs for another: nothing that changes their settings.
-var partAllowed = []device.Do{device.Open, device.GPUs, device.Key, device.Join, device.Leave, device.Collective, device.Pair}
+var partAllowed = []device.Do{
+	device.Open, device.GPUs, device.Key, device.Join, device.Leave, device.Collective, device.Pair,
+}
 
 // LacksNCCL says why this node cannot be measured by NCCL; nil: it can.
 func (n *FleetNode) LacksNCCL(ctx context.Context) error {
@@ -59,9 +61,12 @@ func (n *FleetNode) LacksNCCL(ctx context.Context) error {
 	return err
 }
 
-// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes, after a product on each. The
-// node of rank 0 leads and tells; every node tells how long its own GPUs took for the product.
-func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error) {
+// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes,
+// after a product on each. The node of rank 0 leads and tells; every node tells how long its own GPUs took for the
+// product.
+func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
 	g := GPURanks{PerHost: 1}
 	if p.What.Measure == fleet.MeasureCollective {
 		g.PerHost = 0
@@ -110,7 +115,8 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part, at func(done, of in
 // partProduct is the product that nodes time before a collective: large enough to load a GPU, and short.
 const partProduct = 4096
 
-// product times one on all GPUs of the node at once; the slowest counts. A GPU that another program uses is not measured.
+// product times one on all GPUs of the node at once; the slowest counts. A GPU that another program uses is not
+// measured.
 func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnTime, error) {
 	if a, err := team[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
 		if busy := busyGPUs(a.Health); busy != "" {
@@ -118,7 +124,8 @@ func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnT
 		}
 	}
 	side := cmp.Or(n.Side, partProduct)
-	answers, err := team.All(ctx, device.Request{Do: device.Product, M: side, N: side, K: side, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
+	answers, err := team.All(ctx,
+		device.Request{Do: device.Product, M: side, N: side, K: side, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
 	if err != nil { // AMD's have no products yet; the collective is measured all the same
 		return nil, nil //nolint:nilerr // said by check and bench gpu node
 	}
@@ -135,10 +142,14 @@ func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnT
 }
 
 // measureTeam measures what the part asks for, of workers of all nodes.
-func (n *FleetNode) measureTeam(ctx context.Context, team device.Team, p *fleet.Part, at func(done, of int, text string), out *fleet.Measured) (*fleet.Measured, error) {
+func (n *FleetNode) measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
+	at func(done, of int, text string), out *fleet.Measured,
+) (*fleet.Measured, error) {
 	w := p.What
 	if w.Measure == fleet.MeasurePairs {
-		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters}, true, func(k int) { at(k, 1, "pairs") })
+		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{
+			Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters,
+		}, true, func(k int) { at(k, 1, "pairs") })
 		switch {
 		case err != nil:
 			return nil, err
@@ -146,11 +157,16 @@ func (n *FleetNode) measureTeam(ctx context.Context, team device.Team, p *fleet.
 			return nil, fmt.Errorf("%d elements arrived wrong", wrong)
 		}
 		for _, c := range t.Cells {
-			out.Pairs = append(out.Pairs, fleet.PairSample{From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency})
+			out.Pairs = append(out.Pairs, fleet.PairSample{
+				From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
+			})
 		}
 		return out, nil
 	}
-	own := gpu.Own{Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
+	own := gpu.Own{
+		Dtype: coll.Float, Warm: max(w.Warm, 1), Iters: w.Iters, Check: true,
+		Setting: gpu.Setting{Algo: "auto", Proto: "auto"},
+	}
 	k := 0
 	sweep, err := own.Sweep(ctx, team, w.Op, w.Sizes, func(size unit.Bytes) {
 		at(k, len(w.Sizes), fmt.Sprintf("%s of %v", w.Op, size))
@@ -189,7 +205,8 @@ func serveWorkers(ctx context.Context, s *engine.Star, own device.Team) error {
 		if o.Line == nil {
 			return nil
 		}
-		if err := json.Unmarshal(o.Line, &q); err != nil || o.Worker < 0 || o.Worker >= len(own) || !slices.Contains(partAllowed, q.Do) {
+		if err := json.Unmarshal(o.Line, &q); err != nil || o.Worker < 0 || o.Worker >= len(own) ||
+			!slices.Contains(partAllowed, q.Do) {
 			return fmt.Errorf("rank 0 asks for what a part does not need: %.40q", q.Do)
 		}
 		busy.Go(func() {
@@ -206,7 +223,8 @@ func serveWorkers(ctx context.Context, s *engine.Star, own device.Team) error {
 // partTeam is the workers of all nodes, as rank 0 asks them: its own first.
 func partTeam(ctx context.Context, s *engine.Star, own device.Team, p *fleet.Part) (device.Team, error) {
 	whole := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, checkStartTime, fmt.Errorf("busbar-gpu did not start on all nodes within %v", checkStartTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkStartTime,
+		fmt.Errorf("busbar-gpu did not start on all nodes within %v", checkStartTime))
 	defer cancel()
 	counts := make([]int, len(p.Ranks))
 	for _, m := range s.Members()[1:] {
@@ -222,7 +240,8 @@ func partTeam(ctx context.Context, s *engine.Star, own device.Team, p *fleet.Par
 				x.Err = json.Unmarshal(x.Body, &l)
 			}
 			if x.Err != nil || l.Workers < 1 || l.Workers > 1024 {
-				return nil, &engine.PeerError{Rank: x.Rank, Host: string(p.Ranks[x.Rank]), Text: fmt.Sprintf("it is gone: %v", x.Err)}
+				return nil,
+					&engine.PeerError{Rank: x.Rank, Host: string(p.Ranks[x.Rank]), Text: fmt.Sprintf("it is gone: %v", x.Err)}
 			}
 			counts[x.Rank] = l.Workers
 		case <-ctx.Done():
@@ -353,7 +372,8 @@ func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
 		what.Sizes = append(what.Sizes, b)
 	}
 	if q.Pairs && len(what.Sizes) > 0 {
-		what.Measure, what.Small, what.Large, what.Sizes, what.Op = fleet.MeasurePairs, 8, what.Sizes[len(what.Sizes)-1], nil, 0
+		what.Measure, what.Small, what.Large, what.Sizes, what.Op = fleet.MeasurePairs, 8, what.Sizes[len(what.Sizes)-1], nil,
+			0
 	}
 	o, err := q.order(what)
 	if err != nil {
@@ -387,7 +407,8 @@ func (n *FleetNode) star(ctx context.Context, p *fleet.Part) (*engine.Star, erro
 		return nil, err
 	}
 	return engine.JoinStar(ctx, engine.Config{
-		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work), Transport: engine.TCP, Bind: n.Bind, Host: string(n.Name),
+		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
+		Transport: engine.TCP, Bind: n.Bind, Host: string(n.Name),
 		Timeout: partPeer, JoinTimeout: min(partJoin, p.Caps.Bound()),
 	})
 }
@@ -429,7 +450,9 @@ func (n *FleetNode) LacksRDMA(ctx context.Context) error {
 }
 
 // RDMA measures a pair of a fleet's nodes by perftest, one rail after the other. The node of rank 0 leads and tells.
-func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error) {
+func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
 	if len(p.Ranks) != 2 {
 		return nil, fmt.Errorf("%d nodes; RDMA is measured between two", len(p.Ranks))
 	}
@@ -454,7 +477,9 @@ func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part, at func(done, of in
 	}
 	m := &rdmaHub{checkHub: h, q: run.q, names: []string{string(p.Ranks[0]), string(p.Ranks[1])}, brief: true}
 	job := bench.NewSession()
-	m.collect(h.ask(ctx, map[int]checkOrder{0: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}, 1: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}}, rdmaTime))
+	m.collect(h.ask(ctx, map[int]checkOrder{
+		0: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}}, 1: {Do: "rdma-ports", RDMA: &rdmaOrder{Job: job}},
+	}, rdmaTime))
 	if err := errors.Join(absentPeer(h, p), m.possible()); err != nil {
 		return nil, err
 	}
@@ -462,7 +487,9 @@ func (n *FleetNode) RDMA(ctx context.Context, p *fleet.Part, at func(done, of in
 }
 
 // part measures the rails of a pair. What fails over all of them is the pair's failure.
-func (m *rdmaHub) part(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error) {
+func (m *rdmaHub) part(ctx context.Context, p *fleet.Part,
+	at func(done, of int, text string),
+) (*fleet.Measured, error) {
 	out := &fleet.Measured{}
 	var failed string
 	good := false
@@ -478,7 +505,8 @@ func (m *rdmaHub) part(ctx context.Context, p *fleet.Part, at func(done, of int,
 		}
 		for _, c := range cells {
 			out.Pairs = append(out.Pairs, fleet.PairSample{
-				From: p.Ranks[m.ends[c.From].rank], To: p.Ranks[m.ends[c.To].rank], Rail: rail, Rate: c.Rate, Both: c.Both, Latency: c.Latency, Failed: c.Failed,
+				From: p.Ranks[m.ends[c.From].rank], To: p.Ranks[m.ends[c.To].rank], Rail: rail, Rate: c.Rate, Both: c.Both,
+				Latency: c.Latency, Failed: c.Failed,
 			})
 			if good = good || c.Failed == ""; c.Failed != "" && failed == "" {
 				failed = rail + ": " + c.Failed

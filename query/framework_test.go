@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTakenAsSharding checks that a name whose programs run DDP unless they are configured otherwise is said to be taken for sharding, and only then.
+// TestTakenAsSharding checks that a name whose programs run DDP unless they are configured otherwise is said to be
+// taken for sharding, and only then.
 func TestTakenAsSharding(t *testing.T) {
 	for _, c := range []struct {
 		framework, parallel, lora, want string
@@ -19,7 +20,10 @@ func TestTakenAsSharding(t *testing.T) {
 		{"fsdp", "", "", ""},
 		{"ddp", "", "", ""},
 	} {
-		d, err := Step{Job: Job{Cluster: "4x4090", Model: "gpt2-large", Framework: c.framework, Parallel: Parallel(c.parallel), FineTuning: FineTuning{LoRA: c.lora}}}.Run(t.Context(), Env{Flags: true, Note: func(string) {}})
+		d, err := Step{Job: Job{
+			Cluster: "4x4090", Model: "gpt2-large", Framework: c.framework, Parallel: Parallel(c.parallel),
+			FineTuning: FineTuning{LoRA: c.lora},
+		}}.Run(t.Context(), Env{Flags: true, Note: func(string) {}})
 		if err != nil {
 			t.Fatal(c.framework, err)
 		}

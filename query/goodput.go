@@ -10,8 +10,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// Resilience asks how much of a run's time goes into steps that count when nodes fail, how often to save, and what asynchronous
-// checkpoints, spare nodes and going on with fewer replicas would change.
+// Resilience asks how much of a run's time goes into steps that count when nodes fail, how often to save, and what
+// asynchronous checkpoints, spare nodes and going on with fewer replicas would change.
 type Resilience struct {
 	Job
 	Failures
@@ -86,8 +86,9 @@ func (q Resilience) Run(ctx context.Context, env Env) (doc *ResilienceDoc, err e
 	}
 	nodes := len(p.tasks.Hosts())
 	d := &ResilienceDoc{
-		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes, Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
-		Step: p.Step, Tokens: p.TokensPerSecond(), History: f.history, Pictures: p.job.Model.Pictures(),
+		Cluster: t.cluster.Name, Model: p.job.Model.Name, Layout: p.layout, GPUs: p.Ranks, Nodes: nodes,
+		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
+		Step:    p.Step, Tokens: p.TokensPerSecond(), History: f.history, Pictures: p.job.Model.Pictures(),
 	}
 	g, asked, err := f.goodput(p, nodes, p.Step, d.Tokens)
 	if err != nil {
@@ -110,8 +111,9 @@ func (d *ResilienceDoc) ways(f failing, p *pricedStep) error {
 			return ResilienceRow{}, err
 		}
 		r := ResilienceRow{
-			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Goodput, Tokens: g.Tokens, Interval: g.Interval,
-			PerGPU: g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+spares),
+			Async: async, Replaced: replaced, Spares: spares, Elastic: elastic, Goodput: g.Goodput, Tokens: g.Tokens,
+			Interval: g.Interval,
+			PerGPU:   g.Tokens / float64(d.GPUs) * float64(d.Nodes) / float64(d.Nodes+spares),
 		}
 		if g.Pool != nil {
 			r.Stopped, r.Shrunk = g.Pool.Stopped, g.Pool.Shrunk
@@ -157,8 +159,8 @@ func spareCounts(nodes int) []int {
 	return list
 }
 
-// replicaNodes is how many nodes a replica is on: with one of them the work of the others is lost. Where several replicas are on a
-// node, it is that node.
+// replicaNodes is how many nodes a replica is on: with one of them the work of the others is lost. Where several
+// replicas are on a node, it is that node.
 func replicaNodes(s *workload.Split, gpus, nodes int) int {
 	each := max(1, gpus/max(1, nodes))
 	return min(nodes, (max(1, s.TP)*max(1, s.PP)*max(1, s.CP)+each-1)/each)
@@ -166,7 +168,10 @@ func replicaNodes(s *workload.Split, gpus, nodes int) int {
 
 // pool is the nodes of a job and what becomes of those that fail.
 func (f *failing) pool(d *Goodput, p *pricedStep, nodes int, between unit.Span) campaign.Pool {
-	x := campaign.Pool{Nodes: nodes, Spares: f.spares, Between: between, Losing: f.losing, Repair: f.repair, Elastic: f.elastic, Replica: replicaNodes(&p.job.Split, p.Ranks, nodes)}
+	x := campaign.Pool{
+		Nodes: nodes, Spares: f.spares, Between: between, Losing: f.losing, Repair: f.repair, Elastic: f.elastic,
+		Replica: replicaNodes(&p.job.Split, p.Ranks, nodes),
+	}
 	if !f.pooled {
 		return x // nobody is away
 	}
@@ -180,7 +185,9 @@ func (f *failing) pool(d *Goodput, p *pricedStep, nodes int, between unit.Span) 
 }
 
 // onPool is goodput with nodes that are away.
-func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *Goodput, error) {
+func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes int, least unit.Span,
+	rate float64,
+) (*campaign.Goodput, *Goodput, error) {
 	pool := f.pool(d, p, nodes, x.Between*unit.Span(nodes))
 	o, err := pool.Outcome(x, least)
 	if err != nil {
@@ -194,7 +201,8 @@ func (f *failing) onPool(d *Goodput, x campaign.Failures, p *pricedStep, nodes i
 	}
 	d.Goodput, d.Tokens = o.Rate, o.Rate*rate
 	d.Lost["waiting"], d.Lost["fewer"] = o.Stopped, max(0, 1-o.Stopped-o.Rate/max(g.Share, 1e-12))
-	had := fmt.Sprintf("with %s and repairs of %v the job has all its nodes %.1f%% of the time", words.Plural(pool.Spares, "spare"), pool.Repair, 100*o.Full)
+	had := fmt.Sprintf("with %s and repairs of %v the job has all its nodes %.1f%% of the time",
+		words.Plural(pool.Spares, "spare"), pool.Repair, 100*o.Full)
 	if o.Shrunk > 0.0005 {
 		had += fmt.Sprintf(", fewer %.1f%%", 100*o.Shrunk)
 	}

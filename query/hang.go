@@ -28,8 +28,8 @@ import (
 	"busbar.dev/internal/words"
 )
 
-// Hang asks which ranks hold a job up and how: of its RAS service, of the dumps of its flight recorder, of logs, stacks and
-// Inspector's files. Everything that is given is taken for one job.
+// Hang asks which ranks hold a job up and how: of its RAS service, of the dumps of its flight recorder, of logs, stacks
+// and Inspector's files. Everything that is given is taken for one job.
 type Hang struct {
 	Sources []string      `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Recorder dumps, RAS answers, logs, stacks, Inspector files; folders and archives of them; - for standard input."`
 	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer covers the whole job."`
@@ -82,7 +82,8 @@ func (q Hang) Check() error {
 	case err != nil && q.FailOn != "never":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
-		return failure.In("path", errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --pid, --ras localhost, --hosts, --job or --pods"))
+		return failure.In("path", errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, "+
+			"or ask a job with --pid, --ras localhost, --hosts, --job or --pods"))
 	case q.Watch && !q.live() && q.Dumps == "":
 		return errors.New("--watch asks a running job; give --pid, --ras, --hosts, --job, --pods or --dumps")
 	case q.Pods != "":
@@ -233,7 +234,8 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 		if err := c.Torn(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: nothing in it tells how a job is; expected recorder dumps, RAS answers, logs of PyTorch or NCCL, stacks, or Inspector's files", strings.Join(sources, ", "))
+		return nil, fmt.Errorf("%s: nothing in it tells how a job is; expected recorder dumps, RAS answers, logs of "+
+			"PyTorch or NCCL, stacks, or Inspector's files", strings.Join(sources, ", "))
 	}
 	if err := c.Mixed(); err != nil {
 		return nil, err
@@ -252,15 +254,19 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	return doc, nil
 }
 
-// toDoctor is the command that finds causes in the same files: what a log says of GPUs, links and settings beside who waits for whom.
+// toDoctor is the command that finds causes in the same files: what a log says of GPUs, links and settings beside who
+// waits for whom.
 func toDoctor(v *hang.Verdict, sources []string) []string {
-	if v.State == hang.Healthy || v.State == hang.Unknown || !slices.Contains(v.Signals, "log") || len(sources) == 0 || slices.Contains(sources, "-") {
+	if v.State == hang.Healthy || v.State == hang.Unknown || !slices.Contains(v.Signals, "log") || len(sources) == 0 ||
+		slices.Contains(sources, "-") {
 		return nil
 	}
-	return []string{"Causes in the logs, such as GPU errors, links and settings: busbar doctor " + strings.Join(sources, " ")}
+	return []string{"Causes in the logs, such as GPU errors, links and settings: busbar doctor " +
+		strings.Join(sources, " ")}
 }
 
-// trigger has the ranks of this machine write their dumps. Pipes that were found without being asked for may have no reader.
+// trigger has the ranks of this machine write their dumps. Pipes that were found without being asked for may have no
+// reader.
 func (q *Hang) trigger(e *Env, pipes []string) (int, error) {
 	if q.Trigger != "" {
 		pipes = append(pipes, q.Trigger)
@@ -347,7 +353,8 @@ func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader, size int64) (int
 	return c.AddFile(name, data)
 }
 
-// answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about the whole job.
+// answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about
+// the whole job.
 type answer struct {
 	ras.Answer
 
@@ -366,7 +373,9 @@ func (q *Hang) firstAnswers(ctx context.Context, e *Env, addrs []string, before 
 }
 
 // ask asks all addresses a second time, and adds both answers.
-func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer, before *[]answer) error {
+func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, first []answer,
+	before *[]answer,
+) error {
 	defer e.working("asking the RAS service again")()
 	second := first
 	switch {
@@ -417,7 +426,8 @@ func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addr
 		return failed
 	}
 	if good == 0 && failed != nil {
-		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
+		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from "+
+			"the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
 	}
 	return nil
 }
@@ -446,7 +456,8 @@ func answered(list []answer) bool {
 	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
 }
 
-// askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are whole.
+// askAll asks several addresses at once, each for at most a few seconds, and reads the first two answers that are
+// whole.
 func askAll(ctx context.Context, e *Env, addrs []string) []answer {
 	const each, all, atOnce, most = 1500 * time.Millisecond, 2500 * time.Millisecond, 64, 128 << 20
 	ctx, stop := context.WithTimeout(ctx, all)
@@ -520,15 +531,16 @@ func (q *Hang) processes(e *Env) (local, error) {
 	return l, nil
 }
 
-// written are the logs and dumps of the job's ranks: also of those that are not here any more, or on other nodes that share a
-// file system, by the names of the others' files. What is older than the job is another's.
+// written are the logs and dumps of the job's ranks: also of those that are not here any more, or on other nodes that
+// share a file system, by the names of the others' files. What is older than the job is another's.
 func (l *local) written(e *Env) []string {
 	var list []string
 	for i := range l.ranks {
 		p := &l.ranks[i]
 		for _, name := range slices.Concat(p.Logs, []string{p.Dump}) {
 			for _, other := range slices.Concat([]string{name}, l.alike(p, name)) {
-				if info, err := fs.Stat(e.files(), other); err == nil && info.Mode().IsRegular() && !info.ModTime().Before(p.Started) {
+				if info, err := fs.Stat(e.files(), other); err == nil && info.Mode().IsRegular() &&
+					!info.ModTime().Before(p.Started) {
 					list = append(list, other)
 				}
 			}
@@ -542,7 +554,8 @@ func (l *local) alike(p *procs.Process, name string) []string {
 	own := strconv.Itoa(p.Rank)
 	at := -1
 	for i := len(name) - len(own); i >= 0 && at < 0; i-- {
-		if strings.HasPrefix(name[i:], own) && (i == 0 || !digit(name[i-1])) && (i+len(own) == len(name) || !digit(name[i+len(own)])) {
+		if strings.HasPrefix(name[i:], own) && (i == 0 || !digit(name[i-1])) &&
+			(i+len(own) == len(name) || !digit(name[i+len(own)])) {
 			at = i
 		}
 	}
@@ -559,8 +572,8 @@ func (l *local) alike(p *procs.Process, name string) []string {
 	return list
 }
 
-// readRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose process may be
-// gone. It reports whether every process here that runs has one.
+// readRings adds the rings of the job: those of its processes, and those that share a communicator with them, whose
+// process may be gone. It reports whether every process here that runs has one.
 func (l *local) readRings(e *Env, c *hang.Case) bool {
 	type found struct {
 		name string
@@ -570,7 +583,8 @@ func (l *local) readRings(e *Env, c *hang.Case) bool {
 	ours := map[uint64]bool{}
 	have := map[int]bool{}
 	own := func(r *profile.Ring) bool {
-		return slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.PID == r.PID && !r.Created.Before(p.Started.Add(-time.Minute)) })
+		return slices.ContainsFunc(l.ranks,
+			func(p procs.Process) bool { return p.PID == r.PID && !r.Created.Before(p.Started.Add(-time.Minute)) })
 	}
 	for _, folder := range l.rings {
 		names, err := profile.Files(e.files(), folder)
@@ -596,16 +610,19 @@ func (l *local) readRings(e *Env, c *hang.Case) bool {
 			c.AddRing(f.name, f.ring)
 		}
 	}
-	return len(l.ranks) > 0 && !slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
+	return len(l.ranks) > 0 &&
+		!slices.ContainsFunc(l.ranks, func(p procs.Process) bool { return p.State != 'Z' && !have[p.PID] })
 }
 
-// dumpTime is how long ranks get for writing their dumps. They look at their pipes once a second, and the first dump of a process
-// that has not loaded torch._dynamo imports it, for seconds.
+// dumpTime is how long ranks get for writing their dumps. They look at their pipes once a second, and the first dump of
+// a process that has not loaded torch._dynamo imports it, for seconds.
 const dumpTime = 4100 * time.Millisecond
 
-// awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this machine that have
-// not.
-func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time, most time.Duration) ([]int, error) {
+// awaitDumps waits until the ranks that were told to have written their dumps, all that run, and names those of this
+// machine that have not.
+func (q *Hang) awaitDumps(ctx context.Context, e *Env, l *local, told int, began time.Time,
+	most time.Duration,
+) ([]int, error) {
 	fresh := func(name string) bool {
 		info, err := fs.Stat(e.files(), name)
 		return err == nil && info.ModTime().After(began.Add(-50*time.Millisecond))
@@ -668,13 +685,17 @@ func (q *Hang) pods(ctx context.Context, e *Env) (*hangPods, error) {
 	p.list, err = e.Pods(ctx, ask)
 	switch {
 	case errors.Is(err, kube.ErrNone):
-		return nil, failure.Cannot(fmt.Errorf("%w; where there are some, run\n  %s\n  %s", err, ask.Command(), p.within(&kube.Pod{Name: "POD"})))
+		return nil,
+			failure.Cannot(fmt.Errorf("%w; where there are some, run\n  %s\n  %s", err, ask.Command(),
+				p.within(&kube.Pod{Name: "POD"})))
 	case err != nil:
 		return nil, err
 	case len(p.list) == 0:
 		return nil, fmt.Errorf("--pods %s: no pod has these labels; %s lists them", q.Pods, ask.Command())
 	case len(p.addrs()) == 0:
-		return nil, failure.Cannot(fmt.Errorf("--pods %s: none of %s runs: %s", q.Pods, words.Plural(len(p.list), "pod"), strings.Join(p.idle(), "; ")))
+		return nil,
+			failure.Cannot(fmt.Errorf("--pods %s: none of %s runs: %s", q.Pods, words.Plural(len(p.list), "pod"),
+				strings.Join(p.idle(), "; ")))
 	}
 	return p, nil
 }
@@ -692,7 +713,8 @@ func (p *hangPods) within(x *kube.Pod) string {
 	if port := rasPort(x); port != ras.DefaultPort {
 		at += ":" + port
 	}
-	return fmt.Sprintf("kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras %s", p.namespace(), x.Name, p.namespace(), x.Name, at)
+	return fmt.Sprintf("kubectl cp busbar %s%s:/tmp/busbar && kubectl exec %s%s -- /tmp/busbar hang --ras %s",
+		p.namespace(), x.Name, p.namespace(), x.Name, at)
 }
 
 // rasPort is the port that a pod's container sets.
@@ -740,18 +762,21 @@ func (p *hangPods) idle() (list []string) {
 	return list
 }
 
-// told adds the pods to an answer, and to an error what to run within them: the service listens on their localhost by default.
+// told adds the pods to an answer, and to an error what to run within them: the service listens on their localhost by
+// default.
 func (p *hangPods) told(doc *HangDoc, err error) (*HangDoc, error) {
 	if p == nil {
 		return doc, err
 	}
 	if err != nil {
 		if errors.Is(err, failure.ErrCannot) {
-			first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })] // without one nobody was asked
+			// without one nobody was asked
+			first := &p.list[slices.IndexFunc(p.list, func(x kube.Pod) bool { return x.Phase == "Running" })]
 			for _, text := range p.idle() {
 				err = fmt.Errorf("%w; %s", err, text)
 			}
-			return doc, fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err, p.within(first), rasPort(first))
+			return doc, fmt.Errorf("%w\nwithin a pod it answers: %s; or start the job with NCCL_RAS_ADDR=0.0.0.0:%s", err,
+				p.within(first), rasPort(first))
 		}
 		return doc, err
 	}

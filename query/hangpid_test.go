@@ -10,7 +10,8 @@ import (
 	"busbar.dev/input/procs"
 )
 
-// TestHangPID finds a job by one process: its logs and dumps, also of ranks that are gone, but none that is older than the job.
+// TestHangPID finds a job by one process: its logs and dumps, also of ranks that are gone, but none that is older than
+// the job.
 func TestHangPID(t *testing.T) {
 	dir := t.TempDir()
 	started := time.Now().Add(-time.Minute)
@@ -26,7 +27,10 @@ func TestHangPID(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, "trace_1"), started, started.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	ranks := []procs.Process{{PID: 7, Rank: 0, World: 2, State: 'T', Started: started, RAS: "127.0.0.1:1", Dump: filepath.Join(dir, "trace_0"), Logs: []string{filepath.Join(dir, "rank_0.log")}}}
+	ranks := []procs.Process{{
+		PID: 7, Rank: 0, World: 2, State: 'T', Started: started, RAS: "127.0.0.1:1", Dump: filepath.Join(dir, "trace_0"),
+		Logs: []string{filepath.Join(dir, "rank_0.log")},
+	}}
 	env := Env{Processes: func(pid int) ([]procs.Process, error) { return ranks, nil }}
 	q := Hang{PID: 7}
 	l, err := q.processes(&env)

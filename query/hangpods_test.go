@@ -47,7 +47,8 @@ func rasService(t *testing.T, answer func(n int) string) net.Listener {
 	return l
 }
 
-// TestHangBadAnswers: one service that answers well is enough, whatever the others send; without one, the error says what came.
+// TestHangBadAnswers: one service that answers well is enough, whatever the others send; without one, the error says
+// what came.
 func TestHangBadAnswers(t *testing.T) {
 	job := &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5}
 	whole := job.RAS("2026-11-16 02:00:05", true)
@@ -56,7 +57,9 @@ func TestHangBadAnswers(t *testing.T) {
 	ask := func(addrs ...string) (doc *HangDoc, err error) {
 		for range 5 { // a service has a second and a half, which a stopped machine may take
 			doc, err = Hang{RAS: addrs, Gap: 100e6}.Run(t.Context(), Env{})
-			if !strings.Contains(fmt.Sprint(err), "timeout") && (doc == nil || !slices.ContainsFunc(doc.Asked, func(a HangAsked) bool { return strings.Contains(a.Error, "timeout") || a.Silent > 0 })) {
+			if !strings.Contains(fmt.Sprint(err), "timeout") && (doc == nil ||
+				!slices.ContainsFunc(doc.Asked,
+					func(a HangAsked) bool { return strings.Contains(a.Error, "timeout") || a.Silent > 0 })) {
 				break
 			}
 		}
@@ -78,10 +81,12 @@ func TestHangBadAnswers(t *testing.T) {
 			t.Errorf("%s: %q, expected %q", a.Addr, a.Error, want)
 		}
 	}
-	if _, err = ask(cut, none); err == nil || errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err = ask(cut, none); err == nil || errors.Is(err, failure.ErrCannot) ||
+		!strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("a truncated answer: %v", err)
 	}
-	if _, err = ask(other, none); !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "expected a report") {
+	if _, err = ask(other, none); !errors.Is(err, failure.ErrCannot) ||
+		!strings.Contains(err.Error(), "expected a report") {
 		t.Errorf("no answer: %v", err)
 	}
 }
@@ -102,23 +107,29 @@ func TestHangPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked != (kube.Question{Namespace: "train", Job: "llama"}) || doc.Kind != "late-rank" || len(doc.Ranks) != 1 || doc.Ranks[0].Rank != 5 || len(doc.Pods) != 3 {
+	if asked != (kube.Question{Namespace: "train", Job: "llama"}) || doc.Kind != "late-rank" || len(doc.Ranks) != 1 ||
+		doc.Ranks[0].Rank != 5 || len(doc.Pods) != 3 {
 		t.Errorf("%+v: %s %+v", asked, doc.Kind, doc.Ranks)
 	}
-	if notes := strings.Join(doc.Notes, "\n"); !strings.Contains(notes, "pod llama-1 is pending on b (Unschedulable)") || !strings.Contains(notes, "OOMKilled") {
+	if notes := strings.Join(doc.Notes, "\n"); !strings.Contains(notes, "pod llama-1 is pending on b (Unschedulable)") ||
+		!strings.Contains(notes, "OOMKilled") {
 		t.Error(notes)
 	}
 	l.Close()
 	_, err = Hang{Pods: "train/llama", Gap: 100e6}.Run(t.Context(), env)
-	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "kubectl exec -n train llama-0 -- /tmp/busbar hang --ras localhost:"+port+";") || !strings.Contains(err.Error(), "NCCL_RAS_ADDR=0.0.0.0:"+port) {
+	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(),
+		"kubectl exec -n train llama-0 -- /tmp/busbar hang --ras localhost:"+port+";") ||
+		!strings.Contains(err.Error(), "NCCL_RAS_ADDR=0.0.0.0:"+port) {
 		t.Errorf("nobody answers: %v", err)
 	}
 	pods = pods[1:]
-	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "none of 2 pods runs") {
+	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil ||
+		!strings.Contains(err.Error(), "none of 2 pods runs") {
 		t.Errorf("none runs: %v", err)
 	}
 	env.Pods = func(context.Context, kube.Question) ([]kube.Pod, error) { return nil, kube.ErrNone }
-	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "kubectl get pods -n train -l 'batch.kubernetes.io/job-name=llama' -o wide") {
+	if _, err = (Hang{Pods: "train/llama"}).Run(t.Context(), env); err == nil ||
+		!strings.Contains(err.Error(), "kubectl get pods -n train -l 'batch.kubernetes.io/job-name=llama' -o wide") {
 		t.Errorf("without credentials: %v", err)
 	}
 }

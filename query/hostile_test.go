@@ -34,13 +34,14 @@ func largest() []hostile.Doc {
 	return []hostile.Doc{
 		{Name: "types.yaml", Data: types.Bytes()},
 		{Name: "nodes.yaml", Data: nodes.Bytes()},
-		{Name: "leaf1.yaml", Data: []byte("nodes:\n- {count: 20000, type: dgx-h100}\nnetwork: {speed: 400Gb/s, nodes_per_leaf: 2}\n")},
+		{Name: "leaf1.yaml", Data: []byte("nodes:\n- {count: 20000, type: dgx-h100}\nnetwork: {speed: 400Gb/s, " +
+			"nodes_per_leaf: 2}\n")},
 		{Name: "large.conf", Data: conf.Bytes()},
 	}
 }
 
-// TestHostileQuestions asks about documents at the bounds of what is taken, and gives up after a fortieth of a second, or a half
-// with BUSBAR_LONG: what runs then ends at once, whatever it does.
+// TestHostileQuestions asks about documents at the bounds of what is taken, and gives up after a fortieth of a second,
+// or a half with BUSBAR_LONG: what runs then ends at once, whatever it does.
 func TestHostileQuestions(t *testing.T) {
 	patience := 25 * time.Millisecond
 	if os.Getenv("BUSBAR_LONG") != "" {
@@ -101,7 +102,8 @@ func TestUnpackedTogether(t *testing.T) {
 	if _, err := (Doctor{Sources: []string{"a.gz"}}).Run(t.Context(), env); err != nil {
 		t.Errorf("one: %v", err)
 	}
-	if _, err := (Doctor{Sources: []string{"a.gz", "b.gz"}}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "more than 1 MiB when unpacked") {
+	if _, err := (Doctor{Sources: []string{"a.gz", "b.gz"}}).Run(t.Context(), env); err == nil ||
+		!strings.Contains(err.Error(), "more than 1 MiB when unpacked") {
 		t.Errorf("both: %v; want that they are more than 1 MiB when unpacked", err)
 	}
 }

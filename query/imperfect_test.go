@@ -27,7 +27,10 @@ type flawed struct {
 }
 
 func (s flawed) files() fstest.MapFS {
-	fsys := fstest.MapFS{"fabric.txt": {Data: []byte(s.fabric())}, "topo.txt": {Data: []byte(matrix(4))}, "fewer.txt": {Data: []byte(matrix(3))}}
+	fsys := fstest.MapFS{
+		"fabric.txt": {Data: []byte(s.fabric())}, "topo.txt": {Data: []byte(matrix(4))},
+		"fewer.txt": {Data: []byte(matrix(3))},
+	}
 	nodes := ""
 	for i := 1; i <= 8; i++ {
 		gpus, state := 4, "IDLE"
@@ -37,7 +40,8 @@ func (s flawed) files() fstest.MapFS {
 		if i == 7 {
 			state = "IDLE+DRAIN\n   Reason=fan: noisy [root@2026-11-12T10:02:11]"
 		}
-		nodes += fmt.Sprintf("NodeName=g%d Arch=x86_64 CoresPerSocket=32\n   Gres=gpu:a100:%d\n   NodeAddr=g%d NodeHostName=g%d Version=23.11.10\n   Sockets=2 Boards=1\n   State=%s\n\n", i, gpus, i, i, state)
+		nodes += fmt.Sprintf("NodeName=g%d Arch=x86_64 CoresPerSocket=32\n   Gres=gpu:a100:%d\n   NodeAddr=g%d "+
+			"NodeHostName=g%d Version=23.11.10\n   Sockets=2 Boards=1\n   State=%s\n\n", i, gpus, i, i, state)
 	}
 	fsys["nodes.txt"] = &fstest.MapFile{Data: []byte(nodes)}
 	return fsys
@@ -89,7 +93,8 @@ func (s flawed) fabric() string {
 	const leafGUID, spineGUID = "b8cef60300aa000%d", "b8cef60300aa0009"
 	text, cas, spine := "#\n# Topology file: generated on Mon Nov 16 09:12:44 2026\n#\n", "", ""
 	box := func(guid, name string) string {
-		return fmt.Sprintf("\nvendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x%[1]s\nswitchguid=0x%[1]s(%[1]s)\nSwitch\t40 \"S-%[1]s\"\t\t# \"MF0;%[2]s:MQM9700/U1\" enhanced port 0 lid 1 lmc 0\n", guid, name)
+		return fmt.Sprintf("\nvendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0x%[1]s\nswitchguid=0x%[1]s(%[1]s)\nSwitch\t40 "+
+			"\"S-%[1]s\"\t\t# \"MF0;%[2]s:MQM9700/U1\" enhanced port 0 lid 1 lmc 0\n", guid, name)
 	}
 	for leaf := range 2 {
 		guid, name := fmt.Sprintf(leafGUID, leaf+1), fmt.Sprintf("leaf%d", leaf+1)
@@ -108,7 +113,9 @@ func (s flawed) fabric() string {
 			}
 			lid := 10 + leaf*8 + k
 			text += fmt.Sprintf("[%d]\t\"H-%s\"[1](%s) \t\t# \"%s\" lid %d %s\n", k+1, ca, ca, desc, lid, speed)
-			cas += fmt.Sprintf("\nvendid=0x2c9\ndevid=0x101b\nsysimgguid=0x%[1]s\ncaguid=0x%[1]s\nCa\t1 \"H-%[1]s\"\t\t# \"%[2]s\"\n[1](%[1]s) \t\"S-%[3]s\"[%[4]d]\t\t# lid %[5]d lmc 0 \"MF0;%[6]s:MQM9700/U1\" lid 1 %[7]s\n", ca, desc, guid, k+1, lid, name, speed)
+			cas += fmt.Sprintf("\nvendid=0x2c9\ndevid=0x101b\nsysimgguid=0x%[1]s\ncaguid=0x%[1]s\nCa\t1 \"H-%[1]s\"\t\t# "+
+				"\"%[2]s\"\n[1](%[1]s) \t\"S-%[3]s\"[%[4]d]\t\t# lid %[5]d lmc 0 \"MF0;%[6]s:MQM9700/U1\" lid 1 %[7]s\n", ca, desc,
+				guid, k+1, lid, name, speed)
 		}
 		for u := range 8 {
 			text += fmt.Sprintf("[%d]\t\"S-%s\"[%d]\t\t# \"MF0;spine1:MQM9700/U1\" lid 3 4xHDR\n", 20+u, spineGUID, leaf*8+u+1)
@@ -167,7 +174,8 @@ func inOrder(c *cluster.Cluster) *cluster.Document {
 // saved is the site as a file.
 func (s flawed) saved(t *testing.T, with ...string) string {
 	t.Helper()
-	doc, err := Map{Sources: append(s.sources(), with...), Given: Given{GPU: "a100-80"}}.Run(context.Background(), Env{Files: s.files()})
+	doc, err := Map{Sources: append(s.sources(), with...), Given: Given{GPU: "a100-80"}}.Run(context.Background(),
+		Env{Files: s.files()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +203,8 @@ func TestDrainedIsWritten(t *testing.T) {
 		}
 		return ids
 	}
-	if got := ask("cluster.yaml"); !strings.HasPrefix(got, "g7: drained in Slurm when its nodes were listed: fan: noisy [root@") {
+	if got := ask("cluster.yaml"); !strings.HasPrefix(got,
+		"g7: drained in Slurm when its nodes were listed: fan: noisy [root@") {
 		t.Errorf("%q", got)
 	}
 	if got := ask("cluster.yaml", "later.txt"); got != "" {
@@ -220,20 +229,25 @@ func TestImperfectNodes(t *testing.T) {
 			shared++
 		}
 	}
-	if !strings.Contains(text, "ca-b83fd20300040001 on the same leaf carries no host's name and may be it") || strings.Contains(text, "on no switch") || shared > 0 {
+	if !strings.Contains(text, "ca-b83fd20300040001 on the same leaf carries no host's name and may be it") ||
+		strings.Contains(text, "on no switch") || shared > 0 {
 		t.Errorf("audit:\n%s", text)
 	}
 	var conf bytes.Buffer
-	if err := slurm.WriteConf(&conf, doc.Cluster, slurm.Tree); err != nil || !strings.Contains(conf.String(), "SwitchName=leaf1 Nodes=g[1-4]\n") || !strings.Contains(conf.String(), "Nodes=g[5-8]\n") {
+	if err := slurm.WriteConf(&conf, doc.Cluster, slurm.Tree); err != nil ||
+		!strings.Contains(conf.String(), "SwitchName=leaf1 Nodes=g[1-4]\n") ||
+		!strings.Contains(conf.String(), "Nodes=g[5-8]\n") {
 		t.Errorf("%v\n%s", err, &conf)
 	}
 	_, err = Predict{Cluster: "cluster.yaml", Layout: "8x4"}.Run(ctx, Env{Files: files})
-	if err == nil || !strings.Contains(err.Error(), "the cluster has 8 nodes with GPUs, 7 of them with as many; fewer have g6 (3 GPUs): ask for 7x4") {
+	if err == nil || !strings.Contains(err.Error(), "the cluster has 8 nodes with GPUs, 7 of them with as many; fewer "+
+		"have g6 (3 GPUs): ask for 7x4") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A node that lost a GPU is no reason to refuse a job that others have room for, and standard input is read as a file is.
+// A node that lost a GPU is no reason to refuse a job that others have room for, and standard input is read as a file
+// is.
 func TestPlaceImperfect(t *testing.T) {
 	s := flawed{fewer: true}
 	files := s.files()

@@ -95,7 +95,8 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 	t := &training{pairs: q.FineTuning.pairs(), job: workload.Job{
 		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
 		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
-		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
+		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context),
+		Offload:  workload.Offload(q.Offload),
 		Compress: workload.Wire(q.Compress), Graphs: q.Graphs, ChannelsFirst: q.ChannelsFirst,
 	}}
 	if t.framework, t.job.Kernels, err = readFramework(env, q.Framework, string(q.Kernels)); err != nil {
@@ -201,7 +202,9 @@ func (t *training) priceOn(cl *cluster.Cluster, layout nccl.Layout, name string)
 }
 
 // jobOn is the job on ranks of a cluster, with what nobody said, and the GPU that it runs on.
-func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout, name string) (_ *workload.Job, model hardware.GPUModel, err error) {
+func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout,
+	name string,
+) (_ *workload.Job, model hardware.GPUModel, err error) {
 	j := t.job
 	if j.Split, err = j.Split.Within(ranksOfFirst(layout)); err == nil {
 		j.Split, err = j.Split.On(len(layout))
@@ -228,7 +231,8 @@ func (t *training) jobOn(cl *cluster.Cluster, layout nccl.Layout, name string) (
 	return &j, model, nil
 }
 
-// checkShard refuses a group of replicas to shard over that has nothing to shard, or more ranks than hold the same parameters.
+// checkShard refuses a group of replicas to shard over that has nothing to shard, or more ranks than hold the same
+// parameters.
 func (t *training) checkShard(s workload.Split) error {
 	asked, same := t.job.Split.Shard, s.DP*max(s.CP, 1)
 	switch {
@@ -274,7 +278,8 @@ func gpuOn(c *cluster.Cluster, m hardware.GPUModel) (*step.GPU, error) {
 	return step.NewGPU(m, f)
 }
 
-// FineTuning is how a model is trained otherwise than by its next token alone: adapters, packed documents, pairs of answers, tokens further on.
+// FineTuning is how a model is trained otherwise than by its next token alone: adapters, packed documents, pairs of
+// answers, tokens further on.
 type FineTuning struct {
 	LoRA   string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
 	Packed int64  `least:"1" most:"16777216" placeholder:"N" help:"Packed sequences: documents of N tokens each fill a sequence, and tokens attend to their own document only (default: one document per sequence)."`
@@ -314,11 +319,13 @@ func (q *FineTuning) apply(j *workload.Job) error {
 func (q *FineTuning) checkModel(m *workload.Model, seq int64) error {
 	switch {
 	case m.Pictures() && seq > 1:
-		return fmt.Errorf("--seq %d: %s is trained on pictures, which are no sequences of tokens; leave --seq out", seq, m.Name)
+		return fmt.Errorf("--seq %d: %s is trained on pictures, which are no sequences of tokens; leave --seq out", seq,
+			m.Name)
 	case m.Replicated() && q.MTP > 0:
 		return fmt.Errorf("--mtp %d: %s has no layers that predict further tokens; leave --mtp out", q.MTP, m.Name)
 	case m.Pictures() && q.Method != "":
-		return fmt.Errorf("--method %s: %s is trained on pictures, which are no pairs of answers; leave --method out", q.Method, m.Name)
+		return fmt.Errorf("--method %s: %s is trained on pictures, which are no pairs of answers; leave --method out",
+			q.Method, m.Name)
 	}
 	return nil
 }
@@ -360,7 +367,8 @@ func (q *Feeding) feed(batch int64, nodes int) (unit.Span, string, error) {
 	case q.Sample == "" && q.Read == "":
 		return data, text, nil
 	case q.Sample == "" || q.Read == "":
-		return 0, "", errors.New("--sample-size and --read-rate belong together: what a sample takes, and what the storage gives")
+		return 0, "",
+			errors.New("--sample-size and --read-rate belong together: what a sample takes, and what the storage gives")
 	}
 	size, err := unit.ParseBytes(q.Sample)
 	if err != nil || size < 1 {
@@ -376,8 +384,9 @@ func (q *Feeding) feed(batch int64, nodes int) (unit.Span, string, error) {
 	return data, text, nil
 }
 
-// readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it. The kinds of
-// kernels are taken as a framework too, as they were before frameworks had names: then any framework will do.
+// readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it.
+// The kinds of kernels are taken as a framework too, as they were before frameworks had names: then any framework will
+// do.
 func readFramework(env *Env, framework, kernels string) (*workload.Framework, workload.Kernels, error) {
 	switch workload.Kernels(framework) {
 	case "":
@@ -393,9 +402,11 @@ func readFramework(env *Env, framework, kernels string) (*workload.Framework, wo
 		return nil, "", fmt.Errorf("--%w", err)
 	}
 	if f.Newer != "" {
-		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name, f.Release))
+		env.note(fmt.Sprintf("--framework %s: %s is newer than what is known of %s; %s is taken", framework, f.Newer, f.Name,
+			f.Release))
 	}
-	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) && !configured(frameworkName(framework)) {
+	if name, _, _ := strings.Cut(f.ID, "@"); !strings.Contains(strings.ToLower(framework), name) &&
+		!configured(frameworkName(framework)) {
 		env.note(fmt.Sprintf("--framework %.60s is taken as %s", framework, name))
 	}
 	return f, workload.Kernels(kernels), nil
@@ -425,8 +436,10 @@ func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
 		said[strings.ToLower(strings.TrimSpace(key))] = true
 	}
 	f.Fill(&j.Split, said)
-	// The Trainer shards nothing unless FSDP or DeepSpeed is configured, and recipes for adapters do not: what is frozen needs no optimizer.
-	if name, _, _ := strings.Cut(f.ID, "@"); name == "hf" && !said["zero"] && j.LoRA.Rank > 0 && slices.Contains(f.ZeRO, 0) {
+	// The Trainer shards nothing unless FSDP or DeepSpeed is configured, and recipes for adapters do not: what is frozen
+	// needs no optimizer.
+	if name, _, _ := strings.Cut(f.ID, "@"); name == "hf" && !said["zero"] && j.LoRA.Rank > 0 &&
+		slices.Contains(f.ZeRO, 0) {
 		j.Split.ZeRO = 0
 	}
 }
@@ -440,23 +453,26 @@ func frameworkName(word string) string {
 // configured reports names of launchers that run DDP with eager kernels unless they are told otherwise.
 func configured(name string) bool { return name == "lightning" || name == "accelerate" }
 
-// takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured so; nil where it is not.
+// takenAs says where the name of a framework is taken for sharding that its programs do only where they are configured
+// so; nil where it is not.
 func takenAs(word string, f *workload.Framework, parallel string, lora bool) []string {
 	if f == nil || strings.Contains(parallel, "zero") {
 		return nil
 	}
 	switch name := frameworkName(word); {
 	case f.Name == "hf" && !lora && f.DefaultZeRO(workload.Split{DP: 2}) == 3:
-		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: --parallel zero=0", word)}
+		return []string{fmt.Sprintf("--framework %s is taken with FSDP (zero=3); unless it is configured so it runs DDP: "+
+			"--parallel zero=0", word)}
 	case configured(name):
-		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
+		return []string{fmt.Sprintf("--framework %s is taken as %s with %s kernels; unless it is configured so it runs DDP "+
+			"with eager kernels: --framework ddp", word, f.Title, f.Kernels)}
 	}
 	return nil
 }
 
-// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json of Hugging
-// Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the folder. What is neither may be a name as
-// Hugging Face has it (meta-llama/Llama-3.1-8B).
+// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), a config.json
+// of Hugging Face, or the folder that it is in. A name is taken before a folder that is called the same; ./NAME is the
+// folder. What is neither may be a name as Hugging Face has it (meta-llama/Llama-3.1-8B).
 func LoadModel(env Env, word string) (*workload.Model, error) {
 	m, err := loadModel(env, word)
 	return m, env.aboutNamed("model", err)
@@ -464,7 +480,8 @@ func LoadModel(env Env, word string) (*workload.Model, error) {
 
 func loadModel(env Env, word string) (*workload.Model, error) {
 	if len(word) > maxName || strings.ContainsRune(word, 0) {
-		return nil, fmt.Errorf("model %.60q: expected a name, dimensions or a file, of at most %d bytes and none of them zero", word, maxName)
+		return nil, fmt.Errorf("model %.60q: expected a name, dimensions or a file, of at most %d bytes and none of them "+
+			"zero", word, maxName)
 	}
 	if strings.HasSuffix(strings.ToLower(word), ".json") {
 		return readModel(env, word)
@@ -494,7 +511,8 @@ func loadModel(env Env, word string) (*workload.Model, error) {
 		return known, nil
 	}
 	if strings.ContainsRune(word, os.PathSeparator) {
-		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar models lists them), a Hugging Face config.json (-m config.json), or the folder that it is in", word)
+		return nil, fmt.Errorf("model %q: no such folder, and not a name that is known; expected a name (busbar models "+
+			"lists them), a Hugging Face config.json (-m config.json), or the folder that it is in", word)
 	}
 	return nil, err
 }
@@ -523,7 +541,8 @@ func readModel(env Env, name string) (*workload.Model, error) {
 	m, err := workload.ReadConfig(name, data)
 	if m != nil {
 		env.note(m.Notes...)
-		env.note(fmt.Sprintf("%s: sequences have %d tokens unless --seq says otherwise (context %d)", name, m.Seq, m.Dims.Context))
+		env.note(fmt.Sprintf("%s: sequences have %d tokens unless --seq says otherwise (context %d)", name, m.Seq,
+			m.Dims.Context))
 	}
 	return m, err
 }

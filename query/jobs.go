@@ -83,7 +83,9 @@ func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
 			return nil, failure.Cannot(err)
 		}
 		if sources = list; len(list) == 0 {
-			return nil, failure.Cannot(errors.New("no job here writes a ring (" + profile.Folder + "/busbar-*.ring): start its ranks with busbar exec --profile, or give the folder of rings or of NCCL Inspector's files"))
+			return nil,
+				failure.Cannot(errors.New("no job here writes a ring (" + profile.Folder + "/busbar-*.ring): start its ranks " +
+					"with busbar exec --profile, or give the folder of rings or of NCCL Inspector's files"))
 		}
 	}
 	for _, name := range sources {
@@ -95,7 +97,8 @@ func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
 		return nil, errors.New(strings.Join(doc.Damaged, "\n"))
 	}
 	if doc.Read == 0 {
-		return nil, fmt.Errorf("%s: no rings of busbar's profiler plugin and no files of NCCL's Inspector in it", strings.Join(q.Sources, ", "))
+		return nil, fmt.Errorf("%s: no rings of busbar's profiler plugin and no files of NCCL's Inspector in it",
+			strings.Join(q.Sources, ", "))
 	}
 	doc.Report = *rates.Join(r.window(q.Since))
 	q.expect(ctx, &env, doc)

@@ -45,7 +45,8 @@ func (e *Env) readCluster(ctx context.Context, words []string) (*cluster.Cluster
 	var read []source
 	if len(words) == 0 {
 		if e.Machine == nil {
-			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
+			return nil, nil, errors.New("no cluster given, and this machine is not to be read; expected a preset " +
+				"(dgx-h100:4), a cluster file, or any file that busbar map reads")
 		}
 		live, err := e.Machine(ctx)
 		if err != nil {
@@ -133,7 +134,8 @@ const maxName = 4096
 // sources reads one word: a folder of everything that a site has is one source a file.
 func (e *Env) sources(ctx context.Context, b *cluster.Budget, word string) ([]source, error) {
 	if len(word) > maxName || strings.ContainsRune(word, 0) {
-		return nil, fmt.Errorf("%.60q: expected the name of a preset or a file, of at most %d bytes and none of them zero", word, maxName)
+		return nil, fmt.Errorf("%.60q: expected the name of a preset or a file, of at most %d bytes and none of them zero",
+			word, maxName)
 	}
 	if info, err := fs.Stat(e.files(), word); err == nil && info.IsDir() && !e.isMachine(word) {
 		if _, err := fs.ReadDir(e.files(), word); err != nil {
@@ -177,7 +179,8 @@ func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 		return s, err
 	}
 	if len(hosts) > 0 && count > 0 && count != len(hosts) {
-		return s, fmt.Errorf("%s: %s before the =, %d by the :%d; leave one of them out", word, wording.Plural(len(hosts), "host"), count, count)
+		return s, fmt.Errorf("%s: %s before the =, %d by the :%d; leave one of them out", word,
+			wording.Plural(len(hosts), "host"), count, count)
 	}
 	s.hosts, s.counted = hosts, count > 0
 	if s.frags, s.preset, err = e.open(b, hosts, name, max(count, len(hosts))); err != nil || s.preset && len(hosts) == 0 {
@@ -221,13 +224,16 @@ func (e *Env) cutCount(name string) (string, int, error) {
 	}
 	n, err := strconv.Atoi(name[i+1:])
 	if err != nil || n < 1 || n > hardware.MaxNodes {
-		return "", 0, fmt.Errorf("%s: after the colon %q; expected a number of nodes from 1 to %d", name, name[i+1:], hardware.MaxNodes)
+		return "", 0, fmt.Errorf("%s: after the colon %q; expected a number of nodes from 1 to %d", name, name[i+1:],
+			hardware.MaxNodes)
 	}
 	return name[:i], n, nil
 }
 
 // open reads a preset, a folder, a file or standard input.
-func (e *Env) open(b *cluster.Budget, hosts []string, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
+func (e *Env) open(b *cluster.Budget, hosts []string, name string,
+	count int,
+) (frags []*cluster.Fragment, preset bool, err error) {
 	if name == "-" {
 		frags, err = readAll(b, "standard input", e.stdin())
 		return frags, false, err
@@ -330,7 +336,8 @@ func (l Limits) holds(preset string, nodes int) error {
 	}
 	for _, p := range hardware.Presets() {
 		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > l.Devices {
-			return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, l.Devices/each))
+			return failure.Cannot(fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes,
+				nodes, each, l.Devices/each))
 		}
 	}
 	return nil
@@ -387,8 +394,8 @@ func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int
 // maxFiles bounds a folder.
 const maxFiles = 100000
 
-// eachFile gives a file, or every file of a folder, to read. What may not be read in a folder is named and passed over; what
-// names the folder that should have been given instead.
+// eachFile gives a file, or every file of a folder, to read. What may not be read in a folder is named and passed over;
+// what names the folder that should have been given instead.
 func (e *Env) eachFile(ctx context.Context, name, what string, read func(path string, inFolder bool) error) error {
 	info, err := fs.Stat(e.files(), name)
 	switch {
@@ -420,8 +427,9 @@ func (e *Env) eachFile(ctx context.Context, name, what string, read func(path st
 	})
 }
 
-// walk visits a folder: the folders in it before their files. Links to files elsewhere count, as in the folders of containers'
-// logs; those to folders do not, for they may go round. A visit of a folder that returns fs.SkipDir leaves it out.
+// walk visits a folder: the folders in it before their files. Links to files elsewhere count, as in the folders of
+// containers' logs; those to folders do not, for they may go round. A visit of a folder that returns fs.SkipDir leaves
+// it out.
 func (e *Env) walk(name string, visit func(path string, folder bool, err error) error) error {
 	if _, ok := e.files().(machineFiles); !ok {
 		return fs.WalkDir(e.files(), name, func(path string, d fs.DirEntry, err error) error {
@@ -464,8 +472,8 @@ func fileElsewhere(link, root string) bool {
 	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
 }
 
-// siteFolder reads everything that a folder holds of a site: every file of a known format, and folders in it that are a copy of
-// a machine's /sys. Files of other formats are left out and said so.
+// siteFolder reads everything that a folder holds of a site: every file of a known format, and folders in it that are a
+// copy of a machine's /sys. Files of other formats are left out and said so.
 func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]source, error) {
 	var list []source
 	known, files := 0, 0
@@ -513,7 +521,8 @@ func (e *Env) siteFolder(ctx context.Context, b *cluster.Budget, dir string) ([]
 	case err != nil:
 		return nil, failure.Cannot(err)
 	case known == 0:
-		return nil, fmt.Errorf("%s: neither a machine's /sys nor a file of a known format in it (%s)", dir, wording.Plural(files, "file"))
+		return nil, fmt.Errorf("%s: neither a machine's /sys nor a file of a known format in it (%s)", dir,
+			wording.Plural(files, "file"))
 	}
 	return list, nil
 }
@@ -528,9 +537,9 @@ func (e *Env) isMachine(name string) bool {
 	return sysfs.Match(root)
 }
 
-// nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the file's
-// path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of one format are about
-// the same part of it: ethtool prints a file an interface.
+// nameInFolder names the machines that files of a folder are about and do not name: by a host of the other files in the
+// file's path (dgx001/topo.txt, ibstat-dgx001.txt), else by the folder, which is one machine's where no two files of
+// one format are about the same part of it: ethtool prints a file an interface.
 func nameInFolder(read []source) {
 	if !slices.ContainsFunc(read, func(s source) bool { return s.in != "" && slices.ContainsFunc(s.frags, nameless) }) {
 		return
@@ -559,7 +568,8 @@ func nameInFolder(read []source) {
 		}
 		name := hostInPath(s.in, hosts)
 		dir := filepath.Dir(s.in)
-		alone := !slices.ContainsFunc(s.frags, func(f *cluster.Fragment) bool { return clash(alike[[2]string{dir, f.Format}]) })
+		alone := !slices.ContainsFunc(s.frags,
+			func(f *cluster.Fragment) bool { return clash(alike[[2]string{dir, f.Format}]) })
 		switch {
 		case name != "" || !alone:
 		case dir != ".":
@@ -575,8 +585,8 @@ func nameInFolder(read []source) {
 	}
 }
 
-// clash reports whether fragments of one format cannot be parts of one machine: two are about the same interface, or about more
-// than interfaces.
+// clash reports whether fragments of one format cannot be parts of one machine: two are about the same interface, or
+// about more than interfaces.
 func clash(list []*cluster.Fragment) bool {
 	if len(list) < 2 {
 		return false
@@ -702,7 +712,8 @@ func readCopy(b *cluster.Budget, name string, c *cluster.Cluster) ([]*cluster.Fr
 	return readAll(b, name, &text)
 }
 
-// checkValue refuses a cluster that was assembled wrongly, in words of the value: a reader of its written form would speak of lines.
+// checkValue refuses a cluster that was assembled wrongly, in words of the value: a reader of its written form would
+// speak of lines.
 func checkValue(c *cluster.Cluster) error {
 	if c == nil {
 		return errors.New("nil; expected a *cluster.Cluster, as LoadCluster gives it")
@@ -714,14 +725,15 @@ func checkValue(c *cluster.Cluster) error {
 	}
 	for _, h := range c.Hosts {
 		if h.Type >= len(c.Types) {
-			return fmt.Errorf("host %.60q: type %d of %d; expected an index of Types, or -1 where it is unknown", h.Name, h.Type, len(c.Types))
+			return fmt.Errorf("host %.60q: type %d of %d; expected an index of Types, or -1 where it is unknown", h.Name, h.Type,
+				len(c.Types))
 		}
 	}
 	return nil
 }
 
-// LoadCluster reads the cluster of sources as busbar map takes them (files in any known format, presets with an optional
-// number of nodes, folders, -), joined into one; none is the machine itself.
+// LoadCluster reads the cluster of sources as busbar map takes them (files in any known format, presets with an
+// optional number of nodes, folders, -), joined into one; none is the machine itself.
 func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Cluster, error) {
 	return env.load(ctx, sources)
 }
@@ -785,8 +797,8 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 	return predict.AllGPUs(cl)
 }
 
-// load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not say
-// how many there are gets as many as the layouts ask for.
+// load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not
+// say how many there are gets as many as the layouts ask for.
 func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
 	cl, err := p.enough(ctx, e, shapes)
 	if err != nil {
@@ -849,8 +861,8 @@ func (p *placement) tooMany(ctx context.Context, e *Env, shapes []shape) error {
 	return nil
 }
 
-// LoadAtLeast reads a cluster as LoadCluster does. A preset or a file about one node that does not say how many nodes there
-// are gets as many as are needed.
+// LoadAtLeast reads a cluster as LoadCluster does. A preset or a file about one node that does not say how many nodes
+// there are gets as many as are needed.
 func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cluster, error) {
 	var given []string
 	if word != "" {
@@ -907,11 +919,13 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 	}
 	if p.cluster != "" {
 		if named := len(cl.Hosts); named > 0 && cl.Hosts[0].Type < 0 {
-			return fmt.Errorf("-c %s: it names %s and not what they are; busbar map %s HOSTLIST=PRESET -o site.yaml says it (%.80s=dgx-h100), then -c site.yaml", p.cluster, words.Plural(named, "node"), p.cluster, hostNames(cl))
+			return fmt.Errorf("-c %s: it names %s and not what they are; busbar map %s HOSTLIST=PRESET -o site.yaml says it "+
+				"(%.80s=dgx-h100), then -c site.yaml", p.cluster, words.Plural(named, "node"), p.cluster, hostNames(cl))
 		}
 		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
 	}
-	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
+	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets "+
+		"lists them), a cluster file, or any file that busbar map reads", cl.Name)
 }
 
 // hostNames are a cluster's hosts as a hostlist.
@@ -958,7 +972,8 @@ func (e *Env) parseNCCL(text string) (nccl.Version, error) {
 // checkTuner refuses the tuner plugin where NCCL loads none.
 func checkTuner(asked bool, v nccl.Version) error {
 	if asked && !v.From(19) {
-		return fmt.Errorf("--tuner with NCCL %s: NCCL loads tuner plugins from 2.19 on; expected a newer --nccl, or leave --tuner out", v)
+		return fmt.Errorf("--tuner with NCCL %s: NCCL loads tuner plugins from 2.19 on; expected a newer --nccl, or leave "+
+			"--tuner out", v)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ type Given struct {
 	NIC string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the sources do not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
 }
 
-// load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue says.
+// load reads sources and fills what was given. Without anything given nothing is assumed beyond what the catalogue
+// says.
 func (g Given) load(ctx context.Context, env *Env, sources []string) (*cluster.Cluster, []source, error) {
 	cl, from, err := env.loadFrom(ctx, sources)
 	if err != nil || g == (Given{}) {
@@ -98,7 +99,9 @@ func (q Audit) Run(ctx context.Context, env Env) (doc *AuditDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AuditDoc{Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings), Unchecked: audit.Unchecked(cl)}, nil
+	return &AuditDoc{
+		Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings), Unchecked: audit.Unchecked(cl),
+	}, nil
 }
 
 // Path asks how data travels between pairs of devices.
@@ -184,11 +187,15 @@ func pathRow(cl *cluster.Cluster, routes *cluster.Routes, ask string) (PathRow, 
 	}
 	p := routes.Path(a, b)
 	row := PathRow{
-		From: from, To: to, Class: p.Class.String(), Reach: p.Reach.String(), Via: p.Via, RateGBps: known(p.Rate.Known(), p.Rate.Value.GBps()),
+		From: from, To: to, Class: p.Class.String(), Reach: p.Reach.String(), Via: p.Via,
+		RateGBps:  known(p.Rate.Known(), p.Rate.Value.GBps()),
 		LatencyUS: p.Latency.Micros(), Bottleneck: p.Bottleneck(), Hops: []PathHop{}, Path: p,
 	}
 	for _, h := range p.Hops {
-		row.Hops = append(row.Hops, PathHop{From: h.From, To: h.To, Kind: h.Kind, RateGBps: known(h.Rate.Known(), h.Rate.Value.GBps()), Origin: h.Rate.Origin.String()})
+		row.Hops = append(row.Hops, PathHop{
+			From: h.From, To: h.To, Kind: h.Kind, RateGBps: known(h.Rate.Known(), h.Rate.Value.GBps()),
+			Origin: h.Rate.Origin.String(),
+		})
 	}
 	return row, nil
 }
@@ -224,7 +231,8 @@ func findDevice(c *cluster.Cluster, s string) (cluster.Place, error) {
 	}
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		if strings.EqualFold(d.Name, dev) || strings.EqualFold(d.Label, dev) || d.PCI != "" && string(d.PCI) == strings.ToLower(dev) {
+		if strings.EqualFold(d.Name, dev) || strings.EqualFold(d.Label, dev) ||
+			d.PCI != "" && string(d.PCI) == strings.ToLower(dev) {
 			return cluster.Place{Host: h, Device: i}, nil
 		}
 	}

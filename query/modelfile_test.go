@@ -12,7 +12,8 @@ import (
 	"busbar.dev/query"
 )
 
-// What is no config.json is said to be so at once: a pipe is not waited for, and a file that exists is not called missing.
+// What is no config.json is said to be so at once: a pipe is not waited for, and a file that exists is not called
+// missing.
 func TestModelFiles(t *testing.T) {
 	dir := t.TempDir()
 	pipe, garbage := filepath.Join(dir, "pipe"), filepath.Join(dir, "garbage")

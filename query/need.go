@@ -14,8 +14,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// Need asks which network a job needs, the inverse of Step: the slowest ports and the fewest NICs for which the step stays
-// within some per cent of what it would take if nothing waited for other nodes, and which layer of the fabric to upgrade first.
+// Need asks which network a job needs, the inverse of Step: the slowest ports and the fewest NICs for which the step
+// stays within some per cent of what it would take if nothing waited for other nodes, and which layer of the fabric to
+// upgrade first.
 type Need struct {
 	Job
 	OnHosts
@@ -43,7 +44,8 @@ type NeedDoc struct {
 	Slowest float64 `json:"slowest_Gbps"`
 	Fewest  int     `json:"fewest_nics"`
 	Text    string  `json:"text"`
-	// Slower says where NCCL's own choice makes a faster network slower, and which setting avoids it; "" where it nowhere does.
+	// Slower says where NCCL's own choice makes a faster network slower, and which setting avoids it; "" where it nowhere
+	// does.
 	Slower     string  `json:"slower_by_choice,omitempty"`
 	Margin     float64 `json:"margin"` // every step is expected between step/margin and step×margin
 	MarginFrom string  `json:"margin_source"`
@@ -59,7 +61,8 @@ type NeedFree struct {
 	Gain    float64   `json:"gain"`
 }
 
-// NeedRow is the step on a variant of the cluster: as NCCL chooses its algorithms, and with the setting that makes it shortest.
+// NeedRow is the step on a variant of the cluster: as NCCL chooses its algorithms, and with the setting that makes it
+// shortest.
 type NeedRow struct {
 	What     string    `json:"what"`
 	Gbps     float64   `json:"nic_Gbps,omitempty"`
@@ -110,7 +113,8 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	hosts := now.tasks.Hosts()
 	if len(hosts) < 2 {
-		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:2, or -l 2x%d)", now.layout, now.Ranks)
+		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:2, or -l 2x%d)",
+			now.layout, now.Ranks)
 	}
 	port, count := step.NodePorts(t.cluster.TypeOf(hosts[0]))
 	if count == 0 {
@@ -118,8 +122,10 @@ func (q Need) Run(ctx context.Context, env Env) (doc *NeedDoc, err error) {
 	}
 	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
-		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(), Within: within / 100,
-		Bound: now.Step - waits, Misfit: now.memoryShortfall(), Margin: step.Margin(now.job, now.model), MarginFrom: now.marginSource(),
+		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(),
+		Within: within / 100,
+		Bound:  now.Step - waits, Misfit: now.memoryShortfall(), Margin: step.Margin(now.job, now.model),
+		MarginFrom: now.marginSource(),
 	}
 	n := &needing{t: t, doc: d}
 	_, n.sockets = step.WithRoCE(t.cluster)
@@ -151,8 +157,8 @@ type needing struct {
 // countNICs is the number that --nic may begin with.
 var countNICs = regexp.MustCompile(`^\d+x`)
 
-// twiceNICs is the cluster with twice the NICs a node and how --nic says it; nil where the NICs come from a description, which says
-// nothing of where more of them would be.
+// twiceNICs is the cluster with twice the NICs a node and how --nic says it; nil where the NICs come from a
+// description, which says nothing of where more of them would be.
 func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int) (*cluster.Cluster, string, error) {
 	if q.NIC == "" || len(q.Set) > 0 {
 		return nil, "", nil
@@ -170,10 +176,12 @@ func (q *Need) twiceNICs(ctx context.Context, env Env, shapes []shape, count int
 	return cl, more.NIC, nil
 }
 
-// free prices settings that cost nothing: gradients that cross the network in 16 bits where the framework has a hook for it.
+// free prices settings that cost nothing: gradients that cross the network in 16 bits where the framework has a hook
+// for it.
 func (n *needing) free(now *pricedStep) error {
 	j := now.job
-	if j.Framework == nil || j.Split.DP < 2 || j.GradWidth() <= 2 || j.Compresses() || !slices.Contains(j.Framework.Compress, "bf16") {
+	if j.Framework == nil || j.Split.DP < 2 || j.GradWidth() <= 2 || j.Compresses() ||
+		!slices.Contains(j.Framework.Compress, "bf16") {
 		return nil
 	}
 	less := *n.t
@@ -326,7 +334,8 @@ func (d *NeedDoc) conclude() {
 
 // socketSource says what is known of the rate of kernel sockets.
 const socketSource = "What kernel sockets move through a port is fitted to one published cluster; " +
-	"more sockets and threads, NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, may move more and cost nothing, but are not priced: measure with them before buying."
+	"more sockets and threads, NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, may move more and cost nothing, but are " +
+	"not priced: measure with them before buying."
 
 // costless says what settings of the job would do, before anything is bought.
 func (d *NeedDoc) costless() string {
@@ -354,13 +363,15 @@ func (d *NeedDoc) verdict() string {
 	}
 	switch {
 	case d.Slowest == 0:
-		text := fmt.Sprintf("No network of up to %g Gb/s per NIC is enough: with an infinitely fast one the step is still %.0f%% longer.", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.BestOver)
+		text := fmt.Sprintf("No network of up to %g Gb/s per NIC is enough: with an infinitely fast one the step is still "+
+			"%.0f%% longer.", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.BestOver)
 		if d.Endless.Limit != "" {
 			text += " Its limit is then: " + d.Endless.Limit + "."
 		}
 		return text
 	case d.Now.Enough && d.Fewest > 0 && d.Fewest < d.Now.NICs:
-		return fmt.Sprintf("Enough per node: %s of %g Gb/s%s, or %d of today's %d.", nics, d.Slowest, with, d.Fewest, d.Now.NICs)
+		return fmt.Sprintf("Enough per node: %s of %g Gb/s%s, or %d of today's %d.", nics, d.Slowest, with, d.Fewest,
+			d.Now.NICs)
 	case d.Slowest == d.Now.Gbps:
 		return fmt.Sprintf("Enough per node: today's %s of %g Gb/s%s; slower ones are not.", nics, d.Slowest, with)
 	}
@@ -372,7 +383,8 @@ func (d *NeedDoc) choice() string {
 	if d.Now.Setting == "" {
 		return ""
 	}
-	return fmt.Sprintf(" Today's step would be %s with %s, which costs nothing, instead of %s.", d.Now.Best.Short(), d.Now.Setting, d.Now.Step.Short())
+	return fmt.Sprintf(" Today's step would be %s with %s, which costs nothing, instead of %s.", d.Now.Best.Short(),
+		d.Now.Setting, d.Now.Step.Short())
 }
 
 // upgrade says which layer to buy first.
@@ -386,7 +398,8 @@ func (d *NeedDoc) upgrade() string {
 	case u.Gain < 0.005:
 		return " No one layer of the fabric twice as fast would help."
 	default:
-		return fmt.Sprintf(" Of the upgrades the first in the table helps most: %s instead of %s.", u.Best.Short(), d.Now.Best.Short())
+		return fmt.Sprintf(" Of the upgrades the first in the table helps most: %s instead of %s.", u.Best.Short(),
+			d.Now.Best.Short())
 	}
 }
 
@@ -401,9 +414,12 @@ func (d *NeedDoc) slowerByChoice() string {
 				slight = slight || is.Step > was.Step && is.Step.Short() != was.Step.Short()
 				continue
 			}
-			text := fmt.Sprintf("%s instead of %s makes the step slower, %s instead of %s: NCCL's own cost model then chooses another algorithm or other channels.", is.What, was.What, is.Step.Short(), was.Step.Short())
+			text := fmt.Sprintf("%s instead of %s makes the step slower, %s instead of %s: NCCL's own cost model then chooses "+
+				"another algorithm or other channels.", is.What, was.What, is.Step.Short(), was.Step.Short())
 			if d.Sockets != "" {
-				text = fmt.Sprintf("%s instead of %s lets NCCL choose worse, %s instead of %s, which is no fault of the NIC: NCCL counts on the port's rate, and here one set of sockets is taken to move no more.", is.What, was.What, is.Step.Short(), was.Step.Short())
+				text = fmt.Sprintf("%s instead of %s lets NCCL choose worse, %s instead of %s, which is no fault of the NIC: "+
+					"NCCL counts on the port's rate, and here one set of sockets is taken to move no more.", is.What, was.What,
+					is.Step.Short(), was.Step.Short())
 			}
 			if is.Setting != "" {
 				text += fmt.Sprintf(" With %s it would be %s.", is.Setting, is.Best.Short())
@@ -414,7 +430,8 @@ func (d *NeedDoc) slowerByChoice() string {
 		}
 	}
 	if len(list) == 0 && slight {
-		return "Where a faster network is slower by less than 1%, NCCL chooses other channels, and the difference is too small to tell."
+		return "Where a faster network is slower by less than 1%, NCCL chooses other channels, and the difference is too " +
+			"small to tell."
 	}
 	return strings.Join(list, " ")
 }

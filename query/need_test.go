@@ -6,11 +6,14 @@ import (
 	"testing"
 )
 
-// TestNeedFasterNIC checks that a faster NIC is nowhere said to be slower without the setting that avoids it. With kernel sockets NCCL changes
-// from trees to rings between 50 and 100 Gb/s, and so with a shared NIC that cannot reach GPU memory; with four NICs it sets up fewer channels.
+// TestNeedFasterNIC checks that a faster NIC is nowhere said to be slower without the setting that avoids it. With
+// kernel sockets NCCL changes from trees to rings between 50 and 100 Gb/s, and so with a shared NIC that cannot reach
+// GPU memory; with four NICs it sets up fewer channels.
 func TestNeedFasterNIC(t *testing.T) {
 	for _, nic := range []string{"25GbE", "100GbE", "100Gb/s RoCE", "4xHDR"} {
-		d, err := Need{Job: Job{Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4}}.Run(t.Context(), Env{})
+		d, err := Need{Job: Job{
+			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4,
+		}}.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(nic, err)
 		}
@@ -25,7 +28,8 @@ func TestNeedFasterNIC(t *testing.T) {
 				avoided = "NCCL_ALGO does not avoid it."
 			}
 			if float64(is.Step) > 1.01*float64(was.Step) {
-				if slower++; !strings.HasPrefix(d.Slower, is.What+" instead of "+was.What) || !strings.HasSuffix(d.Slower, avoided) {
+				if slower++; !strings.HasPrefix(d.Slower, is.What+" instead of "+was.What) ||
+					!strings.HasSuffix(d.Slower, avoided) {
 					t.Errorf("%s: %s takes %v, %s %v; said is %q", nic, was.What, was.Step, is.What, is.Step, d.Slower)
 				}
 			}
@@ -42,10 +46,13 @@ func TestNeedFasterNIC(t *testing.T) {
 	}
 }
 
-// TestNeedSockets checks that where kernel sockets limit the step, RDMA is among the upgrades, and its gain is that of such NICs.
+// TestNeedSockets checks that where kernel sockets limit the step, RDMA is among the upgrades, and its gain is that of
+// such NICs.
 func TestNeedSockets(t *testing.T) {
 	ask := func(nic string) *NeedDoc {
-		d, err := Need{Job: Job{Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4}}.Run(t.Context(), Env{})
+		d, err := Need{Job: Job{
+			Cluster: "4xa6000:2", NIC: nic, Model: "gpt2-large", Framework: "ddp", Seq: 1024, Micro: 4,
+		}}.Run(t.Context(), Env{})
 		if err != nil {
 			t.Fatal(nic, err)
 		}
@@ -57,15 +64,17 @@ func TestNeedSockets(t *testing.T) {
 	if i < 0 || u.Best != rdma.Now.Best || u.Gain < 0.1 {
 		t.Errorf("the upgrade to RDMA is %s, %v; RoCE of the same rate takes %v", u.What, u.Best, rdma.Now.Best)
 	}
-	for _, want := range []string{"3.9 GB/s one direction a NIC, measured on two clusters", "NCCL_NET_GDR_LEVEL requires by default"} {
+	for _, want := range []string{
+		"3.9 GB/s one direction a NIC, measured on two clusters", "NCCL_NET_GDR_LEVEL requires by default",
+	} {
 		if !strings.Contains(rdma.Text, want) {
 			t.Errorf("the text lacks %q: %s", want, rdma.Text)
 		}
 	}
 }
 
-// TestNeedPurchases checks that twice the NICs and faster NICs with RDMA are among the upgrades, at what the same question about them says, and
-// that what costs nothing is said first.
+// TestNeedPurchases checks that twice the NICs and faster NICs with RDMA are among the upgrades, at what the same
+// question about them says, and that what costs nothing is said first.
 func TestNeedPurchases(t *testing.T) {
 	job := Job{Cluster: "4x4090:2", NIC: "25GbE", Model: "gpt2-large", Framework: "ddp"}
 	d, err := Need{Job: job}.Run(t.Context(), Env{})
@@ -84,12 +93,16 @@ func TestNeedPurchases(t *testing.T) {
 			t.Errorf("%s takes %v, with --nic 2x25GbE %v", u.What, u.Step, two.Rows[0].Step)
 		}
 	}
-	for _, want := range []string{"twice the NICs (--nic 2x25GbE)", "RDMA (RoCE), NICs and cables of 50 Gb/s", "RDMA (RoCE), NICs and cables of 100 Gb/s"} {
+	for _, want := range []string{
+		"twice the NICs (--nic 2x25GbE)", "RDMA (RoCE), NICs and cables of 50 Gb/s",
+		"RDMA (RoCE), NICs and cables of 100 Gb/s",
+	} {
 		if !found[want] {
 			t.Errorf("the upgrades lack %q", want)
 		}
 	}
-	if !strings.HasPrefix(d.Text, "--compress bf16 costs nothing: ") || !strings.Contains(d.Text, "NCCL_NSOCKS_PERTHREAD=4") || strings.Contains(d.Slower, "makes the step slower") {
+	if !strings.HasPrefix(d.Text, "--compress bf16 costs nothing: ") ||
+		!strings.Contains(d.Text, "NCCL_NSOCKS_PERTHREAD=4") || strings.Contains(d.Slower, "makes the step slower") {
 		t.Errorf("said is: %s %s", d.Slower, d.Text)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in is
-// sent as JSON where it is not nil, and the answer read into out. Errors that may pass are fleet.ErrGone or
+// Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in
+// is sent as JSON where it is not nil, and the answer read into out. Errors that may pass are fleet.ErrGone or
 // fleet.ErrReading.
 type Server interface {
 	Call(ctx context.Context, method, path string, in, out any) error
@@ -100,7 +100,8 @@ func (e *Env) slurmOut(ctx context.Context, file string, nodes []fleet.NodeState
 	return list, nil
 }
 
-// BadNodes asks which nodes jobs should be kept off: those with a fault of their own that is certain and not getting better.
+// BadNodes asks which nodes jobs should be kept off: those with a fault of their own that is certain and not getting
+// better.
 type BadNodes struct{}
 
 // BadNodesDoc is the answer to BadNodes.
@@ -116,7 +117,8 @@ func (d *BadNodesDoc) Wrong() bool { return len(d.Bad) > 0 }
 // Reasons are the findings about one of the bad nodes alone.
 func (d *BadNodesDoc) Reasons() (list []finding.Finding) {
 	for _, f := range d.Findings {
-		if len(f.Nodes) == 1 && slices.ContainsFunc(d.Bad, func(n fleet.NodeState) bool { return f.Nodes[0] == string(n.Name) }) {
+		if len(f.Nodes) == 1 &&
+			slices.ContainsFunc(d.Bad, func(n fleet.NodeState) bool { return f.Nodes[0] == string(n.Name) }) {
 			list = append(list, f)
 		}
 	}
@@ -187,7 +189,8 @@ func (q ForgetNodes) Run(ctx context.Context, env Env) (doc *ForgetNodesDoc, err
 	return doc, failed
 }
 
-// Link asks what the fleet measured between two nodes over time: changes of the rate, and hours of the day at which it is low.
+// Link asks what the fleet measured between two nodes over time: changes of the rate, and hours of the day at which it
+// is low.
 type Link struct {
 	Nodes string `placeholder:"NODE,NODE" help:"Two nodes: gpu01,gpu02."`
 }
@@ -235,8 +238,8 @@ type FleetHistory struct {
 	Since    time.Time `json:"since"`      // the first that is known
 	Observed unit.Span `json:"observed_s"` // of all nodes together
 	Failures int       `json:"failures"`
-	// Between is the mean time between failures of a node: the published figure counts as one more failure in its own time, so that
-	// few observations do not promise too much or too little.
+	// Between is the mean time between failures of a node: the published figure counts as one more failure in its own
+	// time, so that few observations do not promise too much or too little.
 	Between unit.Span `json:"mtbf_node_s"`
 	Repair  unit.Span `json:"repair_s,omitempty"` // mean of those that are back; 0 where there are none
 }
@@ -246,7 +249,8 @@ const publishedNode = 8
 
 // text says where the figure comes from.
 func (h *FleetHistory) text() string {
-	return fmt.Sprintf("time between interruptions: %d failures of %d nodes in %v of them together, since %s, with the published figure as one more: %v for a node",
+	return fmt.Sprintf("time between interruptions: %d failures of %d nodes in %v of them together, since %s, with the "+
+		"published figure as one more: %v for a node",
 		h.Failures, h.Nodes, h.Observed, h.Since.UTC().Format("2006-01-02"), h.Between)
 }
 
@@ -269,13 +273,15 @@ type outage struct {
 	over     bool
 }
 
-// newFleetHistory counts failures: a node with a finding about it alone that is an error and certain, several at a time being one.
+// newFleetHistory counts failures: a node with a finding about it alone that is an error and certain, several at a time
+// being one.
 func newFleetHistory(nodes []fleet.NodeState, found []finding.Finding, now time.Time) (*FleetHistory, error) {
 	h := &FleetHistory{Nodes: len(nodes), Since: now}
 	by := map[string][]outage{}
 	for i := range found {
 		f := &found[i]
-		if len(f.Nodes) != 1 || f.Severity < finding.Error || f.Confidence < 0.9 || f.Always || f.Since.IsZero() || f.Since.After(now) {
+		if len(f.Nodes) != 1 || f.Severity < finding.Error || f.Confidence < 0.9 || f.Always || f.Since.IsZero() ||
+			f.Since.After(now) {
 			continue
 		}
 		o := outage{f.Since, f.Cleared, true}
@@ -335,7 +341,8 @@ func merged(list []outage) []outage {
 	return out
 }
 
-// TokensDoc is what busbar serve token list prints. Who may log in is the server's to know; there is no question for it.
+// TokensDoc is what busbar serve token list prints. Who may log in is the server's to know; there is no question for
+// it.
 type TokensDoc struct {
 	Tokens []TokenRow `json:"tokens"`
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestOnHosts checks that layouts are on the hosts that were named, in their order, and that names which cannot be are refused.
+// TestOnHosts checks that layouts are on the hosts that were named, in their order, and that names which cannot be are
+// refused.
 func TestOnHosts(t *testing.T) {
 	cl, err := LoadCluster(t.Context(), Env{}, "dgx-h100:4")
 	if err != nil {

@@ -241,8 +241,8 @@ func (q OrderCancel) Run(ctx context.Context, env Env) (doc *OrderCancelDoc, err
 // UnnamedJob is the job of a check whose job was not named: an order without any is no check.
 const UnnamedJob = "check"
 
-// OrderCheck measures nodes briefly before a job starts on them, and says which are good. A node that looks slow is measured
-// a second time, and is bad only if it is slow again.
+// OrderCheck measures nodes briefly before a job starts on them, and says which are good. A node that looks slow is
+// measured a second time, and is bad only if it is slow again.
 type OrderCheck struct {
 	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"Nodes of the job, such as $SLURM_JOB_NODELIST."`
 	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order (default check)."`
@@ -340,7 +340,8 @@ func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderRepl
 		if err != nil {
 			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
 			defer stop()
-			_ = e.ask(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply)) // the reason is more important
+			// the reason is more important
+			_ = e.ask(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply))
 			if ctx.Err() != nil && whole.Err() == nil {
 				err = context.Cause(ctx)
 			}
@@ -359,7 +360,10 @@ func measuredSlow(got *fleet.OrderReply) bool {
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
-	v := &fleet.Verdict{By: second.Verdict.By, Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
+	v := &fleet.Verdict{
+		By: second.Verdict.By, Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{},
+		Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes),
+	}
 	for _, b := range second.Verdict.Unhealthy {
 		if slices.ContainsFunc(first.Verdict.Unhealthy, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Unhealthy = append(v.Unhealthy, b)
@@ -404,13 +408,18 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 		return nil, failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
 	}
 	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
-		return nil, failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, slurmHosts(v.Unmeasured), cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
+		return nil,
+			failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, slurmHosts(v.Unmeasured),
+				cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
 	for _, b := range v.Unhealthy {
 		names = append(names, b.Node)
 	}
-	return &OrderCheckDoc{Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID, By: v.By}, nil
+	return &OrderCheckDoc{
+		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes),
+		Order: got.ID, By: v.By,
+	}, nil
 }
 
 func slurmHosts(list []fleet.Name) string {
@@ -421,8 +430,8 @@ func slurmHosts(list []fleet.Name) string {
 	return cluster.FormatSlurmHosts(names)
 }
 
-// OrderWatch waits until an order ends; of one that repeats, until its running or next sweep ends. A server that is started
-// again in between is waited for. Env.Watch is told how it goes.
+// OrderWatch waits until an order ends; of one that repeats, until its running or next sweep ends. A server that is
+// started again in between is waited for. Env.Watch is told how it goes.
 type OrderWatch struct {
 	ID string `arg:"" name:"id" help:"Order id."`
 }
@@ -457,8 +466,8 @@ type OrderSpread struct {
 // OrderProgress is how an order goes that is waited for.
 type OrderProgress struct {
 	fleet.OrderState
-	// First is set the first time; Round when the order's state changed, when a round of its parts has ended, and after half
-	// a minute without either; Over when it has ended.
+	// First is set the first time; Round when the order's state changed, when a round of its parts has ended, and after
+	// half a minute without either; Over when it has ended.
 	First, Round, Over bool
 	// Gone is why the server does not answer. It is asked again Until then; Back is set when it answers again.
 	Gone  error
@@ -567,7 +576,8 @@ func (w *watcher) ask(ctx context.Context) error {
 func (w *watcher) show() {
 	state, ended := fmt.Sprint(w.got.State, w.got.Sweep), w.got.Measured+w.got.Failed
 	p := OrderProgress{First: w.told.IsZero()}
-	p.Round = p.First || state != w.state || ended-w.ended >= perRound(&w.got.OrderState) || w.env.now().Sub(w.told) > watchLine
+	p.Round = p.First || state != w.state || ended-w.ended >= perRound(&w.got.OrderState) ||
+		w.env.now().Sub(w.told) > watchLine
 	if p.Round {
 		w.state, w.ended = state, ended
 	}
@@ -583,7 +593,8 @@ func perRound(o *fleet.OrderState) int {
 	return max(int(nodes)/2, 1)
 }
 
-// mostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at least.
+// mostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at
+// least.
 func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
 	r := perRound(o)
 	turns := (o.Parts + r - 1) / r

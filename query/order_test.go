@@ -65,7 +65,10 @@ func TestBounds(t *testing.T) {
 		{"two at once", state(func(o *fleet.OrderState) { o.AtOnce = 2 }), 4, 14 * 20 * time.Second},
 		{"a collective", state(func(o *fleet.OrderState) { o.Parts, o.Caps.Time = 1, 5*time.Minute }), 1, 5 * time.Minute},
 		{"not begun", state(func(o *fleet.OrderState) { o.Parts, o.State = 0, fleet.Waiting }), 1, time.Minute},
-		{"later", state(func(o *fleet.OrderState) { o.Parts, o.State, o.Next = 0, fleet.Waiting, now.Add(time.Hour) }), 1, time.Hour},
+		{
+			"later", state(func(o *fleet.OrderState) { o.Parts, o.State, o.Next = 0, fleet.Waiting, now.Add(time.Hour) }), 1,
+			time.Hour,
+		},
 	} {
 		if r, m := perRound(c.o), mostTime(c.o, now); r != c.round || m != c.most {
 			t.Errorf("%s: %d a round, %v at most", c.name, r, m)
@@ -81,7 +84,10 @@ func TestOnlyTwice(t *testing.T) {
 	a, b := fleet.Out{Node: "a", Why: "slow"}, fleet.Out{Node: "b", Why: "slower"}
 	first, second := reply([]fleet.Name{"c"}, a, b), reply([]fleet.Name{"a"}, b, fleet.Out{Node: "c", Why: "now"})
 	got := onlyTwice(first, second).Verdict
-	want := &fleet.Verdict{Healthy: []fleet.Name{"a", "c"}, Unhealthy: []fleet.Out{b}, Notes: []string{"c was slow in one of two measurements: now"}}
+	want := &fleet.Verdict{
+		Healthy: []fleet.Name{"a", "c"}, Unhealthy: []fleet.Out{b},
+		Notes: []string{"c was slow in one of two measurements: now"},
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -32,8 +32,8 @@ type Param struct {
 	Default string
 	// Enum are the values it takes; none is any.
 	Enum []string
-	// Names is what else than a plain value it may name: cluster, model, file or files, whose values may be files. Empty is
-	// nothing.
+	// Names is what else than a plain value it may name: cluster, model, file or files, whose values may be files. Empty
+	// is nothing.
 	Names string
 	// Page is what the page of busbar serve calls it; empty where it does not offer it.
 	Page string
@@ -68,8 +68,10 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 		}
 		_, argument := f.Tag.Lookup("arg")
 		p := Param{
-			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"), Names: f.Tag.Get("names"),
-			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), placeholder: f.Tag.Get("placeholder"), index: index,
+			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"),
+			Names:    f.Tag.Get("names"),
+			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), placeholder: f.Tag.Get("placeholder"),
+			index: index,
 		}
 		if p.Name == "" {
 			p.Name = strings.ToLower(f.Name)
@@ -88,8 +90,8 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 	}
 }
 
-// prepare gives zero fields their defaults and checks all fields against their tags, so that a question that was filled in
-// by a program is held to what the command line holds its flags to.
+// prepare gives zero fields their defaults and checks all fields against their tags, so that a question that was filled
+// in by a program is held to what the command line holds its flags to.
 func prepare(question any) error {
 	v := reflect.ValueOf(question).Elem()
 	for _, p := range Params(question) {
@@ -122,7 +124,8 @@ func (p *Param) check(f reflect.Value) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("--%s %.40q: expected one of %s", p.Name, f.String(), strings.TrimPrefix(strings.Join(p.Enum, ", "), ", "))
+		return fmt.Errorf("--%s %.40q: expected one of %s", p.Name, f.String(),
+			strings.TrimPrefix(strings.Join(p.Enum, ", "), ", "))
 	}
 	return Bounds(p.Name, f, p.least, p.most)
 }
@@ -201,7 +204,8 @@ func (p *Param) Set(question any, text string) error {
 // IsNumber and IsFlag tell what kind of value a question's parameter has.
 func (p *Param) IsNumber(question any) bool {
 	t := p.typeIn(question)
-	return t.Kind() == reflect.Int || t.Kind() == reflect.Int64 && t != reflect.TypeFor[time.Duration]() || t.Kind() == reflect.Float64
+	return t.Kind() == reflect.Int || t.Kind() == reflect.Int64 && t != reflect.TypeFor[time.Duration]() ||
+		t.Kind() == reflect.Float64
 }
 
 // IsFlag reports a parameter that is there or not.
@@ -215,8 +219,8 @@ func (p *Param) typeIn(question any) reflect.Type {
 	return t
 }
 
-// setText gives a field a value that is a text. A field that is a pointer is one whose zero is a value like others, and not
-// what nobody gave.
+// setText gives a field a value that is a text. A field that is a pointer is one whose zero is a value like others, and
+// not what nobody gave.
 func setText(f reflect.Value, text string) error {
 	if f.Kind() == reflect.Pointer {
 		x := reflect.New(f.Type().Elem())
@@ -282,8 +286,8 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// CommandLine is the command that asks the same question in a shell: its words, and a flag for every field that differs from
-// its default.
+// CommandLine is the command that asks the same question in a shell: its words, and a flag for every field that differs
+// from its default.
 func CommandLine(words []string, question any) []string {
 	line := append([]string{"busbar"}, words...)
 	v := reflect.Indirect(reflect.ValueOf(question))
@@ -328,9 +332,9 @@ func CommandLine(words []string, question any) []string {
 	return append(line, arguments...)
 }
 
-// Fields of questions are texts, as flags, addresses and JSON have them, so that one struct serves all three. Where a Go program
-// has a value instead of a text, the field's type has a function that takes it: SizeOf(64 * unit.MiB), OpOf(coll.AllGather).
-// Types of package workload (Recompute, Precision, …) and of its pipeline have constants.
+// Fields of questions are texts, as flags, addresses and JSON have them, so that one struct serves all three. Where a
+// Go program has a value instead of a text, the field's type has a function that takes it: SizeOf(64 * unit.MiB),
+// OpOf(coll.AllGather). Types of package workload (Recompute, Precision, …) and of its pipeline have constants.
 type (
 	// Op names a collective: all_reduce, AllReduce or all_reduce_perf.
 	Op string
@@ -349,8 +353,8 @@ type (
 // OpOf is a collective as a question's field.
 func OpOf(k coll.Kind) Op { return Op(k.String()) }
 
-// SizeOf is a size, or several, as a question's field; no byte is lost. Without any it is the empty field, which asks for the
-// question's default.
+// SizeOf is a size, or several, as a question's field; no byte is lost. Without any it is the empty field, which asks
+// for the question's default.
 func SizeOf(sizes ...unit.Bytes) Size {
 	texts := make([]string, len(sizes))
 	for i, s := range sizes {
@@ -404,8 +408,8 @@ func (s Size) bytes() (unit.Bytes, error)         { return unit.ParseBytes(strin
 func (d Dtype) dtype() (coll.Dtype, error)        { return coll.ParseDtype(string(d)) }
 func (p Parallel) split() (workload.Split, error) { return workload.ParseSplit(string(p)) }
 
-// Values are the words that a parameter of a command can be, for whoever completes what people type: cluster, op, algo, dtype,
-// nccl, model and proto have some. A cluster or a model can also be a file.
+// Values are the words that a parameter of a command can be, for whoever completes what people type: cluster, op, algo,
+// dtype, nccl, model and proto have some. A cluster or a model can also be a file.
 func Values(command, parameter string) []string {
 	var list []string
 	switch parameter {
@@ -453,8 +457,8 @@ func algoValues(command string) []string {
 	return list
 }
 
-// FieldError is an error about one parameter of a question. What a question returns is one wherever the parameter is known;
-// errors.As finds it.
+// FieldError is an error about one parameter of a question. What a question returns is one wherever the parameter is
+// known; errors.As finds it.
 type FieldError struct {
 	// Field is the parameter, as Param.Name has it: size, global-batch.
 	Field string
@@ -469,8 +473,8 @@ func (e *FieldError) Error() string { return e.text }
 // Unwrap is the error that it is made of.
 func (e *FieldError) Unwrap() error { return e.err }
 
-// Here and in the packages below, texts name a parameter by its flag (--size, -c), which nothing else is taken for. Who asks
-// through the command gets them as they are; everybody else gets the parameter's name, as spelled writes it.
+// Here and in the packages below, texts name a parameter by its flag (--size, -c), which nothing else is taken for. Who
+// asks through the command gets them as they are; everybody else gets the parameter's name, as spelled writes it.
 
 // spelled gives an error the names that its reader knows, and the parameter that it is about.
 func (e *Env) spelled(err error) error {
@@ -507,7 +511,8 @@ func (e *Env) aboutNamed(what string, err error) error {
 	return err
 }
 
-// unflagged is a text with the names of parameters instead of their flags, and the first of them. Commands in the text stay.
+// unflagged is a text with the names of parameters instead of their flags, and the first of them. Commands in the text
+// stay.
 func unflagged(text string, params []Param) (plain, first string) {
 	if !strings.Contains(text, "-") {
 		return text, ""
@@ -563,7 +568,8 @@ func flagAt(text string, params []Param) (*Param, int) {
 		return nil, 0
 	}
 	end := 1
-	for end < len(text) && (text[end] == '-' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= '0' && text[end] <= '9') {
+	for end < len(text) &&
+		(text[end] == '-' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= '0' && text[end] <= '9') {
 		end++
 	}
 	flag := strings.TrimRight(text[:end], "-")

@@ -29,8 +29,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Place asks which of the free nodes a job should take: sets of nodes are priced as steps of the job on the cluster's map, and
-// compared with what the scheduler would take.
+// Place asks which of the free nodes a job should take: sets of nodes are priced as steps of the job on the cluster's
+// map, and compared with what the scheduler would take.
 type Place struct {
 	Job
 	Free      string `placeholder:"HOSTLIST|FILE" help:"Free nodes: a hostlist, or a file with the output of sinfo, scontrol show node, kubectl get nodes,pods -A -o json, or names (default: all nodes of the cluster)."`
@@ -69,8 +69,8 @@ type PlaceRow struct {
 	High   unit.Span   `json:"high_s"`
 	// Exposed is the communication that nothing hides.
 	Exposed unit.Span `json:"exposed_comm_s"`
-	// Longer is how much longer the step is than the best one; the bar is the error of what the placements differ by, which
-	// is communication. Errors that they share do not count.
+	// Longer is how much longer the step is than the best one; the bar is the error of what the placements differ by,
+	// which is communication. Errors that they share do not count.
 	Longer     unit.Span `json:"longer_s"`
 	LongerLow  unit.Span `json:"longer_low_s"`
 	LongerHigh unit.Span `json:"longer_high_s"`
@@ -91,8 +91,8 @@ type PlaceLeaf struct {
 	Rails int    `json:"rails,omitempty"` // leaves that each node is on, of which Leaf is the first
 }
 
-// placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between placements is
-// of no use to anybody.
+// placeNoise is the share of a step that two runs on one placement may differ by: a smaller difference between
+// placements is of no use to anybody.
 const placeNoise = 0.01
 
 // Run finds the nodes.
@@ -110,7 +110,8 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job, x.free.ranks, x.flaws(), x.n)
+	pl, err := plan.NewPlacer(&plan.Query{Cluster: x.job.cluster, Version: x.job.version, GPU: first.gpu}, first.job,
+		x.free.ranks, x.flaws(), x.n)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,9 @@ func (q Place) Run(ctx context.Context, env Env) (doc *PlaceDoc, err error) {
 		return nil, err
 	}
 	d := &PlaceDoc{
-		Cluster: x.job.cluster.Name, Model: first.job.Model.Name, Parallel: first.job.Split.String(), Nodes: x.n, PerNode: x.each,
-		Free: cluster.FormatHosts(x.free.names), FreeNodes: len(x.free.names), Tried: all.Tried, Rows: []PlaceRow{},
+		Cluster: x.job.cluster.Name, Model: first.job.Model.Name, Parallel: first.job.Split.String(), Nodes: x.n,
+		PerNode: x.each,
+		Free:    cluster.FormatHosts(x.free.names), FreeNodes: len(x.free.names), Tried: all.Tried, Rows: []PlaceRow{},
 	}
 	x.fill(d, all, given.name, q.Top)
 	if short := first.memoryShortfall(); short != "" {
@@ -191,7 +193,8 @@ func (q *Place) read(ctx context.Context, env *Env) (*placing, error) {
 		x.free = env.alike(x.free)
 	}
 	if x.n > len(x.free.names) {
-		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names), cluster.FormatHosts(x.free.names))
+		return nil, fmt.Errorf("the job takes %s and %d are free (%.200s)", words.Plural(x.n, "node"), len(x.free.names),
+			cluster.FormatHosts(x.free.names))
 	}
 	x.each = len(x.free.ranks[0])
 	if x.n*x.each > predict.MaxRanks {
@@ -210,9 +213,11 @@ func (x *placing) find(ctx context.Context, env *Env, all *jobNodes, flag, word 
 	switch {
 	case len(strange) == 0:
 	case len(found.names) > 0 && (word == "-" || env.exists(word)):
-		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has too few GPUs for, or none", flag, word, cluster.FormatHosts(strange)))
+		env.note(fmt.Sprintf("%s %s: left out %.200s, which the cluster's map has too few GPUs for, or none", flag, word,
+			cluster.FormatHosts(strange)))
 	default:
-		return nil, fmt.Errorf("%s: %.200s: not among the nodes of %s with enough GPUs, which are %.200s (HOSTLIST=PRESET gives a preset's nodes their names)",
+		return nil, fmt.Errorf("%s: %.200s: not among the nodes of %s with enough GPUs, which are %.200s (HOSTLIST=PRESET "+
+			"gives a preset's nodes their names)",
 			flag, cluster.FormatHosts(strange), x.job.cluster.Name, cluster.FormatHosts(all.names))
 	}
 	return found, nil
@@ -331,14 +336,16 @@ func (x *placing) fill(d *PlaceDoc, all plan.Placements, scheduler string, top i
 	s := d.Scheduler
 	switch {
 	case s == nil:
-		d.Text = fmt.Sprintf("Take %s. %s is to wait: of the blocks that could hold %s, none has as many free ones (--segment lets a job take several blocks).",
+		d.Text = fmt.Sprintf("Take %s. %s is to wait: of the blocks that could hold %s, none has as many free ones "+
+			"(--segment lets a job take several blocks).",
 			hostText(&d.Best), scheduler, words.Plural(d.Nodes, "node"))
 	case s.Hosts == d.Best.Hosts:
 		d.Text = fmt.Sprintf("Take %s: %s is the best of %s.", hostText(s), scheduler, words.Plural(d.Tried, "placement"))
 	case s.Tied && s.Longer <= 0:
 		d.Text = fmt.Sprintf("Take %s: as fast as %s, and on nodes with fewer findings.", hostText(&d.Best), scheduler)
 	case s.Tied:
-		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the noise of a step. Take the shorter: %s.",
+		d.Text = fmt.Sprintf("A tie: %s takes %s longer than the best of %d placements (%s to %s), which is within the "+
+			"noise of a step. Take the shorter: %s.",
 			scheduler, s.Longer.Short(), d.Tried, s.LongerLow.Short(), s.LongerHigh.Short(), hostText(&d.Best))
 	default:
 		d.Text = fmt.Sprintf("Take %s: %s per step less than %s (%s to %s), which is %.0f%% of its step.", hostText(&d.Best),
@@ -398,7 +405,8 @@ func (r *PlaceRow) Names() []string {
 func (d *PlaceDoc) Request() *launch.Request {
 	r := &d.Take
 	return &launch.Request{
-		Hosts: r.Names(), GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment, Require: !d.Worst.Tied,
+		Hosts: r.Names(), GPUs: d.PerNode, Leaves: len(r.Leaves), Level: r.Level, Racks: len(r.Racks), Segment: r.Segment,
+		Require: !d.Worst.Tied,
 	}
 }
 
@@ -409,8 +417,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// hostFindings are what an audit finds on single hosts, by name, as sentences, the most telling first. What most hosts have is
-// no reason to take others.
+// hostFindings are what an audit finds on single hosts, by name, as sentences, the most telling first. What most hosts
+// have is no reason to take others.
 func hostFindings(cl *cluster.Cluster) map[string][]string {
 	known := map[string]bool{}
 	for i := range cl.Hosts {
@@ -483,8 +491,8 @@ func (x *placing) flaws() []int {
 // samePlacement is the share of a step by which two placements may differ and still be equally good.
 const samePlacement = 0.001
 
-// prefer puts placements that are equally good in the order in which they should be taken: on nodes without findings, then as
-// the scheduler does.
+// prefer puts placements that are equally good in the order in which they should be taken: on nodes without findings,
+// then as the scheduler does.
 func (x *placing) prefer(list []plan.Placement, scheduler string) {
 	equal := list[0].Result.Step * (1 + samePlacement)
 	n := slices.IndexFunc(list, func(p plan.Placement) bool { return p.Result.Step > equal })
@@ -537,8 +545,8 @@ func hostText(r *PlaceRow) string {
 // mostFreeText bounds a file of free nodes.
 const mostFreeText = 64 << 20
 
-// freeNames are the names of nodes that word stands for: a hostlist, or a file (- is standard input) with what a scheduler says
-// is free, or with names.
+// freeNames are the names of nodes that word stands for: a hostlist, or a file (- is standard input) with what a
+// scheduler says is free, or with names.
 func (e *Env) freeNames(b *cluster.Budget, flag, word string) ([]string, error) {
 	text, err := e.freeText(word)
 	if err != nil {
@@ -564,7 +572,8 @@ func (e *Env) freeNames(b *cluster.Budget, flag, word string) ([]string, error) 
 	case err != nil:
 		return nil, fmt.Errorf("%s %.80s: %w", flag, word, err)
 	case len(names) == 0:
-		return nil, fmt.Errorf("%s %.80s: no node in it is free; expected idle ones in sinfo or scontrol show node, or ready ones with free GPUs in kubectl get nodes,pods -A -o json", flag, word)
+		return nil, fmt.Errorf("%s %.80s: no node in it is free; expected idle ones in sinfo or scontrol show node, or "+
+			"ready ones with free GPUs in kubectl get nodes,pods -A -o json", flag, word)
 	}
 	return names, nil
 }
@@ -597,7 +606,8 @@ func (e *Env) freeText(word string) (string, error) {
 	return string(data), nil
 }
 
-// namesIn are the hosts of any source that map reads, such as a cloud's list of instances, or the names in a plain list.
+// namesIn are the hosts of any source that map reads, such as a cloud's list of instances, or the names in a plain
+// list.
 func (e *Env) namesIn(b *cluster.Budget, word, text string) ([]string, error) {
 	var names []string
 	if frags, err := input.ReadWithin(b, word, strings.NewReader(text)); err == nil {
@@ -658,7 +668,8 @@ func (e *Env) inService(all *jobNodes, out map[string]string) *jobNodes {
 	if len(left) == 0 {
 		return all
 	}
-	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from", strings.Join(left, ", ")))
+	e.note(fmt.Sprintf("left out %.200s: Slurm gives no jobs to them; --free names the nodes to choose from",
+		strings.Join(left, ", ")))
 	free, _ := all.named(names)
 	return free
 }
@@ -685,7 +696,8 @@ func (e *Env) alike(all *jobNodes) *jobNodes {
 		}
 		names = append(names, n)
 	}
-	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part", strings.Join(left, ", "), words.Plural(most, "GPU")))
+	e.note(fmt.Sprintf("left out %.200s: most free nodes have %s; -l NODESxGPUS says how many take part",
+		strings.Join(left, ", "), words.Plural(most, "GPU")))
 	same, _ := all.named(names)
 	return same
 }
@@ -693,8 +705,8 @@ func (e *Env) alike(all *jobNodes) *jobNodes {
 // mostDomain is the most GPUs that one NVLink domain of GB200 or GB300 has.
 const mostDomain = 72
 
-// nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of Slurm with
-// trays of GB200 or GB300. A block of other machines is only near each other.
+// nvlinkDomains are groupings of hosts that share NVLink: what Kubernetes calls a clique or accelerator, and blocks of
+// Slurm with trays of GB200 or GB300. A block of other machines is only near each other.
 func nvlinkDomains(cl *cluster.Cluster) (racks []cluster.Rack) {
 	for _, d := range switchtree.Domains(cl) {
 		sw := &cl.Network.Switches[d.Switch]
@@ -785,7 +797,8 @@ func (x *jobNodes) named(names []string) (out *jobNodes, strange []string) {
 			}
 			if found = true; !taken[i] {
 				taken[i] = true
-				out.names, out.racks, out.ranks = append(out.names, x.names[i]), append(out.racks, x.racks[i]), append(out.ranks, x.ranks[i])
+				out.names, out.racks, out.ranks = append(out.names, x.names[i]), append(out.racks, x.racks[i]),
+					append(out.ranks, x.ranks[i])
 			}
 		}
 		if !found {

@@ -20,13 +20,15 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Plan asks for the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what
-// replicas divide and among how many, micro-batches, the pipeline's schedule, recomputation, the order of ranks, buckets,
-// compression and what the host keeps; and for the files that start it.
+// Plan asks for the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees,
+// what replicas divide and among how many, micro-batches, the pipeline's schedule, recomputation, the order of ranks,
+// buckets, compression and what the host keeps; and for the files that start it.
 //
-// When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
+// When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's
+// error.
 type Plan struct {
-	// Emit makes the launch files: Run only makes their texts (PlanDoc.Emitted), and Write of those writes them into the folder.
+	// Emit makes the launch files: Run only makes their texts (PlanDoc.Emitted), and Write of those writes them into the
+	// folder.
 	Emit string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
 	// Files are the kinds of launch files beside those that start a plan without a scheduler: launch.Kinds, or all.
 	Files    []string `page:"-" placeholder:"KIND,…" help:"With --emit: kinds of files beside torchrun's, the framework's and nccl.env: slurm, kubernetes, mpi, elastic, tuner, profiler, all or none (default: all; none where the cluster is one machine by itself)."`
@@ -150,13 +152,17 @@ func (q *Plan) check() error {
 	case !(reserve >= 0 && reserve < 1):
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
 	case q.Emit != "" && q.Packed > 0:
-		return errors.New("--emit with --packed: the data of the files that are written have no bounds between documents, so that tokens would attend to other documents; leave --emit out")
+		return errors.New("--emit with --packed: the data of the files that are written have no bounds between documents, " +
+			"so that tokens would attend to other documents; leave --emit out")
 	case q.Emit != "" && q.Method != "":
-		return fmt.Errorf("--emit with --method %s: the files that are written have no loss of pairs of answers and no reference model (TRL's DPOTrainer has both); leave --emit out", q.Method)
+		return fmt.Errorf("--emit with --method %s: the files that are written have no loss of pairs of answers and no "+
+			"reference model (TRL's DPOTrainer has both); leave --emit out", q.Method)
 	case q.Emit != "" && q.MTP > 0:
-		return fmt.Errorf("--emit with --mtp %d: the models of the files that are written have no layers for further tokens (Megatron-LM's flag for them is --mtp-num-layers %d); leave --emit out", q.MTP, q.MTP)
+		return fmt.Errorf("--emit with --mtp %d: the models of the files that are written have no layers for further "+
+			"tokens (Megatron-LM's flag for them is --mtp-num-layers %d); leave --emit out", q.MTP, q.MTP)
 	case q.Emit != "" && q.LoRA != "" && q.Framework != "" && !strings.HasPrefix(q.Framework, "hf"):
-		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); expected --framework hf, or leave --emit out")
+		return errors.New("--emit with --lora: files of adapters are written for Hugging Face's Trainer (with PEFT); " +
+			"expected --framework hf, or leave --emit out")
 	case q.Keep && q.Hosts == "":
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	case q.Emit == "" && (q.Pick != 1 || q.Detected != "" || len(q.Files) > 0):
@@ -235,19 +241,22 @@ func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
 	case q.GPUs < each:
 		return "1x" + strconv.Itoa(q.GPUs), nil
 	case q.GPUs%each != 0:
-		return "", fmt.Errorf("--gpus %d: nodes of %s have %d each; expected whole nodes, or -l NODESxGPUS", q.GPUs, q.Cluster, each)
+		return "", fmt.Errorf("--gpus %d: nodes of %s have %d each; expected whole nodes, or -l NODESxGPUS", q.GPUs,
+			q.Cluster, each)
 	}
 	return fmt.Sprintf("%dx%d", q.GPUs/each, each), nil
 }
 
-// PlanDoc is the answer to Plan for one cluster; those of other clusters that were asked about side by side are its variants.
+// PlanDoc is the answer to Plan for one cluster; those of other clusters that were asked about side by side are its
+// variants.
 type PlanDoc struct {
 	Cluster string `json:"cluster"`
 	Set     string `json:"set,omitempty"` // what was changed of the cluster
 	Model   string `json:"model"`
 	GPUs    int    `json:"gpus"`
-	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were ruled
-	// out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not be priced.
+	// Considered is the settings of the space, the sum of the next three: Bounded were ruled out one by one, Cut were
+	// ruled out in groups, Priced were priced in full. Failed are those, or groups, among Bounded and Cut that could not
+	// be priced.
 	Considered int64       `json:"considered"`
 	Bounded    int64       `json:"bounded"`
 	Cut        int64       `json:"cut"`
@@ -335,10 +344,13 @@ func (x *planned) document() *PlanDoc {
 	a, q := x.answer, x.query
 	d := &PlanDoc{
 		Cluster: q.Cluster.Name, Set: x.set, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
-		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed, Seconds: x.took.Seconds(),
+		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
+		Seconds:  x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
-		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Error: a.Err,
-		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
+		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby,
+		Error: a.Err,
+		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory,
+		Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
 	}
 	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
 		d.BatchRule = workload.DefaultBatchRule
@@ -356,9 +368,12 @@ func (x *planned) document() *PlanDoc {
 		}
 		row, j := p.row(help), p.job
 		d.Plans = append(d.Plans, PlanRow{
-			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule, Context: string(j.Context),
-			Bucket: j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(), Value: a.Plans[i].Value,
-			Step: p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]), Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule,
+			Context: string(j.Context),
+			Bucket:  j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(),
+			Value: a.Plans[i].Value,
+			Step:  p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]),
+			Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
 	d.Plans[0].NCCL = newPlanTuned(x.tuned)
@@ -377,7 +392,8 @@ func newPlanTuned(t *plan.Tuned) *PlanTuned {
 	d := &PlanTuned{Step: t.Step, Choices: []PlanChoice{}}
 	for _, c := range t.Choices {
 		d.Choices = append(d.Choices, PlanChoice{
-			Group: c.Group.String(), Op: c.Kind.String(), Bytes: c.Bytes, Algo: c.Best.Algo, Proto: c.Best.Proto, Own: c.Own.Algo, OwnP: c.Own.Proto,
+			Group: c.Group.String(), Op: c.Kind.String(), Bytes: c.Bytes, Algo: c.Best.Algo, Proto: c.Best.Proto,
+			Own: c.Own.Algo, OwnP: c.Own.Proto,
 			Gain: float64(c.Was / c.Is),
 		})
 	}
@@ -414,7 +430,8 @@ func (x *planned) command(p *pricedStep) string {
 		text += " --set " + shellWord(x.set)
 	}
 	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
-		shellWord(x.Model), x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision, j.Recompute) + x.words()
+		shellWord(x.Model), x.said(j.Split), j.GlobalBatch/x.pairs(), j.MicroBatch/x.pairs(), j.Seq, j.Precision,
+		j.Recompute) + x.words()
 	if x.framework == nil {
 		text += " --kernels " + string(j.Kernels)
 	} else {
@@ -454,8 +471,8 @@ func (x *planned) command(p *pricedStep) string {
 	return text
 }
 
-// assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is none of them,
-// nor is PCIe where GPUs have links of their own.
+// assumedRates are the layers of a fabric with rates that are only assumed, in words. Inside one node the network is
+// none of them, nor is PCIe where GPUs have links of their own.
 func assumedRates(c *cluster.Cluster, oneNode bool) []string {
 	var list []string
 	tiers, why := step.Assumed(c)
@@ -479,14 +496,16 @@ func assumedNode(c *cluster.Cluster) string {
 	return ""
 }
 
-// sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names them.
+// sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names
+// them.
 func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	list := assumedRates(q.Cluster, false)
 	if node := assumedNode(q.Cluster); len(list) == 0 && node != "" {
 		return "no rate is assumed, the node itself is: " + node, nil
 	}
 	if len(list) == 0 && q.Cluster.Network.TrunksUnknown() {
-		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data sheets", nil
+		return "rates between switches are unknown and taken as enough; all others were read, measured, or are on data " +
+			"sheets", nil
 	}
 	if len(list) == 0 {
 		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
@@ -502,10 +521,12 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 		}
 		best := slices.Index(values, slices.Min(values))
 		if gain := 1 - values[best]/values[0]; values[0] > values[best]*step.TieMargin {
-			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be %.0f%% better than plan 1; assumed: %s", 100*factor, best+1, 100*gain, what), nil
+			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be %.0f%% better than plan 1; assumed: %s",
+				100*factor, best+1, 100*gain, what), nil
 		}
 	}
-	return fmt.Sprintf("plan 1 stays within %.0f%% of the best of these with half and with twice the assumed rates: %s", 100*(step.TieMargin-1), what), nil
+	return fmt.Sprintf("plan 1 stays within %.0f%% of the best of these with half and with twice the assumed rates: %s",
+		100*(step.TieMargin-1), what), nil
 }
 
 // PlanGoal is what plans should have little of, and how its values are shown.
@@ -527,7 +548,8 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
 	}
 	if q.Objective == "time" {
 		if pay.money || pay.power > 0 {
-			return PlanGoal{}, fmt.Errorf("--price, --energy and --gpu-power are for --objective cost or energy; the objective is time")
+			return PlanGoal{},
+				fmt.Errorf("--price, --energy and --gpu-power are for --objective cost or energy; the objective is time")
 		}
 		return PlanGoal{Name: "time", objective: plan.Shortest()}, nil
 	}
@@ -541,26 +563,34 @@ func (q *Plan) goal(m hardware.GPUModel, node int) (PlanGoal, error) {
 		Computing: float64(watts) * pay.overhead * (campaign.Computing - campaign.Waiting),
 		PerGPU:    true,
 	}
-	note := fmt.Sprintf("energy: a GPU is taken to draw %.0f%% of %v while it computes and %.0f%% while it waits, times %g", 100*campaign.Computing, watts, 100*campaign.Waiting, pay.overhead)
+	note := fmt.Sprintf("energy: a GPU is taken to draw %.0f%% of %v while it computes and %.0f%% while it waits, times "+
+		"%g", 100*campaign.Computing, watts, 100*campaign.Waiting, pay.overhead)
 	kWh := 1 / (unit.Hour.Seconds() * 1e3)
 	switch {
 	case q.Objective == "energy":
 		return PlanGoal{Name: "energy", objective: energy, Head: "kWh/Mtoken", scale: kWh, Unit: "kWh", Note: note}, nil
 	case !pay.money:
-		return PlanGoal{Name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(), Unit: "GPU hours"}, nil
+		return PlanGoal{
+			Name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, Head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(),
+			Unit: "GPU hours",
+		}, nil
 	}
 	rent := pay.rent.Amount / unit.Hour.Seconds()
 	if pay.rent.Per == "node-hour" {
 		rent /= float64(node)
 	}
-	o := plan.Objective{Step: rent + energy.Step*kWh*pay.energy.Amount, Computing: energy.Computing * kWh * pay.energy.Amount, PerGPU: true}
+	o := plan.Objective{
+		Step: rent + energy.Step*kWh*pay.energy.Amount, Computing: energy.Computing * kWh * pay.energy.Amount, PerGPU: true,
+	}
 	if o.Step == 0 {
 		return PlanGoal{}, fmt.Errorf("--objective cost with prices of nothing; expected --price such as 2.50/gpu-hour")
 	}
 	if pay.energy.Amount == 0 {
 		note = ""
 	}
-	return PlanGoal{Name: "cost", objective: o, Head: pay.currency() + "/Mtoken", scale: 1, Unit: pay.currency(), Note: note}, nil
+	return PlanGoal{
+		Name: "cost", objective: o, Head: pay.currency() + "/Mtoken", scale: 1, Unit: pay.currency(), Note: note,
+	}, nil
 }
 
 // perMillion is what a plan needs for a million tokens.
@@ -588,13 +618,16 @@ func (g *PlanGoal) worse() string {
 	return "slower"
 }
 
-// even is the factor within which predictions of two settings of one job say next to nothing about which is faster: they were right in 52 of 99 measured pairs.
+// even is the factor within which predictions of two settings of one job say next to nothing about which is faster:
+// they were right in 52 of 99 measured pairs.
 const even = 1.05
 
 // planOrder says what arrangePlans does.
-const planOrder = "of plans within 5% of the best, those without offload, with memory to spare and with the fewest settings come first"
+const planOrder = "of plans within 5% of the best, those without offload, with memory to spare and with the fewest " +
+	"settings come first"
 
-// arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with room in memory, with few settings.
+// arrangePlans puts first what is easiest to run of the plans that are as good as the fastest: without offload, with
+// room in memory, with few settings.
 func (x *planned) arrangePlans(ctx context.Context) error {
 	if err := x.withoutOffload(ctx); err != nil {
 		return err
@@ -620,11 +653,12 @@ func (x *planned) arrangePlans(ctx context.Context) error {
 	return nil
 }
 
-// withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not, where the two cannot be told apart.
-// What the host does depends on its memory and processors, of which least is known.
+// withoutOffload takes the best plan that keeps all on the GPU in place of one with the same degrees that does not,
+// where the two cannot be told apart. What the host does depends on its memory and processors, of which least is known.
 func (x *planned) withoutOffload(ctx context.Context) error {
 	plans := x.answer.Plans
-	if len(x.Offload) > 0 || x.order != nil || !slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Job.Offloads() }) {
+	if len(x.Offload) > 0 || x.order != nil ||
+		!slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.Job.Offloads() }) {
 		return nil
 	}
 	q := *x.query
@@ -643,7 +677,8 @@ func (x *planned) withoutOffload(ctx context.Context) error {
 	}
 	for i := range plans {
 		for _, p := range a.Plans {
-			if plans[i].Job.Offloads() && plan.SameDegrees(&p.Job.Split, &plans[i].Job.Split) && p.Value <= plans[i].Value*step.TieMargin {
+			if plans[i].Job.Offloads() && plan.SameDegrees(&p.Job.Split, &plans[i].Job.Split) &&
+				p.Value <= plans[i].Value*step.TieMargin {
 				plans[i] = p
 				break
 			}
@@ -679,8 +714,8 @@ func (x *planned) behind(i int) string {
 	return fmt.Sprintf("%.1f%% %s, too little to tell, but %s", 100*gain, x.goal.Better(), why)
 }
 
-// PlanTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job do from
-// what is measured. What else speaks for some of them is in For.
+// PlanTie is the plans that cannot be told from the first: they differ by less than predictions of settings of one job
+// do from what is measured. What else speaks for some of them is in For.
 type PlanTie struct {
 	Plans  []int     `json:"plans"`  // their ranks, from 1
 	Margin float64   `json:"margin"` // settings whose objectives are within this factor are not told apart
@@ -695,7 +730,8 @@ type PlanFor struct {
 	Reason string `json:"reason"`
 }
 
-// worthRoom is the share of a GPU's memory by which a plan must leave more free than the first for that to speak for it.
+// worthRoom is the share of a GPU's memory by which a plan must leave more free than the first for that to speak for
+// it.
 const worthRoom = 0.03
 
 // tie finds the plans that cannot be told from the first; nil where the first is alone.
@@ -777,8 +813,8 @@ func parallelKinds(j *workload.Job) []string {
 	return list
 }
 
-// spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a scheduler gave are all
-// used.
+// spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a scheduler gave are
+// all used.
 func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 	node := ranksOfFirst(q.Layout)
 	counts := []int{len(q.Layout)}
@@ -812,10 +848,13 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 	return list, nil
 }
 
-// space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and the
-// framework runs, but what the fields fix.
+// space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and
+// the framework runs, but what the fields fix.
 func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
-	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(string(p.Precision), p.framework), Kernels: p.kernels}
+	base := workload.Job{
+		Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(string(p.Precision), p.framework),
+		Kernels: p.kernels,
+	}
 	base.Seq = cmp.Or(base.Seq, p.model.Seq)
 	if base.GlobalBatch == 0 {
 		base.GlobalBatch = max(1, workload.DefaultGlobalBatch(base.Seq, most)/p.pairs())
@@ -847,13 +886,18 @@ func (q *Plan) lists(s *plan.Space) error {
 	if err := choose("--schedule", q.Schedule, pipeline.Schedules(), &s.Schedule); err != nil {
 		return err
 	}
-	if err := choose("--context", q.Context, []workload.Context{workload.Ring, workload.Gather, workload.Ulysses}, &s.Context); err != nil {
+	if err := choose("--context", q.Context, []workload.Context{workload.Ring, workload.Gather, workload.Ulysses},
+		&s.Context); err != nil {
 		return err
 	}
-	if err := choose("--offload", q.Offload, []workload.Offload{workload.OnGPU, workload.OffloadOptimizer, workload.OffloadParams}, &s.Offload); err != nil {
+	if err := choose("--offload", q.Offload, []workload.Offload{
+		workload.OnGPU, workload.OffloadOptimizer, workload.OffloadParams,
+	}, &s.Offload); err != nil {
 		return err
 	}
-	if err := choose("--compress", q.Compress, []workload.Wire{workload.Uncompressed, workload.WireFP16, workload.WireBF16, workload.WireInt8}, &s.Compress); err != nil {
+	if err := choose("--compress", q.Compress, []workload.Wire{
+		workload.Uncompressed, workload.WireFP16, workload.WireBF16, workload.WireInt8,
+	}, &s.Compress); err != nil {
 		return err
 	}
 	if len(q.Bucket) > 0 {

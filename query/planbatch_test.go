@@ -7,8 +7,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestPlanDefaultBatch checks that a step of few GPUs is one that people train by, that its origin is said, and that a batch that was named is
-// not explained.
+// TestPlanDefaultBatch checks that a step of few GPUs is one that people train by, that its origin is said, and that a
+// batch that was named is not explained.
 func TestPlanDefaultBatch(t *testing.T) {
 	ask := func(global int64) *PlanDoc {
 		d, err := Plan{Cluster: "4xa6000", Model: "gpt2-large", Framework: "ddp", Global: global}.Run(t.Context(), Env{})
@@ -25,8 +25,8 @@ func TestPlanDefaultBatch(t *testing.T) {
 	}
 }
 
-// TestPlanKernelsShare checks that DDP is compared with other frameworks by what their kernels and precision make of the difference: asked with the
-// same kernels and precision, nothing is left of it.
+// TestPlanKernelsShare checks that DDP is compared with other frameworks by what their kernels and precision make of
+// the difference: asked with the same kernels and precision, nothing is left of it.
 func TestPlanKernelsShare(t *testing.T) {
 	q := Plan{Cluster: "4xa6000", Model: "gpt2-large", Framework: "ddp", Global: 64}
 	d, err := q.Run(t.Context(), Env{})
@@ -37,7 +37,8 @@ func TestPlanKernelsShare(t *testing.T) {
 	for _, o := range d.Others {
 		if strings.HasPrefix(o.Framework, "fsdp@") {
 			found = true
-			if !strings.Contains(o.Difference, " of this is by compiled kernels and bf16 instead of eager and amp-bf16") || o.Kernels < 0.8 {
+			if !strings.Contains(o.Difference, " of this is by compiled kernels and bf16 instead of eager and amp-bf16") ||
+				o.Kernels < 0.8 {
 				t.Errorf("%s: %.2f, %q", o.Framework, o.Kernels, o.Difference)
 			}
 		}
@@ -56,12 +57,15 @@ func TestPlanKernelsShare(t *testing.T) {
 	}
 }
 
-// TestPlanOneOrder checks that what is written without --pick is what the text calls best: whatever else speaks for another plan says why that is
-// not the first, and the sentence about assumed rates is about the first.
+// TestPlanOneOrder checks that what is written without --pick is what the text calls best: whatever else speaks for
+// another plan says why that is not the first, and the sentence about assumed rates is about the first.
 func TestPlanOneOrder(t *testing.T) {
 	behind := 0
 	for _, q := range []Plan{
-		{Cluster: "4xa6000", Model: "llama3-8b", Framework: "torchtitan", Seq: 2048, Global: 512, Offload: []workload.Offload{"none"}},
+		{
+			Cluster: "4xa6000", Model: "llama3-8b", Framework: "torchtitan", Seq: 2048, Global: 512,
+			Offload: []workload.Offload{"none"},
+		},
 		{Cluster: "4xa6000:2", NIC: "25GbE", Model: "llama3-8b", Framework: "fsdp", Seq: 2048, Global: 64},
 		{Cluster: "dgx-h100:4", Model: "llama2-13b", Global: 512},
 	} {
@@ -69,7 +73,8 @@ func TestPlanOneOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(d.Holds, "would be best") || strings.Contains(d.Holds, "stays") && !strings.Contains(d.Holds, "plan 1 stays") {
+		if strings.Contains(d.Holds, "would be best") ||
+			strings.Contains(d.Holds, "stays") && !strings.Contains(d.Holds, "plan 1 stays") {
 			t.Errorf("%s on %s: %s", q.Model, q.Cluster, d.Holds)
 		}
 		if d.Tie == nil {
@@ -79,7 +84,8 @@ func TestPlanOneOrder(t *testing.T) {
 			if f.Rank > 1 {
 				behind++
 			}
-			if said := strings.Contains(f.Reason, "it is not the first because") || strings.Contains(f.Reason, "it comes after plan 1"); said != (f.Rank > 1) {
+			if said := strings.Contains(f.Reason, "it is not the first because") ||
+				strings.Contains(f.Reason, "it comes after plan 1"); said != (f.Rank > 1) {
 				t.Errorf("%s on %s: for plan %d: %s", q.Model, q.Cluster, f.Rank, f.Reason)
 			}
 		}

@@ -32,7 +32,8 @@ type PlanFiles struct {
 	Placeholders bool             `json:"placeholder_hosts"` // the hosts' names are made up
 	Settings     []launch.Setting `json:"settings"`          // of NCCL, for all ranks
 
-	// Texts are the files, in the order of Files: plan.json, which busbar exec starts from, is the last. Write writes them.
+	// Texts are the files, in the order of Files: plan.json, which busbar exec starts from, is the last. Write writes
+	// them.
 	Texts []launch.File `json:"-"`
 	// Stale are files of other plans that this one has not.
 	Stale []string `json:"-"`
@@ -76,7 +77,11 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &PlanFiles{Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...), Texts: append(append(files[1:], readme), files[0])} // plan.json is the first of launch
+	// plan.json is the first of launch
+	d := &PlanFiles{
+		Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...),
+		Texts: append(append(files[1:], readme), files[0]),
+	}
 	for _, f := range d.Texts {
 		d.Files = append(d.Files, f.Name)
 	}
@@ -91,8 +96,8 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	return d, nil
 }
 
-// chosenFiles are those of the kinds that were asked for. Where nobody asks, one machine that is no preset of a cluster's node gets those that
-// start a plan without a scheduler, and everybody else all of them.
+// chosenFiles are those of the kinds that were asked for. Where nobody asks, one machine that is no preset of a
+// cluster's node gets those that start a plan without a scheduler, and everybody else all of them.
 func (p *planning) chosenFiles(files []launch.File, left []launch.Left) ([]launch.File, []launch.Left, error) {
 	all := append(launch.Kinds(), "all", "none")
 	kinds := slices.Clone(p.Files)
@@ -109,14 +114,16 @@ func (p *planning) chosenFiles(files []launch.File, left []launch.Left) ([]launc
 	files, left = launch.Of(kinds, files, left)
 	if alone {
 		left = append(left, launch.Left{
-			Name:   "other files",
-			Reason: "the cluster is one machine; --files all writes those for Slurm, Kubernetes, MPI and elastic jobs, and NCCL's tuner and profiler plugins",
+			Name: "other files",
+			Reason: "the cluster is one machine; --files all writes those for Slurm, Kubernetes, MPI and elastic jobs, and " +
+				"NCCL's tuner and profiler plugins",
 		})
 	}
 	return files, left, nil
 }
 
-// clusterNode reports a preset whose nodes have NICs for a network: one of them is a part of a cluster, with a scheduler.
+// clusterNode reports a preset whose nodes have NICs for a network: one of them is a part of a cluster, with a
+// scheduler.
 func clusterNode(name string) bool {
 	name, _, _ = strings.Cut(name, ":")
 	return slices.ContainsFunc(hardware.Presets(), func(p hardware.PresetInfo) bool {
@@ -165,10 +172,10 @@ func (p *planning) detected(ctx context.Context) (*cluster.NodeType, error) {
 	return c.Types[0], nil
 }
 
-// Write writes the files of a plan into Dir: all of them into a folder beside it first, so that a full disk or a kill leaves an
-// earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused, unless with force: files then
-// take the places of those of the same names, and what an earlier plan left is removed; plan.json goes first and comes last, so
-// that what busbar exec finds is whole.
+// Write writes the files of a plan into Dir: all of them into a folder beside it first, so that a full disk or a kill
+// leaves an earlier plan as it was. A new folder comes by one rename. A folder that is not empty is refused, unless
+// with force: files then take the places of those of the same names, and what an earlier plan left is removed;
+// plan.json goes first and comes last, so that what busbar exec finds is whole.
 func (d *PlanFiles) Write(force bool) error {
 	if len(d.Texts) == 0 {
 		return ErrDecoded
@@ -180,7 +187,8 @@ func (d *PlanFiles) Write(force bool) error {
 	}
 	fresh := len(list) == 0
 	if !fresh && !force {
-		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to write over files of the same names", d.Dir, list[0].Name())
+		return fmt.Errorf("%s: the folder is not empty (%s); take another, or force it to write over files of the same "+
+			"names", d.Dir, list[0].Name())
 	}
 	at := dir
 	if fresh {
@@ -218,7 +226,8 @@ func replacePlan(d *PlanFiles, dir, stage string) error {
 			return failure.Cannot(err)
 		}
 	}
-	for _, f := range d.Texts { // plan.json is the last; a link is replaced, not followed: what it points to is no file of a plan
+	// plan.json is the last; a link is replaced, not followed: what it points to is no file of a plan
+	for _, f := range d.Texts {
 		to := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return failure.Cannot(err)

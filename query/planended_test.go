@@ -22,7 +22,8 @@ func TestPlanEndedEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = p.plan(ctx, planVariant{"", p.cluster})
-	if !errors.Is(err, context.Canceled) || !strings.Contains(strings.Join(notes, "\n"), "before its first plan was priced") {
+	if !errors.Is(err, context.Canceled) ||
+		!strings.Contains(strings.Join(notes, "\n"), "before its first plan was priced") {
 		t.Errorf("%v, with notes %q", err, notes)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"busbar.dev/launch"
 )
 
-// TestPlanFilesChosen checks that one machine gets the files that start a plan without a scheduler, and that every other kind can be had by its name.
+// TestPlanFilesChosen checks that one machine gets the files that start a plan without a scheduler, and that every
+// other kind can be had by its name.
 func TestPlanFilesChosen(t *testing.T) {
 	ask := func(q Plan) *PlanFiles {
 		t.Helper()
@@ -19,7 +20,9 @@ func TestPlanFilesChosen(t *testing.T) {
 		}
 		return d.Emitted
 	}
-	byHand := []string{"nccl.env", "torchrun.sh", "ddp.sh", "train.py", "model.py", "hooks.py", "mesh.py", "README", "plan.json"}
+	byHand := []string{
+		"nccl.env", "torchrun.sh", "ddp.sh", "train.py", "model.py", "hooks.py", "mesh.py", "README", "plan.json",
+	}
 	one := ask(Plan{Cluster: "4xa6000"})
 	if !slices.Equal(one.Files, byHand) {
 		t.Errorf("one machine: %v; expected %v", one.Files, byHand)
@@ -27,7 +30,10 @@ func TestPlanFilesChosen(t *testing.T) {
 	if !slices.ContainsFunc(one.Left, func(l PlanLeft) bool { return strings.Contains(l.Reason, "--files all") }) {
 		t.Errorf("one machine: nothing says how to get the others: %v", one.Left)
 	}
-	some := map[string]string{"slurm": "job.sbatch", "kubernetes": "job.yaml", "mpi": "hostfile", "elastic": "elastic.sh", "tuner": "tuner.tab", "profiler": "busbar_profiler.c"}
+	some := map[string]string{
+		"slurm": "job.sbatch", "kubernetes": "job.yaml", "mpi": "hostfile", "elastic": "elastic.sh", "tuner": "tuner.tab",
+		"profiler": "busbar_profiler.c",
+	}
 	of := func(d *PlanFiles) (names []string) {
 		names = append(names, d.Files...)
 		for _, l := range d.Left {
@@ -37,7 +43,8 @@ func TestPlanFilesChosen(t *testing.T) {
 	}
 	all := of(ask(Plan{Cluster: "4xa6000", Files: []string{"all"}}))
 	for _, kind := range launch.Kinds() {
-		if d := of(ask(Plan{Cluster: "4xa6000", Files: []string{kind}})); some[kind] == "" || !slices.Contains(d, some[kind]) || !slices.Contains(all, some[kind]) || len(d) >= len(all) {
+		if d := of(ask(Plan{Cluster: "4xa6000", Files: []string{kind}})); some[kind] == "" ||
+			!slices.Contains(d, some[kind]) || !slices.Contains(all, some[kind]) || len(d) >= len(all) {
 			t.Errorf("--files %s: %v; expected %s, and fewer than all", kind, d, some[kind])
 		}
 	}
@@ -62,7 +69,8 @@ func TestPlanFilesChosen(t *testing.T) {
 	if d := ask(Plan{Cluster: "dgx-h100:2", Files: []string{"none"}}); !slices.Equal(d.Files, byHand) {
 		t.Errorf("two nodes with --files none: %v; expected %v", d.Files, byHand)
 	}
-	if _, err := (Plan{Cluster: "4xa6000", Model: "gpt2", Emit: "run", Files: []string{"pbs"}}).Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), "expected some of slurm, kubernetes") {
+	if _, err := (Plan{Cluster: "4xa6000", Model: "gpt2", Emit: "run", Files: []string{"pbs"}}).Run(t.Context(),
+		Env{}); err == nil || !strings.Contains(err.Error(), "expected some of slurm, kubernetes") {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// planFrameworks are those that are chosen from where nobody names one, the first that runs what is fixed, and those that a
-// plan is compared with.
+// planFrameworks are those that are chosen from where nobody names one, the first that runs what is fixed, and those
+// that a plan is compared with.
 var planFrameworks = []string{"megatron", "torchtitan", "fsdp", "deepspeed", "ddp"}
 
-// candidates are the frameworks that a search without a named one takes in turn: for adapters those that are made for them, of which busbar writes files
-// for the Trainer.
+// candidates are the frameworks that a search without a named one takes in turn: for adapters those that are made for
+// them, of which busbar writes files for the Trainer.
 func (p *planning) candidates() []string {
 	switch {
 	case p.LoRA != "" && p.Emit != "":
@@ -42,13 +42,14 @@ type PlanOther struct {
 	Tied      bool           `json:"tied,omitempty"` // the gain is below what predictions are good for
 	Parallel  workload.Split `json:"parallel"`
 	Settings  string         `json:"settings"`
-	// Difference says how much of the gain its kernels and its precision make; "" where they are the plan's own, or the gain is too small to tell.
+	// Difference says how much of the gain its kernels and its precision make; "" where they are the plan's own, or the
+	// gain is too small to tell.
 	Difference string  `json:"difference,omitempty"`
 	Kernels    float64 `json:"kernels_share,omitempty"` // what they make of the gain: 1 is all of it
 }
 
-// chooseFramework takes the first that has the model and runs what is fixed, and says why it is not the first of all. Those
-// that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
+// chooseFramework takes the first that has the model and runs what is fixed, and says why it is not the first of all.
+// Those that would do too come next where nothing fits. Kernels that somebody names are asked of them too.
 func (p *planning) chooseFramework() {
 	p.chosen = byDefault
 	for _, name := range p.candidates() {
@@ -73,8 +74,8 @@ func (p *planning) chooseFramework() {
 	}
 }
 
-// plan searches on one cluster: by the framework that was named or chosen and, where nobody named one and nothing fits, by the
-// next that runs what is fixed.
+// plan searches on one cluster: by the framework that was named or chosen and, where nobody named one and nothing fits,
+// by the next that runs what is fixed.
 func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
 	x, err := p.search(ctx, v)
 	first, other := x, *p
@@ -83,7 +84,8 @@ func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
 			return x, err
 		}
 		other.unfit = append(other.unfit, other.framework.Name)
-		other.framework, other.chosen = f, fmt.Sprintf("nothing fits by %s: %s", strings.Join(other.unfit, ", "), first.lacks())
+		other.framework, other.chosen = f,
+			fmt.Sprintf("nothing fits by %s: %s", strings.Join(other.unfit, ", "), first.lacks())
 		next := other
 		x, err = next.search(ctx, v)
 	}
@@ -93,8 +95,8 @@ func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
 	return x, err
 }
 
-// fitting is another framework by which something fits where none does by the one that was named, and the setting; "" where
-// there is none, or where all were tried.
+// fitting is another framework by which something fits where none does by the one that was named, and the setting; ""
+// where there is none, or where all were tried.
 func (x *planned) fitting() string {
 	if x.framework == nil || x.Framework == "" {
 		return ""
@@ -121,9 +123,11 @@ func (x *planned) fitting() string {
 // simplest are frameworks that need least to be installed and told, the simplest first.
 var simplest = []string{"ddp", "fsdp", "torchtitan"}
 
-// simpler is the plan by the simplest framework whose best cannot be told from the first, where nobody named one; nil where that is the framework at hand.
+// simpler is the plan by the simplest framework whose best cannot be told from the first, where nobody named one; nil
+// where that is the framework at hand.
 func (x *planned) simpler(ctx context.Context) (*planned, error) {
-	if x.Framework != "" || x.LoRA != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
+	if x.Framework != "" || x.LoRA != "" || x.chosen != byDefault || x.order != nil || len(x.query.Spaces) != 1 ||
+		x.goal.Name != "time" {
 		return nil, nil
 	}
 	for _, name := range simplest {
@@ -173,7 +177,10 @@ func (p *planning) misses(f *workload.Framework) error {
 	}
 	// Replicas enough that all that is fixed has a meaning.
 	split.DP = max(split.DP, 1) * max(split.Shard, 2) * max(split.EP, 1)
-	j := workload.Job{Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(string(p.Precision), f), Kernels: p.kernels, Recompute: workload.Recompute(p.Recompute)}
+	j := workload.Job{
+		Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(string(p.Precision), f), Kernels: p.kernels,
+		Recompute: workload.Recompute(p.Recompute),
+	}
 	j.Seq = cmp.Or(j.Seq, p.model.Seq)
 	if p.LoRA != "" {
 		if j.LoRA, err = workload.ParseLoRA(p.LoRA); err != nil {
@@ -226,7 +233,8 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	var list []PlanOther
 	for _, name := range x.candidates() {
 		f, err := workload.ParseFramework(name)
-		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" || slices.Contains(x.unfit, name) {
+		if err != nil || name == x.framework.Name || name == "megatron" && x.framework.Name == "nemo" ||
+			slices.Contains(x.unfit, name) {
 			continue // both are Megatron-Core
 		}
 		p := *x.planning
@@ -248,7 +256,8 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 			return nil, fmt.Errorf("%s: %w", f.Title, err)
 		case best != nil:
 			o := PlanOther{
-				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value, Tied: first.Value <= best.Value*step.TieMargin,
+				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value,
+				Tied:     first.Value <= best.Value*step.TieMargin,
 				Parallel: best.Job.Split, Settings: settings(&best.Job),
 			}
 			if err := o.explain(x.query, first, best); err != nil {
@@ -260,8 +269,8 @@ func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
 	return list, nil
 }
 
-// explain says how much of what another framework gains is its kernels and its precision: the first plan is priced with them, and all else as
-// it is.
+// explain says how much of what another framework gains is its kernels and its precision: the first plan is priced with
+// them, and all else as it is.
 func (o *PlanOther) explain(q *plan.Query, first, best *plan.Plan) error {
 	j := first.Job
 	j.Kernels, j.Precision = best.Job.Kernels, best.Job.Precision
@@ -287,12 +296,13 @@ func (o *PlanOther) explain(q *plan.Query, first, best *plan.Plan) error {
 	case o.Kernels < 0.95:
 		share, rest = fmt.Sprintf("%.0f%% of this is by", 100*o.Kernels), ", the rest by its other settings"
 	}
-	o.Difference = fmt.Sprintf("%s %s instead of %s%s", share, strings.Join(own, " and "), strings.Join(other, " and "), rest)
+	o.Difference = fmt.Sprintf("%s %s instead of %s%s", share, strings.Join(own, " and "), strings.Join(other, " and "),
+		rest)
 	return nil
 }
 
-// said is a split in the words of --parallel: with a framework what is left out is the framework's default, so that zero and sp are
-// always said.
+// said is a split in the words of --parallel: with a framework what is left out is the framework's default, so that
+// zero and sp are always said.
 func (x *planned) said(s workload.Split) string {
 	text := s.String()
 	if x.framework == nil {

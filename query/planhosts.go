@@ -45,8 +45,8 @@ func hasMadeUpNames(cl *cluster.Cluster) bool {
 	return slices.ContainsFunc(cl.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
 }
 
-// ownHosts are the cluster's hosts that Hosts names. There are none where the cluster's names are made up and Hosts has the
-// real ones.
+// ownHosts are the cluster's hosts that Hosts names. There are none where the cluster's names are made up and Hosts has
+// the real ones.
 func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
 	if q.Hosts == "" {
 		return nil, nil, nil
@@ -67,8 +67,8 @@ func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
 	return nil, nil, noHostOf(cl, strange)
 }
 
-// layout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the order of
-// the network.
+// layout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the
+// order of the network.
 func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder, error) {
 	s := p.shape
 	hosts, names, err := p.ownHosts(cl)
@@ -100,8 +100,8 @@ func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder,
 	return l, name, o, nil
 }
 
-// arrange puts the hosts into the order that is best for the plan that was picked, and searches again where that is another
-// than was searched on.
+// arrange puts the hosts into the order that is best for the plan that was picked, and searches again where that is
+// another than was searched on.
 func (x *planned) arrange(ctx context.Context) (*plan.Answer, error) {
 	q, o, answer := x.query, x.order, x.answer
 	pick := func() *plan.Plan { return &answer.Plans[min(x.Pick, len(answer.Plans))-1] }
@@ -147,7 +147,8 @@ func (o *hostOrder) hosts(l nccl.Layout) []string {
 	return names
 }
 
-// without leaves out the hosts that Avoid names, and takes as many others in their place where a number of nodes was asked for.
+// without leaves out the hosts that Avoid names, and takes as many others in their place where a number of nodes was
+// asked for.
 func (q *Plan) without(cl *cluster.Cluster, l nccl.Layout, name string) (nccl.Layout, string, error) {
 	if q.Avoid == "" {
 		return l, name, nil
@@ -208,7 +209,8 @@ func (q *OnHosts) put(shapes []shape) error {
 	}
 	for i := range shapes {
 		if n := shapes[i].nodes; n > len(names) {
-			return fmt.Errorf("--hosts names %s; the layout %s has %s", words.Plural(len(names), "host"), shapes[i].text, words.Plural(n, "node"))
+			return fmt.Errorf("--hosts names %s; the layout %s has %s", words.Plural(len(names), "host"), shapes[i].text,
+				words.Plural(n, "node"))
 		}
 		shapes[i].hosts = q.Hosts
 	}
@@ -279,7 +281,8 @@ func (s shape) ranksOn(cl *cluster.Cluster, hosts []int, names []string) (nccl.L
 			n = s.gpus
 		}
 		if n == 0 || n > len(gpus) {
-			return nil, fmt.Errorf("--hosts: %s has %s; expected at least %d", names[i], words.Plural(len(gpus), "GPU"), max(n, 1))
+			return nil,
+				fmt.Errorf("--hosts: %s has %s; expected at least %d", names[i], words.Plural(len(gpus), "GPU"), max(n, 1))
 		}
 		for _, g := range gpus[:n] {
 			l = append(l, nccl.Rank{Host: h, GPU: g})
@@ -316,8 +319,10 @@ func arrange(read []source) error {
 		}
 		if names := bareHosts(read, i); s.counted && len(names) > 0 {
 			if len(names) != len(c.Hosts) {
-				return fmt.Errorf("%s describes %d nodes and the other sources name %d hosts (%s); which of them are meant? Leave :%d out for all, or name them: HOSTLIST=%s",
-					s.word, len(c.Hosts), len(names), cluster.FormatHosts(names), len(c.Hosts), strings.TrimSuffix(s.word, fmt.Sprintf(":%d", len(c.Hosts))))
+				return fmt.Errorf("%s describes %d nodes and the other sources name %d hosts (%s); which of them are meant? "+
+					"Leave :%d out for all, or name them: HOSTLIST=%s",
+					s.word, len(c.Hosts), len(names), cluster.FormatHosts(names), len(c.Hosts),
+					strings.TrimSuffix(s.word, fmt.Sprintf(":%d", len(c.Hosts))))
 			}
 			for h := range c.Hosts {
 				c.Hosts[h].Name = names[h]
@@ -338,8 +343,8 @@ func arrange(read []source) error {
 	return nil
 }
 
-// bareHosts lists the hosts that sources other than number i name, where none of them describes their GPUs: what is said of
-// their nodes must come from elsewhere.
+// bareHosts lists the hosts that sources other than number i name, where none of them describes their GPUs: what is
+// said of their nodes must come from elsewhere.
 func bareHosts(read []source, i int) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -409,7 +414,8 @@ func nameNameless(read []source) {
 			for _, f := range read[i].frags {
 				if nameless(f) {
 					f.Hosts[0].Name = names[k]
-					f.Warnf(0, names[k], "the file names no host; another of the same kind does not either, so this is a machine of its own, called after its file (HOST=FILE gives it a name)")
+					f.Warnf(0, names[k], "the file names no host; another of the same kind does not either, so this is a machine of "+
+						"its own, called after its file (HOST=FILE gives it a name)")
 				}
 			}
 		}

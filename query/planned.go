@@ -74,7 +74,8 @@ func (p *planning) search(ctx context.Context, v planVariant) (*planned, error) 
 	case errors.Is(err, plan.ErrNone):
 		return x, err
 	case err != nil && ctx.Err() != nil:
-		p.env.note(fmt.Sprintf("%s: the search was ended before its first plan was priced; --framework, --parallel or --recompute make it shorter", p.model.Name))
+		p.env.note(fmt.Sprintf("%s: the search was ended before its first plan was priced; --framework, --parallel or "+
+			"--recompute make it shorter", p.model.Name))
 		return nil, err
 	case err != nil:
 		return nil, err
@@ -114,7 +115,10 @@ func (p *planning) prepare(v planVariant) (*planned, string, error) {
 		return nil, "", err
 	}
 	x.order = order
-	x.query = &plan.Query{Cluster: v.cluster, Layout: layout, Version: p.version, GPU: g, Top: p.Top, Reserve: p.reserve, Objective: x.goal.objective, Tuned: p.Tuner}
+	x.query = &plan.Query{
+		Cluster: v.cluster, Layout: layout, Version: p.version, GPU: g, Top: p.Top, Reserve: p.reserve,
+		Objective: x.goal.objective, Tuned: p.Tuner,
+	}
 	if x.query.Spaces, err = p.spaces(x.query, order != nil); err != nil {
 		return nil, "", err
 	}
@@ -128,7 +132,8 @@ func (p *planning) prepare(v planVariant) (*planned, string, error) {
 	return x, name, err
 }
 
-// checkHosts refuses real names that are no names for so many nodes, whether files are written or not, and notes more nodes than there are.
+// checkHosts refuses real names that are no names for so many nodes, whether files are written or not, and notes more
+// nodes than there are.
 func (p *planning) checkHosts(order *hostOrder, nodes int) error {
 	if p.MaxNodes > nodes {
 		p.env.note(fmt.Sprintf("--max-nodes %d: there are %s", p.MaxNodes, words.Plural(nodes, "node")))
@@ -202,7 +207,10 @@ func (x *planned) explain(ctx context.Context, name string) error {
 		if ranks < len(q.Layout) {
 			text = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
 		}
-		x.steps = append(x.steps, &pricedStep{Result: best.Result, layout: text, job: &best.Job, model: q.GPU.Model, gpu: q.GPU, tasks: step.Prepare(&best.Job, q.Fabric(&best.Job))})
+		x.steps = append(x.steps, &pricedStep{
+			Result: best.Result, layout: text, job: &best.Job, model: q.GPU.Model, gpu: q.GPU,
+			tasks: step.Prepare(&best.Job, q.Fabric(&best.Job)),
+		})
 	}
 	// Who ends the search wants the plans, and no more of it.
 	for _, work := range []func() error{
@@ -227,8 +235,8 @@ const (
 	LeastHelp = 0.005 // more tokens per second
 )
 
-// findHelp finds what would help the first plan most: settings and networks tried one by one, and the best plan with twice the
-// memory.
+// findHelp finds what would help the first plan most: settings and networks tried one by one, and the best plan with
+// twice the memory.
 func (x *planned) findHelp(ctx context.Context) error {
 	q, first := x.query, x.steps[0]
 	gpu := *q.GPU
@@ -244,7 +252,9 @@ func (x *planned) findHelp(ctx context.Context) error {
 	if roomy != nil {
 		gain := roomy.Result.TokensPerSecond()/first.TokensPerSecond() - 1
 		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp && settings(&roomy.Job) != settings(first.job) {
-			list = append(list, step.Change{Text: settings(&roomy.Job) + " would fit", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
+			list = append(list, step.Change{
+				Text: settings(&roomy.Job) + " would fit", Setting: "GPUs with twice the memory", Gain: gain, Buy: true,
+			})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })
@@ -264,13 +274,15 @@ func (x *planned) lacks() string {
 		return "every setting needs more memory than there is"
 	}
 	if need := a.Leanest.Memory.Total(); need > q.Room() {
-		return fmt.Sprintf("the smallest setting needs %.1f GiB per GPU, which has %.1f GiB without --reserve", need.GiB(), q.Room().GiB())
+		return fmt.Sprintf("the smallest setting needs %.1f GiB per GPU, which has %.1f GiB without --reserve", need.GiB(),
+			q.Room().GiB())
 	}
-	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB", (a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
+	return fmt.Sprintf("the smallest setting needs %.1f GB of host memory per node, which has %.1f GB",
+		(a.Leanest.Memory.Host * unit.Volume(q.Spaces[0].Node)).GB(), unit.Volume(q.HostMemory).GB())
 }
 
-// none says why there is no plan, nor one by other frameworks that were tried: settings that exclude each other, or by how much
-// the leanest does not fit and what would make it fit.
+// none says why there is no plan, nor one by other frameworks that were tried: settings that exclude each other, or by
+// how much the leanest does not fit and what would make it fit.
 func (x *planned) none(others []*workload.Framework) error {
 	q, answer := x.query, x.answer
 	space := q.Spaces[0]
@@ -279,19 +291,24 @@ func (x *planned) none(others []*workload.Framework) error {
 		return fmt.Errorf("no setting is possible on %s: %s", words.Plural(space.Ranks, "GPU"), x.clash(space))
 	}
 	if answer.Late > 0 {
-		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
+		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least",
+			base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
 	}
 	lean, have := answer.Leanest, q.Room()
-	text := fmt.Sprintf("%s on %s of %.1f GiB: none of the %s settings that were tried fits", base.Model.Name, words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GiB(), words.Thousands(answer.Considered))
+	text := fmt.Sprintf("%s on %s of %.1f GiB: none of the %s settings that were tried fits", base.Model.Name,
+		words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GiB(), words.Thousands(answer.Considered))
 	if lean == nil {
 		return errors.New(text)
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
-		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB per GPU, %.1f GiB more than available with --reserve %g (in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
-			settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(), m.Grads.GiB(), m.Optimizer.GiB(), m.Activations.GiB(), m.Other.GiB())
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GiB per GPU, %.1f GiB more than available with --reserve %g "+
+			"(in GiB: parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+			settings(&lean.Job), need.GiB(), (need - have).GiB(), q.Reserve, m.Params.GiB(), m.Grads.GiB(), m.Optimizer.GiB(),
+			m.Activations.GiB(), m.Other.GiB())
 	} else {
-		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB",
+			settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
 	}
 	for i, f := range others {
 		if i == 0 {
@@ -369,7 +386,8 @@ func (x *planned) clash(s *plan.Space) string {
 	}
 	why := x.contradiction(s, &j)
 	if why == "" {
-		why = fmt.Sprintf("%s, a global batch of %d, %s with %d layers and %d heads; degrees must divide them", words.Plural(s.Ranks, "GPU"), j.GlobalBatch, x.model.Name, x.model.Dims.Layers, x.model.Dims.Heads)
+		why = fmt.Sprintf("%s, a global batch of %d, %s with %d layers and %d heads; degrees must divide them",
+			words.Plural(s.Ranks, "GPU"), j.GlobalBatch, x.model.Name, x.model.Dims.Layers, x.model.Dims.Heads)
 	}
 	if len(fixed) > 0 {
 		why += " (fixed are " + strings.Join(fixed, ", ") + ")"
@@ -409,7 +427,8 @@ func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
 	}
 	switch {
 	case split.ZeRO > 1 && split.PP > 1:
-		return fmt.Sprintf("zero=%d with pp=%d, which few frameworks have; take zero=0 or zero=1, or --framework torchtitan", split.ZeRO, split.PP)
+		return fmt.Sprintf("zero=%d with pp=%d, which few frameworks have; take zero=0 or zero=1, or --framework torchtitan",
+			split.ZeRO, split.PP)
 	case split.ZeRO > 0 && split.DP*split.CP == 1:
 		return fmt.Sprintf("zero=%d with one replica, which has no ranks to shard over", split.ZeRO)
 	case strings.Contains(string(x.Parallel), "sp=1") && split.TP == 1 && len(s.TP) == 1:

@@ -9,11 +9,21 @@ import (
 	"busbar.dev/launch"
 )
 
-// TestWritePlan: a plan that cannot be written leaves an earlier one as it was, and a folder that filled meanwhile is not written into.
+// TestWritePlan: a plan that cannot be written leaves an earlier one as it was, and a folder that filled meanwhile is
+// not written into.
 func TestWritePlan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder", "run 1")
-	one := &PlanFiles{Dir: dir, Texts: []launch.File{{Name: "README", Text: []byte("1")}, {Name: "old.sh", Text: []byte("1"), Run: true}, {Name: "plan.json", Text: []byte("1")}}}
-	two := &PlanFiles{Dir: dir, Stale: []string{"old.sh"}, Texts: []launch.File{{Name: "README", Text: []byte("2")}, {Name: "plan.json", Text: []byte("2")}}}
+	one := &PlanFiles{
+		Dir: dir, Texts: []launch.File{
+			{Name: "README", Text: []byte("1")},
+			{Name: "old.sh", Text: []byte("1"), Run: true},
+			{Name: "plan.json", Text: []byte("1")},
+		},
+	}
+	two := &PlanFiles{
+		Dir: dir, Stale: []string{"old.sh"},
+		Texts: []launch.File{{Name: "README", Text: []byte("2")}, {Name: "plan.json", Text: []byte("2")}},
+	}
 	if err := one.Write(false); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +31,8 @@ func TestWritePlan(t *testing.T) {
 		t.Errorf("a second plan without force: %v; expected a refusal", err)
 	}
 	bad := *two
-	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: []byte("2")}}, bad.Texts...) // a name that no file can have
+	// a name that no file can have
+	bad.Texts = append([]launch.File{{Name: strings.Repeat("n", 300), Text: []byte("2")}}, bad.Texts...)
 	if err := bad.Write(true); err == nil {
 		t.Error("a file that cannot be written: no error")
 	}

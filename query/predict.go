@@ -20,8 +20,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Predict asks how long a collective takes on a cluster, by which algorithm and protocol NCCL would run it, what limits it,
-// and which setting would help.
+// Predict asks how long a collective takes on a cluster, by which algorithm and protocol NCCL would run it, what limits
+// it, and which setting would help.
 type Predict struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
 	Layout  Layout `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
@@ -74,7 +74,9 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 	}
 	how, ok := predict.ParseLaunch(q.Launch)
 	if !ok {
-		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), \"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
+		return nil, fmt.Errorf("--launch %.60q; expected how the calls are made: \"-g 8\" (one thread serves eight GPUs), "+
+			"\"per gpu\", \"torch\" (every call timed by itself), \"graph\", \"queue\" (calls one after the other, as "+
+			"nccl-tests makes them), \"aws-ofi-nccl 1.7\" (plugin of EFA)", q.Launch)
 	}
 	how.Unsure = q.NCCL == ""
 	place := placement{cluster: q.Cluster, layout: string(q.Layout), compare: string(q.Compare), gpu: q.GPU, nic: q.NIC}
@@ -87,7 +89,8 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 	}
 	defer env.working("predicting")()
 	d := &PredictDoc{
-		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []PredictRow{}, Advice: []predict.Advice{},
+		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []PredictRow{},
+		Advice:   []predict.Advice{},
 		Compared: q.Compare != "", Caveats: predict.EnvironmentNotes(settings),
 	}
 	if err := d.predictAll(ctx, &env, cl, shapes, version, settings, ask, how); err != nil {
@@ -98,7 +101,8 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 		d.Compare = predict.Compare(d.Sides)
 	}
 	if len(d.predictors) == 0 && (q.Plan || q.Links) {
-		return nil, fmt.Errorf("--nccl-plan and --links: nothing is known of what the library sets up on these GPUs; the times are published runs")
+		return nil, fmt.Errorf("--nccl-plan and --links: nothing is known of what the library sets up on these GPUs; the " +
+			"times are published runs")
 	}
 	if q.Plan {
 		d.addPlans()
@@ -110,7 +114,9 @@ func (q Predict) Run(ctx context.Context, env Env) (doc *PredictDoc, err error) 
 }
 
 // predictAll predicts every layout. In a comparison, one that cannot be predicted is left out and named.
-func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) error {
+func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version,
+	settings map[string]string, ask predict.Query, how predict.Conditions,
+) error {
 	var impossible error
 	for i, s := range shapes {
 		env.steps(i, len(shapes))
@@ -154,7 +160,9 @@ func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Clust
 }
 
 // predictSide predicts one layout.
-func predictSide(cl *cluster.Cluster, l nccl.Layout, name string, v nccl.Version, settings map[string]string, ask predict.Query, how predict.Conditions) (*predict.Predictor, predict.Side, []predict.Skip, error) {
+func predictSide(cl *cluster.Cluster, l nccl.Layout, name string, v nccl.Version, settings map[string]string,
+	ask predict.Query, how predict.Conditions,
+) (*predict.Predictor, predict.Side, []predict.Skip, error) {
 	p, err := predict.New(cl, l, v, settings, nil)
 	if err != nil {
 		return nil, predict.Side{}, nil, err
@@ -209,7 +217,8 @@ func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error
 	}
 	for _, a := range strings.Split(algos, ",") {
 		a = strings.ToLower(strings.TrimSpace(a))
-		if _, err := schedule.Find(a); err != nil && !slices.Contains([]string{predict.Auto, predict.Best, predict.Each, predict.All}, a) {
+		if _, err := schedule.Find(a); err != nil &&
+			!slices.Contains([]string{predict.Auto, predict.Best, predict.Each, predict.All}, a) {
 			return ask, fmt.Errorf("--algo: %w; or auto, best, each, all", err)
 		}
 		ask.Algos = append(ask.Algos, a)
@@ -326,14 +335,17 @@ type PredictLinkUse struct {
 func NewPredictRow(layout string, r predict.Row) PredictRow {
 	low, high := r.Span()
 	row := PredictRow{
-		Layout: layout, Ranks: r.Ranks, Size: r.Op.Size(r.Ranks), Asked: r.Asked, Count: r.Op.Count(r.Ranks), Dtype: r.Op.Type.String(),
-		Algo: r.Algo, Proto: r.Setting.Proto, Channels: r.Channels, Time: r.Time, Low: low, High: high,
+		Layout: layout, Ranks: r.Ranks, Size: r.Op.Size(r.Ranks), Asked: r.Asked, Count: r.Op.Count(r.Ranks),
+		Dtype: r.Op.Type.String(),
+		Algo:  r.Algo, Proto: r.Setting.Proto, Channels: r.Channels, Time: r.Time, Low: low, High: high,
 		AlgBW: r.AlgBW(), BusBW: r.BusBW(), Chosen: r.Chosen, Beyond: r.Beyond, Bottleneck: r.Limit,
 		Parts: PredictParts{Launch: r.Parts.Launch, Latency: r.Parts.Latency, Sync: r.Parts.Sync, Moving: r.Parts.Moving},
 		Busy:  []PredictUse{}, Row: r,
 	}
 	for _, u := range r.Run.Busy {
-		row.Busy = append(row.Busy, PredictUse{Where: u.Where, Kind: u.Kind, Rate: u.Rate, Bytes: u.Bytes, Share: rounded(u.Share)})
+		row.Busy = append(row.Busy, PredictUse{
+			Where: u.Where, Kind: u.Kind, Rate: u.Rate, Bytes: u.Bytes, Share: rounded(u.Share),
+		})
 	}
 	return row
 }
@@ -349,7 +361,8 @@ func (d *PredictDoc) addSide(p *predict.Predictor, side predict.Side, skipped []
 	}
 	d.addRows(side, skipped)
 	if side.Ranks > predict.LargestMeasured {
-		d.Caveats = append(d.Caveats, fmt.Sprintf("%s: no measurement of more than %d GPUs is public, so the error bar is the widest; congestion between jobs and switches is not modelled", side.Layout, predict.LargestMeasured))
+		d.Caveats = append(d.Caveats, fmt.Sprintf("%s: no measurement of more than %d GPUs is public, so the error bar is "+
+			"the widest; congestion between jobs and switches is not modelled", side.Layout, predict.LargestMeasured))
 	}
 }
 
@@ -406,7 +419,8 @@ func (d *PredictDoc) addPlans() {
 // addLinks adds how busy every link is.
 func (d *PredictDoc) addLinks(ctx context.Context, env *Env) error {
 	if len(d.Rows) != 1 {
-		return fmt.Errorf("--links is about one run and there are %d rows; give one --size, one layout and one --algo", len(d.Rows))
+		return fmt.Errorf("--links is about one run and there are %d rows; give one --size, one layout and one --algo",
+			len(d.Rows))
 	}
 	r := &d.Rows[0]
 	var err error
@@ -426,7 +440,9 @@ func (d *PredictDoc) addLinks(ctx context.Context, env *Env) error {
 			r.Links[i].Hosts = cluster.FormatHosts(g.Hosts)
 		}
 		for _, u := range g.Uses {
-			r.Links[i].Links = append(r.Links[i].Links, PredictLinkUse{Which: u.Which, Kind: u.Kind, Rate: u.Rate, Cables: u.Cables, Bytes: u.Bytes, Share: u.Share, Bottleneck: u.Tight})
+			r.Links[i].Links = append(r.Links[i].Links, PredictLinkUse{
+				Which: u.Which, Kind: u.Kind, Rate: u.Rate, Cables: u.Cables, Bytes: u.Bytes, Share: u.Share, Bottleneck: u.Tight,
+			})
 		}
 	}
 	return nil
@@ -450,13 +466,15 @@ func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, na
 	env.question = &Predict{}
 	defer func() { err = env.spelled(err) }()
 	if len(d.Rows) != 1 {
-		return nil, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(d.Rows))
+		return nil, nil, fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one "+
+			"--algo", len(d.Rows))
 	}
 	if len(d.predictors) == 0 && d.Library != "hccl" {
 		return nil, nil, ErrDecoded
 	}
 	if len(d.predictors) == 0 {
-		return nil, nil, failure.Cannot(errors.New("a timeline of published runs: nothing is known of the messages that they are made of"))
+		return nil, nil,
+			failure.Cannot(errors.New("a timeline of published runs: nothing is known of the messages that they are made of"))
 	}
 	r, p := &d.Rows[0], d.predictors[0]
 	n, err := p.Steps(r.operation(), r.Row.Setting)
@@ -464,9 +482,11 @@ func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, na
 	case err != nil:
 		return nil, nil, err
 	case n > maxTraced:
-		return nil, nil, failure.Cannot(fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a smaller --size, fewer nodes (-l) or another --algo", n, maxTraced))
+		return nil, nil, failure.Cannot(fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a "+
+			"smaller --size, fewer nodes (-l) or another --algo", n, maxTraced))
 	case n > manyTraced:
-		env.note(fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
+		env.note(fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size "+
+			"or fewer nodes make less", n, manyTraced))
 	}
 	done := env.working("playing every message")
 	run, err = p.Simulate(ctx, r.operation(), r.Row.Setting)
@@ -476,7 +496,8 @@ func (d *PredictDoc) Timeline(ctx context.Context, env Env) (run *result.Run, na
 	}
 	run.Op, run.Algo = r.Row.Op, r.Algo
 	if run.Time != r.Time {
-		env.note(fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the model's figures were fitted with: go by the table for how long it takes", run.Time, r.Time))
+		env.note(fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the "+
+			"model's figures were fitted with: go by the table for how long it takes", run.Time, r.Time))
 	}
 	return run, p.Name, nil
 }
@@ -575,7 +596,8 @@ func sizeNotes(text string) []string {
 		if !ok || err != nil || v < 1 || v >= few {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%s is %g bytes; did you mean %g billion parameters? %gGB in bfloat16", s, v, v, 2*v))
+		notes = append(notes, fmt.Sprintf("%s is %g bytes; did you mean %g billion parameters? %gGB in bfloat16", s, v, v,
+			2*v))
 	}
 	return notes
 }

@@ -31,8 +31,8 @@ func TestPredictStops(t *testing.T) {
 	}
 }
 
-// TestPredictRepeats gets the same document every time: of links that are equally busy the first in the order of the cluster is
-// named, not one by chance.
+// TestPredictRepeats gets the same document every time: of links that are equally busy the first in the order of the
+// cluster is named, not one by chance.
 func TestPredictRepeats(t *testing.T) {
 	for cluster, times := range map[string]int{"dgx-h100:64": 5, "../docs/examples/leaf-spine.yaml": 50} {
 		first := ""
@@ -84,7 +84,9 @@ func TestTagsHold(t *testing.T) {
 
 // TestCommandLine says what to type for a question.
 func TestCommandLine(t *testing.T) {
-	q := Predict{Cluster: "dgx-h100:2", Size: "1G", Op: "all_reduce", Factor: 2, Plan: true, Env: []string{"NCCL_ALGO=Ring", "A=b"}}
+	q := Predict{
+		Cluster: "dgx-h100:2", Size: "1G", Op: "all_reduce", Factor: 2, Plan: true, Env: []string{"NCCL_ALGO=Ring", "A=b"},
+	}
 	got := strings.Join(CommandLine([]string{"predict"}, q), " ")
 	if want := "busbar predict -c dgx-h100:2 --size 1G --nccl-plan --env NCCL_ALGO=Ring --env A=b"; got != want {
 		t.Errorf("%s\nwant %s", got, want)

@@ -11,8 +11,8 @@ import (
 	"busbar.dev/internal/test/rdmatest"
 )
 
-// TestPortsAlone: ports of a host are measured for one job at a time, by all of its ranks there; a second job is told, has taken none of them, and
-// gets them when the first ends.
+// TestPortsAlone: ports of a host are measured for one job at a time, by all of its ranks there; a second job is told,
+// has taken none of them, and gets them when the first ends.
 func TestPortsAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are no RDMA ports but on Linux")
@@ -37,7 +37,8 @@ func TestPortsAlone(t *testing.T) {
 			t.Fatalf("the first job: %d ports, %v", n, err)
 		}
 	}
-	if n, err := asks(second, "two"); n != 0 || err == nil || !strings.Contains(err.Error(), "b/1 is being measured by another busbar on this host") {
+	if n, err := asks(second, "two"); n != 0 || err == nil ||
+		!strings.Contains(err.Error(), "b/1 is being measured by another busbar on this host") {
 		t.Errorf("a second job: %d ports, %v", n, err)
 	}
 	if n, err := asks(third, "three"); n != 1 || err != nil {

@@ -24,7 +24,9 @@ var version string
 
 // Run reads what the build recorded.
 func (Release) Run(context.Context, Env) (*ReleaseDoc, error) {
-	d := &ReleaseDoc{Version: "devel", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Documents: Version}
+	d := &ReleaseDoc{
+		Version: "devel", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Documents: Version,
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return d, nil

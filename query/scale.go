@@ -12,8 +12,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// Scale asks how a job scales from one node to many: tokens per second and efficiency against the fewest nodes that it fits,
-// with the knee marked. Every node gets as much work (weak scaling); with a global batch the work is divided (strong scaling).
+// Scale asks how a job scales from one node to many: tokens per second and efficiency against the fewest nodes that it
+// fits, with the knee marked. Every node gets as much work (weak scaling); with a global batch the work is divided
+// (strong scaling).
 type Scale struct {
 	Job
 	Failures
@@ -98,7 +99,10 @@ func (q Scale) Run(ctx context.Context, env Env) (doc *ScaleDoc, err error) {
 		return nil, err
 	}
 	defer env.working("pricing the step on more and more nodes")()
-	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(), Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
+	d := &ScaleDoc{
+		Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Pictures: t.job.Model.Pictures(),
+		Rows: []ScaleRow{}, Skipped: []ScaleSkip{},
+	}
 	d.price(ctx, &env, t, fails, per, most, q.Every)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -148,7 +152,8 @@ func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
 	}
 	margin := unit.Span(step.Margin(p.job, p.model))
 	row := ScaleRow{
-		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,
+		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(),
+		PerGPU: p.TokensPerSecond() / float64(p.Ranks), MFU: p.MFU,
 		Low: p.Step / margin, High: p.Step * margin, Memory: p.Memory.Total().Bytes(), Has: p.model.Memory, Fits: p.fits(),
 		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.memoryShortfall(),
 	}

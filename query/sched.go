@@ -49,7 +49,8 @@ func (q Sched) Run(_ context.Context, env Env) (doc *SchedDoc, err error) {
 // prove proves a built schedule.
 func (d *SchedDoc) prove(env *Env) error {
 	if d.Program.MoreOps(maxProven) {
-		return failure.Cannot(fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: the programs are alike", maxProven))
+		return failure.Cannot(fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: "+
+			"the programs are alike", maxProven))
 	}
 	done := env.working("proving")
 	d.Fault = d.Program.Check()
@@ -78,7 +79,9 @@ func (q *Sched) build() (*schedule.Schedule, error) {
 	case *q.Pieces < 1:
 		return nil, fmt.Errorf("--pieces %d; expected at least 1", *q.Pieces)
 	}
-	p := schedule.Params{Ranks: *q.Ranks, Root: q.Root, Channels: *q.Channels, Pieces: *q.Pieces, Inner: q.Inner, Outer: q.Outer}
+	p := schedule.Params{
+		Ranks: *q.Ranks, Root: q.Root, Channels: *q.Channels, Pieces: *q.Pieces, Inner: q.Inner, Outer: q.Outer,
+	}
 	if q.Groups != "" {
 		if p.Groups, err = parseGroups(q.Groups, *q.Ranks); err != nil {
 			return nil, fmt.Errorf("--groups %s: %w", q.Groups, err)
@@ -124,7 +127,8 @@ func equalGroups(size, ranks int) ([][]int, error) {
 	case size < 1 || size > ranks:
 		return nil, fmt.Errorf("groups of %d ranks; expected 1 to %d, as many as there are", size, ranks)
 	case ranks%size != 0:
-		return nil, fmt.Errorf("%d ranks are not a whole number of groups of %d; name uneven groups: 0-%d/%d-%d", ranks, size, size-1, size, ranks-1)
+		return nil, fmt.Errorf("%d ranks are not a whole number of groups of %d; name uneven groups: 0-%d/%d-%d", ranks, size,
+			size-1, size, ranks-1)
 	}
 	groups := make([][]int, ranks/size)
 	for r := range ranks {
@@ -203,8 +207,8 @@ type SchedWait struct {
 // Wrong reports a schedule that is not proven.
 func (d *SchedDoc) Wrong() bool { return d.Check != nil && !d.Check.Proven }
 
-// MaxSchedText bounds the ops of a schedule's text, which nobody reads beyond some gigabytes; maxPrograms those of a document,
-// which is made in memory.
+// MaxSchedText bounds the ops of a schedule's text, which nobody reads beyond some gigabytes; maxPrograms those of a
+// document, which is made in memory.
 const (
 	MaxSchedText = 1 << 26
 	maxPrograms  = 1 << 20
@@ -217,7 +221,8 @@ func (d *SchedDoc) AddPrograms() error {
 		return nil
 	}
 	if s.MoreOps(maxPrograms) {
-		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, or -o text, which takes %d", maxPrograms, MaxSchedText))
+		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, or -o text, which takes %d", maxPrograms,
+			MaxSchedText))
 	}
 	for r := range s.Nodes() {
 		for l := range s.Lanes {
@@ -236,7 +241,9 @@ func (d *SchedDoc) AddPrograms() error {
 }
 
 func schedHead(s *schedule.Schedule) *SchedHead {
-	return &SchedHead{s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels, s.Depth, s.Layout.Chunks, s.Temp, len(s.Switches), s.Rounds()}
+	return &SchedHead{
+		s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels, s.Depth, s.Layout.Chunks, s.Temp, len(s.Switches), s.Rounds(),
+	}
 }
 
 func schedOp(o schedule.Op) SchedOp {

@@ -36,7 +36,8 @@ func TestSchedRefuses(t *testing.T) {
 		{Sched{Algo: "hierarchical", Groups: "0-9"}, "expected ranks from 0 to 7", false},
 		{Sched{Ranks: new(1000003), Check: true}, "too long to prove", true},
 	} {
-		if _, err := c.q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrCannot) != c.cannot {
+		if _, err := c.q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			errors.Is(err, ErrCannot) != c.cannot {
 			t.Errorf("%+v: %v, want %q", c.q, err, c.want)
 		}
 	}

@@ -2,8 +2,8 @@ package query
 
 import "testing"
 
-// "Because it was so slow we had to use Megatron-Deepspeed for training BLOOM-176B instead of the much easier to use DeepSpeed ZeRO":
-// over Omni-Path, tensor and pipeline parallelism give at least twice the rate of ZeRO-3.
+// "Because it was so slow we had to use Megatron-Deepspeed for training BLOOM-176B instead of the much easier to use
+// DeepSpeed ZeRO": over Omni-Path, tensor and pipeline parallelism give at least twice the rate of ZeRO-3.
 func TestBloomOnOmniPath(t *testing.T) {
 	rate := func(parallel string) float64 {
 		q := Step{Job: Job{Cluster: "jean-zay-a100:48", Model: "bloom-176b", Parallel: Parallel(parallel), Recompute: "full"}}
@@ -14,11 +14,13 @@ func TestBloomOnOmniPath(t *testing.T) {
 		return doc.Rows[0].TokensPerS
 	}
 	if zero, megatron := rate("zero=3"), rate("tp=4,pp=12,zero=1"); megatron < 2*zero {
-		t.Errorf("%.0f tokens a second by tp=4,pp=12 and %.0f by zero=3; the document could not use ZeRO there", megatron, zero)
+		t.Errorf("%.0f tokens a second by tp=4,pp=12 and %.0f by zero=3; the document could not use ZeRO there", megatron,
+			zero)
 	}
 }
 
-// "The GPUs on 11 nodes have 80GB RAM, while those on the remaining 46 nodes have 40GB RAM": two presets are one cluster.
+// "The GPUs on 11 nodes have 80GB RAM, while those on the remaining 46 nodes have 40GB RAM": two presets are one
+// cluster.
 func TestBaskervilleWhole(t *testing.T) {
 	c, err := LoadCluster(t.Context(), Env{}, "b[00-45]=baskerville", "b[46-56]=baskerville-80")
 	if err != nil {

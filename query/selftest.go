@@ -171,7 +171,8 @@ func selfPredict(ctx context.Context, env Env) (string, error) {
 	}
 	a, b, c := best["1x4"], best["4x1"], best["2x2"]
 	if a <= 0 || a >= b || b >= c {
-		return "", fmt.Errorf("1x4, 4x1 and 2x2 on the reference cluster take %.3g, %.3g and %.3g s; expected ascending times", a, b, c)
+		return "", fmt.Errorf("1x4, 4x1 and 2x2 on the reference cluster take %.3g, %.3g and %.3g s; expected ascending "+
+			"times", a, b, c)
 	}
 	if _, err := json.Marshal(d); err != nil {
 		return "", err
@@ -185,7 +186,8 @@ func selfStep(ctx context.Context, env Env) (string, error) {
 		return "", err
 	}
 	if len(d.Rows) == 0 || d.Rows[0].MFU <= 0 || d.Rows[0].MFU >= 1 {
-		return "", fmt.Errorf("a step of llama3-8b on dgx-h100:2 has %d rows; expected one with an MFU between 0 and 100%%", len(d.Rows))
+		return "", fmt.Errorf("a step of llama3-8b on dgx-h100:2 has %d rows; expected one with an MFU between 0 and 100%%",
+			len(d.Rows))
 	}
 	return fmt.Sprintf("llama3-8b on dgx-h100:2: MFU %.0f%%", 100*d.Rows[0].MFU), nil
 }

@@ -9,7 +9,8 @@ import (
 
 func TestShellLine(t *testing.T) {
 	for word, want := range map[string]string{
-		"dgx-h100:4": "dgx-h100:4", "tp=8,pp=2": "tp=8,pp=2", "gpu[01-08]": "'gpu[01-08]'", "it's": `'it'\''s'`, "": "''", "a b": "'a b'", "$(x)": "'$(x)'", "`x`": "'`x`'",
+		"dgx-h100:4": "dgx-h100:4", "tp=8,pp=2": "tp=8,pp=2", "gpu[01-08]": "'gpu[01-08]'", "it's": `'it'\''s'`, "": "''",
+		"a b": "'a b'", "$(x)": "'$(x)'", "`x`": "'`x`'",
 		"x\x1b[31m'\n": `$'x\x1b[31m\'\n'`,
 	} {
 		if got := ShellLine([]string{"busbar", word}); got != "busbar "+want {
@@ -36,7 +37,9 @@ func TestFrameworkHelp(t *testing.T) {
 
 // A zero or what is no number is no way to ask for the usual.
 func TestPlanBounds(t *testing.T) {
-	for flag, text := range map[string]string{"gpus": "0", "seq": "0", "micro-batch": "0", "max-nodes": "0", "global-batch": "0"} {
+	for flag, text := range map[string]string{
+		"gpus": "0", "seq": "0", "micro-batch": "0", "max-nodes": "0", "global-batch": "0",
+	} {
 		q := &Plan{}
 		for _, p := range Params(q) {
 			if p.Name == flag && p.Set(q, text) == nil {
@@ -61,7 +64,9 @@ func TestPlanBounds(t *testing.T) {
 
 // Replicas shard what zero says, over ranks that there are.
 func TestShard(t *testing.T) {
-	for text, want := range map[string]string{"shard=node": "shard without zero", "zero=1,shard=1000": "16 ranks hold the same parameters", "zero=3,shard=8": ""} {
+	for text, want := range map[string]string{
+		"shard=node": "shard without zero", "zero=1,shard=1000": "16 ranks hold the same parameters", "zero=3,shard=8": "",
+	} {
 		_, err := Step{Job: Job{Cluster: "dgx-h100:2", Model: "gpt2", Parallel: Parallel(text)}}.Run(t.Context(), Env{})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; expected %q", text, err, want)
@@ -74,7 +79,8 @@ func TestPlanCommandReproduces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches a plan")
 	}
-	d, err := Plan{Cluster: "dgx-h100:2", Model: "llama3-8b", Framework: "megatron", Global: 256, Top: 3}.Run(t.Context(), Env{})
+	d, err := Plan{Cluster: "dgx-h100:2", Model: "llama3-8b", Framework: "megatron", Global: 256, Top: 3}.Run(t.Context(),
+		Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,10 @@ import (
 func topoText(all bool) string {
 	nics := adapters
 	if all {
-		nics = []string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8", "mlx5_9", "mlx5_10", "mlx5_11"}
+		nics = []string{
+			"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8", "mlx5_9", "mlx5_10",
+			"mlx5_11",
+		}
 	}
 	rail := map[string]int{}
 	for r, a := range adapters {
@@ -85,8 +88,10 @@ func ibstatText(h int) string {
 	var b strings.Builder
 	for r, a := range adapters {
 		guid := fmt.Sprintf("0xb83fd203%04x%04x", h, r)
-		fmt.Fprintf(&b, "CA '%s'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tHardware version: 0\n\tNode GUID: %s\n\tSystem image GUID: %s\n"+
-			"\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: %d\n\t\tLMC: 0\n\t\tSM lid: 1\n\t\tCapability mask: 0xa751e848\n\t\tPort GUID: %s\n\t\tLink layer: InfiniBand\n",
+		fmt.Fprintf(&b, "CA '%s'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n\tHardware "+
+			"version: 0\n\tNode GUID: %s\n\tSystem image GUID: %s\n"+
+			"\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: %d\n\t\tLMC: 0\n\t\tSM "+
+			"lid: 1\n\t\tCapability mask: 0xa751e848\n\t\tPort GUID: %s\n\t\tLink layer: InfiniBand\n",
 			a, guid, guid, 3000+h*8+r, guid)
 	}
 	return b.String()
@@ -111,7 +116,9 @@ func siteFiles(t *testing.T, nodes int) fstest.MapFS {
 	var slurm, kube strings.Builder
 	for h := range nodes {
 		host := fmt.Sprintf("dgx%03d", h+1)
-		fmt.Fprintf(&slurm, "NodeName=%[1]s Arch=x86_64 CoresPerSocket=56\n   CPUAlloc=0 CPUTot=224 CPULoad=0.10\n   Gres=gpu:h100:8(S:0-1)\n   NodeAddr=%[1]s NodeHostName=%[1]s Version=24.05.2\n   RealMemory=2000000 Sockets=2 Boards=1\n   State=IDLE ThreadsPerCore=2\n\n", host)
+		fmt.Fprintf(&slurm, "NodeName=%[1]s Arch=x86_64 CoresPerSocket=56\n   CPUAlloc=0 CPUTot=224 CPULoad=0.10\n   "+
+			"Gres=gpu:h100:8(S:0-1)\n   NodeAddr=%[1]s NodeHostName=%[1]s Version=24.05.2\n   RealMemory=2000000 Sockets=2 "+
+			"Boards=1\n   State=IDLE ThreadsPerCore=2\n\n", host)
 		fmt.Fprintf(&kube, `%s{"kind":"Node","metadata":{"name":"%s","labels":{"kubernetes.io/hostname":"%s","nvidia.com/gpu.product":"NVIDIA-H100-80GB-HBM3","nvidia.com/gpu.count":"8"}},"status":{"capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"8"}}}`,
 			map[bool]string{true: "", false: ","}[h == 0], host, host)
 		add("topo/"+host+".txt", topoText(false))
@@ -120,7 +127,8 @@ func siteFiles(t *testing.T, nodes int) fstest.MapFS {
 	}
 	add("scontrol-nodes.txt", slurm.String())
 	add("nodes.json", `{"apiVersion":"v1","kind":"List","items":[`+kube.String()+`]}`)
-	add("topology.yaml", "- topology: default\n  cluster_default: true\n  tree:\n    switches:\n      - switch: unit1\n        nodes: "+fmt.Sprintf("dgx[001-%03d]", nodes)+"\n")
+	add("topology.yaml", "- topology: default\n  cluster_default: true\n  tree:\n    switches:\n      - switch: unit1\n "+
+		"       nodes: "+fmt.Sprintf("dgx[001-%03d]", nodes)+"\n")
 	add("README.md", "What our site has.\n")
 	return files
 }
@@ -141,19 +149,43 @@ func TestSiteFolder(t *testing.T) {
 	}{
 		{[]string{"ibnetdiscover.txt", "topo-m.txt"}, []string{fabric, "topo-m.txt: 8 GPUs, 8 NICs"}},
 		{[]string{"ibnetdiscover.txt", "topo.xml"}, []string{fabric, "topo.xml: 8 GPUs, 8 NICs"}},
-		{[]string{"ibnetdiscover.txt", "topology.conf", "topo-m.txt"}, []string{fabric, "topo-m.txt: 8 GPUs, 8 NICs", "topology.conf" + groups}},
-		{[]string{"ibnetdiscover.txt", "topology.yaml", "topo.xml"}, []string{fabric, "topo.xml: 8 GPUs, 8 NICs", "topology.yaml" + groups}},
+		{
+			[]string{"ibnetdiscover.txt", "topology.conf", "topo-m.txt"},
+			[]string{fabric, "topo-m.txt: 8 GPUs, 8 NICs", "topology.conf" + groups},
+		},
+		{
+			[]string{"ibnetdiscover.txt", "topology.yaml", "topo.xml"},
+			[]string{fabric, "topo.xml: 8 GPUs, 8 NICs", "topology.yaml" + groups},
+		},
 		{[]string{"ibnetdiscover.txt", "topo/"}, []string{fabric, "topo/dgx001.txt: 8 GPUs, 8 NICs"}},
-		{[]string{"ibnetdiscover.txt", "topology.conf", "nodes/"}, []string{fabric, "nodes/dgx001/ibstat.txt: 8 NICs", "nodes/dgx001/topo.txt: 8 GPUs, 8 NICs", "topology.conf" + groups}},
-		{[]string{"ibnetdiscover.txt", "scontrol-nodes.txt", "topo-m.txt"}, []string{fabric, "scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo-m.txt: 8 GPUs, 8 NICs"}},
-		{[]string{"ibnetdiscover.txt", "nodes.json", "topo-m.txt"}, []string{fabric, "nodes.json: 16 nodes, 128 GPUs", "topo-m.txt: 8 GPUs, 8 NICs"}},
-		{[]string{"ibnetdiscover.txt", "topology.conf", "scontrol-nodes.txt", "nodes.json", "topo.xml", "README.md"}, []string{
-			"README.md: left out: no known format in it", fabric, "nodes.json: 16 nodes, 128 GPUs",
-			"scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo.xml: 8 GPUs, 8 NICs", "topology.conf" + groups,
-		}},
-		{[]string{"ibnetdiscover.txt", "topology.conf", "topology.yaml", "topo/", "nodes/", "scontrol-nodes.txt", "nodes.json", "topo.xml"}, []string{
+		{
+			[]string{"ibnetdiscover.txt", "topology.conf", "nodes/"},
+			[]string{
+				fabric, "nodes/dgx001/ibstat.txt: 8 NICs", "nodes/dgx001/topo.txt: 8 GPUs, 8 NICs", "topology.conf" + groups,
+			},
+		},
+		{
+			[]string{"ibnetdiscover.txt", "scontrol-nodes.txt", "topo-m.txt"},
+			[]string{fabric, "scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo-m.txt: 8 GPUs, 8 NICs"},
+		},
+		{
+			[]string{"ibnetdiscover.txt", "nodes.json", "topo-m.txt"},
+			[]string{fabric, "nodes.json: 16 nodes, 128 GPUs", "topo-m.txt: 8 GPUs, 8 NICs"},
+		},
+		{
+			[]string{"ibnetdiscover.txt", "topology.conf", "scontrol-nodes.txt", "nodes.json", "topo.xml", "README.md"},
+			[]string{
+				"README.md: left out: no known format in it", fabric, "nodes.json: 16 nodes, 128 GPUs",
+				"scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo.xml: 8 GPUs, 8 NICs", "topology.conf" + groups,
+			},
+		},
+		{[]string{
+			"ibnetdiscover.txt", "topology.conf", "topology.yaml", "topo/", "nodes/", "scontrol-nodes.txt", "nodes.json",
+			"topo.xml",
+		}, []string{
 			fabric, "nodes/dgx001/ibstat.txt: 8 NICs", "nodes/dgx001/topo.txt: 8 GPUs, 8 NICs", "nodes.json: 16 nodes, 128 GPUs",
-			"scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo.xml: 8 GPUs, 8 NICs", "topology.conf" + groups, "topology.yaml" + groups,
+			"scontrol-nodes.txt: 16 nodes, 128 GPUs", "topo.xml: 8 GPUs, 8 NICs", "topology.conf" + groups,
+			"topology.yaml" + groups,
 		}},
 	} {
 		files := fstest.MapFS{}
@@ -172,7 +204,8 @@ func TestSiteFolder(t *testing.T) {
 		if got := firstOfEach(doc.Contributed); strings.Join(got, "\n") != strings.Join(mixture.gives, "\n") {
 			t.Errorf("%v gave\n%s\nwant\n%s", mixture.files, strings.Join(got, "\n"), strings.Join(mixture.gives, "\n"))
 		}
-		if got, preset := doc.Summary, want.Summary(); got.Nodes != preset.Nodes || got.GPUs != preset.GPUs || got.NICs != preset.NICs {
+		if got, preset := doc.Summary,
+			want.Summary(); got.Nodes != preset.Nodes || got.GPUs != preset.GPUs || got.NICs != preset.NICs {
 			t.Errorf("%v: %+v; the preset has %+v", mixture.files, got, preset)
 		}
 		if len(doc.Audit) > 0 {
@@ -222,7 +255,8 @@ func TestSiteStorage(t *testing.T) {
 func TestSiteEthernet(t *testing.T) {
 	files := fstest.MapFS{}
 	table := func(name string, rows ...string) {
-		const head = "LocalPort    RemoteDevice    RemotePortID       Capability    RemotePortDescr\n-----------  --------------  -----------------  ------------  -----------------\n"
+		const head = "LocalPort    RemoteDevice    RemotePortID       Capability    RemotePortDescr\n-----------  " +
+			"--------------  -----------------  ------------  -----------------\n"
 		files["site/"+name+".txt"] = &fstest.MapFile{Data: []byte(head + strings.Join(rows, "\n") + "\n")}
 	}
 	row := func(port int, to, id, kind, descr string) string {
@@ -231,16 +265,19 @@ func TestSiteEthernet(t *testing.T) {
 	for leaf := 1; leaf <= 2; leaf++ {
 		var rows []string
 		for node := 1; node <= 4; node++ {
-			rows = append(rows, row(8*node, fmt.Sprintf("gpu%02d", node), fmt.Sprintf("0c:42:a1:00:%02x:%02x", node, leaf), "", fmt.Sprintf("ens%df0np0", leaf)))
+			rows = append(rows, row(8*node, fmt.Sprintf("gpu%02d", node), fmt.Sprintf("0c:42:a1:00:%02x:%02x", node, leaf), "",
+				fmt.Sprintf("ens%df0np0", leaf)))
 		}
 		for spine := 1; spine <= 2; spine++ {
-			rows = append(rows, row(100+8*spine, fmt.Sprintf("spine%d", spine), fmt.Sprintf("Ethernet%d", 8*leaf), "BR", fmt.Sprintf("Ethernet%d", 8*leaf)))
+			rows = append(rows, row(100+8*spine, fmt.Sprintf("spine%d", spine), fmt.Sprintf("Ethernet%d", 8*leaf), "BR",
+				fmt.Sprintf("Ethernet%d", 8*leaf)))
 		}
 		table(fmt.Sprintf("leaf%d", leaf), rows...)
 	}
 	for spine := 1; spine <= 2; spine++ {
 		table(fmt.Sprintf("spine%d", spine),
-			row(8, "leaf1", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""), row(16, "leaf2", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""))
+			row(8, "leaf1", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""),
+			row(16, "leaf2", fmt.Sprintf("Ethernet%d", 100+8*spine), "BR", ""))
 	}
 	doc, err := Map{Sources: []string{"site"}}.Run(context.Background(), Env{Files: files})
 	if err != nil {

@@ -22,7 +22,8 @@ func simNet(nodes int) string {
 	units := (nodes + unit - 1) / unit
 	spines, up := 4*units, 8/units
 	for leaf := range units * 8 {
-		fmt.Fprintf(&b, "switchguid=0x%[1]x(%[1]x)\nSwitch 64 \"leaf%02[2]d\"\n", uint64(0xfc6a1c0300000000)+uint64(leaf), leaf+1)
+		fmt.Fprintf(&b, "switchguid=0x%[1]x(%[1]x)\nSwitch 64 \"leaf%02[2]d\"\n", uint64(0xfc6a1c0300000000)+uint64(leaf),
+			leaf+1)
 		for k := 0; k < unit && leaf/8*unit+k < nodes; k++ {
 			fmt.Fprintf(&b, "[%d] \"dgx%03d %s\"[1]\n", k+1, leaf/8*unit+k+1, adapters[leaf%8])
 		}
@@ -50,8 +51,8 @@ func simNet(nodes int) string {
 	return b.String()
 }
 
-// A fabric that ibsim simulates and the real ibnetdiscover walks joins as the made one does. The simulator knows no speed above
-// SDR: NDR is written in its place, and nothing else is changed.
+// A fabric that ibsim simulates and the real ibnetdiscover walks joins as the made one does. The simulator knows no
+// speed above SDR: NDR is written in its place, and nothing else is changed.
 func TestSiteSimulated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a simulator")

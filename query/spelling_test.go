@@ -8,18 +8,31 @@ import (
 	"testing"
 )
 
-// TestUnflagged holds texts to what is the question's own: its flags become names, those of commands and of other programs stay.
+// TestUnflagged holds texts to what is the question's own: its flags become names, those of commands and of other
+// programs stay.
 func TestUnflagged(t *testing.T) {
 	params := Params(Step{})
 	for _, c := range []struct{ text, want, first string }{
 		{"--global-batch 0: expected 1 or more", "global-batch 0: expected 1 or more", "global-batch"},
-		{"no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)", "no cluster; expected cluster, such as cluster dgx-h100:4 (busbar presets lists them)", "cluster"},
-		{"give it (--gpu a100-80; `busbar hardware gpu` lists them)", "give it (gpu a100-80; `busbar hardware gpu` lists them)", "gpu"},
-		{"busbar map --gpu h100 x.txt -o site.yaml says it, then -c site.yaml", "busbar map --gpu h100 x.txt -o site.yaml says it, then cluster site.yaml", "cluster"},
+		{
+			"no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)",
+			"no cluster; expected cluster, such as cluster dgx-h100:4 (busbar presets lists them)", "cluster",
+		},
+		{
+			"give it (--gpu a100-80; `busbar hardware gpu` lists them)",
+			"give it (gpu a100-80; `busbar hardware gpu` lists them)", "gpu",
+		},
+		{
+			"busbar map --gpu h100 x.txt -o site.yaml says it, then -c site.yaml",
+			"busbar map --gpu h100 x.txt -o site.yaml says it, then cluster site.yaml", "cluster",
+		},
 		{"Megatron-LM's flag is --mtp-num-layers 2", "Megatron-LM's flag is --mtp-num-layers 2", ""},
 		{"from -1 to a-c, --gpus and --gpu-power", "from -1 to a-c, --gpus and gpu-power", "gpu-power"},
 		{"zero=3 in --parallel, --recompute full.", "zero=3 in parallel, recompute full.", "parallel"},
-		{"no NIC (--nic 10GbE gives one); nvidia-smi topo -m says otherwise", "no NIC (nic 10GbE gives one); nvidia-smi topo -m says otherwise", "nic"},
+		{
+			"no NIC (--nic 10GbE gives one); nvidia-smi topo -m says otherwise",
+			"no NIC (nic 10GbE gives one); nvidia-smi topo -m says otherwise", "nic",
+		},
 		{"-", "-", ""},
 		{"--", "--", ""},
 		{"", "", ""},
@@ -76,7 +89,8 @@ func TestFieldErrors(t *testing.T) {
 		if strings.Contains(err.Error(), "--"+p.Name) || !strings.Contains(err.Error(), p.Name) {
 			t.Errorf("%T: %v", c.question, err)
 		}
-		if text := flags.Error(); !strings.Contains(text, "--"+p.Name) && (p.Short == "" || !strings.Contains(text, "-"+p.Short)) {
+		if text := flags.Error(); !strings.Contains(text, "--"+p.Name) &&
+			(p.Short == "" || !strings.Contains(text, "-"+p.Short)) {
 			t.Errorf("%T with Flags: %v", c.question, flags)
 		}
 		if !errors.As(flags, &field) || field.Field != c.field {
@@ -88,21 +102,53 @@ func TestFieldErrors(t *testing.T) {
 // TestNotesInDocuments holds a document to the notes that its question gives, by the names of parameters.
 func TestNotesInDocuments(t *testing.T) {
 	var told []string
-	doc, err := Predict{Cluster: "dgx-h100:2", Op: "barrier", Size: "1M"}.Run(t.Context(), Env{Flags: true, Note: func(text string) { told = append(told, text) }})
+	doc, err := Predict{Cluster: "dgx-h100:2", Op: "barrier", Size: "1M"}.Run(t.Context(), Env{
+		Flags: true, Note: func(text string) { told = append(told, text) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, "--size, -b and -e are not used") }) {
 		t.Errorf("told %q", told)
 	}
-	if !slices.ContainsFunc(doc.Notes, func(s string) bool { return strings.Contains(s, "size, minbytes and maxbytes are not used") }) {
+	if !slices.ContainsFunc(doc.Notes,
+		func(s string) bool { return strings.Contains(s, "size, minbytes and maxbytes are not used") }) {
 		t.Errorf("the document has %q", doc.Notes)
 	}
 }
 
-// TestNotedDocuments holds documents to one list of notes: a second of the same name in an embedded struct would hide both.
+// TestNotedDocuments holds documents to one list of notes: a second of the same name in an embedded struct would hide
+// both.
 func TestNotedDocuments(t *testing.T) {
-	for _, d := range []any{PredictDoc{}, StepDoc{}, PlanDoc{}, PlaceDoc{}, MapDoc{}, AuditDoc{}, PathDoc{}, DoctorDoc{}, DoctorBenchDoc{}, ExplainDoc{}, JobsDoc{}, TraceDoc{}, NeedDoc{}, ScaleDoc{}, EnvelopeDoc{}, ResilienceDoc{}, ExpertsDoc{}, SuggestDoc{}, CalibrateDoc{}, SchedDoc{}, BenchDoc{}, BenchStepDoc{}, HangDoc{}, CheckDoc{}, BenchPairsDoc{}, BenchDiffDoc{}, ValidateDoc{}} {
+	for _, d := range []any{
+		PredictDoc{},
+		StepDoc{},
+		PlanDoc{},
+		PlaceDoc{},
+		MapDoc{},
+		AuditDoc{},
+		PathDoc{},
+		DoctorDoc{},
+		DoctorBenchDoc{},
+		ExplainDoc{},
+		JobsDoc{},
+		TraceDoc{},
+		NeedDoc{},
+		ScaleDoc{},
+		EnvelopeDoc{},
+		ResilienceDoc{},
+		ExpertsDoc{},
+		SuggestDoc{},
+		CalibrateDoc{},
+		SchedDoc{},
+		BenchDoc{},
+		BenchStepDoc{},
+		HangDoc{},
+		CheckDoc{},
+		BenchPairsDoc{},
+		BenchDiffDoc{},
+		ValidateDoc{},
+	} {
 		if _, ok := reflect.TypeOf(d).FieldByName("Notes"); !ok {
 			t.Errorf("%T has no Notes, or two", d)
 		}

@@ -14,9 +14,9 @@ import (
 	"busbar.dev/workload"
 )
 
-// Step asks how long one training step takes and where the time goes: computing, waiting for the network, the pipeline's
-// bubble, the optimizer; how much memory each GPU needs; what limits it and what would help. Asked about a whole run, it also
-// says what slow nodes, failures and checkpoints cost.
+// Step asks how long one training step takes and where the time goes: computing, waiting for the network, the
+// pipeline's bubble, the optimizer; how much memory each GPU needs; what limits it and what would help. Asked about a
+// whole run, it also says what slow nodes, failures and checkpoints cost.
 type Step struct {
 	Job
 	OnHosts
@@ -33,8 +33,8 @@ type StepDoc struct {
 	Noted
 }
 
-// StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
-// Comm, Bubble, Optimizer, Host and Starved.
+// StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed
+// part of Comm, Bubble, Optimizer, Host and Starved.
 type StepRow struct {
 	Layout       string                `json:"layout"`
 	GPUs         int                   `json:"gpus"`
@@ -111,7 +111,8 @@ type StepAdvice struct {
 	Buy     bool    `json:"purchase,omitempty"`
 }
 
-// Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough of it.
+// Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough
+// of it.
 func (d *StepDoc) Wrong() bool {
 	return !slices.ContainsFunc(d.Rows, func(r StepRow) bool { return r.Fits })
 }
@@ -166,14 +167,17 @@ func (q Step) Run(ctx context.Context, env Env) (doc *StepDoc, err error) {
 			row.Fitting = t.fitting(s, p)
 		}
 		if row.Starved > 0.1*row.Step && row.Fits {
-			row.Bottleneck = step.Limit{Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed)}
+			row.Bottleneck = step.Limit{
+				Kind: "data", Text: fmt.Sprintf("%.0f%% of the step waits for data: %s", 100*float64(row.Starved/row.Step), feed),
+			}
 		}
 		if row.CampaignDoc, err = campaign.of(t, s, p); err != nil {
 			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
 		}
 		env.note(row.mfuNote()...)
 		list := slices.DeleteFunc(assumedRates(t.cluster, p.nodes == 1), func(s string) bool {
-			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String()) // predict.Assume notes those
+			// predict.Assume notes those
+			return strings.Contains(s, predict.AsGiven) || strings.HasPrefix(s, step.Trunks.String())
 		})
 		if len(list) > 0 && !assumed {
 			assumed = true
@@ -191,7 +195,8 @@ const highMFU = 0.7
 func (r *StepRow) mfuNote() []string {
 	switch {
 	case r.MFU > highMFU:
-		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
+		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of "+
+			"which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
 	case r.Job != nil && r.Job.Precision.Low():
 		return []string{"MFU counts products of every precision against the peak of 16 bits"}
 	}
@@ -203,26 +208,35 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 	m, f := p.Memory, p.tasks.Fabric()
 	margin := step.Margin(p.job, p.model)
 	row := StepRow{
-		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(), GlobalBatch: p.job.GlobalBatch,
-		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Precision: p.job.Precision, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
+		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(),
+		GlobalBatch: p.job.GlobalBatch,
+		MicroBatch:  p.job.MicroBatch, Seq: p.job.Seq, Precision: p.job.Precision, Step: p.Step, Compute: p.Compute,
+		Comm: p.Comm, Exposed: p.Exposed,
 		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, Data: p.Data, Starved: p.Starved, MFU: p.MFU, HFU: p.HFU,
-		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(), PerGPU: p.TokensPerSecond() / float64(p.Ranks),
+		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
+		PerGPU: p.TokensPerSecond() / float64(p.Ranks),
 		Margin: margin, Low: p.Step / unit.Span(margin), High: p.Step * unit.Span(margin), MarginFrom: p.marginSource(),
 		Memory: map[string]unit.Bytes{
 			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
 		},
-		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: []StepGroup{}, Traffic: []StepTraffic{}, Advice: []StepAdvice{},
-		Job: p.job, Result: p.Result, GPU: p.model, Placements: f.Groups(), priced: p,
+		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: []StepGroup{}, Traffic: []StepTraffic{},
+		Advice: []StepAdvice{},
+		Job:    p.job, Result: p.Result, GPU: p.model, Placements: f.Groups(), priced: p,
 	}
 	if shape := p.job.Pipeline(); shape.Ranks > 1 {
 		row.Schedule = string(shape.Schedule)
 	}
 	for _, g := range row.Placements {
-		row.Groups = append(row.Groups, StepGroup{Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Concurrent: g.Concurrent})
+		row.Groups = append(row.Groups, StepGroup{
+			Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Concurrent: g.Concurrent,
+		})
 	}
 	for _, t := range p.Traffic {
-		row.Traffic = append(row.Traffic, StepTraffic{Group: t.Group.String(), What: t.What, Bytes: t.Bytes, Calls: t.Calls, Time: t.Time, Exposed: t.Exposed, Limit: t.Limit})
+		row.Traffic = append(row.Traffic, StepTraffic{
+			Group: t.Group.String(), What: t.What, Bytes: t.Bytes, Calls: t.Calls, Time: t.Time, Exposed: t.Exposed,
+			Limit: t.Limit,
+		})
 	}
 	for _, c := range changes {
 		row.Advice = append(row.Advice, StepAdvice{Text: c.Text, Setting: c.Setting, Gain: c.Gain, Buy: c.Buy})
@@ -262,9 +276,10 @@ type StepFitting struct {
 // mostFitting is the number of ranks up to which forms that fit are priced: each is as much work as the job itself.
 const mostFitting = 1 << 12
 
-// fitting is the fastest form of a job that fits: other degrees, sharding, recomputation and smaller micro-batches, with the same global
-// batch, for adapters also frozen weights of 4 bits, for frameworks that shard no parameters FSDP, and where none of these fits, offload. nil where none of them fits. The
-// search of busbar plan looks at far more of them.
+// fitting is the fastest form of a job that fits: other degrees, sharding, recomputation and smaller micro-batches,
+// with the same global batch, for adapters also frozen weights of 4 bits, for frameworks that shard no parameters FSDP,
+// and where none of these fits, offload. nil where none of them fits. The search of busbar plan looks at far more of
+// them.
 func (t *training) fitting(s shape, p *pricedStep) *StepFitting {
 	layout, name, err := s.ranks(t.cluster)
 	if err != nil || p.Ranks > mostFitting {
@@ -322,15 +337,17 @@ func (t *training) fittingBy(flags string, layout nccl.Layout, name string) *Ste
 
 // fittingFlags are the flags of busbar step for a form of a job; asked are the adapters that the job was asked with.
 func (t *training) fittingFlags(j *workload.Job, asked workload.LoRA) string {
-	text := fmt.Sprintf("--parallel %s --recompute %s --global-batch %d --micro-batch %d", t.parallel, j.Recompute, j.GlobalBatch/t.pairs, j.MicroBatch/t.pairs)
+	text := fmt.Sprintf("--parallel %s --recompute %s --global-batch %d --micro-batch %d", t.parallel, j.Recompute,
+		j.GlobalBatch/t.pairs, j.MicroBatch/t.pairs)
 	if j.LoRA != asked {
 		text += " --lora " + j.LoRA.String()
 	}
 	return text
 }
 
-// lighter are the forms of a job by two degrees that fit. What takes more sharding, recomputation and smaller micro-batches than a form that
-// fits is left out where it can only be slower: where nothing is sharded yet, and less of the others does.
+// lighter are the forms of a job by two degrees that fit. What takes more sharding, recomputation and smaller
+// micro-batches than a form that fits is left out where it can only be slower: where nothing is sharded yet, and less
+// of the others does.
 func (t *training) lighter(tp, pp int, layout nccl.Layout, name string) []*training {
 	var list []*training
 	for _, lora := range t.adapters() {

@@ -9,7 +9,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestStepFitting checks that where a job does not fit, the answer names flags with which it does, and that they give the step that is said.
+// TestStepFitting checks that where a job does not fit, the answer names flags with which it does, and that they give
+// the step that is said.
 func TestStepFitting(t *testing.T) {
 	for _, c := range []struct {
 		job  Job
@@ -24,8 +25,14 @@ func TestStepFitting(t *testing.T) {
 		{Job{Cluster: "4xa6000", Model: "llama3-70b"}, "--offload parameters", "raise"},
 		{Job{Cluster: "4x4080", Model: "llama3-8b"}, "--offload optimizer", "raise"},
 		{Job{Cluster: "4x4090", Model: "llama3-405b"}, "", "would fit"},
-		{Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, FineTuning: FineTuning{LoRA: "rank=16"}}, "bits=4", "raise"},
-		{Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, FineTuning: FineTuning{LoRA: "rank=16", Method: "dpo"}}, "bits=4", "raise"},
+		{
+			Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, FineTuning: FineTuning{LoRA: "rank=16"}},
+			"bits=4", "raise",
+		},
+		{Job{
+			Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048,
+			FineTuning: FineTuning{LoRA: "rank=16", Method: "dpo"},
+		}, "bits=4", "raise"},
 	} {
 		d, err := Step{Job: c.job}.Run(t.Context(), Env{})
 		if err != nil {
@@ -43,8 +50,10 @@ func TestStepFitting(t *testing.T) {
 			asked, err := Step{Job: withFlags(t, c.job, f.Settings)}.Run(t.Context(), Env{})
 			if err != nil {
 				t.Errorf("%s: %v", f.Settings, err)
-			} else if x := asked.Rows[0]; !x.Fits || x.Step != f.Step || x.Memory["total"] != f.Memory || x.GlobalBatch != r.GlobalBatch {
-				t.Errorf("%s: fits %t, step %v and %v with global batch %d; said are %v, %v and %d", f.Settings, x.Fits, x.Step, x.Memory["total"], x.GlobalBatch, f.Step, f.Memory, r.GlobalBatch)
+			} else if x := asked.Rows[0]; !x.Fits || x.Step != f.Step || x.Memory["total"] != f.Memory ||
+				x.GlobalBatch != r.GlobalBatch {
+				t.Errorf("%s: fits %t, step %v and %v with global batch %d; said are %v, %v and %d", f.Settings, x.Fits, x.Step,
+					x.Memory["total"], x.GlobalBatch, f.Step, f.Memory, r.GlobalBatch)
 			}
 		}
 	}
@@ -82,13 +91,19 @@ func withFlags(t *testing.T, j Job, flags string) Job {
 
 // TestStepFittingFastest checks that what is proposed is not slower than other settings that fit too.
 func TestStepFittingFastest(t *testing.T) {
-	job := Job{Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, Micro: 2, FineTuning: FineTuning{LoRA: "rank=16,targets=attention"}}
+	job := Job{
+		Cluster: "4x4090", Model: "llama3-8b", Framework: "hf", Seq: 2048, Micro: 2,
+		FineTuning: FineTuning{LoRA: "rank=16,targets=attention"},
+	}
 	d, err := Step{Job: job}.Run(t.Context(), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fit, some := d.Rows[0].Fitting, 0
-	for _, flags := range []string{"--recompute full", "--parallel zero=3", "--micro-batch 1 --recompute full", "--lora rank=16,targets=attention,bits=4 --recompute full", "--lora rank=16,targets=attention,bits=4 --micro-batch 1"} {
+	for _, flags := range []string{
+		"--recompute full", "--parallel zero=3", "--micro-batch 1 --recompute full",
+		"--lora rank=16,targets=attention,bits=4 --recompute full", "--lora rank=16,targets=attention,bits=4 --micro-batch 1",
+	} {
 		other := withFlags(t, job, "--global-batch 8 "+flags)
 		d, err := Step{Job: other}.Run(t.Context(), Env{})
 		if err != nil {

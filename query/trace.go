@@ -23,8 +23,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// Trace asks where the time of real steps went, from the traces of a profiler: computing, communication that nothing hides,
-// copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step is.
+// Trace asks where the time of real steps went, from the traces of a profiler: computing, communication that nothing
+// hides, copies, nothing. With a cluster, every collective is held against its prediction; with a model too, the step
+// is.
 type Trace struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Traces of PyTorch's profiler (JSON, also .gz), exports of Nsight Systems (SQLite, or cuda_gpu_trace as CSV or JSON), of one or several ranks; folders of them."`
 	Job
@@ -103,7 +104,8 @@ func (q Trace) Check() error {
 	case err != nil && q.FailOn != "never" && q.FailOn != "":
 		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
 	case len(q.Sources) == 0:
-		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or of Nsight Systems (nsys export --type sqlite)")
+		return errors.New("nothing to read: give traces of PyTorch's profiler (prof.export_chrome_trace) or of Nsight " +
+			"Systems (nsys export --type sqlite)")
 	case q.Model != "" && q.Cluster == "":
 		return requireJob(q.Cluster, q.Model)
 	case q.Compare != "":
@@ -153,8 +155,9 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 
 func traceRank(t *trace.Trace, s *trace.Summary) TraceRank {
 	r := TraceRank{
-		File: t.File, Tool: t.Tool, World: t.World, Device: t.Device, GPU: t.GPU, NCCL: t.NCCL, Steps: s.Steps, Kernels: len(t.Events),
-		Step: s.Step, Compute: s.Compute, Comm: s.Comm, Exposed: s.Exposed, Copy: s.Copy, Idle: s.Idle, FP32: s.FP32,
+		File: t.File, Tool: t.Tool, World: t.World, Device: t.Device, GPU: t.GPU, NCCL: t.NCCL, Steps: s.Steps,
+		Kernels: len(t.Events),
+		Step:    s.Step, Compute: s.Compute, Comm: s.Comm, Exposed: s.Exposed, Copy: s.Copy, Idle: s.Idle, FP32: s.FP32,
 	}
 	if t.Rank >= 0 {
 		r.Rank = &t.Rank
@@ -264,7 +267,8 @@ func readTrace(name string, in io.Reader) ([]*trace.Trace, error) {
 		}
 		return []*trace.Trace{t}, nil
 	case !nsys.Match(head):
-		return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's as SQLite (nsys export --type sqlite) or as CSV (nsys stats --report cuda_gpu_trace --format csv)", name, errNoTrace)
+		return nil, fmt.Errorf("%s: %w; expected PyTorch's (prof.export_chrome_trace), or Nsight's as SQLite (nsys export "+
+			"--type sqlite) or as CSV (nsys stats --report cuda_gpu_trace --format csv)", name, errNoTrace)
 	}
 	if f, ok := in.(interface {
 		io.ReaderAt
@@ -291,25 +295,28 @@ type excess struct {
 
 func (x *excess) over() unit.Span { return x.traced - x.expected }
 
-// judge says in one sentence how the traced step compares with its prediction. Above the range it is a finding, with the parts that
-// take longer; products in 32 bits are a note, because a program may want them.
+// judge says in one sentence how the traced step compares with its prediction. Above the range it is a finding, with
+// the parts that take longer; products in 32 bits are a note, because a program may want them.
 func (d *TraceDoc) judge() {
 	r, p := &d.Ranks[0], d.Step
 	if r.FP32 > r.Compute/2 {
 		d.Findings = append(d.Findings, finding.Finding{
 			ID: "fp32-matmul", Kind: "fp32-matmul", Severity: finding.Note, Confidence: 1,
-			Text: fmt.Sprintf("Matrix products in 32 bits without tensor cores take %s of the %s of computing.", r.FP32.Short(), r.Compute.Short()),
-			Fix:  "torch.set_float32_matmul_precision('high') computes them in TF32; bf16 (torch.autocast) is faster still",
+			Text: fmt.Sprintf("Matrix products in 32 bits without tensor cores take %s of the %s of computing.", r.FP32.Short(),
+				r.Compute.Short()),
+			Fix: "torch.set_float32_matmul_precision('high') computes them in TF32; bf16 (torch.autocast) is faster still",
 		})
 	}
 	took := fmt.Sprintf("The step takes %s", r.Step.Short())
 	switch {
 	case r.Steps == 0:
-		d.Verdict = "No steps are marked, so there is no step time to judge: call prof.step() after every step, or mark NVTX ranges named step N."
+		d.Verdict = "No steps are marked, so there is no step time to judge: call prof.step() after every step, or mark " +
+			"NVTX ranges named step N."
 	case p == nil:
 		d.Verdict = took + ". To compare it with its prediction, give the cluster and the model."
 	case r.Step < p.Low:
-		d.Verdict = fmt.Sprintf("%s, predicted %s to %s: it is faster than predicted. Check that model, batch and precision are those of the traced job.", took, p.Low.Short(), p.High.Short())
+		d.Verdict = fmt.Sprintf("%s, predicted %s to %s: it is faster than predicted. Check that model, batch and "+
+			"precision are those of the traced job.", took, p.Low.Short(), p.High.Short())
 	case r.Step <= p.High:
 		d.Verdict = fmt.Sprintf("%s, predicted %s to %s: it is within the range.", took, p.Low.Short(), p.High.Short())
 	default:
@@ -340,16 +347,19 @@ func (d *TraceDoc) over(took string) {
 		}
 		because = append(because, text)
 	}
-	d.Verdict = fmt.Sprintf("%s, predicted %s to %s: over by %s because %s.", took, p.Low.Short(), p.High.Short(), (r.Step - p.High).Short(), strings.Join(because, ", and "))
+	d.Verdict = fmt.Sprintf("%s, predicted %s to %s: over by %s because %s.", took, p.Low.Short(), p.High.Short(),
+		(r.Step - p.High).Short(), strings.Join(because, ", and "))
 	d.Findings = append(d.Findings, finding.Finding{
-		ID: "slow-step", Kind: "slow-step", Severity: finding.Warn, Text: d.Verdict, Factor: float64(p.Step / r.Step), Figure: "step",
-		Fix: "check first that model, batch, precision and layout are those of the traced job; busbar doctor on the job's log names settings",
+		ID: "slow-step", Kind: "slow-step", Severity: finding.Warn, Text: d.Verdict, Factor: float64(p.Step / r.Step),
+		Figure: "step",
+		Fix: "check first that model, batch, precision and layout are those of the traced job; busbar doctor on the job's " +
+			"log names settings",
 	})
 	slices.SortStableFunc(d.Findings, finding.BySeverity)
 }
 
-// slowCall is the collective with the most exposed time that takes longer than its prediction allows. The kernel's time has the waiting for other
-// ranks in it, which only the traces of several separate.
+// slowCall is the collective with the most exposed time that takes longer than its prediction allows. The kernel's time
+// has the waiting for other ranks in it, which only the traces of several separate.
 func (d *TraceDoc) slowCall() string {
 	for i := range d.Calls {
 		c := &d.Calls[i]
@@ -364,8 +374,8 @@ func (d *TraceDoc) slowCall() string {
 	return ""
 }
 
-// predict puts predictions beside what a trace measured: of every collective whose group and size it names, and of the step
-// where a model is given.
+// predict puts predictions beside what a trace measured: of every collective whose group and size it names, and of the
+// step where a model is given.
 func (q *Trace) predict(ctx context.Context, env *Env, d *TraceDoc, together *rates.Report, t *trace.Trace) error {
 	place := q.placement()
 	shapes, err := place.shapes()
@@ -428,8 +438,8 @@ func expectRows(cl *cluster.Cluster, rows []rates.Row, calls []TraceCall, per in
 	}
 }
 
-// groupShape is the layout of a process group: how many nodes it is on, with how many GPUs of each. Ranks are taken to be
-// numbered node by node, as launchers do it.
+// groupShape is the layout of a process group: how many nodes it is on, with how many GPUs of each. Ranks are taken to
+// be numbered node by node, as launchers do it.
 func groupShape(members []int, size, per int) (shape, bool) {
 	if size < 2 || per < 1 || len(members) != size {
 		return shape{}, false

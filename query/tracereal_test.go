@@ -15,8 +15,8 @@ import (
 	"busbar.dev/query"
 )
 
-// exposedOf counts anew, from the raw events of a trace, for how long a kernel of NCCL ran and no other kernel did: the ends of all kernels in order, and
-// how many of either kind run between two of them.
+// exposedOf counts anew, from the raw events of a trace, for how long a kernel of NCCL ran and no other kernel did: the
+// ends of all kernels in order, and how many of either kind run between two of them.
 func exposedOf(t *testing.T, name string) (ms float64, steps int) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -67,10 +67,12 @@ func exposedOf(t *testing.T, name string) (ms float64, steps int) {
 	return us / 1e3, steps
 }
 
-// TestTraceOfDDP reads traces of a real job: four ranks of PyTorch's DDP on one H200, of which the CPU's events but for collectives were left out.
-// Exposed communication is what the raw kernels add up to.
+// TestTraceOfDDP reads traces of a real job: four ranks of PyTorch's DDP on one H200, of which the CPU's events but for
+// collectives were left out. Exposed communication is what the raw kernels add up to.
 func TestTraceOfDDP(t *testing.T) {
-	files := []string{filepath.Join("testdata", "kineto", "ddp-rank0.json.gz"), filepath.Join("testdata", "kineto", "ddp-rank1.json.gz")}
+	files := []string{
+		filepath.Join("testdata", "kineto", "ddp-rank0.json.gz"), filepath.Join("testdata", "kineto", "ddp-rank1.json.gz"),
+	}
 	d, err := query.Trace{Sources: files}.Run(context.Background(), query.Env{})
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +84,11 @@ func TestTraceOfDDP(t *testing.T) {
 		want, steps := exposedOf(t, files[i])
 		have := float64(r.Exposed) * 1e3 * float64(r.Steps)
 		if steps != 4 || r.Steps != steps || r.Kernels < 1000 || math.Abs(have/want-1) > 0.01 {
-			t.Errorf("rank %d: %.3f ms exposed in %d steps; the kernels of %d steps add up to %.3f", i, have, r.Steps, steps, want)
+			t.Errorf("rank %d: %.3f ms exposed in %d steps; the kernels of %d steps add up to %.3f", i, have, r.Steps, steps,
+				want)
 		}
-		if r.World != 4 || r.GPU != "NVIDIA H200" || r.Idle < 0 || math.Abs(float64((r.Compute+r.Exposed+r.Copy+r.Idle)/r.Step)-1) > 1e-6 {
+		if r.World != 4 || r.GPU != "NVIDIA H200" || r.Idle < 0 ||
+			math.Abs(float64((r.Compute+r.Exposed+r.Copy+r.Idle)/r.Step)-1) > 1e-6 {
 			t.Errorf("rank %d: %+v", i, r)
 		}
 	}

@@ -11,7 +11,10 @@ import (
 
 // A plan under busbar's tuner plugin names a command that prices it the same.
 func TestTunedPlanIsPricedAgain(t *testing.T) {
-	d, err := query.Plan{Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: 2, Framework: "fsdp", Parallel: "zero=3", Tuner: true, Top: 1}.Run(t.Context(), query.Env{})
+	d, err := query.Plan{
+		Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: 2, Framework: "fsdp", Parallel: "zero=3",
+		Tuner: true, Top: 1,
+	}.Run(t.Context(), query.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +22,10 @@ func TestTunedPlanIsPricedAgain(t *testing.T) {
 	if !strings.HasSuffix(p.Command, " --tuner") {
 		t.Errorf("the command %q does not say --tuner", p.Command)
 	}
-	j := query.Job{Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: p.Micro, Framework: d.Framework, Parallel: query.Parallel(p.Row.Parallel), Recompute: workload.Recompute(p.Recompute), Precision: p.Row.Job.Precision}
+	j := query.Job{
+		Cluster: "dgx-h200:2", Layout: "2x1", Model: "gpt2", Global: 8, Micro: p.Micro, Framework: d.Framework,
+		Parallel: query.Parallel(p.Row.Parallel), Recompute: workload.Recompute(p.Recompute), Precision: p.Row.Job.Precision,
+	}
 	steps := map[bool]float64{}
 	for _, tuner := range []bool{false, true} {
 		s, err := query.Step{Job: j, Tuner: tuner}.Run(t.Context(), query.Env{})

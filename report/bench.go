@@ -67,7 +67,8 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	case !d.Checked:
 		verdict = "N/A (not checked)"
 	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", verdict, d.AvgBus, benchProgram(d.Op))
+	_, err := fmt.Fprintf(w, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test "+
+		"concluded: %s\n", verdict, d.AvgBus, benchProgram(d.Op))
 	return err
 }
 
@@ -82,7 +83,9 @@ func benchTable(d *query.BenchDoc) *texttab.Table {
 	t := texttab.New(ncclHeads...)
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		cells := []string{fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root)}
+		cells := []string{
+			fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root),
+		}
 		for _, x := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
 			if x == nil {
 				cells = append(cells, "", "", "", "")
@@ -92,7 +95,8 @@ func benchTable(d *query.BenchDoc) *texttab.Table {
 			if d.Checked {
 				wrong = fmt.Sprint(x.Wrong)
 			}
-			cells = append(cells, strings.TrimSpace(benchTime(x.Time.Mean)), fmt.Sprintf("%.2f", x.AlgBW), fmt.Sprintf("%.2f", x.BusBW), wrong)
+			cells = append(cells, strings.TrimSpace(benchTime(x.Time.Mean)), fmt.Sprintf("%.2f", x.AlgBW),
+				fmt.Sprintf("%.2f", x.BusBW), wrong)
 		}
 		t.Row(cells...)
 	}
@@ -115,7 +119,8 @@ func benchHeader(w io.Writer, d *query.BenchDoc, narrow bool) {
 		check = 1
 	}
 	fmt.Fprintf(w, "# Collective test starting: %s\n", benchProgram(d.Op))
-	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
+	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: "+
+		"1 validation: %d graph: 0\n#\n",
 		int64(first), int64(last), d.Factor, d.Warmup, d.Iters, check)
 	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Group.Size(), d.Transport, d.Plan.Algo)
 	if note := bench.Crowded(d.Group.Members()); note != "" {
@@ -126,14 +131,19 @@ func benchHeader(w io.Writer, d *query.BenchDoc, narrow bool) {
 	}
 	if narrow {
 		r := &d.Rows[0]
-		fmt.Fprintf(w, "#  Elements of type %s, redop %s, root %d\n#\n#%13s%-33s%s\n", r.Dtype, cmp.Or(r.Redop, "none"), r.Root, "", "out-of-place", "in-place")
-		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
-		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s\n", "(B)", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)")
+		fmt.Fprintf(w, "#  Elements of type %s, redop %s, root %d\n#\n#%13s%-33s%s\n", r.Dtype, cmp.Or(r.Redop, "none"),
+			r.Root, "", "out-of-place", "in-place")
+		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "time", "algbw", "busbw", "#wrong", "time",
+			"algbw", "busbw", "#wrong")
+		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s\n", "(B)", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
+			"(GB/s)")
 		return
 	}
 	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
-	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
-	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type",
+		"redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "",
+		"", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
 }
 
 // benchLine is a row of nccl-tests' table.

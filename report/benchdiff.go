@@ -43,12 +43,15 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 			t = texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
 			t.Title = texttab.Clean(head)
 		}
-		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
+		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old),
+			microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N),
+			verdictText(r))
 	}
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
+	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean,
+		noneChanged(rep.Rows))
 	printAlone(w, "before", rep.OnlyOld, all)
 	printAlone(w, "now", rep.OnlyNew, all)
 	for _, n := range rep.Notes {
@@ -72,7 +75,8 @@ func printAlone(w io.Writer, when string, list []result.Row, all bool) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "measured only %s: %s%s\n", when, words.Plural(len(list), "row"), map[bool]string{true: ":", false: " (--all lists them)"}[all])
+	fmt.Fprintf(w, "measured only %s: %s%s\n", when, words.Plural(len(list), "row"),
+		map[bool]string{true: ":", false: " (--all lists them)"}[all])
 	for _, r := range list {
 		if all {
 			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(sweepWords(r)), r.Size)

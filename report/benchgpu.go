@@ -17,8 +17,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// BenchGPU prints what NCCL's own choice took, in nccl-tests' columns where busbar-gpu measured it, and where several settings
-// were tried the best of each size and what NCCL's own choice lost against it.
+// BenchGPU prints what NCCL's own choice took, in nccl-tests' columns where busbar-gpu measured it, and where several
+// settings were tried the best of each size and what NCCL's own choice lost against it.
 func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
 	if d.Settings == 0 && len(d.Rows) > 0 {
 		return query.ErrDecoded
@@ -50,12 +50,14 @@ func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
 	micros := func(us float64) string { return unit.Time(us * 1e6).String() }
 	for _, b := range d.Best {
 		op.Bytes = b.Size
-		t.Row(b.Size.String(), micros(b.Auto), micros(b.Time), b.Setting.String(), fmt.Sprintf("%.1f%%", 100*b.Lost()), op.BusBW(d.Ranks, unit.Micros(b.Time)).String())
+		t.Row(b.Size.String(), micros(b.Auto), micros(b.Time), b.Setting.String(), fmt.Sprintf("%.1f%%", 100*b.Lost()),
+			op.BusBW(d.Ranks, unit.Micros(b.Time)).String())
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nlost: how much longer NCCL's own choice takes than the best setting. Differences of a few percent are noise: --repeat 4 and bench diff tell")
+	fmt.Fprintln(w, "\nlost: how much longer NCCL's own choice takes than the best setting. Differences of a few "+
+		"percent are noise: --repeat 4 and bench diff tell")
 	if d.Bad > 0 {
 		fmt.Fprintf(w, "%d wrong elements; such rows are not compared\n", d.Bad)
 	}
@@ -83,11 +85,14 @@ func columns(w io.Writer, list result.Sweeps) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype, texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), sweepSetting(s))
+		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype,
+			texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), sweepSetting(s))
 		fmt.Fprintf(w, "# Collective test starting: %s\n", s.Op.Binary())
 		fmt.Fprintf(w, "#\n#%61s%35s\n", "out-of-place", "in-place")
-		fmt.Fprintf(w, "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n")
-		fmt.Fprintf(w, "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         \n")
+		fmt.Fprintf(w, "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   "+
+			"algbw   busbw  #wrong \n")
+		fmt.Fprintf(w, "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  "+
+			"(GB/s)  (GB/s)         \n")
 		total, n := 0.0, 0
 		for j := range s.Points {
 			p := &s.Points[j]
@@ -100,7 +105,8 @@ func columns(w io.Writer, list result.Sweeps) error {
 				root = fmt.Sprint(s.Root)
 			}
 			redop = cmp.Or(redop, "none")
-			fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s%s%s\n", int64(p.Size), op.Count(s.Ranks), s.Dtype, redop, root, half(op, s.Ranks, p.Out), half(op, s.Ranks, p.In))
+			fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s%s%s\n", int64(p.Size), op.Count(s.Ranks), s.Dtype, redop, root,
+				half(op, s.Ranks, p.Out), half(op, s.Ranks, p.In))
 			for _, t := range []*result.Timing{p.Out, p.In} {
 				if t != nil {
 					total, n = total+float64(op.BusBW(s.Ranks, unit.Micros(t.Time.Mean)))/1e9, n+1
@@ -133,7 +139,10 @@ func sweepsTable(list result.Sweeps) *texttab.Table {
 			if err != nil {
 				continue
 			}
-			cells := []string{s.Op.String(), strings.TrimSpace(sweepSetting(s)), fmt.Sprint(int64(p.Size)), fmt.Sprint(op.Count(s.Ranks)), s.Dtype, cmp.Or(s.Redop, "none"), fmt.Sprint(s.Root)}
+			cells := []string{
+				s.Op.String(), strings.TrimSpace(sweepSetting(s)), fmt.Sprint(int64(p.Size)), fmt.Sprint(op.Count(s.Ranks)),
+				s.Dtype, cmp.Or(s.Redop, "none"), fmt.Sprint(s.Root),
+			}
 			for _, x := range []*result.Timing{p.Out, p.In} {
 				if x == nil {
 					cells = append(cells, "", "", "", "")
@@ -144,7 +153,8 @@ func sweepsTable(list result.Sweeps) *texttab.Table {
 					wrong = fmt.Sprint(*x.Wrong)
 				}
 				at := unit.Micros(x.Time.Mean)
-				cells = append(cells, benchTime(x.Time.Mean), fmt.Sprintf("%.2f", float64(op.AlgBW(s.Ranks, at))/1e9), fmt.Sprintf("%.2f", float64(op.BusBW(s.Ranks, at))/1e9), wrong)
+				cells = append(cells, benchTime(x.Time.Mean), fmt.Sprintf("%.2f", float64(op.AlgBW(s.Ranks, at))/1e9),
+					fmt.Sprintf("%.2f", float64(op.BusBW(s.Ranks, at))/1e9), wrong)
 			}
 			t.Row(cells...)
 		}
@@ -169,14 +179,16 @@ func half(op coll.Op, ranks int, t *result.Timing) string {
 		wrong = fmt.Sprint(*t.Wrong)
 	}
 	at := unit.Micros(us)
-	return fmt.Sprintf("  %7.*f  %6.2f  %6.2f  %6s", digits, us, float64(op.AlgBW(ranks, at))/1e9, float64(op.BusBW(ranks, at))/1e9, wrong)
+	return fmt.Sprintf("  %7.*f  %6.2f  %6.2f  %6s", digits, us, float64(op.AlgBW(ranks, at))/1e9,
+		float64(op.BusBW(ranks, at))/1e9, wrong)
 }
 
 // BenchGPUNode prints what is inside a node.
 func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
 	fmt.Fprintf(w, "%s: %s, measured in %.1f s\n", texttab.Clean(d.Host), words.Plural(len(d.GPUs), "GPU"), d.Seconds)
 	for i, g := range d.GPUs {
-		fmt.Fprintf(w, "\nGPU %d: %s, %s, %v, CUDA %s", i, texttab.Clean(g.Name), texttab.Clean(g.PCI), unit.Bytes(g.Memory), texttab.Clean(g.Driver))
+		fmt.Fprintf(w, "\nGPU %d: %s, %s, %v, CUDA %s", i, texttab.Clean(g.Name), texttab.Clean(g.PCI), unit.Bytes(g.Memory),
+			texttab.Clean(g.Driver))
 		if g.NCCL != "" {
 			fmt.Fprintf(w, ", NCCL %s", texttab.Clean(g.NCCL))
 		}
@@ -190,7 +202,8 @@ func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
 		t := texttab.New("product", "type", ">TFLOPS", ">µs", ">SM MHz", ">W", "throttled")
 		t.Indent, t.Title = "  ", fmt.Sprintf("GPU %d", i)
 		for _, p := range g.Products {
-			t.Row(fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K), p.Dtype, fmt.Sprintf("%.1f", p.TFLOPS), fmt.Sprintf("%.1f", p.Micros), fmt.Sprint(p.MHz), fmt.Sprintf("%.0f", p.Watts), strings.Join(p.Why, ", "))
+			t.Row(fmt.Sprintf("%dx%dx%d", p.M, p.N, p.K), p.Dtype, fmt.Sprintf("%.1f", p.TFLOPS), fmt.Sprintf("%.1f", p.Micros),
+				fmt.Sprint(p.MHz), fmt.Sprintf("%.0f", p.Watts), strings.Join(p.Why, ", "))
 		}
 		if err := t.Write(w); err != nil {
 			return err
@@ -224,7 +237,10 @@ func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
 	return nil
 }
 
-var rateWords = map[string]string{"copy": "memory, copy (read + write)", "write": "memory, write", "to_gpu": "host to GPU", "from_gpu": "GPU to host", "both": "host and GPU, both ways"}
+var rateWords = map[string]string{
+	"copy": "memory, copy (read + write)", "write": "memory, write", "to_gpu": "host to GPU", "from_gpu": "GPU to host",
+	"both": "host and GPU, both ways",
+}
 
 // BenchGPUCommands prints what would be run, a command line each.
 func BenchGPUCommands(w io.Writer, d *query.BenchGPUCommands) error {

@@ -28,7 +28,8 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 	if d.Alone {
 		how = "one pair at a time"
 	}
-	fmt.Fprintf(w, "%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport, how, d.Small, d.Size)
+	fmt.Fprintf(w, "%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport, how,
+		d.Small, d.Size)
 	for _, f := range []struct {
 		title string
 		of    func(pairs.Measure) float64
@@ -61,10 +62,12 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 
 // pairList is all figures of all pairs, a row each, for writers that take tables.
 func pairList(t *pairs.Table) *texttab.Table {
-	out := texttab.New(">from", "from host", ">to", "to host", ">bandwidth (GB/s)", ">bandwidth, both directions busy (GB/s)", ">latency (us)")
+	out := texttab.New(">from", "from host", ">to", "to host", ">bandwidth (GB/s)",
+		">bandwidth, both directions busy (GB/s)", ">latency (us)")
 	name := func(i int) string { return texttab.Clean(strings.TrimPrefix(t.Names[i], "rank ")) }
 	for _, m := range t.Cells {
-		out.Row(fmt.Sprint(m.From), name(m.From), fmt.Sprint(m.To), name(m.To), threeDigits(pairs.GBps(m)), threeDigits(pairs.BothGBps(m)), threeDigits(pairs.Micros(m)))
+		out.Row(fmt.Sprint(m.From), name(m.From), fmt.Sprint(m.To), name(m.To), threeDigits(pairs.GBps(m)),
+			threeDigits(pairs.BothGBps(m)), threeDigits(pairs.Micros(m)))
 	}
 	return out
 }

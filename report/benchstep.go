@@ -17,12 +17,17 @@ func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
 		return query.ErrDecoded
 	}
 	p := &d.Plan
-	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params, d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"), d.Transport)
-	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
+	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params,
+		d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"),
+		d.Transport)
+	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was "+
+		"made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
 	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step", ">fastest", ">slowest")
 	for i := range d.Rows {
 		r := d.Rows[i].Times
-		t.Row(d.Rows[i].Overlap, durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed), fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]), durationText(r.Steps[len(r.Steps)-1]))
+		t.Row(d.Rows[i].Overlap, durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed),
+			fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]),
+			durationText(r.Steps[len(r.Steps)-1]))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -88,7 +93,8 @@ func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 		if !all && i >= fewBuckets/2 && i < len(list)-fewBuckets/2 {
 			continue
 		}
-		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took), d.BusBW(b).String(), b.Algo)
+		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took),
+			d.BusBW(b).String(), b.Algo)
 	}
 	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.Plan.Memory()))
 	return t
@@ -106,13 +112,19 @@ func BenchStepTrace(w io.Writer, d *query.BenchStepDoc) error {
 		list = append(list,
 			Span{Group: group, Track: "computing", Name: "forward", To: at(d.Plan.Forward)},
 			Span{Group: group, Track: "computing", Name: "backward", From: at(d.Plan.Forward), To: at(r.Computed)},
-			Span{Group: group, Track: "computing", Name: "exposed communication", From: at(r.Computed), To: at(r.Computed + r.Exposed)})
+			Span{
+				Group: group, Track: "computing", Name: "exposed communication", From: at(r.Computed),
+				To: at(r.Computed + r.Exposed),
+			})
 		for k, b := range r.Buckets {
 			from := b.Ready
 			if d.Rows[i].Overlap == "off" {
 				from = r.Computed
 			}
-			list = append(list, Span{Group: group, Track: "buckets", Name: fmt.Sprintf("bucket %d", k), From: at(from), To: at(from + b.Took), Bytes: b.Bytes})
+			list = append(list, Span{
+				Group: group, Track: "buckets", Name: fmt.Sprintf("bucket %d", k), From: at(from), To: at(from + b.Took),
+				Bytes: b.Bytes,
+			})
 		}
 	}
 	return Spans(w, fmt.Sprintf("a step of %s on %d ranks", d.Title, d.Ranks), list)

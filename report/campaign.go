@@ -22,7 +22,8 @@ func campaignLines(w io.Writer, d *query.CampaignDoc, step unit.Span, passed str
 		costLines(d.Cost, d.Goodput != nil, passed, say)
 	}
 	if r := d.Run; r != nil {
-		text := fmt.Sprintf("%s %s take %v, %s GPU hours", abbreviated(r.Tokens), passed, unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours))
+		text := fmt.Sprintf("%s %s take %v, %s GPU hours", abbreviated(r.Tokens), passed, unit.Span(r.Days)*unit.Day,
+			abbreviated(r.GPUHours))
 		if r.MWh > 0 {
 			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
 		}
@@ -43,7 +44,8 @@ func costLines(c *query.Cost, lost bool, passed string, say func(name, text stri
 		say("cost", text)
 	}
 	if c.Assumed != "" {
-		text := fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
+		text := fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour,
+			c.Average, c.Assumed, c.WattsSource)
 		if c.Overhead > 1 {
 			text += fmt.Sprintf(", times %g for hosts, network and cooling", c.Overhead)
 		} else {

@@ -44,7 +44,10 @@ func Hardware(w io.Writer, d *query.HardwareDoc, verbose bool) error {
 		rows  int
 		table func() *texttab.Table
 	}{
-		{"Links and networks (one direction computed with; duplex as the sum of both)", len(d.Links), func() *texttab.Table { return linkTable(d.Links, verbose) }},
+		{
+			"Links and networks (one direction computed with; duplex as the sum of both)", len(d.Links),
+			func() *texttab.Table { return linkTable(d.Links, verbose) },
+		},
 		{"Accelerators (dense peaks)", len(d.GPUs), func() *texttab.Table { return gpuTable(d.GPUs, verbose) }},
 		{"Network cards", len(d.NICs), func() *texttab.Table { return nicTable(d.NICs, verbose) }},
 		{"Switches", len(d.Switches), func() *texttab.Table { return switchTable(d.Switches, verbose) }},
@@ -100,7 +103,8 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 		if g.TDP > 0 {
 			power = fmt.Sprintf("%g W", float64(g.TDP))
 		}
-		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links, fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), power)
+		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links,
+			fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), power)
 		cite(t, sources, g.Source)
 		if g.TDP > 0 {
 			cite(t, sources, "power: "+g.TDPSource)
@@ -136,10 +140,12 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 	if d.ModelDoc != nil {
 		return tensors(w, d.ModelDoc)
 	}
-	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab", ">tokens", ">forward")
+	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab",
+		">tokens", ">forward")
 	for i := range d.Models {
 		m := &d.Models[i]
-		t.Row(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m), some(m.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward/1e12))
+		t.Row(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m),
+			some(m.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward/1e12))
 		cite(t, verbose, m.Source)
 		cite(t, verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && verbose {
@@ -152,7 +158,8 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nheads: of queries, and of keys and values where those are fewer. experts: that a token passes, of all. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
+	_, err := fmt.Fprintln(w, "\nheads: of queries, and of keys and values where those are fewer. experts: that a token "+
+		"passes, of all. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
 	return err
 }
 

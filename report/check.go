@@ -54,7 +54,8 @@ func Check(w io.Writer, d *query.CheckDoc) error {
 	case d.Partners < len(d.Nodes)-1:
 		how += fmt.Sprintf(" (each node with at least %d of %d others)", d.Partners, len(d.Nodes)-1)
 	}
-	fmt.Fprintf(w, "%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes), looked, how, d.Seconds, d.Expected)
+	fmt.Fprintf(w, "%s healthy of %d; %s; %s, %.1f s; compared with %s\n", words.Plural(healthy, "node"), len(d.Nodes),
+		looked, how, d.Seconds, d.Expected)
 	if d.Hostlist != "" {
 		fmt.Fprintf(w, "unhealthy: %s\n", texttab.Clean(d.Hostlist))
 	}

@@ -22,7 +22,8 @@ import (
 // TestCorpus shows every real sample of the formats that describe a node or a
 // fabric, and holds the pictures to the same rules as our own.
 func TestCorpus(t *testing.T) {
-	within := func(read func(*cluster.Budget, string, io.Reader) (*cluster.Fragment, error)) func(string, io.Reader) (*cluster.Fragment, error) {
+	within := func(read func(*cluster.Budget, string, io.Reader) (*cluster.Fragment, error)) func(string,
+		io.Reader) (*cluster.Fragment, error) {
 		return func(name string, r io.Reader) (*cluster.Fragment, error) {
 			return read(cluster.NewBudget(cluster.Limits{}, nil), name, r)
 		}

@@ -48,14 +48,22 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 		return f.bars(c), nil
 	}
 	if len(list) > maxLines {
-		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(list), maxLines)
+		return nil, fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(list),
+			maxLines)
 	}
 	ringed := len(list) > 1 && f.contested()
 	f.heading(c, f.key("bands", ringed))
-	left := &plot{x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list, value: func(r query.PredictRow) float64 { return r.Time.Micros() }}
-	left.low, left.high = func(r query.PredictRow) float64 { return r.Low.Micros() }, func(r query.PredictRow) float64 { return r.High.Micros() }
+	left := &plot{
+		x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list,
+		value: func(r query.PredictRow) float64 { return r.Time.Micros() },
+	}
+	left.low, left.high = func(r query.PredictRow) float64 { return r.Low.Micros() },
+		func(r query.PredictRow) float64 { return r.High.Micros() }
 	left.up = logScale(left.extent())
-	right := &plot{x: plotLeft + plotW + plotGap, y: plotTop, title: "busbw in GB/s", lines: list, value: func(r query.PredictRow) float64 { return r.BusBW.GBps() }}
+	right := &plot{
+		x: plotLeft + plotW + plotGap, y: plotTop, title: "busbw in GB/s", lines: list,
+		value: func(r query.PredictRow) float64 { return r.BusBW.GBps() },
+	}
 	right.across = sizeScale(list, right.x)
 	right.low = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.High).GBps() }
 	right.high = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.Low).GBps() }
@@ -74,7 +82,9 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 
 // heading writes what the picture shows, and a key to it.
 func (f *forecast) heading(c *svg.Canvas, key string) {
-	c.Text(24, 34, svg.Fit(f.Op.String()+" on "+f.Cluster, svg.Type{Size: 19, Bold: true}, curveW-48), svg.Type{Size: 19, Bold: true, Fill: dark})
+	c.Text(24, 34, svg.Fit(f.Op.String()+" on "+f.Cluster, svg.Type{Size: 19, Bold: true}, curveW-48), svg.Type{
+		Size: 19, Bold: true, Fill: dark,
+	})
 	c.Text(24, 56, svg.Fit(f.under(), svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
 	c.Text(24, 73, svg.Fit(key, svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
 }
@@ -330,7 +340,8 @@ func (f *forecast) colours(c *svg.Canvas, y float64) {
 	c.Text(barX-12, y+11, "limited by", svg.Type{Size: 12, Fill: quiet, Anchor: svg.End})
 	x, seen := barX, map[string]bool{}
 	for _, k := range barKinds {
-		used := slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return barColor(r.Bottleneck.Kind) == barColor(k.kind) })
+		used := slices.ContainsFunc(f.Rows,
+			func(r query.PredictRow) bool { return barColor(r.Bottleneck.Kind) == barColor(k.kind) })
 		if !used || seen[barColor(k.kind)] {
 			continue
 		}
@@ -526,7 +537,8 @@ func (p *plot) curve(c *svg.Canvas, l *line) {
 	c.Path(p.along(l, p.value).String(), svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true})
 	for _, r := range l.rows {
 		x, y := p.at(r, p.value)
-		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW.String()+" busbw, "+r.Algo+" "+r.Row.Setting.Proto+", limited by "+where(r.Bottleneck))
+		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW.String()+" busbw, "+r.Algo+
+			" "+r.Row.Setting.Proto+", limited by "+where(r.Bottleneck))
 		l.spot(c, x, y)
 		if p.ringed && r.Chosen {
 			c.Circle(x, y, 6, svg.Paint{Stroke: dark, Width: 1.2})

@@ -41,7 +41,8 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 		if a.Got < a.GBps {
 			verdict = "fails"
 		}
-		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict, a.Source)
+		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict,
+			a.Source)
 	}
 	fmt.Fprintln(w)
 }
@@ -64,7 +65,8 @@ func curveTable(s *doctor.Curve, all bool) *texttab.Table {
 			if p.Out() {
 				mark = "slow"
 			}
-			cells = append(cells, p.Expected.String(), unit.Time(float64(p.Expected)/p.Margin).String(), unit.Time(float64(p.Expected)*p.Margin).String(), fmt.Sprintf("%.2f", p.Ratio()), mark)
+			cells = append(cells, p.Expected.String(), unit.Time(float64(p.Expected)/p.Margin).String(),
+				unit.Time(float64(p.Expected)*p.Margin).String(), fmt.Sprintf("%.2f", p.Ratio()), mark)
 		}
 		t.Row(cells...)
 	}
@@ -81,7 +83,8 @@ func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
 	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
 		op, _ := s.Sweep.Operation(p.Size) // it was predicted, or read
-		f.Rows = append(f.Rows, query.NewPredictRow(layout, predict.Row{Run: &result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
+		f.Rows = append(f.Rows, query.NewPredictRow(layout,
+			predict.Row{Run: &result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
 	}
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Expected > 0 {

@@ -161,7 +161,8 @@ func (s *fast) words(t *cluster.NodeType) string {
 	switch {
 	case s.via >= 0 && len(s.bundles) == 1:
 		b := &s.bundles[0]
-		return head + " via NVSwitch: " + countLinks(b.lanes) + strings.Replace(b.figures(), " one direction", " one direction each", 1)
+		return head + " via NVSwitch: " + countLinks(b.lanes) +
+			strings.Replace(b.figures(), " one direction", " one direction each", 1)
 	case s.via >= 0:
 		head += " via NVSwitch:"
 		for i := range s.bundles {

@@ -28,7 +28,8 @@ func Audit(w io.Writer, d *query.AuditDoc, o TextOptions) error {
 	}
 	text := printed(o, func(s style) string { return findingsText(d.Audit, s, o.width()) })
 	if len(d.Unchecked) > 0 {
-		text += strings.Join(texttab.Wrap("Not checked, as no source says it: "+strings.Join(d.Unchecked, "; ")+".", o.width()), "\n") + "\n"
+		text += strings.Join(texttab.Wrap("Not checked, as no source says it: "+strings.Join(d.Unchecked, "; ")+".",
+			o.width()), "\n") + "\n"
 	}
 	_, err := io.WriteString(w, text)
 	return err

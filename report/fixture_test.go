@@ -209,10 +209,14 @@ func twoLevels() *cluster.NodeType {
 		first := len(m.Devices)
 		n := m.socket("Intel Xeon", "0-55", 512*unit.GB)
 		sw := m.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
-		m.Connect(cluster.Link{A: sw, B: second, Kind: cluster.NVLink, Lanes: 36, Rate: spec(900 * unit.GBps), Duplex: 1800 * unit.GBps})
+		m.Connect(cluster.Link{
+			A: sw, B: second, Kind: cluster.NVLink, Lanes: 36, Rate: spec(900 * unit.GBps), Duplex: 1800 * unit.GBps,
+		})
 		for range 4 {
 			g := m.gpu(n, 32, "NVIDIA H100", 80*unit.GB, 90, "0-55")
-			m.Connect(cluster.Link{A: g, B: sw, Kind: cluster.NVLink, Lanes: 18, Rate: spec(450 * unit.GBps), Duplex: 900 * unit.GBps})
+			m.Connect(cluster.Link{
+				A: g, B: sw, Kind: cluster.NVLink, Lanes: 18, Rate: spec(450 * unit.GBps), Duplex: 900 * unit.GBps,
+			})
 		}
 		for d := first; d < len(m.Devices); d++ {
 			m.Devices[d].Tray = tray
@@ -237,14 +241,18 @@ func railed(t *cluster.NodeType, n, spines int) *cluster.Cluster {
 	net.Kind, net.Rails, net.Reduction = cluster.InfiniBand, t.Count(cluster.NIC), cluster.Yes
 	rate := t.Devices[t.Of(cluster.NIC)[0]].NIC.Rate()
 	for i := range net.Rails {
-		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("leaf%d", i), Tier: cluster.Leaf, Rail: i, Model: "QM9700", Ports: 64})
+		net.Switches = append(net.Switches, cluster.Switch{
+			Name: fmt.Sprintf("leaf%d", i), Tier: cluster.Leaf, Rail: i, Model: "QM9700", Ports: 64,
+		})
 		net.Links = append(net.Links, cluster.NetLink{
 			A: cluster.End{Switch: i},
 			B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: n}}, NIC: i}, Rate: rate,
 		})
 	}
 	for s := range spines {
-		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("spine%d", s), Tier: cluster.Spine, Rail: -1, Model: "QM9700", Ports: 64})
+		net.Switches = append(net.Switches, cluster.Switch{
+			Name: fmt.Sprintf("spine%d", s), Tier: cluster.Spine, Rail: -1, Model: "QM9700", Ports: 64,
+		})
 		for i := range net.Rails {
 			net.Links = append(net.Links, cluster.NetLink{
 				A: cluster.End{Switch: net.Rails + s}, B: cluster.End{Switch: i},
@@ -274,16 +282,22 @@ func fabric(hosts, leaves, spines int) *cluster.Cluster {
 	net := &c.Network
 	rate := cluster.FromRead(200*unit.Gbps, "ibnetdiscover")
 	for i := range leaves {
-		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("leaf%d", i), GUID: fmt.Sprintf("0x%04x", i), Tier: cluster.Leaf, Rail: -1, Model: "MQM8700", Ports: 40})
+		net.Switches = append(net.Switches, cluster.Switch{
+			Name: fmt.Sprintf("leaf%d", i), GUID: fmt.Sprintf("0x%04x", i), Tier: cluster.Leaf, Rail: -1, Model: "MQM8700",
+			Ports: 40,
+		})
 	}
 	for i := range spines {
-		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("spine%d", i), Tier: cluster.Spine, Rail: -1, Model: "MQM8700", Ports: 40})
+		net.Switches = append(net.Switches, cluster.Switch{
+			Name: fmt.Sprintf("spine%d", i), Tier: cluster.Spine, Rail: -1, Model: "MQM8700", Ports: 40,
+		})
 	}
 	for h := range hosts {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("gpu%02d", h), Type: -1})
 		net.Links = append(net.Links, cluster.NetLink{
 			A: cluster.End{Switch: h * leaves / hosts, Port: h + 1},
-			B: cluster.End{Switch: -1, NIC: 0, Port: 1, Hosts: []cluster.Span{{First: h, N: 1}}}, Speed: "4xHDR", Rate: rate, State: cluster.Up,
+			B: cluster.End{Switch: -1, NIC: 0, Port: 1, Hosts: []cluster.Span{{First: h, N: 1}}}, Speed: "4xHDR", Rate: rate,
+			State: cluster.Up,
 		})
 	}
 	for l := range leaves {

@@ -50,7 +50,9 @@ func fromBytes(data []byte) *cluster.Cluster {
 			case cluster.GPU:
 				d.GPU = &cluster.GPUInfo{SM: y, Memory: spec(unit.Bytes(y) * unit.GiB)}
 			case cluster.NIC:
-				d.NIC = &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, State: cluster.State(y % 4), Rate: spec(unit.Rate(y) * unit.GBps)}}}
+				d.NIC = &cluster.NICInfo{Ports: []cluster.Port{{
+					Num: 1, State: cluster.State(y % 4), Rate: spec(unit.Rate(y) * unit.GBps),
+				}}}
 			}
 			t.Add(d)
 		case what < 11 && len(t.Devices) > 1:

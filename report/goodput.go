@@ -13,11 +13,13 @@ import (
 
 // Resilience prints how much of a run's time is useful, and what would change that.
 func Resilience(w io.Writer, d *query.ResilienceDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout, words.Plural(d.GPUs, "GPU"),
+	fmt.Fprintf(w, "%s on %s, %s: %s on %s, step time %s, %.0f %s/s without failures\n", d.Model, d.Cluster, d.Layout,
+		words.Plural(d.GPUs, "GPU"),
 		words.Plural(d.Nodes, "node"), d.Step.Short(), d.Tokens, counted(d.Pictures))
 	goodputLines(w, &d.Asked, d.Step)
 	fmt.Fprintf(w, "  %-9s %.1f%%, with failures drawn one by one\n\n", "simulated", 100*d.Played)
-	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">"+counted(d.Pictures)+"/s", ">"+counted(d.Pictures)+"/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
+	t := texttab.New("checkpoints", "nodes that fail", ">goodput", ">"+counted(d.Pictures)+"/s",
+		">"+counted(d.Pictures)+"/s/GPU held", ">interval", ">fewer nodes", ">waiting", "")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		saved, how, mark := "synchronous", words.Plural(r.Spares, "spare"), ""
@@ -35,7 +37,8 @@ func Resilience(w io.Writer, d *query.ResilienceDoc) error {
 		if r.Best {
 			mark = "best per GPU held"
 		}
-		t.Row(saved, how, fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.0f", r.Tokens), fmt.Sprintf("%.0f", r.PerGPU), r.Interval.String(),
+		t.Row(saved, how, fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.0f", r.Tokens), fmt.Sprintf("%.0f", r.PerGPU),
+			r.Interval.String(),
 			fmt.Sprintf("%.1f%%", 100*r.Shrunk), fmt.Sprintf("%.1f%%", 100*r.Stopped), mark)
 	}
 	return t.Write(w)
@@ -51,12 +54,15 @@ func inSteps(interval fmt.Stringer, seconds, step float64) string {
 
 // goodputLines print a goodput with its checkpoints and sources.
 func goodputLines(w io.Writer, g *query.Goodput, step unit.Span) {
-	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()), inSteps(g.Best, g.Best.Seconds(), step.Seconds())
+	every, best := inSteps(g.Interval, g.Interval.Seconds(), step.Seconds()),
+		inSteps(g.Best, g.Best.Seconds(), step.Seconds())
 	say := lines(w)
 	say("goodput", g.Text)
-	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, every, best, g.Young)
+	text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save,
+		every, best, g.Young)
 	if g.Write > 0 {
-		text = fmt.Sprintf("%v: training stops for %v and continues while it is written for %v, every %v of training; the best interval is %v (Young's √(2CM): %v)",
+		text = fmt.Sprintf("%v: training stops for %v and continues while it is written for %v, every %v of training; the "+
+			"best interval is %v (Young's √(2CM): %v)",
 			g.Bytes, g.Save, g.Write, every, best, g.Young)
 	}
 	say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))

@@ -23,13 +23,17 @@ func Hang(w io.Writer, d *query.HangDoc, o TextOptions) error {
 
 // hangTable is the verdict with a row for each culprit, for writers that take tables.
 func hangTable(d *query.HangDoc) *texttab.Table {
-	t := texttab.New("verdict", "kind", ">confidence (%)", ">rank", "host", ">GPU", ">process", "communicator", "operation", ">sequence", "text")
+	t := texttab.New("verdict", "kind", ">confidence (%)", ">rank", "host", ">GPU", ">process", "communicator",
+		"operation", ">sequence", "text")
 	group, number := "", func(n int) string { return known(n > 0, fmt.Sprint(n)) }
 	if d.Communicator != nil {
 		group = d.Communicator.Name
 	}
 	row := func(rank, host, gpu, pid string) {
-		cells := []string{string(d.State), string(d.Kind), fmt.Sprintf("%.0f", 100*d.Confidence), rank, host, gpu, pid, group, d.Op, number(int(d.Sequence)), d.Text}
+		cells := []string{
+			string(d.State), string(d.Kind), fmt.Sprintf("%.0f", 100*d.Confidence), rank, host, gpu, pid, group, d.Op,
+			number(int(d.Sequence)), d.Text,
+		}
 		for i := range cells {
 			cells[i] = texttab.Clean(cells[i])
 		}
@@ -83,7 +87,8 @@ func hangText(d *query.HangDoc, s style, width int) string {
 		}
 		text := op + " on " + c.Name + ", a communicator of " + words.Plural(len(c.Ranks), "rank")
 		if n := len(d.Waiting); n > 0 {
-			text += fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"), map[bool]string{true: "waits", false: "wait"}[n == 1])
+			text += fmt.Sprintf("; %s of the job %s", words.Plural(n, "rank"),
+				map[bool]string{true: "waits", false: "wait"}[n == 1])
 		}
 		b.WriteString("  waits in   " + text + "\n")
 	}

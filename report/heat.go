@@ -98,7 +98,9 @@ func heatNames(c *svg.Canvas, t *pairs.Table, cell float64) {
 			continue
 		}
 		c.Text(heatLeft-6, heatTop+float64(i)*cell+cell/2+4, svg.FitEnds(name, label, heatLeft-10), label)
-		c.Text(heatLeft+float64(i)*cell+cell/2, heatTop-8, fmt.Sprint(i), svg.Type{Size: 10, Fill: "#333333", Anchor: svg.Middle})
+		c.Text(heatLeft+float64(i)*cell+cell/2, heatTop-8, fmt.Sprint(i), svg.Type{
+			Size: 10, Fill: "#333333", Anchor: svg.Middle,
+		})
 	}
 	c.Text(heatLeft, 34, "Bandwidth of every pair, one direction", svg.Type{Size: 16, Fill: "#111111"})
 	c.Text(heatLeft, 56, "rows send, columns receive; "+heatScale(t), svg.Type{Size: 12, Fill: "#555555"})

@@ -33,7 +33,9 @@ func TestHeat(t *testing.T) {
 	if err := drawn(&out)(Heat(table)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"node3 is slow with all others", "from node1 to node6 it is slow", "<title>node1 to node6: 3 GB/s"} {
+	for _, want := range []string{
+		"node3 is slow with all others", "from node1 to node6 it is slow", "<title>node1 to node6: 3 GB/s",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the map lacks %q", want)
 		}

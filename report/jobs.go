@@ -23,7 +23,8 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 	for i := range d.Jobs {
 		j := &d.Jobs[i]
 		name := jobName(j)
-		fmt.Fprintf(&b, "%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", s.bold("job "+name), words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
+		fmt.Fprintf(&b, "%s  %s of %d seen, %.1f s; the median rank waits %.1f%% of the time\n\n", s.bold("job "+name),
+			words.Plural(len(j.Ranks), "rank"), j.World, j.Seconds, 100*j.Waiting)
 		b.WriteString(jobRows(j, s, o))
 		if o.Verbose || j.Late != nil {
 			b.WriteString(jobRanks(j, s, o))
@@ -41,7 +42,8 @@ func jobsText(d *query.JobsDoc, s style, o TextOptions) string {
 		}
 	}
 	if d.Lost > 0 {
-		fmt.Fprintf(&b, "%s of communicators beyond the 256th of a process were not recorded\n", words.Plural(int(d.Lost), "operation"))
+		fmt.Fprintf(&b, "%s of communicators beyond the 256th of a process were not recorded\n",
+			words.Plural(int(d.Lost), "operation"))
 	}
 	b.WriteString(jobFindings(d.Findings, s, o))
 	if len(d.Findings) == 0 {
@@ -81,7 +83,8 @@ func jobFindings(list []finding.Finding, s style, o TextOptions) string {
 const maxJobRows = 40
 
 func jobRows(j *rates.Job, s style, o TextOptions) string {
-	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait", ">busbw", ">expected", "last", "verdict")
+	t := texttab.New("communicator", ">ranks", "operation", ">size", ">calls", "algorithm", ">time", ">transfer", ">wait",
+		">busbw", ">expected", "last", "verdict")
 	t.Most, t.Title = maxJobRows, texttab.Clean(jobName(j))
 	for i := range j.Rows {
 		r := &j.Rows[i]
@@ -107,7 +110,8 @@ func jobRows(j *rates.Job, s style, o TextOptions) string {
 		case rates.Waits:
 			verdict = s.yellow(verdict)
 		}
-		t.Row(r.Group, fmt.Sprint(r.Ranks), r.Op, r.Bytes.String(), fmt.Sprint(r.Count), strings.TrimSpace(r.Algo+" "+r.Proto), r.Time.String(), transfer, wait, busbw, expected, last, verdict)
+		t.Row(r.Group, fmt.Sprint(r.Ranks), r.Op, r.Bytes.String(), fmt.Sprint(r.Count),
+			strings.TrimSpace(r.Algo+" "+r.Proto), r.Time.String(), transfer, wait, busbw, expected, last, verdict)
 	}
 	text := s.fit(t, o.Width)
 	if n := len(j.Rows) - maxJobRows; n > 0 {

@@ -24,8 +24,8 @@ func CompactJSON(w io.Writer, document any) error {
 	return enc.Encode(document)
 }
 
-// escaping writes as \u what JSON allows as it is and a terminal would obey: C1 codes, DEL, and marks that turn the direction of
-// writing.
+// escaping writes as \u what JSON allows as it is and a terminal would obey: C1 codes, DEL, and marks that turn the
+// direction of writing.
 type escaping struct{ w io.Writer }
 
 func (e escaping) Write(p []byte) (int, error) {

@@ -30,7 +30,8 @@ func Lab(w io.Writer, s *lab.State) error {
 	if s.Rootless {
 		rootless = ", rootless"
 	}
-	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale, rootless)
+	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale,
+		rootless)
 	nodes := labNodes(p)
 	nodes.Title = "lab " + s.Name
 	if err := nodes.Write(w); err != nil {

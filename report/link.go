@@ -12,7 +12,8 @@ import (
 	"busbar.dev/query"
 )
 
-// Link prints what a fleet measured between two nodes: each direction's rate, when it changed, and at which hours it is low.
+// Link prints what a fleet measured between two nodes: each direction's rate, when it changed, and at which hours it is
+// low.
 func Link(w io.Writer, doc *query.LinkDoc) error {
 	for _, d := range []struct {
 		from, to string
@@ -37,7 +38,8 @@ func Link(w io.Writer, doc *query.LinkDoc) error {
 				rates = append(rates, float64(s.Rate))
 			}
 		}
-		fmt.Fprintf(w, "%s: %s from %s to %s", who, words.Plural(len(d.samples), "sample"), linkTime(d.samples[0].At), linkTime(d.samples[len(d.samples)-1].At))
+		fmt.Fprintf(w, "%s: %s from %s to %s", who, words.Plural(len(d.samples), "sample"), linkTime(d.samples[0].At),
+			linkTime(d.samples[len(d.samples)-1].At))
 		if len(rates) > 0 {
 			fmt.Fprintf(w, ", median %.3g GB/s", stats.Median(rates)/1e9)
 		}

@@ -27,7 +27,8 @@ func TestLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server.path != "/api/fleet/link?from=gpu01&to=gpu02" || !doc.ThereDaily[0].Since.Equal(time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)) {
+	if server.path != "/api/fleet/link?from=gpu01&to=gpu02" ||
+		!doc.ThereDaily[0].Since.Equal(time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)) {
 		t.Errorf("%s: %+v", server.path, doc)
 	}
 	var b strings.Builder
@@ -42,7 +43,8 @@ gpu02 to gpu01: never measured
 		t.Errorf("%s", b.String())
 	}
 	for _, bad := range []string{"", "gpu01", "gpu01,", "a,b,c"} {
-		if _, err := (query.Link{Nodes: bad}).Run(t.Context(), query.Env{Fleet: server}); err == nil || !strings.Contains(err.Error(), "expected two nodes") {
+		if _, err := (query.Link{Nodes: bad}).Run(t.Context(), query.Env{Fleet: server}); err == nil ||
+			!strings.Contains(err.Error(), "expected two nodes") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -118,16 +118,19 @@ func NCCLTopology(w io.Writer, cl *cluster.Cluster) (notes []string, err error) 
 		return nil, fmt.Errorf("-o nccl-xml: no node has a GPU")
 	case 1:
 	default:
-		return nil, fmt.Errorf("-o nccl-xml: the file describes one node and this cluster has %d kinds (%s); map one of them", len(with), strings.Join(names, ", "))
+		return nil, fmt.Errorf("-o nccl-xml: the file describes one node and this cluster has %d kinds (%s); map one of "+
+			"them", len(with), strings.Join(names, ", "))
 	}
 	t := with[0]
 	var form ncclxml.Form
 	if t.Trays > 1 {
 		form.Tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
-		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is tray %d", t.Name, t.Trays, form.Tray))
+		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is tray %d", t.Name,
+			t.Trays, form.Tray))
 	}
 	if domain := form.MadeUp(t); domain != "" {
-		notes = append(notes, fmt.Sprintf("bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the machine's own", domain))
+		notes = append(notes, fmt.Sprintf("bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the "+
+			"machine's own", domain))
 	}
 	return notes, form.Write(w, t)
 }

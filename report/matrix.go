@@ -22,7 +22,8 @@ func Matrix(w io.Writer, c *cluster.Cluster) error {
 	shown := 0
 	for _, g := range all {
 		if g.t == nil {
-			fmt.Fprintf(&b, "# %s without a description of their inside: %s\n\n", words.Plural(len(g.hosts), "host"), hostList(g.names(c), 400))
+			fmt.Fprintf(&b, "# %s without a description of their inside: %s\n\n", words.Plural(len(g.hosts), "host"),
+				hostList(g.names(c), 400))
 			continue
 		}
 		if len(all) > 1 {

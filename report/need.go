@@ -11,8 +11,10 @@ import (
 
 // Need prints the networks, the numbers of NICs and the upgrades that were tried, and the answer.
 func Need(w io.Writer, d *query.NeedDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model, d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
-	fmt.Fprintf(w, "  expected: %s to %s, and every step time below within ×%.2f (from clusters left out of the fit)\n", d.Now.Low.Short(), d.Now.High.Short(), d.Margin)
+	fmt.Fprintf(w, "%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model,
+		d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
+	fmt.Fprintf(w, "  expected: %s to %s, and every step time below within ×%.2f (from clusters left out of the fit)\n",
+		d.Now.Low.Short(), d.Now.High.Short(), d.Margin)
 	if d.Misfit != "" {
 		fmt.Fprintf(w, "the job %s; figures assume GPUs with enough memory\n", d.Misfit)
 	}
@@ -20,7 +22,11 @@ func Need(w io.Writer, d *query.NeedDoc) error {
 		title string
 		rows  []query.NeedRow
 		gain  bool
-	}{{"\nother networks, NICs and all cables alike", d.Rates, false}, {"\nfewer NICs of today's", d.NICs, false}, {"\nupgrades, one at a time: a layer twice as fast, more NICs, RDMA, or direct access", d.Upgrades, true}} {
+	}{
+		{"\nother networks, NICs and all cables alike", d.Rates, false},
+		{"\nfewer NICs of today's", d.NICs, false},
+		{"\nupgrades, one at a time: a layer twice as fast, more NICs, RDMA, or direct access", d.Upgrades, true},
+	} {
 		if len(x.rows) == 0 {
 			continue
 		}

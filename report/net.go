@@ -29,7 +29,10 @@ type netView struct {
 
 func newNetView(c *cluster.Cluster) *netView {
 	n := len(c.Network.Switches)
-	v := &netView{c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n), across: make([]trunk, n)}
+	v := &netView{
+		c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n),
+		across: make([]trunk, n),
+	}
 	v.findTiers()
 	for i := range c.Network.Links {
 		v.addLink(&c.Network.Links[i])
@@ -227,8 +230,8 @@ func mostly(list []string) string {
 	return ""
 }
 
-// groups is how the switches of a tier belong together, in the order of their names: by rail, by group of a dragonfly, by rows or
-// planes of a torus or a hyperx; nil where they do not.
+// groups is how the switches of a tier belong together, in the order of their names: by rail, by group of a dragonfly,
+// by rows or planes of a torus or a hyperx; nil where they do not.
 func (s *strip) groups(tier []int) [][]int {
 	net := &s.v.c.Network
 	railed := net.Rails > 1 && !slices.ContainsFunc(tier, func(id int) bool { return net.Switches[id].Rail < 0 })
@@ -293,7 +296,8 @@ func (s *strip) drawGroups(p *picture) {
 		for _, g := range s.shaded(row) {
 			first, last := s.boxOf(g[0]), s.boxOf(g[len(g)-1])
 			p.Open("switches", s.groupWords())
-			p.Rect(first.box.x-margin, first.box.y-margin, last.box.x+last.box.w-first.box.x+2*margin, switchBH+2*margin, 9, svg.Paint{Fill: netViol, Opacity: 0.16})
+			p.Rect(first.box.x-margin, first.box.y-margin, last.box.x+last.box.w-first.box.x+2*margin, switchBH+2*margin, 9,
+				svg.Paint{Fill: netViol, Opacity: 0.16})
 			p.Close()
 		}
 	}
@@ -333,7 +337,8 @@ func idsOf(row []netBox) (out [][]int) {
 	return out
 }
 
-// shortNames are the names that a box shows: without the rail that the box says anyway, so that many boxes fit side by side.
+// shortNames are the names that a box shows: without the rail that the box says anyway, so that many boxes fit side by
+// side.
 func (s *strip) shortNames(n *netBox) (lead string, names []string) {
 	lead, names = s.names(n, s.name)
 	if rail := s.rail(n); rail >= 0 {
@@ -657,7 +662,8 @@ func (r *hostRow) draw(p *picture) {
 		it := &r.items[i]
 		title, sub := r.texts(it)
 		b := it.box
-		if small := (svg.Type{Size: smallType}); svg.TextWidth(sub, small) > b.w-8 { // 4 × 8 GPUs, where 4 hosts × 8 GPUs has no room
+		// 4 × 8 GPUs, where 4 hosts × 8 GPUs has no room
+		if small := (svg.Type{Size: smallType}); svg.TextWidth(sub, small) > b.w-8 {
 			sub = strings.Replace(sub, " hosts ×", " ×", 1)
 		}
 		p.Open("host", title)
@@ -847,8 +853,8 @@ func (s *strip) cut(n netBox) bool {
 	return svg.TextWidth(lead+cluster.FormatHosts(names), nameType) > maxName-8
 }
 
-// fold puts switches that are alike into one box, and where all are, those that belong together; when there are still too many
-// boxes, all of them.
+// fold puts switches that are alike into one box, and where all are, those that belong together; when there are still
+// too many boxes, all of them.
 func (s *strip) fold(tier []int) []netBox {
 	kinds := s.v.alike(tier)
 	row := make([]netBox, len(kinds))
@@ -1147,7 +1153,8 @@ func (t *trunk) rate() (sum unit.Rate, ok bool) {
 // rated reports whether the rate of any cable is known.
 func (t *trunk) rated() bool { return len(t.speeds) > 0 && t.speeds[len(t.speeds)-1].rate > 0 }
 
-// each is the part of one of several boxes that an entry of the network stands for; the greatest where they cannot have equal parts.
+// each is the part of one of several boxes that an entry of the network stands for; the greatest where they cannot have
+// equal parts.
 func (t *trunk) each(boxes int) *trunk {
 	if boxes < 2 {
 		return t
@@ -1214,7 +1221,8 @@ func belongs(l *cluster.NetLink) bool {
 			return false
 		}
 	}
-	return !l.Rate.Known() && !l.Max.Known() && l.Speed == "" && l.Lanes == 0 && l.Count <= 1 && l.State == cluster.StateUnknown
+	return !l.Rate.Known() && !l.Max.Known() && l.Speed == "" && l.Lanes == 0 && l.Count <= 1 &&
+		l.State == cluster.StateUnknown
 }
 
 // wire is the cables between two boxes.
@@ -1265,8 +1273,8 @@ func (w *wire) add(l *cluster.NetLink, n int) {
 	}
 }
 
-// hostCables joins the NICs of a host, which end at what port says, with their switches; without one, with the cloud that
-// stands for a network that nobody described.
+// hostCables joins the NICs of a host, which end at what port says, with their switches; without one, with the cloud
+// that stands for a network that nobody described.
 func (s *strip) hostCables(routes *cluster.Routes, cloud *box, host int, port func(nic int) *box) []wire {
 	var out []wire
 	c := s.v.c
@@ -1368,8 +1376,10 @@ func fan(wires []wire) {
 			}
 		}
 	}
-	spread(func(w *wire) *box { return w.up }, func(w *wire) float64 { return w.down.mid() }, func(w *wire, x float64) { w.x1 = x })
-	spread(func(w *wire) *box { return w.down }, func(w *wire) float64 { return w.up.mid() }, func(w *wire, x float64) { w.x2 = x })
+	spread(func(w *wire) *box { return w.up }, func(w *wire) float64 { return w.down.mid() },
+		func(w *wire, x float64) { w.x1 = x })
+	spread(func(w *wire) *box { return w.down }, func(w *wire) float64 { return w.up.mid() },
+		func(w *wire, x float64) { w.x2 = x })
 	for i := range wires {
 		if w := &wires[i]; w.plumb {
 			w.x2 = math.Max(w.down.x+6, math.Min(w.x1, w.down.right()-6))
@@ -1517,7 +1527,9 @@ func (s *strip) drawLoops(p *picture) {
 			p.note("network")
 			p.Open("link network", "the switches of this box are joined to each other")
 			x, y := b.box.mid(), b.box.y
-			p.Path(new(svg.Pen).Move(x-30, y).Curve(x-44, y-60, x+44, y-60, x+30, y).String(), svg.Paint{Fill: "none", Stroke: netViol, Width: 2, Opacity: 0.7})
+			p.Path(new(svg.Pen).Move(x-30, y).Curve(x-44, y-60, x+44, y-60, x+30, y).String(), svg.Paint{
+				Fill: "none", Stroke: netViol, Width: 2, Opacity: 0.7,
+			})
 			p.Close()
 		}
 	}
@@ -1544,7 +1556,9 @@ func (s *strip) acrossWords(row []netBox) []string {
 }
 
 // apartWords say of networks without links across that this is meant so.
-var apartWords = map[string]string{"rail-only": "rail-only: rails are not joined", "planes": "planes: a network per NIC"}
+var apartWords = map[string]string{
+	"rail-only": "rail-only: rails are not joined", "planes": "planes: a network per NIC",
+}
 
 // topologyWords names a network that is not leaves below spines, with its routing, which is assumed.
 func topologyWords(n *cluster.Network) string {

@@ -11,9 +11,13 @@ import (
 
 // TestNodesSlurm: what Slurm says of nodes is a column where somebody gave it.
 func TestNodesSlurm(t *testing.T) {
-	doc := &query.NodesDoc{Nodes: []fleet.NodeState{{Name: "dgx04"}, {Name: "dgx05"}}, Slurm: []query.SlurmOut{{Node: "dgx05", State: "drained", Reason: "XID 79"}}}
+	doc := &query.NodesDoc{
+		Nodes: []fleet.NodeState{{Name: "dgx04"}, {Name: "dgx05"}},
+		Slurm: []query.SlurmOut{{Node: "dgx05", State: "drained", Reason: "XID 79"}},
+	}
 	var b bytes.Buffer
-	if err := Nodes(&b, doc); err != nil || !strings.Contains(b.String(), "drained: XID 79\n") || !strings.Contains(b.String(), "Slurm\n") {
+	if err := Nodes(&b, doc); err != nil || !strings.Contains(b.String(), "drained: XID 79\n") ||
+		!strings.Contains(b.String(), "Slurm\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()

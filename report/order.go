@@ -33,7 +33,8 @@ func Orders(w io.Writer, doc *query.OrdersDoc) error {
 			next = clockText(o.Next)
 		}
 		what, job := purpose(&o.Order)
-		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Measured, o.Parts), every, next, texttab.Clean(o.By))
+		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep),
+			fmt.Sprintf("%d of %d", o.Measured, o.Parts), every, next, texttab.Clean(o.By))
 	}
 	return t.Write(w)
 }
@@ -152,10 +153,12 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 		return err
 	}
 	if s := f.Rate; s != nil {
-		fmt.Fprintf(w, "rate: median %v, slowest %v (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
+		fmt.Fprintf(w, "rate: median %v, slowest %v (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From,
+			s.To)
 	}
 	if s := f.Latency; s != nil {
-		fmt.Fprintf(w, "latency: median %v, highest %v (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
+		fmt.Fprintf(w, "latency: median %v, highest %v (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From,
+			s.To)
 	}
 	if len(f.Results) == 0 {
 		return nil
@@ -166,7 +169,8 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 		if r.InPlace {
 			place = "in"
 		}
-		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
+		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo),
+			unit.Micros(r.Middle()).String(), r.BusBW().String())
 	}
 	return t.Write(w)
 }

@@ -16,20 +16,27 @@ import (
 
 // TestPlaceOfCollectives: a size that was measured out of place and in place has two rows that differ.
 func TestPlaceOfCollectives(t *testing.T) {
-	s := &result.Sweep{Op: coll.AllReduce, Ranks: 4, Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}}}
+	s := &result.Sweep{
+		Op: coll.AllReduce, Ranks: 4,
+		Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}},
+	}
 	var b bytes.Buffer
 	if err := orderFigures(&b, &query.OrderFigures{Results: result.Sweeps{s}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], "place") || strings.Fields(lines[1])[4] != "out" || strings.Fields(lines[2])[4] != "in" {
+	if len(lines) != 3 || !strings.Contains(lines[0], "place") || strings.Fields(lines[1])[4] != "out" ||
+		strings.Fields(lines[2])[4] != "in" {
 		t.Errorf("%s", b.String())
 	}
 }
 
 // TestReasonsAreShown: the summary of a sweep counts every part, and says why some were not measured.
 func TestReasonsAreShown(t *testing.T) {
-	got := &fleet.OrderReply{OrderState: fleet.OrderState{Measured: 3, Failed: 2, LeftOut: 1}, Verdict: &fleet.Verdict{Healthy: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}}}
+	got := &fleet.OrderReply{
+		OrderState: fleet.OrderState{Measured: 3, Failed: 2, LeftOut: 1},
+		Verdict:    &fleet.Verdict{Healthy: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}},
+	}
 	got.ID, got.State, got.Parts = "9b3d", fleet.Done, 6
 	got.Reasons = []fleet.Reason{
 		{Parts: 2, Nodes: []fleet.Name{"n1"}, Why: "port 7643 is in use"},
@@ -53,7 +60,8 @@ not measured: n[1,3]
 // TestEveryText prints a schedule as it was given.
 func TestEveryText(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"10s": 10 * time.Second, "90s": 90 * time.Second, "30min": 30 * time.Minute, "90min": 90 * time.Minute, "1h": time.Hour, "36h": 36 * time.Hour, "1d": 24 * time.Hour, "30d": 720 * time.Hour,
+		"10s": 10 * time.Second, "90s": 90 * time.Second, "30min": 30 * time.Minute, "90min": 90 * time.Minute,
+		"1h": time.Hour, "36h": 36 * time.Hour, "1d": 24 * time.Hour, "30d": 720 * time.Hour,
 	} {
 		if got := everyText(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)

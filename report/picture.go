@@ -146,8 +146,8 @@ func (p *picture) add(m Mark) {
 	*to = append(*to, m)
 }
 
-// Open begins a group: what belongs together, with a class for programs and a tip for people who point at it. Close ends
-// it.
+// Open begins a group: what belongs together, with a class for programs and a tip for people who point at it. Close
+// ends it.
 func (p *picture) Open(class, tip string) {
 	p.open = append(p.open, Mark{Is: isGroup, Class: class, Tip: tip})
 }
@@ -670,11 +670,23 @@ func legendSamples() []Sample {
 		line(cluster.PCIe, "PCIe", 3),
 		{key: "smp", Text: "link between CPUs", Paint: svg.Paint{Stroke: smpBrown, Width: 3}},
 		{key: "network", Text: "network cable", Paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
-		{key: "member", Text: "belongs to; no source says by which cables", Paint: svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}},
-		{key: "degraded", Text: "slower than it could be or than its like, or down", Paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
+		{
+			key: "member", Text: "belongs to; no source says by which cables",
+			Paint: svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75},
+		},
+		{
+			key: "degraded", Text: "slower than it could be or than its like, or down",
+			Paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes},
+		},
 		{key: "root", Text: "PCIe root complex", Paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, Solid: true},
-		{key: "shared", Text: "NIC shared by several GPUs", Paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, Solid: true},
-		{key: "far", Text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)", Paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, Solid: true},
+		{
+			key: "shared", Text: "NIC shared by several GPUs", Paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2},
+			Solid: true,
+		},
+		{
+			key: "far", Text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)",
+			Paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, Solid: true,
+		},
 		{key: "idle", Text: "NIC that is nearest to no GPU", Paint: svg.Paint{Fill: idleFill, Stroke: idleLine}, Solid: true},
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 // Place prints placements, the scheduler's among them, and which to take.
 func Place(w io.Writer, d *query.PlaceDoc) error {
-	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes, cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
+	fmt.Fprintf(w, "%s on %d of %d free nodes of %s, %s each, %s; %s priced\n\n", d.Model, d.Nodes, d.FreeNodes,
+		cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	add := func(r *query.PlaceRow) {
 		longer, tie := "", ""
@@ -30,7 +31,8 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 		if r.Hosts == d.Best.Hosts {
 			tie = "best"
 		}
-		t.Row(hostList(natural.Sort(slices.Clone(r.Names())), 40), leafText(r.Leaves), r.Step.Short(), fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
+		t.Row(hostList(natural.Sort(slices.Clone(r.Names())), 40), leafText(r.Leaves), r.Step.Short(),
+			fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
 	}
 	shown := map[string]bool{}
 	for i := range d.Rows {

@@ -40,7 +40,8 @@ func Plan(w io.Writer, d *query.PlanDoc) error {
 		if v.Goal.Head != "" {
 			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.PerMillion, v.Goal.Unit, base.PerMillion)
 		}
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Space.Base), against, r.Parallel)
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(),
+			base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Space.Base), against, r.Parallel)
 	}
 	if d.Emitted != nil {
 		planFiles(w, d.Emitted)
@@ -83,7 +84,8 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	if d.Spaces > 1 {
 		upTo = "up to "
 	}
-	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo,
+		words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Model.Params()), batchOf(base), base.Precision, runBy(base))
 	if d.BatchRule != "" {
 		fmt.Fprintf(w, "global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
@@ -96,11 +98,13 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 	rest := fmt.Sprintf("stopped early: the others could be up to %.0f%% %s", 100*d.Gap, d.Goal.Better())
 	if d.Complete {
-		rest = fmt.Sprintf("%s ruled out one by one, %s in groups; no other setting is %s", words.Thousands(d.Bounded), words.Thousands(d.Cut), d.Goal.Better())
+		rest = fmt.Sprintf("%s ruled out one by one, %s in groups; no other setting is %s", words.Thousands(d.Bounded),
+			words.Thousands(d.Cut), d.Goal.Better())
 	}
 	fmt.Fprintf(w, "%s settings: %s priced in full, %s\n", words.Thousands(d.Considered), words.Thousands(d.Priced), rest)
 	if d.Failed > 0 {
-		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed), d.Error)
+		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed),
+			d.Error)
 	}
 }
 
@@ -127,10 +131,12 @@ func passed(j *workload.Job) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Space.Base)+"/s/GPU", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Space.Base)+"/s/GPU", ">MFU",
+		">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
 	t.Columns[1].Hidden = d.Goal.Head == ""
 	t.Columns[2].Hidden = d.Spaces == 1
-	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
+	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans,
+		func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
 	for i := range d.Plans {
 		p := &d.Plans[i]
 		j := p.Row.Job
@@ -142,8 +148,10 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 			schedule, order = string(j.Schedule), string(j.Split.Order)
 		}
 		t.Row(
-			rank, fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High), fmt.Sprintf("%.0f", p.PerGPU),
-			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has)+tightMark(p), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
+			rank, fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High),
+			fmt.Sprintf("%.0f", p.PerGPU),
+			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has)+tightMark(p), p.Parallel.String(),
+			fmt.Sprint(p.Micro), p.Recompute,
 			schedule, order, cmp.Or(planOptions(j), "-"),
 		)
 	}
@@ -175,7 +183,8 @@ func tightMark(p *query.PlanRow) string {
 // planTight says what tight means.
 func planTight(w io.Writer, d *query.PlanDoc) {
 	if slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return p.Tight }) {
-		fmt.Fprintf(w, "tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; --reserve 0.1 plans with room\n", 100*(step.MemoryMargin-1))
+		fmt.Fprintf(w, "tight: measured memory was up to %.0f%% above predictions, which these plans do not have left; "+
+			"--reserve 0.1 plans with room\n", 100*(step.MemoryMargin-1))
 	}
 }
 
@@ -189,7 +198,8 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 	if len(t.Plans) == 2 {
 		to = "and"
 	}
-	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to, t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
+	fmt.Fprintf(w, "plans 1 %s %d cannot be told apart: they are within %.0f%% of each other\n", to,
+		t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
 	fmt.Fprintf(w, "order: %s\n", t.Order)
 	for _, f := range t.For {
 		pick := ""
@@ -224,7 +234,8 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.Job.Offloads() }); i >= 0 {
 		r := d.Plans[i].Row.Result
 		need := r.Memory.Host * unit.Volume(min(d.Space.Node, r.Ranks))
-		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(), d.MemFrom)
+		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
+			d.MemFrom)
 	}
 	if len(d.Plans) > 1 {
 		fmt.Fprintf(w, "2: %s\n", d.Plans[1].Why)
@@ -238,13 +249,15 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 		if o.Tied {
 			tied = ", too little to tell"
 		}
-		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), tied, o.Settings)
+		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain,
+			d.Goal.Better(), tied, o.Settings)
 		if o.Difference != "" {
 			fmt.Fprintf(w, "  %s\n", o.Difference)
 		}
 	}
 	if len(help) == 0 && d.Tuned != nil {
-		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)
+		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+
+			"the memory\n", 100*query.LeastHelp)
 	}
 	if d.Goal.Note != "" {
 		fmt.Fprintln(w, d.Goal.Note)
@@ -297,7 +310,8 @@ func planHosts(w io.Writer, d *query.PlanHosts) {
 	case d.Given == d.Order:
 		fmt.Fprintf(w, "rank order: as given, %s; also tried: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
 	default:
-		fmt.Fprintf(w, "rank order: %s; step time %s, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order, d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
+		fmt.Fprintf(w, "rank order: %s; step time %s, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order,
+			d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
 	}
 }
 

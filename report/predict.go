@@ -131,7 +131,8 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 		b.WriteString(s.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)) + "\n")
 	}
 	if len(stuck) > 0 {
-		paragraph(b, "", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s setting changes it", f.runs(), on(stuck), worst), width)
+		paragraph(b, "", fmt.Sprintf("%s's choice is not the fastest of the candidates%s (up to %.2g×), and no %[1]s "+
+			"setting changes it", f.runs(), on(stuck), worst), width)
 	}
 }
 
@@ -155,7 +156,9 @@ func (f *forecast) title() string {
 func (f *forecast) table(s style) string {
 	text := f.rows(s).Fit(f.columns)
 	marks := f.marks()
-	for _, k := range []struct{ mark, means string }{{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"}} {
+	for _, k := range []struct{ mark, means string }{
+		{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"},
+	} {
 		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"
 		}
@@ -175,8 +178,10 @@ func (f *forecast) rows(s style) *texttab.Table {
 	for _, r := range f.Rows {
 		p := &r.Parts
 		t.Row(
-			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels), micros(r.Time), micros(r.Low), micros(r.High),
-			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Bottleneck),
+			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels),
+			micros(r.Time), micros(r.Low), micros(r.High),
+			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()),
+			fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Bottleneck),
 		)
 	}
 	return t
@@ -282,7 +287,8 @@ func busyLinks(w io.Writer, list []result.Links) error {
 			if u.Tight {
 				mark = "bottleneck"
 			}
-			t.Row(fmt.Sprintf("%.1f", 100*u.Share), u.Bytes.String(), rate, string(u.Kind), texttab.Clean(clipped(hosts)), texttab.Clean(several(u.Which)), mark)
+			t.Row(fmt.Sprintf("%.1f", 100*u.Share), u.Bytes.String(), rate, string(u.Kind), texttab.Clean(clipped(hosts)),
+				texttab.Clean(several(u.Which)), mark)
 		}
 	}
 	if _, err := fmt.Fprintln(w, "\nLink load, one direction:"); err != nil {

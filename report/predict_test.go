@@ -25,7 +25,9 @@ func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...u
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &query.PredictDoc{Cluster: preset, Op: coll.AllReduce, NCCL: nccl.Newest.String(), Compared: len(layouts) > 1, Model: "for a test"}
+	f := &query.PredictDoc{
+		Cluster: preset, Op: coll.AllReduce, NCCL: nccl.Newest.String(), Compared: len(layouts) > 1, Model: "for a test",
+	}
 	for _, text := range layouts {
 		nodes, gpus, err := predict.ParseLayout(text)
 		if err != nil {
@@ -63,7 +65,10 @@ func TestPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"all_reduce on baskerville, 1x4 against 2x2, NCCL", "size (B)", "time (us)", "busbw (GB/s)", "ring*", "* NCCL's choice", "at 1 GiB: 1x4 wins", "advice for 2x2: set it", "left out: 2x2 nvls: no"} {
+	for _, want := range []string{
+		"all_reduce on baskerville, 1x4 against 2x2, NCCL", "size (B)", "time (us)", "busbw (GB/s)", "ring*",
+		"* NCCL's choice", "at 1 GiB: 1x4 wins", "advice for 2x2: set it", "left out: 2x2 nvls: no",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
@@ -81,12 +86,32 @@ func TestCurves(t *testing.T) {
 		sizes          []unit.Bytes
 		want           []string
 	}{
-		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "on 2x8", ">NCCL's choice<", "bands: error bar; holds about 90%"}},
-		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<", "ringed: NCCL's choice"}},
+		{
+			"one",
+			[]string{"2x8"},
+			[]string{predict.Auto},
+			someSizes,
+			[]string{"tree ll", "busbw in GB/s", "on 2x8", ">NCCL's choice<", "bands: error bar; holds about 90%"},
+		},
+		{
+			"algorithms",
+			[]string{"2x8"},
+			[]string{predict.Each},
+			someSizes,
+			[]string{">ring<", ">tree<", "ringed: NCCL's choice"},
+		},
 		{"forced", []string{"2x8"}, []string{"ring"}, someSizes, []string{">ring<"}},
 		{"protocols", []string{"1x8"}, []string{predict.All}, someSizes, []string{">ring ll128<", ">tree simple<"}},
 		{"layouts", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes, []string{">1x8 ring<", ">4x2 tree<"}},
-		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted", "whiskers: error bar", ">limited by<", "links between GPUs"}},
+		{
+			"bars",
+			[]string{"1x8", "4x2"},
+			[]string{"ring", "tree"},
+			someSizes[3:],
+			[]string{
+				"1x8  ring simple", "busbw, ", "1 GiB, predicted", "whiskers: error bar", ">limited by<", "links between GPUs",
+			},
+		},
 		{"best", []string{"1x8"}, []string{predict.Best}, someSizes, []string{"not NCCL"}},
 	} {
 		f := forecastOf(t, "dgx-h100", c.layouts, c.algos, c.sizes...)
@@ -113,7 +138,8 @@ func TestCurves(t *testing.T) {
 			t.Errorf("%s: a coordinate is no number", c.name)
 		}
 	}
-	if _, err := Curves(forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All}, someSizes...)); err == nil {
+	if _, err := Curves(forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All},
+		someSizes...)); err == nil {
 		t.Error("a picture of two dozen lines was drawn")
 	}
 	if _, err := Curves(&query.PredictDoc{}); err == nil {
@@ -123,15 +149,19 @@ func TestCurves(t *testing.T) {
 
 func TestTrace(t *testing.T) {
 	us := unit.Microsecond
-	run := &result.Run{Op: coll.Op{Kind: coll.AllReduce, Bytes: 1024}, Ranks: 2, Algo: "nvls", Proto: "simple", Channels: 1, Time: 9 * us, Events: []result.Event{
-		{Rank: 0, Lane: 0, Op: 0, Name: "send", Peer: 2, Bytes: 512, From: 1 * us, To: 3 * us},
-		{Rank: 2, Lane: 0, Op: 0, Name: "recvReduce", Peer: 0, Bytes: 512, From: 1 * us, To: 4 * us},
-		{Rank: 0, Lane: 0, Op: 1, Name: "recv", Peer: 2, Bytes: 512, From: 1 * us, To: 2 * us},
-		{Rank: 0, Lane: 0, Op: 2, Name: "send", Peer: 2, Bytes: 512, From: 2 * us, To: 5 * us},
-		{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
-	}}
+	run := &result.Run{
+		Op: coll.Op{Kind: coll.AllReduce, Bytes: 1024}, Ranks: 2, Algo: "nvls", Proto: "simple",
+		Channels: 1, Time: 9 * us, Events: []result.Event{
+			{Rank: 0, Lane: 0, Op: 0, Name: "send", Peer: 2, Bytes: 512, From: 1 * us, To: 3 * us},
+			{Rank: 2, Lane: 0, Op: 0, Name: "recvReduce", Peer: 0, Bytes: 512, From: 1 * us, To: 4 * us},
+			{Rank: 0, Lane: 0, Op: 1, Name: "recv", Peer: 2, Bytes: 512, From: 1 * us, To: 2 * us},
+			{Rank: 0, Lane: 0, Op: 2, Name: "send", Peer: 2, Bytes: 512, From: 2 * us, To: 5 * us},
+			{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
+		},
+	}
 	var b bytes.Buffer
-	if err := Trace(&b, run, 8*us, func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
+	if err := Trace(&b, run, 8*us,
+		func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {
@@ -167,7 +197,8 @@ func TestTrace(t *testing.T) {
 		case e.Ph == "X":
 			spans++
 			texts[e.Name]++
-			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
+			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 ||
+				e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
 				t.Errorf("event %+v", e)
 			}
 			if e.PID == 0 && (e.TID != []int{1, 0, 3}[int(e.Args["op"].(float64))] || e.Args["peer"] != 2.0) {

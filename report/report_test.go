@@ -68,7 +68,8 @@ func sick() *cluster.Cluster {
 			}
 			t.Pairs = append(t.Pairs, cluster.Pair{
 				A: a, B: b, Rate: cluster.FromMeasured(rate, "nvbandwidth"),
-				Latency: cluster.FromMeasured(unit.Micros(2+float64(i)/10), "nvbandwidth"), P2P: cluster.Bool(i != 0 || j != 7), Why: "CNS",
+				Latency: cluster.FromMeasured(unit.Micros(2+float64(i)/10), "nvbandwidth"), P2P: cluster.Bool(i != 0 || j != 7),
+				Why: "CNS",
 			})
 		}
 	}
@@ -84,12 +85,17 @@ func sick() *cluster.Cluster {
 	last.Max, last.Rate = last.Rate, spec(100*unit.Gbps)
 	last.Counters = map[string]uint64{"A.SymbolErrorCounter": 12, "B.LinkDownedCounter": 3}
 	c.Network.Oversubscription = cluster.FromAssumed(1.0, "test")
-	c.Network.Switches = append(c.Network.Switches, cluster.Switch{Name: "block01", Domain: true, Tier: cluster.TierUnknown, Rail: -1})
+	c.Network.Switches = append(c.Network.Switches, cluster.Switch{
+		Name: "block01", Domain: true, Tier: cluster.TierUnknown, Rail: -1,
+	})
 	c.Sources = []string{"node.xml", "fabric.txt"}
-	c.Benches = []cluster.Bench{{Op: "all_reduce", Ranks: 16, Hosts: 2, Size: 8 * unit.GiB, Bus: 370 * unit.GBps, From: "nccl-tests"}}
+	c.Benches = []cluster.Bench{{
+		Op: "all_reduce", Ranks: 16, Hosts: 2, Size: 8 * unit.GiB, Bus: 370 * unit.GBps, From: "nccl-tests",
+	}}
 	c.Warnings = []cluster.Warning{{
 		Source: "fabric.txt:12", Where: "small0/mlx5_0",
-		Text: "ibnetdiscover says 100 Gb/s, ethtool says 200 Gb/s; kept 100 Gb/s, because a cable carries what it is trained for and not what it could do",
+		Text: "ibnetdiscover says 100 Gb/s, ethtool says 200 Gb/s; kept 100 Gb/s, because a cable carries what it is " +
+			"trained for and not what it could do",
 	}}
 	return c
 }
@@ -218,8 +224,10 @@ func TestFindings(t *testing.T) {
 		{ID: "link-down", Severity: finding.Error, Where: "leaf2[33]", Text: "the link is down", Fix: "reseat the cable"},
 		{
 			ID: "nic-shared", Severity: finding.Warn, Where: "node[0-1]/mlx5_0",
-			Text: "4 GPUs (gpu0, gpu1, gpu2, gpu3) share one NIC: 6.25 GB/s each when all send, of 25 GB/s; whatever leaves the node from any of them goes through it",
-			Fix:  "place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs",
+			Text: "4 GPUs (gpu0, gpu1, gpu2, gpu3) share one NIC: 6.25 GB/s each when all send, of 25 GB/s; whatever leaves " +
+				"the node from any of them goes through it",
+			Fix: "place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes " +
+				"(NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs",
 		},
 		{ID: "nic-far", Severity: finding.Note, Where: "node0", Text: "worth knowing"},
 	}
@@ -255,7 +263,9 @@ func TestShortCores(t *testing.T) {
 
 func TestHostList(t *testing.T) {
 	names := []string{"alpha", "beta", "gamma", "node1", "node2", "node3", "omega"}
-	for width, want := range map[int]string{0: "alpha,beta,gamma,node[1-3],omega", 26: "alpha,beta, … and 5 more", 5: "alph…"} {
+	for width, want := range map[int]string{
+		0: "alpha,beta,gamma,node[1-3],omega", 26: "alpha,beta, … and 5 more", 5: "alph…",
+	} {
 		if got := hostList(names, width); got != want {
 			t.Errorf("width %d: %q, want %q", width, got, want)
 		}

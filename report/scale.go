@@ -27,9 +27,11 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 	}
 	fmt.Fprintf(w, "step times are expected within ×%.2f (from clusters left out of the fit)\n", wide)
 	if d.Knee > 0 {
-		fmt.Fprintf(w, "knee at %s: the next doubling gives less than 80%% of its nodes' rate\n", words.Plural(d.Knee, "node"))
+		fmt.Fprintf(w, "knee at %s: the next doubling gives less than 80%% of its nodes' rate\n",
+			words.Plural(d.Knee, "node"))
 	} else {
-		fmt.Fprintf(w, "no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n", words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
+		fmt.Fprintf(w, "no knee up to %s: every doubling gives at least 80%% of its nodes' rate\n",
+			words.Plural(d.Rows[len(d.Rows)-1].Nodes, "node"))
 	}
 	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
 		if r := &d.Rows[i]; r.Misfit != "" {
@@ -61,7 +63,8 @@ func counted(pictures bool) string {
 
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+counted(d.Pictures)+"/s", ">"+counted(d.Pictures)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+counted(d.Pictures)+"/s",
+		">"+counted(d.Pictures)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
 	t.Columns[8].Hidden = !(d.Rows[0].Goodput > 0)
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -70,7 +73,8 @@ func scaleTable(d *query.ScaleDoc) *texttab.Table {
 			mark += " knee"
 		}
 		t.Row(
-			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()), fmt.Sprintf("%.0f", r.Counted()/float64(r.GPUs)), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()),
+			fmt.Sprintf("%.0f", r.Counted()/float64(r.GPUs)), fmt.Sprintf("%.1f%%", 100*r.MFU),
 			memoryOf(unit.Volume(r.Memory), r.Has),
 			fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
 		)
@@ -87,7 +91,9 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 	title := scaleTitle(d)
 	c := &svg.Canvas{}
 	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
-	c.Text(left, 52, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
+	c.Text(left, 52, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes", svg.Type{
+		Size: 12, Fill: "#555555",
+	})
 	most := 1.0
 	for _, p := range d.Rows {
 		most = math.Max(most, p.Efficiency)
@@ -120,7 +126,8 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
 	for i := range d.Rows {
 		p := &d.Rows[i]
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(), counted(d.Pictures)))
+		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(),
+			counted(d.Pictures)))
 		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})

@@ -13,7 +13,11 @@ import (
 
 // The picture is well-formed, marks the knee and names every number of nodes.
 func TestScaling(t *testing.T) {
-	s := &query.ScaleDoc{Model: "a & b", Knee: 2, Rows: []query.ScaleRow{{Nodes: 1, Efficiency: 1}, {Nodes: 2, Efficiency: 0.9}, {Nodes: 4, Efficiency: 0.5, Tokens: 2000}}}
+	s := &query.ScaleDoc{
+		Model: "a & b", Knee: 2, Rows: []query.ScaleRow{
+			{Nodes: 1, Efficiency: 1}, {Nodes: 2, Efficiency: 0.9}, {Nodes: 4, Efficiency: 0.5, Tokens: 2000},
+		},
+	}
 	var b bytes.Buffer
 	p, err := report.ScaleCurve(s)
 	if err == nil {

@@ -29,8 +29,8 @@ func drawScene(t *testing.T, s *Scene) []byte {
 	return pic.Bytes()
 }
 
-// checkScene holds a scene for a page to what its page relies on: a key stands for one thing, every node and every switch
-// is there once, every colour has a name.
+// checkScene holds a scene for a page to what its page relies on: a key stands for one thing, every node and every
+// switch is there once, every colour has a name.
 func checkScene(t *testing.T, name string, c *cluster.Cluster, s *Scene) {
 	t.Helper()
 	checkPicture(t, name, drawScene(t, s))

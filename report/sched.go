@@ -20,7 +20,8 @@ func Sched(w io.Writer, d *query.SchedDoc) error {
 	}
 	switch s := d.Program; {
 	case d.Check == nil && s.MoreOps(query.MaxSchedText):
-		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", query.MaxSchedText))
+		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike",
+			query.MaxSchedText))
 	case d.Check == nil:
 		if taken, err := opsTable(s).Send(w); taken {
 			return err
@@ -30,14 +31,16 @@ func Sched(w io.Writer, d *query.SchedDoc) error {
 		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", s, d.Fault)
 		return err
 	default:
-		_, err := fmt.Fprintf(w, "%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest chain: %d messages\n", s, d.Schedule.Rounds)
+		_, err := fmt.Fprintf(w, "%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest "+
+			"chain: %d messages\n", s, d.Schedule.Rounds)
 		return err
 	}
 }
 
 // opsTable is every op of a schedule, for writers that take tables.
 func opsTable(s *schedule.Schedule) *texttab.Table {
-	t := texttab.New(">rank", "switch", ">lane", ">op", "action", "buffer", ">first chunk", ">chunks", ">peer", "to", ">after lane", ">after op")
+	t := texttab.New(">rank", "switch", ">lane", ">op", "action", "buffer", ">first chunk", ">chunks", ">peer", "to",
+		">after lane", ">after op")
 	for r := range s.Nodes() {
 		through := ""
 		if r >= s.Ranks {

@@ -17,9 +17,9 @@ import (
 // screenEdge is the room around a scene on a page, which has a frame of its own.
 const screenEdge = 14.0
 
-// NewScene arranges a cluster for a page: the switches on top as SVG has them, below them every node. Few nodes show their
-// NICs and GPUs, more are boxes, many are cells in groups of those that hang on the same switches. A cluster of one node is
-// that node.
+// NewScene arranges a cluster for a page: the switches on top as SVG has them, below them every node. Few nodes show
+// their NICs and GPUs, more are boxes, many are cells in groups of those that hang on the same switches. A cluster of
+// one node is that node.
 func NewScene(c *cluster.Cluster) *Scene {
 	if len(c.Hosts) == 1 && c.TypeOf(0) != nil {
 		return NodeScene(c, 0)
@@ -39,7 +39,10 @@ func NewScene(c *cluster.Cluster) *Scene {
 	for _, t := range s.area.captions() {
 		pic.drawCaption(screenEdge, t)
 	}
-	return &Scene{Title: sceneTitle(c), Width: cent(s.w), Height: cent(s.h), Marks: pic.marks, Groups: s.groups, Legend: pic.namedLegend()}
+	return &Scene{
+		Title: sceneTitle(c), Width: cent(s.w), Height: cent(s.h), Marks: pic.marks, Groups: s.groups,
+		Legend: pic.namedLegend(),
+	}
 }
 
 // NodeScene draws one node in full.
@@ -260,7 +263,9 @@ func (n *deviceNode) lay(x, y float64) {
 		w := math.Min(24, pitch-2)
 		list := make([]box, count)
 		for i := range list {
-			list[i] = box{x + 8 + (float64(i%devicesPerRow)+0.5)*pitch - w/2, top + deviceRowH*float64(i/devicesPerRow), w, deviceH}
+			list[i] = box{
+				x + 8 + (float64(i%devicesPerRow)+0.5)*pitch - w/2, top + deviceRowH*float64(i/devicesPerRow), w, deviceH,
+			}
 		}
 		return list
 	}
@@ -300,7 +305,8 @@ func (r *deviceRow) draw(pic *picture) {
 func (n *deviceNode) draw(pic *picture) {
 	b := n.box
 	gpus, nics := n.t.Of(cluster.GPU), n.t.Of(cluster.NIC)
-	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", n.name, words.Plural(len(gpus), "GPU"), words.Plural(len(nics), "NIC")))
+	pic.Open("host devices",
+		fmt.Sprintf("%s: %s, %s", n.name, words.Plural(len(gpus), "GPU"), words.Plural(len(nics), "NIC")))
 	if n.name != "" {
 		pic.about("node/" + n.name)
 	}
@@ -394,7 +400,10 @@ func groupList(groups []hostGroup, c *cluster.Cluster) []Group {
 	list := make([]Group, len(groups))
 	for i, g := range groups {
 		names := hostNames(c, g.hosts)
-		list[i] = Group{ID: fmt.Sprintf("pod%d", i), Name: hostList(names, 40), Hosts: cluster.FormatHosts(names), Leaves: switchNames(c, g.leaves)}
+		list[i] = Group{
+			ID: fmt.Sprintf("pod%d", i), Name: hostList(names, 40), Hosts: cluster.FormatHosts(names),
+			Leaves: switchNames(c, g.leaves),
+		}
 	}
 	return list
 }
@@ -420,8 +429,8 @@ func formFor(hosts int) cellForm {
 	return cellForm{w: 4, h: 4, gap: 1, head: 8, chip: 4, gutter: 6, least: 44, pad: 3}
 }
 
-// groupGrid is groups of nodes as boxes with a cell for each node, and, where a row of the leaves would be too long, with
-// their leaves.
+// groupGrid is groups of nodes as boxes with a cell for each node, and, where a row of the leaves would be too long,
+// with their leaves.
 type groupGrid struct {
 	cellForm
 	net    *strip
@@ -437,7 +446,9 @@ type groupGrid struct {
 }
 
 func newGroupGrid(net *strip, row *hostRow, groups []hostGroup, out []Group) *groupGrid {
-	g := &groupGrid{cellForm: formFor(len(net.v.c.Hosts)), net: net, row: row, groups: groups, out: out, cols: 1, across: 1}
+	g := &groupGrid{
+		cellForm: formFor(len(net.v.c.Hosts)), net: net, row: row, groups: groups, out: out, cols: 1, across: 1,
+	}
 	g.of = make([]int, len(net.v.c.Hosts))
 	for i, x := range groups {
 		for _, h := range x.hosts {
@@ -475,7 +486,9 @@ func (g *groupGrid) takeLeaves() {
 // size is the box of a group of so many nodes.
 func (g *groupGrid) size(hosts, cols int) box {
 	rows := (hosts + cols - 1) / cols
-	return box{w: math.Max(float64(cols)*(g.w+g.gap)-g.gap+2*g.pad, g.least), h: g.top() + float64(rows)*(g.h+g.gap) - g.gap + g.pad}
+	return box{
+		w: math.Max(float64(cols)*(g.w+g.gap)-g.gap+2*g.pad, g.least), h: g.top() + float64(rows)*(g.h+g.gap) - g.gap + g.pad,
+	}
 }
 
 // top is the room above the cells of a group.
@@ -495,8 +508,8 @@ func (g *groupGrid) most() int {
 	return n
 }
 
-// arrange chooses how many cells stand in a row of a group and how many groups side by side, so that the whole is about as
-// wide as a screen and groups are neither towers nor ribbons.
+// arrange chooses how many cells stand in a row of a group and how many groups side by side, so that the whole is about
+// as wide as a screen and groups are neither towers nor ribbons.
 func (g *groupGrid) arrange() {
 	n, most := len(g.groups), g.most()
 	above := float64(len(g.net.rows)) * (switchBH + 90)
@@ -570,7 +583,8 @@ func (g *groupGrid) below() {
 	}
 	w := g.groups[0].box.w
 	last := g.net.rows[len(g.net.rows)-1]
-	spread(mid, w+g.gutter, math.Min(last[0].box.x, g.groups[0].box.x), math.Max(last[len(last)-1].box.right(), g.groups[len(g.groups)-1].box.right()))
+	spread(mid, w+g.gutter, math.Min(last[0].box.x, g.groups[0].box.x),
+		math.Max(last[len(last)-1].box.right(), g.groups[len(g.groups)-1].box.right()))
 	for i := range g.groups {
 		g.groups[i].box.x, g.out[i].X = mid[i]-w/2, cent(mid[i]-w/2)
 	}
@@ -588,7 +602,8 @@ func (g *groupGrid) draw(pic *picture) {
 // rows is how many rows of groups there are.
 func (g *groupGrid) rows() int { return (len(g.groups) + g.across - 1) / g.across }
 
-// drawBus paints a bar above rows of groups, at which the cables from above end, and what leads from it to each of them.
+// drawBus paints a bar above rows of groups, at which the cables from above end, and what leads from it to each of
+// them.
 func (g *groupGrid) drawBus(pic *picture) {
 	paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
 	for i := range g.groups {
@@ -633,9 +648,13 @@ func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
 		g.drawLeaves(pic, x, as.ID)
 	}
 	cells := Mark{
-		Is: isCells, X: cent(b.x + g.pad), Y: cent(b.y + g.top()), W: g.w, H: g.h, R: 2, Paint: named(svg.Paint{Fill: paper, Stroke: idleLine}),
+		Is: isCells, X: cent(b.x + g.pad), Y: cent(b.y + g.top()), W: g.w, H: g.h, R: 2,
+		Paint: named(svg.Paint{Fill: paper, Stroke: idleLine}),
 		Type:  &svg.Type{Size: boxType, Fill: role(ink), Anchor: svg.Middle},
-		Cells: &Cells{What: "node", In: as.ID, Hosts: as.Hosts, Cols: g.cols, N: len(hostNames(c, x.hosts)), DX: g.w + g.gap, DY: g.h + g.gap},
+		Cells: &Cells{
+			What: "node", In: as.ID, Hosts: as.Hosts, Cols: g.cols, N: len(hostNames(c, x.hosts)), DX: g.w + g.gap,
+			DY: g.h + g.gap,
+		},
 	}
 	if g.name {
 		for _, n := range hostNames(c, x.hosts) {
@@ -656,8 +675,11 @@ func (g *groupGrid) drawLeaves(pic *picture, x *hostGroup, id string) {
 	w := (x.box.w - 2*g.pad - gap*(n-1)) / n
 	ty := svg.Type{Size: smallType, Fill: role(ink), Anchor: svg.Middle}
 	m := Mark{
-		Is: isCells, X: cent(x.box.x + g.pad), Y: cent(x.box.y + g.head), W: cent(w), H: g.chip, R: 3, Type: &ty, Paint: named(svg.Paint{Fill: netFill, Stroke: netViol}),
-		Cells: &Cells{What: "switch", In: id, Names: switchNames(c, x.leaves), Cols: len(x.leaves), N: len(x.leaves), DX: cent(w + gap)},
+		Is: isCells, X: cent(x.box.x + g.pad), Y: cent(x.box.y + g.head), W: cent(w), H: g.chip, R: 3, Type: &ty,
+		Paint: named(svg.Paint{Fill: netFill, Stroke: netViol}),
+		Cells: &Cells{
+			What: "switch", In: id, Names: switchNames(c, x.leaves), Cols: len(x.leaves), N: len(x.leaves), DX: cent(w + gap),
+		},
 	}
 	if g.chip > 10 {
 		for _, id := range x.leaves {
@@ -725,7 +747,9 @@ func (g *groupGrid) collect(cloud *box, single bool) []wire {
 		if !ok {
 			k = len(out)
 			index[[2]*box{&up.box, down}] = k
-			out = append(out, wire{up: &up.box, down: down, off: true, plumb: plumb, key: what + "/" + id + "/" + g.net.first(up)})
+			out = append(out, wire{
+				up: &up.box, down: down, off: true, plumb: plumb, key: what + "/" + id + "/" + g.net.first(up),
+			})
 		}
 		out[k].add(l, n)
 	}

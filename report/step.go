@@ -17,8 +17,8 @@ import (
 // mostAdvice is how many changes are printed.
 const mostAdvice = 3
 
-// Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
-// prints which ranks form which groups.
+// Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups
+// also prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	if len(d.Rows) == 0 || d.Rows[0].Job == nil {
 		return query.ErrDecoded
@@ -27,24 +27,29 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	if d.Rows[0].Job.Seq == 1 {
 		length = ""
 	}
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU", ">TFLOPS/GPU", ">MFU", ">memory", ">global batch", "parallel")
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU",
+		">TFLOPS/GPU", ">MFU", ">memory", ">global batch", "parallel")
 	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != d.Rows[0].GlobalBatch })
 	t.Columns[11].Hidden = sameBatch
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
-			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), memoryOf(r.Result.Memory.Total(), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
+		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(),
+			(r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
+			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			memoryOf(r.Result.Memory.Total(), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
 	}
 	first := &d.Rows[0]
 	j := first.Job
 	if d.Wrong() {
-		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n", memoryOf(first.Result.Memory.Total(), first.Has))
+		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
+			memoryOf(first.Result.Memory.Total(), first.Has))
 	}
 	batch := ""
 	if sameBatch {
 		batch = fmt.Sprintf(", global batch %d", j.GlobalBatch)
 	}
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name,
+		cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
 		words.Thousands(j.Model.Params()), length, batch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err
@@ -61,9 +66,11 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 // stepDetails is what stands below the table about one layout.
 func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
-	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low.Short(), r.High.Short(), r.Margin)
+	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", r.Low.Short(), r.High.Short(),
+		r.Margin)
 	if f := r.Fitting; f != nil {
-		fmt.Fprintf(w, "  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step.Short(), spanRange(f.Low, f.High), memoryOf(unit.Volume(f.Memory), r.Has))
+		fmt.Fprintf(w, "  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step.Short(),
+			spanRange(f.Low, f.High), memoryOf(unit.Volume(f.Memory), r.Has))
 	}
 	if groups {
 		for _, g := range r.Placements {
@@ -74,7 +81,8 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		fmt.Fprintf(w, "  %s\n", r.HostMemory)
 	}
 	for _, x := range r.Traffic {
-		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, x.Time.Short(), x.Exposed.Short())
+		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes,
+			x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
 		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(r.Job)), a.Setting, a.Text)
@@ -122,8 +130,8 @@ func jobExtras(j *workload.Job) string {
 	return text
 }
 
-// fastestLayout says which layout is fastest, by tokens per second, and how far behind the others are. One whose memory is too
-// small cannot win.
+// fastestLayout says which layout is fastest, by tokens per second, and how far behind the others are. One whose memory
+// is too small cannot win.
 func fastestLayout(rows []query.StepRow) string {
 	var order []*query.StepRow
 	var small []string
@@ -150,7 +158,8 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(best.Job), strings.Join(others, ", "), without)
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(best.Job), strings.Join(others, ", "),
+		without)
 }
 
 // StepTimeline draws the timeline of a step on one layout.
@@ -195,7 +204,10 @@ func stepBars(d *query.StepDoc) ([]bar, error) {
 		case b.Traffic:
 			track = "traffic"
 		}
-		s := Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(), Bytes: b.Bytes.Bytes()}
+		s := Span{
+			Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(),
+			Bytes: b.Bytes.Bytes(),
+		}
 		bars = append(bars, bar{Span: s, Kind: b.Kind})
 	}
 	return bars, nil

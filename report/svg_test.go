@@ -161,7 +161,8 @@ func checkPicture(t *testing.T, name string, data []byte) map[string]int {
 		}
 		inner := box{l.box.x - 0.5, l.box.y + 1.5, l.box.w + 1, l.box.h - 3}
 		for _, r := range rects {
-			if strings.Contains(" gpu nic pci numa switch host ", " "+strings.Fields(r.class + " ?")[0]+" ") && r.box.overlaps(inner) {
+			if strings.Contains(" gpu nic pci numa switch host ", " "+strings.Fields(r.class + " ?")[0]+" ") &&
+				r.box.overlaps(inner) {
 				t.Errorf("%s: a link at %v runs through a box (%s) at %v", name, l.box, r.class, r.box)
 			}
 		}
@@ -180,7 +181,9 @@ func draw(t *testing.T, c *cluster.Cluster) []byte {
 
 func TestSVG(t *testing.T) {
 	for name, want := range map[string]map[string]int{
-		"dgx-h100-2":    {"node": 2, "gpu": 16, "nic": 16, "pci": 16, "root": 16, "numa": 4, "socket": 4, "nvswitch": 2, "switch leaf": 8},
+		"dgx-h100-2": {
+			"node": 2, "gpu": 16, "nic": 16, "pci": 16, "root": 16, "numa": 4, "socket": 4, "nvswitch": 2, "switch leaf": 8,
+		},
 		"dgx-h100-16":   {"node": 1, "gpu": 8, "nic": 8, "host": 1, "switch leaf": 8, "switch spine": 4},
 		"baskerville-2": {"node": 2, "gpu": 8, "nic shared": 2, "nic": 0, "nvswitch": 0, "switch leaf": 1},
 		"dgx-1v":        {"node": 1, "gpu": 8, "nic shared": 4, "pci": 4},
@@ -208,7 +211,9 @@ func TestSVG(t *testing.T) {
 
 func TestSVGShowsWhatIsWrong(t *testing.T) {
 	pic := string(draw(t, sick()))
-	for _, want := range []string{"stroke-dasharray", "x8 of", "16 of 32", "shared", "4 GPUs, 3 NICs", "PCIe tree assumed", "down"} {
+	for _, want := range []string{
+		"stroke-dasharray", "x8 of", "16 of 32", "shared", "4 GPUs, 3 NICs", "PCIe tree assumed", "down",
+	} {
 		if !strings.Contains(pic, want) {
 			t.Errorf("no %q in the picture", want)
 		}

@@ -28,18 +28,26 @@ func (t *taker) Table(tab *texttab.Table) (bool, error) {
 
 // TestTablesAreTaken: the reports of what a test of the command cannot measure give their tables to whoever takes them.
 func TestTablesAreTaken(t *testing.T) {
-	s := &result.Sweep{Op: coll.AllReduce, Dtype: "float", Ranks: 4, Env: map[string]string{"NCCL_ALGO": "ring"}, Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100)}}}
+	s := &result.Sweep{
+		Op: coll.AllReduce, Dtype: "float", Ranks: 4, Env: map[string]string{"NCCL_ALGO": "ring"},
+		Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100)}},
+	}
 	for _, c := range []struct {
 		name  string
 		print func(io.Writer) error
 		head  string
 	}{
-		{"order collective", func(w io.Writer) error { return orderFigures(w, &query.OrderFigures{Results: result.Sweeps{s}}) }, "busbw"},
+		{"order collective", func(w io.Writer) error {
+			return orderFigures(w,
+				&query.OrderFigures{Results: result.Sweeps{s}})
+		}, "busbw"},
 		{"bench gpu", func(w io.Writer) error {
 			return BenchGPU(w, &query.BenchGPUDoc{Own: true, Settings: 1, Results: result.Sweeps{s}})
 		}, "in-place time (us)"},
 		{"bench rdma", func(w io.Writer) error {
-			return BenchRDMA(w, &query.BenchRDMADoc{Rails: make([]query.BenchRDMARail, 1), Pairs: make([]query.BenchRDMAPair, 100)})
+			return BenchRDMA(w, &query.BenchRDMADoc{
+				Rails: make([]query.BenchRDMARail, 1), Pairs: make([]query.BenchRDMAPair, 100),
+			})
 		}, "failed"},
 		{"bench gpu node", func(w io.Writer) error {
 			return BenchGPUNode(w, &query.BenchGPUNodeDoc{

@@ -44,12 +44,14 @@ const (
 	maxLinks       = 12
 )
 
-// clusterText prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of every
-// kind of node, its matrix, what lies nearest to what, and what the readers noticed. The count of findings, which are printed
-// elsewhere, stands in its first line.
+// clusterText prints a cluster for a terminal: what it has, its nodes in a line each and the network; then the tree of
+// every kind of node, its matrix, what lies nearest to what, and what the readers noticed. The count of findings, which
+// are printed elsewhere, stands in its first line.
 func clusterText(w io.Writer, c *cluster.Cluster, findings string, o TextOptions) error {
 	return write(w, o, func(s style) string {
-		p := &printer{c: c, findings: findings, style: s, width: o.width(), terminal: o.Width, compact: !o.Verbose && len(c.Hosts) > 1}
+		p := &printer{
+			c: c, findings: findings, style: s, width: o.width(), terminal: o.Width, compact: !o.Verbose && len(c.Hosts) > 1,
+		}
 		p.cluster()
 		return p.b.String()
 	})
@@ -89,7 +91,8 @@ type printer struct {
 	// terminal is its number of columns; 0 is any number.
 	terminal int
 	rates    bool // a rate was printed
-	// compact folds nodes, branches of the PCIe tree and tables that are alike: a cluster is more than a screen without that.
+	// compact folds nodes, branches of the PCIe tree and tables that are alike: a cluster is more than a screen without
+	// that.
 	compact, folded bool
 	// titles are what the devices of the node type at hand are called.
 	titles []string
@@ -298,8 +301,8 @@ func (p *printer) notes() {
 }
 
 const (
-	// mostDifferences is in how many lines the difference of a kind of node from another must fit for it to be printed as such
-	// lines; a kind that differs in more is described itself.
+	// mostDifferences is in how many lines the difference of a kind of node from another must fit for it to be printed as
+	// such lines; a kind that differs in more is described itself.
 	mostDifferences = 6
 	// mostFamilies bounds the kinds that others are held against: nodes that all differ are described one by one anyway.
 	mostFamilies = 8
@@ -496,8 +499,8 @@ func measuredRange(t *cluster.NodeType) string {
 	return fmt.Sprintf("%v to %v", low.Rate.Value, high.Rate.Value)
 }
 
-// from says in lines how a kind of node differs from another; ok is false where that is more than a few lines, or where it has
-// other GPUs altogether.
+// from says in lines how a kind of node differs from another; ok is false where that is more than a few lines, or where
+// it has other GPUs altogether.
 func (d *described) from(o *described) (lines []string, ok bool) {
 	type change struct{ what, have, want string }
 	var order []change
@@ -633,7 +636,8 @@ func (p *printer) fastLinks(t *cluster.NodeType) {
 	if up := switchLinks(t); len(up) > 0 {
 		l := &t.Links[up[0]]
 		b := bundle{lanes: l.Lanes, rate: l.Rate, duplex: l.Duplex}
-		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.lanes)+strings.Replace(b.figures(), " one direction", " one direction each", 1))
+		p.para("  ", "NVSwitches of "+words.Plural(len(up), "tray")+" joined by a second level: "+countLinks(b.lanes)+
+			strings.Replace(b.figures(), " one direction", " one direction each", 1))
 	}
 }
 
@@ -977,7 +981,10 @@ func (p *printer) switchRow(v *netView, a alike) []string {
 	if r > 1+even {
 		over = p.yellow(over)
 	}
-	return []string{v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, v.downWords(a.first, true), v.upWords(a.first), over}
+	return []string{
+		v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, v.downWords(a.first, true),
+		v.upWords(a.first), over,
+	}
 }
 
 // alike folds the switches of a tier that have the same model and the same
@@ -1019,7 +1026,8 @@ func (p *printer) domains() {
 	}
 	p.schedulerSwitches()
 	if len(names) > 0 {
-		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", words.Plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", words.Plural(len(names), "domain"),
+			hostList(natural.Sort(names), 2*p.width)))
 	}
 }
 
@@ -1174,8 +1182,8 @@ func (v *treePrinter) device(d int, first, rest string) {
 	}
 }
 
-// alike counts the first of some branches that are like one that was printed already, and names it; else it is -1 and one branch
-// to print. Single devices are printed in any case: a line each says more than a name.
+// alike counts the first of some branches that are like one that was printed already, and names it; else it is -1 and
+// one branch to print. Single devices are printed in any case: a line each says more than a name.
 func (v *treePrinter) alike(kids []int) (like, n int) {
 	if !v.compact {
 		return -1, 1

@@ -77,7 +77,8 @@ func TestNearlyEqualNodes(t *testing.T) {
 		t.Errorf("%d lines; want one screen or two", n)
 	}
 	all := sixteen(t, TextOptions{Verbose: true}, change)
-	if n := strings.Count(all, "\nInside "); n != 6 || strings.Contains(all, "like root0") || strings.Contains(all, "-v shows all") {
+	if n := strings.Count(all, "\nInside "); n != 6 || strings.Contains(all, "like root0") ||
+		strings.Contains(all, "-v shows all") {
 		t.Errorf("-v describes %d kinds of nodes, want all 6 in full", n)
 	}
 }

@@ -25,7 +25,9 @@ type bar struct {
 	Kind byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
 }
 
-var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 'h': "#e8923c", 't': "#e45756", 'u': "#b8a35a"}
+var barFill = map[byte]string{
+	'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 'h': "#e8923c", 't': "#e45756", 'u': "#b8a35a",
+}
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
 // they come, and a mark where the step ends. Neighbours of one kind that are thinner than a dot are drawn as one.
@@ -62,7 +64,9 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 	kinds := make([]byte, len(names))
 	for i, n := range names {
 		y := lineTop + float64(i)*(lineHigh+lineGap)
-		c.Text(lineLeft-8, y+lineHigh-7, svg.Fit(n.group+" "+n.track, small, lineLeft-12), svg.Type{Size: 11, Fill: "#333333", Anchor: svg.End})
+		c.Text(lineLeft-8, y+lineHigh-7, svg.Fit(n.group+" "+n.track, small, lineLeft-12), svg.Type{
+			Size: 11, Fill: "#333333", Anchor: svg.End,
+		})
 	}
 	for _, b := range bars {
 		i := rows[line{b.Group, b.Track}]
@@ -88,7 +92,15 @@ func timeline(title string, bars []bar, ends unit.Time) (*svg.Picture, error) {
 	for _, k := range []struct {
 		kind byte
 		name string
-	}{{'f', "forward"}, {'b', "backward"}, {'w', "weights' gradients"}, {'e', "encoding"}, {'h', "copies to the host"}, {'t', "traffic"}, {'u', "update"}} {
+	}{
+		{'f', "forward"},
+		{'b', "backward"},
+		{'w', "weights' gradients"},
+		{'e', "encoding"},
+		{'h', "copies to the host"},
+		{'t', "traffic"},
+		{'u', "update"},
+	} {
 		if !has[k.kind] {
 			continue
 		}

@@ -29,7 +29,8 @@ func Trace(w io.Writer, r *result.Run, steady unit.Time, name func(rank int) str
 		return fmt.Errorf("%s by %s: the run carries no events", r.Op.Kind, r.Algo)
 	}
 	b := bufio.NewWriter(w)
-	head := fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks, r.Channels)
+	head := fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks,
+		r.Channels)
 	t := &tracer{w: b}
 	events := launched(r)
 	data, err := json.Marshal(about(r, events, head, steady))
@@ -70,8 +71,10 @@ func about(r *result.Run, events []result.Event, title string, steady unit.Time)
 }
 
 // PlayedAndSteady tells why a timeline and a table give different times.
-const playedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the model's figures were fitted with: " +
-	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is lost until links run at full speed, which no single message can be charged with"
+const playedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the " +
+	"model's figures were fitted with: " +
+	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is " +
+	"lost until links run at full speed, which no single message can be charged with"
 
 // launched are the events of a run in the order in which they begin, with what
 // passes before the first of them as an event of every rank.
@@ -182,7 +185,9 @@ func (t *tracer) lanes(r *result.Run, events []result.Event, rows []int, name fu
 	for _, l := range list {
 		if l.rank != last {
 			last = l.rank
-			t.put(traceEvent{Name: "process_name", Ph: "M", PID: l.rank, Args: map[string]any{"name": rankName(r, l.rank, name)}})
+			t.put(traceEvent{
+				Name: "process_name", Ph: "M", PID: l.rank, Args: map[string]any{"name": rankName(r, l.rank, name)},
+			})
 			t.put(traceEvent{Name: "process_sort_index", Ph: "M", PID: l.rank, Args: map[string]any{"sort_index": l.rank}})
 		}
 		text := fmt.Sprintf("lane %d", l.row/tracksPerLane)
@@ -190,7 +195,9 @@ func (t *tracer) lanes(r *result.Run, events []result.Event, rows []int, name fu
 			text += " sends"
 		}
 		t.put(traceEvent{Name: "thread_name", Ph: "M", PID: l.rank, TID: l.row, Args: map[string]any{"name": text}})
-		t.put(traceEvent{Name: "thread_sort_index", Ph: "M", PID: l.rank, TID: l.row, Args: map[string]any{"sort_index": l.row}})
+		t.put(traceEvent{
+			Name: "thread_sort_index", Ph: "M", PID: l.rank, TID: l.row, Args: map[string]any{"sort_index": l.row},
+		})
 	}
 }
 
@@ -247,7 +254,8 @@ func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
 		b.WriteString("\n" + s.bold("Collectives") + tracedWhose(d) + "\n" + tracedCalls(d, s, o))
 	}
 	if d.Job != nil {
-		b.WriteString("\n" + s.bold("Waiting") + fmt.Sprintf(": the median rank waits %.1f%% of the time for others in collectives\n", 100*d.Job.Waiting))
+		b.WriteString("\n" + s.bold("Waiting") +
+			fmt.Sprintf(": the median rank waits %.1f%% of the time for others in collectives\n", 100*d.Job.Waiting))
 		b.WriteString(jobRanks(d.Job, s, o))
 	}
 	if d.Step != nil {
@@ -258,7 +266,8 @@ func tracedText(d *query.TraceDoc, s style, o TextOptions) string {
 		b.WriteString(s.bold(l) + "\n")
 	}
 	// The verdict on the step is above.
-	b.WriteString(jobFindings(slices.DeleteFunc(slices.Clone(d.Findings), func(f finding.Finding) bool { return f.ID == "slow-step" }), s, o))
+	b.WriteString(jobFindings(slices.DeleteFunc(slices.Clone(d.Findings),
+		func(f finding.Finding) bool { return f.ID == "slow-step" }), s, o))
 	return b.String()
 }
 
@@ -334,7 +343,8 @@ func tracedCalls(d *query.TraceDoc, s style, o TextOptions) string {
 		c := &d.Calls[i]
 		cells := []string{c.Op, fmt.Sprintf("%.4g", c.Count), c.Time.Short(), c.Exposed.Short(), c.Median.String()}
 		if sized {
-			cells = slices.Insert(cells, 1, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)), known(c.Bytes > 0, c.Bytes.String()))
+			cells = slices.Insert(cells, 1, c.Group, known(c.Ranks > 0, fmt.Sprint(c.Ranks)),
+				known(c.Bytes > 0, c.Bytes.String()))
 		}
 		if matched {
 			cells = append(cells, known(c.Transfer > 0, c.Transfer.String()))

@@ -47,7 +47,8 @@ func Traffic(r *traffic.Run) *svg.Picture {
 	y = v.rings(y)
 	y = v.trees(y)
 	y = v.oddities(y)
-	return v.c.Picture(trafficW, y+10, "traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), paper)
+	return v.c.Picture(trafficW, y+10,
+		"traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), paper)
 }
 
 func newTrafficView(r *traffic.Run) *trafficView {
@@ -198,7 +199,8 @@ func (v *trafficView) oddities(y float64) float64 {
 func (v *trafficView) section(y float64, title, tail string) float64 {
 	y += 26
 	v.c.Text(trafficPad, y, title, svg.Type{Size: 14, Bold: true, Fill: ink})
-	v.c.Text(trafficPad+svg.TextWidth(title, svg.Type{Size: 14, Bold: true})+10, y, svg.Fit(tail, svg.Type{Size: 12}, 900), svg.Type{Size: 12, Fill: inkSoft})
+	v.c.Text(trafficPad+svg.TextWidth(title, svg.Type{Size: 14, Bold: true})+10, y, svg.Fit(tail, svg.Type{Size: 12}, 900),
+		svg.Type{Size: 12, Fill: inkSoft})
 	return y + 18
 }
 
@@ -244,7 +246,8 @@ func (v *trafficView) cards(y float64) float64 {
 		left += len(g)
 	}
 	if left > 0 {
-		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(left, "host")), svg.Type{Size: 12, Fill: inkSoft})
+		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(left, "host")),
+			svg.Type{Size: 12, Fill: inkSoft})
 		y += 20
 	}
 	return y
@@ -281,7 +284,8 @@ func (v *trafficView) card(host, alike int, b box) {
 		name = svg.FitEnds(fmt.Sprintf("%s and %d alike", h.Name, alike), bold, b.w*0.55)
 	}
 	v.c.Text(b.x+pad, b.y+20, name, bold)
-	v.c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+words.Numbers(h.Ranks), svg.Type{Size: 11}, b.w*0.38), svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End})
+	v.c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+words.Numbers(h.Ranks), svg.Type{Size: 11}, b.w*0.38),
+		svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End})
 	gpus := evenly(b, len(h.Ranks), b.y+30+arcH, 32, 54)
 	at := map[int]box{}
 	for i, k := range h.Ranks {
@@ -350,7 +354,9 @@ func (v *trafficView) gpu(rank int, b box, host int) {
 	v.c.Rect(b.x, b.y, b.w, b.h, 5, p)
 	v.c.Text(b.mid(), b.y+15, fmt.Sprint(rank), svg.Type{Size: 13, Bold: true, Fill: ink, Anchor: svg.Middle})
 	if m.Device != "" {
-		v.c.Text(b.mid(), b.y+27, svg.Fit("GPU "+m.Device, svg.Type{Size: 9}, b.w), svg.Type{Size: 9, Fill: inkSoft, Anchor: svg.Middle})
+		v.c.Text(b.mid(), b.y+27, svg.Fit("GPU "+m.Device, svg.Type{Size: 9}, b.w), svg.Type{
+			Size: 9, Fill: inkSoft, Anchor: svg.Middle,
+		})
 	}
 	v.c.Close()
 }
@@ -432,7 +438,8 @@ func (v *trafficView) wires(host int, at map[int]box, order []int, nics []box) {
 			tip += ", through another GPU"
 		}
 		v.c.Open("wire", tip)
-		v.c.Path(new(svg.Pen).Move(g.mid(), g.bottom()).Curve(g.mid(), g.bottom()+wireH*0.6, n.mid(), n.y-wireH*0.6, n.mid(), n.y).String(), p)
+		v.c.Path(new(svg.Pen).Move(g.mid(), g.bottom()).Curve(g.mid(), g.bottom()+wireH*0.6, n.mid(), n.y-wireH*0.6, n.mid(),
+			n.y).String(), p)
 		v.c.Close()
 	}
 }
@@ -441,7 +448,8 @@ func (v *trafficView) wires(host int, at map[int]box, order []int, nics []box) {
 func (v *trafficView) nic(i int, b box) {
 	n := &v.NICs[i]
 	l := v.load(i)
-	tip := fmt.Sprintf("%s: ring %.3f out, %.3f in; tree %.3f out, %.3f in; channels %s; ranks %s", v.NICName(i), n.Ring.Out, n.Ring.In, n.Tree.Out, n.Tree.In, words.Numbers(n.Channels), words.Numbers(n.Ranks))
+	tip := fmt.Sprintf("%s: ring %.3f out, %.3f in; tree %.3f out, %.3f in; channels %s; ranks %s", v.NICName(i),
+		n.Ring.Out, n.Ring.In, n.Tree.Out, n.Tree.In, words.Numbers(n.Channels), words.Numbers(n.Ranks))
 	v.c.Open("nic", tip)
 	defer v.c.Close()
 	p := svg.Paint{Fill: netFill, Stroke: netViol}
@@ -470,7 +478,9 @@ func (v *trafficView) nic(i int, b box) {
 		}
 		v.c.Text(b.mid(), y+11, fmt.Sprintf("%s %.2f", x.word, x.val), svg.Type{Size: 9.5, Fill: ink, Anchor: svg.Middle})
 	}
-	v.c.Text(b.mid(), b.y+67, svg.Fit("ch "+words.Numbers(n.Channels), svg.Type{Size: 9}, b.w-4), svg.Type{Size: 9, Fill: inkSoft, Anchor: svg.Middle})
+	v.c.Text(b.mid(), b.y+67, svg.Fit("ch "+words.Numbers(n.Channels), svg.Type{Size: 9}, b.w-4), svg.Type{
+		Size: 9, Fill: inkSoft, Anchor: svg.Middle,
+	})
 }
 
 // unlike reports whether NICs carry different loads: else all are the busiest.
@@ -629,7 +639,9 @@ func (v *trafficView) ring(c *traffic.Channel, channels []int, left, y float64) 
 	x := left
 	for i, s := range list {
 		if i == maxStretches {
-			v.c.Text(x+4, y+14, fmt.Sprintf("… and on, %d times more to another host", len(list)-i), svg.Type{Size: 11, Italic: true, Fill: inkSoft})
+			v.c.Text(x+4, y+14, fmt.Sprintf("… and on, %d times more to another host", len(list)-i), svg.Type{
+				Size: 11, Italic: true, Fill: inkSoft,
+			})
 			return y + high + 9
 		}
 		if i > 0 && i%perRow == 0 {
@@ -662,7 +674,8 @@ const maxStretches = 32
 // crossing draws the arrow between two hosts with the numbers of the NICs.
 func (v *trafficView) crossing(s stretch, x, y, w, h float64) {
 	v.c.Line(x+1, y+h-6, x+w-6, y+h-6, svg.Paint{Stroke: netViol, Width: 1.4})
-	v.c.Path(new(svg.Pen).Move(x+w-3, y+h-6).Line(x+w-8, y+h-9).Line(x+w-8, y+h-3).Shut().String(), svg.Paint{Fill: netViol})
+	v.c.Path(new(svg.Pen).Move(x+w-3, y+h-6).Line(x+w-8, y+h-9).Line(x+w-8, y+h-3).Shut().String(),
+		svg.Paint{Fill: netViol})
 	text := dev(v.Run, s.out) + "›" + dev(v.Run, s.in)
 	v.c.Text(x+w/2-1, y+9, text, svg.Type{Size: 9, Fill: netViol, Anchor: svg.Middle})
 }
@@ -722,7 +735,8 @@ func (v *trafficView) trees(y float64) float64 {
 	for from := 0; from < len(shown); from += per {
 		tall := 0.0
 		for k := from; k < min(from+per, len(shown)); k++ {
-			tall = math.Max(tall, v.drawTree(&forests[k], like[shown[k].Index], box{trafficPad + float64(k-from)*wide, y, wide - 14, 0}))
+			tall = math.Max(tall,
+				v.drawTree(&forests[k], like[shown[k].Index], box{trafficPad + float64(k-from)*wide, y, wide - 14, 0}))
 		}
 		y += tall + 12
 	}
@@ -776,7 +790,9 @@ func (v *trafficView) forest(c *traffic.Channel) forest {
 	walk = func(i, up, depth int) int {
 		seen[i] = true
 		at := len(f.nodes)
-		f.nodes = append(f.nodes, treeSpot{name: name(i), host: host(i), up: up, depth: depth, crosses: up >= 0 && f.nodes[up].host != host(i)})
+		f.nodes = append(f.nodes, treeSpot{
+			name: name(i), host: host(i), up: up, depth: depth, crosses: up >= 0 && f.nodes[up].host != host(i),
+		})
 		f.depth = max(f.depth, depth+1)
 		row := -1
 		for _, k := range inHostFirst(kids[i], host(i), host) {

@@ -45,7 +45,10 @@ func TestTraffic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"4 ranks on 2 hosts, 2 channels", ">idle<", ">out 1.50<", "channels 0, 1", "mlx5_0 carries channels 0, 1 and none uses mlx5_1"} {
+	for _, want := range []string{
+		"4 ranks on 2 hosts, 2 channels", ">idle<", ">out 1.50<", "channels 0, 1",
+		"mlx5_0 carries channels 0, 1 and none uses mlx5_1",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the picture lacks %q", want)
 		}
@@ -63,7 +66,8 @@ func TestTraffic(t *testing.T) {
 
 // Names in a log are the log's: markup and escapes must not get through.
 func TestTrafficHostile(t *testing.T) {
-	text := "a<b>\x1b[31m:1:2 [0] NCCL INFO Channel 00/01 : 0 1\na<b>\x1b[31m:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE\n" +
+	text := "a<b>\x1b[31m:1:2 [0] NCCL INFO Channel 00/01 : 0 1\na<b>\x1b[31m:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks " +
+		"2 cudaDev 0 busId 1000 - Init COMPLETE\n" +
 		"a<b>\x1b[31m:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->1\n"
 	r := trafficOf(t, text)
 	var out bytes.Buffer

@@ -96,7 +96,8 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 			if len(g) > 1 {
 				ranks = ""
 			}
-			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, words.Numbers(n.Channels), ranks, note)
+			t.Row(name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr,
+				words.Numbers(n.Channels), ranks, note)
 		}
 	}
 	t.Most = maxTextNICs
@@ -149,7 +150,8 @@ func (p *printer) bound(v *trafficView) {
 		}
 		alg := float64(n.Rate) / v.most
 		bus := unit.Rate(alg * 2 * float64(v.NRanks-1) / float64(v.NRanks))
-		p.para("  ", fmt.Sprintf("At %v, the busiest NIC holds an all-reduce by these rings to %v of bus bandwidth.", n.Rate, bus))
+		p.para("  ", fmt.Sprintf("At %v, the busiest NIC holds an all-reduce by these rings to %v of bus bandwidth.", n.Rate,
+			bus))
 		return
 	}
 }
@@ -175,7 +177,8 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 			}
 			return v.Hosts[h].Name
 		}
-		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), words.Numbers(f.Channels))
+		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree),
+			words.Numbers(f.Channels))
 	}
 	p.table(t)
 	if n := len(v.Flows) - maxTextFlows; n > 0 {
@@ -325,6 +328,7 @@ func (p *printer) oddities(r *traffic.Run) {
 			break
 		}
 		id := cmp.Or(o.Comm, "without id")
-		p.printf("  %s: %s, %d in the log, %s\n", id, words.Plural(o.Ranks, "rank"), o.Seen, words.Plural(o.Channels, "channel"))
+		p.printf("  %s: %s, %d in the log, %s\n", id, words.Plural(o.Ranks, "rank"), o.Seen,
+			words.Plural(o.Channels, "channel"))
 	}
 }

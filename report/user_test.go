@@ -94,7 +94,8 @@ func TestAnswersStandOutsideOrigins(t *testing.T) {
 			Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(100*unit.Gbps, "ibstat"), State: cluster.Up}},
 		}})
 	}
-	has(t, text(t, alone(m.NodeType, 1)), "100 Gb/s · up [read] · GDR-capable\n", "100 Gb/s · up [read] · no GDR\n", "100 Gb/s · up [read]\n")
+	has(t, text(t, alone(m.NodeType, 1)), "100 Gb/s · up [read] · GDR-capable\n", "100 Gb/s · up [read] · no GDR\n",
+		"100 Gb/s · up [read]\n")
 }
 
 // otherSocket is what nvidia-smi shows of four GPUs on one socket and a NIC on
@@ -138,7 +139,9 @@ func scheduled(hosts, leaves, groups int) *cluster.Cluster {
 	}
 	for i := range leaves {
 		net.Links = append(net.Links,
-			cluster.NetLink{A: cluster.AtSwitch(i, 0), B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: i * hosts, N: hosts}}}},
+			cluster.NetLink{
+				A: cluster.AtSwitch(i, 0), B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: i * hosts, N: hosts}}},
+			},
 			cluster.NetLink{A: cluster.AtSwitch(leaves+i*groups/leaves, 0), B: cluster.AtSwitch(i, 0)})
 		for h := range hosts {
 			c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("peta%d", 10000+i*hosts+h), Type: -1})
@@ -304,7 +307,9 @@ func TestShortNames(t *testing.T) {
 
 func TestFitList(t *testing.T) {
 	names := []string{"node0001", "node0002", "node0003", "node0004"}
-	for w, want := range map[float64]string{200: "4 × node[0001-0004]", 110: "4 × node0001–04", 100: "4 × node0001, …", 72: "4 × no…1, …"} {
+	for w, want := range map[float64]string{
+		200: "4 × node[0001-0004]", 110: "4 × node0001–04", 100: "4 × node0001, …", 72: "4 × no…1, …",
+	} {
 		got := fitList("4 × ", names, nameType, w)
 		if got != want || svg.TextWidth(got, nameType) > w {
 			t.Errorf("%v: %q of width %v, want %q", w, got, svg.TextWidth(got, nameType), want)

@@ -164,7 +164,9 @@ func (l *fieldList) link(k *cluster.Link) {
 
 // shortModel is a model without its maker, for places with little room.
 func shortModel(m string) string {
-	for _, maker := range []string{"NVIDIA ", "Nvidia ", "Tesla ", "AMD ", "Instinct ", "Intel(R) ", "Intel ", "Mellanox ", "Technologies "} {
+	for _, maker := range []string{
+		"NVIDIA ", "Nvidia ", "Tesla ", "AMD ", "Instinct ", "Intel(R) ", "Intel ", "Mellanox ", "Technologies ",
+	} {
 		m = strings.TrimPrefix(m, maker)
 	}
 	m = strings.Join(strings.Fields(noise.ReplaceAllString(m, " ")), " ")
@@ -191,7 +193,8 @@ func modelOnly(m string) string {
 
 var netNames = map[cluster.NetKind]string{
 	cluster.InfiniBand: "InfiniBand", cluster.RoCE: "RoCE", cluster.Ethernet: "Ethernet", cluster.EFA: "EFA",
-	cluster.Slingshot: "Slingshot", cluster.OmniPath: "Omni-Path", cluster.TCPX: "GPUDirect-TCPX", cluster.TCPXO: "GPUDirect-TCPXO", cluster.NVLinkNet: "NVLink network",
+	cluster.Slingshot: "Slingshot", cluster.OmniPath: "Omni-Path", cluster.TCPX: "GPUDirect-TCPX",
+	cluster.TCPXO: "GPUDirect-TCPXO", cluster.NVLinkNet: "NVLink network",
 }
 
 // netName is how a family of networks is written.

@@ -68,7 +68,8 @@ func Read(name string, r io.Reader) (Sweeps, error) {
 	}
 	switch err := sc.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%s:%d: a line of more than %d bytes; expected one record a line, as busbar bench -o writes them", name, line+1, maxLine)
+		return nil, fmt.Errorf("%s:%d: a line of more than %d bytes; expected one record a line, as busbar bench -o writes "+
+			"them", name, line+1, maxLine)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -106,7 +107,8 @@ func inWords(b []byte, err error) error {
 			Format int    `json:"busbar_result"`
 		}
 		json.Unmarshal(b, &by)
-		return fmt.Errorf("the field %.60s is not known to this release; the line is of format %d, written by %.60q", field, by.Format, by.Tool)
+		return fmt.Errorf("the field %.60s is not known to this release; the line is of format %d, written by %.60q", field,
+			by.Format, by.Tool)
 	}
 	switch {
 	case errors.As(err, &kind):

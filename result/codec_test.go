@@ -24,13 +24,17 @@ func sweep() *result.Sweep {
 	return &result.Sweep{
 		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float",
 		Ranks: 8, Nodes: 2, PerNode: 4, Hosts: "node[01-02]", Transport: "tcp",
-		When: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC), Session: "a1", Tool: "busbar devel", Machine: &result.Machine{OS: "linux/amd64", CPUs: 2},
-		Points: []result.Point{{Size: 1 << 20, Algo: "ring", Out: t}},
+		When: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC), Session: "a1", Tool: "busbar devel",
+		Machine: &result.Machine{OS: "linux/amd64", CPUs: 2},
+		Points:  []result.Point{{Size: 1 << 20, Algo: "ring", Out: t}},
 	}
 }
 
 // unread leaves out where a sweep was read.
-var unread = cmp.Options{cmpopts.IgnoreFields(result.Sweep{}, "File", "Line", "OpFrom", "LayoutFrom"), cmpopts.IgnoreFields(result.Point{}, "Line")}
+var unread = cmp.Options{
+	cmpopts.IgnoreFields(result.Sweep{}, "File", "Line", "OpFrom", "LayoutFrom"),
+	cmpopts.IgnoreFields(result.Point{}, "Line"),
+}
 
 func TestSweepsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +51,10 @@ func TestSweepsComeBack(t *testing.T) {
 				x.Sample(rapid.SliceOfN(rapid.Float64Range(0.001, 1e9), 1, 40).Draw(t, name))
 				return x
 			}
-			p := result.Point{Size: unit.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "size"))<<4 | unit.Bytes(i), Algo: rapid.SampledFrom([]string{"ring", "tree"}).Draw(t, "algo")}
+			p := result.Point{
+				Size: unit.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "size"))<<4 | unit.Bytes(i),
+				Algo: rapid.SampledFrom([]string{"ring", "tree"}).Draw(t, "algo"),
+			}
 			switch rapid.IntRange(0, 2).Draw(t, "forms") {
 			case 0:
 				p.Out = timing("out")

@@ -40,7 +40,10 @@ func ReadDocument(name string, data []byte) (*Sweep, error) {
 	if len(d.Rows) == 0 {
 		return nil, nil
 	}
-	s := &Sweep{Source: Measured, Ranks: d.Ranks, Transport: d.Transport, Dtype: d.Dtype, File: name, OpFrom: "its document", LayoutFrom: "its document"}
+	s := &Sweep{
+		Source: Measured, Ranks: d.Ranks, Transport: d.Transport, Dtype: d.Dtype, File: name, OpFrom: "its document",
+		LayoutFrom: "its document",
+	}
 	if n := len(d.Hosts); n > 0 && d.Ranks%n == 0 {
 		s.Nodes, s.PerNode = n, d.Ranks/n
 	}

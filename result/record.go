@@ -68,22 +68,27 @@ func (r Row) record() *record {
 		Format: Format, Source: s.Source, Op: s.Op, Redop: s.Redop, Root: s.Root, Size: p.Size, Dtype: s.Dtype,
 		Ranks: s.Ranks, Nodes: s.Nodes, PerNode: s.PerNode, Hosts: s.Hosts, Cluster: s.Cluster,
 		Algo: p.Algo, Proto: p.Proto, Channels: p.Channels, Transport: s.Transport, Compress: s.Compress, InPlace: r.InPlace,
-		Time: t.Time, Runs: t.Runs, Samples: thin(t.Samples), Wrong: t.Wrong, Slowest: t.Slowest, Spread: t.Spread, Margin: t.Margin,
-		When: s.When, Session: s.Session, Tool: s.Tool, Library: s.Library, Env: s.Env, Machine: s.Machine,
+		Time: t.Time, Runs: t.Runs, Samples: thin(t.Samples), Wrong: t.Wrong, Slowest: t.Slowest, Spread: t.Spread,
+		Margin: t.Margin,
+		When:   s.When, Session: s.Session, Tool: s.Tool, Library: s.Library, Env: s.Env, Machine: s.Machine,
 	}
 }
 
 // sweep is the record as a sweep of one time.
 func (r *record) sweep(line int) *Sweep {
-	t := &Timing{Time: r.Time, Runs: r.Runs, Samples: r.Samples, Wrong: r.Wrong, Slowest: r.Slowest, Spread: r.Spread, Margin: r.Margin}
+	t := &Timing{
+		Time: r.Time, Runs: r.Runs, Samples: r.Samples, Wrong: r.Wrong, Slowest: r.Slowest, Spread: r.Spread,
+		Margin: r.Margin,
+	}
 	p := Point{Size: r.Size, Algo: r.Algo, Proto: r.Proto, Channels: r.Channels, Out: t, Line: line}
 	if r.InPlace {
 		p.Out, p.In = nil, t
 	}
 	return &Sweep{
 		Source: r.Source, Op: r.Op, Redop: r.Redop, Root: r.Root, Dtype: r.Dtype,
-		Ranks: r.Ranks, Nodes: r.Nodes, PerNode: r.PerNode, Hosts: r.Hosts, Cluster: r.Cluster, Transport: r.Transport, Compress: r.Compress,
-		When: r.When, Session: r.Session, Tool: r.Tool, Library: r.Library, Env: r.Env, Machine: r.Machine,
+		Ranks: r.Ranks, Nodes: r.Nodes, PerNode: r.PerNode, Hosts: r.Hosts, Cluster: r.Cluster, Transport: r.Transport,
+		Compress: r.Compress,
+		When:     r.When, Session: r.Session, Tool: r.Tool, Library: r.Library, Env: r.Env, Machine: r.Machine,
 		Points: []Point{p}, Line: line,
 	}
 }
@@ -134,13 +139,21 @@ func (r *record) checkTimes() error {
 	for _, x := range []struct {
 		name string
 		v    float64
-	}{{"min", r.Time.Min}, {"median", r.Time.Median}, {"p99", r.Time.P99}, {"mean", r.Time.Mean}, {"spread_us", r.Spread}, {"margin", r.Margin}} {
+	}{
+		{"min", r.Time.Min},
+		{"median", r.Time.Median},
+		{"p99", r.Time.P99},
+		{"mean", r.Time.Mean},
+		{"spread_us", r.Spread},
+		{"margin", r.Margin},
+	} {
 		if !(x.v >= 0 && x.v <= maxMicros) {
 			return fmt.Errorf("%s is %g; expected 0 to %g", x.name, x.v, float64(maxMicros))
 		}
 	}
 	if len(r.Samples) > MaxSamples || r.Runs < 0 || len(r.Samples) > r.Runs {
-		return fmt.Errorf("%d samples of %d runs; expected as many as runs, and at most %d", len(r.Samples), r.Runs, MaxSamples)
+		return fmt.Errorf("%d samples of %d runs; expected as many as runs, and at most %d", len(r.Samples), r.Runs,
+			MaxSamples)
 	}
 	for i, t := range r.Samples {
 		if !(t >= 0 && t <= maxMicros) || i > 0 && t < r.Samples[i-1] {

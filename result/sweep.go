@@ -153,7 +153,9 @@ func (t *Timing) Sample(micros []float64) {
 		sum += v
 		micros[i] = nanos(v)
 	}
-	t.Time = Times{Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(micros)))}
+	t.Time = Times{
+		Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(micros))),
+	}
 }
 
 // Quantile is the time in µs that a share of the samples did not exceed, one of them; 0 without
@@ -317,7 +319,8 @@ func (s *Sweep) add(more []Point) {
 	for _, p := range more {
 		if n := len(s.Points); n > 0 && p.Out == nil {
 			last := &s.Points[n-1]
-			if last.In == nil && last.Size == p.Size && last.Algo == p.Algo && last.Proto == p.Proto && last.Channels == p.Channels {
+			if last.In == nil && last.Size == p.Size && last.Algo == p.Algo && last.Proto == p.Proto &&
+				last.Channels == p.Channels {
 				last.In = p.In
 				continue
 			}
@@ -328,8 +331,10 @@ func (s *Sweep) add(more []Point) {
 
 // Describe fills in who measured a sweep, where and when, as another one says it.
 func (s *Sweep) Describe(like *Sweep) {
-	s.Source, s.Transport, s.Nodes, s.PerNode, s.Hosts, s.Cluster = like.Source, like.Transport, like.Nodes, like.PerNode, like.Hosts, like.Cluster
-	s.When, s.Session, s.Tool, s.Library, s.Env, s.Machine = like.When, like.Session, like.Tool, like.Library, like.Env, like.Machine
+	s.Source, s.Transport, s.Nodes, s.PerNode, s.Hosts, s.Cluster = like.Source, like.Transport, like.Nodes, like.PerNode,
+		like.Hosts, like.Cluster
+	s.When, s.Session, s.Tool, s.Library, s.Env, s.Machine = like.When, like.Session, like.Tool, like.Library, like.Env,
+		like.Machine
 }
 
 // Evenly is the layout of ranks on hosts, given how many each has; zeros where hosts have

@@ -29,8 +29,9 @@ type Params struct {
 	// the root.
 	Parents [][]int
 	// Trees is Parents that several schedules share, of whatever number of channels.
-	Trees   *Trees
-	Groups  [][]int // ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
+	Trees *Trees
+	// ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
+	Groups  [][]int
 	Shared  *Groups // Groups that several schedules share
 	Pattern Pattern // tree: where a group's links to other groups are
 	Inner   string  // hierarchical, inside a group: ring, direct or nvls; "" is ring
@@ -218,25 +219,63 @@ func Builders() []Builder {
 		{"bidir_ring", "a ring in both directions, every other channel the other way", shared, "", ringIn(true)},
 		{"chain", "a pipeline from rank to rank", trees, "", buildChain},
 		{"tree", "NCCL's double binary tree, chains inside groups", trees, "", buildTree},
-		{"binomial", "a binomial tree", []coll.Kind{coll.AllReduce, coll.Broadcast, coll.Reduce, coll.Gather, coll.Scatter, coll.Barrier}, "", buildBinomial},
-		{"recursive_doubling", "whole vectors with partners at distance 1, 2, 4, …", []coll.Kind{coll.AllReduce, coll.AllGather}, "a power of two for all_gather", halvingBy(true, true)},
+		{
+			"binomial", "a binomial tree", []coll.Kind{
+				coll.AllReduce, coll.Broadcast, coll.Reduce, coll.Gather, coll.Scatter, coll.Barrier,
+			}, "", buildBinomial,
+		},
+		{
+			"recursive_doubling", "whole vectors with partners at distance 1, 2, 4, …",
+			[]coll.Kind{coll.AllReduce, coll.AllGather},
+			"a power of two for all_gather", halvingBy(true, true),
+		},
 		{"halving_doubling", "recursive halving, then doubling", shared, "a power of two", halvingBy(false, false)},
 		{"rabenseifner", "halving and doubling, odd ranks folded", []coll.Kind{coll.AllReduce}, "", halvingBy(true, false)},
-		{"hypercube", "nccl-tests' all-gather by pairwise exchange", []coll.Kind{coll.Hypercube}, "a power of two", halvingBy(false, false)},
+		{
+			"hypercube", "nccl-tests' all-gather by pairwise exchange",
+			[]coll.Kind{coll.Hypercube},
+			"a power of two",
+			halvingBy(false, false),
+		},
 		{"bruck", "the fewest rounds, with local copies", []coll.Kind{coll.AllGather, coll.AllToAll}, "", buildBruck},
 		{"pat", "NCCL's parallel aggregated trees", []coll.Kind{coll.ReduceScatter, coll.AllGather}, "", buildPAT},
-		{"direct", "everyone with everyone at once", append(append([]coll.Kind{coll.Gather, coll.Scatter, coll.SendRecv}, shared...), exch...), "", directBy(false, false)},
-		{"pairwise", "one partner after the other", append(append([]coll.Kind{}, shared...), exch...), "", directBy(true, false)},
+		{
+			"direct", "everyone with everyone at once",
+			append(append([]coll.Kind{coll.Gather, coll.Scatter, coll.SendRecv}, shared...), exch...), "",
+			directBy(false, false),
+		},
+		{
+			"pairwise", "one partner after the other", append(append([]coll.Kind{}, shared...), exch...), "",
+			directBy(true, false),
+		},
 		{"one_shot", "everyone sends the whole vector to everyone", []coll.Kind{coll.AllReduce}, "", directBy(false, true)},
-		{"scatter_allgather", "scatter along a tree and gather around a ring, or the reverse", []coll.Kind{coll.Broadcast, coll.Reduce}, "", buildTwoStep},
+		{
+			"scatter_allgather", "scatter along a tree and gather around a ring, or the reverse",
+			[]coll.Kind{coll.Broadcast, coll.Reduce},
+			"", buildTwoStep,
+		},
 		{"dissemination", "hear from 1, 2, 4, … places back", []coll.Kind{coll.Barrier}, "", buildBarrier},
 		{"hierarchical", "inside the groups, across them rail by rail, inside again", shared, "groups", levelsOf("", "")},
 		{"two_phase", "inside the group first, then across", []coll.Kind{coll.AllToAll}, "groups", buildTwoPhase},
 		{"nvls", "summed and multicast in the NVLink switch", shared, "", buildNVLS},
-		{"nvls_tree", "NVLink switch inside the groups, double binary trees across", []coll.Kind{coll.AllReduce}, "groups", levelsOf("nvls", "tree")},
+		{
+			"nvls_tree", "NVLink switch inside the groups, double binary trees across",
+			[]coll.Kind{coll.AllReduce},
+			"groups",
+			levelsOf("nvls", "tree"),
+		},
 		{"collnet", "summed in the network", []coll.Kind{coll.AllReduce}, "", buildCollNet},
-		{"collnet_chain", "chains inside the groups, summed in the network", []coll.Kind{coll.AllReduce}, "groups", buildCollNetChain},
-		{"collnet_direct", "everyone with everyone inside the groups, summed in the network", []coll.Kind{coll.AllReduce}, "groups", levelsOf("direct", "collnet")},
+		{
+			"collnet_chain", "chains inside the groups, summed in the network",
+			[]coll.Kind{coll.AllReduce},
+			"groups",
+			buildCollNetChain,
+		},
+		{
+			"collnet_direct", "everyone with everyone inside the groups, summed in the network",
+			[]coll.Kind{coll.AllReduce},
+			"groups", levelsOf("direct", "collnet"),
+		},
 	}
 }
 
@@ -324,7 +363,9 @@ func buildPAT(kind coll.Kind, p *Params) (*Schedule, error) {
 func buildTwoStep(kind coll.Kind, p *Params) (*Schedule, error) {
 	gather := collectTree{binomial{p.Ranks}}
 	if kind == coll.Broadcast {
-		return spread(kind, p, plan{body: seq{mirror{gather, false}, ring{n: p.Ranks, kind: coll.AllGather}}, blocks: p.Ranks})
+		return spread(kind, p, plan{
+			body: seq{mirror{gather, false}, ring{n: p.Ranks, kind: coll.AllGather}}, blocks: p.Ranks,
+		})
 	}
 	return spread(kind, p, plan{body: seq{ring{n: p.Ranks, kind: coll.ReduceScatter}, gather}, blocks: p.Ranks})
 }

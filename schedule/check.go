@@ -75,7 +75,8 @@ func (s *Schedule) checkHeader() error {
 	case s.Program == nil:
 		return bad("the schedule has no program")
 	case s.Ranks < 1 || s.Lanes < 1 || s.Channels < 1 || s.Temp < 0:
-		return bad("the schedule has %d ranks, %d lanes, %d channels, %d chunks of scratch; at least one rank, lane and channel are needed", s.Ranks, s.Lanes, s.Channels, s.Temp)
+		return bad("the schedule has %d ranks, %d lanes, %d channels, %d chunks of scratch; at least one rank, lane and "+
+			"channel are needed", s.Ranks, s.Lanes, s.Channels, s.Temp)
 	case s.Depth < 0:
 		return bad("depth %d is negative", s.Depth)
 	case s.Root < 0 || s.Root >= s.Ranks:
@@ -111,7 +112,10 @@ func (s *Schedule) checkHeader() error {
 		per -= int64(l.Chunks)
 	}
 	if per*int64(s.Nodes()) > maxCells {
-		return &Fault{TooBig, -1, -1, -1, fmt.Sprintf("%d participants with %d chunks each; check fewer ranks, the programs are the same", s.Nodes(), per)}
+		return &Fault{
+			TooBig, -1, -1, -1, fmt.Sprintf("%d participants with %d chunks each; check fewer ranks, the programs are the same",
+				s.Nodes(), per),
+		}
 	}
 	return nil
 }
@@ -172,7 +176,8 @@ func (c *checker) verify() error {
 			}
 			if s.Kind == coll.AllToAll || s.Kind == coll.AllToAllV {
 				if b, p := s.Layout.Place(int(v.origin)); v.count > 0 && (b != r || p != piece) {
-					return c.wrong(r, buf, chunk, fmt.Sprintf("holds piece %d of the block for rank %d; want piece %d of the block for rank %d", p, b, piece, r))
+					return c.wrong(r, buf, chunk,
+						fmt.Sprintf("holds piece %d of the block for rank %d; want piece %d of the block for rank %d", p, b, piece, r))
 				}
 				want.origin = v.origin
 			}
@@ -426,8 +431,9 @@ func (c *checker) recv(rank, ln int, l *lane, o Op) (bool, error) {
 		c.wake(from)
 	}
 	if len(m.vals) != o.Len() || m.class != o.Class {
-		return false, c.fault(Unmatched, rank, ln, o, fmt.Sprintf("takes %d chunks of class %d; the message from rank %d (its op %d) has %d of class %d",
-			o.Len(), o.Class, o.Peer, m.op, len(m.vals), m.class))
+		return false, c.fault(Unmatched, rank, ln, o,
+			fmt.Sprintf("takes %d chunks of class %d; the message from rank %d (its op %d) has %d of class %d",
+				o.Len(), o.Class, o.Peer, m.op, len(m.vals), m.class))
 	}
 	return true, c.write(rank, ln, o, o.Buf, int(o.From), m.vals, o.Verb == RecvReduce)
 }
@@ -514,7 +520,8 @@ func (c *checker) write(rank, ln int, o Op, buf Buffer, at int, vals []value, ad
 			x, y = *dst, v
 			var overlap bool
 			if z, overlap = c.sets.sum(x, y); overlap && c.s.Kind != coll.Barrier {
-				return c.fault(Doubled, rank, ln, o, fmt.Sprintf("adds %s to %s of chunk %d", c.describe(y), c.describe(x), v.origin))
+				return c.fault(Doubled, rank, ln, o,
+					fmt.Sprintf("adds %s to %s of chunk %d", c.describe(y), c.describe(x), v.origin))
 			}
 		}
 		z.origin = v.origin

@@ -289,18 +289,27 @@ func TestFaultMessages(t *testing.T) {
 			Stored{{{add(1, 0)}}, {{}}},
 			"rank 0 lane 0 waits for ever at op 0 (recvReduce data[0:1] from 1) with 0 messages in flight: rank 1 has ended",
 		},
-		{"never received", 1, Stored{{{send(1, 0)}}, {{}}}, "rank 0 lane 0 op 0 (send data[0:1] to 1): rank 1 never receives it"},
+		{
+			"never received", 1,
+			Stored{{{send(1, 0)}}, {{}}},
+			"rank 0 lane 0 op 0 (send data[0:1] to 1): rank 1 never receives it",
+		},
 		{
 			"twice", 1,
 			Stored{{{add(1, 0), send(1, 0), add(1, 0)}}, {{send(0, 0), recv(0, 0), send(0, 0)}}},
-			"rank 0 lane 0 op 2 (recvReduce data[0:1] from 1) adds the contributions of all ranks to the contributions of all ranks of chunk 0",
+			"rank 0 lane 0 op 2 (recvReduce data[0:1] from 1) adds the contributions of all ranks to the contributions of all " +
+				"ranks of chunk 0",
 		},
-		{"missing", 1, Stored{{{add(1, 0)}}, {{send(0, 0)}}}, "rank 1 ends wrong: data[0] holds the contribution of rank 1; want the contributions of all ranks"},
+		{"missing", 1, Stored{{{add(1, 0)}}, {{send(0, 0)}}}, "rank 1 ends wrong: data[0] holds the contribution of rank " +
+			"1; want the contributions of all ranks"},
 		{"race", 2, Stored{{{add(1, 0)}, {send(1, 0)}}, {{send(0, 0)}, {recv(0, 0)}}}, "nothing orders the two"},
 		{"ordered", 2, Stored{{{add(1, 0)}, {at(send(1, 0), Wait{0, 1})}}, {{send(0, 0)}, {at(recv(0, 0), Wait{0, 1})}}}, ""},
 	}
 	for _, tt := range tests {
-		s := &Schedule{Kind: coll.AllReduce, Ranks: 2, Lanes: tt.lanes, Channels: 1, Depth: 1, Layout: Layout{1, 1, 1, nil}, Program: tt.prog}
+		s := &Schedule{
+			Kind: coll.AllReduce, Ranks: 2, Lanes: tt.lanes, Channels: 1, Depth: 1, Layout: Layout{1, 1, 1, nil},
+			Program: tt.prog,
+		}
 		got := ""
 		if err := s.Check(); err != nil {
 			got = err.Error()

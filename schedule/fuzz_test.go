@@ -9,9 +9,13 @@ import (
 // FuzzCheck runs programs made of anything: Check answers, it does not fail.
 func FuzzCheck(f *testing.F) {
 	f.Add(uint8(1), uint8(2), uint8(1), uint8(1), []byte("\x02\x00\x01\x00\x01\x00\x01\x00\x00\x00\x01\x00"))
-	f.Add(uint8(6), uint8(3), uint8(2), uint8(0), []byte("abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789"))
+	f.Add(uint8(6), uint8(3), uint8(2), uint8(0),
+		[]byte("abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789"))
 	f.Fuzz(func(t *testing.T, kind, ranks, lanes, depth uint8, data []byte) {
-		s := &Schedule{Kind: coll.Kind(kind % 14), Ranks: int(ranks%9) - 1, Lanes: int(lanes % 4), Channels: 1, Depth: int(depth) % 3, Temp: 2}
+		s := &Schedule{
+			Kind: coll.Kind(kind % 14), Ranks: int(ranks%9) - 1, Lanes: int(lanes % 4), Channels: 1, Depth: int(depth) % 3,
+			Temp: 2,
+		}
 		s.Layout = Layout{Chunks: 2, Blocks: 1, Channels: 1}
 		if s.Kind.Blocked() {
 			s.Layout = Layout{Chunks: 2 * s.Ranks, Blocks: s.Ranks, Channels: 1}

@@ -19,8 +19,9 @@ type grouping struct {
 
 	groups         [][]int32
 	groupOf, posOf []int32 // of each rank
-	off            []int32 // by rail, then group: the chunk of a channel at which the slot of (rail, group) begins, and the end
-	across         []int32 // by rail, then group: the rank that serves
+	// by rail, then group: the chunk of a channel at which the slot of (rail, group) begins, and the end
+	off    []int32
+	across []int32 // by rail, then group: the rank that serves
 }
 
 func (g *grouping) sizeOf(group int) int {

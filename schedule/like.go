@@ -1,7 +1,7 @@
 package schedule
 
-// Repeat is a schedule with n times as many channels, which do what the first ones do, in turn. The algorithm must be one whose
-// channels do so: rings and trees from outside, switches, and trees over groups across them.
+// Repeat is a schedule with n times as many channels, which do what the first ones do, in turn. The algorithm must be
+// one whose channels do so: rings and trees from outside, switches, and trees over groups across them.
 func (s *Schedule) Repeat(n int) *Schedule {
 	r := *s
 	r.Lanes, r.Channels, r.Temp = n*s.Lanes, n*s.Channels, n*s.Temp

@@ -7,7 +7,8 @@ import (
 	"busbar.dev/coll"
 )
 
-// TestLikeChannels holds that channels of one kind send the same, and that a repeated schedule is the one with as many channels.
+// TestLikeChannels holds that channels of one kind send the same, and that a repeated schedule is the one with as many
+// channels.
 func TestLikeChannels(t *testing.T) {
 	groups := [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}
 	trees := &Trees{}
@@ -74,7 +75,8 @@ func checkLike(t *testing.T, name string, s *Schedule) {
 
 // sameOps compares two schedules op by op.
 func sameOps(t *testing.T, name string, a, b *Schedule) {
-	if a.Lanes != b.Lanes || a.Channels != b.Channels || a.Temp != b.Temp || a.Layout.Chunks != b.Layout.Chunks || a.Layout.Channels != b.Layout.Channels {
+	if a.Lanes != b.Lanes || a.Channels != b.Channels || a.Temp != b.Temp || a.Layout.Chunks != b.Layout.Chunks ||
+		a.Layout.Channels != b.Layout.Channels {
 		t.Errorf("%s: repeated it has %d lanes, %d channels; want %d, %d", name, b.Lanes, b.Channels, a.Lanes, a.Channels)
 		return
 	}

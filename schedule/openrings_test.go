@@ -7,8 +7,8 @@ import (
 	"busbar.dev/coll"
 )
 
-// TestOpenRings compares rings that are cut open where they are asked for with the same as trees that are kept, and sees the
-// whole of a chain that is too long to look at everyone.
+// TestOpenRings compares rings that are cut open where they are asked for with the same as trees that are kept, and
+// sees the whole of a chain that is too long to look at everyone.
 func TestOpenRings(t *testing.T) {
 	turn := func(n int) func(rank, ring, step int) int { // blocks of eight one after the other, each from ring on
 		return func(rank, ring, step int) int {
@@ -39,7 +39,9 @@ func TestOpenRings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Build(kind, "tree", Params{Ranks: n, Root: root, Channels: 5, Trees: OpenRings(n, rings, root, up, beside)})
+		got, err := Build(kind, "tree", Params{
+			Ranks: n, Root: root, Channels: 5, Trees: OpenRings(n, rings, root, up, beside),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

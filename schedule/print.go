@@ -32,7 +32,8 @@ func (o Op) String() string {
 
 // String is one line about the schedule.
 func (s *Schedule) String() string {
-	text := fmt.Sprintf("%s %s ranks %d lanes %d channels %d depth %d chunks %d", s.Kind, s.Name, s.Ranks, s.Lanes, s.Channels, s.Depth, s.Layout.Chunks)
+	text := fmt.Sprintf("%s %s ranks %d lanes %d channels %d depth %d chunks %d", s.Kind, s.Name, s.Ranks, s.Lanes,
+		s.Channels, s.Depth, s.Layout.Chunks)
 	if s.Temp > 0 {
 		text += fmt.Sprintf(" temp %d", s.Temp)
 	}

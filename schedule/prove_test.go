@@ -77,7 +77,8 @@ func prove(t *testing.T, b Builder, kind coll.Kind, p Params) bool {
 		return false
 	}
 	if err := s.Check(); err != nil {
-		t.Errorf("%s inner %q outer %q root %d groups %v order %v: %v", s, p.Inner, p.Outer, p.Root, p.Groups, p.Order != nil, err)
+		t.Errorf("%s inner %q outer %q root %d groups %v order %v: %v", s, p.Inner, p.Outer, p.Root, p.Groups, p.Order != nil,
+			err)
 		return false
 	}
 	return true

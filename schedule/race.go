@@ -65,5 +65,6 @@ func (r *races) touch(rank, ln int, o Op, buf Buffer, chunk int, write bool) err
 }
 
 func (r *races) fault(rank, ln int, o Op, buf Buffer, chunk int, s stamp, did string) error {
-	return r.c.fault(Race, rank, ln, o, fmt.Sprintf("touches %s[%d], which lane %d %s at op %d; nothing orders the two", buf, chunk, s.lane, did, s.count-1))
+	return r.c.fault(Race, rank, ln, o, fmt.Sprintf("touches %s[%d], which lane %d %s at op %d; nothing orders the two",
+		buf, chunk, s.lane, did, s.count-1))
 }

@@ -5,7 +5,8 @@ package schedule
 // way through a switch counts as two. It is -1 for a schedule that does not come to its end. The
 // cost is that of visiting every op once.
 func (s *Schedule) Rounds() int {
-	n, ok, _ := Chains(s, func(a, b int) int { return max(a, b) }, func(at, _, _ int, _ Op) (int, error) { return at + 1, nil })
+	n, ok, _ := Chains(s, func(a, b int) int { return max(a, b) },
+		func(at, _, _ int, _ Op) (int, error) { return at + 1, nil })
 	if !ok {
 		return -1
 	}
@@ -16,8 +17,13 @@ func (s *Schedule) Rounds() int {
 // begins with the zero value, send makes a message's value of that of the lane which sends it, and
 // join puts together what a lane has with what it receives or waits for. It returns what all
 // lanes have at their end, joined, and whether they came to it.
-func Chains[V any](s *Schedule, join func(a, b V) V, send func(at V, from, lane int, o Op) (V, error)) (last V, ok bool, err error) {
-	c := follower[V]{s: s, join: join, send: send, joined: s.joined(), lanes: make([]chainLane[V], s.Nodes()*s.Lanes), queues: map[conn][]V{}}
+func Chains[V any](s *Schedule, join func(a, b V) V,
+	send func(at V, from, lane int, o Op) (V, error),
+) (last V, ok bool, err error) {
+	c := follower[V]{
+		s: s, join: join, send: send, joined: s.joined(), lanes: make([]chainLane[V], s.Nodes()*s.Lanes),
+		queues: map[conn][]V{},
+	}
 	for i := range c.lanes {
 		c.lanes[i].n = s.Len(i/s.Lanes, i%s.Lanes)
 		c.ready = append(c.ready, i)

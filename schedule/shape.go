@@ -129,8 +129,9 @@ type openRings struct {
 	leaf         []int // by ring: the one that everyone else is above
 }
 
-// OpenRings is rings cut open at a root, as trees in which everyone has one child: data comes to a rank from the one before
-// it, or, on its way up to the root, leaves for the one behind it. The function tells who is a step of 1 or -1 further on.
+// OpenRings is rings cut open at a root, as trees in which everyone has one child: data comes to a rank from the one
+// before it, or, on its way up to the root, leaves for the one behind it. The function tells who is a step of 1 or -1
+// further on.
 func OpenRings(ranks, rings, root int, up bool, beside func(rank, ring, step int) int) *Trees {
 	o := &openRings{ranks: ranks, count: rings, root: root, up: up, beside: beside}
 	for ring := range rings {

@@ -50,7 +50,9 @@ func (s *Schedule) Stages() []Stage {
 	case *flat:
 		var list []Stage
 		if b, ok := p.body.(nvlsBoth); ok {
-			return []Stage{stageOf(b.reduce, flatPart{p, oneLane{b.reduce, 0}}), stageOf(b.gather, flatPart{p, oneLane{b.gather, 1}})}
+			return []Stage{
+				stageOf(b.reduce, flatPart{p, oneLane{b.reduce, 0}}), stageOf(b.gather, flatPart{p, oneLane{b.gather, 1}}),
+			}
 		}
 		for _, b := range bodies(p.body) {
 			list = append(list, stageOf(b, flatPart{p, b}))
@@ -133,8 +135,8 @@ func (st *Stage) Copies() int {
 	return st.part.copies()
 }
 
-// Order is the order of the ring that a channel goes round; nil where the stage is no such ring over all ranks. All schedules
-// of a kind have the same chain in channels of one order.
+// Order is the order of the ring that a channel goes round; nil where the stage is no such ring over all ranks. All
+// schedules of a kind have the same chain in channels of one order.
 func (st *Stage) Order(channel int) *Order {
 	if x, ok := st.part.(flatPart); ok {
 		if b, ok := x.b.(*rings); ok {
@@ -165,7 +167,8 @@ func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind
 		ringChain(b, st.Every, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
 	case *rings:
 		order := b.orders[channel%len(b.orders)].ranks
-		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
+		ringChain(b.ring, st.Every,
+			func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
 	case *turned:
 		ringChain(b.ring, st.Every, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:

@@ -89,5 +89,8 @@ func (c *checker) stuck() error {
 	k := slices.Min(left)
 	from, to, ln := k.ends()
 	m := c.queues[k].msgs[0]
-	return &Fault{Unmatched, from, ln, int(m.op), fmt.Sprintf("op %d (%s): rank %d never receives it", m.op, c.s.At(from, ln, int(m.op)), to)}
+	return &Fault{
+		Unmatched, from, ln, int(m.op),
+		fmt.Sprintf("op %d (%s): rank %d never receives it", m.op, c.s.At(from, ln, int(m.op)), to),
+	}
 }

@@ -131,8 +131,10 @@ func TestTreesInGroups(t *testing.T) {
 	}
 	d := dtree{g, 2, Balanced, false}
 	want := []string{
-		"1/4/-1->0->-1 1/-1/-1->0->2", "-1/-1/-1->1->0 -1/-1/-1->1->0", "3/-1/-1->2->5 3/0/-1->2->6", "-1/-1/-1->3->2 4/-1/-1->3->2",
-		"5/6/-1->4->0 5/-1/-1->4->3", "2/-1/-1->5->4 -1/-1/-1->5->4", "7/-1/-1->6->4 7/2/-1->6->-1", "-1/-1/-1->7->6 -1/-1/-1->7->6",
+		"1/4/-1->0->-1 1/-1/-1->0->2", "-1/-1/-1->1->0 -1/-1/-1->1->0", "3/-1/-1->2->5 3/0/-1->2->6",
+		"-1/-1/-1->3->2 4/-1/-1->3->2",
+		"5/6/-1->4->0 5/-1/-1->4->3", "2/-1/-1->5->4 -1/-1/-1->5->4", "7/-1/-1->6->4 7/2/-1->6->-1",
+		"-1/-1/-1->7->6 -1/-1/-1->7->6",
 	}
 	for r := range 8 {
 		var both []string
@@ -221,7 +223,11 @@ func TestRefusals(t *testing.T) {
 		p    Params
 		want string
 	}{
-		{coll.AllToAll, "ring", Params{Ranks: 4}, "all_to_all by ring: the algorithm does all_reduce, reduce_scatter, all_gather only"},
+		{
+			coll.AllToAll, "ring",
+			Params{Ranks: 4},
+			"all_to_all by ring: the algorithm does all_reduce, reduce_scatter, all_gather only",
+		},
 		{coll.AllReduce, "rings", Params{Ranks: 4}, `algorithm "rings" is unknown`},
 		{coll.AllReduce, "ring", Params{}, "0 ranks"},
 		{coll.AllReduce, "halving_doubling", Params{Ranks: 6}, "6 ranks; the number must be a power of two"},
@@ -291,7 +297,10 @@ func TestExtents(t *testing.T) {
 		sizes [][]unit.Bytes
 		bytes unit.Bytes
 	}{
-		{coll.AllReduce, "ring", nil, 4 * 1001}, {coll.AllGather, "ring", nil, 16 * 5 * 7}, {coll.AllToAllV, "direct", sizes, 0}, {coll.AllReduce, "tree", nil, 12},
+		{coll.AllReduce, "ring", nil, 4 * 1001},
+		{coll.AllGather, "ring", nil, 16 * 5 * 7},
+		{coll.AllToAllV, "direct", sizes, 0},
+		{coll.AllReduce, "tree", nil, 12},
 	} {
 		s, err := Build(tt.kind, tt.name, Params{Ranks: 5, Channels: 3, Order: rnd.Perm(5)})
 		if err != nil {
@@ -335,7 +344,8 @@ func TestKnowsRanksOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, imp := range file.Imports {
-			if path := strings.Trim(imp.Path.Value, `"`); strings.HasPrefix(path, "busbar.dev/") && path != "busbar.dev/coll" && path != "busbar.dev/unit" {
+			if path := strings.Trim(imp.Path.Value, `"`); strings.HasPrefix(path, "busbar.dev/") && path != "busbar.dev/coll" &&
+				path != "busbar.dev/unit" {
 				t.Errorf("%s imports %s", f.Name(), path)
 			}
 		}
@@ -367,7 +377,8 @@ func TestStages(t *testing.T) {
 						want += f.Chunks
 					}
 					if known && got != want {
-						t.Fatalf("%s %s: rank %d lane %d sends %d chunks in %d stages, %d in all", b.Name, kind, rank, lane, got, len(stages), want)
+						t.Fatalf("%s %s: rank %d lane %d sends %d chunks in %d stages, %d in all", b.Name, kind, rank, lane, got,
+							len(stages), want)
 					}
 				}
 			}

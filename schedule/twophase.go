@@ -17,7 +17,10 @@ type twoPhase struct {
 }
 
 func newTwoPhase(g *grouping) *twoPhase {
-	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), slots: make([]int32, g.rails+1), most: int32(g.rails), width: g.width()}
+	t := &twoPhase{
+		grouping: g, share: make([][]int32, g.rails+1), slots: make([]int32, g.rails+1), most: int32(g.rails),
+		width: g.width(),
+	}
 	for k := range g.count {
 		if size := g.sizeOf(k); t.share[size] == nil {
 			t.share[size] = g.shares(size)

@@ -82,7 +82,8 @@ func halvingBy(fold, whole bool) func(coll.Kind, *Params) (*Schedule, error) {
 			h.kind = coll.AllGather
 		}
 		if p.Ranks != pow2(p.Ranks) && (!fold || kind != coll.AllReduce) {
-			return nil, fmt.Errorf("%d ranks; the number must be a power of two (rabenseifner folds the others for all_reduce, ring and pat do any number)", p.Ranks)
+			return nil, fmt.Errorf("%d ranks; the number must be a power of two (rabenseifner folds the others for "+
+				"all_reduce, ring and pat do any number)", p.Ranks)
 		}
 		return spread(kind, p, plan{body: h, blocks: int(h.all())})
 	}

@@ -7,7 +7,8 @@ import (
 	"busbar.dev/hardware"
 )
 
-// Between two leaves of a torus a pair has the link between them, or half of what each end has where routing is adaptive.
+// Between two leaves of a torus a pair has the link between them, or half of what each end has where routing is
+// adaptive.
 func TestAdaptiveRouting(t *testing.T) {
 	rates := map[string]float64{}
 	for _, routing := range []string{"minimal", "adaptive"} {
@@ -15,7 +16,9 @@ func TestAdaptiveRouting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := hardware.Describe(hardware.Description{NodesPerLeaf: 1, Topology: "torus:4x4", Routing: routing, Oversubscription: 1}, c); err != nil {
+		if err := hardware.Describe(hardware.Description{
+			NodesPerLeaf: 1, Topology: "torus:4x4", Routing: routing, Oversubscription: 1,
+		}, c); err != nil {
 			t.Fatal(err)
 		}
 		f := newFabric(c, 0)
@@ -29,7 +32,8 @@ func TestAdaptiveRouting(t *testing.T) {
 		leg := cluster.Leg{Link: link, Forward: true}
 		rates[routing] = f.resource(f.number(leg)).rate.GBps()
 		if routing == "adaptive" {
-			if pools := f.pools(nil, leg); len(pools) != 2 || f.resource(pools[0]).rate != 4*f.c.Network.Links[link].Rate.Value*2 || f.cables(pools[0]) != 1 {
+			if pools := f.pools(nil, leg); len(pools) != 2 ||
+				f.resource(pools[0]).rate != 4*f.c.Network.Links[link].Rate.Value*2 || f.cables(pools[0]) != 1 {
 				t.Errorf("pools %v of %v", pools, f.resource(pools[0]).rate)
 			}
 		}

@@ -75,8 +75,18 @@ func TestAgreement(t *testing.T) {
 	presets := []struct {
 		name string
 		gpus []int
-	}{{"dgx-h100", []int{2, 4, 8}}, {"dgx-a100", []int{2, 8}}, {"baskerville", []int{1, 2, 4}}, {"l40s-8", []int{2, 8}}, {"alps-gh200", []int{1, 4}}}
-	algos := []string{"ring", "bidir_ring", "tree", "tree", "tree", "chain", "nvls", "nvls", "nvls", "nvls_tree", "nvls_tree", "nvls_tree", "collnet_direct", "collnet_chain", "hierarchical", "direct", "halving_doubling", "rabenseifner", "recursive_doubling", "pairwise"}
+	}{
+		{"dgx-h100", []int{2, 4, 8}},
+		{"dgx-a100", []int{2, 8}},
+		{"baskerville", []int{1, 2, 4}},
+		{"l40s-8", []int{2, 8}},
+		{"alps-gh200", []int{1, 4}},
+	}
+	algos := []string{
+		"ring", "bidir_ring", "tree", "tree", "tree", "chain", "nvls", "nvls", "nvls", "nvls_tree", "nvls_tree", "nvls_tree",
+		"collnet_direct", "collnet_chain", "hierarchical", "direct", "halving_doubling", "rabenseifner", "recursive_doubling",
+		"pairwise",
+	}
 	worst := map[string]float64{}
 	where := map[string]string{}
 	count := map[string]int{}
@@ -101,7 +111,10 @@ func TestAgreement(t *testing.T) {
 		}
 		f := sim.Fitted()
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
-		model := f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto, Without: sim.RingFill | sim.SwitchChunks}) // which are not played
+		// which are not played
+		model := f.NCCLModel(sim.Setup{
+			Gen: sim.Hopper, Kind: kind, Algo: algo, Proto: proto, Without: sim.RingFill | sim.SwitchChunks,
+		})
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()
 		}
@@ -121,7 +134,8 @@ func TestAgreement(t *testing.T) {
 		count[algo]++
 		if d > worst[algo] {
 			worst[algo] = d
-			where[algo] = fmt.Sprintf("%s %s %s on %s %dx%d, %v, %d channels, %s: steady %v, exact %v (%v)", algo, kind, model.Name, p.name, nodes, gpus, op.Bytes, s.Channels, proto, steady.Time, exact.Time, steady.Parts)
+			where[algo] = fmt.Sprintf("%s %s %s on %s %dx%d, %v, %d channels, %s: steady %v, exact %v (%v)", algo, kind,
+				model.Name, p.name, nodes, gpus, op.Bytes, s.Channels, proto, steady.Time, exact.Time, steady.Parts)
 		}
 	}
 	for algo, d := range worst {

@@ -12,8 +12,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// TestEqualNodes holds the answer that counts equal nodes once to the one that asks everybody, over presets, numbers of nodes on
-// both sides of whole leaves, uplinks that are enough and that are not, algorithms, kinds and sizes.
+// TestEqualNodes holds the answer that counts equal nodes once to the one that asks everybody, over presets, numbers of
+// nodes on both sides of whole leaves, uplinks that are enough and that are not, algorithms, kinds and sizes.
 func TestEqualNodes(t *testing.T) {
 	worst, compared := 0.0, 0
 	for _, c := range []struct {
@@ -26,7 +26,8 @@ func TestEqualNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.over > 1 {
-			if err := hardware.Describe(hardware.Description{Kind: cluster.InfiniBand, Oversubscription: c.over}, site); err != nil {
+			if err := hardware.Describe(hardware.Description{Kind: cluster.InfiniBand, Oversubscription: c.over},
+				site); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -50,7 +51,9 @@ func TestEqualNodes(t *testing.T) {
 			if x.algo == "nvls_tree" && c.preset != "dgx-h100" || x.algo == "direct" && c.nodes > 66 {
 				continue
 			}
-			s, err := schedule.Build(x.kind, x.algo, schedule.Params{Ranks: c.nodes * gpus, Channels: 4, Pieces: 1, Groups: groups, Turn: true})
+			s, err := schedule.Build(x.kind, x.algo, schedule.Params{
+				Ranks: c.nodes * gpus, Channels: 4, Pieces: 1, Groups: groups, Turn: true,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +76,8 @@ func TestEqualNodes(t *testing.T) {
 					most = 0.02
 				}
 				if off > most {
-					t.Errorf("%s:%d over %g, %s by %s of %v: %v, of everybody %v (%.1f%% off)", c.preset, c.nodes, c.over, x.kind, x.algo, size, unit.Time(got), unit.Time(want), 100*off)
+					t.Errorf("%s:%d over %g, %s by %s of %v: %v, of everybody %v (%.1f%% off)", c.preset, c.nodes, c.over, x.kind,
+						x.algo, size, unit.Time(got), unit.Time(want), 100*off)
 				}
 			}
 		}

@@ -180,7 +180,10 @@ func (a *arrivals) Pop() any {
 
 func newExecution(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*execution, error) {
 	s := o.s
-	p := &execution{o: o, s: s, op: op, m: m, routes: o.m.router(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
+	p := &execution{
+		o: o, s: s, op: op, m: m, routes: o.m.router(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{},
+		record: events,
+	}
 	loops := o.loops(moved(op), m)
 	p.loops = int(math.Ceil(loops - 1e-9))
 	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops
@@ -211,7 +214,8 @@ func newExecution(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*
 	}
 	p.first = append(p.first, int32(len(p.lanes)))
 	if total > maxPlayed {
-		return nil, fmt.Errorf("%d ops in %d loops; at most %d are played one by one; ask for a smaller size or the steady form", total, p.loops, maxPlayed)
+		return nil, fmt.Errorf("%d ops in %d loops; at most %d are played one by one; ask for a smaller size or the steady "+
+			"form", total, p.loops, maxPlayed)
 	}
 	return p, nil
 }

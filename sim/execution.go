@@ -133,7 +133,11 @@ func (p *execution) note(l *lane, who, ln int, op schedule.Op, from, to unit.Tim
 	if !p.record {
 		return
 	}
-	e := result.Event{Rank: who, Lane: ln, Op: int(l.pc), Loop: int(l.loop), Name: op.Verb.String(), Peer: -1, Bytes: unit.Bytes(math.Round(float64(p.s.Bytes(p.op, op)) * p.share(l))), From: from + p.m.Wire.Launch, To: to + p.m.Wire.Launch}
+	e := result.Event{
+		Rank: who, Lane: ln, Op: int(l.pc), Loop: int(l.loop), Name: op.Verb.String(), Peer: -1,
+		Bytes: unit.Bytes(math.Round(float64(p.s.Bytes(p.op, op)) * p.share(l))), From: from + p.m.Wire.Launch,
+		To: to + p.m.Wire.Launch,
+	}
 	if !op.Verb.Local() {
 		e.Peer = int(op.Peer)
 	}

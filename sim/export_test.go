@@ -2,7 +2,8 @@ package sim
 
 import "busbar.dev/cluster"
 
-// Entire makes a machine ask every participant, however many there are, for tests that hold the count of equal nodes to it.
+// Entire makes a machine ask every participant, however many there are, for tests that hold the count of equal nodes to
+// it.
 func Entire(m *Machine) *Machine {
 	m.entire = true
 	return m

@@ -31,7 +31,9 @@ type uplinks struct {
 }
 
 func newFabric(c *cluster.Cluster, first int64) fabric {
-	f := fabric{c: c, first: first, up: make([]uplinks, len(c.Network.Switches)), above: make([][]upper, len(c.Network.Switches))}
+	f := fabric{
+		c: c, first: first, up: make([]uplinks, len(c.Network.Switches)), above: make([][]upper, len(c.Network.Switches)),
+	}
 	if c.Network.Routing == "adaptive" {
 		f.lateral = make([]unit.Rate, len(f.up))
 	}
@@ -46,7 +48,8 @@ func newFabric(c *cluster.Cluster, first int64) fabric {
 		}
 		if low := f.lower(l); low >= 0 {
 			f.up[low].rate += l.Rate.Value * unit.Rate(l.Cables())
-			if c.Network.Oversubscription.Origin != cluster.Assumed { // where nobody described a network, nothing is known to collide
+			// where nobody described a network, nothing is known to collide
+			if c.Network.Oversubscription.Origin != cluster.Assumed {
 				f.up[low].cables += l.Cables()
 			}
 			f.above[low] = append(f.above[low], upper{int32(l.A.Switch + l.B.Switch - low), int32(i)})
@@ -73,8 +76,8 @@ func (f *fabric) spreads(l *cluster.NetLink) bool {
 	return f.lateral != nil && f.lower(l) < 0
 }
 
-// pools appends what all lateral links of the ends of a leg carry: adaptive routing lets a pair use more than the link between
-// them, and bounds them by what each end has.
+// pools appends what all lateral links of the ends of a leg carry: adaptive routing lets a pair use more than the link
+// between them, and bounds them by what each end has.
 func (f *fabric) pools(dst []int64, leg cluster.Leg) []int64 {
 	l := &f.c.Network.Links[leg.Link]
 	a, b := l.A.Switch, l.B.Switch
@@ -154,7 +157,8 @@ func (f *fabric) climb(dst []int64, a, b int) ([]int64, unit.Time, bool) {
 	for _, x := range f.above[a] {
 		for _, y := range f.above[b] {
 			if x.sw == y.sw {
-				return append(dst, f.first+2*int64(a), f.first+2*int64(b)+1), links[x.link].Latency.Value + links[y.link].Latency.Value, true
+				return append(dst, f.first+2*int64(a), f.first+2*int64(b)+1),
+					links[x.link].Latency.Value + links[y.link].Latency.Value, true
 			}
 		}
 	}
@@ -163,8 +167,10 @@ func (f *fabric) climb(dst []int64, a, b int) ([]int64, unit.Time, bool) {
 			for _, v := range f.above[x.sw] {
 				for _, w := range f.above[y.sw] {
 					if v.sw == w.sw {
-						late := links[x.link].Latency.Value + links[y.link].Latency.Value + links[v.link].Latency.Value + links[w.link].Latency.Value
-						return append(dst, f.first+2*int64(a), f.first+2*int64(x.sw), f.first+2*int64(y.sw)+1, f.first+2*int64(b)+1), late, true
+						late := links[x.link].Latency.Value + links[y.link].Latency.Value + links[v.link].Latency.Value +
+							links[w.link].Latency.Value
+						return append(dst, f.first+2*int64(a), f.first+2*int64(x.sw), f.first+2*int64(y.sw)+1, f.first+2*int64(b)+1),
+							late, true
 					}
 				}
 			}

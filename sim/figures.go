@@ -124,31 +124,36 @@ var figureTable = [nFigures]struct {
 	least, most float64
 	meaning     string
 }{
-	launch:         {"launch", "us", 1, 60, "a call until its first byte moves, as nccl-tests counts it"},
-	llHop:          {"ll_hop", "us", 0.1, 5, "a message of protocol LL from GPU to GPU"},
-	ll128Hop:       {"ll128_hop", "us", 0.1, 10, "a message of protocol LL128 from GPU to GPU"},
-	simpleHop:      {"simple_hop", "us", 0.1, 20, "a message of protocol Simple from GPU to GPU"},
-	llLane:         {"ll_lane", "GB/s", 0.5, 60, "data that the threads of one channel move with protocol LL"},
-	ll128Lane:      {"ll128_lane", "GB/s", 1, 80, "the same with protocol LL128"},
-	simpleLane:     {"simple_lane", "GB/s", 1, 120, "the same with protocol Simple"},
-	sliceTime:      {"slice", "us", 0, 30, "handing a slice of protocol Simple to the next GPU"},
-	nvlinkShare:    {"nvlink_share", "", 0.4, 1, "part of the line rate that data gets over NVLink"},
-	multiShare:     {"multimem_share", "", 0.3, 1, "part of the line rate of data that a switch reduces"},
-	multiHop:       {"multimem_hop", "us", 1, 60, "a reduction in the switch, there and back"},
-	rampTime:       {"ramp", "us", 0, 400, "lost by long transfers until the threads have their full rate"},
-	pcieHop:        {"pcie_hop", "us", 0, 20, "a hop over PCIe, peer to peer, more than over NVLink"},
-	hostHop:        {"host_hop", "us", 0, 20, "a hop through shared host memory, more than over NVLink"},
-	llNet:          {"ll_net", "us", 1, 40, "a message of LL from NIC to NIC, proxies included"},
-	ll128Net:       {"ll128_net", "us", 1, 60, "a message of LL128 from NIC to NIC"},
-	simpleNet:      {"simple_net", "us", 1, 80, "a message of Simple from NIC to NIC"},
-	crowd:          {"crowd", "", 0, 3, "part of what a kind of network adds to a hop that it adds once more where many channels use it"},
-	ownWork:        {"own_work", "", 0, 1.5, "what a channel does about its rank's own block, in messages"},
-	treeLane:       {"tree_lane", "", 0.3, 2, "lane of a tree over that of a ring: two directions share the threads"},
-	treeSlice:      {"tree_slice", "us", 0, 30, "a loop of a tree"},
-	pairLaunch:     {"pair_launch", "us", 0, 10, "sends and receives with every further peer"},
-	pairHop:        {"pair_hop", "", 0.1, 2, "hop of a send to a peer, which no ring waits for, over one of protocol Simple"},
-	rampOver:       {"ramp_over", "us", 20, 5000, "in which threads get their full rate"},
-	lastStep:       {"last_step", "", 0, 2, "what a ring loses by its last step, which receives and sends nothing on, in messages"},
+	launch:      {"launch", "us", 1, 60, "a call until its first byte moves, as nccl-tests counts it"},
+	llHop:       {"ll_hop", "us", 0.1, 5, "a message of protocol LL from GPU to GPU"},
+	ll128Hop:    {"ll128_hop", "us", 0.1, 10, "a message of protocol LL128 from GPU to GPU"},
+	simpleHop:   {"simple_hop", "us", 0.1, 20, "a message of protocol Simple from GPU to GPU"},
+	llLane:      {"ll_lane", "GB/s", 0.5, 60, "data that the threads of one channel move with protocol LL"},
+	ll128Lane:   {"ll128_lane", "GB/s", 1, 80, "the same with protocol LL128"},
+	simpleLane:  {"simple_lane", "GB/s", 1, 120, "the same with protocol Simple"},
+	sliceTime:   {"slice", "us", 0, 30, "handing a slice of protocol Simple to the next GPU"},
+	nvlinkShare: {"nvlink_share", "", 0.4, 1, "part of the line rate that data gets over NVLink"},
+	multiShare:  {"multimem_share", "", 0.3, 1, "part of the line rate of data that a switch reduces"},
+	multiHop:    {"multimem_hop", "us", 1, 60, "a reduction in the switch, there and back"},
+	rampTime:    {"ramp", "us", 0, 400, "lost by long transfers until the threads have their full rate"},
+	pcieHop:     {"pcie_hop", "us", 0, 20, "a hop over PCIe, peer to peer, more than over NVLink"},
+	hostHop:     {"host_hop", "us", 0, 20, "a hop through shared host memory, more than over NVLink"},
+	llNet:       {"ll_net", "us", 1, 40, "a message of LL from NIC to NIC, proxies included"},
+	ll128Net:    {"ll128_net", "us", 1, 60, "a message of LL128 from NIC to NIC"},
+	simpleNet:   {"simple_net", "us", 1, 80, "a message of Simple from NIC to NIC"},
+	crowd: {"crowd", "", 0, 3, "part of what a kind of network adds to a hop that it adds once more where many " +
+		"channels use it"},
+	ownWork:    {"own_work", "", 0, 1.5, "what a channel does about its rank's own block, in messages"},
+	treeLane:   {"tree_lane", "", 0.3, 2, "lane of a tree over that of a ring: two directions share the threads"},
+	treeSlice:  {"tree_slice", "us", 0, 30, "a loop of a tree"},
+	pairLaunch: {"pair_launch", "us", 0, 10, "sends and receives with every further peer"},
+	pairHop: {
+		"pair_hop", "", 0.1, 2, "hop of a send to a peer, which no ring waits for, over one of protocol Simple",
+	},
+	rampOver: {"ramp_over", "us", 20, 5000, "in which threads get their full rate"},
+	lastStep: {
+		"last_step", "", 0, 2, "what a ring loses by its last step, which receives and sends nothing on, in messages",
+	},
 	pairStep:       {"pair_step", "", 0, 2, "the same where pairs exchange, for a rank's own block, in messages"},
 	cardLaunch:     {"card_launch", "us", 1, 60, "launch on hosts of PCIe cards"},
 	pcieShare:      {"pcie_share", "", 0.4, 1, "part of the line rate of copies by GPUs"},
@@ -173,21 +178,39 @@ var figureTable = [nFigures]struct {
 	tcpLate:        {"tcp_late", "us", 0, 600, "a hop over sockets, more than over InfiniBand"},
 	slingshotLate:  {"slingshot_late", "us", 0, 60, "a hop over Slingshot, more than over InfiniBand"},
 	omniPathLate:   {"omnipath_late", "us", 0, 60, "a hop over Omni-Path, more than over InfiniBand"},
-	hostIssue:      {"host_issue", "us", 1, 12, "issuing a call for one of several GPUs that a thread serves one after the other"},
-	eventTime:      {"event_time", "us", 0, 80, "timing every call by itself, with events around it, more than in a queue of calls"},
-	shmShare:       {"shm_share", "", 0.2, 1, "part of the line rate of copies by GPUs through host memory"},
-	netLane:        {"net_lane", "GB/s", 8, 60, "data that one channel of protocol Simple moves through a NIC, up to Hopper"},
-	sharedNIC:      {"shared_nic", "", 0.6, 1, "rate of a port that several GPUs share over that of one's own"},
-	roundTrip:      {"round_trip", "", 0.3, 4, "until a place in a buffer is free again behind the network, in hops"},
-	efaOldLate:     {"efa_old_late", "us", 0, 300, "a hop over EFA of the first generation, or by plugins up to 2023, more than over InfiniBand"},
-	rackHop:        {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays by all of its GPUs, more than in those of a server"},
-	rackShare:      {"rack_share", "", 0.5, 1, "rate of data that the switches of a rack reduce over that in a server"},
-	farShare:       {"far_share", "", 0.4, 1, "rate of copies through the memory of another socket over that through a GPU's own"},
-	efaOldShare:    {"efa_old_share", "", 0.3, 1, "part of the line rate over EFA of the first generation, or by plugins up to 2023"},
-	proxyTime:      {"proxy_time", "us", 0, 100, "host's work for a message of every further channel over sockets or GPUDirect-TCPX"},
-	simpleStart:    {"simple_start", "us", 0, 60, "a call by protocol Simple until its buffers are in use, more than by the others"},
-	switchTree:     {"switch_tree_share", "", 0.7, 1, "rate of data that switches reduce for a tree between nodes over that inside of one"},
-	graphLaunch:    {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
+	hostIssue: {
+		"host_issue", "us", 1, 12, "issuing a call for one of several GPUs that a thread serves one after the other",
+	},
+	eventTime: {
+		"event_time", "us", 0, 80, "timing every call by itself, with events around it, more than in a queue of calls",
+	},
+	shmShare: {"shm_share", "", 0.2, 1, "part of the line rate of copies by GPUs through host memory"},
+	netLane: {
+		"net_lane", "GB/s", 8, 60, "data that one channel of protocol Simple moves through a NIC, up to Hopper",
+	},
+	sharedNIC: {"shared_nic", "", 0.6, 1, "rate of a port that several GPUs share over that of one's own"},
+	roundTrip: {"round_trip", "", 0.3, 4, "until a place in a buffer is free again behind the network, in hops"},
+	efaOldLate: {"efa_old_late", "us", 0, 300, "a hop over EFA of the first generation, or by plugins up to 2023, " +
+		"more than over InfiniBand"},
+	rackHop: {"rack_hop", "us", 0, 150, "a reduction in the switches of a rack of trays by all of its GPUs, more " +
+		"than in those of a server"},
+	rackShare: {"rack_share", "", 0.5, 1, "rate of data that the switches of a rack reduce over that in a server"},
+	farShare: {
+		"far_share", "", 0.4, 1, "rate of copies through the memory of another socket over that through a GPU's own",
+	},
+	efaOldShare: {
+		"efa_old_share", "", 0.3, 1, "part of the line rate over EFA of the first generation, or by plugins up to 2023",
+	},
+	proxyTime: {
+		"proxy_time", "us", 0, 100, "host's work for a message of every further channel over sockets or GPUDirect-TCPX",
+	},
+	simpleStart: {
+		"simple_start", "us", 0, 60, "a call by protocol Simple until its buffers are in use, more than by the others",
+	},
+	switchTree: {
+		"switch_tree_share", "", 0.7, 1, "rate of data that switches reduce for a tree between nodes over that inside of one",
+	},
+	graphLaunch: {"graph_launch", "", 0.2, 1, "launch of calls in a CUDA graph over that of calls by themselves"},
 }
 
 // at is where in Figures a figure is.
@@ -250,6 +273,9 @@ func Fitted() *Figures {
 		// blackwell
 		8.269, 0.984, 2.387, 5.925, 12.71, 23.96, 72.38, 0.6712, 0.7877, 0.5808, 13.15, 111.9,
 		// common
-		0.4503, 0.6408, 3.996, 6.479, 18.41, 0.3611, 0.6478, 0.9062, 0.9455, 0.8377, 0.8641, 268, 0.3133, 0.4705, 4.702, 0.6539, 0.8908, 0.8148, 67.07, 14, 3.9, 0.9477, 0.9369, 0.9674, 0.6135, 0.824, 0.9, 2.938, 0.9263, 0.4413, 2.291, 10.39, 80.89, 26.29, 35.15, 4.451, 5, 4.105, 20.26, 0.4618, 22.08, 0.9014, 2.106, 49.4, 0.6902, 21.46, 0.84, 0.7841, 0.6847, 34.78, 9.983, 0.9154,
+		0.4503, 0.6408, 3.996, 6.479, 18.41, 0.3611, 0.6478, 0.9062, 0.9455, 0.8377, 0.8641, 268, 0.3133, 0.4705, 4.702,
+		0.6539, 0.8908, 0.8148, 67.07, 14, 3.9, 0.9477, 0.9369, 0.9674, 0.6135, 0.824, 0.9, 2.938, 0.9263, 0.4413, 2.291,
+		10.39, 80.89, 26.29, 35.15, 4.451, 5, 4.105, 20.26, 0.4618, 22.08, 0.9014, 2.106, 49.4, 0.6902, 21.46, 0.84, 0.7841,
+		0.6847, 34.78, 9.983, 0.9154,
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// hive is the way between two GPUs over AMD's links and GPUs between them, nil where there is none. Their hardware passes on
-// what is for another GPU, so that two without a link of their own do not go through the host (MI250X: Pearson,
-// arXiv 2302.14827; Schieffer et al., arXiv 2410.00801). Of ways with equally many links the widest is taken.
+// hive is the way between two GPUs over AMD's links and GPUs between them, nil where there is none. Their hardware
+// passes on what is for another GPU, so that two without a link of their own do not go through the host (MI250X:
+// Pearson, arXiv 2302.14827; Schieffer et al., arXiv 2410.00801). Of ways with equally many links the widest is taken.
 func (n *node) hive(a, b int) []cluster.Leg {
 	type way struct {
 		rate unit.Rate // of its narrowest link

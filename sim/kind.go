@@ -59,6 +59,9 @@ const (
 	nHops
 )
 
-var hopNames = [nHops]string{OverNVLink: "nvlink", OverPCIe: "pcie", OverHost: "host memory", OverFar: "host memory of another socket", OverNet: "network", OverSwitch: "in-switch reduction"}
+var hopNames = [nHops]string{
+	OverNVLink: "nvlink", OverPCIe: "pcie", OverHost: "host memory", OverFar: "host memory of another socket",
+	OverNet: "network", OverSwitch: "in-switch reduction",
+}
 
 func (h Hop) String() string { return hopNames[h] }

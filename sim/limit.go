@@ -19,42 +19,56 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case o.s.Ranks <= 1 || r.Time == 0:
 		return result.Limit{Kind: result.ByNothing, Text: "one rank; nothing moves"}
 	case p.Launch >= max(p.Latency, p.Moving+p.Sync):
-		return result.Limit{Kind: result.ByLaunch, Text: fmt.Sprintf("starting the call takes %v of %v; larger or fewer calls would help", p.Launch, r.Time)}
+		return result.Limit{
+			Kind: result.ByLaunch,
+			Text: fmt.Sprintf("starting the call takes %v of %v; larger or fewer calls would help", p.Launch, r.Time),
+		}
 	case p.Latency >= p.Moving+p.Sync:
 		return o.slowChain(r, m)
 	case p.Sync > p.Moving:
-		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", words.Plural(r.Channels, "channel"), p.Sync, r.Time)}
+		return result.Limit{
+			Kind: result.ByProtocol,
+			Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol",
+				words.Plural(r.Channels, "channel"), p.Sync, r.Time),
+		}
 	}
 	l := &o.all[kind]
 	text := ""
 	switch kind {
 	case Lane:
 		if nic := &o.all[NIC]; m.throughPort(NIC, nic, size) > m.seconds(NIC, nic, size) {
-			text = fmt.Sprintf("%s can move at most %v each through a port; more channels would help", words.Plural(r.Channels, "channel"), m.NetLane)
+			text = fmt.Sprintf("%s can move at most %v each through a port; more channels would help",
+				words.Plural(r.Channels, "channel"), m.NetLane)
 			return result.Limit{Kind: result.ByProtocol, Text: text}
 		}
-		text = fmt.Sprintf("%s can move at most %v each; more channels would help", words.Plural(r.Channels, "channel"), m.Wire.Lane)
+		text = fmt.Sprintf("%s can move at most %v each; more channels would help", words.Plural(r.Channels, "channel"),
+			m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
 		text = o.nicText(l, m)
 	case Fabric:
-		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
+		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them",
+			o.m.name(l.id), l.rate)
 		if part := hashed(l.flows, l.cables); isHashed(l.net) && part < 0.9 {
-			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not", l.flows, l.cables, 100*part)
+			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not",
+				l.flows, l.cables, 100*part)
 		}
 	case Staging:
-		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.through(m.Staging, l))
+		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it",
+			m.through(m.Staging, l))
 	case Bounce:
 		text = o.bounceText(l, m)
 	case Socket:
-		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
+		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would "+
+			"avoid it", l.rate)
 	case PCIe, DMA, Shm, Far:
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)
 		switch name := o.m.name(l.id); {
 		case strings.Contains(name, "–"):
-			text = fmt.Sprintf("the NVSwitches of a tray have %v one direction to the second level for all their GPUs; traffic that stays in a tray would avoid it", l.rate)
+			text = fmt.Sprintf("the NVSwitches of a tray have %v one direction to the second level for all their GPUs; "+
+				"traffic that stays in a tray would avoid it", l.rate)
 		case strings.Contains(name, "→"):
 			text = fmt.Sprintf("the links between two GPUs carry %v one direction", l.rate)
 		}
@@ -69,13 +83,15 @@ func (o *Outline) bounceText(l *load, m *Model) string {
 	why := n.indirect(n.nics[(x.local-int64(2*len(n.t.Links)+2*len(n.nics)))/2])
 	alone := m.through(m.Bounce, l)
 	if !l.shared {
-		return fmt.Sprintf("the NIC cannot reach GPU memory (%s), so data is copied through host memory (%v one direction)", why, alone)
+		return fmt.Sprintf("the NIC cannot reach GPU memory (%s), so data is copied through host memory (%v one direction)",
+			why, alone)
 	}
 	from := ""
 	if m.Shared == unit.Rate(Fitted().all(bounceShared)*float64(unit.GBps)) {
 		from = ", measured on two clusters"
 	}
-	return fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory (%s); copies through host memory reach %v one direction a NIC%s (%v where one GPU has it alone)",
+	return fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory (%s); copies through host memory "+
+		"reach %v one direction a NIC%s (%v where one GPU has it alone)",
 		o.m.on[x.host], nicCount(len(n.nics)), why, m.Shared, from, alone)
 }
 
@@ -99,16 +115,20 @@ func (o *Outline) nicText(l *load, m *Model) string {
 	host := o.m.describe(l.id).host
 	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
 	if m.socketBound(l) {
-		return fmt.Sprintf("kernel sockets move at most %v one direction through a port, whatever its rate (fitted to one cluster with NCCL's own number of sockets; NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 may raise it); RDMA (RoCE or InfiniBand) would avoid it", m.Sockets)
+		return fmt.Sprintf("kernel sockets move at most %v one direction through a port, whatever its rate (fitted to one "+
+			"cluster with NCCL's own number of sockets; NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 may raise it); RDMA "+
+			"(RoCE or InfiniBand) would avoid it", m.Sockets)
 	}
 	text := fmt.Sprintf("a %s port is full", l.rate.Bits())
 	switch {
 	case l.users > 1 && ranks > nics:
 		text = fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
 	case l.users > 1:
-		text = fmt.Sprintf("a %s port is full, one of the node's %d; %s send a part of their data through it", l.rate.Bits(), nics, gpus(l.users))
+		text = fmt.Sprintf("a %s port is full, one of the node's %d; %s send a part of their data through it", l.rate.Bits(),
+			nics, gpus(l.users))
 	case ranks > 1 && l.ports < min(ranks, nics):
-		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, words.Plural(nics, "port"), l.rate.Bits())
+		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports,
+			words.Plural(nics, "port"), l.rate.Bits())
 	case ranks > 1 && ranks <= nics:
 		text = fmt.Sprintf("each GPU's own %s port is full", l.rate.Bits())
 	}
@@ -165,13 +185,15 @@ func (o *Outline) slowChain(r *result.Run, m *Model) result.Limit {
 	var text string
 	switch {
 	case peers > 1.5:
-		text = fmt.Sprintf("preparing messages to %.0f peers and sending one over %s take %s; larger messages or fewer peers would help", peers, over, took)
+		text = fmt.Sprintf("preparing messages to %.0f peers and sending one over %s take %s; larger messages or fewer "+
+			"peers would help", peers, over, took)
 	case most == OverSwitch && n <= 2:
 		text = fmt.Sprintf("a message to the reducing switch and back takes %s; larger or fewer calls would help", took)
 	case n <= 1:
 		text = fmt.Sprintf("one message over %s takes %s; larger or fewer calls would help", over, took)
 	default:
-		text = fmt.Sprintf("%d sequential messages, %.0f of them over %s, take %s; an algorithm with fewer steps would help", n, hops[most], over, took)
+		text = fmt.Sprintf("%d sequential messages, %.0f of them over %s, take %s; an algorithm with fewer steps would help",
+			n, hops[most], over, took)
 	}
 	return result.Limit{Kind: result.ByLatency, Text: text}
 }

@@ -34,7 +34,8 @@ const mostAsked = 1 << 21
 // which the same happens are together.
 func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, r *result.Run) ([]result.Links, error) {
 	if n := o.s.Nodes() * o.s.Lanes; n > mostAsked {
-		return nil, fmt.Errorf("%d ranks in %d lanes are too many to tell their links apart; take a part of them with a layout", o.s.Ranks, o.s.Lanes)
+		return nil, fmt.Errorf("%d ranks in %d lanes are too many to tell their links apart; take a part of them with a "+
+			"layout", o.s.Ranks, o.s.Lanes)
 	}
 	t := &passing{m: o.m, bytes: make([]float64, o.m.base[len(o.m.c.Hosts)]), net: map[int64]*cell{}}
 	t.hops = make([]uint8, len(t.bytes))
@@ -57,7 +58,8 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 // pass counts what all participants send over the routes of one group of ranks.
 func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 	chunk := o.chunk()
-	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Pacing != schedule.AtOnce })
+	direct := len(o.s.Switches) == 0 &&
+		!slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Pacing != schedule.AtOnce })
 	many := direct && o.s.Ranks > mostDirect
 	sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
 	var list []schedule.Flow

@@ -62,7 +62,10 @@ type node struct {
 
 // NewAt puts n ranks on a cluster; a function tells where they are. Ranks may share a GPU.
 func NewAt(c *cluster.Cluster, n int, at func(rank int) cluster.Place) (*Machine, error) {
-	m := &Machine{c: c, routes: cluster.NewRoutes(c), n: n, at: at, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), own: make([]int32, len(c.Hosts)), spare: &spare{}}
+	m := &Machine{
+		c: c, routes: cluster.NewRoutes(c), n: n, at: at, types: make([]*node, len(c.Types)),
+		base: make([]int64, len(c.Hosts)+1), own: make([]int32, len(c.Hosts)), spare: &spare{},
+	}
 	for i, t := range c.Types {
 		m.types[i] = newNode(t)
 	}
@@ -90,14 +93,20 @@ func NewAt(c *cluster.Cluster, n int, at func(rank int) cluster.Place) (*Machine
 
 // Again is a machine of the same ranks without what was set on it or runs beside it.
 func (m *Machine) Again() *Machine {
-	return &Machine{c: m.c, routes: m.routes, n: m.n, at: m.at, types: m.types, base: m.base, on: m.own, own: m.own, net: m.net, spare: &spare{}}
+	return &Machine{
+		c: m.c, routes: m.routes, n: m.n, at: m.at, types: m.types, base: m.base, on: m.own, own: m.own, net: m.net,
+		spare: &spare{},
+	}
 }
 
 // apart tells whether two ranks of one host are in different nodes.
 func (m *Machine) apart(a, b int) bool { return m.Node != nil && m.Node[a] != m.Node[b] }
 
 func newNode(t *cluster.NodeType) *node {
-	n := &node{t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)), order: make([]int, len(t.Devices)), near: make([][]int, len(t.Devices))}
+	n := &node{
+		t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)),
+		order: make([]int, len(t.Devices)), near: make([][]int, len(t.Devices)),
+	}
 	before := map[int]int{} // GPUs that have the same NICs nearest begin at different ones
 	for _, x := range t.Nearest() {
 		if len(x.NICs) > 0 {

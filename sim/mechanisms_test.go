@@ -86,10 +86,14 @@ func TestMechanismsMatter(t *testing.T) {
 		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Alone: true}, true},
 		{sim.LaunchMode, h100, 1, 8, coll.Op{Kind: coll.AllReduce, Bytes: 8}, predict.Conditions{Graph: true}, false},
 		{sim.RootedLoops, h100, 1, 8, coll.Op{Kind: coll.Broadcast, Bytes: unit.MiB}, predict.Conditions{Queue: true}, false},
-		{sim.HostMemory, cards, 1, 4, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},       // through the other socket's memory
-		{sim.HostMemory, newer, 1, 8, coll.Op{Kind: coll.AllToAll, Bytes: unit.GiB}, predict.Conditions{}, false},       // memory of a newer generation
-		{sim.PeerRules, pair, 1, 2, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, false},        // two GPUs of an AMD host are peers
-		{sim.StoreForward, h100, 2, 8, coll.Op{Kind: coll.AllGather, Bytes: 64 * unit.MiB}, predict.Conditions{}, true}, // over the network
+		// through the other socket's memory
+		{sim.HostMemory, cards, 1, 4, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},
+		// memory of a newer generation
+		{sim.HostMemory, newer, 1, 8, coll.Op{Kind: coll.AllToAll, Bytes: unit.GiB}, predict.Conditions{}, false},
+		// two GPUs of an AMD host are peers
+		{sim.PeerRules, pair, 1, 2, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, false},
+		// over the network
+		{sim.StoreForward, h100, 2, 8, coll.Op{Kind: coll.AllGather, Bytes: 64 * unit.MiB}, predict.Conditions{}, true},
 		{sim.RackDomains, rack, 1, 72, coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, predict.Conditions{}, true},
 	} {
 		with := timeOf(t, x.c, x.nodes, x.per, x.op, x.how)
@@ -101,7 +105,8 @@ func TestMechanismsMatter(t *testing.T) {
 	}
 	// A thread that serves eight GPUs has nothing to do with a long call.
 	long := coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}
-	if a, b := timeOf(t, h100, 1, 8, long, predict.Conditions{}), timeOf(t, h100, 1, 8, long, predict.Conditions{Serial: 8}); a != b {
+	if a, b := timeOf(t, h100, 1, 8, long, predict.Conditions{}),
+		timeOf(t, h100, 1, 8, long, predict.Conditions{Serial: 8}); a != b {
 		t.Errorf("1 GiB takes %v by a process a GPU and %v by one thread for all", a, b)
 	}
 }

@@ -107,7 +107,8 @@ func (m *Model) share(k Kind, net cluster.NetKind) float64 {
 	return s
 }
 
-// Stream is what messages one after the other get from the memory of a host through a port and the slot of its NIC; a slot of 0 is unknown.
+// Stream is what messages one after the other get from the memory of a host through a port and the slot of its NIC; a
+// slot of 0 is unknown.
 func (m *Model) Stream(port, slot unit.Rate, net cluster.NetKind) unit.Rate {
 	r := port * unit.Rate(m.share(NIC, net))
 	if slot > 0 {

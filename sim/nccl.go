@@ -57,7 +57,10 @@ type Setup struct {
 func (f *Figures) NCCLModel(s Setup) *Model {
 	g, kind, algo, proto := s.Gen, s.Kind, s.Algo, s.Proto
 	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, multiShare)}
-	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare), Far: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
+	m.Share = [nKinds]float64{
+		NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Shm: f.all(pcieShare),
+		Far: f.all(pcieShare), Socket: f.all(socketShare), Fabric: f.all(ibShare),
+	}
 	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
 	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
 	m.Shared = unit.Rate(f.all(bounceShared) * float64(unit.GBps))
@@ -100,7 +103,10 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 		hop, net, lane = f.gen(g, simpleHop), f.all(simpleNet), f.gen(g, simpleLane)
 	}
 	w.Lane = unit.Rate(lane * float64(unit.GBps))
-	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)), OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop))}
+	w.Hop = [nHops]unit.Time{
+		OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)),
+		OverFar: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop)),
+	}
 	return w
 }
 
@@ -204,19 +210,21 @@ func (f *Figures) settle(m *Model, s *Setup) {
 	}
 }
 
-// rackPart is how much of a whole rack's additional way a reduction among some of its GPUs takes: every rank's threads scatter
-// to and gather from every head in turn, so that it grows with the GPUs, from the eight of a server, where the hop has none of
-// it, to the 72 of the racks that it was fitted on.
+// rackPart is how much of a whole rack's additional way a reduction among some of its GPUs takes: every rank's threads
+// scatter to and gather from every head in turn, so that it grows with the GPUs, from the eight of a server, where the
+// hop has none of it, to the 72 of the racks that it was fitted on.
 func rackPart(gpus int) float64 {
 	const server, rack = 8, 72
 	return min(max(float64(gpus-server)/(rack-server), 0), 1)
 }
 
-// switchTurn is the part of a reduction's way through the switch, there and back, that the next block of a channel waits for:
-// threads of their own reduce and spread, and blocks of 32 KiB come at this distance on Hopper and Blackwell.
+// switchTurn is the part of a reduction's way through the switch, there and back, that the next block of a channel
+// waits for: threads of their own reduce and spread, and blocks of 32 KiB come at this distance on Hopper and
+// Blackwell.
 const switchTurn = 0.75
 
-// switchChunks are the chunks of NVLS by what a channel of a head has to send (NCCL 2.28 src/enqueue.cc, calcCollChunking).
+// switchChunks are the chunks of NVLS by what a channel of a head has to send (NCCL 2.28 src/enqueue.cc,
+// calcCollChunking).
 func switchChunks() []ChunkStep {
 	const k, m = 1 << 10, 1 << 20
 	return []ChunkStep{{64 * k, 16 * k}, {512 * k, 32 * k}, {8 * m, 64 * k}, {0, 128 * k}}

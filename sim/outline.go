@@ -134,7 +134,8 @@ func (m *Machine) reducing(s *schedule.Schedule) error {
 		}
 		for _, r := range sw.Members[1:] {
 			if m.at(r).Host != m.at(sw.Members[0]).Host {
-				return fmt.Errorf("%s reduces ranks %d and %d in one NVLink switch, and they are on two nodes; use nvls_tree", s.Name, sw.Members[0], r)
+				return fmt.Errorf("%s reduces ranks %d and %d in one NVLink switch, and they are on two nodes; use nvls_tree",
+					s.Name, sw.Members[0], r)
 			}
 		}
 	}
@@ -295,7 +296,9 @@ func (o *Outline) strided(dst []schedule.Flow, p, lane, sample int) []schedule.F
 	stride := max(1, n/sample|1) // odd, so that all places in a node come up
 	for i := 0; i < n; i += stride {
 		if op := o.s.At(p, lane, i); op.Verb == schedule.Send {
-			dst = append(dst, schedule.Flow{Peer: int(op.Peer), Messages: int64(stride), Chunks: int64(op.Len()) * int64(stride)})
+			dst = append(dst, schedule.Flow{
+				Peer: int(op.Peer), Messages: int64(stride), Chunks: int64(op.Len()) * int64(stride),
+			})
 		}
 	}
 	return dst
@@ -316,7 +319,8 @@ func (m *Machine) noRoute(a, b int) error {
 		p := m.at(r)
 		return fmt.Sprintf("rank %d (%s/%s)", r, m.c.Hosts[p.Host].Name, m.c.TypeOf(p.Host).Devices[p.Device].Name)
 	}
-	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch reduction", name(a), name(b))
+	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch "+
+		"reduction", name(a), name(b))
 }
 
 // participants yields the ranks and switches whose work stands for everybody's.

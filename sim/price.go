@@ -133,8 +133,8 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		for h, n := range x.uneven { // once, until the loops follow each other
 			t.latency += n * float64(m.Wire.Hop[h]) / second
 		}
-		// A slice goes on while the next one is still coming in. Between nodes the first block of a call finds no other on its
-		// way, and NICs are idle for it: so do NCCL's own estimates count, a latency and a rate.
+		// A slice goes on while the next one is still coming in. Between nodes the first block of a call finds no other on
+		// its way, and NICs are idle for it: so do NCCL's own estimates count, a latency and a rate.
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 		if m.Wire.Fill && x.chain[OverNet] > 0 {
 			t.all += min(b, t.latency) / loops
@@ -153,7 +153,8 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
 	case schedule.AtOnce:
 		t.all = b + t.latency + t.sync
-		if x.chain[OverSwitch] > 0 && !m.Wire.Overlap { // every loop waits for the switch, and the last block comes back from it
+		// every loop waits for the switch, and the last block comes back from it
+		if x.chain[OverSwitch] > 0 && !m.Wire.Overlap {
 			t.all += t.latency*(loops-1) + m.message(x, OverSwitch, size)
 			t.latency *= loops
 		}
@@ -318,7 +319,8 @@ func (m *Model) socketBound(l *load) bool {
 	return l.net == cluster.Ethernet && m.Sockets > 0 && float64(m.Sockets) < float64(l.rate)*m.share(NIC, l.net)
 }
 
-// throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no bound.
+// throughPort is how long the channels that share a port take to move its load, 0 where it is none or there is no
+// bound.
 func (m *Model) throughPort(k Kind, l *load, size float64) float64 {
 	if k != NIC || m.NetLane <= 0 || l.flows <= 0 {
 		return 0
@@ -360,8 +362,8 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	return t / second
 }
 
-// late is what the family of a network adds to a hop: more where many channels take it, and where the host copies and sends
-// what all of them have, one after the other.
+// late is what the family of a network adds to a hop: more where many channels take it, and where the host copies and
+// sends what all of them have, one after the other.
 func (m *Model) late(o *Outline) float64 {
 	n := float64(max(o.s.Channels, 1))
 	t := float64(m.Fabric[netAt(o.net)]) * (1 + m.Crowd*(1-1/n))
@@ -390,7 +392,8 @@ func (o *Outline) explain(r *result.Run, m *Model, kind Kind, size float64) {
 			continue
 		}
 		r.Busy = append(r.Busy, result.Use{
-			Where: o.m.name(l.id), Kind: Kind(k).limit(), Rate: l.rate, Bytes: unit.Bytes(l.bytes * size * m.Wire.factor() * (1 + 1e-12)), Share: min(1, t*second/float64(r.Time)),
+			Where: o.m.name(l.id), Kind: Kind(k).limit(), Rate: l.rate,
+			Bytes: unit.Bytes(l.bytes * size * m.Wire.factor() * (1 + 1e-12)), Share: min(1, t*second/float64(r.Time)),
 		})
 	}
 	// What is equally busy stays in the order of kinds, however its bytes were added up.

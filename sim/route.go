@@ -59,7 +59,13 @@ type localRoute struct {
 }
 
 func (m *Machine) router(s *schedule.Schedule, ports Ports) *router {
-	return &router{m: m, s: s, ports: ports, kept: &kept{m.Direct, m.Reach, make([][]*localRoute, len(m.types)), make([][]*localRoute, len(m.types)), map[[2]int32]climb{}, map[chainKey]chain{}}}
+	return &router{
+		m: m, s: s, ports: ports, kept: &kept{
+			m.Direct, m.Reach, make([][]*localRoute, len(m.types)), make([][]*localRoute, len(m.types)),
+			map[[2]int32]climb{},
+			map[chainKey]chain{},
+		},
+	}
 }
 
 // slot is where the route between two devices of a type is kept.
@@ -93,7 +99,8 @@ func (w *router) find(from, to, channel int) (route, bool) {
 // way is what a chain counts of a message's route: its hop and its latency.
 func (w *router) way(from, to, channel int) (Hop, unit.Time, bool) {
 	m := w.m
-	if from < m.n && to < m.n && m.at(from).Host == m.at(to).Host && m.at(from).Device != m.at(to).Device && !m.apart(from, to) {
+	if from < m.n && to < m.n && m.at(from).Host == m.at(to).Host && m.at(from).Device != m.at(to).Device &&
+		!m.apart(from, to) {
 		l := w.inside(m.c.Hosts[m.at(from).Host].Type, m.at(from).Device, m.at(to).Device)
 		return l.hop, 0, !l.broken
 	}

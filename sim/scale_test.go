@@ -57,7 +57,8 @@ func BenchmarkSteady(b *testing.B) {
 				runtime.ReadMemStats(&before)
 				for range b.N {
 					o := pricing(b, c, places, groups, algo)
-					o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: algo, Proto: sim.Simple}))
+					o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB},
+						sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: algo, Proto: sim.Simple}))
 				}
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(b.N)/1e6, "MB/op")
@@ -76,7 +77,8 @@ func BenchmarkExact(b *testing.B) {
 	o, _ := outlined(b, m, "ring", schedule.Params{Ranks: len(places)})
 	b.ReportAllocs()
 	for range b.N {
-		if _, err := o.Exact(context.Background(), coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Plain(), nil, false); err != nil {
+		if _, err := o.Exact(context.Background(), coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Plain(), nil,
+			false); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -61,9 +61,11 @@ func TestLimits(t *testing.T) {
 		if c.size < 1<<20 {
 			proto = sim.LL
 		}
-		r := o.Price(coll.Op{Kind: coll.AllReduce, Bytes: c.size}, f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: c.algo, Proto: proto}))
+		r := o.Price(coll.Op{Kind: coll.AllReduce, Bytes: c.size},
+			f.NCCLModel(sim.Setup{Gen: sim.Hopper, Kind: coll.AllReduce, Algo: c.algo, Proto: proto}))
 		if r.Limit.Kind != c.kind || !strings.Contains(r.Limit.Text, c.text) {
-			t.Errorf("%s %dx%d %v: %s, %q; expected %s with %q", c.preset, c.nodes, c.gpus, c.size, r.Limit.Kind, r.Limit.Text, c.kind, c.text)
+			t.Errorf("%s %dx%d %v: %s, %q; expected %s with %q", c.preset, c.nodes, c.gpus, c.size, r.Limit.Kind, r.Limit.Text,
+				c.kind, c.text)
 		}
 		if got := r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving; got != r.Time {
 			t.Errorf("%s: the parts add up to %v, not %v", c.preset, got, r.Time)
@@ -106,7 +108,8 @@ func TestFasterIsNeverSlower(t *testing.T) {
 			c.Network.Links[i].Rate.Value *= 2
 		}
 		if s, e := price(); s > steady || e > exact {
-			t.Errorf("%s on %s, %v: links twice as fast take %v and %v instead of %v and %v", algo, c.Name, op.Bytes, s, e, steady, exact)
+			t.Errorf("%s on %s, %v: links twice as fast take %v and %v instead of %v and %v", algo, c.Name, op.Bytes, s, e,
+				steady, exact)
 		}
 	}
 }
@@ -126,7 +129,8 @@ func TestEvents(t *testing.T) {
 	for _, e := range r.Events {
 		k := [2]int{e.Rank, e.Lane}
 		if p, ok := last[k]; ok && (e.From < p.From || e.Loop*100+e.Op <= p.Loop*100+p.Op) {
-			t.Fatalf("rank %d lane %d: op %d of loop %d begins at %v after op %d of loop %d at %v", e.Rank, e.Lane, e.Op, e.Loop, e.From, p.Op, p.Loop, p.From)
+			t.Fatalf("rank %d lane %d: op %d of loop %d begins at %v after op %d of loop %d at %v", e.Rank, e.Lane, e.Op, e.Loop,
+				e.From, p.Op, p.Loop, p.From)
 		}
 		if e.To < e.From || e.To > r.Time {
 			t.Fatalf("an event from %v to %v in a run of %v", e.From, e.To, r.Time)
@@ -184,12 +188,14 @@ func TestOversubscription(t *testing.T) {
 				nic.Kind = kind
 			}
 		}
-		if err := hardware.Describe(hardware.Description{Kind: kind, Oversubscription: over, NodesPerLeaf: 4}, c); err != nil {
+		if err := hardware.Describe(hardware.Description{Kind: kind, Oversubscription: over, NodesPerLeaf: 4},
+			c); err != nil {
 			t.Fatal(err)
 		}
 		m, groups := placed(t, c, 8, func(k int) int { return k%4*4 + k/4 }) // neighbours of the ring are on different leaves
 		o, _ := outlined(t, m, "ring", schedule.Params{Ranks: 128, Channels: 8, Groups: groups, Turn: true})
-		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Blackwell, Kind: coll.AllReduce, Algo: "ring", Proto: sim.Simple}))
+		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB},
+			sim.Fitted().NCCLModel(sim.Setup{Gen: sim.Blackwell, Kind: coll.AllReduce, Algo: "ring", Proto: sim.Simple}))
 	}
 	flat, four := price(1, cluster.InfiniBand), price(4, cluster.InfiniBand)
 	if ratio := float64(four.Time) / float64(flat.Time); ratio < 2.5 || ratio > 4.5 || four.Limit.Kind != result.ByFabric {

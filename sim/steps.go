@@ -17,7 +17,8 @@ func (o *Outline) steps(w *router, all *byteCount) ([]stage, error) {
 	for p := range s.Nodes() {
 		for lane := range s.Lanes {
 			if messages += s.Len(p, lane); messages > maxMessages {
-				return nil, fmt.Errorf("%s over %d ranks has more than %d messages; its rounds differ and cannot be counted at once", s.Name, s.Ranks, maxMessages)
+				return nil, fmt.Errorf("%s over %d ranks has more than %d messages; its rounds differ and cannot be counted at "+
+					"once", s.Name, s.Ranks, maxMessages)
 			}
 		}
 	}

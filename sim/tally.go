@@ -199,14 +199,17 @@ func (c *cell) merge(o *cell) {
 	c.hops |= o.hops
 }
 
-// worst is the busiest resource of every kind. Of equally busy ones it is the first in the order of the cluster: hosts as it
-// lists them, in a host links, NICs and memories, then switches and links of the network.
+// worst is the busiest resource of every kind. Of equally busy ones it is the first in the order of the cluster: hosts
+// as it lists them, in a host links, NICs and memories, then switches and links of the network.
 func (t *byteCount) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
 	take := func(id int64, x resource, c *cell) {
 		k := x.kind.under(c.hops)
-		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
+		l := load{
+			id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x),
+			users: int(c.users), net: x.net,
+		}
 		if k == Fabric && x.host < 0 {
 			l.cables = t.m.net.cables(id)
 		}

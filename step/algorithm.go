@@ -33,9 +33,9 @@ func (f *Fabric) with(s ncclSetting) map[string]string {
 	return env
 }
 
-// BestAlgorithm is the step of the job under the NCCL_ALGO that makes it shortest, and that setting; nil and "" where none
-// gains a share of the step over NCCL's own choice. NCCL chooses by a cost model of its own, which knows nothing of how
-// fast copies and kernel sockets are: with a faster NIC it may change to an algorithm that is slower.
+// BestAlgorithm is the step of the job under the NCCL_ALGO that makes it shortest, and that setting; nil and "" where
+// none gains a share of the step over NCCL's own choice. NCCL chooses by a cost model of its own, which knows nothing
+// of how fast copies and kernel sockets are: with a faster NIC it may change to an algorithm that is slower.
 func (p *Prepared) BestAlgorithm(g *GPU, r *Result, least float64) (best *Result, setting string) {
 	if wait, _ := p.f.NetworkWait(r); float64(wait) <= least*float64(r.Step) || r.Ranks > mostTried {
 		return nil, ""

@@ -10,11 +10,11 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestBaskerville holds the three layouts of the published GPT-2 Large epochs (135.42, 895.85 and
-// 251.68 s for 1×4, 2×2 and 4×1) to their ratios. The source states neither the batch nor the
-// precision of the weights, which both only set how long a step computes for its gradients. One
-// unknown meets two ratios: two sequences a GPU, all in bfloat16, as busbar takes where nobody says,, eager, are within 13%
-// of both, and two in TF32 within 17%; one or four sequences are not.
+// TestBaskerville holds the three layouts of the published GPT-2 Large epochs (135.42, 895.85 and 251.68 s for 1×4,
+// 2×2 and 4×1) to their ratios. The source states neither the batch nor the precision of the weights, which both only
+// set how long a step computes for its gradients. One unknown meets two ratios: two sequences a GPU, all in bfloat16,
+// as busbar takes where nobody says,, eager, are within 13% of both, and two in TF32 within 17%; one or four sequences
+// are not.
 func TestBaskerville(t *testing.T) {
 	m, err := workload.Find("gpt2-large")
 	if err != nil {
@@ -35,7 +35,10 @@ func TestBaskerville(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 2, GlobalBatch: 8, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager}
+		j := &workload.Job{
+			Model: m, Seq: 1024, MicroBatch: 2, GlobalBatch: 8, Precision: workload.BF16, Recompute: workload.None,
+			Kernels: workload.Eager,
+		}
 		if j.Split, err = j.Split.On(4); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,13 @@ func BenchmarkPriceAgain(b *testing.B) {
 	for _, x := range []struct {
 		name, split string
 		global      int64
-	}{{"replicas", "", 64}, {"zero3", "zero=3", 64}, {"tensor", "tp=8,zero=1,sp=1", 64}, {"pipeline", "tp=4,pp=4", 256}, {"interleaved", "tp=4,pp=4,vpp=4", 256}} {
+	}{
+		{"replicas", "", 64},
+		{"zero3", "zero=3", 64},
+		{"tensor", "tp=8,zero=1,sp=1", 64},
+		{"pipeline", "tp=4,pp=4", 256},
+		{"interleaved", "tp=4,pp=4,vpp=4", 256},
+	} {
 		b.Run(x.name, func(b *testing.B) {
 			p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", x.split, 4, 8, 1, x.global)
 			if _, err := p.Price(g); err != nil {

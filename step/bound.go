@@ -49,7 +49,10 @@ type trafficKey struct {
 
 // NewBounds is for a model on a GPU.
 func NewBounds(m *workload.Model, g *GPU) *Bounds {
-	return &Bounds{m: m, g: g, o: m.Outline(), computeOnly: map[aspect]*bounded{}, withTraffic: map[trafficKey]*bounded{}, cuts: map[pipeline.Shape][]int{}}
+	return &Bounds{
+		m: m, g: g, o: m.Outline(), computeOnly: map[aspect]*bounded{}, withTraffic: map[trafficKey]*bounded{},
+		cuts: map[pipeline.Shape][]int{},
+	}
 }
 
 // edges are where the places of a shape begin.
@@ -80,7 +83,10 @@ func (b *Bounds) computeBlocks(j *workload.Job) *bounded {
 	for i := range b.o.Kinds {
 		k := &b.o.Kinds[i]
 		pass := mine.Pass(k.Block)
-		took[i] = blockTime{fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine), params: mine.Params(k.Block)}
+		took[i] = blockTime{
+			fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine),
+			params: mine.Params(k.Block),
+		}
 	}
 	x := b.summed(took)
 	x.holding = mine.Holding(b.o)

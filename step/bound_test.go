@@ -17,22 +17,29 @@ import (
 func anyJob(t *rapid.T, m *workload.Model, nodes int) (*workload.Job, bool) {
 	pick := func(name string, list ...int) int { return rapid.SampledFrom(list).Draw(t, name) }
 	s := workload.Split{
-		TP: pick("tp", 1, 2, 4, 8), PP: pick("pp", 1, 1, 2, 4), CP: pick("cp", 1, 1, 2), EP: pick("ep", 1, 1, 2, 4), Chunks: pick("vpp", 1, 1, 2),
-		ZeRO: pick("zero", 0, 1, 2, 3), SeqParallel: rapid.Bool().Draw(t, "sp"),
+		TP: pick("tp", 1, 2, 4, 8), PP: pick("pp", 1, 1, 2, 4), CP: pick("cp", 1, 1, 2), EP: pick("ep", 1, 1, 2, 4),
+		Chunks: pick("vpp", 1, 1, 2),
+		ZeRO:   pick("zero", 0, 1, 2, 3), SeqParallel: rapid.Bool().Draw(t, "sp"),
 	}
 	s, err := s.On(8 * nodes)
 	if err != nil {
 		return nil, false
 	}
 	j := &workload.Job{
-		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(t, "precision"),
-		Recompute: rapid.SampledFrom([]workload.Recompute{workload.None, workload.Selective, workload.Full}).Draw(t, "recompute"),
-		Kernels:   rapid.SampledFrom([]workload.Kernels{workload.Eager, workload.Compiled, workload.Fused}).Draw(t, "framework"),
-		Schedule:  rapid.SampledFrom(append(pipeline.Schedules(), "", "", "")).Draw(t, "schedule"),
-		Context:   rapid.SampledFrom([]workload.Context{"", "", workload.Gather, workload.Ulysses}).Draw(t, "context"),
-		Offload:   rapid.SampledFrom([]workload.Offload{"", "", workload.OffloadOptimizer, workload.OffloadParams}).Draw(t, "offload"),
-		Compress:  rapid.SampledFrom([]workload.Wire{"", "", workload.WireBF16, workload.WireInt8}).Draw(t, "compress"),
-		Unfused:   rapid.Bool().Draw(t, "unfused"), Sync: rapid.Bool().Draw(t, "sync"),
+		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)),
+		Precision: rapid.SampledFrom([]workload.Precision{
+			workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH,
+		}).Draw(t, "precision"),
+		Recompute: rapid.SampledFrom([]workload.Recompute{workload.None, workload.Selective, workload.Full}).Draw(t,
+			"recompute"),
+		Kernels: rapid.SampledFrom([]workload.Kernels{workload.Eager, workload.Compiled, workload.Fused}).Draw(t,
+			"framework"),
+		Schedule: rapid.SampledFrom(append(pipeline.Schedules(), "", "", "")).Draw(t, "schedule"),
+		Context:  rapid.SampledFrom([]workload.Context{"", "", workload.Gather, workload.Ulysses}).Draw(t, "context"),
+		Offload: rapid.SampledFrom([]workload.Offload{"", "", workload.OffloadOptimizer, workload.OffloadParams}).Draw(t,
+			"offload"),
+		Compress: rapid.SampledFrom([]workload.Wire{"", "", workload.WireBF16, workload.WireInt8}).Draw(t, "compress"),
+		Unfused:  rapid.Bool().Draw(t, "unfused"), Sync: rapid.Bool().Draw(t, "sync"),
 	}
 	j.GlobalBatch = j.MicroBatch * int64(s.DP) * int64(pick("micros", 1, 4, 8, 64))
 	// What cannot be is given up, one setting after the other.
@@ -122,7 +129,8 @@ func TestBoundIsBelowPrice(t *testing.T) {
 	for i := range share {
 		share[i] *= 100 / float64(max(1, tried))
 	}
-	t.Logf("%d jobs; of the price, a trunk's bound is %.0f%%, a job's %.0f%%; with traffic inside layers %.0f%% and %.0f%%; without the pipeline's play %.0f%%", tried, share[0], share[1], share[2], share[3], share[4])
+	t.Logf("%d jobs; of the price, a trunk's bound is %.0f%%, a job's %.0f%%; with traffic inside layers %.0f%% and "+
+		"%.0f%%; without the pipeline's play %.0f%%", tried, share[0], share[1], share[2], share[3], share[4])
 }
 
 // Of several sizes of buckets the best is taken.

@@ -7,7 +7,8 @@ import (
 	"busbar.dev/cluster"
 )
 
-// Calibrated are the figures for a cluster: those in use, and in their place those that its calibration measured of its GPUs.
+// Calibrated are the figures for a cluster: those in use, and in their place those that its calibration measured of its
+// GPUs.
 func Calibrated(c *cluster.Cluster) (*Figures, error) {
 	f := Default()
 	if c.Calibration == nil {
@@ -20,7 +21,8 @@ func Calibrated(c *cluster.Cluster) (*Figures, error) {
 		}
 		i, ok := byName(name)
 		if !ok {
-			return nil, fmt.Errorf("calibration of %s: no figure of steps is called %s; `busbar calibrate --live` writes the names", c.Name, x.Name)
+			return nil, fmt.Errorf("calibration of %s: no figure of steps is called %s; `busbar calibrate --live` writes the "+
+				"names", c.Name, x.Name)
 		}
 		if _, lo, hi := Range(i); !(x.Value >= lo && x.Value <= hi) {
 			return nil, fmt.Errorf("calibration of %s: %s is %g; expected %g to %g", c.Name, x.Name, x.Value, lo, hi)
@@ -39,7 +41,8 @@ func byName(name string) (int, bool) {
 	return 0, false
 }
 
-// Steps says whether a figure is one that the parts of whole steps show on one GPU: what a calibration of steps may move.
+// Steps says whether a figure is one that the parts of whole steps show on one GPU: what a calibration of steps may
+// move.
 func Steps(i int) bool {
 	switch _, k, _ := place(i); k {
 	case ceiling, memShare, scoreRate, scoreBack, gap, eagerStart, stepHost, eagerBetween, eagerPieces:
@@ -48,8 +51,8 @@ func Steps(i int) bool {
 	return false
 }
 
-// Kernels says whether a figure is one that products and streams of bytes alone show on a GPU of a generation: what a calibration
-// of its kernels may move.
+// Kernels says whether a figure is one that products and streams of bytes alone show on a GPU of a generation: what a
+// calibration of its kernels may move.
 func Kernels(i int) bool {
 	switch _, k, _ := place(i); k {
 	case ceiling, memShare, prologue, fp8Share:

@@ -30,8 +30,8 @@ func (p *Prepared) Changes(g *GPU, r *Result, networks bool) ([]Change, error) {
 	return p.ChangesOver(&own, r, networks, least)
 }
 
-// ChangesOver is the same with another share of the throughput that a change must gain, and may take all of the GPU's memory.
-// Where the job itself takes more, what needs no more than it does is a change all the same.
+// ChangesOver is the same with another share of the throughput that a change must gain, and may take all of the GPU's
+// memory. Where the job itself takes more, what needs no more than it does is a change all the same.
 func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) ([]Change, error) {
 	var list []Change
 	have := unit.Volume(g.Model.Memory)
@@ -102,9 +102,11 @@ func (p *Prepared) settings() []setting {
 	}
 	j, s := p.j, p.j.Split
 	if j.Kernels == workload.Eager {
-		add("--kernels compiled", "torch.compile fuses the operations between matrix products", func(j *workload.Job) { j.Kernels = workload.Compiled })
+		add("--kernels compiled", "torch.compile fuses the operations between matrix products",
+			func(j *workload.Job) { j.Kernels = workload.Compiled })
 		if v := j.Model.Dims.Vocab; v%8 != 0 && !j.Padded {
-			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are not a multiple of 16 bytes miss the full tensor-core rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
+			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are not a multiple of 16 bytes miss the "+
+				"full tensor-core rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
 		}
 	}
 	if j.Unfused {
@@ -113,31 +115,42 @@ func (p *Prepared) settings() []setting {
 	if j.Sync {
 		add("without --sync", "overlap gradient reduction with the backward pass", func(j *workload.Job) { j.Sync = false })
 	}
-	lighter := map[workload.Recompute][]workload.Recompute{workload.Full: {workload.None, workload.Selective}, workload.Selective: {workload.None}}
+	lighter := map[workload.Recompute][]workload.Recompute{
+		workload.Full: {workload.None, workload.Selective}, workload.Selective: {workload.None},
+	}
 	for _, m := range lighter[j.Recompute] {
-		add("--recompute "+string(m), "keep more activations: there is memory for them", func(j *workload.Job) { j.Recompute = m })
+		add("--recompute "+string(m), "keep more activations: there is memory for them",
+			func(j *workload.Job) { j.Recompute = m })
 	}
 	if j.Micros() > 1 {
-		add(fmt.Sprintf("--micro-batch %d", 2*j.MicroBatch), "larger micro-batch: larger matrix products, fewer kernel launches", func(j *workload.Job) { j.MicroBatch *= 2 })
+		add(fmt.Sprintf("--micro-batch %d", 2*j.MicroBatch),
+			"larger micro-batch: larger matrix products, fewer kernel launches", func(j *workload.Job) { j.MicroBatch *= 2 })
 	}
 	if j.MicroBatch%2 == 0 && s.PP > 1 {
-		add(fmt.Sprintf("--micro-batch %d", j.MicroBatch/2), "smaller micro-batch: more micro-batches fill the pipeline", func(j *workload.Job) { j.MicroBatch /= 2 })
+		add(fmt.Sprintf("--micro-batch %d", j.MicroBatch/2), "smaller micro-batch: more micro-batches fill the pipeline",
+			func(j *workload.Job) { j.MicroBatch /= 2 })
 	}
 	if s.PP > 1 && s.Chunks <= 1 && j.Schedule == "" {
-		add("vpp=2 in --parallel", "two virtual stages per rank (interleaved schedule) halve the pipeline bubble", func(j *workload.Job) { j.Split.Chunks = 2 })
-		add("--schedule zero-bubble", "weight gradients fill the pipeline bubble", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble })
+		add("vpp=2 in --parallel", "two virtual stages per rank (interleaved schedule) halve the pipeline bubble",
+			func(j *workload.Job) { j.Split.Chunks = 2 })
+		add("--schedule zero-bubble", "weight gradients fill the pipeline bubble",
+			func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble })
 	}
 	if s.TP > 1 && !s.SeqParallel {
-		add("sp=1 in --parallel", "sequence parallelism shards the operations between tensor-parallel products and overlaps half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
+		add("sp=1 in --parallel", "sequence parallelism shards the operations between tensor-parallel products and "+
+			"overlaps half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
 	}
 	if s.DP > 1 && s.ZeRO == 0 {
 		add("zero=1 in --parallel", "", func(j *workload.Job) { j.Split.ZeRO = 1 })
 	}
 	if s.DP > 1 && s.ZeRO == 3 {
-		add("zero=1 in --parallel", "keep parameters unsharded: there is memory for them", func(j *workload.Job) { j.Split.ZeRO = 1 })
+		add("zero=1 in --parallel", "keep parameters unsharded: there is memory for them",
+			func(j *workload.Job) { j.Split.ZeRO = 1 })
 	}
-	if node := p.f.nodeRanks(); s.ZeRO == 3 && s.PP == 1 && s.Shard == s.DP*s.CP && node > 1 && node < s.Shard*s.TP && node%s.TP == 0 && s.Shard%(node/s.TP) == 0 {
-		add(shardSetting, "shard inside each node: parameters stay off the network, gradients cross it once", func(j *workload.Job) { j.Split.Shard = node / s.TP })
+	if node := p.f.nodeRanks(); s.ZeRO == 3 && s.PP == 1 && s.Shard == s.DP*s.CP && node > 1 && node < s.Shard*s.TP &&
+		node%s.TP == 0 && s.Shard%(node/s.TP) == 0 {
+		add(shardSetting, "shard inside each node: parameters stay off the network, gradients cross it once",
+			func(j *workload.Job) { j.Split.Shard = node / s.TP })
 	}
 	if s.DP > 1 && j.GradWidth() > 2 && !j.Compresses() {
 		add("--compress bf16", "reduce gradients in bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })
@@ -162,7 +175,8 @@ func (p *Prepared) networks() []network {
 		f.Env = env
 		list = append(list, network{c, f})
 	}
-	for _, x := range append(p.algorithms(), ncclSetting{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"}) {
+	for _, x := range append(p.algorithms(),
+		ncclSetting{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"}) {
 		if env := p.f.with(x); env != nil {
 			add(Change{Text: x.text, Setting: x.String()}, p.f.c, env)
 		}
@@ -176,7 +190,8 @@ func (p *Prepared) networks() []network {
 		add(Change{Text: "NICs with GPUDirect RDMA", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
 	}
 	if c, ok := WithRoCE(p.f.c); ok {
-		add(Change{Text: "RoCE on NICs and switches that have it", Setting: "RDMA instead of kernel sockets", Buy: true}, c, p.f.Env)
+		add(Change{Text: "RoCE on NICs and switches that have it", Setting: "RDMA instead of kernel sockets", Buy: true}, c,
+			p.f.Env)
 	}
 	return list
 }

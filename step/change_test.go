@@ -32,7 +32,8 @@ func TestChangesOfSharedNIC(t *testing.T) {
 			t.Errorf("%s is advised", c.Setting)
 		}
 	}
-	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") || !strings.Contains(all, "NCCL_ALGO=allreduce:tree") {
+	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") ||
+		!strings.Contains(all, "NCCL_ALGO=allreduce:tree") {
 		t.Errorf("advised are %v", settings)
 	}
 }
@@ -54,7 +55,8 @@ func TestChangesLeaveTheReserve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(list, func(x step.Change) bool { return x.Setting == "--micro-batch 2" }); got != c.advised {
+		if got := slices.ContainsFunc(list,
+			func(x step.Change) bool { return x.Setting == "--micro-batch 2" }); got != c.advised {
 			t.Errorf("with %g of the memory left free: %+v", c.free, list)
 		}
 	}

@@ -64,7 +64,8 @@ func (p *pricing) gathered(x *blockTime, again *unit.Span, bytes unit.Volume, ti
 		*again += gather
 		calls, all = calls+1, all+gather
 	}
-	p.count(Context, "context-parallel keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls), limit)
+	p.count(Context, "context-parallel keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls),
+		limit)
 	return nil
 }
 

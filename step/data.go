@@ -52,7 +52,8 @@ func (p *pricing) replicated(x *stage) error {
 		open += p.slowdown() * min(c.busy, end)
 	}
 	n = max(1, n)
-	p.count(Data, "gradients", bytes/unit.Volume(n)*unit.Volume(j.WireWidth())/unit.Volume(j.GradWidth()), n, c.busy/unit.Span(n), open/unit.Span(n), limit)
+	p.count(Data, "gradients", bytes/unit.Volume(n)*unit.Volume(j.WireWidth())/unit.Volume(j.GradWidth()), n,
+		c.busy/unit.Span(n), open/unit.Span(n), limit)
 	if s.ZeRO > 0 {
 		bytes := unit.Volume(p.trained(x) * j.GatherWidth())
 		one, text, err := p.f.Time(Shards, coll.AllGather, bytes)
@@ -177,14 +178,16 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	if j.LoRA.Frozen() {
 		divided = sum(x.summed)
 	}
-	bytes := unit.Volume((2*sum(x.params)*j.GatherWidth() + divided*j.WireWidth()) / 3 / float64(max(1, n))) // of a call on average
-	p.count(Shards, "ZeRO/FSDP all-gathers and reduce-scatters", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)), open/(3*unit.Span(n)), limit)
+	// of a call on average
+	bytes := unit.Volume((2*sum(x.params)*j.GatherWidth() + divided*j.WireWidth()) / 3 / float64(max(1, n)))
+	p.count(Shards, "ZeRO/FSDP all-gathers and reduce-scatters", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)),
+		open/(3*unit.Span(n)), limit)
 	return nil
 }
 
-// shares is how long every block's parameters take to gather and its gradients to divide, and what limits the longest call. With
-// parameters in the host's memory a rank's share comes from there first, one block ahead of the
-// gathering, and the share of gradients goes there behind it.
+// shares is how long every block's parameters take to gather and its gradients to divide, and what limits the longest
+// call. With parameters in the host's memory a rank's share comes from there first, one block ahead of the gathering,
+// and the share of gradients goes there behind it.
 func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
 	var longest unit.Span
@@ -229,7 +232,9 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 // in the order in which FSDP starts them. A gather starts at the earliest when the block
 // before the one before it is done, so that two blocks' parameters are held. see, if there is
 // one, is called for everything: f, b of computing, g, s of gathering and dividing.
-func fsdp(fwd, bwd, gather, scatter []unit.Span, see func(traffic bool, kind byte, block int, from, took unit.Span)) (end, busy unit.Span) {
+func fsdp(fwd, bwd, gather, scatter []unit.Span,
+	see func(traffic bool, kind byte, block int, from, took unit.Span),
+) (end, busy unit.Span) {
 	n := len(fwd)
 	done := make([]unit.Span, n)
 	var comm, at unit.Span

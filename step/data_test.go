@@ -25,7 +25,8 @@ func TestCompression(t *testing.T) {
 		return step.Traffic{}
 	}
 	p, g := prepared(t, "baskerville", "a100-40", "gpt2-large", "", 4, 1, 4, 16)
-	plain, half, byte8 := changed(t, p, g, amp("")), changed(t, p, g, amp(workload.WireBF16)), changed(t, p, g, amp(workload.WireInt8))
+	plain, half, byte8 := changed(t, p, g, amp("")), changed(t, p, g, amp(workload.WireBF16)),
+		changed(t, p, g, amp(workload.WireInt8))
 	t.Logf("four nodes: float32 %.0f ms, bf16 %.0f ms, int8 %.0f ms", plain.Step*1e3, half.Step*1e3, byte8.Step*1e3)
 	if a, b := data(plain).Bytes, data(half).Bytes; a != 2*b {
 		t.Errorf("a bucket of %g bytes as bf16, of %g else", b, a)
@@ -35,7 +36,8 @@ func TestCompression(t *testing.T) {
 	}
 	// Among many GPUs of one fast node nothing waits, and encoding costs.
 	p, g = prepared(t, "dgx-h100", "h100", "llama2-7b", "", 1, 8, 1, 8)
-	plain, half, byte8 = changed(t, p, g, amp("")), changed(t, p, g, amp(workload.WireFP16)), changed(t, p, g, amp(workload.WireInt8))
+	plain, half, byte8 = changed(t, p, g, amp("")), changed(t, p, g, amp(workload.WireFP16)),
+		changed(t, p, g, amp(workload.WireInt8))
 	t.Logf("one node of eight: float32 %.0f ms, fp16 %.0f ms, int8 %.0f ms", plain.Step*1e3, half.Step*1e3, byte8.Step*1e3)
 	if !(plain.Step < half.Step && half.Step < byte8.Step) {
 		t.Error("encoding costs nothing")
@@ -64,7 +66,8 @@ func TestHybridSharding(t *testing.T) {
 	all, inside := price("zero=3"), price("zero=3,shard=4")
 	t.Logf("divided among all %.0f ms, among the four of a node %.0f ms", all.Step*1e3, inside.Step*1e3)
 	if inside.Step >= all.Step || inside.Memory.Total() <= all.Memory.Total() {
-		t.Errorf("among all: %g s, %g bytes; inside nodes: %g s, %g bytes", all.Step, all.Memory.Total(), inside.Step, inside.Memory.Total())
+		t.Errorf("among all: %g s, %g bytes; inside nodes: %g s, %g bytes", all.Step, all.Memory.Total(), inside.Step,
+			inside.Memory.Total())
 	}
 }
 
@@ -112,14 +115,16 @@ func TestExpertsCrossNodes(t *testing.T) {
 	}
 }
 
-// TestFrozenWeightsAreGatheredAsTheyAreKept: the bytes that are named go no faster than a GPU's links, whatever the bits of frozen weights.
+// TestFrozenWeightsAreGatheredAsTheyAreKept: the bytes that are named go no faster than a GPU's links, whatever the
+// bits of frozen weights.
 func TestFrozenWeightsAreGatheredAsTheyAreKept(t *testing.T) {
 	for _, bits := range []int{0, 4, 8} {
 		p, g := prepared(t, "dgx-h100", "h100", "llama3-70b", "zero=3", 1, 8, 1, 8)
 		r := changed(t, p, g, func(j *workload.Job) { j.LoRA = workload.LoRA{Rank: 16, Bits: bits} })
 		for _, x := range r.Traffic {
 			if rate := float64(x.Bytes) * x.Calls / float64(x.Time); x.Group == step.Shards && !(rate > 100e9 && rate < 550e9) {
-				t.Errorf("%d bits: %.0f calls of %v in %v are %.3g B/s; expected about the 450e9 of the links", bits, x.Calls, x.Bytes, x.Time, rate)
+				t.Errorf("%d bits: %.0f calls of %v in %v are %.3g B/s; expected about the 450e9 of the links", bits, x.Calls,
+					x.Bytes, x.Time, rate)
 			}
 		}
 	}

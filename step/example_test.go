@@ -50,7 +50,8 @@ func ExampleStep() {
 		log.Fatal(err)
 	}
 	fmt.Println(r.Ranks, "ranks, global batch", job.GlobalBatch)
-	fmt.Printf("%.0f ms, of which %.0f ms wait for the network; %.0f%% MFU\n", r.Step.Seconds()*1e3, r.Exposed.Seconds()*1e3, 100*r.MFU)
+	fmt.Printf("%.0f ms, of which %.0f ms wait for the network; %.0f%% MFU\n", r.Step.Seconds()*1e3,
+		r.Exposed.Seconds()*1e3, 100*r.MFU)
 	fmt.Printf("%.0f GB of %v\n", r.Memory.Total().GB(), gpu.Model.Memory)
 	fmt.Println("limited by:", r.Limit(job, gpu.Model.Memory).Kind)
 	// Output:

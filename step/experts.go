@@ -57,10 +57,16 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 	return nil
 }
 
-// exchange is the time of tokens to their experts and back: by kernels that send a token once to a node, or by all-to-all.
-func (p *pricing) exchange(routed *workload.Part, tokens float64, bytes unit.Volume) (there, back unit.Span, limit string, err error) {
+// exchange is the time of tokens to their experts and back: by kernels that send a token once to a node, or by
+// all-to-all.
+func (p *pricing) exchange(routed *workload.Part, tokens float64,
+	bytes unit.Volume,
+) (there, back unit.Span, limit string, err error) {
 	if p.j.Flex {
-		call := predict.ExpertCall{Tokens: max(1, int(tokens)), Hidden: int(routed.In), TopK: int(routed.TopK), Experts: int(routed.Experts), Width: 2, SMs: p.g.movers()}
+		call := predict.ExpertCall{
+			Tokens: max(1, int(tokens)), Hidden: int(routed.In), TopK: int(routed.TopK), Experts: int(routed.Experts), Width: 2,
+			SMs: p.g.movers(),
+		}
 		there, limit, err = p.f.exchange(call)
 		if err == nil {
 			call.Combine = true
@@ -74,8 +80,9 @@ func (p *pricing) exchange(routed *workload.Part, tokens float64, bytes unit.Vol
 	return one, one, limit, err
 }
 
-// movers is how many multiprocessors' worth of DeepEP's kernels move tokens: its 20, and on Blackwell twice as much by HybridEP, whose copies
-// the memory engines do (NVIDIA 2025, Optimizing Communication for Mixture-of-Experts Training with Hybrid Expert Parallel).
+// movers is how many multiprocessors' worth of DeepEP's kernels move tokens: its 20, and on Blackwell twice as much by
+// HybridEP, whose copies the memory engines do (NVIDIA 2025, Optimizing Communication for Mixture-of-Experts Training
+// with Hybrid Expert Parallel).
 func (g *GPU) movers() int {
 	if g.gen == sim.Blackwell {
 		return 40
@@ -83,11 +90,13 @@ func (g *GPU) movers() int {
 	return 20
 }
 
-// leastOpen is what of an exchange other micro-batches' computing does not hide: its beginning and end, and the multiprocessors that it takes.
+// leastOpen is what of an exchange other micro-batches' computing does not hide: its beginning and end, and the
+// multiprocessors that it takes.
 const leastOpen = 0.2
 
-// exposed is what of an exchange computing waits for. Where it runs beside another micro-batch's passes (Megatron-Core's
-// overlap_moe_expert_parallel_comm, which recipes take where experts are on several nodes), that which is longer than they are.
+// exposed is what of an exchange computing waits for. Where it runs beside another micro-batch's passes
+// (Megatron-Core's overlap_moe_expert_parallel_comm, which recipes take where experts are on several nodes), that which
+// is longer than they are.
 func (p *pricing) exposed(one unit.Span, x *blockTime) unit.Span {
 	if !p.j.HideExperts || p.j.Recompute == workload.Full || p.f.inOneDomain(Experts) {
 		return one

@@ -110,17 +110,24 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Planner{}), leaves: leavesOf(c), kinds: &hostKinds{c: c}}
+	return &Fabric{
+		c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Planner{}), leaves: leavesOf(c), kinds: &hostKinds{c: c},
+	}
 }
 
 func newCache(found *nccl.Planner) *cache {
-	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, exchanges: map[exchangeKey]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}, pairs: map[[2]int]int{}}
+	return &cache{
+		found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, exchanges: map[exchangeKey]cost{},
+		plans: map[pipeline.Shape][]*pipeline.Steady{}, pairs: map[[2]int]int{},
+	}
 }
 
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how
 // many there are.
 func (f *Fabric) On(l nccl.Layout) *Fabric {
-	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves, kinds: f.kinds}
+	o := &Fabric{
+		Env: f.Env, c: f.c, layout: l, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves, kinds: f.kinds,
+	}
 	if f.cache.tuned != nil {
 		o.cache.tuned = map[call]Choice{}
 	}
@@ -130,7 +137,9 @@ func (f *Fabric) On(l nccl.Layout) *Fabric {
 // With is the fabric of another split over the same ranks. The two share what either has asked
 // for; Env must be the same. A fabric is for one goroutine at a time, those that share are not.
 func (f *Fabric) With(s workload.Split) *Fabric {
-	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, cache: f.cache, leaves: f.leaves, kinds: f.kinds}
+	return &Fabric{
+		Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, cache: f.cache, leaves: f.leaves, kinds: f.kinds,
+	}
 }
 
 // pattern is which ranks form the groups of a kind.

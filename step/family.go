@@ -92,9 +92,9 @@ func (t *Family) Least() Bound {
 	return least
 }
 
-// Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates and all
-// waiting for other ranks but for the pipeline bubble count nothing. The computing of the stage that takes longest is no less than
-// that of all stages on average.
+// Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates
+// and all waiting for other ranks but for the pipeline bubble count nothing. The computing of the stage that takes
+// longest is no less than that of all stages on average.
 func (t *Family) Bound(j *workload.Job) Bound {
 	divided := 0
 	if j.Split.ZeRO == 3 {

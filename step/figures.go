@@ -66,25 +66,36 @@ var figureTable = [kinds]struct {
 	least, most float64
 	meaning     string
 }{
-	ceiling:      {"ceiling", "", 0.4, 1, "part of the peak that large products reach, clocks and power included"},
-	scoreRate:    {"score_rate", "", 0.1, 1.1, "part of the peak that attention in one kernel reaches, forward, its exponentials apart"},
-	scoreBack:    {"score_back", "", 0.1, 1.1, "the same, backward"},
-	memShare:     {"mem_share", "", 0.5, 1, "part of the memory's line rate that streams reach"},
-	prologue:     {"prologue", "us", 0.1, 8, "of a tile of a product, for its beginning and end"},
-	gap:          {"gap", "us", 0, 6, "between kernels on the GPU"},
-	eagerStart:   {"eager_start", "us", 1, 40, "of the host for a kernel, in Python"},
-	fusedStart:   {"fused_start", "us", 0, 40, "of the host for a kernel, from graphs or large frameworks"},
-	fp8Share:     {"fp8_share", "", 0.4, 1, "part of the ceiling that products in FP8 reach"},
-	fp4Share:     {"fp4_share", "", 0.3, 1, "part of the ceiling that products in FP4 reach"},
-	scanRate:     {"scan_rate", "", 0.02, 0.5, "part of the peak that the chunks of a scan reach"},
-	tpHidden:     {"tp_hidden", "", 0, 0.9, "part of tensor-parallel traffic that hides behind products, with sequence parallelism"},
-	slowdown:     {"slowdown", "", 0, 0.3, "of computing while collectives run: they take some of its cores and memory"},
-	stepHost:     {"step_host", "ms", 0, 50, "of a step for the optimizer's host work, logging and the loader"},
-	spread:       {"spread", "", 0, 0.05, "of computing: how much later the slowest of many ranks is, by doubling of their number"},
-	loose:        {"loose", "", 1, 4, "how much more memory is read and written between products in frameworks of many parts"},
-	looseScore:   {"loose_score", "", 1, 4, "how much longer attention takes in the kernels of 2022 and 2023 on Hopper and later: 1.5 to 2 (Shah et al. 2024), and Triton's longer"},
-	eagerBetween: {"eager_between", "", 0.7, 2.5, "how many times as long as counted eager frameworks take between products"},
-	eagerPieces:  {"eager_pieces", "", 0.7, 4, "the same of norms without a mean and of rotary positions, times that"},
+	ceiling: {"ceiling", "", 0.4, 1, "part of the peak that large products reach, clocks and power included"},
+	scoreRate: {
+		"score_rate", "", 0.1, 1.1, "part of the peak that attention in one kernel reaches, forward, its exponentials apart",
+	},
+	scoreBack:  {"score_back", "", 0.1, 1.1, "the same, backward"},
+	memShare:   {"mem_share", "", 0.5, 1, "part of the memory's line rate that streams reach"},
+	prologue:   {"prologue", "us", 0.1, 8, "of a tile of a product, for its beginning and end"},
+	gap:        {"gap", "us", 0, 6, "between kernels on the GPU"},
+	eagerStart: {"eager_start", "us", 1, 40, "of the host for a kernel, in Python"},
+	fusedStart: {"fused_start", "us", 0, 40, "of the host for a kernel, from graphs or large frameworks"},
+	fp8Share:   {"fp8_share", "", 0.4, 1, "part of the ceiling that products in FP8 reach"},
+	fp4Share:   {"fp4_share", "", 0.3, 1, "part of the ceiling that products in FP4 reach"},
+	scanRate:   {"scan_rate", "", 0.02, 0.5, "part of the peak that the chunks of a scan reach"},
+	tpHidden: {
+		"tp_hidden", "", 0, 0.9, "part of tensor-parallel traffic that hides behind products, with sequence parallelism",
+	},
+	slowdown: {"slowdown", "", 0, 0.3, "of computing while collectives run: they take some of its cores and memory"},
+	stepHost: {"step_host", "ms", 0, 50, "of a step for the optimizer's host work, logging and the loader"},
+	spread: {
+		"spread", "", 0, 0.05, "of computing: how much later the slowest of many ranks is, by doubling of their number",
+	},
+	loose: {
+		"loose", "", 1, 4, "how much more memory is read and written between products in frameworks of many parts",
+	},
+	looseScore: {"loose_score", "", 1, 4, "how much longer attention takes in the kernels of 2022 and 2023 on Hopper " +
+		"and later: 1.5 to 2 (Shah et al. 2024), and Triton's longer"},
+	eagerBetween: {
+		"eager_between", "", 0.7, 2.5, "how many times as long as counted eager frameworks take between products",
+	},
+	eagerPieces: {"eager_pieces", "", 0.7, 4, "the same of norms without a mean and of rotary positions, times that"},
 }
 
 // place is the figure of a place in Figures: the generations' own first, then those that all share.
@@ -120,10 +131,11 @@ func Range(i int) (unit string, lo, hi float64) {
 	return f.unit, f.least, f.most
 }
 
-// doubt is how far off a guess may be, as a logarithm, where it is not the usual 0.2: little of what data sheets and kernels alone
-// decide, more of what hosts and frameworks do.
+// doubt is how far off a guess may be, as a logarithm, where it is not the usual 0.2: little of what data sheets and
+// kernels alone decide, more of what hosts and frameworks do.
 var doubt = map[figure]float64{
-	ceiling: 0.12, memShare: 0.1, gap: 0.5, eagerStart: 0.4, fusedStart: 0.2, fp8Share: 0.12, fp4Share: 0.2, scanRate: 0.5, slowdown: 0.7, stepHost: 0.7, spread: 0.7, prologue: 0.4, looseScore: 0.3, eagerPieces: 0.4,
+	ceiling: 0.12, memShare: 0.1, gap: 0.5, eagerStart: 0.4, fusedStart: 0.2, fp8Share: 0.12, fp4Share: 0.2, scanRate: 0.5,
+	slowdown: 0.7, stepHost: 0.7, spread: 0.7, prologue: 0.4, looseScore: 0.3, eagerPieces: 0.4,
 }
 
 // Doubt is that of a figure.
@@ -160,7 +172,8 @@ func Guess() *Figures {
 		sim.Blackwell: {ceiling: 0.75, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.87},
 		cdna:          {ceiling: 0.5, scoreRate: 0.5, scoreBack: 0.4, memShare: 0.8},
 	}, [kinds]float64{
-		fp4Share: 0.7, scanRate: 0.12, prologue: 1.5, gap: 2, eagerStart: 15, fusedStart: 14, fp8Share: 0.9, tpHidden: 0.75, slowdown: 0.05, stepHost: 5, spread: 0.004, loose: 1.5, looseScore: 2, eagerBetween: 1, eagerPieces: 1,
+		fp4Share: 0.7, scanRate: 0.12, prologue: 1.5, gap: 2, eagerStart: 15, fusedStart: 14, fp8Share: 0.9, tpHidden: 0.75,
+		slowdown: 0.05, stepHost: 5, spread: 0.004, loose: 1.5, looseScore: 2, eagerBetween: 1, eagerPieces: 1,
 	})
 }
 

@@ -30,7 +30,8 @@ func whatFits(j *workload.Job, have unit.Bytes) string {
 	fewer := false // a smaller micro-batch was named, the largest that fits
 	for _, way := range lighterWays(j) {
 		micro := way.job.MicroBatch != j.MicroBatch
-		if way.two && len(fit) > 0 || micro && fewer || way.job.Check() != nil || j.Framework != nil && !j.Framework.Runs(&way.job) {
+		if way.two && len(fit) > 0 || micro && fewer || way.job.Check() != nil ||
+			j.Framework != nil && !j.Framework.Runs(&way.job) {
 			continue
 		}
 		need := way.job.Memory()
@@ -98,7 +99,8 @@ func lighterWays(j *workload.Job) []lighterWay {
 	}
 	if j.Recompute != workload.Full {
 		for _, b := range smaller {
-			add(fmt.Sprintf("--recompute full with --micro-batch %d", b), func(j *workload.Job) { j.Recompute, j.MicroBatch = workload.Full, b })
+			add(fmt.Sprintf("--recompute full with --micro-batch %d", b),
+				func(j *workload.Job) { j.Recompute, j.MicroBatch = workload.Full, b })
 		}
 	}
 	if divided && s.ZeRO < 3 && j.Recompute != workload.Full {
@@ -109,7 +111,8 @@ func lighterWays(j *workload.Job) []lighterWay {
 			add(fmt.Sprintf("--offload %s", o), func(j *workload.Job) { j.Offload = o })
 		}
 		if divided && !j.Offloads() {
-			add(fmt.Sprintf("zero=3 with --recompute full and --offload %s", o), func(j *workload.Job) { j.Split.ZeRO, j.Recompute, j.Offload = 3, workload.Full, o })
+			add(fmt.Sprintf("zero=3 with --recompute full and --offload %s", o),
+				func(j *workload.Job) { j.Split.ZeRO, j.Recompute, j.Offload = 3, workload.Full, o })
 		}
 	}
 	return list
@@ -139,7 +142,8 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 	ranks := j.Split.Ranks()
 	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}
 	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > unit.Volume(have) {
-		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GiB for each of %d", (m.Params + m.Grads + m.Optimizer).GiB(), ranks)
+		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GiB for "+
+			"each of %d", (m.Params + m.Grads + m.Optimizer).GiB(), ranks)
 	}
 	if f := j.Framework; f != nil && !f.Tensor && len(f.Schedules) == 0 && !slices.Contains(f.ZeRO, 3) {
 		return f.Title + " keeps the whole model on every GPU; --framework fsdp shards it"
@@ -148,7 +152,8 @@ func lastResort(j *workload.Job, have unit.Bytes) string {
 		if deeper(j, have) {
 			return "raise tp or pp, with --recompute full"
 		}
-		return fmt.Sprintf("no tp, pp, zero, recomputation or offload makes it fit %d such GPUs; more of them are needed, or adapters (--lora rank=16, with bits=4 for the least memory)", ranks)
+		return fmt.Sprintf("no tp, pp, zero, recomputation or offload makes it fit %d such GPUs; more of them are needed, "+
+			"or adapters (--lora rank=16, with bits=4 for the least memory)", ranks)
 	}
 	if j.Model.Replicated() {
 		return "GPUs with more memory are needed: only replicas of the whole model train it"
@@ -163,7 +168,8 @@ func deeper(j *workload.Job, have unit.Bytes) bool {
 		for pp := 1; tp*pp <= ranks; pp *= 2 {
 			x := *j
 			x.Split.TP, x.Split.PP, x.Split.DP, x.Split.SeqParallel, x.Recompute = tp, pp, ranks/(tp*pp), tp > 1, workload.Full
-			if x.Split.Ranks() == ranks && x.Check() == nil && (x.Framework == nil || x.Framework.Runs(&x)) && x.Memory().Total() <= Room(have, Reserve) {
+			if x.Split.Ranks() == ranks && x.Check() == nil && (x.Framework == nil || x.Framework.Runs(&x)) &&
+				x.Memory().Total() <= Room(have, Reserve) {
 				return true
 			}
 		}

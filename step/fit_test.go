@@ -16,9 +16,18 @@ func TestWhatWouldFit(t *testing.T) {
 		recompute                 workload.Recompute
 		want, not                 string
 	}{
-		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 1, workload.None, "--recompute full would fit: 32.1 GiB", "raise"},
-		{"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 4, workload.None, "--recompute full would fit", "with --micro-batch"},
-		{"dgx-h100", "h100", "llama2-13b", "", 8, 1, workload.None, "zero=2 in --parallel would fit: 73.1 GiB; zero=3", "offload"},
+		{
+			"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 1, workload.None, "--recompute full would fit: 32.1 GiB",
+			"raise",
+		},
+		{
+			"baskerville", "a100-40", "llama2-7b", "zero=3", 4, 4, workload.None, "--recompute full would fit",
+			"with --micro-batch",
+		},
+		{
+			"dgx-h100", "h100", "llama2-13b", "", 8, 1, workload.None, "zero=2 in --parallel would fit: 73.1 GiB; zero=3",
+			"offload",
+		},
 		{"dgx-a100", "a100-80", "llama2-70b", "zero=3", 8, 4, workload.Full, "--offload optimizer would fit", "raise"},
 		{"dgx-h100", "h100", "gpt2", "", 8, 100000, workload.Full, "--micro-batch 200 would fit", "--micro-batch 1 "},
 		{"dgx-h100", "h100", "resnet50", "", 8, 100000, workload.None, "--micro-batch 1250 would fit", "--micro-batch 1 "},
@@ -48,7 +57,11 @@ func TestPartsMakeUpTheStep(t *testing.T) {
 	for _, c := range []struct {
 		model, split  string
 		nodes, global int
-	}{{"llama2-13b", "tp=4,pp=4", 16, 256}, {"llama3-8b", "zero=3", 2, 16}, {"mixtral-8x7b", "ep=8,zero=1,tp=2,pp=2", 8, 256}} {
+	}{
+		{"llama2-13b", "tp=4,pp=4", 16, 256},
+		{"llama3-8b", "zero=3", 2, 16},
+		{"mixtral-8x7b", "ep=8,zero=1,tp=2,pp=2", 8, 256},
+	} {
 		p, g := prepared(t, "dgx-h100", "h100", c.model, c.split, c.nodes, 8, 1, int64(c.global))
 		r := changed(t, p, g, func(*workload.Job) {})
 		if sum := r.Compute + r.Exposed + r.Bubble + r.Optimizer + r.Host; sum < r.Step*(1-1e-9) || sum > r.Step*(1+1e-9) {

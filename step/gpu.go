@@ -71,7 +71,9 @@ const plainCeiling = 0.9
 
 // tiles are the pieces that libraries cut products into, and the share of the rate that
 // each reaches: small ones read their inputs more often.
-var tiles = []struct{ m, n, share float64 }{{128, 256, 1}, {256, 128, 1}, {128, 128, 0.95}, {128, 64, 0.8}, {64, 64, 0.6}}
+var tiles = []struct{ m, n, share float64 }{
+	{128, 256, 1}, {256, 128, 1}, {128, 128, 0.95}, {128, 64, 0.8}, {64, 64, 0.6},
+}
 
 // Time is that of a task on the GPU in a precision, without its start.
 func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
@@ -86,11 +88,12 @@ func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 	return t.Bytes.At(g.bandwidth()) + g.gap(t)
 }
 
-// exponents is the size of a head at which the exponentials of attention take as long as its
-// products: the tensor cores' peak over four operations an element and over what the special
-// function units give (16 a core and clock, of about 1.75 GHz; NVIDIA's architecture papers): 16 units on V100, 32 on A100, 64 on H100, 128 on B200. Shah et al. 2024
-// (FlashAttention-3) name the same limit. On Blackwell kernels compute about half of them by polynomials elsewhere (Zadouri et al. 2026, FlashAttention-4), and
-// Blackwell Ultra has twice the special function units (NVIDIA 2025, Inside NVIDIA Blackwell Ultra).
+// exponents is the size of a head at which the exponentials of attention take as long as its products: the tensor
+// cores' peak over four operations an element and over what the special function units give (16 a core and clock, of
+// about 1.75 GHz; NVIDIA's architecture papers): 16 units on V100, 32 on A100, 64 on H100, 128 on B200. Shah et al.
+// 2024 (FlashAttention-3) name the same limit. On Blackwell kernels compute about half of them by polynomials elsewhere
+// (Zadouri et al. 2026, FlashAttention-4), and Blackwell Ultra has twice the special function units (NVIDIA 2025,
+// Inside NVIDIA Blackwell Ultra).
 func (g *GPU) exponents() float64 {
 	n := float64(g.Peak(workload.BF16)) / (4 * 16 * 1.75e9 * g.cores)
 	if g.gen == sim.Blackwell {
@@ -127,8 +130,8 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
 
-// secondScore is how much longer attention takes on Hopper in FlashAttention 2 than in kernels written for it: 1.5 to 2 times forward, 1.5 to 1.75 backward
-// (Shah et al. 2024, FlashAttention-3).
+// secondScore is how much longer attention takes on Hopper in FlashAttention 2 than in kernels written for it: 1.5 to 2
+// times forward, 1.5 to 1.75 backward (Shah et al. 2024, FlashAttention-3).
 const secondScore = 1.6
 
 // oddHead is what attention reaches where heads are no multiple of eight. Measured: heads of
@@ -171,7 +174,8 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	case p.Low():
 		share *= g.f.of(fp8Share)
 	}
-	if p == workload.NVFP4 && g.Model.Peak[cluster.FP8] > 0 { // Blackwell Ultra has half more of them and hardly more power
+	// Blackwell Ultra has half more of them and hardly more power
+	if p == workload.NVFP4 && g.Model.Peak[cluster.FP8] > 0 {
 		share *= min(1, math.Sqrt(2*float64(g.Model.Peak[cluster.FP8]/g.Model.Peak[cluster.FP4])))
 	}
 	share = min(share*g.power, max(share, mostReached))
@@ -248,12 +252,14 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	return max(gpu+unit.Span(waits*idle*each*1e-6), unit.Span(starts*each*1e-6))
 }
 
-// idle is how many starts of kernels the GPU has nothing to do after the host waited for it: to learn of it, and to start the next.
+// idle is how many starts of kernels the GPU has nothing to do after the host waited for it: to learn of it, and to
+// start the next.
 const idle = 3
 
-// ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many tokens an
-// expert gets is started one by one. Recipes for Grace's GPUs have attention, the router and what prepares tokens in graphs, those for others only
-// the router (Megatron-Bridge v0.3.0 scripts/performance/configs, cuda_graph_scope).
+// ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many
+// tokens an expert gets is started one by one. Recipes for Grace's GPUs have attention, the router and what prepares
+// tokens in graphs, those for others only the router (Megatron-Bridge v0.3.0 scripts/performance/configs,
+// cuda_graph_scope).
 func (g *GPU) ungraphed() float64 {
 	if strings.HasPrefix(g.Model.Name, "gb") {
 		return 0.5
@@ -261,8 +267,8 @@ func (g *GPU) ungraphed() float64 {
 	return 0.85
 }
 
-// promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought to
-// other registers every 128 (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.2).
+// promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought
+// to other registers every 128 (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.2).
 const promoted = 0.85
 
 // GPUOf is the GPU of the catalogue that the first rank of a layout runs on.
@@ -301,7 +307,8 @@ func SlowestGPU(c *cluster.Cluster, l nccl.Layout) (slow hardware.GPUModel, note
 		if !slices.Contains(names, m.Title) {
 			names = append(names, m.Title)
 		}
-		if m.Peak[cluster.BF16] < slow.Peak[cluster.BF16] || m.Peak[cluster.BF16] == slow.Peak[cluster.BF16] && m.HBM < slow.HBM {
+		if m.Peak[cluster.BF16] < slow.Peak[cluster.BF16] ||
+			m.Peak[cluster.BF16] == slow.Peak[cluster.BF16] && m.HBM < slow.HBM {
 			slow = m
 		}
 	}
@@ -309,5 +316,6 @@ func SlowestGPU(c *cluster.Cluster, l nccl.Layout) (slow hardware.GPUModel, note
 		return slow, "", nil
 	}
 	slow.Memory = memory
-	return slow, fmt.Sprintf("GPUs differ (%s): all are taken for %s with %.0f GB, since every rank waits for the slowest", strings.Join(names, ", "), slow.Title, float64(memory)/1e9), nil
+	return slow, fmt.Sprintf("GPUs differ (%s): all are taken for %s with %.0f GB, since every rank waits for the "+
+		"slowest", strings.Join(names, ", "), slow.Title, float64(memory)/1e9), nil
 }

@@ -25,7 +25,8 @@ func (f *Fabric) Groups() []Placement {
 	for g := range ToHost {
 		at := f.pattern(g)
 		switch {
-		case at.size < 2, g == Copies && f.size(Shards) == 1, (g == Shards || g == Copies) && f.split.ZeRO == 0, g == Shards && f.size(Copies) == 1:
+		case at.size < 2, g == Copies && f.size(Shards) == 1, (g == Shards || g == Copies) && f.split.ZeRO == 0,
+			g == Shards && f.size(Copies) == 1:
 			continue
 		}
 		s := Placement{Group: g, Size: at.size}

@@ -15,7 +15,11 @@ import (
 func TestGroupsPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(name string) int { return rapid.SampledFrom([]int{1, 2, 3, 4}).Draw(t, name) }
-		s := workload.Split{TP: pick("tp"), CP: pick("cp"), DP: pick("dp"), PP: pick("pp"), ZeRO: 1, Order: rapid.SampledFrom([]workload.Order{"", workload.TensorDataPipeline, workload.TensorPipelineData}).Draw(t, "order")}
+		s := workload.Split{
+			TP: pick("tp"), CP: pick("cp"), DP: pick("dp"), PP: pick("pp"), ZeRO: 1,
+			Order: rapid.SampledFrom([]workload.Order{"", workload.TensorDataPipeline, workload.TensorPipelineData}).Draw(t,
+				"order"),
+		}
 		same := s.DP * s.CP
 		var divisors []int
 		for n := 1; n <= same; n++ {
@@ -33,7 +37,8 @@ func TestGroupsPartition(t *testing.T) {
 		_, cp, dp, pp := s.Strides()
 		digits := func(r int) [4]int { return [4]int{r % s.TP, r / cp % s.CP, r / dp % s.DP, r / pp % s.PP} }
 		for g, free := range map[step.Group][4]bool{
-			step.Tensor: {true}, step.Context: {false, true}, step.Data: {false, true, true}, step.Shards: {false, true, true}, step.Copies: {false, true, true}, step.Experts: {false, true, true},
+			step.Tensor: {true}, step.Context: {false, true}, step.Data: {false, true, true}, step.Shards: {false, true, true},
+			step.Copies: {false, true, true}, step.Experts: {false, true, true},
 		} {
 			seen := map[int]bool{}
 			for _, group := range f.Members(g) {
@@ -63,12 +68,17 @@ func TestGroupsInWords(t *testing.T) {
 	p, _ := prepared(t, "dgx-h100", "h100", "llama2-13b", "tp=2,pp=4,zero=1,shard=2", 4, 8, 1, 64)
 	want := map[workload.Order][]string{
 		workload.TensorDataPipeline: {
-			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, each in a node: ranks 0, 2, 4, 6", "shard 16 groups of 2, each in a node: ranks 0, 2",
-			"replica 16 groups of 2, each in a node: ranks 0, 4", "pipeline 24 pairs of neighbours, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
+			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, each in a node: ranks 0, 2, 4, 6",
+			"shard 16 groups of 2, each in a node: ranks 0, 2",
+			"replica 16 groups of 2, each in a node: ranks 0, 4",
+			"pipeline 24 pairs of neighbours, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
 		},
 		workload.TensorPipelineData: {
-			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, over 4 nodes, 8 concurrent on a node: ranks 0, 8, 16, 24", "shard 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
-			"replica 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 16", "pipeline 24 pairs of neighbours, each in a node: ranks 0, 2",
+			"tensor 16 groups of 2, each in a node: ranks 0, 1",
+			"data 8 groups of 4, over 4 nodes, 8 concurrent on a node: ranks 0, 8, 16, 24",
+			"shard 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
+			"replica 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 16",
+			"pipeline 24 pairs of neighbours, each in a node: ranks 0, 2",
 		},
 	}
 	for order, lines := range want {

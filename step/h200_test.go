@@ -40,7 +40,10 @@ type measured struct {
 }
 
 func (m *measured) job(t *testing.T) *workload.Job {
-	d := workload.Dims{Layers: m.Arch.Layers, Hidden: m.Arch.Hidden, Heads: m.Arch.Heads, KVHeads: m.Arch.KVHeads, FFN: m.Arch.FFN, Vocab: m.Arch.Vocab, Context: m.Seq}
+	d := workload.Dims{
+		Layers: m.Arch.Layers, Hidden: m.Arch.Hidden, Heads: m.Arch.Heads, KVHeads: m.Arch.KVHeads, FFN: m.Arch.FFN,
+		Vocab: m.Arch.Vocab, Context: m.Seq,
+	}
 	if d.KVHeads == 0 {
 		d.KVHeads = d.Heads
 	}
@@ -51,7 +54,10 @@ func (m *measured) job(t *testing.T) *workload.Job {
 	if m.Arch.KVHeads > 0 {
 		model.Blocks = workload.Llama(d)
 	}
-	j := &workload.Job{Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager}
+	j := &workload.Job{
+		Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16,
+		Recompute: workload.None, Kernels: workload.Eager,
+	}
 	if m.Amp {
 		j.Precision = workload.AMP
 	}
@@ -114,12 +120,15 @@ func holdH200(t *testing.T, data []byte, time, memory float64) {
 		have := (r.Memory.Total() - workload.Driver).GB() // which PyTorch does not count
 		full = append(full, math.Abs(have/m.Peak-1))
 		off = append(off, math.Abs(r.Step.Seconds()*1e3/m.Step-1))
-		t.Logf("%-11s batch %2d of %4d, amp %-5v ckpt %-5v compiled %-5v: %6.1f ms, measured %6.1f (%+.0f%%; update %.1f, measured %.1f); memory %5.1f GB, measured %5.1f (%+.0f%%)", m.Model, m.Batch, m.Seq, m.Amp, m.Ckpt, m.Compiled, r.Step*1e3, m.Step,
+		t.Logf("%-11s batch %2d of %4d, amp %-5v ckpt %-5v compiled %-5v: %6.1f ms, measured %6.1f (%+.0f%%; update %.1f, "+
+			"measured %.1f); memory %5.1f GB, measured %5.1f (%+.0f%%)", m.Model, m.Batch, m.Seq, m.Amp, m.Ckpt, m.Compiled,
+			r.Step*1e3, m.Step,
 			100*(r.Step.Seconds()*1e3/m.Step-1), r.Optimizer*1e3, m.Opt, have, m.Peak, 100*(have/m.Peak-1))
 	}
 	slices.Sort(off)
 	slices.Sort(full)
-	t.Logf("time: median %.1f%%, most %.1f%%; memory: median %.1f%%, most %.1f%%", 100*off[len(off)/2], 100*off[len(off)-1], 100*full[len(full)/2], 100*full[len(full)-1])
+	t.Logf("time: median %.1f%%, most %.1f%%; memory: median %.1f%%, most %.1f%%", 100*off[len(off)/2],
+		100*off[len(off)-1], 100*full[len(full)/2], 100*full[len(full)-1])
 	if off[len(off)/2] > time || full[len(full)-1] > memory {
 		t.Errorf("expected a median of at most %.0f%% in time and %.0f%% at most in memory", 100*time, 100*memory)
 	}
@@ -139,7 +148,10 @@ func BenchmarkPrice(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full,
+		Kernels: workload.Fused,
+	}
 	if j.Split, err = (workload.Split{TP: 8, PP: 8}).On(1024); err != nil {
 		b.Fatal(err)
 	}

@@ -20,8 +20,8 @@ const mostKinds = 6
 // alike is the share of a rate by which two NICs may differ and still be equal.
 const alike = 0.03
 
-// hostKinds tells ranks apart whose hosts differ in what their groups wait for: the node's type and the rates of its cables. It is
-// made when first asked for.
+// hostKinds tells ranks apart whose hosts differ in what their groups wait for: the node's type and the rates of its
+// cables. It is made when first asked for.
 type hostKinds struct {
 	once sync.Once
 	c    *cluster.Cluster
@@ -61,7 +61,8 @@ func slowCables(c *cluster.Cluster) map[int]map[int]unit.Rate {
 					continue
 				}
 				nics := t.Of(cluster.NIC)
-				if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil || rate >= (1-alike)*t.Devices[nics[l.B.NIC]].NIC.Rate().Value {
+				if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil ||
+					rate >= (1-alike)*t.Devices[nics[l.B.NIC]].NIC.Rate().Value {
 					continue
 				}
 				if slow[h] == nil {
@@ -148,7 +149,8 @@ func (f *Fabric) groupKinds(firsts func(yield func(int) bool), ranks func(int) n
 	return list[:min(len(list), mostKinds)]
 }
 
-// slowestGroup is the predictor of the group that takes longest of one that is known and of the other kinds: all ranks wait for it.
+// slowestGroup is the predictor of the group that takes longest of one that is known and of the other kinds: all ranks
+// wait for it.
 func (f *Fabric) slowestGroup(g Group, known *predict.Predictor) (*predict.Predictor, error) {
 	at := f.pattern(g)
 	firsts := func(yield func(int) bool) {
@@ -181,8 +183,8 @@ func (f *Fabric) slowestGroup(g Group, known *predict.Predictor) (*predict.Predi
 // kindBytes is the size by which groups are compared: a bucket of gradients or more.
 const kindBytes = 64 * unit.MiB
 
-// slowestPair is the first rank of the pair of neighbours in the pipeline that takes longest, if that is another one than the
-// pair that begins at rank from.
+// slowestPair is the first rank of the pair of neighbours in the pipeline that takes longest, if that is another one
+// than the pair that begins at rank from.
 func (f *Fabric) slowestPair(stages, stride, from int) int {
 	firsts := func(yield func(int) bool) {
 		for r := 0; r+stride < len(f.layout); r++ {

@@ -43,7 +43,10 @@ func TestSlowNICInAnyStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 256, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
+		j := &workload.Job{
+			Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 256, Precision: workload.BF16,
+			Recompute: workload.None, Kernels: workload.Fused,
+		}
 		r, err := step.Step(j, g, step.NewFabric(c, l, j.Split, nccl.Newest))
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +62,8 @@ func TestSlowNICInAnyStage(t *testing.T) {
 		slow := price(at[0], at[1])
 		for _, group := range []step.Group{step.Data, step.Shards, step.Next} {
 			if ratio := slow[group] / healthy[group]; ratio < 1.4 || ratio > 2.5 {
-				t.Errorf("half-rate NIC %d of node %d: %s takes %.2f times as long; expected about 1.5 to 2", at[1], at[0], group, ratio)
+				t.Errorf("half-rate NIC %d of node %d: %s takes %.2f times as long; expected about 1.5 to 2", at[1], at[0], group,
+					ratio)
 			}
 		}
 	}

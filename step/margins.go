@@ -16,8 +16,8 @@ type Margins struct {
 	Clusters map[string]int
 }
 
-// Of bars: the factor of a job whose class nobody has measured, and how far off a trait that nobody has measured may be, as a logarithm; one
-// of n clusters counts by the root of n+1.
+// Of bars: the factor of a job whose class nobody has measured, and how far off a trait that nobody has measured may
+// be, as a logarithm; one of n clusters counts by the root of n+1.
 const (
 	widest    = 2
 	untested  = 0.25
@@ -49,14 +49,17 @@ func Class(j *workload.Job, m hardware.GPUModel) string {
 	return kind
 }
 
-// TraitsOf are what a prediction depends on that data may lack: the GPU, the precision on its generation, the kernels there, frozen weights of fewer bits, adapters
-// of mixtures, graphs, long sequences, parts of models and of parallelism.
+// TraitsOf are what a prediction depends on that data may lack: the GPU, the precision on its generation, the kernels
+// there, frozen weights of fewer bits, adapters of mixtures, graphs, long sequences, parts of models and of
+// parallelism.
 func TraitsOf(j *workload.Job, m hardware.GPUModel) []string {
 	g := "amd"
 	if m.Vendor != "amd" {
 		g = genOf(m).String()
 	}
-	list := []string{"gpu " + m.Name, string(j.Precision) + " on " + g, string(j.Kernels) + " on " + g, "class " + Class(j, m)}
+	list := []string{
+		"gpu " + m.Name, string(j.Precision) + " on " + g, string(j.Kernels) + " on " + g, "class " + Class(j, m),
+	}
 	add := func(name string, on bool) {
 		if on {
 			list = append(list, name)
@@ -73,8 +76,8 @@ func TraitsOf(j *workload.Job, m hardware.GPUModel) []string {
 	return list
 }
 
-// Of is the factor within which the true time of a job's step is expected. That of its class holds four of five runs of four of five clusters that were
-// left out of the fit; it is wider the fewer clusters have each of the job's traits.
+// Of is the factor within which the true time of a job's step is expected. That of its class holds four of five runs of
+// four of five clusters that were left out of the fit; it is wider the fewer clusters have each of the job's traits.
 func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 	f, ok := x.Classes[Class(j, m)]
 	if !ok {
@@ -90,8 +93,8 @@ func (x *Margins) Of(j *workload.Job, m hardware.GPUModel) float64 {
 	return min(mostWide, max(hopedWide, math.Exp(math.Sqrt(sum))))
 }
 
-// sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by release and GPU, and
-// through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
+// sinksWide is how much longer a step may take whose attention has sinks: libraries ran it in one kernel late, by
+// release and GPU, and through memory before (NVIDIA/TransformerEngine pull requests 2148 and 2568).
 const sinksWide = 2
 
 func hasSinks(m *workload.Model) bool {
@@ -108,11 +111,13 @@ func hasSinks(m *workload.Model) bool {
 // Margin is that of the bars in use.
 func Margin(j *workload.Job, m hardware.GPUModel) float64 { return margins.Of(j, m) }
 
-// TieMargin is the factor below which two settings of one job on one cluster are not told apart: errors that they share do not matter
-// between them. Of pairs of settings of one job in both open sets (2026-11-16), those predicted less than 2% apart were measured in the
-// predicted order in 21 of 39 cases, 2 to 5% in 31 of 60, 5 to 10% in 45 of 73, 10 to 20% in 39 of 46, more than that in 30 of 37.
+// TieMargin is the factor below which two settings of one job on one cluster are not told apart: errors that they share
+// do not matter between them. Of pairs of settings of one job in both open sets (2026-11-16), those predicted less than
+// 2% apart were measured in the predicted order in 21 of 39 cases, 2 to 5% in 31 of 60, 5 to 10% in 45 of 73, 10 to 20%
+// in 39 of 46, more than that in 30 of 37.
 const TieMargin = 1.1
 
-// MemoryMargin is the factor by which a GPU's memory may be more than predicted: of ten steps on one H200 that were predicted before they were
-// measured (2026-11-16), the median was off by 1.9%, and the one that was most above its prediction, a mixture's, by 9%.
+// MemoryMargin is the factor by which a GPU's memory may be more than predicted: of ten steps on one H200 that were
+// predicted before they were measured (2026-11-16), the median was off by 1.9%, and the one that was most above its
+// prediction, a mixture's, by 9%.
 const MemoryMargin = 1.09

@@ -51,7 +51,8 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 			cpu = t.Above(r.GPU, cluster.Socket)
 		}
 		if cpu < 0 {
-			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang; what goes to the host's memory cannot be priced", f.c.Name)
+			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang; what goes to the host's memory cannot be "+
+				"priced", f.c.Name)
 		}
 		legs, _ := routes.Inside(typ, r.GPU, cpu)
 		for _, l := range legs {

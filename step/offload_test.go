@@ -47,7 +47,10 @@ func TestZeROOffload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 8, GlobalBatch: 512, Precision: workload.FP16, Recompute: workload.Full, Kernels: workload.Fused, Unfused: true, Offload: workload.OffloadOptimizer}
+	j := &workload.Job{
+		Model: m, Seq: 1024, MicroBatch: 8, GlobalBatch: 512, Precision: workload.FP16, Recompute: workload.Full,
+		Kernels: workload.Fused, Unfused: true, Offload: workload.OffloadOptimizer,
+	}
 	if j.Split, err = j.Split.On(1); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,8 @@ func TestZeROOffload(t *testing.T) {
 		t.Fatal(err)
 	}
 	rate := r.Flops / r.Step.Seconds() / 1e12
-	t.Logf("%.1f TFLOPS, published 40; %.1f GB of the GPU, %.0f GB of the host; update %.2f s", rate, r.Memory.Total().GB(), r.Memory.Host.GB(), r.Optimizer)
+	t.Logf("%.1f TFLOPS, published 40; %.1f GB of the GPU, %.0f GB of the host; update %.2f s", rate,
+		r.Memory.Total().GB(), r.Memory.Host.GB(), r.Optimizer)
 	if math.Abs(rate/40-1) > 0.4 || r.Memory.Total() > unit.Volume(gpu.Memory) {
 		t.Error("expected 40 TFLOPS within two fifths, and a job that fits")
 	}
@@ -77,7 +81,8 @@ func TestOffloadIsShared(t *testing.T) {
 		took[gpus] = changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadOptimizer })
 		plain := changed(t, p, g, func(*workload.Job) {})
 		if took[gpus].Step <= plain.Step || took[gpus].Memory.Total() >= plain.Memory.Total() {
-			t.Errorf("%d GPUs: offloaded %g s and %g bytes, else %g s and %g bytes", gpus, took[gpus].Step, took[gpus].Memory.Total(), plain.Step, plain.Memory.Total())
+			t.Errorf("%d GPUs: offloaded %g s and %g bytes, else %g s and %g bytes", gpus, took[gpus].Step,
+				took[gpus].Memory.Total(), plain.Step, plain.Memory.Total())
 		}
 	}
 	// Eight update an eighth each, with an eighth of the memory's rate.
@@ -108,7 +113,8 @@ func TestOffloadedParameters(t *testing.T) {
 	state := changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadOptimizer })
 	all := changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadParams })
 	if all.Memory.Params != 0 || all.Memory.Host <= state.Memory.Host || all.Step <= state.Step {
-		t.Errorf("parameters offloaded: %g s and %+v; the optimizer only: %g s and %+v", all.Step, all.Memory, state.Step, state.Memory)
+		t.Errorf("parameters offloaded: %g s and %+v; the optimizer only: %g s and %+v", all.Step, all.Memory, state.Step,
+			state.Memory)
 	}
 }
 
@@ -119,7 +125,8 @@ func TestOffloadIsProposed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := r.Limit(p.Job(), 80e9).Text; !strings.Contains(text, "does not fit") || !strings.Contains(text, "--offload optimizer would fit: ") {
+	if text := r.Limit(p.Job(), 80e9).Text; !strings.Contains(text, "does not fit") ||
+		!strings.Contains(text, "--offload optimizer would fit: ") {
 		t.Error(text)
 	}
 }

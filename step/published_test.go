@@ -11,8 +11,9 @@ import (
 	"busbar.dev/workload"
 )
 
-// TestPublishedPictures holds pictures and segments a second of one GPU to what NVIDIA publishes of its DeepLearningExamples (commit 729963dd):
-// ConvNets/resnet50v1.5/README.md in the container of 21.03, and Transformer-XL/README.md in that of 20.06. Convolutions have none of their figures fitted.
+// TestPublishedPictures holds pictures and segments a second of one GPU to what NVIDIA publishes of its
+// DeepLearningExamples (commit 729963dd): ConvNets/resnet50v1.5/README.md in the container of 21.03, and
+// Transformer-XL/README.md in that of 20.06. Convolutions have none of their figures fitted.
 func TestPublishedPictures(t *testing.T) {
 	for _, x := range []struct {
 		model, gpu, preset string
@@ -49,7 +50,10 @@ func TestPublishedPictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Seq: m.Seq, MicroBatch: x.batch, GlobalBatch: x.batch, Precision: x.precision, Recompute: workload.None, Kernels: workload.Eager, ChannelsFirst: x.first}
+		j := &workload.Job{
+			Model: m, Seq: m.Seq, MicroBatch: x.batch, GlobalBatch: x.batch, Precision: x.precision, Recompute: workload.None,
+			Kernels: workload.Eager, ChannelsFirst: x.first,
+		}
 		if x.precision == workload.FP16 { // Apex' O2
 			j.Keeps = workload.KeepCopy
 		}
@@ -63,9 +67,11 @@ func TestPublishedPictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s on %s, %s: %.0f a second, published %.0f (%+.1f%%); memory %.1f GB", x.model, x.gpu, x.precision, r.TokensPerSecond(), x.want, 100*(r.TokensPerSecond()/x.want-1), r.Memory.Total().GB())
+		t.Logf("%s on %s, %s: %.0f a second, published %.0f (%+.1f%%); memory %.1f GB", x.model, x.gpu, x.precision,
+			r.TokensPerSecond(), x.want, 100*(r.TokensPerSecond()/x.want-1), r.Memory.Total().GB())
 		if off := math.Abs(math.Log(r.TokensPerSecond() / x.want)); off > x.off {
-			t.Errorf("%s on %s in %s: %.0f a second; published are %.0f", x.model, x.gpu, x.precision, r.TokensPerSecond(), x.want)
+			t.Errorf("%s on %s in %s: %.0f a second; published are %.0f", x.model, x.gpu, x.precision, r.TokensPerSecond(),
+				x.want)
 		}
 		if r.Memory.Total() > 1.15*unit.Volume(gpu.Memory) {
 			t.Errorf("%s on %s: %v of memory, and it ran there", x.model, x.gpu, r.Memory.Total())

@@ -55,11 +55,14 @@ func TestSchedules(t *testing.T) {
 	switch {
 	case held(pipeline.GPipe) != 4*held(plain): // 16 micro-batches against 4
 		t.Errorf("GPipe holds %g, 1F1B %g", held(pipeline.GPipe), held(plain))
-	case held(pipeline.ZeroBubble) != held(plain) || held(pipeline.ZeroBubbleV) != held(plain) || held(pipeline.Interleaved) <= held(plain):
+	case held(pipeline.ZeroBubble) != held(plain) || held(pipeline.ZeroBubbleV) != held(plain) ||
+		held(pipeline.Interleaved) <= held(plain):
 		t.Error("ZB-H1 and ZB-V hold as much as 1F1B, an interleaved schedule more")
 	case held(pipeline.ZeroBubble2) != 7*held(plain)/4:
 		t.Errorf("ZB-H2 holds %g, 1F1B %g", held(pipeline.ZeroBubble2), held(plain))
-	case !(time(pipeline.ZeroBubbleV) < time(pipeline.ZeroBubble2) && time(pipeline.ZeroBubble2) < time(pipeline.ZeroBubble) && time(pipeline.ZeroBubble) < time(plain) && time(pipeline.Interleaved) < time(plain)):
+	case !(time(pipeline.ZeroBubbleV) < time(pipeline.ZeroBubble2) &&
+		time(pipeline.ZeroBubble2) < time(pipeline.ZeroBubble) && time(pipeline.ZeroBubble) < time(plain) &&
+		time(pipeline.Interleaved) < time(plain)):
 		t.Error("the bubble is not smaller where the papers say so")
 	}
 }

@@ -24,7 +24,10 @@ func TestParseSlow(t *testing.T) {
 			t.Errorf("%q: %+v, %v; want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "node3", "node3=20", "node3=100%", "=20%", ":nic=20%", "0x20%", "-1x20%", "x20%", "1x", "1xNaN%", "node3=-1%", "9999999999x1%"} {
+	for _, in := range []string{
+		"", "node3", "node3=20", "node3=100%", "=20%", ":nic=20%", "0x20%", "-1x20%", "x20%", "1x", "1xNaN%", "node3=-1%",
+		"9999999999x1%",
+	} {
 		if got, err := step.ParseSlow(in); err == nil {
 			t.Errorf("%q: %+v", in, got)
 		}
@@ -96,7 +99,8 @@ func TestSlowStage(t *testing.T) {
 			t.Errorf("node %d: %v s, the worst (%d) %g s, %v", h, r.Step, list[0], worst.Step, err)
 		}
 	}
-	if three, err := p.WorstHosts(g, 3, 0.1); err != nil || len(three) != 3 || three[0] == three[1] || three[1] == three[2] {
+	if three, err := p.WorstHosts(g, 3, 0.1); err != nil || len(three) != 3 || three[0] == three[1] ||
+		three[1] == three[2] {
 		t.Errorf("three nodes: %v, %v", three, err)
 	}
 	if _, err := p.WorstHosts(g, 5, 0.1); err == nil || !strings.Contains(err.Error(), "4 take part") {
@@ -135,12 +139,14 @@ func TestSlowNICs(t *testing.T) {
 	}
 	none := price(step.Host{Index: 2, Loss: 0})
 	one := price(step.Host{Index: 2, Loss: 0.75})
-	all := price(step.Host{Index: 0, Loss: 0.75}, step.Host{Index: 1, Loss: 0.75}, step.Host{Index: 2, Loss: 0.75}, step.Host{Index: 3, Loss: 0.75})
+	all := price(step.Host{Index: 0, Loss: 0.75}, step.Host{Index: 1, Loss: 0.75}, step.Host{Index: 2, Loss: 0.75},
+		step.Host{Index: 3, Loss: 0.75})
 	t.Logf("gradients: %.3g s, with one slow node %.3g s, with four %.3g s", none, one, all)
 	if !(none < one && one <= all*1.001) || one < none*1.8 || math.Abs(float64(one/all)-1) > 0.25 {
 		t.Errorf("%g s without, %g s with one slow node, %g s with four", none, one, all)
 	}
-	if twice := price(step.Host{Index: 2, Loss: 0.5}, step.Host{Index: 2, Loss: 0.5}); math.Abs(float64(twice/one)-1) > 1e-9 {
+	if twice := price(step.Host{Index: 2, Loss: 0.5},
+		step.Host{Index: 2, Loss: 0.5}); math.Abs(float64(twice/one)-1) > 1e-9 {
 		t.Errorf("half lost twice: %g s, three quarters lost: %g s", twice, one)
 	}
 	if c.Types[0].Name != "" && len(c.Types) != 1 {

@@ -46,7 +46,8 @@ func (p *pricing) assignBlocks() error {
 		late := p.lateness(r)
 		for _, k := range p.kinds[from:to] {
 			b := p.delayed(k, took[k], late)
-			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
+			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params),
+				append(x.summed, b.summed)
 			p.times.Forward[place] += b.fwd
 			p.times.Backward[place] += b.bwd - b.weight
 			p.times.Weight[place] += b.weight
@@ -55,8 +56,8 @@ func (p *pricing) assignBlocks() error {
 	return nil
 }
 
-// edges are where places begin among the blocks of a model, and where the last one ends. Where layers do not divide evenly,
-// the embedding and the loss take the place of one each, and what is left over is spread.
+// edges are where places begin among the blocks of a model, and where the last one ends. Where layers do not divide
+// evenly, the embedding and the loss take the place of one each, and what is left over is spread.
 func edges(s pipeline.Shape, layers, before, all int) []int {
 	list := make([]int, s.Ranks*s.Chunks+1)
 	if places := s.Ranks * s.Chunks; layers%places != 0 && (places > layers || (layers+workload.Slots)%places == 0) {
@@ -88,7 +89,9 @@ func (p *pricing) allocateStages(ranks, places int) {
 		x.fwd, x.bwd, times = times[:0:each], times[each:each:2*each], times[2*each:]
 		x.params, x.summed, counts = counts[:0:each], counts[each:each:2*each], counts[2*each:]
 	}
-	p.times = pipeline.Times{Forward: times[:places], Backward: times[places : 2*places], Weight: times[2*places : 3*places]}
+	p.times = pipeline.Times{
+		Forward: times[:places], Backward: times[places : 2*places], Weight: times[2*places : 3*places],
+	}
 }
 
 // layersOf is how many layers the model has.
@@ -165,7 +168,8 @@ func (k *cache) put(shape pipeline.Shape, p *pipeline.Steady) {
 // message is what a stage sends to the next for a micro-batch, and how long that takes.
 func (p *pricing) message() (bytes unit.Volume, one unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
-	bytes = unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) * j.Precision.Width())
+	bytes = unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) *
+		j.Precision.Width())
 	if s.SeqParallel || j.Kernels == workload.Fused {
 		bytes /= unit.Volume(s.TP) // each sends its part; the next gathers it over NVLink
 	}

@@ -45,7 +45,8 @@ func (r *Result) finite() error {
 		{"the step", float64(r.Step)},
 	} {
 		if math.IsNaN(x.time) || math.IsInf(x.time, 0) {
-			return fmt.Errorf("the time of %s is %v; expected a finite one: a rate of the cluster or the GPU is nought, or the job is larger than can be counted", x.what, x.time)
+			return fmt.Errorf("the time of %s is %v; expected a finite one: a rate of the cluster or the GPU is nought, or "+
+				"the job is larger than can be counted", x.what, x.time)
 		}
 	}
 	if r.Step <= 0 {
@@ -102,7 +103,10 @@ func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	p.blocks = make([]prepared, len(o.Kinds))
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
-		p.blocks[i] = prepared{kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), routed: b.Routed()}
+		p.blocks[i] = prepared{
+			kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block),
+			routed: b.Routed(),
+		}
 	}
 	return p
 }
@@ -122,9 +126,10 @@ type pricing struct {
 	traffic [nGroups]Traffic
 	late    map[int]float64 // stages of a slow node, by how many times as long they compute
 
-	slow  int       // the stage with most work
-	work  unit.Span // that it has of a micro-batch
-	after unit.Span // that the step takes after computing and beside it: the update, the host, gradients that nothing hides
+	slow int       // the stage with most work
+	work unit.Span // that it has of a micro-batch
+	// that the step takes after computing and beside it: the update, the host, gradients that nothing hides
+	after unit.Span
 	spent unit.Span // of that, on the update
 }
 
@@ -159,7 +164,8 @@ func (p *pricing) begin() error {
 	case q == workload.NVFP4 && p.g.Model.Peak[cluster.FP4] == 0:
 		return fmt.Errorf("%s has no FP4 matrix products; use fp8 or bf16", p.g.Model.Title)
 	case q == workload.MXFP8 && p.g.gen < sim.Blackwell:
-		return fmt.Errorf("%s has no MXFP8 matrix products, which Blackwell has first; use fp8, fp8-tensorwise or fp8-blockwise", p.g.Model.Title)
+		return fmt.Errorf("%s has no MXFP8 matrix products, which Blackwell has first; use fp8, fp8-tensorwise or "+
+			"fp8-blockwise", p.g.Model.Title)
 	case q.Low() && p.g.Model.Peak[cluster.FP8] == 0:
 		return fmt.Errorf("%s has no FP8 matrix products; use bf16", p.g.Model.Title)
 	}
@@ -200,7 +206,8 @@ func (p *pricing) host() unit.Span {
 	return p.g.hostOf(p.j)
 }
 
-// hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors, unless the optimizer's part is counted.
+// hostOf is what the host does in a step: twice as much in Python, whose optimizers work on lists of tensors, unless
+// the optimizer's part is counted.
 func (g *GPU) hostOf(j *workload.Job) unit.Span {
 	t := unit.Span(g.f.of(stepHost) * 1e-3)
 	if j.Kernels == workload.Eager && j.Model.Looped == nil {
@@ -289,7 +296,8 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 		var err error
 		if s.SeqParallel {
 			var a, b unit.Span
-			if a, limit, err = p.f.Time(Tensor, coll.AllGather, bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
+			if a, limit, err = p.f.Time(Tensor, coll.AllGather,
+				bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
 				b, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
 			}
 			one = a + b

@@ -115,7 +115,8 @@ func TestMessagesShareNICs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if few.Exposed < 1.01*all.Exposed || few.Step <= all.Step {
-		t.Errorf("one NIC for eight GPUs: %g s, %g s exposed; eight: %g s, %g s", few.Step, few.Exposed, all.Step, all.Exposed)
+		t.Errorf("one NIC for eight GPUs: %g s, %g s exposed; eight: %g s, %g s", few.Step, few.Exposed, all.Step,
+			all.Exposed)
 	}
 }
 
@@ -146,8 +147,10 @@ func TestStagesThatLeaveTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Traffic {
-		if inside := x.Time / unit.Span(x.Calls); x.Group == step.Next && inside*3 > took[string(workload.TensorDataPipeline)] {
-			t.Errorf("a message inside a node takes %g s, one of a pipeline that leaves it %g s", inside, took[string(workload.TensorDataPipeline)])
+		if inside := x.Time / unit.Span(x.Calls); x.Group == step.Next &&
+			inside*3 > took[string(workload.TensorDataPipeline)] {
+			t.Errorf("a message inside a node takes %g s, one of a pipeline that leaves it %g s", inside,
+				took[string(workload.TensorDataPipeline)])
 		}
 	}
 }

@@ -39,7 +39,8 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 		n = p.j.Micros() * int64(len(p.kinds)) * 4
 	}
 	if n > maxBars {
-		return nil, fmt.Errorf("a timeline of %d bars; at most %d are drawn: take fewer micro-batches (--global-batch)", n, maxBars)
+		return nil, fmt.Errorf("a timeline of %d bars; at most %d are drawn: take fewer micro-batches (--global-batch)", n,
+			maxBars)
 	}
 	t := &timeline{x: x}
 	switch {
@@ -74,9 +75,13 @@ type timeline struct {
 	copied unit.Span // when the last copy to the host ends
 }
 
-func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took unit.Span, bytes unit.Volume) unit.Span {
+func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took unit.Span,
+	bytes unit.Volume,
+) unit.Span {
 	if took > 0 {
-		t.bars = append(t.bars, Bar{Stage: stage, Traffic: traffic, Name: name, Kind: kind, From: from, To: from + took, Bytes: bytes})
+		t.bars = append(t.bars, Bar{
+			Stage: stage, Traffic: traffic, Name: name, Kind: kind, From: from, To: from + took, Bytes: bytes,
+		})
 	}
 	return from + took
 }
@@ -235,7 +240,8 @@ func (t *timeline) summed(stage int, end unit.Span, sent []Bar) (unit.Span, erro
 		for ; k < len(sent) && sent[k].From < from+took; k++ {
 			from = max(from, sent[k].To)
 		}
-		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took, unit.Volume(b.count)*b.bytes)
+		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took,
+			unit.Volume(b.count)*b.bytes)
 	}
 	return max(end, free), nil
 }

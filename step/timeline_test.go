@@ -12,7 +12,9 @@ import (
 )
 
 // prepared is a job on a preset.
-func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, micro, global int64, changes ...func(*workload.Job)) (*step.Prepared, *step.GPU) {
+func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, micro, global int64,
+	changes ...func(*workload.Job),
+) (*step.Prepared, *step.GPU) {
 	t.Helper()
 	m, err := workload.Find(model)
 	if err != nil {
@@ -26,7 +28,10 @@ func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: m.Seq, MicroBatch: micro, GlobalBatch: global, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Seq: m.Seq, MicroBatch: micro, GlobalBatch: global, Precision: workload.BF16, Recompute: workload.None,
+		Kernels: workload.Fused,
+	}
 	s, err := workload.ParseSplit(split)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +59,15 @@ func TestTimeline(t *testing.T) {
 	for _, x := range []struct {
 		split  string
 		global int64
-	}{{"", 32}, {"zero=1", 64}, {"zero=3", 32}, {"tp=8,pp=2", 16}, {"tp=4,pp=4", 32}, {"tp=4,pp=4,vpp=4", 32}, {"tp=2,pp=8,vpp=2", 16}} {
+	}{
+		{"", 32},
+		{"zero=1", 64},
+		{"zero=3", 32},
+		{"tp=8,pp=2", 16},
+		{"tp=4,pp=4", 32},
+		{"tp=4,pp=4,vpp=4", 32},
+		{"tp=2,pp=8,vpp=2", 16},
+	} {
 		p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", x.split, 2, 8, 1, x.global)
 		r, err := p.Price(g)
 		if err != nil {
@@ -86,10 +99,12 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestTimelineAdapters holds the drawn update of frozen weights to the priced one: that of the adapters, not of the model.
+// TestTimelineAdapters holds the drawn update of frozen weights to the priced one: that of the adapters, not of the
+// model.
 func TestTimelineAdapters(t *testing.T) {
 	for _, split := range []string{"", "zero=1", "zero=3", "pp=2"} {
-		p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", split, 1, 8, 1, 16, func(j *workload.Job) { j.LoRA = workload.LoRA{Rank: 16} })
+		p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", split, 1, 8, 1, 16,
+			func(j *workload.Job) { j.LoRA = workload.LoRA{Rank: 16} })
 		r, err := p.Price(g)
 		if err != nil {
 			t.Fatal(split, err)

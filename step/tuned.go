@@ -22,7 +22,8 @@ type Choice struct {
 
 // String is the choice in words.
 func (c Choice) String() string {
-	return fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes, c.Group, c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was/c.Is)
+	return fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes, c.Group,
+		c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was/c.Is)
 }
 
 // mostTuned is the ranks of a group up to which choices are weighed one by one.
@@ -34,7 +35,10 @@ var tunable = []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter}
 // Tuned is the fabric under a tuner plugin that knows the job: its collectives run by what NCCL can
 // run fastest, where that is predicted to gain more than predict.Worth.
 func (f *Fabric) Tuned() *Fabric {
-	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves}
+	t := &Fabric{
+		Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, cache: newCache(f.cache.found),
+		leaves: f.leaves,
+	}
 	t.cache.tuned = map[call]Choice{}
 	return t
 }
@@ -58,7 +62,9 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 	if f.cache.tuned == nil || !slices.Contains(tunable, op.Kind) || len(p.Layout) > mostTuned {
 		return own, nil
 	}
-	a, err := p.Ask(predict.Query{Kind: op.Kind, Type: op.Type, Sizes: []unit.Bytes{op.Bytes}, Algos: []string{predict.All}})
+	a, err := p.Ask(predict.Query{
+		Kind: op.Kind, Type: op.Type, Sizes: []unit.Bytes{op.Bytes}, Algos: []string{predict.All},
+	})
 	if err != nil {
 		return own, nil // there is nothing else that could be taken
 	}
@@ -77,7 +83,9 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 	}
 	t := cost{best.Time.Span(), best.Limit.Text}
 	f.cache.mu.Lock()
-	f.cache.tuned[call{f.pattern(g), op.Kind, op.Bytes}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time}
+	f.cache.tuned[call{f.pattern(g), op.Kind, op.Bytes}] = Choice{
+		g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time,
+	}
 	f.cache.mu.Unlock()
 	return t, nil
 }

@@ -41,7 +41,8 @@ func Faster(c *cluster.Cluster, factor float64, tiers ...Tier) (*cluster.Cluster
 // guessed reports whether a rate of a layer is only assumed. Cables between switches are, where nobody
 // says how many there are: then none is short of what hosts can send.
 func guessed(c *cluster.Cluster, t Tier, f *cluster.Fact[unit.Rate]) bool {
-	return f.Value > 0 && (f.Origin == cluster.Assumed || t == Trunks && c.Network.Oversubscription.Origin == cluster.Assumed)
+	return f.Value > 0 &&
+		(f.Origin == cluster.Assumed || t == Trunks && c.Network.Oversubscription.Origin == cluster.Assumed)
 }
 
 // FasterAssumed is the cluster with those rates of its network and of links inside nodes so many
@@ -78,7 +79,9 @@ func Assumed(c *cluster.Cluster) (tiers []Tier, why []string) {
 }
 
 // scaled is a copy whose rates of some layers were changed; false where none was.
-func scaled(c *cluster.Cluster, tiers []Tier, change func(t Tier, f *cluster.Fact[unit.Rate]) bool) (*cluster.Cluster, bool) {
+func scaled(c *cluster.Cluster, tiers []Tier,
+	change func(t Tier, f *cluster.Fact[unit.Rate]) bool,
+) (*cluster.Cluster, bool) {
 	n := variant(c)
 	found := false
 	rate := func(t Tier, f *cluster.Fact[unit.Rate]) { found = change(t, f) || found }

@@ -26,7 +26,8 @@ func TestVariants(t *testing.T) {
 	if !ok || rate(fast) != 50e9 || rate(c) != 25e9 || fast.Types[0].Links[0].Rate.Value != 300e9 {
 		t.Errorf("twice as fast: %v, of %v", rate(fast), rate(c))
 	}
-	if fast, _ := step.Faster(c, 2, step.Inner); fast.Types[0].Links[0].Rate.Value != 600e9 || c.Types[0].Links[0].Rate.Value != 300e9 {
+	if fast, _ := step.Faster(c, 2, step.Inner); fast.Types[0].Links[0].Rate.Value != 600e9 ||
+		c.Types[0].Links[0].Rate.Value != 300e9 {
 		t.Error("NVLink is as fast as before, or was changed where it stands")
 	}
 	if _, ok := step.Faster(c, 2, step.Trunks); ok {
@@ -47,7 +48,8 @@ func TestVariants(t *testing.T) {
 	if _, ok := step.WithPorts(c, 5); ok {
 		t.Error("five of four NICs")
 	}
-	if r, ok := step.WithGPUDirect(c); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes || c.Types[0].Devices[0].NIC.GDR != cluster.No {
+	if r, ok := step.WithGPUDirect(c); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes ||
+		c.Types[0].Devices[0].NIC.GDR != cluster.No {
 		t.Error("NICs do not reach, or were changed where they stand")
 	}
 }
@@ -64,14 +66,17 @@ func TestAssumedIsVaried(t *testing.T) {
 	}
 	c.Types[0].Links[0].Rate.Origin = cluster.Assumed
 	c.Network.Switches = []cluster.Switch{{Name: "leaf"}, {Name: "spine", Tier: 1}}
-	c.Network.Links = []cluster.NetLink{{A: cluster.AtSwitch(1, 0), B: cluster.AtSwitch(0, 0), Rate: cluster.FromRead(unit.Rate(50e9), "test")}}
+	c.Network.Links = []cluster.NetLink{{
+		A: cluster.AtSwitch(1, 0), B: cluster.AtSwitch(0, 0), Rate: cluster.FromRead(unit.Rate(50e9), "test"),
+	}}
 	c.Network.Oversubscription = cluster.FromAssumed(1.0, "not stated")
 	tiers, why := step.Assumed(c)
 	if len(tiers) != 2 || tiers[0] != step.Trunks || why[0] != "not stated" || tiers[1] != step.Inner {
 		t.Errorf("assumed: %v, %q", tiers, why)
 	}
 	n, ok := step.FasterAssumed(c, 2)
-	if !ok || n.Types[0].Links[0].Rate.Value != 600e9 || n.Network.Links[0].Rate.Value != 100e9 || n.Types[0].Devices[3].NIC.Ports[0].Rate.Value != 25e9 {
+	if !ok || n.Types[0].Links[0].Rate.Value != 600e9 || n.Network.Links[0].Rate.Value != 100e9 ||
+		n.Types[0].Devices[3].NIC.Ports[0].Rate.Value != 25e9 {
 		t.Errorf("varied: %v, %+v", ok, n.Network.Links)
 	}
 }

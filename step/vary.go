@@ -9,8 +9,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Vary is a cluster with some of its network changed, by a text: network.gbps=400 (every NIC and cable), nics_per_node=4, or
-// several with commas.
+// Vary is a cluster with some of its network changed, by a text: network.gbps=400 (every NIC and cable),
+// nics_per_node=4, or several with commas.
 func Vary(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 	for _, one := range strings.Split(text, ",") {
 		var err error

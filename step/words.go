@@ -18,7 +18,10 @@ type Limit struct {
 func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	s := j.Split
 	if need := r.Memory.Total(); have > 0 && need > unit.Volume(have) {
-		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GiB of memory needed, %.1f GiB there; %s", need.GiB(), unit.Volume(have).GiB(), whatFits(j, have))}
+		return Limit{
+			"memory", fmt.Sprintf("does not fit: %.1f GiB of memory needed, %.1f GiB there; %s", need.GiB(),
+				unit.Volume(have).GiB(), whatFits(j, have)),
+		}
 	}
 	worst := -1
 	for i := range r.Traffic {
@@ -31,15 +34,24 @@ func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	case worst >= 0 && r.Traffic[worst].Exposed > 0.1*r.Step && r.Traffic[worst].Exposed >= r.Bubble:
 		t := &r.Traffic[worst]
 		if t.Limit == "" { // nothing crosses a link between ranks: the host keeps what is waited for
-			return Limit{"host", fmt.Sprintf("%.0f%% of the step waits for what host memory keeps (--offload %s)", share(t.Exposed), j.Offload)}
+			return Limit{"host", fmt.Sprintf("%.0f%% of the step waits for what host memory keeps (--offload %s)",
+				share(t.Exposed), j.Offload)}
 		}
-		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s over %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
+		return Limit{
+			"network",
+			fmt.Sprintf("%.0f%% of the step waits for %s over %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit),
+		}
 	case r.Bubble > 0.1*r.Step:
-		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline bubble: %d micro-batches over %d stages; %s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}
+		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline bubble: %d micro-batches over %d stages; "+
+			"%s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}
 	case r.Host+r.Optimizer > 0.15*r.Step:
-		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the optimizer update and host work; larger batches would help", share(r.Host+r.Optimizer))}
+		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the optimizer update and host work; larger batches would "+
+			"help", share(r.Host+r.Optimizer))}
 	}
-	return Limit{"compute", fmt.Sprintf("%.0f%% of the step is compute; %.0f%% of communication is overlapped", share(r.Compute), hidden(r))}
+	return Limit{
+		"compute", fmt.Sprintf("%.0f%% of the step is compute; %.0f%% of communication is overlapped", share(r.Compute),
+			hidden(r)),
+	}
 }
 
 func hidden(r *Result) float64 {

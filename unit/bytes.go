@@ -38,11 +38,13 @@ func ParseBytes(s string) (Bytes, error) {
 		return 0, fmt.Errorf("size %q: %w", s, err)
 	}
 	if strings.ContainsRune(suffix, 'b') && !strings.ContainsRune(suffix, 'B') {
-		return 0, fmt.Errorf("size %q: a small b means bits; sizes are in bytes: %s?", s, strings.TrimSuffix(strings.TrimSpace(s), suffix)+strings.ReplaceAll(strings.ToUpper(suffix), "I", "i"))
+		return 0, fmt.Errorf("size %q: a small b means bits; sizes are in bytes: %s?", s,
+			strings.TrimSuffix(strings.TrimSpace(s), suffix)+strings.ReplaceAll(strings.ToUpper(suffix), "I", "i"))
 	}
 	mul, ok := byteSuffix[strings.ToUpper(suffix)]
 	if !ok {
-		return 0, fmt.Errorf("size %q: unknown unit %q; use K, M, G (1024-based), KB, MB, GB (1000-based) or KiB, MiB, GiB", s, suffix)
+		return 0, fmt.Errorf("size %q: unknown unit %q; use K, M, G (1024-based), KB, MB, GB (1000-based) or KiB, MiB, GiB",
+			s, suffix)
 	}
 	v := num * float64(mul)
 	if mul == 1 && v != math.Trunc(v) || v > 0 && v < 1 {
@@ -69,7 +71,8 @@ func (b Bytes) String() string {
 	return scaled(float64(b), "B")
 }
 
-// Exact is the size as text that parses back to it, such as 1536B or 64KiB: for flags, and for fields of questions that are text.
+// Exact is the size as text that parses back to it, such as 1536B or 64KiB: for flags, and for fields of questions that
+// are text.
 func (b Bytes) Exact() string {
 	text, _ := b.MarshalText() // which cannot fail
 	return string(text)

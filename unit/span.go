@@ -19,7 +19,8 @@ const (
 )
 
 var spanSuffix = map[string]Span{
-	"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "m": Minute, "min": Minute, "h": Hour, "hour": Hour, "hours": Hour,
+	"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "m": Minute, "min": Minute, "h": Hour,
+	"hour": Hour, "hours": Hour,
 	"d": Day, "day": Day, "days": Day, "w": 7 * Day, "y": Year, "year": Year, "years": Year,
 }
 
@@ -49,8 +50,8 @@ func (s Span) Seconds() float64 { return float64(s) }
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }
 
-// Short prints a short span as Time does, with units from ps to s; none is 0. One that is longer than Time counts is printed as
-// String does.
+// Short prints a short span as Time does, with units from ps to s; none is 0. One that is longer than Time counts is
+// printed as String does.
 func (s Span) Short() string {
 	switch {
 	case s == 0:

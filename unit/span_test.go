@@ -9,7 +9,8 @@ import (
 
 func TestParseSpan(t *testing.T) {
 	for in, want := range map[string]Span{
-		"90s": 90, "10min": 600, "10 m": 600, "2.5h": 9000, "54d": 54 * 86400, "5.8y": Span(5.8 * 365.25 * 86400), "0s": 0, "1w": 7 * Day, "250ms": 0.25, "40us": 40e-6, "40 µs": 40e-6, "5ns": 5e-9,
+		"90s": 90, "10min": 600, "10 m": 600, "2.5h": 9000, "54d": 54 * 86400, "5.8y": Span(5.8 * 365.25 * 86400), "0s": 0,
+		"1w": 7 * Day, "250ms": 0.25, "40us": 40e-6, "40 µs": 40e-6, "5ns": 5e-9,
 	} {
 		if got, err := ParseSpan(in); err != nil || math.Abs(float64(got-want)) > 1e-12*max(1, float64(want)) {
 			t.Errorf("ParseSpan(%q) = %g, %v; want %g", in, float64(got), err, float64(want))
@@ -20,7 +21,10 @@ func TestParseSpan(t *testing.T) {
 			t.Errorf("ParseSpan(%q) = %v, want an error", in, v)
 		}
 	}
-	for s, want := range map[Span]string{0: "0 ms", 40e-6: "40 µs", 5e-9: "5 ns", -40e-6: "-40 µs", 0.25: "250 ms", 90: "90 s", 600: "10 min", 3 * Hour: "3 h", 54 * Day: "54 days", 5.8 * Year: "5.8 years"} {
+	for s, want := range map[Span]string{
+		0: "0 ms", 40e-6: "40 µs", 5e-9: "5 ns", -40e-6: "-40 µs", 0.25: "250 ms", 90: "90 s", 600: "10 min",
+		3 * Hour: "3 h", 54 * Day: "54 days", 5.8 * Year: "5.8 years",
+	} {
 		if s.String() != want {
 			t.Errorf("%g s prints as %s; want %s", float64(s), s, want)
 		}

@@ -162,7 +162,8 @@ func late(ctx context.Context, a *asked) *given {
 	if errors.Is(context.Cause(ctx), errMemory) {
 		return refusal(http.StatusServiceUnavailable, errMemory.Error(), a)
 	}
-	return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
+	return refusal(http.StatusServiceUnavailable,
+		fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
 }
 
 // run asks package query and makes an answer of its document. It survives its faults: others are being served.
@@ -217,7 +218,10 @@ func (s *Server) tell(text string) {
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
 func (s *Server) env(a *asked, notes *noted) query.Env {
-	env := query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits, Unpacked: mostUnpacked}}
+	env := query.Env{
+		Files: a.files, Machine: s.Machine, Note: notes.add,
+		Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits, Unpacked: mostUnpacked},
+	}
 	if a.tree != nil {
 		env.Files = a.tree
 	}

@@ -76,10 +76,12 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	form := given.Get("o")
 	delete(rest, "o")
 	if rest["json"] {
-		return nil, failure.In("json", fmt.Errorf("json is a flag of the command; here JSON is what comes, unless o asks for something else"))
+		return nil, failure.In("json",
+			fmt.Errorf("json is a flag of the command; here JSON is what comes, unless o asks for something else"))
 	}
 	for k := range rest {
-		return nil, failure.In(fmt.Sprintf("%.40s", k), fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " ")))
+		return nil, failure.In(fmt.Sprintf("%.40s", k), fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists "+
+			"what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " ")))
 	}
 	return a, a.as(form)
 }
@@ -90,13 +92,15 @@ func (a *asked) fed() error {
 	for i := range params {
 		p := &params[i]
 		if p.Argument && (p.Names == "file" || p.Names == "files") && len(a.files) == 0 {
-			return failure.In(p.Name, fmt.Errorf("no %s given; expected %s=@ID, an upload as POST /api/files gives it", p.Page, p.Page))
+			return failure.In(p.Name,
+				fmt.Errorf("no %s given; expected %s=@ID, an upload as POST /api/files gives it", p.Page, p.Page))
 		}
 	}
 	return nil
 }
 
-// otherNames are those of a parameter that no parameter has for its own: its long flag's, and cluster for what names one.
+// otherNames are those of a parameter that no parameter has for its own: its long flag's, and cluster for what names
+// one.
 func otherNames(params []query.Param, p *query.Param) (list []string) {
 	for _, name := range []string{p.Name, p.Short, p.Names} {
 		taken := func(q query.Param) bool { return q.Page == name || q.Name == name && q.Page != p.Page }
@@ -121,7 +125,8 @@ func (a *asked) as(form string) error {
 			known = append(known, k)
 		}
 		slices.Sort(known)
-		return failure.In("o", fmt.Errorf("o=%.40q: expected %s", form, strings.Join(append([]string{"json"}, known...), ", ")))
+		return failure.In("o",
+			fmt.Errorf("o=%.40q: expected %s", form, strings.Join(append([]string{"json"}, known...), ", ")))
 	}
 	a.form, a.mime, a.line = form, p.mime, query.ShellLine(append(line, "-o", p.flag))
 	return nil
@@ -131,7 +136,8 @@ var plainNumber = lazyre.New(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
 
 // add gives the question a parameter's value.
 func (s *Server) add(a *asked, p *query.Param, v string) error {
-	if len(v) > maxWord || !utf8.ValidString(v) || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if len(v) > maxWord || !utf8.ValidString(v) ||
+		strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%s=%.40q: expected at most %d printable characters", p.Page, v, maxWord)
 	}
 	switch {

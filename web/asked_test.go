@@ -19,10 +19,19 @@ func TestQuestions(t *testing.T) {
 		{"/api/map", "busbar map --json"},
 		{"/api/map?c=dgx-h100:4", "busbar map dgx-h100:4 --json"},
 		{"/api/map?c=dgx-h100:4&audit=1", "busbar map --audit dgx-h100:4 --json"},
-		{"/api/map?path=node0/gpu0,node1/gpu1&path=node0/gpu1,node1/gpu0&c=a:2", "busbar map --path node0/gpu0,node1/gpu1 --path node0/gpu1,node1/gpu0 a:2 --json"},
-		{"/api/predict?c=x:2&b=8&e=1G&f=2.5&algo=each", "busbar predict -c x:2 --minbytes 8 --maxbytes 1G --stepfactor 2.5 --algo each --json"},
+		{
+			"/api/map?path=node0/gpu0,node1/gpu1&path=node0/gpu1,node1/gpu0&c=a:2",
+			"busbar map --path node0/gpu0,node1/gpu1 --path node0/gpu1,node1/gpu0 a:2 --json",
+		},
+		{
+			"/api/predict?c=x:2&b=8&e=1G&f=2.5&algo=each",
+			"busbar predict -c x:2 --minbytes 8 --maxbytes 1G --stepfactor 2.5 --algo each --json",
+		},
 		{"/api/predict?algo=--output=x", "busbar predict --algo --output=x --json"},
-		{"/api/step?c=x&m=y&parallel=tp%3D8&set=network.gbps%3D400&sync=1", "busbar step -c x -m y --parallel tp=8 --sync --set network.gbps=400 --json"},
+		{
+			"/api/step?c=x&m=y&parallel=tp%3D8&set=network.gbps%3D400&sync=1",
+			"busbar step -c x -m y --parallel tp=8 --sync --set network.gbps=400 --json",
+		},
 		{"/api/plan?c=x&m=y&top=3", "busbar plan -c x -m y --top 3 --json"},
 		{"/api/presets", "busbar presets --json"},
 		{"/api/models?model=gpt2", "busbar models gpt2 --json"},
@@ -56,7 +65,8 @@ func TestAnswersAreDocuments(t *testing.T) {
 	if err := report.JSON(&want, doc); err != nil {
 		t.Fatal(err)
 	}
-	if res, text := s.ask(t, "GET", "/api/predict?c=dgx-h100:2&size=1G", s.read, nil); res.StatusCode != 200 || text != want.String() {
+	if res, text := s.ask(t, "GET", "/api/predict?c=dgx-h100:2&size=1G", s.read, nil); res.StatusCode != 200 ||
+		text != want.String() {
 		t.Errorf("%d %.300s", res.StatusCode, text)
 	}
 	for _, c := range []struct {
@@ -87,7 +97,8 @@ func TestAnswersAreDocuments(t *testing.T) {
 func TestFaultsAreSurvived(t *testing.T) {
 	s := newSite(t, nil)
 	s.asking = func(context.Context, *asked, query.Env) (any, error) { panic("a fault") }
-	if res, text := s.ask(t, "GET", "/api/map?c=x", s.read, nil); res.StatusCode != 500 || !strings.Contains(text, "a fault") {
+	if res, text := s.ask(t, "GET", "/api/map?c=x", s.read, nil); res.StatusCode != 500 ||
+		!strings.Contains(text, "a fault") {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
 }
@@ -99,13 +110,17 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		"/api/map?output=/tmp/x", "/api/map?o=/tmp/x", "/api/map?o=svg%3D/tmp/x", "/api/map?o=text", "/api/map?json=1",
 		"/api/map?c=-", "/api/map?c=--audit", "/api/map?c=-o", "/api/map?c=a&c=b", "/api/map?audit=yes",
 		"/api/map?c=x:0", "/api/map?c=x:-1", "/api/map?c=x:20001", "/api/map?c=x:99999999999999999999", "/api/map?c=x:1e3",
-		"/api/map?c=@", "/api/map?c=@../../etc/passwd", "/api/map?c=@" + strings.Repeat("0", 32), "/api/map?c=@" + strings.Repeat("0", 32) + ":x",
-		"/api/predict?size=@" + strings.Repeat("0", 32), "/api/predict?trace=/tmp/x", "/api/predict?o=trace", "/api/predict?f=abc", "/api/predict?f=1e9", "/api/predict?root=0x10",
-		"/api/predict?op=" + strings.Repeat("x", 401), "/api/predict?op=a%00b", "/api/predict?op=a%0Ab", "/api/predict?op=%1b[31m",
+		"/api/map?c=@", "/api/map?c=@../../etc/passwd", "/api/map?c=@" + strings.Repeat("0", 32),
+		"/api/map?c=@" + strings.Repeat("0", 32) + ":x",
+		"/api/predict?size=@" + strings.Repeat("0", 32), "/api/predict?trace=/tmp/x", "/api/predict?o=trace",
+		"/api/predict?f=abc", "/api/predict?f=1e9", "/api/predict?root=0x10",
+		"/api/predict?op=" + strings.Repeat("x", 401), "/api/predict?op=a%00b", "/api/predict?op=a%0Ab",
+		"/api/predict?op=%1b[31m",
 		"/api/plan?emit=/tmp/x", "/api/plan?force=1", "/api/plan?detected=/etc/passwd", "/api/plan?pick=2",
 		"/api/plan/files?pick=0", "/api/plan/files?pick=x", "/api/plan/files?emit=/tmp",
 		"/api/step?output=x.svg", "/api/models?model=-v", "/api/hardware?table=--json",
-		"/api/measured?file=/etc/passwd", "/api/measured?file=-", "/api/doctor?file=/etc", "/api/doctor?live=1", "/api/explain?file=..", "/api/version?x=1",
+		"/api/measured?file=/etc/passwd", "/api/measured?file=-", "/api/doctor?file=/etc", "/api/doctor?live=1",
+		"/api/explain?file=..", "/api/version?x=1",
 	} {
 		res, text := s.ask(t, "GET", path, s.order, nil)
 		var doc struct{ Error string }
@@ -121,7 +136,8 @@ func TestWhatCannotBeAsked(t *testing.T) {
 // TestMissingHardware names the field of the cluster that would help, so that the page can lead to it.
 func TestMissingHardware(t *testing.T) {
 	s := realSite(t, nil)
-	topo := "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNODE\t0-31\t0\nGPU1\tNODE\t X \t0-31\t0\n\nLegend:\n\n  X    = Self\n"
+	topo := "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNODE\t0-31\t0\nGPU1\tNODE\t X \t0-31\t0\n\nLegend:\n" +
+		"\n  X    = Self\n"
 	_, text := s.ask(t, "POST", "/api/files?name=topo.txt", s.read, strings.NewReader(topo))
 	var sent struct{ ID string }
 	if err := json.Unmarshal([]byte(text), &sent); err != nil || sent.ID == "" {
@@ -135,17 +151,21 @@ func TestMissingHardware(t *testing.T) {
 	} {
 		res, text := s.ask(t, "GET", c.path, s.read, nil)
 		var doc struct{ Error, Field string }
-		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != http.StatusBadRequest || doc.Field != c.field || doc.Error == "" {
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != http.StatusBadRequest ||
+			doc.Field != c.field || doc.Error == "" {
 			t.Errorf("%s: %d %s, %v; expected a refusal with field %q", c.path, res.StatusCode, text, err, c.field)
 		}
 	}
-	if res, text := s.ask(t, "GET", "/api/step?m=gpt2-large&gpu=a6000&c="+sent.ID, s.read, nil); res.StatusCode != http.StatusOK {
+	if res, text := s.ask(t, "GET", "/api/step?m=gpt2-large&gpu=a6000&c="+sent.ID, s.read,
+		nil); res.StatusCode != http.StatusOK {
 		t.Errorf("with the GPU named: %d %s", res.StatusCode, text)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	for _, q := range []string{"c=dgx-h100:4&op=all_reduce", "c=@../x:4", "o=svg=x", "path=a&path=b", "%zz", "c=" + strings.Repeat(":", 50)} {
+	for _, q := range []string{
+		"c=dgx-h100:4&op=all_reduce", "c=@../x:4", "o=svg=x", "path=a&path=b", "%zz", "c=" + strings.Repeat(":", 50),
+	} {
 		f.Add(q)
 	}
 	s := &Server{shelf: &uploadStore{dir: f.TempDir()}}

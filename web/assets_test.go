@@ -69,7 +69,9 @@ func TestPageFiles(t *testing.T) {
 		if m := regexp.MustCompile(`https?://[^w][^ '"]*`).FindString(text); m != "" {
 			t.Errorf("%s names another host: %s", path, m)
 		}
-		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " style=\"", "javascript:"} {
+		for _, bad := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " style=\"", "javascript:",
+		} {
 			if strings.Contains(text, bad) {
 				t.Errorf("%s: %s", path, bad)
 			}

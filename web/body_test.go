@@ -27,7 +27,8 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(eventually.Limit))
 	post := func(extra string) {
-		if _, err := fmt.Fprintf(c, "POST /api/files?name=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n", s.read, extra, size); err != nil {
+		if _, err := fmt.Fprintf(c, "POST /api/files?name=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
+			"%sContent-Length: %d\r\n\r\n", s.read, extra, size); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +40,8 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 		}
 		defer res.Body.Close()
 		var doc struct{ Error string }
-		if err := json.NewDecoder(res.Body).Decode(&doc); err != nil || res.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(doc.Error, "more than") {
+		if err := json.NewDecoder(res.Body).Decode(&doc); err != nil || res.StatusCode != http.StatusRequestEntityTooLarge ||
+			!strings.Contains(doc.Error, "more than") {
 			t.Errorf("%d %+v %v", res.StatusCode, doc, err)
 		}
 	}
@@ -60,7 +62,8 @@ func TestTooLongBodyIsAnswered(t *testing.T) {
 func TestBoundedBody(t *testing.T) {
 	for _, n := range []int{0, 1, 999, 1000, 1001, 4000, 5001, 6000} {
 		for _, step := range []int{1, 7, 1000, 1001, 8000} {
-			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/", io.NopCloser(strings.NewReader(strings.Repeat("x", n))))
+			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/",
+				io.NopCloser(strings.NewReader(strings.Repeat("x", n))))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +83,8 @@ func TestBoundedBody(t *testing.T) {
 
 // TestTooManyLogs sends a form that is longer than the route takes.
 func TestTooManyLogs(t *testing.T) {
-	form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.log\"\r\n\r\n" + strings.Repeat("x", 9000) + "\r\n--b--\r\n"
+	form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.log\"\r\n\r\n" +
+		strings.Repeat("x", 9000) + "\r\n--b--\r\n"
 	for _, most := range []int64{20, 100, 9000} {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/doctor", strings.NewReader(form))
 		if err != nil {

@@ -17,9 +17,9 @@ const (
 	mostOfOne       = mostConnections / 8
 )
 
-// Bounded is a listener that takes so many connections at once. Where all places are taken, a connection on which nobody
-// has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have, the token
-// that holds the most gives its oldest up.
+// Bounded is a listener that takes so many connections at once. Where all places are taken, a connection on which
+// nobody has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have,
+// the token that holds the most gives its oldest up.
 func Bounded(l net.Listener) net.Listener {
 	return &boundedListener{
 		Listener: l, places: make(chan struct{}, mostConnections), done: make(chan struct{}),
@@ -81,11 +81,12 @@ func (l *boundedListener) place() bool {
 	}
 }
 
-// evict closes the oldest connection without a token, of one client or of all; of all, else the oldest of the token that
-// holds the most. It is false where there is none.
+// evict closes the oldest connection without a token, of one client or of all; of all, else the oldest of the token
+// that holds the most. It is false where there is none.
 func (l *boundedListener) evict(who string) bool {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return c.token.Load() == nil && (who == "" || c.who == who) })
+	i := slices.IndexFunc(l.open,
+		func(c *boundedConn) bool { return c.token.Load() == nil && (who == "" || c.who == who) })
 	if i < 0 && who == "" {
 		i = l.oldestOfLargest()
 	}
@@ -101,7 +102,8 @@ func (l *boundedListener) evict(who string) bool {
 	return true
 }
 
-// oldestOfLargest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds mu.
+// oldestOfLargest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds
+// mu.
 func (l *boundedListener) oldestOfLargest() int {
 	count := map[string]int{}
 	most := ""

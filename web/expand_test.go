@@ -13,8 +13,8 @@ import (
 	"busbar.dev/internal/test/hostile"
 )
 
-// TestHostileUploads sends every known attack with a read token and asks for its map. Each is answered in time and at a bounded
-// cost, and 20,000 nodes are the most that any form of description may stand for.
+// TestHostileUploads sends every known attack with a read token and asks for its map. Each is answered in time and at a
+// bounded cost, and 20,000 nodes are the most that any form of description may stand for.
 func TestHostileUploads(t *testing.T) {
 	s := realSite(t, func(c *Config) { c.Memory = 2 << 30 })
 	docs := append(hostile.Documents(),
@@ -41,7 +41,8 @@ func TestHostileUploads(t *testing.T) {
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
 			mb := (after.TotalAlloc - before.TotalAlloc) >> 20
-			t.Logf("%d bytes: %d, %d MB allocated, %v: %.100s", len(d.Data), r.StatusCode, mb, took.Round(time.Millisecond), body)
+			t.Logf("%d bytes: %d, %d MB allocated, %v: %.100s", len(d.Data), r.StatusCode, mb, took.Round(time.Millisecond),
+				body)
 			if mb > 1200 || r.StatusCode == http.StatusInternalServerError {
 				t.Errorf("%d bytes: %d, %d MB, %v; want no fault, and at most 1,200 MB in all", len(d.Data), r.StatusCode, mb, took)
 			}
@@ -55,7 +56,8 @@ func TestHostileUploads(t *testing.T) {
 // TestUnpackedIsBounded holds the page to one GiB out of compressed logs.
 func TestUnpackedIsBounded(t *testing.T) {
 	s := newSite(t, nil)
-	if got := s.env(&asked{}, &noted{}).Limits; got.Unpacked != 1<<30 || got.Source.Steps == 0 || got.Source.Bytes != 32<<20 {
+	if got := s.env(&asked{}, &noted{}).Limits; got.Unpacked != 1<<30 || got.Source.Steps == 0 ||
+		got.Source.Bytes != 32<<20 {
 		t.Errorf("a question of the page may unpack %d bytes of logs, and %+v", got.Unpacked, got.Source)
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // policy lets the page load from this server and nowhere else. Pictures that a
 // view offers to save are made as blobs.
-const policy = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+const policy = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; frame-ancestors " +
+	"'none'; object-src 'none'"
 
 // guard is what stands before every route.
 func (s *Server) guard(next http.Handler) http.Handler {
@@ -114,7 +115,8 @@ func (s *Server) entry(rt Route) http.Handler {
 			Fail(w, http.StatusUnauthorized, "log in, or send a token: Authorization: Bearer TOKEN")
 		case who.Role < rt.Role:
 			s.refused.Add(1)
-			Fail(w, http.StatusForbidden, fmt.Sprintf("the token %s may %v; this takes one that may %v", who.Name, who.Role, rt.Role))
+			Fail(w, http.StatusForbidden,
+				fmt.Sprintf("the token %s may %v; this takes one that may %v", who.Name, who.Role, rt.Role))
 		default:
 			s.Tokens.touch(who.Name)
 			proven(r.Context(), who.Name)
@@ -125,5 +127,6 @@ func (s *Server) entry(rt Route) http.Handler {
 
 // isPage reports a browser that goes to a page, rather than a script that asks.
 func isPage(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/")
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
+		!strings.HasPrefix(r.URL.Path, "/api/")
 }

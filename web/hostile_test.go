@@ -34,18 +34,36 @@ func TestHostileRequests(t *testing.T) {
 		codes      []int
 	}{
 		{"no HTTP", "\x16\x03\x01 hello\r\n\r\n", []int{400}},
-		{"a header without end", "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", []int{431}},
-		{"a path without end", "GET /api/map?c=" + strings.Repeat("x", 20<<10) + " HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
-		{"another host's name", "GET http://evil.example/api/map HTTP/1.1\r\nHost: evil.example\r\n" + auth + "\r\n", []int{421}},
-		{"dots in a path", "GET /assets/" + s.assets.build + "/../../tokens.json HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{301, 307, 404}},
-		{"encoded dots", "GET /assets/" + s.assets.build + "/%2e%2e/%2e%2e/tokens.json HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{301, 307, 404}},
-		{"encoded slashes", "GET /assets/" + s.assets.build + "/..%2f..%2fserver.go HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{301, 307, 404}},
+		{
+			"a header without end", "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+			[]int{431},
+		},
+		{
+			"a path without end", "GET /api/map?c=" + strings.Repeat("x", 20<<10) + " HTTP/1.1\r\nHost: localhost\r\n" + auth +
+				"\r\n", []int{400},
+		},
+		{
+			"another host's name", "GET http://evil.example/api/map HTTP/1.1\r\nHost: evil.example\r\n" + auth + "\r\n",
+			[]int{421},
+		},
+		{"dots in a path", "GET /assets/" + s.assets.build + "/../../tokens.json HTTP/1.1\r\nHost: localhost\r\n" + auth +
+			"\r\n", []int{301, 307, 404}},
+		{"encoded dots", "GET /assets/" + s.assets.build + "/%2e%2e/%2e%2e/tokens.json HTTP/1.1\r\nHost: localhost\r\n" +
+			auth + "\r\n", []int{301, 307, 404}},
+		{"encoded slashes", "GET /assets/" + s.assets.build + "/..%2f..%2fserver.go HTTP/1.1\r\nHost: localhost\r\n" + auth +
+			"\r\n", []int{301, 307, 404}},
 		{"a byte of nothing", "GET /api/models?model=%00 HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
 		{"no UTF-8", "GET /api/models?model=%ff%fe HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{400}},
-		{"two lengths", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ntoken=", []int{400}},
-		{"a length and chunks", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400, 401}},
-		{"a login without end", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 99999\r\n\r\ntoken=" + strings.Repeat("x", 99993), []int{400}},
-		{"many cookies", "GET /api/me HTTP/1.1\r\nHost: localhost\r\nCookie: " + strings.Repeat(s.cookie+"=a.b.c; ", 500) + "\r\n\r\n", []int{401}},
+		{
+			"two lengths", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ntoken=",
+			[]int{400},
+		},
+		{"a length and chunks", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n0\r\n\r\n", []int{400, 401}},
+		{"a login without end", "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+			"application/x-www-form-urlencoded\r\nContent-Length: 99999\r\n\r\ntoken=" + strings.Repeat("x", 99993), []int{400}},
+		{"many cookies", "GET /api/me HTTP/1.1\r\nHost: localhost\r\nCookie: " + strings.Repeat(s.cookie+"=a.b.c; ", 500) +
+			"\r\n\r\n", []int{401}},
 		{"a part without end", "POST /api/doctor HTTP/1.1\r\nHost: localhost\r\n" + auth + "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 40\r\n\r\n--b\r\nContent-Disposition: form-data; xxxxx", []int{400}},
 		{"another method", "PUT /api/map HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{404, 405}},
 		{"TRACE", "TRACE / HTTP/1.1\r\nHost: localhost\r\n" + auth + "\r\n", []int{404, 405}},
@@ -181,7 +199,9 @@ func TestOneHostKeepsNobodyOut(t *testing.T) {
 	if _, err := l.Accept(); err != nil || l.each["greedy"] != mostOfOne {
 		t.Fatalf("%v, %v", l.each, err)
 	}
-	for addr, want := range map[string]string{"127.0.0.1:5": "", "[::1]:5": "", "192.0.2.7:5": "192.0.2.7", "[2001:db8::7]:5": "2001:db8::"} {
+	for addr, want := range map[string]string{
+		"127.0.0.1:5": "", "[::1]:5": "", "192.0.2.7:5": "192.0.2.7", "[2001:db8::7]:5": "2001:db8::",
+	} {
 		a, err := net.ResolveTCPAddr("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +286,8 @@ func TestNoPathOfTheServer(t *testing.T) {
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 400 || strings.Contains(string(data), s.Data) || !strings.Contains(string(data), "a.log") {
+	if err != nil || res.StatusCode != 400 || strings.Contains(string(data), s.Data) ||
+		!strings.Contains(string(data), "a.log") {
 		t.Errorf("%d %s %v", res.StatusCode, data, err)
 	}
 }
@@ -282,7 +303,9 @@ func FuzzSession(f *testing.F) {
 	}
 	x, _ := tokens.check(secret)
 	good := tokens.sign(x, time.Now().Add(time.Hour))
-	for _, text := range []string{good, "", ".", "..", x.Hash[:16] + ".99999999999999999999.", good + "x", fmt.Sprintf("%s.%d.", x.Hash[:16], 1<<62)} {
+	for _, text := range []string{
+		good, "", ".", "..", x.Hash[:16] + ".99999999999999999999.", good + "x", fmt.Sprintf("%s.%d.", x.Hash[:16], 1<<62),
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, cookie string) {

@@ -54,7 +54,10 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 
 // index is a question as the index lists it.
 func (q question) index() IndexCommand {
-	c := IndexCommand{Path: "/api/" + q.name, Command: "busbar " + strings.Join(q.words, " "), Forms: []string{}, Parameters: []IndexParam{}}
+	c := IndexCommand{
+		Path: "/api/" + q.name, Command: "busbar " + strings.Join(q.words, " "), Forms: []string{},
+		Parameters: []IndexParam{},
+	}
 	if slices.Contains(q.words, "--audit") {
 		c.Path += "?audit=1"
 	}
@@ -69,7 +72,8 @@ func (q question) index() IndexCommand {
 			continue
 		}
 		c.Parameters = append(c.Parameters, IndexParam{
-			Name: p.Page, Also: otherNames(params, p), Help: p.Help, Default: p.Default, Values: slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == "" }),
+			Name: p.Page, Also: otherNames(params, p), Help: p.Help, Default: p.Default,
+			Values:   slices.DeleteFunc(slices.Clone(p.Enum), func(v string) bool { return v == "" }),
 			Repeated: p.Repeated && p.Names != "cluster", Upload: p.Names != "",
 		})
 	}

@@ -35,10 +35,12 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	_, short := s.ask(t, "GET", "/api/predict?c=dgx-h100:2&size=1M", s.read, nil)
-	if res, long := s.ask(t, "GET", "/api/predict?cluster=dgx-h100:2&size=1M", s.read, nil); res.StatusCode != http.StatusOK || long != short {
+	if res, long := s.ask(t, "GET", "/api/predict?cluster=dgx-h100:2&size=1M", s.read,
+		nil); res.StatusCode != http.StatusOK || long != short {
 		t.Errorf("long names: %d %s; expected %s", res.StatusCode, long, short)
 	}
-	if res, _ := s.ask(t, "GET", "/api/predict?cluster=dgx-h100:2&c=dgx-h100:4", s.read, nil); res.StatusCode != http.StatusBadRequest {
+	if res, _ := s.ask(t, "GET", "/api/predict?cluster=dgx-h100:2&c=dgx-h100:4", s.read,
+		nil); res.StatusCode != http.StatusBadRequest {
 		t.Errorf("one parameter by two names: %d", res.StatusCode)
 	}
 }
@@ -46,7 +48,9 @@ func TestIndex(t *testing.T) {
 // TestWrongMethod: an address says what it is asked with.
 func TestWrongMethod(t *testing.T) {
 	s := newSite(t, nil)
-	for path, allow := range map[string]string{"/api/files": "POST", "/api/predict": "GET", "/api/doctor": "GET, POST", "/api/hang": "GET, POST"} {
+	for path, allow := range map[string]string{
+		"/api/files": "POST", "/api/predict": "GET", "/api/doctor": "GET, POST", "/api/hang": "GET, POST",
+	} {
 		res, _ := s.ask(t, "PUT", path, s.read, nil)
 		if got := res.Header.Get("Allow"); res.StatusCode != http.StatusMethodNotAllowed || got != allow {
 			t.Errorf("PUT %s: %d, Allow %q; expected 405 and %q", path, res.StatusCode, got, allow)

@@ -57,7 +57,8 @@ func TestWorkKeepsItsPlace(t *testing.T) {
 	if n := s.pool.busy(); n != s.pool.slots-1 {
 		t.Errorf("%d places are held, expected all %d", n, s.pool.slots-1)
 	}
-	if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable || !strings.Contains(string(g.body), "busy") {
+	if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable ||
+		!strings.Contains(string(g.body), "busy") {
 		t.Errorf("with no place left: %d %s", g.code, g.body)
 	}
 	close(release)

@@ -54,7 +54,8 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request, q question) {
 		remove()
 		code := http.StatusBadRequest
 		if tooLarge(err) {
-			code, err = http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d MB of logs; send those of a few ranks", maxLogs>>20)
+			code, err = http.StatusRequestEntityTooLarge,
+				fmt.Errorf("more than %d MB of logs; send those of a few ranks", maxLogs>>20)
 		}
 		Fail(w, code, err.Error())
 		return

@@ -11,15 +11,15 @@ import (
 	"busbar.dev/report"
 )
 
-// longAnswer is from where on an answer is made without indentation and one at a time: making JSON takes several times its
-// length.
+// longAnswer is from where on an answer is made without indentation and one at a time: making JSON takes several times
+// its length.
 const longAnswer = 4 << 20
 
 // making is held by who makes a long answer.
 var making sync.Mutex
 
-// writeJSON writes a document as --json prints it. One that would have more than so many bytes is refused before it is made, by
-// what is in it.
+// writeJSON writes a document as --json prints it. One that would have more than so many bytes is refused before it is
+// made, by what is in it.
 func writeJSON(w io.Writer, document any, most int) error {
 	left := most
 	weigh(reflect.ValueOf(document), &left, 0)

@@ -23,7 +23,8 @@ func TestLongAnswers(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	err := writeJSON(io.Discard, doc, 8<<20)
 	runtime.ReadMemStats(&after)
-	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || !strings.Contains(err.Error(), "more than 8 MiB") || mb > 64 {
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil ||
+		!strings.Contains(err.Error(), "more than 8 MiB") || mb > 64 {
 		t.Errorf("%v, and %d MB were taken", err, mb)
 	}
 	if err := writeJSON(io.Discard, doc, 20<<20); err != nil {
@@ -32,7 +33,8 @@ func TestLongAnswers(t *testing.T) {
 	if data, err := encoded(doc); err != nil || len(data) < 12<<20 || strings.Contains(string(data[:1000]), "\n ") {
 		t.Errorf("a long answer of %d bytes, %v: %.50s", len(data), err, data)
 	}
-	if data, err := encoded(doc[:2]); err != nil || !strings.Contains(string(data), "\n ") || !strings.HasSuffix(string(data), "]\n") {
+	if data, err := encoded(doc[:2]); err != nil || !strings.Contains(string(data), "\n ") ||
+		!strings.HasSuffix(string(data), "]\n") {
 		t.Errorf("a short one: %s, %v", data, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// memory keeps questions within what the process may use: a question is let in when what it may need fits beside the others,
-// and where the heap grows too far all the same, those that run are ended before the kernel ends the server.
+// memory keeps questions within what the process may use: a question is let in when what it may need fits beside the
+// others, and where the heap grows too far all the same, those that run are ended before the kernel ends the server.
 type memory struct {
 	limit int64 // bytes; 0 where none is known
 
@@ -34,11 +34,13 @@ const (
 )
 
 func newMemory(limit int64) *memory {
-	return &memory{limit: limit, each: map[string]int64{}, running: map[*context.CancelCauseFunc]string{}, changed: func() {}}
+	return &memory{
+		limit: limit, each: map[string]int64{}, running: map[*context.CancelCauseFunc]string{}, changed: func() {},
+	}
 }
 
-// fits reports whether a client's question may begin. One alone always may, as long as there is memory, and so may a usual one
-// of who has no other: a client that asks much leaves room for that.
+// fits reports whether a client's question may begin. One alone always may, as long as there is memory, and so may a
+// usual one of who has no other: a client that asks much leaves room for that.
 func (m *memory) fits(client string, cost int64) bool {
 	if m.limit == 0 {
 		return true
@@ -116,8 +118,8 @@ func (m *memory) run(ctx context.Context) {
 	}
 }
 
-// look takes note of what the heap has, and ends the questions of who asked for the most where that is too much. It tells
-// whether there is more room than before.
+// look takes note of what the heap has, and ends the questions of who asked for the most where that is too much. It
+// tells whether there is more room than before.
 func (m *memory) look(used int64, sure bool) (more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -45,7 +45,8 @@ func TestPacked(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			res := w.Result()
-			if res.StatusCode != c.code || (res.Header.Get("Content-Encoding") == "gzip") != c.packed || res.Header.Get("Vary") == "" {
+			if res.StatusCode != c.code || (res.Header.Get("Content-Encoding") == "gzip") != c.packed ||
+				res.Header.Get("Vary") == "" {
 				t.Fatalf("%d %v", res.StatusCode, res.Header)
 			}
 			body := io.Reader(res.Body)
@@ -63,8 +64,8 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestSlowTakersHoldTheirOwn asks for long answers and takes none of them: beyond a few the client is refused, and others
-// are not.
+// TestSlowTakersHoldTheirOwn asks for long answers and takes none of them: beyond a few the client is refused, and
+// others are not.
 func TestSlowTakersHoldTheirOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("answers of many megabytes, whose questions run into their time under the race detector")
@@ -84,7 +85,8 @@ func TestSlowTakersHoldTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		fmt.Fprintf(c, "GET /api/predict?c=dgx-h100:%d HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", i+1, s.read)
+		fmt.Fprintf(c, "GET /api/predict?c=dgx-h100:%d HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", i+1,
+			s.read)
 		line, err := bufio.NewReaderSize(c, 16).ReadString('\n') // and no more
 		if err != nil {
 			t.Fatal(err)
@@ -103,12 +105,15 @@ func TestSlowTakersHoldTheirOwn(t *testing.T) {
 func TestFleetAnswersTakeTurns(t *testing.T) {
 	hold := make(chan struct{})
 	s := newSite(t, func(c *Config) {
-		c.More = []Route{{Method: "GET", Path: "/api/fleet/x", Role: Read, Computes: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Query().Get("hold") != "" {
-				<-hold
-			}
-			Reply(w, "x")
-		})}}
+		c.More = []Route{{
+			Method: "GET", Path: "/api/fleet/x", Role: Read, Computes: true,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("hold") != "" {
+					<-hold
+				}
+				Reply(w, "x")
+			}),
+		}}
 	})
 	codes := make(chan int, 40)
 	for range cap(codes) {

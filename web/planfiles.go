@@ -78,7 +78,9 @@ func archive(files []launch.File) ([]byte, error) {
 		if f.Run {
 			mode = 0o755
 		}
-		if err := t.WriteHeader(&tar.Header{Name: planFolder + "/" + f.Name, Mode: mode, Size: int64(len(f.Text)), ModTime: time.Now(), Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{
+			Name: planFolder + "/" + f.Name, Mode: mode, Size: int64(len(f.Text)), ModTime: time.Now(), Format: tar.FormatPAX,
+		}); err != nil {
 			return nil, err
 		}
 		if _, err := t.Write(f.Text); err != nil {

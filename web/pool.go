@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pool lets about as many computations run as there are cores, and as many wait as can hope to be served. Heavy ones leave
-// room for others. Clients take turns: who asks much waits for itself and not before others.
+// pool lets about as many computations run as there are cores, and as many wait as can hope to be served. Heavy ones
+// leave room for others. Clients take turns: who asks much waits for itself and not before others.
 type pool struct {
 	slots, heavies int // there are
 	memory         *memory
@@ -103,8 +103,8 @@ func (p *pool) enter(ctx context.Context, client string, heavy bool, cost int64)
 	}), nil
 }
 
-// giveUp takes a question out of the queue; one that has got its place in the same moment gives it back where it is not wanted
-// any more, and else keeps it.
+// giveUp takes a question out of the queue; one that has got its place in the same moment gives it back where it is not
+// wanted any more, and else keeps it.
 func (p *pool) giveUp(client string, q *queue, t *ticket, always bool) (gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,8 @@ func (p *pool) grant() {
 	for i := 0; p.held < p.slots && i < len(p.turns); {
 		client := p.turns[i]
 		q := p.each[client]
-		at := slices.IndexFunc(q.wants, func(t *ticket) bool { return (!t.heavy || p.heavy < p.heavies) && p.memory.fits(client, t.cost) })
+		at := slices.IndexFunc(q.wants,
+			func(t *ticket) bool { return (!t.heavy || p.heavy < p.heavies) && p.memory.fits(client, t.cost) })
 		if at < 0 || q.held >= p.slots-1 { // one place is for others, always
 			i++
 			continue

@@ -88,8 +88,8 @@ func TestMemoryEndsQuestions(t *testing.T) {
 	}
 }
 
-// TestMemoryIsShared: a client that fills the memory leaves room for the usual question of another, is the one whose questions are
-// ended where it gets too little, and who waits is let in when there is room again.
+// TestMemoryIsShared: a client that fills the memory leaves room for the usual question of another, is the one whose
+// questions are ended where it gets too little, and who waits is let in when there is room again.
 func TestMemoryIsShared(t *testing.T) {
 	m := newMemory(450 << 20)
 	p := newPool(m)

@@ -14,8 +14,8 @@ import (
 	"busbar.dev/report"
 )
 
-// question is one of package query's as the page asks it: its parameters are the fields of its struct, its answer is its
-// document.
+// question is one of package query's as the page asks it: its parameters are the fields of its struct, its answer is
+// its document.
 type question struct {
 	name   string // in the address: /api/NAME
 	words  []string
@@ -53,8 +53,10 @@ func asks[Q interface {
 	Run(ctx context.Context, env query.Env) (*D, error)
 }, D any](words string, within time.Duration) question {
 	return question{
-		name: words, words: strings.Fields(words), within: within, params: sync.OnceValue(func() []query.Param { return query.Params(*new(Q)) }), // read when first asked: every command starts with this list
-		empty: func() any { return new(Q) },
+		// read when first asked: every command starts with this list
+		name: words, words: strings.Fields(words), within: within,
+		params: sync.OnceValue(func() []query.Param { return query.Params(*new(Q)) }),
+		empty:  func() any { return new(Q) },
 		run: func(ctx context.Context, q any, env query.Env) (any, error) {
 			d, err := reflect.ValueOf(q).Elem().Interface().(Q).Run(ctx, env)
 			if d == nil {
@@ -111,12 +113,14 @@ var (
 	pathQuestion  = asks[query.Path, query.PathDoc]("map", shortly).machine()
 )
 
-// doctorQuestion, hangQuestion and explainQuestion take logs, with POST /api/doctor and POST /api/hang or as uploads; planQuestion gives files too.
+// doctorQuestion, hangQuestion and explainQuestion take logs, with POST /api/doctor and POST /api/hang or as uploads;
+// planQuestion gives files too.
 var (
 	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer).long()
-	explainQuestion = pictured(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"), "svg=-", func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })
-	hangQuestion    = asks[query.Hang, query.HangDoc]("hang", longer).long()
-	planQuestion    = asks[query.Plan, query.PlanDoc]("plan", longer).long()
+	explainQuestion = pictured(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"),
+		"svg=-", func(d *query.ExplainDoc) (*report.Picture, error) { return report.Traffic(d.Run), nil })
+	hangQuestion = asks[query.Hang, query.HangDoc]("hang", longer).long()
+	planQuestion = asks[query.Plan, query.PlanDoc]("plan", longer).long()
 )
 
 // questions are all that can be asked. A parameter that a question does not have is refused.
@@ -124,7 +128,8 @@ var questions = []question{
 	mapQuestion,
 	pictured(asks[query.Predict, query.PredictDoc]("predict", shortly).machine(), "svg=-", report.Curves),
 	asks[query.Experts, query.ExpertsDoc]("experts", shortly).machine(),
-	draws(pictured(asks[query.Step, query.StepDoc]("step", shortly), "svg=-", report.StepTimeline), "trace", "trace=-", "application/json", report.StepTrace),
+	draws(pictured(asks[query.Step, query.StepDoc]("step", shortly), "svg=-", report.StepTimeline), "trace", "trace=-",
+		"application/json", report.StepTrace),
 	asks[query.Envelope, query.EnvelopeDoc]("envelope", shortly),
 	asks[query.Need, query.NeedDoc]("need", shortly),
 	asks[query.Scale, query.ScaleDoc]("scale", shortly),

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestRefusedFields holds refusals to the parameter that they are about, and to words that a client of the API can follow.
+// TestRefusedFields holds refusals to the parameter that they are about, and to words that a client of the API can
+// follow.
 func TestRefusedFields(t *testing.T) {
 	s := realSite(t, nil)
 	for path, want := range map[string]struct{ field, text string }{
@@ -34,7 +35,8 @@ func TestRefusedFields(t *testing.T) {
 	} {
 		res, body := s.ask(t, "GET", "/api/"+path, s.read, nil)
 		var doc struct{ Error, Field string }
-		if err := json.Unmarshal([]byte(body), &doc); err != nil || res.StatusCode != http.StatusBadRequest || doc.Field != want.field || !strings.Contains(doc.Error, want.text) {
+		if err := json.Unmarshal([]byte(body), &doc); err != nil || res.StatusCode != http.StatusBadRequest ||
+			doc.Field != want.field || !strings.Contains(doc.Error, want.text) {
 			t.Errorf("%s: %d %s (%v), want %+v", path, res.StatusCode, body, err, want)
 		}
 	}
@@ -87,7 +89,8 @@ func TestHangUpload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, body := s.sendForm(t, "/api/hang", files); code != http.StatusOK || !strings.Contains(body, `"late-rank"`) || strings.Contains(body, s.Data) {
+	if code, body := s.sendForm(t, "/api/hang", files); code != http.StatusOK || !strings.Contains(body, `"late-rank"`) ||
+		strings.Contains(body, s.Data) {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -36,7 +36,8 @@ func TestSceneColours(t *testing.T) {
 			}
 			for _, m := range named.FindAllSubmatch(data, -1) {
 				if got := strings.Count(string(css), "--s-"+string(m[1])+":"); got != 3 {
-					t.Fatalf("%s:%d has the colour %s, which page/picture.css defines %d times; expected light, dark and dark by choice", p.Name, n, m[1], got)
+					t.Fatalf("%s:%d has the colour %s, which page/picture.css defines %d times; expected light, dark and dark by "+
+						"choice", p.Name, n, m[1], got)
 				}
 			}
 		}

@@ -56,7 +56,8 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}}, outgoing: newOutgoing(c.Memory),
+		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}},
+		outgoing: newOutgoing(c.Memory),
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
 		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
 		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },
@@ -110,7 +111,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if methods := allowed(mux, r); len(methods) > 0 {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
-			Fail(w, http.StatusMethodNotAllowed, fmt.Sprintf("%.80q is asked with %s, not with %.20q", r.URL.Path, strings.Join(methods, " or "), r.Method))
+			Fail(w, http.StatusMethodNotAllowed,
+				fmt.Sprintf("%.80q is asked with %s, not with %.20q", r.URL.Path, strings.Join(methods, " or "), r.Method))
 			return
 		}
 		Fail(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %.80q", r.URL.Path))

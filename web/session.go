@@ -226,7 +226,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // nextPage is where to go after logging in: a view of this page and nothing else, whatever an address says.
 func nextPage(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(to, "\\\t\r\n") {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil ||
+		strings.ContainsAny(to, "\\\t\r\n") {
 		return "/"
 	}
 	if !slices.Contains(views, strings.TrimPrefix(u.Path, "/")) || !strings.HasPrefix(u.Path, "/") {
@@ -250,6 +251,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{
+		Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+	})
 	Reply(w, map[string]string{"done": "logged out"})
 }

@@ -18,8 +18,10 @@ import (
 func TestNextPage(t *testing.T) {
 	for to, want := range map[string]string{
 		"": "/", "/": "/", "/predict": "/predict", "/predict?c=dgx-h100:4": "/predict?c=dgx-h100:4", "/fleet#n1": "/fleet#n1",
-		"//evil.example": "/", "/.//evil.example": "/", "/./\\evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/fleet": "/",
-		"javascript:alert(1)": "/", "/%2F/evil.example": "/", "//evil.example/fleet": "/", "/fleet/../..//evil.example": "/", "/\t/evil.example": "/", "fleet": "/",
+		"//evil.example": "/", "/.//evil.example": "/", "/./\\evil.example": "/", "/\\evil.example": "/",
+		"\\\\evil.example": "/", "https://evil.example/fleet": "/",
+		"javascript:alert(1)": "/", "/%2F/evil.example": "/", "//evil.example/fleet": "/", "/fleet/../..//evil.example": "/",
+		"/\t/evil.example": "/", "fleet": "/",
 		"/login?to=/fleet": "/", "/logout": "/", "http:fleet": "/", "/fleet@evil.example": "/", "///fleet": "/",
 	} {
 		if got := nextPage(to); got != want {
@@ -68,8 +70,8 @@ func TestLogoutEndsTheCookie(t *testing.T) {
 	}
 }
 
-// TestLogoutsEndNobodyElses has a token log in and out until the list of ended sessions is full: its own sessions end, and
-// nobody else's.
+// TestLogoutsEndNobodyElses has a token log in and out until the list of ended sessions is full: its own sessions end,
+// and nobody else's.
 func TestLogoutsEndNobodyElses(t *testing.T) {
 	s := newSite(t, nil)
 	now := time.Now()
@@ -126,7 +128,8 @@ func TestHeldConnectionsMakeRoom(t *testing.T) {
 	}
 	r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+inner.Addr().String()+"/api/me", nil)
 	r.Header.Set("Authorization", "Bearer "+s.order)
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute} // idle ones end after two
+	// idle ones end after two
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	res, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +153,8 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	defer func() { cancel(); <-ended }()
-	// Idle ones are ended after 5 s. Questions that wait for that take longer every time; on a machine that stops for seconds some do.
+	// Idle ones are ended after 5 s. Questions that wait for that take longer every time; on a machine that stops for
+	// seconds some do.
 	eventually.Holds(t, "three questions are answered beside 64 idle connections that have not ended", func() bool {
 		return besideIdle(t, s, inner.Addr().String()) < 4500*time.Millisecond
 	})

@@ -96,7 +96,9 @@ func (t *Tokens) Add(name string, role Role) (string, error) {
 		if len(f.Tokens) >= maxTokens {
 			return fmt.Errorf("token %s: there are %d already; revoke some", name, len(f.Tokens))
 		}
-		f.Tokens = append(f.Tokens, Token{Name: name, Role: role.String(), Hash: hashOf(text), Created: time.Now().UTC().Truncate(time.Second)})
+		f.Tokens = append(f.Tokens, Token{
+			Name: name, Role: role.String(), Hash: hashOf(text), Created: time.Now().UTC().Truncate(time.Second),
+		})
 		return nil
 	})
 }
@@ -173,7 +175,8 @@ func (t *Tokens) refresh() error {
 	if err != nil {
 		return err
 	}
-	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
+	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) &&
+		info.Size() == t.seen.Size() {
 		return nil
 	}
 	if osdep.Others(info) != 0 {
@@ -192,7 +195,8 @@ func (t *Tokens) refresh() error {
 	}
 	key, err := hex.DecodeString(f.Key)
 	if err != nil || len(key) < 32 || f.Version != 1 {
-		return fmt.Errorf("%s: version %d without a session key of 32 bytes; move the file away to begin anew", t.path, f.Version)
+		return fmt.Errorf("%s: version %d without a session key of 32 bytes; move the file away to begin anew", t.path,
+			f.Version)
 	}
 	t.seen, t.file, t.key = info, f, key
 	return nil

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// uploads are the files that one question may name, and all that it may read of the server's disk: a name as whoever sent
-// it knows it, and where the file lies.
+// uploads are the files that one question may name, and all that it may read of the server's disk: a name as whoever
+// sent it knows it, and where the file lies.
 type uploads map[string]string
 
 // add puts a file in and gives the name it has there: its own, unless another has that already.

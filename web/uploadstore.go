@@ -131,7 +131,8 @@ func (s *uploadStore) keep(client, name string, data io.Reader) (id string, size
 	return "@" + id, size, os.Rename(tmp, folder)
 }
 
-// room removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller holds mu.
+// room removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller holds
+// mu.
 func (s *uploadStore) room(client string, need int64) error {
 	type old struct {
 		path string
@@ -203,7 +204,8 @@ func sent(r *http.Request) (name string, file io.Reader, err error) {
 		p, err := form.NextPart()
 		switch {
 		case err == io.EOF:
-			return "", nil, errors.New("a form without a file; expected one: curl -F file=@site.yaml, or the file as the body: curl --data-binary @site.yaml")
+			return "", nil, errors.New("a form without a file; expected one: curl -F file=@site.yaml, or the file as the " +
+				"body: curl --data-binary @site.yaml")
 		case err != nil:
 			return "", nil, broken(err)
 		case p.FileName() != "":

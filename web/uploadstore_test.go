@@ -33,7 +33,8 @@ func TestUpload(t *testing.T) {
 		t.Fatalf("%d %s", res.StatusCode, text)
 	}
 	a := s.ran[0]
-	if q := a.ask.(*query.Map); len(q.Sources) != 1 || q.Sources[0] != "my_topo.txt:4" || !strings.HasPrefix(a.files["my_topo.txt"], s.shelf.dir) {
+	if q := a.ask.(*query.Map); len(q.Sources) != 1 || q.Sources[0] != "my_topo.txt:4" ||
+		!strings.HasPrefix(a.files["my_topo.txt"], s.shelf.dir) {
 		t.Errorf("%q of %v", q.Sources, a.files)
 	}
 	if strings.Contains(text, s.Data) || !strings.Contains(res.Header.Get("X-Busbar-Command"), "my_topo.txt:4") {
@@ -48,7 +49,8 @@ func TestUpload(t *testing.T) {
 
 func TestSafeName(t *testing.T) {
 	for name, want := range map[string]string{
-		"": "file", "..": "file", "/etc/passwd": "passwd", `C:\x\y.log`: "y.log", "../../.ssh/id": "id", "-rf": "rf", "a b\n.txt": "a_b_.txt", "ü.log": "_.log", "\x00": "_", strings.Repeat("a", 200): strings.Repeat("a", 80),
+		"": "file", "..": "file", "/etc/passwd": "passwd", `C:\x\y.log`: "y.log", "../../.ssh/id": "id", "-rf": "rf",
+		"a b\n.txt": "a_b_.txt", "ü.log": "_.log", "\x00": "_", strings.Repeat("a", 200): strings.Repeat("a", 80),
 	} {
 		if got := safeName(name); got != want {
 			t.Errorf("%q: %q, expected %q", name, got, want)
@@ -168,7 +170,9 @@ func TestPlanFiles(t *testing.T) {
 	s := newSite(t, nil)
 	s.asking = func(_ context.Context, a *asked, _ query.Env) (any, error) {
 		q := a.ask.(*query.Plan)
-		return &query.PlanDoc{Emitted: &query.PlanFiles{Texts: []launch.File{{Name: "run.sh", Text: fmt.Appendf(nil, "# plan %d in %s/run.sh\n", q.Pick, q.Emit), Run: true}}}}, nil
+		return &query.PlanDoc{Emitted: &query.PlanFiles{Texts: []launch.File{{
+			Name: "run.sh", Text: fmt.Appendf(nil, "# plan %d in %s/run.sh\n", q.Pick, q.Emit), Run: true,
+		}}}}, nil
 	}
 	res, text := s.ask(t, "GET", "/api/plan/files?c=x&m=y&pick=2&list=1", s.read, nil)
 	if res.StatusCode != 200 || text != `{"files":[{"name":"run.sh","text":"# plan 2 in plan/run.sh\n","executable":true}]}` {

@@ -97,7 +97,10 @@ func (s *site) ask(t *testing.T, method, path, token string, body io.Reader) (*h
 // TestEveryRouteTakesItsRole tries all that can be asked, with every kind of credential.
 func TestEveryRouteTakesItsRole(t *testing.T) {
 	s := newSite(t, func(c *Config) {
-		c.More = []Route{{Method: "POST", Path: "/api/orders/{id}", Role: Order, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Reply(w, Requester(r).Name) })}}
+		c.More = []Route{{
+			Method: "POST", Path: "/api/orders/{id}", Role: Order,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Reply(w, Requester(r).Name) }),
+		}}
 	})
 	s.attempts.rate, s.requests.rate = 1e6, 1e6 // limits are tried elsewhere
 	wrong := strings.Repeat("A", 43)
@@ -108,11 +111,18 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 		if rt.Path == "/api/events" {
 			continue // it never ends; TestEvents has it
 		}
-		path := strings.NewReplacer("{build}", s.assets.build, "{file...}", "main.js", "{file}", "login.js", "{$}", "", "{id}", "1").Replace(rt.Path)
+		path := strings.NewReplacer("{build}", s.assets.build, "{file...}", "main.js", "{file}", "login.js", "{$}", "",
+			"{id}", "1").Replace(rt.Path)
 		for _, c := range []struct {
 			name, token string
 			role        Role
-		}{{"nothing", "", Public}, {"a wrong token", wrong, Public}, {"read", s.read, Read}, {"order", s.order, Order}, {"a token as a password", "Basic " + s.order, Public}} {
+		}{
+			{"nothing", "", Public},
+			{"a wrong token", wrong, Public},
+			{"read", s.read, Read},
+			{"order", s.order, Order},
+			{"a token as a password", "Basic " + s.order, Public},
+		} {
 			res, text := s.ask(t, rt.Method, path, c.token, strings.NewReader("token=x"))
 			refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
 			if rt.Path == "/login" && rt.Method == "POST" {
@@ -129,7 +139,9 @@ func TestEveryRouteTakesItsRole(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/nothing", "/api/bench", "/api/lab", "/api/exec", "/assets/", "/web.go", "/../tokens.json", "/tokens.json"} {
+	for _, path := range []string{
+		"/nothing", "/api/bench", "/api/lab", "/api/exec", "/assets/", "/web.go", "/../tokens.json", "/tokens.json",
+	} {
 		for _, token := range []string{"", s.order} {
 			if res, _ := s.ask(t, "GET", path, token, nil); res.StatusCode != http.StatusNotFound && res.StatusCode/100 != 3 {
 				t.Errorf("GET %s: %d, expected 404", path, res.StatusCode)
@@ -142,12 +154,15 @@ func TestHeaders(t *testing.T) {
 	s := newSite(t, nil)
 	for _, path := range []string{"/login", "/healthz", "/api/map", "/nothing"} {
 		res, _ := s.ask(t, "GET", path, "", nil)
-		for _, h := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"} {
+		for _, h := range []string{
+			"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options",
+		} {
 			if res.Header.Get(h) == "" {
 				t.Errorf("%s: no %s", path, h)
 			}
 		}
-		if p := res.Header.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'self'") || strings.Contains(p, "unsafe") {
+		if p := res.Header.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'self'") ||
+			strings.Contains(p, "unsafe") {
 			t.Errorf("%s: policy %s", path, p)
 		}
 	}

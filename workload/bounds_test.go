@@ -13,8 +13,13 @@ func TestBatchesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []struct{ micro, global int64 }{{1 << 60, 16}, {1 << 62, 1 << 62}, {1, 1 << 62}, {-1, -16}, {0, 0}, {1<<24 + 1, 16}} {
-		j := workload.Job{Model: m, Split: workload.Split{DP: 16}, Seq: 4096, MicroBatch: x.micro, GlobalBatch: x.global, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
+	for _, x := range []struct{ micro, global int64 }{
+		{1 << 60, 16}, {1 << 62, 1 << 62}, {1, 1 << 62}, {-1, -16}, {0, 0}, {1<<24 + 1, 16},
+	} {
+		j := workload.Job{
+			Model: m, Split: workload.Split{DP: 16}, Seq: 4096, MicroBatch: x.micro, GlobalBatch: x.global,
+			Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused,
+		}
 		if err := j.Check(); err == nil || !strings.Contains(err.Error(), "a micro-batch of") {
 			t.Errorf("%+v: %v", x, err)
 		}
@@ -23,7 +28,8 @@ func TestBatchesAreBounded(t *testing.T) {
 
 func TestParseSplitRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"tp=2,tp=4": "said twice", "tp=0": "at least 1", "dp=0": "at least 1", "zero=1,shard=0": "at least 1", "sp=2,tp=2": "expected 0 or 1", "zero=4": "expected 0 to 3",
+		"tp=2,tp=4": "said twice", "tp=0": "at least 1", "dp=0": "at least 1", "zero=1,shard=0": "at least 1",
+		"sp=2,tp=2": "expected 0 or 1", "zero=4": "expected 0 to 3",
 	} {
 		if s, err := workload.ParseSplit(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; expected %q", text, s, err, want)

@@ -75,7 +75,9 @@ var architectures = map[string]func(r *modelRow, d Dims) []Block{
 		return Decoder(d, Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: true, Window: 1024, Full: 6})
 	},
 	"gpt-oss": func(_ *modelRow, d Dims) []Block {
-		return Decoder(d, Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Window: 128, Full: 2})
+		return Decoder(d, Traits{
+			Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Window: 128, Full: 2,
+		})
 	},
 	"phi3": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true}) },
 	"glm4": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true, Norms: 4}) },
@@ -133,7 +135,8 @@ func (r *modelRow) model() Model {
 		m.Looped = &xlUpdate
 	}
 	if r.Architecture == "dit" || r.Architecture == "flux" || r.Architecture == "sdxl" {
-		m.Notes = []string{r.Name + ": no published step of a diffusion model was used to fit or to check predictions; the error bar is that of other models"}
+		m.Notes = []string{r.Name + ": no published step of a diffusion model was used to fit or to check predictions; the " +
+			"error bar is that of other models"}
 	}
 	if r.Unit > 0 {
 		m.Rounded = float64(r.Unit) / 2 / float64(r.Published)
@@ -159,11 +162,14 @@ func Names() []string {
 	return list
 }
 
-// aliases are names by which Hugging Face and others know models of the catalogue, where letters and digits alone do not tell.
+// aliases are names by which Hugging Face and others know models of the catalogue, where letters and digits alone do
+// not tell.
 var aliases = map[string]string{
 	"gpt2-small":        "gpt2",
-	"bert-base-uncased": "bert-base", "bert-base-cased": "bert-base", "bert-large-uncased": "bert-large", "bert-large-cased": "bert-large",
-	"vit-base-patch16-224": "vit-b16", "vit-base-patch16-224-in21k": "vit-b16", "vit-large-patch16-224": "vit-l16", "vit-large-patch16-224-in21k": "vit-l16", "vit-huge-patch14-224-in21k": "vit-h14",
+	"bert-base-uncased": "bert-base", "bert-base-cased": "bert-base", "bert-large-uncased": "bert-large",
+	"bert-large-cased":     "bert-large",
+	"vit-base-patch16-224": "vit-b16", "vit-base-patch16-224-in21k": "vit-b16", "vit-large-patch16-224": "vit-l16",
+	"vit-large-patch16-224-in21k": "vit-l16", "vit-huge-patch14-224-in21k": "vit-h14",
 }
 
 // Find is the model of a name.
@@ -177,7 +183,8 @@ func Find(name string) (*Model, error) {
 		}
 	}
 	if near := Near(name); len(near) > 0 {
-		return nil, fmt.Errorf("model %q is unknown; did you mean %s? busbar models lists all", name, strings.Join(near, ", "))
+		return nil,
+			fmt.Errorf("model %q is unknown; did you mean %s? busbar models lists all", name, strings.Join(near, ", "))
 	}
 	return nil, fmt.Errorf("model %q is unknown; busbar models lists all %d", name, len(rows()))
 }
@@ -206,8 +213,8 @@ func Near(name string) (list []string) {
 	return list[:min(len(list), mostNear)]
 }
 
-// FindHub is the model that Hugging Face calls so (meta-llama/Llama-3.1-8B-Instruct): by letters and digits alone, without who published it and what it was
-// trained for after; nil where there is none or several.
+// FindHub is the model that Hugging Face calls so (meta-llama/Llama-3.1-8B-Instruct): by letters and digits alone,
+// without who published it and what it was trained for after; nil where there is none or several.
 func FindHub(name string) *Model {
 	want := hubName(name)
 	var found *Model

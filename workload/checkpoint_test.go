@@ -18,7 +18,12 @@ func TestCheckpointBytes(t *testing.T) {
 		p    workload.Precision
 		f    workload.Kernels
 		each unit.Volume
-	}{{workload.BF16, workload.Fused, 14}, {workload.FP32, workload.Eager, 12}, {workload.AMP, workload.Eager, 12}, {workload.BF16, workload.Eager, 6}} {
+	}{
+		{workload.BF16, workload.Fused, 14},
+		{workload.FP32, workload.Eager, 12},
+		{workload.AMP, workload.Eager, 12},
+		{workload.BF16, workload.Eager, 6},
+	} {
 		for _, s := range []workload.Split{{DP: 1}, {DP: 64, TP: 8, PP: 16, ZeRO: 1}} {
 			j := &workload.Job{Model: m, Split: s, Precision: x.p, Kernels: x.f}
 			if got, want := j.CheckpointBytes(), x.each*405_853_388_800; got != want {

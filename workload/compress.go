@@ -55,9 +55,11 @@ func (j *Job) checkCompress() error {
 	case s.DP*s.CP == 1:
 		return fmt.Errorf("compress %s: there is one replica, and no gradients travel", j.Compress)
 	case j.Compress == WireInt8 && s.ZeRO > 0:
-		return fmt.Errorf("compress int8 with zero=%d: NCCL sums no quantized numbers; the hook that gathers them is for replicas that hold whole gradients (zero=0)", s.ZeRO)
+		return fmt.Errorf("compress int8 with zero=%d: NCCL sums no quantized numbers; the hook that gathers them is for "+
+			"replicas that hold whole gradients (zero=0)", s.ZeRO)
 	case j.WireWidth() >= j.GradWidth():
-		return fmt.Errorf("compress %s: gradients of precision %s travel in %g bytes already; it is for fp32, tf32 and amp", j.Compress, j.Precision, j.GradWidth())
+		return fmt.Errorf("compress %s: gradients of precision %s travel in %g bytes already; it is for fp32, tf32 and amp",
+			j.Compress, j.Precision, j.GradWidth())
 	}
 	return nil
 }

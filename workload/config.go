@@ -30,7 +30,8 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(data, &c.fields); {
 	case errors.As(err, &wrong):
-		return nil, fmt.Errorf("%s: found a JSON %s; expected a config.json of Hugging Face, which is an object", name, wrong.Value)
+		return nil, fmt.Errorf("%s: found a JSON %s; expected a config.json of Hugging Face, which is an object", name,
+			wrong.Value)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %v; expected a config.json of Hugging Face", name, err)
 	case c.fields == nil:
@@ -203,9 +204,12 @@ var fourfold = []string{"gpt2", "gptj", "gpt_neo", "gpt_bigcode", "bloom", "mpt"
 func (c *config) usual() Dims {
 	ffn := c.size(0, "intermediate_size", "n_inner", "ffn_dim", "block_ff_dim")
 	d := Dims{
-		Layers: c.number("num_hidden_layers", "n_layer", "num_layers", "n_layers"), Hidden: c.number("hidden_size", "n_embd", "n_embed", "d_model"), Heads: c.number("num_attention_heads", "n_head", "num_heads", "n_heads"),
+		Layers:  c.number("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+		Hidden:  c.number("hidden_size", "n_embd", "n_embed", "d_model"),
+		Heads:   c.number("num_attention_heads", "n_head", "num_heads", "n_heads"),
 		KVHeads: c.size(0, "num_key_value_heads"), FFN: ffn, HeadDim: c.size(0, "head_dim"),
-		Vocab: c.number("vocab_size"), Context: c.size(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
+		Vocab:   c.number("vocab_size"),
+		Context: c.size(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
 	}
 	if ffn == 0 && !slices.Contains(fourfold, c.text("model_type")) {
 		c.refuse("no intermediate_size; expected a whole number, at least 1")
@@ -251,11 +255,13 @@ func (c *config) fill(kind string) {
 // further notes what a file says and a model read from it has not.
 func (c *config) further() {
 	if n := c.number0(0, "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers"); n > 0 {
-		c.note("the %d layers that predict further tokens (num_nextn_predict_layers) are left out; --mtp %d counts them", n, n)
+		c.note("the %d layers that predict further tokens (num_nextn_predict_layers) are left out; --mtp %d counts them", n,
+			n)
 	}
 }
 
-// seq is how many tokens a sequence has when nobody says: as the catalogue has it for a model of these dimensions, else at most configSeq.
+// seq is how many tokens a sequence has when nobody says: as the catalogue has it for a model of these dimensions, else
+// at most configSeq.
 func (m *Model) seq() int64 {
 	for i := range rows() {
 		d := rows()[i].filled()
@@ -266,16 +272,20 @@ func (m *Model) seq() int64 {
 	return min(m.Dims.Context, configSeq)
 }
 
-// configSeq is the longest sequence that is taken for a config.json, whose context is often far beyond what models are trained with.
+// configSeq is the longest sequence that is taken for a config.json, whose context is often far beyond what models are
+// trained with.
 const configSeq = 4096
 
 // mamba2 has state-space layers alone.
 func mamba2(c *config) shaped {
 	d := Dims{
-		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: max(1, c.number("num_heads")), HeadDim: max(1, c.number("head_dim")), Vocab: c.number("vocab_size"),
+		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: max(1, c.number("num_heads")),
+		HeadDim: max(1, c.number("head_dim")), Vocab: c.number("vocab_size"),
 		Context: c.number0(configSeq, "max_position_embeddings"),
 	}
-	x := Mixers{Scans: d.Layers, Heads: d.Heads, HeadDim: d.HeadDim, State: c.number("state_size"), Groups: c.number("n_groups")}
+	x := Mixers{
+		Scans: d.Layers, Heads: d.Heads, HeadDim: d.HeadDim, State: c.number("state_size"), Groups: c.number("n_groups"),
+	}
 	c.narrow(x.Heads * x.HeadDim)
 	c.narrow(x.State * x.Groups)
 	return plain(d, func() []Block { return tiedHead(Hybrid(d, x), c.tied(false)) })
@@ -373,11 +383,13 @@ func nemotronH(c *config) shaped {
 	if err != nil {
 		c.refuse("%w", err)
 	}
-	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.size(64, "mamba_head_dim"), c.size(128, "ssm_state_size"), c.size(8, "n_groups")
+	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.size(64, "mamba_head_dim"),
+		c.size(128, "ssm_state_size"), c.size(8, "n_groups")
 	c.narrow(x.Heads * x.HeadDim)
 	c.narrow(x.State * x.Groups)
 	if x.Experts > 0 {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
+			c.number("moe_intermediate_size")
 		x.SharedFFN = c.number0(0, "moe_shared_expert_intermediate_size") * c.number0(1, "n_shared_experts")
 		x.Latent = c.number0(0, "moe_latent_size")
 	}
@@ -395,9 +407,13 @@ func plain(d Dims, blocks func() []Block) shaped { return shaped{Model{Dims: d},
 func deepseek(c *config, corrected bool) shaped {
 	d := c.usual()
 	d.KVHeads, d.HeadDim = 0, 0
-	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number0(0, "n_shared_experts")
+	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
+		c.number0(0, "n_shared_experts")
 	d.ExpertFFN, d.Dense = c.number("moe_intermediate_size"), c.number0(0, "first_k_dense_replace")
-	a := Latent{Q: c.size(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
+	a := Latent{
+		Q: c.size(0, "q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"),
+		Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim"),
+	}
 	every := c.size(1, "moe_layer_freq")
 	return plain(d, func() []Block { return deepSeek(d, a, corrected, every) })
 }
@@ -416,7 +432,8 @@ func vitConfig(c *config) shaped {
 		c.refuse("num_channels is not 3; only pictures of three colours are known")
 	}
 	d := Dims{
-		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"), FFN: c.number("intermediate_size"),
+		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"),
+		FFN:   c.number("intermediate_size"),
 		Vocab: classes, Context: side*side + 1,
 	}
 	if side == 0 {
@@ -557,14 +574,19 @@ func (m *Model) sound() error {
 	return nil
 }
 
-// mixers are the kinds of config.json whose layers have state spaces or convolutions in the place of attention or beside it, each with an MLP behind
-// it, as Hugging Face's transformers build them.
+// mixers are the kinds of config.json whose layers have state spaces or convolutions in the place of attention or
+// beside it, each with an MLP behind it, as Hugging Face's transformers build them.
 var mixers = map[string]func(c *config, d *Dims) Traits{
 	"bamba": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, Tied: c.tied(false), Mixer: c.unless(c.layers("attn_layer_indices"), c.mamba(d).scan(d.Hidden))}
+		return Traits{
+			Gated: true, Tied: c.tied(false), Mixer: c.unless(c.layers("attn_layer_indices"), c.mamba(d).scan(d.Hidden)),
+		}
 	},
 	"granitemoehybrid": func(c *config, d *Dims) Traits {
-		t := Traits{Gated: true, Tied: c.tied(false), SharedFFN: c.number0(1024, "shared_intermediate_size"), Mixer: c.unless(c.typed("attention"), c.mamba(d).scan(d.Hidden))}
+		t := Traits{
+			Gated: true, Tied: c.tied(false), SharedFFN: c.number0(1024, "shared_intermediate_size"),
+			Mixer: c.unless(c.typed("attention"), c.mamba(d).scan(d.Hidden)),
+		}
 		if d.Experts = c.number0(8, "num_local_experts"); d.Experts == 0 { // what is shared is all there is
 			d.FFN = t.SharedFFN
 			return t
@@ -593,9 +615,11 @@ var mixers = map[string]func(c *config, d *Dims) Traits{
 		d.ExpertFFN = d.FFN
 		inner := c.size(2, "mamba_expand") * d.Hidden
 		c.narrow(inner)
-		scan := mamba1(d.Hidden, inner, c.size(16, "mamba_d_state"), c.auto((d.Hidden+15)/16, "mamba_dt_rank"), c.size(4, "mamba_d_conv"))
+		scan := mamba1(d.Hidden, inner, c.size(16, "mamba_d_state"), c.auto((d.Hidden+15)/16, "mamba_dt_rank"),
+			c.size(4, "mamba_d_conv"))
 		return Traits{
-			Gated: true, Tied: c.tied(false), Every: max(1, c.size(2, "expert_layer_period")), From: c.number0(1, "expert_layer_offset") + 1,
+			Gated: true, Tied: c.tied(false), Every: max(1, c.size(2, "expert_layer_period")),
+			From:  c.number0(1, "expert_layer_offset") + 1,
 			Mixer: c.unless(func(i int64) bool { return i%every == first }, scan),
 		}
 	},
@@ -610,7 +634,8 @@ func lfm2(c *config, d *Dims) Traits {
 		d.FFN = (2*d.FFN/3 + of - 1) / of * of
 	}
 	if n := c.number0(0, "num_experts"); n > 0 {
-		d.Experts, d.TopK, d.ExpertFFN, d.Dense = n, c.number0(4, "num_experts_per_tok"), c.number("moe_intermediate_size"), c.number0(2, "num_dense_layers")
+		d.Experts, d.TopK, d.ExpertFFN, d.Dense = n, c.number0(4, "num_experts_per_tok"), c.number("moe_intermediate_size"),
+			c.number0(2, "num_dense_layers")
 	}
 	attends := c.layers("full_attn_idxs")
 	if c.has("layer_types") {
@@ -622,14 +647,20 @@ func lfm2(c *config, d *Dims) Traits {
 		{Name: "conv.conv", Kind: Norm, Out: h, Shape: []int64{h, 1, c.size(3, "conv_L_cache")}, Cut: ByOut},
 		{Name: "conv.out_proj", In: h, Out: h, Cut: ByIn},
 	}
-	return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.yes("tie_embedding", c.tied(true)), RouterCorrection: c.yes("use_expert_bias", d.Experts > 0), Mixer: c.unless(attends, conv)}
+	return Traits{
+		Gated: true, QKNorm: HeadNorm, Tied: c.yes("tie_embedding", c.tied(true)),
+		RouterCorrection: c.yes("use_expert_bias", d.Experts > 0), Mixer: c.unless(attends, conv),
+	}
 }
 
 // mamba are the sizes of a Mamba-2 mixer by the names of Bamba and its kin.
 func (c *config) mamba(d *Dims) Mixers {
 	heads := max(1, c.size(128, "mamba_n_heads"))
 	inner := c.size(c.size(2, "mamba_expand")*d.Hidden, "mamba_d_ssm")
-	x := Mixers{Heads: heads, HeadDim: c.auto(inner/heads, "mamba_d_head"), State: c.size(256, "mamba_d_state"), Groups: c.size(1, "mamba_n_groups")}
+	x := Mixers{
+		Heads: heads, HeadDim: c.auto(inner/heads, "mamba_d_head"), State: c.size(256, "mamba_d_state"),
+		Groups: c.size(1, "mamba_n_groups"),
+	}
 	c.narrow(x.Heads * x.HeadDim)
 	c.narrow(x.Groups * x.State)
 	return x
@@ -642,7 +673,8 @@ func (c *config) narrow(width int64) {
 	}
 }
 
-// mamba1 is a mixer of the first Mamba (Gu and Dao 2023): steps of time come from a narrow product, and every channel has a state of its own.
+// mamba1 is a mixer of the first Mamba (Gu and Dao 2023): steps of time come from a narrow product, and every channel
+// has a state of its own.
 func mamba1(h, inner, state, rank, conv int64) []Part {
 	const dim = 64 // channels that are priced as a head
 	return []Part{
@@ -652,7 +684,10 @@ func mamba1(h, inner, state, rank, conv int64) []Part {
 		{Name: "mamba.dt_proj", In: rank, Out: inner, Bias: true, Cut: ByOut},
 		{Name: "mamba.A_log", Kind: Added, Out: inner, Shape: []int64{inner, state}, Suffix: "-", Cut: ByOut},
 		{Name: "mamba.D", Kind: Added, Out: inner, Suffix: "-", Cut: ByOut},
-		{Name: "mamba.scan", Kind: Scan, Heads: max(1, inner/dim), HeadDim: min(dim, max(inner, 1)), State: state, KVHeads: 1, Cut: ByOut},
+		{
+			Name: "mamba.scan", Kind: Scan, Heads: max(1, inner/dim), HeadDim: min(dim, max(inner, 1)), State: state, KVHeads: 1,
+			Cut: ByOut,
+		},
 		{Name: "mamba.dt_layernorm", Kind: Norm, Out: rank},
 		{Name: "mamba.b_layernorm", Kind: Norm, Out: state},
 		{Name: "mamba.c_layernorm", Kind: Norm, Out: state},
@@ -713,7 +748,8 @@ func (c *config) contradictions(outer map[string]json.RawMessage, kind string) {
 	own := (&config{fields: outer}).text("model_type")
 	for _, name := range slices.Sorted(maps.Keys(outer)) {
 		var tower config
-		if !strings.HasSuffix(name, "_config") || name == "quantization_config" || json.Unmarshal(outer[name], &tower.fields) != nil || len(tower.fields) == 0 {
+		if !strings.HasSuffix(name, "_config") || name == "quantization_config" ||
+			json.Unmarshal(outer[name], &tower.fields) != nil || len(tower.fields) == 0 {
 			continue
 		}
 		switch {
@@ -729,7 +765,9 @@ func (c *config) contradictions(outer map[string]json.RawMessage, kind string) {
 	_ = json.Unmarshal(outer["architectures"], &classes) // what is no list names no class
 	for _, class := range classes {
 		word := strings.ToLower(class)
-		if other := kindOfClass(word); other != "" && other != kind && !strings.HasPrefix(word, classWord(own)) && kind != "kimi_k2" { // whose class is DeepSeek's
+		// whose class is DeepSeek's
+		if other := kindOfClass(word); other != "" && other != kind && !strings.HasPrefix(word, classWord(own)) &&
+			kind != "kimi_k2" {
 			c.note("architectures says %.60s and model_type %.60s; model_type is taken", class, own)
 		}
 	}
@@ -753,7 +791,10 @@ func (c *config) outline() string {
 
 // differences notes fields beside text_config that say something else than those in it.
 func (c *config) differences(outer map[string]json.RawMessage) {
-	for _, name := range []string{"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size"} {
+	for _, name := range []string{
+		"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+		"vocab_size",
+	} {
 		_, in := c.find([]string{name})
 		_, out := (&config{fields: outer}).find([]string{name})
 		if in != nil && out != nil && !bytes.Equal(in, out) {
@@ -793,16 +834,23 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 		return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)}
 	},
 	"seed_oss": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, QKVBias: c.yes("attention_bias", true), OutBias: c.yes("attention_out_bias", false), Tied: c.tied(false)}
+		return Traits{
+			Gated: true, QKVBias: c.yes("attention_bias", true), OutBias: c.yes("attention_out_bias", false),
+			Tied: c.tied(false),
+		}
 	},
 	"granitemoe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
 		return Traits{Gated: true, Tied: c.tied(false)}
 	},
 	"glm4_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"),
+			c.number("moe_intermediate_size")
 		d.Dense = c.number0(0, "first_k_dense_replace")
-		t := Traits{Gated: true, QKVBias: c.yes("attention_bias", false), SharedFFN: c.number0(0, "n_shared_experts") * d.ExpertFFN, Tied: c.tied(false)}
+		t := Traits{
+			Gated: true, QKVBias: c.yes("attention_bias", false), SharedFFN: c.number0(0, "n_shared_experts") * d.ExpertFFN,
+			Tied: c.tied(false),
+		}
 		if c.yes("use_qk_norm", false) {
 			t.QKNorm = HeadNorm
 		}
@@ -815,14 +863,17 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 	},
 	"qwen3": func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)} },
 	"qwen3_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
+			c.number("moe_intermediate_size")
 		return c.sparse(d, Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)})
 	},
 	"qwen3_next": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
+			c.number("moe_intermediate_size")
 		linear := Linear{
-			Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"), ValueDim: c.number("linear_value_head_dim"),
-			KeyDim: c.number("linear_key_head_dim"), Conv: c.size(4, "linear_conv_kernel_dim"),
+			Values: c.number("linear_num_value_heads"), Keys: c.number("linear_num_key_heads"),
+			ValueDim: c.number("linear_value_head_dim"),
+			KeyDim:   c.number("linear_key_head_dim"), Conv: c.size(4, "linear_conv_kernel_dim"),
 		}
 		c.narrow(linear.Values * linear.ValueDim)
 		c.narrow(linear.Keys * linear.KeyDim)
@@ -832,13 +883,18 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 			attends = c.typed("full_attention")
 		}
 		return c.sparse(d, Traits{
-			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false),
+			Gated: true, QKNorm: HeadNorm, OutputGate: true, SharedFFN: c.number("shared_expert_intermediate_size"),
+			SharedGate: true, Tied: c.tied(false),
 			Mixer: c.unless(attends, linear.parts(d.Hidden)),
 		})
 	},
 	"qwen2_moe": func(c *config, d *Dims) Traits {
-		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
-		return c.sparse(d, Traits{Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false)})
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"),
+			c.number("moe_intermediate_size")
+		return c.sparse(d, Traits{
+			Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true,
+			Tied: c.tied(false),
+		})
 	},
 	"olmoe": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_experts"), c.number("num_experts_per_tok")
@@ -846,10 +902,14 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 	},
 	"gpt_oss": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false)}
+		return Traits{
+			Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false),
+		}
 	},
 	"phi": func(c *config, d *Dims) Traits {
-		return Traits{QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
+		return Traits{
+			QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false),
+		}
 	},
 	"phi3":      func(c *config, d *Dims) Traits { return Traits{Gated: true, Packed: true, Tied: c.tied(false)} },
 	"olmo":      func(c *config, d *Dims) Traits { return Traits{Gated: true, NormFree: true, Tied: c.tied(false)} },
@@ -877,7 +937,9 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 		if c.yes("multi_query", true) {
 			d.KVHeads = 1
 		}
-		return Traits{Packed: true, QKVBias: true, OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true)}
+		return Traits{
+			Packed: true, QKVBias: true, OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true),
+		}
 	},
 	"mpt": func(c *config, d *Dims) Traits {
 		d.FFN = d.Hidden * c.size(4, "expansion_ratio")

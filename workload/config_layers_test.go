@@ -28,8 +28,16 @@ func TestConfigRefuses(t *testing.T) {
 		{deepseekText, `"q_lora_rank":8`, `"q_lora_rank":0`, "q_lora_rank is 0"},
 		{qwenNextText, `"linear_num_value_heads":4`, `"linear_num_value_heads":0`, "linear_num_value_heads is 0"},
 		{qwenNextText, `"linear_value_head_dim":8`, `"linear_value_head_dim":0`, "linear_value_head_dim is 0"},
-		{qwenNextText, `"full_attention_interval":4`, `"layer_types":["linear_attention","linear_attention","full_attention"]`, "layer_types has 3 words and the model 4 layers"},
-		{qwenNextText, `"full_attention_interval":4`, `"layer_types":["linear_attention","linear_attention","full_attention","sliding_attention"]`, `layer_types has "sliding_attention"; expected linear_attention or full_attention`},
+		{
+			qwenNextText, `"full_attention_interval":4`,
+			`"layer_types":["linear_attention","linear_attention","full_attention"]`,
+			"layer_types has 3 words and the model 4 layers",
+		},
+		{
+			qwenNextText, `"full_attention_interval":4`,
+			`"layer_types":["linear_attention","linear_attention","full_attention","sliding_attention"]`,
+			`layer_types has "sliding_attention"; expected linear_attention or full_attention`,
+		},
 		{qwenMoEText, `"decoder_sparse_step":1`, `"decoder_sparse_step":0`, "decoder_sparse_step is 0"},
 		{qwenMoEText, `"mlp_only_layers":[]`, `"mlp_only_layers":"x"`, "mlp_only_layers is \"x\"; expected a list"},
 		{qwenMoEText, `"head_dim":16`, `"head_dim":0`, "head_dim is 0"},
@@ -37,7 +45,10 @@ func TestConfigRefuses(t *testing.T) {
 		{mistralText, `"intermediate_size":96`, `"intermediate_size":0`, "intermediate_size is 0"},
 		{mistralText, `"intermediate_size":96,`, ``, "no intermediate_size"},
 		{mistralText, `"sliding_window":null`, `"sliding_window":0`, "sliding_window is 0"},
-		{gemmaText, `"sliding_window_pattern":2`, `"layer_types":["foo","full_attention","full_attention","full_attention"]`, `layer_types has "foo"`},
+		{
+			gemmaText, `"sliding_window_pattern":2`, `"layer_types":["foo","full_attention","full_attention","full_attention"]`,
+			`layer_types has "foo"`,
+		},
 		{gemmaText, `"sliding_window_pattern":2`, `"layer_types":{}`, "layer_types is {}; expected a list"},
 		{`[1]`, ``, ``, "found a JSON array; expected a config.json"},
 		{`null`, ``, ``, "found a JSON null"},
@@ -64,13 +75,22 @@ func TestConfigLayers(t *testing.T) {
 		{qwenMoEText, `"mlp_only_layers":[]`, `"mlp_only_layers":[0,1]`, "..ee", "....", "...."},
 		{qwenMoEText, `"mlp_only_layers":[]`, `"mlp_only_layers":[0,1,2,3]`, "....", "....", "...."},
 		{qwenMoEText, `"mlp_only_layers":[]`, `"sliding_window":16`, "eeee", "....", "...."},
-		{qwenMoEText, `"mlp_only_layers":[]`, `"sliding_window":16,"use_sliding_window":true,"max_window_layers":2`, "eeee", "..ww", "...."},
+		{
+			qwenMoEText, `"mlp_only_layers":[]`, `"sliding_window":16,"use_sliding_window":true,"max_window_layers":2`, "eeee",
+			"..ww", "....",
+		},
 		{mistralText, "", "", "....", "....", "...."},
 		{mistralText, `"sliding_window":null`, `"sliding_window":16`, "....", "wwww", "...."},
 		{gemmaText, "", "", "....", "w.w.", "...."},
-		{gemmaText, `"sliding_window_pattern":2`, `"layer_types":["full_attention","sliding_attention","sliding_attention","full_attention"]`, "....", ".ww.", "...."},
+		{
+			gemmaText, `"sliding_window_pattern":2`,
+			`"layer_types":["full_attention","sliding_attention","sliding_attention","full_attention"]`, "....", ".ww.", "....",
+		},
 		{qwenNextText, "", "", "eeee", "....", "sss."},
-		{qwenNextText, `"full_attention_interval":4`, `"layer_types":["full_attention","linear_attention","linear_attention","full_attention"]`, "eeee", "....", ".ss."},
+		{
+			qwenNextText, `"full_attention_interval":4`,
+			`"layer_types":["full_attention","linear_attention","linear_attention","full_attention"]`, "eeee", "....", ".ss.",
+		},
 	} {
 		text := strings.Replace(x.text, x.from, x.to, 1)
 		m, err := workload.ReadConfig("config.json", []byte(text))
@@ -100,7 +120,8 @@ func TestConfigLayers(t *testing.T) {
 			scans.WriteString(s)
 		}
 		if experts.String() != x.experts || windows.String() != x.windows || scans.String() != x.scans {
-			t.Errorf("%s: experts %s, windows %s, linear attention %s; expected %s, %s, %s", text, &experts, &windows, &scans, x.experts, x.windows, x.scans)
+			t.Errorf("%s: experts %s, windows %s, linear attention %s; expected %s, %s, %s", text, &experts, &windows, &scans,
+				x.experts, x.windows, x.scans)
 		}
 		if f := m.Forward(64); !(f > 0) || math.IsInf(f, 0) {
 			t.Errorf("%s: %g operations", text, f)
@@ -113,7 +134,8 @@ func TestConfigNotes(t *testing.T) {
 	inside := `"text_config":` + gemmaText
 	for text, want := range map[string]string{
 		mistralText: "",
-		strings.Replace(mistralText, "MistralFor", "LlamaFor", 1):                                                                          "architectures says LlamaForCausalLM and model_type mistral; model_type is taken",
+		strings.Replace(mistralText, "MistralFor", "LlamaFor",
+			1): "architectures says LlamaForCausalLM and model_type mistral; model_type is taken",
 		strings.Replace(mistralText, `"sliding_window":null`, `"text_config":{"model_type":"llama"}`, 1):                                   "text_config is left out: model_type mistral beside it is taken",
 		`{"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],` + inside + `}`:                                        "",
 		`{"model_type":"gemma3",` + inside + `,"hidden_size":128}`:                                                                         "hidden_size is 64 in text_config and 128 beside it; text_config is taken",
@@ -125,7 +147,8 @@ func TestConfigNotes(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		notes := slices.DeleteFunc(m.Notes, func(n string) bool { return strings.Contains(n, "defaults of transformers") }) // TestConfigDefaults has these
+		// TestConfigDefaults has these
+		notes := slices.DeleteFunc(m.Notes, func(n string) bool { return strings.Contains(n, "defaults of transformers") })
 		if got := strings.TrimPrefix(strings.Join(notes, "; "), "config.json: "); got != want {
 			t.Errorf("%s: noted %q; expected %q", text, got, want)
 		}

@@ -8,7 +8,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// Hybrids that config.json describes have as many parameters as their publishers state: by cards on Hugging Face, in round billions.
+// Hybrids that config.json describes have as many parameters as their publishers state: by cards on Hugging Face, in
+// round billions.
 func TestMixerCounts(t *testing.T) {
 	list := func(n int64, at ...int64) string {
 		kinds := make([]string, n)
@@ -49,15 +50,17 @@ func TestMixerCounts(t *testing.T) {
 		if got := float64(m.Params()) / 1e9; math.Abs(got/x.billions-1) > x.off {
 			t.Errorf("%s: %.3f billion parameters; %.3g are stated", x.name, got, x.billions)
 		}
-		j := workload.Job{Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 1, Precision: workload.BF16, Kernels: workload.Compiled}
+		j := workload.Job{
+			Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 1, Precision: workload.BF16, Kernels: workload.Compiled,
+		}
 		if j.Memory().Activations <= 0 || m.Forward(4096) <= 0 {
 			t.Errorf("%s: %v of activations", x.name, j.Memory().Activations)
 		}
 	}
 }
 
-// A layer that predicts a further token is one more of the last kind with a projection, and computes the head again. DeepSeek-V3's has 11.6 billion beside
-// what it shares: 14 with copies of embedding and head (its card).
+// A layer that predicts a further token is one more of the last kind with a projection, and computes the head again.
+// DeepSeek-V3's has 11.6 billion beside what it shares: 14 with copies of embedding and head (its card).
 func TestPredicting(t *testing.T) {
 	m, err := workload.Find("deepseek-v3")
 	if err != nil {
@@ -77,8 +80,10 @@ func TestPredicting(t *testing.T) {
 
 func TestFindHub(t *testing.T) {
 	for name, want := range map[string]string{
-		"meta-llama/Llama-3.1-8B": "llama3.1-8b", "llama-3-8b": "llama3-8b", "Qwen/Qwen3-30B-A3B-Instruct": "qwen3-30b-a3b", "openai/gpt-oss-120b": "gpt-oss-120b",
-		"meta-llama/Meta-Llama-3-8B-Instruct": "llama3-8b", "Llama 3 8B": "llama3-8b", "Qwen/Qwen3-30B-A3B-Thinking-2507": "qwen3-30b-a3b", "meta-llama/Llama-2-7b-chat-hf": "llama2-7b",
+		"meta-llama/Llama-3.1-8B": "llama3.1-8b", "llama-3-8b": "llama3-8b", "Qwen/Qwen3-30B-A3B-Instruct": "qwen3-30b-a3b",
+		"openai/gpt-oss-120b":                 "gpt-oss-120b",
+		"meta-llama/Meta-Llama-3-8B-Instruct": "llama3-8b", "Llama 3 8B": "llama3-8b",
+		"Qwen/Qwen3-30B-A3B-Thinking-2507": "qwen3-30b-a3b", "meta-llama/Llama-2-7b-chat-hf": "llama2-7b",
 	} {
 		if m := workload.FindHub(name); m == nil || m.Name != want {
 			t.Errorf("%s: %+v; expected %s", name, m, want)

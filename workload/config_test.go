@@ -32,7 +32,8 @@ var configTexts = []struct {
 	{`{"model_type":"olmoe","num_hidden_layers":16,"hidden_size":2048,"num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":1024,"num_experts":64,"num_experts_per_tok":8,"vocab_size":50304,"max_position_embeddings":4096}`, 6_919_161_856},
 	{`{"model_type":"gpt_oss","num_hidden_layers":24,"hidden_size":2880,"num_attention_heads":64,"num_key_value_heads":8,"head_dim":64,"intermediate_size":2880,"num_local_experts":32,"num_experts_per_tok":4,"vocab_size":201088,"max_position_embeddings":131072}`, 20_914_757_184},
 	{`{"model_type":"deepseek_v2","num_hidden_layers":27,"hidden_size":2048,"num_attention_heads":16,"num_key_value_heads":16,"intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":64,"n_shared_experts":2,"num_experts_per_tok":6,"first_k_dense_replace":1,"q_lora_rank":null,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":102400,"max_position_embeddings":163840}`, 15_706_484_224},
-	// Hugging Face counts 81,324,862,720 with the module for a further token: a layer with attention, a product of twice the width, three norms.
+	// Hugging Face counts 81,324,862,720 with the module for a further token: a layer with attention, a product of twice
+	// the width, three norms.
 	{`{"model_type":"qwen3_next","num_hidden_layers":48,"hidden_size":2048,"num_attention_heads":16,"num_key_value_heads":2,"head_dim":256,"intermediate_size":5120,"full_attention_interval":4,"linear_num_value_heads":32,"linear_num_key_heads":16,"linear_key_head_dim":128,"linear_value_head_dim":128,"linear_conv_kernel_dim":4,"num_experts":512,"num_experts_per_tok":10,"moe_intermediate_size":512,"shared_expert_intermediate_size":512,"vocab_size":151936,"max_position_embeddings":262144}`, 81_324_862_720 - 1_642_076_672 - 2*2048*2048 - 3*2048},
 	{`{"model_type":"phi","num_hidden_layers":32,"hidden_size":2560,"num_attention_heads":32,"intermediate_size":10240,"vocab_size":51200,"max_position_embeddings":2048}`, 2_779_683_840},
 	{`{"model_type":"phi3","num_hidden_layers":32,"hidden_size":3072,"num_attention_heads":32,"num_key_value_heads":32,"intermediate_size":8192,"vocab_size":32064,"max_position_embeddings":4096}`, 3_821_079_552},
@@ -72,8 +73,9 @@ func TestReadConfig(t *testing.T) {
 		`{}`:                                  `model_type is ""`,
 		`{"model_type":"llama"}`:              "no num_hidden_layers",
 		`{"model_type":"gpt2","n_layer":1.5}`: "n_layer is 1.5; expected a whole number",
-		strings.Replace(configTexts[1].text, `"num_attention_heads":32`, `"num_attention_heads":31`, 1): "cannot be divided evenly by 31 heads",
-		strings.Replace(configTexts[4].text, `"num_experts_per_tok":2`, `"num_experts_per_tok":9`, 1):   "top_k is 9",
+		strings.Replace(configTexts[1].text, `"num_attention_heads":32`, `"num_attention_heads":31`,
+			1): "cannot be divided evenly by 31 heads",
+		strings.Replace(configTexts[4].text, `"num_experts_per_tok":2`, `"num_experts_per_tok":9`, 1): "top_k is 9",
 	} {
 		if _, err := workload.ReadConfig("config.json", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; expected %q", text, err, want)
@@ -152,7 +154,8 @@ func TestConfigDefaults(t *testing.T) {
 			continue
 		}
 		if m.Params() != c.params || m.Seq != c.seq || !strings.Contains(strings.Join(m.Notes, "; "), c.note) {
-			t.Errorf("%s: %d parameters, sequences of %d, notes %q; want %d, %d and %q", c.text, m.Params(), m.Seq, m.Notes, c.params, c.seq, c.note)
+			t.Errorf("%s: %d parameters, sequences of %d, notes %q; want %d, %d and %q", c.text, m.Params(), m.Seq, m.Notes,
+				c.params, c.seq, c.note)
 		}
 	}
 	if _, err := workload.ReadConfig("config.json", []byte(`{"model_type":"llama","num_hidden_layers":32}`)); err == nil {

@@ -28,7 +28,8 @@ func (j *Job) checkContext() error {
 	case j.Context != "" && s.CP == 1:
 		return fmt.Errorf("context %s without ranks that share sequences; give cp=2 or more", j.Context)
 	case j.Context == Ulysses && d.KVHeads%int64(s.CP*s.TP) != 0:
-		return fmt.Errorf("context ulysses divides heads among cp × tp = %d ranks, and %s has %d of keys and values", s.CP*s.TP, j.Model.Name, d.KVHeads)
+		return fmt.Errorf("context ulysses divides heads among cp × tp = %d ranks, and %s has %d of keys and values",
+			s.CP*s.TP, j.Model.Name, d.KVHeads)
 	case s.SeqParallel && s.TP == 1:
 		return fmt.Errorf("sp=1 divides what lies between tensor-parallel products; give tp=2 or more")
 	}

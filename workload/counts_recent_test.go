@@ -1,8 +1,8 @@
 package workload_test
 
-// Counts of the checkpoints on Hugging Face of models of 2024 to 2026, from their safetensors' metadata: of 51 of 54 as others record them
-// (AlexsJones/llmfit, hf_models.json of 2026-05-12; published_source in models.csv names each). Of glm4-32b and two
-// Nemotrons there is no such record.
+// Counts of the checkpoints on Hugging Face of models of 2024 to 2026, from their safetensors' metadata: of 51 of 54 as
+// others record them (AlexsJones/llmfit, hf_models.json of 2026-05-12; published_source in models.csv names each). Of
+// glm4-32b and two Nemotrons there is no such record.
 func init() {
 	for name, n := range map[string]int64{
 		"llama3.1-8b":        8030261248,

@@ -31,15 +31,18 @@ var counts = map[string]int64{
 	// model.safetensors.index.json of meta-llama/Llama-3.1-…: total_size / 2.
 	"llama3-8b": 8_030_261_248, "llama3-70b": 141_107_412_992 / 2, "llama3-405b": 811_706_777_600 / 2,
 	// Hugging Face's documentation of safetensors' headers, and the checkpoints bigscience/….
-	"bloom-560m": 559_214_592, "bloom-1b1": 1_065_314_304, "bloom-1b7": 1_722_408_960, "bloom-3b": 3_002_557_440, "bloom-7b1": 7_069_016_064, "bloom-176b": 176_247_271_424,
+	"bloom-560m": 559_214_592, "bloom-1b1": 1_065_314_304, "bloom-1b7": 1_722_408_960, "bloom-3b": 3_002_557_440,
+	"bloom-7b1": 7_069_016_064, "bloom-176b": 176_247_271_424,
 	// Hugging Face's OPTForCausalLM as PEFT and others count facebook/opt-…: all parameters less LoRA's.
-	"opt-125m": 125_239_296, "opt-350m": 331_196_416, "opt-1.3b": 1_315_758_080, "opt-2.7b": 2_651_596_800, "opt-6.7b": 6_666_862_592 - 8_388_608,
+	"opt-125m": 125_239_296, "opt-350m": 331_196_416, "opt-1.3b": 1_315_758_080, "opt-2.7b": 2_651_596_800,
+	"opt-6.7b": 6_666_862_592 - 8_388_608,
 	// model.safetensors.index.json of mistralai/Mixtral-…: total_size / 2.
 	"mixtral-8x7b": 93_405_585_408 / 2, "mixtral-8x22b": 281_241_268_224 / 2,
 	// Elements of the released checkpoints.
 	"grok-1": 315_684_820_992, "deepseek-v2": 235_741_434_880, "deepseek-v3": 671_026_419_200,
 	// MosaicML's llm-foundry, scripts/train/benchmarking/README.md, sequences of 2048 tokens.
-	"mpt-125m": 125_311_488, "mpt-350m": 355_985_408, "mpt-760m": 760_470_528, "mpt-1b": 1_315_950_592, "mpt-3b": 2_651_837_440,
+	"mpt-125m": 125_311_488, "mpt-350m": 355_985_408, "mpt-760m": 760_470_528, "mpt-1b": 1_315_950_592,
+	"mpt-3b": 2_651_837_440,
 	"mpt-7b": 6_658_859_008, "mpt-13b": 12_853_954_560, "mpt-30b": 29_975_214_080, "mpt-70b": 64_862_437_376,
 }
 
@@ -50,14 +53,17 @@ var rounded = map[string]struct {
 	digits   int
 }{
 	// Brown et al. 2020, table D.1.
-	"gpt3-125m": {0.125, 3}, "gpt3-350m": {0.356, 3}, "gpt3-760m": {0.760, 3}, "gpt3-1.3b": {1.32, 2}, "gpt3-2.7b": {2.65, 2}, "gpt3-6.7b": {6.66, 2}, "gpt3-13b": {12.85, 2}, "gpt3-175b": {174.6, 1},
+	"gpt3-125m": {0.125, 3}, "gpt3-350m": {0.356, 3}, "gpt3-760m": {0.760, 3}, "gpt3-1.3b": {1.32, 2},
+	"gpt3-2.7b": {2.65, 2}, "gpt3-6.7b": {6.66, 2}, "gpt3-13b": {12.85, 2}, "gpt3-175b": {174.6, 1},
 	// Peebles and Xie 2023, table 4.
 	"dit-s-2": {0.033, 3}, "dit-l-2": {0.458, 3},
 	// Zhang et al. 2022, table 1, by name.
 	"opt-13b": {13, 0}, "opt-30b": {30, 0}, "opt-66b": {66, 0}, "opt-175b": {175, 0},
 	// Narayanan et al. 2021, table 1.
-	"megatron-1.7b": {1.7, 1}, "megatron-3.6b": {3.6, 1}, "megatron-7.5b": {7.5, 1}, "megatron-18.4b": {18.4, 1}, "megatron-39.1b": {39.1, 1}, "megatron-76.1b": {76.1, 1},
-	"megatron-145.6b": {145.6, 1}, "megatron-310.1b": {310.1, 1}, "megatron-529.6b": {529.6, 1}, "megatron-1t": {1008.0, 1},
+	"megatron-1.7b": {1.7, 1}, "megatron-3.6b": {3.6, 1}, "megatron-7.5b": {7.5, 1}, "megatron-18.4b": {18.4, 1},
+	"megatron-39.1b": {39.1, 1}, "megatron-76.1b": {76.1, 1},
+	"megatron-145.6b": {145.6, 1}, "megatron-310.1b": {310.1, 1}, "megatron-529.6b": {529.6, 1},
+	"megatron-1t": {1008.0, 1},
 	// Published runs of NVIDIA's DeepLearningExamples: 192M.
 	"transformer-xl-base": {0.192, 3},
 }
@@ -153,7 +159,8 @@ func TestConvolutions(t *testing.T) {
 	}
 	m, _ := workload.Find("resnet50")
 	all := m.Tensors()
-	if len(all) != 161 || all[0].String() != "conv1.weight[64 3 7 7]" || all[3].Name != "layer1.0.conv1.weight" || all[12].String() != "layer1.0.downsample.0.weight[256 64 1 1]" || all[160].Name != "fc.bias" {
+	if len(all) != 161 || all[0].String() != "conv1.weight[64 3 7 7]" || all[3].Name != "layer1.0.conv1.weight" ||
+		all[12].String() != "layer1.0.downsample.0.weight[256 64 1 1]" || all[160].Name != "fc.bias" {
 		t.Errorf("%d tensors: %v … %v", len(all), all[:14], all[len(all)-2:])
 	}
 }
@@ -165,11 +172,16 @@ func TestDimensionsOfRuns(t *testing.T) {
 		t.Skip(err)
 	}
 	names := map[string]string{
-		"Llama-2 7B": "llama2-7b", "Llama-2 13B": "llama2-13b", "Llama-2 70B": "llama2-70b", "Llama-3 8B": "llama3-8b", "Llama-3.1 70B": "llama3-70b", "Llama-3.1 405B": "llama3-405b",
-		"Nemotron4 15B": "nemotron4-15b", "Nemotron4 340B": "nemotron4-340b", "BERT-Large": "bert-large", "BERT-base pretraining": "bert-base", "GPT-3 175B": "gpt3-175b",
-		"MPT-125m": "mpt-125m", "MPT-350m": "mpt-350m", "MPT-760m": "mpt-760m", "MPT-1b": "mpt-1b", "MPT-3b": "mpt-3b", "MPT-7b": "mpt-7b", "MPT-13b": "mpt-13b", "MPT-30b": "mpt-30b", "MPT-70b": "mpt-70b",
-		"GPT 1.7": "megatron-1.7b", "GPT 3.6": "megatron-3.6b", "GPT 7.5": "megatron-7.5b", "GPT 18.4": "megatron-18.4b", "GPT 39.1": "megatron-39.1b", "GPT 76.1": "megatron-76.1b",
-		"GPT 145.6": "megatron-145.6b", "GPT 310.1": "megatron-310.1b", "GPT 529.6": "megatron-529.6b", "GPT 1008": "megatron-1t",
+		"Llama-2 7B": "llama2-7b", "Llama-2 13B": "llama2-13b", "Llama-2 70B": "llama2-70b", "Llama-3 8B": "llama3-8b",
+		"Llama-3.1 70B": "llama3-70b", "Llama-3.1 405B": "llama3-405b",
+		"Nemotron4 15B": "nemotron4-15b", "Nemotron4 340B": "nemotron4-340b", "BERT-Large": "bert-large",
+		"BERT-base pretraining": "bert-base", "GPT-3 175B": "gpt3-175b",
+		"MPT-125m": "mpt-125m", "MPT-350m": "mpt-350m", "MPT-760m": "mpt-760m", "MPT-1b": "mpt-1b", "MPT-3b": "mpt-3b",
+		"MPT-7b": "mpt-7b", "MPT-13b": "mpt-13b", "MPT-30b": "mpt-30b", "MPT-70b": "mpt-70b",
+		"GPT 1.7": "megatron-1.7b", "GPT 3.6": "megatron-3.6b", "GPT 7.5": "megatron-7.5b", "GPT 18.4": "megatron-18.4b",
+		"GPT 39.1": "megatron-39.1b", "GPT 76.1": "megatron-76.1b",
+		"GPT 145.6": "megatron-145.6b", "GPT 310.1": "megatron-310.1b", "GPT 529.6": "megatron-529.6b",
+		"GPT 1008": "megatron-1t",
 	}
 	seen := map[string]bool{}
 	for sc := bufio.NewScanner(bytes.NewReader(data)); sc.Scan(); {
@@ -211,7 +223,8 @@ func jsonNumber(x float64) string {
 	return string(b)
 }
 
-// The operations of diffusion transformers are Peebles and Xie's Gflops (table 4), which count multiplications, on 256 × 256 points.
+// The operations of diffusion transformers are Peebles and Xie's Gflops (table 4), which count multiplications, on 256
+// × 256 points.
 func TestDiffusionOperations(t *testing.T) {
 	for name, want := range map[string]float64{"dit-s-2": 6.06, "dit-l-2": 80.71, "dit-xl-2": 118.64} {
 		m, err := workload.Find(name)

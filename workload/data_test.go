@@ -26,7 +26,9 @@ func TestModelTable(t *testing.T) {
 				t.Errorf("%s: %v", r.Name, err)
 			}
 		}
-		if (r.Patch > 0) != (r.Architecture == "vit" || r.Architecture == "dit") || (r.Stages != stages{}) != (r.Architecture == "resnet") || r.WordWidth > 0 && r.Architecture != "opt" || (r.Latent != Latent{}) != strings.HasPrefix(r.Architecture, "deepseek") {
+		if (r.Patch > 0) != (r.Architecture == "vit" || r.Architecture == "dit") ||
+			(r.Stages != stages{}) != (r.Architecture == "resnet") || r.WordWidth > 0 && r.Architecture != "opt" ||
+			(r.Latent != Latent{}) != strings.HasPrefix(r.Architecture, "deepseek") {
 			t.Errorf("%s: a column of another architecture, or one of its own is empty", r.Name)
 		}
 	}

@@ -61,7 +61,9 @@ func OPT(d Dims, words int64) []Block {
 			{Name: "final_layer_norm", Kind: Norm, Out: h, Bias: true},
 		}})
 	}
-	return append(blocks, Block{Kind: Exit, Parts: append(exit, Part{Name: "lm_head", In: words, Out: d.Vocab, Tied: true, Cut: ByOut})})
+	return append(blocks, Block{
+		Kind: Exit, Parts: append(exit, Part{Name: "lm_head", In: words, Out: d.Vocab, Tied: true, Cut: ByOut}),
+	})
 }
 
 // NeoX are the blocks of a GPT-NeoX or Pythia: rotary positions, biases, a head of its own.
@@ -69,7 +71,9 @@ func OPT(d Dims, words int64) []Block {
 func NeoX(d Dims) []Block {
 	d = d.filled()
 	h := d.Hidden
-	blocks := []Block{{Name: "gpt_neox", Kind: Entry, Parts: []Part{{Name: "embed_in", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "gpt_neox", Kind: Entry, Parts: []Part{{Name: "embed_in", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}},
+	}}
 	for i := range d.Layers {
 		blocks = append(blocks, Block{Name: fmt.Sprintf("gpt_neox.layers.%d", i), Kind: Layer, Parts: []Part{
 			{Name: "input_layernorm", Kind: Norm, Out: h, Bias: true},
@@ -93,7 +97,9 @@ func NeoX(d Dims) []Block {
 func Nemotron(d Dims) []Block {
 	d = d.filled()
 	h, q, kv := d.Hidden, d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
-	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}},
+	}}
 	for i := range d.Layers {
 		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: []Part{
 			{Name: "self_attn.q_proj", In: h, Out: q, Cut: ByOut},

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Complete fills what a job leaves open: the model's own sequences, the framework that runs such splits, a micro-batch, and a
-// global batch of one micro-batch per replica, four per stage in a pipeline.
+// Complete fills what a job leaves open: the model's own sequences, the framework that runs such splits, a micro-batch,
+// and a global batch of one micro-batch per replica, four per stage in a pipeline.
 func (j *Job) Complete() {
 	s := j.Split.filled()
 	j.Seq = cmp.Or(j.Seq, j.Model.Seq)
@@ -26,8 +26,8 @@ func (j *Job) Complete() {
 	}
 }
 
-// DefaultKernels is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever divides
-// states, layers or sequences has a framework for it, and that brings kernels of its own.
+// DefaultKernels is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever
+// divides states, layers or sequences has a framework for it, and that brings kernels of its own.
 func DefaultKernels(s Split) Kernels {
 	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 || s.ZeRO > 0 || s.SeqParallel {
 		return Fused
@@ -39,13 +39,15 @@ func DefaultKernels(s Split) Kernels {
 // compute one sequence of 2,048 at once.
 const microTokens = 2048
 
-// fewTokens is what no sequence has less of: it is a picture, of which a GPU computes 256 at once (NVIDIA's ResNet-50; Goyal et al. 2017 have as many on eight).
+// fewTokens is what no sequence has less of: it is a picture, of which a GPU computes 256 at once (NVIDIA's ResNet-50;
+// Goyal et al. 2017 have as many on eight).
 const fewTokens = 8
 
 // drawnPictures is how many pictures of a U-Net with attention a GPU of 80 GiB computes at once.
 const drawnPictures = 4
 
-// DefaultMicroBatch is the micro-batch of a replica of so many; it divides what a global batch gives each, where there is one.
+// DefaultMicroBatch is the micro-batch of a replica of so many; it divides what a global batch gives each, where there
+// is one.
 func DefaultMicroBatch(seq, replicas, global int64) int64 {
 	b := max(1, microTokens/max(fewTokens, seq))
 	for global > 0 && b > 1 && global%(b*max(1, replicas)) != 0 {
@@ -54,9 +56,9 @@ func DefaultMicroBatch(seq, replicas, global int64) int64 {
 	return b
 }
 
-// Tokens of a step by default: defaultTokens in all, of the order of GPT-3's 3.2 million (Brown et al. 2020, table 2.1) and
-// Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1), but on few GPUs at most rankTokens of each, so that a
-// step takes seconds: nanoGPT trains GPT-2 by 61,440 tokens on each of eight.
+// Tokens of a step by default: defaultTokens in all, of the order of GPT-3's 3.2 million (Brown et al. 2020, table 2.1)
+// and Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1), but on few GPUs at most rankTokens of each,
+// so that a step takes seconds: nanoGPT trains GPT-2 by 61,440 tokens on each of eight.
 const (
 	defaultTokens = 4 << 20
 	rankTokens    = 64 << 10
@@ -65,8 +67,8 @@ const (
 // DefaultBatchRule says what DefaultGlobalBatch does.
 const DefaultBatchRule = "about 65,536 tokens per GPU, 4 million in all at most"
 
-// DefaultGlobalBatch is about as many sequences as have the tokens of a step by default: every rank gets 2ᵏ or 3·2ᵏ of them, so that every split and
-// many micro-batches divide it.
+// DefaultGlobalBatch is about as many sequences as have the tokens of a step by default: every rank gets 2ᵏ or
+// 3·2ᵏ of them, so that every split and many micro-batches divide it.
 func DefaultGlobalBatch(seq int64, ranks int) int64 {
 	n := int64(max(1, ranks))
 	if seq < fewTokens {

@@ -2,7 +2,8 @@ package workload
 
 import "testing"
 
-// TestDefaultGlobalBatch: a batch that nobody named has many divisors and about four million tokens, or 65,536 of every rank where that is less, whatever the sequences and ranks.
+// TestDefaultGlobalBatch: a batch that nobody named has many divisors and about four million tokens, or 65,536 of every
+// rank where that is less, whatever the sequences and ranks.
 func TestDefaultGlobalBatch(t *testing.T) {
 	for _, seq := range []int64{128, 197, 384, 512, 1000, 1024, 2048, 4096, 131072} {
 		for ranks := 1; ranks <= 200; ranks++ {
@@ -13,7 +14,8 @@ func TestDefaultGlobalBatch(t *testing.T) {
 				odd /= 2
 			}
 			if b%int64(ranks) != 0 || odd > 3 {
-				t.Fatalf("sequences of %d on %d ranks: %d, %d of a rank; expected 2ᵏ or 3·2ᵏ of every rank", seq, ranks, b, each)
+				t.Fatalf("sequences of %d on %d ranks: %d, %d of a rank; expected 2ᵏ or 3·2ᵏ of every rank", seq, ranks, b,
+					each)
 			}
 			want := float64(min(defaultTokens, ranks*rankTokens))
 			if tokens := float64(b * seq); tokens < 0.7*want || tokens > 1.5*want && each > 1 {

@@ -29,17 +29,21 @@ type Details struct {
 	RouteScale  float64 `json:"router_scale,omitempty" csv:"route_scale,optional"`
 	RouteNorm   bool    `json:"router_norm,omitempty" csv:"route_norm,optional"`
 	Aux         float64 `json:"router_aux,omitempty" csv:"aux,optional"`
-	// Beyond is what the model computes that neither its tensors nor the fields above show; "" for nothing. A program built from those alone would train another model.
+	// Beyond is what the model computes that neither its tensors nor the fields above show; "" for nothing. A program
+	// built from those alone would train another model.
 	Beyond string `json:"beyond,omitempty" csv:"beyond,optional"`
 	// Init is the standard deviation of new weights; 0 is the usual 0.02.
 	Init   float64 `json:"init_std,omitempty" csv:"init,optional"`
 	Source string  `json:"source,omitempty" csv:"source"`
 }
 
-var details = sync.OnceValue(func() []Details { return csvtable.Must[Details]("workload/data/details.csv", detailsCSV) })
+var details = sync.OnceValue(func() []Details {
+	return csvtable.Must[Details]("workload/data/details.csv",
+		detailsCSV)
+})
 
-// Detailed are the model's own details, where a config.json gave some, else those of the table for its name, else those of its
-// kind of architecture.
+// Detailed are the model's own details, where a config.json gave some, else those of the table for its name, else those
+// of its kind of architecture.
 func (m *Model) Detailed() Details {
 	if m.Details.Type != "" {
 		return m.Details
@@ -75,7 +79,9 @@ func (d *Details) Usual() bool { return d.Source == usualSource }
 // beyond is what a config.json says that dimensions do not show.
 func (c *config) beyond(kind string) string {
 	var list []string
-	for _, name := range []string{"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling", "logit_scale"} {
+	for _, name := range []string{
+		"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling", "logit_scale",
+	} {
 		if x := c.real(name); x != 0 && x != 1 {
 			list = append(list, name)
 		}
@@ -99,18 +105,25 @@ func (c *config) beyond(kind string) string {
 
 // ownWays are what the code of a kind does otherwise than its tensors suggest.
 var ownWays = map[string]string{
-	"olmo2": "norms after attention and MLP", "olmo3": "norms after attention and MLP", "glm4": "rotary positions of neighbouring pairs", "gemma": "scaled embeddings", "cohere": "attention and MLP side by side",
-	"smollm3": "layers without rotary positions", "gpt_neox": "attention and MLP side by side", "phi": "attention and MLP side by side", "falcon": "attention and MLP side by side",
+	"olmo2": "norms after attention and MLP", "olmo3": "norms after attention and MLP",
+	"glm4": "rotary positions of neighbouring pairs", "gemma": "scaled embeddings",
+	"cohere":  "attention and MLP side by side",
+	"smollm3": "layers without rotary positions", "gpt_neox": "attention and MLP side by side",
+	"phi": "attention and MLP side by side", "falcon": "attention and MLP side by side",
 }
 
 // details are those of a config.json.
 func (c *config) details(kind string) Details {
 	d := Details{
-		Type: kind, Activation: cmp.Or(c.text("hidden_act"), c.text("activation_function"), c.text("hidden_activation"), "silu"),
-		Eps:        c.within(0, 1, "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"),
-		RotaryBase: c.within(1, 1e15, "rope_theta", "rotary_emb_base"), RotaryShare: c.within(0, 1, "partial_rotary_factor", "rotary_pct"), Init: c.within(0, 10, "initializer_range"),
-		Score: c.text("scoring_func"), Groups: c.number0(0, "n_group"), GroupTopK: c.number0(0, "topk_group"), RouteScale: c.real("routed_scaling_factor"),
-		RouteNorm: c.yes("norm_topk_prob", false), Aux: c.real("router_aux_loss_coef", "aux_loss_alpha"), Source: c.name, Beyond: c.beyond(kind),
+		Type:        kind,
+		Activation:  cmp.Or(c.text("hidden_act"), c.text("activation_function"), c.text("hidden_activation"), "silu"),
+		Eps:         c.within(0, 1, "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"),
+		RotaryBase:  c.within(1, 1e15, "rope_theta", "rotary_emb_base"),
+		RotaryShare: c.within(0, 1, "partial_rotary_factor", "rotary_pct"), Init: c.within(0, 10, "initializer_range"),
+		Score: c.text("scoring_func"), Groups: c.number0(0, "n_group"), GroupTopK: c.number0(0, "topk_group"),
+		RouteScale: c.real("routed_scaling_factor"),
+		RouteNorm:  c.yes("norm_topk_prob", false), Aux: c.real("router_aux_loss_coef", "aux_loss_alpha"), Source: c.name,
+		Beyond: c.beyond(kind),
 	}
 	if strings.HasPrefix(d.Activation, "gelu") {
 		d.Activation = "gelu"

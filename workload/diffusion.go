@@ -2,9 +2,9 @@ package workload
 
 import "fmt"
 
-// DiT are the blocks of a diffusion transformer on latents of four channels in square patches, conditioned by a class and a time
-// through adaptive norms, which have no tensors of their own. Vocab is the number of classes and Context that of patches. Names and
-// order are those of facebookresearch/DiT (Peebles and Xie 2023, arXiv 2212.09748).
+// DiT are the blocks of a diffusion transformer on latents of four channels in square patches, conditioned by a class
+// and a time through adaptive norms, which have no tensors of their own. Vocab is the number of classes and Context
+// that of patches. Names and order are those of facebookresearch/DiT (Peebles and Xie 2023, arXiv 2212.09748).
 func DiT(d Dims, patch int64) []Block {
 	d = d.filled()
 	h := d.Hidden
@@ -43,9 +43,10 @@ const (
 	fluxPatches = 4096
 )
 
-// Flux are the blocks of FLUX.1: so many double ones, where words and patches have matrices of their own and meet in attention, and
-// the rest of the layers single ones, where attention and the MLP run side by side on both. Names and order are those of
-// black-forest-labs/flux, except that the words' MLP stands before attention, so that it does not pass for a gate.
+// Flux are the blocks of FLUX.1: so many double ones, where words and patches have matrices of their own and meet in
+// attention, and the rest of the layers single ones, where attention and the MLP run side by side on both. Names and
+// order are those of black-forest-labs/flux, except that the words' MLP stands before attention, so that it does not
+// pass for a gate.
 func Flux(d Dims, double int64) []Block {
 	d = d.filled()
 	h, f := d.Hidden, d.FFN
@@ -58,7 +59,9 @@ func Flux(d Dims, double int64) []Block {
 	}
 	entry := []Part{{Name: "img_in", In: 64, Out: h, Bias: true, Share: patches}}
 	entry = append(append(entry, embedded("time_in", 256)...), embedded("vector_in", 768)...)
-	entry = append(append(entry, embedded("guidance_in", 256)...), Part{Name: "txt_in", In: 4096, Out: h, Bias: true, Share: words})
+	entry = append(append(entry, embedded("guidance_in", 256)...), Part{
+		Name: "txt_in", In: 4096, Out: h, Bias: true, Share: words,
+	})
 	blocks := []Block{{Kind: Entry, Parts: entry}}
 	scales := func(name string) []Part {
 		return []Part{
@@ -72,7 +75,9 @@ func Flux(d Dims, double int64) []Block {
 			name  string
 			share float64
 		}{{"txt", words}, {"img", patches}} {
-			parts = append(parts, once(of.name+"_mod.lin", h, 6*h), Part{Name: of.name + "_norm1", Kind: Norm, Out: h, Tied: true, Share: of.share},
+			parts = append(parts, once(of.name+"_mod.lin", h, 6*h), Part{
+				Name: of.name + "_norm1", Kind: Norm, Out: h, Tied: true, Share: of.share,
+			},
 				Part{Name: of.name + "_attn.qkv", In: h, Out: 3 * h, Bias: true, Cut: ByOut, Share: of.share})
 			parts = append(parts, scales(of.name+"_attn.norm")...)
 			if of.name == "img" {
@@ -86,7 +91,10 @@ func Flux(d Dims, double int64) []Block {
 		blocks = append(blocks, Block{Name: fmt.Sprintf("double_blocks.%d", i), Kind: Layer, Parts: parts})
 	}
 	for i := range d.Layers - double {
-		parts := append([]Part{once("modulation.lin", h, 3*h), plainNorm("pre_norm", h), {Name: "linear1", In: h, Out: 3*h + f, Bias: true, Cut: ByOut}}, scales("norm")...)
+		parts := append([]Part{
+			once("modulation.lin", h, 3*h), plainNorm("pre_norm", h),
+			{Name: "linear1", In: h, Out: 3*h + f, Bias: true, Cut: ByOut},
+		}, scales("norm")...)
 		parts = append(parts, d.attention(false), Part{Name: "linear2", In: h + f, Out: h, Bias: true, Cut: ByIn})
 		blocks = append(blocks, Block{Name: fmt.Sprintf("single_blocks.%d", i), Kind: Layer, Parts: parts})
 	}

@@ -106,12 +106,16 @@ func (e *Envelope) compute() (ops, seconds Line) {
 	if e.Sample > 0 {
 		each := e.Sample / 1e12
 		tflop := each * passes * float64(e.Batch) / float64(e.GPUs)
-		ops = line("operations of a GPU", "operations of a sample × passes × samples / GPUs", "TFLOP", tflop, "%s × %s × %s / %s", each, passes, float64(e.Batch), float64(e.GPUs))
-		ops.Note = "passes: " + which + "; a convolution is computed at many places with the same parameters, so the operations are counted and not taken from their number"
-		return ops, line("compute", "operations / (MFU × peak)", "s", tflop/(peak*e.MFU/1e12), "%s / (%s × %s)", tflop, e.MFU, peak/1e12)
+		ops = line("operations of a GPU", "operations of a sample × passes × samples / GPUs", "TFLOP", tflop,
+			"%s × %s × %s / %s", each, passes, float64(e.Batch), float64(e.GPUs))
+		ops.Note = "passes: " + which + "; a convolution is computed at many places with the same parameters, so the " +
+			"operations are counted and not taken from their number"
+		return ops, line("compute", "operations / (MFU × peak)", "s", tflop/(peak*e.MFU/1e12), "%s / (%s × %s)", tflop,
+			e.MFU, peak/1e12)
 	}
 	tflop := b * passes * 2 * float64(e.Seq) * float64(e.Batch) / (float64(e.GPUs) * 1e3)
-	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", tflop,
+	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP",
+		tflop,
 		"%s × %s × 2 × %s × %s / (%s × 1000)", b, passes, float64(e.Seq), float64(e.Batch), float64(e.GPUs))
 	ops.Note = "passes: " + which
 	if e.Active > 0 && e.Active < e.Params {
@@ -131,45 +135,56 @@ func (e *Envelope) comm(compute float64) []Line {
 		return list
 	}
 	factor := ringFactor(e.GPUs)
-	exact := line("factor of an all-reduce", "2(n − 1)/n", "", factor, "2 × %s / %s", float64(e.GPUs-1), float64(e.GPUs))
+	exact := line("factor of an all-reduce", "2(n − 1)/n", "", factor, "2 × %s / %s", float64(e.GPUs-1),
+		float64(e.GPUs))
 	exact.Note = "the rule of thumb takes 2: there and back"
 	sent := 2 * once
 	list = append(list, exact, line("sent by a GPU", "2 × gradients", "GB", sent, "2 × %s", once))
 	if e.Intra > 0 {
-		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's "+cmp.Or(e.IntraLink, "links"), "s", sent/e.Intra.GBps(), "%s / %s", sent, e.Intra.GBps()), compute, e.Nodes < 2))
-		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s", factor*once/e.Intra.GBps(), "%s × %s / %s", factor, once, e.Intra.GBps()))
+		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's "+cmp.Or(e.IntraLink, "links"),
+			"s", sent/e.Intra.GBps(), "%s / %s", sent, e.Intra.GBps()), compute, e.Nodes < 2))
+		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s",
+			factor*once/e.Intra.GBps(), "%s × %s / %s", factor, once, e.Intra.GBps()))
 	}
 	if e.Nodes < 2 || e.Inter <= 0 {
 		return list
 	}
 	gbit := e.Inter.Gbps()
-	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent, gbit)
+	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent,
+		gbit)
 	list = append(list, verdict(across, compute, true))
-	real := line("  at 80% of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(advertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
+	real := line("  at 80% of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(advertisedRate*gbit),
+		"%s × 8 / (0.8 × %s)", sent, gbit)
 	list = append(list, verdict(real, compute, true))
 	if e.Intra > 0 {
-		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/e.Intra.GBps()), "%s / %s", across.Value, sent/e.Intra.GBps()))
+		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×",
+			across.Value/(sent/e.Intra.GBps()), "%s / %s", across.Value, sent/e.Intra.GBps()))
 	}
-	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent, compute)
+	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent,
+		compute)
 	need.Note = fmt.Sprintf("advertised, at 80%%: %s Gb/s", Figure(sent*8/compute/advertisedRate))
 	return append(list, need)
 }
 
-// Servers is the exchange across nodes through parameter servers instead: every worker node sends its gradients to them and
-// fetches the parameters, so that a server's NICs carry all workers' shares, once in and once out at the same time.
+// Servers is the exchange across nodes through parameter servers instead: every worker node sends its gradients to them
+// and fetches the parameters, so that a server's NICs carry all workers' shares, once in and once out at the same time.
 func (e *Envelope) Servers() []Line {
 	if e.Nodes < 2 || e.Inter <= 0 {
 		return nil
 	}
 	once, gbit, w := e.Params/1e9*gradientBytes, e.Inter.Gbps(), float64(e.Nodes)
 	across := 2 * once * 8 / gbit
-	one := line("with one parameter server", "worker nodes × gradients × 8 / rate of its NICs", "s", w*once*8/gbit, "%s × %s × 8 / %s", w, once, gbit)
-	one.Note = fmt.Sprintf("gradients in and parameters out overlap; the all-reduce across nodes takes %s s", Figure(across))
+	one := line("with one parameter server", "worker nodes × gradients × 8 / rate of its NICs", "s", w*once*8/gbit,
+		"%s × %s × 8 / %s", w, once, gbit)
+	one.Note = fmt.Sprintf("gradients in and parameters out overlap; the all-reduce across nodes takes %s s",
+		Figure(across))
 	enough := math.Ceil(w * once * 8 / gbit / across)
-	even := line("servers that match the all-reduce", "time with one server / time of the all-reduce", "servers", enough, "%s / %s", one.Value, across)
+	even := line("servers that match the all-reduce", "time with one server / time of the all-reduce", "servers", enough,
+		"%s / %s", one.Value, across)
 	even.Note = "nodes that train nothing"
 	stale := line("asynchronous SGD: updates in between", "worker nodes − 1", "updates", w-1, "%s − 1", w)
-	stale.Note = "nobody waits for the slowest, but a gradient is that many updates old when it is applied; the bytes stay the same"
+	stale.Note = "nobody waits for the slowest, but a gradient is that many updates old when it is applied; the bytes " +
+		"stay the same"
 	return []Line{one, even, stale}
 }
 

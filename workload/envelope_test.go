@@ -18,14 +18,16 @@ func bekman(nodes int, gbit float64) workload.Envelope {
 	}
 }
 
-// TestEnvelope holds the formulas to the figures of the articles that they come from, to the digits printed there; docs/seeds.md
-// lists them.
+// TestEnvelope holds the formulas to the figures of the articles that they come from, to the digits printed there;
+// docs/seeds.md lists them.
 func TestEnvelope(t *testing.T) {
 	one, two, four, plain := bekman(1, 0), bekman(4, 200), bekman(4, 400), bekman(1, 0)
 	plain.Recompute = false
 	twenty, large := bekman(4, 200), bekman(4, 200)
 	twenty.Params, large.Params = 20e9, 200e9
-	office := workload.Envelope{Params: 70e9, Batch: 24, GPUs: 24, Nodes: 3, Peak: 1e15, MFU: 0.5, Inter: unit.Rate(10e9 / 8)}
+	office := workload.Envelope{
+		Params: 70e9, Batch: 24, GPUs: 24, Nodes: 3, Peak: 1e15, MFU: 0.5, Inter: unit.Rate(10e9 / 8),
+	}
 	fast := office
 	fast.Inter *= 40
 	for _, want := range []struct {
@@ -70,7 +72,8 @@ func TestEnvelope(t *testing.T) {
 	}
 	// An article promises 15 to 20% for an exchange that takes 10% less; even a step that is nothing else gains 11%.
 	less := bekman(4, 200/0.9)
-	if gain := value(&two, "exchange across nodes").Value/value(&less, "exchange across nodes").Value - 1; math.Abs(gain-0.111) > 0.001 {
+	if gain := value(&two, "exchange across nodes").Value/value(&less, "exchange across nodes").Value -
+		1; math.Abs(gain-0.111) > 0.001 {
 		t.Errorf("10%% less time of exchange gives %g", gain)
 	}
 	for _, l := range append(two.Lines(), two.Servers()...) {

@@ -30,7 +30,9 @@ func GPT2(d Dims) []Block {
 
 // attention is the part between the products of a layer.
 func (d Dims) attention(causal bool) Part {
-	return Part{Name: "attn", Kind: Attention, Heads: d.Heads, KVHeads: d.KVHeads, HeadDim: d.HeadDim, Causal: causal, Cut: ByOut}
+	return Part{
+		Name: "attn", Kind: Attention, Heads: d.Heads, KVHeads: d.KVHeads, HeadDim: d.HeadDim, Causal: causal, Cut: ByOut,
+	}
 }
 
 // Llama are the blocks of a Llama: rotary positions, RMS norms, no biases, a gated MLP, a head
@@ -43,7 +45,9 @@ func Llama(d Dims) []Block { return llama(d, false, false) }
 func llama(d Dims, biased, tied bool) []Block {
 	d = d.filled()
 	h, q, kv := d.Hidden, d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
-	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}},
+	}}
 	for i := range d.Layers {
 		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: []Part{
 			{Name: "self_attn.q_proj", In: h, Out: q, Bias: biased, Cut: ByOut},

@@ -8,14 +8,18 @@ import (
 	"busbar.dev/workload"
 )
 
-// A reference model computes a third of what training does, forward alone, and holds its weights unless adapters are trained, which are
-// switched off for it. Packed documents need fewer scores; one document a sequence is as without packing.
+// A reference model computes a third of what training does, forward alone, and holds its weights unless adapters are
+// trained, which are switched off for it. Packed documents need fewer scores; one document a sequence is as without
+// packing.
 func TestReferenceAndPacking(t *testing.T) {
 	m, err := workload.Find("llama3-8b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := workload.Job{Model: m, Seq: 8192, MicroBatch: 2, GlobalBatch: 16, Precision: workload.BF16, Kernels: workload.Fused, Split: workload.Split{DP: 8, ZeRO: 3}}
+	j := workload.Job{
+		Model: m, Seq: 8192, MicroBatch: 2, GlobalBatch: 16, Precision: workload.BF16, Kernels: workload.Fused,
+		Split: workload.Split{DP: 8, ZeRO: 3},
+	}
 	model, again := j.FlopsOf(m.Outline())
 	dpo := j
 	dpo.Reference = true
@@ -78,9 +82,12 @@ func TestFrameworksOfAdapters(t *testing.T) {
 	}
 }
 
-// TestFrameworkAtItsOwnRelease: a name that says its release keeps it whatever the time, and one with an @ of another meaning is read by the time.
+// TestFrameworkAtItsOwnRelease: a name that says its release keeps it whatever the time, and one with an @ of another
+// meaning is read by the time.
 func TestFrameworkAtItsOwnRelease(t *testing.T) {
-	for text, want := range map[string]string{"megatron@0.12": "megatron@0.12", "NeMo @ DGX": "nemo@25.02", "nemo": "nemo@25.02"} {
+	for text, want := range map[string]string{
+		"megatron@0.12": "megatron@0.12", "NeMo @ DGX": "nemo@25.02", "nemo": "nemo@25.02",
+	} {
 		if f, err := workload.FrameworkAt(text, "2025-03"); err != nil || f.ID != want {
 			t.Errorf("%q in 2025-03: %v, %v; expected %s", text, f, err, want)
 		}

@@ -113,15 +113,16 @@ func (f *Framework) Has(release string) bool {
 	return compareReleases(f.Release, release) >= 0
 }
 
-// ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. The name is one of the table or a text that has one
-// in it, as people write them: "NeMo / Megatron-Core", "PyTorch FSDP2 (torch.compile)". A release is a number (0.12, v0.12.1,
-// core_v0.12.0), or a year or month (2025, 2025-06) for the newest one of that time. One that is newer than the table has is taken for
-// the newest.
+// ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. The name is one of the table or
+// a text that has one in it, as people write them: "NeMo / Megatron-Core", "PyTorch FSDP2 (torch.compile)". A release
+// is a number (0.12, v0.12.1, core_v0.12.0), or a year or month (2025, 2025-06) for the newest one of that time. One
+// that is newer than the table has is taken for the newest.
 func ParseFramework(text string) (*Framework, error) {
 	name, release, cut := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "@")
 	rows := frameworkRows(frameworkIn(name))
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("framework %.60q is unknown; there are %s, each with @RELEASE where it is not the newest", text, strings.Join(FrameworkNames(), ", "))
+		return nil, fmt.Errorf("framework %.60q is unknown; there are %s, each with @RELEASE where it is not the newest",
+			text, strings.Join(FrameworkNames(), ", "))
 	}
 	f := *rows[len(rows)-1]
 	if cut && release != "main" && release != "latest" {
@@ -131,11 +132,13 @@ func ParseFramework(text string) (*Framework, error) {
 		}
 		number := trimRelease(release)
 		if strings.Contains(release, "@") || exponent.MatchString(release) || !isRelease(number) && !isMonth(number) {
-			return nil, fmt.Errorf("framework %.60q: release %.30q; known are %s, or a year or a month (2025-06)", text, release, strings.Join(known, ", "))
+			return nil, fmt.Errorf("framework %.60q: release %.30q; known are %s, or a year or a month (2025-06)", text, release,
+				strings.Join(known, ", "))
 		}
 		at, newer := releaseRow(rows, number)
 		if at < 0 {
-			return nil, fmt.Errorf("framework %.60q is older than what is known of %s; known are %s", text, rows[0].Name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("framework %.60q is older than what is known of %s; known are %s", text, rows[0].Name,
+				strings.Join(known, ", "))
 		}
 		f = *rows[at]
 		switch {
@@ -149,8 +152,8 @@ func ParseFramework(text string) (*Framework, error) {
 	return &f, nil
 }
 
-// FrameworkAt is the framework of a name and a time (2025, 2025-06): the newest release of then, the oldest where that is before all. A release that
-// the name says itself wins.
+// FrameworkAt is the framework of a name and a time (2025, 2025-06): the newest release of then, the oldest where that
+// is before all. A release that the name says itself wins.
 func FrameworkAt(name, time string) (*Framework, error) {
 	if strings.Contains(name, "@") { // which says its release
 		if f, err := ParseFramework(name); err == nil {
@@ -180,9 +183,9 @@ func (f *Framework) kernelsIn(name string) {
 	}
 }
 
-// releaseRow is the row that a release belongs to: the newest that is no newer, -1 where there is none, and the newest of all where
-// the release is newer than each of them. A number alone is the newest that begins with it. Numbers below 1 are another count than those before them
-// (Megatron-LM 23.04 was followed by core 0.4).
+// releaseRow is the row that a release belongs to: the newest that is no newer, -1 where there is none, and the newest
+// of all where the release is newer than each of them. A number alone is the newest that begins with it. Numbers below
+// 1 are another count than those before them (Megatron-LM 23.04 was followed by core 0.4).
 func releaseRow(rows []*Framework, number string) (at int, newer bool) {
 	at = -1
 	if isYear(number) || isMonth(number) {
@@ -227,10 +230,12 @@ var exponent = lazyre.New(`^[0-9.]+e[0-9]`)
 // trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
 func trimRelease(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "core_"), "r"), "v")
-	if len(text) > 5 && isYear(text[:4]) && text[4] == '-' { // a month, with a day or without; no number with something behind it
+	// a month, with a day or without; no number with something behind it
+	if len(text) > 5 && isYear(text[:4]) && text[4] == '-' {
 		return text[:min(len(text), len("2025-06"))]
 	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 && !isMonth(text) {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 &&
+		!isMonth(text) {
 		text = text[:i]
 	}
 	return strings.Trim(text, ".")
@@ -243,7 +248,8 @@ func isMonth(text string) bool {
 }
 
 func isYear(text string) bool {
-	return len(text) == 4 && !strings.Contains(text, ".") && (strings.HasPrefix(text, "20") || strings.HasPrefix(text, "19"))
+	return len(text) == 4 && !strings.Contains(text, ".") &&
+		(strings.HasPrefix(text, "20") || strings.HasPrefix(text, "19"))
 }
 
 // isRelease reports whether a text is numbers with dots between them.
@@ -295,14 +301,16 @@ var spellings = sync.OnceValues(func() (list []spelling, on map[string][]string)
 
 // frameworkWords cuts a name at what is neither letter nor digit.
 func frameworkWords(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // mostWords bounds the name of a framework.
 const mostWords = 40
 
-// frameworkIn is the framework that a text names; "" where it names none. Of several that which is built on the others is meant: NeMo of
-// "NeMo / Megatron-Core", Megatron-DeepSpeed of "DeepSpeed with Megatron-LM"; else the one that is named first.
+// frameworkIn is the framework that a text names; "" where it names none. Of several that which is built on the others
+// is meant: NeMo of "NeMo / Megatron-Core", Megatron-DeepSpeed of "DeepSpeed with Megatron-LM"; else the one that is
+// named first.
 func frameworkIn(text string) string {
 	words := frameworkWords(text)
 	if len(words) > mostWords {
@@ -335,7 +343,8 @@ func namedIn(words []string) []string {
 	for at := 0; at < len(words); {
 		longest, name := 1, ""
 		for i := range list {
-			if n := len(list[i].words); at+n <= len(words) && (n > longest || name == "") && slices.Equal(list[i].words, words[at:at+n]) {
+			if n := len(list[i].words); at+n <= len(words) && (n > longest || name == "") &&
+				slices.Equal(list[i].words, words[at:at+n]) {
 				longest, name = n, list[i].name
 			}
 		}

@@ -13,10 +13,14 @@ import (
 // The table says only what the rest of the program has words for.
 func TestFrameworkTable(t *testing.T) {
 	words := map[string][]string{
-		"schedules": {}, "context": {"ring", "gather", "ulysses"}, "experts": {"", "dp", "folded"}, "recompute": {"none", "selective", "full"},
-		"offload": {"optimizer", "parameters"}, "compress": {"fp16", "bf16", "int8"}, "orders": {string(workload.TensorDataPipeline), string(workload.TensorPipelineData)},
-		"kernels": {"eager", "compiled", "fused"}, "attention": {"unfused", "early", "second", "fused"}, "weights": {"copy", "wide", "amp"}, "sums": {"fp32", "bf16", "fp16"},
-		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"}, "launch": {"torchrun", "srun", "accelerate", "deepspeed"}, "planned": {"tp", "sp", "pp", "cp", "ep"},
+		"schedules": {}, "context": {"ring", "gather", "ulysses"}, "experts": {"", "dp", "folded"},
+		"recompute": {"none", "selective", "full"},
+		"offload":   {"optimizer", "parameters"}, "compress": {"fp16", "bf16", "int8"},
+		"orders":  {string(workload.TensorDataPipeline), string(workload.TensorPipelineData)},
+		"kernels": {"eager", "compiled", "fused"}, "attention": {"unfused", "early", "second", "fused"},
+		"weights": {"copy", "wide", "amp"}, "sums": {"fp32", "bf16", "fp16"},
+		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"},
+		"launch":   {"torchrun", "srun", "accelerate", "deepspeed"}, "planned": {"tp", "sp", "pp", "cp", "ep"},
 	}
 	for _, s := range pipeline.Schedules() {
 		words["schedules"] = append(words["schedules"], string(s))
@@ -24,8 +28,10 @@ func TestFrameworkTable(t *testing.T) {
 	last := map[string]string{}
 	for _, f := range workload.Frameworks() {
 		for column, list := range map[string][]string{
-			"schedules": f.Schedules, "context": f.Context, "experts": {f.Experts}, "recompute": f.Recompute, "offload": f.Offload, "compress": f.Compress,
-			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "sums": {f.Sums}, "overlaps": slices.Concat(f.Overlaps, f.Switches), "launch": f.Launch, "planned": f.Planned,
+			"schedules": f.Schedules, "context": f.Context, "experts": {f.Experts}, "recompute": f.Recompute,
+			"offload": f.Offload, "compress": f.Compress,
+			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "sums": {f.Sums},
+			"overlaps": slices.Concat(f.Overlaps, f.Switches), "launch": f.Launch, "planned": f.Planned,
 		} {
 			for _, w := range list {
 				if !slices.Contains(words[column], w) {
@@ -146,11 +152,17 @@ func TestRefuses(t *testing.T) {
 		{"megatron", "dp=128,zero=3", "", nil}, // Megatron-FSDP
 		{"megatron@0.13", "dp=128,zero=3", "zero=3: it has zero=0, zero=1", nil},
 		{"megatron@0.13", "dp=16,tp=8,zero=1,shard=4", "shard=4 of 16 replicas", nil},
-		{"megatron", "dp=4,tp=8,pp=4", "schedule zero-bubble: it has 1f1b, interleaved", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble }},
+		{
+			"megatron", "dp=4,tp=8,pp=4", "schedule zero-bubble: it has 1f1b, interleaved",
+			func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble },
+		},
 		{"megatron@0.12", "dp=16,tp=1,pp=3", "80 layers in 3 stages", nil},
 		{"megatron@0.12", "dp=2,tp=2,cp=4", "2 × cp must divide", func(j *workload.Job) { j.Seq = 4100 }},
 		{"megatron", "dp=2,tp=8,cp=4,pp=2", "", nil},
-		{"megatron@0.9", "dp=2,tp=8,cp=4", "context ulysses: it has ring", func(j *workload.Job) { j.Context = workload.Ulysses }},
+		{
+			"megatron@0.9", "dp=2,tp=8,cp=4", "context ulysses: it has ring",
+			func(j *workload.Job) { j.Context = workload.Ulysses },
+		},
 		{"megatron@0.9", "dp=16,tp=8,zero=1", "precision mxfp8", func(j *workload.Job) { j.Precision = "mxfp8" }},
 		{"megatron", "dp=16,tp=8,zero=1", "", func(j *workload.Job) { j.Precision = "mxfp8" }},
 		{"torchtitan", "dp=16,tp=8,zero=3,sp=1", "", nil},
@@ -173,7 +185,9 @@ func TestRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := framework(t, x.framework)
-		j := &workload.Job{Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 2048, Precision: workload.BF16, Recompute: workload.None}
+		j := &workload.Job{
+			Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 2048, Precision: workload.BF16, Recompute: workload.None,
+		}
 		if x.change != nil {
 			x.change(j)
 		}
@@ -226,10 +240,12 @@ func TestStyle(t *testing.T) {
 	if !old.Unfused || !old.Sync || !old.LateGather || old.SeqParallel || old.ZeRO != 0 {
 		t.Errorf("Megatron-LM of 2021: %+v", old)
 	}
-	if now.Unfused || now.Early || now.Sync || now.LateGather || !now.SeqParallel || now.ZeRO != 1 || now.Kernels != workload.Fused {
+	if now.Unfused || now.Early || now.Sync || now.LateGather || !now.SeqParallel || now.ZeRO != 1 ||
+		now.Kernels != workload.Fused {
 		t.Errorf("Megatron-LM of now: %+v", now)
 	}
-	if s := framework(t, "torchtitan").Style(90); s.Kernels != workload.Compiled || s.Keeps != workload.KeepWide || !s.WideSums || s.ZeRO != 3 {
+	if s := framework(t, "torchtitan").Style(90); s.Kernels != workload.Compiled || s.Keeps != workload.KeepWide ||
+		!s.WideSums || s.ZeRO != 3 {
 		t.Errorf("torchtitan: %+v", s)
 	}
 	if framework(t, "megatron@2021").Style(90).Unfused {
@@ -249,7 +265,10 @@ func TestStyle(t *testing.T) {
 // Architectures are read off the parts of models.
 func TestArchitecture(t *testing.T) {
 	for name, want := range map[string]workload.Architecture{
-		"gpt2":       {Kind: workload.DecoderOnly, Positions: workload.LearnedPositions, Tied: true, QKVBias: true, OutBias: true, MLPBias: true},
+		"gpt2": {
+			Kind: workload.DecoderOnly, Positions: workload.LearnedPositions, Tied: true, QKVBias: true, OutBias: true,
+			MLPBias: true,
+		},
 		"llama3-70b": {Kind: workload.DecoderOnly, Positions: workload.RotaryPositions, Gated: true, RMSNorm: true},
 	} {
 		m, err := workload.Find(name)
@@ -261,7 +280,9 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		got.Odd = nil
-		if got.Kind != want.Kind || got.Positions != want.Positions || got.Gated != want.Gated || got.RMSNorm != want.RMSNorm || got.Tied != want.Tied || got.QKVBias != want.QKVBias || got.OutBias != want.OutBias || got.MLPBias != want.MLPBias {
+		if got.Kind != want.Kind || got.Positions != want.Positions || got.Gated != want.Gated ||
+			got.RMSNorm != want.RMSNorm || got.Tied != want.Tied || got.QKVBias != want.QKVBias || got.OutBias != want.OutBias ||
+			got.MLPBias != want.MLPBias {
 			t.Errorf("%s: %+v; expected %+v", name, got, want)
 		}
 	}
@@ -269,7 +290,9 @@ func TestArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := m.Architecture(); a.Latent == nil || *a.Latent != (workload.Latent{Q: 1536, KV: 512, Plain: 128, Rotary: 64, Value: 128}) || !a.Corrected || a.SharedFFN != 2048 || !a.Gated {
+	if a := m.Architecture(); a.Latent == nil ||
+		*a.Latent != (workload.Latent{Q: 1536, KV: 512, Plain: 128, Rotary: 64, Value: 128}) || !a.Corrected ||
+		a.SharedFFN != 2048 || !a.Gated {
 		t.Errorf("deepseek-v3: %+v", a)
 	}
 }

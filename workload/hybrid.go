@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Mixers are how many layers of a hybrid are of each kind, with the sizes that plain transformers do not have. A layer has one thing only:
-// a state-space mixer, attention, an MLP, or experts.
+// Mixers are how many layers of a hybrid are of each kind, with the sizes that plain transformers do not have. A layer
+// has one thing only: a state-space mixer, attention, an MLP, or experts.
 type Mixers struct {
 	Scans, Attentions, MLPs, Experts int64
 	// Heads of HeadDim and State with Groups of inputs are those of a scan (Mamba-2); 0 heads are twice the hidden width
@@ -16,8 +16,8 @@ type Mixers struct {
 	// Latent is the width in which experts compute; 0 is the hidden one. SharedFFN is the width of an MLP beside them.
 	Latent, SharedFFN int64
 	Gated             bool
-	// Pattern is every layer's kind in order, by the letters of Nemotron-H's config.json: M scans, - MLPs, E experts, * attention. None
-	// spreads them evenly.
+	// Pattern is every layer's kind in order, by the letters of Nemotron-H's config.json: M scans, - MLPs, E experts, *
+	// attention. None spreads them evenly.
 	Pattern string
 }
 
@@ -49,12 +49,15 @@ func (x Mixers) filled(hidden int64) Mixers {
 	return x
 }
 
-// Hybrid are the blocks of a hybrid as Nemotron-H is one: norms before every layer, no positions, kinds spread evenly. Names are after
-// Hugging Face's NemotronHForCausalLM.
+// Hybrid are the blocks of a hybrid as Nemotron-H is one: norms before every layer, no positions, kinds spread evenly.
+// Names are after Hugging Face's NemotronHForCausalLM.
 func Hybrid(d Dims, x Mixers) []Block {
 	d, x = d.filled(), x.filled(d.Hidden)
 	t := Traits{Gated: x.Gated}
-	blocks := []Block{{Name: "backbone", Kind: Entry, Parts: []Part{{Name: "embeddings", Kind: Lookup, In: d.Vocab, Out: d.Hidden, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "backbone", Kind: Entry,
+		Parts: []Part{{Name: "embeddings", Kind: Lookup, In: d.Vocab, Out: d.Hidden, Cut: ByOut}},
+	}}
 	makers := []func() []Part{
 		func() []Part { return x.scan(d.Hidden) },
 		func() []Part { return t.mlp("mixer.", d.Hidden, d.FFN) },
@@ -97,7 +100,8 @@ func (x Mixers) order() []int {
 	return list
 }
 
-// scan is a state-space mixer: one product before it for the gate, the input, the state's inputs and outputs and the steps of time.
+// scan is a state-space mixer: one product before it for the gate, the input, the state's inputs and outputs and the
+// steps of time.
 func (x Mixers) scan(h int64) []Part {
 	inner := x.Heads * x.HeadDim
 	wide := inner + 2*x.Groups*x.State

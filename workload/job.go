@@ -54,28 +54,33 @@ type Job struct {
 	LoRA LoRA
 	// Flex says that a token goes once to every NVLink domain that has experts of it, and is copied there.
 	Flex bool
-	// HideExperts says that tokens travel to experts and back beside other micro-batches' computing, where experts are on several nodes.
+	// HideExperts says that tokens travel to experts and back beside other micro-batches' computing, where experts are on
+	// several nodes.
 	HideExperts bool
-	// Loop says that experts are computed one after the other, each with kernels and a wait of the host of its own, whatever the kernels.
+	// Loop says that experts are computed one after the other, each with kernels and a wait of the host of its own,
+	// whatever the kernels.
 	Loop bool
-	// Capacity says that experts take a fixed number of tokens and drop what is more: the host need not wait for their numbers.
+	// Capacity says that experts take a fixed number of tokens and drop what is more: the host need not wait for their
+	// numbers.
 	Capacity bool
 	// Graphs says that kernels are started as graphs, not one by one.
 	Graphs bool
-	// Packed is the tokens of a document where several are in a sequence and tokens see their own alone; 0 is one a sequence.
+	// Packed is the tokens of a document where several are in a sequence and tokens see their own alone; 0 is one a
+	// sequence.
 	Packed int64
-	// Reference says that a frozen copy of the model computes the same tokens too, forward alone, as DPO has it. With adapters it is the
-	// model without them, and needs no memory of its own.
+	// Reference says that a frozen copy of the model computes the same tokens too, forward alone, as DPO has it. With
+	// adapters it is the model without them, and needs no memory of its own.
 	Reference bool
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
-	// Early says that attention runs in the first kernels that keep its scores on the chip
-	// (FlashAttention 1 and Triton's, of 2022 and 2023), Second that it runs in FlashAttention 2, as PyTorch's own did until 2.8.
+	// Early says that attention runs in the first kernels that keep its scores on the chip (FlashAttention 1 and Triton's,
+	// of 2022 and 2023), Second that it runs in FlashAttention 2, as PyTorch's own did until 2.8.
 	Early, Second bool
 	// Padded says that sizes which rows of matrices have are padded to multiples of eight by
 	// whoever wrote the model, as compilers and Megatron do by themselves.
 	Padded bool
-	// ChannelsFirst says that pictures are in memory channel by channel, as PyTorch has them unless told otherwise: tensor cores want a place's channels together.
+	// ChannelsFirst says that pictures are in memory channel by channel, as PyTorch has them unless told otherwise: tensor
+	// cores want a place's channels together.
 	ChannelsFirst bool
 	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
 	// predicts only what was masked.
@@ -150,7 +155,9 @@ func (j *Job) Micros() int64 {
 // Pipeline is the pipeline of a replica.
 func (j *Job) Pipeline() pipeline.Shape {
 	s := j.Split.filled()
-	shape := pipeline.Shape{Schedule: cmp.Or(j.Schedule, pipeline.Alternate), Ranks: s.PP, Chunks: s.Chunks, Micros: int(j.Micros())}
+	shape := pipeline.Shape{
+		Schedule: cmp.Or(j.Schedule, pipeline.Alternate), Ranks: s.PP, Chunks: s.Chunks, Micros: int(j.Micros()),
+	}
 	switch {
 	case j.Schedule == "" && s.Chunks > 1:
 		shape.Schedule = pipeline.Interleaved
@@ -170,7 +177,8 @@ func (j *Job) checkPipeline() error {
 		return nil
 	}
 	if layers := j.Model.Dims.Layers; int64(s.Ranks*s.Chunks) > layers+Slots {
-		return fmt.Errorf("pp=%d with %d stages each is more than the %d layers of %s with its embedding and loss", s.Ranks, s.Chunks, layers, j.Model.Name)
+		return fmt.Errorf("pp=%d with %d stages each is more than the %d layers of %s with its embedding and loss", s.Ranks,
+			s.Chunks, layers, j.Model.Name)
 	}
 	return s.Check()
 }
@@ -185,7 +193,8 @@ const (
 // Check reports a job that cannot be.
 func (j *Job) Check() error {
 	if j.Model.Unpriced != "" {
-		return fmt.Errorf("%s: %s; its gradients are known to busbar envelope and busbar bench step", j.Model.Name, j.Model.Unpriced)
+		return fmt.Errorf("%s: %s; its gradients are known to busbar envelope and busbar bench step", j.Model.Name,
+			j.Model.Unpriced)
 	}
 	if err := j.Split.Check(j.Model); err != nil {
 		return failure.In("parallel", err)
@@ -195,15 +204,18 @@ func (j *Job) Check() error {
 	case j.Model.Replicated() && j.Recompute != None && j.Recompute != "":
 		return fmt.Errorf("recompute %s: it is not modelled for %s; expected none", j.Recompute, j.Model.Name)
 	case j.Model.Replicated() && (j.LoRA.Frozen() || j.Packed > 0 || j.Precision.Low() || j.Offloads()):
-		return fmt.Errorf("%s: adapters, packed sequences, fewer than 16 bits and offloading are not modelled for it", j.Model.Name)
+		return fmt.Errorf("%s: adapters, packed sequences, fewer than 16 bits and offloading are not modelled for it",
+			j.Model.Name)
 	case j.Seq < 1 || j.Seq > MaxSeq:
 		return failure.In("seq", fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, MaxSeq))
 	case j.MicroBatch > MaxMicroBatch || j.GlobalBatch > MaxGlobalBatch:
-		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at most %d and %d", j.MicroBatch, j.GlobalBatch, MaxMicroBatch, MaxGlobalBatch)
+		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at most %d and %d", j.MicroBatch,
+			j.GlobalBatch, MaxMicroBatch, MaxGlobalBatch)
 	case j.MicroBatch < 1 || j.GlobalBatch < 1:
 		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at least 1", j.MicroBatch, j.GlobalBatch)
 	case j.GlobalBatch%(j.MicroBatch*int64(s.DP)) != 0:
-		return failure.In("global-batch", fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP))
+		return failure.In("global-batch", fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d",
+			j.GlobalBatch, j.MicroBatch, s.DP))
 	case j.Bucket < 0:
 		return fmt.Errorf("buckets of %d bytes; expected at least 1", j.Bucket)
 	case j.Packed < 0 || j.Packed > j.Seq:

@@ -8,9 +8,10 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// Like is the model that a text names in its own way, as tables do: "Llama-3.1 405B", "meta-llama/Llama-3.1-8B-Instruct", "llama31_8b",
-// "Qwen3 30B-A3B (MoE)"; nil where there is none. The longest name of the catalogue that stands at the beginning of one of its words is
-// taken, unless the text states a size that is not the model's.
+// Like is the model that a text names in its own way, as tables do: "Llama-3.1 405B",
+// "meta-llama/Llama-3.1-8B-Instruct", "llama31_8b", "Qwen3 30B-A3B (MoE)"; nil where there is none. The longest name of
+// the catalogue that stands at the beginning of one of its words is taken, unless the text states a size that is not
+// the model's.
 func Like(text string) *Model {
 	if len(text) > 200 {
 		return nil
@@ -48,13 +49,14 @@ func endings(text string) []string {
 	return list
 }
 
-// begins reports whether a text begins with a name, whatever stands between letters and digits; dots between digits count where dots says so.
-// A number does not go on behind it.
+// begins reports whether a text begins with a name, whatever stands between letters and digits; dots between digits
+// count where dots says so. A number does not go on behind it.
 func begins(text, name string, dots bool) bool {
 	text, name = strings.ToLower(text), strings.ToLower(name)
 	at := 0
 	next := func(s string, i int) int {
-		for i < len(s) && !(s[i] >= 'a' && s[i] <= 'z' || isDigit(s, i) || dots && s[i] == '.' && isDigit(s, i-1) && isDigit(s, i+1)) {
+		for i < len(s) &&
+			!(s[i] >= 'a' && s[i] <= 'z' || isDigit(s, i) || dots && s[i] == '.' && isDigit(s, i-1) && isDigit(s, i+1)) {
 			i++
 		}
 		return i

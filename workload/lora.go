@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// LoRA are adapters beside frozen weights (Hu et al. 2021): two narrow products beside each of the products that have one. Frozen
-// weights have no gradients, and nothing of them is summed or updated. The zero value is none: all weights are trained.
+// LoRA are adapters beside frozen weights (Hu et al. 2021): two narrow products beside each of the products that have
+// one. Frozen weights have no gradients, and nothing of them is summed or updated. The zero value is none: all weights
+// are trained.
 type LoRA struct {
 	Rank int64
 	// Attention says that only the products of attention have adapters, not those of the MLP.
 	Attention bool
-	// Bits is that of a frozen weight in memory; 0 is that of the precision. With 4 it is QLoRA (Dettmers et al. 2023): weights
-	// are brought to 16 bits before every product.
+	// Bits is that of a frozen weight in memory; 0 is that of the precision. With 4 it is QLoRA (Dettmers et al. 2023):
+	// weights are brought to 16 bits before every product.
 	Bits int
 }
 
@@ -49,10 +50,12 @@ func ParseLoRA(text string) (LoRA, error) {
 			l.Attention = value == "attention"
 		case key == "alpha" || key == "dropout": // of every configuration; no time depends on them
 			if v, err := strconv.ParseFloat(value, 64); err != nil || v < 0 || key == "dropout" && v >= 1 {
-				return l, fmt.Errorf("lora %q: %q; expected a number, of dropout below 1 (neither changes the time of a step)", text, part)
+				return l, fmt.Errorf("lora %q: %q; expected a number, of dropout below 1 (neither changes the time of a step)",
+					text, part)
 			}
 		default:
-			return l, fmt.Errorf("lora %q: %q; expected rank=1 to %d, targets=all or attention, bits=4, 8 or 16", text, part, maxRank)
+			return l, fmt.Errorf("lora %q: %q; expected rank=1 to %d, targets=all or attention, bits=4, 8 or 16", text, part,
+				maxRank)
 		}
 	}
 	if l.Rank == 0 {
@@ -86,7 +89,8 @@ func (f *Framework) missesLoRA(l LoRA) string {
 	if len(f.Adapters) == 0 {
 		return fmt.Sprintf("--lora %s: it trains no adapters; these do: %s", l, strings.Join(able, ", "))
 	}
-	return fmt.Sprintf("--lora %s: it has no frozen weights of %d bits; these do: %s", l, l.frozenBits(), strings.Join(able, ", "))
+	return fmt.Sprintf("--lora %s: it has no frozen weights of %d bits; these do: %s", l, l.frozenBits(),
+		strings.Join(able, ", "))
 }
 
 // String is what ParseLoRA reads.
@@ -151,8 +155,8 @@ func (j *Job) Trained(b *Block) float64 {
 // nf4Scales is the bits of a weight's share of its block's scale (Dettmers et al. 2023, section 3).
 const nf4Scales = 0.127
 
-// wideAdapters says that adapters are in float32 beside weights of 16 bits, and cast every input to it: PEFT's (autocast_adapter_dtype and LoraLayer's
-// _cast_input_dtype, from 0.12 of July 2024 on), which the Trainer trains.
+// wideAdapters says that adapters are in float32 beside weights of 16 bits, and cast every input to it: PEFT's
+// (autocast_adapter_dtype and LoraLayer's _cast_input_dtype, from 0.12 of July 2024 on), which the Trainer trains.
 func (j *Job) wideAdapters() bool {
 	f := j.Framework
 	return j.LoRA.Frozen() && f != nil && f.Name == "hf" && f.Since >= "2024-07" && j.Precision.Width() == 2

@@ -21,8 +21,8 @@ func jobOf(t *testing.T, model, framework string, split Split) *Job {
 	return j
 }
 
-// Frozen weights are neither cast nor updated: adapters of an 8-billion model in bf16 take its 16 GB and a few more, whoever runs them, and next to
-// nothing of the host's memory.
+// Frozen weights are neither cast nor updated: adapters of an 8-billion model in bf16 take its 16 GB and a few more,
+// whoever runs them, and next to nothing of the host's memory.
 func TestFrozenMemory(t *testing.T) {
 	for _, framework := range []string{"hf", "ddp", "deepspeed", "fsdp"} {
 		j := jobOf(t, "qwen3-8b", framework, Split{DP: 4})

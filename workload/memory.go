@@ -106,7 +106,8 @@ func (j *Job) ParamWidth() float64 {
 	return 2
 }
 
-// GatherWidth is the bytes of a parameter that is gathered from those who divide it: frozen ones of fewer bits travel as they are.
+// GatherWidth is the bytes of a parameter that is gathered from those who divide it: frozen ones of fewer bits travel
+// as they are.
 func (j *Job) GatherWidth() float64 {
 	switch {
 	case j.LoRA.Frozen():
@@ -126,7 +127,8 @@ func (j *Job) SumsWhole() bool {
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
 // computed with, float32 where weights are kept so and not divided.
 func (j *Job) GradWidth() float64 {
-	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.Precision.Amp() && j.Split.ZeRO < 3 || j.Keeps == KeepWide && j.Split.ZeRO == 0 {
+	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.Precision.Amp() && j.Split.ZeRO < 3 ||
+		j.Keeps == KeepWide && j.Split.ZeRO == 0 {
 		return 4
 	}
 	return 2
@@ -167,7 +169,8 @@ func (j *Job) UpdateBytes() float64 {
 	return bytes
 }
 
-// UpdateStarts is the kernels that an optimizer starts which updates tensors one by one; 0 for others, whose starts are part of a step's host work.
+// UpdateStarts is the kernels that an optimizer starts which updates tensors one by one; 0 for others, whose starts are
+// part of a step's host work.
 func (j *Job) UpdateStarts() float64 {
 	if j.Model.Looped == nil {
 		return 0
@@ -186,7 +189,8 @@ type Holding struct {
 	Experts     float64 // of those, the experts'
 	Entry, Exit float64
 	Count       int // layers
-	// Attentions and MLPs are how many layers have one, Scans how many have a scan, whose activations are Scanned numbers a token in all.
+	// Attentions and MLPs are how many layers have one, Scans how many have a scan, whose activations are Scanned numbers
+	// a token in all.
 	Attentions, MLPs, Scans, Scanned float64
 	// Kept is how many numbers a token leaves for the backward pass in all, where the model's parts say that.
 	Kept float64
@@ -264,10 +268,14 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		}
 		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard*s.TP)/float64(s.EP*s.ETP))
 	}
-	m := Memory{Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state)}
+	m := Memory{
+		Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state),
+	}
 	if j.LoRA.Frozen() {
-		// Only matrices of layers are kept in fewer bits: bitsandbytes and torchao leave the embedding and the head as they are.
-		m.Params = unit.Volume(over(3) * (j.frozenWidth() + (j.ParamWidth()-j.frozenWidth())*ends/max(most, 1) + trained*weight))
+		// Only matrices of layers are kept in fewer bits: bitsandbytes and torchao leave the embedding and the head as they
+		// are.
+		m.Params = unit.Volume(over(3) * (j.frozenWidth() + (j.ParamWidth()-j.frozenWidth())*ends/max(most, 1) +
+			trained*weight))
 		m.Grads, m.Optimizer = m.Grads*unit.Volume(trained), m.Optimizer*unit.Volume(trained)
 	}
 	if j.Reference && !j.LoRA.Frozen() { // divided as what is trained
@@ -283,12 +291,14 @@ func (j *Job) MemoryOf(h Holding) Memory {
 	kept, layer := j.activations(&h, pp)
 	m.Activations, m.Other = kept, m.Other+j.logits()
 	if j.Kernels != Fused && j.Micros() == 1 && s.DP == 1 && !j.Graphs {
-		// Gradients take the place of the activations that they are computed from; in a graph they have addresses of their own.
+		// Gradients take the place of the activations that they are computed from; in a graph they have addresses of their
+		// own.
 		m.Grads = max(0, m.Grads+layer-m.Activations-j.logits())
 	} else { // one layer is whole, when the scores of words are gone
 		m.Activations += max(0, layer-j.logits())
 	}
-	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 { // weights with gradients are kept as cast until the end of the backward pass; frozen ones are not cast
+	// weights with gradients are kept as cast until the end of the backward pass; frozen ones are not cast
+	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 {
 		m.Other += unit.Volume(2 * most * trained)
 	}
 	m.Other += Driver
@@ -300,8 +310,8 @@ func (j *Job) MemoryOf(h Holding) Memory {
 // code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
 const Driver unit.Volume = 1.5e9
 
-// activations of the micro-batches that are under way in the fullest stage, after Korthikanti et
-// al. 2022, table 2, with fused attention where there are no scores to keep; and of one layer where all of it is computed again.
+// activations of the micro-batches that are under way in the fullest stage, after Korthikanti et al. 2022, table 2,
+// with fused attention where there are no scores to keep; and of one layer where all of it is computed again.
 func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	s := j.Split.filled()
 	d := j.Model.Dims.filled()
@@ -318,7 +328,8 @@ func (j *Job) activations(has *Holding, pp float64) (kept, layer unit.Volume) {
 	wide := j.Precision.Width() / 2
 	ffn := float64(d.wide()) / h
 	norms := (has.Attentions + has.Scans + has.MLPs) / layers
-	chosen := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp) // results of operations, of which per-op keeps some whatever is between them
+	// results of operations, of which per-op keeps some whatever is between them
+	chosen := tokens * h * wide * (5*norms/between + (8*has.Attentions+4*ffn*has.MLPs)/layers/tp)
 	each := chosen
 	switch {
 	case j.Kernels == Eager: // the inputs of every single operation, and masks of dropout

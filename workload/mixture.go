@@ -7,7 +7,9 @@ import "fmt"
 func Mixtral(d Dims) []Block {
 	d = d.filled()
 	h, q, kv := d.Hidden, d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
-	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}},
+	}}
 	for i := range d.Layers {
 		parts := []Part{
 			{Name: "self_attn.q_proj", In: h, Out: q, Cut: ByOut},
@@ -45,7 +47,9 @@ func Grok(d Dims) []Block {
 		b := &blocks[i]
 		switch b.Kind {
 		case Layer:
-			b.Parts = append(b.Parts, Part{Name: "pre_moe_norm", Kind: Norm, Out: d.Hidden}, Part{Name: "post_moe_norm", Kind: Norm, Out: d.Hidden})
+			b.Parts = append(b.Parts, Part{Name: "pre_moe_norm", Kind: Norm, Out: d.Hidden}, Part{
+				Name: "post_moe_norm", Kind: Norm, Out: d.Hidden,
+			})
 		case Exit:
 			b.Parts[1].Tied = true
 		}
@@ -72,7 +76,9 @@ func DeepSeek(d Dims, a Latent, corrected bool) []Block { return deepSeek(d, a, 
 func deepSeek(d Dims, a Latent, corrected bool, every int64) []Block {
 	d = d.filled()
 	h := d.Hidden
-	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
+	blocks := []Block{{
+		Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}},
+	}}
 	for i := range d.Layers {
 		parts := d.latent(a)
 		if i < d.Dense || i%every != 0 {
@@ -129,8 +135,9 @@ func gatedMLP(before string, h, f int64) []Part {
 	}
 }
 
-// Predicting is the model with so many layers behind it that each predict one more token (DeepSeek-AI 2024, DeepSeek-V3, section 2.2): the embedding of the next
-// token and what the layer before gave, normed and brought to one width, a layer like the last, and the model's own head with a loss of its own.
+// Predicting is the model with so many layers behind it that each predict one more token (DeepSeek-AI 2024,
+// DeepSeek-V3, section 2.2): the embedding of the next token and what the layer before gave, normed and brought to one
+// width, a layer like the last, and the model's own head with a loss of its own.
 func (m *Model) Predicting(n int64) *Model {
 	last := -1
 	for i := range m.Blocks {
@@ -149,7 +156,9 @@ func (m *Model) Predicting(n int64) *Model {
 			{Name: "hnorm", Kind: Norm, Out: h},
 			{Name: "eh_proj", In: 2 * h, Out: h, Cut: ByOut},
 		}
-		c.Blocks = append(c.Blocks, Block{Name: fmt.Sprintf("mtp.layers.%d", i), Kind: Layer, Parts: append(parts, m.Blocks[last].Parts...)})
+		c.Blocks = append(c.Blocks, Block{
+			Name: fmt.Sprintf("mtp.layers.%d", i), Kind: Layer, Parts: append(parts, m.Blocks[last].Parts...),
+		})
 	}
 	c.Blocks = append(c.Blocks, m.Blocks[last+1:]...)
 	exit := m.Blocks[len(m.Blocks)-1]

@@ -60,7 +60,15 @@ func (d Dims) Check() error {
 	for _, x := range []struct {
 		name string
 		v    int64
-	}{{"layers", d.Layers}, {"hidden", d.Hidden}, {"heads", d.Heads}, {"kv_heads", d.KVHeads}, {"ffn", d.FFN}, {"vocab", d.Vocab}, {"context", d.Context}} {
+	}{
+		{"layers", d.Layers},
+		{"hidden", d.Hidden},
+		{"heads", d.Heads},
+		{"kv_heads", d.KVHeads},
+		{"ffn", d.FFN},
+		{"vocab", d.Vocab},
+		{"context", d.Context},
+	} {
 		if x.v < 1 || x.v > most {
 			return fmt.Errorf("%s is %d; expected 1 to %d", x.name, x.v, most)
 		}
@@ -80,7 +88,8 @@ func (d Dims) Check() error {
 	}
 	h := float64(d.Hidden)
 	ffn := float64(d.FFN) + float64(d.Experts+d.Shared)*float64(d.ExpertFFN)
-	if n := float64(d.Layers)*(4*h*float64(d.Heads)*float64(d.HeadDim)+3*h*ffn) + 2*h*float64(d.Vocab+d.Context); n > 1e15 {
+	if n := float64(d.Layers)*(4*h*float64(d.Heads)*float64(d.HeadDim)+3*h*ffn) +
+		2*h*float64(d.Vocab+d.Context); n > 1e15 {
 		return fmt.Errorf("about %.3g parameters; at most 1e15", n)
 	}
 	return nil
@@ -203,11 +212,12 @@ type Model struct {
 	Config []byte
 }
 
-// Looped is an optimizer that updates one tensor after the other: the bytes that it reads and writes for a float32 parameter, its gradient's clipping
-// included, and the kernels that it starts for a tensor.
+// Looped is an optimizer that updates one tensor after the other: the bytes that it reads and writes for a float32
+// parameter, its gradient's clipping included, and the kernels that it starts for a tensor.
 type Looped struct{ Bytes, Starts float64 }
 
-// Replicated says that only replicas of the whole model train it: its parts say what lies between products, and nobody divides them.
+// Replicated says that only replicas of the whole model train it: its parts say what lies between products, and nobody
+// divides them.
 func (m *Model) Replicated() bool { return len(m.Blocks) > 0 && m.Blocks[0].has(Pointwise) }
 
 // Pictures says that a sample is a picture and no sequence of tokens: rates count samples.

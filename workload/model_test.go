@@ -19,7 +19,8 @@ func TestPublishedCounts(t *testing.T) {
 		if off := math.Abs(float64(got-m.Published)) / float64(m.Published); off > m.Rounded {
 			t.Errorf("%s: %d parameters; %s says %d", m.Name, got, m.PublishedSource, m.Published)
 		}
-		if names[m.Name] || m.Name != strings.ToLower(m.Name) || m.Title == "" || m.Source == "" || m.PublishedSource == "" || strings.Contains(m.Source+m.PublishedSource, "%") {
+		if names[m.Name] || m.Name != strings.ToLower(m.Name) || m.Title == "" || m.Source == "" || m.PublishedSource == "" ||
+			strings.Contains(m.Source+m.PublishedSource, "%") {
 			t.Errorf("%+v", m)
 		}
 		names[m.Name] = true
@@ -34,7 +35,10 @@ func TestPublishedCounts(t *testing.T) {
 			seen[x.Name] = true
 		}
 	}
-	for _, name := range []string{"gpt2", "gpt2-small", "GPT2-Large", "gpt3-175b", "bert-large", "vit-b16", "llama2-70b", "llama3-405b", "bloom-176b", "opt-175b", "megatron-1t", "mixtral-8x7b", "deepseek-v3", "grok-1", "nemotron4-340b", "mpt-7b"} {
+	for _, name := range []string{
+		"gpt2", "gpt2-small", "GPT2-Large", "gpt3-175b", "bert-large", "vit-b16", "llama2-70b", "llama3-405b", "bloom-176b",
+		"opt-175b", "megatron-1t", "mixtral-8x7b", "deepseek-v3", "grok-1", "nemotron4-340b", "mpt-7b",
+	} {
 		if _, err := workload.Find(name); err != nil {
 			t.Error(err)
 		}
@@ -46,7 +50,9 @@ func TestPublishedCounts(t *testing.T) {
 
 // What a token passes of a mixture of experts, as its source states it.
 func TestActive(t *testing.T) {
-	for name, want := range map[string]float64{"mixtral-8x7b": 12.9e9, "mixtral-8x22b": 39.1e9, "deepseek-v2": 21e9, "deepseek-v3": 37e9, "gpt2": 124_439_808} {
+	for name, want := range map[string]float64{
+		"mixtral-8x7b": 12.9e9, "mixtral-8x22b": 39.1e9, "deepseek-v2": 21e9, "deepseek-v3": 37e9, "gpt2": 124_439_808,
+	} {
 		m, err := workload.Find(name)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +63,8 @@ func TestActive(t *testing.T) {
 	}
 	m, _ := workload.Find("mixtral-8x7b")
 	all := m.Blocks[1].Tensors()
-	if len(all) != 5+3*8+2 || all[5].String() != "model.layers.0.block_sparse_moe.experts.0.w1.weight[14336 4096]" || all[8].Name != "model.layers.0.block_sparse_moe.experts.1.w1.weight" {
+	if len(all) != 5+3*8+2 || all[5].String() != "model.layers.0.block_sparse_moe.experts.0.w1.weight[14336 4096]" ||
+		all[8].Name != "model.layers.0.block_sparse_moe.experts.1.w1.weight" {
 		t.Errorf("a layer of Mixtral: %v", all)
 	}
 }
@@ -66,7 +73,10 @@ func TestActive(t *testing.T) {
 func TestExpertsAreShared(t *testing.T) {
 	m, _ := workload.Find("mixtral-8x7b")
 	job := func(ep int) *workload.Job {
-		return &workload.Job{Model: m, Split: workload.Split{DP: 8, EP: ep}, Seq: 4096, MicroBatch: 1, GlobalBatch: 8, Precision: workload.BF16, Kernels: workload.Fused}
+		return &workload.Job{
+			Model: m, Split: workload.Split{DP: 8, EP: ep}, Seq: 4096, MicroBatch: 1, GlobalBatch: 8, Precision: workload.BF16,
+			Kernels: workload.Fused,
+		}
 	}
 	b := &m.Blocks[1]
 	flops := func(j *workload.Job) (sum float64) {
@@ -91,7 +101,9 @@ func TestExpertsAreShared(t *testing.T) {
 	if dense, summed := eight.Params(b)-experts, eight.Summed(b); summed != dense {
 		t.Errorf("%g gradients summed with an expert a rank; expected %g", summed, dense)
 	}
-	for text, want := range map[string]string{"ep=3,dp=6": "does not divide the 8 experts", "ep=8,dp=4": "does not divide the 4 ranks"} {
+	for text, want := range map[string]string{
+		"ep=3,dp=6": "does not divide the 8 experts", "ep=8,dp=4": "does not divide the 4 ranks",
+	} {
 		s, err := workload.ParseSplit(text)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +150,8 @@ func TestTensorsAreTheFrameworks(t *testing.T) {
 		all := strings.Join(got, " ")
 		first, last, _ := strings.Cut(strings.Join(strings.Fields(want), " "), " … ")
 		if !strings.HasPrefix(all, first) || !strings.HasSuffix(all, last) {
-			t.Errorf("%s: %s … %s", name, strings.Join(got[:min(16, len(got))], " "), strings.Join(got[max(0, len(got)-10):], " "))
+			t.Errorf("%s: %s … %s", name, strings.Join(got[:min(16, len(got))], " "),
+				strings.Join(got[max(0, len(got)-10):], " "))
 		}
 	}
 }
@@ -149,7 +162,8 @@ func TestForward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		heads := rapid.Int64Range(1, 16).Draw(t, "heads")
 		d := workload.Dims{
-			Layers: rapid.Int64Range(1, 12).Draw(t, "layers"), Hidden: heads * rapid.Int64Range(1, 64).Draw(t, "head"), Heads: heads,
+			Layers: rapid.Int64Range(1, 12).Draw(t, "layers"), Hidden: heads * rapid.Int64Range(1, 64).Draw(t, "head"),
+			Heads: heads,
 			Vocab: rapid.Int64Range(1, 1000).Draw(t, "vocab"), Context: 128,
 		}
 		if err := d.Check(); err != nil {

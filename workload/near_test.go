@@ -6,11 +6,15 @@ import (
 	"testing"
 )
 
-// Names that are off by a letter are answered with the nearest, never with the whole list; names of Hugging Face are known.
+// Names that are off by a letter are answered with the nearest, never with the whole list; names of Hugging Face are
+// known.
 func TestNearNames(t *testing.T) {
-	for name, want := range map[string]string{"lama3-8b": "llama3-8b", "lamma3-8b": "llama3-8b", "someone/llama3-8c": "llama3-8b"} {
+	for name, want := range map[string]string{
+		"lama3-8b": "llama3-8b", "lamma3-8b": "llama3-8b", "someone/llama3-8c": "llama3-8b",
+	} {
 		_, err := Find(name)
-		if near := Near(name); len(near) == 0 || near[0] != want || len(near) > mostNear || err == nil || !strings.Contains(err.Error(), "did you mean "+want) {
+		if near := Near(name); len(near) == 0 || near[0] != want || len(near) > mostNear || err == nil ||
+			!strings.Contains(err.Error(), "did you mean "+want) {
 			t.Errorf("%s: %v, %v", name, near, err)
 		}
 	}

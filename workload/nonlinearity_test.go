@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Without fused kernels a nonlinearity goes through memory as often as its operations do: a formula such as GPT-2's and BLOOM's eight times, PyTorch's own
-// GELU (BERT, ViT, GPT-NeoX) and ReLU (OPT) once. Under amp powers give float32, the others do not.
+// Without fused kernels a nonlinearity goes through memory as often as its operations do: a formula such as GPT-2's and
+// BLOOM's eight times, PyTorch's own GELU (BERT, ViT, GPT-NeoX) and ReLU (OPT) once. Under amp powers give float32, the
+// others do not.
 func TestEagerNonlinearity(t *testing.T) {
 	d := Dims{Layers: 1, Hidden: 512, FFN: 2048, Heads: 8, Vocab: 1000, Context: 256}
 	for _, tt := range []struct {
@@ -23,7 +24,10 @@ func TestEagerNonlinearity(t *testing.T) {
 		{"GPT-NeoX", NeoX(d), 3, 3},
 	} {
 		for precision, want := range map[Precision]float64{BF16: tt.plain, AMP: tt.amp} {
-			j := &Job{Model: &Model{Name: tt.name, Dims: d, Blocks: tt.blocks}, Kernels: Eager, Precision: precision, MicroBatch: 2, Seq: 256}
+			j := &Job{
+				Model: &Model{Name: tt.name, Dims: d, Blocks: tt.blocks}, Kernels: Eager, Precision: precision, MicroBatch: 2,
+				Seq: 256,
+			}
 			got := 0.0
 			for _, task := range j.Pass(&tt.blocks[1]).Forward {
 				if task.Name == "activation" {

@@ -41,7 +41,8 @@ const (
 	underWay = 2 * 5e8 * 2
 )
 
-// offload moves what the host keeps off the GPU: share is the parameters that a rank has a part of, trained how many of them have a state.
+// offload moves what the host keeps off the GPU: share is the parameters that a rank has a part of, trained how many of
+// them have a state.
 func (j *Job) offload(m *Memory, share, trained float64) {
 	if !j.Offloads() {
 		return
@@ -70,13 +71,15 @@ func (j *Job) checkOffload() error {
 	case !j.Offloads():
 		return nil
 	case s.DP*s.CP > 1 && s.ZeRO == 0:
-		return fmt.Errorf("offload %s with %d replicas that all keep the whole state; divide it among them with zero=1 or more", j.Offload, s.DP*s.CP)
+		return fmt.Errorf("offload %s with %d replicas that all keep the whole state; divide it among them with zero=1 or "+
+			"more", j.Offload, s.DP*s.CP)
 	case j.Offload == OffloadParams && s.ZeRO < 3 && s.DP*s.CP > 1:
 		return fmt.Errorf("offload parameters with zero=%d; parameters are divided with zero=3", s.ZeRO)
 	case j.Offload == OffloadParams && s.PP > 1:
 		return fmt.Errorf("offload parameters with pp=%d; it is for zero=3, which has no pipeline", s.PP)
 	case j.Precision.Width() > 2 || j.Precision.Amp():
-		return fmt.Errorf("offload with precision %s: the host keeps float32 copies of 16-bit parameters; expected bf16, fp16 or fp8", j.Precision)
+		return fmt.Errorf("offload with precision %s: the host keeps float32 copies of 16-bit parameters; expected bf16, "+
+			"fp16 or fp8", j.Precision)
 	}
 	return nil
 }

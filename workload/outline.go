@@ -17,8 +17,8 @@ type BlockOutline struct {
 	TopK    int64
 }
 
-// Outline is the model's. Layers are alike when their parts have the same sizes: a mixture may begin with layers that have no
-// experts, a hybrid alternates attention and scans, a window is seen by every second layer.
+// Outline is the model's. Layers are alike when their parts have the same sizes: a mixture may begin with layers that
+// have no experts, a hybrid alternates attention and scans, a window is seen by every second layer.
 func (m *Model) Outline() *Outline {
 	o := &Outline{Order: make([]int, 0, len(m.Blocks))}
 	for i := range m.Blocks {
@@ -55,7 +55,9 @@ func (o *Outline) Layers() int {
 // alikeParts compares parts by all but their names.
 func alikeParts(a, b []Part) bool {
 	return slices.EqualFunc(a, b, func(x, y Part) bool {
-		return x.Kind == y.Kind && x.In == y.In && x.Out == y.Out && x.Cut == y.Cut && x.Experts == y.Experts && x.TopK == y.TopK && x.Bias == y.Bias &&
-			x.Heads == y.Heads && x.HeadDim == y.HeadDim && x.KVHeads == y.KVHeads && x.Window == y.Window && x.State == y.State && x.Rows == y.Rows && x.Passes == y.Passes && slices.Equal(x.Shape, y.Shape)
+		return x.Kind == y.Kind && x.In == y.In && x.Out == y.Out && x.Cut == y.Cut && x.Experts == y.Experts &&
+			x.TopK == y.TopK && x.Bias == y.Bias &&
+			x.Heads == y.Heads && x.HeadDim == y.HeadDim && x.KVHeads == y.KVHeads && x.Window == y.Window &&
+			x.State == y.State && x.Rows == y.Rows && x.Passes == y.Passes && slices.Equal(x.Shape, y.Shape)
 	})
 }

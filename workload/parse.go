@@ -18,7 +18,9 @@ func Parse(word string) (*Model, error) {
 		return nil, fmt.Errorf("model %.20q…: expected a name, or dimensions such as layers=48,hidden=6144", word)
 	}
 	d := Dims{Vocab: 50257, Context: 1024}
-	fields := map[string]*int64{"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context}
+	fields := map[string]*int64{
+		"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context,
+	}
 	params := 0.0
 	said := map[string]bool{}
 	for _, part := range strings.Split(word, ",") {
@@ -37,7 +39,8 @@ func Parse(word string) (*Model, error) {
 		}
 		to, ok := fields[key]
 		if !ok {
-			return nil, fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, ffn, vocab, context", word, key)
+			return nil, fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, ffn, vocab, context",
+				word, key)
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil || n < 1 {
@@ -59,5 +62,8 @@ func Parse(word string) (*Model, error) {
 		return nil, fmt.Errorf("model %q: %w", word, err)
 	}
 	d = d.filled()
-	return &Model{Name: word, Title: fmt.Sprintf("a GPT of %d layers, %d units", d.Layers, d.Hidden), Dims: d, Seq: d.Context, Blocks: GPT2(d), Source: "the command line"}, nil
+	return &Model{
+		Name: word, Title: fmt.Sprintf("a GPT of %d layers, %d units", d.Layers, d.Hidden), Dims: d, Seq: d.Context,
+		Blocks: GPT2(d), Source: "the command line",
+	}, nil
 }

@@ -12,7 +12,8 @@ func TestParse(t *testing.T) {
 	if err != nil || m.Params() != 124_439_808 || m.Dims.Heads != 12 {
 		t.Errorf("GPT-2 in words: %v, %v", m, err)
 	}
-	if m, err := workload.Parse("layers=2, hidden=16, heads=2, ffn=32, vocab=100, context=8"); err != nil || len(m.Tensors()) != 2+2*12+2 || m.Seq != 8 {
+	if m, err := workload.Parse("layers=2, hidden=16, heads=2, ffn=32, vocab=100, context=8"); err != nil ||
+		len(m.Tensors()) != 2+2*12+2 || m.Seq != 8 {
 		t.Errorf("a small one: %v, %v", m, err)
 	}
 	if _, err := workload.Parse("gpt2-xl"); err != nil {
@@ -35,7 +36,10 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"gpt2", "layers=2,hidden=64", "layers=1,hidden=8,heads=2,ffn=3,vocab=4,context=5", "=,", "layers=65536,hidden=16777216"} {
+	for _, s := range []string{
+		"gpt2", "layers=2,hidden=64", "layers=1,hidden=8,heads=2,ffn=3,vocab=4,context=5", "=,",
+		"layers=65536,hidden=16777216",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -38,7 +38,8 @@ type Part struct {
 	Turned bool
 	// Tied says that the matrix is another part's: it is used here and has no tensor of its own.
 	Tied bool
-	// Single says that the nonlinearity after it is one operation of PyTorch, its own GELU or a ReLU, and not a formula of many.
+	// Single says that the nonlinearity after it is one operation of PyTorch, its own GELU or a ReLU, and not a formula of
+	// many.
 	Single bool
 	// Shape is that of the weight where it is not a plain matrix or vector.
 	Shape []int64
@@ -48,8 +49,8 @@ type Part struct {
 	Causal                  bool
 	// Window is how many tokens before it a token sees; 0 is all.
 	Window int64
-	// Keys is over how many tokens the scores of Attention go where those are not the sequence's: the points of a picture at one
-	// resolution, whose number is in Rows, or the words that it is drawn from.
+	// Keys is over how many tokens the scores of Attention go where those are not the sequence's: the points of a picture
+	// at one resolution, whose number is in Rows, or the words that it is drawn from.
 	Keys int64
 	// State is the width of a head's state in a Scan, whose heads of HeadDim share KVHeads inputs and outputs of it.
 	State int64
@@ -58,15 +59,16 @@ type Part struct {
 	Suffix string
 	// Rows is at how many places of a sample a convolution is computed; 0 is every token.
 	Rows int64
-	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier. Fixed says that it runs once a pass, whatever the batch.
+	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier. Fixed says that it runs
+	// once a pass, whatever the batch.
 	Once, Fixed bool
 	// Memory is how many tokens of the segment before a part takes beside its own, as Transformer-XL does.
 	Memory int64
 	// Share is the share of the tokens that pass a part; 0 is all of them.
 	Share float64
-	// Of a Pointwise part, and of Attention with a Memory, forward and backward: Passes is how often its numbers are read or written, Least how often in
-	// fused kernels, 0 where none are known, and Starts its kernels. Kept is how many numbers of each stay for the backward pass, Waits how often the
-	// host waits for the GPU.
+	// Of a Pointwise part, and of Attention with a Memory, forward and backward: Passes is how often its numbers are read
+	// or written, Least how often in fused kernels, 0 where none are known, and Starts its kernels. Kept is how many
+	// numbers of each stay for the backward pass, Waits how often the host waits for the GPU.
 	Passes, Least, Starts [2]float64
 	Kept, Waits           float64
 	// Experts is how many matrices of this shape there are, of which a token passes TopK; 0 is
@@ -175,8 +177,8 @@ func (p Part) Forward(seq int64) float64 {
 	return 0
 }
 
-// seen is how many tokens the scores of a token are counted over: all, or those of its window, of which a causal mask throws
-// nothing away.
+// seen is how many tokens the scores of a token are counted over: all, or those of its window, of which a causal mask
+// throws nothing away.
 func (p *Part) seen(seq float64) float64 {
 	if p.Keys > 0 {
 		return float64(p.Keys)
@@ -190,8 +192,8 @@ func (p *Part) seen(seq float64) float64 {
 // scanChunk is how many tokens a scan multiplies at once (Mamba-2's kernels: chunk_size).
 const scanChunk = 128
 
-// scanned is the floating-point operations of a token in a scan: products inside a chunk, and of its states (Dao and Gu 2024,
-// Transformers are SSMs, section 6).
+// scanned is the floating-point operations of a token in a scan: products inside a chunk, and of its states (Dao and Gu
+// 2024, Transformers are SSMs, section 6).
 func (p *Part) scanned() float64 {
 	h, d, n, g := float64(p.Heads), float64(p.HeadDim), float64(p.State), float64(p.KVHeads)
 	return 2*scanChunk*(n*g+d*h) + 4*n*d*h

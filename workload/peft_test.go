@@ -6,7 +6,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// Adapters of PEFT are float32 and cast every input: the Trainer's passes have those casts, those of releases before and of other frameworks have none.
+// Adapters of PEFT are float32 and cast every input: the Trainer's passes have those casts, those of releases before
+// and of other frameworks have none.
 func TestWideAdapters(t *testing.T) {
 	m, err := workload.Find("qwen3-8b")
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 
 func TestParsePrecision(t *testing.T) {
 	for text, want := range map[string]Precision{
-		"bf16": BF16, "bf16-te": BF16, "BFloat16": BF16, "fp16": FP16, "fp16 (amp)": AMPH, "amp": AMPH, "amp_bf16": AMP, "bf16-mixed": AMP, "fp32/tf32": TF32, "tf32": TF32, "fp32": FP32,
-		"fp8": FP8, "amp_fp8": FP8, "fp8-delayed": FP8, "fp8-te-delayed": FP8, "fp8-current-scaling": FP8Current, "fp8-tensorwise": FP8Current, "float8 rowwise": FP8Current,
+		"bf16": BF16, "bf16-te": BF16, "BFloat16": BF16, "fp16": FP16, "fp16 (amp)": AMPH, "amp": AMPH, "amp_bf16": AMP,
+		"bf16-mixed": AMP, "fp32/tf32": TF32, "tf32": TF32, "fp32": FP32,
+		"fp8": FP8, "amp_fp8": FP8, "fp8-delayed": FP8, "fp8-te-delayed": FP8, "fp8-current-scaling": FP8Current,
+		"fp8-tensorwise": FP8Current, "float8 rowwise": FP8Current,
 		"fp8-blockwise": FP8Block, "fp8-subchannel": FP8Block, "mxfp8": MXFP8, "fp8-mx": MXFP8, "nvfp4": NVFP4, "fp4": NVFP4,
 	} {
 		if got, err := ParsePrecision(text); got != want || err != nil {

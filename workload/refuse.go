@@ -178,7 +178,8 @@ var rules = []rule{
 			return j.Compresses() && !slices.Contains(f.Compress, string(j.Compress))
 		},
 		say: func(f *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("compress %s: it sums gradients in %s", j.Compress, strings.Join(append([]string{f.Sums}, f.Compress...), ", "))
+			return fmt.Sprintf("compress %s: it sums gradients in %s", j.Compress,
+				strings.Join(append([]string{f.Sums}, f.Compress...), ", "))
 		},
 	},
 	{
@@ -197,7 +198,8 @@ var rules = []rule{
 	},
 	{
 		breaks: func(f *Framework, j *Job, _ *Split) bool {
-			return j.Kernels == Compiled && f.Kernels != string(Compiled) && !f.Compile || j.Kernels == Fused && f.Kernels != string(Fused)
+			return j.Kernels == Compiled && f.Kernels != string(Compiled) && !f.Compile ||
+				j.Kernels == Fused && f.Kernels != string(Fused)
 		},
 		say: func(f *Framework, j *Job, _ *Split) string {
 			return fmt.Sprintf("kernels %s: its own are %s", j.Kernels, f.Kernels)
@@ -226,7 +228,8 @@ var rules = []rule{
 			return f.core() && s.TP > 1 && kv > 0 && kv%s.TP != 0 && s.TP%kv != 0
 		},
 		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d with %d heads of keys and values: one must divide the other", s.TP, j.Model.Dims.filled().KVHeads)
+			return fmt.Sprintf("tp=%d with %d heads of keys and values: one must divide the other", s.TP,
+				j.Model.Dims.filled().KVHeads)
 		},
 	},
 	{
@@ -249,7 +252,8 @@ var rules = []rule{
 		source: "NVIDIA/Megatron-LM megatron/training/arguments.py validate_args",
 		breaks: func(f *Framework, j *Job, s *Split) bool { return f.core() && j.Offloads() && s.ZeRO != 1 },
 		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("offload %s with zero=%d: it needs the precision-aware optimizer, which is the distributed one (zero=1)", j.Offload, s.ZeRO)
+			return fmt.Sprintf("offload %s with zero=%d: it needs the precision-aware optimizer, which is the distributed one "+
+				"(zero=1)", j.Offload, s.ZeRO)
 		},
 	},
 	// PyTorch.
@@ -311,7 +315,8 @@ var rules = []rule{
 			return f.Name == torchtitan && s.PP > 1 && j.Kernels == Compiled && j.Pipeline().Schedule.Splits()
 		},
 		say: func(_ *Framework, j *Job, _ *Split) string {
-			return fmt.Sprintf("schedule %s with torch.compile: it takes the backward pass apart, which compiled stages do not allow; expected --kernels eager, or 1f1b or interleaved", j.Pipeline().Schedule)
+			return fmt.Sprintf("schedule %s with torch.compile: it takes the backward pass apart, which compiled stages do "+
+				"not allow; expected --kernels eager, or 1f1b or interleaved", j.Pipeline().Schedule)
 		},
 	},
 	// DeepSpeed.
@@ -320,10 +325,12 @@ var rules = []rule{
 		breaks: func(f *Framework, j *Job, s *Split) bool {
 			d := j.Model.Dims.filled()
 			cp := int64(s.CP)
-			return f.Name == deepspeed && s.CP > 1 && (d.Heads%cp != 0 || d.KVHeads%cp != 0 && cp%d.KVHeads != 0 || s.PP > 1 || s.TP > 1)
+			return f.Name == deepspeed && s.CP > 1 &&
+				(d.Heads%cp != 0 || d.KVHeads%cp != 0 && cp%d.KVHeads != 0 || s.PP > 1 || s.TP > 1)
 		},
 		say: func(_ *Framework, j *Job, s *Split) string {
-			return fmt.Sprintf("cp=%d with tp=%d and pp=%d: Ulysses divides %d heads by cp and goes with neither", s.CP, s.TP, s.PP, j.Model.Dims.Heads)
+			return fmt.Sprintf("cp=%d with tp=%d and pp=%d: Ulysses divides %d heads by cp and goes with neither", s.CP, s.TP,
+				s.PP, j.Model.Dims.Heads)
 		},
 	},
 	{
@@ -341,7 +348,8 @@ var rules = []rule{
 			return f.Name == deepspeed && s.TP > 1 && (s.ZeRO > 2 || j.Model.Dims.filled().KVHeads%int64(s.TP) != 0)
 		},
 		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("tp=%d with zero=%d: AutoTP goes with ZeRO 0 to 2, and divides the heads of keys and values", s.TP, s.ZeRO)
+			return fmt.Sprintf("tp=%d with zero=%d: AutoTP goes with ZeRO 0 to 2, and divides the heads of keys and values",
+				s.TP, s.ZeRO)
 		},
 	},
 	{
@@ -350,7 +358,8 @@ var rules = []rule{
 			return f.Name == deepspeed && s.EP > 1 && (s.ZeRO > 2 || s.TP > 1 || s.CP > 1 || j.Offloads())
 		},
 		say: func(_ *Framework, _ *Job, s *Split) string {
-			return fmt.Sprintf("ep=%d with zero=%d, tp, cp or offload: its layers of experts go with ZeRO 0 to 2 alone", s.EP, s.ZeRO)
+			return fmt.Sprintf("ep=%d with zero=%d, tp, cp or offload: its layers of experts go with ZeRO 0 to 2 alone", s.EP,
+				s.ZeRO)
 		},
 	},
 }

@@ -27,7 +27,10 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"pp=4", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubbleV }, ""},
 		{"", func(j *workload.Job) { j.Offload = workload.OffloadOptimizer }, "zero=1 or more"},
 		{"zero=1", func(j *workload.Job) { j.Offload = workload.OffloadParams }, "divided with zero=3"},
-		{"zero=2", func(j *workload.Job) { j.Offload, j.Precision = workload.OffloadOptimizer, workload.AMP }, "expected bf16, fp16 or fp8"},
+		{
+			"zero=2", func(j *workload.Job) { j.Offload, j.Precision = workload.OffloadOptimizer, workload.AMP },
+			"expected bf16, fp16 or fp8",
+		},
 		{"zero=2", func(j *workload.Job) { j.Offload = "nvme" }, "expected none, optimizer or parameters"},
 		{"zero=2", func(j *workload.Job) { j.Offload = workload.OffloadOptimizer }, ""},
 		{"", func(j *workload.Job) { j.Compress = workload.WireBF16 }, "2 bytes already"},
@@ -54,7 +57,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		if s.CP*s.TP == 16 {
 			ranks = 16
 		}
-		j := &workload.Job{Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Kernels: workload.Fused}
+		j := &workload.Job{
+			Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Kernels: workload.Fused,
+		}
 		if j.Split, err = s.On(ranks); err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,8 @@ func solve(d *Dims, params float64) error {
 	off := math.Abs(got/params - 1)
 	switch {
 	case stated && off > 0.05, off > farName:
-		return fmt.Errorf("%d layers of %d units and %d between products are %.4gB parameters; params says %.4gB", d.Layers, d.Hidden, usual.FFN, got/1e9, params/1e9)
+		return fmt.Errorf("%d layers of %d units and %d between products are %.4gB parameters; params says %.4gB", d.Layers,
+			d.Hidden, usual.FFN, got/1e9, params/1e9)
 	case stated || off <= roundName:
 		return nil
 	}

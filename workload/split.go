@@ -13,8 +13,8 @@ type Split struct {
 	PP int `json:"pp"` // stages of layers
 	CP int `json:"cp"` // ranks that share every sequence
 	EP int `json:"ep"` // ranks that share the experts
-	// ETP is how many ranks share every expert's matrices; 0 is TP where replicas hold the experts, and 1 where these are spread over
-	// tensor-parallel ranks too (Megatron-Core's folding: ep × etp divides dp × cp × tp).
+	// ETP is how many ranks share every expert's matrices; 0 is TP where replicas hold the experts, and 1 where these are
+	// spread over tensor-parallel ranks too (Megatron-Core's folding: ep × etp divides dp × cp × tp).
 	ETP int `json:"etp,omitempty"`
 	// Chunks is how many stages of the pipeline a rank has (interleaving); 1 is none.
 	Chunks int `json:"vpp"`
@@ -53,7 +53,8 @@ func (s Split) Strides() (tp, cp, dp, pp int) {
 // filled has 1 where nothing is said.
 func (s Split) filled() Split {
 	// One by one: a search asks millions of times.
-	s.DP, s.TP, s.PP, s.CP, s.EP, s.Chunks = max(s.DP, 1), max(s.TP, 1), max(s.PP, 1), max(s.CP, 1), max(s.EP, 1), max(s.Chunks, 1)
+	s.DP, s.TP, s.PP, s.CP, s.EP, s.Chunks = max(s.DP, 1), max(s.TP, 1), max(s.PP, 1), max(s.CP, 1), max(s.EP, 1),
+		max(s.Chunks, 1)
 	if s.ETP == 0 {
 		if s.ETP = s.TP; (s.DP*s.CP)%s.EP != 0 {
 			s.ETP = 1
@@ -111,14 +112,15 @@ func (s Split) Within(gpus int) (Split, error) {
 		each *= max(s.PP, 1)
 	}
 	if gpus%each != 0 {
-		return s, fmt.Errorf("shard=node: the %d GPUs of a node do not hold whole groups of %d; give shard a number", gpus, each)
+		return s,
+			fmt.Errorf("shard=node: the %d GPUs of a node do not hold whole groups of %d; give shard a number", gpus, each)
 	}
 	s.Shard = gpus / each
 	return s, nil
 }
 
-// Slots are what a model has beside its layers that may stand in a pipeline in place of one: the embedding, and the loss (Megatron-Core's
-// account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split).
+// Slots are what a model has beside its layers that may stand in a pipeline in place of one: the embedding, and the
+// loss (Megatron-Core's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split).
 const Slots = 2
 
 // maxDegree bounds a degree of parallelism.
@@ -129,7 +131,10 @@ const maxDegree = 1 << 21
 func ParseSplit(text string) (Split, error) {
 	var s Split
 	sp := 0
-	fields := map[string]*int{"dp": &s.DP, "tp": &s.TP, "pp": &s.PP, "cp": &s.CP, "ep": &s.EP, "etp": &s.ETP, "vpp": &s.Chunks, "zero": &s.ZeRO, "shard": &s.Shard, "sp": &sp}
+	fields := map[string]*int{
+		"dp": &s.DP, "tp": &s.TP, "pp": &s.PP, "cp": &s.CP, "ep": &s.EP, "etp": &s.ETP, "vpp": &s.Chunks, "zero": &s.ZeRO,
+		"shard": &s.Shard, "sp": &sp,
+	}
 	if strings.TrimSpace(text) == "" {
 		return s, nil
 	}
@@ -138,7 +143,8 @@ func ParseSplit(text string) (Split, error) {
 		key, value, _ := strings.Cut(part, "=")
 		to, ok := fields[strings.ToLower(strings.TrimSpace(key))]
 		if !ok {
-			return s, fmt.Errorf("parallel %q: %q is unknown; expected dp, tp, pp, cp, ep, etp, vpp, zero, shard or sp with a number (FSDP is zero=3, DDP is zero=0)", text, key)
+			return s, fmt.Errorf("parallel %q: %q is unknown; expected dp, tp, pp, cp, ep, etp, vpp, zero, shard or sp with a "+
+				"number (FSDP is zero=3, DDP is zero=0)", text, key)
 		}
 		if to == &s.Shard && strings.TrimSpace(value) == "node" {
 			s.Shard = ShardNode
@@ -191,13 +197,15 @@ func (s Split) Check(m *Model) error {
 	d := m.Dims.filled()
 	switch {
 	case m.Replicated() && s.TP*s.PP*s.CP*s.EP > 1:
-		return fmt.Errorf("%s is trained by replicas of the whole model; leave tp, pp, cp and ep out (dp and zero remain)", m.Name)
+		return fmt.Errorf("%s is trained by replicas of the whole model; leave tp, pp, cp and ep out (dp and zero remain)",
+			m.Name)
 	case m.Replicated() && s.DP%s.Shard == 0:
 		return nil
 	case int64(s.TP) > d.Heads || d.Heads%int64(s.TP) != 0:
 		return fmt.Errorf("tp=%d does not divide the %d heads of %s", s.TP, d.Heads, m.Name)
 	case int64(s.PP*s.Chunks) > d.Layers+Slots:
-		return fmt.Errorf("pp=%d with %d chunks each is more than the %d layers of %s with its embedding and loss", s.PP, s.Chunks, d.Layers, m.Name)
+		return fmt.Errorf("pp=%d with %d chunks each is more than the %d layers of %s with its embedding and loss", s.PP,
+			s.Chunks, d.Layers, m.Name)
 	case s.Chunks > 1 && s.PP == 1:
 		return fmt.Errorf("vpp=%d without a pipeline; give pp", s.Chunks)
 	case (s.DP*s.CP)%s.Shard != 0:
@@ -209,11 +217,13 @@ func (s Split) Check(m *Model) error {
 	case s.ETP != s.TP && s.ETP != 1:
 		return fmt.Errorf("etp=%d; expected 1, or tp=%d", s.ETP, s.TP)
 	case (s.DP*s.CP*s.TP)%(s.EP*s.ETP) != 0:
-		return fmt.Errorf("ep=%d with etp=%d does not divide the %d ranks of dp × cp × tp, which share the experts", s.EP, s.ETP, s.DP*s.CP*s.TP)
+		return fmt.Errorf("ep=%d with etp=%d does not divide the %d ranks of dp × cp × tp, which share the experts", s.EP,
+			s.ETP, s.DP*s.CP*s.TP)
 	case s.Order != "" && s.Order != TensorDataPipeline && s.Order != TensorPipelineData:
 		return fmt.Errorf("order %q; expected %s or %s", s.Order, TensorDataPipeline, TensorPipelineData)
 	case s.Order == TensorPipelineData && !even(s.Shard, s.CP), s.Order == TensorPipelineData && !even(s.EP, s.CP):
-		return fmt.Errorf("order %s with cp=%d: shard=%d and ep=%d should each be a multiple of cp or divide it", s.Order, s.CP, s.Shard, s.EP)
+		return fmt.Errorf("order %s with cp=%d: shard=%d and ep=%d should each be a multiple of cp or divide it", s.Order,
+			s.CP, s.Shard, s.EP)
 	}
 	return nil
 }

@@ -9,7 +9,10 @@ import (
 
 // FuzzParseSplit holds that whatever is read prints as what reads back, and that nothing panics.
 func FuzzParseSplit(f *testing.F) {
-	for _, s := range []string{"", "dp=8,tp=4,pp=2", "tp=2,cp=4,ep=8,vpp=2,zero=3,shard=8,sp=1", "shard=node", "tp=-1", "tp=99999999999999", "pp", "=,=", "zero=4"} {
+	for _, s := range []string{
+		"", "dp=8,tp=4,pp=2", "tp=2,cp=4,ep=8,vpp=2,zero=3,shard=8,sp=1", "shard=node", "tp=-1", "tp=99999999999999", "pp",
+		"=,=", "zero=4",
+	} {
 		f.Add(s, 64)
 	}
 	f.Fuzz(func(t *testing.T, text string, ranks int) {

@@ -21,9 +21,9 @@ type Style struct {
 	WideSums bool
 	Keeps    Keeping
 	Bucket   unit.Bytes
-	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has experts of it.
-	// HideExperts that it travels beside other micro-batches' computing.
-	// Loop that experts are computed one after the other.
+	// Graphs says that kernels are started as CUDA graphs, Flex that a token goes once to every NVLink domain that has
+	// experts of it. HideExperts that it travels beside other micro-batches' computing. Loop that experts are computed one
+	// after the other.
 	Graphs, Flex, HideExperts, Loop bool
 	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
 	// tensor-parallel ranks divide what lies between their products.
@@ -48,10 +48,13 @@ const hopper = 90
 // capability (×10; 0 where it is not known). Explicit settings of a job win over it.
 func (f *Framework) Style(sm int) Style {
 	s := Style{
-		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused" && sm < hopper, // no release of before 2022 runs on Hopper
+		// no release of before 2022 runs on Hopper
+		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused" && sm < hopper,
 		Early: f.Attention == "early", Second: f.Attention == "second", Padded: f.Kernels != string(Eager),
-		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
-		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts), Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
+		Sync: !f.Overlapped(OverlapGrads), LateGather: !f.Overlapped(OverlapParams), WideSums: f.Sums == "fp32",
+		Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
+		Flex: f.Dispatch == "flex", HideExperts: f.Dispatch == "flex" && f.Overlapped(OverlapExperts),
+		Graphs: f.Graphs > 0 && sm >= f.Graphs, Loop: sm < f.Loop,
 	}
 	switch f.Weights {
 	case "copy":
@@ -67,8 +70,8 @@ func (f *Framework) Style(sm int) Style {
 	return s
 }
 
-// Adopt gives a job the framework and its style. What a job says of attention and overlap stays: they are switches away from
-// the usual. Kernels, buckets and precision are taken where the job has none.
+// Adopt gives a job the framework and its style. What a job says of attention and overlap stays: they are switches away
+// from the usual. Kernels, buckets and precision are taken where the job has none.
 func (f *Framework) Adopt(j *Job, sm int) {
 	s := f.Style(sm)
 	j.Framework = f
@@ -79,9 +82,11 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	if j.Bucket == 0 {
 		j.Bucket = f.bucket(s.Bucket, j.Split)
 	}
-	j.Unfused, j.Early, j.Second, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Second || s.Second, j.Padded || s.Padded
+	j.Unfused, j.Early, j.Second, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Second || s.Second,
+		j.Padded || s.Padded
 	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
-	j.Graphs, j.Flex, j.HideExperts, j.Loop = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts, j.Loop || s.Loop
+	j.Graphs, j.Flex, j.HideExperts, j.Loop = j.Graphs || s.Graphs, j.Flex || s.Flex, j.HideExperts || s.HideExperts,
+		j.Loop || s.Loop
 	if j.Precision.Amp() && f.Weights == "copy" { // what such a framework calls mixed precision
 		j.Precision = Precision(strings.TrimPrefix(string(j.Precision), "amp-"))
 	}
@@ -93,8 +98,8 @@ func (f *Framework) Adopt(j *Job, sm int) {
 	}
 }
 
-// bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million for each replica where that is more
-// (megatron/core/distributed/distributed_data_parallel.py).
+// bucket is the framework's own size of buckets. Megatron-Core's without one has 40 million parameters, and one million
+// for each replica where that is more (megatron/core/distributed/distributed_data_parallel.py).
 func (f *Framework) bucket(own unit.Bytes, s Split) unit.Bytes {
 	if own > 0 || f.Kernels != string(Fused) || f.Weights != "copy" {
 		return own
@@ -103,8 +108,9 @@ func (f *Framework) bucket(own unit.Bytes, s Split) unit.Bytes {
 	return unit.Bytes(max(40, s.DP*s.CP)) * 2e6
 }
 
-// Fill is a split with what the framework's recipes choose where nobody says: what replicas divide, whether tensor-parallel ranks divide what lies
-// between products, and how many of them share an expert. said is what somebody did say, by the words of --parallel.
+// Fill is a split with what the framework's recipes choose where nobody says: what replicas divide, whether
+// tensor-parallel ranks divide what lies between products, and how many of them share an expert. said is what somebody
+// did say, by the words of --parallel.
 func (f *Framework) Fill(s *Split, said map[string]bool) {
 	if !said["zero"] {
 		s.ZeRO = f.DefaultZeRO(*s)
@@ -115,7 +121,8 @@ func (f *Framework) Fill(s *Split, said map[string]bool) {
 	}
 }
 
-// DefaultPrecision is how the framework computes when nobody says: bfloat16, under autocast where that is how it does it.
+// DefaultPrecision is how the framework computes when nobody says: bfloat16, under autocast where that is how it does
+// it.
 func (f *Framework) DefaultPrecision() Precision {
 	switch {
 	case f.Weights == "amp" && slices.Contains(f.Precisions, string(AMP)):
@@ -140,7 +147,8 @@ func (f *Framework) runsPrecision(p Precision) bool {
 	return p.Amp() && f.Weights != "amp" && slices.Contains(f.Precisions, strings.TrimPrefix(text, "amp-"))
 }
 
-// DefaultZeRO is what replicas divide when nobody says: what the framework's recipes do, and what it has with pipelines.
+// DefaultZeRO is what replicas divide when nobody says: what the framework's recipes do, and what it has with
+// pipelines.
 func (f *Framework) DefaultZeRO(s Split) int {
 	s = s.filled()
 	if s.DP*s.CP == 1 {

@@ -49,22 +49,22 @@ type Task struct {
 // Pass is the tasks of one rank for one micro-batch through one block.
 type Pass struct{ Forward, Backward, Again []Task }
 
-// between is how often what lies between products goes through memory in a framework: the
-// reads and writes of an activation by a normalisation with a mean (norm) and without (rms),
-// by a nonlinearity alone (act) or each of two products that meet in one (gate), by a residual
-// with its dropout, by rotary positions; the bytes that the loss moves for the score of a word; the kernels that a layer starts beside
-// products and attention; and what each is multiplied by under amp, where some of it stays float32.
+// between is how often what lies between products goes through memory in a framework: the reads and writes of an
+// activation by a normalisation with a mean (norm) and without (rms), by a nonlinearity alone (act) or each of two
+// products that meet in one (gate), by a residual with its dropout, by rotary positions; the bytes that the loss moves
+// for the score of a word; the kernels that a layer starts beside products and attention; and what each is multiplied
+// by under amp, where some of it stays float32.
 type between struct {
 	norm, rms, act, gate, residual, rotary float64
 	loss, starts, host                     float64
 	amp                                    struct{ norm, rms, act, gate, residual float64 }
 }
 
-// Fused and compiled: a kernel reads its inputs and writes its output; norms and
-// nonlinearities reach a half and two thirds of what copies do (step/testdata/h200.json).
-// Eager is the count of what the operations of PyTorch 2 and Hugging Face's models read
-// and write one by one: GPT-2's GELU, a formula with tanh, is eight of them (where it is one operation, as BERT's, see Part.Single), an RMS norm six in float32, and under amp
-// the power in GELU and layer norms give float32. Its backward passes are counted as half more.
+// Fused and compiled: a kernel reads its inputs and writes its output; norms and nonlinearities reach a half and two
+// thirds of what copies do (step/testdata/h200.json). Eager is the count of what the operations of PyTorch 2 and
+// Hugging Face's models read and write one by one: GPT-2's GELU, a formula with tanh, is eight of them (where it is one
+// operation, as BERT's, see Part.Single), an RMS norm six in float32, and under amp the power in GELU and layer norms
+// give float32. Its backward passes are counted as half more.
 var betweens = map[Kernels]between{
 	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, host: 24, amp: ampWhole},
 	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
@@ -79,7 +79,10 @@ var (
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &taskBuilder{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP), etp: float64(s.ETP)}
+	w := &taskBuilder{
+		j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP),
+		etp: float64(s.ETP),
+	}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
@@ -188,7 +191,8 @@ func (b *Block) packed(i int) (*Part, int) {
 	first := b.Parts[i]
 	for i+1 < len(b.Parts) {
 		next := &b.Parts[i+1]
-		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In || next.Experts != first.Experts || next.Tied || next.Once || next.Share != first.Share {
+		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In ||
+			next.Experts != first.Experts || next.Tied || next.Once || next.Share != first.Share {
 			break
 		}
 		first.Out += next.Out
@@ -262,8 +266,13 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	}
 	flops := 2 * m * n * k * count
 	rows, plain := w.rows(p), w.last || p.Cut == Whole
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: starts, Rows: rows, Plain: plain})
-	w.bwd = append(w.bwd, Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: starts, Back: true, Rows: rows, Plain: plain})
+	w.fwd = append(w.fwd, Task{
+		Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: starts, Rows: rows, Plain: plain,
+	})
+	w.bwd = append(w.bwd, Task{
+		Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: starts,
+		Back: true, Rows: rows, Plain: plain,
+	})
 	if !plain {
 		w.cast(m*k*count, starts, false)
 		w.cast(m*n*count, starts, true)
@@ -271,7 +280,10 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	if w.j.LoRA.Frozen() {
 		w.adapter(p, m, n, k, attended)
 	} else {
-		t := Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: starts, Back: true, Rows: rows, Weight: true, Plain: plain}
+		t := Task{
+			Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: starts,
+			Back: true, Rows: rows, Weight: true, Plain: plain,
+		}
 		if w.j.Kernels == Fused && w.width == 2 { // added to what is there, in float32
 			t.Wide = 8
 		}
@@ -279,7 +291,9 @@ func (w *taskBuilder) product(p *Part, attended bool) {
 	}
 	if w.j.Precision.Amp() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true})
+		w.bwd = append(w.bwd, Task{
+			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true,
+		})
 	}
 	if w.counted {
 		return
@@ -332,7 +346,8 @@ func (w *taskBuilder) inPieces() { w.fwd[len(w.fwd)-1].Pieces, w.bwd[len(w.bwd)-
 
 // amped is what goes through memory under amp.
 func (x between) amped() between {
-	x.norm, x.rms, x.act, x.gate, x.residual = x.norm*x.amp.norm, x.rms*x.amp.rms, x.act*x.amp.act, x.gate*x.amp.gate, x.residual*x.amp.residual
+	x.norm, x.rms, x.act, x.gate, x.residual = x.norm*x.amp.norm, x.rms*x.amp.rms, x.act*x.amp.act, x.gate*x.amp.gate,
+		x.residual*x.amp.residual
 	return x
 }
 
@@ -349,8 +364,8 @@ func (w *taskBuilder) rows(p *Part) int64 {
 	return r
 }
 
-// permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as often as it
-// has experts, and again where they come from other ranks and are put in the order of the experts here.
+// permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as
+// often as it has experts, and again where they come from other ranks and are put in the order of the experts here.
 func (w *taskBuilder) permute(p *Part, travel bool) {
 	tokens := w.between
 	if w.etp < w.tp {
@@ -409,11 +424,20 @@ func (w *taskBuilder) attention(p *Part, cp float64) {
 		if p.Causal {
 			flops /= 2
 		}
-		w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1, Early: w.j.Early, Second: w.j.Second})
-		w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops, Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second})
+		w.fwd = append(w.fwd, Task{
+			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1,
+			Early: w.j.Early, Second: w.j.Second,
+		})
+		w.bwd = append(w.bwd, Task{
+			Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops,
+			Starts: 2, Back: true, Early: w.j.Early, Second: w.j.Second,
+		})
 		return
 	}
-	half := Task{Name: "scores", Kind: Product, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops / 2, Starts: 1}
+	half := Task{
+		Name: "scores", Kind: Product, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops / 2,
+		Starts: 1,
+	}
 	sums := half
 	sums.N, sums.K = half.K, half.N
 	w.fwd = append(w.fwd, half, sums)
@@ -465,25 +489,34 @@ func (w *taskBuilder) passes(p *Part, numbers float64) {
 		times, starts = p.Least, [2]float64{1, 2}
 	}
 	bytes := numbers * w.width
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[0]), Starts: starts[0], Waits: p.Waits})
-	w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[1]), Starts: starts[1], Back: true})
+	w.fwd = append(w.fwd, Task{
+		Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[0]), Starts: starts[0], Waits: p.Waits,
+	})
+	w.bwd = append(w.bwd, Task{
+		Name: p.Name, Kind: Stream, Bytes: unit.Volume(bytes * times[1]), Starts: starts[1], Back: true,
+	})
 }
 
 // sumPieces is into how many pieces the gradient of a convolution's weight is cut at least: some waves of any GPU.
 const sumPieces = 512
 
-// convolution is one as a product over patches that are never written to memory: every number of the input is read once, and then by the
-// kernel's other places from the chip. The gradient of a picture is not computed.
+// convolution is one as a product over patches that are never written to memory: every number of the input is read
+// once, and then by the kernel's other places from the chip. The gradient of a picture is not computed.
 func (w *taskBuilder) convolution(p *Part, m float64) {
 	taps := float64(p.Shape[2] * p.Shape[3])
 	n, k := float64(p.Out), float64(p.In)
-	t := Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1, Rows: w.rows(p), Taps: taps}
+	t := Task{
+		Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: 2 * m * n * k, Starts: 1, Rows: w.rows(p), Taps: taps,
+	}
 	w.fwd = append(w.fwd, t)
 	if w.j.Precision.Amp() {
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1, Back: true, Weight: true})
+		w.bwd = append(w.bwd, Task{
+			Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k), Starts: 1, Back: true, Weight: true,
+		})
 	}
-	if w.j.ChannelsFirst && w.j.Precision != FP32 { // inputs and outputs of each of the three products are brought into the order of tensor cores, or back
+	// inputs and outputs of each of the three products are brought into the order of tensor cores, or back
+	if w.j.ChannelsFirst && w.j.Precision != FP32 {
 		w.stream("transposes", 2*(m*n+m*k/taps)*w.width, 2, 2)
 	}
 	t.Back = true
@@ -501,11 +534,14 @@ func (w *taskBuilder) convolution(p *Part, m float64) {
 	}
 }
 
-// relative is attention over a segment and the one before it with relative positions (Dai et al. 2019, Transformer-XL, section 3.3): contents and
-// positions have a product of scores each, and no fused kernel has both.
+// relative is attention over a segment and the one before it with relative positions (Dai et al. 2019, Transformer-XL,
+// section 3.3): contents and positions have a product of scores each, and no fused kernel has both.
 func (w *taskBuilder) relative(p *Part, batch, heads, rows float64) {
 	keys := rows + float64(p.Memory)
-	score := Task{Name: "scores", Kind: Product, M: rows, N: keys, K: float64(p.HeadDim), Count: batch * heads, Flops: 2 * batch * heads * rows * keys * float64(p.HeadDim), Starts: 1}
+	score := Task{
+		Name: "scores", Kind: Product, M: rows, N: keys, K: float64(p.HeadDim), Count: batch * heads,
+		Flops: 2 * batch * heads * rows * keys * float64(p.HeadDim), Starts: 1,
+	}
 	sums := score
 	sums.N, sums.K = score.K, score.N
 	w.fwd = append(w.fwd, score, score, sums)
@@ -538,20 +574,24 @@ func (b *Block) kept(seq int64) float64 {
 // exchanging the numbers and waiting for them (Megatron-Core's dispatcher by all-to-all).
 const routing = 160
 
-// loopHost is how many further operations the host does for an expert of a loop (Hugging Face's MixtralSparseMoeBlock): forward, one of which waits for
-// the GPU, and backward, where a gradient is put back to the tokens and to the router's by index, each a sort and a dozen operations on indices.
+// loopHost is how many further operations the host does for an expert of a loop (Hugging Face's MixtralSparseMoeBlock):
+// forward, one of which waits for the GPU, and backward, where a gradient is put back to the tokens and to the router's
+// by index, each a sort and a dozen operations on indices.
 var loopHost = [2]float64{10, 40}
 
-// loops reports whether experts are computed one after the other: PyTorch's operators without a framework whose model groups them.
+// loops reports whether experts are computed one after the other: PyTorch's operators without a framework whose model
+// groups them.
 func (j *Job) loops() bool {
 	return j.Loop || j.Kernels == Eager && j.Framework == nil
 }
 
-// grouped reports whether one kernel multiplies for all experts, sorted on the GPU (torch._grouped_mm); Fused is Megatron-Core's dispatcher.
+// grouped reports whether one kernel multiplies for all experts, sorted on the GPU (torch._grouped_mm); Fused is
+// Megatron-Core's dispatcher.
 func (j *Job) grouped() bool { return j.Kernels != Fused && !j.loops() }
 
-// cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that share an
-// input share its cast: those of a gated MLP and of queries, keys and values are one product where precision is so low.
+// cast brings the input of products into fewer bits, forward, or the gradient of their output, backward. Products that
+// share an input share its cast: those of a gated MLP and of queries, keys and values are one product where precision
+// is so low.
 func (w *taskBuilder) cast(numbers, starts float64, back bool) {
 	each := w.j.Precision.casts()
 	if each == 0 {
@@ -564,8 +604,8 @@ func (w *taskBuilder) cast(numbers, starts float64, back bool) {
 	*list = append(*list, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(numbers * each), Starts: starts, Back: back})
 }
 
-// adapter is what LoRA adds to a product: two narrow ones, whose result is added, and their four in the backward pass. All of them
-// read or write activations and hardly compute. Weights of fewer bits are brought to 16 before the product.
+// adapter is what LoRA adds to a product: two narrow ones, whose result is added, and their four in the backward pass.
+// All of them read or write activations and hardly compute. Weights of fewer bits are brought to 16 before the product.
 func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	if bits := w.j.LoRA.Bits; bits > 0 && bits < 16 {
 		bytes := unit.Volume(n * k * (2 + float64(bits)/8))
@@ -588,7 +628,9 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 			Task{Name: "adapter", Kind: Product, M: m, N: r, K: n, Count: 1, Flops: 2 * m * r * n, Starts: 1, Back: true},
 			Task{Name: "adapter", Kind: Product, M: m, N: k, K: r, Count: 1, Flops: 2 * m * r * k, Starts: 1, Back: true})
 	}
-	w.bwd = append(w.bwd, Task{Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true})
+	w.bwd = append(w.bwd, Task{
+		Name: "adapter", Kind: Stream, Bytes: unit.Volume(3 * m * k * w.width), Starts: 2, Back: true,
+	})
 	if w.j.wideAdapters() { // the input is cast to float32 and, for the product, back; its gradient goes the same way
 		bytes := unit.Volume(2 * m * k * (w.width + 4))
 		w.fwd = append(w.fwd, Task{Name: "adapter's casts", Kind: Stream, Bytes: bytes, Starts: 2})
@@ -596,19 +638,20 @@ func (w *taskBuilder) adapter(p *Part, m, n, k float64, attended bool) {
 	}
 }
 
-// scanned are the reads and writes of the inner width of a state-space layer by its convolution, scan and gated norm, and how much
-// more its backward pass has of them and of operations.
+// scanned are the reads and writes of the inner width of a state-space layer by its convolution, scan and gated norm,
+// and how much more its backward pass has of them and of operations.
 const (
 	scanStreams = 12
 	scanBack    = 2.5
 )
 
-// ownScans says that state-space layers run in kernels written for them, which those who name a framework install: without one, PyTorch's own
-// operations compute them.
+// ownScans says that state-space layers run in kernels written for them, which those who name a framework install:
+// without one, PyTorch's own operations compute them.
 func (j *Job) ownScans() bool { return j.Kernels == Fused || j.Framework != nil }
 
-// kept is how many numbers a token leaves in memory for the backward pass of a scan: what enters it and comes out of it; without kernels of its
-// own also the matrices of chunks, of which one is in float32, the states' inputs and outputs by head, and states.
+// kept is how many numbers a token leaves in memory for the backward pass of a scan: what enters it and comes out of
+// it; without kernels of its own also the matrices of chunks, of which one is in float32, the states' inputs and
+// outputs by head, and states.
 func (p *Part) kept(own bool) float64 {
 	inner, shared := float64(p.Heads*p.HeadDim), float64(p.KVHeads*p.State)
 	if own {
@@ -627,18 +670,21 @@ func (w *taskBuilder) scan(p *Part) {
 	tokens := w.tokens
 	wide := float64(p.Heads*p.HeadDim) / w.tp
 	flops := tokens * p.scanned() / w.tp
-	t := Task{Name: p.Name, Kind: Chunks, Flops: flops, Bytes: unit.Volume(scanStreams * tokens * wide * w.width), Starts: 9, Count: 1}
+	t := Task{
+		Name: p.Name, Kind: Chunks, Flops: flops, Bytes: unit.Volume(scanStreams * tokens * wide * w.width), Starts: 9,
+		Count: 1,
+	}
 	back := t
 	back.Flops, back.Bytes, back.Starts, back.Back = scanBack*flops, scanBack*t.Bytes, 16, true
 	w.fwd, w.bwd = append(w.fwd, t), append(w.bwd, back)
 }
 
-// plainConv is how often the numbers of the convolution before a scan could go through memory in the time that PyTorch's own takes, a third of it
-// forward: 1.9 ms for 59 million on one H200 (2.11, 2026-11-16).
+// plainConv is how often the numbers of the convolution before a scan could go through memory in the time that
+// PyTorch's own takes, a third of it forward: 1.9 ms for 59 million on one H200 (2.11, 2026-11-16).
 const plainConv = 15
 
-// plainScan is a scan in PyTorch's operations (Dao and Gu 2024, listing 1): products of many small matrices, and between them everything
-// goes through memory. One by one, the decays of a chunk do so seven times, in float32.
+// plainScan is a scan in PyTorch's operations (Dao and Gu 2024, listing 1): products of many small matrices, and
+// between them everything goes through memory. One by one, the decays of a chunk do so seven times, in float32.
 func (w *taskBuilder) plainScan(p *Part) {
 	heads, groups := float64(p.Heads)/w.tp, float64(p.KVHeads)/w.tp
 	dim, state := float64(p.HeadDim), float64(p.State)
@@ -653,9 +699,15 @@ func (w *taskBuilder) plainScan(p *Part) {
 	w.fwd[len(w.fwd)-1].Starts, w.bwd[len(w.bwd)-1].Starts = starts, 2*starts
 	chunks := w.tokens / scanChunk
 	for _, x := range []struct{ m, n, k, count float64 }{
-		{scanChunk, scanChunk, state, groups}, {scanChunk, dim, scanChunk, heads}, {state, dim, scanChunk, heads}, {scanChunk, dim, state, heads},
+		{scanChunk, scanChunk, state, groups},
+		{scanChunk, dim, scanChunk, heads},
+		{state, dim, scanChunk, heads},
+		{scanChunk, dim, state, heads},
 	} {
-		t := Task{Name: p.Name, Kind: Product, M: x.m, N: x.n, K: x.k, Count: chunks * x.count, Flops: 2 * x.m * x.n * x.k * chunks * x.count, Starts: 1, Plain: true}
+		t := Task{
+			Name: p.Name, Kind: Product, M: x.m, N: x.n, K: x.k, Count: chunks * x.count,
+			Flops: 2 * x.m * x.n * x.k * chunks * x.count, Starts: 1, Plain: true,
+		}
 		w.fwd = append(w.fwd, t)
 		t.Back = true
 		w.bwd = append(w.bwd, t, t)

@@ -24,19 +24,20 @@ type Traits struct {
 	SharedGate, RouterBias bool
 	ExpertBias             bool
 	Sinks                  bool // a number a head beside the scores
-	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees, but for every
-	// Full-th layer, which sees all; 0 is all layers see all.
+	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees,
+	// but for every Full-th layer, which sees all; 0 is all layers see all.
 	Every, Window, Full int64
-	From                int64                  // the first layer with experts where only every so-manieth has them; 0 is Every
-	Plain               func(layer int64) bool // layers without experts whatever Every says; nil is none
-	RouterCorrection    bool                   // the router has a bias that balances experts
-	OutputGate          bool                   // queries come with a gate on what attention puts out
+	// the first layer with experts where only every so-manieth has them; 0 is Every
+	From             int64
+	Plain            func(layer int64) bool // layers without experts whatever Every says; nil is none
+	RouterCorrection bool                   // the router has a bias that balances experts
+	OutputGate       bool                   // queries come with a gate on what attention puts out
 	// Mixer is what a layer has in the place of attention; none, or nothing, is attention.
 	Mixer func(layer int64) []Part
 }
 
-// Linear is linear attention with a gated delta rule (Yang et al. 2024, Gated Delta Networks, arXiv 2412.06464) as Qwen3-Next has it: heads
-// of values share those of keys.
+// Linear is linear attention with a gated delta rule (Yang et al. 2024, Gated Delta Networks, arXiv 2412.06464) as
+// Qwen3-Next has it: heads of values share those of keys.
 type Linear struct {
 	Values, Keys     int64 // heads
 	ValueDim, KeyDim int64
@@ -52,7 +53,10 @@ func (l *Linear) parts(h int64) []Part {
 		{Name: "linear_attn.conv1d", Kind: Added, Out: 2*k + v, Shape: []int64{2*k + v, 1, l.Conv}, Cut: ByOut},
 		{Name: "linear_attn.dt_bias", Kind: Added, Out: l.Values, Suffix: "-", Cut: ByOut},
 		{Name: "linear_attn.A_log", Kind: Added, Out: l.Values, Suffix: "-", Cut: ByOut},
-		{Name: "linear_attn.scan", Kind: Scan, Heads: l.Values, HeadDim: l.ValueDim, State: l.KeyDim, KVHeads: l.Keys, Cut: ByOut},
+		{
+			Name: "linear_attn.scan", Kind: Scan, Heads: l.Values, HeadDim: l.ValueDim, State: l.KeyDim, KVHeads: l.Keys,
+			Cut: ByOut,
+		},
 		{Name: "linear_attn.norm", Kind: Added, Out: l.ValueDim},
 		{Name: "linear_attn.out_proj", In: v, Out: h, Cut: ByIn},
 	}
@@ -100,7 +104,9 @@ func Decoder(d Dims, t Traits) []Block {
 		}
 		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: parts})
 	}
-	exit := append(t.norm("model.norm", d.Hidden), Part{Name: "lm_head", In: d.Hidden, Out: d.Vocab, Bias: t.HeadBias, Tied: t.Tied, Cut: ByOut})
+	exit := append(t.norm("model.norm", d.Hidden), Part{
+		Name: "lm_head", In: d.Hidden, Out: d.Vocab, Bias: t.HeadBias, Tied: t.Tied, Cut: ByOut,
+	})
 	return append(blocks, Block{Kind: Exit, Parts: exit})
 }
 
@@ -132,13 +138,18 @@ func (t *Traits) attention(d Dims) []Part {
 			queries *= 2
 		}
 		parts = append(parts, Part{Name: "self_attn.q_proj", In: h, Out: queries, Bias: t.QKVBias, Cut: ByOut},
-			Part{Name: "self_attn.k_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut}, Part{Name: "self_attn.v_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut})
+			Part{Name: "self_attn.k_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut},
+			Part{Name: "self_attn.v_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut})
 	}
 	switch t.QKNorm {
 	case HeadNorm:
-		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: d.HeadDim}, Part{Name: "self_attn.k_norm", Kind: Norm, Out: d.HeadDim})
+		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: d.HeadDim}, Part{
+			Name: "self_attn.k_norm", Kind: Norm, Out: d.HeadDim,
+		})
 	case AcrossNorm:
-		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: q}, Part{Name: "self_attn.k_norm", Kind: Norm, Out: kv})
+		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: q}, Part{
+			Name: "self_attn.k_norm", Kind: Norm, Out: kv,
+		})
 	}
 	if t.Sinks {
 		parts = append(parts, Part{Name: "self_attn.sinks", Kind: Added, Out: d.Heads, Suffix: "-", Cut: ByOut})

@@ -9,14 +9,16 @@ const (
 	timeWidth   = 1280
 )
 
-// SDXL are the blocks of Stable Diffusion XL's U-Net on latents of 128 × 128 points, a picture of 1024 × 1024. Each residual block and
-// each transformer is a block here, with the names of Hugging Face's UNet2DConditionModel; those of the way up come in the order in
-// which they run.
+// SDXL are the blocks of Stable Diffusion XL's U-Net on latents of 128 × 128 points, a picture of 1024 × 1024. Each
+// residual block and each transformer is a block here, with the names of Hugging Face's UNet2DConditionModel; those of
+// the way up come in the order in which they run.
 func SDXL() []Block {
 	u := &unet{side: 128}
 	u.add("", Entry, conv("conv_in", 4, 320, 3, u.side, true),
-		Part{Name: "time_embedding.linear_1", In: 320, Out: timeWidth, Bias: true}, Part{Name: "time_embedding.linear_2", In: timeWidth, Out: timeWidth, Bias: true},
-		Part{Name: "add_embedding.linear_1", In: 2816, Out: timeWidth, Bias: true}, Part{Name: "add_embedding.linear_2", In: timeWidth, Out: timeWidth, Bias: true},
+		Part{Name: "time_embedding.linear_1", In: 320, Out: timeWidth, Bias: true},
+		Part{Name: "time_embedding.linear_2", In: timeWidth, Out: timeWidth, Bias: true},
+		Part{Name: "add_embedding.linear_1", In: 2816, Out: timeWidth, Bias: true},
+		Part{Name: "add_embedding.linear_2", In: timeWidth, Out: timeWidth, Bias: true},
 		counted("copy", 320, u.side, 2, 1, 1))
 	u.skips = []int64{320}
 	in := int64(320)
@@ -30,7 +32,8 @@ func SDXL() []Block {
 		}
 		if level < 2 {
 			u.side /= 2
-			u.add(fmt.Sprintf("down_blocks.%d.downsamplers.0", level), Layer, conv("conv", out, out, 3, u.side, true), counted("copy", out, u.side, 0, 0, 1))
+			u.add(fmt.Sprintf("down_blocks.%d.downsamplers.0", level), Layer, conv("conv", out, out, 3, u.side, true),
+				counted("copy", out, u.side, 0, 0, 1))
 			u.skips = append(u.skips, out)
 		}
 	}
@@ -49,7 +52,8 @@ func SDXL() []Block {
 		}
 		if level > 0 {
 			u.side *= 2
-			u.add(fmt.Sprintf("up_blocks.%d.upsamplers.0", up), Layer, conv("conv", out, out, 3, u.side, true), counted("enlarged", out, u.side, 1.25, 1.25, 1))
+			u.add(fmt.Sprintf("up_blocks.%d.upsamplers.0", up), Layer, conv("conv", out, out, 3, u.side, true),
+				counted("enlarged", out, u.side, 1.25, 1.25, 1))
 		}
 	}
 	u.add("", Exit, batchNorm("conv_norm_out", 320), normed(320, u.side, true), conv("conv_out", 320, 4, 3, u.side, true))
@@ -67,13 +71,17 @@ func (u *unet) add(name string, kind BlockKind, parts ...Part) {
 	u.blocks = append(u.blocks, Block{Name: name, Kind: kind, Parts: parts})
 }
 
-// counted is operations between products that read and write out numbers at every point so often forward and backward, and keep some.
+// counted is operations between products that read and write out numbers at every point so often forward and backward,
+// and keep some.
 func counted(name string, out, side int64, forward, backward, kept float64) Part {
-	return Part{Name: name, Kind: Pointwise, Out: out, Rows: side * side, Passes: [2]float64{forward, backward}, Starts: [2]float64{1, 1}, Kept: kept}
+	return Part{
+		Name: name, Kind: Pointwise, Out: out, Rows: side * side, Passes: [2]float64{forward, backward},
+		Starts: [2]float64{1, 1}, Kept: kept,
+	}
 }
 
-// residual is a residual block: twice a group norm, SiLU and a convolution, with the time added between. Norms and SiLU read and
-// write as those of convolutional networks do.
+// residual is a residual block: twice a group norm, SiLU and a convolution, with the time added between. Norms and SiLU
+// read and write as those of convolutional networks do.
 func (u *unet) residual(name string, in, out int64) {
 	parts := []Part{
 		batchNorm("norm1", in), normed(in, u.side, true), conv("conv1", in, out, 3, u.side, true),
@@ -97,21 +105,29 @@ func (u *unet) transformer(name string, width int64, layers int) {
 		return Part{Name: name, In: in, Out: out, Bias: bias, Rows: rows}
 	}
 	scores := func(name string, keys int64) Part {
-		return Part{Name: name, Kind: Attention, Heads: width / 64, KVHeads: width / 64, HeadDim: 64, Rows: points, Keys: keys}
+		return Part{
+			Name: name, Kind: Attention, Heads: width / 64, KVHeads: width / 64, HeadDim: 64, Rows: points, Keys: keys,
+		}
 	}
-	u.add(name, Layer, batchNorm("norm", width), normed(width, u.side, false), linear("proj_in", width, width, points, true), counted("rows", width, u.side, 2, 2, 1))
+	u.add(name, Layer, batchNorm("norm", width), normed(width, u.side, false),
+		linear("proj_in", width, width, points, true), counted("rows", width, u.side, 2, 2, 1))
 	for i := range layers {
 		layerNorm := counted("norm", width, u.side, 2, 3, 2)
 		sum := counted("sum", width, u.side, 3, 1, 0)
 		u.add(fmt.Sprintf("%s.transformer_blocks.%d", name, i), Layer,
 			batchNorm("norm1", width), layerNorm,
-			linear("attn1.to_q", width, width, points, false), linear("attn1.to_k", width, width, points, false), linear("attn1.to_v", width, width, points, false),
-			scores("attn1", points), counted("heads", width, u.side, 2, 2, 4), linear("attn1.to_out.0", width, width, points, true), sum,
+			linear("attn1.to_q", width, width, points, false), linear("attn1.to_k", width, width, points, false),
+			linear("attn1.to_v", width, width, points, false),
+			scores("attn1", points), counted("heads", width, u.side, 2, 2, 4),
+			linear("attn1.to_out.0", width, width, points, true), sum,
 			batchNorm("norm2", width), layerNorm,
-			linear("attn2.to_q", width, width, points, false), linear("attn2.to_k", promptWidth, width, promptWords, false), linear("attn2.to_v", promptWidth, width, promptWords, false),
-			scores("attn2", promptWords), counted("heads", width, u.side, 2, 2, 2), linear("attn2.to_out.0", width, width, points, true), sum,
+			linear("attn2.to_q", width, width, points, false), linear("attn2.to_k", promptWidth, width, promptWords, false),
+			linear("attn2.to_v", promptWidth, width, promptWords, false),
+			scores("attn2", promptWords), counted("heads", width, u.side, 2, 2, 2),
+			linear("attn2.to_out.0", width, width, points, true), sum,
 			batchNorm("norm3", width), layerNorm,
-			linear("ff.net.0.proj", width, 8*width, points, true), counted("gate", 4*width, u.side, 3, 5, 3), linear("ff.net.2", 4*width, width, points, true), sum)
+			linear("ff.net.0.proj", width, 8*width, points, true), counted("gate", 4*width, u.side, 3, 5, 3),
+			linear("ff.net.2", 4*width, width, points, true), sum)
 	}
 	u.add(name, Layer, linear("proj_out", width, width, points, true), counted("sum", width, u.side, 3, 1, 0))
 }

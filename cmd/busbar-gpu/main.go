@@ -1,14 +1,15 @@
 //go:build linux
 
-// Busbar-gpu works GPUs for busbar: it loads the vendor's libraries at run time and answers requests, one JSON object a line.
+// Busbar-gpu works GPUs for busbar: it loads the vendor's libraries at run time and answers requests, one JSON object a
+// line.
 //
 //	busbar-gpu work                      answers on standard output what standard input asks
 //	busbar-gpu work --connect HOST:PORT  the same over a connection to the busbar that waits there
 //	busbar-gpu health                    prints what the driver says of the GPUs
 //	busbar-gpu version
 //
-// BUSBAR_NCCL, BUSBAR_CUBLASLT, BUSBAR_CUDA, BUSBAR_NVML and BUSBAR_HIP name a library's file or folder where it is found by
-// no other way. docs/format/gpu.md describes the lines. Exit codes are those of busbar.
+// BUSBAR_NCCL, BUSBAR_CUBLASLT, BUSBAR_CUDA, BUSBAR_NVML and BUSBAR_HIP name a library's file or folder where it is
+// found by no other way. docs/format/gpu.md describes the lines. Exit codes are those of busbar.
 package main
 
 import (
@@ -66,8 +67,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return bad
 }
 
-// work answers requests. The process ends with them at once, whatever it is doing: only so does a GPU get rid of a kernel that
-// waits for ranks that are gone.
+// work answers requests. The process ends with them at once, whatever it is doing: only so does a GPU get rid of a
+// kernel that waits for ranks that are gone.
 func work(args []string, r io.Reader, w io.Writer) error {
 	if len(args) == 2 && args[0] == "--connect" {
 		conn, err := net.DialTimeout("tcp", args[1], 30*time.Second)

@@ -25,9 +25,12 @@ type agentCmd struct {
 
 // Help ends with examples.
 func (agentCmd) Help() string {
-	return "The node's side of a fleet: reports this node's devices, port states and heartbeats to the server, and runs the measurements that are ordered. " +
-		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent also starts without a server. " +
-		"It measures within the limits of the order, refuses while a job uses the network, and runs no programs but busbar-gpu, nvidia-smi and those of perftest. " +
+	return "The node's side of a fleet: reports this node's devices, port states and heartbeats to the server, and runs " +
+		"the measurements that are ordered. " +
+		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent " +
+		"also starts without a server. " +
+		"It measures within the limits of the order, refuses while a job uses the network, and runs no programs but " +
+		"busbar-gpu, nvidia-smi and those of perftest. " +
 		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
@@ -41,17 +44,21 @@ func (c *agentCmd) Run(e *env) error {
 		return err
 	}
 	if c.Creds == "" {
-		c.note(e, fmt.Sprintf("no --creds; busbar serve refuses that: busbar serve token node %s on its machine makes them", cfg.Name))
+		c.note(e, fmt.Sprintf("no --creds; busbar serve refuses that: busbar serve token node %s on its machine makes them",
+			cfg.Name))
 	}
 	cfg.Version, cfg.On, cfg.Map = buildVersion(), c.printer(e), e.ownMap
 	cfg.Health = func(ctx context.Context) []finding.Finding {
 		return gpuPrograms().Health(string(cfg.Name), "").Read(ctx).Findings
 	}
 	node := &query.FleetNode{With: gpuPrograms(), Name: cfg.Name, Bind: cfg.Bind, Perftest: c.Perftest}
-	cfg.Means = map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}}
+	cfg.Means = map[fleet.Transport]agent.Means{
+		fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL},
+	}
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
-	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {
+	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) ||
+		errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {
 		return failure.Cannot(err)
 	}
 	return err

@@ -65,7 +65,8 @@ func TestAgentBeforeItsServer(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, strings.NewReader(""), &stdout, &stderr, []string{
-			"agent", "--join", "nats://" + address, "--creds", file, "--name", "gpu01", "--data", filepath.Join(dir, "agent"), "--bind", "127.0.0.1", "--json",
+			"agent", "--join", "nats://" + address, "--creds", file, "--name", "gpu01", "--data", filepath.Join(dir, "agent"),
+			"--bind", "127.0.0.1", "--json",
 		})
 	}()
 	for !strings.Contains(stdout.String(), "no connection") { // it has tried, and goes on
@@ -96,7 +97,8 @@ func TestAgentBeforeItsServer(t *testing.T) {
 			return nil
 		}
 		var m query.MapDoc
-		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" || !strings.HasPrefix(n.Joined.Meet, "127.0.0.1:7") {
+		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" ||
+			!strings.HasPrefix(n.Joined.Meet, "127.0.0.1:7") {
 			t.Errorf("%s joins at %s with %s, %v", n.Node, n.Joined.Meet, n.Joined.Map, err)
 		}
 		return enough

@@ -26,8 +26,8 @@ import (
 	"busbar.dev/internal/test/hostile"
 )
 
-// TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials, beside
-// honest nodes and an honest reader. BUSBAR_ATTACK says how many; make attack sends 10,000.
+// TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials,
+// beside honest nodes and an honest reader. BUSBAR_ATTACK says how many; make attack sends 10,000.
 func TestAttack(t *testing.T) {
 	var table chan hostile.Doc // each of the known attacks once, where nobody says how many
 	count, _ := strconv.Atoi(os.Getenv("BUSBAR_ATTACK"))
@@ -42,7 +42,9 @@ func TestAttack(t *testing.T) {
 		}
 		close(table)
 	}
-	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	f := &servedFleet{
+		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +53,16 @@ func TestAttack(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash, which bounds the server's memory here")
 	}
-	f.cmd = exec.Command(bash, "-c", `ulimit -v 2000000; exec -a busbar "$0" serve --no-agent --data "$1" --listen "$2" --bus-listen "$3"`, self, f.data, f.page, f.bus)
+	f.cmd = exec.Command(bash, "-c",
+		`ulimit -v 2000000; exec -a busbar "$0" serve --no-agent --data "$1" --listen "$2" --bus-listen "$3"`, self, f.data,
+		f.page, f.bus)
 	f.cmd.Stderr = os.Stderr
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.kill)
-	eventually.Holds(t, "the server answers", func() bool { code, _, _ := f.busbar("nodes", "--json"); return code == exitDone })
+	eventually.Holds(t, "the server answers",
+		func() bool { code, _, _ := f.busbar("nodes", "--json"); return code == exitDone })
 	f.join("gpu01", "gpu02", "gpu03")
 	a := &attack{servedFleet: f, evil: f.token("evil"), good: f.token("good")}
 	creds := filepath.Join(t.TempDir(), "evil.creds")
@@ -82,8 +87,10 @@ func TestAttack(t *testing.T) {
 			t.Errorf("no attack of the sort %s was sent", sort)
 		}
 	}
-	t.Logf("%d uploads of the sorts %v (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median %v, p99 %v, worst %v", a.sent.Load(), a.sorts, a.answers(), a.maps.Load(),
-		time.Since(began).Round(time.Second), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond), p99.Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
+	t.Logf("%d uploads of the sorts %v (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median "+
+		"%v, p99 %v, worst %v", a.sent.Load(), a.sorts, a.answers(), a.maps.Load(),
+		time.Since(began).Round(time.Second), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond),
+		p99.Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
 	if p99 > time.Second && os.Getenv("BUSBAR_ATTACK") != "" {
 		t.Errorf("p99 of honest requests is %v; want under 1 s", p99)
 	}
@@ -193,7 +200,10 @@ func (a *attack) askAbout(r *rand.Rand, d hostile.Doc) (code int) {
 	var kept struct{ ID string }
 	if code == http.StatusOK && json.Unmarshal(body, &kept) == nil {
 		c := url.QueryEscape(kept.ID)
-		path := []string{"/api/map?c=" + c, "/api/map?audit=1&c=" + c, "/api/predict?c=" + c, "/api/scene?c=" + c, "/api/step?c=dgx-h100:2&m=" + c}[r.IntN(5)]
+		path := []string{
+			"/api/map?c=" + c, "/api/map?audit=1&c=" + c, "/api/predict?c=" + c, "/api/scene?c=" + c,
+			"/api/step?c=dgx-h100:2&m=" + c,
+		}[r.IntN(5)]
 		code, _ = a.ask(a.evil, "GET", path, nil)
 	}
 	return code
@@ -217,7 +227,10 @@ func (a *attack) publish(creds string, n int) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for i := range n {
 		m := hostile.Map(1 + r.IntN(1000))
-		err := p.Publish(a.t.Context(), &fleet.Event{Node: "evil", At: time.Now(), Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: fmt.Sprint("127.0.0.1:", 1+i%60000), Map: m}})
+		err := p.Publish(a.t.Context(), &fleet.Event{
+			Node: "evil", At: time.Now(), Kind: fleet.KindJoined,
+			Joined: &fleet.Joined{Meet: fmt.Sprint("127.0.0.1:", 1+i%60000), Map: m},
+		})
 		if err == nil {
 			a.maps.Add(1)
 		}
@@ -231,7 +244,8 @@ func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
 		if time.Since(told) > time.Minute { // a long attack tells how far it is
 			told = time.Now()
 			so := slices.Sorted(slices.Values(times))
-			a.t.Logf("so far %d uploads (answers %v) and %d maps; peak memory %d MB; %d honest requests, p99 %v", a.sent.Load(), a.answers(), a.maps.Load(),
+			a.t.Logf("so far %d uploads (answers %v) and %d maps; peak memory %d MB; %d honest requests, p99 %v", a.sent.Load(),
+				a.answers(), a.maps.Load(),
 				peakOf(a.cmd.Process.Pid)>>10, len(so), so[len(so)*99/100].Round(time.Millisecond))
 		}
 		select {
@@ -270,7 +284,9 @@ func TestServerKeepsItsMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a server that collects all the time")
 	}
-	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	f := &servedFleet{
+		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +300,8 @@ func TestServerKeepsItsMemory(t *testing.T) {
 	}
 	t.Cleanup(f.kill)
 	a := &attack{servedFleet: f}
-	eventually.Holds(t, "the server answers", func() bool { code, _ := a.ask("", "GET", "/healthz", nil); return code == http.StatusOK })
+	eventually.Holds(t, "the server answers",
+		func() bool { code, _ := a.ask("", "GET", "/healthz", nil); return code == http.StatusOK })
 	a.good = f.token("good")
 	eventually.Holds(t, "a question is refused", func() bool {
 		code, _ := a.ask(a.good, "GET", "/api/predict?c=dgx-h100:4&size=1G", nil)

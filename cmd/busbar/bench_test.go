@@ -12,7 +12,10 @@ import (
 // The table is one that readers of nccl-tests' output understand.
 func TestBenchTableIsRead(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "-n", "4", "--transport", "mem", "-b", "8", "-e", "64K", "-f", "8", "--iters", "2", "--check"}); code != 0 {
+	if code := run(context.Background(), strings.NewReader(""), &out, &errs,
+		[]string{
+			"bench", "-n", "4", "--transport", "mem", "-b", "8", "-e", "64K", "-f", "8", "--iters", "2", "--check",
+		}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	r, err := nccltests.ReadOutput("bench", strings.NewReader(out.String()))
@@ -28,7 +31,8 @@ func TestBenchTableIsRead(t *testing.T) {
 func TestBenchGPUWithoutPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "gpu"}); code != exitCannot || out.Len() > 0 || !strings.Contains(errs.String(), "not installed") {
+	if code := run(context.Background(), strings.NewReader(""), &out, &errs,
+		[]string{"bench", "gpu"}); code != exitCannot || out.Len() > 0 || !strings.Contains(errs.String(), "not installed") {
 		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
 	}
 }

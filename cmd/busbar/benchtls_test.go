@@ -27,7 +27,8 @@ func TestBenchTLS(t *testing.T) {
 	var ranks [2]*exec.Cmd
 	for r := range ranks {
 		ranks[r] = exec.CommandContext(limit(t), built(t), "bench", "-n", "2", "--rank", strconv.Itoa(r), "--check",
-			"-b", "8", "-e", "64K", "-f", "16", "--transport", "tcp", "--bind", "127.0.0.1", "--meet", filepath.Join(dir, "meet"),
+			"-b", "8", "-e", "64K", "-f", "16", "--transport", "tcp", "--bind", "127.0.0.1", "--meet",
+			filepath.Join(dir, "meet"),
 			"--tls-cert", cert[0], "--tls-key", cert[1], "--tls-ca", cert[0])
 	}
 	if err := ranks[1].Start(); err != nil {
@@ -49,7 +50,10 @@ func selfSigned(t *testing.T, dir string) [2]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	x := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)

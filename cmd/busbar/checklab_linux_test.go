@@ -23,7 +23,10 @@ type checkLab struct {
 }
 
 func (l *checkLab) busbar(args ...string) (string, error) {
-	cmd := &exec.Cmd{Path: l.self, Args: append([]string{"busbar"}, args...), Env: append(os.Environ(), "BUSBAR_LAB_DIR="+filepath.Join(l.data, "lab"))}
+	cmd := &exec.Cmd{
+		Path: l.self, Args: append([]string{"busbar"}, args...),
+		Env: append(os.Environ(), "BUSBAR_LAB_DIR="+filepath.Join(l.data, "lab")),
+	}
 	out, err := cmd.Output()
 	return string(out), err
 }
@@ -45,7 +48,8 @@ func (l *checkLab) on(node, command string) {
 // check is who is not healthy.
 func (l *checkLab) check() (named []string, why string) {
 	l.t.Helper()
-	out, err := l.busbar("lab", "exec", "all", "--name", "check", "--", filepath.Join(l.data, "busbar"), "check", "--json", "-q", "--size", "512K", "--iters", "3", "--warmup", "1", "--meet-timeout", "15s")
+	out, err := l.busbar("lab", "exec", "all", "--name", "check", "--", filepath.Join(l.data, "busbar"), "check", "--json",
+		"-q", "--size", "512K", "--iters", "3", "--warmup", "1", "--meet-timeout", "15s")
 	var own []string
 	for line := range strings.Lines(out) {
 		if x, ok := strings.CutPrefix(line, "node0|"); ok {
@@ -66,8 +70,9 @@ func (l *checkLab) check() (named []string, why string) {
 	return named, why
 }
 
-// TestCheckLab: eight nodes with real packets. In BUSBAR_CHECK_RUNS checks of healthy nodes nobody is blamed, and each of six faults is named at
-// its nodes and nowhere else. It measures, so it needs a quiet machine, and is no part of the other tests.
+// TestCheckLab: eight nodes with real packets. In BUSBAR_CHECK_RUNS checks of healthy nodes nobody is blamed, and each
+// of six faults is named at its nodes and nowhere else. It measures, so it needs a quiet machine, and is no part of the
+// other tests.
 func TestCheckLab(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("BUSBAR_CHECK_RUNS"))
 	if runs < 1 || os.Geteuid() != 0 {
@@ -107,13 +112,22 @@ func TestCheckLab(t *testing.T) {
 	}{
 		{"NIC at half its rate", fault("link", "node3:mlx5_0", "rate=50%"), heal, []string{"node3 unhealthy"}},
 		{"sender at 40%", shape("node4", 200), shape("node4", 500), []string{"node4 unhealthy"}},
-		{"pair at 20%", func() {
-			l.on("node1", "tc qdisc del dev mlx5_0 root; tc qdisc add dev mlx5_0 root handle 9: htb default 1 && tc class add dev mlx5_0 parent 9: classid 9:1 htb rate 500mbit && "+
-				"tc class add dev mlx5_0 parent 9: classid 9:2 htb rate 100mbit && for k in 0 1 2 3 4; do tc filter add dev mlx5_0 parent 9: protocol ip prio 1 u32 match ip dst 10.64.$k.5 flowid 9:2; done 2>/dev/null")
-		}, func() { l.on("node1", "tc qdisc del dev mlx5_0 root; "+fmt.Sprintf(slow, 500)) }, []string{"node1 suspect", "node4 suspect"}},
+		{
+			"pair at 20%", func() {
+				l.on("node1", "tc qdisc del dev mlx5_0 root; tc qdisc add dev mlx5_0 root handle 9: htb default 1 && tc class add "+
+					"dev mlx5_0 parent 9: classid 9:1 htb rate 500mbit && "+
+					"tc class add dev mlx5_0 parent 9: classid 9:2 htb rate 100mbit && for k in 0 1 2 3 4; do tc filter add dev "+
+					"mlx5_0 parent 9: protocol ip prio 1 u32 match ip dst 10.64.$k.5 flowid 9:2; done 2>/dev/null")
+			}, func() { l.on("node1", "tc qdisc del dev mlx5_0 root; "+fmt.Sprintf(slow, 500)) },
+			[]string{"node1 suspect", "node4 suspect"},
+		},
 		{"link down", fault("link", "node7:mlx5_0", "down"), heal, []string{"node7 unreachable"}},
 		{"packet loss 2%", fault("link", "node2:mlx5_0", "loss=2%"), heal, []string{"node2 unhealthy"}},
-		{"MTU 600", func() { l.on("node6", "ip link set mlx5_0 mtu 600") }, func() { l.on("node6", "ip link set mlx5_0 mtu 4096") }, []string{"node6 unhealthy"}},
+		{
+			"MTU 600", func() { l.on("node6", "ip link set mlx5_0 mtu 600") },
+			func() { l.on("node6", "ip link set mlx5_0 mtu 4096") },
+			[]string{"node6 unhealthy"},
+		},
 	}
 	for _, f := range faults {
 		began := time.Now()

@@ -18,7 +18,8 @@ type completionCmd struct {
 
 // Help ends with an example.
 func (completionCmd) Help() string {
-	return "Examples:\n  source <(busbar completion bash)\n  busbar completion fish > ~/.config/fish/completions/busbar.fish"
+	return "Examples:\n  source <(busbar completion bash)\n  busbar completion fish > " +
+		"~/.config/fish/completions/busbar.fish"
 }
 
 // word is something that can be completed after a command.
@@ -102,7 +103,8 @@ func bashScript(b *strings.Builder, shell string, nodes []*kong.Node, words map[
 	if shell == "zsh" {
 		b.WriteString("#compdef busbar\nautoload -U +X bashcompinit && bashcompinit\n")
 	}
-	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
+	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  " +
+		"if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
 	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
 	bashValues(b, nodes)
 	b.WriteString("  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n")
@@ -153,9 +155,11 @@ func enums(nodes []*kong.Node) map[string][]string {
 // bashValues completes what stands behind a flag.
 func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
-	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(slices.Sorted(slices.Values((&mapCmd{}).forms(nil, nil).names())), " "))
+	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n",
+		strings.Join(slices.Sorted(slices.Values((&mapCmd{}).forms(nil, nil).names())), " "))
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
-	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o nospace 2>/dev/null; return ;;\n", values("", "cluster"))
+	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o "+
+		"nospace 2>/dev/null; return ;;\n", values("", "cluster"))
 	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "op"))
 	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "dtype"))
 	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "nccl"))
@@ -163,14 +167,16 @@ func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	words := enums(nodes)
 	for _, name := range sortedKeys(words) {
 		if name != "output" {
-			fmt.Fprintf(b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name, strings.Join(words[name], " "))
+			fmt.Fprintf(b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name,
+				strings.Join(words[name], " "))
 		}
 	}
 	b.WriteString("    --algo)\n      case ${COMP_WORDS[1]} in\n")
 	for _, n := range []string{"predict", "bench", "*"} {
 		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, values(n, "algo"))
 	}
-	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"" + values("", "proto") + "\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
+	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"" + values("", "proto") +
+		"\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
 }
 
 // fishSeen is fish's question whether a command and nothing below it was named.

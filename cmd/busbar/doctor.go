@@ -33,10 +33,14 @@ type doctorRunCmd struct {
 
 // Help says what can be read and ends with examples.
 func (doctorRunCmd) Help() string {
-	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
-		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. All inputs are treated as one job.\n\n" +
-		"Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their consequences after. docs/doctor.md lists all rules. " +
-		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. 3: nothing in the inputs is known, so nothing was examined. Secrets in quoted lines are hidden.\n\n" +
+	return "Reads NCCL and RCCL logs (any release, inside logs of Slurm, torchrun, mpirun, Kubernetes or Docker), " +
+		"outputs of nccl-tests, nvidia-smi, lspci, ibstat, ethtool, perfquery, show_gids, dmesg, lsmod, ulimit and df, " +
+		"topology XML, environments, launch scripts and manifests, Python tracebacks, and sentences about what was seen. " +
+		"All inputs are treated as one job.\n\n" +
+		"Each finding has the cause, the fix, the confidence and the lines of evidence. Root causes come first, their " +
+		"consequences after. docs/doctor.md lists all rules. " +
+		"Exit code 1: something above a note was found, or the cause of a described problem is unknown. 3: nothing in the " +
+		"inputs is known, so nothing was examined. Secrets in quoted lines are hidden.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor docs/examples/job.log\n" +
 		"  busbar doctor \"all_reduce drops at three nodes\"\n" +
@@ -167,14 +171,18 @@ func readAnswer(in *bufio.Reader) (string, error) {
 	}
 }
 
-// yesOrNo is what an answer says. What is unsure ("not sure", "no idea", "yes, but only sometimes") is no answer: either would weigh in full.
+// yesOrNo is what an answer says. What is unsure ("not sure", "no idea", "yes, but only sometimes") is no answer:
+// either would weigh in full.
 func yesOrNo(answer string) (yes, known bool) {
 	words := strings.FieldsFunc(strings.ToLower(answer), func(r rune) bool { return !unicode.IsLetter(r) })
 	if len(words) == 0 {
 		return false, false
 	}
 	unsure := func(w string) bool {
-		return slices.Contains([]string{"sure", "idea", "know", "maybe", "perhaps", "sometimes", "partly", "but", "unsure", "clue", "unknown", "depends", "think", "probably", "possibly", "mostly", "tell", "or", "if", "except", "unless"}, w)
+		return slices.Contains([]string{
+			"sure", "idea", "know", "maybe", "perhaps", "sometimes", "partly", "but", "unsure", "clue", "unknown", "depends",
+			"think", "probably", "possibly", "mostly", "tell", "or", "if", "except", "unless",
+		}, w)
 	}
 	switch first := words[0]; {
 	case slices.ContainsFunc(words[1:], unsure):
@@ -197,9 +205,12 @@ type doctorBenchCmd struct {
 
 // Help ends with examples.
 func (doctorBenchCmd) Help() string {
-	return "Compares every size of a measured sweep with the time predicted for this hardware, with its error bar, and with the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
-		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), medium sizes (protocol), large sizes (one NIC of several, half of the links, sockets, host memory). " +
-		"Exit code 1: a finding above a note. Results of busbar bench are judged by the shape of the curve and, with -c, by the rate of the NICs, because predictions are for NCCL.\n\n" +
+	return "Compares every size of a measured sweep with the time predicted for this hardware, with its error bar, and " +
+		"with the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
+		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), medium sizes " +
+		"(protocol), large sizes (one NIC of several, half of the links, sockets, host memory). " +
+		"Exit code 1: a finding above a note. Results of busbar bench are judged by the shape of the curve and, with -c, " +
+		"by the rate of the NICs, because predictions are for NCCL.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2\n" +
 		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2 --svg curve.svg -o markdown\n" +
@@ -236,9 +247,12 @@ type doctorExplainCmd struct {
 
 // Help ends with examples.
 func (doctorExplainCmd) Help() string {
-	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, which hosts talk through which NIC, and how much of an all-reduce passes each NIC. It also shows " +
-		"how GPUs are connected (P2P, SHM, NET, with GPUDirect RDMA or not), and what is odd: a NIC with two channels while another idles, a pair through host memory where others talk directly. " +
-		"Logs of a part of the ranks give a part of it. NCCL prints these lines while it sets up, at NCCL_DEBUG=INFO (subsystem INIT; GRAPH adds the links of long rings).\n\n" +
+	return "Shows what NCCL set up, from its log: rings, trees and channels on hosts, GPUs and NICs, which hosts talk " +
+		"through which NIC, and how much of an all-reduce passes each NIC. It also shows " +
+		"how GPUs are connected (P2P, SHM, NET, with GPUDirect RDMA or not), and what is odd: a NIC with two channels " +
+		"while another idles, a pair through host memory where others talk directly. " +
+		"Logs of a part of the ranks give a part of it. NCCL prints these lines while it sets up, at NCCL_DEBUG=INFO " +
+		"(subsystem INIT; GRAPH adds the links of long rings).\n\n" +
 		"Examples:\n" +
 		"  busbar doctor explain docs/examples/rings.log\n" +
 		"  busbar doctor explain docs/examples/rings.log -o traffic.svg\n" +
@@ -261,7 +275,11 @@ func (c *doctorExplainCmd) Run(e *env) error {
 // forms are how a run can be shown.
 func (c *doctorExplainCmd) forms(e *env, doc *query.ExplainDoc) forms {
 	return forms{also: true, list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.TrafficText(w, doc.Run, doc.Size, e.text(w, c.common)) }},
+		{
+			"text",
+			[]string{".txt"},
+			func(w io.Writer) error { return report.TrafficText(w, doc.Run, doc.Size, e.text(w, c.common)) },
+		},
 		jsonForm(doc),
 	}}.drawn(func() (*report.Picture, error) { return report.Traffic(doc.Run), nil })
 }

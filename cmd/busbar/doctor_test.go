@@ -35,8 +35,17 @@ func TestDoctorExitCodes(t *testing.T) {
 		{"all is well\n", "-", exitDone, "No problems found"},
 		{"import torch\nx = 1\n", "-", exitCannot, "nothing that was given could be examined"},
 		{"import torch\nx = 1\n", "- --fail-on never", exitDone, "Nothing in it was recognised"},
-		{`{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [], "displayTimeUnit": "ms"}`, "-", exitCannot, "nothing was examined for faults"},
-		{"# nThread 1 nGpus 1 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n#  Rank  0 Group  0 Pid  1 on n1 device  0 [0x10] NVIDIA H100\n#  Rank  1 Group  0 Pid  2 on n1 device  1 [0x20] NVIDIA H100\n#\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n     1048576        262144     float     sum      -1    24.00   43.69   43.69      0    24.00   43.69   43.69      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.69\n", "-", exitDone, "busbar doctor bench - -c CLUSTER"},
+		{
+			`{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [], "displayTimeUnit": "ms"}`, "-", exitCannot,
+			"nothing was examined for faults",
+		},
+		{"# nThread 1 nGpus 1 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 " +
+			"graph: 0\n#\n# Using devices\n#  Rank  0 Group  0 Pid  1 on n1 device  0 [0x10] NVIDIA H100\n#  Rank  1 Group  0 " +
+			"Pid  2 on n1 device  1 [0x20] NVIDIA H100\n#\n#       size         count      type   redop    root     time   " +
+			"algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               " +
+			"(us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n     1048576        262144     float     sum      -1    " +
+			"24.00   43.69   43.69      0    24.00   43.69   43.69      0\n# Out of bounds values : 0 OK\n# Avg bus bandwidth " +
+			"   : 43.69\n", "-", exitDone, "busbar doctor bench - -c CLUSTER"},
 		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
 		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},
 		{sick, "- -o sarif", exitWrong, "2.1.0"},
@@ -70,8 +79,10 @@ func TestDoctorLive(t *testing.T) {
 // Only a plain yes or no is an answer.
 func TestYesOrNo(t *testing.T) {
 	for answer, want := range map[string][2]bool{
-		"y": {true, true}, "Yes, on every node": {true, true}, "n": {false, true}, "No.": {false, true}, "no, never": {false, true}, "": {}, "?": {},
-		"not sure": {}, "no idea": {}, "I do not know": {}, "maybe": {}, "yes but only sometimes": {}, "nothing known": {}, "no, I think": {},
+		"y": {true, true}, "Yes, on every node": {true, true}, "n": {false, true}, "No.": {false, true},
+		"no, never": {false, true}, "": {}, "?": {},
+		"not sure": {}, "no idea": {}, "I do not know": {}, "maybe": {}, "yes but only sometimes": {}, "nothing known": {},
+		"no, I think": {},
 	} {
 		if yes, known := yesOrNo(answer); [2]bool{yes, known} != want {
 			t.Errorf("%q: yes %v, known %v", answer, yes, known)

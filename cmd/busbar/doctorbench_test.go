@@ -30,7 +30,8 @@ func TestDoctorBenchOnCorpus(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
-	t.Logf("%d outputs: %d raise nothing above a note, %d a warning, %d need --op or -c", len(files), count[0], count[1], count[2])
+	t.Logf("%d outputs: %d raise nothing above a note, %d a warning, %d need --op or -c", len(files), count[0], count[1],
+		count[2])
 }
 
 func TestDoctorBenchReadsJSON(t *testing.T) {
@@ -51,10 +52,12 @@ func TestDoctorBenchReadsJSON(t *testing.T) {
 	if err := os.WriteFile(ours, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr = called(t, "doctor bench "+ours+" --json"); code != 0 || !strings.Contains(stdout, `"unjudged"`) {
+	if code, stdout, stderr = called(t, "doctor bench "+ours+" --json"); code != 0 ||
+		!strings.Contains(stdout, `"unjudged"`) {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}
-	if code, _, stderr = called(t, "doctor bench "+filepath.Join("testdata", "none.json")); code != exitBad || !strings.Contains(stderr, "no such file") {
+	if code, _, stderr = called(t, "doctor bench "+filepath.Join("testdata", "none.json")); code != exitBad ||
+		!strings.Contains(stderr, "no such file") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -13,7 +13,8 @@ type envelopeCmd struct {
 
 // Help ends with examples.
 func (envelopeCmd) Help() string {
-	return "Back-of-the-envelope estimates, each line with its formula and numbers: memory, operations, compute, gradient exchange inside and across nodes, and whether it is overlapped. " +
+	return "Back-of-the-envelope estimates, each line with its formula and numbers: memory, operations, compute, " +
+		"gradient exchange inside and across nodes, and whether it is overlapped. " +
 		"busbar step predicts the step itself.\n\n" +
 		"Examples:\n" +
 		"  busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64\n" +

@@ -16,11 +16,21 @@ func TestNamesAreHarmless(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"map", file}, {"map", file, "--json"}, {"map", file, "-v"}, {"map", file, "-o", "yaml"}, {"map", file, "-o", "matrix"}, {"map", "--audit", file}, {"predict", "-c", file}} {
+	for _, args := range [][]string{
+		{"map", file},
+		{"map", file, "--json"},
+		{"map", file, "-v"},
+		{"map", file, "-o", "yaml"},
+		{"map", file, "-o", "matrix"},
+		{"map", "--audit", file},
+		{"predict", "-c", file},
+	} {
 		var out, errs bytes.Buffer
 		run(t.Context(), strings.NewReader(""), &out, &errs, args)
 		for _, s := range []string{out.String(), errs.String()} {
-			for _, code := range []string{"\u009b", "\u202e", "\u2066", "\x7f", "\x07", "\r", "\x1b]", "\x1b[2J", "\x1b[8m", "\x1bc"} {
+			for _, code := range []string{
+				"\u009b", "\u202e", "\u2066", "\x7f", "\x07", "\r", "\x1b]", "\x1b[2J", "\x1b[8m", "\x1bc",
+			} {
 				if strings.Contains(s, code) {
 					t.Errorf("%v prints %q", args[:2], code)
 				}

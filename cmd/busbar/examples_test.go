@@ -27,7 +27,10 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, text := range []string{mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(), benchDiffCmd{}.Help(), modelsCmd{}.Help(), doctorRunCmd{}.Help(), string(readme)} {
+	for _, text := range []string{
+		mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(),
+		benchDiffCmd{}.Help(), modelsCmd{}.Help(), doctorRunCmd{}.Help(), string(readme),
+	} {
 		for _, l := range strings.Split(text, "\n") {
 			if l = strings.TrimSpace(l); strings.HasPrefix(l, "busbar ") && !needsServer(l) {
 				lines = append(lines, l)
@@ -56,7 +59,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// needsServer tells the commands of a fleet, which TestFleet… tries with a server, and measurements of GPUs on other hosts.
+// needsServer tells the commands of a fleet, which TestFleet… tries with a server, and measurements of GPUs on other
+// hosts.
 func needsServer(line string) bool {
 	if strings.Contains(line, " --live ") {
 		return true

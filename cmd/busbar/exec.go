@@ -27,9 +27,12 @@ type execCmd struct {
 
 // Help ends with examples.
 func (execCmd) Help() string {
-	return "Starts a program as one rank of a job, in place of itself. Finds which rank and GPU this process is from the launcher's variables (torchrun, Open MPI, MPICH, Slurm, Kubernetes, or " +
-		"BUSBAR_RANK and BUSBAR_LOCAL_RANK), binds it to the cores of its GPU's NUMA domain that it is allowed, prefers that domain's memory, and sets NCCL's variables and the ones PyTorch expects. " +
-		"What is already set in the environment stays. A program that ends in .py and may not be executed is started with $PYTHON (default python3) -u.\n\n" +
+	return "Starts a program as one rank of a job, in place of itself. Finds which rank and GPU this process is from " +
+		"the launcher's variables (torchrun, Open MPI, MPICH, Slurm, Kubernetes, or " +
+		"BUSBAR_RANK and BUSBAR_LOCAL_RANK), binds it to the cores of its GPU's NUMA domain that it is allowed, prefers " +
+		"that domain's memory, and sets NCCL's variables and the ones PyTorch expects. " +
+		"What is already set in the environment stays. A program that ends in .py and may not be executed is started with " +
+		"$PYTHON (default python3) -u.\n\n" +
 		"Examples:\n" +
 		"  srun --cpu-bind=none busbar exec --plan run1 -- python train.py\n" +
 		"  torchrun --nproc_per_node 8 --no_python busbar exec -v -- python train.py\n" +
@@ -72,7 +75,8 @@ func (c *execCmd) Run(e *env) error {
 			return err
 		}
 		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar exec: process %d: %s bound to cores %s\n", c.PID, words.Plural(threads, "thread"), b.Cores)
+			fmt.Fprintf(e.stderr, "busbar exec: process %d: %s bound to cores %s\n", c.PID, words.Plural(threads, "thread"),
+				b.Cores)
 		}
 		b.Env = nil // too late for a process that runs
 	}

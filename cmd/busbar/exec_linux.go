@@ -73,7 +73,8 @@ func become(b *launch.Binding, args []string) error {
 func rebind(pid int, cores string) (int, error) {
 	list, err := launch.ParseCores(cores)
 	if err != nil || len(list) == 0 {
-		return 0, failure.Cannot(fmt.Errorf("--pid %d: which cores are near its GPU is not known; give --plan, or run it on the node with the GPUs", pid))
+		return 0, failure.Cannot(fmt.Errorf("--pid %d: which cores are near its GPU is not known; give --plan, or run it "+
+			"on the node with the GPUs", pid))
 	}
 	var set unix.CPUSet
 	for _, c := range list {

@@ -63,7 +63,8 @@ func seats(t *testing.T, out string, hosts ...string) {
 	slices.Sort(got)
 	var want []string
 	for r := range 2 * len(hosts) {
-		want = append(want, fmt.Sprintf("rank=%d local=%d size=%d of=2 algo=allreduce:tree hca==mlx5_7 cores=%d host=%s", r, r%2, 2*len(hosts), r%2, hosts[r/2]))
+		want = append(want, fmt.Sprintf("rank=%d local=%d size=%d of=2 algo=allreduce:tree hca==mlx5_7 cores=%d host=%s", r,
+			r%2, 2*len(hosts), r%2, hosts[r/2]))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("ranks say\n%s\nwant\n%s\nall output:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"), out)
@@ -101,7 +102,8 @@ func TestExecByHand(t *testing.T) {
 	dir := emitted(t, thisHost(t))
 	var all string
 	for r := range 2 {
-		all += launched(t, exec.CommandContext(limit(t), file, "exec", "--plan", dir, "--rank", fmt.Sprint(r), "--", "sh", "-c", tellSeat))
+		all += launched(t, exec.CommandContext(limit(t), file, "exec", "--plan", dir, "--rank", fmt.Sprint(r), "--", "sh",
+			"-c", tellSeat))
 	}
 	seats(t, all, thisHost(t))
 
@@ -115,7 +117,8 @@ func TestExecByHand(t *testing.T) {
 	// In a set of jobs the node's number is given; the node's name is not the pod's.
 	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--", "sh", "-c", tellSeat)
 	cmd.Env = append(os.Environ(), "JOB_COMPLETION_INDEX=0", "BUSBAR_RANK=1", "BUSBAR_HOST=elsewhere.example")
-	if out := launched(t, cmd); !strings.Contains(out, "rank=1 ") || !strings.Contains(out, "on elsewhere.example") || !strings.Contains(out, "ranks are not where it put them") {
+	if out := launched(t, cmd); !strings.Contains(out, "rank=1 ") || !strings.Contains(out, "on elsewhere.example") ||
+		!strings.Contains(out, "ranks are not where it put them") {
 		t.Errorf("in a set of jobs: %s", out)
 	}
 
@@ -131,13 +134,15 @@ func TestExecByHand(t *testing.T) {
 	}
 
 	// What the environment has stays, and the kernel's memory policy is the domain's.
-	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--rank", "0", "--", "sh", "-c", `echo "$NCCL_ALGO"; cat /proc/self/numa_maps`)
+	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--rank", "0", "--", "sh", "-c",
+		`echo "$NCCL_ALGO"; cat /proc/self/numa_maps`)
 	cmd.Env = append(os.Environ(), "NCCL_ALGO=mine")
 	out := launched(t, cmd)
 	if !strings.Contains(out, "NCCL_ALGO=mine is set already") {
 		t.Errorf("a setting of the user's: %s", out)
 	}
-	if _, err := os.Stat("/proc/self/numa_maps"); err == nil && !strings.Contains(out, "is not preferred") && !strings.Contains(out, "prefer") {
+	if _, err := os.Stat("/proc/self/numa_maps"); err == nil && !strings.Contains(out, "is not preferred") &&
+		!strings.Contains(out, "prefer") {
 		t.Errorf("memory policy: %s", out)
 	}
 }
@@ -156,7 +161,8 @@ func TestExecRefuses(t *testing.T) {
 		{"--rank 0", "no program"},
 		{"-- no-such-program-here", "no-such-program-here"},
 	} {
-		out, err := exec.CommandContext(limit(t), file, append([]string{"exec"}, strings.Fields(tt.words)...)...).CombinedOutput()
+		out, err := exec.CommandContext(limit(t), file,
+			append([]string{"exec"}, strings.Fields(tt.words)...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), tt.want) {
 			t.Errorf("exec %s: %v %s; want %q", tt.words, err, out, tt.want)
 		}
@@ -182,9 +188,11 @@ func TestExecUnderMpirun(t *testing.T) {
 	words := []string{"-n", "2", file, "exec", "--plan", dir, "--", "sh", "-c", tellSeat}
 	t.Run("Open MPI", func(t *testing.T) {
 		mpirun := needsTool(t, "mpirun.openmpi", "openmpi-bin")
-		ranked := append([]string{"--mca", "rmaps_rank_file_physical", "1", "--rankfile", filepath.Join(dir, "rankfile")}, words...)
+		ranked := append([]string{"--mca", "rmaps_rank_file_physical", "1", "--rankfile", filepath.Join(dir, "rankfile")},
+			words...)
 		seats(t, launched(t, asRoot(exec.CommandContext(limit(t), mpirun, ranked...))), here)
-		listed := append([]string{"--hostfile", filepath.Join(dir, "hostfile"), "--map-by", "slot", "--bind-to", "none"}, words...)
+		listed := append([]string{"--hostfile", filepath.Join(dir, "hostfile"), "--map-by", "slot", "--bind-to", "none"},
+			words...)
 		seats(t, launched(t, asRoot(exec.CommandContext(limit(t), mpirun, listed...))), here)
 	})
 	t.Run("MPICH", func(t *testing.T) {
@@ -238,21 +246,26 @@ func TestExecUnderSlurm(t *testing.T) {
 func TestExecPID(t *testing.T) {
 	dir, file := emitted(t, "node0"), built(t)
 	p := exec.Command("sleep", "60")
-	p.Env = append(os.Environ(), "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "BUSBAR_HOST=node0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1")
+	p.Env = append(os.Environ(), "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "BUSBAR_HOST=node0",
+		"MASTER_ADDR=127.0.0.1", "MASTER_PORT=1")
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { p.Process.Kill(); p.Wait() }()
 	pid := fmt.Sprint(p.Process.Pid)
-	if out, err := exec.CommandContext(limit(t), file, "exec", "--pid", pid, "--plan", dir).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("1 thread bound to cores 1")) {
+	if out, err := exec.CommandContext(limit(t), file, "exec", "--pid", pid, "--plan", dir).CombinedOutput(); err != nil ||
+		!bytes.Contains(out, []byte("1 thread bound to cores 1")) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	status, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil || !bytes.Contains(status, []byte("Cpus_allowed_list:\t1\n")) {
 		t.Errorf("%v: %s", err, status)
 	}
-	for _, args := range [][]string{{"--pid", "-3"}, {"--pid", pid, "--", "true"}, {"--pid", pid, "--no-bind"}, {"--pid", "4194303"}} {
-		if out, err := exec.CommandContext(limit(t), file, append([]string{"exec"}, args...)...).CombinedOutput(); err == nil {
+	for _, args := range [][]string{
+		{"--pid", "-3"}, {"--pid", pid, "--", "true"}, {"--pid", pid, "--no-bind"}, {"--pid", "4194303"},
+	} {
+		if out, err := exec.CommandContext(limit(t), file,
+			append([]string{"exec"}, args...)...).CombinedOutput(); err == nil {
 			t.Errorf("%v was taken: %s", args, out)
 		}
 	}

@@ -28,20 +28,26 @@ func fakePerf() {
 		time.Sleep(time.Minute) // a program that hangs, until it is killed
 	}
 	if os.Getenv("FAKE_OLD") == "" { // old releases do not say what they are
-		fmt.Printf("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n")
+		fmt.Printf("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: " +
+			"all_reduce_perf\n")
 	}
-	fmt.Printf("# nThread 1 nGpus %d minBytes %d maxBytes %d step: %d(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n# Using devices\n", *gpus, *least, *most, *factor, *warm, *iters, *check)
+	fmt.Printf("# nThread 1 nGpus %d minBytes %d maxBytes %d step: %d(factor) warmup iters: %d iters: %d agg iters: 1 "+
+		"validation: %d graph: 0\n#\n# Using devices\n", *gpus, *least, *most, *factor, *warm, *iters, *check)
 	for r := range ranks {
-		fmt.Printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA A100-SXM4-80GB\n", r, os.Getpid(), "node0", r, 0x10+r)
+		fmt.Printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA A100-SXM4-80GB\n", r, os.Getpid(),
+			"node0", r, 0x10+r)
 	}
 	algo, proto := strings.ToLower(os.Getenv("NCCL_ALGO")), strings.ToLower(os.Getenv("NCCL_PROTO"))
 	if strings.HasPrefix(algo, "nvls") || os.Getenv("FAKE_BROKEN") != "" {
-		fmt.Printf("%s: Test NCCL failure common.cu:1001 'invalid usage (run with NCCL_DEBUG=WARN for details) / '\n .. %s pid %d: Test failure common.cu:891\n", host, host, os.Getpid())
+		fmt.Printf("%s: Test NCCL failure common.cu:1001 'invalid usage (run with NCCL_DEBUG=WARN for details) / '\n .. %s "+
+			"pid %d: Test failure common.cu:891\n", host, host, os.Getpid())
 		os.Exit(3)
 	}
 	fmt.Printf("#\n#%61s%35s\n", "out-of-place", "in-place")
-	fmt.Printf("#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n")
-	fmt.Printf("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         \n")
+	fmt.Printf("#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw  " +
+		" busbw  #wrong \n")
+	fmt.Printf("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  " +
+		"(GB/s)         \n")
 	for size := *least; size <= *most; size *= max(*factor, 2) {
 		us := fakeMicros(algo, proto, size)
 		alg := float64(size) / us / 1e3

@@ -32,7 +32,8 @@ func unreadable(err error) string {
 	text = strings.ReplaceAll(text, `must be one of "",`, "must be one of ")
 	text = noValue.ReplaceAllString(text, "expected a value after it")
 	var p *kong.ParseError
-	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
+	if flag := unknownFlag.FindString(text); flag != "" && errors.As(err, &p) && p.Context != nil &&
+		p.Context.Selected() != nil {
 		n := p.Context.Selected()
 		if n.Parent != nil && n.Parent.DefaultCmd == n {
 			n = n.Parent
@@ -63,8 +64,8 @@ var meant = [][2]string{
 	{"--gpus", "-l NODESxGPUS says how many take part, -c 4x4090 how many there are"},
 }
 
-// spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would be taken
-// for flags themselves and are refused by what the flag expects, and -l=2x8 is -l2x8.
+// spelled makes of the arguments what kong reads: numbers below zero are joined to the flags before them, which would
+// be taken for flags themselves and are refused by what the flag expects, and -l=2x8 is -l2x8.
 func spelled(args []string) []string {
 	var list []string
 	for i, a := range args {

@@ -57,7 +57,9 @@ func freeAddress(t *testing.T) string {
 
 func newServedFleet(t *testing.T) *servedFleet {
 	t.Helper()
-	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	f := &servedFleet{
+		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+	}
 	f.start()
 	t.Cleanup(f.kill)
 	return f
@@ -70,7 +72,11 @@ func (f *servedFleet) start() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.cmd = &exec.Cmd{Path: self, Args: []string{"busbar", "serve", "--no-agent", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus}, Stderr: os.Stderr}
+	f.cmd = &exec.Cmd{
+		Path: self, Args: []string{
+			"busbar", "serve", "--no-agent", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus,
+		}, Stderr: os.Stderr,
+	}
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -108,7 +114,8 @@ func (f *servedFleet) join(names ...fleet.Name) {
 		ctx, stop := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		cfg := agent.Config{
-			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t),
+			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(),
+			Meet: freeAddress(f.t),
 			Beat: 100 * time.Millisecond, Version: "test",
 			Measure: func(ctx context.Context, p *fleet.Part, _ func(int, int, string)) (*fleet.Measured, error) {
 				return f.measure(ctx, n, p)
@@ -146,7 +153,9 @@ func (f *servedFleet) measure(ctx context.Context, n *testNode, p *fleet.Part) (
 		}
 	}
 	a, b := p.Ranks[0], p.Ranks[1]
-	return &fleet.Measured{Pairs: []fleet.PairSample{{From: a, To: b, Rate: rate, Latency: 1e7}, {From: b, To: a, Rate: rate, Latency: 1e7}}}, nil
+	return &fleet.Measured{Pairs: []fleet.PairSample{
+		{From: a, To: b, Rate: rate, Latency: 1e7}, {From: b, To: a, Rate: rate, Latency: 1e7},
+	}}, nil
 }
 
 // pairs orders a sweep and waits for its end.
@@ -172,7 +181,8 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code, out, _ := f.busbar("nodes", "--bad"); code != exitDone || out != "" {
 		t.Errorf("all are well: exit %d, %q", code, out)
 	}
-	if code, out, errs := f.busbar("order", "pairs", "--wait", "--busy", "any"); code != exitDone || !strings.Contains(out, "rate: median ") || !strings.Contains(out, "latency: median ") {
+	if code, out, errs := f.busbar("order", "pairs", "--wait", "--busy", "any"); code != exitDone ||
+		!strings.Contains(out, "rate: median ") || !strings.Contains(out, "latency: median ") {
 		t.Errorf("what was measured: exit %d, %s%s", code, out, errs)
 	}
 	f.nodes["gpu03"].slow.Store(50)
@@ -187,7 +197,8 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code != exitWrong || out != "gpu03\n" || !strings.Contains(errs, "gpu03: ") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" || !strings.Contains(errs, "healthy: 3 nodes, measured by tcp") {
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" ||
+		!strings.Contains(errs, "healthy: 3 nodes, measured by tcp") {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
 	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {
@@ -209,7 +220,9 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	})
 	f.forget("gpu01", "gpu06")
 	code, out, _ = f.busbar("order", "list", "--all")
-	if code != exitDone || strings.Count(out, "done") < 6 || !regexp.MustCompile(`(?m)^\w{12} +check +42 +done `).MatchString(out) || !regexp.MustCompile(`(?m)^\w{12} +check +- +done `).MatchString(out) {
+	if code != exitDone || strings.Count(out, "done") < 6 ||
+		!regexp.MustCompile(`(?m)^\w{12} +check +42 +done `).MatchString(out) ||
+		!regexp.MustCompile(`(?m)^\w{12} +check +- +done `).MatchString(out) {
 		t.Errorf("list: exit %d\n%s", code, out)
 	}
 }
@@ -242,7 +255,8 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	if got := order(strings.TrimSpace(every)); got.State != fleet.Waiting || got.Next.IsZero() || got.Next.Minute() != 0 {
 		t.Errorf("the schedule: %+v", got)
 	}
-	if code := waiting.end(); code != exitDone || !waiting.says("no answer: ", "the server answers again") || !strings.Contains(waiting.out.String(), "15 of 15") {
+	if code := waiting.end(); code != exitDone || !waiting.says("no answer: ", "the server answers again") ||
+		!strings.Contains(waiting.out.String(), "15 of 15") {
 		t.Errorf("who waited over the restart: exit %d\n%s%s", code, &waiting.errs, &waiting.out)
 	}
 	done := int64(0)
@@ -260,7 +274,8 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	id = waiting.order()
 	eventually.Holds(f.t, "it runs", func() bool { return order(id).State == fleet.Running })
 	waiting.stop(interrupted{syscall.SIGINT})
-	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar order cancel "+id) || order(id).State != fleet.Running {
+	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar order cancel "+id) ||
+		order(id).State != fleet.Running {
 		t.Errorf("who was interrupted: exit %d\n%s", code, &waiting.errs)
 	}
 	if code, _, errs := f.busbar("order", "cancel", id); code != exitDone {
@@ -280,7 +295,9 @@ func TestFirstMeasurementOfThisMachine(t *testing.T) {
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
-		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--bus-listen", freeAddress(t)})
+		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{
+			"serve", "-q", "--data", data, "--listen", page, "--bus-listen", freeAddress(t),
+		})
 	})
 	cl := func() *client.Client { return client.New(client.Options{Folder: client.Folder{Data: data}}) }
 	var got fleet.CollectivesReply
@@ -330,7 +347,8 @@ func TestClientRefuses(t *testing.T) {
 				args = append(args, "--listen", "127.0.0.1:0")
 			}
 		}
-		if code := run(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &errs, args); code != c.code || !strings.Contains(errs.String(), c.has) {
+		if code := run(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &errs, args); code != c.code ||
+			!strings.Contains(errs.String(), c.has) {
 			t.Error(fmt.Sprint(c.args), code, errs.String())
 		}
 	}
@@ -365,7 +383,8 @@ func TestFleetTakesWhoMayCome(t *testing.T) {
 	for _, x := range hub.New(hub.Config{}).Endpoints() {
 		none, wrong, may := ask(x, ""), ask(x, "wrong"), ask(x, strings.TrimSpace(reader))
 		refused := wrong == http.StatusUnauthorized || wrong == http.StatusTooManyRequests
-		if none != http.StatusUnauthorized || !refused || (may == http.StatusForbidden) != x.Orders || may == http.StatusUnauthorized {
+		if none != http.StatusUnauthorized || !refused || (may == http.StatusForbidden) != x.Orders ||
+			may == http.StatusUnauthorized {
 			t.Errorf("%s %s: %d without a token, %d with a wrong one, %d with one to read", x.Method, x.Path, none, wrong, may)
 		}
 	}
@@ -386,11 +405,14 @@ func TestSecondServer(t *testing.T) {
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
-		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--nats", "nats://" + f.bus, "--nats-creds", creds, "--no-agent"})
+		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{
+			"serve", "-q", "--data", data, "--listen", page, "--nats", "nats://" + f.bus, "--nats-creds", creds, "--no-agent",
+		})
 	})
 	other := func(args ...string) (int, string) {
 		var out bytes.Buffer
-		return run(ctx, strings.NewReader(""), &out, &bytes.Buffer{}, append(args, "--data", data, "--server", "http://"+page)), out.String()
+		return run(ctx, strings.NewReader(""), &out, &bytes.Buffer{},
+			append(args, "--data", data, "--server", "http://"+page)), out.String()
 	}
 	eventually.Holds(f.t, "the second server knows the nodes", func() bool {
 		code, out := other("nodes", "--json")
@@ -411,7 +433,9 @@ func TestSecondServer(t *testing.T) {
 	late, cancel := context.WithTimeout(ctx, eventually.Limit)
 	defer cancel()
 	var errs bytes.Buffer
-	code = run(late, strings.NewReader(""), &bytes.Buffer{}, &errs, []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats", "nats://" + f.bus, "--nats-creds", node})
+	code = run(late, strings.NewReader(""), &bytes.Buffer{}, &errs, []string{
+		"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats", "nats://" + f.bus, "--nats-creds", node,
+	})
 	if code != exitCannot || !strings.Contains(errs.String(), "lack rights") {
 		t.Errorf("a node's credentials for a server: exit %d, %s", code, errs.String())
 	}

@@ -27,7 +27,8 @@ type labFleet struct {
 func (f *labFleet) command(node string, args ...string) *exec.Cmd {
 	words := append([]string{"busbar"}, args...)
 	if node != "" {
-		words = append([]string{"busbar", "lab", "exec", "--name", "fleet", node, "--", filepath.Join(f.data, "busbar")}, args...)
+		words = append([]string{"busbar", "lab", "exec", "--name", "fleet", node, "--", filepath.Join(f.data, "busbar")},
+			args...)
 	}
 	return &exec.Cmd{Path: f.self, Args: words, Env: f.env}
 }
@@ -72,7 +73,8 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 	if err := os.Symlink(self, filepath.Join(data, "busbar")); err != nil { // the name under which it is the program
 		t.Fatal(err)
 	}
-	f.run("", "lab", "up", fmt.Sprintf("baskerville:%d", nodes), "-l", fmt.Sprintf("%dx1", nodes), "--name", "fleet", "--scale", "1/2000", "-q", "--json")
+	f.run("", "lab", "up", fmt.Sprintf("baskerville:%d", nodes), "-l", fmt.Sprintf("%dx1", nodes), "--name", "fleet",
+		"--scale", "1/2000", "-q", "--json")
 	t.Cleanup(func() { f.run("", "lab", "down", "--name", "fleet") })
 	store := filepath.Join(data, "server")
 	f.background("node0", "serve", "-q", "--no-agent", "--data", store, "--bus-listen", "0.0.0.0:7642", "--bus-plain")
@@ -80,7 +82,8 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 		name := fmt.Sprintf("node%d", i)
 		creds := filepath.Join(data, name+".creds")
 		f.run("", "serve", "token", "node", name, "--data", store, "-o", creds, "-q")
-		f.background(name, "agent", "-q", "--join", "nats://node0:7642", "--creds", creds, "--data", filepath.Join(data, name), "--bind", "mlx5_0")
+		f.background(name, "agent", "-q", "--join", "nats://node0:7642", "--creds", creds, "--data",
+			filepath.Join(data, name), "--bind", "mlx5_0")
 	}
 	eventually.Holds(f.t, "all nodes are up", func() bool {
 		cmd := f.command("node0", "nodes", "--json", "--data", store)
@@ -96,7 +99,8 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 // order measures every pair, and returns what became of it.
 func (f *labFleet) order() fleet.OrderReply {
 	f.t.Helper()
-	_, out := f.run("node0", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters", "5", "--warmup", "1", "--data", filepath.Join(f.data, "server"))
+	_, out := f.run("node0", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters", "5",
+		"--warmup", "1", "--data", filepath.Join(f.data, "server"))
 	var got fleet.OrderReply
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		f.t.Fatal(err)
@@ -125,9 +129,10 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 	return strings.TrimSpace(bad), len(all.Findings), got.Since.Sub(got.Ran)
 }
 
-// TestFleetLab measures a fleet in the lab. On a quiet machine (make test-quiet) fifty healthy sweeps of eight nodes raise no
-// alarm, and a NIC that has half of its rate is found and named within two. Elsewhere rates scatter with what else runs:
-// every pair is measured, with the fault and without, and verdicts are left to recorded sweeps (fleet/health.TestLab).
+// TestFleetLab measures a fleet in the lab. On a quiet machine (make test-quiet) fifty healthy sweeps of eight nodes
+// raise no alarm, and a NIC that has half of its rate is found and named within two. Elsewhere rates scatter with what
+// else runs: every pair is measured, with the fault and without, and verdicts are left to recorded sweeps
+// (fleet/health.TestLab).
 func TestFleetLab(t *testing.T) {
 	if testing.Short() || !labAllowed(t) {
 		t.Skip("needs a lab, and some seconds")
@@ -136,7 +141,8 @@ func TestFleetLab(t *testing.T) {
 	if !quiet() {
 		f := newLabFleet(t, 4)
 		whole := func() bool { o := f.order(); return o.State == fleet.Done && o.Measured == o.Parts }
-		eventually.Holds(t, "every pair is measured", whole) // who has no processor for seconds counts as gone, and the order goes on
+		// who has no processor for seconds counts as gone, and the order goes on
+		eventually.Holds(t, "every pair is measured", whole)
 		f.run("", fault...)
 		eventually.Holds(t, "every pair is measured with a slow NIC", whole)
 		f.run("node0", "nodes", "--json", "--data", filepath.Join(f.data, "server"))
@@ -153,7 +159,8 @@ func TestFleetLab(t *testing.T) {
 			alarms++
 		}
 	}
-	t.Logf("%d healthy sweeps of %d nodes, %v each: %d with a finding", sweeps, nodes, (all / sweeps).Round(time.Millisecond), alarms)
+	t.Logf("%d healthy sweeps of %d nodes, %v each: %d with a finding", sweeps, nodes,
+		(all / sweeps).Round(time.Millisecond), alarms)
 	if alarms > 0 {
 		t.Errorf("%d false alarms", alarms)
 	}

@@ -62,17 +62,48 @@ func TestFleetWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		{"page's port taken", []string{"serve", "--no-agent", "--data", dir, "--listen", taken.Addr().String(), "--bus-listen", gone}, 3, "or give another port, such as --listen"},
-		{"agents' port taken", []string{"serve", "--no-agent", "--data", dir, "--listen", gone, "--bus-listen", taken.Addr().String()}, 3, "or give another port, such as --bus-listen"},
+		{"page's port taken", []string{
+			"serve", "--no-agent", "--data", dir, "--listen", taken.Addr().String(), "--bus-listen", gone,
+		}, 3, "or give another port, such as --listen"},
+		{
+			"agents' port taken", []string{
+				"serve", "--no-agent", "--data", dir, "--listen", gone, "--bus-listen", taken.Addr().String(),
+			}, 3, "or give another port, such as --bus-listen",
+		},
 		{"no server", []string{"nodes", "--server", "http://" + gone}, 3, "does busbar serve run there?"},
 		{"http for https", []string{"nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
 		{"https for http", []string{"nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
 		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "BUSBAR_SERVER_CA names"},
-		{"unknown token", []string{"order", "list", "--server", plain.URL}, 3, "the token (of BUSBAR_TOKEN); busbar serve token add NAME"},
-		{"unknown token of a file", []string{"order", "list", "--server", plain.URL, "--token-file", old}, 3, "(of --token-file " + old + ")"},
-		{"credentials of another", []string{"agent", "--join", "nats://" + gone, "--creds", file, "--name", "gpu02"}, 2, "are for gpu01"},
-		{"no credentials in it", []string{"agent", "--join", "nats://" + gone, "--creds", none}, 2, "busbar serve token node NAME -o FILE"},
-		{"no such file", []string{"agent", "--join", "nats://" + gone, "--creds", file + "x"}, 2, "busbar serve token node NAME -o FILE"},
+		{
+			"unknown token",
+			[]string{"order", "list", "--server", plain.URL},
+			3,
+			"the token (of BUSBAR_TOKEN); busbar serve token add NAME",
+		},
+		{
+			"unknown token of a file",
+			[]string{"order", "list", "--server", plain.URL, "--token-file", old},
+			3,
+			"(of --token-file " + old + ")",
+		},
+		{
+			"credentials of another",
+			[]string{"agent", "--join", "nats://" + gone, "--creds", file, "--name", "gpu02"},
+			2,
+			"are for gpu01",
+		},
+		{
+			"no credentials in it",
+			[]string{"agent", "--join", "nats://" + gone, "--creds", none},
+			2,
+			"busbar serve token node NAME -o FILE",
+		},
+		{
+			"no such file",
+			[]string{"agent", "--join", "nats://" + gone, "--creds", file + "x"},
+			2,
+			"busbar serve token node NAME -o FILE",
+		},
 		{"page's scheme", []string{"agent", "--join", "http://" + gone, "--creds", file}, 2, "such as tls://host:7642"},
 		{"no scheme", []string{"agent", "--join", "head:7642", "--creds", file}, 2, "such as tls://host:7642"},
 	} {
@@ -80,7 +111,8 @@ func TestFleetWrong(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit) // against hanging
 			defer cancel()
 			var stdout, stderr written
-			if code := run(ctx, strings.NewReader(""), &stdout, &stderr, c.args); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			if code := run(ctx, strings.NewReader(""), &stdout, &stderr, c.args); code != c.code ||
+				!strings.Contains(stderr.String(), c.want) {
 				t.Errorf("exit code %d, %s; expected %d and %q", code, stderr.String(), c.code, c.want)
 			}
 		})
@@ -100,8 +132,10 @@ func TestTokenOfAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out written
-	if code := run(t.Context(), strings.NewReader(""), &out, &out, []string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
-		!strings.Contains(out.String(), dir+" is only for the server of that folder") || !strings.Contains(out.String(), "--token-file") {
+	if code := run(t.Context(), strings.NewReader(""), &out, &out,
+		[]string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
+		!strings.Contains(out.String(), dir+" is only for the server of that folder") ||
+		!strings.Contains(out.String(), "--token-file") {
 		t.Errorf("exit %d, %s; expected whose the token in %s is", code, out.String(), dir)
 	}
 }
@@ -130,7 +164,9 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	start := func(dir, port string) (*written, chan int) {
 		said, ended := &written{}, make(chan int, 1)
 		wg.Go(func() {
-			ended <- run(ctx, strings.NewReader(""), said, said, []string{"agent", "--join", "nats://" + f.bus, "--creds", creds, "--data", dir, "--meet-port", port})
+			ended <- run(ctx, strings.NewReader(""), said, said, []string{
+				"agent", "--join", "nats://" + f.bus, "--creds", creds, "--data", dir, "--meet-port", port,
+			})
 		})
 		return said, ended
 	}
@@ -144,7 +180,8 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		second, gone := start(t.TempDir(), others)
 		select {
 		case code := <-gone:
-			if code != exitCannot || !strings.Contains(second.String(), "another agent uses the name n1") || !strings.Contains(second.String(), "found at 127.0.0.1:"+its) {
+			if code != exitCannot || !strings.Contains(second.String(), "another agent uses the name n1") ||
+				!strings.Contains(second.String(), "found at 127.0.0.1:"+its) {
 				t.Errorf("the second: exit %d, %s", code, second.String())
 			}
 		case code := <-over:
@@ -192,7 +229,9 @@ func TestAgentSaysWhy(t *testing.T) {
 	start := func(at string) *written {
 		said, dir := &written{}, t.TempDir()
 		wg.Go(func() {
-			run(ctx, strings.NewReader(""), said, said, []string{"agent", "--join", "nats://" + at, "--creds", creds, "--data", dir, "--bind", "127.0.0.1"})
+			run(ctx, strings.NewReader(""), said, said, []string{
+				"agent", "--join", "nats://" + at, "--creds", creds, "--data", dir, "--bind", "127.0.0.1",
+			})
 		})
 		return said
 	}
@@ -202,12 +241,15 @@ func TestAgentSaysWhy(t *testing.T) {
 		t.Fatal(errs)
 	}
 	eventually.Holds(f.t, "the words about credentials", func() bool {
-		return strings.Contains(node.String(), "they were revoked") && strings.Contains(node.String(), "read again at each try")
+		return strings.Contains(node.String(), "they were revoked") &&
+			strings.Contains(node.String(), "read again at each try")
 	})
-	eventually.Holds(f.t, "the words about the port", func() bool { return strings.Contains(page.String(), "is this the port for agents?") })
+	eventually.Holds(f.t, "the words about the port",
+		func() bool { return strings.Contains(page.String(), "is this the port for agents?") })
 	// New credentials are taken without a new start.
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
 		t.Fatal(errs)
 	}
-	eventually.Holds(f.t, "it is connected again", func() bool { return strings.Contains(node.String(), "connected again") })
+	eventually.Holds(f.t, "it is connected again",
+		func() bool { return strings.Contains(node.String(), "connected again") })
 }

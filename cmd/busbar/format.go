@@ -20,9 +20,13 @@ type tableFlags struct {
 	Columns []string `placeholder:"NAME,…" help:"Print the tables alone, with these columns in this order, named by their headings without units (default: all)."`
 }
 
-// sentences are the commands whose text is wrapped between words where lines do not fit on the terminal. What others print is
-// meant for programs, or has a fixed form.
-var sentences = []string{"bench diff", "bench pairs", "bench rdma", "bench step", "calibrate", "check", "doctor", "envelope", "experts", "goodput", "hang", "jobs", "models", "need", "nodes", "order", "place", "plan", "predict", "presets", "scale", "self-test", "step", "trace", "validate"}
+// sentences are the commands whose text is wrapped between words where lines do not fit on the terminal. What others
+// print is meant for programs, or has a fixed form.
+var sentences = []string{
+	"bench diff", "bench pairs", "bench rdma", "bench step", "calibrate", "check", "doctor", "envelope", "experts",
+	"goodput", "hang", "jobs", "models", "need", "nodes", "order", "place", "plan", "predict", "presets", "scale",
+	"self-test", "step", "trace", "validate",
+}
 
 // tables reads the flags for a stream.
 func (o *stdoutStream) tables(k *kong.Context) error {
@@ -82,8 +86,8 @@ func (o *stdoutStream) Table(t *texttab.Table) (taken bool, err error) {
 	return true, t.Write(o)
 }
 
-// passed is standard output for ranks that this process starts: they are this program with the same flags, so that what comes
-// from them is written as it is, and they say themselves what could not be printed.
+// passed is standard output for ranks that this process starts: they are this program with the same flags, so that what
+// comes from them is written as it is, and they say themselves what could not be printed.
 type passed struct{ to *stdoutStream }
 
 func (p passed) Write(b []byte) (int, error) {
@@ -97,7 +101,8 @@ func (o *stdoutStream) left() error {
 	}
 	for _, name := range o.columns {
 		if !o.used[name] {
-			heads := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(o.heads))), func(h string) bool { return h == "" })
+			heads := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(o.heads))),
+				func(h string) bool { return h == "" })
 			return fmt.Errorf("--columns %s: no such column; expected one of %s", name, strings.Join(heads, ", "))
 		}
 	}
@@ -107,8 +112,8 @@ func (o *stdoutStream) left() error {
 	return nil
 }
 
-// Columns is the width of the terminal, for text that does not fit; 0 where there is none. COLUMNS in the environment is
-// another width, also for a file.
+// Columns is the width of the terminal, for text that does not fit; 0 where there is none. COLUMNS in the environment
+// is another width, also for a file.
 func (o *stdoutStream) Columns() int {
 	f, ok := o.w.(*os.File)
 	if !ok {

@@ -25,7 +25,8 @@ func TestHangExitCodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	well, late := &livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.None}, &livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.Late, Culprit: 2}
+	well, late := &livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.None},
+		&livejob.Job{Ranks: 4, TP: 2, Steps: 3, Fault: livejob.Late, Culprit: 2}
 	for r := range 4 {
 		name := fmt.Sprintf("nccl_trace_rank_%d", r)
 		write("well", name, well.Dump(r))
@@ -51,13 +52,15 @@ func TestHangExitCodes(t *testing.T) {
 	} {
 		words := strings.Fields(tt.words)
 		code, out, errs := busbarRun(t, append([]string{"hang", filepath.Join(dir, words[0])}, words[1:]...)...)
-		if code != tt.code || !strings.Contains(out, tt.stdout) || !strings.Contains(errs, tt.stderr) || (tt.stderr == "") != (errs == "") {
+		if code != tt.code || !strings.Contains(out, tt.stdout) || !strings.Contains(errs, tt.stderr) ||
+			(tt.stderr == "") != (errs == "") {
 			t.Errorf("hang %s: exit code %d, expected %d\n%s%s", tt.words, code, tt.code, out, errs)
 		}
 	}
 }
 
-// TestTriggerFollowsNoLink: everybody may write to the folder in which pipes lie, and a link there leads to no file of the user's.
+// TestTriggerFollowsNoLink: everybody may write to the folder in which pipes lie, and a link there leads to no file of
+// the user's.
 func TestTriggerFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")
@@ -80,7 +83,8 @@ func TestTriggerFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestHangPodCommand runs the command that is printed for a job's pods where there are no credentials, with a kubectl that takes these folders for pods.
+// TestHangPodCommand runs the command that is printed for a job's pods where there are no credentials, with a kubectl
+// that takes these folders for pods.
 func TestHangPodCommand(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
@@ -126,7 +130,8 @@ esac
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PODS="+filepath.Join(dir, "pods"))
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), `"kind": "late-rank"`) || !strings.Contains(string(out), `"addr": "localhost:28028"`) {
+	if err != nil || !strings.Contains(string(out), `"kind": "late-rank"`) ||
+		!strings.Contains(string(out), `"addr": "localhost:28028"`) {
 		t.Errorf("%s: %v\n%s", line, err, out)
 	}
 }

@@ -52,7 +52,8 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 // grace is what a command has to end the programs it started.
 const grace = 250 * time.Millisecond
 
-// lastingGrace is what a server has to finish what it began, and a search to say what it has found. A second signal does not wait for it.
+// lastingGrace is what a server has to finish what it began, and a search to say what it has found. A second signal
+// does not wait for it.
 const lastingGrace = 10 * time.Second
 
 // untilDone runs a command until it ends or the context does. What a command

@@ -17,8 +17,11 @@ type jobsCmd struct {
 
 // Help ends with examples.
 func (jobsCmd) Help() string {
-	return "Reads what busbar's profiler plugin for NCCL (busbar exec --profile, NCCL 2.24 to 2.30) or NCCL's Inspector recorded of every operation, and shows per communicator, operation and size: calls, time, bus bandwidth, and what is expected of them by predict. " +
-		"The time of a collective is split into transfer and waiting for the rank that came last, without synchronized clocks: that rank's own call is the shortest.\n\n" +
+	return "Reads what busbar's profiler plugin for NCCL (busbar exec --profile, NCCL 2.24 to 2.30) or NCCL's Inspector " +
+		"recorded of every operation, and shows per communicator, operation and size: calls, time, bus bandwidth, and what " +
+		"is expected of them by predict. " +
+		"The time of a collective is split into transfer and waiting for the rank that came last, without synchronized " +
+		"clocks: that rank's own call is the shortest.\n\n" +
 		"Exit code 1: a rank is late by more than 3% of the time, or a transfer takes longer than the error bar allows.\n\n" +
 		"Examples:\n" +
 		"  busbar jobs\n" +

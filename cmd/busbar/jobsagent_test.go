@@ -23,7 +23,8 @@ import (
 // quickAgent is an agent that beats twice a second: URL CREDS FOLDER MEET.
 func quickAgent() {
 	cfg := agent.Config{
-		Name: "n1", Bus: bus.Config{URLs: []string{os.Args[1]}, Creds: os.Args[2]}, Dir: os.Args[3], Meet: os.Args[4], Beat: 500 * time.Millisecond, Version: "test",
+		Name: "n1", Bus: bus.Config{URLs: []string{os.Args[1]}, Creds: os.Args[2]}, Dir: os.Args[3], Meet: os.Args[4],
+		Beat: 500 * time.Millisecond, Version: "test",
 		Measure: func(context.Context, *fleet.Part, func(int, int, string)) (*fleet.Measured, error) {
 			return nil, context.Canceled
 		},
@@ -34,8 +35,8 @@ func quickAgent() {
 	}
 }
 
-// TestAgentKilledUnderJob kills the agent of a node and starts it again while a process calls the profiler plugin: the process goes
-// on, the server hears of its operations again, and of none twice.
+// TestAgentKilledUnderJob kills the agent of a node and starts it again while a process calls the profiler plugin: the
+// process goes on, the server hears of its operations again, and of none twice.
 func TestAgentKilledUnderJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server and agents several times")
@@ -49,12 +50,14 @@ func TestAgentKilledUnderJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	source, lib, drive := filepath.Join(dir, profiler.SourceName), filepath.Join(dir, profiler.LibraryName), filepath.Join(dir, "drive")
+	source, lib, drive := filepath.Join(dir, profiler.SourceName), filepath.Join(dir, profiler.LibraryName),
+		filepath.Join(dir, "drive")
 	if err := os.WriteFile(source, []byte(profiler.Source()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"-O2", "-shared", "-fPIC", "-o", lib, source}, {"-O1", "-w", "-rdynamic", "-pthread", "-o", drive, "../../launch/profiler/testdata/drive.c", "-ldl"},
+		{"-O2", "-shared", "-fPIC", "-o", lib, source},
+		{"-O1", "-w", "-rdynamic", "-pthread", "-o", drive, "../../launch/profiler/testdata/drive.c", "-ldl"},
 	} {
 		if out, err := exec.CommandContext(t.Context(), cc, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -115,7 +118,8 @@ func TestAgentKilledUnderJob(t *testing.T) {
 		_ = a.Wait()
 		at := time.Now()
 		a = start()
-		eventually.Holds(t, "the server hears of the job from the agent that started again", func() bool { _, to := heard(); return to.After(at) })
+		eventually.Holds(t, "the server hears of the job from the agent that started again",
+			func() bool { _, to := heard(); return to.After(at) })
 	}
 	count, _ := heard()
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {

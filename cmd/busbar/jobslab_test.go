@@ -37,7 +37,8 @@ const (
 	trainSize  = 192 * unit.KiB
 )
 
-// labTrainer is a rank of a job whose collectives go over real cables, recorded as the plugin for NCCL does it: FOLDER LATE-RANK.
+// labTrainer is a rank of a job whose collectives go over real cables, recorded as the plugin for NCCL does it: FOLDER
+// LATE-RANK.
 func labTrainer() {
 	if err := train(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,7 +54,9 @@ func train(dir, late string) error {
 	}
 	cfg.Transport = engine.TCP
 	me := cfg.Rank
-	r := &profile.Ring{PID: 1000 + me, Host: fmt.Sprintf("node%d", me), Job: "lab", Rank: me, World: cfg.Size, Created: time.Now()}
+	r := &profile.Ring{
+		PID: 1000 + me, Host: fmt.Sprintf("node%d", me), Job: "lab", Rank: me, World: cfg.Size, Created: time.Now(),
+	}
 	var groups []*engine.Group
 	var calls []*engine.Call
 	join := func(c engine.Config, hash uint64, size unit.Bytes) error {
@@ -77,7 +80,8 @@ func train(dir, late string) error {
 		for _, p := range both {
 			if at := slices.Index(p[:], me); at >= 0 {
 				c := cfg
-				c.Rank, c.Size, c.Meet, c.Job = at, 2, filepath.Join(dir, fmt.Sprintf("meet-%d-%d", p[0], p[1])), fmt.Sprint("pair", p)
+				c.Rank, c.Size, c.Meet, c.Job = at, 2, filepath.Join(dir, fmt.Sprintf("meet-%d-%d", p[0], p[1])),
+					fmt.Sprint("pair", p)
 				if err := join(c, uint64(10*(round+1)+p[0]), trainSize); err != nil {
 					return err
 				}
@@ -97,7 +101,9 @@ func train(dir, late string) error {
 			}
 			size := []unit.Bytes{4 * unit.KiB, trainSize}[min(i, 1)]
 			r.Ops = append(r.Ops, profile.Op{
-				Comm: i, Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(step), Type: "Float32", Count: uint64(size / 4), Bytes: size, // which algorithm the engine took is not recorded
+				// which algorithm the engine took is not recorded
+				Comm: i, Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(step), Type: "Float32",
+				Count: uint64(size / 4), Bytes: size,
 				Launched: began, Started: true, Ended: true, Took: time.Since(began),
 			})
 		}
@@ -108,7 +114,8 @@ func train(dir, late string) error {
 	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("busbar-%d-lab.ring", r.PID)), ringfile.Encode(r), 0o600)
 }
 
-// TestJobsInLab tells a NIC at half its rate from a late rank and from a healthy job, over real traffic and by busbar jobs.
+// TestJobsInLab tells a NIC at half its rate from a late rank and from a healthy job, over real traffic and by busbar
+// jobs.
 func TestJobsInLab(t *testing.T) {
 	if !quiet() {
 		t.Skip("judges what it measures, for minutes; make test-quiet runs it")
@@ -167,12 +174,14 @@ func TestJobsInLab(t *testing.T) {
 	for _, way := range ways {
 		t.Logf("by the %s: told apart in %d of 20 runs; %d false alarms in 10", way.name, way.right, way.alarms)
 		if way.right < 18 || way.alarms > 1 {
-			t.Errorf("by the %s: %d of 20 right, %d false alarms in 10; expected at least 18 and at most 1", way.name, way.right, way.alarms)
+			t.Errorf("by the %s: %d of 20 right, %d false alarms in 10; expected at least 18 and at most 1", way.name, way.right,
+				way.alarms)
 		}
 	}
 }
 
-// calibratedLab is the file of the lab's cluster, as slow as it is there, with a calibration beside it: what a pair of its healthy nodes gives.
+// calibratedLab is the file of the lab's cluster, as slow as it is there, with a calibration beside it: what a pair of
+// its healthy nodes gives.
 func calibratedLab(t *testing.T, busbar func(...string) string, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -182,7 +191,8 @@ func calibratedLab(t *testing.T, busbar func(...string) string, program string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := regexp.MustCompile(`rate: "25GB/s[^"]*"`).ReplaceAll(text, []byte(`rate: "12.5MB/s (measured: the lab's cable)"`))
+	slow := regexp.MustCompile(`rate: "25GB/s[^"]*"`).ReplaceAll(text,
+		[]byte(`rate: "12.5MB/s (measured: the lab's cable)"`))
 	if bytes.Equal(slow, text) {
 		t.Fatalf("no link of 25 GB/s in\n%s", text)
 	}
@@ -193,7 +203,8 @@ func calibratedLab(t *testing.T, busbar func(...string) string, program string) 
 	// Sizes close to that of the job: what is left out of a fit is then told by its neighbours.
 	for i, size := range []string{"128K", "160K", "192K", "224K", "256K"} {
 		out := busbar("lab", "exec", "--name", "jobs", "-l", "2x1", "all", "--", program, "bench", "-b", size, "-e", size)
-		out = strings.ReplaceAll(strings.ReplaceAll(out, "node0| ", ""), "[0x00] CPU", "[0x01] NVIDIA A100-SXM4-40GB") // ranks stand for its GPUs
+		// ranks stand for its GPUs
+		out = strings.ReplaceAll(strings.ReplaceAll(out, "node0| ", ""), "[0x00] CPU", "[0x01] NVIDIA A100-SXM4-40GB")
 		file := filepath.Join(dir, fmt.Sprintf("bench%d.txt", i))
 		if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
 			t.Fatal(err)
@@ -226,7 +237,8 @@ func labVerdict(t *testing.T, busbar func(...string) string, dir string, words .
 		Findings []finding.Finding
 		Jobs     []struct{ Rows []rates.Row }
 	}
-	if err := json.Unmarshal([]byte(busbar(append([]string{"jobs", dir, "--json", "--fail-on", "never"}, words...)...)), &doc); err != nil {
+	if err := json.Unmarshal([]byte(busbar(append([]string{"jobs", dir, "--json", "--fail-on", "never"}, words...)...)),
+		&doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range doc.Jobs[0].Rows {

@@ -28,7 +28,8 @@ type labCmd struct {
 
 // Help says what a lab is.
 func (labCmd) Help() string {
-	return "A lab is a small cluster file made real on this Linux machine: a network namespace per node, a shaped cable per NIC, switches as bridges. " +
+	return "A lab is a small cluster file made real on this Linux machine: a network namespace per node, a shaped cable " +
+		"per NIC, switches as bridges. " +
 		"It needs root, or a kernel that lets ordinary users make user namespaces.\n\n" +
 		"Example:\n" +
 		"  busbar lab up baskerville:2\n" +
@@ -51,7 +52,8 @@ type labUpCmd struct {
 
 // Help ends with examples.
 func (labUpCmd) Help() string {
-	return "Makes the lab and leaves it running; `busbar lab down` ends it. Node names resolve inside. What the lab does not imitate is said.\n\n" +
+	return "Makes the lab and leaves it running; `busbar lab down` ends it. Node names resolve inside. What the lab " +
+		"does not imitate is said.\n\n" +
 		"Example:\n" +
 		"  busbar lab up baskerville:4 -l 2x2\n" +
 		"  busbar lab up cluster.yaml --scale 1/400 --name two"
@@ -67,8 +69,10 @@ type labExecCmd struct {
 
 // Help ends with examples.
 func (labExecCmd) Help() string {
-	return "With all, the program runs once for each rank of the layout, ranks in the order of the nodes, told by BUSBAR_RANK, BUSBAR_SIZE, BUSBAR_LOCAL_RANK, BUSBAR_MEET, " +
-		"BUSBAR_SECRET, BUSBAR_BIND and BUSBAR_TRANSPORT (and RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) who it is and where to meet; lines are preceded by the node. " +
+	return "With all, the program runs once for each rank of the layout, ranks in the order of the nodes, told by " +
+		"BUSBAR_RANK, BUSBAR_SIZE, BUSBAR_LOCAL_RANK, BUSBAR_MEET, " +
+		"BUSBAR_SECRET, BUSBAR_BIND and BUSBAR_TRANSPORT (and RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) who " +
+		"it is and where to meet; lines are preceded by the node. " +
 		"The exit code is the worst one.\n\n" +
 		"Example:\n" +
 		"  busbar lab exec all -- busbar bench -e 16M\n" +
@@ -104,7 +108,8 @@ type labDownCmd struct {
 
 // Help ends with an example.
 func (labDownCmd) Help() string {
-	return "Ends the lab's programs and removes its namespaces and files; also what a lab left whose holder was killed.\n\nExample:\n  busbar lab down\n  busbar lab down --all"
+	return "Ends the lab's programs and removes its namespaces and files; also what a lab left whose holder was " +
+		"killed.\n\nExample:\n  busbar lab down\n  busbar lab down --all"
 }
 
 type labFaultCmd struct {
@@ -117,7 +122,8 @@ type labFaultCmd struct {
 
 // Help ends with examples.
 func (labFaultCmd) Help() string {
-	return "Both directions of the link suffer. A paused node keeps its connections and does nothing; kill ends its programs, once. loss counts what a sender hands over at once, up to some tens of KB.\n\n" +
+	return "Both directions of the link suffer. A paused node keeps its connections and does nothing; kill ends its " +
+		"programs, once. loss counts what a sender hands over at once, up to some tens of KB.\n\n" +
 		"Example:\n" +
 		"  busbar lab fault link node2:mlx5_0 rate=50%\n" +
 		"  busbar lab fault link node0:gpu0-gpu1 rate=25%\n" +
@@ -165,7 +171,10 @@ func (c *labUpCmd) Run(e *env) error {
 	if err != nil {
 		return failure.Cannot(err)
 	}
-	s, err := lab.Start(e.ctx, lab.Config{Folder: lab.DefaultFolder(), Name: c.Name, Plan: p, Program: self, Args: []string{"busbar", "lab", "hold"}, Rootless: c.Rootless})
+	s, err := lab.Start(e.ctx, lab.Config{
+		Folder: lab.DefaultFolder(), Name: c.Name, Plan: p, Program: self, Args: []string{"busbar", "lab", "hold"},
+		Rootless: c.Rootless,
+	})
 	if err != nil {
 		return err
 	}
@@ -197,7 +206,8 @@ func (c *labDownCmd) Run(e *env) error {
 			return err
 		}
 		if len(names) > 1 && !c.All {
-			return fmt.Errorf("%d labs have files here (%s); say which with --name, or --all", len(names), strings.Join(names, ", "))
+			return fmt.Errorf("%d labs have files here (%s); say which with --name, or --all", len(names),
+				strings.Join(names, ", "))
 		}
 	}
 	ended, failed := folder.DownAll(names)

@@ -8,8 +8,8 @@ import (
 	"busbar.dev/lab"
 )
 
-// quiet reports that nothing else runs on this machine, so that what a test measures may be judged: make test-quiet says so.
-// Elsewhere a test asks only that something was measured, and verdicts are those on recorded measurements.
+// quiet reports that nothing else runs on this machine, so that what a test measures may be judged: make test-quiet
+// says so. Elsewhere a test asks only that something was measured, and verdicts are those on recorded measurements.
 func quiet() bool { return os.Getenv("BUSBAR_QUIET") != "" }
 
 // labAllowed reports whether this machine lets the tests make a lab: it makes one.
@@ -35,7 +35,9 @@ func makeLab(t *testing.T) error {
 		return err
 	}
 	folder := lab.Folder(t.TempDir())
-	if _, err := lab.Start(t.Context(), lab.Config{Folder: folder, Name: "probe", Plan: p, Program: self, Args: []string{"busbar", "lab", "hold"}}); err != nil {
+	if _, err := lab.Start(t.Context(), lab.Config{
+		Folder: folder, Name: "probe", Plan: p, Program: self, Args: []string{"busbar", "lab", "hold"},
+	}); err != nil {
 		return err
 	}
 	_, err = folder.Down("probe")

@@ -65,7 +65,8 @@ func hosts(t *testing.T, n int) *netns.Net {
 
 // shortBench is the words of a short bench whose results are checked.
 func shortBench(file string, more ...string) []string {
-	return append([]string{file, "bench", "-b", "8", "-e", "64K", "-f", "64", "--iters", "3", "--check", "--json"}, more...)
+	return append([]string{file, "bench", "-b", "8", "-e", "64K", "-f", "64", "--iters", "3", "--check", "--json"},
+		more...)
 }
 
 // alone runs a command in a process group of its own, which ends with the test.
@@ -121,7 +122,8 @@ func TestMpirun(t *testing.T) {
 	file := built(t)
 	t.Run("Open MPI", func(t *testing.T) {
 		mpirun := needsTool(t, "mpirun.openmpi", "openmpi-bin")
-		expect(t, asRoot(exec.CommandContext(limit(t), mpirun, append([]string{"--oversubscribe", "-n", "3"}, shortBench(file)...)...)), 3, 1)
+		expect(t, asRoot(exec.CommandContext(limit(t), mpirun,
+			append([]string{"--oversubscribe", "-n", "3"}, shortBench(file)...)...)), 3, 1)
 	})
 	t.Run("MPICH", func(t *testing.T) {
 		mpirun := needsTool(t, "mpirun.mpich", "mpich")
@@ -142,7 +144,8 @@ func TestMpirunOverHosts(t *testing.T) {
 	t.Run("Open MPI", func(t *testing.T) {
 		needsTool(t, "mpirun.openmpi", "openmpi-bin")
 		words := append([]string{
-			"mpirun.openmpi", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", "eth0",
+			"mpirun.openmpi", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca",
+			"oob_tcp_if_include", "eth0",
 			"-x", "BUSBAR_MEET", "-H", "host0:2,host1:1,host2:1", "-n", "4",
 		}, shortBench(file)...)
 		expect(t, asRoot(x.Command(limit(t), 0, words...), meet), 4, 3)
@@ -150,7 +153,8 @@ func TestMpirunOverHosts(t *testing.T) {
 	t.Run("MPICH", func(t *testing.T) {
 		needsTool(t, "mpirun.mpich", "mpich")
 		words := append([]string{
-			"mpirun.mpich", "-launcher", "ssh", "-launcher-exec", agent, "-iface", "eth0", "-hosts", "host0:2,host1:1,host2:1", "-n", "4",
+			"mpirun.mpich", "-launcher", "ssh", "-launcher-exec", agent, "-iface", "eth0", "-hosts", "host0:2,host1:1,host2:1",
+			"-n", "4",
 		}, shortBench(file)...)
 		expect(t, asRoot(x.Command(limit(t), 0, words...), meet), 4, 3)
 	})

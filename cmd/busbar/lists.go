@@ -12,7 +12,8 @@ type presetsCmd struct {
 
 // Help ends with an example.
 func (presetsCmd) Help() string {
-	return "A preset is a cluster by name, with an optional node count: dgx-h100:16.\n\nExample:\n  busbar presets\n  busbar map baskerville:2"
+	return "A preset is a cluster by name, with an optional node count: dgx-h100:16.\n\nExample:\n  busbar presets\n  " +
+		"busbar map baskerville:2"
 }
 
 // Run lists the presets.
@@ -34,7 +35,9 @@ type hardwareCmd struct {
 
 // Help ends with an example.
 func (hardwareCmd) Help() string {
-	return "-v prints the source below every row; --json has them too. Rates are one direction; the duplex rate is printed too, and which of the two the vendor quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  busbar hardware gpu --json"
+	return "-v prints the source below every row; --json has them too. Rates are one direction; the duplex rate is " +
+		"printed too, and which of the two the vendor quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  " +
+		"busbar hardware gpu --json"
 }
 
 // Run lists the catalogue.
@@ -56,7 +59,8 @@ type modelsCmd struct {
 
 // Help ends with examples.
 func (modelsCmd) Help() string {
-	return "Lists the models that are known by name, with their dimensions and exact numbers of parameters; -v adds the sources. With a name, its tensors in the order in which a framework registers them.\n\n" +
+	return "Lists the models that are known by name, with their dimensions and exact numbers of parameters; -v adds the " +
+		"sources. With a name, its tensors in the order in which a framework registers them.\n\n" +
 		"Examples:\n  busbar models\n  busbar models gpt2-large\n  busbar models llama3-8b --json"
 }
 

@@ -35,7 +35,9 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the fleet.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
+	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the " +
+		"fleet.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 " +
+		"interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -124,8 +126,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		helpless = printHelp(o, k)
 		return helpless
 	}
-	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitCannot
@@ -182,9 +186,9 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	return exitCode(stderr, err)
 }
 
-// stdoutStream remembers that standard output could not be written: that is not the
-// input's fault, whatever the command makes of it. Names out of files appear there: what they could do to a terminal beyond
-// being read is left out, but for the colours that report itself writes.
+// stdoutStream remembers that standard output could not be written: that is not the input's fault, whatever the command
+// makes of it. Names out of files appear there: what they could do to a terminal beyond being read is left out, but for
+// the colours that report itself writes.
 type stdoutStream struct {
 	w   io.Writer
 	err error

@@ -65,7 +65,8 @@ func writePages(app *kong.Application, dir string) error {
 func manPage(n *kong.Node) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(manName(n), " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" busbar \"busbar manual\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", strings.ToUpper(manText(title)), manText(title), manText(firstSentence(n.Help)))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" busbar \"busbar manual\"\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n",
+		strings.ToUpper(manText(title)), manText(title), manText(firstSentence(n.Help)))
 	if n.Type == kong.ApplicationNode {
 		b.WriteString(".B busbar\nCOMMAND [FLAGS]\n.SH DESCRIPTION\n" + manText(n.Help) + "\n.SH COMMANDS\n")
 		for _, c := range n.Children {

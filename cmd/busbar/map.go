@@ -26,12 +26,17 @@ type mapCmd struct {
 // Help says what can be read and ends with examples.
 func (mapCmd) Help() string {
 	return "Without arguments, reads this machine. Files that it can read:\n\n" +
-		"Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, NCCL graph XML, lstopo XML, NCCL logs.\n\n" +
-		"Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors, ibdiagnet2.lst, .net_dump and .db_csv, UFM's links, ethtool (also -i, -k, -g, -S), lldpctl, LLDP neighbours of SONiC, NVUE and Arista switches.\n\n" +
-		"Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models, instance topologies of AWS, Google, Oracle and Azure.\n\n" +
+		"Nodes: nvidia-smi (topo -m, topo -p2p, -L, -q, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL " +
+		"topology XML, NCCL graph XML, lstopo XML, NCCL logs.\n\n" +
+		"Fabrics: ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, show_gids, perfquery, ibqueryerrors, " +
+		"ibdiagnet2.lst, .net_dump and .db_csv, UFM's links, ethtool (also -i, -k, -g, -S), lldpctl, LLDP neighbours of " +
+		"SONiC, NVUE and Arista switches.\n\n" +
+		"Schedulers and clouds: Slurm topology.conf and .yaml, scontrol show topology, Kubernetes nodes, topograph models, " +
+		"instance topologies of AWS, Google, Oracle and Azure.\n\n" +
 		"Measurements: p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.\n\n" +
 		"Cluster files: busbar's own (docs/format/cluster.md).\n\n" +
-		"The format is recognised by content; several sources join into one cluster. Nodes that differ in little are described once, with what differs; -v describes all.\n\n" +
+		"The format is recognised by content; several sources join into one cluster. Nodes that differ in little are " +
+		"described once, with what differs; -v describes all.\n\n" +
 		"Examples:\n" +
 		"  busbar map\n" +
 		"  busbar map dgx-h100:16 --audit\n" +
@@ -90,9 +95,11 @@ func (c *mapCmd) target(e *env) (target, error) {
 	case c.Audit && len(c.Path) > 0:
 		return t, errors.New("--audit and --path are two questions; ask one at a time")
 	case c.Audit && !plain:
-		return t, fmt.Errorf("--audit prints findings, as text or with --json; -o %s is for the map: run it without --audit", c.Output)
+		return t, fmt.Errorf("--audit prints findings, as text or with --json; -o %s is for the map: run it without --audit",
+			c.Output)
 	case len(c.Path) > 0 && !plain:
-		return t, fmt.Errorf("--path prints paths, as text or with --json; -o %s is for the map: run it without --path", c.Output)
+		return t, fmt.Errorf("--path prints paths, as text or with --json; -o %s is for the map: run it without --path",
+			c.Output)
 	}
 	return t, nil
 }
@@ -114,7 +121,11 @@ func (c *mapCmd) forms(e *env, doc *query.MapDoc) forms {
 			}
 			return err
 		})},
-		{"slurm", []string{".conf"}, as(func(w io.Writer, cl *cluster.Cluster) error { return slurm.WriteConf(w, cl, slurm.Auto) })},
+		{
+			"slurm",
+			[]string{".conf"},
+			as(func(w io.Writer, cl *cluster.Cluster) error { return slurm.WriteConf(w, cl, slurm.Auto) }),
+		},
 		{"slurm-yaml", nil, as(slurm.WriteYAML)},
 		{"kube", nil, as(k8s.WriteLabels)},
 	}}.drawn(func() (*report.Picture, error) { return report.Drawing(doc.Cluster), nil })

@@ -12,7 +12,9 @@ type needCmd struct {
 
 // Help ends with examples.
 func (needCmd) Help() string {
-	return "The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within 5% of what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with the gain of each. " +
+	return "The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within " +
+		"5% of what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with " +
+		"the gain of each. " +
 		"The step is priced on variants of the cluster. Exits with 1 when no network that is sold is enough.\n\n" +
 		"Examples:\n" +
 		"  busbar need -c dgx-h100:4 -m llama2-7b --parallel zero=3\n" +

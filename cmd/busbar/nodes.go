@@ -21,7 +21,8 @@ type nodesCmd struct {
 // Help ends with examples.
 func (nodesCmd) Help() string {
 	return "Lists the nodes of a fleet as busbar serve knows them: state, activity and findings. " +
-		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow paths between nodes count against neither node. The reasons go to standard error.\n\n" +
+		"With --bad the output is a Slurm hostlist of nodes with a certain fault of their own that is not improving. Slow " +
+		"paths between nodes count against neither node. The reasons go to standard error.\n\n" +
 		"Examples:\n" +
 		"  busbar nodes\n" +
 		"  scontrol show node | busbar nodes --slurm -\n" +

@@ -33,7 +33,8 @@ type orderPairsCmd struct {
 
 // Help ends with examples.
 func (orderPairsCmd) Help() string {
-	return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
+	return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have " +
+		"left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
 		"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
 		"Examples:\n" +
 		"  busbar order pairs --wait\n" +
@@ -54,7 +55,8 @@ type orderCollectiveCmd struct {
 
 // Help ends with examples.
 func (orderCollectiveCmd) Help() string {
-	return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, the measurement fails.\n\nExamples:\n" +
+	return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, " +
+		"the measurement fails.\n\nExamples:\n" +
 		"  busbar order collective --wait\n" +
 		"  busbar order collective --nodes gpu[01-08] --op all_gather --size 1M,64M --every 1d --from 03:00"
 }
@@ -72,8 +74,11 @@ type orderGPUCmd struct {
 
 // Help ends with examples.
 func (orderGPUCmd) Help() string {
-	return "Agents start busbar-gpu. Every node times a matrix product on all its GPUs at once, then NCCL runs a collective over all GPUs of all nodes, and results are verified; with --pairs, NCCL sends between one GPU of each node of every pair. " +
-		"A node whose product repeatedly takes longest is a straggler. Nodes without busbar-gpu, a driver or a GPU are listed as left out with the reason.\n\nExamples:\n" +
+	return "Agents start busbar-gpu. Every node times a matrix product on all its GPUs at once, then NCCL runs a " +
+		"collective over all GPUs of all nodes, and results are verified; with --pairs, NCCL sends between one GPU of each " +
+		"node of every pair. " +
+		"A node whose product repeatedly takes longest is a straggler. Nodes without busbar-gpu, a driver or a GPU are " +
+		"listed as left out with the reason.\n\nExamples:\n" +
 		"  busbar order gpu --wait\n" +
 		"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"
 }
@@ -91,8 +96,10 @@ type orderRDMACmd struct {
 
 // Help ends with examples.
 func (orderRDMACmd) Help() string {
-	return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the other: bandwidth each way, and latency. " +
-		"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its own, apart from that of TCP.\n\nExamples:\n" +
+	return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the " +
+		"other: bandwidth each way, and latency. " +
+		"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its " +
+		"own, apart from that of TCP.\n\nExamples:\n" +
 		"  busbar order rdma --wait\n" +
 		"  busbar order rdma --nodes gpu[001-512] --rounds 16 --every 1h"
 }
@@ -110,7 +117,10 @@ type orderWatchCmd struct {
 
 // Help ends with an example.
 func (orderWatchCmd) Help() string {
-	return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
+	return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. " +
+		"Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If " +
+		"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n " +
+		" busbar order watch 4f2a9c0d1e3b"
 }
 
 // Run watches.
@@ -182,10 +192,14 @@ type orderCheckCmd struct {
 
 // Help ends with an example.
 func (orderCheckCmd) Help() string {
-	return "Exit code 0: all nodes are healthy, which one line on standard error says; 1: the unhealthy ones are on standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer in time. " +
+	return "Exit code 0: all nodes are healthy, which one line on standard error says; 1: the unhealthy ones are on " +
+		"standard output as a hostlist, with reasons on standard error; 2: wrong usage, nothing was checked; 3: no answer " +
+		"in time. " +
 		"A node that never joined is unhealthy, and the others are measured. " +
-		"It takes precedence over other orders, and each part takes a few seconds at most. A node that looks slow is measured a second time, and is unhealthy only if it is slow again.\n\n" +
-		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 --token-file /etc/busbar/token"
+		"It takes precedence over other orders, and each part takes a few seconds at most. A node that looks slow is " +
+		"measured a second time, and is unhealthy only if it is slow again.\n\n" +
+		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 " +
+		"--token-file /etc/busbar/token"
 }
 
 // Run measures and judges.
@@ -218,7 +232,9 @@ type orderListCmd struct {
 
 // Help ends with an example.
 func (orderListCmd) Help() string {
-	return "Lists what each order measures, or the job that it checks nodes for; its progress, interval, next start, and the token that gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list --all"
+	return "Lists what each order measures, or the job that it checks nodes for; its progress, interval, next start, " +
+		"and the token that gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list " +
+		"--all"
 }
 
 // Run lists.

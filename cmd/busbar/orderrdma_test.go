@@ -72,14 +72,20 @@ func (f *servedFleet) allUp(nodes int) {
 // agentOf is an agent that measures by other means than TCP as well.
 func agentOf(node *query.FleetNode, server, creds, dir, meet string) agent.Config {
 	return agent.Config{
-		Name: node.Name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1", Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
-		Means: map[fleet.Transport]agent.Means{fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL}},
+		Name: node.Name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1",
+		Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
+		Means: map[fleet.Transport]agent.Means{
+			fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL},
+		},
 	}
 }
 
 // rdmaNode is a node with ports whose perftest is the stand-in.
 func rdmaNode(name fleet.Name, perftest string, ports fs.FS) *query.FleetNode {
-	return &query.FleetNode{With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1", Perftest: perftest}
+	return &query.FleetNode{
+		With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1",
+		Perftest: perftest,
+	}
 }
 
 // programsOf counts the programs of a folder that run.
@@ -94,8 +100,8 @@ func programsOf(folder string) (n int) {
 	return n
 }
 
-// hangRDMA orders RDMA between n0 and n1, whose programs hang, and returns when they run on both. Nodes give each other seconds to
-// meet, which on a busy machine may be too few: an order that is over before that is given again.
+// hangRDMA orders RDMA between n0 and n1, whose programs hang, and returns when they run on both. Nodes give each other
+// seconds to meet, which on a busy machine may be too few: an order that is over before that is given again.
 func (f *servedFleet) hangRDMA(folder string) (id string) {
 	f.t.Helper()
 	eventually.Holds(f.t, "programs run on both nodes", func() bool {
@@ -108,7 +114,8 @@ func (f *servedFleet) hangRDMA(folder string) (id string) {
 	return id
 }
 
-// TestOrderRDMA: pairs are measured by perftest through agents, rail by rail, beside TCP and not mixed with it; who lacks it is named.
+// TestOrderRDMA: pairs are measured by perftest through agents, rail by rail, beside TCP and not mixed with it; who
+// lacks it is named.
 func TestOrderRDMA(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
@@ -130,13 +137,16 @@ func TestOrderRDMA(t *testing.T) {
 		}
 		return got
 	}
-	eventually.Holds(t, "every pair is measured over TCP", func() bool { // whose rates are this machine's, and judged nowhere here
+	// whose rates are this machine's, and judged nowhere here
+	eventually.Holds(t, "every pair is measured over TCP", func() bool {
 		_, out, _ := f.busbar("order", "pairs", "--size", "64K", "--wait", "--json", "--busy", "any")
 		var got query.OrderDoc
 		return json.Unmarshal([]byte(out), &got) == nil && got.Measured == 6
 	})
 	got := order(exitDone, "order", "rdma") // one sweep names who stands out, and is no verdict
-	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 || got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 0 || !strings.Contains(fmt.Sprint(got.Verdict.Notes), "stands out in this sweep: n2") {
+	if got.Over != fleet.RDMA || got.Measured != 6 || got.Verdict.By != "rdma" || got.Rate.Median < 24 ||
+		got.Rate.Worst > 7 || len(got.Verdict.Unhealthy) != 0 ||
+		!strings.Contains(fmt.Sprint(got.Verdict.Notes), "stands out in this sweep: n2") {
 		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
 	}
 	for by, want := range map[string]struct {
@@ -160,43 +170,55 @@ func TestOrderRDMA(t *testing.T) {
 	if len(link.Ways) != 3 || link.Way.By != "rdma" || len(link.Out) != 1 || link.Out[0].Rate > 7 {
 		t.Errorf("%+v", link)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "n[0-3]", "--json"); code != exitWrong || !strings.Contains(out, `"by": "rdma"`) || !strings.Contains(out, `"hostlist": "n2"`) {
+	if code, out, errs := f.busbar("order", "check", "--nodes", "n[0-3]", "--json"); code != exitWrong ||
+		!strings.Contains(out, `"by": "rdma"`) || !strings.Contains(out, `"hostlist": "n2"`) {
 		t.Errorf("a check by RDMA with a slow port: exit %d, %s%s", code, out, errs)
 	}
 
-	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to TCP.
+	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to
+	// TCP.
 	f.joinRDMA(t.TempDir(), map[fleet.Name]fs.FS{"n9": rdmatest.Sys()})
 	_, id, _ := f.busbar("order", "rdma", "--rounds", "1", "--busy", "any")
-	eventually.Holds(t, "n2 is named after another sweep", func() bool { // by a look of the server, which follows sweeps in its own time
+	// by a look of the server, which follows sweeps in its own time
+	eventually.Holds(t, "n2 is named after another sweep", func() bool {
 		code, out, _ := f.busbar("order", "watch", strings.TrimSpace(id), "--json")
 		got = query.OrderDoc{}
 		return code == exitWrong && json.Unmarshal([]byte(out), &got) == nil
 	})
-	if got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 1 || got.Verdict.Unhealthy[0].Node != "n2" {
+	if got.Measured != 2 || !slices.Contains(got.Verdict.Unmeasured, "n9") || len(got.Verdict.Unhealthy) != 1 ||
+		got.Verdict.Unhealthy[0].Node != "n2" {
 		t.Errorf("of all: %+v", got.Verdict)
 	}
-	if got := order(exitWrong, "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 || !strings.Contains(got.Why, "n9: cannot be measured by rdma: ib_write_bw of perftest is not installed") || got.Verdict.Unhealthy[0].Node != "n9" {
+	if got := order(exitWrong, "order", "rdma", "--nodes", "n0,n9"); got.Measured != 0 ||
+		!strings.Contains(got.Why, "n9: cannot be measured by rdma: ib_write_bw of perftest is not installed") ||
+		got.Verdict.Unhealthy[0].Node != "n9" {
 		t.Errorf("of two: %+v %+v", got.OrderReply, got.Verdict)
 	}
 	code, out, errs := f.busbar("order", "check", "--nodes", "n[0-1],n9", "--json")
-	if code > exitWrong || !strings.Contains(out, `"by": "tcp"`) || !strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
+	if code > exitWrong || !strings.Contains(out, `"by": "tcp"`) ||
+		!strings.Contains(out, "not by rdma: n9: ib_write_bw of perftest is not installed") {
 		t.Errorf("a check with a node that has no RDMA: exit %d, %s%s", code, out, errs)
 	}
-	for _, args := range [][]string{{"order", "rdma", "--nodes", "n0,nobody"}, {"order", "rdma", "--size", "4GiB"}, {"order", "rdma", "--max-rate", "1GB/s"}} {
+	for _, args := range [][]string{
+		{"order", "rdma", "--nodes", "n0,nobody"},
+		{"order", "rdma", "--size", "4GiB"},
+		{"order", "rdma", "--max-rate", "1GB/s"},
+	} {
 		if code, _, errs := f.busbar(args...); code != exitBad {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
 	}
 }
 
-// TestOrderRDMAStopped: an order that is cancelled while programs hang ends them on both nodes, and so does an agent that ends; the nodes that are left are
-// measured again at once.
+// TestOrderRDMAStopped: an order that is cancelled while programs hang ends them on both nodes, and so does an agent
+// that ends; the nodes that are left are measured again at once.
 func TestOrderRDMAStopped(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
 	folder := rdmatest.Install(t, map[string]rdmatest.Device{"a": {Fault: "hang"}, "b": {Fault: "deaf"}, "c": {}})
 	f.joinRDMA(folder, map[fleet.Name]fs.FS{"n0": rdmatest.Sys("a"), "n1": rdmatest.Sys("b"), "n2": rdmatest.Sys("c")})
-	eventually.Holds(t, "an order is cancelled while programs run", func() bool { // one that came to its limit meanwhile is not
+	// one that came to its limit meanwhile is not
+	eventually.Holds(t, "an order is cancelled while programs run", func() bool {
 		code, _, _ := f.busbar("order", "cancel", f.hangRDMA(folder))
 		return code == exitDone
 	})
@@ -210,13 +232,15 @@ func TestOrderRDMAStopped(t *testing.T) {
 	}
 }
 
-// TestOrderGPU: agents measure a collective over all GPUs, and pairs, by busbar-gpu with a stand-in for the vendor's libraries; a check takes it before
-// TCP, and who has no GPU is named.
+// TestOrderGPU: agents measure a collective over all GPUs, and pairs, by busbar-gpu with a stand-in for the vendor's
+// libraries; a check takes it before TCP, and who has no GPU is named.
 func TestOrderGPU(t *testing.T) {
 	helper := fakeGPUs(t)
 	f := newServedFleet(t)
 	gpus := func(helper string, err error) query.Programs {
-		return query.Programs{Sys: rdmatest.Sys(), Helper: func() (string, error) { return helper, err }, Worker: gpuPrograms().Worker}
+		return query.Programs{
+			Sys: rdmatest.Sys(), Helper: func() (string, error) { return helper, err }, Worker: gpuPrograms().Worker,
+		}
 	}
 	for _, n := range []fleet.Name{"n1", "n2", "n3"} {
 		f.joinNode(&query.FleetNode{With: gpus(helper, nil), Name: n, Bind: "127.0.0.1", Side: 16})
@@ -230,17 +254,23 @@ func TestOrderGPU(t *testing.T) {
 		return got
 	}
 	got := order(exitDone, "order", "gpu", "--size", "64K", "--iters", "2", "--max-time", "40s")
-	if got.Over != fleet.NCCL || got.Measured != 1 || len(got.Results) != 1 || got.Results[0].Transport != "nccl" || got.Results[0].Nodes != 3 || len(got.Verdict.Healthy) != 3 {
+	if got.Over != fleet.NCCL || got.Measured != 1 || len(got.Results) != 1 || got.Results[0].Transport != "nccl" ||
+		got.Results[0].Nodes != 3 || len(got.Verdict.Healthy) != 3 {
 		t.Fatalf("%+v %+v %+v", got.OrderReply, got.Verdict, got.Results)
 	}
-	if got = order(exitDone, "order", "gpu", "--pairs", "--size", "64K", "--iters", "2"); got.Measured != 3 || got.Verdict.By != "nccl" || got.Rate == nil {
+	if got = order(exitDone, "order", "gpu", "--pairs", "--size", "64K", "--iters", "2"); got.Measured != 3 ||
+		got.Verdict.By != "nccl" || got.Rate == nil {
 		t.Fatalf("%+v %+v", got.OrderReply, got.Verdict)
 	}
-	if code, out, errs := f.busbar("order", "check", "--nodes", "n[1-3]", "--json"); code != exitDone || !strings.Contains(out, `"by": "nccl"`) {
+	if code, out, errs := f.busbar("order", "check", "--nodes", "n[1-3]", "--json"); code != exitDone ||
+		!strings.Contains(out, `"by": "nccl"`) {
 		t.Errorf("a check: exit %d, %s%s", code, out, errs)
 	}
-	f.joinNode(&query.FleetNode{With: gpus("", errors.New("the program busbar-gpu is not installed")), Name: "cpu1", Bind: "127.0.0.1"})
-	if got = order(exitWrong, "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why, "cpu1: cannot be measured by nccl: the program busbar-gpu is not installed") {
+	f.joinNode(&query.FleetNode{
+		With: gpus("", errors.New("the program busbar-gpu is not installed")), Name: "cpu1", Bind: "127.0.0.1",
+	})
+	if got = order(exitWrong, "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why,
+		"cpu1: cannot be measured by nccl: the program busbar-gpu is not installed") {
 		t.Errorf("%+v", got.OrderReply)
 	}
 }

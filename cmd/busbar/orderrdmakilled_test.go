@@ -15,7 +15,8 @@ import (
 	"busbar.dev/internal/test/rdmatest"
 )
 
-// rdmaAgent is an agent as a process of its own: its name, the server, credentials, a folder, where it is met, perftest's folder and its device.
+// rdmaAgent is an agent as a process of its own: its name, the server, credentials, a folder, where it is met,
+// perftest's folder and its device.
 func rdmaAgent() {
 	a := os.Args[1:]
 	cfg := agentOf(rdmaNode(fleet.Name(a[0]), a[5], rdmatest.Sys(a[6])), a[1], a[2], a[3], a[4])
@@ -25,8 +26,9 @@ func rdmaAgent() {
 	}
 }
 
-// TestOrderRDMAKilled: an agent that is killed while programs hang leaves none behind, neither do its partners, and the order ends at once and names its node: not
-// when the program of the other node comes to its limit, which would be another reason.
+// TestOrderRDMAKilled: an agent that is killed while programs hang leaves none behind, neither do its partners, and the
+// order ends at once and names its node: not when the program of the other node comes to its limit, which would be
+// another reason.
 func TestOrderRDMAKilled(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
@@ -48,7 +50,9 @@ func TestOrderRDMAKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually.Holds(t, "programs end with the agent", func() bool { return programsOf(folder) == 0 })
-	if code, out, errs := f.busbar("order", "watch", id, "--json"); code != exitWrong || !strings.Contains(out, `"state": "failed"`) || !strings.Contains(out, "rank 1 (n1") || !strings.Contains(out, "its connection to n0 ended") {
+	if code, out, errs := f.busbar("order", "watch", id, "--json"); code != exitWrong ||
+		!strings.Contains(out, `"state": "failed"`) || !strings.Contains(out, "rank 1 (n1") ||
+		!strings.Contains(out, "its connection to n0 ended") {
 		t.Errorf("an agent that was killed: exit %d, %s%s", code, out, errs)
 	}
 }

@@ -30,7 +30,8 @@ func (f *servedFleet) waitFor(args ...string) *waiter {
 // order is the order that it says first.
 func (w *waiter) order() (id string) {
 	w.f.t.Helper()
-	eventually.Holds(w.f.t, "the order is said", func() (ok bool) { id, _, ok = strings.Cut(w.errs.String(), ": "); return ok })
+	eventually.Holds(w.f.t, "the order is said",
+		func() (ok bool) { id, _, ok = strings.Cut(w.errs.String(), ": "); return ok })
 	return id
 }
 

@@ -16,8 +16,8 @@ type form struct {
 	write   func(io.Writer) error
 }
 
-// forms are all ways of a command. The grammar of -o is theirs: FORMAT writes to standard output, FORMAT=FILE to a file, and a
-// FILE's ending says its format.
+// forms are all ways of a command. The grammar of -o is theirs: FORMAT writes to standard output, FORMAT=FILE to a
+// file, and a FILE's ending says its format.
 type forms struct {
 	list []form
 	// also says that files are written besides what stands on standard output, so that - alone has no format.
@@ -194,7 +194,8 @@ func noPixels(flag, file string) error {
 	if !strings.HasSuffix(strings.ToLower(file), ".png") && file != "png" {
 		return nil
 	}
-	return fmt.Errorf("%s %s: pictures are SVG; write x.svg, which browsers show, and make PNG of it: rsvg-convert x.svg -o x.png", flag, file)
+	return fmt.Errorf("%s %s: pictures are SVG; write x.svg, which browsers show, and make PNG of it: rsvg-convert "+
+		"x.svg -o x.png", flag, file)
 }
 
 // jsonForm writes a document as --json does.

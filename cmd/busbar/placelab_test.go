@@ -36,19 +36,24 @@ type placeLab struct {
 var placeLabs = []placeLab{
 	{
 		name: "three equal leaves", slurmIsBest: true, free: "n[01-12]",
-		file:     "types:\n  node: {gpus: 1 x A100-SXM4-40GB, nics: 1 x 100GbE roce}\nnodes:\n  - {hosts: 'n[01-12]', type: node}\nnetwork: {nodes_per_leaf: 4, oversubscription: 8}\n",
-		topology: "SwitchName=a Nodes=n[01-04]\nSwitchName=b Nodes=n[05-08]\nSwitchName=c Nodes=n[09-12]\nSwitchName=core Switches=a,b,c\n",
+		file: "types:\n  node: {gpus: 1 x A100-SXM4-40GB, nics: 1 x 100GbE roce}\nnodes:\n  - {hosts: 'n[01-12]', " +
+			"type: node}\nnetwork: {nodes_per_leaf: 4, oversubscription: 8}\n",
+		topology: "SwitchName=a Nodes=n[01-04]\nSwitchName=b Nodes=n[05-08]\nSwitchName=c Nodes=n[09-12]\nSwitchName=core " +
+			"Switches=a,b,c\n",
 	},
 	{
 		// The second leaf has four nodes free, which is the tightest fit, and NICs of a quarter of the rate.
 		name: "a leaf of slower NICs", free: "n[01-05,07-10,13-15]",
-		file:     "types:\n  node: {gpus: 1 x A100-SXM4-40GB, nics: 1 x 100GbE roce}\n  slow: {gpus: 1 x A100-SXM4-40GB, nics: 1 x 25GbE roce}\nnodes:\n  - {hosts: 'n[01-06]', type: node}\n  - {hosts: 'n[07-12]', type: slow}\n  - {hosts: 'n[13-18]', type: node}\nnetwork: {nodes_per_leaf: 6, oversubscription: 8}\n",
-		topology: "SwitchName=a Nodes=n[01-05]\nSwitchName=b Nodes=n[07-10]\nSwitchName=c Nodes=n[13-15]\nSwitchName=core Switches=a,b,c\n",
+		file: "types:\n  node: {gpus: 1 x A100-SXM4-40GB, nics: 1 x 100GbE roce}\n  slow: {gpus: 1 x A100-SXM4-40GB, " +
+			"nics: 1 x 25GbE roce}\nnodes:\n  - {hosts: 'n[01-06]', type: node}\n  - {hosts: 'n[07-12]', type: slow}\n  - " +
+			"{hosts: 'n[13-18]', type: node}\nnetwork: {nodes_per_leaf: 6, oversubscription: 8}\n",
+		topology: "SwitchName=a Nodes=n[01-05]\nSwitchName=b Nodes=n[07-10]\nSwitchName=c Nodes=n[13-15]\nSwitchName=core " +
+			"Switches=a,b,c\n",
 	},
 }
 
-// Of twelve free nodes below three leaves, a job of four is measured on the best, on the worst and on Slurm's own choice:
-// real traffic has the order and about the ratio that place predicts.
+// Of twelve free nodes below three leaves, a job of four is measured on the best, on the worst and on Slurm's own
+// choice: real traffic has the order and about the ratio that place predicts.
 func TestPlaceInLab(t *testing.T) {
 	if !quiet() {
 		t.Skip("judges what it measures, for minutes; make test-quiet runs it")
@@ -72,7 +77,8 @@ func (x placeLab) test(t *testing.T, program string) {
 			Comm  float64 `json:"exposed_comm_s"`
 		}
 	}
-	ask(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler", slurm, "--json")
+	ask(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler", slurm,
+		"--json")
 	t.Logf("Slurm takes %s, place %s; the worst is %s", slurm, doc.Best.Hosts, doc.Worst.Hosts)
 	if same := doc.Scheduler.Step <= doc.Best.Step*1.001; same != x.slurmIsBest {
 		t.Errorf("Slurm's choice %s is the best: %v", slurm, same)
@@ -142,7 +148,9 @@ func ringOfNCCL(t *testing.T, cl *cluster.Cluster, hosts []int, scale lab.Scale)
 		t.Fatal(err)
 	}
 	size := unit.Bytes(float64(unit.MiB) / scale.Value())
-	a, err := q.Ask(predict.Query{Kind: coll.AllReduce, Type: coll.Float, Sizes: []unit.Bytes{size}, Algos: []string{"ring"}})
+	a, err := q.Ask(predict.Query{
+		Kind: coll.AllReduce, Type: coll.Float, Sizes: []unit.Bytes{size}, Algos: []string{"ring"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +191,8 @@ func (x placeLab) slurm(t *testing.T) string {
 	for _, tool := range []string{"slurmctld", "sbatch", "munged"} {
 		needsTool(t, tool, "slurm-wlm (and munge)")
 	}
-	conf := fmt.Sprintf("TopologyPlugin=topology/tree\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=600\nNodeName=%s CPUs=1 State=CLOUD\nPartitionName=all Nodes=%s\n", x.free, x.free)
+	conf := fmt.Sprintf("TopologyPlugin=topology/tree\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\n"+
+		"SuspendTime=600\nNodeName=%s CPUs=1 State=CLOUD\nPartitionName=all Nodes=%s\n", x.free, x.free)
 	return startController(t, hosts(t, 1), conf, x.topology).wouldTake(t, "all", 4)
 }
 

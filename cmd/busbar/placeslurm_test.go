@@ -82,7 +82,8 @@ func TestSlurmPlacement(t *testing.T) {
 	for i, x := range trees {
 		lines, nodes := x.lines(fmt.Sprintf("t%d", i))
 		topology.WriteString(lines)
-		fmt.Fprintf(&conf, "NodeName=%s CPUs=1 Gres=gpu:1 State=CLOUD\nPartitionName=p%d Nodes=%s State=UP\n", nodes, i, nodes)
+		fmt.Fprintf(&conf, "NodeName=%s CPUs=1 Gres=gpu:1 State=CLOUD\nPartitionName=p%d Nodes=%s State=UP\n", nodes, i,
+			nodes)
 	}
 	net := hosts(t, 1)
 	c := startController(t, net, conf.String(), topology.String())
@@ -92,11 +93,13 @@ func TestSlurmPlacement(t *testing.T) {
 		ours := placeSays(t, lines, nodes, x.n)
 		prefix := fmt.Sprintf("t%d", i)
 		if got, want := x.byLeaf(t, prefix, ours), x.byLeaf(t, prefix, slurm); !slices.Equal(got, want) {
-			t.Errorf("%d of %v, %d leaves a spine: place says %v (%s), Slurm takes %v (%s)", x.n, x.free, x.per, got, ours, want, slurm)
+			t.Errorf("%d of %v, %d leaves a spine: place says %v (%s), Slurm takes %v (%s)", x.n, x.free, x.per, got, ours, want,
+				slurm)
 		}
 		request := placeWrites(t, lines, nodes, x.n, "slurm")
 		asked := regexp.MustCompile(`--nodelist=(\S+)`).FindStringSubmatch(request)
-		if got := c.accepts(t, fmt.Sprintf("p%d", i), request); asked == nil || !slices.Equal(sortedHosts(t, got), sortedHosts(t, asked[1])) {
+		if got := c.accepts(t, fmt.Sprintf("p%d", i), request); asked == nil ||
+			!slices.Equal(sortedHosts(t, got), sortedHosts(t, asked[1])) {
 			t.Errorf("Slurm takes %q for\n%s", got, request)
 		}
 	}
@@ -144,7 +147,8 @@ func TestSlurmBlocks(t *testing.T) {
 			}
 			nodes := strings.Join(all, ",")
 			fmt.Fprintf(&topology, "BlockSizes=%s\n", x.sizes)
-			fmt.Fprintf(&conf, "TopologyPlugin=topology/block\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=600\nPartitionName=p Nodes=%s State=UP\n", nodes)
+			fmt.Fprintf(&conf, "TopologyPlugin=topology/block\nSuspendProgram=/bin/true\nResumeProgram=/bin/true\n"+
+				"SuspendTime=600\nPartitionName=p Nodes=%s State=UP\n", nodes)
 			c := startController(t, hosts(t, 1), conf.String(), topology.String())
 			want := make([]int, len(x.free))
 			if slurm := c.wouldTake(t, "p", x.n); slurm != "" {
@@ -171,7 +175,8 @@ func (c *slurmCluster) wouldTake(t *testing.T, partition string, n int) string {
 	t.Helper()
 	var out []byte
 	eventually.Within(eventually.Limit, func() bool {
-		cmd := c.x.Command(limit(t), 0, "sbatch", "--test-only", "-p", partition, "-N", fmt.Sprint(n), "--exclusive", "--wrap", "true")
+		cmd := c.x.Command(limit(t), 0, "sbatch", "--test-only", "-p", partition, "-N", fmt.Sprint(n), "--exclusive",
+			"--wrap", "true")
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf)
 		out, _ = cmd.CombinedOutput()
 		return onNodes.Match(out) || refused.Match(out)
@@ -236,7 +241,9 @@ func placeWrites(t *testing.T, topology, nodes string, n int, form string) strin
 	if code := run(t.Context(), nil, &out, &errs, []string{"map", file, nodes + "=dgx-h100", "-o", site}); code != 0 {
 		t.Fatalf("map: %s", errs.String())
 	}
-	if code := run(t.Context(), nil, &out, &errs, []string{"place", "-c", site, "-m", "gpt2", "-l", fmt.Sprintf("%dx1", n), "--free", nodes, "-o", form + "=-"}); code != 0 {
+	if code := run(t.Context(), nil, &out, &errs, []string{
+		"place", "-c", site, "-m", "gpt2", "-l", fmt.Sprintf("%dx1", n), "--free", nodes, "-o", form + "=-",
+	}); code != 0 {
 		t.Fatalf("place: %s", errs.String())
 	}
 	return out.String()

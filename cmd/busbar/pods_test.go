@@ -94,8 +94,10 @@ func TestPods(t *testing.T) {
 	t.Parallel()
 	file := built(t)
 	p := &launch.Plan{
-		Version: launch.Version, Made: "a test", Cluster: "made up", NCCL: "2.30.7", Job: launch.Job{Model: "made-up"}, Leaves: []int{1, 2},
-		Nodes: []launch.Nodes{{Hosts: "a1,b1,b2", GPUs: []int{0, 1}}}, Types: []launch.Type{{Name: "two", GPUs: []launch.GPU{{Name: "gpu0", NUMA: -1}, {Name: "gpu1", NUMA: -1}}}},
+		Version: launch.Version, Made: "a test", Cluster: "made up", NCCL: "2.30.7", Job: launch.Job{Model: "made-up"},
+		Leaves: []int{1, 2},
+		Nodes:  []launch.Nodes{{Hosts: "a1,b1,b2", GPUs: []int{0, 1}}},
+		Types:  []launch.Type{{Name: "two", GPUs: []launch.GPU{{Name: "gpu0", NUMA: -1}, {Name: "gpu1", NUMA: -1}}}},
 	}
 	files, _, err := p.Files("/plan")
 	if err != nil {

@@ -18,8 +18,10 @@ type predictCmd struct {
 
 // Help ends with examples.
 func (predictCmd) Help() string {
-	return "Predicts how long a collective takes, by which algorithm and protocol NCCL would do it, what limits it, and which setting would help. " +
-		"Sizes, algbw and busbw are those of nccl-tests. The parameters of the model were fitted on published measurements; see docs/accuracy.md.\n\n" +
+	return "Predicts how long a collective takes, by which algorithm and protocol NCCL would do it, what limits it, and " +
+		"which setting would help. " +
+		"Sizes, algbw and busbw are those of nccl-tests. The parameters of the model were fitted on published " +
+		"measurements; see docs/accuracy.md.\n\n" +
 		"Examples:\n" +
 		"  busbar predict dgx-h100:2\n" +
 		"  busbar predict -c dgx-h100:4 --op all_gather -b 1M -e 1G -f 4 --algo all\n" +

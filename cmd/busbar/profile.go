@@ -20,7 +20,8 @@ import (
 func (c *execCmd) profile(e *env, b *launch.Binding) error {
 	const name = "NCCL_PROFILER_PLUGIN"
 	if have, ok := os.LookupEnv(name); ok {
-		b.Notes = append(b.Notes, fmt.Sprintf("%s=%s is set already; operations are not recorded for busbar jobs", name, have))
+		b.Notes = append(b.Notes,
+			fmt.Sprintf("%s=%s is set already; operations are not recorded for busbar jobs", name, have))
 		return nil
 	}
 	lib, err := c.profilerLibrary(e.ctx)
@@ -53,7 +54,9 @@ func (c *execCmd) profilerLibrary(ctx context.Context) (string, error) {
 	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		return "", failure.Cannot(fmt.Errorf("--profile needs a C compiler (cc) once to build %s; build it elsewhere (busbar plan --emit writes %s, its first lines say how) and put it into the --plan folder or %s", profiler.LibraryName, profiler.SourceName, dir))
+		return "", failure.Cannot(fmt.Errorf("--profile needs a C compiler (cc) once to build %s; build it elsewhere "+
+			"(busbar plan --emit writes %s, its first lines say how) and put it into the --plan folder or %s",
+			profiler.LibraryName, profiler.SourceName, dir))
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", failure.Cannot(err)

@@ -79,7 +79,9 @@ func TestBenchHung(t *testing.T) {
 	if code := codeOf(cmd.Wait()); code != exitCannot {
 		t.Errorf("exit code %d", code)
 	}
-	if text := errs.String(); !strings.HasPrefix(text, "busbar: rank 2 (") || !strings.Contains(text, "it hangs or is cut off") || !strings.Contains(text, "; rank 2 hung: ") || strings.Contains(text, "signal") {
+	if text := errs.String(); !strings.HasPrefix(text, "busbar: rank 2 (") ||
+		!strings.Contains(text, "it hangs or is cut off") || !strings.Contains(text, "; rank 2 hung: ") ||
+		strings.Contains(text, "signal") {
 		t.Errorf("%s", text)
 	}
 }
@@ -89,7 +91,8 @@ func TestBenchKilledRank(t *testing.T) {
 	t.Parallel()
 	cmd, pids, errs := begun(t, "-n", "3")
 	syscall.Kill(pids[1], syscall.SIGKILL)
-	if code := codeOf(cmd.Wait()); code != exitCannot || !strings.HasPrefix(errs.String(), "busbar: rank 1 was ended by signal 9") {
+	if code := codeOf(cmd.Wait()); code != exitCannot ||
+		!strings.HasPrefix(errs.String(), "busbar: rank 1 was ended by signal 9") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -101,7 +104,9 @@ func TestBenchCrashedRank(t *testing.T) {
 	cmd, pids, errs := begun(t, "-n", "3", "-v")
 	syscall.Kill(pids[1], syscall.SIGSEGV)
 	code := codeOf(cmd.Wait())
-	if text := errs.String(); code != exitCannot || !strings.Contains(text, "busbar: rank 1 died by signal SEGV (segmentation violation)") || !strings.HasPrefix(text, "busbar: rank 1: SIGSEGV: ") {
+	if text := errs.String(); code != exitCannot || !strings.Contains(text,
+		"busbar: rank 1 died by signal SEGV (segmentation violation)") ||
+		!strings.HasPrefix(text, "busbar: rank 1: SIGSEGV: ") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }
@@ -112,7 +117,8 @@ func TestBenchEndedRank(t *testing.T) {
 	for _, how := range []string{"shm", "tcp"} {
 		cmd, pids, errs := begun(t, "-n", "3", "--transport", how)
 		syscall.Kill(pids[1], syscall.SIGTERM)
-		if code := codeOf(cmd.Wait()); code != exitCannot || !strings.Contains(errs.String(), "busbar: rank 1 (") || strings.Contains(errs.String(), "hung") {
+		if code := codeOf(cmd.Wait()); code != exitCannot || !strings.Contains(errs.String(), "busbar: rank 1 (") ||
+			strings.Contains(errs.String(), "hung") {
 			t.Errorf("%s: exit code %d: %s", how, code, errs)
 		}
 	}
@@ -142,7 +148,11 @@ func TestBenchRefusedRanks(t *testing.T) {
 	t.Parallel()
 	file, meet := built(t), filepath.Join(t.TempDir(), "meet")
 	rank := func(secret string, more ...string) *exec.Cmd {
-		cmd := exec.Command(file, append([]string{"bench", "--meet", meet, "--bind", "127.0.0.1", "--meet-timeout", "1h", "--timeout", "5m", "-b", "8", "-f", "1.01", "--iters", "60000"}, more...)...)
+		cmd := exec.Command(file,
+			append([]string{
+				"bench", "--meet", meet, "--bind", "127.0.0.1", "--meet-timeout", "1h", "--timeout", "5m", "-b", "8", "-f", "1.01",
+				"--iters", "60000",
+			}, more...)...)
 		cmd.Env = append(os.Environ(), "BUSBAR_SECRET="+secret)
 		return cmd
 	}
@@ -163,7 +173,8 @@ func TestBenchRefusedRanks(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 		said := ""
-		for said == "" || strings.HasPrefix(said, "busbar: waiting for ") { // on a busy machine ranks come late, which rank 0 says too
+		// on a busy machine ranks come late, which rank 0 says too
+		for said == "" || strings.HasPrefix(said, "busbar: waiting for ") {
 			if !lines.Scan() {
 				break
 			}
@@ -186,9 +197,11 @@ func TestBenchFullDisk(t *testing.T) {
 	if err := exec.Command("unshare", "-Urm", "true").Run(); err != nil {
 		t.Skipf("no mount namespaces here: %v", err)
 	}
-	out, err := exec.Command("unshare", "-Urm", "sh", "-c", script, "sh", dir, built(t), "bench", "-n", "2", "-b", "8", "-e", "8", "-o", "kept.jsonl").CombinedOutput()
+	out, err := exec.Command("unshare", "-Urm", "sh", "-c", script, "sh", dir, built(t), "bench", "-n", "2", "-b", "8",
+		"-e", "8", "-o", "kept.jsonl").CombinedOutput()
 	text := string(out)
-	if err != nil || !strings.Contains(text, "busbar: kept.jsonl: cannot write there: no space left on device") || !strings.Contains(text, "exit code 3") || strings.Contains(text, ".busbar-") {
+	if err != nil || !strings.Contains(text, "busbar: kept.jsonl: cannot write there: no space left on device") ||
+		!strings.Contains(text, "exit code 3") || strings.Contains(text, ".busbar-") {
 		t.Errorf("%v: %s", err, text)
 	}
 }
@@ -201,7 +214,9 @@ func TestBenchExposed(t *testing.T) {
 		secret, bind string
 		warns        bool
 	}{{"", "0.0.0.0", true}, {"s", "0.0.0.0", false}, {"", "127.0.0.1", false}} {
-		args := []string{"bench", "-n", "2", "--meet", filepath.Join(t.TempDir(), "meet"), "--bind", tt.bind, "-b", "8", "-e", "8"}
+		args := []string{
+			"bench", "-n", "2", "--meet", filepath.Join(t.TempDir(), "meet"), "--bind", tt.bind, "-b", "8", "-e", "8",
+		}
 		var errs [2]bytes.Buffer
 		var ranks [2]*exec.Cmd
 		for r := range ranks {

@@ -15,8 +15,11 @@ type scaleCmd struct {
 
 // Help ends with examples.
 func (scaleCmd) Help() string {
-	return "Predicts how a job scales from one node to N: tokens/s and efficiency relative to the smallest number of nodes that it fits on, with the knee marked: the last doubling that still gives at least 1.6 times the tokens/s. " +
-		"The work per node is constant (weak scaling); with --global-batch it is divided (strong scaling). Replicas fill what --parallel leaves. With --goodput or a flag about failures, only useful tokens count: more GPUs fail more often.\n\n" +
+	return "Predicts how a job scales from one node to N: tokens/s and efficiency relative to the smallest number of " +
+		"nodes that it fits on, with the knee marked: the last doubling that still gives at least 1.6 times the tokens/s. " +
+		"The work per node is constant (weak scaling); with --global-batch it is divided (strong scaling). Replicas fill " +
+		"what --parallel leaves. With --goodput or a flag about failures, only useful tokens count: more GPUs fail more " +
+		"often.\n\n" +
 		"Examples:\n" +
 		"  busbar scale -c dgx-h100 -m llama2-7b --parallel zero=3 --nodes 64\n" +
 		"  busbar scale -c dgx-a100 -m gpt3-13b --parallel tp=8 --global-batch 512 --nodes 128 -o scale.svg\n" +

@@ -56,7 +56,8 @@ func (c *schedCmd) target() (target, error) {
 		t.form = "json"
 	}
 	if c.JSON && t.stdout() && t.form != "json" {
-		return t, fmt.Errorf("--json and -o %s both want standard output; take one of them, or write to a file: -o %s=FILE", c.Output, t.form)
+		return t, fmt.Errorf("--json and -o %s both want standard output; take one of them, or write to a file: -o %s=FILE",
+			c.Output, t.form)
 	}
 	return t, nil
 }

@@ -8,7 +8,8 @@ type schemaCmd struct {
 
 // Help ends with an example.
 func (schemaCmd) Help() string {
-	return "With the schema in a file, editors complete and check cluster files that begin with\n  # yaml-language-server: $schema=busbar.schema.json\n\nExample:\n  busbar schema > busbar.schema.json"
+	return "With the schema in a file, editors complete and check cluster files that begin with\n  # " +
+		"yaml-language-server: $schema=busbar.schema.json\n\nExample:\n  busbar schema > busbar.schema.json"
 }
 
 // Run prints the schema.

@@ -49,7 +49,8 @@ func (a apart) Run() int {
 func TestScripts(t *testing.T) {
 	var files []string
 	dir := "testdata/script"
-	if testing.Short() { // with the race detector: only what starts goroutines; the rest computes, and takes minutes under it
+	// with the race detector: only what starts goroutines; the rest computes, and takes minutes under it
+	if testing.Short() {
 		dir = ""
 		for _, p := range []string{"bench", "bench_pairs", "bench_step", "lab", "lab_real", "*_interrupt*"} {
 			list, err := filepath.Glob(filepath.Join("testdata", "script", p+".txtar"))

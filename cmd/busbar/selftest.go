@@ -11,8 +11,10 @@ type selfTestCmd struct {
 
 // Help ends with an example.
 func (selfTestCmd) Help() string {
-	return "Runs each part once on a case whose answer is known: presets, schedules, collectives in memory, predictions, the doctor. " +
-		"It needs no GPU, no network and no rights; it takes seconds. Exit code 1: a check failed.\n\nExample:\n  busbar self-test"
+	return "Runs each part once on a case whose answer is known: presets, schedules, collectives in memory, " +
+		"predictions, the doctor. " +
+		"It needs no GPU, no network and no rights; it takes seconds. Exit code 1: a check failed.\n\nExample:\n  busbar " +
+		"self-test"
 }
 
 // Run checks.

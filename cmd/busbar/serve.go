@@ -33,9 +33,12 @@ type serveRunCmd struct {
 
 // Help ends with examples.
 func (serveRunCmd) Help() string {
-	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the command of the same name does. " +
-		"The agents of other machines report to it (busbar agent --join). It stores their events, runs ordered measurements (busbar order) and finds unhealthy nodes (busbar nodes). " +
-		"At the first start it creates a token and prints the address that logs in with it; busbar serve token creates others. " +
+	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the " +
+		"command of the same name does. " +
+		"The agents of other machines report to it (busbar agent --join). It stores their events, runs ordered " +
+		"measurements (busbar order) and finds unhealthy nodes (busbar nodes). " +
+		"At the first start it creates a token and prints the address that logs in with it; busbar serve token creates " +
+		"others. " +
 		"Answers read no files of this machine except its own topology. Uploads stay in the folder of --data.\n\n" +
 		"Examples:\n" +
 		"  busbar serve\n" +
@@ -98,7 +101,8 @@ type tokenHubCmd struct {
 
 // Help ends with examples.
 func (tokenHubCmd) Help() string {
-	return "The credentials let a server read all events, order measurements, and store orders and findings. Protect them like an administrator's.\n\n" +
+	return "The credentials let a server read all events, order measurements, and store orders and findings. Protect " +
+		"them like an administrator's.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token hub --account-key account.nk --nats-creds any.creds -o hub.creds\n" +
 		"  busbar serve --nats tls://nats1:4222 --nats-creds hub.creds"
@@ -115,7 +119,8 @@ func (c *tokenHubCmd) Run(e *env) error {
 
 // Help ends with an example.
 func (tokenNodeCmd) Help() string {
-	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
+	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running " +
+		"server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token node gpu01 -o gpu01.creds\n" +
 		"  busbar serve token node gpu01 --revoke\n" +
@@ -207,7 +212,8 @@ type tokenAddCmd struct {
 
 // Help ends with an example.
 func (tokenAddCmd) Help() string {
-	return "A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  busbar serve token add alice --role order"
+	return "A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  " +
+		"busbar serve token add alice --role order"
 }
 
 // Run makes a token.

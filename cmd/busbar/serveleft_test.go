@@ -38,7 +38,8 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 			defer stop()
 			var served written
 			wg.Go(func() {
-				run(ctx, strings.NewReader(""), &served, &served, append([]string{"serve", "--no-agent", "--data", data, "--listen", page, "--bus-listen", agents}, more...))
+				run(ctx, strings.NewReader(""), &served, &served,
+					append([]string{"serve", "--no-agent", "--data", data, "--listen", page, "--bus-listen", agents}, more...))
 			})
 			ask := func(args ...string) (int, string) {
 				var out written
@@ -63,7 +64,8 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 			if name == "self-signed" {
 				ca = " --tls-ca self-signed.pem"
 			}
-			if code, out := ask("serve", "token", "node", "gpu01", "-o", filepath.Join(own, "gpu01.creds")); code != exitDone || !strings.Contains(out, "busbar agent --join "+scheme+agents+ca+" --creds gpu01.creds") {
+			if code, out := ask("serve", "token", "node", "gpu01", "-o", filepath.Join(own, "gpu01.creds")); code != exitDone ||
+				!strings.Contains(out, "busbar agent --join "+scheme+agents+ca+" --creds gpu01.creds") {
 				t.Errorf("what an agent is to join: exit %d, %s", code, out)
 			}
 			// Who asks from elsewhere has a token, and the certificate if it needs one.
@@ -71,7 +73,8 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 			if name == "self-signed" {
 				away := []string{"nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
 				var out written
-				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot || !strings.Contains(out.String(), "BUSBAR_SERVER_CA") {
+				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot ||
+					!strings.Contains(out.String(), "BUSBAR_SERVER_CA") {
 					t.Errorf("without the certificate: exit %d, %s", code, out.String())
 				}
 				t.Setenv("BUSBAR_SERVER_CA", filepath.Join(data, server.CertificateFile))

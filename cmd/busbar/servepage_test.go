@@ -26,7 +26,8 @@ func served(t *testing.T, data string, flags ...string) (ask func(path string) (
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, strings.NewReader(""), in, &said, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, flags...))
+		ended <- run(ctx, strings.NewReader(""), in, &said,
+			append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, flags...))
 		in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -136,7 +137,9 @@ func TestServedPage(t *testing.T) {
 			t.Errorf("%s: a file of this machine is told", c.path)
 		}
 	}
-	for _, path := range []string{"/api/map?c=dgx-h100:2&o=svg", "/api/step?c=dgx-h100:2&m=llama2-7b&o=svg", "/api/predict?c=dgx-h100:2&o=svg"} {
+	for _, path := range []string{
+		"/api/map?c=dgx-h100:2&o=svg", "/api/step?c=dgx-h100:2&m=llama2-7b&o=svg", "/api/predict?c=dgx-h100:2&o=svg",
+	} {
 		if code, text := ask(path); code != 200 || !bytes.HasPrefix(text, []byte("<svg")) {
 			t.Errorf("%s: %d %.100s", path, code, text)
 		}

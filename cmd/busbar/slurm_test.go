@@ -61,7 +61,8 @@ func startSlurm(t *testing.T, x *netns.Net) *slurmCluster {
 	return c
 }
 
-// startController starts a controller with its keys, for nodes of their own or for those that lines of slurm.conf and topology.conf name.
+// startController starts a controller with its keys, for nodes of their own or for those that lines of slurm.conf and
+// topology.conf name.
 func startController(t *testing.T, x *netns.Net, nodes, topology string) *slurmCluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "busbar-slurm-") // a short path: sockets need one
@@ -82,7 +83,8 @@ func startController(t *testing.T, x *netns.Net, nodes, topology string) *slurmC
 	}
 	os.WriteFile(filepath.Join(dir, "cgroup.conf"), []byte("CgroupPlugin=cgroup/v1\n"), 0o644)
 	// Two devices that every machine has stand for GPUs, so that jobs may ask for some.
-	os.WriteFile(filepath.Join(dir, "gres.conf"), []byte("AutoDetect=off\nName=gpu File=/dev/zero\nName=gpu File=/dev/null\n"), 0o644)
+	os.WriteFile(filepath.Join(dir, "gres.conf"),
+		[]byte("AutoDetect=off\nName=gpu File=/dev/zero\nName=gpu File=/dev/null\n"), 0o644)
 	os.Mkdir(filepath.Join(dir, "key"), 0o700)
 	key := make([]byte, 128)
 	rand.Read(key)
@@ -90,7 +92,8 @@ func startController(t *testing.T, x *netns.Net, nodes, topology string) *slurmC
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	c.daemon(t, 0, "munged", "--foreground", "--force", "--key-file="+at("key/key"), "--socket="+at("munge"), "--pid-file="+at("munged.pid"), "--log-file="+at("key/log"), "--seed-file="+at("key/seed"))
+	c.daemon(t, 0, "munged", "--foreground", "--force", "--key-file="+at("key/key"), "--socket="+at("munge"),
+		"--pid-file="+at("munged.pid"), "--log-file="+at("key/log"), "--seed-file="+at("key/seed"))
 	c.daemon(t, 0, "slurmctld", "-D", "-c", "-f", c.conf)
 	return c
 }
@@ -101,7 +104,8 @@ func (c *slurmCluster) nodes() string {
 	for _, h := range c.x.Hosts {
 		names = append(names, h.Name)
 	}
-	return fmt.Sprintf("NodeName=%[1]s CPUs=4 RealMemory=100 Gres=gpu:2 State=UNKNOWN\nPartitionName=all Nodes=%[1]s Default=YES\n", strings.Join(names, ","))
+	return fmt.Sprintf("NodeName=%[1]s CPUs=4 RealMemory=100 Gres=gpu:2 State=UNKNOWN\nPartitionName=all Nodes=%[1]s "+
+		"Default=YES\n", strings.Join(names, ","))
 }
 
 func (c *slurmCluster) text() string {

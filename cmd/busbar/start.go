@@ -19,7 +19,8 @@ func grammar(args []string) any {
 	}
 	for i := range all.NumField() {
 		f := all.Field(i)
-		if _, ok := f.Tag.Lookup("cmd"); !ok || wordOf(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() || f.Type == reflect.TypeFor[manCmd]() {
+		if _, ok := f.Tag.Lookup("cmd"); !ok || wordOf(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() ||
+			f.Type == reflect.TypeFor[manCmd]() {
 			continue
 		}
 		flag, _ := all.FieldByName("ShowVersion")

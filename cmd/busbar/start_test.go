@@ -33,7 +33,8 @@ func TestGrammar(t *testing.T) {
 		if got, want := outline(part.Model.Children[0]), outline(n); got != want {
 			t.Errorf("%s is\n%s\nin the whole\n%s", n.Name, got, want)
 		}
-		if got, want := outline(part.Model.Node), outline(whole.Model.Node); strings.Split(got, "\n")[0] != strings.Split(want, "\n")[0] {
+		if got, want := outline(part.Model.Node),
+			outline(whole.Model.Node); strings.Split(got, "\n")[0] != strings.Split(want, "\n")[0] {
 			t.Errorf("%s: the program's own flags are\n%s\nin the whole\n%s", n.Name, got, want)
 		}
 	}

@@ -48,7 +48,8 @@ func misplaced(k *kong.Context) error {
 	for _, p := range k.Path {
 		if p.Flag != nil && slices.Contains(n.Parent.DefaultCmd.Flags, p.Flag) {
 			name := n.Parent.Name + " " + n.Name
-			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s --help)", p.Flag.Name, n.Name, name, name)
+			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s "+
+				"--help)", p.Flag.Name, n.Name, name, name)
 		}
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// tabled are the commands that print tables, with arguments that make them print one. FLEET stands for the server's folder.
+// tabled are the commands that print tables, with arguments that make them print one. FLEET stands for the server's
+// folder.
 var tabled = map[string]string{
 	"map":              "map dgx-h100:2",
 	"bench":            "bench -n 2 -b 8 -e 64 -f 8 --iters 1 --warmup 0",
@@ -83,8 +84,8 @@ var untabled = map[string]string{
 	"version":            "one line",
 }
 
-// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A new command has to be in
-// one of the two lists.
+// TestEveryTable: whatever prints a table prints it as CSV and as Markdown, and chosen columns of it. A new command has
+// to be in one of the two lists.
 func TestEveryTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes, and takes minutes under the race detector")
@@ -110,7 +111,8 @@ func TestEveryTable(t *testing.T) {
 			}
 			continue
 		}
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) { everyFormat(t, strings.Fields(strings.ReplaceAll(args, "FLEET", f.data))) })
+		t.Run(strings.ReplaceAll(name, " ", "_"),
+			func(t *testing.T) { everyFormat(t, strings.Fields(strings.ReplaceAll(args, "FLEET", f.data))) })
 	}
 	for name := range tabled {
 		if !slices.Contains(names, name) || untabled[name] != "" {
@@ -141,8 +143,8 @@ func everyFormat(t *testing.T, args []string) {
 	}
 }
 
-// tableOutput is what a process of the command prints, in the root of the sources: ranks are processes too, and their tables
-// come through it.
+// tableOutput is what a process of the command prints, in the root of the sources: ranks are processes too, and their
+// tables come through it.
 func tableOutput(t *testing.T, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()

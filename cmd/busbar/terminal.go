@@ -56,8 +56,8 @@ func (e *env) text(w io.Writer, c common) report.TextOptions {
 	return o
 }
 
-// screen is the width of the terminal that standard output is, 0 where it is none: COLUMNS counts for text that people read,
-// and not for the columns that programs read from a file.
+// screen is the width of the terminal that standard output is, 0 where it is none: COLUMNS counts for text that people
+// read, and not for the columns that programs read from a file.
 func (e *env) screen() int {
 	if e.terminal == nil || !term.IsTerminal(int(e.terminal.Fd())) {
 		return 0

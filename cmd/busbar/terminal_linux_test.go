@@ -54,7 +54,10 @@ func benchOnTerminal(t *testing.T) []byte {
 		t.Skipf("needs a terminal: %v", err)
 	}
 	defer outside.Close()
-	cmd := exec.Cmd{Path: self, Args: []string{"busbar", "bench", "-n", "4", "-e", "1K", "--iters", "2", "--transport", "tcp"}, Stdout: inside, Stderr: inside}
+	cmd := exec.Cmd{
+		Path: self, Args: []string{"busbar", "bench", "-n", "4", "-e", "1K", "--iters", "2", "--transport", "tcp"},
+		Stdout: inside, Stderr: inside,
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

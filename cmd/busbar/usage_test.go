@@ -45,7 +45,9 @@ func TestBenchUsage(t *testing.T) {
 		{"bench -n 2 --rank 0 --meet localhost", exitBad, "expected host:port"},
 		{"bench -n 2 --rank 0 --meet localhost:99999", exitBad, "from 1 to 65535"},
 		{"bench --tls-cert no.pem --tls-key no.pem --tls-ca no.pem", exitBad, "no.pem: no such file"},
-		{"bench --tls-cert " + one[0] + " --tls-key " + two[1] + " --tls-ca " + one[0], exitBad, "private key does not match"},
+		{
+			"bench --tls-cert " + one[0] + " --tls-key " + two[1] + " --tls-ca " + one[0], exitBad, "private key does not match",
+		},
 		{"bench -n 2 -e 1T", exitCannot, "not enough memory: 2 ranks of 2048.01 GiB need 4096.02 GiB, and "},
 		{"bench -n 2 -e 17T", exitBad, "-e 17T: at most 16 TiB"},
 		{"bench -n 2 -e 8 -o " + dir + "/none/x.jsonl", exitCannot, "none/x.jsonl: cannot write there: no such file"},
@@ -78,8 +80,8 @@ func TestBenchUsage(t *testing.T) {
 	}
 }
 
-// TestHelpSentences: no sentence of a command's help has more than 30 words; what stands between parentheses, colons and
-// semicolons counts by itself. internal/rules holds the help of flags to the same.
+// TestHelpSentences: no sentence of a command's help has more than 30 words; what stands between parentheses, colons
+// and semicolons counts by itself. internal/rules holds the help of flags to the same.
 func TestHelpSentences(t *testing.T) {
 	parser, err := kong.New(grammar(nil), kong.Name("busbar"))
 	if err != nil {
@@ -105,7 +107,8 @@ func TestBenchParcel(t *testing.T) {
 	for _, word := range []string{"1", "x"} {
 		t.Setenv("BUSBAR_PARCEL", word)
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "-n", "2", "-e", "8"}); code != exitBad || !strings.Contains(errs.String(), "unset it") {
+		if code := run(context.Background(), strings.NewReader(""), &out, &errs,
+			[]string{"bench", "-n", "2", "-e", "8"}); code != exitBad || !strings.Contains(errs.String(), "unset it") {
 			t.Errorf("%s: exit code %d: %s", word, code, errs.String())
 		}
 	}
@@ -113,7 +116,9 @@ func TestBenchParcel(t *testing.T) {
 
 func TestBenchGPUDryRun(t *testing.T) {
 	var out, errs bytes.Buffer
-	code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "gpu", "--dry-run", "--json", "--algos", "ring", "--protos", "ll", "--launch", `mpirun -x "A=b c"`})
+	code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{
+		"bench", "gpu", "--dry-run", "--json", "--algos", "ring", "--protos", "ll", "--launch", `mpirun -x "A=b c"`,
+	})
 	var doc struct {
 		Commands []struct {
 			Setting string

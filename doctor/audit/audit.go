@@ -61,7 +61,8 @@ func (a *auditor) sort() {
 		}
 		return len(list)
 	}
-	single := slices.ContainsFunc(a.found, func(f finding.Finding) bool { return f.Severity >= finding.Warn && hosts(&f) < nodes })
+	single := slices.ContainsFunc(a.found,
+		func(f finding.Finding) bool { return f.Severity >= finding.Warn && hosts(&f) < nodes })
 	common := func(f *finding.Finding) int {
 		switch {
 		case f.ID != "nic-shared":
@@ -78,7 +79,8 @@ func (a *auditor) sort() {
 	})
 }
 
-// Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has few findings.
+// Unchecked lists what the rules ask for and no source says, with what says it: a cluster of which little is known has
+// few findings.
 func Unchecked(c *cluster.Cluster) []string {
 	var models, tree bool
 	for _, t := range c.Types {
@@ -96,7 +98,8 @@ func Unchecked(c *cluster.Cluster) []string {
 	}{
 		{bare, "the inside of hosts (busbar map on a node)"},
 		{models, "GPU models (nvidia-smi -L)"},
-		{unrated != "", "rates of NICs " + unrated + " (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for Ethernet; busbar map reads both)"},
+		{unrated != "", "rates of NICs " + unrated + " (on the node: ibstat DEVICE for InfiniBand, ethtool INTERFACE for " +
+			"Ethernet; busbar map reads both)"},
 		{tree, "the PCIe tree, which is assumed (busbar map on the node)"},
 		{len(c.Hosts) > 1 && len(c.Network.Links) == 0, "the network (ibnetdiscover, scontrol show topology)"},
 		{c.Network.TrunksUnknown(), "rates between switches (ibnetdiscover)"},
@@ -116,7 +119,8 @@ func unratedNICs(c *cluster.Cluster) string {
 	for i, t := range c.Types {
 		var names []string
 		for _, n := range t.Of(cluster.NIC) {
-			if d := &t.Devices[n]; d.NIC == nil || !slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() }) {
+			if d := &t.Devices[n]; d.NIC == nil ||
+				!slices.ContainsFunc(d.NIC.Ports, func(p cluster.Port) bool { return p.Rate.Known() }) {
 				names = append(names, d.Title())
 			}
 		}
@@ -169,7 +173,10 @@ type node struct {
 }
 
 func newNode(t *cluster.NodeType, hosts string, clusterLen int) *node {
-	n := &node{t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), rails: t.Rails(), near: map[int][]int{}, class: map[int]cluster.Class{}}
+	n := &node{
+		t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), rails: t.Rails(),
+		near: map[int][]int{}, class: map[int]cluster.Class{},
+	}
 	for _, g := range t.Nearest() {
 		n.near[g.GPU], n.class[g.GPU] = g.NICs, g.Class
 	}
@@ -190,7 +197,8 @@ func (n *node) nearestOf(gpus []int) []int {
 
 // chipToChip reports a GPU that its processor reaches without PCIe, as on Grace.
 func (n *node) chipToChip(g int) bool {
-	return slices.ContainsFunc(n.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.C2C && (l.A == g || l.B == g) })
+	return slices.ContainsFunc(n.t.Links,
+		func(l cluster.Link) bool { return l.Kind == cluster.C2C && (l.A == g || l.B == g) })
 }
 
 // names lists devices for people: "gpu0, gpu1, gpu2", and many as "gpu[0-7]".

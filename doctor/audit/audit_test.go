@@ -23,13 +23,21 @@ func machine() *cluster.NodeType {
 		t.Connect(cluster.Link{A: numa, B: root, Kind: cluster.OnDie})
 		for i := range 2 {
 			sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: root})
-			pcie := cluster.Link{Kind: cluster.PCIe, Lanes: 16, MaxLanes: 16, GTs: 32, MaxGTs: 32, Rate: cluster.FromSpec(63*unit.GBps, "test")}
+			pcie := cluster.Link{
+				Kind: cluster.PCIe, Lanes: 16, MaxLanes: 16, GTs: 32, MaxGTs: 32, Rate: cluster.FromSpec(63*unit.GBps, "test"),
+			}
 			join := func(a, b int) { l := pcie; l.A, l.B = a, b; t.Connect(l) }
 			join(root, sw)
 			g := t.Add(cluster.Device{Kind: cluster.GPU, Index: 2*s + i, Parent: sw, Model: cluster.FromRead("H100", "test")})
-			n := t.Add(cluster.Device{Kind: cluster.NIC, Index: 2*s + i, Label: fmt.Sprintf("mlx5_%d", 2*s+i), Parent: sw, NIC: &cluster.NICInfo{
-				Kind: cluster.RoCE, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "test"), MTU: cluster.FromRead(9000, "test"), State: cluster.Up}},
-			}})
+			n := t.Add(cluster.Device{
+				Kind: cluster.NIC, Index: 2*s + i, Label: fmt.Sprintf("mlx5_%d", 2*s+i), Parent: sw,
+				NIC: &cluster.NICInfo{
+					Kind: cluster.RoCE,
+					Ports: []cluster.Port{{
+						Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "test"), MTU: cluster.FromRead(9000, "test"), State: cluster.Up,
+					}},
+				},
+			})
 			join(sw, g)
 			join(sw, n)
 			t.Connect(cluster.Link{A: g, B: nv, Kind: cluster.NVLink, Lanes: 18})
@@ -45,14 +53,21 @@ func fabric(t *cluster.NodeType) *cluster.Cluster {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("node%d", i)})
 	}
 	net := &c.Network
-	net.Switches = []cluster.Switch{{Name: "leaf0", Rail: -1}, {Name: "leaf1", Rail: -1}, {Name: "spine0", Tier: cluster.Spine, Rail: -1}}
+	net.Switches = []cluster.Switch{
+		{Name: "leaf0", Rail: -1}, {Name: "leaf1", Rail: -1}, {Name: "spine0", Tier: cluster.Spine, Rail: -1},
+	}
 	rate := cluster.FromSpec(400*unit.Gbps, "test")
 	for leaf := range 2 {
 		for nic := range 4 {
-			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: leaf}, B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 2 * leaf, N: 2}}, NIC: nic}, Rate: rate})
+			net.Links = append(net.Links, cluster.NetLink{
+				A: cluster.End{Switch: leaf}, B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 2 * leaf, N: 2}}, NIC: nic},
+				Rate: rate,
+			})
 		}
 		for p := range 8 {
-			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: 2, Port: 8*leaf + p + 1}, B: cluster.End{Switch: leaf, Port: 20 + p}, Rate: rate})
+			net.Links = append(net.Links, cluster.NetLink{
+				A: cluster.End{Switch: 2, Port: 8*leaf + p + 1}, B: cluster.End{Switch: leaf, Port: 20 + p}, Rate: rate,
+			})
 		}
 	}
 	return c
@@ -80,7 +95,8 @@ func TestWithoutGPUDirect(t *testing.T) {
 		}
 		list := Run(c)
 		i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "nic-other-socket" })
-		if i < 0 || strings.Contains(list[i].Fix+list[i].Cause, "GPUDirect") != forced || !forced && slices.ContainsFunc(list, func(f finding.Finding) bool { return f.ID == "nic-far" }) {
+		if i < 0 || strings.Contains(list[i].Fix+list[i].Cause, "GPUDirect") != forced ||
+			!forced && slices.ContainsFunc(list, func(f finding.Finding) bool { return f.ID == "nic-far" }) {
 			t.Errorf("%v: %+v", gdr, list)
 		}
 	}
@@ -113,20 +129,57 @@ func TestFindings(t *testing.T) {
 		where string
 		text  string
 	}{
-		{"shared NIC", func(c *cluster.Cluster) { drop(c, "nic1", "nic2", "nic3") }, "nic-shared", finding.Warn, "node[0-3]/mlx5_0", "12.5 GB/s each"},
-		{"NIC on the other socket", func(c *cluster.Cluster) { drop(c, "nic2", "nic3") }, "nic-other-socket", finding.Warn, "node[0-3]/gpu2", "gpu2, gpu3"},
-		{"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", finding.Warn, "node[0-3]/gpu3", "straggler"},
-		{"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", finding.Warn, "node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16"},
-		{"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", finding.Note, "node[0-3]/gpu1", "save power"},
-		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16, 31.5*unit.GBps }, "pcie-trained-low", finding.Warn, "node[0-3]/mlx5_1", "16 GT/s"},
-		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", finding.Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
-		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", finding.Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
-		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", finding.Warn, "node[0-3]/mlx5_0", "MTU 1500"},
-		{"offloads", func(c *cluster.Cluster) {
-			dev(c, "nic0").NIC.Kind, dev(c, "nic0").NIC.Off = cluster.Ethernet, []string{"tcp-segmentation-offload", "generic-receive-offload"}
-		}, "nic-offload-off", finding.Warn, "node[0-3]/mlx5_0", "tcp-segmentation-offload, generic-receive-offload switched off"},
-		{"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", finding.Warn, "node[0-3]/mlx5_0", "subnet manager"},
-		{"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", finding.Warn, "node[0-3]/gpu0", "NUMA"},
+		{
+			"shared NIC", func(c *cluster.Cluster) { drop(c, "nic1", "nic2", "nic3") }, "nic-shared", finding.Warn,
+			"node[0-3]/mlx5_0", "12.5 GB/s each",
+		},
+		{
+			"NIC on the other socket", func(c *cluster.Cluster) { drop(c, "nic2", "nic3") }, "nic-other-socket", finding.Warn,
+			"node[0-3]/gpu2", "gpu2, gpu3",
+		},
+		{
+			"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", finding.Warn, "node[0-3]/gpu3",
+			"straggler",
+		},
+		{
+			"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", finding.Warn,
+			"node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16",
+		},
+		{
+			"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", finding.Note,
+			"node[0-3]/gpu1", "save power",
+		},
+		{"NIC slow slot", func(c *cluster.Cluster) {
+			uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16,
+				31.5*unit.GBps
+		}, "pcie-trained-low", finding.Warn, "node[0-3]/mlx5_1", "16 GT/s"},
+		{
+			"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound",
+			finding.Warn, "node[0-3]/mlx5_1", "31.5 GB/s",
+		},
+		{
+			"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike",
+			finding.Warn, "node[0-3]/mlx5_2", "200 Gb/s",
+		},
+		{
+			"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", finding.Warn, "node[0-3]/mlx5_0",
+			"MTU 1500",
+		},
+		{
+			"offloads", func(c *cluster.Cluster) {
+				dev(c, "nic0").NIC.Kind, dev(c, "nic0").NIC.Off = cluster.Ethernet,
+					[]string{"tcp-segmentation-offload", "generic-receive-offload"}
+			}, "nic-offload-off", finding.Warn, "node[0-3]/mlx5_0",
+			"tcp-segmentation-offload, generic-receive-offload switched off",
+		},
+		{
+			"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", finding.Warn,
+			"node[0-3]/mlx5_0", "subnet manager",
+		},
+		{
+			"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", finding.Warn,
+			"node[0-3]/gpu0", "NUMA",
+		},
 		{"NVLink unlike", func(c *cluster.Cluster) {
 			for i := range c.Types[0].Links {
 				if l := &c.Types[0].Links[i]; l.Kind == cluster.NVLink {
@@ -149,9 +202,18 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		}, "leaf-oversubscribed", finding.Warn, "leaf[0-1]", "2:1"},
-		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", finding.Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
-		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", finding.Error, "spine0[2]–leaf0[21]", "down"},
-		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", finding.Warn, "leaf0", "7 cables up, most leaves have 8"},
+		{
+			"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow",
+			finding.Warn, "spine0[2]–leaf0[21]", "100 Gb/s",
+		},
+		{
+			"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", finding.Error,
+			"spine0[2]–leaf0[21]", "down",
+		},
+		{
+			"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) },
+			"uplink-missing", finding.Warn, "leaf0", "7 cables up, most leaves have 8",
+		},
 		{"errors on a cable", func(c *cluster.Cluster) {
 			c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234}
 		}, "error-counters", finding.Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
@@ -237,7 +299,8 @@ func TestOutOfService(t *testing.T) {
 	}
 	f := found[0]
 	if f.ID != "node-unavailable" || f.Severity != finding.Note || f.Where != "node[1-2]" ||
-		!strings.HasPrefix(f.Text, "drained in Slurm when its nodes were listed: XID 79 [root@") || !strings.HasSuffix(f.Fix, "scontrol update nodename=node[1-2] state=resume") {
+		!strings.HasPrefix(f.Text, "drained in Slurm when its nodes were listed: XID 79 [root@") ||
+		!strings.HasSuffix(f.Fix, "scontrol update nodename=node[1-2] state=resume") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -252,7 +315,8 @@ func TestUncheckedNamesNICs(t *testing.T) {
 	c.Types = append(c.Types, odd)
 	c.Hosts[1].Type, c.Hosts[3].Type = 1, 1
 	list := strings.Join(Unchecked(c), "\n")
-	if want := "rates of NICs node[1,3]/mlx5_[1-2] (on the node: ibstat DEVICE for InfiniBand"; !strings.Contains(list, want) {
+	if want := "rates of NICs node[1,3]/mlx5_[1-2] (on the node: ibstat DEVICE for InfiniBand"; !strings.Contains(list,
+		want) {
 		t.Errorf("%q is missing in %q", want, list)
 	}
 	if list := Unchecked(fabric(machine())); strings.Contains(strings.Join(list, "\n"), "NICs") {

@@ -11,7 +11,8 @@ import (
 	"busbar.dev/internal/words"
 )
 
-// uncabled reports NICs that the fabric's source does not have though it has their peers', those of several hosts together.
+// uncabled reports NICs that the fabric's source does not have though it has their peers', those of several hosts
+// together.
 func (a *auditor) uncabled() {
 	type key struct {
 		nic, source string
@@ -28,13 +29,15 @@ func (a *auditor) uncabled() {
 	}
 	for _, k := range order {
 		a.add("nic-uncabled", finding.Warn, cluster.FormatHosts(hosts[k])+"/"+k.nic,
-			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
-			a.spare(hosts[k])+"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the fabric; until then keep the node out of jobs with the others")
+			fmt.Sprintf("no cable or port down in %s; on %s it is cabled: nothing is sent through it, and what its GPU sends "+
+				"takes another NIC", cmp.Or(k.source, "the network's source"), words.Plural(k.peers, "other node")),
+			a.spare(hosts[k])+"check the cable and both ports (ibstat on the node, iblinkinfo), or the node's name in the "+
+				"fabric; until then keep the node out of jobs with the others")
 	}
 }
 
-// spare names the adapter without a host's name that may be the NIC that a host lacks: as many such adapters hang on its leaves as
-// hosts there lack a NIC.
+// spare names the adapter without a host's name that may be the NIC that a host lacks: as many such adapters hang on
+// its leaves as hosts there lack a NIC.
 func (a *auditor) spare(hosts []string) string {
 	if len(hosts) != 1 {
 		return ""
@@ -59,7 +62,8 @@ func (a *auditor) spare(hosts []string) string {
 	if len(names) == 0 || len(names) != lack {
 		return ""
 	}
-	return fmt.Sprintf("%s on the same leaf carries no host's name and may be it: compare its GUID with ibstat on the node, and start rdma-ndd there; else ", strings.Join(names, " or "))
+	return fmt.Sprintf("%s on the same leaf carries no host's name and may be it: compare its GUID with ibstat on the "+
+		"node, and start rdma-ndd there; else ", strings.Join(names, " or "))
 }
 
 // leavesOf are the switches that hosts hang on.
@@ -101,6 +105,7 @@ func (a *auditor) swappedRails() {
 			fix = "exchange the cables; until then their traffic to other nodes crosses the spine"
 		}
 		a.add("rail-swapped", finding.Warn, a.c.Hosts[s.Host].Name+"/"+cluster.FormatHosts(nics),
-			fmt.Sprintf("cabled to %s; on the other %s %s", strings.Join(on, ", "), words.Plural(s.Peers, "node"), strings.Join(expect, ", ")), fix)
+			fmt.Sprintf("cabled to %s; on the other %s %s", strings.Join(on, ", "), words.Plural(s.Peers, "node"),
+				strings.Join(expect, ", ")), fix)
 	}
 }

@@ -37,7 +37,8 @@ func (a *auditor) unlikeNodes() {
 			sev = finding.Note // a second kind of node on purpose, not an odd one out
 		}
 		a.add("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
-			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower", cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
+			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower",
+				cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
 			"keep the node out of jobs with the others (Slurm: --exclude or a feature), or repair what differs")
 	}
 }
@@ -114,7 +115,8 @@ func nicRates(t *cluster.NodeType, without map[int]bool) string {
 func trained(t *cluster.NodeType) string {
 	count := map[string]int{}
 	for _, l := range t.Links {
-		if l.Kind == cluster.PCIe && l.Lanes > 0 && (t.Devices[l.B].Kind == cluster.GPU || t.Devices[l.B].Kind == cluster.NIC) {
+		if l.Kind == cluster.PCIe && l.Lanes > 0 &&
+			(t.Devices[l.B].Kind == cluster.GPU || t.Devices[l.B].Kind == cluster.NIC) {
 			count[fmt.Sprintf("x%d@%gGT/s", l.Lanes, l.GTs)]++
 		}
 	}
@@ -142,8 +144,8 @@ func matrixDiffers(t, o *cluster.NodeType) string {
 	return ""
 }
 
-// outOfService notes hosts that a scheduler gives no jobs, those with one reason together. The cluster as planned has them, so
-// that it is no warning.
+// outOfService notes hosts that a scheduler gives no jobs, those with one reason together. The cluster as planned has
+// them, so that it is no warning.
 func (a *auditor) outOfService() {
 	outs, names := a.c.OutOfService()
 	for i, o := range outs {
@@ -182,7 +184,8 @@ func (a *auditor) counters() {
 }
 
 // readAgain is what to do about counters of errors.
-const readAgain = "read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far port"
+const readAgain = "read them again after an hour under load; if they grow, clean or replace the cable or transceiver " +
+	"and check the far port"
 
 // errorCounters makes one finding of a port's counters.
 func (a *auditor) errorCounters(where string, counters map[string]uint64, fix string) {
@@ -191,8 +194,11 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64, fix st
 		switch {
 		case counters[k] == 0:
 		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
-			a.add("port-congested", finding.Note, where, fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k, counters[k]),
-				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that link")
+			a.add("port-congested", finding.Note, where,
+				fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k,
+					counters[k]),
+				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that "+
+					"link")
 		default:
 			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
 		}
@@ -200,7 +206,8 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64, fix st
 	if len(s) == 0 {
 		return
 	}
-	a.add("error-counters", finding.Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)", fix)
+	a.add("error-counters", finding.Warn, where,
+		"error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)", fix)
 }
 
 // ringFix is what helps a NIC that had no room for what came in while its receive ring could be longer.
@@ -211,7 +218,8 @@ func ringFix(d *cluster.Device, counters map[string]uint64) string {
 	for _, k := range slices.Sorted(maps.Keys(counters)) {
 		for _, part := range []string{"out_of_buf", "no_buf", "nobuf", "missed", "rx_fifo"} {
 			if strings.Contains(strings.ToLower(k), part) && counters[k] > 0 {
-				return fmt.Sprintf("the receive ring has %d of %d descriptors and overflowed (%s): ethtool -G %s rx %d", d.NIC.RxRing, d.NIC.RxRingMax, k, d.Title(), d.NIC.RxRingMax)
+				return fmt.Sprintf("the receive ring has %d of %d descriptors and overflowed (%s): ethtool -G %s rx %d",
+					d.NIC.RxRing, d.NIC.RxRingMax, k, d.Title(), d.NIC.RxRingMax)
 			}
 		}
 	}

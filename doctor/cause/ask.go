@@ -93,7 +93,8 @@ func answered(answers map[string]bool, c *Cause) float64 {
 			continue
 		}
 		p := q.yes(c)
-		if c == nil && q.test != nil { // an unknown cause passes the test of another by chance, as a known one does; questions are chosen better without
+		// an unknown cause passes the test of another by chance, as a known one does; questions are chosen better without
+		if c == nil && q.test != nil {
 			p = chance
 		}
 		if !yes {
@@ -146,10 +147,12 @@ func (c *Case) settled(q *Question) bool {
 	if _, done := c.Answers[q.Name]; done || c.Told == nil {
 		return done
 	}
-	if _, done := c.Told.answers[q.Name]; done || q.Symptom != "" && (len(c.Told.symptoms) > 0 || len(c.Told.answers) > 0) {
+	if _, done := c.Told.answers[q.Name]; done ||
+		q.Symptom != "" && (len(c.Told.symptoms) > 0 || len(c.Told.answers) > 0) {
 		return true
 	}
-	return len(q.Only) > 0 && len(c.Told.symptoms) > 0 && !slices.ContainsFunc(q.Only, func(s string) bool { return c.Told.symptoms[s] })
+	return len(q.Only) > 0 && len(c.Told.symptoms) > 0 &&
+		!slices.ContainsFunc(q.Only, func(s string) bool { return c.Told.symptoms[s] })
 }
 
 // leading is how many hypotheses questions are chosen for, tested how many have their own test among them.

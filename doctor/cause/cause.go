@@ -77,7 +77,8 @@ func Load(files fs.FS, dir string) ([]*Cause, error) {
 			return nil, fmt.Errorf("%s: more than %d causes", dir, maxCauses)
 		}
 		// A folder that somebody hands over may hold pipes, devices and endless files.
-		if info, err := fs.Stat(files, path.Join(dir, name)); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		if info, err := fs.Stat(files, path.Join(dir, name)); err != nil || !info.Mode().IsRegular() ||
+			info.Size() > maxFile {
 			return nil, fmt.Errorf("%s: expected a file of at most %d bytes", path.Join(dir, name), maxFile)
 		}
 		text, err := fs.ReadFile(files, path.Join(dir, name))
@@ -149,15 +150,22 @@ func (c *Cause) field(v *yamldoc.Value) error {
 		c.Consequence = v.Str() == "true"
 		return nil
 	}
-	texts := map[string]*string{"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost, "area": &c.Area}
-	lists := map[string]*[]string{"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains, "follows": &c.Follows}
+	texts := map[string]*string{
+		"title": &c.Title, "cause": &c.Why, "fix": &c.Fix, "test": &c.Test, "ask": &c.Ask, "see": &c.See, "cost": &c.Cost,
+		"area": &c.Area,
+	}
+	lists := map[string]*[]string{
+		"symptoms": &c.Symptoms, "where": &c.Where, "rules": &c.Rules, "answers": &c.Answers, "explains": &c.Explains,
+		"follows": &c.Follows,
+	}
 	if p := texts[v.Key]; p != nil {
 		*p = v.Str()
 		return nil
 	}
 	p := lists[v.Key]
 	if p == nil {
-		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, answers, explains, follows, found, consequence, strong, weak, helps or ok", v.Key)
+		return fmt.Errorf("%q is no field; expected title, cause, fix, test, ask, see, cost, area, symptoms, where, rules, "+
+			"answers, explains, follows, found, consequence, strong, weak, helps or ok", v.Key)
 	}
 	for _, item := range v.List() {
 		*p = append(*p, item.Str())

@@ -36,4 +36,5 @@ func Contented(text string) bool {
 }
 
 // courtesies are words that name nothing that could be wrong.
-var courtesies = strings.Fields("hi hello thank thanks cheers great good nice ok okay fine now again everything works work runs")
+var courtesies = strings.Fields("hi hello thank thanks cheers great good nice ok okay fine now again everything " +
+	"works work runs")

@@ -21,7 +21,8 @@ type Condition struct {
 	*Atom
 }
 
-// Atom asks for one piece of evidence: a kind of observation, a $SETTING of the environment, or an @fact that package doctor computes.
+// Atom asks for one piece of evidence: a kind of observation, a $SETTING of the environment, or an @fact that package
+// doctor computes.
 type Atom struct {
 	Name  string
 	Args  []string // of a fact: @failed(timeout,ibv_modify_qp)
@@ -73,7 +74,8 @@ func ParseAtoms(text string) (list []*Atom, err error) {
 
 type conditionParser struct{ words []string }
 
-// scan cuts a text at blanks and brackets. The brackets of a fact's arguments, and what stands between single quotes, stay.
+// scan cuts a text at blanks and brackets. The brackets of a fact's arguments, and what stands between single quotes,
+// stay.
 func scan(text string) (p conditionParser, err error) {
 	if len(text) > maxCondition {
 		return p, fmt.Errorf("condition of %d bytes; expected at most %d", len(text), maxCondition)
@@ -173,7 +175,8 @@ var (
 func parseAtom(word string) (*Atom, error) {
 	m := atomForm.FindStringSubmatch(word)
 	if m == nil || slices.Contains([]string{"and", "or", "not"}, word) {
-		return nil, fmt.Errorf("%q is no atom; expected such as shm-failure, symptom=hang, $NCCL_ALGO=tree, @multinode or shm-size.0<256", word)
+		return nil, fmt.Errorf("%q is no atom; expected such as shm-failure, symptom=hang, $NCCL_ALGO=tree, @multinode or "+
+			"shm-size.0<256", word)
 	}
 	a := &Atom{Name: m[1], Index: -1, Op: m[4], Value: unquoting.Replace(m[5])}
 	if m[2] != "" {

@@ -46,7 +46,9 @@ func prepared(t *testing.T, m *cause.Model, name string) (all, unread []*cause.T
 func preparedTrials(t *testing.T, m *cause.Model) (list []*cause.Thread) {
 	t.Helper()
 	v := evidence.NewVocabulary()
-	for _, name := range []string{"../testdata/trials.jsonl", filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl")} {
+	for _, name := range []string{
+		"../testdata/trials.jsonl", filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl"),
+	} {
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
@@ -93,17 +95,20 @@ func TestFit(t *testing.T) {
 	t.Log("trials, left out: ", m.Score(trials, true))
 	t.Log("unread, projects left out: ", byProject(m, all, unread, trials))
 	m.Learn(slices.Concat(all, trials))
-	if err := m.Write(slices.Concat(all, trials), func(name string) (io.WriteCloser, error) { return os.Create(name) }); err != nil {
+	if err := m.Write(slices.Concat(all, trials),
+		func(name string) (io.WriteCloser, error) { return os.Create(name) }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// byProject scores the unread threads of an eighth of the projects by what was learned from the others, with the same weights.
+// byProject scores the unread threads of an eighth of the projects by what was learned from the others, with the same
+// weights.
 func byProject(m *cause.Model, all, unread, trials []*cause.Thread) cause.Score {
 	var score cause.Score
 	part := func(x *cause.Thread) byte { return sha256.Sum256([]byte(x.Project))[0] % 8 }
 	for p := range byte(8) {
-		m.Learn(slices.DeleteFunc(slices.Concat(all, trials), func(x *cause.Thread) bool { return x.Project != "" && part(x) == p }))
+		m.Learn(slices.DeleteFunc(slices.Concat(all, trials),
+			func(x *cause.Thread) bool { return x.Project != "" && part(x) == p }))
 		for _, x := range unread {
 			if part(x) == p {
 				score.Add(m.Weigh(&x.Case), x.Accept)

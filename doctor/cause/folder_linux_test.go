@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestForgedRules: a folder of causes that somebody hands over may hold pipes and very long files: none is waited for or read.
+// TestForgedRules: a folder of causes that somebody hands over may hold pipes and very long files: none is waited for
+// or read.
 func TestForgedRules(t *testing.T) {
 	pipe, long := t.TempDir(), t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(pipe, "pipe.yaml"), 0o600); err != nil {

@@ -10,7 +10,8 @@ import (
 	"busbar.dev/internal/yamldoc"
 )
 
-// Found is one way in which evidence shows a cause. Of the ways in a cause's file the first whose condition holds counts.
+// Found is one way in which evidence shows a cause. Of the ways in a cause's file the first whose condition holds
+// counts.
 type Found struct {
 	When     *Condition
 	Grade    Grade            // how the evidence shows it; None: it does not, and later ways are not tried
@@ -18,19 +19,24 @@ type Found struct {
 	Quote    []*Atom          // whose lines are quoted
 	Hosts    []*Atom          // observations whose hosts are where it is
 
-	// Texts of the finding; braces hold atoms: {link-degraded.1}. What is missing is that of the first way, and then the cause's own.
+	// Texts of the finding; braces hold atoms: {link-degraded.1}. What is missing is that of the first way, and then the
+	// cause's own.
 	Title, Why, Fix, Cost, Where string
 	Because                      string // stands before Why
 }
 
 // howNames are the grades in files.
-var howNames = map[string]Grade{"states": States, "agrees": Agrees, "suggests": Suggests, "expects": Expects, "nothing": None}
+var howNames = map[string]Grade{
+	"states": States, "agrees": Agrees, "suggests": Suggests, "expects": Expects, "nothing": None,
+}
 
 func parseFound(v *yamldoc.Value) (f Found, err error) {
 	if v.Kind != yamldoc.Map {
 		return f, errors.New("found: expected maps with when, how and quote")
 	}
-	texts := map[string]*string{"title": &f.Title, "cause": &f.Why, "because": &f.Because, "fix": &f.Fix, "cost": &f.Cost, "where": &f.Where}
+	texts := map[string]*string{
+		"title": &f.Title, "cause": &f.Why, "because": &f.Because, "fix": &f.Fix, "cost": &f.Cost, "where": &f.Where,
+	}
 	atoms := map[string]*[]*Atom{"quote": &f.Quote, "hosts": &f.Hosts}
 	how, level := "", "error"
 	for i := range v.Items {
@@ -48,7 +54,8 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 		case x.Key == "level":
 			level = text
 		default:
-			err = fmt.Errorf("%q is no field of found; expected when, how, level, quote, hosts, title, cause, because, fix, cost or where", x.Key)
+			err = fmt.Errorf("%q is no field of found; expected when, how, level, quote, hosts, title, cause, because, fix, "+
+				"cost or where", x.Key)
 		}
 		if err != nil {
 			return f, fmt.Errorf("line %d: %w", x.LineNum(), err)
@@ -56,7 +63,8 @@ func parseFound(v *yamldoc.Value) (f Found, err error) {
 	}
 	grade, ok := howNames[how]
 	if f.When == nil || !ok {
-		return f, fmt.Errorf("line %d: found needs when, and how: states (a line states it), agrees (two observations agree), suggests (one of several causes), expects (no fault) or nothing", v.LineNum())
+		return f, fmt.Errorf("line %d: found needs when, and how: states (a line states it), agrees (two observations "+
+			"agree), suggests (one of several causes), expects (no fault) or nothing", v.LineNum())
 	}
 	f.Grade = grade
 	levels := map[string]finding.Severity{"error": finding.Error, "warning": finding.Warn, "note": finding.Note}

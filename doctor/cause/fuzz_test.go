@@ -4,8 +4,10 @@ import "testing"
 
 // FuzzCause reads a user's file and weighs it against a text: neither ends the program.
 func FuzzCause(f *testing.F) {
-	f.Add("title: t\ncause: c\nfix: f\ntest: x\nstrong:\n  - \"a+b|c d\"\nok:\n  - e\n", "a b, d is fine; still hangs with NCCL_P2P_DISABLE=1")
-	f.Add("title: t\ncause: c\nfix: f\nfound:\n  - when: \"a and not (b~'x y' or $C>=3)\"\n    how: states\n    quote: \"a $C\"\n    title: \"{a.0} of {@d(e,f)}\"\n", "a")
+	f.Add("title: t\ncause: c\nfix: f\ntest: x\nstrong:\n  - \"a+b|c d\"\nok:\n  - e\n",
+		"a b, d is fine; still hangs with NCCL_P2P_DISABLE=1")
+	f.Add("title: t\ncause: c\nfix: f\nfound:\n  - when: \"a and not (b~'x y' or $C>=3)\"\n    how: states\n    quote: "+
+		"\"a $C\"\n    title: \"{a.0} of {@d(e,f)}\"\n", "a")
 	f.Fuzz(func(t *testing.T, file, text string) {
 		c, err := Parse("mine", file)
 		if err != nil {

@@ -40,7 +40,8 @@ const (
 
 // FeatureNames are the names in weights.csv.
 var FeatureNames = [features]string{
-	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "untold", "words", "family", "near", "why", "description", "prior",
+	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where",
+	"elsewhere", "untold", "words", "family", "near", "why", "description", "prior",
 	"states", "agrees", "suggests", "told", "hint", "expects", "record", "unknown",
 }
 
@@ -222,7 +223,8 @@ func consequences(list []Hypothesis) {
 			continue
 		}
 		for _, id := range h.Explains {
-			if j := slices.IndexFunc(list, func(o Hypothesis) bool { return o.Cause != nil && o.ID == id }); j >= 0 && list[j].score > h.score {
+			if j := slices.IndexFunc(list, func(o Hypothesis) bool { return o.Cause != nil && o.ID == id }); j >= 0 &&
+				list[j].score > h.score {
 				h.score, list[j].score = list[j].score, h.score
 			}
 		}
@@ -232,7 +234,8 @@ func consequences(list []Hypothesis) {
 // surest is the greatest confidence: of the answers that were surest, one in twenty was wrong.
 const surest = 0.95
 
-// calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None of the others is above it.
+// calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None
+// of the others is above it.
 func (m *Model) calibrate(list []Hypothesis) {
 	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
 	if first < 0 || m.slope == 0 {
@@ -377,7 +380,8 @@ func (m *Model) narrow(o *Observation) float64 {
 	return o.narrow
 }
 
-// speaks reports a clause that shows a sign: not one that says the cause is in order, and none of a remedy without effect.
+// speaks reports a clause that shows a sign: not one that says the cause is in order, and none of a remedy without
+// effect.
 func speaks(o *Observation, x *Cause, s *sign) bool {
 	return (o.Polarity == Seen || o.Polarity == Helped) && s.in(o.norm) && !anySign(x.signs[inOrder], o.norm)
 }
@@ -386,7 +390,8 @@ func anySign(list []sign, norm string) bool {
 	return slices.ContainsFunc(list, func(s sign) bool { return s.in(norm) })
 }
 
-// halving adds values, the greatest in full and each further one half of the one before: signs of one cause depend on each other.
+// halving adds values, the greatest in full and each further one half of the one before: signs of one cause depend on
+// each other.
 func halving(list []float64) float64 {
 	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
 	sum, part := 0.0, 1.0

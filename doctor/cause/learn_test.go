@@ -16,17 +16,21 @@ import (
 // first guesses of the weights, towards which the fit is pulled where threads say little. Their signs bind: a remedy
 // without effect never speaks for its cause.
 var guess = [features]float64{
-	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -7, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1, fUntold: -0.3,
-	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fRecord: 0.5, fUnknown: 3,
+	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -7, fSymptom: 0.5,
+	fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1, fUntold: -0.3,
+	fWords: 0.3, fFamily: 0.3, fNear: 2, fWhy: 2, fDoc: 2, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5,
+	fHint: 0.5, fExpects: 1.5, fRecord: 0.5, fUnknown: 3,
 }
 
 // binding are weights whose sign may not change.
 var binding = [features]float64{
-	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fUntold: -1, fWords: 1, fFamily: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
+	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1,
+	fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fUntold: -1, fWords: 1, fFamily: 1, fNear: 1, fWhy: 1, fDoc: 1, fPrior: 1,
 	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1, fRecord: 1,
 }
 
-// least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
+// least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts
+// against.
 var least = [features]float64{fNoEffect: 2, fInOrder: 7}
 
 const (
@@ -34,8 +38,9 @@ const (
 	pull = 1.0
 	// strangers is the share of faults in the field whose cause is none of those known.
 	strangers = 0.12
-	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side, because the misses of these threads
-	// were read when signs were written, and threads that nobody has seen are answered wrongly more often.
+	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side, because the
+	// misses of these threads were read when signs were written, and threads that nobody has seen are answered wrongly
+	// more often.
 	wrongCost = 3.5
 )
 
@@ -75,8 +80,8 @@ func (e *example) stranger() example {
 	return s
 }
 
-// Fit finds the weights under which the threads' causes are likeliest, each thread left out of what was counted. Trials are those that detectors
-// were written for; they count for less.
+// Fit finds the weights under which the threads' causes are likeliest, each thread left out of what was counted. Trials
+// are those that detectors were written for; they count for less.
 func (m *Model) Fit(threads, trials []*Thread) {
 	var list []example
 	for i, t := range slices.Concat(threads, trials) {
@@ -143,7 +148,8 @@ func (m *Model) platt(threads []*Thread) {
 	m.offset, m.slope = a, b
 }
 
-// temper scales all weights so that unread threads are likeliest: what trials and the guess make too sure is taken back.
+// temper scales all weights so that unread threads are likeliest: what trials and the guess make too sure is taken
+// back.
 func (m *Model) temper(threads []*Thread) {
 	best, most, kept := 1.0, math.Inf(-1), m.weights
 	for t := 0.4; t <= 1.21; t += 0.05 {
@@ -209,11 +215,16 @@ func (e *example) gradient(w, g *[features]float64) {
 
 // Write writes what was learned as the files that New reads.
 func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteCloser, error)) error {
-	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "threads.csv": {{"thread", "causes", "words", "why"}}, "signs.csv": {{"sign", "threads"}}, "records.csv": {{"evidence", "shown", "right"}}}
+	rows := map[string][][]string{
+		"weights.csv": {{"feature", "weight"}}, "threads.csv": {{"thread", "causes", "words", "why"}},
+		"signs.csv": {{"sign", "threads"}}, "records.csv": {{"evidence", "shown", "right"}},
+	}
 	for i, name := range FeatureNames {
 		rows["weights.csv"] = append(rows["weights.csv"], []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
-	rows["weights.csv"] = append(rows["weights.csv"], []string{"calibrate-offset", strconv.FormatFloat(m.offset, 'f', 3, 64)}, []string{"calibrate-slope", strconv.FormatFloat(m.slope, 'f', 3, 64)})
+	rows["weights.csv"] = append(rows["weights.csv"], []string{
+		"calibrate-offset", strconv.FormatFloat(m.offset, 'f', 3, 64),
+	}, []string{"calibrate-slope", strconv.FormatFloat(m.slope, 'f', 3, 64)})
 	for _, r := range rowsOf(threads) {
 		rows["threads.csv"] = append(rows["threads.csv"], []string{r.Thread, strings.Join(r.Causes, "|"), r.Words, r.Why})
 	}
@@ -221,7 +232,9 @@ func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteClose
 		rows["signs.csv"] = append(rows["signs.csv"], []string{r.Sign, strconv.FormatFloat(r.Threads, 'g', 4, 64)})
 	}
 	for _, r := range m.countRecords(threads) {
-		rows["records.csv"] = append(rows["records.csv"], []string{r.Evidence, strconv.FormatFloat(r.Shown, 'g', 4, 64), strconv.FormatFloat(r.Right, 'g', 4, 64)})
+		rows["records.csv"] = append(rows["records.csv"], []string{
+			r.Evidence, strconv.FormatFloat(r.Shown, 'g', 4, 64), strconv.FormatFloat(r.Right, 'g', 4, 64),
+		})
 	}
 	for name, list := range rows {
 		w, err := create(name)
@@ -275,7 +288,8 @@ func (m *Model) countSigns(threads []*Thread) (list []signRow) {
 
 // shows reports that a thread shows a sign of a cause, in one clause or over several.
 func (t *Thread) shows(c *Cause, s *sign) bool {
-	return s.in(t.Told.all) && (len(s.terms) > 1 || slices.ContainsFunc(t.Told.Observations, func(o Observation) bool { return speaks(&o, c, s) }))
+	return s.in(t.Told.all) && (len(s.terms) > 1 ||
+		slices.ContainsFunc(t.Told.Observations, func(o Observation) bool { return speaks(&o, c, s) }))
 }
 
 // countRecords counts what evidence showed in threads.

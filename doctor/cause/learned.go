@@ -108,7 +108,10 @@ func table[T any](name string) ([]T, error) {
 
 // take replaces what was learned.
 func (m *Model) take(rows []threadRow, signs []signRow, records []recordRow) {
-	y := &memory{all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{}, own: map[string][]string{}, areas: map[string]string{}}
+	y := &memory{
+		all: float64(len(rows)), of: map[string]float64{}, idf: map[string]float64{}, both: map[string]float64{},
+		own: map[string][]string{}, areas: map[string]string{},
+	}
 	for _, c := range m.causes {
 		y.areas[c.ID] = areaPrefix + c.Area
 	}
@@ -291,8 +294,8 @@ func (t *texts) alike(y *memory, words []string, without *Thread) map[string]flo
 	return near
 }
 
-// score is how much likelier words are with a cause, or an area, than with any, in nats, shortened for long texts. share is how much of a thread to
-// leave out is counted for it.
+// score is how much likelier words are with a cause, or an area, than with any, in nats, shortened for long texts.
+// share is how much of a thread to leave out is counted for it.
 func (y *memory) score(words []string, id string, written []string, share float64) float64 {
 	n := y.of[id] - share
 	sum := 0.0

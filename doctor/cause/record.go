@@ -24,7 +24,9 @@ func (r *record) add(by, right float64) {
 const few = 4.0
 
 // gradeNames are the grades in records.csv.
-var gradeNames = [...]string{None: "none", Hint: "hint", Says: "told", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects"}
+var gradeNames = [...]string{
+	None: "none", Hint: "hint", Says: "told", Suggests: "suggests", Agrees: "agrees", States: "states", Expects: "expects",
+}
 
 func recordName(id string, g Grade) string { return id + "/" + gradeNames[g] }
 
@@ -52,8 +54,8 @@ func (m *Model) Record(id string, g Grade) float64 {
 	return own
 }
 
-// worth is by how much the odds of a piece of evidence exceed those of its grade. A poor record counts where it is long: in a short one the thread
-// that is left out decides.
+// worth is by how much the odds of a piece of evidence exceed those of its grade. A poor record counts where it is
+// long: in a short one the thread that is left out decides.
 func (m *Model) worth(id string, g Grade, without *Thread) float64 {
 	own, grade := m.share(id, g, without)
 	w := math.Log(own/(1-own)) - math.Log(grade/(1-grade))

@@ -70,7 +70,9 @@ func (s *Score) Add(list []Hypothesis, accept []string) {
 func (s Score) String() string {
 	var b strings.Builder
 	n := float64(max(s.Threads, 1))
-	fmt.Fprintf(&b, "%d threads: cause first %.1f%%, among the first three %.1f%%, wrong with confidence of 50%% or more %.1f%%, unknown %.0f%%; reliability", s.Threads, 100*float64(s.First)/n, 100*float64(s.Three)/n, 100*float64(s.Wrong)/n, 100*float64(s.Unknown)/n)
+	fmt.Fprintf(&b, "%d threads: cause first %.1f%%, among the first three %.1f%%, wrong with confidence of 50%% or "+
+		"more %.1f%%, unknown %.0f%%; reliability", s.Threads, 100*float64(s.First)/n, 100*float64(s.Three)/n,
+		100*float64(s.Wrong)/n, 100*float64(s.Unknown)/n)
 	for _, x := range s.Bins {
 		if x.Said > 0 {
 			fmt.Fprintf(&b, " %.0f→%.0f%%(%d)", 100*x.Confidence/float64(x.Said), 100*float64(x.Right)/float64(x.Said), x.Said)

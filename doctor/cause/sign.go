@@ -62,7 +62,8 @@ var synonyms = sync.OnceValue(func() (groups [][]term) {
 
 // is reports a term that is a synonym's, or a form of it.
 func (t *term) is(g *term) bool {
-	return t.text == g.text || !g.whole && strings.HasPrefix(t.text, g.text) && !strings.Contains(t.text[1:], " ") && len(t.text) <= len(g.text)+3
+	return t.text == g.text || !g.whole && strings.HasPrefix(t.text, g.text) && !strings.Contains(t.text[1:], " ") &&
+		len(t.text) <= len(g.text)+3
 }
 
 // canonical is the word that stands for a word's group; empty: it is in none.

@@ -167,7 +167,9 @@ func (t *Told) Add(text string, p Polarity) {
 	if n == " " {
 		return
 	}
-	t.Observations = append(t.Observations, Observation{Text: strings.TrimSpace(text), Polarity: p, norm: n, ordered: saysInOrder(n)})
+	t.Observations = append(t.Observations, Observation{
+		Text: strings.TrimSpace(text), Polarity: p, norm: n, ordered: saysInOrder(n),
+	})
 }
 
 func (t *Told) finish() {
@@ -280,7 +282,8 @@ func sentences(line string) []string {
 	var list []string
 	start := 0
 	for i := 0; i < len(line); i++ {
-		if c := line[i]; c == ';' || (c == '.' || c == '?' || c == '!') && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\n') {
+		if c := line[i]; c == ';' ||
+			(c == '.' || c == '?' || c == '!') && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\n') {
 			list = append(list, line[start:i])
 			start = i + 1
 		}
@@ -367,7 +370,10 @@ func polarity(clause string) Polarity {
 
 // failsWith reports a fault in spite of a setting: "hangs with NCCL_P2P_DISABLE=1".
 func failsWith(n string) bool {
-	for _, w := range []string{" hangs with nccl ", " fails with nccl ", " hang with nccl ", " crashes with nccl ", " slow with nccl ", " hangs also with nccl ", " also hangs with nccl "} {
+	for _, w := range []string{
+		" hangs with nccl ", " fails with nccl ", " hang with nccl ", " crashes with nccl ", " slow with nccl ",
+		" hangs also with nccl ", " also hangs with nccl ",
+	} {
 		if i := strings.Index(n, w); i >= 0 {
 			value := n[i+len(w):]
 			return strings.Contains(value, "=0 ") || strings.Contains(value, "=1 ")
@@ -416,7 +422,10 @@ func pairsOf(stems string) []string {
 	return slices.Compact(list)
 }
 
-var stopWords = strings.Fields("the an is are was were be been of to in on at for and or with without by from as it its this that these those than then there their they we our my you your he she has have had do does did not no all any each every one two into over after before when while which what who will can could would should may might must if but so also only same other more most very up out about between through during per via")
+var stopWords = strings.Fields("the an is are was were be been of to in on at for and or with without by from as it " +
+	"its this that these those than then there their they we our my you your he she has have had do does did not no all " +
+	"any each every one two into over after before when while which what who will can could would should may might must " +
+	"if but so also only same other more most very up out about between through during per via")
 
 func stem(w string) string {
 	if c := canonical(w); c != "" {

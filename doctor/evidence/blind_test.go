@@ -14,7 +14,9 @@ func TestBlank(t *testing.T) {
 	for i := range all {
 		all[i] = byte(i)
 	}
-	for _, text := range []string{"", "7", "rank 12 of 4096", "0123456789/:;9", string(all), "é9é9é9é9é9", strings.Repeat("9", 33)} {
+	for _, text := range []string{
+		"", "7", "rank 12 of 4096", "0123456789/:;9", string(all), "é9é9é9é9é9", strings.Repeat("9", 33),
+	} {
 		want := []byte(text)
 		for i, c := range want {
 			if c >= '0' && c <= '9' {

@@ -16,7 +16,10 @@ type envPatterns struct {
 }
 
 // envPrefixes are the beginnings of names of settings that matter.
-var envPrefixes = []string{"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "OMPI_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "MC_", "NVSHMEM_", "OMP_", "PYTORCH_", "TORCH_"}
+var envPrefixes = []string{
+	"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "OMPI_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "MC_",
+	"NVSHMEM_", "OMP_", "PYTORCH_", "TORCH_",
+}
 
 // envNames are parts of all names that patterns take: without one, none of the patterns need be tried.
 var envNames = append([]string{"WORLD_SIZE", "RANK"}, envPrefixes...)
@@ -76,7 +79,8 @@ func (e *envPatterns) read(h *hit, l *nccllog.Line, text string, at []int) {
 	}
 	if len(l.Records) == 1 {
 		m, _ := l.Records[0].Message.(*nccllog.Setting)
-		if m != nil && m.Value != "" && slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
+		if m != nil && m.Value != "" &&
+			slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
 			h.args = []string{m.Name, strings.TrimSuffix(m.Value, ".")}
 			return
 		}
@@ -107,7 +111,10 @@ func (r *Reader) settings(h *hit, q finding.Quote, host string) bool {
 
 // command reports a line that starts a program or exports a variable.
 func command(text string) bool {
-	for _, w := range []string{"export ", "mpirun ", "mpiexec ", "srun ", "torchrun ", "docker run", "podman run", " -x ", " -e ", "--env", "ENV ", "os.environ", "deepspeed ", "python ", "accelerate ", "{"} {
+	for _, w := range []string{
+		"export ", "mpirun ", "mpiexec ", "srun ", "torchrun ", "docker run", "podman run", " -x ", " -e ", "--env", "ENV ",
+		"os.environ", "deepspeed ", "python ", "accelerate ", "{",
+	} {
 		if strings.Contains(text, w) {
 			return true
 		}

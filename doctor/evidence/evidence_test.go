@@ -66,7 +66,8 @@ func TestContainerLog(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(plain.Log.Connections) == 0 || plain.Log.NotUnderstood > 0 {
-		t.Errorf("the log has %d connections, %d records were not understood", len(plain.Log.Connections), plain.Log.NotUnderstood)
+		t.Errorf("the log has %d connections, %d records were not understood", len(plain.Log.Connections),
+			plain.Log.NotUnderstood)
 	}
 }
 
@@ -91,10 +92,17 @@ func TestObservations(t *testing.T) {
 	}{
 		{pre + "Bootstrap : Using docker0:172.17.0.1<0>", Bootstrap, "docker0 docker"},
 		{"Bootstrap : Using [0]ip6tnl0:fe80::1%ip6tnl0<0> [1]veth0:2a02::1<0>", Bootstrap, "ip6tnl0 link-local"},
-		{pre + "NET/Socket : Using [0]eno1:172.18.40.41<0> [1]veth25f2e72:fe80::1%veth<0>", SocketUsing, "eno1,veth25f2e72 ipv4,link-local"},
+		{
+			pre + "NET/Socket : Using [0]eno1:172.18.40.41<0> [1]veth25f2e72:fe80::1%veth<0>", SocketUsing,
+			"eno1,veth25f2e72 ipv4,link-local",
+		},
 		{pre + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:1.1.1.1<0>", IBUsing, "mlx5_0,mlx5_1 IB+RoCE"},
-		{"NET/IB : Got completion from peer 1.1.1.1<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)", Completion, "12 129"},
-		{"NET/IB: Got completion from peer 1.1.1.1 with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=0x81", Completion, "12 129"},
+		{
+			"NET/IB : Got completion from peer 1.1.1.1<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)", Completion,
+			"12 129",
+		},
+		{"NET/IB: Got completion from peer 1.1.1.1 with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) " +
+			"vendor_err=0x81", Completion, "12 129"},
 		{"Got completion with error 4, opcode 0, len 32694, vendor err 81", Completion, "4 81"},
 		{"Call to ibv_modify_qp failed with 110 Connection timed out", VerbsFailure, "ibv_modify_qp timeout"},
 		{"ibv_create_cq(cqe=4096) failed: Cannot allocate memory", VerbsFailure, "ibv_create_cq memory"},
@@ -108,11 +116,15 @@ func TestObservations(t *testing.T) {
 		{"nvidia_peermem         16384  0", Peermem, "nvidia_peermem 0"},
 		{"max locked memory       (kbytes, -l) 64", Memlock, "64"},
 		{"shm              64M     0   64M   0% /dev/shm", ShmSize, "64"},
-		{"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},
+		{"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, " +
+			"Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},
 		{"NVRM: Xid (PCI:0000:17:00): 79, pid=1", Xid, "79"},
 		{"● nvidia-fabricmanager.service - NVIDIA fabric manager service; Active: failed", FabricManager, "failed"},
 		{"Selected Provider is tcp;ofi_rxm", Provider, "tcp;ofi_rxm"},
-		{"h:1:2 [0] include/socket.h:403 NCCL WARN Connect to 10.1.1.1<56821> failed : Connection refused", ConnectError, "refused"},
+		{
+			"h:1:2 [0] include/socket.h:403 NCCL WARN Connect to 10.1.1.1<56821> failed : Connection refused", ConnectError,
+			"refused",
+		},
 		{"h:1:2 [0] NCCL INFO Call to connect returned Connection refused, retrying", ConnectRetry, "refused"},
 	} {
 		s := read(t, c.text)
@@ -146,11 +158,13 @@ func TestSettings(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	s := read(t, "ib_write_bw reaches 392 Gb/s but all_reduce busbw is only 13 GB/s\nbandwidth drops from 481 to 104 GB/s\n100G gives 6 GB/s instead of 12 GB/s\n")
+	s := read(t, "ib_write_bw reaches 392 Gb/s but all_reduce busbw is only 13 GB/s\nbandwidth drops from 481 to 104 "+
+		"GB/s\n100G gives 6 GB/s instead of 12 GB/s\n")
 	if w := s.Rates("wire"); len(w) == 0 || w[0].GBps != 49 {
 		t.Errorf("wire %+v", w)
 	}
-	if len(s.Changes) < 2 || s.Changes[0].From != 481 || s.Changes[0].To != 104 || s.Changes[1].From != 12 || s.Changes[1].To != 6 {
+	if len(s.Changes) < 2 || s.Changes[0].From != 481 || s.Changes[0].To != 104 || s.Changes[1].From != 12 ||
+		s.Changes[1].To != 6 {
 		t.Errorf("changes %+v", s.Changes)
 	}
 }
@@ -174,8 +188,12 @@ func TestArchive(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	for name, text := range map[string]string{"logs/a.log": "h:1:2 [0] NCCL INFO Using network IB\n", "bin/x": "\x00\x01", "env.txt": "NCCL_ALGO=Tree\n"} {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}); err != nil {
+	for name, text := range map[string]string{
+		"logs/a.log": "h:1:2 [0] NCCL INFO Using network IB\n", "bin/x": "\x00\x01", "env.txt": "NCCL_ALGO=Tree\n",
+	} {
+		if err := w.WriteHeader(&tar.Header{
+			Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(w, text); err != nil {
@@ -195,10 +213,12 @@ func TestArchive(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  value: 1")
+	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  " +
+		"value: 1")
 	f.Add("6 GB/s instead of 12\n644,699 49.36")
 	f.Add("\x1f\x8b\x08\x00")
-	f.Add("3: e5: <UP> mtu 9\n    inet 10.9.1.4/20 scope global e5\nlocalGid ::1 remoteGids ::2\nConnect to [::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff")
+	f.Add("3: e5: <UP> mtu 9\n    inet 10.9.1.4/20 scope global e5\nlocalGid ::1 remoteGids ::2\nConnect to " +
+		"[::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff")
 	f.Add("Tokenizing 61%|##| 6/9 [14:58<09:34, 1 examples/s]\nwaitForInput: socket x timed out after 1ms")
 	words := NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
@@ -249,7 +269,8 @@ func TestRandomBytes(t *testing.T) {
 		x = x*1664525 + 1013904223
 		data[i] = byte(x >> 24)
 	}
-	if err := words().NewReader().Read("core", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "binary data") {
+	if err := words().NewReader().Read("core", bytes.NewReader(data)); err == nil ||
+		!strings.Contains(err.Error(), "binary data") {
 		t.Errorf("random bytes: %v", err)
 	}
 }

@@ -61,7 +61,8 @@ func (r *Reader) line(l *nccllog.Line, s *sight) {
 	}
 }
 
-// legend reports a line with which nvidia-smi topo -m explains a word of its matrix: it stands below every matrix and says nothing of this one.
+// legend reports a line with which nvidia-smi topo -m explains a word of its matrix: it stands below every matrix and
+// says nothing of this one.
 func legend(text string) bool {
 	word, meaning, ok := strings.Cut(strings.TrimSpace(text), "=")
 	if !ok || !strings.HasPrefix(meaning, " Connection traversing") {
@@ -111,7 +112,9 @@ func (r *Reader) file(h *hit, l *nccllog.Line, q finding.Quote, rank int) bool {
 }
 
 // ofMachine are kinds of lines that the kernel or a tool prints about the machine that it runs on.
-var ofMachine = map[Kind]bool{Xid: true, GPULost: true, Throttled: true, HotGPU: true, HostMemory: true, LinkDown: true, IommuFault: true}
+var ofMachine = map[Kind]bool{
+	Xid: true, GPULost: true, Throttled: true, HotGPU: true, HostMemory: true, LinkDown: true, IommuFault: true,
+}
 
 // ofGPU are kinds of lines that nvidia-smi -q prints below the address of the GPU that they are about.
 var ofGPU = map[Kind]bool{Throttled: true, HotGPU: true}

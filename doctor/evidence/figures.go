@@ -38,8 +38,10 @@ func newFigureReader() *figureReader {
 		thousands: regexp.MustCompile(`(\d),(\d{3}\s*M(?:i?B/s|b/s|bit|bps))`),
 		bare:      regexp.MustCompile(`(\d) ?Gb\b(?:$|[^/\w])`),
 		pair:      regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
-		rate:      regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),
-		change:    regexp.MustCompile(`(?i)` + number + `\s*` + unit + `?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
+		rate: regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` +
+			number + `\s*` + unit),
+		change: regexp.MustCompile(`(?i)` + number + `\s*` + unit +
+			`?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
 	}
 }
 
@@ -65,7 +67,8 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 		scale, bits := scaleOf(text[m[6]:m[7]])
 		tail := low[m[1]:min(len(low), m[1]+16)]
 		head := low[max(0, m[0]-26):m[0]]
-		expected := limits(tail) || limits(head) || strings.Contains(head, "carry") || strings.Contains(head, "should") || strings.HasSuffix(strings.TrimSpace(head), "instead of") || strings.HasSuffix(strings.TrimSpace(head), " of")
+		expected := limits(tail) || limits(head) || strings.Contains(head, "carry") || strings.Contains(head, "should") ||
+			strings.HasSuffix(strings.TrimSpace(head), "instead of") || strings.HasSuffix(strings.TrimSpace(head), " of")
 		for _, n := range append(numberIn.FindAllString(text[m[2]:m[3]], 8), text[m[4]:m[5]]) {
 			if v, ok := number(n); ok && len(s.Figures) < maxFigures {
 				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: short(q)})
@@ -92,7 +95,9 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 
 // limits reports words that make a figure what should or could come.
 func limits(s string) bool {
-	for _, w := range []string{"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of"} {
+	for _, w := range []string{
+		"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of",
+	} {
 		if strings.Contains(s, w) {
 			return true
 		}
@@ -102,12 +107,17 @@ func limits(s string) bool {
 
 // toolOf says what measured the rates of a line.
 func toolOf(low string) string {
-	for _, w := range []string{"ib_write_bw", "ib_read_bw", "ib_send_bw", "perftest", "iperf", "line rate", "raw_ethernet"} {
+	for _, w := range []string{
+		"ib_write_bw", "ib_read_bw", "ib_send_bw", "perftest", "iperf", "line rate", "raw_ethernet",
+	} {
 		if strings.Contains(low, w) && !strings.Contains(low, "instead of") {
 			return "wire"
 		}
 	}
-	for _, w := range []string{"busbw", "algbw", "nccl", "all_reduce", "all-reduce", "allreduce", "all-gather", "all_gather", "bus bandwidth", "reduce_scatter", "alltoall", "ring", "tree"} {
+	for _, w := range []string{
+		"busbw", "algbw", "nccl", "all_reduce", "all-reduce", "allreduce", "all-gather", "all_gather", "bus bandwidth",
+		"reduce_scatter", "alltoall", "ring", "tree",
+	} {
 		if strings.Contains(low, w) {
 			return "nccl"
 		}

@@ -59,12 +59,14 @@ func (r *Reader) fleetFindings(text []byte) bool {
 		Nodes    *[]json.RawMessage `json:"nodes"`
 		Past     *[]json.RawMessage `json:"past"`
 	}
-	if json.Unmarshal(text, &d) != nil || len(d.Findings) == 0 && d.Nodes == nil && d.Past == nil || len(d.Findings) > maxFleetFindings {
+	if json.Unmarshal(text, &d) != nil || len(d.Findings) == 0 && d.Nodes == nil && d.Past == nil ||
+		len(d.Findings) > maxFleetFindings {
 		return false
 	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if f.ID == "" || f.Kind == "" || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText || !(f.Confidence >= 0 && f.Confidence <= 1) {
+		if f.ID == "" || f.Kind == "" || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText ||
+			!(f.Confidence >= 0 && f.Confidence <= 1) {
 			return false
 		}
 	}

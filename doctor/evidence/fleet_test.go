@@ -47,7 +47,9 @@ func TestFleetLink(t *testing.T) {
 			continue
 		}
 		l := s.Links[0]
-		if l.From != "gpu01" || l.To != "gpu02" || l.File != "link.json" || len(l.Points) != 3 || l.Points[0].Sweep != "o/1" || l.Points[0].Rate != 12.5e9 || !l.Points[2].Failed || len(s.Links[1].Points) != 0 || s.Links[1].From != "gpu02" {
+		if l.From != "gpu01" || l.To != "gpu02" || l.File != "link.json" || len(l.Points) != 3 ||
+			l.Points[0].Sweep != "o/1" || l.Points[0].Rate != 12.5e9 || !l.Points[2].Failed || len(s.Links[1].Points) != 0 ||
+			s.Links[1].From != "gpu02" {
 			t.Errorf("%+v", s.Links)
 		}
 	}
@@ -60,7 +62,10 @@ func TestFleet(t *testing.T) {
 	}{
 		{"findings", fleetFound, 1, 0},
 		{"pairs", fleetTable, 0, 6},
-		{"latency is another figure", strings.Replace(strings.Replace(fleetTable, "rate", "latency", 1), "GB/s", "µs", 1), 0, 0},
+		{
+			"latency is another figure", strings.Replace(strings.Replace(fleetTable, "rate", "latency", 1), "GB/s", "µs", 1), 0,
+			0,
+		},
 		{"the doctor's own", `{"findings": [{"id": "nic-slow", "title": "x"}]}`, 0, 0},
 		{"none", `{"findings": []}`, 0, 0},
 		{"about a rail, and no node", strings.Replace(fleetFound, `["gpu03"]`, `[]`, 1), 1, 0},

@@ -31,9 +31,12 @@ func (r *Reader) jobFile(name string, in io.Reader) error {
 	return nil
 }
 
-// waits are words of a log in which ranks say that they wait, and of stacks. What NCCL's log alone says of ranks that did not come is the rules' business:
-// half of a log, or one of many hosts, looks the same.
-var waits = [][]byte{[]byte("Watchdog caught collective operation timeout"), []byte("last enqueued NCCL work"), []byte("(most recent call first):\n"), []byte("\nPython v")}
+// waits are words of a log in which ranks say that they wait, and of stacks. What NCCL's log alone says of ranks that
+// did not come is the rules' business: half of a log, or one of many hosts, looks the same.
+var waits = [][]byte{
+	[]byte("Watchdog caught collective operation timeout"), []byte("last enqueued NCCL work"),
+	[]byte("(most recent call first):\n"), []byte("\nPython v"),
+}
 
 // jobLog gives the text at hand to the judge of live jobs as `busbar hang` would: with NCCL's records.
 func (r *Reader) jobLog() {

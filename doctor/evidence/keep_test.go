@@ -2,7 +2,8 @@ package evidence
 
 import "testing"
 
-// TestEmptyLinesAreNotKept: lines without a character count as their newline, or gigabytes of them, out of a small packed file, would be held on to.
+// TestEmptyLinesAreNotKept: lines without a character count as their newline, or gigabytes of them, out of a small
+// packed file, would be held on to.
 func TestEmptyLinesAreNotKept(t *testing.T) {
 	r := NewReader()
 	for range longLog + 1 {

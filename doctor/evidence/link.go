@@ -44,7 +44,8 @@ func (r *Reader) fleetLink(text []byte) bool {
 		There []linkSample `json:"there"`
 		Back  []linkSample `json:"back"`
 	}
-	if json.Unmarshal(text, &d) != nil || d.From == "" || d.To == "" || d.From == d.To || max(len(d.From), len(d.To)) > maxLinkName {
+	if json.Unmarshal(text, &d) != nil || d.From == "" || d.To == "" || d.From == d.To ||
+		max(len(d.From), len(d.To)) > maxLinkName {
 		return false
 	}
 	there, ok1 := points(d.There)
@@ -67,7 +68,9 @@ func points(list []linkSample) ([]health.Point, bool) {
 		if s.At.IsZero() || s.Rate < 0 || s.Latency < 0 || len(s.Setup) > maxLinkName {
 			return nil, false
 		}
-		out = append(out, health.Point{Sweep: s.Sweep, Time: s.At, Rate: s.Rate, Latency: s.Latency, Failed: s.Failed, Setup: s.Setup})
+		out = append(out, health.Point{
+			Sweep: s.Sweep, Time: s.At, Rate: s.Rate, Latency: s.Latency, Failed: s.Failed, Setup: s.Setup,
+		})
 	}
 	slices.SortStableFunc(out, func(a, b health.Point) int { return a.Time.Compare(b.Time) })
 	return out, true

@@ -77,7 +77,10 @@ type sighted struct {
 const remembered = 1 << 15
 
 func (v *Vocabulary) newLooker() *looker {
-	return &looker{words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered), ways: map[string][]hit{}}
+	return &looker{
+		words: v, seed: maphash.MakeSeed(), shapes: make([]shape, remembered), texts: make([]sighted, remembered),
+		ways: map[string][]hit{},
+	}
 }
 
 // chunk looks at the lines of a chunk.

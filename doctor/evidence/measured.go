@@ -75,7 +75,10 @@ func (r *Reader) measured(data []byte) bool {
 	for i := range n {
 		for k := range n {
 			if rate := at(d.Bandwidth, i, k); i != k && rate > 0 {
-				p.Cells = append(p.Cells, pairs.Measure{From: i, To: k, Rate: unit.Rate(rate * 1e9), Both: unit.Rate(at(d.Both, i, k) * 1e9), Latency: unit.Micros(at(d.Latency, i, k))})
+				p.Cells = append(p.Cells, pairs.Measure{
+					From: i, To: k, Rate: unit.Rate(rate * 1e9), Both: unit.Rate(at(d.Both, i, k) * 1e9),
+					Latency: unit.Micros(at(d.Latency, i, k)),
+				})
 			}
 		}
 	}

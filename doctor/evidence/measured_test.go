@@ -9,10 +9,12 @@ const fourPairs = `{"alone":false,"names":["a","b"],"hosts":["a","b"],"bandwidth
 
 func TestPairsAreRead(t *testing.T) {
 	for name, text := range map[string]string{
-		"bare": fourPairs, "labelled": "node0| " + strings.ReplaceAll(fourPairs, ",\"", "\nnode0| ,\""), "behind notes": "busbar: note: busy\n" + fourPairs,
+		"bare": fourPairs, "labelled": "node0| " + strings.ReplaceAll(fourPairs, ",\"", "\nnode0| ,\""),
+		"behind notes": "busbar: note: busy\n" + fourPairs,
 	} {
 		s := read(t, text)
-		if len(s.Pairs) != 1 || len(s.Pairs[0].Cells) != 2 || s.Pairs[0].Cells[1].Rate.GBps() != 2.5 || s.Pairs[0].Names[1] != "b" {
+		if len(s.Pairs) != 1 || len(s.Pairs[0].Cells) != 2 || s.Pairs[0].Cells[1].Rate.GBps() != 2.5 ||
+			s.Pairs[0].Names[1] != "b" {
 			t.Errorf("%s: %+v", name, s.Pairs)
 		}
 	}
@@ -21,8 +23,10 @@ func TestPairsAreRead(t *testing.T) {
 // Documents that only look like tables of pairs give none.
 func TestPairsAreRefused(t *testing.T) {
 	for _, text := range []string{
-		`{"bandwidth_GBps":[[null,1]]}`, `{"alone":true,"bandwidth_GBps":[]}`, `{"alone":true,"bandwidth_GBps":[[null,1],[1,null]]}`,
-		`{"alone":true,"names":["a"],"bandwidth_GBps":[[null,1],[1,null]]}`, `{"alone":true,"bandwidth_GBps":`, `"bandwidth_GBps"`,
+		`{"bandwidth_GBps":[[null,1]]}`, `{"alone":true,"bandwidth_GBps":[]}`,
+		`{"alone":true,"bandwidth_GBps":[[null,1],[1,null]]}`,
+		`{"alone":true,"names":["a"],"bandwidth_GBps":[[null,1],[1,null]]}`, `{"alone":true,"bandwidth_GBps":`,
+		`"bandwidth_GBps"`,
 	} {
 		s := read(t, text)
 		if len(s.Pairs) != 0 {
@@ -46,7 +50,9 @@ func FuzzPairs(f *testing.F) {
 
 // TestPerftest takes the best rate of a perftest table as one of the wire.
 func TestPerftest(t *testing.T) {
-	text := "                    RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_3\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             92.00              91.20              0.173950\n"
+	text := "                    RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_3\n #bytes     " +
+		"#iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             92.00          " +
+		"    91.20              0.173950\n"
 	s := read(t, text)
 	if len(s.Figures) != 1 || s.Figures[0].Tool != "wire" || s.Figures[0].GBps != 11.4 || s.Figures[0].Quote.Line != 4 {
 		t.Errorf("%+v", s.Figures)

@@ -78,7 +78,10 @@ func NewReader() *Reader { return NewVocabulary().NewReader() }
 // NewReader makes a Reader.
 func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
-		set:   &Set{kinds: map[Kind][]*Observation{}, index: map[string]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
+		set: &Set{
+			kinds: map[Kind][]*Observation{}, index: map[string]*Observation{}, env: map[string][]*Env{},
+			Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{},
+		},
 		words: v, look: v.newLooker(), log: nccllog.NewSetupReader(), nets: &subnetReader{subnetPatterns: v.subnets},
 	}
 }
@@ -205,7 +208,8 @@ func (l *lineCount) Write(p []byte) (int, error) {
 // sentence tells of a fault.
 func document(head []byte) bool {
 	t := bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	return bytes.HasPrefix(t, []byte("<")) || bytes.HasPrefix(t, []byte("#!")) || bytes.Contains(t, []byte("apiVersion:")) || bytes.HasPrefix(t, []byte("<?xml"))
+	return bytes.HasPrefix(t, []byte("<")) || bytes.HasPrefix(t, []byte("#!")) ||
+		bytes.Contains(t, []byte("apiVersion:")) || bytes.HasPrefix(t, []byte("<?xml"))
 }
 
 // lines takes in all lines of a source: each is shown to the recognisers, and to
@@ -233,7 +237,8 @@ func (r *Reader) lines(text io.Reader) error {
 	}
 	switch err := in.Err(r.name); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s: the packed file breaks off after line %d; copy it again, or unpack what there is of it and give that", r.name, count)
+		return fmt.Errorf("%s: the packed file breaks off after line %d; copy it again, or unpack what there is of it and "+
+			"give that", r.name, count)
 	case err != nil:
 		return err
 	}

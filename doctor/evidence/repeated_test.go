@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Messages in which nothing was recognised are not looked at again; those that tell something are counted for every rank.
+// Messages in which nothing was recognised are not looked at again; those that tell something are counted for every
+// rank.
 func TestRepeatedMessages(t *testing.T) {
 	var b strings.Builder
 	for i := range 2 * maxTalk {

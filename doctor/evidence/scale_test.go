@@ -48,7 +48,8 @@ func (j *jobLog) write() {
 		put("NCCL_IB_HCA set by environment to mlx5")
 		put("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]; OOB eth0:10.0.0.1<0>")
 		put("Using network IB")
-		put("ncclCommInitRank comm 0x7f%08x rank %d nranks %d cudaDev %d nvmlDev %d busId %db000 commId 0xabc - Init START", r, r, j.ranks, d, d, d+1)
+		put("ncclCommInitRank comm 0x7f%08x rank %d nranks %d cudaDev %d nvmlDev %d busId %db000 commId 0xabc - Init START",
+			r, r, j.ranks, d, d, d+1)
 		put("comm 0x7f%08x rank %d nRanks %d nNodes %d localRanks 8 localRank %d MNNVL 0", r, r, j.ranks, j.ranks/8, d)
 	case j.part%8 == 1:
 		for c := range j.channels {
@@ -59,16 +60,20 @@ func (j *jobLog) write() {
 			}
 		}
 		put("Connected all rings, use ring PXN 0 GDR 1")
-		put("ncclCommInitRank comm 0x7f%08x rank %d nranks %d cudaDev %d nvmlDev %d busId %db000 commId 0xabc - Init COMPLETE", r, r, j.ranks, d, d, d+1)
+		put("ncclCommInitRank comm 0x7f%08x rank %d nranks %d cudaDev %d nvmlDev %d busId %db000 commId 0xabc - Init "+
+			"COMPLETE", r, r, j.ranks, d, d, d+1)
 	default:
 		for i := range 8 {
-			put("AllReduce: opCount %x sendbuff 0x7f12%08x recvbuff 0x7f12%08x count %d datatype 9 op 0 root 0 comm 0x7f%08x [nranks=%d] stream 0x55%08x", 8*j.part+i, r, r, 1<<20+i, r, j.ranks, r)
+			put("AllReduce: opCount %x sendbuff 0x7f12%08x recvbuff 0x7f12%08x count %d datatype 9 op 0 root 0 comm 0x7f%08x "+
+				"[nranks=%d] stream 0x55%08x", 8*j.part+i, r, r, 1<<20+i, r, j.ranks, r)
 		}
-		fmt.Fprintf(&j.buf, "%d: [2026-01-01 00:00:00] iteration %d/ 500000 | consumed samples: 1024 | elapsed time per iteration (ms): 1234.5 | loss: 2.345E+00\n", r, j.part)
+		fmt.Fprintf(&j.buf, "%d: [2026-01-01 00:00:00] iteration %d/ 500000 | consumed samples: 1024 | elapsed time per "+
+			"iteration (ms): 1234.5 | loss: 2.345E+00\n", r, j.part)
 	}
 	if j.rank++; j.rank == j.ranks {
 		j.rank, j.part = 0, j.part+1
-		fmt.Fprintf(&j.buf, "17: node0002:10017:10067 [1] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.0.0.9<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)\n")
+		fmt.Fprintf(&j.buf, "17: node0002:10017:10067 [1] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from "+
+			"peer 10.0.0.9<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)\n")
 	}
 }
 

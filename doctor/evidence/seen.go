@@ -61,9 +61,21 @@ type Vocabulary struct {
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
+	rs := &Vocabulary{
+		env: newEnvPatterns(), figures: newFigureReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns(),
+	}
 	rs.talk, rs.printed = &finder{}, &finder{}
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenWarned(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes, pattern: stepTime}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}, {words: "nccl warn", special: warned}}} {
+	for _, table := range [][]seen{
+		seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenWarned(), seenLaunch(),
+		seenHelps(),
+		{
+			{words: envWords, special: settings},
+			{words: stepWords, special: stepTimes, pattern: stepTime},
+			{words: subnetWords, special: addresses},
+			{words: busyWords + "|" + gaveUpWords, special: waiting},
+			{words: "nccl warn", special: warned},
+		},
+	} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {
@@ -177,10 +189,19 @@ const (
 func seenBusbar() []seen {
 	return []seen{
 		{kind: RankDied, words: "died: its connections closed", pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) died`},
-		{kind: RankSilent, words: "has been silent for", pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) has been silent for ([\d.]+ ?\w+)`},
-		{kind: LocalDial, words: "dial tcp ", pattern: `dial tcp ([\da-f.:]+|\[[\da-f:]+\]):0->([\d.]+|\[[\da-f:]+\]):\d+: (?:connect: )?([a-z ]+)`},
+		{
+			kind: RankSilent, words: "has been silent for",
+			pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) has been silent for ([\d.]+ ?\w+)`,
+		},
+		{
+			kind: LocalDial, words: "dial tcp ",
+			pattern: `dial tcp ([\da-f.:]+|\[[\da-f:]+\]):0->([\d.]+|\[[\da-f:]+\]):\d+: (?:connect: )?([a-z ]+)`,
+		},
 		{kind: NotCome, words: "did not come", pattern: `ranks? (\d[\d, ]*) did not come`},
-		{kind: EngineRun, words: "ranks on CPUs, transport", pattern: `Using (\d+) ranks on CPUs, transport (\w+), algorithm (\w+)`},
+		{
+			kind: EngineRun, words: "ranks on CPUs, transport",
+			pattern: `Using (\d+) ranks on CPUs, transport (\w+), algorithm (\w+)`,
+		},
 	}
 }
 
@@ -191,14 +212,22 @@ const (
 	LoaderWorkers Kind = "loader-workers"  // few, many: workers of a data loader
 	PinWithoutGPU Kind = "pin-without-gpu" // pin_memory without a GPU
 	HotGPU        Kind = "gpu-hot"         // temperature in °C
-	HotAmongEqual Kind = "gpu-hot-apart"   // GPU, its temperature and power, the greatest temperature and least power of its equals
+	// GPU, its temperature and power, the greatest temperature and least power of its equals
+	HotAmongEqual Kind = "gpu-hot-apart"
 )
 
 // seenWarned are warnings of PyTorch and Lightning about speed, in their own words, and temperatures that tools print.
 func seenWarned() []seen {
 	return []seen{
-		{kind: FP32Matmul, words: "set_float32_matmul_precision", pattern: `(?i)(?:TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled|that has Tensor Cores\. To properly utilize them, you should set .?torch\.set_float32_matmul_precision)`, take: none},
-		{kind: UnusedFlag, words: "did not find any unused parameters", pattern: `find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters`, take: none},
+		{
+			kind: FP32Matmul, words: "set_float32_matmul_precision",
+			pattern: `(?i)(?:TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled|that has Tensor Cores\. To properly utilize them, you should set .?torch\.set_float32_matmul_precision)`, take: none,
+		},
+		{
+			kind: UnusedFlag, words: "did not find any unused parameters",
+			pattern: `find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters`,
+			take:    none,
+		},
 		{kind: LoaderWorkers, words: "does not have many workers which may be a bottleneck", take: fewWorkers},
 		{kind: LoaderWorkers, words: "suggested max number of worker in current system", take: manyWorkers},
 		{kind: PinWithoutGPU, words: "'pin_memory' argument is set as true but no accelerator", take: none},

@@ -9,27 +9,79 @@ import (
 func seenHost() []seen {
 	return []seen{
 		{kind: ACSOn, words: "acsctl", take: acs},
-		{kind: ACSOn, words: "acs_ctrl|acs ctrl", pattern: `(?i)acs[_ ]ctrl\D{0,6}0x([0-9a-f]*[1-9a-f][0-9a-f]*)`, take: none},
-		{kind: LinkDegraded, words: "lnksta", pattern: `LnkSta:\s*Speed ([\d.]+GT/s)( \(downgraded\))?,? Width (x\d+)( \(downgraded\))?`, take: degraded},
+		{
+			kind: ACSOn, words: "acs_ctrl|acs ctrl", pattern: `(?i)acs[_ ]ctrl\D{0,6}0x([0-9a-f]*[1-9a-f][0-9a-f]*)`, take: none,
+		},
+		{
+			kind: LinkDegraded, words: "lnksta",
+			pattern: `LnkSta:\s*Speed ([\d.]+GT/s)( \(downgraded\))?,? Width (x\d+)( \(downgraded\))?`, take: degraded,
+		},
 		{kind: IommuSetting, words: "iommu=", pattern: `\b((?:intel_|amd_)?iommu)=(\w+)`, take: lowered},
-		{kind: IommuMode, words: "default domain type|passthrough|dmar: iommu enabled", pattern: `(?i)(?:default domain type: (translated|passthrough)|dmar: iommu (enabled))`, take: iommuMode},
-		{kind: IommuFault, words: "io_page_fault|dmar: [dma|dmar: drhd|amd-vi: event logged|smmu", pattern: `(?i)(IO_PAGE_FAULT|DMAR: \[DMA|DMAR: DRHD: handling fault|AMD-Vi: Event logged|smmu.{0,40}fault)`, take: none},
+		{
+			kind: IommuMode, words: "default domain type|passthrough|dmar: iommu enabled",
+			pattern: `(?i)(?:default domain type: (translated|passthrough)|dmar: iommu (enabled))`, take: iommuMode,
+		},
+		{
+			kind: IommuFault, words: "io_page_fault|dmar: [dma|dmar: drhd|amd-vi: event logged|smmu",
+			pattern: `(?i)(IO_PAGE_FAULT|DMAR: \[DMA|DMAR: DRHD: handling fault|AMD-Vi: Event logged|smmu.{0,40}fault)`,
+			take:    none,
+		},
 		{kind: Peermem, words: "nvidia_peermem|nv_peer_mem", pattern: `(?:^|\s)(nvidia_peermem|nv_peer_mem)\s+\d+\s+(\d+)`},
-		{kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers", also: "not |missing|no such|cannot |inactive|failed|nothing|no output|empty|without|neither", pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ |:-]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed|prints nothing|shows nothing|no output|is empty|returns nothing)|(?:no such file|not found|cannot (?:access|find)|missing|without|could not insert|failed to (?:load|insert)).{0,60}(?:peermem|peer_mem|memory_peers)|neither nv_peer_mem,? n?or nvidia_peermem)`, take: none},
-		{kind: Memlock, words: "max locked memory|memlock|ulimit -l", pattern: `(?i)(?:max locked memory[^\n]{0,24}?|memlock[ =:]+|ulimit -l[ =:]+)\b(\d+|unlimited)\b`, take: memlock},
-		{kind: ShmSize, words: "/dev/shm", pattern: `(?:shm|tmpfs)\s+([\d.]+[KMGT]?)\s+[\d.]+[KMGT]?\s+[\d.]+[KMGT]?\s+\d+%\s+/dev/shm`, take: shmSize},
+		{
+			kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers",
+			also:    "not |missing|no such|cannot |inactive|failed|nothing|no output|empty|without|neither",
+			pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ |:-]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed|prints nothing|shows nothing|no output|is empty|returns nothing)|(?:no such file|not found|cannot (?:access|find)|missing|without|could not insert|failed to (?:load|insert)).{0,60}(?:peermem|peer_mem|memory_peers)|neither nv_peer_mem,? n?or nvidia_peermem)`, take: none,
+		},
+		{
+			kind: Memlock, words: "max locked memory|memlock|ulimit -l",
+			pattern: `(?i)(?:max locked memory[^\n]{0,24}?|memlock[ =:]+|ulimit -l[ =:]+)\b(\d+|unlimited)\b`, take: memlock,
+		},
+		{
+			kind: ShmSize, words: "/dev/shm",
+			pattern: `(?:shm|tmpfs)\s+([\d.]+[KMGT]?)\s+[\d.]+[KMGT]?\s+[\d.]+[KMGT]?\s+\d+%\s+/dev/shm`, take: shmSize,
+		},
 		{kind: ShmSize, words: "--shm-size", pattern: `--shm-size[= ]([\d.]+[kmgtKMGT]?)b?\b`, take: shmSize},
-		{kind: FabricManager, words: "fabricmanager|fabric manager|fabric-manager", pattern: `(?i)fabric ?-?manager.{0,100}?(inactive|failed|not running|dead|not loaded|could not be found|error|stopped|disabled|mismatch|not installed)`, take: lowered},
-		{kind: FabricManager, words: "not yet initialized|cuda_error_system_not_ready|error 802|cuda 802|cudaerrorsystemnotready|fabric state", pattern: `(?i)(system not yet initialized|SYSTEM_NOT_READY|SystemNotReady|(?:error|cuda) 802|fabric\s+state\s*:\s*(?:not started|in progress))`, take: lowered},
+		{
+			kind: FabricManager, words: "fabricmanager|fabric manager|fabric-manager",
+			pattern: `(?i)fabric ?-?manager.{0,100}?(inactive|failed|not running|dead|not loaded|could not be found|error|stopped|disabled|mismatch|not installed)`, take: lowered,
+		},
+		{
+			kind: FabricManager, words: "not yet initialized|cuda_error_system_not_ready|error 802|cuda " +
+				"802|cudaerrorsystemnotready|fabric state",
+			pattern: `(?i)(system not yet initialized|SYSTEM_NOT_READY|SystemNotReady|(?:error|cuda) 802|fabric\s+state\s*:\s*(?:not started|in progress))`, take: lowered,
+		},
 		{kind: Xid, words: "xid", pattern: `(?i)\bXid\b(?: \(PCI:[0-9a-f:.]+\))?[:\s]+(\d+)`},
-		{kind: Binding, words: "--bind-to|--cpu-bind|cpu_bind|--bind", pattern: `--(?:bind-to|cpu-bind)[= ](?:verbose,)?(\w+)`},
-		{kind: CPUSet, words: "cpus_allowed_list|affinity list|affinity mask", pattern: `(?i)(?:cpus_allowed_list|affinity list)\b.{0,20}?[:\s](\d[\d,-]*)\s*$`},
-		{kind: Firewall, words: "ufw|firewalld|iptables|security group|nftables", pattern: `(?i)(ufw|firewalld|iptables|nftables|security group).{0,80}?(active|running|drop|reject|block|deny|enabled)`, take: lowered},
-		{kind: GPULost, words: "uncorrectable|gpu is lost|fallen off the bus|hardware stack error", pattern: `(?i)(uncorrectable (?:NVLink|ECC) error|GPU is lost|fallen off the bus|hardware stack error)`, take: lowered},
-		{kind: ShmAbsent, words: "shared memory segment|/dev/shm/nccl-", pattern: `(?i)(?:attaching to|open\w*) shared memory segment.{0,120}no such file|/dev/shm/nccl- .{0,60}no such file`, take: none},
-		{kind: NumaBalancing, words: "numa auto balancing enabled|numa_balancing", pattern: `(?i)NUMA auto balancing enabled|kernel\.numa_balancing ?= ?[1-9]`, take: none},
+		{
+			kind: Binding, words: "--bind-to|--cpu-bind|cpu_bind|--bind",
+			pattern: `--(?:bind-to|cpu-bind)[= ](?:verbose,)?(\w+)`,
+		},
+		{
+			kind: CPUSet, words: "cpus_allowed_list|affinity list|affinity mask",
+			pattern: `(?i)(?:cpus_allowed_list|affinity list)\b.{0,20}?[:\s](\d[\d,-]*)\s*$`,
+		},
+		{
+			kind: Firewall, words: "ufw|firewalld|iptables|security group|nftables",
+			pattern: `(?i)(ufw|firewalld|iptables|nftables|security group).{0,80}?(active|running|drop|reject|block|deny|enabled)`, take: lowered,
+		},
+		{
+			kind: GPULost, words: "uncorrectable|gpu is lost|fallen off the bus|hardware stack error",
+			pattern: `(?i)(uncorrectable (?:NVLink|ECC) error|GPU is lost|fallen off the bus|hardware stack error)`,
+			take:    lowered,
+		},
+		{
+			kind: ShmAbsent, words: "shared memory segment|/dev/shm/nccl-",
+			pattern: `(?i)(?:attaching to|open\w*) shared memory segment.{0,120}no such file|/dev/shm/nccl- .{0,60}no such file`,
+			take:    none,
+		},
+		{
+			kind: NumaBalancing, words: "numa auto balancing enabled|numa_balancing",
+			pattern: `(?i)NUMA auto balancing enabled|kernel\.numa_balancing ?= ?[1-9]`, take: none,
+		},
 		{kind: Pages, words: "migrate_cma|pin_user_pages|cma pageblocks", take: none},
-		{kind: HostMemory, words: "oom-kill|out of memory: kill|killed process|oomkilled|oom_reaper", pattern: `(?i)oom-kill|out of memory: kill|killed process \d+|OOMKilled|oom_reaper: reaped`, take: none},
+		{
+			kind: HostMemory, words: "oom-kill|out of memory: kill|killed process|oomkilled|oom_reaper",
+			pattern: `(?i)oom-kill|out of memory: kill|killed process \d+|OOMKilled|oom_reaper: reaped`, take: none,
+		},
 	}
 }
 
@@ -91,7 +143,9 @@ func shmFailure(g []string) ([]string, bool) {
 	if strings.Contains(low, "no such file") || strings.Contains(low, "(size 0)") {
 		return nil, false // it is not there for this process; see ShmAbsent
 	}
-	for _, w := range []string{"fail", "error", "no space left", "could not", "cannot", "insufficient", "too small", "out of shared"} {
+	for _, w := range []string{
+		"fail", "error", "no space left", "could not", "cannot", "insufficient", "too small", "out of shared",
+	} {
 		if strings.Contains(low, w) {
 			if strings.Contains(low, "unlink") {
 				return nil, false // clearing up after another failure

@@ -36,28 +36,67 @@ const (
 // ibvwrap.cc and graph/xml.cc, ibdev2netdev.
 func seenLaunch() []seen {
 	return []seen{
-		{kind: NameUnknown, words: "could not resolve hostname|name or service not known|temporary failure in name resolution|host not found|no address associated with hostname|cannot be retrieved (gai", take: unresolved},
-		{kind: LaunchRefused, words: "permission denied (publickey|host key verification failed|unable to reliably start one or more daemons|exit status 255|exit code 255|ssh: connect to host", pattern: `(?i)(permission denied \(publickey|host key verification failed|unable to reliably start one or more daemons|\bssh\b.{0,160}exit (?:status|code) 255|ssh: connect to host \S+ port \d+: (?:[a-z]+ ?)+)`, take: lowered},
-		{kind: SlurmError, words: "srun: error|sbatch: error|salloc: error|srun: job step creation|srun: step creation|slurmstepd: error", take: slurmError},
+		{kind: NameUnknown, words: "could not resolve hostname|name or service not known|temporary failure in name " +
+			"resolution|host not found|no address associated with hostname|cannot be retrieved (gai", take: unresolved},
+		{
+			kind: LaunchRefused, words: "permission denied (publickey|host key verification failed|unable to reliably start " +
+				"one or more daemons|exit status 255|exit code 255|ssh: connect to host",
+			pattern: `(?i)(permission denied \(publickey|host key verification failed|unable to reliably start one or more daemons|\bssh\b.{0,160}exit (?:status|code) 255|ssh: connect to host \S+ port \d+: (?:[a-z]+ ?)+)`, take: lowered,
+		},
+		{kind: SlurmError, words: "srun: error|sbatch: error|salloc: error|srun: job step creation|srun: step " +
+			"creation|slurmstepd: error", take: slurmError},
 		{kind: GlooLoopback, words: "unable to resolve hostname to a", take: none},
-		{kind: GlooLoopback, words: "remote=[127.|remote=[::1]", pattern: `(?i)(?:gloo|connectFullMesh|SO_ERROR).{0,200}remote=\[(?:127\.|::1\])`, take: none},
-		{kind: Rendezvous, words: "waitforinput", pattern: `waitForInput: socket .{0,200}timed out after \d+ ?ms`, take: none},
-		{kind: TimeLimit, words: "timeout(ms)=|timed out after|wait timeout after", pattern: `(?:Timeout\(ms\)=|(?:timed out|wait timeout) after )(\d+)(?:,|\)| ?ms\b)`, take: seconds},
-		{kind: UnusedParams, words: "expected to have finished reduction|did not receive grad|find_unused_parameters", pattern: `(?i)expected to have finished reduction in the prior iteration|parameters? (?:indices|at index|which) .{0,80}did not receive grad`, take: none},
-		{kind: TopoFault, words: "xml import|xml parse|attribute |could not open xml|unexpected xml", pattern: `(?i)NCCL WARN ((?:XML (?:Import|Parse)|Attribute [\w ]+ of node|could not open XML|unexpected xml).{0,60})`, take: shapeOf},
+		{
+			kind: GlooLoopback, words: "remote=[127.|remote=[::1]",
+			pattern: `(?i)(?:gloo|connectFullMesh|SO_ERROR).{0,200}remote=\[(?:127\.|::1\])`, take: none,
+		},
+		{
+			kind: Rendezvous, words: "waitforinput", pattern: `waitForInput: socket .{0,200}timed out after \d+ ?ms`, take: none,
+		},
+		{
+			kind: TimeLimit, words: "timeout(ms)=|timed out after|wait timeout after",
+			pattern: `(?:Timeout\(ms\)=|(?:timed out|wait timeout) after )(\d+)(?:,|\)| ?ms\b)`, take: seconds,
+		},
+		{
+			kind: UnusedParams, words: "expected to have finished reduction|did not receive grad|find_unused_parameters",
+			pattern: `(?i)expected to have finished reduction in the prior iteration|parameters? (?:indices|at index|which) .{0,80}did not receive grad`, take: none,
+		},
+		{
+			kind: TopoFault, words: "xml import|xml parse|attribute |could not open xml|unexpected xml",
+			pattern: `(?i)NCCL WARN ((?:XML (?:Import|Parse)|Attribute [\w ]+ of node|could not open XML|unexpected xml).{0,60})`, take: shapeOf,
+		},
 		{kind: ConnectError, words: "proxy call to rank", pattern: `Proxy Call to rank \d+ failed \(Connect\)`, take: proxy},
-		{kind: ConnectError, words: "operation now in progress", pattern: `socket\.(?:cc|h):\d+ -> 2 \(Operation now in progress\)`, take: expired},
+		{
+			kind: ConnectError, words: "operation now in progress",
+			pattern: `socket\.(?:cc|h):\d+ -> 2 \(Operation now in progress\)`, take: expired,
+		},
 		{kind: OtherNet, words: "no interface found in the same subnet", take: none},
 		{kind: IPCFailure, words: "transport/p2p.cc", pattern: `transport/p2p\.cc:\d+ NCCL WARN Cuda failure`, take: none},
 		{kind: GlobalRank, words: "global_rank", pattern: `GLOBAL_RANK: (\d+), MEMBER: \d+/(\d+)`},
-		{kind: NoNCCL, words: "have nccl built in|no gpus found|nccl is not available", pattern: `(?i)doesn't have NCCL built in|ProcessGroupNCCL is only supported with GPUs|NCCL is not available`, take: none},
-		{kind: TorchError, words: "async nccl error|nccl operation", pattern: `(?:async NCCL error|NCCL operation \w+ failed): ?(remote process exited|unhandled system|unhandled cuda|internal|invalid usage)`, take: asyncError},
+		{
+			kind: NoNCCL, words: "have nccl built in|no gpus found|nccl is not available",
+			pattern: `(?i)doesn't have NCCL built in|ProcessGroupNCCL is only supported with GPUs|NCCL is not available`,
+			take:    none,
+		},
+		{
+			kind: TorchError, words: "async nccl error|nccl operation",
+			pattern: `(?:async NCCL error|NCCL operation \w+ failed): ?(remote process exited|unhandled system|unhandled cuda|internal|invalid usage)`, take: asyncError,
+		},
 		{kind: NoAddress, words: "is neither af_inet", take: none},
 		{kind: OwnNet, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):(\d+\.\d+)\.\d+\.\d+<`},
-		{kind: PeerNet, words: "connect to|connecting to address|remote=[", pattern: `(?i)(?:connect(?:ing)? to (?:address )?|remote=)\[?((?:::ffff:)?[0-9a-f]*[.:][0-9a-f.:]+?)(?:%([\w.-]+))?(?:\]?:\d+\b|<\d+>).{0,24}?(?:failed|timed out|errno|refused|unreachable|abort|$)`, take: peer},
-		{kind: GIDPair, words: "remote gid|remotegid", pattern: `(?i)local ?GIDs? ?([0-9a-f:.]{3,}),? remote ?GIDs? ?([0-9a-f:.]{3,})`, take: gidPair},
+		{
+			kind: PeerNet, words: "connect to|connecting to address|remote=[",
+			pattern: `(?i)(?:connect(?:ing)? to (?:address )?|remote=)\[?((?:::ffff:)?[0-9a-f]*[.:][0-9a-f.:]+?)(?:%([\w.-]+))?(?:\]?:\d+\b|<\d+>).{0,24}?(?:failed|timed out|errno|refused|unreachable|abort|$)`, take: peer,
+		},
+		{
+			kind: GIDPair, words: "remote gid|remotegid",
+			pattern: `(?i)local ?GIDs? ?([0-9a-f:.]{3,}),? remote ?GIDs? ?([0-9a-f:.]{3,})`, take: gidPair,
+		},
 		{kind: RDMANetDev, words: " ==> ", pattern: `^\s*(\w+) port \d+ ==> \S+ \((Up|Down)\)`},
-		{kind: PortActive, words: "active", pattern: `(?i)(?:^|\s)(?:port_)?state:?\s+(?:\d+: ?)?(?:PORT_)?ACTIVE\b`, take: none},
+		{
+			kind: PortActive, words: "active", pattern: `(?i)(?:^|\s)(?:port_)?state:?\s+(?:\d+: ?)?(?:PORT_)?ACTIVE\b`,
+			take: none,
+		},
 		{kind: LibraryMix, words: "undefined symbol: nccl|undefined symbol: rccl", pattern: `undefined symbol: (\w+)`},
 		{kind: NCCLPackage, words: "nvidia-nccl-cu", pattern: `(nvidia-nccl-cu\d+)(?:==|\s+)(\d+\.\d+[\d.]*)`},
 		{kind: FabricHealth, words: "healthmask", pattern: `(?i)\bhealthMask 0x([0-9a-f]{1,8})\b`, take: fabricHealth},
@@ -93,7 +132,10 @@ func unresolved(g []string) ([]string, bool) {
 
 // asyncError names the error that XLA passes on in words.
 func asyncError(g []string) ([]string, bool) {
-	return []string{map[string]string{"remote process exited": "ncclRemoteError", "unhandled system": "ncclSystemError", "unhandled cuda": "ncclUnhandledCudaError", "internal": "ncclInternalError", "invalid usage": "ncclInvalidUsage"}[g[0]]}, true
+	return []string{map[string]string{
+		"remote process exited": "ncclRemoteError", "unhandled system": "ncclSystemError",
+		"unhandled cuda": "ncclUnhandledCudaError", "internal": "ncclInternalError", "invalid usage": "ncclInvalidUsage",
+	}[g[0]]}, true
 }
 
 // proxy and expired are connections that failed without a warning of their own: the
@@ -170,7 +212,9 @@ func fabricHealth(g []string) ([]string, bool) {
 	for _, r := range strings.ToLower(g[0]) {
 		mask = mask<<4 | strings.IndexRune("0123456789abcdef", r)
 	}
-	for i, what := range []string{"degraded bandwidth", "a route being recovered", "an unhealthy route", "recovery of an access time-out"} {
+	for i, what := range []string{
+		"degraded bandwidth", "a route being recovered", "an unhealthy route", "recovery of an access time-out",
+	} {
 		if mask>>(2*i)&3 == 1 {
 			return []string{what}, true
 		}

@@ -31,22 +31,57 @@ const (
 func seenMore() []seen {
 	return []seen{
 		{kind: GIDInUse, words: "localgid", pattern: `(?i)localGid ([0-9a-f:.]+)`, take: gidClass},
-		{kind: TestRank, words: "device", pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`},
+		{
+			kind: TestRank, words: "device",
+			pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`,
+		},
 		{kind: TestHeader, words: "minbytes", pattern: `nThread \d+ nGpus \d+ minBytes`, take: none},
 		{kind: Launched, words: "mpirun|mpiexec|srun", also: "-n", take: launched},
 		{kind: BadOrdinal, words: "invalid device ordinal|cudaerrorinvaliddevice|cuda_error_invalid_device", take: none},
-		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current pytorch|unsupported gpu architecture", take: none},
-		{kind: NoFamily, words: "address family not supported", pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none},
-		{kind: IPCFailure, words: "cuda ipc|ipcopenmemhandle|ipc mem handle|ipc_open", pattern: `(?i)((?:fail|error|could not|invalid|unable).{0,60}(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle|ipc_open)|(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle).{0,60}(?:fail|error|invalid|not supported))`, take: none},
-		{kind: BARFull, words: "mapping of buffer object failed|bar1", pattern: `(?i)(mapping of buffer object failed|BAR1.{0,40}(?:exhaust|full|too small|insufficient|out of))`, take: none},
-		{kind: Throttled, words: "slowdown|power cap|power brake|throttl", pattern: `(?i)((?:(?:HW|SW) )?(?:thermal|power brake) slowdown|sw power cap|hw slowdown)\s*:\s*active`, take: lowered},
-		{kind: ArpFull, words: "neighbor table overflow|neighbour table overflow|arp_cache", pattern: `(?i)neighbou?r table overflow`, take: none},
+		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current " +
+			"pytorch|unsupported gpu architecture", take: none},
+		{
+			kind: NoFamily, words: "address family not supported",
+			pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none,
+		},
+		{
+			kind: IPCFailure, words: "cuda ipc|ipcopenmemhandle|ipc mem handle|ipc_open",
+			pattern: `(?i)((?:fail|error|could not|invalid|unable).{0,60}(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle|ipc_open)|(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle).{0,60}(?:fail|error|invalid|not supported))`, take: none,
+		},
+		{
+			kind: BARFull, words: "mapping of buffer object failed|bar1",
+			pattern: `(?i)(mapping of buffer object failed|BAR1.{0,40}(?:exhaust|full|too small|insufficient|out of))`,
+			take:    none,
+		},
+		{
+			kind: Throttled, words: "slowdown|power cap|power brake|throttl",
+			pattern: `(?i)((?:(?:HW|SW) )?(?:thermal|power brake) slowdown|sw power cap|hw slowdown)\s*:\s*active`,
+			take:    lowered,
+		},
+		{
+			kind: ArpFull, words: "neighbor table overflow|neighbour table overflow|arp_cache",
+			pattern: `(?i)neighbou?r table overflow`, take: none,
+		},
 		{kind: NoPorts, words: "cannot assign requested address|eaddrnotavail", take: none},
-		{kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation failed|resource temporarily unavailable", pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none},
-		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: cuda", take: none},
-		{kind: CUMemFailed, words: "cumemcreate|cumemmap|cumemsetaccess|cumemimport|cumemexport|cumemhostalloc", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
-		{kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed", pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none},
-		{kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region", pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects},
+		{
+			kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation " +
+				"failed|resource temporarily unavailable",
+			pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none,
+		},
+		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was " +
+			"attempted|unsupported ptx|undefined symbol: cuda", take: none},
+		{
+			kind: CUMemFailed, words: "cumemcreate|cumemmap|cumemsetaccess|cumemimport|cumemexport|cumemhostalloc",
+			pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none,
+		},
+		{
+			kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed",
+			pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none,
+		},
+		{
+			kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region",
+			pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects,
+		},
 	}
 }
 
@@ -70,7 +105,10 @@ func launched(g []string) ([]string, bool) {
 
 // objects names the call behind an object that could not be made.
 func objects(g []string) ([]string, bool) {
-	call := map[string]string{"completion queue": "ibv_create_cq", "queue pair": "ibv_create_qp", "protection domain": "ibv_alloc_pd", "memory region": "ibv_reg_mr"}[strings.ToLower(g[0])]
+	call := map[string]string{
+		"completion queue": "ibv_create_cq", "queue pair": "ibv_create_qp", "protection domain": "ibv_alloc_pd",
+		"memory region": "ibv_reg_mr",
+	}[strings.ToLower(g[0])]
 	return []string{call, ""}, call != ""
 }
 
@@ -95,13 +133,37 @@ const (
 // seenHelps is what people tell of settings that they tried.
 func seenHelps() []seen {
 	return []seen{
-		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:works?(?:ed)?|ok|fine|clean|pass(?:es)?|stable|solved|fixed|resolved|recovers?|recovered|runs|ran|succeeds?|gone|goes away|disappears?|only) (?:well |again |correctly |only )*(?:with|when|using|after|by|once|if|under)(?: (?:setting|exporting|adding|forcing|we set|i set|only))* ` + aSetting, take: helped, told: true},
-		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + `(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|passes|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true},
-		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` + aSetting, take: helped, told: true},
-		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + ` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true},
-		{kind: Harmful, words: "removing|unsetting|unset |deleting|dropping", pattern: `(?i)()\b(?:removing|unsetting|unset|deleting|dropping) (?:the |of )?` + aSetting + `,? (?:and |then |it |seems |to |makes |made |the |job |everything |all |problem |issue ){0,6}(?:works?|worked|runs?|ran|fix(?:es|ed)?|solve[sd]?|resolve[sd]?|helps?|helped|recovers?|is fine|goes away)\b`, take: helped, told: true},
-		{kind: Harmful, words: "unset |remove |delete ", pattern: `()\b(?:works?|worked|runs?|fine|ok|helps|goes away) (?:again |well |only |fine )?(?:if|when|once|after) (?:i |we |you |I )?(?:unset|remove|removed|delete|deleted|do not set|don't set) (?:the )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)`, take: helped, told: true},
-		{kind: Hurts, words: "nccl_", pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting, take: helped, told: true},
+		{
+			kind: Helps, words: "nccl_",
+			pattern: `(?i)` + noMore +
+				`\b(?:works?(?:ed)?|ok|fine|clean|pass(?:es)?|stable|solved|fixed|resolved|recovers?|recovered|runs|ran|succeeds?|gone|goes away|disappears?|only) (?:well |again |correctly |only )*(?:with|when|using|after|by|once|if|under)(?: (?:setting|exporting|adding|forcing|we set|i set|only))* ` + aSetting, take: helped, told: true,
+		},
+		{
+			kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting +
+				`(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|passes|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true,
+		},
+		{
+			kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` +
+				aSetting, take: helped, told: true,
+		},
+		{
+			kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting +
+				` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true,
+		},
+		{
+			kind: Harmful, words: "removing|unsetting|unset |deleting|dropping",
+			pattern: `(?i)()\b(?:removing|unsetting|unset|deleting|dropping) (?:the |of )?` + aSetting +
+				`,? (?:and |then |it |seems |to |makes |made |the |job |everything |all |problem |issue ){0,6}(?:works?|worked|runs?|ran|fix(?:es|ed)?|solve[sd]?|resolve[sd]?|helps?|helped|recovers?|is fine|goes away)\b`, take: helped, told: true,
+		},
+		{
+			kind: Harmful, words: "unset |remove |delete ",
+			pattern: `()\b(?:works?|worked|runs?|fine|ok|helps|goes away) (?:again |well |only |fine )?(?:if|when|once|after) (?:i |we |you |I )?(?:unset|remove|removed|delete|deleted|do not set|don't set) (?:the )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)`, take: helped, told: true,
+		},
+		{
+			kind: Hurts, words: "nccl_",
+			pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting,
+			take:    helped, told: true,
+		},
 	}
 }
 
@@ -118,7 +180,9 @@ func model(text string) bool {
 	return len(text) < 60 && (models.MatchString(text) || places.MatchString(text))
 }
 
-var models = lazyre.New(`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
+var models = lazyre.New(
+	`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
 
 // places are networks and clouds that stand alone on a line.
-var places = lazyre.New(`(?i)^\s*(?:kubernetes|k8s|slurm|docker|infiniband|roce(?: ?v2)?|efa|slingshot|aws|azure|gcp|[2-9] nodes|\d+ ?x ?\d+G(?:b/s|bps)?)\s*$`)
+var places = lazyre.New(
+	`(?i)^\s*(?:kubernetes|k8s|slurm|docker|infiniband|roce(?: ?v2)?|efa|slingshot|aws|azure|gcp|[2-9] nodes|\d+ ?x ?\d+G(?:b/s|bps)?)\s*$`)

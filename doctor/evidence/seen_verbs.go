@@ -9,14 +9,27 @@ import (
 // seenVerbs is what RDMA stacks and the tools about NICs and fabrics print.
 func seenVerbs() []seen {
 	return []seen{
-		{kind: Counter, words: strings.ReplaceAll(counterWords, `\d_pause`, ""), pattern: countOf(counterWords), take: counter},
-		{kind: Counter, words: "rx_err_lane_0_phy", pattern: countOf("rx_err_lane_0_phy"), take: counter}, // apart: it alone depends on a digit
-		{kind: GID, words: "fe80:0000|0000:0000:0000:0000:0000:ffff", pattern: `^\s*(\w+)\s+\d+\s+(\d+)\s+([0-9a-f:]{39})\s+(?:[\d.]+\s+)?(v1|v2|V1|V2)\b`, take: gid},
+		{
+			kind: Counter, words: strings.ReplaceAll(counterWords, `\d_pause`, ""), pattern: countOf(counterWords),
+			take: counter,
+		},
+		// apart: it alone depends on a digit
+		{kind: Counter, words: "rx_err_lane_0_phy", pattern: countOf("rx_err_lane_0_phy"), take: counter},
+		{
+			kind: GID, words: "fe80:0000|0000:0000:0000:0000:0000:ffff",
+			pattern: `^\s*(\w+)\s+\d+\s+(\d+)\s+([0-9a-f:]{39})\s+(?:[\d.]+\s+)?(v1|v2|V1|V2)\b`, take: gid,
+		},
 		{kind: MTU, words: "mtu ", pattern: `(?:^|\s)\d*:? ?([\w.@-]+):? +(?:<[^>]*>|.{0,60}?)\s*mtu (\d{3,5})\b`},
 		{kind: ActiveMTU, words: "active_mtu|active mtu", take: mtus},
-		{kind: PortState, words: "state:|physical state|port_state|phys_state|state (", pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered},
+		{
+			kind: PortState, words: "state:|physical state|port_state|phys_state|state (",
+			pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered,
+		},
 		{kind: AsyncEvent, words: "port error|link down", pattern: `(?i)NET/IB ?:.{0,40}(port error)`, take: lowered},
-		{kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier", pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`},
+		{
+			kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier",
+			pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`,
+		},
 	}
 }
 
@@ -119,8 +132,10 @@ func verdict(g []string) ([]string, bool) {
 
 // verbsCalls are the calls whose failure says something.
 var verbsCalls = []string{
-	"ibv_modify_qp", "ibv_create_qp", "ibv_create_cq", "ibv_reg_dmabuf_mr", "mlx5dv_reg_dmabuf_mr", "ibv_reg_mr_iova2", "ibv_reg_mr", "ibv_alloc_pd", "ibv_open_device",
-	"ibv_get_device_list", "ibv_query_gid", "ibv_query_port", "ibv_poll_cq", "ibv_create_srq", "ibv_post_send", "pin_user_pages", "modify_qp", "create_qp", "create_cq", "reg_mr",
+	"ibv_modify_qp", "ibv_create_qp", "ibv_create_cq", "ibv_reg_dmabuf_mr", "mlx5dv_reg_dmabuf_mr", "ibv_reg_mr_iova2",
+	"ibv_reg_mr", "ibv_alloc_pd", "ibv_open_device",
+	"ibv_get_device_list", "ibv_query_gid", "ibv_query_port", "ibv_poll_cq", "ibv_create_srq", "ibv_post_send",
+	"pin_user_pages", "modify_qp", "create_qp", "create_cq", "reg_mr",
 }
 
 // reasons are errors of the system, as words and as names.

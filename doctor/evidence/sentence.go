@@ -24,8 +24,10 @@ func english(text string) bool {
 		return false
 	}
 	for _, w := range []string{
-		" the ", " is ", " are ", " was ", " with ", " without ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it ", " does ", " cannot ", " never ",
-		" instead ", " although ", " between ", " once ", " every ", " one ", " while ", " there ", " have ", " has ", " fails ", " hangs ",
+		" the ", " is ", " are ", " was ", " with ", " without ", " we ", " i ", " my ", " when ", " but ", " our ",
+		" after ", " only ", " than ", " it ", " does ", " cannot ", " never ",
+		" instead ", " although ", " between ", " once ", " every ", " one ", " while ", " there ", " have ", " has ",
+		" fails ", " hangs ",
 	} {
 		if strings.Contains(low, w) {
 			return true
@@ -44,7 +46,9 @@ func worded(text string) bool {
 	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") || strings.Contains(low, " you ") {
 		return false
 	}
-	for _, w := range []string{" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs"} {
+	for _, w := range []string{
+		" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs",
+	} {
 		if strings.Contains(low, w) {
 			return true
 		}
@@ -59,7 +63,12 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
+	for _, mark := range []string{
+		"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P",
+		"via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback",
+		"File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG",
+		"WARNING", "==", "|", "\t",
+	} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}
@@ -71,7 +80,8 @@ func talk(text string) (words int, ok bool) {
 	case '#', '`', '[', '{', '+', '|', '<', '$', '%', '/', '@':
 		return 0, false
 	}
-	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
+	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' &&
+		(t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
 	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && atoi(t[1:5]) >= 0 && t[5] == ' ' {
@@ -111,7 +121,9 @@ func alone(text string) bool {
 
 // denials are symptoms that a sentence says are not there: "no timeouts, no
 // hangs", "error: 0", "the errors went away"; and the length of a time-out.
-var denials = lazyre.New(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
+var denials = lazyre.New(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied +
+	`(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied +
+	` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
 
 const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
 

@@ -98,10 +98,12 @@ type Table struct {
 	*nccltests.Table
 }
 
-// Blank reports that nothing of what was read is known: neither a tool's output, nor a line that says something, nor a person's words.
+// Blank reports that nothing of what was read is known: neither a tool's output, nor a line that says something, nor a
+// person's words.
 func (s *Set) Blank() bool {
-	return s.Log == nil && s.Cluster == nil && (s.Job == nil || s.Job.Empty()) && !s.Told && !s.Asked && s.Unknown == 0 && len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Links)+len(s.Figures)+
-		len(s.Changes)+len(s.Steps)+len(s.kinds)+len(s.env) == 0
+	return s.Log == nil && s.Cluster == nil && (s.Job == nil || s.Job.Empty()) && !s.Told && !s.Asked && s.Unknown == 0 &&
+		len(s.Tables)+len(s.Pairs)+len(s.Fleet)+len(s.Links)+len(s.Figures)+
+			len(s.Changes)+len(s.Steps)+len(s.kinds)+len(s.env) == 0
 }
 
 // All are the observations of a kind, in the order of their first lines.

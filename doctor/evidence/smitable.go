@@ -8,8 +8,8 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// Bounds of what tells a GPU that is hot apart from its equals in one table of nvidia-smi. Equal GPUs of one job differ by some degrees and
-// some watts; one that lowers its clocks because of heat draws far less at a higher temperature.
+// Bounds of what tells a GPU that is hot apart from its equals in one table of nvidia-smi. Equal GPUs of one job differ
+// by some degrees and some watts; one that lowers its clocks because of heat draws far less at a higher temperature.
 const (
 	busyPercent  = 90  // utilisation; idle GPUs and those that wait differ in power for good reasons
 	hotDegrees   = 80  // no GPU lowers its clocks below
@@ -20,8 +20,10 @@ const (
 )
 
 var (
-	smiName  = lazyre.New(`^\|\s{1,4}(\d{1,3})\s+(\S.{0,30}?)\s{2,}(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s`)
-	smiState = lazyre.New(`^\|\s*(?:N/A|ERR!|\d+%)\s+(\d{1,3})C\s+P\d+\s+(\d{1,4})W\s*/\s*(\d{1,4})W\s*\|[^|]*\|\s+(\d{1,3})%\s`)
+	smiName = lazyre.
+		New(`^\|\s{1,4}(\d{1,3})\s+(\S.{0,30}?)\s{2,}(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s`)
+	smiState = lazyre.
+			New(`^\|\s*(?:N/A|ERR!|\d+%)\s+(\d{1,3})C\s+P\d+\s+(\d{1,4})W\s*/\s*(\d{1,4})W\s*\|[^|]*\|\s+(\d{1,3})%\s`)
 )
 
 // smiGPU is what the plain table of nvidia-smi says of a GPU.
@@ -69,7 +71,8 @@ func (r *Reader) hotApart(list []smiGPU) {
 				equals, temp, watt = equals+1, max(temp, o.temp), min(watt, o.watt)
 			}
 		}
-		if equals < leastEquals || g.busy < busyPercent || g.temp < hotDegrees || g.temp < temp+apartDegrees || float64(g.watt) > apartPower*float64(watt) {
+		if equals < leastEquals || g.busy < busyPercent || g.temp < hotDegrees || g.temp < temp+apartDegrees ||
+			float64(g.watt) > apartPower*float64(watt) {
 			continue
 		}
 		args := []string{g.index, strconv.Itoa(g.temp), strconv.Itoa(g.watt), strconv.Itoa(temp), strconv.Itoa(watt)}

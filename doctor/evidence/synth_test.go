@@ -49,17 +49,22 @@ func TestSyntheticJob(t *testing.T) {
 			within += c.N
 		}
 	}
-	if o := s.First(OverNet, "IB"); o == nil || o.Count != across || o.Arg(1) != "gdr" || !slices.Equal(o.HostNames(), []string{j.Host(0), j.Host(1)}) || s.Count(OverP2P) != within {
+	if o := s.First(OverNet, "IB"); o == nil || o.Count != across || o.Arg(1) != "gdr" ||
+		!slices.Equal(o.HostNames(), []string{j.Host(0), j.Host(1)}) || s.Count(OverP2P) != within {
 		t.Errorf("%+v; %d connections between hosts, %d within", o, across, within)
 	}
-	if o := s.Find(GDROn, func(o *Observation) bool { return o.Arg(0) == "mlx5_7" }); o == nil || o.Count != j.Ranks() || o.Arg(9) != "" {
+	if o := s.Find(GDROn, func(o *Observation) bool { return o.Arg(0) == "mlx5_7" }); o == nil || o.Count != j.Ranks() ||
+		o.Arg(9) != "" {
 		t.Errorf("%+v", o)
 	}
-	if v := s.Values("NCCL_IB_QPS_PER_CONNECTION"); len(v) != 1 || v[0].Value != "4" || v[0].Count != j.Ranks() || len(v[0].Hosts) != 2 || s.Env("WORLD_SIZE").Value != "16" {
+	if v := s.Values("NCCL_IB_QPS_PER_CONNECTION"); len(v) != 1 || v[0].Value != "4" || v[0].Count != j.Ranks() ||
+		len(v[0].Hosts) != 2 || s.Env("WORLD_SIZE").Value != "16" {
 		t.Errorf("settings %v", s.EnvNames())
 	}
-	waits := slices.DeleteFunc(slices.Clone(s.All(Watchdog)), func(o *Observation) bool { return len(o.Args) == 0 }) // that somebody waited at all
-	if len(waits) != 2 || waits[0].Arg(0) != "70" || len(waits[0].Ranks) != 8 || len(waits[1].Ranks) != 7 || waits[1].Ranks[15] || len(s.All(Queued)) != 2 {
+	// that somebody waited at all
+	waits := slices.DeleteFunc(slices.Clone(s.All(Watchdog)), func(o *Observation) bool { return len(o.Args) == 0 })
+	if len(waits) != 2 || waits[0].Arg(0) != "70" || len(waits[0].Ranks) != 8 || len(waits[1].Ranks) != 7 ||
+		waits[1].Ranks[15] || len(s.All(Queued)) != 2 {
 		t.Errorf("%+v", waits)
 	}
 	for r := range j.Ranks() {
@@ -72,7 +77,10 @@ func TestSyntheticJob(t *testing.T) {
 // Files say the same in any order, packed, and in an archive of packed ones.
 func TestSyntheticPacked(t *testing.T) {
 	j := job(t)
-	files := map[string]string{"nccl.log": j.Log(0) + j.Log(8), "job.log": j.Steps(0, 5, 1) + j.Watchdog(0, 7, "ALLGATHER"), "dmesg.log": j.KernelXid(9, 79, "GPU has fallen off the bus.")}
+	files := map[string]string{
+		"nccl.log": j.Log(0) + j.Log(8), "job.log": j.Steps(0, 5, 1) + j.Watchdog(0, 7, "ALLGATHER"),
+		"dmesg.log": j.KernelXid(9, 79, "GPU has fallen off the bus."),
+	}
 	summary := func(s *Set) string {
 		var b strings.Builder
 		for _, k := range s.Kinds() {
@@ -120,7 +128,10 @@ func TestSyntheticPacked(t *testing.T) {
 	if !slices.ContainsFunc(s.Sources, func(n string) bool { return strings.HasSuffix(n, ":bundle/nccl.log") }) {
 		t.Errorf("sources %v", s.Sources)
 	}
-	for name, data := range map[string][]byte{"a zip archive": []byte("PK\x03\x04xxxx"), "not": []byte("\x1f\x8bxx"), "binary data": append([]byte{1, 0, 2, 0}, bytes.Repeat([]byte{0, 1}, 500)...)} {
+	for name, data := range map[string][]byte{
+		"a zip archive": []byte("PK\x03\x04xxxx"), "not": []byte("\x1f\x8bxx"),
+		"binary data": append([]byte{1, 0, 2, 0}, bytes.Repeat([]byte{0, 1}, 500)...),
+	} {
 		if err := words().NewReader().Read("f", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -142,7 +153,8 @@ func TestSyntheticTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := read(t, text)
-	if len(s.Tables) != 1 || s.Tables[0].Op != coll.AllReduce || len(s.Tables[0].Sweeps[0].Points) != 6 || s.Tables[0].File != "a" || s.Count(Average) != 1 {
+	if len(s.Tables) != 1 || s.Tables[0].Op != coll.AllReduce || len(s.Tables[0].Sweeps[0].Points) != 6 ||
+		s.Tables[0].File != "a" || s.Count(Average) != 1 {
 		t.Fatalf("%+v", s.Tables)
 	}
 	r := words().NewReader()
@@ -186,7 +198,10 @@ func TestLinesAndTheirTwins(t *testing.T) {
 		{warn + "no interface found in the same subnet; no socket interface found", NoInterface, "-"},
 		{warn + "NET/IB : collective mismatch error, local size 4 remote size 8", SizeMismatch, "collective mismatch"},
 		{"h:1:2 [0] bootstrap.cc:9 NCCL WARN Message truncated : received 8 bytes instead of 4", SizeMismatch, "-"},
-		{"h:1:2 [0] bootstrap.cc:9 NCCL WARN Message truncated : received 8 bytes instead of 4", RootMismatch, "Message truncated"},
+		{
+			"h:1:2 [0] bootstrap.cc:9 NCCL WARN Message truncated : received 8 bytes instead of 4", RootMismatch,
+			"Message truncated",
+		},
 		{"Error: network AWS Libfabric not found", NoNetwork, "aws libfabric"},
 		{"NET/OFI Couldn't find a device: no eligible provider of 4", OFIFailure, "NET/OFI Couldn't"},
 		{"iommu: Default domain type: Passthrough", IommuMode, "passthrough"},
@@ -277,16 +292,21 @@ func TestToolsDoNotComplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := read(t, "Training on 2 nodes hangs after an hour\n"+table); s.First(Symptom, "hang") == nil || len(s.Tables) != 1 {
+	if s := read(t, "Training on 2 nodes hangs after an hour\n"+table); s.First(Symptom, "hang") == nil ||
+		len(s.Tables) != 1 {
 		t.Errorf("%v", s.Kinds())
 	}
 }
 
 // A rate is the same in every unit.
 func TestUnitsOfRates(t *testing.T) {
-	for _, text := range []string{"12.5 GB/s", "12.5 GBps", "100 Gb/s", "100 Gbps", "100 Gbit/s", "12500 MB/s", "12,500 MB/s", "100,000 Mbps", "100,000 Mbit/s", "11.6415321827 GiB/s"} {
+	for _, text := range []string{
+		"12.5 GB/s", "12.5 GBps", "100 Gb/s", "100 Gbps", "100 Gbit/s", "12500 MB/s", "12,500 MB/s", "100,000 Mbps",
+		"100,000 Mbit/s", "11.6415321827 GiB/s",
+	} {
 		s := read(t, "The all-reduce is slow, we see "+text+" of busbw on our two nodes.\n")
-		if len(s.Figures) != 1 || math.Abs(s.Figures[0].GBps-12.5) > 1e-6 || s.Figures[0].Bits != strings.Contains(strings.ToLower(text[len(text)-6:]), "b") && !strings.Contains(text, "B") {
+		if len(s.Figures) != 1 || math.Abs(s.Figures[0].GBps-12.5) > 1e-6 ||
+			s.Figures[0].Bits != strings.Contains(strings.ToLower(text[len(text)-6:]), "b") && !strings.Contains(text, "B") {
 			t.Errorf("%s: %+v", text, s.Figures)
 		}
 	}
@@ -295,16 +315,20 @@ func TestUnitsOfRates(t *testing.T) {
 // Addresses of interfaces are networks, each of the host whose list it stands in, however the tool writes them.
 func TestSubnetsOfHosts(t *testing.T) {
 	for name, text := range map[string]string{
-		"ip address": "1: lo: <LOOPBACK> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n2: eth0: <BROADCAST> mtu 1500\n    inet 10.77.0.1/24 brd 10.77.0.255 scope global eth0\n" +
-			"1: lo: <LOOPBACK> mtu 65536\n2: eth0: <BROADCAST> mtu 1500\n    inet 10.78.0.1/24 brd 10.78.0.255 scope global eth0\n",
-		"ifconfig": "eth0: flags=4163<UP>  mtu 1500\n        inet 10.77.0.1  netmask 255.255.255.0  broadcast 10.77.0.255\neth0: flags=4163<UP>  mtu 1500\n        inet 10.78.0.1  netmask 255.255.255.0  broadcast 10.78.0.255\n",
+		"ip address": "1: lo: <LOOPBACK> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n2: eth0: <BROADCAST> mtu 1500\n    " +
+			"inet 10.77.0.1/24 brd 10.77.0.255 scope global eth0\n" +
+			"1: lo: <LOOPBACK> mtu 65536\n2: eth0: <BROADCAST> mtu 1500\n    inet 10.78.0.1/24 brd 10.78.0.255 scope global " +
+			"eth0\n",
+		"ifconfig": "eth0: flags=4163<UP>  mtu 1500\n        inet 10.77.0.1  netmask 255.255.255.0  broadcast 10.77.0.255\n" +
+			"eth0: flags=4163<UP>  mtu 1500\n        inet 10.78.0.1  netmask 255.255.255.0  broadcast 10.78.0.255\n",
 	} {
 		s := read(t, text)
 		var got []string
 		for _, o := range s.All(Subnet) {
 			got = append(got, o.Arg(0)+" "+o.Arg(1))
 		}
-		if !slices.Equal(got, []string{"10.77.0.0/24 eth0", "10.78.0.0/24 eth0"}) || s.All(Subnet)[0].Arg(2) == s.All(Subnet)[1].Arg(2) {
+		if !slices.Equal(got, []string{"10.77.0.0/24 eth0", "10.78.0.0/24 eth0"}) ||
+			s.All(Subnet)[0].Arg(2) == s.All(Subnet)[1].Arg(2) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -317,7 +341,8 @@ func TestSubnetsOfHosts(t *testing.T) {
 			t.Errorf("%s: %+v", name, s.All(Subnet))
 		}
 	}
-	if s := read(t, "2: eth0: <BROADCAST> mtu 1500\n    inet 10.77.0.1/31 scope global eth0\n    inet6 fe80::1/64 scope global\n"); s.Has(Subnet) {
+	if s := read(t, "2: eth0: <BROADCAST> mtu 1500\n    inet 10.77.0.1/31 scope global eth0\n    inet6 fe80::1/64 scope "+
+		"global\n"); s.Has(Subnet) {
 		t.Error("a cable between two ends is a network")
 	}
 }
@@ -349,7 +374,8 @@ func TestBoundsOfSets(t *testing.T) {
 		fmt.Fprintf(&b, "NCCL_SYNTHETIC=%d\n2: veth%d: <UP> mtu 1500 state UP\n", i, i)
 	}
 	s := read(t, b.String())
-	if len(s.Values("NCCL_SYNTHETIC")) != maxDiffer || s.Dropped["settings"] != 50 || len(s.All(MTU)) != maxDiffer || s.Dropped[string(MTU)] != 50 {
+	if len(s.Values("NCCL_SYNTHETIC")) != maxDiffer || s.Dropped["settings"] != 50 || len(s.All(MTU)) != maxDiffer ||
+		s.Dropped[string(MTU)] != 50 {
 		t.Errorf("%d settings, %d interfaces, dropped %v", len(s.Values("NCCL_SYNTHETIC")), len(s.All(MTU)), s.Dropped)
 	}
 }

@@ -20,7 +20,8 @@ func TestInterleavedLines(t *testing.T) {
 	for n := range j.Nodes {
 		real[j.Host(n)] = true
 	}
-	warning := j.Warn(3, "transport/net_ib.cc:1290", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.2<4097> with status=12 opcode=129 len=0 vendor err 129 (Recv)")
+	warning := j.Warn(3, "transport/net_ib.cc:1290", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.2<4097> "+
+		"with status=12 opcode=129 len=0 vendor err 129 (Recv)")
 	whole := strings.SplitAfter(strings.Repeat("training as usual, loss 1.25\n", 2*maxTalk)+j.Logs()+warning, "\n")
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for round := range 8 {
@@ -78,8 +79,10 @@ func TestChunks(t *testing.T) {
 	if _, err := io.Copy(&b, &jobLog{ranks: 64, channels: 4, limit: 200_000}); err != nil {
 		t.Fatal(err)
 	}
-	text := j.Environment() + j.Logs() + b.String() + "{\"NCCL_IB_HCA\": \"mlx5\", \"log\": [\"Xid 79\", \"socket timeout\"]}\n" +
-		tear(rnd, strings.SplitAfter(j.Logs()+b.String(), "\n"), 5) + strings.Repeat("tqdm 12%|#  |\r", 6000) + j.Watchdog(2, 71, "ALLREDUCE") + j.Steps(3, 40, 1.5)
+	text := j.Environment() + j.Logs() + b.String() +
+		"{\"NCCL_IB_HCA\": \"mlx5\", \"log\": [\"Xid 79\", \"socket timeout\"]}\n" +
+		tear(rnd, strings.SplitAfter(j.Logs()+b.String(), "\n"), 5) + strings.Repeat("tqdm 12%|#  |\r", 6000) +
+		j.Watchdog(2, 71, "ALLREDUCE") + j.Steps(3, 40, 1.5)
 	load := func(in io.Reader, size, workers int) *Set {
 		r := NewReader()
 		r.chunk, r.workers = size, workers

@@ -18,7 +18,8 @@ const busyLines = 40
 const busyWords = "examples/s|tokeniz|preprocess|pre-processing|saving|checkpoint|it/s]|b/s]|s/it]|download|loading"
 
 // gaveUpWords find the lines in which somebody stops waiting.
-const gaveUpWords = "collective operation timeout|socket timeout|waitforinput|wait timeout after|timeout waiting for key"
+const gaveUpWords = "collective operation timeout|socket timeout|waitforinput|wait timeout after|timeout waiting for " +
+	"key"
 
 // busyPatterns recognise long work of one rank: bars of tqdm with the time gone by,
 // and sentences of trainers.
@@ -28,7 +29,8 @@ func newBusyPatterns() *busyPatterns {
 	return &busyPatterns{
 		bar:  regexp.MustCompile(`\d+%\|.{0,200}?\| ?[\d.]+\w?/[\d.]+\w? \[(?:(\d+):)?(\d+):(\d\d)<`),
 		data: regexp.MustCompile(`(?i)\b(?:tokeniz\w+|pre-?process\w*|running tokenizer|map \(num_proc|examples/s)\b`),
-		save: regexp.MustCompile(`(?i)\b(?:saving|writing)\b.{0,40}\b(?:checkpoint|model|state)|\bsave_(?:checkpoint|pretrained|state)\b|retrieving (?:full model|optimizer) state`),
+		save: regexp.MustCompile(
+			`(?i)\b(?:saving|writing)\b.{0,40}\b(?:checkpoint|model|state)|\bsave_(?:checkpoint|pretrained|state)\b|retrieving (?:full model|optimizer) state`),
 		load: regexp.MustCompile(`(?i)\b(?:loading checkpoint shards|downloading (?:shards|model|data))\b`),
 	}
 }
@@ -66,7 +68,8 @@ func (p *busyPatterns) see(text string) (what, secs string, ok bool) {
 
 // gaveUp reports a line in which somebody stops waiting for the others.
 func gaveUp(text string) bool {
-	return strings.Contains(text, "collective operation timeout") || strings.Contains(text, "Socket Timeout") || strings.Contains(text, "waitForInput: ") ||
+	return strings.Contains(text, "collective operation timeout") || strings.Contains(text, "Socket Timeout") ||
+		strings.Contains(text, "waitForInput: ") ||
 		strings.Contains(text, "wait timeout after") || strings.Contains(text, "Timeout waiting for key")
 }
 

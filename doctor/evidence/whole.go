@@ -54,7 +54,9 @@ func (r *Reader) whole() (formats int) {
 	if perftest.Match(data) {
 		for _, t := range perftest.Read(data) {
 			if best := t.Best(); best != nil && len(r.set.Figures) < maxFigures {
-				q := finding.Quote{File: r.name, Line: best.Line, Text: strings.TrimSpace(t.Test + " " + t.Device + ": " + best.Text)}
+				q := finding.Quote{
+					File: r.name, Line: best.Line, Text: strings.TrimSpace(t.Test + " " + t.Device + ": " + best.Text),
+				}
 				r.set.Figures = append(r.set.Figures, Figure{GBps: best.Rate.GBps(), Tool: "wire", Quote: short(q)})
 			}
 		}
@@ -63,7 +65,10 @@ func (r *Reader) whole() (formats int) {
 	if inspector.MatchProm(data) {
 		for _, m := range inspector.ReadProm(data) {
 			if m.BusGBps > 0 && len(r.set.Figures) < maxFigures {
-				q := finding.Quote{File: r.name, Line: int(m.Line), Text: fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s", m.Op, unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps)}
+				q := finding.Quote{
+					File: r.name, Line: int(m.Line), Text: fmt.Sprintf("%s of %s on %s of %s, %d ranks: bus bandwidth %.1f GB/s", m.Op,
+						unit.Bytes(m.Low), m.GPU, m.Node, m.Ranks, m.BusGBps),
+				}
 				r.set.Figures = append(r.set.Figures, Figure{GBps: m.BusGBps, Tool: "nccl", Quote: short(q)})
 			}
 		}
@@ -181,7 +186,8 @@ func (r *Reader) machine(name string, in io.Reader) io.Reader {
 // passedOver reports a member of a copy of /sys or /proc that is not for reading
 // as a text.
 func passedOver(member string) bool {
-	if !strings.Contains(member, "/sys/") && !strings.Contains(member, "/proc/") && !strings.HasPrefix(member, "sys/") && !strings.HasPrefix(member, "proc/") {
+	if !strings.Contains(member, "/sys/") && !strings.Contains(member, "/proc/") && !strings.HasPrefix(member, "sys/") &&
+		!strings.HasPrefix(member, "proc/") {
 		return false
 	}
 	switch path.Base(member) {

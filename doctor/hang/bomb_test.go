@@ -19,7 +19,8 @@ func TestShortFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"dump_rank_0": dump.String(),
 		"ras.json":    `{"nccl_version":"2.28.9","communicators_count":1,"communicators":[{"hash":"0x1","size":1000000000000,"ranks":[{"rank":0,"host":"a","pid":1}]}]}`,
-		"log":         "[rank0]: x\n[rank0]: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/900000000000 clients joined.\n[rank0]: TCPStore server has shut down too early\n",
+		"log": "[rank0]: x\n[rank0]: torch.distributed.DistStoreError: Timed out after 61 seconds waiting for " +
+			"clients. 1/900000000000 clients joined.\n[rank0]: TCPStore server has shut down too early\n",
 	} {
 		if _, err := c.AddFile(name, []byte(text)); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,8 @@ func rankList(ranks []int) string {
 	return "ranks " + words.Numbers(slices.Compact(ranks))
 }
 
-// minority are the members of the smaller groups of those that differ, where one group is larger than all others; else all.
+// minority are the members of the smaller groups of those that differ, where one group is larger than all others; else
+// all.
 func minority[K comparable](by map[K][]int) (few []int, clear bool) {
 	most, second := 0, 0
 	var key K

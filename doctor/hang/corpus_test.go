@@ -26,9 +26,11 @@ type scenario struct {
 
 // kindsOf are the kinds that name a planted fault.
 var kindsOf = map[string][]Kind{
-	"ckpt": {Checkpoint}, "order": {Order}, "dataloader": {DataLoading}, "exception": {Exited}, "gpu_assert": {GPUFault}, "none": {NoKind},
-	"skip_comm": {NeverJoined}, "kill9": {Killed}, "late_start": {NeverJoined}, "mismatch_op": {OpMismatch}, "mismatch_size": {SizeMismatch},
-	"sigstop": {Stopped}, "slow": {Late}, "spin": {Kernel}, "sleep": {Late}, "late_comm": {NeverJoined},
+	"ckpt": {Checkpoint}, "order": {Order}, "dataloader": {DataLoading}, "exception": {Exited}, "gpu_assert": {GPUFault},
+	"none":      {NoKind},
+	"skip_comm": {NeverJoined}, "kill9": {Killed}, "late_start": {NeverJoined}, "mismatch_op": {OpMismatch},
+	"mismatch_size": {SizeMismatch},
+	"sigstop":       {Stopped}, "slow": {Late}, "spin": {Kernel}, "sleep": {Late}, "late_comm": {NeverJoined},
 }
 
 // capture reads a folder, without what the experiment itself wrote down.
@@ -36,7 +38,8 @@ func capture(t *testing.T, dir string) *Case {
 	t.Helper()
 	c := NewCase()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") || strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
+		if err != nil || d.IsDir() || d.Name() == "truth.json" || strings.HasPrefix(d.Name(), "fr_trace") ||
+			strings.HasPrefix(d.Name(), "events.") || d.Name() == "timeline.jsonl" {
 			return err
 		}
 		name, data := corpus.Read(t, path)
@@ -72,13 +75,16 @@ func only(c *Case, signal string) *Case {
 
 var update = flag.Bool("update", false, "rewrite the table of captures in docs/manual/hang.md")
 
-// TestCaptures judges every capture with a planted fault: the right rank and the right kind. The manual has the table of what each signal alone says.
+// TestCaptures judges every capture with a planted fault: the right rank and the right kind. The manual has the table
+// of what each signal alone says.
 func TestCaptures(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| capture | planted | RAS alone | recorder alone | logs alone | all together |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| capture | planted | RAS alone | recorder alone | logs alone | all together |\n" +
+		"|---|---|---|---|---|---|\n")
 	eachCapture(t, func(s *scenario, all *Case) {
 		var row strings.Builder
-		fmt.Fprintf(&row, "| %s | %s |", s.Name, strings.TrimSpace(s.Truth.Cause+" "+strings.Trim(fmt.Sprint(s.Truth.Culprits), "[]")))
+		fmt.Fprintf(&row, "| %s | %s |", s.Name,
+			strings.TrimSpace(s.Truth.Cause+" "+strings.Trim(fmt.Sprint(s.Truth.Culprits), "[]")))
 		for _, signal := range []string{fromRAS, fromRecorder, fromLog, ""} {
 			v := only(all, signal).Judge()
 			ranks := ranksOf(v)
@@ -109,7 +115,8 @@ func TestCaptures(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Errorf("%s is not what the captures give; go test ./doctor/hang -run TestCaptures -update writes it:\n%s", file, table.String())
+		t.Errorf("%s is not what the captures give; go test ./doctor/hang -run TestCaptures -update writes it:\n%s", file,
+			table.String())
 	} else if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}

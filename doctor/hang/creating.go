@@ -8,8 +8,9 @@ import (
 	"busbar.dev/input/stacks"
 )
 
-// creating looks at a rank that seems late and finds it inside a collective call that neither RAS nor the recorder counts: it waits
-// in the making of the communicator, for members that never come. No watchdog covers that, and the root's NCCL alone writes a line.
+// creating looks at a rank that seems late and finds it inside a collective call that neither RAS nor the recorder
+// counts: it waits in the making of the communicator, for members that never come. No watchdog covers that, and the
+// root's NCCL alone writes a line.
 func (x *judge) creating(c claim) (claim, bool) {
 	if c.kind != Late || len(c.ranks) == 0 || len(c.ranks) > 64 {
 		return c, false
@@ -27,7 +28,8 @@ func (x *judge) creating(c claim) (claim, bool) {
 	}
 	waiting := sorted(c.ranks)
 	out := claim{kind: NeverJoined, source: fromStacks, sure: 0.8, op: "comm init", waiting: waiting, quotes: c.quotes}
-	out.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator", rankList(waiting), quote.Where())
+	out.why = fmt.Sprintf("%s is in %s and has launched nothing: it waits in the creation of a communicator",
+		rankList(waiting), quote.Where())
 	if group, missing := x.sibling(waiting); missing != nil {
 		out.ranks = missing
 		out.comm = &Communicator{Ranks: group, Group: parallelGroup("", group, x.job.world)}
@@ -78,11 +80,13 @@ func (x *judge) made() []made {
 	return list
 }
 
-// sibling guesses the members of a communicator that some ranks wait to make, from those of the same kind that others made, the least
-// used first: the ranks that none of them has, or one of them moved along the ranks. missing are the members that do not wait.
+// sibling guesses the members of a communicator that some ranks wait to make, from those of the same kind that others
+// made, the least used first: the ranks that none of them has, or one of them moved along the ranks. missing are the
+// members that do not wait.
 func (x *judge) sibling(waiting []int) (group, missing []int) {
 	all := slices.DeleteFunc(x.made(), func(m made) bool {
-		return len(m.ranks) < 2 || len(m.ranks) <= len(waiting) || slices.ContainsFunc(m.ranks, func(r int) bool { return slices.Contains(waiting, r) })
+		return len(m.ranks) < 2 || len(m.ranks) <= len(waiting) ||
+			slices.ContainsFunc(m.ranks, func(r int) bool { return slices.Contains(waiting, r) })
 	})
 	slices.SortStableFunc(all, func(a, b made) int { return cmp.Compare(a.used, b.used) })
 	for _, m := range all {
@@ -104,7 +108,8 @@ func (x *judge) sibling(waiting []int) (group, missing []int) {
 	return nil, nil
 }
 
-// moveOnto moves ranks by one distance so that they have all of some others and none of their own; nil where that cannot be.
+// moveOnto moves ranks by one distance so that they have all of some others and none of their own; nil where that
+// cannot be.
 func moveOnto(ranks, others []int, world int) []int {
 	for _, m := range ranks {
 		by := others[0] - m

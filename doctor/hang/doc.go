@@ -1,7 +1,7 @@
-// Package hang says why a job does not go on: which ranks hold it up, what kind of fault that is, and how sure that is. It
-// joins what a job tells about itself — NCCL's RAS service, PyTorch's flight recorder, stacks, NCCL's Inspector, the
-// job's own output and the kernel's — because none of them suffices: RAS does not see the order of communicators, the
-// recorder does not see a process that is gone, and a log names who noticed first.
+// Package hang says why a job does not go on: which ranks hold it up, what kind of fault that is, and how sure that is.
+// It joins what a job tells about itself — NCCL's RAS service, PyTorch's flight recorder, stacks, NCCL's Inspector,
+// the job's own output and the kernel's — because none of them suffices: RAS does not see the order of communicators,
+// the recorder does not see a process that is gone, and a log names who noticed first.
 //
 //	c := hang.NewCase()
 //	c.Add("ras.json", data)          // anything of the job; what is not known is told apart by its content
@@ -152,8 +152,8 @@ func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
 // Slow notes ranks that were told to write a dump and have not done so yet.
 func (c *Case) Slow(ranks []int) { c.slow = append(c.slow, ranks...) }
 
-// Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a file of
-// such a kind could not be read.
+// Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a
+// file of such a kind could not be read.
 func (c *Case) Add(name string, data []byte) (known bool, err error) {
 	switch {
 	case ras.Match(data):
@@ -207,11 +207,12 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 	return known, nil
 }
 
-// Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the flight recorder,
-// records of the Inspector.
+// Dump reports the beginning of a file that is written by a live job about itself: an answer of RAS, a dump of the
+// flight recorder, records of the Inspector.
 func Dump(head []byte) bool {
 	// Of a pickle only the beginning is there: the dictionary that the recorder writes.
-	recorder := len(head) > 3 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 && (bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id")))
+	recorder := len(head) > 3 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5 &&
+		(bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id")))
 	return recorder || ras.Match(head) || flightrec.Match(head) || inspector.Match(head) || profile.Match(head)
 }
 
@@ -224,7 +225,8 @@ func (c *Case) AddRAS(r *ras.Report, at time.Time) {
 
 // Empty reports a case about which nothing is known.
 func (c *Case) Empty() bool {
-	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+len(c.rings) == 0
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.procs)+len(c.silent)+
+		len(c.rings) == 0
 }
 
 // Dumped reports that more than logs is known: what the job's processes wrote or answered about themselves.

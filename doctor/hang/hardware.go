@@ -63,8 +63,8 @@ func (v *logView) gpuFault() (claim, bool) {
 	return c, true
 }
 
-// gpuState finds a GPU that the driver lost or stopped, by what DCGM and nvidia-smi say. The last Xid of a GPU may be old: it
-// counts where the job waits or ended. Other errors are notes.
+// gpuState finds a GPU that the driver lost or stopped, by what DCGM and nvidia-smi say. The last Xid of a GPU may be
+// old: it counts where the job waits or ended. Other errors are notes.
 func (x *judge) gpuState() (claim, bool) {
 	waits := x.timedOut() || x.still || x.log.peersGone()
 	for _, g := range x.c.gpus {
@@ -74,7 +74,9 @@ func (x *judge) gpuState() (claim, bool) {
 			}
 			continue
 		}
-		c := claim{kind: GPUFault, source: "gpu", sure: 0.85, quotes: []finding.Quote{{File: g.name, Line: g.Line, Text: g.Text}}}
+		c := claim{
+			kind: GPUFault, source: "gpu", sure: 0.85, quotes: []finding.Quote{{File: g.name, Line: g.Line, Text: g.Text}},
+		}
 		c.why = "a GPU does not answer: " + short(g.Text)
 		if g.Xid > 0 {
 			c.why = fmt.Sprintf("DCGM reports Xid %d (%s)", g.Xid, xidText(g.Xid))

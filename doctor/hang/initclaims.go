@@ -17,7 +17,8 @@ type creation struct {
 	done    map[int]bool
 }
 
-// neverJoined finds who does not come to the creation of a communicator or to the rendezvous. No watchdog covers either.
+// neverJoined finds who does not come to the creation of a communicator or to the rendezvous. No watchdog covers
+// either.
 func (v *logView) neverJoined() (claim, bool) {
 	comms := v.creations()
 	open := slices.DeleteFunc(slices.Clone(comms), func(c *creation) bool {
@@ -68,12 +69,13 @@ func (v *logView) neverJoined() (claim, bool) {
 	slices.Sort(c.waiting)
 	c.comm.Group = parallelGroup("", c.comm.Ranks, v.j.world)
 	c.comm.Name = c.comm.Group
-	c.why = fmt.Sprintf("%s began to create a communicator of %d ranks and waits for %s, which never came", rankList(c.waiting), best.size, rankList(missing))
+	c.why = fmt.Sprintf("%s began to create a communicator of %d ranks and waits for %s, which never came",
+		rankList(c.waiting), best.size, rankList(missing))
 	return c, true
 }
 
-// cameLate finds who came late to the creation of a communicator that was made in the end: the others waited long in its bootstrap,
-// it did not, and it waited in no other.
+// cameLate finds who came late to the creation of a communicator that was made in the end: the others waited long in
+// its bootstrap, it did not, and it waited in no other.
 func (v *logView) cameLate() (claim, float64, bool) {
 	const long = 10 // seconds; processes that start together differ by less
 	waits, waited := map[uint64]map[int]told{}, map[int]bool{}
@@ -110,11 +112,13 @@ func (v *logView) cameLate() (claim, float64, bool) {
 		slices.Sort(waiting)
 		ranks := slices.Sorted(slices.Values(slices.Concat(late, waiting)))
 		best = claim{
-			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting, quotes: quotes[:min(len(quotes), 3)],
-			comm: &Communicator{Hash: fmt.Sprintf("%016x", comm), Ranks: ranks, Group: parallelGroup("", ranks, v.j.world)},
+			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting,
+			quotes: quotes[:min(len(quotes), 3)],
+			comm:   &Communicator{Hash: fmt.Sprintf("%016x", comm), Ranks: ranks, Group: parallelGroup("", ranks, v.j.world)},
 		}
 		best.comm.Name = best.comm.Group
-		best.why = fmt.Sprintf("%s came %.0f s late to the creation of a communicator with %s", rankList(late), wait, rankList(waiting))
+		best.why = fmt.Sprintf("%s came %.0f s late to the creation of a communicator with %s", rankList(late), wait,
+			rankList(waiting))
 	}
 	return best, most, most > 0
 }
@@ -147,8 +151,9 @@ func (v *logView) creations() []*creation {
 	return list
 }
 
-// absentFrom are the members of a communicator that did not begin to create it. Its hash does not say who they are: for one of
-// all ranks it is the rest; else it is who is in no other communicator of that size that others of the same kind are in.
+// absentFrom are the members of a communicator that did not begin to create it. Its hash does not say who they are: for
+// one of all ranks it is the rest; else it is who is in no other communicator of that size that others of the same kind
+// are in.
 func (v *logView) absentFrom(c *creation, comms []*creation) []int {
 	need := c.size - len(c.started)
 	if need <= 0 || need > v.j.world {
@@ -180,8 +185,8 @@ func (v *logView) absentFrom(c *creation, comms []*creation) []int {
 	return v.byStride(c, comms, free, need)
 }
 
-// place is which of its members' communicators of that size a communicator is: the first, the second. Members create them in
-// one order; a log has a process's lines in that order.
+// place is which of its members' communicators of that size a communicator is: the first, the second. Members create
+// them in one order; a log has a process's lines in that order.
 func (v *logView) place(c *creation, comms []*creation) int {
 	most := 0
 	for r, t := range c.started {
@@ -237,9 +242,12 @@ func (v *logView) rendezvous() (claim, bool) {
 			}
 		}
 	}
-	// Launchers that put a rank before every line do so before the meeting too: who found nobody there, and wrote nothing of NCCL, was not there.
+	// Launchers that put a rank before every line do so before the meeting too: who found nobody there, and wrote nothing
+	// of NCCL, was not there.
 	for _, t := range v.by[joblog.StoreGone] {
-		if t.rank >= 0 && !slices.ContainsFunc(slices.Concat(v.by[joblog.Joined], v.by[joblog.Process], v.by[joblog.InitStart]), func(o told) bool { return o.rank == t.rank }) {
+		if t.rank >= 0 &&
+			!slices.ContainsFunc(slices.Concat(v.by[joblog.Joined], v.by[joblog.Process], v.by[joblog.InitStart]),
+				func(o told) bool { return o.rank == t.rank }) {
 			delete(here, t.rank)
 		}
 	}
@@ -253,10 +261,12 @@ func (v *logView) rendezvous() (claim, bool) {
 		return claim{}, false
 	}
 	c := claim{
-		kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "rendezvous", quotes: []finding.Quote{last.quote()},
-		comm: &Communicator{Name: "world", Group: "world", Ranks: upTo(last.NRanks)},
+		kind: NeverJoined, ranks: missing, source: fromLog, sure: 0.8, op: "rendezvous",
+		quotes: []finding.Quote{last.quote()},
+		comm:   &Communicator{Name: "world", Group: "world", Ranks: upTo(last.NRanks)},
 	}
-	c.why = fmt.Sprintf("%d of %d ranks came to the rendezvous in time; %s did not", last.Enqueued, last.NRanks, rankList(missing))
+	c.why = fmt.Sprintf("%d of %d ranks came to the rendezvous in time; %s did not", last.Enqueued, last.NRanks,
+		rankList(missing))
 	for _, t := range v.by[joblog.StoreGone] {
 		if slices.Contains(missing, t.rank) {
 			c.sure = 0.88

@@ -97,9 +97,12 @@ func (v *inspectView) differing(j *job) (claim, bool) {
 	if c.comm.Group != "" {
 		c.comm.Name = c.comm.Group
 	}
-	c.why = fmt.Sprintf("%s ran %s with another size than the rest; it ended, and its result is wrong", rankList(few), c.what())
+	c.why = fmt.Sprintf("%s ran %s with another size than the rest; it ended, and its result is wrong", rankList(few),
+		c.what())
 	for _, x := range best[:min(len(best), 4)] {
-		c.quotes = append(c.quotes, finding.Quote{File: x.file, Line: int(x.Line), Text: fmt.Sprintf("rank %d: %s #%d of %d bytes", x.rank, x.Op, x.Seq, x.Bytes)})
+		c.quotes = append(c.quotes, finding.Quote{
+			File: x.file, Line: int(x.Line), Text: fmt.Sprintf("rank %d: %s #%d of %d bytes", x.rank, x.Op, x.Seq, x.Bytes),
+		})
 	}
 	return c, true
 }
@@ -137,14 +140,20 @@ func (v *inspectView) stall(j *job) (claim, time.Duration, bool) {
 		if wait := float64(high.ExecUs - low.ExecUs); wait > 5e6 && wait > most {
 			most = wait
 			ranks := v.members(low.Comm)
-			best = claim{kind: Late, ranks: []int{low.rank}, source: fromInspector, sure: 0.8, op: opWord(low.Op), seq: int(low.Seq) + 1}
+			best = claim{
+				kind: Late, ranks: []int{low.rank}, source: fromInspector, sure: 0.8, op: opWord(low.Op), seq: int(low.Seq) + 1,
+			}
 			best.comm = &Communicator{Name: low.Comm, Hash: low.Comm, Ranks: ranks, Group: parallelGroup("", ranks, j.world)}
-			best.quotes = []finding.Quote{{File: high.file, Line: int(high.Line), Text: fmt.Sprintf("rank %d spent %.1f s in %s, rank %d %.1f s", high.rank, high.ExecUs/1e6, high.Op, low.rank, low.ExecUs/1e6)}}
+			best.quotes = []finding.Quote{{
+				File: high.file, Line: int(high.Line), Text: fmt.Sprintf("rank %d spent %.1f s in %s, rank %d %.1f s", high.rank,
+					high.ExecUs/1e6, high.Op, low.rank, low.ExecUs/1e6),
+			}}
 		}
 	}
 	wait := time.Duration(most) * time.Microsecond
 	if most > 0 {
-		best.why = fmt.Sprintf("%s came %v late to %s; the job went on then", rankList(best.ranks), wait.Round(time.Second/10), best.what())
+		best.why = fmt.Sprintf("%s came %v late to %s; the job went on then", rankList(best.ranks),
+			wait.Round(time.Second/10), best.what())
 	}
 	return best, wait, most > 0
 }

@@ -31,7 +31,10 @@ type job struct {
 
 // newJob joins the sources.
 func newJob(c *Case) *job {
-	j := &job{procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{}, hosts: map[string]string{}}
+	j := &job{
+		procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{},
+		hosts: map[string]string{},
+	}
 	j.size(c)
 	j.names(c)
 	j.fromRAS(c)

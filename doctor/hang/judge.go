@@ -30,11 +30,16 @@ type judge struct {
 func (c *Case) Judge() *Verdict {
 	one, err := c.oneRun()
 	if err != nil {
-		return &Verdict{State: Unknown, Kind: UnknownKind, Text: sentence(err.Error()), Ranks: []Culprit{}, Evidence: []finding.Quote{}, Next: []string{}, Signals: []string{fromRecorder}, Notes: c.notes}
+		return &Verdict{
+			State: Unknown, Kind: UnknownKind, Text: sentence(err.Error()), Ranks: []Culprit{}, Evidence: []finding.Quote{},
+			Next: []string{}, Signals: []string{fromRecorder}, Notes: c.notes,
+		}
 	}
 	c = one
 	j := newJob(c)
-	x := &judge{c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j)}
+	x := &judge{
+		c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j),
+	}
 	x.rec.torn = c.torn
 	if s := c.ringSet(); s != nil {
 		x.rings = newRecorder(s, j)
@@ -47,14 +52,17 @@ func (c *Case) Judge() *Verdict {
 	x.moved, x.still = yes, known && !yes
 	v := x.decide()
 	v.World = j.world
-	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 || slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
+	v.MayPass = v.State == Stalled && (v.MayPass || x.running() || len(x.ras) == 1 && len(c.rec.Dumps) == 0 ||
+		slices.Contains([]Kind{Checkpoint, Compiling, Evaluation}, v.Kind))
 	v.Signals = x.signals()
 	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
-		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the node is swamped.")
+		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the "+
+			"node is swamped.")
 	}
 	if len(c.slow) > 0 {
-		v.Notes = append(v.Notes, rankList(c.slow)+" has not written its dump yet. A process's first dump takes seconds where torch._dynamo is not loaded: ask again.")
+		v.Notes = append(v.Notes, rankList(c.slow)+" has not written its dump yet. A process's first dump takes seconds "+
+			"where torch._dynamo is not loaded: ask again.")
 		if v.Kind == Late && len(x.rec.order) == 0 {
 			v.Confidence = min(v.Confidence, 0.6) // without dumps a collective of another size looks the same
 		}
@@ -141,8 +149,8 @@ func (x *judge) decide() *Verdict {
 	return x.passing()
 }
 
-// stuck is a collective that all launched and none ends. Which GPU has not begun it only the profiler's rings say without
-// TORCH_NCCL_ENABLE_TIMING.
+// stuck is a collective that all launched and none ends. Which GPU has not begun it only the profiler's rings say
+// without TORCH_NCCL_ENABLE_TIMING.
 func (x *judge) stuck() (claim, bool) {
 	if x.rings != nil {
 		if c, ok := x.rings.stuck(x.job); ok {
@@ -188,7 +196,8 @@ func (x *judge) agree(c claim, others []claim) claim {
 
 func sorted(list []int) []int { return slices.Sorted(slices.Values(list)) }
 
-// running reports a job that was asked while it ran: a healthy one looks the same in the seconds that it evaluates or saves.
+// running reports a job that was asked while it ran: a healthy one looks the same in the seconds that it evaluates or
+// saves.
 func (x *judge) running() bool {
 	return len(x.c.asked)+len(x.c.procs) > 0 || x.c.ringMoved || x.c.ringStill
 }
@@ -231,8 +240,8 @@ func (x *judge) waitingState(otherwise State) State {
 	return otherwise
 }
 
-// gone finds processes that are no more, or do not run: what the recorder, RAS and the logs say, without those that left
-// because another had.
+// gone finds processes that are no more, or do not run: what the recorder, RAS and the logs say, without those that
+// left because another had.
 func (x *judge) gone() (claim, bool) {
 	if c, ok := x.log.exits(); ok {
 		return x.agree(c, rasClaims(x.ras, x.job)), true
@@ -248,7 +257,8 @@ func (x *judge) gone() (claim, bool) {
 		}
 	}
 	absent, recOK := x.rec.missing(x.job)
-	if recOK && !x.moved && (len(list) > 0 || logOK || x.log.peersGone()) { // a file that is not there alone says nothing of the process
+	// a file that is not there alone says nothing of the process
+	if recOK && !x.moved && (len(list) > 0 || logOK || x.log.peersGone()) {
 		list = append(list, absent)
 	}
 	if logOK {
@@ -272,8 +282,8 @@ func (x *judge) gone() (claim, bool) {
 	return x.agree(x.closing(c), list), true
 }
 
-// notHere are those of ranks whose process is not seen to go on: one that runs and did not take itself down has not ended, it only
-// has not noticed yet. Where that leaves nobody, all of them are.
+// notHere are those of ranks whose process is not seen to go on: one that runs and did not take itself down has not
+// ended, it only has not noticed yet. Where that leaves nobody, all of them are.
 func (x *judge) notHere(ranks []int) []int {
 	few := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool {
 		p := x.processOf(r)
@@ -286,7 +296,8 @@ func (x *judge) notHere(ranks []int) []int {
 	return few
 }
 
-// closing decides how a process went: with closed connections it ended, in order or not; with open ones it only stopped.
+// closing decides how a process went: with closed connections it ended, in order or not; with open ones it only
+// stopped.
 func (x *judge) closing(c claim) claim {
 	broken := x.log.peersGone()
 	for _, v := range x.ras {
@@ -385,18 +396,24 @@ func (x *judge) passing() *Verdict {
 	case x.moved:
 		v.Confidence, v.Text = 0.9, "The job launches collectives: RAS counted more of them in a later answer."
 	case x.rec.running > 0:
-		v.Confidence, v.Text = 0.85, "The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
+		v.Confidence, v.Text = 0.85,
+			"The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
 	case x.rec.idle():
-		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as in the creation of a communicator, is not in it."
+		v.Confidence, v.Text = 0.6, "Every collective that the recorder has is completed. A rank that waits elsewhere, as "+
+			"in the creation of a communicator, is not in it."
 	case x.still:
 		v.State, v.Kind, v.Confidence = Stalled, UnknownKind, 0.4
-		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
+		v.Text = "No rank launched a collective between two answers of RAS, and nothing differs between ranks: all of them " +
+			"compute, load, save or compile, or a GPU is stuck. The recorder's dumps tell which (--trigger, --dumps)"
 	case waits:
 		return unread
 	case len(x.ras) > 0:
-		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."
+		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and " +
+			"sizes."
 	case len(x.rec.order) > 0:
-		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and stacks tell which."
+		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0,
+			"No rank has launched a collective yet: the job starts, or waits for ranks that do not come. NCCL_DEBUG=INFO and "+
+				"stacks tell which."
 	case x.inspect.total > 0:
 		v.Text = "All ranks completed the same collectives."
 	default:
@@ -417,7 +434,8 @@ func (x *judge) past(c claim, wait time.Duration) *Verdict {
 // verdict turns a claim into the answer, with places of ranks and what their stacks show.
 func (x *judge) verdict(c claim, state State) *Verdict {
 	v := &Verdict{
-		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Nodes: c.nodes, Communicator: c.comm, Op: c.op, Sequence: c.seq,
+		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Nodes: c.nodes, Communicator: c.comm,
+		Op: c.op, Sequence: c.seq,
 		Waiting: c.waiting, Text: c.why, Evidence: c.quotes,
 	}
 	if len(c.ranks) > 0 && len(c.ranks) < 64 {

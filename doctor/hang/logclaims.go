@@ -35,7 +35,10 @@ type logView struct {
 
 // newLogView joins the logs.
 func newLogView(c *Case, j *job) *logView {
-	v := &logView{j: j, by: map[joblog.Kind][]told{}, firstTimeout: math.MaxInt64, noticed: map[int]told{}, owned: map[int]bool{}, started: map[int]int64{}}
+	v := &logView{
+		j: j, by: map[joblog.Kind][]told{}, firstTimeout: math.MaxInt64, noticed: map[int]told{}, owned: map[int]bool{},
+		started: map[int]int64{},
+	}
 	for _, l := range c.logs {
 		if r, ok := j.files[l.Name]; ok {
 			v.owned[r] = true
@@ -82,8 +85,10 @@ func (v *logView) notice(t told) {
 // victim reports an error that another process caused.
 func victim(text string) bool {
 	for _, w := range []string{
-		"NCCL", "ncclRemoteError", "DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "Connection closed", "Connection reset", "Broken pipe",
-		"TCPStore", "remote process", "KeyboardInterrupt", "SignalException", "recvValue", "clients joined", "Detected mismatch between collectives", "ChildFailedError",
+		"NCCL", "ncclRemoteError", "DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "Connection closed",
+		"Connection reset", "Broken pipe",
+		"TCPStore", "remote process", "KeyboardInterrupt", "SignalException", "recvValue", "clients joined",
+		"Detected mismatch between collectives", "ChildFailedError",
 		"Connection was likely closed", "RendezvousConnectionError", "wait timeout",
 	} {
 		if strings.Contains(text, w) {
@@ -155,7 +160,10 @@ func (v *logView) exits() (claim, bool) {
 	if first == nil {
 		return claim{}, false
 	}
-	c := claim{kind: Exited, ranks: []int{first.rank}, source: fromLog, sure: 0.85, quotes: []finding.Quote{first.quote()}, why: fmt.Sprintf("rank %d ended with exit code %d", first.rank, first.Code)}
+	c := claim{
+		kind: Exited, ranks: []int{first.rank}, source: fromLog, sure: 0.85, quotes: []finding.Quote{first.quote()},
+		why: fmt.Sprintf("rank %d ended with exit code %d", first.rank, first.Code),
+	}
 	if first.Code == -9 {
 		c.kind, c.why = Killed, fmt.Sprintf("rank %d was killed by SIGKILL", first.rank)
 	}
@@ -202,12 +210,14 @@ func (v *logView) differing() (claim, bool) {
 	c.op = opWord(op)
 	c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls another than the rest", rankList(c.ranks))
 	if c.kind == SizeMismatch {
-		c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls it with another size or type", rankList(c.ranks))
+		c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls it with another size or type",
+			rankList(c.ranks))
 	}
 	return c, true
 }
 
-// behind finds the rank that has nothing pending, or is behind by its own numbers, while the watchdogs of the others time out.
+// behind finds the rank that has nothing pending, or is behind by its own numbers, while the watchdogs of the others
+// time out.
 func (v *logView) behind() (claim, bool) {
 	for _, t := range v.by[joblog.Desync] {
 		if len(t.Ranks) > 0 && len(t.Ranks) <= max(1, v.j.world/2) {
@@ -263,10 +273,12 @@ func (v *logView) behind() (claim, bool) {
 		c.why = fmt.Sprintf("%s is behind by its own numbers while the watchdogs of the others time out", rankList(late))
 	case len(silent) > 0 && len(silent) <= max(1, v.j.world/2):
 		c.kind, c.ranks, c.sure = NoReport, silent, 0.7
-		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and %s writes nothing: it may be stopped, gone, or blocked before its own watchdog runs", rankList(silent))
+		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and %s writes nothing: it may be stopped, gone, or "+
+			"blocked before its own watchdog runs", rankList(silent))
 	case len(unread) > 0 && len(unread) <= v.j.world/2 && v.oneGroup():
 		c.kind, c.ranks, c.sure = NoReport, unread, 0.5
-		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and there is no line of %s: it may be late, stopped or gone, or its log was not given", rankList(unread))
+		c.why = fmt.Sprintf("the watchdogs of the other ranks time out, and there is no line of %s: it may be late, "+
+			"stopped or gone, or its log was not given", rankList(unread))
 	default:
 		c.kind, c.sure = UnknownKind, 0.3
 		c.why = "the watchdogs of all ranks that have a log gave up"
@@ -274,7 +286,8 @@ func (v *logView) behind() (claim, bool) {
 	return c, true
 }
 
-// oneGroup reports that all watchdogs gave up on collectives of the group of all ranks, as far as their lines say: only then all ranks have to be heard of.
+// oneGroup reports that all watchdogs gave up on collectives of the group of all ranks, as far as their lines say: only
+// then all ranks have to be heard of.
 func (v *logView) oneGroup() bool {
 	for _, k := range []joblog.Kind{joblog.Status, joblog.DumpSignal} {
 		for _, t := range v.by[k] {
@@ -286,11 +299,13 @@ func (v *logView) oneGroup() bool {
 	return true
 }
 
-// numbers are what ranks say of the last collective that they started and completed, and the last that anybody started. A dump signal is
-// about the group of all ranks, and a rank whose watchdog gave up may say its numbers only there: both count where they are of one group.
+// numbers are what ranks say of the last collective that they started and completed, and the last that anybody started.
+// A dump signal is about the group of all ranks, and a rank whose watchdog gave up may say its numbers only there: both
+// count where they are of one group.
 func (v *logView) numbers() (list []told, most int64) {
 	list = slices.Clone(v.by[joblog.DumpSignal])
-	said, groups := map[int]bool{}, len(list) == 0 // without a dump signal (older releases, or none was asked for), any group
+	// without a dump signal (older releases, or none was asked for), any group
+	said, groups := map[int]bool{}, len(list) == 0
 	for _, t := range list {
 		said[t.rank] = true
 	}
@@ -312,10 +327,12 @@ func (v *logView) numbers() (list []told, most int64) {
 	return list, most
 }
 
-// lagging are the ranks whose own numbers are behind, whoever noticed first: the last collective that they started is before the one at which a watchdog
-// timed out and others started it; where all started the same, the last one that they completed is less than that of the others.
+// lagging are the ranks whose own numbers are behind, whoever noticed first: the last collective that they started is
+// before the one at which a watchdog timed out and others started it; where all started the same, the last one that
+// they completed is less than that of the others.
 func lagging(numbers []told, op *joblog.Event) (ranks []int, quotes []finding.Quote) {
-	group := slices.DeleteFunc(slices.Clone(numbers), func(t told) bool { return t.rank < 0 || t.Group != op.Group && t.Group != "" && op.Group != "" })
+	group := slices.DeleteFunc(slices.Clone(numbers),
+		func(t told) bool { return t.rank < 0 || t.Group != op.Group && t.Group != "" && op.Group != "" })
 	behind := func(number func(told) int64, below int64) {
 		for _, t := range group {
 			if number(t) < below && !slices.Contains(ranks, t.rank) {

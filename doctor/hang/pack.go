@@ -20,8 +20,8 @@ const (
 	maxNested   = 3
 )
 
-// AddFile takes a file or an archive of files, packed or not, and says how many of them tell something. A file that cannot be
-// read is an error only where it is the only one; of an archive's members it becomes a note.
+// AddFile takes a file or an archive of files, packed or not, and says how many of them tell something. A file that
+// cannot be read is an error only where it is the only one; of an archive's members it becomes a note.
 func (c *Case) AddFile(name string, data []byte) (known int, err error) { return c.add(name, data, 0) }
 
 func (c *Case) add(name string, data []byte, depth int) (int, error) {

@@ -38,8 +38,8 @@ func eachCapture(t *testing.T, do func(s *scenario, c *Case)) {
 
 var lastNumber = regexp.MustCompile(`^(.*?)(\d+)(\D*)$`)
 
-// permuted is the job as its launcher would have numbered the same processes otherwise: rank r is rank p[r], and every host
-// has another name. Communicators of some ranks keep their own numbers, which say nothing about the job's.
+// permuted is the job as its launcher would have numbered the same processes otherwise: rank r is rank p[r], and every
+// host has another name. Communicators of some ranks keep their own numbers, which say nothing about the job's.
 func permuted(c *Case, p []int) *Case {
 	world := newJob(c).world
 	rank := func(r int) int {
@@ -173,8 +173,10 @@ func TestPermuted(t *testing.T) {
 					want = append(want, p[r])
 				}
 				slices.Sort(want)
-				if got.Kind != v.Kind || got.State != v.State || !slices.Equal(ranksOf(got), want) || got.Confidence != v.Confidence {
-					t.Errorf("%s %s: %s %s %v %.2f; with ranks %v: %s %s %v %.2f, want %v\n%s\n%s", s.Name, signal, v.State, v.Kind, ranksOf(v), v.Confidence, p, got.State, got.Kind, ranksOf(got), got.Confidence, want, v.Text, got.Text)
+				if got.Kind != v.Kind || got.State != v.State || !slices.Equal(ranksOf(got), want) ||
+					got.Confidence != v.Confidence {
+					t.Errorf("%s %s: %s %s %v %.2f; with ranks %v: %s %s %v %.2f, want %v\n%s\n%s", s.Name, signal, v.State, v.Kind,
+						ranksOf(v), v.Confidence, p, got.State, got.Kind, ranksOf(got), got.Confidence, want, v.Text, got.Text)
 				}
 			}
 		}
@@ -218,7 +220,8 @@ func lessers(c *Case) map[string]*Case {
 	with("only ras as text", func(x *Case) { *x = Case{rec: flightrec.NewSet(), ras: text} })
 	for r := range newJob(c).world {
 		not := func(d *flightrec.Dump) bool { return d.Rank == r }
-		with(fmt.Sprintf("no dump of %d", r), func(x *Case) { x.rec.Dumps = slices.DeleteFunc(slices.Clone(x.rec.Dumps), not) })
+		with(fmt.Sprintf("no dump of %d", r),
+			func(x *Case) { x.rec.Dumps = slices.DeleteFunc(slices.Clone(x.rec.Dumps), not) })
 		with(fmt.Sprintf("only dumps but %d", r), func(x *Case) {
 			rec := *c.rec
 			rec.Dumps = slices.DeleteFunc(slices.Clone(c.rec.Dumps), not)
@@ -226,7 +229,8 @@ func lessers(c *Case) map[string]*Case {
 		})
 		files := newJob(c).files
 		with(fmt.Sprintf("no log of %d", r), func(x *Case) {
-			x.logs = slices.DeleteFunc(slices.Clone(x.logs), func(l *joblog.Log) bool { n, ok := files[l.Name]; return ok && n == r })
+			x.logs = slices.DeleteFunc(slices.Clone(x.logs),
+				func(l *joblog.Log) bool { n, ok := files[l.Name]; return ok && n == r })
 		})
 	}
 	return out
@@ -251,7 +255,8 @@ func wrong(v *Verdict, culprits []int, kinds []Kind, hung bool) bool {
 	}
 	// A rank that loads or saves is a late rank to who sees no stack.
 	weaker := map[Kind]Kind{Checkpoint: Late, DataLoading: Late, Compiling: Late, Evaluation: Late}
-	return !slices.Equal(ranksOf(v), culprits) || !slices.ContainsFunc(kinds, func(k Kind) bool { return weaker[k] == v.Kind })
+	return !slices.Equal(ranksOf(v), culprits) ||
+		!slices.ContainsFunc(kinds, func(k Kind) bool { return weaker[k] == v.Kind })
 }
 
 // TestLess takes each signal away from every capture: a verdict may get weaker, but is never wrong and sure.
@@ -266,14 +271,16 @@ func TestLess(t *testing.T) {
 				right++
 			}
 			if wrong(v, s.Truth.Culprits, kinds, s.Truth.Hung) {
-				t.Errorf("%s, %s: %s %s %v %.2f, planted %s %v: %s", s.Name, name, v.State, v.Kind, ranksOf(v), v.Confidence, s.Truth.Cause, s.Truth.Culprits, v.Text)
+				t.Errorf("%s, %s: %s %s %v %.2f, planted %s %v: %s", s.Name, name, v.State, v.Kind, ranksOf(v), v.Confidence,
+					s.Truth.Cause, s.Truth.Culprits, v.Text)
 			}
 		}
 	})
 	t.Logf("%d parts of captures, %d named right by rank and kind, none wrong and sure", judged, right)
 }
 
-// TestMerged has the output of all ranks in one file, as launchers write it: the verdict may get weaker, but is never wrong and sure.
+// TestMerged has the output of all ranks in one file, as launchers write it: the verdict may get weaker, but is never
+// wrong and sure.
 func TestMerged(t *testing.T) {
 	dir := filepath.Join(corpus.Dir(t), "corpus", "live-jobs")
 	judged, right := 0, 0
@@ -312,7 +319,8 @@ func TestMerged(t *testing.T) {
 				right++
 			}
 			if wrong(v, s.Truth.Culprits, kinds, s.Truth.Hung) {
-				t.Errorf("%s, one log (alone %v): %s %s %v %.2f, planted %s %v: %s", s.Name, alone, v.State, v.Kind, ranksOf(v), v.Confidence, s.Truth.Cause, s.Truth.Culprits, v.Text)
+				t.Errorf("%s, one log (alone %v): %s %s %v %.2f, planted %s %v: %s", s.Name, alone, v.State, v.Kind, ranksOf(v),
+					v.Confidence, s.Truth.Cause, s.Truth.Culprits, v.Text)
 			}
 		}
 	})
@@ -321,7 +329,9 @@ func TestMerged(t *testing.T) {
 
 // TestLessSynthetic does the same to synthetic jobs of other shapes.
 func TestLessSynthetic(t *testing.T) {
-	for _, fault := range []livejob.Fault{livejob.None, livejob.Late, livejob.Killed, livejob.Stopped, livejob.Op, livejob.Size, livejob.Order, livejob.Kernel} {
+	for _, fault := range []livejob.Fault{
+		livejob.None, livejob.Late, livejob.Killed, livejob.Stopped, livejob.Op, livejob.Size, livejob.Order, livejob.Kernel,
+	} {
 		for _, shape := range [][2]int{{4, 2}, {8, 2}, {8, 4}, {16, 4}} {
 			for _, culprit := range []int{0, 3} {
 				j := &livejob.Job{Ranks: shape[0], TP: shape[1], Steps: 9, Fault: fault, Culprit: culprit}
@@ -331,7 +341,8 @@ func TestLessSynthetic(t *testing.T) {
 				}
 				for name, part := range lessers(files(t, j)) {
 					if v := part.Judge(); wrong(v, want, []Kind{faultKinds[fault]}, fault != livejob.None) {
-						t.Errorf("%s at rank %d of %v, %s: %s %s %v %.2f: %s", fault, culprit, shape, name, v.State, v.Kind, ranksOf(v), v.Confidence, v.Text)
+						t.Errorf("%s at rank %d of %v, %s: %s %s %v %.2f: %s", fault, culprit, shape, name, v.State, v.Kind, ranksOf(v),
+							v.Confidence, v.Text)
 					}
 				}
 			}

@@ -14,11 +14,15 @@ func (c *Case) AddProcesses(list []procs.Process) { c.procs = append(c.procs, li
 
 // stateWords are the states of processes that tell something about a rank that others wait for.
 var stateWords = map[byte]string{
-	'R': "computes on the CPU", 'S': "waits on the CPU", 'D': "waits for a device or a file system", 'T': "is stopped by a signal", 't': "is stopped by a debugger", 'Z': "has ended",
+	'R': "computes on the CPU", 'S': "waits on the CPU", 'D': "waits for a device or a file system",
+	'T': "is stopped by a signal", 't': "is stopped by a debugger", 'Z': "has ended",
 }
 
 func processQuote(p *procs.Process) finding.Quote {
-	return finding.Quote{File: fmt.Sprintf("/proc/%d/stat", p.PID), Text: fmt.Sprintf("rank %d, process %d: state %c, it %s", p.Rank, p.PID, p.State, stateWords[p.State])}
+	return finding.Quote{
+		File: fmt.Sprintf("/proc/%d/stat", p.PID),
+		Text: fmt.Sprintf("rank %d, process %d: state %c, it %s", p.Rank, p.PID, p.State, stateWords[p.State]),
+	}
 }
 
 // stoppedHere finds ranks of this machine whose processes do not run.
@@ -61,9 +65,13 @@ func (x *judge) goneHere() (claim, bool) {
 		}
 	}
 	for rank, at := range x.job.procs {
-		if !runs[rank] && at.pid > 0 && (at.addr != "" && places[at.addr] || at.host != "" && places[at.host]) && !slices.Contains(c.ranks, rank) {
+		if !runs[rank] && at.pid > 0 && (at.addr != "" && places[at.addr] || at.host != "" && places[at.host]) &&
+			!slices.Contains(c.ranks, rank) {
 			c.ranks = append(c.ranks, rank)
-			c.quotes = append(c.quotes, finding.Quote{File: "/proc", Text: fmt.Sprintf("rank %d: process %d is no more, and those of %d other ranks are", rank, at.pid, len(runs))})
+			c.quotes = append(c.quotes, finding.Quote{
+				File: "/proc",
+				Text: fmt.Sprintf("rank %d: process %d is no more, and those of %d other ranks are", rank, at.pid, len(runs)),
+			})
 		}
 	}
 	// who noticed that another is gone is not the first
@@ -82,8 +90,9 @@ func (x *judge) goneHere() (claim, bool) {
 	return x.agree(c, rasClaims(x.ras, x.job)), true
 }
 
-// notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where ranks meet, it
-// does something else. NCCL writes nothing before that, no watchdog covers it, and the rank may still come.
+// notCome finds who is not at the making of the first communicator: the others wait for an answer of the store where
+// ranks meet, it does something else. NCCL writes nothing before that, no watchdog covers it, and the rank may still
+// come.
 func (x *judge) notCome() (claim, bool) {
 	if len(x.c.procs) < 2 || len(x.c.procs) != x.c.procs[0].World || x.communicated() {
 		return claim{}, false
@@ -104,7 +113,8 @@ func (x *judge) notCome() (claim, bool) {
 		return claim{}, false
 	}
 	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(len(x.c.procs))}
-	c.why = fmt.Sprintf("%s waits for an answer before the first communicator exists; %s has not come to it", rankList(c.waiting), rankList(c.ranks))
+	c.why = fmt.Sprintf("%s waits for an answer before the first communicator exists; %s has not come to it",
+		rankList(c.waiting), rankList(c.ranks))
 	return c, true
 }
 
@@ -113,8 +123,8 @@ func (x *judge) communicated() bool {
 	return len(x.ras) > 0 || x.rings != nil || len(x.rec.slots) > 0 || x.inspect.total > 0
 }
 
-// notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the rank whose part of
-// the communicator's identity is missing, before it writes that it makes one.
+// notBegun finds who has not called NCCL, by the logs that all ranks have: the others' NCCL has begun and waits for the
+// rank whose part of the communicator's identity is missing, before it writes that it makes one.
 func (x *judge) notBegun() (claim, bool) {
 	if x.communicated() || len(x.log.by[joblog.InitStart]) > 0 {
 		return claim{}, false
@@ -143,7 +153,8 @@ func (x *judge) notBegun() (claim, bool) {
 		return claim{}, false
 	}
 	c.comm = &Communicator{Name: "world", Group: "world", Ranks: upTo(x.job.world)}
-	c.why = fmt.Sprintf("NCCL has begun on %s, and no communicator exists; %s has not called it", rankList(c.waiting), rankList(c.ranks))
+	c.why = fmt.Sprintf("NCCL has begun on %s, and no communicator exists; %s has not called it", rankList(c.waiting),
+		rankList(c.ranks))
 	return c, true
 }
 

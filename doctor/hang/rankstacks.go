@@ -13,7 +13,8 @@ var activityKind = map[stacks.Activity]Kind{
 	stacks.Loading: DataLoading, stacks.Checkpoint: Checkpoint, stacks.Compiling: Compiling, stacks.Evaluation: Evaluation,
 }
 
-// lookAtStacks says what the culprits do. For a late rank that is the kind of the fault; what saves, compiles or evaluates will come.
+// lookAtStacks says what the culprits do. For a late rank that is the kind of the fault; what saves, compiles or
+// evaluates will come.
 func (x *judge) lookAtStacks(v *Verdict, c claim) {
 	for _, r := range c.ranks {
 		s := x.stackOf(r)
@@ -25,7 +26,9 @@ func (x *judge) lookAtStacks(v *Verdict, c claim) {
 		}
 		doing, _ := s.Doing()
 		v.Stack = s.Where()
-		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, v.Stack)})
+		v.Evidence = append(v.Evidence, finding.Quote{
+			File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, v.Stack),
+		})
 		kind, ok := activityKind[doing]
 		if v.Kind != Late || !ok || v.State == Slow {
 			return
@@ -56,7 +59,8 @@ func (x *judge) stacksAlone(v *Verdict) {
 		v.Evidence = append(v.Evidence, finding.Quote{File: main.Name, Line: main.Line, Text: who + " is in " + main.Where()})
 	}
 	if len(v.Evidence) > 0 {
-		v.Text = "Stacks say what processes do, not who waits for whom. Give the dumps of PyTorch's flight recorder, RAS answers or logs of the same job too."
+		v.Text = "Stacks say what processes do, not who waits for whom. Give the dumps of PyTorch's flight recorder, RAS " +
+			"answers or logs of the same job too."
 	}
 }
 

@@ -36,12 +36,16 @@ func (j *job) rank(c *ras.Comm, r *ras.Rank) int {
 
 // newRASView reads one report.
 func newRASView(r *ras.Report, j *job) *rasView {
-	v := &rasView{report: r, behind: map[int]bool{}, ahead: map[int]bool{}, both: map[int]*ras.Comm{}, comm: map[int]*ras.Comm{}, counts: map[string]uint64{}}
+	v := &rasView{
+		report: r, behind: map[int]bool{}, ahead: map[int]bool{}, both: map[int]*ras.Comm{}, comm: map[int]*ras.Comm{},
+		counts: map[string]uint64{},
+	}
 	gone := map[int]bool{}
 	for i := range r.Comms {
 		c := &r.Comms[i]
 		for k := range c.Ranks {
-			if x := &c.Ranks[k]; x.Async == "Remote process error" || x.Async == "remote process exited or there was a network error" {
+			if x := &c.Ranks[k]; x.Async == "Remote process error" ||
+				x.Async == "remote process exited or there was a network error" {
 				v.broken = true
 			}
 		}
@@ -124,8 +128,8 @@ func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
 	}
 }
 
-// aloneOp reports a rank that launched a collective of a kind that no other member ever launched: it calls another one than
-// they do. Of two members either could be the one.
+// aloneOp reports a rank that launched a collective of a kind that no other member ever launched: it calls another one
+// than they do. Of two members either could be the one.
 func aloneOp(c *ras.Comm, x *ras.Rank, total *[5]uint64) bool {
 	if len(c.Ranks) < 3 {
 		return false
@@ -138,8 +142,8 @@ func aloneOp(c *ras.Comm, x *ras.Rank, total *[5]uint64) bool {
 	return false
 }
 
-// oddOfPair is who of two members calls another collective: each launched one that the other did not, and of one of them the other
-// never launched any, while both used the second before.
+// oddOfPair is who of two members calls another collective: each launched one that the other did not, and of one of
+// them the other never launched any, while both used the second before.
 func oddOfPair(c *ras.Comm) (int, bool) {
 	if len(c.Ranks) != 2 {
 		return 0, false
@@ -214,8 +218,8 @@ func rasViews(c *Case, j *job) []*rasView {
 	return views
 }
 
-// moved reports whether the job launched collectives between two reports of it that have the counts of all ranks, and whether
-// there are two such reports at different times.
+// moved reports whether the job launched collectives between two reports of it that have the counts of all ranks, and
+// whether there are two such reports at different times.
 func moved(views []*rasView) (yes, known bool) {
 	var first, last *rasView
 	for _, v := range views {
@@ -285,15 +289,20 @@ func rasClaims(views []*rasView, j *job) []claim {
 			continue
 		}
 		list = append(list, claim{
-			kind: OpMismatch, ranks: []int{g}, source: fromRAS, sure: 0.88, comm: j.rasComm(c), quotes: []finding.Quote{{File: last.report.Name, Text: rasLine(c, g, j)}},
-			why: fmt.Sprintf("rank %d launched a collective that the others did not, and lacks one that they launched", g),
+			kind: OpMismatch, ranks: []int{g}, source: fromRAS, sure: 0.88, comm: j.rasComm(c),
+			quotes: []finding.Quote{{File: last.report.Name, Text: rasLine(c, g, j)}},
+			why:    fmt.Sprintf("rank %d launched a collective that the others did not, and lacks one that they launched", g),
 		})
 	}
-	for _, v := range views { // the first report in which somebody is missing: later ones also miss who left because of that
+	// the first report in which somebody is missing: later ones also miss who left because of that
+	for _, v := range views {
 		if len(v.gone) == 0 && len(v.lost) == 0 {
 			continue
 		}
-		c := claim{kind: Stopped, ranks: v.gone, source: fromRAS, sure: 0.8, why: fmt.Sprintf("%s does not answer the RAS service", rankList(v.gone))}
+		c := claim{
+			kind: Stopped, ranks: v.gone, source: fromRAS, sure: 0.8,
+			why: fmt.Sprintf("%s does not answer the RAS service", rankList(v.gone)),
+		}
 		if v.broken {
 			c.kind, c.sure, c.most = Killed, 0.65, 0.7 // RAS does not say how
 			c.why += ", and its connections are closed"
@@ -302,7 +311,8 @@ func rasClaims(views []*rasView, j *job) []claim {
 			c.sure, c.most = 0.5, 0.6
 		}
 		if len(v.gone) == 0 {
-			c.why = strings.Replace(c.why, rankList(nil), fmt.Sprintf("process %d on %s, whose rank is not known,", v.lost[0].PID, v.lost[0].Host), 1)
+			c.why = strings.Replace(c.why, rankList(nil),
+				fmt.Sprintf("process %d on %s, whose rank is not known,", v.lost[0].PID, v.lost[0].Host), 1)
 		}
 		if len(v.gone) > 0 {
 			if comm := v.comm[v.gone[0]]; comm != nil {

@@ -16,7 +16,9 @@ import (
 // communicator describes a process group for the verdict.
 func (x *recorder) communicator(g int32, j *job) *Communicator {
 	group := &x.set.Groups[g]
-	c := &Communicator{Name: group.Desc, Ranks: slices.Clone(group.Ranks), Group: parallelGroup(group.Desc, group.Ranks, j.world)}
+	c := &Communicator{
+		Name: group.Desc, Ranks: slices.Clone(group.Ranks), Group: parallelGroup(group.Desc, group.Ranks, j.world),
+	}
 	if c.Name == "" || c.Name == "undefined" || c.Name == "default_pg" {
 		c.Name = c.Group
 	}
@@ -24,8 +26,9 @@ func (x *recorder) communicator(g int32, j *job) *Communicator {
 	return c
 }
 
-// parallelGroup is the kind of parallelism that a group is of: what its description says, else what its ranks look like.
-// Consecutive ranks are tensor or expert neighbours, equal strides data or pipeline ones: the shape alone cannot say more.
+// parallelGroup is the kind of parallelism that a group is of: what its description says, else what its ranks look
+// like. Consecutive ranks are tensor or expert neighbours, equal strides data or pipeline ones: the shape alone cannot
+// say more.
 func parallelGroup(desc string, ranks []int, world int) string {
 	low := strings.ToLower(desc)
 	switch {
@@ -33,8 +36,12 @@ func parallelGroup(desc string, ranks []int, world int) string {
 		return "world"
 	case strings.Contains(low, "undefined") || low == "":
 	default:
-		for _, word := range []string{"tp", "dp", "pp", "ep", "cp", "fsdp", "hsdp", "sp", "mp", "tensor", "data", "pipe", "expert", "context"} {
-			if low == word || strings.HasPrefix(low, word+"_") || strings.HasSuffix(low, "_"+word) || strings.Contains(low, "_"+word+"_") || strings.HasPrefix(low, "mesh_"+word) || len(word) > 3 && strings.Contains(low, word) {
+		for _, word := range []string{
+			"tp", "dp", "pp", "ep", "cp", "fsdp", "hsdp", "sp", "mp", "tensor", "data", "pipe", "expert", "context",
+		} {
+			if low == word || strings.HasPrefix(low, word+"_") || strings.HasSuffix(low, "_"+word) ||
+				strings.Contains(low, "_"+word+"_") || strings.HasPrefix(low, "mesh_"+word) ||
+				len(word) > 3 && strings.Contains(low, word) {
 				return word
 			}
 		}
@@ -58,7 +65,8 @@ func parallelGroup(desc string, ranks []int, world int) string {
 // sameSize are operations whose sizes must be equal on all ranks; gathers of lists, scatters and exchanges may differ.
 func sameSize(op string) bool {
 	switch op {
-	case "all_reduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "all_reduce_barrier", "_broadcast_oop", "_reduce_oop", "allreduce_coalesced", "all_gather_into_tensor", "reduce_scatter_tensor":
+	case "all_reduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "all_reduce_barrier",
+		"_broadcast_oop", "_reduce_oop", "allreduce_coalesced", "all_gather_into_tensor", "reduce_scatter_tensor":
 		return true
 	}
 	return false
@@ -86,7 +94,8 @@ func (x *recorder) mismatches(j *job) (claim, bool) {
 			if c.kind == OpMismatch {
 				value += 2
 			}
-			if !found || value > rank || value == rank && (c.seq < best.seq || c.seq == best.seq && len(c.comm.Ranks) < len(best.comm.Ranks)) {
+			if !found || value > rank ||
+				value == rank && (c.seq < best.seq || c.seq == best.seq && len(c.comm.Ranks) < len(best.comm.Ranks)) {
 				best, found, rank = c, true, value
 			}
 		}
@@ -159,15 +168,17 @@ func (x *recorder) mismatch(g, seq int32, j *job) (claim, bool) {
 		}
 	}
 	if c.kind == OpMismatch {
-		c.why = fmt.Sprintf("%s launched %s as collective %d of group %s, the others %s", rankList(few), opWord(x.set.Sigs[byRank[few[0]].Sig].Op), seq, c.comm.Name, c.op)
+		c.why = fmt.Sprintf("%s launched %s as collective %d of group %s, the others %s", rankList(few),
+			opWord(x.set.Sigs[byRank[few[0]].Sig].Op), seq, c.comm.Name, c.op)
 	} else {
-		c.why = fmt.Sprintf("%s launched %s, collective %d of group %s, with %s; the others with another size or type", rankList(few), c.op, seq, c.comm.Name, x.set.Sigs[byRank[few[0]].Sig].Sizes)
+		c.why = fmt.Sprintf("%s launched %s, collective %d of group %s, with %s; the others with another size or type",
+			rankList(few), c.op, seq, c.comm.Name, x.set.Sigs[byRank[few[0]].Sig].Sizes)
 	}
 	return c, true
 }
 
-// unlikeOthers decides between members of a group that call a collective differently, one each: who calls what neither this
-// group's earlier collectives nor other groups of the same kind have at this number is the one.
+// unlikeOthers decides between members of a group that call a collective differently, one each: who calls what neither
+// this group's earlier collectives nor other groups of the same kind have at this number is the one.
 func (x *recorder) unlikeOthers(g, seq int32, byRank map[int]*flightrec.Entry, all []int) ([]int, bool) {
 	votes := map[int]int{}
 	group := &x.set.Groups[g]
@@ -291,7 +302,8 @@ func (c *claim) what() string {
 // missing says which ranks others wait for that left no dump.
 func (x *recorder) missing(j *job) (claim, bool) {
 	w := x.waitGraph()
-	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 || len(x.absent) > max(1, len(x.order)/2) {
+	if len(w.absent) == 0 || len(w.roots) > 0 || x.running > 0 || len(x.order) < 2 ||
+		len(x.absent) > max(1, len(x.order)/2) {
 		return claim{}, false // more than a few: they were not collected
 	}
 	if slices.ContainsFunc(x.torn, func(f tornFile) bool { return slices.Contains(w.absent, f.rank) }) {
@@ -301,12 +313,13 @@ func (x *recorder) missing(j *job) (claim, bool) {
 	if op, ok := x.firstNeeded(w.absent[0]); ok {
 		x.describe(&c, op, j)
 	}
-	c.why = fmt.Sprintf("%s waits for %s, of which there is no dump: it may be late, stopped or gone, or its dump was not collected", c.what(), rankList(w.absent))
+	c.why = fmt.Sprintf("%s waits for %s, of which there is no dump: it may be late, stopped or gone, or its dump was "+
+		"not collected", c.what(), rankList(w.absent))
 	return c, true
 }
 
-// deadlock finds ranks that launched collectives of two groups in opposite orders: each waits for one that is queued behind
-// another on a member.
+// deadlock finds ranks that launched collectives of two groups in opposite orders: each waits for one that is queued
+// behind another on a member.
 func (x *recorder) deadlock(j *job) (claim, bool) {
 	if x.running > 0 {
 		return claim{}, false
@@ -334,7 +347,8 @@ func (x *recorder) deadlock(j *job) (claim, bool) {
 	}
 	x.describe(&c, a, j)
 	other := x.communicator(b.group, j)
-	c.why = fmt.Sprintf("%s launched its collectives on %s and %s in the other order than the rest, and each side waits for the other", rankList(c.ranks), c.comm.Name, other.Name)
+	c.why = fmt.Sprintf("%s launched its collectives on %s and %s in the other order than the rest, and each side waits "+
+		"for the other", rankList(c.ranks), c.comm.Name, other.Name)
 	for _, r := range c.ranks[:min(len(c.ranks), 2)] {
 		if h := x.ranks[r]; h != nil && h.pending() != nil {
 			c.quotes = append(c.quotes, x.quote(h, h.pending()))
@@ -389,8 +403,8 @@ func (x *recorder) crossed() (a, b opRef, ok bool) {
 	return a, b, false
 }
 
-// order reports whether a rank launched a collective of the first class of groups before one of the second: those with the
-// same numbers as the two that wait for each other.
+// order reports whether a rank launched a collective of the first class of groups before one of the second: those with
+// the same numbers as the two that wait for each other.
 func (h *history) order(x *recorder, first, second string, a, b opRef) (before, known bool) {
 	var recA, recB int64 = -1, -1
 	for i := len(h.entries) - 1; i >= 0; i-- {
@@ -426,7 +440,8 @@ func (x *recorder) againstHabit(ranks []int, first, second string, a, b opRef) [
 	return few
 }
 
-// habit is the order of two classes in a rank's completed entries: which of them the first one after the last of the other is.
+// habit is the order of two classes in a rank's completed entries: which of them the first one after the last of the
+// other is.
 func (h *history) habit(x *recorder, first, second string) (bool, bool) {
 	end := h.head
 	if end < 0 {
@@ -443,8 +458,8 @@ func (h *history) habit(x *recorder, first, second string) (bool, bool) {
 	return false, false
 }
 
-// stuck finds a collective that all members launched, that is the first thing all of them wait for, and that does not end: a
-// GPU is busy with something else before it, or the data does not move.
+// stuck finds a collective that all members launched, that is the first thing all of them wait for, and that does not
+// end: a GPU is busy with something else before it, or the data does not move.
 func (x *recorder) stuck(j *job) (claim, bool) {
 	if x.running > 0 {
 		return claim{}, false
@@ -473,17 +488,23 @@ func (x *recorder) stuck(j *job) (claim, bool) {
 	switch {
 	case len(started) > 0 && len(scheduled) > 0:
 		c.kind, c.ranks, c.sure = Kernel, scheduled, 0.9
-		c.why = fmt.Sprintf("%s runs on the GPUs of %s; on %s it is queued behind something that does not end", c.what(), rankList(started), rankList(scheduled))
+		c.why = fmt.Sprintf("%s runs on the GPUs of %s; on %s it is queued behind something that does not end", c.what(),
+			rankList(started), rankList(scheduled))
 	case len(started) > 0:
 		c.kind, c.ranks, c.sure = Network, nil, 0.5
 		c.why = fmt.Sprintf("all members of %s have started it and none ends: the data does not move", c.what())
 	default:
 		c.kind, c.sure = Kernel, 0.4
-		c.why = fmt.Sprintf("all members have launched %s in the same order and none ends: a GPU is busy with a kernel that was queued before it", c.what())
+		c.why = fmt.Sprintf("all members have launched %s in the same order and none ends: a GPU is busy with a kernel "+
+			"that was queued before it", c.what())
 		if r, gap, ok := x.oddGap(op, scheduled); ok {
 			c.ranks, c.sure = []int{r}, 0.65
-			c.why += fmt.Sprintf("; rank %d spent %v before launching it, which no other member did", r, gap.Round(time.Millisecond))
-			c.quotes = append(c.quotes, finding.Quote{File: x.ranks[r].file, Text: fmt.Sprintf("rank %d: %v between this launch and the one before it", r, gap.Round(time.Millisecond))})
+			c.why += fmt.Sprintf("; rank %d spent %v before launching it, which no other member did", r,
+				gap.Round(time.Millisecond))
+			c.quotes = append(c.quotes, finding.Quote{
+				File: x.ranks[r].file,
+				Text: fmt.Sprintf("rank %d: %v between this launch and the one before it", r, gap.Round(time.Millisecond)),
+			})
 		} else if len(scheduled) <= 8 {
 			c.ranks = scheduled
 		}
@@ -491,7 +512,8 @@ func (x *recorder) stuck(j *job) (claim, bool) {
 	return c, true
 }
 
-// commonHead is a collective that every member has a dump of and waits for before anything else; of several the smallest.
+// commonHead is a collective that every member has a dump of and waits for before anything else; of several the
+// smallest.
 func (x *recorder) commonHead() (opRef, bool) {
 	var best opRef
 	found := false
@@ -551,12 +573,16 @@ func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 		for i := range list {
 			s := &list[i]
 			wait := time.Duration(s.latest - s.earliest)
-			if int(s.have) < len(members) || len(members) < 2 || s.earliest == 0 || wait < 5*time.Second || i == 0 && x.base[g] <= 1 {
+			if int(s.have) < len(members) || len(members) < 2 || s.earliest == 0 || wait < 5*time.Second ||
+				i == 0 && x.base[g] <= 1 {
 				continue
 			}
 			if op := (opRef{g, x.base[g] + int32(i)}); wait > most {
 				most = wait
-				best = claim{kind: Late, ranks: []int{int(s.last)}, source: fromRecorder, sure: 0.8, comm: x.communicator(g, j), seq: int(op.seq)}
+				best = claim{
+					kind: Late, ranks: []int{int(s.last)}, source: fromRecorder, sure: 0.8, comm: x.communicator(g, j),
+					seq: int(op.seq),
+				}
 				if sig := x.sigOf(op); sig != nil {
 					best.op = opWord(sig.Op)
 				}
@@ -568,7 +594,8 @@ func (x *recorder) stall(j *job) (claim, time.Duration, bool) {
 		}
 	}
 	if most > 0 {
-		best.why = fmt.Sprintf("%s launched %s %v after the first member; the job went on then", rankList(best.ranks), best.what(), most.Round(time.Second/10))
+		best.why = fmt.Sprintf("%s launched %s %v after the first member; the job went on then", rankList(best.ranks),
+			best.what(), most.Round(time.Second/10))
 	}
 	return best, most, most > 0
 }

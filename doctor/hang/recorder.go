@@ -176,7 +176,8 @@ func (h *history) finish() {
 			return int(b.State) - int(a.State)
 		})
 	}
-	h.entries = slices.DeleteFunc(h.entries, func(e flightrec.Entry) bool { return e.Record < h.oldest && e.State != flightrec.Completed })
+	h.entries = slices.DeleteFunc(h.entries,
+		func(e flightrec.Entry) bool { return e.Record < h.oldest && e.State != flightrec.Completed })
 	h.entries = slices.CompactFunc(h.entries, func(a, b flightrec.Entry) bool { return a.Record == b.Record })
 	h.head = -1
 	for i := range h.entries {
@@ -190,13 +191,14 @@ func (h *history) finish() {
 	}
 }
 
-// openBarriers undoes that the recorder has a barrier completed as soon as it is launched (seen with PyTorch 2.11): one that the status
-// does not count yet, and that a member has not launched, cannot be over.
+// openBarriers undoes that the recorder has a barrier completed as soon as it is launched (seen with PyTorch 2.11): one
+// that the status does not count yet, and that a member has not launched, cannot be over.
 func (x *recorder) openBarriers(h *history) {
 	for i := len(h.entries) - 1; i >= 0; i-- {
 		e := &h.entries[i]
 		status, ok := h.status[e.Group]
-		if !ok || e.P2P || e.Seq <= status || e.State != flightrec.Completed || !strings.Contains(x.set.Sigs[e.Sig].Op, "barrier") {
+		if !ok || e.P2P || e.Seq <= status || e.State != flightrec.Completed ||
+			!strings.Contains(x.set.Sigs[e.Sig].Op, "barrier") {
 			continue
 		}
 		for _, m := range x.set.Groups[e.Group].Ranks {
@@ -324,7 +326,8 @@ func (x *recorder) findAbsent() {
 
 // together reports an operation that no rank can complete before all have launched it.
 func together(op string) bool {
-	return strings.Contains(op, "all_reduce") || strings.Contains(op, "all_gather") || strings.Contains(op, "allgather") || strings.Contains(op, "allreduce") ||
+	return strings.Contains(op, "all_reduce") || strings.Contains(op, "all_gather") || strings.Contains(op, "allgather") ||
+		strings.Contains(op, "allreduce") ||
 		strings.Contains(op, "barrier") || strings.Contains(op, "all_to_all")
 }
 

@@ -20,8 +20,8 @@ type ringFile struct {
 	name string
 }
 
-// AddRing takes a ring of the profiler plugin. Of a process that was read before the newer reading counts, and whether it
-// launched anything since is known then.
+// AddRing takes a ring of the profiler plugin. Of a process that was read before the newer reading counts, and whether
+// it launched anything since is known then.
 func (c *Case) AddRing(name string, r *profile.Ring) {
 	for i := range c.rings {
 		old := &c.rings[i]
@@ -40,14 +40,15 @@ func (c *Case) AddRing(name string, r *profile.Ring) {
 
 // ringOps are the recorder's words for NCCL's operations.
 var ringOps = map[coll.Kind]string{
-	coll.AllReduce: "all_reduce", coll.AllGather: "_all_gather_base", coll.ReduceScatter: "_reduce_scatter_base", coll.Broadcast: "broadcast", coll.Reduce: "reduce",
+	coll.AllReduce: "all_reduce", coll.AllGather: "_all_gather_base", coll.ReduceScatter: "_reduce_scatter_base",
+	coll.Broadcast: "broadcast", coll.Reduce: "reduce",
 }
 
 // maxRingOps are the last operations of a ring that are compared.
 const maxRingOps = 2048
 
-// ringSet is what rings say in the form of the recorder's dumps, whose rules then hold for them: the same order, sizes and states, of
-// NCCL itself and without asking the process. nil where the rings say nothing about ends.
+// ringSet is what rings say in the form of the recorder's dumps, whose rules then hold for them: the same order, sizes
+// and states, of NCCL itself and without asking the process. nil where the rings say nothing about ends.
 func (c *Case) ringSet() *flightrec.Set {
 	s := flightrec.NewSet()
 	groups := map[string]int32{}
@@ -94,7 +95,10 @@ func (c *Case) ringSet() *flightrec.Set {
 		for i := range ops {
 			o := &ops[i]
 			m := &r.Comms[o.Comm]
-			e := flightrec.Entry{Record: int64(o.Number) + 1, Created: o.Launched.UnixNano(), Group: groups[strconv.FormatUint(m.Hash, 16)], State: flightrec.Scheduled}
+			e := flightrec.Entry{
+				Record: int64(o.Number) + 1, Created: o.Launched.UnixNano(), Group: groups[strconv.FormatUint(m.Hash, 16)],
+				State: flightrec.Scheduled,
+			}
 			word := ringOps[o.Kind]
 			if word == "" {
 				e.P2P, word = true, o.Function
@@ -105,7 +109,8 @@ func (c *Case) ringSet() *flightrec.Set {
 				next[o.Comm]++
 			}
 			switch {
-			case m.Ended, o.Ended && exact(o.Algo), endedLater(ops[i+1:], o.Comm), o.Ended && ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(members[e.Group]):
+			case m.Ended, o.Ended && exact(o.Algo), endedLater(ops[i+1:], o.Comm),
+				o.Ended && ended[memberCall{m.Hash, ringCall{o.Kind, o.Sequence}}] >= len(members[e.Group]):
 				e.State = flightrec.Completed
 			case o.Started:
 				e.State = flightrec.Started
@@ -118,7 +123,9 @@ func (c *Case) ringSet() *flightrec.Set {
 			if !ok {
 				sig = int32(len(s.Sigs))
 				sigs[key] = sig
-				s.Sigs = append(s.Sigs, flightrec.Sig{Op: word, Sizes: fmt.Sprintf("[%d]", o.Count), Dtypes: o.Type, In: int64(o.Count), Out: int64(o.Count)})
+				s.Sigs = append(s.Sigs, flightrec.Sig{
+					Op: word, Sizes: fmt.Sprintf("[%d]", o.Count), Dtypes: o.Type, In: int64(o.Count), Out: int64(o.Count),
+				})
 			}
 			e.Sig = sig
 			d.Entries = append(d.Entries, e)
@@ -128,8 +135,8 @@ func (c *Case) ringSet() *flightrec.Set {
 	return s
 }
 
-// exact reports algorithms whose end is told right: NCCL stamps the end of a kernel by its first thread, and in a tree, on a leaf, that
-// has sent its part up and is done while the others still wait for the result (seen with 2.28.9).
+// exact reports algorithms whose end is told right: NCCL stamps the end of a kernel by its first thread, and in a tree,
+// on a leaf, that has sent its part up and is done while the others still wait for the result (seen with 2.28.9).
 func exact(algo string) bool { return algo == "ring" || algo == "" }
 
 // memberCall is an operation on a communicator.
@@ -152,7 +159,8 @@ func endedOf(rings []ringFile) map[memberCall]int {
 	return count
 }
 
-// endedLater reports that a later operation of the communicator ended: what was before it has too, for they run in order.
+// endedLater reports that a later operation of the communicator ended: what was before it has too, for they run in
+// order.
 func endedLater(rest []profile.Op, comm int) bool {
 	for i := range rest[:min(len(rest), 256)] {
 		if rest[i].Comm == comm && rest[i].Ended && rest[i].Kind != coll.None && exact(rest[i].Algo) {
@@ -174,8 +182,8 @@ type anchor struct {
 	number int32
 }
 
-// anchorsOf finds for every communicator a call that all rings of its members have: from there on calls are numbered alike, though
-// the oldest of each ring are lost.
+// anchorsOf finds for every communicator a call that all rings of its members have: from there on calls are numbered
+// alike, though the oldest of each ring are lost.
 func anchorsOf(rings []ringFile) map[uint64]anchor {
 	seen := map[uint64]map[ringCall]int{}
 	count := map[uint64]int{}

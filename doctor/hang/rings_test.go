@@ -35,7 +35,9 @@ func ringOp(r *profile.Ring, comm int, kind coll.Kind, seq, count uint64, ended 
 		number = r.Ops[n-1].Number + 1
 	}
 	r.Ops = append(r.Ops, profile.Op{
-		Number: number, Comm: comm, Kind: kind, Sequence: seq, Count: count, Type: "Float32", Bytes: unit.Bytes(4 * count), Launched: r.Created.Add(time.Duration(number) * time.Millisecond), Started: true, Ended: ended, Took: time.Millisecond,
+		Number: number, Comm: comm, Kind: kind, Sequence: seq, Count: count, Type: "Float32", Bytes: unit.Bytes(4 * count),
+		Launched: r.Created.Add(time.Duration(number) * time.Millisecond), Started: true, Ended: ended,
+		Took: time.Millisecond,
 	})
 	return &r.Ops[len(r.Ops)-1]
 }

@@ -12,11 +12,11 @@ import (
 	"busbar.dev/internal/words"
 )
 
-// RAS answers and logs of the run before lie in the same folder as often as dumps do. Processes tell runs apart: a communicator's hash and a
-// process are of one run, and a rank has one process in it.
+// RAS answers and logs of the run before lie in the same folder as often as dumps do. Processes tell runs apart: a
+// communicator's hash and a process are of one run, and a rank has one process in it.
 
-// oneAnswers leaves out the RAS answers of other runs than the newest. Answers of a running job are newer than files. A text lists some
-// communicators only, so it is kept with any.
+// oneAnswers leaves out the RAS answers of other runs than the newest. Answers of a running job are newer than files. A
+// text lists some communicators only, so it is kept with any.
 func (c *Case) oneAnswers() error {
 	sets := answerSets(c.ras)
 	if len(sets) < 2 {
@@ -26,7 +26,8 @@ func (c *Case) oneAnswers() error {
 	newest := sets[0]
 	for _, s := range sets[1:] {
 		if c.when(s, true).compare(c.when(newest, false)) >= 0 {
-			return fmt.Errorf("the RAS answers are of several jobs at the same time: %s has other processes than %s; give the answers of one job, or ask its hosts alone", s[0].Name, newest[0].Name)
+			return fmt.Errorf("the RAS answers are of several jobs at the same time: %s has other processes than %s; give the "+
+				"answers of one job, or ask its hosts alone", s[0].Name, newest[0].Name)
 		}
 	}
 	left := slices.Concat(sets[1:]...)
@@ -35,7 +36,8 @@ func (c *Case) oneAnswers() error {
 		names = append(names, r.Name)
 	}
 	c.ras = slices.DeleteFunc(slices.Clone(c.ras), func(r *ras.Report) bool { return slices.Contains(left, r) })
-	c.notes = append(slices.Clone(c.notes), "The RAS answers are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
+	c.notes = append(slices.Clone(c.notes),
+		"The RAS answers are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
 	return nil
 }
 
@@ -136,8 +138,8 @@ type life struct {
 	down bool   // PyTorch took it down
 }
 
-// oneLogs leaves out the logs of earlier runs: those that end before a log begins in which one of their ranks is another process, or is one
-// again after PyTorch took it down.
+// oneLogs leaves out the logs of earlier runs: those that end before a log begins in which one of their ranks is
+// another process, or is one again after PyTorch took it down.
 func (c *Case) oneLogs() {
 	if len(c.logs) < 2 {
 		return
@@ -147,7 +149,8 @@ func (c *Case) oneLogs() {
 		slices.SortStableFunc(list, func(a, b life) int { return cmpInt(a.log.First, b.log.First) })
 		for i := 1; i < len(list); i++ {
 			for _, a := range list[max(0, i-4):i] {
-				if b := list[i]; a.log.Last < b.log.First && (a.down && b.log.First-a.log.Last > leaves || a.who != "" && b.who != "" && a.who != b.who) {
+				if b := list[i]; a.log.Last < b.log.First &&
+					(a.down && b.log.First-a.log.Last > leaves || a.who != "" && b.who != "" && a.who != b.who) {
 					cut = max(cut, a.log.Last)
 				}
 			}
@@ -171,7 +174,8 @@ func (c *Case) oneLogs() {
 		}
 		return leave
 	})
-	c.notes = append(slices.Clone(c.notes), "The logs are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
+	c.notes = append(slices.Clone(c.notes),
+		"The logs are of several runs. Only the newest was judged. Left out: "+someNames(names)+".")
 }
 
 // lives are the processes of every rank, in logs that say when.

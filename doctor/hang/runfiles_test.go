@@ -18,12 +18,18 @@ func otherRun(text string) string {
 
 // TestTwoRunsOfRAS has the answers of two runs in one place: the newest is judged, whatever the other is.
 func TestTwoRunsOfRAS(t *testing.T) {
-	hung, well := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}, &livejob.Job{Ranks: 4, TP: 2, Steps: 9}
+	hung, well := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2},
+		&livejob.Job{Ranks: 4, TP: 2, Steps: 9}
 	for _, x := range []struct {
 		first, second *livejob.Job
 		live          bool
 		want          Kind
-	}{{hung, well, false, UnknownKind}, {well, hung, false, Late}, {hung, well, true, UnknownKind}, {well, hung, true, Late}} {
+	}{
+		{hung, well, false, UnknownKind},
+		{well, hung, false, Late},
+		{hung, well, true, UnknownKind},
+		{well, hung, true, Late},
+	} {
 		for _, order := range []bool{false, true} {
 			c := NewCase()
 			add := func(name, text string, live bool) {
@@ -50,13 +56,17 @@ func TestTwoRunsOfRAS(t *testing.T) {
 				second()
 			}
 			v := c.Judge()
-			if notes := strings.Join(v.Notes, "\n"); v.Kind != x.want || c.Mixed() != nil || !strings.Contains(notes, "Left out: a/ras.json.") {
+			if notes := strings.Join(v.Notes, "\n"); v.Kind != x.want || c.Mixed() != nil ||
+				!strings.Contains(notes, "Left out: a/ras.json.") {
 				t.Errorf("live %v: %s %s %v: %s\n%s", x.live, v.State, v.Kind, c.Mixed(), v.Text, notes)
 			}
 		}
 	}
 	c := NewCase()
-	for i, text := range []string{hung.RAS("2026-11-16 02:00:05", true), otherRun(well.RAS("2026-11-16 02:00:06", true)), hung.RAS("2026-11-16 02:00:07", true)} {
+	for i, text := range []string{
+		hung.RAS("2026-11-16 02:00:05", true), otherRun(well.RAS("2026-11-16 02:00:06", true)),
+		hung.RAS("2026-11-16 02:00:07", true),
+	} {
 		if _, err := c.Add(fmt.Sprintf("ras.%d.json", i), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -69,14 +79,17 @@ func TestTwoRunsOfRAS(t *testing.T) {
 // TestTwoRunsOfLogs has the logs of two runs: in the first rank 1 raised an error, in the second rank 2 is late.
 func TestTwoRunsOfLogs(t *testing.T) {
 	hung := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
-	const down = "[rank%d]:[E1116 01:%02d:09.000000001 ProcessGroupNCCL.cpp:764] [Rank %d] To avoid data inconsistency, we are taking the entire process down.\n"
+	const down = "[rank%d]:[E1116 01:%02d:09.000000001 ProcessGroupNCCL.cpp:764] [Rank %d] To avoid data inconsistency, " +
+		"we are taking the entire process down.\n"
 	init := func(pid, rank int) string {
-		return fmt.Sprintf("gpu01:%d:%d [%d] NCCL INFO ncclCommInitRankConfig comm 0x5581 rank %d nranks 4 cudaDev %d nvmlDev %d busId 1000 commId 0x%x - Init START\n", pid+rank, pid+rank, rank, rank, rank, rank, 0xabc0+pid)
+		return fmt.Sprintf("gpu01:%d:%d [%d] NCCL INFO ncclCommInitRankConfig comm 0x5581 rank %d nranks 4 cudaDev %d "+
+			"nvmlDev %d busId 1000 commId 0x%x - Init START\n", pid+rank, pid+rank, rank, rank, rank, rank, 0xabc0+pid)
 	}
 	raised := func(rank int) string {
 		text := fmt.Sprintf("[rank%d]:[W1116 01:00:00.000000001 ProcessGroupNCCL.cpp:10] [Rank %d] starts\n", rank, rank)
 		if rank == 1 {
-			text += "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/job/train.py\", line 9, in <module>\n[rank1]: ValueError: loss is NaN\n"
+			text += "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/job/train.py\", line 9, in <module>\n" +
+				"[rank1]: ValueError: loss is NaN\n"
 		}
 		return text
 	}
@@ -85,13 +98,27 @@ func TestTwoRunsOfLogs(t *testing.T) {
 		want          Kind
 		left          bool
 	}{
-		"the second run alone":      {nil, hung.Log, Late, false},
-		"taken down, then again":    {func(r int) string { return raised(r) + fmt.Sprintf(down, r, 40, r) }, hung.Log, Late, true},
-		"other processes":           {func(r int) string { return init(1000, r) + raised(r) }, func(r int) string { return init(2000, r) + hung.Log(r) }, Late, true},
-		"the same processes":        {func(r int) string { return init(1000, r) + raised(r) }, func(r int) string { return init(1000, r) + hung.Log(r) }, Exited, false},
-		"who writes while it ends":  {func(r int) string { return raised(r) + fmt.Sprintf(down, r, 59, r) }, func(r int) string { return init(1000, r) + hung.Log(r) }, Exited, false},
-		"not known to be two runs":  {raised, hung.Log, Exited, false},
-		"without an error of their": {func(r int) string { return init(1000, r) + raised(0) }, func(r int) string { return init(2000, r) + hung.Log(r) }, Late, true},
+		"the second run alone": {nil, hung.Log, Late, false},
+		"taken down, then again": {
+			func(r int) string { return raised(r) + fmt.Sprintf(down, r, 40, r) }, hung.Log, Late, true,
+		},
+		"other processes": {
+			func(r int) string { return init(1000, r) + raised(r) }, func(r int) string { return init(2000, r) + hung.Log(r) },
+			Late, true,
+		},
+		"the same processes": {
+			func(r int) string { return init(1000, r) + raised(r) }, func(r int) string { return init(1000, r) + hung.Log(r) },
+			Exited, false,
+		},
+		"who writes while it ends": {
+			func(r int) string { return raised(r) + fmt.Sprintf(down, r, 59, r) },
+			func(r int) string { return init(1000, r) + hung.Log(r) }, Exited, false,
+		},
+		"not known to be two runs": {raised, hung.Log, Exited, false},
+		"without an error of their": {
+			func(r int) string { return init(1000, r) + raised(0) }, func(r int) string { return init(2000, r) + hung.Log(r) },
+			Late, true,
+		},
 	} {
 		c := NewCase()
 		for r := range 4 {
@@ -105,7 +132,8 @@ func TestTwoRunsOfLogs(t *testing.T) {
 			}
 		}
 		v := c.Judge()
-		if notes := strings.Join(v.Notes, "\n"); v.Kind != x.want || strings.Contains(notes, "Left out: a/stderr.0.log, a/stderr.1.log, a/stderr.2.log, a/stderr.3.log.") != x.left {
+		if notes := strings.Join(v.Notes, "\n"); v.Kind != x.want ||
+			strings.Contains(notes, "Left out: a/stderr.0.log, a/stderr.1.log, a/stderr.2.log, a/stderr.3.log.") != x.left {
 			t.Errorf("%s: %s %s %v: %s\n%s", name, v.State, v.Kind, ranksOf(v), v.Text, notes)
 		}
 	}

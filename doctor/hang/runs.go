@@ -13,8 +13,8 @@ import (
 	"busbar.dev/input/flightrec"
 )
 
-// A folder may keep the dumps of the run before: the collectives of both have the same names and numbers, and together they prove
-// nothing. Within one run a record of a rank has one time, and the default group one list of ranks.
+// A folder may keep the dumps of the run before: the collectives of both have the same names and numbers, and together
+// they prove nothing. Within one run a record of a rank has one time, and the default group one list of ranks.
 
 // Mixed is an error where dumps or RAS answers are of several runs and their times do not say which is the newest.
 func (c *Case) Mixed() error {
@@ -63,11 +63,14 @@ func (c *Case) oneDumps() (*Case, error) {
 		return c, nil // clocks that differ
 	}
 	if overlap {
-		return nil, errors.New("the recorder's dumps are of several runs or jobs, and their times do not say which is the newest: give the dumps of one; those of another than " + kept[0].Name + ": " + text)
+		return nil, errors.New("the recorder's dumps are of several runs or jobs, and their times do not say which is the " +
+			"newest: give the dumps of one; those of another than " + kept[0].Name + ": " + text)
 	}
 	x := *c
 	x.rec = part(c.rec, kept)
-	x.notes = append(slices.Clone(c.notes), fmt.Sprintf("The recorder's dumps are of several runs. Only the newest was judged, whose last collective was launched at %s. Left out: %s.", time.Unix(0, latest).UTC().Format(time.DateTime), text))
+	x.notes = append(slices.Clone(c.notes), fmt.Sprintf("The recorder's dumps are of several runs. Only the newest was "+
+		"judged, whose last collective was launched at %s. Left out: %s.", time.Unix(0, latest).UTC().Format(time.DateTime),
+		text))
 	x.mixed = true
 	return &x, nil
 }
@@ -136,8 +139,8 @@ func (r *runs) mixed() bool {
 	return yes
 }
 
-// stale reports a dump that ends long before the newest: a rank that left none this time may have one of the run before. However long a
-// hang lasts, ranks stop launching at about the same time.
+// stale reports a dump that ends long before the newest: a rank that left none this time may have one of the run
+// before. However long a hang lasts, ranks stop launching at about the same time.
 func (r *runs) stale() bool {
 	const long = int64(time.Hour)
 	oldest, newest := int64(math.MaxInt64), int64(0)
@@ -250,7 +253,8 @@ func (r *runs) newest() (kept, left []*flightrec.Dump) {
 			}
 		}
 		_, last := span(d)
-		return strangers && !shared && folders[path.Dir(d.Name)] && (last == 0 || last >= earliest) // what shares no collective with the run but folder and time
+		// what shares no collective with the run but folder and time
+		return strangers && !shared && folders[path.Dir(d.Name)] && (last == 0 || last >= earliest)
 	}
 	for _, strangers := range []bool{false, true} {
 		for more := true; more; {
@@ -283,7 +287,8 @@ type tornFile struct {
 // tear takes a dump that is cut off: its rank left one, so it was not killed before it could.
 func (c *Case) tear(name string, size int) {
 	c.torn = append(c.torn, tornFile{name, flightrec.RankOf(name)})
-	c.note("%s: this recorder dump is torn: it ends after %d bytes. Copy it again, or have it written again; was the disk full, or the job still writing it?", name, size)
+	c.note("%s: this recorder dump is torn: it ends after %d bytes. Copy it again, or have it written again; was the "+
+		"disk full, or the job still writing it?", name, size)
 }
 
 // Torn is an error that names dumps that are cut off, where there are such.
@@ -325,6 +330,7 @@ func (x *judge) unread() (*Verdict, bool) {
 	if len(w.waiting) > 1 {
 		verb = "wait"
 	}
-	v.Text = fmt.Sprintf("%s %s in or behind %s. Who holds it up is not known: %s. Give the dumps of all ranks", rankList(w.waiting), verb, c.what(), text)
+	v.Text = fmt.Sprintf("%s %s in or behind %s. Who holds it up is not known: %s. Give the dumps of all ranks",
+		rankList(w.waiting), verb, c.what(), text)
 	return v, true
 }

@@ -35,7 +35,8 @@ func addDumps(t *testing.T, c *Case, folder string, j *livejob.Job, seconds int)
 	}
 }
 
-// TestTwoRuns has the dumps of two runs in one place: the newest is judged, whatever the other is and however they are given.
+// TestTwoRuns has the dumps of two runs in one place: the newest is judged, whatever the other is and however they are
+// given.
 func TestTwoRuns(t *testing.T) {
 	hung := &livejob.Job{Ranks: 4, TP: 2, Steps: 9, Fault: livejob.Late, Culprit: 2}
 	well := &livejob.Job{Ranks: 4, TP: 2, Steps: 9}
@@ -55,7 +56,8 @@ func TestTwoRuns(t *testing.T) {
 				}
 				v := c.Judge()
 				notes := strings.Join(v.Notes, "\n")
-				if v.State != x.want || !strings.Contains(notes, "Left out: a/nccl_trace_rank_0, a/nccl_trace_rank_1, a/nccl_trace_rank_2, a/nccl_trace_rank_3.") || c.Mixed() != nil {
+				if v.State != x.want || !strings.Contains(notes, "Left out: a/nccl_trace_rank_0, a/nccl_trace_rank_1, "+
+					"a/nccl_trace_rank_2, a/nccl_trace_rank_3.") || c.Mixed() != nil {
 					t.Errorf("%d s apart: %s, want %s: %s\n%s", apart, v.State, x.want, v.Text, notes)
 				}
 			}
@@ -78,7 +80,8 @@ func TestStaleDump(t *testing.T) {
 		}
 	}
 	v := c.Judge()
-	if v.State != Stalled || v.Kind != NoReport || len(v.Ranks) != 1 || v.Ranks[0].Rank != 2 || !strings.Contains(strings.Join(v.Notes, ""), "Left out: nccl_trace_rank_2.") {
+	if v.State != Stalled || v.Kind != NoReport || len(v.Ranks) != 1 || v.Ranks[0].Rank != 2 ||
+		!strings.Contains(strings.Join(v.Notes, ""), "Left out: nccl_trace_rank_2.") {
 		t.Errorf("%s %v: %s %q", v.State, v.Ranks, v.Text, v.Notes)
 	}
 }
@@ -111,7 +114,8 @@ func TestTornDump(t *testing.T) {
 			}
 		}
 		v := c.Judge()
-		if v.State != Unknown || len(v.Ranks) > 0 || !strings.Contains(v.Text, "dump of rank 2 is torn (nccl_trace_rank_2)") || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "torn") {
+		if v.State != Unknown || len(v.Ranks) > 0 || !strings.Contains(v.Text,
+			"dump of rank 2 is torn (nccl_trace_rank_2)") || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "torn") {
 			t.Errorf("%d bytes: %s %v: %s %q", size, v.State, v.Ranks, v.Text, v.Notes)
 		}
 	}

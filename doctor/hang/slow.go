@@ -81,7 +81,8 @@ func slowClaim(samples []sample, source string, quotes []finding.Quote) (claim, 
 	}
 	return claim{
 		kind: Late, ranks: []int{rank}, source: source, sure: min(0.9, 0.5+share/2), quotes: quotes,
-		why: fmt.Sprintf("rank %d comes last to most collectives: %.0f%% of the waiting is for it, %.1f ms at the median", rank, 100*share, wait/1000),
+		why: fmt.Sprintf("rank %d comes last to most collectives: %.0f%% of the waiting is for it, %.1f ms at the median",
+			rank, 100*share, wait/1000),
 	}, true
 }
 

@@ -31,7 +31,8 @@ func files(t testing.TB, j *livejob.Job) *Case {
 
 // faultKinds are the kinds that name a synthetic job's fault.
 var faultKinds = map[livejob.Fault]Kind{
-	livejob.None: NoKind, livejob.Late: Late, livejob.Killed: Killed, livejob.Stopped: Stopped, livejob.Op: OpMismatch, livejob.Size: SizeMismatch,
+	livejob.None: NoKind, livejob.Late: Late, livejob.Killed: Killed, livejob.Stopped: Stopped, livejob.Op: OpMismatch,
+	livejob.Size:  SizeMismatch,
 	livejob.Order: Order, livejob.Kernel: Kernel,
 }
 
@@ -53,7 +54,8 @@ func TestSyntheticFaults(t *testing.T) {
 				if v.Kind != kind || !slices.Equal(ranks, wantRanks) {
 					t.Errorf("%s at rank %d of %v: %s %s %v (%s)", fault, culprit, shape, v.State, v.Kind, ranks, v.Text)
 				}
-				if fault == livejob.Late && (v.Op != "all_reduce" || v.Sequence != 17 || v.Communicator == nil || v.Communicator.Group != "dp") {
+				if fault == livejob.Late &&
+					(v.Op != "all_reduce" || v.Sequence != 17 || v.Communicator == nil || v.Communicator.Group != "dp") {
 					t.Errorf("%s at rank %d of %v: waits in %s #%d on %+v", fault, culprit, shape, v.Op, v.Sequence, v.Communicator)
 				}
 			}
@@ -73,9 +75,11 @@ func TestLateToACommunicator(t *testing.T) {
 				t.Fatal(err)
 			}
 			head := fmt.Sprintf("node%d:%d:%d [0] NCCL INFO ", rank, 100+rank, 100+rank)
-			id := fmt.Sprintf("ncclCommInitRankConfig comm 0x1 rank %s nranks %s cudaDev 0 nvmlDev 0 busId 60 commId 0x%s - Init ", at, size, hash)
+			id := fmt.Sprintf("ncclCommInitRankConfig comm 0x1 rank %s nranks %s cudaDev 0 nvmlDev 0 busId 60 commId 0x%s - "+
+				"Init ", at, size, hash)
 			text += head + id + "START\n" + head + id + "COMPLETE\n" +
-				head + fmt.Sprintf("Init timings - ncclCommInitRankConfig: rank %s nranks %s total %.2f (kernels 0.1, alloc 0.00, bootstrap %.2f, allgathers 0.00)\n", at, size, wait+0.2, wait)
+				head + fmt.Sprintf("Init timings - ncclCommInitRankConfig: rank %s nranks %s total %.2f (kernels 0.1, alloc "+
+				"0.00, bootstrap %.2f, allgathers 0.00)\n", at, size, wait+0.2, wait)
 		}
 		if _, err := c.Add(fmt.Sprintf("nccl.%d.log", rank), []byte(text)); err != nil {
 			t.Fatal(err)
@@ -94,7 +98,8 @@ func TestLateToACommunicator(t *testing.T) {
 // TestLostGPU reads DCGM's metrics beside a job that waits: the rank on that GPU is the one.
 func TestLostGPU(t *testing.T) {
 	c := files(t, &livejob.Job{Ranks: 8, TP: 2, Steps: 5, Fault: livejob.Late, Culprit: 5})
-	text := "DCGM_FI_DEV_XID_ERRORS{gpu=\"5\",UUID=\"GPU-1\",Hostname=\"10.0.0.1\"} 79\nDCGM_FI_DEV_XID_ERRORS{gpu=\"4\",UUID=\"GPU-2\",Hostname=\"10.0.0.1\"} 0\n"
+	text := "DCGM_FI_DEV_XID_ERRORS{gpu=\"5\",UUID=\"GPU-1\",Hostname=\"10.0.0.1\"} 79\n" +
+		"DCGM_FI_DEV_XID_ERRORS{gpu=\"4\",UUID=\"GPU-2\",Hostname=\"10.0.0.1\"} 0\n"
 	if _, err := c.Add("metrics.txt", []byte(text)); err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func (x *judge) answers(ranks []int) bool {
 	return true
 }
 
-// lastWords are the last lines that the program itself wrote on the ranks of a claim, before a watchdog gave up: what it did other than the
-// others often stands there. An error that is the claim itself needs none.
+// lastWords are the last lines that the program itself wrote on the ranks of a claim, before a watchdog gave up: what
+// it did other than the others often stands there. An error that is the claim itself needs none.
 func (x *judge) lastWords(c claim) []finding.Quote {
 	if c.kind != Late && c.kind != NoReport && c.kind != NeverJoined {
 		return nil
@@ -48,7 +48,9 @@ func (x *judge) lastWords(c claim) []finding.Quote {
 				said, ok = l.Said[-1]
 			}
 			if ok {
-				list = append(list, finding.Quote{File: l.Name, Line: said.Line, Text: fmt.Sprintf("the last line of rank %d: %s", r, said.Text)})
+				list = append(list, finding.Quote{
+					File: l.Name, Line: said.Line, Text: fmt.Sprintf("the last line of rank %d: %s", r, said.Text),
+				})
 				break
 			}
 		}
@@ -88,7 +90,8 @@ func (x *judge) adviseNoReport(v *Verdict, on func(string) string, pid string) {
 		where = " on the rank's node"
 	}
 	if x.rec.ranks[rank] == nil && len(x.rec.order) > 0 {
-		missing = append(missing, fmt.Sprintf("its dump (%s/tmp/nccl_trace_rank_%d, or where TORCH_FR_DUMP_TEMP_FILE says)", host, rank))
+		missing = append(missing,
+			fmt.Sprintf("its dump (%s/tmp/nccl_trace_rank_%d, or where TORCH_FR_DUMP_TEMP_FILE says)", host, rank))
 	}
 	if !x.log.owned[rank] {
 		missing = append(missing, "its log")

@@ -21,10 +21,12 @@ func TestMissingDump(t *testing.T) {
 			}
 		}
 		v := c.Judge()
-		if v.State != Stalled || v.Kind != NoReport || !slices.Equal(ranksOf(v), []int{2}) || v.Confidence > 0.5 || v.Severity() != finding.Warn {
+		if v.State != Stalled || v.Kind != NoReport || !slices.Equal(ranksOf(v), []int{2}) || v.Confidence > 0.5 ||
+			v.Severity() != finding.Warn {
 			t.Errorf("%s: %s %s %v %.2f %s", fault, v.State, v.Kind, ranksOf(v), v.Confidence, v.Severity())
 		}
-		if next := strings.Join(v.Next, "\n"); !strings.Contains(next, "/tmp/nccl_trace_rank_2") || !strings.Contains(next, "busbar hang --pid") || strings.Contains(next, "kill -CONT") {
+		if next := strings.Join(v.Next, "\n"); !strings.Contains(next, "/tmp/nccl_trace_rank_2") ||
+			!strings.Contains(next, "busbar hang --pid") || strings.Contains(next, "kill -CONT") {
 			t.Errorf("%s: %s", fault, next)
 		}
 	}
@@ -35,7 +37,9 @@ func watchdogs(but ...int) string {
 	var b strings.Builder
 	for r := range 4 {
 		if !slices.Contains(but, r) {
-			fmt.Fprintf(&b, "[rank%d]:[E1112 10:11:44.51%d202 ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=46, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for 600044 milliseconds before timing out.\n", r, r, r)
+			fmt.Fprintf(&b, "[rank%d]:[E1112 10:11:44.51%d202 ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective "+
+				"operation timeout: WorkNCCL(SeqNum=46, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for "+
+				"600044 milliseconds before timing out.\n", r, r, r)
 		}
 	}
 	return b.String()
@@ -48,7 +52,8 @@ func TestNoLogOfARank(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := c.Judge()
-	if v.Kind != NoReport || !slices.Equal(ranksOf(v), []int{2}) || v.Confidence > 0.5 || !strings.Contains(v.Text, "there is no line of rank 2") {
+	if v.Kind != NoReport || !slices.Equal(ranksOf(v), []int{2}) || v.Confidence > 0.5 ||
+		!strings.Contains(v.Text, "there is no line of rank 2") {
 		t.Errorf("%s %v %.2f: %s", v.Kind, ranksOf(v), v.Confidence, v.Text)
 	}
 }
@@ -57,8 +62,11 @@ func TestNoLogOfARank(t *testing.T) {
 func TestLastLine(t *testing.T) {
 	const cause = "step 1: loss is nan, batch skipped"
 	text := "step 0 done\n[rank2]: " + cause + "\n" + watchdogs(2) +
-		"[rank2]:[E1112 10:11:45.012101 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a collective timeout from rank 0 and we will try our best to dump the debug info. Last enqueued NCCL work: 45, last completed NCCL work: 45.\n" +
-		"[rank2]: terminating\nW1112 10:11:47.714000 30050 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 30112 closing signal SIGTERM\n"
+		"[rank2]:[E1112 10:11:45.012101 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump " +
+		"signal due to a collective timeout from rank 0 and we will try our best to dump the debug info. Last enqueued " +
+		"NCCL work: 45, last completed NCCL work: 45.\n" +
+		"[rank2]: terminating\nW1112 10:11:47.714000 30050 torch/distributed/elastic/multiprocessing/api.py:900] Sending " +
+		"process 30112 closing signal SIGTERM\n"
 	c := NewCase()
 	if _, err := c.Add("job.log", []byte(text)); err != nil {
 		t.Fatal(err)
@@ -76,18 +84,22 @@ func TestAddresses(t *testing.T) {
 	}
 	text := ""
 	for r := range 3 {
-		text += line(r, fmt.Sprintf("INFO Bootstrap : Using eth0:10.1.0.%d<0>", 10+r)) + line(r, "INFO NET/Socket : Using [0]docker0:172.17.0.1<0>") +
-			line(r, fmt.Sprintf("INFO ncclCommInitRank comm 0x1 rank %d nranks 3 cudaDev 0 nvmlDev 0 busId 60 commId 0x77 - Init COMPLETE", r))
+		text += line(r, fmt.Sprintf("INFO Bootstrap : Using eth0:10.1.0.%d<0>", 10+r)) +
+			line(r, "INFO NET/Socket : Using [0]docker0:172.17.0.1<0>") +
+			line(r, fmt.Sprintf("INFO ncclCommInitRank comm 0x1 rank %d nranks 3 cudaDev 0 nvmlDev 0 busId 60 commId 0x77 - "+
+				"Init COMPLETE", r))
 	}
 	for _, r := range []int{0, 2} {
-		text += line(r, "WARN NET/IB : Got completion from peer 10.1.0.11<4791> with status=12 opcode=0 len=0 vendor err 129 (Send)")
+		text += line(r, "WARN NET/IB : Got completion from peer 10.1.0.11<4791> with status=12 opcode=0 len=0 vendor err "+
+			"129 (Send)")
 	}
 	c := NewCase()
 	if _, err := c.Add("job.log", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	v := c.Judge()
-	if v.Kind != Network || !slices.Equal(ranksOf(v), []int{1}) || v.Ranks[0].Host != "gpu01" || !strings.Contains(v.Text, "10.1.0.11 is gpu01") {
+	if v.Kind != Network || !slices.Equal(ranksOf(v), []int{1}) || v.Ranks[0].Host != "gpu01" ||
+		!strings.Contains(v.Text, "10.1.0.11 is gpu01") {
 		t.Errorf("%s %+v: %s", v.Kind, v.Ranks, v.Text)
 	}
 	if j := newJob(c); j.named("172.17.0.1") != "172.17.0.1" {
@@ -107,7 +119,8 @@ func TestXidOfAHost(t *testing.T) {
 		}
 	}
 	v := c.Judge()
-	if v.Kind != GPUFault || !slices.Equal(v.Nodes, []string{"gpu017"}) || !strings.Contains(v.Title(), "gpu017") || !strings.Contains(strings.Join(v.Next, "\n"), "nodename=gpu017") {
+	if v.Kind != GPUFault || !slices.Equal(v.Nodes, []string{"gpu017"}) || !strings.Contains(v.Title(), "gpu017") ||
+		!strings.Contains(strings.Join(v.Next, "\n"), "nodename=gpu017") {
 		t.Errorf("%s %v: %s %q", v.Kind, v.Nodes, v.Title(), v.Next)
 	}
 	if f := v.Findings(); len(f) != 1 || !slices.Equal(f[0].Nodes, v.Nodes) {
@@ -118,11 +131,13 @@ func TestXidOfAHost(t *testing.T) {
 // TestStacksAlone says what a process does and what is missing; one answer of RAS alone may be a passing moment.
 func TestStacksAlone(t *testing.T) {
 	c := NewCase()
-	text := "Process 4711: python3 train.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread 4711 (active): \"MainThread\"\n    wait (threading.py:355)\n    pack (data/shards.py:60)\n    <module> (train.py:211)\n"
+	text := "Process 4711: python3 train.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread 4711 (active): " +
+		"\"MainThread\"\n    wait (threading.py:355)\n    pack (data/shards.py:60)\n    <module> (train.py:211)\n"
 	if _, err := c.Add("spy.txt", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.Judge(); v.State != Unknown || len(v.Evidence) != 1 || v.Evidence[0].Text != "process 4711 is in pack (shards.py:60)" || !strings.Contains(v.Text, "Stacks say") {
+	if v := c.Judge(); v.State != Unknown || len(v.Evidence) != 1 ||
+		v.Evidence[0].Text != "process 4711 is in pack (shards.py:60)" || !strings.Contains(v.Text, "Stacks say") {
 		t.Errorf("%s: %s %+v", v.State, v.Text, v.Evidence)
 	}
 	c = NewCase()

@@ -49,7 +49,8 @@ func (v *logView) vanished() (claim, bool) {
 			c.kind = Exited
 		}
 	}
-	c.why = fmt.Sprintf("%s ended without a message: its peers found their connections closed, and it noticed nothing", rankList(ranks))
+	c.why = fmt.Sprintf("%s ended without a message: its peers found their connections closed, and it noticed nothing",
+		rankList(ranks))
 	for _, k := range []joblog.Kind{joblog.PeerClosed, joblog.RemoteError} {
 		for _, t := range v.by[k][:min(len(v.by[k]), 2)] {
 			c.quotes = append(c.quotes, t.quote())
@@ -58,8 +59,8 @@ func (v *logView) vanished() (claim, bool) {
 	return c, true
 }
 
-// unread is a claim about who ended without a word, less sure of itself where logs are missing: whose is not here may be the one,
-// and how a rank ended stands in its own.
+// unread is a claim about who ended without a word, less sure of itself where logs are missing: whose is not here may
+// be the one, and how a rank ended stands in its own.
 func (v *logView) unread(c claim) claim {
 	for r := range v.j.world {
 		if !v.owned[r] {
@@ -99,8 +100,8 @@ func (v *logView) orderly(rank int) bool {
 	return false
 }
 
-// namedPeers are the ranks whose hosts the first warnings name. A name is worth nothing where a host's only process names its
-// own host, as with addresses that resolve to the loopback.
+// namedPeers are the ranks whose hosts the first warnings name. A name is worth nothing where a host's only process
+// names its own host, as with addresses that resolve to the loopback.
 func (v *logView) namedPeers() []int {
 	closed := v.by[joblog.PeerClosed]
 	var first int64

@@ -118,8 +118,8 @@ func (x *recorder) lacking(h *history, e *flightrec.Entry) []int {
 	return list
 }
 
-// firstNeeded is the collective that a rank would have launched next: of those that others wait for, the one that comes first in
-// the order of a rank that has several of them, else the one whose group this rank used longest ago.
+// firstNeeded is the collective that a rank would have launched next: of those that others wait for, the one that comes
+// first in the order of a rank that has several of them, else the one whose group this rank used longest ago.
 func (x *recorder) firstNeeded(rank int) (opRef, bool) {
 	var best opRef
 	found := false
@@ -195,7 +195,8 @@ func (x *recorder) sigOf(op opRef) *flightrec.Sig {
 func (x *recorder) quote(h *history, e *flightrec.Entry) finding.Quote {
 	g := &x.set.Groups[e.Group]
 	s := &x.set.Sigs[e.Sig]
-	text := fmt.Sprintf("rank %d: %s #%d on group %s is %s (record %d, %s)", h.rank, s.Op, e.Seq, groupName(g), e.State, e.Record, s.Sizes)
+	text := fmt.Sprintf("rank %d: %s #%d on group %s is %s (record %d, %s)", h.rank, s.Op, e.Seq, groupName(g), e.State,
+		e.Record, s.Sizes)
 	if f := x.set.Frames[e.Frame]; f != "" {
 		text += ", launched by " + f
 	}

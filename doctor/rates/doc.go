@@ -1,13 +1,14 @@
-// Package rates says how fast the collectives of a running job are, who comes late to them, and whether that or the network
-// takes the time. It reads what busbar's profiler plugin and NCCL's Inspector recorded of every operation.
+// Package rates says how fast the collectives of a running job are, who comes late to them, and whether that or the
+// network takes the time. It reads what busbar's profiler plugin and NCCL's Inspector recorded of every operation.
 //
 //	w := rates.NewWindow(64)
 //	w.AddRing(ring, since)
 //	r := rates.Join(w.Done(), others...)   // of all nodes of the job
 //
-// All ranks end an all-reduce, an all-gather or a reduce-scatter at nearly the same time, so that clocks need not agree: the
-// rank that came last is the one whose operation took least, and what the others took longer is their waiting. What is left
-// of it, the least time of all ranks, is the transfer, which package predict has an opinion about.
+// All ranks end an all-reduce, an all-gather or a reduce-scatter at nearly the same time, so that clocks need not
+// agree: the rank that came last is the one whose operation took least, and what the others took longer is their
+// waiting. What is left of it, the least time of all ranks, is the transfer, which package predict has an opinion
+// about.
 package rates
 
 import (
@@ -136,7 +137,8 @@ func (w *Window) AddRing(r *profile.Ring, since time.Time) {
 			}
 		}
 		if !o.Launched.Before(since) {
-			w.add(m, op, int64(o.Bytes), o.Algo, o.Proto, Sample{o.Sequence, o.Launched.UnixMicro(), float64(o.Took) / 1e3}, o.Ended)
+			w.add(m, op, int64(o.Bytes), o.Algo, o.Proto, Sample{o.Sequence, o.Launched.UnixMicro(), float64(o.Took) / 1e3},
+				o.Ended)
 		}
 	}
 }
@@ -148,7 +150,10 @@ func (w *Window) AddInspector(list []inspector.Record, since time.Time) {
 		if r.Time < since.UnixMicro() || r.Bytes < 0 || r.Ranks < 1 || r.Seq < 0 {
 			continue
 		}
-		m := w.memberOf(Member{Comm: strings.TrimPrefix(r.Comm, "0x"), Rank: int(r.Rank), Ranks: int(r.Ranks), Global: -1, Local: -1, Host: r.Host, PID: int(r.PID)})
+		m := w.memberOf(Member{
+			Comm: strings.TrimPrefix(r.Comm, "0x"), Rank: int(r.Rank), Ranks: int(r.Ranks), Global: -1, Local: -1, Host: r.Host,
+			PID: int(r.PID),
+		})
 		if m < 0 {
 			continue
 		}
@@ -160,8 +165,8 @@ func (w *Window) AddInspector(list []inspector.Record, since time.Time) {
 	}
 }
 
-// AddMeans adds the Prometheus text of Inspector, each of whose rows stands for the calls of half a minute: it tells rates, and who takes
-// least of all in their mean, not which calls.
+// AddMeans adds the Prometheus text of Inspector, each of whose rows stands for the calls of half a minute: it tells
+// rates, and who takes least of all in their mean, not which calls.
 func (w *Window) AddMeans(list []inspector.Mean, at time.Time) {
 	for i := range list {
 		m := &list[i]
@@ -171,7 +176,8 @@ func (w *Window) AddMeans(list []inspector.Mean, at time.Time) {
 		}
 		// The text has neither a communicator's hash nor a rank: its name, its shape and the GPU stand for them.
 		who := w.memberOf(Member{
-			Comm: fmt.Sprintf("%s-%dx%d", cmp.Or(m.Comm, "unnamed"), m.Ranks, m.Nodes), Name: m.Comm, Rank: w.rankOf(m.Node, gpu), Ranks: int(m.Ranks), Nodes: int(m.Nodes),
+			Comm: fmt.Sprintf("%s-%dx%d", cmp.Or(m.Comm, "unnamed"), m.Ranks, m.Nodes), Name: m.Comm,
+			Rank: w.rankOf(m.Node, gpu), Ranks: int(m.Ranks), Nodes: int(m.Nodes),
 			Global: -1, Local: gpu, Host: m.Node, PID: gpu + 1, Job: m.Job,
 		})
 		if who < 0 {
@@ -263,7 +269,8 @@ func (w *Window) add(member int, op string, size int64, algo, proto string, s Sa
 	}
 }
 
-// mixed scatters sequence numbers, for a step has a fixed number of calls and only its first may wait (splitmix64's last step).
+// mixed scatters sequence numbers, for a step has a fixed number of calls and only its first may wait (splitmix64's
+// last step).
 func mixed(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

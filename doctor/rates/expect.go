@@ -12,8 +12,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Expect sets beside every weighed row what predict says of it. of gives a row's predictor, an error where there is none. It
-// returns the cluster that was predicted on, and where nothing could be predicted, why.
+// Expect sets beside every weighed row what predict says of it. of gives a row's predictor, an error where there is
+// none. It returns the cluster that was predicted on, and where nothing could be predicted, why.
 func (r *Report) Expect(of func(*Row) (*predict.Predictor, error)) (on, why string) {
 	for i := range r.Jobs {
 		for k := range r.Jobs[i].Rows {
@@ -87,7 +87,9 @@ func (r *Row) Expect(p *predict.Predictor) error {
 	}
 	x := &a.Rows[0]
 	low, high := x.Span()
-	r.Expected = &Expected{Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text}
+	r.Expected = &Expected{
+		Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text,
+	}
 	if margin, ok := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]}); ok {
 		r.Expected.Calibrated = true
 		margin = max(margin, besideJob)
@@ -97,8 +99,9 @@ func (r *Row) Expect(p *predict.Predictor) error {
 	return nil
 }
 
-// besideJob is the least error bar of a collective that was measured alone and runs in a job, beside its other communicators and its
-// kernels. It is chosen, between what repeated measurements differ by and what half a rate takes longer.
+// besideJob is the least error bar of a collective that was measured alone and runs in a job, beside its other
+// communicators and its kernels. It is chosen, between what repeated measurements differ by and what half a rate takes
+// longer.
 const besideJob = 1.3
 
 // maxEach are the ranks of a row that are told one by one: those that wait least.
@@ -139,7 +142,10 @@ func (r *Row) each(calls []call, job *Job) {
 	for _, p := range slices.Sorted(maps.Keys(of)) {
 		s := of[p]
 		n := float64(s.n)
-		r.Each = append(r.Each, RankRow{Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n), Last: float64(s.last) / n})
+		r.Each = append(r.Each, RankRow{
+			Rank: job.Ranks[p].Rank, Calls: s.n, Time: unit.Micros(s.us / n), Wait: unit.Micros(s.waits / n),
+			Last: float64(s.last) / n,
+		})
 	}
 	if len(r.Each) > maxEach {
 		slices.SortStableFunc(r.Each, func(a, b RankRow) int { return int(a.Wait.Micros() - b.Wait.Micros()) })

@@ -60,8 +60,9 @@ type Row struct {
 	Algo  string     `json:"algo,omitempty"`
 	Proto string     `json:"proto,omitempty"`
 	Count int        `json:"count"` // calls
-	// Time is the median call over all ranks, Transfer the median of the least of all ranks, Wait the mean of what the others take
-	// longer: the first call after compute waits, those behind it do not. The last two need the same call of two ranks.
+	// Time is the median call over all ranks, Transfer the median of the least of all ranks, Wait the mean of what the
+	// others take longer: the first call after compute waits, those behind it do not. The last two need the same call of
+	// two ranks.
 	Time     unit.Time `json:"time_us"`
 	Transfer unit.Time `json:"transfer_us,omitzero"`
 	Fast     unit.Time `json:"fast_us,omitzero"` // the transfer of the fastest tenth of the calls
@@ -166,8 +167,8 @@ type rowParts struct {
 	owners []int // process of each part
 }
 
-// Join is what windows of one or several nodes say together. Windows of different times may be joined; only the same calls
-// are compared.
+// Join is what windows of one or several nodes say together. Windows of different times may be joined; only the same
+// calls are compared.
 func Join(windows ...*Window) *Report {
 	j := &joiner{procs: map[proc]int{}, comms: map[string]*comm{}}
 	r := &Report{Jobs: []Job{}}
@@ -282,7 +283,8 @@ func (j *joiner) job(list []int, now time.Time) Job {
 		if p := anyOf(c.ranks); p < 0 || j.root(p) != j.root(list[0]) {
 			continue
 		}
-		for _, k := range slices.SortedFunc(maps.Keys(c.rows), func(a, b partKey) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.class, b.class)) }) {
+		for _, k := range slices.SortedFunc(maps.Keys(c.rows),
+			func(a, b partKey) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.class, b.class)) }) {
 			row, more := c.row(c.rows[k], &job, index)
 			job.Rows = append(job.Rows, row)
 			calls = append(calls, more...)
@@ -357,8 +359,9 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 		r.Time = unit.Micros(stats.Median(us))
 	}
 	kind, err := coll.ParseKind(r.Op)
-	// NCCL stamps the end of a kernel by its first thread. In a ring that is the operation's end; on a leaf of a tree it has sent its part
-	// up and is done while the others wait for the result (seen with 2.28.9), and other algorithms give threads parts of their own.
+	// NCCL stamps the end of a kernel by its first thread. In a ring that is the operation's end; on a leaf of a tree it
+	// has sent its part up and is done while the others wait for the result (seen with 2.28.9), and other algorithms give
+	// threads parts of their own.
 	if err != nil || !slices.Contains(together, kind) || c.first.Ranks < 2 || r.Algo != "ring" && r.Algo != "" {
 		return r, nil
 	}
@@ -399,7 +402,8 @@ func (r *Row) weigh(calls []call, job *Job) {
 		transfer = append(transfer, least)
 		wait += sum / float64(len(calls[i].us)-1)
 	}
-	r.Transfer, r.Fast, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1)), unit.Micros(wait/float64(len(calls)))
+	r.Transfer, r.Fast, r.Wait = unit.Micros(stats.Median(transfer)), unit.Micros(stats.Quantile(transfer, 0.1)),
+		unit.Micros(wait/float64(len(calls)))
 	most := -1
 	for _, p := range slices.Sorted(maps.Keys(blame)) {
 		if most < 0 || blame[p] > blame[most] {

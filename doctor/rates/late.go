@@ -36,8 +36,8 @@ const (
 	chanceToLoss = 0.01 // how probable it may be that a rank is last as often by chance
 )
 
-// late finds who waits least. In a job with several communicators, who waits for the late rank comes late itself elsewhere:
-// only the first cause waits nowhere, so that waiting is summed over all of them.
+// late finds who waits least. In a job with several communicators, who waits for the late rank comes late itself
+// elsewhere: only the first cause waits nowhere, so that waiting is summed over all of them.
 func (j *Job) late(calls []call) {
 	if len(calls) == 0 {
 		return
@@ -87,8 +87,8 @@ func (j *Job) late(calls []call) {
 	}
 }
 
-// byHost are the ranks by hosts, where there are several of both and one host's ranks all wait less than half as long as the
-// median rank.
+// byHost are the ranks by hosts, where there are several of both and one host's ranks all wait less than half as long
+// as the median rank.
 func (j *Job) byHost(took []int, total []float64) (groups [][]int) {
 	index := map[string]int{}
 	for _, p := range took {
@@ -109,7 +109,8 @@ func (j *Job) byHost(took []int, total []float64) (groups [][]int) {
 	return groups
 }
 
-// vote is the group of ranks that waits least in nearly all stretches, nil where none does more often than chance has it.
+// vote is the group of ranks that waits least in nearly all stretches, nil where none does more often than chance has
+// it.
 func (j *Job) vote(groups [][]int, sums [][]float64, total []float64, span float64) *Late {
 	mean := func(of []float64, g []int) float64 {
 		sum := 0.0
@@ -176,16 +177,16 @@ func medianOf(list []int, of func(int) float64) float64 {
 	return stats.Median(values)
 }
 
-// peerFactor is how much longer than communicators of the same shape a transfer takes that is called slow. It is set against
-// figures of one job: sizes of a class differ by up to two, which is taken out, and protocols' steps are not.
+// peerFactor is how much longer than communicators of the same shape a transfer takes that is called slow. It is set
+// against figures of one job: sizes of a class differ by up to two, which is taken out, and protocols' steps are not.
 const peerFactor = 1.4
 
-// proxyWakes is how long a thread that moves data for NCCL may take to wake up on an idle core: the first communicator of a step
-// is that much slower than those behind it, on the healthiest network.
+// proxyWakes is how long a thread that moves data for NCCL may take to wake up on an idle core: the first communicator
+// of a step is that much slower than those behind it, on the healthiest network.
 const proxyWakes = 100 * unit.Microsecond
 
-// compare sets rows beside those of communicators of the same shape. A slow link is slow in all calls: where the fastest tenth is as
-// fast as elsewhere, the others waited for a core or for the GPU.
+// compare sets rows beside those of communicators of the same shape. A slow link is slow in all calls: where the
+// fastest tenth is as fast as elsewhere, the others waited for a core or for the GPU.
 func (j *Job) compare() {
 	for i := range j.Rows {
 		r := &j.Rows[i]
@@ -195,7 +196,8 @@ func (j *Job) compare() {
 		var peers, fast []float64
 		for k := range j.Rows {
 			o := &j.Rows[k]
-			if k != i && o.Transfer > 0 && o.Op == r.Op && o.Ranks == r.Ranks && o.Nodes == r.Nodes && float64(o.Bytes) < 1.5*float64(r.Bytes) && float64(r.Bytes) < 1.5*float64(o.Bytes) {
+			if k != i && o.Transfer > 0 && o.Op == r.Op && o.Ranks == r.Ranks && o.Nodes == r.Nodes &&
+				float64(o.Bytes) < 1.5*float64(r.Bytes) && float64(r.Bytes) < 1.5*float64(o.Bytes) {
 				peers, fast = append(peers, o.Transfer.Seconds()), append(fast, o.Fast.Seconds())
 			}
 		}
@@ -210,8 +212,8 @@ func (j *Job) compare() {
 	}
 }
 
-// judge says what takes the time: a transfer beyond the error bar is the network's, waiting that is more than half as long as
-// the transfer is a rank's.
+// judge says what takes the time: a transfer beyond the error bar is the network's, waiting that is more than half as
+// long as the transfer is a rank's.
 func (r *Row) judge() {
 	r.Verdict, r.Against = Unjudged, ByNothing
 	if r.Transfer == 0 {
@@ -241,8 +243,8 @@ func (r *Row) judge() {
 	}
 }
 
-// beyond reports transfers beyond the error bar of what is expected. A prediction's is wide and of no host in particular: there the fastest
-// tenth must be beyond it too, while a calibration was measured on these hosts.
+// beyond reports transfers beyond the error bar of what is expected. A prediction's is wide and of no host in
+// particular: there the fastest tenth must be beyond it too, while a calibration was measured on these hosts.
 func (r *Row) beyond() bool {
 	return r.Expected != nil && r.Transfer > r.Expected.High && (r.Expected.Calibrated || r.Fast > r.Expected.High)
 }
@@ -254,8 +256,10 @@ func (r *Report) Findings() []finding.Finding {
 		j := &r.Jobs[i]
 		slow := j.slowFindings()
 		if f, ok := j.lateFinding(); ok {
-			// Who is slow in one communicator comes late to the next: of a node that slow ones have in common, being late says no more.
-			if slices.ContainsFunc(slow, func(s finding.Finding) bool { return s.Where != "" && slices.Equal(s.Nodes, f.Nodes) }) {
+			// Who is slow in one communicator comes late to the next: of a node that slow ones have in common, being late says
+			// no more.
+			if slices.ContainsFunc(slow,
+				func(s finding.Finding) bool { return s.Where != "" && slices.Equal(s.Nodes, f.Nodes) }) {
 				f.Severity = finding.Note
 				f.Text += " Its own collectives are slow, which makes it late to the others."
 			}
@@ -281,8 +285,11 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 		return finding.Finding{}, false
 	}
 	f := finding.Finding{
-		ID: "late-rank:" + l.Host, Kind: "late-rank", Severity: finding.Note, Confidence: l.Confidence, Nodes: slices.DeleteFunc([]string{l.Host}, func(h string) bool { return h == "" }), Ranks: l.Ranks, Factor: 1 - l.Share, Figure: "waiting",
-		Fix: "look at what this rank does between collectives: its input, its clock and temperature (nvidia-smi -q -d PERFORMANCE,TEMPERATURE), other processes on its cores; py-spy dump shows its stack",
+		ID: "late-rank:" + l.Host, Kind: "late-rank", Severity: finding.Note, Confidence: l.Confidence,
+		Nodes: slices.DeleteFunc([]string{l.Host}, func(h string) bool { return h == "" }), Ranks: l.Ranks,
+		Factor: 1 - l.Share, Figure: "waiting",
+		Fix: "look at what this rank does between collectives: its input, its clock and temperature (nvidia-smi -q -d " +
+			"PERFORMANCE,TEMPERATURE), other processes on its cores; py-spy dump shows its stack",
 	}
 	who := words.Plural(len(l.Ranks), "rank") + " of " + l.Host
 	f.ID += "/" + who
@@ -298,8 +305,10 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 	if l.Share >= halfShare && len(l.Ranks) > 1 { // of one rank it may be its program
 		f.Severity = finding.Error
 	}
-	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.", strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
-	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen", len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds)))
+	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.",
+		strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
+	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen",
+		len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds)))
 	return f, true
 }
 
@@ -310,8 +319,11 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			continue
 		}
 		f := finding.Finding{
-			ID: "slow-collective:" + strings.TrimPrefix(fmt.Sprintf("%s/%s/%s/%s", j.Name, r.Group, r.Op, unit.Bytes(1)<<r.Class), "/"), Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
-			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and busbar bench pairs between its nodes",
+			ID: "slow-collective:" +
+				strings.TrimPrefix(fmt.Sprintf("%s/%s/%s/%s", j.Name, r.Group, r.Op, unit.Bytes(1)<<r.Class), "/"),
+			Kind: "slow-collective", Severity: finding.Warn, Nodes: unique(r.hosts), Figure: "bandwidth",
+			Fix: "compare the nodes of this communicator: busbar doctor on its log, counters of its NICs (busbar nodes), and " +
+				"busbar bench pairs between its nodes",
 		}
 		against := ""
 		switch e := r.Expected; {
@@ -322,11 +334,13 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 			f.Factor, f.Confidence = 1/r.Peers, 0.8
 			against = fmt.Sprintf("%.2f times as long as communicators of the same shape", r.Peers)
 		}
-		f.Text = fmt.Sprintf("%s of %s on %s transfers for %s and waits for %s, %s: the network or the links are slow there, no rank is late.", r.Op, r.Bytes, r.Group, r.Transfer, r.Wait, against)
+		f.Text = fmt.Sprintf("%s of %s on %s transfers for %s and waits for %s, %s: the network or the links are slow "+
+			"there, no rank is late.", r.Op, r.Bytes, r.Group, r.Transfer, r.Wait, against)
 		if r.Verdict == Both {
 			f.Text = strings.Replace(f.Text, ", no rank is late", "; ranks wait beside that", 1)
 		}
-		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last", words.Plural(r.Compared, "call")))
+		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last",
+			words.Plural(r.Compared, "call")))
 		if hosts, s := j.suspects(r); s != "" {
 			if f.Where = s; len(hosts) > 0 {
 				f.Nodes = hosts
@@ -338,8 +352,8 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 	return list
 }
 
-// suspects are the hosts that all slow communicators of a shape have and the others have not, and the local rank, whose NIC it
-// is, where they have one in common.
+// suspects are the hosts that all slow communicators of a shape have and the others have not, and the local rank, whose
+// NIC it is, where they have one in common.
 func (j *Job) suspects(r *Row) (hosts []string, text string) {
 	common, locals := map[string]int{}, map[int]int{}
 	slow, fast := 0, map[string]bool{}
@@ -389,8 +403,10 @@ func (j *Job) stuckFindings() (list []finding.Finding) {
 	for i := range j.Ranks {
 		if r := &j.Ranks[i]; r.OldestS >= stuckAge {
 			return []finding.Finding{{
-				ID: "job-waits:" + j.Name, Kind: "job-waits", Severity: finding.Note, Confidence: 0.5, Ranks: []int{r.Rank}, Nodes: []string{r.Host},
-				Text: fmt.Sprintf("Rank %d has waited %s in %s.", r.Rank, unit.Seconds(r.OldestS), r.Oldest), Fix: fmt.Sprintf("busbar hang --pid %d says for whom", r.PID),
+				ID: "job-waits:" + j.Name, Kind: "job-waits", Severity: finding.Note, Confidence: 0.5, Ranks: []int{r.Rank},
+				Nodes: []string{r.Host},
+				Text:  fmt.Sprintf("Rank %d has waited %s in %s.", r.Rank, unit.Seconds(r.OldestS), r.Oldest),
+				Fix:   fmt.Sprintf("busbar hang --pid %d says for whom", r.PID),
 			}}
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"busbar.dev/unit"
 )
 
-// train makes the rings of a job of tp times dp ranks, two ranks a node: every step computes, then reduces among tp ranks and among dp
-// ranks, several times. slow has a rank compute longer by a share, wire lengthens the transfers of a communicator.
+// train makes the rings of a job of tp times dp ranks, two ranks a node: every step computes, then reduces among tp
+// ranks and among dp ranks, several times. slow has a rank compute longer by a share, wire lengthens the transfers of a
+// communicator.
 func train(seed uint64, dp, steps int, slow map[int]float64, wire map[uint64]float64) []*profile.Ring {
 	const tp, compute = 2, 20_000.0 // µs
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -25,7 +26,10 @@ func train(seed uint64, dp, steps int, slow map[int]float64, wire map[uint64]flo
 	for r := range rings {
 		rings[r] = &profile.Ring{
 			PID: 1000 + r, Host: fmt.Sprintf("node%d", r/2), Rank: r, LocalRank: r % 2, World: n, Created: began, Job: "7",
-			Comms: []profile.Comm{{Hash: uint64(100 + r/tp), Rank: r % tp, Ranks: tp, Nodes: 1}, {Hash: uint64(200 + r%tp), Rank: r / tp, Ranks: dp, Nodes: dp}},
+			Comms: []profile.Comm{
+				{Hash: uint64(100 + r/tp), Rank: r % tp, Ranks: tp, Nodes: 1},
+				{Hash: uint64(200 + r%tp), Rank: r / tp, Ranks: dp, Nodes: dp},
+			},
 		}
 	}
 	clock := make([]float64, n)
@@ -48,8 +52,10 @@ func train(seed uint64, dp, steps int, slow map[int]float64, wire map[uint64]flo
 			for _, r := range g {
 				end := last + took + rng.Float64()*3
 				rings[r].Ops = append(rings[r].Ops, profile.Op{
-					Function: "AllReduce", Kind: coll.AllReduce, Comm: which, Sequence: seq[r][which], Type: "Float32", Count: size / 4, Bytes: unit.Bytes(size), Algo: "ring", Proto: "simple", Channels: 4,
-					Launched: began.Add(time.Duration(clock[r] * 1e3)), Started: true, Ended: true, GPU: true, Took: time.Duration((end - clock[r]) * 1e3),
+					Function: "AllReduce", Kind: coll.AllReduce, Comm: which, Sequence: seq[r][which], Type: "Float32",
+					Count: size / 4, Bytes: unit.Bytes(size), Algo: "ring", Proto: "simple", Channels: 4,
+					Launched: began.Add(time.Duration(clock[r] * 1e3)), Started: true, Ended: true, GPU: true,
+					Took: time.Duration((end - clock[r]) * 1e3),
 				})
 				clock[r], seq[r][which] = end, seq[r][which]+1
 			}
@@ -89,7 +95,8 @@ func reportOf(t *testing.T, rings []*profile.Ring, samples int) *Report {
 // TestLate has a rank slowed by 10, 20 and 30% named in every run, and none in a job whose ranks are alike.
 func TestLate(t *testing.T) {
 	for seed := range uint64(6) {
-		if r := reportOf(t, train(seed, 4, 60, nil, nil), 64); len(r.Jobs) != 1 || r.Jobs[0].Late != nil || len(r.Findings()) > 0 {
+		if r := reportOf(t, train(seed, 4, 60, nil, nil), 64); len(r.Jobs) != 1 || r.Jobs[0].Late != nil ||
+			len(r.Findings()) > 0 {
 			t.Errorf("seed %d: nobody is late: %+v %+v", seed, r.Jobs[0].Late, r.Findings())
 		}
 		for i, share := range []float64{0.1, 0.2, 0.3} {
@@ -120,7 +127,8 @@ func TestLateNode(t *testing.T) {
 	}
 }
 
-// TestSlowNetwork tells a network at half its rate from a late rank, by what was expected and by communicators of the same shape.
+// TestSlowNetwork tells a network at half its rate from a late rank, by what was expected and by communicators of the
+// same shape.
 func TestSlowNetwork(t *testing.T) {
 	r := reportOf(t, train(5, 4, 60, nil, map[uint64]float64{200: 2}), 64)
 	j := &r.Jobs[0]
@@ -140,7 +148,8 @@ func TestSlowNetwork(t *testing.T) {
 			slow++
 		}
 	}
-	if list := r.Findings(); slow != 2 || len(list) != 1 || list[0].Kind != "slow-collective" || list[0].Factor < 0.45 || list[0].Factor > 0.55 {
+	if list := r.Findings(); slow != 2 || len(list) != 1 || list[0].Kind != "slow-collective" || list[0].Factor < 0.45 ||
+		list[0].Factor > 0.55 {
 		t.Errorf("%d %+v", slow, list)
 	}
 }
@@ -149,13 +158,14 @@ func TestSlowNetwork(t *testing.T) {
 func TestPeers(t *testing.T) {
 	r := reportOf(t, train(5, 4, 40, nil, map[uint64]float64{101: 2}), 64)
 	list := r.Findings()
-	if len(list) != 1 || list[0].Kind != "slow-collective" || !slices.Equal(list[0].Nodes, []string{"node1"}) || list[0].Where != "node1" {
+	if len(list) != 1 || list[0].Kind != "slow-collective" || !slices.Equal(list[0].Nodes, []string{"node1"}) ||
+		list[0].Where != "node1" {
 		t.Errorf("%+v", list)
 	}
 }
 
-// TestHiccups has most calls of one communicator last longer by a scheduler's turn, as on hosts with more threads than cores: its link is as
-// fast as ever in the others, and the rank that is late as well is named.
+// TestHiccups has most calls of one communicator last longer by a scheduler's turn, as on hosts with more threads than
+// cores: its link is as fast as ever in the others, and the rank that is late as well is named.
 func TestHiccups(t *testing.T) {
 	rings := train(5, 4, 60, map[int]float64{3: 0.2}, nil)
 	for r := range rings {
@@ -180,11 +190,14 @@ func TestHiccups(t *testing.T) {
 	}
 }
 
-// TestWoken has the first communicator of a step, which waits for threads to wake up, not called slow beside those behind it.
+// TestWoken has the first communicator of a step, which waits for threads to wake up, not called slow beside those
+// behind it.
 func TestWoken(t *testing.T) {
 	j := Job{Rows: make([]Row, 4)}
 	for i := range j.Rows {
-		j.Rows[i] = Row{Op: "all_reduce", Ranks: 2, Nodes: 2, Bytes: 256 * unit.KiB, Transfer: unit.Micros(220), Fast: unit.Micros(175)}
+		j.Rows[i] = Row{
+			Op: "all_reduce", Ranks: 2, Nodes: 2, Bytes: 256 * unit.KiB, Transfer: unit.Micros(220), Fast: unit.Micros(175),
+		}
 	}
 	for _, longer := range []float64{80, 400} {
 		r := &j.Rows[1]
@@ -214,7 +227,10 @@ func TestInspector(t *testing.T) {
 	var list []inspector.Record
 	for i := range int32(40) {
 		for r := range int32(2) {
-			list = append(list, inspector.Record{Comm: "0xab", Host: "h", Op: "AllReduce", Time: int64(i) * 1000, Bytes: 1 << 20, Rank: r, Ranks: 2, PID: 10 + r, Seq: i, ExecUs: float32(100 + 300*r)})
+			list = append(list, inspector.Record{
+				Comm: "0xab", Host: "h", Op: "AllReduce", Time: int64(i) * 1000, Bytes: 1 << 20, Rank: r, Ranks: 2, PID: 10 + r,
+				Seq: i, ExecUs: float32(100 + 300*r),
+			})
 		}
 	}
 	w := NewWindow(64)

@@ -7,8 +7,9 @@ import (
 	"busbar.dev/result/trace"
 )
 
-// AddTrace adds the collectives that a profiler recorded of one rank. Calls of a group are matched by the number that the
-// profiler gives them, else by their order. A trace does not say on which host it was made: number tells processes apart.
+// AddTrace adds the collectives that a profiler recorded of one rank. Calls of a group are matched by the number that
+// the profiler gives them, else by their order. A trace does not say on which host it was made: number tells processes
+// apart.
 func (w *Window) AddTrace(t *trace.Trace, number int) {
 	order := map[string]uint64{}
 	for i := range t.Events {
@@ -21,7 +22,8 @@ func (w *Window) AddTrace(t *trace.Trace, number int) {
 			continue
 		}
 		m := w.memberOf(Member{
-			Comm: GroupOf(c), Name: c.Desc, Rank: max(slices.Index(c.Ranks, t.Rank), 0), Ranks: c.Size, Global: t.Rank, World: t.World, Local: -1, PID: number,
+			Comm: GroupOf(c), Name: c.Desc, Rank: max(slices.Index(c.Ranks, t.Rank), 0), Ranks: c.Size, Global: t.Rank,
+			World: t.World, Local: -1, PID: number,
 		})
 		if m < 0 {
 			return

@@ -50,7 +50,8 @@ func (b *builder) list() {
 			continue
 		}
 		for h := range b.Hosts {
-			if b.Hosts[h].Name == o.Host && len(b.Hosts) > 1 && (o.Net != "IB" || used["IB"] || used["IBext"] || len(used) == 0) {
+			if b.Hosts[h].Name == o.Host && len(b.Hosts) > 1 &&
+				(o.Net != "IB" || used["IB"] || used["IBext"] || len(used) == 0) {
 				b.nic(h, o.Index, o.Net)
 			}
 		}

@@ -36,7 +36,8 @@ func (r *Run) NICName(i int) string {
 
 func (b *builder) oddRanks() {
 	if n := len(b.Unseen); n > 0 {
-		b.say("ranks-missing", 0, "%d of %d ranks wrote no line of this communicator (%s): their ends of the connections are not known", n, b.NRanks, words.Numbers(b.Unseen))
+		b.say("ranks-missing", 0, "%d of %d ranks wrote no line of this communicator (%s): their ends of the connections "+
+			"are not known", n, b.NRanks, words.Numbers(b.Unseen))
 	}
 	cut, missing := 0, 0
 	for _, c := range b.Channels {
@@ -50,12 +51,14 @@ func (b *builder) oddRanks() {
 		}
 	}
 	if cut > 0 {
-		b.say("rings-cut", 0, "%d rings are cut in the log and could not be put together: loads are of the part that is there", cut)
+		b.say("rings-cut", 0, "%d rings are cut in the log and could not be put together: loads are of the part that is "+
+			"there", cut)
 	}
 	switch {
 	case missing == 0 || len(b.Unseen) > 0:
 	case missing == b.treeOnly():
-		b.say("trees-unconnected", 0, "the trees are not connected yet: NCCL since 2.22 does so when a collective first takes them")
+		b.say("trees-unconnected", 0, "the trees are not connected yet: NCCL since 2.22 does so when a collective first "+
+			"takes them")
 	default:
 		b.say("connections-missing", 0, "%d of %d hops have no line that says how they are connected", missing, len(b.Hops))
 	}
@@ -97,7 +100,8 @@ func (b *builder) oddNICs() {
 			}
 		}
 		if len(free) > 0 && shared >= 0 && len(b.NICs[shared].Channels) > 1 {
-			text := fmt.Sprintf("%s carries channels %s and none uses %s", b.NICName(shared), words.Numbers(b.NICs[shared].Channels), b.names(free))
+			text := fmt.Sprintf("%s carries channels %s and none uses %s", b.NICName(shared),
+				words.Numbers(b.NICs[shared].Channels), b.names(free))
 			idle[text] = append(idle[text], b.Hosts[h].Name)
 		}
 		if len(used) > 1 && least > 0 && most > 1.25*least {
@@ -105,7 +109,8 @@ func (b *builder) oddNICs() {
 			uneven[text] = append(uneven[text], b.Hosts[h].Name)
 		}
 	}
-	b.saySorted("nic-idle", idle, "; storage NICs are left out on purpose, others are lost bandwidth (NCCL_IB_HCA, distance to the GPUs)")
+	b.saySorted("nic-idle", idle, "; storage NICs are left out on purpose, others are lost bandwidth (NCCL_IB_HCA, "+
+		"distance to the GPUs)")
 	b.saySorted("nic-uneven", uneven, ": the busiest NIC decides")
 }
 
@@ -204,7 +209,8 @@ func (b *builder) oddNet() {
 		b.say("gdr-none", line, "no hop over the network uses GPUDirect RDMA: every byte goes through host memory")
 	}
 	if cross > 0 {
-		b.say("rails-crossed", 0, "%d hops leave by one NIC and arrive at another number: on a network of rails they cross a spine", cross)
+		b.say("rails-crossed", 0, "%d hops leave by one NIC and arrive at another number: on a network of rails they cross "+
+			"a spine", cross)
 	}
 	if pxn > 0 {
 		b.say("pxn", 0, "%d hops go through the NIC of another GPU (PXN), over NVLink", pxn)
@@ -225,7 +231,8 @@ func (b *builder) oddRings() {
 			}
 		}
 		if n > len(b.Hosts) {
-			b.say("ring-crosses", 0, "the ring of channel %d leaves a host %d times where %d would do: each byte passes the network %.1f times as often", c.Index, n, len(b.Hosts), float64(n)/float64(len(b.Hosts)))
+			b.say("ring-crosses", 0, "the ring of channel %d leaves a host %d times where %d would do: each byte passes the "+
+				"network %.1f times as often", c.Index, n, len(b.Hosts), float64(n)/float64(len(b.Hosts)))
 		}
 	}
 }

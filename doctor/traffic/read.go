@@ -84,12 +84,14 @@ func choose(l *nccllog.Log, comm string) (int, error) {
 		if len(m.Rings) == 0 && len(m.Trees) == 0 {
 			continue
 		}
-		if best < 0 || size(m) > size(&l.Comms[best]) || size(m) == size(&l.Comms[best]) && len(m.Ranks) > len(l.Comms[best].Ranks) {
+		if best < 0 || size(m) > size(&l.Comms[best]) ||
+			size(m) == size(&l.Comms[best]) && len(m.Ranks) > len(l.Comms[best].Ranks) {
 			best = i
 		}
 	}
 	if best < 0 {
-		return 0, fmt.Errorf("no rings and no trees in this log; they are printed while NCCL sets up: run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH and keep the log from its first line")
+		return 0, fmt.Errorf("no rings and no trees in this log; they are printed while NCCL sets up: run with " +
+			"NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,GRAPH and keep the log from its first line")
 	}
 	return best, nil
 }

@@ -84,7 +84,8 @@ func TestSomeRanks(t *testing.T) {
 }
 
 func TestPairThroughHostMemory(t *testing.T) {
-	text := strings.ReplaceAll(example(t), "Channel 00/0 : 2[0] -> 3[1] via P2P/CUMEM", "Channel 00/0 : 2[0] -> 3[1] via SHM/direct/direct")
+	text := strings.ReplaceAll(example(t), "Channel 00/0 : 2[0] -> 3[1] via P2P/CUMEM",
+		"Channel 00/0 : 2[0] -> 3[1] via SHM/direct/direct")
 	r := read(t, "shm.log", text, "")
 	if !slices.Contains(odd(r), "pair-shm") {
 		t.Errorf("odd: %v", odd(r))
@@ -127,7 +128,8 @@ func TestCorpusBalances(t *testing.T) {
 	for name, w := range want {
 		r := read(t, name, string(corpus.Open(t, "nccl-log/"+name)), "")
 		if r.NRanks != w.ranks || len(r.Hosts) != w.hosts || len(r.Channels) != w.channels || len(r.NICs) != w.nics {
-			t.Errorf("%s: %d ranks, %d hosts, %d channels, %d NICs; want %+v", name, r.NRanks, len(r.Hosts), len(r.Channels), len(r.NICs), w)
+			t.Errorf("%s: %d ranks, %d hosts, %d channels, %d NICs; want %+v", name, r.NRanks, len(r.Hosts), len(r.Channels),
+				len(r.NICs), w)
 		}
 		var out, in, crossings float64
 		for _, n := range r.NICs {
@@ -155,7 +157,8 @@ func FuzzFrom(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(data))
-	f.Add("a:1:2 [0] NCCL INFO Channel 00/02 : 0 1 2\na:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->0\na:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 9[0] [send] via NET/IB/0\n")
+	f.Add("a:1:2 [0] NCCL INFO Channel 00/02 : 0 1 2\na:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->0\na:1:2 [0] NCCL INFO " +
+		"Channel 00/0 : 0[0] -> 9[0] [send] via NET/IB/0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		l, err := nccllog.ReadLog("f", strings.NewReader(text))
 		if err != nil {

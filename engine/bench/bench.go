@@ -176,8 +176,16 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 		b    engine.Buffers
 	}{
 		{&m.barrier, coll.Op{Kind: coll.Barrier}, engine.Buffers{}},
-		{&m.gather, coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * len(m.all))}, engine.Buffers{Send: engine.Bytes(m.took), Recv: engine.Bytes(m.all)}},
-		{&m.wrong, coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, engine.Buffers{Send: engine.Bytes(m.bad), Recv: engine.Bytes(m.bad)}},
+		{
+			&m.gather,
+			coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * len(m.all))},
+			engine.Buffers{Send: engine.Bytes(m.took), Recv: engine.Bytes(m.all)},
+		},
+		{
+			&m.wrong,
+			coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8},
+			engine.Buffers{Send: engine.Bytes(m.bad), Recv: engine.Bytes(m.bad)},
+		},
 	} {
 		s, err := engine.Pick(x.op, n, p.Transport)
 		if err == nil {

@@ -19,7 +19,10 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	plan := bench.Plan{Op: coll.Op{Kind: coll.AllReduce, Type: coll.Float}, Sizes: []unit.Bytes{1 * unit.KiB, 64 * unit.KiB}, Iters: 5, Check: true}
+	plan := bench.Plan{
+		Op: coll.Op{Kind: coll.AllReduce, Type: coll.Float}, Sizes: []unit.Bytes{1 * unit.KiB, 64 * unit.KiB}, Iters: 5,
+		Check: true,
+	}
 	var wg sync.WaitGroup
 	for _, g := range groups {
 		wg.Go(func() {

@@ -67,7 +67,8 @@ func Crowded(members []engine.Member) string {
 		most = max(most, per[m.Host])
 	}
 	if cpus := machine().CPUs; most > cpus {
-		return fmt.Sprintf("%d ranks share %d processors of a host: they wait for those as well, and figures scatter", most, cpus)
+		return fmt.Sprintf("%d ranks share %d processors of a host: they wait for those as well, and figures scatter", most,
+			cpus)
 	}
 	return ""
 }

@@ -34,7 +34,9 @@ func TestRunFrees(t *testing.T) {
 	var before, after int64
 	for r := range 2 {
 		wg.Go(func() {
-			cfg := engine.Config{Rank: r, Size: 2, Timeout: 2 * time.Minute, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}
+			cfg := engine.Config{
+				Rank: r, Size: 2, Timeout: 2 * time.Minute, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm,
+			}
 			g, err := engine.Join(t.Context(), cfg)
 			if err != nil {
 				t.Error(err)
@@ -104,7 +106,9 @@ func TestPlanMemory(t *testing.T) {
 			t.Errorf("%s: %v; expected about %v", tt.kind, got, tt.want)
 		}
 	}
-	if got := (&Plan{Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{16 << 40}, Iters: 1}).Memory(1024); got < 32<<40 {
+	if got := (&Plan{
+		Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{16 << 40}, Iters: 1,
+	}).Memory(1024); got < 32<<40 {
 		t.Errorf("16 TiB: %v", got)
 	}
 }

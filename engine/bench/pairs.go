@@ -91,7 +91,10 @@ type pairMeter struct {
 // each turn.
 func Pairs(ctx context.Context, g *engine.Group, p PairPlan, turn func(k int)) (*pairs.Table, error) {
 	n := g.Size()
-	base, err := newMeter(g, Plan{Op: coll.Op{Kind: coll.SendRecv, Type: coll.Uint8}, Sizes: []unit.Bytes{p.Small, p.Large}, Transport: g.Transport(), Iters: 1})
+	base, err := newMeter(g, Plan{
+		Op: coll.Op{Kind: coll.SendRecv, Type: coll.Uint8}, Sizes: []unit.Bytes{p.Small, p.Large}, Transport: g.Transport(),
+		Iters: 1,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +152,8 @@ func (m *pairMeter) turn(ctx context.Context, list [][2]int) error {
 	}
 	if peer >= 0 {
 		now := m.g.TCPCounts(peer)
-		there[pairSegments], there[pairLost], there[pairMSS] = float64(now.Segments-before.Segments), float64(now.Lost-before.Lost), float64(now.MSS)
+		there[pairSegments], there[pairLost], there[pairMSS] = float64(now.Segments-before.Segments),
+			float64(now.Lost-before.Lost), float64(now.MSS)
 	}
 	return nil
 }
@@ -166,7 +170,9 @@ func rateOf(bytes, t, latency float64) float64 {
 }
 
 // time is a quantile of this rank's runs of an exchange, in seconds.
-func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit.Bytes, iters int, quantile float64) (float64, error) {
+func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit.Bytes, iters int,
+	quantile float64,
+) (float64, error) {
 	op := coll.Op{Kind: coll.SendRecv, Type: coll.Uint8, Bytes: size}
 	call, err := m.g.Prepare(x.schedule(name), op)
 	if err != nil {

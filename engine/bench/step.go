@@ -173,7 +173,8 @@ func (s *Stepper) Run(ctx context.Context, overlap bool, done func(k int)) (*Ste
 	t := s.slowest(all, len(mine))
 	for b := range k {
 		t.Buckets = append(t.Buckets, StepBucket{
-			Bytes: s.b.Bytes(b), Tensors: len(s.b.Params(b)), Algo: s.b.Run(b).Algo, Ready: median(ready[b]), Took: median(took[b]),
+			Bytes: s.b.Bytes(b), Tensors: len(s.b.Params(b)), Algo: s.b.Run(b).Algo, Ready: median(ready[b]),
+			Took: median(took[b]),
 		})
 	}
 	return t, nil
@@ -190,7 +191,9 @@ func (s *Stepper) giveUp(ctx context.Context, err error) error {
 }
 
 // step takes one: when each bucket was full, when all was computed, when all was done.
-func (s *Stepper) step(ctx context.Context, overlap bool) (ready []time.Duration, computed, all time.Duration, err error) {
+func (s *Stepper) step(ctx context.Context,
+	overlap bool,
+) (ready []time.Duration, computed, all time.Duration, err error) {
 	begin := time.Now()
 	due := begin.Add(s.p.Forward)
 	pause(due)

@@ -32,7 +32,9 @@ func TestStepGivesUp(t *testing.T) {
 	var wg sync.WaitGroup
 	for r, ctx := range []context.Context{bound, over} {
 		wg.Go(func() {
-			g, err := engine.Join(bound, engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm, Timeout: 20 * time.Second})
+			g, err := engine.Join(bound, engine.Config{
+				Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm, Timeout: 20 * time.Second,
+			})
 			if err != nil {
 				t.Error(err)
 				return

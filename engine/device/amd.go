@@ -10,8 +10,8 @@ import (
 	"busbar.dev/internal/natural"
 )
 
-// ReadAMD reads the state of AMD's GPUs from what the driver amdgpu has in /sys, where busbar-gpu and nvidia-smi say nothing: clocks, power, temperature,
-// errors of memory and XGMI, the PCIe link. root is the machine's /.
+// ReadAMD reads the state of AMD's GPUs from what the driver amdgpu has in /sys, where busbar-gpu and nvidia-smi say
+// nothing: clocks, power, temperature, errors of memory and XGMI, the PCIe link. root is the machine's /.
 func ReadAMD(root fs.FS) []State {
 	cards, err := fs.Glob(root, "sys/class/drm/card[0-9]*/device")
 	if err != nil {
@@ -61,9 +61,12 @@ func (c amdCard) number(name string, by int64) *int64 {
 
 func (c amdCard) state(index int) State {
 	s := State{
-		Index: index, Vendor: amd, Name: first(c.text("product_name"), "AMD GPU "+c.text("device")), UUID: c.text("unique_id"), PCI: slotOf(c.text("uevent")),
-		Utilization: narrow(c.number("gpu_busy_percent", 1)), Used: c.number("mem_info_vram_used", 1), Total: c.number("mem_info_vram_total", 1),
-		PCIeWidth: narrow(c.number("current_link_width", 1)), MaxPCIeWidth: narrow(c.number("max_link_width", 1)), Replays: narrow(c.number("pcie_replay_count", 1)),
+		Index: index, Vendor: amd, Name: first(c.text("product_name"), "AMD GPU "+c.text("device")),
+		UUID: c.text("unique_id"), PCI: slotOf(c.text("uevent")),
+		Utilization: narrow(c.number("gpu_busy_percent", 1)), Used: c.number("mem_info_vram_used", 1),
+		Total:     c.number("mem_info_vram_total", 1),
+		PCIeWidth: narrow(c.number("current_link_width", 1)), MaxPCIeWidth: narrow(c.number("max_link_width", 1)),
+		Replays: narrow(c.number("pcie_replay_count", 1)),
 		PCIeGen: generation(c.text("current_link_speed")), MaxPCIeGen: generation(c.text("max_link_speed")),
 	}
 	s.SM, s.MaxSM = levels(c.text("pp_dpm_sclk"))

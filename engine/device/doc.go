@@ -1,9 +1,9 @@
 // Package device is how busbar works GPUs: the requests that the program busbar-gpu answers, and what asks them.
 //
-// A worker is one process of busbar-gpu with at most one GPU. It reads requests and writes answers, one JSON object a line,
-// on its standard streams or on a connection, and ends when its requests end: whoever started it may die at any time, and
-// nothing is left behind. docs/format/gpu.md describes the lines. The package links no C library; engine/device/native, which
-// only busbar-gpu imports, loads those of the vendor at run time.
+// A worker is one process of busbar-gpu with at most one GPU. It reads requests and writes answers, one JSON object a
+// line, on its standard streams or on a connection, and ends when its requests end: whoever started it may die at any
+// time, and nothing is left behind. docs/format/gpu.md describes the lines. The package links no C library;
+// engine/device/native, which only busbar-gpu imports, loads those of the vendor at run time.
 //
 // The package is not promised: names may change between releases.
 package device
@@ -60,8 +60,8 @@ type Request struct {
 	Send    *int      `json:"send,omitempty"` // the rank to send to
 	Receive *int      `json:"receive,omitempty"`
 
-	// A product is D (m×n) = A (m×k, rows of k) × B (n×k, rows of k, transposed), as the linear layers of frameworks have it;
-	// with Plain, B is k×n.
+	// A product is D (m×n) = A (m×k, rows of k) × B (n×k, rows of k, transposed), as the linear layers of frameworks
+	// have it; with Plain, B is k×n.
 	M     int  `json:"m,omitempty"`
 	N     int  `json:"n,omitempty"`
 	K     int  `json:"k,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/internal/words"
 )
 
-// Findings are what is wrong with the GPUs of a host. What is expected is what the GPU itself says it can do, and what the other
-// GPUs of the host do; no table of ours.
+// Findings are what is wrong with the GPUs of a host. What is expected is what the GPU itself says it can do, and what
+// the other GPUs of the host do; no table of ours.
 func Findings(host string, states []State) []finding.Finding {
 	var list []finding.Finding
 	for _, s := range states {
@@ -42,28 +42,35 @@ func (j *judge) add(id string, severity finding.Severity, fix, format string, ar
 func (j *judge) memory() {
 	s := j.state
 	if s.Lost != "" {
-		j.add("gpu-lost", finding.Error, "Reset the GPU or reboot the node; Xid 79 in the kernel's log says that it fell off the bus.", "does not answer: %s", s.Lost)
+		j.add("gpu-lost", finding.Error, "Reset the GPU or reboot the node; Xid 79 in the kernel's log says that it fell "+
+			"off the bus.", "does not answer: %s", s.Lost)
 	}
 	if s.Uncorrected != nil && *s.Uncorrected > 0 {
 		what := words.Plural(int(*s.Uncorrected), "uncorrectable memory error")
 		if s.Vendor == amd {
 			what = words.Plural(int(*s.Uncorrected), "uncorrectable error") + " (of memory, XGMI or caches)"
 		}
-		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.", "had %s since the driver was loaded", what)
+		j.add("gpu-ecc", finding.Error, "Drain the node and reset the GPU; replace it where errors return.",
+			"had %s since the driver was loaded", what)
 	}
 	if s.RemapFailed != nil && *s.RemapFailed {
-		j.add("gpu-remap-failed", finding.Error, "Replace the GPU.", "could not replace a bad row of its memory: no spare rows are left")
+		j.add("gpu-remap-failed", finding.Error, "Replace the GPU.",
+			"could not replace a bad row of its memory: no spare rows are left")
 	}
 	if s.RemapPending != nil && *s.RemapPending {
-		j.add("gpu-remap-pending", finding.Warn, "Drain the node and reset the GPU.", "replaces a bad row of its memory at its next reset")
+		j.add("gpu-remap-pending", finding.Warn, "Drain the node and reset the GPU.",
+			"replaces a bad row of its memory at its next reset")
 	}
 	if s.ECC != nil && !*s.ECC {
-		j.add("gpu-ecc-off", finding.Note, "nvidia-smi -e 1 and a reset turn it on.", "does not correct memory errors (ECC is off)")
+		j.add("gpu-ecc-off", finding.Note, "nvidia-smi -e 1 and a reset turn it on.",
+			"does not correct memory errors (ECC is off)")
 	}
 }
 
 // hardware are reasons for lower clocks that no setting explains.
-var hardware = []string{"hardware slowdown", "hardware thermal slowdown", "hardware power brake", "software thermal slowdown"}
+var hardware = []string{
+	"hardware slowdown", "hardware thermal slowdown", "hardware power brake", "software thermal slowdown",
+}
 
 // busy is the utilization from which a GPU's clock says something: idle ones lower it.
 const busy = 90
@@ -75,7 +82,8 @@ func (j *judge) clocks() {
 	for _, why := range s.Throttle {
 		if slices.Contains(hardware, why) {
 			named = true
-			j.add("gpu-throttled", finding.Error, "Look at cooling and power of the node.", "runs slower than asked for: %s%s", why, j.celsius())
+			j.add("gpu-throttled", finding.Error, "Look at cooling and power of the node.", "runs slower than asked for: %s%s",
+				why, j.celsius())
 		}
 	}
 	if s.PowerLimit != nil && s.DefaultLimit != nil && *s.PowerLimit < *s.DefaultLimit {
@@ -84,17 +92,22 @@ func (j *judge) clocks() {
 		if s.Vendor == amd {
 			fix = fmt.Sprintf("rocm-smi -d %d --resetpoweroverdrive restores it.", s.Index)
 		}
-		j.add("gpu-power-limit", finding.Warn, fix, "may take %.0f W only; %.0f W is its default%s", *s.PowerLimit, *s.DefaultLimit, j.slowed())
+		j.add("gpu-power-limit", finding.Warn, fix, "may take %.0f W only; %.0f W is its default%s", *s.PowerLimit,
+			*s.DefaultLimit, j.slowed())
 	}
 	// AMD's clocks follow the power that is left, and the driver names no reasons.
-	if s.Vendor != amd && s.Utilization != nil && *s.Utilization >= busy && s.SM != nil && s.MaxSM != nil && len(s.Throttle) == 0 && 10**s.SM < 9**s.MaxSM && !named {
-		j.add("gpu-clock-low", finding.Warn, fmt.Sprintf("nvidia-smi -i %d -rgc frees locked clocks.", s.Index), "runs at %d of %d MHz under load, and the driver names no reason: its clocks are locked", *s.SM, *s.MaxSM)
+	if s.Vendor != amd && s.Utilization != nil && *s.Utilization >= busy && s.SM != nil && s.MaxSM != nil &&
+		len(s.Throttle) == 0 && 10**s.SM < 9**s.MaxSM && !named {
+		j.add("gpu-clock-low", finding.Warn, fmt.Sprintf("nvidia-smi -i %d -rgc frees locked clocks.", s.Index),
+			"runs at %d of %d MHz under load, and the driver names no reason: its clocks are locked", *s.SM, *s.MaxSM)
 	}
 	if s.Temperature != nil && s.SlowAt != nil && *s.Temperature >= *s.SlowAt-3 && !named {
-		j.add("gpu-hot", finding.Warn, "Look at the node's cooling.", "is at %d °C; it slows down at %d °C", *s.Temperature, *s.SlowAt)
+		j.add("gpu-hot", finding.Warn, "Look at the node's cooling.", "is at %d °C; it slows down at %d °C", *s.Temperature,
+			*s.SlowAt)
 	}
 	if s.Persistent != nil && !*s.Persistent {
-		j.add("gpu-persistence", finding.Note, "nvidia-smi -pm 1, or nvidia-persistenced, keeps the driver loaded.", "is set up anew by every job (persistence mode is off)")
+		j.add("gpu-persistence", finding.Note, "nvidia-smi -pm 1, or nvidia-persistenced, keeps the driver loaded.",
+			"is set up anew by every job (persistence mode is off)")
 	}
 }
 
@@ -117,10 +130,14 @@ func (j *judge) slowed() string {
 func (j *judge) links(all []State) {
 	s := j.state
 	if s.PCIeWidth != nil && s.MaxPCIeWidth != nil && *s.PCIeWidth < *s.MaxPCIeWidth {
-		j.add("gpu-pcie-width", finding.Error, "Reseat the GPU or its riser; look at the slot.", "has %d PCIe lanes of %d", *s.PCIeWidth, *s.MaxPCIeWidth)
+		j.add("gpu-pcie-width", finding.Error, "Reseat the GPU or its riser; look at the slot.", "has %d PCIe lanes of %d",
+			*s.PCIeWidth, *s.MaxPCIeWidth)
 	}
-	if s.PCIeGen != nil && s.MaxPCIeGen != nil && *s.PCIeGen < *s.MaxPCIeGen && s.Utilization != nil && *s.Utilization >= busy { // idle GPUs lower it
-		j.add("gpu-pcie-generation", finding.Warn, "Look at the slot's setting in the firmware.", "runs PCIe generation %d under load; it can do %d", *s.PCIeGen, *s.MaxPCIeGen)
+	// idle GPUs lower it
+	if s.PCIeGen != nil && s.MaxPCIeGen != nil && *s.PCIeGen < *s.MaxPCIeGen && s.Utilization != nil &&
+		*s.Utilization >= busy {
+		j.add("gpu-pcie-generation", finding.Warn, "Look at the slot's setting in the firmware.",
+			"runs PCIe generation %d under load; it can do %d", *s.PCIeGen, *s.MaxPCIeGen)
 	}
 	var down []string
 	up, errors := 0, int64(0)
@@ -146,12 +163,15 @@ func (j *judge) links(all []State) {
 	}
 	// A GPU without any may have none wired; one with fewer than its peers has lost some.
 	if len(down) > 0 && (up > 0 || most > 0) {
-		j.add("gpu-nvlink-down", finding.Error, "Reset the GPU and the NVSwitches; reseat or replace what stays down.", "has %s down: %s", words.Plural(len(down), "NVLink"), strings.Join(down, ", "))
+		j.add("gpu-nvlink-down", finding.Error, "Reset the GPU and the NVSwitches; reseat or replace what stays down.",
+			"has %s down: %s", words.Plural(len(down), "NVLink"), strings.Join(down, ", "))
 	}
 	if errors > 0 {
-		j.add("gpu-nvlink-errors", finding.Note, "Compare the counters again after a job: only those that grow matter.", "counted %s on its NVLinks", words.Plural(int(errors), "error"))
+		j.add("gpu-nvlink-errors", finding.Note, "Compare the counters again after a job: only those that grow matter.",
+			"counted %s on its NVLinks", words.Plural(int(errors), "error"))
 	}
 	if s.Fabric == "not started" || s.Fabric == "in progress" || strings.HasPrefix(s.Fabric, "completed: ") {
-		j.add("gpu-fabric", finding.Error, "Look at nvidia-fabricmanager's log.", "is not part of the NVLink fabric: %s", s.Fabric)
+		j.add("gpu-fabric", finding.Error, "Look at nvidia-fabricmanager's log.", "is not part of the NVLink fabric: %s",
+			s.Fabric)
 	}
 }

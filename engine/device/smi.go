@@ -18,8 +18,8 @@ const (
 	maxDepth  = 16
 )
 
-// ReadSMI reads the state of GPUs from what nvidia-smi -q -x prints: what NVML says, where busbar-gpu cannot ask it. Counters of NVLinks are not
-// in it. What the driver does not tell ("N/A") is unknown.
+// ReadSMI reads the state of GPUs from what nvidia-smi -q -x prints: what NVML says, where busbar-gpu cannot ask it.
+// Counters of NVLinks are not in it. What the driver does not tell ("N/A") is unknown.
 func ReadSMI(data []byte) ([]State, error) {
 	if len(data) > maxSMI {
 		return nil, fmt.Errorf("nvidia-smi printed %d bytes; at most %d are read", len(data), maxSMI)
@@ -153,25 +153,33 @@ func (f smiFields) state(index int) State {
 	s.SM, s.MaxSM = f.whole("clocks/sm_clock"), f.whole("max_clocks/sm_clock")
 	s.Memory, s.MaxMemory = f.whole("clocks/mem_clock"), f.whole("max_clocks/mem_clock")
 	for _, r := range smiReasons {
-		for _, form := range []string{"clocks_event_reasons/clocks_event_reason_", "clocks_throttle_reasons/clocks_throttle_reason_"} {
+		for _, form := range []string{
+			"clocks_event_reasons/clocks_event_reason_", "clocks_throttle_reasons/clocks_throttle_reason_",
+		} {
 			if f[form+r.name] == "Active" {
 				s.Throttle = append(s.Throttle, r.text)
 			}
 		}
 	}
-	s.Power = f.number("gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw")
-	s.PowerLimit = f.number("gpu_power_readings/current_power_limit", "gpu_power_readings/power_limit", "power_readings/power_limit")
+	s.Power = f.number("gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw",
+		"power_readings/power_draw")
+	s.PowerLimit = f.number("gpu_power_readings/current_power_limit", "gpu_power_readings/power_limit",
+		"power_readings/power_limit")
 	s.DefaultLimit = f.number("gpu_power_readings/default_power_limit", "power_readings/default_power_limit")
 	s.Temperature, s.SlowAt = f.whole("temperature/gpu_temp"), f.whole("temperature/gpu_temp_slow_threshold")
 	s.ECC = f.is("Enabled", "ecc_mode/current_ecc")
-	s.Uncorrected = f.count("ecc_errors/volatile/dram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable_parity", "ecc_errors/volatile/sram_uncorrectable_secded")
+	s.Uncorrected = f.count("ecc_errors/volatile/dram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable",
+		"ecc_errors/volatile/sram_uncorrectable_parity", "ecc_errors/volatile/sram_uncorrectable_secded")
 	s.Corrected = f.count("ecc_errors/volatile/dram_correctable", "ecc_errors/volatile/sram_correctable")
 	if n := f.count("remapped_rows/remapped_row_corr", "remapped_rows/remapped_row_unc"); n != nil {
 		s.Remapped = new(int(*n))
 	}
-	s.RemapPending, s.RemapFailed = f.is("Yes", "remapped_rows/remapped_row_pending"), f.is("Yes", "remapped_rows/remapped_row_failure")
-	s.PCIeGen, s.MaxPCIeGen = f.whole("pci/pci_gpu_link_info/pcie_gen/current_link_gen"), f.whole("pci/pci_gpu_link_info/pcie_gen/max_link_gen")
-	s.PCIeWidth, s.MaxPCIeWidth = f.whole("pci/pci_gpu_link_info/link_widths/current_link_width"), f.whole("pci/pci_gpu_link_info/link_widths/max_link_width")
+	s.RemapPending, s.RemapFailed = f.is("Yes", "remapped_rows/remapped_row_pending"),
+		f.is("Yes", "remapped_rows/remapped_row_failure")
+	s.PCIeGen, s.MaxPCIeGen = f.whole("pci/pci_gpu_link_info/pcie_gen/current_link_gen"),
+		f.whole("pci/pci_gpu_link_info/pcie_gen/max_link_gen")
+	s.PCIeWidth, s.MaxPCIeWidth = f.whole("pci/pci_gpu_link_info/link_widths/current_link_width"),
+		f.whole("pci/pci_gpu_link_info/link_widths/max_link_width")
 	s.Replays = f.whole("pci/replay_counter")
 	if v, ok := f.text("fabric/state"); ok {
 		s.Fabric = strings.ToLower(v)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// smi is a sample of our own, with the elements that nvidia-smi -q -x of drivers 535 to 580 prints, for one GPU and a second one.
+// smi is a sample of our own, with the elements that nvidia-smi -q -x of drivers 535 to 580 prints, for one GPU and a
+// second one.
 func smi(edit ...string) string {
 	gpu := `<gpu id="00000000:00:06.0"><product_name>NVIDIA H200</product_name><persistence_mode>Enabled</persistence_mode><uuid>GPU-1</uuid>
 <pci><pci_bus_id>00000000:00:06.0</pci_bus_id><pci_gpu_link_info><pcie_gen><max_link_gen>5</max_link_gen><current_link_gen>5</current_link_gen></pcie_gen>
@@ -34,25 +35,45 @@ func TestReadSMI(t *testing.T) {
 		t.Fatalf("%+v %v %v", list, err, Findings("n1", list))
 	}
 	s := list[0]
-	if s.Name != "NVIDIA H200" || s.PCI != "00000000:00:06.0" || *s.SM != 345 || *s.MaxSM != 1980 || *s.Power != 80.3 || *s.PCIeWidth != 16 || *s.Uncorrected != 0 || *s.RemapPending || *s.Total != 143771<<20 || s.Fabric != "completed" || !*s.Persistent || *s.Replays != 1 {
+	if s.Name != "NVIDIA H200" || s.PCI != "00000000:00:06.0" || *s.SM != 345 || *s.MaxSM != 1980 || *s.Power != 80.3 ||
+		*s.PCIeWidth != 16 || *s.Uncorrected != 0 || *s.RemapPending || *s.Total != 143771<<20 || s.Fabric != "completed" ||
+		!*s.Persistent || *s.Replays != 1 {
 		t.Errorf("%+v", s)
 	}
 	if o := list[1]; o.Index != 1 || o.Temperature != nil || o.ECC != nil || o.SM != nil {
 		t.Errorf("what is not told: %+v", o)
 	}
 	for edit, want := range map[[2]string]string{
-		{"<dram_uncorrectable>0<", "<dram_uncorrectable>2<"}:                                                          "2 uncorrectable memory errors",
-		{"<remapped_row_pending>No<", "<remapped_row_pending>Yes<"}:                                                   "at its next reset",
-		{"<current_link_width>16x<", "<current_link_width>8x<"}:                                                       "8 PCIe lanes of 16",
-		{"hw_thermal_slowdown>Not Active<", "hw_thermal_slowdown>Active<"}:                                            "hardware thermal slowdown (35 °C)",
-		{"<current_power_limit>700.00 W<", "<current_power_limit>300.00 W<"}:                                          "may take 300 W only",
-		{"<state>Completed</state>", "<state>In Progress</state>"}:                                                    "not part of the NVLink fabric: in progress",
-		{"<product_name>NVIDIA H200<", "<product_name>GPU is lost<"}:                                                  "does not answer: GPU is lost",
-		{"clocks_event_reason", "clocks_throttle_reason"}:                                                             "",
-		{"<gpu_power_readings><instant_power_draw>80.30 W<", "<gpu_power_readings><instant_power_draw>[N/A]<"}:        "",
-		{"<persistence_mode>Enabled<", "<persistence_mode>Disabled<"}:                                                 "persistence mode is off",
-		{"<gpu_temp>35 C<", "<gpu_temp>88 C<"}:                                                                        "is at 88 °C; it slows down at 89 °C",
-		{"<state>Completed</state><status>Success</status>", "<state>Completed</state><status>Unrecognized</status>"}: "completed: Unrecognized",
+		{
+			"<dram_uncorrectable>0<", "<dram_uncorrectable>2<",
+		}: "2 uncorrectable memory errors",
+		{
+			"<remapped_row_pending>No<", "<remapped_row_pending>Yes<",
+		}: "at its next reset",
+		{
+			"<current_link_width>16x<", "<current_link_width>8x<",
+		}: "8 PCIe lanes of 16",
+		{
+			"hw_thermal_slowdown>Not Active<", "hw_thermal_slowdown>Active<",
+		}: "hardware thermal slowdown (35 °C)",
+		{
+			"<current_power_limit>700.00 W<", "<current_power_limit>300.00 W<",
+		}: "may take 300 W only",
+		{
+			"<state>Completed</state>", "<state>In Progress</state>",
+		}: "not part of the NVLink fabric: in progress",
+		{
+			"<product_name>NVIDIA H200<", "<product_name>GPU is lost<",
+		}: "does not answer: GPU is lost",
+		{"clocks_event_reason", "clocks_throttle_reason"}:                                                      "",
+		{"<gpu_power_readings><instant_power_draw>80.30 W<", "<gpu_power_readings><instant_power_draw>[N/A]<"}: "",
+		{
+			"<persistence_mode>Enabled<", "<persistence_mode>Disabled<",
+		}: "persistence mode is off",
+		{"<gpu_temp>35 C<", "<gpu_temp>88 C<"}: "is at 88 °C; it slows down at 89 °C",
+		{
+			"<state>Completed</state><status>Success</status>", "<state>Completed</state><status>Unrecognized</status>",
+		}: "completed: Unrecognized",
 	} {
 		pair := []string{edit[0], edit[1]}
 		if edit[0] == "<product_name>NVIDIA H200<" {
@@ -65,7 +86,10 @@ func TestReadSMI(t *testing.T) {
 			t.Errorf("%v: %v %v", edit, err, got)
 		}
 	}
-	for _, bad := range []string{"", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "<nvidia_smi_log></nvidia_smi_log>", strings.Repeat("<a>", 100), "<nvidia_smi_log><gpu>"} {
+	for _, bad := range []string{
+		"", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+		"<nvidia_smi_log></nvidia_smi_log>", strings.Repeat("<a>", 100), "<nvidia_smi_log><gpu>",
+	} {
 		if _, err := ReadSMI([]byte(bad)); err == nil {
 			t.Errorf("%.40q is read", bad)
 		}

@@ -153,9 +153,9 @@ func (e *RankError) Error() string {
 }
 func (e *RankError) Unwrap() error { return e.Err }
 
-// Ask asks ranks at the same time, those for which of gives a request, and waits for all. Where one fails, the others may wait
-// for it for ever: the first failure is the answer, and the team can only be ended then. A rank that ended counts before
-// those that noticed.
+// Ask asks ranks at the same time, those for which of gives a request, and waits for all. Where one fails, the others
+// may wait for it for ever: the first failure is the answer, and the team can only be ended then. A rank that ended
+// counts before those that noticed.
 func (t Team) Ask(ctx context.Context, of func(rank int) (Request, bool)) ([]Answer, error) {
 	type reply struct {
 		rank int

@@ -52,7 +52,8 @@ func (s *Sources) word(parts ...string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// kept reports a GPU that is not for this process: containers do not show it in /proc, and the limits of a job refuse its device file.
+// kept reports a GPU that is not for this process: containers do not show it in /proc, and the limits of a job refuse
+// its device file.
 func (s *Sources) kept(addr string) bool {
 	about := s.word("proc/driver/nvidia/gpus", addr, "information")
 	if about == "" {
@@ -80,15 +81,17 @@ func (b onBus) missing(host string, r *Report) []finding.Finding {
 	}
 	return []finding.Finding{{
 		ID: GPUMissing, Severity: finding.Error, Confidence: 1, Where: host + "/" + lost[0], Nodes: []string{host},
-		Text: fmt.Sprintf("%d of %s of %s: the driver does not list %s, which is on the PCI bus", len(r.GPUs), words.Plural(len(b.ours), "GPU"), host, strings.Join(lost, ", ")),
-		Fix:  fixLost,
+		Text: fmt.Sprintf("%d of %s of %s: the driver does not list %s, which is on the PCI bus", len(r.GPUs),
+			words.Plural(len(b.ours), "GPU"), host, strings.Join(lost, ", ")),
+		Fix: fixLost,
 	}}
 }
 
 // GPUMissing is a GPU that should be there.
 const GPUMissing = "gpu-missing"
 
-const fixLost = "Drain the node; dmesg has Xid 79 where a GPU fell off the bus. Reset it or reboot, reseat or replace it where it stays away."
+const fixLost = "Drain the node; dmesg has Xid 79 where a GPU fell off the bus. Reset it or reboot, reseat or " +
+	"replace it where it stays away."
 
 // silent is a driver that does not answer, or fails, where there are GPUs.
 func (b onBus) silent(s *Sources, asked, hung bool, err error) []finding.Finding {
@@ -97,7 +100,10 @@ func (b onBus) silent(s *Sources, asked, hung bool, err error) []finding.Finding
 		_, no := fs.Stat(s.Root, "dev/nvidia0")
 		there = no == nil && (s.May == nil || s.May("/dev/nvidia0") == nil)
 	}
-	f := finding.Finding{Severity: finding.Error, Confidence: 1, Where: s.Host, Nodes: []string{s.Host}, Fix: "Drain the node; look at dmesg for NVRM and Xid, then reload the driver or reboot."}
+	f := finding.Finding{
+		Severity: finding.Error, Confidence: 1, Where: s.Host, Nodes: []string{s.Host},
+		Fix: "Drain the node; look at dmesg for NVRM and Xid, then reload the driver or reboot.",
+	}
 	switch {
 	case hung && (asked || there):
 		f.ID, f.Text = "gpu-driver-hangs", fmt.Sprintf("the GPU driver of %s gives no answer within %v", s.Host, s.limit())

@@ -1,5 +1,5 @@
-// Package health reads what a node's own drivers and kernel say is wrong with it: the state of its GPUs, through busbar-gpu or nvidia-smi where
-// that is missing, and the errors of the driver in the kernel's log.
+// Package health reads what a node's own drivers and kernel say is wrong with it: the state of its GPUs, through
+// busbar-gpu or nvidia-smi where that is missing, and the errors of the driver in the kernel's log.
 //
 // It starts no program by itself: who uses it says how. The package is not promised: names may change between releases.
 package health
@@ -61,7 +61,8 @@ const (
 
 func (s *Sources) limit() time.Duration { return cmp.Or(s.Limit, askTime) }
 
-// Read asks all sources. A source that is missing is a note; a driver that does not answer where there are GPUs is a finding.
+// Read asks all sources. A source that is missing is a note; a driver that does not answer where there are GPUs is a
+// finding.
 func (s *Sources) Read(whole context.Context) *Report {
 	ctx, cancel := context.WithTimeout(whole, s.limit())
 	defer cancel()
@@ -101,7 +102,8 @@ type answer struct {
 	err   error
 }
 
-// stuck counts programs that wait within the driver and cannot be ended. An agent asks again and again, and each keeps a thread.
+// stuck counts programs that wait within the driver and cannot be ended. An agent asks again and again, and each keeps
+// a thread.
 var stuck atomic.Int32
 
 const mostStuck = 4
@@ -136,7 +138,8 @@ func (s *Sources) within(ctx context.Context) answer {
 	}
 }
 
-// states reads GPUs by busbar-gpu, and else from the files of AMD's driver or by nvidia-smi. asked tells that one of the programs was started.
+// states reads GPUs by busbar-gpu, and else from the files of AMD's driver or by nvidia-smi. asked tells that one of
+// the programs was started.
 func (s *Sources) states(ctx context.Context, r *Report) (asked bool, err error) {
 	err = errors.New("no programs can be run here")
 	if s.Worker != nil {
@@ -241,9 +244,12 @@ func xids(host string, log []byte, up time.Duration, gpus []device.State) []find
 			}
 		}
 		f := finding.Finding{
-			ID: fmt.Sprintf("gpu-xid-%d", k.code), Severity: finding.Error, Confidence: 1, Where: host + "/" + where, Nodes: []string{host},
-			Text:     fmt.Sprintf("%s of %s had Xid %d (%s) %s in the last 24 hours", name, host, k.code, text, words.Plural(x.n, "time")),
-			Fix:      "Drain the node; reset the GPU (nvidia-smi --gpu-reset) or reboot, and replace it where the error returns.",
+			ID: fmt.Sprintf("gpu-xid-%d", k.code), Severity: finding.Error, Confidence: 1, Where: host + "/" + where,
+			Nodes: []string{host},
+			Text: fmt.Sprintf("%s of %s had Xid %d (%s) %s in the last 24 hours", name, host, k.code, text,
+				words.Plural(x.n, "time")),
+			Fix: "Drain the node; reset the GPU (nvidia-smi --gpu-reset) or reboot, and replace it where the error " +
+				"returns.",
 			Evidence: []finding.Quote{{File: "kernel log", Text: x.text}},
 		}
 		if k.code == 63 || k.code == 74 || k.code == 94 { // contained, or of a link that may have recovered

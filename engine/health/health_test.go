@@ -50,9 +50,13 @@ func TestRead(t *testing.T) {
 	}{
 		{"GPU 0 of n1 had 3 uncorrectable memory errors", finding.Error, "n1/gpu0"},
 		{"GPU 0 of n1 had Xid 74 (NVLink error) 2 times in the last 24 hours", finding.Warn, "n1/gpu0"},
-		{"the GPU at 0000:1b:00 of n1 had Xid 48 (double-bit ECC error: the GPU needs a reset) 1 time in", finding.Error, "n1/0000:1b:00"},
+		{
+			"the GPU at 0000:1b:00 of n1 had Xid 48 (double-bit ECC error: the GPU needs a reset) 1 time in", finding.Error,
+			"n1/0000:1b:00",
+		},
 	} {
-		if f := r.Findings[i]; !strings.HasPrefix(f.Text, want.text) || f.Severity != want.severity || f.Where != want.where || f.Nodes[0] != "n1" || f.Fix == "" {
+		if f := r.Findings[i]; !strings.HasPrefix(f.Text, want.text) || f.Severity != want.severity ||
+			f.Where != want.where || f.Nodes[0] != "n1" || f.Fix == "" {
 			t.Errorf("%+v, want %+v", f, want)
 		}
 	}
@@ -62,11 +66,15 @@ func TestRead(t *testing.T) {
 		"": "nor by nvidia-smi: exit status 9",
 	} {
 		r = (&Sources{Host: "n1", Worker: missing, SMI: prints(text, errors.New("exit status 9"))}).Read(t.Context())
-		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "GPUs were not checked: the program busbar-gpu is not installed; "+want) || len(r.Findings) > 0 {
+		if len(r.Notes) != 1 || !strings.Contains(r.Notes[0],
+			"GPUs were not checked: the program busbar-gpu is not installed; "+want) || len(r.Findings) > 0 {
 			t.Errorf("%+v", r)
 		}
 	}
-	r = (&Sources{Host: "n1", SMI: prints(oneGPU, nil), Kernel: func(context.Context) ([]byte, time.Duration, error) { return nil, 0, errors.New("refused") }}).Read(t.Context())
+	r = (&Sources{
+		Host: "n1", SMI: prints(oneGPU, nil),
+		Kernel: func(context.Context) ([]byte, time.Duration, error) { return nil, 0, errors.New("refused") },
+	}).Read(t.Context())
 	if len(r.Notes) != 1 || r.Notes[0] != "Xid errors were not looked for: refused" {
 		t.Errorf("%+v", r)
 	}
@@ -94,18 +102,21 @@ func bus(n int, driver string, hidden ...int) fstest.MapFS {
 			fsys[dir+"/driver"] = &fstest.MapFile{Data: []byte("../../../bus/pci/drivers/" + driver), Mode: fs.ModeSymlink}
 		}
 		if !slices.Contains(hidden, i) {
-			fsys["proc/driver/nvidia/gpus/"+addr+"/information"] = &fstest.MapFile{Data: []byte(fmt.Sprintf("Model: \t\t H\nDevice Minor: \t %d\n", i))}
+			fsys["proc/driver/nvidia/gpus/"+addr+"/information"] = &fstest.MapFile{Data: []byte(
+				fmt.Sprintf("Model: \t\t H\nDevice Minor: \t %d\n", i))}
 		}
 	}
 	return fsys
 }
 
-// TestMissing: a GPU on the bus that the driver does not list fails the node, one that is another's does not; and so does a driver that is silent.
+// TestMissing: a GPU on the bus that the driver does not list fails the node, one that is another's does not; and so
+// does a driver that is silent.
 func TestMissing(t *testing.T) {
 	smi := func(n int) string {
 		text := "<nvidia_smi_log>"
 		for i := range n {
-			text += fmt.Sprintf(`<gpu id="00000000:%02X:00.0"><product_name>H</product_name><pci><pci_bus_id>00000000:%02[1]X:00.0</pci_bus_id></pci></gpu>`, 0x1b+i)
+			text += fmt.
+				Sprintf(`<gpu id="00000000:%02X:00.0"><product_name>H</product_name><pci><pci_bus_id>00000000:%02[1]X:00.0</pci_bus_id></pci></gpu>`, 0x1b+i)
 		}
 		return text + "</nvidia_smi_log>"
 	}
@@ -127,9 +138,15 @@ func TestMissing(t *testing.T) {
 		s    Sources
 		want string // ID and text of the finding, empty: none
 	}{
-		"all":               {Sources{SMI: says(smi(8), nil), Root: bus(8, "nvidia")}, ""},
-		"lost":              {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia")}, "gpu-missing 7 of 8 GPUs of n1: the driver does not list 0000:22:00.0"},
-		"never bound":       {Sources{SMI: says(smi(0), failed), Root: bus(8, "")}, "gpu-driver-fails the GPU driver of n1 fails, with 8 GPUs on the PCI bus"},
+		"all": {Sources{SMI: says(smi(8), nil), Root: bus(8, "nvidia")}, ""},
+		"lost": {
+			Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia")},
+			"gpu-missing 7 of 8 GPUs of n1: the driver does not list 0000:22:00.0",
+		},
+		"never bound": {
+			Sources{SMI: says(smi(0), failed), Root: bus(8, "")},
+			"gpu-driver-fails the GPU driver of n1 fails, with 8 GPUs on the PCI bus",
+		},
 		"a guest's":         {Sources{SMI: says(smi(0), failed), Root: bus(8, "vfio-pci")}, ""},
 		"in a container":    {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia", 7)}, ""},
 		"limits of a job":   {Sources{SMI: says(smi(7), nil), Root: bus(8, "nvidia"), May: refused}, ""},

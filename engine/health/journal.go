@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Kernel reads the kernel's log where it can be read: from the kernel itself, which mostly refuses ordinary users, from systemd's journal, or from
-// the file that syslog writes.
+// Kernel reads the kernel's log where it can be read: from the kernel itself, which mostly refuses ordinary users, from
+// systemd's journal, or from the file that syslog writes.
 type Kernel struct {
 	// Own is the log that the kernel keeps, and how long the machine is up.
 	Own func(ctx context.Context) (log []byte, up time.Duration, err error)
@@ -35,7 +35,8 @@ const driverModule = "sys/module/nvidia"
 // kernFiles are where syslog keeps the kernel's messages: of Debian, and of Red Hat.
 var kernFiles = []string{"var/log/kern.log", "var/log/messages"}
 
-// Read is the log with lines as dmesg writes them, and how long the machine is up. The error names every source that was tried.
+// Read is the log with lines as dmesg writes them, and how long the machine is up. The error names every source that
+// was tried.
 func (k *Kernel) Read(ctx context.Context) ([]byte, time.Duration, error) {
 	log, up, err := k.Own(ctx)
 	if err == nil {
@@ -94,7 +95,8 @@ func tail(root fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// journalLines makes lines of dmesg of what journalctl -o json prints. A message that is no text comes as an array of its bytes.
+// journalLines makes lines of dmesg of what journalctl -o json prints. A message that is no text comes as an array of
+// its bytes.
 func journalLines(data []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(data[:min(len(data), maxJournal)]) {
@@ -136,7 +138,8 @@ const (
 	maxJournalLine = 64 << 10
 )
 
-// syslogLines are those of the last day: a file has several starts of the machine, and what the kernel says of the time counts from each.
+// syslogLines are those of the last day: a file has several starts of the machine, and what the kernel says of the time
+// counts from each.
 func syslogLines(data []byte, now time.Time) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(data) {
@@ -151,7 +154,8 @@ func syslogLines(data []byte, now time.Time) []byte {
 	return out.Bytes()
 }
 
-// syslogTime is the time at the beginning of a line: Nov 17 08:18:20, of the year that it fits, or 2026-11-17T08:18:20.123456+00:00.
+// syslogTime is the time at the beginning of a line: Nov 17 08:18:20, of the year that it fits, or
+// 2026-11-17T08:18:20.123456+00:00.
 func syslogTime(line []byte, now time.Time) (time.Time, bool) {
 	word, _, _ := strings.Cut(string(line[:min(len(line), 64)]), " ")
 	if at, err := time.Parse(time.RFC3339Nano, word); err == nil {

@@ -44,11 +44,22 @@ func TestKernelSources(t *testing.T) {
 		want string // codes
 		err  string
 	}{
-		"journal":       {k: Kernel{Journal: journal(ownJournal, nil)}, want: "79 48"},
-		"empty journal": {k: Kernel{Journal: journal("", nil), Root: fstest.MapFS{driverModule: {}, "var/log/kern.log": {Data: []byte(file)}}}, want: "48 63"},
-		"no journal":    {k: Kernel{Journal: journal("", errors.New("not found")), Root: fstest.MapFS{driverModule: {}, "var/log/messages": {Data: []byte(file)}}}, want: "48 63"},
-		"no driver":     {k: Kernel{Journal: journal(ownJournal, nil), Root: fstest.MapFS{}}, err: "/dev/kmsg: operation not permitted"},
-		"nothing":       {k: Kernel{Journal: journal("", nil), Root: fstest.MapFS{driverModule: {}}}, err: "/dev/kmsg: operation not permitted; journalctl: it shows no message of the kernel; its reader must be in the group systemd-journal; open var/log/kern.log"},
+		"journal": {k: Kernel{Journal: journal(ownJournal, nil)}, want: "79 48"},
+		"empty journal": {k: Kernel{
+			Journal: journal("", nil), Root: fstest.MapFS{driverModule: {}, "var/log/kern.log": {Data: []byte(file)}},
+		}, want: "48 63"},
+		"no journal": {k: Kernel{
+			Journal: journal("", errors.New("not found")),
+			Root:    fstest.MapFS{driverModule: {}, "var/log/messages": {Data: []byte(file)}},
+		}, want: "48 63"},
+		"no driver": {
+			k: Kernel{Journal: journal(ownJournal, nil), Root: fstest.MapFS{}}, err: "/dev/kmsg: operation not permitted",
+		},
+		"nothing": {
+			k: Kernel{Journal: journal("", nil), Root: fstest.MapFS{driverModule: {}}},
+			err: "/dev/kmsg: operation not permitted; journalctl: it shows no message of the kernel; its reader must be in " +
+				"the group systemd-journal; open var/log/kern.log",
+		},
 	} {
 		tt.k.Own, tt.k.Now = refused, func() time.Time { return now }
 		log, up, err := tt.k.Read(t.Context())
@@ -72,7 +83,8 @@ func TestKernelSources(t *testing.T) {
 func TestKernelTail(t *testing.T) {
 	line := "Jan  1 11:00:00 gpu07 kernel: [  200.5] filler\n"
 	data, err := tail(fstest.MapFS{"log": {Data: []byte(strings.Repeat(line, 5<<20/len(line)) + "the end\n")}}, "log")
-	if err != nil || len(data) > 4<<20 || !strings.HasPrefix(string(data), "Jan  1") || !strings.HasSuffix(string(data), "the end\n") {
+	if err != nil || len(data) > 4<<20 || !strings.HasPrefix(string(data), "Jan  1") ||
+		!strings.HasSuffix(string(data), "the end\n") {
 		t.Errorf("%d bytes, %v, %.60q", len(data), err, data)
 	}
 }

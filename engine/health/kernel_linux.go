@@ -19,7 +19,8 @@ const (
 	maxKernel  = 16 << 20
 )
 
-// KernelLog reads the messages that the kernel keeps, from /dev/kmsg, without waiting for more. Ordinary users are mostly refused.
+// KernelLog reads the messages that the kernel keeps, from /dev/kmsg, without waiting for more. Ordinary users are
+// mostly refused.
 func KernelLog(context.Context) ([]byte, time.Duration, error) {
 	fd, err := syscall.Open("/dev/kmsg", syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {

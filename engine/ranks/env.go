@@ -30,7 +30,10 @@ func ThisProcess() Environment {
 // what a launcher leaves open.
 func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error) {
 	get := s.Getenv
-	cfg = engine.Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"), Transport: engine.Transport(get("BUSBAR_TRANSPORT"))}
+	cfg = engine.Config{
+		Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"),
+		Transport: engine.Transport(get("BUSBAR_TRANSPORT")),
+	}
 	meet, job := "", ""
 	for _, l := range launchers {
 		if get(l.rank) == "" {
@@ -42,7 +45,8 @@ func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error
 		}
 		size := first(get, l.size...)
 		if size == "" {
-			return cfg, launcher, fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", launcher, l.rank, l.size[len(l.size)-1])
+			return cfg, launcher,
+				fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", launcher, l.rank, l.size[len(l.size)-1])
 		}
 		if cfg.Size, err = parseNumber(get, size); err != nil {
 			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
@@ -58,7 +62,8 @@ func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error
 	}
 	if cfg.Meet == "" && cfg.Size > 1 {
 		if cfg.Meet = meet; err != nil {
-			return cfg, launcher, fmt.Errorf("%s: %w; set BUSBAR_MEET to host:port of rank 0 or to a file that all ranks can reach", launcher, err)
+			return cfg, launcher,
+				fmt.Errorf("%s: %w; set BUSBAR_MEET to host:port of rank 0 or to a file that all ranks can reach", launcher, err)
 		}
 	}
 	if cfg.Rank >= max(cfg.Size, 1) {
@@ -67,8 +72,8 @@ func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error
 	return cfg, launcher, nil
 }
 
-// HostOf is the name of a rank's host as the environment has it: of BUSBAR_HOSTS, or of Slurm's list where there is one rank a node.
-// Empty where nothing says.
+// HostOf is the name of a rank's host as the environment has it: of BUSBAR_HOSTS, or of Slurm's list where there is one
+// rank a node. Empty where nothing says.
 func HostOf(get func(string) string, rank, size int) string {
 	list := value(get, "BUSBAR_HOSTS", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 	hosts, err := cluster.ParseHosts(list)
@@ -94,7 +99,12 @@ type launcher struct {
 var launchers = []launcher{
 	{"busbar", "BUSBAR_RANK", []string{"BUSBAR_SIZE"}, "BUSBAR_LOCAL_RANK", "BUSBAR_LOCAL_SIZE", master},
 	{"torchrun", "RANK", []string{"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", master},
-	{"Open MPI", "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE"}, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", openMPI},
+	{
+		"Open MPI", "OMPI_COMM_WORLD_RANK",
+		[]string{"OMPI_COMM_WORLD_SIZE"},
+		"OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_LOCAL_SIZE", openMPI,
+	},
 	{"MPICH", "PMI_RANK", []string{"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", mpich},
 	{"Slurm", "SLURM_PROCID", []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", "", slurm},
 	{"Kubernetes", "JOB_COMPLETION_INDEX", []string{"WORLD_SIZE", "BUSBAR_SIZE"}, "", "", master},
@@ -165,7 +175,8 @@ func oneHost(s Environment, size int, local, key string) (meet, job string, err 
 		return meet, key, err
 	}
 	if n := s.Getenv(local); n != strconv.Itoa(size) {
-		return "", key, fmt.Errorf("the ranks are on several hosts (%s is %q of %d) and the launcher does not say where rank 0 is", local, n, size)
+		return "", key, fmt.Errorf("the ranks are on several hosts (%s is %q of %d) and the launcher does not say where "+
+			"rank 0 is", local, n, size)
 	}
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s %d", key, s.User)

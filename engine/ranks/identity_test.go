@@ -15,8 +15,16 @@ func TestIdentityFromEnv(t *testing.T) {
 	}{
 		{"", ranks.Identity{LocalRank: -1}, ""},
 		{"SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1", ranks.Identity{"Slurm", 5, 8, 1, 0}, ""},
-		{"SLURM_PROCID=0 SLURM_NTASKS=1 RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", ranks.Identity{"torchrun", 3, 4, 1, 2}, ""},
-		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2", ranks.Identity{"Open MPI", 2, 4, 0, 2}, ""},
+		{
+			"SLURM_PROCID=0 SLURM_NTASKS=1 RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2",
+			ranks.Identity{"torchrun", 3, 4, 1, 2},
+			"",
+		},
+		{
+			"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			ranks.Identity{"Open MPI", 2, 4, 0, 2},
+			"",
+		},
 		{"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", ranks.Identity{"MPICH", 1, 2, 1, 2}, ""},
 		{"JOB_COMPLETION_INDEX=3", ranks.Identity{"Kubernetes", 3, 0, -1, 0}, ""},
 		{"BUSBAR_RANK=1 BUSBAR_SIZE=2 BUSBAR_LOCAL_RANK=0", ranks.Identity{"busbar", 1, 2, 0, 0}, ""},

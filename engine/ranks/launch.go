@@ -148,7 +148,8 @@ func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, err
 	if bind == "" {
 		bind = "127.0.0.1"
 	}
-	cmd.Env = append(cmd.Env, fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", n), "BUSBAR_MEET="+meet, "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", n), "BUSBAR_MEET="+meet,
+		"BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind)
 	return cmd, nil
 }
 
@@ -265,5 +266,7 @@ func (c *children) verdict(failed []error) error {
 // librarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.
 func librarySetting(v string) bool {
 	name, _, _ := strings.Cut(v, "=")
-	return slices.Contains([]string{"BUSBAR_CUDA", "BUSBAR_NCCL", "BUSBAR_NVML", "BUSBAR_CUBLASLT", "BUSBAR_HIP", "BUSBAR_GPU_VENDOR"}, name)
+	return slices.Contains([]string{
+		"BUSBAR_CUDA", "BUSBAR_NCCL", "BUSBAR_NVML", "BUSBAR_CUBLASLT", "BUSBAR_HIP", "BUSBAR_GPU_VENDOR",
+	}, name)
 }

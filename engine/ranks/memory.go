@@ -41,7 +41,8 @@ func (r room) holds(ranks int, each unit.Bytes, advice string) error {
 	if ranks > 1 {
 		what = fmt.Sprintf("%d ranks of %s need", ranks, gibi(float64(each+rankOverhead)))
 	}
-	return failure.Cannot(fmt.Errorf("not enough memory: %s %s, and %s has %s free, a tenth of which stays; take %s", what, gibi(float64(each+rankOverhead)*float64(ranks)), r.of, gibi(float64(r.free)), advice))
+	return failure.Cannot(fmt.Errorf("not enough memory: %s %s, and %s has %s free, a tenth of which stays; take %s", what,
+		gibi(float64(each+rankOverhead)*float64(ranks)), r.of, gibi(float64(r.free)), advice))
 }
 
 // gibi is one unit for figures that are compared.
@@ -130,7 +131,9 @@ func field(root fs.FS, file, name string) (int64, bool) {
 // localRanks is how many ranks of a job run on this host, as far as can be known before they
 // meet: all of those that only this host reaches, those that the launcher tells of, or one.
 func localRanks(get func(string) string, n int) int {
-	for _, name := range []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE"} {
+	for _, name := range []string{
+		"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE",
+	} {
 		if k, err := strconv.Atoi(get(name)); err == nil && k >= 1 && k <= n {
 			return k
 		}

@@ -1,11 +1,11 @@
 // Package ranks makes processes the ranks of a job on an engine, whoever starts them.
 //
-// A process is a rank of a job where a launcher (torchrun, srun, mpirun, an indexed Kubernetes job) or the user says so;
-// ConfigFromEnv reads what launchers say. Elsewhere Job.Run starts processes of its own, or ranks that are goroutines of
-// this process, connects them and waits for their end.
+// A process is a rank of a job where a launcher (torchrun, srun, mpirun, an indexed Kubernetes job) or the user says
+// so; ConfigFromEnv reads what launchers say. Elsewhere Job.Run starts processes of its own, or ranks that are
+// goroutines of this process, connects them and waits for their end.
 //
-// The package is as stable as the flags of busbar bench: Job's fields are those flags. What processes say to each other may
-// change.
+// The package is as stable as the flags of busbar bench: Job's fields are those flags. What processes say to each other
+// may change.
 package ranks
 
 import (
@@ -140,7 +140,8 @@ func (j *Job) member(ctx context.Context, p Process, cfg engine.Config, t Task, 
 		if cfg.Rank == 0 {
 			cfg.OnRefusal = (&refusals{note: p.Note}).add
 			if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
-				p.Note("warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
+				p.Note("warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; " +
+					"set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
 			}
 		}
 		cfg.OnWait = func(w engine.Waiting) { p.Note(w.String()) }
@@ -171,7 +172,10 @@ func (j *Job) starHere(ctx context.Context, p Process, n int, t Task, keep func(
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for r := range n {
-		cfg := engine.Config{Rank: r, Size: n, Meet: filepath.Join(dir, "meet"), Bind: "127.0.0.1", Timeout: j.Timeout, JoinTimeout: j.Patience, Conns: j.Conns}
+		cfg := engine.Config{
+			Rank: r, Size: n, Meet: filepath.Join(dir, "meet"), Bind: "127.0.0.1", Timeout: j.Timeout, JoinTimeout: j.Patience,
+			Conns: j.Conns,
+		}
 		wg.Go(func() { errs[r] = j.member(ctx, p, cfg, t, keep) })
 	}
 	wg.Wait()
@@ -186,7 +190,8 @@ func (j *Job) possible(cfg engine.Config, found bool, n int, t Task) error {
 	case found && j.Transport == "mem":
 		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
 	case !found && j.Meet != "":
-		return errors.New("--meet needs --rank, this rank's number, and -n; without them ranks are started here and find a place of their own")
+		return errors.New("--meet needs --rank, this rank's number, and -n; without them ranks are started here and find a " +
+			"place of their own")
 	}
 	here := n
 	if found {

@@ -49,7 +49,8 @@ type Config struct {
 	// Resend is how often the node tells all about itself anew, changed or not: a store that is
 	// full has dropped it. 0 is 6 h.
 	Resend time.Duration
-	// Health is what the node's own drivers and kernel say is wrong with it, asked every HealthEvery, which is a minute when 0; nil: nobody asks.
+	// Health is what the node's own drivers and kernel say is wrong with it, asked every HealthEvery, which is a minute
+	// when 0; nil: nobody asks.
 	Health      func(ctx context.Context) []finding.Finding
 	HealthEvery time.Duration
 	// Version is the agent's.
@@ -161,7 +162,10 @@ func Run(ctx context.Context, c Config) error {
 
 // open makes a node ready: its folder, its connection, nothing said yet.
 func (c *Config) open() (*agent, error) {
-	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1), lost: make(chan *fleet.Resend, 1), id: bus.NewOrigin()}
+	a := &agent{
+		Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1),
+		lost: make(chan *fleet.Resend, 1), id: bus.NewOrigin(),
+	}
 	if _, err := fleet.ParseName(string(c.Name)); err != nil {
 		return nil, err
 	}
@@ -171,7 +175,13 @@ func (c *Config) open() (*agent, error) {
 	for _, d := range []struct {
 		d     *time.Duration
 		usual time.Duration
-	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.Resend, 6 * time.Hour}, {&a.HealthEvery, time.Minute}} {
+	}{
+		{&a.Beat, 10 * time.Second},
+		{&a.Look, 30 * time.Second},
+		{&a.MapEvery, time.Hour},
+		{&a.Resend, 6 * time.Hour},
+		{&a.HealthEvery, time.Minute},
+	} {
 		*d.d = cmp.Or(*d.d, d.usual)
 	}
 	if a.Sys == nil {
@@ -340,7 +350,9 @@ func (a *agent) register(ctx context.Context) {
 	anew := time.NewTimer(a.Resend - a.Resend/10 + rand.N(a.Resend/5+1))
 	defer anew.Stop()
 	send := func() {
-		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU(), Means: a.means(ctx)}
+		j := &fleet.Joined{
+			Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU(), Means: a.means(ctx),
+		}
 		if a.Map != nil {
 			m, err := a.Map()
 			switch {
@@ -392,7 +404,10 @@ func (a *agent) heartbeat() {
 	if !a.bus.Connected() {
 		return
 	}
-	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Last: a.spool.last(), Dropped: a.spool.lost(), Part: a.work.running()}
+	b := &fleet.Beat{
+		Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(),
+		Last: a.spool.last(), Dropped: a.spool.lost(), Part: a.work.running(),
+	}
 	b.Receive, b.Send = a.ports.since()
 	if data, err := fs.ReadFile(a.Sys, "proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0

@@ -49,7 +49,10 @@ func newFixture(t *testing.T) *fixture {
 	if err := hub.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}, running: map[fleet.Name]string{}}
+	f := &fixture{
+		t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{},
+		running: map[fleet.Name]string{},
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		_ = hub.Transient(ctx, bus.Transient{
@@ -99,8 +102,9 @@ func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end fu
 		f.t.Fatal(err)
 	}
 	c = Config{
-		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1",
-		Sys: fstest.MapFS{}, Beat: 100 * time.Millisecond, Look: 50 * time.Millisecond,
+		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(), Meet: freeAddress(f.t),
+		Bind: "127.0.0.1",
+		Sys:  fstest.MapFS{}, Beat: 100 * time.Millisecond, Look: 50 * time.Millisecond,
 		On: func(e Event) { f.t.Logf("%s: %s %v %s", name, e.What, e.OK, e.Text) },
 	}
 	if change != nil {
@@ -214,7 +218,8 @@ func TestMeasures(t *testing.T) {
 	for i, n := range names { // every node tells how long its own work took, and nobody another's
 		f.until("the time of "+string(n), func() bool { return len(f.sent(n, fleet.KindMeasured)) > 0 })
 		own := f.sent(n, fleet.KindMeasured)
-		if m := own[len(own)-1].Measured; len(m.Own) != 1 || m.Own[0].Node != n || m.Own[0].Spent <= 0 || (len(m.Results) > 0) != (i == 0) {
+		if m := own[len(own)-1].Measured; len(m.Own) != 1 || m.Own[0].Node != n || m.Own[0].Spent <= 0 ||
+			(len(m.Results) > 0) != (i == 0) {
 			t.Errorf("%s: own work %+v, %d results", n, m.Own, len(m.Results))
 		}
 	}
@@ -289,7 +294,9 @@ func TestRefuses(t *testing.T) {
 		"iterations":           func(p *fleet.Part) { p.What.Iters = 0 },
 		"a cap":                func(p *fleet.Part) { p.Caps.Time = 24 * time.Hour },
 		"no-such-algo": func(p *fleet.Part) {
-			p.What = fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Algo: "no-such-algo", Sizes: []unit.Bytes{8}, Iters: 1}
+			p.What = fleet.What{
+				Measure: fleet.MeasureCollective, Op: coll.AllReduce, Algo: "no-such-algo", Sizes: []unit.Bytes{8}, Iters: 1,
+			}
 		},
 	} {
 		p := pairPart("x", ranks, c.Meet)

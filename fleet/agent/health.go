@@ -14,7 +14,8 @@ const (
 	maxWords  = 300 // bytes of a text
 )
 
-// readHealth asks the node's drivers and kernel what is wrong. Notes are left to busbar check: a node without GPUs is not ill.
+// readHealth asks the node's drivers and kernel what is wrong. Notes are left to busbar check: a node without GPUs is
+// not ill.
 func (a *agent) readHealth(ctx context.Context) {
 	list := a.Health(ctx)
 	kept := []finding.Finding{}
@@ -23,7 +24,10 @@ func (a *agent) readHealth(ctx context.Context) {
 			continue
 		}
 		_, at, _ := strings.Cut(f.Where, "/")
-		kept = append(kept, finding.Finding{ID: f.ID, Severity: f.Severity, Where: at, Text: short(texttab.Clean(f.Text), maxWords), Fix: short(texttab.Clean(f.Fix), maxWords)})
+		kept = append(kept, finding.Finding{
+			ID: f.ID, Severity: f.Severity, Where: at, Text: short(texttab.Clean(f.Text), maxWords),
+			Fix: short(texttab.Clean(f.Fix), maxWords),
+		})
 	}
 	if old := a.ill.Swap(&kept); old == nil || len(*old) != len(kept) {
 		for _, f := range kept {

@@ -13,12 +13,17 @@ func TestHealth(t *testing.T) {
 	var told []string
 	list := []finding.Finding{{ID: "gpu-persistence", Severity: finding.Note, Where: "n1/gpu0"}}
 	for range 2 * maxHealth {
-		list = append(list, finding.Finding{ID: "gpu-xid-79", Severity: finding.Error, Where: "n1/gpu3", Text: strings.Repeat("lost ", 100)})
+		list = append(list, finding.Finding{
+			ID: "gpu-xid-79", Severity: finding.Error, Where: "n1/gpu3", Text: strings.Repeat("lost ", 100),
+		})
 	}
-	a := &agent{Config: Config{On: func(e Event) { told = append(told, e.What) }, Health: func(context.Context) []finding.Finding { return list }}}
+	a := &agent{Config: Config{
+		On: func(e Event) { told = append(told, e.What) }, Health: func(context.Context) []finding.Finding { return list },
+	}}
 	a.readHealth(t.Context())
 	got := *a.ill.Load()
-	if len(got) != maxHealth || got[0].ID != "gpu-xid-79" || got[0].Where != "gpu3" || len(got[0].Text) > maxWords+3 || len(told) != maxHealth || told[0] != "health" {
+	if len(got) != maxHealth || got[0].ID != "gpu-xid-79" || got[0].Where != "gpu3" || len(got[0].Text) > maxWords+3 ||
+		len(told) != maxHealth || told[0] != "health" {
 		t.Fatalf("%+v %v", got, told)
 	}
 	told = nil

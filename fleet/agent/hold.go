@@ -68,7 +68,8 @@ func (a *agent) holdMeet() {
 	at, held, err := hold(a.Meet, a.AnyPort)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		a.event("meet", false, "%s is taken by another agent or program, and measurements that begin here fail while it is: give each agent of a machine a port of its own, or none for a free one", a.Meet)
+		a.event("meet", false, "%s is taken by another agent or program, and measurements that begin here fail while it "+
+			"is: give each agent of a machine a port of its own, or none for a free one", a.Meet)
 	case err != nil:
 		a.event("meet", false, "%s cannot be held: %v", a.Meet, err)
 	case at != a.Meet:

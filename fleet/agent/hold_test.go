@@ -79,8 +79,10 @@ func TestAgentsOfOneMachine(t *testing.T) {
 			for rank := range 2 {
 				wg.Go(func() {
 					part := &fleet.Part{
-						ID: string(rune('a'+round)) + string(rune('a'+k)), Order: "o", Sweep: 1, Round: round, Ranks: ranks, Rank: rank, Meet: place(ranks[0]), Secret: secret,
-						What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 64 << 10, Iters: 2}, Caps: fleet.Caps{Time: 20 * time.Second, Always: true},
+						ID: string(rune('a'+round)) + string(rune('a'+k)), Order: "o", Sweep: 1, Round: round, Ranks: ranks, Rank: rank,
+						Meet: place(ranks[0]), Secret: secret,
+						What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 64 << 10, Iters: 2},
+						Caps: fleet.Caps{Time: 20 * time.Second, Always: true},
 					}
 					f.until("it begins", func() bool {
 						a, err := f.hub.Ask(f.ctx, ranks[rank], part)

@@ -7,14 +7,15 @@ import (
 	"busbar.dev/input/profile"
 )
 
-// A beat carries what jobs did since the one before, in a bounded message: fewer samples where there are many communicators.
+// A beat carries what jobs did since the one before, in a bounded message: fewer samples where there are many
+// communicators.
 const (
 	jobSamples = 32
 	maxJobs    = 10 << 10 // of the 16 KiB that a server listens to, as text
 )
 
-// jobs is what the rings of the profiler plugin say about the operations since the last time; nil where no job of this machine
-// writes any. The jobs themselves do not notice.
+// jobs is what the rings of the profiler plugin say about the operations since the last time; nil where no job of this
+// machine writes any. The jobs themselves do not notice.
 func (a *agent) jobs() []byte {
 	names, err := profile.Files(a.Sys, profile.Folder[1:])
 	if err != nil || len(names) == 0 {

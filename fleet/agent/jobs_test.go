@@ -21,7 +21,11 @@ func TestJobs(t *testing.T) {
 	r := &profile.Ring{PID: 4, Host: "pod-7", Rank: 0, World: 2, Comms: []profile.Comm{{Hash: 5, Ranks: 2, Nodes: 1}}}
 	add := func(n int) {
 		for range n {
-			r.Ops = append(r.Ops, profile.Op{Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(len(r.Ops)), Type: "Int8", Count: 100, Algo: "ring", Launched: time.Now().Add(time.Duration(len(r.Ops)-500) * time.Millisecond), Started: true, Ended: true, Took: time.Millisecond})
+			r.Ops = append(r.Ops, profile.Op{
+				Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(len(r.Ops)), Type: "Int8", Count: 100, Algo: "ring",
+				Launched: time.Now().Add(time.Duration(len(r.Ops)-500) * time.Millisecond), Started: true, Ended: true,
+				Took: time.Millisecond,
+			})
 		}
 		files["dev/shm/busbar-4-a.ring"] = &fstest.MapFile{Data: ringfile.Encode(r)}
 	}

@@ -21,7 +21,8 @@ type Means struct {
 // meansTime is how long a node may take to find out: a driver that hangs must not keep it from joining.
 const meansTime = 20 * time.Second
 
-// means are what the node tells of its transports. A server asks none that has not said that it can: older agents would measure TCP.
+// means are what the node tells of its transports. A server asks none that has not said that it can: older agents would
+// measure TCP.
 func (a *agent) means(ctx context.Context) (list []fleet.Means) {
 	for _, by := range slices.Sorted(maps.Keys(a.Means)) {
 		within, cancel := context.WithTimeoutCause(ctx, meansTime, fmt.Errorf("no answer within %v", meansTime))
@@ -36,7 +37,8 @@ func (a *agent) means(ctx context.Context) (list []fleet.Means) {
 	return list
 }
 
-// lacks says why the node could not be measured by a transport when it last looked, or nothing. What has changed since is said by who measures.
+// lacks says why the node could not be measured by a transport when it last looked, or nothing. What has changed since
+// is said by who measures.
 func (a *agent) lacks(by fleet.Transport) string {
 	if list := a.able.Load(); list != nil {
 		for _, m := range *list {

@@ -37,7 +37,8 @@ func pairPlan(w *fleet.What) bench.PairPlan {
 
 func plan(w *fleet.What) bench.Plan {
 	return bench.Plan{
-		Op: coll.Op{Kind: w.Op, Type: coll.Float}, Sizes: w.Sizes, Algo: w.Algo, Transport: engine.TCP, Warm: w.Warm, Iters: w.Iters,
+		Op: coll.Op{Kind: w.Op, Type: coll.Float}, Sizes: w.Sizes, Algo: w.Algo, Transport: engine.TCP, Warm: w.Warm,
+		Iters: w.Iters,
 	}
 }
 
@@ -58,8 +59,8 @@ func memoryOf(p *fleet.Part) (unit.Bytes, error) {
 	return b.Memory(n), nil
 }
 
-// measure joins the part's group and measures. Rank 0 tells what came of it; the others of a collective only how long their
-// own work took.
+// measure joins the part's group and measures. Rank 0 tells what came of it; the others of a collective only how long
+// their own work took.
 func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
 	work, err := json.Marshal(p.What)
 	if err != nil {
@@ -86,7 +87,9 @@ func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, st
 	return m.collective(ctx, g, p, at)
 }
 
-func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part,
+	at func(int, int, string),
+) (*fleet.Measured, error) {
 	b := pairPlan(&p.What)
 	turns := b.Turns(g.Size())
 	t, err := bench.Pairs(ctx, g, b, func(k int) { at(k, turns, "pairs") })
@@ -95,12 +98,16 @@ func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part, at fu
 	}
 	out := &fleet.Measured{}
 	for _, c := range t.Cells {
-		out.Pairs = append(out.Pairs, fleet.PairSample{From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency})
+		out.Pairs = append(out.Pairs, fleet.PairSample{
+			From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency,
+		})
 	}
 	return out, nil
 }
 
-func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part,
+	at func(int, int, string),
+) (*fleet.Measured, error) {
 	out := &fleet.Measured{}
 	like := result.Sweep{
 		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),

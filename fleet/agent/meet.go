@@ -101,10 +101,10 @@ func addresses(host string, resolve func(string) ([]string, error)) (list []neti
 	return list, nil
 }
 
-// reachableAddress is the address of a place to meet. It refuses to be sent to a place where no other node can be: this machine's
-// own services, or addresses of the link such as those at which clouds hand out secrets, also by a name that stands for
-// them. A node says where it is met, and one in the wrong hands may say anything. Nodes that are all on this machine meet
-// there.
+// reachableAddress is the address of a place to meet. It refuses to be sent to a place where no other node can be: this
+// machine's own services, or addresses of the link such as those at which clouds hand out secrets, also by a name that
+// stands for them. A node says where it is met, and one in the wrong hands may say anything. Nodes that are all on this
+// machine meet there.
 func reachableAddress(meet, own string, resolve func(string) ([]string, error)) (string, error) {
 	place := func(s string) (at netip.Addr, loop, odd bool, err error) {
 		host, _, _ := net.SplitHostPort(s) // it was checked

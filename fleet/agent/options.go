@@ -46,7 +46,8 @@ func (o *Options) Config() (Config, error) {
 	}
 	if o.TLSCA != "" {
 		if _, err := os.Stat(o.TLSCA); err != nil {
-			return cfg, fmt.Errorf("--tls-ca: %w; a server with --tls-self-signed has its certificate in self-signed.pem of its --data: copy it to this machine", err)
+			return cfg, fmt.Errorf("--tls-ca: %w; a server with --tls-self-signed has its certificate in self-signed.pem of "+
+				"its --data: copy it to this machine", err)
 		}
 	}
 	if cfg.Dir == "" {
@@ -79,7 +80,8 @@ func (o *Options) name() (fleet.Name, error) {
 			return "", fmt.Errorf("--creds: %w; busbar serve token node NAME -o FILE makes it, on the server's machine", err)
 		}
 		if of, err = bus.NodeOf(data); err != nil {
-			return "", fmt.Errorf("--creds %s: no credentials (%w); busbar serve token node NAME -o FILE makes them, on the server's machine", o.Creds, err)
+			return "", fmt.Errorf("--creds %s: no credentials (%w); busbar serve token node NAME -o FILE makes them, on the "+
+				"server's machine", o.Creds, err)
 		}
 	}
 	text := o.Name
@@ -97,7 +99,8 @@ func (o *Options) name() (fleet.Name, error) {
 		return "", fmt.Errorf("--name: %w", err)
 	}
 	if of != "" && of != name {
-		return "", fmt.Errorf("--name %s: the credentials in %s are for %s; leave --name out, or make others with busbar serve token node %s", name, o.Creds, of, name)
+		return "", fmt.Errorf("--name %s: the credentials in %s are for %s; leave --name out, or make others with busbar "+
+			"serve token node %s", name, o.Creds, of, name)
 	}
 	return name, nil
 }

@@ -33,8 +33,8 @@ func ownTime() float64 {
 	return stats.Nearest(took, 0.5)
 }
 
-// own is how long this node takes for its own work, before it waits for another: a collective's time says nothing about who
-// made it late. Nobody goes on before all have done theirs, so that no measurement begins beside it.
+// own is how long this node takes for its own work, before it waits for another: a collective's time says nothing about
+// who made it late. Nobody goes on before all have done theirs, so that no measurement begins beside it.
 func own(ctx context.Context, g *engine.Group, p *fleet.Part) ([]fleet.OwnTime, error) {
 	mine := [2]float64{ownTime()} // blocks are multiples of 16 bytes
 	all := make([]float64, 2*g.Size())

@@ -96,7 +96,9 @@ func (w *worker) judge(p *fleet.Part) fleet.Answer {
 	if limit := p.Caps.Busy; !p.Caps.Always {
 		limit = cmp.Or(limit, fleet.DefaultBusy)
 		if rate := w.a.ports.now(glance); rate > limit {
-			return fleet.Answer{Busy: true, Why: fmt.Sprintf("the interface carries %v; above %v a job is assumed to run (--busy)", rate, limit)}
+			return fleet.Answer{
+				Busy: true, Why: fmt.Sprintf("the interface carries %v; above %v a job is assumed to run (--busy)", rate, limit),
+			}
 		}
 	}
 	w.mu.Lock()
@@ -167,7 +169,8 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	defer close(done)
 	began := time.Now()
 	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
-	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(), fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
+	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(),
+		fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
 	measure := w.a.Measure
 	if by := p.What.By; by != fleet.TCP {
 		measure = w.a.Means[by].Measure
@@ -177,7 +180,8 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 		measure = m.measure
 	}
 	m, err := measure(bound, p, func(done, of int, text string) {
-		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text}) // in passing
+		// in passing
+		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text})
 	})
 	if err != nil && context.Cause(bound) != nil {
 		err = context.Cause(bound)

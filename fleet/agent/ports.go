@@ -94,7 +94,8 @@ func (a *agent) look() {
 			moved[p.Name] = m
 		}
 	}
-	if len(moved) == 0 || !a.emit(&fleet.Event{Kind: fleet.KindCounters, Counters: &fleet.Counters{Boot: a.boot, Values: moved}}) {
+	if len(moved) == 0 ||
+		!a.emit(&fleet.Event{Kind: fleet.KindCounters, Counters: &fleet.Counters{Boot: a.boot, Values: moved}}) {
 		return // what was not kept has moved at the next time too
 	}
 	for port, m := range moved {

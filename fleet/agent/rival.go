@@ -20,7 +20,8 @@ func (e *RivalError) Error() string {
 	if e.Meet != "" {
 		where = ", found at " + e.Meet
 	}
-	return fmt.Sprintf("another agent uses the name %s (running for %v%s), so this one stops; give each node its own credentials (busbar serve token node NAME), or stop the other agent first", e.Name, e.Up.Round(time.Second), where)
+	return fmt.Sprintf("another agent uses the name %s (running for %v%s), so this one stops; give each node its own "+
+		"credentials (busbar serve token node NAME), or stop the other agent first", e.Name, e.Up.Round(time.Second), where)
 }
 
 // rollTime is how long an agent that has just connected waits before it says anything, a second if beats are as usual:
@@ -45,7 +46,8 @@ func (a *agent) settled(s *fleet.Settled, stop context.CancelCauseFunc) {
 		if again {
 			return
 		}
-		a.event("conflict", true, "another agent uses the name %s too; this one was first and continues, the other is told to stop", a.Name)
+		a.event("conflict", true, "another agent uses the name %s too; this one was first and continues, the other is told "+
+			"to stop", a.Name)
 		if s.Later > a.rollTime().Seconds() { // it has had time to speak
 			time.AfterFunc(afterRival, a.introduce)
 		}

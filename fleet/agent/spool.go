@@ -69,7 +69,10 @@ func openSpool(dir string, node fleet.Name, most int64) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spool{path: filepath.Join(dir, spoolName), most: most, unlock: unlock, more: make(chan struct{}, 1), origin: bus.NewOrigin(), node: node}
+	s := &spool{
+		path: filepath.Join(dir, spoolName), most: most, unlock: unlock, more: make(chan struct{}, 1),
+		origin: bus.NewOrigin(), node: node,
+	}
 	if err := s.load(); err != nil {
 		if s.f != nil {
 			s.f.Close()

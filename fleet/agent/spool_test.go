@@ -88,7 +88,8 @@ func TestSpoolCutAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := func(cut int) bool { // a line's end, or any byte of the last one
-		return int64(cut) > states[len(states)-2].size || slices.ContainsFunc(states, func(s state) bool { return s.size-2 <= int64(cut) && int64(cut) <= s.size+2 })
+		return int64(cut) > states[len(states)-2].size ||
+			slices.ContainsFunc(states, func(s state) bool { return s.size-2 <= int64(cut) && int64(cut) <= s.size+2 })
 	}
 	for cut := range len(whole) + 1 {
 		if !near(cut) && cut%37 != 0 {
@@ -160,7 +161,8 @@ func TestSpoolFull(t *testing.T) {
 	if s.live > 64<<10 {
 		t.Errorf("%d bytes wait", s.live)
 	}
-	if err := s.add(event(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil || errors.Is(err, errFull) {
+	if err := s.add(event(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil ||
+		errors.Is(err, errFull) {
 		t.Errorf("news that no server takes: %v", err)
 	}
 }

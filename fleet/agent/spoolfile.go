@@ -78,7 +78,8 @@ func (s *spool) read() error {
 			continue
 		}
 		if l.Node != s.node && (l.Node != "" || at == 0) {
-			return fmt.Errorf("%s: it holds events of node %q, and this is %q; give each node its own folder", s.path, l.Node, s.node)
+			return fmt.Errorf("%s: it holds events of node %q, and this is %q; give each node its own folder", s.path, l.Node,
+				s.node)
 		}
 		s.take(l, at, n)
 		at += int64(n)

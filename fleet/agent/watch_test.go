@@ -73,7 +73,8 @@ func TestWatchesPorts(t *testing.T) {
 		c.Map = func() (json.RawMessage, error) { return json.RawMessage(`{"summary":{}}`), nil }
 	})
 	f.until("links", func() bool {
-		return len(f.sent("a", fleet.KindJoined)) > 0 && len(f.sent("a", fleet.KindLink)) == 2 && len(f.sent("a", fleet.KindCounters)) == 1
+		return len(f.sent("a", fleet.KindJoined)) > 0 && len(f.sent("a", fleet.KindLink)) == 2 &&
+			len(f.sent("a", fleet.KindCounters)) == 1
 	})
 	j := f.sent("a", fleet.KindJoined)[0].Joined
 	if j.Boot != "boot-1" || j.Meet != c.Meet || string(j.Map) != `{"summary":{}}` {
@@ -88,7 +89,10 @@ func TestWatchesPorts(t *testing.T) {
 	}
 	m.set(ib+"counters/symbol_error", "9")
 	m.set(eth+"operstate", "down")
-	f.until("what moved", func() bool { return len(f.sent("a", fleet.KindLink)) == 3 && len(f.sent("a", fleet.KindCounters)) == 2 })
+	f.until("what moved", func() bool {
+		return len(f.sent("a", fleet.KindLink)) == 3 &&
+			len(f.sent("a", fleet.KindCounters)) == 2
+	})
 	if v := f.sent("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[mlx5_0/1:map[symbol_error:9]]" {
 		t.Errorf("%v", v)
 	}
@@ -161,7 +165,8 @@ func TestDriverCounters(t *testing.T) {
 	})
 	f.until("counters", func() bool { return len(f.sent("a", fleet.KindCounters)) == 1 })
 	v := f.sent("a", fleet.KindCounters)[0].Counters.Values
-	if fmt.Sprint(v["eth9"]) != "map[rx_discards_phy:0 rx_errors:1 rx_prio3_pause:6]" || fmt.Sprint(v["eth8"]) != "map[rx_errors:1]" {
+	if fmt.Sprint(v["eth9"]) != "map[rx_discards_phy:0 rx_errors:1 rx_prio3_pause:6]" ||
+		fmt.Sprint(v["eth8"]) != "map[rx_errors:1]" {
 		t.Errorf("%v", v)
 	}
 	mu.Lock()
@@ -228,7 +233,8 @@ func TestResendsAll(t *testing.T) {
 	m.set("sys/class/net/eth9/statistics/rx_errors", "7")
 	f.agent("a", func(c *Config) { c.Sys, c.Resend = m, 200*time.Millisecond })
 	f.until("all of it three times", func() bool {
-		return len(f.sent("a", fleet.KindJoined)) >= 3 && len(f.sent("a", fleet.KindLink)) >= 3 && len(f.sent("a", fleet.KindCounters)) >= 3
+		return len(f.sent("a", fleet.KindJoined)) >= 3 && len(f.sent("a", fleet.KindLink)) >= 3 &&
+			len(f.sent("a", fleet.KindCounters)) >= 3
 	})
 	for _, n := range f.sent("a", fleet.KindCounters) {
 		if n.Counters.Values["eth9"]["rx_errors"] != 7 {

@@ -67,7 +67,8 @@ func testPublished(t *testing.T, p *place, hub *Bus) {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.Publisher().Publish(p.ctx(), &fleet.Event{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f"}}); err != nil {
+	if err := hub.Publisher().Publish(p.ctx(),
+		&fleet.Event{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f"}}); err != nil {
 		t.Fatal(err)
 	}
 	// A speaker that begins anew goes on where the first one ended, and finds what it said.
@@ -111,13 +112,15 @@ func testPublished(t *testing.T, p *place, hub *Bus) {
 		{Range{Most: 4}, 4},
 	} {
 		n := 0
-		if bad, err := hub.Query(p.ctx(), c.r, func(uint64, *fleet.Event) error { n++; return nil }); bad != 0 || err != nil || n != c.want {
+		if bad, err := hub.Query(p.ctx(), c.r, func(uint64, *fleet.Event) error { n++; return nil }); bad != 0 ||
+			err != nil || n != c.want {
 			t.Errorf("%+v: %d and %d bad, %v; want %d", c.r, n, bad, err, c.want)
 		}
 	}
 	often := 300 // more often than there may be consumers
 	if len(p.procs) > 1 {
-		often = 5 // each is written to three disks; three hundred take minutes, in which a server drops by itself what is left
+		// each is written to three disks; three hundred take minutes, in which a server drops by itself what is left
+		often = 5
 	}
 	for range often {
 		if _, err := hub.Query(p.ctx(), Range{Most: 1}, func(uint64, *fleet.Event) error { return nil }); err != nil {

@@ -131,7 +131,8 @@ func CheckURL(s string) error {
 	case u.User != nil:
 		return fmt.Errorf("server nats://…@%s: put credentials into a file, not into the address", u.Host)
 	case u.Scheme != "nats" && u.Scheme != "tls":
-		return fmt.Errorf("server %q: expected tls:// (or nats:// without TLS) and the port for agents, such as tls://host:7642", s)
+		return fmt.Errorf("server %q: expected tls:// (or nats:// without TLS) and the port for agents, such as "+
+			"tls://host:7642", s)
 	}
 	return nil
 }
@@ -141,7 +142,8 @@ func (b *Bus) options() ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name("busbar " + string(c.Node)),
 		nats.CustomInboxPrefix(inboxOf(c.Node)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(500*time.Millisecond, time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond),
+		nats.ReconnectJitter(500*time.Millisecond, time.Second),
 		nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is for the publisher to send again
 		nats.RetryOnFailedConnect(c.Patient),
@@ -204,7 +206,8 @@ func advice(err error) string {
 		return " (the server there has no TLS: nats:// instead of tls://, where the network is trusted)"
 	case errors.As(err, &unknown):
 		return " (its certificate is signed by an unknown authority: give the CA certificate with --tls-ca)"
-	case errors.Is(err, io.EOF), errors.As(err, &network) && network.Op == "read" && network.Timeout(), errors.Is(err, nats.ErrTimeout):
+	case errors.Is(err, io.EOF), errors.As(err, &network) && network.Op == "read" && network.Timeout(),
+		errors.Is(err, nats.ErrTimeout):
 		return " (is this the port for agents? The default is 7642; the page has another)"
 	}
 	return credentialsRefused(err)
@@ -212,8 +215,10 @@ func advice(err error) string {
 
 // credentialsRefused says what to do where a server does not take the credentials, also of a connection that there was.
 func credentialsRefused(err error) string {
-	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
-		return " (the server rejects these credentials: they were revoked, have expired or belong to another server; busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrAuthRevoked) {
+		return " (the server rejects these credentials: they were revoked, have expired or belong to another server; " +
+			"busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
 	}
 	return ""
 }

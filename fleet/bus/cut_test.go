@@ -81,7 +81,9 @@ func (x *line) cut() {
 }
 
 // nodeOn connects as a node over a line.
-func nodeOn(t *testing.T, s *Server, x *line, name fleet.Name, expiry time.Duration, on func(Event)) (b *Bus, file string) {
+func nodeOn(t *testing.T, s *Server, x *line, name fleet.Name, expiry time.Duration,
+	on func(Event),
+) (b *Bus, file string) {
 	t.Helper()
 	creds, _, err := s.Keys().Issue(name, expiry)
 	if err != nil {
@@ -91,7 +93,9 @@ func nodeOn(t *testing.T, s *Server, x *line, name fleet.Name, expiry time.Durat
 	if err := os.WriteFile(file, creds, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = Connect(Config{URLs: []string{"nats://" + x.l.Addr().String()}, Creds: file, Node: name, On: on}); err != nil {
+	if b, err = Connect(Config{
+		URLs: []string{"nats://" + x.l.Addr().String()}, Creds: file, Node: name, On: on,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)

@@ -30,7 +30,8 @@ type Following struct {
 }
 
 // ErrAnotherStore tells that the stream ends before what was read from it already.
-var ErrAnotherStore = errors.New("the store is shorter than what was read from it: it was replaced or restored; reading again from 1")
+var ErrAnotherStore = errors.New("the store is shorter than what was read from it: it was replaced or restored; " +
+	"reading again from 1")
 
 // Follow reads the stream and goes on when connections or leaders change, until the context
 // ends or Each returns an error.
@@ -65,8 +66,8 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 	})
 }
 
-// goOn reads with one consumer after the other, until the context or who is told ends it. before, where it is set, is asked
-// before each, and on hears why another was needed.
+// goOn reads with one consumer after the other, until the context or who is told ends it. before, where it is set, is
+// asked before each, and on hears why another was needed.
 func (b *Bus) goOn(ctx context.Context, r *reading, on func(error), before func() error) error {
 	wait := firstWait
 	for {
@@ -87,7 +88,8 @@ func (b *Bus) goOn(ctx context.Context, r *reading, on func(error), before func(
 			return mine.err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrStreamNotFound) && !b.cfg.Patient:
+		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed),
+			errors.Is(err, jetstream.ErrStreamNotFound) && !b.cfg.Patient:
 			return err
 		}
 		if on != nil {
@@ -116,17 +118,17 @@ const (
 // answerMost is how long the store may take to answer. A server that dies answers nobody, and then another is asked.
 const answerMost = 10 * time.Second
 
-// stillFor is how long is waited for the next message before the store is asked whether there is one. A damaged store may
-// count messages that it cannot read.
+// stillFor is how long is waited for the next message before the store is asked whether there is one. A damaged store
+// may count messages that it cannot read.
 const (
 	stillFor  = 3 * time.Second
 	stillMost = 5 // times, where the store says that there is more
 )
 
-// errStuck is that the store says there is more and none of it comes: messages under way to a server that died are lost,
-// and so may be the request for them, of which another server has not heard yet who answers it. A new consumer gets them
-// again. That is tried as often as the store does not have the request, and otherwise once at a place, for a damaged store
-// may count what it cannot read.
+// errStuck is that the store says there is more and none of it comes: messages under way to a server that died are
+// lost, and so may be the request for them, of which another server has not heard yet who answers it. A new consumer
+// gets them again. That is tried as often as the store does not have the request, and otherwise once at a place, for a
+// damaged store may count what it cannot read.
 var errStuck = errors.New("no message arrives although the store has more; reading again")
 
 // reading is what is read of the stream, and who is told.
@@ -149,9 +151,9 @@ type reading struct {
 	ends       int    // and how often it said so
 }
 
-// believed tells whether a replica that says there is nothing after seq, although there should be, is right. One that has
-// just started, or is slow, lags behind what the others acknowledged; it is asked again twice, seconds apart. Without
-// replicas what is missing is lost.
+// believed tells whether a replica that says there is nothing after seq, although there should be, is right. One that
+// has just started, or is slow, lags behind what the others acknowledged; it is asked again twice, seconds apart.
+// Without replicas what is missing is lost.
 func (r *reading) believed(seq uint64) bool {
 	if seq != r.endAt {
 		r.endAt, r.ends = seq, 0
@@ -182,7 +184,8 @@ func (b *Bus) read(ctx context.Context, r *reading) error {
 	if err != nil {
 		return err
 	}
-	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(r.atOnce, pullBytes), jetstream.PullHeartbeat(5*time.Second))
+	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(r.atOnce, pullBytes),
+		jetstream.PullHeartbeat(5*time.Second))
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,9 @@ func (s *Server) guarded(now time.Time) {
 	if g.conns == nil {
 		g.conns, g.each, g.shut, g.last = map[uint64]*watched{}, map[string]*spent{}, map[string]time.Time{}, now
 	}
-	list, err := s.running().Connz(&server.ConnzOptions{Username: true, Account: public(s.keys.account), Limit: 2 * s.cfg.MaxConnections})
+	list, err := s.running().Connz(&server.ConnzOptions{
+		Username: true, Account: public(s.keys.account), Limit: 2 * s.cfg.MaxConnections,
+	})
 	if err != nil {
 		return
 	}

@@ -20,7 +20,9 @@ func TestIssuerOfAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
-	for name, key := range map[string]nkeys.KeyPair{"signing key": s.Keys().signer, "the account's own": s.Keys().account} {
+	for name, key := range map[string]nkeys.KeyPair{
+		"signing key": s.Keys().signer, "the account's own": s.Keys().account,
+	} {
 		seed, err := key.Seed()
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +55,8 @@ func TestIssuerOfAnAccount(t *testing.T) {
 	seed, _ := user.Seed()
 	good, _ := s.Keys().signer.Seed()
 	for name, c := range map[string][2][]byte{
-		"a user's seed": {seed, some}, "no seed": {[]byte("SAAA"), some}, "no credentials": {good, []byte("x")}, "nothing": {nil, nil},
+		"a user's seed": {seed, some}, "no seed": {[]byte("SAAA"), some}, "no credentials": {good, []byte("x")},
+		"nothing": {nil, nil},
 	} {
 		if _, err := NewIssuer(c[0], c[1]); err == nil {
 			t.Errorf("%s: taken", name)

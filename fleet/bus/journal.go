@@ -151,8 +151,8 @@ func (j *Journal) add(id string, n *fleet.Event) error {
 	return nil
 }
 
-// Read keeps an event that was read from the stream under its identity there, where the journal does not have it: another
-// server published it, or this one before the journal could be told.
+// Read keeps an event that was read from the stream under its identity there, where the journal does not have it:
+// another server published it, or this one before the journal could be told.
 func (j *Journal) Read(id string, n *fleet.Event) error {
 	if j == nil || j.had(n.Seq) {
 		return nil
@@ -184,7 +184,8 @@ func (j *Journal) find(spans []fleet.Span) (list []numbered, err error) {
 	bytes := 0
 	for _, name := range j.files() {
 		_, err := scan(name, func(k *kept) error {
-			if !slices.ContainsFunc(spans, func(s fleet.Span) bool { return s.From <= k.Number && k.Number <= s.To }) || bytes > resendMost {
+			if !slices.ContainsFunc(spans, func(s fleet.Span) bool { return s.From <= k.Number && k.Number <= s.To }) ||
+				bytes > resendMost {
 				return nil
 			}
 			n := new(fleet.Event)

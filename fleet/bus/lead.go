@@ -103,7 +103,8 @@ func (l *lease) turn(ctx context.Context) {
 	case err == nil:
 		l.revision, l.until = rev, now.Add(leaseTime)
 		l.set(true)
-	case l.leads && (errors.Is(err, jetstream.ErrKeyExists) || is(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)):
+	case l.leads &&
+		(errors.Is(err, jetstream.ErrKeyExists) || is(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)):
 		l.renewed(ask, now)
 	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
 		l.set(false) // the next turn would come too late

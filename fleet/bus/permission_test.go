@@ -155,7 +155,9 @@ func testEntry(t *testing.T, p *place, good []byte) {
 	}
 	cut := strings.Index(string(good), "-----BEGIN USER NKEY SEED")
 	mixed := string(good)[:cut] + string(other)[strings.Index(string(other), "-----BEGIN USER NKEY SEED"):]
-	for name, creds := range map[string][]byte{"none": nil, "of another operator": forged, "expired": old, "with another's key": []byte(mixed)} {
+	for name, creds := range map[string][]byte{
+		"none": nil, "of another operator": forged, "expired": old, "with another's key": []byte(mixed),
+	} {
 		if nc, err := p.dial(creds); err == nil {
 			nc.Close()
 			t.Errorf("credentials %s let one in", name)

@@ -111,7 +111,9 @@ func newPlace(t *testing.T, n int) *place {
 		if n > 1 {
 			to = strings.Join(routes, ",")
 		}
-		how := strings.Join([]string{filepath.Join(root, fmt.Sprintf("s%d", i)), "127.0.0.1:" + clients[i], fmt.Sprintf("s%d", i), routes[i], to}, "|")
+		how := strings.Join([]string{
+			filepath.Join(root, fmt.Sprintf("s%d", i)), "127.0.0.1:" + clients[i], fmt.Sprintf("s%d", i), routes[i], to,
+		}, "|")
 		p.start = append(p.start, func() *exec.Cmd {
 			c := exec.Command(os.Args[0])
 			c.Env = append(os.Environ(), "BUSBAR_TEST_SERVER="+how)

@@ -88,7 +88,9 @@ type Publisher struct {
 
 // Publisher makes a publisher on the subject of who connected: a node's, or the servers'.
 func (b *Bus) Publisher() *Publisher {
-	s := &Publisher{bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin()}
+	s := &Publisher{
+		bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin(),
+	}
 	if t := b.node.Token(); t != "" {
 		s.subject, s.publishTo, s.lastTo = fleet.LogOf(b.node), publishTo+t, lastTo+t
 	}
@@ -102,8 +104,8 @@ func NewOrigin() string {
 	return hex.EncodeToString(b[:])
 }
 
-// After tells the publisher of a number that is known to be taken: it was acknowledged before this process began, or was
-// seen in the stream. What follows gets greater ones, even when the store has lost all of its events.
+// After tells the publisher of a number that is known to be taken: it was acknowledged before this process began, or
+// was seen in the stream. What follows gets greater ones, even when the store has lost all of its events.
 func (s *Publisher) After(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,8 +81,8 @@ func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet
 	return bad, err
 }
 
-// lastOf is the last sequence stored of subjects, of all where there are none, and whether the stream has replicas. Where it
-// has none the first is not asked for: what is stored can be read.
+// lastOf is the last sequence stored of subjects, of all where there are none, and whether the stream has replicas.
+// Where it has none the first is not asked for: what is stored can be read.
 func (b *Bus) lastOf(ctx context.Context, subjects []string) (last uint64, replicated bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()

@@ -98,7 +98,9 @@ func (r *relay) take(m *nats.Msg, build func(fleet.Name, *nats.Msg) *nats.Msg) {
 func (r *relay) answer(node fleet.Name, ask *nats.Msg) *nats.Msg {
 	out := nats.NewMsg("")
 	if ask == nil {
-		out.Data, _ = json.Marshal(pubAck{Error: &jetstream.APIError{Code: codeTooMuch, Description: "node " + string(node) + " sends too many messages at a time"}})
+		out.Data, _ = json.Marshal(pubAck{Error: &jetstream.APIError{
+			Code: codeTooMuch, Description: "node " + string(node) + " sends too many messages at a time",
+		}})
 		return out
 	}
 	got, err := r.bus.request(context.Background(), ask, relayTime)

@@ -23,7 +23,8 @@ func (s *Server) repair() {
 	}
 	if !s.reported {
 		s.reported = true
-		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is stored until it can, and agents keep their events; free disk space, or check why it cannot be written to", s.cfg.Dir, why))
+		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is stored until it can, and agents keep "+
+			"their events; free disk space, or check why it cannot be written to", s.cfg.Dir, why))
 	}
 	if CheckRoom(s.cfg.Dir) != nil {
 		return
@@ -47,8 +48,8 @@ func (s *Server) storeError() string {
 	return storeFault(ns.Healthz(&server.HealthzOptions{}).Error)
 }
 
-// storeFault is what a word about the server's health says about the store. Whether it is ready for connections is looked at for a
-// millisecond, in which a busy machine may not get to it: that is no reason to open the store again.
+// storeFault is what a word about the server's health says about the store. Whether it is ready for connections is
+// looked at for a millisecond, in which a busy machine may not get to it: that is no reason to open the store again.
 func storeFault(health string) string {
 	if strings.Contains(health, "ready for connections") {
 		return ""

@@ -36,7 +36,8 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer victim.Close()
-	if _, err := victim.Serve(func(*fleet.Part) fleet.Answer { t.Error("b was asked"); return fleet.Answer{} }); err != nil {
+	if _, err := victim.Serve(
+		func(*fleet.Part) fleet.Answer { t.Error("b was asked"); return fleet.Answer{} }); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -55,7 +56,9 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ask := range []string{publishTo + "a", lastTo + "a", directGet + fleet.LogOf("a"), fleet.LogOf("a"), fleet.BeatOf("a")} {
+	for _, ask := range []string{
+		publishTo + "a", lastTo + "a", directGet + fleet.LogOf("a"), fleet.LogOf("a"), fleet.BeatOf("a"),
+	} {
 		for _, reply := range []string{
 			"$JS.API.STREAM.DELETE.BUSBAR", "$JS.API.STREAM.PURGE.BUSBAR", "$JS.API.STREAM.MSG.DELETE.KV_BUSBAR",
 			fleet.HubLog, fleet.LogOf("b"), fleet.BeatOf("b"), fleet.PartOf("b"), publishTo + "b", "$KV.BUSBAR.hub",

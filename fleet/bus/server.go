@@ -208,7 +208,8 @@ func (c *ServerConfig) address() (string, int, error) {
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && c.TLS == nil && !c.Plain {
-		return "", 0, fmt.Errorf("listen address %q can be reached from other machines: give the server a certificate, or allow plain text", c.Listen)
+		return "", 0, fmt.Errorf("listen address %q can be reached from other machines: give the server a certificate, or "+
+			"allow plain text", c.Listen)
 	}
 	host = cmp.Or(host, "0.0.0.0")
 	if port == 0 {
@@ -235,7 +236,8 @@ func (k *Keys) limit(c *ServerConfig) error {
 			DiskStorage: c.MaxBytes + c.MaxBytes/8, MemoryStorage: 32 << 20, Streams: 2, Consumer: 256,
 		},
 	}
-	if a.Limits.NatsLimits == want.NatsLimits && a.Limits.AccountLimits == want.AccountLimits && a.Limits.JetStreamLimits == want.JetStreamLimits {
+	if a.Limits.NatsLimits == want.NatsLimits && a.Limits.AccountLimits == want.AccountLimits &&
+		a.Limits.JetStreamLimits == want.JetStreamLimits {
 		return nil
 	}
 	a.Limits = want

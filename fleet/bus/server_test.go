@@ -164,7 +164,9 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := open(t, ServerConfig{Dir: t.TempDir(), TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}})
+	s, _ := open(t, ServerConfig{
+		Dir: t.TempDir(), TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+	})
 	creds, _, err := s.Keys().Issue("n", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +200,9 @@ func BenchmarkSay(b *testing.B) {
 			_, hub := open(b, ServerConfig{Dir: b.TempDir(), Listen: "-", Lazy: lazy})
 			s := hub.Publisher()
 			for b.Loop() {
-				n := &fleet.Event{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f", Text: strings.Repeat("x", 400)}}
+				n := &fleet.Event{
+					At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f", Text: strings.Repeat("x", 400)},
+				}
 				if err := s.Publish(b.Context(), n); err != nil {
 					b.Fatal(err)
 				}
@@ -207,10 +211,13 @@ func BenchmarkSay(b *testing.B) {
 	}
 }
 
-// TestBusyMachine: a server that did not get to look whether it is ready has a store all the same, and is not started anew.
+// TestBusyMachine: a server that did not get to look whether it is ready has a store all the same, and is not started
+// anew.
 func TestBusyMachine(t *testing.T) {
 	for health, want := range map[string]string{
-		"": "", "failed to be ready for connections after 1ms: ": "", "JetStream stream 'A > B' critical write error: no space left": "no space left", "JetStream is not current": "JetStream is not current",
+		"": "", "failed to be ready for connections after 1ms: ": "",
+		"JetStream stream 'A > B' critical write error: no space left": "no space left",
+		"JetStream is not current":                                     "JetStream is not current",
 	} {
 		if got := storeFault(health); got != want {
 			t.Errorf("%q: %q; want %q", health, got, want)

@@ -71,7 +71,8 @@ func (b *Bus) ensure(ctx context.Context) error {
 			_, err = b.js.CreateStream(ctx, want)
 		}
 		if is(err, codeNoRoom) {
-			err = fmt.Errorf("%w: the account needs JetStream storage of %v for the stream (each replica counts) and 1 MiB for leases",
+			err = fmt.Errorf("%w: the account needs JetStream storage of %v for the stream (each replica counts) and 1 MiB "+
+				"for leases",
 				err, unit.Bytes(want.MaxBytes)*unit.Bytes(want.Replicas))
 		}
 		return err
@@ -128,7 +129,8 @@ func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	info := s.CachedInfo()
-	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject, nil
+	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject,
+		nil
 }
 
 // Replicas is how many servers hold the stream.

@@ -94,11 +94,13 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	if json.Unmarshal(data, &why) != nil || why.Error == "" {
 		why.Error = resp.Status
 		if strings.Contains(string(data[:min(len(data), 200)]), "HTTPS server") {
-			return failure.Cannot(fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER", c.base))
+			return failure.Cannot(fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER",
+				c.base))
 		}
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		why.Error = "it rejects the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+		why.Error = "it rejects the token (of " + c.from +
+			"); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
 	}
 	err := fmt.Errorf("%s: %s", c.base, why.Error)
 	switch code := resp.StatusCode; {
@@ -126,7 +128,8 @@ func (c *Client) unreachable(err error) error {
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%s: no page answers there; the page's port is 7641, the port for agents 7642", c.base)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
+		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, "+
+			"self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
 	}
 	return fmt.Errorf("%s: %w; does busbar serve run there? --server or BUSBAR_SERVER names another", c.base, err)
 }

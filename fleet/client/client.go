@@ -85,15 +85,16 @@ func (c *Client) look() error {
 	return nil
 }
 
-// private is how the token of a server's own folder travels: to the server of that folder and to no other, over a socket
-// in it, or to the certificate that it names. The port of a server that is down may be another user's.
+// private is how the token of a server's own folder travels: to the server of that folder and to no other, over a
+// socket in it, or to the certificate that it names. The port of a server that is down may be another user's.
 func (o *Options) private(local Local, base string) (http.RoundTripper, error) {
 	dir, err := o.Path()
 	if err != nil {
 		return nil, err
 	}
 	if local.Page == "" || base != strings.TrimSuffix(local.Page, "/") {
-		return nil, failure.Cannot(fmt.Errorf("no token for %s: the one in %s is only for the server of that folder (%s); give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one)",
+		return nil, failure.Cannot(fmt.Errorf("no token for %s: the one in %s is only for the server of that folder (%s); "+
+			"give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one)",
 			base, dir, cmp.Or(local.Page, "which has not run yet")))
 	}
 	if local.Socket {
@@ -103,7 +104,8 @@ func (o *Options) private(local Local, base string) (http.RoundTripper, error) {
 	if pinned := local.pinned(); pinned != nil {
 		return &http.Transport{TLSClientConfig: pinned}, nil
 	}
-	return nil, failure.Cannot(fmt.Errorf("the token in %s is sent over a socket in that folder, and the server there made none; start busbar serve again, or give --token-file", dir))
+	return nil, failure.Cannot(fmt.Errorf("the token in %s is sent over a socket in that folder, and the server there "+
+		"made none; start busbar serve again, or give --token-file", dir))
 }
 
 // token is what lets a program in, and where it comes from; own tells that a server of this user keeps it for its own
@@ -122,7 +124,9 @@ func (o *Options) token() (secret, from string, own bool, err error) {
 		file = filepath.Join(dir, TokenFile)
 		from = file + ", of a server of this user; --data names the folder of the server that is meant"
 		if _, err := os.Stat(file); err != nil {
-			return "", "", false, failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data"))
+			return "", "", false, failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve " +
+				"token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours " +
+				"keeps one in its --data"))
 		}
 	}
 	data, err := os.ReadFile(file)

@@ -44,8 +44,8 @@ func call(t *testing.T, o Options) error {
 	return New(o).Call(t.Context(), "GET", "/api/fleet/nodes", nil, &out)
 }
 
-// TestLocalTokenStaysLocal has somebody else listen at an address that was asked for, and at the port of the server's own
-// page while that is down. The token of the server's folder goes to neither.
+// TestLocalTokenStaysLocal has somebody else listen at an address that was asked for, and at the port of the server's
+// own page while that is down. The token of the server's folder goes to neither.
 func TestLocalTokenStaysLocal(t *testing.T) {
 	thief := &listener{}
 	other := httptest.NewServer(thief)
@@ -71,7 +71,8 @@ func TestLocalTokenStaysLocal(t *testing.T) {
 	if err := os.WriteFile(file, []byte("given"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := call(t, Options{Folder: Folder{dir}, Server: other.URL, TokenFile: file}); err != nil || thief.tokens.Load() != 1 {
+	if err := call(t, Options{Folder: Folder{dir}, Server: other.URL, TokenFile: file}); err != nil ||
+		thief.tokens.Load() != 1 {
 		t.Errorf("a token of --token-file: %v", err)
 	}
 }
@@ -138,7 +139,8 @@ func TestSocketOfAnother(t *testing.T) {
 	if err := os.Symlink(filepath.Join(open, "s"), filepath.Join(dir, socketFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := call(t, Options{Folder: Folder{dir}}); err == nil || !strings.Contains(err.Error(), "user 12345 is at the other end") {
+	if err := call(t, Options{Folder: Folder{dir}}); err == nil ||
+		!strings.Contains(err.Error(), "user 12345 is at the other end") {
 		t.Errorf("%v", err)
 	}
 	if n := thief.tokens.Load(); n > 0 {

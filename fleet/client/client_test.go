@@ -130,7 +130,8 @@ func TestTokens(t *testing.T) {
 	order := client.New(away).Call(t.Context(), "POST", "/api/fleet/orders", fleet.Order{}, &fleet.OrderReply{})
 	refused(t, "an order of one who may read", order, true, s.address)
 	away.TokenFile = file(t, "wrong\n")
-	refused(t, "with a wrong token", nodes(t, away), true, "rejects the token (of --token-file "+away.TokenFile+")", "busbar serve token add")
+	refused(t, "with a wrong token", nodes(t, away), true, "rejects the token (of --token-file "+away.TokenFile+")",
+		"busbar serve token add")
 	away.TokenFile = file(t, "two tokens\n")
 	refused(t, "with two tokens", nodes(t, away), false, "expected one token")
 	away.TokenFile += "x"
@@ -245,8 +246,12 @@ func TestCertificates(t *testing.T) {
 	if err := nodes(t, client.Options{Folder: s.options.Folder}); err != nil {
 		t.Errorf("the certificate of its folder: %v", err)
 	}
-	away := client.Options{Folder: client.Folder{Data: t.TempDir()}, Server: s.address, TokenFile: filepath.Join(s.options.Data, client.TokenFile)}
-	refused(t, "a certificate that is not known", nodes(t, away), true, "unknown authority", "--server-ca or BUSBAR_SERVER_CA", server.CertificateFile)
+	away := client.Options{
+		Folder: client.Folder{Data: t.TempDir()}, Server: s.address,
+		TokenFile: filepath.Join(s.options.Data, client.TokenFile),
+	}
+	refused(t, "a certificate that is not known", nodes(t, away), true, "unknown authority",
+		"--server-ca or BUSBAR_SERVER_CA", server.CertificateFile)
 	away.CA = filepath.Join(s.options.Data, server.CertificateFile)
 	if err := nodes(t, away); err != nil {
 		t.Errorf("with its certificate: %v", err)
@@ -260,5 +265,7 @@ func TestCertificates(t *testing.T) {
 	refused(t, "http for https", nodes(t, away), true, "expected https://")
 	// The folder of a server trusts that server, and no other for its sake.
 	other := serve(t, func(o *server.Options) { o.Self = true })
-	refused(t, "another server's certificate", nodes(t, client.Options{Folder: s.options.Folder, Server: other.address, TokenFile: other.token("reader", web.Read)}), true, "unknown authority")
+	refused(t, "another server's certificate",
+		nodes(t, client.Options{Folder: s.options.Folder, Server: other.address, TokenFile: other.token("reader", web.Read)}),
+		true, "unknown authority")
 }

@@ -57,8 +57,8 @@ func (f Folder) Make() (string, error) {
 	return dir, nil
 }
 
-// own refuses a folder that another user made or may write to: whoever does could leave keys of his own there before a server
-// does. Root may use those of others, as it does within containers.
+// own refuses a folder that another user made or may write to: whoever does could leave keys of his own there before a
+// server does. Root may use those of others, as it does within containers.
 func own(dir string, user int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -79,7 +79,8 @@ const (
 	localFile = "local.json"  // a Local
 )
 
-// Local is how programs of a server's machine reach it. It stays when the server ends: the next one is most likely the same.
+// Local is how programs of a server's machine reach it. It stays when the server ends: the next one is most likely the
+// same.
 type Local struct {
 	Page        string `json:"page"`                  // the address of its page
 	Socket      bool   `json:"socket,omitempty"`      // it also listens at a socket in its folder

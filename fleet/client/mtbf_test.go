@@ -13,8 +13,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// goodput --mtbf fleet asks a server with a store: a node that has just joined and never failed leaves the published time between failures, and a
-// step knows the same. A store without nodes is refused with what to do.
+// goodput --mtbf fleet asks a server with a store: a node that has just joined and never failed leaves the published
+// time between failures, and a step knows the same. A store without nodes is refused with what to do.
 func TestMTBFOfFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server with a store")
@@ -22,7 +22,8 @@ func TestMTBFOfFleet(t *testing.T) {
 	q := query.Resilience{Job: query.Job{Cluster: "dgx-h100:4", Model: "llama3-8b"}}
 	q.MTBF = "fleet"
 	empty := serve(t, nil)
-	if _, err := q.Run(t.Context(), query.Env{Fleet: client.New(client.Options{Folder: empty.options.Folder})}); err == nil {
+	if _, err := q.Run(t.Context(),
+		query.Env{Fleet: client.New(client.Options{Folder: empty.options.Folder})}); err == nil {
 		t.Error("a fleet without nodes has a history")
 	}
 	empty.stop()
@@ -40,7 +41,8 @@ func TestMTBFOfFleet(t *testing.T) {
 	if h == nil || h.Nodes != 1 || h.Failures != 0 || h.Observed <= 0 || h.Observed > unit.Hour {
 		t.Fatalf("history %+v; expected one node without failures", h)
 	}
-	if prior := campaign.MTBF().Value / 8; math.Abs(float64(h.Between/prior)-1) > 1e-3 || d.Asked.Goodput <= 0 || d.Asked.Goodput >= 1 {
+	if prior := campaign.MTBF().Value / 8; math.Abs(float64(h.Between/prior)-1) > 1e-3 || d.Asked.Goodput <= 0 ||
+		d.Asked.Goodput >= 1 {
 		t.Errorf("%v between failures, goodput %v; expected the published %v and a share", h.Between, d.Asked.Goodput, prior)
 	}
 }

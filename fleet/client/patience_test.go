@@ -26,7 +26,9 @@ func (f answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	if code == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
-	return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
 }
 
 func (f answering) client() *Client {
@@ -67,7 +69,8 @@ func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := answering(func(*http.Request) (int, string) { return 0, "" }).client().Call(t.Context(), "GET", "/", nil, nil)
-		if took := time.Since(began); took != mostTime || !errors.Is(err, fleet.ErrGone) || !errors.Is(err, failure.ErrCannot) {
+		if took := time.Since(began); took != mostTime || !errors.Is(err, fleet.ErrGone) ||
+			!errors.Is(err, failure.ErrCannot) {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
@@ -87,8 +90,10 @@ func TestFaults(t *testing.T) {
 		http.StatusBadGateway:          {`<html>`, true, true},
 		http.StatusOK:                  {`no JSON`, true, false},
 	} {
-		err := answering(func(*http.Request) (int, string) { return code, x.body }).client().Call(t.Context(), "GET", "/", nil, &fleet.NodesReply{})
-		if err == nil || errors.Is(err, failure.ErrCannot) != x.cannot || errors.Is(err, fleet.ErrGone) != x.gone || !strings.HasPrefix(err.Error(), "http://here") {
+		err := answering(func(*http.Request) (int, string) { return code, x.body }).client().Call(t.Context(), "GET", "/",
+			nil, &fleet.NodesReply{})
+		if err == nil || errors.Is(err, failure.ErrCannot) != x.cannot || errors.Is(err, fleet.ErrGone) != x.gone ||
+			!strings.HasPrefix(err.Error(), "http://here") {
 			t.Errorf("%d: %v", code, err)
 		}
 	}

@@ -42,8 +42,8 @@ const (
 	mostDeaf = 64
 )
 
-// MessagesLost tells that heartbeats were lost until a time, and for some seconds before. Nobody is unreachable for want of
-// those.
+// MessagesLost tells that heartbeats were lost until a time, and for some seconds before. Nobody is unreachable for
+// want of those.
 func (h *History) MessagesLost(until time.Time) {
 	t := until.UnixNano()
 	if n := len(h.deaf); n > 0 && t-h.deaf[n-1][1] < int64(deafGap) {
@@ -127,10 +127,13 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 		name := h.nodes.list[i]
 		if gone := now.Sub(h.reachableAgain(n.beats.at[len(n.beats.at)-1])); gone > patience {
 			f := finding.Finding{
-				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
-				Text:     fmt.Sprintf("%s is unreachable since %s.", name, clock(last)),
-				Fix:      fmt.Sprintf("Check whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
-				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.typicalText(), patience.Round(time.Second))),
+				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last,
+				Confidence: 0.9,
+				Text:       fmt.Sprintf("%s is unreachable since %s.", name, clock(last)),
+				Fix: fmt.Sprintf("Check whether %s is up and its agent runs (systemctl status, console, BMC); drain it "+
+					"until it is back.", name),
+				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second),
+					n.beats.typicalText(), patience.Round(time.Second))),
 			}
 			if gone > 2*patience {
 				f.Severity, f.Confidence = finding.Error, 0.99
@@ -152,8 +155,9 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 	f := finding.Finding{
 		ID: "silent-fleet:", Kind: UnreachableFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,
-		Text: fmt.Sprintf("%d of %d nodes are unreachable at the same time: probably the network between them and this server, not the nodes.", len(list), all),
-		Fix:  "Check the management network and this server's own connection before draining anything.",
+		Text: fmt.Sprintf("%d of %d nodes are unreachable at the same time: probably the network between them and this "+
+			"server, not the nodes.", len(list), all),
+		Fix: "Check the management network and this server's own connection before draining anything.",
 	}
 	for _, o := range list {
 		f.Nodes = append(f.Nodes, o.Nodes...)
@@ -186,9 +190,12 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Fin
 		return f, false
 	}
 	return finding.Finding{
-		ID: "late-beats:" + name, Kind: LateBeats, Severity: finding.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
-		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
-		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
-		Evidence: finding.Facts(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.typicalText(), patience.Round(time.Second))),
+		ID: "late-beats:" + name, Kind: LateBeats, Severity: finding.Warn, Nodes: []string{name}, Since: since,
+		Confidence: 0.8,
+		Text:       fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
+		Fix: "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management " +
+			"link.",
+		Evidence: finding.Facts(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second),
+			b.typicalText(), patience.Round(time.Second))),
 	}, true
 }

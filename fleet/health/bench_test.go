@@ -30,7 +30,9 @@ func big(n, sweeps int, bad func(a, b int) float64) (h *History, add func(k int)
 				if rng.Float64() < 0.02 {
 					v *= 0.7
 				}
-				h.Add(Sample{Sweep: id, Time: at(k), From: from, To: h.nodes.list[b], Rate: unit.Rate(v * bad(a, b)), Latency: 20e6})
+				h.Add(Sample{
+					Sweep: id, Time: at(k), From: from, To: h.nodes.list[b], Rate: unit.Rate(v * bad(a, b)), Latency: 20e6,
+				})
 			}
 		}
 	}

@@ -17,7 +17,9 @@ func levels(r *rand.Rand, spread float64, rates ...float64) []Point {
 	for _, v := range rates {
 		for range 10 {
 			at := time.Date(2026, 1, 1, 0, 10*len(list), 0, 0, time.UTC)
-			list = append(list, Point{Sweep: fmt.Sprint(len(list)), Time: at, Rate: unit.Rate(1e9 * v * math.Exp(spread*r.NormFloat64()))})
+			list = append(list, Point{
+				Sweep: fmt.Sprint(len(list)), Time: at, Rate: unit.Rate(1e9 * v * math.Exp(spread*r.NormFloat64())),
+			})
 		}
 	}
 	return list
@@ -47,7 +49,9 @@ func TestChanges(t *testing.T) {
 			}
 			p[39].Setup, p[39].Rate = "", 5e9
 		}, "30: 10→5"},
-		{"failures", []float64{10, 10, 5}, func(p []Point) { p[3].Failed, p[3].Rate = true, 0; p[25].Rate = 0 }, "20: 10→5"},
+		{
+			"failures", []float64{10, 10, 5}, func(p []Point) { p[3].Failed, p[3].Rate = true, 0; p[25].Rate = 0 }, "20: 10→5",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(50) {
@@ -57,7 +61,8 @@ func TestChanges(t *testing.T) {
 				}
 				var got []string
 				for _, x := range Changes(list) {
-					got = append(got, fmt.Sprintf("%.0f: %.0f→%.0f", x.Time.Sub(list[0].Time).Minutes()/10, x.Before.GBps(), x.After.GBps()))
+					got = append(got, fmt.Sprintf("%.0f: %.0f→%.0f", x.Time.Sub(list[0].Time).Minutes()/10, x.Before.GBps(),
+						x.After.GBps()))
 				}
 				if text := strings.Join(got, " "); text != c.want {
 					t.Errorf("seed %d: %s; want %s", seed, text, c.want)

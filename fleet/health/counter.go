@@ -141,8 +141,8 @@ type where struct {
 	port string
 }
 
-// counterFindings makes one finding of a port's link errors, one of its losses and one of receivers that are not ready for it. Most
-// counters of most ports are at rest, and cost a look.
+// counterFindings makes one finding of a port's link errors, one of its losses and one of receivers that are not ready
+// for it. Most counters of most ports are at rest, and cost a look.
 func (h *History) counterFindings(now time.Time) []finding.Finding {
 	var ports []where
 	names := map[string]bool{}
@@ -207,7 +207,9 @@ func (h *History) peerRates(names map[string]bool, now time.Time) map[string]flo
 const beyond = 10
 
 // risen looks at the counters of one port that tell of one kind of trouble.
-func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64, now time.Time) (f finding.Finding, ok bool) {
+func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64,
+	now time.Time,
+) (f finding.Finding, ok bool) {
 	worst, common := 0.0, true
 	unposted := true // all of it came and found no receive
 	var lines, names []string
@@ -247,18 +249,22 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 		f.Severity, f.Confidence = finding.Error, 0.97
 	}
 	says := "has errors of its link"
-	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both ends)."
+	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both " +
+		"ends)."
 	switch kind {
 	case Loss:
 		says = "loses packets"
-		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the cable and the host's load."
+		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); " +
+			"then the cable and the host's load."
 		if unposted { // neither fabric nor cable lost it
 			says = "drops packets that arrive, as no receive buffer is ready for them"
-			f.Fix = "Neither cable nor switch: look on this host for processes that are stopped, starved of processors or post too few receives; for kernel traffic lengthen the receive ring (ethtool -G DEV rx N)."
+			f.Fix = "Neither cable nor switch: look on this host for processes that are stopped, starved of processors or " +
+				"post too few receives; for kernel traffic lengthen the receive ring (ethtool -G DEV rx N)."
 		}
 	case NotReady:
 		says = "waits for receivers that are too slow: they have no buffers ready"
-		f.Fix = "Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes that are stopped, starved of processors or post too few receives."
+		f.Fix = "Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes " +
+			"that are stopped, starved of processors or post too few receives."
 	}
 	f.Text = fmt.Sprintf("Port %s/%s %s: %s.", node, name, says, strings.Join(names, ", "))
 	switch {

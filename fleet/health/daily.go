@@ -36,9 +36,9 @@ const (
 	dailyMost  = 8    // hours; slow for longer is no time of day
 )
 
-// DailySlow finds the hours. Each is compared with the median of its own day, so that a level that changed once, or a bad day, is
-// none; it must have been slow on most of at least four days, more often than chance where other hours are slow too, and when it
-// was last measured at that hour.
+// DailySlow finds the hours. Each is compared with the median of its own day, so that a level that changed once, or a
+// bad day, is none; it must have been slow on most of at least four days, more often than chance where other hours are
+// slow too, and when it was last measured at that hour.
 func DailySlow(list []Point) []Daily {
 	type hour struct {
 		day time.Time
@@ -107,7 +107,10 @@ func DailySlow(list []Point) []Daily {
 		found[h] = found[h] && last[h].Equal(newest[h]) && chance < unlikely
 	}
 	return runs(found, func(from, to int) Daily {
-		d := Daily{From: from, To: to, Days: slow[from], Of: measured[from], Rate: unit.Rate(stats.Median(low)), Usual: unit.Rate(stats.Median(usual)), Since: first[from]}
+		d := Daily{
+			From: from, To: to, Days: slow[from], Of: measured[from], Rate: unit.Rate(stats.Median(low)),
+			Usual: unit.Rate(stats.Median(usual)), Since: first[from],
+		}
 		for h := from; h != to; h = (h + 1) % 24 {
 			d.Days, d.Of = min(d.Days, slow[h]), min(d.Of, measured[h])
 			if first[h].Before(d.Since) {

@@ -58,7 +58,8 @@ func TestDaily(t *testing.T) {
 		{"working hours: a long time of day is none", 7, between(8, 20, 0.5), 0, 0},
 	} {
 		got := DailySlow(everyHalfHour(r, c.days, 0.03, c.part))
-		if c.from == c.to && len(got) > 0 || c.from != c.to && (len(got) != 1 || got[0].From != c.from || got[0].To != c.to || got[0].Days < 5 || got[0].Rate >= got[0].Usual) {
+		if c.from == c.to && len(got) > 0 || c.from != c.to && (len(got) != 1 || got[0].From != c.from || got[0].To != c.to ||
+			got[0].Days < 5 || got[0].Rate >= got[0].Usual) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -89,15 +90,18 @@ func nights(days, nodes int, low func(from, to int) bool) *History {
 				if n := at.Hour(); n >= 2 && n < 4 && low(a, b) {
 					rate *= 0.6
 				}
-				h.Add(Sample{Sweep: at.Format(time.RFC3339), Time: at, From: fmt.Sprintf("n%d", a), To: fmt.Sprintf("n%d", b), Rate: unit.Rate(rate)})
+				h.Add(Sample{
+					Sweep: at.Format(time.RFC3339), Time: at, From: fmt.Sprintf("n%d", a), To: fmt.Sprintf("n%d", b),
+					Rate: unit.Rate(rate),
+				})
 			}
 		}
 	}
 	return h
 }
 
-// What is slow at the same hours of every day is one finding: of the node whose pairs are, of the network where most are, of a
-// pair otherwise. It ends when a night was good.
+// What is slow at the same hours of every day is one finding: of the node whose pairs are, of the network where most
+// are, of a pair otherwise. It ends when a night was good.
 func TestDailyFindings(t *testing.T) {
 	noon := time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -107,9 +111,21 @@ func TestDailyFindings(t *testing.T) {
 		want []string
 		text string
 	}{
-		{"a node", 5, func(a, b int) bool { return a == 1 || b == 1 }, []string{"slow-daily:n1:02-04"}, "n1 is slow daily between 02:00 and 04:00 UTC for 5 days: 7.1"},
-		{"the network", 5, func(a, b int) bool { return true }, []string{"slow-daily:fleet:02-04"}, "The network is slow daily between 02:00 and 04:00 UTC for 5 days"},
-		{"a direction", 5, func(a, b int) bool { return a == 2 && b == 3 }, []string{"slow-daily:n2>n3:02-04"}, "n2>n3 is slow daily"},
+		{
+			"a node", 5, func(a, b int) bool { return a == 1 || b == 1 },
+			[]string{"slow-daily:n1:02-04"},
+			"n1 is slow daily between 02:00 and 04:00 UTC for 5 days: 7.1",
+		},
+		{
+			"the network", 5, func(a, b int) bool { return true },
+			[]string{"slow-daily:fleet:02-04"},
+			"The network is slow daily between 02:00 and 04:00 UTC for 5 days",
+		},
+		{
+			"a direction", 5, func(a, b int) bool { return a == 2 && b == 3 },
+			[]string{"slow-daily:n2>n3:02-04"},
+			"n2>n3 is slow daily",
+		},
 		{"nothing", 5, func(a, b int) bool { return false }, nil, ""},
 		{"too few days", 3, func(a, b int) bool { return a == 1 || b == 1 }, nil, ""},
 	} {
@@ -119,7 +135,8 @@ func TestDailyFindings(t *testing.T) {
 		for _, f := range h.Findings(noon) {
 			if f.Kind == SlowDaily {
 				got, text = append(got, f.ID), f.Text
-				if f.Severity != finding.Warn || len(Drain([]finding.Finding{f})) > 0 || !f.Since.Equal(time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)) {
+				if f.Severity != finding.Warn || len(Drain([]finding.Finding{f})) > 0 ||
+					!f.Since.Equal(time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)) {
 					t.Errorf("%s: %+v", c.name, f)
 				}
 			}
@@ -134,7 +151,9 @@ func TestDailyFindings(t *testing.T) {
 		for a := range 5 {
 			for b := range 5 {
 				if a != b {
-					h.Add(Sample{Sweep: at.Format(time.RFC3339), Time: at, From: fmt.Sprintf("n%d", a), To: fmt.Sprintf("n%d", b), Rate: 12e9})
+					h.Add(Sample{
+						Sweep: at.Format(time.RFC3339), Time: at, From: fmt.Sprintf("n%d", a), To: fmt.Sprintf("n%d", b), Rate: 12e9,
+					})
 				}
 			}
 		}

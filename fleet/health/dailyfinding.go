@@ -49,8 +49,8 @@ func (d *dailies) renew(h *History, order []uint32) {
 	}
 }
 
-// slowHours finds directions that are slow at some time of day, those of the same hours together; looked are all with a history
-// long enough to tell.
+// slowHours finds directions that are slow at some time of day, those of the same hours together; looked are all with a
+// history long enough to tell.
 func (h *History) slowHours() (looked []int32, found []slowThen) {
 	every := 1 + len(h.series)/dailySeries
 	for i := 0; i < len(h.series); i += every {
@@ -61,7 +61,8 @@ func (h *History) slowHours() (looked []int32, found []slowThen) {
 				list = append(list, h.point(p))
 			}
 		}
-		if len(list) == 0 || h.node[r.from].gone || h.node[r.to].gone || list[len(list)-1].Time.Sub(list[0].Time) < (dailyDays-1)*24*time.Hour {
+		if len(list) == 0 || h.node[r.from].gone || h.node[r.to].gone ||
+			list[len(list)-1].Time.Sub(list[0].Time) < (dailyDays-1)*24*time.Hour {
 			continue
 		}
 		looked = append(looked, int32(i))
@@ -137,10 +138,12 @@ func (h *History) dailyFindings(g slowThen, looked []int32) []finding.Finding {
 func (h *History) dailyFinding(g slowThen, slow, looked []int32, who string, nodes []string) finding.Finding {
 	d := g.Daily
 	f := finding.Finding{
-		ID: fmt.Sprintf("slow-daily:%s:%02d-%02d", who, d.From, d.To), Kind: SlowDaily, Severity: finding.Note, Nodes: nodes, Where: who,
+		ID: fmt.Sprintf("slow-daily:%s:%02d-%02d", who, d.From, d.To), Kind: SlowDaily, Severity: finding.Note, Nodes: nodes,
+		Where:  who,
 		Figure: rate.String(), Factor: round(float64(d.Rate) / float64(cmp.Or(d.Usual, 1))), Since: d.Since,
 		Confidence: round(0.9 * float64(d.Days) / float64(max(d.Of, 1))),
-		Fix:        "Look for what runs at these hours: backups, other jobs' checkpoints, scrubs of the storage, cron and systemctl list-timers. Move it, or start jobs at other hours.",
+		Fix: "Look for what runs at these hours: backups, other jobs' checkpoints, scrubs of the storage, cron and " +
+			"systemctl list-timers. Move it, or start jobs at other hours.",
 	}
 	if f.Factor <= 0.8 {
 		f.Severity = finding.Warn
@@ -153,8 +156,10 @@ func (h *History) dailyFinding(g slowThen, slow, looked []int32, who string, nod
 	case len(looked) > len(slow):
 		peers = fmt.Sprintf("; %d other directions are not", len(looked)-len(slow))
 	}
-	f.Text = fmt.Sprintf("%s is slow daily %s for %s: %v instead of %v%s.", subject, d.Hours(), words.Plural(days, "day"), d.Rate, d.Usual, peers)
-	f.Evidence = finding.Facts(fmt.Sprintf("%s of %d, on %d of %d days", words.Plural(len(slow), "direction"), len(looked), d.Days, d.Of))
+	f.Text = fmt.Sprintf("%s is slow daily %s for %s: %v instead of %v%s.", subject, d.Hours(), words.Plural(days, "day"),
+		d.Rate, d.Usual, peers)
+	f.Evidence = finding.Facts(fmt.Sprintf("%s of %d, on %d of %d days", words.Plural(len(slow), "direction"), len(looked),
+		d.Days, d.Of))
 	return f
 }
 

@@ -22,7 +22,9 @@ func ExampleHistory() {
 				if sweep >= 8 && a == 4 {
 					rate /= 2
 				}
-				h.Add(health.Sample{Sweep: fmt.Sprint(sweep), Time: now, From: fmt.Sprint("node", a), To: fmt.Sprint("node", b), Rate: rate})
+				h.Add(health.Sample{
+					Sweep: fmt.Sprint(sweep), Time: now, From: fmt.Sprint("node", a), To: fmt.Sprint("node", b), Rate: rate,
+				})
 			}
 		}
 	}
@@ -30,10 +32,12 @@ func ExampleHistory() {
 		fmt.Println(f.Severity, f.ID, f.Text)
 	}
 	fmt.Println("drain", health.Drain(h.Findings(now)))
-	line, _ := json.Marshal(health.Observation{Sample: &health.Sample{Sweep: "1", Time: start, From: "a", To: "b", Rate: 12 * unit.GBps, Latency: unit.Micros(20)}})
+	line, _ := json.Marshal(health.Observation{Sample: &health.Sample{
+		Sweep: "1", Time: start, From: "a", To: "b", Rate: 12 * unit.GBps, Latency: unit.Micros(20),
+	}})
 	fmt.Println(string(line))
 	// Output:
-	// error slow-out:node4 node4 is slow in sending, to all others: 50% of its peers' bandwidth, since 2026-03-01 12:40:00Z.
-	// drain [node4]
+	// error slow-out:node4 node4 is slow in sending, to all others: 50% of its peers' bandwidth, since 2026-03-01
+	// 12:40:00Z. drain [node4]
 	// {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_us":20}}
 }

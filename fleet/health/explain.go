@@ -138,7 +138,9 @@ func (s *state) tomography() *tomography {
 		c := &s.cells[i]
 		key := s.h.series[c.series].pairKey
 		id := int32(len(t.suspects))
-		t.suspects = append(t.suspects, suspect{key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.alone(c.class)})
+		t.suspects = append(t.suspects, suspect{
+			key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.alone(c.class),
+		})
 		s.h.wide(key, n.leafNodes, leaves, func(k cause) {
 			f := found[k]
 			if f == nil {

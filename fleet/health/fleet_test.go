@@ -41,7 +41,10 @@ type fleet struct {
 
 // shared is a fleet as measured on a shared machine.
 func shared(n, leaf int, seed uint64) *fleet {
-	f := &fleet{n: n, leaf: leaf, noise: 0.05, stray: 0.03, busy: 0.15, upset: 0.003, cross: 0.8, rng: rand.New(rand.NewPCG(seed, 77)), h: New(Options{})}
+	f := &fleet{
+		n: n, leaf: leaf, noise: 0.05, stray: 0.03, busy: 0.15, upset: 0.003, cross: 0.8,
+		rng: rand.New(rand.NewPCG(seed, 77)), h: New(Options{}),
+	}
 	if leaf > 0 {
 		for i := range n {
 			f.h.SetPlace(name(i), Place{Leaf: fmt.Sprintf("leaf%d", i/leaf), Type: "h100"})
@@ -85,7 +88,9 @@ func (f *fleet) sweep() time.Time {
 				continue
 			}
 			for r, rail := range rails {
-				s := Sample{Sweep: fmt.Sprintf("s%d", k), Time: now, From: name(a), To: name(b), Rail: rail, Setup: f.setup, By: f.by}
+				s := Sample{
+					Sweep: fmt.Sprintf("s%d", k), Time: now, From: name(a), To: name(b), Rail: rail, Setup: f.setup, By: f.by,
+				}
 				if f.fails != nil && f.fails(a, b, k) {
 					s.Error = "connection timed out"
 				} else {

@@ -47,7 +47,8 @@ func FuzzObserve(f *testing.F) {
 		}
 		for _, now := range []time.Time{began, began.Add(time.Hour), {}} {
 			for _, x := range h.Findings(now) {
-				if !(x.Confidence >= 0 && x.Confidence <= 1) || !(x.Factor >= 0 && x.Factor <= 1) || x.ID == "" || x.Text == "" || x.Fix == "" || len(x.Evidence) == 0 {
+				if !(x.Confidence >= 0 && x.Confidence <= 1) || !(x.Factor >= 0 && x.Factor <= 1) || x.ID == "" || x.Text == "" ||
+					x.Fix == "" || len(x.Evidence) == 0 {
 					t.Fatalf("%+v", x)
 				}
 			}

@@ -40,9 +40,16 @@ func TestTexts(t *testing.T) {
 		{"pair", 8, 0, nil, couple(1, 6, 0.4, true), nil},
 		{"direction", 8, 0, nil, couple(1, 6, 0.4, false), nil},
 		{"leaf", 16, 4, nil, leaf(1, 4, 0.5), nil},
-		{"one uplink of a leaf", 16, 4, nil, func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) }, nil},
+		{
+			"one uplink of a leaf", 16, 4, nil,
+			func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) }, nil,
+		},
 		{"two leaves", 8, 4, nil, leaf(1, 4, 0.5), nil},
-		{"NIC", 8, 0, []string{"mlx5_0", "mlx5_1"}, func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 1, 0.5) }, nil},
+		{
+			"NIC", 8, 0,
+			[]string{"mlx5_0", "mlx5_1"},
+			func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 1, 0.5) }, nil,
+		},
 		{"the fleet as a whole", 8, 4, nil, nil, func(f *fleet) {
 			f.every, f.setup = time.Hour, "4 MiB messages, 10 times"
 			f.run(30)
@@ -95,7 +102,8 @@ func TestTexts(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "# %s\n", c.name)
 		for _, x := range f.h.Findings(at(f.sweeps)) {
-			fmt.Fprintf(&b, "%s %s %s nodes=%s where=%s factor=%.2f confidence=%.2f\n  %s\n  %s\n", x.Severity, x.ID, x.Figure, strings.Join(x.Nodes, ","), x.Where, x.Factor, x.Confidence, x.Text, x.Fix)
+			fmt.Fprintf(&b, "%s %s %s nodes=%s where=%s factor=%.2f confidence=%.2f\n  %s\n  %s\n", x.Severity, x.ID, x.Figure,
+				strings.Join(x.Nodes, ","), x.Where, x.Factor, x.Confidence, x.Text, x.Fix)
 			for _, e := range x.Evidence {
 				fmt.Fprintf(&b, "  - %s\n", e)
 			}

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// TestLab judges ten sweeps over five nodes that the fleet of TestFleetLab (cmd/busbar) measured in its lab: six healthy ones raise
-// no alarm, and node3, whose NIC then has half of its rate, is named within two.
+// TestLab judges ten sweeps over five nodes that the fleet of TestFleetLab (cmd/busbar) measured in its lab: six
+// healthy ones raise no alarm, and node3, whose NIC then has half of its rate, is named within two.
 func TestLab(t *testing.T) {
 	data, err := os.ReadFile("testdata/lab.json")
 	if err != nil {
@@ -29,7 +29,10 @@ func TestLab(t *testing.T) {
 		for a := range s.Rate {
 			for b := range s.Rate {
 				if a != b {
-					h.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: name(a), To: name(b), Rate: unit.Rate(s.Rate[a][b] * 1e9), Latency: unit.Micros(s.Latency[a][b])})
+					h.Add(Sample{
+						Sweep: fmt.Sprint(k), Time: at(k), From: name(a), To: name(b), Rate: unit.Rate(s.Rate[a][b] * 1e9),
+						Latency: unit.Micros(s.Latency[a][b]),
+					})
 				}
 			}
 		}

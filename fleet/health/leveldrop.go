@@ -185,7 +185,8 @@ func proof(past, run []float64, base, drop, spread float64) float64 {
 	}
 	level, band := halfway(run), max(2*leastSpread, 3*spread)
 	any := max(low, next(func(i int) bool { return past[i] <= base-nearly*drop }))
-	steady := max(shareOf(past, func(i int) bool { return math.Abs(past[i]-level) <= band }), next(func(i int) bool { return math.Abs(past[i]-past[i-1]) <= band }))
+	steady := max(shareOf(past, func(i int) bool { return math.Abs(past[i]-level) <= band }),
+		next(func(i int) bool { return math.Abs(past[i]-past[i-1]) <= band }))
 	steady = min(steady, any)
 	sum, first := 0.0, true
 	for _, x := range run {

@@ -154,7 +154,8 @@ func TestSlumpPower(t *testing.T) {
 					break
 				}
 			}
-			t.Logf("%s, past of %d, to %.0f%%: within two sweeps %d, four %d, eight %d of %d", c.name, c.past, 100*left, within[2], within[4], within[8], runs)
+			t.Logf("%s, past of %d, to %.0f%%: within two sweeps %d, four %d, eight %d of %d", c.name, c.past, 100*left,
+				within[2], within[4], within[8], runs)
 			if left < 0.9 && (within[2] < c.two || within[4] < c.four || within[8] < c.eight) {
 				t.Errorf("%s, past of %d, to %.0f%%: %v", c.name, c.past, 100*left, within)
 			}

@@ -137,7 +137,8 @@ func TestLatency(t *testing.T) {
 			t.Errorf("seed %d: %v after two sweeps", seed, ids(list))
 		}
 		list := f.run(6)
-		if slices.Equal(ids(list), []string{"latency-slow-host:node3"}) && list[0].Severity != finding.Error && len(Drain(list)) == 0 {
+		if slices.Equal(ids(list), []string{"latency-slow-host:node3"}) && list[0].Severity != finding.Error &&
+			len(Drain(list)) == 0 {
 			right++
 		}
 	}

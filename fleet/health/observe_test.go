@@ -50,7 +50,9 @@ func Decode(line []byte) (Observation, error) {
 		return o, errors.New("observation: more than one on a line")
 	}
 	n := 0
-	for _, set := range []bool{o.Sample != nil, o.Beat != nil, o.Link != nil, o.Count != nil, o.Work != nil, o.Node != nil} {
+	for _, set := range []bool{
+		o.Sample != nil, o.Beat != nil, o.Link != nil, o.Count != nil, o.Work != nil, o.Node != nil,
+	} {
 		if set {
 			n++
 		}

@@ -79,7 +79,8 @@ func TestTwoSweeps(t *testing.T) {
 					t.Logf("%s, leaf of %d, seed %d: %v", c.name, size, seed, ids(list))
 				}
 			}
-			t.Logf("%s at 50%%, leaves of %d: named within two sweeps %d of %d times, alone %d, to be drained %d", c.name, size, named, seeds, alone, drained)
+			t.Logf("%s at 50%%, leaves of %d: named within two sweeps %d of %d times, alone %d, to be drained %d", c.name, size,
+				named, seeds, alone, drained)
 			if named < seeds*97/100 || alone < seeds*94/100 {
 				t.Errorf("%s, leaves of %d: named %d, alone %d of %d", c.name, size, named, alone, seeds)
 			}
@@ -102,18 +103,56 @@ func TestFaults(t *testing.T) {
 		{"a direction", 8, 4, nil, couple(1, 6, 0.5, false), []string{"one-way:node1>node6"}, 0},
 		{"a mild host", 8, 0, nil, host(2, 0.75), []string{"slow-host:node2"}, 0},
 		{"two hosts", 8, 0, nil, join(host(2, 0.5), host(5, 0.4)), []string{"slow-host:node2", "slow-host:node5"}, 0},
-		{"three hosts", 8, 4, nil, join(host(2, 0.5), host(5, 0.5), host(7, 0.5)), []string{"slow-host:node2", "slow-host:node5", "slow-host:node7"}, 15},
+		{
+			"three hosts", 8, 4, nil, join(host(2, 0.5), host(5, 0.5), host(7, 0.5)),
+			[]string{"slow-host:node2", "slow-host:node5", "slow-host:node7"},
+			15,
+		},
 		{"a sender and a receiver", 8, 4, nil, join(out(2, 0.5), in(5, 0.5)), []string{"slow-in:node5", "slow-out:node2"}, 0},
 		{"a leaf", 16, 4, nil, leaf(1, 4, 0.5), []string{"slow-leaf:leaf1"}, 0},
 		{"a leaf of three", 12, 4, nil, leaf(1, 4, 0.5), []string{"slow-leaf:leaf1"}, 0},
-		{"a leaf and a host", 16, 4, nil, join(leaf(1, 4, 0.6), host(13, 0.4)), []string{"slow-host:node13", "slow-leaf:leaf1"}, 0},
-		{"a host and a pair", 8, 0, nil, join(host(2, 0.5), couple(4, 5, 0.4, true)), []string{"slow-host:node2", "slow-pair:node4-node5"}, 0},
+		{
+			"a leaf and a host", 16, 4, nil, join(leaf(1, 4, 0.6), host(13, 0.4)),
+			[]string{"slow-host:node13", "slow-leaf:leaf1"},
+			0,
+		},
+		{
+			"a host and a pair", 8, 0, nil, join(host(2, 0.5), couple(4, 5, 0.4, true)),
+			[]string{"slow-host:node2", "slow-pair:node4-node5"},
+			0,
+		},
 		{"between two leaves", 8, 4, nil, leaf(1, 4, 0.5), []string{"slow-path:leaf0-leaf1"}, 0},
-		{"out of a leaf", 16, 4, nil, func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 != 2, 0.5) }, []string{"slow-leaf-out:leaf2"}, 0},
-		{"a path of four leaves", 16, 4, nil, func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 == 3 || a/4 == 3 && b/4 == 2, 0.5) }, []string{"slow-path:leaf2-leaf3"}, 0},
-		{"one of four uplinks", 16, 4, nil, func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) }, []string{"slow-leaf:leaf2"}, 0},
-		{"a NIC of four", 8, 4, []string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}, func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 2, 0.5) }, []string{"slow-nic:node3/mlx5_2"}, 0},
-		{"a rail", 8, 4, []string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}, func(a, b, r, k int) float64 { return pick(r == 1, 0.6) }, []string{"slow-rail:mlx5_1"}, 0},
+		{
+			"out of a leaf", 16, 4, nil, func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 != 2, 0.5) },
+			[]string{"slow-leaf-out:leaf2"},
+			0,
+		},
+		{
+			"a path of four leaves", 16, 4, nil,
+			func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 == 3 || a/4 == 3 && b/4 == 2, 0.5) },
+			[]string{"slow-path:leaf2-leaf3"},
+			0,
+		},
+		{
+			"one of four uplinks", 16, 4, nil,
+			func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) },
+			[]string{"slow-leaf:leaf2"},
+			0,
+		},
+		{
+			"a NIC of four", 8, 4,
+			[]string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"},
+			func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 2, 0.5) },
+			[]string{"slow-nic:node3/mlx5_2"},
+			0,
+		},
+		{
+			"a rail", 8, 4,
+			[]string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"},
+			func(a, b, r, k int) float64 { return pick(r == 1, 0.6) },
+			[]string{"slow-rail:mlx5_1"},
+			0,
+		},
 	} {
 		right := 0
 		for seed := range uint64(seeds) {
@@ -170,7 +209,8 @@ func TestFalseAlarms(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d nodes, leaves of %d: %d of %d healthy sweeps with a finding (%d findings)", c.name, c.n, c.leaf, alarms, 50*c.runs, len(raised))
+		t.Logf("%s: %d nodes, leaves of %d: %d of %d healthy sweeps with a finding (%d findings)", c.name, c.n, c.leaf,
+			alarms, 50*c.runs, len(raised))
 		if alarms > c.most {
 			t.Errorf("%d false alarms: %v", alarms, slices.Sorted(maps.Keys(raised)))
 		}

@@ -151,7 +151,8 @@ func findingsOf(h *History, list []held) []finding.Finding {
 	for _, x := range list {
 		node := h.nodes.list[x.node]
 		f := finding.Finding{
-			ID: string(x.kind) + ":" + node + "/" + x.port, Kind: x.kind, Severity: finding.Warn, Nodes: []string{node}, Where: x.port,
+			ID: string(x.kind) + ":" + node + "/" + x.port, Kind: x.kind, Severity: finding.Warn, Nodes: []string{node},
+			Where: x.port,
 			Since: stamp(x.since), Confidence: 0.8, Evidence: finding.Facts(x.lines[:min(len(x.lines), 5)]...),
 		}
 		if !x.known {
@@ -165,16 +166,21 @@ func findingsOf(h *History, list []held) []finding.Finding {
 		case Marked:
 			f.Severity = finding.Note
 			f.Text = fmt.Sprintf("Port %s/%s meets more congestion than its peers (%s).", node, x.port, often)
-			f.Fix = "No error of this port: many send to one (incast), or a link on the way has less rate than the others. np_ and tx_cnp counters are of what comes to the host, rp_ and rx_cnp of what it sends. Look at the uplinks of its leaf, adaptive routing, and ECN thresholds."
+			f.Fix = "No error of this port: many send to one (incast), or a link on the way has less rate than the others. " +
+				"np_ and tx_cnp counters are of what comes to the host, rp_ and rx_cnp of what it sends. Look at the uplinks of " +
+				"its leaf, adaptive routing, and ECN thresholds."
 		case Congestion:
 			if x.part < 0.1 {
 				f.Severity = finding.Note
 			}
 			f.Text = fmt.Sprintf("Port %s/%s is told to pause: congestion from the switch (%s).", node, x.port, often)
-			f.Fix = "Not this host: whoever it sends to takes too slowly, or many send to one. Look for a node that sends pause frames (slow-receiver), for links with less rate than the others, and at the switch's queues; then at PFC and ECN thresholds."
+			f.Fix = "Not this host: whoever it sends to takes too slowly, or many send to one. Look for a node that sends " +
+				"pause frames (slow-receiver), for links with less rate than the others, and at the switch's queues; then at PFC " +
+				"and ECN thresholds."
 		default:
 			f.Text = fmt.Sprintf("Port %s/%s tells others to pause: this host is slow to receive (%s).", node, x.port, often)
-			f.Fix = "Check its PCIe link (lspci -vv: LnkSta), IOMMU, memory and CPU frequency, the receive rings (ethtool -g), and PFC thresholds; while it lasts, everybody who sends through the same switch waits."
+			f.Fix = "Check its PCIe link (lspci -vv: LnkSta), IOMMU, memory and CPU frequency, the receive rings (ethtool " +
+				"-g), and PFC thresholds; while it lasts, everybody who sends through the same switch waits."
 		}
 		out = append(out, f)
 	}
@@ -192,8 +198,10 @@ func (h *History) heldAll(list []held) finding.Finding {
 	slices.Sort(f.Nodes)
 	f.Nodes = slices.Compact(f.Nodes)
 	f.Since = stamp(since)
-	f.Text = fmt.Sprintf("%d ports are told to pause, at least %d times as much as they used to: congestion from the switch, all over the network.", len(list), habitual)
-	f.Fix = "A job that sends more than the network carries does this; else what changed for all: PFC and ECN thresholds of the switches, a spine or uplink that is down, another tenant."
+	f.Text = fmt.Sprintf("%d ports are told to pause, at least %d times as much as they used to: congestion from the "+
+		"switch, all over the network.", len(list), habitual)
+	f.Fix = "A job that sends more than the network carries does this; else what changed for all: PFC and ECN " +
+		"thresholds of the switches, a spine or uplink that is down, another tenant."
 	f.Evidence = finding.Facts("port " + h.nodes.list[list[0].node] + "/" + list[0].port + ": " + list[0].lines[0])
 	return f
 }

@@ -54,7 +54,8 @@ func TestHabit(t *testing.T) {
 			t.Errorf("%s: %s, want %q", c.name, text, c.want)
 		}
 		for _, f := range got {
-			if f.Severity != finding.Warn || f.Confidence != 0.8 || !strings.Contains(f.Text, "this host is slow to receive") || !strings.Contains(f.Evidence[0].Text, "itself before 4") || len(Drain(got)) > 0 {
+			if f.Severity != finding.Warn || f.Confidence != 0.8 || !strings.Contains(f.Text, "this host is slow to receive") ||
+				!strings.Contains(f.Evidence[0].Text, "itself before 4") || len(Drain(got)) > 0 {
 				t.Errorf("%s: %+v", c.name, f)
 			}
 		}
@@ -78,7 +79,8 @@ func TestHeldAll(t *testing.T) {
 	if !slices.Equal(ids(got), []string{"slow-fleet:", "congestion:"}) {
 		t.Fatalf("%v", ids(got))
 	}
-	if c := got[1]; c.Severity != finding.Note || len(c.Nodes) != 8 || !strings.Contains(c.Text, "8 ports are told to pause") || len(Drain(got)) > 0 {
+	if c := got[1]; c.Severity != finding.Note || len(c.Nodes) != 8 ||
+		!strings.Contains(c.Text, "8 ports are told to pause") || len(Drain(got)) > 0 {
 		t.Errorf("%+v", c)
 	}
 	if e := got[0].Evidence; !strings.Contains(e[len(e)-1].Text, "told to pause") {

@@ -119,9 +119,11 @@ func linkFindings(node, name string, states []linkAt, now time.Time) []finding.F
 		f := finding.Finding{
 			ID: "flapping:" + node + "/" + name, Kind: Flapping, Severity: finding.Warn, Nodes: []string{node}, Where: where,
 			Since: stamp(falls[0]), Confidence: 0.9,
-			Text:     fmt.Sprintf("The link of %s/%s flaps: it fell %d times within an hour.", node, name, n),
-			Fix:      "Reseat or replace cable and transceiver, then the NIC; look at the switch port's errors. Drain the node: a job loses its connections at every fall.",
-			Evidence: finding.Facts(fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n, clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))),
+			Text: fmt.Sprintf("The link of %s/%s flaps: it fell %d times within an hour.", node, name, n),
+			Fix: "Reseat or replace cable and transceiver, then the NIC; look at the switch port's errors. Drain the " +
+				"node: a job loses its connections at every fall.",
+			Evidence: finding.Facts(fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n,
+				clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))),
 		}
 		if n >= 3 {
 			f.Severity, f.Confidence = finding.Error, 0.97

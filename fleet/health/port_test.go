@@ -34,7 +34,8 @@ func TestUnreachable(t *testing.T) {
 	}
 	now := at(0).Add(98 * time.Second)
 	list := h.Findings(now)
-	if len(list) != 1 || list[0].ID != "silent:node7" || list[0].Severity != finding.Error || !list[0].Since.Equal(at(0).Add(-5*time.Second)) {
+	if len(list) != 1 || list[0].ID != "silent:node7" || list[0].Severity != finding.Error ||
+		!list[0].Since.Equal(at(0).Add(-5*time.Second)) {
 		t.Fatalf("%+v", list)
 	}
 	if bad := h.Unhealthy(now); !slices.Equal(bad, []string{"node7"}) {
@@ -144,7 +145,10 @@ func TestCounters(t *testing.T) {
 		{"pauses as ever", "rx_prio3_pause", 5e6, 4e6, false, "", 0},
 		{"slow to receive", "tx_prio3_pause", 5e7, 1e5, false, "slow-receiver:node3/mlx5_0", finding.Warn},
 		{"held", "rx_prio3_pause", 5e7, 1e5, false, "congestion:node3/mlx5_0", finding.Note},
-		{"held for a fifth of the time", "rx_prio3_pause_duration", 720e6, 1e6, false, "congestion:node3/mlx5_0", finding.Warn},
+		{
+			"held for a fifth of the time", "rx_prio3_pause_duration", 720e6, 1e6, false, "congestion:node3/mlx5_0",
+			finding.Warn,
+		},
 		{"held, and a reboot", "rx_pause_ctrl_phy", 5e7, 1e5, true, "congestion:node3/mlx5_0", finding.Note},
 		{"held a little", "rx_prio3_pause_duration", 1e6, 0, false, "", 0},
 		{"a storm", "tx_pause_storm_error_events", 5, 0, false, "slow-receiver:node3/mlx5_0", finding.Warn},
@@ -171,11 +175,13 @@ func TestCounters(t *testing.T) {
 		}
 		list := h.Findings(at(0).Add(time.Hour))
 		switch {
-		case c.want == "" && len(list) > 0, c.want != "" && (len(list) != 1 || list[0].ID != c.want || list[0].Severity != c.severity):
+		case c.want == "" && len(list) > 0,
+			c.want != "" && (len(list) != 1 || list[0].ID != c.want || list[0].Severity != c.severity):
 			t.Errorf("%s: %+v", c.name, list)
 		}
 		// What came and found no receive was lost by no cable.
-		if c.want == "loss:node3/mlx5_0" && strings.HasPrefix(list[0].Fix, "Neither cable nor switch: look on this host") != (c.counter == "rx_out_of_buffer") {
+		if c.want == "loss:node3/mlx5_0" && strings.HasPrefix(list[0].Fix,
+			"Neither cable nor switch: look on this host") != (c.counter == "rx_out_of_buffer") {
 			t.Errorf("%s: %s", c.name, list[0].Fix)
 		}
 		if later := h.Findings(at(0).Add(3 * time.Hour)); len(later) > 0 {
@@ -229,7 +235,8 @@ func TestUnreachableWithoutHeartbeats(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	list := h.Findings(at(0).Add(40 * time.Second))
-	if len(list) != 1 || list[0].Severity != finding.Warn || list[0].Evidence[0].Text != "no heartbeat for 40s; allowed 35s" {
+	if len(list) != 1 || list[0].Severity != finding.Warn ||
+		list[0].Evidence[0].Text != "no heartbeat for 40s; allowed 35s" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -105,7 +105,8 @@ func TestPower(t *testing.T) {
 				}
 			}
 			slices.Sort(took)
-			t.Logf("noise %2.0f%%, a sender at %.0f%%: named after %d sweeps in the middle, %d at most", 100*noise, 100*v, took[seeds/2], took[seeds-1])
+			t.Logf("noise %2.0f%%, a sender at %.0f%%: named after %d sweeps in the middle, %d at most", 100*noise, 100*v,
+				took[seeds/2], took[seeds-1])
 			if v == 0.5 && noise < 0.1 && took[seeds-1] > 2 {
 				t.Errorf("%v", took)
 			}

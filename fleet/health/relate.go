@@ -94,7 +94,8 @@ func Drain(list []finding.Finding) []string {
 	return slices.Compact(bad)
 }
 
-// Tempered are findings as people read them: an error of one node that is not certain enough to drain it is a warning, and says how sure it is.
+// Tempered are findings as people read them: an error of one node that is not certain enough to drain it is a warning,
+// and says how sure it is.
 func Tempered(list []finding.Finding) []finding.Finding {
 	list = slices.Clone(list)
 	for i := range list {

@@ -107,7 +107,8 @@ func (h *History) Add(s Sample) bool {
 	}
 	from, ok1 := h.nodeOf(s.From)
 	to, ok2 := h.nodeOf(s.To)
-	if !ok1 || !ok2 || from == to || s.Sweep == "" || !known(s.Time) || len(s.Rail) > longest || len(s.Sweep) > longest || len(s.Setup) > longest {
+	if !ok1 || !ok2 || from == to || s.Sweep == "" || !known(s.Time) || len(s.Rail) > longest || len(s.Sweep) > longest ||
+		len(s.Setup) > longest {
 		return h.no()
 	}
 	p := point{rate: code(float64(s.Rate)), latency: code(float64(s.Latency))}

@@ -14,8 +14,9 @@ type scope struct {
 const acrossID = "across-leaves"
 
 const (
-	changed = "Look for what changed on all of them at that time: driver, firmware, kernel or NCCL, MTU, congestion control, PFC and ECN of hosts and switches, power or clock limits, another tenant or job. "
-	repeat  = "Then measure again while nothing else runs, with the same message size and --max-rate as before."
+	changed = "Look for what changed on all of them at that time: driver, firmware, kernel or NCCL, MTU, congestion " +
+		"control, PFC and ECN of hosts and switches, power or clock limits, another tenant or job. "
+	repeat = "Then measure again while nothing else runs, with the same message size and --max-rate as before."
 )
 
 // scope finds the least that the fallen classes are: those across leaves or inside them, those of one
@@ -46,19 +47,29 @@ func (h *History) scope(falls []fall, stayed bool, last *sweep) scope {
 	case covers(func(c int) bool { return c%sorts == acrossLeaves }):
 		return scope{
 			acrossID, "across leaves", "All that crosses leaves",
-			"Pairs inside leaves are healthy, so look at what the others share: spine switches and their load, uplinks that are down, ECMP or adaptive routing, settings of switches that changed at that time, another tenant's traffic. " + repeat,
+			"Pairs inside leaves are healthy, so look at what the others share: spine switches and their load, uplinks that " +
+				"are down, ECMP or adaptive routing, settings of switches that changed at that time, another tenant's traffic. " +
+				repeat,
 			h.members(func(n *node) bool { return n.leaf >= 0 }),
 		}
 	case covers(func(c int) bool { return c%sorts == sameLeaf }):
-		return scope{"inside-leaves", "inside leaves", "All that stays inside leaves", changed + repeat, h.members(func(n *node) bool { return n.leaf >= 0 })}
+		return scope{
+			"inside-leaves", "inside leaves", "All that stays inside leaves", changed + repeat,
+			h.members(func(n *node) bool { return n.leaf >= 0 }),
+		}
 	}
 	types := len(h.types.list) + 1
 	for kind, name := range h.types.list {
 		if covers(func(c int) bool { return c/sorts/types == kind+1 || c/sorts%types == kind+1 }) {
-			return scope{"type/" + name, name, "All nodes of type " + name, changed + repeat, h.members(func(n *node) bool { return n.kind == int32(kind) })}
+			return scope{
+				"type/" + name, name, "All nodes of type " + name, changed + repeat,
+				h.members(func(n *node) bool { return n.kind == int32(kind) }),
+			}
 		}
 	}
-	return scope{"part", "part of the fleet", "A part of the fleet", changed + repeat, h.members(func(*node) bool { return true })}
+	return scope{
+		"part", "part of the fleet", "A part of the fleet", changed + repeat, h.members(func(*node) bool { return true }),
+	}
 }
 
 // members are the names of nodes of some sort.

@@ -128,9 +128,12 @@ func (h *History) stragglers(time.Time) []finding.Finding {
 		f := finding.Finding{
 			ID: "straggler:" + name, Kind: Straggler, Severity: finding.Note, Nodes: []string{name}, Since: stamp(t.since),
 			Factor: round(1 / late), Confidence: round(1 - min(0.1, p*1e4)),
-			Text:     fmt.Sprintf("%s is last in %d of %d collectives, %.0f%% later than the median node: the others wait for it.", name, t.last, t.calls, 100*(late-1)),
-			Fix:      "Check GPU clocks, temperature and power limits (nvidia-smi -q -d PERFORMANCE), ECC retirements, CPU and storage of the node; balance the input if they are healthy.",
-			Evidence: finding.Facts(fmt.Sprintf("by chance it would be last in %.1f of %d; a binomial test gives %.1g for all %d nodes together", t.expect, t.calls, p, len(by))),
+			Text: fmt.Sprintf("%s is last in %d of %d collectives, %.0f%% later than the median node: the others wait for "+
+				"it.", name, t.last, t.calls, 100*(late-1)),
+			Fix: "Check GPU clocks, temperature and power limits (nvidia-smi -q -d PERFORMANCE), ECC retirements, CPU " +
+				"and storage of the node; balance the input if they are healthy.",
+			Evidence: finding.Facts(fmt.Sprintf("by chance it would be last in %.1f of %d; a binomial test gives %.1g for all "+
+				"%d nodes together", t.expect, t.calls, p, len(by))),
 		}
 		switch {
 		case late >= 1.5:

@@ -134,36 +134,47 @@ func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 	}
 	if t.lost && sides(t.kind) == 1 {
 		return fmt.Sprintf("%s is cut off from all others: %s.", who, how),
-			fmt.Sprintf("Check whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain it until measurements work.", h.nodes.list[t.a])
+			fmt.Sprintf("Check whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain "+
+				"it until measurements work.", h.nodes.list[t.a])
 	}
 	switch t.kind {
 	case pairs.SlowHost:
 		return fmt.Sprintf("%s is %s with all others, in both directions: %s.", who, verb, how),
-			fmt.Sprintf("Drain %s; check the NIC's PCIe width and speed (lspci -vv), its link speed and counters, CPU frequency and memory; then measure again.", who)
+			fmt.Sprintf("Drain %s; check the NIC's PCIe width and speed (lspci -vv), its link speed and counters, CPU "+
+				"frequency and memory; then measure again.", who)
 	case pairs.SlowOut, SlowNICOut:
 		return fmt.Sprintf("%s is %s in sending, to all others: %s.", who, verb, how),
-			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port (transmit lanes here, receive at the switch), check link speed and error counters at both ends.", h.nodes.list[t.a])
+			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port (transmit lanes here, receive at the switch), "+
+				"check link speed and error counters at both ends.", h.nodes.list[t.a])
 	case pairs.SlowIn, SlowNICIn:
 		return fmt.Sprintf("%s is %s in receiving, from all others: %s.", who, verb, how),
-			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port, check pause frames and discards at the switch, and the NIC's PCIe link.", h.nodes.list[t.a])
+			fmt.Sprintf("Drain %s; swap the cable or transceiver of the port, check pause frames and discards at the switch, "+
+				"and the NIC's PCIe link.", h.nodes.list[t.a])
 	case SlowNIC:
 		return fmt.Sprintf("NIC %s is %s, both ways: %s.", who, verb, how),
-			fmt.Sprintf("Check cable, link speed and PCIe link of %s on %s; until then leave it out (NCCL_IB_HCA=^%s).", h.rails.list[t.b], h.nodes.list[t.a], h.rails.list[t.b])
+			fmt.Sprintf("Check cable, link speed and PCIe link of %s on %s; until then leave it out (NCCL_IB_HCA=^%s).",
+				h.rails.list[t.b], h.nodes.list[t.a], h.rails.list[t.b])
 	case SlowLeaf, SlowLeafOut, SlowLeafIn:
 		way := map[finding.Kind]string{SlowLeaf: "to and from", SlowLeafOut: "out of", SlowLeafIn: "into"}[t.kind]
 		return fmt.Sprintf("Paths %s leaf %s are %s while those inside it are healthy%s: %s.", way, who, verb, share(t), how),
-			fmt.Sprintf("Check the uplinks of %s (ports down, link speed, errors, ECMP or adaptive routing); keep jobs inside it until then.", who)
+			fmt.Sprintf("Check the uplinks of %s (ports down, link speed, errors, ECMP or adaptive routing); keep jobs inside "+
+				"it until then.", who)
 	case SlowPath:
-		return fmt.Sprintf("Paths between leaves %s and %s are %s%s: %s.", h.leaves.list[t.a], h.leaves.list[t.b], verb, share(t), how),
+		return fmt.Sprintf("Paths between leaves %s and %s are %s%s: %s.", h.leaves.list[t.a], h.leaves.list[t.b], verb,
+				share(t), how),
 			"Check the links between these leaves and the spine that joins them."
 	case SlowRail:
-		return fmt.Sprintf("Rail %s is %s on all nodes: %s.", who, verb, how), fmt.Sprintf("Check the switches of rail %s and its settings on the nodes.", who)
+		return fmt.Sprintf("Rail %s is %s on all nodes: %s.", who, verb, how),
+			fmt.Sprintf("Check the switches of rail %s and its settings on the nodes.", who)
 	case pairs.SlowPair:
 		return fmt.Sprintf("%s and %s are %s with each other and not with others: %s.", f.Nodes[0], f.Nodes[1], verb, how),
-			"Check the path between the two: a bad link among several that are shared by hashing, or a route; neither node needs draining."
+			"Check the path between the two: a bad link among several that are shared by hashing, or a route; neither node " +
+				"needs draining."
 	}
-	return fmt.Sprintf("From %s to %s it is %s, and not the other way nor with others: %s.", f.Nodes[0], f.Nodes[1], verb, how),
-		"Check the path in this direction: a bad link among several that are shared by hashing, or a route; neither node needs draining."
+	return fmt.Sprintf("From %s to %s it is %s, and not the other way nor with others: %s.", f.Nodes[0], f.Nodes[1], verb,
+			how),
+		"Check the path in this direction: a bad link among several that are shared by hashing, or a route; neither node " +
+			"needs draining."
 }
 
 // share says that only some pairs of a leaf suffer.
@@ -248,7 +259,9 @@ func (h *History) typical(s *state, t *trial) (after, before middle) {
 	}
 	for side, out := range []*middle{&after, &before} {
 		if len(lists[side][0]) > 0 {
-			*out = middle{float64(stats.Nearest(lists[side][0], 0.5)), float64(stats.Nearest(lists[side][1], 0.5)), len(seen[side])}
+			*out = middle{
+				float64(stats.Nearest(lists[side][0], 0.5)), float64(stats.Nearest(lists[side][1], 0.5)), len(seen[side]),
+			}
 		}
 	}
 	return after, before

@@ -58,7 +58,8 @@ func TestEnds(t *testing.T) {
 		}
 		first := list[0]
 		for range 6 {
-			if list = f.run(1); len(list) != 1 || list[0].ID != first.ID || !list[0].Since.Equal(first.Since) || list[0].Clearing {
+			if list = f.run(1); len(list) != 1 || list[0].ID != first.ID || !list[0].Since.Equal(first.Since) ||
+				list[0].Clearing {
 				t.Fatalf("seed %d: %v", seed, list)
 			}
 		}
@@ -102,14 +103,18 @@ func TestOrder(t *testing.T) {
 		for i := range f.h.series {
 			k := f.h.series[i].pairKey
 			for _, p := range f.h.Pair(name(int(k.from)), name(int(k.to)), Way{}) {
-				all = append(all, Observation{Sample: &Sample{Sweep: p.Sweep, Time: p.Time, From: name(int(k.from)), To: name(int(k.to)), Rate: p.Rate, Latency: p.Latency}})
+				all = append(all, Observation{Sample: &Sample{
+					Sweep: p.Sweep, Time: p.Time, From: name(int(k.from)), To: name(int(k.to)), Rate: p.Rate, Latency: p.Latency,
+				}})
 			}
 		}
 		for i := range 40 {
 			all = append(all,
 				Observation{Beat: &Heartbeat{name(i % 5), at(0).Add(time.Duration(i/5) * time.Second)}},
 				Observation{Link: &LinkState{name(i % 5), "eth0", i%3 != 0, at(0).Add(time.Duration(i) * time.Second)}},
-				Observation{Count: &Count{name(i % 5), "eth0", "symbol_error", uint64(i * 10), at(0).Add(time.Duration(i) * time.Second)}})
+				Observation{Count: &Count{
+					name(i % 5), "eth0", "symbol_error", uint64(i * 10), at(0).Add(time.Duration(i) * time.Second),
+				}})
 		}
 		fold := func(list []Observation) *History {
 			h := New(Options{})
@@ -147,7 +152,8 @@ func TestLost(t *testing.T) {
 	}
 	f.fails = func(a, b, k int) bool { return a == 2 || b == 2 }
 	list := f.run(2)
-	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error || !strings.Contains(list[0].Text, "is cut off from all others") {
+	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error ||
+		!strings.Contains(list[0].Text, "is cut off from all others") {
 		t.Fatalf("%+v", list)
 	}
 	if bad := f.h.Unhealthy(at(f.sweeps)); !slices.Equal(bad, []string{"node2"}) {

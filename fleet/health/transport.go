@@ -11,8 +11,9 @@ import (
 // mostTransports bounds how many transports beside TCP have histories.
 const mostTransports = 4
 
-// over is the history of pairs over a transport: RDMA and NCCL show many times what TCP does, and a pair's past, its class and its
-// sweeps are those of one transport. "" is TCP's, which is the history itself; nil where there are too many.
+// over is the history of pairs over a transport: RDMA and NCCL show many times what TCP does, and a pair's past, its
+// class and its sweeps are those of one transport. "" is TCP's, which is the history itself; nil where there are too
+// many.
 func (h *History) over(by string) *History {
 	if by == "" {
 		return h
@@ -44,7 +45,8 @@ func (h *History) placeOf(i int32) (p Place) {
 	return p
 }
 
-// transportFindings are those of pairs over all transports. Words and names of TCP's have nothing added: they were there first.
+// transportFindings are those of pairs over all transports. Words and names of TCP's have nothing added: they were
+// there first.
 func (h *History) transportFindings() []finding.Finding {
 	list := h.pairsNow()
 	for _, by := range slices.Sorted(maps.Keys(h.others)) {

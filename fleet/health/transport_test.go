@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTransports: what RDMA shows is no past and no peer of TCP, and a fault that only one of them has is found there alone.
+// TestTransports: what RDMA shows is no past and no peer of TCP, and a fault that only one of them has is found there
+// alone.
 func TestTransports(t *testing.T) {
 	tcp, rdma := shared(8, 4, 1), shared(8, 4, 2)
 	rdma.h, rdma.by, rdma.weather = tcp.h, "rdma", func(int) float64 { return 20 }
@@ -16,7 +17,8 @@ func TestTransports(t *testing.T) {
 	}
 	rdma.fault = host(3, 0.5)
 	found := rdma.run(3)
-	if got := ids(found); !slices.Equal(got, []string{"slow-host:node3@rdma"}) || found[0].Transport != "rdma" || !strings.HasPrefix(found[0].Text, "Over RDMA: node3 is slow") {
+	if got := ids(found); !slices.Equal(got, []string{"slow-host:node3@rdma"}) || found[0].Transport != "rdma" ||
+		!strings.HasPrefix(found[0].Text, "Over RDMA: node3 is slow") {
 		t.Fatalf("%+v", found)
 	}
 	// TCP's sweeps are no end of it.

@@ -221,10 +221,12 @@ func (h *History) wholeFinding(c *comparable, first fall, s scope, t tally) *fin
 	factor := round(math.Exp(min(first.low-first.base, 0)))
 	sure := 1 - 0.1*math.Exp(first.slump.need-first.slump.proof)
 	f := &finding.Finding{
-		ID: "slow-fleet:" + s.id, Kind: SlowFleet, Severity: severity(factor, rate), Nodes: s.nodes, Where: s.name, Figure: rate.String(),
-		Since: began, Factor: factor, Confidence: round(min(sure, 0.97)), Clearing: first.slump.good > 0,
+		ID: "slow-fleet:" + s.id, Kind: SlowFleet, Severity: severity(factor, rate), Nodes: s.nodes, Where: s.name,
+		Figure: rate.String(),
+		Since:  began, Factor: factor, Confidence: round(min(sure, 0.97)), Clearing: first.slump.good > 0,
 	}
-	f.Text = fmt.Sprintf("%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at the same time.", s.subject, 100*factor, clock(began), t.fell, t.known)
+	f.Text = fmt.Sprintf("%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at the "+
+		"same time.", s.subject, 100*factor, clock(began), t.fell, t.known)
 	f.Fix = s.fix
 	before, since := stats.Nearest(t.before, 0.5), stats.Nearest(t.since, 0.5)
 	alike := "measured alike"
@@ -234,7 +236,8 @@ func (h *History) wholeFinding(c *comparable, first fall, s scope, t tally) *fin
 	agree := first.slump.run - first.slump.good
 	f.Evidence = finding.Facts(
 		fmt.Sprintf("median pair: %s, before %s", unit.Rate(math.Exp(float64(since))), unit.Rate(math.Exp(float64(before)))),
-		fmt.Sprintf("%d sweeps agree (%s; those within ten minutes count as one); of the %d before, the worst %d in a row were %.0f%% down", agree, alike, first.slump.past, agree, 100*(1-math.Exp(-first.slump.worst))),
+		fmt.Sprintf("%d sweeps agree (%s; those within ten minutes count as one); of the %d before, the worst %d in a row "+
+			"were %.0f%% down", agree, alike, first.slump.past, agree, 100*(1-math.Exp(-first.slump.worst))),
 	)
 	return f
 }

@@ -59,7 +59,8 @@ func TestWholePower(t *testing.T) {
 					if len(list) == 0 {
 						continue
 					}
-					if len(list) > 1 || list[0].ID != "slow-fleet:" || math.Abs(list[0].Factor-left) > 0.04 || len(list[0].Nodes) != 8 || len(Drain(list)) > 0 {
+					if len(list) > 1 || list[0].ID != "slow-fleet:" || math.Abs(list[0].Factor-left) > 0.04 ||
+						len(list[0].Nodes) != 8 || len(Drain(list)) > 0 {
 						other++
 						t.Logf("%s, to %.0f%%, seed %d: %v %v", c.name, 100*left, seed, ids(list), list[0].Factor)
 					}
@@ -76,7 +77,8 @@ func TestWholePower(t *testing.T) {
 					break
 				}
 			}
-			t.Logf("%s, to %.0f%%: found within two sweeps %d, four %d, %d sweeps %d of %d; the sweep of the change met %d times, other findings %d", c.name, 100*left, two, four, c.most, late, runs, exact, other)
+			t.Logf("%s, to %.0f%%: found within two sweeps %d, four %d, %d sweeps %d of %d; the sweep of the change met %d "+
+				"times, other findings %d", c.name, 100*left, two, four, c.most, late, runs, exact, other)
 			least := runs * 9 / 10
 			if left == 0.9 && c.busy > 0 {
 				least = runs * 3 / 4
@@ -180,7 +182,9 @@ func TestWholeOtherPairs(t *testing.T) {
 	for _, from := range f.h.nodeNames() {
 		for _, to := range f.h.nodeNames() {
 			for _, p := range f.h.Pair(from, to, Way{}) {
-				shift.Add(Sample{Sweep: p.Sweep, Time: p.Time, From: "other" + from, To: "other" + to, Rate: p.Rate, Latency: p.Latency})
+				shift.Add(Sample{
+					Sweep: p.Sweep, Time: p.Time, From: "other" + from, To: "other" + to, Rate: p.Rate, Latency: p.Latency,
+				})
 			}
 		}
 	}
@@ -204,7 +208,10 @@ func TestWholeParts(t *testing.T) {
 		{"two leaves, a little", 8, nil, across(8, 0.85), "slow-fleet:across-leaves"},
 		{"two leaves", 8, nil, across(8, 0.6), "slow-path:leaf0-leaf1"},
 		{"inside leaves", 8, nil, func(a, b, r, k int) float64 { return pick(a/8 == b/8, 0.75) }, "slow-fleet:inside-leaves"},
-		{"one type", 0, func(i int) string { return []string{"h100", "a100"}[i/8] }, func(a, b, r, k int) float64 { return pick(a >= 8 || b >= 8, 0.7) }, "slow-fleet:type/a100"},
+		{
+			"one type", 0, func(i int) string { return []string{"h100", "a100"}[i/8] },
+			func(a, b, r, k int) float64 { return pick(a >= 8 || b >= 8, 0.7) }, "slow-fleet:type/a100",
+		},
 	} {
 		right := 0
 		for seed := range uint64(runs) {
@@ -239,11 +246,13 @@ func TestWholeEnds(t *testing.T) {
 	f.fault = everybody(0.6)
 	began := f.at(f.sweeps)
 	first := f.run(6)
-	if len(first) != 1 || first[0].ID != "slow-fleet:" || !first[0].Since.Equal(began) || first[0].Severity != finding.Error || first[0].Confidence < 0.9 {
+	if len(first) != 1 || first[0].ID != "slow-fleet:" || !first[0].Since.Equal(began) ||
+		first[0].Severity != finding.Error || first[0].Confidence < 0.9 {
 		t.Fatalf("%+v", first)
 	}
 	f.fault = func(a, b, r, k int) float64 { return 0.6 * host(2, 0.5)(a, b, r, k) }
-	if got := ids(f.run(3)); !slices.Equal(got, []string{"slow-fleet:", "slow-host:node2"}) && !slices.Equal(got, []string{"slow-host:node2", "slow-fleet:"}) {
+	if got := ids(f.run(3)); !slices.Equal(got, []string{"slow-fleet:", "slow-host:node2"}) &&
+		!slices.Equal(got, []string{"slow-host:node2", "slow-fleet:"}) {
 		t.Errorf("a slow node of a slow fleet: %v", got)
 	}
 	f.fault = everybody(0.6)
@@ -282,7 +291,8 @@ func TestWholeEnds(t *testing.T) {
 		t.Errorf("after 110 sweeps it is what is usual: %v", got)
 	}
 	f.fault = everybody(0.5)
-	if got := f.run(4); len(got) != 1 || got[0].ID != "slow-fleet:" || !strings.Contains(got[0].Text, "as a whole") || math.Abs(got[0].Factor-0.625) > 0.03 {
+	if got := f.run(4); len(got) != 1 || got[0].ID != "slow-fleet:" || !strings.Contains(got[0].Text, "as a whole") ||
+		math.Abs(got[0].Factor-0.625) > 0.03 {
 		t.Errorf("slower again: %+v", got)
 	}
 }

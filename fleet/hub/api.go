@@ -37,7 +37,9 @@ type Endpoint struct {
 // Endpoints are all that a hub answers.
 func (h *Hub) Endpoints() []Endpoint {
 	read := func(path string, serve func(http.ResponseWriter, *http.Request)) Endpoint {
-		return Endpoint{Method: http.MethodGet, Path: path, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { serve(w, r) }}
+		return Endpoint{
+			Method: http.MethodGet, Path: path, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { serve(w, r) },
+		}
 	}
 	list := []Endpoint{
 		read("/api/fleet/nodes", h.getNodes),
@@ -52,7 +54,10 @@ func (h *Hub) Endpoints() []Endpoint {
 		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())})
 		}),
-		{Method: http.MethodGet, Path: "/api/fleet/orders/{id}", Waits: true, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { h.getOrder(w, r) }},
+		{
+			Method: http.MethodGet, Path: "/api/fleet/orders/{id}", Waits: true,
+			Serve: func(w http.ResponseWriter, r *http.Request, _ string) { h.getOrder(w, r) },
+		},
 		{Method: http.MethodPost, Path: "/api/fleet/orders", Orders: true, Waits: true, Serve: h.postOrder},
 		{Method: http.MethodDelete, Path: "/api/fleet/orders/{id}", Orders: true, Waits: true, Serve: h.deleteOrder},
 		{Method: http.MethodDelete, Path: "/api/fleet/nodes/{name}", Orders: true, Waits: true, Serve: h.deleteNode},
@@ -68,7 +73,8 @@ func (h *Hub) Endpoints() []Endpoint {
 
 // whenRead answers only when all that was stored has been read: half of the past is not what is, and
 // names nodes that were bad a month ago.
-func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) func(http.ResponseWriter, *http.Request, string) {
+func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) func(http.ResponseWriter, *http.Request,
+	string) {
 	return func(w http.ResponseWriter, r *http.Request, by string) {
 		share, reading := h.Reading()
 		if !reading {
@@ -77,7 +83,8 @@ func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) f
 		}
 		w.Header().Set("Retry-After", "1")
 		replyCode(w, http.StatusServiceUnavailable, map[string]any{
-			"error": fmt.Sprintf("the server is starting: it has read %.0f%% of its stored events; try again in a moment", math.Floor(100*share)), "reading": share,
+			"error": fmt.Sprintf("the server is starting: it has read %.0f%% of its stored events; try again in a moment",
+				math.Floor(100*share)), "reading": share,
 		})
 	}
 }
@@ -136,7 +143,8 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("order")
 	o, known := h.view.Order(id, h.cfg.Now())
 	if n := len(h.view.present()); names == nil && n > mostAllHeat && (!known || o.Nodes == nil) {
-		refuse(w, http.StatusBadRequest, fmt.Errorf("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat))
+		refuse(w, http.StatusBadRequest,
+			fmt.Errorf("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat))
 		return
 	}
 	if id == "" {
@@ -151,7 +159,8 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 	heat, ok := h.view.SweepHeat(f, id)
 	switch {
 	case names != nil:
-		refuse(w, http.StatusBadRequest, errors.New("order and nodes: expected only one of them, since an order has its own nodes"))
+		refuse(w, http.StatusBadRequest,
+			errors.New("order and nodes: expected only one of them, since an order has its own nodes"))
 	case !ok:
 		refuse(w, http.StatusNotFound, ErrUnknown)
 	default:
@@ -258,7 +267,8 @@ func (h *Hub) link(from, to fleet.Name, over health.Way) (list []health.Point) {
 	return list
 }
 
-// wayOf is the transport and rail that are asked for, the first of a transport's rails where none is, and all that the pair has.
+// wayOf is the transport and rail that are asked for, the first of a transport's rails where none is, and all that the
+// pair has.
 func wayOf(s *health.History, from, to fleet.Name, by fleet.Transport, rail string) (health.Way, []health.Way) {
 	all := s.Ways(string(from), string(to))
 	way := health.Way{By: string(by), Rail: rail}
@@ -341,7 +351,8 @@ func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
 }
 
 // errNoOrder is the error of a body without an order; an order without any field is {}.
-var errNoOrder = errors.New(`the body has no order; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
+var errNoOrder = errors.New(
+	`the body has no order; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
 
 func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
 	var o fleet.Order

@@ -56,11 +56,13 @@ func TestAPI(t *testing.T) {
 		at := serveAPI(t, h)
 		code, text := ask(t, "POST", at+"/api/fleet/orders", `{"what":{"measure":"pairs","warm":0,"iters":0},"caps":{},"by":"somebody else","state":"done","sweep":7}`)
 		var o fleet.OrderReply
-		if err := json.Unmarshal([]byte(text), &o); code != 201 || err != nil || o.By != "tester" || o.State == fleet.Done || o.Sweep > 1 || o.ID == "" {
+		if err := json.Unmarshal([]byte(text), &o); code != 201 || err != nil || o.By != "tester" || o.State == fleet.Done ||
+			o.Sweep > 1 || o.ID == "" {
 			t.Fatalf("%d %v %s", code, err, text)
 		}
 		code, text = ask(t, "GET", at+"/api/fleet/orders/"+o.ID+"?wait=15", "")
-		if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil || len(o.Verdict.Healthy) != 4 || len(o.Verdict.Unhealthy) != 0 {
+		if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil ||
+			len(o.Verdict.Healthy) != 4 || len(o.Verdict.Unhealthy) != 0 {
 			t.Fatalf("%d %v %s", code, err, text)
 		}
 		// The doctor takes the answers as they are.
@@ -71,7 +73,9 @@ func TestAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if set, err := r.Set(); err != nil || len(set.Links) != 2 || len(set.Links[0].Points) != 1 || set.Links[0].Points[0].Rate.GBps() < 9.9 || set.Links[1].To != "n0" || set.Links[0].Points[0].Setup != "4 MiB messages, 10 times" || len(set.Pairs) != 1 {
+		if set, err := r.Set(); err != nil || len(set.Links) != 2 || len(set.Links[0].Points) != 1 ||
+			set.Links[0].Points[0].Rate.GBps() < 9.9 || set.Links[1].To != "n0" ||
+			set.Links[0].Points[0].Setup != "4 MiB messages, 10 times" || len(set.Pairs) != 1 {
 			t.Errorf("the doctor reads %+v, %v", set, err)
 		}
 		for _, c := range []struct {
@@ -137,7 +141,10 @@ func TestFleetIsOneCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		join := func(name fleet.Name, text string) {
-			m.keep(&fleet.Event{At: time.Now().UTC(), Node: name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1", Map: json.RawMessage(text)}})
+			m.keep(&fleet.Event{
+				At: time.Now().UTC(), Node: name, Kind: fleet.KindJoined,
+				Joined: &fleet.Joined{Meet: "x:1", Map: json.RawMessage(text)},
+			})
 		}
 		join("g2", node)
 		join("g10", node)
@@ -149,7 +156,8 @@ func TestFleetIsOneCluster(t *testing.T) {
 		for _, x := range c.Hosts {
 			names = append(names, x.Name)
 		}
-		if got := strings.Join(names, " "); !strings.Contains(got, "g2") || !strings.Contains(got, "g10") || strings.Contains(got, "liar") {
+		if got := strings.Join(names, " "); !strings.Contains(got, "g2") || !strings.Contains(got, "g10") ||
+			strings.Contains(got, "liar") {
 			t.Errorf("hosts %s", got)
 		}
 		if s := c.Summary(); s.GPUs != 2 {

@@ -51,10 +51,12 @@ func (v *View) unreadable() (list []finding.Finding) {
 			continue
 		}
 		list = append(list, finding.Finding{
-			ID: fmt.Sprintf("%s:%s", Unreadable, n), Kind: Unreadable, Severity: finding.Warn, Nodes: []string{string(n)}, Since: a.since.UTC().Truncate(time.Second), Confidence: 1,
+			ID: fmt.Sprintf("%s:%s", Unreadable, n), Kind: Unreadable, Severity: finding.Warn, Nodes: []string{string(n)},
+			Since: a.since.UTC().Truncate(time.Second), Confidence: 1,
 			Text:     fmt.Sprintf("%s sends events that the server cannot process; they are set aside.", n),
 			Evidence: finding.Facts(a.why),
-			Fix:      fmt.Sprintf("Check which version of busbar agent runs on %s. If its credentials were stolen:  busbar serve token node %s --revoke.", n, n),
+			Fix: fmt.Sprintf("Check which version of busbar agent runs on %s. If its credentials were stolen:  busbar "+
+				"serve token node %s --revoke.", n, n),
 		})
 	}
 	return list

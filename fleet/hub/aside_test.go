@@ -12,8 +12,8 @@ import (
 	"busbar.dev/internal/test/hostile"
 )
 
-// TestHostileMaps folds maps that stand for millions of hosts, as a node's own credentials can send them. Each is set aside
-// with a finding that names the node, and costs next to nothing; the node's next good map ends that.
+// TestHostileMaps folds maps that stand for millions of hosts, as a node's own credentials can send them. Each is set
+// aside with a finding that names the node, and costs next to nothing; the node's next good map ends that.
 func TestHostileMaps(t *testing.T) {
 	v := NewView()
 	seq := uint64(0)
@@ -21,10 +21,16 @@ func TestHostileMaps(t *testing.T) {
 	join := func(m json.RawMessage) {
 		seq++
 		at = at.Add(time.Second)
-		v.Apply(Entry{Seq: seq, Stored: at, Publisher: "evil", Event: &fleet.Event{Node: "evil", Seq: seq, At: at, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "127.0.0.1:1", Map: m}}})
+		v.Apply(Entry{
+			Seq: seq, Stored: at, Publisher: "evil", Event: &fleet.Event{
+				Node: "evil", Seq: seq, At: at, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "127.0.0.1:1", Map: m},
+			},
+		})
 	}
 	good := json.RawMessage(`{"version":1,"types":[{"name":"t","devices":[{"kind":"gpu","name":"gpu0"}]}],"nodes":[{"hosts":"x","type":"t"}]}`)
-	maps := map[string]json.RawMessage{"one list": hostile.Map(1), "a hundred lists": hostile.Map(100), "a thousand lists": hostile.Map(1000)}
+	maps := map[string]json.RawMessage{
+		"one list": hostile.Map(1), "a hundred lists": hostile.Map(100), "a thousand lists": hostile.Map(1000),
+	}
 	for _, d := range hostile.Documents() {
 		if strings.HasSuffix(d.Name, ".json") && len(d.Data) <= maxMap {
 			maps[d.Name] = d.Data

@@ -34,9 +34,13 @@ func BenchmarkFold(b *testing.B) {
 	for r := range pairs.Count(n) {
 		for _, p := range pairs.Round(n, r) {
 			x, y := names[p[0]], names[p[1]]
-			add(x, fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Pairs: []fleet.PairSample{
-				{From: x, To: y, Rate: unit.Rate(1e10 + float64(r*1000)), Latency: 1e7}, {From: y, To: x, Rate: 1e10, Latency: 1e7},
-			}}})
+			add(x, fleet.Event{
+				Kind: fleet.KindMeasured,
+				Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Pairs: []fleet.PairSample{
+					{From: x, To: y, Rate: unit.Rate(1e10 + float64(r*1000)), Latency: 1e7},
+					{From: y, To: x, Rate: 1e10, Latency: 1e7},
+				}},
+			})
 		}
 	}
 	runtime.GC()

@@ -62,7 +62,8 @@ func (c *testClock) config(cfg *Config) {
 // silent are the findings about silence.
 func unreachable(h *Hub) (ids []string) {
 	for _, f := range h.View().Findings() {
-		if f.Cleared.IsZero() && (f.Kind == health.Unreachable || f.Kind == health.UnreachableFleet || f.Kind == health.LateBeats) {
+		if f.Cleared.IsZero() &&
+			(f.Kind == health.Unreachable || f.Kind == health.UnreachableFleet || f.Kind == health.LateBeats) {
 			ids = append(ids, f.ID)
 		}
 	}
@@ -77,7 +78,9 @@ func TestSetClockMakesNobodyUnreachable(t *testing.T) {
 		nodes := m.join(6)
 		h, _ := start(t, m, c.config)
 		c.pass(m, 40*time.Second)
-		for _, by := range []time.Duration{time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second} {
+		for _, by := range []time.Duration{
+			time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second,
+		} {
 			looks := h.counts.looks.Load()
 			c.set(by)
 			for _, n := range h.Nodes() { // before any of them beats
@@ -173,7 +176,8 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 		now := at.Add(ahead + time.Duration(sweep)*time.Hour)
 		send("", now, fleet.Event{Kind: fleet.KindOrder, Order: &o})
 		send("n0", now, fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
-			Order: "o", Part: "p", Sweep: sweep + 1, Pairs: []fleet.PairSample{{From: "n0", To: "n1", Rate: 1e9 * 2, Latency: 1e6}},
+			Order: "o", Part: "p", Sweep: sweep + 1,
+			Pairs: []fleet.PairSample{{From: "n0", To: "n1", Rate: 1e9 * 2, Latency: 1e6}},
 		}})
 	}
 	for _, c := range v.cells[fleet.TCP] {

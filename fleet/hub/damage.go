@@ -98,9 +98,9 @@ func (h *Hub) missing() []lacks {
 	return h.view.missing(lost, !h.trimmed.Load())
 }
 
-// compare holds what nodes and the server's journal say was stored against the stream, all of which must be in the view:
-// what was known to be stored before the stream's end was asked for is in front of that end. What becomes known after that
-// may only not be in the view yet, and would be stored twice if it were sent again.
+// compare holds what nodes and the server's journal say was stored against the stream, all of which must be in the
+// view: what was known to be stored before the stream's end was asked for is in front of that end. What becomes known
+// after that may only not be in the view yet, and would be stored twice if it were sent again.
 func (h *Hub) compare(ctx context.Context) {
 	d := &h.damage
 	d.mu.Lock()
@@ -215,13 +215,17 @@ func (h *Hub) damageFindings(now time.Time) []finding.Finding {
 	}
 	d.most = max(d.most, count)
 	f := finding.Finding{
-		ID: string(StoreDamaged) + ":", Kind: StoreDamaged, Severity: finding.Error, Since: d.first.UTC().Truncate(time.Second), Confidence: 1,
+		ID: string(StoreDamaged) + ":", Kind: StoreDamaged, Severity: finding.Error,
+		Since: d.first.UTC().Truncate(time.Second), Confidence: 1,
 		Text: damageText(list),
-		Fix:  "Check the disk of the server's --data (kernel log, smartctl). Agents are asked to resend what their journals hold; the rest is lost.",
+		Fix: "Check the disk of the server's --data (kernel log, smartctl). Agents are asked to resend what their " +
+			"journals hold; the rest is lost.",
 	}
 	if node := onlyNode(list); node != "" {
 		f.Severity, f.Confidence = finding.Warn, 0.5
-		f.Fix = fmt.Sprintf("No events of other nodes or of the server are missing: either the store lost events of one node only, or %s reports wrong numbers. Check its agent and who has its credentials, then the disk of the server's --data.", node)
+		f.Fix = fmt.Sprintf("No events of other nodes or of the server are missing: either the store lost events of one "+
+			"node only, or %s reports wrong numbers. Check its agent and who has its credentials, then the disk of the "+
+			"server's --data.", node)
 	}
 	if d.most > count {
 		f.Evidence = append(f.Evidence, finding.Facts(fmt.Sprintf("%d of %d were sent again", d.most-count, d.most))...)
@@ -241,8 +245,8 @@ func publisherName(n fleet.Name) string {
 	return "node " + string(n)
 }
 
-// onlyNode is the one node that lacks something, where nobody else does: a node's word about its own events is all there is
-// then, and it may have been given to mislead.
+// onlyNode is the one node that lacks something, where nobody else does: a node's word about its own events is all
+// there is then, and it may have been given to mislead.
 func onlyNode(list []lacks) fleet.Name {
 	if len(list) == 1 {
 		return list[0].node
@@ -265,8 +269,8 @@ func damageText(list []lacks) string {
 	return fmt.Sprintf("The store does not have %d events of %s that it had acknowledged.", count, who)
 }
 
-// repairBefore stores again what the store lost of this server's events, before the server acts on what is left of them.
-// What the journal does not hold is lost.
+// repairBefore stores again what the store lost of this server's events, before the server acts on what is left of
+// them. What the journal does not hold is lost.
 func (h *Hub) repairBefore(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

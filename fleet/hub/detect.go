@@ -49,7 +49,8 @@ func (h *Hub) detect(ctx context.Context) error {
 	var found []finding.Finding
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
-	found = slices.Concat(h.rivals.findings(time.Now()), h.floods.findings(time.Now()), h.damageFindings(now), h.view.unreadable(), h.jobFindings(), h.reported.findings(now), found)
+	found = slices.Concat(h.rivals.findings(time.Now()), h.floods.findings(time.Now()), h.damageFindings(now),
+		h.view.unreadable(), h.jobFindings(), h.reported.findings(now), found)
 	h.counts.looked(time.Since(began))
 	h.finds.Lock()
 	defer h.finds.Unlock()
@@ -94,7 +95,8 @@ func (h *Hub) publishCleared(ctx context.Context, f finding.Finding, now time.Ti
 	over := f
 	over.Cleared, over.AlertedTo = now.UTC(), h.notAlerted(f)
 	over.Alerted = h.alertedAll(over.AlertedTo)
-	return h.publishFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
+	return h.publishFinding(ctx, &over,
+		func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
 }
 
 // bound keeps a finding to what fits in a message.

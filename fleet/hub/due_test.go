@@ -46,7 +46,10 @@ func TestDueIsOnTheGrid(t *testing.T) {
 		second := func(name string) time.Time {
 			return base.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, name)) * time.Second)
 		}
-		o := fleet.Order{Every: time.Duration(rapid.Int64Range(10, 1e5).Draw(t, "every")) * time.Second, From: second("from"), Ran: second("ran")}
+		o := fleet.Order{
+			Every: time.Duration(rapid.Int64Range(10, 1e5).Draw(t, "every")) * time.Second, From: second("from"),
+			Ran: second("ran"),
+		}
 		now := second("now")
 		got := due(&o, base, now)
 		if o.Ran.Sub(now) > o.Every {

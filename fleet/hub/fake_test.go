@@ -31,7 +31,10 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	m := &memory{seqs: map[fleet.Name]uint64{}, grown: make(chan struct{}), nodes: map[fleet.Name]*fakeNode{}, beat: map[int]func(*fleet.Beat){}, lead: make(chan struct{}, 1)}
+	m := &memory{
+		seqs: map[fleet.Name]uint64{}, grown: make(chan struct{}), nodes: map[fleet.Name]*fakeNode{},
+		beat: map[int]func(*fleet.Beat){}, lead: make(chan struct{}, 1),
+	}
 	m.lead <- struct{}{}
 	return m
 }
@@ -261,7 +264,10 @@ func (n *fakeNode) work(m *memory, p *fleet.Part) {
 	}
 	if out.Failed == "" {
 		a, b := p.Ranks[0], p.Ranks[1]
-		out.Pairs = []fleet.PairSample{{From: a, To: b, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond}, {From: b, To: a, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond}}
+		out.Pairs = []fleet.PairSample{
+			{From: a, To: b, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond},
+			{From: b, To: a, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond},
+		}
 	}
 	if n.lie != nil {
 		n.lie(out)
@@ -276,19 +282,24 @@ func (m *memory) join(count int) (list []*fakeNode) {
 		m.mu.Lock()
 		m.nodes[n.name] = n
 		m.mu.Unlock()
-		m.keep(&fleet.Event{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: fmt.Sprintf("10.0.0.%d:7000", i)}})
+		m.keep(&fleet.Event{
+			At: time.Now().UTC(), Node: n.name, Kind: fleet.KindJoined,
+			Joined: &fleet.Joined{Version: "test", Meet: fmt.Sprintf("10.0.0.%d:7000", i)},
+		})
 		list = append(list, n)
 	}
 	return list
 }
 
-// start runs a hub on the bus and beats for its nodes; stop ends it and waits. Nothing of it leaves the process, so that
-// tests run it in a bubble of testing/synctest, where waiting takes no time.
+// start runs a hub on the bus and beats for its nodes; stop ends it and waits. Nothing of it leaves the process, so
+// that tests run it in a bubble of testing/synctest, where waiting takes no time.
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
 	cfg := Config{
-		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) },
-		Dial: func(context.Context, string) error { return errors.New("nobody listens") },
+		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond,
+		Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond},
+		Warn:  func(err error) { t.Log("warning:", err) },
+		Dial:  func(context.Context, string) error { return errors.New("nobody listens") },
 	}
 	if change != nil {
 		change(&cfg)

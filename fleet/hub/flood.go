@@ -49,7 +49,8 @@ func (l *floods) findings(now time.Time) []finding.Finding {
 	return l.each.findings(Flooding, finding.Error, now, func(n fleet.Name, f flood) (text, fact, fix string) {
 		return fmt.Sprintf("%s floods the server: it sends far more events than a node produces.", n),
 			fmt.Sprintf("%s: %d messages were refused", f.what, f.refused),
-			fmt.Sprintf("Check what runs on %s with its credentials. If they were stolen: busbar serve token node %s --revoke.", n, n)
+			fmt.Sprintf("Check what runs on %s with its credentials. If they were stolen: busbar serve token node %s --revoke.",
+				n, n)
 	})
 }
 

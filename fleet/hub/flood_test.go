@@ -26,8 +26,10 @@ func flooder(t *testing.T, srv *bus.Server, name fleet.Name) *nats.Conn {
 	if err := writeAll(file, creds); err != nil {
 		t.Fatal(err)
 	}
-	nc, err := nats.Connect(srv.URL(), nats.UserCredentials(file), nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.IgnoreAuthErrorAbort(),
-		nats.CustomInboxPrefix("_INBOX.node."+name.Token()), nats.ReconnectBufSize(-1), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	nc, err := nats.Connect(srv.URL(), nats.UserCredentials(file), nats.MaxReconnects(-1),
+		nats.ReconnectWait(time.Millisecond), nats.IgnoreAuthErrorAbort(),
+		nats.CustomInboxPrefix("_INBOX.node."+name.Token()), nats.ReconnectBufSize(-1),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +77,20 @@ func TestFlood(t *testing.T) {
 		{"beats", fleet.BeatOf, beat, 0},
 		{"progress", fleet.ProgressOf, beat, 0},
 		{"events", func(n fleet.Name) string { return "busbar.say." + n.Token() }, beat, 0},
-		{"questions", func(n fleet.Name) string { return "busbar.last." + n.Token() }, func(fleet.Name) []byte { return nil }, 0},
+		{
+			"questions", func(n fleet.Name) string { return "busbar.last." + n.Token() }, func(fleet.Name) []byte { return nil },
+			0,
+		},
 		{"megabytes", fleet.BeatOf, func(fleet.Name) []byte { return make([]byte, 1<<20) }, 0},
 		{"slow beats", fleet.BeatOf, func(n fleet.Name) []byte { return []byte(`{"node":"` + string(n) + `"}`) }, 15 * time.Millisecond},
-		{"slow events", func(n fleet.Name) string { return "busbar.say." + n.Token() }, func(fleet.Name) []byte { return []byte("{}") }, 15 * time.Millisecond},
+		{
+			"slow events", func(n fleet.Name) string { return "busbar.say." + n.Token() },
+			func(fleet.Name) []byte { return []byte("{}") }, 15 * time.Millisecond,
+		},
 	}
 	blamed := map[fleet.Name]bool{}
-	// On a machine that holds the nodes' own heartbeats back, which have no part in the flood, nobody can be blamed for taking them for late.
+	// On a machine that holds the nodes' own heartbeats back, which have no part in the flood, nobody can be blamed for
+	// taking them for late.
 	paced := func(n fleet.Name) bool { return time.Duration(honest[n].gap.Load()) < soon/10 }
 	for i, f := range floods {
 		evil := fleet.Name(fmt.Sprintf("evil%d", i))
@@ -92,7 +101,8 @@ func TestFlood(t *testing.T) {
 			defer close(done)
 			m := &nats.Msg{Subject: f.subject(evil), Reply: "_INBOX.node." + evil.Token() + ".x", Data: f.data(evil)}
 			began := time.Now()
-			for n := (<-chan struct{})(named); n != nil || time.Since(began) < flooded; { // a busy machine sends fewer: until they are too many
+			// a busy machine sends fewer: until they are too many
+			for n := (<-chan struct{})(named); n != nil || time.Since(began) < flooded; {
 				select {
 				case <-n:
 					n = nil
@@ -119,12 +129,15 @@ func TestFlood(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 			for _, s := range h.Nodes() {
-				if honest[s.Name] != nil && time.Since(start) < flooded && (s.State != fleet.NodeUp || s.Unhealthy || len(s.Findings) > 0) {
+				if honest[s.Name] != nil && time.Since(start) < flooded &&
+					(s.State != fleet.NodeUp || s.Unhealthy || len(s.Findings) > 0) {
 					blamed[s.Name] = true
 				}
 			}
 			began := time.Now()
-			if err := honest["n3"].s.Publish(t.Context(), &fleet.Event{At: time.Now().UTC(), Node: "n3", Kind: fleet.KindLink, Link: &fleet.Link{Port: "eth0", Up: true}}); err != nil {
+			if err := honest["n3"].s.Publish(t.Context(), &fleet.Event{
+				At: time.Now().UTC(), Node: "n3", Kind: fleet.KindLink, Link: &fleet.Link{Port: "eth0", Up: true},
+			}); err != nil {
 				t.Fatal(err)
 			}
 			slowest = max(slowest, time.Since(began))
@@ -140,7 +153,8 @@ func TestFlood(t *testing.T) {
 			}
 		}
 		nc.Close()
-		t.Logf("flood of %s: %d messages; the slowest message of another node took %v", f.what, sent, slowest.Round(time.Millisecond))
+		t.Logf("flood of %s: %d messages; the slowest message of another node took %v", f.what, sent,
+			slowest.Round(time.Millisecond))
 	}
 	maps.DeleteFunc(blamed, func(n fleet.Name, _ bool) bool { return !paced(n) })
 	if len(blamed) > 0 {

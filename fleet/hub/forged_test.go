@@ -60,11 +60,19 @@ func (l *liars) order(o fleet.Order) {
 }
 
 func sweepOf(sweep, rounds int) fleet.Order {
-	return fleet.Order{ID: "o", State: fleet.Running, Sweep: sweep, Rounds: rounds, What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 1 << 20, Iters: 5}}
+	return fleet.Order{
+		ID: "o", State: fleet.Running, Sweep: sweep, Rounds: rounds,
+		What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 1 << 20, Iters: 5},
+	}
 }
 
 func pairOf(a, b fleet.Name, sweep int, rate unit.Rate) fleet.Event {
-	return fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Pairs: []fleet.PairSample{{From: a, To: b, Rate: rate}, {From: b, To: a, Rate: rate}}}}
+	return fleet.Event{
+		Kind: fleet.KindMeasured, Measured: &fleet.Measured{
+			Order: "o", Part: "p", Sweep: sweep,
+			Pairs: []fleet.PairSample{{From: a, To: b, Rate: rate}, {From: b, To: a, Rate: rate}},
+		},
+	}
 }
 
 // drained are the honest nodes that the statistics would have drained.
@@ -73,8 +81,8 @@ func (l *liars) drained() (list []string) {
 	return slices.DeleteFunc(list, func(n string) bool { return n == "evil" })
 }
 
-// TestForgedRates has a node claim enormous rates with everybody, sweep after sweep of one round: in each of them it would
-// outnumber the one pair that every other node was measured in. Nobody is slow beside it.
+// TestForgedRates has a node claim enormous rates with everybody, sweep after sweep of one round: in each of them it
+// would outnumber the one pair that every other node was measured in. Nobody is slow beside it.
 func TestForgedRates(t *testing.T) {
 	l := newLiars(t, 16)
 	for sweep := 1; sweep <= 20; sweep++ {
@@ -95,8 +103,8 @@ func TestForgedRates(t *testing.T) {
 	}
 }
 
-// TestForgedTimes has a node speak of sweeps at other times than they were, and of ones that nobody remembers. The order of
-// sweeps is the server's word, and what the statistics know stays.
+// TestForgedTimes has a node speak of sweeps at other times than they were, and of ones that nobody remembers. The
+// order of sweeps is the server's word, and what the statistics know stays.
 func TestForgedTimes(t *testing.T) {
 	l := newLiars(t, 4)
 	const sweeps = 100
@@ -140,21 +148,27 @@ func TestForgedCollectives(t *testing.T) {
 		Points: []result.Point{{Size: 8, Out: &result.Timing{Time: result.Times{Min: 1, Median: 1, P99: 1, Mean: 1}}}},
 	}}
 	for sweep := 1; sweep <= 3; sweep++ {
-		l.order(fleet.Order{ID: "c", State: fleet.Running, Sweep: sweep, Lead: "n00", What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1}})
-		said := fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "c", Part: "p", Sweep: sweep, Results: results}}
+		l.order(fleet.Order{
+			ID: "c", State: fleet.Running, Sweep: sweep, Lead: "n00",
+			What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1},
+		})
+		said := fleet.Event{
+			Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "c", Part: "p", Sweep: sweep, Results: results},
+		}
 		l.say("evil", said, false)
 		if s, _ := l.v.Order("c", l.at); s.Measured != 0 {
 			t.Error("the word of a node that is not rank 0 counts as the outcome")
 		}
 		l.say("n00", said, true)
 	}
-	if kept := l.v.Collectives(); len(kept) != 3 || slices.ContainsFunc(kept, func(c fleet.Collective) bool { return c.Node == "evil" }) {
+	if kept := l.v.Collectives(); len(kept) != 3 ||
+		slices.ContainsFunc(kept, func(c fleet.Collective) bool { return c.Node == "evil" }) {
 		t.Errorf("%d collectives are kept: %+v", len(kept), kept)
 	}
 }
 
-// TestSlowPairOfTwo judges a check of two nodes of which one is slow, or says so: neither is drained, for nobody can say which.
-// With a third, the one that is slow with both is.
+// TestSlowPairOfTwo judges a check of two nodes of which one is slow, or says so: neither is drained, for nobody can
+// say which. With a third, the one that is slow with both is.
 func TestSlowPairOfTwo(t *testing.T) {
 	l := newLiars(t, 8)
 	h := New(Config{Now: func() time.Time { return l.at }})
@@ -191,7 +205,8 @@ func TestSlowPairOfTwo(t *testing.T) {
 		return v
 	}
 	two := check("two", "evil", "n01")
-	if len(two.Unhealthy) > 0 || len(two.Healthy) > 0 || len(two.Unmeasured) != 2 || !strings.Contains(strings.Join(two.Notes, "\n"), "a third node is needed") {
+	if len(two.Unhealthy) > 0 || len(two.Healthy) > 0 || len(two.Unmeasured) != 2 ||
+		!strings.Contains(strings.Join(two.Notes, "\n"), "a third node is needed") {
 		t.Errorf("of two: %+v", two)
 	}
 	three := check("three", "evil", "n01", "n02")
@@ -200,8 +215,8 @@ func TestSlowPairOfTwo(t *testing.T) {
 	}
 }
 
-// TestNumbersNearTheEnd has a node count near the greatest numbers there are: nothing wraps, no gap of as many numbers is
-// reported, and what comes after counts.
+// TestNumbersNearTheEnd has a node count near the greatest numbers there are: nothing wraps, no gap of as many numbers
+// is reported, and what comes after counts.
 func TestNumbersNearTheEnd(t *testing.T) {
 	link := func(port string) fleet.Event {
 		return fleet.Event{Kind: fleet.KindLink, Link: &fleet.Link{Port: port, Up: true}}
@@ -210,12 +225,19 @@ func TestNumbersNearTheEnd(t *testing.T) {
 		seq  uint64
 		want bool
 	}{
-		{1<<64 - 1, false}, {1<<64 - 2, false}, {1 << 63, false}, {fleet.MaxSeq + 1, false}, {fleet.MaxSeq, true}, {fleet.MaxSeq - 1, true},
+		{1<<64 - 1, false},
+		{1<<64 - 2, false},
+		{1 << 63, false},
+		{fleet.MaxSeq + 1, false},
+		{fleet.MaxSeq, true},
+		{fleet.MaxSeq - 1, true},
 	} {
 		l := newLiars(t, 1)
 		l.said["evil"] = c.seq - 1
 		l.say("evil", link("a"), c.want)
-		for _, m := range l.v.missing(map[fleet.Name]tail{"evil": {last: 1<<64 - 1, since: l.at}, "n00": {last: 1 << 63, since: l.at}}, true) {
+		for _, m := range l.v.missing(map[fleet.Name]tail{
+			"evil": {last: 1<<64 - 1, since: l.at}, "n00": {last: 1 << 63, since: l.at},
+		}, true) {
 			t.Errorf("after %d: %d numbers of %s are said to be missing: %v", c.seq, m.count(), m.node, m.gaps)
 		}
 		l.said["evil"] = 1 // it begins anew, and its clock goes on
@@ -225,8 +247,8 @@ func TestNumbersNearTheEnd(t *testing.T) {
 	}
 }
 
-// TestForgedLoss: what one node alone says about its own numbers is no damage of the store, but a warning that names it; what
-// the server itself or several nodes lack is.
+// TestForgedLoss: what one node alone says about its own numbers is no damage of the store, but a warning that names
+// it; what the server itself or several nodes lack is.
 func TestForgedLoss(t *testing.T) {
 	l := newLiars(t, 2)
 	h := New(Config{})
@@ -238,14 +260,19 @@ func TestForgedLoss(t *testing.T) {
 	}{
 		{[]fleet.Name{"evil"}, finding.Warn, "Node evil counts 99 events as stored that the store does not have."},
 		{[]fleet.Name{""}, finding.Error, "The store does not have 100 events of the server that it had acknowledged."},
-		{[]fleet.Name{"evil", "n00"}, finding.Error, "The store does not have 198 events of 2 publishers that it had acknowledged."},
+		{
+			[]fleet.Name{"evil", "n00"},
+			finding.Error,
+			"The store does not have 198 events of 2 publishers that it had acknowledged.",
+		},
 	} {
 		h.damage.lost = map[fleet.Name]tail{}
 		for _, n := range c.lacks {
 			h.damage.lost[n] = tail{100, l.at}
 		}
 		list := h.damageFindings(l.at)
-		if len(list) != 1 || list[0].Severity != c.want || list[0].Text != c.text || len(list[0].Nodes) != 0 || drains(list[0]) {
+		if len(list) != 1 || list[0].Severity != c.want || list[0].Text != c.text || len(list[0].Nodes) != 0 ||
+			drains(list[0]) {
 			t.Errorf("%q: %+v", c.lacks, list)
 		}
 	}

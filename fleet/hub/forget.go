@@ -23,13 +23,16 @@ func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
 	case !ok:
 		return ErrNoNode
 	case s.State == fleet.NodeUp:
-		return fmt.Errorf("%w, its last heartbeat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Unreachable)
+		return fmt.Errorf("%w, its last heartbeat came %v ago; stop its agent first (one that was killed counts as up for "+
+			"%v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Unreachable)
 	case s.State == fleet.NodeStarting:
-		return fmt.Errorf("%w, possibly: this server started less than %v ago and waits for its heartbeat; try again then", ErrBeats, h.cfg.Unreachable)
+		return fmt.Errorf("%w, possibly: this server started less than %v ago and waits for its heartbeat; try again then",
+			ErrBeats, h.cfg.Unreachable)
 	}
 	h.live.forget(n)
 	t := &fleet.Tokens{Node: n, Withdrawn: true, By: cut(by)}
-	if err := h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t}, func() bool { return h.view.forgotten(string(n)) }); err != nil {
+	if err := h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t},
+		func() bool { return h.view.forgotten(string(n)) }); err != nil {
 		return err
 	}
 	h.lookNow() // at findings that name others too
@@ -62,7 +65,8 @@ func (h *Hub) takeBack(ctx context.Context, n fleet.Name) error {
 		return nil
 	}
 	t := &fleet.Tokens{Node: n, By: "its beat"}
-	return h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t}, func() bool { return !h.view.forgotten(string(n)) })
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t},
+		func() bool { return !h.view.forgotten(string(n)) })
 }
 
 // forgotten tells that all of these nodes were forgotten.

@@ -39,7 +39,9 @@ func TestForget(t *testing.T) {
 		eventually.Holds(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == fleet.NodeUnreachable })
 		wrong := func(id string, who ...string) {
 			t.Helper()
-			f := &finding.Finding{ID: id, Kind: health.Unreachable, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}
+			f := &finding.Finding{
+				ID: id, Kind: health.Unreachable, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now(),
+			}
 			if err := h.publishFinding(t.Context(), f, func() bool { _, ok := h.view.Finding(id); return ok }); err != nil {
 				t.Fatal(err)
 			}

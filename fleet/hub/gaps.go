@@ -84,8 +84,8 @@ func (l lacks) spans() (list []fleet.Span) {
 }
 
 // missing is what the stream does not have, by publisher. lost is the last number of which a node says that it was
-// stored, where it is not there; heads tells whether numbers count that came before the first of a publisher, which a store that is full
-// drops as it should.
+// stored, where it is not there; heads tells whether numbers count that came before the first of a publisher, which a
+// store that is full drops as it should.
 func (v *View) missing(lost map[fleet.Name]tail, heads bool) (list []lacks) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -140,7 +140,8 @@ func (g gap) String() string {
 	if g.since.IsZero() {
 		return fmt.Sprintf("%s, from before %s", numbers, g.until.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("%s, from between %s and %s", numbers, g.since.UTC().Format(time.RFC3339), g.until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s, from between %s and %s", numbers, g.since.UTC().Format(time.RFC3339),
+		g.until.UTC().Format(time.RFC3339))
 }
 
 // early are outcomes that came before what they speak of, an order or a node: the store lost that, and it comes again
@@ -204,8 +205,8 @@ func (v *View) orderMissing() bool {
 	return !v.early.over || own != nil && len(own.gaps) > 0
 }
 
-// settle tells that the past has been read, and what the server lost of it is back. What then still waits for its order,
-// waits in vain unless something of the server's is missing.
+// settle tells that the past has been read, and what the server lost of it is back. What then still waits for its
+// order, waits in vain unless something of the server's is missing.
 func (v *View) settle() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -18,7 +18,8 @@ const (
 	maxHeld = 1000
 )
 
-// holding are findings that come in passing, when first and when last: a minute in which one does not show does not clear it.
+// holding are findings that come in passing, when first and when last: a minute in which one does not show does not
+// clear it.
 type holding map[string]*heldFinding
 
 type heldFinding struct {
@@ -85,8 +86,10 @@ func (r *reported) take(n fleet.Name, list []finding.Finding, now time.Time) {
 			continue
 		}
 		kept.list = append(kept.list, finding.Finding{
-			ID: kind + ":" + string(n) + "/" + where, Kind: finding.Kind(kind), Severity: min(f.Severity, finding.Error), Confidence: 1,
-			Nodes: []string{string(n)}, Where: string(n) + "/" + where, Text: texttab.Clean(f.Text), Fix: texttab.Clean(f.Fix),
+			ID: kind + ":" + string(n) + "/" + where, Kind: finding.Kind(kind), Severity: min(f.Severity, finding.Error),
+			Confidence: 1,
+			Nodes:      []string{string(n)}, Where: string(n) + "/" + where, Text: texttab.Clean(f.Text),
+			Fix: texttab.Clean(f.Fix),
 		})
 	}
 	r.mu.Lock()

@@ -8,18 +8,24 @@ import (
 	"busbar.dev/finding"
 )
 
-// TestReported: what a node says of itself is a finding about it, drains it alone, and clears some time after it is not told any more.
+// TestReported: what a node says of itself is a finding about it, drains it alone, and clears some time after it is not
+// told any more.
 func TestReported(t *testing.T) {
 	now := time.Now()
 	var r reported
 	r.take("n1", []finding.Finding{
-		{ID: "gpu-ecc", Severity: finding.Error, Where: "gpu0", Text: "GPU 0 of n1 had 3 errors\x1b[31m", Fix: "Reset it.", Nodes: []string{"n2"}, Confidence: 0.1},
+		{
+			ID: "gpu-ecc", Severity: finding.Error, Where: "gpu0", Text: "GPU 0 of n1 had 3 errors\x1b[31m", Fix: "Reset it.",
+			Nodes: []string{"n2"}, Confidence: 0.1,
+		},
 		{ID: "gpu-hot", Severity: finding.Warn, Where: "gpu1", Text: "GPU 1 is hot"},
 		{ID: "gpu-persistence", Severity: finding.Note, Where: "gpu1", Text: "a note"},
 		{ID: "../slow-host:n2", Severity: finding.Error, Where: strings.Repeat("x", 100), Text: "forged"},
 	}, now)
 	list := r.findings(now)
-	if len(list) != 2 || list[0].ID != "gpu-ecc:n1/gpu0" || list[0].Kind != "gpu-ecc" || list[0].Nodes[0] != "n1" || len(list[0].Nodes) != 1 || strings.Contains(list[0].Text, "\x1b") || !drains(list[0]) || drains(list[1]) || !list[0].Since.Equal(now) {
+	if len(list) != 2 || list[0].ID != "gpu-ecc:n1/gpu0" || list[0].Kind != "gpu-ecc" || list[0].Nodes[0] != "n1" ||
+		len(list[0].Nodes) != 1 || strings.Contains(list[0].Text, "\x1b") || !drains(list[0]) || drains(list[1]) ||
+		!list[0].Since.Equal(now) {
 		t.Fatalf("%+v", list)
 	}
 	// It is told for as long as it is so, with its beginning; then it clears, and is over.

@@ -41,7 +41,10 @@ type Alert struct {
 
 func newHooks(urls []string, secret []byte) (list []*hook) {
 	// A redirect would send the findings where nobody said.
-	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Timeout:       10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	for _, u := range urls {
 		sum := sha256.Sum256([]byte(u))
 		k := &hook{url: u, mark: hex.EncodeToString(sum[:8]), secret: secret, client: client}
@@ -209,7 +212,8 @@ func (k *hook) post(ctx context.Context, key string, body []byte) (final bool, e
 	switch {
 	case resp.StatusCode < 300:
 		return false, nil
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout:
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests ||
+		resp.StatusCode == http.StatusRequestTimeout:
 		return false, fmt.Errorf("%s answers %s", k.url, resp.Status)
 	}
 	return true, fmt.Errorf("%s answers %s", k.url, resp.Status)

@@ -21,7 +21,10 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Millisecond)
 		return v.Apply(Entry{Seq: seq, Stored: n.At, Publisher: n.Node, Event: n})
 	}
-	row := &result.Sweep{Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Transport: "tcp", Points: []result.Point{{Size: 8, Out: result.Time(5)}}}
+	row := &result.Sweep{
+		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Transport: "tcp",
+		Points: []result.Point{{Size: 8, Out: result.Time(5)}},
+	}
 	if err := row.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +42,10 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 		}
 	}
 	send := func(n fleet.Name, order string) bool {
-		return apply(&fleet.Event{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Results: result.Sweeps{row}}})
+		return apply(&fleet.Event{
+			Node: n, Kind: fleet.KindMeasured,
+			Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Results: result.Sweeps{row}},
+		})
 	}
 	if !send("b", "c") || !send("", fleet.LocalOrder) {
 		t.Fatal("what is true was not taken")
@@ -70,7 +76,10 @@ func TestTextsThatMoveTheCursor(t *testing.T) {
 		{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: evil, Meet: evil, Bind: evil}},
 		{Kind: fleet.KindLink, Link: &fleet.Link{Port: evil}},
 		{Kind: fleet.KindLink, Link: &fleet.Link{Port: "eth0", State: evil}},
-		{Kind: fleet.KindCounters, Counters: &fleet.Counters{Values: map[string]map[string]uint64{evil: {"a": 1}, "eth0": {evil: 1, "b": 1}}}},
+		{
+			Kind:     fleet.KindCounters,
+			Counters: &fleet.Counters{Values: map[string]map[string]uint64{evil: {"a": 1}, "eth0": {evil: 1, "b": 1}}},
+		},
 	} {
 		n.Node, n.Seq, n.At = "a", uint64(i+1), at.Add(time.Duration(i)*time.Second)
 		v.Apply(Entry{Seq: n.Seq, Stored: n.At, Publisher: "a", Event: n})

@@ -116,7 +116,8 @@ func New(cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
-		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
+		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1),
+		back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
 }
 
@@ -170,7 +171,9 @@ func (h *Hub) Run(ctx context.Context) error {
 		})
 	})
 	start("beats", func(ctx context.Context) error {
-		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood})
+		return h.cfg.Bus.Transient(ctx, bus.Transient{
+			Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood,
+		})
 	})
 	start("pages", h.notifyBeats)
 	select { // not until the last sequence: a store may have lost what was there

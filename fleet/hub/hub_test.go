@@ -94,7 +94,8 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		for _, b := range v.Unhealthy {
 			bad = append(bad, b.Node)
 		}
-		if slices.Contains(bad, "n4") || slices.Contains(v.Healthy, "n4") || !strings.Contains(strings.Join(v.Notes, "\n"), "n4: busy") {
+		if slices.Contains(bad, "n4") || slices.Contains(v.Healthy, "n4") ||
+			!strings.Contains(strings.Join(v.Notes, "\n"), "n4: busy") {
 			t.Errorf("a busy node is neither good nor bad: %+v", v)
 		}
 		for _, n := range []fleet.Name{"n1", "n2", "n5"} {
@@ -124,7 +125,8 @@ func TestTheOtherOfTwoIsNotToBlame(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		v, err := h.Verdict(s.ID)
-		if err != nil || len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n1" || len(v.Healthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0"}) {
+		if err != nil || len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n1" || len(v.Healthy) != 0 ||
+			!slices.Equal(v.Unmeasured, []fleet.Name{"n0"}) {
 			t.Errorf("%v %+v", err, v)
 		}
 	})
@@ -153,7 +155,8 @@ func TestOrdersNeverClashOnANode(t *testing.T) {
 		}
 		stop()
 		for _, n := range nodes {
-			eventually.Holds(t, fmt.Sprintf("%s did its 20 parts", n.name), func() bool { return n.count() == 20 }) // the last a moment after its peer
+			// the last a moment after its peer
+			eventually.Holds(t, fmt.Sprintf("%s did its 20 parts", n.name), func() bool { return n.count() == 20 })
 		}
 	})
 }
@@ -200,7 +203,8 @@ func TestHubThatDiesInASweepGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually.Holds(t, "some pairs are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 8 })
+		eventually.Holds(t, "some pairs are measured",
+			func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 8 })
 		stop() // without a word: nothing is said after the context's end
 		last := m.entries[len(m.entries)-1]
 		if last.Event.Kind == fleet.KindOrder && last.Event.Order.Final() {
@@ -265,7 +269,9 @@ func TestRoundsOfLaterSweepsGoOn(t *testing.T) {
 		h, _ := start(t, m, nil)
 		seen := map[int]bool{}
 		for i := range 4 {
-			w := &sweep{h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().present(), out: map[fleet.Name]string{}}
+			w := &sweep{
+				h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().present(), out: map[fleet.Name]string{},
+			}
 			first := (w.o.Sweep - 1) * 2 % 7
 			seen[first], seen[(first+1)%7] = true, true
 		}
@@ -303,7 +309,8 @@ func TestLiarSpoilsNothingOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually.Holds(t, "the honest are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 1 })
+		eventually.Holds(t, "the honest are measured",
+			func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 1 })
 		ignored := h.View().Ignored()
 		eventually.Holds(t, "lies are counted", func() bool {
 			ignored = h.View().Ignored()

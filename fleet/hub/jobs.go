@@ -66,7 +66,8 @@ type JobPoint struct {
 	Share    float64   `json:"wait,omitempty"` // of a rank: the part of the minute that it waited
 }
 
-// JobsReply is what the fleet's jobs did in the last minute, and how their rows and ranks went before: COMM/OPERATION/CLASS, rank/HOST/PID.
+// JobsReply is what the fleet's jobs did in the last minute, and how their rows and ranks went before:
+// COMM/OPERATION/CLASS, rank/HOST/PID.
 type JobsReply struct {
 	rates.Report
 
@@ -77,7 +78,8 @@ type JobsReply struct {
 	Unpredicted string `json:"unpredicted,omitempty"`
 }
 
-// take keeps a node's window. What a node says of ranks of other hosts cannot be told from what they say: it counts as said.
+// take keeps a node's window. What a node says of ranks of other hosts cannot be told from what they say: it counts as
+// said.
 func (j *jobs) take(n fleet.Name, data []byte, now time.Time) {
 	w, err := rates.Unpack(data)
 	if err != nil || len(w.Parts) > maxParts || len(w.Members) > maxParts {
@@ -191,7 +193,9 @@ func (h *Hub) jobFindings() []finding.Finding {
 func (h *Hub) getJobs(w http.ResponseWriter, _ *http.Request) {
 	r := h.jobsNow()
 	h.jobs.mu.Lock()
-	out := JobsReply{Report: *r, Findings: r.Findings(), Series: map[string][]JobPoint{}, Predicted: h.jobs.on, Unpredicted: h.jobs.why}
+	out := JobsReply{
+		Report: *r, Findings: r.Findings(), Series: map[string][]JobPoint{}, Predicted: h.jobs.on, Unpredicted: h.jobs.why,
+	}
 	for i := range r.Jobs {
 		for k := range r.Jobs[i].Rows {
 			key := seriesKey(&r.Jobs[i].Rows[k])
@@ -216,16 +220,23 @@ func (h *Hub) jobMetrics(p *page) {
 			for k := range r.Jobs[i].Rows {
 				x := &r.Jobs[i].Rows[k]
 				if v := of(x); x.Transfer > 0 && !math.IsNaN(v) {
-					p.line(name, v, "job", r.Jobs[i].Name, "communicator", x.Group, "comm", x.Comm, "operation", x.Op, "bytes_from", fmt.Sprint(int64(1)<<x.Class))
+					p.line(name, v, "job", r.Jobs[i].Name, "communicator", x.Group, "comm", x.Comm, "operation", x.Op, "bytes_from",
+						fmt.Sprint(int64(1)<<x.Class))
 				}
 			}
 		}
 	}
-	row("busbar_job_collective_transfer_seconds", "Median transfer of a job's collective in the last minute.", func(r *rates.Row) float64 { return r.Transfer.Seconds() })
-	row("busbar_job_collective_wait_seconds", "Mean time that ranks waited for the last one in a collective.", func(r *rates.Row) float64 { return r.Wait.Seconds() })
-	row("busbar_job_collective_busbw_bytes_per_second", "Bus bandwidth of the median transfer.", func(r *rates.Row) float64 { return float64(r.BusBW) })
-	row("busbar_job_collective_expected_seconds", "Transfer that predict expects on the fleet's topology; none where it cannot.", expectedOf(func(e *rates.Expected) unit.Time { return e.Time }))
-	row("busbar_job_collective_expected_high_seconds", "Upper end of the error bar of the expected transfer.", expectedOf(func(e *rates.Expected) unit.Time { return e.High }))
+	row("busbar_job_collective_transfer_seconds", "Median transfer of a job's collective in the last minute.",
+		func(r *rates.Row) float64 { return r.Transfer.Seconds() })
+	row("busbar_job_collective_wait_seconds", "Mean time that ranks waited for the last one in a collective.",
+		func(r *rates.Row) float64 { return r.Wait.Seconds() })
+	row("busbar_job_collective_busbw_bytes_per_second", "Bus bandwidth of the median transfer.",
+		func(r *rates.Row) float64 { return float64(r.BusBW) })
+	row("busbar_job_collective_expected_seconds",
+		"Transfer that predict expects on the fleet's topology; none where it cannot.",
+		expectedOf(func(e *rates.Expected) unit.Time { return e.Time }))
+	row("busbar_job_collective_expected_high_seconds", "Upper end of the error bar of the expected transfer.",
+		expectedOf(func(e *rates.Expected) unit.Time { return e.High }))
 	p.head("busbar_job_rank_wait_ratio", "gauge", "Share of the last minute that a rank waited for others in collectives.")
 	for i := range r.Jobs {
 		for k := range r.Jobs[i].Ranks {
@@ -233,7 +244,8 @@ func (h *Hub) jobMetrics(p *page) {
 			p.line("busbar_job_rank_wait_ratio", x.Wait, "job", r.Jobs[i].Name, "rank", fmt.Sprint(x.Rank), "node", x.Host)
 		}
 	}
-	p.head("busbar_job_late_ratio", "gauge", "Share of the last minute that the median rank waited for the rank that comes last; none where no rank is late.")
+	p.head("busbar_job_late_ratio", "gauge", "Share of the last minute that the median rank waited for the rank that "+
+		"comes last; none where no rank is late.")
 	for i := range r.Jobs {
 		if l := r.Jobs[i].Late; l != nil {
 			p.line("busbar_job_late_ratio", l.Share, "job", r.Jobs[i].Name, "rank", fmt.Sprint(l.Ranks[0]), "node", l.Host)

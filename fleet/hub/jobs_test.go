@@ -21,11 +21,15 @@ import (
 func sent(t *testing.T, rank, beat int, wait time.Duration) []byte {
 	t.Helper()
 	began := time.Unix(1_800_000_000, 0)
-	r := &profile.Ring{PID: 10 + rank, Host: fmt.Sprintf("node%d", rank), Job: "7", Rank: rank, World: 3, Comms: []profile.Comm{{Hash: 1, Rank: rank, Ranks: 3, Nodes: 3}}}
+	r := &profile.Ring{
+		PID: 10 + rank, Host: fmt.Sprintf("node%d", rank), Job: "7", Rank: rank, World: 3,
+		Comms: []profile.Comm{{Hash: 1, Rank: rank, Ranks: 3, Nodes: 3}},
+	}
 	for i := range 8 {
 		n := beat*8 + i
 		r.Ops = append(r.Ops, profile.Op{
-			Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(n), Type: "Float32", Count: 1 << 20, Bytes: 4 * unit.MiB, Algo: "ring", Proto: "simple",
+			Function: "AllReduce", Kind: coll.AllReduce, Sequence: uint64(n), Type: "Float32", Count: 1 << 20,
+			Bytes: 4 * unit.MiB, Algo: "ring", Proto: "simple",
 			Launched: began.Add(time.Duration(n) * time.Second), Started: true, Ended: true, Took: time.Millisecond + wait,
 		})
 	}
@@ -53,7 +57,8 @@ func TestJobs(t *testing.T) {
 	}
 	h.jobs.take("node9", []byte("no window"), now)
 	r := h.jobsNow()
-	if len(r.Jobs) != 1 || len(r.Jobs[0].Ranks) != 3 || r.Jobs[0].Rows[0].Count != 48 || r.Jobs[0].Rows[0].Seen != 3 || r.Jobs[0].Rows[0].Compared != 48 {
+	if len(r.Jobs) != 1 || len(r.Jobs[0].Ranks) != 3 || r.Jobs[0].Rows[0].Count != 48 || r.Jobs[0].Rows[0].Seen != 3 ||
+		r.Jobs[0].Rows[0].Compared != 48 {
 		t.Fatalf("%+v", r)
 	}
 	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 1 || l.Host != "node1" {
@@ -91,8 +96,8 @@ func uncalibrated(c *cluster.Cluster) *cluster.Cluster {
 	return &out
 }
 
-// TestJobsExpected sets what predict says of the fleet's own topology beside a job: a transfer far beyond the error bar is the
-// network's, a late rank's is not.
+// TestJobsExpected sets what predict says of the fleet's own topology beside a job: a transfer far beyond the error bar
+// is the network's, a late rank's is not.
 func TestJobsExpected(t *testing.T) {
 	c, err := hardware.Preset("dgx-h100", 3)
 	if err != nil {
@@ -123,8 +128,14 @@ func TestJobsExpected(t *testing.T) {
 	// Inside the wide bar of a cluster that nobody measured, and outside the bar of one that was.
 	high := row.Expected.High
 	c.Calibration = &cluster.Calibration{
-		Points: 9, Measured: []cluster.MeasuredRange{{Op: "all_reduce", Class: "multi-node-infiniband", From: unit.MiB, To: 16 * unit.MiB, Points: 9, Error: 0.1}},
-		Residuals: []cluster.Residual{{Op: "all_reduce", Class: "multi-node-infiniband", Layout: "3x1", Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1}, {Size: 16 * unit.MiB, Factor: 1}}}},
+		Points: 9,
+		Measured: []cluster.MeasuredRange{{
+			Op: "all_reduce", Class: "multi-node-infiniband", From: unit.MiB, To: 16 * unit.MiB, Points: 9, Error: 0.1,
+		}},
+		Residuals: []cluster.Residual{{
+			Op: "all_reduce", Class: "multi-node-infiniband", Layout: "3x1",
+			Points: []cluster.ResidualPoint{{Size: unit.MiB, Factor: 1}, {Size: 16 * unit.MiB, Factor: 1}},
+		}},
 	}
 	took := time.Duration((0.5*high.Seconds() + 0.5*row.Expected.Time.Seconds()) * 1e9)
 	for _, x := range []struct {
@@ -142,7 +153,8 @@ func TestJobsExpected(t *testing.T) {
 		if row.Verdict != x.want || row.Against != x.against || row.Expected.Calibrated != (x.against == rates.ByCalibrated) {
 			t.Errorf("%s against %q, %v of %+v", row.Verdict, row.Against, row.Transfer, row.Expected)
 		}
-		if list := h.jobFindings(); len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] || len(list) > 0 && !strings.Contains(list[0].Text, "expected by the calibrated prediction") {
+		if list := h.jobFindings(); len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] ||
+			len(list) > 0 && !strings.Contains(list[0].Text, "expected by the calibrated prediction") {
 			t.Errorf("%+v", list)
 		}
 	}

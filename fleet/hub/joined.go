@@ -30,7 +30,8 @@ type model struct {
 	assuming           error
 }
 
-// predictable is the fleet as one cluster, with what no map says assumed as busbar predict does. It must not be changed.
+// predictable is the fleet as one cluster, with what no map says assumed as busbar predict does. It must not be
+// changed.
 func (h *Hub) predictable() (*cluster.Cluster, error) {
 	of := h.Cluster()
 	h.model.mu.Lock()
@@ -110,7 +111,10 @@ func join(list []nodeMap, network *cluster.Cluster) *cluster.Cluster {
 }
 
 // oneNode is what a node may say of itself. Its network is not taken from it.
-var oneNode = cluster.Limits{Hosts: 1, Names: 64, Devices: 4 * cluster.MaxEnds, Pairs: cluster.MaxEnds * cluster.MaxEnds, Switches: 1024, Links: 1 << 16, Steps: 1 << 28}
+var oneNode = cluster.Limits{
+	Hosts: 1, Names: 64, Devices: 4 * cluster.MaxEnds, Pairs: cluster.MaxEnds * cluster.MaxEnds, Switches: 1024,
+	Links: 1 << 16, Steps: 1 << 28,
+}
 
 var errNoMap = errors.New("it said none")
 

@@ -24,7 +24,9 @@ type lastBeat struct {
 }
 
 func newLive() *live {
-	return &live{beats: map[fleet.Name]lastBeat{}, progresses: map[fleet.Name]fleet.Progress{}, fresh: map[fleet.Name]bool{}}
+	return &live{
+		beats: map[fleet.Name]lastBeat{}, progresses: map[fleet.Name]fleet.Progress{}, fresh: map[fleet.Name]bool{},
+	}
 }
 
 // beat keeps a beat; false where there are too many nodes.

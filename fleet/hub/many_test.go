@@ -43,7 +43,8 @@ func TestManyNodes(t *testing.T) {
 	eventually.Within(5*time.Minute, func() bool { return h.over(s.ID) })
 	s, _ = h.View().Order(s.ID, time.Now())
 	took := s.Since.Sub(s.Ran)
-	t.Logf("%d nodes, %d of %d pairs in %v: %v each; %v", count, s.Measured, s.Parts, took, took/time.Duration(max(s.Measured, 1)), s.State)
+	t.Logf("%d nodes, %d of %d pairs in %v: %v each; %v", count, s.Measured, s.Parts, took,
+		took/time.Duration(max(s.Measured, 1)), s.State)
 	if s.State != fleet.Done || s.Measured != s.Parts {
 		t.Errorf("%+v", s)
 	}

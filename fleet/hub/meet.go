@@ -123,7 +123,8 @@ func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) s
 	for _, n := range ranks[1:] {
 		own, ok := h.view.meet(n)
 		if other := h.placeOf(ctx, own); ok && (at.loop && !other.loop || at.odd && !other.odd) {
-			return cut(fmt.Sprintf("announces the address %s (%s), where no other node can reach it; give its agent --bind INTERFACE or ADDRESS", meet, at.text))
+			return cut(fmt.Sprintf("announces the address %s (%s), where no other node can reach it; give its agent --bind "+
+				"INTERFACE or ADDRESS", meet, at.text))
 		}
 	}
 	return ""

@@ -13,7 +13,9 @@ import (
 
 // meetAt has a node say anew where it is met.
 func (m *memory) meetAt(n fleet.Name, meet string) {
-	m.keep(&fleet.Event{At: time.Now().UTC(), Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: meet}})
+	m.keep(&fleet.Event{
+		At: time.Now().UTC(), Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: meet},
+	})
 }
 
 // reached is which partners a meeting point can be reached by; nil is all.
@@ -72,7 +74,8 @@ func TestHostileMeetingPoint(t *testing.T) {
 					t.Errorf("%s is blamed: %s", u.Node, u.Why)
 				}
 			}
-			if !slices.ContainsFunc(v.Unhealthy, func(u fleet.Out) bool { return u.Node == evil && strings.Contains(u.Why, "reach") }) {
+			if !slices.ContainsFunc(v.Unhealthy,
+				func(u fleet.Out) bool { return u.Node == evil && strings.Contains(u.Why, "reach") }) {
 				t.Error("the node that cannot be met is not named")
 			}
 			if len(v.Healthy) != 4 {

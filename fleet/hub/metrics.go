@@ -99,30 +99,38 @@ func (h *Hub) nodeMetrics(p *page) {
 	each("busbar_node_up", "Whether a node sends heartbeats (1) or not (0).", func(n fleet.NodeState) (float64, bool) {
 		return flag(n.State == fleet.NodeUp), n.State != fleet.NodeLeft
 	})
-	each("busbar_node_beat_age_seconds", "Time since a node's last heartbeat.", func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
-	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n fleet.NodeState) (float64, bool) { return flag(n.Unhealthy), n.State != fleet.NodeLeft })
-	each("busbar_node_load", "The processors' one-minute load.", func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
-	each("busbar_node_waiting_news", "Events of a node that the store has not acknowledged.", func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
+	each("busbar_node_beat_age_seconds", "Time since a node's last heartbeat.",
+		func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
+	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.",
+		func(n fleet.NodeState) (float64, bool) { return flag(n.Unhealthy), n.State != fleet.NodeLeft })
+	each("busbar_node_load", "The processors' one-minute load.",
+		func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
+	each("busbar_node_waiting_news", "Events of a node that the store has not acknowledged.",
+		func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
 	p.head("busbar_node_pair_rate_bytes_per_second", "gauge", "Rates of the pairs that a node is in, as last measured.")
 	for _, by := range fleet.Transports() {
 		rates := h.view.nodeRates(by)
 		for _, n := range nodes {
 			if r, ok := rates[n.Name]; ok && n.State != fleet.NodeLeft {
-				p.line("busbar_node_pair_rate_bytes_per_second", r[0], "node", string(n.Name), "stat", "min", "transport", by.Text())
-				p.line("busbar_node_pair_rate_bytes_per_second", r[1], "node", string(n.Name), "stat", "median", "transport", by.Text())
+				p.line("busbar_node_pair_rate_bytes_per_second", r[0], "node", string(n.Name), "stat", "min", "transport",
+					by.Text())
+				p.line("busbar_node_pair_rate_bytes_per_second", r[1], "node", string(n.Name), "stat", "median", "transport",
+					by.Text())
 			}
 		}
 	}
 	if count[fleet.NodeUp]+count[fleet.NodeUnreachable]+count[fleet.NodeStarting] > perPair {
 		return
 	}
-	p.head("busbar_pair_rate_bytes_per_second", "gauge", "Rate of a direction of a pair, as last measured; in small fleets only.")
+	p.head("busbar_pair_rate_bytes_per_second", "gauge",
+		"Rate of a direction of a pair, as last measured; in small fleets only.")
 	for _, by := range fleet.Transports() {
 		heat := h.view.Heat(fleet.FigureRate, by, nil)
 		for i, row := range heat.Values {
 			for j, v := range row {
 				if v != nil {
-					p.line("busbar_pair_rate_bytes_per_second", *v*1e9, "from", string(heat.Names[i]), "to", string(heat.Names[j]), "transport", by.Text())
+					p.line("busbar_pair_rate_bytes_per_second", *v*1e9, "from", string(heat.Names[i]), "to", string(heat.Names[j]),
+						"transport", by.Text())
 				}
 			}
 		}
@@ -176,7 +184,8 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
 	}
 	p.one("busbar_news_unsaid_total", "counter", "Failed attempts to store events.", float64(h.counts.unsent.Load()))
-	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.", float64(h.counts.deaf.Load()))
+	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.",
+		float64(h.counts.deaf.Load()))
 	missing := uint64(0)
 	for _, l := range h.missing() {
 		missing += l.count()

@@ -26,7 +26,8 @@ func adds(t *testing.T, s fleet.OrderState) {
 		}
 	}
 	if s.Measured+s.Failed+s.LeftOut != s.Parts || failed != s.Failed || left != s.LeftOut {
-		t.Errorf("%d measured, %d failed, %d left out of %d parts; reasons for %d and %d: %+v", s.Measured, s.Failed, s.LeftOut, s.Parts, failed, left, s.Reasons)
+		t.Errorf("%d measured, %d failed, %d left out of %d parts; reasons for %d and %d: %+v", s.Measured, s.Failed,
+			s.LeftOut, s.Parts, failed, left, s.Reasons)
 	}
 }
 
@@ -59,7 +60,8 @@ func TestPartsAddUp(t *testing.T) {
 		if r := find(why); r.LeftOut || r.Parts != s.Failed || !slices.Equal(r.Nodes, []fleet.Name{"n0"}) {
 			t.Errorf("%+v", r)
 		}
-		if r := find("refuses: measuring is not allowed here"); !r.LeftOut || r.Parts != 4 || !slices.Equal(r.Nodes, []fleet.Name{"n4"}) {
+		if r := find("refuses: measuring is not allowed here"); !r.LeftOut || r.Parts != 4 ||
+			!slices.Equal(r.Nodes, []fleet.Name{"n4"}) {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -100,7 +102,10 @@ func TestACollectiveIsOnePart(t *testing.T) {
 	Fill(&o)
 	apply(&fleet.Event{Kind: fleet.KindOrder, Order: &o})
 	for i := range 4 {
-		apply(&fleet.Event{Node: fleet.Name(fmt.Sprint("n", i)), Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "broken"}})
+		apply(&fleet.Event{
+			Node: fleet.Name(fmt.Sprint("n", i)), Kind: fleet.KindMeasured,
+			Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "broken"},
+		})
 	}
 	if s, _ := v.Order("o", time.Now()); s.Failed != 1 || s.Measured != 0 {
 		t.Errorf("%+v", s)
@@ -114,7 +119,9 @@ func TestFewerReasons(t *testing.T) {
 		var want, got [2]int
 		side := map[bool]int{true: 1}
 		for i := range rapid.IntRange(0, 30).Draw(t, "reasons") {
-			r := fleet.Reason{Parts: rapid.IntRange(1, 9).Draw(t, "parts"), LeftOut: rapid.Bool().Draw(t, "left"), Why: fmt.Sprint(i)}
+			r := fleet.Reason{
+				Parts: rapid.IntRange(1, 9).Draw(t, "parts"), LeftOut: rapid.Bool().Draw(t, "left"), Why: fmt.Sprint(i),
+			}
 			want[side[r.LeftOut]] += r.Parts
 			list = append(list, r)
 		}

@@ -58,7 +58,10 @@ func (v *View) accused() map[fleet.Name][]*finding.Finding {
 }
 
 func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*finding.Finding) fleet.NodeState {
-	out := fleet.NodeState{Name: name, State: fleet.NodeUnreachable, Received: s.receivedAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
+	out := fleet.NodeState{
+		Name: name, State: fleet.NodeUnreachable, Received: s.receivedAt, Age: -1, AgeS: -1, Failed: s.lastFailed,
+		FailedAt: s.lastFailedAt,
+	}
 	if j := s.joined; j != nil {
 		out.Joined, out.Version, out.Meet, out.Bind, out.CPUs = s.joinedAt, j.Version, j.Meet, j.Bind, j.CPUs
 	}

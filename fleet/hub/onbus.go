@@ -44,8 +44,8 @@ type onBus struct {
 	read      atomic.Uint64 // the greatest number of a server's event that was read
 }
 
-// Publish appends an event. Several servers speak on one subject: who was overtaken says it again. Its number is above all
-// that the store, the journal and those who follow the stream know of; the store alone may have lost the last ones.
+// Publish appends an event. Several servers speak on one subject: who was overtaken says it again. Its number is above
+// all that the store, the journal and those who follow the stream know of; the store alone may have lost the last ones.
 func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 	select {
 	case o.turn <- struct{}{}:

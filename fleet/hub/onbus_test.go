@@ -76,7 +76,9 @@ func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow f
 			wg.Go(func() {
 				send(&fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
 					Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round,
-					Pairs: []fleet.PairSample{{From: name, To: p.Ranks[1], Rate: rate, Latency: 1e7}, {From: p.Ranks[1], To: name, Rate: rate, Latency: 1e7}},
+					Pairs: []fleet.PairSample{
+						{From: name, To: p.Ranks[1], Rate: rate, Latency: 1e7}, {From: p.Ranks[1], To: name, Rate: rate, Latency: 1e7},
+					},
 				}})
 			})
 		}
@@ -110,7 +112,8 @@ func hubOn(t *testing.T, srv *bus.Server) (h *Hub, stop func()) {
 	return hubAt(t, b)
 }
 
-// hubAt runs a hub on a connection. It takes nobody for unreachable soon: heartbeats come every 50 ms, but machines that test may be busy.
+// hubAt runs a hub on a connection. It takes nobody for unreachable soon: heartbeats come every 50 ms, but machines
+// that test may be busy.
 func hubAt(t *testing.T, b *bus.Bus) (h *Hub, stop func()) {
 	t.Helper()
 	return hubWith(t, b, 20*time.Second)
@@ -121,7 +124,9 @@ func hubWith(t *testing.T, b *bus.Bus, unreachable time.Duration) (h *Hub, stop 
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h = New(Config{Bus: OnBus(b, nil), Unreachable: unreachable, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
+	h = New(Config{
+		Bus: OnBus(b, nil), Unreachable: unreachable, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) },
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -194,7 +199,8 @@ func TestTwoHubsOverNATS(t *testing.T) {
 	one := func(fleet.Name) float64 { return 1 }
 	newRemote(t, srv, "x", one)
 	newRemote(t, srv, "y", one)
-	eventually.Holds(t, "both hear both", func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
+	eventually.Holds(t, "both hear both",
+		func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
 	var wg sync.WaitGroup
 	for _, h := range []*Hub{a, b, a, b} { // both speak at once
 		wg.Go(func() { sweeps(t, h, 1) })
@@ -236,7 +242,8 @@ func TestStreamThatRanEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := b.Publisher().Publish(t.Context(), &fleet.Event{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: "x"}}); err != nil {
+		if err := b.Publisher().Publish(t.Context(),
+			&fleet.Event{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

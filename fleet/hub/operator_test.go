@@ -69,7 +69,8 @@ func TestRightsInTheManual(t *testing.T) {
 		slices.Sort(u.Pub.Allow)
 		slices.Sort(u.Sub.Allow)
 		if !slices.Equal(pub, u.Pub.Allow) || !slices.Equal(sub, u.Sub.Allow) {
-			t.Errorf("%s: the documentation says\n%q\n%q\nand these are issued:\n%q\n%q", name, pub, sub, u.Pub.Allow, u.Sub.Allow)
+			t.Errorf("%s: the documentation says\n%q\n%q\nand these are issued:\n%q\n%q", name, pub, sub, u.Pub.Allow,
+				u.Sub.Allow)
 		}
 	}
 }
@@ -212,7 +213,8 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 	stop()
 	eventually.Holds(t, "the other leads", b.Leads)
 	sweeps(t, b, 1)
-	if _, err := hubs[1].Query(t.Context(), bus.Range{Nodes: []fleet.Name{"x", ""}}, func(uint64, *fleet.Event) error { return nil }); err != nil {
+	if _, err := hubs[1].Query(t.Context(), bus.Range{Nodes: []fleet.Name{"x", ""}},
+		func(uint64, *fleet.Event) error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.Give(t.Context(), pairOrder()); err != nil {

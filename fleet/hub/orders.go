@@ -66,7 +66,8 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
 		return fleet.OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
 	}
-	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool { _, ok := h.view.Order(o.ID, now); return ok })
+	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o},
+		func() bool { _, ok := h.view.Order(o.ID, now); return ok })
 	s, _ := h.view.Order(o.ID, now)
 	return s, err
 }
@@ -223,15 +224,17 @@ func (h *Hub) choose(o *fleet.Order, begun bool) (nodes []fleet.Name, out []flee
 	nodes = slices.DeleteFunc(nodes, func(n fleet.Name) bool {
 		why := h.view.lacks(n, o.Over)
 		if why != "" {
-			out = append(out, fleet.Out{Node: n, Why: cut("cannot be measured by " + o.Over.Text() + ": " + why), Lacks: o.Nodes == nil})
+			out = append(out, fleet.Out{
+				Node: n, Why: cut("cannot be measured by " + o.Over.Text() + ": " + why), Lacks: o.Nodes == nil,
+			})
 		}
 		return why != ""
 	})
 	return nodes, out
 }
 
-// best is the best transport that all nodes have, and who has none that is better and why. Figures of a sweep are compared with each other, so
-// that all pairs are measured alike.
+// best is the best transport that all nodes have, and who has none that is better and why. Figures of a sweep are
+// compared with each other, so that all pairs are measured alike.
 func (h *Hub) best(nodes []fleet.Name) (by fleet.Transport, why string) {
 	var reasons []string
 	list := fleet.Transports()

@@ -92,7 +92,8 @@ func TestSlowNodeIsFoundAlertedOnceAndForgottenWhenHealthy(t *testing.T) {
 		sweeps(t, h, 2)
 		eventually.Holds(t, "n5 is found", func() bool { s, _ := h.Node("n5"); return s.Unhealthy })
 		eventually.Holds(t, "it is told", func() bool { return len(alerts("raised")) > 0 })
-		if a := alerts("raised")[0]; !slices.Equal(a.Finding.Nodes, []string{"n5"}) || a.Finding.Kind != pairs.SlowHost || a.Finding.Fix == "" {
+		if a := alerts("raised")[0]; !slices.Equal(a.Finding.Nodes, []string{"n5"}) || a.Finding.Kind != pairs.SlowHost ||
+			a.Finding.Fix == "" {
 			t.Errorf("%+v", a)
 		}
 		for _, n := range h.Nodes() {
@@ -112,7 +113,8 @@ func TestSlowNodeIsFoundAlertedOnceAndForgottenWhenHealthy(t *testing.T) {
 		}
 		nodes[5].slow.Store(0)
 		sweeps(t, h, 4)
-		eventually.Holds(t, "it is over, and told", func() bool { return len(alerts("cleared")) == alerted && len(h.View().Findings()) == 0 })
+		eventually.Holds(t, "it is over, and told",
+			func() bool { return len(alerts("cleared")) == alerted && len(h.View().Findings()) == 0 })
 		if s, _ := h.Node("n5"); s.Unhealthy {
 			t.Error("n5 is well and called bad")
 		}
@@ -151,7 +153,8 @@ func TestWebhooks(t *testing.T) {
 var (
 	metricHelp = regexp.MustCompile(`^# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$`)
 	metricType = regexp.MustCompile(`^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge)$`)
-	metricLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*"(,[a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*")*)\})? (\S+)$`)
+	metricLine = regexp.MustCompile(
+		`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*"(,[a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\n"])*")*)\})? (\S+)$`)
 )
 
 // readMetrics gives the values by name with labels, and the names.
@@ -202,9 +205,12 @@ func TestMetrics(t *testing.T) {
 		}
 		v, names := readMetrics(t, &b)
 		for key, want := range map[string]float64{
-			`busbar_nodes{state="up"}`: 4, `busbar_node_up{node="n0"}`: 1, `busbar_node_up{node="n4"}`: 0, `busbar_orders{state="done"}`: 1,
-			`busbar_parts_total{result="good"}`: 6, `busbar_node_pair_rate_bytes_per_second{node="n1",stat="min",transport="tcp"}`: 1e10,
-			`busbar_pair_rate_bytes_per_second{from="n0",to="n1",transport="tcp"}`: 1e10, `busbar_stream_lag`: 0, `busbar_leads`: 1,
+			`busbar_nodes{state="up"}`: 4, `busbar_node_up{node="n0"}`: 1, `busbar_node_up{node="n4"}`: 0,
+			`busbar_orders{state="done"}`:                                                  1,
+			`busbar_parts_total{result="good"}`:                                            6,
+			`busbar_node_pair_rate_bytes_per_second{node="n1",stat="min",transport="tcp"}`: 1e10,
+			`busbar_pair_rate_bytes_per_second{from="n0",to="n1",transport="tcp"}`:         1e10, `busbar_stream_lag`: 0,
+			`busbar_leads`: 1,
 		} {
 			if got, ok := v[key]; !ok || got != want {
 				t.Errorf("%s is %v (%v), want %v", key, got, ok, want)
@@ -270,7 +276,8 @@ func TestManyNodesHaveNoFigurePerPair(t *testing.T) {
 		if err := h.Metrics(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
-		if _, names := readMetrics(t, &b); names["busbar_pair_rate_bytes_per_second"] != "" || names["busbar_node_pair_rate_bytes_per_second"] == "" {
+		if _, names := readMetrics(t, &b); names["busbar_pair_rate_bytes_per_second"] != "" ||
+			names["busbar_node_pair_rate_bytes_per_second"] == "" {
 			t.Error(fmt.Sprint(names))
 		}
 	})

@@ -22,7 +22,9 @@ func (s slowFold) Follow(ctx context.Context, above uint64, each func(Entry), re
 }
 
 func ownEvent(i int) *fleet.Event {
-	return &fleet.Event{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: fleet.Name(fmt.Sprint("x", i))}}
+	return &fleet.Event{
+		At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: fleet.Name(fmt.Sprint("x", i))},
+	}
 }
 
 // opened is a server in a folder with its connection and the journal of what it says itself.
@@ -45,8 +47,8 @@ func opened(t *testing.T, dir string) (b *bus.Bus, j *bus.Journal, end func()) {
 	return b, j, end
 }
 
-// TestOwnNumbersOnce: what the server has read of its own events and not folded yet is not missing in the store, and is not
-// stored again.
+// TestOwnNumbersOnce: what the server has read of its own events and not folded yet is not missing in the store, and is
+// not stored again.
 func TestOwnNumbersOnce(t *testing.T) {
 	b, j, _ := opened(t, t.TempDir())
 	o := slowFold{OnBus(b, j)}
@@ -65,7 +67,8 @@ func TestOwnNumbersOnce(t *testing.T) {
 	}
 	eventually.Holds(t, "all is folded", func() bool { return h.view.lastOf("") == events })
 	times := map[uint64]int{}
-	if _, err := b.Query(ctx, bus.Range{}, func(_ uint64, n *fleet.Event) error { times[n.Seq]++; return nil }); err != nil {
+	if _, err := b.Query(ctx, bus.Range{},
+		func(_ uint64, n *fleet.Event) error { times[n.Seq]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for k := uint64(1); k <= events; k++ {
@@ -75,8 +78,8 @@ func TestOwnNumbersOnce(t *testing.T) {
 	}
 }
 
-// TestOwnNumbersGoOn: an event that was stored, and lost before anybody read it, is not followed by another of its number,
-// and is stored again.
+// TestOwnNumbersGoOn: an event that was stored, and lost before anybody read it, is not followed by another of its
+// number, and is stored again.
 func TestOwnNumbersGoOn(t *testing.T) {
 	dir := t.TempDir()
 	b, j, end := opened(t, dir)

@@ -145,9 +145,9 @@ func (v *View) nodeRates(by fleet.Transport) map[fleet.Name][2]float64 {
 	return out
 }
 
-// table is what a sweep of an order showed, and the middle rate that pairs of the fleet show when they are measured with
-// messages of the same size; 0 where few were. Every node that says something has one vote, however much it says: one in
-// the wrong hands could claim rates that make all others look slow.
+// table is what a sweep of an order showed, and the middle rate that pairs of the fleet show when they are measured
+// with messages of the same size; 0 where few were. Every node that says something has one vote, however much it says:
+// one in the wrong hands could claim rates that make all others look slow.
 func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, usual unit.Rate) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -178,7 +178,8 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	slices.SortFunc(t.Cells, func(a, b pairs.Measure) int { return cmp.Or(a.From-b.From, a.To-b.To) })
 	alike := map[uint32]bool{}
 	for _, other := range v.orders {
-		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.Over == o.Over && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
+		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.Over == o.Over &&
+			other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
 	}
 	count, by := 0, map[uint32][]float64{}
 	for _, cells := range []map[uint64]cell{v.cells[o.Over], v.checks[o.Over]} {

@@ -36,13 +36,16 @@ func (r *recent[T]) notice(n fleet.Name, now time.Time) (e *noticed[T], fresh bo
 }
 
 // findings tell of a kind what was noticed and is not over.
-func (r recent[T]) findings(kind finding.Kind, s finding.Severity, now time.Time, words func(n fleet.Name, what T) (text, fact, fix string)) (list []finding.Finding) {
+func (r recent[T]) findings(kind finding.Kind, s finding.Severity, now time.Time,
+	words func(n fleet.Name, what T) (text, fact, fix string),
+) (list []finding.Finding) {
 	maps.DeleteFunc(r, func(_ fleet.Name, e *noticed[T]) bool { return now.Sub(e.last) > recentLasts })
 	for _, n := range slices.Sorted(maps.Keys(r)) {
 		e := r[n]
 		text, fact, fix := words(n, e.what)
 		list = append(list, finding.Finding{
-			ID: fmt.Sprintf("%s:%s", kind, n), Kind: kind, Severity: s, Nodes: []string{string(n)}, Since: e.first.UTC().Truncate(time.Second), Confidence: 1,
+			ID: fmt.Sprintf("%s:%s", kind, n), Kind: kind, Severity: s, Nodes: []string{string(n)},
+			Since: e.first.UTC().Truncate(time.Second), Confidence: 1,
 			Text: text, Evidence: finding.Facts(fact), Fix: fix,
 		})
 	}

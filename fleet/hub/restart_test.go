@@ -131,7 +131,8 @@ func TestEachWebhookIsAlertedByItself(t *testing.T) {
 		sweeps(t, h, 3)
 		partly := func(h *Hub) bool {
 			list := h.View().Findings()
-			return len(list) > 0 && !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
+			return len(list) > 0 &&
+				!slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
 		}
 		eventually.Holds(t, "one is told", func() bool { return len(good.alerts("slow")) > 0 && partly(h) })
 		if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
@@ -152,7 +153,8 @@ func TestEachWebhookIsAlertedByItself(t *testing.T) {
 		bad.answers(http.StatusOK)
 		h, stop = start(t, m, change)
 		eventually.Holds(t, "all are told", func() bool {
-			return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
+			return !slices.ContainsFunc(h.View().Findings(),
+				func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
 		})
 		if a, b := len(good.alerts("slow")), len(bad.alerts("slow")); b == 0 || b > a {
 			t.Errorf("one is told %d times, the other %d", a, b)
@@ -211,13 +213,15 @@ func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
 			h.take(e)
 		}
 		code, text := ask(t, "GET", at+"/api/fleet/nodes", "")
-		if code != http.StatusServiceUnavailable || !strings.Contains(text, "it has read 55% of its stored events") || !strings.Contains(text, `"reading":0.55`) {
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, "it has read 55% of its stored events") ||
+			!strings.Contains(text, `"reading":0.55`) {
 			t.Errorf("%d %s", code, text)
 		}
 		if code, text = ask(t, "POST", at+"/api/fleet/orders", "{}"); code != http.StatusServiceUnavailable {
 			t.Errorf("an order: %d %s", code, text)
 		}
-		if code, text = ask(t, "GET", at+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") || !strings.Contains(text, "busbar_stream_lag 4") {
+		if code, text = ask(t, "GET", at+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") ||
+			!strings.Contains(text, "busbar_stream_lag 4") {
 			t.Errorf("metrics: %d %s", code, text)
 		}
 	})
@@ -240,7 +244,8 @@ func TestWhatHoldsIsSentAgain(t *testing.T) {
 		nodes[5].slow.Store(40)
 		sweeps(t, h, 2)
 		eventually.Holds(t, "n5 is found and told", func() bool {
-			return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
+			return slices.ContainsFunc(h.View().Findings(),
+				func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
 		})
 		before, err := m.Last(t.Context())
 		if err != nil {
@@ -259,7 +264,8 @@ func TestWhatHoldsIsSentAgain(t *testing.T) {
 			v := tail()
 			s, ok := v.Order(weekly.ID, time.Now())
 			return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
-				slices.ContainsFunc(v.Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
+				slices.ContainsFunc(v.Findings(),
+					func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
 		})
 		alerts := len(ear.alerts("slow"))
 		time.Sleep(time.Minute)
@@ -282,7 +288,10 @@ func TestJoinedAgain(t *testing.T) {
 		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
 	} {
 		seq, now := uint64(i+1), at.Add(time.Duration(i)*time.Hour)
-		v.Apply(Entry{Seq: seq, Stored: now, Publisher: "a", Event: &fleet.Event{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j}})
+		v.Apply(Entry{
+			Seq: seq, Stored: now, Publisher: "a",
+			Event: &fleet.Event{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j},
+		})
 		s, _ := v.Node("a")
 		if want := []int{0, 0, 2, 3, 3}[i]; !s.Joined.Equal(at.Add(time.Duration(want)*time.Hour)) || !s.Received.Equal(now) {
 			t.Errorf("word %d: it joined at %v and was heard of at %v", i+1, s.Joined, s.Received)

@@ -64,8 +64,8 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 	return r.decide(b.Node, v, last, now)
 }
 
-// update is an agent as it says it is. Who took a node's credentials would say that it was there for years: one that comes while
-// another has been heard for a while began after that, whatever it says.
+// update is an agent as it says it is. Who took a node's credentials would say that it was there for years: one that
+// comes while another has been heard for a while began after that, whatever it says.
 func (r *rivals) update(b *fleet.Beat, known *[2]instance, now time.Time) instance {
 	up := b.Up
 	if !(up >= 0 && up <= longestUp.Seconds()) { // NaN too
@@ -101,7 +101,9 @@ func (r *rivals) decide(n fleet.Name, a, b instance, now time.Time) *fleet.Settl
 		return nil
 	}
 	m.last = now
-	m.what = &fleet.Settled{GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds()}
+	m.what = &fleet.Settled{
+		GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds(),
+	}
 	return m.what
 }
 
@@ -112,7 +114,8 @@ func (r *rivals) findings(now time.Time) []finding.Finding {
 	return r.met.findings(TwoAgents, finding.Warn, now, func(n fleet.Name, _ *fleet.Settled) (text, fact, fix string) {
 		return fmt.Sprintf("two agents use the name %s", n),
 			"two processes send heartbeats under this name; the first one continues, the other was told to stop",
-			fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); if they were stolen: busbar serve token node %s --revoke", n, n)
+			fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token "+
+				"node NAME); if they were stolen: busbar serve token node %s --revoke", n, n)
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"busbar.dev/fleet"
 )
 
-// TestForgedUptime has a second agent with a node's credentials say that it was there first. The one that was heard for long
-// goes on.
+// TestForgedUptime has a second agent with a node's credentials say that it was there first. The one that was heard for
+// long goes on.
 func TestForgedUptime(t *testing.T) {
 	for _, up := range []float64{1e9, 1e18, math.Inf(1), math.NaN(), -1, 3e8} {
 		var r rivals

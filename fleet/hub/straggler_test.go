@@ -34,7 +34,10 @@ func TestStraggler(t *testing.T) {
 			apply(n, &fleet.Event{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 		}
 		for sweep := 1; sweep <= 12; sweep++ {
-			o := &fleet.Order{ID: "o", State: fleet.Running, Sweep: sweep, What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1}}
+			o := &fleet.Order{
+				ID: "o", State: fleet.Running, Sweep: sweep,
+				What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1},
+			}
 			apply("", &fleet.Event{Kind: fleet.KindOrder, Order: o})
 			m := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Results: result.Sweeps{{
 				Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 8, Transport: "tcp",
@@ -48,7 +51,9 @@ func TestStraggler(t *testing.T) {
 				said := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Own: []fleet.OwnTime{{Node: n, Spent: spent}}}
 				if i == 0 { // what rank 0 says of others, and of itself what cannot be, counts for nothing
 					said.Results = m.Results
-					said.Own = append(said.Own, fleet.OwnTime{Node: "stranger", Spent: unit.Second}, fleet.OwnTime{Node: "n0", Spent: -1})
+					said.Own = append(said.Own, fleet.OwnTime{Node: "stranger", Spent: unit.Second}, fleet.OwnTime{
+						Node: "n0", Spent: -1,
+					})
 					for _, victim := range names[1:] {
 						said.Own = append(said.Own, fleet.OwnTime{Node: victim, Spent: unit.Second})
 					}

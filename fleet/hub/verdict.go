@@ -13,8 +13,8 @@ import (
 // what sweeps find over time: one short measurement scatters.
 const tooSlow = 0.6
 
-// standsOut begins what one sweep shows and chance may have done. Whether the node is unhealthy is said by findings, which compare sweeps; a check
-// before a job has no time for that, and measures twice instead.
+// standsOut begins what one sweep shows and chance may have done. Whether the node is unhealthy is said by findings,
+// which compare sweeps; a check before a job has no time for that, and measures twice instead.
 const standsOut = "stands out in this sweep: "
 
 // Verdict is that of an order's last sweep.
@@ -73,7 +73,9 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 }
 
 // judge looks at the pairs of the sweep, and returns of whom it says something.
-func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *fleet.Verdict) func(fleet.Name) bool {
+func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string),
+	v *fleet.Verdict,
+) func(fleet.Name) bool {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	seen := map[fleet.Name]bool{}
@@ -101,16 +103,19 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 		switch {
 		case !seen[n] && whole && !busy[n]:
 			if tried := failed[n]; tried >= witnesses {
-				blame(n, fmt.Sprintf("could not be reached: not measured with any of %d nodes that others were measured with", tried))
+				blame(n, fmt.Sprintf("could not be reached: not measured with any of %d nodes that others were measured with",
+					tried))
 			} else if !out[n] {
 				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured; which node is at fault is unknown", n))
 			}
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && len(with[i]) < witnesses:
 			// Of two that are slow with each other either may be at fault, and either may say so on purpose.
 			unsure[n] = true
-			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the only node that it was measured with, where %v is typical of the fleet; a third node is needed to tell which is at fault", n, best[i], usual))
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the only node that it was measured with, where %v is typical "+
+				"of the fleet; a third node is needed to tell which is at fault", n, best[i], usual))
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && s.Job == "":
-			v.Notes = append(v.Notes, fmt.Sprintf("%s%s: at best %v, where %v is typical of the fleet", standsOut, n, best[i], usual))
+			v.Notes = append(v.Notes,
+				fmt.Sprintf("%s%s: at best %v, where %v is typical of the fleet", standsOut, n, best[i], usual))
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, where %v is typical of the fleet", best[i], usual))
 		}

@@ -44,7 +44,8 @@ func TestNobodyIsHealthyUnmeasured(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(v.Healthy) != 0 || len(v.Unhealthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
+			if len(v.Healthy) != 0 || len(v.Unhealthy) != 0 ||
+				!slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
 				t.Errorf("cancelled %v: %+v", cancel, v)
 			}
 		}
@@ -131,7 +132,10 @@ func TestVerdictOfManyNodes(t *testing.T) {
 		l.say(l.names[i], pairOf(l.names[i], l.names[i+1], 1, 1e10), true)
 	}
 	for i := nodes / 2; i < nodes; i++ {
-		l.say(l.names[i], fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "no way", Peer: l.names[0]}}, true)
+		l.say(l.names[i], fleet.Event{
+			Kind:     fleet.KindMeasured,
+			Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "no way", Peer: l.names[0]},
+		}, true)
 	}
 	o := sweepOf(1, 2)
 	o.State = fleet.Done
@@ -146,7 +150,8 @@ func TestVerdictOfManyNodes(t *testing.T) {
 	t.Logf("a verdict about %d nodes took %v", nodes, time.Since(began).Round(time.Millisecond))
 }
 
-// TestOneSweepIsNoVerdict: who is slow in one sweep is named as what stands out, and is unhealthy only before a job, where there is no other.
+// TestOneSweepIsNoVerdict: who is slow in one sweep is named as what stands out, and is unhealthy only before a job,
+// where there is no other.
 func TestOneSweepIsNoVerdict(t *testing.T) {
 	for _, job := range []string{"", "42"} {
 		l := newLiars(t, 8)
@@ -170,7 +175,8 @@ func TestOneSweepIsNoVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job == "" && (len(v.Unhealthy) > 0 || len(v.Notes) == 0 || !strings.HasPrefix(v.Notes[0], standsOut) || !strings.Contains(v.Notes[0], "n03")) {
+		if job == "" && (len(v.Unhealthy) > 0 || len(v.Notes) == 0 || !strings.HasPrefix(v.Notes[0], standsOut) ||
+			!strings.Contains(v.Notes[0], "n03")) {
 			t.Errorf("a sweep: %+v", v)
 		}
 		if job != "" && (len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n03") {

@@ -51,13 +51,14 @@ type View struct {
 	given      []string // ids of orders, the earliest first
 	numbers    map[fleet.Name]uint32
 	cells      map[fleet.Transport]map[uint64]cell
-	checks     map[fleet.Transport]map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
-	kept       []fleet.Collective
-	findings   map[string]*finding.Finding
-	past       []finding.Finding // that are over
-	ignored    map[string]int    // by reason
-	aside      map[fleet.Name]aside
-	changes    uint64 // of maps, so that the joined cluster is made again
+	// the same of checks before jobs: brief, with other messages, and no part of what the page shows
+	checks   map[fleet.Transport]map[uint64]cell
+	kept     []fleet.Collective
+	findings map[string]*finding.Finding
+	past     []finding.Finding // that are over
+	ignored  map[string]int    // by reason
+	aside    map[fleet.Name]aside
+	changes  uint64 // of maps, so that the joined cluster is made again
 
 	network *cluster.Cluster // given from outside; nil where nothing is known
 	leaves  map[string]string
@@ -92,7 +93,8 @@ func cellMaps() map[fleet.Transport]map[uint64]cell {
 func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
-		publishers: map[fleet.Name]*received{}, said: map[string]uint64{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
+		publishers: map[fleet.Name]*received{}, said: map[string]uint64{}, nodes: map[fleet.Name]*node{},
+		orders:  map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: cellMaps(), checks: cellMaps(), findings: map[string]*finding.Finding{},
 		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
@@ -272,11 +274,13 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		sweep, began = o.sweeps[m.Sweep]
 	}
 	switch {
-	case (o == nil || m.Sweep > o.Order.Sweep || m.Sweep > 0 && !began) && v.orderMissing() && v.early.add("order "+m.Order, postponed{name, m, at}):
+	case (o == nil || m.Sweep > o.Order.Sweep || m.Sweep > 0 && !began) && v.orderMissing() &&
+		v.early.add("order "+m.Order, postponed{name, m, at}):
 		return false // the order, or that it ran, may come again
 	case o == nil:
 		return v.ignore("unknown order")
-	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText || len(m.Pairs) > maxSamples:
+	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText ||
+		len(m.Pairs) > maxSamples:
 		return v.ignore("absurd values")
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")
@@ -322,7 +326,8 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return false // that it joined may come again
 		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
 			return v.ignore("unknown peer")
-		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || len(p.Rail) > maxText || p.Rate == 0 && p.Latency == 0 && p.Failed == "":
+		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || len(p.Rail) > maxText ||
+			p.Rate == 0 && p.Latency == 0 && p.Failed == "":
 			return v.ignore("absurd values")
 		case !v.partner(o, &sweep, name, peer):
 			return v.ignore("more partners than rounds")
@@ -335,7 +340,10 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		list, id, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
 		v.history(func(h *health.History) {
 			for _, p := range list {
-				h.Add(health.Sample{By: string(sweep.over), Rail: p.Rail, Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Error: cut(p.Failed), Setup: setup})
+				h.Add(health.Sample{
+					By: string(sweep.over), Rail: p.Rail, Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To),
+					Rate: p.Rate, Latency: p.Latency, Error: cut(p.Failed), Setup: setup,
+				})
 			}
 		})
 	}
@@ -351,7 +359,9 @@ func (v *View) partner(o *order, b *begun, node, other fleet.Name) bool {
 func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
 
 // pair keeps one direction, as a node says it is.
-func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, over fleet.Transport, p fleet.PairSample, at time.Time) {
+func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, over fleet.Transport, p fleet.PairSample,
+	at time.Time,
+) {
 	from, to := v.number(p.From), v.number(p.To)
 	if m.Sweep == o.Order.Sweep {
 		o.mark(from, to, true)
@@ -371,7 +381,8 @@ func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, over fleet.Trans
 	}
 }
 
-// worstRails are the directions of a pair, each with the worst figures of its rails: one that is slow holds up a job that uses all.
+// worstRails are the directions of a pair, each with the worst figures of its rails: one that is slow holds up a job
+// that uses all.
 func worstRails(list []fleet.PairSample) (worst []fleet.PairSample) {
 	for _, p := range list {
 		if p.Failed != "" {
@@ -407,7 +418,10 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun
 		return
 	}
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
-		s := health.Sample{By: string(sweep.over), Sweep: sweepName(m.Order, m.Sweep), Time: sweep.at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed), Setup: o.setup}
+		s := health.Sample{
+			By: string(sweep.over), Sweep: sweepName(m.Order, m.Sweep), Time: sweep.at, From: string(d[0]), To: string(d[1]),
+			Error: cut(m.Failed), Setup: o.setup,
+		}
 		v.history(func(h *health.History) {
 			ways := slices.DeleteFunc(h.Ways(s.From, s.To), func(w health.Way) bool { return w.By != s.By })
 			if len(ways) == 0 {
@@ -421,8 +435,8 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun
 	}
 }
 
-// own keeps how long a node took for its own work before a collective, for the statistics of who is late again and again.
-// Only its own word counts: whoever speaks for others could have any of them drained.
+// own keeps how long a node took for its own work before a collective, for the statistics of who is late again and
+// again. Only its own word counts: whoever speaks for others could have any of them drained.
 func (v *View) own(o *order, name fleet.Name, m *fleet.Measured, at time.Time) {
 	if o.Job != "" || o.Order.What.Measure != fleet.MeasureCollective || len(m.Own) > fleet.MaxNodes {
 		return
@@ -542,7 +556,8 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	for i, m := range kept.Means {
 		kept.Means[i] = fleet.Means{By: fleet.Transport(cut(string(m.By))), Why: cut(m.Why)}
 	}
-	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet && o.Bind == kept.Bind &&
+	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet &&
+		o.Bind == kept.Bind &&
 		o.CPUs == kept.CPUs && slices.Equal(o.Means, kept.Means) && bytes.Equal(s.mapped, j.Map) {
 		return // it says again what it sent, and came when it came
 	}
@@ -649,8 +664,8 @@ type order struct {
 	sweeps    map[int]begun
 }
 
-// begun is a sweep as the server says that it began. Nodes say what came of it, and in the wrong hands would move it in time
-// or speak of sweeps that nobody remembers, until the statistics have forgotten those that were.
+// begun is a sweep as the server says that it began. Nodes say what came of it, and in the wrong hands would move it in
+// time or speak of sweeps that nobody remembers, until the statistics have forgotten those that were.
 type begun struct {
 	at   time.Time
 	lead fleet.Name // of a collective; empty where the server did not say
@@ -691,9 +706,9 @@ func (o *order) begins(next *fleet.Order, at time.Time) {
 	maps.DeleteFunc(o.sweeps, func(n int, _ begun) bool { return n <= next.Sweep-mostBegun })
 }
 
-// partner tells whether a node may speak of a pair with another: it has one partner in a round, and with few rounds few, also
-// where a server died and the next one paired them anew. A node in the wrong hands would claim a pair with everybody, and
-// there outnumber what was measured.
+// partner tells whether a node may speak of a pair with another: it has one partner in a round, and with few rounds
+// few, also where a server died and the next one paired them anew. A node in the wrong hands would claim a pair with
+// everybody, and there outnumber what was measured.
 func (b *begun) partner(rounds int, node, other uint32) bool {
 	if rounds == 0 || slices.Contains(b.told[node], other) {
 		return true

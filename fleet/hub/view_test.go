@@ -22,34 +22,55 @@ func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 	names := []fleet.Name{"a", "b", "c", "d10", "d9"}
 	name := func(what string) fleet.Name { return rapid.SampledFrom(names).Draw(t, what) }
 	id := rapid.SampledFrom([]string{"o1", "o2", "o3"})
-	n := &fleet.Event{Seq: rapid.Uint64Range(1, 40).Draw(t, "number"), At: at, Node: name("node"), Kind: rapid.SampledFrom([]fleet.Kind{
-		fleet.KindJoined, fleet.KindLink, fleet.KindCounters, fleet.KindMeasured, fleet.KindMeasured, fleet.KindLeft, fleet.KindOrder, fleet.KindOrder, fleet.KindFinding,
-	}).Draw(t, "kind")}
+	n := &fleet.Event{
+		Seq: rapid.Uint64Range(1, 40).Draw(t, "number"), At: at, Node: name("node"),
+		Kind: rapid.SampledFrom([]fleet.Kind{
+			fleet.KindJoined, fleet.KindLink, fleet.KindCounters, fleet.KindMeasured, fleet.KindMeasured, fleet.KindLeft,
+			fleet.KindOrder, fleet.KindOrder, fleet.KindFinding,
+		}).Draw(t, "kind"),
+	}
 	small := rapid.IntRange(-1, 4)
 	switch n.Kind {
 	case fleet.KindJoined:
 		n.Joined = &fleet.Joined{Meet: "x:1", Map: json.RawMessage(`{}`)}
 	case fleet.KindLink:
-		n.Link = &fleet.Link{Port: rapid.SampledFrom([]string{"", "eth0", "eth1"}).Draw(t, "port"), Up: rapid.Bool().Draw(t, "up"), Rate: unit.Rate(rapid.Float64Range(-1, 1e14).Draw(t, "rate"))}
+		n.Link = &fleet.Link{
+			Port: rapid.SampledFrom([]string{"", "eth0", "eth1"}).Draw(t, "port"), Up: rapid.Bool().Draw(t, "up"),
+			Rate: unit.Rate(rapid.Float64Range(-1, 1e14).Draw(t, "rate")),
+		}
 	case fleet.KindCounters:
-		n.Counters = &fleet.Counters{Boot: rapid.SampledFrom([]string{"", "1"}).Draw(t, "boot"), Values: map[string]map[string]uint64{"eth0": {"rx_errors": rapid.Uint64().Draw(t, "count")}}}
+		n.Counters = &fleet.Counters{
+			Boot:   rapid.SampledFrom([]string{"", "1"}).Draw(t, "boot"),
+			Values: map[string]map[string]uint64{"eth0": {"rx_errors": rapid.Uint64().Draw(t, "count")}},
+		}
 	case fleet.KindMeasured:
-		m := &fleet.Measured{Order: id.Draw(t, "order"), Part: "p", Sweep: small.Draw(t, "sweep"), Round: small.Draw(t, "round")}
+		m := &fleet.Measured{
+			Order: id.Draw(t, "order"), Part: "p", Sweep: small.Draw(t, "sweep"), Round: small.Draw(t, "round"),
+		}
 		if rapid.Bool().Draw(t, "failed") {
 			m.Failed, m.Peer = "broken", name("peer")
 		} else {
 			r := unit.Rate(rapid.Float64Range(-1e9, 1e14).Draw(t, "rate"))
-			m.Pairs = []fleet.PairSample{{From: name("from"), To: name("to"), Rate: r, Latency: unit.Time(rapid.Int64Range(-5, 1e9).Draw(t, "latency"))}}
+			m.Pairs = []fleet.PairSample{{
+				From: name("from"), To: name("to"), Rate: r, Latency: unit.Time(rapid.Int64Range(-5, 1e9).Draw(t, "latency")),
+			}}
 		}
 		n.Measured = m
 	case fleet.KindOrder:
 		n.Node = ""
-		o := &fleet.Order{ID: id.Draw(t, "order"), Sweep: small.Draw(t, "sweep"), State: rapid.SampledFrom([]fleet.State{fleet.Waiting, fleet.Running, fleet.Running, fleet.Done, fleet.Cancelled}).Draw(t, "state")}
+		o := &fleet.Order{
+			ID: id.Draw(t, "order"), Sweep: small.Draw(t, "sweep"),
+			State: rapid.SampledFrom([]fleet.State{
+				fleet.Waiting, fleet.Running, fleet.Running, fleet.Done, fleet.Cancelled,
+			}).Draw(t, "state"),
+		}
 		Fill(o)
 		n.Order = o
 	case fleet.KindFinding:
 		n.Node = ""
-		n.Finding = &finding.Finding{ID: id.Draw(t, "finding"), Severity: finding.Warn, Nodes: []string{"a"}, Alerted: rapid.Bool().Draw(t, "told")}
+		n.Finding = &finding.Finding{
+			ID: id.Draw(t, "finding"), Severity: finding.Warn, Nodes: []string{"a"}, Alerted: rapid.Bool().Draw(t, "told"),
+		}
 		if rapid.Bool().Draw(t, "over") {
 			n.Finding.Cleared = at
 		}
@@ -61,7 +82,8 @@ func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 func everything(v *View) string {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	out := map[string]any{
-		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, fleet.TCP, nil), "latency": v.Heat(fleet.FigureLatency, fleet.TCP, nil),
+		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, fleet.TCP, nil),
+		"latency":  v.Heat(fleet.FigureLatency, fleet.TCP, nil),
 		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
 	}
 	v.ask(func(h *health.History) {
@@ -92,7 +114,9 @@ func TestViewIsAFunctionOfTheStream(t *testing.T) {
 			if rapid.IntRange(0, 20).Draw(t, "forged") == 0 {
 				publisher = "mallory"
 			}
-			list = append(list, Entry{Seq: uint64(i*2 + 1), Stored: base.Add(time.Duration(i) * time.Minute), Publisher: publisher, Event: n})
+			list = append(list, Entry{
+				Seq: uint64(i*2 + 1), Stored: base.Add(time.Duration(i) * time.Minute), Publisher: publisher, Event: n,
+			})
 		}
 		whole := NewView()
 		for _, e := range list {
@@ -185,9 +209,13 @@ func TestViewIsBounded(t *testing.T) {
 	v := NewView()
 	at := time.Now()
 	for i := range 3000 {
-		n := &fleet.Event{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Millisecond), Node: "a", Kind: fleet.KindLink, Link: &fleet.Link{Port: fmt.Sprint("p", i)}}
+		n := &fleet.Event{
+			Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Millisecond), Node: "a", Kind: fleet.KindLink,
+			Link: &fleet.Link{Port: fmt.Sprint("p", i)},
+		}
 		if i%2 == 0 {
-			n.Kind, n.Link, n.Counters = fleet.KindCounters, nil, &fleet.Counters{Values: map[string]map[string]uint64{fmt.Sprint("p", i): {"x": 1}}}
+			n.Kind, n.Link, n.Counters = fleet.KindCounters, nil,
+				&fleet.Counters{Values: map[string]map[string]uint64{fmt.Sprint("p", i): {"x": 1}}}
 		}
 		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Publisher: "a", Event: n})
 	}
@@ -214,7 +242,9 @@ func TestViewIsBounded(t *testing.T) {
 }
 
 func TestNamesInOrder(t *testing.T) {
-	for _, c := range [][2]fleet.Name{{"a2", "a10"}, {"a", "b"}, {"a", "a1"}, {"r1n10", "r2n1"}, {"a01", "a1"}, {"n9.x", "n10.x"}} {
+	for _, c := range [][2]fleet.Name{
+		{"a2", "a10"}, {"a", "b"}, {"a", "a1"}, {"r1n10", "r2n1"}, {"a01", "a1"}, {"n9.x", "n10.x"},
+	} {
 		if byNumber(c[0], c[1]) >= 0 || byNumber(c[1], c[0]) <= 0 || byNumber(c[0], c[0]) != 0 {
 			t.Errorf("%s is not before %s", c[0], c[1])
 		}
@@ -244,7 +274,8 @@ func TestSetup(t *testing.T) {
 	}
 	// These are no difference: who is measured, when, and for how long at most.
 	o := base
-	o.ID, o.Every, o.Nodes, o.Rounds, o.Caps.Time, o.Caps.Busy = "x", time.Hour, []fleet.Name{"a", "b"}, 3, time.Minute, fleet.DefaultBusy
+	o.ID, o.Every, o.Nodes, o.Rounds, o.Caps.Time, o.Caps.Busy = "x", time.Hour, []fleet.Name{"a", "b"}, 3, time.Minute,
+		fleet.DefaultBusy
 	if setupOf(&o) != setupOf(&base) {
 		t.Errorf("%q", setupOf(&o))
 	}

@@ -58,7 +58,9 @@ func TestKeyIsAsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := finding.Finding{ID: "slow-host:gpu07", Severity: finding.Error, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	f := finding.Finding{
+		ID: "slow-host:gpu07", Severity: finding.Error, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
 	if want := "Idempotency-Key: " + alertOf(f).Key + "\n"; !strings.Contains(string(doc), want) {
 		t.Errorf("docs/fleet.md does not have %q", want)
 	}

@@ -25,7 +25,8 @@ const CertificateFile = "self-signed.pem"
 // SelfSigned is the certificate of an earlier start, or a new one.
 func SelfSigned(dir, host string) (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, CertificateFile), filepath.Join(dir, "self-signed.key")
-	if cert, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && cert.Leaf != nil && time.Until(cert.Leaf.NotAfter) > 24*time.Hour {
+	if cert, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && cert.Leaf != nil &&
+		time.Until(cert.Leaf.NotAfter) > 24*time.Hour {
 		return cert, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,9 +38,11 @@ func SelfSigned(dir, host string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(selfLasts),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(selfLasts),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		DNSNames:              []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	if name, err := os.Hostname(); err == nil {
 		t.DNSNames = append(t.DNSNames, name)

@@ -64,7 +64,8 @@ func (c Credentials) Revoke(f client.Folder, name fleet.Name) ([]bus.Issued, err
 		return nil, err
 	}
 	if keys == nil {
-		return nil, errors.New("--revoke: credentials of your own NATS cluster are revoked with its own tools (nsc revocations add-user)")
+		return nil, errors.New("--revoke: credentials of your own NATS cluster are revoked with its own tools (nsc " +
+			"revocations add-user)")
 	}
 	return keys.Revoke(name)
 }

@@ -218,11 +218,16 @@ func (s *running) connect(o *Options, dir string, cfg bus.Config) (err error) {
 		}
 		ip := net.ParseIP(host)
 		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !o.BusPlain {
-			return fmt.Errorf("--bus-listen %s: others could read the agents' messages; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain on a private network", o.BusListen)
+			return fmt.Errorf("--bus-listen %s: others could read the agents' messages; give --tls-cert and --tls-key, or "+
+				"--tls-self-signed, or --bus-plain on a private network", o.BusListen)
 		}
-		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain, OnLog: storeNotes(s.env.Note, time.Now), OnFlood: s.flood})
+		s.srv, err = bus.Start(bus.ServerConfig{
+			Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain,
+			OnLog: storeNotes(s.env.Note, time.Now), OnFlood: s.flood,
+		})
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return failure.Cannot(fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err))
+			return failure.Cannot(fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give "+
+				"another port, such as --bus-listen 127.0.0.1:7652", err))
 		}
 		if err != nil {
 			return failure.Cannot(fmt.Errorf("--bus-listen: %w", err))
@@ -258,7 +263,8 @@ func (s *running) ensure() error {
 	err := s.bus.Ensure(ctx)
 	switch {
 	case err != nil && s.bus.Refused() > 0:
-		return failure.Cannot(errors.New("--nats-creds: these credentials lack rights that a server needs; busbar serve token hub makes some that have them"))
+		return failure.Cannot(errors.New("--nats-creds: these credentials lack rights that a server needs; busbar serve " +
+			"token hub makes some that have them"))
 	case err != nil:
 		return failure.Cannot(err)
 	}
@@ -280,7 +286,9 @@ func (s *running) routes() (list []web.Route) {
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Requester(r).Name) }),
 		})
 	}
-	return append(list, web.Route{Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster)})
+	return append(list, web.Route{
+		Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster),
+	})
 }
 
 // storeNotes passes on what the store has to complain about, such as a disk that is full: each thing
@@ -289,7 +297,8 @@ func storeNotes(note func(text string), now func() time.Time) func(level, text s
 	var mu sync.Mutex
 	said := map[string]time.Time{}
 	return func(_, text string) {
-		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") && !strings.HasPrefix(text, "the store ") {
+		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") &&
+			!strings.HasPrefix(text, "the store ") {
 			return
 		}
 		if strings.Contains(text, "failed to store a msg") || strings.Contains(text, "ritical write error") {

@@ -31,7 +31,8 @@ func (o *Options) listen(dir string) (l net.Listener, shown *tls.Config, err err
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && !secure {
-		return nil, nil, fmt.Errorf("--listen %s: others could read the tokens in transit; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and connect through ssh -L 7641:127.0.0.1:7641", o.Listen)
+		return nil, nil, fmt.Errorf("--listen %s: others could read the tokens in transit; give --tls-cert and --tls-key, "+
+			"or --tls-self-signed, or listen on 127.0.0.1 and connect through ssh -L 7641:127.0.0.1:7641", o.Listen)
 	}
 	shown, err = o.certificate(dir, host)
 	if err != nil {
@@ -39,7 +40,8 @@ func (o *Options) listen(dir string) (l net.Listener, shown *tls.Config, err err
 	}
 	l, err = net.Listen("tcp", o.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, nil, failure.Cannot(fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err))
+		return nil, nil, failure.Cannot(fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give "+
+			"another port, such as --listen 127.0.0.1:7651", err))
 	}
 	if err != nil {
 		return nil, nil, failure.Cannot(fmt.Errorf("--listen: %w", err))
@@ -108,7 +110,9 @@ func (o *Options) local(dir string, at net.Addr, shown *tls.Config) client.Local
 	}
 	if shown != nil {
 		l.Page = "https://" + nearby(at)
-		l.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: shown.Certificates[0].Certificate[0]}))
+		l.Certificate = string(pem.EncodeToMemory(&pem.Block{
+			Type: "CERTIFICATE", Bytes: shown.Certificates[0].Certificate[0],
+		}))
 	}
 	if o.Self && len(o.NATS) == 0 && !o.alone() {
 		l.AgentsCA = filepath.Join(dir, CertificateFile)

@@ -33,7 +33,8 @@ func TestTrustIsForOneCertificate(t *testing.T) {
 		left tls.Certificate
 		want string
 	}{{mine, "is not that of the server"}, {cert, "404"}} {
-		if err := o.local(data, other.Listener.Addr(), &tls.Config{Certificates: []tls.Certificate{x.left}, MinVersion: tls.VersionTLS12}).Write(data); err != nil {
+		if err := o.local(data, other.Listener.Addr(),
+			&tls.Config{Certificates: []tls.Certificate{x.left}, MinVersion: tls.VersionTLS12}).Write(data); err != nil {
 			t.Fatal(err)
 		}
 		if err := outfile.Private(filepath.Join(data, client.TokenFile), []byte("token\n")); err != nil {

@@ -21,8 +21,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// localTries is how often the first measurement is taken before it is given up: somebody else may take its port between two
-// moments, and a machine that starts much at once lets ranks wait.
+// localTries is how often the first measurement is taken before it is given up: somebody else may take its port between
+// two moments, and a machine that starts much at once lets ranks wait.
 const localTries = 3
 
 // measureLocally takes a first measurement of this machine where there is none, so that a
@@ -68,7 +68,10 @@ func (s *running) beNode(listen, dir string) {
 		if err != nil {
 			return err
 		}
-		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(listen), AnyPort: true, Map: s.env.Machine, Version: s.env.Version}
+		cfg := agent.Config{
+			Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(listen), AnyPort: true, Map: s.env.Machine,
+			Version: s.env.Version,
+		}
 		if cfg.Bus, err = s.srv.Node(name); err != nil {
 			return err
 		}
@@ -114,7 +117,10 @@ func twoRanks(ctx context.Context, version string) (list result.Sweeps, err erro
 	for rank := range 2 {
 		wg.Go(func() {
 			failed[rank] = func() error {
-				g, err := engine.Join(ctx, engine.Config{Rank: rank, Size: 2, Meet: meet, Secret: hex.EncodeToString(secret[:]), Transport: engine.TCP, Timeout: 5 * time.Second})
+				g, err := engine.Join(ctx, engine.Config{
+					Rank: rank, Size: 2, Meet: meet, Secret: hex.EncodeToString(secret[:]), Transport: engine.TCP,
+					Timeout: 5 * time.Second,
+				})
 				if err != nil {
 					return err
 				}

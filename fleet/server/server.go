@@ -1,5 +1,5 @@
-// Package server puts busbar serve together: the page, the bus that agents join, the hub that folds what they send, this
-// machine as a node of its own fleet, and what programs of this user need to find all that.
+// Package server puts busbar serve together: the page, the bus that agents join, the hub that folds what they send,
+// this machine as a node of its own fleet, and what programs of this user need to find all that.
 //
 // The package is not promised: it may change with the command.
 package server
@@ -137,9 +137,13 @@ func room(f client.Folder) (string, error) {
 	case err == nil:
 		return dir, nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "", failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir))
+		return "",
+			failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data",
+				dir))
 	}
-	return "", failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); give a folder that the server may write to", dir, err))
+	return "",
+		failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); give a folder that the server may write to", dir,
+			err))
 }
 
 // lock keeps a second server away from the folder.
@@ -150,7 +154,9 @@ func lock(dir string) (unlock func(), err error) {
 	}
 	if err := osdep.Lock(f, false); err != nil {
 		f.Close()
-		return nil, failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir))
+		return nil,
+			failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data",
+				dir))
 	}
 	return func() { f.Close() }, nil
 }

@@ -1,7 +1,8 @@
-// Package cloud reads what clouds say about where instances are: AWS's describe-instance-topology, Google's instances with
-// their physical host topology, Oracle's bare metal hosts of a capacity topology, Azure's virtual machines with their scale set and
-// proximity placement group. Network nodes and blocks become switches, the farthest from the instances on top: they say who
-// is near whom, not cables. Placement groups, capacity blocks and scale sets become groupings.
+// Package cloud reads what clouds say about where instances are: AWS's describe-instance-topology, Google's instances
+// with their physical host topology, Oracle's bare metal hosts of a capacity topology, Azure's virtual machines with
+// their scale set and proximity placement group. Network nodes and blocks become switches, the farthest from the
+// instances on top: they say who is near whom, not cables. Placement groups, capacity blocks and scale sets become
+// groupings.
 package cloud
 
 import (
@@ -35,8 +36,9 @@ type instance struct {
 	typ      string
 }
 
-// Field names. Sources: Amazon EC2 API Reference, InstanceTopology; Compute Engine API, ResourceStatusPhysicalHostTopology; OCI
-// Core Services API, ComputeBareMetalHostSummary; Azure Compute API, VirtualMachine; all 2026.
+// Field names. Sources: Amazon EC2 API Reference, InstanceTopology; Compute Engine API,
+// ResourceStatusPhysicalHostTopology; OCI Core Services API, ComputeBareMetalHostSummary; Azure Compute API,
+// VirtualMachine; all 2026.
 var vendors = []vendor{
 	{
 		name: "AWS", marks: []string{"\"NetworkNodes\"", "\"InstanceId\""}, list: []string{"Instances"},
@@ -53,7 +55,8 @@ var vendors = []vendor{
 			at := v.Get("resourceStatus", "physicalHostTopology")
 			typ := str(v, "machineType")
 			return instance{
-				name: str(v, "name"), switches: some(at.Get("cluster").Str(), at.Get("block").Str(), at.Get("subblock").Str()), typ: typ[strings.LastIndexByte(typ, '/')+1:],
+				name: str(v, "name"), switches: some(at.Get("cluster").Str(), at.Get("block").Str(), at.Get("subblock").Str()),
+				typ: typ[strings.LastIndexByte(typ, '/')+1:],
 			}
 		},
 	},
@@ -67,9 +70,10 @@ var vendors = []vendor{
 				return str(v, dashed)
 			}
 			return instance{
-				name:     key("instanceId", "instance-id"),
-				switches: some(key("computeHpcIslandId", "compute-hpc-island-id"), key("computeNetworkBlockId", "compute-network-block-id"), key("computeLocalBlockId", "compute-local-block-id")),
-				typ:      key("instanceShape", "instance-shape"),
+				name: key("instanceId", "instance-id"),
+				switches: some(key("computeHpcIslandId", "compute-hpc-island-id"),
+					key("computeNetworkBlockId", "compute-network-block-id"), key("computeLocalBlockId", "compute-local-block-id")),
+				typ: key("instanceShape", "instance-shape"),
 			}
 		},
 	},
@@ -81,7 +85,10 @@ var vendors = []vendor{
 				id := at.Get(key, "id").Str()
 				return id[strings.LastIndexByte(id, '/')+1:]
 			}
-			return instance{name: str(v, "name"), groups: some(last("virtualMachineScaleSet"), last("proximityPlacementGroup"), last("availabilitySet")), typ: at.Get("hardwareProfile", "vmSize").Str()}
+			return instance{
+				name: str(v, "name"), groups: some(last("virtualMachineScaleSet"), last("proximityPlacementGroup"),
+					last("availabilitySet")), typ: at.Get("hardwareProfile", "vmSize").Str(),
+			}
 		},
 	},
 }
@@ -139,7 +146,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	v := vendorOf(string(data))
 	if v == nil {
-		return nil, fmt.Errorf("%s: no instance with a topology; expected JSON of aws ec2 describe-instance-topology, gcloud compute instances list, oci compute-bare-metal-host list or az vm list", name)
+		return nil, fmt.Errorf("%s: no instance with a topology; expected JSON of aws ec2 describe-instance-topology, "+
+			"gcloud compute instances list, oci compute-bare-metal-host list or az vm list", name)
 	}
 	docs, err := yamldoc.Parse(string(data))
 	if err != nil {
@@ -161,7 +169,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if x.bare > 0 {
-		x.f.Warnf(0, "", "%d of %d instances say nothing of where they are; they are not running, or their type is not supported", x.bare, len(x.tree.Hosts))
+		x.f.Warnf(0, "", "%d of %d instances say nothing of where they are; they are not running, or their type is not "+
+			"supported", x.bare, len(x.tree.Hosts))
 	}
 	warn.Limit(x.f)
 	return x.f, nil
@@ -192,7 +201,8 @@ type reader struct {
 	bare  int
 }
 
-// add puts an instance below its switches and into its groupings. Names of network nodes are unique only below those above.
+// add puts an instance below its switches and into its groupings. Names of network nodes are unique only below those
+// above.
 func (x *reader) add(v *yamldoc.Value) {
 	in := x.v.read(v)
 	if in.name == "" || len(x.tree.Hosts) >= cluster.MaxHosts || len(x.tree.Switches)+8 > cluster.MaxSwitches {
@@ -223,7 +233,8 @@ func (x *reader) add(v *yamldoc.Value) {
 	if in.typ != "" && x.types[in.typ] == 0 {
 		x.types[in.typ] = 1
 		if len(x.types) == 1 {
-			x.f.Warnf(v.LineNum(), in.name, "instances of type %s; give what they are as HOSTLIST=PRESET (busbar presets)", in.typ)
+			x.f.Warnf(v.LineNum(), in.name, "instances of type %s; give what they are as HOSTLIST=PRESET (busbar presets)",
+				in.typ)
 		}
 	}
 }

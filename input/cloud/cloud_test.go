@@ -65,7 +65,8 @@ func TestAzure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := &f.Network; len(f.Hosts) != 2 || len(n.Switches) != 1 || !n.Switches[0].Domain || n.Switches[0].Name != "gpu-set" {
+	if n := &f.Network; len(f.Hosts) != 2 || len(n.Switches) != 1 || !n.Switches[0].Domain ||
+		n.Switches[0].Name != "gpu-set" {
 		t.Errorf("%d hosts, switches %+v", len(f.Hosts), n.Switches)
 	}
 }

@@ -37,11 +37,14 @@ func fabric(tb testing.TB, nodes int) *cluster.Cluster {
 			tier = cluster.Spine
 		}
 		n.Switches = append(n.Switches, cluster.Switch{
-			Name: fmt.Sprintf("MF0;ib-%04d:MQM9700/U1", i), GUID: fmt.Sprintf("0x%016x", i), Tier: tier, Rail: -1, Ports: 64, LID: i + 1,
+			Name: fmt.Sprintf("MF0;ib-%04d:MQM9700/U1", i), GUID: fmt.Sprintf("0x%016x", i), Tier: tier, Rail: -1, Ports: 64,
+			LID: i + 1,
 		})
 	}
 	for i := range nodes * 8 {
-		cable(cluster.AtSwitch(i/32, i%32+1), cluster.End{Switch: -1, Hosts: []cluster.Span{{First: i / 8, N: 1}}, NIC: i % 8, Port: 1})
+		cable(cluster.AtSwitch(i/32, i%32+1), cluster.End{
+			Switch: -1, Hosts: []cluster.Span{{First: i / 8, N: 1}}, NIC: i % 8, Port: 1,
+		})
 		cable(cluster.AtSwitch(leaves+i%(leaves/2+1), i%64+1), cluster.AtSwitch(i/32, 32+i%32+1))
 	}
 	for i := range c.Hosts {

@@ -63,10 +63,16 @@ func TestShortForm(t *testing.T) {
 
 func TestSpellings(t *testing.T) {
 	for text, want := range map[string]cluster.Summary{
-		`nodes: [{hosts: "a[1-2]", type: dgx-h100}]`:                                                  {Nodes: 2, GPUs: 16, NICs: 16},
-		`{"nodes":[{"hosts":"a[1-2]","type":"dgx-h100"}]}`:                                            {Nodes: 2, GPUs: 16, NICs: 16},
-		"types:\n  x: {gpus: 8 × A100-80GB, nics: 2 x 200 Gb/s}\nnodes:\n  - hosts: a\n    type: x\n": {Nodes: 1, GPUs: 8, NICs: 2},
-		"types:\n  x: {gpus: 8 H100, nics: 8 NDR}\nnodes:\n  - hosts: a\n    type: x\n":               {Nodes: 1, GPUs: 8, NICs: 8},
+		`nodes: [{hosts: "a[1-2]", type: dgx-h100}]`: {
+			Nodes: 2, GPUs: 16, NICs: 16,
+		},
+		`{"nodes":[{"hosts":"a[1-2]","type":"dgx-h100"}]}`: {Nodes: 2, GPUs: 16, NICs: 16},
+		"types:\n  x: {gpus: 8 × A100-80GB, nics: 2 x 200 Gb/s}\nnodes:\n  - hosts: a\n    type: x\n": {
+			Nodes: 1, GPUs: 8, NICs: 2,
+		},
+		"types:\n  x: {gpus: 8 H100, nics: 8 NDR}\nnodes:\n  - hosts: a\n    type: x\n": {
+			Nodes: 1, GPUs: 8, NICs: 8,
+		},
 	} {
 		s := read(t, text).Summary()
 		if s.Nodes != want.Nodes || s.GPUs != want.GPUs || s.NICs != want.NICs {
@@ -89,7 +95,8 @@ func TestUsualNVLink(t *testing.T) {
 
 // A network that does not mention rails has those of the machines in it.
 func TestPresetRails(t *testing.T) {
-	c := read(t, "nodes:\n  - hosts: a[1-8]\n    type: dgx-h100\nnetwork: {kind: infiniband, speed: NDR, oversubscription: 2}\n")
+	c := read(t, "nodes:\n  - hosts: a[1-8]\n    type: dgx-h100\nnetwork: {kind: infiniband, speed: NDR, "+
+		"oversubscription: 2}\n")
 	if c.Network.Rails != 8 {
 		t.Errorf("%d rails, want the preset's 8", c.Network.Rails)
 	}
@@ -105,7 +112,9 @@ func TestRoundTrip(t *testing.T) {
 		clusters[p.Name] = c
 	}
 	odd := read(t, ordinary)
-	odd.Types[0].Pairs = []cluster.Pair{{A: 4, B: 5, Rate: cluster.FromMeasured(unit.Rate(2.5e10), "p2p (bridge): x"), P2P: cluster.No, Why: "CNS"}}
+	odd.Types[0].Pairs = []cluster.Pair{{
+		A: 4, B: 5, Rate: cluster.FromMeasured(unit.Rate(2.5e10), "p2p (bridge): x"), P2P: cluster.No, Why: "CNS",
+	}}
 	odd.Types[0].Links[0].Latency = cluster.FromAssumed(unit.Micros(0.125), "why: not (really)")
 	odd.Hosts[2].IDs = []cluster.Identity{{Device: "gpu0", UUID: "GPU-1"}}
 	odd.Warnings = []cluster.Warning{{Source: "a.txt:3", Where: "x", Text: "says \"y\": z"}}
@@ -164,7 +173,8 @@ func TestNoNodesReadsBack(t *testing.T) {
 			t.Errorf("not recognised:\n%s", text)
 		}
 		if got := read(t, text); len(got.Hosts) != 0 || len(got.Network.Switches) != 2 || len(got.Network.Links) != 1 {
-			t.Errorf("%d hosts, %d switches, %d links from:\n%s", len(got.Hosts), len(got.Network.Switches), len(got.Network.Links), text)
+			t.Errorf("%d hosts, %d switches, %d links from:\n%s", len(got.Hosts), len(got.Network.Switches),
+				len(got.Network.Links), text)
 		}
 	}
 	if got := read(t, "version: 1\nnodes: []\n"); len(got.Hosts) != 0 {
@@ -176,7 +186,10 @@ func TestErrorsSayWhere(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"nodes:\n  - hosts: a[1-\n    type: dgx-h100\n", "test.yaml:2: nodes[0].hosts:"},
 		{"nodes:\n  - hosts: a\n    type: dgx-h1000\n", "test.yaml:3: nodes[0].type: no type \"dgx-h1000\""},
-		{"nodes:\n  - hosts: a\n    typ: dgx-h100\n", "test.yaml:3: nodes[0].typ: unknown key; did you mean type? known: hosts, count, type"},
+		{
+			"nodes:\n  - hosts: a\n    typ: dgx-h100\n",
+			"test.yaml:3: nodes[0].typ: unknown key; did you mean type? known: hosts, count, type",
+		},
 		{"types:\n  x: {gpus: 8 x H100}\nnodes:\n  - hosts: a,a\n    type: x\n", "listed twice"},
 		{"types:\n  x: {gpus: 8 x H900}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:2: types.x.gpus: no GPU \"H900\""},
 		{"types:\n  x: {gpus: A100 x 4}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 4 x A100"},
@@ -184,12 +197,36 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"types:\n  x: {nics: HDR x 2}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 2 x HDR"},
 		{"types:\n  x: {nics: 1 x 400GB/s}\nnodes:\n  - hosts: a\n    type: x\n", "Gb/s (bits) meant?"},
 		{"types:\n  x: {nics: 1 x HDR infiniban}\nnodes:\n  - hosts: a\n    type: x\n", "is no network"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, lanes: -1}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].lanes: -1; expected"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, lanes: 99999999999}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].lanes: 9.9999999999e+10; expected"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, max_lanes: 2000}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].max_lanes: 2000; expected"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, gts: -7}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].gts: -7; expected"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, max_gts: 1e300}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].max_gts: 1e+300; expected"},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - {a: g0, b: g1, kind: nvlink, lanes: 0}\nnodes:\n  - {hosts: a, type: x}\n", "test.yaml:7: types.x.links[0].lanes: 0; leave it out"},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, lanes: -1}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].lanes: -1; expected",
+		},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, lanes: 99999999999}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].lanes: 9.9999999999e+10; expected",
+		},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, max_lanes: 2000}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].max_lanes: 2000; expected",
+		},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, gts: -7}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].gts: -7; expected",
+		},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, max_gts: 1e300}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].max_gts: 1e+300; expected",
+		},
+		{
+			"types:\n  x:\n    devices:\n      - {kind: gpu, name: g0}\n      - {kind: gpu, name: g1}\n    links:\n      - " +
+				"{a: g0, b: g1, kind: nvlink, lanes: 0}\nnodes:\n  - {hosts: a, type: x}\n",
+			"test.yaml:7: types.x.links[0].lanes: 0; leave it out",
+		},
 		{"nodes:\n  - hosts: a{1..4}\n    type: dgx-h100\n", "square brackets"},
 		{"nodes:\n  - hosts: a[1-4]\n    type: dgx-h100\nnetwork: {kind: infiniban}\n", "network.kind"},
 		{"nodes:\n  - hosts: a[1-4]\n    type: dgx-h100\nnetwork: {oversubscription: 0}\n", "network.oversubscription"},
@@ -203,10 +240,17 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"nodes:\n  - count: 99999999\n    type: dgx-h100\n", "count from 1 to"},
 		{"version: 7\nnodes:\n  - hosts: a\n", "use a newer one"},
 		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  oversubscription: -2\n", "-2"},
-		{"nodes:\n  - hosts: n[1-2]\n    type: dgx-h100\nnetwork:\n  links:\n    - a: {switch: s}\n      b: {hosts: n1}\n", "test.yaml:6: network.links[0]: no switch \"s\""},
-		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: a}\n      - {kind: gpu, name: b, parent: c}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:5: types.x.devices[1].parent: no device \"c\""},
+		{
+			"nodes:\n  - hosts: n[1-2]\n    type: dgx-h100\nnetwork:\n  links:\n    - a: {switch: s}\n      b: {hosts: n1}\n",
+			"test.yaml:6: network.links[0]: no switch \"s\"",
+		},
+		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: a}\n      - {kind: gpu, name: b, parent: c}\nnodes:\n  - " +
+			"hosts: a\n    type: x\n", "test.yaml:5: types.x.devices[1].parent: no device \"c\""},
 		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  rails: -1\n", "test.yaml:4: network: -1 rails"},
-		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  reduction: perhaps\n", "test.yaml:5: network.reduction: answer \"perhaps\""},
+		{
+			"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  reduction: perhaps\n",
+			"test.yaml:5: network.reduction: answer \"perhaps\"",
+		},
 		{"nodes:\n  - hosts: a\n  - hosts: b\n    hosts: c\n", "test.yaml:4: nodes[1].hosts: given twice; first on line 3"},
 		{"nodes:\n  - count: 010\n", "test.yaml:2: nodes[0].count: \"010\"; expected a whole number"},
 		{"nodes:\n\t- hosts: a\n", "test.yaml:2: a tab in the indentation"},
@@ -325,7 +369,8 @@ func FuzzRead(f *testing.F) {
 }
 
 func BenchmarkTenThousandNodes(b *testing.B) {
-	text := "nodes:\n  - hosts: a[00001-05000]\n    type: dgx-h100\n  - hosts: b[00001-05000]\n    type: dgx-a100\nnetwork:\n  kind: infiniband\n  rails: 8\n"
+	text := "nodes:\n  - hosts: a[00001-05000]\n    type: dgx-h100\n  - hosts: b[00001-05000]\n    type: dgx-a100\n" +
+		"network:\n  kind: infiniband\n  rails: 8\n"
 	for b.Loop() {
 		f, err := Read("big.yaml", strings.NewReader(text))
 		if err != nil {

@@ -65,5 +65,6 @@ type networkForm struct {
 // short reports whether the network is described rather than listed.
 func (n *networkForm) short() bool {
 	return len(n.Switches) == 0 && len(n.Links) == 0 &&
-		(n.Speed != "" || n.NodesPerLeaf != 0 || n.Rails != 0 || n.Topology != "" || n.Oversubscription.Known() || n.Kind != "")
+		(n.Speed != "" || n.NodesPerLeaf != 0 || n.Rails != 0 || n.Topology != "" || n.Oversubscription.Known() ||
+			n.Kind != "")
 }

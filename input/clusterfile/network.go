@@ -19,7 +19,8 @@ func (r *reading) network() error {
 		return err
 	}
 	d := hardware.Description{
-		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf, Topology: f.Topology, Routing: f.Routing,
+		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf, Topology: f.Topology,
+		Routing:          f.Routing,
 		Oversubscription: f.Oversubscription.Value, Reduction: f.Reduction, Source: format,
 		Take: r.budget.TakeSwitches,
 	}
@@ -28,7 +29,8 @@ func (r *reading) network() error {
 		return r.errAt(err, "network")
 	}
 	// A file that was written with its warnings gives the same ones again.
-	added := slices.DeleteFunc(slices.Clone(r.out.Warnings[len(before):]), func(w cluster.Warning) bool { return slices.Contains(before, w) })
+	added := slices.DeleteFunc(slices.Clone(r.out.Warnings[len(before):]),
+		func(w cluster.Warning) bool { return slices.Contains(before, w) })
 	r.out.Warnings = append(before, added...)
 	if f.Oversubscription.Known() {
 		r.out.Network.Oversubscription = f.Oversubscription // with its origin
@@ -79,7 +81,8 @@ func (r *reading) listed() error {
 	}
 	// The document's own loader resolves names of hosts and switches.
 	err := r.out.LoadNetwork(r.budget, &cluster.NetworkDoc{
-		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, BlockSizes: f.BlockSizes, Scheduler: f.Scheduler, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
+		Name: f.Name, Kind: f.Kind, Rails: f.Rails, Topology: f.Topology, Routing: f.Routing, BlockSizes: f.BlockSizes,
+		Scheduler: f.Scheduler, Oversubscription: f.Oversubscription, Reduction: f.Reduction,
 		Switches: f.Switches, Links: f.Links,
 	})
 	if err != nil {

@@ -51,15 +51,17 @@ func Match(data []byte) bool {
 	return (yamlHosts.Match(data) || yamlEmpty.Match(data)) && !foreign.Match(data)
 }
 
-// Resembles reports a YAML text that has a key of ours at its first level and nothing else that Match looks for, as where a key
-// below is misspelt.
+// Resembles reports a YAML text that has a key of ours at its first level and nothing else that Match looks for, as
+// where a key below is misspelt.
 func Resembles(data []byte) bool {
-	return len(data) <= maxFile && firstKey.Match(data) && topLevel(data, "nodes:", "types:", "network:") && !foreign.Match(data)
+	return len(data) <= maxFile && firstKey.Match(data) && topLevel(data, "nodes:", "types:", "network:") &&
+		!foreign.Match(data)
 }
 
 // topLevel reports whether a line begins with one of the keys.
 func topLevel(data []byte, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { return bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) })
+	return slices.ContainsFunc(keys,
+		func(k string) bool { return bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) })
 }
 
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
@@ -126,7 +128,8 @@ func readYAML(b *cluster.Budget, text string) (*cluster.Cluster, error) {
 }
 
 // ofType is a key of a type that stands under nodes.
-var ofType = lazyre.New(`^nodes\[\d+\]\.(preset|gpus|nvlink|nics|sockets|cores_per_socket|gpus_per_switch|mtu|devices)$`)
+var ofType = lazyre.New(
+	`^nodes\[\d+\]\.(preset|gpus|nvlink|nics|sockets|cores_per_socket|gpus_per_switch|mtu|devices)$`)
 
 // yamlError puts the line first, as all errors of a file have it.
 func yamlError(err error) error {
@@ -181,17 +184,22 @@ func (r *reading) errAt(err error, path ...any) error {
 func (r *reading) cluster() (*cluster.Cluster, error) {
 	f := r.file
 	if f.Version > cluster.FormatVersion {
-		return nil, r.errAt(fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion), "version")
+		return nil,
+			r.errAt(fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion),
+				"version")
 	}
 	r.types = map[string]int{}
 	if err := f.Calibration.Check(); err != nil {
 		return nil, r.errAt(err, "calibration")
 	}
-	r.out = cluster.Cluster{Name: f.Name, Benches: f.Benches, Calibration: f.Calibration, Sources: f.Sources, Warnings: f.Warnings}
+	r.out = cluster.Cluster{
+		Name: f.Name, Benches: f.Benches, Calibration: f.Calibration, Sources: f.Sources, Warnings: f.Warnings,
+	}
 	// Switches alone, or benchmarks, are a cluster of which no node is known: then
 	// the file says so.
 	if n := r.doc.Get("nodes"); len(f.Nodes) == 0 && (n == nil || n.Kind != yamldoc.List) {
-		return nil, r.errAt(errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"), "nodes")
+		return nil,
+			r.errAt(errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"), "nodes")
 	}
 	hosts := map[string]int{}
 	for i := range f.Nodes {
@@ -204,7 +212,9 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 		if !ok {
 			return nil, r.errAt(fmt.Errorf("no host %q under nodes", id.Host), "identities", i, "host")
 		}
-		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, cluster.Identity{Device: id.Device, UUID: id.UUID, Port: id.Port, GUID: id.GUID, LID: id.LID, Counters: id.Counters})
+		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, cluster.Identity{
+			Device: id.Device, UUID: id.UUID, Port: id.Port, GUID: id.GUID, LID: id.LID, Counters: id.Counters,
+		})
 	}
 	for i, u := range f.Unavailable {
 		if err := r.out.AddUnavailable(r.budget, u, hosts); err != nil {
@@ -254,12 +264,15 @@ func (r *reading) hostNames(i int) ([]string, error) {
 		}
 		for _, name := range names {
 			if strings.ContainsAny(name, "{}*?$()\"' \t") {
-				return nil, r.errAt(fmt.Errorf("%q is no host name; ranges are written in square brackets: gpu[1-4]", name), "nodes", i, "hosts")
+				return nil, r.errAt(fmt.Errorf("%q is no host name; ranges are written in square brackets: gpu[1-4]", name),
+					"nodes", i, "hosts")
 			}
 		}
 		return names, nil
 	case n.Count < 1 || n.Count > maxCount:
-		return nil, r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count, maxCount), "nodes", i)
+		return nil,
+			r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count,
+				maxCount), "nodes", i)
 	}
 	if err := r.budget.TakeHosts(n.Count); err != nil {
 		return nil, r.errAt(err, "nodes", i, "count")

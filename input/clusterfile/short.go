@@ -20,10 +20,13 @@ func (f *typeForm) nodeType(name string) (*cluster.NodeType, error) {
 	case len(f.Devices) > 0 && short:
 		return nil, errors.New("both devices and a short description (gpus, nics, …); give one")
 	case len(f.Devices) > 0:
-		d := cluster.TypeDoc{Name: name, Preset: f.Preset, Trays: f.Trays, Tree: f.Tree, Devices: f.Devices, Links: f.Links, Pairs: f.Pairs}
+		d := cluster.TypeDoc{
+			Name: name, Preset: f.Preset, Trays: f.Trays, Tree: f.Tree, Devices: f.Devices, Links: f.Links, Pairs: f.Pairs,
+		}
 		return d.NodeType()
 	case f.Preset != "" && short:
-		return nil, errors.New("both preset and a short description; give one (busbar map PRESET -o yaml prints a preset in full, to edit)")
+		return nil, errors.New("both preset and a short description; give one (busbar map PRESET -o yaml prints a preset " +
+			"in full, to edit)")
 	case f.Preset != "":
 		t, err := hardware.Node(f.Preset)
 		if err != nil {
@@ -104,7 +107,8 @@ func (f *typeForm) build(name string) (*cluster.NodeType, error) {
 func gpuNamed(name string) (hardware.GPUModel, error) {
 	g, ok := hardware.GPUByName(name)
 	if ok {
-		if m := memory.FindStringSubmatch(name); m == nil || strings.Contains(strings.ToLower(g.Title+" "+g.Name+" "+strings.Join(g.Names, " ")), m[1]) {
+		if m := memory.FindStringSubmatch(name); m == nil ||
+			strings.Contains(strings.ToLower(g.Title+" "+g.Name+" "+strings.Join(g.Names, " ")), m[1]) {
 			return g, nil
 		}
 	}
@@ -138,16 +142,19 @@ const maxPort = 1600 * unit.Gbps
 
 // netKinds are the families a file may name, with the names people use for them.
 var netKinds = map[string]cluster.NetKind{
-	"infiniband": cluster.InfiniBand, "ib": cluster.InfiniBand, "roce": cluster.RoCE, "ethernet": cluster.Ethernet, "eth": cluster.Ethernet,
+	"infiniband": cluster.InfiniBand, "ib": cluster.InfiniBand, "roce": cluster.RoCE, "ethernet": cluster.Ethernet,
+	"eth": cluster.Ethernet,
 	"efa": cluster.EFA, "slingshot": cluster.Slingshot, "omnipath": cluster.OmniPath, "opa": cluster.OmniPath,
-	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "gpudirect-tcpxo": cluster.TCPXO, "tcpxo": cluster.TCPXO, "nvlink": cluster.NVLinkNet,
+	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "gpudirect-tcpxo": cluster.TCPXO, "tcpxo": cluster.TCPXO,
+	"nvlink": cluster.NVLinkNet,
 }
 
 func netKind(s string) (cluster.NetKind, error) {
 	if k, ok := netKinds[strings.ToLower(strings.TrimSpace(s))]; ok {
 		return k, nil
 	}
-	return "", fmt.Errorf("%q is no network; one of infiniband, roce, ethernet, efa, slingshot, omnipath, gpudirect-tcpx, nvlink", s)
+	return "", fmt.Errorf("%q is no network; one of infiniband, roce, ethernet, efa, slingshot, omnipath, "+
+		"gpudirect-tcpx, nvlink", s)
 }
 
 // parseNICs reads "8 x 400Gb/s infiniband", "2 x 200 Gb/s" or "1 x HDR".

@@ -28,7 +28,8 @@ type written struct {
 func Write(w io.Writer, c *cluster.Cluster) error {
 	d := c.Document()
 	f := written{
-		Version: d.Version, Name: d.Name, Unavailable: d.Unavailable, Identities: d.Identities, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings,
+		Version: d.Version, Name: d.Name, Unavailable: d.Unavailable, Identities: d.Identities, Benches: d.Benches,
+		Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings,
 	}
 	for i := range d.Types {
 		f.Types = append(f.Types, yamldoc.Pair{Key: d.Types[i].Name, Value: typeOut(c.Types[i], &d.Types[i])})
@@ -38,7 +39,8 @@ func Write(w io.Writer, c *cluster.Cluster) error {
 	}
 	if n := &d.Network; n.Name != "" || n.Kind != "" || len(n.Switches)+len(n.Links) > 0 {
 		f.Network = &networkForm{
-			Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes, Scheduler: n.Scheduler,
+			Name: n.Name, Kind: n.Kind, Rails: n.Rails, Topology: n.Topology, Routing: n.Routing, BlockSizes: n.BlockSizes,
+			Scheduler:        n.Scheduler,
 			Oversubscription: n.Oversubscription, Reduction: n.Reduction,
 			Switches: n.Switches, Links: n.Links,
 		}

@@ -4,9 +4,8 @@
 // any number and order in one text.
 //
 // It returns one node without a host name, with a NIC for each interface. What
-// -i and -S print does not name the interface. They get it from a shell prompt before them ("$ ethtool -i eth0"), or from the block before them
-// where blocks of one interface evidently stand together; else the NIC has no
-// label.
+// -i and -S print does not name the interface. They get it from a shell prompt before them ("$ ethtool -i eth0"), or
+// from the block before them where blocks of one interface evidently stand together; else the NIC has no label.
 //
 // A speed that the driver does not know, zero and -1 are unknown. The greatest
 // supported mode is what the port could do. Of the counters, those are kept that

@@ -31,7 +31,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := reader{source: name, byName: map[string]*nic{}}
 	err := lines.Each(name, r, func(num int, text string) error {
 		if d.line(text, num); len(d.nics) > maxNICs {
-			return fmt.Errorf("%s:%d: more than %d interfaces; expected ethtool's output of one host; split the file", name, num, maxNICs)
+			return fmt.Errorf("%s:%d: more than %d interfaces; expected ethtool's output of one host; split the file", name, num,
+				maxNICs)
 		}
 		return nil
 	})
@@ -39,7 +40,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if d.blocks == 0 {
-		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output of ethtool IF, or of its -i, -k, -g or -S", name)
+		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output "+
+			"of ethtool IF, or of its -i, -k, -g or -S", name)
 	}
 	return d.fragment(), nil
 }

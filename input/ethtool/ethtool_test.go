@@ -39,7 +39,8 @@ func TestEverySampleMatchesItsFormatOnly(t *testing.T) {
 func TestSamples(t *testing.T) {
 	want := map[string]func(d cluster.Device, p cluster.Port) bool{
 		"ethtool/ethtool-eth-1g.txt": func(d cluster.Device, p cluster.Port) bool {
-			return d.Label == "eth1" && p.Rate.Value == 1*unit.Gbps && p.Max.Value == 1*unit.Gbps && p.State == cluster.Up && d.NIC.Kind == cluster.Ethernet
+			return d.Label == "eth1" && p.Rate.Value == 1*unit.Gbps && p.Max.Value == 1*unit.Gbps && p.State == cluster.Up &&
+				d.NIC.Kind == cluster.Ethernet
 		},
 		"ethtool/ethtool-variant.txt": func(d cluster.Device, p cluster.Port) bool {
 			return d.Label == "eth1" && !p.Rate.Known() && !p.Max.Known() && p.State == cluster.StateUnknown
@@ -105,14 +106,17 @@ const statsText = `NIC statistics:
 `
 
 func TestOneInterface(t *testing.T) {
-	counters := map[string]uint64{"rx_discards_phy": 12, "rx_out_of_buffer": 3, "tx_pause_ctrl_phy": 77, "link_down_events_phy": 2, "[0]: rx_drops": 4}
+	counters := map[string]uint64{
+		"rx_discards_phy": 12, "rx_out_of_buffer": 3, "tx_pause_ctrl_phy": 77, "link_down_events_phy": 2, "[0]: rx_drops": 4,
+	}
 	all := settingsText + infoText + statsText
 	for name, text := range map[string]string{
 		"one after another": all,
-		"prompts":           "[root@n1 ~]# ethtool -i ens1f0np0\n" + infoText + "$ sudo ethtool -S ens1f0np0\n" + statsText + "$ ethtool ens1f0np0\n" + settingsText + "$ uptime\n",
-		"CR LF":             strings.ReplaceAll(all, "\n", "\r\n"),
-		"srun -l":           "3: " + strings.ReplaceAll(all, "\n", "\n3: "),
-		"indented":          "    " + strings.ReplaceAll(all, "\n", "\n    "),
+		"prompts": "[root@n1 ~]# ethtool -i ens1f0np0\n" + infoText + "$ sudo ethtool -S ens1f0np0\n" + statsText +
+			"$ ethtool ens1f0np0\n" + settingsText + "$ uptime\n",
+		"CR LF":    strings.ReplaceAll(all, "\n", "\r\n"),
+		"srun -l":  "3: " + strings.ReplaceAll(all, "\n", "\n3: "),
+		"indented": "    " + strings.ReplaceAll(all, "\n", "\n    "),
 	} {
 		f := read(t, text)
 		if len(f.Types[0].Devices) != 1 || len(f.Warnings) != 0 {
@@ -121,10 +125,12 @@ func TestOneInterface(t *testing.T) {
 		}
 		d := f.Types[0].Devices[0]
 		p := d.NIC.Ports[0]
-		if d.Label != "ens1f0np0" || d.PCI != "0000:3b:00.0" || d.NIC.Driver != "mlx5_core" || d.NIC.Firmware != "22.35.2000" {
+		if d.Label != "ens1f0np0" || d.PCI != "0000:3b:00.0" || d.NIC.Driver != "mlx5_core" ||
+			d.NIC.Firmware != "22.35.2000" {
 			t.Errorf("%s: %+v, %+v", name, d, d.NIC)
 		}
-		if p.Rate.Value != 100*unit.Gbps || p.Max.Value != 200*unit.Gbps || p.State != cluster.Up || !maps.Equal(p.Counters, counters) {
+		if p.Rate.Value != 100*unit.Gbps || p.Max.Value != 200*unit.Gbps || p.State != cluster.Up ||
+			!maps.Equal(p.Counters, counters) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -137,24 +143,28 @@ func TestSeveralInterfaces(t *testing.T) {
 	inTurns := settingsText + infoText + statsText + second(settingsText+infoText+statsText)
 	f := read(t, inTurns)
 	d := f.Types[0].Devices
-	if len(d) != 2 || d[1].Label != "ens1f0np10" || d[1].PCI != "0000:3b:00.1" || d[1].NIC.Ports[0].Counters["rx_discards_phy"] != 13 || d[0].NIC.Ports[0].Counters["rx_discards_phy"] != 12 {
+	if len(d) != 2 || d[1].Label != "ens1f0np10" || d[1].PCI != "0000:3b:00.1" ||
+		d[1].NIC.Ports[0].Counters["rx_discards_phy"] != 13 || d[0].NIC.Ports[0].Counters["rx_discards_phy"] != 12 {
 		t.Errorf("in turns: %+v", d)
 	}
 	// All settings, then all driver information: whose is whose is not said, and the
 	// PCI addresses are all there is to go by.
 	byKind := settingsText + second(settingsText) + infoText + second(infoText)
-	if d := read(t, byKind).Types[0].Devices; len(d) != 4 || d[0].PCI != "" || d[1].PCI != "" || d[2].Label != "" || d[2].PCI != "0000:3b:00.0" || d[3].PCI != "0000:3b:00.1" {
+	if d := read(t, byKind).Types[0].Devices; len(d) != 4 || d[0].PCI != "" || d[1].PCI != "" || d[2].Label != "" ||
+		d[2].PCI != "0000:3b:00.0" || d[3].PCI != "0000:3b:00.1" {
 		t.Errorf("by kind: %+v", d)
 	}
 	f = read(t, statsText+statsText)
-	if len(f.Types[0].Devices) != 2 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "2 blocks do not say whose they are") {
+	if len(f.Types[0].Devices) != 2 || len(f.Warnings) != 1 ||
+		!strings.Contains(f.Warnings[0].Text, "2 blocks do not say whose they are") {
 		t.Errorf("%d NICs, %v", len(f.Types[0].Devices), f.Warnings)
 	}
 }
 
 func TestUnknown(t *testing.T) {
 	for text, want := range map[string]unit.Rate{
-		"Unknown!": 0, "65535Mb/s": 0, "4294967295Mb/s": 0, "0Mb/s": 0, "-1Mb/s": 0, "99999999999Mb/s": 0, "25Gb/s": 0, "": 0, "400000Mb/s": 400 * unit.Gbps,
+		"Unknown!": 0, "65535Mb/s": 0, "4294967295Mb/s": 0, "0Mb/s": 0, "-1Mb/s": 0, "99999999999Mb/s": 0, "25Gb/s": 0, "": 0,
+		"400000Mb/s": 400 * unit.Gbps,
 	} {
 		f := read(t, "Settings for eth0:\n\tSupported link modes:   Not reported\n\tSpeed: "+text+"\n\tLink detected: yes\n")
 		p := f.Types[0].Devices[0].NIC.Ports[0]
@@ -177,18 +187,23 @@ func TestUnknown(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, text := range []string{"", "Settings for :\n", "Settings for two words:\n", "driver: x\n", "bus-info: x\nfirmware-version: y\n", "no NIC statistics: here", "\x00\xff"} {
+	for _, text := range []string{
+		"", "Settings for :\n", "Settings for two words:\n", "driver: x\n", "bus-info: x\nfirmware-version: y\n",
+		"no NIC statistics: here", "\x00\xff",
+	} {
 		if Match([]byte(text)) {
 			t.Errorf("%q taken for ethtool", text)
 		}
 		if strings.HasPrefix(text, "driver:") {
 			continue
 		}
-		if _, err := Read("log", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), "log: no interfaces; expected") {
+		if _, err := Read("log", strings.NewReader(text)); err == nil ||
+			!strings.HasPrefix(err.Error(), "log: no interfaces; expected") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := Read("log", strings.NewReader(strings.Repeat("NIC statistics:\n", maxNICs+1))); err == nil || !strings.Contains(err.Error(), "more than 4096 interfaces") {
+	if _, err := Read("log", strings.NewReader(strings.Repeat("NIC statistics:\n", maxNICs+1))); err == nil ||
+		!strings.Contains(err.Error(), "more than 4096 interfaces") {
 		t.Errorf("%v", err)
 	}
 }

@@ -150,15 +150,19 @@ func (d *reader) fragment() *cluster.Fragment {
 		t.Devices = append(t.Devices, n.device("nic"+strconv.Itoa(len(t.Devices))))
 	}
 	if nameless > 0 {
-		f.Warnf(first, "", "%d blocks do not say whose they are: neither interface nor PCI address; put a line such as \"$ ethtool -S eth0\" before each", nameless)
+		f.Warnf(first, "", "%d blocks do not say whose they are: neither interface nor PCI address; put a line such as \"$ "+
+			"ethtool -S eth0\" before each", nameless)
 	}
 	f.AddNode("", t)
 	return f
 }
 
-// format names the command where all blocks are of one: files of two commands are about one machine, two of one are not.
+// format names the command where all blocks are of one: files of two commands are about one machine, two of one are
+// not.
 func (d *reader) format() string {
-	for b, command := range map[block]string{info: "ethtool -i", features: "ethtool -k", rings: "ethtool -g", statistics: "ethtool -S"} {
+	for b, command := range map[block]string{
+		info: "ethtool -i", features: "ethtool -k", rings: "ethtool -g", statistics: "ethtool -S",
+	} {
 		if d.count[b] == d.blocks {
 			return command
 		}
@@ -177,7 +181,10 @@ func (n *nic) device(name string) cluster.Device {
 	}
 	d := cluster.Device{
 		Kind: cluster.NIC, Name: name, Index: -1, Label: n.name, PCI: n.pci, Parent: -1,
-		NIC: &cluster.NICInfo{Kind: board.NetKind(cluster.PCIID{}, n.driver, false, ""), Driver: n.driver, Firmware: n.firmware, Off: n.off, RxRing: n.rxRing, RxRingMax: n.rxRingMax},
+		NIC: &cluster.NICInfo{
+			Kind: board.NetKind(cluster.PCIID{}, n.driver, false, ""), Driver: n.driver, Firmware: n.firmware, Off: n.off,
+			RxRing: n.rxRing, RxRingMax: n.rxRingMax,
+		},
 	}
 	if strings.Contains(n.driver, "ipoib") {
 		d.NIC.Kind, p.Layer = cluster.InfiniBand, "InfiniBand"

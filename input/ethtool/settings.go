@@ -6,12 +6,18 @@ import (
 	"strings"
 )
 
-// offloads are the features of ethtool -k whose absence slows TCP: the processor then cuts, joins and sums every packet.
-var offloads = []string{"rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"}
+// offloads are the features of ethtool -k whose absence slows TCP: the processor then cuts, joins and sums every
+// packet.
+var offloads = []string{
+	"rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "generic-segmentation-offload",
+	"generic-receive-offload",
+}
 
 // heading reads "Features for eth0:" (-k; before 3.0 "Offload parameters") and "Ring parameters for eth0:" (-g).
 func heading(text string) (b block, name string) {
-	for prefix, kind := range map[string]block{"Features for ": features, "Offload parameters for ": features, "Ring parameters for ": rings} {
+	for prefix, kind := range map[string]block{
+		"Features for ": features, "Offload parameters for ": features, "Ring parameters for ": rings,
+	} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
 			if name, colon := strings.CutSuffix(rest, ":"); colon && interfaceName(name) {
 				return kind, strings.Clone(name)

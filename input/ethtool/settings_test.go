@@ -39,11 +39,14 @@ func TestRingsAndFeatures(t *testing.T) {
 		t.Fatalf("%d NICs", len(f.Types[0].Devices))
 	}
 	n := f.Types[0].Devices[0].NIC
-	if n.RxRing != 1024 || n.RxRingMax != 8192 || !slices.Equal(n.Off, []string{"tcp-segmentation-offload", "generic-receive-offload"}) {
+	if n.RxRing != 1024 || n.RxRingMax != 8192 ||
+		!slices.Equal(n.Off, []string{"tcp-segmentation-offload", "generic-receive-offload"}) {
 		t.Errorf("%+v", n)
 	}
 	// Files of two commands are of two formats, so that they may be about one machine.
-	for format, text := range map[string]string{"ethtool -g": ringText, "ethtool -k": featureText, "ethtool": ringText + featureText} {
+	for format, text := range map[string]string{
+		"ethtool -g": ringText, "ethtool -k": featureText, "ethtool": ringText + featureText,
+	} {
 		f := read(t, text)
 		if d := f.Types[0].Devices; len(d) != 1 || d[0].Label != "eth0" || f.Format != format {
 			t.Errorf("%s: %s, %+v", format, f.Format, d)

@@ -1,9 +1,9 @@
-// Package flightrec reads the dumps of PyTorch's flight recorder: what collectives a rank launched, on which process group,
-// in what order and how far each came. Both forms are read, the pickle that the watchdog writes and the JSON that the worker
-// server returns, of recorder versions 2.4 to 2.10.
+// Package flightrec reads the dumps of PyTorch's flight recorder: what collectives a rank launched, on which process
+// group, in what order and how far each came. Both forms are read, the pickle that the watchdog writes and the JSON
+// that the worker server returns, of recorder versions 2.4 to 2.10.
 //
-// Dumps of all ranks of a job go into one [Set], which keeps one copy of every name and signature: thousands of dumps are
-// little more than their entries. A dump does not say whose it is; its file name usually does, see [RankOf].
+// Dumps of all ranks of a job go into one [Set], which keeps one copy of every name and signature: thousands of dumps
+// are little more than their entries. A dump does not say whose it is; its file name usually does, see [RankOf].
 package flightrec
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// RankOf is the rank that a file's name gives: nccl_trace_rank_12, rank12.json, stderr.12.log, 12/stderr.log; -1 for names that
-// give none. A number behind "pid" is a process.
+// RankOf is the rank that a file's name gives: nccl_trace_rank_12, rank12.json, stderr.12.log, 12/stderr.log; -1 for
+// names that give none. A number behind "pid" is a process.
 func RankOf(name string) int {
 	name = strings.ReplaceAll(name, "\\", "/")
 	base := path.Base(name)
@@ -38,7 +38,8 @@ func RankOf(name string) int {
 	if start < end {
 		before := strings.ToLower(strings.TrimRight(base[:start], "_-.="))
 		n, err := strconv.Atoi(base[start:end])
-		if err == nil && n < 1<<20 && !strings.HasSuffix(before, "pid") && !(strings.HasSuffix(before, "node") || strings.HasSuffix(before, "host")) {
+		if err == nil && n < 1<<20 && !strings.HasSuffix(before, "pid") &&
+			!(strings.HasSuffix(before, "node") || strings.HasSuffix(before, "host")) {
 			return n
 		}
 		return -1

@@ -25,10 +25,12 @@ func TestSynthetic(t *testing.T) {
 		}
 		for i, e := range d.Entries {
 			w := want[i]
-			if int(e.Seq) != w.Seq || s.Sigs[e.Sig].Op != w.Op || e.State.String() != w.State || s.Groups[e.Group].Name != fmt.Sprint(w.Group) || e.Created != w.Created || s.Sigs[e.Sig].In != int64(w.In) {
+			if int(e.Seq) != w.Seq || s.Sigs[e.Sig].Op != w.Op || e.State.String() != w.State ||
+				s.Groups[e.Group].Name != fmt.Sprint(w.Group) || e.Created != w.Created || s.Sigs[e.Sig].In != int64(w.In) {
 				t.Fatalf("rank %d: %+v (%+v), want %+v", r, e, s.Sigs[e.Sig], w)
 			}
-			if e.State == Completed && e.Frame != 0 || e.State != Completed && s.Frames[e.Frame] != "train_step at /job/train.py:101" {
+			if e.State == Completed && e.Frame != 0 ||
+				e.State != Completed && s.Frames[e.Frame] != "train_step at /job/train.py:101" {
 				t.Fatalf("frame %q", s.Frames[e.Frame])
 			}
 		}
@@ -48,14 +50,16 @@ func TestJSON(t *testing.T) {
 	}
 	e := d.Entries[0]
 	g := s.Groups[e.Group]
-	if g.Desc != "dp" || len(g.Ranks) != 2 || d.Last[e.Group] != 18 || e.State != Scheduled || s.Sigs[e.Sig].Sizes != "[262144] -> [262144]" {
+	if g.Desc != "dp" || len(g.Ranks) != 2 || d.Last[e.Group] != 18 || e.State != Scheduled ||
+		s.Sigs[e.Sig].Sizes != "[262144] -> [262144]" {
 		t.Fatalf("%+v %+v %+v", e, g, d.Last)
 	}
 }
 
 func TestRankOf(t *testing.T) {
 	for name, want := range map[string]int{
-		"nccl_trace_rank_12": 12, "a/rank3.json": 3, "stderr.7.log": 7, "node3-pid4083.log": -1, "attempt_0/5/stderr.log": 5, "x/trace": -1,
+		"nccl_trace_rank_12": 12, "a/rank3.json": 3, "stderr.7.log": 7, "node3-pid4083.log": -1, "attempt_0/5/stderr.log": 5,
+		"x/trace":               -1,
 		"fr_http.active.0.json": 0, "slurm-99999999.out": -1, "job-rank-4.err": 4, "node7.log": -1,
 	} {
 		if got := RankOf(name); got != want {
@@ -66,7 +70,10 @@ func TestRankOf(t *testing.T) {
 
 func TestPickleThatIsNoDump(t *testing.T) {
 	s := NewSet()
-	for _, p := range []string{"\x80\x02}.", "\x80\x02](K\x01e.", "\x80\x02}(X\x07\x00\x00\x00entries](K\x01eu.", "\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R."} {
+	for _, p := range []string{
+		"\x80\x02}.", "\x80\x02](K\x01e.", "\x80\x02}(X\x07\x00\x00\x00entries](K\x01eu.",
+		"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R.",
+	} {
 		if err := s.Add("x", []byte(p)); err == nil {
 			t.Errorf("%q was taken for a dump", p)
 		}

@@ -160,7 +160,8 @@ func (s *Set) fromJSON(data []byte) (*Dump, error) {
 func (s *Set) jsonEntry(d *Dump, j *jsonEntry, byID map[int64]int32) error {
 	e := Entry{
 		Record: int64(j.Record), Created: int64(j.Created), Started: int64(j.Started), Completed: int64(j.Completed),
-		Seq: int32(j.Seq), DurationMs: float32(j.Duration), TimeoutMs: float32(j.Timeout), State: s.states[j.State], P2P: j.P2P,
+		Seq: int32(j.Seq), DurationMs: float32(j.Duration), TimeoutMs: float32(j.Timeout), State: s.states[j.State],
+		P2P: j.P2P,
 	}
 	if j.P2P {
 		e.Seq = int32(j.P2PSeq)

@@ -264,7 +264,10 @@ func (x *entryReader) sig(op, in, out, inTypes, outTypes pickle.Value) (int32, e
 	b = x.types(b, outTypes)
 	x.set.scratch = b
 	return x.set.sig(func() Sig {
-		return Sig{Op: opName(string(name)), Sizes: clip(string(b[len(name)+1 : from-1])), Dtypes: clip(string(b[from:])), In: numIn, Out: numOut}
+		return Sig{
+			Op: opName(string(name)), Sizes: clip(string(b[len(name)+1 : from-1])), Dtypes: clip(string(b[from:])), In: numIn,
+			Out: numOut,
+		}
 	})
 }
 

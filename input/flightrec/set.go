@@ -32,10 +32,11 @@ type Entry struct {
 	Group                       int32 // index into Set.Groups
 	Seq                         int32 // counts the collectives of a group from 1; of point-to-point operations their own
 	Sig                         int32 // index into Set.Sigs
-	Frame                       int32 // index into Set.Frames: where the program launched it; 0 where it is completed or unknown
-	DurationMs, TimeoutMs       float32
-	State                       State
-	P2P                         bool
+	// index into Set.Frames: where the program launched it; 0 where it is completed or unknown
+	Frame                 int32
+	DurationMs, TimeoutMs float32
+	State                 State
+	P2P                   bool
 }
 
 // Sig is what an operation is: ranks that take part in the same operation must have equal ones.
@@ -98,7 +99,8 @@ type Set struct {
 // NewSet is an empty set.
 func NewSet() *Set {
 	return &Set{
-		Frames: []string{""}, ranks: map[string]int32{"": 0}, lists: [][]int{nil}, groups: map[string]int32{}, sigs: map[string]int32{}, frames: map[string]int32{},
+		Frames: []string{""}, ranks: map[string]int32{"": 0}, lists: [][]int{nil}, groups: map[string]int32{},
+		sigs: map[string]int32{}, frames: map[string]int32{},
 		states: map[string]State{"scheduled": Scheduled, "started": Started, "completed": Completed},
 	}
 }
@@ -129,7 +131,8 @@ func (s *Set) Add(name string, data []byte) error {
 // Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
 func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
 
-// Torn reports a pickle of the recorder that is cut off, by its first key words, or a dump that has nothing in it, by its name.
+// Torn reports a pickle of the recorder that is cut off, by its first key words, or a dump that has nothing in it, by
+// its name.
 func Torn(name string, data []byte) bool {
 	if len(data) == 0 {
 		return strings.Contains(path.Base(name), "nccl_trace_rank")
@@ -138,7 +141,8 @@ func Torn(name string, data []byte) bool {
 		return false
 	}
 	head := data[:min(len(data), 1<<12)]
-	return bytes.Contains(head, []byte("version")) && bytes.Contains(head, []byte("entries")) || bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id"))
+	return bytes.Contains(head, []byte("version")) && bytes.Contains(head, []byte("entries")) ||
+		bytes.Contains(head, []byte("pg_config")) || bytes.Contains(head, []byte("collective_seq_id"))
 }
 
 // rankList is the index of a list of ranks. Texts of the same list are the same.
@@ -156,8 +160,8 @@ func (s *Set) rankList(text []byte) (int32, error) {
 	return i, nil
 }
 
-// group is the index of a process group of that name, with the ranks that it lists where they are known. The same name with
-// other ranks is another group.
+// group is the index of a process group of that name, with the ranks that it lists where they are known. The same name
+// with other ranks is another group.
 func (s *Set) group(name []byte, desc string, list int32) (int32, error) {
 	s.scratch = strconv.AppendInt(append(append(s.scratch[:0], name...), 0), int64(list), 10)
 	if g, ok := s.groups[string(s.scratch)]; ok {
@@ -234,8 +238,8 @@ func opName(profiling string) string {
 	return clip(op)
 }
 
-// launchedBy is the frame that tells most about where a program launched a collective: the innermost of its own, else of an installed
-// package, else of PyTorch.
+// launchedBy is the frame that tells most about where a program launched a collective: the innermost of its own, else
+// of an installed package, else of PyTorch.
 type launchedBy struct {
 	text   string
 	origin pyframe.Origin

@@ -1,5 +1,6 @@
-// Package gpustate finds what is wrong with GPUs in what DCGM's exporter and nvidia-smi print (-q as text or XML, --query-gpu
-// as CSV): the last Xid, GPUs that do not answer, uncorrectable memory errors, rows that wait to be remapped.
+// Package gpustate finds what is wrong with GPUs in what DCGM's exporter and nvidia-smi print (-q as text or XML,
+// --query-gpu as CSV): the last Xid, GPUs that do not answer, uncorrectable memory errors, rows that wait to be
+// remapped.
 package gpustate
 
 import (
@@ -22,7 +23,8 @@ type Fault struct {
 }
 
 var (
-	metric    = lazyre.New(`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
+	metric = lazyre.New(
+		`^(DCGM_FI_DEV_(?:XID_ERRORS|ECC_DBE_VOL_TOTAL|ROW_REMAP_FAILURE|ROW_REMAP_PENDING))\{([^}]*)\}\s+([0-9.eE+]+)`)
 	label     = lazyre.New(`(\w+)="([^"]*)"`)
 	gpuHead   = lazyre.New(`^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])`)
 	gpuTag    = lazyre.New(`<gpu id="([^"]+)">`)
@@ -34,7 +36,8 @@ var (
 // Match reports a text of one of these tools.
 func Match(data []byte) bool {
 	head := data[:min(len(data), 1<<20)]
-	return bytes.Contains(head, []byte("DCGM_FI_DEV_")) || bytes.Contains(head, []byte("==NVSMI LOG==")) || bytes.Contains(head, []byte("<nvidia_smi_log>")) ||
+	return bytes.Contains(head, []byte("DCGM_FI_DEV_")) || bytes.Contains(head, []byte("==NVSMI LOG==")) ||
+		bytes.Contains(head, []byte("<nvidia_smi_log>")) ||
 		bytes.Contains(head, []byte("ecc.errors.uncorrected.")) || bytes.Contains(head, []byte("GPU is lost"))
 }
 

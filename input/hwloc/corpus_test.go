@@ -117,18 +117,32 @@ var wants = map[string]struct {
 	warns  int
 	memory string // of the first GPU
 }{
-	"hwloc-power8gpudistances.xml":     {"drac-12.grenoble.grid5000.fr", 4, "Tesla P100-SXM2-16GB", "", "X NV2 SYS SYS", 0, "17.1 GB"},
-	"hwloc-96em64t-4n4d3ca2co-pci.xml": {"bertha", 0, "", "eth0 eth1 eth2 eth3 eth4 eth5 eth6 eth7", "X PIX SYS SYS SYS SYS SYS SYS", 0, ""},
-	"hwloc-fakepcilocalities.xml":      {"", 0, "", "qib0 eth0 eth1 eth2 eth3", "X SYS SYS SYS SYS", 0, ""},
+	"hwloc-power8gpudistances.xml": {
+		"drac-12.grenoble.grid5000.fr", 4, "Tesla P100-SXM2-16GB", "", "X NV2 SYS SYS", 0, "17.1 GB",
+	},
+	"hwloc-96em64t-4n4d3ca2co-pci.xml": {
+		"bertha", 0, "", "eth0 eth1 eth2 eth3 eth4 eth5 eth6 eth7", "X PIX SYS SYS SYS SYS SYS SYS", 0, "",
+	},
+	"hwloc-fakepcilocalities.xml": {"", 0, "", "qib0 eth0 eth1 eth2 eth3", "X SYS SYS SYS SYS", 0, ""},
 	"llnl-coral-lassen.xml": {
 		"lassen28", 4, "Tesla V100-SXM2-16GB", "mlx5_0 mlx5_1 mlx5_2 mlx5_3 enP5p1s0f0 enP5p1s0f1",
 		"X PIX SYS SYS NODE NODE SYS SYS NODE NODE", 0, "16128 MiB",
 	},
-	"llnl-coral-ea-hwloc1.xml":    {"rzmanta33", 4, "", "mlx5_0 mlx5_1 enP5p7s0f0 enP5p7s0f1", "X NODE SYS SYS NODE SYS SYS SYS", 0, "0 B"},
-	"llnl-epyc-corona.xml":        {"corona145", 4, "Vega 20", "mlx5_0 enp3s0f0 enp3s0f1", "X SYS SYS SYS SYS SYS SYS", 1, "32752 MiB"},
-	"llnl-g4dnmetal.xml":          {"gpu-st-g4dnmetal-1", 8, "Tesla T4", "rdmap197s0 eth0", "X PHB NODE NODE SYS SYS SYS SYS SYS SYS", 1, "15.8 GB"},
-	"llnl-cts1-pascal.xml":        {"pascal4", 2, "Tesla P100-PCIE-16GB", "mlx5_0 enp12s0f0 enp12s0f1", "X PIX PIX PHB PHB", 0, "17.1 GB"},
-	"flux-chimera-mixed-gpus.xml": {"chimera", 2, "GeForce GTX 1070", "enp4s0 enp6s0 wlp5s0", "X SYS PHB PHB PHB", 1, "8.51 GB"},
+	"llnl-coral-ea-hwloc1.xml": {
+		"rzmanta33", 4, "", "mlx5_0 mlx5_1 enP5p7s0f0 enP5p7s0f1", "X NODE SYS SYS NODE SYS SYS SYS", 0, "0 B",
+	},
+	"llnl-epyc-corona.xml": {
+		"corona145", 4, "Vega 20", "mlx5_0 enp3s0f0 enp3s0f1", "X SYS SYS SYS SYS SYS SYS", 1, "32752 MiB",
+	},
+	"llnl-g4dnmetal.xml": {
+		"gpu-st-g4dnmetal-1", 8, "Tesla T4", "rdmap197s0 eth0", "X PHB NODE NODE SYS SYS SYS SYS SYS SYS", 1, "15.8 GB",
+	},
+	"llnl-cts1-pascal.xml": {
+		"pascal4", 2, "Tesla P100-PCIE-16GB", "mlx5_0 enp12s0f0 enp12s0f1", "X PIX PIX PHB PHB", 0, "17.1 GB",
+	},
+	"flux-chimera-mixed-gpus.xml": {
+		"chimera", 2, "GeForce GTX 1070", "enp4s0 enp6s0 wlp5s0", "X SYS PHB PHB PHB", 1, "8.51 GB",
+	},
 	"flux-sierra.xml": {
 		"sierra3682", 4, "Tesla V100-SXM2-16GB", "mlx5_0 mlx5_1 mlx5_2 mlx5_3 enP5p1s0f0 enP5p1s0f1",
 		"X PHB SYS SYS NODE NODE SYS SYS NODE NODE", 2, "16128 MiB",
@@ -158,12 +172,15 @@ func TestCorpusDevices(t *testing.T) {
 		if m := ty.Matrix(); len(m.Class) > 0 {
 			row = strings.Join(m.Class[0], " ")
 		}
-		if f.Hosts[0].Name != want.host || len(gpus) != want.gpus || strings.Join(labels, " ") != want.nics || row != want.row || len(f.Warnings) != want.warns {
-			t.Errorf("%s: host %q, %d GPUs, NICs %v, first row %q, warnings %v; want %+v", e.File, f.Hosts[0].Name, len(gpus), labels, row, f.Warnings, want)
+		if f.Hosts[0].Name != want.host || len(gpus) != want.gpus || strings.Join(labels, " ") != want.nics ||
+			row != want.row || len(f.Warnings) != want.warns {
+			t.Errorf("%s: host %q, %d GPUs, NICs %v, first row %q, warnings %v; want %+v", e.File, f.Hosts[0].Name, len(gpus),
+				labels, row, f.Warnings, want)
 		}
 		if len(gpus) > 0 {
 			if g := ty.Devices[gpus[0]]; g.Model.Value != want.model || g.GPU.Memory.Value.String() != want.memory {
-				t.Errorf("%s: first GPU %q with %v; want %q with %s", e.File, g.Model.Value, g.GPU.Memory.Value, want.model, want.memory)
+				t.Errorf("%s: first GPU %q with %v; want %q with %s", e.File, g.Model.Value, g.GPU.Memory.Value, want.model,
+					want.memory)
 			}
 		}
 	}
@@ -183,14 +200,17 @@ func TestLassen(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s–%s %v", ty.Devices[l.A].Name, ty.Devices[l.B].Name, l.Rate.Value))
 		}
 	}
-	for _, want := range []string{"root1–pci1 3.94 GB/s", "pci1–gpu0 1.97 GB/s", "root0–pci0 15.8 GB/s", "pci0–nic0 15.8 GB/s"} {
+	for _, want := range []string{
+		"root1–pci1 3.94 GB/s", "pci1–gpu0 1.97 GB/s", "root0–pci0 15.8 GB/s", "pci0–nic0 15.8 GB/s",
+	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no link %q among %q", want, got)
 		}
 	}
 	nic := ty.Devices[ty.ByName("nic0")]
 	p := nic.NIC.Ports[0]
-	if nic.NIC.Kind != cluster.InfiniBand || nic.UUID != "0x506b4b03003ceee8" || p.GUID != nic.UUID || p.LID != 0x527 || p.State != cluster.Up || p.Label != "hsi0" {
+	if nic.NIC.Kind != cluster.InfiniBand || nic.UUID != "0x506b4b03003ceee8" || p.GUID != nic.UUID || p.LID != 0x527 ||
+		p.State != cluster.Up || p.Label != "hsi0" {
 		t.Errorf("nic0 is %+v with port %+v", nic, p)
 	}
 	numa := ty.Devices[ty.ByName("numa8")]

@@ -87,7 +87,8 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 		// CUDA's and OpenCL's own numbers follow the environment of the process
 		// that ran lstopo; those of NVML and RSMI do not.
 		for _, lib := range []string{"nvml", "rsmi"} {
-			if n, err := strconv.Atoi(strings.TrimPrefix(name, lib)); err == nil && strings.HasPrefix(name, lib) && n >= 0 && n < 1<<16 {
+			if n, err := strconv.Atoi(strings.TrimPrefix(name, lib)); err == nil && strings.HasPrefix(name, lib) && n >= 0 &&
+				n < 1<<16 {
 				d.Index = n
 			}
 		}
@@ -97,7 +98,9 @@ func (m *machine) gpu(d *cluster.Device, o *object, vendor string) {
 		if v := k.info.get("NVIDIAUUID"); v != "" {
 			d.UUID = v
 		}
-		for _, name := range []string{"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize"} {
+		for _, name := range []string{
+			"CUDAGlobalMemorySize", "RSMIVRAMSize", "LevelZeroHBMSize", "LevelZeroMemorySize", "OpenCLGlobalMemorySize",
+		} {
 			if v := kib(k.info.get(name)); v > 0 && !d.GPU.Memory.Known() {
 				d.GPU.Memory = cluster.FromRead(v, source+" "+name)
 			}

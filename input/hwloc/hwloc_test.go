@@ -113,15 +113,18 @@ nic2 0001:00:03.0 eth1 [SYS SYS SYS SYS X]
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	socket := ty.Devices[ty.ByName("socket0")]
-	if c := socket.CPU; c.Vendor != "AuthenticAMD" || c.Family != 175 || c.Model != 17 || c.Cores != "0-3" || socket.Model.Value != "AMD EPYC 9654 96-Core Processor" {
+	if c := socket.CPU; c.Vendor != "AuthenticAMD" || c.Family != 175 || c.Model != 17 || c.Cores != "0-3" ||
+		socket.Model.Value != "AMD EPYC 9654 96-Core Processor" {
 		t.Errorf("socket0 is %+v of model %q", c, socket.Model.Value)
 	}
 	gpu := ty.Devices[ty.ByName("gpu0")]
-	if gpu.Index != 0 || gpu.UUID != "GPU-1" || gpu.GPU.Memory.Value != 80*unit.GiB || gpu.GPU.NUMA.Value != 0 || *gpu.PCIID != (cluster.PCIID{Class: "030200", Vendor: "10de", Device: "2330", SubVendor: "10de", SubDevice: "16c1"}) {
+	if gpu.Index != 0 || gpu.UUID != "GPU-1" || gpu.GPU.Memory.Value != 80*unit.GiB || gpu.GPU.NUMA.Value != 0 ||
+		*gpu.PCIID != (cluster.PCIID{Class: "030200", Vendor: "10de", Device: "2330", SubVendor: "10de", SubDevice: "16c1"}) {
 		t.Errorf("gpu0 is %+v %+v %+v", gpu, gpu.GPU, gpu.PCIID)
 	}
 	nic := ty.Devices[ty.ByName("nic0")]
-	if nic.NIC.Kind != cluster.RoCE || nic.UUID != "0x0000000000000001" || nic.NIC.Ports[0].State != cluster.Down || nic.NIC.Ports[0].Label != "eth0" {
+	if nic.NIC.Kind != cluster.RoCE || nic.UUID != "0x0000000000000001" || nic.NIC.Ports[0].State != cluster.Down ||
+		nic.NIC.Ports[0].Label != "eth0" {
 		t.Errorf("nic0 is %+v %+v", nic, nic.NIC)
 	}
 	// The slower root port bounds the switch's way up.
@@ -160,7 +163,8 @@ func TestInsideLogs(t *testing.T) {
 		"two in a row":      {machineXML + machineXML, 2},
 		"two woven":         {woven.String(), 2},
 		"command in front":  {"$ lstopo --of xml - " + machineXML, 1},
-		"broken firmware":   {strings.Replace(machineXML, "node7\"/>", "node7\"/><info name=\"DMIProductName\" value=\"\x01\xff\"/>", 1), 1},
+		"broken firmware": {strings.Replace(machineXML, "node7\"/>",
+			"node7\"/><info name=\"DMIProductName\" value=\"\x01\xff\"/>", 1), 1},
 	} {
 		if !Match([]byte(tc.text)) && name != "two woven" {
 			t.Errorf("%s: Match does not see it", name)
@@ -205,21 +209,30 @@ func TestBadInput(t *testing.T) {
 		err  string // part of the error, or
 		warn string // part of a warning
 	}{
-		"nothing":         {"", "no <topology>", ""},
-		"binary":          {"\x00\xff\xfe<topo\x00", "no <topology>", ""},
-		"empty machine":   {"<topology><object type=\"Machine\"/></topology>", "names no package", ""},
-		"cut":             {cut, "", "in:37: node7: the topology breaks off"},
-		"wrong end":       {strings.Replace(machineXML, "</object>\n            </object>\n            <object type=\"Bridge\" gp_index=\"17\"", "</objet>\n            <object type=\"Bridge\" gp_index=\"17\"", 1), "", "was not read"},
-		"twice":           {strings.Replace(machineXML, "0000:04:00.1", "0000:04:00.0", 1), "", "occurs twice"},
-		"bad address":     {strings.Replace(machineXML, "0000:04:00.1", "0000:zz:00.1", 1), "", "PCI address"},
-		"bad mask":        {strings.Replace(machineXML, `cpuset="0x0000000f"`, `cpuset="0xf...f"`, 1), "", "CPU mask"},
-		"idle":            {strings.ReplaceAll(machineXML, "63.015385", "4.000000"), "", "while a GPU is idle"},
-		"nested too deep": {"<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"Package\">", 600), "", "breaks off"},
+		"nothing":       {"", "no <topology>", ""},
+		"binary":        {"\x00\xff\xfe<topo\x00", "no <topology>", ""},
+		"empty machine": {"<topology><object type=\"Machine\"/></topology>", "names no package", ""},
+		"cut":           {cut, "", "in:37: node7: the topology breaks off"},
+		"wrong end": {
+			strings.Replace(machineXML, "</object>\n            </object>\n            <object "+
+				"type=\"Bridge\" gp_index=\"17\"", "</objet>\n            <object type=\"Bridge\" gp_index=\"17\"", 1), "",
+			"was not read",
+		},
+		"twice":       {strings.Replace(machineXML, "0000:04:00.1", "0000:04:00.0", 1), "", "occurs twice"},
+		"bad address": {strings.Replace(machineXML, "0000:04:00.1", "0000:zz:00.1", 1), "", "PCI address"},
+		"bad mask":    {strings.Replace(machineXML, `cpuset="0x0000000f"`, `cpuset="0xf...f"`, 1), "", "CPU mask"},
+		"idle":        {strings.ReplaceAll(machineXML, "63.015385", "4.000000"), "", "while a GPU is idle"},
+		"nested too deep": {
+			"<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"Package\">", 600), "", "breaks off",
+		},
 		"entities": {
-			"<topology><!DOCTYPE lolz [<!ENTITY a \"aaaa\">]><object type=\"Machine\"><object type=\"Package\">&a;</object></object></topology>",
+			"<topology><!DOCTYPE lolz [<!ENTITY a \"aaaa\">]><object type=\"Machine\"><object " +
+				"type=\"Package\">&a;</object></object></topology>",
 			"no <topology>", "",
 		},
-		"undefined entity": {strings.Replace(machineXML, "<distances2hetero", "&lol9;<distances2hetero", 1), "", "was not read"},
+		"undefined entity": {
+			strings.Replace(machineXML, "<distances2hetero", "&lol9;<distances2hetero", 1), "", "was not read",
+		},
 	} {
 		f, err := Read("in", strings.NewReader(tc.text))
 		if tc.err != "" {
@@ -271,7 +284,8 @@ func TestMemory(t *testing.T) {
 	if err != nil || f.Types[0].Count(cluster.NUMA) != 1 {
 		t.Fatalf("%v", err)
 	}
-	many := "<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"NUMANode\" cpuset=\"0x1\"/>", 60_000) + "</object></topology>"
+	many := "<topology><object type=\"Machine\">" + strings.Repeat("<object type=\"NUMANode\" cpuset=\"0x1\"/>", 60_000) +
+		"</object></topology>"
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f, err = Read("in", strings.NewReader(many))
@@ -300,6 +314,8 @@ func FuzzRead(f *testing.F) {
 		machineXML,
 		strings.ReplaceAll(machineXML, "version=\"2.0\"", "version=\"3.0\""),
 		"0: <topology><object type=\"Machine\"><object type=\"Socket\"/></object></topology>",
-		"<topology><object type=\"Machine\" cpuset=\"0x3\"><object type=\"Bridge\" bridge_type=\"0-1\" bridge_pci=\"0004:[00-0a]\">"+
-			"<object type=\"PCIDev\" pci_busid=\"0004:03:00.0\" pci_type=\"0302 [10de:1db1] [0:0] a1\"/></object></object></topology>")
+		"<topology><object type=\"Machine\" cpuset=\"0x3\"><object type=\"Bridge\" bridge_type=\"0-1\" "+
+			"bridge_pci=\"0004:[00-0a]\">"+
+			"<object type=\"PCIDev\" pci_busid=\"0004:03:00.0\" pci_type=\"0302 [10de:1db1] [0:0] "+
+			"a1\"/></object></object></topology>")
 }

@@ -76,7 +76,8 @@ func (m *machine) restore(o *object, r board.Root, bus int) []*board.Func {
 		}
 	}
 	if ends > 1 {
-		m.f.Warnf(o.line, m.host, "the PCI bridges below %s are missing from this topology, so devices there may share a switch that is not shown; write it with lstopo --whole-io", r.Label)
+		m.f.Warnf(o.line, m.host, "the PCI bridges below %s are missing from this topology, so devices there may share a "+
+			"switch that is not shown; write it with lstopo --whole-io", r.Label)
 	}
 	return out
 }

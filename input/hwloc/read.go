@@ -42,7 +42,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	case seen == 0:
 		return nil, fmt.Errorf("%s: no <topology> with a machine in it; expected the output of lstopo --of xml", name)
 	case len(f.Hosts) == 0:
-		return nil, fmt.Errorf("%s: the <topology> names no package, NUMA node or PCI device; write it again with lstopo --of xml", name)
+		return nil, fmt.Errorf("%s: the <topology> names no package, NUMA node or PCI device; write it again with lstopo "+
+			"--of xml", name)
 	case empty > 0:
 		f.Warnf(0, "", "%d of %d topologies name no package, NUMA node or PCI device; left out", empty, seen)
 	}
@@ -99,11 +100,13 @@ func (m *machine) warn(r board.Report) {
 		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", r.Left)
 	}
 	if r.Resting > 0 {
-		m.f.Warnf(0, m.host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU is idle; their rates are unknown until read under load", r.Resting)
+		m.f.Warnf(0, m.host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU "+
+			"is idle; their rates are unknown until read under load", r.Resting)
 	}
 	// Where there is no GPU, nothing depends on it.
 	if r.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to the others is unknown", r.Adrift)
+		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to "+
+			"the others is unknown", r.Adrift)
 	}
 }
 

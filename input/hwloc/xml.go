@@ -265,7 +265,8 @@ func (p *parser) text(data []byte) error {
 
 // endMatrix keeps a table that is complete.
 func (p *parser) endMatrix() {
-	if m := p.table; m != nil && m.n > 0 && len(p.top.matrices) < maxTables && len(m.index) == m.n && len(m.values) == m.n*m.n {
+	if m := p.table; m != nil && m.n > 0 && len(p.top.matrices) < maxTables && len(m.index) == m.n &&
+		len(m.values) == m.n*m.n {
 		p.top.matrices = append(p.top.matrices, m)
 	}
 	p.table = nil

@@ -29,7 +29,8 @@ func TestTenThousandPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := f.Summary(); s.Nodes != 2560 || s.Switches != 112 || s.NodeTypes != 1 || len(f.Network.Links) != 5120 || len(f.Warnings) != 0 {
+	if s := f.Summary(); s.Nodes != 2560 || s.Switches != 112 || s.NodeTypes != 1 || len(f.Network.Links) != 5120 ||
+		len(f.Warnings) != 0 {
 		t.Errorf("summary %+v, %d links, warnings %v", s, len(f.Network.Links), f.Warnings)
 	}
 }

@@ -21,7 +21,9 @@ func TestPortReports(t *testing.T) {
 		warnings                []string
 	}{
 		{"ib/ibnetdiscover-p-test.out", 4, 3, 4, 2, []string{"1 node is named"}},
-		{"ib/ibnetdiscover-p-test2.out", 5, 1, 1, 3, []string{"1 cable contradicts", "1 aggregation node", "1 node is named"}},
+		{
+			"ib/ibnetdiscover-p-test2.out", 5, 1, 1, 3, []string{"1 cable contradicts", "1 aggregation node", "1 node is named"},
+		},
 		{"ib/ibnetdiscover-p-test3.out", 1, 0, 0, 1, []string{"incomplete scan"}},
 	} {
 		f := open(t, "ibnetdiscover -p", c.file)
@@ -34,7 +36,8 @@ func TestPortReports(t *testing.T) {
 			}
 		}
 		if len(f.Network.Switches) != c.switches || len(f.Hosts) != c.hosts || cables != c.cables || down != c.down {
-			t.Errorf("%s: %d switches, %d hosts, %d cables, %d down", c.file, len(f.Network.Switches), len(f.Hosts), cables, down)
+			t.Errorf("%s: %d switches, %d hosts, %d cables, %d down", c.file, len(f.Network.Switches), len(f.Hosts), cables,
+				down)
 		}
 		if len(f.Warnings) != len(c.warnings) {
 			t.Errorf("%s: %v", c.file, f.Warnings)
@@ -47,7 +50,8 @@ func TestPortReports(t *testing.T) {
 		}
 	}
 	f := open(t, "ibnetdiscover -p", "ib/ibnetdiscover-p-test.out")
-	if l := f.Network.Links[linkAt(f, "ib-i1l1s01", 10)]; l.Speed != "4xEDR" || l.Rate.Value != 100*unit.Gbps || f.Hosts[l.B.Hosts[0].First].Name != "o0001" {
+	if l := f.Network.Links[linkAt(f, "ib-i1l1s01", 10)]; l.Speed != "4xEDR" || l.Rate.Value != 100*unit.Gbps ||
+		f.Hosts[l.B.Hosts[0].First].Name != "o0001" {
 		t.Errorf("%+v", l)
 	}
 	if id := f.Hosts[f.HostIndex("p0001")].IDs[0]; id.GUID != "0x506b4b0300cc02a6" || id.LID != 1432 {
@@ -78,11 +82,13 @@ func TestLinkInfoFacts(t *testing.T) {
 			want[strings.Join(strings.Fields(text), " ")] = n
 		}
 		same(t, e.File, "speeds", speeds, want)
-		if active != ints(e.Facts["lines_active"])[""] || down != ints(e.Facts["lines_down"])[""] || l.seen.notes != ints(e.Facts["could_be"])[""] {
+		if active != ints(e.Facts["lines_active"])[""] || down != ints(e.Facts["lines_down"])[""] ||
+			l.seen.notes != ints(e.Facts["could_be"])[""] {
 			t.Errorf("%s: %d active, %d down, %d remarks; want %v", e.File, active, down, l.seen.notes, e.Facts)
 		}
 		// Without -l the blocks say how many nodes of a kind there are.
-		if n := ints(e.Facts["switches"])[""]; n > 0 && (len(f.Network.Switches) != n || f.Summary().NICs != ints(e.Facts["cas"])[""]) {
+		if n := ints(e.Facts["switches"])[""]; n > 0 &&
+			(len(f.Network.Switches) != n || f.Summary().NICs != ints(e.Facts["cas"])[""]) {
 			t.Errorf("%s: %d switches, %d adapters; want %v", e.File, len(f.Network.Switches), f.Summary().NICs, e.Facts)
 		}
 		half := 0
@@ -127,7 +133,8 @@ func TestLinkInfoOneHostWithTwoPorts(t *testing.T) {
 // The simulated fabric is one and the same in three formats.
 func TestSimulatedFabric(t *testing.T) {
 	for format, file := range map[string]string{
-		"ibnetdiscover": "ib/sim-ibnetdiscover.txt", "ibsim net": "ib/sim-ft-hdr.net", "iblinkinfo": "ib/sim-iblinkinfo.txt", "iblinkinfo ": "ib/sim-iblinkinfo-l.txt",
+		"ibnetdiscover": "ib/sim-ibnetdiscover.txt", "ibsim net": "ib/sim-ft-hdr.net", "iblinkinfo": "ib/sim-iblinkinfo.txt",
+		"iblinkinfo ": "ib/sim-iblinkinfo-l.txt",
 	} {
 		f := open(t, strings.TrimSpace(format), file)
 		for _, s := range f.Network.Switches {

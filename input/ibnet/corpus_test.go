@@ -83,7 +83,8 @@ func TestEverySampleMatchesItsFormatOnly(t *testing.T) {
 	for _, e := range corpus.Index(t) {
 		data := corpus.Open(t, e.File)
 		for name, f := range formats {
-			want := name == e.Format || name == "ibnetdiscover" && e.Format == "ibsim net" || name == "ibsim net" && e.Format == "ibnetdiscover"
+			want := name == e.Format || name == "ibnetdiscover" && e.Format == "ibsim net" ||
+				name == "ibsim net" && e.Format == "ibnetdiscover"
 			if got := f.Match(data); got != want {
 				t.Errorf("%s (%s) taken for %s: %v; want %v", e.File, e.Format, name, got, want)
 			}
@@ -175,20 +176,23 @@ func TestNDRFabric(t *testing.T) {
 		if strings.Contains(s.Name, "IBLEAF") {
 			want = cluster.Leaf
 		}
-		if s.Tier != want || s.Model != "MQM9701" || s.Ports != 64 || s.Reduction != cluster.Yes || len(s.GUID) != 16 || !strings.HasPrefix(s.Label, "MF0;") || strings.ContainsAny(s.Name, ";:/") {
+		if s.Tier != want || s.Model != "MQM9701" || s.Ports != 64 || s.Reduction != cluster.Yes || len(s.GUID) != 16 ||
+			!strings.HasPrefix(s.Label, "MF0;") || strings.ContainsAny(s.Name, ";:/") {
 			t.Errorf("%+v", s)
 		}
 	}
 	s := f.Summary()
 	// 582 adapters of which 40 are aggregation nodes, 69 have no host name and are no nodes.
-	if s.NICs != 582-40 || s.NodeTypes != 5 || s.Nodes != 122 || len(f.Hosts) != 122+69 || f.Network.Reduction != cluster.Yes {
+	if s.NICs != 582-40 || s.NodeTypes != 5 || s.Nodes != 122 || len(f.Hosts) != 122+69 ||
+		f.Network.Reduction != cluster.Yes {
 		t.Errorf("%+v", s)
 	}
 	if n := len(f.Network.Links); n != 2228/2-40 {
 		t.Errorf("%d cables", n)
 	}
 	for _, l := range f.Network.Links {
-		if l.Rate.Value != 400*unit.Gbps || l.Speed != "4xNDR" || l.Lanes != 4 || l.State != cluster.StateUnknown || l.Max.Known() {
+		if l.Rate.Value != 400*unit.Gbps || l.Speed != "4xNDR" || l.Lanes != 4 || l.State != cluster.StateUnknown ||
+			l.Max.Known() {
 			t.Fatalf("%+v", l)
 		}
 	}
@@ -210,7 +214,8 @@ func TestNDRFabric(t *testing.T) {
 	if l.B.Hosts[0].First != h || l.B.NIC != 3 || l.B.Port != 1 {
 		t.Errorf("%+v", l)
 	}
-	if len(f.Warnings) != 2 || !strings.Contains(f.Warnings[0].Text, "69 adapters") || !strings.Contains(f.Warnings[1].Text, "40 aggregation nodes") {
+	if len(f.Warnings) != 2 || !strings.Contains(f.Warnings[0].Text, "69 adapters") ||
+		!strings.Contains(f.Warnings[1].Text, "40 aggregation nodes") {
 		t.Errorf("%v", f.Warnings)
 	}
 }
@@ -228,7 +233,8 @@ func linkAt(f *cluster.Fragment, sw string, port int) int {
 
 func TestIncompleteScan(t *testing.T) {
 	f := open(t, "ibnetdiscover", "ib/ibnetdiscover-bad.txt")
-	if len(f.Hosts) != 1 || f.Hosts[0].Name != "dgx-gb200-n01-c1" || f.Types[0].Devices[0].Label != "HCA-1" || len(f.Network.Links) != 0 {
+	if len(f.Hosts) != 1 || f.Hosts[0].Name != "dgx-gb200-n01-c1" || f.Types[0].Devices[0].Label != "HCA-1" ||
+		len(f.Network.Links) != 0 {
 		t.Errorf("%+v", f.Hosts)
 	}
 	if p := f.Types[0].Devices[0].NIC.Ports; len(p) != 1 || p[0].State != cluster.StateUnknown {
@@ -245,7 +251,8 @@ func TestThreeTiers(t *testing.T) {
 	for _, s := range f.Network.Switches {
 		tiers[s.Tier]++
 	}
-	if tiers[cluster.Leaf] != 32 || tiers[cluster.Spine] != 32 || tiers[cluster.Core] != 16 || len(f.Types) != 1 || len(f.Warnings) != 0 {
+	if tiers[cluster.Leaf] != 32 || tiers[cluster.Spine] != 32 || tiers[cluster.Core] != 16 || len(f.Types) != 1 ||
+		len(f.Warnings) != 0 {
 		t.Errorf("tiers %v, %d types, %v", tiers, len(f.Types), f.Warnings)
 	}
 	for _, l := range f.Network.Links {

@@ -15,8 +15,8 @@ func MatchDB(data []byte) bool {
 		bytes.Contains(data, []byte("START_NODES\r\n")) && bytes.Contains(data, []byte("START_LINKS\r\n"))
 }
 
-// ReadDB reads ibdiagnet2.db_csv: sections of comma-separated rows below the names of their columns. Sections other than those of
-// nodes, ports and links are left out.
+// ReadDB reads ibdiagnet2.db_csv: sections of comma-separated rows below the names of their columns. Sections other
+// than those of nodes, ports and links are left out.
 func ReadDB(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := database{fabric: newFabric(), nodesOf: map[uint64]cableEnd{}, widths: map[[2]uint64]width{}}
 	if err := d.read(name, r, d.line); err != nil {
@@ -29,7 +29,8 @@ func ReadDB(name string, r io.Reader) (*cluster.Fragment, error) {
 			return nil, d.errTooMany(name)
 		}
 	}
-	return d.finished(name, "ibdiagnet2.db_csv", "rows between START_LINKS and END_LINKS, and the nodes that they name; give the whole file")
+	return d.finished(name, "ibdiagnet2.db_csv", "rows between START_LINKS and END_LINKS, and the nodes that they name; "+
+		"give the whole file")
 }
 
 // database holds links until all nodes are known: sections may come in any order.
@@ -107,7 +108,10 @@ func (d *database) node(row []string) {
 	if guid == 0 || len(d.nodesOf) >= maxNodes {
 		return
 	}
-	e := cableEnd{guid: guid, desc: plain(d.text(row, "nodedesc")), ports: min(max(d.number(row, "numports"), 0), maxPort+1), device: uint32(max(d.number(row, "deviceid"), 0)), vendor: uint32(max(d.number(row, "vendorid"), 0))}
+	e := cableEnd{
+		guid: guid, desc: plain(d.text(row, "nodedesc")), ports: min(max(d.number(row, "numports"), 0), maxPort+1),
+		device: uint32(max(d.number(row, "deviceid"), 0)), vendor: uint32(max(d.number(row, "vendorid"), 0)),
+	}
 	switch d.number(row, "nodetype") {
 	case 1:
 		e.kind, e.portGUID = anAdapter, d.guid(row, "portguid")
@@ -119,13 +123,15 @@ func (d *database) node(row []string) {
 	d.nodesOf[guid] = e
 }
 
-// portRow keeps the trained width. Sources: InfiniBand Architecture Specification volume 1, PortInfo LinkWidthActive; ibutils,
-// IBLinkSpeed, whose extended speeds begin at bit 8.
+// portRow keeps the trained width. Sources: InfiniBand Architecture Specification volume 1, PortInfo LinkWidthActive;
+// ibutils, IBLinkSpeed, whose extended speeds begin at bit 8.
 func (d *database) portRow(row []string) {
 	guid, num := d.guid(row, "nodeguid"), d.number(row, "portnum")
 	w := width{
 		lanes: map[int]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[d.number(row, "linkwidthactv")],
-		speed: map[int]speed{1: sdr, 2: ddr, 4: qdr, 1 << 8: fdr, 1 << 9: edr, 1 << 10: hdr, 1 << 11: ndr, 1 << 12: xdr, 1 << 16: fdr10}[d.number(row, "linkspeedactv")],
+		speed: map[int]speed{
+			1: sdr, 2: ddr, 4: qdr, 1 << 8: fdr, 1 << 9: edr, 1 << 10: hdr, 1 << 11: ndr, 1 << 12: xdr, 1 << 16: fdr10,
+		}[d.number(row, "linkspeedactv")],
 	}
 	if w.known() && guid != 0 && num > 0 && len(d.widths) < maxPorts {
 		d.widths[[2]uint64{guid, uint64(num)}] = w

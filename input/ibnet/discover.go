@@ -32,7 +32,8 @@ func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if len(d.nodes) == 0 {
-		return nil, fmt.Errorf("%s: no node lines; expected ibnetdiscover's topology, such as Switch 36 \"S-0002c903…\" or Ca 1 \"H-0002c903…\"; give the whole output of ibnetdiscover", name)
+		return nil, fmt.Errorf("%s: no node lines; expected ibnetdiscover's topology, such as Switch 36 \"S-0002c903…\" "+
+			"or Ca 1 \"H-0002c903…\"; give the whole output of ibnetdiscover", name)
 	}
 	format := "ibsim net"
 	if d.scan {

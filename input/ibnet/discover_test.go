@@ -35,11 +35,13 @@ var small = fatTree{leaves: 3, spines: 2, hosts: 4, cables: 2, speed: "HDR", sca
 
 func TestFatTree(t *testing.T) {
 	f := readDiscover(t, small.text())
-	if s := f.Summary(); s.Switches != 5 || s.Nodes != 12 || len(f.Network.Links) != 12+12 || len(f.Types) != 1 || len(f.Warnings) != 0 {
+	if s := f.Summary(); s.Switches != 5 || s.Nodes != 12 || len(f.Network.Links) != 12+12 || len(f.Types) != 1 ||
+		len(f.Warnings) != 0 {
 		t.Errorf("%+v, %d links, %v", s, len(f.Network.Links), f.Warnings)
 	}
 	nic := f.Types[0].Devices[0]
-	if nic.Model.Value != "MT4129" || nic.Label != "mlx5_0" || nic.NIC.Kind != cluster.InfiniBand || nic.NIC.Rate().Value != 200*unit.Gbps || nic.UUID != "" {
+	if nic.Model.Value != "MT4129" || nic.Label != "mlx5_0" || nic.NIC.Kind != cluster.InfiniBand ||
+		nic.NIC.Rate().Value != 200*unit.Gbps || nic.UUID != "" {
 		t.Errorf("%+v", nic)
 	}
 	if id := f.Hosts[0].IDs[0]; id.UUID != "0x"+small.hostGUID(1) || id.GUID != "0x"+small.portGUID(1) || id.LID != 6 {
@@ -120,7 +122,8 @@ func TestTierOfManagerOnCore(t *testing.T) {
 	// Synthetic: two leaves with two hosts each, two spines, a core of eight ports
 	// of which seven lead down and one to a manager.
 	for l := 1; l <= 2; l++ {
-		fmt.Fprintf(&b, "Switch 8 \"leaf%d\"\n[1] \"n%da\"[1]\n[2] \"n%db\"[1]\n[3] \"spine1\"[%d]\n[4] \"spine2\"[%d]\n\n", l, l, l, l, l)
+		fmt.Fprintf(&b, "Switch 8 \"leaf%d\"\n[1] \"n%da\"[1]\n[2] \"n%db\"[1]\n[3] \"spine1\"[%d]\n[4] \"spine2\"[%d]\n\n",
+			l, l, l, l, l)
 		fmt.Fprintf(&b, "Hca 1 \"n%da\"\n[1] \"leaf%d\"[1]\n\nHca 1 \"n%db\"\n[1] \"leaf%d\"[2]\n\n", l, l, l, l)
 	}
 	core := "Switch 8 \"core\"\n"
@@ -161,27 +164,53 @@ func TestDamage(t *testing.T) {
 		text, warning string
 		links         int
 	}{
-		"one end only":       {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca, "1 cable is listed by one end only, the first: leaf1[1] to n1 mlx5_0[1]", 1},
-		"neighbour unseen":   {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n", "1 node is named as a neighbour without lines", 1},
-		"two places":         {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n[2]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca, "1 cable contradicts", 2},
-		"unlike speeds":      {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca + "[1](3) \t\"S-0000000000000001\"[1]\t\t# lid 2 lmc 0 \"leaf1\" lid 1 4xEDR\n", "leaf1[1] says 4xHDR, n1 mlx5_0[1] says 4xEDR; took the slower", 1},
-		"port beyond count":  {head + "[9]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca, "port 9 of leaf1, which states 4 ports", 1},
-		"impossible port":    {head + "[70000]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca, "a port number that no switch has", 0},
-		"impossible ports":   {"Switch\t99999 \"S-0000000000000001\"\t\t# \"leaf1\"\n", "99999 ports of leaf1", 0},
-		"cut in a line":      {head + "[1]\t\"H-00000000", "a port line without the neighbour's whole name", 0},
-		"cut in a port":      {head + "[1]\t\"H-0000000000000002\"[1", "a port line without the neighbour's port", 0},
-		"cable to itself":    {head + "[1]\t\"S-0000000000000001\"[1]\t\t# \"leaf1\" lid 1 4xHDR\n", "a cable from a port to itself", 1},
-		"unnamed adapter":    {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"MT4123 ConnectX6   Mellanox Technologies\" lid 2 4xHDR\nCa 1 \"H-0000000000000002\" # \"MT4123 ConnectX6   Mellanox Technologies\"\n", "1 adapter carries no host name", 1},
-		"two called alike":   {ca + strings.ReplaceAll(ca, "02", "03"), "two adapters call themselves n1 mlx5_0", 0},
-		"router":             {head + "Rt\t2 \"R-0000000000000009\"\t\t# \"gw\"\n", "1 router is left out", 0},
-		"directly connected": {ca + "[1](2) \t\"H-0000000000000003\"[1] (3) \t\t# lid 1 lmc 0 \"n2 mlx5_0\" lid 2 4xHDR\nCa 1 \"H-0000000000000003\" # \"n2 mlx5_0\"\n[1](3) \t\"H-0000000000000002\"[1] (2) \t\t# lid 2 lmc 0 \"n1 mlx5_0\" lid 1 4xHDR\n", "no switch in the fabric: 1 cable joins hosts directly", 1},
+		"one end only": {
+			head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca,
+			"1 cable is listed by one end only, the first: leaf1[1] to n1 mlx5_0[1]", 1,
+		},
+		"neighbour unseen": {
+			head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n",
+			"1 node is named as a neighbour without lines", 1,
+		},
+		"two places": {head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" +
+			"[2]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca, "1 cable contradicts", 2},
+		"unlike speeds": {
+			head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca +
+				"[1](3) \t\"S-0000000000000001\"[1]\t\t# lid 2 lmc 0 \"leaf1\" lid 1 4xEDR\n",
+			"leaf1[1] says 4xHDR, n1 mlx5_0[1] says 4xEDR; took the slower", 1,
+		},
+		"port beyond count": {
+			head + "[9]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca,
+			"port 9 of leaf1, which states 4 ports", 1,
+		},
+		"impossible port": {
+			head + "[70000]\t\"H-0000000000000002\"[1](3) \t\t# \"n1 mlx5_0\" lid 2 4xHDR\n" + ca,
+			"a port number that no switch has", 0,
+		},
+		"impossible ports": {"Switch\t99999 \"S-0000000000000001\"\t\t# \"leaf1\"\n", "99999 ports of leaf1", 0},
+		"cut in a line":    {head + "[1]\t\"H-00000000", "a port line without the neighbour's whole name", 0},
+		"cut in a port":    {head + "[1]\t\"H-0000000000000002\"[1", "a port line without the neighbour's port", 0},
+		"cable to itself": {
+			head + "[1]\t\"S-0000000000000001\"[1]\t\t# \"leaf1\" lid 1 4xHDR\n", "a cable from a port to itself", 1,
+		},
+		"unnamed adapter": {
+			head + "[1]\t\"H-0000000000000002\"[1](3) \t\t# \"MT4123 ConnectX6   Mellanox " +
+				"Technologies\" lid 2 4xHDR\nCa 1 \"H-0000000000000002\" # \"MT4123 ConnectX6   Mellanox Technologies\"\n",
+			"1 adapter carries no host name", 1,
+		},
+		"two called alike": {ca + strings.ReplaceAll(ca, "02", "03"), "two adapters call themselves n1 mlx5_0", 0},
+		"router":           {head + "Rt\t2 \"R-0000000000000009\"\t\t# \"gw\"\n", "1 router is left out", 0},
+		"directly connected": {ca + "[1](2) \t\"H-0000000000000003\"[1] (3) \t\t# lid 1 lmc 0 \"n2 mlx5_0\" lid 2 4xHDR\n" +
+			"Ca 1 \"H-0000000000000003\" # \"n2 mlx5_0\"\n[1](3) \t\"H-0000000000000002\"[1] (2) \t\t# lid 2 lmc 0 \"n1 " +
+			"mlx5_0\" lid 1 4xHDR\n", "no switch in the fabric: 1 cable joins hosts directly", 1},
 	} {
 		f := readDiscover(t, c.text)
 		if !warned(f, c.warning) || len(f.Network.Links) != c.links {
 			t.Errorf("%s: %d links, %v", name, len(f.Network.Links), f.Warnings)
 		}
 	}
-	if _, err := ReadDiscover("log", strings.NewReader("nothing\nhere\n")); err == nil || !strings.HasPrefix(err.Error(), "log: no node lines; expected") {
+	if _, err := ReadDiscover("log", strings.NewReader("nothing\nhere\n")); err == nil ||
+		!strings.HasPrefix(err.Error(), "log: no node lines; expected") {
 		t.Errorf("%v", err)
 	}
 }
@@ -192,7 +221,8 @@ func TestManyCardsUnderOneName(t *testing.T) {
 		fmt.Fprintf(&b, "Ca\t1 \"H-%016x\"\t\t# \"localhost\"\n", i+1)
 	}
 	f := readDiscover(t, b.String())
-	if len(f.Hosts) != maxCAs+1 || !warned(f, "129 adapters call their host localhost") || f.HostIndex("ca-0000000000000001") < 0 {
+	if len(f.Hosts) != maxCAs+1 || !warned(f, "129 adapters call their host localhost") ||
+		f.HostIndex("ca-0000000000000001") < 0 {
 		t.Errorf("%d hosts, %v", len(f.Hosts), f.Warnings)
 	}
 }
@@ -220,7 +250,8 @@ Ca	2 "H-0008f10403970aa8"		# Voltaire HCA400Ex
 [2](8f10403970aaa) 	"S-0002c90200423e30"[1][ext 1]		# lid 9 lmc 0 "MF0;core1:IS5600/L01/U1" lid 6 4xDDR
 `)
 	sw := f.Network.Switches
-	if len(sw) != 2 || sw[0].Name != "core1/L01/U1" || sw[1].Name != "core1/S01/U1" || sw[0].Model != "IS5600" || sw[1].Tier != cluster.Spine {
+	if len(sw) != 2 || sw[0].Name != "core1/L01/U1" || sw[1].Name != "core1/S01/U1" || sw[0].Model != "IS5600" ||
+		sw[1].Tier != cluster.Spine {
 		t.Errorf("%+v", sw)
 	}
 	ports := f.Types[0].Devices[0].NIC.Ports
@@ -230,7 +261,8 @@ Ca	2 "H-0008f10403970aa8"		# Voltaire HCA400Ex
 }
 
 func TestNetFileWidths(t *testing.T) {
-	f := readDiscover(t, "Switch 8 \"s1\"\n[1] \"h1\" w=1\n[2] \"h2\"[1] w=12\n\nHca 2 \"h1\"\n[1] \"s1\"[1] w=1\nHca 2 \"h2\"\n[1] \"s1\"[2]\n")
+	f := readDiscover(t, "Switch 8 \"s1\"\n[1] \"h1\" w=1\n[2] \"h2\"[1] w=12\n\nHca 2 \"h1\"\n[1] \"s1\"[1] w=1\nHca 2 "+
+		"\"h2\"\n[1] \"s1\"[2]\n")
 	for _, l := range f.Network.Links {
 		if want := map[int]int{1: 1, 2: 12}[l.A.Port]; l.Lanes != want || l.Rate.Known() || l.Speed != "" {
 			t.Errorf("%+v", l)

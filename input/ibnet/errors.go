@@ -31,7 +31,8 @@ func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if len(e.nodes) == 0 && !found {
-		return nil, fmt.Errorf("%s: no counters; expected ibqueryerrors' output, such as Errors for 0x2c90300100003 \"leaf3\"; give the whole output of ibqueryerrors", name)
+		return nil, fmt.Errorf("%s: no counters; expected ibqueryerrors' output, such as Errors for 0x2c90300100003 "+
+			"\"leaf3\"; give the whole output of ibqueryerrors", name)
 	}
 	if e.resolve(); e.full {
 		return nil, e.errTooMany(name)

@@ -113,7 +113,8 @@ func (f *fabric) read(name string, r io.Reader, line func(text string, num int))
 
 // errTooMany stops a reader whose input cannot be a fabric.
 func (f *fabric) errTooMany(name string) error {
-	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name, f.last, maxNodes, maxPorts)
+	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name,
+		f.last, maxNodes, maxPorts)
 }
 
 // add appends a node; -1 when there are too many.

@@ -31,7 +31,8 @@ func (t fatTree) hostGUID(i int) string   { return t.guid(3, i*16) }
 func (t fatTree) text() string {
 	var b strings.Builder
 	if t.scanned {
-		b.WriteString("#\n# Topology file: generated on Thu Jan  1 00:00:00 1970\n#\n# Initiated from node 0002c90300300010 port 0002c90300300011\n")
+		b.WriteString("#\n# Topology file: generated on Thu Jan  1 00:00:00 1970\n#\n# Initiated from node " +
+			"0002c90300300010 port 0002c90300300011\n")
 	}
 	up := t.hosts + 1 // first port of a leaf that leads to a spine
 	for l := 1; l <= t.leaves; l++ {
@@ -52,7 +53,8 @@ func (t fatTree) text() string {
 	}
 	for s := 1; s <= t.spines; s++ {
 		name := fmt.Sprintf("spine%d", s)
-		t.header(&b, "Switch", max(64, t.leaves*t.cables+1), "S-", t.spineGUID(s), name, fmt.Sprintf(" enhanced port 0 lid %d lmc 0", t.leaves+s))
+		t.header(&b, "Switch", max(64, t.leaves*t.cables+1), "S-", t.spineGUID(s), name,
+			fmt.Sprintf(" enhanced port 0 lid %d lmc 0", t.leaves+s))
 		for l := 1; l <= t.leaves; l++ {
 			for c := range t.cables {
 				p := up + (s-1)*t.cables + c
@@ -61,7 +63,8 @@ func (t fatTree) text() string {
 			}
 		}
 		if t.manager && s == 1 {
-			t.port(&b, name, t.leaves*t.cables+1, fmt.Sprintf("\"H-%s\"[1](%s) ", t.hostGUID(0), t.portGUID(0)), "\"ufm01 mlx5_0\" lid 9999", "", 0)
+			t.port(&b, name, t.leaves*t.cables+1, fmt.Sprintf("\"H-%s\"[1](%s) ", t.hostGUID(0), t.portGUID(0)),
+				"\"ufm01 mlx5_0\" lid 9999", "", 0)
 		}
 	}
 	for x := 1; x <= t.leaves*t.hosts; x++ {

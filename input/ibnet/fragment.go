@@ -62,7 +62,8 @@ func (b *building) addSwitches() {
 			continue
 		}
 		list = append(list, entry{int32(n), cluster.Switch{
-			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)], LID: int(nd.lid),
+			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)],
+			LID: int(nd.lid),
 		}})
 		sw := &list[len(list)-1].sw
 		sw.Name, sw.Model = switchOf(nd.desc)
@@ -81,7 +82,8 @@ func (b *building) addSwitches() {
 	}
 	slices.SortStableFunc(list, func(x, y entry) int {
 		// An unknown tier (-1) sorts last: as an unsigned byte it is the greatest.
-		return cmp.Or(cmp.Compare(uint8(x.sw.Tier), uint8(y.sw.Tier)), natural.Compare(x.sw.Name, y.sw.Name), strings.Compare(x.sw.GUID, y.sw.GUID))
+		return cmp.Or(cmp.Compare(uint8(x.sw.Tier), uint8(y.sw.Tier)), natural.Compare(x.sw.Name, y.sw.Name),
+			strings.Compare(x.sw.GUID, y.sw.GUID))
 	})
 	b.out.Network.Switches = make([]cluster.Switch, 0, len(list))
 	used := make(names, len(list))
@@ -114,8 +116,9 @@ func (b *building) portCount(nd *node) int {
 	return int(most)
 }
 
-// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation node, also
-// where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on it is such a one.
+// innerPorts counts the ports behind the last that a cable can be in: a switch counts those of its own aggregation
+// node, also where that is off. Switches have even numbers of sockets, so an odd last port (41, 65, 81) with nothing on
+// it is such a one.
 func (b *building) innerPorts(nd *node) int {
 	inner, last := 0, false
 	for p := nd.first; p >= 0; p = b.ports[p].next {

@@ -15,20 +15,26 @@ func FuzzReadDiscover(f *testing.F) {
 
 func FuzzReadPorts(f *testing.F) {
 	formats["ibnetdiscover -p"].Fuzz(f, check,
-		"SW     1 37 0x0000000000000001 4x ???                                    'leaf'\nCA    10  1 0x0000000000000010 4x HDR - SW     1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\nCA    11  2 0x0000000000000011 4x HDR - SW     1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\n")
+		"SW     1 37 0x0000000000000001 4x ???                                    'leaf'\nCA    10  1 0x0000000000000010 "+
+			"4x HDR - SW     1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\nCA    11  2 0x0000000000000011 4x HDR - SW     "+
+			"1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\n")
 }
 
 func FuzzReadLinkInfo(f *testing.F) {
 	formats["iblinkinfo"].Fuzz(f, check, twoHosts,
-		"0x0000000000000011 \"   n1 mlx5_0\"     22    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>  0x0000000000000001      4    4[  ] \"leaf\" (Could be 12X )\n")
+		"0x0000000000000011 \"   n1 mlx5_0\"     22    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>  "+
+			"0x0000000000000001      4    4[  ] \"leaf\" (Could be 12X )\n")
 }
 
 func FuzzReadPerf(f *testing.F) {
-	formats["perfquery"].Fuzz(f, check, "# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:....7\n# Port extended counters: Lid 4 port 255\n")
+	formats["perfquery"].Fuzz(f, check, "# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\n"+
+		"SymbolErrors:....7\n# Port extended counters: Lid 4 port 255\n")
 }
 
 func FuzzReadErrors(f *testing.F) {
-	formats["ibqueryerrors"].Fuzz(f, check, "Errors for \"n1 mlx5_0\"\n   GUID 0x11 port 1: [A == 5 (5.0)]\n       Link info:     16   1[  ] ==( 1X  53.125 Gbps Active/  LinkUp)==>  0x0002      3    2[  ] \"leaf\" ( )\nErrors for 0x2 \"leaf\"\n   GUID 0x2 port ALL: [B == 1]\n   GUID 0x2 port 2: [B == 1]\n## 2 ports checked\n")
+	formats["ibqueryerrors"].Fuzz(f, check, "Errors for \"n1 mlx5_0\"\n   GUID 0x11 port 1: [A == 5 (5.0)]\n       Link "+
+		"info:     16   1[  ] ==( 1X  53.125 Gbps Active/  LinkUp)==>  0x0002      3    2[  ] \"leaf\" ( )\nErrors for 0x2 "+
+		"\"leaf\"\n   GUID 0x2 port ALL: [B == 1]\n   GUID 0x2 port 2: [B == 1]\n## 2 ports checked\n")
 }
 
 func TestTooManyNodes(t *testing.T) {
@@ -36,7 +42,8 @@ func TestTooManyNodes(t *testing.T) {
 	for i := range maxNodes + 1 {
 		b.WriteString("Ca 1 \"" + itoa(i) + "\"\n")
 	}
-	if _, err := ReadDiscover("x", strings.NewReader(b.String())); err == nil || !strings.HasPrefix(err.Error(), "x:131073: more than 131072 nodes") {
+	if _, err := ReadDiscover("x", strings.NewReader(b.String())); err == nil ||
+		!strings.HasPrefix(err.Error(), "x:131073: more than 131072 nodes") {
 		t.Errorf("%v", err)
 	}
 }

@@ -116,7 +116,8 @@ func (b *building) settle(m *machine, parted []int32) []int32 {
 		return parted
 	}
 	if len(m.nics) > maxCAs {
-		b.shared.add(int(b.nodes[m.nics[0].nodes[0]].line), fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
+		b.shared.add(int(b.nodes[m.nics[0].nodes[0]].line),
+			fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
 		for _, nic := range m.nics {
 			parted = append(parted, nic.nodes...)
 		}

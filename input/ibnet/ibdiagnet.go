@@ -29,7 +29,8 @@ func ReadLST(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.finished(name, "ibdiagnet2.lst", "lines such as { SW Ports:41 … PN:01 } { CA … } PHY=4x LOG=ACT SPD=50; give the whole file")
+	return f.finished(name, "ibdiagnet2.lst", "lines such as { SW Ports:41 … PN:01 } { CA … } PHY=4x LOG=ACT "+
+		"SPD=50; give the whole file")
 }
 
 // finished is the fragment of a fabric whose every cable names both ends.

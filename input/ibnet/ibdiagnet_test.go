@@ -11,8 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Two hosts of two adapters on two leaves and a spine, the same fabric in each form; written after ibutils' Fabric.cpp, the column
-// names of ibdiagnet2.db_csv, and the fields of UFM's REST API.
+// Two hosts of two adapters on two leaves and a spine, the same fabric in each form; written after ibutils' Fabric.cpp,
+// the column names of ibdiagnet2.db_csv, and the fields of UFM's REST API.
 type madeEnd struct {
 	kind string
 	guid uint64
@@ -25,7 +25,9 @@ var madeCables = func() [][2]madeEnd {
 	var list [][2]madeEnd
 	for r := range 2 {
 		for h := range 2 {
-			list = append(list, [2]madeEnd{leaf(r, h+1), {"CA", 0xb800 + uint64(2*h+r), fmt.Sprintf("dgx%02d mlx5_%d", h+1, 3*r), 1}})
+			list = append(list, [2]madeEnd{
+				leaf(r, h+1), {"CA", 0xb800 + uint64(2*h+r), fmt.Sprintf("dgx%02d mlx5_%d", h+1, 3*r), 1},
+			})
 		}
 		for c := range 2 {
 			list = append(list, [2]madeEnd{leaf(r, 33+c), {"SW", 0xfd00, "spine1", 1 + 2*r + c}})
@@ -43,7 +45,8 @@ func lstText() string {
 			if e.kind == "SW" {
 				ports, device = 0x41, "d2f2"
 			}
-			fmt.Fprintf(&b, "{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002c9 DevID:%s Rev:000000a0 {%s} LID:%04x PN:%02x } ",
+			fmt.Fprintf(&b, "{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002c9 DevID:%s "+
+				"Rev:000000a0 {%s} LID:%04x PN:%02x } ",
 				e.kind, ports, e.guid, e.guid, e.guid, device, e.desc, e.guid&0xff+1, e.port)
 		}
 		b.WriteString("PHY=4x LOG=ACT SPD=100\n")
@@ -62,15 +65,18 @@ func dbText() string {
 			}
 			if !seen[e.guid] {
 				seen[e.guid] = true
-				fmt.Fprintf(&nodes, "\"%s\",%d,%d,1,1,0x%016x,0x%016x,0x%016x,%d,128,160,713,1\n", e.desc, number, kind, e.guid, e.guid, e.guid, device)
+				fmt.Fprintf(&nodes, "\"%s\",%d,%d,1,1,0x%016x,0x%016x,0x%016x,%d,128,160,713,1\n", e.desc, number, kind, e.guid,
+					e.guid, e.guid, device)
 			}
 			fmt.Fprintf(&ports, "0x%016x,0x%016x,%d,2,2048,5,4\n", e.guid, e.guid, e.port)
 		}
 		fmt.Fprintf(&links, "0x%016x,%d,0x%016x,%d\n", c[0].guid, c[0].port, c[1].guid, c[1].port)
 	}
-	return "# This database file was automatically generated\nSTART_NODES\nNodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,PortGUID,DeviceID,PartitionCap,revision,VendorID,LocalPortNum\n" + nodes.String() +
+	return "# This database file was automatically generated\nSTART_NODES\n" +
+		"NodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,PortGUID,DeviceID,PartitionCap,revision,VendorID,LocalPortNum\n" + nodes.String() +
 		"END_NODES\n\nSTART_LINKS\nNodeGuid1,PortNum1,NodeGuid2,PortNum2\n" + links.String() +
-		"END_LINKS\n\nSTART_PORTS\nNodeGuid,PortGuid,PortNum,LinkWidthActv,LinkSpeedActv,PortPhyState,PortState\n" + ports.String() + "END_PORTS\n"
+		"END_LINKS\n\nSTART_PORTS\nNodeGuid,PortGuid,PortNum,LinkWidthActv,LinkSpeedActv,PortPhyState,PortState\n" +
+		ports.String() + "END_PORTS\n"
 }
 
 func ufmText() string {
@@ -89,7 +95,10 @@ func ufmText() string {
 }
 
 func TestFabricManagers(t *testing.T) {
-	for name, text := range map[string]string{"ibdiagnet2.lst": lstText(), "ibdiagnet2.db_csv": dbText(), "UFM links": ufmText(), "ibdiagnet2.net_dump": netDumpText()} {
+	for name, text := range map[string]string{
+		"ibdiagnet2.lst": lstText(), "ibdiagnet2.db_csv": dbText(), "UFM links": ufmText(),
+		"ibdiagnet2.net_dump": netDumpText(),
+	} {
 		r := formats[name]
 		if !r.Match([]byte(text)) {
 			t.Errorf("%s is not recognised", name)
@@ -122,7 +131,8 @@ func TestFabricManagers(t *testing.T) {
 		if up != 4 {
 			t.Errorf("%s: %d cables between switches", name, up)
 		}
-		if !slices.ContainsFunc(f.Warnings, func(w cluster.Warning) bool { return strings.Contains(w.Text, "aggregation nodes") }) {
+		if !slices.ContainsFunc(f.Warnings,
+			func(w cluster.Warning) bool { return strings.Contains(w.Text, "aggregation nodes") }) {
 			t.Errorf("%s: warnings %v", name, f.Warnings)
 		}
 	}
@@ -134,7 +144,9 @@ func netDumpText() string {
 	names := map[uint64]string{}
 	row := func(near, far madeEnd) {
 		names[near.guid] = near.desc
-		rows[near.guid] = append(rows[near.guid], fmt.Sprintf("%-8s : %-4d : ACT : LINK UP : 5 : 4x : 100 : MLNX_RS_271_257_PLR : NO-RTR : 0x%016x : %-3d : 7 : \"%s\"", fmt.Sprintf("%d/%d", (near.port+1)/2, 2-near.port%2), near.port, far.guid, far.port, far.desc))
+		rows[near.guid] = append(rows[near.guid], fmt.Sprintf("%-8s : %-4d : ACT : LINK UP : 5 : 4x : 100 : "+
+			"MLNX_RS_271_257_PLR : NO-RTR : 0x%016x : %-3d : 7 : \"%s\"", fmt.Sprintf("%d/%d", (near.port+1)/2, 2-near.port%2),
+			near.port, far.guid, far.port, far.desc))
 	}
 	for _, c := range madeCables {
 		row(c[0], c[1])
@@ -145,7 +157,8 @@ func netDumpText() string {
 	var b strings.Builder
 	b.WriteString("# This file was automatically generated\n")
 	for _, guid := range slices.Sorted(maps.Keys(rows)) {
-		fmt.Fprintf(&b, "\"%s\", Mellanox, 0x%016x, LID 3\n#  : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description\n%s\n", names[guid], guid, strings.Join(rows[guid], "\n"))
+		fmt.Fprintf(&b, "\"%s\", Mellanox, 0x%016x, LID 3\n#  : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran "+
+			": Neighbor Guid : N# : NLID : Neighbor Description\n%s\n", names[guid], guid, strings.Join(rows[guid], "\n"))
 		for port := 40; port <= 65; port++ {
 			if port < 65 || guid == 0xfd00 {
 				fmt.Fprintf(&b, "%d/1 : %d : DOWN : POLL : N/A : N/A : N/A : N/A : N/A :  :  :  :\n", (port+1)/2, port)
@@ -156,11 +169,13 @@ func netDumpText() string {
 }
 
 func FuzzReadNetDump(f *testing.F) {
-	formats["ibdiagnet2.net_dump"].Fuzz(f, check, netDumpText(), "\"a, b\", V, 0x1, LID 1\n# : IB# : LWA : Neighbor Guid : N#\n1 : 1 : 4x : 0x1 : 2\n")
+	formats["ibdiagnet2.net_dump"].Fuzz(f, check, netDumpText(),
+		"\"a, b\", V, 0x1, LID 1\n# : IB# : LWA : Neighbor Guid : N#\n1 : 1 : 4x : 0x1 : 2\n")
 }
 
 func FuzzReadLST(f *testing.F) {
-	formats["ibdiagnet2.lst"].Fuzz(f, check, lstText(), "{ CA Ports:02 NodeGUID:01 PortGUID:02 {a {b} c} LID:0005 PN:01 } { SW Ports:24 NodeGUID:03 LID:0002 PN:14 } PHY=4x LOG=ACT SPD=2.5\n")
+	formats["ibdiagnet2.lst"].Fuzz(f, check, lstText(), "{ CA Ports:02 NodeGUID:01 PortGUID:02 {a {b} c} LID:0005 PN:01 "+
+		"} { SW Ports:24 NodeGUID:03 LID:0002 PN:14 } PHY=4x LOG=ACT SPD=2.5\n")
 }
 
 func FuzzReadDB(f *testing.F)  { formats["ibdiagnet2.db_csv"].Fuzz(f, check, dbText()) }

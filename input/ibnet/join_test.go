@@ -36,10 +36,12 @@ func TestJoined(t *testing.T) {
 				}
 				return ""
 			}
-			if end := at("leaf3", 2); end != "" && (l.Counters[end+"SymbolErrorCounter"] != 1234 || l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps) {
+			if end := at("leaf3", 2); end != "" && (l.Counters[end+"SymbolErrorCounter"] != 1234 ||
+				l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps) {
 				t.Errorf("%s: leaf3[2]: %+v", name, l)
 			}
-			if end := at("leaf2", 33); end != "" && (l.Counters[end+"LinkDownedCounter"] != 7 || l.Counters[end+"PortXmitWait"] != 4000000 || l.Rate.Value != 100*unit.Gbps) {
+			if end := at("leaf2", 33); end != "" && (l.Counters[end+"LinkDownedCounter"] != 7 ||
+				l.Counters[end+"PortXmitWait"] != 4000000 || l.Rate.Value != 100*unit.Gbps) {
 				t.Errorf("%s: leaf2[33]: %+v", name, l)
 			}
 		}

@@ -25,10 +25,13 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if l.orphans.n > 0 && l.seen.portLines == 0 {
-		return nil, fmt.Errorf("%s:%d: %s without the node above; expected a line such as Switch: 0x0002c903… leaf1: before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, l.orphans.line, plural(l.orphans.n, "link line", "link lines"))
+		return nil, fmt.Errorf("%s:%d: %s without the node above; expected a line such as Switch: 0x0002c903… leaf1: "+
+			"before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, l.orphans.line,
+			plural(l.orphans.n, "link line", "link lines"))
 	}
 	if l.seen.portLines == 0 {
-		return nil, fmt.Errorf("%s: no link lines; expected iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> …; give the whole output of iblinkinfo", name)
+		return nil, fmt.Errorf("%s: no link lines; expected iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ "+
+			"LinkUp)==> …; give the whole output of iblinkinfo", name)
 	}
 	if l.resolve(); l.full {
 		return nil, l.errTooMany(name)

@@ -37,7 +37,8 @@ CA: n2 mlx5_0:
 
 func TestLinkInfo(t *testing.T) {
 	// Before a subnet manager has run every LID is 0 and names have to do.
-	noLIDs := strings.NewReplacer("           1 ", "           0 ", "==>       2 ", "==>       0 ", "==>       3 ", "==>       0 ",
+	noLIDs := strings.NewReplacer("           1 ", "           0 ", "==>       2 ", "==>       0 ", "==>       3 ",
+		"==>       0 ",
 		"==>       1 ", "==>       0 ", "     2    1[", "     0    1[", "     3    1[", "     0    1[").Replace(twoHosts)
 	for name, text := range map[string]string{"with LIDs": twoHosts, "without": noLIDs} {
 		f := readLinkInfo(t, text)
@@ -49,7 +50,8 @@ func TestLinkInfo(t *testing.T) {
 			rate, max unit.Rate
 		}{{cluster.Up, 100, 200}, {cluster.Up, 100, 200}, {cluster.Down, 0, 0}, {cluster.Init, 200, 0}} {
 			l := f.Network.Links[i]
-			if l.State != want.state || l.Rate.Value != want.rate*unit.Gbps || l.Max.Value != want.max*unit.Gbps || l.A.Port != i+1 {
+			if l.State != want.state || l.Rate.Value != want.rate*unit.Gbps || l.Max.Value != want.max*unit.Gbps ||
+				l.A.Port != i+1 {
 				t.Errorf("%s: port %d: %+v", name, i+1, l)
 			}
 		}
@@ -62,9 +64,11 @@ func TestLinkInfo(t *testing.T) {
 func TestLinkInfoSpeeds(t *testing.T) {
 	for text, want := range map[string]string{
 		"4X           2.5 Gbps": "4xSDR", "4X           5.0 Gbps": "4xDDR", "4X          10.0 Gbps": "4xQDR",
-		"4X  10.0 Gbps (FDR10)": "4xFDR10", "4X       14.0625 Gbps": "4xFDR", "4X        106.25 Gbps": "4xNDR", "4X         212.5 Gbps": "4xXDR",
+		"4X  10.0 Gbps (FDR10)": "4xFDR10", "4X       14.0625 Gbps": "4xFDR", "4X        106.25 Gbps": "4xNDR",
+		"4X         212.5 Gbps": "4xXDR",
 	} {
-		l, ok := parseLink("  1    1[  ] ==( " + text + " Active/  LinkUp) (HOQ:18 VL_Stall:7)==>       2    1[  ] \"n1 mlx5_0\" ( )")
+		l, ok := parseLink("  1    1[  ] ==( " + text +
+			" Active/  LinkUp) (HOQ:18 VL_Stall:7)==>       2    1[  ] \"n1 mlx5_0\" ( )")
 		if !ok || l.is.String() != want || l.could != l.is || l.state != cluster.Up {
 			t.Errorf("%s: %v %+v", text, ok, l)
 		}
@@ -76,11 +80,14 @@ func TestLinkInfoSpeeds(t *testing.T) {
 }
 
 func TestLinkInfoRefuses(t *testing.T) {
-	for _, text := range []string{"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X fast Active/ LinkUp)==> 1 1[ ] \"x\" ( )"} {
+	for _, text := range []string{
+		"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X fast Active/ LinkUp)==> 1 1[ ] \"x\" ( )",
+	} {
 		if MatchLinkInfo([]byte(text)) {
 			t.Errorf("taken for iblinkinfo: %q", text)
 		}
-		if _, err := ReadLinkInfo("log", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "expected iblinkinfo's arrows") {
+		if _, err := ReadLinkInfo("log", strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), "expected iblinkinfo's arrows") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -109,18 +116,23 @@ Data Counters for 0x2c90300100004 "leaf4"
 		t.Fatal(err)
 	}
 	check(t, f)
-	if len(f.Network.Links) != 1 || len(f.Network.Switches) != 1 || len(f.Hosts) != 1 || !warned(f, "a counter without its end") {
+	if len(f.Network.Links) != 1 || len(f.Network.Switches) != 1 || len(f.Hosts) != 1 ||
+		!warned(f, "a counter without its end") {
 		t.Fatalf("%+v, %v", f.Summary(), f.Warnings)
 	}
 	l := f.Network.Links[0]
-	if want := map[string]uint64{"A.SymbolErrorCounter": 1234, "B.SymbolErrorCounter": 5}; !maps.Equal(l.Counters, want) || l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps {
+	if want := map[string]uint64{"A.SymbolErrorCounter": 1234, "B.SymbolErrorCounter": 5}; !maps.Equal(l.Counters, want) ||
+		l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps {
 		t.Errorf("%+v", l)
 	}
-	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0x0002c903003000a1" || id.Counters["SymbolErrorCounter"] != 5 {
+	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0x0002c903003000a1" ||
+		id.Counters["SymbolErrorCounter"] != 5 {
 		t.Errorf("%+v", f.Hosts[0])
 	}
-	clean := "## Summary: 22 nodes checked, 0 bad nodes found\n##          402 ports checked, 0 ports have errors beyond threshold\n"
-	if f, err := ReadErrors("x", strings.NewReader(clean)); !MatchErrors([]byte(clean)) || err != nil || len(f.Network.Links) != 0 {
+	clean := "## Summary: 22 nodes checked, 0 bad nodes found\n##          402 ports checked, 0 ports have errors " +
+		"beyond threshold\n"
+	if f, err := ReadErrors("x", strings.NewReader(clean)); !MatchErrors([]byte(clean)) || err != nil ||
+		len(f.Network.Links) != 0 {
 		t.Errorf("a clean fabric: %v", err)
 	}
 	if _, err := ReadErrors("x", strings.NewReader("Errors for nothing\n")); err == nil {
@@ -130,14 +142,16 @@ Data Counters for 0x2c90300100004 "leaf4"
 
 func TestPerf(t *testing.T) {
 	const text = "# Port counters: Lid 3 port 255 (CapMask: 0x1300)\nSymbolErrorCounter:....9\n" +
-		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:..............7\nXmtData:.........12\nLinkDownedCounter:....99999999999999999999999\nVL15Dropped:....0\n" +
+		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:..............7\n" +
+		"XmtData:.........12\nLinkDownedCounter:....99999999999999999999999\nVL15Dropped:....0\n" +
 		"# Port extended counters: Lid 3 port 2 (CapMask: 0x1300 CapMask2: 0x0000000)\nSymbolErrorCounter:....8\n"
 	f, err := ReadPerf("x", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, f)
-	if len(f.Network.Links) != 1 || !maps.Equal(f.Network.Links[0].Counters, map[string]uint64{"A.SymbolErrorCounter": 8}) || !warned(f, "sums over all ports") {
+	if len(f.Network.Links) != 1 || !maps.Equal(f.Network.Links[0].Counters,
+		map[string]uint64{"A.SymbolErrorCounter": 8}) || !warned(f, "sums over all ports") {
 		t.Errorf("%+v, %v", f.Network.Links, f.Warnings)
 	}
 	if _, err := ReadPerf("x", strings.NewReader("# Port counters: Lid 0 port 2\n")); err == nil {
@@ -148,8 +162,10 @@ func TestPerf(t *testing.T) {
 func TestPortReport(t *testing.T) {
 	var b strings.Builder
 	for p := 1; p <= 4; p++ {
-		fmt.Fprintf(&b, "SW     1 %2d 0x0000000000000001 4x HDR - CA    %2d  %d 0x00000000000000%02x ( 'it's leaf1' - 'n1 mlx5_%d' )\n", p, 10+p, 1+p%2, 16+p, (p-1)/2)
-		fmt.Fprintf(&b, "CA    %2d  %d 0x00000000000000%02x 4x HDR - SW     1 %2d 0x0000000000000001 ( 'n1 mlx5_%d' - 'it's leaf1' )\n", 10+p, 1+p%2, 16+p, p, (p-1)/2)
+		fmt.Fprintf(&b, "SW     1 %2d 0x0000000000000001 4x HDR - CA    %2d  %d 0x00000000000000%02x ( 'it's leaf1' - 'n1 "+
+			"mlx5_%d' )\n", p, 10+p, 1+p%2, 16+p, (p-1)/2)
+		fmt.Fprintf(&b, "CA    %2d  %d 0x00000000000000%02x 4x HDR - SW     1 %2d 0x0000000000000001 ( 'n1 mlx5_%d' - "+
+			"'it's leaf1' )\n", 10+p, 1+p%2, 16+p, p, (p-1)/2)
 	}
 	b.WriteString("RT     9  1 0x0000000000000099 4x HDR                                    'gw'\n")
 	if !MatchPorts([]byte(b.String())) {
@@ -161,7 +177,8 @@ func TestPortReport(t *testing.T) {
 	}
 	check(t, f)
 	// Two cards with two ports each, which the report lists by port GUID only.
-	if s := f.Summary(); s.Nodes != 1 || s.NICs != 2 || s.Switches != 1 || len(f.Network.Links) != 4 || f.Network.Switches[0].Ports != 4 || f.Network.Switches[0].Name != "it's leaf1" {
+	if s := f.Summary(); s.Nodes != 1 || s.NICs != 2 || s.Switches != 1 || len(f.Network.Links) != 4 ||
+		f.Network.Switches[0].Ports != 4 || f.Network.Switches[0].Name != "it's leaf1" {
 		t.Errorf("%+v, %+v", s, f.Network.Switches)
 	}
 	if !warned(f, "1 router") || len(f.Warnings) != 1 {

@@ -9,7 +9,9 @@ import (
 
 // makers are words that mark a description as the maker's text rather than a
 // name somebody gave.
-var makers = []string{"Mellanox", "Technologies", "Voltaire", "ConnectX", "Infiniscale", "InfiniScale", "QLogic", "NVIDIA"}
+var makers = []string{
+	"Mellanox", "Technologies", "Voltaire", "ConnectX", "Infiniscale", "InfiniScale", "QLogic", "NVIDIA",
+}
 
 func makersText(desc string) bool {
 	if partNumber(desc) {

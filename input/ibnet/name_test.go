@@ -56,7 +56,8 @@ func TestPlain(t *testing.T) {
 func TestWidth(t *testing.T) {
 	for text, want := range map[string]string{
 		"4xNDR": "400 Gb/s", "2xNDR": "200 Gb/s", "4xHDR": "200 Gb/s", "1xHDR": "50 Gb/s", "4xEDR": "100 Gb/s",
-		"4xFDR": "54.6 Gb/s", "4xFDR10": "40 Gb/s", "4xQDR": "32 Gb/s", "4xDDR": "16 Gb/s", "12xSDR": "24 Gb/s", "4xXDR": "800 Gb/s",
+		"4xFDR": "54.6 Gb/s", "4xFDR10": "40 Gb/s", "4xQDR": "32 Gb/s", "4xDDR": "16 Gb/s", "12xSDR": "24 Gb/s",
+		"4xXDR": "800 Gb/s",
 	} {
 		w, ok := parseWidth(text)
 		if !ok || w.String() != text || w.fact("x").Value.Bits() != want {

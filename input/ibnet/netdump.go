@@ -25,7 +25,8 @@ func MatchNetDump(data []byte) bool {
 //	#  : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description
 //	1/1 : 1  : ACT : LINK UP : 5   : 4x  : 100 : …        : NO-RTR : 0xb83f…       : 1  : 2566 : "dgx01 mlx5_0"
 //
-// Columns are found by name, since releases have more or fewer. The two ports of a splitter have two rows and two numbers (IB#).
+// Columns are found by name, since releases have more or fewer. The two ports of a splitter have two rows and two
+// numbers (IB#).
 func ReadNetDump(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := netDump{fabric: newFabric(), switches: map[uint64]*cableEnd{}}
 	if err := d.read(name, r, d.line); err != nil {
@@ -46,7 +47,8 @@ func ReadNetDump(name string, r io.Reader) (*cluster.Fragment, error) {
 			return nil, d.errTooMany(name)
 		}
 	}
-	return d.finished(name, "ibdiagnet2.net_dump", "a line such as \"leaf1\", Mellanox, 0xfc6a…, LID 9 and rows of its ports; give the whole file")
+	return d.finished(name, "ibdiagnet2.net_dump", "a line such as \"leaf1\", Mellanox, 0xfc6a…, LID 9 and rows of "+
+		"its ports; give the whole file")
 }
 
 // netDump holds rows until all switches are known: what is no switch is an adapter.
@@ -120,11 +122,14 @@ func (d *netDump) port(text string, num int) {
 		return
 	}
 	lid, _ := number(cell("nlid"))
-	far := cableEnd{guid: guid, num: there, lid: max(lid, 0) & 0xffff, desc: plain(strings.Trim(cell("neighbor description"), `"`))}
+	far := cableEnd{
+		guid: guid, num: there, lid: max(lid, 0) & 0xffff, desc: plain(strings.Trim(cell("neighbor description"), `"`)),
+	}
 	d.rows = append(d.rows, dumpRow{d.now.guid, here, far, width{lanesOf(cell("lwa")), lstSpeed[cell("lsa")]}, num})
 }
 
-// dumpHeading reads "leaf1", Mellanox, 0x1, LID 10. A name may hold commas and quotes: what follows it is read from the end.
+// dumpHeading reads "leaf1", Mellanox, 0x1, LID 10. A name may hold commas and quotes: what follows it is read from the
+// end.
 func dumpHeading(text string) (cableEnd, bool) {
 	e := cableEnd{kind: aSwitch}
 	if !strings.HasPrefix(text, `"`) {

@@ -49,11 +49,13 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if blocks == 0 {
-		return nil, fmt.Errorf("%s: no counters; expected perfquery's output, such as # Port counters: Lid 3 port 2; give the output of perfquery LID PORT", name)
+		return nil, fmt.Errorf("%s: no counters; expected perfquery's output, such as # Port counters: Lid 3 port 2; give "+
+			"the output of perfquery LID PORT", name)
 	}
 	frag := f.fragment(name, "perfquery")
 	if all.n > 0 {
-		frag.Warnf(all.line, "", "%d blocks are sums over all ports of a switch and say nothing of one port; left out; query each port (perfquery -l LID)", all.n)
+		frag.Warnf(all.line, "", "%d blocks are sums over all ports of a switch and say nothing of one port; left out; "+
+			"query each port (perfquery -l LID)", all.n)
 	}
 	return frag, nil
 }

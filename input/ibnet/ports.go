@@ -34,7 +34,8 @@ func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	if len(f.nodes) == 0 {
-		return nil, fmt.Errorf("%s: no port lines; expected lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the whole output of ibnetdiscover -p", name)
+		return nil, fmt.Errorf("%s: no port lines; expected lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the "+
+			"whole output of ibnetdiscover -p", name)
 	}
 	frag := f.fragment(name, "ibnetdiscover -p")
 	f.warnIncomplete(frag)

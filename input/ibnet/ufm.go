@@ -21,8 +21,8 @@ func MatchUFM(data []byte) bool {
 		bytes.Contains(head, []byte(`"source_guid"`)) && bytes.Contains(head, []byte(`"destination_guid"`))
 }
 
-// ReadUFM reads UFM's links. Of a node it says the GUID, the description, and whether a port is an adapter's (HCA-1/1) or a switch's
-// (19); how many ports a switch has it does not say.
+// ReadUFM reads UFM's links. Of a node it says the GUID, the description, and whether a port is an adapter's (HCA-1/1)
+// or a switch's (19); how many ports a switch has it does not say.
 func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
 	data, err := lines.Whole(name, r, maxUFM, "expected the links of one fabric")
 	if err != nil {
@@ -49,14 +49,16 @@ func ReadUFM(name string, r io.Reader) (*cluster.Fragment, error) {
 			if f.last = int(l.Line); f.full {
 				return nil, f.errTooMany(name)
 			}
-			f.cable(near, far, width{lanesOf(l.Get("width").Str()), lstSpeed[strings.TrimPrefix(l.Get("speed").Str(), "IB_")]}, int(l.Line))
+			f.cable(near, far, width{lanesOf(l.Get("width").Str()), lstSpeed[strings.TrimPrefix(l.Get("speed").Str(), "IB_")]},
+				int(l.Line))
 		}
 	}
-	return f.finished(name, "UFM links", "an array of links with source_guid, source_port, destination_guid and destination_port, as GET /ufmRest/resources/links gives it")
+	return f.finished(name, "UFM links", "an array of links with source_guid, source_port, destination_guid and "+
+		"destination_port, as GET /ufmRest/resources/links gives it")
 }
 
-// ufmEnd reads one end: its GUID, the port as a number, as GUID_19 or as HCA-1/1, and the node's description, at a switch with
-// the port behind it.
+// ufmEnd reads one end: its GUID, the port as a number, as GUID_19 or as HCA-1/1, and the node's description, at a
+// switch with the port behind it.
 func ufmEnd(l *yamldoc.Value, side string) (cableEnd, bool) {
 	var e cableEnd
 	guid, left, ok := hex(l.Get(side + "_guid").Str())
@@ -78,7 +80,8 @@ func ufmEnd(l *yamldoc.Value, side string) (cableEnd, bool) {
 	e.num = num
 	e.desc = l.Get(side + "_port_node_description").Str()
 	e.kind = anAdapter
-	if before, after, ok := cutLast(e.desc, ":"); ok && after == shown || len(shown) > 0 && strings.Trim(shown, "0123456789") == "" {
+	if before, after, ok := cutLast(e.desc, ":"); ok && after == shown ||
+		len(shown) > 0 && strings.Trim(shown, "0123456789") == "" {
 		e.kind = aSwitch
 		if ok && after == shown {
 			e.desc = before

@@ -15,15 +15,23 @@ func (b *building) warn() {
 	}
 	s := &b.seen
 	say(s.bad, "%s not be used, the first: %s", plural(s.bad.n, "line could", "lines could"), s.bad.what)
-	say(s.clash, "%s an earlier line about one end, the first: %s; kept the earlier", plural(s.clash.n, "cable contradicts", "cables contradict"), s.clash.what)
-	say(s.differ, "%s at one speed by one end and at another by the other, the first: %s; took the slower", plural(s.differ.n, "cable runs", "cables run"), s.differ.what)
-	say(s.beyond, "%s beyond what the node states, the first: %s", plural(s.beyond.n, "port number is", "port numbers are"), s.beyond.what)
-	say(s.unknown, "%s at a speed that is not known here, the first: %s", plural(s.unknown.n, "port runs", "ports run"), s.unknown.what)
-	say(s.wide, "%s 12X as possible, the first: %s; a cable has four lanes, so 4X was taken as the most", plural(s.wide.n, "port names", "ports name"), s.wide.what)
-	say(b.shared, "%s for several machines, the first: %s; those are named ca- and a GUID", plural(b.shared.n, "host name stands", "host names stand"), b.shared.what)
-	say(b.unnamed, "%s no host name, the first: %q; each is a host named ca- and its GUID; start rdma-ndd on the hosts so that they set one", plural(b.unnamed.n, "adapter carries", "adapters carry"), b.unnamed.what)
+	say(s.clash, "%s an earlier line about one end, the first: %s; kept the earlier",
+		plural(s.clash.n, "cable contradicts", "cables contradict"), s.clash.what)
+	say(s.differ, "%s at one speed by one end and at another by the other, the first: %s; took the slower",
+		plural(s.differ.n, "cable runs", "cables run"), s.differ.what)
+	say(s.beyond, "%s beyond what the node states, the first: %s",
+		plural(s.beyond.n, "port number is", "port numbers are"), s.beyond.what)
+	say(s.unknown, "%s at a speed that is not known here, the first: %s", plural(s.unknown.n, "port runs", "ports run"),
+		s.unknown.what)
+	say(s.wide, "%s 12X as possible, the first: %s; a cable has four lanes, so 4X was taken as the most",
+		plural(s.wide.n, "port names", "ports name"), s.wide.what)
+	say(b.shared, "%s for several machines, the first: %s; those are named ca- and a GUID",
+		plural(b.shared.n, "host name stands", "host names stand"), b.shared.what)
+	say(b.unnamed, "%s no host name, the first: %q; each is a host named ca- and its GUID; start rdma-ndd on the hosts "+
+		"so that they set one", plural(b.unnamed.n, "adapter carries", "adapters carry"), b.unnamed.what)
 	if b.reducing > 0 {
-		b.out.Warnf(0, "", "%s of switches, not hosts: the fabric can reduce in the network (SHARP)", plural(b.reducing, "aggregation node is part", "aggregation nodes are parts"))
+		b.out.Warnf(0, "", "%s of switches, not hosts: the fabric can reduce in the network (SHARP)",
+			plural(b.reducing, "aggregation node is part", "aggregation nodes are parts"))
 	}
 	if b.routers > 0 {
 		b.out.Warnf(0, "", "%s left out", plural(b.routers, "router is", "routers are"))
@@ -58,10 +66,12 @@ func (f *fabric) warnIncomplete(out *cluster.Fragment) {
 		out.Warnf(0, "", "no switch in the fabric: %s hosts directly", plural(cables, "cable joins", "cables join"))
 	}
 	if mentioned.n > 0 {
-		out.Warnf(mentioned.line, "", "incomplete scan: %s named as a neighbour without lines of its own, the first: %s; %s", plural(mentioned.n, "node is", "nodes are"), mentioned.what, remedy)
+		out.Warnf(mentioned.line, "", "incomplete scan: %s named as a neighbour without lines of its own, the first: %s; %s",
+			plural(mentioned.n, "node is", "nodes are"), mentioned.what, remedy)
 	}
 	if oneSided.n > 0 {
-		out.Warnf(oneSided.line, "", "incomplete scan: %s listed by one end only, the first: %s; %s", plural(oneSided.n, "cable is", "cables are"), oneSided.what, remedy)
+		out.Warnf(oneSided.line, "", "incomplete scan: %s listed by one end only, the first: %s; %s",
+			plural(oneSided.n, "cable is", "cables are"), oneSided.what, remedy)
 	}
 }
 

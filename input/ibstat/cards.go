@@ -135,7 +135,8 @@ func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
 		t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(cards))}
 		for i, c := range cards {
 			if c.stated > 0 && len(c.ports) > 0 && c.stated != len(c.ports) {
-				f.Warnf(c.line, c.label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, len(c.ports), h.format)
+				f.Warnf(c.line, c.label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, len(c.ports),
+					h.format)
 			}
 			t.Devices = append(t.Devices, c.device("nic"+strconv.Itoa(i), h.format))
 		}
@@ -209,5 +210,6 @@ func (h *hosts) read(r io.Reader, line func(text string, num int)) error {
 }
 
 func (h *hosts) errTooMany(line int) error {
-	return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", h.source, line, maxCards, h.format)
+	return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", h.source,
+		line, maxCards, h.format)
 }

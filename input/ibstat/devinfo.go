@@ -32,7 +32,8 @@ func ReadDevinfo(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	d.finish()
-	return d.fragment("no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v")
+	return d.fragment("no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of " +
+		"ibv_devinfo -v")
 }
 
 type devinfo struct {

@@ -58,7 +58,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	h.add(c)
-	return h.fragment("no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat")
+	return h.fragment("no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output " +
+		"of ibstat")
 }
 
 // statCard takes a line about the adapter as a whole.

@@ -112,10 +112,12 @@ func TestNERSC(t *testing.T) {
 	data := corpus.Open(t, "ib/ibstat-nersc-9hca.txt")
 	f := read(t, "ibstat", string(data))
 	d := f.Types[0].Devices[1]
-	if d.Label != "mlx5_0" || d.UUID != "0x506b4b0300f9f8ea" || d.Model.Value != "MT4119" || d.NIC.Firmware != "16.24.1000" || d.NIC.Kind != cluster.InfiniBand {
+	if d.Label != "mlx5_0" || d.UUID != "0x506b4b0300f9f8ea" || d.Model.Value != "MT4119" ||
+		d.NIC.Firmware != "16.24.1000" || d.NIC.Kind != cluster.InfiniBand {
 		t.Errorf("%+v", d)
 	}
-	if p := d.NIC.Ports[0]; p.LID != 59 || p.GUID != "0x506b4b0300f9f8ea" || p.State != cluster.Up || p.Rate.Value != 100*unit.Gbps || p.Rate.Source != "ibstat" {
+	if p := d.NIC.Ports[0]; p.LID != 59 || p.GUID != "0x506b4b0300f9f8ea" || p.State != cluster.Up ||
+		p.Rate.Value != 100*unit.Gbps || p.Rate.Source != "ibstat" {
 		t.Errorf("%+v", p)
 	}
 	if k := f.Types[0].Devices[4].NIC.Kind; k != cluster.RoCE {
@@ -125,7 +127,8 @@ func TestNERSC(t *testing.T) {
 	if f := read(t, "ibstat", string(data)+string(data)); len(f.Hosts) != 1 {
 		t.Errorf("%d hosts", len(f.Hosts))
 	}
-	if f := read(t, "ibstat", string(data)+strings.ReplaceAll(string(data), "0x506b", "0x506c")); len(f.Hosts) != 2 || len(f.Types[1].Devices) != 9 {
+	if f := read(t, "ibstat", string(data)+strings.ReplaceAll(string(data), "0x506b", "0x506c")); len(f.Hosts) != 2 ||
+		len(f.Types[1].Devices) != 9 {
 		t.Errorf("%d hosts", len(f.Hosts))
 	}
 }
@@ -133,10 +136,12 @@ func TestNERSC(t *testing.T) {
 func TestMixedSamples(t *testing.T) {
 	f := read(t, "ibv_devinfo", string(corpus.Open(t, "ib/ibv_devinfo-mlx4-2port-mixed.txt")))
 	d := f.Types[0].Devices[0]
-	if d.Label != "mlx4_0" || d.UUID != "0xf45214030091ba20" || d.Model.Value != "MT4099" || d.NIC.Kind != cluster.InfiniBand || d.NIC.Firmware != "2.42.5000" || len(d.NIC.Ports) != 2 {
+	if d.Label != "mlx4_0" || d.UUID != "0xf45214030091ba20" || d.Model.Value != "MT4099" ||
+		d.NIC.Kind != cluster.InfiniBand || d.NIC.Firmware != "2.42.5000" || len(d.NIC.Ports) != 2 {
 		t.Fatalf("%+v", d)
 	}
-	if p := d.NIC.Ports[0]; p.State != cluster.Up || p.Layer != "InfiniBand" || p.LID != 3 || p.MTU.Value != 4096 || p.Rate.Known() {
+	if p := d.NIC.Ports[0]; p.State != cluster.Up || p.Layer != "InfiniBand" || p.LID != 3 || p.MTU.Value != 4096 ||
+		p.Rate.Known() {
 		t.Errorf("%+v", p)
 	}
 	if p := d.NIC.Ports[1]; p.State != cluster.Down || p.Layer != "Ethernet" || p.MTU.Value != 1024 {
@@ -148,7 +153,8 @@ func TestMixedSamples(t *testing.T) {
 	if len(f.Types[0].Devices) != 1 || d.Label != "mlx4_0" || len(d.NIC.Ports) != 2 || d.NIC.Kind != cluster.InfiniBand {
 		t.Fatalf("%+v", d)
 	}
-	if p := d.NIC.Ports[0]; p.State != cluster.Up || p.Rate.Value != 40*unit.Gbps || p.Speed != "4xQDR" || p.LID != 10 || p.GUID != "0xf45214030091ba11" {
+	if p := d.NIC.Ports[0]; p.State != cluster.Up || p.Rate.Value != 40*unit.Gbps || p.Speed != "4xQDR" || p.LID != 10 ||
+		p.GUID != "0xf45214030091ba11" {
 		t.Errorf("%+v", p)
 	}
 	if p := d.NIC.Ports[1]; p.State != cluster.Down || p.Rate.Known() || p.Speed != "" || p.Layer != "Ethernet" {
@@ -204,33 +210,42 @@ func TestVerboseDevinfo(t *testing.T) {
 		if len(d) != 3 || d[0].Label != "mlx5_2" || d[1].Label != "mlx5_10" || d[2].NIC.Kind != cluster.EFA {
 			t.Fatalf("%s: %+v", name, d)
 		}
-		if p := d[1].NIC.Ports[0]; p.Rate.Value != 400*unit.Gbps || p.GUID != "0xe09d7303007a4bd8" || p.LID != 647 || d[1].Model.Value != "MT4129" {
+		if p := d[1].NIC.Ports[0]; p.Rate.Value != 400*unit.Gbps || p.GUID != "0xe09d7303007a4bd8" || p.LID != 647 ||
+			d[1].Model.Value != "MT4129" {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if p := d[0].NIC.Ports[0]; p.State != cluster.Init || p.Rate.Known() {
 			t.Errorf("%s: %+v", name, p)
 		}
-		if len(f.Warnings) != 1 || f.Warnings[0].Where != "mlx5_2" || !strings.Contains(f.Warnings[0].Text, "says it has 2 ports and shows 1") {
+		if len(f.Warnings) != 1 || f.Warnings[0].Where != "mlx5_2" ||
+			!strings.Contains(f.Warnings[0].Text, "says it has 2 ports and shows 1") {
 			t.Errorf("%s: %v", name, f.Warnings)
 		}
 	}
 }
 
 func TestOnePort(t *testing.T) {
-	f := read(t, "ibstat", "CA: 'mlx5_0'\nPort 1:\nState: Initializing\nPhysical state: LinkUp\nRate: 40 (FDR10)\nBase lid: 65535\nLink layer: InfiniBand\n")
-	if p := f.Types[0].Devices[0].NIC.Ports[0]; p.State != cluster.Init || p.Rate.Value != 40*unit.Gbps || p.Layer != "InfiniBand" {
+	f := read(t, "ibstat", "CA: 'mlx5_0'\nPort 1:\nState: Initializing\nPhysical state: LinkUp\nRate: 40 (FDR10)\nBase "+
+		"lid: 65535\nLink layer: InfiniBand\n")
+	if p := f.Types[0].Devices[0].NIC.Ports[0]; p.State != cluster.Init || p.Rate.Value != 40*unit.Gbps ||
+		p.Layer != "InfiniBand" {
 		t.Errorf("%+v", p)
 	}
-	f = read(t, "ibstat", "CA 'hfi1_0'\n\tPort 1:\n\t\tState: Down\n\t\tRate: 10\n\tPort 999:\n\t\tRate: 10\n\tPort 2:\n\t\tRate: -5\n\t\tState: ???\n")
+	f = read(t, "ibstat", "CA 'hfi1_0'\n\tPort 1:\n\t\tState: Down\n\t\tRate: 10\n\tPort 999:\n\t\tRate: 10\n\tPort 2:\n"+
+		"\t\tRate: -5\n\t\tState: ???\n")
 	d := f.Types[0].Devices[0]
-	if p := d.NIC.Ports; len(p) != 2 || p[0].Rate.Known() || p[1].Rate.Known() || p[1].State != cluster.StateUnknown || d.NIC.Kind != cluster.OmniPath {
+	if p := d.NIC.Ports; len(p) != 2 || p[0].Rate.Known() || p[1].Rate.Known() || p[1].State != cluster.StateUnknown ||
+		d.NIC.Kind != cluster.OmniPath {
 		t.Errorf("%+v", d.NIC)
 	}
 }
 
 func TestRefuses(t *testing.T) {
 	for format, f := range formats {
-		for _, text := range []string{"", "CA type: x", "CA ''", "CA 'a b'", "the CA 'mlx5_0' is", "hca_id:", "hca_id:\tno such\n", "Infiniband device 'x' port 0 status:", strings.Repeat("CA '", 1000), "\x00\xff"} {
+		for _, text := range []string{
+			"", "CA type: x", "CA ''", "CA 'a b'", "the CA 'mlx5_0' is", "hca_id:", "hca_id:\tno such\n",
+			"Infiniband device 'x' port 0 status:", strings.Repeat("CA '", 1000), "\x00\xff",
+		} {
 			if f.Match([]byte(text)) {
 				t.Errorf("%q taken for %s", text, format)
 			}
@@ -243,17 +258,22 @@ func TestRefuses(t *testing.T) {
 	for range maxCards + 2 {
 		b.WriteString("CA 'a'\n")
 	}
-	if _, err := Read("log", strings.NewReader(b.String())); err == nil || !strings.Contains(err.Error(), "more than 65536 adapters") {
+	if _, err := Read("log", strings.NewReader(b.String())); err == nil ||
+		!strings.Contains(err.Error(), "more than 65536 adapters") {
 		t.Errorf("%v", err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	formats["ibstat"].Fuzz(f, check, "CA 'mlx5_0'\n\tCA type: MT4119\n\tNumber of ports: 1\n\tNode GUID: 0x506b4b0300f9f8ea\n\tPort 1:\n\t\tState: Active\n\t\tRate: 100\n\t\tBase lid: 59\n\t\tPort GUID: 0x506b4b0300f9f8ea\n\t\tLink layer: InfiniBand\nCA 'mlx5_0'\n\tNode GUID: 0x506b4b0300f9f8eb\n")
+	formats["ibstat"].Fuzz(f, check, "CA 'mlx5_0'\n\tCA type: MT4119\n\tNumber of ports: 1\n\tNode GUID: "+
+		"0x506b4b0300f9f8ea\n\tPort 1:\n\t\tState: Active\n\t\tRate: 100\n\t\tBase lid: 59\n\t\tPort GUID: "+
+		"0x506b4b0300f9f8ea\n\t\tLink layer: InfiniBand\nCA 'mlx5_0'\n\tNode GUID: 0x506b4b0300f9f8eb\n")
 }
 
 func FuzzReadStatus(f *testing.F) {
-	formats["ibstatus"].Fuzz(f, check, "Infiniband device 'mlx4_0' port 1 status:\n\tdefault gid:\t fe80:0000:0000:0000:f452:1403:0091:ba11\n\tbase lid:\t 0xa\n\tstate:\t\t 4: ACTIVE\n\trate:\t\t 40 Gb/sec (4X QDR)\n\tlink_layer:\t InfiniBand\nInfiniband device 'mlx4_0' port 2 status:\n")
+	formats["ibstatus"].Fuzz(f, check, "Infiniband device 'mlx4_0' port 1 status:\n\tdefault gid:\t "+
+		"fe80:0000:0000:0000:f452:1403:0091:ba11\n\tbase lid:\t 0xa\n\tstate:\t\t 4: ACTIVE\n\trate:\t\t 40 Gb/sec (4X "+
+		"QDR)\n\tlink_layer:\t InfiniBand\nInfiniband device 'mlx4_0' port 2 status:\n")
 }
 
 func FuzzReadDevinfo(f *testing.F) { formats["ibv_devinfo"].Fuzz(f, check, verbose) }

@@ -55,7 +55,8 @@ func ReadStatus(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	h.add(c)
-	return h.fragment("no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole output of ibstatus")
+	return h.fragment("no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the " +
+		"whole output of ibstatus")
 }
 
 func statusPort(p *cluster.Port, key, value, source string) {

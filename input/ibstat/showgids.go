@@ -10,7 +10,8 @@ import (
 	"busbar.dev/internal/lines"
 )
 
-// gidRow is a row of show_gids: mlx5_0 1 3 0000:…:ffff:0a00:0001 10.0.0.1 v2 ens1f0np0, without an IPv4 address where there is none.
+// gidRow is a row of show_gids: mlx5_0 1 3 0000:…:ffff:0a00:0001 10.0.0.1 v2 ens1f0np0, without an IPv4 address where
+// there is none.
 type gidRow struct {
 	device  string
 	port    int
@@ -87,7 +88,8 @@ func ReadGIDs(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, err
 	}
 	h.add(c)
-	f, err := h.fragment("no addresses; expected show_gids' table, such as mlx5_0 1 3 0000:…:ffff:0a00:0001 10.0.0.1 v2 ens1f0np0; give its whole output")
+	f, err := h.fragment("no addresses; expected show_gids' table, such as mlx5_0 1 3 0000:…:ffff:0a00:0001 10.0.0.1 " +
+		"v2 ens1f0np0; give its whole output")
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,10 @@ func Read(data []byte) []Record {
 		if json.Unmarshal(bytes.TrimSpace(text[at:]), &l) != nil {
 			continue
 		}
-		r := Record{Comm: keep(l.Header.ID), Host: keep(l.Meta.Host), Time: l.Meta.Time, Rank: l.Header.Rank, Ranks: l.Header.NRanks, PID: l.Meta.PID, Line: n}
+		r := Record{
+			Comm: keep(l.Header.ID), Host: keep(l.Meta.Host), Time: l.Meta.Time, Rank: l.Header.Rank, Ranks: l.Header.NRanks,
+			PID: l.Meta.PID, Line: n,
+		}
 		switch {
 		case l.Coll != nil:
 			r.Op, r.Seq, r.Bytes, r.ExecUs = keep(l.Coll.Op), l.Coll.Seq, l.Coll.Bytes, l.Coll.Exec

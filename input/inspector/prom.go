@@ -9,8 +9,8 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// Mean is what the Prometheus text of one GPU says of an operation and size range on a communicator: means since the text before, half
-// a minute or so. It has no ranks and no numbers of calls.
+// Mean is what the Prometheus text of one GPU says of an operation and size range on a communicator: means since the
+// text before, half a minute or so. It has no ranks and no numbers of calls.
 type Mean struct {
 	Version, Job    string
 	Node, GPU       string // gpu-a, GPU3
@@ -34,7 +34,8 @@ var (
 
 // MatchProm reports the Prometheus text, alone or among metrics of others.
 func MatchProm(data []byte) bool {
-	return bytes.Contains(data, []byte("nccl_bus_bandwidth_gbs{")) || bytes.Contains(data, []byte("nccl_p2p_bus_bandwidth_gbs{"))
+	return bytes.Contains(data, []byte("nccl_bus_bandwidth_gbs{")) ||
+		bytes.Contains(data, []byte("nccl_p2p_bus_bandwidth_gbs{"))
 }
 
 // ReadProm reads the Prometheus text of one or several GPUs.
@@ -82,7 +83,10 @@ func meanOf(labels string, p2p bool) (Mean, bool) {
 			l[m[1]] = strings.Clone(v)
 		}
 	}
-	x := Mean{Version: l["version"], Job: l["slurm_job_id"], Node: l["node"], GPU: l["gpu"], Comm: l["comm_name"], P2P: p2p, Op: l["collective"]}
+	x := Mean{
+		Version: l["version"], Job: l["slurm_job_id"], Node: l["node"], GPU: l["gpu"], Comm: l["comm_name"], P2P: p2p,
+		Op: l["collective"],
+	}
 	if p2p {
 		x.Op = l["p2p_operation"]
 	}

@@ -9,14 +9,17 @@ import (
 
 var (
 	// toolWord is in the names of files that hold what one machine's kernel or tools say.
-	toolWord = lazyre.New(`(?i)^(?:dmesg|kern|kernel|kmsg|journal|journalctl|messages|syslog|smi|nvidia|nvidia-smi|nvidia_smi)$`)
+	toolWord = lazyre.
+			New(`(?i)^(?:dmesg|kern|kernel|kmsg|journal|journalctl|messages|syslog|smi|nvidia|nvidia-smi|nvidia_smi)$`)
 	// hostWord is a word that names a machine wherever it stands: gpu017, node-3, dgx-a100-07.
 	hostWord = lazyre.New(`(?i)^(?:node|gpu|host|dgx|hgx|nid|cn|compute|server)[a-z0-9-]*\d$`)
 	fileEnd  = lazyre.New(`(?i)\.(?:txt|log|out|gz|bz2|xz|zst)$`)
-	kernelAt = lazyre.New(`^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) ([A-Za-z0-9][A-Za-z0-9.-]{0,62}) kernel: `)
+	kernelAt = lazyre.
+			New(`^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) ([A-Za-z0-9][A-Za-z0-9.-]{0,62}) kernel: `)
 )
 
-// HostOf is the host that a line of the kernel's log is of: as journalctl and syslog write it, else by the name of the file; "" is unknown.
+// HostOf is the host that a line of the kernel's log is of: as journalctl and syslog write it, else by the name of the
+// file; "" is unknown.
 func HostOf(file, line string) string {
 	if m := kernelAt.FindStringSubmatch(line); m != nil {
 		return m[1]
@@ -24,8 +27,8 @@ func HostOf(file, line string) string {
 	return HostOfFile(file)
 }
 
-// HostOfFile is the host that a file's name tells: dmesg.gpu017, gpu017-dmesg.txt, gpu017.log; "" where it tells none. A name without the word of
-// a tool has to look like a host's.
+// HostOfFile is the host that a file's name tells: dmesg.gpu017, gpu017-dmesg.txt, gpu017.log; "" where it tells none.
+// A name without the word of a tool has to look like a host's.
 func HostOfFile(file string) string {
 	base := path.Base(strings.ReplaceAll(file, "\\", "/"))
 	for range 3 {
@@ -53,5 +56,6 @@ func isHost(s string) bool {
 
 var (
 	plainHost = lazyre.New(`^[A-Za-z][A-Za-z0-9.-]*$`)
-	notHost   = lazyre.New(`(?i)^(?:rank|run|step|job|log|out|err|std|slurm|test|exp|try|part|task|epoch|attempt|train|old|new|v)[-._]?\d`)
+	notHost   = lazyre.New(
+		`(?i)^(?:rank|run|step|job|log|out|err|std|slurm|test|exp|try|part|task|epoch|attempt|train|old|new|v)[-._]?\d`)
 )

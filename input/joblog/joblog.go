@@ -1,6 +1,7 @@
-// Package joblog reads what a job's own output says about its end: PyTorch's watchdog and tracebacks, NCCL's warnings and
-// the creation of communicators, launchers' exit codes, Xid and out-of-memory lines of the kernel. It finds the lines that
-// tell, wherever they stand, and says which rank or process each is about; what they mean together is for others.
+// Package joblog reads what a job's own output says about its end: PyTorch's watchdog and tracebacks, NCCL's warnings
+// and the creation of communicators, launchers' exit codes, Xid and out-of-memory lines of the kernel. It finds the
+// lines that tell, wherever they stand, and says which rank or process each is about; what they mean together is for
+// others.
 package joblog
 
 import (
@@ -63,7 +64,8 @@ type Event struct {
 	Peer     string
 	Comm     uint64
 	CommRank int
-	// GroupRank is the rank within a process group that the watchdog's own line names, -1 where it names none; only a Timeout has it.
+	// GroupRank is the rank within a process group that the watchdog's own line names, -1 where it names none; only a
+	// Timeout has it.
 	GroupRank int
 	NRanks    int
 	Ranks     []int
@@ -81,7 +83,8 @@ type Log struct {
 	Lines  int
 	// Several tells that lines are marked with different ranks.
 	Several bool
-	// Said is the last line that the program itself wrote before the first watchdog gave up, by the rank that its lines are marked with; -1 where they have no mark.
+	// Said is the last line that the program itself wrote before the first watchdog gave up, by the rank that its lines
+	// are marked with; -1 where they have no mark.
 	Said map[int]Said
 }
 
@@ -102,8 +105,10 @@ const (
 // Match reports a text with lines that this package knows.
 func Match(data []byte) bool {
 	for _, word := range [][]byte{
-		[]byte("NCCL INFO"), []byte("NCCL WARN"), []byte("ProcessGroupNCCL"), []byte("Traceback (most recent call last)"), []byte("NVRM: Xid"), []byte("TCPStore"),
-		[]byte("[c10d]"), []byte("Killed process"), []byte("exitcode"), []byte("srun: error"), []byte("[rank"), []byte("GPU is lost"),
+		[]byte("NCCL INFO"), []byte("NCCL WARN"), []byte("ProcessGroupNCCL"), []byte("Traceback (most recent call last)"),
+		[]byte("NVRM: Xid"), []byte("TCPStore"),
+		[]byte("[c10d]"), []byte("Killed process"), []byte("exitcode"), []byte("srun: error"), []byte("[rank"),
+		[]byte("GPU is lost"),
 	} {
 		if bytes.Contains(data, word) {
 			return true
@@ -173,7 +178,8 @@ func (r *reader) line(text string) {
 	switch {
 	case strings.Contains(text, "NCCL INFO") || strings.Contains(text, "NCCL WARN"):
 		r.nccl(text)
-	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") || strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
+	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") ||
+		strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
 		r.kernel(text)
 	default:
 		before := len(r.log.Events)
@@ -188,7 +194,8 @@ func (r *reader) line(text string) {
 // said keeps a line of the program itself: no line of PyTorch's logger or launcher, and no part of a stack.
 func (r *reader) said(text string) {
 	word := strings.TrimSpace(text)
-	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") || strings.HasPrefix(text, "*****") || strings.IndexByte("[IWEF", word[0]) >= 0 && loggerLine.MatchString(word) {
+	if r.over || len(word) < 4 || word[0] == '#' || strings.HasPrefix(word, "frame #") ||
+		strings.HasPrefix(text, "*****") || strings.IndexByte("[IWEF", word[0]) >= 0 && loggerLine.MatchString(word) {
 		return
 	}
 	if _, ok := r.log.Said[r.rank]; ok || len(r.log.Said) < maxSaid {
@@ -338,5 +345,6 @@ func (r *reader) traceback(text string) bool {
 
 // isCUDA reports an error that a GPU raised, not one of the memory that a program asked for.
 func isCUDA(text string) bool {
-	return (strings.Contains(text, "CUDA error:") || strings.Contains(text, "AcceleratorError") || strings.Contains(text, "CUDA_ERROR_")) && !strings.Contains(text, "out of memory")
+	return (strings.Contains(text, "CUDA error:") || strings.Contains(text, "AcceleratorError") ||
+		strings.Contains(text, "CUDA_ERROR_")) && !strings.Contains(text, "out of memory")
 }

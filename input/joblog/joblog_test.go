@@ -54,7 +54,8 @@ func TestEvents(t *testing.T) {
 	e = one(DumpSignal)
 	check(e.Rank == 2 && e.Enqueued == 8 && e.Done == 8, "dump signal", DumpSignal)
 	e = one(Exception)
-	check(e.Rank == 1 && e.Text == "ValueError: loss is NaN at step 8" && strings.Contains(e.Desc, "train_step"), "exception", Exception)
+	check(e.Rank == 1 && e.Text == "ValueError: loss is NaN at step 8" && strings.Contains(e.Desc, "train_step"),
+		"exception", Exception)
 	e = one(InitStart)
 	check(e.Comm == 0x74eabd16e3308350 && e.NRanks == 2 && e.PID == 465 && e.Host == "node2", "init", InitStart)
 	e = one(PeerClosed)
@@ -67,8 +68,10 @@ func TestEvents(t *testing.T) {
 	check(e.Enqueued == 3 && e.NRanks == 4, "joined", Joined)
 	e = one(Desync)
 	check(len(e.Ranks) == 2 && e.Ranks[0] == 5 && e.Seq == 9, "desync", Desync)
-	check(len(by[Exit]) == 2 && by[Exit][0].Rank == 3 && by[Exit][0].Code == -9 && len(by[Exit][1].Ranks) == 3, "exit", Exit)
-	check(len(by[Mismatch]) == 2 && by[Mismatch][1].Rank == 1 && by[Mismatch][1].Op == "_ALLGATHER_BASE" && by[Mismatch][0].Op == "ALLREDUCE", "mismatch", Mismatch)
+	check(len(by[Exit]) == 2 && by[Exit][0].Rank == 3 && by[Exit][0].Code == -9 && len(by[Exit][1].Ranks) == 3, "exit",
+		Exit)
+	check(len(by[Mismatch]) == 2 && by[Mismatch][1].Rank == 1 && by[Mismatch][1].Op == "_ALLGATHER_BASE" &&
+		by[Mismatch][0].Op == "ALLREDUCE", "mismatch", Mismatch)
 	if l.First == 0 || l.Last <= l.First {
 		t.Errorf("times %d to %d", l.First, l.Last)
 	}

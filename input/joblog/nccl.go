@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	ncclHead   = lazyre.New(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
-	initLine   = lazyre.New(`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
+	ncclHead = lazyre.New(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
+	initLine = lazyre.New(
+		`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
 	usingLine  = lazyre.New(`(?:Using |OOB |\[\d+\])[^\s:<]+:(\d+\.\d+\.\d+\.\d+)<\d+>`)
 	peerLine   = lazyre.New(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
 	xidLine    = lazyre.New(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
@@ -19,12 +20,14 @@ var (
 	tableCode  = lazyre.New(`^\s*exitcode\s*: (-?\d+) \(pid: (\d+)\)`)
 	tableHost  = lazyre.New(`^\s*host\s*: (\S+)`)
 	srunLine   = lazyre.New(`srun: error: (\S+): tasks? ([\d,\-]+): (.*)`)
-	mpirunLine = lazyre.New(`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
+	mpirunLine = lazyre.New(
+		`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
 )
 
 // networkWords are those of NCCL's warnings about a network that fails, as opposed to a peer that is gone.
 var networkWords = []string{
-	"Got completion from peer", "completion with error", "with status=", "ibv_poll_cq", "NET/IB : Got async event", "NET/IB: Got async event", "No route to host",
+	"Got completion from peer", "completion with error", "with status=", "ibv_poll_cq", "NET/IB : Got async event",
+	"NET/IB: Got async event", "No route to host",
 	"Network is unreachable", "Connection timed out", "port is down", "link down", "ibv_modify_qp failed",
 }
 
@@ -86,7 +89,8 @@ func (r *reader) ncclWarn(e Event, said string) {
 		e.Peer = p[1]
 	}
 	switch {
-	case strings.Contains(said, "Connection closed by remote peer"), strings.Contains(said, "Connection reset by peer"), strings.Contains(said, "remote process exited"):
+	case strings.Contains(said, "Connection closed by remote peer"), strings.Contains(said, "Connection reset by peer"),
+		strings.Contains(said, "remote process exited"):
 		e.Kind = PeerClosed
 		r.add(e)
 	case strings.Contains(said, "Cuda failure"), strings.Contains(said, "CUDA failure"):

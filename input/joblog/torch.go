@@ -8,21 +8,27 @@ import (
 )
 
 var (
-	timeoutLine  = lazyre.New(`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
-	rankLine     = lazyre.New(`\[Rank (\d+)\] Watchdog caught`)
-	statusLine   = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
-	atWorkLine   = lazyre.New(`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
-	oldWorkLine  = lazyre.New(`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
+	timeoutLine = lazyre.New(
+		`Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?(?:, NumelOut=\d+)?.*?\)`)
+	rankLine   = lazyre.New(`\[Rank (\d+)\] Watchdog caught`)
+	statusLine = lazyre.New(`\[PG ID (\d+) PG GUID ([^\s(]+)(?:\(([^)]*)\))? Rank (\d+)\]`)
+	atWorkLine = lazyre.New(
+		`failure detected by watchdog at work sequence id: (\d+).*last enqueued work: (\d+), last completed work: (\d+)`)
+	oldWorkLine = lazyre.New(
+		`(?:detected by watchdog at work|Timeout at NCCL work): (\d+), last enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
 	enqueuedLine = lazyre.New(`[Ll]ast enqueued NCCL work: (-?\d+), last completed NCCL work: (-?\d+)`)
-	asyncLine    = lazyre.New(`Collective WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*raised the following async exception: (.*)`)
-	fingerLine   = lazyre.New(`Rank (\d+) is running collective: CollectiveFingerPrint\((.*?TensorShape=\[[^\]]*\](?:, TensorDtypes=\w+)?|[^)]*)`)
-	seqField     = lazyre.New(`SequenceNumber=(\d+)`)
-	opField      = lazyre.New(`OpType=(\w+)`)
-	shapeField   = lazyre.New(`TensorShape=\[([^\]]*)\](?:, TensorDtypes=(\w+))?`)
-	joinedLine   = lazyre.New(`(\d+)/(\d+) clients joined`)
-	desyncLine   = lazyre.New(`\[([\d, ]+)\] finished collective #(\d+), but didn't join collective #(\d+)`)
-	neverLine    = lazyre.New(`ranks \[([\d, ]+)\] are the lagging ranks that caused this timeout`)
-	connectLine  = lazyre.New(`client socket has timed out after \d+ ?ms while trying to connect|failed to connect/validate to host`)
+	asyncLine    = lazyre.New(
+		`Collective WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*raised the following async exception: (.*)`)
+	fingerLine = lazyre.New(
+		`Rank (\d+) is running collective: CollectiveFingerPrint\((.*?TensorShape=\[[^\]]*\](?:, TensorDtypes=\w+)?|[^)]*)`)
+	seqField    = lazyre.New(`SequenceNumber=(\d+)`)
+	opField     = lazyre.New(`OpType=(\w+)`)
+	shapeField  = lazyre.New(`TensorShape=\[([^\]]*)\](?:, TensorDtypes=(\w+))?`)
+	joinedLine  = lazyre.New(`(\d+)/(\d+) clients joined`)
+	desyncLine  = lazyre.New(`\[([\d, ]+)\] finished collective #(\d+), but didn't join collective #(\d+)`)
+	neverLine   = lazyre.New(`ranks \[([\d, ]+)\] are the lagging ranks that caused this timeout`)
+	connectLine = lazyre.New(
+		`client socket has timed out after \d+ ?ms while trying to connect|failed to connect/validate to host`)
 )
 
 // torch reads PyTorch's own lines.
@@ -98,19 +104,24 @@ func (r *reader) torch(text string) {
 func (r *reader) torchMore(e Event) {
 	text := e.Text
 	switch {
-	case strings.Contains(text, "Did the remote server shutdown or crash"), strings.Contains(text, "TCPStore server has shut down too early"):
+	case strings.Contains(text, "Did the remote server shutdown or crash"),
+		strings.Contains(text, "TCPStore server has shut down too early"):
 		e.Kind = RemoteError
 		r.addOnce("remote", e)
-	case strings.Contains(text, "remote process exited or there was a network error"), strings.HasPrefix(text, "ncclRemoteError"):
+	case strings.Contains(text, "remote process exited or there was a network error"),
+		strings.HasPrefix(text, "ncclRemoteError"):
 		e.Kind = RemoteError
 		r.addOnce("remote", e)
-	case strings.Contains(text, "WorkerServer destructor called"), strings.Contains(text, "destroy_process_group() was not called before program exit"):
+	case strings.Contains(text, "WorkerServer destructor called"),
+		strings.Contains(text, "destroy_process_group() was not called before program exit"):
 		e.Kind = Shutdown
 		r.addOnce("shutdown", e)
-	case strings.Contains(text, "Assertion `") && strings.Contains(text, "block: ["), isCUDA(text) && !strings.Contains(text, "what():"):
+	case strings.Contains(text, "Assertion `") && strings.Contains(text, "block: ["),
+		isCUDA(text) && !strings.Contains(text, "what():"):
 		e.Kind = CUDAError
 		r.addOnce("cuda", e)
-	case strings.Contains(text, "GPU is lost"), strings.Contains(text, "GPU has fallen off the bus"), strings.Contains(text, "Unable to determine the device handle for"):
+	case strings.Contains(text, "GPU is lost"), strings.Contains(text, "GPU has fallen off the bus"),
+		strings.Contains(text, "Unable to determine the device handle for"):
 		e.Kind = GPULost
 		r.addOnce("lost", e)
 	}

@@ -1,7 +1,7 @@
 package joblog
 
-// XidMeaning is what NVIDIA's catalogue says about a code, and whether it is the hardware's fault: then the GPU needs somebody, and not only
-// the program.
+// XidMeaning is what NVIDIA's catalogue says about a code, and whether it is the hardware's fault: then the GPU needs
+// somebody, and not only the program.
 func XidMeaning(code int) (text string, hardware bool) {
 	switch code {
 	case 13:

@@ -18,7 +18,11 @@ const (
 
 // Resources that count GPUs, with the maker.
 var gpuResources = []struct{ name, vendor string }{
-	{"nvidia.com/gpu", "nvidia"}, {"amd.com/gpu", "amd"}, {"gpu.intel.com/i915", "intel"}, {"gpu.intel.com/xe", "intel"}, {"habana.ai/gaudi", "intel"},
+	{"nvidia.com/gpu", "nvidia"},
+	{"amd.com/gpu", "amd"},
+	{"gpu.intel.com/i915", "intel"},
+	{"gpu.intel.com/xe", "intel"},
+	{"habana.ai/gaudi", "intel"},
 }
 
 func isGPU(resource string) bool {
@@ -31,7 +35,10 @@ func isGPU(resource string) bool {
 }
 
 // Labels that name the GPU model, best first.
-var modelLabels = []string{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator"}
+var modelLabels = []string{
+	"nvidia.com/gpu.product", "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name",
+	"cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator",
+}
 
 // inside is what is known of a node's devices; equal ones share a type.
 type inside struct {

@@ -31,7 +31,9 @@ const (
 )
 
 // Parts of objects that are long and say nothing of topology.
-var skipped = []string{"managedFields", "images", "conditions", "allocatable", "volumesAttached", "volumesInUse", "daemonEndpoints"}
+var skipped = []string{
+	"managedFields", "images", "conditions", "allocatable", "volumesAttached", "volumesInUse", "daemonEndpoints",
+}
 
 // Match reports whether the text holds Node objects, a kind cluster or Kueue's
 // manifests.
@@ -78,7 +80,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		o.object(&docs[i], 0)
 	}
 	if o.known == 0 {
-		return nil, fmt.Errorf("%s: no Node object and no topology manifest; expected the output of kubectl get nodes -o yaml (or json)", name)
+		return nil, fmt.Errorf("%s: no Node object and no topology manifest; expected the output of kubectl get nodes -o "+
+			"yaml (or json)", name)
 	}
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -247,7 +250,10 @@ func (o *objects) object(v *yamldoc.Value, depth int) {
 		}
 	case kind == "Node":
 		o.known++
-		o.node(node{name: v.Get("metadata", "name").Str(), line: v.LineNum(), labels: v.Get("metadata", "labels"), capacity: v.Get("status", "capacity")})
+		o.node(node{
+			name: v.Get("metadata", "name").Str(), line: v.LineNum(), labels: v.Get("metadata", "labels"),
+			capacity: v.Get("status", "capacity"),
+		})
 	case kind == "Cluster" && strings.HasPrefix(api, "kind.x-k8s.io/"):
 		o.known++
 		o.kindCluster(v)
@@ -288,7 +294,8 @@ func (o *objects) kindCluster(v *yamldoc.Value) {
 		}
 		o.node(node{name: host, line: list[i].LineNum(), labels: list[i].Get("labels")})
 	}
-	o.f.Warnf(v.LineNum(), "", "a kind configuration names no nodes: %d are called as kind calls those of a cluster %q", len(list), name)
+	o.f.Warnf(v.LineNum(), "", "a kind configuration names no nodes: %d are called as kind calls those of a cluster %q",
+		len(list), name)
 }
 
 // fill turns what was collected into the fragment.
@@ -299,7 +306,8 @@ func (o *objects) fill() error {
 		for _, n := range o.notes {
 			texts = append(texts, n.text)
 		}
-		o.f.Warnf(0, "", "no nodes in it; %s", strings.Join(append(texts, "give the nodes with kubectl get nodes -o yaml"), "; "))
+		o.f.Warnf(0, "", "no nodes in it; %s",
+			strings.Join(append(texts, "give the nodes with kubectl get nodes -o yaml"), "; "))
 		return nil
 	}
 	for _, n := range o.notes {

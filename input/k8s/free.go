@@ -8,8 +8,8 @@ import (
 	"busbar.dev/internal/yamldoc"
 )
 
-// FreeNodes lists the nodes of "kubectl get nodes -o json" (or yaml) that are ready, may be scheduled on, and have all of their
-// GPUs free. Pods are counted where the text has them: kubectl get nodes,pods -A -o json.
+// FreeNodes lists the nodes of "kubectl get nodes -o json" (or yaml) that are ready, may be scheduled on, and have all
+// of their GPUs free. Pods are counted where the text has them: kubectl get nodes,pods -A -o json.
 func FreeNodes(text string) ([]string, error) {
 	docs, err := yamldoc.Parse(text, "managedFields", "images", "volumesAttached", "volumesInUse", "daemonEndpoints")
 	if err != nil {
@@ -60,7 +60,8 @@ func usable(v *yamldoc.Value) bool {
 	taints := v.Get("spec", "taints").List()
 	for i := range taints {
 		// Nodes with GPUs mostly have a taint of their own, which their jobs tolerate.
-		if key := taints[i].Get("key").Str(); strings.HasPrefix(key, "node.kubernetes.io/") || strings.HasPrefix(key, "node-role.kubernetes.io/") {
+		if key := taints[i].Get("key").Str(); strings.HasPrefix(key, "node.kubernetes.io/") ||
+			strings.HasPrefix(key, "node-role.kubernetes.io/") {
 			return false
 		}
 	}

@@ -25,16 +25,20 @@ var manifests = map[string]struct {
 		b2/r1 group tier=0 hosts=kind-worker[5-6]
 		b2/r2 group tier=0 hosts=kind-worker[7-8]`, []string{"9 are called as kind calls those"}},
 	"kueue-tas-gpu-queues.yaml": {0, "", []string{
-		"no nodes in it; topology default has the levels cloud.provider.com/topology-block > cloud.provider.com/topology-rack > kubernetes.io/hostname",
+		"no nodes in it; topology default has the levels cloud.provider.com/topology-block > " +
+			"cloud.provider.com/topology-rack > kubernetes.io/hostname",
 		"flavor tas-flavor is the nodes with cloud.provider.com/node-group=tas-group in topology default",
 		"queue tas-cluster-queue has a quota of 16 nvidia.com/gpu in flavor tas-flavor",
 	}},
 	"kueue-tas-queues.yaml": {0, "", []string{
-		"no nodes in it; topology default has the levels cloud.provider.com/topology-block > cloud.provider.com/topology-rack > kubernetes.io/hostname",
+		"no nodes in it; topology default has the levels cloud.provider.com/topology-block > " +
+			"cloud.provider.com/topology-rack > kubernetes.io/hostname",
 		"flavor tas-flavor is the nodes with cloud.provider.com/node-group=tas-group in topology default",
 	}},
-	"kueue-tas-job-required.yaml":  {0, "", []string{"no nodes in it; Job tas-sample-required asks for required topology cloud.provider.com/topology-rack"}},
-	"kueue-jobset-tas-sliced.yaml": {0, "", []string{"no nodes in it; JobSet jobset-tas-sliced asks for slice-required topology cloud.provider.com/topology-rack"}},
+	"kueue-tas-job-required.yaml": {0, "", []string{"no nodes in it; Job tas-sample-required asks for required " +
+		"topology cloud.provider.com/topology-rack"}},
+	"kueue-jobset-tas-sliced.yaml": {0, "", []string{"no nodes in it; JobSet jobset-tas-sliced asks for slice-required " +
+		"topology cloud.provider.com/topology-rack"}},
 	"kueue-multikueue-worker.yaml": {0, "", []string{
 		"no nodes in it; topology default has the levels kubernetes.io/hostname",
 		"flavor tas-flavor is the nodes with cloud.provider.com/node-group=tas-node in topology default",
@@ -85,7 +89,9 @@ func TestMatchNothingElse(t *testing.T) {
 			t.Errorf("%s: recognised", e.File)
 		}
 	}
-	for _, s := range []string{"kind: Node\n", "apiVersion: v1\nkind: Pod\n", "apiVersion: v1\nkind: NodePool\n", "", "apiVersion kind"} {
+	for _, s := range []string{
+		"kind: Node\n", "apiVersion: v1\nkind: Pod\n", "apiVersion: v1\nkind: NodePool\n", "", "apiVersion kind",
+	} {
 		if Match([]byte(s)) {
 			t.Errorf("%q: recognised", s)
 		}
@@ -101,7 +107,8 @@ func TestMatchNothingElse(t *testing.T) {
 // operator, topograph and the clouds document.
 func obj(name string, labels ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Node\nmetadata:\n  annotations:\n    a: b\n  name: %s\n  labels:\n    kubernetes.io/hostname: %s\n", name, name)
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: Node\nmetadata:\n  annotations:\n    a: b\n  name: %s\n  labels:\n    "+
+		"kubernetes.io/hostname: %s\n", name, name)
 	for _, l := range labels {
 		k, v, _ := strings.Cut(l, "=")
 		if !strings.HasPrefix(k, "@") {
@@ -123,7 +130,9 @@ const nv = "network.topology.nvidia.com/"
 
 func TestPlaces(t *testing.T) {
 	tests := []struct{ name, in, want, warn string }{
-		{"topograph now", stream(obj("n1", nv+"accelerator=nvl1", nv+"leaf=l1", nv+"spine=s1", nv+"core=c"), obj("n2", nv+"accelerator=nvl1", nv+"leaf=l2", nv+"spine=s1", nv+"core=c"), obj("n3", nv+"accelerator=nvl2", nv+"leaf=l3", nv+"spine=s2", nv+"core=c")), `
+		{"topograph now", stream(obj("n1", nv+"accelerator=nvl1", nv+"leaf=l1", nv+"spine=s1", nv+"core=c"),
+			obj("n2", nv+"accelerator=nvl1", nv+"leaf=l2", nv+"spine=s1", nv+"core=c"),
+			obj("n3", nv+"accelerator=nvl2", nv+"leaf=l3", nv+"spine=s2", nv+"core=c")), `
 			l1 tier=0 hosts=n1
 			s1 tier=1 under=l[1-2]
 			c tier=2 under=s[1-2]
@@ -132,28 +141,36 @@ func TestPlaces(t *testing.T) {
 			s2 tier=1 under=l3
 			nvl1 group tier=0 hosts=n[1-2]
 			nvl2 group tier=0 hosts=n3`, ""},
-		{"topograph 0.1", stream(obj("n1", nv+"block=b1", nv+"spine=s1", nv+"datacenter=d"), obj("n2", nv+"block=b1", nv+"spine=s1", nv+"datacenter=d")), `
+		{"topograph 0.1", stream(obj("n1", nv+"block=b1", nv+"spine=s1", nv+"datacenter=d"),
+			obj("n2", nv+"block=b1", nv+"spine=s1", nv+"datacenter=d")), `
 			b1 tier=0 hosts=n[1-2]
 			s1 tier=1 under=b1
 			d tier=2 under=s1`, ""},
-		{"topograph by tier", stream(obj("n1", nv+"tier-0=l1", nv+"tier-1=s1", nv+"tier-3=x"), obj("n2", "fabric.topograph.run/tier-0=l2", "fabric.topograph.run/tier-1=s1", "accelerator.topograph.run/domain=d", "accelerator.topograph.run/sub-domain=e")), `
+		{"topograph by tier", stream(obj("n1", nv+"tier-0=l1", nv+"tier-1=s1", nv+"tier-3=x"),
+			obj("n2", "fabric.topograph.run/tier-0=l2", "fabric.topograph.run/tier-1=s1", "accelerator.topograph.run/domain=d",
+				"accelerator.topograph.run/sub-domain=e")), `
 			l1 tier=0 hosts=n1
 			s1 tier=1 under=l[1-2]
 			x tier=3 under=s1
 			l2 tier=0 hosts=n2
 			d group tier=1 under=e
 			e group tier=0 hosts=n2`, ""},
-		{"AWS, three and four layers", stream(obj("n1", awsLayer+"1=nn-a", awsLayer+"2=nn-b", awsLayer+"3=nn-c"), obj("n2", awsLayer+"1=nn-a", awsLayer+"2=nn-b", awsLayer+"3=nn-d", "topology.kubernetes.io/region=us", "topology.kubernetes.io/zone=usa")), `
+		{"AWS, three and four layers", stream(obj("n1", awsLayer+"1=nn-a", awsLayer+"2=nn-b", awsLayer+"3=nn-c"),
+			obj("n2", awsLayer+"1=nn-a", awsLayer+"2=nn-b", awsLayer+"3=nn-d", "topology.kubernetes.io/region=us",
+				"topology.kubernetes.io/zone=usa")), `
 			nn-c tier=0 hosts=n1
 			nn-b tier=1 under=nn-c,nn-d
 			nn-a tier=2 under=nn-b
 			nn-d tier=0 hosts=n2
 			us group tier=1 under=usa
 			usa group tier=0 hosts=n2`, ""},
-		{"GCE", stream(obj("n1", "cloud.google.com/gce-topology-block=b", "cloud.google.com/gce-topology-subblock=s1", "cloud.google.com/gce-topology-host=h1"), obj("n2", "cloud.google.com/gce-topology-block=b", "cloud.google.com/gce-topology-subblock=s1")), `
+		{"GCE", stream(obj("n1", "cloud.google.com/gce-topology-block=b", "cloud.google.com/gce-topology-subblock=s1",
+			"cloud.google.com/gce-topology-host=h1"),
+			obj("n2", "cloud.google.com/gce-topology-block=b", "cloud.google.com/gce-topology-subblock=s1")), `
 			b group tier=1 under=s1
 			s1 group tier=0 hosts=n[1-2]`, ""},
-		{"clique", stream(obj("n1", "nvidia.com/gpu.clique=uuid.7"), obj("n2", "nvidia.com/gpu.clique=uuid.7", nv+"accelerator=other")), `
+		{"clique", stream(obj("n1", "nvidia.com/gpu.clique=uuid.7"),
+			obj("n2", "nvidia.com/gpu.clique=uuid.7", nv+"accelerator=other")), `
 			uuid.7 group tier=0 hosts=n1
 			other group tier=0 hosts=n2`, ""},
 		{"one value under two keys", obj("n1", nv+"accelerator=x", "cloud.provider.com/topology-rack=x", nv+"leaf=x"), `
@@ -164,7 +181,9 @@ func TestPlaces(t *testing.T) {
 			l tier=0 hosts=n[1-2]
 			s1 tier=1 under=l
 			s2 tier=1 under=l`, "l: switch under s1 and s2"},
-		{"levels of a Topology", stream("apiVersion: kueue.x-k8s.io/v1beta1\nkind: Topology\nmetadata: {name: t}\nspec:\n  levels: [{nodeLabel: my/row}, {nodeLabel: my/rack}, {nodeLabel: kubernetes.io/hostname}]\n", obj("n1", "my/row=r", "my/rack=k"), obj("n2", "my/row=r", "my/rack=k")), `
+		{"levels of a Topology", stream("apiVersion: kueue.x-k8s.io/v1beta1\nkind: Topology\nmetadata: {name: t}\nspec:\n  "+
+			"levels: [{nodeLabel: my/row}, {nodeLabel: my/rack}, {nodeLabel: kubernetes.io/hostname}]\n",
+			obj("n1", "my/row=r", "my/rack=k"), obj("n2", "my/row=r", "my/rack=k")), `
 			r group tier=1 under=k
 			k group tier=0 hosts=n[1-2]`, "topology t has the levels my/row > my/rack > kubernetes.io/hostname"},
 		{"twice", stream(obj("n1", nv+"leaf=a"), obj("n1", nv+"leaf=b")), "a tier=0 hosts=n1", "n1: listed again"},
@@ -185,17 +204,39 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
-	h100 := []string{"nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count=8", "nvidia.com/gpu.memory=81559", "nvidia.com/gpu.compute.major=9", "nvidia.com/gpu.compute.minor=0", "@nvidia.com/gpu=8"}
+	h100 := []string{
+		"nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count=8", "nvidia.com/gpu.memory=81559",
+		"nvidia.com/gpu.compute.major=9", "nvidia.com/gpu.compute.minor=0", "@nvidia.com/gpu=8",
+	}
 	tests := []struct{ name, in, want, warn string }{
 		{"NVIDIA", obj("n1", h100...), "NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 0", ""},
 		{"AMD", obj("n1", "@amd.com/gpu=8", "amd.com/gpu.product-name=MI300X"), "MI300X ×8 0 amd sm0 nics 0", ""},
-		{"capacity only", obj("n1", "@nvidia.com/gpu=4", "cloud.google.com/gke-accelerator=nvidia-h100-80gb"), "nvidia-h100-80gb ×4 0 nvidia sm0 nics 0", ""},
-		{"EFA", obj("n1", append(h100, "@vpc.amazonaws.com/efa=32", "node.kubernetes.io/instance-type=p5.48xlarge")...), "NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 32 efa", ""},
-		{"RDMA", obj("n1", append(h100, "@rdma/hca_a=4", "@rdma/hca_b=4")...), "NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 8", ""},
-		{"shared RDMA", obj("n1", append(h100, "@rdma/hca_shared_devices_a=1k")...), "NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 0", "rdma/hca_shared_devices_a"},
-		{"time-slicing", obj("n1", "nvidia.com/gpu.product=A100-SHARED", "nvidia.com/gpu.count=2", "nvidia.com/gpu.replicas=4", "@nvidia.com/gpu=8"), "A100 ×2 0 nvidia sm0 nics 0", "2 GPUs are offered as 8"},
-		{"MIG", obj("n1", "nvidia.com/gpu.product=A100-SXM4-80GB-MIG-1g.10gb", "nvidia.com/gpu.count=7", "@nvidia.com/gpu=7"), "A100-SXM4-80GB ×7 0 nvidia sm0 nics 0", "7 MIG slices (1g.10gb)"},
-		{"contradiction", obj("n1", "nvidia.com/gpu.count=8", "@nvidia.com/gpu=7"), " ×8 0 nvidia sm0 nics 0", "capacity nvidia.com/gpu is 7"},
+		{
+			"capacity only", obj("n1", "@nvidia.com/gpu=4", "cloud.google.com/gke-accelerator=nvidia-h100-80gb"),
+			"nvidia-h100-80gb ×4 0 nvidia sm0 nics 0", "",
+		},
+		{
+			"EFA", obj("n1", append(h100, "@vpc.amazonaws.com/efa=32", "node.kubernetes.io/instance-type=p5.48xlarge")...),
+			"NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 32 efa", "",
+		},
+		{
+			"RDMA", obj("n1", append(h100, "@rdma/hca_a=4", "@rdma/hca_b=4")...),
+			"NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 8", "",
+		},
+		{
+			"shared RDMA", obj("n1", append(h100, "@rdma/hca_shared_devices_a=1k")...),
+			"NVIDIA-H100-80GB-HBM3 ×8 79.6 GiB nvidia sm90 nics 0", "rdma/hca_shared_devices_a",
+		},
+		{"time-slicing", obj("n1", "nvidia.com/gpu.product=A100-SHARED", "nvidia.com/gpu.count=2",
+			"nvidia.com/gpu.replicas=4", "@nvidia.com/gpu=8"), "A100 ×2 0 nvidia sm0 nics 0", "2 GPUs are offered as 8"},
+		{
+			"MIG", obj("n1", "nvidia.com/gpu.product=A100-SXM4-80GB-MIG-1g.10gb", "nvidia.com/gpu.count=7", "@nvidia.com/gpu=7"),
+			"A100-SXM4-80GB ×7 0 nvidia sm0 nics 0", "7 MIG slices (1g.10gb)",
+		},
+		{
+			"contradiction", obj("n1", "nvidia.com/gpu.count=8", "@nvidia.com/gpu=7"), " ×8 0 nvidia sm0 nics 0",
+			"capacity nvidia.com/gpu is 7",
+		},
 		{"absurd", obj("n1", "@nvidia.com/gpu=-1"), "none", "nvidia.com/gpu is -1"},
 		{"huge", obj("n1", "@nvidia.com/gpu=99999999999999999999"), "none", "not counted"},
 	}
@@ -212,7 +253,8 @@ func TestDevices(t *testing.T) {
 			if g.GPU.Memory.Known() {
 				mem = fmt.Sprintf("%.1f GiB", float64(g.GPU.Memory.Value)/(1<<30))
 			}
-			got = fmt.Sprintf("%s ×%d %s %s sm%d nics %d", g.Model.Value, ty.Count(cluster.GPU), mem, g.GPU.Vendor, g.GPU.SM, ty.Count(cluster.NIC))
+			got = fmt.Sprintf("%s ×%d %s %s sm%d nics %d", g.Model.Value, ty.Count(cluster.GPU), mem, g.GPU.Vendor, g.GPU.SM,
+				ty.Count(cluster.NIC))
 			if n := ty.Of(cluster.NIC); len(n) > 0 {
 				got = strings.TrimSpace(got + " " + string(ty.Devices[n[0]].NIC.Kind))
 			}
@@ -239,8 +281,9 @@ func TestForms(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2","labels":{"` + nv + `leaf":"l"}}}],"kind":"List"}`
 	for name, in := range map[string]string{
 		"list": list, "json": js, "documents": stream(obj("n1", nv+"leaf=l"), obj("n2", nv+"leaf=l")),
-		"windows":  strings.ReplaceAll(list, "\n", "\r\n"),
-		"in a log": "+ kubectl get nodes -o yaml\nWarning: old client, please update!\n" + list + "+ echo done\ndone: yes, all of it\n",
+		"windows": strings.ReplaceAll(list, "\n", "\r\n"),
+		"in a log": "+ kubectl get nodes -o yaml\nWarning: old client, please update!\n" + list +
+			"+ echo done\ndone: yes, all of it\n",
 		"prefixed": "0: " + strings.ReplaceAll(strings.TrimSpace(list), "\n", "\n0: ") + "\n",
 		"json log": "$ kubectl get nodes -o json\n{not json\n" + js + "\nthe: end: of it\n",
 		"markdown": "Nodes:\n\n```yaml\n" + list + "```\nMore text.\n",

@@ -49,7 +49,10 @@ var groupKeys = [][]string{
 	{"failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"},
 	{"cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"},
 	{"cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"},
-	{"oci.oraclecloud.com/host.hpc_island_id", "oci.oraclecloud.com/host.network_block_id", "oci.oraclecloud.com/host.rack_id"},
+	{
+		"oci.oraclecloud.com/host.hpc_island_id", "oci.oraclecloud.com/host.network_block_id",
+		"oci.oraclecloud.com/host.rack_id",
+	},
 }
 
 // level is one label of a node that places it.

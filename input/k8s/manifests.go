@@ -75,7 +75,8 @@ func (o *objects) quota(v *yamldoc.Value, name string, line int) {
 			for r := range resources {
 				res := &resources[r]
 				if isGPU(res.Get("name").Str()) {
-					o.note(line, "queue %s has a quota of %s %s in flavor %s", name, res.Get("nominalQuota").Str(), res.Get("name").Str(), flavors[k].Get("name").Str())
+					o.note(line, "queue %s has a quota of %s %s in flavor %s", name, res.Get("nominalQuota").Str(),
+						res.Get("name").Str(), flavors[k].Get("name").Str())
 				}
 			}
 		}

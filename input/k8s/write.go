@@ -40,7 +40,8 @@ func WriteLabels(w io.Writer, c *cluster.Cluster) error {
 	c, trays := switchtree.ByTray(c)
 	c, dropped := switchtree.Keep(c, nodeName)
 	if len(c.Hosts) == 0 {
-		return fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, digits, dashes and dots", dropped[0])
+		return fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, digits, "+
+			"dashes and dots", dropped[0])
 	}
 	b := bufio.NewWriter(w)
 	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
@@ -48,7 +49,8 @@ func WriteLabels(w io.Writer, c *cluster.Cluster) error {
 		fmt.Fprintf(b, "# %s\n", trays)
 	}
 	if len(dropped) > 0 {
-		fmt.Fprintf(b, "# Left out, for names that no node can have or that repeat: %d hosts, %q and so on.\n", len(dropped), dropped[0])
+		fmt.Fprintf(b, "# Left out, for names that no node can have or that repeat: %d hosts, %q and so on.\n", len(dropped),
+			dropped[0])
 	}
 	labels := make([]map[string]string, len(c.Hosts))
 	for i := range labels {
@@ -124,7 +126,8 @@ func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 		up[i] = -1
 	}
 	for _, l := range n.Links {
-		if !l.A.ToHosts() && !l.B.ToHosts() && n.Switches[l.A.Switch].Domain && n.Switches[l.B.Switch].Domain && up[l.B.Switch] < 0 {
+		if !l.A.ToHosts() && !l.B.ToHosts() && n.Switches[l.A.Switch].Domain && n.Switches[l.B.Switch].Domain &&
+			up[l.B.Switch] < 0 {
 			up[l.B.Switch] = l.A.Switch
 		}
 	}

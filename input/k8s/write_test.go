@@ -29,7 +29,8 @@ func all() string {
 		objs = append(objs, obj(fmt.Sprintf("n%02d", i),
 			fmt.Sprintf(nv+"leaf=leaf%d", i/3), fmt.Sprintf(nv+"spine=spine%d", i/6), nv+"core=core", nv+"tier-4=site",
 			fmt.Sprintf(nv+"accelerator=nvl%d", i/2),
-			fmt.Sprintf("cloud.provider.com/topology-block=b%d", i/6), fmt.Sprintf("cloud.provider.com/topology-rack=r%d", i/3%2),
+			fmt.Sprintf("cloud.provider.com/topology-block=b%d", i/6),
+			fmt.Sprintf("cloud.provider.com/topology-rack=r%d", i/3%2),
 			"topology.kubernetes.io/region=us", fmt.Sprintf("topology.kubernetes.io/zone=us%d", i/6)))
 	}
 	return stream(objs...)
@@ -60,7 +61,10 @@ func pods() *cluster.Cluster {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("n%d", i), Type: -1})
 	}
 	link := func(sw int, first, count int) {
-		n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: sw, NIC: -1}, B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: first, N: count}}}})
+		n.Links = append(n.Links, cluster.NetLink{
+			A: cluster.End{Switch: sw, NIC: -1},
+			B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: first, N: count}}},
+		})
 	}
 	for i := range 4 {
 		n.Switches = append(n.Switches, cluster.Switch{Name: fmt.Sprintf("rail%d-leaf%d", i%2, i/2), Rail: i % 2})
@@ -69,7 +73,9 @@ func pods() *cluster.Cluster {
 	for s := range 2 {
 		n.Switches = append(n.Switches, cluster.Switch{Name: fmt.Sprintf("MF0;spine %d:x", s), Tier: cluster.Spine, Rail: -1})
 		for i := range 4 {
-			n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: 4 + s, NIC: -1}, B: cluster.End{Switch: i, NIC: -1}})
+			n.Links = append(n.Links, cluster.NetLink{
+				A: cluster.End{Switch: 4 + s, NIC: -1}, B: cluster.End{Switch: i, NIC: -1},
+			})
 		}
 	}
 	n.Switches = append(n.Switches, cluster.Switch{Name: "rack 1", Domain: true, Rail: -1})
@@ -80,8 +86,11 @@ func pods() *cluster.Cluster {
 func TestWriteLabels(t *testing.T) {
 	text := writeLabels(t, pods())
 	for _, want := range []string{
-		"# railgroup1 stands for rail[0-1]-leaf0\n", "# spinegroup1 stands for MF0;spine 0:x,MF0;spine 1:x\n", "# No source says where these are: n4\n",
-		"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: \"n3\"\n  labels:\n    network.topology.nvidia.com/accelerator: \"rack-1\"\n    network.topology.nvidia.com/leaf: \"railgroup2\"\n    network.topology.nvidia.com/spine: \"spinegroup1\"\n",
+		"# railgroup1 stands for rail[0-1]-leaf0\n", "# spinegroup1 stands for MF0;spine 0:x,MF0;spine 1:x\n",
+		"# No source says where these are: n4\n",
+		"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: \"n3\"\n  labels:\n    " +
+			"network.topology.nvidia.com/accelerator: \"rack-1\"\n    network.topology.nvidia.com/leaf: \"railgroup2\"\n    " +
+			"network.topology.nvidia.com/spine: \"spinegroup1\"\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -114,7 +123,8 @@ func TestWriteRefuses(t *testing.T) {
 	c := pods()
 	c.Hosts[0].Name, c.Hosts[1].Name = "NODE0", "no_node"
 	text := writeLabels(t, c)
-	if !strings.Contains(text, `name: "node0"`) || !strings.Contains(text, `# Left out, for names that no node can have or that repeat: 1 hosts, "no_node"`) {
+	if !strings.Contains(text, `name: "node0"`) ||
+		!strings.Contains(text, `# Left out, for names that no node can have or that repeat: 1 hosts, "no_node"`) {
 		t.Errorf("%s", text)
 	}
 }

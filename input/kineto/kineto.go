@@ -1,5 +1,6 @@
-// Package kineto reads the traces of PyTorch's profiler (torch.profiler, export_chrome_trace): kernels and copies of a rank's
-// GPU, the steps it marked, and the collectives with their sizes and process groups, which PyTorch writes from 2.1 on.
+// Package kineto reads the traces of PyTorch's profiler (torch.profiler, export_chrome_trace): kernels and copies of a
+// rank's GPU, the steps it marked, and the collectives with their sizes and process groups, which PyTorch writes from
+// 2.1 on.
 package kineto
 
 import (
@@ -57,7 +58,10 @@ func Read(name string, r io.Reader) (*trace.Trace, error) {
 		}
 		r = z
 	}
-	b := &builder{Trace: trace.Trace{File: name, Tool: "PyTorch profiler", Rank: -1}, calls: map[string]int32{}, devices: map[int32]int{}, hostStep: map[string]trace.Interval{}, gpuStep: map[string]trace.Interval{}}
+	b := &builder{
+		Trace: trace.Trace{File: name, Tool: "PyTorch profiler", Rank: -1}, calls: map[string]int32{},
+		devices: map[int32]int{}, hostStep: map[string]trace.Interval{}, gpuStep: map[string]trace.Interval{},
+	}
 	if err := b.document(json.NewDecoder(&bounded{r, maxBytes})); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -33,15 +33,20 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := tr.Summarize()
-		if tr.Rank != 0 || tr.World != 2 || tr.GPU != "NVIDIA H100 80GB HBM3" || tr.NCCL != "2.26.2" || s.Steps != 10 || len(s.Groups) != 1 {
+		if tr.Rank != 0 || tr.World != 2 || tr.GPU != "NVIDIA H100 80GB HBM3" || tr.NCCL != "2.26.2" || s.Steps != 10 ||
+			len(s.Groups) != 1 {
 			t.Fatalf("%+v, %+v", tr, s)
 		}
 		g := &s.Groups[0]
-		if g.Bytes != 25*unit.MiB || g.Size != 2 || g.Count != 3 || len(g.Ranks) != 2 || tr.Events[len(tr.Events)-1].Kind != trace.Copy {
+		if g.Bytes != 25*unit.MiB || g.Size != 2 || g.Count != 3 || len(g.Ranks) != 2 ||
+			tr.Events[len(tr.Events)-1].Kind != trace.Copy {
 			t.Errorf("%+v", g)
 		}
 		// 10 ms of kernels; from the first bucket at 7 ms to 14.12 ms collectives run, 3 ms of it beside kernels.
-		for what, v := range map[string][2]float64{"compute": {float64(s.Compute), 10e-3}, "exposed": {float64(s.Exposed), 4.12e-3}, "communication": {float64(s.Comm), 7.12e-3}} {
+		for what, v := range map[string][2]float64{
+			"compute": {float64(s.Compute), 10e-3}, "exposed": {float64(s.Exposed), 4.12e-3},
+			"communication": {float64(s.Comm), 7.12e-3},
+		} {
 			if math.Abs(v[0]-v[1]) > 1e-7 {
 				t.Errorf("%s: %g s, expected %g s", what, v[0], v[1])
 			}
@@ -72,7 +77,10 @@ func TestBadTraces(t *testing.T) {
 }
 
 func TestNanoseconds(t *testing.T) {
-	for text, want := range map[string]int64{"4458677009853.422": 4458677009853422, "1711964646123456.7": 1711964646123456700, "12": 12000, "1.5e3": 1500000, "2e3": 2000000, "0.0019": 1} {
+	for text, want := range map[string]int64{
+		"4458677009853.422": 4458677009853422, "1711964646123456.7": 1711964646123456700, "12": 12000, "1.5e3": 1500000,
+		"2e3": 2000000, "0.0019": 1,
+	} {
 		if got, ok := nanoseconds(json.RawMessage(text)); !ok || got != want {
 			t.Errorf("%s: %d, %v", text, got, ok)
 		}

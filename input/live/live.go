@@ -1,4 +1,5 @@
-// Package live reads the machine that the program runs on: its /sys and /proc, and the tools for GPUs that are installed.
+// Package live reads the machine that the program runs on: its /sys and /proc, and the tools for GPUs that are
+// installed.
 //
 // It is the only reader that starts programs. It is not stable; what it gives is a fragment like any other reader's.
 package live
@@ -57,9 +58,11 @@ func Read(ctx context.Context, progress func(text string)) ([]*cluster.Fragment,
 // toolTime bounds a child process; nvidia-smi on a sick driver can hang for ever.
 const toolTime = 20 * time.Second
 
-// ask runs an installed tool and reads what it prints. One that fails is a warning on the machine's fragment. ok is false
-// when it hung. One that ends because we were told to stop is the caller's to notice.
-func ask(ctx context.Context, host string, tool []string, progress func(string), to *cluster.Fragment) (frags []*cluster.Fragment, ok bool) {
+// ask runs an installed tool and reads what it prints. One that fails is a warning on the machine's fragment. ok is
+// false when it hung. One that ends because we were told to stop is the caller's to notice.
+func ask(ctx context.Context, host string, tool []string, progress func(string),
+	to *cluster.Fragment,
+) (frags []*cluster.Fragment, ok bool) {
 	path, err := exec.LookPath(tool[0])
 	if err != nil {
 		return nil, true

@@ -9,8 +9,8 @@ import (
 // stateFiles are what the kernel says about a machine that matters to jobs.
 var stateFiles = []string{"/proc/cmdline", "/proc/modules", "/proc/self/limits", "/proc/self/status"}
 
-// State is what the kernel and the environment say about this machine, by where it comes from, in the words of the tools that
-// print it. It only reads.
+// State is what the kernel and the environment say about this machine, by where it comes from, in the words of the
+// tools that print it. It only reads.
 func State() (names, texts []string) {
 	for _, name := range stateFiles {
 		data, err := os.ReadFile(name)
@@ -31,7 +31,9 @@ func State() (names, texts []string) {
 // liveSetting reports a variable that matters to collectives; the others of an
 // environment are nobody's business.
 func liveSetting(name string) bool {
-	for _, p := range []string{"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "WORLD_SIZE"} {
+	for _, p := range []string{
+		"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "WORLD_SIZE",
+	} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}

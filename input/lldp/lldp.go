@@ -1,6 +1,6 @@
-// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text, as JSON and as
-// key=value. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text does not name the
-// node itself: HOST=FILE does. ReadTable reads what switches print of theirs.
+// Package lldp reads what lldpd on a node saw of its neighbours: lldpctl (or lldpcli show neighbors) as text, as JSON
+// and as key=value. Interfaces become NICs, the systems at the other end switches, and what joins them cables. The text
+// does not name the node itself: HOST=FILE does. ReadTable reads what switches print of theirs.
 package lldp
 
 import (
@@ -42,7 +42,8 @@ func Match(data []byte) bool {
 	case strings.Contains(text, ".chassis.name=") && strings.Contains(text, "lldp."):
 		return true
 	}
-	return strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") && strings.Contains(text, "PortID:")
+	return strings.Contains(text, "Interface:") && strings.Contains(text, "ChassisID:") &&
+		strings.Contains(text, "PortID:")
 }
 
 // Read reads the neighbours of one node.
@@ -66,7 +67,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: Format, Source: name}
 	fill(f, list)
 	if len(f.Network.Links) == 0 {
-		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, lldpctl -f json or lldpctl -f keyvalue", name)
+		return nil, fmt.Errorf("%s: no neighbour that forwards; expected the output of lldpctl, lldpctl -f json or lldpctl "+
+			"-f keyvalue", name)
 	}
 	warn.Limit(f)
 	return f, nil
@@ -93,7 +95,9 @@ func fill(f *cluster.Fragment, list []neighbour) {
 		}
 		nic := len(nics)
 		nics[n.iface] = nic
-		t.Add(cluster.Device{Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.iface, NIC: &cluster.NICInfo{Kind: cluster.Ethernet}})
+		t.Add(cluster.Device{
+			Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.iface, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
+		})
 		sw, ok := index[n.system]
 		if !ok {
 			sw = len(f.Network.Switches)
@@ -101,7 +105,8 @@ func fill(f *cluster.Fragment, list []neighbour) {
 			f.Network.Switches = append(f.Network.Switches, cluster.Switch{Name: n.system, Tier: cluster.Leaf, Rail: -1})
 		}
 		f.Network.Links = append(f.Network.Links, cluster.NetLink{
-			A: cluster.AtSwitch(sw, portNumber(n.port)), B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: 1}}, NIC: nic}, State: cluster.Up,
+			A: cluster.AtSwitch(sw, portNumber(n.port)),
+			B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: 1}}, NIC: nic}, State: cluster.Up,
 		})
 	}
 	if len(nics) > 0 {
@@ -113,7 +118,8 @@ func fill(f *cluster.Fragment, list []neighbour) {
 // split is a port's number with the part of a split port behind it: swp17, Ethernet48, swp1s2, Ethernet49/1.
 var split = lazyre.New(`^\D*(\d{1,5})(?:(s|/|:)(\d{1,2}))?$`)
 
-// portNumber numbers a port, parts of a split one behind all others: swp17 and Ethernet17/1 are 17, swp17s1 is 1017; 0 unknown.
+// portNumber numbers a port, parts of a split one behind all others: swp17 and Ethernet17/1 are 17, swp17s1 is 1017; 0
+// unknown.
 func portNumber(name string) int {
 	m := split.FindStringSubmatch(name)
 	if m == nil {

@@ -69,7 +69,8 @@ func TestRead(t *testing.T) {
 			continue
 		}
 		n := &f.Network
-		if len(f.Hosts) != 1 || f.Types[0].Count(cluster.NIC) != 2 || len(n.Switches) != 2 || len(n.Links) != 2 || !n.Cabled() {
+		if len(f.Hosts) != 1 || f.Types[0].Count(cluster.NIC) != 2 || len(n.Switches) != 2 || len(n.Links) != 2 ||
+			!n.Cabled() {
 			t.Errorf("sample %d: %d hosts, switches %+v, links %+v", i, len(f.Hosts), n.Switches, n.Links)
 			continue
 		}
@@ -82,7 +83,10 @@ func TestRead(t *testing.T) {
 			t.Errorf("sample %d: warnings %v", i, f.Warnings)
 		}
 	}
-	for name, want := range map[string]int{"swp17": 17, "Ethernet48": 48, "Ethernet49/1": 49, "Ethernet49/2": 1049, "swp1s2": 2001, "Ethernet3/1/2": 0, "": 0, "mgmt": 0} {
+	for name, want := range map[string]int{
+		"swp17": 17, "Ethernet48": 48, "Ethernet49/1": 49, "Ethernet49/2": 1049, "swp1s2": 2001, "Ethernet3/1/2": 0, "": 0,
+		"mgmt": 0,
+	} {
 		if got := portNumber(name); got != want {
 			t.Errorf("port %q: %d, want %d", name, got, want)
 		}
@@ -150,5 +154,6 @@ func TestReadTable(t *testing.T) {
 }
 
 func FuzzReadTable(f *testing.F) {
-	readertest.Reader{Match: MatchTable, Read: ReadTable}.Fuzz(f, func(*testing.T, *cluster.Fragment) {}, sonic, nvue, arista, aristaAPI)
+	readertest.Reader{Match: MatchTable, Read: ReadTable}.Fuzz(f, func(*testing.T, *cluster.Fragment) {}, sonic, nvue,
+		arista, aristaAPI)
 }

@@ -22,7 +22,8 @@ const TableFormat = "LLDP neighbours of a switch"
 // maxNeighbours bounds a switch's table.
 const maxNeighbours = 4096
 
-// headers are the columns of the tables: SONiC's show lldp table, NVUE's nv show interface [lldp], Arista's show lldp neighbors.
+// headers are the columns of the tables: SONiC's show lldp table, NVUE's nv show interface [lldp], Arista's show lldp
+// neighbors.
 var headers = []struct{ port, system, remote, kind, descr, speed string }{
 	{"LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr", ""},
 	{"Interface", "Remote Host", "Remote Port", "", "", "Speed"},
@@ -42,8 +43,8 @@ func MatchTable(data []byte) bool {
 	return false
 }
 
-// ReadTable reads the neighbours of one switch: hosts become nodes with a NIC for each cable, other switches switches. The
-// switch's own name stands in the prompt before the command, else it is the file's.
+// ReadTable reads the neighbours of one switch: hosts become nodes with a NIC for each cable, other switches switches.
+// The switch's own name stands in the prompt before the command, else it is the file's.
 func ReadTable(name string, r io.Reader) (*cluster.Fragment, error) {
 	data, err := lines.Whole(name, r, maxBytes, "expected the neighbours of one switch")
 	if err != nil {
@@ -51,7 +52,8 @@ func ReadTable(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	own := strings.TrimSuffix(path.Base(strings.ReplaceAll(name, `\`, "/")), path.Ext(name))
 	var list []neighbour
-	if start := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(start, []byte("{")) || bytes.HasPrefix(start, []byte("[")) {
+	if start := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(start, []byte("{")) ||
+		bytes.HasPrefix(start, []byte("[")) {
 		if list, err = aristaJSON(string(start)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -61,7 +63,8 @@ func ReadTable(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: TableFormat, Source: name}
 	fillTable(f, own, list)
 	if len(f.Network.Links) == 0 {
-		return nil, fmt.Errorf("%s: no neighbour in the table; expected SONiC's show lldp table, nv show interface lldp, or Arista's show lldp neighbors, as text or JSON", name)
+		return nil, fmt.Errorf("%s: no neighbour in the table; expected SONiC's show lldp table, nv show interface lldp, "+
+			"or Arista's show lldp neighbors, as text or JSON", name)
 	}
 	warn.Limit(f)
 	return f, nil
@@ -95,7 +98,8 @@ func headerOf(line string) *columns {
 		return slices.IndexFunc(names, func(n string) bool { return n == name && name != "" })
 	}
 	for _, h := range headers {
-		c.port, c.system, c.remote, c.kind, c.descr, c.speed = at(h.port), at(h.system), at(h.remote), at(h.kind), at(h.descr), at(h.speed)
+		c.port, c.system, c.remote, c.kind, c.descr, c.speed = at(h.port), at(h.system), at(h.remote), at(h.kind),
+			at(h.descr), at(h.speed)
 		if c.port >= 0 && c.system > c.port && c.remote > c.system {
 			return &c
 		}
@@ -141,7 +145,8 @@ func fromTable(text, own string) (list []neighbour, name string) {
 		rows++
 		n := neighbour{iface: c.cell(row, c.port), system: c.cell(row, c.system), port: c.cell(row, c.remote)}
 		// An interface's name is better than its address, and a switch's port better than its alias.
-		if descr := c.cell(row, c.descr); !switchPort(n.port) && switchPort(descr) || strings.Contains(n.port, ":") && descr != "" && !strings.Contains(descr, " ") {
+		if descr := c.cell(row, c.descr); !switchPort(n.port) && switchPort(descr) ||
+			strings.Contains(n.port, ":") && descr != "" && !strings.Contains(descr, " ") {
 			n.port = descr
 		}
 		n.speed = c.cell(row, c.speed)
@@ -164,7 +169,9 @@ func aristaJSON(text string) ([]neighbour, error) {
 		items := v.Get("lldpNeighbors").List()
 		for i := range items {
 			if e := &items[i]; len(list) < maxNeighbours {
-				list = append(list, neighbour{iface: e.Get("port").Str(), system: e.Get("neighborDevice").Str(), port: e.Get("neighborPort").Str()})
+				list = append(list, neighbour{
+					iface: e.Get("port").Str(), system: e.Get("neighborDevice").Str(), port: e.Get("neighborPort").Str(),
+				})
 			}
 		}
 	}
@@ -181,7 +188,9 @@ func aristaJSON(text string) ([]neighbour, error) {
 
 // switchPort reports the name of a switch's port, as against a node's (ens1f0np0, a MAC address).
 func switchPort(name string) bool {
-	for _, p := range []string{"swp", "sw", "Eth", "Et", "etp", "fortyGigE", "hundredGigE", "Gi", "Te", "Hu", "Fo", "ge-", "et-", "xe-"} {
+	for _, p := range []string{
+		"swp", "sw", "Eth", "Et", "etp", "fortyGigE", "hundredGigE", "Gi", "Te", "Hu", "Fo", "ge-", "et-", "xe-",
+	} {
 		if rest, ok := strings.CutPrefix(name, p); ok && strings.ContainsAny(rest, "0123456789") {
 			return true
 		}
@@ -191,7 +200,8 @@ func switchPort(name string) bool {
 
 // management are ports that carry no traffic of jobs.
 func management(port string) bool {
-	return strings.HasPrefix(port, "eth") || strings.HasPrefix(port, "Ma") || strings.HasPrefix(strings.ToLower(port), "mgmt")
+	return strings.HasPrefix(port, "eth") || strings.HasPrefix(port, "Ma") ||
+		strings.HasPrefix(strings.ToLower(port), "mgmt")
 }
 
 // fillTable makes the switch, its neighbours, and a cable for each row.
@@ -232,7 +242,9 @@ func fillTable(f *cluster.Fragment, own string, list []neighbour) {
 			}
 			t := f.Types[h]
 			nic := t.Count(cluster.NIC)
-			t.Add(cluster.Device{Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.port, NIC: &cluster.NICInfo{Kind: cluster.Ethernet}})
+			t.Add(cluster.Device{
+				Kind: cluster.NIC, Index: nic, Parent: -1, Label: n.port, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
+			})
 			l.B = cluster.End{Switch: -1, Hosts: []cluster.Span{{First: h, N: 1}}, NIC: nic}
 		}
 		f.Network.Links = append(f.Network.Links, l)

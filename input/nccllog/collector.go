@@ -130,7 +130,8 @@ func (c *collector) version(num int, text string) {
 		}
 		rest = rest[i+len(key):]
 		v := strings.TrimLeft(rest, " :")
-		if end := strings.IndexFunc(v, func(r rune) bool { return !strings.ContainsRune("+-.:_", r) && !isAlnum(r) }); end >= 0 {
+		if end := strings.IndexFunc(v,
+			func(r rune) bool { return !strings.ContainsRune("+-.:_", r) && !isAlnum(r) }); end >= 0 {
 			v = v[:end]
 		}
 		if v = strings.TrimRight(v, ".:-"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") && len(v) < 80 {

@@ -14,7 +14,9 @@ func (c *collector) newRank(r *Record) *Rank {
 		c.drop("ranks")
 		return nil
 	}
-	k := &Rank{Rank: -1, NRanks: -1, NNodes: -1, LocalRank: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host, PID: r.PID}
+	k := &Rank{
+		Rank: -1, NRanks: -1, NNodes: -1, LocalRank: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host, PID: r.PID,
+	}
 	k.Channels = Channels{-1, -1, -1, -1, -1}
 	c.ranks = append(c.ranks, k)
 	c.threads[threadOf(r)] = k
@@ -95,16 +97,19 @@ func (c *collector) comm(r *Record, q *commLine) {
 	}
 }
 
-// repeated reports a message that says again of a communicator in use that it is complete, as logs do that are collected twice: it begins no other.
+// repeated reports a message that says again of a communicator in use that it is complete, as logs do that are
+// collected twice: it begins no other.
 func (c *collector) repeated(r *Record, q *commLine) bool {
 	k := c.comms[commKey{r.Host, r.PID, q.comm}]
-	return k != nil && k.Completed.Line > 0 && k.ended().Line == 0 && k == c.threads[threadOf(r)] && k.Rank == q.rank && k.NRanks == q.nRanks
+	return k != nil && k.Completed.Line > 0 && k.ended().Line == 0 && k == c.threads[threadOf(r)] && k.Rank == q.rank &&
+		k.NRanks == q.nRanks
 }
 
 // tear keeps a message about a communicator that does not read: other output may
 // have come between its parts, and the rest stands on a later line.
 func (c *collector) tear(r *Record) {
-	if !strings.HasPrefix(r.Text, "comm 0x") && !(strings.HasPrefix(r.Text, "ncclComm") && strings.Contains(r.Text, "comm 0x")) {
+	if !strings.HasPrefix(r.Text, "comm 0x") &&
+		!(strings.HasPrefix(r.Text, "ncclComm") && strings.Contains(r.Text, "comm 0x")) {
 		return
 	}
 	if len(c.torn) >= maxTorn {
@@ -120,7 +125,8 @@ func (c *collector) tear(r *Record) {
 // message together with the end is right, as a longer one holds foreign text.
 // The device tells the messages of several ranks apart.
 func (c *collector) rejoin(end string) {
-	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") || len(end) > 400 {
+	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") ||
+		len(end) > 400 {
 		return
 	}
 	for i := range c.torn {

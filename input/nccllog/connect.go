@@ -92,7 +92,10 @@ func parseCollNet(r *Record) any {
 		return nil
 	}
 	ch, index, slash := strings.Cut(f[1], "/")
-	n := &Connection{Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"), First: r.At, N: 1}
+	n := &Connection{
+		Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"),
+		First: r.At, N: 1,
+	}
 	if slash {
 		n.Index = number(index)
 	}

@@ -24,7 +24,9 @@ func readCorpus(t *testing.T, file string) *Log {
 // exceptions are facts of the index that a person reading the file corrects.
 var exceptions = map[string]map[string]any{
 	// "sum" of a torn nccl-tests row ran into two host names.
-	"nccl-log/2.12.12-4host-panlichen-cut.log": {"n_hosts": 4.0, "hosts": []any{"oneflow-25", "oneflow-26", "oneflow-27", "oneflow-28"}},
+	"nccl-log/2.12.12-4host-panlichen-cut.log": {
+		"n_hosts": 4.0, "hosts": []any{"oneflow-25", "oneflow-26", "oneflow-27", "oneflow-28"},
+	},
 	// The third mention of nNodes is prose.
 	"nccl-log/duplicate-gpu-notes.md": {"nNodes_seen": map[string]any{"2": 2.0}},
 }
@@ -49,7 +51,8 @@ func TestCorpus(t *testing.T) {
 				}
 			}
 			if l.Understood+l.NotUnderstood != l.Records || l.NotUnderstood > 10 || len(l.Dropped) != 0 {
-				t.Errorf("%d records, %d understood, %d not: %v; dropped %v", l.Records, l.Understood, l.NotUnderstood, l.Unknown, l.Dropped)
+				t.Errorf("%d records, %d understood, %d not: %v; dropped %v", l.Records, l.Understood, l.NotUnderstood, l.Unknown,
+					l.Dropped)
 			}
 		})
 	}
@@ -64,7 +67,9 @@ func checkCounts(t *testing.T, l *Log, facts map[string]any) {
 	if n := num(facts["lines"]); l.Lines != n && l.Lines != n-1 { // the index counts the end as a line
 		t.Errorf("%d lines, want %d", l.Lines, n)
 	}
-	for key, got := range map[string]int{"nccl_lines": l.NCCLLines, "warn_lines": l.WarnCount, "init_complete": l.Complete} {
+	for key, got := range map[string]int{
+		"nccl_lines": l.NCCLLines, "warn_lines": l.WarnCount, "init_complete": l.Complete,
+	} {
 		if got != num(facts[key]) {
 			t.Errorf("%s: %d, want %v", key, got, facts[key])
 		}
@@ -172,7 +177,8 @@ func checkWarns(t *testing.T, l *Log, facts map[string]any) {
 	}
 	for text, n := range want {
 		if !slices.ContainsFunc(l.WarnShapes, func(c Count) bool {
-			same := c.Text == text || len(text) > 40 && (strings.HasPrefix(c.Text, text[:40]) && c.N == num(n) || strings.HasPrefix(text, c.Text))
+			same := c.Text == text ||
+				len(text) > 40 && (strings.HasPrefix(c.Text, text[:40]) && c.N == num(n) || strings.HasPrefix(text, c.Text))
 			return same && c.N == num(n)
 		}) {
 			t.Errorf("no warning %q (%v) among %v", text, n, l.WarnShapes)
@@ -191,18 +197,22 @@ func TestMustFind(t *testing.T) {
 	}
 
 	l := file("2.7.5-a100x8-alibaba-ib-open-failed.log")
-	check(l.Warns[0].File == "misc/ibvwrap.cc" && l.Warns[0].SrcLine > 0 && l.Warns[0].Host == "k69a05298", "%+v", l.Warns[0])
+	check(l.Warns[0].File == "misc/ibvwrap.cc" && l.Warns[0].SrcLine > 0 && l.Warns[0].Host == "k69a05298", "%+v",
+		l.Warns[0])
 
 	l = file("2.12.10-a100x8-dell-2node.log")
 	m := &l.Comms[0]
 	check(len(l.Comms) == 1 && m.NRanks == 8 && len(m.Ranks) == 8 && len(m.Rings) == 4 && !m.Rings[0].Cut, "%+v", m)
 
 	l = file("2.18.5-h100x8-2node-xe8640.log")
-	check(len(l.Comms) == 2 && l.Comms[0].NRanks == 8 && l.Comms[0].Coll == 16 && l.Comms[0].Ranks[7].Completed.Line > 0, "%d comms", len(l.Comms))
-	check(slices.ContainsFunc(l.Connections, func(c Connection) bool { return c.Proxy >= 0 && c.GDR && c.Net == "IBext" }), "no PXN connection")
+	check(len(l.Comms) == 2 && l.Comms[0].NRanks == 8 && l.Comms[0].Coll == 16 && l.Comms[0].Ranks[7].Completed.Line > 0,
+		"%d comms", len(l.Comms))
+	check(slices.ContainsFunc(l.Connections, func(c Connection) bool { return c.Proxy >= 0 && c.GDR && c.Net == "IBext" }),
+		"no PXN connection")
 
 	l = file("2.22.3-h200x8-dell-xe9680.log")
-	check(l.Comms[0].NRanks == 8 && l.Comms[0].NVLS == 0 && l.Comms[0].NNodes == 1 && l.Env[0].Name == "NCCL_NVLS_ENABLE" && l.Env[0].Value == "0", "%+v %+v", l.Comms[0], l.Env)
+	check(l.Comms[0].NRanks == 8 && l.Comms[0].NVLS == 0 && l.Comms[0].NNodes == 1 &&
+		l.Env[0].Name == "NCCL_NVLS_ENABLE" && l.Env[0].Value == "0", "%+v %+v", l.Comms[0], l.Env)
 
 	l = file("2.22.3-h200nvl-x3-minimal.log")
 	devs := map[int]bool{}
@@ -212,24 +222,31 @@ func TestMustFind(t *testing.T) {
 	check(len(devs) == 3, "warnings of %d devices", len(devs))
 
 	l = file("2.25.1-b200x8-dell.log")
-	check(l.Comms[0].NRanks == 8 && len(l.Comms[0].Ranks) == 8 && l.Comms[0].NVLS == 32 && l.Comms[0].Ranks[3].Aborted.Line > 0, "%+v", l.Comms[0])
+	check(l.Comms[0].NRanks == 8 && len(l.Comms[0].Ranks) == 8 && l.Comms[0].NVLS == 32 &&
+		l.Comms[0].Ranks[3].Aborted.Line > 0, "%+v", l.Comms[0])
 
 	l = file("rccl-2.22.3-mi300x-x16-2node.log")
-	check(l.Comms[0].NRanks == 16 && l.Comms[0].NNodes == 2 && len(l.Comms[0].Ranks) == 8 && l.Networks[0].Text == "Socket", "%+v", l.Comms[0])
+	check(l.Comms[0].NRanks == 16 && l.Comms[0].NNodes == 2 && len(l.Comms[0].Ranks) == 8 &&
+		l.Networks[0].Text == "Socket", "%+v", l.Comms[0])
 	f := l.Fragment()
-	check(len(f.Hosts) == 1 && f.Types[0].Count(cluster.GPU) == 8 && f.Types[0].Count(cluster.NIC) == 8 && f.Types[0].Devices[0].GPU.Vendor == "amd", "%+v", f.Types[0])
+	check(len(f.Hosts) == 1 && f.Types[0].Count(cluster.GPU) == 8 && f.Types[0].Count(cluster.NIC) == 8 &&
+		f.Types[0].Devices[0].GPU.Vendor == "amd", "%+v", f.Types[0])
 
 	l = file("2.7.8-v100x64-16node-opa.log")
 	m = &l.Comms[0]
-	check(len(l.Comms) == 1 && m.NRanks == 64 && len(m.Ranks) == 64 && len(m.Trees) == 4 && len(m.Trees[0].Nodes) == 64, "%d comms", len(l.Comms))
+	check(len(l.Comms) == 1 && m.NRanks == 64 && len(m.Ranks) == 64 && len(m.Trees) == 4 && len(m.Trees[0].Nodes) == 64,
+		"%d comms", len(l.Comms))
 	check(len(m.Rings) == 4 && m.Rings[0].Cut && len(m.Rings[0].Ranks) == 20, "ring %+v", m.Rings[0])
 	f = l.Fragment()
-	check(len(f.Hosts) == 16 && len(f.Types) == 1 && f.Types[0].Devices[4].NIC.Kind == cluster.OmniPath, "%d hosts, %d types", len(f.Hosts), len(f.Types))
+	check(len(f.Hosts) == 16 && len(f.Types) == 1 && f.Types[0].Devices[4].NIC.Kind == cluster.OmniPath,
+		"%d hosts, %d types", len(f.Hosts), len(f.Types))
 
 	l = file("2.9.9-p4d-efa-eks.log")
-	check(l.Networks[0].Text == "AWS Libfabric" && l.Comms[0].NRanks == 16 && len(l.Comms[0].Ranks) == 16, "%+v", l.Networks)
+	check(l.Networks[0].Text == "AWS Libfabric" && l.Comms[0].NRanks == 16 && len(l.Comms[0].Ranks) == 16, "%+v",
+		l.Networks)
 	check(slices.ContainsFunc(l.Connections, func(c Connection) bool {
-		return c.Net == "AWS Libfabric" && c.NetDev == 1 && c.GDR && c.Dir == "send" && c.From == 1 && c.To == 8 && c.FromDev == "101d0"
+		return c.Net == "AWS Libfabric" && c.NetDev == 1 && c.GDR && c.Dir == "send" && c.From == 1 && c.To == 8 &&
+			c.FromDev == "101d0"
 	}), "no connection over AWS Libfabric")
 	check(l.Fragment().Types[0].Devices[1].PCI == "0000:10:1d.0", "%+v", l.Fragment().Types[0].Devices[1])
 
@@ -241,9 +258,12 @@ func TestMustFind(t *testing.T) {
 
 	for name, coll := range map[string]int{"2.27.7-2rank-healthy.log": 24, "2.27.7-2rank-nvlink-fault.log": 2} {
 		l = file(name)
-		check(l.Comms[0].NRanks == 2 && l.Comms[0].Coll == coll && l.WarnCount == 0 && len(l.Comms[0].Rings) == coll, "%s: %+v", name, l.Comms[0].Channels)
-		check(l.Connections[0].Transport == "P2P" && l.Connections[0].Via == "P2P/direct pointer/read", "%s: %+v", name, l.Connections[0])
-		check(l.Comms[0].System.MaxBw > 0 && len(l.Comms[0].System.Tree) == 6 && len(l.Comms[0].System.Paths) == 6 && len(l.Comms[0].Graphs) == 2, "%s: %+v", name, l.Comms[0].System)
+		check(l.Comms[0].NRanks == 2 && l.Comms[0].Coll == coll && l.WarnCount == 0 && len(l.Comms[0].Rings) == coll,
+			"%s: %+v", name, l.Comms[0].Channels)
+		check(l.Connections[0].Transport == "P2P" && l.Connections[0].Via == "P2P/direct pointer/read", "%s: %+v", name,
+			l.Connections[0])
+		check(l.Comms[0].System.MaxBw > 0 && len(l.Comms[0].System.Tree) == 6 && len(l.Comms[0].System.Paths) == 6 &&
+			len(l.Comms[0].Graphs) == 2, "%s: %+v", name, l.Comms[0].System)
 		check(len(l.Comms[0].Graphs[0].Lines) == coll/2, "%s: %d lines", name, len(l.Comms[0].Graphs[0].Lines))
 	}
 	c, _ := file("2.27.7-2rank-healthy.log").Comms[0].Tuning.Cell("all_reduce", "ring", "simple")
@@ -254,10 +274,12 @@ func TestMustFind(t *testing.T) {
 			nic = &l.NICs[i]
 		}
 	}
-	check(nic != nil && nic.Layer == "RoCE" && nic.Mbps == 100000 && nic.PCI == "0000:4b:00.0" && nic.GDR == cluster.No, "%+v", nic)
+	check(nic != nil && nic.Layer == "RoCE" && nic.Mbps == 100000 && nic.PCI == "0000:4b:00.0" && nic.GDR == cluster.No,
+		"%+v", nic)
 
 	l = file("2.12.12-4host-panlichen-cut.log")
-	check(l.Choices[0].Bytes == 64 && l.Choices[0].Algo == "tree" && l.Choices[0].Proto == "ll" && l.Choices[0].MicroSecs == 49.675526, "%+v", l.Choices[0])
+	check(l.Choices[0].Bytes == 64 && l.Choices[0].Algo == "tree" && l.Choices[0].Proto == "ll" &&
+		l.Choices[0].MicroSecs == 49.675526, "%+v", l.Choices[0])
 
 	l = file("2gpu-shm-interleaved.log")
 	check(l.Comms[0].NRanks == 2 && len(l.Comms[0].Ranks) == 2 && l.Connections[0].Transport == "SHM", "%+v", l.Comms)
@@ -266,28 +288,36 @@ func TestMustFind(t *testing.T) {
 	check(strings.HasPrefix(l.Warns[0].Text, "Duplicate GPU detected"), "%+v", l.Warns)
 
 	l = file("nccl-userguide-logging.rst")
-	check(l.Warns[0].Time == "2026-05-05 06:16:47" && l.Warns[0].File == "plugin/net.cc" && l.Warns[0].SrcLine == 334 && l.Warns[0].Dev == 3, "%+v", l.Warns[0])
+	check(l.Warns[0].Time == "2026-05-05 06:16:47" && l.Warns[0].File == "plugin/net.cc" && l.Warns[0].SrcLine == 334 &&
+		l.Warns[0].Dev == 3, "%+v", l.Warns[0])
 
 	l = file("ib-completion-error12.log")
-	check(strings.Contains(l.Warns[0].Text, "with error 12,") && strings.HasSuffix(l.Warns[0].Text, "vendor err 129 (Recv)"), "%+v", l.Warns[0])
+	check(strings.Contains(l.Warns[0].Text, "with error 12,") &&
+		strings.HasSuffix(l.Warns[0].Text, "vendor err 129 (Recv)"), "%+v", l.Warns[0])
 	check(len(l.Returns) == 3 && l.Returns[0].Text == "transport/net.cc:1134 -> 6", "%+v", l.Returns)
-	check(len(l.NICs) == 2 && l.NICs[0].Layer == "IB" && l.NICs[1].Layer == "RoCE" && l.NICs[1].Name == "rdmaP1111p0s2", "%+v", l.NICs)
+	check(len(l.NICs) == 2 && l.NICs[0].Layer == "IB" && l.NICs[1].Layer == "RoCE" && l.NICs[1].Name == "rdmaP1111p0s2",
+		"%+v", l.NICs)
 
 	l = file("connection-refused-2.7.8.log")
-	check(l.Warns[0].Text == "Connect to 10.148.3.247<56821> failed : Connection refused" && l.Warns[0].At.Line == 21, "%+v", l.Warns[0])
+	check(l.Warns[0].Text == "Connect to 10.148.3.247<56821> failed : Connection refused" && l.Warns[0].At.Line == 21,
+		"%+v", l.Warns[0])
 
 	l = file("gib-b200-kuberay.md")
 	check(l.Connections[0].Net == "gIB" && l.Connections[0].GDR && l.Connections[0].NetDev == 2, "%+v", l.Connections[0])
 
 	l = file("2.30.7-gb200-cuda719-timestamped.log")
 	w := l.Warns[0]
-	check(w.Func == "ncclStrongStreamSynchronize" && w.File == "misc/strongstream.cc" && w.SrcLine == 424 && w.Time == "2026-07-23 04:16:01" && w.Dev == 1, "%+v", w)
+	check(w.Func == "ncclStrongStreamSynchronize" && w.File == "misc/strongstream.cc" && w.SrcLine == 424 &&
+		w.Time == "2026-07-23 04:16:01" && w.Dev == 1, "%+v", w)
 
 	l = file("bootstrap-no-interface-flattened.log")
-	check(l.Records == 4 && l.Warns[0].Text == "Bootstrap : no socket interface found" && l.Warns[0].File == "bootstrap.cc" && l.Env[0].Value == "^lo,docker,veth", "%+v %+v", l.Warns, l.Env)
+	check(l.Records == 4 && l.Warns[0].Text == "Bootstrap : no socket interface found" &&
+		l.Warns[0].File == "bootstrap.cc" && l.Env[0].Value == "^lo,docker,veth", "%+v %+v", l.Warns, l.Env)
 
 	l = file("2.27.5-roce-virtual-device.log")
-	check(l.Comms[0].NRanks == 16 && l.Choices[0].Algo == "tree" && l.Choices[0].Op == "all_reduce" && l.Choices[0].Hi == 0, "%+v", l.Choices)
+	check(l.Comms[0].NRanks == 16 && l.Choices[0].Algo == "tree" && l.Choices[0].Op == "all_reduce" &&
+		l.Choices[0].Hi == 0, "%+v", l.Choices)
 	f = l.Fragment()
-	check(f.Types[0].Devices[0].NIC.Ports[0].Rate.Value.Gbps() == 400 && f.Types[0].Devices[0].PCI == "0000:19:00.0", "%+v", f.Types[0].Devices)
+	check(f.Types[0].Devices[0].NIC.Ports[0].Rate.Value.Gbps() == 400 && f.Types[0].Devices[0].PCI == "0000:19:00.0",
+		"%+v", f.Types[0].Devices)
 }

@@ -50,7 +50,9 @@ func TestCutLog(t *testing.T) {
 // The paths that still read are kept.
 func TestTornPaths(t *testing.T) {
 	const pre = "h:1:2 [0] NCCL INFO "
-	tree := pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId 6000 - Init START\n" + pre + "=== System : maxBw 12.0 totalBw 48.0 ===\n" + pre + "CPU/0-f\ufffdf (1/1/3)\n" + pre + "==========================================\n"
+	tree := pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId 6000 - Init START\n" + pre +
+		"=== System : maxBw 12.0 totalBw 48.0 ===\n" + pre + "CPU/0-f\ufffdf (1/1/3)\n" + pre +
+		"==========================================\n"
 	for _, c := range []struct {
 		text       string
 		understood bool
@@ -102,7 +104,8 @@ func TestMendedMessage(t *testing.T) {
 		t.Fatalf("%d torn, %d complete, not understood %v", torn, l.Complete, l.Unknown)
 	}
 	for i, k := range l.Comms[0].Ranks {
-		if want := whole.Comms[0].Ranks[i]; k.Rank != want.Rank || k.PCI != want.PCI || k.Host != want.Host || k.Completed.Line == 0 {
+		if want := whole.Comms[0].Ranks[i]; k.Rank != want.Rank || k.PCI != want.PCI || k.Host != want.Host ||
+			k.Completed.Line == 0 {
 			t.Errorf("rank %d: %+v", i, k)
 		}
 	}
@@ -113,7 +116,8 @@ func TestMendedMessage(t *testing.T) {
 
 // A call names its collective, its count and, since 2.12, the size of its communicator.
 func TestCall(t *testing.T) {
-	l := ParseLine("h:1:2 [0] NCCL INFO AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 comm 0xa [nranks=32] stream 0x3", Pos{"f", 1})
+	l := ParseLine("h:1:2 [0] NCCL INFO AllReduce: opCount 5 sendbuff 0x1 recvbuff 0x2 count 16 datatype 7 op 0 root 0 "+
+		"comm 0xa [nranks=32] stream 0x3", Pos{"f", 1})
 	m, ok := l.Records[0].Message.(*Call)
 	if !ok || m.Op != "all_reduce" || m.Count != 16 || m.Datatype != 7 || m.Redo != 0 || m.NRanks != 32 {
 		t.Errorf("%+v", l.Records[0].Message)
@@ -124,15 +128,18 @@ func TestCall(t *testing.T) {
 func TestSyntheticWarnings(t *testing.T) {
 	for _, minor := range []int{23, 30} {
 		j := job(t, 0, minor)
-		text := j.Start(3) + j.Warn(3, "transport/net_ib.cc:1290", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.2<4097> with error 12, opcode 129, len 0,") +
-			"vendor err 129 (Recv) localGid ::1 remoteGids ::2 hca mlx5_3\n" + j.Info(3, "transport/net.cc:1153 -> 6") + j.Info(3, "proxy.cc:699 -> 6 [Progress Thread]") +
+		text := j.Start(3) + j.Warn(3, "transport/net_ib.cc:1290", "ncclIbTest",
+			"NET/IB : Got completion from peer 10.77.0.2<4097> with error 12, opcode 129, len 0,") +
+			"vendor err 129 (Recv) localGid ::1 remoteGids ::2 hca mlx5_3\n" + j.Info(3, "transport/net.cc:1153 -> 6") +
+			j.Info(3, "proxy.cc:699 -> 6 [Progress Thread]") +
 			j.Warn(3, "init.cc:77", "commInit", "another one")
 		l := read(t, text)
 		if l.WarnCount != 2 || len(l.Returns) != 2 || l.Returns[0].Text != "transport/net.cc:1153 -> 6" {
 			t.Fatalf("2.%d: %d warnings, %v", minor, l.WarnCount, l.Returns)
 		}
 		w := l.Warns[0]
-		if w.Host != j.HostOf(3) || w.Dev != 3 || w.File != "transport/net_ib.cc" || w.SrcLine != 1290 || (w.Func == "ncclIbTest") != (minor >= 30) || !strings.Contains(w.Text, "vendor err 129") {
+		if w.Host != j.HostOf(3) || w.Dev != 3 || w.File != "transport/net_ib.cc" || w.SrcLine != 1290 ||
+			(w.Func == "ncclIbTest") != (minor >= 30) || !strings.Contains(w.Text, "vendor err 129") {
 			t.Errorf("2.%d: %+v", minor, w)
 		}
 	}
@@ -141,14 +148,17 @@ func TestSyntheticWarnings(t *testing.T) {
 // Interfaces are NICs where nothing better is named, and only those of cards; RCCL's GPUs are AMD's.
 func TestFragmentOfSockets(t *testing.T) {
 	const pre = "h:1:2 [0] NCCL INFO "
-	text := pre + "RCCL version : 2.22.3-synthetic\n" + pre + "NET/Socket : Using [0]eth0:10.77.0.1<0> [1]docker0:172.17.0.1<0> [2]ib0:10.78.0.1<0>\n" +
+	text := pre + "RCCL version : 2.22.3-synthetic\n" + pre +
+		"NET/Socket : Using [0]eth0:10.77.0.1<0> [1]docker0:172.17.0.1<0> [2]ib0:10.78.0.1<0>\n" +
 		pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId c1000 - Init COMPLETE\n"
 	f := read(t, text).Fragment()
-	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[0].GPU.Vendor != "amd" || f.Types[0].Devices[1].NIC.Kind != cluster.Ethernet || f.Types[0].Devices[2].NIC.Kind == cluster.Ethernet {
+	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[0].GPU.Vendor != "amd" ||
+		f.Types[0].Devices[1].NIC.Kind != cluster.Ethernet || f.Types[0].Devices[2].NIC.Kind == cluster.Ethernet {
 		t.Errorf("%+v", f.Types[0].Devices)
 	}
 	f = read(t, text+pre+"NET/IB : Using [0]hfi1_0:1/IB [1]mlx5_1:1/IB/SHARP [RO]; OOB eth0:10.77.0.1<0>\n").Fragment()
-	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[1].NIC.Kind != cluster.OmniPath || f.Types[0].Devices[2].NIC.Reduction != cluster.Yes {
+	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[1].NIC.Kind != cluster.OmniPath ||
+		f.Types[0].Devices[2].NIC.Reduction != cluster.Yes {
 		t.Errorf("%+v", f.Types[0].Devices)
 	}
 }
@@ -158,7 +168,8 @@ func TestLineAndError(t *testing.T) {
 	j := job(t, 0, 28)
 	at := Pos{"f.json", 7}
 	l := ParseLine(strings.TrimSuffix(j.Info(9, "Using network IB"), "\n"), at)
-	if len(l.Records) != 1 || l.Records[0].Host != j.HostOf(9) || l.Records[0].At.String() != "f.json:7" || l.Records[0].Message != network("IB") {
+	if len(l.Records) != 1 || l.Records[0].Host != j.HostOf(9) || l.Records[0].At.String() != "f.json:7" ||
+		l.Records[0].Message != network("IB") {
 		t.Errorf("%+v", l)
 	}
 	r := NewReader()
@@ -168,7 +179,8 @@ func TestLineAndError(t *testing.T) {
 	if r.Take(&l); r.Empty() || r.Log().Networks[0].First != at {
 		t.Error("the line was not taken")
 	}
-	if _, err := Read("f", iotest.ErrReader(errors.New("the disk is gone"))); err == nil || !strings.HasPrefix(err.Error(), "f:") || !strings.HasSuffix(err.Error(), "the disk is gone") {
+	if _, err := Read("f", iotest.ErrReader(errors.New("the disk is gone"))); err == nil ||
+		!strings.HasPrefix(err.Error(), "f:") || !strings.HasSuffix(err.Error(), "the disk is gone") {
 		t.Errorf("%v", err)
 	}
 	f, err := Read("f", strings.NewReader(j.Logs()))

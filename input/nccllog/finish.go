@@ -60,7 +60,8 @@ func (c *collector) phantoms() map[string]string {
 		}
 	}
 	for name, to := range alias {
-		for next, ok := alias[to]; ok; next, ok = alias[to] { // each has more records, or begins lines or is shorter, so this ends
+		// each has more records, or begins lines or is shorter, so this ends
+		for next, ok := alias[to]; ok; next, ok = alias[to] {
 			to = next
 		}
 		alias[name] = to
@@ -85,7 +86,8 @@ func (h *hostState) owner(owners map[int][]*hostState) (best *hostState) {
 	}
 	for pid := range h.pids {
 		for _, k := range owners[pid] {
-			if few*h.Records <= k.Records && (best == nil || cmp.Or(like(k)-like(best), k.Records-best.Records, cmp.Compare(best.Name, k.Name)) > 0) {
+			if few*h.Records <= k.Records &&
+				(best == nil || cmp.Or(like(k)-like(best), k.Records-best.Records, cmp.Compare(best.Name, k.Name)) > 0) {
 				best = k
 			}
 		}
@@ -198,7 +200,8 @@ func (c *collector) finishComms() {
 
 // tells reports whether a set-up says anything about a communicator.
 func (k *Rank) tells() bool {
-	return k.NRanks > 0 || len(k.Rings) > 0 || len(k.Trees) > 0 || k.Coll >= 0 || k.Tuning != nil || len(k.Graphs) > 0 || k.plans
+	return k.NRanks > 0 || len(k.Rings) > 0 || len(k.Trees) > 0 || k.Coll >= 0 || k.Tuning != nil || len(k.Graphs) > 0 ||
+		k.plans
 }
 
 // finish gathers what the ranks say.

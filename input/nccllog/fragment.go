@@ -36,7 +36,8 @@ func (l *Log) Fragment() *cluster.Fragment {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h.Name, Type: at})
 	}
 	if l.NotUnderstood > 0 && len(l.Unknown) > 0 {
-		f.Warnf(0, "", "%d of %d records of NCCL were not understood; most often %q", l.NotUnderstood, l.Records, l.Unknown[0].Text)
+		f.Warnf(0, "", "%d of %d records of NCCL were not understood; most often %q", l.NotUnderstood, l.Records,
+			l.Unknown[0].Text)
 	}
 	return f
 }
@@ -69,7 +70,9 @@ func (l *Log) addGPUs(hosts map[string]*cluster.NodeType) {
 	})
 	vendor := l.vendor()
 	for _, s := range seats {
-		hosts[s.host].Add(cluster.Device{Kind: cluster.GPU, Index: index[s], PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor}})
+		hosts[s.host].Add(cluster.Device{
+			Kind: cluster.GPU, Index: index[s], PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor},
+		})
 	}
 }
 
@@ -110,7 +113,8 @@ func (l *Log) addNICs(hosts map[string]*cluster.NodeType) {
 		}
 		seen[key{n.Host, n.Name}] = true
 		d := cluster.Device{Kind: cluster.NIC, Index: n.Index, Label: n.Name, Parent: -1, NIC: n.info()}
-		if n.PCI != "" && !seen[key{n.Host, string(n.PCI)}] { // a second port has an address of its own, which NCCL does not print
+		// a second port has an address of its own, which NCCL does not print
+		if n.PCI != "" && !seen[key{n.Host, string(n.PCI)}] {
 			seen[key{n.Host, string(n.PCI)}] = true
 			d.PCI = n.PCI
 		}

@@ -126,7 +126,8 @@ var shapes = []shape{
 // boring are the beginnings of messages that tell nothing we use: memory, proxy
 // and thread chatter, and how far the set-up has come.
 var boring = []string{
-	"Connected all ", "Connected to proxy", "Connected NVLS", "Connected binomial", "Connected Collnet", "Connected CollNet",
+	"Connected all ", "Connected to proxy", "Connected NVLS", "Connected binomial", "Connected Collnet",
+	"Connected CollNet",
 	"threadThresholds", "New proxy ", "proxyProgressAsync", "ncclPollProxyResponse", "resp.opId", "Received and initiated",
 	"Allocated shareable", "MMAP allocated", "Mem Realloc", "MemManager", "Created ", "register comm",
 	"RAS ", "UDS:", "[Proxy ", "[node_id", "initialized internal", "Retrieving state", "Initialized state",

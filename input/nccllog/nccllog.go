@@ -104,7 +104,8 @@ func ReadLogs(sources ...Source) (*Log, error) {
 		}
 	}
 	if r.Empty() {
-		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with NCCL_DEBUG=INFO", strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with "+
+			"NCCL_DEBUG=INFO", strings.Join(names, ", "))
 	}
 	return r.Log(), nil
 }

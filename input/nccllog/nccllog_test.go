@@ -29,7 +29,10 @@ func TestRecords(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"info", "h:1:2 [0] NCCL INFO text", "h 1 2 0 INFO :0   text"},
 		{"warn", "h:1:2 [0] init.cc:3 NCCL WARN text", "h 1 2 0 WARN init.cc:3   text"},
-		{"warn 2.30", "[2026-01-02 03:04:05] h:1:2 [0] init.cc:3 (func) NCCL WARN text", "h 1 2 0 WARN init.cc:3 func 2026-01-02 03:04:05 text"},
+		{
+			"warn 2.30", "[2026-01-02 03:04:05] h:1:2 [0] init.cc:3 (func) NCCL WARN text",
+			"h 1 2 0 WARN init.cc:3 func 2026-01-02 03:04:05 text",
+		},
 		{"fraction", "[2026-01-02 03:04:05.123] h:1:2 [7] NCCL INFO text", "h 1 2 7 INFO :0  2026-01-02 03:04:05.123 text"},
 		{"call", "h:1:2 NCCL CALL ncclGroupStart()", "h 1 2 -1 CALL :0   ncclGroupStart()"},
 		{"mpirun", "[1,3]<stdout>:h:1:2 [0] NCCL INFO text", "h 1 2 0 INFO :0   text"},
@@ -46,7 +49,8 @@ func TestRecords(t *testing.T) {
 	} {
 		var got []string
 		for _, r := range records(nil, lines.Bare(tc.in), Pos{}) {
-			got = append(got, fmt.Sprintf("%s %d %d %d %s %s:%d %s %s %s", r.Host, r.PID, r.TID, r.Dev, r.Level, r.File, r.SrcLine, r.Func, r.Time, r.Text))
+			got = append(got, fmt.Sprintf("%s %d %d %d %s %s:%d %s %s %s", r.Host, r.PID, r.TID, r.Dev, r.Level, r.File,
+				r.SrcLine, r.Func, r.Time, r.Text))
 		}
 		if s := strings.Join(got, "|"); s != tc.want {
 			t.Errorf("%s:\n got %q\nwant %q", tc.name, s, tc.want)
@@ -105,11 +109,13 @@ h:1:2 [0] NCCL INFO comm 0xa rank 0 nranks 8 cudaDev 0 busId 1b000 - Abort COMPL
 	}
 	var conns []string
 	for _, c := range l.Connections {
-		conns = append(conns, fmt.Sprintf("%d/%d %d-%d %s %s:%s:%d:%d %v %v", c.Channel, c.Index, c.From, c.To, c.Dir, c.Transport, c.Net, c.NetDev, c.Proxy, c.GDR, c.Shared))
+		conns = append(conns, fmt.Sprintf("%d/%d %d-%d %s %s:%s:%d:%d %v %v", c.Channel, c.Index, c.From, c.To, c.Dir,
+			c.Transport, c.Net, c.NetDev, c.Proxy, c.GDR, c.Shared))
 	}
 	want := []string{
 		"0/-1 0-1  P2P::-1:-1 false false", "0/-1 1-2 send NET:IB:0:-1 false false", "0/-1 0-1  SHM::-1:-1 false false",
-		"1/0 0-9 send NET:IB:3:7 true true", "1/1 0-1  P2P::-1:-1 false false", "0/1 3--1 receive COLLNET:SHARP:2:-1 true false",
+		"1/0 0-9 send NET:IB:3:7 true true", "1/1 0-1  P2P::-1:-1 false false",
+		"0/1 3--1 receive COLLNET:SHARP:2:-1 true false",
 	}
 	if !slices.Equal(conns, want) {
 		t.Errorf("connections\n got %q\nwant %q", conns, want)
@@ -122,7 +128,8 @@ h:1:2 [0] NCCL INFO comm 0xa rank 0 nranks 8 cudaDev 0 busId 1b000 - Abort COMPL
 		t.Errorf("NICs %q", nics)
 	}
 	m := &l.Comms[0]
-	if len(l.Comms) != 1 || m.NRanks != 8 || fmt.Sprint(m.Trees[1].Nodes) != "[{1 0 1 [2 3]}]" || m.Ranks[0].Aborted.Line != 15 || m.Ranks[0].PCI != "0000:1b:00.0" {
+	if len(l.Comms) != 1 || m.NRanks != 8 || fmt.Sprint(m.Trees[1].Nodes) != "[{1 0 1 [2 3]}]" ||
+		m.Ranks[0].Aborted.Line != 15 || m.Ranks[0].PCI != "0000:1b:00.0" {
 		t.Errorf("%+v", m)
 	}
 	if c, ok := m.Tuning.Cell("all_reduce", "tree", "ll128"); !ok || c.GBps != 8 {
@@ -138,14 +145,17 @@ func TestMendedRing(t *testing.T) {
 	var b strings.Builder
 	const n = 24
 	for r := range n {
-		fmt.Fprintf(&b, "h:%d:1 [0] NCCL INFO ncclCommInitRank comm 0xa rank %d nranks %d cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n", 100+r, r, n)
+		fmt.Fprintf(&b, "h:%d:1 [0] NCCL INFO ncclCommInitRank comm 0xa rank %d nranks %d cudaDev 0 nvmlDev 0 busId 1b000 "+
+			"commId 0x1 - Init START\n", 100+r, r, n)
 		if r == 0 {
-			b.WriteString("h:100:1 [0] NCCL INFO Channel 00/01 :    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15  16  17  18  19\n")
+			b.WriteString("h:100:1 [0] NCCL INFO Channel 00/01 :    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14 " +
+				" 15  16  17  18  19\n")
 		}
 		fmt.Fprintf(&b, "h:%d:1 [0] NCCL INFO Ring 00 : %d -> %d -> %d\n", 100+r, (r+n-1)%n, r, (r+1)%n)
 	}
 	m := &read(t, b.String()).Comms[0]
-	if len(m.Ranks) != n || len(m.Rings) != 1 || m.Rings[0].Cut || len(m.Rings[0].Ranks) != n || m.Rings[0].Ranks[23] != 23 {
+	if len(m.Ranks) != n || len(m.Rings) != 1 || m.Rings[0].Cut || len(m.Rings[0].Ranks) != n ||
+		m.Rings[0].Ranks[23] != 23 {
 		t.Errorf("%d ranks, rings %+v", len(m.Ranks), m.Rings)
 	}
 }
@@ -171,7 +181,8 @@ func TestTwoRuns(t *testing.T) {
 	run := func(pid int) string {
 		var b strings.Builder
 		for r := range 2 {
-			fmt.Fprintf(&b, "h:%d:1 [%d] NCCL INFO Trees [0] -1/-1/-1->%d->-1\nh:%d:1 [%d] NCCL INFO comm 0xa rank %d nranks 2 cudaDev %d busId %d000 - Init COMPLETE\n", pid+r, r, r, pid+r, r, r, r, r+1)
+			fmt.Fprintf(&b, "h:%d:1 [%d] NCCL INFO Trees [0] -1/-1/-1->%d->-1\nh:%d:1 [%d] NCCL INFO comm 0xa rank %d nranks "+
+				"2 cudaDev %d busId %d000 - Init COMPLETE\n", pid+r, r, r, pid+r, r, r, r, r+1)
 		}
 		return b.String()
 	}
@@ -186,16 +197,21 @@ func TestTwoRuns(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	for _, in := range []string{"", "hello\n", "\x00\x01\xff\xfe", strings.Repeat("NCCL ", 1000)} {
-		if _, err := ReadLog("f", strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), "f: no record of NCCL") {
+		if _, err := ReadLog("f", strings.NewReader(in)); err == nil ||
+			!strings.Contains(err.Error(), "f: no record of NCCL") {
 			t.Errorf("%.20q: %v", in, err)
 		}
 	}
 	// None of these may be taken for what it nearly is.
 	for _, in := range []string{
-		"Channel", "Channel 00", "Channel x/y : 1", "Channel 00/02 : a b", "Channel 00/0 : 0[0] -> 1[0] via", "Channel 00/0 : 0[0] -> via P2P/IPC",
-		"Channel 00/0 : 0[0] -> 1[1] [send] via NET/3", "Channel 00/0 : 0[0] -> 1[1] [send] via NET/", "Channel 00/0 : 0[0] -> 1[1] via NET",
-		"Trees [0]", "Trees [0] 1->2", "Trees [x] 1/1/1->2->3", "comm 0xa rank x nranks y - Init COMPLETE", "comm 0xa rank 1 nranks 99999999999 - Init START",
-		"coll channels, p2p channels", " Bytes -> ", "x Bytes -> Algo 1", "4 Bytes -> Algo 77 proto 3", "AllReduce: opCount ", "Pattern , nChannels",
+		"Channel", "Channel 00", "Channel x/y : 1", "Channel 00/02 : a b", "Channel 00/0 : 0[0] -> 1[0] via",
+		"Channel 00/0 : 0[0] -> via P2P/IPC",
+		"Channel 00/0 : 0[0] -> 1[1] [send] via NET/3", "Channel 00/0 : 0[0] -> 1[1] [send] via NET/",
+		"Channel 00/0 : 0[0] -> 1[1] via NET",
+		"Trees [0]", "Trees [0] 1->2", "Trees [x] 1/1/1->2->3", "comm 0xa rank x nranks y - Init COMPLETE",
+		"comm 0xa rank 1 nranks 99999999999 - Init START",
+		"coll channels, p2p channels", " Bytes -> ", "x Bytes -> Algo 1", "4 Bytes -> Algo 77 proto 3", "AllReduce: opCount ",
+		"Pattern , nChannels",
 	} {
 		l := read(t, "h:1:2 [0] NCCL INFO "+in+"\n")
 		if l.NotUnderstood != 1 || len(l.Comms) != 0 || len(l.Connections) != 0 {
@@ -203,7 +219,8 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	// Claims of size cost nothing.
-	l := read(t, "h:1:2 [0] NCCL INFO comm 0xa rank 1 nranks 2147483647 cudaDev 0 busId zz - Init COMPLETE\nh:1:2 [0] NCCL INFO Trees [2147483647] 1/1/1->2->3\n")
+	l := read(t, "h:1:2 [0] NCCL INFO comm 0xa rank 1 nranks 2147483647 cudaDev 0 busId zz - Init COMPLETE\nh:1:2 [0] "+
+		"NCCL INFO Trees [2147483647] 1/1/1->2->3\n")
 	if l.Comms[0].NRanks != 2147483647 || l.Comms[0].Ranks[0].PCI != "" {
 		t.Errorf("%+v", l.Comms)
 	}
@@ -232,7 +249,8 @@ func (r *repeat) Read(p []byte) (int, error) {
 // A long log is not held in memory.
 func TestMemory(t *testing.T) {
 	text := strings.Repeat("h:1:2 [0] NCCL INFO AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}\n"+
-		"h:1:2 [0] init.cc:3 NCCL WARN a warning that comes again\nstep 7 loss 1.25\n", 100) + "h:1:2 [0] NCCL INFO one line that nobody knows\n"
+		"h:1:2 [0] init.cc:3 NCCL WARN a warning that comes again\nstep 7 loss 1.25\n", 100) +
+		"h:1:2 [0] NCCL INFO one line that nobody knows\n"
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -245,7 +263,8 @@ func TestMemory(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 6<<20 {
 		t.Errorf("16 MiB of log left %d KiB on the heap", grown>>10)
 	}
-	if len(l.Warns) != maxWarns || l.Dropped["warnings"] == 0 || l.WarnCount != maxWarns+l.Dropped["warnings"] || len(l.Choices) != 1 {
+	if len(l.Warns) != maxWarns || l.Dropped["warnings"] == 0 || l.WarnCount != maxWarns+l.Dropped["warnings"] ||
+		len(l.Choices) != 1 {
 		t.Errorf("%d warnings of %d kept, dropped %v", len(l.Warns), l.WarnCount, l.Dropped)
 	}
 }
@@ -259,10 +278,12 @@ func TestMatchRefuses(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add("h:1:2 [0] NCCL INFO comm 0xa rank 1 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE\nh:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1\n")
+	f.Add("h:1:2 [0] NCCL INFO comm 0xa rank 1 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE\nh:1:2 [0] NCCL INFO " +
+		"Trees [0] 1/-1/-1->0->-1\n")
 	f.Add("h:1:2 [0] NCCL INFO Enabled NCCL Func/Proto/Algo Matrix:\n Function | LL | Tree\n AllReduce | 1 | 2\n")
 	f.Add("h:1:2 [0] NCCL INFO Algorithm | Tree | Ring |\nh:1:2 [0] NCCL INFO AllReduce | 1.0/ 2.0 | 3.0/4.0\n")
-	f.Add("h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB x:1<0>\nh:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0(1)/GDRDMA\n")
+	f.Add("h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB x:1<0>\nh:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> " +
+		"1[1] [send] via NET/IB/0(1)/GDRDMA\n")
 	f.Add("h:1:2 [0] NCCL INFO comm 0xa rankNOISE\n 1 nranks 2 cudaDev 0 - Init COMPLETE\n")
 	f.Add(job(f, 4, 12).Log(0))
 	f.Add(job(f, 4, 30).Log(0))

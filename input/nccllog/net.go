@@ -54,7 +54,8 @@ func parseSetting(r *Record) any {
 			break
 		}
 	}
-	if value, _, _ = strings.Cut(value, " "); name == "" || strings.ToUpper(name) != name || !strings.Contains(name, "_") || len(name) > 80 {
+	if value, _, _ = strings.Cut(value, " "); name == "" || strings.ToUpper(name) != name ||
+		!strings.Contains(name, "_") || len(name) > 80 {
 		return nil
 	}
 	if v, ok := strings.CutSuffix(value, "."); ok {
@@ -126,7 +127,8 @@ func parseDevices(net, list string) any {
 	d := &deviceList{net: net}
 	list, _, _ = strings.Cut(list, ";")
 	index := -1
-	for _, word := range strings.FieldsFunc(strings.ReplaceAll(list, "]", "] "), func(r rune) bool { return r == ' ' || r == ',' || r == '{' || r == '}' || r == '=' }) {
+	for _, word := range strings.FieldsFunc(strings.ReplaceAll(list, "]", "] "),
+		func(r rune) bool { return r == ' ' || r == ',' || r == '{' || r == '}' || r == '=' }) {
 		if strings.HasPrefix(word, "[") {
 			index = number(strings.Trim(word, "[]"))
 			continue
@@ -232,7 +234,10 @@ func parseDetail(net, rest string) any {
 		return nil
 	}
 	parts := strings.Split(f[0], ":")
-	d := &deviceDetail{net, field(rest, "pciPath="), NIC{Name: parts[0], Index: number(strings.TrimPrefix(head, "[")), Mbps: number(field(rest, "speed="))}}
+	d := &deviceDetail{
+		net, field(rest, "pciPath="),
+		NIC{Name: parts[0], Index: number(strings.TrimPrefix(head, "[")), Mbps: number(field(rest, "speed="))},
+	}
 	port, layer, _ := strings.Cut(parts[len(parts)-1], "/")
 	d.Layer, d.Port = layer, max(number(port), 0)
 	return d

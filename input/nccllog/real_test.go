@@ -120,11 +120,14 @@ func TestRealFigures(t *testing.T) {
 		t.Errorf("%d cells", len(m.Tuning.Cells))
 	}
 	g := m.Graphs[1]
-	if g.Pattern != 3 || g.NChannels != 1 || g.BwIntra != 2.4 || g.BwInter != 1.2 || g.TypeIntra != "LOC" || g.TypeInter != "PHB" || g.SameChannels != 1 || fmt.Sprint(g.Lines) != "[[NET/0-0 GPU/0-60 NET/0-0]]" {
+	if g.Pattern != 3 || g.NChannels != 1 || g.BwIntra != 2.4 || g.BwInter != 1.2 || g.TypeIntra != "LOC" ||
+		g.TypeInter != "PHB" || g.SameChannels != 1 || fmt.Sprint(g.Lines) != "[[NET/0-0 GPU/0-60 NET/0-0]]" {
 		t.Errorf("graph %+v", g)
 	}
 	s := m.System
-	if s.MaxBw != 1.2 || s.TotalBw != 48 || len(s.Tree) != 4 || s.Tree[2] != "                + NET[1.2] - NET/0-0 (0/0/0/1.250000)" || len(s.Paths) != 6 || s.Paths[2] != (Path{"GPU/0-60", "NET/0-0", 3, 1.2, "PHB"}) {
+	if s.MaxBw != 1.2 || s.TotalBw != 48 || len(s.Tree) != 4 ||
+		s.Tree[2] != "                + NET[1.2] - NET/0-0 (0/0/0/1.250000)" || len(s.Paths) != 6 ||
+		s.Paths[2] != (Path{"GPU/0-60", "NET/0-0", 3, 1.2, "PHB"}) {
 		t.Errorf("system %+v", s)
 	}
 	if k := m.Ranks[0]; len(k.Links) != 2 || k.Links[0] != (RingLink{0, 0, 1}) || k.LocalRanks != 1 {
@@ -136,7 +139,9 @@ func TestRealFigures(t *testing.T) {
 	for _, c := range l.Choices {
 		choices = append(choices, fmt.Sprintf("%s %d %s %s %d..%d", c.Op, c.Bytes, c.Algo, c.Proto, c.Lo, c.Hi))
 	}
-	for _, want := range []string{"all_reduce 8 tree ll 0..0", "all_reduce 65536 ring ll 0..1", "all_reduce 16777216 ring simple 0..1"} {
+	for _, want := range []string{
+		"all_reduce 8 tree ll 0..0", "all_reduce 65536 ring ll 0..1", "all_reduce 16777216 ring simple 0..1",
+	} {
 		if !slices.Contains(choices, want) {
 			t.Errorf("no choice %q among %q", want, choices)
 		}
@@ -146,7 +151,10 @@ func TestRealFigures(t *testing.T) {
 // Every table and tree of our runs, printed from what was read in NCCL's own
 // format, is the text of the log.
 func TestRealExactly(t *testing.T) {
-	titles := map[string]string{"broadcast": "Broadcast", "reduce": "Reduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "all_reduce": "AllReduce"}
+	titles := map[string]string{
+		"broadcast": "Broadcast", "reduce": "Reduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
+		"all_reduce": "AllReduce",
+	}
 	for job := range jobs {
 		files, _ := filepath.Glob(filepath.Join(corpus.Dir(t), "corpus", "nccl-real", job, "*.log"))
 		for _, f := range files {

@@ -61,7 +61,8 @@ func marker(line string, from int) (int, string) {
 		at := from + i
 		rest := line[at+len("NCCL "):]
 		for _, l := range levels {
-			if strings.HasPrefix(rest, l) && (len(rest) == len(l) || rest[len(l)] == ' ') && (at == 0 || line[at-1] == ' ' || line[at-1] == '\t') {
+			if strings.HasPrefix(rest, l) && (len(rest) == len(l) || rest[len(l)] == ' ') &&
+				(at == 0 || line[at-1] == ' ' || line[at-1] == '\t') {
 				return at, l
 			}
 		}
@@ -170,7 +171,8 @@ func isSource(word string) bool {
 	if i < 0 || !isDigits(word[i+1:]) {
 		return false
 	}
-	return slices.ContainsFunc([]string{".cc", ".h", ".cu", ".cpp", ".c"}, func(ext string) bool { return strings.HasSuffix(word[:i], ext) })
+	return slices.ContainsFunc([]string{".cc", ".h", ".cu", ".cpp", ".c"},
+		func(ext string) bool { return strings.HasSuffix(word[:i], ext) })
 }
 
 // text sets the message.

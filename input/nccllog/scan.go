@@ -17,8 +17,8 @@ type Line struct {
 	Records []Record // more than one where newlines were lost
 }
 
-// Parse appends the lines of a chunk, with the records of NCCL on each, to a list whose
-// old lines are overwritten, and with them the calls and connections in their messages. Every reader of such logs takes its lines.
+// Parse appends the lines of a chunk, with the records of NCCL on each, to a list whose old lines are overwritten, and
+// with them the calls and connections in their messages. Every reader of such logs takes its lines.
 func Parse(list []Line, source string, c *lines.Chunk) []Line {
 	for c.Next() {
 		if len(list) == cap(list) {

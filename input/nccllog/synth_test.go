@@ -26,7 +26,9 @@ func job(t testing.TB, machine, minor int) *synth.Job {
 
 // What a job's log says is what NCCL's model decided, in the forms of releases from 2.12 to 2.30.
 func TestSyntheticLogs(t *testing.T) {
-	for _, c := range []struct{ machine, minor int }{{0, 12}, {0, 18}, {2, 20}, {4, 22}, {0, 23}, {2, 24}, {3, 27}, {0, 28}, {4, 30}} {
+	for _, c := range []struct{ machine, minor int }{
+		{0, 12}, {0, 18}, {2, 20}, {4, 22}, {0, 23}, {2, 24}, {3, 27}, {0, 28}, {4, 30},
+	} {
 		j := job(t, c.machine, c.minor)
 		t.Run(fmt.Sprintf("%s 2.%d", j.Name, c.minor), func(t *testing.T) {
 			text := j.Logs()
@@ -37,7 +39,8 @@ func TestSyntheticLogs(t *testing.T) {
 			if l.NotUnderstood != 0 || len(l.Dropped) != 0 || l.Lines != strings.Count(text, "\n") || l.NCCLLines != l.Lines-1 {
 				t.Errorf("%d lines, %d of NCCL, not understood: %v; dropped %v", l.Lines, l.NCCLLines, l.Unknown, l.Dropped)
 			}
-			if len(l.Comms) != 1 || len(l.Versions) != 1 || !strings.HasPrefix(l.Versions[0].Text, j.Release) || l.Complete != j.Ranks() {
+			if len(l.Comms) != 1 || len(l.Versions) != 1 || !strings.HasPrefix(l.Versions[0].Text, j.Release) ||
+				l.Complete != j.Ranks() {
 				t.Fatalf("%d communicators, %v, %d complete", len(l.Comms), l.Versions, l.Complete)
 			}
 			checkRanks(t, j, l)
@@ -51,11 +54,13 @@ func TestSyntheticLogs(t *testing.T) {
 // checkRanks compares who took part.
 func checkRanks(t *testing.T, j *synth.Job, l *Log) {
 	m := &l.Comms[0]
-	if m.NRanks != j.Ranks() || len(m.Ranks) != j.Ranks() || len(l.Hosts) != j.Nodes || j.Minor >= 17 && m.NNodes != j.Plan.NNodes {
+	if m.NRanks != j.Ranks() || len(m.Ranks) != j.Ranks() || len(l.Hosts) != j.Nodes ||
+		j.Minor >= 17 && m.NNodes != j.Plan.NNodes {
 		t.Fatalf("%d of %d ranks on %d hosts, %d nodes", len(m.Ranks), m.NRanks, len(l.Hosts), m.NNodes)
 	}
 	for i, k := range m.Ranks {
-		if k.Rank != i || k.Host != j.HostOf(i) || k.CudaDev != i%j.PerNode || k.Started.Line == 0 || k.Completed.Line <= k.Started.Line || k.Destroyed.Line <= k.Completed.Line {
+		if k.Rank != i || k.Host != j.HostOf(i) || k.CudaDev != i%j.PerNode || k.Started.Line == 0 ||
+			k.Completed.Line <= k.Started.Line || k.Destroyed.Line <= k.Completed.Line {
 			t.Errorf("rank %d: %+v", i, k)
 		}
 		if want := cluster.PCI(fmt.Sprintf("0000:%02x:00.0", synth.Bus(i%j.PerNode))); k.PCI != want {
@@ -71,7 +76,8 @@ func checkRanks(t *testing.T, j *synth.Job, l *Log) {
 // checkWiring compares rings, trees, connections, graphs and paths.
 func checkWiring(t *testing.T, j *synth.Job, l *Log) {
 	m, p := &l.Comms[0], j.Plan
-	if len(m.Rings) != p.Count() || len(m.Trees) != p.Count() || m.Coll != p.Count() || m.P2P != p.P2PChannels || m.P2PPerPeer != p.P2PPerPeer {
+	if len(m.Rings) != p.Count() || len(m.Trees) != p.Count() || m.Coll != p.Count() || m.P2P != p.P2PChannels ||
+		m.P2PPerPeer != p.P2PPerPeer {
 		t.Fatalf("%d rings, %d trees, channels %+v; want %d", len(m.Rings), len(m.Trees), m.Channels, p.Count())
 	}
 	hops, open := map[[3]int]bool{}, map[[3]int]bool{}
@@ -107,7 +113,9 @@ func checkWiring(t *testing.T, j *synth.Job, l *Log) {
 	}
 	view := p.Nodes[0].View
 	for i, g := range []*nccl.Graph{&view.Graphs.Ring, &view.Graphs.Tree} {
-		if got := &m.Graphs[i]; got.Pattern != int(g.Pattern) || got.NChannels != g.NChannels || len(got.Lines) != g.NChannels || math.Abs(got.BwIntra-float64(g.BwIntra)) > 1e-5 || got.TypeIntra != g.TypeIntra.String() {
+		if got := &m.Graphs[i]; got.Pattern != int(g.Pattern) || got.NChannels != g.NChannels ||
+			len(got.Lines) != g.NChannels || math.Abs(got.BwIntra-float64(g.BwIntra)) > 1e-5 ||
+			got.TypeIntra != g.TypeIntra.String() {
 			t.Errorf("graph %d: %+v, want %+v", i, got, g)
 		}
 	}
@@ -136,7 +144,8 @@ func checkTuning(t *testing.T, j *synth.Job, l *Log) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Choices[i]; got.Bytes != int64(size) || got.Algo != want.Algo.String() || got.Proto != want.Proto.String() || j.Minor >= 24 && got.Hi != want.Channels-1 {
+		if got := l.Choices[i]; got.Bytes != int64(size) || got.Algo != want.Algo.String() ||
+			got.Proto != want.Proto.String() || j.Minor >= 24 && got.Hi != want.Channels-1 {
 			t.Errorf("%d bytes: %+v, want %+v", size, got, want)
 		}
 	}
@@ -145,7 +154,8 @@ func checkTuning(t *testing.T, j *synth.Job, l *Log) {
 // checkNetwork compares NICs and settings.
 func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
 	socket := j.Shape.NICs == 0 || j.Shape.Kind == cluster.Ethernet
-	if want := map[bool]string{true: "Socket", false: "IB"}[socket]; l.Networks[0].Text != want || l.Networks[0].N != j.Ranks() {
+	if want := map[bool]string{true: "Socket", false: "IB"}[socket]; l.Networks[0].Text != want ||
+		l.Networks[0].N != j.Ranks() {
 		t.Errorf("networks %+v, want %s", l.Networks, want)
 	}
 	nics := 1
@@ -156,7 +166,8 @@ func checkNetwork(t *testing.T, j *synth.Job, l *Log) {
 		t.Errorf("%d NICs, want %d on each of %d hosts", len(l.NICs), nics, j.Nodes)
 	}
 	for _, n := range l.NICs {
-		if !socket && (n.GDR != cluster.Yes || n.Port != 1 || j.Minor >= 27 && n.Mbps != int(j.Shape.Port*8/1e6) || j.Minor >= 23 && n.PCI == "") {
+		if !socket && (n.GDR != cluster.Yes || n.Port != 1 || j.Minor >= 27 && n.Mbps != int(j.Shape.Port*8/1e6) ||
+			j.Minor >= 23 && n.PCI == "") {
 			t.Errorf("NIC %+v", n)
 		}
 	}

@@ -13,14 +13,19 @@ type column struct{ algo, proto string }
 var (
 	opNames = map[string]string{
 		"Broadcast": "broadcast", "Reduce": "reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
-		"AllReduce": "all_reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "SendRecv": "sendrecv", "Send": "send", "Recv": "recv", "Gather": "gather", "Scatter": "scatter",
+		"AllReduce": "all_reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "SendRecv": "sendrecv", "Send": "send",
+		"Recv": "recv", "Gather": "gather", "Scatter": "scatter",
 	}
 	algoNames = map[string]string{
-		"tree": "tree", "ring": "ring", "collnet": "collnet_direct", "collnetdirect": "collnet_direct", "collnet_direct": "collnet_direct",
-		"collnetchain": "collnet_chain", "collnet_chain": "collnet_chain", "nvls": "nvls", "nvlstree": "nvls_tree", "nvls_tree": "nvls_tree", "pat": "pat",
+		"tree": "tree", "ring": "ring", "collnet": "collnet_direct", "collnetdirect": "collnet_direct",
+		"collnet_direct": "collnet_direct",
+		"collnetchain":   "collnet_chain", "collnet_chain": "collnet_chain", "nvls": "nvls", "nvlstree": "nvls_tree",
+		"nvls_tree": "nvls_tree", "pat": "pat",
 		"0": "tree", "1": "ring", "2": "collnet_direct", "3": "collnet_chain", "4": "nvls", "5": "nvls_tree", "6": "pat",
 	}
-	protoNames = map[string]string{"ll": "ll", "ll128": "ll128", "simple": "simple", "0": "ll", "1": "ll128", "2": "simple"}
+	protoNames = map[string]string{
+		"ll": "ll", "ll128": "ll128", "simple": "simple", "0": "ll", "1": "ll128", "2": "simple",
+	}
 )
 
 // cells cuts a row of a table at its bars.

@@ -83,7 +83,8 @@ func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.No
 		}
 	}
 	slices.SortFunc(list, func(a, b seat) int {
-		return cmp.Or(cmp.Compare(a.pci, b.pci), cmp.Compare(a.device, b.device), cmp.Compare(a.bus, b.bus), cmp.Compare(a.model, b.model))
+		return cmp.Or(cmp.Compare(a.pci, b.pci), cmp.Compare(a.device, b.device), cmp.Compare(a.bus, b.bus),
+			cmp.Compare(a.model, b.model))
 	})
 	t := &cluster.NodeType{}
 	seen := map[cluster.PCI]bool{}
@@ -93,7 +94,9 @@ func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.No
 			continue
 		}
 		seen[s.pci] = true
-		d := cluster.Device{Kind: cluster.GPU, Index: -1, PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.model)}}
+		d := cluster.Device{
+			Kind: cluster.GPU, Index: -1, PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.model)},
+		}
 		if s.pci == "" {
 			d.Index = s.device // the only handle left
 		}
@@ -139,7 +142,9 @@ func (t *Table) addBench(f *cluster.Fragment) {
 	if half == nil || half.PrintedBus == 0 {
 		return
 	}
-	b := cluster.Bench{Op: "unknown", Ranks: t.NRanks(), Size: p.Size, Bus: half.PrintedBus, From: fmt.Sprintf("%s:%d", f.Source, p.Line)}
+	b := cluster.Bench{
+		Op: "unknown", Ranks: t.NRanks(), Size: p.Size, Bus: half.PrintedBus, From: fmt.Sprintf("%s:%d", f.Source, p.Line),
+	}
 	if t.Op != coll.None {
 		b.Op = t.Op.String()
 	}

@@ -104,16 +104,19 @@ type Output struct {
 
 // Match reports whether a text holds output of the tool.
 func Match(data []byte) bool {
-	if i := bytes.Index(data, []byte("nThread ")); i >= 0 && bytes.Contains(data[i:min(len(data), i+80)], []byte(" nGpus ")) {
+	if i := bytes.Index(data, []byte("nThread ")); i >= 0 &&
+		bytes.Contains(data[i:min(len(data), i+80)], []byte(" nGpus ")) {
 		return true
 	}
-	if i := bytes.Index(data, []byte("algbw   busbw")); i >= 0 && bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
+	if i := bytes.Index(data, []byte("algbw   busbw")); i >= 0 &&
+		bytes.Contains(data[i:min(len(data), i+300)], []byte("(elements)")) {
 		return true
 	}
 	if bytes.Contains(data, []byte(ibmTable)) || bytes.Contains(data, []byte(paramTable+"-")) {
 		return true
 	}
-	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data) || isScript(data)
+	return bytes.Contains(data, []byte(averageOf)) && bytes.Contains(data, []byte("GBps")) || rowAlone(data) ||
+		isScript(data)
 }
 
 // Read turns the output into a fragment: hosts with the GPUs that took part, and
@@ -143,7 +146,8 @@ func ReadOutput(name string, r io.Reader) (*Output, error) {
 		t.describe(name)
 	}
 	if len(p.out.Tables) == 0 && len(p.out.Failures) == 0 {
-		return nil, fmt.Errorf("%s: no output of %s; expected \"# nThread … nGpus …\" or a table headed size, count, type, time, algbw, busbw; save what the program printed", name, Format)
+		return nil, fmt.Errorf("%s: no output of %s; expected \"# nThread … nGpus …\" or a table headed size, count, "+
+			"type, time, algbw, busbw; save what the program printed", name, Format)
 	}
 	return p.out, nil
 }

@@ -118,7 +118,8 @@ func TestCorpus(t *testing.T) {
 			want("last_size", jsonNumber(int64(rows[len(rows)-1].Size)))
 			names := slices.Sorted(maps.Keys(models))
 			want("gpu_model", names)
-			if got, w := line(&rows[len(rows)-1]), plain(e.Facts["last_row"].(string), res.Tables[len(res.Tables)-1].Delta); got != w {
+			if got, w := line(&rows[len(rows)-1]),
+				plain(e.Facts["last_row"].(string), res.Tables[len(res.Tables)-1].Delta); got != w {
 				t.Errorf("last row\n got %s\nwant %s", got, w)
 			}
 			if e.File == "nccl-tests/gcp-a3mega-h100x16.md" {
@@ -189,10 +190,12 @@ func TestFragment(t *testing.T) {
 		t.Fatalf("hosts %v, %d types", f.Hosts, len(f.Types))
 	}
 	nt := f.Types[0]
-	if nt.Count(cluster.GPU) != 8 || nt.Devices[2].PCI != "0000:0b:00.0" || nt.Devices[2].Model.Value != "NVIDIA H100 80GB HBM3" {
+	if nt.Count(cluster.GPU) != 8 || nt.Devices[2].PCI != "0000:0b:00.0" ||
+		nt.Devices[2].Model.Value != "NVIDIA H100 80GB HBM3" {
 		t.Errorf("%d GPUs, gpu2 %+v", nt.Count(cluster.GPU), nt.Devices[2])
 	}
-	if b := f.Benches; len(b) != 1 || b[0].Op != "all_reduce" || b[0].Ranks != 16 || b[0].Hosts != 2 || b[0].Size != 8589934592 || b[0].Bus.GBps() != 338.82 {
+	if b := f.Benches; len(b) != 1 || b[0].Op != "all_reduce" || b[0].Ranks != 16 || b[0].Hosts != 2 ||
+		b[0].Size != 8589934592 || b[0].Bus.GBps() != 338.82 {
 		t.Errorf("benches %+v", b)
 	}
 
@@ -230,13 +233,15 @@ func TestTornRows(t *testing.T) {
 	if len(res.Tables) != 1 || len(rows) != 11 || res.Unused != 0 || tab.Average != 178.078 || tab.Op != coll.AllReduce {
 		t.Fatalf("%d tables, %d rows, %d unused, average %v", len(res.Tables), len(rows), res.Unused, tab.Average)
 	}
-	if got := line(&rows[0]); got != "8388608 83.33 100.66 100.66 0 80.98 103.59 103.59 0" || tab.Sweeps[0].Dtype != "float" {
+	if got := line(&rows[0]); got != "8388608 83.33 100.66 100.66 0 80.98 103.59 103.59 0" ||
+		tab.Sweeps[0].Dtype != "float" {
 		t.Errorf("first row %s", got)
 	}
 	if got := line(&rows[10]); got != "8589934592 39658 216.60 216.60 0 39657 216.61 216.61 0" {
 		t.Errorf("last row %s", got)
 	}
-	if res := readFile(t, "nccl-log/2.27.7-2rank-nvlink-fault.log"); res.Tables[0].Average != 28.2632 || len(points(&res.Tables[0])) != 11 {
+	if res := readFile(t, "nccl-log/2.27.7-2rank-nvlink-fault.log"); res.Tables[0].Average != 28.2632 ||
+		len(points(&res.Tables[0])) != 11 {
 		t.Errorf("fault: %v, %d rows", res.Tables[0].Average, len(points(&res.Tables[0])))
 	}
 
@@ -262,20 +267,35 @@ func TestTornRows(t *testing.T) {
 	}
 }
 
-const head = "# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n" +
-	"#  Rank  0 Group  0 Pid  1 on  n1 device  0 [0000:1b:00] Fake GPU\n#  Rank  1 Group  0 Pid  1 on  n1 device  1 [0000:1c:00] Fake GPU\n" +
-	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+const head = "# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 " +
+	"validation: 1 graph: 0\n" +
+	"#  Rank  0 Group  0 Pid  1 on  n1 device  0 [0000:1b:00] Fake GPU\n#  Rank  1 Group  0 Pid  1 on  n1 device  1 " +
+	"[0000:1c:00] Fake GPU\n" +
+	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw " +
+	"#wrong\n"
 
 // Layouts that no sample has; synthetic after the tool's source.
 func TestLayouts(t *testing.T) {
 	for _, tc := range []struct{ name, rows, want string }{
 		{"plain", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"timestamp", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0 2026-01-02 03:04:05\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"in place unchecked", " 8 2 float none -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 -1"},
-		{"wide numbers", " 8 2 bfloat16 sum 3 1e+05 2.00 2.00 4 1.2e+06 3.00 3.00 0\n", "8 100000 2.00 2.00 4 1.2e+06 3.00 3.00 0"},
+		{
+			"timestamp", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0 2026-01-02 03:04:05\n",
+			"8 1.5 2.00 2.00 0 1.6 3.00 3.00 0",
+		},
+		{
+			"in place unchecked", " 8 2 float none -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 -1",
+		},
+		{
+			"wide numbers", " 8 2 bfloat16 sum 3 1e+05 2.00 2.00 4 1.2e+06 3.00 3.00 0\n",
+			"8 100000 2.00 2.00 4 1.2e+06 3.00 3.00 0",
+		},
 		{"nan", " 0 0 float sum -1 1.5 nan -nan 0 1.6 inf 0.00 0\n", "0 1.5 0.00 0.00 0 1.6 0.00 0.00 0"},
-		{"torn after the root", " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\nn1:1:1 [0] NCCL INFO y\n 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"torn after the first half", " 8 2 float sum -1 1.5 2.00 2.00 0n1:1:1 [0] NCCL INFO x\n 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"torn after the root", " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\nn1:1:1 [0] NCCL INFO y\n 1.6 " +
+			"3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{
+			"torn after the first half", " 8 2 float sum -1 1.5 2.00 2.00 0n1:1:1 [0] NCCL INFO x\n 1.6 3.00 3.00 0\n",
+			"8 1.5 2.00 2.00 0 1.6 3.00 3.00 0",
+		},
 	} {
 		res, err := ReadOutput("f", strings.NewReader(head+tc.rows+"# Avg bus bandwidth    : 1.0\n"))
 		if err != nil || len(res.Tables) != 1 || len(points(&res.Tables[0])) != 1 || res.Unused != 0 {
@@ -286,8 +306,9 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	res, err := ReadOutput("f", strings.NewReader(strings.Replace(head, "busbw #wrong     time", "busbw #wrong i_min i_max i_p99 i_cv% time", 1)+
-		" 8 2 float sum -1 1.5 2.00 2.00 0 1 2 3 4 1.6 3.00 3.00 0 1 2 3 4\n"))
+	res, err := ReadOutput("f",
+		strings.NewReader(strings.Replace(head, "busbw #wrong     time", "busbw #wrong i_min i_max i_p99 i_cv% time", 1)+
+			" 8 2 float sum -1 1.5 2.00 2.00 0 1 2 3 4 1.6 3.00 3.00 0 1 2 3 4\n"))
 	if err != nil || len(points(&res.Tables[0])) != 1 || points(&res.Tables[0])[0].In.PrintedBus.GBps() != 3 {
 		t.Errorf("per iteration: %v %+v", err, res)
 	}
@@ -295,8 +316,10 @@ func TestLayouts(t *testing.T) {
 
 // A run of several types is a sweep for each; what stands before the rows is said of all.
 func TestSeveralTypes(t *testing.T) {
-	out, err := ReadOutput("f", strings.NewReader("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n"+head+
-		" 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n 16 4 float sum -1 1.7 2.00 2.00 0 0.00 inf inf 0\n 8 4 half sum -1 1.4 2.00 2.00 1 1.6 3.00 3.00 0\n"))
+	out, err := ReadOutput("f", strings.NewReader("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# "+
+		"Collective test starting: all_reduce_perf\n"+head+
+		" 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n 16 4 float sum -1 1.7 2.00 2.00 0 0.00 inf inf 0\n 8 4 half "+
+		"sum -1 1.4 2.00 2.00 1 1.6 3.00 3.00 0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,13 +329,18 @@ func TestSeveralTypes(t *testing.T) {
 	}
 	var got []string
 	for _, r := range list.Rows() {
-		got = append(got, fmt.Sprint(r.Op, " ", r.Dtype, " ", int64(r.Size), " ", r.InPlace, " ", r.Time.Mean, " ", r.Wrong != nil))
+		got = append(got, fmt.Sprint(r.Op, " ", r.Dtype, " ", int64(r.Size), " ", r.InPlace, " ", r.Time.Mean, " ",
+			r.Wrong != nil))
 	}
-	want := []string{"all_reduce float 8 false 1.5 true", "all_reduce float 8 true 1.6 false", "all_reduce float 16 false 1.7 true", "all_reduce half 8 false 1.4 true", "all_reduce half 8 true 1.6 true"}
+	want := []string{
+		"all_reduce float 8 false 1.5 true", "all_reduce float 8 true 1.6 false", "all_reduce float 16 false 1.7 true",
+		"all_reduce half 8 false 1.4 true", "all_reduce half 8 true 1.6 true",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if s := list[1]; s.Ranks != 2 || s.Layout() != "1x2" || s.Hosts != "n1" || s.GPU() != "Fake GPU" || s.Library != "2.28.9" || s.Tool != "nccl-tests 2.17.1" || !s.OnGPUs() {
+	if s := list[1]; s.Ranks != 2 || s.Layout() != "1x2" || s.Hosts != "n1" || s.GPU() != "Fake GPU" ||
+		s.Library != "2.28.9" || s.Tool != "nccl-tests 2.17.1" || !s.OnGPUs() {
 		t.Errorf("%+v", s)
 	}
 }
@@ -328,7 +356,8 @@ func TestJSON(t *testing.T) {
 		t.Fatalf("%d sweeps, %v", len(list), err)
 	}
 	rows := list.Rows()
-	if s := list[0]; len(rows) != 1 || s.Op != coll.AllGather || s.Layout() != "2x1" || s.Library != "2.29.7" || s.GPU() != "NVIDIA H100" || rows[0].Time.Mean != 10.5 || *rows[0].Wrong != 2 {
+	if s := list[0]; len(rows) != 1 || s.Op != coll.AllGather || s.Layout() != "2x1" || s.Library != "2.29.7" ||
+		s.GPU() != "NVIDIA H100" || rows[0].Time.Mean != 10.5 || *rows[0].Wrong != 2 {
 		t.Errorf("%+v, %d rows", s, len(rows))
 	}
 	if out, err := ReadJSON("f", []byte(`{"rows":[]}`)); err != nil || len(out.Tables) != 0 {

@@ -78,8 +78,8 @@ func (t *Table) opByColumns() coll.Kind {
 	return coll.None
 }
 
-// ranksBy is the number of ranks that makes a row's factor between busbw and algbw, of an all-reduce or a reduce-scatter; 0 where two decimals do not tell
-// it from its neighbours.
+// ranksBy is the number of ranks that makes a row's factor between busbw and algbw, of an all-reduce or a
+// reduce-scatter; 0 where two decimals do not tell it from its neighbours.
 func ranksBy(factor float64, redop string, root int, alg float64) float64 {
 	if redop == "" || root >= 0 || factor <= 0 || factor >= 2 {
 		return 0

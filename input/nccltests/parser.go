@@ -57,7 +57,9 @@ func (p *parser) newTable(line int) *Table {
 		}
 		return nil
 	}
-	p.out.Tables = append(p.out.Tables, Table{Line: line, Average: math.NaN(), Params: noParams(), Test: p.program, OpFrom: "command"})
+	p.out.Tables = append(p.out.Tables, Table{
+		Line: line, Average: math.NaN(), Params: noParams(), Test: p.program, OpFrom: "command",
+	})
 	return &p.out.Tables[len(p.out.Tables)-1]
 }
 
@@ -96,7 +98,8 @@ func (p *parser) line(num int, text string) {
 	case strings.HasPrefix(body, "Avg bus bandwidth"):
 		p.footer(num, body, func(tab *Table, v string) { tab.Average = leading(v) })
 	case strings.Contains(body, "algbw") && p.columns(num, body):
-	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") || strings.Contains(t, ": Test failure "):
+	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") ||
+		strings.Contains(t, ": Test failure "):
 		if len(p.out.Failures) < maxFailures {
 			p.out.Failures = append(p.out.Failures, Failure{num, t})
 		}
@@ -163,7 +166,8 @@ func (p *parser) columns(num int, body string) bool {
 	return true
 }
 
-var rankLine = lazyre.New(`^Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
+var rankLine = lazyre.New(
+	`^Rank\s+(\d+)(?:\s+Group\s+(\d+))?\s+Pid\s+(\d+)\s+on\s+(\S+)\s+device\s+(\d+)\s+\[([0-9a-fA-Fx:.]+)\]\s*(.*)$`)
 
 // rank reads a rank line.
 func (p *parser) rank(num int, body string) bool {
@@ -228,7 +232,9 @@ func (p *parser) command(t string) {
 }
 
 func noParams() Params {
-	return Params{Threads: -1, GPUs: -1, MinBytes: -1, MaxBytes: -1, Warmup: -1, Iters: -1, Aggregated: -1, Validation: -1, Graph: -1}
+	return Params{
+		Threads: -1, GPUs: -1, MinBytes: -1, MaxBytes: -1, Warmup: -1, Iters: -1, Aggregated: -1, Validation: -1, Graph: -1,
+	}
 }
 
 // parseParams reads the pairs of name and number; "warmup iters:", "agg iters:"

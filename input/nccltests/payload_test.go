@@ -36,7 +36,8 @@ func TestPayloads(t *testing.T) {
 	}{{8, 2, unit.GiB, 1 << 30 / 240e3}, {16, 1, 4 * unit.GiB, 4 << 30 / 11.135e3}} {
 		s := out.Tables[i].Sweeps[0]
 		last := s.Points[len(s.Points)-1]
-		if s.Op != coll.AllReduce || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size || math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 {
+		if s.Op != coll.AllReduce || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
+			math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 {
 			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
 		}
 	}
@@ -67,7 +68,8 @@ world size:  16
 		micros        float64
 	}{{coll.AllReduce, 8, 2, 4200}, {coll.AllReduce, 16, 1, 58}, {coll.AllGather, 16, 1, 58}} {
 		s := out.Tables[i].Sweeps[0]
-		if last := s.Points[len(s.Points)-1]; s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || math.Abs(last.Out.Mean().Micros()-want.micros) > 0.1 {
+		if last := s.Points[len(s.Points)-1]; s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points ||
+			math.Abs(last.Out.Mean().Micros()-want.micros) > 0.1 {
 			t.Errorf("%d: %v of %d ranks, %d points, %v in %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean())
 		}
 	}
@@ -79,9 +81,11 @@ func TestRowsAlone(t *testing.T) {
 		op    coll.Kind
 		ranks int
 	}{
-		"  1073741824     268435456     float     sum      -1   4474.0  240.00  420.00      0   4470.1  240.21  420.36      0\n": {coll.AllReduce, 8},
-		"  1073741824     268435456     float     sum      -1   4474.0  240.00  225.00      0   4470.1  240.21  225.20      0\n": {coll.ReduceScatter, 16},
-		"  1073741824     268435456     float     sum      -1   4474.0  0.24  0.42      0   4470.1  0.24  0.42      0\n":         {coll.None, 1},
+		"  1073741824     268435456     float     sum      -1   4474.0  240.00  420.00      0   4470.1  240.21  420.36     " +
+			" 0\n": {coll.AllReduce, 8},
+		"  1073741824     268435456     float     sum      -1   4474.0  240.00  225.00      0   4470.1  240.21  225.20     " +
+			" 0\n": {coll.ReduceScatter, 16},
+		"  1073741824     268435456     float     sum      -1   4474.0  0.24  0.42      0   4470.1  0.24  0.42      0\n": {coll.None, 1},
 	} {
 		if !Match([]byte(text)) {
 			t.Errorf("%q is not recognised", text)
@@ -100,7 +104,8 @@ func TestRowsAlone(t *testing.T) {
 	}
 }
 
-// Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and EleutherAI's.
+// Tables that scripts and people print: nccl-tests in four columns, one payload against a thousand small ones, and
+// EleutherAI's.
 func TestScriptTables(t *testing.T) {
 	const text = "size (B)\ttime (us)\talgbw (GB/s)\tbusbw (GB/s)\n" + `32_768	43.83	0.75	1.31
 17_179_869_184	127997	134.22	234.89
@@ -144,7 +149,8 @@ Size (Bytes)         Description               Duration (us)        Throughput (
 		last := s.Points[len(s.Points)-1]
 		if s.Op != want.op || s.Ranks != want.ranks || len(s.Points) != want.points || last.Size != want.size ||
 			math.Abs(last.Out.Mean().Micros()/want.micros-1) > 1e-3 || math.Abs(last.Out.PrintedBus.GBps()/want.bus-1) > 1e-3 {
-			t.Errorf("%d: %v of %d ranks, %d points, %v in %v, %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean(), last.Out.PrintedBus)
+			t.Errorf("%d: %v of %d ranks, %d points, %v in %v, %v", i, s.Op, s.Ranks, len(s.Points), last.Size, last.Out.Mean(),
+				last.Out.PrintedBus)
 		}
 	}
 	if Match([]byte("--------- 3x faster GB ---------\n")) {

@@ -83,7 +83,8 @@ func (p *parser) values(num int, f []string, piece bool) {
 }
 
 // hasRoot reports that the first figure of a row is its root, which is a figure like the others. A whole line with a
-// root has one figure more than its columns; of a piece or a cut line, which may have so by accident, only the header knows.
+// root has one figure more than its columns; of a piece or a cut line, which may have so by accident, only the header
+// knows.
 func (h *columns) hasRoot(f []string, half int, piece bool) bool {
 	odd := len(f)%half == 1
 	if h.seen && (piece || !odd) {
@@ -229,7 +230,8 @@ func figure(s string) (float64, bool) {
 
 // dropTime removes the date and the clock that option -S puts at the end.
 func dropTime(f []string) []string {
-	if n := len(f); n >= 2 && strings.Count(f[n-1], ":") == 2 && strings.Count(f[n-2], "-") == 2 && len(f[n-2]) == len("2006-01-02") {
+	if n := len(f); n >= 2 && strings.Count(f[n-1], ":") == 2 && strings.Count(f[n-2], "-") == 2 &&
+		len(f[n-2]) == len("2006-01-02") {
 		return f[:n-2]
 	}
 	return f

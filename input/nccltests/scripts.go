@@ -15,7 +15,8 @@ import (
 //	size (B)  time (us)  algbw (GB/s)  busbw (GB/s)
 //	32_768    43.83      0.75          1.31
 //
-// Its all_reduce_latency_comp.py compares one payload with many small ones; the launcher's line tells how many ranks there were:
+// Its all_reduce_latency_comp.py compares one payload with many small ones; the launcher's line tells how many ranks
+// there were:
 //
 //	----------- 1000x 0.004GB ----------------
 //	busbw: 374.391 Gbps

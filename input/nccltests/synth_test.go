@@ -28,7 +28,9 @@ func table(t *testing.T, k coll.Kind) (synth.Machine, synth.Sweep, string) {
 
 // What a table and the file of option -J say of one run is the run.
 func TestSyntheticRun(t *testing.T) {
-	for _, k := range []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll} {
+	for _, k := range []coll.Kind{
+		coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.AllToAll,
+	} {
 		m, g, text := table(t, k)
 		doc, err := m.TableJSON(&g)
 		if err != nil {
@@ -42,14 +44,16 @@ func TestSyntheticRun(t *testing.T) {
 		for form, out := range map[string]*Output{"text": a, "json": b} {
 			tab := &out.Tables[0]
 			nodes, per, ok := tab.Layout()
-			if len(out.Tables) != 1 || out.Unused+out.Untimed != 0 || tab.Op != k || nodes != g.Nodes || per != g.PerNode || !ok || release(tab.Library) != g.NCCL {
+			if len(out.Tables) != 1 || out.Unused+out.Untimed != 0 || tab.Op != k || nodes != g.Nodes || per != g.PerNode ||
+				!ok || release(tab.Library) != g.NCCL {
 				t.Errorf("%s %s: %+v", k, form, tab)
 				continue
 			}
 			rows := points(tab)
 			for i, us := range g.Micros {
 				if math.Abs(rows[i].Out.Time.Mean-us) > 0.006 || math.Abs(rows[i].In.Time.Mean-1.01*us) > 0.006 {
-					t.Errorf("%s %s: %d bytes take %v and %v, want %v", k, form, rows[i].Size, rows[i].Out.Time.Mean, rows[i].In.Time.Mean, us)
+					t.Errorf("%s %s: %d bytes take %v and %v, want %v", k, form, rows[i].Size, rows[i].Out.Time.Mean,
+						rows[i].In.Time.Mean, us)
 				}
 			}
 		}
@@ -101,7 +105,8 @@ func TestCutTable(t *testing.T) {
 // A row whose last column is lost has its root and its times all the same.
 func TestLostColumn(t *testing.T) {
 	for _, root := range []int{-1, 0, 3} {
-		text := head + fmt.Sprintf(" 8 2 float sum %d 126.9 0.03 0.06 0 125.6 0.04 0.07\n# Avg bus bandwidth    : 1.0\n", root)
+		text := head +
+			fmt.Sprintf(" 8 2 float sum %d 126.9 0.03 0.06 0 125.6 0.04 0.07\n# Avg bus bandwidth    : 1.0\n", root)
 		out, err := ReadOutput("f", strings.NewReader(text))
 		if err != nil || len(points(&out.Tables[0])) != 1 || out.Unused != 1 {
 			t.Fatalf("root %d: %v %+v", root, err, out)

@@ -9,7 +9,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Benchmarks that run on torch.distributed print tables of their own. IBM's counts sizes in 1e6 bytes, and its rate is the bus bandwidth:
+// Benchmarks that run on torch.distributed print tables of their own. IBM's counts sizes in 1e6 bytes, and its rate is
+// the bus bandwidth:
 //
 //	size(MB)   tavg(usec)    tmin(usec)    tmax(usec)  avgbw(GB/sec)  maxbw(GB/sec)  minbw(GB/sec)
 //	  100.00       480.2         470.0         510.3         364.4          372.3          342.9
@@ -24,8 +25,9 @@ const (
 )
 
 var (
-	ibmRow    = lazyre.New(`^([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+[\d.]+$`)
-	paramRow  = lazyre.New(`COMMS-RES-(\w+?)(?:_base|_single|_into_tensor|_tensor)?-(\w+)\s+(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)`)
+	ibmRow   = lazyre.New(`^([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+[\d.]+$`)
+	paramRow = lazyre.New(
+		`COMMS-RES-(\w+?)(?:_base|_single|_into_tensor|_tensor)?-(\w+)\s+(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+([\d.]+)`)
 	worldSize = lazyre.New(`(?i)^world size\s*[:=]\s*(\d{1,7})\b`)
 )
 

@@ -63,7 +63,9 @@ func (b *builder) build() *cluster.NodeType {
 				b.pci(e, c.device, -1, c.tray)
 			case "nic":
 				for _, net := range e.all("net") {
-					b.leaves = append(b.leaves, leaf{el: e, nets: []*element{net}, kind: cluster.NIC, tray: c.tray, parent: c.device, index: devOf(net)})
+					b.leaves = append(b.leaves, leaf{
+						el: e, nets: []*element{net}, kind: cluster.NIC, tray: c.tray, parent: c.device, index: devOf(net),
+					})
 				}
 			}
 		}
@@ -72,7 +74,8 @@ func (b *builder) build() *cluster.NodeType {
 	b.place(cluster.NIC)
 	b.place(cluster.KindUnknown)
 	if b.plain > 0 {
-		b.warnf(b.sys.line, "", "%d pci elements have neither a class nor a gpu or nic inside: the file does not say what they are (NCCL asks the machine)", b.plain)
+		b.warnf(b.sys.line, "", "%d pci elements have neither a class nor a gpu or nic inside: the file does not say what "+
+			"they are (NCCL asks the machine)", b.plain)
 	}
 	b.links()
 	return b.t
@@ -329,14 +332,16 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 // onRootBus reports an address on bus 0, where devices sit on the host bridge
 // itself. Domain ffff holds the addresses that people make up for switches.
 func onRootBus(addr cluster.PCI) bool {
-	return len(addr) >= 7 && strings.HasPrefix(string(addr[strings.IndexByte(string(addr), ':'):]), ":00:") && !strings.HasPrefix(string(addr), "ffff:")
+	return len(addr) >= 7 && strings.HasPrefix(string(addr[strings.IndexByte(string(addr), ':'):]), ":00:") &&
+		!strings.HasPrefix(string(addr), "ffff:")
 }
 
 func (b *builder) address(e *element) cluster.PCI {
 	s := e.get("busid")
 	addr, err := cluster.ParsePCI(s)
 	if err != nil {
-		b.warnf(e.line, "", "pci with busid %q; expected domain:bus:device.function such as 0000:07:00.0: kept without an address", shorten(s))
+		b.warnf(e.line, "", "pci with busid %q; expected domain:bus:device.function such as 0000:07:00.0: kept without an "+
+			"address", shorten(s))
 	}
 	return addr
 }

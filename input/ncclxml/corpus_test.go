@@ -143,12 +143,20 @@ func holdModel(t *testing.T, f *cluster.Fragment, want count) {
 	if err := nt.Check(); err != nil {
 		t.Fatal(err)
 	}
-	gpus, nics, switches := max(want.GPUs, classes(want, "0x03", "0x12")), max(want.NICs, classes(want, "0x02")), classes(want, "0x0604")
+	gpus, nics, switches := max(want.GPUs, classes(want, "0x03", "0x12")), max(want.NICs, classes(want, "0x02")),
+		classes(want, "0x0604")
 	unknown := want.PCI - classes(want, "0x03", "0x12", "0x02", "0x0604")
 	for _, c := range []struct {
 		kind cluster.Kind
 		want int
-	}{{cluster.GPU, gpus}, {cluster.NIC, nics}, {cluster.PCISwitch, switches}, {cluster.NUMA, want.CPUs}, {cluster.KindUnknown, unknown}, {cluster.Socket, 0}} {
+	}{
+		{cluster.GPU, gpus},
+		{cluster.NIC, nics},
+		{cluster.PCISwitch, switches},
+		{cluster.NUMA, want.CPUs},
+		{cluster.KindUnknown, unknown},
+		{cluster.Socket, 0},
+	} {
 		if n := nt.Count(c.kind); n != c.want {
 			t.Errorf("%d devices of kind %v, want %d", n, c.kind, c.want)
 		}
@@ -174,7 +182,8 @@ func holdModel(t *testing.T, f *cluster.Fragment, want count) {
 		}
 	}
 	slices.Sort(labels)
-	if !slices.Equal(numas, want.NUMAs) || ports != want.Nets || !slices.Equal(labels, want.NetNames) || !maps.Equal(speed, want.NetSpeed) || !maps.Equal(gdr, want.NetGDR) {
+	if !slices.Equal(numas, want.NUMAs) || ports != want.Nets || !slices.Equal(labels, want.NetNames) ||
+		!maps.Equal(speed, want.NetSpeed) || !maps.Equal(gdr, want.NetGDR) {
 		t.Errorf("numas %v ports %d %v speed %v gdr %v", numas, ports, labels, speed, gdr)
 	}
 	xgmi := 0
@@ -260,7 +269,9 @@ func TestRealDump(t *testing.T) {
 		// Not kept: the host's hash and the connections; zero means unknown.
 		var want []string
 		for line := range strings.Lines(string(data)) {
-			for _, gone := range []string{` link_width="0"`, ` port="0"`, ` guid="0x0"`, ` maxconn="65536"`, ` host_hash="0x2c4666bb259e0ba1"`} {
+			for _, gone := range []string{
+				` link_width="0"`, ` port="0"`, ` guid="0x0"`, ` maxconn="65536"`, ` host_hash="0x2c4666bb259e0ba1"`,
+			} {
 				line = strings.ReplaceAll(line, gone, "")
 			}
 			want = append(want, line)

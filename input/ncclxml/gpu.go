@@ -30,7 +30,8 @@ func (b *builder) addGPU(l *leaf, position int) {
 	d.GPU = info
 	id := b.addLeaf(l, d)
 	if len(gpus) > 1 {
-		b.warnf(l.el.line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one GPU; counted as one", len(gpus))
+		b.warnf(l.el.line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one "+
+			"GPU; counted as one", len(gpus))
 	}
 }
 

@@ -21,7 +21,8 @@ const (
 	maxGPUs     = 4096
 )
 
-// graphNames is what NCCL numbers its graphs by. Source: NCCL, src/include/graph.h (NCCL_ALGO_*) and src/init.cc, release 2.28.
+// graphNames is what NCCL numbers its graphs by. Source: NCCL, src/include/graph.h (NCCL_ALGO_*) and src/init.cc,
+// release 2.28.
 var graphNames = map[string]string{"0": "ring", "1": "tree", "2": "CollNet chain", "3": "NVLS", "4": "CollNet direct"}
 
 // MatchGraph reports whether the text holds graphs as NCCL_GRAPH_DUMP_FILE gives them.
@@ -30,8 +31,9 @@ func MatchGraph(data []byte) bool {
 	return at >= 0 && bytes.Contains(data[at:], []byte("<graph "))
 }
 
-// ReadGraph reads what NCCL found when it searched a node for channels: which GPUs it saw, and as notes how many channels of what
-// rate it made of them, and over which paths. It does not say how the GPUs are joined; the topology does (NCCL_TOPO_DUMP_FILE).
+// ReadGraph reads what NCCL found when it searched a node for channels: which GPUs it saw, and as notes how many
+// channels of what rate it made of them, and over which paths. It does not say how the GPUs are joined; the topology
+// does (NCCL_TOPO_DUMP_FILE).
 func ReadGraph(name string, r io.Reader) (*cluster.Fragment, error) {
 	data, err := lines.Whole(name, r, maxGraph, "expected the graphs of one node")
 	if err != nil {
@@ -129,7 +131,8 @@ func (g *graphs) graph(get func(string) string, line int) {
 	g.f.Warnf(line, kind, "%s", text)
 }
 
-// graphDevice reads a device: to 2.20 a decimal, since then hexadecimal with the number of the host in the uppermost byte.
+// graphDevice reads a device: to 2.20 a decimal, since then hexadecimal with the number of the host in the uppermost
+// byte.
 func graphDevice(s string) (host, dev int, ok bool) {
 	base := 10
 	if rest, found := strings.CutPrefix(s, "0x"); found {

@@ -32,7 +32,8 @@ func TestGraph(t *testing.T) {
 	if ty.Count(cluster.GPU) != 3 || ty.Trays != 2 || ty.Devices[1].Index != 1 {
 		t.Errorf("%+v", ty)
 	}
-	if len(f.Warnings) != 1 || f.Warnings[0].Text != "NCCL found 8 channels of 45 GB/s inside the node, GPUs joined by NVL, and 45 GB/s to the network over PIX" || f.Warnings[0].Where != "ring" {
+	if len(f.Warnings) != 1 || f.Warnings[0].Text != "NCCL found 8 channels of 45 GB/s inside the node, GPUs joined by "+
+		"NVL, and 45 GB/s to the network over PIX" || f.Warnings[0].Where != "ring" {
 		t.Errorf("%+v", f.Warnings)
 	}
 	for text, want := range map[string]string{

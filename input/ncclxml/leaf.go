@@ -86,7 +86,8 @@ func (b *builder) uplink(e *element, d int) {
 	if l.A < 0 {
 		return
 	}
-	if g := e.all("gpu"); len(g) > 0 && len(g[0].all("c2c")) > 0 && e.get("link_speed") == "" && b.t.Devices[l.A].Kind == cluster.NUMA {
+	if g := e.all("gpu"); len(g) > 0 && len(g[0].all("c2c")) > 0 && e.get("link_speed") == "" &&
+		b.t.Devices[l.A].Kind == cluster.NUMA {
 		return
 	}
 	if e.name == "pci" {

@@ -68,7 +68,8 @@ func (l *linker) gpu(leaf *leaf, g *element) {
 		}
 		n := number(e.get("count"), 0)
 		if n < 1 || n > maxCount {
-			b.warnf(e.line, b.t.Devices[from].Name, "%s count %q; expected 1 to %d: left out", e.name, shorten(e.get("count")), maxCount)
+			b.warnf(e.line, b.t.Devices[from].Name, "%s count %q; expected 1 to %d: left out", e.name, shorten(e.get("count")),
+				maxCount)
 			continue
 		}
 		switch e.name {
@@ -120,9 +121,11 @@ func (l *linker) direct(e *element, kind cluster.LinkKind, tray, from, n int) {
 	}
 	switch {
 	case to == from:
-		b.warnf(e.line, me, "names itself as the target of %d %s: what is at their other end is not in the file; left out", n, plural(kind, n))
+		b.warnf(e.line, me, "names itself as the target of %d %s: what is at their other end is not in the file; left out", n,
+			plural(kind, n))
 	case to < 0 || b.t.Devices[to].Kind != cluster.GPU:
-		b.warnf(e.line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n), shorten(e.get("target")))
+		b.warnf(e.line, me, "%d %s to %s, which is no GPU of this file; left out", n, plural(kind, n),
+			shorten(e.get("target")))
 	default:
 		l.add(edge{kind, from, to}, n, e.line)
 	}
@@ -146,7 +149,8 @@ func (l *linker) c2c(e *element, gpu, n int) {
 	if bw := number(e.get("bw"), 0); bw > 0 && bw < 1e9 {
 		link.Rate = cluster.FromRead(unit.Rate(float64(bw)*float64(n))*unit.GBps/1000, l.b.src)
 	} else {
-		l.b.warnf(e.line, l.b.t.Devices[gpu].Name, "c2c bw %q; expected MB/s per link: rate left unknown", shorten(e.get("bw")))
+		l.b.warnf(e.line, l.b.t.Devices[gpu].Name, "c2c bw %q; expected MB/s per link: rate left unknown",
+			shorten(e.get("bw")))
 	}
 	l.b.t.Connect(link)
 }
@@ -196,10 +200,12 @@ func (l *linker) pairs() {
 func (l *linker) disagree(e edge, there, here int) {
 	a, c := l.b.t.Devices[e.from].Name, l.b.t.Devices[e.to].Name
 	if here == 0 {
-		l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has none to %s: traffic back takes another way", a, there, plural(e.kind, there), c, c, a)
+		l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has none to %s: traffic back takes another way", a, there,
+			plural(e.kind, there), c, c, a)
 		return
 	}
-	l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has %d to %s: a ring is limited by the %d", a, there, plural(e.kind, there), c, c, here, a, min(there, here))
+	l.b.warnf(l.line[e], "", "%s has %d %s to %s, %s has %d to %s: a ring is limited by the %d", a, there,
+		plural(e.kind, there), c, c, here, a, min(there, here))
 }
 
 // plural names a kind of link for a count.

@@ -60,7 +60,8 @@ func (b *builder) port(n *element) cluster.Port {
 	}
 	mbps := number(s, 0)
 	if mbps <= 0 || mbps > 1e9 {
-		b.warnf(n.line, n.get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)", shorten(s))
+		b.warnf(n.line, n.get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)",
+			shorten(s))
 		return p
 	}
 	p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)
@@ -86,7 +87,8 @@ func netKind(id *cluster.PCIID, label string) cluster.NetKind {
 		id = &cluster.PCIID{}
 	}
 	switch {
-	case id.Vendor == "1d0f" && strings.HasPrefix(id.Device, "efa"), strings.HasPrefix(label, "rdmap"), strings.HasPrefix(label, "efa"):
+	case id.Vendor == "1d0f" && strings.HasPrefix(id.Device, "efa"), strings.HasPrefix(label, "rdmap"),
+		strings.HasPrefix(label, "efa"):
 		return cluster.EFA
 	case strings.HasPrefix(label, "cxi"):
 		return cluster.Slingshot
@@ -104,7 +106,8 @@ func netKind(id *cluster.PCIID, label string) cluster.NetKind {
 
 // isRDMA reports the name of an RDMA device rather than of an interface.
 func isRDMA(label string) bool {
-	return slices.ContainsFunc([]string{"mlx", "bnxt_re", "irdma", "roce", "ionic"}, func(p string) bool { return strings.HasPrefix(label, p) })
+	return slices.ContainsFunc([]string{"mlx", "bnxt_re", "irdma", "roce", "ionic"},
+		func(p string) bool { return strings.HasPrefix(label, p) })
 }
 
 // swapGUID turns NCCL's number, the network's byte order read as the host's,

@@ -49,7 +49,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		f.AddNode("", b.build())
 	}
 	if len(f.Types) == 0 {
-		return nil, fault(name, p.doc.systems[0].line, "<system> holds no <cpu> element; expected the NUMA domains of a node: dump the topology again")
+		return nil, fault(name, p.doc.systems[0].line, "<system> holds no <cpu> element; expected the NUMA domains of a "+
+			"node: dump the topology again")
 	}
 	return f, nil
 }

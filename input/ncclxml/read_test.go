@@ -90,15 +90,18 @@ gpu0=gpu1 nvlink 6 0
 		t.Errorf("got\n%s", got)
 	}
 	gpu, nic, cpu := &nt.Devices[4], &nt.Devices[6], nt.Devices[0].CPU
-	if gpu.GPU.SM != 90 || gpu.GPU.GDR != cluster.Yes || gpu.GPU.Vendor != "nvidia" || gpu.PCIID.Device != "2330" || gpu.PCIID.Class != "030200" {
+	if gpu.GPU.SM != 90 || gpu.GPU.GDR != cluster.Yes || gpu.GPU.Vendor != "nvidia" || gpu.PCIID.Device != "2330" ||
+		gpu.PCIID.Class != "030200" {
 		t.Errorf("gpu %+v %+v", *gpu.GPU, *gpu.PCIID)
 	}
 	if cpu.Cores != "0-15" || cpu.Model != 143 || cpu.Vendor != "GenuineIntel" {
 		t.Errorf("cpu %+v", *cpu)
 	}
 	p := nic.NIC.Ports[0]
-	if nic.Label != "mlx5_0" || p.Label != "mlx5_0" || p.Rate.Value.Gbps() != 400 || p.Rate.Origin != cluster.Read || p.Num != 1 ||
-		p.GUID != "0xb83fd203002aa358" || nic.NIC.GDR != cluster.Yes || nic.NIC.Reduction != cluster.Yes || nic.NIC.Kind != cluster.InfiniBand {
+	if nic.Label != "mlx5_0" || p.Label != "mlx5_0" || p.Rate.Value.Gbps() != 400 || p.Rate.Origin != cluster.Read ||
+		p.Num != 1 ||
+		p.GUID != "0xb83fd203002aa358" || nic.NIC.GDR != cluster.Yes || nic.NIC.Reduction != cluster.Yes ||
+		nic.NIC.Kind != cluster.InfiniBand {
 		t.Errorf("nic %+v %+v", nic, p)
 	}
 	if nt.Tree != cluster.Read || nt.Trays != 0 {
@@ -125,8 +128,9 @@ func TestReadAround(t *testing.T) {
 		"quotes":      strings.ReplaceAll(pair, `"`, `'`),
 		"colour":      strings.ReplaceAll(pair, "    <pci", "\x1b[1m    <pci"),
 		"twice":       pair + pair,
-		"unknown":     strings.Replace(pair, "    <pci", "    <future a=\"1\"><pci busid=\"0000:99:00.0\" class=\"0x030200\"/></future>\n    <pci", 1),
-		"unclosed":    strings.Replace(pair, "</nic>", "", 1),
+		"unknown": strings.Replace(pair, "    <pci",
+			"    <future a=\"1\"><pci busid=\"0000:99:00.0\" class=\"0x030200\"/></future>\n    <pci", 1),
+		"unclosed": strings.Replace(pair, "</nic>", "", 1),
 	} {
 		if !Match([]byte(text)) {
 			t.Errorf("%s: not matched", name)
@@ -198,10 +202,19 @@ func TestReadWarns(t *testing.T) {
 		return strings.Replace(pair, old, new, 1)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"one way", swap(`target="0000:17:00.0" count="6"`, `target="0000:17:00.0" count="1"`), "gpu0 has 6 NVLinks to gpu1, gpu1 has 1 to gpu0: a ring is limited by the 1"},
-		{"none back", swap(`        <nvlink target="0000:17:00.0" count="6" tclass="0x030200"/>`, ``), "gpu0 has 6 NVLinks to gpu1, gpu1 has none to gpu0"},
+		{
+			"one way", swap(`target="0000:17:00.0" count="6"`, `target="0000:17:00.0" count="1"`),
+			"gpu0 has 6 NVLinks to gpu1, gpu1 has 1 to gpu0: a ring is limited by the 1",
+		},
+		{
+			"none back", swap(`        <nvlink target="0000:17:00.0" count="6" tclass="0x030200"/>`, ``),
+			"gpu0 has 6 NVLinks to gpu1, gpu1 has none to gpu0",
+		},
 		{"itself", swap(`target="0000:65:00.0"`, `target="0000:17:00.0"`), "gpu0: names itself as the target of 6 NVLinks"},
-		{"not there", swap(`target="0000:65:00.0"`, `target="0000:99:00.0"`), "6 NVLinks to 0000:99:00.0, which is no GPU of this file"},
+		{
+			"not there", swap(`target="0000:65:00.0"`, `target="0000:99:00.0"`),
+			"6 NVLinks to 0000:99:00.0, which is no GPU of this file",
+		},
 		{"no count", swap(`count="6"`, `count=""`), `nvlink count ""`},
 		{"negative count", swap(`count="6"`, `count="-6"`), `nvlink count "-6"`},
 		{"speed", swap(`speed="400000"`, `speed="-1"`), `speed "-1" Mb/s`},
@@ -210,14 +223,20 @@ func TestReadWarns(t *testing.T) {
 		{"twice", swap(`busid="0000:4b:00.0"`, `busid="0000:17:00.0"`), "0000:17:00.0 is there twice"},
 		{"numaid", swap(`numaid="0"`, `numaid="x"`), `numaid "x"`},
 		{"affinity", swap(`affinity="00000000,0000ffff"`, `affinity="0-15"`), `affinity "0-15"`},
-		{"suffix", swap(`32.0 GT/s PCIe`, `32.0 GT/s`), `NCCL does not know link_speed "32.0 GT/s" and counts the link as 8 GT/s; write "32.0 GT/s PCIe"`},
+		{
+			"suffix", swap(`32.0 GT/s PCIe`, `32.0 GT/s`),
+			`NCCL does not know link_speed "32.0 GT/s" and counts the link as 8 GT/s; write "32.0 GT/s PCIe"`,
+		},
 		{"link width", swap(`link_width="16"`, `link_width="-4"`), `link_width "-4"`},
 		{"link speed", swap(`32.0 GT/s PCIe`, `fast`), `link_speed "fast"`},
 		{"version", swap(`version="1"`, `version="7"`), `system version "7"`},
 		{"nesting", swap(`<net name`, `<gpu dev="5"/><net name`), "<gpu> inside <nic> is not part of the format"},
 		{"broken", swap(`speed="400000"`, "speed=\"4000\n"), "<net is not a whole tag"},
 		{"two gpus", swap(`<gpu dev="1"`, `<gpu dev="1" rank="9"/><gpu dev="1"`), "2 gpu elements on one PCI address"},
-		{"nothing known", swap(`<pci busid="0000:17`, `<pci busid="0000:11:00.0"/><pci busid="0000:17`), "1 pci elements have neither a class nor a gpu or nic inside"},
+		{
+			"nothing known", swap(`<pci busid="0000:17`, `<pci busid="0000:11:00.0"/><pci busid="0000:17`),
+			"1 pci elements have neither a class nor a gpu or nic inside",
+		},
 	} {
 		f := read(t, c.text)
 		if !has(f, c.want) {
@@ -232,8 +251,10 @@ func TestReadWarns(t *testing.T) {
 func TestReadNVSwitch(t *testing.T) {
 	text := strings.ReplaceAll(pair, `<nvlink target="0000:65:00.0" count="6" tclass="0x030200"/>`,
 		`<nvlink target="0000:05:00.0" count="4" tclass="0x068000"/><nvlink target="0000:06:00.0" count="5" tclass="0x068000"/>`)
-	text = strings.ReplaceAll(text, `target="0000:17:00.0" count="6" tclass="0x030200"`, `target="fffffff:ffff:ff" count="9" tclass="0x068000"`)
-	text = strings.Replace(text, `    <pci busid="0000:4b`, `    <pci busid="0000:05:00.0" class="0x068000"/>`+"\n"+`    <pci busid="0000:4b`, 1)
+	text = strings.ReplaceAll(text, `target="0000:17:00.0" count="6" tclass="0x030200"`,
+		`target="fffffff:ffff:ff" count="9" tclass="0x068000"`)
+	text = strings.Replace(text, `    <pci busid="0000:4b`,
+		`    <pci busid="0000:05:00.0" class="0x068000"/>`+"\n"+`    <pci busid="0000:4b`, 1)
 	nt := read(t, text).Types[0]
 	if nt.Count(cluster.NVSwitch) != 1 {
 		t.Fatalf("%d NVSwitches", nt.Count(cluster.NVSwitch))
@@ -251,8 +272,10 @@ func TestReadTrays(t *testing.T) {
 	text.WriteString("<system version=\"1\">\n")
 	for h := range 2 {
 		for n := range 2 {
-			fmt.Fprintf(&text, `<cpu host_hash="0x%x" numaid="%d" arch="arm64"><pci busid="000%d:01:00.0" class="0x030200"><gpu dev="%d" sm="100">`+
-				`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/><c2c bw="44712" count="10"/></gpu></pci></cpu>`+"\n", h+7, n, n, n)
+			fmt.
+				Fprintf(&text, `<cpu host_hash="0x%x" numaid="%d" arch="arm64"><pci busid="000%d:01:00.0" class="0x030200"><gpu dev="%d" sm="100">`+
+					`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/><c2c bw="44712" count="10"/></gpu></pci></cpu>`+
+					"\n", h+7, n, n, n)
 		}
 	}
 	text.WriteString("</system>")
@@ -325,7 +348,8 @@ func TestReadRCCL(t *testing.T) {
 	f := read(t, text)
 	nt := f.Types[0]
 	a, b := nt.Devices[nt.ByName("gpu0")].GPU, nt.Devices[nt.ByName("gpu1")].GPU
-	if a.Arch != "gfx90a" || b.Arch != "gfx942" || a.SM != 0 || a.Vendor != "amd" || a.GDR != cluster.No || b.GDR != cluster.Maybe {
+	if a.Arch != "gfx90a" || b.Arch != "gfx942" || a.SM != 0 || a.Vendor != "amd" || a.GDR != cluster.No ||
+		b.GDR != cluster.Maybe {
 		t.Errorf("%+v %+v", *a, *b)
 	}
 	if f.Format != formatRCCL || nt.Matrix().Class[0][1] != "XGMI" || nt.Links[len(nt.Links)-1].Lanes != 4 {

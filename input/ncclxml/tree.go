@@ -174,7 +174,8 @@ func (p *parser) open(t *tags.Token) error {
 	}
 	if t.Kind == tags.Open {
 		if len(p.stack) == maxDepth {
-			return fault(p.f.Source, t.Line, "elements are nested more than %d deep; a PCI tree never is: not a topology file", maxDepth)
+			return fault(p.f.Source, t.Line, "elements are nested more than %d deep; a PCI tree never is: not a topology file",
+				maxDepth)
 		}
 		p.stack = append(p.stack, frame{t.Name, el})
 	}
@@ -187,7 +188,8 @@ func (p *parser) ignored(t *tags.Token, parent string) {
 		return
 	}
 	p.odd[t.Name] = true
-	p.f.Warnf(t.Line, "", "<%s> inside <%s> is not part of the format; left out with all in it, as NCCL does", t.Name, parent)
+	p.f.Warnf(t.Line, "", "<%s> inside <%s> is not part of the format; left out with all in it, as NCCL does", t.Name,
+		parent)
 }
 
 func (p *parser) system(t *tags.Token) error {

@@ -89,7 +89,8 @@ func (b *builder) speed(e *element) float64 {
 		}
 	}
 	if v != 8 {
-		b.warnf(e.line, e.get("busid"), "NCCL does not know link_speed %q and counts the link as 8 GT/s; write \"%.1f GT/s PCIe\"", shorten(s), v)
+		b.warnf(e.line, e.get("busid"),
+			"NCCL does not know link_speed %q and counts the link as 8 GT/s; write \"%.1f GT/s PCIe\"", shorten(s), v)
 	}
 	return v
 }

@@ -60,8 +60,10 @@ func FuzzRead(f *testing.F) {
 	if data, err := os.ReadFile("testdata/dgx-a100.xml"); err == nil {
 		f.Add(string(data))
 	}
-	f.Add(`<system version="2"><cpu numaid="-1"><nic><net name="lo" speed="1"/></nic><pci busid="0:0:0"><gpu gcn="910"><xgmi count="1" target="0:0:0"/></gpu></pci></cpu>`)
-	f.Add("<!-- " + noteHead + "\nmade-up addresses: domain fffe\nsocket a: 0\nroot b: fffe:01:00.0\n-->" + strings.ReplaceAll(pair, "0000:17", "fffe:01"))
+	f.
+		Add(`<system version="2"><cpu numaid="-1"><nic><net name="lo" speed="1"/></nic><pci busid="0:0:0"><gpu gcn="910"><xgmi count="1" target="0:0:0"/></gpu></pci></cpu>`)
+	f.Add("<!-- " + noteHead + "\nmade-up addresses: domain fffe\nsocket a: 0\nroot b: fffe:01:00.0\n-->" +
+		strings.ReplaceAll(pair, "0000:17", "fffe:01"))
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := Read("in", strings.NewReader(text))
 		if err != nil {

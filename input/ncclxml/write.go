@@ -98,7 +98,8 @@ func (p *printer) plan() error {
 	p.out = make([][]cluster.Link, len(p.t.Devices))
 	p.dev = map[int]int{}
 	if p.t.Trays > 1 && (p.form.Tray < 1 || p.form.Tray > p.t.Trays) {
-		return fmt.Errorf("it spans %d hosts and NCCL reads one host per file; pick one with Tray 1 to %d", p.t.Trays, p.t.Trays)
+		return fmt.Errorf("it spans %d hosts and NCCL reads one host per file; pick one with Tray 1 to %d", p.t.Trays,
+			p.t.Trays)
 	}
 	for i := range p.t.Devices {
 		if d := &p.t.Devices[i]; p.here(i) && d.Parent >= 0 {
@@ -163,7 +164,8 @@ func (p *printer) hung() error {
 			case cluster.NUMA, cluster.RootComplex, cluster.PCISwitch:
 			default:
 				if !loose || k != cluster.Socket {
-					return fmt.Errorf("%s hangs below %s; the format has devices below NUMA domains, host bridges and switches only", d.Name, p.name(d.Parent))
+					return fmt.Errorf("%s hangs below %s; the format has devices below NUMA domains, host bridges and switches only",
+						d.Name, p.name(d.Parent))
 				}
 			}
 		}
@@ -233,8 +235,10 @@ func (p *printer) fabric(l cluster.Link, said string) error {
 	if b == cluster.GPU {
 		l.A, l.B, a, b = l.B, l.A, b, a
 	}
-	if a != cluster.GPU || l.OneWay || l.Kind == cluster.XGMI || b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) != l.B || b != cluster.NUMA && b != cluster.NVSwitch {
-		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU", said, p.target())
+	if a != cluster.GPU || l.OneWay || l.Kind == cluster.XGMI ||
+		b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) != l.B || b != cluster.NUMA && b != cluster.NVSwitch {
+		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU",
+			said, p.target())
 	}
 	p.out[l.A] = append(p.out[l.A], l)
 	return nil
@@ -295,7 +299,8 @@ func (p *printer) addresses() {
 	taken := map[cluster.PCI]bool{}
 	for i := range p.t.Devices {
 		d := &p.t.Devices[i]
-		if !p.here(i) || d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex || p.virtual(i) {
+		if !p.here(i) || d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex ||
+			p.virtual(i) {
 			continue
 		}
 		p.addr[i] = d.PCI

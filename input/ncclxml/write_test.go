@@ -63,7 +63,11 @@ func server() *cluster.NodeType {
 	sw := cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1}
 	for s := range 2 {
 		socket := t.Add(cluster.Device{Kind: cluster.Socket, Index: s, Parent: -1})
-		numa := t.Add(cluster.Device{Kind: cluster.NUMA, Index: s, Parent: socket, CPU: &cluster.CPUInfo{Arch: "x86_64", Vendor: "GenuineIntel", Family: 6, Model: 143, Cores: fmt.Sprintf("%d-%d", s*56, s*56+55)}})
+		numa := t.Add(cluster.Device{
+			Kind: cluster.NUMA, Index: s, Parent: socket, CPU: &cluster.CPUInfo{
+				Arch: "x86_64", Vendor: "GenuineIntel", Family: 6, Model: 143, Cores: fmt.Sprintf("%d-%d", s*56, s*56+55),
+			},
+		})
 		numas = append(numas, numa)
 		root := t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa})
 		t.Connect(cluster.Link{A: numa, B: root, Kind: cluster.OnDie})
@@ -115,22 +119,26 @@ func TestWriteDescribed(t *testing.T) {
 	for i := range was.Devices {
 		w := &was.Devices[i]
 		n := &now.Devices[now.ByName(w.Name)]
-		if now.ByName(w.Name) < 0 || n.Kind != w.Kind || n.Index != w.Index || n.PCI != "" || n.Label != w.Label || n.Model != w.Model {
+		if now.ByName(w.Name) < 0 || n.Kind != w.Kind || n.Index != w.Index || n.PCI != "" || n.Label != w.Label ||
+			n.Model != w.Model {
 			t.Errorf("%s: was %+v\nnow %+v", w.Name, w, n)
 		}
 		if w.Parent >= 0 && was.Devices[w.Parent].Name != now.Devices[n.Parent].Name {
 			t.Errorf("%s: below %s, was below %s", w.Name, now.Devices[n.Parent].Name, was.Devices[w.Parent].Name)
 		}
-		if w.NIC != nil && show(w.NIC) != show(n.NIC) || w.GPU != nil && show(w.GPU) != show(n.GPU) || w.CPU != nil && show(w.CPU) != show(n.CPU) {
+		if w.NIC != nil && show(w.NIC) != show(n.NIC) || w.GPU != nil && show(w.GPU) != show(n.GPU) ||
+			w.CPU != nil && show(w.CPU) != show(n.CPU) {
 			t.Errorf("%s: was %s\nnow %s", w.Name, show(w), show(n))
 		}
 	}
 	if len(now.Devices) != len(was.Devices) || len(now.Links) != len(was.Links) {
-		t.Errorf("%d devices and %d links, were %d and %d", len(now.Devices), len(now.Links), len(was.Devices), len(was.Links))
+		t.Errorf("%d devices and %d links, were %d and %d", len(now.Devices), len(now.Links), len(was.Devices),
+			len(was.Links))
 	}
 	for _, want := range []string{
 		"made-up addresses: domain fffe", "socket socket1: 1", "root root0: fffe:01:00.0 fffe:01:03.0",
-		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`, `<net name="unnamed-nic0-0" dev="0" latency="0" speed="400000" port="1" gdr="1"/>`,
+		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`,
+		`<net name="unnamed-nic0-0" dev="0" latency="0" speed="400000" port="1" gdr="1"/>`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
@@ -152,9 +160,15 @@ func TestWriteMadeUpDomain(t *testing.T) {
 func TestWriteDirect(t *testing.T) {
 	nt := &cluster.NodeType{Name: "vm", Tree: cluster.Read}
 	numa := nt.Add(cluster.Device{Kind: cluster.NUMA, Index: 0, Parent: -1})
-	g := nt.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: numa, PCI: "0001:00:00.0", PCIID: &cluster.PCIID{Class: "030200"}, GPU: &cluster.GPUInfo{Vendor: "nvidia"}})
+	g := nt.Add(cluster.Device{
+		Kind: cluster.GPU, Index: 0, Parent: numa, PCI: "0001:00:00.0", PCIID: &cluster.PCIID{Class: "030200"},
+		GPU: &cluster.GPUInfo{Vendor: "nvidia"},
+	})
 	nt.Connect(cluster.Link{A: numa, B: g, Kind: cluster.PCIe})
-	n := nt.Add(cluster.Device{Kind: cluster.NIC, Index: 0, Parent: numa, Label: "eth0", NIC: &cluster.NICInfo{Ports: []cluster.Port{{Label: "eth0"}}}})
+	n := nt.Add(cluster.Device{
+		Kind: cluster.NIC, Index: 0, Parent: numa, Label: "eth0",
+		NIC: &cluster.NICInfo{Ports: []cluster.Port{{Label: "eth0"}}},
+	})
 	nt.Connect(cluster.Link{A: numa, B: n, Kind: cluster.PCIe})
 	text := write(t, nt)
 	if !strings.Contains(text, "    <nic>\n      <net name=\"eth0\"") || !strings.Contains(text, "no root: 0001:00:00.0") {
@@ -204,8 +218,14 @@ func TestWriteRefuses(t *testing.T) {
 			t.Connect(cluster.Link{A: t.ByName("gpu0"), B: t.ByName("gpu1"), Kind: cluster.PCIe})
 		}},
 		{"loose", "gpu0 hangs below no NUMA domain", func(t *cluster.NodeType) { t.Devices[t.ByName("gpu0")].Parent = -1 }},
-		{"nested", "nic0 hangs below gpu0", func(t *cluster.NodeType) { t.Devices[t.ByName("nic0")].Parent = t.ByName("gpu0") }},
-		{"makers", "gpu1 is amd's and others are nvidia's", func(t *cluster.NodeType) { t.Devices[t.ByName("gpu1")].GPU.Vendor = "amd" }},
+		{
+			"nested", "nic0 hangs below gpu0",
+			func(t *cluster.NodeType) { t.Devices[t.ByName("nic0")].Parent = t.ByName("gpu0") },
+		},
+		{
+			"makers", "gpu1 is amd's and others are nvidia's",
+			func(t *cluster.NodeType) { t.Devices[t.ByName("gpu1")].GPU.Vendor = "amd" },
+		},
 		{"intel", "accelerators are Intel's", func(t *cluster.NodeType) {
 			for _, g := range t.Of(cluster.GPU) {
 				t.Devices[g].GPU.Vendor = "intel"

@@ -23,7 +23,8 @@ const (
 )
 
 func matchList(head []byte) bool {
-	return bytes.Contains(head, []byte(colStart)) && bytes.Contains(head, []byte(colDur)) && bytes.Contains(head, []byte(colStream))
+	return bytes.Contains(head, []byte(colStart)) && bytes.Contains(head, []byte(colDur)) &&
+		bytes.Contains(head, []byte(colStream))
 }
 
 // readList reads the list as CSV or as a JSON array of rows.
@@ -62,7 +63,10 @@ func (b *builder) listed(ids map[string]int64, start, dur int64, get func(string
 		gpu = strings.TrimSpace(gpu[:i])
 	}
 	b.devices[number] = gpu
-	e := trace.Event{Interval: trace.Interval{Start: start, End: start + dur}, Device: int32(number), Stream: int32(stream), Call: -1, Seq: -1}
+	e := trace.Event{
+		Interval: trace.Interval{Start: start, End: start + dur}, Device: int32(number), Stream: int32(stream), Call: -1,
+		Seq: -1,
+	}
 	name, k := get(colName), key{0, number}
 	switch c, is := trace.FromKernel(name); {
 	case strings.HasPrefix(name, "["):

@@ -1,6 +1,6 @@
-// Package nsys reads what Nsight Systems exports of a profile: its SQLite database (nsys export --type sqlite), and the list
-// of GPU operations of nsys stats --report cuda_gpu_trace as CSV or JSON. A profile may hold several GPUs and processes; each
-// GPU of a process becomes a trace. Collectives have no sizes in it.
+// Package nsys reads what Nsight Systems exports of a profile: its SQLite database (nsys export --type sqlite), and the
+// list of GPU operations of nsys stats --report cuda_gpu_trace as CSV or JSON. A profile may hold several GPUs and
+// processes; each GPU of a process becomes a trace. Collectives have no sizes in it.
 package nsys
 
 import (
@@ -57,7 +57,8 @@ func Read(name string, r io.ReaderAt, size int64) ([]*trace.Trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if !db.Has(kernels, "start", "end", "shortName") {
-		return nil, fmt.Errorf("%s: an SQLite database without Nsight's table of kernels (%s); profile with --trace=cuda, then nsys export --type sqlite", name, kernels)
+		return nil, fmt.Errorf("%s: an SQLite database without Nsight's table of kernels (%s); profile with --trace=cuda, "+
+			"then nsys export --type sqlite", name, kernels)
 	}
 	b := newBuilder(name)
 	for _, read := range []func(*sqlite.File) error{b.strings, b.gpus, b.kernels, b.copies, b.steps} {
@@ -104,24 +105,28 @@ func (b *builder) gpus(db *sqlite.File) error {
 }
 
 func (b *builder) kernels(db *sqlite.File) error {
-	return db.Rows(kernels, []string{"start", "end", "deviceId", "streamId", "shortName", "globalPid", "demangledName"}, func(v []sqlite.Value) error {
-		name := v[4].Int
-		if _, ok := b.isCall[name]; !ok {
-			c, is := trace.FromKernel(b.names[name])
-			if !is {
-				c, is = trace.FromKernel(b.names[v[6].Int])
+	return db.Rows(kernels, []string{"start", "end", "deviceId", "streamId", "shortName", "globalPid", "demangledName"},
+		func(v []sqlite.Value) error {
+			name := v[4].Int
+			if _, ok := b.isCall[name]; !ok {
+				c, is := trace.FromKernel(b.names[name])
+				if !is {
+					c, is = trace.FromKernel(b.names[v[6].Int])
+				}
+				b.calls[name], b.isCall[name] = c, is
 			}
-			b.calls[name], b.isCall[name] = c, is
-		}
-		e := trace.Event{Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Device: int32(v[2].Int), Stream: int32(v[3].Int), Call: -1, Seq: -1}
-		k := key{v[5].Int, v[2].Int}
-		if b.isCall[name] {
-			e.Kind, e.Call = trace.Comm, b.call(k, name)
-		} else {
-			e.FP32 = trace.SlowMatmul(b.names[name])
-		}
-		return b.add(k, e)
-	})
+			e := trace.Event{
+				Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Device: int32(v[2].Int), Stream: int32(v[3].Int),
+				Call: -1, Seq: -1,
+			}
+			k := key{v[5].Int, v[2].Int}
+			if b.isCall[name] {
+				e.Kind, e.Call = trace.Comm, b.call(k, name)
+			} else {
+				e.FP32 = trace.SlowMatmul(b.names[name])
+			}
+			return b.add(k, e)
+		})
 }
 
 // call is the number of a call in the trace of a GPU.
@@ -162,13 +167,17 @@ func (b *builder) copies(db *sqlite.File) error {
 		if !db.Has(table, "start", "end") {
 			continue
 		}
-		err := db.Rows(table, []string{"start", "end", "deviceId", "streamId", "globalPid", "copyKind"}, func(v []sqlite.Value) error {
-			e := trace.Event{Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Kind: trace.Copy, Device: int32(v[2].Int), Stream: int32(v[3].Int), Call: -1, Seq: -1}
-			if table == memcpy && v[5].Int == peerToPeer {
-				e.Kind = trace.Comm
-			}
-			return b.add(key{v[4].Int, v[2].Int}, e)
-		})
+		err := db.Rows(table, []string{"start", "end", "deviceId", "streamId", "globalPid", "copyKind"},
+			func(v []sqlite.Value) error {
+				e := trace.Event{
+					Interval: trace.Interval{Start: v[0].Int, End: v[1].Int}, Kind: trace.Copy, Device: int32(v[2].Int),
+					Stream: int32(v[3].Int), Call: -1, Seq: -1,
+				}
+				if table == memcpy && v[5].Int == peerToPeer {
+					e.Kind = trace.Comm
+				}
+				return b.add(key{v[4].Int, v[2].Int}, e)
+			})
 		if err != nil {
 			return err
 		}

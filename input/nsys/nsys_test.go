@@ -43,7 +43,10 @@ func check(t *testing.T, tr *trace.Trace, steps int, compute, comm, exposed, cop
 	if s.Steps != steps || len(s.Groups) != 1 || s.Groups[0].BusBW != 0 {
 		t.Errorf("%+v", s)
 	}
-	for name, v := range map[string][2]float64{"compute": {float64(s.Compute), compute}, "comm": {float64(s.Comm), comm}, "exposed": {float64(s.Exposed), exposed}, "copies": {float64(s.Copy), copied}} {
+	for name, v := range map[string][2]float64{
+		"compute": {float64(s.Compute), compute}, "comm": {float64(s.Comm), comm}, "exposed": {float64(s.Exposed), exposed},
+		"copies": {float64(s.Copy), copied},
+	} {
 		if math.Abs(v[0]*1e6-v[1]) > 1e-6 {
 			t.Errorf("%s: %g µs, expected %g", name, v[0]*1e6, v[1])
 		}

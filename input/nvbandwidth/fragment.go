@@ -35,7 +35,8 @@ func (t *table) addTo(node *pairtable.Node, f *cluster.Fragment) {
 	}
 	for _, c := range t.Cols {
 		if !node.Has(c) {
-			f.Warnf(t.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left out", t.Title, c, node.Len())
+			f.Warnf(t.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left "+
+				"out", t.Title, c, node.Len())
 			break
 		}
 	}

@@ -89,7 +89,8 @@ func read(name string, r io.Reader) (*parser, error) {
 	}
 	p.end()
 	if p.tests == 0 && len(p.devices) == 0 {
-		return nil, fmt.Errorf("%s: no test of %s; expected lines such as \"Running device_to_device_memcpy_read_ce.\" and a table; save the whole output of the tool", name, format)
+		return nil, fmt.Errorf("%s: no test of %s; expected lines such as \"Running device_to_device_memcpy_read_ce.\" and "+
+			"a table; save the whole output of the tool", name, format)
 	}
 	return p, nil
 }

@@ -165,7 +165,8 @@ func TestArrows(t *testing.T) {
 	want := []string{"0-1 10 16 0.7µs", "1-0 25 17 0.71µs"}
 	var got []string
 	for _, p := range f.Types[0].Pairs {
-		got = append(got, fmt.Sprintf("%d-%d %g %g %gµs", p.A, p.B, p.Rate.Value.GBps(), p.Both.Value.GBps(), p.Latency.Value.Micros()))
+		got = append(got, fmt.Sprintf("%d-%d %g %g %gµs", p.A, p.B, p.Rate.Value.GBps(), p.Both.Value.GBps(),
+			p.Latency.Value.Micros()))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("pairs %q, want %q", got, want)

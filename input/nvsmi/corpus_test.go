@@ -11,7 +11,9 @@ import (
 )
 
 // readSample reads a real sample that must hold one node.
-func readSample(t *testing.T, file string, match func([]byte) bool, read readFunc) (*cluster.Fragment, *cluster.NodeType) {
+func readSample(t *testing.T, file string, match func([]byte) bool,
+	read readFunc,
+) (*cluster.Fragment, *cluster.NodeType) {
 	t.Helper()
 	data := corpus.Open(t, file)
 	if !match(data) {
@@ -172,7 +174,8 @@ func checkHeader(t *testing.T, e corpus.Entry) {
 		return false
 	}
 	if has(numaAffinity) != e.Facts["has_numa_column"] || has(gpuNUMA) != e.Facts["has_gpu_numa_id"] {
-		t.Errorf("affinity columns %v; want NUMA %v, GPU NUMA ID %v", h.tails, e.Facts["has_numa_column"], e.Facts["has_gpu_numa_id"])
+		t.Errorf("affinity columns %v; want NUMA %v, GPU NUMA ID %v", h.tails, e.Facts["has_numa_column"],
+			e.Facts["has_gpu_numa_id"])
 	}
 	rows := 0
 	for _, r := range tables[0].rows {
@@ -227,7 +230,8 @@ func TestCorpusP2P(t *testing.T) {
 			if MatchTopo(corpus.Open(t, e.File)) {
 				t.Error("taken for a matrix of path classes too")
 			}
-			if strings.Contains(e.MustFind, "not supported by chipset") && !strings.Contains(node.Pairs[0].Why, "chipset not supported") {
+			if strings.Contains(e.MustFind, "not supported by chipset") &&
+				!strings.Contains(node.Pairs[0].Why, "chipset not supported") {
 				t.Errorf("why: %q", node.Pairs[0].Why)
 			}
 		})

@@ -64,8 +64,11 @@ func TestGPUs(t *testing.T) {
 	}{
 		{
 			"list", MatchList, ReadList,
-			"$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-40GB (UUID: " + uuidA + ")\n  MIG 3g.20gb     Device  0: (UUID: " + migA + ")\n  MIG 1g.5gb Device 1: (UUID: MIG-GPU-00000000-1111-2222-3333-444444444444/7/0)\nGPU 1: NVIDIA A100-SXM4-40GB (UUID: " + uuidB + ")\n",
-			"/gpu0 0 \"NVIDIA A100-SXM4-40GB\" …4444 mig0 3g.20gb true mig1 1g.5gb true\n/gpu1 1 \"NVIDIA A100-SXM4-40GB\" …5555\n",
+			"$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-40GB (UUID: " + uuidA + ")\n  MIG 3g.20gb     Device  0: (UUID: " + migA +
+				")\n  MIG 1g.5gb Device 1: (UUID: MIG-GPU-00000000-1111-2222-3333-444444444444/7/0)\nGPU 1: NVIDIA " +
+				"A100-SXM4-40GB (UUID: " + uuidB + ")\n",
+			"/gpu0 0 \"NVIDIA A100-SXM4-40GB\" …4444 mig0 3g.20gb true mig1 1g.5gb true\n/gpu1 1 \"NVIDIA A100-SXM4-40GB\" " +
+				"…5555\n",
 			nil,
 		},
 		{
@@ -88,42 +91,54 @@ func TestGPUs(t *testing.T) {
 		},
 		{
 			"links", MatchList, ReadList,
-			"GPU 0: NVIDIA H100 (UUID: " + uuidA + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n\t Link 2: 26.562 GB/s\nGPU 1: NVIDIA H100 (UUID: " + uuidB + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: 13.281 GB/s\n",
+			"GPU 0: NVIDIA H100 (UUID: " + uuidA + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n\t Link 2: 26.562 GB/s\n" +
+				"GPU 1: NVIDIA H100 (UUID: " + uuidB + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: 13.281 GB/s\n",
 			"/gpu0 0 \"NVIDIA H100\" …4444 3 links\n/gpu1 1 \"NVIDIA H100\" …5555 2 links\n",
 			[]string{"gpu0: 1 of 3 NVLinks inactive", "gpu1: its NVLinks run at different speeds: 26.562 GB/s and 13.281 GB/s"},
 		},
 		{
 			"links all down, list and links in one text", MatchList, ReadList,
-			"GPU 0: RTX (UUID: " + uuidA + ")\nGPU 0: RTX (UUID: " + uuidA + ")\nNVML: Unable to retrieve NVLink information as all links are inActive\n",
+			"GPU 0: RTX (UUID: " + uuidA + ")\nGPU 0: RTX (UUID: " + uuidA +
+				")\nNVML: Unable to retrieve NVLink information as all links are inActive\n",
 			"/gpu0 0 \"RTX\" …4444\n",
 			nil,
 		},
 		{
 			"table", MatchSMI, ReadSMI,
-			"+----+\n| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n|=====+===|\n" +
-				"|   0  NVIDIA H100 80GB HBM3          On  |   00000000:06:00.0 Off |                    0 |\n| N/A   34C    P0             70W /  700W |       0MiB /  81559MiB |      0%      Default |\n|      |    |   Enabled |\n+---+\n" +
-				"|   1  NVIDIA A100 80G...  Off  | 00000001:07:00.0 Off |                    0 |\n| N/A   34C    P0    70W / 700W |       0MiB /  81920MiB |      0%      Default |\n" +
-				"| MIG devices: |\n|  0    7   0   0  |               5MiB /  9984MiB  | 14      0 |  1   0    0    0    0 |\n|                  |               0MiB /  8191MiB  |           |                       |\n" +
+			"+----+\n| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n" +
+				"|=====+===|\n" +
+				"|   0  NVIDIA H100 80GB HBM3          On  |   00000000:06:00.0 Off |                    0 |\n| N/A   34C    P0  " +
+				"           70W /  700W |       0MiB /  81559MiB |      0%      Default |\n|      |    |   Enabled |\n+---+\n" +
+				"|   1  NVIDIA A100 80G...  Off  | 00000001:07:00.0 Off |                    0 |\n| N/A   34C    P0    70W / " +
+				"700W |       0MiB /  81920MiB |      0%      Default |\n" +
+				"| MIG devices: |\n|  0    7   0   0  |               5MiB /  9984MiB  | 14      0 |  1   0    0    0    0 |\n|  " +
+				"                |               0MiB /  8191MiB  |           |                       |\n" +
 				"| Processes: |\n|    0   N/A  N/A     12806      C   /usr/bin/python                           26130MiB |\n",
-			"/gpu0 0 \"NVIDIA H100 80GB HBM3\" 0000:06:00.0 81559 MiB mig0  false\n/gpu1 1 \"NVIDIA A100 80G...\" 0001:07:00.0 80 GiB\n",
+			"/gpu0 0 \"NVIDIA H100 80GB HBM3\" 0000:06:00.0 81559 MiB mig0  false\n/gpu1 1 \"NVIDIA A100 80G...\" " +
+				"0001:07:00.0 80 GiB\n",
 			[]string{"is cut short"},
 		},
 		{
 			"table of a host, indented", MatchSMI, ReadSMI,
-			"n3:     |   0  NVIDIA L4      WDDM  |   00000000:01:00.0  On |   0 |\nn3:     | 30%   35C    P8             12W /  425W |       0MiB /  24564MiB |      0%      Default |\n",
+			"n3:     |   0  NVIDIA L4      WDDM  |   00000000:01:00.0  On |   0 |\nn3:     | 30%   35C    P8             12W " +
+				"/  425W |       0MiB /  24564MiB |      0%      Default |\n",
 			"n3/gpu0 0 \"NVIDIA L4\" 0000:01:00.0 24564 MiB\n",
 			nil,
 		},
 		{
 			"query with units", MatchQuery, ReadQuery,
-			"index, name, uuid, pci.bus_id, memory.total [MiB], pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max, compute_cap\n" +
-				"0, NVIDIA H200, " + uuidA + ", 00000000:0A:00.0, 143771 MiB, 1, 5, 8, 16, 9.0\n1, NVIDIA H200, " + uuidB + ", 00000000:0B:00.0, 143771 MiB, 5, 5, 16, 16, 9.0\n",
-			"/gpu0 0 \"NVIDIA H200\" …4444 0000:0a:00.0 143771 MiB sm90 pcie x8/16 2.5/32\n/gpu1 1 \"NVIDIA H200\" …5555 0000:0b:00.0 143771 MiB sm90 pcie x16/16 32/32\n",
+			"index, name, uuid, pci.bus_id, memory.total [MiB], pcie.link.gen.current, pcie.link.gen.max, " +
+				"pcie.link.width.current, pcie.link.width.max, compute_cap\n" +
+				"0, NVIDIA H200, " + uuidA + ", 00000000:0A:00.0, 143771 MiB, 1, 5, 8, 16, 9.0\n1, NVIDIA H200, " + uuidB +
+				", 00000000:0B:00.0, 143771 MiB, 5, 5, 16, 16, 9.0\n",
+			"/gpu0 0 \"NVIDIA H200\" …4444 0000:0a:00.0 143771 MiB sm90 pcie x8/16 2.5/32\n/gpu1 1 \"NVIDIA H200\" …5555 " +
+				"0000:0b:00.0 143771 MiB sm90 pcie x16/16 32/32\n",
 			[]string{"1 of 2 GPUs report a lower PCIe generation than they can do (1 of 5): idle"},
 		},
 		{
 			"query without units, other names, a repeat", MatchQuery, ReadQuery,
-			"gpu_name, gpu_bus_id, memory.total [MiB], pcie.link.gen.gpumax, pcie.link.gen.hostmax, pcie.link.width.max\nTesla T4, 00000000:3B:00.0, 15360, 3, [N/A], 16\nTesla T4, 00000000:3B:00.0, 15360, 3, [N/A], 16\n",
+			"gpu_name, gpu_bus_id, memory.total [MiB], pcie.link.gen.gpumax, pcie.link.gen.hostmax, pcie.link.width.max\n" +
+				"Tesla T4, 00000000:3B:00.0, 15360, 3, [N/A], 16\nTesla T4, 00000000:3B:00.0, 15360, 3, [N/A], 16\n",
 			"/gpu0 -1 \"Tesla T4\" 0000:3b:00.0 15 GiB pcie x0/16 0/8\n",
 			nil,
 		},
@@ -147,40 +162,54 @@ func TestGPUs(t *testing.T) {
 		},
 		{
 			"xml", MatchXML, ReadXML,
-			"log line\n<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n\t<attached_gpus>2</attached_gpus>\n" +
-				"\t<gpu id=\"00000000:0A:00.0\">\n\t\t<product_name>NVIDIA A100</product_name>\n\t\t<mig_devices>\n\t\t\t<mig_device>\n\t\t\t\t<index>0</index>\n\t\t\t\t<uuid>" + migA + "</uuid>\n\t\t\t</mig_device>\n\t\t</mig_devices>\n" +
-				"\t\t<uuid>" + uuidA + "</uuid>\n\t\t<minor_number>7</minor_number>\n\t\t<pci><pci_device_id>20B010DE</pci_device_id><pci_gpu_link_info><pcie_gen><max_link_gen>4</max_link_gen><current_link_gen>4</current_link_gen></pcie_gen>" +
+			"log line\n<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n" +
+				"\t<attached_gpus>2</attached_gpus>\n" +
+				"\t<gpu id=\"00000000:0A:00.0\">\n\t\t<product_name>NVIDIA A100</product_name>\n\t\t<mig_devices>\n" +
+				"\t\t\t<mig_device>\n\t\t\t\t<index>0</index>\n\t\t\t\t<uuid>" + migA +
+				"</uuid>\n\t\t\t</mig_device>\n\t\t</mig_devices>\n" +
+				"\t\t<uuid>" + uuidA + "</uuid>\n\t\t<minor_number>7</minor_number>\n" +
+				"\t\t<pci><pci_device_id>20B010DE</pci_device_id><pci_gpu_link_info><pcie_gen><max_link_gen>4</max_link_gen><current_link_gen>4</current_link_gen></pcie_gen>" +
 				"<link_widths><max_link_width>16x</max_link_width><current_link_width>8x</current_link_width></link_widths></pci_gpu_link_info></pci>\n\t\t<fb_memory_usage><total>40960 MiB</total></fb_memory_usage>\n\t\t<processes><process_info><process_name>uuid</process_name></process_info></processes>\n\t</gpu>\n" +
-				"\t<gpu id=\"00000000:0B:00.0\"><uuid>" + uuidB + "</uuid><c2c_mode>Enabled</c2c_mode></gpu>\n</nvidia_smi_log>\nmore log\n",
-			"/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB mig0  true pcie x8/16 16/16\n/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n",
+				"\t<gpu id=\"00000000:0B:00.0\"><uuid>" + uuidB +
+				"</uuid><c2c_mode>Enabled</c2c_mode></gpu>\n</nvidia_smi_log>\nmore log\n",
+			"/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB mig0  true pcie x8/16 16/16\n/gpu1 1 \"\" …5555 " +
+				"0000:0b:00.0 c2c x0/0 0/0\n",
 			nil,
 		},
 		{
 			"plain", MatchPlain, ReadPlain, plainText,
-			"/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\n/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n",
+			"/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\n/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 " +
+				"0/0\n",
 			nil,
 		},
 		{
-			"plain of hosts", MatchPlain, ReadPlain, prefixed("n1: ", plainText) + prefixed("n2: ", strings.Replace(plainText, "Attached GPUs                             : 2", "Attached GPUs : 9", 1)),
-			"n1/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn1/gpu1 1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n" +
-				"n2/gpu0 -1 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn2/gpu1 -1 \"\" …5555 0000:0b:00.0 c2c x0/0 0/0\n",
+			"plain of hosts", MatchPlain, ReadPlain, prefixed("n1: ", plainText) +
+				prefixed("n2: ", strings.Replace(plainText, "Attached GPUs                             : 2", "Attached GPUs : 9",
+					1)),
+			"n1/gpu0 0 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn1/gpu1 1 \"\" …5555 0000:0b:00.0 c2c " +
+				"x0/0 0/0\n" +
+				"n2/gpu0 -1 \"NVIDIA A100\" …4444 0000:0a:00.0 40 GiB pcie x8/16 16/16\nn2/gpu1 -1 \"\" …5555 0000:0b:00.0 " +
+				"c2c x0/0 0/0\n",
 			nil,
 		},
 		{
 			"xml cut off", MatchXML, ReadXML,
-			"<nvidia_smi_log><attached_gpus>2</attached_gpus>\n<gpu id=\"00000000:0A:00.0\"><uuid>" + uuidA + "</uuid></gpu>\n<gpu id=\"00000000:0B:00.0\"><uuid>GPU-0",
+			"<nvidia_smi_log><attached_gpus>2</attached_gpus>\n<gpu id=\"00000000:0A:00.0\"><uuid>" + uuidA +
+				"</uuid></gpu>\n<gpu id=\"00000000:0B:00.0\"><uuid>GPU-0",
 			"/gpu0 0 \"\" …4444 0000:0a:00.0\n/gpu1 1 \"\" 0000:0b:00.0\n",
 			[]string{"in:3: the text ends inside nvidia_smi_log; what came before is kept"},
 		},
 		{
 			"two documents", MatchXML, ReadXML,
-			"<nvidia_smi_log><gpu id=\"1:2:3\"><uuid>" + uuidA + "</uuid></gpu></nvidia_smi_log>\n<nvidia_smi_log><gpu id=\"4:5:6\"/></nvidia_smi_log>",
+			"<nvidia_smi_log><gpu id=\"1:2:3\"><uuid>" + uuidA +
+				"</uuid></gpu></nvidia_smi_log>\n<nvidia_smi_log><gpu id=\"4:5:6\"/></nvidia_smi_log>",
 			"/gpu0 -1 \"\" …4444 0001:02:03.0\n/gpu0 -1 \"\" 0004:05:06.0\n",
 			nil,
 		},
 		{
 			"entities are text", MatchXML, ReadXML,
-			"<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;\">]><nvidia_smi_log><gpu id=\"0:1:0\"><product_name>&b;</product_name></gpu></nvidia_smi_log>",
+			"<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;\">]><nvidia_smi_log><gpu " +
+				"id=\"0:1:0\"><product_name>&b;</product_name></gpu></nvidia_smi_log>",
 			"/gpu0 -1 \"&b;\" 0000:01:00.0\n",
 			nil,
 		},
@@ -232,7 +261,8 @@ func TestGPUErrors(t *testing.T) {
 }
 
 func TestP2P(t *testing.T) {
-	const head, legend = " \t\x1b[4mGPU0\tGPU1\t\x1b[0m\n", "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  NS   = Not supported\n"
+	const head, legend = " \t\x1b[4mGPU0\tGPU1\t\x1b[0m\n",
+		"\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  NS   = Not supported\n"
 	ok := head + " GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n" + legend
 	no := head + " GPU0\tX\tNS\t\n GPU1\tGNS\tX\t\n" + legend
 	for _, c := range []struct {
@@ -244,9 +274,17 @@ func TestP2P(t *testing.T) {
 		{"reads yes, writes no", ok + no, "gpu0>gpu1 no NS: not supported, gpu1>gpu0 no GNS: GPU not supported", nil},
 		{"no NVLink does not mean no peer access", "$ nvidia-smi topo -p2p n\n" + no, "", nil},
 		{"NVLink means peer access", "$ nvidia-smi topo -p2p n\n" + ok, "gpu0>gpu1 yes , gpu1>gpu0 yes ", nil},
-		{"rw", "$ nvidia-smi topo -p2p rw\n" + no, "gpu0>gpu1 no NS: not supported, gpu1>gpu0 no GNS: GPU not supported", nil},
-		{"unknown, disabled", head + "GPU0 X U\nGPU1 DR X\n", "gpu0>gpu1 unknown , gpu1>gpu0 no DR: disabled by a registry key", nil},
-		{"a foreign word", head + "GPU0 X OK\nGPU1 PIX X\n", "gpu0>gpu1 yes ", []string{"row GPU1, column GPU0: PIX in a matrix of peer access"}},
+		{
+			"rw", "$ nvidia-smi topo -p2p rw\n" + no, "gpu0>gpu1 no NS: not supported, gpu1>gpu0 no GNS: GPU not supported", nil,
+		},
+		{
+			"unknown, disabled", head + "GPU0 X U\nGPU1 DR X\n",
+			"gpu0>gpu1 unknown , gpu1>gpu0 no DR: disabled by a registry key", nil,
+		},
+		{
+			"a foreign word", head + "GPU0 X OK\nGPU1 PIX X\n", "gpu0>gpu1 yes ",
+			[]string{"row GPU1, column GPU0: PIX in a matrix of peer access"},
+		},
 		{"cut off", head + " GPU0\tX\tOK\t\n", "gpu0>gpu1 yes ", []string{"no row for GPU1"}},
 	} {
 		if !MatchP2P([]byte(c.in)) || MatchTopo([]byte(c.in)) && c.warn == nil {
@@ -271,7 +309,9 @@ func TestP2P(t *testing.T) {
 
 // What the driver says in /proc of the GPUs of a virtual machine, of one host and of labelled ones.
 func TestProc(t *testing.T) {
-	const one = "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 112\nGPU UUID: \t %s\nVideo BIOS: \t 96.00.30.00.01\nBus Type: \t PCIe\nDMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t 0000:%s:00.0\nDevice Minor: \t %d\nGPU Excluded:\t No\n"
+	const one = "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 112\nGPU UUID: \t %s\nVideo BIOS: \t 96.00.30.00.01\n" +
+		"Bus Type: \t PCIe\nDMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t 0000:%s:00.0\nDevice " +
+		"Minor: \t %d\nGPU Excluded:\t No\n"
 	text := fmt.Sprintf(one, uuidA, "05", 1) + fmt.Sprintf(one, "GPU-????????-????-????-????-????????????", "06", 0)
 	if !MatchProc([]byte(text)) || MatchProc([]byte("Bus Location: the second rack\n")) {
 		t.Error("not recognised, or prose is")
@@ -280,7 +320,8 @@ func TestProc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := gpuText(f); strings.Count(got, "NVIDIA H100") != 2 || !strings.Contains(got, "…4444 0000:05:00.0") || !strings.Contains(got, "0000:06:00.0") {
+	if got := gpuText(f); strings.Count(got, "NVIDIA H100") != 2 || !strings.Contains(got, "…4444 0000:05:00.0") ||
+		!strings.Contains(got, "0000:06:00.0") {
 		t.Errorf("%s", got)
 	}
 	var labelled strings.Builder

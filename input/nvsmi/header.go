@@ -155,7 +155,8 @@ func isName(w string) bool {
 	}
 	for i := range len(w) {
 		c := w[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')) {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+			i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')) {
 			return false
 		}
 	}

@@ -214,7 +214,10 @@ func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string
 // fast it is and not where it leads, so that it gets an end of its own and the
 // tree stays unknown; a source that knows the tree takes the figures over.
 func (v *inventory) addUplink(t *cluster.NodeType, at int, g *gpu) {
-	l := cluster.Link{B: at, Kind: cluster.PCIe, Lanes: g.width.now, MaxLanes: g.width.most, GTs: genSpeed(g.gen.now), MaxGTs: genSpeed(g.gen.most)}
+	l := cluster.Link{
+		B: at, Kind: cluster.PCIe, Lanes: g.width.now, MaxLanes: g.width.most, GTs: genSpeed(g.gen.now),
+		MaxGTs: genSpeed(g.gen.most),
+	}
 	up := cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: -1}
 	if g.c2c {
 		l = cluster.Link{B: at, Kind: cluster.C2C}
@@ -245,7 +248,8 @@ func warnIdle(f *cluster.Fragment, n *node) {
 		}
 	}
 	if len(low) > 0 {
-		f.Warnf(0, n.host, "%d of %d GPUs report a lower PCIe generation than they can do (%s): idle GPUs go down to save power; read it again under load", len(low), len(n.gpus), low[0])
+		f.Warnf(0, n.host, "%d of %d GPUs report a lower PCIe generation than they can do (%s): idle GPUs go down to save "+
+			"power; read it again under load", len(low), len(n.gpus), low[0])
 	}
 }
 

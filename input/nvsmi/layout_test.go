@@ -42,23 +42,28 @@ func TestLayouts(t *testing.T) {
 	}{
 		{
 			name: "tabs, empty CPU affinity, GPU NUMA ID after two tabs",
-			in:   "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV18\t0-7\t0\t\tN/A\nGPU1\tNV18\t X \t\t1\t\tN/A\n",
+			in: "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV18\t0-7\t0\t\tN/A\nGPU1\tNV18\t X " +
+				"\t\t1\t\tN/A\n",
 			want: []string{": X NV18 / NV18 X [gpu0 0-7 0] [gpu1  1]"},
 		},
 		{
 			name: "spaces, empty CPU affinity: a lone number is a NUMA domain",
-			in:   "      GPU0  GPU1  CPU Affinity  NUMA Affinity\nGPU0   X    SYS   0-7           0\nGPU1  SYS    X                  1\n",
+			in: "      GPU0  GPU1  CPU Affinity  NUMA Affinity\nGPU0   X    SYS   0-7           0\nGPU1  SYS    X           " +
+				"       1\n",
 			want: []string{": X SYS / SYS X [gpu0 0-7 0] [gpu1  1]"},
 		},
 		{
 			name: "Grace: several NUMA domains a GPU",
-			in:   "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV18\tSYS\t0-71\t0,3-9\t\t2\nGPU1\tNV18\t X \tSYS\t72-143\t1,19-25\t\t18\nNIC0\tSYS\tSYS\t X \t\t\t\t\n\nNIC Legend:\n\n  NIC0: ibp3s0\n",
+			in: "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV18\tSYS\t0-71\t0,3-9\t\t2\n" +
+				"GPU1\tNV18\t X \tSYS\t72-143\t1,19-25\t\t18\nNIC0\tSYS\tSYS\t X \t\t\t\t\n\nNIC Legend:\n\n  NIC0: ibp3s0\n",
 			want: []string{": X NV18 SYS / NV18 X SYS / SYS SYS X nic0=ibp3s0 [gpu0 0-71 0] [gpu1 72-143 1]"},
 		},
 		{
 			name: "names out of order and a header without offset",
-			in:   "GPU0 GPU1 mlx5_2 mlx5_0 CPU Affinity\nGPU0 X PIX PIX SYS 0-7\nGPU1 PIX X PIX SYS 0-7\nmlx5_2 PIX PIX X SYS\nmlx5_0 SYS SYS SYS X\n",
-			want: []string{": X PIX PIX SYS / PIX X PIX SYS / PIX PIX X SYS / SYS SYS SYS X nic0=mlx5_2 nic1=mlx5_0 [gpu0 0-7 -] [gpu1 0-7 -]"},
+			in: "GPU0 GPU1 mlx5_2 mlx5_0 CPU Affinity\nGPU0 X PIX PIX SYS 0-7\nGPU1 PIX X PIX SYS 0-7\nmlx5_2 PIX PIX X " +
+				"SYS\nmlx5_0 SYS SYS SYS X\n",
+			want: []string{": X PIX PIX SYS / PIX X PIX SYS / PIX PIX X SYS / SYS SYS SYS X nic0=mlx5_2 nic1=mlx5_0 [gpu0 0-7 " +
+				"-] [gpu1 0-7 -]"},
 		},
 		{
 			name: "header run together",
@@ -67,7 +72,8 @@ func TestLayouts(t *testing.T) {
 		},
 		{
 			name: "cells run together",
-			in:   "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYSSYS\t0-7\nGPU1\tSYS\t X \tSYS\t8-9\nGPU2\tSYS\tSYS\t X \t10\n",
+			in: "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tSYSSYS\t0-7\nGPU1\tSYS\t X \tSYS\t8-9\nGPU2\tSYS\tSYS\t X " +
+				"\t10\n",
 			want: []string{": X SYS SYS / SYS X SYS / SYS SYS X [gpu0 0-7 -] [gpu1 8-9 -] [gpu2 10 -]"},
 			warn: []string{"taken apart"},
 		},
@@ -79,7 +85,8 @@ func TestLayouts(t *testing.T) {
 				"GPU2    NODE    NODE     X      NODE    SYS\n0-7     0\n" +
 				"NIC0    PIX     NODE    NODE     X\nSYS\n" +
 				"NIC1    SYS     SYS     SYS     SYS\n X\n",
-			want: []string{": X NV4 NODE PIX SYS / NV4 X NODE NODE SYS / NODE NODE X NODE SYS / PIX NODE NODE X SYS / SYS SYS SYS SYS X nic0= nic1= [gpu0 0-7 0] [gpu1 0-7 0] [gpu2 0-7 0]"},
+			want: []string{": X NV4 NODE PIX SYS / NV4 X NODE NODE SYS / NODE NODE X NODE SYS / PIX NODE NODE X SYS / SYS SYS " +
+				"SYS SYS X nic0= nic1= [gpu0 0-7 0] [gpu1 0-7 0] [gpu2 0-7 0]"},
 		},
 		{
 			name: "a terminal folded a header of GPUs",
@@ -88,23 +95,28 @@ func TestLayouts(t *testing.T) {
 		},
 		{
 			name: "Markdown table, quotation, prose around",
-			in:   "Our box, see below.\n\n> |      | GPU0 | GPU1 | CPU Affinity |\n> |------|------|------|---|\n> | GPU0 | X | NV2 | 0-3 |\n> | GPU1 | NV2 | X | 0-3 |\n\nGPU0 and GPU1 are bridged.\n",
+			in: "Our box, see below.\n\n> |      | GPU0 | GPU1 | CPU Affinity |\n> |------|------|------|---|\n> | GPU0 | X " +
+				"| NV2 | 0-3 |\n> | GPU1 | NV2 | X | 0-3 |\n\nGPU0 and GPU1 are bridged.\n",
 			want: []string{": X NV2 / NV2 X [gpu0 0-3 -] [gpu1 0-3 -]"},
 		},
 		{
 			name: "colours, carriage returns, a launcher's marks",
-			in:   "[1,0]<stdout>:\t\x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m\r\n[1,0]<stdout>:GPU0\t X \tPXB\t0-3\r\n[1,0]<stdout>:GPU1\tPXB\t X \t0-3\r\n",
+			in: "[1,0]<stdout>:\t\x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m\r\n[1,0]<stdout>:GPU0\t X \tPXB\t0-3\r\n" +
+				"[1,0]<stdout>:GPU1\tPXB\t X \t0-3\r\n",
 			want: []string{": X PXB / PXB X [gpu0 0-3 -] [gpu1 0-3 -]"},
 		},
 		{
 			name: "pdsh mixes two hosts",
-			in: "node7: \tGPU0\tNIC0\tCPU Affinity\nnode8: \tGPU0\tNIC0\tCPU Affinity\nnode7: GPU0\t X \tPIX\t0-3\nnode8: GPU0\t X \tSYS\t0-3\n" +
-				"node8: NIC0\tSYS\t X \nnode7: NIC0\tPIX\t X \nnode7: \nnode7: NIC Legend:\nnode8:   NIC0: mlx5_8\nnode7:   NIC0: mlx5_7\n",
+			in: "node7: \tGPU0\tNIC0\tCPU Affinity\nnode8: \tGPU0\tNIC0\tCPU Affinity\nnode7: GPU0\t X \tPIX\t0-3\nnode8: " +
+				"GPU0\t X \tSYS\t0-3\n" +
+				"node8: NIC0\tSYS\t X \nnode7: NIC0\tPIX\t X \nnode7: \nnode7: NIC Legend:\nnode8:   NIC0: mlx5_8\nnode7:   " +
+				"NIC0: mlx5_7\n",
 			want: []string{"node7: X PIX / PIX X nic0=mlx5_7 [gpu0 0-3 -]", "node8: X SYS / SYS X nic0=mlx5_8 [gpu0 0-3 -]"},
 		},
 		{
 			name: "clush gathers equal hosts",
-			in:   "---------------\nnode[1-3] (3)\n---------------\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-3\nGPU1\tPIX\t X \t0-3\n",
+			in: "---------------\nnode[1-3] (3)\n---------------\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-3\n" +
+				"GPU1\tPIX\t X \t0-3\n",
 			want: []string{"node1,node2,node3: X PIX / PIX X [gpu0 0-3 -] [gpu1 0-3 -]"},
 		},
 		{
@@ -178,17 +190,20 @@ func TestLayouts(t *testing.T) {
 		},
 		{
 			name: "the old words: SOC, and PSB for the switch on a board",
-			in:   "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tPSB\tSOC\t0-3\nGPU1\tPSB\t X \tSOC\t0-3\nGPU2\tSOC\tSOC\t X \t4-7\n",
+			in: "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tPSB\tSOC\t0-3\nGPU1\tPSB\t X \tSOC\t0-3\nGPU2\tSOC\tSOC\t X " +
+				"\t4-7\n",
 			want: []string{": X PIX SYS / PIX X SYS / SYS SYS X [gpu0 0-3 -] [gpu1 0-3 -] [gpu2 4-7 -]"},
 		},
 		{
 			name: "a stray header before the real one",
-			in:   "- topology: below\n\tGPU0\tGPU1\tCPU Affinity\n\n```\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-3\nGPU1\tPIX\t X \t0-3\n```\n",
+			in: "- topology: below\n\tGPU0\tGPU1\tCPU Affinity\n\n```\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-3\n" +
+				"GPU1\tPIX\t X \t0-3\n```\n",
 			want: []string{": X PIX / PIX X [gpu0 0-3 -] [gpu1 0-3 -]"},
 		},
 		{
 			name: "MIG lines and other output between",
-			in:   "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 3g.20gb Device 0: (UUID: MIG-1)\n\tGPU0\tGPU1\tCPU Affinity\n\nGPU0\t X \tNV12\t0-3\nsomebody: hello\nGPU1\tNV12\t X \t0-3\n",
+			in: "GPU 0: NVIDIA A100 (UUID: GPU-1)\n  MIG 3g.20gb Device 0: (UUID: MIG-1)\n\tGPU0\tGPU1\tCPU Affinity\n\n" +
+				"GPU0\t X \tNV12\t0-3\nsomebody: hello\nGPU1\tNV12\t X \t0-3\n",
 			want: []string{": X NV12 / NV12 X [gpu0 0-3 -] [gpu1 0-3 -]"},
 		},
 		{

@@ -41,7 +41,8 @@ func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	if l.linked {
 		v.format = nvlinkFormat
 	}
-	return v.fragment(name, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L")
+	return v.fragment(name, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the "+
+		"output of nvidia-smi -L")
 }
 
 type lister struct {

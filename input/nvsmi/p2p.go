@@ -53,7 +53,8 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 		}
 	}
 	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no matrix of peer access found; expected a header of GPU0 GPU1 … and rows such as GPU0 X OK; save the output of nvidia-smi topo -p2p r", name)
+		return nil, fmt.Errorf("%s: no matrix of peer access found; expected a header of GPU0 GPU1 … and rows such as "+
+			"GPU0 X OK; save the output of nvidia-smi topo -p2p r", name)
 	}
 	at := map[string]*cluster.NodeType{}
 	for _, t := range tables {
@@ -113,7 +114,8 @@ func (t *table) addPairs(f *cluster.Fragment, node *cluster.NodeType, host strin
 			case a < 0 || b < 0 || i == j || c == "" || c == "X":
 				continue
 			case p2pWords[c] == "":
-				f.Warnf(r.line, host, "row %s, column %s: %s in a matrix of peer access; expected OK, CNS, GNS, TNS, NS, DR or U", t.head.cols[i], t.head.cols[j], c)
+				f.Warnf(r.line, host, "row %s, column %s: %s in a matrix of peer access; expected OK, CNS, GNS, TNS, NS, DR or U",
+					t.head.cols[i], t.head.cols[j], c)
 				continue
 			case c == "U":
 				p.P2P = cluster.Maybe

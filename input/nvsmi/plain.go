@@ -19,11 +19,14 @@ var plainHead = lazyre.New(`^\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]
 
 // plainKeys are the XML's paths of what the text calls otherwise, from the section to the key.
 var plainKeys = map[string]string{
-	"Product Name": "product_name", "GPU UUID": "uuid", "FB Memory Usage/Total": "fb_memory_usage/total", "GPU C2C Mode": "c2c_mode",
-	"PCI/Bus Id": "pci/pci_bus_id", "PCI/Device Id": "pci/pci_device_id", "PCI/Sub System Id": "pci/pci_sub_system_id",
-	"PCI/GPU Link Info/PCIe Generation/Current": "pci/pci_gpu_link_info/pcie_gen/current_link_gen", "PCI/GPU Link Info/PCIe Generation/Max": "pci/pci_gpu_link_info/pcie_gen/max_link_gen",
-	"PCI/GPU Link Info/Link Width/Current": "pci/pci_gpu_link_info/link_widths/current_link_width", "PCI/GPU Link Info/Link Width/Max": "pci/pci_gpu_link_info/link_widths/max_link_width",
-	"MIG Device/Index": "mig_devices/mig_device/index",
+	"Product Name": "product_name", "GPU UUID": "uuid", "FB Memory Usage/Total": "fb_memory_usage/total",
+	"GPU C2C Mode": "c2c_mode",
+	"PCI/Bus Id":   "pci/pci_bus_id", "PCI/Device Id": "pci/pci_device_id", "PCI/Sub System Id": "pci/pci_sub_system_id",
+	"PCI/GPU Link Info/PCIe Generation/Current": "pci/pci_gpu_link_info/pcie_gen/current_link_gen",
+	"PCI/GPU Link Info/PCIe Generation/Max":     "pci/pci_gpu_link_info/pcie_gen/max_link_gen",
+	"PCI/GPU Link Info/Link Width/Current":      "pci/pci_gpu_link_info/link_widths/current_link_width",
+	"PCI/GPU Link Info/Link Width/Max":          "pci/pci_gpu_link_info/link_widths/max_link_width",
+	"MIG Device/Index":                          "mig_devices/mig_device/index",
 }
 
 // MatchPlain reports whether data holds the text of nvidia-smi -q.
@@ -40,7 +43,8 @@ func ReadPlain(name string, r io.Reader) (*cluster.Fragment, error) {
 	for _, host := range p.order {
 		p.finish(host)
 	}
-	return p.v.fragment(name, "no GPU found; expected a line such as GPU 00000000:06:00.0; save the output of nvidia-smi -q")
+	return p.v.fragment(name, "no GPU found; expected a line such as GPU 00000000:06:00.0; save the output of "+
+		"nvidia-smi -q")
 }
 
 type plainReader struct {
@@ -124,7 +128,8 @@ func (n *plainNode) take(text, key, value string, isValue bool) {
 	}
 }
 
-// finish files the GPUs of a report. They come in the order of their index, which is not printed; the place counts if all are there.
+// finish files the GPUs of a report. They come in the order of their index, which is not printed; the place counts if
+// all are there.
 func (p *plainReader) finish(host string) {
 	n := p.at[host]
 	if n == nil {

@@ -10,8 +10,8 @@ import (
 
 const procFormat = "/proc/driver/nvidia"
 
-// MatchProc reports whether data holds what the driver says of its GPUs in /proc/driver/nvidia/gpus/*/information. In a virtual machine
-// that is often all there is: it needs no rights and no tool.
+// MatchProc reports whether data holds what the driver says of its GPUs in /proc/driver/nvidia/gpus/*/information. In a
+// virtual machine that is often all there is: it needs no rights and no tool.
 func MatchProc(data []byte) bool {
 	return gather.Find(data, "Bus Location:", func(text string) bool {
 		key, value := procLine(text)
@@ -32,8 +32,8 @@ func procLine(text string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// ReadProc reads GPUs by their address, with name and UUID. "Device Minor" is the number of the device file, which is not NVML's index, so
-// it is left alone: indices come from other sources, by the address.
+// ReadProc reads GPUs by their address, with name and UUID. "Device Minor" is the number of the device file, which is
+// not NVML's index, so it is left alone: indices come from other sources, by the address.
 func ReadProc(name string, r io.Reader) (*cluster.Fragment, error) {
 	v := &inventory{format: procFormat}
 	var heads gather.Headings
@@ -67,5 +67,6 @@ func ReadProc(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.fragment(name, "no GPU found; expected lines such as Bus Location: 0000:05:00.0; save the output of cat /proc/driver/nvidia/gpus/*/information")
+	return v.fragment(name, "no GPU found; expected lines such as Bus Location: 0000:05:00.0; save the output of cat "+
+		"/proc/driver/nvidia/gpus/*/information")
 }

@@ -75,7 +75,8 @@ func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := q.heads.Each(name, r, q.take); err != nil {
 		return nil, err
 	}
-	return q.v.fragment(name, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
+	return q.v.fragment(name, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row "+
+		"for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
 }
 
 type queryReader struct {

@@ -72,7 +72,8 @@ func (st *state) row(text string, num int) bool {
 	if !ok {
 		if _, gpu := lines.Numbered(label, "GPU"); gpu && p.cells > 1 {
 			st.flush()
-			st.t.warns.Addf(num, "row %s has no column; expected one of the header at line %d; the row is left out", label, st.t.line)
+			st.t.warns.Addf(num, "row %s has no column; expected one of the header at line %d; the row is left out", label,
+				st.t.line)
 		}
 		return false
 	}
@@ -110,7 +111,8 @@ func (st *state) moreRow(text string, num int) bool {
 	}
 	between := " "
 	for i, w := range words {
-		if i == 0 && cellWord(w) == "" && short && !p.tail && cellWord(lastWord(p.text)+w) != "" || i == 0 && !short && p.tail {
+		if i == 0 && cellWord(w) == "" && short && !p.tail && cellWord(lastWord(p.text)+w) != "" ||
+			i == 0 && !short && p.tail {
 			between = ""
 			continue
 		}
@@ -150,7 +152,8 @@ func (st *state) flush() {
 	r := st.parse(p)
 	for j, c := range r.cells {
 		if c == "X" && j != p.col {
-			t.warns.Addf(p.line, "row %s has its X in the column of %s: a cell is missing or too many; the row is left out", name, t.head.cols[j])
+			t.warns.Addf(p.line, "row %s has its X in the column of %s: a cell is missing or too many; the row is left out",
+				name, t.head.cols[j])
 			// The row counts as seen, so that its end is not reported again.
 			t.rows[p.col] = &row{line: p.line}
 			return
@@ -177,11 +180,13 @@ func (st *state) parse(p *pending) *row {
 	r := &row{line: p.line, cells: make([]string, len(cells)), tail: tail}
 	for j, w := range cells {
 		if r.cells[j] = cellWord(w); r.cells[j] == "" && w != "N/A" {
-			t.warns.Addf(p.line, "row %s, column %s: %q; expected X, NV#, PIX, PXB, PHB, NODE or SYS; taken as unknown", name, t.head.cols[j], w)
+			t.warns.Addf(p.line, "row %s, column %s: %q; expected X, NV#, PIX, PXB, PHB, NODE or SYS; taken as unknown", name,
+				t.head.cols[j], w)
 		}
 	}
 	if len(cells) < n {
-		t.warns.Addf(p.line, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells), n)
+		t.warns.Addf(p.line, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells),
+			n)
 	}
 	for k, w := range tail {
 		if cellWord(w) != "" {

@@ -27,7 +27,8 @@ func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := lines.Each(name, r, s.line); err != nil {
 		return nil, err
 	}
-	return s.v.fragment(name, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi")
+	return s.v.fragment(name, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off "+
+		"|; save the output of nvidia-smi")
 }
 
 type smiReader struct {

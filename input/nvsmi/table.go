@@ -157,7 +157,8 @@ func (s *scanner) take(host, text string, num int) bool {
 	if st == nil {
 		return false
 	}
-	ok := st.continuesHeader(text, num) && st.moreHeader(text) || st.row(text, num) || st.moreRow(text, num) || st.legend(text)
+	ok := st.continuesHeader(text, num) && st.moreHeader(text) || st.row(text, num) || st.moreRow(text, num) ||
+		st.legend(text)
 	if ok {
 		st.line, s.last = num, num
 	}

@@ -55,7 +55,8 @@ func ReadTopo(name string, r io.Reader) (*cluster.Fragment, error) {
 		}
 	}
 	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no matrix of path classes found; expected a header of GPU0 GPU1 … and rows such as GPU0 X NV12; save the output of nvidia-smi topo -m", name)
+		return nil, fmt.Errorf("%s: no matrix of path classes found; expected a header of GPU0 GPU1 … and rows such as "+
+			"GPU0 X NV12; save the output of nvidia-smi topo -m", name)
 	}
 	machines := sameMachine(tables)
 	types := map[[sha256.Size]byte]int{}
@@ -164,7 +165,8 @@ func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Siz
 		host = t.prompt
 	}
 	if t.head.over {
-		return fmt.Errorf("%d: more than %d columns; a node has fewer devices; cut the text to one matrix", t.line, maxDevices)
+		return fmt.Errorf("%d: more than %d columns; a node has fewer devices; cut the text to one matrix", t.line,
+			maxDevices)
 	}
 	if t.head.bad != "" {
 		f.Warnf(t.line, host, "column %s stands twice in the header; the second is left out", t.head.bad)
@@ -240,7 +242,8 @@ func (t *table) reportMissing(f *cluster.Fragment, host string) {
 		more = fmt.Sprintf(" and %d more", len(names)-8)
 		names = names[:8]
 	}
-	f.Warnf(t.line, host, "no row for %s%s: the matrix is cut off; their relations are known from the other rows only", strings.Join(names, ", "), more)
+	f.Warnf(t.line, host, "no row for %s%s: the matrix is cut off; their relations are known from the other rows only",
+		strings.Join(names, ", "), more)
 }
 
 // devices makes the GPUs and NICs of a table. keep lists their columns; columns

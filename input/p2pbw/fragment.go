@@ -58,7 +58,8 @@ func (b *builder) access(r *run) {
 func (b *builder) setP2P(line, from, to int, can bool) {
 	p := b.node.Pair(from, to)
 	if p.P2P != cluster.Maybe && p.P2P != cluster.Bool(can) {
-		b.frag.Warnf(line, fmt.Sprintf("gpu%d-gpu%d", from, to), "the list of peers and the connectivity matrix disagree; kept %s", p.P2P)
+		b.frag.Warnf(line, fmt.Sprintf("gpu%d-gpu%d", from, to),
+			"the list of peers and the connectivity matrix disagree; kept %s", p.P2P)
 		return
 	}
 	p.P2P = cluster.Bool(can)
@@ -92,7 +93,8 @@ func (r *run) byPreference() []*matrix {
 // old reports whether the run is of a sample from before titles named a method:
 // its copies went from the column's device to the row's.
 func (r *run) old() bool {
-	return slices.ContainsFunc(r.matrices, func(m matrix) bool { return m.p2p && !m.both && m.what == bandwidth && m.method == "" })
+	return slices.ContainsFunc(r.matrices,
+		func(m matrix) bool { return m.p2p && !m.both && m.what == bandwidth && m.method == "" })
 }
 
 // matrix adds the figures of one matrix where no better one gave them.

@@ -60,7 +60,10 @@ func Match(data []byte) bool {
 	if bytes.Contains(data, []byte("[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]")) {
 		return true
 	}
-	for _, title := range []string{"P2P=Enabled Bandwidth", "P2P=Disabled Bandwidth", "P2P=Enabled Latency", "P2P=Disabled Latency", "P2P Connectivity Matrix"} {
+	for _, title := range []string{
+		"P2P=Enabled Bandwidth", "P2P=Disabled Bandwidth", "P2P=Enabled Latency", "P2P=Disabled Latency",
+		"P2P Connectivity Matrix",
+	} {
 		i := bytes.Index(data, []byte(title))
 		if i < 0 {
 			continue
@@ -108,7 +111,8 @@ func read(name string, r io.Reader) (*parser, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
+	return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled "+
+		"Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
 }
 
 // run returns the run at hand, the first one when there is none yet.

@@ -120,7 +120,8 @@ func near(got, want float64) bool { return math.Abs(got-want) < 1e-6*want }
 func TestFigures(t *testing.T) {
 	nt := readCorpus(t, "p2p-bandwidth/threadripper-x2.txt")
 	p := pair(t, nt, 0, 1)
-	if !near(p.Rate.Value.GBps(), 26.32) || !near(p.Both.Value.GBps(), 52.11) || !near(p.Latency.Value.Micros(), 1.12) || p.P2P != cluster.Yes {
+	if !near(p.Rate.Value.GBps(), 26.32) || !near(p.Both.Value.GBps(), 52.11) || !near(p.Latency.Value.Micros(), 1.12) ||
+		p.P2P != cluster.Yes {
 		t.Errorf("threadripper 0-1: %+v", p)
 	}
 	if d := nt.Devices[1]; d.PCI != "0000:c2:00.0" || d.Index != 1 || d.Model.Value != "NVIDIA RTX 6000 Ada Generation" {
@@ -217,8 +218,12 @@ func TestBadInput(t *testing.T) {
 		{"negative", head + " 0 9 -4\n 1 1 9\n", "", "zero, negative or no number"},
 		{"twice", head + " 0 9 1\n 0 9 2\n 1 1 9\n", "", "comes twice"},
 		{"foreign row", head + " 0 9 1\n 7 9 2\n", "", "no column of its own"},
-		{"one address", "Device: 0, A, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\nDevice: 1, A, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\n", "", "belongs to another device"},
-		{"disagreement", "Device=0 CAN Access Peer Device=1\nP2P Connectivity Matrix\n D\\D 0 1\n 0 1 0\n 1 1 1\n", "", "disagree"},
+		{"one address", "Device: 0, A, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\nDevice: 1, A, pciBusID: 1, pciDeviceID: " +
+			"0, pciDomainID:0\n", "", "belongs to another device"},
+		{
+			"disagreement", "Device=0 CAN Access Peer Device=1\nP2P Connectivity Matrix\n D\\D 0 1\n 0 1 0\n 1 1 1\n", "",
+			"disagree",
+		},
 		{"many runs", strings.Repeat("Device: 0, A\n", 2000), "more than 1024 runs", ""},
 	} {
 		f, err := Read("f", strings.NewReader(tc.in))
@@ -244,7 +249,10 @@ func TestTwoRuns(t *testing.T) {
 }
 
 func TestMatchRefuses(t *testing.T) {
-	for _, s := range []string{"", "GPU0 GPU1 X NV12", "P2P=Enabled", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)", "# Avg bus bandwidth    : 41.7"} {
+	for _, s := range []string{
+		"", "GPU0 GPU1 X NV12", "P2P=Enabled", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)",
+		"# Avg bus bandwidth    : 41.7",
+	} {
 		if Match([]byte(s)) {
 			t.Errorf("Match(%q)", s)
 		}
@@ -267,7 +275,8 @@ func TestHuge(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	seeds := []string{
 		synthetic,
-		"Device: 0, A\nP2P Cliques: \n[0 1]\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n CPU 0 1\n 0 1 2\n",
+		"Device: 0, A\nP2P Cliques: \n[0 1]\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n CPU 0 1\n 0 1 " +
+			"2\n",
 	}
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "p2pBandwidthLatencyTest") {

@@ -105,7 +105,8 @@ func parseDevice(t string) (pairtable.Device, bool) {
 		return strings.TrimSpace(v)
 	}
 	bus, _, _ := strings.Cut(ids, ",")
-	pci, err := cluster.ParsePCI(fmt.Sprintf("%s:%s:%s.0", field("pciDomainID:"), strings.TrimSpace(bus), field("pciDeviceID:")))
+	pci, err := cluster.ParsePCI(fmt.Sprintf("%s:%s:%s.0", field("pciDomainID:"), strings.TrimSpace(bus),
+		field("pciDeviceID:")))
 	if err == nil {
 		d.PCI = pci
 	}

@@ -34,13 +34,15 @@ type report struct {
 const maxJSON = 1 << 16
 
 // asText makes a test's name that of the text: RDMA_Write BW.
-var asText = strings.NewReplacer("_Bidirectional", " Bidirectional", "_Post_List", " Post List", "_BW", " BW", "_Latency", " Latency")
+var asText = strings.NewReplacer("_Bidirectional", " Bidirectional", "_Post_List", " Post List", "_BW", " BW",
+	"_Latency", " Latency")
 
 func matchJSON(data []byte) bool {
 	return len(data) < maxJSON && bytes.Contains(data, []byte(`"test_info"`)) && bytes.Contains(data, []byte(`"MsgSize"`))
 }
 
-// readJSON reads one report. Where only a rate was asked for, the size is missing, and with --raw_qos a key is unquoted: then there is no table.
+// readJSON reads one report. Where only a rate was asked for, the size is missing, and with --raw_qos a key is
+// unquoted: then there is no table.
 func readJSON(data []byte) []Table {
 	if !matchJSON(data) {
 		return nil
@@ -52,14 +54,18 @@ func readJSON(data []byte) []Table {
 	x := r.Results
 	test := asText.Replace(strings.TrimSuffix(r.Info.Test, "_Test"))
 	clip := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 64)], "?") }
-	t := Table{Line: 1, Test: clip(test), Device: clip(r.Info.Device), Link: clip(r.Info.Link), QPs: max(r.Info.QPs, 0), MTU: max(r.Info.MTU, 0), Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0}
+	t := Table{
+		Line: 1, Test: clip(test), Device: clip(r.Info.Device), Link: clip(r.Info.Link), QPs: max(r.Info.QPs, 0),
+		MTU: max(r.Info.MTU, 0), Both: strings.Contains(test, "Bidirectional"), Latency: x.Average == 0,
+	}
 	if x.Size < 0 || x.Size > 1<<50 || x.Iters < 0 || bad(x.Peak, x.Average, x.Rate, x.Typical, x.Mean, x.Tail) {
 		return nil
 	}
 	row := Row{Line: 1, Size: unit.Bytes(x.Size), Iters: int(min(x.Iters, math.MaxInt32))}
 	// The report does not name the unit of its rates; messages a second times their size does.
 	scale := float64(1 << 20)
-	if moved := float64(x.Size) * x.Rate * 1e6; moved > 0 && math.Abs(math.Log(x.Average*1e9/8/moved)) < math.Abs(math.Log(x.Average*scale/moved)) {
+	if moved := float64(x.Size) * x.Rate * 1e6; moved > 0 &&
+		math.Abs(math.Log(x.Average*1e9/8/moved)) < math.Abs(math.Log(x.Average*scale/moved)) {
 		scale = 1e9 / 8
 	}
 	if t.Both {

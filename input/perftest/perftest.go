@@ -1,5 +1,5 @@
-// Package perftest reads what the programs of linux-rdma/perftest print (ib_write_bw, ib_read_lat and their siblings): every
-// table with its test, device and rows; and the reports that they write with --out_json.
+// Package perftest reads what the programs of linux-rdma/perftest print (ib_write_bw, ib_read_lat and their siblings):
+// every table with its test, device and rows; and the reports that they write with --out_json.
 //
 // A rate in MB/sec is in units of 2^20 bytes, one in Gb/sec of 10^9 bits, as the programs reckon them. Of tests in both
 // directions they print the sum of both.
@@ -78,7 +78,10 @@ func Match(data []byte) bool {
 }
 
 // heads are the columns that are read, as the programs name them.
-var heads = []string{"#bytes", "#sl", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average"}
+var heads = []string{
+	"#bytes", "#sl", "#iterations", "BW peak[", "BW average[", "MsgRate[", "t_min[usec]", "t_max[usec]", "t_typical[usec]",
+	"t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]", "tps average",
+}
 
 // header is which field of a row is what.
 type header struct {
@@ -120,7 +123,8 @@ func columns(line string) *header {
 	return h
 }
 
-// Read reads all tables of a text. What stands between rows, such as warnings about the processor's clock, is passed over.
+// Read reads all tables of a text. What stands between rows, such as warnings about the processor's clock, is passed
+// over.
 func Read(data []byte) []Table {
 	if list := readJSON(data); list != nil {
 		return list
@@ -137,7 +141,9 @@ func Read(data []byte) []Table {
 		line := strings.TrimSpace(string(raw))
 		switch test, is := strings.CutSuffix(line, " Test"); {
 		case is && (strings.HasSuffix(test, " BW") || strings.HasSuffix(test, " Latency")):
-			about, h = Table{Test: strings.ToValidUTF8(test[:min(len(test), 64)], "?"), Both: strings.Contains(test, "Bidirectional")}, nil
+			about, h = Table{
+				Test: strings.ToValidUTF8(test[:min(len(test), 64)], "?"), Both: strings.Contains(test, "Bidirectional"),
+			}, nil
 			continue
 		}
 		if i := strings.Index(line, "#bytes"); i >= 0 {
@@ -218,7 +224,10 @@ func (h *header) row(line string, both bool) (Row, bool) {
 	if both {
 		ways = 2
 	}
-	r := Row{Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)), Rate: unit.Rate(number("BW average[") * h.scale / ways), Peak: unit.Rate(number("BW peak[") * h.scale / ways)}
+	r := Row{
+		Size: unit.Bytes(size), Iters: int(min(iters, math.MaxInt32)),
+		Rate: unit.Rate(number("BW average[") * h.scale / ways), Peak: unit.Rate(number("BW peak[") * h.scale / ways),
+	}
 	typical := number("t_typical[usec]")
 	if typical == 0 {
 		typical = number("t_avg[usec]")

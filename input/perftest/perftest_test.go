@@ -38,16 +38,21 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	w, b, l := list[0], list[1], list[2]
-	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || w.QPs != 4 || w.MTU != 4096 || w.Link != "Ethernet" || len(w.Rows) != 2 || w.Best().Rate != 180e9/8 || w.Rows[1].Peak != 0 || w.Best().Line != 11 {
+	if w.Test != "RDMA_Write BW" || w.Device != "mlx5_3" || w.QPs != 4 || w.MTU != 4096 || w.Link != "Ethernet" ||
+		len(w.Rows) != 2 || w.Best().Rate != 180e9/8 || w.Rows[1].Peak != 0 || w.Best().Line != 11 {
 		t.Errorf("%+v", w)
 	}
 	if !b.Both || b.Device != "mlx5_0" || b.QPs != 0 || b.Rows[0].Rate != 10000<<20 {
 		t.Errorf("%+v", b)
 	}
-	if !l.Latency || l.Best() != nil || math.Abs(l.Rows[0].Typical.Micros()-1.75) > 1e-6 || math.Abs(l.Rows[0].Tail.Micros()-2.25) > 1e-6 {
+	if !l.Latency || l.Best() != nil || math.Abs(l.Rows[0].Typical.Micros()-1.75) > 1e-6 ||
+		math.Abs(l.Rows[0].Tail.Micros()-2.25) > 1e-6 {
 		t.Errorf("%+v", l)
 	}
-	for text, want := range map[string]bool{write: true, latency: true, "#bytes of it\n": false, "#  size  count  type  redop  time algbw busbw\n": false, "": false} {
+	for text, want := range map[string]bool{
+		write: true, latency: true, "#bytes of it\n": false, "#  size  count  type  redop  time algbw busbw\n": false,
+		"": false,
+	} {
 		if Match([]byte(text)) != want {
 			t.Errorf("%.40q: %v", text, !want)
 		}
@@ -56,7 +61,8 @@ func TestRead(t *testing.T) {
 
 // A column of service levels stands between sizes and iterations.
 func TestServiceLevels(t *testing.T) {
-	list := Read([]byte(" #bytes    #sl      #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n 65536    3           1000           2048.00            1024.00                  0.016384\n"))
+	list := Read([]byte(" #bytes    #sl      #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n " +
+		"65536    3           1000           2048.00            1024.00                  0.016384\n"))
 	if len(list) != 1 || len(list[0].Rows) != 1 || list[0].Rows[0].Rate != 1<<30 || list[0].Rows[0].Iters != 1000 {
 		t.Errorf("%+v", list)
 	}
@@ -112,12 +118,15 @@ func TestJSON(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 		x, r := list[0], list[0].Rows[0]
-		if x.Test != "RDMA_Write Bidirectional BW" || x.Device != "mlx5_3" || x.Link != "Ethernet" || x.QPs != 4 || x.MTU != 4096 || !x.Both || x.Latency || r.Size != 65536 || math.Abs(r.Rate.GBps()-49.152) > 0.01 || r.Iters != 10000 {
+		if x.Test != "RDMA_Write Bidirectional BW" || x.Device != "mlx5_3" || x.Link != "Ethernet" || x.QPs != 4 ||
+			x.MTU != 4096 || !x.Both || x.Latency || r.Size != 65536 || math.Abs(r.Rate.GBps()-49.152) > 0.01 ||
+			r.Iters != 10000 {
 			t.Errorf("%+v %v", x, r.Rate)
 		}
 	}
 	x := Read([]byte(latJSON))
-	if len(x) != 1 || !x[0].Latency || x[0].Test != "Send Latency" || x[0].Rows[0].Typical.Micros() != 0.95 || x[0].Rows[0].Tail.Micros() != 1.2 || x[0].Best() != nil {
+	if len(x) != 1 || !x[0].Latency || x[0].Test != "Send Latency" || x[0].Rows[0].Typical.Micros() != 0.95 ||
+		x[0].Rows[0].Tail.Micros() != 1.2 || x[0].Best() != nil {
 		t.Errorf("%+v", x)
 	}
 	if x := Read([]byte(strings.Replace(bwJSON, "786.43", "-3", 1))); x != nil {

@@ -11,14 +11,15 @@ import (
 // Transport is that of the sweeps of perftest: a verb between two hosts, by neither NCCL nor our engine.
 const Transport = "rdma"
 
-// Sweeps are tables as measured messages between two hosts. A rate becomes the time that a message takes at it. The test, the device and the number
-// of queue pairs are settings: what differs in them is not compared.
+// Sweeps are tables as measured messages between two hosts. A rate becomes the time that a message takes at it. The
+// test, the device and the number of queue pairs are settings: what differs in them is not compared.
 func Sweeps(name string, list []Table) result.Sweeps {
 	var all result.Sweeps
 	for i := range list {
 		t := &list[i]
 		s := &result.Sweep{
-			Source: result.Measured, Op: coll.SendRecv, Dtype: coll.Int8.String(), Ranks: 2, Nodes: 2, PerNode: 1, Transport: Transport, Tool: Format,
+			Source: result.Measured, Op: coll.SendRecv, Dtype: coll.Int8.String(), Ranks: 2, Nodes: 2, PerNode: 1,
+			Transport: Transport, Tool: Format,
 			Env: map[string]string{"test": t.Test}, File: name, Line: t.Line, ID: fmt.Sprintf("%s:%d", name, t.Line),
 		}
 		if t.Device != "" {
@@ -36,7 +37,9 @@ func Sweeps(name string, list []Table) result.Sweeps {
 				x.Time.Mean = 1e6 * float64(r.Size) / float64(r.Rate)
 			}
 			if x.Time.Mean > 0 {
-				s.Points = append(s.Points, result.Point{Size: r.Size, Algo: strings.ReplaceAll(strings.ToLower(t.Test), " ", "_"), Out: x, Line: r.Line})
+				s.Points = append(s.Points, result.Point{
+					Size: r.Size, Algo: strings.ReplaceAll(strings.ToLower(t.Test), " ", "_"), Out: x, Line: r.Line,
+				})
 			}
 		}
 		if len(s.Points) > 0 {

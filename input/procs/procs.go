@@ -1,5 +1,5 @@
-// Package procs finds the ranks of a training job among the processes of a machine: how each of them is, and where it writes its
-// log and the dumps of its recorder. It reads /proc alone, and of a process only what its own user may read.
+// Package procs finds the ranks of a training job among the processes of a machine: how each of them is, and where it
+// writes its log and the dumps of its recorder. It reads /proc alone, and of a process only what its own user may read.
 package procs
 
 import (
@@ -44,7 +44,8 @@ func Find(proc fs.FS, pid int) ([]Process, error) {
 		return nil, fmt.Errorf("process %d is not here", pid)
 	}
 	if !ok {
-		return nil, fmt.Errorf("process %d: its environment has no RANK, WORLD_SIZE and MASTER_ADDR, or is another user's; expected a rank of a job that torchrun, srun or mpirun started", pid)
+		return nil, fmt.Errorf("process %d: its environment has no RANK, WORLD_SIZE and MASTER_ADDR, or is another user's; "+
+			"expected a rank of a job that torchrun, srun or mpirun started", pid)
 	}
 	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
@@ -63,7 +64,8 @@ func Find(proc fs.FS, pid int) ([]Process, error) {
 	}
 	var list []Process
 	for n, p := range found {
-		// a data loader's workers have their rank's environment, and so has a shell that started it: the rank is the one that listens
+		// a data loader's workers have their rank's environment, and so has a shell that started it: the rank is the one that
+		// listens
 		if above, ok := found[parents[n]]; ok && above.Rank == p.Rank && !shell(proc, above.PID) {
 			continue
 		}
@@ -171,7 +173,8 @@ func (p *process) stat(proc fs.FS, dir string) bool {
 	return true
 }
 
-// bootTime is the time of a number of ticks, of which Linux counts a hundred a second for programs, after the machine's start.
+// bootTime is the time of a number of ticks, of which Linux counts a hundred a second for programs, after the machine's
+// start.
 func bootTime(proc fs.FS, ticks int64) time.Time {
 	data, err := fs.ReadFile(proc, "stat")
 	if err != nil {
@@ -192,7 +195,8 @@ func logs(proc fs.FS, dir, nccl string) []string {
 	var list []string
 	for _, fd := range []string{"1", "2"} {
 		name, err := fs.ReadLink(proc, path.Join(dir, "fd", fd))
-		if err == nil && strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/dev/") && !strings.HasSuffix(name, " (deleted)") {
+		if err == nil && strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/dev/") &&
+			!strings.HasSuffix(name, " (deleted)") {
 			list = append(list, name)
 		}
 	}
@@ -207,5 +211,6 @@ func logs(proc fs.FS, dir, nccl string) []string {
 // shell reports a process that only started a rank.
 func shell(proc fs.FS, pid int) bool {
 	data, _ := fs.ReadFile(proc, strconv.Itoa(pid)+"/comm")
-	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "busbar", "numactl", "env", "timeout", "nice"}, strings.TrimSpace(string(data)))
+	return slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "busbar", "numactl", "env", "timeout", "nice"},
+		strings.TrimSpace(string(data)))
 }

@@ -19,7 +19,8 @@ func machine(list ...[5]string) fstest.MapFS {
 	}
 	for _, p := range list {
 		zeros := strings.Repeat(" 0", 17)
-		m[p[0]+"/stat"] = &fstest.MapFile{Data: fmt.Appendf(nil, "%s (a (b) %s) %s %s%s 250%s 9\n", p[0], p[2], p[3], p[1], zeros, strings.Repeat(" 0", 29))}
+		m[p[0]+"/stat"] = &fstest.MapFile{Data: fmt.Appendf(nil, "%s (a (b) %s) %s %s%s 250%s 9\n", p[0], p[2], p[3], p[1],
+			zeros, strings.Repeat(" 0", 29))}
 		m[p[0]+"/comm"] = &fstest.MapFile{Data: []byte(p[2] + "\n")}
 		m[p[0]+"/fd/1"] = &fstest.MapFile{Data: []byte("/logs/rank_" + p[4] + ".log"), Mode: fs.ModeSymlink}
 		m[p[0]+"/fd/2"] = &fstest.MapFile{Data: []byte("/dev/null"), Mode: fs.ModeSymlink}
@@ -29,7 +30,10 @@ func machine(list ...[5]string) fstest.MapFS {
 }
 
 func TestFind(t *testing.T) {
-	m := machine([5]string{"10", "1", "bash", "S", "0"}, [5]string{"11", "10", "python3", "R", "0"}, [5]string{"12", "11", "python3", "S", "0"}, // a shell, a rank and its data loader
+	// a shell, a rank and its data loader
+	m := machine([5]string{"10", "1", "bash", "S", "0"}, [5]string{"11", "10", "python3", "R", "0"}, [5]string{
+		"12", "11", "python3", "S", "0",
+	},
 		[5]string{"20", "1", "python3", "T", "1"}, [5]string{"30", "1", "python3", "Z", "3"})
 	m["40/environ"] = &fstest.MapFile{Data: []byte("RANK=2\x00WORLD_SIZE=4\x00MASTER_ADDR=other\x00")}
 	list, err := Find(m, 20)
@@ -44,7 +48,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("%v, expected %v", got, want)
 	}
 	p := list[1]
-	if !slices.Equal(p.Logs, []string{"/logs/nccl.node1.20", "/logs/rank_1.log"}) || p.Pipe != "/tmp/pipe_1.pipe" || p.RAS != "localhost:28028" || p.Dump != "/tmp/nccl_trace_rank_1" || p.Started.Unix() != 1700000002 {
+	if !slices.Equal(p.Logs, []string{"/logs/nccl.node1.20", "/logs/rank_1.log"}) || p.Pipe != "/tmp/pipe_1.pipe" ||
+		p.RAS != "localhost:28028" || p.Dump != "/tmp/nccl_trace_rank_1" || p.Started.Unix() != 1700000002 {
 		t.Errorf("%+v", p)
 	}
 	for pid, want := range map[int]string{99: "is not here", 40: "no RANK"} {

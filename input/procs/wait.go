@@ -19,14 +19,19 @@ const (
 	WaitNone         // it computes
 )
 
-// socketCalls are the numbers of system calls that wait for a socket; those of the second map take any descriptor as their first argument.
+// socketCalls are the numbers of system calls that wait for a socket; those of the second map take any descriptor as
+// their first argument.
 var (
-	socketCalls = map[string][]int{"amd64": {7, 23, 45, 47, 232, 270, 271, 281}, "arm64": {22, 72, 73, 207, 212}} // poll, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait
+	// poll, select, recvfrom, recvmsg, epoll_wait, pselect6, ppoll, epoll_pwait
+	socketCalls = map[string][]int{"amd64": {7, 23, 45, 47, 232, 270, 271, 281}, "arm64": {22, 72, 73, 207, 212}}
 	readCalls   = map[string]int{"amd64": 0, "arm64": 63}
 )
 
 // socketSymbols are where the kernel waits for a socket, where only that is told.
-var socketSymbols = []string{"poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll", "wait_woken", "sk_wait_data", "__skb_wait_for_more_packets"}
+var socketSymbols = []string{
+	"poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "ep_poll", "wait_woken", "sk_wait_data",
+	"__skb_wait_for_more_packets",
+}
 
 func waits(proc fs.FS, dir string) Wait {
 	data, err := fs.ReadFile(proc, path.Join(dir, "syscall"))
@@ -45,7 +50,8 @@ func waits(proc fs.FS, dir string) Wait {
 		}
 		if c, ok := readCalls[runtime.GOARCH]; ok && c == n {
 			if fd, err := strconv.ParseUint(strings.TrimPrefix(fields[1], "0x"), 16, 31); err == nil {
-				if name, err := fs.ReadLink(proc, path.Join(dir, "fd", strconv.FormatUint(fd, 10))); err == nil && strings.HasPrefix(name, "socket:") {
+				if name, err := fs.ReadLink(proc, path.Join(dir, "fd", strconv.FormatUint(fd, 10))); err == nil &&
+					strings.HasPrefix(name, "socket:") {
 					return WaitSocket
 				}
 			}

@@ -23,7 +23,8 @@ func Files(files fs.FS, folder string) ([]string, error) {
 	}
 	var list []string
 	for _, e := range entries {
-		if n := e.Name(); e.Type().IsRegular() && strings.HasPrefix(n, "busbar-") && strings.HasSuffix(n, ".ring") && len(list) < maxRings {
+		if n := e.Name(); e.Type().IsRegular() && strings.HasPrefix(n, "busbar-") && strings.HasSuffix(n, ".ring") &&
+			len(list) < maxRings {
 			list = append(list, path.Join(folder, n))
 		}
 	}

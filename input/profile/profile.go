@@ -53,8 +53,8 @@ type Op struct {
 	Launched time.Time
 	Started  bool
 	Ended    bool
-	// Took is the time between the first channel's begin and the last one's end: by the GPU's clock where GPU is set, else as
-	// the proxy saw it. 0 where the operation has not ended, or nothing timed it.
+	// Took is the time between the first channel's begin and the last one's end: by the GPU's clock where GPU is set, else
+	// as the proxy saw it. 0 where the operation has not ended, or nothing timed it.
 	Took time.Duration
 	GPU  bool
 }
@@ -75,9 +75,17 @@ const (
 const MaxSize = headSize + maxComms*commSize + maxRecords*recordSize
 
 var (
-	functions = [...]string{"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter"}
-	kinds     = [...]coll.Kind{coll.None, coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.None, coll.None, coll.AllToAll, coll.Gather, coll.Scatter}
-	types     = [...]string{"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3", "Float8e5m2"}
+	functions = [...]string{
+		"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter",
+	}
+	kinds = [...]coll.Kind{
+		coll.None, coll.AllReduce, coll.AllGather, coll.ReduceScatter, coll.Broadcast, coll.Reduce, coll.None, coll.None,
+		coll.AllToAll, coll.Gather, coll.Scatter,
+	}
+	types = [...]string{
+		"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3",
+		"Float8e5m2",
+	}
 	typeSizes = [...]uint64{1, 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}
 	algos     = [...]string{"", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
 	protos    = [...]string{"", "ll", "ll128", "simple"}
@@ -86,8 +94,8 @@ var (
 // Match reports a ring by its beginning.
 func Match(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 
-// NextOf is how many operations a ring had so far, of its first bytes. Who reads a ring that is written reads these again
-// afterwards and gives them to Read.
+// NextOf is how many operations a ring had so far, of its first bytes. Who reads a ring that is written reads these
+// again afterwards and gives them to Read.
 func NextOf(head []byte) uint64 {
 	if len(head) < nextAt+8 || !Match(head) {
 		return 0
@@ -95,26 +103,32 @@ func NextOf(head []byte) uint64 {
 	return binary.LittleEndian.Uint64(head[nextAt:])
 }
 
-// Read reads a ring. Records that were overwritten until next operations were begun are left out; next of 0 is that of data.
+// Read reads a ring. Records that were overwritten until next operations were begun are left out; next of 0 is that of
+// data.
 func Read(name string, data []byte, next uint64) (*Ring, error) {
 	le := binary.LittleEndian
 	if len(data) < headSize+maxComms*commSize || !Match(data) {
-		return nil, fmt.Errorf("%s: %d bytes that are no ring of busbar's profiler plugin; expected %s and at least %d bytes", name, len(data), magic, headSize+maxComms*commSize)
+		return nil, fmt.Errorf("%s: %d bytes that are no ring of busbar's profiler plugin; expected %s and at least %d "+
+			"bytes", name, len(data), magic, headSize+maxComms*commSize)
 	}
 	u32 := func(at int) uint32 { return le.Uint32(data[at:]) }
 	records := int(u32(20))
 	switch {
 	case u32(8) != 1:
-		return nil, fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, u32(8))
+		return nil,
+			fmt.Errorf("%s: a ring of version %d; expected version 1: use the busbar that the plugin is of", name, u32(8))
 	case u32(12) != headSize+maxComms*commSize || u32(16) != recordSize || u32(24) != commSize || u32(28) != maxComms:
-		return nil, fmt.Errorf("%s: this ring is damaged: its header gives sizes of %d, %d, %d and %d; expected %d, %d, %d and %d", name, u32(12), u32(16), u32(24), u32(28), headSize+maxComms*commSize, recordSize, commSize, maxComms)
+		return nil, fmt.Errorf("%s: this ring is damaged: its header gives sizes of %d, %d, %d and %d; expected %d, %d, %d "+
+			"and %d", name, u32(12), u32(16), u32(24), u32(28), headSize+maxComms*commSize, recordSize, commSize, maxComms)
 	case records < 1 || records > maxRecords || len(data) < headSize+maxComms*commSize+records*recordSize:
 		return nil, fmt.Errorf("%s: a ring of %d records in %d bytes: it is cut off", name, records, len(data))
 	case NextOf(data) > maxCount || le.Uint64(data[nextAt+8:]) > maxCount:
-		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, NextOf(data), le.Uint64(data[nextAt+8:]))
+		return nil, fmt.Errorf("%s: this ring is damaged: it counts %d operations and %d lost ones", name, NextOf(data),
+			le.Uint64(data[nextAt+8:]))
 	}
 	r := &Ring{
-		PID: int(le.Uint64(data[32:]) & math.MaxInt32), Created: stamp(le.Uint64(data[40:])), Next: NextOf(data), Lost: le.Uint64(data[nextAt+8:]),
+		PID: int(le.Uint64(data[32:]) & math.MaxInt32), Created: stamp(le.Uint64(data[40:])), Next: NextOf(data),
+		Lost: le.Uint64(data[nextAt+8:]),
 		Rank: int(int32(u32(64))), LocalRank: int(int32(u32(68))), World: max(int(int32(u32(72))), 0),
 		Host: text(data[80:144]), Job: text(data[144:240]),
 	}
@@ -131,8 +145,10 @@ func Read(name string, data []byte, next uint64) (*Ring, error) {
 		slot := (int(oldest%uint64(records)) + at) % records
 		from := headSize + maxComms*commSize + slot*recordSize
 		// A stamp is written last, with the record whole before it: reading while the process writes does not explain these.
-		if n, comm := le.Uint64(data[from:]), u32(from+64); n != 0 && ((n-1)%uint64(records) != uint64(slot) || comm >= maxComms) {
-			return nil, fmt.Errorf("%s: this ring is damaged: the record at place %d has the number %d and is of communicator %d; expected a number that belongs there and at most %d communicators", name, slot, n, comm, maxComms)
+		if n, comm := le.Uint64(data[from:]),
+			u32(from+64); n != 0 && ((n-1)%uint64(records) != uint64(slot) || comm >= maxComms) {
+			return nil, fmt.Errorf("%s: this ring is damaged: the record at place %d has the number %d and is of communicator "+
+				"%d; expected a number that belongs there and at most %d communicators", name, slot, n, comm, maxComms)
 		}
 		if o, ok := r.readOp(data[from:from+recordSize], index); ok && o.Number >= oldest {
 			r.Ops = append(r.Ops, o)
@@ -156,7 +172,8 @@ func (r *Ring) readComms(data []byte) (index [maxComms]int, err error) {
 		}
 		index[i] = len(r.Comms)
 		r.Comms = append(r.Comms, Comm{
-			Hash: binary.LittleEndian.Uint64(e), Rank: u32(8), Ranks: max(u32(12), 0), Nodes: max(u32(16), 0), Name: text(e[32:commSize]), Ended: state == 2,
+			Hash: binary.LittleEndian.Uint64(e), Rank: u32(8), Ranks: max(u32(12), 0), Nodes: max(u32(16), 0),
+			Name: text(e[32:commSize]), Ended: state == 2,
 		})
 	}
 	return index, nil
@@ -171,9 +188,11 @@ func (r *Ring) readOp(e []byte, index [maxComms]int) (o Op, ok bool) {
 	}
 	c := &r.Comms[index[comm]]
 	o = Op{
-		Number: number - 1, Comm: index[comm], Sequence: le.Uint64(e[8:]), Count: le.Uint64(e[16:]), Launched: stamp(le.Uint64(e[24:])),
-		Peer: int(int32(le.Uint32(e[68:]))), Channels: int(e[84]),
-		Function: of(functions[:], e[80]), Kind: of(kinds[:], e[80]), Type: of(types[:], e[81]), Algo: of(algos[:], e[82]), Proto: of(protos[:], e[83]),
+		Number: number - 1, Comm: index[comm], Sequence: le.Uint64(e[8:]), Count: le.Uint64(e[16:]),
+		Launched: stamp(le.Uint64(e[24:])),
+		Peer:     int(int32(le.Uint32(e[68:]))), Channels: int(e[84]),
+		Function: of(functions[:], e[80]), Kind: of(kinds[:], e[80]), Type: of(types[:], e[81]), Algo: of(algos[:], e[82]),
+		Proto: of(protos[:], e[83]),
 	}
 	size := o.Count * of(typeSizes[:], e[81])
 	if o.Kind.Blocked() && c.Ranks > 0 {

@@ -18,15 +18,16 @@ const DefaultPort = "28028"
 
 // Answer is what asking an address gave.
 type Answer struct {
-	Addr   string
-	Data   []byte // of the last report
-	Silent int    // connections that were taken and never answered: all processes of a host share the port, a stopped one too
+	Addr string
+	Data []byte // of the last report
+	// connections that were taken and never answered: all processes of a host share the port, a stopped one too
+	Silent int
 	Err    error
 }
 
-// Ask asks the service at an address for a report, as JSON where it has that. The processes of a host share the port and the
-// kernel chooses who answers, also a process that is stopped: who does not answer in time is left, and the next connection
-// comes from another port and meets another process.
+// Ask asks the service at an address for a report, as JSON where it has that. The processes of a host share the port
+// and the kernel chooses who answers, also a process that is stopped: who does not answer in time is left, and the next
+// connection comes from another port and meets another process.
 func Ask(ctx context.Context, addr string, each time.Duration, room *Room) Answer {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(strings.Trim(addr, "[]"), DefaultPort)
@@ -57,7 +58,8 @@ func Ask(ctx context.Context, addr string, each time.Duration, room *Room) Answe
 	return a
 }
 
-// Room bounds the bytes of the answers of services that are asked at once: whoever listens there may send without an end.
+// Room bounds the bytes of the answers of services that are asked at once: whoever listens there may send without an
+// end.
 type Room struct{ left atomic.Int64 }
 
 // NewRoom has room for so many bytes.
@@ -70,7 +72,8 @@ func NewRoom(size int64) *Room {
 // Free gives the room of an answer back, which is not kept.
 func (r *Room) Free(size int) { r.left.Add(int64(size)) }
 
-// read reads to the end, as far as there is room, and says how much came. Parts are joined at the end: a buffer that grows is there twice meanwhile.
+// read reads to the end, as far as there is room, and says how much came. Parts are joined at the end: a buffer that
+// grows is there twice meanwhile.
 func (r *Room) read(in io.Reader) (data []byte, came int, err error) {
 	var parts [][]byte
 	for size := 64 << 10; ; size = min(2*size, 4<<20) {
@@ -95,7 +98,9 @@ var errNoRoom = errors.New("the answer is too long; expected a report of NCCL's 
 var errNoJSON = errors.New("this release has no JSON")
 
 // askOnce holds one conversation. silent says that somebody took the connection and did not answer.
-func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON bool, room *Room) (data []byte, silent bool, err error) {
+func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON bool,
+	room *Room,
+) (data []byte, silent bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, each)
 	defer stop()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -123,7 +128,8 @@ func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON
 		reply, err := say(line)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, false, fmt.Errorf("%s sends %.20q… without an end of line: another service listens there; expected NCCL's RAS service (see NCCL_RAS_ADDR of the job)", addr, reply)
+			return nil, false, fmt.Errorf("%s sends %.20q… without an end of line: another service listens there; expected "+
+				"NCCL's RAS service (see NCCL_RAS_ADDR of the job)", addr, reply)
 		case err != nil:
 			return nil, true, fmt.Errorf("RAS at %s took the connection and did not answer: %w", addr, err)
 		case strings.HasPrefix(reply, "ERROR") && strings.HasPrefix(line, "SET"):
@@ -147,7 +153,8 @@ func askOnce(ctx context.Context, addr string, greet, each time.Duration, asJSON
 	case err != nil && came == 0:
 		return nil, true, fmt.Errorf("RAS at %s took the question and did not answer: %w", addr, err)
 	case err != nil:
-		return nil, false, fmt.Errorf("RAS at %s: %d bytes of its answer came within %v, and not the end: %w", addr, came, each, err)
+		return nil, false,
+			fmt.Errorf("RAS at %s: %d bytes of its answer came within %v, and not the end: %w", addr, came, each, err)
 	case !Match(data):
 		room.Free(len(data))
 		return nil, false, fmt.Errorf("RAS at %s answered %.80q; expected a report", addr, data)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// readJSON reads the JSON. The scanner takes commas for blanks, which is all that the broken form of 2.28.7 to 2.28.9 needs.
+// readJSON reads the JSON. The scanner takes commas for blanks, which is all that the broken form of 2.28.7 to 2.28.9
+// needs.
 func readJSON(data []byte) (*Report, error) {
 	at := bytes.IndexByte(data, '{')
 	if at < 0 {
@@ -54,7 +55,8 @@ func readJSON(data []byte) (*Report, error) {
 		err = s.err
 	}
 	if err == nil && len(r.Comms) < announced {
-		err = fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", announced, len(r.Comms))
+		err = fmt.Errorf("the answer is cut off: it announces %d communicators and lists %d; ask again", announced,
+			len(r.Comms))
 	}
 	return r, err
 }
@@ -173,7 +175,8 @@ func (s *scanner) peek() byte {
 
 func (s *scanner) expect(c byte) error {
 	if got := s.peek(); got != c {
-		return fmt.Errorf("JSON, byte %d: found %q, expected %q; the answer is cut off or no answer of RAS", s.at, string(rune(got)), string(rune(c)))
+		return fmt.Errorf("JSON, byte %d: found %q, expected %q; the answer is cut off or no answer of RAS", s.at,
+			string(rune(got)), string(rune(c)))
 	}
 	s.at++
 	return nil
@@ -265,7 +268,10 @@ func (s *scanner) literal() []byte {
 }
 
 // ends are the bytes that end a number or a word.
-var ends = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, '}': true, ']': true, '{': true, '[': true, ':': true, '"': true}
+var ends = [256]bool{
+	' ': true, '\t': true, '\r': true, '\n': true, ',': true, '}': true, ']': true, '{': true, '[': true, ':': true,
+	'"': true,
+}
 
 func (s *scanner) fail(err error) {
 	if s.err == nil {

@@ -1,10 +1,10 @@
 // Package ras reads and asks NCCL's RAS service: which communicators a job has, how many collectives each rank has
-// launched on them, and which processes do not answer. It reads the text of releases 2.24 to 2.30, plain and verbose, and
-// the JSON of 2.28.7 and later, and asks a running job over TCP.
+// launched on them, and which processes do not answer. It reads the text of releases 2.24 to 2.30, plain and verbose,
+// and the JSON of 2.28.7 and later, and asks a running job over TCP.
 //
-// Releases up to 2.28.9 write a missing rank without a comma in JSON, and rows of zeros in text, where real communicators
-// vanish. The JSON is read with or without its commas; rows of zeros are counted in [Report.Zeros], so that who reads a
-// text knows that it is not whole.
+// Releases up to 2.28.9 write a missing rank without a comma in JSON, and rows of zeros in text, where real
+// communicators vanish. The JSON is read with or without its commas; rows of zeros are counted in [Report.Zeros], so
+// that who reads a text knows that it is not whole.
 package ras
 
 import (

@@ -34,7 +34,8 @@ func TestJSONWithAndWithoutComma(t *testing.T) {
 			}
 		}
 		if len(r.Comms) != 7 || missing != 3 || counted != 7*15 || r.Time == "" || r.Version != "2.28.9" {
-			t.Errorf("broken %v: %d communicators, %d missing, %d all-reduces, %s", broken, len(r.Comms), missing, counted, r.Version)
+			t.Errorf("broken %v: %d communicators, %d missing, %d all-reduces, %s", broken, len(r.Comms), missing, counted,
+				r.Version)
 		}
 	}
 }
@@ -49,7 +50,8 @@ func TestText(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	c := r.Comms[0]
-	if c.Size != 16 || c.Hash != 0x1000 || len(c.Lags) != 2 || c.Lags[0].N != 15 || c.Lags[0].Count != 5 || c.Lags[1].Ranks[0].Rank != 9 || c.Lags[1].Ranks[0].PID != 10009 || c.Lags[1].Op != "AllReduce" {
+	if c.Size != 16 || c.Hash != 0x1000 || len(c.Lags) != 2 || c.Lags[0].N != 15 || c.Lags[0].Count != 5 ||
+		c.Lags[1].Ranks[0].Rank != 9 || c.Lags[1].Ranks[0].PID != 10009 || c.Lags[1].Op != "AllReduce" {
 		t.Fatalf("%+v", c)
 	}
 }
@@ -116,11 +118,13 @@ func TestOlderText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Zeros != 1 || len(r.Missing) != 1 || r.Missing[0] != (Process{"172.16.64.213", 3487984}) || len(r.Dead) != 1 || r.Timeouts != 2 || r.Processes != 32 {
+	if r.Zeros != 1 || len(r.Missing) != 1 || r.Missing[0] != (Process{"172.16.64.213", 3487984}) || len(r.Dead) != 1 ||
+		r.Timeouts != 2 || r.Processes != 32 {
 		t.Errorf("%+v", r)
 	}
 	c := r.Comms[0]
-	if len(c.Missing) != 1 || c.Missing[0].Rank != 21 || len(c.Lags) != 2 || c.Lags[1].Count != 0 || c.Lags[1].Ranks[0].PID != 31 || c.Lags[0].Op != "" {
+	if len(c.Missing) != 1 || c.Missing[0].Rank != 21 || len(c.Lags) != 2 || c.Lags[1].Count != 0 ||
+		c.Lags[1].Ranks[0].PID != 31 || c.Lags[0].Op != "" {
 		t.Errorf("%+v", c)
 	}
 	async := 0
@@ -247,7 +251,8 @@ func TestCutOff(t *testing.T) {
 		"JSON without communicators": `{"nccl_version": "2.28.9", "timestamp": "2026-11-16 02:00:05", "communicators_count": 5, "ras": {"timeouts_count": 0}}`,
 		"summary alone":              text[:strings.Index(text, "Communicators...")],
 		"no warnings":                text[:strings.Index(text, "\nErrors\n")],
-		"nonsense":                   "NCCL version 99.9.9 compiled with CUDA 99\nJob summary\n===========\n\n  Nodes  Processes\n (total)  per node\n -1 99999999999999999999 nan\n",
+		"nonsense": "NCCL version 99.9.9 compiled with CUDA 99\nJob summary\n===========\n\n  Nodes  " +
+			"Processes\n (total)  per node\n -1 99999999999999999999 nan\n",
 	} {
 		if r, err := Read("x", []byte(data)); err == nil || !strings.Contains(err.Error(), "cut off") {
 			t.Errorf("%s: %+v, %v", name, r, err)
@@ -298,7 +303,8 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 			go func() {
 				defer c.Close()
-				_, err := c.Write([]byte("SERVER PROTOCOL 2\nOK\nOK\n{\"nccl_version\": \"2.28.9\", \"communicators_count\": 1, \"x\": \""))
+				_, err := c.Write([]byte("SERVER PROTOCOL 2\nOK\nOK\n{\"nccl_version\": \"2.28.9\", \"communicators_count\": 1, " +
+					"\"x\": \""))
 				for err == nil {
 					_, err = c.Write([]byte(strings.Repeat("A", 1<<16)))
 				}

@@ -13,8 +13,10 @@ import (
 var (
 	commLine    = lazyre.New(`^#(\d+)-(\d+) \(([0-9a-f]{1,16})\) ([A-Z]+)`)
 	processLine = lazyre.New(`^Process (\d+) on node (\S+)`)
-	rankLine    = lazyre.New(`^Rank (\d+)(?: has status (\w+)| reported (.+?)| has launched up to operation (\d+)| has (not) launched any operations)?(?: -- (?:GPUs? ([\d,\s]+) managed by process (\d+) on node (\S+)|\[.*\]))?$`)
-	ranksLine   = lazyre.New(`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
+	rankLine    = lazyre.New(
+		`^Rank (\d+)(?: has status (\w+)| reported (.+?)| has launched up to operation (\d+)| has (not) launched any operations)?(?: -- (?:GPUs? ([\d,\s]+) managed by process (\d+) on node (\S+)|\[.*\]))?$`)
+	ranksLine = lazyre.New(
+		`^(\d+) ranks (?:have status (\w+)|reported (.+)|have launched up to operation (\d+)|have (not) launched any operations)$`)
 	countsLine  = lazyre.New(`^Communicator ranks have different (?:(\w+) )?operation counts`)
 	missingLine = lazyre.New(`^The missing ranks?: ([\d, ]+)$`)
 	timeoutLine = lazyre.New(`^Encountered (\d+) communication timeout`)
@@ -33,7 +35,8 @@ func readText(data []byte) (*Report, error) {
 	}
 	r := t.report
 	if (t.sizes == nil || !t.ended) && len(r.Comms)+len(r.Missing)+len(r.Dead) == 0 {
-		return nil, errors.New("the answer is cut off: expected a table of communicators and, behind it, errors and warnings; ask again")
+		return nil, errors.New("the answer is cut off: expected a table of communicators and, behind it, errors and " +
+			"warnings; ask again")
 	}
 	return r, nil
 }

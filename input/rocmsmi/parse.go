@@ -166,7 +166,8 @@ func (p *parser) endTable(host string, st *state) {
 	if k == none || k == other || allNil(rows) {
 		return
 	}
-	if had := st.m.table[k]; had != nil && !sameRows(had, rows) || len(st.m.gpus) > 0 && strings.Join(st.m.gpus, " ") != strings.Join(cols, " ") {
+	if had := st.m.table[k]; had != nil && !sameRows(had, rows) ||
+		len(st.m.gpus) > 0 && strings.Join(st.m.gpus, " ") != strings.Join(cols, " ") {
 		p.next(host, st, line)
 	}
 	st.m.setColumns(cols)
@@ -285,7 +286,8 @@ func (st *state) row(text string, num int) bool {
 	}
 	cells := words[1:]
 	if len(cells) != len(st.cols) {
-		st.m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0], len(cells), len(st.cols))
+		st.m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0],
+			len(cells), len(st.cols))
 		cells = cells[:min(len(cells), len(st.cols))]
 	}
 	if st.rows[at] != nil {
@@ -299,7 +301,10 @@ func (st *state) row(text string, num int) bool {
 }
 
 // usual are the words that most cells hold, kept once.
-var usual = map[string]string{"XGMI": "XGMI", "PCIE": "PCIE", "XXXX": "XXXX", "0": "0", "1": "1", "2": "2", "3": "3", "15": "15", "30": "30", "40": "40", "N/A": "N/A"}
+var usual = map[string]string{
+	"XGMI": "XGMI", "PCIE": "PCIE", "XXXX": "XXXX", "0": "0", "1": "1", "2": "2", "3": "3", "15": "15", "30": "30",
+	"40": "40", "N/A": "N/A",
+}
 
 // intern keeps a word without the rest of its line.
 func intern(c string) string {

@@ -49,7 +49,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		m.addTo(f, types)
 	}
 	if len(f.Types) == 0 {
-		return nil, fmt.Errorf("%s: no topology found; expected tables headed GPU0 GPU1 … under titles such as Link Type between two GPUs; save the output of rocm-smi --showtopo or amd-smi topology", name)
+		return nil, fmt.Errorf("%s: no topology found; expected tables headed GPU0 GPU1 … under titles such as Link Type "+
+			"between two GPUs; save the output of rocm-smi --showtopo or amd-smi topology", name)
 	}
 	if p.over {
 		f.Warnf(0, "", "too many hosts; the rest is left out")
@@ -139,7 +140,8 @@ func (m *machine) devices(format string) []cluster.Device {
 	}
 	if len(differ) > 0 {
 		g := differ[0]
-		m.warns.Addf(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity", len(differ), g, m.near[g], m.node[g])
+		m.warns.Addf(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity",
+			len(differ), g, m.near[g], m.node[g])
 	}
 	return devs
 }

@@ -214,7 +214,8 @@ func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fra
 		return nil, err
 	}
 	if tr.records == 0 {
-		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines", name, format)
+		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines",
+			name, format)
 	}
 	if err := tr.tree.Fill(f); err != nil {
 		return nil, err
@@ -336,7 +337,8 @@ func (tr *treeReader) expand(r record, key, list string) ([]string, error) {
 		return nil, nil
 	}
 	if tr.names += len(names); tr.names > 2*cluster.MaxHosts {
-		return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", tr.f.Source, r.line, 2*cluster.MaxHosts)
+		return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", tr.f.Source, r.line,
+			2*cluster.MaxHosts)
 	}
 	return names, nil
 }

@@ -29,7 +29,8 @@ func ExampleReadConf() {
 
 // A network that was read is written in Slurm's own form.
 func ExampleWriteConf() {
-	f, err := slurm.ReadConf("topology.conf", strings.NewReader("SwitchName=leaf1 Nodes=gpu[1-2]\nSwitchName=top Switches=leaf1\n"))
+	f, err := slurm.ReadConf("topology.conf",
+		strings.NewReader("SwitchName=leaf1 Nodes=gpu[1-2]\nSwitchName=top Switches=leaf1\n"))
 	if err == nil {
 		err = slurm.WriteConf(os.Stdout, &f.Cluster, slurm.Tree)
 	}

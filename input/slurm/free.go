@@ -24,12 +24,13 @@ func FreeNodes(b *cluster.Budget, text string) (names []string, ok bool, err err
 	return names, ok, err
 }
 
-// NodeStates reads the states of nodes from an sinfo table with the columns STATE and NODELIST, in any layout, or from "scontrol
-// show node". ok is false where the text is neither. A node that is listed twice, as sinfo does for partitions, has the first
-// state in which it is free, else the first.
+// NodeStates reads the states of nodes from an sinfo table with the columns STATE and NODELIST, in any layout, or from
+// "scontrol show node". ok is false where the text is neither. A node that is listed twice, as sinfo does for
+// partitions, has the first state in which it is free, else the first.
 //
-// A state with a mark is that state and something else: ~ is powered down and # powering up, which a job waits for; * does not
-// respond, $ is maintained, @ reboots, ! powers down, and such a node is not free. Source: sinfo(1), NODE STATE CODES.
+// A state with a mark is that state and something else: ~ is powered down and # powering up, which a job waits for; *
+// does not respond, $ is maintained, @ reboots, ! powers down, and such a node is not free. Source: sinfo(1), NODE
+// STATE CODES.
 func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err error) {
 	seen := map[string]int{}
 	add := func(names, state, reason string) error {
@@ -93,8 +94,8 @@ func NodeStates(b *cluster.Budget, text string) (list []NodeState, ok bool, err 
 	return list, ok, err
 }
 
-// outOf is why Slurm gives a node in a state no jobs; nil where it does. A reservation, saved power and what slurm.conf calls
-// UNKNOWN are no reasons.
+// outOf is why Slurm gives a node in a state no jobs; nil where it does. A reservation, saved power and what slurm.conf
+// calls UNKNOWN are no reasons.
 func outOf(state, reason string) *cluster.Out {
 	state = strings.ToLower(state)
 	base, _, _ := strings.Cut(state, "+")
@@ -147,7 +148,9 @@ func idle(state string) bool {
 	if !strings.HasPrefix(base, "idle") || strings.ContainsAny(base, "*$@!^%") {
 		return false
 	}
-	for _, bad := range []string{"drain", "down", "maint", "not_responding", "reserved", "fail", "reboot", "planned", "powering_down"} {
+	for _, bad := range []string{
+		"drain", "down", "maint", "not_responding", "reserved", "fail", "reboot", "planned", "powering_down",
+	} {
 		for _, f := range strings.Split(flags, "+") {
 			if strings.HasPrefix(f, bad) {
 				return false

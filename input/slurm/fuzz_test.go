@@ -19,8 +19,11 @@ var seeds = []string{
 	"switchname = a nodes = \"n1\" \\\n  # c\nInclude x\nBlockName=b Nodes=n1\nBlockSizes=1,2\n",
 	"SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=t Level=1 LinkSpeed=1 Nodes=n1 Switches=s1\n",
 	"BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
-	"- topology: t\n  cluster_default: true\n  tree:\n    switches:\n      - switch: a\n        children: b\n      - switch: b\n        nodes: n[1-2]\n- topology: u\n  block:\n    block_sizes: [1]\n    blocks: [{block: x, nodes: n1}]\n",
-	"NodeName=n1 Arch=x86_64 CoresPerSocket=8 \n   Gres=gpu:h100:8(S:0-1)\n   OS=Linux 6 #1 \n   Sockets=2\n\nNodeName=DEFAULT CPUs=2\nNodeName=n[2-3] Gres=gpu:2,x:1\n",
+	"- topology: t\n  cluster_default: true\n  tree:\n    switches:\n      - switch: a\n        children: b\n      - " +
+		"switch: b\n        nodes: n[1-2]\n- topology: u\n  block:\n    block_sizes: [1]\n    blocks: [{block: x, nodes: " +
+		"n1}]\n",
+	"NodeName=n1 Arch=x86_64 CoresPerSocket=8 \n   Gres=gpu:h100:8(S:0-1)\n   OS=Linux 6 #1 \n   Sockets=2\n\n" +
+		"NodeName=DEFAULT CPUs=2\nNodeName=n[2-3] Gres=gpu:2,x:1\n",
 	"NODELIST GRES SOCKETS\nn1 gpu:h100:8 2\n",
 }
 
@@ -87,7 +90,8 @@ func TestLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	noise := []byte(strings.Repeat("x=y 1: [2,3]<stdout>: a\\\n\x00\x1b[1m= SwitchName\n", 4<<20/48)) // to read is linear in it
+	// to read is linear in it
+	noise := []byte(strings.Repeat("x=y 1: [2,3]<stdout>: a\\\n\x00\x1b[1m= SwitchName\n", 4<<20/48))
 	start := time.Now()
 	for _, m := range []func([]byte) bool{MatchConf, MatchShow, MatchYAML, MatchNodes} {
 		if m(noise) {
@@ -121,7 +125,8 @@ func TestLarge(t *testing.T) {
 }
 
 func FuzzFreeNodes(f *testing.F) {
-	for _, s := range append(seeds, "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu* up 1:00 2 idle~ n[1-2]\n", "NodeName=n1 CPUs=1\n  State=IDLE+DRAIN Gres=gpu:1\n") {
+	for _, s := range append(seeds, "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu* up 1:00 2 idle~ n[1-2]\n",
+		"NodeName=n1 CPUs=1\n  State=IDLE+DRAIN Gres=gpu:1\n") {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -45,7 +45,8 @@ func TestLiveSlurm(t *testing.T) {
 	shown := waitForTopology(ctx, conf)
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()
-	if strings.Contains(log.String(), "cannot find auth plugin") || strings.Contains(log.String(), "cannot create auth context") {
+	if strings.Contains(log.String(), "cannot find auth plugin") ||
+		strings.Contains(log.String(), "cannot create auth context") {
 		t.Skip("this Slurm has no plugin to run without keys")
 	}
 	f, err := ReadShow("scontrol", strings.NewReader(shown))

@@ -49,7 +49,8 @@ func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 		return nil, err
 	}
 	if len(f.Hosts) == 0 {
-		return nil, fmt.Errorf("%s: no node; expected NodeName=… Gres=… (scontrol show node, slurm.conf) or an sinfo table with the columns NODELIST and GRES (sinfo -N -o \"%%N %%G\")", name)
+		return nil, fmt.Errorf("%s: no node; expected NodeName=… Gres=… (scontrol show node, slurm.conf) or an sinfo "+
+			"table with the columns NODELIST and GRES (sinfo -N -o \"%%N %%G\")", name)
 	}
 	warn.Limit(f)
 	return f, nil
@@ -165,7 +166,9 @@ func sinfoRow(header []string, s string) []field {
 	if header == nil || len(cells) != len(header) {
 		return nil
 	}
-	keys := map[string]string{"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets", "STATE": "State"}
+	keys := map[string]string{
+		"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets", "STATE": "State",
+	}
 	var row []field
 	for i, h := range header {
 		if k := keys[h]; k != "" {

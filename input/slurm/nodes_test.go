@@ -48,18 +48,25 @@ NodeName=node02 Arch=x86_64 CoresPerSocket=8
    RealMemory=1000 Sockets=2 Boards=1
 `, "node01 8 gpus map[h100:8] 2 sockets\nnode02 8 gpus map[h100:8] 2 sockets\n", ""},
 		{
-			"one line", "NodeName=n1 Arch=aarch64 CoresPerSocket=72 Gres=gpu:gb200:4 Sockets=2\nNodeName=n2 Arch=aarch64 CoresPerSocket=72 Gres=(null) Sockets=2\n",
+			"one line", "NodeName=n1 Arch=aarch64 CoresPerSocket=72 Gres=gpu:gb200:4 Sockets=2\nNodeName=n2 Arch=aarch64 " +
+				"CoresPerSocket=72 Gres=(null) Sockets=2\n",
 			"n1 4 gpus map[gb200:4] 2 sockets\nn2 0 gpus map[] 2 sockets\n", "",
 		},
 		{
-			"slurm.conf", "NodeName=DEFAULT Sockets=2 CoresPerSocket=32\nNodeName=gpu[1-2] Gres=gpu:a100:4,nvme:1 \\\n  RealMemory=1\nNodeName=cpu1 CPUs=64\nPartitionName=all Nodes=ALL\n",
+			"slurm.conf", "NodeName=DEFAULT Sockets=2 CoresPerSocket=32\nNodeName=gpu[1-2] Gres=gpu:a100:4,nvme:1 \\\n  " +
+				"RealMemory=1\nNodeName=cpu1 CPUs=64\nPartitionName=all Nodes=ALL\n",
 			"gpu1 4 gpus map[a100:4] 2 sockets\ngpu2 4 gpus map[a100:4] 2 sockets\ncpu1 0 gpus map[] 2 sockets\n", "",
 		},
 		{
-			"gres forms", "NodeName=a Gres=gpu:2\nNodeName=b Gres=gpu\nNodeName=c Gres=gpu:a100:2(S:0,2),gpu:h100:1,mps:100\nNodeName=d Gres=gpu:no_consume:1\nNodeName=e Gres=gpu:1g.5gb:56\n",
-			"a 2 gpus map[:2] 0 sockets\nb 1 gpus map[:1] 0 sockets\nc 3 gpus map[a100:2 h100:1] 0 sockets\nd 1 gpus map[:1] 0 sockets\ne 56 gpus map[1g.5gb:56] 0 sockets\n", "",
+			"gres forms", "NodeName=a Gres=gpu:2\nNodeName=b Gres=gpu\nNodeName=c Gres=gpu:a100:2(S:0,2),gpu:h100:1,mps:100\n" +
+				"NodeName=d Gres=gpu:no_consume:1\nNodeName=e Gres=gpu:1g.5gb:56\n",
+			"a 2 gpus map[:2] 0 sockets\nb 1 gpus map[:1] 0 sockets\nc 3 gpus map[a100:2 h100:1] 0 sockets\nd 1 gpus map[:1] " +
+				"0 sockets\ne 56 gpus map[1g.5gb:56] 0 sockets\n", "",
 		},
-		{"absurd", "NodeName=a Gres=gpu:h100:-3 Sockets=1\nNodeName=b Gres=gpu:h100:1K Sockets=900\n", "a 0 gpus map[] 1 sockets\nb ?\n", "not believed"},
+		{
+			"absurd", "NodeName=a Gres=gpu:h100:-3 Sockets=1\nNodeName=b Gres=gpu:h100:1K Sockets=900\n",
+			"a 0 gpus map[] 1 sockets\nb ?\n", "not believed",
+		},
 		{
 			"sinfo -N", "Mon\nNODELIST GRES CPUS SOCKETS\nn1 gpu:h100:8 16 2\nn2 gpu:h100:8 16 2\nn3 (null) 16 2\n\nother\n",
 			"n1 8 gpus map[h100:8] 2 sockets\nn2 8 gpus map[h100:8] 2 sockets\nn3 0 gpus map[] 2 sockets\n", "",
@@ -68,7 +75,10 @@ NodeName=node02 Arch=x86_64 CoresPerSocket=8
 			"sinfo", "PARTITION AVAIL GRES NODELIST\nall* up gpu:a100:4 n[1-2]\nbig up gpu:a100:4 n[1-2]\n",
 			"n1 4 gpus map[a100:4] 0 sockets\nn2 4 gpus map[a100:4] 0 sockets\n", "",
 		},
-		{"contradiction", "NodeName=n1 Gres=gpu:4\nNodeName=n1 Gres=gpu:8\n", "n1 4 gpus map[:4] 0 sockets\n", "x:2: n1: listed again with other parts"},
+		{
+			"contradiction", "NodeName=n1 Gres=gpu:4\nNodeName=n1 Gres=gpu:8\n", "n1 4 gpus map[:4] 0 sockets\n",
+			"x:2: n1: listed again with other parts",
+		},
 	}
 	for _, tt := range tests {
 		if !MatchNodes([]byte(tt.in)) {
@@ -97,7 +107,8 @@ NodeName=node02 Arch=x86_64 CoresPerSocket=8
 }
 
 func TestEqualNodesShareAType(t *testing.T) {
-	f, err := ReadNodes("x", strings.NewReader("NodeName=n[1-5000] Gres=gpu:h100:8 Sockets=2\nNodeName=m[1-5000] Gres=gpu:h100:8 Sockets=2\n"))
+	f, err := ReadNodes("x", strings.NewReader("NodeName=n[1-5000] Gres=gpu:h100:8 Sockets=2\nNodeName=m[1-5000] "+
+		"Gres=gpu:h100:8 Sockets=2\n"))
 	if err != nil || len(f.Types) != 1 || len(f.Hosts) != 10000 {
 		t.Fatalf("%d types, %d hosts, %v", len(f.Types), len(f.Hosts), err)
 	}

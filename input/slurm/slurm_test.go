@@ -22,7 +22,8 @@ func TestCorpusConf(t *testing.T) {
 		base := e.File[strings.LastIndexByte(e.File, '/')+1:]
 		data := corpus.Open(t, e.File)
 		if !MatchConf(data) || MatchShow(data) || MatchYAML(data) || MatchNodes(data) {
-			t.Errorf("%s: recognised as conf %v, show %v, yaml %v, nodes %v", base, MatchConf(data), MatchShow(data), MatchYAML(data), MatchNodes(data))
+			t.Errorf("%s: recognised as conf %v, show %v, yaml %v, nodes %v", base, MatchConf(data), MatchShow(data),
+				MatchYAML(data), MatchNodes(data))
 		}
 		f, err := ReadConf(e.File, bytes.NewReader(data))
 		if err != nil {
@@ -61,7 +62,8 @@ func TestCorpusConf(t *testing.T) {
 			t.Errorf("%s: %d hosts; want %d", base, len(f.Hosts), hosts[base])
 		}
 		island := fmt.Sprintf("%d islands", tops[base])
-		if has := strings.Contains(readertest.Warnings(f), "islands"); has != (tops[base] > 0) || has && !strings.Contains(readertest.Warnings(f), island) {
+		if has := strings.Contains(readertest.Warnings(f), "islands"); has != (tops[base] > 0) ||
+			has && !strings.Contains(readertest.Warnings(f), island) {
 			t.Errorf("%s: want %d islands; warnings: %s", base, tops[base], readertest.Warnings(f))
 		}
 		if len(f.Warnings) != min(tops[base], 1) {
@@ -86,7 +88,8 @@ func TestCorpusTiers(t *testing.T) {
 	if got := readertest.Under(&f.Cluster, f.Network.SwitchByName("root")); len(got) != 14 || got[13] != "im0" {
 		t.Errorf("under root: %v", got)
 	}
-	if got := cluster.FormatHosts(readertest.On(&f.Cluster, f.Network.SwitchByName("leaf101"))); got != "peta[10020-10039]" {
+	if got := cluster.FormatHosts(readertest.On(&f.Cluster,
+		f.Network.SwitchByName("leaf101"))); got != "peta[10020-10039]" {
 		t.Errorf("on leaf101: %s", got)
 	}
 }
@@ -164,7 +167,8 @@ func TestConf(t *testing.T) {
 		{"two prefixes", "SwitchName=s1 Nodes=a[1-2],b[01-02],c\n", "s1 tier=0 hosts=a[1-2],b[01-02],c", ""},
 		{"empty names", "SwitchName=s1 Nodes=a1,,a2,\n", "s1 tier=0 hosts=a[1-2]", ""},
 		{
-			"a node under two switches", "SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[3-4]\nSwitchName=t Switches=s[1-2]\n",
+			"a node under two switches",
+			"SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[3-4]\nSwitchName=t Switches=s[1-2]\n",
 			"s1 tier=0 hosts=n[1-3]\ns2 tier=0 hosts=n[3-4]\nt tier=1 under=s[1-2]", "x:2: n3: on s1 and s2; kept all links",
 		},
 		{
@@ -175,9 +179,13 @@ func TestConf(t *testing.T) {
 			"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
 			"t tier=1 under=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]",
 		},
-		{"twice", "SwitchName=s Nodes=n1\nSwitchName=s Nodes=n[1-2]\n", "s tier=0 hosts=n[1-2]", "x:2: s: defined again (first on line 1)"},
 		{
-			"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n", "s tier=0 hosts=n1\nt tier=0 hosts=n2 under=s",
+			"twice", "SwitchName=s Nodes=n1\nSwitchName=s Nodes=n[1-2]\n", "s tier=0 hosts=n[1-2]",
+			"x:2: s: defined again (first on line 1)",
+		},
+		{
+			"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n",
+			"s tier=0 hosts=n1\nt tier=0 hosts=n2 under=s",
 			"x:2: t: both Nodes and Switches",
 		},
 		{
@@ -190,30 +198,48 @@ func TestConf(t *testing.T) {
 		},
 		{
 			"bad hostlist", "SwitchName=s1 Nodes=n[1-\nSwitchName=s2 Nodes=n5\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 under=s[1-2]", "x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
+			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 under=s[1-2]",
+			"x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
 		},
-		{"space behind a comma", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n[1-2]", "Slurm itself reads the list only to there"},
+		{
+			"space behind a comma", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n[1-2]",
+			"Slurm itself reads the list only to there",
+		},
 		{"unknown key", "SwitchName=s1 Nodes=n1 Colour=red\n", "s1 tier=0 hosts=n1", "x:1: s1: key Colour is not known"},
-		{"include", "Include /etc/slurm/more.conf\nSwitchName=s1 Nodes=n1\n", "s1 tier=0 hosts=n1", "Include /etc/slurm/more.conf is not followed"},
+		{
+			"include", "Include /etc/slurm/more.conf\nSwitchName=s1 Nodes=n1\n", "s1 tier=0 hosts=n1",
+			"Include /etc/slurm/more.conf is not followed",
+		},
 		{
 			"blocks", "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n",
 			"b1 group tier=0 hosts=n[1-4]\nb2 group tier=0 hosts=n[5-8]", "",
 		},
 		{
 			"sizes that Slurm refuses", "BlockName=b1 Nodes=n[1-4]\nBlockSizes=4,12\n",
-			"b1 group tier=0 hosts=n[1-4]", "x:2: BlockSizes=4,12: 12; expected nodes of a block, and that number times powers of two",
+			"b1 group tier=0 hosts=n[1-4]",
+			"x:2: BlockSizes=4,12: 12; expected nodes of a block, and that number times powers of two",
 		},
 		{
 			"a node in two blocks", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[2-3]\n",
 			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[2-3]", "x:2: n2: on b1 and b2",
 		},
-		{"several names in one", "SwitchName=s[1-2] Nodes=n1\nSwitchName=s3 Nodes=n1\n", "s3 tier=0 hosts=n1", "not the name of one switch"},
 		{
-			"launcher and terminal", "\x1b[1m[1,0]<stdout>:SwitchName=s1 Nodes=n1\x1b[0m\r\n0: SwitchName=s2 Nodes=n2\r\nhost7: SwitchName=t Switches=s[1-2]\r\n",
+			"several names in one", "SwitchName=s[1-2] Nodes=n1\nSwitchName=s3 Nodes=n1\n", "s3 tier=0 hosts=n1",
+			"not the name of one switch",
+		},
+		{
+			"launcher and terminal", "\x1b[1m[1,0]<stdout>:SwitchName=s1 Nodes=n1\x1b[0m\r\n0: SwitchName=s2 Nodes=n2\r\n" +
+				"host7: SwitchName=t Switches=s[1-2]\r\n",
 			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 under=s[1-2]", "",
 		},
-		{"markdown", "Our file:\n\n    SwitchName=s1 Nodes=n[1-2]\n\nSwitchName=x is how it starts, see `SwitchName=`.\n", "s1 tier=0 hosts=n[1-2]", ""},
-		{"same name as a block", "SwitchName=a Nodes=n1\nBlockName=a Nodes=n1\n", "a tier=0 hosts=n1\na (group) group tier=0 hosts=n1", ""},
+		{
+			"markdown", "Our file:\n\n    SwitchName=s1 Nodes=n[1-2]\n\nSwitchName=x is how it starts, see `SwitchName=`.\n",
+			"s1 tier=0 hosts=n[1-2]", "",
+		},
+		{
+			"same name as a block", "SwitchName=a Nodes=n1\nBlockName=a Nodes=n1\n",
+			"a tier=0 hosts=n1\na (group) group tier=0 hosts=n1", "",
+		},
 	}
 	for _, tt := range tests {
 		if !MatchConf([]byte(tt.in)) {
@@ -239,7 +265,10 @@ func TestConfRefuses(t *testing.T) {
 		chain += fmt.Sprintf("SwitchName=s%d Switches=s%d\n", i, i-1)
 	}
 	tests := []struct{ name, in, want string }{
-		{"loop", "SwitchName=a Switches=b\nSwitchName=b Switches=c\nSwitchName=c Switches=a\n", "x:3: switch a is below itself; remove it from the switches under c"},
+		{
+			"loop", "SwitchName=a Switches=b\nSwitchName=b Switches=c\nSwitchName=c Switches=a\n",
+			"x:3: switch a is below itself; remove it from the switches under c",
+		},
 		{"itself", "SwitchName=a Switches=a\n", "x:1: switch a is below itself"},
 		{"nothing", "hello\n", "x: no SwitchName= or BlockName= line"},
 		{"empty", "", "x: no SwitchName="},
@@ -262,9 +291,12 @@ func TestBlockSizes(t *testing.T) {
 		{"BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n", "[4 8]"},
 		{"BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockName=b3 Nodes=n9\n", "[4 8 16]"},
 		{"SwitchName=s1 Nodes=n[1-4]\nBlockSizes=4\n", "[]"},
-		{"BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n", "[2 4]"},
-		{"- topology: a\n  cluster_default: true\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1-4]\n- topology: b\n  block:\n    block_sizes: [2, 4]\n    blocks:\n      - block: b1\n        nodes: n[1-2]\n", "[]"},
-		{"- topology: b\n  cluster_default: true\n  block:\n    block_sizes: [2, 4]\n    blocks:\n      - block: b1\n        nodes: n[1-2]\n", "[2 4]"},
+		{"BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n" +
+			"AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n", "[2 4]"},
+		{"- topology: a\n  cluster_default: true\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1-4]\n- " +
+			"topology: b\n  block:\n    block_sizes: [2, 4]\n    blocks:\n      - block: b1\n        nodes: n[1-2]\n", "[]"},
+		{"- topology: b\n  cluster_default: true\n  block:\n    block_sizes: [2, 4]\n    blocks:\n      - block: b1\n      " +
+			"  nodes: n[1-2]\n", "[2 4]"},
 	} {
 		read := ReadConf
 		switch {
@@ -288,15 +320,18 @@ func TestBlockSizes(t *testing.T) {
 func TestShow(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{
-			"blocks", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
+			"blocks", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] " +
+				"BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
 			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[3-4]\nb[1-2] group tier=1 under=b[1-2]",
 		},
 		{
-			"newlines lost", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n2 SwitchName=t Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=s[1-2]",
+			"newlines lost", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n2 " +
+				"SwitchName=t Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=s[1-2]",
 			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 under=s[1-2]",
 		},
 		{
-			"upper level only", "SwitchName=t Level=2 LinkSpeed=1 Switches=s1\nSwitchName=s1 Level=1 LinkSpeed=1 Nodes=(null) Switches=l1\nSwitchName=l1 Level=0 LinkSpeed=1 Nodes=n1",
+			"upper level only", "SwitchName=t Level=2 LinkSpeed=1 Switches=s1\nSwitchName=s1 Level=1 LinkSpeed=1 Nodes=(null) " +
+				"Switches=l1\nSwitchName=l1 Level=0 LinkSpeed=1 Nodes=n1",
 			"t tier=2 under=s1\ns1 tier=1 under=l1\nl1 tier=0 hosts=n1",
 		},
 	}

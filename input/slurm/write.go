@@ -91,7 +91,8 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 		}
 		b.WriteString("    blocks:\n")
 		for _, d := range v.domains {
-			fmt.Fprintf(b, "      - block: %s\n        nodes: %s\n", strconv.Quote(d.name), strconv.Quote(cluster.FormatSlurmHosts(d.hosts)))
+			fmt.Fprintf(b, "      - block: %s\n        nodes: %s\n", strconv.Quote(d.name),
+				strconv.Quote(cluster.FormatSlurmHosts(d.hosts)))
 		}
 	}
 	return b.Flush()
@@ -131,10 +132,14 @@ func newView(c *cluster.Cluster) (*view, error) {
 		v.notes = append(v.notes, trays)
 	}
 	if adapters > 0 {
-		v.notes = append(v.notes, fmt.Sprintf("Left out: %s of the fabric without a host's name, which is no node of Slurm's.", words.Plural(adapters, "adapter")))
+		v.notes = append(v.notes,
+			fmt.Sprintf("Left out: %s of the fabric without a host's name, which is no node of Slurm's.",
+				words.Plural(adapters, "adapter")))
 	}
 	if len(dropped) > 0 {
-		v.notes = append(v.notes, fmt.Sprintf("Left out, for names that Slurm cannot hold or that repeat: %d hosts, %q and so on.", len(dropped), dropped[0]))
+		v.notes = append(v.notes,
+			fmt.Sprintf("Left out, for names that Slurm cannot hold or that repeat: %d hosts, %q and so on.", len(dropped),
+				dropped[0]))
 	}
 	v.addTree(switchtree.Groups(c))
 	v.addDomains()
@@ -211,7 +216,8 @@ func (v *view) addTree(f *switchtree.Forest) {
 	}
 	v.tree = append(v.tree, extra...)
 	if len(islands) > 1 {
-		v.notes = append(v.notes, fmt.Sprintf("Nothing is known to join the %d top switches: Slurm will not run one job across them.", len(islands)))
+		v.notes = append(v.notes,
+			fmt.Sprintf("Nothing is known to join the %d top switches: Slurm will not run one job across them.", len(islands)))
 	}
 	if len(f.Loose) > 0 {
 		v.addLoose(f, islands)
@@ -272,7 +278,9 @@ func (v *view) addDomains() {
 	inside := make([]bool, len(v.c.Hosts))
 	for _, d := range switchtree.Domains(v.c) {
 		name := strings.TrimSuffix(v.c.Network.Switches[d.Switch].Name, " (group)")
-		v.domains = append(v.domains, entry{name: switchtree.Unique(switchtree.Plain(name, 64), used), hosts: v.names(d.Hosts)})
+		v.domains = append(v.domains, entry{
+			name: switchtree.Unique(switchtree.Plain(name, 64), used), hosts: v.names(d.Hosts),
+		})
 		for _, h := range d.Hosts {
 			inside[h] = true
 		}

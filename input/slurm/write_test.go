@@ -142,19 +142,35 @@ func TestWriteConf(t *testing.T) {
 		note string
 	}{
 		{
-			"rails", rails(), Auto, "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\nSwitchName=spinegroup1 Switches=railgroup[1-2]",
+			"rails", rails(), Auto, "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\n" +
+				"SwitchName=spinegroup1 Switches=railgroup[1-2]",
 			"# railgroup1: rail group: stands for p0r[0-1]; every host below hangs on several of them",
 		},
-		{"fat tree", fat, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=spinegroup1 Switches=l[0-1]", "# spinegroup1: stands for s[0-1]"},
+		{"fat tree", fat, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=spinegroup1 " +
+			"Switches=l[0-1]", "# spinegroup1: stands for s[0-1]"},
 		{"no network", fabric(3), Auto, "SwitchName=all Nodes=n[0-2]", "# Nothing is known about the network"},
-		{"loose hosts", loose, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=unplaced Nodes=n[2-3]\nSwitchName=top Switches=l0,unplaced", "# unplaced: no source says"},
-		{"loose hosts under the top", looseTop, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=s Switches=l[0-1],unplaced\nSwitchName=unplaced Nodes=n4", ""},
-		{"host on a spine", onSpine, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=s Nodes=n2\nSwitchName=top Switches=l0,s", "# top: made up"},
-		{"mesh", mesh, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=top Switches=a,b", "# top: made up: cables join"},
+		{"loose hosts", loose, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=unplaced Nodes=n[2-3]\nSwitchName=top " +
+			"Switches=l0,unplaced", "# unplaced: no source says"},
+		{"loose hosts under the top", looseTop, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\n" +
+			"SwitchName=s Switches=l[0-1],unplaced\nSwitchName=unplaced Nodes=n4", ""},
+		{
+			"host on a spine", onSpine, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=s Nodes=n2\nSwitchName=top Switches=l0,s",
+			"# top: made up",
+		},
+		{
+			"mesh", mesh, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=top Switches=a,b",
+			"# top: made up: cables join",
+		},
 		{"dead cable", down, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1", "Slurm will not run one job across them"},
 		{"odd names", odd, Auto, "SwitchName=MF0-sw-1-MQM-U1 Nodes=n0\nSwitchName=MF0-sw_1-MQM-U1 Nodes=n1", ""},
-		{"a name that cannot be", partly, Auto, "SwitchName=l0 Nodes=n0\nSwitchName=l1 Nodes=n2", "# Left out, for names that Slurm cannot hold or that repeat: 1 hosts, \"a b\""},
-		{"leaves as blocks", fat, Block, "BlockName=l0 Nodes=n[0-1]\nBlockName=l1 Nodes=n[2-3]\nBlockSizes=2,4", "each leaf is a block"},
+		{
+			"a name that cannot be", partly, Auto, "SwitchName=l0 Nodes=n0\nSwitchName=l1 Nodes=n2",
+			"# Left out, for names that Slurm cannot hold or that repeat: 1 hosts, \"a b\"",
+		},
+		{
+			"leaves as blocks", fat, Block, "BlockName=l0 Nodes=n[0-1]\nBlockName=l1 Nodes=n[2-3]\nBlockSizes=2,4",
+			"each leaf is a block",
+		},
 		{"all as one block", fabric(3), Block, "BlockName=all Nodes=n[0-2]\nBlockSizes=3", ""},
 	}
 	for _, tt := range tests {
@@ -180,12 +196,15 @@ func TestWriteConf(t *testing.T) {
 // A network with both: the conf holds the blocks, or the tree when asked, and
 // the YAML both.
 func TestWriteBoth(t *testing.T) {
-	f, err := ReadConf("x", strings.NewReader("SwitchName=s1 Nodes=n[1-6]\nBlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\n"))
+	f, err := ReadConf("x",
+		strings.NewReader("SwitchName=s1 Nodes=n[1-6]\nBlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := cluster.Join(f)
-	if got := writeConf(t, c, Auto); !strings.Contains(got, "\nBlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n") || !strings.Contains(got, "# In no block: n[5-6]") {
+	if got := writeConf(t, c, Auto); !strings.Contains(got,
+		"\nBlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n") ||
+		!strings.Contains(got, "# In no block: n[5-6]") {
 		t.Errorf("blocks:\n%s", got)
 	}
 	if got := writeConf(t, c, Tree); !strings.HasSuffix(got, "\nSwitchName=s1 Nodes=n[1-6]\n") {
@@ -218,7 +237,10 @@ func TestWriteRefuses(t *testing.T) {
 		p    Plugin
 		want string
 	}{
-		{&cluster.Cluster{}, Auto, "no hosts"}, {bad, Auto, `no host has a name that Slurm can hold ("a,b")`}, {nameless, Auto, `no host has a name`}, {fabric(1), "torus", "topology plugin"},
+		{&cluster.Cluster{}, Auto, "no hosts"},
+		{bad, Auto, `no host has a name that Slurm can hold ("a,b")`},
+		{nameless, Auto, `no host has a name`},
+		{fabric(1), "torus", "topology plugin"},
 	} {
 		if err := WriteConf(&bytes.Buffer{}, tt.c, tt.p); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v; want %s", err, tt.want)

@@ -92,7 +92,8 @@ func unpack(r io.Reader, most int64) (*tree, error) {
 			return nil, fmt.Errorf("more than %d entries; pack only /sys and /proc", maxEntries)
 		}
 		if d := strings.Count(h.Name, "/"); len(h.Name) > maxName || len(h.Linkname) > maxName || d > maxDepth {
-			return nil, fmt.Errorf("entry %d: a name of %d bytes in %d folders; no machine has such in /sys or /proc", n+1, max(len(h.Name), len(h.Linkname)), d)
+			return nil, fmt.Errorf("entry %d: a name of %d bytes in %d folders; no machine has such in /sys or /proc", n+1,
+				max(len(h.Name), len(h.Linkname)), d)
 		}
 		if len(t.entries) > maxEntries {
 			return nil, fmt.Errorf("more than %d files and folders; pack only /sys and /proc", maxEntries)

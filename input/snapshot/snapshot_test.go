@@ -128,7 +128,9 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pattern, want := range map[string]int{"sys/bus/pci/devices/*": 37, "sys/class/net/*": 6, "sys/devices/system/node/node[0-9]*": 4} {
+	for pattern, want := range map[string]int{
+		"sys/bus/pci/devices/*": 37, "sys/class/net/*": 6, "sys/devices/system/node/node[0-9]*": 4,
+	} {
 		if list, err := fs.Glob(root, pattern); err != nil || len(list) != want {
 			t.Errorf("%d files %s, %v; want %d", len(list), pattern, err, want)
 		}

@@ -1,5 +1,5 @@
-// Package stacks reads what the threads of a Python process are doing: the dumps of faulthandler (a signal, or the worker
-// server's dump_traceback) and of py-spy. A stack says what a late rank does instead of its collective.
+// Package stacks reads what the threads of a Python process are doing: the dumps of faulthandler (a signal, or the
+// worker server's dump_traceback) and of py-spy. A stack says what a late rank does instead of its collective.
 package stacks
 
 import (
@@ -174,9 +174,12 @@ const (
 )
 
 var (
-	loadingFunc = lazyre.New(`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
-	ckptFunc    = lazyre.New(`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
-	evalFunc    = lazyre.New(`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
+	loadingFunc = lazyre.New(
+		`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
+	ckptFunc = lazyre.New(
+		`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
+	evalFunc = lazyre.New(
+		`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
 )
 
 // Doing says what a stack is busy with, and the frame that shows it: the innermost frame that tells decides, but a
@@ -189,13 +192,17 @@ func (s *Stack) Doing() (Activity, Frame) {
 			continue
 		case strings.Contains(file, "torch/distributed/") && slices.Contains(setup, f.Func):
 			return Rendezvous, f
-		case strings.Contains(file, "torch/distributed/distributed_c10d"), strings.Contains(file, "torch/distributed/_functional_collectives"):
+		case strings.Contains(file, "torch/distributed/distributed_c10d"),
+			strings.Contains(file, "torch/distributed/_functional_collectives"):
 			return Collective, f
-		case strings.Contains(file, "torch/utils/data/"), strings.Contains(file, "webdataset/"), strings.Contains(file, "/datasets/iterable"), loadingFunc.MatchString(f.Func):
+		case strings.Contains(file, "torch/utils/data/"), strings.Contains(file, "webdataset/"),
+			strings.Contains(file, "/datasets/iterable"), loadingFunc.MatchString(f.Func):
 			return Loading, f
-		case strings.Contains(file, "torch/distributed/checkpoint/"), strings.Contains(file, "torch/serialization"), strings.Contains(file, "safetensors/"), ckptFunc.MatchString(f.Func):
+		case strings.Contains(file, "torch/distributed/checkpoint/"), strings.Contains(file, "torch/serialization"),
+			strings.Contains(file, "safetensors/"), ckptFunc.MatchString(f.Func):
 			return Checkpoint, f
-		case strings.Contains(file, "torch/_dynamo/"), strings.Contains(file, "torch/_inductor/"), strings.Contains(file, "triton/compiler/"), strings.Contains(file, "triton/runtime/"):
+		case strings.Contains(file, "torch/_dynamo/"), strings.Contains(file, "torch/_inductor/"),
+			strings.Contains(file, "triton/compiler/"), strings.Contains(file, "triton/runtime/"):
 			return Compiling, f
 		case evalFunc.MatchString(f.Func) && i < len(s.Frames):
 			return Evaluation, f
@@ -204,7 +211,8 @@ func (s *Stack) Doing() (Activity, Frame) {
 	return Other, s.own()
 }
 
-// own is the frame that tells most about where a program is: the innermost of its own, else of an installed package, else of a library.
+// own is the frame that tells most about where a program is: the innermost of its own, else of an installed package,
+// else of a library.
 func (s *Stack) own() Frame {
 	var best Frame
 	for i, origin := 0, pyframe.Library; i < len(s.Frames) && origin < pyframe.Own; i++ {
@@ -226,4 +234,7 @@ func (s *Stack) Where() string {
 }
 
 // setup are the calls that make process groups.
-var setup = []string{"init_process_group", "new_group", "_new_process_group_helper", "rendezvous", "_create_c10d_store", "_env_rendezvous_handler", "store_based_barrier"}
+var setup = []string{
+	"init_process_group", "new_group", "_new_process_group_helper", "rendezvous", "_create_c10d_store",
+	"_env_rendezvous_handler", "store_based_barrier",
+}

@@ -32,7 +32,9 @@ func TestStacks(t *testing.T) {
 		n     int
 		doing Activity
 		frame string
-	}{{spied, 2, Checkpoint, "write (serialization.py:700)"}, {faulted, 2, Loading, "_try_get_data (dataloader.py:1310)"}} {
+	}{
+		{spied, 2, Checkpoint, "write (serialization.py:700)"}, {faulted, 2, Loading, "_try_get_data (dataloader.py:1310)"},
+	} {
 		if !Match([]byte(test.text)) {
 			t.Errorf("not recognised: %.40q", test.text)
 		}
@@ -55,7 +57,9 @@ func TestWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		spied:   "save_everything (train.py:72), in write (serialization.py:700)",
 		faulted: "main (train.py:187), in _try_get_data (dataloader.py:1310)",
-		"Process 9: python3 train.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread 9 (active): \"MainThread\"\n    wait (threading.py:355)\n    fetch (/opt/v/lib/python3.12/site-packages/boto3/s3.py:5)\n    tokenize (data/tok.py:60)\n    <module> (train.py:211)\n": "tokenize (tok.py:60)",
+		"Process 9: python3 train.py\nPython v3.12.3 (/usr/bin/python3.12)\n\nThread 9 (active): \"MainThread\"\n    wait " +
+			"(threading.py:355)\n    fetch (/opt/v/lib/python3.12/site-packages/boto3/s3.py:5)\n    tokenize " +
+			"(data/tok.py:60)\n    <module> (train.py:211)\n": "tokenize (tok.py:60)",
 	} {
 		if got := Main(Read("x", []byte(text))).Where(); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -25,7 +25,8 @@ import (
 
 // idle are folders and files of a snapshot that neither this package nor lstopo's
 // PCI and CPU readers look at; leaving them out halves the time of unpacking.
-var idle = regexp.MustCompile(`/(power|queues|cpuset|firmware|cache|hugepages|infiniband_\w+|cm_\w+|pkeys|modalias|uevent|irq|enable|rom|re(move|scan|set|source\d*)|broken_parity_status|msi_bus|memory\d+|(thread|core)_siblings_list|firmware_node|subsystem)(/|$)`)
+var idle = regexp.MustCompile(
+	`/(power|queues|cpuset|firmware|cache|hugepages|infiniband_\w+|cm_\w+|pkeys|modalias|uevent|irq|enable|rom|re(move|scan|set|source\d*)|broken_parity_status|msi_bus|memory\d+|(thread|core)_siblings_list|firmware_node|subsystem)(/|$)`)
 
 // unpack writes a sample's tar into a folder of its own and returns the folder
 // inside it that stands for the machine's root.
@@ -129,16 +130,22 @@ func TestCorpusMachines(t *testing.T) {
 		cpu    string
 		numa   string // of the first NIC
 	}{
-		"40intel64-2g2n4c-pcilocality.tar.bz2": {counts{40, 4, 37, 6, 1}, `qib0 0000:43:00.0 infiniband ib_qib 1:ib0 up 40 Gb/s 4xQDR
+		"40intel64-2g2n4c-pcilocality.tar.bz2": {
+			counts{40, 4, 37, 6, 1},
+			`qib0 0000:43:00.0 infiniband ib_qib 1:ib0 up 40 Gb/s 4xQDR
 eth0 0000:02:00.0 ethernet bnx2 1: up 1 Gb/s 
 eth1 0000:02:00.1 ethernet bnx2 1: down
 eth2 0000:03:00.0 ethernet bnx2 1: down
 eth3 0000:03:00.1 ethernet bnx2 1: down
-`, "Intel(R) Xeon(R) CPU E7- 4870  @ 2.40GHz 6/47", "numa2"},
-		"32em64t-2n8c-dax-nvme-mic-dimms.tar.bz2": {counts{16, 2, 137, 7, 2}, `mlx4_0 0000:82:00.0 infiniband mlx4_core 1:ib0 up 56 Gb/s 4xFDR
+`, "Intel(R) Xeon(R) CPU E7- 4870  @ 2.40GHz 6/47", "numa2",
+		},
+		"32em64t-2n8c-dax-nvme-mic-dimms.tar.bz2": {
+			counts{16, 2, 137, 7, 2},
+			`mlx4_0 0000:82:00.0 infiniband mlx4_core 1:ib0 up 56 Gb/s 4xFDR
 eth0 0000:02:00.0 ethernet igb 1: up 1 Gb/s 
 eth1 0000:02:00.3 ethernet igb 1: down
-`, "Intel(R) Xeon(R) CPU E5-2680 0 @ 2.70GHz 6/45", "numa1"},
+`, "Intel(R) Xeon(R) CPU E5-2680 0 @ 2.70GHz 6/45", "numa1",
+		},
 	}
 	for _, e := range corpus.Index(t, "/sys and /proc snapshot (tar)") {
 		want, ok := wants[filepath.Base(e.File)]
@@ -151,7 +158,9 @@ eth1 0000:02:00.3 ethernet igb 1: down
 		if err != nil || counts != want.counts {
 			t.Errorf("%s: counted %+v, %v; want %+v", e.File, counts, err, want.counts)
 		}
-		for _, said := range []string{fmt.Sprintf("%d PCI devices", counts.PCI), fmt.Sprintf("%d net interfaces", counts.Interfaces)} {
+		for _, said := range []string{
+			fmt.Sprintf("%d PCI devices", counts.PCI), fmt.Sprintf("%d net interfaces", counts.Interfaces),
+		} {
 			if !strings.Contains(e.MustFind, said) {
 				t.Errorf("%s: we count %s; the index says %s", e.File, said, e.MustFind)
 			}
@@ -168,8 +177,10 @@ eth1 0000:02:00.3 ethernet igb 1: down
 		if got := nicsOf(ty); got != want.nics {
 			t.Errorf("%s: NICs\n%swant\n%s", e.File, got, want.nics)
 		}
-		if len(f.Warnings) > 0 || ty.Count(cluster.GPU) != 0 || ty.Count(cluster.NUMA) != want.counts.NUMA || ty.Count(cluster.Socket) != want.counts.NUMA {
-			t.Errorf("%s: warnings %v, %d GPUs, %d NUMA domains, %d sockets", e.File, f.Warnings, ty.Count(cluster.GPU), ty.Count(cluster.NUMA), ty.Count(cluster.Socket))
+		if len(f.Warnings) > 0 || ty.Count(cluster.GPU) != 0 || ty.Count(cluster.NUMA) != want.counts.NUMA ||
+			ty.Count(cluster.Socket) != want.counts.NUMA {
+			t.Errorf("%s: warnings %v, %d GPUs, %d NUMA domains, %d sockets", e.File, f.Warnings, ty.Count(cluster.GPU),
+				ty.Count(cluster.NUMA), ty.Count(cluster.Socket))
 		}
 		s := ty.Devices[ty.ByName("socket0")]
 		if got := fmt.Sprintf("%s %d/%d", s.Model.Value, s.CPU.Family, s.CPU.Model); got != want.cpu {
@@ -215,7 +226,8 @@ func TestCorpusRDMA(t *testing.T) {
 				if got != want || p.State != cluster.Up || p.Num != 1 {
 					t.Errorf("%s is %s, %v; want %s", d.Label, got, p.State, want)
 				}
-				if p.Counters["port_rcv_errors"] != 14 || p.Counters["roce_adp_retrans"] != 3 || p.Counters["port_xmit_wait"] != 0 || p.Counters["port_xmit_data"] != 0 {
+				if p.Counters["port_rcv_errors"] != 14 || p.Counters["roce_adp_retrans"] != 3 ||
+					p.Counters["port_xmit_wait"] != 0 || p.Counters["port_xmit_data"] != 0 {
 					t.Errorf("%s counts %v", d.Label, p.Counters)
 				}
 				if p.Counters["link_downed"] > 0 {
@@ -265,7 +277,8 @@ func agree(t *testing.T, a, b *cluster.NodeType) {
 	for _, n := range a.Of(cluster.NUMA) {
 		x, y := a.Devices[n], b.Devices[max(0, b.ByName(a.Devices[n].Name))]
 		if x.Name != y.Name || x.CPU.Cores != y.CPU.Cores || x.CPU.Memory.Value != y.CPU.Memory.Value {
-			t.Errorf("%s has %s and %v, lstopo shows %s with %s and %v", x.Name, x.CPU.Cores, x.CPU.Memory.Value, y.Name, y.CPU.Cores, y.CPU.Memory.Value)
+			t.Errorf("%s has %s and %v, lstopo shows %s with %s and %v", x.Name, x.CPU.Cores, x.CPU.Memory.Value, y.Name,
+				y.CPU.Cores, y.CPU.Memory.Value)
 		}
 	}
 	ma, mb := a.Matrix(), b.Matrix()

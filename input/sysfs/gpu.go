@@ -96,7 +96,8 @@ func (m *machine) direct(nics *nicList, gpus []*function) {
 func (m *machine) anyModule(names []string) bool {
 	loaded := m.attr(m.proc, "modules")
 	for _, n := range names {
-		if m.isDir(path.Join(m.sys, "module", n)) || strings.HasPrefix(loaded, n+" ") || strings.Contains(loaded, "\n"+n+" ") {
+		if m.isDir(path.Join(m.sys, "module", n)) || strings.HasPrefix(loaded, n+" ") ||
+			strings.Contains(loaded, "\n"+n+" ") {
 			return true
 		}
 	}

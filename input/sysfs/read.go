@@ -31,7 +31,8 @@ func Read(host string, fsys fs.FS) (*cluster.Fragment, error) {
 	}
 	m.layout()
 	if len(m.t.Devices) == 0 {
-		return nil, fmt.Errorf("%s: neither CPUs nor PCI devices nor NICs could be read; check that /sys is mounted and readable", Format)
+		return nil, fmt.Errorf("%s: neither CPUs nor PCI devices nor NICs could be read; check that /sys is mounted and "+
+			"readable", Format)
 	}
 	m.f.AddNode(host, m.t)
 	return m.f, m.f.CheckSize()
@@ -79,13 +80,16 @@ func (m *machine) warn(b *bus, rep board.Report) {
 		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", rep.Left)
 	}
 	if b.mute > 0 {
-		m.f.Warnf(0, m.host, "%d PCI functions do not tell what they are; GPUs and NICs may be missing (is /sys readable?)", b.mute)
+		m.f.Warnf(0, m.host, "%d PCI functions do not tell what they are; GPUs and NICs may be missing (is /sys readable?)",
+			b.mute)
 	}
 	if b.flat() {
-		m.f.Warnf(0, m.host, "/sys/bus/pci/devices shows no links, so the PCIe tree is unknown; copy it with its symbolic links (tar, not cp -L)")
+		m.f.Warnf(0, m.host, "/sys/bus/pci/devices shows no links, so the PCIe tree is unknown; copy it with its symbolic "+
+			"links (tar, not cp -L)")
 	}
 	// Where there is no GPU, nothing depends on where the NICs are.
 	if rep.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
-		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that say no NUMA node; their distance to the others is unknown", rep.Adrift)
+		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that say no NUMA node; their distance to the others "+
+			"is unknown", rep.Adrift)
 	}
 }

@@ -33,8 +33,14 @@ func pciLines(where, class, vendor, device string, more ...string) string {
 // GPUs and a NIC on socket 0, a RoCE NIC and a console chip on socket 1, a bond,
 // a veth, the management controller's USB interface, and soft RoCE.
 func synthetic() string {
-	up := []string{"current_link_speed=32.0 GT/s PCIe", "current_link_width=16", "max_link_speed=32.0 GT/s PCIe", "max_link_width=16", "numa_node=0", "local_cpulist=0-3"}
-	low := []string{"current_link_speed=16.0 GT/s PCIe", "current_link_width=8", "max_link_speed=64.0 GT/s PCIe", "max_link_width=16", "numa_node=0", "local_cpulist=0-3"}
+	up := []string{
+		"current_link_speed=32.0 GT/s PCIe", "current_link_width=16", "max_link_speed=32.0 GT/s PCIe", "max_link_width=16",
+		"numa_node=0", "local_cpulist=0-3",
+	}
+	low := []string{
+		"current_link_speed=16.0 GT/s PCIe", "current_link_width=8", "max_link_speed=64.0 GT/s PCIe", "max_link_width=16",
+		"numa_node=0", "local_cpulist=0-3",
+	}
 	far := []string{"numa_node=1", "local_cpulist=4-7", "current_link_speed=Unknown", "current_link_width=0"}
 	const sw = "pci0000:10/0000:10:01.0/0000:11:00.0/"
 	text := pciLines("pci0000:10/0000:10:01.0", "060400", "8086", "352a", up...) +
@@ -128,11 +134,13 @@ func TestMachine(t *testing.T) {
 	if want := "[gpu0 gpu1 nic0 nic1] [[X PIX PIX SYS] [PIX X PIX SYS] [PIX PIX X SYS] [SYS SYS SYS X]]"; got != want {
 		t.Errorf("matrix %s; want %s", got, want)
 	}
-	if want := "mlx5_0 0000:15:00.0 infiniband mlx5_core 1:ib0 up 400 Gb/s 4xNDR\nmlx5_1 0000:81:00.0 roce  1:eth0 up 100 Gb/s 4xEDR\n"; nicsOf(ty) != want {
+	if want := "mlx5_0 0000:15:00.0 infiniband mlx5_core 1:ib0 up 400 Gb/s 4xNDR\nmlx5_1 0000:81:00.0 roce  1:eth0 up " +
+		"100 Gb/s 4xEDR\n"; nicsOf(ty) != want {
 		t.Errorf("NICs\n%swant\n%s", nicsOf(ty), want)
 	}
 	gpu := ty.Devices[ty.ByName("gpu0")]
-	if gpu.PCI != "0000:13:00.0" || gpu.Model.Value != "NVIDIA H100 80GB HBM3" || gpu.UUID != "GPU-0a" || gpu.GPU.NUMA.Value != 0 || gpu.GPU.Cores != "0-3" || gpu.GPU.Vendor != "nvidia" || gpu.PCIID.Class != "030200" {
+	if gpu.PCI != "0000:13:00.0" || gpu.Model.Value != "NVIDIA H100 80GB HBM3" || gpu.UUID != "GPU-0a" ||
+		gpu.GPU.NUMA.Value != 0 || gpu.GPU.Cores != "0-3" || gpu.GPU.Vendor != "nvidia" || gpu.PCIID.Class != "030200" {
 		t.Errorf("gpu0 is %+v %+v", gpu, gpu.GPU)
 	}
 	if u := ty.Devices[ty.ByName("gpu1")].UUID; u != "" {
@@ -148,7 +156,8 @@ func TestMachine(t *testing.T) {
 		}
 	}
 	socket, numa := ty.Devices[ty.ByName("socket1")], ty.Devices[ty.ByName("numa0")]
-	if socket.CPU.Family != 175 || socket.CPU.Model != 17 || socket.CPU.Vendor != "AuthenticAMD" || socket.CPU.Cores != "4" || numa.CPU.Cores != "0,3" || numa.CPU.Memory.Value != unit.GiB {
+	if socket.CPU.Family != 175 || socket.CPU.Model != 17 || socket.CPU.Vendor != "AuthenticAMD" ||
+		socket.CPU.Cores != "4" || numa.CPU.Cores != "0,3" || numa.CPU.Memory.Value != unit.GiB {
 		t.Errorf("socket1 %+v, numa0 %+v", socket.CPU, numa.CPU)
 	}
 }
@@ -157,7 +166,8 @@ func TestNIC(t *testing.T) {
 	_, ty := read(t, grow(synthetic()))
 	ib := ty.Devices[ty.ByName("nic0")]
 	p := ib.NIC.Ports[0]
-	if ib.UUID != "0x946dae0300123456" || p.GUID != "0x946dae0300123457" || p.LID != 0x1a || ib.NIC.Firmware != "28.41.1000" || ib.NIC.GDR != cluster.Yes {
+	if ib.UUID != "0x946dae0300123456" || p.GUID != "0x946dae0300123457" || p.LID != 0x1a ||
+		ib.NIC.Firmware != "28.41.1000" || ib.NIC.GDR != cluster.Yes {
 		t.Errorf("nic0 is %+v %+v", ib, ib.NIC)
 	}
 	if fmt.Sprint(p.Counters) != "map[out_of_sequence:3 symbol_error:12]" || p.MTU.Known() {
@@ -165,7 +175,8 @@ func TestNIC(t *testing.T) {
 	}
 	eth := ty.Devices[ty.ByName("nic1")]
 	p = eth.NIC.Ports[0]
-	if p.MTU.Value != 9000 || fmt.Sprint(p.Counters) != "map[rx_crc_errors:7]" || eth.NIC.NUMA.Value != 1 || len(eth.NIC.Ports) != 1 {
+	if p.MTU.Value != 9000 || fmt.Sprint(p.Counters) != "map[rx_crc_errors:7]" || eth.NIC.NUMA.Value != 1 ||
+		len(eth.NIC.Ports) != 1 {
 		t.Errorf("nic1 is %+v", eth.NIC)
 	}
 }
@@ -199,7 +210,8 @@ sys/devices/LNXSYSTM:00/VMBUS:00/f8b3781a/net/eth1/operstate = down
 // TestXGMI imitates the compute driver's view of two AMD GPUs and a processor.
 func TestXGMI(t *testing.T) {
 	const nodes = "sys/class/kfd/kfd/topology/nodes/"
-	_, ty := read(t, grow(pciLines("pci0000:00/0000:00:01.0/0000:03:00.0", "038000", "1002", "740f", "mem_info_vram_total=68702699520", "unique_id=8f1a0b2c3d4e5f60")+
+	_, ty := read(t, grow(pciLines("pci0000:00/0000:00:01.0/0000:03:00.0", "038000", "1002", "740f",
+		"mem_info_vram_total=68702699520", "unique_id=8f1a0b2c3d4e5f60")+
 		pciLines("pci0000:00/0000:00:02.0/0000:26:00.0", "038000", "1002", "740f", "product_name=AMD Instinct MI210")+`
 sys/devices/system/node/node0/cpulist = 0-3
 `+nodes+`0/properties = cpu_cores_count 4|simd_count 0|
@@ -210,7 +222,8 @@ sys/devices/system/node/node0/cpulist = 0-3
 `+nodes+`2/io_links/1/properties = type 11|node_from 2|node_to 1|weight 15|max_bandwidth 50000|
 `))
 	a, b := ty.Devices[ty.ByName("gpu0")], ty.Devices[ty.ByName("gpu1")]
-	if a.GPU.Arch != "gfx90a" || b.GPU.Arch != "gfx942" || a.GPU.Memory.Value != 68702699520 || a.UUID != "GPU-8f1a0b2c3d4e5f60" || b.Model.Value != "AMD Instinct MI210" {
+	if a.GPU.Arch != "gfx90a" || b.GPU.Arch != "gfx942" || a.GPU.Memory.Value != 68702699520 ||
+		a.UUID != "GPU-8f1a0b2c3d4e5f60" || b.Model.Value != "AMD Instinct MI210" {
 		t.Errorf("gpu0 %+v %+v, gpu1 %+v", a, a.GPU, b)
 	}
 	n := 0
@@ -236,14 +249,19 @@ func TestIncomplete(t *testing.T) {
 	gpu := pciLines("pci0000:40/0000:40:01.0/0000:41:00.0", "030200", "10de", "2330")
 	two := "sys/devices/system/node/node0/cpulist = 0-3\nsys/devices/system/node/node1/cpulist = 4-7\n"
 	for name, tc := range map[string]struct{ text, err, warn string }{
-		"empty":            {"", "no /sys", ""},
-		"not a machine":    {"readme = hello", "no /sys", ""},
-		"nothing in it":    {"sys/kernel/x = 1", "neither CPUs", ""},
-		"no GPU, no IB":    {two, "", ""},
-		"no NUMA":          {"sys/devices/system/cpu/cpu0/topology/physical_package_id = -1\nproc/meminfo = MemTotal: 2048 kB", "", ""},
+		"empty":         {"", "no /sys", ""},
+		"not a machine": {"readme = hello", "no /sys", ""},
+		"nothing in it": {"sys/kernel/x = 1", "neither CPUs", ""},
+		"no GPU, no IB": {two, "", ""},
+		"no NUMA": {"sys/devices/system/cpu/cpu0/topology/physical_package_id = -1\nproc/meminfo = MemTotal: 2048 " +
+			"kB", "", ""},
 		"GPU without NUMA": {gpu + two, "", "distance to the others is unknown"},
-		"unreadable":       {gpu + two + "sys/bus/pci/devices/0000:42:00.0 -> ../../../devices/pci0000:40/0000:42:00.0", "", "do not tell what they are"},
-		"no links": {two + "sys/bus/pci/devices/0000:41:00.0/class = 0x030200\nsys/bus/pci/devices/0000:41:00.0/vendor = 0x10de\n" +
+		"unreadable": {
+			gpu + two + "sys/bus/pci/devices/0000:42:00.0 -> ../../../devices/pci0000:40/0000:42:00.0", "",
+			"do not tell what they are",
+		},
+		"no links": {two + "sys/bus/pci/devices/0000:41:00.0/class = 0x030200\nsys/bus/pci/devices/0000:41:00.0/vendor = " +
+			"0x10de\n" +
 			"sys/bus/pci/devices/0000:41:00.0/device = 0x2330", "", "shows no links"},
 	} {
 		f, err := Read("h", grow(tc.text))
@@ -319,7 +337,8 @@ func TestParseRate(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(synthetic())
 	f.Add("sys/bus/pci/devices/0000:01:00.0 -> ../../../devices/pci0000:00/0000:01:00.0/0000:01:00.0")
-	f.Add("sys/devices/system/node/node0/cpulist = 0-4000000000\nsys/devices/system/cpu/cpu1/topology/physical_package_id = 99999999999")
+	f.Add("sys/devices/system/node/node0/cpulist = 0-4000000000\n" +
+		"sys/devices/system/cpu/cpu1/topology/physical_package_id = 99999999999")
 	f.Add("mlx5_0/ports/1/rate = 400 Gb/sec (4X NDR)\nmlx5_0/ports/999/rate = -1")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<16 || strings.Count(text, "\n") > 500 {

@@ -29,7 +29,8 @@ type tree struct {
 }
 
 // errNothing says what a folder should look like.
-var errNothing = errors.New("no /sys in it; expected a folder that holds sys (and proc) of a Linux machine, /sys itself, or a copy of /sys/class/infiniband")
+var errNothing = errors.New("no /sys in it; expected a folder that holds sys (and proc) of a Linux machine, /sys " +
+	"itself, or a copy of /sys/class/infiniband")
 
 // open finds /sys and /proc: at the root as on a machine, one folder down as in
 // an unpacked snapshot, or the root being /sys; or only the RDMA devices, at the
@@ -109,8 +110,8 @@ func (t *tree) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// waits reports a path that is a pipe or a device, or leads through one: in a forged snapshot one may stand in the place of a
-// folder, and opening it would wait for ever.
+// waits reports a path that is a pipe or a device, or leads through one: in a forged snapshot one may stand in the
+// place of a folder, and opening it would wait for ever.
 func (t *tree) waits(name string) bool {
 	if name == "." || name == "/" {
 		return false

@@ -125,7 +125,8 @@ func (w watched) rdma(device, port string) PortState {
 		p.Rate = unit.Rate(gbit * 1e9 / 8)
 	}
 	slot := path.Join("sys/class/infiniband", device, "device")
-	p.SlotGTs, p.SlotLanes = board.ParseGTs(w.text(path.Join(slot, "current_link_speed"))), board.ParseLanes(w.text(path.Join(slot, "current_link_width")))
+	p.SlotGTs, p.SlotLanes = board.ParseGTs(w.text(path.Join(slot, "current_link_speed"))),
+		board.ParseLanes(w.text(path.Join(slot, "current_link_width")))
 	w.count(p.Counters, path.Join(dir, "counters"), portCounters)
 	w.count(p.Counters, path.Join(dir, "hw_counters"), transportCounters)
 	// These two count words of four bytes, as the InfiniBand specification has them.

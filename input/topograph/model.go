@@ -54,7 +54,9 @@ func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Frag
 	if err != nil {
 		return nil, err
 	}
-	m := modelReader{budget: b, f: &cluster.Fragment{Format: formatModel, Source: name}, tree: switchtree.New(), blocks: map[string]int{}}
+	m := modelReader{
+		budget: b, f: &cluster.Fragment{Format: formatModel, Source: name}, tree: switchtree.New(), blocks: map[string]int{},
+	}
 	for i := range docs {
 		if docs[i].Get("switches") == nil {
 			continue
@@ -211,7 +213,8 @@ func (m *modelReader) readBlock(e named) error {
 			switch {
 			case strings.HasSuffix(l.Key, "/sub-domain"):
 				inner = l.Text
-			case strings.HasSuffix(l.Key, "/accelerator"), strings.HasPrefix(l.Key, "accelerator.") && strings.HasSuffix(l.Key, "/domain"):
+			case strings.HasSuffix(l.Key, "/accelerator"),
+				strings.HasPrefix(l.Key, "accelerator.") && strings.HasSuffix(l.Key, "/domain"):
 				domain = l.Text
 			}
 		}
@@ -284,7 +287,8 @@ func (m *modelReader) expand(e named, key string) ([]string, error) {
 			continue
 		}
 		if m.names += len(names); m.names > 2*cluster.MaxHosts {
-			return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", m.f.Source, v.LineNum(), 2*cluster.MaxHosts)
+			return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", m.f.Source, v.LineNum(),
+				2*cluster.MaxHosts)
 		}
 		out = append(out, names...)
 	}

@@ -16,7 +16,8 @@ const formatNetQ = "NetQ topology JSON"
 // MatchNetQ reports whether the text is NetQ's topology graph.
 func MatchNetQ(data []byte) bool {
 	text := string(data)
-	return strings.Contains(text, `"compounded_nodes"`) && strings.Contains(text, `"links"`) && strings.Contains(text, `"device_type"`)
+	return strings.Contains(text, `"compounded_nodes"`) && strings.Contains(text, `"links"`) &&
+		strings.Contains(text, `"device_type"`)
 }
 
 // ReadNetQ reads NetQ's topology graph. Devices of a tier are switches, those
@@ -27,7 +28,9 @@ func ReadNetQ(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := netqReader{f: &cluster.Fragment{Format: formatNetQ, Source: name}, dev: map[string]device{}, nics: map[string][]string{}}
+	q := netqReader{
+		f: &cluster.Fragment{Format: formatNetQ, Source: name}, dev: map[string]device{}, nics: map[string][]string{},
+	}
 	var graphs []*yamldoc.Value
 	for i := range docs {
 		if docs[i].Get("nodes") != nil {
@@ -176,7 +179,9 @@ func (q *netqReader) types() {
 		if !ok {
 			t := &cluster.NodeType{Name: fmt.Sprintf("host with %d interfaces", len(nics))}
 			for i, n := range nics {
-				t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Label: n, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.Ethernet}})
+				t.Add(cluster.Device{
+					Kind: cluster.NIC, Index: i, Label: n, Parent: -1, NIC: &cluster.NICInfo{Kind: cluster.Ethernet},
+				})
 			}
 			at = len(q.f.Types)
 			seen[key] = at
@@ -203,7 +208,9 @@ func (q *netqReader) links() {
 			if !ok {
 				i = len(n.Links)
 				at[k] = i
-				n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: b.sw, NIC: -1}})
+				n.Links = append(n.Links, cluster.NetLink{
+					A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: b.sw, NIC: -1},
+				})
 			}
 			n.Links[i].Count += c.number
 			continue
@@ -213,7 +220,9 @@ func (q *netqReader) links() {
 		if !ok {
 			i = len(n.Links)
 			at[k] = i
-			n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: -1, NIC: k.nic}, Count: c.number})
+			n.Links = append(n.Links, cluster.NetLink{
+				A: cluster.End{Switch: a.sw, NIC: -1}, B: cluster.End{Switch: -1, NIC: k.nic}, Count: c.number,
+			})
 		}
 		end := &n.Links[i].B
 		if last := len(end.Hosts) - 1; last >= 0 && end.Hosts[last].First+end.Hosts[last].N >= b.host+1 {

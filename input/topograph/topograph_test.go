@@ -63,8 +63,10 @@ func TestCorpusModel(t *testing.T) {
 				domains++
 			}
 		}
-		if len(f.Hosts) != want.hosts || len(f.Network.Switches)-domains != want.switches || domains != want.domains || len(f.Warnings) > 0 {
-			t.Errorf("%s: %d hosts, %d switches, %d domains; want %v\n%s", e.File, len(f.Hosts), len(f.Network.Switches)-domains, domains, want, readertest.Warnings(f))
+		if len(f.Hosts) != want.hosts || len(f.Network.Switches)-domains != want.switches || domains != want.domains ||
+			len(f.Warnings) > 0 {
+			t.Errorf("%s: %d hosts, %d switches, %d domains; want %v\n%s", e.File, len(f.Hosts), len(f.Network.Switches)-domains,
+				domains, want, readertest.Warnings(f))
 		}
 		got := readertest.Cables(&f.Cluster)
 		for l := range strings.SplitSeq(strings.TrimSpace(readertest.Flush(want.lines)), "\n") {
@@ -124,7 +126,8 @@ func TestCorpusNetQ(t *testing.T) {
 				}
 			}
 		}
-		if got := readertest.Cables(&f.Cluster); !strings.Contains(got, "net-unit-s1 tier=1 >net-unit-l1×28 >net-unit-l2×19\n") || !strings.Contains(got, "/ens1f0np1") {
+		if got := readertest.Cables(&f.Cluster); !strings.Contains(got,
+			"net-unit-s1 tier=1 >net-unit-l1×28 >net-unit-l2×19\n") || !strings.Contains(got, "/ens1f0np1") {
 			t.Errorf("%s", got)
 		}
 	}
@@ -133,16 +136,20 @@ func TestCorpusNetQ(t *testing.T) {
 // The two older shapes of the model. Synthetic, after topograph's history.
 func TestModelShapes(t *testing.T) {
 	tests := []struct{ name, in, want, warn string }{
-		{"lists", "switches:\n- name: s\n  metadata: {region: us}\n  switches: [a, b]\n- name: a\n  capacity_blocks: [c1]\n- name: b\n  capacity_blocks: [c2]\ncapacity_blocks:\n- name: c1\n  type: GB200\n  nvlink: nv1\n  nodes: [\"n[1-2]\", n3]\n- name: c2\n  type: GB200\n  nodes: [n4]\n", `
+		{"lists", "switches:\n- name: s\n  metadata: {region: us}\n  switches: [a, b]\n- name: a\n  capacity_blocks: [c1]\n" +
+			"- name: b\n  capacity_blocks: [c2]\ncapacity_blocks:\n- name: c1\n  type: GB200\n  nvlink: nv1\n  nodes: " +
+			"[\"n[1-2]\", n3]\n- name: c2\n  type: GB200\n  nodes: [n4]\n", `
 			s tier=1 >a >b
 			a tier=0 n[1-3]
 			b tier=0 n4
 			nv1 group tier=0 n[1-3]`, "GPU type GB200 is stated without a count"},
-		{"maps", "switches:\n  s:\n    switches: [a]\n  a:\n    nodes: [n1, n2]\nnodes:\n  n1:\n    capacity_block: c\n    attributes: {nvlink: nv}\n  n2:\n    type: H100\ncapacity_blocks:\n  c:\n    nodes: [\"n[1-2]\"]\n", `
+		{"maps", "switches:\n  s:\n    switches: [a]\n  a:\n    nodes: [n1, n2]\nnodes:\n  n1:\n    capacity_block: c\n    " +
+			"attributes: {nvlink: nv}\n  n2:\n    type: H100\ncapacity_blocks:\n  c:\n    nodes: [\"n[1-2]\"]\n", `
 			s tier=1 >a
 			a tier=0 n[1-2]
 			nv group tier=0 n1`, "H100"},
-		{"domains in domains", "switches:\n  s:\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [n1]\n  labels:\n    network.topology.nvidia.com/accelerator: d\n    network.topology.nvidia.com/sub-domain: e\n    x/rack: r\n", `
+		{"domains in domains", "switches:\n  s:\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [n1]\n  labels:\n    " +
+			"network.topology.nvidia.com/accelerator: d\n    network.topology.nvidia.com/sub-domain: e\n    x/rack: r\n", `
 			s tier=1 >a
 			a tier=0 n1
 			d group tier=1 >d/e
@@ -202,7 +209,10 @@ func TestNetQOdd(t *testing.T) {
 	if got := readertest.Cables(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×7\n" {
 		t.Errorf("%s", got)
 	}
-	for _, w := range []string{"device l is listed again", "says 3 cables and lists 2", "a cable with 1 ends", `between "l" and "nowhere"`, "from host to host"} {
+	for _, w := range []string{
+		"device l is listed again", "says 3 cables and lists 2", "a cable with 1 ends", `between "l" and "nowhere"`,
+		"from host to host",
+	} {
 		if !strings.Contains(readertest.Warnings(f), w) {
 			t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
 		}
@@ -220,8 +230,10 @@ func TestMatchNothingElse(t *testing.T) {
 
 func FuzzReadModel(f *testing.F) {
 	readertest.Reader{Match: MatchModel, Read: ReadModel}.Fuzz(f, nil,
-		"switches:\n  s:\n    labels: {a: b}\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [\"n[1-2]\"]\n  annotations: {accelerator.x/domain: d, y/sub-domain: e}\n",
-		"switches:\n- name: s\n  capacity_blocks: [c]\ncapacity_blocks:\n- name: c\n  nvlink: nv\n  nodes: [n1]\nnodes:\n  n1: {attributes: {nvlink: x}}\n")
+		"switches:\n  s:\n    labels: {a: b}\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [\"n[1-2]\"]\n  "+
+			"annotations: {accelerator.x/domain: d, y/sub-domain: e}\n",
+		"switches:\n- name: s\n  capacity_blocks: [c]\ncapacity_blocks:\n- name: c\n  nvlink: nv\n  nodes: [n1]\nnodes:\n  "+
+			"n1: {attributes: {nvlink: x}}\n")
 }
 
 func FuzzReadNetQ(f *testing.F) {

@@ -14,8 +14,9 @@ const (
 	Host                    // the host or driver does not take what arrives
 	Program                 // requests that the other side refuses
 	Lane                    // bits of one lane, before correction
-	Marks                   // packets meet congestion, and senders are told to slow down: ordinary, unless peers have far fewer
-	Unready                 // who this host sends to had no buffer ready, and it sent again
+	// packets meet congestion, and senders are told to slow down: ordinary, unless peers have far fewer
+	Marks
+	Unready // who this host sends to had no buffer ready, and it sent again
 )
 
 // Place is where a counter is read.

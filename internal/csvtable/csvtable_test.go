@@ -20,9 +20,13 @@ type row struct {
 }
 
 func TestRead(t *testing.T) {
-	got, err := Read[row]("# a comment\nname,size,also,port_Gbps,latency_ns,lane_GBps,n\na,80 GiB,x|y,400,1.5,2.5,7\nb,1KiB,,,,,\n")
+	got, err := Read[row]("# a comment\nname,size,also,port_Gbps,latency_ns,lane_GBps,n\na,80 GiB,x|y,400,1.5,2.5,7\n" +
+		"b,1KiB,,,,,\n")
 	want := []row{
-		{Name: "a", Also: []string{"x", "y"}, Size: 80 * unit.GiB, Rate: 400 * unit.Gbps, Wait: 1500 * unit.Picosecond, Lane: 2.5, N: 7},
+		{
+			Name: "a", Also: []string{"x", "y"}, Size: 80 * unit.GiB, Rate: 400 * unit.Gbps, Wait: 1500 * unit.Picosecond,
+			Lane: 2.5, N: 7,
+		},
 		{Name: "b", Size: unit.KiB},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -1,8 +1,8 @@
 // Package failure tells what busbar could not do from what it was asked wrongly.
 //
 // An error is the input's fault unless it says otherwise: a file that cannot be read, a peer that died, a right that is
-// missing and a limit that was reached are marked with Cannot, wherever they occur, and become exit code 3 instead of 2. A
-// question whose context ended is no fault of its own either, see Is.
+// missing and a limit that was reached are marked with Cannot, wherever they occur, and become exit code 3 instead of
+// 2. A question whose context ended is no fault of its own either, see Is.
 package failure
 
 import (
@@ -27,11 +27,12 @@ func Is(err error) bool {
 	return errors.Is(err, ErrCannot) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// In says which parameter of a question an error is about: one that its text does not name by a flag. It keeps the error's text. An error
-// that says it already, and the end of a context, which is about none, stay as they are.
+// In says which parameter of a question an error is about: one that its text does not name by a flag. It keeps the
+// error's text. An error that says it already, and the end of a context, which is about none, stay as they are.
 func In(field string, err error) error {
 	var named interface{ Field() string }
-	if err == nil || errors.As(err, &named) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &named) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return inField{err, field}

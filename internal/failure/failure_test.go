@@ -24,7 +24,8 @@ func TestCannot(t *testing.T) {
 func TestIn(t *testing.T) {
 	err := fmt.Errorf("outer: %w", In("layout", In("root", Cannot(fs.ErrPermission))))
 	var named interface{ Field() string }
-	if !errors.As(err, &named) || named.Field() != "root" || !errors.Is(err, ErrCannot) || err.Error() != "outer: permission denied" {
+	if !errors.As(err, &named) || named.Field() != "root" || !errors.Is(err, ErrCannot) ||
+		err.Error() != "outer: permission denied" {
 		t.Errorf("%v: lost its field, its mark or its text", err)
 	}
 	if In("root", nil) != nil || errors.As(In("root", context.Canceled), &named) {

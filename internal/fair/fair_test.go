@@ -17,7 +17,13 @@ func TestShares(t *testing.T) {
 	}{
 		{"one link, two flows", []float64{10}, [][]int32{{0}, {0}}, []float64{inf, inf}, []float64{5, 5}},
 		{"a flow with a cap leaves the rest", []float64{10}, [][]int32{{0}, {0}}, []float64{2, inf}, []float64{2, 8}},
-		{"the long flow gets the least", []float64{10, 4}, [][]int32{{0, 1}, {0}, {1}}, []float64{inf, inf, inf}, []float64{2, 8, 2}},
+		{
+			"the long flow gets the least",
+			[]float64{10, 4},
+			[][]int32{{0, 1}, {0}, {1}},
+			[]float64{inf, inf, inf},
+			[]float64{2, 8, 2},
+		},
 		{"no links", nil, [][]int32{{}}, []float64{7}, []float64{7}},
 		{"nothing limits", nil, [][]int32{{}}, []float64{inf}, []float64{inf}},
 		{"a dead link", []float64{0, 5}, [][]int32{{0}, {1}}, []float64{inf, inf}, []float64{0, 5}},

@@ -1,5 +1,6 @@
-// Package kube asks a Kubernetes API server for the pods of a job, with the credentials that a user or a pod has: a kubeconfig or
-// a service account. It starts no programs, so that credentials which only a program can get are refused by name.
+// Package kube asks a Kubernetes API server for the pods of a job, with the credentials that a user or a pod has: a
+// kubeconfig or a service account. It starts no programs, so that credentials which only a program can get are refused
+// by name.
 package kube
 
 import (
@@ -21,7 +22,8 @@ import (
 )
 
 // ErrNone says that there are no credentials here.
-var ErrNone = errors.New("no credentials of a Kubernetes cluster here: neither KUBECONFIG, nor ~/.kube/config, nor a pod's service account")
+var ErrNone = errors.New("no credentials of a Kubernetes cluster here: neither KUBECONFIG, nor ~/.kube/config, nor a " +
+	"pod's service account")
 
 // Client asks one API server.
 type Client struct {
@@ -44,7 +46,8 @@ const (
 	maxToken  = 1 << 16
 )
 
-// Load finds the credentials: the kubeconfig that KUBECONFIG names, else a pod's own account, else the user's kubeconfig.
+// Load finds the credentials: the kubeconfig that KUBECONFIG names, else a pod's own account, else the user's
+// kubeconfig.
 func Load(h Here) (*Client, error) {
 	var names []string
 	if list := h.Getenv("KUBECONFIG"); list != "" {
@@ -116,8 +119,11 @@ func (c *Client) connect(t *tls.Config, ca []byte, name string) error {
 		}
 	}
 	c.http = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: t, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, ResponseHeaderTimeout: 10 * time.Second},
-		Timeout:   30 * time.Second,
+		Transport: &http.Transport{
+			TLSClientConfig: t, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			ResponseHeaderTimeout: 10 * time.Second,
+		},
+		Timeout: 30 * time.Second,
 		// A redirect would carry the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -174,7 +180,8 @@ func (c *config) find(what, name string) (part, bool) {
 func (c *config) client(h Here) (*Client, error) {
 	x, ok := c.find("context", c.current)
 	if !ok {
-		return nil, fmt.Errorf("kubeconfig: current-context %q is none of its %d contexts; kubectl config use-context NAME sets it", c.current, len(c.parts["context"]))
+		return nil, fmt.Errorf("kubeconfig: current-context %q is none of its %d contexts; kubectl config use-context NAME "+
+			"sets it", c.current, len(c.parts["context"]))
 	}
 	out := &Client{Namespace: cmp.Or(x.Get("namespace").Str(), "default")}
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -196,7 +203,8 @@ func (c *config) cluster(h Here, name string, to *Client, t *tls.Config) ([]byte
 	}
 	u, err := url.Parse(x.Get("server").Str())
 	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-		return nil, fmt.Errorf("kubeconfig: server of cluster %s: expected https://HOST:PORT, or http:// to this machine, as kubectl proxy serves", name)
+		return nil, fmt.Errorf("kubeconfig: server of cluster %s: expected https://HOST:PORT, or http:// to this machine, "+
+			"as kubectl proxy serves", name)
 	}
 	to.base = u
 	t.ServerName, t.InsecureSkipVerify = x.Get("tls-server-name").Str(), x.Get("insecure-skip-tls-verify").True()
@@ -264,7 +272,8 @@ func (c *config) user(h Here, name string, to *Client, t *tls.Config) error {
 	case token != "":
 		to.token = func() (string, error) { return token, nil }
 	case x.Get("exec") != nil, x.Get("auth-provider") != nil, x.Get("username") != nil:
-		return fmt.Errorf("kubeconfig: user %s gets in by a program or a password, which busbar does not use; run kubectl proxy --port 8001, and give a KUBECONFIG whose server is http://127.0.0.1:8001", name)
+		return fmt.Errorf("kubeconfig: user %s gets in by a program or a password, which busbar does not use; run kubectl "+
+			"proxy --port 8001, and give a KUBECONFIG whose server is http://127.0.0.1:8001", name)
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ func server(t *testing.T, handle http.HandlerFunc) (*httptest.Server, string) {
 
 func api(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		allowed := r.Header.Get("Authorization") == "Bearer right" || len(r.TLS.PeerCertificates) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == "admin"
+		allowed := r.Header.Get("Authorization") == "Bearer right" ||
+			len(r.TLS.PeerCertificates) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == "admin"
 		v := r.URL.Query()
 		w.Header().Set("Content-Type", "application/json")
 		say := func(code int, text string) { w.WriteHeader(code); fmt.Fprint(w, text) }
@@ -61,7 +62,8 @@ func api(t *testing.T) http.HandlerFunc {
 		case !allowed:
 			say(401, statusOf(401, "Unauthorized", "Unauthorized"))
 		case r.URL.Path == "/api/v1/namespaces/secret/pods":
-			say(403, statusOf(403, "Forbidden", `pods is forbidden: User "system:serviceaccount:train:default" cannot list resource "pods" in API group "" in the namespace "secret"`))
+			say(403, statusOf(403, "Forbidden",
+				`pods is forbidden: User "system:serviceaccount:train:default" cannot list resource "pods" in API group "" in the namespace "secret"`))
 		case r.URL.Path != "/api/v1/namespaces/train/pods":
 			say(404, "404 page not found")
 		case v.Get("labelSelector") != "app=llama" && v.Get("labelSelector") != "training.kubeflow.org/job-name=llama":
@@ -119,7 +121,8 @@ users:
 %s`, server, base64.StdEncoding.EncodeToString([]byte(ca)), user)
 }
 
-// TestPods lists pods by token, token file, client certificate and service account, over pages, with those that do not run.
+// TestPods lists pods by token, token file, client certificate and service account, over pages, with those that do not
+// run.
 func TestPods(t *testing.T) {
 	s, ca := server(t, api(t))
 	cert, key := clientCert(t)
@@ -127,9 +130,12 @@ func TestPods(t *testing.T) {
 	files := map[string]string{
 		"/etc/token": config(s.URL, ca, "    token: right\n"),
 		"/etc/file":  config(s.URL, ca, "    tokenFile: tokens/mine\n"), "/etc/tokens/mine": "right\n",
-		"/etc/cert": config(s.URL, ca, "    client-certificate: me.crt\n    client-key-data: "+base64.StdEncoding.EncodeToString([]byte(key))+"\n"), "/etc/me.crt": cert,
-		"/home/ann/.kube/config":                               config(s.URL, ca, "    token: right\n"),
-		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt": ca, "/var/run/secrets/kubernetes.io/serviceaccount/token": "right", "/var/run/secrets/kubernetes.io/serviceaccount/namespace": "train",
+		"/etc/cert": config(s.URL, ca, "    client-certificate: me.crt\n    client-key-data: "+
+			base64.StdEncoding.EncodeToString([]byte(key))+"\n"), "/etc/me.crt": cert,
+		"/home/ann/.kube/config":                                  config(s.URL, ca, "    token: right\n"),
+		"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt":    ca,
+		"/var/run/secrets/kubernetes.io/serviceaccount/token":     "right",
+		"/var/run/secrets/kubernetes.io/serviceaccount/namespace": "train",
 	}
 	for _, env := range [][]string{
 		{"KUBECONFIG=/etc/token"},
@@ -155,9 +161,15 @@ func TestPods(t *testing.T) {
 				continue
 			}
 			want := []kube.Pod{
-				{Name: "llama-0", Node: "gpu-a", IP: "10.4.0.1", Phase: "Running", Reason: "restarted after OOMKilled, exit code 137"},
+				{
+					Name: "llama-0", Node: "gpu-a", IP: "10.4.0.1", Phase: "Running",
+					Reason: "restarted after OOMKilled, exit code 137",
+				},
 				{Name: "llama-1", Node: "gpu-b", IP: "10.4.0.2", Phase: "Running", RAS: "0.0.0.0:28100"},
-				{Name: "llama-2", Phase: "Pending", Reason: "Unschedulable: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu."},
+				{
+					Name: "llama-2", Phase: "Pending",
+					Reason: "Unschedulable: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu.",
+				},
 				{Name: "llama-3", Node: "gpu-c", Phase: "Pending", Reason: "ImagePullBackOff"},
 				{Name: "llama-4", Node: "gpu-d", IP: "10.4.0.5", Phase: "Failed", Reason: "Error, exit code 1"},
 			}
@@ -182,10 +194,16 @@ func TestRefused(t *testing.T) {
 		{config(s.URL, strings.Replace(ca, "MII", "NII", 1), "    token: right\n"), "train/llama", "certificate"},
 		{config(strings.Replace(s.URL, "https", "http", 1), ca, "    token: right\n"), "train/llama", "400 Bad Request"},
 		{config("http://gpu1:8001", ca, "    token: right\n"), "train/llama", "expected https://"},
-		{config(s.URL, ca, "    exec:\n      command: aws\n      apiVersion: client.authentication.k8s.io/v1beta1\n"), "train/llama", "kubectl proxy"},
+		{
+			config(s.URL, ca, "    exec:\n      command: aws\n      apiVersion: client.authentication.k8s.io/v1beta1\n"),
+			"train/llama", "kubectl proxy",
+		},
 		{config(s.URL, ca, "    client-certificate-data: eA==\n    client-key-data: eA==\n"), "train/llama", "do not fit"},
 		{config(s.URL, ca, "    client-certificate-data: \"*\"\n"), "train/llama", "not base64"},
-		{strings.Replace(config(other.URL, ca, "    token: right\n"), "current-context: a", "current-context: z", 1), "train/llama", "none of its 2 contexts"},
+		{
+			strings.Replace(config(other.URL, ca, "    token: right\n"), "current-context: a", "current-context: z", 1),
+			"train/llama", "none of its 2 contexts",
+		},
 		{"a: [", "train/llama", "no kubeconfig"},
 		{"", "train/llama", "no kubeconfig"},
 	} {
@@ -237,7 +255,8 @@ func TestOldList(t *testing.T) {
 	if err != nil || len(list) != 5 || asked != 4 {
 		t.Errorf("%d pods after %d questions: %v", len(list), asked, err)
 	}
-	if _, err := c.Pods(t.Context(), kube.Question{Namespace: "moved", Selector: "app=llama"}); !errors.Is(err, failure.ErrCannot) {
+	if _, err := c.Pods(t.Context(), kube.Question{Namespace: "moved", Selector: "app=llama"}); !errors.Is(err,
+		failure.ErrCannot) {
 		t.Errorf("a redirect: %v", err)
 	}
 }
@@ -277,7 +296,10 @@ func clientCert(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "admin"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "admin"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	raw, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
 	if err != nil {
 		t.Fatal(err)
@@ -286,5 +308,6 @@ func clientCert(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }

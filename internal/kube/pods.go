@@ -37,7 +37,8 @@ const (
 
 // jobLabels carry a job's name, by who makes its pods; the first that any pod has counts.
 var jobLabels = []string{
-	"batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "trainer.kubeflow.org/trainjob-name",
+	"batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name",
+	"trainer.kubeflow.org/trainjob-name",
 	"leaderworkerset.sigs.k8s.io/name", "volcano.sh/job-name", "ray.io/cluster",
 }
 
@@ -93,7 +94,8 @@ func (c *Client) Pods(ctx context.Context, q Question) ([]Pod, error) {
 			return pods, err
 		}
 	}
-	return nil, fmt.Errorf("namespace %s has no pods of a job %s: none of the labels %s has that value; give a selector, as in %s/app=NAME", q.Namespace, q.Job, strings.Join(jobLabels, ", "), q.Namespace)
+	return nil, fmt.Errorf("namespace %s has no pods of a job %s: none of the labels %s has that value; give a "+
+		"selector, as in %s/app=NAME", q.Namespace, q.Job, strings.Join(jobLabels, ", "), q.Namespace)
 }
 
 type podList struct {
@@ -190,7 +192,10 @@ func (c *Client) list(ctx context.Context, namespace, selector string) ([]Pod, e
 }
 
 func (p *podItem) pod() Pod {
-	out := Pod{Name: clip(p.Metadata.Name), Node: clip(p.Spec.Node), IP: clip(p.Status.IP), Phase: clip(p.Status.Phase), Reason: clip(p.Status.Reason)}
+	out := Pod{
+		Name: clip(p.Metadata.Name), Node: clip(p.Spec.Node), IP: clip(p.Status.IP), Phase: clip(p.Status.Phase),
+		Reason: clip(p.Status.Reason),
+	}
 	for i := range p.Spec.Containers {
 		for _, e := range p.Spec.Containers[i].Env {
 			if e.Name == "NCCL_RAS_ADDR" && e.Value != "" {
@@ -242,7 +247,8 @@ func explain(err error, namespace string) error {
 		case http.StatusUnauthorized:
 			return failure.Cannot(fmt.Errorf("%w; the credentials are not or no longer valid", err))
 		case http.StatusForbidden:
-			return failure.Cannot(fmt.Errorf("%w; the account needs the right to list pods: kubectl create rolebinding busbar-pods -n %s --clusterrole=view --serviceaccount=NAMESPACE:ACCOUNT", err, namespace))
+			return failure.Cannot(fmt.Errorf("%w; the account needs the right to list pods: kubectl create rolebinding "+
+				"busbar-pods -n %s --clusterrole=view --serviceaccount=NAMESPACE:ACCOUNT", err, namespace))
 		case http.StatusNotFound:
 			return failure.Cannot(fmt.Errorf("%w; is this the address of a Kubernetes API server?", err))
 		case http.StatusBadRequest:

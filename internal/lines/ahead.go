@@ -147,7 +147,10 @@ func (a *Ahead[T]) next(c *Chunk) bool {
 		return false
 	}
 	part := a.buf[:cut]
-	*c = Chunk{text: string(part), num: a.num, more: a.more, codes: bytes.IndexByte(part, 0x1b) >= 0 || bytes.IndexByte(part, 0) >= 0}
+	*c = Chunk{
+		text: string(part), num: a.num, more: a.more,
+		codes: bytes.IndexByte(part, 0x1b) >= 0 || bytes.IndexByte(part, 0) >= 0,
+	}
 	a.num += bytes.Count(part, []byte("\n"))
 	if a.more {
 		a.num--

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// OneArena starts the program anew with MALLOC_ARENA_MAX=1 and small stacks where addresses are bounded (ulimit -v) and C's library
-// is linked: it would take 64 MiB of addresses for each thread and 8 MiB for its stack, and they would be gone before anybody can
-// count them. Where that cannot be done the program goes on.
+// OneArena starts the program anew with MALLOC_ARENA_MAX=1 and small stacks where addresses are bounded (ulimit -v) and
+// C's library is linked: it would take 64 MiB of addresses for each thread and 8 MiB for its stack, and they would be
+// gone before anybody can count them. Where that cannot be done the program goes on.
 func OneArena() {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &r) != nil || r.Cur >= math.MaxInt64 || os.Getenv("MALLOC_ARENA_MAX") != "" {

@@ -13,10 +13,10 @@ import (
 	"busbar.dev/internal/osdep"
 )
 
-// Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set, else nine
-// tenths of the least of the control group's bound and the machine's memory, and half of what a bound on addresses (ulimit -v)
-// leaves: Go reserves more than a gigabyte of those at its start, takes them in pieces of 64 MiB, threads take some each, and
-// none are given back. 0 is no bound that is known.
+// Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set,
+// else nine tenths of the least of the control group's bound and the machine's memory, and half of what a bound on
+// addresses (ulimit -v) leaves: Go reserves more than a gigabyte of those at its start, takes them in pieces of 64 MiB,
+// threads take some each, and none are given back. 0 is no bound that is known.
 func Set() int64 {
 	if given := debug.SetMemoryLimit(-1); given != math.MaxInt64 {
 		return given

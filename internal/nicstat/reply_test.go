@@ -34,7 +34,9 @@ func all(string) bool { return true }
 
 func TestPick(t *testing.T) {
 	long := strings.Repeat("x", nameBytes)
-	info, names, values := answers([]string{"rx_packets", "rx_prio3_pause", "", "rx_prio3_pause", "  indented", "bad\x01", long, "tx_prio3_pause"})
+	info, names, values := answers([]string{
+		"rx_packets", "rx_prio3_pause", "", "rx_prio3_pause", "  indented", "bad\x01", long, "tx_prio3_pause",
+	})
 	n, err := setSize(info)
 	if err != nil || n != 8 {
 		t.Fatalf("%d counters, %v", n, err)
@@ -54,7 +56,13 @@ func TestPick(t *testing.T) {
 			t.Errorf("%d counters: %v", m, err)
 		}
 	}
-	for _, c := range [][2][]byte{{names[:11], values}, {names, values[:7]}, {names[:len(names)-1], values}, {names, values[:len(values)-1]}, {nil, nil}} {
+	for _, c := range [][2][]byte{
+		{names[:11], values},
+		{names, values[:7]},
+		{names[:len(names)-1], values},
+		{names, values[:len(values)-1]},
+		{nil, nil},
+	} {
 		if got, err := pick(c[0], c[1], n, all, 100); err == nil {
 			t.Errorf("%d and %d bytes: %v", len(c[0]), len(c[1]), got)
 		}

@@ -30,8 +30,8 @@ func Locked(err error) bool { return errors.Is(err, windows.ERROR_LOCK_VIOLATION
 // Owner is not known: files have no numbers of users.
 func Owner(fs.FileInfo) (uid int, ok bool) { return 0, false }
 
-// Others are not known: a file's mode does not say who else may use it, its access control list does, and files of a user's
-// profile are his alone unless he changes that.
+// Others are not known: a file's mode does not say who else may use it, its access control list does, and files of a
+// user's profile are his alone unless he changes that.
 func Others(fs.FileInfo) fs.FileMode { return 0 }
 
 // Writable tells whether what exists under the name is not read-only.

@@ -1,7 +1,7 @@
 // Package outfile writes files whole or not at all.
 //
-// A file appears under its own name when all of it is written. What a killed process left is removed by the next writer in
-// the same folder.
+// A file appears under its own name when all of it is written. What a killed process left is removed by the next writer
+// in the same folder.
 package outfile
 
 import (

@@ -44,7 +44,9 @@ func specials(t coll.Dtype) []uint64 {
 			0x7f7f, 0xff7f, 0x3f80, 0xbf80, 0x7f7e, 0x0101,
 		}
 	}
-	return []uint64{0, 1, math.MaxUint64, 0x7f, 0x80, 0x7fffffff, 0x80000000, math.MaxInt64, 1 << 63, 3, 0xfffffffffffffffd}
+	return []uint64{
+		0, 1, math.MaxUint64, 0x7f, 0x80, 0x7fffffff, 0x80000000, math.MaxInt64, 1 << 63, 3, 0xfffffffffffffffd,
+	}
 }
 
 // fill writes elements: mostly numbers of moderate size, some specials, some

@@ -20,7 +20,9 @@ func TestSameBitsOnEveryProcessor(t *testing.T) {
 	}
 	const want = "float:cb6216e3 double:ea6df38e half:cb32f48e bfloat16:90aa5d66 int8:8f43413a " +
 		"uint8:1c7d73de int32:783acf26 uint32:7cfa8cd2 int64:815e158a uint64:260c5c39"
-	for name, combine := range map[string]func(testing.TB, coll.Dtype, coll.Redop) Func{"in Go": inGo, "fastest": fastest} {
+	for name, combine := range map[string]func(testing.TB, coll.Dtype, coll.Redop) Func{
+		"in Go": inGo, "fastest": fastest,
+	} {
 		var got []string
 		for _, d := range dtypes {
 			rng := rand.New(rand.NewPCG(8, uint64(d)))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestArchitectureNamesPackages holds the table of ARCHITECTURE.md to the packages that exist: each is named there, and nothing
-// else is. input/<tool> stands for every reader, internal/* for everything below internal.
+// TestArchitectureNamesPackages holds the table of ARCHITECTURE.md to the packages that exist: each is named there, and
+// nothing else is. input/<tool> stands for every reader, internal/* for everything below internal.
 func TestArchitectureNamesPackages(t *testing.T) {
 	text, err := os.ReadFile("../../ARCHITECTURE.md")
 	if err != nil {

@@ -84,7 +84,9 @@ func TestOutsideProgram(t *testing.T) {
 	}
 	text := strings.Replace(string(mod), "module "+module, "module outside.example/program", 1) +
 		"\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
-	for name, data := range map[string]string{"go.mod": text, "go.sum": string(sum), "main.go": strings.ReplaceAll(outside, "MODULE", module)} {
+	for name, data := range map[string]string{
+		"go.mod": text, "go.sum": string(sum), "main.go": strings.ReplaceAll(outside, "MODULE", module),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -118,12 +118,27 @@ var reserved = []struct {
 	allowed      []string
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
-	{"net/http", "the model does not serve", []string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"}},
-	{"os/exec", "only the command starts other programs, and who starts ranks", []string{"cmd/", "engine/ranks", "input/live", "internal/test/"}},
+	{
+		"net/http", "the model does not serve",
+		[]string{"cmd/", "web", "internal/kube", "fleet/client", "fleet/hub", "fleet/server"},
+	},
+	{
+		"os/exec", "only the command starts other programs, and who starts ranks",
+		[]string{"cmd/", "engine/ranks", "input/live", "internal/test/"},
+	},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/test/"}},
-	{"unsafe", "only memory shared with the kernel or assembly needs it", []string{"engine", "internal/nicstat", "internal/reduce"}},
-	{"github.com/ebitengine/purego", "it makes a program dynamic; the main binary is static", []string{"engine/device/native"}},
-	{"busbar.dev/engine/device/native", "only busbar-gpu loads the vendor's libraries", []string{"cmd/busbar-gpu", "engine/device/native"}},
+	{
+		"unsafe", "only memory shared with the kernel or assembly needs it",
+		[]string{"engine", "internal/nicstat", "internal/reduce"},
+	},
+	{
+		"github.com/ebitengine/purego", "it makes a program dynamic; the main binary is static",
+		[]string{"engine/device/native"},
+	},
+	{
+		"busbar.dev/engine/device/native", "only busbar-gpu loads the vendor's libraries",
+		[]string{"cmd/busbar-gpu", "engine/device/native"},
+	},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},
 }
@@ -253,7 +268,8 @@ func TestEveryPackageExplainsItselfOnce(t *testing.T) {
 	for _, p := range all(t) {
 		var with []string
 		for _, f := range p.GoFiles {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil,
+				parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,8 +2,8 @@ package sqlite
 
 import "strings"
 
-// parseColumns reads the columns' names of a CREATE TABLE statement, and which of them is the row's id. Tables without row
-// ids give none.
+// parseColumns reads the columns' names of a CREATE TABLE statement, and which of them is the row's id. Tables without
+// row ids give none.
 func parseColumns(sql string) (names []string, alias int) {
 	sql = uncomment(sql)
 	open, end := strings.IndexByte(sql, '('), strings.LastIndexByte(sql, ')')

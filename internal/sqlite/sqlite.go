@@ -21,8 +21,8 @@ const maxPayload = 1 << 20
 
 var errCorrupt = errors.New("a damaged SQLite database")
 
-// Value is a column of a row: NULL is Null, numbers have Int, or Real and Float, text and blobs have Bytes, which are valid
-// until the next row.
+// Value is a column of a row: NULL is Null, numbers have Int, or Real and Float, text and blobs have Bytes, which are
+// valid until the next row.
 type Value struct {
 	Null  bool
 	Real  bool
@@ -118,8 +118,8 @@ func (t *table) index(column string) int {
 	return slices.IndexFunc(t.columns, func(c string) bool { return strings.EqualFold(c, column) })
 }
 
-// walk visits the rows of a table's tree. A page belongs to one place of one tree, so that no more are read than there are,
-// whatever a file says.
+// walk visits the rows of a table's tree. A page belongs to one place of one tree, so that no more are read than there
+// are, whatever a file says.
 func (f *File) walk(root int64, row func(id int64, payload []byte) error) error {
 	f.left = f.pages
 	var visit func(page int64, depth int) error

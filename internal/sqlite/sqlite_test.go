@@ -16,8 +16,8 @@ func open(t *testing.T, data []byte) *File {
 	return f
 }
 
-// testdata/small.sqlite was made with Python's sqlite3 by testdata/make.py: 3,000 rows over several pages, a text of 9,000
-// bytes that needs overflow pages, negative and large numbers, reals, NULL, a column added later.
+// testdata/small.sqlite was made with Python's sqlite3 by testdata/make.py: 3,000 rows over several pages, a text of
+// 9,000 bytes that needs overflow pages, negative and large numbers, reals, NULL, a column added later.
 func TestRows(t *testing.T) {
 	data, err := os.ReadFile("testdata/small.sqlite")
 	if err != nil {

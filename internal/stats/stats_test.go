@@ -62,7 +62,8 @@ func TestAgainstSorted(t *testing.T) {
 }
 
 func TestEmpty(t *testing.T) {
-	if stats.Nearest([]time.Duration(nil), 0.5) != 0 || stats.MedianLow([]string(nil)) != "" || stats.Median([]float32{}) != 0 || stats.At(0, 0.5) != 0 {
+	if stats.Nearest([]time.Duration(nil), 0.5) != 0 || stats.MedianLow([]string(nil)) != "" ||
+		stats.Median([]float32{}) != 0 || stats.At(0, 0.5) != 0 {
 		t.Error("an empty list has a median")
 	}
 }

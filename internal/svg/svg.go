@@ -16,7 +16,8 @@ func (p *Picture) SVG(out io.Writer) error {
 	for i := range p.canvas.list {
 		w.element(&p.canvas.list[i])
 	}
-	_, err := fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" font-family="%[3]s">
+	_, err := fmt.Fprintf(out,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" font-family="%[3]s">
 <title>%[4]s</title>
 <rect width="%[1]s" height="%[2]s" fill="%[5]s"/>
 %[6]s</svg>

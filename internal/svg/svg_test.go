@@ -81,7 +81,8 @@ func TestMeasure(t *testing.T) {
 	if got := Fit("ConnectX-7 adapter", ten, 60); TextWidth(got, ten) > 60 || !strings.HasSuffix(got, "…") {
 		t.Errorf("Fit: %q", got)
 	}
-	if got := FitEnds("A09-P1-IBLEAF-01-03", ten, 70); TextWidth(got, ten) > 70 || !strings.HasPrefix(got, "A09") || !strings.HasSuffix(got, "03") {
+	if got := FitEnds("A09-P1-IBLEAF-01-03", ten, 70); TextWidth(got, ten) > 70 || !strings.HasPrefix(got, "A09") ||
+		!strings.HasSuffix(got, "03") {
 		t.Errorf("FitEnds: %q", got)
 	}
 	if got := Fit("ab", ten, 1); got != "" {

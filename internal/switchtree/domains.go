@@ -23,7 +23,8 @@ func Domains(c *cluster.Cluster) []Domain {
 		if l.A.ToHosts() || !l.B.ToHosts() || l.A.Switch >= len(n.Switches) || !n.Switches[l.A.Switch].Domain {
 			continue
 		}
-		if key, _, _ := strings.Cut(n.Switches[l.A.Switch].Label, "="); strings.HasSuffix(key, "/zone") || strings.HasSuffix(key, "/region") {
+		if key, _, _ := strings.Cut(n.Switches[l.A.Switch].Label, "="); strings.HasSuffix(key, "/zone") ||
+			strings.HasSuffix(key, "/region") {
 			continue
 		}
 		d := Domain{Switch: l.A.Switch}

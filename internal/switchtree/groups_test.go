@@ -54,25 +54,37 @@ func TestGroups(t *testing.T) {
 		c          *cluster.Cluster
 	}{
 		{"a tree", "a 0/1 [0 1] < t; b 0/1 [2] < t; t 1/1 [] loose []", build(3, "t a", "t b", "a 0 1", "b 2")},
-		{"unbalanced", "a 0/1 [0] < t; b 0/1 [1] < m; m 1/1 [] < t; t 2/1 [] loose []", tiers(build(2, "t m", "t a", "m b", "a 0", "b 1"), "t2 m1 a0 b0")},
 		{
-			"rails of two pods", "railgroup1 0/2 [0 1] < spinegroup1; railgroup2 0/2 [2] < spinegroup1; spinegroup1 1/2 [] loose [3]",
+			"unbalanced", "a 0/1 [0] < t; b 0/1 [1] < m; m 1/1 [] < t; t 2/1 [] loose []",
+			tiers(build(2, "t m", "t a", "m b", "a 0", "b 1"), "t2 m1 a0 b0"),
+		},
+		{
+			"rails of two pods",
+			"railgroup1 0/2 [0 1] < spinegroup1; railgroup2 0/2 [2] < spinegroup1; spinegroup1 1/2 [] loose [3]",
 			build(4, "a 0 1", "b 0 1", "c 2", "d 2", "s a", "s b", "s c", "s d", "u a", "u b", "u c", "u d"),
 		},
 		{"rails that share hosts in a chain", "railgroup1 0/3 [0 1] loose []", build(2, "a 0", "b 0 1", "c 1")},
 		{
-			"three tiers, spines per pod", "a 0/1 [0] < spinegroup1; b 0/1 [1] < spinegroup2; spinegroup1 1/2 [] < coregroup1; spinegroup2 1/2 [] < coregroup1; coregroup1 2/2 [] loose []",
+			"three tiers, spines per pod", "a 0/1 [0] < spinegroup1; b 0/1 [1] < spinegroup2; spinegroup1 1/2 [] < " +
+				"coregroup1; spinegroup2 1/2 [] < coregroup1; coregroup1 2/2 [] loose []",
 			build(2, "a 0", "b 1", "s1 a", "s2 a", "s3 b", "s4 b", "c1 s1", "c2 s2", "c1 s3", "c2 s4"),
 		},
 		{
-			"core planes that only spines join", "a 0/1 [0] < spinegroup1; spinegroup1 1/2 [] < coregroup1; coregroup1 2/2 [] loose []",
+			"core planes that only spines join",
+			"a 0/1 [0] < spinegroup1; spinegroup1 1/2 [] < coregroup1; coregroup1 2/2 [] loose []",
 			build(1, "a 0", "s1 a", "s2 a", "c1 s1", "c2 s2"),
 		},
 		{"switch without hosts", "a 0/1 [0] < s; s 1/1 [] loose []", tiers(build(1, "s a", "s z", "a 0"), "z0")},
 		{"none", " loose [0]", build(1)},
 		{"two islands", "a 0/1 [0]; b 0/1 [1] loose []", build(2, "a 0", "b 1")},
-		{"a ring of switches", "a 0/1 [0] < top; b 0/1 [1] < top; c 0/1 [2] < top; top 1/0 [] loose []", build(3, "a 0", "b 1", "c 2", "a b", "b c", "c a")},
-		{"a taken name", "railgroup2 0/2 [0] < railgroup1; railgroup1 1/1 [] loose []", build(1, "a 0", "b 0", "railgroup1 a", "railgroup1 b")},
+		{
+			"a ring of switches", "a 0/1 [0] < top; b 0/1 [1] < top; c 0/1 [2] < top; top 1/0 [] loose []",
+			build(3, "a 0", "b 1", "c 2", "a b", "b c", "c a"),
+		},
+		{
+			"a taken name", "railgroup2 0/2 [0] < railgroup1; railgroup1 1/1 [] loose []",
+			build(1, "a 0", "b 0", "railgroup1 a", "railgroup1 b"),
+		},
 	}
 	for _, tt := range tests {
 		if got := show(Groups(tt.c)); got != tt.want {
@@ -103,14 +115,18 @@ func TestDomains(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	for in, want := range map[string]string{"leaf-1_a.b": "leaf-1_a.b", "MF0;sw 1:x/U1": "MF0-sw-1-x-U1", "..": "x", "": "x", "-a-": "a", "é1": "1", strings.Repeat("a", 99): strings.Repeat("a", 63)} {
+	for in, want := range map[string]string{
+		"leaf-1_a.b": "leaf-1_a.b", "MF0;sw 1:x/U1": "MF0-sw-1-x-U1", "..": "x", "": "x", "-a-": "a", "é1": "1",
+		strings.Repeat("a", 99): strings.Repeat("a", 63),
+	} {
 		if got := Plain(in, 63); got != want {
 			t.Errorf("%q = %q; want %q", in, got, want)
 		}
 	}
 	taken := map[string]bool{}
 	long := strings.Repeat("a", 63)
-	if a, b, c := Unique(long, taken), Unique(long, taken), Unique(long, taken); a != long || b != long[:61]+"-2" || c != long[:61]+"-3" {
+	if a, b, c := Unique(long, taken), Unique(long, taken),
+		Unique(long, taken); a != long || b != long[:61]+"-2" || c != long[:61]+"-3" {
 		t.Error(a, b, c)
 	}
 }

@@ -18,7 +18,8 @@ func ByTray(c *cluster.Cluster) (*cluster.Cluster, string) {
 			continue
 		}
 		if name := trays.Hosts[l.B.Hosts[0].First].Name; name != "" {
-			return trays, fmt.Sprintf("Racks of several hosts are written host by host, %q and so on; put in the names that the hosts have.", name)
+			return trays, fmt.Sprintf("Racks of several hosts are written host by host, %q and so on; put in the names that "+
+				"the hosts have.", name)
 		}
 	}
 	return trays, ""

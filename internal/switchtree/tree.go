@@ -49,7 +49,9 @@ type Tree struct {
 
 // New makes an empty tree.
 func New() *Tree {
-	return &Tree{host: map[string]int32{}, sw: map[string]int{}, domain: map[string]int{}, more: [2]map[int32][]int32{{}, {}}}
+	return &Tree{
+		host: map[string]int32{}, sw: map[string]int{}, domain: map[string]int{}, more: [2]map[int32][]int32{{}, {}},
+	}
 }
 
 // Host finds a host or adds it.
@@ -130,7 +132,9 @@ func (t *Tree) Fill(f *cluster.Fragment) error {
 		if _, taken := t.sw[name]; s.Domain && taken {
 			name += " (group)" // a network's switches have one set of names
 		}
-		n.Switches = append(n.Switches, cluster.Switch{Name: name, Label: s.Label, Domain: s.Domain, Tier: tiers[i], Rail: -1})
+		n.Switches = append(n.Switches, cluster.Switch{
+			Name: name, Label: s.Label, Domain: s.Domain, Tier: tiers[i], Rail: -1,
+		})
 	}
 	// Real switches first: whoever asks for the switch of a host wants a box.
 	for _, domain := range []bool{false, true} {
@@ -194,7 +198,8 @@ func (t *Tree) tiers(source string) ([]cluster.Tier, error) {
 			s := &t.Switches[at.sw]
 			if at.next == len(s.Down) {
 				if tier[at.sw] = t.tier(at.sw, tier); tier[at.sw] >= maxLevels {
-					return nil, fmt.Errorf("%s:%d: switch %s has %d levels under it; fewer than %d are read", source, s.Line, s.Name, tier[at.sw], maxLevels)
+					return nil, fmt.Errorf("%s:%d: switch %s has %d levels under it; fewer than %d are read", source, s.Line, s.Name,
+						tier[at.sw], maxLevels)
 				}
 				stack = stack[:len(stack)-1]
 				continue
@@ -203,7 +208,8 @@ func (t *Tree) tiers(source string) ([]cluster.Tier, error) {
 			at.next++
 			switch tier[down] {
 			case open:
-				return nil, fmt.Errorf("%s:%d: switch %s is below itself; remove it from the switches under %s", source, s.Line, t.Switches[down].Name, s.Name)
+				return nil, fmt.Errorf("%s:%d: switch %s is below itself; remove it from the switches under %s", source, s.Line,
+					t.Switches[down].Name, s.Name)
 			case unseen:
 				tier[down] = open
 				stack = append(stack, step{down, 0})
@@ -243,7 +249,8 @@ func (t *Tree) warn(f *cluster.Fragment, tiers []cluster.Tier) {
 			f.Warnf(s.Line, s.Name, "%s with neither hosts nor switches under it", what)
 		}
 		if len(s.Up) > 1 {
-			f.Warnf(s.Line, s.Name, "%s under %s and %s; kept both links", what, t.Switches[s.Up[0]].Name, t.Switches[s.Up[1]].Name)
+			f.Warnf(s.Line, s.Name, "%s under %s and %s; kept both links", what, t.Switches[s.Up[0]].Name,
+				t.Switches[s.Up[1]].Name)
 		}
 		var missing []string
 		for _, d := range s.Down {
@@ -257,7 +264,8 @@ func (t *Tree) warn(f *cluster.Fragment, tiers []cluster.Tier) {
 	}
 	t.warnTwice(f)
 	if tops := t.tops(); len(tops) > 1 {
-		f.Warnf(0, "", "no top switch joins %s: %d islands, and a scheduler will not run one job across them", shortList(tops), len(tops))
+		f.Warnf(0, "", "no top switch joins %s: %d islands, and a scheduler will not run one job across them",
+			shortList(tops), len(tops))
 	}
 }
 

@@ -59,8 +59,9 @@ func (t *Table) shown() []int {
 	return list
 }
 
-// Select is the table with some of its columns, in the order of their names. A name is a heading, or one without its unit: size
-// is size (B). Names that no column has are left out; a table that has none of them is nil. used marks those that were found.
+// Select is the table with some of its columns, in the order of their names. A name is a heading, or one without its
+// unit: size is size (B). Names that no column has are left out; a table that has none of them is nil. used marks those
+// that were found.
 func (t *Table) Select(names []string, used map[string]bool) *Table {
 	var columns []int
 	shown := t.shown()
@@ -141,8 +142,8 @@ func (t *Table) Markdown(w io.Writer) error {
 	return err
 }
 
-// WrapLong wraps lines that are wider than so many columns between words, and indents what follows by two more than the line.
-// Lines that fit are left as they are.
+// WrapLong wraps lines that are wider than so many columns between words, and indents what follows by two more than the
+// line. Lines that fit are left as they are.
 func WrapLong(text string, columns int) string {
 	if columns < 2*leastWrapped {
 		return text

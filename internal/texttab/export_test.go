@@ -21,11 +21,13 @@ func TestExport(t *testing.T) {
 	if err := tab.Markdown(&b); err != nil {
 		t.Fatal(err)
 	}
-	if want := "| name | size (B) | state |\n| --- | --: | --- |\n| nic0 | 8 | a \"b\", c\\|d |\n| all |  |  |\n"; b.String() != want {
+	if want := "| name | size (B) | state |\n| --- | --: | --- |\n| nic0 | 8 | a \"b\", c\\|d |\n| all |  |  |\n"; b.
+		String() != want {
 		t.Errorf("Markdown: got\n%s\nwant\n%s", b.String(), want)
 	}
 	used := map[string]bool{}
-	if got := tab.Select([]string{"STATE", "size", "none", "hidden"}, used).String(); !strings.HasPrefix(got, "state") || len(used) != 2 {
+	if got := tab.Select([]string{"STATE", "size", "none", "hidden"}, used).String(); !strings.HasPrefix(got, "state") ||
+		len(used) != 2 {
 		t.Errorf("Select: %q, used %v", got, used)
 	}
 	if tab.Select([]string{"none"}, used) != nil {

@@ -14,9 +14,9 @@ type Terminal interface {
 // leastWrapped is the width below which a column of sentences is not wrapped inside its column.
 const leastWrapped = 24
 
-// fit divides the columns of a table that is wider than the terminal into blocks that are printed below each other, each
-// with the first column, so that no line is broken. A last column of sentences is wrapped instead (wrapLast) and asks for
-// leastWrapped only.
+// fit divides the columns of a table that is wider than the terminal into blocks that are printed below each other,
+// each with the first column, so that no line is broken. A last column of sentences is wrapped instead (wrapLast) and
+// asks for leastWrapped only.
 func (t *Table) fit(widths []int, columns int) [][]int {
 	var all []int
 	for i := range widths {

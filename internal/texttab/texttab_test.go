@@ -37,8 +37,16 @@ func TestTableForms(t *testing.T) {
 		{"empty", Table{}, ""},
 		{"plain", Table{Plain: true, Columns: []Column{{Head: "long heading"}}, rows: [][]string{{"a", "b"}}}, "a  b\n"},
 		{"gap and full", Table{Gap: "|", Full: true, rows: [][]string{{"a", "b"}, {"cc", "dd"}}}, "a |b \ncc|dd\n"},
-		{"style", Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}}, "  H\nxyz\n"},
-		{"center", Table{Columns: []Column{{Head: "head", Align: Center}}, rows: [][]string{{"x"}}, Full: true}, "head\n x  \n"},
+		{
+			"style",
+			Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}},
+			"  H\nxyz\n",
+		},
+		{
+			"center",
+			Table{Columns: []Column{{Head: "head", Align: Center}}, rows: [][]string{{"x"}}, Full: true},
+			"head\n x  \n",
+		},
 	} {
 		if got := c.tab.String(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -27,7 +27,8 @@ func Thousands(n int64) string {
 	return s
 }
 
-// Numbers writes sorted numbers, as of ranks or channels, with their runs drawn together: 0-3, 8. Of very many, the first dozen.
+// Numbers writes sorted numbers, as of ranks or channels, with their runs drawn together: 0-3, 8. Of very many, the
+// first dozen.
 func Numbers(list []int) string {
 	const most = 12
 	var out []string

@@ -74,12 +74,14 @@ func sameNumber(v *Value, theirs string) bool {
 // map, control characters, block scalars, escapes, empty lines, document marks,
 // "- " without a value, keys that are numbers or nothing, {a,a: b} as one key,
 // quotes over two lines.
-var odd = regexp.MustCompile(`:[^ \n]|[\x00-\x09\x0b-\x1f\x7f]|[|>\\!]|\n *\n|\.\.\.|---|- *(\n|$)|[0-9] *:|(^|\n) *:|,|["'][^"'\n]*\n`)
+var odd = regexp.MustCompile(
+	`:[^ \n]|[\x00-\x09\x0b-\x1f\x7f]|[|>\\!]|\n *\n|\.\.\.|---|- *(\n|$)|[0-9] *:|(^|\n) *:|,|["'][^"'\n]*\n`)
 
 // FuzzAgree compares Parse with the general library on texts that both read.
 func FuzzAgree(f *testing.F) {
 	for _, s := range []string{
-		"a: 1\nb:\n- c\n- d: 'e'\n", `{"a":[1,{"b":null}]}`, "a: >-\n  b\n\n  c\n", "- - a\n  - {b: c}\n", "a: \"x\\\n  y\"\n",
+		"a: 1\nb:\n- c\n- d: 'e'\n", `{"a":[1,{"b":null}]}`, "a: >-\n  b\n\n  c\n", "- - a\n  - {b: c}\n",
+		"a: \"x\\\n  y\"\n",
 		"a: |\n  x\n   y\nb: [c, d]\n", "a: b # c\n", "a:\n  b: {c: d, e: [f]}\n  g: true\n", "- a: b\n  c:\n  - d\n- 1.5\n",
 	} {
 		f.Add(s)

@@ -26,8 +26,10 @@ func encode(t interface{ Fatal(...any) }, v any) string {
 func TestEncode(t *testing.T) {
 	zero := 0
 	got := encode(t, sample{
-		Name: "x", Index: &zero, Ratio: 0.25, Answer: 1, Words: []word{"a", "", "- b", "no", "4xHDR", "0000:07:00.0", "0000:1b:00.0", "a\nb\x00é\u0085"},
-		Ends: []end{{"leaf0", 3}, {"leaf[0-3]", 4}, {}, {strings.Repeat("long", 30), 1}}, End: &end{"leaf[0-3]", 0}, Absent: absent{-1},
+		Name: "x", Index: &zero, Ratio: 0.25, Answer: 1,
+		Words: []word{"a", "", "- b", "no", "4xHDR", "0000:07:00.0", "0000:1b:00.0", "a\nb\x00é\u0085"},
+		Ends:  []end{{"leaf0", 3}, {"leaf[0-3]", 4}, {}, {strings.Repeat("long", 30), 1}}, End: &end{"leaf[0-3]", 0},
+		Absent: absent{-1},
 		Errors: map[word]uint64{"b": 2, "a": 1, "null": 3}, Hidden: "h", Lists: [][]string{{"a", "b"}, {}, {"c"}},
 		Nested: []map[string]end{{"k": {"l", 1}, "j": {}}},
 	})
@@ -76,7 +78,8 @@ plain: ""
 			t.Errorf("%#v: %q: %v", v, text, err)
 		}
 	}
-	if err := Encode(&bytes.Buffer{}, sample{Ratio: math.NaN()}); err == nil || err.Error() != "ratio: NaN cannot be written" {
+	if err := Encode(&bytes.Buffer{}, sample{Ratio: math.NaN()}); err == nil ||
+		err.Error() != "ratio: NaN cannot be written" {
 		t.Error(err)
 	}
 }
@@ -93,13 +96,20 @@ func TestEncodeReportsWriteErrors(t *testing.T) {
 
 // hard is text that some reader of YAML takes for something else.
 var hard = []string{
-	"", " ", "a ", "\t", "~", "null", "NULL", "true", "False", "yes", "No", "on", "OFF", "y", "N", "=", "<<", "-", "--", "---", "...", ".", "..", "-a", "- a", "? a", ":", ":a", "a:", "a: b", "a:b", "a #b", "a#b", "#a", "*a", "&a", "!a", "|", ">", "'", "\"", "''", "%", "@", "`", "{", "}", "[", "]", ",", "a,b", "a[1-2]", "{a}",
-	"1", "+1", "-1", "01", "0o7", "0x1F", "0b1", "1_000", "1.", ".5", "1e3", "1.5e+3", ".inf", "-.INF", "+.Inf", ".nan", "Infinity", "0x", "0xg", "12:30", "12:30:45", "0000:07:00.0", "0000:1b:00.0", "1:2:3.5", "2024-01-01", "2024-1-1 10:00:00", "2001-12-14t21:59:43.10-05:00", "2:1", "1,000", "12e03", "0.", "1e", "4xHDR", "8 x H100",
-	"a\nb", "a\n", "\na", "a\r\nb", "\x00", "\x1b[0m", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufeffa", "é", "😀", "a\u200bb", "\ufffe", "\\", "\\n", "a\\", "a\"b", "a'b", "450GB/s (spec: NVIDIA H100 data sheet)", "a: b, c", "C:\\x", "http://x/y?z#w", "$HOME", "(a)", "a - b", "a ? b", "<a>", "a=b", "null ", "nullx",
+	"", " ", "a ", "\t", "~", "null", "NULL", "true", "False", "yes", "No", "on", "OFF", "y", "N", "=", "<<", "-", "--",
+	"---", "...", ".", "..", "-a", "- a", "? a", ":", ":a", "a:", "a: b", "a:b", "a #b", "a#b", "#a", "*a", "&a", "!a",
+	"|", ">", "'", "\"", "''", "%", "@", "`", "{", "}", "[", "]", ",", "a,b", "a[1-2]", "{a}",
+	"1", "+1", "-1", "01", "0o7", "0x1F", "0b1", "1_000", "1.", ".5", "1e3", "1.5e+3", ".inf", "-.INF", "+.Inf", ".nan",
+	"Infinity", "0x", "0xg", "12:30", "12:30:45", "0000:07:00.0", "0000:1b:00.0", "1:2:3.5", "2024-01-01",
+	"2024-1-1 10:00:00", "2001-12-14t21:59:43.10-05:00", "2:1", "1,000", "12e03", "0.", "1e", "4xHDR", "8 x H100",
+	"a\nb", "a\n", "\na", "a\r\nb", "\x00", "\x1b[0m", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufeffa", "é",
+	"😀", "a\u200bb", "\ufffe", "\\", "\\n", "a\\", "a\"b", "a'b", "450GB/s (spec: NVIDIA H100 data sheet)", "a: b, c",
+	"C:\\x", "http://x/y?z#w", "$HOME", "(a)", "a - b", "a ? b", "<a>", "a=b", "null ", "nullx",
 }
 
 func texts() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom(hard), rapid.StringMatching(`[ -~]{0,8}`), rapid.StringMatching(`[0-9.:_eExobXT+-]{1,10}`), rapid.StringN(0, 6, -1))
+	return rapid.OneOf(rapid.SampledFrom(hard), rapid.StringMatching(`[ -~]{0,8}`),
+		rapid.StringMatching(`[0-9.:_eExobXT+-]{1,10}`), rapid.StringN(0, 6, -1))
 }
 
 func samples() *rapid.Generator[sample] {
@@ -110,9 +120,11 @@ func samples() *rapid.Generator[sample] {
 		})
 		words := rapid.Map(text, func(s string) word { return word(s) })
 		return sample{
-			Name: text.Draw(t, "name"), Count: rapid.Int8().Draw(t, "count"), Index: rapid.Ptr(rapid.Int(), true).Draw(t, "index"),
-			Ratio: rapid.Float64().Draw(t, "ratio"), On: rapid.Bool().Draw(t, "on"), Answer: answer(rapid.IntRange(0, 1).Draw(t, "answer")),
-			Words: rapid.SliceOfN(words, 0, 3).Draw(t, "words"), Ends: rapid.SliceOfN(ends, 0, 3).Draw(t, "ends"),
+			Name: text.Draw(t, "name"), Count: rapid.Int8().Draw(t, "count"),
+			Index: rapid.Ptr(rapid.Int(), true).Draw(t, "index"),
+			Ratio: rapid.Float64().Draw(t, "ratio"), On: rapid.Bool().Draw(t, "on"),
+			Answer: answer(rapid.IntRange(0, 1).Draw(t, "answer")),
+			Words:  rapid.SliceOfN(words, 0, 3).Draw(t, "words"), Ends: rapid.SliceOfN(ends, 0, 3).Draw(t, "ends"),
 			End: rapid.Ptr(ends, true).Draw(t, "end"), Errors: rapid.MapOfN(words, rapid.Uint64(), 0, 3).Draw(t, "errors"),
 			Deep:   rapid.MapOfN(text, rapid.Ptr(ends, true), 0, 3).Draw(t, "deep"),
 			Lists:  rapid.SliceOfN(rapid.SliceOfN(text, 0, 3), 0, 3).Draw(t, "lists"),

@@ -63,13 +63,28 @@ func TestParse(t *testing.T) {
 		{"directive", "%YAML 1.2\n---\na: b\n", `{a: "b"}`},
 		{"scalar on the marker's line", "--- text\n--- [1]\n", `"text" --- ["1"]`},
 		{"windows", "a: b\r\nc:\r\n- d\r\n", `{a: "b", c: ["d"]}`},
-		{"quotes", `a: "x: # \"y\" \u00e9\n"` + "\n'b''s': 'it''s'\n\"c\" : d\n", `{a: "x: # \"y\" é\n", b's: "it's", c: "d"}`},
-		{"quotes over lines", "a: \"one\n  two\n\n  three \\\n  four\"\nb: 'x\n  y'\n", `{a: "one two\nthree four", b: "x y"}`},
+		{
+			"quotes", `a: "x: # \"y\" \u00e9\n"` + "\n'b''s': 'it''s'\n\"c\" : d\n",
+			`{a: "x: # \"y\" é\n", b's: "it's", c: "d"}`,
+		},
+		{
+			"quotes over lines", "a: \"one\n  two\n\n  three \\\n  four\"\nb: 'x\n  y'\n",
+			`{a: "one two\nthree four", b: "x y"}`,
+		},
 		{"plain over lines", "a: one\n  two\n\n  three\nb: c\n", `{a: "one two\nthree", b: "c"}`},
-		{"plain with marks", "a: http://x:80/y#z?q=[1]&b\nb: a,b[1-2]\nc: -1\nd: a - b\n", `{a: "http://x:80/y#z?q=[1]&b", b: "a,b[1-2]", c: "-1", d: "a - b"}`},
+		{
+			"plain with marks", "a: http://x:80/y#z?q=[1]&b\nb: a,b[1-2]\nc: -1\nd: a - b\n",
+			`{a: "http://x:80/y#z?q=[1]&b", b: "a,b[1-2]", c: "-1", d: "a - b"}`,
+		},
 		{"value on the next line", "a:\n  text\n  more\nb:\n  'q'\n", `{a: "text more", b: "q"}`},
-		{"literal", "a: |\n  x: y\n    z\n\n  w\nb: |-\n  t\nc: |+\n  u\n\nd: v\n", `{a: "x: y\n  z\n\nw\n", b: "t", c: "u\n\n", d: "v"}`},
-		{"folded", "a: >\n  one\n  two\n\n  three\n    four\n  five\nb: >-\n  x\n", `{a: "one two\nthree\n  four\nfive\n", b: "x"}`},
+		{
+			"literal", "a: |\n  x: y\n    z\n\n  w\nb: |-\n  t\nc: |+\n  u\n\nd: v\n",
+			`{a: "x: y\n  z\n\nw\n", b: "t", c: "u\n\n", d: "v"}`,
+		},
+		{
+			"folded", "a: >\n  one\n  two\n\n  three\n    four\n  five\nb: >-\n  x\n",
+			`{a: "one two\nthree\n  four\nfive\n", b: "x"}`,
+		},
 		{"literal in a list", "- |\n  a: b\n  c\n- d\n", `["a: b\nc\n", "d"]`},
 		{"literal with an indicator", "a: |2\n    x\n  y\nb: c\n", `{a: "  x\ny\n", b: "c"}`},
 		{"literal at the top", "--- |\nx\n y\n", `"x\n y\n"`},
@@ -77,14 +92,19 @@ func TestParse(t *testing.T) {
 		{"escaped space before a line break", "\"\\ \n a\"", `"  a"`},
 		{"other spaces", "- a\n  \u00a0\n", `["a \u00a0"]`},
 		{"empty literal", "a: |\nb: c\n", `{a: "", b: "c"}`},
-		{"flow", "a: [x, 'y', {b: c, d}, [], [e: f]]\nb: {}\nc: {g: [1, 2,], h: }\n", `{a: ["x", "y", {b: "c", d: ~}, [], [{e: "f"}]], b: {}, c: {g: ["1", "2"], h: ~}}`},
+		{
+			"flow", "a: [x, 'y', {b: c, d}, [], [e: f]]\nb: {}\nc: {g: [1, 2,], h: }\n",
+			`{a: ["x", "y", {b: "c", d: ~}, [], [{e: "f"}]], b: {}, c: {g: ["1", "2"], h: ~}}`,
+		},
 		{"flow over lines", "a: [\n  x, # c\n  y\n]\nb: c\n", `{a: ["x", "y"], b: "c"}`},
 		{"json", `{"a":[1,2.5,true,null,"x\/\u00e9\ud83d\ude00"],"b":{"c":"d"}}`, `{a: ["1", "2.5", "true", ~, "x/é😀"], b: {c: "d"}}`},
 		{"json objects in a row", "{\"a\":1}\n{\"a\":2}\n\n{\n}\n", `{a: "1"} --- {a: "2"} --- {}`},
 		{"tags", "a: !!str 1\nb: !x\n  c: d\n", `{a: "1", b: {c: "d"}}`},
 		{"tags on their own lines", "!x\n!y\na: !z\n  b\nc:\n  !w\nd: e\n--- !x\nf\n", `{a: "b", c: ~, d: "e"} --- "f"`},
 		{"null", "a: null\nb: ~\nc: 'null'\n", `{a: ~, b: ~, c: "null"}`},
-		{"skip", "a: 1\nskip:\n  b: [1, 2]\n  c: |\n    x\nd: {skip: [1], e: 2}\n", `{a: "1", skip: ~, d: {skip: ~, e: "2"}}`},
+		{
+			"skip", "a: 1\nskip:\n  b: [1, 2]\n  c: |\n    x\nd: {skip: [1], e: 2}\n", `{a: "1", skip: ~, d: {skip: ~, e: "2"}}`,
+		},
 		{"byte order mark", "\ufeffa: b", `{a: "b"}`},
 		{"comment between", "a:\n  # c\n  b: 1\n# d\n  c: 2\n", `{a: {b: "1", c: "2"}}`},
 	}
@@ -202,7 +222,10 @@ func plainOf(v *Value) any {
 
 func tree(depth int) *rapid.Generator[any] {
 	text := rapid.OneOf(
-		rapid.SampledFrom([]string{"", "a", "null", "true", "1", "- a", "a: b", "x #y", "#z", "a\nb\n", "\n", " a ", "'", "\"", "*a", "&b", "|", "{", "a,b[1-2]", "é\t", "?", "-", "---", "...", "~", "a:", ":a", "%x", "@x", "!x", "\\"}),
+		rapid.SampledFrom([]string{
+			"", "a", "null", "true", "1", "- a", "a: b", "x #y", "#z", "a\nb\n", "\n", " a ", "'", "\"", "*a", "&b", "|", "{",
+			"a,b[1-2]", "é\t", "?", "-", "---", "...", "~", "a:", ":a", "%x", "@x", "!x", "\\",
+		}),
 		rapid.StringMatching(`[ -~]{0,12}`),
 	)
 	str := rapid.Map(text, func(s string) any { return s })
@@ -249,7 +272,9 @@ func TestAgreesWithLibrary(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := gen(4).Draw(t, "tree")
-		for _, opt := range []yaml.EncodeOption{yaml.IndentSequence(true), yaml.IndentSequence(false), yaml.UseSingleQuote(true)} {
+		for _, opt := range []yaml.EncodeOption{
+			yaml.IndentSequence(true), yaml.IndentSequence(false), yaml.UseSingleQuote(true),
+		} {
 			text, err := yaml.MarshalWithOptions(want, opt)
 			if err != nil {
 				t.Skip(err)
@@ -272,7 +297,10 @@ func TestAgreesWithLibrary(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"a: 1\nb:\n- c\n- d: 'e'\n", `{"a":[1,{"b":null}]}`, "--- |\n x\n", "a: >-\n  b\n\n  c\n", "- - a\n  - {b: c}\n", "a: \"x\\\n  y\"\n", laughs()} {
+	for _, s := range []string{
+		"a: 1\nb:\n- c\n- d: 'e'\n", `{"a":[1,{"b":null}]}`, "--- |\n x\n", "a: >-\n  b\n\n  c\n", "- - a\n  - {b: c}\n",
+		"a: \"x\\\n  y\"\n", laughs(),
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -298,7 +326,8 @@ func BenchmarkParse(b *testing.B) {
 	var s strings.Builder
 	s.WriteString("apiVersion: v1\nkind: List\nitems:\n")
 	for i := range 10000 {
-		fmt.Fprintf(&s, "- apiVersion: v1\n  kind: Node\n  metadata:\n    name: n%d\n    labels:\n      a/b: \"x\"\n      c/d: y%d\n  status:\n    capacity:\n      cpu: \"96\"\n      nvidia.com/gpu: \"8\"\n", i, i)
+		fmt.Fprintf(&s, "- apiVersion: v1\n  kind: Node\n  metadata:\n    name: n%d\n    labels:\n      a/b: \"x\"\n      "+
+			"c/d: y%d\n  status:\n    capacity:\n      cpu: \"96\"\n      nvidia.com/gpu: \"8\"\n", i, i)
 	}
 	b.SetBytes(int64(s.Len()))
 	b.ReportAllocs()

@@ -52,7 +52,10 @@ func build(t *testing.T, flags ...string) built {
 func (b built) run(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), b.drive, append([]string{b.lib}, args...)...)
-	cmd.Env = append(os.Environ(), append([]string{"BUSBAR_PROFILE_DIR=" + b.dir, "BUSBAR_PROFILE_RECORDS=1024", "BUSBAR_HOST=node1", "ASAN_OPTIONS=detect_leaks=0"}, env...)...)
+	cmd.Env = append(os.Environ(),
+		append([]string{
+			"BUSBAR_PROFILE_DIR=" + b.dir, "BUSBAR_PROFILE_RECORDS=1024", "BUSBAR_HOST=node1", "ASAN_OPTIONS=detect_leaks=0",
+		}, env...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "done") {
 		t.Errorf("%v %v: %v\n%s", env, args, err, out)
@@ -91,20 +94,23 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("v%d: %d rings", v, len(list))
 		}
 		r := list[0]
-		if r.Rank != 11 || r.LocalRank != 3 || r.World != 16 || r.Job != "42" || r.Host != "node1" || len(r.Comms) != 1 || len(r.Ops) != 4 || r.PID <= 0 {
+		if r.Rank != 11 || r.LocalRank != 3 || r.World != 16 || r.Job != "42" || r.Host != "node1" || len(r.Comms) != 1 ||
+			len(r.Ops) != 4 || r.PID <= 0 {
 			t.Fatalf("v%d: %+v", v, r)
 		}
 		if c := r.Comms[0]; c.Hash != 0xabcdef || c.Rank != 3 || v >= 4 && (c.Ranks != 8 || c.Name != "world") {
 			t.Errorf("v%d: %+v", v, c)
 		}
 		a, g, s, open := r.Ops[0], r.Ops[1], r.Ops[2], r.Ops[3]
-		if a.Kind != coll.AllReduce || a.Bytes != 2*unit.MiB || a.Algo != "ring" || a.Proto != "simple" || !a.Ended || a.GPU != (v >= 4) || a.Took.Round(time.Microsecond) != 100*time.Microsecond {
+		if a.Kind != coll.AllReduce || a.Bytes != 2*unit.MiB || a.Algo != "ring" || a.Proto != "simple" || !a.Ended ||
+			a.GPU != (v >= 4) || a.Took.Round(time.Microsecond) != 100*time.Microsecond {
 			t.Errorf("v%d: %+v", v, a)
 		}
 		if v >= 4 && g.Bytes != 8192 || g.Took.Round(time.Microsecond) != 50*time.Microsecond {
 			t.Errorf("v%d: %+v", v, g)
 		}
-		if s.Function != "Send" || s.Peer != 5 || s.Ended || s.Bytes != 64 || open.Ended || !open.Started || open.Sequence != 1 {
+		if s.Function != "Send" || s.Peer != 5 || s.Ended || s.Bytes != 64 || open.Ended || !open.Started ||
+			open.Sequence != 1 {
 			t.Errorf("v%d: %+v\n%+v", v, s, open)
 		}
 	}
@@ -120,7 +126,8 @@ func TestJob(t *testing.T) {
 			if r == 2 {
 				slow = 20
 			}
-			b.run(t, []string{fmt.Sprintf("RANK=%d", r), "WORLD_SIZE=4"}, "5", "job", fmt.Sprint(r), "4", "60", fmt.Sprint(slow), filepath.Join(b.dir, "meet"))
+			b.run(t, []string{fmt.Sprintf("RANK=%d", r), "WORLD_SIZE=4"}, "5", "job", fmt.Sprint(r), "4", "60", fmt.Sprint(slow),
+				filepath.Join(b.dir, "meet"))
 		})
 	}
 	wait.Wait()
@@ -133,7 +140,8 @@ func TestJob(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	j := report.Jobs[0]
-	if j.Late.Ranks[0] != 2 || j.Late.Share < 0.1 || j.Late.Share > 0.2 || j.Rows[0].Transfer.Micros() < 499 || j.Rows[0].Transfer.Micros() > 501 {
+	if j.Late.Ranks[0] != 2 || j.Late.Share < 0.1 || j.Late.Share > 0.2 || j.Rows[0].Transfer.Micros() < 499 ||
+		j.Rows[0].Transfer.Micros() > 501 {
 		t.Errorf("%+v %+v", j.Late, j.Rows)
 	}
 }
@@ -146,7 +154,8 @@ func TestNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"/nowhere", file, "/proc", strings.Repeat("x", 5000), "/dev/full", "/dev/null"} {
-		if out := b.run(t, []string{"BUSBAR_PROFILE_DIR=" + dir}, "5", "once"); !strings.Contains(out, "log2 ") || !strings.Contains(out, "mask 0 done") {
+		if out := b.run(t, []string{"BUSBAR_PROFILE_DIR=" + dir}, "5", "once"); !strings.Contains(out, "log2 ") ||
+			!strings.Contains(out, "mask 0 done") {
 			t.Errorf("%.40s: %s", dir, out)
 		}
 	}
@@ -165,7 +174,8 @@ func TestNoFile(t *testing.T) {
 func TestHostile(t *testing.T) {
 	b := build(t, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 	for v := 2; v <= 6; v++ {
-		b.run(t, []string{"RANK=-3", "BUSBAR_JOB=" + strings.Repeat("j", 4000), "BUSBAR_HOST=" + strings.Repeat("h", 4000)}, fmt.Sprint(v), "hostile")
+		b.run(t, []string{"RANK=-3", "BUSBAR_JOB=" + strings.Repeat("j", 4000), "BUSBAR_HOST=" + strings.Repeat("h", 4000)},
+			fmt.Sprint(v), "hostile")
 		b.run(t, nil, fmt.Sprint(v), "many", "20000")
 	}
 	for _, r := range b.rings(t) {
@@ -175,8 +185,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestFullDisk has rings on a file system without room: with none for the ring the job runs without one, and one that fills up later
-// loses nothing, for the ring has its room from the start.
+// TestFullDisk has rings on a file system without room: with none for the ring the job runs without one, and one that
+// fills up later loses nothing, for the ring has its room from the start.
 func TestFullDisk(t *testing.T) {
 	b := build(t)
 	script := `set -e
@@ -200,10 +210,12 @@ for f in busbar-*.ring; do if [ -e "$f" ]; then cat "$f" > "$5"; fi; done
 		if err := os.Mkdir(disk, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", disk).Run(); err != nil {
+		if err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none",
+			disk).Run(); err != nil {
 			t.Skip("no file system of its own: ", err)
 		}
-		cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk, b.drive, b.lib, when, ring)
+		cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk,
+			b.drive, b.lib, when, ring)
 		cmd.Env = append(os.Environ(), "BUSBAR_PROFILE_RECORDS=1024")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("disk full %s the start: the job ended: %v\n%s", when, err, out)

@@ -23,7 +23,8 @@ func render(values map[string]any) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "fleet", Namespace: "gpu", Revision: 1, IsInstall: true}, nil)
+	all, err := chartutil.ToRenderValues(c, values,
+		chartutil.ReleaseOptions{Name: "fleet", Namespace: "gpu", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +57,11 @@ func TestChart(t *testing.T) {
 			"agent":  map[string]any{"join": "tls://head:7642", "caSecret": "ca", "args": []any{"--bind=ib0"}},
 		}, 1, []string{"--join=tls://head:7642", "--tls-ca=/ca/ca.pem", "--bind=ib0"}},
 		{"certificate", map[string]any{
-			"agent":  map[string]any{"enabled": false},
-			"image":  map[string]any{"repository": "registry.example/busbar", "tag": "1"},
-			"server": map[string]any{"tlsSecret": "page", "hosts": []any{"busbar.example"}, "storage": map[string]any{"className": "fast"}},
+			"agent": map[string]any{"enabled": false},
+			"image": map[string]any{"repository": "registry.example/busbar", "tag": "1"},
+			"server": map[string]any{
+				"tlsSecret": "page", "hosts": []any{"busbar.example"}, "storage": map[string]any{"className": "fast"},
+			},
 		}, 2, []string{"--tls-cert=/tls/tls.crt", "--host=busbar.example", "registry.example/busbar:1", "fast"}},
 	} {
 		docs, err := render(tt.values)
@@ -117,7 +120,8 @@ func checkPod(selector map[string]string, p *core.PodTemplateSpec, volumes []str
 				return fmt.Errorf("%s mounts %s, which is no volume", c.Name, m.Name)
 			}
 		}
-		if s := c.SecurityContext; s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem {
+		if s := c.SecurityContext; s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			!*s.ReadOnlyRootFilesystem {
 			return fmt.Errorf("%s may do more than it needs", c.Name)
 		}
 		if c.Image == "" || c.Resources.Limits.Memory().IsZero() {

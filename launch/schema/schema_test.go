@@ -67,8 +67,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestPlacement holds what place writes to the types of a JobSet and of a pod template, and its affinity and labels to what
-// Kubernetes asks beyond them.
+// TestPlacement holds what place writes to the types of a JobSet and of a pod template, and its affinity and labels to
+// what Kubernetes asks beyond them.
 func TestPlacement(t *testing.T) {
 	text, err := os.ReadFile("../testdata/place/jobset.yaml")
 	if err != nil {
@@ -79,8 +79,10 @@ func TestPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := x.(*jobset.JobSet).Spec.ReplicatedJobs[0].Template.Spec
-	need := job.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
-	if need.Key != core.LabelHostname || need.Operator != core.NodeSelectorOpIn || int(*job.Parallelism) != len(need.Values) {
+	need := job.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].
+		MatchExpressions[0]
+	if need.Key != core.LabelHostname || need.Operator != core.NodeSelectorOpIn ||
+		int(*job.Parallelism) != len(need.Values) {
 		t.Errorf("%+v", need)
 	}
 	for _, v := range need.Values {

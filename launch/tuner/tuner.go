@@ -87,13 +87,15 @@ func better(a *predict.Answer, kind coll.Kind, size unit.Bytes) (Row, bool) {
 			best = r
 		}
 	}
-	if own == nil || best == own || float64(own.Time) < predict.Worth*float64(best.Time) || !slices.Contains(words, word(best.Setting.Algo)) {
+	if own == nil || best == own || float64(own.Time) < predict.Worth*float64(best.Time) ||
+		!slices.Contains(words, word(best.Setting.Algo)) {
 		return Row{}, false
 	}
 	// A size stands for those about it, to halfway on the scale of doublings.
 	return Row{
 		Kind: kind, Min: unit.Bytes(float64(size)/math.Sqrt2) + 1, Max: unit.Bytes(float64(size) * math.Sqrt2),
-		Algo: word(best.Setting.Algo), Proto: best.Setting.Proto, Channels: best.Setting.Channels, Gain: float64(own.Time) / float64(best.Time),
+		Algo: word(best.Setting.Algo), Proto: best.Setting.Proto, Channels: best.Setting.Channels,
+		Gain: float64(own.Time) / float64(best.Time),
 	}, true
 }
 
@@ -110,11 +112,13 @@ var words = []string{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", 
 
 // Write writes the table.
 func Write(w io.Writer, about string, rows []Row) error {
-	if _, err := fmt.Fprintf(w, "# %s\n# collective min_bytes max_bytes ranks nodes algorithm protocol channels\n", about); err != nil {
+	if _, err := fmt.Fprintf(w, "# %s\n# collective min_bytes max_bytes ranks nodes algorithm protocol channels\n",
+		about); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%s %d %d %d %d %s %s %d\n", r.Kind, r.Min, r.Max, r.Ranks, r.Nodes, r.Algo, r.Proto, r.Channels); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %d %d %d %d %s %s %d\n", r.Kind, r.Min, r.Max, r.Ranks, r.Nodes, r.Algo, r.Proto,
+			r.Channels); err != nil {
 			return err
 		}
 	}
@@ -125,7 +129,8 @@ func Write(w io.Writer, about string, rows []Row) error {
 // line matches or a line leaves channels open, so that every size has a line with a number: where no row
 // is, what NCCL takes by itself.
 func CSV(w io.Writer, p *predict.Predictor, t coll.Dtype, rows []Row) error {
-	if _, err := fmt.Fprintln(w, "# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks"); err != nil {
+	if _, err := fmt.Fprintln(w,
+		"# collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks"); err != nil {
 		return err
 	}
 	for _, kind := range kinds {
@@ -134,7 +139,8 @@ func CSV(w io.Writer, p *predict.Predictor, t coll.Dtype, rows []Row) error {
 			if last.Channels == 0 {
 				return nil
 			}
-			_, err := fmt.Fprintf(w, "%s,%d,%d,%s,%s,%d,%d,%d\n", csvNames[kind], last.Min, last.Max, last.Algo, last.Proto, last.Channels, last.Nodes, last.Ranks)
+			_, err := fmt.Fprintf(w, "%s,%d,%d,%s,%s,%d,%d,%d\n", csvNames[kind], last.Min, last.Max, last.Algo, last.Proto,
+				last.Channels, last.Nodes, last.Ranks)
 			return err
 		}
 		from := unit.Bytes(0)
@@ -172,8 +178,14 @@ func chosen(p *predict.Predictor, op coll.Op, rows []Row) (Row, error) {
 		}
 	}
 	set, err := p.Auto(op)
-	return Row{Kind: op.Kind, Algo: word(set.Algo), Proto: set.Proto, Channels: set.Channels, Ranks: len(p.Layout), Nodes: p.Plan.NNodes}, err
+	return Row{
+		Kind: op.Kind, Algo: word(set.Algo), Proto: set.Proto, Channels: set.Channels, Ranks: len(p.Layout),
+		Nodes: p.Plan.NNodes,
+	}, err
 }
 
 // csvNames are that plugin's names of collectives; it takes any other for allreduce.
-var csvNames = map[coll.Kind]string{coll.AllReduce: "allreduce", coll.AllGather: "allgather", coll.ReduceScatter: "reducescatter", coll.Broadcast: "broadcast", coll.Reduce: "reduce"}
+var csvNames = map[coll.Kind]string{
+	coll.AllReduce: "allreduce", coll.AllGather: "allgather", coll.ReduceScatter: "reducescatter",
+	coll.Broadcast: "broadcast", coll.Reduce: "reduce",
+}

@@ -82,13 +82,18 @@ func TestPlugin(t *testing.T) {
 	run(cc, "-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC", "-o", lib, write("t.c", tuner.Source()))
 	run(cc, "-o", driver, write("drive.c", drive), "-ldl")
 
-	write("table", "# a comment\n\nall_reduce 1024 65536 4 2 tree ll128 7\nall_reduce 0 9999999999 8 1 ring ll 3\nall_gather 0 99999999999 0 0 nvls simple 0\nbroadcast 5 4 0 0 ring ll 1\nnonsense\nreduce 0 -1 0 0 ring ll 1\nreduce 0 10 0 0 ring ll 65\n"+
-		"reduce_scatter 65537 99999999999 4 2 pat simple 0\n"+strings.Repeat("x", 5000)+"\nall_reduce 1 2 3 4 ring ll 1 more\nreduce 65536 65536 4 0 ring ll 2")
+	write("table", "# a comment\n\nall_reduce 1024 65536 4 2 tree ll128 7\nall_reduce 0 9999999999 8 1 ring ll 3\n"+
+		"all_gather 0 99999999999 0 0 nvls simple 0\nbroadcast 5 4 0 0 ring ll 1\nnonsense\nreduce 0 -1 0 0 ring ll 1\n"+
+		"reduce 0 10 0 0 ring ll 65\n"+
+		"reduce_scatter 65537 99999999999 4 2 pat simple 0\n"+strings.Repeat("x", 5000)+
+		"\nall_reduce 1 2 3 4 ring ll 1 more\nreduce 65536 65536 4 0 ring ll 2")
 	out := run(driver, lib)
 	for _, want := range []string{
-		"v5 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7", "v3 coll 4 size 65536: rc 0 algo 0 proto 1 channels 7", "v2 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7",
+		"v5 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7", "v3 coll 4 size 65536: rc 0 algo 0 proto 1 channels 7",
+		"v2 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7",
 		"v6 coll 3 size 1073741824: rc 0 algo 6 proto 2 channels 0", "v4 coll 1 size 65536: rc 0 algo 1 proto 0 channels 2",
-		"nvls simple is not available here", ":6 cannot be read", ":7 cannot be read", ":8 cannot be read", ":9 cannot be read", ":11 cannot be read", ":12 cannot be read",
+		"nvls simple is not available here", ":6 cannot be read", ":7 cannot be read", ":8 cannot be read",
+		":9 cannot be read", ":11 cannot be read", ":12 cannot be read",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -102,12 +107,14 @@ func TestPlugin(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "table")); err != nil {
 		t.Fatal(err)
 	}
-	if out := run(driver, lib); !strings.Contains(out, "cannot be opened; NCCL chooses by itself") || strings.Contains(out, "algo") {
+	if out := run(driver, lib); !strings.Contains(out, "cannot be opened; NCCL chooses by itself") ||
+		strings.Contains(out, "algo") {
 		t.Errorf("without a table:\n%s", out)
 	}
 	// A line with a NUL in it is left out, and the next one is not.
 	write("table", "all_reduce 1024 65536 4 2 tree\x00 ll128 7\nall_reduce 1024 65536 4 2 tree ll128 7\n")
-	if out := run(driver, lib); !strings.Contains(out, ":1 cannot be read") || !strings.Contains(out, "v5 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7") {
+	if out := run(driver, lib); !strings.Contains(out, ":1 cannot be read") ||
+		!strings.Contains(out, "v5 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7") {
 		t.Errorf("with a NUL:\n%s", out)
 	}
 	// What is no plain file would stall the job, or never end.
@@ -146,7 +153,8 @@ func TestRows(t *testing.T) {
 	}
 	found := false
 	for _, r := range rows {
-		found = found || r.Kind == coll.AllReduce && r.Algo == "tree" && r.Max > 1<<30 && r.Ranks == 4 && r.Nodes == 2 && r.Gain > 1.05
+		found = found ||
+			r.Kind == coll.AllReduce && r.Algo == "tree" && r.Max > 1<<30 && r.Ranks == 4 && r.Nodes == 2 && r.Gain > 1.05
 	}
 	if !found {
 		t.Errorf("no tree for large all-reduces in %+v", rows)

@@ -23,7 +23,10 @@ func TestParsePrice(t *testing.T) {
 			t.Errorf("%q: %+v, %v; want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "2.50", "/gpu-hour", "2/kWh", "-2/gpu-hour", "two/gpu-hour", "1e999/gpu-hour", "1.2.3/gpu-hour", "2 thousands of dollars/gpu-hour"} {
+	for _, in := range []string{
+		"", "2.50", "/gpu-hour", "2/kWh", "-2/gpu-hour", "two/gpu-hour", "1e999/gpu-hour", "1.2.3/gpu-hour",
+		"2 thousands of dollars/gpu-hour",
+	} {
 		if got, err := campaign.ParsePrice(in, "gpu-hour", "node-hour"); err == nil {
 			t.Errorf("%q: %+v", in, got)
 		}
@@ -35,7 +38,8 @@ func FuzzParsePrice(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if p, err := campaign.ParsePrice(s, "gpu-hour", "kWh"); err == nil && (!(p.Amount >= 0) || math.IsInf(p.Amount, 0) || p.Per == "" || p.Currency == "") {
+		if p, err := campaign.ParsePrice(s, "gpu-hour", "kWh"); err == nil &&
+			(!(p.Amount >= 0) || math.IsInf(p.Amount, 0) || p.Per == "" || p.Currency == "") {
 			t.Fatalf("%q: %+v", s, p)
 		}
 	})
@@ -44,12 +48,14 @@ func FuzzParsePrice(f *testing.F) {
 // A step by hand: 8 GPUs of 700 W compute for 0.8 s and wait for 0.2 s.
 func TestBill(t *testing.T) {
 	r := campaign.Run{
-		Phases: campaign.Phases{Computing: 0.8, Waiting: 0.2}, Tokens: 1e6, Draw: campaign.Draw{TDP: 700, GPUs: 8, Overhead: 1},
+		Phases: campaign.Phases{Computing: 0.8, Waiting: 0.2}, Tokens: 1e6,
+		Draw:   campaign.Draw{TDP: 700, GPUs: 8, Overhead: 1},
 		Prices: campaign.Prices{Currency: "USD", Rent: 2.5, Energy: 0.12},
 	}
 	b := r.Step()
 	joules := 8 * 700 * (0.8 + 0.5*0.2)
-	if apart(float64(b.Energy), joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) || apart(float64(b.Time), 1) {
+	if apart(float64(b.Energy), joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) ||
+		apart(float64(b.Time), 1) {
 		t.Errorf("%+v", b)
 	}
 	all := r.Lasting(86400e6 - 1)
@@ -62,7 +68,8 @@ func TestBill(t *testing.T) {
 	}
 	r.Goodput = &g
 	lossy := r.Lasting(86400e6)
-	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) || lossy.Energy <= all.Energy || lossy.Energy >= all.Energy/unit.Energy(g.Share) {
+	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) ||
+		lossy.Energy <= all.Energy || lossy.Energy >= all.Energy/unit.Energy(g.Share) {
 		t.Errorf("with failures: %+v, without: %+v", lossy, all)
 	}
 	if e := r.Each(1e6); apart(e.Rent*86400, lossy.Rent) {
@@ -82,15 +89,20 @@ func TestBillGrows(t *testing.T) {
 			t.Skip()
 		}
 		r := campaign.Run{
-			Phases: campaign.Phases{Computing: unit.Span(rapid.Float64Range(0.01, 60).Draw(t, "computing")), Waiting: unit.Span(rapid.Float64Range(0, 60).Draw(t, "waiting"))},
-			Tokens: rapid.Float64Range(1, 1e8).Draw(t, "tokens"), Draw: campaign.Draw{TDP: 700, GPUs: rapid.IntRange(1, 1<<20).Draw(t, "gpus"), Overhead: 1.5},
+			Phases: campaign.Phases{
+				Computing: unit.Span(rapid.Float64Range(0.01, 60).Draw(t, "computing")),
+				Waiting:   unit.Span(rapid.Float64Range(0, 60).Draw(t, "waiting")),
+			},
+			Tokens: rapid.Float64Range(1, 1e8).Draw(t, "tokens"),
+			Draw:   campaign.Draw{TDP: 700, GPUs: rapid.IntRange(1, 1<<20).Draw(t, "gpus"), Overhead: 1.5},
 			Prices: campaign.Prices{Rent: 2, Energy: 0.1},
 		}
 		n := rapid.Float64Range(1, 1e13).Draw(t, "n")
 		free := r.Lasting(n)
 		r.Goodput = &g
 		one, two := r.Lasting(n), r.Lasting(2*n)
-		if one.Time < free.Time || one.Energy < free.Energy || one.Total() < free.Total() || two.Time < one.Time || two.Total() < one.Total() {
+		if one.Time < free.Time || one.Energy < free.Energy || one.Total() < free.Total() || two.Time < one.Time ||
+			two.Total() < one.Total() {
 			t.Fatalf("%+v, %+v, %+v", free, one, two)
 		}
 	})

@@ -4,6 +4,6 @@
 //
 // # Stability
 //
-// Exported names keep their meaning within a version of the module. Published figures (MTBF, Restarting, Storage) name their
-// source, and are replaced where a better one is published.
+// Exported names keep their meaning within a version of the module. Published figures (MTBF, Restarting, Storage) name
+// their source, and are replaced where a better one is published.
 package campaign

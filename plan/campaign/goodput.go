@@ -11,9 +11,10 @@ import (
 // Failures are how a job is interrupted and saved. Interruptions come independently of each other
 // and of the job's age (a Poisson process), while it computes, saves and restarts alike.
 type Failures struct {
-	Between  unit.Span // mean time between interruptions of the whole job
-	Save     unit.Span // that training stands still for a checkpoint
-	Write    unit.Span // that an asynchronous checkpoint is written for after that, while training goes on; 0 is synchronous
+	Between unit.Span // mean time between interruptions of the whole job
+	Save    unit.Span // that training stands still for a checkpoint
+	// that an asynchronous checkpoint is written for after that, while training goes on; 0 is synchronous
+	Write    unit.Span
 	Interval unit.Span // of training between two checkpoints; 0 is the best
 	Restart  unit.Span // from an interruption until training goes on at the last checkpoint
 }
@@ -37,7 +38,12 @@ func (f Failures) Check() error {
 	for _, x := range []struct {
 		name string
 		v    unit.Span
-	}{{"the time of a checkpoint", f.Save}, {"the time of writing a checkpoint", f.Write}, {"the time between checkpoints", f.Interval}, {"the time of a restart", f.Restart}} {
+	}{
+		{"the time of a checkpoint", f.Save},
+		{"the time of writing a checkpoint", f.Write},
+		{"the time between checkpoints", f.Interval},
+		{"the time of a restart", f.Restart},
+	} {
 		if !(x.v >= 0) || math.IsInf(float64(x.v), 0) {
 			return fmt.Errorf("%s is %g s; expected 0 or more", x.name, float64(x.v))
 		}
@@ -54,10 +60,10 @@ func (f Failures) Check() error {
 // interruptions the expected time is M × e^(R/M) × (e^((τ+C)/M) − 1), exactly (Daly 2006, A higher
 // order estimate of the optimum checkpoint interval for restart dumps, section 3).
 //
-// An asynchronous checkpoint counts only W after training went on. From one that counts to the next there are τ+C again; after an
-// interruption training begins W of training before the point where the next would count, so that τ+C+W must go by without
-// another. The expected time is (1 − e^(−(τ+C)/M)) × M × e^((R+τ+C+W)/M), which is that above times e^(W/M): exactly too, and
-// with the same best interval, unless writing takes longer than that.
+// An asynchronous checkpoint counts only W after training went on. From one that counts to the next there are τ+C
+// again; after an interruption training begins W of training before the point where the next would count, so that
+// τ+C+W must go by without another. The expected time is (1 − e^(−(τ+C)/M)) × M × e^((R+τ+C+W)/M), which is
+// that above times e^(W/M): exactly too, and with the same best interval, unless writing takes longer than that.
 //
 // An interval of 0 takes the best; least is the shortest that can be, such as one step.
 func (f Failures) Goodput(least unit.Span) (Goodput, error) {
@@ -66,22 +72,28 @@ func (f Failures) Goodput(least unit.Span) (Goodput, error) {
 	}
 	best := max(Best(f.Save, f.Between), least, f.Write)
 	if f.Interval > 0 && f.Interval < f.Write {
-		return Goodput{}, fmt.Errorf("a checkpoint every %v, and each takes %v to write; expected an interval of %v at least", f.Interval, f.Write, f.Write)
+		return Goodput{}, fmt.Errorf("a checkpoint every %v, and each takes %v to write; expected an interval of %v at least",
+			f.Interval, f.Write, f.Write)
 	}
 	f.Interval = cmp.Or(f.Interval, best)
 	if f.Interval <= 0 { // checkpoints that cost nothing, after every step
 		f.Interval = max(least, f.Between*1e-9)
 		best = f.Interval
 	}
-	g := Goodput{Failures: f, Best: best, Young: Young(f.Save, f.Between), PerDay: float64(unit.Day / f.Between), Share: f.share(f.Interval)}
+	g := Goodput{
+		Failures: f, Best: best, Young: Young(f.Save, f.Between), PerDay: float64(unit.Day / f.Between),
+		Share: f.share(f.Interval),
+	}
 	g.AtBest = f.share(best)
 	if g.Share == 0 {
-		return g, fmt.Errorf("an interruption every %v, and %v to restart and save: the run never ends", f.Between, f.Restart+f.Save+f.Write)
+		return g, fmt.Errorf("an interruption every %v, and %v to restart and save: the run never ends", f.Between,
+			f.Restart+f.Save+f.Write)
 	}
 	m, c, r, w := float64(f.Between), float64(f.Save), float64(f.Restart), float64(f.Write)
 	all := float64(f.Interval) / g.Share
 	g.PerCommit = unit.Span(all)
-	lost := math.Exp(w/m) * math.Expm1((float64(f.Interval)+c)/m) // interruptions from one checkpoint to the next, of training and saving
+	// interruptions from one checkpoint to the next, of training and saving
+	lost := math.Exp(w/m) * math.Expm1((float64(f.Interval)+c)/m)
 	g.Saving = c / all
 	g.Restarts = lost * m * math.Expm1(r/m) / all
 	g.Redoing = max(0, 1-g.Share-g.Saving-g.Restarts)

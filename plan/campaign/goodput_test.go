@@ -14,7 +14,9 @@ func drawn(t *rapid.T) campaign.Failures {
 	log := func(name string, lo, hi float64) unit.Span {
 		return unit.Span(math.Exp(rapid.Float64Range(math.Log(lo), math.Log(hi)).Draw(t, name)))
 	}
-	return campaign.Failures{Between: log("between", 60, 1e9), Save: log("save", 0.01, 3600), Restart: log("restart", 0.01, 3600)}
+	return campaign.Failures{
+		Between: log("between", 60, 1e9), Save: log("save", 0.01, 3600), Restart: log("restart", 0.01, 3600),
+	}
 }
 
 // Shares lie in (0, 1] and add up; goodput grows with the time between failures, and falls with what
@@ -26,7 +28,8 @@ func TestGoodputIsSound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := g.Share + g.Saving + g.Redoing + g.Restarts; !(g.Share > 0 && g.Share <= 1) || math.Abs(sum-1) > 1e-9 || g.Saving < 0 || g.Redoing < 0 || g.Restarts < 0 {
+		if sum := g.Share + g.Saving + g.Redoing + g.Restarts; !(g.Share > 0 && g.Share <= 1) || math.Abs(sum-1) > 1e-9 ||
+			g.Saving < 0 || g.Redoing < 0 || g.Restarts < 0 {
 			t.Fatalf("%+v: %+v add up to %g", f, g, sum)
 		}
 		for name, worse := range map[string]campaign.Failures{
@@ -91,7 +94,8 @@ func TestSimulation(t *testing.T) {
 		}
 		pool := campaign.Pool{Nodes: 1, Between: g.Between, Replica: 1}
 		got := pool.Play(g.Failures, 20_000, 1)
-		t.Logf("%.0f GPUs: a failure every %v, checkpoints every %v: goodput %.4f, played %.4f", n, g.Between, g.Interval, g.Share, got)
+		t.Logf("%.0f GPUs: a failure every %v, checkpoints every %v: goodput %.4f, played %.4f", n, g.Between, g.Interval,
+			g.Share, got)
 		if math.Abs(got/g.Share-1) > 0.02 {
 			t.Errorf("%.0f GPUs: played %.4f; the formula says %.4f", n, got, g.Share)
 		}
@@ -116,7 +120,15 @@ func TestLlama3(t *testing.T) {
 }
 
 func TestFailuresAreChecked(t *testing.T) {
-	for _, f := range []campaign.Failures{{}, {Between: -1}, {Between: 1, Save: -1}, {Between: unit.Span(math.NaN())}, {Between: 1, Save: unit.Span(math.NaN())}, {Between: 1, Save: 1e6, Restart: 1e6}, {Between: 1, Restart: unit.Span(math.Inf(1))}} {
+	for _, f := range []campaign.Failures{
+		{},
+		{Between: -1},
+		{Between: 1, Save: -1},
+		{Between: unit.Span(math.NaN())},
+		{Between: 1, Save: unit.Span(math.NaN())},
+		{Between: 1, Save: 1e6, Restart: 1e6},
+		{Between: 1, Restart: unit.Span(math.Inf(1))},
+	} {
 		if g, err := f.Goodput(0); err == nil {
 			t.Errorf("%+v: %+v", f, g)
 		}

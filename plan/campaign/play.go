@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 )
 
-// Play runs a job with failures drawn one by one until so many have come, and returns its useful work over that of all nodes
-// without failures: what Outcome says in formulas, by other means. The interval of f must be set.
+// Play runs a job with failures drawn one by one until so many have come, and returns its useful work over that of all
+// nodes without failures: what Outcome says in formulas, by other means. The interval of f must be set.
 func (p Pool) Play(f Failures, failures int, seed uint64) float64 {
 	x := &player{Pool: p, Failures: f, random: rand.New(rand.NewPCG(seed, 1))}
 	for x.failed < failures {

@@ -7,8 +7,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Pool is the nodes of a job and what becomes of those that fail: some are away until they are repaired, spares take their places,
-// and without a spare the job waits or goes on with fewer replicas.
+// Pool is the nodes of a job and what becomes of those that fail: some are away until they are repaired, spares take
+// their places, and without a spare the job waits or goes on with fewer replicas.
 type Pool struct {
 	Nodes   int       // that the job runs on
 	Spares  int       // that stand by
@@ -64,9 +64,9 @@ func (p Pool) running(away int) int {
 	return (p.Nodes - short) / p.Replica * p.Replica
 }
 
-// Staffing is the long run of nodes that fail and are repaired: a birth-death chain in how many are away. Nodes fail while the job
-// runs on them and not while they stand by or the job waits; each is repaired on its own. Without elasticity it is Erlang's loss
-// formula, which holds for repairs of any distribution.
+// Staffing is the long run of nodes that fail and are repaired: a birth-death chain in how many are away. Nodes fail
+// while the job runs on them and not while they stand by or the job waits; each is repaired on its own. Without
+// elasticity it is Erlang's loss formula, which holds for repairs of any distribution.
 func (p Pool) Staffing() (*Staffing, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -120,8 +120,9 @@ type Outcome struct {
 	PerNode  float64 // the same for each node that is held, spares too
 }
 
-// Outcome is the useful work of a job that is saved as f says, on a pool; f.Between follows from the pool. The interval is the
-// same for all numbers of nodes. Replicas that come back are taken up after a checkpoint, for the time of a restart.
+// Outcome is the useful work of a job that is saved as f says, on a pool; f.Between follows from the pool. The interval
+// is the same for all numbers of nodes. Replicas that come back are taken up after a checkpoint, for the time of a
+// restart.
 func (p Pool) Outcome(f Failures, least unit.Span) (*Outcome, error) {
 	s, err := p.Staffing()
 	if err != nil {
@@ -141,5 +142,6 @@ func (p Pool) Outcome(f Failures, least unit.Span) (*Outcome, error) {
 		}
 	}
 	rate /= 1 + s.Grows*float64(f.Restart+f.Write)
-	return &Outcome{Goodput: g, Staffing: *s, Rate: rate, PerNode: rate * float64(p.Nodes) / float64(p.Nodes+p.Spares)}, nil
+	return &Outcome{Goodput: g, Staffing: *s, Rate: rate, PerNode: rate * float64(p.Nodes) / float64(p.Nodes+p.Spares)},
+		nil
 }

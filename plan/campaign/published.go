@@ -27,12 +27,14 @@ func MTBF() Figure[unit.Span] {
 
 // Restarting is the time of a restart without the reading of a checkpoint.
 func Restarting() Figure[unit.Span] {
-	return Figure[unit.Span]{10 * unit.Minute, "assumed, of the order that Jiang et al. 2024, MegaScale (arXiv 2402.15627), section 6.3, report for detection and diagnosis"}
+	return Figure[unit.Span]{10 * unit.Minute, "assumed, of the order that Jiang et al. 2024, MegaScale (arXiv " +
+		"2402.15627), section 6.3, report for detection and diagnosis"}
 }
 
 // Losing is the share of interruptions after which a node is away: the others restart on the same nodes.
 func Losing() Figure[float64] {
-	return Figure[float64]{0.78, llama3 + "section 3.3.4: about 78% of unexpected interruptions are confirmed or suspected hardware issues"}
+	return Figure[float64]{0.78, llama3 + "section 3.3.4: about 78% of unexpected interruptions are confirmed or " +
+		"suspected hardware issues"}
 }
 
 // Repairing is how long such a node is away.

@@ -124,7 +124,8 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 // notes say what limits the comparison.
 func (r *Report) notes(before, after result.Sweeps, single bool) {
 	if single {
-		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep %d runs or more on each side to see the noise between them", advised))
+		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep "+
+			"%d runs or more on each side to see the noise between them", advised))
 	}
 	unknown := 0
 	for i := range r.Rows {
@@ -133,7 +134,8 @@ func (r *Report) notes(before, after result.Sweeps, single bool) {
 		}
 	}
 	if unknown > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("fewer than %d observations on a side of %d of %d rows: nothing can be told from noise there", fewest, unknown, len(r.Rows)))
+		r.Notes = append(r.Notes, fmt.Sprintf("fewer than %d observations on a side of %d of %d rows: nothing can be told "+
+			"from noise there", fewest, unknown, len(r.Rows)))
 	}
 	if len(before) == 0 || len(after) == 0 {
 		return

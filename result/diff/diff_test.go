@@ -54,7 +54,8 @@ func TestChangeAndNoise(t *testing.T) {
 			t.Fatalf("%s: %d rows", c.name, len(rep.Rows))
 		}
 		if r := rep.Rows[0]; r.Verdict != c.want || r.Bad != c.bad || rep.Bad() != c.bad {
-			t.Errorf("%s: %s, bad %v, change %.3f, p %.4f; want %s, bad %v", c.name, r.Verdict, r.Bad, r.Change, r.P, c.want, c.bad)
+			t.Errorf("%s: %s, bad %v, change %.3f, p %.4f; want %s, bad %v", c.name, r.Verdict, r.Bad, r.Change, r.P, c.want,
+				c.bad)
 		}
 	}
 }
@@ -71,7 +72,8 @@ func TestRunsAreObservations(t *testing.T) {
 		now = append(now, sweep(1024, around(rng, mid, 20)...))
 	}
 	rep := diff.Compare(old[:1], now[:1], diff.Options{})
-	if r := rep.Rows[0]; r.Verdict != diff.Slower || r.Between || !strings.Contains(strings.Join(rep.Notes, "\n"), "single runs") {
+	if r := rep.Rows[0]; r.Verdict != diff.Slower || r.Between ||
+		!strings.Contains(strings.Join(rep.Notes, "\n"), "single runs") {
 		t.Errorf("one run each: %+v, notes %q", r, rep.Notes)
 	}
 	rep = diff.Compare(old, now, diff.Options{})
@@ -92,7 +94,8 @@ func TestRowsAreMatched(t *testing.T) {
 	if len(rep.Rows) != 2 || len(rep.OnlyOld) != 1 || len(rep.OnlyNew) != 1 {
 		t.Fatalf("%d rows, %d and %d alone", len(rep.Rows), len(rep.OnlyOld), len(rep.OnlyNew))
 	}
-	if r := rep.Rows[1]; rep.Rows[0].Of.Size != 1024 || r.Old.Algo != "ring" || r.New.Algo != "tree" || r.Verdict != diff.Faster {
+	if r := rep.Rows[1]; rep.Rows[0].Of.Size != 1024 || r.Old.Algo != "ring" || r.New.Algo != "tree" ||
+		r.Verdict != diff.Faster {
 		t.Errorf("the row whose algorithm changed: %+v", r)
 	}
 	// Where a side has both algorithms, they are rows of their own.
@@ -130,7 +133,9 @@ func TestSidesCanBeSwapped(t *testing.T) {
 		if math.Abs(x.P-y.P) > 1e-9 || x.Old != y.New || x.New != y.Old {
 			t.Fatalf("%+v and %+v", x, y)
 		}
-		turned := map[diff.Verdict]diff.Verdict{diff.Slower: diff.Faster, diff.Faster: diff.Slower, diff.Same: diff.Same, diff.Unknown: diff.Unknown}
+		turned := map[diff.Verdict]diff.Verdict{
+			diff.Slower: diff.Faster, diff.Faster: diff.Slower, diff.Same: diff.Same, diff.Unknown: diff.Unknown,
+		}
 		if y.Verdict != turned[x.Verdict] {
 			t.Fatalf("%s and %s", x.Verdict, y.Verdict)
 		}

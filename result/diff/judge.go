@@ -75,7 +75,8 @@ func (r *Report) tooFew(o Options) {
 	for rarest(n, n)*float64(tested) >= o.Alpha && n < 1000 {
 		n++
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("in a table of %d rows, %d have too few observations to show a change of theirs alone; keep %d runs or more on each side", tested, short, n))
+	r.Notes = append(r.Notes, fmt.Sprintf("in a table of %d rows, %d have too few observations to show a change of "+
+		"theirs alone; keep %d runs or more on each side", tested, short, n))
 }
 
 // rarest is the smallest p that so many observations can have: all of one side below all of the

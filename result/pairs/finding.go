@@ -25,7 +25,8 @@ const (
 	away   = 5.0
 	noise  = 0.02
 	latent = 0.6 // latencies scatter more
-	// scattered is how many times as far as two measurements of one pair, in the middle of all pairs, something must stand out.
+	// scattered is how many times as far as two measurements of one pair, in the middle of all pairs, something must stand
+	// out.
 	scattered = 6.0
 )
 
@@ -199,9 +200,11 @@ func (t *Table) links(e *effects, what string, limit float64) []finding.Finding 
 				continue // named the other way round
 			}
 			f.Kind, f.Factor, f.Sigma = SlowPair, math.Exp((v+back)/2), -(v+back)/2/s
-			f.Text = fmt.Sprintf("%s and %s are slow with each other and not with others: %s", t.name(k[0]), t.name(k[1]), part(what, f.Factor))
+			f.Text = fmt.Sprintf("%s and %s are slow with each other and not with others: %s", t.name(k[0]), t.name(k[1]),
+				part(what, f.Factor))
 		} else {
-			f.Text = fmt.Sprintf("from %s to %s it is slow, and not the other way: %s", t.name(k[0]), t.name(k[1]), part(what, f.Factor))
+			f.Text = fmt.Sprintf("from %s to %s it is slow, and not the other way: %s", t.name(k[0]), t.name(k[1]),
+				part(what, f.Factor))
 		}
 		list = append(list, f)
 	}

@@ -49,7 +49,8 @@ func fleet(n int, seed uint64, fault func(from, to int) float64) *Table {
 			f := fault(a, b)
 			noise := func() float64 { return math.Exp(0.01 * rng.NormFloat64()) }
 			t.Cells = append(t.Cells, Measure{
-				From: a, To: b, Rate: unit.Rate(12 * f * noise() * float64(unit.GBps)), Both: unit.Rate(11 * f * noise() * float64(unit.GBps)),
+				From: a, To: b, Rate: unit.Rate(12 * f * noise() * float64(unit.GBps)),
+				Both:    unit.Rate(11 * f * noise() * float64(unit.GBps)),
 				Latency: unit.Time(20e6 * math.Exp(0.05*rng.NormFloat64())),
 			})
 		}
@@ -113,7 +114,8 @@ func TestFindings(t *testing.T) {
 				if f.Kind != c.kind || !slices.Equal(f.Ranks, c.who) || f.Severity != c.worst {
 					t.Errorf("%s, seed %d: %v", c.name, seed, f)
 				}
-				if f.Figure == bothWays && (strings.Contains(f.Text, bothWays) || !strings.Contains(f.Text, "when both send at once")) {
+				if f.Figure == bothWays &&
+					(strings.Contains(f.Text, bothWays) || !strings.Contains(f.Text, "when both send at once")) {
 					t.Errorf("%s, seed %d: the words leave it open which figure it is: %s", c.name, seed, f.Text)
 				}
 			}
@@ -124,7 +126,9 @@ func TestFindings(t *testing.T) {
 // TestHoles takes tables with missing and impossible cells.
 func TestHoles(t *testing.T) {
 	table := fleet(6, 1, func(a, b int) float64 { return 1 })
-	table.Cells = append(table.Cells, Measure{From: 9, To: 1, Rate: unit.GBps}, Measure{From: -1, To: 1}, Measure{From: 2, To: 2, Rate: 1})
+	table.Cells = append(table.Cells, Measure{From: 9, To: 1, Rate: unit.GBps}, Measure{From: -1, To: 1}, Measure{
+		From: 2, To: 2, Rate: 1,
+	})
 	for i := range table.Cells {
 		if i%3 == 0 {
 			table.Cells[i].Rate = 0
@@ -136,7 +140,9 @@ func TestHoles(t *testing.T) {
 	if got := table.Findings(); len(got) > 0 {
 		t.Errorf("holes are no faults: %v", got)
 	}
-	for _, empty := range []*Table{{}, {Names: []string{"a"}}, {Names: []string{"a", "b"}, Cells: []Measure{{From: 0, To: 1, Rate: 5}}}} {
+	for _, empty := range []*Table{
+		{}, {Names: []string{"a"}}, {Names: []string{"a", "b"}, Cells: []Measure{{From: 0, To: 1, Rate: 5}}},
+	} {
 		if got := empty.Findings(); len(got) > 0 {
 			t.Errorf("%v", got)
 		}
@@ -164,7 +170,8 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("seed %d: %d findings: %v", seed, len(got), got)
 		}
 		for _, f := range got {
-			if f.Kind != SlowHost || !slices.Equal(f.Ranks, []int{4, 5}) || f.Severity != finding.Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with all others") {
+			if f.Kind != SlowHost || !slices.Equal(f.Ranks, []int{4, 5}) || f.Severity != finding.Error ||
+				!strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with all others") {
 				t.Errorf("seed %d: %+v", seed, f)
 			}
 		}
@@ -200,7 +207,8 @@ func TestUnmeasuredIsNotSlow(t *testing.T) {
 	}
 }
 
-// What stood out once and not again is gone, and where all pairs scatter from one measurement to the next nothing stands out by less than that.
+// What stood out once and not again is gone, and where all pairs scatter from one measurement to the next nothing
+// stands out by less than that.
 func TestBetter(t *testing.T) {
 	slow := func(hit int) func(a, b int) float64 {
 		return func(a, b int) float64 {

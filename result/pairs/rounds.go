@@ -45,11 +45,12 @@ func partnerAt(r, k, m int) int {
 	return (r + k) % (m - 1)
 }
 
-// Sample is some rounds of many ranks, at most so many, in which nobody is in two pairs of a round and no pair comes twice. First come
-// the distances 1, 2, 4 …, so that every rank is measured with one nearby, one of the next larger group and so on, if ranks are
-// numbered by where they are; then rounds of the circle method, evenly spread, each of which gives every rank another partner.
-// What is wrong with a rank shows with all of its partners. What is wrong with a part f of the ways that a rank's messages
-// may take is missed with probability (1−f)^k, where k is its number of partners.
+// Sample is some rounds of many ranks, at most so many, in which nobody is in two pairs of a round and no pair comes
+// twice. First come the distances 1, 2, 4 …, so that every rank is measured with one nearby, one of the next larger
+// group and so on, if ranks are numbered by where they are; then rounds of the circle method, evenly spread, each of
+// which gives every rank another partner. What is wrong with a rank shows with all of its partners. What is wrong with
+// a part f of the ways that a rank's messages may take is missed with probability (1−f)^k, where k is its number of
+// partners.
 func Sample(n, most int) [][][2]int {
 	var rounds [][][2]int
 	near := map[[2]int]bool{}

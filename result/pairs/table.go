@@ -27,8 +27,8 @@ type Table struct {
 	// host are compared with each other only, for they use no network.
 	Hosts []string
 	Cells []Measure
-	// Scatter is how far two measurements of one pair are apart, in the middle, as a logarithm: of rate, both and latency. 0 where none
-	// was measured twice.
+	// Scatter is how far two measurements of one pair are apart, in the middle, as a logarithm: of rate, both and latency.
+	// 0 where none was measured twice.
 	Scatter [3]float64
 }
 
@@ -39,7 +39,8 @@ func (t *Table) together(a, b int) bool {
 
 // parts are the tables of pairs across hosts and of those within them, without the empty one.
 func (t *Table) parts() []*Table {
-	across, within := &Table{Names: t.Names, Hosts: t.Hosts, Scatter: t.Scatter}, &Table{Names: t.Names, Scatter: t.Scatter}
+	across, within := &Table{Names: t.Names, Hosts: t.Hosts, Scatter: t.Scatter},
+		&Table{Names: t.Names, Scatter: t.Scatter}
 	for _, c := range t.Cells {
 		if t.together(c.From, c.To) {
 			within.Cells = append(within.Cells, c)
@@ -165,8 +166,8 @@ func (t *Table) Keep(rounds [][][2]int) {
 	t.Cells = slices.DeleteFunc(t.Cells, func(m Measure) bool { return !in[[2]int{min(m.From, m.To), max(m.From, m.To)}] })
 }
 
-// Better takes of every pair what it showed best, here or in another table of the same ranks: a fault is there every time, and what keeps
-// a processor elsewhere is not.
+// Better takes of every pair what it showed best, here or in another table of the same ranks: a fault is there every
+// time, and what keeps a processor elsewhere is not.
 func (t *Table) Better(other *Table) {
 	at := map[[2]int]int{}
 	for i, c := range t.Cells {

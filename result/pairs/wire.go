@@ -8,7 +8,8 @@ import (
 	"busbar.dev/internal/stats"
 )
 
-// What the counters of connections tell, and pairs that did not come to an end. They say the same on a slow machine as on a fast one.
+// What the counters of connections tell, and pairs that did not come to an end. They say the same on a slow machine as
+// on a fast one.
 const (
 	Lossy        finding.Kind = "packet-loss"      // with everybody
 	LossyPair    finding.Kind = "packet-loss-pair" // these two
@@ -23,8 +24,9 @@ func OfPair(k finding.Kind) bool {
 	return k == SlowPair || k == OneWay || k == LossyPair || k == SmallMTUPair || k == Unfinished
 }
 
-// A pair loses packets where it lost so many, so large a part of them, and so many times the part that pairs lose in the middle: where
-// all compete for the same links, TCP makes all lose some. Segments are small below a part of the others'.
+// A pair loses packets where it lost so many, so large a part of them, and so many times the part that pairs lose in
+// the middle: where all compete for the same links, TCP makes all lose some. Segments are small below a part of the
+// others'.
 const (
 	leastLost  = 5
 	lostPart   = 0.002
@@ -61,36 +63,53 @@ func (t *Table) wire() []finding.Finding {
 	if len(size) > 0 {
 		usual = stats.Median(size)
 	}
-	list := t.common(Lossy, LossyPair, func(m *Measure) bool { return m.Lost >= leastLost && m.lost() > limit }, func(who string, hit []*Measure) finding.Finding {
-		var lost, all int64
-		for _, m := range hit {
-			lost, all = lost+m.Lost, all+m.Segments
-		}
-		part := float64(lost) / float64(all)
-		f := finding.Finding{Figure: "packet loss", Factor: 1 - part, Severity: finding.Warn, Fix: "Look at the error and discard counters of the ports on the way (ethtool -S, the switch), the cable and its transceivers."}
-		if part >= severeLoss {
-			f.Severity = finding.Error
-		}
-		f.Text = fmt.Sprintf("%s lost packets: TCP sent %.1f%% of %d segments again; the others' median is %.2f%%", who, 100*part, all, 100*stats.Median(sent))
-		return f
-	})
-	list = append(list, t.common(SmallMTU, SmallMTUPair, func(m *Measure) bool { return m.MSS > 0 && float64(m.MSS) < smallPart*usual }, func(who string, hit []*Measure) finding.Finding {
-		least := hit[0].MSS
-		for _, m := range hit {
-			least = min(least, m.MSS)
-		}
-		return finding.Finding{
-			Figure: "MTU", Factor: float64(least) / usual, Severity: finding.Warn, Fix: "ip link shows an interface's MTU; set it as on the other nodes, and on the switch.",
-			Text: fmt.Sprintf("%s has a small MTU: TCP segments of %d bytes, an MTU of about %d; the others' median is %.0f, an MTU of about %.0f", who, least, least+headers, usual, usual+headers),
-		}
-	})...)
-	return append(list, t.common(CutOff, Unfinished, func(m *Measure) bool { return m.Failed != "" }, func(who string, hit []*Measure) finding.Finding {
-		return finding.Finding{Figure: "end", Severity: finding.Error, Text: fmt.Sprintf("%s: %s", who, hit[0].Failed), Fix: "ping and ip link show whether the nodes reach each other; ping -M do -s 8972 shows the path's MTU."}
-	})...)
+	list := t.common(Lossy, LossyPair, func(m *Measure) bool { return m.Lost >= leastLost && m.lost() > limit },
+		func(who string, hit []*Measure) finding.Finding {
+			var lost, all int64
+			for _, m := range hit {
+				lost, all = lost+m.Lost, all+m.Segments
+			}
+			part := float64(lost) / float64(all)
+			f := finding.Finding{
+				Figure: "packet loss", Factor: 1 - part, Severity: finding.Warn,
+				Fix: "Look at the error and discard counters of the ports on the way (ethtool -S, the switch), the cable and its " +
+					"transceivers.",
+			}
+			if part >= severeLoss {
+				f.Severity = finding.Error
+			}
+			f.Text = fmt.Sprintf("%s lost packets: TCP sent %.1f%% of %d segments again; the others' median is %.2f%%", who,
+				100*part, all, 100*stats.Median(sent))
+			return f
+		})
+	list = append(list, t.common(SmallMTU, SmallMTUPair,
+		func(m *Measure) bool { return m.MSS > 0 && float64(m.MSS) < smallPart*usual },
+		func(who string, hit []*Measure) finding.Finding {
+			least := hit[0].MSS
+			for _, m := range hit {
+				least = min(least, m.MSS)
+			}
+			return finding.Finding{
+				Figure: "MTU", Factor: float64(least) / usual, Severity: finding.Warn,
+				Fix: "ip link shows an interface's MTU; set it as on the other nodes, and on the switch.",
+				Text: fmt.Sprintf("%s has a small MTU: TCP segments of %d bytes, an MTU of about %d; the others' median is %.0f, "+
+					"an MTU of about %.0f", who, least, least+headers, usual, usual+headers),
+			}
+		})...)
+	return append(list, t.common(CutOff, Unfinished, func(m *Measure) bool { return m.Failed != "" },
+		func(who string, hit []*Measure) finding.Finding {
+			return finding.Finding{
+				Figure: "end", Severity: finding.Error, Text: fmt.Sprintf("%s: %s", who, hit[0].Failed),
+				Fix: "ping and ip link show whether the nodes reach each other; ping -M do -s 8972 shows the path's MTU.",
+			}
+		})...)
 }
 
-// common makes one finding of what is so with more than half of a rank's partners, and one of each pair that no such rank explains.
-func (t *Table) common(ofRank, ofPair finding.Kind, is func(*Measure) bool, say func(who string, hit []*Measure) finding.Finding) []finding.Finding {
+// common makes one finding of what is so with more than half of a rank's partners, and one of each pair that no such
+// rank explains.
+func (t *Table) common(ofRank, ofPair finding.Kind, is func(*Measure) bool,
+	say func(who string, hit []*Measure) finding.Finding,
+) []finding.Finding {
 	hit := map[[2]int][]*Measure{} // by pair
 	var order [][2]int
 	partners := make([]map[int]bool, len(t.Names))

@@ -6,8 +6,8 @@ import (
 	"busbar.dev/coll"
 )
 
-// operations are the words for a collective in the names of kernels and in what PyTorch calls them, the longer before what it
-// contains.
+// operations are the words for a collective in the names of kernels and in what PyTorch calls them, the longer before
+// what it contains.
 var operations = []struct {
 	word string
 	kind coll.Kind
@@ -24,7 +24,8 @@ var operations = []struct {
 	{"reduce", coll.Reduce},
 }
 
-// Operation is the collective that a word names: ncclDevKernel_AllReduce_Sum_bf16_RING_LL, _allgather_base, reduce_scatter.
+// Operation is the collective that a word names: ncclDevKernel_AllReduce_Sum_bf16_RING_LL, _allgather_base,
+// reduce_scatter.
 func Operation(word string) coll.Kind {
 	word = strings.ToLower(strings.ReplaceAll(word, "_", ""))
 	for _, o := range operations {
@@ -35,18 +36,26 @@ func Operation(word string) coll.Kind {
 	return coll.None
 }
 
-// SlowMatmul reports the kernel of a matrix product in 32 bits on a GPU that could compute it in TF32, by the names of cuBLAS and CUTLASS.
+// SlowMatmul reports the kernel of a matrix product in 32 bits on a GPU that could compute it in TF32, by the names of
+// cuBLAS and CUTLASS.
 func SlowMatmul(name string) bool {
-	return strings.HasPrefix(name, "ampere_sgemm_") || strings.Contains(name, "_simt_sgemm_") || strings.HasPrefix(name, "sm80_xmma_gemm_f32f32_f32f32_f32") || strings.HasPrefix(name, "sm90_xmma_gemm_f32f32_f32f32_f32")
+	return strings.HasPrefix(name, "ampere_sgemm_") || strings.Contains(name, "_simt_sgemm_") ||
+		strings.HasPrefix(name, "sm80_xmma_gemm_f32f32_f32f32_f32") ||
+		strings.HasPrefix(name, "sm90_xmma_gemm_f32f32_f32f32_f32")
 }
 
-// exchanges are kernels that move data between GPUs without NCCL: DeepEP's, vLLM's and TensorRT-LLM's all-reduce, NVSHMEM's.
-var exchanges = []string{"deep_ep::", "cross_device_reduce", "userbuffers", "nvshmem", "multimem_all_reduce", "two_shot_all_reduce", "one_shot_all_reduce", "ncclsym"}
+// exchanges are kernels that move data between GPUs without NCCL: DeepEP's, vLLM's and TensorRT-LLM's all-reduce,
+// NVSHMEM's.
+var exchanges = []string{
+	"deep_ep::", "cross_device_reduce", "userbuffers", "nvshmem", "multimem_all_reduce", "two_shot_all_reduce",
+	"one_shot_all_reduce", "ncclsym",
+}
 
 // FromKernel is the call of a kernel, as far as its name tells, and whether it is one.
 func FromKernel(name string) (Call, bool) {
 	lower := strings.ToLower(name)
-	nccl := strings.HasPrefix(lower, "nccl") || strings.HasPrefix(lower, "rccl") || strings.Contains(lower, "nccldevkernel") || strings.Contains(lower, "ncclkernel")
+	nccl := strings.HasPrefix(lower, "nccl") || strings.HasPrefix(lower, "rccl") ||
+		strings.Contains(lower, "nccldevkernel") || strings.Contains(lower, "ncclkernel")
 	if !nccl {
 		known := false
 		for _, x := range exchanges {
@@ -58,8 +67,8 @@ func FromKernel(name string) (Call, bool) {
 	}
 	head, _, _ := strings.Cut(lower, "(")
 	c := Call{Op: Operation(head), P2P: strings.Contains(head, "sendrecv")}
-	// NCCL compiles few kernels and names each for one of the cases that it serves: _RING_LL stands for all protocols and for
-	// NVLS too. Only a tree's is a tree's.
+	// NCCL compiles few kernels and names each for one of the cases that it serves: _RING_LL stands for all protocols and
+	// for NVLS too. Only a tree's is a tree's.
 	if strings.Contains(head, "_tree_") {
 		c.Algo = "tree"
 	}

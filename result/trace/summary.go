@@ -9,8 +9,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Summary is where the time of a trace went. Times are those of one step where steps were marked, else of the whole trace.
-// Compute, Exposed, Copy and Idle add up to Step.
+// Summary is where the time of a trace went. Times are those of one step where steps were marked, else of the whole
+// trace. Compute, Exposed, Copy and Idle add up to Step.
 type Summary struct {
 	Steps   int // that were marked; 0: times are of the whole trace
 	Step    unit.Span

@@ -40,8 +40,8 @@ type Event struct {
 	Seq    int64 // counts the calls of a group; -1 where the profiler does not say
 }
 
-// Call is a collective as its kernel and the profiler describe it. Bytes are counted as nccl-tests counts the size of the
-// operation; 0 is unknown.
+// Call is a collective as its kernel and the profiler describe it. Bytes are counted as nccl-tests counts the size of
+// the operation; 0 is unknown.
 type Call struct {
 	Op    coll.Kind
 	P2P   bool // a send or a receive between two ranks
@@ -70,7 +70,8 @@ type Trace struct {
 
 // Sort brings events and steps into order.
 func (t *Trace) Sort() {
-	slices.SortFunc(t.Events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
+	slices.SortFunc(t.Events,
+		func(a, b Event) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
 	slices.SortFunc(t.Steps, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
 }
 

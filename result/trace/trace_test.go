@@ -10,19 +10,23 @@ import (
 
 func TestFromKernel(t *testing.T) {
 	for name, want := range map[string]Call{
-		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)":        {Op: coll.AllReduce},
-		"ncclKernel_AllReduce_TREE_LL128_Sum_float(ncclDevComm*, unsigned long, ncclWork*)": {Op: coll.AllReduce, Algo: "tree"},
-		"ncclDevKernel_ReduceScatter_Sum_f32_NVLS(ncclDevKernelArgsStorage<4096ul>)":        {Op: coll.ReduceScatter},
-		"ncclDevKernel_AllGather_RING_SIMPLE(ncclDevComm*)":                                 {Op: coll.AllGather},
-		"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)":                          {Op: coll.SendRecv, P2P: true},
-		"void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)":                    {Op: coll.None},
-		"void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)":          {Op: coll.Reduce},
+		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)": {Op: coll.AllReduce},
+		"ncclKernel_AllReduce_TREE_LL128_Sum_float(ncclDevComm*, unsigned long, ncclWork*)": {
+			Op: coll.AllReduce, Algo: "tree",
+		},
+		"ncclDevKernel_ReduceScatter_Sum_f32_NVLS(ncclDevKernelArgsStorage<4096ul>)": {Op: coll.ReduceScatter},
+		"ncclDevKernel_AllGather_RING_SIMPLE(ncclDevComm*)":                          {Op: coll.AllGather},
+		"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)":                   {Op: coll.SendRecv, P2P: true},
+		"void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)":             {Op: coll.None},
+		"void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)":   {Op: coll.Reduce},
 	} {
 		if got, ok := FromKernel(name); !ok || got.Op != want.Op || got.P2P != want.P2P || got.Algo != want.Algo {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
-	for _, name := range []string{"ampere_bf16_s16816gemm", "void at::native::reduce_kernel<512, 1>", "vectorized_gather_kernel"} {
+	for _, name := range []string{
+		"ampere_bf16_s16816gemm", "void at::native::reduce_kernel<512, 1>", "vectorized_gather_kernel",
+	} {
 		if c, ok := FromKernel(name); ok {
 			t.Errorf("%s was taken for %+v", name, c)
 		}
@@ -69,7 +73,8 @@ func TestSummaryAgainstCounting(t *testing.T) {
 		}
 		per := 1e9 * math.Max(1, float64(len(tr.Steps)))
 		for name, v := range map[string][2]float64{
-			"step": {float64(s.Step), float64(w.End - w.Start)}, "compute": {float64(s.Compute), compute}, "comm": {float64(s.Comm), comm},
+			"step": {float64(s.Step), float64(w.End - w.Start)}, "compute": {float64(s.Compute), compute},
+			"comm":    {float64(s.Comm), comm},
 			"exposed": {float64(s.Exposed), exposed}, "copy": {float64(s.Copy), copied}, "idle": {float64(s.Idle), idle},
 		} {
 			if math.Abs(v[0]*per-v[1]) > 1e-3 {

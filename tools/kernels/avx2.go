@@ -107,7 +107,8 @@ func (k avx2) free() [2]int {
 	return [2]int{n, n + 1}
 }
 
-// loop works on so many vectors at a time. Sums are looked at for NaNs two vectors at a time; replacing them is off the path.
+// loop works on so many vectors at a time. Sums are looked at for NaNs two vectors at a time; replacing them is off the
+// path.
 func (k avx2) loop(t *text, name string, steps int) {
 	t.label(name)
 	free := k.free()

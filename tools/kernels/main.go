@@ -1,8 +1,9 @@
-// Command kernels writes the sums of internal/reduce in assembly: float32, float16 and bfloat16, for AVX2 with F16C and for
-// NEON. make kernels runs it.
+// Command kernels writes the sums of internal/reduce in assembly: float32, float16 and bfloat16, for AVX2 with F16C and
+// for NEON. make kernels runs it.
 //
-// All kernels have one frame: a loop over several vectors, then one over a single vector. What does not fill a vector is
-// left to the caller. A kernel adds the frame's operands in float32 and makes every NaN the one NaN that results may hold.
+// All kernels have one frame: a loop over several vectors, then one over a single vector. What does not fill a vector
+// is left to the caller. A kernel adds the frame's operands in float32 and makes every NaN the one NaN that results may
+// hold.
 package main
 
 import (

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// neon is a kernel for arm64. R0 to R3 are dst, a, b and how many bytes are left; V0 to V3 and V4 to V7 hold the operands,
-// V16 and above are free and V31 holds the one NaN.
+// neon is a kernel for arm64. R0 to R3 are dst, a, b and how many bytes are left; V0 to V3 and V4 to V7 hold the
+// operands, V16 and above are free and V31 holds the one NaN.
 type neon struct {
 	name   string
 	consts map[int]uint64
@@ -19,16 +19,20 @@ func neonKernels() []neon {
 			word(t, 0x0e216800, "FCVTN", a, 16, 0)
 			word(t, 0x4e216800, "FCVTN2", a, 17, 0)
 		}},
-		{"sumBF16", map[int]uint64{31: 0x7fff00007fff0000, 29: 0x0000000100000001, 28: 0x00007fff00007fff}, func(t *text, a, b int) {
-			addHalves(t, 0x2e613800, "SHLL", a, b)
-			for _, v := range []int{16, 17} { // to nearest, ties to even: 0x7fff and the lowest bit that stays
-				t.line("VUSHR $16, V%d.S4, V20.S4", v)
-				t.line("VAND V29.B16, V20.B16, V20.B16")
-				t.line("VADD V28.S4, V%d.S4, V%d.S4", v, v)
-				t.line("VADD V20.S4, V%d.S4, V%d.S4", v, v)
-			}
-			t.line("VUZP2 V17.H8, V16.H8, V%d.H8", a)
-		}},
+		{
+			"sumBF16",
+			map[int]uint64{31: 0x7fff00007fff0000, 29: 0x0000000100000001, 28: 0x00007fff00007fff},
+			func(t *text, a, b int) {
+				addHalves(t, 0x2e613800, "SHLL", a, b)
+				for _, v := range []int{16, 17} { // to nearest, ties to even: 0x7fff and the lowest bit that stays
+					t.line("VUSHR $16, V%d.S4, V20.S4", v)
+					t.line("VAND V29.B16, V20.B16, V20.B16")
+					t.line("VADD V28.S4, V%d.S4, V%d.S4", v, v)
+					t.line("VADD V20.S4, V%d.S4, V%d.S4", v, v)
+				}
+				t.line("VUZP2 V17.H8, V16.H8, V%d.H8", a)
+			},
+		},
 	}
 }
 

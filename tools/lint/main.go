@@ -53,11 +53,14 @@ import (
 
 // vet is what go vet runs, in the order of its main.go.
 var vet = []*analysis.Analyzer{
-	appends.Analyzer, asmdecl.Analyzer, assign.Analyzer, atomic.Analyzer, bools.Analyzer, buildtag.Analyzer, cgocall.Analyzer,
+	appends.Analyzer, asmdecl.Analyzer, assign.Analyzer, atomic.Analyzer, bools.Analyzer, buildtag.Analyzer,
+	cgocall.Analyzer,
 	composite.Analyzer, copylock.Analyzer, defers.Analyzer, directive.Analyzer, errorsas.Analyzer, framepointer.Analyzer,
-	httpresponse.Analyzer, hostport.Analyzer, ifaceassert.Analyzer, loopclosure.Analyzer, lostcancel.Analyzer, nilfunc.Analyzer,
+	httpresponse.Analyzer, hostport.Analyzer, ifaceassert.Analyzer, loopclosure.Analyzer, lostcancel.Analyzer,
+	nilfunc.Analyzer,
 	printf.Analyzer, shift.Analyzer, sigchanyzer.Analyzer, slog.Analyzer, stdmethods.Analyzer, stdversion.Analyzer,
-	stringintconv.Analyzer, structtag.Analyzer, tests.Analyzer, testinggoroutine.Analyzer, timeformat.Analyzer, unmarshal.Analyzer,
+	stringintconv.Analyzer, structtag.Analyzer, tests.Analyzer, testinggoroutine.Analyzer, timeformat.Analyzer,
+	unmarshal.Analyzer,
 	unreachable.Analyzer, unsafeptr.Analyzer, unusedresult.Analyzer, waitgroup.Analyzer,
 }
 
@@ -78,8 +81,8 @@ func main() {
 	cmd.Run()
 }
 
-// whole gives an analyzer what go vet gives it and staticcheck's runner does not: a way to read assembly, and the files that
-// are not built here, whose build constraints it looks at.
+// whole gives an analyzer what go vet gives it and staticcheck's runner does not: a way to read assembly, and the files
+// that are not built here, whose build constraints it looks at.
 func whole(a *analysis.Analyzer) {
 	run := a.Run
 	a.Run = func(p *analysis.Pass) (any, error) {

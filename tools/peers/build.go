@@ -29,7 +29,10 @@ func build(dir string) error {
 		{"go", "build", "-C", "../..", "-trimpath", "-o", filepath.Join(dir, "busbar"), "./cmd/busbar"},
 		{"mpicc.openmpi", "-O3", "-march=native", "-o", filepath.Join(dir, "openmpi"), filepath.Join(dir, "mpi.c")},
 		{"mpicc.mpich", "-O3", "-march=native", "-o", filepath.Join(dir, "mpich"), filepath.Join(dir, "mpi.c")},
-		{"g++", "-O3", "-march=native", "-std=c++14", "-w", "-o", filepath.Join(dir, "gloo"), filepath.Join(dir, "gloo.cc"), "-lgloo", "-lpthread"},
+		{
+			"g++", "-O3", "-march=native", "-std=c++14", "-w", "-o", filepath.Join(dir, "gloo"), filepath.Join(dir, "gloo.cc"),
+			"-lgloo", "-lpthread",
+		},
 		{"gcc", "-O2", "-o", filepath.Join(dir, "ring"), filepath.Join(dir, "ring.c")},
 	} {
 		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
@@ -44,8 +47,11 @@ func describe() []string {
 	cpu, _ := os.ReadFile("/proc/cpuinfo")
 	_, model, _ := strings.Cut(string(cpu), "model name\t: ")
 	model, _, _ = strings.Cut(model, "\n")
-	list := []string{fmt.Sprintf("%s, %d cores, Linux %s, %s", cmp.Or(model, runtime.GOARCH), runtime.NumCPU(), firstLine("uname", "-r"), runtime.Version())}
-	for _, x := range []struct{ name, pack string }{{"Open MPI", "openmpi-bin"}, {"MPICH", "mpich"}, {"Gloo", "libgloo-dev"}} {
+	list := []string{fmt.Sprintf("%s, %d cores, Linux %s, %s", cmp.Or(model, runtime.GOARCH), runtime.NumCPU(),
+		firstLine("uname", "-r"), runtime.Version())}
+	for _, x := range []struct{ name, pack string }{
+		{"Open MPI", "openmpi-bin"}, {"MPICH", "mpich"}, {"Gloo", "libgloo-dev"},
+	} {
 		list = append(list, x.name+" "+firstLine("dpkg-query", "-W", "-f", "${Version}", x.pack))
 	}
 	return append(list, "busbar "+firstLine("git", "describe", "--always", "--dirty"))

@@ -57,9 +57,11 @@ func (b *book) spread(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\n## How far rounds lie apart\n\n"+
-		"Cells that missed a goal or came within %.0f%% of it were measured %d times more, by themselves. A ratio is that of two runs "+
+		"Cells that missed a goal or came within %.0f%% of it were measured %d times more, by themselves. A ratio is that "+
+		"of two runs "+
 		"that followed each other; the tables have the ratio of the medians of all rounds.\n\n"+
-		"| cell | ranks | size | against | median | middle half | all rounds | at the goal |\n|---|---:|---:|---|---:|---:|---:|---:|\n", 100*(near-1), b.again)
+		"| cell | ranks | size | against | median | middle half | all rounds | at the goal |\n"+
+		"|---|---:|---:|---|---:|---:|---:|---:|\n", 100*(near-1), b.again)
 	for _, k := range b.close {
 		list := b.ratios(k)
 		if len(list) == 0 {
@@ -73,7 +75,8 @@ func (b *book) spread(w io.Writer) {
 		}
 		slices.Sort(list)
 		n := len(list)
-		fmt.Fprintf(w, "| %s, %s | %d | %v | %s | %.2f | %.2f–%.2f | %.2f–%.2f | %d of %d |\n", k.op, strings.TrimPrefix(k.section, "ops "), k.ranks,
+		fmt.Fprintf(w, "| %s, %s | %d | %v | %s | %.2f | %.2f–%.2f | %.2f–%.2f | %d of %d |\n", k.op,
+			strings.TrimPrefix(k.section, "ops "), k.ranks,
 			unit.Bytes(k.size), k.side, stats.Median(list), list[n/4], list[n-1-n/4], list[0], list[n-1], held, n)
 	}
 }

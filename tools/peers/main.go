@@ -167,8 +167,10 @@ func tables() []table {
 	all := []string{"Open MPI", "MPICH", "Gloo"}
 	list := []table{
 		{
-			section: "tcp", op: "all_reduce", title: "all_reduce over TCP (loopback)", sides: append(slices.Clone(all), plain), reach: 0.85,
-			text: "Goals: faster than every peer; from 16 MiB on at least 85% of what plain sockets carry along the same ring, without adding anything up.",
+			section: "tcp", op: "all_reduce", title: "all_reduce over TCP (loopback)", sides: append(slices.Clone(all), plain),
+			reach: 0.85,
+			text: "Goals: faster than every peer; from 16 MiB on at least 85% of what plain sockets carry along the same " +
+				"ring, without adding anything up.",
 		},
 		{
 			section: "shm", op: "all_reduce", title: "all_reduce in shared memory", sides: all[:2], ahead: 3,
@@ -177,16 +179,21 @@ func tables() []table {
 	}
 	for over, sides := range map[string][]string{"tcp": all, "shm": all[:2]} {
 		for _, op := range others {
-			list = append(list, table{section: "ops " + over, op: op, title: op + " over " + over, sides: sides, text: "Goal: faster than every peer."})
+			list = append(list, table{
+				section: "ops " + over, op: op, title: op + " over " + over, sides: sides, text: "Goal: faster than every peer.",
+			})
 		}
 	}
 	slices.SortStableFunc(list[2:], func(a, b table) int { return strings.Compare(b.section, a.section) })
-	const goals = "; headers take 4.4% of the rate. Goals: faster than every peer; from 16 MiB on at least 93% of that bound at the nominal rate."
+	const goals = "; headers take 4.4% of the rate. Goals: faster than every peer; from 16 MiB on at least 93% of that " +
+		"bound at the nominal rate."
 	slow := table{op: "all_reduce", sides: all, reach: 0.93}
 	slow.section, slow.title, slow.share = flat, "all_reduce over a slow network, 4x1", 1.5
-	slow.text = "Four hosts of one rank, 1 Gb/s each. No algorithm moves less than 1.5 times the vector through every card" + goals
+	slow.text = "Four hosts of one rank, 1 Gb/s each. No algorithm moves less than 1.5 times the vector through every " +
+		"card" + goals
 	list = append(list, slow)
 	slow.section, slow.title, slow.share = mixed, "all_reduce over a slow network, 2x2", 1
-	slow.text = "Two hosts of two ranks, 1 Gb/s each. No algorithm moves less than the vector once through every card" + goals
+	slow.text = "Two hosts of two ranks, 1 Gb/s each. No algorithm moves less than the vector once through every card" +
+		goals
 	return append(list, slow)
 }

@@ -53,7 +53,8 @@ func TestSpread(t *testing.T) {
 	add("Gloo/hd", sample{20, 0}, sample{15, 1}, sample{20, 2}, sample{50, 3})
 	var text strings.Builder
 	b.spread(&text)
-	if want := "| all_reduce, tcp | 2 | 64 B | Gloo | 1.20 | 0.90–1.50 | 0.90–1.50 | 2 of 3 |"; !strings.Contains(text.String(), want) {
+	if want := "| all_reduce, tcp | 2 | 64 B | Gloo | 1.20 | 0.90–1.50 | 0.90–1.50 | 2 of 3 |"; !strings.Contains(
+		text.String(), want) {
 		t.Errorf("no %q in\n%s", want, text.String())
 	}
 }

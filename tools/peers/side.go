@@ -96,7 +96,8 @@ func busbar(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 	}
 	var list []*exec.Cmd
 	for r := range t.ranks {
-		list = append(list, t.hosts.Command(ctx, t.host(r), append(words, "--rank", strconv.Itoa(r), "--meet", t.hosts.Hosts[0].Addr+":29570")...))
+		list = append(list, t.hosts.Command(ctx, t.host(r),
+			append(words, "--rank", strconv.Itoa(r), "--meet", t.hosts.Hosts[0].Addr+":29570")...))
 	}
 	return list
 }
@@ -108,7 +109,8 @@ func openMPI(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 	}
 	switch {
 	case t.hosts != nil:
-		words = append(words, "--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
+		words = append(words, "--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", "eth0", "--mca",
+			"oob_tcp_if_include", "eth0",
 			"--mca", "plm_rsh_agent", filepath.Join(dir, "agent"), "--mca", "plm_rsh_no_tree_spawn", "1", "-H", t.hostList())
 	case t.over == "tcp":
 		words = append(words, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
@@ -116,7 +118,8 @@ func openMPI(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 		words = append(words, "--mca", "btl", "vader,self")
 	}
 	words = append(append(words, filepath.Join(dir, "openmpi")), t.words()...)
-	return t.launch(ctx, words, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_base_warn_component_unused=0")
+	return t.launch(ctx, words, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		"OMPI_MCA_btl_base_warn_component_unused=0")
 }
 
 func mpich(ctx context.Context, dir string, t *trial) []*exec.Cmd {
@@ -124,7 +127,8 @@ func mpich(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 	var env []string
 	switch {
 	case t.hosts != nil:
-		words = append(words, "-launcher", "ssh", "-launcher-exec", filepath.Join(dir, "agent"), "-iface", "eth0", "-hosts", t.hostList())
+		words = append(words, "-launcher", "ssh", "-launcher-exec", filepath.Join(dir, "agent"), "-iface", "eth0", "-hosts",
+			t.hostList())
 		env = []string{"UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0"}
 	case t.over == "tcp":
 		env = []string{"UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo", "MPIR_CVAR_NOLOCAL=1"}
@@ -159,7 +163,8 @@ func gloo(algorithm string) func(ctx context.Context, dir string, t *trial) []*e
 		}
 		var list []*exec.Cmd
 		for r := range t.ranks {
-			words := append([]string{filepath.Join(dir, "gloo"), strconv.Itoa(r), strconv.Itoa(t.ranks), meet, "lo", algorithm}, t.words()...)
+			words := append([]string{filepath.Join(dir, "gloo"), strconv.Itoa(r), strconv.Itoa(t.ranks), meet, "lo", algorithm},
+				t.words()...)
 			if t.hosts == nil {
 				list = append(list, exec.CommandContext(ctx, words[0], words[1:]...))
 				continue

@@ -25,13 +25,16 @@ func (b *book) report(w io.Writer, began time.Time) {
 		missed, goals = missed+m, goals+g
 	}
 	fmt.Fprintf(w, "# busbar beside Gloo, Open MPI and MPICH\n\n")
-	fmt.Fprintf(w, "Written by `make bench-peers` on %s in %.0f minutes.\n", began.UTC().Format("2006-01-02 15:04 MST"), time.Since(began).Minutes())
+	fmt.Fprintf(w, "Written by `make bench-peers` on %s in %.0f minutes.\n", began.UTC().Format("2006-01-02 15:04 MST"),
+		time.Since(began).Minutes())
 	for _, line := range describe() {
 		fmt.Fprintf(w, "- %s\n", line)
 	}
-	fmt.Fprintf(w, "\nAll sides take turns; a time is that of runs back to back, the slowest rank's, and the median of the rounds. "+
+	fmt.Fprintf(w, "\nAll sides take turns; a time is that of runs back to back, the slowest rank's, and the median of "+
+		"the rounds. "+
 		"Sizes are nccl-tests'. all_reduce and broadcast are in place, the others out of place, all float32. "+
-		"A figure such as 1.8× is the peer's time divided by busbar's: above 1 busbar is faster. **Bold** misses the goal.\n\n")
+		"A figure such as 1.8× is the peer's time divided by busbar's: above 1 busbar is faster. **Bold** misses the "+
+		"goal.\n\n")
 	fmt.Fprintf(w, "**%d of %d goals are met.**\n%s", goals-missed, goals, body.String())
 	b.spread(w)
 	io.WriteString(w, why)

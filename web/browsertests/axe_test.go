@@ -28,7 +28,8 @@ var screens = []struct {
 	width, height int64
 }{{"phone", 390, 844}, {"laptop", 1366, 768}, {"wall", 1920, 1080}}
 
-// TestEveryView opens every view in both themes on every screen: it keeps a picture, runs axe-core and expects nothing wider than the screen.
+// TestEveryView opens every view in both themes on every screen: it keeps a picture, runs axe-core and expects nothing
+// wider than the screen.
 func TestEveryView(t *testing.T) {
 	axe := axeCore(t)
 	p := start(t)
@@ -69,7 +70,8 @@ func axeCore(t *testing.T) string {
 func (p *page) audit(axe, what string) {
 	p.t.Helper()
 	p.run(axe + "; true")
-	text, err := eval[string](p, `axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || ''))}))))`)
+	text, err := eval[string](p,
+		`axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || ''))}))))`)
 	if err != nil {
 		p.t.Fatalf("%s: axe: %v", what, err)
 	}

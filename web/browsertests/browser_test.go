@@ -76,13 +76,15 @@ func start(t *testing.T) *page {
 	}
 	p := &page{t: t, data: t.TempDir()}
 	login := p.serve()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(*engine), chromedp.NoSandbox, chromedp.WindowSize(1366, 768))
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(*engine), chromedp.NoSandbox,
+		chromedp.WindowSize(1366, 768))
 	alloc, end := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(end)
 	ctx, end := chromedp.NewContext(alloc)
 	t.Cleanup(end)
 	p.ctx = ctx
-	p.do(chromedp.EmulateViewport(1366, 768), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error { return p.listen(ctx, target) }))
+	p.do(chromedp.EmulateViewport(1366, 768),
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error { return p.listen(ctx, target) }))
 	p.do(chromedp.Navigate(login))
 	p.wait(`document.querySelector('.stage[data-drawn]') !== null`)
 	p.tour()
@@ -170,7 +172,8 @@ func (p *page) listen(ctx context.Context, target *chromedp.Target) error {
 		return ""
 	})
 	go collect(p, cdp.Events(all, target, network.RequestWillBeSent), func(e network.EventRequestWillBeSent) string {
-		if u := e.Request.URL; !strings.HasPrefix(u, p.url) && !strings.HasPrefix(u, "data:") && !strings.HasPrefix(u, "blob:") {
+		if u := e.Request.URL; !strings.HasPrefix(u, p.url) && !strings.HasPrefix(u, "data:") &&
+			!strings.HasPrefix(u, "blob:") {
 			return "asks another host: " + u
 		}
 		return ""

@@ -30,9 +30,11 @@ func TestDoctorLarge(t *testing.T) {
 	p := start(t)
 	p.open("/doctor", `document.querySelector('.drop')`)
 	p.do(chromedp.SetUploadFiles(`.drop input[type=file]`, []string{largeLog(t, 20<<20)}))
-	p.wait(`document.querySelector('.findings, .cards .card p') && document.querySelector('.paper img')?.complete && document.querySelector('.paper img').naturalWidth > 100 && !document.querySelector('.busy')`)
+	p.
+		wait(`document.querySelector('.findings, .cards .card p') && document.querySelector('.paper img')?.complete && document.querySelector('.paper img').naturalWidth > 100 && !document.querySelector('.busy')`)
 	p.shot("doctor-large")
-	json, err := eval[bool](p, `(() => { const a = [...document.querySelectorAll('.share a')].find((x) => x.textContent === 'JSON'); return a.href.startsWith('blob:') && a.download === 'answer.json'; })()`)
+	json, err := eval[bool](p,
+		`(() => { const a = [...document.querySelectorAll('.share a')].find((x) => x.textContent === 'JSON'); return a.href.startsWith('blob:') && a.download === 'answer.json'; })()`)
 	if err != nil || !json {
 		t.Errorf("the JSON of what was examined cannot be had: %v", err)
 	}
@@ -56,14 +58,17 @@ func TestDoctorTooLarge(t *testing.T) {
 	}
 	f.Close()
 	p.do(chromedp.SetUploadFiles(`.drop input[type=file]`, []string{file}))
-	p.wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server takes 200 MiB at once, and nothing was sent')`)
-	sent, err := eval[int](p, `performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/doctor') || e.name.includes('/api/files')).length`)
+	p.
+		wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server takes 200 MiB at once, and nothing was sent')`)
+	sent, err := eval[int](p,
+		`performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/doctor') || e.name.includes('/api/files')).length`)
 	if err != nil || sent != 0 {
 		t.Errorf("%d requests were sent (%v)", sent, err)
 	}
 	p.shot("doctor-too-large")
 	p.open("/cluster", drawn)
 	p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{file}))
-	p.wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server keeps files of at most 16 MiB')`)
+	p.
+		wait(`document.querySelector('.error')?.textContent.includes('huge.log has 201 MiB; the server keeps files of at most 16 MiB')`)
 	p.clean("too large a log")
 }

@@ -8,7 +8,8 @@ import (
 
 // part waits until a part of the fleet is whole.
 func part(name string) string {
-	return fmt.Sprintf(`document.querySelector('.view.fleet')?.dataset.shown === %q && !document.querySelector('.busy')`, name)
+	return fmt.Sprintf(`document.querySelector('.view.fleet')?.dataset.shown === %q && !document.querySelector('.busy')`,
+		name)
 }
 
 // fleetParts are what a fleet of eight nodes shows, one of them slow.
@@ -86,7 +87,8 @@ func TestFleetCluster(t *testing.T) {
 	f.slow = 2
 	f.before(t, p)
 	p.open("/cluster?c=fleet&op=health&sel=node/gpu03", drawn)
-	p.wait(`document.querySelector('.side').textContent.includes('of its peers') && document.querySelector('.wire.load4') && document.querySelector('.wire.load0')`)
+	p.
+		wait(`document.querySelector('.side').textContent.includes('of its peers') && document.querySelector('.wire.load4') && document.querySelector('.wire.load0')`)
 	p.shot("cluster-measured")
 	p.clean("measured health")
 }

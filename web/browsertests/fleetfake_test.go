@@ -34,7 +34,10 @@ type fakeFleet struct {
 }
 
 func newFakeFleet(n, perLeaf int) *fakeFleet {
-	f := &fakeFleet{subs: map[chan string]bool{}, began: time.Now(), slow: -1, role: "order", leaf: func(i int) int { return i / perLeaf }}
+	f := &fakeFleet{
+		subs: map[chan string]bool{}, began: time.Now(), slow: -1, role: "order",
+		leaf: func(i int) int { return i / perLeaf },
+	}
 	for i := range n {
 		f.names = append(f.names, fmt.Sprintf("gpu%02d", i+1))
 	}
@@ -49,7 +52,12 @@ func (f *fakeFleet) before(t *testing.T, p *page) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at); r.Out.Host = r.In.Host }})
+	mux.Handle("/", &httputil.ReverseProxy{Rewrite: func(
+		r *httputil.ProxyRequest,
+	) {
+		r.SetURL(at)
+		r.Out.Host = r.In.Host
+	}})
 	mux.HandleFunc("GET /api/me", func(w http.ResponseWriter, _ *http.Request) {
 		give(w, doc{"name": "first", "role": f.role, "version": "test", "fleet": true})
 	})
@@ -86,9 +94,12 @@ func (f *fakeFleet) nodes() []doc {
 	list := []doc{}
 	for i, n := range f.names {
 		d := doc{
-			"name": n, "state": "up", "joined": f.began.Add(-48 * time.Hour), "heard": f.began, "version": "devel", "meet": "10.0.0.1:7700", "cpus": 64, "age_s": 1.2, "waiting": 0,
-			"load": 0.5 + float64(i%7), "receive_GBps": 0.01 * float64(i%5), "send_GBps": 0.02, "agent_rss_bytes": 17 << 20, "agent_cpu_s": 12.5, "bad": false,
-			"ports": []doc{{"port": "eth0", "up": true, "rate_GBps": 12.5, "state": "up", "since": f.began}}, "counters": doc{"eth0": doc{"rx_crc_errors": i}},
+			"name": n, "state": "up", "joined": f.began.Add(-48 * time.Hour), "heard": f.began, "version": "devel",
+			"meet": "10.0.0.1:7700", "cpus": 64, "age_s": 1.2, "waiting": 0,
+			"load": 0.5 + float64(i%7), "receive_GBps": 0.01 * float64(i%5), "send_GBps": 0.02, "agent_rss_bytes": 17 << 20,
+			"agent_cpu_s": 12.5, "bad": false,
+			"ports":    []doc{{"port": "eth0", "up": true, "rate_GBps": 12.5, "state": "up", "since": f.began}},
+			"counters": doc{"eth0": doc{"rx_crc_errors": i}},
 		}
 		switch {
 		case i == f.slow:
@@ -96,7 +107,9 @@ func (f *fakeFleet) nodes() []doc {
 		case len(f.names) > 4 && i == len(f.names)-1:
 			d["state"], d["age_s"] = "silent", 83.0
 		case len(f.names) > 4 && i == 1:
-			d["doing"], d["waiting"] = doc{"node": n, "order": "a1", "part": "a1/1/0", "done": 3, "of": 10, "text": "pair with gpu03"}, 2
+			d["doing"], d["waiting"] = doc{
+				"node": n, "order": "a1", "part": "a1/1/0", "done": 3, "of": 10, "text": "pair with gpu03",
+			}, 2
 		}
 		list = append(list, d)
 	}
@@ -132,7 +145,8 @@ func (f *fakeFleet) pairs(figure, by string) doc {
 			if i == j || n > 4 && n < 100 && (i == n-1 || j == n-1) {
 				continue
 			}
-			v := f.value(figure, i, j, r) * (1 + 3*float64(max(0, slices.Index(f.ways, by)))) // RDMA is four times as fast as TCP
+			// RDMA is four times as fast as TCP
+			v := f.value(figure, i, j, r) * (1 + 3*float64(max(0, slices.Index(f.ways, by))))
 			v = float64(int(v*1000)) / 1000
 			values[i][j] = &v
 		}
@@ -141,7 +155,10 @@ func (f *fakeFleet) pairs(figure, by string) doc {
 	if figure == "latency" {
 		unit = "µs"
 	}
-	d := doc{"figure": figure, "unit": unit, "names": f.names, "values": values, "median": 10.2, "oldest": f.began.Add(-time.Hour), "newest": f.began.Add(-time.Minute)}
+	d := doc{
+		"figure": figure, "unit": unit, "names": f.names, "values": values, "median": 10.2, "oldest": f.began.Add(-time.Hour),
+		"newest": f.began.Add(-time.Minute),
+	}
 	if f.ways != nil {
 		d["ways"], d["by"] = f.ways, by
 	}
@@ -182,16 +199,24 @@ func (f *fakeFleet) findings() doc {
 	n := f.names[f.slow]
 	d["findings"] = []doc{
 		{
-			"id": "slow-pair", "kind": "slow-pair", "severity": "warn", "nodes": []string{f.names[0], f.names[1]}, "since": f.began.Add(-3 * time.Hour), "factor": 0.8, "confidence": 0.7,
-			"evidence": []string{"gpu01 → gpu02: 9.4 GB/s, peers 11.8 GB/s"}, "text": f.names[0] + " and " + f.names[1] + " reach 80% of what their peers do", "fix": "look at the path between them",
+			"id": "slow-pair", "kind": "slow-pair", "severity": "warn", "nodes": []string{f.names[0], f.names[1]},
+			"since": f.began.Add(-3 * time.Hour), "factor": 0.8, "confidence": 0.7,
+			"evidence": []string{"gpu01 → gpu02: 9.4 GB/s, peers 11.8 GB/s"},
+			"text":     f.names[0] + " and " + f.names[1] + " reach 80% of what their peers do",
+			"fix":      "look at the path between them",
 		},
 		{
-			"id": "slow-out " + n, "kind": "slow-out", "severity": "error", "nodes": []string{n}, "since": f.began.Add(-150 * time.Minute), "factor": 0.5, "confidence": 0.98,
-			"evidence": []string{"7 of 7 pairs that it sends to are slow, none that it receives from", "before, it had 11.8 GB/s"}, "text": n + " sends at half the rate of its peers", "fix": "reseat or replace the cable of " + n + "; look at its NIC's firmware",
+			"id": "slow-out " + n, "kind": "slow-out", "severity": "error", "nodes": []string{n},
+			"since": f.began.Add(-150 * time.Minute), "factor": 0.5, "confidence": 0.98,
+			"evidence": []string{
+				"7 of 7 pairs that it sends to are slow, none that it receives from", "before, it had 11.8 GB/s",
+			}, "text": n + " sends at half the rate of its peers",
+			"fix": "reseat or replace the cable of " + n + "; look at its NIC's firmware",
 		},
 	}
 	d["past"] = []doc{{
-		"id": "silent gpu04", "kind": "silent", "severity": "error", "nodes": []string{f.names[3]}, "since": f.began.Add(-30 * time.Hour), "cleared": f.began.Add(-29 * time.Hour), "factor": 0.0, "confidence": 1.0,
+		"id": "silent gpu04", "kind": "silent", "severity": "error", "nodes": []string{f.names[3]},
+		"since": f.began.Add(-30 * time.Hour), "cleared": f.began.Add(-29 * time.Hour), "factor": 0.0, "confidence": 1.0,
 		"evidence": []string{"no beat for 40 minutes"}, "text": f.names[3] + " is silent", "fix": "look whether it runs",
 	}}
 	return d
@@ -200,7 +225,10 @@ func (f *fakeFleet) findings() doc {
 func (f *fakeFleet) collectives() doc {
 	rows := []doc{}
 	for _, size := range []int{1 << 16, 1 << 20, 1 << 24} {
-		rows = append(rows, doc{"busbar_result": 1, "op": "all_reduce", "size_bytes": size, "dtype": "float32", "ranks": 2, "algo": "ring", "transport": "shm", "time_us": doc{"median": float64(size) / 8000, "mean": float64(size) / 8000}})
+		rows = append(rows, doc{
+			"busbar_result": 1, "op": "all_reduce", "size_bytes": size, "dtype": "float32", "ranks": 2, "algo": "ring",
+			"transport": "shm", "time_us": doc{"median": float64(size) / 8000, "mean": float64(size) / 8000},
+		})
 	}
 	return doc{"collectives": []doc{{"at": f.began, "node": f.names[0], "order": "local", "sweep": 1, "records": rows}}}
 }
@@ -208,9 +236,14 @@ func (f *fakeFleet) collectives() doc {
 func (f *fakeFleet) cluster() doc {
 	devices := []doc{}
 	for i := range 8 {
-		devices = append(devices, doc{"name": fmt.Sprint("gpu", i), "kind": "gpu", "model": doc{"value": "H100 SXM", "from": "measured", "source": "nvidia-smi"}})
+		devices = append(devices, doc{
+			"name": fmt.Sprint("gpu", i), "kind": "gpu",
+			"model": doc{"value": "H100 SXM", "from": "measured", "source": "nvidia-smi"},
+		})
 	}
-	devices = append(devices, doc{"name": "mlx5_0", "kind": "nic", "model": doc{"value": "ConnectX-7", "from": "measured", "source": "sysfs"}})
+	devices = append(devices, doc{
+		"name": "mlx5_0", "kind": "nic", "model": doc{"value": "ConnectX-7", "from": "measured", "source": "sysfs"},
+	})
 	leaves := f.leaf(len(f.names)-1) + 1
 	var switches, links []doc
 	for l := range leaves {
@@ -221,10 +254,14 @@ func (f *fakeFleet) cluster() doc {
 				list = append(list, n)
 			}
 		}
-		links = append(links, doc{"a": doc{"switch": fmt.Sprint("leaf", l+1)}, "b": doc{"hosts": strings.Join(list, ","), "nic": 0}})
+		links = append(links, doc{
+			"a": doc{"switch": fmt.Sprint("leaf", l+1)}, "b": doc{"hosts": strings.Join(list, ","), "nic": 0},
+		})
 	}
 	return doc{
-		"version": 1, "name": "fleet", "types": []doc{{"name": "node", "devices": devices}}, "nodes": []doc{{"hosts": strings.Join(f.names, ","), "type": "node"}},
-		"network": doc{"switches": switches, "links": links}, "summary": doc{"nodes": len(f.names), "gpus": 8 * len(f.names), "nics": len(f.names)},
+		"version": 1, "name": "fleet", "types": []doc{{"name": "node", "devices": devices}},
+		"nodes":   []doc{{"hosts": strings.Join(f.names, ","), "type": "node"}},
+		"network": doc{"switches": switches, "links": links},
+		"summary": doc{"nodes": len(f.names), "gpus": 8 * len(f.names), "nics": len(f.names)},
 	}
 }

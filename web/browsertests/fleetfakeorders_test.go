@@ -22,7 +22,10 @@ func (f *fakeFleet) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n := len(f.names)
-	maps.Copy(o, doc{"id": fmt.Sprintf("o%d", len(f.orders)+1), "by": "first", "state": "running", "given": time.Now(), "heard": time.Now(), "sweep": 1, "parts": n * (n - 1) / 2, "parts_good": 0, "parts_failed": 0})
+	maps.Copy(o, doc{
+		"id": fmt.Sprintf("o%d", len(f.orders)+1), "by": "first", "state": "running", "given": time.Now(),
+		"heard": time.Now(), "sweep": 1, "parts": n * (n - 1) / 2, "parts_good": 0, "parts_failed": 0,
+	})
 	what := o["what"].(map[string]any)
 	if what["iters"] == nil {
 		what["iters"], what["small_bytes"] = 10, 8
@@ -45,7 +48,12 @@ func (f *fakeFleet) carryOut(o doc) {
 		if step == 10 {
 			o["state"] = "done"
 		}
-		f.tell("measured", doc{"node": f.names[0], "at": time.Now(), "measured": doc{"order": o["id"], "part": fmt.Sprint(step), "sweep": 1, "took_ns": 1, "pairs": []doc{{"from": f.names[0], "to": f.names[step%len(f.names)], "rate_GBps": 11.0, "latency_us": 9.0}}}})
+		f.tell("measured", doc{
+			"node": f.names[0], "at": time.Now(), "measured": doc{
+				"order": o["id"], "part": fmt.Sprint(step), "sweep": 1, "took_ns": 1,
+				"pairs": []doc{{"from": f.names[0], "to": f.names[step%len(f.names)], "rate_GBps": 11.0, "latency_us": 9.0}},
+			},
+		})
 		f.tell("order", o)
 		f.mu.Unlock()
 	}

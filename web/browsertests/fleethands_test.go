@@ -23,7 +23,8 @@ func TestFleetKeys(t *testing.T) {
 	press := func(keys ...string) {
 		t.Helper()
 		for _, k := range keys {
-			p.run(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '` + k + `', bubbles: true, cancelable: true}))`)
+			p.run(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '` + k +
+				`', bubbles: true, cancelable: true}))`)
 		}
 	}
 	press("Home", "ArrowRight")
@@ -36,9 +37,11 @@ func TestFleetKeys(t *testing.T) {
 	says("gpu03 (leaf1) → ")
 	p.shot("fleet-keys")
 	press("Enter")
-	p.wait(`location.search.includes('from=gpu03') && document.activeElement.textContent.startsWith('gpu03 → ') && document.querySelectorAll('.uplot').length === 2`)
+	p.
+		wait(`location.search.includes('from=gpu03') && document.activeElement.textContent.startsWith('gpu03 → ') && document.querySelectorAll('.uplot').length === 2`)
 	p.clean("keys")
-	line, err := eval[string](p, `[...document.querySelectorAll('.share button')].find((b) => b.textContent === 'Command line').click(), document.querySelector('.share pre').textContent`)
+	line, err := eval[string](p,
+		`[...document.querySelectorAll('.share button')].find((b) => b.textContent === 'Command line').click(), document.querySelector('.share pre').textContent`)
 	if err != nil || !strings.Contains(line, "/api/fleet/link?from=gpu03") {
 		t.Errorf("command line: %q %v", line, err)
 	}
@@ -53,7 +56,8 @@ func TestFleetOrder(t *testing.T) {
 	p.run(`document.querySelector('form button.main').click()`)
 	p.wait(`document.querySelector('progress') && /\d+ of 28 pairs/.test(document.querySelector('.progress').textContent)`)
 	p.shot("fleet-order-runs")
-	p.wait(`document.body.textContent.includes('Past orders') && document.body.textContent.includes('28 pairs measured') && document.body.textContent.includes('Healthy: 7 nodes')`)
+	p.
+		wait(`document.body.textContent.includes('Past orders') && document.body.textContent.includes('28 pairs measured') && document.body.textContent.includes('Healthy: 7 nodes')`)
 	p.shot("fleet-order-done")
 	p.run(`document.querySelector('form button.main').click()`)
 	p.wait(`document.querySelector('progress')`)
@@ -71,11 +75,13 @@ func TestFleetOrder(t *testing.T) {
 func (p *page) agent(name string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
-	if out, err := exec.Command(p.bin, "serve", "token", "node", name, "--data", p.data, "-o", dir+"/creds").CombinedOutput(); err != nil {
+	if out, err := exec.Command(p.bin, "serve", "token", "node", name, "--data", p.data, "-o",
+		dir+"/creds").CombinedOutput(); err != nil {
 		p.t.Fatalf("credentials: %v\n%s", err, out)
 	}
 	_, port, _ := strings.Cut(freePort(p.t), ":")
-	cmd := exec.Command(p.bin, "agent", "--join", "nats://"+p.bus, "--creds", dir+"/creds", "--name", name, "--data", dir, "--meet-port", port, "-q")
+	cmd := exec.Command(p.bin, "agent", "--join", "nats://"+p.bus, "--creds", dir+"/creds", "--name", name, "--data", dir,
+		"--meet-port", port, "-q")
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -97,18 +103,21 @@ func TestFleetReal(t *testing.T) {
 		p.agent(n)
 	}
 	p.open("/fleet?show=nodes", part("nodes"))
-	p.wait(`['gpu1', 'gpu2', 'gpu3'].every((n) => [...document.querySelectorAll('table.nodes tr')].some((r) => r.textContent.startsWith(n + 'up')))`)
+	p.
+		wait(`['gpu1', 'gpu2', 'gpu3'].every((n) => [...document.querySelectorAll('table.nodes tr')].some((r) => r.textContent.startsWith(n + 'up')))`)
 	p.shot("fleet-real-nodes")
 	p.clean("real nodes")
 	p.open("/fleet?show=orders&nodes=gpu[1-3]", part("orders"))
 	past := func(n int) string {
-		return fmt.Sprintf(`!document.querySelector('progress') && document.querySelectorAll('.past tbody tr').length === %d`, n)
+		return fmt.Sprintf(`!document.querySelector('progress') && document.querySelectorAll('.past tbody tr').length === %d`,
+			n)
 	}
 	for n := range 2 { // a history needs two
 		p.run(`document.querySelector('form button.main').click()`)
 		p.wait(past(n+1) + ` && document.querySelector('.past').textContent.includes('3 pairs measured')`)
 	}
-	p.run(`(() => { const s = document.querySelector('form select'); s.value = 'collective'; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('form button.main').click(); })()`)
+	p.
+		run(`(() => { const s = document.querySelector('form select'); s.value = 'collective'; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('form button.main').click(); })()`)
 	p.wait(past(3) + ` && document.querySelector('[aria-label="one order"]')?.textContent.includes('16 MiB')`)
 	p.shot("fleet-real-order")
 	p.clean("a real order")

@@ -14,7 +14,9 @@ func (p *page) fill(label, value string) {
 	p.t.Helper()
 	text, _ := json.Marshal(value)
 	name, _ := json.Marshal(label)
-	p.run(`(() => { const l = [...document.querySelectorAll('form label')].find((x) => x.textContent === ` + string(name) + `); const f = document.getElementById(l.htmlFor); f.value = ` + string(text) + `; f.dispatchEvent(new Event('input', {bubbles: true})); f.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	p.run(`(() => { const l = [...document.querySelectorAll('form label')].find((x) => x.textContent === ` + string(name) +
+		`); const f = document.getElementById(l.htmlFor); f.value = ` + string(text) +
+		`; f.dispatchEvent(new Event('input', {bubbles: true})); f.dispatchEvent(new Event('change', {bubbles: true})); })()`)
 }
 
 // TestFleetOrderFields fills in the form, and gives the same order by the command that the form shows.
@@ -41,9 +43,24 @@ func TestFleetOrderFields(t *testing.T) {
 			{"Pairs at once", "2"},
 			{"Warm-up runs", "0"},
 			{"Measured runs", "5"},
-		}, []string{"--nodes 'gpu[01-04]'", "--at-once 2", "--busy 0.2GB/s", "--from 20", "--every 3600s", "--max-rate 5GB/s", "--max-time 7.5s", "--size 1000000", "--warmup 0"}},
-		{"collective", [][2]string{{"Collective", "all_gather"}, {"Algorithm", "ring"}, {"Sizes, bytes", "64K, 1M"}, {"Start", "2031-01-01T00:00:00Z"}, {"Refuse above", "any"}}, []string{"order collective --op all_gather --algo ring --size 64K,1M", "--busy any", "--from 2031-01-01T00:00:00Z"}},
-		{"check", [][2]string{{"Nodes", "gpu01,gpu02,gpu03"}, {"Job", "4711"}}, []string{"order check --nodes 'gpu[01-03]' --job 4711 --size 1M --rounds 3"}},
+		}, []string{
+			"--nodes 'gpu[01-04]'", "--at-once 2", "--busy 0.2GB/s", "--from 20", "--every 3600s", "--max-rate 5GB/s",
+			"--max-time 7.5s", "--size 1000000", "--warmup 0",
+		}},
+		{"collective", [][2]string{
+			{"Collective", "all_gather"},
+			{"Algorithm", "ring"},
+			{"Sizes, bytes", "64K, 1M"},
+			{"Start", "2031-01-01T00:00:00Z"},
+			{"Refuse above", "any"},
+		}, []string{
+			"order collective --op all_gather --algo ring --size 64K,1M", "--busy any", "--from 2031-01-01T00:00:00Z",
+		}},
+		{
+			"check",
+			[][2]string{{"Nodes", "gpu01,gpu02,gpu03"}, {"Job", "4711"}},
+			[]string{"order check --nodes 'gpu[01-03]' --job 4711 --size 1M --rounds 3"},
+		},
 	} {
 		p.open("/fleet?show=orders&measure="+c.measure, part("orders"))
 		for _, x := range c.fields {
@@ -96,7 +113,9 @@ func asked(t *testing.T, o doc) doc {
 	if err := json.Unmarshal(data, &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"id", "by", "state", "why", "given", "heard", "sweep", "since", "parts", "parts_good", "parts_failed"} {
+	for _, k := range []string{
+		"id", "by", "state", "why", "given", "heard", "sweep", "since", "parts", "parts_good", "parts_failed",
+	} {
 		delete(d, k)
 	}
 	return d
@@ -127,7 +146,9 @@ func TestFleetOrderWrong(t *testing.T) {
 		p.fill(c[0], c[1])
 		p.run(`document.querySelector('form button.main').click()`)
 		label, _ := json.Marshal(c[0])
-		said, err := eval[string](p, `(() => { const l = [...document.querySelectorAll('form label')].find((x) => x.textContent === `+string(label)+`); const f = document.getElementById(l.htmlFor); return [f.getAttribute('aria-invalid'), document.activeElement === f, l.parentElement.querySelector('.wrong').textContent].join(' '); })()`)
+		said, err := eval[string](p,
+			`(() => { const l = [...document.querySelectorAll('form label')].find((x) => x.textContent === `+string(label)+
+				`); const f = document.getElementById(l.htmlFor); return [f.getAttribute('aria-invalid'), document.activeElement === f, l.parentElement.querySelector('.wrong').textContent].join(' '); })()`)
 		if err != nil || !strings.HasPrefix(said, "true true ") || !strings.Contains(said, c[2]) {
 			t.Errorf("%s %q: %q, %v; expected it marked, in focus, and %q", c[0], c[1], said, err, c[2])
 		}

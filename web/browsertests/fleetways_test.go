@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFleetWays: pairs are shown by the transport that is chosen; where there are figures of TCP alone there is nothing to choose.
+// TestFleetWays: pairs are shown by the transport that is chosen; where there are figures of TCP alone there is nothing
+// to choose.
 func TestFleetWays(t *testing.T) {
 	p := start(t)
 	f := newFakeFleet(8, 4)
@@ -33,7 +34,9 @@ func TestFleetWays(t *testing.T) {
 		times    float64
 	}{{"rdma", "RDMA", 4}, {"nccl", "NCCL", 7}, {"", "TCP", 1}} {
 		p.run(`{ const s = ` + choice + `; s.value = '` + c.by + `'; s.dispatchEvent(new Event('change')); }`)
-		p.wait(`[...document.querySelectorAll('h2')].some((e) => e.textContent === 'Every pair, by ` + c.name + `') && (new URLSearchParams(location.search).get('by') || '') === '` + c.by + `' && !document.querySelector('.busy')`)
+		p.wait(`[...document.querySelectorAll('h2')].some((e) => e.textContent === 'Every pair, by ` + c.name +
+			`') && (new URLSearchParams(location.search).get('by') || '') === '` + c.by +
+			`' && !document.querySelector('.busy')`)
 		if v := worst() / tcp; v < 0.9*c.times || v > 1.1*c.times {
 			t.Errorf("by %s the worst pair has %.2f times that of TCP, want %.0f", c.name, v, c.times)
 		}

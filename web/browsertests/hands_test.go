@@ -28,7 +28,8 @@ func TestKeyboard(t *testing.T) {
 	p.shot("keyboard")
 	p.do(chromedp.KeyEvent("\r"))
 	p.wait(`new URLSearchParams(location.search).get('at')?.startsWith('node')`)
-	if in, err := eval[bool](p, `document.querySelector('.topology').contains(document.activeElement)`); err != nil || !in {
+	if in, err := eval[bool](p, `document.querySelector('.topology').contains(document.activeElement)`); err != nil ||
+		!in {
 		t.Errorf("the focus is lost when a node opens (%v)", err)
 	}
 	p.run(`history.back()`)
@@ -38,13 +39,15 @@ func TestKeyboard(t *testing.T) {
 	var seen []string
 	for range 26 {
 		p.do(chromedp.KeyEvent("\t"))
-		name, err := eval[string](p, `document.activeElement.tagName + ' ' + (document.activeElement.textContent.slice(0, 20) || document.activeElement.id)`)
+		name, err := eval[string](p,
+			`document.activeElement.tagName + ' ' + (document.activeElement.textContent.slice(0, 20) || document.activeElement.id)`)
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen = append(seen, strings.TrimSpace(name))
 	}
-	if all := strings.Join(seen, " | "); !strings.Contains(all, "A Skip to the view | A busbar | A Cluster | A Predict | A Step | A Plan | A Fleet | A Jobs | A Doctor") {
+	if all := strings.Join(seen, " | "); !strings.Contains(all, "A Skip to the view | A busbar | A Cluster | A Predict "+
+		"| A Step | A Plan | A Fleet | A Jobs | A Doctor") {
 		t.Errorf("Tab goes through: %s", all)
 	}
 	t.Log(seen)
@@ -58,7 +61,8 @@ func TestSliders(t *testing.T) {
 	var all []int
 	for i := range 24 {
 		at := []int{3, 5, 7, 9, 11, 4}[i%6]
-		p.run(fmt.Sprintf(`(() => { const s = [...document.querySelectorAll('input[type=range]')].find((x) => x.labels[0].textContent.startsWith('%s')); delete document.querySelector('[data-answered]').dataset.answered; s.value = %d; s.dispatchEvent(new Event('input', {bubbles: true})); })()`, []string{"Nodes", "Network", "Micro"}[i/6%3], at%7))
+		p.
+			run(fmt.Sprintf(`(() => { const s = [...document.querySelectorAll('input[type=range]')].find((x) => x.labels[0].textContent.startsWith('%s')); delete document.querySelector('[data-answered]').dataset.answered; s.value = %d; s.dispatchEvent(new Event('input', {bubbles: true})); })()`, []string{"Nodes", "Network", "Micro"}[i/6%3], at%7))
 		p.wait(`document.querySelector('.cards').dataset.answered`)
 		text, err := eval[string](p, `document.querySelector('.cards').dataset.answered`)
 		if err != nil {
@@ -70,7 +74,8 @@ func TestSliders(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 	}
 	slices.Sort(all)
-	t.Logf("%d moves of sliders: half of the answers came within %d ms, the slowest after %d ms", len(all), all[len(all)/2], all[len(all)-1])
+	t.Logf("%d moves of sliders: half of the answers came within %d ms, the slowest after %d ms", len(all),
+		all[len(all)/2], all[len(all)-1])
 	p.run(`new Promise((done) => setTimeout(done, 500))`)
 	p.mu.Lock() // moves that no job allows are refused, and said so
 	p.faults = nil
@@ -83,11 +88,13 @@ func TestShare(t *testing.T) {
 	p.open("/predict?c=dgx-a100:2&algo=auto&op=all_gather", answered)
 	p.run(`[...document.querySelectorAll('.share button')].find((b) => b.textContent === 'Command line').click()`)
 	line, err := eval[string](p, `document.querySelector('.command').textContent`)
-	if want := "busbar predict -c dgx-a100:2 --op all_gather --minbytes 1K --maxbytes 4G --stepfactor 4 --algo auto --json"; err != nil || line != want {
+	if want := "busbar predict -c dgx-a100:2 --op all_gather --minbytes 1K --maxbytes 4G --stepfactor 4 --algo auto " +
+		"--json"; err != nil || line != want {
 		t.Errorf("command line %q, %v; expected %q", line, err, want)
 	}
 	p.shot("share")
-	doc, err := eval[string](p, `fetch([...document.querySelectorAll('.share a')].find((a) => a.textContent === 'JSON').href).then((r) => r.json()).then((d) => d.op)`)
+	doc, err := eval[string](p,
+		`fetch([...document.querySelectorAll('.share a')].find((a) => a.textContent === 'JSON').href).then((r) => r.json()).then((d) => d.op)`)
 	if err != nil || doc != "all_gather" {
 		t.Errorf("JSON: %q, %v", doc, err)
 	}
@@ -99,12 +106,15 @@ func TestUploads(t *testing.T) {
 	p := start(t)
 	p.open("/cluster", drawn)
 	p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{example(t, "two-types.yaml")}))
-	p.wait(`location.search.includes('@') && !document.querySelector('.busy') && document.querySelector('.crumbs')?.textContent.length > 0`)
+	p.
+		wait(`location.search.includes('@') && !document.querySelector('.busy') && document.querySelector('.crumbs')?.textContent.length > 0`)
 	p.shot("cluster-upload")
 	p.clean("upload")
 	p.open("/predict?c=dgx-h100:2&algo=auto", answered)
-	p.do(chromedp.SetUploadFiles(`.controls fieldset:last-of-type input[type=file]`, []string{example(t, "allreduce.txt")}))
-	p.wait(`location.search.includes('measured=') && !document.querySelector('.busy') && document.body.textContent.includes('Measured against predicted')`)
+	p.do(chromedp.SetUploadFiles(`.controls fieldset:last-of-type input[type=file]`,
+		[]string{example(t, "allreduce.txt")}))
+	p.
+		wait(`location.search.includes('measured=') && !document.querySelector('.busy') && document.body.textContent.includes('Measured against predicted')`)
 	p.shot("predict-measured")
 	p.clean("measured")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestHostileNames uploads a cluster whose names are markup, very long, emoji and written from right to left: they are shown as
-// text, and break neither the page nor its width.
+// TestHostileNames uploads a cluster whose names are markup, very long, emoji and written from right to left: they are
+// shown as text, and break neither the page nor its width.
 func TestHostileNames(t *testing.T) {
 	p := start(t)
 	long := strings.Repeat("n", 60)
@@ -24,17 +24,20 @@ func TestHostileNames(t *testing.T) {
 		p.do(chromedp.EmulateViewport(w, 844))
 		p.open("/cluster", drawn)
 		p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{file}))
-		p.wait(`location.search.includes('@') && !document.querySelector('.busy') && document.querySelector('.crumbs')?.textContent.includes('<script>')`)
+		p.
+			wait(`location.search.includes('@') && !document.querySelector('.busy') && document.querySelector('.crumbs')?.textContent.includes('<script>')`)
 		p.shot("hostile")
 		for _, view := range []string{"/cluster", "/predict", "/step", "/plan"} {
 			p.run(`[...document.querySelectorAll('#nav a')].find((a) => a.pathname === '` + view + `').click()`)
-			p.wait(`document.querySelector('h1') && !document.querySelector('.busy') && document.body.textContent.includes('<script>')`)
+			p.
+				wait(`document.querySelector('h1') && !document.querySelector('.busy') && document.body.textContent.includes('<script>')`)
 			if wide, err := eval[bool](p, `document.documentElement.scrollWidth > innerWidth + 1`); err != nil || wide {
 				t.Errorf("%s: wider than the screen, %v", view, err)
 			}
 		}
 	}
-	if hit, err := eval[bool](p, `window.hit !== undefined || document.querySelector('img[src="x"]') !== null`); err != nil || hit {
+	if hit, err := eval[bool](p,
+		`window.hit !== undefined || document.querySelector('img[src="x"]') !== null`); err != nil || hit {
 		t.Errorf("markup of a name became part of the page (%v)", err)
 	}
 	p.clean("hostile names")
@@ -59,7 +62,8 @@ func TestBackAndAway(t *testing.T) {
 	p.expected = true
 	p.mu.Unlock()
 	p.run(`window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))`)
-	p.run(`(() => { const i = [...document.querySelectorAll('.controls input')].find((x) => x.inputMode === 'numeric'); i.value = '256'; i.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	p.
+		run(`(() => { const i = [...document.querySelectorAll('.controls input')].find((x) => x.inputMode === 'numeric'); i.value = '256'; i.dispatchEvent(new Event('change', {bubbles: true})); })()`)
 	p.wait(`document.querySelector('.error')?.textContent.includes('server')`)
 	p.shot("offline")
 }

@@ -27,7 +27,10 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 	row := func(comm, group, op string, ranks, class int, transfer, wait, bw float64, verdict string) doc {
 		key := fmt.Sprintf("%s/%s/%d", comm, op, class)
 		line(key, func(x float64) doc {
-			return doc{"busbw_GBps": bw * (1 + 0.04*math.Sin(x/3)), "transfer_us": transfer * (1 - 0.04*math.Sin(x/3)), "wait_us": wait * (1 + 0.2*math.Sin(x/5))}
+			return doc{
+				"busbw_GBps": bw * (1 + 0.04*math.Sin(x/3)), "transfer_us": transfer * (1 - 0.04*math.Sin(x/3)),
+				"wait_us": wait * (1 + 0.2*math.Sin(x/5)),
+			}
 		})
 		each := []doc{}
 		for r := range ranks {
@@ -38,9 +41,14 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 			each = append(each, e)
 		}
 		return doc{
-			"comm": comm, "group": group, "ranks": ranks, "nodes": 2, "seen": ranks, "op": op, "bytes": 1 << class, "class": class, "algo": "ring", "proto": "simple", "count": 640, "time_us": transfer + wait, "transfer_us": transfer, "wait_us": wait,
+			"comm": comm, "group": group, "ranks": ranks, "nodes": 2, "seen": ranks, "op": op, "bytes": 1 << class,
+			"class": class, "algo": "ring", "proto": "simple", "count": 640, "time_us": transfer + wait, "transfer_us": transfer,
+			"wait_us":    wait,
 			"busbw_GBps": bw, "compared": 640, "late_rank": 5, "late_share": 0.86, "verdict": verdict, "each": each,
-			"expected": doc{"time_us": 610.0, "low_us": 420.0, "high_us": 900.0, "busbw_GBps": 48.1, "algo": "ring", "proto": "simple", "limit": "the NICs of the nodes"},
+			"expected": doc{
+				"time_us": 610.0, "low_us": 420.0, "high_us": 900.0, "busbw_GBps": 48.1, "algo": "ring", "proto": "simple",
+				"limit": "the NICs of the nodes",
+			},
 		}
 	}
 	ranks := []doc{}
@@ -49,7 +57,8 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 		if r == 5 {
 			wait = 0.004
 		}
-		line(fmt.Sprintf("rank/%s/%d", host, 4000+r), func(x float64) doc { return doc{"wait": wait * (1 + 0.2*math.Sin(x/4+float64(r)))} })
+		line(fmt.Sprintf("rank/%s/%d", host, 4000+r),
+			func(x float64) doc { return doc{"wait": wait * (1 + 0.2*math.Sin(x/4+float64(r)))} })
 		ranks = append(ranks, doc{"rank": r, "host": host, "pid": 4000 + r, "local": r % 4, "wait": wait, "calls": 1280})
 	}
 	send := row("c0ffee", "pp0", "send", 2, 20, 0, 0, 0, "")
@@ -58,11 +67,26 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 		"from": now.Add(-time.Minute), "to": now, "predicted_on": "fleet", "series": series,
 		"jobs": []doc{{
 			"name": "4242", "world": 8, "ranks": ranks, "seconds": 58.2, "waiting": 0.118,
-			"rows": []doc{row("beef01", "world", "all_reduce", 8, 24, 640, 310, 45.8, "as expected"), row("beef01", "world", "all_gather", 8, 21, 1400, 120, 11.2, "slow network"), row("beef02", "dp", "reduce_scatter", 4, 23, 520, 600, 40, "waits"), send},
-			"late": doc{"ranks": []int{5}, "host": "gpu02", "pid": 4005, "share": 0.114, "stretches": 12, "last": 12, "confidence": 0.99},
-		}, {"name": "7", "world": 2, "ranks": ranks[:2], "seconds": 10.0, "waiting": 0.001, "rows": []doc{row("beef03", "world", "all_reduce", 2, 24, 600, 10, 48, "as expected")}}},
+			"rows": []doc{
+				row("beef01", "world", "all_reduce", 8, 24, 640, 310, 45.8, "as expected"),
+				row("beef01", "world", "all_gather", 8, 21, 1400, 120, 11.2, "slow network"),
+				row("beef02", "dp", "reduce_scatter", 4, 23, 520, 600, 40, "waits"), send,
+			},
+			"late": doc{
+				"ranks": []int{5}, "host": "gpu02", "pid": 4005, "share": 0.114, "stretches": 12, "last": 12, "confidence": 0.99,
+			},
+		}, {
+			"name": "7", "world": 2, "ranks": ranks[:2], "seconds": 10.0, "waiting": 0.001,
+			"rows": []doc{row("beef03", "world", "all_reduce", 2, 24, 600, 10, 48, "as expected")},
+		}},
 		"findings": []doc{
-			{"id": "late-rank:gpu02/rank5", "kind": "late-rank", "severity": "warn", "confidence": 0.99, "nodes": []string{"gpu02"}, "text": "Rank 5 on gpu02 (process 4005) comes last to the collectives of job 4242: the median rank waits 11.4% of the time for it.", "evidence": []string{"it waits least of 8 ranks in 12 of 12 equal stretches of the 58.2 s seen"}, "fix": "look at what this rank does between collectives"},
+			{
+				"id": "late-rank:gpu02/rank5", "kind": "late-rank", "severity": "warn", "confidence": 0.99,
+				"nodes": []string{"gpu02"}, "text": "Rank 5 on gpu02 (process 4005) comes last to the collectives of job 4242: " +
+					"the median rank waits 11.4% of the time for it.",
+				"evidence": []string{"it waits least of 8 ranks in 12 of 12 equal stretches of the 58.2 s seen"},
+				"fix":      "look at what this rank does between collectives",
+			},
 		},
 	})
 }
@@ -97,7 +121,8 @@ func TestJobs(t *testing.T) {
 		p.open("/jobs", shown)
 		p.run(`[...document.querySelectorAll('.jobs table button.link')].find((b) => b.textContent === 'dp').click()`)
 		p.wait(`document.querySelector('#of').textContent.includes('reduce_scatter')`)
-		p.run(`(() => { const s = document.querySelector('.jobs select'); s.value = '7'; s.dispatchEvent(new Event('change')); })()`)
+		p.
+			run(`(() => { const s = document.querySelector('.jobs select'); s.value = '7'; s.dispatchEvent(new Event('change')); })()`)
 		p.wait(`document.querySelector('.figures').textContent.includes('none')`)
 		p.clean("jobs " + theme)
 		if axe != "" {

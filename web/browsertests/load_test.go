@@ -28,7 +28,8 @@ network:
 // classes are those of the wire of a cable.
 func (p *page) classes(key string) string {
 	p.t.Helper()
-	text, err := eval[string](p, `document.querySelector('.item[data-key="`+key+`"] .wire')?.getAttribute('class') || 'no such link'`)
+	text, err := eval[string](p,
+		`document.querySelector('.item[data-key="`+key+`"] .wire')?.getAttribute('class') || 'no such link'`)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func (p *page) classes(key string) string {
 // facts chooses a thing and gives what is said about it.
 func (p *page) facts(key string) string {
 	p.t.Helper()
-	p.run(`document.querySelector('.item[data-key="` + key + `"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+	p.run(`document.querySelector('.item[data-key="` + key +
+		`"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
 	text, err := eval[string](p, `document.querySelector('.side').innerText`)
 	if err != nil {
 		p.t.Fatal(err)
@@ -46,7 +48,8 @@ func (p *page) facts(key string) string {
 	return text
 }
 
-// TestLoadShared shows where two nodes that share a NIC among two GPUs wait: at the NIC, while NVLink has nothing much to do.
+// TestLoadShared shows where two nodes that share a NIC among two GPUs wait: at the NIC, while NVLink has nothing much
+// to do.
 func TestLoadShared(t *testing.T) {
 	p := start(t)
 	file := filepath.Join(t.TempDir(), "four.yaml")
@@ -55,7 +58,8 @@ func TestLoadShared(t *testing.T) {
 	}
 	p.open("/cluster?op=all_reduce", drawn)
 	p.do(chromedp.SetUploadFiles(`.controls input[type=file]`, []string{file}))
-	p.wait(`location.search.includes('@') && document.querySelector('.item[data-key="port/node1/0"] .wire.load') && !document.querySelector('.busy')`)
+	p.
+		wait(`location.search.includes('@') && document.querySelector('.item[data-key="port/node1/0"] .wire.load') && !document.querySelector('.busy')`)
 	for _, key := range []string{"port/node0/0", "port/node1/0"} {
 		if c := p.classes(key); !strings.Contains(c, "load4") || !strings.Contains(c, "tight") {
 			t.Errorf("%s is drawn as %q; expected the fullest step, marked as the bottleneck", key, c)
@@ -70,7 +74,8 @@ func TestLoadShared(t *testing.T) {
 	p.shot("load-shared")
 	p.audit(axeCore(t), "load of links")
 	p.open(p.path()+"&at=node0", drawn)
-	nvlink, err := eval[string](p, `[...document.querySelectorAll('.item[data-key^="link/"]')].find((x) => x.getAttribute('aria-label').includes('NVLink'))?.dataset.key || ''`)
+	nvlink, err := eval[string](p,
+		`[...document.querySelectorAll('.item[data-key^="link/"]')].find((x) => x.getAttribute('aria-label').includes('NVLink'))?.dataset.key || ''`)
 	if err != nil || nvlink == "" {
 		t.Fatalf("no NVLink is drawn: %v", err)
 	}
@@ -139,7 +144,8 @@ func TestLoadSpeed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked, err := eval[string](p, `JSON.stringify(performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/predict')).map((e) => [Math.round(e.duration), e.transferSize]))`)
+			asked, err := eval[string](p,
+				`JSON.stringify(performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/predict')).map((e) => [Math.round(e.duration), e.transferSize]))`)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,9 @@ func TestLogin(t *testing.T) {
 func TestTour(t *testing.T) {
 	p := start(t)
 	p.run(`localStorage.removeItem('toured')`)
-	for view, want := range map[string]bool{"/predict": true, "/plan": true, "/jobs": false, "/fleet": false, "/doctor": false} {
+	for view, want := range map[string]bool{
+		"/predict": true, "/plan": true, "/jobs": false, "/fleet": false, "/doctor": false,
+	} {
 		p.open(view, `document.querySelector('h1')`)
 		if hidden, err := eval[bool](p, `document.querySelector('.tour').hidden`); err != nil || hidden == want {
 			t.Errorf("%s: hidden %v, %v", view, hidden, err)

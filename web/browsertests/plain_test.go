@@ -28,7 +28,8 @@ func TestPlainNames(t *testing.T) {
 func TestStrangeParameters(t *testing.T) {
 	p := start(t)
 	for _, path := range []string{"/cluster?c=dgx-h100:2", "/fleet?show=nodes", "/jobs?job=x", "/doctor"} {
-		p.open(path+map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]+"colour=red", `document.querySelector('.note.wide')?.textContent.includes('colour')`)
+		p.open(path+map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]+"colour=red",
+			`document.querySelector('.note.wide')?.textContent.includes('colour')`)
 		p.open(path, `document.querySelector('h1')`)
 		if said, err := eval[bool](p, `Boolean(document.querySelector('.note.wide'))`); err != nil || said {
 			t.Errorf("%s is said to have something strange (%v)", path, err)
@@ -48,7 +49,9 @@ func TestUploadedName(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.open(link, drawn)
-	if name, err := eval[string](p, `document.querySelector('.controls select').selectedOptions[0].textContent`); err != nil || name == "uploaded file" || name == "" {
+	if name, err := eval[string](p,
+		`document.querySelector('.controls select').selectedOptions[0].textContent`); err != nil || name == "uploaded file" ||
+		name == "" {
 		t.Errorf("the uploaded cluster is called %q (%v)", name, err)
 	}
 	p.clean("an uploaded cluster")

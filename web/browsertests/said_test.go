@@ -30,14 +30,16 @@ func TestFits(t *testing.T) {
 	p.shot("fits-not")
 	p.run(`document.querySelector('.fits button').click()`)
 	p.wait(stepped + ` && document.querySelector('.figures').innerText.match(/fits\s+yes/)`)
-	if want, _, _ := strings.Cut(said[strings.Index(said, ": step ")+7:], " ("); !strings.Contains(p.text(".figures"), want) {
+	if want, _, _ := strings.Cut(said[strings.Index(said, ": step ")+7:], " ("); !strings.Contains(p.text(".figures"),
+		want) {
 		t.Errorf("with the settings the step takes %q; %s was said", p.text(".figures"), want)
 	}
 	p.shot("fits")
 	p.clean("a job that fits")
 }
 
-// TestFrameworkPrecision holds what the page shows as precision to what is computed, and Sequence parallel to tensor-parallel ranks.
+// TestFrameworkPrecision holds what the page shows as precision to what is computed, and Sequence parallel to
+// tensor-parallel ranks.
 func TestFrameworkPrecision(t *testing.T) {
 	p := start(t)
 	chosen := `[...document.querySelectorAll('.controls select')].find((x) => x.labels?.[0]?.textContent === 'Precision').selectedOptions[0].textContent`
@@ -103,7 +105,8 @@ func TestExamineAgain(t *testing.T) {
 	if said := p.text(".controls .error"); said != "" {
 		t.Errorf("Examine after an upload says %q", said)
 	}
-	twice, err := eval[string](p, `[...document.querySelectorAll('.finding')].filter((f) => f.innerText.split(f.querySelector('strong').innerText).length > 2).map((f) => f.innerText).join('\n')`)
+	twice, err := eval[string](p,
+		`[...document.querySelectorAll('.finding')].filter((f) => f.innerText.split(f.querySelector('strong').innerText).length > 2).map((f) => f.innerText).join('\n')`)
 	if err != nil || twice != "" {
 		t.Errorf("findings that repeat their title (%v):\n%s", err, twice)
 	}
@@ -117,15 +120,19 @@ func TestExamineAgain(t *testing.T) {
 	p.wait(`document.querySelector('.controls .error')`)
 }
 
-// TestNarrowTimeline holds the timeline on a phone to what can be read there: its end in words, and no title that is cut.
+// TestNarrowTimeline holds the timeline on a phone to what can be read there: its end in words, and no title that is
+// cut.
 func TestNarrowTimeline(t *testing.T) {
 	p := start(t)
 	p.do(chromedp.EmulateViewport(390, 844))
-	p.open("/step?c=4x4090&m=llama3-8b&framework=hf&lora=rank=16&seq=2048", stepped+` && document.querySelector('.timeline img')?.complete`)
-	if said := p.text(".card:has(.timeline) p"); !strings.Contains(said, "end of the step, after") || !strings.Contains(said, "scrolls") {
+	p.open("/step?c=4x4090&m=llama3-8b&framework=hf&lora=rank=16&seq=2048",
+		stepped+` && document.querySelector('.timeline img')?.complete`)
+	if said := p.text(".card:has(.timeline) p"); !strings.Contains(said, "end of the step, after") ||
+		!strings.Contains(said, "scrolls") {
 		t.Errorf("beside the timeline stands %q", said)
 	}
-	top, err := eval[float64](p, `(() => { const i = document.querySelector('.timeline img').getBoundingClientRect(), c = document.querySelector('.timeline').getBoundingClientRect(); return (c.top - i.top) / i.width * 1200; })()`)
+	top, err := eval[float64](p,
+		`(() => { const i = document.querySelector('.timeline img').getBoundingClientRect(), c = document.querySelector('.timeline').getBoundingClientRect(); return (c.top - i.top) / i.width * 1200; })()`)
 	if err != nil || top < 28 || top > 42 {
 		t.Errorf("%.0f of the drawing's first 28 to 42 units, its title, are hidden (%v)", top, err)
 	}
@@ -134,7 +141,8 @@ func TestNarrowTimeline(t *testing.T) {
 	p.clean("timeline")
 }
 
-// TestOwnWords holds what the page shows to its own words: a part that the fleet does not have is said, and sources name no flags.
+// TestOwnWords holds what the page shows to its own words: a part that the fleet does not have is said, and sources
+// name no flags.
 func TestOwnWords(t *testing.T) {
 	p := start(t)
 	p.open("/fleet?show=nothing", `document.querySelector('.fleet[data-shown=overview] .note')`)

@@ -9,7 +9,8 @@ import (
 
 func TestStep(t *testing.T) {
 	p := start(t)
-	p.open("/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", `document.querySelector('[data-rested]') && document.querySelector('.paper img')?.complete`)
+	p.open("/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64",
+		`document.querySelector('[data-rested]') && document.querySelector('.paper img')?.complete`)
 	p.shot("step")
 	p.run(`window.scrollTo(0, 560)`)
 	p.shot("step-below")
@@ -38,8 +39,10 @@ func TestDoctor(t *testing.T) {
 	p.clean("doctor")
 	p.audit(axeCore(t), "doctor with findings")
 	p.open("/doctor", `document.querySelector('.drop')`)
-	p.run(`document.querySelector('textarea').value = 'training hangs'; document.querySelector('button[type=submit]').click()`)
-	p.wait(`document.querySelector('h2')?.textContent === 'Questions that would decide' && document.querySelector('pre.command')`)
+	p.
+		run(`document.querySelector('textarea').value = 'training hangs'; document.querySelector('button[type=submit]').click()`)
+	p.
+		wait(`document.querySelector('h2')?.textContent === 'Questions that would decide' && document.querySelector('pre.command')`)
 	p.shot("doctor-undecided")
 	p.audit(axeCore(t), "doctor undecided")
 }

@@ -26,8 +26,8 @@ var walked = []struct{ name, path, until, open string }{
 	{"fleet-orders", "/fleet?show=orders", part("orders"), "fleet"},
 }
 
-// faults looks for what a newcomer would stumble over: controls that something else covers or that have no name, words that
-// are cut off, pictures whose words do not fit their boxes.
+// faults looks for what a newcomer would stumble over: controls that something else covers or that have no name, words
+// that are cut off, pictures whose words do not fit their boxes.
 const faults = `(() => {
   const out = [];
   const seen = (e) => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 && getComputedStyle(e).visibility !== 'hidden' && !e.closest('.unseen, [hidden], .skip'); };
@@ -112,7 +112,8 @@ func TestWalkByKeys(t *testing.T) {
 		p.run(`window.reached = new Set(); window.hidden = []; document.activeElement?.blur?.(); window.scrollTo(0, 0)`)
 		for range 140 {
 			p.do(chromedp.KeyEvent("\t"))
-			end, err := eval[bool](p, `(() => { const e = document.activeElement; if (!e || e === document.body || reached.has(e)) return true; reached.add(e); if (e.closest('svg, .skip')) return false;
+			end, err := eval[bool](p,
+				`(() => { const e = document.activeElement; if (!e || e === document.body || reached.has(e)) return true; reached.add(e); if (e.closest('svg, .skip')) return false;
 				const r = e.getBoundingClientRect(), x = Math.min(Math.max(r.left + r.width / 2, 1), innerWidth - 2), y = Math.min(Math.max(r.top + Math.min(r.height / 2, 16), 1), innerHeight - 2), top = document.elementFromPoint(x, y);
 				if (r.bottom < 0 || r.top > innerHeight || (top && !e.contains(top) && !top.contains(e))) hidden.push((e.tagName + ' ' + (e.getAttribute('aria-label') || e.textContent || e.id)).slice(0, 60));
 				return false; })()`)
@@ -123,7 +124,8 @@ func TestWalkByKeys(t *testing.T) {
 				break
 			}
 		}
-		said, err := eval[string](p, `(() => { const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter((e) => !e.disabled && !e.closest('fieldset:disabled, [hidden], svg, details:not([open]) > :not(summary)') && e.getClientRects().length && e.tabIndex >= 0 && e.type !== 'radio');
+		said, err := eval[string](p,
+			`(() => { const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter((e) => !e.disabled && !e.closest('fieldset:disabled, [hidden], svg, details:not([open]) > :not(summary)') && e.getClientRects().length && e.tabIndex >= 0 && e.type !== 'radio');
 			return [...all.filter((e) => !reached.has(e)).slice(0, 5).map((e) => 'not reached: ' + e.outerHTML.slice(0, 90)), ...hidden.slice(0, 5).map((x) => 'the focus is out of sight: ' + x)].join('\n'); })()`)
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ const (
 // pick chooses a value in the control of a label.
 func (p *page) pick(label, value string) {
 	p.t.Helper()
-	p.run(`(() => { const c = [...document.querySelectorAll('.controls input, .controls select')].find((x) => x.labels?.[0]?.textContent === '` + label + `'); c.value = '` + value + `'; c.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	p.
+		run(`(() => { const c = [...document.querySelectorAll('.controls input, .controls select')].find((x) => x.labels?.[0]?.textContent === '` + label + `'); c.value = '` + value + `'; c.dispatchEvent(new Event('change', {bubbles: true})); })()`)
 }
 
 // provoked runs something whose refusals are meant.
@@ -42,14 +43,17 @@ func (p *page) provoked(what func()) {
 	p.mu.Unlock()
 }
 
-// TestUnnamedGPUs uploads a topology that names no GPU: the page asks for it by its field, and answers once it is chosen.
+// TestUnnamedGPUs uploads a topology that names no GPU: the page asks for it by its field, and answers once it is
+// chosen.
 func TestUnnamedGPUs(t *testing.T) {
 	p := start(t)
 	file := filepath.Join(t.TempDir(), "topo.txt")
 	if err := os.WriteFile(file, []byte(cards), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []struct{ view, first, until string }{{"step", "/step", stepped}, {"plan", "/plan?m=gpt2-large", planned}, {"predict", "/predict", answered}} {
+	for _, v := range []struct{ view, first, until string }{
+		{"step", "/step", stepped}, {"plan", "/plan?m=gpt2-large", planned}, {"predict", "/predict", answered},
+	} {
 		p.open(v.first, v.until)
 		p.provoked(func() {
 			p.do(chromedp.SetUploadFiles(`.controls details input[type=file]:not([accept])`, []string{file}))
@@ -59,7 +63,8 @@ func TestUnnamedGPUs(t *testing.T) {
 		if err != nil || strings.Contains(said, "--") || !strings.Contains(said, "Choose the GPU model") {
 			t.Errorf("%s says %q, %v; expected that it leads to the GPU's field", v.view, said, err)
 		}
-		if old, err := eval[bool](p, `[...document.querySelectorAll('.cards')].some((c) => c.getClientRects().length > 0)`); err != nil || old {
+		if old, err := eval[bool](p,
+			`[...document.querySelectorAll('.cards')].some((c) => c.getClientRects().length > 0)`); err != nil || old {
 			t.Errorf("%s still shows an answer about another cluster (%v)", v.view, err)
 		}
 		p.shot("unnamed-" + v.view)
@@ -72,7 +77,9 @@ func TestUnnamedGPUs(t *testing.T) {
 		p.shot("named-" + v.view)
 		p.clean(v.view)
 	}
-	if href, err := eval[string](p, `[...document.querySelectorAll('nav a')].find((a) => a.textContent === 'Step').getAttribute('href')`); err != nil || !strings.Contains(href, "gpu=a6000") {
+	if href, err := eval[string](p,
+		`[...document.querySelectorAll('nav a')].find((a) => a.textContent === 'Step').getAttribute('href')`); err != nil ||
+		!strings.Contains(href, "gpu=a6000") {
 		t.Errorf("the next view is %q, %v; expected the GPU to follow", href, err)
 	}
 	p.audit(axeCore(t), "a chosen GPU")
@@ -85,9 +92,11 @@ func TestWorkstation(t *testing.T) {
 	p.pick("Kind", "a6000")
 	p.wait(`location.search.includes('c=a6000:1') && ` + stepped)
 	p.pick("GPUs per node", "4")
-	p.wait(`location.search.includes('c=4xa6000:1') && ` + stepped + ` && document.querySelector('.view header p').textContent.includes('1x4')`)
+	p.wait(`location.search.includes('c=4xa6000:1') && ` + stepped +
+		` && document.querySelector('.view header p').textContent.includes('1x4')`)
 	labels, err := eval[string](p, `[...document.querySelectorAll('.controls label')].map((x) => x.textContent).join('|')`)
-	if err != nil || strings.Contains(labels, "NICs per node") || strings.Contains(labels, "Network, per NIC") || !strings.Contains(labels, "Framework") {
+	if err != nil || strings.Contains(labels, "NICs per node") || strings.Contains(labels, "Network, per NIC") ||
+		!strings.Contains(labels, "Framework") {
 		t.Errorf("a box without NICs has the fields %q, %v", labels, err)
 	}
 	p.shot("workstation")
@@ -100,7 +109,8 @@ func TestWorkstation(t *testing.T) {
 	p.provoked(func() {
 		p.open("/step?m=gpt2-large&c=4xa6000:2", `document.querySelector('.said .error')`)
 	})
-	if said, err := eval[string](p, `document.querySelector('.said').innerText`); err != nil || len(strings.Fields(said)) > 35 || !strings.Contains(said, "Enter the NICs") {
+	if said, err := eval[string](p, `document.querySelector('.said').innerText`); err != nil ||
+		len(strings.Fields(said)) > 35 || !strings.Contains(said, "Enter the NICs") {
 		t.Errorf("two nodes without NICs: %q, %v", said, err)
 	}
 	p.shot("workstation-two")
@@ -108,12 +118,14 @@ func TestWorkstation(t *testing.T) {
 	p.wait(`location.search.includes('nic=25GbE') && ` + stepped)
 	p.shot("workstation-two-joined")
 	p.open("/plan?c=4xa6000:2&m=gpt2-large&framework=fsdp&nic=25GbE", planned)
-	if text, err := eval[string](p, `document.querySelector('.cards').innerText`); err != nil || !strings.Contains(text, "Framework: fsdp") {
+	if text, err := eval[string](p, `document.querySelector('.cards').innerText`); err != nil ||
+		!strings.Contains(text, "Framework: fsdp") {
 		t.Errorf("the framework of the address is not taken, %v:\n%s", err, text)
 	}
 	p.clean("two workstations")
 	p.provoked(func() {
-		p.open("/step?c=4xa6000:1&m=gpt2-large&colour=red", `document.querySelector('.said .error')?.textContent.includes('colour')`)
+		p.open("/step?c=4xa6000:1&m=gpt2-large&colour=red",
+			`document.querySelector('.said .error')?.textContent.includes('colour')`)
 		p.open("/cluster?c=4xa6000:1&colour=red", `document.querySelector('.note.wide')?.textContent.includes('colour')`)
 	})
 	p.audit(axeCore(t), "what the address should not say")

@@ -50,9 +50,15 @@ func TestBubbles(t *testing.T) {
 			// (p − 1)/(m + p − 1) of the step is (p − 1)/m of computing.
 			{pipeline.Shape{Schedule: pipeline.GPipe, Ranks: p, Chunks: 1, Micros: m}, f, b, 0, float64(p-1) / float64(m)},
 			{pipeline.Shape{Schedule: pipeline.Alternate, Ranks: p, Chunks: 1, Micros: m}, f, b, 0, float64(p-1) / float64(m)},
-			{pipeline.Shape{Schedule: pipeline.Interleaved, Ranks: p, Chunks: v, Micros: m}, f, b, 0, float64(p-1) / float64(v*m)},
+			{
+				pipeline.Shape{Schedule: pipeline.Interleaved, Ranks: p, Chunks: v, Micros: m},
+				f, b, 0,
+				float64(p-1) / float64(v*m),
+			},
 			// (p − 1)(F + B − W), which is a third of 1F1B's when all are equal.
-			{pipeline.Shape{Schedule: pipeline.ZeroBubble, Ranks: p, Chunks: 1, Micros: m}, f, f, f, float64(p-1) / float64(3*m)},
+			{
+				pipeline.Shape{Schedule: pipeline.ZeroBubble, Ranks: p, Chunks: 1, Micros: m}, f, f, f, float64(p-1) / float64(3*m),
+			},
 			{pipeline.Shape{Schedule: pipeline.ZeroBubble2, Ranks: p, Chunks: 1, Micros: m}, f, f, f, 0},
 			{pipeline.Shape{Schedule: pipeline.ZeroBubbleV, Ranks: p, Chunks: 2, Micros: m}, f, f, f, 0},
 		} {
@@ -69,7 +75,10 @@ func TestBubbles(t *testing.T) {
 // two things at once, and what is held is what Held says.
 func TestOrdersAreWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := pipeline.Shape{Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(1, 9).Draw(t, "ranks"), Chunks: 1, Micros: rapid.IntRange(1, 40).Draw(t, "micros")}
+		s := pipeline.Shape{
+			Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(1, 9).Draw(t, "ranks"),
+			Chunks: 1, Micros: rapid.IntRange(1, 40).Draw(t, "micros"),
+		}
 		switch s.Schedule {
 		case pipeline.Interleaved:
 			s.Chunks = rapid.IntRange(2, 4).Draw(t, "chunks")
@@ -154,7 +163,10 @@ func uneven(t *rapid.T, s pipeline.Shape) *pipeline.Times {
 // What is played of many micro-batches says what all of them take.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := pipeline.Shape{Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(2, 24).Draw(t, "ranks"), Chunks: 1, Micros: rapid.IntRange(1, 300).Draw(t, "micros")}
+		s := pipeline.Shape{
+			Schedule: rapid.SampledFrom(pipeline.Schedules()).Draw(t, "schedule"), Ranks: rapid.IntRange(2, 24).Draw(t, "ranks"),
+			Chunks: 1, Micros: rapid.IntRange(1, 300).Draw(t, "micros"),
+		}
 		if s.Schedule == pipeline.Interleaved || s.Schedule == pipeline.ZeroBubbleV {
 			s.Chunks = 2
 			s.Micros += (s.Ranks - s.Micros%s.Ranks) % s.Ranks

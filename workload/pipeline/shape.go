@@ -55,15 +55,18 @@ type Shape struct {
 func (s Shape) Check() error {
 	switch {
 	case s.Ranks < 1 || s.Micros < 1 || s.Chunks < 1:
-		return fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches; expected at least 1 each", s.Ranks, s.Chunks, s.Micros)
+		return fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches; expected at least 1 each", s.Ranks,
+			s.Chunks, s.Micros)
 	case s.Schedule == Interleaved && s.Chunks < 2:
 		return fmt.Errorf("the %s schedule gives a rank several stages; say how many with vpp=2 or more", s.Schedule)
 	case s.Schedule == Interleaved && s.Micros%s.Ranks != 0:
-		return fmt.Errorf("the %s schedule takes micro-batches in groups of pp=%d, and %d are not a multiple of it; change the global batch or the micro-batch", s.Schedule, s.Ranks, s.Micros)
+		return fmt.Errorf("the %s schedule takes micro-batches in groups of pp=%d, and %d are not a multiple of it; change "+
+			"the global batch or the micro-batch", s.Schedule, s.Ranks, s.Micros)
 	case s.Schedule == ZeroBubbleV && s.Chunks != 2:
 		return fmt.Errorf("the %s schedule gives a rank two stages; vpp=%d should be 2 or left out", s.Schedule, s.Chunks)
 	case s.Schedule != Interleaved && s.Schedule != ZeroBubbleV && s.Chunks > 1:
-		return fmt.Errorf("vpp=%d is for the %s schedule; the %s schedule gives a rank one stage", s.Chunks, Interleaved, s.Schedule)
+		return fmt.Errorf("vpp=%d is for the %s schedule; the %s schedule gives a rank one stage", s.Chunks, Interleaved,
+			s.Schedule)
 	}
 	for _, known := range Schedules() {
 		if s.Schedule == known {

@@ -54,7 +54,8 @@ func NewPlan(s Shape) (*Plan, error) {
 	}
 	n := 2 * float64(s.Ranks) * float64(s.Chunks) * float64(s.Micros)
 	if n > maxPasses {
-		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are played", s.Ranks, s.Chunks, s.Micros, n, maxPasses)
+		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are "+
+			"played", s.Ranks, s.Chunks, s.Micros, n, maxPasses)
 	}
 	places := s.Ranks * s.Chunks
 	buf := make([]unit.Span, int(n)+3*s.Ranks+3*places)
@@ -93,7 +94,8 @@ func (p *Plan) sort() error {
 			}
 		}
 		if len(p.moves) == before {
-			return fmt.Errorf("the %s schedule of %d stages with %d chunks and %d micro-batches stops", p.Schedule, p.Ranks, p.Chunks, p.Micros)
+			return fmt.Errorf("the %s schedule of %d stages with %d chunks and %d micro-batches stops", p.Schedule, p.Ranks,
+				p.Chunks, p.Micros)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package gpu measures NCCL itself: it runs the programs of nccl-tests through NCCL's algorithms, protocols and numbers of
-// channels, and finds the best setting of every size.
+// Package gpu measures NCCL itself: it runs the programs of nccl-tests through NCCL's algorithms, protocols and numbers
+// of channels, and finds the best setting of every size.
 //
 // It starts no program by itself: who uses it says how (Start). The package is not promised: names may change between
 // releases.
@@ -133,11 +133,13 @@ func (t *Test) Command(s Setting) []string {
 		check = "1"
 	}
 	// In numbers and nccl-tests' own words, for it reads fewer than we do.
-	return append(args, t.Program, "-b", fmt.Sprint(int64(t.Min)), "-e", fmt.Sprint(int64(t.Max)), "-f", fmt.Sprint(t.Factor), "-w", fmt.Sprint(t.Warm), "-n", fmt.Sprint(t.Iters), "-d", t.Dtype.String(), "-g", fmt.Sprint(t.GPUs), "-c", check)
+	return append(args, t.Program, "-b", fmt.Sprint(int64(t.Min)), "-e", fmt.Sprint(int64(t.Max)), "-f",
+		fmt.Sprint(t.Factor), "-w", fmt.Sprint(t.Warm), "-n", fmt.Sprint(t.Iters), "-d", t.Dtype.String(), "-g",
+		fmt.Sprint(t.GPUs), "-c", check)
 }
 
-// Measure runs one setting and returns its sweeps, and how many rows had no time. Rows that were printed before the program
-// failed come back with the error.
+// Measure runs one setting and returns its sweeps, and how many rows had no time. Rows that were printed before the
+// program failed come back with the error.
 func (t *Test) Measure(ctx context.Context, start Start, s Setting) (list result.Sweeps, untimed int, err error) {
 	list, untimed, err = t.run(ctx, start, t.Command(s))
 	session, when := bench.NewSession(), time.Now().UTC().Truncate(time.Second)

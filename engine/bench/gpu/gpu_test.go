@@ -26,16 +26,23 @@ func fake(_ context.Context, args []string, w io.Writer) error {
 	case slices.Contains(args, "NCCL_ALGO=tree"):
 		us = 40
 	}
-	fmt.Fprintf(w, "# nThread 1 nGpus 2 minBytes 1024 maxBytes 1024 step: 4(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 0 graph: 0\n#\n"+
-		"# Using devices\n#  Rank  0 Group  0 Pid   100 on node0 device  0 [0x07] NVIDIA H100\n#  Rank  1 Group  0 Pid   101 on node0 device  1 [0x0a] NVIDIA H100\n#\n"+
-		"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"+
+	fmt.Fprintf(w, "# nThread 1 nGpus 2 minBytes 1024 maxBytes 1024 step: 4(factor) warmup iters: 5 iters: 20 agg "+
+		"iters: 1 validation: 0 graph: 0\n#\n"+
+		"# Using devices\n#  Rank  0 Group  0 Pid   100 on node0 device  0 [0x07] NVIDIA H100\n#  Rank  1 Group  0 Pid   "+
+		"101 on node0 device  1 [0x0a] NVIDIA H100\n#\n"+
+		"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "+
+		"#wrong\n"+
 		"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n"+
-		"        1024           256     float     sum      -1    %d.00    0.05    0.05    N/A    %d.00    0.05    0.05    N/A\n# Avg bus bandwidth    : 0.05\n", us, us)
+		"        1024           256     float     sum      -1    %d.00    0.05    0.05    N/A    %d.00    0.05    0.05    "+
+		"N/A\n# Avg bus bandwidth    : 0.05\n", us, us)
 	return nil
 }
 
 func TestBest(t *testing.T) {
-	test := &Test{Program: "/opt/all_reduce_perf", Kind: coll.AllReduce, Min: 1024, Max: 1024, Factor: 4, Warm: 5, Iters: 20, GPUs: 2, Cluster: "c"}
+	test := &Test{
+		Program: "/opt/all_reduce_perf", Kind: coll.AllReduce, Min: 1024, Max: 1024, Factor: 4, Warm: 5, Iters: 20, GPUs: 2,
+		Cluster: "c",
+	}
 	var got Results
 	refused := 0
 	settings := Settings([]nccl.Algo{nccl.Ring, nccl.Tree, nccl.NVLS}, []nccl.Proto{nccl.LL128, nccl.Simple}, []int{0, 8})
@@ -57,7 +64,8 @@ func TestBest(t *testing.T) {
 		got.Add(s, list)
 	}
 	best := got.Best()
-	if refused != 4 || len(best) != 1 || best[0].Auto != 30 || best[0].Time != 20 || best[0].Setting.Algo != "ring" || best[0].Lost() != 0.5 {
+	if refused != 4 || len(best) != 1 || best[0].Auto != 30 || best[0].Time != 20 || best[0].Setting.Algo != "ring" ||
+		best[0].Lost() != 0.5 {
 		t.Errorf("%d refused, best %+v", refused, best)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Own measures NCCL with workers of busbar-gpu, as nccl-tests does: the same sizes, iterations and averages, without MPI.
+// Own measures NCCL with workers of busbar-gpu, as nccl-tests does: the same sizes, iterations and averages, without
+// MPI.
 type Own struct {
 	Dtype   coll.Dtype
 	Redop   coll.Redop
@@ -33,7 +34,9 @@ type Own struct {
 const longest = 8 * time.Second
 
 // Sweep measures one collective; done gets every size.
-func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes, done func(unit.Bytes)) (*result.Sweep, error) {
+func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes []unit.Bytes,
+	done func(unit.Bytes),
+) (*result.Sweep, error) {
 	s := t.describe(team, kind)
 	if len(sizes) == 0 {
 		return s, nil
@@ -68,8 +71,8 @@ func (t *Own) Sweep(ctx context.Context, team device.Team, kind coll.Kind, sizes
 	return s, nil
 }
 
-// warmUp runs the largest size before the first is measured, as nccl-tests does: connections are made, their windows are open and buffers are
-// there. Without it the first row of a sweep is slower than it is anywhere else.
+// warmUp runs the largest size before the first is measured, as nccl-tests does: connections are made, their windows
+// are open and buffers are there. Without it the first row of a sweep is slower than it is anywhere else.
 func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, largest unit.Bytes) error {
 	if t.Warm == 0 || len(team) < 2 {
 		return nil
@@ -89,8 +92,10 @@ func (t *Own) warmUp(ctx context.Context, team device.Team, kind coll.Kind, larg
 // describe is a sweep without points.
 func (t *Own) describe(team device.Team, kind coll.Kind) *result.Sweep {
 	s := &result.Sweep{
-		Source: result.Measured, Op: kind, Dtype: t.Dtype.String(), Ranks: len(team), Transport: result.NCCL, Env: t.Setting.Env(), Cluster: t.Cluster,
-		Tool: team[0].Hello.Program, Library: team[0].Device.NCCL, Session: bench.NewSession(), When: time.Now().UTC().Truncate(time.Second),
+		Source: result.Measured, Op: kind, Dtype: t.Dtype.String(), Ranks: len(team), Transport: result.NCCL,
+		Env: t.Setting.Env(), Cluster: t.Cluster,
+		Tool: team[0].Hello.Program, Library: team[0].Device.NCCL, Session: bench.NewSession(),
+		When:    time.Now().UTC().Truncate(time.Second),
 		Machine: &result.Machine{OS: "linux", GPU: team[0].Device.Name}, OpFrom: "busbar-gpu", LayoutFrom: "busbar-gpu",
 	}
 	if kind.Reduces() {
@@ -109,13 +114,19 @@ func (t *Own) describe(team device.Team, kind coll.Kind) *result.Sweep {
 }
 
 // point measures one size, in or out of place, in memory for the largest of its sweep.
-func (t *Own) point(ctx context.Context, team device.Team, op coll.Op, room unit.Bytes, inPlace bool) (*result.Timing, error) {
+func (t *Own) point(ctx context.Context, team device.Team, op coll.Op, room unit.Bytes,
+	inPlace bool,
+) (*result.Timing, error) {
 	if t.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, fmt.Errorf("no end after %v (--timeout): a rank or its GPU hangs", t.Timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout,
+			fmt.Errorf("no end after %v (--timeout): a rank or its GPU hangs", t.Timeout))
 		defer cancel()
 	}
-	q := device.Request{Do: device.Collective, Op: op.Kind, Bytes: int64(op.Bytes), Dtype: op.Type.String(), Redop: op.Reduce.String(), Root: op.Root, InPlace: inPlace, Warm: t.Warm, Iters: 1, Room: int64(room)}
+	q := device.Request{
+		Do: device.Collective, Op: op.Kind, Bytes: int64(op.Bytes), Dtype: op.Type.String(), Redop: op.Reduce.String(),
+		Root: op.Root, InPlace: inPlace, Warm: t.Warm, Iters: 1, Room: int64(room),
+	}
 	first, err := team.All(ctx, q, nil)
 	if err != nil {
 		return nil, err
@@ -157,7 +168,9 @@ func average(answers []device.Answer, iters int) (*result.Timing, error) {
 }
 
 // Pairs measures every pair of ranks by sends and receives, in rounds in which nobody is in two; done gets every round.
-func Pairs(ctx context.Context, team device.Team, p bench.PairPlan, check bool, done func(round int)) (*pairs.Table, int64, error) {
+func Pairs(ctx context.Context, team device.Team, p bench.PairPlan, check bool,
+	done func(round int),
+) (*pairs.Table, int64, error) {
 	t := &pairs.Table{Names: names(team)}
 	for _, w := range team {
 		t.Hosts = append(t.Hosts, w.Hello.Host)
@@ -184,8 +197,11 @@ func Pairs(ctx context.Context, team device.Team, p bench.PairPlan, check bool, 
 	return t, wrong, nil
 }
 
-// measureTurn measures pairs that have no rank in common, at the same time: each way alone, both ways, and a small message.
-func measureTurn(ctx context.Context, team device.Team, p bench.PairPlan, check bool, turn [][2]int, t *pairs.Table) (wrong int64, err error) {
+// measureTurn measures pairs that have no rank in common, at the same time: each way alone, both ways, and a small
+// message.
+func measureTurn(ctx context.Context, team device.Team, p bench.PairPlan, check bool, turn [][2]int,
+	t *pairs.Table,
+) (wrong int64, err error) {
 	cells := map[[2]int]*pairs.Measure{}
 	for _, x := range turn {
 		cells[x] = &pairs.Measure{From: x[0], To: x[1]}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// listens tells whether a program of this machine listens at a TCP port. It asks the kernel: a connection would be taken for the client's, and
-// what a program prints reaches a pipe only when it ends.
+// listens tells whether a program of this machine listens at a TCP port. It asks the kernel: a connection would be
+// taken for the client's, and what a program prints reaches a pipe only when it ends.
 func listens(port int) bool {
 	end, state := fmt.Sprintf(":%04X", port), "0A"
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -1,5 +1,5 @@
-// Package rdma runs the programs of linux-rdma/perftest (ib_write_bw, ib_read_lat and their siblings): one side of a test at a time,
-// the server first. Who runs both sides says how programs are started (Start).
+// Package rdma runs the programs of linux-rdma/perftest (ib_write_bw, ib_read_lat and their siblings): one side of a
+// test at a time, the server first. Who runs both sides says how programs are started (Start).
 //
 // The package is not promised: names may change between releases.
 package rdma
@@ -56,7 +56,10 @@ type End struct {
 
 // Args is the command line of a side. The server's has no address.
 func (t *Test) Args(e End, tcp int, server string) []string {
-	args := []string{t.Program, "-F", "-d", e.Device, "-i", strconv.Itoa(e.Port), "-p", strconv.Itoa(tcp), "-s", strconv.FormatInt(int64(t.Size), 10), "-n", strconv.Itoa(t.Iters)}
+	args := []string{
+		t.Program, "-F", "-d", e.Device, "-i", strconv.Itoa(e.Port), "-p", strconv.Itoa(tcp), "-s",
+		strconv.FormatInt(int64(t.Size), 10), "-n", strconv.Itoa(t.Iters),
+	}
 	if t.GID >= 0 {
 		args = append(args, "-x", strconv.Itoa(t.GID))
 	}
@@ -84,7 +87,8 @@ type Server struct {
 	err    error
 }
 
-// Patience with a server: how many ports are tried, how often it is looked at, and how long it has to end once its client has.
+// Patience with a server: how many ports are tried, how often it is looked at, and how long it has to end once its
+// client has.
 const (
 	tryPorts  = 3
 	lookEvery = 10 * time.Millisecond
@@ -96,7 +100,8 @@ func Serve(ctx context.Context, start Start, t Test, e End) (*Server, error) {
 	var err error
 	for range tryPorts { // another program may be faster to take a port
 		var s *Server
-		if s, err = serve(ctx, start, t, e); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Couldn't listen") {
+		if s, err = serve(ctx, start, t, e); err == nil || ctx.Err() != nil ||
+			!strings.Contains(err.Error(), "Couldn't listen") {
 			return s, err
 		}
 	}
@@ -135,7 +140,8 @@ func serve(ctx context.Context, start Start, t Test, e End) (*Server, error) {
 	}
 }
 
-// End ends the server: by itself where its client has, by force otherwise. It says what the server has to say of a test that failed.
+// End ends the server: by itself where its client has, by force otherwise. It says what the server has to say of a test
+// that failed.
 func (s *Server) End(failed bool) error {
 	defer s.cancel()
 	if !failed {
@@ -216,10 +222,13 @@ func (o *output) why(program string, err error) error {
 
 // reported tells the lines of a report from what a program has to complain of.
 func reported(line string) bool {
-	for _, begin := range []string{"-", "*", "#", "local address", "remote address", "GID:", "WARNING", "Conflicting CPU", "Waiting for client"} {
+	for _, begin := range []string{
+		"-", "*", "#", "local address", "remote address", "GID:", "WARNING", "Conflicting CPU", "Waiting for client",
+	} {
 		if strings.HasPrefix(line, begin) {
 			return true
 		}
 	}
-	return line[0] >= '0' && line[0] <= '9' || strings.HasSuffix(line, " Test") || strings.Contains(line, " : ") || strings.Contains(line, ": ON") || strings.Contains(line, ": OFF")
+	return line[0] >= '0' && line[0] <= '9' || strings.HasSuffix(line, " Test") || strings.Contains(line, " : ") ||
+		strings.Contains(line, ": ON") || strings.Contains(line, ": OFF")
 }

@@ -39,8 +39,8 @@ func entries(t *testing.T, path string) (list []entry) {
 	return list
 }
 
-// What is timed is what nccl-tests times: one call of NCCL's own function for each iteration where the library has it, with
-// nccl-tests' count, at places that follow one another through the memory of the largest size.
+// What is timed is what nccl-tests times: one call of NCCL's own function for each iteration where the library has it,
+// with nccl-tests' count, at places that follow one another through the memory of the largest size.
 func TestCallsOfNCCLTests(t *testing.T) {
 	const n, room = 4, 4096
 	for _, tt := range []struct {
@@ -71,11 +71,13 @@ func TestCallsOfNCCLTests(t *testing.T) {
 			var got, want []string
 			calls := entries(t, log)
 			for i, c := range calls {
-				got = append(got, fmt.Sprint(c.name, c.count, c.recv-calls[0].recv, c.send-calls[0].send, inPlace && c.send != c.recv))
+				got = append(got, fmt.Sprint(c.name, c.count, c.recv-calls[0].recv, c.send-calls[0].send,
+					inPlace && c.send != c.recv))
 				want = append(want, fmt.Sprint(tt.name, tt.count, i%4*1024, i%4*1024, false)) // maxbytes / size places
 			}
 			if len(got) != 6 || strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Errorf("%s, in place %v: %d calls\n%s\nexpected 6\n%s", tt.kind, inPlace, len(got), strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("%s, in place %v: %d calls\n%s\nexpected 6\n%s", tt.kind, inPlace, len(got), strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 			data, _ := os.ReadFile(log)
 			if strings.Count(string(data), "config\n") != n || strings.Contains(string(data), "no config") {

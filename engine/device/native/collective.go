@@ -33,8 +33,8 @@ func operation(q device.Request, n int) (coll.Op, error) {
 // furthest is the most memory that calls of one size walk through: more than any cache of a GPU.
 const furthest = 1 << 30
 
-// walk is how many places the calls of a size take in turn, each its size after the one before. nccl-tests does so, that small sizes
-// are not measured from caches that no training step would find filled.
+// walk is how many places the calls of a size take in turn, each its size after the one before. nccl-tests does so,
+// that small sizes are not measured from caches that no training step would find filled.
 func walk(size, room int64) int64 {
 	if size <= 0 {
 		return 1
@@ -105,8 +105,8 @@ func (w *Worker) collective(q device.Request) (*device.Timing, error) {
 	return t, err
 }
 
-// time runs what start puts into the stream, as nccl-tests does: warm, then all together by the clock, from the moment that
-// all ranks are ready.
+// time runs what start puts into the stream, as nccl-tests does: warm, then all together by the clock, from the moment
+// that all ranks are ready.
 func (w *Worker) time(warm, iters int, start func(i int) error) (*device.Timing, error) {
 	for i := range warm {
 		if err := start(i); err != nil {
@@ -132,8 +132,8 @@ func (w *Worker) time(warm, iters int, start func(i int) error) (*device.Timing,
 	return &device.Timing{Micros: float64(took.Nanoseconds()) / 1e3 / n, GPU: w.driver.elapsed() / n}, nil
 }
 
-// wait is until the stream is done. It asks and yields as nccl-tests does: a wait inside the driver would keep a core that NCCL's own
-// threads may need, and would not see that NCCL has given up.
+// wait is until the stream is done. It asks and yields as nccl-tests does: a wait inside the driver would keep a core
+// that NCCL's own threads may need, and would not see that NCCL has given up.
 func (w *Worker) wait() error {
 	const notReady = 600 // of CUDA and HIP
 	for {
@@ -170,7 +170,8 @@ func (w *Worker) barrier() error {
 func (w *Worker) check(o coll.Op, send, recv uintptr, start func(i int) error) (int64, error) {
 	n, rank, size := w.nccl.ranks, w.nccl.rank, int64(o.Type.Size())
 	if o.Recv(n, rank) > 0 { // what is not written must not pass
-		if err := w.driver.must("memset", call(w.driver.f.Set8, recv, 0xA5, uintptr(o.Recv(n, rank)), w.driver.stream)); err != nil {
+		if err := w.driver.must("memset",
+			call(w.driver.f.Set8, recv, 0xA5, uintptr(o.Recv(n, rank)), w.driver.stream)); err != nil {
 			return 0, err
 		}
 	}
@@ -212,7 +213,8 @@ func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (
 	var wrong int64
 	for done := int64(0); done < size; done += room {
 		part := w.host[:min(room, size-done)]
-		if err := w.driver.must("copy from the GPU", call(w.driver.f.FromGPU, uintptr(unsafe.Pointer(&part[0])), at+uintptr(done), uintptr(len(part)))); err != nil {
+		if err := w.driver.must("copy from the GPU", call(w.driver.f.FromGPU, uintptr(unsafe.Pointer(&part[0])),
+			at+uintptr(done), uintptr(len(part)))); err != nil {
 			return wrong, err
 		}
 		for len(part) > 0 {

@@ -53,7 +53,8 @@ func (w *Worker) memory(q device.Request) ([]device.Rate, error) {
 		return nil, err
 	}
 	size := uintptr(q.Bytes)
-	within, err := w.rate("copy", q, 2*q.Bytes, func() int { return call(d.f.Within, w.recv.at, w.send.at, size, d.stream) })
+	within, err := w.rate("copy", q, 2*q.Bytes,
+		func() int { return call(d.f.Within, w.recv.at, w.send.at, size, d.stream) })
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,8 @@ func (w *Worker) memory(q device.Request) ([]device.Rate, error) {
 		return nil, err
 	}
 	within.Wrong = &wrong
-	write, err := w.rate("write", q, q.Bytes, func() int { return call(d.f.Set32, w.recv.at, 0x5A5A5A5A, size/4, d.stream) })
+	write, err := w.rate("write", q, q.Bytes,
+		func() int { return call(d.f.Set32, w.recv.at, 0x5A5A5A5A, size/4, d.stream) })
 	return []device.Rate{within, write}, err
 }
 
@@ -78,7 +80,8 @@ func (w *Worker) copies(q device.Request) ([]device.Rate, error) {
 	size := uintptr(q.Bytes)
 	var host [2]uintptr
 	for i := range host {
-		if err := d.must(fmt.Sprintf("allocation of %d bytes of pinned host memory", q.Bytes), call(d.f.HostAlloc, uintptr(unsafe.Pointer(&host[i])), size, 0)); err != nil {
+		if err := d.must(fmt.Sprintf("allocation of %d bytes of pinned host memory", q.Bytes),
+			call(d.f.HostAlloc, uintptr(unsafe.Pointer(&host[i])), size, 0)); err != nil {
 			return nil, err
 		}
 		defer call(d.f.HostFree, host[i])
@@ -87,7 +90,8 @@ func (w *Worker) copies(q device.Request) ([]device.Rate, error) {
 	if err := d.repeat(w.send, 0, q.Bytes, seed); err != nil {
 		return nil, err
 	}
-	from, err := w.rate("from_gpu", q, q.Bytes, func() int { return call(d.f.FromLater, host[0], w.send.at, size, d.stream) })
+	from, err := w.rate("from_gpu", q, q.Bytes,
+		func() int { return call(d.f.FromLater, host[0], w.send.at, size, d.stream) })
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,8 @@ func (w *Worker) copies(q device.Request) ([]device.Rate, error) {
 		return nil, err
 	}
 	to.Wrong = &wrong
-	both, err := w.both("both", q, 2*q.Bytes, func() int { return call(d.f.ToGPULater, w.recv.at, host[0], size, d.stream) },
+	both, err := w.both("both", q, 2*q.Bytes,
+		func() int { return call(d.f.ToGPULater, w.recv.at, host[0], size, d.stream) },
 		func() int { return call(d.f.FromLater, host[1], w.send.at, size, d.second) })
 	return []device.Rate{to, from, both}, err
 }
@@ -186,7 +191,8 @@ func (w *Worker) peer(q device.Request) ([]device.Rate, []string, error) {
 		return nil, nil, err
 	}
 	one.Wrong = &wrong
-	two, err := w.both("peer_both", q, 2*q.Bytes, out, func() int { return call(d.f.Peer, w.recv.at, d.ctx, back.at, ctx, size, d.second) })
+	two, err := w.both("peer_both", q, 2*q.Bytes, out,
+		func() int { return call(d.f.Peer, w.recv.at, d.ctx, back.at, ctx, size, d.second) })
 	return []device.Rate{one, two}, notes, err
 }
 

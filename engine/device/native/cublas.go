@@ -10,7 +10,8 @@ import (
 	"busbar.dev/coll"
 )
 
-// cublas is cuBLAS, through which frameworks multiply matrices of 16 and 32 bits: its choice of a kernel is another than cuBLASLt's for some shapes.
+// cublas is cuBLAS, through which frameworks multiply matrices of 16 and 32 bits: its choice of a kernel is another
+// than cuBLASLt's for some shapes.
 type cublas struct {
 	Create    uintptr `cublas:"cublasCreate_v2"`
 	Stream    uintptr `cublas:"cublasSetStream_v2"`
@@ -73,6 +74,7 @@ func (w *Worker) byCUBLAS(m *matmul, tf32 bool) error {
 func (m *matmul) gemm() error {
 	c := m.c
 	s := &m.shape
-	return m.b.must("cublasGemmEx", call(c.Product, c.handle, s.trans, 0, s.n, s.m, s.k, uintptr(unsafe.Pointer(&m.one[0])), m.bb, s.in, s.ld, m.a, s.in, s.k,
+	return m.b.must("cublasGemmEx", call(c.Product, c.handle, s.trans, 0, s.n, s.m, s.k,
+		uintptr(unsafe.Pointer(&m.one[0])), m.bb, s.in, s.ld, m.a, s.in, s.k,
 		uintptr(unsafe.Pointer(&m.zero[0])), m.d, s.out, s.n, s.compute, algoDefault))
 }

@@ -69,7 +69,11 @@ func openDriver() (*driver, error) {
 	vendor := setting("GPU_VENDOR")
 	var first error
 	if vendor != "amd" {
-		l, err := load("libcuda.so.1 (the NVIDIA driver)", setting("CUDA"), []string{"libcuda.so.1"}, []string{"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"})
+		l, err := load("libcuda.so.1 (the NVIDIA driver)", setting("CUDA"), []string{"libcuda.so.1"},
+			[]string{
+				"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+				"/usr/lib/wsl/lib",
+			})
 		if err == nil {
 			if err := l.symbols(&d.f, "cuda"); err != nil {
 				return nil, err
@@ -81,11 +85,15 @@ func openDriver() (*driver, error) {
 	if vendor == "nvidia" {
 		return nil, first
 	}
-	l, err := load("libamdhip64.so (AMD's HIP)", setting("HIP"), []string{"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, []string{"/opt/rocm/lib", "/opt/rocm-*/lib"})
+	l, err := load("libamdhip64.so (AMD's HIP)", setting("HIP"),
+		[]string{"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"},
+		[]string{"/opt/rocm/lib", "/opt/rocm-*/lib"})
 	if err != nil {
 		if first != nil {
 			a, b := failed(first), failed(err)
-			return nil, &device.Failure{Library: a.Library, Text: a.Text + "; nor " + b.Library + ": " + b.Text, Tried: append(a.Tried, b.Tried...)}
+			return nil, &device.Failure{
+				Library: a.Library, Text: a.Text + "; nor " + b.Library + ": " + b.Text, Tried: append(a.Tried, b.Tried...),
+			}
 		}
 		return nil, err
 	}
@@ -209,7 +217,8 @@ type buffer struct {
 
 func (d *driver) malloc(size int64) (buffer, error) {
 	b := buffer{size: size}
-	err := d.must(fmt.Sprintf("allocation of %d bytes", size), call(d.f.Malloc, uintptr(unsafe.Pointer(&b.at)), uintptr(max(size, 1))))
+	err := d.must(fmt.Sprintf("allocation of %d bytes", size),
+		call(d.f.Malloc, uintptr(unsafe.Pointer(&b.at)), uintptr(max(size, 1))))
 	return b, err
 }
 
@@ -250,13 +259,16 @@ func (d *driver) repeat(b buffer, offset, size int64, tile []byte) error {
 	if first == 0 {
 		return nil
 	}
-	// In the stream: a copy outside of it may return before the GPU has the data, and what follows would repeat what was there.
-	if err := d.must("copy to the GPU", call(d.f.ToGPULater, b.at+uintptr(offset), uintptr(unsafe.Pointer(&tile[0])), uintptr(first), d.stream)); err != nil {
+	// In the stream: a copy outside of it may return before the GPU has the data, and what follows would repeat what was
+	// there.
+	if err := d.must("copy to the GPU", call(d.f.ToGPULater, b.at+uintptr(offset), uintptr(unsafe.Pointer(&tile[0])),
+		uintptr(first), d.stream)); err != nil {
 		return err
 	}
 	for done := first; done < size; {
 		n := min(done, size-done)
-		if err := d.must("copy within the GPU", call(d.f.Within, b.at+uintptr(offset+done), b.at+uintptr(offset), uintptr(n), d.stream)); err != nil {
+		if err := d.must("copy within the GPU",
+			call(d.f.Within, b.at+uintptr(offset+done), b.at+uintptr(offset), uintptr(n), d.stream)); err != nil {
 			return err
 		}
 		done += n

@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package native works GPUs through the vendor's libraries, which it loads at run time: the driver (libcuda, libamdhip64), NCCL
-// or RCCL, NVML and cuBLASLt. Nothing of them is linked, so that a program with this package starts everywhere and says what
-// is missing. It needs a dynamic linker, which is why only busbar-gpu imports it.
+// Package native works GPUs through the vendor's libraries, which it loads at run time: the driver (libcuda,
+// libamdhip64), NCCL or RCCL, NVML and cuBLASLt. Nothing of them is linked, so that a program with this package starts
+// everywhere and says what is missing. It needs a dynamic linker, which is why only busbar-gpu imports it.
 //
-// Calls go through integers: none of the functions used has a floating-point argument. All calls of a worker come from one
-// thread, to which the driver binds its context.
+// Calls go through integers: none of the functions used has a floating-point argument. All calls of a worker come from
+// one thread, to which the driver binds its context.
 package native
 
 import (
@@ -28,8 +28,8 @@ type library struct {
 	path   string
 }
 
-// load opens the first of names that can be opened, in the folders given and where the dynamic linker looks. Explicit, where it
-// is not empty, is the file or its folder and nothing else is tried.
+// load opens the first of names that can be opened, in the folders given and where the dynamic linker looks. Explicit,
+// where it is not empty, is the file or its folder and nothing else is tried.
 func load(what, explicit string, names, folders []string) (*library, error) {
 	var tried []string
 	if explicit != "" {
@@ -69,8 +69,8 @@ func load(what, explicit string, names, folders []string) (*library, error) {
 	return nil, &device.Failure{Library: what, Text: text, Tried: tried}
 }
 
-// symbols fills the fields of a struct of function addresses; tag says under which key a field has its name. A name that
-// begins with ? may be missing.
+// symbols fills the fields of a struct of function addresses; tag says under which key a field has its name. A name
+// that begins with ? may be missing.
 func (l *library) symbols(into any, tag string) error {
 	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {

@@ -44,7 +44,8 @@ func compile(flags ...string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "libfake.so")
-	out, err := exec.Command(cc, append(flags, "-O1", "-w", "-shared", "-fPIC", "-o", path, "testdata/fakegpu.c", "-lm")...).CombinedOutput()
+	out, err := exec.Command(cc,
+		append(flags, "-O1", "-w", "-shared", "-fPIC", "-o", path, "testdata/fakegpu.c", "-lm")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cc: %w\n%s", err, out)
 	}
@@ -114,7 +115,9 @@ func TestCollectives(t *testing.T) {
 				}
 			}
 		}
-		for _, dtype := range []string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "double", "bfloat16", "f8e4m3", "f8e5m2"} {
+		for _, dtype := range []string{
+			"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "double", "bfloat16", "f8e4m3", "f8e5m2",
+		} {
 			for _, redop := range []string{"sum", "prod", "min", "max"} {
 				if dtype == "f8e5m2" && redop == "prod" || testing.Short() && redop != "sum" {
 					continue
@@ -143,7 +146,8 @@ func right(t *testing.T, list device.Team, q device.Request) {
 // A sum that lacks a rank is counted as wrong, and so is a product.
 func TestWrongValues(t *testing.T) {
 	list := joined(t, 3, "", "FAKE_WRONG=1")
-	answers, err := list.All(t.Context(), device.Request{Do: device.Collective, Op: coll.AllReduce, Bytes: 400_000, Check: true, Iters: 1}, nil)
+	answers, err := list.All(t.Context(),
+		device.Request{Do: device.Collective, Op: coll.AllReduce, Bytes: 400_000, Check: true, Iters: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,13 +165,14 @@ func TestWrongValues(t *testing.T) {
 // Pairs, copies, memory and products of all types, on values that are looked at.
 func TestSingle(t *testing.T) {
 	list := joined(t, 2, "", "FAKE_GPUS=2")
-	answers, err := list.All(t.Context(), device.Request{Do: device.Pair, Bytes: 100_000, Check: true, Iters: 2}, func(r int, q *device.Request) {
-		if r == 0 {
-			q.Send = new(1)
-		} else {
-			q.Receive = new(0)
-		}
-	})
+	answers, err := list.All(t.Context(), device.Request{Do: device.Pair, Bytes: 100_000, Check: true, Iters: 2},
+		func(r int, q *device.Request) {
+			if r == 0 {
+				q.Send = new(1)
+			} else {
+				q.Receive = new(0)
+			}
+		})
 	if err != nil || *answers[1].Timing.Wrong != 0 {
 		t.Fatalf("%+v, %v", answers, err)
 	}
@@ -186,7 +191,9 @@ func TestSingle(t *testing.T) {
 	}
 	for _, dtype := range []string{"float", "tf32", "half", "bfloat16", "double", "f8e4m3"} {
 		for _, plain := range []bool{false, true} {
-			a, err := w.Ask(t.Context(), device.Request{Do: device.Product, M: 24, N: 20, K: 36, Dtype: dtype, Plain: plain, Check: true, Iters: 1})
+			a, err := w.Ask(t.Context(), device.Request{
+				Do: device.Product, M: 24, N: 20, K: 36, Dtype: dtype, Plain: plain, Check: true, Iters: 1,
+			})
 			by := "cuBLAS" // as frameworks do, but for these
 			if dtype == "double" || dtype == "f8e4m3" {
 				by = "cuBLASLt"
@@ -224,7 +231,8 @@ func TestAMD(t *testing.T) {
 	for _, dtype := range []string{"int8", "int32", "int64", "half", "double", "bfloat16", "f8e4m3"} {
 		right(t, list, device.Request{Op: coll.AllReduce, Bytes: 40_000, Dtype: dtype, Redop: "max"})
 	}
-	answers, err := list.All(t.Context(), device.Request{Do: device.Pair, Bytes: 100_000, Check: true, Iters: 2}, func(r int, q *device.Request) { q.Send, q.Receive = new(1-r), new(1-r) })
+	answers, err := list.All(t.Context(), device.Request{Do: device.Pair, Bytes: 100_000, Check: true, Iters: 2},
+		func(r int, q *device.Request) { q.Send, q.Receive = new(1-r), new(1-r) })
 	if err != nil || *answers[0].Timing.Wrong != 0 || *answers[1].Timing.Wrong != 0 {
 		t.Errorf("%+v %v", answers, err)
 	}
@@ -243,11 +251,16 @@ func TestAMD(t *testing.T) {
 	if _, err := list.All(t.Context(), device.Request{Do: device.Leave}, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := list[0].Ask(t.Context(), device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"}); err == nil || !strings.Contains(err.Error(), "NVIDIA's GPUs only") {
+	if _, err := list[0].Ask(t.Context(), device.Request{
+		Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half",
+	}); err == nil || !strings.Contains(err.Error(), "NVIDIA's GPUs only") {
 		t.Error(err)
 	}
 	data, _ := os.ReadFile(log)
-	for _, name := range []string{"hipInit", "hipSetDevice", "hipMalloc", "hipMemcpyHtoDAsync", "hipMemcpyDtoH", "hipMemcpyDtoDAsync", "hipMemsetD8Async", "hipStreamSynchronize", "hipEventElapsedTime", "hipMemcpyPeerAsync", "hipHostMalloc", "hipFree"} {
+	for _, name := range []string{
+		"hipInit", "hipSetDevice", "hipMalloc", "hipMemcpyHtoDAsync", "hipMemcpyDtoH", "hipMemcpyDtoDAsync",
+		"hipMemsetD8Async", "hipStreamSynchronize", "hipEventElapsedTime", "hipMemcpyPeerAsync", "hipHostMalloc", "hipFree",
+	} {
 		if !strings.Contains(string(data), name+"\n") {
 			t.Errorf("%s was not called", name)
 		}
@@ -271,27 +284,75 @@ func TestRefusals(t *testing.T) {
 		settings []string
 		want     []string
 	}{
-		{device.Request{Do: device.Open}, []string{"BUSBAR_CUDA=/nowhere/libcuda.so.1", "BUSBAR_GPU_VENDOR=nvidia"}, []string{"libcuda.so.1 (the NVIDIA driver) could not be loaded", "tried /nowhere/libcuda.so.1"}},
-		{device.Request{Do: device.Open}, []string{"BUSBAR_CUDA=/nowhere/a", "BUSBAR_HIP=/nowhere/b"}, []string{"libcuda.so.1", "libamdhip64.so", "/nowhere/a, /nowhere/b"}},
-		{device.Request{Do: device.Key}, []string{"BUSBAR_NCCL=/nowhere/libnccl.so.2"}, []string{"libnccl.so.2 (NCCL) could not be loaded", "BUSBAR_NCCL=FILE names it", "/nowhere/libnccl.so.2"}},
+		{
+			device.Request{Do: device.Open},
+			[]string{"BUSBAR_CUDA=/nowhere/libcuda.so.1", "BUSBAR_GPU_VENDOR=nvidia"},
+			[]string{"libcuda.so.1 (the NVIDIA driver) could not be loaded", "tried /nowhere/libcuda.so.1"},
+		},
+		{
+			device.Request{Do: device.Open},
+			[]string{"BUSBAR_CUDA=/nowhere/a", "BUSBAR_HIP=/nowhere/b"},
+			[]string{"libcuda.so.1", "libamdhip64.so", "/nowhere/a, /nowhere/b"},
+		},
+		{
+			device.Request{Do: device.Key},
+			[]string{"BUSBAR_NCCL=/nowhere/libnccl.so.2"},
+			[]string{"libnccl.so.2 (NCCL) could not be loaded", "BUSBAR_NCCL=FILE names it", "/nowhere/libnccl.so.2"},
+		},
 		{device.Request{Do: device.Health}, []string{"BUSBAR_NVML=/nowhere/x"}, []string{"NVML", "/nowhere/x"}},
-		{device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"}, []string{"BUSBAR_CUBLASLT=/nowhere/x"}, []string{"cuBLASLt", "/nowhere/x"}},
-		{device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"}, []string{"FAKE_ALGOS=0"}, []string{"no algorithm"}},
+		{
+			device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"},
+			[]string{"BUSBAR_CUBLASLT=/nowhere/x"},
+			[]string{"cuBLASLt", "/nowhere/x"},
+		},
+		{
+			device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "half"},
+			[]string{"FAKE_ALGOS=0"},
+			[]string{"no algorithm"},
+		},
 		{device.Request{Do: device.Product, M: 0, N: 8, K: 8, Dtype: "half"}, nil, []string{"expected sides"}},
 		{device.Request{Do: device.Product, M: 8, N: 8, K: 8, Dtype: "int8"}, nil, []string{"not measured"}},
 		{device.Request{Do: device.Open, GPU: 7}, nil, []string{"no GPU 7: the driver has 1"}},
-		{device.Request{Do: device.Open}, []string{"FAKE_BUSY=46"}, []string{"CUDA_ERROR_DEVICE_UNAVAILABLE", "exclusive mode"}},
-		{device.Request{Do: device.Memory, Bytes: 1 << 20}, []string{"FAKE_SYNC=214"}, []string{"CUDA_ERROR_ECC_UNCORRECTABLE"}},
-		{device.Request{Do: device.Memory, Bytes: 1 << 38}, nil, []string{"CUDA_ERROR_OUT_OF_MEMORY", "allocation of 274877906944 bytes"}},
+		{
+			device.Request{Do: device.Open},
+			[]string{"FAKE_BUSY=46"},
+			[]string{"CUDA_ERROR_DEVICE_UNAVAILABLE", "exclusive mode"},
+		},
+		{
+			device.Request{Do: device.Memory, Bytes: 1 << 20},
+			[]string{"FAKE_SYNC=214"},
+			[]string{"CUDA_ERROR_ECC_UNCORRECTABLE"},
+		},
+		{
+			device.Request{Do: device.Memory, Bytes: 1 << 38},
+			nil,
+			[]string{"CUDA_ERROR_OUT_OF_MEMORY", "allocation of 274877906944 bytes"},
+		},
 		{device.Request{Do: device.Collective, Op: coll.AllReduce}, nil, []string{"no communicator was joined"}},
 		{device.Request{Do: device.Join, Key: "00", Ranks: 2}, nil, []string{"a key of 1 bytes; expected 128"}},
-		{device.Request{Do: device.Limit, MHz: 345}, []string{"FAKE_DENIED=1"}, []string{"nvmlDeviceSetGpuLockedClocks", "Insufficient Permissions"}},
+		{
+			device.Request{Do: device.Limit, MHz: 345},
+			[]string{"FAKE_DENIED=1"},
+			[]string{"nvmlDeviceSetGpuLockedClocks", "Insufficient Permissions"},
+		},
 		{device.Request{Do: device.Limit, Watts: 345}, nil, []string{"has no such function"}},
 		{device.Request{Do: "dance"}, nil, []string{`"dance"`}},
 		{device.Request{Do: device.Memory, Bytes: -1}, nil, []string{"out of bounds"}},
-		{device.Request{Do: device.Open}, []string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_HIP=/nowhere/b"}, []string{"libamdhip64.so (AMD's HIP) could not be loaded", "tried /nowhere/b"}},
-		{device.Request{Do: device.Key}, []string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_NCCL=/nowhere/librccl.so.1"}, []string{"librccl.so.1", "tried /nowhere/librccl.so.1"}},
-		{device.Request{Do: device.Memory, Bytes: 1 << 38}, []string{"BUSBAR_GPU_VENDOR=amd"}, []string{"out of memory", "allocation of 274877906944 bytes"}},
+		{
+			device.Request{Do: device.Open},
+			[]string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_HIP=/nowhere/b"},
+			[]string{"libamdhip64.so (AMD's HIP) could not be loaded", "tried /nowhere/b"},
+		},
+		{
+			device.Request{Do: device.Key},
+			[]string{"BUSBAR_GPU_VENDOR=amd", "BUSBAR_NCCL=/nowhere/librccl.so.1"},
+			[]string{"librccl.so.1", "tried /nowhere/librccl.so.1"},
+		},
+		{
+			device.Request{Do: device.Memory, Bytes: 1 << 38},
+			[]string{"BUSBAR_GPU_VENDOR=amd"},
+			[]string{"out of memory", "allocation of 274877906944 bytes"},
+		},
 		{device.Request{Do: device.Open, GPU: 7}, []string{"BUSBAR_GPU_VENDOR=amd"}, []string{"no GPU 7: the driver has 1"}},
 	} {
 		err := ask(tt.q, tt.settings...)

@@ -56,7 +56,8 @@ func openNCCL(amd bool) (*nccl, error) {
 	names, what := []string{"libnccl.so.2"}, "libnccl.so.2 (NCCL)"
 	folders := append(pythonFolders(), "/usr/local/cuda/lib64", "/usr/local/nccl/lib")
 	if amd {
-		names, what, folders = []string{"librccl.so.1", "librccl.so"}, "librccl.so.1 (RCCL)", []string{"/opt/rocm/lib", "/opt/rocm-*/lib"}
+		names, what, folders = []string{"librccl.so.1", "librccl.so"}, "librccl.so.1 (RCCL)",
+			[]string{"/opt/rocm/lib", "/opt/rocm-*/lib"}
 	}
 	l, err := load(what, setting("NCCL"), names, folders)
 	if err != nil {
@@ -122,7 +123,8 @@ func (n *nccl) join(key string, rank, ranks int) error {
 	var code int
 	what := "ncclCommInitRankScalable"
 	if n.InitMany != 0 {
-		code = call(n.InitMany, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 1, uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(made)))
+		code = call(n.InitMany, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 1,
+			uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(made)))
 	} else {
 		what = "ncclCommInitRank"
 		code = n.initByValue(comm, raw, rank, ranks)
@@ -136,7 +138,8 @@ func (n *nccl) join(key string, rank, ranks int) error {
 	return nil
 }
 
-// config is how a communicator is made other than by default, in the layout of 2.28; later releases take it by its size.
+// config is how a communicator is made other than by default, in the layout of 2.28; later releases take it by its
+// size.
 type config struct {
 	size                                     uintptr
 	magic, version                           uint32
@@ -157,7 +160,8 @@ func (n *nccl) config() *config {
 	return &config{
 		size: unsafe.Sizeof(config{}), magic: 0xcafebeef, version: 22800,
 		blocking: unset, cluster: unset, leastCTAs: unset, mostCTAs: unset, splitShare: unset, trafficClass: unset,
-		collNet: unset, policy: unset, shrinkShare: unset, nvlsCTAs: unset, channelsPerPeer: unset, nvlinkCentricScheduling: 1,
+		collNet: unset, policy: unset, shrinkShare: unset, nvlsCTAs: unset, channelsPerPeer: unset,
+		nvlinkCentricScheduling: 1,
 	}
 }
 
@@ -197,7 +201,8 @@ func (n *nccl) leave() error {
 // typeOf is NCCL's number of a type.
 func typeOf(t coll.Dtype) uintptr {
 	return map[coll.Dtype]uintptr{
-		coll.Int8: 0, coll.Uint8: 1, coll.Int32: 2, coll.Uint32: 3, coll.Int64: 4, coll.Uint64: 5, coll.Half: 6, coll.Float: 7, coll.Double: 8,
+		coll.Int8: 0, coll.Uint8: 1, coll.Int32: 2, coll.Uint32: 3, coll.Int64: 4, coll.Uint64: 5, coll.Half: 6,
+		coll.Float: 7, coll.Double: 8,
 		coll.BFloat16: 9, coll.F8E4M3: 10, coll.F8E5M2: 11,
 	}[t]
 }
@@ -278,8 +283,8 @@ func (n *nccl) start(o coll.Op, send, recv, stream uintptr) error {
 	return err
 }
 
-// hypercube is an all-gather by pairwise exchange, as nccl-tests has it: in the round of bit 2^i, ranks that differ in it
-// exchange the 2^i blocks that each has by then.
+// hypercube is an all-gather by pairwise exchange, as nccl-tests has it: in the round of bit 2^i, ranks that differ in
+// it exchange the 2^i blocks that each has by then.
 func (n *nccl) hypercube(send, recv, count, t, block, stream uintptr) error {
 	own := recv + uintptr(n.rank)*block
 	if send != own { // the rank's own block, by itself to itself

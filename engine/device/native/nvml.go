@@ -53,7 +53,11 @@ type nvml struct {
 }
 
 func openNVML() (*nvml, error) {
-	l, err := load("libnvidia-ml.so.1 (NVML)", setting("NVML"), []string{"libnvidia-ml.so.1"}, []string{"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib"})
+	l, err := load("libnvidia-ml.so.1 (NVML)", setting("NVML"), []string{"libnvidia-ml.so.1"},
+		[]string{
+			"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+			"/usr/lib/wsl/lib",
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +128,10 @@ func yes(p *int) *bool {
 
 // reasons are NVML's bits for lower clocks, in nvidia-smi's words. An idle GPU's is none.
 func reasons(bits int64) []string {
-	names := []string{"", "applications clocks setting", "software power cap", "hardware slowdown", "sync boost", "software thermal slowdown", "hardware thermal slowdown", "hardware power brake", "display clock setting"}
+	names := []string{
+		"", "applications clocks setting", "software power cap", "hardware slowdown", "sync boost",
+		"software thermal slowdown", "hardware thermal slowdown", "hardware power brake", "display clock setting",
+	}
 	var list []string
 	for i, name := range names {
 		if bits>>i&1 == 1 && name != "" {
@@ -172,7 +179,8 @@ func (n *nvml) fill(s *device.State, h uintptr) {
 	if bits := large(n.Reasons, h); bits != nil {
 		s.Throttle = reasons(*bits)
 	}
-	s.Power, s.PowerLimit, s.DefaultLimit = milli(number(n.Power, h)), milli(number(n.PowerLimit, h)), milli(number(n.DefaultLimit, h))
+	s.Power, s.PowerLimit, s.DefaultLimit = milli(number(n.Power, h)), milli(number(n.PowerLimit, h)),
+		milli(number(n.DefaultLimit, h))
 	s.Temperature, s.SlowAt = number(n.Temperature, h, 0), number(n.Threshold, h, 1)
 	var now, next uint32
 	if call(n.ECC, h, uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&next))) == 0 {
@@ -180,10 +188,12 @@ func (n *nvml) fill(s *device.State, h uintptr) {
 	}
 	s.Corrected, s.Uncorrected = large(n.Errors, h, 0, 0), large(n.Errors, h, 1, 0)
 	var fixed, broken, pending, failedRows uint32
-	if call(n.Remapped, h, uintptr(unsafe.Pointer(&fixed)), uintptr(unsafe.Pointer(&broken)), uintptr(unsafe.Pointer(&pending)), uintptr(unsafe.Pointer(&failedRows))) == 0 {
+	if call(n.Remapped, h, uintptr(unsafe.Pointer(&fixed)), uintptr(unsafe.Pointer(&broken)),
+		uintptr(unsafe.Pointer(&pending)), uintptr(unsafe.Pointer(&failedRows))) == 0 {
 		s.Remapped, s.RemapPending, s.RemapFailed = new(int(fixed+broken)), new(pending != 0), new(failedRows != 0)
 	}
-	s.PCIeGen, s.MaxPCIeGen, s.PCIeWidth, s.MaxPCIeWidth = number(n.Gen, h), number(n.MaxGen, h), number(n.Width, h), number(n.MaxWidth, h)
+	s.PCIeGen, s.MaxPCIeGen, s.PCIeWidth, s.MaxPCIeWidth = number(n.Gen, h), number(n.MaxGen, h), number(n.Width, h),
+		number(n.MaxWidth, h)
 	s.Replays, s.Persistent, s.Fabric = number(n.Replays, h), yes(number(n.Persistence, h)), n.fabric(h)
 	n.links(s, h)
 	var use [2]uint32
@@ -267,7 +277,8 @@ func (n *nvml) fabric(h uintptr) string {
 func (n *nvml) limit(pci string, q device.Request) error {
 	name := append([]byte(pci), 0)
 	var h uintptr
-	if err := n.must("nvmlDeviceGetHandleByPciBusId", call(n.ByPCI, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&h)))); err != nil {
+	if err := n.must("nvmlDeviceGetHandleByPciBusId",
+		call(n.ByPCI, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&h)))); err != nil {
 		return err
 	}
 	if q.Reset {

@@ -10,9 +10,9 @@ import (
 	"busbar.dev/coll"
 )
 
-// Values are chosen so that every sum of them is exact in every type, whatever the order: at most few ranks contribute to an
-// element, and by small whole numbers. Which ranks do depends on the element, in a pattern whose length divides no block's:
-// a block that is in the wrong place, or that comes from the wrong rank, differs.
+// Values are chosen so that every sum of them is exact in every type, whatever the order: at most few ranks contribute
+// to an element, and by small whole numbers. Which ranks do depends on the element, in a pattern whose length divides
+// no block's: a block that is in the wrong place, or that comes from the wrong rank, differs.
 const (
 	period = 16381 // a prime
 	few    = 4
@@ -70,7 +70,8 @@ func exact(r coll.Redop, n int) bool {
 	return r != coll.MulSum && (r != coll.Avg || bits.OnesCount(uint(n)) == 1)
 }
 
-// tile is one period of a buffer that begins at an index of a rank's send buffer, or of the reduced values for a negative rank.
+// tile is one period of a buffer that begins at an index of a rank's send buffer, or of the reduced values for a
+// negative rank.
 func tile(o coll.Op, n, rank int, start int64) []byte {
 	size := o.Type.Size()
 	out := make([]byte, period*size)

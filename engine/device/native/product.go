@@ -34,7 +34,8 @@ type blas struct {
 
 func openBLAS() (*blas, error) {
 	names := []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"}
-	l, err := load("libcublasLt.so (cuBLASLt)", setting("CUBLASLT"), names, append(pythonFolders(), "/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64"))
+	l, err := load("libcublasLt.so (cuBLASLt)", setting("CUBLASLT"), names,
+		append(pythonFolders(), "/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64"))
 	if err != nil {
 		f := failed(err)
 		f.Text += "; BUSBAR_CUBLASLT=FILE names it"
@@ -73,7 +74,8 @@ const (
 	workspaceBytes         int64 = 32 << 20
 )
 
-// kindOf is the type of the factors and of the result, and what it is computed in. A float is TF32 where tf32 is asked for.
+// kindOf is the type of the factors and of the result, and what it is computed in. A float is TF32 where tf32 is asked
+// for.
 func kindOf(name string) (t coll.Dtype, in, out, compute, scale uintptr, err error) {
 	if name == "tf32" {
 		return coll.Float, realFloat, realFloat, computeTF32, realFloat, nil
@@ -94,7 +96,8 @@ func kindOf(name string) (t coll.Dtype, in, out, compute, scale uintptr, err err
 	case coll.F8E4M3:
 		in, out = realF8E4M3, realBF16
 	default:
-		err = &device.Failure{Text: fmt.Sprintf("products of %s are not measured; expected float, tf32, half, bfloat16, double or f8e4m3", name)}
+		err = &device.Failure{Text: fmt.Sprintf("products of %s are not measured; expected float, tf32, half, bfloat16, "+
+			"double or f8e4m3", name)}
 	}
 	return
 }
@@ -126,7 +129,8 @@ func (m *matmul) close() {
 	}
 }
 
-// prepare describes D = A·Bᵀ to a library whose matrices have columns in a row: Dᵀ = B·Aᵀ, so that B comes first.
+// prepare describes D = A·Bᵀ to a library whose matrices have columns in a row: Dᵀ = B·Aᵀ, so that B comes
+// first.
 func (w *Worker) prepare(q device.Request) (*matmul, error) {
 	t, in, out, compute, scale, err := kindOf(q.Dtype)
 	if err != nil {
@@ -141,11 +145,13 @@ func (w *Worker) prepare(q device.Request) (*matmul, error) {
 	if t == coll.Double {
 		binary.LittleEndian.PutUint64(m.one[:], math.Float64bits(1))
 	}
-	if err := b.must("cublasLtMatmulDescCreate", call(b.DescCreate, uintptr(unsafe.Pointer(&m.desc)), compute, scale)); err != nil {
+	if err := b.must("cublasLtMatmulDescCreate",
+		call(b.DescCreate, uintptr(unsafe.Pointer(&m.desc)), compute, scale)); err != nil {
 		return m, err
 	}
 	set := func(attribute int, value int32) error {
-		return b.must("cublasLtMatmulDescSetAttribute", call(b.DescSet, m.desc, uintptr(attribute), uintptr(unsafe.Pointer(&value)), 4))
+		return b.must("cublasLtMatmulDescSetAttribute",
+			call(b.DescSet, m.desc, uintptr(attribute), uintptr(unsafe.Pointer(&value)), 4))
 	}
 	var plain int32 = transpose
 	rows, cols := q.K, q.N
@@ -153,7 +159,8 @@ func (w *Worker) prepare(q device.Request) (*matmul, error) {
 		plain, rows, cols = 0, q.N, q.K
 	}
 	s := &m.shape
-	s.trans, s.m, s.n, s.k, s.ld, s.in, s.out, s.compute = uintptr(plain), uintptr(q.M), uintptr(q.N), uintptr(q.K), uintptr(rows), in, out, compute
+	s.trans, s.m, s.n, s.k, s.ld, s.in, s.out, s.compute = uintptr(plain), uintptr(q.M), uintptr(q.N), uintptr(q.K),
+		uintptr(rows), in, out, compute
 	if err := set(descTransA, plain); err != nil {
 		return m, err
 	}
@@ -163,7 +170,8 @@ func (w *Worker) prepare(q device.Request) (*matmul, error) {
 	shapes := [3][3]int{{rows, cols, rows}, {q.K, q.M, q.K}, {q.N, q.M, q.N}}
 	for i, kind := range []uintptr{in, in, out} {
 		s := shapes[i]
-		if err := b.must("cublasLtMatrixLayoutCreate", call(b.Layout, uintptr(unsafe.Pointer(&m.layout[i])), kind, uintptr(s[0]), uintptr(s[1]), uintptr(s[2]))); err != nil {
+		if err := b.must("cublasLtMatrixLayoutCreate", call(b.Layout, uintptr(unsafe.Pointer(&m.layout[i])), kind,
+			uintptr(s[0]), uintptr(s[1]), uintptr(s[2]))); err != nil {
 			return m, err
 		}
 	}
@@ -177,12 +185,15 @@ func (w *Worker) choose(m *matmul, t coll.Dtype) error {
 		return err
 	}
 	room := workspaceBytes
-	if err := b.must("cublasLtMatmulPreferenceSetAttribute", call(b.PreferSet, m.pref, preferWorkspace, uintptr(unsafe.Pointer(&room)), 8)); err != nil {
+	if err := b.must("cublasLtMatmulPreferenceSetAttribute",
+		call(b.PreferSet, m.pref, preferWorkspace, uintptr(unsafe.Pointer(&room)), 8)); err != nil {
 		return err
 	}
-	if t == coll.F8E4M3 { // its factors have scales, in the GPU's memory; sums are kept as frameworks have them in the forward pass
+	// its factors have scales, in the GPU's memory; sums are kept as frameworks have them in the forward pass
+	if t == coll.F8E4M3 {
 		var fast int8 = 1
-		if err := b.must("cublasLtMatmulDescSetAttribute", call(b.DescSet, m.desc, descFast, uintptr(unsafe.Pointer(&fast)), 1)); err != nil {
+		if err := b.must("cublasLtMatmulDescSetAttribute",
+			call(b.DescSet, m.desc, descFast, uintptr(unsafe.Pointer(&fast)), 1)); err != nil {
 			return err
 		}
 		if err := w.driver.grow(&w.flag, 8); err != nil {
@@ -192,13 +203,15 @@ func (w *Worker) choose(m *matmul, t coll.Dtype) error {
 			return err
 		}
 		for _, a := range []int{descScaleA, descScaleB} {
-			if err := b.must("cublasLtMatmulDescSetAttribute", call(b.DescSet, m.desc, uintptr(a), uintptr(unsafe.Pointer(&w.flag.at)), 8)); err != nil {
+			if err := b.must("cublasLtMatmulDescSetAttribute",
+				call(b.DescSet, m.desc, uintptr(a), uintptr(unsafe.Pointer(&w.flag.at)), 8)); err != nil {
 				return err
 			}
 		}
 	}
 	var found int32
-	err := b.must("cublasLtMatmulAlgoGetHeuristic", call(b.Heuristic, b.handle, m.desc, m.layout[0], m.layout[1], m.layout[2], m.layout[2], m.pref, 1, uintptr(unsafe.Pointer(&m.algo[0])), uintptr(unsafe.Pointer(&found))))
+	err := b.must("cublasLtMatmulAlgoGetHeuristic", call(b.Heuristic, b.handle, m.desc, m.layout[0], m.layout[1],
+		m.layout[2], m.layout[2], m.pref, 1, uintptr(unsafe.Pointer(&m.algo[0])), uintptr(unsafe.Pointer(&found))))
 	if err == nil && found == 0 {
 		err = &device.Failure{Text: "cuBLASLt has no algorithm for this product"}
 	}
@@ -210,18 +223,21 @@ func (m *matmul) start(stream uintptr) error {
 		return m.gemm()
 	}
 	b := m.b
-	return b.must("cublasLtMatmul", call(b.Matmul, b.handle, m.desc, uintptr(unsafe.Pointer(&m.one[0])), m.bb, m.layout[0], m.a, m.layout[1], uintptr(unsafe.Pointer(&m.zero[0])),
+	return b.must("cublasLtMatmul", call(b.Matmul, b.handle, m.desc, uintptr(unsafe.Pointer(&m.one[0])), m.bb, m.layout[0],
+		m.a, m.layout[1], uintptr(unsafe.Pointer(&m.zero[0])),
 		m.d, m.layout[2], m.d, m.layout[2], uintptr(unsafe.Pointer(&m.algo[0])), m.scratch, uintptr(workspaceBytes), stream))
 }
 
-// product times a matrix product on random values, samples clocks and power while it runs, and computes some elements again.
+// product times a matrix product on random values, samples clocks and power while it runs, and computes some elements
+// again.
 func (w *Worker) product(q device.Request) (*device.Result, error) {
 	if w.driver.amd {
 		return nil, &device.Failure{Text: "products are measured through cuBLASLt, on NVIDIA's GPUs only"}
 	}
 	const most = 1 << 20
 	if min(q.M, q.N, q.K) < 1 || max(q.M, q.N, q.K) > most {
-		return nil, &device.Failure{Text: fmt.Sprintf("a product of %d×%d×%d; expected sides from 1 to %d", q.M, q.N, q.K, most)}
+		return nil,
+			&device.Failure{Text: fmt.Sprintf("a product of %d×%d×%d; expected sides from 1 to %d", q.M, q.N, q.K, most)}
 	}
 	if w.blas == nil {
 		var err error
@@ -276,8 +292,8 @@ func (w *Worker) product(q device.Request) (*device.Result, error) {
 	return r, nil
 }
 
-// factors lays out A, B, D and the workspace, and fills A and B with random values: the power that a GPU needs, and so its
-// clock, depends on them.
+// factors lays out A, B, D and the workspace, and fills A and B with random values: the power that a GPU needs, and so
+// its clock, depends on them.
 func (w *Worker) factors(m *matmul, q device.Request) error {
 	d := w.driver
 	a, b := int64(q.M)*int64(q.K)*int64(m.elementA), int64(q.N)*int64(q.K)*int64(m.elementA)
@@ -306,7 +322,8 @@ func (w *Worker) again(m *matmul, q device.Request, r *device.Result) error {
 	size := int64(m.elementA)
 	fetch := func(at uintptr, n int64) ([]byte, error) {
 		buf := make([]byte, n)
-		return buf, w.driver.must("copy from the GPU", call(w.driver.f.FromGPU, uintptr(unsafe.Pointer(&buf[0])), at, uintptr(n)))
+		return buf,
+			w.driver.must("copy from the GPU", call(w.driver.f.FromGPU, uintptr(unsafe.Pointer(&buf[0])), at, uintptr(n)))
 	}
 	rng := rand.New(rand.NewPCG(uint64(q.M), uint64(q.N)))
 	for range 6 {

@@ -34,13 +34,15 @@ const maxLine = 1 << 20
 // grace is what a request may still take when no others can follow: whoever asked is gone, or has closed its end.
 const grace = 2 * time.Second
 
-// Serve answers requests until they end. Ended is called where one is not done soon after that: the caller ends the process
-// then, and with it all that the driver holds for it.
+// Serve answers requests until they end. Ended is called where one is not done soon after that: the caller ends the
+// process then, and with it all that the driver holds for it.
 func Serve(r io.Reader, w io.Writer, program string, ended func()) error {
 	runtime.LockOSThread() // the driver's context belongs to a thread
 	defer runtime.UnlockOSThread()
 	host, _ := os.Hostname()
-	if _, err := w.Write(device.Line(device.Answer{Hello: &device.Hello{Program: program, Host: host, PID: os.Getpid()}})); err != nil {
+	if _, err := w.Write(device.Line(device.Answer{Hello: &device.Hello{
+		Program: program, Host: host, PID: os.Getpid(),
+	}})); err != nil {
 		return err
 	}
 	lines := make(chan []byte)
@@ -87,7 +89,8 @@ func (w *Worker) Answer(q device.Request) (a device.Answer) {
 
 func (w *Worker) do(q device.Request, a *device.Answer) (err error) {
 	const most = 1 << 40
-	if q.Bytes < 0 || q.Bytes > most || q.Room < 0 || q.Room > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 || q.Warm > 1e6 {
+	if q.Bytes < 0 || q.Bytes > most || q.Room < 0 || q.Room > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 ||
+		q.Warm > 1e6 {
 		return fmt.Errorf("%d bytes, %d iterations after %d: out of bounds", q.Bytes, q.Iters, q.Warm)
 	}
 	switch q.Do {

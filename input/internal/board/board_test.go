@@ -109,7 +109,9 @@ func TestNames(t *testing.T) {
 	if Family(6) != 6 || Family(23) != 143 || Family(25) != 175 || Family(26) != 191 {
 		t.Error("CPU families are not NCCL's")
 	}
-	for in, want := range map[string]float64{"16.0 GT/s PCIe": 16, "2.5 GT/s": 2.5, "Unknown speed": 0, "": 0, "-1 GT/s": 0, "NaN GT/s": 0} {
+	for in, want := range map[string]float64{
+		"16.0 GT/s PCIe": 16, "2.5 GT/s": 2.5, "Unknown speed": 0, "": 0, "-1 GT/s": 0, "NaN GT/s": 0,
+	} {
 		if got := ParseGTs(in); got != want {
 			t.Errorf("ParseGTs(%q) = %v", in, got)
 		}
@@ -271,7 +273,10 @@ func TestGrowBounds(t *testing.T) {
 }
 
 func TestResting(t *testing.T) {
-	for rate, want := range map[unit.Rate]bool{2e9: true, 4e9: true, 8e9: true, 0.25e9: true, 15.753846e9: false, 1.969231e9: false, 7.876923e9: false, 63.015385e9: false, 0: false} {
+	for rate, want := range map[unit.Rate]bool{
+		2e9: true, 4e9: true, 8e9: true, 0.25e9: true, 15.753846e9: false, 1.969231e9: false, 7.876923e9: false,
+		63.015385e9: false, 0: false,
+	} {
 		if got := (Wire{Rate: rate}).resting(); got != want {
 			t.Errorf("resting at %v is %v", rate, got)
 		}
@@ -283,7 +288,12 @@ func TestHost(t *testing.T) {
 	ty := &cluster.NodeType{}
 	h, left := NewHost(ty, "test",
 		[]Socket{{Index: 1, CPUs: list("8-15")}, {Index: 0, CPUs: list("0-7")}},
-		[]Domain{{Index: 0, CPUs: list("0-3")}, {Index: 1, CPUs: list("4-7")}, {Index: 2, CPUs: list("8-15")}, {Index: 9, Memory: unit.GiB}})
+		[]Domain{
+			{Index: 0, CPUs: list("0-3")},
+			{Index: 1, CPUs: list("4-7")},
+			{Index: 2, CPUs: list("8-15")},
+			{Index: 9, Memory: unit.GiB},
+		})
 	if left != 0 || h.Only() != -1 || len(ty.Links) != 3 {
 		t.Errorf("left %d, only %d, links %v", left, h.Only(), ty.Links)
 	}
@@ -293,12 +303,15 @@ func TestHost(t *testing.T) {
 		}
 		return ty.Devices[at].Name
 	}
-	for cpus, want := range map[string]string{"0-3": "numa0", "4": "numa1", "0-7": "socket0", "8-15": "numa2", "0-15": "-", "": "-", "40": "-"} {
+	for cpus, want := range map[string]string{
+		"0-3": "numa0", "4": "numa1", "0-7": "socket0", "8-15": "numa2", "0-15": "-", "": "-", "40": "-",
+	} {
 		if got := name(h.Near(list(cpus))); got != want {
 			t.Errorf("near %s is %s; want %s", cpus, got, want)
 		}
 	}
-	if name(ty.Devices[h.Domain(1)].Parent) != "socket0" || h.Domain(5) != -1 || h.NUMA(h.Domain(2), "x").Value != 2 || h.NUMA(-1, "x").Known() {
+	if name(ty.Devices[h.Domain(1)].Parent) != "socket0" || h.Domain(5) != -1 || h.NUMA(h.Domain(2), "x").Value != 2 ||
+		h.NUMA(-1, "x").Known() {
 		t.Error("domains are not where they belong")
 	}
 }

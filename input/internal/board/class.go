@@ -72,7 +72,8 @@ func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.N
 		return cluster.Slingshot
 	case id.Vendor == vendorAmazon && strings.HasPrefix(id.Device, "efa") || driver == "efa":
 		return cluster.EFA
-	case driver == "hfi1" || id.Vendor == vendorCornelis || id.Vendor == vendorIntel && (id.Device == "24f0" || id.Device == "24f1"):
+	case driver == "hfi1" || id.Vendor == vendorCornelis ||
+		id.Vendor == vendorIntel && (id.Device == "24f0" || id.Device == "24f1"):
 		return cluster.OmniPath
 	case !rdma:
 		return cluster.Ethernet
@@ -112,8 +113,8 @@ func PortGUID(gid string) string {
 	return GUID(hex[16:])
 }
 
-// PortRate reads what the kernel writes of a port, "400 Gb/sec (4X NDR)": its rate, 0 where it is none, and "4xNDR". Tools
-// that print the rate alone leave out what follows the number.
+// PortRate reads what the kernel writes of a port, "400 Gb/sec (4X NDR)": its rate, 0 where it is none, and "4xNDR".
+// Tools that print the rate alone leave out what follows the number.
 func PortRate(s string) (rate unit.Rate, speed string) {
 	num, rest, _ := strings.Cut(s, " ")
 	if v, err := strconv.ParseFloat(num, 64); err == nil && v > 0 && v <= 1e5 {

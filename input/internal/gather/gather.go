@@ -100,8 +100,8 @@ func (h *Headings) Line(s string) bool {
 }
 
 // Each hands the lines of a text to take, bare of labels and terminal codes, with the host before them: first the line
-// as it stands, without a host; where take does not know it, what follows "node7: ". Headings are followed and not handed
-// over.
+// as it stands, without a host; where take does not know it, what follows "node7: ". Headings are followed and not
+// handed over.
 func (h *Headings) Each(name string, r io.Reader, take func(host, text string, num int) bool) error {
 	return lines.Each(name, r, func(num int, text string) error {
 		if h.Line(text) || take("", text, num) {

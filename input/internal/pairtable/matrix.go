@@ -70,7 +70,8 @@ func (s *Scanner) Row(line int, words []string) bool {
 		s.Warnf(line, "row %d of %q has no column of its own; left out", device, m.Title)
 		return true
 	case len(values) != len(m.Cols):
-		s.Warnf(line, "row %d of %q has %d values for %d columns; used what is there", device, m.Title, len(values), len(m.Cols))
+		s.Warnf(line, "row %d of %q has %d values for %d columns; used what is there", device, m.Title, len(values),
+			len(m.Cols))
 	}
 	s.rows[device] = true
 	m.Rows = append(m.Rows, Row{Device: device, Line: line, Values: values})

@@ -41,7 +41,8 @@ func (n *Node) Add(list map[int]Device) {
 			dev.Model = cluster.FromRead(d.Model, n.frag.Format)
 		}
 		if d.PCI != "" && n.pci[d.PCI] {
-			n.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out", d.PCI)
+			n.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out",
+				d.PCI)
 		} else {
 			dev.PCI = d.PCI
 			n.pci[d.PCI] = true

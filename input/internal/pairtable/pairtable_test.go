@@ -64,7 +64,8 @@ func TestNode(t *testing.T) {
 	if err := nt.Check(); err != nil {
 		t.Error(err)
 	}
-	if p := nt.Pairs; len(p) != 2 || p[0].A != 0 || p[0].Rate.Value != 10*unit.GBps || p[1].Rate.Value != 20*unit.GBps || p[1].Latency.Value != unit.Micros(3) {
+	if p := nt.Pairs; len(p) != 2 || p[0].A != 0 || p[0].Rate.Value != 10*unit.GBps || p[1].Rate.Value != 20*unit.GBps ||
+		p[1].Latency.Value != unit.Micros(3) {
 		t.Errorf("pairs %+v", p)
 	}
 	if nt.Devices[1].PCI != "" || len(f.Warnings) != 1 {

@@ -42,12 +42,18 @@ const (
 
 // refusedOps names instructions that data does not need; the rest are refused by number.
 var refusedOps = map[byte]string{
-	'c': "GLOBAL, which imports", 'R': "REDUCE, which calls", 'i': "INST, which imports and calls", 'o': "OBJ, which calls",
-	'b': "BUILD, which sets state", 'P': "PERSID", 'Q': "BINPERSID", 0x81: "NEWOBJ, which calls", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4",
-	0x92: "NEWOBJ_EX, which calls", 0x93: "STACK_GLOBAL, which imports", 'F': "FLOAT of protocol 0", 'I': "INT of protocol 0", 'L': "LONG of protocol 0",
-	'S': "STRING", 'V': "UNICODE of protocol 0", 'd': "DICT of protocol 0", 'l': "LIST of protocol 0", 'g': "GET of protocol 0", 'p': "PUT of protocol 0",
-	0x8b: "LONG4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
-	'0': "POP", '1': "POP_MARK", '2': "DUP", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x8e: "BINBYTES8", 'T': "BINSTRING", 'U': "SHORT_BINSTRING",
+	'c': "GLOBAL, which imports", 'R': "REDUCE, which calls", 'i': "INST, which imports and calls",
+	'o': "OBJ, which calls",
+	'b': "BUILD, which sets state", 'P': "PERSID", 'Q': "BINPERSID", 0x81: "NEWOBJ, which calls", 0x82: "EXT1",
+	0x83: "EXT2", 0x84: "EXT4",
+	0x92: "NEWOBJ_EX, which calls", 0x93: "STACK_GLOBAL, which imports", 'F': "FLOAT of protocol 0",
+	'I': "INT of protocol 0", 'L': "LONG of protocol 0",
+	'S': "STRING", 'V': "UNICODE of protocol 0", 'd': "DICT of protocol 0", 'l': "LIST of protocol 0",
+	'g': "GET of protocol 0", 'p': "PUT of protocol 0",
+	0x8b: "LONG4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER",
+	0x98: "READONLY_BUFFER",
+	'0':  "POP", '1': "POP_MARK", '2': "DUP", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x8e: "BINBYTES8", 'T': "BINSTRING",
+	'U': "SHORT_BINSTRING",
 }
 
 // step does one instruction.

@@ -93,8 +93,8 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	return r.stack[0], nil
 }
 
-// quick does the instructions that dumps mostly consist of, with what it needs at hand, up to the first that is another or that
-// something is wrong with: that one is step's.
+// quick does the instructions that dumps mostly consist of, with what it needs at hand, up to the first that is another
+// or that something is wrong with: that one is step's.
 func (r *Reader) quick() {
 	data, at, stack := r.data, r.at, r.stack
 	for at+2 < len(data) && len(stack) < maxStack {
@@ -174,8 +174,8 @@ func (r *Reader) Items(v Value) []Value {
 	return nil
 }
 
-// Walked is an error where Items has given many more values than the pickle is long, and gives no more: a list of lists that
-// are all the same one stands for very much.
+// Walked is an error where Items has given many more values than the pickle is long, and gives no more: a list of lists
+// that are all the same one stands for very much.
 func (r *Reader) Walked() error {
 	if r.walked > 8*len(r.data)+1<<20 {
 		return fmt.Errorf("pickle of %d bytes: its values stand for more than %d others", len(r.data), r.walked)

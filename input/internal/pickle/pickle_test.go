@@ -10,18 +10,19 @@ import (
 
 // malicious are pickles that do something when Python loads them. Each is refused before its end.
 var malicious = map[string]string{
-	"os.system by GLOBAL and REDUCE":         "\x80\x02cposix\nsystem\n\x85X\x02\x00\x00\x00id\x85R.",
-	"the same in protocol 0":                 "cos\nsystem\n(S'id'\ntR.",
-	"STACK_GLOBAL of protocol 4":             "\x80\x04\x95\x1f\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x02id\x94\x85\x94R\x94.",
-	"INST":                                   "\x80\x02(X\x02\x00\x00\x00idios\nsystem\n.",
-	"OBJ":                                    "\x80\x02(cos\nsystem\nX\x02\x00\x00\x00ido.",
-	"NEWOBJ":                                 "\x80\x02ccollections\nOrderedDict\n)\x81.",
-	"NEWOBJ_EX":                              "\x80\x04\x8c\x08builtins\x8c\x04dict\x93)}\x92.",
-	"BUILD on an object":                     "\x80\x02cbuiltins\nobject\n)\x81}b.",
-	"a persistent id":                        "\x80\x02X\x01\x00\x00\x00aQ.",
-	"a persistent id of protocol 0":          "\x80\x02Pa\n.",
-	"the registry of extensions":             "\x80\x02\x82\x01.",
-	"eval behind good data":                  "\x80\x02}(X\x07\x00\x00\x00entries](cbuiltins\neval\nX\x01\x00\x00\x001\x85Reu.",
+	"os.system by GLOBAL and REDUCE": "\x80\x02cposix\nsystem\n\x85X\x02\x00\x00\x00id\x85R.",
+	"the same in protocol 0":         "cos\nsystem\n(S'id'\ntR.",
+	"STACK_GLOBAL of protocol 4":     "\x80\x04\x95\x1f\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x02id\x94\x85\x94R\x94.",
+	"INST":                           "\x80\x02(X\x02\x00\x00\x00idios\nsystem\n.",
+	"OBJ":                            "\x80\x02(cos\nsystem\nX\x02\x00\x00\x00ido.",
+	"NEWOBJ":                         "\x80\x02ccollections\nOrderedDict\n)\x81.",
+	"NEWOBJ_EX":                      "\x80\x04\x8c\x08builtins\x8c\x04dict\x93)}\x92.",
+	"BUILD on an object":             "\x80\x02cbuiltins\nobject\n)\x81}b.",
+	"a persistent id":                "\x80\x02X\x01\x00\x00\x00aQ.",
+	"a persistent id of protocol 0":  "\x80\x02Pa\n.",
+	"the registry of extensions":     "\x80\x02\x82\x01.",
+	"eval behind good data": "\x80\x02}(X\x07\x00\x00\x00entries](cbuiltins\neval\n" +
+		"X\x01\x00\x00\x001\x85Reu.",
 	"an out-of-band buffer":                  "\x80\x05\x97.",
 	"a set with items of any kind":           "\x80\x04\x8f(K\x01\x90.",
 	"bytes that could be code":               "\x80\x03C\x02id.",
@@ -52,7 +53,9 @@ func TestMaliciousPicklesAreRefused(t *testing.T) {
 			t.Errorf("%s: read as %v", name, v)
 		}
 	}
-	for _, name := range []string{"os.system by GLOBAL and REDUCE", "STACK_GLOBAL of protocol 4", "eval behind good data", "NEWOBJ", "a persistent id"} {
+	for _, name := range []string{
+		"os.system by GLOBAL and REDUCE", "STACK_GLOBAL of protocol 4", "eval behind good data", "NEWOBJ", "a persistent id",
+	} {
 		if _, err := r.Read([]byte(malicious[name])); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v, want that it is refused", name, err)
 		}

@@ -1,5 +1,5 @@
-// Package pyframe tells a program's own calls from those of libraries in stacks of Python. Who reads a stack wants the line of the
-// program that waits, not the line of PyTorch that it waits in.
+// Package pyframe tells a program's own calls from those of libraries in stacks of Python. Who reads a stack wants the
+// line of the program that waits, not the line of PyTorch that it waits in.
 package pyframe
 
 import (
@@ -19,7 +19,8 @@ const (
 
 // modules of Python that programs wait in. py-spy prints them without a folder.
 var modules = []string{
-	"threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py", "ssl.py", "runpy.py", "contextlib.py", "multiprocessing/", "concurrent/", "asyncio/", "importlib/", "<frozen ",
+	"threading.py", "selectors.py", "socket.py", "queue.py", "subprocess.py", "ssl.py", "runpy.py", "contextlib.py",
+	"multiprocessing/", "concurrent/", "asyncio/", "importlib/", "<frozen ",
 }
 
 // Of is whose code a file is.
@@ -29,8 +30,10 @@ func Of(file string) Origin {
 	switch {
 	case ok && !strings.HasPrefix(installed, "torch/"):
 		return Package
-	case ok, strings.HasPrefix(file, "torch/"), strings.Contains(file, "/torch/distributed/"), strings.Contains(file, "/torch/_"), strings.Contains(file, "/torch/nn/"),
-		strings.Contains(file, "/torch/autograd/"), strings.Contains(file, "/torch/utils/"), strings.Contains(file, "/lib/python"), file == "":
+	case ok, strings.HasPrefix(file, "torch/"), strings.Contains(file, "/torch/distributed/"),
+		strings.Contains(file, "/torch/_"), strings.Contains(file, "/torch/nn/"),
+		strings.Contains(file, "/torch/autograd/"), strings.Contains(file, "/torch/utils/"),
+		strings.Contains(file, "/lib/python"), file == "":
 		return Library
 	case slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(file, m) }):
 		return Library

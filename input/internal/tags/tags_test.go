@@ -23,7 +23,10 @@ func TestNext(t *testing.T) {
 		{"bare key and number", "<b checked n=5 x=\"1\">", "1 open b x=1"},
 		{"long name", "<" + strings.Repeat("n", 99) + "><c>", "1 broken " + strings.Repeat("n", MaxName) + "; 1 open c"},
 		{"long value", "<b x=\"" + strings.Repeat("v", MaxValue+9) + "\"><c>", "1 broken b; 1 open c"},
-		{"many attributes", "<b" + strings.Repeat(" x=\"\"", MaxAttrs+1) + "><c>", "1 broken b" + strings.Repeat(" x=", MaxAttrs) + "; 1 open c"},
+		{
+			"many attributes", "<b" + strings.Repeat(" x=\"\"", MaxAttrs+1) + "><c>",
+			"1 broken b" + strings.Repeat(" x=", MaxAttrs) + "; 1 open c",
+		},
 		{"entity stays text", "<b x=\"&amp;\"/>", "1 empty b x=&amp;"},
 		{"nothing", "no tags here < 3", ""},
 		{"zero bytes", "<b\x00 x=\"1\x00\"/>", "1 empty b x=1\x00"},
@@ -35,7 +38,9 @@ func TestNext(t *testing.T) {
 }
 
 func all(in string) string {
-	words := map[Kind]string{Open: "open", Empty: "empty", Close: "close", Comment: "comment", Decl: "decl", Broken: "broken"}
+	words := map[Kind]string{
+		Open: "open", Empty: "empty", Close: "close", Comment: "comment", Decl: "decl", Broken: "broken",
+	}
 	var out []string
 	s := NewScanner(strings.NewReader(in))
 	for {

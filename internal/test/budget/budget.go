@@ -118,7 +118,8 @@ func exportedTypes(name string, data []byte) (n int) {
 	return n
 }
 
-// Read reads a budget: a line for each thing, its name and the most there may be of it. Lines that begin with # say why.
+// Read reads a budget: a line for each thing, its name and the most there may be of it. Lines that begin with # say
+// why.
 func Read(data []byte) (Counts, error) {
 	c := Counts{}
 	for line := range strings.Lines(string(data)) {
@@ -151,7 +152,8 @@ func (most Counts) Over(now Counts) []string {
 		}
 	}
 	if share := float64(now["tests"]) / float64(max(1, now["tokens all"])); share < leastTests || share > mostTests {
-		list = append(list, fmt.Sprintf("tests are %.2f of the code's tokens; expected %g to %g", share, leastTests, mostTests))
+		list = append(list, fmt.Sprintf("tests are %.2f of the code's tokens; expected %g to %g", share, leastTests,
+			mostTests))
 	}
 	return list
 }
@@ -186,7 +188,8 @@ func (most Counts) Text() string {
 		if k == "tests" {
 			continue
 		}
-		if g := group(k); g != last && (g == "tokens" || g == "lines" || g == "flags" || last == "tokens" || last == "lines") {
+		if g := group(k); g != last &&
+			(g == "tokens" || g == "lines" || g == "flags" || last == "tokens" || last == "lines") {
 			b.WriteByte('\n')
 			last = g
 		}

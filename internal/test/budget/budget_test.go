@@ -36,7 +36,8 @@ func TestRatchet(t *testing.T) {
 		return c
 	}
 	git("init", "-q")
-	const one, two, three = "func one() int { return 1 }\n", "func two() int { return 2 }\n", "func three() int { return 3 }\n"
+	const one, two, three = "func one() int { return 1 }\n", "func two() int { return 2 }\n",
+		"func three() int { return 3 }\n"
 	write("a/a.go", "package a\n\n// One says one.\n"+one+two)
 	write("a/a_test.go", "package a\n"+one)
 	write("a/testdata/x.go", "package x\n"+one)

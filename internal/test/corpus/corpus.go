@@ -31,8 +31,8 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// root is the repository's folder: the nearest one above the test's with a go.mod. What the compiler recorded does not tell
-// it, for programs are built with -trimpath too.
+// root is the repository's folder: the nearest one above the test's with a go.mod. What the compiler recorded does not
+// tell it, for programs are built with -trimpath too.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -59,7 +59,8 @@ func Open(t testing.TB, file string) []byte {
 	return data
 }
 
-// Read reads a file and its name, unpacked by the program xz where it was packed so; without that program the test is skipped.
+// Read reads a file and its name, unpacked by the program xz where it was packed so; without that program the test is
+// skipped.
 func Read(t testing.TB, path string) (name string, data []byte) {
 	t.Helper()
 	data, err := os.ReadFile(path)

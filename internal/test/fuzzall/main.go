@@ -21,7 +21,8 @@ import (
 func main() {
 	// Counts rather than seconds: a deadline that falls into a worker's run makes
 	// go test fail with "context deadline exceeded" though nothing was found.
-	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s; with go test -exec nothing is no fuzzing")
+	each := flag.String("time", "300x", "how long each target runs, as -fuzztime takes it: 300x, 10s; with go test "+
+		"-exec nothing is no fuzzing")
 	skip := flag.String("skip", "", "packages to leave out, a regular expression")
 	flag.Parse()
 	do := func() error { return run(*each, *skip) }
@@ -142,7 +143,8 @@ func (s *suite) fuzz(file, kept, each string) error {
 func (s *suite) each(file, kept, each string) error {
 	var failed []error
 	for _, name := range s.targets {
-		cmd := exec.Command(file, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+each, "-test.parallel=1", "-test.fuzzcachedir="+filepath.Join(kept, s.pkg))
+		cmd := exec.Command(file, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+each, "-test.parallel=1",
+			"-test.fuzzcachedir="+filepath.Join(kept, s.pkg))
 		cmd.Dir = s.dir // where it leaves an input that fails
 		if out, err := cmd.CombinedOutput(); err != nil {
 			failed = append(failed, fmt.Errorf("%s %s: %w\n%s", s.pkg, name, err, out))

@@ -1,5 +1,5 @@
-// Package hostile makes documents that are meant to hurt who reads them: short texts that stand for very much, deep and wide
-// ones, and bombs of compression. Tests and the attack of make attack use it; nothing else does.
+// Package hostile makes documents that are meant to hurt who reads them: short texts that stand for very much, deep and
+// wide ones, and bombs of compression. Tests and the attack of make attack use it; nothing else does.
 package hostile
 
 import (
@@ -55,10 +55,12 @@ var kinds = []struct {
 	}},
 	{"types.yaml", typed},
 	{"presets.yaml", func(r *rand.Rand, n int) []byte {
-		return append(repeat(100*n, "types:\n", "  t%d: {preset: gb200-nvl72}\n"), repeat(100*n, "nodes:\n", "- {hosts: h%[1]d, type: t%[1]d}\n")...)
+		return append(repeat(100*n, "types:\n", "  t%d: {preset: gb200-nvl72}\n"),
+			repeat(100*n, "nodes:\n", "- {hosts: h%[1]d, type: t%[1]d}\n")...)
 	}},
 	{"switches.yaml", func(r *rand.Rand, n int) []byte {
-		return append([]byte("nodes:\n- {count: 1000000, type: dgx-h100}\nnetwork: {speed: 400Gb/s, nodes_per_leaf: 1, rails: 8, oversubscription: 1}\n"), repeat(n, "", "# %d\n")...)
+		return append([]byte("nodes:\n- {count: 1000000, type: dgx-h100}\nnetwork: {speed: 400Gb/s, nodes_per_leaf: 1, "+
+			"rails: 8, oversubscription: 1}\n"), repeat(n, "", "# %d\n")...)
 	}},
 	{"topology.conf", func(r *rand.Rand, n int) []byte {
 		return repeat(n, "", "SwitchName=s%d Nodes=a[0-999999]\n")
@@ -79,7 +81,8 @@ var kinds = []struct {
 		return repeat(n, "switches:\n", "  s%d:\n    nodes: [\"a[0-999999]\"]\nblocks:\n")
 	}},
 	{"headings.txt", func(r *rand.Rand, n int) []byte {
-		return repeat(30*n, "", "----------------\na[0-999999]\n----------------\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-%08d-0000-0000-0000-000000000000)\n")
+		return repeat(30*n, "", "----------------\na[0-999999]\n----------------\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: "+
+			"GPU-%08d-0000-0000-0000-000000000000)\n")
 	}},
 	{"chain.json", chained},
 	{"identities.json", identified},
@@ -105,10 +108,12 @@ var kinds = []struct {
 	{"wide.json", wide},
 	{"wide.yaml", func(r *rand.Rand, n int) []byte { return repeat(1000*n, "nodes: []\ntypes:\n", "  k%d: {}\n") }},
 	{"deep.xml", func(r *rand.Rand, n int) []byte {
-		return []byte(`<system version="1">` + strings.Repeat(`<cpu numaid="0"><pci busid="0000:00:00.0" class="0x060400">`, 500*n))
+		return []byte(`<system version="1">` +
+			strings.Repeat(`<cpu numaid="0"><pci busid="0000:00:00.0" class="0x060400">`, 500*n))
 	}},
 	{"wide.xml", func(r *rand.Rand, n int) []byte {
-		return append([]byte(`<system version="1"><cpu numaid="0">`), repeat(300*n, "", `<pci busid="0000:%02x:00.0" class="0x030200" link_width="16"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>`)...)
+		return append([]byte(`<system version="1"><cpu numaid="0">`),
+			repeat(300*n, "", `<pci busid="0000:%02x:00.0" class="0x030200" link_width="16"><gpu dev="0" sm="90" rank="0" gdr="1"/></pci>`)...)
 	}},
 	{"bomb.gz", func(r *rand.Rand, n int) []byte {
 		return packed(bytes.Repeat([]byte("NodeName=a[0-9] Gres=gpu:8\n"), 40_000*n))
@@ -168,7 +173,8 @@ func counted(_ *rand.Rand, n int) []byte {
 }
 
 func typed(_ *rand.Rand, n int) []byte {
-	return append(repeat(n, "types:\n", "  t%d: {gpus: 512 x H100, nics: 512 x 400Gb/s}\n"), repeat(n, "nodes:\n", "- {hosts: h%[1]d, type: t%[1]d}\n")...)
+	return append(repeat(n, "types:\n", "  t%d: {gpus: 512 x H100, nics: 512 x 400Gb/s}\n"),
+		repeat(n, "nodes:\n", "- {hosts: h%[1]d, type: t%[1]d}\n")...)
 }
 
 func wide(_ *rand.Rand, n int) []byte {
@@ -195,7 +201,9 @@ func tarred(_ *rand.Rand, n int) []byte {
 	w := tar.NewWriter(&b)
 	zeros := make([]byte, 1<<20)
 	for i := range n {
-		_ = w.WriteHeader(&tar.Header{Name: fmt.Sprintf("h/sys/f%d", i), Mode: 0o444, Size: int64(len(zeros)), Typeflag: tar.TypeReg})
+		_ = w.WriteHeader(&tar.Header{
+			Name: fmt.Sprintf("h/sys/f%d", i), Mode: 0o444, Size: int64(len(zeros)), Typeflag: tar.TypeReg,
+		})
 		_, _ = w.Write(zeros)
 	}
 	_ = w.Close()

@@ -100,16 +100,19 @@ var more = []struct {
 	}},
 	{"endless.log", "log", func(_ *rand.Rand, n int) []byte { return bytes.Repeat([]byte("NCCL WARN x "), 10_000*n) }},
 	{"warn.log", "log", func(_ *rand.Rand, n int) []byte {
-		return repeat(500*n, "", "h%[1]d:%[1]d:%[1]d [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.%[1]d<1> with status=12\n")
+		return repeat(500*n, "", "h%[1]d:%[1]d:%[1]d [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.%[1]d<1> with "+
+			"status=12\n")
 	}},
 	{"init.log", "log", func(_ *rand.Rand, n int) []byte {
-		return repeat(200*n, "", "h%[1]d:1:1 [0] NCCL INFO comm 0x1 rank %[1]d nranks 2000000000 cudaDev 0 nvmlDev 0 busId 1000 commId 0x%[1]x - Init START\n")
+		return repeat(200*n, "", "h%[1]d:1:1 [0] NCCL INFO comm 0x1 rank %[1]d nranks 2000000000 cudaDev 0 nvmlDev 0 busId "+
+			"1000 commId 0x%[1]x - Init START\n")
 	}},
 	{"tasks.log", "log", func(_ *rand.Rand, n int) []byte {
 		return repeat(100*n, "", "srun: error: h%d: tasks 0-65000: Killed\n")
 	}},
 	{"traces.log", "log", func(_ *rand.Rand, n int) []byte {
-		return repeat(200*n, "", "[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/x/y%[1]d.py\", line 1, in f\n[rank%[1]d]: torch.distributed.DistStoreError: 1/900000000000 clients joined\n")
+		return repeat(200*n, "", "[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/x/y%[1]d.py\", "+
+			"line 1, in f\n[rank%[1]d]: torch.distributed.DistStoreError: 1/900000000000 clients joined\n")
 	}},
 	{"escape.log", "log", func(_ *rand.Rand, n int) []byte {
 		return repeat(50*n, "", "\x1b]0;%d\a\x1b[2J\u202e\u009b31m NCCL WARN Call to connect returned Connection refused\n")

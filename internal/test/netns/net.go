@@ -101,7 +101,8 @@ func (x *Net) wire(rate string) error {
 	}
 	for i, h := range x.Hosts {
 		for _, end := range [][2]string{{h.space, "eth0"}, {sw, fmt.Sprintf("p%d", i)}} {
-			if err := run("tc", "-n", end[0], "qdisc", "add", "dev", end[1], "root", "tbf", "rate", rate, "burst", "256k", "latency", "50ms"); err != nil {
+			if err := run("tc", "-n", end[0], "qdisc", "add", "dev", end[1], "root", "tbf", "rate", rate, "burst", "256k",
+				"latency", "50ms"); err != nil {
 				return err
 			}
 		}
@@ -119,7 +120,9 @@ func (x *Net) Command(ctx context.Context, i int, args ...string) *exec.Cmd {
 func (x *Net) enter(i int) []string {
 	h := x.Hosts[i]
 	const script = `hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"`
-	return []string{"ip", "netns", "exec", h.space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", h.Name, x.etcHosts()}
+	return []string{
+		"ip", "netns", "exec", h.space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", h.Name, x.etcHosts(),
+	}
 }
 
 // Agent is a shell script that stands in for ssh: options, a host by name or address, and a

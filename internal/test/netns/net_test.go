@@ -17,7 +17,8 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, h := range x.Hosts {
-		out, err := x.Command(t.Context(), i, "sh", "-c", "hostname; getent hosts host2; ip -o -4 addr show dev eth0; tc qdisc show dev eth0").CombinedOutput()
+		out, err := x.Command(t.Context(), i, "sh", "-c",
+			"hostname; getent hosts host2; ip -o -4 addr show dev eth0; tc qdisc show dev eth0").CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v: %s", h.Name, err, out)
 		}

@@ -1,6 +1,7 @@
-// Package rdmatest stands in for perftest where there is no RDMA device: a test program that is called ib_write_bw or the like behaves as
-// perftest's does. Its server waits for a client at a TCP port, both exchange what they are, and the client prints perftest's table. What
-// devices there are, how fast, and what is wrong with them stands in a file beside the program.
+// Package rdmatest stands in for perftest where there is no RDMA device: a test program that is called ib_write_bw or
+// the like behaves as perftest's does. Its server waits for a client at a TCP port, both exchange what they are, and
+// the client prints perftest's table. What devices there are, how fast, and what is wrong with them stands in a file
+// beside the program.
 package rdmatest
 
 import (
@@ -23,8 +24,9 @@ import (
 type Device struct {
 	Gbps    float64 // that it carries; 0 is 200
 	Latency float64 // µs; 0 is 2
-	// Fault is what goes wrong: missing (there is no such device), refused (nobody is reached), gid (the connection cannot be made), hang (no end),
-	// deaf (no end, and requests to end are ignored), killed (the program is killed in the middle), silent (no table is printed).
+	// Fault is what goes wrong: missing (there is no such device), refused (nobody is reached), gid (the connection cannot
+	// be made), hang (no end), deaf (no end, and requests to end are ignored), killed (the program is killed in the
+	// middle), silent (no table is printed).
 	Fault string
 	NoGPU bool // the program was built without CUDA
 }
@@ -176,10 +178,12 @@ func (p *program) parse(args []string) (server string, help bool, unknown string
 }
 
 func (p *program) serve() int {
-	fmt.Fprint(p.out, "\n************************************\n* Waiting for client to connect... *\n************************************\n")
+	fmt.Fprint(p.out, "\n************************************\n* Waiting for client to connect... *\n"+
+		"************************************\n")
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", p.port))
 	if err != nil {
-		return p.fail(fmt.Sprintf("Couldn't listen to port %d", p.port), "Unable to open file descriptor for socket connection")
+		return p.fail(fmt.Sprintf("Couldn't listen to port %d", p.port),
+			"Unable to open file descriptor for socket connection")
 	}
 	defer l.Close()
 	c, err := l.Accept()
@@ -192,7 +196,8 @@ func (p *program) serve() int {
 func (p *program) connect(host string) int {
 	c, err := net.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(p.port)))
 	if err != nil || p.Fault == "refused" {
-		return p.fail(fmt.Sprintf("Couldn't connect to %s:%d", host, p.port), " Unable to open file descriptor for socket connection Unable to init the socket connection")
+		return p.fail(fmt.Sprintf("Couldn't connect to %s:%d", host, p.port), " Unable to open file descriptor for socket "+
+			"connection Unable to init the socket connection")
 	}
 	return p.talk(c)
 }
@@ -245,14 +250,20 @@ func (p *program) print(gbps, us float64) {
 	} else if p.both {
 		both, gbps = "Bidirectional ", 2*gbps*0.97
 	}
-	fmt.Fprintf(p.out, "%s\n                    %s %s%s Test\n Dual-port       : OFF\t\tDevice         : %s\n Number of qps   : 1\t\tTransport type : IB\n Mtu             : 4096[B]\n Link type       : IB\n%s\n", rule, verb, both, test, p.device, rule)
-	fmt.Fprint(p.out, " local address: LID 0x0e QPN 0x04c1 PSN 0x3e2f\n remote address: LID 0x0f QPN 0x04c2 PSN 0x3e30\n"+rule+"\n")
+	fmt.Fprintf(p.out, "%s\n                    %s %s%s Test\n Dual-port       : OFF\t\tDevice         : %s\n Number of "+
+		"qps   : 1\t\tTransport type : IB\n Mtu             : 4096[B]\n Link type       : IB\n%s\n", rule, verb, both, test,
+		p.device, rule)
+	fmt.Fprint(p.out, " local address: LID 0x0e QPN 0x04c1 PSN 0x3e2f\n remote address: LID 0x0f QPN 0x04c2 PSN 0x3e30\n"+
+		rule+"\n")
 	if test == "Latency" {
-		fmt.Fprintln(p.out, " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] ")
-		fmt.Fprintf(p.out, " %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f \t\t%-7.2f\n", p.size, p.iters, us*0.95, us*4, us, us*1.02, 0.05, us*1.4, us*3)
+		fmt.Fprintln(p.out, " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "+
+			"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] ")
+		fmt.Fprintf(p.out, " %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f "+
+			"\t\t%-7.2f\n", p.size, p.iters, us*0.95, us*4, us, us*1.02, 0.05, us*1.4, us*3)
 	} else {
 		fmt.Fprintln(p.out, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
-		fmt.Fprintf(p.out, " %-7d    %-10d       %-7.2f            %-7.2f\t\t     %-7.6f\n", p.size, p.iters, gbps, gbps*0.99, gbps*0.99e9/8/float64(p.size)/1e6)
+		fmt.Fprintf(p.out, " %-7d    %-10d       %-7.2f            %-7.2f\t\t     %-7.6f\n", p.size, p.iters, gbps, gbps*0.99,
+			gbps*0.99e9/8/float64(p.size)/1e6)
 	}
 	fmt.Fprintln(p.out, rule)
 }

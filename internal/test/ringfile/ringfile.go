@@ -21,10 +21,15 @@ const (
 )
 
 var (
-	functions = []string{"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter"}
-	types     = []string{"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3", "Float8e5m2"}
-	algos     = []string{"", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
-	protos    = []string{"", "ll", "ll128", "simple"}
+	functions = []string{
+		"", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter",
+	}
+	types = []string{
+		"", "Int8", "Uint8", "Int32", "Uint32", "Int64", "Uint64", "Float16", "Float32", "Float64", "Bfloat16", "Float8e4m3",
+		"Float8e5m2",
+	}
+	algos  = []string{"", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
+	protos = []string{"", "ll", "ll128", "simple"}
 )
 
 // Encode is a ring as the plugin writes it. Operations get the numbers of their places.
@@ -33,7 +38,9 @@ func Encode(r *profile.Ring) []byte {
 	records := max(len(r.Ops), 64)
 	data := make([]byte, headSize+maxComms*commSize+min(records, maxRecords)*recordSize)
 	copy(data, magic)
-	for i, v := range []uint32{1, headSize + maxComms*commSize, recordSize, uint32(min(records, maxRecords)), commSize, maxComms} {
+	for i, v := range []uint32{
+		1, headSize + maxComms*commSize, recordSize, uint32(min(records, maxRecords)), commSize, maxComms,
+	} {
 		le.PutUint32(data[8+4*i:], v)
 	}
 	le.PutUint64(data[32:], uint64(r.PID))
@@ -82,7 +89,8 @@ func encode(o *profile.Op, e []byte, at int) {
 		le.PutUint32(e[76:], uint32(max(o.Channels, 1)))
 	}
 	for i, v := range []int{
-		slices.Index(functions, o.Function), slices.Index(types, o.Type), slices.Index(algos, o.Algo), slices.Index(protos, o.Proto), o.Channels,
+		slices.Index(functions, o.Function), slices.Index(types, o.Type), slices.Index(algos, o.Algo),
+		slices.Index(protos, o.Proto), o.Channels,
 	} {
 		e[80+i] = byte(max(v, 0))
 	}

@@ -101,7 +101,8 @@ func (j *Job) programCases() []Case {
 		}), healthy},
 		{"GPU memory", "out-of-memory", "[rank6]", job(func(r int) string {
 			if r == 6 {
-				return j.trains(r) + "[rank6]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 6 has a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
+				return j.trains(r) + "[rank6]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 6 has " +
+					"a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
 			}
 			return j.trains(r) + j.Watchdog(r, 77, "ALLREDUCE")
 		}), healthy},
@@ -114,7 +115,8 @@ func (j *Job) programCases() []Case {
 			return j.trains(r) + "[rank0]: saving checkpoint of step 8 to /data/synthetic/8\n"
 		})}},
 		{"rendezvous", "rendezvous", "15/16 clients joined", []File{j.ranks(func(r int) string {
-			return fmt.Sprintf("[rank%d]: torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 15/16 clients joined.\n", r)
+			return fmt.Sprintf("[rank%d]: torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "+
+				"15/16 clients joined.\n", r)
 		})}, healthy},
 	}
 }
@@ -135,16 +137,27 @@ func (j *Job) hostCases() []Case {
 	return []Case{
 		{"GPU off the bus", "gpu-fault", host, with(
 			File{kernel.Name, kernel.Text + j.KernelXid(12, 79, "GPU has fallen off the bus.")},
-			warned(12, j.Middle(12)+j.Warn(12, "enqueue.cc:1400", "ncclLaunchKernel", "Cuda failure 'unspecified launch failure'"))), with(kernel, j.nccl(nil))},
-		{"two ranks on a GPU", "duplicate-gpu", "rank 4 and rank 3", with(
-			warned(4, j.Warn(4, "init.cc:1000", "initTransportsRank", "Duplicate GPU detected : rank 4 and rank 3 both on CUDA device %x000", Bus(3))+j.Info(4, "init.cc:1380 -> 5"))), with(j.nccl(nil))},
+			warned(12, j.Middle(12)+j.Warn(12, "enqueue.cc:1400", "ncclLaunchKernel",
+				"Cuda failure 'unspecified launch failure'"))), with(kernel, j.nccl(nil))},
+		{
+			"two ranks on a GPU", "duplicate-gpu", "rank 4 and rank 3", with(
+				warned(4, j.Warn(4, "init.cc:1000", "initTransportsRank",
+					"Duplicate GPU detected : rank 4 and rank 3 both on CUDA device %x000", Bus(3))+j.Info(4, "init.cc:1380 -> 5"))),
+			with(j.nccl(nil)),
+		},
 		{"shared memory", "shm-too-small", host, with(
-			warned(12, j.Warn(12, "misc/shmutils.cc:72", "shmOpen", "Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 bytes, error: No space left on device (28)")+j.Info(12, "transport/shm.cc:590 -> 2"))), with(j.nccl(nil))},
-		{"locked memory", "memlock", host, with(
-			warned(12, j.Warn(12, "misc/ibvwrap.cc:262", "wrap_ibv_reg_mr", "Call to ibv_reg_mr failed with error Cannot allocate memory")+j.Info(12, "transport/net_ib.cc:1600 -> 2")),
-			File{"limits.txt", "max locked memory       (kbytes, -l) 64\n"}), with(j.nccl(nil), File{"limits.txt", "max locked memory       (kbytes, -l) unlimited\n"})},
+			warned(12, j.Warn(12, "misc/shmutils.cc:72", "shmOpen", "Error: failed to extend /dev/shm/nccl-a1b2c3 to 9637892 "+
+				"bytes, error: No space left on device (28)")+j.Info(12, "transport/shm.cc:590 -> 2"))), with(j.nccl(nil))},
+		{
+			"locked memory", "memlock", host, with(
+				warned(12, j.Warn(12, "misc/ibvwrap.cc:262", "wrap_ibv_reg_mr",
+					"Call to ibv_reg_mr failed with error Cannot allocate memory")+j.Info(12, "transport/net_ib.cc:1600 -> 2")),
+				File{"limits.txt", "max locked memory       (kbytes, -l) 64\n"}),
+			with(j.nccl(nil), File{"limits.txt", "max locked memory       (kbytes, -l) unlimited\n"}),
+		},
 		{"fabric manager", "fabric-manager", "system not yet initialized", with(
-			warned(12, j.Warn(12, "init.cc:400", "ncclInit", "Cuda failure 802 'system not yet initialized'")+j.Info(12, "init.cc:1700 -> 1"))), with(j.nccl(nil))},
+			warned(12, j.Warn(12, "init.cc:400", "ncclInit", "Cuda failure 802 'system not yet initialized'")+
+				j.Info(12, "init.cc:1700 -> 1"))), with(j.nccl(nil))},
 	}
 }
 
@@ -162,13 +175,17 @@ func (j *Job) networkCases() []Case {
 	}
 	return []Case{
 		{"port down", "bad-link", second, on(1, func(log string) string {
-			return log + j.Warn(9, "transport/net_ib.cc:150", "ncclIbAsyncThreadMain", "NET/IB : mlx5_1:1 Got async event : port error") +
-				j.Warn(9, "transport/net_ib.cc:2100", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.1<40001> with status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5_1")
+			return log + j.Warn(9, "transport/net_ib.cc:150", "ncclIbAsyncThreadMain",
+				"NET/IB : mlx5_1:1 Got async event : port error") +
+				j.Warn(9, "transport/net_ib.cc:2100", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.1<40001> with "+
+					"status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5_1")
 		}), healthy},
 		{"wrong interface", "wrong-interface", "docker0", []File{j.nccl(func(r int, log string) string {
 			if r/j.PerNode == 1 {
 				log = strings.ReplaceAll(log, "Bootstrap : Using eth0:10.77.0.2<0>", "Bootstrap : Using docker0:172.17.0.1<0>")
-				return log[:strings.Index(log, "Init START")] + "Init START\n" + j.Warn(r, "misc/socket.cc:500", "socketStartConnect", "socketStartConnect: Connect to 172.17.0.1<41001> failed : Connection refused")
+				return log[:strings.Index(log, "Init START")] + "Init START\n" +
+					j.Warn(r, "misc/socket.cc:500", "socketStartConnect",
+						"socketStartConnect: Connect to 172.17.0.1<41001> failed : Connection refused")
 			}
 			return j.Start(r)
 		})}, healthy},
@@ -188,7 +205,8 @@ func settingCases(j, old, few *Job) []Case {
 	return []Case{
 		{"two releases", "version-mix", "", []File{j.nccl(func(r int, log string) string {
 			if r/j.PerNode == 1 {
-				return old.Start(r) + old.Warn(r, "bootstrap.cc:300", "bootstrapInit", "Mismatched NCCL version detected : rank 0 version 22809 rank %d version 22304", r)
+				return old.Start(r) + old.Warn(r, "bootstrap.cc:300", "bootstrapInit",
+					"Mismatched NCCL version detected : rank 0 version 22809 rank %d version 22304", r)
 			}
 			return log
 		})}, healthy},

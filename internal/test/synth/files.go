@@ -11,8 +11,8 @@ import (
 	"busbar.dev/step"
 )
 
-// Files is the whole corpus, as tests make parts of it for themselves: points, runs, tables, logs, cases, and an INDEX.jsonl
-// that says of each file what it is.
+// Files is the whole corpus, as tests make parts of it for themselves: points, runs, tables, logs, cases, and an
+// INDEX.jsonl that says of each file what it is.
 func Files() ([]File, error) {
 	var list []File
 	for _, make := range []func() ([]File, error){pointFiles, runFiles, tableFiles, logFiles, caseFiles} {
@@ -71,7 +71,9 @@ func tableFiles() ([]File, error) {
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, File{"nccl-tests/" + points[i].ID + ".txt", text}, File{"nccl-tests/" + points[i].ID + ".json", doc})
+			list = append(list, File{"nccl-tests/" + points[i].ID + ".txt", text}, File{
+				"nccl-tests/" + points[i].ID + ".json", doc,
+			})
 		}
 	}
 	return list, nil

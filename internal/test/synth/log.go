@@ -11,8 +11,8 @@ import (
 	"busbar.dev/sim"
 )
 
-// Job is a run of NCCL on a machine, as its log under NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,TUNING,ENV,COLL
-// shows it.
+// Job is a run of NCCL on a machine, as its log under NCCL_DEBUG=INFO and
+// NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,TUNING,ENV,COLL shows it.
 type Job struct {
 	Machine
 	// Minor is the release whose forms the lines have: 12 is 2.12. Releases before 2.18 decide as 2.18 does.
@@ -45,7 +45,9 @@ func NewJob(m *Machine, minor int, env map[string]string) (*Job, error) {
 	} else {
 		mm.Release = fmt.Sprintf("2.%d.1", minor)
 	}
-	return &Job{Machine: mm, Minor: minor, Env: env, Plan: p.Plan, sock: strings.Contains(m.Fabric, "TCP"), logs: map[int]string{}}, nil
+	return &Job{
+		Machine: mm, Minor: minor, Env: env, Plan: p.Plan, sock: strings.Contains(m.Fabric, "TCP"), logs: map[int]string{},
+	}, nil
 }
 
 // Ranks is their number.
@@ -80,8 +82,8 @@ func (j *Job) prefix(rank int) string {
 	return text
 }
 
-// Log is what one rank prints while it sets up and makes some calls, healthy from end to end. Cases ask for it again and
-// again, so it is kept.
+// Log is what one rank prints while it sets up and makes some calls, healthy from end to end. Cases ask for it again
+// and again, so it is kept.
 func (j *Job) Log(rank int) string {
 	if j.logs[rank] == "" {
 		j.logs[rank] = j.Start(rank) + j.Middle(rank) + j.End(rank)
@@ -115,7 +117,8 @@ func (j *Job) Start(rank int) string {
 	if j.Minor >= 19 {
 		call = "ncclCommInitRank "
 	}
-	line("%scomm %s rank %d nranks %d cudaDev %d%s busId %x000%s - Init START", call, j.comm(rank), rank, j.Ranks(), rank%j.PerNode, j.nvml(rank), Bus(rank%j.PerNode), j.id())
+	line("%scomm %s rank %d nranks %d cudaDev %d%s busId %x000%s - Init START", call, j.comm(rank), rank, j.Ranks(),
+		rank%j.PerNode, j.nvml(rank), Bus(rank%j.PerNode), j.id())
 	return b.String()
 }
 
@@ -151,7 +154,8 @@ func (j *Job) network(line func(string, ...any), addr string) {
 	for i := range j.Shape.NICs {
 		fmt.Fprintf(&list, " [%d]mlx5_%d:1/%s", i, i, layer)
 		if j.Minor >= 27 {
-			line("NET/IB: [%d] mlx5_%d:uverbs%d:1/%s provider=Mlx5 speed=%d context=0x55aa00 pciPath=/sys/devices/pci0000:%02x/0000:%02x:00.0 ar=0", i, i, i, layer, mbps, Bus(i)-1, Bus(i)+1)
+			line("NET/IB: [%d] mlx5_%d:uverbs%d:1/%s provider=Mlx5 speed=%d context=0x55aa00 "+
+				"pciPath=/sys/devices/pci0000:%02x/0000:%02x:00.0 ar=0", i, i, i, layer, mbps, Bus(i)-1, Bus(i)+1)
 			line("NET/IB : Made virtual device [%d] name=mlx5_%d speed=%d ndevs=1", i, i, mbps)
 		}
 	}
@@ -160,7 +164,8 @@ func (j *Job) network(line func(string, ...any), addr string) {
 	for i := range j.Shape.NICs {
 		line("NET/IB : GPU Direct RDMA Enabled for HCA %d 'mlx5_%d'", i, i)
 		if j.Minor >= 23 {
-			line("ncclTopoPopulateNics : Filled mlx5_%d in topo with pciPath=/sys/devices/pci0000:%02x/0000:%02x:00.0 keep=1 coll=(null)", i, Bus(i)-1, Bus(i)+1)
+			line("ncclTopoPopulateNics : Filled mlx5_%d in topo with pciPath=/sys/devices/pci0000:%02x/0000:%02x:00.0 keep=1 "+
+				"coll=(null)", i, Bus(i)-1, Bus(i)+1)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func (j *Job) Middle(rank int) string {
 		line("MNNVL busId 0x%x000 fabric UUID 0.0 cliqueId 0x0 state 3 healthMask 0x0", Bus(local))
 	}
 	if j.Minor >= 28 {
-		line("ncclTopoGetCpuAffinity: Affinity for GPU %d is %d-%d. (GPU affinity = %d-%d ; CPU affinity = 0-95).", local, 12*local, 12*local+11, 12*local, 12*local+11)
+		line("ncclTopoGetCpuAffinity: Affinity for GPU %d is %d-%d. (GPU affinity = %d-%d ; CPU affinity = 0-95).", local,
+			12*local, 12*local+11, 12*local, 12*local+11)
 	} else {
 		line("Setting affinity for GPU %d to %x", local, 0xfff<<(4*local))
 	}
@@ -45,7 +46,8 @@ func (j *Job) Middle(rank int) string {
 		j.graph(line, g)
 	}
 	if j.Minor >= 17 {
-		line("comm %s rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL 0", j.comm(rank), rank, j.Ranks(), j.Plan.NNodes, j.PerNode, local)
+		line("comm %s rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL 0", j.comm(rank), rank, j.Ranks(),
+			j.Plan.NNodes, j.PerNode, local)
 	}
 	j.channels(line, rank)
 	for text := range strings.Lines(j.Plan.Table.String()) {
@@ -53,7 +55,8 @@ func (j *Job) Middle(rank int) string {
 	}
 	p := j.Plan
 	if j.Minor >= 17 {
-		line("%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p channels per peer", p.Count(), 0, p.NVLSChannels, p.P2PChannels, p.P2PPerPeer)
+		line("%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p channels per peer", p.Count(),
+			0, p.NVLSChannels, p.P2PChannels, p.P2PPerPeer)
 	} else {
 		line("%d coll channels, %d p2p channels, %d p2p channels per peer", p.Count(), p.P2PChannels, p.P2PPerPeer)
 	}
@@ -77,14 +80,16 @@ func (j *Job) graph(line func(string, ...any), g *nccl.Graph) {
 	if g.SameChannels {
 		same = 1
 	}
-	line("Pattern %d, crossNic %d, nChannels %d, %s %f/%f, type %s/%s, sameChannels %d", g.Pattern, g.CrossNIC, g.NChannels, word, g.BwIntra, g.BwInter, g.TypeIntra, g.TypeInter, same)
+	line("Pattern %d, crossNic %d, nChannels %d, %s %f/%f, type %s/%s, sameChannels %d", g.Pattern, g.CrossNIC,
+		g.NChannels, word, g.BwIntra, g.BwInter, g.TypeIntra, g.TypeInter, same)
 	for c := range g.NChannels {
 		var nodes []string
 		for _, r := range g.Intra[c] {
 			nodes = append(nodes, fmt.Sprintf("GPU/0-%x000", Bus(r)))
 		}
 		if c < len(g.Inter) && g.Inter[c][0] >= 0 {
-			nodes = append(append([]string{fmt.Sprintf("NET/0-%x", g.Inter[c][0])}, nodes...), fmt.Sprintf("NET/0-%x", g.Inter[c][1]))
+			nodes = append(append([]string{fmt.Sprintf("NET/0-%x", g.Inter[c][0])}, nodes...),
+				fmt.Sprintf("NET/0-%x", g.Inter[c][1]))
 		}
 		line("%2d : %s", c, j.named(strings.Join(nodes, " ")))
 	}
@@ -127,12 +132,15 @@ func (j *Job) Connections(rank, channel int) string {
 	prev, next := around(j.Plan.Ring(channel), rank)
 	text := ""
 	if rank/j.PerNode == next/j.PerNode {
-		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] via %s", channel, rank, j.dev(rank), next, j.dev(next), j.peer())
+		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] via %s", channel, rank, j.dev(rank), next, j.dev(next),
+			j.peer())
 	} else {
-		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] [send] via %s", channel, rank, j.dev(rank), next, j.dev(next), j.net(rank, channel, 1))
+		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] [send] via %s", channel, rank, j.dev(rank), next, j.dev(next),
+			j.net(rank, channel, 1))
 	}
 	if rank/j.PerNode != prev/j.PerNode {
-		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] [receive] via %s", channel, prev, j.dev(prev), rank, j.dev(rank), j.net(rank, channel, 0))
+		text += j.Info(rank, "Channel %02d/0 : %d[%s] -> %d[%s] [receive] via %s", channel, prev, j.dev(prev), rank,
+			j.dev(rank), j.net(rank, channel, 0))
 	}
 	return text
 }
@@ -172,10 +180,12 @@ func (j *Job) End(rank int) string {
 	if j.Minor >= 19 {
 		call = "ncclCommInitRank "
 	}
-	about := fmt.Sprintf("comm %s rank %d nranks %d cudaDev %d%s busId %x000", j.comm(rank), rank, j.Ranks(), rank%j.PerNode, j.nvml(rank), Bus(rank%j.PerNode))
+	about := fmt.Sprintf("comm %s rank %d nranks %d cudaDev %d%s busId %x000", j.comm(rank), rank, j.Ranks(),
+		rank%j.PerNode, j.nvml(rank), Bus(rank%j.PerNode))
 	line("%s%s%s - Init COMPLETE", call, about, j.id())
 	if j.Minor >= 22 {
-		line("Init timings - ncclCommInitRank: rank %d nranks %d total 1.25 (kernels 0.50, alloc 0.10, bootstrap 0.25, allgathers 0.05, topo 0.15, graphs 0.05, connections 0.10, rest 0.05)", rank, j.Ranks())
+		line("Init timings - ncclCommInitRank: rank %d nranks %d total 1.25 (kernels 0.50, alloc 0.10, bootstrap 0.25, "+
+			"allgathers 0.05, topo 0.15, graphs 0.05, connections 0.10, rest 0.05)", rank, j.Ranks())
 	}
 	for i, size := range Sizes(4, 64) {
 		j.call(line, rank, i, size)
@@ -186,14 +196,16 @@ func (j *Job) End(rank int) string {
 
 // call is an all-reduce and, at rank 0, what NCCL takes for it.
 func (j *Job) call(line func(string, ...any), rank, count int, size unit.Bytes) {
-	line("AllReduce: opCount %x sendbuff 0x7f0000000000 recvbuff 0x7f0000000000 count %d datatype 7 op 0 root 0 comm %s [nranks=%d] stream 0x55bb00", count, size/4, j.comm(rank), j.Ranks())
+	line("AllReduce: opCount %x sendbuff 0x7f0000000000 recvbuff 0x7f0000000000 count %d datatype 7 op 0 root 0 comm %s "+
+		"[nranks=%d] stream 0x55bb00", count, size/4, j.comm(rank), j.Ranks())
 	s, err := j.Plan.Choose(nccl.Call{Op: nccl.AllReduce, Bytes: int64(size)})
 	if err != nil || rank != 0 {
 		return
 	}
 	switch {
 	case j.Minor >= 24:
-		line("AllReduce: %d Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", size, strings.ToUpper(s.Algo.String()), strings.ToUpper(s.Proto.String()), s.Channels-1)
+		line("AllReduce: %d Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", size, strings.ToUpper(s.Algo.String()),
+			strings.ToUpper(s.Proto.String()), s.Channels-1)
 	case j.Minor == 23:
 		line("AllReduce: %d Bytes -> Algo %d proto %d time %f", size, s.Algo, s.Proto, s.Time)
 	default:

@@ -29,14 +29,19 @@ func (m *Machine) Table(g *Sweep) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n# nccl-tests version 2.17.1 nccl-headers=%s nccl-library=%s\n# Collective test starting: %s\n", Source, code(m.Release), code(m.Release), k.Binary())
-	fmt.Fprintf(&b, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n", g.Sizes[0], g.Sizes[len(g.Sizes)-1])
+	fmt.Fprintf(&b, "# %s\n# nccl-tests version 2.17.1 nccl-headers=%s nccl-library=%s\n# Collective test starting: %s\n",
+		Source, code(m.Release), code(m.Release), k.Binary())
+	fmt.Fprintf(&b, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 "+
+		"validation: 1 graph: 0\n#\n# Using devices\n", g.Sizes[0], g.Sizes[len(g.Sizes)-1])
 	for r := range g.Ranks {
-		fmt.Fprintf(&b, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA %s\n", r, pid(r), m.Host(r/g.PerNode), r%g.PerNode, Bus(r%g.PerNode), g.GPU)
+		fmt.Fprintf(&b, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA %s\n", r, pid(r),
+			m.Host(r/g.PerNode), r%g.PerNode, Bus(r%g.PerNode), g.GPU)
 	}
 	fmt.Fprintf(&b, "#\n#%61s%35s\n", "out-of-place", "in-place")
-	b.WriteString("#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n")
-	b.WriteString("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         \n")
+	b.WriteString("#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   " +
+		"algbw   busbw  #wrong \n")
+	b.WriteString("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  " +
+		"(GB/s)  (GB/s)         \n")
 	sum := 0.0
 	for i, size := range g.Sizes {
 		op := coll.Op{Kind: k, Bytes: unit.Bytes(size), Type: coll.Float}
@@ -56,7 +61,8 @@ func (m *Machine) Table(g *Sweep) (string, error) {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %.6g \n#\n# Collective test concluded: %s\n", sum/float64(len(g.Sizes)), k.Binary())
+	fmt.Fprintf(&b, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %.6g \n#\n# Collective test concluded: %s\n",
+		sum/float64(len(g.Sizes)), k.Binary())
 	return b.String(), nil
 }
 

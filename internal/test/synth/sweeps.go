@@ -55,8 +55,10 @@ func (m *Machine) Sweeps(f *sim.Figures, spread float64, sizes []unit.Bytes, kin
 	var list []Sweep
 	for _, k := range kinds {
 		g := Sweep{
-			ID: fmt.Sprintf("%s-%s-%dx%d", m.Name, k, m.Nodes, m.PerNode), Synthetic: true, Source: Source, Collective: k.String(), Dtype: "float",
-			Nodes: m.Nodes, PerNode: m.PerNode, Ranks: m.Nodes * m.PerNode, GPU: m.Shape.GPU, Intra: m.Intra, Fabric: m.Fabric, NCCL: m.Release,
+			ID: fmt.Sprintf("%s-%s-%dx%d", m.Name, k, m.Nodes, m.PerNode), Synthetic: true, Source: Source,
+			Collective: k.String(), Dtype: "float",
+			Nodes: m.Nodes, PerNode: m.PerNode, Ranks: m.Nodes * m.PerNode, GPU: m.Shape.GPU, Intra: m.Intra, Fabric: m.Fabric,
+			NCCL: m.Release,
 			Tool: "synthetic nccl-tests", Class: "synthetic " + m.Shape.GPU, Grade: "A",
 		}
 		if m.Shape.NICs > 0 {

@@ -42,11 +42,28 @@ type Machine struct {
 // Machines are of several generations and networks; two are of one kind, so that one teaches about the other.
 func Machines() []Machine {
 	return []Machine{
-		{"synth1", 2, 8, hardware.Shape{GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.23.4"},
-		{"synth2", 4, 8, hardware.Shape{GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand, GDR: cluster.Yes}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.27.7"},
-		{"synth3", 2, 8, hardware.Shape{GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 200 * unit.Gbps, Kind: cluster.RoCE, GDR: cluster.Yes}, "NVLink3 NVSwitch", "RoCEv2", "2.20.5"},
-		{"synth4", 1, 8, hardware.Shape{GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched}, "NVLink3 NVSwitch", "", "2.21.5"},
-		{"synth5", 2, 4, hardware.Shape{GPU: "V100-PCIE-32GB", GPUs: 4, Join: hardware.OverPCIe, NICs: 1, Port: 100 * unit.Gbps, Kind: cluster.Ethernet, GDR: cluster.No}, "PCIe 3.0, no NVLink", "plain TCP sockets", "2.18.6"},
+		{"synth1", 2, 8, hardware.Shape{
+			GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
+			GDR: cluster.Yes,
+		}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.23.4"},
+		{"synth2", 4, 8, hardware.Shape{
+			GPU: "H100-SXM", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 400 * unit.Gbps, Kind: cluster.InfiniBand,
+			GDR: cluster.Yes,
+		}, "NVLink4 NVSwitch", "InfiniBand NDR", "2.27.7"},
+		{"synth3", 2, 8, hardware.Shape{
+			GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched, NICs: 8, Port: 200 * unit.Gbps, Kind: cluster.RoCE,
+			GDR: cluster.Yes,
+		}, "NVLink3 NVSwitch", "RoCEv2", "2.20.5"},
+		{
+			"synth4", 1, 8,
+			hardware.Shape{GPU: "A100-SXM4-80GB", GPUs: 8, Join: hardware.Switched},
+			"NVLink3 NVSwitch", "",
+			"2.21.5",
+		},
+		{"synth5", 2, 4, hardware.Shape{
+			GPU: "V100-PCIE-32GB", GPUs: 4, Join: hardware.OverPCIe, NICs: 1, Port: 100 * unit.Gbps, Kind: cluster.Ethernet,
+			GDR: cluster.No,
+		}, "PCIe 3.0, no NVLink", "plain TCP sockets", "2.18.6"},
 	}
 }
 

@@ -30,7 +30,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s is not in the index", f.Name)
 		}
 		if first, _, _ := strings.Cut(f.Text, "\n"); !strings.Contains(first, "synthetic") {
-			if first, _, _ = strings.Cut(f.Text[len(first)+1:], "\n"); !strings.Contains(first, "synthetic") { // JSON begins with a brace
+			// JSON begins with a brace
+			if first, _, _ = strings.Cut(f.Text[len(first)+1:], "\n"); !strings.Contains(first, "synthetic") {
 				unmarked++
 			}
 		}

@@ -73,9 +73,12 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 		return Run{}, err
 	}
 	gpus := m.Nodes * m.PerNode
-	dims := workload.Dims{Layers: d.Layers, Hidden: d.Hidden, Heads: d.Heads, KVHeads: d.Heads, FFN: 4 * d.Hidden, Vocab: 32000, Context: d.Seq}
+	dims := workload.Dims{
+		Layers: d.Layers, Hidden: d.Hidden, Heads: d.Heads, KVHeads: d.Heads, FFN: 4 * d.Hidden, Vocab: 32000, Context: d.Seq,
+	}
 	j := &workload.Job{
-		Model: &workload.Model{Name: "synthetic llama", Dims: dims, Seq: d.Seq, Blocks: workload.Llama(dims)}, Seq: d.Seq, MicroBatch: w.Micro, GlobalBatch: global,
+		Model: &workload.Model{Name: "synthetic llama", Dims: dims, Seq: d.Seq, Blocks: workload.Llama(dims)}, Seq: d.Seq,
+		MicroBatch: w.Micro, GlobalBatch: global,
 		Precision: workload.BF16, Recompute: w.Recompute, Kernels: workload.Fused,
 	}
 	s := workload.Split{DP: gpus / w.TP / w.PP, TP: w.TP, PP: w.PP, ZeRO: w.ZeRO}
@@ -97,14 +100,20 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 	if err != nil {
 		return Run{}, err
 	}
-	r := Run{ID: m.Name + "-" + id, Synthetic: true, Source: Source, Cluster: "synthetic " + m.Name, Class: "synthetic " + m.Shape.GPU, Grade: "A", Framework: string(workload.Fused)}
-	r.Model.Name, r.Model.Layers, r.Model.Hidden, r.Model.FFN, r.Model.Heads, r.Model.Seq, r.Model.Vocab = "synthetic llama", d.Layers, d.Hidden, 4*d.Hidden, d.Heads, d.Seq, 32000
-	r.Hardware.GPU, r.Hardware.GPUs, r.Hardware.Nodes, r.Hardware.PerNode, r.Hardware.Intra, r.Hardware.Fabric = m.Shape.GPU, gpus, m.Nodes, m.PerNode, m.Intra, m.Fabric
+	r := Run{
+		ID: m.Name + "-" + id, Synthetic: true, Source: Source, Cluster: "synthetic " + m.Name,
+		Class: "synthetic " + m.Shape.GPU, Grade: "A", Framework: string(workload.Fused),
+	}
+	r.Model.Name, r.Model.Layers, r.Model.Hidden, r.Model.FFN, r.Model.Heads, r.Model.Seq, r.Model.
+		Vocab = "synthetic llama", d.Layers, d.Hidden, 4*d.Hidden, d.Heads, d.Seq, 32000
+	r.Hardware.GPU, r.Hardware.GPUs, r.Hardware.Nodes, r.Hardware.PerNode, r.Hardware.Intra, r.Hardware.Fabric = m.Shape.
+		GPU, gpus, m.Nodes, m.PerNode, m.Intra, m.Fabric
 	if m.Shape.NICs > 0 {
 		gbps := m.gbps()
 		r.Hardware.NICs, r.Hardware.Gbps = &m.Shape.NICs, &gbps
 	}
-	r.Parallel.DP, r.Parallel.TP, r.Parallel.PP, r.Parallel.ZeRO, r.Parallel.MicroBatch, r.Parallel.GlobalBatch = s.DP, s.TP, s.PP, s.ZeRO, w.Micro, global
+	r.Parallel.DP, r.Parallel.TP, r.Parallel.PP, r.Parallel.ZeRO, r.Parallel.MicroBatch, r.Parallel.GlobalBatch = s.DP,
+		s.TP, s.PP, s.ZeRO, w.Micro, global
 	r.Parallel.Recompute, r.Parallel.Precision = string(w.Recompute), "bf16"
 	r.Measured.Step = res.Step.Seconds() * factor
 	return r, nil
@@ -116,7 +125,9 @@ func Runs(f *step.Figures, spread float64) ([]Run, error) {
 	var list []Run
 	for _, m := range Machines()[:4] {
 		for i, d := range []Dims{{16, 2048, 16, 2048}, {32, 4096, 32, 4096}} {
-			for k, w := range []Way{{1, 1, 1, 1, workload.None}, {2, 1, 0, 1, workload.None}, {1, 1, 3, 1, workload.Full}, {4, 2, 1, 1, workload.None}} {
+			for k, w := range []Way{
+				{1, 1, 1, 1, workload.None}, {2, 1, 0, 1, workload.None}, {1, 1, 3, 1, workload.Full}, {4, 2, 1, 1, workload.None},
+			} {
 				r, err := m.Run(fmt.Sprintf("model%d-way%d", i, k), d, w, int64(8*m.Nodes*m.PerNode), f, off())
 				if err != nil {
 					return nil, fmt.Errorf("%s, model %d, way %d: %w", m.Name, i, k, err)

@@ -62,7 +62,8 @@ func fill(dir string, nodes, news int, crash bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes: %d entries, %.0f bytes each with headers, %v\n", nodes, last, float64(f.size)/float64(news), time.Since(began).Round(time.Second))
+	fmt.Printf("%d nodes: %d entries, %.0f bytes each with headers, %v\n", nodes, last, float64(f.size)/float64(news),
+		time.Since(began).Round(time.Second))
 	if crash {
 		return nil
 	}
@@ -97,7 +98,9 @@ func (f *filler) all(nodes int) error {
 			return err
 		}
 		for i, n := range names { // something always moves
-			c := &fleet.Counters{Values: map[string]map[string]uint64{"mlx5_0/1": {"out_of_sequence": uint64(sweep * i), "port_rcv_errors": uint64(sweep)}}}
+			c := &fleet.Counters{Values: map[string]map[string]uint64{"mlx5_0/1": {
+				"out_of_sequence": uint64(sweep * i), "port_rcv_errors": uint64(sweep),
+			}}}
 			if err := f.say(n, &fleet.Event{Kind: fleet.KindCounters, Counters: c}); err != nil {
 				return err
 			}
@@ -114,8 +117,9 @@ func (f *filler) sweep(names []fleet.Name, sweep int) error {
 			x, y := names[p[0]], names[p[1]]
 			noise := unit.Rate((r*7919 + p[0]*31 + sweep*17) % 1000 * 1_000_003)
 			m := &fleet.Measured{
-				Order: "0123456789ab", Part: fmt.Sprintf("0123456789ab/%d/%d/%08x", sweep, r, p[0]*65537+sweep), Sweep: sweep, Round: r,
-				Took: 1234567890,
+				Order: "0123456789ab", Part: fmt.Sprintf("0123456789ab/%d/%d/%08x", sweep, r, p[0]*65537+sweep), Sweep: sweep,
+				Round: r,
+				Took:  1234567890,
 				Pairs: []fleet.PairSample{
 					{From: x, To: y, Rate: 46e9 + noise, Both: 42e9 + noise, Latency: 3_213_000},
 					{From: y, To: x, Rate: 46e9 - noise, Both: 42e9 - noise, Latency: 3_213_000},

@@ -76,8 +76,10 @@ func start(dir string, crash bool) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	took := ready.Sub(ensured)
-	fmt.Printf("the store opens in %v, the stream is there after %v; %d entries are read in %v, %.2f µs each; %d MB of memory; ignored %v\n",
-		opened.Sub(began).Round(time.Millisecond), ensured.Sub(opened).Round(time.Millisecond), last, took.Round(time.Millisecond),
+	fmt.Printf("the store opens in %v, the stream is there after %v; %d entries are read in %v, %.2f µs each; %d MB of "+
+		"memory; ignored %v\n",
+		opened.Sub(began).Round(time.Millisecond), ensured.Sub(opened).Round(time.Millisecond), last,
+		took.Round(time.Millisecond),
 		float64(took.Microseconds())/float64(max(last, 1)), m.Sys>>20, h.View().Ignored())
 	if crash {
 		return nil

@@ -99,9 +99,11 @@ func (c *corruption) run(ctx context.Context) (err error) {
 		}
 		lost += n
 		slowest = max(slowest, time.Since(began))
-		fmt.Fprintf(c.out, "%3d %-60s %6d missing, all reported, all back after %v\n", i+1, what, n, time.Since(began).Round(100*time.Millisecond))
+		fmt.Fprintf(c.out, "%3d %-60s %6d missing, all reported, all back after %v\n", i+1, what, n,
+			time.Since(began).Round(100*time.Millisecond))
 	}
-	fmt.Fprintf(c.out, "%d corruptions: started every time, %d events missing, every one reported and back; slowest %v\n", c.times, lost, slowest.Round(100*time.Millisecond))
+	fmt.Fprintf(c.out, "%d corruptions: started every time, %d events missing, every one reported and back; slowest %v\n",
+		c.times, lost, slowest.Round(100*time.Millisecond))
 	return nil
 }
 
@@ -138,7 +140,9 @@ func (x *instance) close() {
 
 // hub runs a hub; stop ends it.
 func (x *instance) hub(ctx context.Context, b hub.Bus) (h *hub.Hub, stop func(), err error) {
-	h = hub.New(hub.Config{Bus: b, Unreachable: 10 * time.Second, Look: 200 * time.Millisecond, Mend: 200 * time.Millisecond})
+	h = hub.New(hub.Config{
+		Bus: b, Unreachable: 10 * time.Second, Look: 200 * time.Millisecond, Mend: 200 * time.Millisecond,
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()

@@ -36,7 +36,10 @@ func (c *crew) launch(keys *bus.Keys, url func() (string, error)) error {
 		if err != nil {
 			return err
 		}
-		p := part{Dir: c.dir, From: from, To: min(from+per, c.agents), URL: to, Ledger: filepath.Join(c.dir, fmt.Sprintf("ledger%d", from))}
+		p := part{
+			Dir: c.dir, From: from, To: min(from+per, c.agents), URL: to,
+			Ledger: filepath.Join(c.dir, fmt.Sprintf("ledger%d", from)),
+		}
 		for i := p.From; i < p.To; i++ {
 			if _, err := c.credentials(keys, nodeName(i), ""); err != nil {
 				return err
@@ -106,7 +109,8 @@ func (c *crew) check(ctx context.Context, b *bus.Bus) error {
 		if err := errors.Join(wrong[:min(len(wrong), 20)]...); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "store: %d events, %d unreadable; %d results written down by agents, each stored once; numbers without gaps\n", news, bad, written)
+		fmt.Fprintf(c.out, "store: %d events, %d unreadable; %d results written down by agents, each stored once; numbers "+
+			"without gaps\n", news, bad, written)
 		return nil
 	})
 }

@@ -33,7 +33,8 @@ func (c *corruption) damage() (string, error) {
 	}
 	file := files[c.random.IntN(len(files))]
 	name, _ := filepath.Rel(c.store(), file)
-	name = filepath.Join(filepath.Base(filepath.Dir(filepath.Dir(name))), filepath.Base(filepath.Dir(name)), filepath.Base(name))
+	name = filepath.Join(filepath.Base(filepath.Dir(filepath.Dir(name))), filepath.Base(filepath.Dir(name)),
+		filepath.Base(name))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
@@ -102,7 +103,8 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 	if err != nil {
 		last, _ := x.bus.Last(ctx)
 		now, _, _ := read(ctx, x.bus)
-		err = fmt.Errorf("%w (the hub has read to %d of %d, leads: %v, and reports %v; not in the store now: %v)", err, h.View().Seq(), last, h.Leads(), h.Missing(), all.without(now))
+		err = fmt.Errorf("%w (the hub has read to %d of %d, leads: %v, and reports %v; not in the store now: %v)", err,
+			h.View().Seq(), last, h.Leads(), h.Missing(), all.without(now))
 	}
 	stop()
 	if err != nil {
@@ -114,7 +116,8 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 	defer stop()
 	err = until(patience, func() error {
 		if list := h.Missing(); len(list) > 0 {
-			return fmt.Errorf("still missing: %d spans, the first %s %d to %d", len(list), list[0].Node, list[0].From, list[0].To)
+			return fmt.Errorf("still missing: %d spans, the first %s %d to %d", len(list), list[0].Node, list[0].From,
+				list[0].To)
 		}
 		if found(h) == nil { // then the server still has something to say
 			return errors.New("a finding says that the store is damaged, and nothing is missing")

@@ -34,8 +34,10 @@ type evil struct {
 }
 
 func (e *evil) connect(creds string) (*nats.Conn, error) {
-	return nats.Connect(e.url, nats.UserCredentials(creds), nats.Timeout(2*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.RetryOnFailedConnect(true),
-		nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_INBOX.node."+evilName.Token()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	return nats.Connect(e.url, nats.UserCredentials(creds), nats.Timeout(2*time.Second), nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.RetryOnFailedConnect(true),
+		nats.ReconnectBufSize(-1), nats.CustomInboxPrefix("_INBOX.node."+evilName.Token()),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 }
 
 // run does one thing after the other. A flood has its credentials refused for a minute; what it does then, nobody
@@ -68,7 +70,8 @@ func (e *evil) run(ctx context.Context, length time.Duration) {
 		before := e.sent.Load()
 		// Its share of the time, and on a slow machine until the bus has let it in again and something went out.
 		end := time.Now().Add(length / time.Duration(len(ways)))
-		for ; ctx.Err() == nil && (time.Now().Before(end) || e.sent.Load() == before && time.Since(end) < 10*time.Second); time.Sleep(10 * time.Millisecond) {
+		for ; ctx.Err() == nil && (time.Now().Before(end) ||
+			e.sent.Load() == before && time.Since(end) < 10*time.Second); time.Sleep(10 * time.Millisecond) {
 			e.beat(nil)
 			w.do()
 		}
@@ -133,7 +136,9 @@ func (e *evil) lie() {
 	case 1:
 		m.Pairs = []fleet.PairSample{{From: victim, To: nodeName(rand.IntN(e.agents)), Rate: 1}}
 	case 2:
-		m.Pairs = []fleet.PairSample{{From: evilName, To: victim, Rate: 1e6, Latency: 1e9}, {From: victim, To: evilName, Rate: 1e6, Latency: 1e9}}
+		m.Pairs = []fleet.PairSample{
+			{From: evilName, To: victim, Rate: 1e6, Latency: 1e9}, {From: victim, To: evilName, Rate: 1e6, Latency: 1e9},
+		}
 	case 3:
 		m.Order, m.Pairs = "no such order", []fleet.PairSample{{From: evilName, To: victim, Rate: 1e300}}
 	}
@@ -172,7 +177,9 @@ func (e *evil) bomb() {
 		b.WriteString(`"a-[0-999999]"`)
 	}
 	b.WriteString(`]}`)
-	e.say(&fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "evil", Meet: "127.0.0.1:9", Map: b.Bytes()}}, e.seq.Add(1))
+	e.say(&fleet.Event{
+		Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "evil", Meet: "127.0.0.1:9", Map: b.Bytes()},
+	}, e.seq.Add(1))
 	e.say(&fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "evil", Meet: "127.0.0.1:9", Map: []byte(`{"groups":[{"hosts":"a-[0-999999]","type":"t"},{"hosts":"a-[0-999999]"}]}`)}}, e.seq.Add(1))
 }
 
@@ -203,7 +210,10 @@ func (e *evil) connections() {
 
 func (e *evil) flood() {
 	var all sync.WaitGroup
-	for _, subject := range []string{fleet.BeatOf(evilName), fleet.ProgressOf(evilName), "busbar.say." + evilName.Token(), "busbar.last." + evilName.Token()} {
+	for _, subject := range []string{
+		fleet.BeatOf(evilName), fleet.ProgressOf(evilName), "busbar.say." + evilName.Token(),
+		"busbar.last." + evilName.Token(),
+	} {
 		all.Go(func() {
 			data := make([]byte, rand.IntN(16<<10))
 			for range 2000 {

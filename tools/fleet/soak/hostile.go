@@ -94,7 +94,10 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 	if err := s.bus.Ensure(ctx); err != nil {
 		return stop, err
 	}
-	s.hub = hub.New(hub.Config{Bus: hub.OnBus(s.bus, nil), Unreachable: silence, Look: time.Second, Dial: func(context.Context, string) error { return errors.New("not here") }})
+	s.hub = hub.New(hub.Config{
+		Bus: hub.OnBus(s.bus, nil), Unreachable: silence, Look: time.Second,
+		Dial: func(context.Context, string) error { return errors.New("not here") },
+	})
 	running, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	ends = append(ends, func() { cancel(); tasks.Wait() })
@@ -174,7 +177,8 @@ func (s *hostile) blame(text string) {
 	s.blamed[text]++
 }
 
-// watch looks what is said of honest nodes. On a machine that stopped for a while they were silent through no fault of theirs or the hostile one's.
+// watch looks what is said of honest nodes. On a machine that stopped for a while they were silent through no fault of
+// theirs or the hostile one's.
 func (s *hostile) watch(ctx context.Context) {
 	last, stopped := time.Now(), time.Time{}
 	for ctx.Err() == nil {

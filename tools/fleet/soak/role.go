@@ -156,7 +156,9 @@ func measure(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fl
 	}
 	m := &fleet.Measured{}
 	for _, k := range [][2]int{{0, 1}, {1, 0}} {
-		m.Pairs = append(m.Pairs, fleet.PairSample{From: p.Ranks[k[0]], To: p.Ranks[k[1]], Rate: 11e9, Both: 9e9, Latency: 25e6})
+		m.Pairs = append(m.Pairs, fleet.PairSample{
+			From: p.Ranks[k[0]], To: p.Ranks[k[1]], Rate: 11e9, Both: 9e9, Latency: 25e6,
+		})
 	}
 	return m, nil
 }

@@ -111,9 +111,11 @@ func (s *soak) quiet(since time.Time) func() error {
 
 // report prints what it took.
 func (s *soak) report(took time.Duration) {
-	fmt.Fprintf(s.out, "%d parts begun; processes killed: %d, lines cut: %d\n", s.begun.Load(), s.kills.Load(), s.cuts.Load())
+	fmt.Fprintf(s.out, "%d parts begun; processes killed: %d, lines cut: %d\n", s.begun.Load(), s.kills.Load(),
+		s.cuts.Load())
 	slices.Sort(s.delays)
-	fmt.Fprintf(s.out, "from said to read by the server, outages included: %d results, median %v, p99 %v, most %v\n", len(s.delays),
+	fmt.Fprintf(s.out, "from said to read by the server, outages included: %d results, median %v, p99 %v, most %v\n",
+		len(s.delays),
 		stats.Nearest(s.delays, 0.5), stats.Nearest(s.delays, 0.99), stats.Nearest(s.delays, 1))
 	for name, list := range map[string][]*process{"servers": s.servers, "agents, ten to a process": s.nodes} {
 		var cpu time.Duration
@@ -121,7 +123,8 @@ func (s *soak) report(took time.Duration) {
 		for _, p := range list {
 			cpu, rss = cpu+p.cpu, rss+p.rss
 		}
-		fmt.Fprintf(s.out, "%s: %.1f%% of one processor, %d MiB of memory in %d processes\n", name, 100*cpu.Seconds()/took.Seconds(), rss>>10, len(list))
+		fmt.Fprintf(s.out, "%s: %.1f%% of one processor, %d MiB of memory in %d processes\n", name,
+			100*cpu.Seconds()/took.Seconds(), rss>>10, len(list))
 	}
 }
 
@@ -139,7 +142,10 @@ func (s *soak) setUp(ctx context.Context) (err error) {
 	starts := make([]error, s.cluster)
 	var all sync.WaitGroup
 	for i := range s.cluster {
-		p := part{Dir: filepath.Join(s.dir, fmt.Sprintf("s%d", i)), Keys: keyDir, Name: fmt.Sprintf("s%d", i), Listen: fmt.Sprintf("127.0.0.1:%d", ports[i])}
+		p := part{
+			Dir: filepath.Join(s.dir, fmt.Sprintf("s%d", i)), Keys: keyDir, Name: fmt.Sprintf("s%d", i),
+			Listen: fmt.Sprintf("127.0.0.1:%d", ports[i]),
+		}
 		if s.cluster > 1 {
 			p.Route, p.Routes = ports[s.cluster+i], ports[s.cluster:]
 		}
@@ -228,8 +234,10 @@ func (s *soak) work(ctx context.Context) {
 // pair asks two nodes to measure each other.
 func (s *soak) pair(ctx context.Context, round, a, b int) {
 	p := &fleet.Part{
-		ID: fmt.Sprintf("r%d-%d-%d", round, a, b), Order: "soak", Round: round, Ranks: []fleet.Name{nodeName(a), nodeName(b)}, Meet: meetOf(a),
-		Secret: "a secret of sixteen", What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 1 << 20, Iters: 1}, Caps: fleet.Caps{Always: true},
+		ID: fmt.Sprintf("r%d-%d-%d", round, a, b), Order: "soak", Round: round, Ranks: []fleet.Name{nodeName(a), nodeName(b)},
+		Meet:   meetOf(a),
+		Secret: "a secret of sixteen", What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 1 << 20, Iters: 1},
+		Caps: fleet.Caps{Always: true},
 	}
 	for rank, n := range p.Ranks {
 		q := *p
@@ -256,8 +264,8 @@ func (s *soak) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// breakProcesses kills one and starts it again, whatever happens to the context, one after the other: two servers at once would
-// be more than a cluster promises. What a server had acknowledged must be there.
+// breakProcesses kills one and starts it again, whatever happens to the context, one after the other: two servers at
+// once would be more than a cluster promises. What a server had acknowledged must be there.
 func (s *soak) breakProcesses(ctx context.Context, list []*process, often time.Duration) {
 	for s.pause(ctx, often) {
 		p := list[rand.IntN(len(list))]

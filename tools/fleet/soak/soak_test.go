@@ -53,8 +53,8 @@ func TestCorruptStore(t *testing.T) {
 	}
 }
 
-// TestHostileNode has one node of a fleet in the wrong hands for some seconds. The command does it for ten minutes among
-// 200: -hostile.
+// TestHostileNode has one node of a fleet in the wrong hands for some seconds. The command does it for ten minutes
+// among 200: -hostile.
 func TestHostileNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a fleet for twenty seconds")

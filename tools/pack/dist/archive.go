@@ -34,7 +34,10 @@ func (r *release) tarAs(name string, list []file) error {
 }
 
 func (r *release) tarFile(t *tar.Writer, f file) error {
-	h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)), ModTime: r.time, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	h := &tar.Header{
+		Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)), ModTime: r.time, Typeflag: tar.TypeReg,
+		Format: tar.FormatPAX,
+	}
 	if err := t.WriteHeader(h); err != nil {
 		return err
 	}

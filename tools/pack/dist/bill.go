@@ -62,10 +62,12 @@ func (r *release) billOfMaterials(t target, command, path string) error {
 	})
 }
 
-// licences are the licences of all modules that the programs link, which most of them ask to be passed on, of Go itself and of
-// what the page has of others.
+// licences are the licences of all modules that the programs link, which most of them ask to be passed on, of Go itself
+// and of what the page has of others.
 func (r *release) licences(t target) ([]byte, error) {
-	args := []string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}"}
+	args := []string{
+		"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}",
+	}
 	for _, command := range t.commands() {
 		args = append(args, "./cmd/"+command)
 	}
@@ -81,7 +83,8 @@ func (r *release) licences(t target) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines = append(lines, "busbar\t"+r.root, "Go\t"+strings.TrimSpace(string(goroot)), "uPlot, in the page\t"+filepath.Join(r.root, "web/page/vendor/uplot"))
+	lines = append(lines, "busbar\t"+r.root, "Go\t"+strings.TrimSpace(string(goroot)),
+		"uPlot, in the page\t"+filepath.Join(r.root, "web/page/vendor/uplot"))
 	var b bytes.Buffer
 	for _, line := range lines {
 		name, dir, ok := strings.Cut(line, "\t")

@@ -45,7 +45,9 @@ func (r *release) layer(program, licences []byte) ([]byte, error) {
 		mode int64
 		user int
 	}{{"etc/", 0o755, 0}, {"data/", 0o700, nobody}, {"tmp/", 0o1777, 0}} {
-		h := &tar.Header{Name: d.name, Mode: d.mode, Uid: d.user, Gid: d.user, ModTime: r.time, Typeflag: tar.TypeDir, Format: tar.FormatPAX}
+		h := &tar.Header{
+			Name: d.name, Mode: d.mode, Uid: d.user, Gid: d.user, ModTime: r.time, Typeflag: tar.TypeDir, Format: tar.FormatPAX,
+		}
 		if err := t.WriteHeader(h); err != nil {
 			return nil, err
 		}
@@ -64,8 +66,8 @@ func (r *release) layer(program, licences []byte) ([]byte, error) {
 	return b.Bytes(), t.Close()
 }
 
-// image writes an image from scratch, as an archive that docker load, podman load, skopeo and crane take: an OCI layout with the
-// list that Docker reads beside it.
+// image writes an image from scratch, as an archive that docker load, podman load, skopeo and crane take: an OCI layout
+// with the list that Docker reads beside it.
 func (r *release) image(t target, program, licences []byte) error {
 	plain, err := r.layer(program, licences)
 	if err != nil {
@@ -84,8 +86,10 @@ func (r *release) image(t target, program, licences []byte) error {
 		"architecture": t.arch, "os": t.os, "created": r.time.Format(time.RFC3339),
 		"config": map[string]any{
 			"Entrypoint": []string{"/busbar"}, "Cmd": []string{"--help"}, "User": fmt.Sprint(nobody), "WorkingDir": "/data",
-			"Env":    []string{"PATH=/", "HOME=/data"},
-			"Labels": map[string]string{"org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0"},
+			"Env": []string{"PATH=/", "HOME=/data"},
+			"Labels": map[string]string{
+				"org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "Apache-2.0",
+			},
 		},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
 		"history": []any{map[string]any{"created": r.time.Format(time.RFC3339), "created_by": "make dist"}},
@@ -95,7 +99,8 @@ func (r *release) image(t target, program, licences []byte) error {
 	}
 	settings := newBlob("application/vnd.oci.image.config.v1+json", config)
 	text, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": settings, "layers": []*blob{layer},
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": settings,
+		"layers": []*blob{layer},
 	})
 	if err != nil {
 		return err
@@ -109,7 +114,9 @@ func (r *release) image(t target, program, licences []byte) error {
 	if err != nil {
 		return err
 	}
-	docker, err := json.Marshal([]any{map[string]any{"Config": settings.path(), "RepoTags": []string{"busbar:" + tag(r.version)}, "Layers": []string{layer.path()}}})
+	docker, err := json.Marshal([]any{map[string]any{
+		"Config": settings.path(), "RepoTags": []string{"busbar:" + tag(r.version)}, "Layers": []string{layer.path()},
+	}})
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-// Dist writes everything of a release into a folder: archives with manual pages and completions, deb and rpm packages, container
-// images, the Helm chart, a bill of materials for each binary, and their checksums. It runs in the root of a checkout:
+// Dist writes everything of a release into a folder: archives with manual pages and completions, deb and rpm packages,
+// container images, the Helm chart, a bill of materials for each binary, and their checksums. It runs in the root of a
+// checkout:
 //
 //	go run -C tools/pack ./dist -root ../.. -o dist
 //
-// The version is that of the commit's tag: v1.2.3, and 1.2.3+5.gabc1234 five commits later. Times in archives are those of the commit, so that two runs on
-// one commit give equal files.
+// The version is that of the commit's tag: v1.2.3, and 1.2.3+5.gabc1234 five commits later. Times in archives are those
+// of the commit, so that two runs on one commit give equal files.
 package main
 
 import (
@@ -44,7 +45,9 @@ func (t target) file(command string) string {
 	return command
 }
 
-var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
+var targets = []target{
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+}
 
 // release is what all parts share.
 type release struct {
@@ -115,7 +118,8 @@ func (r *release) build(t target, command string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, t.file(command))
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X busbar.dev/query.version=v"+r.version, "-o", path, "./cmd/"+command)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X busbar.dev/query.version=v"+r.version, "-o", path,
+		"./cmd/"+command)
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	return path, cmd.Run()

@@ -14,7 +14,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// units are what a package has of packaging/systemd: the services, and their settings, which upgrades leave as they are.
+// units are what a package has of packaging/systemd: the services, and their settings, which upgrades leave as they
+// are.
 var units = []struct{ source, at, kind string }{
 	{"busbar-agent.service", "/usr/lib/systemd/system/busbar-agent.service", files.TypeFile},
 	{"busbar-serve.service", "/usr/lib/systemd/system/busbar-serve.service", files.TypeFile},
@@ -31,7 +32,9 @@ func (r *release) packages(t target, programs []file, licences []byte) error {
 	var contents files.Contents
 	add := func(at, kind string, mode os.FileMode, data []byte) error {
 		source := filepath.Join(dir, fmt.Sprint(len(contents)))
-		contents = append(contents, &files.Content{Source: source, Destination: at, Type: kind, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: r.time}})
+		contents = append(contents, &files.Content{
+			Source: source, Destination: at, Type: kind, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: r.time},
+		})
 		return os.WriteFile(source, data, 0o666)
 	}
 	for _, p := range programs {
@@ -88,11 +91,14 @@ func (r *release) packages(t target, programs []file, licences []byte) error {
 // onePackage writes a package in one format.
 func (r *release) onePackage(t target, end string, format nfpm.Packager, contents files.Contents) error {
 	info := nfpm.WithDefaults(&nfpm.Info{
-		Name: "busbar", Arch: t.arch, Platform: "linux", Version: r.version, Release: "1", Section: "admin", Priority: "optional",
-		Maintainer: "busbar authors <busbar@busbar.dev>", Homepage: "https://busbar.dev", License: "Apache-2.0", MTime: r.time,
+		Name: "busbar", Arch: t.arch, Platform: "linux", Version: r.version, Release: "1", Section: "admin",
+		Priority:   "optional",
+		Maintainer: "busbar authors <busbar@busbar.dev>", Homepage: "https://busbar.dev", License: "Apache-2.0",
+		MTime:           r.time,
 		DisableGlobbing: true,
 		Description: "predict, plan and diagnose distributed GPU training\n" +
-			"Says before a job starts how fast it will go, what limits it and which settings\nto launch it with, and afterwards why it is slow or hung.",
+			"Says before a job starts how fast it will go, what limits it and which settings\nto launch it with, and " +
+			"afterwards why it is slow or hung.",
 		Overridables: nfpm.Overridables{Contents: contents},
 	})
 	if err := nfpm.PrepareForPackager(info, end); err != nil {

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// TestImage reads an image back as a registry does: every blob has the checksum that it is named by, and the layer has the program.
+// TestImage reads an image back as a registry does: every blob has the checksum that it is named by, and the layer has
+// the program.
 func TestImage(t *testing.T) {
 	r := &release{out: t.TempDir(), version: "1.2.3+x", time: time.Unix(1e9, 0).UTC()}
 	if err := r.image(target{"linux", "amd64"}, []byte("program"), []byte("licences")); err != nil {
@@ -68,7 +69,8 @@ func unpackImage(t *testing.T, name, root string) {
 		if parts[h.Name], err = io.ReadAll(tr); err != nil {
 			t.Fatal(err)
 		}
-		if sum, ok := strings.CutPrefix(h.Name, "blobs/sha256/"); ok && sum != fmt.Sprintf("%x", sha256.Sum256(parts[h.Name])) {
+		if sum, ok := strings.CutPrefix(h.Name, "blobs/sha256/"); ok &&
+			sum != fmt.Sprintf("%x", sha256.Sum256(parts[h.Name])) {
 			t.Errorf("%s has another checksum", h.Name)
 		}
 	}
@@ -86,7 +88,8 @@ func unpackImage(t *testing.T, name, root string) {
 	if err := json.Unmarshal(parts[index.Manifests[0].path()], &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if len(manifest.Layers) != 1 || manifest.Layers[0].path() != docker[0].Layers[0] || strings.Contains(docker[0].RepoTags[0], "+") {
+	if len(manifest.Layers) != 1 || manifest.Layers[0].path() != docker[0].Layers[0] ||
+		strings.Contains(docker[0].RepoTags[0], "+") {
 		t.Errorf("layers %+v, for Docker %+v", manifest.Layers, docker)
 	}
 	var config struct {
@@ -105,7 +108,8 @@ func unpackImage(t *testing.T, name, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); len(config.RootFS.DiffIDs) != 1 || config.RootFS.DiffIDs[0] != got {
+	if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); len(config.RootFS.DiffIDs) != 1 ||
+		config.RootFS.DiffIDs[0] != got {
 		t.Errorf("diff_ids %v, want %s", config.RootFS.DiffIDs, got)
 	}
 	unpack(t, tar.NewReader(bytes.NewReader(layer)), root)
@@ -238,13 +242,17 @@ func checkDeb(t *testing.T, deb string) {
 	if err != nil || !strings.HasPrefix(out, "busbar v") {
 		t.Errorf("%v: %s", err, out)
 	}
-	for _, name := range []string{"usr/share/man/man1/busbar-map.1.gz", "usr/share/bash-completion/completions/busbar", "usr/lib/systemd/system/busbar-agent.service", "etc/busbar/agent.env"} {
+	for _, name := range []string{
+		"usr/share/man/man1/busbar-map.1.gz", "usr/share/bash-completion/completions/busbar",
+		"usr/lib/systemd/system/busbar-agent.service", "etc/busbar/agent.env",
+	} {
 		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	dpkg("-r", "busbar")
-	if left := remains(t, root, "var/lib/dpkg"); strings.Count(left, "\n") != 1 || !strings.Contains(left, "etc/busbar/agent.env") {
+	if left := remains(t, root, "var/lib/dpkg"); strings.Count(left, "\n") != 1 ||
+		!strings.Contains(left, "etc/busbar/agent.env") {
 		t.Errorf("removed, but for settings; left: %s", left)
 	}
 	dpkg("-P", "busbar")

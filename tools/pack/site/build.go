@@ -30,7 +30,8 @@ var style []byte
 //go:embed search.js
 var search []byte
 
-var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
 // site is what is written, and what links may lead to.
 type site struct {

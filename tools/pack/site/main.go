@@ -1,9 +1,10 @@
-// Site writes the documents of a checkout as plain HTML with a search, which needs neither a server nor anything from elsewhere:
+// Site writes the documents of a checkout as plain HTML with a search, which needs neither a server nor anything from
+// elsewhere:
 //
 //	go run -C tools/pack ./site -root ../.. -o site
 //
-// Pages keep the paths of their Markdown files. The reference is what the commands print about themselves. A link that leads
-// nowhere, or to a heading that is not there, is an error.
+// Pages keep the paths of their Markdown files. The reference is what the commands print about themselves. A link that
+// leads nowhere, or to a heading that is not there, is an error.
 package main
 
 import (
@@ -57,7 +58,8 @@ func run(root, out, program string) error {
 			return err
 		}
 	}
-	log.Printf("%d pages, %d files, %d links checked; open %s", len(s.pages), len(s.files), s.links, filepath.Join(out, "index.html"))
+	log.Printf("%d pages, %d files, %d links checked; open %s", len(s.pages), len(s.files), s.links,
+		filepath.Join(out, "index.html"))
 	return nil
 }
 

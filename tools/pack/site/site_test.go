@@ -9,8 +9,9 @@ import (
 
 func TestBuild(t *testing.T) {
 	root := fstest.MapFS{
-		"docs/README.md":       {Data: []byte("# Documents\n\n## Tutorials\n- [First](tutorials/a.md#two-words)\n")},
-		"docs/tutorials/a.md":  {Data: []byte("# First hour\n\nSee ![p](../p.svg) and [home](../../README.md).\n\n## Two words\n\nbusbw and *MFU*\n")},
+		"docs/README.md": {Data: []byte("# Documents\n\n## Tutorials\n- [First](tutorials/a.md#two-words)\n")},
+		"docs/tutorials/a.md": {Data: []byte("# First hour\n\nSee ![p](../p.svg) and [home](../../README.md).\n\n## Two " +
+			"words\n\nbusbw and *MFU*\n")},
 		"docs/p.svg":           {Data: []byte("<svg/>")},
 		"README.md":            {Data: []byte("# busbar\n\n[docs](docs/), [out](https://example.org/)\n")},
 		"internal/x/README.md": {Data: []byte("not for users")},

@@ -14,7 +14,8 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "gen: expected the folder to write into, e.g. go run ./internal/test/synth/gen /tmp/synthetic")
+		fmt.Fprintln(os.Stderr, "gen: expected the folder to write into, e.g. go run ./internal/test/synth/gen "+
+			"/tmp/synthetic")
 		os.Exit(2)
 	}
 	if err := write(os.Args[1]); err != nil {

@@ -1,7 +1,7 @@
 // Package livejob makes what a synthetic training job tells about itself while a planted fault holds it up: the flight
-// recorder's dumps, RAS answers, logs and stacks of all its ranks. The job has tensor-parallel groups of consecutive ranks,
-// data-parallel groups across them and one group of all; a step is an all-gather and a reduce-scatter on the first, two
-// all-reduces on the second and one on the last. Only tests use it.
+// recorder's dumps, RAS answers, logs and stacks of all its ranks. The job has tensor-parallel groups of consecutive
+// ranks, data-parallel groups across them and one group of all; a step is an all-gather and a reduce-scatter on the
+// first, two all-reduces on the second and one on the last. Only tests use it.
 package livejob
 
 import (
@@ -71,7 +71,13 @@ type step struct {
 	in, out int
 }
 
-var program = []step{{1, "_all_gather_base", 32768, 65536}, {1, "_reduce_scatter_base", 65536, 32768}, {2, "all_reduce", 262144, 262144}, {2, "all_reduce", 131072, 131072}, {0, "all_reduce", 65536, 65536}}
+var program = []step{
+	{1, "_all_gather_base", 32768, 65536},
+	{1, "_reduce_scatter_base", 65536, 32768},
+	{2, "all_reduce", 262144, 262144},
+	{2, "all_reduce", 131072, 131072},
+	{0, "all_reduce", 65536, 65536},
+}
 
 const began = 1_800_000_000_000_000_000
 
@@ -83,7 +89,10 @@ func (j *Job) Entries(rank int) []Entry {
 	add := func(s step, state string) {
 		seq[s.which]++
 		n := len(list)
-		list = append(list, Entry{Record: n, Seq: seq[s.which], Group: ids[s.which], Op: s.op, In: s.in, Out: s.out, State: state, Created: began + int64(n)*1e6 + int64(rank)*1000})
+		list = append(list, Entry{
+			Record: n, Seq: seq[s.which], Group: ids[s.which], Op: s.op, In: s.in, Out: s.out, State: state,
+			Created: began + int64(n)*1e6 + int64(rank)*1000,
+		})
 	}
 	for range j.Steps - 1 {
 		for _, s := range program {

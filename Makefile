@@ -7,7 +7,7 @@ FUZZ   ?= 300x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack format kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -36,10 +36,15 @@ test-long: lint
 race:
 	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./web $(RACES)
 
-# go vet's checks and staticcheck's in one program, see tools/lint.
+# Go files of our own. Lines end at 120 bytes and gofumpt's rules hold, see tools/wrap; then go vet's checks and staticcheck's in
+# one program, see tools/lint.
+OURS    = $$(git ls-files '*.go' | grep -v -e testdata/ -e vendor/ | sed 's,^,../,')
 lint:
-	@bad=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofumpt-formatted: $$bad"; exit 1; }
+	@bad=$$($(GO) run -C tools ./wrap -l $(OURS)) || { echo "not formatted, make format does it: $$bad"; exit 1; }
 	$(FASTER) $(GO) run -C tools ./lint ./...
+
+format:
+	$(GO) run -C tools ./wrap $(OURS)
 
 # Every fuzz target alone, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
 fuzz:
@@ -62,7 +67,7 @@ bench:
 bench-peers:
 	cd tools/peers && $(GO) run . -o ../../docs/peers.md $(PEERS)
 
-# Golden files, the manual's outputs and the list of linked modules.
+# Golden files, the manual's outputs, the list of linked modules, and budget.txt where something shrank.
 update:
 	$(GO) test ./doctor ./fleet/health ./launch ./query ./report ./cmd/busbar ./internal/rules -update
 

@@ -21,7 +21,6 @@ import (
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/words"
 	wording "busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
@@ -920,7 +919,7 @@ func (p *placement) requireGPUs(cl *cluster.Cluster) error {
 	if p.cluster != "" {
 		if named := len(cl.Hosts); named > 0 && cl.Hosts[0].Type < 0 {
 			return fmt.Errorf("-c %s: it names %s and not what they are; busbar map %s HOSTLIST=PRESET -o site.yaml says it "+
-				"(%.80s=dgx-h100), then -c site.yaml", p.cluster, words.Plural(named, "node"), p.cluster, hostNames(cl))
+				"(%.80s=dgx-h100), then -c site.yaml", p.cluster, wording.Plural(named, "node"), p.cluster, hostNames(cl))
 		}
 		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
 	}

@@ -311,19 +311,3 @@ func TestLinkedModules(t *testing.T) {
 		t.Errorf("linked modules changed (go test ./internal/rules -update, and say why in the commit):\n%s", got)
 	}
 }
-
-// TestFilesAreOfReadableSize keeps a file to one idea.
-func TestFilesAreOfReadableSize(t *testing.T) {
-	const most = 450
-	for _, p := range all(t) {
-		for _, f := range p.GoFiles {
-			data, err := os.ReadFile(filepath.Join(p.Dir, f))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := bytes.Count(data, []byte("\n")); n > most {
-				t.Errorf("%s/%s has %d lines; at most %d, one idea a file", p.ImportPath, f, n, most)
-			}
-		}
-	}
-}

@@ -177,19 +177,21 @@ const head = `# The most that the checkout may hold; TestBudget of cmd/busbar co
 
 // Text is a budget as budget.txt has it: the heaviest first in each group.
 func (most Counts) Text() string {
-	group := func(k string) string { g, _, _ := strings.Cut(k, " "); return g }
+	group := func(k string) int {
+		word, _, _ := strings.Cut(k, " ")
+		return slices.Index([]string{"flags", "lines", "tokens"}, word)
+	}
 	keys := slices.SortedFunc(maps.Keys(most), func(a, b string) int {
-		return cmp.Or(-strings.Compare(group(a), group(b)), most[b]-most[a], strings.Compare(a, b))
+		return cmp.Or(group(b)-group(a), most[b]-most[a], strings.Compare(a, b))
 	})
 	var b strings.Builder
 	b.WriteString(head)
-	last := ""
+	last := -2
 	for _, k := range keys {
 		if k == "tests" {
 			continue
 		}
-		if g := group(k); g != last &&
-			(g == "tokens" || g == "lines" || g == "flags" || last == "tokens" || last == "lines") {
+		if g := group(k); g != last {
 			b.WriteByte('\n')
 			last = g
 		}

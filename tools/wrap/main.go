@@ -221,6 +221,11 @@ func (f *file) scanWords() {
 
 // fillComment fills the paragraph that a comment line is part of, and returns the paragraph's last line.
 func (f *file) fillComment(i int) int {
+	for l := i; l >= 0 && len(f.words[l]) == 1 && f.words[l][0].tok == token.COMMENT; l-- {
+		if strings.Contains(strings.ToLower(f.text(l)), "// output:") {
+			return i // what an example prints
+		}
+	}
 	text := f.text(i)
 	indent := text[:len(text)-len(strings.TrimLeft(text, "\t"))]
 	first, last := i, i
@@ -263,7 +268,7 @@ func (f *file) fillComment(i int) int {
 // isProse tells a line of a comment's paragraph from a list, a sample of code, a directive and an empty line.
 func isProse(text string) bool {
 	body, ok := strings.CutPrefix(strings.TrimSpace(text), "// ")
-	return ok && body != "" && !strings.ContainsAny(body[:1], " \t-*#|") && !strings.HasPrefix(body, "Output:")
+	return ok && body != "" && !strings.ContainsAny(body[:1], " \t-*#|")
 }
 
 func (f *file) joins(line int, indent string) bool {

@@ -35,6 +35,11 @@ func TestWrapFile(t *testing.T) {
 				"and more.\n//\n//   - a list\n//\n//go:noinline\nfunc F() {}",
 		},
 		{
+			"what an example prints stays",
+			"func F() {\n\tf()\n\t// Output:\n\t// " + strings.TrimSpace(long) + "\n\t// more\n}",
+			"func F() {\n\tf()\n\t// Output:\n\t// " + strings.TrimSpace(long) + "\n\t// more\n}",
+		},
+		{
 			"a comment behind code goes above it",
 			"func f() {\n\tcall() // " + strings.TrimSpace(long[:115]) + "\n}",
 			"func f() {\n\t// " + strings.TrimSpace(long[:115]) + "\n\tcall()\n}",

@@ -17,7 +17,7 @@ test: lint unit
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine/... ./input/nccllog ./internal/shm ./plan
 FUZZALL = $(CURDIR)/fuzzall.test
-UNIT    = $(FASTER) $(GO) test -vet=off -timeout 60m -p $(JOBS)
+UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
 	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' ./...

@@ -33,8 +33,10 @@ type calibrateCmd struct {
 
 // Help says what is fitted and ends with examples.
 func (calibrateCmd) Help() string {
-	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost of a slice, rates through host memory) to measurements on a cluster, " +
-		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
+	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost " +
+		"of a slice, rates through host memory) to measurements on a cluster, " +
+		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A " +
+		"later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
 		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +
@@ -49,7 +51,9 @@ func (c *calibrateCmd) Run(e *env) error {
 	case (c.Figures || c.Cross || c.Ablation) && c.Cluster != "":
 		return errors.New("-c with --figures or --cross: those describe every machine by its own words; leave -c out")
 	case c.Suggest:
-		doc, err := query.Suggest{Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Suggest{
+			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
+		}.Run(e.ctx, e.query(c.common))
 		if err != nil {
 			return err
 		}
@@ -127,7 +131,9 @@ func (c *calibrateCmd) live() query.CalibrateLive {
 
 // cross predicts every machine by figures fitted to the other machines.
 func (c *calibrateCmd) cross(e *env) error {
-	doc, err := query.CrossValidate{Files: c.Files, Publishers: c.Publishers, Without: c.Without, Points: c.Points}.Run(e.ctx, e.query(c.common))
+	doc, err := query.CrossValidate{
+		Files: c.Files, Publishers: c.Publishers, Without: c.Without, Points: c.Points,
+	}.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
@@ -172,5 +178,7 @@ func (c *calibrateCmd) target() (target, error) {
 
 // forms are how the cluster can be written.
 func (c *calibrateCmd) forms(doc *query.CalibrateDoc) forms {
-	return forms{list: []form{{"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) }}}}
+	return forms{list: []form{{
+		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) },
+	}}}
 }

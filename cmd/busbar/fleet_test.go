@@ -25,6 +25,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/query"
 	"busbar.dev/unit"
 )
 
@@ -130,9 +131,17 @@ func (f *servedFleet) join(names ...fleet.Name) {
 		f.t.Cleanup(n.stop)
 		f.nodes[name] = n
 	}
+	f.allUp(len(f.nodes))
+}
+
+// allUp waits for so many nodes, each with its address for measurements: an order leaves out who has none yet.
+func (f *servedFleet) allUp(nodes int) {
+	f.t.Helper()
 	eventually.Holds(f.t, "all nodes are up", func() bool {
-		_, out, _ := f.busbar("nodes", "--json")
-		return strings.Count(out, `"state": "up"`) == len(f.nodes)
+		var doc query.NodesDoc
+		code, out, _ := f.busbar("nodes", "--json")
+		return code == exitDone && json.Unmarshal([]byte(out), &doc) == nil && len(doc.Nodes) == nodes &&
+			!slices.ContainsFunc(doc.Nodes, func(n fleet.NodeState) bool { return n.State != fleet.NodeUp || n.Meet == "" })
 	})
 }
 

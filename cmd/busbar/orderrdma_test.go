@@ -60,15 +60,6 @@ func (f *servedFleet) credentials(name fleet.Name) string {
 	return creds
 }
 
-// allUp waits for so many nodes.
-func (f *servedFleet) allUp(nodes int) {
-	f.t.Helper()
-	eventually.Holds(f.t, "all nodes are up", func() bool {
-		_, out, _ := f.busbar("nodes", "--json")
-		return strings.Count(out, `"state": "up"`) == nodes
-	})
-}
-
 // agentOf is an agent that measures by other means than TCP as well.
 func agentOf(node *query.FleetNode, server, creds, dir, meet string) agent.Config {
 	return agent.Config{

@@ -7,7 +7,7 @@ FUZZ   ?= 300x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack format kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack format kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
@@ -31,6 +31,7 @@ test-long: lint
 	$(MAKE) race
 	$(MAKE) fuzz FUZZ=20s
 	cd tools/fleet && $(GO) test ./...
+	cd tools/fit && BUSBAR_LONG=$(LONG) $(GO) test -timeout 60m ./...
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
@@ -66,6 +67,12 @@ bench:
 # hour. PEERS="-short" is a quick look.
 bench-peers:
 	cd tools/peers && $(GO) run . -o ../../docs/peers.md $(PEERS)
+
+# How far off predictions are of machines that the fit of the built-in parameters has not seen; FIT=-figures prints the parameters,
+# and cd tools/fit && go run . -h lists the rest.
+FIT    ?= -cross
+fit:
+	cd tools/fit && $(GO) run . $(FIT) $(abspath $(FILES))
 
 # Golden files, the manual's outputs, the list of linked modules, and budget.txt where something shrank.
 update:

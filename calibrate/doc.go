@@ -1,9 +1,6 @@
-// Package calibrate fits the figures of package sim to measurements: all of them
-// to published sweeps, which gives sim.Fitted and the error bars of predictions,
-// or a few of them to what a user measured on one cluster.
+// Package calibrate fits figures of the model to what a user measured: those of package sim to collectives on one cluster, with a
+// curve of what they leave, and those of package step to kernels and training steps on its GPUs.
 //
-// The search goes along one figure after the other, in steps that grow while they
-// help and shrink when they do not. It is deterministic, keeps every figure in its
-// physical range, and holds figures that no measurement constrains near their
-// neighbours: the same figure of the next generation of GPUs, or what is usual.
+// A figure moves as far as the measurements ask for and as what is known about it allows, in its physical range; a figure that
+// they hardly feel hardly moves. tools/fit fits all figures to published sweeps, which gives sim.Fitted and the error bars.
 package calibrate

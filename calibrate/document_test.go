@@ -3,14 +3,10 @@ package calibrate
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"busbar.dev/calibrate/truth"
-	"busbar.dev/internal/test/corpus"
-	"busbar.dev/result"
 	"busbar.dev/sim"
 )
 
@@ -34,8 +30,8 @@ func documented(t *testing.T) map[string]string {
 	return list
 }
 
-// TestDocumentFigures holds docs/accuracy.md to the figures of the model: every one is listed once with who informs it, and no other is. With the
-// published points at hand, and time, the numbers are counted anew.
+// TestDocumentFigures holds docs/accuracy.md to the figures of the model: every one is listed once with who informs it, and no other is;
+// tools/fit counts the numbers anew.
 func TestDocumentFigures(t *testing.T) {
 	list := documented(t)
 	for i := range nFigures {
@@ -45,35 +41,5 @@ func TestDocumentFigures(t *testing.T) {
 	}
 	if len(list) != nFigures {
 		t.Errorf("docs/accuracy.md lists %d figures; there are %d", len(list), nFigures)
-	}
-	if os.Getenv("BUSBAR_LONG") == "" {
-		t.Skip("BUSBAR_LONG is not set: the numbers are not counted anew")
-	}
-	var sweeps result.Sweeps
-	for _, name := range []string{"collectives.jsonl", "collectives-2.jsonl"} {
-		f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", name))
-		if err != nil {
-			t.Skip(err)
-		}
-		defer f.Close()
-		part, _, err := truth.Read(name, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sweeps = append(sweeps, part...)
-	}
-	cases, _ := truth.Gather(sweeps, nil, 0)
-	var all [nFigures]bool
-	for i := range all {
-		all[i] = true
-	}
-	machines, publishers, err := informed(cases, sim.Fitted(), &all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range nFigures {
-		if got := fmt.Sprintf("%d/%d", machines[i], publishers[i]); got != list[sim.FigureName(i)] {
-			t.Errorf("`%s` %s is %s in docs/accuracy.md", sim.FigureName(i), got, list[sim.FigureName(i)])
-		}
 	}
 }

@@ -162,7 +162,7 @@ func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figur
 				}
 			}
 		}
-		for i, move := range gauss(a, b) {
+		for i, move := range Gauss(a, b) {
 			if may(i) {
 				_, lo, hi := step.Range(i)
 				f[i] = min(hi, max(lo, f[i]*math.Exp(min(0.5, max(-0.5, move)))))
@@ -170,6 +170,36 @@ func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figur
 		}
 	}
 	return &f, nil
+}
+
+// Gauss solves a system of linear equations with a positive diagonal.
+func Gauss(a [][]float64, b []float64) []float64 {
+	n := len(b)
+	for i := range n {
+		best := i
+		for r := i + 1; r < n; r++ {
+			if math.Abs(a[r][i]) > math.Abs(a[best][i]) {
+				best = r
+			}
+		}
+		a[i], a[best], b[i], b[best] = a[best], a[i], b[best], b[i]
+		for r := i + 1; r < n; r++ {
+			k := a[r][i] / a[i][i]
+			for c := i; c < n; c++ {
+				a[r][c] -= k * a[i][c]
+			}
+			b[r] -= k * b[i]
+		}
+	}
+	x := make([]float64, n)
+	for i := n - 1; i >= 0; i-- {
+		x[i] = b[i]
+		for c := i + 1; c < n; c++ {
+			x[i] -= a[i][c] * x[c]
+		}
+		x[i] /= a[i][i]
+	}
+	return x
 }
 
 // worse is how much the mean error of what was measured grows (in logarithms) at the ends of a figure's range.

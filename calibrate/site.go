@@ -82,17 +82,24 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 // fit moves figures as far as the points ask for and as what is known about them allows: the most likely figures, where each is
 // spread around start by a part of the error bar, and what they leave goes with the size (the curve). A figure that the points hardly feel hardly moves.
 func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error) {
-	felt, err := touches(cases, start)
-	if err != nil {
-		return nil, err
+	var felt [nFigures]bool
+	for _, c := range cases {
+		one, err := Felt(c, start, nil)
+		if err != nil {
+			return nil, err
+		}
+		for i := range felt {
+			felt[i] = felt[i] || one[i]
+		}
 	}
 	var way [nFigures]float64 // from start, in logarithms
-	var at *slopes
+	var at *Slopes
 	var asked, sd [nFigures]float64
 	spread := spreads(cases)
 	f := *start
 	for range linearised {
-		if at, err = slope(cases, &f, &felt); err != nil {
+		var err error
+		if at, err = Slope(cases, &f, &felt); err != nil {
 			return nil, err
 		}
 		asked, sd = at.solve(cases, &way, &spread)
@@ -150,9 +157,9 @@ func spreads(cases []*truth.Case) (list [nFigures]float64) {
 
 // solve are the most likely ways of figures, and how well they are known then: generalised least squares, where what sizes of a curve
 // have in common is no evidence for a figure. was is the way at which the slopes were taken.
-func (s *slopes) solve(cases []*truth.Case, was, spread *[nFigures]float64) (way, sd [nFigures]float64) {
+func (s *Slopes) solve(cases []*truth.Case, was, spread *[nFigures]float64) (way, sd [nFigures]float64) {
 	var free []int
-	for i := range s.by {
+	for i := range s.By {
 		if s.points[i] > 0 {
 			free = append(free, i)
 		}
@@ -171,7 +178,7 @@ func (s *slopes) solve(cases []*truth.Case, was, spread *[nFigures]float64) (way
 			by[i] = make([]float64, n)
 			for k := range c.spots {
 				for _, row := range c.spots[k].rows {
-					by[i][k] += s.by[f][row] / float64(len(c.spots[k].rows))
+					by[i][k] += s.By[f][row] / float64(len(c.spots[k].rows))
 				}
 				y[k] += by[i][k] * was[f]
 			}

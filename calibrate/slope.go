@@ -2,12 +2,61 @@ package calibrate
 
 import (
 	"math"
+	"strings"
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
+
+const nFigures = len(sim.Figures{})
+
+// isFirm tells of shares of line rates, and of what a channel moves through a port: hosts differ in their latencies by half,
+// links of one kind by some percent.
+func isFirm(name string) bool { return strings.HasSuffix(name, "_share") || name == "net_lane" }
+
+// Loss is how far off a case is by figures: a robust sum of logarithms, so that a sweep of many points counts more than one
+// of few, but not in proportion. buf is memory to use again.
+func Loss(c *truth.Case, f *sim.Figures, buf *[]unit.Time) (float64, error) {
+	var err error
+	if *buf, err = c.Predictor.Times(*buf, c.Ops, c.Settings, f); err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for i, t := range *buf {
+		sum += robust(math.Abs(math.Log(float64(max(t, 1)) / float64(c.Times[i]))))
+	}
+	return sum / math.Sqrt(float64(len(c.Ops))), nil
+}
+
+// robust grows like the error at first and slower later: a point that nothing
+// explains shall not bend the rest.
+func robust(e float64) float64 { return min(e, 0.05+0.9*math.Log1p(e)) }
+
+// Felt tells which figures a case depends on, of those asked for (nil: all): each is tried at both ends of its range, and
+// near its value.
+func Felt(c *truth.Case, f *sim.Figures, asked *[nFigures]bool) (felt [nFigures]bool, err error) {
+	var buf []unit.Time
+	base, err := Loss(c, f, &buf)
+	if err != nil {
+		return felt, err
+	}
+	g := *f
+	for i, old := range f {
+		_, lo, hi := sim.FigureRange(i)
+		for _, v := range []float64{lo, hi, old * 1.3, old / 1.3} {
+			if felt[i] || asked != nil && !asked[i] {
+				break
+			}
+			g[i] = min(max(v, lo), hi)
+			l, err := Loss(c, &g, &buf)
+			felt[i] = err == nil && l != base
+		}
+		g[i] = old
+	}
+	return felt, nil
+}
 
 // feels is how much a point must feel a figure (share of its time by share of the figure) to count as one that depends on it.
 const feels = 0.02
@@ -35,17 +84,17 @@ func distinct(cases []*truth.Case) int {
 	return len(seen)
 }
 
-// slopes are the logarithms of all points' times, and what they change by with the
+// Slopes are the logarithms of all points' times, and what they change by with the
 // logarithm of each figure.
-type slopes struct {
-	times  []float64 // measured over predicted
-	by     [nFigures][]float64
+type Slopes struct {
+	By     [nFigures][]float64
+	times  []float64     // measured over predicted
 	points [nFigures]int // different points that depend on a figure
 }
 
-// slope works out the slopes at f.
-func slope(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (*slopes, error) {
-	s := &slopes{}
+// Slope works out the slopes at f, of the figures that are felt.
+func Slope(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (*Slopes, error) {
+	s := &Slopes{}
 	var buf []unit.Time
 	at := func(g *sim.Figures) ([]float64, error) {
 		var list []float64
@@ -95,7 +144,7 @@ func slope(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (*slopes, 
 				n++
 			}
 		}
-		s.by[i], s.points[i] = a, len(seen)
+		s.By[i], s.points[i] = a, len(seen)
 	}
 	return s, nil
 }

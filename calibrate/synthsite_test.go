@@ -2,15 +2,12 @@ package calibrate
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
-	"busbar.dev/internal/test/synth"
 	"busbar.dev/predict"
 	"busbar.dev/sim"
-	"busbar.dev/step"
 )
 
 // A site whose network is slower and whose launches are later than usual is found to be so: the figures that differ
@@ -121,62 +118,4 @@ func TestSyntheticHeldOut(t *testing.T) {
 // The same without anybody's measurements.
 func TestSyntheticFewPoints(t *testing.T) {
 	fewPoints(t, synthetic(t, figures(t, map[string]float64{"hopper.launch": 1.8, "infiniband_share": 0.75}), 0.01, 0)[0])
-}
-
-// runs are synthetic training runs by figures.
-func runs(t testing.TB, f *step.Figures, spread float64) []*truth.RunRow {
-	t.Helper()
-	list, err := synth.Runs(f, spread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := synth.Lines(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := truth.Runs("synthetic.jsonl", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, left := truth.PredictRuns(all, step.Default())
-	if len(rows) != len(list) {
-		t.Fatalf("left %v", left)
-	}
-	return rows
-}
-
-// Steps that were made by other figures are explained by a fit, and a cluster that it has not seen too.
-func TestSyntheticSteps(t *testing.T) {
-	want := *step.Default()
-	for i := range want {
-		if step.Name(i) == "hopper.ceiling" || step.Name(i) == "ampere.ceiling" {
-			want[i] *= 0.8
-		}
-	}
-	rows := runs(t, &want, 0)
-	before := truth.RateRuns("before", rows)
-	f, err := FitSteps(rows, step.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		if err := r.Predict(&f.Figures); err != nil {
-			t.Fatal(err)
-		}
-	}
-	after := truth.RateRuns("after", rows)
-	if after.Median > 0.03 || after.Median > before.Median/3 {
-		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
-	}
-	for i, v := range f.Figures {
-		if _, lo, hi := step.Range(i); v < lo || v > hi {
-			t.Errorf("%s is %g, out of %g to %g", step.Name(i), v, lo, hi)
-		}
-	}
-	if err := f.Cross(ByCluster); err != nil {
-		t.Fatal(err)
-	}
-	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {
-		t.Errorf("median error of clusters that were left out %.3f, of the fit %.3f", cross.Median, after.Median)
-	}
 }

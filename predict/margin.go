@@ -76,8 +76,8 @@ func Measured(class string) bool {
 }
 
 // margins are factors by class and family for small, middle and large messages, from cross-validation on published
-// sweeps in which everything of a publisher was left out, as printed by `busbar calibrate --cross --publishers
-// --figures`. See docs/accuracy.md. 0 is the factor of the family: nobody has measured such.
+// sweeps in which everything of a publisher was left out, as printed by `make fit
+// FIT="-cross -publishers -figures"`. See docs/accuracy.md. 0 is the factor of the family: nobody has measured such.
 var margins = map[string][3]float64{
 	"multi-node-efa":             {1.67, 2.03, 1.84}, // points and machines: 32 of 3, 29 of 4, 25 of 4
 	"multi-node-gpudirect-tcpx":  {2.47, 3.00, 2.11}, // points and machines: 1 of 1, 14 of 1, 12 of 1

@@ -2,7 +2,6 @@ package query
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -51,18 +50,5 @@ func TestCalibrateRefuses(t *testing.T) {
 		if _, err := c.q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.q, err, c.want)
 		}
-	}
-}
-
-// TestCross predicts every machine by figures of the others.
-func TestCross(t *testing.T) {
-	files := []string{"../docs/examples/points.jsonl"}
-	d, err := CrossValidate{Files: files}.Run(t.Context(), Env{})
-	if err != nil || d.Points == 0 || d.Margins() == nil || len(d.Margins().Margins) == 0 {
-		t.Fatalf("%v, %+v", err, d)
-	}
-	f, err := Figures{Files: files}.Run(t.Context(), Env{})
-	if err != nil || f.Points != d.Points || !slices.ContainsFunc(f.Figures, func(x Figure) bool { return *x.Points > 0 && x.Unit != "" }) {
-		t.Errorf("%v, %+v", err, f)
 	}
 }

@@ -1,17 +1,15 @@
 package query
 
 import (
-	"maps"
 	"math"
 	"slices"
 
-	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 )
 
-// ValidateDoc is the answer to Validate and CrossValidate: errors are |predicted − measured| / measured.
+// ValidateDoc is the answer to Validate: errors are |predicted − measured| / measured.
 type ValidateDoc struct {
 	Points    int              `json:"points"`  // that were scored
 	Skipped   []ValidateSkip   `json:"skipped"` // that were not
@@ -31,8 +29,6 @@ type ValidateDoc struct {
 	Rows      []ValidateRow    `json:"rows"`
 	Notes     []string         `json:"notes,omitempty"`
 	Unused    []ValidateUnused `json:"unused_fields,omitempty"`
-	// LeftOut is how far off the training runs of each file are, by what is left out of the fit.
-	LeftOut []ValidateLeft `json:"left_out,omitempty"`
 	// Choices is about training runs of one job in several ways.
 	Choices *ValidateChoices `json:"choices,omitempty"`
 	Missed  []string         `json:"missed,omitempty"` // bounds that errors are greater than, in words
@@ -131,7 +127,6 @@ type ValidateRuns struct {
 	Rows  []*truth.RunRow
 	Left  []truth.Left
 	Score truth.RunScore
-	Fit   *calibrate.StepFit // that rows were left out of; nil where there is none
 }
 
 // Err is the reason where there was nothing to grade; the document is printed all the same.
@@ -213,10 +208,7 @@ func (all *measured) predictRuns(class string) *ValidateRuns {
 	if class != "" {
 		runs = slices.DeleteFunc(runs, func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
 	}
-	return newValidateRuns(truth.PredictRuns(runs, step.Default()))
-}
-
-func newValidateRuns(rows []*truth.RunRow, left []truth.Left) *ValidateRuns {
+	rows, left := truth.PredictRuns(runs, step.Default())
 	return &ValidateRuns{Rows: rows, Left: left, Score: truth.RateRuns("all runs", rows)}
 }
 
@@ -301,52 +293,3 @@ func runScore(p truth.RunScore) ValidateScore {
 
 // validateMicros is a time in µs with three digits.
 func validateMicros(t unit.Time) float64 { return math.Round(float64(t)/1e3) / 1e3 }
-
-// MarginsDoc is the width of error bars that a cross-validation found, with the score that it comes from.
-type MarginsDoc struct {
-	Margins []Margin `json:"margins"`
-	Median  float64  `json:"median_ape"`
-	P90     float64  `json:"p90_ape"`
-	Points  int      `json:"points"`
-
-	List []calibrate.Margin `json:"-"`
-	// Steps and Figures are those of training runs; nil where the document is about collectives.
-	Steps   *calibrate.StepMargins `json:"-"`
-	Figures *step.Figures          `json:"-"`
-}
-
-// Margin is the error bar of points that have something in common: measured is expected within predicted/factor and
-// predicted×factor.
-type Margin struct {
-	Class    string  `json:"class"`
-	Size     string  `json:"size"`
-	Factor   float64 `json:"factor"`
-	Points   int     `json:"points"`
-	Machines int     `json:"machines"`
-}
-
-// stepMargins are the error bars of training runs.
-func (d *ValidateDoc) stepMargins() *MarginsDoc {
-	t := d.Training
-	if t.Fit == nil {
-		return nil
-	}
-	m := &MarginsDoc{Margins: []Margin{}, Median: t.Score.Median, P90: t.Score.P90, Points: t.Score.Points, Steps: calibrate.NewStepMargins(t.Rows), Figures: &t.Fit.Figures}
-	for _, c := range slices.Sorted(maps.Keys(m.Steps.Margins.Classes)) {
-		m.Margins = append(m.Margins, Margin{Class: c, Factor: m.Steps.Margins.Classes[c], Machines: m.Steps.Clusters[c]})
-	}
-	return m
-}
-
-// Margins are the error bars that a cross-validation found.
-func (d *ValidateDoc) Margins() *MarginsDoc {
-	if d.Training != nil {
-		return d.stepMargins()
-	}
-	s := &d.Collectives.Score
-	m := &MarginsDoc{Margins: []Margin{}, Median: s.Median, P90: s.P90, Points: s.Points, List: calibrate.Margins(d.Collectives.Rows)}
-	for _, x := range m.List {
-		m.Margins = append(m.Margins, Margin{x.Class, x.Size, x.Factor, x.Points, x.Machines})
-	}
-	return m
-}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -166,26 +165,6 @@ func fitNoBetter(w io.Writer, s *calibrate.Site) error {
 	return t.Write(w)
 }
 
-// Figures prints fitted figures, which of them no point constrains, and the Go of sim.Fitted.
-func Figures(w io.Writer, d *query.FiguresDoc) error {
-	if d.Fitted == nil {
-		for _, f := range d.Figures {
-			fmt.Fprintf(w, "%-22s %8.4g %s\n", f.Name, f.Value, f.Unit)
-		}
-		_, err := fmt.Fprintf(w, "%d runs: median %s, 90th percentile %s\n", d.Points, percent(d.Median), percent(d.P90))
-		return err
-	}
-	t := texttab.New("figure", ">value", "unit", ">points", ">machines", ">publishers", "")
-	for _, f := range d.Figures {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), fmt.Sprint(*f.Machines), fmt.Sprint(*f.Publishers), f.Note)
-	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\n%d points: median %s, 90th percentile %s\n\n", d.Points, percent(d.Median), percent(d.P90))
-	return calibrate.WriteGo(w, d.Fitted)
-}
-
 // Suggest prints which sizes to measure, and how.
 func Suggest(w io.Writer, d *query.SuggestDoc) error {
 	fmt.Fprintf(w, "%s on %s of %s: these sizes say most about all of them, the first most\n\n", d.Op, d.Layout, d.Cluster)
@@ -203,48 +182,4 @@ func Suggest(w io.Writer, d *query.SuggestDoc) error {
 	}
 	_, err := fmt.Fprintf(w, "  for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done | tee measured.log\n", strings.Join(sizes, " "), d.Nodes*d.PerNode, d.PerNode, d.By)
 	return err
-}
-
-// Ablation prints what every mechanism is worth.
-func Ablation(w io.Writer, d *query.AblationDoc) error {
-	if len(d.Steps) > 0 {
-		return stepAblation(w, d)
-	}
-	fmt.Fprint(w, "Every point is predicted by parameters fitted without any point of its publisher.\n\n")
-	t := texttab.New("without", ">points", ">from 1 MiB", ">90%", ">below", ">machines' median", ">machines' 90%", ">in the bar")
-	for _, r := range d.Rows {
-		t.Row(cmp.Or(r.Without, "nothing: all mechanisms"), fmt.Sprint(r.Points), percent(r.Large), percent(r.LargeP), percent(r.Small), percent(r.By.Median), percent(r.By.P90), percent(r.By.Coverage))
-	}
-	return t.Write(w)
-}
-
-// stepAblation is that of training runs.
-func stepAblation(w io.Writer, d *query.AblationDoc) error {
-	for _, x := range []struct {
-		what  string
-		score func(*query.AblationStep) *query.StepScore
-	}{
-		{"cluster", func(s *query.AblationStep) *query.StepScore { return &s.Clusters }},
-		{"publisher", func(s *query.AblationStep) *query.StepScore { return &s.Publishers }},
-	} {
-		fmt.Fprintf(w, "Every run is predicted by parameters fitted without any run of its %s.\n\n", x.what)
-		t := texttab.New("without", ">median", ">90%", ">averaged over clusters", ">in the bar", ">averaged", ">pairs in order", "")
-		for i := range d.Steps {
-			s := &d.Steps[i]
-			t.Row(append(append([]string{cmp.Or(s.Without, "nothing: all mechanisms")}, stepScore(x.score(s))...), s.Meaning)...)
-		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-	}
-	return nil
-}
-
-// Margins prints error bars as Go.
-func Margins(w io.Writer, d *query.MarginsDoc) error {
-	if d.Steps != nil {
-		return calibrate.WriteStepGo(w, d.Figures, &d.Steps.Margins)
-	}
-	return calibrate.WriteMargins(w, d.List)
 }

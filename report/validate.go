@@ -25,35 +25,6 @@ func Validate(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	return validatedPoints(w, d, rows)
 }
 
-// CrossValidate prints how far off predictions are of machines that the model has not seen.
-func CrossValidate(w io.Writer, d *query.ValidateDoc, rows bool) error {
-	what := [2]string{"machine", "points"}
-	if d.Training != nil {
-		what = [2]string{"cluster", "runs"}
-	}
-	fmt.Fprintf(w, "Every %s is predicted by figures that were fitted without its %s.\n\n", what[0], what[1])
-	if len(d.LeftOut) > 0 {
-		t := texttab.New("file", "left out", ">runs", ">median", ">90%", ">averaged over clusters", ">in the bar", ">averaged", ">pairs in order")
-		for i := range d.LeftOut {
-			x := &d.LeftOut[i]
-			t.Row(append([]string{texttab.Clean(x.File), x.Left, fmt.Sprint(x.Runs)}, stepScore(&x.StepScore)...)...)
-		}
-		if err := t.Write(w); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-	}
-	return Validate(w, d, rows)
-}
-
-// stepScore is the score of training steps as cells.
-func stepScore(s *query.StepScore) []string {
-	return []string{
-		percent(s.Median), percent(s.P90), fmt.Sprintf("%s (%d)", percent(s.Clusters.Median), s.Clusters.Count), percent(s.Coverage), percent(s.Clusters.Coverage),
-		fmt.Sprintf("%d of %d", s.Right, s.Pairs),
-	}
-}
-
 // validatedPoints prints the score of collectives.
 func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	p := d.Collectives

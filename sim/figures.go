@@ -261,7 +261,7 @@ func FigureByName(name string) (int, error) {
 }
 
 // Fitted are the figures as fitted on the published sweeps of truth/collectives and collectives-2
-// (all that are neither anomalous nor of grade C), by `busbar calibrate --figures`.
+// (all that are neither anomalous nor of grade C), by `make fit FIT=-figures`.
 func Fitted() *Figures {
 	return &Figures{
 		// volta

@@ -33,9 +33,6 @@ type Case struct {
 // Machine is the sweep's, asked often.
 func (c *Case) Machine() string { return c.machine }
 
-// Publisher is who published the sweep.
-func (c *Case) Publisher() string { return publisherOf(c.Sweep) }
-
 // Prepare describes a sweep's cluster and lets NCCL choose for its points. The
 // error says in words why it cannot be predicted.
 func Prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"busbar.dev/hardware"
-	"busbar.dev/internal/lazyre"
 	"busbar.dev/internal/stats"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
@@ -54,22 +52,6 @@ func (r *RunRow) Use(seconds float64) {
 	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
 }
 
-var repository = lazyre.New(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
-
-// Publisher is who published a run: the repository or site of its source; of rounds of MLPerf, the submitter.
-func (t *Training) Publisher() string {
-	if _, who, ok := strings.Cut(t.Source, "training_results_"); ok {
-		if _, who, ok = strings.Cut(who, " "); ok {
-			who, _, _ = strings.Cut(who, "/")
-			return "MLPerf " + who
-		}
-	}
-	if m := repository.FindStringSubmatch(t.Source); m != nil {
-		return m[1]
-	}
-	return t.Source
-}
-
 // trainedWith is the release that is assumed of all runs: none states its own.
 var trainedWith = nccl.Version{Major: 2, Minor: 23, Patch: 4}
 
@@ -91,8 +73,11 @@ func (t *Training) Prepare() (*RunRow, error) {
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", t.Hardware.GPU)
 	}
-	if t.without != nil && t.without.gpu != nil {
-		t.without.gpu(&m)
+	if t.Change != nil {
+		t.Change(t, j, &m)
+		if err := j.Check(); err != nil {
+			return nil, err
+		}
 	}
 	return &RunRow{Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith))}, nil
 }

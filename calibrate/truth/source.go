@@ -5,7 +5,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
-	"busbar.dev/internal/lazyre"
 	"busbar.dev/result"
 )
 
@@ -26,19 +25,6 @@ func machineOf(s *result.Sweep) string {
 		name += "/" + strings.ToLower(strings.TrimSpace(word))
 	}
 	return name
-}
-
-// publisherEnd is what numbers several publications of one publisher: aic2, ociv3, nccl2409.
-var publisherEnd = lazyre.New(`v?\d+$`)
-
-// publisherOf is who published a sweep, as far as one can tell by the first word of its id. Threads of one
-// project's issues count as one.
-func publisherOf(s *result.Sweep) string {
-	who, _, _ := strings.Cut(s.ID, "-")
-	if short := publisherEnd.ReplaceAllString(who, ""); short != "" {
-		return short
-	}
-	return who
 }
 
 // machine is what a sweep says about its machine, never nil.

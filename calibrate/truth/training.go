@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/hardware"
 	"busbar.dev/workload"
 )
 
@@ -106,8 +107,9 @@ type Training struct {
 	Version   string `json:"framework_version"`
 	Year      int    `json:"year"`
 
-	Assumed []string   `json:"-"`
-	without *Mechanism // that is left out
+	Assumed []string `json:"-"`
+	// Change takes something out of a run before it is priced, to see what that is worth; nil takes nothing.
+	Change func(*Training, *workload.Job, *hardware.GPUModel) `json:"-"`
 }
 
 // readTraining reads a line; false when it is not about training.

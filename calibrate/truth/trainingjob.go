@@ -45,7 +45,6 @@ func (t *Training) Job() (*workload.Job, error) {
 	}
 	t.batches(j, &s)
 	t.fit(j)
-	t.leaveOut(j)
 	return j, j.Check()
 }
 

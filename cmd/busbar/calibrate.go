@@ -20,62 +20,34 @@ type calibrateCmd struct {
 	Live    bool   `help:"Measure now, through busbar-gpu: products and memory of GPUs for step, and the sizes of collectives that --suggest names; keep the calibration beside the cluster file (or in -o)."`
 	Torch   string `placeholder:"PYTHON" help:"With --live: also measure training steps of seven small models with this Python's PyTorch and transformers (python3, or a path), and fit what step predicts to them."`
 	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output. predict -c site.yaml also uses a site.calibration.yaml beside it."`
-	Figures bool   `help:"For developers: fit all parameters to published points and print them as Go (--json: as a document)."`
-	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes minutes. With --figures print the margins as Go (--json: as a document)."`
-	// Publishers and Without are for Cross.
-	Publishers bool   `help:"With --cross: leave out everything one publisher measured, not one machine at a time."`
-	Without    string `placeholder:"NAMES" help:"With --cross: leave mechanisms of the model out, separated by commas; --ablation lists them."`
-	Points     int    `placeholder:"N" help:"With --cross: calibrate every machine with N points of one sweep first, and score its other points."`
-	Ablation   bool   `help:"For developers: the left-out error without each mechanism of the model; takes many minutes."`
-	Suggest    bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
-	Count      int    `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
+	Suggest bool   `help:"Print which sizes to measure so that a calibration helps most; takes no measurements."`
+	Count   int    `default:"5" least:"1" most:"30" placeholder:"N" help:"With --suggest and --live: number of sizes of a collective, 1 to 30 (default 5)."`
 }
 
 // Help says what is fitted and ends with examples.
 func (calibrateCmd) Help() string {
-	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost " +
-		"of a slice, rates through host memory) to measurements on a cluster, " +
-		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A " +
-		"later prediction uses them and says so. " +
+	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost of a slice, rates through host memory) to measurements on a cluster, " +
+		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
 		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +
 		"  busbar calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log -o site.yaml\n" +
-		"  busbar predict -c site.yaml --op all_gather\n" +
-		"  busbar calibrate --cross docs/examples/points.jsonl"
+		"  busbar predict -c site.yaml --op all_gather"
 }
 
-// Run fits a cluster's figures, or all.
+// Run fits a cluster's figures, or says what to measure for that.
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
-	case (c.Figures || c.Cross || c.Ablation) && c.Cluster != "":
-		return errors.New("-c with --figures or --cross: those describe every machine by its own words; leave -c out")
 	case c.Suggest:
-		doc, err := query.Suggest{
-			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
-		}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Suggest{Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count}.Run(e.ctx, e.query(c.common))
 		if err != nil {
 			return err
 		}
 		return c.print(e, doc, func(w io.Writer) error { return report.Suggest(w, doc) })
-	case c.Ablation:
-		doc, err := query.Ablation{Files: c.Files}.Run(e.ctx, e.query(c.common))
-		if err != nil {
-			return err
-		}
-		return c.print(e, doc, func(w io.Writer) error { return report.Ablation(w, doc) })
-	case c.Cross:
-		return c.cross(e)
 	case c.Torch != "" && !c.Live:
 		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:
 		return fmt.Errorf("--live measures itself; leave %s out, or --live", c.Files[0])
-	case c.Figures:
-		doc, err := query.Figures{Files: c.Files}.Run(e.ctx, e.query(c.common))
-		if err != nil {
-			return err
-		}
-		return c.print(e, doc, func(w io.Writer) error { return report.Figures(w, doc) })
 	}
 	if c.Live {
 		if err := c.beside(e); err != nil {
@@ -129,20 +101,6 @@ func (c *calibrateCmd) live() query.CalibrateLive {
 	return q
 }
 
-// cross predicts every machine by figures fitted to the other machines.
-func (c *calibrateCmd) cross(e *env) error {
-	doc, err := query.CrossValidate{
-		Files: c.Files, Publishers: c.Publishers, Without: c.Without, Points: c.Points,
-	}.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	if m := doc.Margins(); c.Figures && m != nil {
-		return c.print(e, m, func(w io.Writer) error { return report.Margins(w, m) })
-	}
-	return c.print(e, doc, func(w io.Writer) error { return report.CrossValidate(w, doc, c.Verbose) })
-}
-
 // print writes a document as it was asked for.
 func (c *calibrateCmd) print(e *env, doc any, text func(io.Writer) error) error {
 	if c.JSON {
@@ -178,7 +136,5 @@ func (c *calibrateCmd) target() (target, error) {
 
 // forms are how the cluster can be written.
 func (c *calibrateCmd) forms(doc *query.CalibrateDoc) forms {
-	return forms{list: []form{{
-		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) },
-	}}}
+	return forms{list: []form{{"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) }}}}
 }

@@ -208,7 +208,7 @@ def steps(configs, compiled=False):
 
 
 def line(r, gpu, source):
-    """A step as a line that `busbar validate` and `busbar calibrate --figures` read."""
+    """A step as a line that `busbar validate` and tools/fit read."""
     a = r["arch"]
     name = "gpt" if "kv_heads" not in a else "llama"
     return {"id": "-".join(str(x) for x in (r["model"], r["batch"], r["seq"], "amp" if r["amp"] else "bf16", "again" if r["ckpt"] else "kept", "compiled" if r["compiled"] else "eager")),

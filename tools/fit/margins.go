@@ -1,4 +1,4 @@
-package calibrate
+package main
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"busbar.dev/predict"
 )
 
-// Margin is the error bar of a class of hardware and size.
-type Margin struct {
+// margin is the error bar of a class of hardware and size.
+type margin struct {
 	Class    string
 	Size     string
 	Factor   float64
@@ -28,7 +28,8 @@ type Margin struct {
 const (
 	heldErrors = 0.8
 	pseudo     = 4
-	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their number is not believed.
+	// Who chose the mechanisms had seen the machines: of few of them a smaller spread than this by the root of their
+	// number is not believed.
 	believed = 0.6
 	narrow   = 1.05
 	wide     = 3.0
@@ -50,7 +51,8 @@ func (s overMachines) shrink(family overMachines) overMachines {
 	n := s.machines + pseudo
 	mean := (s.mean*s.machines + family.mean*pseudo) / n
 	apart := s.mean - family.mean
-	variance := (s.variance*max(0, s.machines-1) + family.variance*(pseudo-1) + apart*apart*s.machines*pseudo/n) / max(1, n-1)
+	variance := (s.variance*max(0, s.machines-1) + family.variance*(pseudo-1) + apart*apart*s.machines*pseudo/n) / max(1,
+		n-1)
 	return overMachines{n, mean, variance}
 }
 
@@ -63,18 +65,19 @@ func (s overMachines) factor() float64 {
 	return min(wide, max(narrow, math.Ceil(math.Exp(up)*100)/100))
 }
 
-// studentT is the 85th percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on): publishers left
-// out, bars by it hold 93% of a machine's points, by the 90th percentile 96%.
+// studentT is the 85th percentile of Student's t by degrees of freedom (Hill 1970, to three digits from 3 on):
+// publishers left out, bars by it hold 93% of a machine's points, by the 90th percentile 96%.
 func studentT(df float64) float64 {
 	const z = 1.0364
 	df = max(df, 1)
-	return z + (z*z*z+z)/(4*df) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*df*df) + (3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*df*df*df)
+	return z + (z*z*z+z)/(4*df) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*df*df) +
+		(3*math.Pow(z, 7)+19*math.Pow(z, 5)+17*z*z*z-15*z)/(384*df*df*df)
 }
 
-// Margins are the error bars that cross-validated rows call for. A machine's error is what its bar must be to
-// hold most of its points; the bar of a class is what a further machine of the class will keep within, by
-// how far the errors of its machines and those of its family (predict.Family) are apart, which counts like a few machines more.
-func Margins(rows []truth.Row) []Margin {
+// margins are the error bars that cross-validated rows call for. A machine's error is what its bar must be to hold most
+// of its points; the bar of a class is what a further machine of the class will keep within, by how far the errors of
+// its machines and those of its family (predict.Family) are apart, which counts like a few machines more.
+func margins(rows []truth.Row) []margin {
 	errs := map[string]map[string][]float64{} // by class and machine
 	points := map[string]int{}
 	for i := range rows {
@@ -94,11 +97,11 @@ func Margins(rows []truth.Row) []Margin {
 			family[familyOf(k)] = append(family[familyOf(k)], q)
 		}
 	}
-	var list []Margin
+	var list []margin
 	for _, k := range slices.Sorted(maps.Keys(by)) {
 		i := strings.LastIndexByte(k, '/')
 		f := machinesOf(by[k]).shrink(machinesOf(family[familyOf(k)])).factor()
-		list = append(list, Margin{k[:i], k[i+1:], f, points[k], len(by[k])})
+		list = append(list, margin{k[:i], k[i+1:], f, points[k], len(by[k])})
 	}
 	for _, k := range slices.Sorted(maps.Keys(family)) {
 		name, size, _ := strings.Cut(k, "/")
@@ -108,27 +111,27 @@ func Margins(rows []truth.Row) []Margin {
 				n += p
 			}
 		}
-		list = append(list, Margin{name, size, machinesOf(family[k]).factor(), n, len(family[k])})
+		list = append(list, margin{name, size, machinesOf(family[k]).factor(), n, len(family[k])})
 	}
 	return list
 }
 
-// Refit gives rows the bars that the others' errors call for: those of one name (a machine, a publisher) have no part
+// refit gives rows the bars that the others' errors call for: those of one name (a machine, a publisher) have no part
 // in their own.
-func Refit(rows []truth.Row, by By) {
-	for _, name := range names(casesOf(rows), by) {
+func refit(rows []truth.Row, of by) {
+	for _, name := range names(casesOf(rows), of) {
 		var others []truth.Row
 		for _, r := range rows {
-			if by(r.Case) != name {
+			if of(r.Case) != name {
 				others = append(others, r)
 			}
 		}
 		table := map[string]float64{}
-		for _, m := range Margins(others) {
+		for _, m := range margins(others) {
 			table[m.Class+"/"+m.Size] = m.Factor
 		}
 		for i := range rows {
-			if r := &rows[i]; by(r.Case) == name {
+			if r := &rows[i]; of(r.Case) == name {
 				k := truth.ByClass(r)
 				r.Margin = max(cmp.Or(table[k], table[familyOf(k)], wide), r.Tie)
 			}
@@ -153,14 +156,14 @@ func familyOf(class string) string {
 	return predict.Family(class[:i]) + class[i:]
 }
 
-// WriteMargins writes the table that package predict has. A class without points of
+// writeMargins writes the table that package predict has. A class without points of
 // a size has 0 there, and the margin of its family.
-func WriteMargins(w io.Writer, list []Margin) error {
-	table := map[string]*[3]Margin{}
+func writeMargins(w io.Writer, list []margin) error {
+	table := map[string]*[3]margin{}
 	var classes []string
 	for _, m := range list {
 		if table[m.Class] == nil {
-			table[m.Class] = &[3]Margin{}
+			table[m.Class] = &[3]margin{}
 			classes = append(classes, m.Class)
 		}
 		for i, s := range predict.Sizes() {

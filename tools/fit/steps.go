@@ -1,26 +1,27 @@
-package calibrate
+package main
 
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
+	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/step"
 )
 
-// Of the fit of training steps: noise is what a run of an unseen cluster is off by where nothing is wrong with the figures, and rounds how
-// often the fit goes on from where it got to.
+// Of the fit of training steps: noise is what a run of an unseen cluster is off by where nothing is wrong with the
+// figures, and rounds how often the fit goes on from where it got to.
 const (
 	stepNoise  = 0.12
 	stepRounds = 3
 )
 
-// StepFit are figures that were fitted to training runs.
-type StepFit struct {
-	Figures step.Figures
-	// Informed is how many clusters a figure matters to: where it moves the predicted time by a fiftieth of its own change.
-	Informed []int
+// stepFit are figures that were fitted to training runs.
+type stepFit struct {
+	step.Figures
 
 	guess   *step.Figures
 	problem *stepProblem
@@ -64,9 +65,9 @@ func linear(rows []*truth.RunRow, at *step.Figures) (*stepProblem, error) {
 	return p, nil
 }
 
-// solve is the figures' logarithms that fit the runs of a selection best, from those that the problem was worked out at: least squares,
-// runs far off weighing less and clusters by the root of their number of runs, with every figure held to its guess as firmly as that
-// is known.
+// solve is the figures' logarithms that fit the runs of a selection best, from those that the problem was worked out
+// at: least squares, runs far off weighing less and clusters by the root of their number of runs, with every figure
+// held to its guess as firmly as that is known.
 func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bool) *step.Figures {
 	count := map[string]float64{}
 	for _, r := range p.rows {
@@ -106,7 +107,7 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bo
 				}
 			}
 		}
-		move = gauss(a, b)
+		move = calibrate.Gauss(a, b)
 	}
 	f := *at
 	for k := range f {
@@ -116,39 +117,9 @@ func (p *stepProblem) solve(guess, at *step.Figures, with func(*truth.RunRow) bo
 	return &f
 }
 
-// gauss solves a system of linear equations with a positive diagonal.
-func gauss(a [][]float64, b []float64) []float64 {
-	n := len(b)
-	for i := range n {
-		best := i
-		for r := i + 1; r < n; r++ {
-			if math.Abs(a[r][i]) > math.Abs(a[best][i]) {
-				best = r
-			}
-		}
-		a[i], a[best], b[i], b[best] = a[best], a[i], b[best], b[i]
-		for r := i + 1; r < n; r++ {
-			k := a[r][i] / a[i][i]
-			for c := i; c < n; c++ {
-				a[r][c] -= k * a[i][c]
-			}
-			b[r] -= k * b[i]
-		}
-	}
-	x := make([]float64, n)
-	for i := n - 1; i >= 0; i-- {
-		x[i] = b[i]
-		for c := i + 1; c < n; c++ {
-			x[i] -= a[i][c] * x[c]
-		}
-		x[i] /= a[i][i]
-	}
-	return x
-}
-
-// FitSteps fits the figures of training steps to runs, from a guess.
-func FitSteps(rows []*truth.RunRow, guess *step.Figures) (*StepFit, error) {
-	s := &StepFit{Figures: *guess, Informed: make([]int, len(guess)), guess: guess}
+// fitSteps fits the figures of training steps to runs, from a guess.
+func fitSteps(rows []*truth.RunRow, guess *step.Figures) (*stepFit, error) {
+	s := &stepFit{Figures: *guess, guess: guess}
 	for range stepRounds {
 		var err error
 		if s.problem, err = linear(rows, &s.Figures); err != nil {
@@ -157,30 +128,43 @@ func FitSteps(rows []*truth.RunRow, guess *step.Figures) (*StepFit, error) {
 		s.at = s.Figures
 		s.Figures = *s.problem.solve(guess, &s.at, func(*truth.RunRow) bool { return true })
 	}
-	for k := range s.Figures {
-		seen := map[string]bool{}
-		for i, r := range rows {
-			if math.Abs(s.problem.moves[i][k]) > 0.02 {
-				seen[r.Cluster] = true
-			}
-		}
-		s.Informed[k] = len(seen)
-	}
 	return s, nil
 }
 
-// ByCluster and BySource name what is left out of a fit at once.
-func ByCluster(r *truth.RunRow) string { return r.Cluster }
+var repository = regexp.MustCompile(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
 
-// BySource is who published a run.
-func BySource(r *truth.RunRow) string { return r.Publisher() }
+// What is left out of a fit at once: a cluster, what somebody published (the repository or site of its source; of
+// rounds of MLPerf, the submitter), or a kind of GPU.
+func ofCluster(r *truth.RunRow) string { return r.Cluster }
 
-// ByGPU is the GPU that it ran on.
-func ByGPU(r *truth.RunRow) string { return r.GPU.Name }
+func ofPublisher(r *truth.RunRow) string {
+	if _, who, ok := strings.Cut(r.Source, "training_results_"); ok {
+		if _, who, ok = strings.Cut(who, " "); ok {
+			who, _, _ = strings.Cut(who, "/")
+			return "MLPerf " + who
+		}
+	}
+	if m := repository.FindStringSubmatch(r.Source); m != nil {
+		return m[1]
+	}
+	return r.Source
+}
 
-// Cross predicts every run of the fit by figures fitted without those that have its name. Each fit solves without what it leaves out; that
-// errors are linear in the figures' logarithms near the fit of all runs is what they share.
-func (s *StepFit) Cross(name func(*truth.RunRow) string) error {
+func ofGPU(r *truth.RunRow) string { return r.GPU.Name }
+
+// predict prices every run of the fit by its figures.
+func (s *stepFit) predict() error {
+	for _, r := range s.problem.rows {
+		if err := r.Predict(&s.Figures); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cross predicts every run of the fit by figures fitted without those that have its name. Each fit solves without what
+// it leaves out; that errors are linear in the figures' logarithms near the fit of all runs is what they share.
+func (s *stepFit) cross(name func(*truth.RunRow) string) error {
 	names := map[string][]*truth.RunRow{}
 	for _, r := range s.problem.rows {
 		names[name(r)] = append(names[name(r)], r)
@@ -194,9 +178,10 @@ func (s *StepFit) Cross(name func(*truth.RunRow) string) error {
 		}
 	}
 	for left, mine := range names { // and its bar by the errors of the others
-		m := NewStepMargins(slices.DeleteFunc(slices.Clone(s.problem.rows), func(r *truth.RunRow) bool { return name(r) == left }))
+		m := newStepMargins(slices.DeleteFunc(slices.Clone(s.problem.rows),
+			func(r *truth.RunRow) bool { return name(r) == left }))
 		for _, r := range mine {
-			r.Margin = m.Margins.Of(r.Step.Job(), r.GPU)
+			r.Margin = m.Of(r.Step.Job(), r.GPU)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package calibrate
+package main
 
 import (
 	"fmt"
@@ -9,37 +9,37 @@ import (
 	"busbar.dev/sim"
 )
 
-// Folds are what is fitted without each publisher (or machine), to begin from where the model changes a little.
-type Folds struct {
+// folds are what is fitted without each publisher (or machine), to begin from where the model changes a little.
+type folds struct {
 	cases []*truth.Case
 	full  *sim.Figures
-	by    By
+	by    by
 	fits  map[string]*sim.Figures
-	felt  map[*result.Sweep][nFigures]bool
-	prior *sim.Figures
+	felt  map[*result.Sweep]which
 }
 
-// Fold fits the figures of all cases, and those without each name.
-func Fold(cases []*truth.Case, by By) (*Folds, error) {
-	a, err := Published(&Problem{Cases: cases}).Solve()
-	if err != nil {
+// fold fits the figures of all cases, and those without each name.
+func fold(cases []*truth.Case, of by) (*folds, error) {
+	s := published(cases)
+	if err := s.run(); err != nil {
 		return nil, err
 	}
-	x := &Folds{cases: cases, full: &a.Figures, by: by, fits: map[string]*sim.Figures{}, felt: map[*result.Sweep][nFigures]bool{}, prior: Prior()}
-	for _, name := range names(cases, by) {
-		if x.fits[name], _, err = Without(cases, name, x.full, by); err != nil {
-			return nil, fmt.Errorf("without %s: %w", name, err)
+	x := &folds{cases: cases, full: &s.f, by: of, fits: map[string]*sim.Figures{}, felt: map[*result.Sweep]which{}}
+	for _, name := range names(cases, of) {
+		var err error
+		if x.fits[name], _, err = without(cases, name, x.full, of); err != nil {
+			return nil, err
 		}
 	}
 	return x, nil
 }
 
-// Rows predicts every case by figures without its name.
-func (x *Folds) Rows() ([]truth.Row, error) {
-	return x.rows(x.cases, x.fits)
+// rows predicts every case by figures without its name.
+func (x *folds) rows() ([]truth.Row, error) {
+	return x.predicted(x.cases, x.fits)
 }
 
-func (x *Folds) rows(cases []*truth.Case, fits map[string]*sim.Figures) ([]truth.Row, error) {
+func (x *folds) predicted(cases []*truth.Case, fits map[string]*sim.Figures) ([]truth.Row, error) {
 	var all []truth.Row
 	for _, c := range cases {
 		rows, err := c.Predict(fits[x.by(c)])
@@ -51,16 +51,17 @@ func (x *Folds) rows(cases []*truth.Case, fits map[string]*sim.Figures) ([]truth
 	return all, nil
 }
 
-// Again is Rows of the same sweeps under a changed model. Figures without a name are fitted anew, from those of the model before,
-// where a sweep of somebody else changed that feels one of the figures that the name's own sweeps feel: no other fit can differ. refits
-// is how many names that were. Names that scored refuses keep their figures: their rows only make error bars.
-func (x *Folds) Again(cases []*truth.Case, scored func(name string) bool) (rows []truth.Row, refits int, err error) {
+// again is rows of the same sweeps under a changed model. Figures without a name are fitted anew, from those of the
+// model before, where a sweep of somebody else changed that feels one of the figures that the name's own sweeps feel:
+// no other fit can differ. refits is how many names that were. Names that scored refuses keep their figures: their rows
+// only make error bars.
+func (x *folds) again(cases []*truth.Case, scored func(name string) bool) (rows []truth.Row, refits int, err error) {
 	was := map[*result.Sweep]*truth.Case{}
 	for _, c := range x.cases {
 		was[c.Sweep] = c
 	}
-	felt := map[*result.Sweep][nFigures]bool{} // under the changed model
-	moved := map[string][nFigures]bool{}       // figures that a name's changed sweeps feel, before or now
+	felt := map[*result.Sweep]which{} // under the changed model
+	moved := map[string]which{}       // figures that a name's changed sweeps feel, before or now
 	for _, c := range cases {
 		before, err := x.feels(was[c.Sweep])
 		if err != nil {
@@ -87,7 +88,7 @@ func (x *Folds) Again(cases []*truth.Case, scored func(name string) bool) (rows 
 		if !scored(name) {
 			continue
 		}
-		var own, others [nFigures]bool
+		var own, others which
 		for _, c := range cases {
 			if x.by(c) == name {
 				own = either(own, felt[c.Sweep])
@@ -106,41 +107,36 @@ func (x *Folds) Again(cases []*truth.Case, scored func(name string) bool) (rows 
 			return nil, 0, fmt.Errorf("without %s: %w", name, err)
 		}
 	}
-	rows, err = x.rows(cases, fits)
+	rows, err = x.predicted(cases, fits)
 	return rows, refits, err
 }
 
 // refit fits the figures that a name's sweeps feel to the sweeps of all others, beginning near the answer.
-func (x *Folds) refit(cases []*truth.Case, name string, own [nFigures]bool, felt map[*result.Sweep][nFigures]bool) (*sim.Figures, error) {
+func (x *folds) refit(cases []*truth.Case, name string, own which, felt map[*result.Sweep]which) (*sim.Figures, error) {
 	in := slices.DeleteFunc(slices.Clone(cases), func(c *truth.Case) bool { return x.by(c) == name })
-	p := Published(&Problem{Cases: in})
-	p.Near = true
-	p.felt = func(c *truth.Case) [nFigures]bool { return felt[c.Sweep] }
-	start := *x.full
+	s := published(in)
+	s.near = true
+	s.felt = func(c *truth.Case) which { return felt[c.Sweep] }
+	s.f = *x.full
 	if x.fits[name] != nil {
-		start = *x.fits[name]
+		s.f = *x.fits[name]
 	}
-	var before [nFigures]bool
+	var before which
 	for _, c := range x.cases {
 		if x.by(c) == name {
 			before = either(before, x.felt[c.Sweep])
 		}
 	}
-	for i := range start {
-		if p.Free[i] = p.Free[i] && own[i]; p.Free[i] && !before[i] {
-			start[i] = x.prior[i]
+	for i := range s.f {
+		if s.free[i] = s.free[i] && own[i]; s.free[i] && !before[i] {
+			s.f[i] = s.prior[i]
 		}
 	}
-	p.Start = &start
-	a, err := p.run()
-	if err != nil {
-		return nil, err
-	}
-	return &a.f, nil
+	return &s.f, s.run()
 }
 
 // same tells whether a sweep is predicted as before.
-func (x *Folds) same(was, now *truth.Case) (bool, error) {
+func (x *folds) same(was, now *truth.Case) (bool, error) {
 	if was == nil {
 		return false, nil
 	}
@@ -153,9 +149,9 @@ func (x *Folds) same(was, now *truth.Case) (bool, error) {
 }
 
 // feels are the figures that a sweep depends on.
-func (x *Folds) feels(c *truth.Case) ([nFigures]bool, error) {
+func (x *folds) feels(c *truth.Case) (which, error) {
 	if c == nil {
-		return [nFigures]bool{}, nil
+		return which{}, nil
 	}
 	if f, ok := x.felt[c.Sweep]; ok {
 		return f, nil
@@ -165,14 +161,14 @@ func (x *Folds) feels(c *truth.Case) ([nFigures]bool, error) {
 	return f, err
 }
 
-func either(a, b [nFigures]bool) [nFigures]bool {
+func either(a, b which) which {
 	for i := range a {
 		a[i] = a[i] || b[i]
 	}
 	return a
 }
 
-func both(a, b [nFigures]bool) bool {
+func both(a, b which) bool {
 	for i := range a {
 		if a[i] && b[i] {
 			return true

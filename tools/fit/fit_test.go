@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/test/corpus"
+	"busbar.dev/result"
+	"busbar.dev/sim"
+)
+
+var once struct {
+	sync.Once
+	cases []*truth.Case
+}
+
+// corpusCases are the cases of the published sweeps.
+func corpusCases(t testing.TB) []*truth.Case {
+	t.Helper()
+	dir := corpus.Dir(t)
+	once.Do(func() { once.cases = readPublished(t, dir) })
+	return once.cases
+}
+
+func readPublished(t testing.TB, dir string) []*truth.Case {
+	t.Helper()
+	var all result.Sweeps
+	for _, name := range []string{"collectives.jsonl", "collectives-2.jsonl"} {
+		f, err := os.Open(filepath.Join(dir, "truth", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweeps, _, err := truth.Read(name, f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, sweeps...)
+	}
+	cases, _ := truth.Gather(all, nil, 0)
+	return cases
+}
+
+// The fitted figures are what the fit gives, near enough.
+func TestFittedIsTheFit(t *testing.T) {
+	cases := corpusCases(t)
+	p := published(cases)
+	p.quick = true
+	if err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := truth.Rows(cases, &p.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := truth.Rate(rows)
+	if rows, err = truth.Rows(cases, sim.Fitted()); err != nil {
+		t.Fatal(err)
+	}
+	got := truth.Rate(rows)
+	if got.Median > best.Median+0.01 || got.P90 > best.P90+0.03 {
+		t.Errorf("sim.Fitted has a median error of %.3f, p90 %.3f; a fit gives %.3f, %.3f: write it anew with make fit "+
+			"FIT=-figures", got.Median, got.P90, best.Median, best.P90)
+	}
+}
+
+// Machines of a publisher that the fit has not seen are predicted as docs/accuracy.md says.
+func TestCross(t *testing.T) {
+	if os.Getenv("BUSBAR_LONG") == "" {
+		t.Skip("fits thirty times; BUSBAR_LONG=1m (make test-long) does, and TestSyntheticCross holds the method")
+	}
+	cases := corpusCases(t)
+	rows, err := cross(cases, sim.Fitted(), publisher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refit(rows, publisher)
+	for _, p := range truth.Split(rows, truth.ByMiB) {
+		t.Logf("%s: %d points, median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Points, p.Median, p.P90, p.Covered)
+		if p.Median > 0.28 || p.P90 > 0.70 || p.MachineCovered < 0.85 {
+			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Median, p.P90, p.Covered)
+		}
+	}
+}
+
+// Every other size of a sweep teaches the rest: the error on sizes that the fit did
+// not see falls, on a cluster that sim.Fitted was not fitted on either.
+func TestHeldOutSizes(t *testing.T) {
+	all := corpusCases(t)
+	var in, out []*truth.Case
+	for _, c := range all {
+		if c.Sweep.ID == "nf5688-h800-1x8-broadcast" {
+			out = append(out, c)
+		} else if c.Machine() != "nf5688/h800" {
+			in = append(in, c)
+		}
+	}
+	p := published(in)
+	p.quick = true
+	if err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := calibrate.Cluster(out, &p.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all: median %.3f to %.3f, p90 %.3f to %.3f; held out: median %.3f to %.3f, p90 %.3f to %.3f", s.Before.Median,
+		s.After.Median, s.Before.P90, s.After.P90,
+		s.HeldBefore.Median, s.HeldAfter.Median, s.HeldBefore.P90, s.HeldAfter.P90)
+	for _, m := range s.Moved {
+		t.Logf("%s %.4g to %.4g (%.4g to %.4g) %s", m.Name, m.Was, m.Value, m.Low, m.High, m.Unit)
+	}
+	t.Log("loose", s.Loose)
+	if s.HeldAfter.Median > 0.7*s.HeldBefore.Median {
+		t.Errorf("on sizes that were held out the median error goes from %.3f to %.3f only", s.HeldBefore.Median,
+			s.HeldAfter.Median)
+	}
+}
+
+// Who informs each figure is as docs/accuracy.md says.
+func TestDocumentFigures(t *testing.T) {
+	text, err := os.ReadFile("../../docs/accuracy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all which
+	for i := range all {
+		all[i] = true
+	}
+	machines, publishers, err := informed(corpusCases(t), sim.Fitted(), &all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range nFigures {
+		if want := fmt.Sprintf("`%s` %d/%d", sim.FigureName(i), machines[i], publishers[i]); !strings.Contains(string(text),
+			want) {
+			t.Errorf("docs/accuracy.md does not say %s", want)
+		}
+	}
+}
+
+// Every figure has a usual value in its range.
+func TestPrior(t *testing.T) {
+	for i, v := range prior() {
+		if _, lo, hi := sim.FigureRange(i); v == 0 || v < lo || v > hi {
+			t.Errorf("the usual value of %s is %g; expected %g to %g", sim.FigureName(i), v, lo, hi)
+		}
+	}
+}
+
+// The program answers each question about the points of the manual's example.
+func TestQuestions(t *testing.T) {
+	for _, x := range []struct {
+		q    question
+		want string
+	}{
+		{question{figures: true}, "return &Figures{"},
+		{question{cross: true}, "fitted without its points"},
+		{question{cross: true, publishers: true, figures: true}, "var margins = map"},
+		{question{cross: true, without: "window"}, "in the bar"},
+		{question{ablation: true}, "simple-start"},
+	} {
+		var b bytes.Buffer
+		x.q.out = &b
+		err := x.q.read([]string{"../../docs/examples/points.jsonl"})
+		if err == nil {
+			err = x.q.run()
+		}
+		if err != nil || !strings.Contains(b.String(), x.want) {
+			t.Errorf("%+v: %v, want %q in\n%s", x.q, err, x.want, b.String())
+		}
+	}
+}
+
+// The published measurements lie beside the repository, not beside this module.
+func TestMain(m *testing.M) {
+	if os.Getenv("BUSBAR_SHARED") == "" {
+		os.Setenv("BUSBAR_SHARED", "../../../shared")
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/internal/test/synth"
+	"busbar.dev/sim"
+)
+
+// figures are the fitted ones with some changed by a factor.
+func figures(t testing.TB, by map[string]float64) *sim.Figures {
+	t.Helper()
+	f := *sim.Fitted()
+	for name, k := range by {
+		i, err := sim.FigureByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f[i] *= k
+	}
+	return &f
+}
+
+// synthetic are cases of machines whose times follow from figures, with noise of the given spread.
+func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []*truth.Case {
+	t.Helper()
+	var all []synth.Sweep
+	for _, i := range machines {
+		list, err := synth.Machines()[i].Sweeps(f, spread, synth.Sizes(10, 4), coll.AllReduce, coll.AllGather)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, list...)
+	}
+	text, err := synth.Lines(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeps, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, left := truth.Gather(sweeps, nil, 0)
+	if len(cases) != len(all) || len(left) != 0 {
+		t.Fatalf("%d cases of %d, left %v", len(cases), len(all), left)
+	}
+	return cases
+}
+
+// off is how far a figure is from what it should be.
+func off(t testing.TB, got, want *sim.Figures, name string) float64 {
+	t.Helper()
+	i, err := sim.FigureByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return math.Abs(got[i]/want[i] - 1)
+}
+
+// A fit finds the figures that the times were made of, from others that are off by up to a half, and moves no figure
+// that is not free.
+func TestFitRecoversFigures(t *testing.T) {
+	by := map[string]float64{"hopper.launch": 1.4, "infiniband_share": 0.8, "ll_net": 1.5, "hopper.nvlink_share": 0.9}
+	want := figures(t, by)
+	p := &search{cases: synthetic(t, want, 0, 0, 1), f: *sim.Fitted(), prior: sim.Fitted(), rounds: 60}
+	for name := range by {
+		i, err := sim.FigureByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.free[i] = true
+	}
+	if err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range by {
+		if d := off(t, &p.f, want, name); d > 0.02 {
+			t.Errorf("%s is off by %.1f%%", name, 100*d)
+		}
+	}
+	for i, v := range p.f {
+		if !p.free[i] && v != sim.Fitted()[i] {
+			t.Errorf("%s moved and was not free", sim.FigureName(i))
+		}
+		if p.free[i] && p.points[i] == 0 {
+			t.Errorf("no point depends on %s", sim.FigureName(i))
+		}
+	}
+}
+
+// The fit to published sweeps explains synthetic ones down to their noise, from round values; held figures stay, all
+// are in their range, and a second fit gives the same.
+func TestSyntheticPublished(t *testing.T) {
+	cases := synthetic(t, sim.Fitted(), 0.02, 0, 2, 3, 4)
+	p := published(cases)
+	p.rounds, p.quick = 12, true
+	p.pull = 0.2 // as many machines as published ones outweigh the pull; these few would not
+	before, err := truth.Rows(cases, p.prior)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := truth.Rows(cases, &p.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := truth.Rate(before), truth.Rate(after)
+	t.Logf("median %.3f to %.3f, 90%% %.3f to %.3f", was.Median, is.Median, was.P90, is.P90)
+	if is.Median > 0.06 || is.Median > was.Median/3 || is.P90 > 0.2 {
+		t.Errorf("median error %.3f, was %.3f; 90%% %.3f", is.Median, was.Median, is.P90)
+	}
+	for i, v := range p.f {
+		_, lo, hi := sim.FigureRange(i)
+		if v < lo || v > hi {
+			t.Errorf("%s is %g, out of %g to %g", sim.FigureName(i), v, lo, hi)
+		}
+		if held[sim.FigureName(i)] && v != p.prior[i] {
+			t.Errorf("%s moved", sim.FigureName(i))
+		}
+	}
+	again := published(cases)
+	again.rounds, again.quick, again.pull = p.rounds, true, p.pull
+	if err := again.run(); err != nil || again.f != p.f {
+		t.Errorf("a second fit differs: %v", err)
+	}
+}
+
+// A machine that is left out is predicted from the others, and by nothing of its own: its measured times do not matter.
+func TestSyntheticCross(t *testing.T) {
+	cases := synthetic(t, sim.Fitted(), 0.02, 0, 1, 3)
+	defer func(old float64) { pull = old }(pull)
+	pull = 0.2
+	names := names(cases, (*truth.Case).Machine)
+	rows, err := cross(cases, sim.Fitted(), (*truth.Case).Machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"synth1/h100", "synth2/h100", "synth4/a100-80"}; !slices.Equal(names, want) ||
+		len(rows) != 3*2*10 {
+		t.Errorf("%d rows of %v, want %v", len(rows), names, want)
+	}
+	by := map[string]truth.Score{}
+	for _, p := range truth.Split(rows, truth.ByMachine) {
+		by[p.Name] = p.Score
+		t.Logf("%s: median %.3f, 90%% %.3f", p.Name, p.Median, p.P90)
+	}
+	// The two H100 machines teach about each other; nothing but round values is known about the A100s.
+	for _, n := range names[:2] {
+		if by[n].Median > 0.08 {
+			t.Errorf("%s: median error %.3f although a machine of its kind was there", n, by[n].Median)
+		}
+	}
+	if by[names[2]].Median < by[names[0]].Median {
+		t.Errorf("%s is predicted as well as machines that others are like", names[2])
+	}
+
+	bars(t, rows)
+
+	first := names[0]
+	predicted := func(full *sim.Figures) (list []int64) {
+		f, out, err := without(cases, first, full, (*truth.Case).Machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := truth.Rows(out, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			list = append(list, int64(rows[i].Predicted))
+		}
+		return list
+	}
+	want := predicted(sim.Fitted())
+	// Nor do figures that were fitted to them.
+	if got := predicted(figures(t, map[string]float64{"hopper.launch": 1.5, "infiniband_share": 0.8})); !slices.Equal(got,
+		want) {
+		t.Errorf("predictions of %s follow figures that its times were part of: %v, were %v", first, got, want)
+	}
+	for _, c := range cases {
+		if c.Machine() == first {
+			for i := range c.Times {
+				c.Times[i] *= 3
+			}
+		}
+	}
+	if got := predicted(sim.Fitted()); !slices.Equal(got, want) {
+		t.Errorf("predictions of %s follow its own times: %v, were %v", first, got, want)
+	}
+}
+
+// bars checks the error bars of cross-validated rows, and the table that is written of them.
+func bars(t *testing.T, rows []truth.Row) {
+	t.Helper()
+	list := margins(rows)
+	factor := map[string]float64{}
+	for _, m := range list {
+		factor[m.Class+"/"+m.Size] = m.Factor
+		if m.Factor < 1.05 || m.Points == 0 || m.Machines == 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	inside := 0
+	for i := range rows {
+		if r := rows[i].Ratio(); max(r, 1/r) <= factor[truth.ByClass(&rows[i])] {
+			inside++
+		}
+	}
+	if inside < len(rows)*85/100 {
+		t.Errorf("%d of %d rows are inside their margins", inside, len(rows))
+	}
+	var b bytes.Buffer
+	if err := writeMargins(&b, list); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+b.String(), 0); err != nil {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	if !strings.Contains(b.String(), `"nvlink-single-node": {`) || !strings.Contains(b.String(), "of 2, ") {
+		t.Errorf("%s", b.String())
+	}
+}
+
+// The figures that are written as Go are the figures, to four digits.
+func TestWriteGo(t *testing.T) {
+	var b bytes.Buffer
+	if err := writeGo(&b, sim.Fitted()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() *Figures {\n"+b.String()+"}\n",
+		0); err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`//.*`).ReplaceAllString(b.String(), "")
+	got := regexp.MustCompile(`[-\d.e+]+,`).FindAllString(text, -1)
+	if len(got) != nFigures {
+		t.Fatalf("%d figures, want %d", len(got), nFigures)
+	}
+	for i, s := range got {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(s, ","), 64)
+		if err != nil || math.Abs(v-sim.Fitted()[i]) > 1e-3*sim.Fitted()[i] {
+			t.Errorf("%s is written as %s: %v", sim.FigureName(i), s, err)
+		}
+	}
+}

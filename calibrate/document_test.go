@@ -30,8 +30,8 @@ func documented(t *testing.T) map[string]string {
 	return list
 }
 
-// TestDocumentFigures holds docs/accuracy.md to the figures of the model: every one is listed once with who informs it, and no other is;
-// tools/fit counts the numbers anew.
+// TestDocumentFigures holds docs/accuracy.md to the figures of the model: every one is listed once with who informs it,
+// and no other is; tools/fit counts the numbers anew.
 func TestDocumentFigures(t *testing.T) {
 	list := documented(t)
 	for i := range nFigures {

@@ -56,7 +56,8 @@ func TestFittedIsGood(t *testing.T) {
 			median = 0.25
 		}
 		if p.Median > median || p.P90 > p90 || p.Covered < 0.85 {
-			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar; promised %.2f, %.2f, 0.85", p.Name, p.Median, p.P90, p.Covered, median, p90)
+			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar; promised %.2f, %.2f, 0.85", p.Name, p.Median, p.P90, p.Covered,
+				median, p90)
 		}
 	}
 }

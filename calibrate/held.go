@@ -32,7 +32,8 @@ func bySize(before, after []truth.Row) []SizeScore {
 // Better tells whether there is something worth keeping: figures that moved or a curve, and a median error that fell
 // on the points and did not rise on those that were left out.
 func (s *Site) Better() bool {
-	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median <= max(s.HeldBefore.Median, ofOne))
+	return (len(s.Moved) > 0 || s.Part > 0) && s.After.Median < s.Before.Median &&
+		(s.HeldAfter.Points == 0 || s.HeldAfter.Median <= max(s.HeldBefore.Median, ofOne))
 }
 
 // clearly is how much worse figures may make points that are left out until they are dropped: half of a handful of
@@ -108,7 +109,8 @@ func turns(cases []*truth.Case) map[place]int {
 		}
 	}
 	slices.SortFunc(list, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.per, b.per), cmp.Compare(a.bytes, b.bytes))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.per, b.per),
+			cmp.Compare(a.bytes, b.bytes))
 	})
 	for i, p := range list {
 		seen[p] = i

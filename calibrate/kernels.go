@@ -18,7 +18,8 @@ type Kernel struct {
 	Task      workload.Task
 	Precision workload.Precision
 	Measured  unit.Span
-	// Before and After are predicted by the former and by the fitted figures, LeftOut by figures that were fitted with this kernel left out.
+	// Before and After are predicted by the former and by the fitted figures, LeftOut by figures that were fitted with
+	// this kernel left out.
 	Before, After, LeftOut unit.Span
 }
 
@@ -26,18 +27,20 @@ type Kernel struct {
 type KernelFit struct {
 	Kernels []Kernel
 	Moved   []Moved
-	// Before, After and LeftOut are the mean errors of kernels, as shares: by the figures of before, by the fitted ones, and by those that
-	// were fitted without the kernel.
+	// Before, After and LeftOut are the mean errors of kernels, as shares: by the figures of before, by the fitted ones,
+	// and by those that were fitted without the kernel.
 	Before, After, LeftOut float64
 }
 
-// How far a product may be off its figures, and a stream: kernels of a framework reach less of the memory's rate than a copy.
+// How far a product may be off its figures, and a stream: kernels of a framework reach less of the memory's rate than a
+// copy.
 const (
 	productNoise = 0.04
 	streamNoise  = 0.06
 )
 
-// Kernels fits the figures of steps to kernels of one GPU, from those in use so far and held to them as firmly as they are known.
+// Kernels fits the figures of steps to kernels of one GPU, from those in use so far and held to them as firmly as they
+// are known.
 func Kernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*KernelFit, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no kernel of %s was measured", m.Title)
@@ -117,8 +120,8 @@ func solveKernels(m hardware.GPUModel, list []Kernel, start *step.Figures) (*ste
 	return solve(kernelPoints(m, list), start, func(i int) bool { return step.Kernels(i) && step.Touches(i, m) })
 }
 
-// solve is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures move. Figures are held to where they
-// start as firmly as they are known; only those that may move do.
+// solve is least squares in logarithms, worked out anew from where it got to: what limits a product changes as figures
+// move. Figures are held to where they start as firmly as they are known; only those that may move do.
 func solve(list []point, start *step.Figures, may func(i int) bool) (*step.Figures, error) {
 	f := *start
 	const nudge, rounds = 0.02, 6
@@ -233,8 +236,8 @@ func bounds(list []point, f *step.Figures, i int) (low, high float64) {
 	return find(lo), find(hi)
 }
 
-// KernelBar is the factor that a product, or a stream through memory, of a GPU nobody measured is expected within: two standard deviations of what is
-// known of its figure and of kernels around it.
+// KernelBar is the factor that a product, or a stream through memory, of a GPU nobody measured is expected within: two
+// standard deviations of what is known of its figure and of kernels around it.
 func KernelBar(product bool) float64 {
 	figure, noise := "hopper.ceiling", productNoise
 	if !product {

@@ -19,7 +19,8 @@ type MeasuredStep struct {
 	Job   *workload.Job
 	Step  unit.Span
 	Parts step.Parts // those that are 0 were not seen
-	// Before, After and LeftOut are predicted by the former and by the fitted figures, and by figures that were fitted without this step.
+	// Before, After and LeftOut are predicted by the former and by the fitted figures, and by figures that were fitted
+	// without this step.
 	Before, After, LeftOut unit.Span
 }
 
@@ -31,8 +32,9 @@ type PartsFit struct {
 	Before, After, LeftOut float64
 }
 
-// partNoise is how far each part of a step of an unseen model may be off right figures, in the order of step.Parts; partShare is the same of every part as a
-// share of the whole step, so that a part that hardly counts says hardly anything.
+// partNoise is how far each part of a step of an unseen model may be off right figures, in the order of step.Parts;
+// partShare is the same of every part as a share of the whole step, so that a part that hardly counts says hardly
+// anything.
 var partNoise = [...]float64{0.04, 0.1, 0.1, 0.08, 0.05, 0.1}
 
 const partShare = 0.015
@@ -44,8 +46,9 @@ func parts(p *step.Parts) [len(partNoise)]unit.Span {
 // fewestSteps is how many steps there must be, so that one can be left out and the others still tell models apart.
 const fewestSteps = 3
 
-// Parts fits the figures of steps to the parts of measured ones, from those in use so far. A figure without which the parts of steps that are left out are
-// predicted better keeps its value: of parts, since errors of parts may cancel in the sum of one model and not in that of another.
+// Parts fits the figures of steps to the parts of measured ones, from those in use so far. A figure without which the
+// parts of steps that are left out are predicted better keeps its value: of parts, since errors of parts may cancel in
+// the sum of one model and not in that of another.
 func Parts(m hardware.GPUModel, list []MeasuredStep, start *step.Figures) (*PartsFit, error) {
 	if len(list) < fewestSteps {
 		return nil, fmt.Errorf("%d steps of %s were measured; expected at least %d", len(list), m.Title, fewestSteps)
@@ -160,14 +163,17 @@ func (p *partsProblem) points(without int) (list []point) {
 			if have <= 0 {
 				continue
 			}
-			list = append(list, point{have, math.Hypot(partNoise[k], partShare*float64(p.list[i].Step/have)), func(f *step.Figures) (unit.Span, error) {
-				g, err := step.NewGPU(p.m, f)
-				if err != nil {
-					return 0, err
-				}
-				x, err := p.ready[i].Parts(g)
-				return max(parts(&x)[k], 1e-6), err
-			}})
+			list = append(list, point{
+				have, math.Hypot(partNoise[k], partShare*float64(p.list[i].Step/have)),
+				func(f *step.Figures) (unit.Span, error) {
+					g, err := step.NewGPU(p.m, f)
+					if err != nil {
+						return 0, err
+					}
+					x, err := p.ready[i].Parts(g)
+					return max(parts(&x)[k], 1e-6), err
+				},
+			})
 		}
 	}
 	return list
@@ -177,8 +183,11 @@ func (p *partsProblem) solve(without int, start *step.Figures, held *[len(step.F
 	return solve(p.points(without), start, func(i int) bool { return p.moves(i) && !held[i] })
 }
 
-// leftOut is the mean error of steps, each predicted by figures that were fitted to the other steps, and that of their parts; into gets the predictions.
-func (p *partsProblem) leftOut(start *step.Figures, held *[len(step.Figures{})]bool, into []MeasuredStep) (mean, byPart float64, err error) {
+// leftOut is the mean error of steps, each predicted by figures that were fitted to the other steps, and that of their
+// parts; into gets the predictions.
+func (p *partsProblem) leftOut(start *step.Figures, held *[len(step.Figures{})]bool,
+	into []MeasuredStep,
+) (mean, byPart float64, err error) {
 	n := float64(len(p.list))
 	for i := range p.list {
 		f, err := p.solve(i, start, held)

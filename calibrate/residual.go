@@ -14,8 +14,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// curve is what is left between measured and predicted rows of one collective on one layout, from small to large sizes; a
-// size that was measured twice has the mean.
+// curve is what is left between measured and predicted rows of one collective on one layout, from small to large sizes;
+// a size that was measured twice has the mean.
 type curve struct {
 	kind          coll.Kind
 	class, layout string
@@ -43,7 +43,8 @@ func curves(cases []*truth.Case, logs []float64) []*curve {
 	for _, c := range cases {
 		class, layout := c.Predictor.Class(), c.Predictor.Shape()
 		for i, op := range c.Ops {
-			k := slices.IndexFunc(list, func(x *curve) bool { return x.kind == op.Kind && x.class == class && x.layout == layout })
+			k := slices.IndexFunc(list,
+				func(x *curve) bool { return x.kind == op.Kind && x.class == class && x.layout == layout })
 			if k < 0 {
 				k, list = len(list), append(list, &curve{kind: op.Kind, class: class, layout: layout, p: c.Predictor})
 			}
@@ -73,10 +74,11 @@ func (c *curve) spot(size unit.Bytes) spot {
 	return s
 }
 
-// What a residual (a logarithm) is made of, as standard deviations. The error bar says how well a class of machines and sizes is known
-// before anything is measured there, so that all are parts of its logarithm (leastBar at the least) but the last: a latency of this cluster, a share of a
-// line rate, what goes with the size, alike at sizes less than alikeSizes apart (in logarithms) and less so by another algorithm or protocol, and
-// what belongs to one measurement alone. Chosen by leaving out publishers; between half and twice of each the error changes by a twentieth at most.
+// What a residual (a logarithm) is made of, as standard deviations. The error bar says how well a class of machines and
+// sizes is known before anything is measured there, so that all are parts of its logarithm (leastBar at the least) but
+// the last: a latency of this cluster, a share of a line rate, what goes with the size, alike at sizes less than
+// alikeSizes apart (in logarithms) and less so by another algorithm or protocol, and what belongs to one measurement
+// alone. Chosen by leaving out publishers; between half and twice of each the error changes by a twentieth at most.
 const (
 	leastBar   = 1.02
 	ofLatency  = 1.5
@@ -109,8 +111,9 @@ func (c *curve) inverse() [][]float64 {
 	return inverse
 }
 
-// keep takes of curves what is expected at their sizes and around them, all points of a curve considered (the mean of a Gaussian
-// process): nearly all of it where neighbours agree, less where they scatter. It returns the part that is kept.
+// keep takes of curves what is expected at their sizes and around them, all points of a curve considered (the mean of a
+// Gaussian process): nearly all of it where neighbours agree, less where they scatter. It returns the part that is
+// kept.
 func keep(curves []*curve) (list []cluster.Residual, part float64) {
 	was, is := 0.0, 0.0
 	for _, c := range curves {
@@ -154,7 +157,8 @@ func thin(points []cluster.ResidualPoint) []cluster.ResidualPoint {
 	return list
 }
 
-// between are the measured sizes, every doubled one between two of them, and as many beyond the ends as a curve needs to come back.
+// between are the measured sizes, every doubled one between two of them, and as many beyond the ends as a curve needs
+// to come back.
 func (c *curve) between() []spot {
 	const step, ends = 2, 10
 	var list []spot
@@ -190,8 +194,8 @@ func invert(a, b [][]float64) {
 	}
 }
 
-// A curve is worth keeping from this on, and one that is farther off at most sizes is no property of a cluster: its description or
-// the run itself is more likely wrong.
+// A curve is worth keeping from this on, and one that is farther off at most sizes is no property of a cluster: its
+// description or the run itself is more likely wrong.
 const (
 	leastFactor = 1.005
 	mostFactor  = 3.0

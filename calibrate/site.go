@@ -79,8 +79,9 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	return s, err
 }
 
-// fit moves figures as far as the points ask for and as what is known about them allows: the most likely figures, where each is
-// spread around start by a part of the error bar, and what they leave goes with the size (the curve). A figure that the points hardly feel hardly moves.
+// fit moves figures as far as the points ask for and as what is known about them allows: the most likely figures, where
+// each is spread around start by a part of the error bar, and what they leave goes with the size (the curve). A figure
+// that the points hardly feel hardly moves.
 func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error) {
 	var felt [nFigures]bool
 	for _, c := range cases {
@@ -130,8 +131,9 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*sim.Figures, error
 	return &f, nil
 }
 
-// How often times are taken for straight lines of the figures, how far (in logarithms) a host explains a figure, how many standard deviations hold nine of ten values, and how
-// much of what is not known about a figure must be left so that the points do not determine it.
+// How often times are taken for straight lines of the figures, how far (in logarithms) a host explains a figure, how
+// many standard deviations hold nine of ten values, and how much of what is not known about a figure must be left so
+// that the points do not determine it.
 const (
 	linearised = 2
 	far        = math.Ln2
@@ -155,8 +157,8 @@ func spreads(cases []*truth.Case) (list [nFigures]float64) {
 	return list
 }
 
-// solve are the most likely ways of figures, and how well they are known then: generalised least squares, where what sizes of a curve
-// have in common is no evidence for a figure. was is the way at which the slopes were taken.
+// solve are the most likely ways of figures, and how well they are known then: generalised least squares, where what
+// sizes of a curve have in common is no evidence for a figure. was is the way at which the slopes were taken.
 func (s *Slopes) solve(cases []*truth.Case, was, spread *[nFigures]float64) (way, sd [nFigures]float64) {
 	var free []int
 	for i := range s.By {
@@ -230,7 +232,9 @@ func (s *Site) Calibration(old *cluster.Calibration, source string) *cluster.Cal
 	c := &cluster.Calibration{Points: s.After.Points, Median: round(s.After.Median), P90: round(s.After.P90)}
 	now := map[string]bool{}
 	for _, m := range s.Moved {
-		c.Figures = append(c.Figures, cluster.Calibrated{Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: source})
+		c.Figures = append(c.Figures, cluster.Calibrated{
+			Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: source,
+		})
 		now[m.Name] = true
 	}
 	if len(s.Moved) > 0 || s.Part > 0 {

@@ -12,12 +12,12 @@ import (
 
 const nFigures = len(sim.Figures{})
 
-// isFirm tells of shares of line rates, and of what a channel moves through a port: hosts differ in their latencies by half,
-// links of one kind by some percent.
+// isFirm tells of shares of line rates, and of what a channel moves through a port: hosts differ in their latencies by
+// half, links of one kind by some percent.
 func isFirm(name string) bool { return strings.HasSuffix(name, "_share") || name == "net_lane" }
 
-// Loss is how far off a case is by figures: a robust sum of logarithms, so that a sweep of many points counts more than one
-// of few, but not in proportion. buf is memory to use again.
+// Loss is how far off a case is by figures: a robust sum of logarithms, so that a sweep of many points counts more than
+// one of few, but not in proportion. buf is memory to use again.
 func Loss(c *truth.Case, f *sim.Figures, buf *[]unit.Time) (float64, error) {
 	var err error
 	if *buf, err = c.Predictor.Times(*buf, c.Ops, c.Settings, f); err != nil {
@@ -34,8 +34,8 @@ func Loss(c *truth.Case, f *sim.Figures, buf *[]unit.Time) (float64, error) {
 // explains shall not bend the rest.
 func robust(e float64) float64 { return min(e, 0.05+0.9*math.Log1p(e)) }
 
-// Felt tells which figures a case depends on, of those asked for (nil: all): each is tried at both ends of its range, and
-// near its value.
+// Felt tells which figures a case depends on, of those asked for (nil: all): each is tried at both ends of its range,
+// and near its value.
 func Felt(c *truth.Case, f *sim.Figures, asked *[nFigures]bool) (felt [nFigures]bool, err error) {
 	var buf []unit.Time
 	base, err := Loss(c, f, &buf)
@@ -58,7 +58,8 @@ func Felt(c *truth.Case, f *sim.Figures, asked *[nFigures]bool) (felt [nFigures]
 	return felt, nil
 }
 
-// feels is how much a point must feel a figure (share of its time by share of the figure) to count as one that depends on it.
+// feels is how much a point must feel a figure (share of its time by share of the figure) to count as one that depends
+// on it.
 const feels = 0.02
 
 // place is what tells one point from another; measured twice, it is one point.

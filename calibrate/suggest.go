@@ -11,14 +11,14 @@ type Suggested struct {
 	Size    unit.Bytes
 	Setting predict.Setting // by which NCCL would do it
 	Time    unit.Time       // predicted
-	// Left is what would remain of the uncertainty over all sizes (the variance of the error's logarithm), as a share, with
-	// this size and those before it measured.
+	// Left is what would remain of the uncertainty over all sizes (the variance of the error's logarithm), as a share,
+	// with this size and those before it measured.
 	Left float64
 }
 
-// Suggest chooses the sizes of a sweep that say most about all of them: one after the other the one that leaves the least
-// uncertainty, by what a calibration takes errors for: alike at similar sizes by the same algorithm and protocol, and as large as the
-// prediction's own error bar says.
+// Suggest chooses the sizes of a sweep that say most about all of them: one after the other the one that leaves the
+// least uncertainty, by what a calibration takes errors for: alike at similar sizes by the same algorithm and protocol,
+// and as large as the prediction's own error bar says.
 func Suggest(p *predict.Predictor, kind coll.Kind, sizes []unit.Bytes, count int) ([]Suggested, error) {
 	all := make([]Suggested, len(sizes))
 	c := &curve{kind: kind, p: p}

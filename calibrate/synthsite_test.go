@@ -20,10 +20,12 @@ func TestSyntheticSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Better() || s.After.Median > 0.02 || s.After.Median > s.Before.Median/3 || s.HeldAfter.Median > s.HeldBefore.Median/2 || s.Points != 20 {
+	if !s.Better() || s.After.Median > 0.02 || s.After.Median > s.Before.Median/3 ||
+		s.HeldAfter.Median > s.HeldBefore.Median/2 || s.Points != 20 {
 		t.Errorf("before %+v, after %+v; held out %+v, %+v", s.Before, s.After, s.HeldBefore, s.HeldAfter)
 	}
-	// A port that is slower and channels that are slower through it are hard to tell apart, like a launch and the hops behind it.
+	// A port that is slower and channels that are slower through it are hard to tell apart, like a launch and the hops
+	// behind it.
 	k := slices.IndexFunc(s.Moved, func(m Moved) bool { return m.Name == "infiniband_share" || m.Name == "net_lane" })
 	if k < 0 {
 		t.Errorf("neither infiniband_share nor net_lane moved; moved %+v", s.Moved)
@@ -65,8 +67,8 @@ func TestSyntheticSite(t *testing.T) {
 	}
 }
 
-// Where predictions are right already, nothing moves that matters and nothing is called better than it was; a run that is
-// five times as slow as any host is reported as figures at their ends, or not explained at all.
+// Where predictions are right already, nothing moves that matters and nothing is called better than it was; a run that
+// is five times as slow as any host is reported as figures at their ends, or not explained at all.
 func TestSyntheticSiteUnchanged(t *testing.T) {
 	s, err := Cluster(synthetic(t, sim.Fitted(), 0, 0), sim.Fitted())
 	if err != nil || len(s.Moved) != 0 || s.Better() || s.After.Median > 1e-6 {

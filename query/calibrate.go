@@ -84,7 +84,8 @@ func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err err
 		return nil, err
 	}
 	if len(q.Files) == 0 {
-		return nil, fmt.Errorf("no measurements; expected outputs of nccl-tests or results of busbar bench gpu (--suggest says which sizes to measure)")
+		return nil, fmt.Errorf("no measurements; expected outputs of nccl-tests or results of busbar bench gpu (--suggest " +
+			"says which sizes to measure)")
 	}
 	if q.Cluster == "" {
 		return nil, fmt.Errorf("which cluster was measured? expected -c CLUSTER, a preset or a file")
@@ -101,7 +102,9 @@ func (q Calibrate) Run(ctx context.Context, env Env) (doc *CalibrateDoc, err err
 }
 
 // fitCluster fits the figures of collectives to what was measured on a cluster, and keeps them with it.
-func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Cluster, source string) (*CalibrateDoc, error) {
+func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Cluster,
+	source string,
+) (*CalibrateDoc, error) {
 	if list := truth.Contradictions(cases); len(list) > 0 {
 		return nil, &ContradictionError{list}
 	}
@@ -122,7 +125,9 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 		return nil, err
 	}
 	if off := math.Exp(math.Abs(math.Log(site.After.Bias))); off > mostLeft {
-		return nil, &ImpossibleError{Text: fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s", site.After.Bias, words.Plural(site.After.Points, "point"))}
+		return nil,
+			&ImpossibleError{Text: fmt.Sprintf("the best fit still predicts %.3g times what was measured, at the median of %s",
+				site.After.Bias, words.Plural(site.After.Points, "point"))}
 	}
 	cl.Calibration = site.Calibration(cl.Calibration, source)
 	return newCalibrateDoc(site, cl, about), nil
@@ -130,8 +135,10 @@ func fitCluster(cases []*truth.Case, about []CalibrateMeasured, cl *cluster.Clus
 
 func newCalibrateDoc(s *calibrate.Site, cl *cluster.Cluster, about []CalibrateMeasured) *CalibrateDoc {
 	d := &CalibrateDoc{
-		Measured: about, Points: s.After.Points, Before: calibrateError(s.Before), After: calibrateError(s.After), Better: s.Better(),
-		Calibration: cl.Calibration, Loose: append([]string{}, s.Loose...), Ends: append([]string{}, s.Ends...), Dropped: s.Dropped, CurveKept: s.Part, Cluster: cl, Site: s,
+		Measured: about, Points: s.After.Points, Before: calibrateError(s.Before), After: calibrateError(s.After),
+		Better:      s.Better(),
+		Calibration: cl.Calibration, Loose: append([]string{}, s.Loose...), Ends: append([]string{}, s.Ends...),
+		Dropped: s.Dropped, CurveKept: s.Part, Cluster: cl, Site: s,
 	}
 	if s.HeldAfter.Points > 0 {
 		d.HeldOut = &CalibrateHeldOut{After: calibrateError(s.HeldAfter), Before: calibrateError(s.HeldBefore)}
@@ -168,7 +175,8 @@ func (q *Calibrate) cases(ctx context.Context, env *Env) ([]*truth.Case, []Calib
 			points += len(s.Points)
 		}
 		if points > mostFitted {
-			return nil, nil, nil, fmt.Errorf("%s: %d measured points and more; expected at most %d: tens of sizes and a few repeats are enough", name, points, mostFitted)
+			return nil, nil, nil, fmt.Errorf("%s: %d measured points and more; expected at most %d: tens of sizes and a few "+
+				"repeats are enough", name, points, mostFitted)
 		}
 		sweeps = append(sweeps, list...)
 	}
@@ -204,7 +212,8 @@ func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []Calibrat
 	var list []CalibrateMeasured
 	for _, s := range sweeps {
 		x := CalibrateMeasured{
-			Op: s.Op.String(), OpFrom: s.OpFrom, Layout: s.Layout(), LayoutFrom: s.LayoutFrom, NCCL: release.String(), NCCLFrom: "assumed; --nccl says which",
+			Op: s.Op.String(), OpFrom: s.OpFrom, Layout: s.Layout(), LayoutFrom: s.LayoutFrom, NCCL: release.String(),
+			NCCLFrom: "assumed; --nccl says which",
 		}
 		if v, ok := truth.Release(s); ok {
 			x.NCCL, x.NCCLFrom = v.String(), "stated by the file"
@@ -238,8 +247,10 @@ func possible(cases []*truth.Case, start *sim.Figures) error {
 	}
 	r := &rows[i]
 	op := r.Case.Ops[r.Index]
-	return &ImpossibleError{Text: fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times what this cluster should reach (%v)",
-		r.Case.Sweep.ID, op.Kind, op.Bytes, r.Case.Sweep.Ranks, r.Measured(), op.BusBW(r.Case.Sweep.Ranks, r.Measured()).GBps(), r.Ratio(), r.Predicted)}
+	return &ImpossibleError{Text: fmt.Sprintf("%s: %s of %s on %d ranks in %v is %.0f GB/s of bus bandwidth, %.3g times "+
+		"what this cluster should reach (%v)",
+		r.Case.Sweep.ID, op.Kind, op.Bytes, r.Case.Sweep.Ranks, r.Measured(),
+		op.BusBW(r.Case.Sweep.Ranks, r.Measured()).GBps(), r.Ratio(), r.Predicted)}
 }
 
 // ImpossibleError says that measurements are not of the cluster that is described; nothing is kept of them.
@@ -249,7 +260,8 @@ type ImpossibleError struct{ Text string }
 func (e *ImpossibleError) Is(target error) bool { return target == ErrWrong }
 
 func (e *ImpossibleError) Error() string {
-	return e.Text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or another cluster, or where they are slow a fault (busbar doctor bench); nothing was written"
+	return e.Text + "\nthe measurements cannot be of this cluster: most likely another unit (ms for µs, Gb for GB) or " +
+		"another cluster, or where they are slow a fault (busbar doctor bench); nothing was written"
 }
 
 // ContradictionError says which measurements cannot both be right; nothing was fitted to them.
@@ -261,7 +273,8 @@ func (e *ContradictionError) Is(target error) bool { return target == ErrWrong }
 func (e *ContradictionError) Error() string {
 	const most = 8
 	var b strings.Builder
-	fmt.Fprintf(&b, "the measurements contradict each other, more than %d times apart for the same collective on the same ranks; nothing was fitted or written:\n", truth.TooFar)
+	fmt.Fprintf(&b, "the measurements contradict each other, more than %d times apart for the same collective on the "+
+		"same ranks; nothing was fitted or written:\n", truth.TooFar)
 	for i, r := range e.Points {
 		if i == most {
 			fmt.Fprintf(&b, "  and %d sizes more\n", len(e.Points)-most)

@@ -9,11 +9,14 @@ import (
 
 // TestCalibrate fits a sweep and keeps what it found with the cluster.
 func TestCalibrate(t *testing.T) {
-	d, err := Calibrate{Files: []string{"../docs/examples/two-nodes.log"}, Cluster: "dgx-h100", NCCL: "2.28"}.Run(t.Context(), Env{})
+	d, err := Calibrate{
+		Files: []string{"../docs/examples/two-nodes.log"}, Cluster: "dgx-h100", NCCL: "2.28",
+	}.Run(t.Context(), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || len(d.Cluster.Hosts) != 2 || d.Cluster.Calibration != d.Calibration {
+	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || len(d.Cluster.Hosts) != 2 ||
+		d.Cluster.Calibration != d.Calibration {
 		t.Errorf("%+v", d)
 	}
 	if m := d.Measured[0]; m.Op != "all_reduce" || m.Layout != "2x8" || m.NCCLFrom != "--nccl" {
@@ -29,11 +32,13 @@ func TestCalibrateRefuses(t *testing.T) {
 	env := Env{Files: fstest.MapFS{"contrary.jsonl": {Data: []byte(point("a", "20") + point("b", "90"))}}}
 	_, err := Calibrate{Files: []string{"contrary.jsonl"}, Cluster: "dgx-h100:1"}.Run(t.Context(), env)
 	var contradiction *ContradictionError
-	if !errors.As(err, &contradiction) || !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "1 KiB: 20.00 and 90.00 µs") {
+	if !errors.As(err, &contradiction) || !errors.Is(err, ErrWrong) ||
+		!strings.Contains(err.Error(), "1 KiB: 20.00 and 90.00 µs") {
 		t.Errorf("contrary measurements: %v", err)
 	}
 	env.Files = fstest.MapFS{"many.jsonl": {Data: []byte(strings.Repeat(point("a", "20"), mostFitted+1))}}
-	if _, err := (Calibrate{Files: []string{"many.jsonl"}, Cluster: "dgx-h100:1"}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "expected at most 20000") {
+	if _, err := (Calibrate{Files: []string{"many.jsonl"}, Cluster: "dgx-h100:1"}).Run(t.Context(), env); err == nil ||
+		!strings.Contains(err.Error(), "expected at most 20000") {
 		t.Errorf("too many points: %v", err)
 	}
 	for _, c := range []struct {

@@ -25,7 +25,8 @@ type CalibrateGPU struct {
 	// Kept says that these figures are in the calibration; where steps were measured, theirs are instead.
 	Kept  bool            `json:"kept"`
 	Steps *CalibrateSteps `json:"steps,omitempty"`
-	// Before, After and LeftOut are mean errors of kernels: by the figures of before, the fitted ones, and those that were fitted without the kernel.
+	// Before, After and LeftOut are mean errors of kernels: by the figures of before, the fitted ones, and those that were
+	// fitted without the kernel.
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 	LeftOut float64 `json:"left_out"`
@@ -52,7 +53,8 @@ type CalibrateFigure struct {
 	Unit string  `json:"unit,omitempty"`
 }
 
-// liveProducts are layers of transformers, large and small, and of other depth than width: how a rate goes with the shape.
+// liveProducts are layers of transformers, large and small, and of other depth than width: how a rate goes with the
+// shape.
 var liveProducts = []struct {
 	m, n, k   int
 	dtype     string
@@ -78,7 +80,9 @@ const (
 )
 
 // kernels measures products and memory on all GPUs at once, as they are in training, and fits the figures of steps.
-func (q *CalibrateLive) kernels(ctx context.Context, env Env, with Programs, team device.Team, model hardware.GPUModel, d *CalibrateDoc) error {
+func (q *CalibrateLive) kernels(ctx context.Context, env Env, with Programs, team device.Team, model hardware.GPUModel,
+	d *CalibrateDoc,
+) error {
 	g := &CalibrateGPU{Model: model.Title, GPUs: len(team), Kernels: []CalibrateKernel{}, Figures: []CalibrateFigure{}}
 	list, err := q.products(ctx, env, team, model, g)
 	if err != nil {
@@ -121,8 +125,9 @@ func (q *CalibrateLive) kernels(ctx context.Context, env Env, with Programs, tea
 	return nil
 }
 
-// kernelsOff is the mean error of kernels up to which the built-in figures are kept. They were fitted to whole steps, in which products run at other clocks
-// and streams do not reach the rate of a copy: on an H200 that was 5% off them, figures of kernels made the median error of five steps 6.3% instead of 4.3%.
+// kernelsOff is the mean error of kernels up to which the built-in figures are kept. They were fitted to whole steps,
+// in which products run at other clocks and streams do not reach the rate of a copy: on an H200 that was 5% off them,
+// figures of kernels made the median error of five steps 6.3% instead of 4.3%.
 const kernelsOff = 0.07
 
 func movedFigures(list []calibrate.Moved) []CalibrateFigure {
@@ -145,13 +150,17 @@ func keepKernels(d *CalibrateDoc, list []calibrate.Moved) {
 	}
 	c.Figures = slices.DeleteFunc(slices.Clone(c.Figures), func(x cluster.Calibrated) bool { return now[x.Name] })
 	for _, m := range list {
-		c.Figures = append(c.Figures, cluster.Calibrated{Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: liveSource(d.By)})
+		c.Figures = append(c.Figures, cluster.Calibrated{
+			Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: liveSource(d.By),
+		})
 	}
 	d.Cluster.Calibration, d.Calibration = c, c
 }
 
 // products measures them. A GPU on which none can be is known by its memory alone.
-func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team, model hardware.GPUModel, g *CalibrateGPU) (list []calibrate.Kernel, err error) {
+func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team, model hardware.GPUModel,
+	g *CalibrateGPU,
+) (list []calibrate.Kernel, err error) {
 	heat := liveHeat
 	for _, s := range liveProducts {
 		if model.Peak[s.needs] <= 0 {
@@ -178,9 +187,13 @@ func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team,
 		us, mid := medianOf(answers, func(a device.Answer) float64 { return a.Product.Micros })
 		p := answers[mid].Product
 		if p.Wrong > 0 {
-			return nil, failure.Cannot(fmt.Errorf("product %s on %s: %d of %d elements that were computed again are wrong", name, team[mid].Hello.Host, p.Wrong, p.Tested))
+			return nil,
+				failure.Cannot(fmt.Errorf("product %s on %s: %d of %d elements that were computed again are wrong", name,
+					team[mid].Hello.Host, p.Wrong, p.Tested))
 		}
-		g.Kernels = append(g.Kernels, CalibrateKernel{Name: name, Micros: us, MHz: p.MHz, Watts: p.Watts, Rate: fmt.Sprintf("%.1f TFLOPS", p.TFLOPS)})
+		g.Kernels = append(g.Kernels, CalibrateKernel{
+			Name: name, Micros: us, MHz: p.MHz, Watts: p.Watts, Rate: fmt.Sprintf("%.1f TFLOPS", p.TFLOPS),
+		})
 		m, n, k := float64(s.m), float64(s.n), float64(s.k)
 		list = append(list, calibrate.Kernel{
 			Name: name, Precision: s.precision, Measured: unit.Span(us * 1e-6),
@@ -191,7 +204,9 @@ func (q *CalibrateLive) products(ctx context.Context, env Env, team device.Team,
 }
 
 // memory measures a copy within the GPU's memory.
-func (q *CalibrateLive) memory(ctx context.Context, env Env, team device.Team, g *CalibrateGPU) (calibrate.Kernel, error) {
+func (q *CalibrateLive) memory(ctx context.Context, env Env, team device.Team,
+	g *CalibrateGPU,
+) (calibrate.Kernel, error) {
 	const size = int64(unit.GiB)
 	env.progress("memory")
 	answers, err := team.All(ctx, device.Request{Do: device.Memory, Bytes: size, Warm: 20, Iters: 200}, nil)
@@ -209,11 +224,17 @@ func (q *CalibrateLive) memory(ctx context.Context, env Env, team device.Team, g
 	}
 	gbps, _ := medianOf(answers, rate)
 	if gbps <= 0 {
-		return calibrate.Kernel{}, failure.Cannot(fmt.Errorf("%s answered without a rate of its memory", strings.TrimSpace(team[0].Hello.Program)))
+		return calibrate.Kernel{},
+			failure.Cannot(fmt.Errorf("%s answered without a rate of its memory", strings.TrimSpace(team[0].Hello.Program)))
 	}
 	took := unit.Span(2 * float64(size) / gbps / 1e9)
-	g.Kernels = append(g.Kernels, CalibrateKernel{Name: "memory, copy of 1 GiB", Micros: float64(took) * 1e6, Rate: fmt.Sprintf("%.1f GB/s", gbps)})
-	return calibrate.Kernel{Name: "copy", Precision: workload.BF16, Measured: took, Task: workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1}}, nil
+	g.Kernels = append(g.Kernels, CalibrateKernel{
+		Name: "memory, copy of 1 GiB", Micros: float64(took) * 1e6, Rate: fmt.Sprintf("%.1f GB/s", gbps),
+	})
+	return calibrate.Kernel{
+		Name: "copy", Precision: workload.BF16, Measured: took,
+		Task: workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * size), Starts: 1},
+	}, nil
 }
 
 // medianOf is the middle of what ranks answered, and whose it is.

@@ -20,8 +20,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// CalibrateLive measures GPUs through busbar-gpu and fits a cluster's figures to them: products and memory of every GPU for training steps, and the
-// sizes of collectives that say most about all sizes.
+// CalibrateLive measures GPUs through busbar-gpu and fits a cluster's figures to them: products and memory of every GPU
+// for training steps, and the sizes of collectives that say most about all sizes.
 type CalibrateLive struct {
 	GPURanks
 	Cluster string
@@ -65,9 +65,12 @@ func (q CalibrateLive) RunWith(ctx context.Context, env Env, with Programs) (doc
 		return nil, err
 	}
 	if busy := busyTeam(ctx, team); busy != "" {
-		return nil, failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
+		return nil,
+			failure.Cannot(fmt.Errorf("%s: what is measured beside others says nothing; try again when it is free", busy))
 	}
-	d := &CalibrateDoc{Cluster: cl, Loose: []string{}, Ends: []string{}, Measured: []CalibrateMeasured{}, By: team[0].Hello.Program}
+	d := &CalibrateDoc{
+		Cluster: cl, Loose: []string{}, Ends: []string{}, Measured: []CalibrateMeasured{}, By: team[0].Hello.Program,
+	}
 	if len(team) > 1 {
 		if err := q.collectives(ctx, env, team, d, nodes, per); err != nil {
 			return nil, err
@@ -87,7 +90,8 @@ func wholeGPUs(team device.Team) (nodes, per int, err error) {
 	for _, w := range team {
 		key := w.Hello.Host + " " + w.Device.PCI
 		if seen[key] {
-			return 0, 0, fmt.Errorf("two ranks share GPU %s of %s, which says nothing about the cluster; expected at most one rank per GPU (-n)", w.Device.PCI, w.Hello.Host)
+			return 0, 0, fmt.Errorf("two ranks share GPU %s of %s, which says nothing about the cluster; expected at most one "+
+				"rank per GPU (-n)", w.Device.PCI, w.Hello.Host)
 		}
 		seen[key] = true
 		on[w.Hello.Host]++
@@ -106,14 +110,17 @@ func sameGPU(cl *cluster.Cluster, layout nccl.Layout, team device.Team) (hardwar
 	}
 	for _, w := range team {
 		if own, ok := hardware.GPUByName(w.Device.Name); ok && own.Name != m.Name {
-			return m, fmt.Errorf("%s has %s, and %s is described with %s; give the cluster that is measured with -c", w.Hello.Host, w.Device.Name, cl.Name, m.Title)
+			return m, fmt.Errorf("%s has %s, and %s is described with %s; give the cluster that is measured with -c",
+				w.Hello.Host, w.Device.Name, cl.Name, m.Title)
 		}
 	}
 	return m, nil
 }
 
 // collectives measures the sizes that say most, and fits.
-func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Team, d *CalibrateDoc, nodes, per int) error {
+func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Team, d *CalibrateDoc, nodes,
+	per int,
+) error {
 	if err := team.Join(ctx); err != nil {
 		return failure.Cannot(err)
 	}
@@ -121,12 +128,17 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 	if len(ops) == 0 {
 		ops = liveOps
 	}
-	own := gpu.Own{Warm: 5, Iters: q.Iters, Check: true, Timeout: 2 * time.Minute, Cluster: q.Cluster, Setting: gpu.Setting{Algo: "auto", Proto: "auto"}}
+	own := gpu.Own{
+		Warm: 5, Iters: q.Iters, Check: true, Timeout: 2 * time.Minute, Cluster: q.Cluster,
+		Setting: gpu.Setting{Algo: "auto", Proto: "auto"},
+	}
 	var all result.Sweeps
 	quiet := env
 	quiet.Note, quiet.notes = nil, nil
 	for _, op := range ops {
-		which, err := Suggest{Cluster: q.Cluster, Layout: LayoutOf(nodes, per), Op: Op(op), NCCL: team[0].Device.NCCL, Count: q.Count}.upTo(ctx, quiet, liveMost)
+		which, err := Suggest{
+			Cluster: q.Cluster, Layout: LayoutOf(nodes, per), Op: Op(op), NCCL: team[0].Device.NCCL, Count: q.Count,
+		}.upTo(ctx, quiet, liveMost)
 		if err != nil {
 			return err
 		}
@@ -139,7 +151,8 @@ func (q *CalibrateLive) collectives(ctx context.Context, env Env, team device.Te
 			sizes = append(sizes, p.Size)
 		}
 		slices.Sort(sizes)
-		s, err := own.Sweep(ctx, team, kind, sizes, func(size unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, size)) })
+		s, err := own.Sweep(ctx, team, kind, sizes,
+			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s of %v", kind, size)) })
 		env.progress("")
 		if err != nil {
 			return failure.Cannot(err)
@@ -186,8 +199,8 @@ func liveSource(by string) string {
 	return fmt.Sprintf("calibrate --live, %s, %s", by, time.Now().UTC().Format(time.DateOnly))
 }
 
-// CalibrationFile is where the calibration of a cluster file belongs, so that predictions on it find it: beside it. "" for what is no
-// cluster file; one that has its calibration itself is refused.
+// CalibrationFile is where the calibration of a cluster file belongs, so that predictions on it find it: beside it. ""
+// for what is no cluster file; one that has its calibration itself is refused.
 func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) {
 	name := calibrationName(word)
 	if name == "" || !e.exists(word) {
@@ -200,7 +213,8 @@ func (e *Env) CalibrationFile(ctx context.Context, word string) (string, error) 
 		return "", err
 	}
 	if cl.Calibration != nil && !e.exists(name) {
-		return "", fmt.Errorf("%s has a calibration of its own, which predictions take before one beside it; expected -o FILE.yaml", word)
+		return "", fmt.Errorf("%s has a calibration of its own, which predictions take before one beside it; expected -o "+
+			"FILE.yaml", word)
 	}
 	return name, nil
 }

@@ -28,8 +28,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// modelGPUs are workers that answer what the models say with other figures: of GPUs whose products reach more of the peak and whose memory more of
-// its rate, and of collectives that take a quarter longer.
+// modelGPUs are workers that answer what the models say with other figures: of GPUs whose products reach more of the
+// peak and whose memory more of its rate, and of collectives that take a quarter longer.
 type modelGPUs struct {
 	gpu     *step.GPU
 	coll    *predict.Predictor
@@ -64,7 +64,9 @@ func (m *modelGPUs) start([]string, []string) (device.Process, error) {
 	}
 	go func() {
 		defer answers.Close()
-		answers.Write(device.Line(device.Answer{Hello: &device.Hello{Program: "busbar-gpu test", Host: fmt.Sprint("node", host), PID: 1}}))
+		answers.Write(device.Line(device.Answer{Hello: &device.Hello{
+			Program: "busbar-gpu test", Host: fmt.Sprint("node", host), PID: 1,
+		}}))
 		for scan := bufio.NewScanner(requests); scan.Scan(); {
 			var q device.Request
 			if json.Unmarshal(scan.Bytes(), &q) != nil {
@@ -91,18 +93,25 @@ func (m *modelGPUs) answer(q device.Request) device.Answer {
 	case device.GPUs:
 		return device.Answer{Count: m.count}
 	case device.Open:
-		return device.Answer{Device: &device.Device{Name: m.name, PCI: fmt.Sprintf("0000:%02x:00.0", q.GPU), NCCL: "2.28.9", Vendor: "nvidia"}}
+		return device.Answer{Device: &device.Device{
+			Name: m.name, PCI: fmt.Sprintf("0000:%02x:00.0", q.GPU), NCCL: "2.28.9", Vendor: "nvidia",
+		}}
 	case device.Product:
 		x, y, k := float64(q.M), float64(q.N), float64(q.K)
 		p := workload.BF16
 		if q.Dtype == "f8e4m3" {
 			p = workload.FP8
 		}
-		t := m.gpu.Time(&workload.Task{Kind: workload.Product, M: x, N: y, K: k, Count: 1, Flops: 2 * x * y * k, Starts: 1}, p)
-		return device.Answer{Product: &device.Result{Micros: float64(t) * 1e6, TFLOPS: 2 * x * y * k / float64(t) / 1e12, Tested: 6}}
+		t := m.gpu.Time(&workload.Task{Kind: workload.Product, M: x, N: y, K: k, Count: 1, Flops: 2 * x * y * k, Starts: 1},
+			p)
+		return device.Answer{Product: &device.Result{
+			Micros: float64(t) * 1e6, TFLOPS: 2 * x * y * k / float64(t) / 1e12, Tested: 6,
+		}}
 	case device.Memory:
 		t := m.gpu.Time(&workload.Task{Kind: workload.Stream, Bytes: unit.Volume(2 * q.Bytes), Starts: 1}, workload.BF16)
-		return device.Answer{Rates: []device.Rate{{What: "copy", Bytes: q.Bytes, GBps: 2 * float64(q.Bytes) / float64(t) / 1e9}}}
+		return device.Answer{Rates: []device.Rate{{
+			What: "copy", Bytes: q.Bytes, GBps: 2 * float64(q.Bytes) / float64(t) / 1e9,
+		}}}
 	case device.Health:
 		return device.Answer{Health: slices.Repeat([]device.State{{Name: m.name}}, 8)}
 	case device.Pair:
@@ -123,7 +132,9 @@ func (m *modelGPUs) answer(q device.Request) device.Answer {
 		if err != nil {
 			return device.Answer{Failure: &device.Failure{Text: err.Error()}}
 		}
-		return device.Answer{Timing: &device.Timing{Micros: 1.25 * float64(run.Time) / float64(unit.Microsecond), Wrong: new(int64)}}
+		return device.Answer{Timing: &device.Timing{
+			Micros: 1.25 * float64(run.Time) / float64(unit.Microsecond), Wrong: new(int64),
+		}}
 	}
 	return device.Answer{Key: "00"}
 }
@@ -135,7 +146,9 @@ func newModelGPUs(t *testing.T, count int) *modelGPUs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Calibration = &cluster.Calibration{Figures: []cluster.Calibrated{{Name: "step.hopper.ceiling", Value: 0.85}, {Name: "step.hopper.mem_share", Value: 0.9}}}
+	c.Calibration = &cluster.Calibration{Figures: []cluster.Calibrated{
+		{Name: "step.hopper.ceiling", Value: 0.85}, {Name: "step.hopper.mem_share", Value: 0.9},
+	}}
 	f, err := step.Calibrated(c)
 	if err != nil {
 		t.Fatal(err)
@@ -155,8 +168,8 @@ func newModelGPUs(t *testing.T, count int) *modelGPUs {
 	return &modelGPUs{gpu: g, coll: p, name: "NVIDIA H200", count: count}
 }
 
-// calibrate --live finds the figures of GPUs and the curve of collectives, writes them so that step and predict take them, and says what is off
-// before and after.
+// calibrate --live finds the figures of GPUs and the curve of collectives, writes them so that step and predict take
+// them, and says what is off before and after.
 func TestCalibrateLive(t *testing.T) {
 	dir := t.TempDir()
 	site := filepath.Join(dir, "site.yaml")
@@ -178,7 +191,8 @@ func TestCalibrateLive(t *testing.T) {
 	env, ctx := query.Env{}, context.Background()
 	price := func() float64 {
 		t.Helper()
-		d, err := query.Step{Job: query.Job{Cluster: site, Layout: "1x1", Model: "llama3-8b", Seq: 2048, Micro: 1}}.Run(ctx, env)
+		d, err := query.Step{Job: query.Job{Cluster: site, Layout: "1x1", Model: "llama3-8b", Seq: 2048, Micro: 1}}.Run(ctx,
+			env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +212,8 @@ func TestCalibrateLive(t *testing.T) {
 		t.Fatalf("GPUs: %+v", d.GPU)
 	}
 	for _, f := range d.GPU.Figures {
-		if f.Name == "step.hopper.ceiling" && math.Abs(f.Is/0.85-1) > 0.03 || f.Name == "step.hopper.mem_share" && math.Abs(f.Is/0.9-1) > 0.03 {
+		if f.Name == "step.hopper.ceiling" && math.Abs(f.Is/0.85-1) > 0.03 ||
+			f.Name == "step.hopper.mem_share" && math.Abs(f.Is/0.9-1) > 0.03 {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -240,14 +255,16 @@ func TestCalibrateLiveRefusals(t *testing.T) {
 	// Products that a library refuses leave the memory.
 	gpus := newModelGPUs(t, 1)
 	gpus.broken = device.Product
-	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{}, query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
-	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 || d.GPU.Figures[0].Name != "step.hopper.mem_share" {
+	d, err := query.CalibrateLive{Cluster: "dgx-h200:1", Count: 5, Iters: 5}.RunWith(ctx, query.Env{},
+		query.Programs{Worker: gpus.start, Helper: func() (string, error) { return "busbar-gpu", nil }})
+	if err != nil || len(d.GPU.Kernels) != 1 || len(d.GPU.Figures) != 1 ||
+		d.GPU.Figures[0].Name != "step.hopper.mem_share" {
 		t.Errorf("%v %+v", err, d)
 	}
 }
 
-// TestCheckAgainstPredictions: check holds GPUs against predictions: one that is slow under load is named with its clock, healthy ones are not; where all pairs are slow the prediction
-// of a pair says so.
+// TestCheckAgainstPredictions: check holds GPUs against predictions: one that is slow under load is named with its
+// clock, healthy ones are not; where all pairs are slow the prediction of a pair says so.
 func TestCheckAgainstPredictions(t *testing.T) {
 	ctx := context.Background()
 	run := func(set func(*modelGPUs, *query.Check)) *query.CheckDoc {
@@ -264,7 +281,9 @@ func TestCheckAgainstPredictions(t *testing.T) {
 			gpus.began--
 			return gpus.start(nil, nil)
 		}
-		d, err := q.RunWith(ctx, query.Env{}, query.Programs{Worker: start, Helper: func() (string, error) { return "busbar-gpu", nil }})
+		d, err := q.RunWith(ctx, query.Env{}, query.Programs{
+			Worker: start, Helper: func() (string, error) { return "busbar-gpu", nil },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,18 +301,24 @@ func TestCheckAgainstPredictions(t *testing.T) {
 		t.Errorf("healthy: %v, held against %s", named(d), d.Expected)
 	}
 	d := run(func(g *modelGPUs, _ *query.Check) { g.slow = map[int]float64{5: 2} })
-	if fmt.Sprint(named(d)) != "[node5 unhealthy]" || d.Hostlist != "node5" || !strings.Contains(d.Nodes[4].Reasons[0], "at 900 MHz; the prediction says") {
+	if fmt.Sprint(named(d)) != "[node5 unhealthy]" || d.Hostlist != "node5" ||
+		!strings.Contains(d.Nodes[4].Reasons[0], "at 900 MHz; the prediction says") {
 		t.Errorf("locked clocks: %v %+v", named(d), d.Findings)
 	}
 	// A fifth below its peers is within the prediction's bar, and not within theirs.
-	if d := run(func(g *modelGPUs, _ *query.Check) { g.slow = map[int]float64{2: 1.2} }); fmt.Sprint(named(d)) != "[node2 unhealthy]" || !strings.Contains(d.Nodes[1].Reasons[0], "median of its peers") {
+	if d := run(func(g *modelGPUs,
+		_ *query.Check,
+	) {
+		g.slow = map[int]float64{2: 1.2}
+	}); fmt.Sprint(named(d)) != "[node2 unhealthy]" || !strings.Contains(d.Nodes[1].Reasons[0], "median of its peers") {
 		t.Errorf("slower than its peers: %v %+v", named(d), d.Findings)
 	}
 	if d := run(func(g *modelGPUs, q *query.Check) { g.slow, q.NoLoad = map[int]float64{5: 2}, true }); d.Wrong() {
 		t.Errorf("without load: %v", named(d))
 	}
 	// All pairs at a tenth of what the network gives.
-	if d := run(func(g *modelGPUs, q *query.Check) { g.pair, q.Cluster = 20000, "dgx-h200:8" }); len(named(d)) != 8 || !strings.Contains(d.Nodes[0].Reasons[0], "beyond its error bar") {
+	if d := run(func(g *modelGPUs, q *query.Check) { g.pair, q.Cluster = 20000, "dgx-h200:8" }); len(named(d)) != 8 ||
+		!strings.Contains(d.Nodes[0].Reasons[0], "beyond its error bar") {
 		t.Errorf("slow pairs: %v %+v", named(d), d.Findings)
 	}
 	if d := run(func(_ *modelGPUs, q *query.Check) { q.Cluster = "dgx-h200:8" }); d.Wrong() {

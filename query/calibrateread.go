@@ -145,7 +145,8 @@ func (m *measurements) table(name string, t *nccltests.Table) (result.Sweeps, er
 		}
 		for _, r := range t.Ranks {
 			if s.Machine = (&result.Machine{GPU: r.Model}); r.Model != t.Ranks[0].Model {
-				return nil, fmt.Errorf("%s: ranks have %q and %q; a calibration is of nodes with one kind of GPU", where, t.Ranks[0].Model, r.Model)
+				return nil, fmt.Errorf("%s: ranks have %q and %q; a calibration is of nodes with one kind of GPU", where,
+					t.Ranks[0].Model, r.Model)
 			}
 		}
 	}
@@ -165,7 +166,8 @@ func (m *measurements) dropWrong(where string, s *result.Sweep) error {
 	})
 	switch {
 	case wrong > 0 && len(s.Points) == 0:
-		return fmt.Errorf("%s: all %d rows have wrong results (#wrong); such a run says nothing about the cluster's speed", where, wrong)
+		return fmt.Errorf("%s: all %d rows have wrong results (#wrong); such a run says nothing about the cluster's speed",
+			where, wrong)
 	case wrong > 0:
 		m.env.note(fmt.Sprintf("%s: %d rows with wrong results (#wrong) are left out", where, wrong))
 	}
@@ -189,7 +191,8 @@ func (m *measurements) agrees(where string, s *result.Sweep) error {
 			return err
 		}
 		if nodes != s.Nodes || gpus != s.PerNode {
-			return fmt.Errorf("%s ran on %dx%d, and -l says %dx%d; leave -l out, or give the right file", where, s.Nodes, s.PerNode, nodes, gpus)
+			return fmt.Errorf("%s ran on %dx%d, and -l says %dx%d; leave -l out, or give the right file", where, s.Nodes,
+				s.PerNode, nodes, gpus)
 		}
 	}
 	if own, ok := truth.Release(s); ok && m.nccl != "" {
@@ -211,7 +214,8 @@ func (m *measurements) givenShape(t *nccltests.Table) (nodes, gpus int, err erro
 		return 0, 0, err
 	}
 	if hosts, most, _ := t.Layout(); hosts > nodes || most > gpus || t.NRanks() > nodes*gpus {
-		return 0, 0, fmt.Errorf("the output lists %d ranks on %d hosts, up to %d on one, and -l says %dx%d; give the layout that ran", t.NRanks(), hosts, most, nodes, gpus)
+		return 0, 0, fmt.Errorf("the output lists %d ranks on %d hosts, up to %d on one, and -l says %dx%d; give the "+
+			"layout that ran", t.NRanks(), hosts, most, nodes, gpus)
 	}
 	return nodes, gpus, nil
 }

@@ -19,12 +19,14 @@ import (
 	"busbar.dev/workload"
 )
 
-// CalibrateSteps are training steps of reference models that were measured on one GPU, and what their parts say of the figures.
+// CalibrateSteps are training steps of reference models that were measured on one GPU, and what their parts say of the
+// figures.
 type CalibrateSteps struct {
 	Software string            `json:"software"`
 	Steps    []CalibrateStep   `json:"steps"`
 	Figures  []CalibrateFigure `json:"figures"` // that moved
-	// Before, After and LeftOut are mean errors of steps: by the figures of before, the fitted ones, and those that were fitted without the step.
+	// Before, After and LeftOut are mean errors of steps: by the figures of before, the fitted ones, and those that were
+	// fitted without the step.
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 	LeftOut float64 `json:"left_out"`
@@ -49,7 +51,9 @@ const (
 )
 
 // steps measures reference models with PyTorch and fits the figures of steps to their parts.
-func (q *CalibrateLive) steps(ctx context.Context, env Env, with Programs, model hardware.GPUModel, start *step.Figures) (*CalibrateSteps, *calibrate.PartsFit, error) {
+func (q *CalibrateLive) steps(ctx context.Context, env Env, with Programs, model hardware.GPUModel,
+	start *step.Figures,
+) (*CalibrateSteps, *calibrate.PartsFit, error) {
 	if q.Hosts != "" {
 		return nil, nil, errors.New("--torch measures on this machine; leave --hosts out")
 	}
@@ -73,7 +77,9 @@ func (q *CalibrateLive) steps(ctx context.Context, env Env, with Programs, model
 	}
 	d.Before, d.After, d.LeftOut, d.Figures = fit.Before, fit.After, fit.LeftOut, movedFigures(fit.Moved)
 	for _, s := range fit.Steps {
-		d.Steps = append(d.Steps, CalibrateStep{s.Name, float64(s.Step) * 1e6, float64(s.Before) * 1e6, float64(s.After) * 1e6, float64(s.LeftOut) * 1e6})
+		d.Steps = append(d.Steps, CalibrateStep{
+			s.Name, float64(s.Step) * 1e6, float64(s.Before) * 1e6, float64(s.After) * 1e6, float64(s.LeftOut) * 1e6,
+		})
 	}
 	return d, fit, nil
 }
@@ -151,10 +157,13 @@ func (l *stepLine) measured() (*calibrate.MeasuredStep, error) {
 		}
 	}
 	kernels := l.Products + l.Forward + l.Backward + l.Streams + l.Update
-	if !(min(l.Products, l.Forward, l.Backward, l.Streams, l.Update) >= 0 && kernels > 0 && l.Step > 0 && l.Step < 1e9 && kernels < 1e9) {
+	if !(min(l.Products, l.Forward, l.Backward, l.Streams, l.Update) >= 0 && kernels > 0 && l.Step > 0 && l.Step < 1e9 &&
+		kernels < 1e9) {
 		return nil, fmt.Errorf("a step of %g µs with kernels of %g µs; expected times above 0", l.Step, kernels)
 	}
-	d := workload.Dims{Layers: l.Layers, Hidden: l.Hidden, Heads: l.Heads, KVHeads: l.KVHeads, FFN: l.FFN, Vocab: l.Vocab, Context: l.Seq}
+	d := workload.Dims{
+		Layers: l.Layers, Hidden: l.Hidden, Heads: l.Heads, KVHeads: l.KVHeads, FFN: l.FFN, Vocab: l.Vocab, Context: l.Seq,
+	}
 	m := &workload.Model{Name: l.Family, Dims: d, Seq: l.Seq}
 	switch l.Family {
 	case "llama":
@@ -164,7 +173,10 @@ func (l *stepLine) measured() (*calibrate.MeasuredStep, error) {
 	default:
 		return nil, fmt.Errorf("a model of the family %.40q; expected llama or gpt2", l.Family)
 	}
-	j := &workload.Job{Model: m, Seq: l.Seq, MicroBatch: l.Batch, GlobalBatch: l.Batch, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager}
+	j := &workload.Job{
+		Model: m, Seq: l.Seq, MicroBatch: l.Batch, GlobalBatch: l.Batch, Precision: workload.BF16, Recompute: workload.None,
+		Kernels: workload.Eager,
+	}
 	var err error
 	if j.Split, err = j.Split.On(1); err != nil {
 		return nil, err
@@ -172,6 +184,9 @@ func (l *stepLine) measured() (*calibrate.MeasuredStep, error) {
 	us := func(x float64) unit.Span { return unit.Span(x * 1e-6) }
 	return &calibrate.MeasuredStep{
 		Name: fmt.Sprintf("%s %dx%d, %dx%d tokens", l.Family, l.Layers, l.Hidden, l.Batch, l.Seq), Job: j, Step: us(l.Step),
-		Parts: step.Parts{Products: us(l.Products), Forward: us(l.Forward), Backward: us(l.Backward), Streams: us(l.Streams), Update: us(l.Update), Idle: us(max(0, l.Step-kernels))},
+		Parts: step.Parts{
+			Products: us(l.Products), Forward: us(l.Forward), Backward: us(l.Backward), Streams: us(l.Streams),
+			Update: us(l.Update), Idle: us(max(0, l.Step-kernels)),
+		},
 	}, nil
 }

@@ -55,7 +55,8 @@ func modelledSteps(t *testing.T, set map[string]float64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Products, x.Forward, x.Backward, x.Streams, x.Update = float64(p.Products)*1e6, float64(p.Forward)*1e6, float64(p.Backward)*1e6, float64(p.Streams)*1e6, float64(p.Update)*1e6
+		x.Products, x.Forward, x.Backward, x.Streams, x.Update = float64(p.Products)*1e6, float64(p.Forward)*1e6,
+			float64(p.Backward)*1e6, float64(p.Streams)*1e6, float64(p.Update)*1e6
 		x.Step = x.Products + x.Forward + x.Backward + x.Streams + x.Update + float64(p.Idle)*1e6
 		line, _ := json.Marshal(x)
 		fmt.Fprintf(&b, "a warning of a library\n%s\n", line)
@@ -95,10 +96,12 @@ func TestCalibrateSteps(t *testing.T) {
 		fails error
 		want  string
 	}{
-		"no PyTorch": {"ModuleNotFoundError: No module named 'torch'\n", fmt.Errorf("exit status 1"), "No module named 'torch'"},
-		"cut short":  {strings.TrimSuffix(modelledSteps(t, nil), `{"software":"PyTorch 2"}`+"\n"), nil, "did not come to its end"},
-		"too few":    {`{"software":"PyTorch 2"}`, nil, "expected at least 3"},
-		"no time":    {`{"family":"llama","layers":1,"hidden":8,"heads":1,"kv_heads":1,"ffn":8,"vocab":8,"batch":1,"seq":8,"step_us":0}`, nil, "expected times above 0"},
+		"no PyTorch": {
+			"ModuleNotFoundError: No module named 'torch'\n", fmt.Errorf("exit status 1"), "No module named 'torch'",
+		},
+		"cut short": {strings.TrimSuffix(modelledSteps(t, nil), `{"software":"PyTorch 2"}`+"\n"), nil, "did not come to its end"},
+		"too few":   {`{"software":"PyTorch 2"}`, nil, "expected at least 3"},
+		"no time":   {`{"family":"llama","layers":1,"hidden":8,"heads":1,"kv_heads":1,"ffn":8,"vocab":8,"batch":1,"seq":8,"step_us":0}`, nil, "expected times above 0"},
 	} {
 		if _, _, err := run(x.out, x.fails); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", name, err)

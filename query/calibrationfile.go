@@ -45,7 +45,8 @@ func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []
 	frags, err := readAll(b, name, f)
 	if err != nil {
 		why, _, _ := strings.Cut(err.Error(), "; expected one of: ") // of all formats
-		return fmt.Errorf("%s; it lies beside %s and should hold its calibration, and may be cut off: write it again with %s, or move it away", why, words[0], again)
+		return fmt.Errorf("%s; it lies beside %s and should hold its calibration, and may be cut off: write it again with "+
+			"%s, or move it away", why, words[0], again)
 	}
 	for _, x := range frags {
 		if x.Calibration != nil {
@@ -60,13 +61,14 @@ func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []
 	return fmt.Errorf("%s lies beside %s and holds no calibration; expected what %s writes", name, words[0], again)
 }
 
-// sameChips refuses a calibration of other GPUs: its figures and curves would be taken for this cluster's. Where one of the two
-// names none, nothing contradicts.
+// sameChips refuses a calibration of other GPUs: its figures and curves would be taken for this cluster's. Where one of
+// the two names none, nothing contradicts.
 func sameChips(name string, its *cluster.Cluster, file string, c *cluster.Cluster) error {
 	was, is := chips(its), chips(c)
 	for _, g := range was {
 		if len(is) > 0 && !slices.Contains(is, g) {
-			return fmt.Errorf("%s lies beside %s and was measured on %s; the cluster has %s: calibrate this one, or move the file away", name, file, strings.Join(was, ", "), strings.Join(is, ", "))
+			return fmt.Errorf("%s lies beside %s and was measured on %s; the cluster has %s: calibrate this one, or move the "+
+				"file away", name, file, strings.Join(was, ", "), strings.Join(is, ", "))
 		}
 	}
 	return nil

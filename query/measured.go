@@ -38,7 +38,8 @@ func (e *Env) readWhole(name string) ([]byte, error) {
 		f, err := e.files().Open(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, missing{fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)}
+			return nil,
+				missing{fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)}
 		case err != nil:
 			return nil, failure.Cannot(err)
 		}

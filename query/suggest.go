@@ -11,7 +11,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Suggest asks which sizes of a collective to measure on a cluster, so that a calibration with them says most about all sizes.
+// Suggest asks which sizes of a collective to measure on a cluster, so that a calibration with them says most about all
+// sizes.
 type Suggest struct {
 	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster: a preset, a cluster file, or any file that map reads."`
 	Layout  Layout `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
@@ -86,7 +87,10 @@ func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDo
 	if err != nil {
 		return nil, err
 	}
-	d := &SuggestDoc{Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l), PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests"}
+	d := &SuggestDoc{
+		Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l),
+		PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
+	}
 	for _, s := range list {
 		op := coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}
 		d.Margin = max(d.Margin, p.Margin(op))

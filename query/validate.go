@@ -17,8 +17,8 @@ import (
 	"busbar.dev/result"
 )
 
-// Validate asks how far off predictions of measured points are. Published points are predicted on the machine that their own
-// description names, results of busbar and outputs of nccl-tests on a cluster that is given.
+// Validate asks how far off predictions of measured points are. Published points are predicted on the machine that
+// their own description names, results of busbar and outputs of nccl-tests on a cluster that is given.
 type Validate struct {
 	Files     []string `arg:"" name:"file" names:"files" help:"Measured points, one JSON object per line; results of busbar bench gpu; with -c also nccl-tests output; - for standard input."`
 	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster on which busbar's results and nccl-tests output were measured: a preset, or any file that map reads."`
@@ -142,7 +142,9 @@ func (q *Validate) stored(ctx context.Context, m *measurements, all *measured, n
 	all.left = append(all.left, left...)
 	for _, s := range sweeps {
 		if q.Cluster == "" && s.Cluster == "" {
-			all.left = append(all.left, truth.Left{ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points)})
+			all.left = append(all.left, truth.Left{
+				ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points),
+			})
 			continue
 		}
 		if err := q.place(ctx, m, all, s, s.Cluster); err != nil {
@@ -155,7 +157,8 @@ func (q *Validate) stored(ctx context.Context, m *measurements, all *measured, n
 // tables adds nccl-tests' tables, on the cluster that was given.
 func (q *Validate) tables(ctx context.Context, m *measurements, all *measured, name string, data []byte) error {
 	if q.Cluster == "" {
-		return fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER", name)
+		return fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER",
+			name)
 	}
 	sweeps, err := m.tables(name, data)
 	if err != nil {
@@ -196,7 +199,8 @@ func (all *measured) predict() (*ValidatePoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ValidatePoints{Rows: append(rows, own...), Left: append(all.left, left...), Notes: truth.Repeated(all.sweeps)}, nil
+	return &ValidatePoints{Rows: append(rows, own...), Left: append(all.left, left...), Notes: truth.Repeated(all.sweeps)},
+		nil
 }
 
 // pick keeps the rows of a class: ours, the source's, or a machine.
@@ -212,10 +216,12 @@ func (p *ValidatePoints) pick(class string) error {
 		}
 	}
 	if len(kept) == 0 {
-		return fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, the hw_class of the file, and the machines of the table", class, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		return fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, the "+
+			"hw_class of the file, and the machines of the table", class, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	}
 	p.Rows = kept
-	p.Left = slices.DeleteFunc(p.Left, func(l truth.Left) bool { return !isClass(class, l.Class) && !isClass(class, l.Machine) })
+	p.Left = slices.DeleteFunc(p.Left,
+		func(l truth.Left) bool { return !isClass(class, l.Class) && !isClass(class, l.Machine) })
 	return nil
 }
 
@@ -246,7 +252,8 @@ func (d *ValidateDoc) judge(q *Validate) {
 		switch {
 		case x.most == nil || all.Points > 0 && x.got <= *x.most:
 		case all.Points == 0:
-			d.Missed = append(d.Missed, fmt.Sprintf("%s: no point was predicted, so none is known to be within %.1f%%", x.name, 100**x.most))
+			d.Missed = append(d.Missed,
+				fmt.Sprintf("%s: no point was predicted, so none is known to be within %.1f%%", x.name, 100**x.most))
 		default:
 			d.Missed = append(d.Missed, fmt.Sprintf("%s %.1f%%, more than %.1f%%", x.name, 100*x.got, 100**x.most))
 		}
@@ -271,5 +278,6 @@ func (d *ValidateDoc) nothingIn(files []string) error {
 	if points == 0 {
 		return fmt.Errorf("%s: nothing to grade: no measured points in it", where)
 	}
-	return fmt.Errorf("%s: nothing to grade: %s left out, the first because: %s", where, words.Plural(points, "point"), left[0].Reason)
+	return fmt.Errorf("%s: nothing to grade: %s left out, the first because: %s", where, words.Plural(points, "point"),
+		left[0].Reason)
 }

@@ -18,14 +18,18 @@ func TestValidate(t *testing.T) {
 	if all.Points == 0 || len(all.Rows) != all.Points || all.Predicted != all.Points || all.Wrong() || all.Err() != nil {
 		t.Errorf("%d points, %d rows, %d predicted, %v", all.Points, len(all.Rows), all.Predicted, all.Err())
 	}
-	some, err := Validate{Files: []string{"../docs/examples/points.jsonl"}, Class: "nvlink-single-node", MaxMedian: new(0.0)}.Run(t.Context(), Env{})
+	some, err := Validate{
+		Files: []string{"../docs/examples/points.jsonl"}, Class: "nvlink-single-node", MaxMedian: new(0.0),
+	}.Run(t.Context(), Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if some.Points == 0 || some.Points >= all.Points || !some.Wrong() || !strings.Contains(some.Missed[0], "more than 0.0%") {
+	if some.Points == 0 || some.Points >= all.Points || !some.Wrong() ||
+		!strings.Contains(some.Missed[0], "more than 0.0%") {
 		t.Errorf("%d of %d points, %q", some.Points, all.Points, some.Missed)
 	}
-	if _, err := (Validate{Files: []string{"../docs/examples/points.jsonl"}, Class: "tpu"}).Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), "there are multi-node-infiniband, nvlink-single-node") {
+	if _, err := (Validate{Files: []string{"../docs/examples/points.jsonl"}, Class: "tpu"}).Run(t.Context(),
+		Env{}); err == nil || !strings.Contains(err.Error(), "there are multi-node-infiniband, nvlink-single-node") {
 		t.Errorf("a class that is not there: %v", err)
 	}
 	env := Env{Files: fstest.MapFS{"empty.jsonl": {}}}

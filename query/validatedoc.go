@@ -168,7 +168,9 @@ func (p *ValidatePoints) files() []ValidateFile {
 		})...)
 		for i, x := range validateScores(parts) {
 			s := &parts[i].Score
-			list = append(list, ValidateFile{f.Name, parts[i].Name, x, ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}})
+			list = append(list, ValidateFile{
+				f.Name, parts[i].Name, x, ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered},
+			})
 		}
 	}
 	return list
@@ -206,7 +208,8 @@ func (all *measured) predictRuns(class string) *ValidateRuns {
 		return nil
 	}
 	if class != "" {
-		runs = slices.DeleteFunc(runs, func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
+		runs = slices.DeleteFunc(runs,
+			func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
 	}
 	rows, left := truth.PredictRuns(runs, step.Default())
 	return &ValidateRuns{Rows: rows, Left: left, Score: truth.RateRuns("all runs", rows)}
@@ -216,9 +219,12 @@ func (all *measured) predictRuns(class string) *ValidateRuns {
 func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
 	s := &p.Score
 	d := &ValidateDoc{
-		Points: len(p.Rows), Median: s.Median, P90: s.P90, Worst: s.Worst, Coverage: s.Covered, Gradable: p.Gradable, Predicted: len(p.Rows),
-		Machines: ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}, Skipped: []ValidateSkip{}, Rows: []ValidateRow{}, Notes: p.Notes,
-		Halves: validateScores(p.Halves), Classes: validateScores(p.Classes), Hardware: validateScores(p.Hardware), Who: validateScores(p.Machine),
+		Points: len(p.Rows), Median: s.Median, P90: s.P90, Worst: s.Worst, Coverage: s.Covered, Gradable: p.Gradable,
+		Predicted: len(p.Rows),
+		Machines:  ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90, s.MachineCovered}, Skipped: []ValidateSkip{},
+		Rows: []ValidateRow{}, Notes: p.Notes,
+		Halves: validateScores(p.Halves), Classes: validateScores(p.Classes), Hardware: validateScores(p.Hardware),
+		Who:    validateScores(p.Machine),
 		Unused: p.Unused, Collectives: p, Training: runs,
 	}
 	if p.Gradable > 0 {
@@ -230,7 +236,8 @@ func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
 		r := &p.Rows[i]
 		x := r.Case.Settings[r.Index]
 		d.Rows = append(d.Rows, ValidateRow{
-			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin, truth.ByClass(r), truth.ByMachine(r),
+			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin,
+			truth.ByClass(r), truth.ByMachine(r),
 			x.Algo, x.Proto, x.Channels, r.Limit.Text, r.Case.Assumed,
 		})
 	}
@@ -251,7 +258,9 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 	d.skip(t.Left)
 	if d.Points == 0 {
 		d.Median, d.P90, d.Worst = t.Score.Median, t.Score.P90, t.Score.Worst
-		d.Machines, d.Coverage = ValidateMachines{t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90, t.Score.ClusterCovered}, t.Score.Covered
+		d.Machines, d.Coverage = ValidateMachines{
+			t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90, t.Score.ClusterCovered,
+		}, t.Score.Covered
 		if gradable > 0 {
 			d.Share = float64(len(t.Rows)) / float64(gradable)
 		}
@@ -269,7 +278,10 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 		d.Who = append(d.Who, runScore(p))
 	}
 	for _, r := range t.Rows {
-		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class, Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed})
+		d.Rows = append(d.Rows, ValidateRow{
+			ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Margin: r.Margin, Class: r.Class,
+			Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed,
+		})
 	}
 }
 
@@ -288,7 +300,9 @@ func validateScores(list []truth.Part) []ValidateScore {
 }
 
 func runScore(p truth.RunScore) ValidateScore {
-	return ValidateScore{Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias, Coverage: p.Covered}
+	return ValidateScore{
+		Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias, Coverage: p.Covered,
+	}
 }
 
 // validateMicros is a time in µs with three digits.

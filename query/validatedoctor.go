@@ -116,7 +116,9 @@ func (d *ValidateDoctorDoc) add(o doctor.Outcome) {
 		}
 	}
 	d.Outcomes = append(d.Outcomes, o)
-	d.Rows = append(d.Rows, ValidateDoctorRow{o.Trial.ID, o.Trial.Category, orEmpty(o.Wanted), orEmpty(o.Said), o.Hit, o.Undecidable})
+	d.Rows = append(d.Rows, ValidateDoctorRow{
+		o.Trial.ID, o.Trial.Category, orEmpty(o.Wanted), orEmpty(o.Said), o.Hit, o.Undecidable,
+	})
 }
 
 // validateThreads scores threads by the cause they name.
@@ -133,11 +135,19 @@ func validateThreads(name string, data []byte) (*ValidateDoctorDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &ThreadsDoc{Wrong: score.Wrong, Unknown: score.Unknown, EarlyFirst: early.First, EarlyThree: early.Three, EarlyWrong: early.Wrong, Outcomes: outcomes}
-	d := &ValidateDoctorDoc{Cases: score.Threads, Decidable: score.Threads, First: score.First, Three: score.Three, Rows: []ValidateDoctorRow{}, Threads: t}
+	t := &ThreadsDoc{
+		Wrong: score.Wrong, Unknown: score.Unknown, EarlyFirst: early.First, EarlyThree: early.Three, EarlyWrong: early.Wrong,
+		Outcomes: outcomes,
+	}
+	d := &ValidateDoctorDoc{
+		Cases: score.Threads, Decidable: score.Threads, First: score.First, Three: score.Three, Rows: []ValidateDoctorRow{},
+		Threads: t,
+	}
 	for _, b := range score.Bins {
 		if b.Said > 0 {
-			t.Reliability = append(t.Reliability, ReliabilityRow{b.Said, b.Confidence / float64(b.Said), float64(b.Right) / float64(b.Said)})
+			t.Reliability = append(t.Reliability, ReliabilityRow{
+				b.Said, b.Confidence / float64(b.Said), float64(b.Right) / float64(b.Said),
+			})
 		}
 	}
 	for i := range outcomes {
@@ -148,7 +158,9 @@ func validateThreads(name string, data []byte) (*ValidateDoctorDoc, error) {
 		if o.Place == 1 || o.Place == 2 {
 			d.Hits++
 		}
-		d.Rows = append(d.Rows, ValidateDoctorRow{o.Thread.ID, o.Thread.CauseKey, orEmpty(o.Wanted), orEmpty(o.Said), o.Place == 1, ""})
+		d.Rows = append(d.Rows, ValidateDoctorRow{
+			o.Thread.ID, o.Thread.CauseKey, orEmpty(o.Wanted), orEmpty(o.Said), o.Place == 1, "",
+		})
 	}
 	d.Share = float64(d.Hits) / float64(max(d.Cases, 1))
 	return d, nil

@@ -11,8 +11,8 @@ import (
 	"busbar.dev/query"
 )
 
-// Calibrate prints what a calibration found. The cluster with its calibration is in the file, - is standard output; empty
-// where nobody keeps it.
+// Calibrate prints what a calibration found. The cluster with its calibration is in the file, - is standard output;
+// empty where nobody keeps it.
 func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
 	if d.By != "" {
 		fmt.Fprintf(w, "measured now, by %s\n", d.By)
@@ -62,12 +62,14 @@ func kernels(w io.Writer, g *query.CalibrateGPU) error {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n", percent(g.Before), percent(g.After), percent(g.LeftOut))
+	fmt.Fprintf(w, "\nmean error of the kernels: %s before, %s after, %s of those left out of the fit\n",
+		percent(g.Before), percent(g.After), percent(g.LeftOut))
 	if g.Steps != nil {
 		return trained(w, g.Steps)
 	}
 	if !g.Kept {
-		fmt.Fprintln(w, "figures of kernels are not kept: they are about as predicted, and kernels alone do not say how long steps take; --torch PYTHON measures steps")
+		fmt.Fprintln(w, "figures of kernels are not kept: they are about as predicted, and kernels alone do not say how "+
+			"long steps take; --torch PYTHON measures steps")
 	}
 	return nil
 }
@@ -76,7 +78,8 @@ func kernels(w io.Writer, g *query.CalibrateGPU) error {
 func movedTable(w io.Writer, list []query.CalibrateFigure) error {
 	t := texttab.New("figure", ">was", ">is", ">range", "unit")
 	for _, f := range list {
-		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High), f.Unit)
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Was), fmt.Sprintf("%.4g", f.Is), fmt.Sprintf("%.4g–%.4g", f.Low, f.High),
+			f.Unit)
 	}
 	if t.Len() == 0 {
 		return nil
@@ -90,7 +93,8 @@ func trained(w io.Writer, s *query.CalibrateSteps) error {
 	fmt.Fprintf(w, "\ntraining steps on one GPU, eager, bf16, %s:\n", texttab.Clean(s.Software))
 	t := texttab.New("model", ">measured ms", ">predicted before", ">after", ">left out")
 	for _, x := range s.Steps {
-		t.Row(texttab.Clean(x.Name), fmt.Sprintf("%.1f", x.Micros/1e3), signed(x.Before/x.Micros-1), signed(x.After/x.Micros-1), signed(x.LeftOut/x.Micros-1))
+		t.Row(texttab.Clean(x.Name), fmt.Sprintf("%.1f", x.Micros/1e3), signed(x.Before/x.Micros-1),
+			signed(x.After/x.Micros-1), signed(x.LeftOut/x.Micros-1))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -98,7 +102,8 @@ func trained(w io.Writer, s *query.CalibrateSteps) error {
 	if err := movedTable(w, s.Figures); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nmean error of the steps: %s before, %s after, %s of those left out of the fit\n", percent(s.Before), percent(s.After), percent(s.LeftOut))
+	_, err := fmt.Fprintf(w, "\nmean error of the steps: %s before, %s after, %s of those left out of the fit\n",
+		percent(s.Before), percent(s.After), percent(s.LeftOut))
 	return err
 }
 
@@ -113,7 +118,8 @@ func calibratedBy(list []query.CalibrateMeasured) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(list)-most))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s) on %s (%s), NCCL %s (%s)", t.Op, t.OpFrom, t.Layout, t.LayoutFrom, t.NCCL, t.NCCLFrom))
+		parts = append(parts, fmt.Sprintf("%s (%s) on %s (%s), NCCL %s (%s)", t.Op, t.OpFrom, t.Layout, t.LayoutFrom, t.NCCL,
+			t.NCCLFrom))
 	}
 	return "measured: " + strings.Join(parts, "; ")
 }
@@ -122,7 +128,8 @@ func calibratedBy(list []query.CalibrateMeasured) string {
 func fitted(w io.Writer, s *calibrate.Site) error {
 	t := texttab.New("figure", ">was", ">is", ">range", "unit")
 	for _, m := range s.Moved {
-		t.Row(m.Name, fmt.Sprintf("%.4g", m.Was), fmt.Sprintf("%.4g", m.Value), fmt.Sprintf("%.4g–%.4g", m.Low, m.High), m.Unit)
+		t.Row(m.Name, fmt.Sprintf("%.4g", m.Was), fmt.Sprintf("%.4g", m.Value), fmt.Sprintf("%.4g–%.4g", m.Low, m.High),
+			m.Unit)
 	}
 	if t.Len() == 0 {
 		fmt.Fprintln(w, "The measurements determine no parameter better than the model already does.")
@@ -133,24 +140,29 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 		fmt.Fprintf(w, "fitted parameters are not kept: %s\n", s.Dropped)
 	}
 	if s.Part > 0 {
-		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted), and what they let it expect at sizes between and around them\n", 100*s.Part, s.Points)
+		fmt.Fprintf(w, "kept beside them: %.0f%% of what the model leaves at %d sizes (measured over predicted), and what "+
+			"they let it expect at sizes between and around them\n", 100*s.Part, s.Points)
 	} else {
 		fmt.Fprintln(w, "no curve of what the model leaves is kept: there is nothing left, or more than a cluster explains")
 	}
-	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n", s.After.Points,
+	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n",
+		s.After.Points,
 		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))
 	if s.HeldAfter.Points > 0 {
-		fmt.Fprintf(w, "on sizes that were left out of the fit: median %s before, %s after; 90th percentile %s before, %s after\n",
+		fmt.Fprintf(w, "on sizes that were left out of the fit: median %s before, %s after; 90th percentile %s before, %s "+
+			"after\n",
 			percent(s.HeldBefore.Median), percent(s.HeldAfter.Median), percent(s.HeldBefore.P90), percent(s.HeldAfter.P90))
 	}
 	if len(s.Loose) > 0 {
 		fmt.Fprintf(w, "unchanged, because the points do not determine them: %s\n", strings.Join(s.Loose, ", "))
 	}
 	if s.Points == 1 {
-		fmt.Fprintln(w, "one size is one number: it cannot tell latency from rate, nor how either changes with the size; error bars stay as they are")
+		fmt.Fprintln(w, "one size is one number: it cannot tell latency from rate, nor how either changes with the size; "+
+			"error bars stay as they are")
 	}
 	if len(s.Ends) > 0 {
-		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run "+
+			"itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
 	}
 	return nil
 }
@@ -158,9 +170,11 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 // fitNoBetter says why nothing was written, and where the error is.
 func fitNoBetter(w io.Writer, s *calibrate.Site) error {
 	fmt.Fprintf(w, "the fit is no better than before; nothing was written\n\n")
-	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after", ">pred/meas before", ">after")
+	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after", ">pred/meas before",
+		">after")
 	for _, x := range s.Sizes {
-		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median), fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))
+		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median),
+			fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))
 	}
 	return t.Write(w)
 }
@@ -180,6 +194,7 @@ func Suggest(w io.Writer, d *query.SuggestDoc) error {
 	for i, p := range d.Points {
 		sizes[i] = fmt.Sprint(int64(p.Size))
 	}
-	_, err := fmt.Fprintf(w, "  for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done | tee measured.log\n", strings.Join(sizes, " "), d.Nodes*d.PerNode, d.PerNode, d.By)
+	_, err := fmt.Fprintf(w, "  for s in %s; do mpirun -np %d -N %d ./build/%s -b $s -e $s -g 1 -n 100; done | tee "+
+		"measured.log\n", strings.Join(sizes, " "), d.Nodes*d.PerNode, d.PerNode, d.By)
 	return err
 }

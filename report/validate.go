@@ -42,11 +42,16 @@ func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
 		return err
 	}
 	if p.Score.Machines > 0 {
-		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s, in the bar %s\n", words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90), percent(p.Score.MachineCovered))
+		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s, in the bar %s\n",
+			words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90),
+			percent(p.Score.MachineCovered))
 	}
-	files := texttab.New("file", "sizes", ">points", ">median", ">90%", ">averaged over machines", ">in the bar", ">averaged")
+	files := texttab.New("file", "sizes", ">points", ">median", ">90%", ">averaged over machines", ">in the bar",
+		">averaged")
 	for _, x := range d.Files {
-		files.Row(texttab.Clean(x.File), x.Sizes, fmt.Sprint(x.Points), percent(x.Median), percent(x.P90), fmt.Sprintf("%s (%d)", percent(x.Machines.Median), x.Machines.Count), percent(x.Coverage), percent(x.Machines.Coverage))
+		files.Row(texttab.Clean(x.File), x.Sizes, fmt.Sprint(x.Points), percent(x.Median), percent(x.P90),
+			fmt.Sprintf("%s (%d)", percent(x.Machines.Median), x.Machines.Count), percent(x.Coverage),
+			percent(x.Machines.Coverage))
 	}
 	if files.Len() > 0 {
 		if err := files.Write(w); err != nil {
@@ -109,7 +114,8 @@ func scoreRow(t *texttab.Table, p truth.Part) {
 		t.Row(texttab.Clean(p.Name), "0", "no points", "-", "-", "-", "-")
 		return
 	}
-	t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
+	t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst),
+		fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
 }
 
 // percent is a share with one digit after the point.
@@ -182,7 +188,8 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	if rows {
 		list := texttab.New("run", ">measured", ">predicted", ">error", ">bar", "limited by")
 		for _, r := range runs.Rows {
-			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), fmt.Sprintf("×%.2f", r.Margin), r.Limit())
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE),
+				fmt.Sprintf("×%.2f", r.Margin), r.Limit())
 		}
 		if err := list.Write(w); err != nil {
 			return err
@@ -199,13 +206,15 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	} {
 		t := texttab.New(x.head, ">runs", ">median", ">90%", ">worst", ">pred/meas", ">in the bar")
 		for _, p := range x.parts {
-			t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
+			t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst),
+				fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
 		}
 		if err := t.Write(w); err != nil {
 			return err
 		}
 		if i == 0 {
-			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n", runs.Score.Clusters, percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90), percent(runs.Score.ClusterCovered))
+			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s, in the bar %s\n", runs.Score.Clusters,
+				percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90), percent(runs.Score.ClusterCovered))
 		}
 		fmt.Fprintln(w)
 	}
@@ -218,6 +227,9 @@ func choices(w io.Writer, c *query.ValidateChoices) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(w, "settings: %s were run in several ways; of pairs that differ by more than %.0f%%, %d of %d come in the measured order (by more than %.0f%%: %d of %d);\n", words.Plural(c.Jobs, "job"), 100*truth.Apart, c.Right, c.Pairs, 100*truth.FarApart, c.FarRight, c.Far)
-	fmt.Fprintf(w, "the way predicted fastest is within %.0f%% of the fastest measured in %d of %d jobs (median %s slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
+	fmt.Fprintf(w, "settings: %s were run in several ways; of pairs that differ by more than %.0f%%, %d of %d come in "+
+		"the measured order (by more than %.0f%%: %d of %d);\n", words.Plural(c.Jobs, "job"), 100*truth.Apart, c.Right,
+		c.Pairs, 100*truth.FarApart, c.FarRight, c.Far)
+	fmt.Fprintf(w, "the way predicted fastest is within %.0f%% of the fastest measured in %d of %d jobs (median %s "+
+		"slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
 }

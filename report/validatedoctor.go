@@ -14,7 +14,9 @@ func ValidateDoctor(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 	if d.Threads != nil {
 		return validateThreads(w, d, all)
 	}
-	fmt.Fprintf(w, "%d cases, %d decidable from their evidence; the cause is first in %d (%.0f%%), among the first three in %d (%.0f%%)\n", d.Cases, d.Decidable, d.First, percentOf(d.First, d.Decidable), d.Three, percentOf(d.Three, d.Decidable))
+	fmt.Fprintf(w, "%d cases, %d decidable from their evidence; the cause is first in %d (%.0f%%), among the first "+
+		"three in %d (%.0f%%)\n", d.Cases, d.Decidable, d.First, percentOf(d.First, d.Decidable), d.Three,
+		percentOf(d.Three, d.Decidable))
 	t := &texttab.Table{}
 	t.Row("", "case", "category", "first findings", "")
 	for _, o := range d.Outcomes {
@@ -46,9 +48,13 @@ func percentOf(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)
 // validateThreads prints how often the cause was named, how sure that was, and every miss.
 func validateThreads(w io.Writer, d *query.ValidateDoctorDoc, all bool) error {
 	t := d.Threads
-	fmt.Fprintf(w, "%d threads: the cause is first in %d (%.0f%%), among the first three in %d (%.0f%%); wrong with a confidence of 50%% or more in %d (%.0f%%); unknown in %d (%.0f%%)\n",
-		d.Cases, d.First, percentOf(d.First, d.Cases), d.Three, percentOf(d.Three, d.Cases), t.Wrong, percentOf(t.Wrong, d.Cases), t.Unknown, percentOf(t.Unknown, d.Cases))
-	fmt.Fprintf(w, "Before the diagnosis: first %.0f%%, first three %.0f%%, wrong and sure %.0f%%. No cause of the program is that of %d.\n\n", percentOf(t.EarlyFirst, d.Cases), percentOf(t.EarlyThree, d.Cases), percentOf(t.EarlyWrong, d.Cases), t.Nameless)
+	fmt.Fprintf(w, "%d threads: the cause is first in %d (%.0f%%), among the first three in %d (%.0f%%); wrong with a "+
+		"confidence of 50%% or more in %d (%.0f%%); unknown in %d (%.0f%%)\n",
+		d.Cases, d.First, percentOf(d.First, d.Cases), d.Three, percentOf(d.Three, d.Cases), t.Wrong,
+		percentOf(t.Wrong, d.Cases), t.Unknown, percentOf(t.Unknown, d.Cases))
+	fmt.Fprintf(w, "Before the diagnosis: first %.0f%%, first three %.0f%%, wrong and sure %.0f%%. No cause of the "+
+		"program is that of %d.\n\n", percentOf(t.EarlyFirst, d.Cases), percentOf(t.EarlyThree, d.Cases),
+		percentOf(t.EarlyWrong, d.Cases), t.Nameless)
 	tab := &texttab.Table{}
 	tab.Row("confidence", "answers", "right")
 	for _, r := range t.Reliability {

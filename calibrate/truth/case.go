@@ -50,7 +50,8 @@ func newCase(s *result.Sweep) (*Case, error) {
 		}
 	}
 	if s.Ranks != s.Nodes*s.PerNode {
-		return nil, fmt.Errorf("%s on %s with %s each; expected one rank a GPU", words.Plural(s.Ranks, "rank"), words.Plural(s.Nodes, "node"), words.Plural(s.PerNode, "GPU"))
+		return nil, fmt.Errorf("%s on %s with %s each; expected one rank a GPU", words.Plural(s.Ranks, "rank"),
+			words.Plural(s.Nodes, "node"), words.Plural(s.PerNode, "GPU"))
 	}
 	c := &Case{Sweep: s, machine: machineOf(s)}
 	for i := range s.Points {
@@ -98,7 +99,8 @@ func version(s *result.Sweep, p *Place) (nccl.Version, string) {
 	if text == "" {
 		return v, fmt.Sprintf("NCCL %s; the source does not state the release", v)
 	}
-	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor, nccl.Newest.Major, nccl.Newest.Minor)
+	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor,
+		nccl.Newest.Major, nccl.Newest.Minor)
 }
 
 // settings are what the run set, as far as it changes what NCCL decides. Names of NICs
@@ -164,7 +166,10 @@ func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 			return nil, err
 		}
 		d := float64(run.Time-c.Times[i]) / float64(c.Times[i])
-		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin, Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit}
+		rows[i] = Row{
+			Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin,
+			Tie: c.Predictor.Tie(op, c.Settings[i], run.Time), Limit: run.Limit,
+		}
 	}
 	return rows, nil
 }

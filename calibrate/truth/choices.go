@@ -50,7 +50,8 @@ type way struct {
 func (t *Training) task() task {
 	k := task{
 		cluster: t.Cluster, model: t.Model.Name, precision: t.Parallel.Precision, params: t.Model.Params,
-		layers: t.Model.Layers, hidden: t.Model.Hidden, heads: t.Model.Heads, seq: t.Model.Seq, batch: t.Parallel.GlobalBatch, gpus: t.Hardware.GPUs,
+		layers: t.Model.Layers, hidden: t.Model.Hidden, heads: t.Model.Heads, seq: t.Model.Seq, batch: t.Parallel.GlobalBatch,
+		gpus: t.Hardware.GPUs,
 	}
 	if t.Hardware.NodeGbps != nil {
 		k.gbps = *t.Hardware.NodeGbps
@@ -60,7 +61,10 @@ func (t *Training) task() task {
 
 func (t *Training) way() way {
 	p := &t.Parallel
-	w := way{dp: p.DP, tp: p.TP, pp: p.PP, vpp: p.VPP, cp: p.CP, ep: p.EP, shard: p.ShardSize, micro: p.MicroBatch, recompute: p.Recompute, group: fmt.Sprint(p.ZeROGroup)}
+	w := way{
+		dp: p.DP, tp: p.TP, pp: p.PP, vpp: p.VPP, cp: p.CP, ep: p.EP, shard: p.ShardSize, micro: p.MicroBatch,
+		recompute: p.Recompute, group: fmt.Sprint(p.ZeROGroup),
+	}
 	if p.ZeRO != nil {
 		w.zero = *p.ZeRO
 	}

@@ -18,10 +18,22 @@ func TestChoices(t *testing.T) {
 		{"none", nil, Choices{}},
 		{"one way", []*RunRow{row(8, 1, 1, 1), row(8, 1, 2, 2)}, Choices{}},
 		{"two jobs", []*RunRow{row(8, 1, 1, 1), row(16, 2, 2, 2)}, Choices{}},
-		{"right", []*RunRow{row(8, 1, 1, 3), row(8, 2, 1.5, 4)}, Choices{Jobs: 1, Pairs: 1, Right: 1, Far: 1, FarRight: 1, Within: 1}},
+		{
+			"right",
+			[]*RunRow{row(8, 1, 1, 3), row(8, 2, 1.5, 4)},
+			Choices{Jobs: 1, Pairs: 1, Right: 1, Far: 1, FarRight: 1, Within: 1},
+		},
 		{"wrong", []*RunRow{row(8, 1, 1, 4), row(8, 2, 1.5, 3)}, Choices{Jobs: 1, Pairs: 1, Far: 1, Lost: 0.5, Worst: 0.5}},
-		{"too near to tell", []*RunRow{row(8, 1, 1, 4), row(8, 2, 1.04, 3)}, Choices{Jobs: 1, Within: 1, Lost: 0.04, Worst: 0.04}},
-		{"three, two of them near", []*RunRow{row(8, 1, 1, 1), row(8, 2, 1.1, 3), row(8, 4, 1.3, 2)}, Choices{Jobs: 1, Pairs: 3, Right: 2, Far: 1, FarRight: 1, Within: 1}},
+		{
+			"too near to tell",
+			[]*RunRow{row(8, 1, 1, 4), row(8, 2, 1.04, 3)},
+			Choices{Jobs: 1, Within: 1, Lost: 0.04, Worst: 0.04},
+		},
+		{
+			"three, two of them near",
+			[]*RunRow{row(8, 1, 1, 1), row(8, 2, 1.1, 3), row(8, 4, 1.3, 2)},
+			Choices{Jobs: 1, Pairs: 3, Right: 2, Far: 1, FarRight: 1, Within: 1},
+		},
 	} {
 		got := RateChoices(c.rows)
 		got.Lost, got.Worst = float64(float32(got.Lost)), float64(float32(got.Worst))

@@ -34,7 +34,8 @@ func conditions(s *result.Sweep) (predict.Conditions, []string) {
 	switch {
 	case strings.Contains(tool, "torch"):
 		c.Alone = true
-	case tool == "", strings.Contains(tool, "nccl-tests"), strings.Contains(tool, "rccl-tests"), strings.HasPrefix(tool, "busbar"):
+	case tool == "", strings.Contains(tool, "nccl-tests"), strings.Contains(tool, "rccl-tests"),
+		strings.HasPrefix(tool, "busbar"):
 	default:
 		unused = append(unused, "tool: "+s.Tool)
 	}

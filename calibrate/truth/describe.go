@@ -47,13 +47,15 @@ func (g *described) on(m sim.Mechanisms) bool { return !g.without.Has(m) }
 func (g *described) place() (*Place, error) {
 	const most = 1024 // GPUs a node
 	if g.nodes < 1 || g.per < 1 || g.nodes > hardware.MaxNodes || g.per > most {
-		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.nodes, g.per, hardware.MaxNodes, most)
+		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.nodes, g.per,
+			hardware.MaxNodes, most)
 	}
 	if g.NICs != nil && *g.NICs < 0 {
 		return nil, fmt.Errorf("nics_per_node is %g; expected a count, or null where the source does not state it", *g.NICs)
 	}
 	if g.Gbps != nil && (*g.Gbps < 0 || *g.Gbps >= 1e5) {
-		return nil, fmt.Errorf("nic_gbps is %g; expected the rate of a port in Gb/s, or null where the source does not state it", *g.Gbps)
+		return nil, fmt.Errorf("nic_gbps is %g; expected the rate of a port in Gb/s, or null where the source does not "+
+			"state it", *g.Gbps)
 	}
 	p := &Place{}
 	s := hardware.Shape{GPU: gpuName(g.GPU), Join: g.joining(), Pair: g.pairLinks()}
@@ -144,9 +146,9 @@ var (
 	busNumber = lazyre.New(`(?i)\b([0-9a-f]{2})(?::|\b)`)
 )
 
-// slots is the generation of the host's PCIe and on how many sockets the GPUs are, as far as the words or the numbers of the
-// GPUs' buses say it: the second socket's begin at 80, and those of Intel's processors with PCIe 3 are always the same (ports
-// 17, 3a, 5d, 85, ae and d7, and what hangs on them is one further).
+// slots is the generation of the host's PCIe and on how many sockets the GPUs are, as far as the words or the numbers
+// of the GPUs' buses say it: the second socket's begin at 80, and those of Intel's processors with PCIe 3 are always
+// the same (ports 17, 3a, 5d, 85, ae and d7, and what hangs on them is one further).
 func (g *described) slots() (gen, sockets int) {
 	text := g.Joined
 	if m := pcieWords.FindStringSubmatch(text); m != nil {
@@ -231,7 +233,8 @@ func (g *described) racks(m hardware.GPUModel) int {
 func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 	var known bool
 	s.Kind, s.GDR, known = g.kind()
-	if g.on(sim.OwnWords) && g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr", "gdr off", "gdr 0") {
+	if g.on(sim.OwnWords) && g.says("no gpudirect", "without gpudirect", "gpudirect off", "gpudirect rdma off", "no gdr",
+		"gdr off", "gdr 0") {
 		s.GDR = cluster.No
 	}
 	if racks == 1 || racks == 0 && g.nodes == 1 {
@@ -253,7 +256,8 @@ func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 		return fmt.Errorf("%d NICs per node; expected 1 to 1024", s.NICs)
 	}
 	if g.Gbps != nil && *g.Gbps == 0 {
-		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.nodes)
+		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does "+
+			"not state it", g.nodes)
 	}
 	switch {
 	case known:

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/sim"
 )
 
-// Gather prepares all sweeps that count, without some mechanisms of the model, and tells which are left, and why. Sweeps
-// with the same description share a predictor.
+// Gather prepares all sweeps that count, without some mechanisms of the model, and tells which are left, and why.
+// Sweeps with the same description share a predictor.
 func Gather(sweeps result.Sweeps, figures *sim.Figures, without sim.Mechanisms) ([]*Case, []Left) {
 	var cases []*Case
 	left := gather(sweeps, figures, &shelf{without: without}, func(c *Case, _ []Row) { cases = append(cases, c) })
@@ -62,7 +62,10 @@ func rest(c *Case, said *result.Published) []Left {
 	var left []Left
 	add := func(n int, one, text string) {
 		if n > 0 {
-			left = append(left, Left{ID: c.Sweep.ID, Reason: words.Plural(n, one) + text, Points: n, Fair: true, Class: c.Sweep.Class, Machine: c.Machine()})
+			left = append(left, Left{
+				ID: c.Sweep.ID, Reason: words.Plural(n, one) + text, Points: n, Fair: true, Class: c.Sweep.Class,
+				Machine: c.Machine(),
+			})
 		}
 	}
 	add(said.Rounded, "size", " whose time follows from a bandwidth with too few digits: off by more than 10%")
@@ -87,7 +90,8 @@ func Repeated(sweeps result.Sweeps) []string {
 	}
 	for _, id := range order {
 		s := first[id]
-		notes = append(notes, fmt.Sprintf("%d lines have the id %q, the first at %s:%d; each is counted", times[id], id, s.File, s.Line))
+		notes = append(notes, fmt.Sprintf("%d lines have the id %q, the first at %s:%d; each is counted", times[id], id,
+			s.File, s.Line))
 	}
 	return notes
 }

@@ -27,7 +27,8 @@ func Kept(list result.Sweeps, layout string) (result.Sweeps, []Left, error) {
 			why[reason]++
 			continue
 		}
-		key := fmt.Sprint(r.Session, r.Op, r.Dtype, r.Ranks, r.Nodes, r.Algo, r.Proto, r.Channels, r.Library, r.Cluster, r.Env)
+		key := fmt.Sprint(r.Session, r.Op, r.Dtype, r.Ranks, r.Nodes, r.Algo, r.Proto, r.Channels, r.Library, r.Cluster,
+			r.Env)
 		s := at[key]
 		if s == nil {
 			one := *r.Sweep
@@ -56,7 +57,8 @@ func unusable(r result.Row) string {
 	case r.Source != result.Measured:
 		return "a prediction; only measurements can be compared with predictions"
 	case !r.OnGPUs():
-		return "measured on CPUs by busbar's own engine; the model is of NCCL on GPUs, whose launches, copies and protocols a CPU does not have: take results of `busbar bench gpu` or nccl-tests"
+		return "measured on CPUs by busbar's own engine; the model is of NCCL on GPUs, whose launches, copies and " +
+			"protocols a CPU does not have: take results of `busbar bench gpu` or nccl-tests"
 	case r.Wrong != nil && *r.Wrong > 0:
 		return "wrong results; what did not do its work says nothing about how long that takes"
 	case r.Compress != "" && r.Compress != "none":

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/internal/lazyre"
 )
 
-// unmarshalLoose reads an object whose numbers may be written as words ("ZeRO-3", "16", true) and words as numbers, as tables that people
-// transcribe have them. What no number is in counts as not stated.
+// unmarshalLoose reads an object whose numbers may be written as words ("ZeRO-3", "16", true) and words as numbers, as
+// tables that people transcribe have them. What no number is in counts as not stated.
 func unmarshalLoose(line []byte, to any) error {
 	if err := json.Unmarshal(line, to); err == nil {
 		return nil

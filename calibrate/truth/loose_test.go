@@ -24,7 +24,8 @@ func TestLooseValues(t *testing.T) {
 	if err := unmarshalLoose([]byte(line), &to); err != nil {
 		t.Fatal(err)
 	}
-	if to.Zero == nil || *to.Zero != 3 || to.Count != 1024 || to.Rate != 1 || to.Name != "2.5, a, false" || !to.On || to.Off || !to.One || to.Inner.Seq != 8192 {
+	if to.Zero == nil || *to.Zero != 3 || to.Count != 1024 || to.Rate != 1 || to.Name != "2.5, a, false" || !to.On ||
+		to.Off || !to.One || to.Inner.Seq != 8192 {
 		text, _ := json.Marshal(to)
 		t.Errorf("read as %s", text)
 	}

@@ -41,8 +41,9 @@ func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error
 	return x.by(p, nil)
 }
 
-// layoutOn is a sweep's layout on a cluster, and the hosts that it is on as a hostlist: those that the sweep names where the
-// cluster has all of them, because one slow NIC among the first hosts says nothing about others; else the first, and "".
+// layoutOn is a sweep's layout on a cluster, and the hosts that it is on as a hostlist: those that the sweep names
+// where the cluster has all of them, because one slow NIC among the first hosts says nothing about others; else the
+// first, and "".
 func layoutOn(s *result.Sweep, c *cluster.Cluster) (nccl.Layout, string, error) {
 	names, err := cluster.ParseHosts(s.Hosts)
 	if s.Hosts == "" || err != nil || len(names) != s.Nodes {
@@ -57,7 +58,8 @@ func layoutOn(s *result.Sweep, c *cluster.Cluster) (nccl.Layout, string, error) 
 		}
 		gpus := c.TypeOf(i).Of(cluster.GPU)
 		if len(gpus) < s.PerNode {
-			return nil, "", fmt.Errorf("measured with %s on %s, which has %d in the cluster; expected measurements of the cluster that -c describes",
+			return nil, "", fmt.Errorf("measured with %s on %s, which has %d in the cluster; expected measurements of the "+
+				"cluster that -c describes",
 				words.Plural(s.PerNode, "GPU"), names[at], len(gpus))
 		}
 		for _, g := range gpus[:s.PerNode] {
@@ -85,7 +87,8 @@ func sameGPUs(s *result.Sweep, c *cluster.Cluster, l nccl.Layout) error {
 	for _, r := range l {
 		d := &c.TypeOf(r.Host).Devices[r.GPU]
 		if has := d.Model.Value; has != "" && Chip(has) != Chip(name) {
-			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c describes", name, c.Hosts[r.Host].Name, has)
+			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c "+
+				"describes", name, c.Hosts[r.Host].Name, has)
 		}
 	}
 	return nil

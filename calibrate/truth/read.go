@@ -200,22 +200,24 @@ func (g *line) sweep() *result.Sweep {
 	return s
 }
 
-// fault is what is wrong with the line's lists: one that is not as long as the sizes, or a value that is no time or rate; null is one that
-// the source does not state.
+// fault is what is wrong with the line's lists: one that is not as long as the sizes, or a value that is no time or
+// rate; null is one that the source does not state.
 func (g *line) fault() string {
 	for _, f := range []struct {
 		name, unit string
 		values     []*float64
 	}{{"time_us", "µs", g.Time}, {"algbw_GBps", "GB/s", g.AlgBW}, {"busbw_GBps", "GB/s", g.BusBW}} {
 		if n := len(f.values); n > 0 && n != len(g.Sizes) {
-			return fmt.Sprintf("%s has %d values and sizes_bytes %d; expected one for every size, null where there is none", f.name, n, len(g.Sizes))
+			return fmt.Sprintf("%s has %d values and sizes_bytes %d; expected one for every size, null where there is none",
+				f.name, n, len(g.Sizes))
 		}
 		for i, v := range f.values {
 			if v == nil {
 				continue
 			}
 			if f.name == "time_us" && !isTime(*v) || *v < 0 || *v > 1e12 {
-				return fmt.Sprintf("%s of %s is %g; expected a time or rate in %s, or null", f.name, unit.Bytes(g.Sizes[i]), *v, f.unit)
+				return fmt.Sprintf("%s of %s is %g; expected a time or rate in %s, or null", f.name, unit.Bytes(g.Sizes[i]), *v,
+					f.unit)
 			}
 		}
 	}
@@ -247,8 +249,8 @@ func at(list []*float64, i int) (float64, bool) {
 // one that is farther off says nothing. nccl-tests prints 0.01 GB/s.
 const mostRounding = 0.1
 
-// micros is the time of one size in µs, and how far it may be off by rounding, as a share. problem says that fields which are there
-// mean times that are farther apart than units and conventions of tools explain.
+// micros is the time of one size in µs, and how far it may be off by rounding, as a share. problem says that fields
+// which are there mean times that are farther apart than units and conventions of tools explain.
 func (g *line) micros(i int, op coll.Op) (us, rounding float64, problem string) {
 	least, most := math.Inf(1), 0.0
 	take := func(t, off float64) {
@@ -272,7 +274,8 @@ func (g *line) micros(i int, op coll.Op) (us, rounding float64, problem string) 
 		take(float64(op.AlgBytes(g.Ranks))*op.Kind.BusFactor(g.Ranks)/gb/1e3, half(gb))
 	}
 	if most > TooFar*least {
-		problem = fmt.Sprintf("time_us, algbw_GBps and busbw_GBps contradict each other at %s: %.4g and %.4g µs", op.Bytes, least, most)
+		problem = fmt.Sprintf("time_us, algbw_GBps and busbw_GBps contradict each other at %s: %.4g and %.4g µs", op.Bytes,
+			least, most)
 	}
 	return us, rounding, problem
 }

@@ -41,7 +41,9 @@ func FuzzRead(f *testing.F) {
 // TestPublished reads every published file: collectives are sweeps, everything
 // else is left with a reason.
 func TestPublished(t *testing.T) {
-	for name, want := range map[string][2]int{"collectives.jsonl": {189, 0}, "training.jsonl": {0, 627}, "doctor-cases.jsonl": {0, 107}} {
+	for name, want := range map[string][2]int{
+		"collectives.jsonl": {189, 0}, "training.jsonl": {0, 627}, "doctor-cases.jsonl": {0, 107},
+	} {
 		f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", name))
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +76,10 @@ func TestAssumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(c.Assumed, "\n")
-	for _, want := range []string{`fabric "marble" is none that is known: taken as InfiniBand`, `the rules of NCCL 2.8.3 for 2.4.8, which are not known`} {
+	for _, want := range []string{
+		`fabric "marble" is none that is known: taken as InfiniBand`,
+		`the rules of NCCL 2.8.3 for 2.4.8, which are not known`,
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("assumed %q, want %q in it", all, want)
 		}

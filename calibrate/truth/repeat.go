@@ -53,7 +53,8 @@ func Repeats(cases []*Case) []Repeat {
 		}
 	}
 	slices.SortFunc(list, func(a, b Repeat) int {
-		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Least, b.Least), cmp.Compare(a.Most, b.Most))
+		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Least, b.Least),
+			cmp.Compare(a.Most, b.Most))
 	})
 	return list
 }

@@ -79,7 +79,9 @@ func (t *Training) Prepare() (*RunRow, error) {
 			return nil, err
 		}
 	}
-	return &RunRow{Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith))}, nil
+	return &RunRow{
+		Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith)),
+	}, nil
 }
 
 // Predict prices the run by figures.
@@ -103,7 +105,10 @@ func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
 	var left []Left
 	for _, t := range runs {
 		if t.Grade == "C" {
-			left = append(left, Left{ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Fair: true, Class: t.Class, Machine: t.Cluster})
+			left = append(left, Left{
+				ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Fair: true, Class: t.Class,
+				Machine: t.Cluster,
+			})
 			continue
 		}
 		r, err := t.Prepare()
@@ -148,7 +153,8 @@ func RateRuns(name string, rows []*RunRow) RunScore {
 			inside[r.Cluster]++
 		}
 	}
-	s.Median, s.P90, s.Worst, s.Bias = stats.Median(off), stats.Quantile(off, 0.9), stats.Quantile(off, 1), stats.Median(ratio)
+	s.Median, s.P90, s.Worst, s.Bias = stats.Median(off), stats.Quantile(off, 0.9), stats.Quantile(off, 1),
+		stats.Median(ratio)
 	for _, c := range sorted(by) {
 		s.Clusters++
 		s.ClusterMedian += stats.Median(by[c])

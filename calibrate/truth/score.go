@@ -68,8 +68,9 @@ func sorted[V any](m map[string]V) []string {
 // Ratio is predicted over measured.
 func (r *Row) Ratio() float64 { return float64(r.Predicted) / float64(r.Measured()) }
 
-// TooFast reports a point that no machine of the description can have measured: predicted over measured is beyond the error bar by more than in-switch reduction
-// (twice) and what data gets of a link's rate (half as much again) could explain.
+// TooFast reports a point that no machine of the description can have measured: predicted over measured is beyond the
+// error bar by more than in-switch reduction (twice) and what data gets of a link's rate (half as much again) could
+// explain.
 func TooFast(ratio, margin float64) bool { return margin > 0 && ratio > 3*margin }
 
 // Inside tells whether the measured time is inside the prediction's error bar.

@@ -84,7 +84,10 @@ func shelve(s *result.Sweep, figures *sim.Figures, without sim.Mechanisms) *shel
 // description is everything that a sweep's predictor depends on.
 func description(s *result.Sweep) string {
 	m := machine(s)
-	b, err := json.Marshal([]any{s.Nodes, s.PerNode, m.GPU, m.Joined, m.NICs, m.Gbps, m.Fabric, s.Library, algoText(s), protoText(s), s.Env, s.Tool, said(s).Launch, said(s).Year, said(s).Notes})
+	b, err := json.Marshal([]any{
+		s.Nodes, s.PerNode, m.GPU, m.Joined, m.NICs, m.Gbps, m.Fabric, s.Library, algoText(s), protoText(s), s.Env, s.Tool,
+		said(s).Launch, said(s).Year, said(s).Notes,
+	})
 	if err != nil {
 		return fmt.Sprintf("%s:%d", s.File, s.Line)
 	}

@@ -15,7 +15,8 @@ var (
 	yearIn  = lazyre.New(`\b(20[12]\d)\b`)
 )
 
-// when is the time of the run, 2025 or 2025-11: stated, or in the release's or the source's words, else the year in which the GPU came.
+// when is the time of the run, 2025 or 2025-11: stated, or in the release's or the source's words, else the year in
+// which the GPU came.
 func (t *Training) when() string {
 	for _, text := range []string{t.Version, t.Source} {
 		if m := monthIn.FindStringSubmatch(text); m != nil && (t.Year == 0 || strconv.Itoa(t.Year) == "20"+m[1]) {
@@ -44,7 +45,8 @@ func (t *Training) when() string {
 	return "2021"
 }
 
-// software is the framework: the one that is named, else one that the source's words name, else what most such runs are of.
+// software is the framework: the one that is named, else one that the source's words name, else what most such runs are
+// of.
 func (t *Training) software() (*workload.Framework, error) {
 	if t.Framework != "" {
 		return workload.FrameworkAt(t.Framework, t.when())
@@ -97,8 +99,8 @@ func (t *Training) style(j *workload.Job, s *workload.Split) error {
 	return nil
 }
 
-// sinksFused is from when attention with a number a head beside its scores runs in one kernel: Transformer Engine 2.8 with cuDNN 9.13
-// (NVIDIA/TransformerEngine pull request 2148). Before, its scores went through memory.
+// sinksFused is from when attention with a number a head beside its scores runs in one kernel: Transformer Engine 2.8
+// with cuDNN 9.13 (NVIDIA/TransformerEngine pull request 2148). Before, its scores went through memory.
 const sinksFused = "2025-10"
 
 // statesSharding reports whether the source says what replicas divide.

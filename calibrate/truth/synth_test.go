@@ -65,10 +65,13 @@ func TestSyntheticScores(t *testing.T) {
 	rows, _ := Predicted(readPoints(t, points(t, spread)), sim.Fitted())
 	s := Rate(rows)
 	// Half of all normal errors are below 0.674 of their spread, nine tenths below 1.645.
-	if s.Median < 0.5*0.674*spread || s.Median > 1.5*0.674*spread || s.P90 < 1.645*spread/2 || s.P90 > 2*1.645*spread || math.Abs(s.Bias-1) > spread/2 {
+	if s.Median < 0.5*0.674*spread || s.Median > 1.5*0.674*spread || s.P90 < 1.645*spread/2 || s.P90 > 2*1.645*spread ||
+		math.Abs(s.Bias-1) > spread/2 {
 		t.Errorf("%+v for noise of %v", s, spread)
 	}
-	for name, by := range map[string]func(*Row) string{"class": ByClass, "hardware": ByHardware, "machine": ByMachine, "size": ByMiB} {
+	for name, by := range map[string]func(*Row) string{
+		"class": ByClass, "hardware": ByHardware, "machine": ByMachine, "size": ByMiB,
+	} {
 		n := 0
 		for _, p := range Split(rows, by) {
 			if n += p.Points; p.Name == "" || p.Worst > s.Worst || p.Median > s.Worst {
@@ -150,7 +153,14 @@ func TestSyntheticLeft(t *testing.T) {
 	for i, want := range []struct {
 		text string
 		fair bool
-	}{{"anomalous", true}, {"grade C", true}, {"not in the catalogue", false}, {"one rank a GPU", false}, {"float3", false}, {"1 size without a time", true}} {
+	}{
+		{"anomalous", true},
+		{"grade C", true},
+		{"not in the catalogue", false},
+		{"one rank a GPU", false},
+		{"float3", false},
+		{"1 size without a time", true},
+	} {
 		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Fair != want.fair || l.Machine == "" || l.Points == 0 {
 			t.Errorf("left %+v, want %+v", l, want)
 		}
@@ -166,12 +176,14 @@ func TestSyntheticLeft(t *testing.T) {
 		{`[1]`, "expected one JSON object a line"},
 		{`{"id":`, "unexpected end of JSON input"},
 	} {
-		if _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil || !strings.HasPrefix(err.Error(), "f:2: ") || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil || !strings.HasPrefix(err.Error(), "f:2: ") ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
 	}
 	sweeps, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
-	if err != nil || !strings.Contains(sweeps[0].Problem, "juggle") || !strings.Contains(sweeps[1].Problem, "size -8") || sweeps[1].Published.Surplus != 1 {
+	if err != nil || !strings.Contains(sweeps[0].Problem, "juggle") || !strings.Contains(sweeps[1].Problem, "size -8") ||
+		sweeps[1].Published.Surplus != 1 {
 		t.Errorf("%v: %+v", err, sweeps)
 	}
 }
@@ -242,12 +254,15 @@ func TestSyntheticKept(t *testing.T) {
 		}
 	}
 	list[0].Nodes, list[0].PerNode = 0, 0
-	for layout, want := range map[string]string{"": "say which ranks took part with -l", "3x8": "16 ranks, and -l says 3x8", "x": "expected"} {
+	for layout, want := range map[string]string{
+		"": "say which ranks took part with -l", "3x8": "16 ranks, and -l says 3x8", "x": "expected",
+	} {
 		if _, _, err := Kept(list, layout); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("-l %q: %v, want %q", layout, err, want)
 		}
 	}
-	if kept, _, err = Kept(list, "2x8"); err != nil || kept[0].Nodes != 2 || kept[0].PerNode != 8 || kept[0].LayoutFrom != "-l" {
+	if kept, _, err = Kept(list, "2x8"); err != nil || kept[0].Nodes != 2 || kept[0].PerNode != 8 ||
+		kept[0].LayoutFrom != "-l" {
 		t.Errorf("-l 2x8: %v %+v", err, kept)
 	}
 	for want, spoil := range map[string]func(s *result.Sweep){
@@ -258,7 +273,8 @@ func TestSyntheticKept(t *testing.T) {
 	} {
 		list := measured()
 		spoil(list[0])
-		if _, left, err := Kept(list, ""); err != nil || len(left) != 1 || !strings.Contains(left[0].Reason, want) || !left[0].Fair {
+		if _, left, err := Kept(list, ""); err != nil || len(left) != 1 || !strings.Contains(left[0].Reason, want) ||
+			!left[0].Fair {
 			t.Errorf("left %v, want %q: %v", left, want, err)
 		}
 	}

@@ -101,12 +101,24 @@ func TestSyntheticAssumed(t *testing.T) {
 		{"micro-batches", func(r *Training) { r.Parallel.MicroBatch = 0 }, "micro-batches of 8", ""},
 		{"replicas", func(r *Training) { r.Parallel.DP = 3 }, "dp=16, which the GPUs give; the source prints 3", ""},
 		{"NICs", func(r *Training) { r.Hardware.NICs, r.Hardware.Fabric = nil, "" }, "8 NICs of 400 Gb/s a node", ""},
-		{"NICs of A100", func(r *Training) { r.Hardware.NICs, r.Hardware.GPU = nil, "A100-SXM4-80GB" }, "8 NICs of 200 Gb/s a node", ""},
-		{"framework", func(r *Training) { r.Framework, r.Source, r.Cluster, r.ID = "", "", "", "x" }, "as the source names no framework", ""},
-		{"precision", func(r *Training) { r.Parallel.Precision, r.Parallel.Family = "e4m3-odd", "fp8" }, `precision fp8 for "e4m3-odd"`, ""},
+		{
+			"NICs of A100", func(r *Training) { r.Hardware.NICs, r.Hardware.GPU = nil, "A100-SXM4-80GB" },
+			"8 NICs of 200 Gb/s a node", "",
+		},
+		{
+			"framework", func(r *Training) { r.Framework, r.Source, r.Cluster, r.ID = "", "", "", "x" },
+			"as the source names no framework", "",
+		},
+		{
+			"precision", func(r *Training) { r.Parallel.Precision, r.Parallel.Family = "e4m3-odd", "fp8" },
+			`precision fp8 for "e4m3-odd"`, "",
+		},
 		{"depth", func(r *Training) { r.Model.Layers = 0 }, "", "does not state its layers and width"},
 		{"ResNet", func(r *Training) { r.Model.Layers, r.Model.Name = 0, "RetinaNet" }, "", "no language model"},
-		{"padding", func(r *Training) { r.Source, r.Model.Name, r.Model.Seq = "DeepLearningExamples", "BERT", 512 }, "", "without their padding"},
+		{
+			"padding", func(r *Training) { r.Source, r.Model.Name, r.Model.Seq = "DeepLearningExamples", "BERT", 512 }, "",
+			"without their padding",
+		},
 		{"GPU", func(r *Training) { r.Hardware.GPU = "synthetic accelerator" }, "", "not in the catalogue"},
 		{"grade", func(r *Training) { r.Grade = "C" }, "", "grade C"},
 	} {

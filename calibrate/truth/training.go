@@ -141,7 +141,8 @@ func (t *Training) complete() {
 		h.GPUs = h.Nodes * h.PerNode
 	}
 	each := max(p.TP, 1) * max(p.PP, 1) * max(p.CP, 1)
-	if h.GPUs > maxGPUs || each > h.GPUs || each < 1 || h.GPUs%each != 0 || p.MicroBatch > workload.MaxMicroBatch || p.Accum > workload.MaxMicroBatch {
+	if h.GPUs > maxGPUs || each > h.GPUs || each < 1 || h.GPUs%each != 0 || p.MicroBatch > workload.MaxMicroBatch ||
+		p.Accum > workload.MaxMicroBatch {
 		return // which is said where it is read
 	}
 	dp := int64(h.GPUs / each)

@@ -29,7 +29,8 @@ func TestTraining(t *testing.T) {
 	}
 	rows, left := PredictRuns(runs, step.Default())
 	for _, s := range SplitRuns(rows, func(r *RunRow) string { return r.Cluster }) {
-		t.Logf("%-40s %3d runs: median %4.1f%%, 90%% %5.1f%%, predicted over measured %.2f", s.Name, s.Points, 100*s.Median, 100*s.P90, s.Bias)
+		t.Logf("%-40s %3d runs: median %4.1f%%, 90%% %5.1f%%, predicted over measured %.2f", s.Name, s.Points, 100*s.Median,
+			100*s.P90, s.Bias)
 	}
 	for _, l := range left {
 		if !l.Fair {
@@ -37,7 +38,8 @@ func TestTraining(t *testing.T) {
 		}
 	}
 	s := RateRuns("all", rows)
-	t.Logf("%d runs: median %.1f%%, 90th percentile %.1f%%; averaged over clusters %.1f%%, %.1f%%", s.Points, 100*s.Median, 100*s.P90, 100*s.ClusterMedian, 100*s.ClusterP90)
+	t.Logf("%d runs: median %.1f%%, 90th percentile %.1f%%; averaged over clusters %.1f%%, %.1f%%", s.Points, 100*s.Median,
+		100*s.P90, 100*s.ClusterMedian, 100*s.ClusterP90)
 	if s.Median > 0.1 || s.P90 > 0.25 {
 		t.Errorf("median %.3f, 90th percentile %.3f; expected at most 0.1 and 0.25", s.Median, s.P90)
 	}

@@ -30,7 +30,10 @@ func (t *Training) Job() (*workload.Job, error) {
 	if s.Chunks > 1 && s.PP <= 1 {
 		t.Assumed, s.Chunks = append(t.Assumed, fmt.Sprintf("no chunks: vpp=%d without a pipeline", s.Chunks)), 1
 	}
-	j := &workload.Job{Model: m, Seq: cmp.Or(t.Model.Seq, m.Seq), MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Kernels: workload.Fused}
+	j := &workload.Job{
+		Model: m, Seq: cmp.Or(t.Model.Seq, m.Seq), MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch,
+		Recompute: workload.None, Kernels: workload.Fused,
+	}
 	if j.Precision, err = t.precision(); err != nil {
 		return nil, err
 	}
@@ -136,7 +139,8 @@ var fewBits = lazyre.New(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbn
 
 // adapters reports that weights are frozen.
 func (t *Training) adapters() bool {
-	return t.Model.LoRA || t.Model.LoRARank > 0 || strings.Contains(strings.ToLower(t.Model.Name+" "+t.Parallel.Task+" "+t.Parallel.Precision), "lora")
+	return t.Model.LoRA || t.Model.LoRARank > 0 ||
+		strings.Contains(strings.ToLower(t.Model.Name+" "+t.Parallel.Task+" "+t.Parallel.Precision), "lora")
 }
 
 // dropped are the words for experts that take a fixed number of tokens.
@@ -155,9 +159,11 @@ func (t *Training) recomputation(j *workload.Job) error {
 	}
 	switch {
 	case words == "": // as is usual
-	case strings.HasPrefix(words, "none"), words == "no", words == "false", words == "off", words == "0", has("no recompute", "without", "disabled"):
+	case strings.HasPrefix(words, "none"), words == "no", words == "false", words == "off", words == "0",
+		has("no recompute", "without", "disabled"):
 		j.Recompute = workload.None
-	case strings.HasPrefix(words, "full"), strings.HasPrefix(words, "all"), has("every layer", "uniform", "whole"), strings.HasPrefix(words, "block"), words == "true", words == "yes", words == "on":
+	case strings.HasPrefix(words, "full"), strings.HasPrefix(words, "all"), has("every layer", "uniform", "whole"),
+		strings.HasPrefix(words, "block"), words == "true", words == "yes", words == "on":
 		j.Recompute = workload.Full
 	case opWords.MatchString(words):
 		j.Recompute = workload.PerOp
@@ -180,9 +186,10 @@ func (t *Training) recomputation(j *workload.Job) error {
 	return nil
 }
 
-// fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen weights whole where these fit, and
-// those that cannot hold all weights divide them. Of recomputation Megatron's users take the cheapest, others that of whole layers. Those who need more
-// place than that gives find other ways too: weights of 8 bits, activations in the host's memory.
+// fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen
+// weights whole where these fit, and those that cannot hold all weights divide them. Of recomputation Megatron's users
+// take the cheapest, others that of whole layers. Those who need more place than that gives find other ways too:
+// weights of 8 bits, activations in the host's memory.
 func (t *Training) fit(j *workload.Job) {
 	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
 	if t.Parallel.Offload != "" || !ok || j.Check() != nil {
@@ -210,14 +217,16 @@ func (t *Training) fit(j *workload.Job) {
 // roomy is how much of what a GPU has a run is taken to need: what is counted is not all, and not exact.
 const roomy = 1.15
 
-// batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the global batch.
+// batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the
+// global batch.
 func (t *Training) batches(j *workload.Job, s *workload.Split) {
 	if j.MicroBatch > 0 {
 		return
 	}
 	j.MicroBatch = 1
 	for b := int64(8); b > 1; b /= 2 {
-		if j.GlobalBatch%(b*int64(s.DP)) == 0 && (s.PP <= 1 || j.GlobalBatch/(b*int64(s.DP)) >= int64(4*s.PP)) && s.TP*s.PP < 64 {
+		if j.GlobalBatch%(b*int64(s.DP)) == 0 && (s.PP <= 1 || j.GlobalBatch/(b*int64(s.DP)) >= int64(4*s.PP)) &&
+			s.TP*s.PP < 64 {
 			j.MicroBatch = b
 			break
 		}

@@ -11,8 +11,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// model is the network: the dimensions that the source states, what it does not state from the catalogue by its name, and the family
-// that its name and its number of parameters say.
+// model is the network: the dimensions that the source states, what it does not state from the catalogue by its name,
+// and the family that its name and its number of parameters say.
 func (t *Training) model() (*workload.Model, error) {
 	name := strings.ToLower(t.Model.Name)
 	known := t.known()
@@ -22,7 +22,8 @@ func (t *Training) model() (*workload.Model, error) {
 		return &m, nil
 	}
 	if pictures.MatchString(name) {
-		return nil, fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar models lists them)", t.Model.Name)
+		return nil, fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar models lists "+
+			"them)", t.Model.Name)
 	}
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
 		if known == nil {
@@ -44,7 +45,8 @@ func (t *Training) model() (*workload.Model, error) {
 }
 
 // pictures are names of what is no language model.
-var pictures = lazyre.New(`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
+var pictures = lazyre.New(
+	`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
 
 // known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
 func (t *Training) known() *workload.Model {
@@ -59,7 +61,8 @@ func (t *Training) known() *workload.Model {
 func (t *Training) guessed() (*workload.Model, error) {
 	x := &t.Model
 	if x.Params <= 0 || x.Experts > 0 || x.Active > 0 || x.Scans > 0 {
-		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model (busbar models lists it)", x.Name)
+		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model "+
+			"(busbar models lists it)", x.Name)
 	}
 	word := fmt.Sprintf("params=%.0f", x.Params)
 	for _, f := range []struct {
@@ -74,7 +77,8 @@ func (t *Training) guessed() (*workload.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.Name, err)
 	}
-	t.Assumed = append(t.Assumed, fmt.Sprintf("%d layers of %d units, from the number of parameters", m.Dims.Layers, m.Dims.Hidden))
+	t.Assumed = append(t.Assumed,
+		fmt.Sprintf("%d layers of %d units, from the number of parameters", m.Dims.Layers, m.Dims.Hidden))
 	return m, nil
 }
 
@@ -82,7 +86,8 @@ func (t *Training) guessed() (*workload.Model, error) {
 func (t *Training) dims(known *workload.Model) workload.Dims {
 	x := &t.Model
 	d := workload.Dims{
-		Layers: x.Layers, Hidden: x.Hidden, Heads: x.Heads, KVHeads: x.KVHeads, FFN: x.FFN, Vocab: x.Vocab, Context: x.Seq, HeadDim: x.HeadDim,
+		Layers: x.Layers, Hidden: x.Hidden, Heads: x.Heads, KVHeads: x.KVHeads, FFN: x.FFN, Vocab: x.Vocab, Context: x.Seq,
+		HeadDim: x.HeadDim,
 		Experts: x.Experts, TopK: x.TopK, Shared: x.Shared, ExpertFFN: x.ExpertFFN, Dense: x.Dense,
 	}
 	if known != nil && known.Dims.Layers == d.Layers && known.Dims.Hidden == d.Hidden {
@@ -151,7 +156,9 @@ func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
 		return workload.DeepSeek(d, a, true)
 	}
 	if x.Scans > 0 {
-		m := workload.Mixers{Scans: x.Scans, Attentions: x.Attending, MLPs: x.MLPs, Experts: x.Mixtures, Latent: x.Latent, SharedFFN: x.SharedFFN}
+		m := workload.Mixers{
+			Scans: x.Scans, Attentions: x.Attending, MLPs: x.MLPs, Experts: x.Mixtures, Latent: x.Latent, SharedFFN: x.SharedFFN,
+		}
 		if m.Layers() == d.Layers {
 			m.Gated = !strings.Contains(name, "nemotron")
 			return workload.Hybrid(d, withKnown(m, t.known()))
@@ -222,7 +229,10 @@ func windowed(blocks []workload.Block, words string) []workload.Block {
 }
 
 // gatedFamilies have gated MLPs, rotary positions and norms that scale.
-var gatedFamilies = []string{"llama", "internlm", "qwen", "mistral", "mixtral", "gemma", "deepseek", "gpt-oss", "phi-3", "phi3", "phi-4", "glm", "olmo", "granite", "smollm", "yi-", "baichuan", "minicpm", "falcon3"}
+var gatedFamilies = []string{
+	"llama", "internlm", "qwen", "mistral", "mixtral", "gemma", "deepseek", "gpt-oss", "phi-3", "phi3", "phi-4", "glm",
+	"olmo", "granite", "smollm", "yi-", "baichuan", "minicpm", "falcon3",
+}
 
 // sunk adds the sinks of attention that a source speaks of.
 func sunk(blocks []workload.Block, words string) []workload.Block {
@@ -234,7 +244,8 @@ func sunk(blocks []workload.Block, words string) []workload.Block {
 	return blocks
 }
 
-// gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters is nearer to.
+// gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters
+// is nearer to.
 func (t *Training) gatedByCount(name string, d workload.Dims) bool {
 	for _, f := range gatedFamilies {
 		if strings.Contains(name, f) {

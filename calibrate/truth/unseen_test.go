@@ -8,7 +8,8 @@ import (
 	"busbar.dev/step"
 )
 
-// Kinds of runs that no collection has are predicted with a rate that is possible and a bar that is wider than that of usual runs, or refused with a reason.
+// Kinds of runs that no collection has are predicted with a rate that is possible and a bar that is wider than that of
+// usual runs, or refused with a reason.
 func TestUnseenRuns(t *testing.T) {
 	usual, _ := unseen(t, `"gpu":"H100-SXM5-80GB","gpus":8,"nodes":1`, `"name":"Llama-3.1 8B","seq":8192`, `"precision":"bf16","micro_batch":1,"global_batch":8`, "NeMo")
 	for _, c := range []struct{ name, hardware, model, parallel, framework string }{
@@ -64,6 +65,7 @@ func unseen(t *testing.T, hardware, model, parallel, framework string) (mfu, mar
 		return 0.5, 2
 	}
 	r := rows[0]
-	t.Logf("%-28.28s %-24.24s %-22.22s %8.3g s, MFU %.2f, bar ×%.2f, %s %s %s, %v", hardware, model, framework, r.Predicted, r.Result.MFU, r.Margin, r.Step.Job().Split, r.Step.Job().Precision, r.Step.Job().Recompute, r.Assumed)
+	t.Logf("%-28.28s %-24.24s %-22.22s %8.3g s, MFU %.2f, bar ×%.2f, %s %s %s, %v", hardware, model, framework,
+		r.Predicted, r.Result.MFU, r.Margin, r.Step.Job().Split, r.Step.Job().Precision, r.Step.Job().Recompute, r.Assumed)
 	return r.Result.MFU * r.Step.Job().Precision.Operand() / r.Step.Job().Precision.Width(), r.Margin
 }

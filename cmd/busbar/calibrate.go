@@ -26,8 +26,10 @@ type calibrateCmd struct {
 
 // Help says what is fitted and ends with examples.
 func (calibrateCmd) Help() string {
-	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost of a slice, rates through host memory) to measurements on a cluster, " +
-		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
+	return "Fits the parameters that no data sheet gives (usable share of a link's rate, latency of a hop, launch, cost " +
+		"of a slice, rates through host memory) to measurements on a cluster, " +
+		"keeps those that the measurements determine, and writes them into the cluster file with their range and source. A " +
+		"later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
 		"  busbar calibrate --live -c site.yaml --hosts gpu[01-02]\n" +
@@ -39,7 +41,9 @@ func (calibrateCmd) Help() string {
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
 	case c.Suggest:
-		doc, err := query.Suggest{Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Suggest{
+			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
+		}.Run(e.ctx, e.query(c.common))
 		if err != nil {
 			return err
 		}
@@ -136,5 +140,7 @@ func (c *calibrateCmd) target() (target, error) {
 
 // forms are how the cluster can be written.
 func (c *calibrateCmd) forms(doc *query.CalibrateDoc) forms {
-	return forms{list: []form{{"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) }}}}
+	return forms{list: []form{{
+		"yaml", []string{".yaml", ".yml"}, func(w io.Writer) error { return clusterfile.Write(w, doc.Cluster) },
+	}}}
 }

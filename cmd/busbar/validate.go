@@ -16,11 +16,16 @@ type validateCmd struct {
 
 // Help says what is scored and ends with examples.
 func (validateCmd) Help() string {
-	return "Predicts every measured point from its description alone (GPU, joining, NICs, NCCL release, collective, size) and prints how far off the predictions are: " +
-		"|predicted − measured| / measured. Points marked anomalous or of grade C are not scored; what cannot be predicted is listed with the reason. " +
-		"Training runs are predicted as `busbar step` does, and compared by the time of a step. docs/manual/validate.md describes the form of the file.\n\n" +
-		"The built-in parameters were fitted on published sweeps: for those, and for others of the same machines, the error printed here is smaller than for a machine that the model has not seen. " +
-		"`make fit FILES=FILE` in a checkout of the source gives the error for unseen machines: every machine is predicted by parameters fitted without any of its points.\n\n" +
+	return "Predicts every measured point from its description alone (GPU, joining, NICs, NCCL release, collective, " +
+		"size) and prints how far off the predictions are: " +
+		"|predicted − measured| / measured. Points marked anomalous or of grade C are not scored; what cannot be " +
+		"predicted is listed with the reason. " +
+		"Training runs are predicted as `busbar step` does, and compared by the time of a step. docs/manual/validate.md " +
+		"describes the form of the file.\n\n" +
+		"The built-in parameters were fitted on published sweeps: for those, and for others of the same machines, the " +
+		"error printed here is smaller than for a machine that the model has not seen. " +
+		"`make fit FILES=FILE` in a checkout of the source gives the error for unseen machines: every machine is predicted " +
+		"by parameters fitted without any of its points.\n\n" +
 		"Examples:\n" +
 		"  busbar validate docs/examples/points.jsonl\n" +
 		"  busbar validate docs/examples/points.jsonl --class nvlink-single-node --rows\n" +

@@ -1,8 +1,12 @@
 package query
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,11 +15,15 @@ import (
 	"busbar.dev/calibrate"
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/words"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
 	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // Calibrate fits the figures that a spec sheet cannot give to measurements on a cluster, and keeps those that the
@@ -284,4 +292,371 @@ func (e *ContradictionError) Error() string {
 	}
 	b.WriteString("give only the run that is right")
 	return b.String()
+}
+
+// measurements reads files of measured collectives, with what a question gives where they do not say it themselves.
+type measurements struct {
+	env              *Env
+	op, layout, nccl string
+}
+
+// sweeps reads one file, of any kind.
+func (m *measurements) sweeps(name string) (result.Sweeps, error) {
+	data, err := m.env.readWhole(name)
+	if err != nil {
+		return nil, err
+	}
+	if nccltests.Match(data) {
+		return m.tables(name, data)
+	}
+	if result.Match(data) {
+		return m.stored(name, data)
+	}
+	if err := notCollective(name, data); err != nil {
+		return nil, err
+	}
+	all, left, err := truth.Read(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%w (and it is no output of nccl-tests)", err)
+	}
+	if len(all) == 0 && len(left) > 0 {
+		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
+	}
+	var list result.Sweeps
+	for _, s := range all {
+		if s.Published.Anomalous {
+			m.env.note(fmt.Sprintf("%s is anomalous, slow because something was wrong; not fitted", s.ID))
+			continue
+		}
+		where := fmt.Sprintf("%s:%d", name, s.Line)
+		if s.Published.Fault != "" {
+			return nil, fmt.Errorf("%s: %s", where, s.Published.Fault)
+		}
+		if err := m.agrees(where, s); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// stored are the sweeps of a file of kept results.
+func (m *measurements) stored(name string, data []byte) (result.Sweeps, error) {
+	all, err := result.Read(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	list, left, err := truth.Kept(all, m.layout)
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, l := range left {
+		reasons = append(reasons, fmt.Sprintf("%d records %s", l.Points, l.Reason))
+	}
+	if len(list) == 0 && len(left) > 0 {
+		return nil, fmt.Errorf("%s: nothing to calibrate with: %s", name, strings.Join(reasons, "; "))
+	}
+	for _, r := range reasons {
+		m.env.note(fmt.Sprintf("%s: left out: %s", name, r))
+	}
+	for _, s := range list {
+		if err := m.agrees(fmt.Sprintf("%s:%d", name, s.Line), s); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// tables are the sweeps of nccl-tests' tables.
+func (m *measurements) tables(name string, data []byte) (result.Sweeps, error) {
+	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	var list result.Sweeps
+	for i := range out.Tables {
+		if len(out.Tables[i].Sweeps) == 0 {
+			continue
+		}
+		sweeps, err := m.table(name, &out.Tables[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sweeps...)
+	}
+	return list, nil
+}
+
+// table are the sweeps of one table.
+func (m *measurements) table(name string, t *nccltests.Table) (result.Sweeps, error) {
+	where := fmt.Sprintf("%s:%d", name, t.Line)
+	opFrom, layoutFrom := "", "its ranks"
+	if t.Op == coll.None {
+		if m.op == "" {
+			return nil, fmt.Errorf("%s: nothing says which collective this table is of; give it with --op", where)
+		}
+		op, err := coll.ParseKind(m.op)
+		if err != nil {
+			return nil, fmt.Errorf("--op: %w", err)
+		}
+		t.Name(op)
+		opFrom = "--op"
+	}
+	nodes, gpus, listed := t.Layout()
+	if !listed {
+		var err error
+		if nodes, gpus, err = m.givenShape(t); err != nil {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
+		layoutFrom = "-l"
+	}
+	for _, s := range t.Sweeps {
+		s.ID = fmt.Sprintf("%s:%d", filepath.Base(name), t.Line)
+		s.OpFrom, s.LayoutFrom = cmp.Or(opFrom, s.OpFrom), layoutFrom
+		s.Nodes, s.PerNode, s.Ranks = nodes, gpus, nodes*gpus
+		if err := m.dropWrong(where, s); err != nil {
+			return nil, err
+		}
+		if err := m.agrees(where, s); err != nil {
+			return nil, err
+		}
+		for _, r := range t.Ranks {
+			if s.Machine = (&result.Machine{GPU: r.Model}); r.Model != t.Ranks[0].Model {
+				return nil, fmt.Errorf("%s: ranks have %q and %q; a calibration is of nodes with one kind of GPU", where,
+					t.Ranks[0].Model, r.Model)
+			}
+		}
+	}
+	return t.Sweeps, nil
+}
+
+// dropWrong leaves the points of a table that have a size and no wrong results, for what did not do its
+// work says nothing about how long that takes.
+func (m *measurements) dropWrong(where string, s *result.Sweep) error {
+	wrong := 0
+	s.Points = slices.DeleteFunc(s.Points, func(p result.Point) bool {
+		if p.Out != nil && p.Size > 0 && p.Out.Wrong != nil && *p.Out.Wrong > 0 {
+			wrong++
+			return true
+		}
+		return p.Out == nil || p.Size <= 0
+	})
+	switch {
+	case wrong > 0 && len(s.Points) == 0:
+		return fmt.Errorf("%s: all %d rows have wrong results (#wrong); such a run says nothing about the cluster's speed",
+			where, wrong)
+	case wrong > 0:
+		m.env.note(fmt.Sprintf("%s: %d rows with wrong results (#wrong) are left out", where, wrong))
+	}
+	return nil
+}
+
+// agrees refuses a sweep that says something else than the question does.
+func (m *measurements) agrees(where string, s *result.Sweep) error {
+	if m.op != "" {
+		given, err := coll.ParseKind(m.op)
+		if err != nil {
+			return fmt.Errorf("--op: %w", err)
+		}
+		if s.Op != coll.None && s.Op != given {
+			return fmt.Errorf("%s is of %s, and --op says %s; leave --op out, or give the right file", where, s.Op, given)
+		}
+	}
+	if m.layout != "" {
+		nodes, gpus, err := predict.ParseLayout(m.layout)
+		if err != nil {
+			return err
+		}
+		if nodes != s.Nodes || gpus != s.PerNode {
+			return fmt.Errorf("%s ran on %dx%d, and -l says %dx%d; leave -l out, or give the right file", where, s.Nodes,
+				s.PerNode, nodes, gpus)
+		}
+	}
+	if own, ok := truth.Release(s); ok && m.nccl != "" {
+		given, err := nccl.ParseVersion(m.nccl)
+		if err == nil && (own.Major != given.Major || own.Minor != given.Minor) {
+			return fmt.Errorf("%s ran NCCL %s, and --nccl says %s; leave --nccl out, or give the right file", where, own, given)
+		}
+	}
+	return nil
+}
+
+// givenShape is the shape that the question gives for a table that does not
+// list its ranks, or not all; those that it lists must fit in.
+func (m *measurements) givenShape(t *nccltests.Table) (nodes, gpus int, err error) {
+	if m.layout == "" {
+		return 0, 0, fmt.Errorf("the output lists no ranks, or not all; say which took part with -l, e.g. -l 2x8")
+	}
+	if nodes, gpus, err = predict.ParseLayout(m.layout); err != nil {
+		return 0, 0, err
+	}
+	if hosts, most, _ := t.Layout(); hosts > nodes || most > gpus || t.NRanks() > nodes*gpus {
+		return 0, 0, fmt.Errorf("the output lists %d ranks on %d hosts, up to %d on one, and -l says %dx%d; give the "+
+			"layout that ran", t.NRanks(), hosts, most, nodes, gpus)
+	}
+	return nodes, gpus, nil
+}
+
+// calibrationName is the file in which the calibration of a cluster file lies: site.calibration.yaml beside site.yaml.
+// "" for what is no cluster file.
+func calibrationName(file string) string {
+	ext := filepath.Ext(file)
+	stem := strings.TrimSuffix(file, ext)
+	if ext != ".yaml" && ext != ".yml" || strings.HasSuffix(stem, ".calibration") {
+		return ""
+	}
+	return stem + ".calibration" + ext
+}
+
+// addCalibrationFile gives a cluster the calibration that lies beside its file, where its own sources have none.
+func (e *Env) addCalibrationFile(b *cluster.Budget, c *cluster.Cluster, words []string) error {
+	if c.Calibration != nil || len(words) != 1 || !e.exists(words[0]) {
+		return nil
+	}
+	name := calibrationName(words[0])
+	if name == "" {
+		return nil
+	}
+	f, err := e.files().Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer f.Close()
+	again := fmt.Sprintf("`busbar calibrate -c %s -o %s`", words[0], name)
+	frags, err := readAll(b, name, f)
+	if err != nil {
+		why, _, _ := strings.Cut(err.Error(), "; expected one of: ") // of all formats
+		return fmt.Errorf("%s; it lies beside %s and should hold its calibration, and may be cut off: write it again with "+
+			"%s, or move it away", why, words[0], again)
+	}
+	for _, x := range frags {
+		if x.Calibration != nil {
+			if err := sameChips(name, &x.Cluster, words[0], c); err != nil {
+				return err
+			}
+			c.Calibration = x.Calibration
+			e.note(fmt.Sprintf("predictions use the calibration in %s, which lies beside %s", name, words[0]))
+			return nil
+		}
+	}
+	return fmt.Errorf("%s lies beside %s and holds no calibration; expected what %s writes", name, words[0], again)
+}
+
+// sameChips refuses a calibration of other GPUs: its figures and curves would be taken for this cluster's. Where one of
+// the two names none, nothing contradicts.
+func sameChips(name string, its *cluster.Cluster, file string, c *cluster.Cluster) error {
+	was, is := chips(its), chips(c)
+	for _, g := range was {
+		if len(is) > 0 && !slices.Contains(is, g) {
+			return fmt.Errorf("%s lies beside %s and was measured on %s; the cluster has %s: calibrate this one, or move the "+
+				"file away", name, file, strings.Join(was, ", "), strings.Join(is, ", "))
+		}
+	}
+	return nil
+}
+
+// chips are the kinds of GPUs that hosts of a cluster have, without the size of their memory.
+func chips(c *cluster.Cluster) []string {
+	var list []string
+	for _, t := range c.Types {
+		for _, d := range t.Of(cluster.GPU) {
+			if model := t.Devices[d].Model.Value; model != "" {
+				list = append(list, truth.Chip(model))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Suggest asks which sizes of a collective to measure on a cluster, so that a calibration with them says most about all
+// sizes.
+type Suggest struct {
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster: a preset, a cluster file, or any file that map reads."`
+	Layout  Layout `short:"l" placeholder:"NxG" help:"Nodes and GPUs per node that take part (default: all)."`
+	Op      Op     `default:"all_reduce" help:"The collective (default all_reduce)."`
+	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL."`
+	Count   int    `default:"5" least:"1" most:"30" help:"Number of sizes, 1 to 30 (default 5)."`
+}
+
+// SuggestDoc is the answer to Suggest.
+type SuggestDoc struct {
+	Cluster string         `json:"cluster"`
+	Op      string         `json:"op"`
+	Layout  string         `json:"layout"`
+	Points  []SuggestPoint `json:"points"` // the one first that says most
+	Margin  float64        `json:"margin"` // the error bar without any
+	Nodes   int            `json:"nodes"`
+	PerNode int            `json:"gpus_per_node"`
+	By      string         `json:"tests"` // the program of nccl-tests
+	Tool    string         `json:"tool"`  // nccl-tests, or rccl-tests on AMD's GPUs
+	Noted
+}
+
+// SuggestPoint is one size.
+type SuggestPoint struct {
+	Size  unit.Bytes `json:"size_bytes"`
+	Algo  string     `json:"algo"`
+	Proto string     `json:"proto"`
+	Time  float64    `json:"predicted_us"`
+	Left  float64    `json:"uncertainty_left"` // of all sizes together, with this one and those before it
+}
+
+// Run chooses.
+func (q Suggest) Run(ctx context.Context, env Env) (doc *SuggestDoc, err error) {
+	defer begin(&q, &env, &doc, &err)()
+	return q.upTo(ctx, env, 8*unit.GiB)
+}
+
+// upTo chooses of sizes up to one.
+func (q Suggest) upTo(ctx context.Context, env Env, most unit.Bytes) (*SuggestDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	if q.Count < 1 || q.Count > 30 {
+		return nil, fmt.Errorf("%d sizes; expected 1 to 30", q.Count)
+	}
+	kind, err := q.Op.kind()
+	if err != nil {
+		return nil, fmt.Errorf("--op: %w", err)
+	}
+	version, err := env.parseNCCL(q.NCCL)
+	if err != nil {
+		return nil, err
+	}
+	place := placement{cluster: q.Cluster, layout: string(q.Layout)}
+	shapes, cl, err := place.shapedGPUs(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	l, name, err := shapes[0].ranks(cl)
+	if err != nil {
+		return nil, err
+	}
+	p, err := predict.New(cl, l, version, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var sizes []unit.Bytes
+	for size := unit.Bytes(8); size <= most; size *= 2 {
+		sizes = append(sizes, size)
+	}
+	list, err := calibrate.Suggest(p, kind, sizes, q.Count)
+	if err != nil {
+		return nil, err
+	}
+	d := &SuggestDoc{
+		Cluster: cl.Name, Op: kind.String(), Layout: name, Points: []SuggestPoint{}, Nodes: hostsOf(l),
+		PerNode: len(l) / hostsOf(l), By: kind.String() + "_perf", Tool: strings.ToLower(p.Library()) + "-tests",
+	}
+	for _, s := range list {
+		op := coll.Op{Kind: kind, Bytes: s.Size, Type: coll.Float}
+		d.Margin = max(d.Margin, p.Margin(op))
+		d.Points = append(d.Points, SuggestPoint{s.Size, s.Setting.Algo, s.Setting.Proto, validateMicros(s.Time), s.Left})
+	}
+	return d, nil
 }

@@ -3,9 +3,15 @@ package truth
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/lazyre"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -203,4 +209,513 @@ func (t *Training) flops() float64 {
 		f *= 0.75
 	}
 	return f
+}
+
+// Job is the run as a job; what the source leaves open is assumed and noted.
+func (t *Training) Job() (*workload.Job, error) {
+	m, err := t.model()
+	if err != nil {
+		return nil, err
+	}
+	p := &t.Parallel
+	s := workload.Split{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, ETP: p.ETP, Chunks: p.VPP}
+	if each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1); s.DP*each != t.Hardware.GPUs && t.Hardware.GPUs%each == 0 {
+		if s.DP = t.Hardware.GPUs / each; p.DP > 0 {
+			t.Assumed = append(t.Assumed, fmt.Sprintf("dp=%d, which the GPUs give; the source prints %d", s.DP, p.DP))
+		}
+	}
+	if s.Chunks > 1 && s.PP <= 1 {
+		t.Assumed, s.Chunks = append(t.Assumed, fmt.Sprintf("no chunks: vpp=%d without a pipeline", s.Chunks)), 1
+	}
+	j := &workload.Job{
+		Model: m, Seq: cmp.Or(t.Model.Seq, m.Seq), MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch,
+		Recompute: workload.None, Kernels: workload.Fused,
+	}
+	if j.Precision, err = t.precision(); err != nil {
+		return nil, err
+	}
+	if err := t.style(j, &s); err != nil {
+		return nil, err
+	}
+	if err := t.explicit(j, &s); err != nil {
+		return nil, err
+	}
+	if j.Split, err = s.On(t.Hardware.GPUs); err != nil {
+		return nil, err
+	}
+	t.batches(j, &s)
+	t.fit(j)
+	return j, j.Check()
+}
+
+// precision is the stated one; where its words are unknown, that of the family that the source puts it in.
+func (t *Training) precision() (workload.Precision, error) {
+	words := t.Parallel.Precision
+	if t.adapters() { // frozen weights of fewer bits are computed with in 16
+		words = strings.Trim(fewBits.ReplaceAllString(words, " "), " -_+/,()")
+	}
+	p, err := workload.ParsePrecision(cmp.Or(words, t.Parallel.Family, "bf16"))
+	if err == nil || t.Parallel.Family == "" {
+		return p, err
+	}
+	if q, other := workload.ParsePrecision(t.Parallel.Family); other == nil {
+		t.Assumed = append(t.Assumed, fmt.Sprintf("precision %s for %.40q", q, t.Parallel.Precision))
+		return q, nil
+	}
+	return p, err
+}
+
+// explicit is what the source states itself, which wins over what is usual.
+func (t *Training) explicit(j *workload.Job, s *workload.Split) error {
+	p := &t.Parallel
+	if err := t.recomputation(j); err != nil {
+		return err
+	}
+	if p.Graphs != nil {
+		j.Graphs = *p.Graphs
+	} else if strings.Contains(p.Config, "_cg") { // as MLPerf's settings are named
+		j.Graphs = true
+	}
+	if dropped.MatchString(t.Notes) {
+		j.Capacity = true
+	}
+	if p.ZeRO != nil {
+		s.ZeRO = *p.ZeRO
+	} else if p.Sharded != nil && *p.Sharded && s.ZeRO == 0 {
+		s.ZeRO = 1
+	}
+	switch f := p.FSDP.(type) {
+	case float64:
+		if f > 1 && f <= float64(t.Hardware.GPUs) {
+			s.ZeRO, s.Shard = 3, int(f)
+		}
+	case string:
+		s.ZeRO = 3
+		switch f = strings.ToUpper(f); {
+		case strings.Contains(f, "HYBRID"), strings.Contains(f, "HSDP"):
+			s.Shard = max(1, t.Hardware.PerNode)
+		case strings.Contains(f, "GRAD_OP"):
+			s.ZeRO = 2
+		case f == "NO_SHARD", f == "NO", f == "NONE", f == "FALSE":
+			s.ZeRO = 0
+		}
+	}
+	if p.ShardSize > 0 {
+		s.Shard = p.ShardSize
+	}
+	if n, ok := p.ZeROGroup.(float64); ok && n >= 1 && n <= float64(t.Hardware.GPUs) {
+		s.Shard = int(n)
+	}
+	if p.SeqParallel != nil {
+		s.SeqParallel = *p.SeqParallel && s.TP > 1
+	}
+	if p.Compile != nil && j.Kernels != workload.Fused {
+		if j.Kernels = workload.Eager; *p.Compile {
+			j.Kernels = workload.Compiled
+		}
+	}
+	if t.adapters() {
+		j.LoRA.Rank = t.Model.LoRARank
+		if j.LoRA.Rank == 0 {
+			j.LoRA.Rank = 16
+			t.Assumed = append(t.Assumed, "adapters of rank 16")
+		}
+		// MLPerf's adapters are those of attention (its rules of llama2_70b_lora).
+		j.LoRA.Attention = strings.Contains(t.Framework+t.Cluster, "MLPerf")
+		if w := fewBits.FindString(t.Model.Name + " " + p.Precision + " " + p.Task); strings.Contains(w, "8") {
+			j.LoRA.Bits = 8
+		} else if w != "" {
+			j.LoRA.Bits = 4
+		}
+	}
+	return nil
+}
+
+// fewBits are the words for frozen weights of fewer bits.
+var fewBits = lazyre.New(`(?i)\bq-?lora\b|\bnf4\b|\b[48]-?bit\b|\bint[48]\b|\bbnb\b|\bbitsandbytes\b`)
+
+// adapters reports that weights are frozen.
+func (t *Training) adapters() bool {
+	return t.Model.LoRA || t.Model.LoRARank > 0 ||
+		strings.Contains(strings.ToLower(t.Model.Name+" "+t.Parallel.Task+" "+t.Parallel.Precision), "lora")
+}
+
+// dropped are the words for experts that take a fixed number of tokens.
+var dropped = lazyre.New(`(?i)\btoken[- ]?drop|drop[- ]and[- ]pad|capacity factor`)
+
+var (
+	someLayers = lazyre.New(`(\d+) of (\d+) layers`)
+	opWords    = lazyre.New(`\bop\b|per[- ]op|\bsac\b`)
+)
+
+// recomputation reads the words of a source.
+func (t *Training) recomputation(j *workload.Job) error {
+	words := strings.ToLower(strings.TrimSpace(t.Parallel.Recompute))
+	has := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(words, w) })
+	}
+	switch {
+	case words == "": // as is usual
+	case strings.HasPrefix(words, "none"), words == "no", words == "false", words == "off", words == "0",
+		has("no recompute", "without", "disabled"):
+		j.Recompute = workload.None
+	case strings.HasPrefix(words, "full"), strings.HasPrefix(words, "all"), has("every layer", "uniform", "whole"),
+		strings.HasPrefix(words, "block"), words == "true", words == "yes", words == "on":
+		j.Recompute = workload.Full
+	case opWords.MatchString(words):
+		j.Recompute = workload.PerOp
+	case has("moe_act", "layernorm", "mla_up_proj", "norm", "activation function"):
+		j.Recompute = workload.Light
+	case strings.HasPrefix(words, "selective"), has("core_attn", "attention", "partial", "mlp", "moe"):
+		j.Recompute = workload.Selective
+	case has("checkpoint", "layers", "recompute", "remat", "ac"):
+		j.Recompute = workload.Full
+	default:
+		return fmt.Errorf("recompute %.40q is unknown; expected none, selective, per-op, light or full", words)
+	}
+	if m := someLayers.FindStringSubmatch(words); m != nil {
+		some, _ := strconv.ParseFloat(m[1], 64)
+		all, _ := strconv.ParseFloat(m[2], 64)
+		if some > 0 && some < all {
+			j.Recomputed = some / all
+		}
+	}
+	return nil
+}
+
+// fit takes what makes a run fit where the source says nothing of it. Replicas that train small adapters hold frozen
+// weights whole where these fit, and those that cannot hold all weights divide them. Of recomputation Megatron's users
+// take the cheapest, others that of whole layers. Those who need more place than that gives find other ways too:
+// weights of 8 bits, activations in the host's memory.
+func (t *Training) fit(j *workload.Job) {
+	m, ok := hardware.GPUByName(gpuName(t.Hardware.GPU))
+	if t.Parallel.Offload != "" || !ok || j.Check() != nil {
+		return
+	}
+	over := func(j workload.Job) bool { return j.Memory().Total() > unit.Volume(m.Memory)*roomy }
+	whole := *j
+	whole.Split.ZeRO = 0
+	switch {
+	case t.statesSharding() || j.Split.DP == 1:
+	case j.LoRA.Frozen() && j.Split.ZeRO == 3 && !over(whole):
+		j.Split.ZeRO, t.Assumed = 0, append(t.Assumed, "frozen weights whole on every GPU")
+	case j.Split.ZeRO == 0 && j.Split.PP == 1 && over(*j):
+		j.Split.ZeRO, t.Assumed = 3, append(t.Assumed, "zero=3: whole weights do not fit")
+	}
+	if t.Parallel.Recompute != "" || j.Recompute != workload.None || !over(*j) {
+		return
+	}
+	if j.Recompute = workload.Light; j.Kernels != workload.Fused {
+		j.Recompute = workload.Full
+	}
+	t.Assumed = append(t.Assumed, "recompute "+string(j.Recompute)+": without any it does not fit")
+}
+
+// roomy is how much of what a GPU has a run is taken to need: what is counted is not all, and not exact.
+const roomy = 1.15
+
+// batches assumes a micro-batch where the source has none, and takes one of each replica where it does not state the
+// global batch.
+func (t *Training) batches(j *workload.Job, s *workload.Split) {
+	if j.MicroBatch > 0 {
+		return
+	}
+	j.MicroBatch = 1
+	for b := int64(8); b > 1; b /= 2 {
+		if j.GlobalBatch%(b*int64(s.DP)) == 0 && (s.PP <= 1 || j.GlobalBatch/(b*int64(s.DP)) >= int64(4*s.PP)) &&
+			s.TP*s.PP < 64 {
+			j.MicroBatch = b
+			break
+		}
+	}
+	t.Assumed = append(t.Assumed, fmt.Sprintf("micro-batches of %d", j.MicroBatch))
+}
+
+var rdma = lazyre.New(`(?i)roce|infiniband|\bib\b|ndr|hdr|efa|slingshot|tcpx`)
+
+// Place is the cluster of the run.
+func (t *Training) Place() (*Place, error) {
+	h := &t.Hardware
+	m := &result.Machine{GPU: h.GPU, Joined: h.Intra, NICs: h.NICs, Gbps: h.Gbps, Fabric: h.Fabric}
+	nodes, per := max(h.Nodes, 1), h.PerNode
+	if h.GPUs < nodes*per {
+		per = max(1, h.GPUs/nodes)
+	}
+	if m.NICs == nil && nodes > 1 {
+		n := float64(max(per, 1))
+		rate := 400.0
+		g, _ := hardware.GPUByName(gpuName(h.GPU))
+		switch {
+		case h.NodeGbps != nil:
+			rate = *h.NodeGbps / n
+		case g.Links == 0: // cards
+			n, rate = 2, 200
+		case g.Vendor == "nvidia" && g.SM < 80:
+			rate = 100
+		case g.Vendor == "nvidia" && g.SM < 90:
+			rate = 200
+		}
+		m.NICs, m.Gbps = &n, &rate
+		t.Assumed = append(t.Assumed, fmt.Sprintf("%g NICs of %g Gb/s a node", n, rate))
+	}
+	if m.Gbps == nil && m.NICs != nil && h.NodeGbps != nil && *m.NICs >= 1 {
+		rate := *h.NodeGbps / *m.NICs
+		m.Gbps = &rate
+	}
+	if rdma.MatchString(h.Printed) { // others may be the network for logging in
+		m.Fabric = cmp.Or(m.Fabric, h.Printed)
+	}
+	m.Fabric = cmp.Or(m.Fabric, "InfiniBand")
+	return describe(m, nodes, per, 0)
+}
+
+// model is the network: the dimensions that the source states, what it does not state from the catalogue by its name,
+// and the family that its name and its number of parameters say.
+func (t *Training) model() (*workload.Model, error) {
+	name := strings.ToLower(t.Model.Name)
+	known := t.known()
+	if known != nil && known.Replicated() {
+		m := *known
+		m.Seq = cmp.Or(t.Model.Seq, m.Seq)
+		return &m, nil
+	}
+	if pictures.MatchString(name) {
+		return nil, fmt.Errorf("%s: it is no language model, and not among the others that are priced (busbar models lists "+
+			"them)", t.Model.Name)
+	}
+	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
+		if known == nil {
+			return t.guessed()
+		}
+		t.Assumed = append(t.Assumed, "the dimensions of "+known.Title)
+		m := *known
+		m.Seq = t.Model.Seq
+		return &m, nil
+	}
+	if strings.Contains(t.Source, "DeepLearningExamples") && strings.Contains(name, "bert") && t.Model.Seq == 512 {
+		return nil, fmt.Errorf("%s: sequences run without their padding, and how long they are is not stated", t.Model.Name)
+	}
+	d := t.dims(known)
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	return &workload.Model{Name: t.Model.Name, Dims: d, Seq: d.Context, Blocks: t.blocks(name, d)}, nil
+}
+
+// pictures are names of what is no language model.
+var pictures = lazyre.New(
+	`resnet|diffusion|sdxl|\bflux|u-?net|retinanet|ssd\b|dlrm|r-?gat|\bgnn|rnn-?t|\bwan[ -]?2|\bdit\b|mask ?r-?cnn|\bvit\b|efficientnet`)
+
+// known is the model of the catalogue that the run's name is of; nil where there is none, or it is of another size.
+func (t *Training) known() *workload.Model {
+	m := workload.Like(t.Model.Name)
+	if m != nil && t.Model.Params > 0 && math.Abs(math.Log(float64(m.Params())/t.Model.Params)) > 0.3 {
+		return nil
+	}
+	return m
+}
+
+// guessed is a model of which only the number of parameters is known: a dense decoder in the proportions of GPT-3.
+func (t *Training) guessed() (*workload.Model, error) {
+	x := &t.Model
+	if x.Params <= 0 || x.Experts > 0 || x.Active > 0 || x.Scans > 0 {
+		return nil, fmt.Errorf("%s: the source does not state its layers and width, and the catalogue has no such model "+
+			"(busbar models lists it)", x.Name)
+	}
+	word := fmt.Sprintf("params=%.0f", x.Params)
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"layers", x.Layers}, {"hidden", x.Hidden}, {"vocab", x.Vocab}, {"context", x.Seq}} {
+		if f.n > 0 {
+			word += fmt.Sprintf(",%s=%d", f.name, f.n)
+		}
+	}
+	m, err := workload.Parse(word)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", x.Name, err)
+	}
+	t.Assumed = append(t.Assumed,
+		fmt.Sprintf("%d layers of %d units, from the number of parameters", m.Dims.Layers, m.Dims.Hidden))
+	return m, nil
+}
+
+// dims are the dimensions.
+func (t *Training) dims(known *workload.Model) workload.Dims {
+	x := &t.Model
+	d := workload.Dims{
+		Layers: x.Layers, Hidden: x.Hidden, Heads: x.Heads, KVHeads: x.KVHeads, FFN: x.FFN, Vocab: x.Vocab, Context: x.Seq,
+		HeadDim: x.HeadDim,
+		Experts: x.Experts, TopK: x.TopK, Shared: x.Shared, ExpertFFN: x.ExpertFFN, Dense: x.Dense,
+	}
+	if known != nil && known.Dims.Layers == d.Layers && known.Dims.Hidden == d.Hidden {
+		k := known.Dims
+		for _, f := range []struct{ to, from *int64 }{
+			{&d.Heads, &k.Heads},
+			{&d.KVHeads, &k.KVHeads},
+			{&d.FFN, &k.FFN},
+			{&d.Vocab, &k.Vocab},
+			{&d.HeadDim, &k.HeadDim},
+			{&d.Experts, &k.Experts},
+			{&d.TopK, &k.TopK},
+			{&d.ExpertFFN, &k.ExpertFFN},
+		} {
+			if *f.to == 0 {
+				*f.to = *f.from
+			}
+		}
+		if x.Experts == 0 && k.Experts > 0 {
+			d.Shared, d.Dense = k.Shared, k.Dense
+		}
+	}
+	if d.Heads == 0 {
+		d.Heads = max(1, d.Hidden/128)
+		t.Assumed = append(t.Assumed, fmt.Sprintf("%d heads of 128", d.Heads))
+	}
+	d.Vocab = cmp.Or(d.Vocab, 51200)
+	d.KVHeads = cmp.Or(d.KVHeads, d.Heads)
+	if d.HeadDim == 0 && d.Hidden%d.Heads != 0 {
+		d.HeadDim = 128
+	}
+	if d.FFN == 0 && d.Experts == 0 {
+		d.FFN = 4 * d.Hidden
+	}
+	d.FFN = cmp.Or(d.FFN, max(d.ExpertFFN, 1))
+	return d
+}
+
+var loraWidth = lazyre.New(`(q|kv)_lora\s*(\d+)`)
+
+// latent are the widths of latent attention, where the source's words name one: what they leave open is DeepSeek's.
+func (t *Training) latent() (workload.Latent, bool) {
+	words := strings.ToLower(t.Model.Attention)
+	if !strings.Contains(words, "mla") && !strings.Contains(words, "latent") {
+		return workload.Latent{}, false
+	}
+	a := workload.Latent{Q: 1536, KV: 512, Plain: 128, Rotary: 64, Value: 128}
+	for _, m := range loraWidth.FindAllStringSubmatch(words, -1) {
+		n, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil || n < 1 || n > 1<<20 {
+			continue
+		}
+		if m[1] == "q" {
+			a.Q = n
+		} else {
+			a.KV = n
+		}
+	}
+	return a, true
+}
+
+// blocks are those of the family.
+func (t *Training) blocks(name string, d workload.Dims) []workload.Block {
+	x := &t.Model
+	if a, ok := t.latent(); ok && d.Experts > 0 {
+		return workload.DeepSeek(d, a, true)
+	}
+	if x.Scans > 0 {
+		m := workload.Mixers{
+			Scans: x.Scans, Attentions: x.Attending, MLPs: x.MLPs, Experts: x.Mixtures, Latent: x.Latent, SharedFFN: x.SharedFFN,
+		}
+		if m.Layers() == d.Layers {
+			m.Gated = !strings.Contains(name, "nemotron")
+			return workload.Hybrid(d, withKnown(m, t.known()))
+		}
+		t.Assumed = append(t.Assumed, "all layers attend: their kinds do not add up to the layers")
+	}
+	if strings.Contains(name, "bert") {
+		return workload.BERT(d)
+	}
+	traits := workload.Traits{Gated: true, SharedFFN: x.SharedFFN}
+	if traits.SharedFFN == 0 && d.Shared > 0 {
+		traits.SharedFFN = d.Shared * d.ExpertFFN
+	}
+	var blocks []workload.Block
+	switch {
+	case d.Experts > 0:
+		blocks = workload.Decoder(d, traits)
+	case strings.Contains(name, "nemotron"):
+		blocks = workload.Nemotron(d)
+	case t.gatedByCount(name, d):
+		blocks = workload.Llama(d)
+	default:
+		blocks = workload.GPT2(d)
+	}
+	return sunk(windowed(blocks, x.Attention), x.Attention)
+}
+
+// withKnown takes the sizes of scans from a model of the catalogue that has some.
+func withKnown(m workload.Mixers, known *workload.Model) workload.Mixers {
+	if known == nil {
+		return m
+	}
+	for i := range known.Blocks {
+		for _, p := range known.Blocks[i].Parts {
+			if p.Kind == workload.Scan {
+				m.Heads, m.HeadDim, m.State, m.Groups = p.Heads, p.HeadDim, p.State, p.KVHeads
+				return m
+			}
+		}
+	}
+	return m
+}
+
+var windowOf = lazyre.New(`(?i)window\D{0,12}(\d+)`)
+
+// windowed gives every second layer the window that words name.
+func windowed(blocks []workload.Block, words string) []workload.Block {
+	m := windowOf.FindStringSubmatch(words)
+	if m == nil {
+		return blocks
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n < 1 || n > 1<<24 {
+		return blocks
+	}
+	alternate := strings.Contains(strings.ToLower(words), "altern") || strings.Contains(words, "/")
+	for i := range blocks {
+		if alternate && i%2 == 0 {
+			continue
+		}
+		for k := range blocks[i].Parts {
+			if p := &blocks[i].Parts[k]; p.Kind == workload.Attention {
+				p.Window = n
+			}
+		}
+	}
+	return blocks
+}
+
+// gatedFamilies have gated MLPs, rotary positions and norms that scale.
+var gatedFamilies = []string{
+	"llama", "internlm", "qwen", "mistral", "mixtral", "gemma", "deepseek", "gpt-oss", "phi-3", "phi3", "phi-4", "glm",
+	"olmo", "granite", "smollm", "yi-", "baichuan", "minicpm", "falcon3",
+}
+
+// sunk adds the sinks of attention that a source speaks of.
+func sunk(blocks []workload.Block, words string) []workload.Block {
+	for i := range blocks {
+		if b := &blocks[i]; b.Kind == workload.Layer && strings.Contains(strings.ToLower(words), "sink") {
+			b.Parts = append(b.Parts, workload.Part{Name: "self_attn.sinks", Kind: workload.Added, Out: 1, Suffix: "-"})
+		}
+	}
+	return blocks
+}
+
+// gatedByCount says whether the MLP is gated: by the family's name, else by which of the two the number of parameters
+// is nearer to.
+func (t *Training) gatedByCount(name string, d workload.Dims) bool {
+	for _, f := range gatedFamilies {
+		if strings.Contains(name, f) {
+			return true
+		}
+	}
+	if t.Model.Params <= 0 || strings.Contains(name, "gpt") || t.Model.FFN == 0 {
+		return false
+	}
+	far := func(blocks []workload.Block) float64 {
+		m := workload.Model{Blocks: blocks}
+		return math.Abs(math.Log(float64(m.Params()) / t.Model.Params))
+	}
+	return far(workload.Llama(d)) < far(workload.GPT2(d))
 }

@@ -15,12 +15,14 @@ test: lint unit
 # its tests, which are linked once for both. Then briefly with the race detector what starts goroutines and is not long to build
 # that way: make race has the rest. lint has vetted all. What fails beside others has failed: nothing is tried again.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-RACES   = ./engine/... ./input/nccllog ./internal/shm ./plan
+RACES   = ./engine ./engine/bench/... ./engine/device ./engine/health ./engine/ranks ./input/nccllog ./internal/shm ./plan
+# What takes longest goes first, so that nothing runs alone at the end.
+LONGEST = ./cmd/busbar ./query ./fleet/bus ./engine ./doctor
 FUZZALL = $(CURDIR)/fuzzall.test
 UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
-	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' ./...
+	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' $(LONGEST) ./...
 	$(if $(RACE),$(UNIT) $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' $(RACES),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
@@ -35,7 +37,7 @@ test-long: lint
 
 # The fleet, the command, the page and the lab with the race detector as well, some minutes.
 race:
-	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./web $(RACES)
+	$(GO) test -race -short -timeout 60m ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/reduce ./lab ./web ./engine/device/native $(RACES)
 
 # Go files of our own. Lines end at 120 bytes and gofumpt's rules hold, see tools/wrap; then go vet's checks and staticcheck's in
 # one program, see tools/lint.

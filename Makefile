@@ -140,8 +140,7 @@ test-quiet:
 ATTACK ?= 10000
 attack:
 	BUSBAR_ATTACK=$(ATTACK) $(GO) test ./cmd/busbar -run 'TestAttack$$' -count 1 -timeout 90m -v
-	$(GO) run -hostile
-	$(GO) run -corrupt 100
+	cd tools/fleet && $(GO) run ./soak -hostile && $(GO) run ./soak -corrupt 100
 
 # How long a server takes to start with what a fleet says in weeks.
 FILL   ?= /tmp/busbar-fill

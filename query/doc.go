@@ -35,7 +35,7 @@
 //
 //	query.Nodes{}
 //
-// Trust: how accurate predictions are, and how to fit them. Also [Calibrate], [Suggest], [Ablation].
+// Trust: how accurate predictions are, and how to fit them. Also [Calibrate], [Suggest].
 //
 //	query.Validate{Files: []string{"points.jsonl"}}
 //

@@ -52,7 +52,7 @@ type command struct {
 	Validate   validateCmd   `cmd:"" help:"Compare predictions with measured points."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's parameters to measurements on a cluster."`
 	Experts    expertsCmd    `cmd:"" help:"Predict the dispatch and combine of a mixture of experts."`
-	Sched      schedCmd      `cmd:"" help:"Print, verify or export the schedule of a collective."`
+	Sched      schedCmd      `cmd:"" help:"Print or verify the schedule of a collective."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
 	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step with simple formulas, each line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first."`

@@ -75,7 +75,7 @@ func RefuseXZ(data []byte) error {
 	if !bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")) {
 		return nil
 	}
-	return errors.New("packed by xz; expected text, tar, gzip or bzip2; unpack it: xz -dc FILE | busbar doctor -")
+	return errors.New("packed by xz; expected text, tar, gzip or bzip2; unpack it first: xz -dk FILE")
 }
 
 // unpack undoes gzip and bzip2.

@@ -12,6 +12,7 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/natural"
@@ -175,7 +176,8 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 		if err == nil {
 			read++
 		}
-		if inFolder && err != nil && !errors.Is(err, failure.ErrCannot) { // a picture or a core dump among the logs
+		// Without a log that xz packed the rest may look healthy; a picture or a core dump among the logs is no log.
+		if inFolder && err != nil && !errors.Is(err, failure.ErrCannot) && !errors.Is(err, hang.ErrXZ) {
 			if e.Verbose != nil {
 				e.Verbose("note: " + err.Error())
 			}

@@ -59,12 +59,6 @@ func (q Map) Run(ctx context.Context, env Env) (doc *MapDoc, err error) {
 	return d, err
 }
 
-// MapOf is the document of a cluster.
-func MapOf(cl *cluster.Cluster) *MapDoc {
-	d, _ := mapOf(nil, cl) // a nil budget has nothing to stop it
-	return d
-}
-
 func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
 	d, err := cl.DocumentWithin(b)
 	if err != nil {

@@ -118,7 +118,7 @@ func (r *Reader) packed(name string, in *bufio.Reader, depth int) (bool, error) 
 	case bytes.HasPrefix(head, []byte("BZh")):
 		inner = bzip2.NewReader(in)
 	case hang.RefuseXZ(head) != nil:
-		return true, fmt.Errorf("%s: %w", name, hang.RefuseXZ(head))
+		return true, fmt.Errorf("%s: %w", name, hang.ErrXZ)
 	case len(head) >= 263 && string(head[257:262]) == "ustar":
 		return true, r.archive(name, r.machine(name, in), depth)
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):

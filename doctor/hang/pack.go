@@ -70,12 +70,15 @@ func (c *Case) most() int {
 	return maxMember
 }
 
-// RefuseXZ says what to do with a file that xz made, which is not read; nil of any other.
+// ErrXZ says what to do with a file that xz made, which is not read.
+var ErrXZ = errors.New("packed by xz; expected text, tar, gzip or bzip2; unpack it first: xz -d FILE")
+
+// RefuseXZ is ErrXZ of a file that xz made; nil of any other.
 func RefuseXZ(data []byte) error {
 	if !bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")) {
 		return nil
 	}
-	return errors.New("packed by xz; expected text, tar, gzip or bzip2; unpack it first: xz -dk FILE")
+	return ErrXZ
 }
 
 // unpack undoes gzip and bzip2.
@@ -83,7 +86,7 @@ func unpack(data []byte, most int) (out []byte, packed bool, err error) {
 	var in io.Reader
 	switch {
 	case RefuseXZ(data) != nil:
-		return nil, true, RefuseXZ(data)
+		return nil, true, ErrXZ
 	case bytes.HasPrefix(data, []byte("\x1f\x8b\x08")):
 		if in, err = gzip.NewReader(bytes.NewReader(data)); err != nil {
 			return nil, true, err

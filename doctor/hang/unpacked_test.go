@@ -33,7 +33,7 @@ func TestUnpackedBound(t *testing.T) {
 // TestXZ refuses what xz made, and says how to unpack it.
 func TestXZ(t *testing.T) {
 	_, err := NewCase().AddFile("a.log.xz", []byte("\xfd7zXZ\x00\x00\x04"))
-	if err == nil || !strings.HasSuffix(err.Error(), "unpack it first: xz -dk FILE") {
+	if err == nil || !strings.HasSuffix(err.Error(), "unpack it first: xz -d FILE") {
 		t.Errorf("%v", err)
 	}
 }

@@ -288,6 +288,9 @@ func (f *file) liftComment(i int) bool {
 		return false
 	}
 	c := w[len(w)-1]
+	if f.src[c.start+1] != '/' {
+		return false // it may go on behind this line
+	}
 	text := f.text(i)
 	indent := text[:len(text)-len(strings.TrimLeft(text, "\t"))]
 	f.replace(f.lines[i][0], f.lines[i][0], indent+string(f.src[c.start:c.end])+"\n")
@@ -437,7 +440,7 @@ func choose(places []place) *place {
 func (f *file) longString(i int) (word, bool) {
 	begin := f.lines[i][0]
 	for _, x := range f.words[i] {
-		if x.tok == token.STRING && !x.raw && x.start-begin < width-30 && x.end-begin > width-2 {
+		if x.tok == token.STRING && !x.raw && x.start-begin < width-30 && x.end-begin > width-2 && f.src[x.end] != '[' {
 			return x, true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ type Counts map[string]int
 // The share of the code's tokens that tests have: they may grow as the code does, and are never thinned to make room.
 const leastTests, mostTests = 0.5, 0.8
 
+// generated is the line that tools know generated code by (go help generate).
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
 // Checkout counts the files of a checkout that git knows or would take. Generated Go, testdata and what is vendored are
 // not ours to weigh.
 func Checkout(root string) (Counts, error) {
@@ -35,7 +39,7 @@ func Checkout(root string) (Counts, error) {
 	c := Counts{}
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil || strings.Contains(name, "testdata/") || strings.Contains(name, "vendor/") {
+		if err != nil || strings.Contains("/"+name, "/testdata/") || strings.Contains("/"+name, "/vendor/") {
 			continue // also a file that is deleted and not yet committed
 		}
 		c.addFile(name, data)
@@ -55,7 +59,7 @@ func (c Counts) addFile(name string, data []byte) {
 	case ".s", ".js", ".py", ".c":
 		c["lines "+ext] += bytes.Count(data, []byte("\n"))
 	case ".go":
-		if !bytes.Contains(data[:min(len(data), 400)], []byte("DO NOT EDIT")) {
+		if !generated.Match(data[:min(len(data), 400)]) {
 			c.addGo(top, name, data)
 		}
 	}
@@ -132,7 +136,11 @@ func Read(data []byte) (Counts, error) {
 		if i < 0 || err != nil {
 			return nil, fmt.Errorf("budget.txt: %q; expected a name and a number", line)
 		}
-		c[strings.TrimSpace(line[:i])] = n
+		name := strings.TrimSpace(line[:i])
+		if _, twice := c[name]; twice {
+			return nil, fmt.Errorf("budget.txt: %s stands there twice", name)
+		}
+		c[name] = n
 	}
 	return c, nil
 }

@@ -71,7 +71,7 @@ func TestRatchet(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	for _, text := range []string{"x\n", "tokens a many\n", " 5\n"} {
+	for _, text := range []string{"x\n", "tokens a many\n", " 5\n", "a 1\na 2\n"} {
 		if c, err := Read([]byte(text)); err == nil && c[""] == 0 {
 			t.Errorf("%q: %v", text, c)
 		}

@@ -1,5 +1,4 @@
-# Everything CI does is a target here. `make test` needs Go; with a C compiler
-# the race detector runs too.
+# Everything CI does is a target here. `make test` needs Go alone.
 GO     ?= go
 TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
@@ -7,13 +6,12 @@ FUZZ   ?= 300x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 
-.PHONY: attack format kernels fill test test-long unit race lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
+.PHONY: attack format kernels fill test test-long unit race race-short lint fuzz schema vuln bench bench-peers fit update dist site grafana debian page-assets browser test-quiet
 
 test: lint unit
 
 # All of it, at one package more than there are processors because some only wait, and every fuzz target of a package before
-# its tests, which are linked once for both. Then briefly with the race detector what starts goroutines and is not long to build
-# that way: make race has the rest. lint has vetted all. What fails beside others has failed: nothing is tried again.
+# its tests, which are linked once for both. lint has vetted all. What fails beside others has failed: nothing is tried again.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine ./engine/bench/... ./engine/device ./engine/health ./engine/ranks ./input/nccllog ./internal/shm ./plan
 # What takes longest goes first, so that nothing runs alone at the end.
@@ -23,7 +21,11 @@ UNIT    = $(FASTER) $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p $(JOBS)
 unit:
 	@$(GO) build -o $(FUZZALL) ./internal/test/fuzzall
 	$(UNIT) -exec 'env -u GOGC $(FUZZALL) -time $(FUZZ)' $(LONGEST) ./...
-	$(if $(RACE),$(UNIT) $(RACE) -short -exec 'env -u GOGC $(FUZZALL) -time=' $(RACES),@echo "no C compiler: the race detector is left out")
+
+# Briefly with the race detector what starts goroutines and is not long to build that way; CI runs it after make test, and make
+# race has the rest.
+race-short:
+	$(if $(RACE),$(UNIT) $(RACE) -short $(RACES),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,18 +28,22 @@ type crew struct {
 	out    io.Writer
 	dir    string
 	nodes  []*process
+
+	proxies     []*proxy // one a process, to the servers
+	kills, cuts atomic.Int64
 }
 
-// launch starts the agents; each process gets an address of the server.
-func (c *crew) launch(keys *bus.Keys, url func() (string, error)) error {
+// launch starts the agents. Each process reaches the servers through a proxy of its own, which can be cut.
+func (c *crew) launch(keys *bus.Keys, servers []string) error {
 	const per = 10
 	for from := 0; from < c.agents; from += per {
-		to, err := url()
+		x, err := newProxy(servers)
 		if err != nil {
 			return err
 		}
+		c.proxies = append(c.proxies, x)
 		p := part{
-			Dir: c.dir, From: from, To: min(from+per, c.agents), URL: to,
+			Dir: c.dir, From: from, To: min(from+per, c.agents), URL: x.url(),
 			Ledger: filepath.Join(c.dir, fmt.Sprintf("ledger%d", from)),
 		}
 		for i := p.From; i < p.To; i++ {
@@ -45,9 +51,9 @@ func (c *crew) launch(keys *bus.Keys, url func() (string, error)) error {
 				return err
 			}
 		}
-		x := &process{part: p}
-		c.nodes = append(c.nodes, x)
-		if err := x.start(); err != nil {
+		agents := &process{part: p}
+		c.nodes = append(c.nodes, agents)
+		if err := agents.start(); err != nil {
 			return err
 		}
 	}
@@ -113,6 +119,39 @@ func (c *crew) check(ctx context.Context, b *bus.Bus) error {
 			"without gaps\n", news, bad, written)
 		return nil
 	})
+}
+
+// pause waits about so long, less in a short run; false when the time is over.
+func (c *crew) pause(ctx context.Context, d time.Duration) bool {
+	d = min(d, c.length/8)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d/2 + rand.N(d)):
+		return ctx.Err() == nil
+	}
+}
+
+// breakProcesses kills one and starts it again, whatever happens to the context, one after the other: two servers at
+// once would be more than a cluster promises. What a server had acknowledged must be there.
+func (c *crew) breakProcesses(ctx context.Context, list []*process, often time.Duration) {
+	for c.pause(ctx, often) {
+		p := list[rand.IntN(len(list))]
+		p.end(syscall.SIGKILL)
+		c.kills.Add(1)
+		c.pause(ctx, 2*time.Second)
+		if err := p.start(); err != nil {
+			fmt.Fprintln(os.Stderr, "soak:", err)
+		}
+	}
+}
+
+// breakLines cuts connections, loudly or so that nobody is told.
+func (c *crew) breakLines(ctx context.Context) {
+	for c.pause(ctx, 4*time.Second) {
+		c.cuts.Add(1)
+		c.proxies[rand.IntN(len(c.proxies))].cut(rand.IntN(2) == 0, rand.N(min(5*time.Second, c.length/8))+time.Millisecond)
+	}
 }
 
 // patience is when a wait has failed: long, for machines that test may be busy.

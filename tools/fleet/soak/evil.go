@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"busbar.dev/doctor/rates"
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats.go"
@@ -63,6 +65,11 @@ func (e *evil) run(ctx context.Context, length time.Duration) {
 		{"numbers that jump", e.jump},
 		{"documents that stand for millions", e.bomb},
 		{"beats in others' names", e.forge},
+		{"jobs in which others come late", e.accuse},
+		{"hundreds of jobs of one member", e.crowd},
+		{"findings about others, said as its own health", e.ill},
+		{"progress of parts that are not its own", e.pretend},
+		{"headers of 60 KB", e.heads},
 		{"hundreds of connections", e.connections},
 		{"floods on every subject", e.flood},
 	}
@@ -190,6 +197,88 @@ func (e *evil) forge() {
 	e.publish(fleet.BeatOf(evilName), data) // permitted, and another's
 	e.publish("busbar.say."+victim.Token(), data)
 	e.publish(fleet.PartOf(victim), []byte(`{"id":"x","order":"y","stop":true}`))
+}
+
+// accuse tells of jobs that others never ran: their ranks wait, and a victim's comes last.
+func (e *evil) accuse() {
+	victim := nodeName(rand.IntN(e.agents))
+	now := time.Now().UTC()
+	w := &rates.Window{From: now.Add(-10 * time.Second), To: now}
+	for r, host := range []fleet.Name{victim, nodeName(rand.IntN(e.agents)), evilName, victim} {
+		w.Members = append(w.Members, rates.Member{
+			Comm: "0xfeed", Name: "WORLD", Rank: r, Ranks: 4, Nodes: 4, Global: r, World: 4, Host: string(host), PID: 100 + r,
+			Job: "train", Open: 1 - min(r, 1), Since: now.Add(-time.Hour), Waits: "all_reduce",
+		})
+		p := rates.Part{
+			Member: r, Op: "all_reduce", Class: 20, Count: 100, Timed: 100, Bytes: 100 << 20, TimeUs: 1e8, Algo: "RING",
+			Proto: "SIMPLE",
+		}
+		for seq := range uint64(64) {
+			late := int64(0)
+			if r == 0 {
+				late = 90_000
+			}
+			p.Samples = append(p.Samples, rates.Sample{Seq: seq, At: now.UnixMicro() + int64(seq)*100_000 + late, Us: 1e5})
+		}
+		w.Parts = append(w.Parts, p)
+	}
+	e.window(w)
+}
+
+// crowd is as many jobs as a beat holds: to be sorted, predicted and shown.
+func (e *evil) crowd() {
+	now := time.Now().UTC()
+	w := &rates.Window{From: now.Add(-2 * time.Second), To: now}
+	for i := range 900 {
+		w.Members = append(w.Members, rates.Member{
+			Comm: fmt.Sprintf("0x%x", rand.Uint64()), Ranks: 1 << 20, Global: -1, Local: -1, World: 1 << 30, PID: i,
+			Host: string(nodeName(rand.IntN(e.agents))), Job: fmt.Sprintf("j%d", i),
+		})
+		w.Parts = append(w.Parts, rates.Part{Member: i, Op: "all_reduce", Class: i % 40, Count: 1, Bytes: 1 << 40, Timed: 1})
+	}
+	w.Parts = append(w.Parts, rates.Part{Member: -1}, rates.Part{Member: math.MaxInt})
+	e.window(w)
+}
+
+func (e *evil) window(w *rates.Window) {
+	if data, err := w.Pack(); err == nil {
+		e.beat(func(b *fleet.Beat) { b.Jobs = data })
+	}
+}
+
+// ill says of others what counts where a node says it of itself.
+func (e *evil) ill() {
+	victim := string(nodeName(rand.IntN(e.agents)))
+	e.beat(func(b *fleet.Beat) {
+		for _, kind := range []finding.Kind{"gpu-xid-79", "gpu-ecc", "slow-host", "silent"} {
+			b.Health = append(b.Health, finding.Finding{
+				ID: string(kind) + ":" + victim, Kind: kind, Severity: finding.Error, Confidence: 1, Nodes: []string{victim},
+				Where: victim, Text: victim + " is broken", Fix: "drain " + victim, Since: time.Now().UTC(),
+			})
+		}
+	})
+}
+
+func (e *evil) pretend() {
+	p := &fleet.Progress{Node: nodeName(rand.IntN(e.agents)), Order: "o", Part: "p", Done: math.MaxInt, Of: -1}
+	if asked := e.part.Load(); asked != nil {
+		p.Order, p.Part = asked.Order, asked.ID
+	}
+	data, _ := json.Marshal(p)
+	e.publish(fleet.ProgressOf(evilName), data)
+}
+
+// heads stores little and says much beside it.
+func (e *evil) heads() {
+	m := nats.NewMsg("busbar.say." + evilName.Token())
+	m.Data, _ = json.Marshal(&fleet.Event{
+		Node: evilName, At: time.Now().UTC(), Seq: e.seq.Add(1), Kind: fleet.KindLeft,
+	})
+	m.Header.Set(nats.MsgIdHdr, strconv.FormatUint(rand.Uint64(), 36))
+	m.Header.Set("X-Much", strings.Repeat("x", 60<<10))
+	if _, err := e.nc.RequestMsg(m, time.Second); err == nil {
+		e.sent.Add(1)
+	}
 }
 
 func (e *evil) connections() {

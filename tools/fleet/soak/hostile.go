@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ import (
 // hostile is a fleet of which one node is in the wrong hands, and does what its credentials let it do. Nothing of the
 // others may be lost, nobody else may be blamed, and it must be named.
 type hostile struct {
-	crew
+	*crew
 	srv    *bus.Server
 	bus    *bus.Bus
 	hub    *hub.Hub
@@ -29,6 +30,7 @@ type hostile struct {
 	mu     sync.Mutex
 	blamed map[string]int // honest nodes, by what was said of them
 	orders int
+	began  time.Time
 }
 
 const evilName = fleet.Name("evil")
@@ -38,7 +40,7 @@ func (s *hostile) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer os.RemoveAll(s.dir)
-	s.blamed = map[string]int{}
+	s.blamed, s.began = map[string]int{}, time.Now()
 	stop, err := s.setUp(ctx)
 	defer stop()
 	if err != nil {
@@ -53,6 +55,8 @@ func (s *hostile) run(ctx context.Context) (err error) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.measure(working) })
 	tasks.Go(func() { s.watch(working) })
+	tasks.Go(func() { s.breakProcesses(working, s.nodes, 6*time.Second) })
+	tasks.Go(func() { s.breakLines(working) })
 	tasks.Go(func() {
 		defer cancel()
 		s.evil.run(ctx, s.length)
@@ -114,7 +118,11 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 	})
 	<-s.hub.Ready()
 	ends = append(ends, func() { s.end(syscall.SIGKILL) })
-	if err := s.launch(s.srv.Keys(), func() (string, error) { return s.srv.URL(), nil }); err != nil {
+	at, err := url.Parse(s.srv.URL())
+	if err != nil {
+		return stop, err
+	}
+	if err := s.launch(s.srv.Keys(), []string{at.Host}); err != nil {
 		return stop, err
 	}
 	s.evil = &evil{url: s.srv.URL(), agents: s.agents, out: s.out}
@@ -216,7 +224,14 @@ func (s *hostile) settled() error {
 // judge holds what is said against who it is said of.
 func (s *hostile) judge() error {
 	var wrong []error
-	fmt.Fprintf(s.out, "orders: %d; honest nodes blamed: %d\n", s.orders, len(s.blamed))
+	fmt.Fprintf(s.out, "orders: %d; processes killed: %d, lines cut: %d; honest nodes blamed: %d\n", s.orders,
+		s.kills.Load(), s.cuts.Load(), len(s.blamed))
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
+		cpu := time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		fmt.Fprintf(s.out, "server and hostile node, one process: %.1f%% of one processor, at most %d MiB of memory\n",
+			100*cpu.Seconds()/time.Since(s.began).Seconds(), used.Maxrss>>10)
+	}
 	for text, n := range s.blamed {
 		wrong = append(wrong, fmt.Errorf("blamed %d times: %s", n, text))
 		if len(wrong) > 20 {

@@ -38,7 +38,7 @@ func begin() error {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	all := crew{agents: *agents, length: *length, out: os.Stdout}
+	all := &crew{agents: *agents, length: *length, out: os.Stdout}
 	switch {
 	case *times > 0:
 		return (&corruption{agents: 8, times: *times, length: 5 * time.Second, out: os.Stdout}).run(ctx)

@@ -21,20 +21,19 @@ import (
 
 // soak is one run.
 type soak struct {
-	crew
+	*crew
 	cluster int
 	round   time.Duration
 
 	keys    *bus.Keys
 	hub     *bus.Bus
 	servers []*process
-	proxies []*proxy
 
 	mu     sync.Mutex
 	idle   map[fleet.Name]time.Time // when a node was last heard to have nothing to say or to do
 	delays []time.Duration          // from said to read by the server
 
-	begun, kills, cuts atomic.Int64
+	begun atomic.Int64
 }
 
 func (s *soak) run(ctx context.Context) (err error) {
@@ -162,14 +161,7 @@ func (s *soak) setUp(ctx context.Context) (err error) {
 	if err := s.connect(ctx, addresses); err != nil {
 		return err
 	}
-	return s.launch(s.keys, func() (string, error) {
-		x, err := newProxy(addresses)
-		if err != nil {
-			return "", err
-		}
-		s.proxies = append(s.proxies, x)
-		return x.url(), nil
-	})
+	return s.launch(s.keys, addresses)
 }
 
 func freePorts(n int) (ports []int, err error) {
@@ -250,38 +242,5 @@ func (s *soak) pair(ctx context.Context, round, a, b int) {
 		default:
 			fmt.Fprintf(os.Stderr, "soak: %s refuses %s: %s\n", n, p.ID, answer.Why)
 		}
-	}
-}
-
-// pause waits about so long, less in a short run; false when the time is over.
-func (s *soak) pause(ctx context.Context, d time.Duration) bool {
-	d = min(d, s.length/8)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d/2 + rand.N(d)):
-		return ctx.Err() == nil
-	}
-}
-
-// breakProcesses kills one and starts it again, whatever happens to the context, one after the other: two servers at
-// once would be more than a cluster promises. What a server had acknowledged must be there.
-func (s *soak) breakProcesses(ctx context.Context, list []*process, often time.Duration) {
-	for s.pause(ctx, often) {
-		p := list[rand.IntN(len(list))]
-		p.end(syscall.SIGKILL)
-		s.kills.Add(1)
-		s.pause(ctx, 2*time.Second)
-		if err := p.start(); err != nil {
-			fmt.Fprintln(os.Stderr, "soak:", err)
-		}
-	}
-}
-
-// breakLines cuts connections, loudly or so that nobody is told.
-func (s *soak) breakLines(ctx context.Context) {
-	for s.pause(ctx, 4*time.Second) {
-		s.cuts.Add(1)
-		s.proxies[rand.IntN(len(s.proxies))].cut(rand.IntN(2) == 0, rand.N(min(5*time.Second, s.length/8))+time.Millisecond)
 	}
 }

@@ -29,7 +29,7 @@ func TestSoak(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	s := soak{crew: crew{agents: 20, length: 6 * time.Second, out: &out}, cluster: 1, round: 200 * time.Millisecond}
+	s := soak{crew: &crew{agents: 20, length: 6 * time.Second, out: &out}, cluster: 1, round: 200 * time.Millisecond}
 	err := s.run(ctx)
 	t.Log(out.String())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestHostileNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	s := hostile{crew: crew{agents: 12, length: 20 * time.Second, out: &out}}
+	s := hostile{crew: &crew{agents: 12, length: 20 * time.Second, out: &out}}
 	err := s.run(ctx)
 	t.Log(out.String())
 	if err != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -19,6 +20,9 @@ type Limits struct {
 	Links    int   // of node types and of the network (16,000,000)
 	Steps    int   // that finding the paths between all GPUs and NICs of the node types takes, about (no bound)
 	Bytes    int64 // of text, decompressed (no bound; readers have their own)
+	Unpacked int64 // bytes that come out of compressed files, together (64 GiB)
+	Held     int64 // bytes of files that are held whole at the same time (1 GiB)
+	Members  int   // of archives, together (100,000)
 }
 
 // ErrTooLarge is what errors are about documents that stand for more than a budget allows.
@@ -50,6 +54,9 @@ type Budget struct {
 	bytes  int64
 	names  int
 	over   bool // something was refused
+
+	unpacked, held int64
+	members        int
 }
 
 // spent is what is in a document.
@@ -69,11 +76,14 @@ func NewBudget(l Limits, stop func() error) *Budget {
 		{&b.limits.Pairs, 64 * MaxEnds * MaxEnds},
 		{&b.limits.Switches, MaxSwitches},
 		{&b.limits.Links, 16_000_000},
+		{&b.limits.Members, 100_000},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.most
 		}
 	}
+	b.limits.Unpacked = cmp.Or(b.limits.Unpacked, 64<<30)
+	b.limits.Held = cmp.Or(b.limits.Held, 1<<30)
 	return b
 }
 
@@ -176,6 +186,28 @@ func (b *Budget) BytesLeft(most int64) int64 {
 		return most
 	}
 	return min(most, b.limits.Bytes-b.bytes)
+}
+
+// TakeUnpacked counts n bytes that came out of a compressed file.
+func (b *Budget) TakeUnpacked(n int) error {
+	if b.unpacked += int64(n); b.unpacked > b.limits.Unpacked {
+		return b.refuse(int(b.limits.Unpacked>>20), "MiB when unpacked")
+	}
+	return b.Stopped()
+}
+
+// TakeMember is asked before a member of an archive is read.
+func (b *Budget) TakeMember() error {
+	return b.take("members of archives", 0, &b.members, 1, b.limits.Members)
+}
+
+// Hold counts n more bytes of a file that is held whole; fewer, where it is let go.
+func (b *Budget) Hold(n int64) { b.orDefault().held += n }
+
+// HoldLeft is how many bytes may still be held.
+func (b *Budget) HoldLeft() int64 {
+	b = b.orDefault()
+	return b.limits.Held - b.held
 }
 
 // ParseHosts expands a hostlist as the function ParseHosts does. The names are counted before the list is expanded.

@@ -20,6 +20,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/snapshot"
+	"busbar.dev/internal/unpack"
 )
 
 // MaxBytes is the largest text Read takes.
@@ -56,8 +57,25 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 
 // ReadWithin is Read for texts that may cost so much together. It ends when the budget says that nobody waits any more.
 func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(stopping{r, b}, b.BytesLeft(MaxBytes)+1))
+	in, packed, err := unpack.Plain(b, r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if head, _ := in.Peek(512); unpack.IsTar(head) {
+		f, err := snapshot.ReadWithin(b, name, in)
+		if err == nil {
+			err = b.Keep(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []*cluster.Fragment{f}, nil
+	}
+	data, done, err := unpack.Whole(b, io.LimitReader(in, b.BytesLeft(MaxBytes)+1))
+	defer done()
 	switch {
+	case err != nil && packed && !b.Over() && b.Stopped() == nil:
+		return nil, fmt.Errorf("%s: compressed text: %w; copy it again", name, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case int64(len(data)) > b.BytesLeft(MaxBytes) && b.BytesLeft(MaxBytes) < MaxBytes:
@@ -67,21 +85,8 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s: empty; expected the output of one of: %s", name, strings.Join(Formats(), ", "))
 	}
-	if data, err = inflate(b, data); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
 	if err := b.TakeBytes(int64(len(data))); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if snapshot.Match(data) {
-		f, err := snapshot.ReadWithin(b, name, stopping{bytes.NewReader(data), b})
-		if err == nil {
-			err = b.Keep(f)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return []*cluster.Fragment{f}, nil
 	}
 	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 && !isUTF16(data) {
 		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)

@@ -12,10 +12,10 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/doctor/hang"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/natural"
+	"busbar.dev/internal/unpack"
 )
 
 // Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that
@@ -85,7 +85,7 @@ func (q Doctor) Read(ctx context.Context, env Env) (doc *evidence.Set, err error
 		return nil, err
 	}
 	r := evidence.NewReader()
-	r.Budget, r.Unpacked = env.logBudget(ctx), env.Limits.Unpacked
+	r.Budget = env.logBudget(ctx)
 	for _, name := range q.Sources {
 		if err := env.evidence(ctx, r, name); err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 			read++
 		}
 		// Without a log that xz packed the rest may look healthy; a picture or a core dump among the logs is no log.
-		if inFolder && err != nil && !errors.Is(err, failure.ErrCannot) && !errors.Is(err, hang.ErrXZ) {
+		if inFolder && err != nil && !errors.Is(err, failure.ErrCannot) && !errors.Is(err, unpack.ErrXZ) {
 			if e.Verbose != nil {
 				e.Verbose("note: " + err.Error())
 			}

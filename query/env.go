@@ -80,8 +80,6 @@ type Limits struct {
 	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
 	// Source bounds what the sources of a cluster may describe together, whatever their form.
 	Source cluster.Limits
-	// Unpacked bounds what comes out of compressed logs and dumps, in bytes.
-	Unpacked int64
 }
 
 // logBudget is what documents among logs may cost. Logs themselves are longer than any of those.
@@ -178,7 +176,7 @@ func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.Read
 // PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
 var PageLimits = cluster.Limits{
 	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20,
-	Steps: 1 << 27, Bytes: 32 << 20,
+	Steps: 1 << 27, Bytes: 32 << 20, Unpacked: 1 << 30, Held: 64 << 20,
 }
 
 // Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi,

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -178,7 +177,6 @@ func (q *Hang) addresses(ctx context.Context, e *Env) ([]string, error) {
 // once reads and asks one time. Answers of the time before stand for the first of two.
 func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answer) (*HangDoc, error) {
 	c := hang.NewCase()
-	c.Unpacked = int(e.Limits.Unpacked)
 	doc := &HangDoc{FailOn: failOn(q.FailOn)}
 	here, err := q.processes(e)
 	if err != nil {
@@ -223,8 +221,9 @@ func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answe
 	if q.Dumps != "" {
 		sources = append(sources, q.Dumps)
 	}
+	b := e.logBudget(ctx)
 	for _, name := range sources {
-		n, err := e.hangSource(ctx, c, name)
+		n, err := e.hangSource(ctx, b, c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -304,19 +303,16 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxHangFile bounds one file.
-const maxHangFile = 1 << 30
-
 // hangSource reads a file, a folder or standard input into a case.
-func (e *Env) hangSource(ctx context.Context, c *hang.Case, name string) (int, error) {
+func (e *Env) hangSource(ctx context.Context, b *cluster.Budget, c *hang.Case, name string) (int, error) {
 	if name == "-" {
-		return e.hangFrom(c, "standard input", e.stdin(), 0)
+		return hangFrom(b, c, "standard input", e.stdin())
 	}
 	known := 0
 	err := e.eachFile(ctx, name, "the job", func(path string, inFolder bool) error {
-		n, err := e.hangFile(c, path)
+		n, err := e.hangFile(b, c, path)
 		known += n
-		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) {
+		if inFolder && err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, cluster.ErrTooLarge) {
 			e.note(err.Error())
 			return nil
 		}
@@ -325,32 +321,23 @@ func (e *Env) hangSource(ctx context.Context, c *hang.Case, name string) (int, e
 	return known, err
 }
 
-func (e *Env) hangFile(c *hang.Case, name string) (int, error) {
+func (e *Env) hangFile(b *cluster.Budget, c *hang.Case, name string) (int, error) {
 	f, err := e.files().Open(name)
 	if err != nil {
 		return 0, failure.Cannot(err)
 	}
 	defer f.Close()
-	size := int64(0)
-	if info, err := f.Stat(); err == nil {
-		size = info.Size()
-	}
-	return e.hangFrom(c, name, f, size)
+	return hangFrom(b, c, name, f)
 }
 
-// hangFrom reads what is about so long; a job has thousands of dumps, and buffers that grow took a fifth of the time.
-func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader, size int64) (int, error) {
-	var b bytes.Buffer
-	b.Grow(int(max(0, min(size, maxHangFile))) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(in, maxHangFile+1))
-	data := b.Bytes()
-	switch {
-	case err != nil:
-		return 0, failure.Cannot(fmt.Errorf("%s: %w", name, err))
-	case len(data) > maxHangFile:
-		return 0, fmt.Errorf("%s: more than %d MiB; give the part around the hang", name, maxHangFile>>20)
+// hangFrom reads a stream. One that breaks off is not the input's fault.
+func hangFrom(b *cluster.Budget, c *hang.Case, name string, in io.Reader) (int, error) {
+	s := &stream{r: in}
+	n, err := c.Read(b, name, s)
+	if s.err != nil {
+		return 0, failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
 	}
-	return c.AddFile(name, data)
+	return n, err
 }
 
 // answer is a RAS answer with the time it came, and what it says, unless others said it before: every answer is about

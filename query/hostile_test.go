@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/hostile"
 )
@@ -98,7 +99,7 @@ func TestUnpackedTogether(t *testing.T) {
 	}
 	_ = z.Close()
 	files := fstest.MapFS{"a.gz": {Data: packed.Bytes()}, "b.gz": {Data: packed.Bytes()}}
-	env := Env{Files: files, Limits: Limits{Unpacked: 1 << 20}}
+	env := Env{Files: files, Limits: Limits{Source: cluster.Limits{Unpacked: 1 << 20}}}
 	if _, err := (Doctor{Sources: []string{"a.gz"}}).Run(t.Context(), env); err != nil {
 		t.Errorf("one: %v", err)
 	}

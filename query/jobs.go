@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/unpack"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 )
@@ -160,18 +162,17 @@ func (r *jobsReader) file(name string) error {
 		}
 		r.rings = append(r.rings, ring)
 		r.doc.Lost += ring.Lost
-	case inspector.Match(head):
-		rest, err := io.ReadAll(io.LimitReader(f, maxHangFile))
+	case inspector.Match(head), inspector.MatchProm(head):
+		data, done, err := unpack.Whole(nil, io.MultiReader(bytes.NewReader(head), f))
 		if err != nil {
 			return failure.Cannot(err)
 		}
-		r.records = append(r.records, inspector.Read(append(head, rest...)))
-	case inspector.MatchProm(head):
-		rest, err := io.ReadAll(io.LimitReader(f, maxHangFile))
-		if err != nil {
-			return failure.Cannot(err)
+		defer done()
+		if inspector.Match(head) {
+			r.records = append(r.records, inspector.Read(data))
+		} else {
+			r.means = append(r.means, inspector.ReadProm(data)...)
 		}
-		r.means = append(r.means, inspector.ReadProm(append(head, rest...))...)
 	default:
 		return nil
 	}

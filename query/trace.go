@@ -17,6 +17,7 @@ import (
 	"busbar.dev/input/kineto"
 	"busbar.dev/input/nsys"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/unpack"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result/trace"
@@ -211,11 +212,12 @@ func (d *TraceDoc) join(r *rates.Report) {
 // traces reads a file, a folder or standard input.
 func (e *Env) traces(ctx context.Context, name string) ([]*trace.Trace, error) {
 	if name == "-" {
-		return readTrace("standard input", e.stdin())
+		return readTrace(e.logBudget(ctx), "standard input", e.stdin())
 	}
+	b := e.logBudget(ctx)
 	var list []*trace.Trace
 	err := e.eachFile(ctx, name, "the traces", func(path string, inFolder bool) error {
-		more, err := e.traceFile(path)
+		more, err := e.traceFile(b, path)
 		if list = append(list, more...); len(list) > maxTraces {
 			return fmt.Errorf("%s: more than %d traces; give some of the ranks", name, maxTraces)
 		}
@@ -239,29 +241,28 @@ var errNoTrace = errors.New("not a trace that is known")
 // maxTraces bounds the ranks that are held at once.
 const maxTraces = 64
 
-func (e *Env) traceFile(name string) ([]*trace.Trace, error) {
+func (e *Env) traceFile(b *cluster.Budget, name string) ([]*trace.Trace, error) {
 	f, err := e.files().Open(name)
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
 	defer f.Close()
-	return readTrace(name, f)
+	return readTrace(b, name, f)
 }
 
-// maxTraceHeld bounds an export that cannot be read where it lies.
-const maxTraceHeld = 1 << 30
-
 // readTrace recognises a trace by its beginning.
-func readTrace(name string, in io.Reader) ([]*trace.Trace, error) {
-	head := make([]byte, 1<<16)
-	n, err := io.ReadFull(in, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+func readTrace(b *cluster.Budget, name string, in io.Reader) ([]*trace.Trace, error) {
+	plain, packed, err := unpack.Plain(b, in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; %w", name, errNoTrace, err)
+	}
+	head, err := plain.Peek(1 << 16)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, err))
 	}
-	head = head[:n]
 	switch {
 	case kineto.Match(head):
-		t, err := kineto.Read(name, io.MultiReader(bytes.NewReader(head), in))
+		t, err := kineto.Read(name, plain)
 		if err != nil {
 			return nil, err
 		}
@@ -273,16 +274,16 @@ func readTrace(name string, in io.Reader) ([]*trace.Trace, error) {
 	if f, ok := in.(interface {
 		io.ReaderAt
 		Stat() (fs.FileInfo, error)
-	}); ok {
+	}); ok && !packed {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			return nsys.Read(name, f, info.Size())
 		}
 	}
-	rest, err := io.ReadAll(io.LimitReader(in, maxTraceHeld))
+	data, done, err := unpack.Whole(b, plain)
 	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, err))
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	data := append(head, rest...)
+	defer done()
 	return nsys.Read(name, bytes.NewReader(data), int64(len(data)))
 }
 

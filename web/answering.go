@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"busbar.dev/internal/unpack"
 	"busbar.dev/query"
 )
 
@@ -23,9 +24,6 @@ const freshFor = 15 * time.Second
 
 // mostDevices is how many GPUs or NICs a preset may have that is asked for.
 const mostDevices = 160_000
-
-// mostUnpacked is how much may come out of the compressed logs of one question.
-const mostUnpacked = 1 << 30
 
 // answer serves a question.
 func (s *Server) answer(q question) http.Handler {
@@ -135,27 +133,30 @@ func (a *asked) cost() int64 {
 	if a.heavy {
 		cost = heavyCost
 	}
+	size := int64(0)
 	for _, path := range a.files {
-		if info, err := os.Stat(path); err == nil {
-			cost += costOfByte * info.Size()
+		n, packed := weight(path)
+		if packed {
+			n = max(n, query.PageLimits.Bytes/4)
 		}
-		if compressed(path) {
-			cost += 4 * query.PageLimits.Bytes
-		}
+		size += n
 	}
-	return cost
+	return cost + costOfByte*min(size, query.PageLimits.Bytes)
 }
 
-// compressed reports a file that stands for more than its bytes.
-func compressed(path string) bool {
+// weight is how many bytes a file has, and whether it stands for more.
+func weight(path string) (size int64, packed bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return 0, false
 	}
 	defer f.Close()
-	var head [3]byte
-	_, _ = io.ReadFull(f, head[:])
-	return string(head[:2]) == "\x1f\x8b" || string(head[:]) == "BZh"
+	if info, err := f.Stat(); err == nil {
+		size = info.Size()
+	}
+	var head [4]byte
+	n, _ := io.ReadFull(f, head[:])
+	return size, unpack.Packed(head[:n])
 }
 
 func late(ctx context.Context, a *asked) *given {
@@ -218,14 +219,10 @@ func (s *Server) tell(text string) {
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
 func (s *Server) env(a *asked, notes *noted) query.Env {
-	env := query.Env{
+	return query.Env{
 		Files: a.files, Machine: s.Machine, Note: notes.add,
-		Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits, Unpacked: mostUnpacked},
+		Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits},
 	}
-	if a.tree != nil {
-		env.Files = a.tree
-	}
-	return env
 }
 
 // write makes the body: JSON, a picture, or the files of a plan.

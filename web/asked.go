@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"slices"
 	"strconv"
@@ -21,7 +20,6 @@ type asked struct {
 	question
 	ask     any // of package query
 	files   uploads
-	tree    fs.FS // instead of files, where a request brought its own
 	form    string
 	mime    string // of what comes
 	here    bool   // about this machine

@@ -60,17 +60,10 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request, q question) {
 		Fail(w, code, err.Error())
 		return
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		remove()
-		Fail(w, http.StatusInternalServerError, reason(err))
-		return
+	for _, name := range names {
+		a.files[name] = filepath.Join(dir, name)
 	}
-	a.tree = root.FS()
-	a.after = func() {
-		root.Close()
-		remove()
-	}
+	a.after = remove
 	switch q := a.ask.(type) {
 	case *query.Doctor:
 		q.Sources = names

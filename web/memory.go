@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -100,6 +101,7 @@ func (m *memory) run(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	var collected time.Time
+	least := mapped()
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,7 +117,20 @@ func (m *memory) run(ctx context.Context) {
 		if m.look(used, sure) {
 			m.changed()
 		}
+		if m.idle() && mapped() > 2*least+spareHeap {
+			debug.FreeOSMemory()
+			least = mapped()
+		}
 	}
+}
+
+// spareHeap is what the process keeps of the memory that questions had, when none runs any more.
+const spareHeap = 32 << 20
+
+func (m *memory) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.running) == 0
 }
 
 // look takes note of what the heap has, and ends the questions of who asked for the most where that is too much. It
@@ -138,8 +153,18 @@ func (m *memory) look(used int64, sure bool) (more bool) {
 }
 
 // heap is what objects take, those included that nobody needs any more.
-func heap() int64 {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(s)
-	return int64(s[0].Value.Uint64())
+func heap() int64 { return measured("/memory/classes/heap/objects:bytes") }
+
+// mapped is what the heap has of the system's memory.
+func mapped() int64 {
+	return heap() + measured("/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes")
+}
+
+func measured(names ...string) (sum int64) {
+	for _, name := range names {
+		s := []metrics.Sample{{Name: name}}
+		metrics.Read(s)
+		sum += int64(s[0].Value.Uint64())
+	}
+	return sum
 }

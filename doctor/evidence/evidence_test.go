@@ -207,7 +207,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := read(t, b.String())
-	if s.First(Network, "IB") == nil || s.Env("NCCL_ALGO") == nil || s.First(Network).Quotes[0].File != "a:logs/a.log" {
+	if s.First(Network, "IB") == nil || s.Env("NCCL_ALGO") == nil || s.First(Network).Quotes[0].File != "a/logs/a.log" {
 		t.Errorf("sources %v, kinds %v", s.Sources, s.Kinds())
 	}
 }

@@ -7,20 +7,16 @@ import (
 	"slices"
 
 	"busbar.dev/doctor/hang"
+	"busbar.dev/internal/unpack"
 )
-
-// maxJob bounds an answer of NCCL's RAS service, or a dump of PyTorch's flight recorder.
-const maxJob = 256 << 20
 
 // jobFile takes in what a live job wrote about itself for machines.
 func (r *Reader) jobFile(name string, in io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(in, maxJob+1))
+	data, done, err := unpack.Whole(r.Budget, in)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	if len(data) > maxJob {
-		return fmt.Errorf("%s: more than %d MiB; give the dumps of a few ranks", name, maxJob>>20)
-	}
+	defer done()
 	r.set.Sources = append(r.set.Sources, name)
 	r.set.Lines += bytes.Count(data, []byte("\n"))
 	r.set.Bytes += int64(len(data))

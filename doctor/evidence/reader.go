@@ -17,6 +17,7 @@ import (
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nsys"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/unpack"
 )
 
 // maxWhole is how much of a text is kept for the readers of whole formats. Of a
@@ -34,8 +35,6 @@ const (
 type Reader struct {
 	// Budget is what documents among the sources may cost, and says when nobody waits any more; nil for the usual bounds.
 	Budget *cluster.Budget
-	// Unpacked bounds what comes out of compressed sources, all together, in bytes; 0 is 8 GiB.
-	Unpacked int64
 
 	set     *Set
 	words   *Vocabulary
@@ -51,8 +50,6 @@ type Reader struct {
 	busy    []busy // lines that may tell what a rank did last
 	// chunk and workers are how the lines are read, 0 for as usual: what comes of it is the same.
 	chunk, workers int
-	// unpacked is what came out of compressed sources so far.
-	unpacked int64
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -91,11 +88,7 @@ func (v *Vocabulary) NewReader() *Reader {
 func (r *Reader) Read(name string, in io.Reader) error {
 	mute := r.mute
 	defer func() { r.mute = mute }()
-	b := bufio.NewReaderSize(stopping{in, r}, 1<<16)
-	if archived, err := r.packed(name, b, 0); archived {
-		return err
-	}
-	return r.text(name, b)
+	return unpack.Walk(r.Budget, name, in, unpack.Visitor{File: r.member, Tar: r.machine})
 }
 
 // ReadSentence takes in what somebody says.

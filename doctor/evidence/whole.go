@@ -1,13 +1,7 @@
 package evidence
 
 import (
-	"archive/tar"
-	"bufio"
 	"bytes"
-	"cmp"
-	"compress/bzip2"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -22,15 +16,12 @@ import (
 	"busbar.dev/input/nccltests"
 	"busbar.dev/input/perftest"
 	"busbar.dev/input/snapshot"
+	"busbar.dev/internal/unpack"
 	"busbar.dev/unit"
 )
 
-// maxMembers and maxUnpacked bound an archive.
-const (
-	maxMembers  = 20000
-	maxUnpacked = 8 << 30
-	maxMachine  = 64 << 20
-)
+// maxMachine bounds an archive that is tried as a copy of a machine.
+const maxMachine = 64 << 20
 
 // whole gives the text at hand to the readers of whole formats, and returns how
 // many knew it. What they cannot use is no error: most texts are logs.
@@ -104,83 +95,17 @@ func (r *Reader) join() {
 	}
 }
 
-// packed reads compressed texts and archives; false when the source is neither.
-func (r *Reader) packed(name string, in *bufio.Reader, depth int) (bool, error) {
-	head, _ := in.Peek(512)
-	var inner io.Reader
-	switch {
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return true, fmt.Errorf("%s: begins like gzip and is not: %w", name, err)
-		}
-		inner = z
-	case bytes.HasPrefix(head, []byte("BZh")):
-		inner = bzip2.NewReader(in)
-	case hang.RefuseXZ(head) != nil:
-		return true, fmt.Errorf("%s: %w", name, hang.ErrXZ)
-	case len(head) >= 263 && string(head[257:262]) == "ustar":
-		return true, r.archive(name, r.machine(name, in), depth)
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return true, fmt.Errorf("%s: a zip archive; unpack it and give the folder", name)
-	default:
-		return false, nil
-	}
-	if depth > 2 {
-		return true, fmt.Errorf("%s: packed more than three times over", name)
-	}
-	b := bufio.NewReaderSize(unpacking{inner, name, r}, 1<<16)
-	if again, err := r.packed(name, b, depth+1); again {
-		return true, err
-	}
-	return true, r.text(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".bz2"), b)
-}
-
-// stopping is a source that ends when nobody waits for what it holds.
-type stopping struct {
-	io.Reader
-	r *Reader
-}
-
-func (s stopping) Read(p []byte) (int, error) {
-	if err := s.r.Budget.Stopped(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(p)
-}
-
-// unpacking counts what comes out of compressed sources: a few bytes may become very many.
-type unpacking struct {
-	io.Reader
-	name string
-	r    *Reader
-}
-
-func (u unpacking) Read(p []byte) (int, error) {
-	if err := u.r.Budget.Stopped(); err != nil {
-		return 0, err
-	}
-	n, err := u.Reader.Read(p)
-	most := cmp.Or(u.r.Unpacked, maxUnpacked)
-	if u.r.unpacked += int64(n); u.r.unpacked > most {
-		return 0, fmt.Errorf("%s: more than %d MiB when unpacked; send the logs of a few ranks", u.name, most>>20)
-	}
-	return n, err
-}
-
 // machine tries an archive as a copy of a machine's /sys and /proc, and gives the
 // archive back to be read for texts too.
-func (r *Reader) machine(name string, in io.Reader) io.Reader {
-	var b bytes.Buffer
-	n, err := io.Copy(&b, io.LimitReader(in, maxMachine+1))
-	if err == nil && n <= maxMachine {
-		if f, err := snapshot.Read(name, bytes.NewReader(b.Bytes())); err == nil && len(f.Types) > 0 {
-			r.frags = append(r.frags, f)
-			r.set.Sources = append(r.set.Sources, name)
-			r.mute = true // nobody tells anything in there
-		}
+func (r *Reader) machine(name string, in io.Reader) (again io.Reader, done func()) {
+	most := min(maxMachine, r.Budget.HoldLeft()/2)                    // its members need some too
+	data, done, _ := unpack.Whole(r.Budget, io.LimitReader(in, most)) // who reads on meets the error again
+	if f, err := snapshot.ReadWithin(r.Budget, name, bytes.NewReader(data)); err == nil && len(f.Types) > 0 {
+		r.frags = append(r.frags, f)
+		r.set.Sources = append(r.set.Sources, name)
+		r.mute = true // nobody tells anything in there
 	}
-	return io.MultiReader(&b, in)
+	return io.MultiReader(bytes.NewReader(data), in), done
 }
 
 // passedOver reports a member of a copy of /sys or /proc that is not for reading
@@ -197,36 +122,13 @@ func passedOver(member string) bool {
 	return true
 }
 
-// archive reads the texts of a tar file. Members that are no text are passed over.
-func (r *Reader) archive(name string, in io.Reader, depth int) error {
-	t := tar.NewReader(in)
-	for n := 0; ; n++ {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
+// member reads a text. Members of archives that are no text are passed over.
+func (r *Reader) member(f *unpack.File) error {
+	if f.Path != "" {
+		head, _ := f.Peek(1 << 14)
+		if len(head) == 0 || passedOver(f.Path) || bytes.IndexByte(head, 0) >= 0 && !hang.Dump(head) {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w; copy it again", name, err)
-		}
-		if n >= maxMembers {
-			return fmt.Errorf("%s: more than %d members; unpack it and give the folder of the logs", name, maxMembers)
-		}
-		if h.Typeflag != tar.TypeReg || h.Size == 0 || passedOver(h.Name) {
-			continue
-		}
-		b := bufio.NewReaderSize(t, 1<<16)
-		member := name + ":" + strings.TrimPrefix(path.Clean(h.Name), "./")
-		if packed, err := r.packed(member, b, depth+1); packed {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if head, _ := b.Peek(1 << 14); bytes.IndexByte(head, 0) >= 0 && !hang.Dump(head) {
-			continue
-		}
-		if err := r.text(member, b); err != nil {
-			return err
-		}
 	}
+	return r.text(f.Name, f.Reader)
 }

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -46,7 +47,7 @@ func capture(t *testing.T, dir string) *Case {
 		if in, _ := filepath.Rel(dir, filepath.Dir(path)); in != "." {
 			name = filepath.Join(in, name)
 		}
-		if _, err := c.AddFile(name, data); err != nil {
+		if _, err := c.Read(nil, name, bytes.NewReader(data)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		return nil

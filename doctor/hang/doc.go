@@ -13,9 +13,12 @@ package hang
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"slices"
 	"time"
 
+	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/gpustate"
@@ -25,6 +28,7 @@ import (
 	"busbar.dev/input/profile"
 	"busbar.dev/input/ras"
 	"busbar.dev/input/stacks"
+	"busbar.dev/internal/unpack"
 )
 
 // State is how a job is.
@@ -120,11 +124,6 @@ type Case struct {
 	mixed   bool // dumps of other runs were left out
 
 	ringMoved, ringStill bool // rings were read twice: operations came between, or not
-
-	// Unpacked bounds what comes out of packed files together, in bytes; 0 is no bound but the package's own.
-	Unpacked int
-
-	unpacked int
 }
 
 type inspection struct {
@@ -151,6 +150,33 @@ func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
 
 // Slow notes ranks that were told to write a dump and have not done so yet.
 func (c *Case) Slow(ranks []int) { c.slow = append(c.slow, ranks...) }
+
+// Read takes a file or an archive of files, packed or not, and says how many of them tell something. A file that cannot
+// be read is an error only where it is the only one; of an archive's members it becomes a note.
+func (c *Case) Read(b *cluster.Budget, name string, in io.Reader) (known int, err error) {
+	err = unpack.Walk(b, name, in, unpack.Visitor{
+		File: func(f *unpack.File) error {
+			data, done, err := unpack.Whole(b, f)
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+			defer done()
+			ok, err := c.Add(f.Name, data)
+			if ok && err == nil {
+				known++
+			}
+			return err
+		},
+		Bad: func(err error) { c.note("%v", err) },
+	})
+	return known, err
+}
+
+func (c *Case) note(format string, args ...any) {
+	if len(c.notes) < 64 {
+		c.notes = append(c.notes, fmt.Sprintf(format, args...))
+	}
+}
 
 // Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a
 // file of such a kind could not be read.

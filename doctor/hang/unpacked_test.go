@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"strings"
 	"testing"
+
+	"busbar.dev/cluster"
 )
 
-// TestUnpackedBound holds packed files to a bound of the caller's, each and together.
+// TestUnpackedBound holds packed files to the question's budget, each and together.
 func TestUnpackedBound(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -15,24 +17,24 @@ func TestUnpackedBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	z.Close()
-	c := NewCase()
-	c.Unpacked = 1000
-	if _, err := c.AddFile("a.gz", packed.Bytes()); err != nil {
+	c, b := NewCase(), cluster.NewBudget(cluster.Limits{Unpacked: 1000}, nil)
+	if _, err := c.Read(b, "a.gz", bytes.NewReader(packed.Bytes())); err != nil {
 		t.Errorf("700 of 1000 bytes: %v", err)
 	}
-	if _, err := c.AddFile("b.gz", packed.Bytes()); err == nil || !strings.Contains(err.Error(), "when unpacked") {
+	_, err := c.Read(b, "b.gz", bytes.NewReader(packed.Bytes()))
+	if err == nil || !strings.Contains(err.Error(), "when unpacked") {
 		t.Errorf("1400 of 1000 bytes: %v", err)
 	}
-	c = NewCase()
-	c.Unpacked = 600
-	if _, err := c.AddFile("a.gz", packed.Bytes()); err == nil || !strings.Contains(err.Error(), "when unpacked") {
-		t.Errorf("700 of 600 bytes: %v", err)
+	b = cluster.NewBudget(cluster.Limits{Held: 600}, nil)
+	_, err = c.Read(b, "a.gz", bytes.NewReader(packed.Bytes()))
+	if err == nil || !strings.Contains(err.Error(), "a: more than 0 MiB") || b.HoldLeft() != 600 {
+		t.Errorf("700 of 600 bytes at once: %v; %d left", err, b.HoldLeft())
 	}
 }
 
 // TestXZ refuses what xz made, and says how to unpack it.
 func TestXZ(t *testing.T) {
-	_, err := NewCase().AddFile("a.log.xz", []byte("\xfd7zXZ\x00\x00\x04"))
+	_, err := NewCase().Read(nil, "a.log.xz", strings.NewReader("\xfd7zXZ\x00\x00\x04"))
 	if err == nil || !strings.HasSuffix(err.Error(), "unpack it first: xz -d FILE") {
 		t.Errorf("%v", err)
 	}

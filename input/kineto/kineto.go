@@ -5,7 +5,6 @@ package kineto
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,20 +19,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// maxBytes bounds what a compressed trace unfolds to.
-const maxBytes = 16 << 30
-
-// Match reports a trace by its beginning; a compressed one too.
+// Match reports a trace by its beginning.
 func Match(head []byte) bool {
-	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(bytes.NewReader(head))
-		if err != nil {
-			return false
-		}
-		plain := make([]byte, 1<<16)
-		n, _ := io.ReadFull(z, plain)
-		head = plain[:n]
-	}
 	head = bytes.TrimSpace(head)
 	if !bytes.HasPrefix(head, []byte("{")) {
 		return false
@@ -48,39 +35,14 @@ func Match(head []byte) bool {
 
 // Read reads the trace of one rank.
 func Read(name string, r io.Reader) (*trace.Trace, error) {
-	var head [2]byte
-	n, _ := io.ReadFull(r, head[:])
-	r = io.MultiReader(bytes.NewReader(head[:n]), r)
-	if n == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		r = z
-	}
 	b := &builder{
 		Trace: trace.Trace{File: name, Tool: "PyTorch profiler", Rank: -1}, calls: map[string]int32{},
 		devices: map[int32]int{}, hostStep: map[string]trace.Interval{}, gpuStep: map[string]trace.Interval{},
 	}
-	if err := b.document(json.NewDecoder(&bounded{r, maxBytes})); err != nil {
+	if err := b.document(json.NewDecoder(r)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b.finish()
-}
-
-// bounded ends with an error where LimitReader would pretend that the text ends.
-type bounded struct {
-	r    io.Reader
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("larger than %d GiB; profile fewer steps", maxBytes>>30)
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
 
 type builder struct {

@@ -2,10 +2,6 @@ package snapshot
 
 import (
 	"archive/tar"
-	"bufio"
-	"bytes"
-	"compress/bzip2"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -17,33 +13,29 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/unpack"
 )
 
 // Limits of an archive.
 const (
-	maxEntries  = 1_000_000
-	maxUnpacked = 1 << 30 // bytes that may come out of decompression
-	maxFile     = 1 << 20 // kept of one file; cpuinfo of a large machine is the longest
-	maxKept     = 256 << 20
-	maxName     = 4096 // bytes of a path, as in Linux
-	maxDepth    = 128  // folders in a path; /sys has about thirty
+	maxEntries = 1_000_000
+	maxFile    = 1 << 20 // kept of one file; cpuinfo of a large machine is the longest
+	maxKept    = 256 << 20
+	maxName    = 4096 // bytes of a path, as in Linux
+	maxDepth   = 128  // folders in a path; /sys has about thirty
+	entrySize  = 128  // bytes that an entry takes beside what is in it
 )
-
-// Match reports whether the data is a tar archive, compressed or not.
-func Match(data []byte) bool {
-	switch {
-	case bytes.HasPrefix(data, []byte("\x1f\x8b")), bytes.HasPrefix(data, []byte("BZh")):
-		return true
-	}
-	return len(data) > 262 && string(data[257:262]) == "ustar"
-}
 
 // Read reads the machine in an archive.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) { return ReadWithin(nil, name, r) }
 
 // ReadWithin is Read for an archive that may cost so much.
 func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
-	tree, err := unpack(r, b.BytesLeft(maxKept))
+	in, _, err := unpack.Plain(b, r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	tree, err := readTree(b, in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -59,24 +51,11 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment,
 	return f, nil
 }
 
-// unpack reads an archive into a tree.
-func unpack(r io.Reader, most int64) (*tree, error) {
-	b := bufio.NewReader(r)
-	head, _ := b.Peek(2)
-	var in io.Reader = b
-	switch string(head) {
-	case "\x1f\x8b":
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, err
-		}
-		in = z
-	case "BZ":
-		in = bzip2.NewReader(b)
-	}
+// readTree reads an archive into a tree.
+func readTree(b *cluster.Budget, in io.Reader) (*tree, error) {
 	t := newTree()
-	kept := int64(0)
-	archive := tar.NewReader(io.LimitReader(in, maxUnpacked))
+	kept, most := int64(0), b.BytesLeft(maxKept)
+	archive := tar.NewReader(in)
 	for n := 0; ; n++ {
 		h, err := archive.Next()
 		if err == io.EOF {
@@ -103,16 +82,16 @@ func unpack(r io.Reader, most int64) (*tree, error) {
 			if data, err = io.ReadAll(io.LimitReader(archive, maxFile)); err != nil {
 				return nil, fmt.Errorf("%s: %w", h.Name, err)
 			}
-			if kept += int64(len(data)); kept > most {
-				return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", most>>20)
-			}
+		}
+		if kept += int64(len(data)+len(h.Name)+len(h.Linkname)) + entrySize; kept > most {
+			return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", most>>20)
 		}
 		t.add(h, data)
 	}
 	if len(t.entries) == 1 {
 		return nil, errors.New("an empty archive; expected /sys and /proc of a machine")
 	}
-	return t, nil
+	return t, b.TakeBytes(kept)
 }
 
 // machine finds the folder that holds sys and proc.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"archive/tar"
 	"bytes"
+	"compress/bzip2"
 	"compress/gzip"
 	"io/fs"
 	"strings"
@@ -63,9 +64,6 @@ var small = map[string]string{
 func TestReadSmall(t *testing.T) {
 	for _, compress := range []bool{false, true} {
 		data := pack(t, compress, small)
-		if !Match(data) {
-			t.Error("not recognised")
-		}
 		f, err := Read("small.tar", bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +75,7 @@ func TestReadSmall(t *testing.T) {
 }
 
 func TestLinksAreBounded(t *testing.T) {
-	tr, err := unpack(bytes.NewReader(pack(t, false, small)), maxKept)
+	tr, err := readTree(nil, bytes.NewReader(pack(t, false, small)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +118,8 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s: no NICs", e.File)
 		}
 	}
-	tr, err := unpack(bytes.NewReader(corpus.Open(t, "sysfs-machine/40intel64-2g2n4c-pcilocality.tar.bz2")), maxKept)
+	tr, err := readTree(nil, bzip2.NewReader(bytes.NewReader(corpus.Open(t,
+		"sysfs-machine/40intel64-2g2n4c-pcilocality.tar.bz2"))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ var columns = []struct {
 	{"internal/csvtable", 0}, // reading catalogues; knows nothing of the model
 	{"internal/lines", 0},    // reading text; knows nothing of the model
 	{"internal/yamldoc", 0},
-	{"internal/kube", 1}, // pods of a Kubernetes cluster, asked of its API server
+	{"internal/unpack", 2}, // opening archives within a question's budget
+	{"internal/kube", 1},   // pods of a Kubernetes cluster, asked of its API server
 	{"internal/switchtree", 2},
 	{"nccl", 3},
 	{"result", 2},

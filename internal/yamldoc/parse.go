@@ -149,7 +149,7 @@ func (p *parser) blank() {
 				p.endLine()
 				continue
 			}
-			if first := strings.TrimLeft(p.rest(), " \t"); strings.TrimLeft(p.s[p.start:p.pos], " \t") == "" &&
+			if first := strings.TrimLeft(p.rest(), " \t\r"); strings.TrimLeft(p.s[p.start:p.pos], " \t") == "" &&
 				first[0] != '{' && first[0] != '[' {
 				p.fail("a tab in the indentation; YAML wants spaces")
 			}

@@ -299,7 +299,7 @@ func TestAgreesWithLibrary(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"a: 1\nb:\n- c\n- d: 'e'\n", `{"a":[1,{"b":null}]}`, "--- |\n x\n", "a: >-\n  b\n\n  c\n", "- - a\n  - {b: c}\n",
-		"a: \"x\\\n  y\"\n", laughs(),
+		"a: \"x\\\n  y\"\n", laughs(), "\t\r{}", "\r\t \r[]", "\t\ra: b",
 	} {
 		f.Add(s)
 	}

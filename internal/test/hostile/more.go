@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -137,6 +139,51 @@ var more = []struct {
 			data = packed(data)
 		}
 		return data
+	}},
+	{"zeros.bz2", "bomb", func(_ *rand.Rand, n int) []byte { // 45 MB each; at 100 500 bytes become 450 MB
+		one, _ := hex.DecodeString("425a6839314159265359c901b6c80158ab4020c00010000008200030cc0529a65248526c5492149e2ee48a" +
+			"70a12192036d90")
+		return bytes.Repeat(one, max(n/10, 1))
+	}},
+	{"text.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 5 MB become 1.6 GB
+		return bytes.Repeat(packed(bytes.Repeat([]byte("NCCL WARN x\n"), 1<<20)), max(n, 1))
+	}},
+	{"zeros.gz.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 200 kB become 10 GB
+		return packed(bytes.Repeat(packed(make([]byte, 1<<20)), 100*n))
+	}},
+	{"members.tar.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 a million
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for i := range 1000 {
+			_ = w.WriteHeader(&tar.Header{Name: fmt.Sprintf("h/sys/rank%d.log", i), Mode: 0o444, Typeflag: tar.TypeReg})
+		}
+		_ = w.Flush() // the end comes after the last
+		return bytes.Repeat(packed(b.Bytes()), 10*n)
+	}},
+	{"lying.zip", "bomb", func(_ *rand.Rand, n int) []byte { // says that it is short, or that it is very long
+		var b, text bytes.Buffer
+		z, _ := flate.NewWriter(&text, flate.BestSpeed)
+		_, _ = z.Write(make([]byte, 16<<20))
+		_ = z.Close()
+		w := zip.NewWriter(&b)
+		for i := range n {
+			f, _ := w.CreateRaw(&zip.FileHeader{
+				Name: fmt.Sprintf("rank%d.log", i), Method: zip.Deflate, CompressedSize64: uint64(text.Len()),
+				UncompressedSize64: []uint64{1, 1 << 40}[i%2],
+			})
+			_, _ = f.Write(text.Bytes())
+		}
+		_ = w.Close()
+		return b.Bytes()
+	}},
+	{"names.zip", "bomb", func(_ *rand.Rand, n int) []byte {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		for i := range 1000 * n {
+			_, _ = w.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(i)})
+		}
+		_ = w.Close()
+		return b.Bytes()
 	}},
 	{"many.tar", "archive", func(_ *rand.Rand, n int) []byte {
 		var b bytes.Buffer

@@ -33,9 +33,9 @@ func TestReadPackedText(t *testing.T) {
 		want string
 	}{
 		{zip(t, "the quick brown fox\n"), "no known format"},
-		{zip(t, " \n"), "empty when unpacked"},
+		{zip(t, " \n"), "x.gz: empty"},
 		{long[:len(long)-12], "compressed text: unexpected EOF"},
-		{zip(t, strings.Repeat("\x00", 2000)), "archive"},
+		{zip(t, strings.Repeat("\x00", 2000)), "binary data"},
 	} {
 		if _, err := Read("x.gz", bytes.NewReader(tc.data)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("error %v, want one with %q", err, tc.want)

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/doctor/rates"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/test/eventually"
@@ -42,6 +43,55 @@ func TestAttack(t *testing.T) {
 		}
 		close(table)
 	}
+	f := boundedServer(t)
+	f.join("gpu01", "gpu02", "gpu03")
+	a := &attack{servedFleet: f, evil: f.token("evil"), good: f.token("good"), watch: f.token("watch")}
+	creds := filepath.Join(t.TempDir(), "evil.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "evil", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	victim := f.process("victim")
+	began := time.Now()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		r := rand.New(rand.NewPCG(uint64(w), 7))
+		wg.Go(func() { a.upload(r, documents(r, count/4, table)) })
+	}
+	wg.Go(func() { a.publish(creds, count/2) })
+	var judged time.Duration
+	wg.Go(func() { judged = a.kill(victim) })
+	over := make(chan struct{})
+	go func() { wg.Wait(); close(over) }()
+	go a.beat(creds, over)
+	times := a.honest(over)
+	slices.Sort(times)
+	peak := memoryOf(f.cmd.Process.Pid, "VmHWM:")
+	p99 := times[len(times)*99/100]
+	for _, sort := range hostile.Sorts {
+		if a.sorts[sort] == 0 {
+			t.Errorf("no attack of the sort %s was sent", sort)
+		}
+	}
+	t.Logf("%d uploads of the sorts %v (answers %v), %d maps and %d beats of 900 jobs in %v", a.sent.Load(), a.sorts,
+		a.answers(), a.maps.Load(), a.beats.Load(), time.Since(began).Round(time.Second))
+	t.Logf("bombs %d, peak memory %d MB, honest requests %d: p50 %v, p99 %v, worst %v; a killed agent is judged after %v",
+		a.sent.Load(), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond), p99.Round(time.Millisecond),
+		times[len(times)-1].Round(time.Millisecond), judged.Round(time.Second))
+	if os.Getenv("BUSBAR_ATTACK") != "" && (p99 > time.Second || peak > 400_000 || judged > 30*time.Second) {
+		t.Error("want at most 400 MB, 1 s and 30 s")
+	}
+	code, out, errs := f.busbar("nodes", "--json")
+	if code != exitDone || strings.Count(out, `"state": "up"`) < 3 {
+		t.Errorf("the honest nodes after it: exit %d\n%s%s", code, out, errs)
+	}
+	if _, out, _ := f.busbar("nodes", "--bad"); strings.Contains(out, "gpu") {
+		t.Errorf("an honest node is called bad: %s", out)
+	}
+}
+
+// boundedServer is a server of 2 GB of addresses.
+func boundedServer(t *testing.T) *servedFleet {
+	t.Helper()
 	f := &servedFleet{
 		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
 	}
@@ -63,44 +113,43 @@ func TestAttack(t *testing.T) {
 	t.Cleanup(f.kill)
 	eventually.Holds(t, "the server answers",
 		func() bool { code, _, _ := f.busbar("nodes", "--json"); return code == exitDone })
-	f.join("gpu01", "gpu02", "gpu03")
-	a := &attack{servedFleet: f, evil: f.token("evil"), good: f.token("good")}
-	creds := filepath.Join(t.TempDir(), "evil.creds")
-	if code, _, errs := f.busbar("serve", "token", "node", "evil", "-o", creds); code != exitDone {
-		t.Fatal(errs)
+	return f
+}
+
+// TestBombs sends each bomb of compression to every address that unpacks, and asks a small question after each: it is
+// answered, and the memory is given back.
+func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a server and a while")
 	}
-	began := time.Now()
-	var wg sync.WaitGroup
-	for w := range 4 {
-		r := rand.New(rand.NewPCG(uint64(w), 7))
-		wg.Go(func() { a.upload(r, documents(r, count/8, table)) })
-	}
-	wg.Go(func() { a.publish(creds, count/2) })
-	over := make(chan struct{})
-	go func() { wg.Wait(); close(over) }()
-	times := a.honest(over)
-	slices.Sort(times)
-	peak := peakOf(f.cmd.Process.Pid)
-	p99 := times[len(times)*99/100]
-	for _, sort := range hostile.Sorts {
-		if a.sorts[sort] == 0 {
-			t.Errorf("no attack of the sort %s was sent", sort)
+	a := &attack{servedFleet: boundedServer(t)}
+	a.evil, a.good = a.token("evil"), a.token("good")
+	pid, r := a.cmd.Process.Pid, rand.New(rand.NewPCG(1, 7))
+	for i, d := range hostile.All() {
+		if s := d.Sort(); s != "bomb" && s != "archive" {
+			continue
+		}
+		for _, to := range []string{"hang", "doctor", "files"} {
+			var code int
+			if to == "files" {
+				code = a.describe(r, d)
+			} else {
+				code = a.examine(to, d)
+			}
+			if code == 0 || code == http.StatusInternalServerError {
+				t.Fatalf("%s to %s: answered with %d", d.Name, to, code)
+			}
+			code, body := a.ask(a.good, "GET", fmt.Sprintf("/api/predict?c=dgx-h100:4&size=%dK", i+1), nil)
+			if code != http.StatusOK {
+				t.Errorf("a small question after %s to %s: %d %.200s", d.Name, to, code, body)
+			}
 		}
 	}
-	t.Logf("%d uploads of the sorts %v (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median "+
-		"%v, p99 %v, worst %v", a.sent.Load(), a.sorts, a.answers(), a.maps.Load(),
-		time.Since(began).Round(time.Second), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond),
-		p99.Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
-	if p99 > time.Second && os.Getenv("BUSBAR_ATTACK") != "" {
-		t.Errorf("p99 of honest requests is %v; want under 1 s", p99)
+	if peak := memoryOf(pid, "VmHWM:"); peak > 400_000 {
+		t.Errorf("peak memory %d MB; want at most 400", peak>>10)
 	}
-	code, out, errs := f.busbar("nodes", "--json")
-	if code != exitDone || strings.Count(out, `"state": "up"`) < 3 {
-		t.Errorf("the honest nodes after it: exit %d\n%s%s", code, out, errs)
-	}
-	if _, out, _ := f.busbar("nodes", "--bad"); strings.Contains(out, "gpu") {
-		t.Errorf("an honest node is called bad: %s", out)
-	}
+	eventually.Holds(t, "the memory is given back", func() bool { return memoryOf(pid, "VmRSS:") < 128_000 })
+	t.Logf("peak memory %d MB, then %d MB", memoryOf(pid, "VmHWM:")>>10, memoryOf(pid, "VmRSS:")>>10)
 }
 
 // documents are those of a table, which others take from too, or so many random ones.
@@ -121,11 +170,12 @@ func documents(r *rand.Rand, n int, table <-chan hostile.Doc) func() (hostile.Do
 // attack is a server under attack.
 type attack struct {
 	*servedFleet
-	evil, good string // tokens
-	sent, maps atomic.Int64
-	mu         sync.Mutex // guards following
-	codes      map[int]int
-	sorts      map[string]int
+	evil, good, watch string // tokens
+	sent, maps        atomic.Int64
+	beats             atomic.Int64
+	mu                sync.Mutex // guards following
+	codes             map[int]int
+	sorts             map[string]int
 }
 
 // token makes one that may read.
@@ -184,18 +234,21 @@ func (a *attack) upload(r *rand.Rand, docs func() (hostile.Doc, bool)) {
 	}
 }
 
-// askAbout sends a document and asks a question about it; logs and archives go to the doctor.
+// askAbout sends a document and asks a question about it; what is packed and logs go to the doctor and to hang too.
 func (a *attack) askAbout(r *rand.Rand, d hostile.Doc) (code int) {
-	if s := d.Sort(); s == "log" || s == "archive" {
-		var form bytes.Buffer
-		w := multipart.NewWriter(&form)
-		if part, err := w.CreateFormFile("file", d.Name); err == nil {
-			_, _ = part.Write(d.Data)
+	switch d.Sort() {
+	case "log", "archive":
+		return a.examine([]string{"doctor", "hang"}[r.IntN(2)], d)
+	case "bomb":
+		if to := []string{"doctor", "hang", ""}[r.IntN(3)]; to != "" {
+			return a.examine(to, d)
 		}
-		_ = w.Close()
-		code, _ = a.askAs(a.evil, "POST", "/api/doctor", w.FormDataContentType(), &form)
-		return code
 	}
+	return a.describe(r, d)
+}
+
+// describe sends a document as the description of a cluster or a model.
+func (a *attack) describe(r *rand.Rand, d hostile.Doc) int {
 	code, body := a.ask(a.evil, "POST", "/api/files?name="+d.Name, bytes.NewReader(d.Data))
 	var kept struct{ ID string }
 	if code == http.StatusOK && json.Unmarshal(body, &kept) == nil {
@@ -206,6 +259,18 @@ func (a *attack) askAbout(r *rand.Rand, d hostile.Doc) (code int) {
 		}[r.IntN(5)]
 		code, _ = a.ask(a.evil, "GET", path, nil)
 	}
+	return code
+}
+
+// examine sends a document with the question.
+func (a *attack) examine(question string, d hostile.Doc) (code int) {
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	if part, err := w.CreateFormFile("file", d.Name); err == nil {
+		_, _ = part.Write(d.Data)
+	}
+	_ = w.Close()
+	code, _ = a.askAs(a.evil, "POST", "/api/"+question, w.FormDataContentType(), &form)
 	return code
 }
 
@@ -237,6 +302,85 @@ func (a *attack) publish(creds string, n int) {
 	}
 }
 
+// beat sends heartbeats with 900 jobs of one member each, until it is over.
+func (a *attack) beat(creds string, over <-chan struct{}) {
+	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil", Patient: true})
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	defer b.Close()
+	for {
+		w := rates.Window{From: time.Now().Add(-2 * time.Second), To: time.Now()}
+		for i := range 900 {
+			w.Members = append(w.Members, rates.Member{
+				Comm: fmt.Sprintf("%x", i), Ranks: 2, Host: "evil", PID: i + 1, Job: fmt.Sprint(i), Global: -1, Local: -1,
+			})
+			w.Parts = append(w.Parts, rates.Part{
+				Member: i, Op: "all_reduce", Class: 20, Count: 1, Bytes: 1 << 20, TimeUs: 9, Timed: 1,
+			})
+		}
+		if data, err := w.Pack(); err != nil || len(data) > 16<<10 {
+			a.t.Errorf("a window of %d bytes: %v", len(data), err)
+		} else if b.Beat(&fleet.Beat{Node: "evil", At: time.Now(), Agent: "evil", Jobs: data}) == nil {
+			a.beats.Add(1)
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// process starts an agent that can be killed, and waits until it is up.
+func (f *servedFleet) process(name fleet.Name) *exec.Cmd {
+	f.t.Helper()
+	creds := filepath.Join(f.t.TempDir(), "node.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
+		f.t.Fatal(errs)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cmd := exec.Command(self, "agent", "-q", "--join", "nats://"+f.bus, "--creds", creds, "--name", string(name), "--data",
+		f.t.TempDir(), "--bind", "127.0.0.1")
+	cmd.Args[0] = "busbar"
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	f.allUp(len(f.nodes) + 1)
+	return cmd
+}
+
+// kill kills an agent once the attack runs, and returns how long it takes until a finding says that it is unreachable.
+func (a *attack) kill(victim *exec.Cmd) time.Duration {
+	for a.beats.Load() < 2 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	killed := time.Now()
+	if err := victim.Process.Kill(); err != nil {
+		a.t.Error(err)
+	}
+	if !eventually.Within(eventually.Limit, func() bool {
+		var nodes fleet.NodesReply
+		_, body := a.ask(a.watch, "GET", "/api/fleet/nodes", nil)
+		_ = json.Unmarshal(body, &nodes) // it may be busy
+		return slices.ContainsFunc(nodes.Nodes, func(n fleet.NodeState) bool {
+			return n.Name == "victim" && n.State == fleet.NodeUnreachable && !n.UnreachableSince.IsZero()
+		})
+	}) {
+		a.t.Error("nothing is said about an agent that was killed")
+	}
+	return time.Since(killed)
+}
+
 // honest asks as a person does, until it is over, and returns how long each took.
 func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
 	told := time.Now()
@@ -246,7 +390,7 @@ func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
 			so := slices.Sorted(slices.Values(times))
 			a.t.Logf("so far %d uploads (answers %v) and %d maps; peak memory %d MB; %d honest requests, p99 %v", a.sent.Load(),
 				a.answers(), a.maps.Load(),
-				peakOf(a.cmd.Process.Pid)>>10, len(so), so[len(so)*99/100].Round(time.Millisecond))
+				memoryOf(a.cmd.Process.Pid, "VmHWM:")>>10, len(so), so[len(so)*99/100].Round(time.Millisecond))
 		}
 		select {
 		case <-over:
@@ -267,11 +411,11 @@ func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
 	}
 }
 
-// peakOf is the most memory that a process has had, in kB; 0 unknown.
-func peakOf(pid int) int {
+// memoryOf is what the kernel says of a process's memory, in kB; 0 unknown.
+func memoryOf(pid int, what string) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == "VmHWM:" {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == what {
 			kb, _ := strconv.Atoi(f[1])
 			return kb
 		}

@@ -125,7 +125,8 @@ func TestSyntheticPacked(t *testing.T) {
 	if got := summary(s); got != want {
 		t.Errorf("in an archive:\n%s\nwant\n%s", got, want)
 	}
-	if !slices.ContainsFunc(s.Sources, func(n string) bool { return strings.HasSuffix(n, "bundle.tar.gz/bundle/nccl.log") }) {
+	if !slices.ContainsFunc(s.Sources,
+		func(n string) bool { return strings.HasSuffix(n, "bundle.tar.gz/bundle/nccl.log") }) {
 		t.Errorf("sources %v", s.Sources)
 	}
 	for name, data := range map[string][]byte{

@@ -101,12 +101,18 @@ func TestWalk(t *testing.T) {
 	}{
 		{"a.log", []byte("text"), []string{"a.log  text"}, ""},
 		{"a.log.gz", gzipped(t, log), []string{"a.log  log"}, ""},
-		{"a.tgz", gzipped(t, tarred(t, "d/", "", "./d/x.gz", string(log), "y", "")),
-			[]string{"a.tgz/d/x d/x.gz log", "a.tgz/y y "}, ""},
+		{
+			"a.tgz", gzipped(t, tarred(t, "d/", "", "./d/x.gz", string(log), "y", "")),
+			[]string{"a.tgz/d/x d/x.gz log", "a.tgz/y y "},
+			"",
+		},
 		{"a.zip", zipOf(t, 4, "d/", "", "d/x", "text"), []string{"a.zip/d/x d/x text"}, ""},
 		{"a.zip", zipOf(t, 1<<40, "x", "text"), nil, "a.zip/x: "},
-		{"a.tar", tarred(t, "b.tar", string(tarred(t, "c.tar", string(tarred(t, "x", "text"))))),
-			[]string{"a.tar/b.tar/c.tar/x x text"}, ""},
+		{
+			"a.tar", tarred(t, "b.tar", string(tarred(t, "c.tar", string(tarred(t, "x", "text"))))),
+			[]string{"a.tar/b.tar/c.tar/x x text"},
+			"",
+		},
 		{"a.xz", []byte(xz), nil, "a.xz: packed by xz; expected text, tar, gzip or bzip2; unpack it first: xz -d FILE"},
 		{"a.tar", tarred(t, "x.xz", xz, "y", "text"), []string{"a.tar/y y text"}, "a.tar/x.xz: packed by xz"},
 		{"a.tar", tarred(t, "x", string(log[:9]), "y", "text"), []string{"a.tar/y y text"}, "unexpected EOF"},
@@ -120,7 +126,8 @@ func TestWalk(t *testing.T) {
 		var bad []error
 		got, err := walked(b, c.name, c.data, func(err error) { bad = append(bad, err) })
 		err = errors.Join(append(bad, err)...)
-		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") ||
+			err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v; want %q, %q", c.name, got, err, c.want, c.err)
 		}
 		if b.HoldLeft() != 1<<30 {
@@ -141,13 +148,25 @@ func TestBudget(t *testing.T) {
 		l    cluster.Limits
 		err  string
 	}{
-		"one":      {zeros, cluster.Limits{Unpacked: 1 << 19}, "more than 0 MiB when unpacked"},
-		"together": {tarred(t, "a", string(zeros), "b", string(zeros)), cluster.Limits{Unpacked: 3 << 19}, "more than 1 MiB when unpacked"},
-		"members":  {many, cluster.Limits{Members: 1000}, "more than 1000 members of archives"},
-		"packed":   {gzipped(t, many), cluster.Limits{Members: 1000}, "more than 1000 members of archives"},
-		"zipped":   {zipOf(t, 1<<40, slices.Repeat([]string{"x", ""}, 1001)...), cluster.Limits{Members: 1000}, "more than 1000 members of archives"},
-		"names":    {zipOf(t, 0, slices.Repeat([]string{strings.Repeat("x", 60000), ""}, 100)...), cluster.Limits{}, "more than 4 MiB of names"},
-		"held":     {zipOf(t, 0, "x", strings.Repeat("x", 2<<20)), cluster.Limits{Held: 1 << 20}, "more than 1 MiB; cut out"},
+		"one": {zeros, cluster.Limits{Unpacked: 1 << 19}, "more than 0 MiB when unpacked"},
+		"together": {
+			tarred(t, "a", string(zeros), "b", string(zeros)),
+			cluster.Limits{Unpacked: 3 << 19},
+			"more than 1 MiB when unpacked",
+		},
+		"members": {many, cluster.Limits{Members: 1000}, "more than 1000 members of archives"},
+		"packed":  {gzipped(t, many), cluster.Limits{Members: 1000}, "more than 1000 members of archives"},
+		"zipped": {
+			zipOf(t, 1<<40, slices.Repeat([]string{"x", ""}, 1001)...),
+			cluster.Limits{Members: 1000},
+			"more than 1000 members of archives",
+		},
+		"names": {
+			zipOf(t, 0, slices.Repeat([]string{strings.Repeat("x", 60000), ""}, 100)...),
+			cluster.Limits{},
+			"more than 4 MiB of names",
+		},
+		"held": {zipOf(t, 0, "x", strings.Repeat("x", 2<<20)), cluster.Limits{Held: 1 << 20}, "more than 1 MiB; cut out"},
 	} {
 		b := cluster.NewBudget(c.l, nil)
 		left := b.HoldLeft()
@@ -164,7 +183,8 @@ func TestBudget(t *testing.T) {
 func TestMemberTooLong(t *testing.T) {
 	var bad error
 	b := cluster.NewBudget(cluster.Limits{Held: 1 << 20}, nil)
-	got, err := walked(b, "a.tar", tarred(t, "long", strings.Repeat("x", 2<<20), "y", "text"), func(err error) { bad = err })
+	got, err := walked(b, "a.tar", tarred(t, "long", strings.Repeat("x", 2<<20), "y", "text"),
+		func(err error) { bad = err })
 	if err != nil || !slices.Equal(got, []string{"a.tar/y y text"}) || bad == nil {
 		t.Errorf("%.100q, %v, %v", got, err, bad)
 	}

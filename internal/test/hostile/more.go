@@ -145,8 +145,8 @@ var more = []struct {
 			"70a12192036d90")
 		return bytes.Repeat(one, max(n/10, 1))
 	}},
-	{"text.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 5 MB become 1.6 GB
-		return bytes.Repeat(packed(bytes.Repeat([]byte("NCCL WARN x\n"), 1<<20)), max(n, 1))
+	{"text.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 3 MB become 600 MB
+		return bytes.Repeat(packed(bytes.Repeat([]byte("NCCL WARN x\n"), 1<<19)), n)
 	}},
 	{"zeros.gz.gz", "bomb", func(_ *rand.Rand, n int) []byte { // at 100 200 kB become 10 GB
 		return packed(bytes.Repeat(packed(make([]byte, 1<<20)), 100*n))

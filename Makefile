@@ -126,7 +126,7 @@ grafana:
 # those tests skip and say so.
 debian:
 	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
-	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++ iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++ iproute2 ansible-core; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
 
 # What judges rates that it measures, as root on a machine that does nothing else, about half an hour: six faults of a lab named by
 # doctor; a fleet of eight nodes, fifty healthy sweeps without an alarm and then a NIC at half its rate found within two; busbar check on

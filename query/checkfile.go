@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // CheckFile is what runs a Check elsewhere, with the flags it has: an Ansible playbook, a prolog of Slurm, or a Job of
@@ -33,7 +35,7 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 	text, in := "", ""
 	switch kind {
 	case "ansible":
-		text, in = checkAnsible, "{{ busbar_dir }}/"+base
+		text, in = checkAnsible, "{{ busbar_dir.path }}/"+base
 	case "slurm":
 		text, in = checkSlurm, file
 	case "kube", "kubernetes":
@@ -47,19 +49,26 @@ func CheckFile(ctx context.Context, env Env, kind, program string, q Check) (str
 		text = withoutFile.ReplaceAllString(text, "")
 	}
 	flags := CommandLine(nil, q)[1:]
-	line := ShellLine(flags)
-	if line != "" {
-		line = " " + line
+	for _, w := range append([]string{program, file}, flags...) {
+		// A line break ends a comment, and what follows would be executed; others end up as other characters in YAML.
+		if strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(w) {
+			return "", fmt.Errorf("--emit %s: %+q: expected printable characters, without line breaks; rename it", kind, w)
+		}
 	}
-	argv := ""
+	line, argv := "", ""
 	for _, w := range flags {
-		argv += "\n          - " + yamlWord(w)
+		line += " " + shellWord(w)
+		word := unsafeWord(w)
+		if w == in { // which is a template
+			word = yamlWord(w)
+		}
+		argv += "\n              - " + word
 	}
 	return strings.NewReplacer(
-		"@PROGRAM@", "'"+strings.ReplaceAll(program, "'", `'\''`)+"'", "@FOLDER@", yamlWord(filepath.Dir(program)), "@FLAGS@",
-		line, "@ARGV@", argv,
-		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+line), "@FILEWORD@", yamlWord(file),
-		"@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
+		"@PROGRAM@", shellWord(program), "@FOLDER@", unsafeWord(filepath.Dir(program)), "@FLAGS@", line, "@ARGV@", argv,
+		// Kubernetes replaces $(NAME), also within a shell's quotes.
+		"@YAMLLINE@", yamlWord("RANK=$JOB_COMPLETION_INDEX exec busbar check --json"+strings.ReplaceAll(line, "$", "$$")),
+		"@FILEWORD@", unsafeWord(file), "@FILE@", shellWord(file), "@BASE@", base, "#F ", "",
 		"@LIMIT@", fmt.Sprint((2 * checkAloneTime).Seconds()), "@WORST@", fmt.Sprint(checkAloneTime.Seconds()),
 	).Replace(text), nil
 }
@@ -92,6 +101,9 @@ func yamlWord(s string) string {
 	return string(data)
 }
 
+// unsafeWord is a text that Ansible takes as it is: all others are templates, which run programs.
+func unsafeWord(s string) string { return "!unsafe " + yamlWord(s) }
+
 // The playbook copies both programs and runs one rank a host: all of them meet at the first.
 const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-playbook -i INVENTORY check.yml
 # busbar and busbar-gpu are taken from the folder of the busbar that wrote this; other folders with -e busbar_from=DIR.
@@ -103,48 +115,51 @@ const checkAnsible = `# Written by busbar check --emit ansible. Run: ansible-pla
   vars:
     busbar_from: @FOLDER@
 #F     busbar_cluster: @FILEWORD@
-    busbar_dir: /tmp/busbar-check
     busbar_port: 29519
     busbar_first: "{{ hostvars[ansible_play_hosts_all[0]].ansible_host | default(ansible_play_hosts_all[0]) }}"
   tasks:
-    - name: Make a folder
-      ansible.builtin.file:
-        path: "{{ busbar_dir }}"
-        state: directory
-        mode: "0755"
-    - name: Copy the programs
-      ansible.builtin.copy:
-        src: "{{ busbar_from }}/{{ item }}"
-        dest: "{{ busbar_dir }}/{{ item }}"
-        mode: "0755"
-      loop:
-        - busbar
-        - busbar-gpu
-#F     - name: Copy the cluster's file
-#F       ansible.builtin.copy:
-#F         src: "{{ busbar_cluster }}"
-#F         dest: "{{ busbar_dir }}/@BASE@"
-#F         mode: "0644"
-    - name: Check, one rank per host
-      ansible.builtin.command:
-        argv:
-          - "{{ busbar_dir }}/busbar"
-          - check
-          - --json@ARGV@
-      environment:
-        RANK: "{{ ansible_play_hosts_all.index(inventory_hostname) | string }}"
-        WORLD_SIZE: "{{ ansible_play_hosts_all | length | string }}"
-        LOCAL_RANK: "0"
-        LOCAL_WORLD_SIZE: "1"
-        MASTER_ADDR: "{{ busbar_first }}"
-        MASTER_PORT: "{{ busbar_port | string }}"
-      register: busbar
-      changed_when: false
-      failed_when: busbar.rc > 1
-    - name: Remove the folder
-      ansible.builtin.file:
-        path: "{{ busbar_dir }}"
-        state: absent
+    - name: Check in a folder of its own
+      block:
+        - name: Make a folder that only this user can write to
+          ansible.builtin.tempfile:
+            state: directory
+            prefix: busbar-check.
+          register: busbar_dir
+        - name: Copy the programs
+          ansible.builtin.copy:
+            src: "{{ busbar_from }}/{{ item }}"
+            dest: "{{ busbar_dir.path }}/{{ item }}"
+            mode: "0755"
+          loop:
+            - busbar
+            - busbar-gpu
+#F         - name: Copy the cluster's file
+#F           ansible.builtin.copy:
+#F             src: "{{ busbar_cluster }}"
+#F             dest: "{{ busbar_dir.path }}/@BASE@"
+#F             mode: "0644"
+        - name: Check, one rank per host
+          ansible.builtin.command:
+            argv:
+              - "{{ busbar_dir.path }}/busbar"
+              - check
+              - --json@ARGV@
+          environment:
+            RANK: "{{ ansible_play_hosts_all.index(inventory_hostname) | string }}"
+            WORLD_SIZE: "{{ ansible_play_hosts_all | length | string }}"
+            LOCAL_RANK: "0"
+            LOCAL_WORLD_SIZE: "1"
+            MASTER_ADDR: "{{ busbar_first }}"
+            MASTER_PORT: "{{ busbar_port | string }}"
+          register: busbar
+          changed_when: false
+          failed_when: busbar.rc > 1
+      always:
+        - name: Remove the folder
+          ansible.builtin.file:
+            path: "{{ busbar_dir.path }}"
+            state: absent
+          when: busbar_dir.path is defined
     - name: Say which hosts are not healthy
       run_once: true
       vars:

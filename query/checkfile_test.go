@@ -71,8 +71,9 @@ func TestCheckFileFlags(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"slurm": {"check -n 1 -q --iters 3 -c " + quoted + " --no-load 2>&1", "same path: " + quoted, "timeout -k 5 "},
 		"ansible": {
-			`busbar_cluster: "` + file + `"`, `dest: "{{ busbar_dir }}/cluster.yaml"`, `- "--no-load"`,
-			`- "-c"` + "\n          - " + `"{{ busbar_dir }}/cluster.yaml"`, `busbar_from: "/opt/my bin"`,
+			`busbar_cluster: !unsafe "` + file + `"`, `dest: "{{ busbar_dir.path }}/cluster.yaml"`, `- !unsafe "--no-load"`,
+			`- !unsafe "-c"` + "\n              - " + `"{{ busbar_dir.path }}/cluster.yaml"`,
+			`busbar_from: !unsafe "/opt/my bin"`,
 		},
 		"kube": {
 			"--json --iters 3 -c /etc/busbar/cluster.yaml --no-load", "--from-file=cluster.yaml=" + quoted,
@@ -103,5 +104,115 @@ func TestCheckFileFlags(t *testing.T) {
 		if text, err := CheckFile(t.Context(), Env{}, "slurm", "/opt/busbar", q); err == nil {
 			t.Errorf("%+v: expected an error, got\n%s", q, text)
 		}
+	}
+}
+
+// hostileCheck is a check whose words, and whose program's folder, are templates and commands that leave a file in dir.
+func hostileCheck(t *testing.T, dir string) (program string, q Check) {
+	t.Helper()
+	bin := filepath.Join(dir, `{{ lookup('pipe','touch from-folder') }}`)
+	file := filepath.Join(dir, "{{ lookup('pipe','touch from-file') }} $(touch sh) `touch sh` ' $(WORLD_SIZE) #F.yaml")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file,
+		[]byte("version: 1\ntypes:\n  a: {preset: dgx-a100}\nnodes:\n  - {hosts: 'gn[1-2]', type: a}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(bin, "busbar"),
+		Check{Cluster: file, Perftest: `{{ lookup('pipe','touch from-flag') }} $(touch sh)`}
+}
+
+// TestCheckFileTakesWordsAsTheyAre: no word of the user is a template, a command or a line of its own in what is
+// printed.
+func TestCheckFileTakesWordsAsTheyAre(t *testing.T) {
+	program, q := hostileCheck(t, t.TempDir())
+	for _, kind := range []string{"ansible", "slurm", "kube"} {
+		text, err := CheckFile(t.Context(), Env{}, kind, program, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			_, ours, _ := strings.Cut(line, "!unsafe ")
+			if kind == "ansible" && strings.Contains(line, "lookup") && !strings.Contains(ours, "lookup") ||
+				strings.Contains(line, "/tmp/") && !strings.Contains(line, filepath.Dir(q.Cluster)) {
+				t.Errorf("%s: %s", kind, line)
+			}
+		}
+		if kind == "kube" && strings.Contains(strings.ReplaceAll(text, "$$", ""), "$(WORLD_SIZE) #F.yaml --") {
+			t.Errorf("Kubernetes replaces a name in a word: %s", text)
+		}
+		for _, bad := range []string{"a\nb", "a\rb", "a\x00b", "a\u2028b", "a\xffb"} {
+			for _, x := range []struct {
+				program string
+				q       Check
+			}{{"/opt/" + bad + "/busbar", Check{}}, {"/opt/busbar", Check{Perftest: bad}}} {
+				if text, err := CheckFile(t.Context(), Env{}, kind, x.program, x.q); err == nil {
+					t.Errorf("%s of %q %q: expected an error, got\n%s", kind, x.program, x.q.Perftest, text)
+				}
+			}
+		}
+	}
+}
+
+// TestCheckFilesRun runs the prolog, and the playbook where Ansible is installed, with hostile words and with a folder
+// of another user where the playbook once kept its programs.
+func TestCheckFilesRun(t *testing.T) {
+	dir := t.TempDir()
+	program, q := hostileCheck(t, dir)
+	got := filepath.Join(dir, "got")
+	for _, name := range []string{program, filepath.Join(filepath.Dir(program), "busbar-gpu")} {
+		text := "#!/bin/sh\npwd > " + got + "\necho \"$0\" >> " + got + "\nprintf '%s\\n' \"$@\" >> " + got +
+			"\necho '{\"nodes\": [{\"verdict\": \"healthy\", \"gpus\": 0}], \"notes\": []}'\n"
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for kind, tool := range map[string]string{"slurm": "sh", "ansible": "ansible-playbook"} {
+		t.Run(kind, func(t *testing.T) {
+			run, err := exec.LookPath(tool)
+			if err != nil {
+				t.Skipf("no %s here; Debian's package is ansible-core", tool)
+			}
+			text, err := CheckFile(t.Context(), Env{}, kind, program, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := filepath.Join(dir, kind+".yml")
+			if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(run, script)
+			if kind == "ansible" {
+				cmd = exec.Command(run, "-i", "localhost,", "-c", "local", "-e", "ansible_python_interpreter=auto_silent", script)
+			}
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "SLURMD_NODENAME=n7", "SLURM_JOB_ID=42", "TMPDIR="+t.TempDir(),
+				"ANSIBLE_LOCAL_TEMP="+t.TempDir(), "ANSIBLE_REMOTE_TEMP="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			data, err := os.ReadFile(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := strings.Split(string(data), "\n")
+			if !strings.Contains(string(data), "\n"+q.Perftest+"\n") ||
+				kind == "slurm" && !strings.Contains(string(data), "\n"+q.Cluster+"\n") {
+				t.Errorf("it was called with %q", words)
+			}
+			if kind == "ansible" {
+				if _, err := os.Stat(filepath.Dir(words[1])); !os.IsNotExist(err) ||
+					strings.HasSuffix(words[1], "busbar-check/busbar") {
+					t.Errorf("%s was run, and its folder is left: %v", words[1], err)
+				}
+			}
+			for _, left := range []string{"from-folder", "from-file", "from-flag", "sh"} {
+				if _, err := os.Stat(filepath.Join(dir, left)); err == nil {
+					t.Errorf("a word was executed: %s is there", left)
+				}
+			}
+		})
 	}
 }

@@ -8,10 +8,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"busbar.dev/internal/osdep"
 )
 
 // errHeld is the error of a lock that somebody holds.
 var errHeld = errors.New("the lab is up")
+
+// own refuses a lab's folder that another user owns, can write to or can replace: who does would answer for the lab's
+// holder, and get the environment of programs that are started in it. A folder that is not there is nobody's.
+func (f Folder) own(name string) error {
+	for _, p := range []string{string(f), f.Path(name)} {
+		if err := osdep.PrivatePath(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w (BUSBAR_LAB_DIR)", err)
+		}
+	}
+	return nil
+}
 
 // lock takes the lock of a lab and removes what a dead one left.
 func (f Folder) lock(name string) (*os.File, error) {
@@ -70,7 +83,7 @@ func (f Folder) tryLock(name string) (*os.File, error) {
 
 // Clean removes what dead labs left and reports their names.
 func (f Folder) Clean() ([]string, error) {
-	if err := f.own(); err != nil {
+	if err := f.own(""); err != nil {
 		return nil, err
 	}
 	names, err := f.Names()

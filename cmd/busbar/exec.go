@@ -19,7 +19,7 @@ type execCmd struct {
 	common
 	Plan string `placeholder:"DIR" help:"Folder of busbar plan --emit, or its plan.json (default: this machine's topology)."`
 	launch.Exec
-	Profile bool     `help:"Record every NCCL operation for busbar jobs: builds busbar's profiler plugin with cc where there is no libnccl-profiler-busbar.so yet (--plan folder, user cache), and sets NCCL_PROFILER_PLUGIN (default: off)."`
+	Profile bool     `help:"Record every NCCL operation for busbar jobs: builds busbar's profiler plugin with cc where the user cache has no libnccl-profiler-busbar.so yet, and sets NCCL_PROFILER_PLUGIN (default: off)."`
 	PID     int      `name:"pid" placeholder:"PID" help:"Bind a running process and all its threads instead of starting one, as hwloc-bind --pid does; its rank is read from its environment. Memory that it already has stays where it is."`
 	DryRun  bool     `name:"dry-run" help:"Print what would be done without starting the program."`
 	Args    []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`

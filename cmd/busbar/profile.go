@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/osdep"
 	"busbar.dev/launch"
 	"busbar.dev/launch/profiler"
 )
@@ -24,7 +25,7 @@ func (c *execCmd) profile(e *env, b *launch.Binding) error {
 			fmt.Sprintf("%s=%s is set already; operations are not recorded for busbar jobs", name, have))
 		return nil
 	}
-	lib, err := c.profilerLibrary(e.ctx)
+	lib, err := profilerLibrary(e.ctx)
 	if err != nil {
 		return err
 	}
@@ -35,31 +36,30 @@ func (c *execCmd) profile(e *env, b *launch.Binding) error {
 	return nil
 }
 
-// profilerLibrary is the plugin: the one beside the plan, or one that was built for this user, or is built now.
-func (c *execCmd) profilerLibrary(ctx context.Context) (string, error) {
-	if c.Plan != "" {
-		if lib, err := c.fileOfPlan(profiler.LibraryName); err == nil {
-			return lib, nil
-		}
-	}
+// profilerLibrary is the plugin that was built for this user, or is built now. Every rank loads it: it lies where
+// nobody else can put another, and never in a plan's folder, which anybody may have written.
+func profilerLibrary(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("busbar-%d", os.Getuid()))
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("busbar-%d", os.Geteuid()))
 	}
 	sum := sha256.Sum256([]byte(profiler.Source()))
 	dir := filepath.Join(cache, "busbar", fmt.Sprintf("profiler-%x", sum[:6]))
 	lib := filepath.Join(dir, profiler.LibraryName)
-	if info, err := os.Lstat(lib); err == nil && info.Mode().IsRegular() {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", failure.Cannot(fmt.Errorf("--profile: %w; XDG_CACHE_HOME names another folder", err))
+	}
+	if err := osdep.PrivatePath(dir); err != nil {
+		return "", failure.Cannot(fmt.Errorf("--profile: %w with XDG_CACHE_HOME", err))
+	}
+	if info, err := os.Lstat(lib); err == nil && info.Mode().IsRegular() && osdep.PrivatePath(lib) == nil {
 		return lib, nil
 	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		return "", failure.Cannot(fmt.Errorf("--profile needs a C compiler (cc) once to build %s; build it elsewhere "+
-			"(busbar plan --emit writes %s, its first lines say how) and put it into the --plan folder or %s",
+			"(busbar plan --emit writes %s, its first lines say how) and put it into %s",
 			profiler.LibraryName, profiler.SourceName, dir))
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", failure.Cannot(err)
 	}
 	// Ranks of a node build side by side: each has a file of its own until it is whole.
 	made, err := os.CreateTemp(dir, "made-*.so")

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/osdep"
 )
 
 // maxSpool is how much may wait for a server that is not there.
@@ -62,7 +63,7 @@ type entry struct {
 // openSpool opens the spool of a node in a folder, which belongs to this process until close.
 func openSpool(dir string, node fleet.Name, most int64) (*spool, error) {
 	most = cmp.Or(most, maxSpool)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := osdep.MakePrivate(dir); err != nil {
 		return nil, err
 	}
 	unlock, err := bus.Lock(filepath.Join(dir, "lock"))

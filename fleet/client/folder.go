@@ -48,29 +48,10 @@ func (f Folder) Make() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", failure.Cannot(fmt.Errorf("--data: %w; give a folder that can be written to", err))
-	}
-	if err := own(dir, os.Geteuid()); err != nil {
+	if err := osdep.MakePrivate(dir); err != nil {
 		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
 	}
 	return dir, nil
-}
-
-// own refuses a folder that another user made or may write to: whoever does could leave keys of his own there before a
-// server does. Root may use those of others, as it does within containers.
-func own(dir string, user int) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if owner, ok := osdep.Owner(info); ok && user != 0 && owner != user {
-		return fmt.Errorf("%s belongs to user %d, and this is user %d; give your own folder", dir, owner, user)
-	}
-	if osdep.Others(info)&0o002 != 0 {
-		return fmt.Errorf("%s: everybody may write to it (%v), which is unsafe; give another folder", dir, info.Mode().Perm())
-	}
-	return nil
 }
 
 // Files of a folder that commands of this user read.

@@ -41,16 +41,19 @@ func (c *execCmd) profile(e *env, b *launch.Binding) error {
 func profilerLibrary(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("busbar-%d", os.Geteuid()))
+		cache, err = osdep.TempFolder()
 	}
 	sum := sha256.Sum256([]byte(profiler.Source()))
 	dir := filepath.Join(cache, "busbar", fmt.Sprintf("profiler-%x", sum[:6]))
 	lib := filepath.Join(dir, profiler.LibraryName)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", failure.Cannot(fmt.Errorf("--profile: %w; XDG_CACHE_HOME names another folder", err))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
 	}
-	if err := osdep.PrivatePath(dir); err != nil {
-		return "", failure.Cannot(fmt.Errorf("--profile: %w with XDG_CACHE_HOME", err))
+	if err == nil {
+		err = osdep.PrivatePath(dir)
+	}
+	if err != nil {
+		return "", failure.Cannot(fmt.Errorf("--profile: %w (XDG_CACHE_HOME names the folder of built files)", err))
 	}
 	if info, err := os.Lstat(lib); err == nil && info.Mode().IsRegular() && osdep.PrivatePath(lib) == nil {
 		return lib, nil

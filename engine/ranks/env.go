@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
@@ -9,19 +10,20 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/engine"
+	"busbar.dev/internal/osdep"
 )
 
 // Environment is what of a process tells which rank it is.
 type Environment struct {
 	Getenv func(string) string
-	Parent int    // the parent process, which ranks that one launcher started on one host share
-	Temp   string // a folder for a file to meet in, on one host
-	User   int
+	Parent int // the parent process, which ranks that one launcher started on one host share
+	// Temp is a folder for a file to meet in, on one host. Without it, ranks of one host meet nowhere by themselves.
+	Temp func() (string, error)
 }
 
 // ThisProcess is the environment of this process.
 func ThisProcess() Environment {
-	return Environment{Getenv: os.Getenv, Parent: os.Getppid(), Temp: os.TempDir(), User: os.Getuid()}
+	return Environment{Getenv: os.Getenv, Parent: os.Getppid(), Temp: osdep.TempFolder}
 }
 
 // ConfigFromEnv is the configuration that a launcher's environment describes, and the launcher's
@@ -178,9 +180,13 @@ func oneHost(s Environment, size int, local, key string) (meet, job string, err 
 		return "", key, fmt.Errorf("the ranks are on several hosts (%s is %q of %d) and the launcher does not say where "+
 			"rank 0 is", local, n, size)
 	}
+	if s.Temp == nil {
+		return "", key, errors.New("there is no folder to meet in")
+	}
+	dir, err := s.Temp()
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", key, s.User)
-	return fmt.Sprintf("%s/busbar-%d-%016x", s.Temp, s.User, h.Sum64()), key, nil
+	h.Write([]byte(key))
+	return fmt.Sprintf("%s/meet-%016x", dir, h.Sum64()), key, err
 }
 
 // portOf spreads jobs over ports that nobody registers and the kernel does not hand out.

@@ -62,7 +62,7 @@ func TestConfigFromEnv(t *testing.T) {
 		{
 			"mpirun inside slurm", "SLURM_PROCID=0 SLURM_NTASKS=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 " +
 				"OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=n", "Open MPI",
-			engine.Config{Rank: 1, Size: 2, Meet: "/tmp/busbar-7-", Job: "n"},
+			engine.Config{Rank: 1, Size: 2, Meet: "/tmp/busbar-7/meet-", Job: "n"},
 			"",
 		},
 		{
@@ -76,7 +76,7 @@ func TestConfigFromEnv(t *testing.T) {
 			"BUSBAR_MEET=/s/m", "Open MPI", engine.Config{Rank: 1, Size: 4, Meet: "/s/m"}, ""},
 		{
 			"MPICH", "PMI_RANK=2 PMI_SIZE=3 MPI_LOCALNRANKS=3", "MPICH",
-			engine.Config{Rank: 2, Size: 3, Meet: "/tmp/busbar-7-"},
+			engine.Config{Rank: 2, Size: 3, Meet: "/tmp/busbar-7/meet-"},
 			"",
 		},
 		{"one rank needs no place", "PMI_RANK=0 PMI_SIZE=1", "MPICH", engine.Config{Size: 1}, ""},
@@ -94,7 +94,8 @@ func TestConfigFromEnv(t *testing.T) {
 			env[k] = v
 		}
 		got, launcher, err := ranks.ConfigFromEnv(ranks.Environment{
-			Getenv: func(k string) string { return env[k] }, Parent: 42, Temp: "/tmp", User: 7,
+			Getenv: func(k string) string { return env[k] }, Parent: 42,
+			Temp: func() (string, error) { return "/tmp/busbar-7", nil },
 		})
 		if launcher != tt.launcher {
 			t.Errorf("%s: launcher %q; want %q", tt.name, launcher, tt.launcher)

@@ -61,6 +61,15 @@ func PrivatePath(path string) error {
 	return nil
 }
 
+// TempFolder is a folder for temporary files of this user that all its processes know and nobody else can write to.
+func TempFolder() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("busbar-%d", os.Geteuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, PrivatePath(dir)
+}
+
 // privateWay checks the folders on the way to a path, and the path itself, which is the last. It returns the owner of
 // the topmost folder, and whether everybody may write to the path.
 func privateWay(path string, last bool) (top int, shared bool, err error) {

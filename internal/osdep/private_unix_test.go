@@ -104,3 +104,18 @@ func TestMakePrivate(t *testing.T) {
 		t.Errorf("a folder for everybody: %v", err)
 	}
 }
+
+// TestTempFolder finds the folder of this user's temporary files made by another.
+func TestTempFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir, err := TempFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TempFolder(); err == nil || !strings.Contains(err.Error(), "written to by other users") {
+		t.Errorf("a folder for everybody: %v", err)
+	}
+}

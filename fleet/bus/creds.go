@@ -157,7 +157,7 @@ func (k *Keys) Issued() (all []Issued, err error) {
 	}
 	if err == nil {
 		if err = json.Unmarshal(data, &all); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
+			err = damaged(path, err)
 		}
 	}
 	return all, err

@@ -27,7 +27,6 @@ type Keys struct {
 // Names of files in the folder of keys.
 const (
 	accountFile = "account.jwt"
-	systemFile  = "system.jwt"
 	issuedFile  = "issued.json"
 	keysLock    = "lock"
 )
@@ -57,18 +56,22 @@ func OpenKeys(dir string) (*Keys, error) {
 			return nil, err
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, accountFile)); errors.Is(err, os.ErrNotExist) {
-		if err := k.found(); err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, err
+	if _, err := os.Stat(filepath.Join(dir, accountFile)); !errors.Is(err, os.ErrNotExist) {
+		return k, err
 	}
-	return k, nil
+	a := jwt.NewAccountClaims(public(k.account))
+	a.Name = "busbar"
+	a.SigningKeys.Add(public(k.signer))
+	return k, k.writeAccount(a)
 }
 
-// openKey reads a key, or makes it. A key that cannot be read is an error and not a reason
-// to make another: credentials that were handed out hang on it.
+// damaged is the error of a file that credentials which were handed out hang on, so that no other is made in its place.
+func damaged(path string, why any) error {
+	return fmt.Errorf("%s: %v; restore the file from a backup, or move the folder %s away and issue credentials for all "+
+		"nodes anew", path, why, filepath.Dir(path))
+}
+
+// openKey reads a key, or makes it.
 func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
 	seed, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -86,26 +89,9 @@ func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
 	}
 	got, _, err := nkeys.DecodeSeed(trim(seed))
 	if err != nil || got != kind {
-		return nil, fmt.Errorf("%s: no %s seed is in it", path, kind)
+		return nil, damaged(path, fmt.Sprintf("no %s seed is in it", kind))
 	}
 	return nkeys.FromSeed(trim(seed))
-}
-
-// found signs the two accounts for the first time.
-func (k *Keys) found() error {
-	system := jwt.NewAccountClaims(public(k.system))
-	system.Name = "system"
-	text, err := system.Encode(k.operator)
-	if err != nil {
-		return err
-	}
-	if err := outfile.Private(filepath.Join(k.dir, systemFile), []byte(text)); err != nil {
-		return err
-	}
-	a := jwt.NewAccountClaims(public(k.account))
-	a.Name = "busbar"
-	a.SigningKeys.Add(public(k.signer))
-	return k.writeAccount(a)
 }
 
 func (k *Keys) writeAccount(a *jwt.AccountClaims) error {
@@ -124,8 +110,13 @@ func (k *Keys) claims() (a *jwt.AccountClaims, text string, err error) {
 		return nil, "", err
 	}
 	text = strings.TrimSpace(string(data))
-	if a, err = jwt.DecodeAccountClaims(text); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", path, err)
+	a, err = jwt.DecodeAccountClaims(text)
+	if err == nil && (a.Subject != public(k.account) || a.Issuer != public(k.operator) ||
+		!a.SigningKeys.Contains(public(k.signer))) {
+		err = errors.New("it is of other keys than those beside it")
+	}
+	if err != nil {
+		return nil, "", damaged(path, err)
 	}
 	return a, text, nil
 }

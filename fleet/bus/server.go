@@ -251,11 +251,13 @@ func (k *Keys) resolver() (server.AccountResolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	system, err := os.ReadFile(filepath.Join(k.dir, systemFile))
+	system := jwt.NewAccountClaims(public(k.system))
+	system.Name = "system"
+	signed, err := system.Encode(k.operator)
 	if err != nil {
 		return nil, err
 	}
-	return m, errors.Join(m.Store(public(k.account), text), m.Store(public(k.system), string(system)))
+	return m, errors.Join(m.Store(public(k.account), text), m.Store(public(k.system), signed))
 }
 
 // Keys are those of the server.

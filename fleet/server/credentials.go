@@ -94,6 +94,10 @@ func (c *Credentials) issuer(f client.Folder) (*bus.Issuer, *bus.Keys, error) {
 			return nil, nil, failure.Cannot(err)
 		}
 		i, err := bus.NewIssuer(seed, some)
+		if err != nil {
+			err = fmt.Errorf("--account-key %s, --nats-creds %s: %w; expected the seed of an account's key, and credentials of "+
+				"the account", c.AccountKey, c.NATSCreds, err)
+		}
 		return i, nil, err
 	}
 	dir, err := f.Make()

@@ -60,14 +60,16 @@ func (o *Options) certificate(dir, host string) (*tls.Config, error) {
 	var err error
 	switch {
 	case o.Cert != "":
-		cert, err = tls.LoadX509KeyPair(o.Cert, o.Key)
+		if cert, err = tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
+			err = fmt.Errorf("--tls-cert %s, --tls-key %s: %w; expected PEM files that belong together", o.Cert, o.Key, err)
+		}
 	case o.Self:
 		cert, err = SelfSigned(dir, host)
 	default:
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("TLS: %w", err))
+		return nil, failure.Cannot(err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -50,6 +50,21 @@ func (t *Tokens) check(secret string) (Token, bool) {
 	return found, ok && roleNamed(found.Role) != Public
 }
 
+// spend makes a token that is for one session useless to whoever else has its secret, and gives it as it is then. It is
+// false where another was faster.
+func (t *Tokens) spend(x Token) (spent Token, ok bool, err error) {
+	err = t.edit(func(f *tokenFile) error {
+		for i := range f.Tokens {
+			if y := &f.Tokens[i]; y.Hash == x.Hash && y.Once {
+				y.Hash, y.Once = hashOf(newSecret()), false // which nobody has
+				spent, ok = *y, true
+			}
+		}
+		return nil
+	})
+	return spent, ok, err
+}
+
 // touch notes that a token was used, now and then.
 func (t *Tokens) touch(name string) {
 	now := time.Now()
@@ -186,7 +201,7 @@ func (s *Server) who(r *http.Request) (Who, bool) {
 			return Who{}, false
 		}
 		x, ok := s.Tokens.check(strings.TrimSpace(secret))
-		return Who{x.Name, roleNamed(x.Role)}, ok
+		return Who{x.Name, roleNamed(x.Role)}, ok && !x.Once
 	}
 	c, err := r.Cookie(s.cookie)
 	if err != nil {
@@ -203,6 +218,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x, ok := s.Tokens.check(strings.TrimSpace(r.PostForm.Get("token")))
+	if ok && x.Once {
+		var err error
+		if x, ok, err = s.Tokens.spend(x); err != nil {
+			Fail(w, http.StatusInternalServerError, "the token could not be used: "+reason(err))
+			return
+		}
+	}
 	switch {
 	case !ok && !s.attempts.take(clientOf(r.RemoteAddr)): // who has a good one is not kept out by others' guesses
 		s.refused.Add(1)
@@ -211,7 +233,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	case !ok:
 		s.refused.Add(1)
-		Fail(w, http.StatusUnauthorized, "no such token; busbar serve token add NAME makes one")
+		Fail(w, http.StatusUnauthorized, "no such token, or it was for one login; busbar serve token add NAME makes one")
 		return
 	}
 	s.Tokens.touch(x.Name)

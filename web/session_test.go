@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +68,47 @@ func TestLogoutEndsTheCookie(t *testing.T) {
 	}
 	if _, ok := again.session(one.Value, time.Now()); ok {
 		t.Error("the cookie counts again after a start")
+	}
+}
+
+// TestTokenForOneLogin uses a token that is for one login again, as who finds a printed address does.
+func TestTokenForOneLogin(t *testing.T) {
+	s := newSite(t, nil)
+	secret, err := s.Tokens.AddOnce("first", Order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := s.ask(t, "GET", "/api/me", secret, nil); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without logging in: %d; want 401", r.StatusCode)
+	}
+	opened := make(chan *http.Cookie, 8)
+	var wg sync.WaitGroup
+	for range cap(opened) {
+		wg.Go(func() {
+			res, err := http.PostForm(s.http.URL+"/login", url.Values{"token": {secret}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			res.Body.Close()
+			if res.StatusCode == 200 {
+				opened <- res.Cookies()[0]
+			}
+		})
+	}
+	wg.Wait()
+	if len(opened) != 1 {
+		t.Fatalf("%d of %d logins with one token that is for one; want 1", len(opened), cap(opened))
+	}
+	again, err := OpenTokens(s.Tokens.path) // as a server that is started again
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, ok := again.session((<-opened).Value, time.Now()); !ok || x.Name != "first" || x.Role != "order" {
+		t.Errorf("the session that it opened: %+v, %v", x, ok)
+	}
+	if _, ok := again.check(secret); ok {
+		t.Error("the token counts again after a start")
 	}
 }
 

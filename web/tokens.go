@@ -26,6 +26,8 @@ type Token struct {
 	Hash    string    `json:"sha256"`
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"last_used,omitzero"`
+	// Once is a token that opens one session and then nothing, such as that of a printed address.
+	Once bool `json:"once,omitempty"`
 	// Until is when the last session ends that counts no more, Unix seconds: all that end by then were ended.
 	Until int64 `json:"sessions_ended,omitempty"`
 }
@@ -79,16 +81,19 @@ func OpenTokens(path string) (*Tokens, error) {
 var tokenName = lazyre.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // Add makes a token and gives its secret, which cannot be had again.
-func (t *Tokens) Add(name string, role Role) (string, error) {
+func (t *Tokens) Add(name string, role Role) (string, error) { return t.add(name, role, false) }
+
+// AddOnce makes a token that opens one session, and nothing else.
+func (t *Tokens) AddOnce(name string, role Role) (string, error) { return t.add(name, role, true) }
+
+func (t *Tokens) add(name string, role Role, once bool) (string, error) {
 	if !tokenName.MatchString(name) {
 		return "", fmt.Errorf("token %.80q: expected a name of letters, digits, dots, dashes and @, at most 64", name)
 	}
 	if role != Read && role != Order {
 		return "", fmt.Errorf("token %s: role %v; expected read or order", name, role)
 	}
-	var secret [32]byte
-	rand.Read(secret[:])
-	text := base64.RawURLEncoding.EncodeToString(secret[:])
+	text := newSecret()
 	return text, t.edit(func(f *tokenFile) error {
 		if slices.ContainsFunc(f.Tokens, func(x Token) bool { return x.Name == name }) {
 			return fmt.Errorf("token %s: there is one of that name; revoke it first, or take another name", name)
@@ -97,7 +102,7 @@ func (t *Tokens) Add(name string, role Role) (string, error) {
 			return fmt.Errorf("token %s: there are %d already; revoke some", name, len(f.Tokens))
 		}
 		f.Tokens = append(f.Tokens, Token{
-			Name: name, Role: role.String(), Hash: hashOf(text), Created: time.Now().UTC().Truncate(time.Second),
+			Name: name, Role: role.String(), Hash: hashOf(text), Created: time.Now().UTC().Truncate(time.Second), Once: once,
 		})
 		return nil
 	})
@@ -123,6 +128,12 @@ func (t *Tokens) List() ([]Token, error) {
 		return nil, err
 	}
 	return slices.Clone(t.file.Tokens), nil
+}
+
+func newSecret() string {
+	var secret [32]byte
+	rand.Read(secret[:])
+	return base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
 func hashOf(secret string) string {
@@ -191,7 +202,7 @@ func (t *Tokens) refresh() error {
 	}
 	var f tokenFile
 	if err := json.Unmarshal(data, &f); err != nil {
-		return fmt.Errorf("%s: %w; expected the file as busbar serve wrote it", t.path, err)
+		return fmt.Errorf("%s: %w; restore the file from a backup, or move it away to begin anew", t.path, err)
 	}
 	key, err := hex.DecodeString(f.Key)
 	if err != nil || len(key) < 32 || f.Version != 1 {

@@ -37,8 +37,7 @@ func (serveRunCmd) Help() string {
 		"command of the same name does. " +
 		"The agents of other machines report to it (busbar agent --join). It stores their events, runs ordered " +
 		"measurements (busbar order) and finds unhealthy nodes (busbar nodes). " +
-		"At the first start it creates a token and prints the address that logs in with it; busbar serve token creates " +
-		"others. " +
+		"At the first start it prints an address that logs in once; busbar serve token add creates tokens. " +
 		"Answers read no files of this machine except its own topology. Uploads stay in the folder of --data.\n\n" +
 		"Examples:\n" +
 		"  busbar serve\n" +
@@ -78,6 +77,7 @@ func welcome(e *env, at, first string) {
 	}
 	// The part after # is not sent to any server, so that it stands in no log.
 	fmt.Fprintf(e.stdout, "open %s/login#%s\n", at, first)
+	fmt.Fprintln(e.stdout, "It logs in once. For another browser, or a script: busbar serve token add NAME")
 }
 
 // issueFlags are how credentials are made and where they go.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,13 +44,17 @@ func served(t *testing.T, data string, flags ...string) (ask func(path string) (
 	if token == "" {
 		t.Fatalf("no address was printed: %s", &said)
 	}
+	client := http.Client{}
+	client.Jar, _ = cookiejar.New(nil)
+	if res, err := client.PostForm(url+"/login", neturl.Values{"token": {token}}); err != nil || res.StatusCode != 200 {
+		t.Fatalf("logging in: %v %v", res, err)
+	}
 	ask = func(path string) (int, []byte) {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		res, err := http.DefaultClient.Do(r)
+		res, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

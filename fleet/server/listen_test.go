@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/outfile"
+	"busbar.dev/web"
 )
 
 // TestTrustIsForOneCertificate has the folder's certificate trusted, and no other for its sake.
@@ -44,5 +45,40 @@ func TestTrustIsForOneCertificate(t *testing.T) {
 		if err := cl.Call(t.Context(), "GET", "/", nil, nil); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%v, expected %s", err, x.want)
 		}
+	}
+}
+
+// TestFirstToken has a server started again and again: the address that nobody used is replaced, and there is none once
+// somebody has a token.
+func TestFirstToken(t *testing.T) {
+	dir := t.TempDir()
+	tokens, err := Tokens(client.Folder{Data: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() string {
+		t.Helper()
+		secret, err := firstToken(tokens)
+		if err == nil {
+			err = localToken(tokens, dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	one, two := start(), start()
+	if one == "" || two == "" || one == two {
+		t.Errorf("nobody logged in: %q, then %q; want two tokens", one, two)
+	}
+	if _, err := tokens.Add("alice", web.Read); err != nil {
+		t.Fatal(err)
+	}
+	if three := start(); three != "" {
+		t.Error("alice has a token, and another is printed")
+	}
+	list, err := tokens.List()
+	if err != nil || len(list) != 2 || list[0].Name != "alice" && list[1].Name != "alice" {
+		t.Errorf("%+v, %v; want alice and local", list, err)
 	}
 }

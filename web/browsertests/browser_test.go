@@ -58,7 +58,7 @@ type page struct {
 	t     *testing.T
 	ctx   context.Context
 	url   string
-	token string
+	token string // which logs in as often as one likes
 	bus   string // where agents connect to
 	data  string
 	bin   string
@@ -121,7 +121,12 @@ func (p *page) serve() string {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at, ok := strings.CutPrefix(lines.Text(), "open "); ok {
-			p.url, p.token, _ = strings.Cut(at, "/login#")
+			p.url, _, _ = strings.Cut(at, "/login#") // which is for one login
+			secret, err := exec.Command(p.bin, "serve", "token", "add", "tests", "--role", "order", "--data", p.data).Output()
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			p.token = strings.TrimSpace(string(secret))
 			go func() {
 				for lines.Scan() {
 				}

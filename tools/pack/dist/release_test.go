@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -386,13 +388,17 @@ func checkPage(t *testing.T, serve *exec.Cmd) {
 	if err != nil || !ok {
 		t.Fatalf("%v %q\n%s", err, line, &said)
 	}
+	client := http.Client{}
+	client.Jar, _ = cookiejar.New(nil)
+	if res, err := client.PostForm(url+"/login", neturl.Values{"token": {token}}); err != nil || res.StatusCode != 200 {
+		t.Fatalf("logging in: %v %v", res, err)
+	}
 	for _, path := range []string{"/", "/api/predict?c=dgx-h100:2&size=1G"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		res, err := http.DefaultClient.Do(r)
+		res, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

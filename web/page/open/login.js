@@ -32,14 +32,18 @@ function given() {
   const token = location.hash.slice(1);
   if (!token) return false;
   history.replaceState(null, '', location.pathname + location.search); // it stays in no history
-  login(token);
+  login(token).then(goOn); // it may have been used by this browser
   return true;
+}
+
+// goOn leaves the page where somebody is logged in already, such as who follows a link from elsewhere.
+function goOn() {
+  fetch(`/session?${new URLSearchParams({ to })}`).then((res) => res.json()).then((doc) => { if (doc.open) location.replace(doc.to); }).catch(() => {});
 }
 
 // The printed address may be opened where this page is open already, which loads nothing.
 window.addEventListener('hashchange', given);
 if (!given()) {
   field.focus();
-  // Whoever follows a link from elsewhere may be logged in already.
-  fetch(`/session?${new URLSearchParams({ to })}`).then((res) => res.json()).then((doc) => { if (doc.open) location.replace(doc.to); }).catch(() => {});
+  goOn();
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,13 +52,20 @@ func TestChart(t *testing.T) {
 		kinds  int
 		has    []string
 	}{
-		{"defaults", nil, 3, []string{"--tls-self-signed", "--join=tls://fleet-server.gpu.svc:7642", "busbar:0.0.0"}},
+		{"defaults", nil, 2, []string{"--tls-self-signed", "busbar:0.0.0"}},
+		{
+			"agents",
+			map[string]any{"agent": map[string]any{"nodes": []any{"gpu01", "gpu02.example"}}},
+			4,
+			[]string{"--join=tls://fleet-server.gpu.svc:7642"},
+		},
 		{"agents alone", map[string]any{
 			"server": map[string]any{"enabled": false},
-			"agent":  map[string]any{"join": "tls://head:7642", "caSecret": "ca", "args": []any{"--bind=ib0"}},
+			"agent": map[string]any{
+				"nodes": []any{"gpu01"}, "join": "tls://head:7642", "caSecret": "ca", "args": []any{"--bind=ib0"},
+			},
 		}, 1, []string{"--join=tls://head:7642", "--tls-ca=/ca/ca.pem", "--bind=ib0"}},
 		{"certificate", map[string]any{
-			"agent": map[string]any{"enabled": false},
 			"image": map[string]any{"repository": "registry.example/busbar", "tag": "1"},
 			"server": map[string]any{
 				"tlsSecret": "page", "hosts": []any{"busbar.example"}, "storage": map[string]any{"className": "fast"},
@@ -82,6 +90,49 @@ func TestChart(t *testing.T) {
 				t.Errorf("%s: %v\n%s", tt.name, err, doc)
 			}
 		}
+	}
+}
+
+// TestChartSecrets holds every pod of an agent to one node by its name, and to that node's secret.
+func TestChartSecrets(t *testing.T) {
+	nodes := []any{"gpu01", "gpu02.example", "gpu03"}
+	docs, err := render(map[string]any{
+		"server": map[string]any{"enabled": false}, "agent": map[string]any{"nodes": nodes, "caSecret": "ca"},
+	})
+	if err != nil || len(docs) != len(nodes) {
+		t.Fatalf("%d objects, %v", len(docs), err)
+	}
+	var names []any
+	for _, doc := range docs {
+		x, err := decode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := x.(*apps.DaemonSet)
+		node := set.Spec.Selector.MatchLabels["busbar.dev/node"]
+		names = append(names, node)
+		on := set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		want := []core.NodeSelectorTerm{{MatchFields: []core.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: core.NodeSelectorOpIn, Values: []string{node}},
+		}}}
+		if !reflect.DeepEqual(on, want) {
+			t.Errorf("%s runs on %+v", node, on)
+		}
+		for _, v := range set.Spec.Template.Spec.Volumes {
+			if v.Secret != nil && v.Secret.SecretName != "busbar-node-"+node && v.Secret.SecretName != "ca" ||
+				v.Projected != nil || v.HostPath != nil && v.HostPath.Path != "/var/lib/busbar/agent" {
+				t.Errorf("%s mounts %+v", node, v)
+			}
+		}
+		for _, c := range set.Spec.Template.Spec.Containers {
+			if len(c.EnvFrom) > 0 || len(c.Env) > 0 {
+				t.Errorf("%s has %+v %+v", node, c.EnvFrom, c.Env)
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	if !slices.Equal(names, nodes) {
+		t.Errorf("agents on %v; want %v", names, nodes)
 	}
 }
 

@@ -81,7 +81,7 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 	defer own.End()
 	out := &fleet.Measured{}
 	if p.What.Measure == fleet.MeasureCollective {
-		if out.Own, err = n.product(ctx, own); err != nil {
+		if out.Own, err = n.product(ctx, own, p.Ranks[p.Rank]); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +117,7 @@ const partProduct = 4096
 
 // product times one on all GPUs of the node at once; the slowest counts. A GPU that another program uses is not
 // measured.
-func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnTime, error) {
+func (n *FleetNode) product(ctx context.Context, team device.Team, name fleet.Name) ([]fleet.OwnTime, error) {
 	if a, err := team[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
 		if busy := busyGPUs(a.Health); busy != "" {
 			return nil, errors.New(busy)
@@ -138,7 +138,7 @@ func (n *FleetNode) product(ctx context.Context, team device.Team) ([]fleet.OwnT
 	if worst <= 0 {
 		return nil, nil
 	}
-	return []fleet.OwnTime{{Node: n.Name, Spent: unit.Micros(worst)}}, nil
+	return []fleet.OwnTime{{Node: name, Spent: unit.Micros(worst)}}, nil
 }
 
 // measureTeam measures what the part asks for, of workers of all nodes.
@@ -385,7 +385,6 @@ func (q OrderGPU) Run(ctx context.Context, env Env) (doc *OrderDoc, err error) {
 // FleetNode is how a node of a fleet measures by other means than TCP between agents.
 type FleetNode struct {
 	With Programs
-	Name fleet.Name
 	Bind string // as the agent's
 	// Perftest is the folder of perftest's programs; empty is PATH.
 	Perftest string
@@ -408,7 +407,7 @@ func (n *FleetNode) star(ctx context.Context, p *fleet.Part) (*engine.Star, erro
 	}
 	return engine.JoinStar(ctx, engine.Config{
 		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: n.Bind, Host: string(n.Name),
+		Transport: engine.TCP, Bind: n.Bind, Host: string(p.Ranks[p.Rank]),
 		Timeout: partPeer, JoinTimeout: min(partJoin, p.Caps.Bound()),
 	})
 }

@@ -29,8 +29,8 @@ func (agentCmd) Help() string {
 		"the measurements that are ordered. " +
 		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent " +
 		"also starts without a server. " +
-		"It measures within the limits of the order, refuses while a job uses the network, and runs no programs but " +
-		"busbar-gpu, nvidia-smi and those of perftest. " +
+		"It measures in a process of its own within the limits of the order, refuses while a job uses the network, and runs " +
+		"no programs but itself, busbar-gpu, nvidia-smi and those of perftest. " +
 		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
@@ -51,10 +51,9 @@ func (c *agentCmd) Run(e *env) error {
 	cfg.Health = func(ctx context.Context) []finding.Finding {
 		return gpuPrograms().Health(string(cfg.Name), "").Read(ctx).Findings
 	}
-	node := &query.FleetNode{With: gpuPrograms(), Name: cfg.Name, Bind: cfg.Bind, Perftest: c.Perftest}
-	cfg.Means = map[fleet.Transport]agent.Means{
-		fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL},
-	}
+	node := &query.FleetNode{With: gpuPrograms(), Bind: cfg.Bind, Perftest: c.Perftest}
+	cfg.Means = map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL}
+	cfg.Child = agent.ThisProgram(cfg.Bind, c.Perftest)
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) ||
@@ -62,6 +61,14 @@ func (c *agentCmd) Run(e *env) error {
 		return failure.Cannot(err)
 	}
 	return err
+}
+
+// measurePart does a part where an agent started this program for it, and else returns.
+func measurePart() {
+	if a := os.Args; len(a) == 4 && a[1] == agent.PartArgument {
+		node := &query.FleetNode{With: gpuPrograms(), Bind: a[2], Perftest: a[3]}
+		agent.RunPart(a[2], buildVersion(), map[fleet.Transport]agent.Measurer{fleet.RDMA: node.RDMA, fleet.NCCL: node.NCCL})
+	}
 }
 
 // ownMap is this machine as busbar map --json prints it.

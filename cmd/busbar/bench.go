@@ -127,7 +127,7 @@ func gpuPrograms() query.Programs {
 		Sys: os.DirFS("/"), Alone: &query.PortsAlone{Prefix: "busbar-rdma/"}, Kernel: health.KernelLog,
 		Find: ranks.FindProgram, Run: ranks.Program, Helper: findHelper,
 		Worker: func(args, settings []string) (device.Process, error) {
-			p, err := ranks.Pipe(args, settings)
+			p, err := ranks.Pipe(args, append(os.Environ(), settings...))
 			if err != nil { // not a nil pointer in an interface
 				return nil, err
 			}

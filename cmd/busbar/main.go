@@ -104,7 +104,10 @@ type env struct {
 	lasting  atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
-func main() { os.Exit(program()) }
+func main() {
+	measurePart()
+	os.Exit(program())
+}
 
 // program is the command with the process's own streams and signals.
 func program() int {

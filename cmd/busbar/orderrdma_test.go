@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,19 +24,19 @@ import (
 	"busbar.dev/query"
 )
 
-// joinRDMA starts real agents with RDMA ports, whose perftest is the stand-in.
-func (f *servedFleet) joinRDMA(perftest string, sys map[fleet.Name]fs.FS) {
+// joinRDMA starts real agents with RDMA devices, whose perftest is the stand-in.
+func (f *servedFleet) joinRDMA(perftest string, devices map[fleet.Name][]string) {
 	f.t.Helper()
-	for name, ports := range sys {
-		f.joinNode(rdmaNode(name, perftest, ports))
+	for name, list := range devices {
+		f.joinNode(name, standIns{Perftest: perftest, Devices: list})
 	}
 }
 
 // joinNode starts a real agent.
-func (f *servedFleet) joinNode(node *query.FleetNode) {
+func (f *servedFleet) joinNode(name fleet.Name, with standIns) {
 	f.t.Helper()
-	creds := f.credentials(node.Name)
-	cfg := agentOf(node, "nats://"+f.bus, creds, f.t.TempDir(), freeAddress(f.t))
+	creds := f.credentials(name)
+	cfg := with.agent(name, "nats://"+f.bus, creds, f.t.TempDir(), freeAddress(f.t))
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -46,7 +46,7 @@ func (f *servedFleet) joinNode(node *query.FleetNode) {
 	})
 	n := &testNode{stop: func() { stop(); wg.Wait() }}
 	f.t.Cleanup(n.stop)
-	f.nodes[node.Name] = n
+	f.nodes[name] = n
 	f.allUp(len(f.nodes))
 }
 
@@ -60,31 +60,61 @@ func (f *servedFleet) credentials(name fleet.Name) string {
 	return creds
 }
 
-// agentOf is an agent that measures by other means than TCP as well.
-func agentOf(node *query.FleetNode, server, creds, dir, meet string) agent.Config {
+// standIns are what a node is measured by besides TCP. An agent and its children are told by their arguments.
+type standIns struct {
+	Perftest string   // folder of perftest's programs
+	Devices  []string // of RDMA
+	GPU      string   // the program busbar-gpu; "" is none
+}
+
+// agent is an agent that measures by other means than TCP as well.
+func (s standIns) agent(name fleet.Name, server, creds, dir, meet string) agent.Config {
+	node := s.node()
+	text, _ := json.Marshal(s)
+	part, err := exec.LookPath("rdma-part")
+	if err != nil {
+		panic(err)
+	}
 	return agent.Config{
-		Name: node.Name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1",
+		Name: name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1",
 		Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
-		Means: map[fleet.Transport]agent.Means{
-			fleet.RDMA: {Lacks: node.LacksRDMA, Measure: node.RDMA}, fleet.NCCL: {Lacks: node.LacksNCCL, Measure: node.NCCL},
-		},
+		Means: map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL},
+		Child: agent.Child{part, string(text)},
 	}
 }
 
-// rdmaNode is a node with ports whose perftest is the stand-in.
-func rdmaNode(name fleet.Name, perftest string, ports fs.FS) *query.FleetNode {
-	return &query.FleetNode{
-		With: query.Programs{Find: ranks.FindProgram, Run: ranks.Program, Sys: ports}, Name: name, Bind: "127.0.0.1",
-		Perftest: perftest,
+func (s standIns) node() *query.FleetNode {
+	with := query.Programs{
+		Find: ranks.FindProgram, Run: ranks.Program, Sys: rdmatest.Sys(s.Devices...), Worker: gpuPrograms().Worker,
+		Helper: func() (string, error) {
+			if s.GPU == "" {
+				return "", errors.New("the program busbar-gpu is not installed")
+			}
+			return s.GPU, nil
+		},
 	}
+	return &query.FleetNode{With: with, Bind: "127.0.0.1", Perftest: s.Perftest, Side: 16}
+}
+
+// rdmaPart does a part with stand-ins.
+func rdmaPart() {
+	var s standIns
+	if err := json.Unmarshal([]byte(os.Args[1]), &s); err != nil {
+		panic(err)
+	}
+	node := s.node()
+	agent.RunPart("127.0.0.1", "test", map[fleet.Transport]agent.Measurer{fleet.RDMA: node.RDMA, fleet.NCCL: node.NCCL})
 }
 
 // programsOf counts the programs of a folder that run.
-func programsOf(folder string) (n int) {
+func programsOf(folder string) int { return processes(folder) }
+
+// processes counts those whose arguments begin so.
+func processes(arguments ...string) (n int) {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range list {
 		data, _ := os.ReadFile(name) // it may have ended
-		if strings.HasPrefix(string(data), folder) {
+		if strings.HasPrefix(string(data), strings.Join(arguments, "\x00")) {
 			n++
 		}
 	}
@@ -111,14 +141,14 @@ func TestOrderRDMA(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
 	devices := map[string]rdmatest.Device{}
-	sys := map[fleet.Name]fs.FS{}
+	nodes := map[fleet.Name][]string{}
 	for i := range 4 {
 		a, b := fmt.Sprintf("n%da", i), fmt.Sprintf("n%db", i)
 		devices[a], devices[b] = rdmatest.Device{}, rdmatest.Device{}
-		sys[fleet.Name(fmt.Sprintf("n%d", i))] = rdmatest.Sys(a, b)
+		nodes[fleet.Name(fmt.Sprintf("n%d", i))] = []string{a, b}
 	}
 	devices["n2b"] = rdmatest.Device{Gbps: 50}
-	f.joinRDMA(rdmatest.Install(t, devices), sys)
+	f.joinRDMA(rdmatest.Install(t, devices), nodes)
 
 	order := func(want int, args ...string) (got query.OrderDoc) {
 		t.Helper()
@@ -168,7 +198,7 @@ func TestOrderRDMA(t *testing.T) {
 
 	// One node without a port: of all it is left out, of those that were named it is at fault, and a check goes back to
 	// TCP.
-	f.joinRDMA(t.TempDir(), map[fleet.Name]fs.FS{"n9": rdmatest.Sys()})
+	f.joinRDMA(t.TempDir(), map[fleet.Name][]string{"n9": nil})
 	_, id, _ := f.busbar("order", "rdma", "--rounds", "1", "--busy", "any")
 	// by a look of the server, which follows sweeps in its own time
 	eventually.Holds(t, "n2 is named after another sweep", func() bool {
@@ -207,7 +237,7 @@ func TestOrderRDMAStopped(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
 	folder := rdmatest.Install(t, map[string]rdmatest.Device{"a": {Fault: "hang"}, "b": {Fault: "deaf"}, "c": {}})
-	f.joinRDMA(folder, map[fleet.Name]fs.FS{"n0": rdmatest.Sys("a"), "n1": rdmatest.Sys("b"), "n2": rdmatest.Sys("c")})
+	f.joinRDMA(folder, map[fleet.Name][]string{"n0": {"a"}, "n1": {"b"}, "n2": {"c"}})
 	// one that came to its limit meanwhile is not
 	eventually.Holds(t, "an order is cancelled while programs run", func() bool {
 		code, _, _ := f.busbar("order", "cancel", f.hangRDMA(folder))
@@ -228,13 +258,8 @@ func TestOrderRDMAStopped(t *testing.T) {
 func TestOrderGPU(t *testing.T) {
 	helper := fakeGPUs(t)
 	f := newServedFleet(t)
-	gpus := func(helper string, err error) query.Programs {
-		return query.Programs{
-			Sys: rdmatest.Sys(), Helper: func() (string, error) { return helper, err }, Worker: gpuPrograms().Worker,
-		}
-	}
 	for _, n := range []fleet.Name{"n1", "n2", "n3"} {
-		f.joinNode(&query.FleetNode{With: gpus(helper, nil), Name: n, Bind: "127.0.0.1", Side: 16})
+		f.joinNode(n, standIns{GPU: helper})
 	}
 	order := func(want int, args ...string) (got query.OrderDoc) {
 		t.Helper()
@@ -257,9 +282,7 @@ func TestOrderGPU(t *testing.T) {
 		!strings.Contains(out, `"by": "nccl"`) {
 		t.Errorf("a check: exit %d, %s%s", code, out, errs)
 	}
-	f.joinNode(&query.FleetNode{
-		With: gpus("", errors.New("the program busbar-gpu is not installed")), Name: "cpu1", Bind: "127.0.0.1",
-	})
+	f.joinNode("cpu1", standIns{})
 	if got = order(exitWrong, "order", "gpu", "--nodes", "n1,cpu1"); !strings.Contains(got.Why,
 		"cpu1: cannot be measured by nccl: the program busbar-gpu is not installed") {
 		t.Errorf("%+v", got.OrderReply)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,7 +18,7 @@ import (
 // perftest's folder and its device.
 func rdmaAgent() {
 	a := os.Args[1:]
-	cfg := agentOf(rdmaNode(fleet.Name(a[0]), a[5], rdmatest.Sys(a[6])), a[1], a[2], a[3], a[4])
+	cfg := standIns{Perftest: a[5], Devices: a[6:]}.agent(fleet.Name(a[0]), a[1], a[2], a[3], a[4])
 	if err := agent.Run(context.Background(), cfg); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitCannot)
@@ -33,7 +32,7 @@ func TestOrderRDMAKilled(t *testing.T) {
 	t.Parallel()
 	f := newServedFleet(t)
 	folder := rdmatest.Install(t, map[string]rdmatest.Device{"a": {Fault: "deaf"}, "b": {Fault: "deaf"}})
-	f.joinRDMA(folder, map[fleet.Name]fs.FS{"n0": rdmatest.Sys("a")})
+	f.joinRDMA(folder, map[fleet.Name][]string{"n0": {"a"}})
 	program, err := exec.LookPath("rdma-agent")
 	if err != nil {
 		t.Fatal(err)
@@ -45,11 +44,16 @@ func TestOrderRDMAKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	f.allUp(2)
+	part := standIns{Perftest: folder, Devices: []string{"b"}}.agent("n1", "", "", "", "").Child
 	id := f.hangRDMA(folder)
+	if processes(part...) != 1 {
+		t.Errorf("%d processes measure", processes(part...))
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "programs end with the agent", func() bool { return programsOf(folder) == 0 })
+	eventually.Holds(t, "programs and the process that measures end with the agent",
+		func() bool { return programsOf(folder)+processes(part...) == 0 })
 	if code, out, errs := f.busbar("order", "watch", id, "--json"); code != exitWrong ||
 		!strings.Contains(out, `"state": "failed"`) || !strings.Contains(out, "rank 1 (n1") ||
 		!strings.Contains(out, "its connection to n0 ended") {

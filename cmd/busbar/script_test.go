@@ -17,6 +17,7 @@ import (
 // TestMain makes the test binary the command as well, for the scripts.
 func TestMain(m *testing.M) {
 	rdmatest.Main()
+	measurePart()
 	testscript.Main(apart{m}, map[string]func(){
 		"busbar": func() {
 			os.Exit(program())
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		"lab-trainer":     labTrainer,
 		"quick-agent":     quickAgent,
 		"rdma-agent":      rdmaAgent,
+		"rdma-part":       rdmaPart,
 	})
 }
 

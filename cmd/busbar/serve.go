@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
@@ -55,7 +56,7 @@ func (c *serveRunCmd) Run(e *env) error {
 	err := server.Run(e.ctx, c.Options, server.Env{
 		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: buildVersion(),
 		Network: func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
-		Machine: e.ownMap,
+		Machine: e.ownMap, Child: agent.ThisProgram("", ""),
 		Note:    func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 		Ready: func(address, token string) {
 			welcome(e, address, token)

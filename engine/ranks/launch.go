@@ -140,7 +140,7 @@ func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, err
 	}
 	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, p.Args...), SysProcAttr: childAttr()}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "BUSBAR_") || librarySetting(v) {
+		if !strings.HasPrefix(v, "BUSBAR_") || LibrarySetting(v) {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
@@ -263,8 +263,8 @@ func (c *children) verdict(failed []error) error {
 	return failure.Cannot(errors.New(reason))
 }
 
-// librarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.
-func librarySetting(v string) bool {
+// LibrarySetting tells a variable that says where a GPU's libraries are: those of the job are the ranks' own.
+func LibrarySetting(v string) bool {
 	name, _, _ := strings.Cut(v, "=")
 	return slices.Contains([]string{
 		"BUSBAR_CUDA", "BUSBAR_NCCL", "BUSBAR_NVML", "BUSBAR_CUBLASLT", "BUSBAR_HIP", "BUSBAR_GPU_VENDOR",

@@ -1,7 +1,6 @@
 package ranks
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +25,10 @@ type Piped struct {
 	last *lastWords
 }
 
-// Pipe starts a program. It ends with this process, with its standard input, or by End.
-func Pipe(args, settings []string) (*Piped, error) {
+// Pipe starts a program with an environment. It ends with this process, with its standard input, or by End.
+func Pipe(args, environment []string) (*Piped, error) {
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.SysProcAttr = append(os.Environ(), settings...), childAttr()
+	cmd.Env, cmd.SysProcAttr = environment, childAttr()
 	p := &Piped{done: make(chan struct{}), last: &lastWords{}}
 	cmd.Stderr = p.last
 	in, err := cmd.StdinPipe()
@@ -78,7 +77,8 @@ func (p *Piped) End(patience time.Duration) {
 	}
 }
 
-// Why says how the program ended, with the last line that it wrote to its standard error; nil while it runs.
+// Why says how the program ended, with what it wrote to its standard error about a crash, or wrote
+// last; nil while it runs.
 func (p *Piped) Why() error {
 	select {
 	case <-p.done:
@@ -117,6 +117,11 @@ func (l *lastWords) Write(p []byte) (int, error) {
 func (l *lastWords) line() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lines := bytes.Split(bytes.TrimSpace(l.buf), []byte("\n"))
-	return strings.TrimSpace(string(lines[len(lines)-1]))
+	line := ""
+	for text := range strings.Lines(strings.TrimSpace(string(l.buf))) {
+		if line = strings.TrimSpace(text); crashed.MatchString(line) {
+			return crashCause(line)
+		}
+	}
+	return line
 }

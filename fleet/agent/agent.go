@@ -66,9 +66,11 @@ type Config struct {
 	MaxJournal int64
 	// On, where it is set, hears what happens, from several goroutines.
 	On func(Event)
-	// Means are how the node is measured by other transports than TCP.
-	Means map[fleet.Transport]Means
-	// Measure does a part; nil is Measure of this package. A simulated node has its own.
+	// Means say why the node cannot be measured by other transports than TCP; nil: it can. One may take as long as a
+	// program that loads a driver.
+	Means map[fleet.Transport]func(context.Context) error
+	// Child is what does a part. A simulated node has its own Measure.
+	Child   Child
 	Measure Measurer
 }
 

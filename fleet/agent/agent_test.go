@@ -105,7 +105,8 @@ func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end fu
 		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(), Meet: freeAddress(f.t),
 		Bind: "127.0.0.1",
 		Sys:  fstest.MapFS{}, Beat: 100 * time.Millisecond, Look: 50 * time.Millisecond,
-		On: func(e Event) { f.t.Logf("%s: %s %v %s", name, e.What, e.OK, e.Text) },
+		Child: ThisProgram("127.0.0.1", ""),
+		On:    func(e Event) { f.t.Logf("%s: %s %v %s", name, e.What, e.OK, e.Text) },
 	}
 	if change != nil {
 		change(&c)

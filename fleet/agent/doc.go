@@ -15,6 +15,8 @@
 // A fleet.Part names a measurement, its group and its bounds. The agent refuses a
 // part while it does another, while the node carries traffic that is not the
 // agent's own, and when it would take more memory than it may. There is nothing in
-// a part that would be run as a program. The bytes of a measurement always go over
-// TCP, paced by the kernel where the part bounds their rate.
+// a part that would be run as a program.
+//
+// A part is done by a Child: other nodes, which may be in the wrong hands, speak to
+// that process alone. Its death is a result of the part. It ends with the agent.
 package agent

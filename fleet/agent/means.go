@@ -11,13 +11,6 @@ import (
 	"busbar.dev/internal/texttab"
 )
 
-// Means is how a node is measured by a transport.
-type Means struct {
-	// Lacks says why it cannot be measured, or nothing. It may take as long as a program takes that loads a driver.
-	Lacks   func(ctx context.Context) error
-	Measure Measurer
-}
-
 // meansTime is how long a node may take to find out: a driver that hangs must not keep it from joining.
 const meansTime = 20 * time.Second
 
@@ -27,7 +20,7 @@ func (a *agent) means(ctx context.Context) (list []fleet.Means) {
 	for _, by := range slices.Sorted(maps.Keys(a.Means)) {
 		within, cancel := context.WithTimeoutCause(ctx, meansTime, fmt.Errorf("no answer within %v", meansTime))
 		m := fleet.Means{By: by}
-		if err := a.Means[by].Lacks(within); err != nil {
+		if err := a.Means[by](within); err != nil {
 			m.Why = short(texttab.Clean(err.Error()), maxWords)
 		}
 		cancel()

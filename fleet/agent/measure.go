@@ -27,7 +27,6 @@ const (
 // meter measures for real.
 type meter struct {
 	bind    string
-	name    fleet.Name
 	version string
 }
 
@@ -73,7 +72,7 @@ func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, st
 	at(0, 1, "meeting")
 	g, err := engine.Join(ctx, engine.Config{
 		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: m.bind, Host: string(m.name),
+		Transport: engine.TCP, Bind: m.bind, Host: string(p.Ranks[p.Rank]),
 		Timeout: peerTime, JoinTimeout: min(joinTime, p.Caps.Bound()), Stall: p.Caps.Bound(),
 		MaxRate: p.Caps.Rate / unit.Rate(peers),
 	})
@@ -109,15 +108,17 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part,
 	at func(int, int, string),
 ) (*fleet.Measured, error) {
 	out := &fleet.Measured{}
+	var names []string
+	for _, n := range p.Ranks {
+		names = append(names, string(n))
+	}
+	names = slices.Compact(names) // a server's own two ranks are one
 	like := result.Sweep{
 		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
-		Session: short(p.ID, 64), Tool: "busbar " + m.version, Nodes: g.Size(), PerNode: 1,
+		Session: short(p.ID, 64), Tool: "busbar " + m.version, Nodes: len(names),
+		PerNode: g.Size() / len(names),
 	}
 	if len(p.Ranks) <= maxLayout {
-		names := make([]string, len(p.Ranks))
-		for i, n := range p.Ranks {
-			names[i] = string(n)
-		}
 		like.Hosts = cluster.FormatHosts(names)
 	}
 	at(0, len(p.What.Sizes), p.What.Op.String())

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
-	"busbar.dev/engine"
 	"busbar.dev/fleet"
-	"busbar.dev/unit"
 )
 
 // Measurer does a part and returns what came out of it, as far as this node tells it; nil where
@@ -172,27 +169,19 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(),
 		fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
 	measure := w.a.Measure
-	if by := p.What.By; by != fleet.TCP {
-		measure = w.a.Means[by].Measure
-	}
 	if measure == nil {
-		m := meter{bind: w.a.Bind, name: w.a.Name, version: w.a.Version}
-		measure = m.measure
+		measure = w.a.Child.Measure
 	}
 	m, err := measure(bound, p, func(done, of int, text string) {
 		// in passing
 		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text})
 	})
-	if err != nil && context.Cause(bound) != nil {
-		err = context.Cause(bound)
+	if cause := context.Cause(bound); cause != nil && (err != nil || m != nil && m.Failed != "") {
+		err = cause
 	}
 	cancel()
 	if err != nil {
-		m = &fleet.Measured{Failed: short(err.Error(), 1000)}
-		var peer *engine.PeerError
-		if errors.As(err, &peer) && peer.Rank >= 0 && peer.Rank < len(p.Ranks) {
-			m.Peer = p.Ranks[peer.Rank]
-		}
+		m = failed(p, err)
 	}
 	if m != nil {
 		m.Order, m.Part, m.Sweep, m.Round, m.Took = p.Order, p.ID, p.Sweep, p.Round, time.Since(began)
@@ -201,13 +190,10 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	w.mu.Lock()
 	w.part, w.cancel, w.ended = nil, nil, remember(w.ended, p.ID)
 	w.mu.Unlock()
-	if err != nil {
-		w.a.event("measured", false, "%s: %v", p.ID, err)
+	if m != nil && m.Failed != "" {
+		w.a.event("measured", false, "%s: %s", p.ID, m.Failed)
 	} else {
 		w.a.event("measured", true, "%s: done in %v", p.ID, time.Since(began).Round(time.Millisecond))
-	}
-	if need, _ := memoryOf(p); need > 16*unit.MiB && w.a.Measure == nil {
-		debug.FreeOSMemory() // a node that waits should not hold what a measurement needed
 	}
 }
 

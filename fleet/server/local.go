@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"busbar.dev/coll"
-	"busbar.dev/engine"
-	"busbar.dev/engine/bench"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/result"
@@ -26,7 +23,7 @@ import (
 const localTries = 3
 
 // measureLocally takes a first measurement of this machine where there is none, so that a
-// new server has something to show: two ranks in this process, over loopback.
+// new server has something to show: two ranks over loopback.
 func (s *running) measureLocally() {
 	select {
 	case <-s.hub.Ready():
@@ -42,7 +39,7 @@ func (s *running) measureLocally() {
 	var list result.Sweeps
 	var err error
 	for range localTries {
-		if list, err = twoRanks(s.ctx, s.env.Version); err == nil || s.ctx.Err() != nil {
+		if list, err = s.twoRanks(); err == nil || s.ctx.Err() != nil {
 			break
 		}
 	}
@@ -60,17 +57,13 @@ func (s *running) beNode(listen, dir string) {
 		return // the keys are somebody else's; busbar agent needs credentials from there
 	}
 	err := func() error {
-		host, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		name, err := fleet.ParseName(host)
+		name, err := hostName()
 		if err != nil {
 			return err
 		}
 		cfg := agent.Config{
 			Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(listen), AnyPort: true, Map: s.env.Machine,
-			Version: s.env.Version,
+			Version: s.env.Version, Child: s.env.Child,
 		}
 		if cfg.Bus, err = s.srv.Node(name); err != nil {
 			return err
@@ -96,47 +89,54 @@ func meetHere(listen string) string {
 	return meet
 }
 
-// twoRanks measures an all-reduce of a few sizes between two ranks of this process over TCP.
-func twoRanks(ctx context.Context, version string) (list result.Sweeps, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
+// twoRanks measures an all-reduce of a few sizes between two processes of this machine over TCP.
+func (s *running) twoRanks() (result.Sweeps, error) {
+	bound, end := context.WithTimeout(s.ctx, 10*time.Second)
+	defer end()
+	ctx, cancel := context.WithCancelCause(bound)
+	defer cancel(nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	meet := l.Addr().String()
 	l.Close()
-	var secret [16]byte
-	rand.Read(secret[:])
-	plan := bench.Plan{
-		Op: coll.Op{Kind: coll.AllReduce, Type: coll.Float}, Sizes: []unit.Bytes{8, 64 * unit.KiB, 4 * unit.MiB},
-		Warm: 2, Iters: 20, Check: true, Transport: engine.TCP,
+	name, err := hostName()
+	if err != nil {
+		return nil, err
+	}
+	part := fleet.Part{
+		ID: "first", Order: fleet.LocalOrder, Ranks: []fleet.Name{name, name}, Meet: l.Addr().String(), Secret: rand.Text(),
+		What: fleet.What{
+			Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8, 64 * unit.KiB, 4 * unit.MiB},
+			Warm: 2, Iters: 20,
+		},
 	}
 	var wg sync.WaitGroup
-	failed := make([]error, 2)
+	var list result.Sweeps
 	for rank := range 2 {
+		p := part
+		p.Rank = rank
 		wg.Go(func() {
-			failed[rank] = func() error {
-				g, err := engine.Join(ctx, engine.Config{
-					Rank: rank, Size: 2, Meet: meet, Secret: hex.EncodeToString(secret[:]), Transport: engine.TCP,
-					Timeout: 5 * time.Second,
-				})
-				if err != nil {
-					return err
-				}
-				defer g.Close()
-				like := bench.Here(g, version)
-				return bench.Run(ctx, g, plan, func(s *result.Sweep) error {
-					s.Describe(&like)
-					list.Append(s)
-					return nil
-				})
-			}()
-			if failed[rank] != nil {
-				cancel()
+			m, err := s.env.Child.Measure(ctx, &p, func(int, int, string) {})
+			switch {
+			case err != nil:
+				cancel(err)
+			case m != nil && m.Failed != "":
+				cancel(errors.New(m.Failed))
+			case m != nil && rank == 0:
+				list = m.Results
 			}
 		})
 	}
 	wg.Wait()
-	return list, errors.Join(failed...)
+	return list, context.Cause(ctx)
+}
+
+// hostName is this machine as a node of a fleet.
+func hostName() (fleet.Name, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	return fleet.ParseName(host)
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"busbar.dev/cluster"
+	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
@@ -58,6 +59,8 @@ type Env struct {
 	// Network reads the cluster of Fleet.Cluster, Machine the map of this machine.
 	Network func(name string) (*cluster.Cluster, error)
 	Machine func() (json.RawMessage, error)
+	// Child is what measures.
+	Child agent.Child
 	// Note is told what is worth knowing while it runs.
 	Note func(text string)
 	// Ready is told the page's address, and a token where this server is the first of its folder.

@@ -65,7 +65,7 @@ func team(t *testing.T, n int, library string, settings ...string) device.Team {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"BUSBAR_TEST_WORKER=1"}
+	env := append(os.Environ(), "BUSBAR_TEST_WORKER=1")
 	for _, name := range []string{"CUDA", "NCCL", "NVML", "CUBLASLT", "HIP"} {
 		env = append(env, "BUSBAR_"+name+"="+library)
 	}

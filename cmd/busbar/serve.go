@@ -57,7 +57,7 @@ func (c *serveRunCmd) Run(e *env) error {
 		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: buildVersion(),
 		Network: func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
 		Machine: e.ownMap, Child: agent.ThisProgram("", ""),
-		Note:    func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
+		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 		Ready: func(address, token string) {
 			welcome(e, address, token)
 			e.lasting.Store(true)

@@ -51,7 +51,7 @@ func Block(c *cluster.Cluster, nodes, gpus int) (Layout, error) {
 	if nodes < 1 || gpus < 1 {
 		return nil, fmt.Errorf("layout %dx%d; expected at least one node and one GPU", nodes, gpus)
 	}
-	l := make(Layout, 0, min(nodes*gpus, 1<<21))
+	l := make(Layout, 0, min(nodes*gpus, 8*len(c.Hosts))) // more than there are may be asked for
 	most, taken := 0, 0
 	for h, devs := range GPUs(c) {
 		if taken == nodes {

@@ -102,7 +102,11 @@ func (q Jobs) Run(ctx context.Context, env Env) (doc *JobsDoc, err error) {
 		return nil, fmt.Errorf("%s: no rings of busbar's profiler plugin and no files of NCCL's Inspector in it",
 			strings.Join(q.Sources, ", "))
 	}
-	doc.Report = *rates.Join(r.window(q.Since))
+	joined, err := rates.Join(ctx, rates.Bounds{}, r.window(q.Since))
+	if err != nil {
+		return nil, err
+	}
+	doc.Report = *joined
 	q.expect(ctx, &env, doc)
 	doc.Findings = doc.Report.Findings()
 	for _, text := range doc.Damaged {

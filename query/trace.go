@@ -143,7 +143,10 @@ func (q Trace) Run(ctx context.Context, env Env) (doc *TraceDoc, err error) {
 			d.addCalls(&s)
 		}
 	}
-	together := rates.Join(w.Done())
+	together, err := rates.Join(ctx, rates.Bounds{}, w.Done())
+	if err != nil {
+		return nil, err
+	}
 	if q.Cluster != "" {
 		if err := q.predict(ctx, &env, d, together, traces[0]); err != nil {
 			return nil, err

@@ -3,7 +3,7 @@
 //
 //	w := rates.NewWindow(64)
 //	w.AddRing(ring, since)
-//	r := rates.Join(w.Done(), others...)   // of all nodes of the job
+//	r, err := rates.Join(ctx, rates.Bounds{}, w.Done(), others...)   // of all nodes of the job
 //
 // All ranks end an all-reduce, an all-gather or a reduce-scatter at nearly the same time, so that clocks need not
 // agree: the rank that came last is the one whose operation took least, and what the others took longer is their
@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"busbar.dev/coll"
 	"busbar.dev/input/inspector"
@@ -69,8 +70,6 @@ type Part struct {
 	Proto   string   `json:"proto,omitempty"`
 	Count   int      `json:"count"`
 	Bytes   int64    `json:"bytes"` // of all
-	TimeUs  float64  `json:"time_us"`
-	Timed   int      `json:"timed"` // of Count, those whose time is known
 	Mask    uint64   `json:"mask"`  // samples are those whose mixed sequence has none of these bits
 	Samples []Sample `json:"samples,omitempty"`
 }
@@ -257,8 +256,6 @@ func (w *Window) add(member int, op string, size int64, algo, proto string, s Sa
 	if !timed || s.Us <= 0 {
 		return
 	}
-	p.Timed++
-	p.TimeUs += s.Us
 	if mixed(s.Seq)&p.Mask != 0 {
 		return
 	}
@@ -277,22 +274,28 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// maxPacked bounds a window that another machine sent, unpacked.
-const maxPacked = 1 << 20
+// maxPacked bounds the text of a window that is sent.
+const maxPacked = 256 << 10
 
 // Pack is the window as a short message.
 func (w *Window) Pack() ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if err := json.NewEncoder(z).Encode(w); err != nil {
+	text, err := json.Marshal(w)
+	if err != nil {
 		return nil, err
 	}
-	err := z.Close()
+	if len(text) > maxPacked {
+		return nil, fmt.Errorf("a window of %d bytes; at most %d are sent", len(text), maxPacked)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(text) // into memory
+	err = z.Close()
 	return b.Bytes(), err
 }
 
-// Unpack reads what Pack wrote.
-func Unpack(data []byte) (*Window, error) {
+// Unpack reads what a host packed. The host speaks for itself: all members are its own, whatever they say. What no
+// process has is refused, and what no operation has left out, so that sums stay numbers.
+func Unpack(data []byte, host string) (*Window, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
@@ -305,7 +308,39 @@ func Unpack(data []byte) (*Window, error) {
 		return nil, fmt.Errorf("a window of more than %d bytes", maxPacked)
 	}
 	w := new(Window)
-	return w, json.Unmarshal(text, w)
+	if err := json.Unmarshal(text, w); err != nil {
+		return nil, err
+	}
+	for i := range w.Members {
+		m := &w.Members[i]
+		m.Host, m.Comm, m.Name, m.Job, m.Waits = host, word(m.Comm), word(m.Name), word(m.Job), word(m.Waits)
+		for _, n := range []int{m.Rank, m.Ranks, m.Nodes, m.Global, m.World, m.Local, m.PID, m.Open} {
+			if n < -1 || n > 1<<24 {
+				return nil, fmt.Errorf("member %d has the number %d; expected -1 to %d", i, n, 1<<24)
+			}
+		}
+	}
+	w.Parts = slices.DeleteFunc(w.Parts, func(p Part) bool {
+		return p.Member < 0 || p.Member >= len(w.Members) || p.Class < 0 || p.Class > 62 || p.Count <= 0 ||
+			p.Count > 1<<40 || p.Bytes < 0 || p.Bytes > 1<<60
+	})
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		p.Op, p.Algo, p.Proto = word(p.Op), word(p.Algo), word(p.Proto)
+		p.Samples = slices.DeleteFunc(p.Samples,
+			func(s Sample) bool { return !(s.Us >= 1e-3 && s.Us <= 1e10) || s.At < 0 || s.At > 1<<60 })
+	}
+	return w, nil
+}
+
+// word is a name that another machine sent, short and without what moves a cursor.
+func word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s[:min(len(s), 64)])
 }
 
 // Done is the window in an order that does not depend on who was read first.

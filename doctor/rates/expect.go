@@ -44,6 +44,9 @@ func (r *Row) Shape() (nodes, ranks int) {
 	return nodes, max(r.Ranks/nodes, 1)
 }
 
+// Where tells rows apart that stand elsewhere on a cluster.
+func (r *Row) Where() string { return fmt.Sprint(r.Ranks, r.Nodes, r.hosts, r.locals) }
+
 // Layout is where the row's ranks are on a cluster: on the hosts that reported them, else on the first ones.
 func (r *Row) Layout(c *cluster.Cluster) (nccl.Layout, error) {
 	gpus := map[string][]int{}

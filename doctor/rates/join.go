@@ -2,6 +2,7 @@ package rates
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,9 @@ type Report struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
 	Jobs []Job     `json:"jobs"`
+
+	cut       []string   // hosts that have more than the bounds
+	contested [][]string // hosts that claim the same rank
 }
 
 // Job is a set of processes that share communicators.
@@ -144,21 +148,49 @@ type proc struct {
 	pid  int
 }
 
+// Bounds are what one host may have in a report; 0 is as much as it says.
+type Bounds struct{ Processes, Members, Rows int }
+
 // joiner puts windows together.
 type joiner struct {
+	Bounds
+
 	procs   map[proc]int
 	list    []proc
-	members [][]Member // of each process
-	group   []int      // union of processes that share a communicator
+	members [][]member // of each process
+	known   map[memberKey]bool
+	group   []int // union of processes that share a communicator
 	comms   map[string]*comm
+	hosts   map[string]*charge
+}
+
+// member is a rank, and for how long its oldest operation had run by its own host's clock.
+type member struct {
+	Member
+
+	age float64
+}
+
+// charge is what a host has in the report.
+type charge struct {
+	Bounds
+
+	cut bool // it had more
 }
 
 type comm struct {
 	hash  string
 	first Member
-	ranks map[int]int // process by rank
-	rows  map[partKey]*rowParts
+	ranks map[int]int // process by rank; nobody where hosts claim the same rank
+	// members are all processes; a profiler's traces may not say which rank is whose.
+	members []rankOf
+	rows    map[partKey]*rowParts
+	group   string // see words
 }
+
+type rankOf struct{ rank, proc int }
+
+const nobody = -1
 
 type rowParts struct {
 	op     string
@@ -167,76 +199,142 @@ type rowParts struct {
 	owners []int // process of each part
 }
 
-// Join is what windows of one or several nodes say together. Windows of different times may be joined; only the same
-// calls are compared.
-func Join(windows ...*Window) *Report {
-	j := &joiner{procs: map[proc]int{}, comms: map[string]*comm{}}
+// Join is what windows of one or several hosts say together, the newest of a host first. Windows of different times
+// may be joined; only the same calls are compared. A rank that two hosts claim belongs to neither. What takes longer
+// than the context is an error.
+func Join(ctx context.Context, most Bounds, windows ...*Window) (*Report, error) {
+	j := &joiner{
+		Bounds: most, procs: map[proc]int{}, known: map[memberKey]bool{}, comms: map[string]*comm{},
+		hosts: map[string]*charge{},
+	}
 	r := &Report{Jobs: []Job{}}
 	for _, w := range windows {
-		if w == nil {
-			continue
-		}
 		if r.From.IsZero() || !w.From.IsZero() && w.From.Before(r.From) {
 			r.From = w.From
 		}
 		if w.To.After(r.To) {
 			r.To = w.To
 		}
-		j.add(w)
+		for i := range w.Members {
+			j.addMember(&w.Members[i], w.To, r)
+		}
 	}
-	jobs := map[int][]int{}
-	for p := range j.list {
-		jobs[j.root(p)] = append(jobs[j.root(p)], p)
+	for _, w := range windows {
+		j.addParts(w)
 	}
+	for _, host := range slices.Sorted(maps.Keys(j.hosts)) {
+		if j.hosts[host].cut {
+			r.cut = append(r.cut, host)
+		}
+	}
+	jobs, comms := j.grouped()
 	for _, root := range slices.Sorted(maps.Keys(jobs)) {
-		r.Jobs = append(r.Jobs, j.job(jobs[root], r.To))
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		r.Jobs = append(r.Jobs, j.job(jobs[root], comms[root]))
 	}
 	slices.SortStableFunc(r.Jobs, func(a, b Job) int {
 		return cmp.Or(-cmp.Compare(len(a.Ranks), len(b.Ranks)), cmp.Compare(a.Name, b.Name))
 	})
-	return r
+	return r, nil
 }
 
-func (j *joiner) add(w *Window) {
-	at := make([]int, len(w.Members))
-	for i := range w.Members {
-		m := &w.Members[i]
-		k := proc{m.Host, m.PID}
-		p, ok := j.procs[k]
-		if !ok {
-			p = len(j.list)
-			j.procs[k] = p
-			j.list, j.members, j.group = append(j.list, k), append(j.members, nil), append(j.group, p)
+// grouped are the processes and the communicators of each job, the largest communicators first.
+func (j *joiner) grouped() (jobs map[int][]int, comms map[int][]*comm) {
+	jobs, comms = map[int][]int{}, map[int][]*comm{}
+	one := map[*comm]int{} // a process of each communicator
+	for _, c := range j.comms {
+		for _, m := range c.members {
+			if c.ranks[m.rank] == nobody {
+				continue
+			}
+			if _, ok := one[c]; !ok {
+				one[c] = m.proc
+			}
+			a, b := j.root(one[c]), j.root(m.proc)
+			j.group[max(a, b)] = min(a, b)
 		}
-		at[i] = p
-		if k := slices.IndexFunc(j.members[p], func(o Member) bool { return o.Comm == m.Comm && o.Rank == m.Rank }); k >= 0 {
-			j.members[p][k] = *m // of a later window
-		} else {
-			j.members[p] = append(j.members[p], *m)
-		}
-		c := j.comms[m.Comm]
-		if c == nil {
-			c = &comm{hash: m.Comm, first: *m, ranks: map[int]int{}, rows: map[partKey]*rowParts{}}
-			j.comms[m.Comm] = c
-		}
-		for _, other := range c.ranks {
-			j.group[j.root(p)] = j.root(other)
-			break
-		}
-		c.ranks[m.Rank] = p
-		c.first.Ranks, c.first.Nodes = max(c.first.Ranks, m.Ranks), max(c.first.Nodes, m.Nodes)
 	}
+	for p := range j.list {
+		jobs[j.root(p)] = append(jobs[j.root(p)], p)
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(one), func(a, b *comm) int {
+		return cmp.Or(-cmp.Compare(a.first.Ranks, b.first.Ranks), cmp.Compare(a.hash, b.hash))
+	}) {
+		comms[j.root(one[c])] = append(comms[j.root(one[c])], c)
+	}
+	return jobs, comms
+}
+
+// charged is whether a host may have one more, of which it has n.
+func (c *charge) charged(n *int, most int) bool {
+	if most > 0 && *n >= most {
+		c.cut = true
+		return false
+	}
+	*n++
+	return true
+}
+
+func (j *joiner) addMember(m *Member, now time.Time, r *Report) {
+	key := memberKey{m.Comm, m.Rank, m.PID, m.Host}
+	if j.known[key] {
+		return // a newer window told of it
+	}
+	host := j.hosts[m.Host]
+	if host == nil {
+		host = &charge{}
+		j.hosts[m.Host] = host
+	}
+	k := proc{m.Host, m.PID}
+	p, ok := j.procs[k]
+	if !ok && !host.charged(&host.Processes, j.Processes) || !host.charged(&host.Members, j.Members) {
+		return
+	}
+	if !ok {
+		p = len(j.list)
+		j.procs[k] = p
+		j.list, j.members, j.group = append(j.list, k), append(j.members, nil), append(j.group, p)
+	}
+	j.known[key] = true
+	j.members[p] = append(j.members[p], member{*m, now.Sub(m.Since).Seconds()})
+	c := j.comms[m.Comm]
+	if c == nil {
+		c = &comm{hash: m.Comm, first: *m, ranks: map[int]int{}, rows: map[partKey]*rowParts{}}
+		j.comms[m.Comm] = c
+	}
+	switch old, claimed := c.ranks[m.Rank]; {
+	case !claimed:
+		c.ranks[m.Rank] = p
+	case old == nobody:
+		return
+	case j.list[old].host != m.Host:
+		r.contested = append(r.contested, unique([]string{j.list[old].host, m.Host}))
+		c.ranks[m.Rank] = nobody
+		return
+	}
+	c.members = append(c.members, rankOf{m.Rank, p})
+	c.first.Ranks, c.first.Nodes = max(c.first.Ranks, m.Ranks), max(c.first.Nodes, m.Nodes)
+}
+
+func (j *joiner) addParts(w *Window) {
 	for i := range w.Parts {
 		p := &w.Parts[i]
-		if p.Member < 0 || p.Member >= len(w.Members) || p.Count <= 0 || p.Class < 0 || p.Class > 62 {
+		m := &w.Members[p.Member]
+		c := j.comms[m.Comm]
+		if !j.known[memberKey{m.Comm, m.Rank, m.PID, m.Host}] || c.ranks[m.Rank] == nobody {
 			continue
 		}
-		c := j.comms[w.Members[p.Member].Comm]
 		k := partKey{op: p.Op, class: p.Class}
 		if c.rows[k] == nil {
+			if host := j.hosts[m.Host]; !host.charged(&host.Rows, j.Rows) {
+				continue
+			}
 			c.rows[k] = &rowParts{op: p.Op, class: p.Class}
 		}
-		c.rows[k].parts, c.rows[k].owners = append(c.rows[k].parts, *p), append(c.rows[k].owners, at[p.Member])
+		c.rows[k].parts = append(c.rows[k].parts, *p)
+		c.rows[k].owners = append(c.rows[k].owners, j.procs[proc{m.Host, m.PID}])
 	}
 }
 
@@ -249,7 +347,7 @@ func (j *joiner) root(p int) int {
 }
 
 // job is what the processes of one job did.
-func (j *joiner) job(list []int, now time.Time) Job {
+func (j *joiner) job(list []int, comms []*comm) Job {
 	job := Job{Rows: []Row{}}
 	index := map[int]int{} // place in Ranks by process
 	largest := 0
@@ -263,7 +361,7 @@ func (j *joiner) job(list []int, now time.Time) Job {
 	}
 	job.World = max(job.World, largest, len(list))
 	for _, p := range list {
-		job.Ranks = append(job.Ranks, j.rank(p, largest, now))
+		job.Ranks = append(job.Ranks, j.rank(p, largest))
 	}
 	order := make([]int, len(list))
 	for i := range order {
@@ -277,12 +375,8 @@ func (j *joiner) job(list []int, now time.Time) Job {
 	}
 	job.Ranks = sorted
 	var calls []call
-	for _, c := range slices.SortedFunc(maps.Values(j.comms), func(a, b *comm) int {
-		return cmp.Or(-cmp.Compare(a.first.Ranks, b.first.Ranks), cmp.Compare(a.hash, b.hash))
-	}) {
-		if p := anyOf(c.ranks); p < 0 || j.root(p) != j.root(list[0]) {
-			continue
-		}
+	for _, c := range comms {
+		c.group = c.words(&job, index)
 		for _, k := range slices.SortedFunc(maps.Keys(c.rows),
 			func(a, b partKey) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.class, b.class)) }) {
 			row, more := c.row(c.rows[k], &job, index)
@@ -298,14 +392,7 @@ func (j *joiner) job(list []int, now time.Time) Job {
 	return job
 }
 
-func anyOf(m map[int]int) int {
-	for _, v := range m {
-		return v
-	}
-	return -1
-}
-
-func (j *joiner) rank(p, largest int, now time.Time) Rank {
+func (j *joiner) rank(p, largest int) Rank {
 	r := Rank{Rank: -1, Host: j.list[p].host, PID: j.list[p].pid, Local: -1}
 	for i := range j.members[p] {
 		m := &j.members[p][i]
@@ -316,8 +403,8 @@ func (j *joiner) rank(p, largest int, now time.Time) Rank {
 		}
 		r.Local = max(r.Local, m.Local)
 		r.Open += m.Open
-		if age := now.Sub(m.Since).Seconds(); m.Open > 0 && !m.Since.IsZero() && age > r.OldestS {
-			r.OldestS, r.Oldest = age, m.Waits
+		if m.Open > 0 && !m.Since.IsZero() && m.age > r.OldestS {
+			r.OldestS, r.Oldest = m.age, m.Waits
 		}
 	}
 	return r
@@ -325,7 +412,7 @@ func (j *joiner) rank(p, largest int, now time.Time) Rank {
 
 // row is one line, and the calls that can be compared.
 func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
-	r := Row{Comm: c.hash, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, Class: parts.class, LateRank: -1}
+	r := Row{Comm: c.hash, Group: c.group, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, Class: parts.class, LateRank: -1}
 	var us []float64
 	var size, count float64
 	byCall, calls := map[uint64]*call{}, map[int]int{}
@@ -347,14 +434,13 @@ func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
 	r.Bytes, r.Seen = unit.Bytes(size/max(count, 1)), len(calls)
 	for _, rank := range slices.Sorted(maps.Keys(c.ranks)) {
 		p := c.ranks[rank]
-		if calls[p] == 0 {
+		if p == nobody || calls[p] == 0 {
 			continue
 		}
 		r.Count = max(r.Count, calls[p])
 		at := &job.Ranks[index[p]]
 		r.hosts, r.locals = append(r.hosts, at.Host), append(r.locals, at.Local)
 	}
-	r.Group = c.words(job, index)
 	if len(us) > 0 {
 		r.Time = unit.Micros(stats.Median(us))
 	}
@@ -425,7 +511,9 @@ func (c *comm) words(job *Job, index map[int]int) string {
 	}
 	var list []int
 	for _, p := range c.ranks {
-		list = append(list, job.Ranks[index[p]].Rank)
+		if p != nobody {
+			list = append(list, job.Ranks[index[p]].Rank)
+		}
 	}
 	slices.Sort(list)
 	text := ""

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/internal/stats"
 	"busbar.dev/internal/words"
@@ -30,7 +31,6 @@ type Late struct {
 const (
 	leastShare   = 0.01 // of the span, to be named at all
 	warnShare    = 0.03
-	halfShare    = 0.5 // of a whole node: jobs should keep off it
 	stretches    = 12
 	fewestCalls  = 2 * stretches
 	chanceToLoss = 0.01 // how probable it may be that a rank is last as often by chance
@@ -185,29 +185,43 @@ const peerFactor = 1.4
 // of a step is that much slower than those behind it, on the healthiest network.
 const proxyWakes = 100 * unit.Microsecond
 
+// shape is what rows are compared by.
+type shape struct {
+	op           string
+	ranks, nodes int
+}
+
+func (r *Row) shape() shape { return shape{r.Op, r.Ranks, r.Nodes} }
+
+// nearest are the peers of a row, of nearly its size, that it is set beside on either side.
+const nearest = 64
+
 // compare sets rows beside those of communicators of the same shape. A slow link is slow in all calls: where the
 // fastest tenth is as fast as elsewhere, the others waited for a core or for the GPU.
 func (j *Job) compare() {
+	by := map[shape][]*Row{}
 	for i := range j.Rows {
-		r := &j.Rows[i]
-		if r.Transfer == 0 {
-			continue
+		if r := &j.Rows[i]; r.Transfer > 0 {
+			by[r.shape()] = append(by[r.shape()], r)
 		}
-		var peers, fast []float64
-		for k := range j.Rows {
-			o := &j.Rows[k]
-			if k != i && o.Transfer > 0 && o.Op == r.Op && o.Ranks == r.Ranks && o.Nodes == r.Nodes &&
-				float64(o.Bytes) < 1.5*float64(r.Bytes) && float64(r.Bytes) < 1.5*float64(o.Bytes) {
-				peers, fast = append(peers, o.Transfer.Seconds()), append(fast, o.Fast.Seconds())
+	}
+	for _, rows := range by {
+		slices.SortStableFunc(rows, func(a, b *Row) int { return cmp.Compare(a.Bytes, b.Bytes) })
+		for i, r := range rows {
+			var peers, fast []float64
+			for _, o := range rows[max(0, i-nearest):min(len(rows), i+nearest+1)] {
+				if o != r && float64(o.Bytes) < 1.5*float64(r.Bytes) && float64(r.Bytes) < 1.5*float64(o.Bytes) {
+					peers, fast = append(peers, o.Transfer.Seconds()), append(fast, o.Fast.Seconds())
+				}
 			}
-		}
-		if len(peers) < 2 {
-			continue
-		}
-		r.Peers = r.Transfer.Seconds() / stats.Median(peers)
-		if typical := stats.Median(fast); typical > 0 {
-			r.Peers = min(r.Peers, r.Fast.Seconds()/typical)
-			r.woken = r.Nodes > 1 && r.Fast.Seconds()-typical < proxyWakes.Seconds()
+			if len(peers) < 2 {
+				continue
+			}
+			r.Peers = r.Transfer.Seconds() / stats.Median(peers)
+			if typical := stats.Median(fast); typical > 0 {
+				r.Peers = min(r.Peers, r.Fast.Seconds()/typical)
+				r.woken = r.Nodes > 1 && r.Fast.Seconds()-typical < proxyWakes.Seconds()
+			}
 		}
 	}
 }
@@ -268,8 +282,46 @@ func (r *Report) Findings() []finding.Finding {
 		list = append(list, slow...)
 		list = append(list, j.stuckFindings()...)
 	}
+	list = append(list, r.leftOut()...)
 	slices.SortStableFunc(list, finding.BySeverity)
 	return list
+}
+
+// leftOut tells whose records are not all counted.
+func (r *Report) leftOut() (list []finding.Finding) {
+	for _, h := range r.cut {
+		list = append(list, finding.Finding{
+			ID: "jobs-cut:" + h, Kind: "jobs-cut", Severity: finding.Warn, Confidence: 1, Nodes: []string{h},
+			Text: h + " sends records of more processes or communicators than a node has; the rest is left out.",
+			Fix:  "look at which processes of " + h + " write records for busbar's profiler plugin, and who has its credentials",
+		})
+	}
+	seen := map[string]bool{}
+	for _, hosts := range r.contested {
+		who := strings.Join(hosts, ",")
+		if seen[who] {
+			continue
+		}
+		seen[who] = true
+		list = append(list, finding.Finding{
+			ID: "contested-rank:" + who, Kind: "contested-rank", Severity: finding.Warn, Confidence: 0.5, Nodes: hosts,
+			Text: strings.Join(hosts, " and ") + " claim the same rank of a communicator; neither is counted.",
+			Fix:  "one of them sends records of a job that it does not run: look at who has its credentials",
+		})
+	}
+	return list
+}
+
+// recorded names whose records a finding rests on.
+func (j *Job) recorded() string {
+	var hosts []string
+	for i := range j.Ranks {
+		hosts = append(hosts, j.Ranks[i].Host)
+	}
+	if text := cluster.FormatHosts(unique(hosts)); text != "" {
+		return ", as recorded by " + text
+	}
+	return ""
 }
 
 func (j *Job) label() string {
@@ -302,17 +354,15 @@ func (j *Job) lateFinding() (finding.Finding, bool) {
 	if l.Share >= warnShare {
 		f.Severity = finding.Warn
 	}
-	if l.Share >= halfShare && len(l.Ranks) > 1 { // of one rank it may be its program
-		f.Severity = finding.Error
-	}
 	f.Text = fmt.Sprintf("%s comes last to the collectives of %s: the median rank waits %.1f%% of the time for it.",
 		strings.ToUpper(who[:1])+who[1:], j.label(), 100*l.Share)
-	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen",
-		len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds)))
+	f.Evidence = finding.Facts(fmt.Sprintf("it waits least of %d ranks in %d of %d equal stretches of the %s seen%s",
+		len(j.Ranks), l.Last, l.Stretches, unit.Seconds(j.Seconds), j.recorded()))
 	return f, true
 }
 
 func (j *Job) slowFindings() (list []finding.Finding) {
+	suspects := map[shape]suspected{}
 	for i := range j.Rows {
 		r := &j.Rows[i]
 		if r.Verdict != SlowNetwork && r.Verdict != Both || r.Compared < 8 {
@@ -339,27 +389,37 @@ func (j *Job) slowFindings() (list []finding.Finding) {
 		if r.Verdict == Both {
 			f.Text = strings.Replace(f.Text, ", no rank is late", "; ranks wait beside that", 1)
 		}
-		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last",
-			words.Plural(r.Compared, "call")))
-		if hosts, s := j.suspects(r); s != "" {
-			if f.Where = s; len(hosts) > 0 {
-				f.Nodes = hosts
+		f.Evidence = finding.Facts(fmt.Sprintf("%s with the transfer timed by the rank that came last%s",
+			words.Plural(r.Compared, "call"), j.recorded()))
+		s, known := suspects[r.shape()]
+		if !known {
+			s = j.suspects(r)
+			suspects[r.shape()] = s
+		}
+		if s.text != "" {
+			if f.Where = s.text; len(s.hosts) > 0 {
+				f.Nodes = s.hosts
 			}
-			f.Evidence = append(f.Evidence, finding.Facts("what only slow communicators have in common: "+s)...)
+			f.Evidence = append(f.Evidence, finding.Facts("what only slow communicators have in common: "+s.text)...)
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-// suspects are the hosts that all slow communicators of a shape have and the others have not, and the local rank, whose
-// NIC it is, where they have one in common.
-func (j *Job) suspects(r *Row) (hosts []string, text string) {
+// suspected are the hosts that all slow communicators of a shape have and the others have not, in words with the local
+// rank, whose NIC it is, where they have one in common.
+type suspected struct {
+	hosts []string
+	text  string
+}
+
+func (j *Job) suspects(r *Row) (s suspected) {
 	common, locals := map[string]int{}, map[int]int{}
 	slow, fast := 0, map[string]bool{}
 	for i := range j.Rows {
 		o := &j.Rows[i]
-		if o.Op != r.Op || o.Ranks != r.Ranks || o.Nodes != r.Nodes || o.Transfer == 0 {
+		if o.shape() != r.shape() || o.Transfer == 0 {
 			continue
 		}
 		isSlow := o.Verdict == SlowNetwork || o.Verdict == Both
@@ -381,19 +441,19 @@ func (j *Job) suspects(r *Row) (hosts []string, text string) {
 	}
 	for h, n := range common {
 		if n == slow && !fast[h] {
-			hosts = append(hosts, h)
+			s.hosts = append(s.hosts, h)
 		}
 	}
-	slices.Sort(hosts)
-	text = strings.Join(hosts, ",")
+	slices.Sort(s.hosts)
+	s.text = strings.Join(s.hosts, ",")
 	if len(locals) == 1 && r.Nodes > 1 {
 		for l := range locals {
 			if l >= 0 {
-				text = strings.TrimPrefix(text+fmt.Sprintf(", the NIC of local rank %d", l), ", ")
+				s.text = strings.TrimPrefix(s.text+fmt.Sprintf(", the NIC of local rank %d", l), ", ")
 			}
 		}
 	}
-	return hosts, text
+	return s
 }
 
 // stuckAge is how long an operation may run before it is worth a line.

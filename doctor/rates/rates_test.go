@@ -75,6 +75,15 @@ func train(seed uint64, dp, steps int, slow map[int]float64, wire map[uint64]flo
 	return rings
 }
 
+func joined(t *testing.T, most Bounds, list ...*Window) *Report {
+	t.Helper()
+	r, err := Join(t.Context(), most, list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func reportOf(t *testing.T, rings []*profile.Ring, samples int) *Report {
 	t.Helper()
 	var list []*Window
@@ -89,7 +98,7 @@ func reportOf(t *testing.T, rings []*profile.Ring, samples int) *Report {
 		}
 		list = append(list, w.Done())
 	}
-	return Join(list...)
+	return joined(t, Bounds{}, list...)
 }
 
 // TestLate has a rank slowed by 10, 20 and 30% named in every run, and none in a job whose ranks are alike.
@@ -235,7 +244,7 @@ func TestInspector(t *testing.T) {
 	}
 	w := NewWindow(64)
 	w.AddInspector(list, time.Time{})
-	r := Join(w.Done())
+	r := joined(t, Bounds{}, w.Done())
 	if len(r.Jobs) != 1 || len(r.Jobs[0].Rows) != 1 {
 		t.Fatalf("%+v", r)
 	}

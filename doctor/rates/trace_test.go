@@ -29,7 +29,7 @@ func TestTraces(t *testing.T) {
 			traces = append(traces, tr)
 			w.AddTrace(tr, rank)
 		}
-		r := Join(w.Done())
+		r := joined(t, Bounds{}, w.Done())
 		if len(r.Jobs) != 1 || r.Jobs[0].Late == nil || r.Jobs[0].Late.Ranks[0] != 1 ||
 			r.Jobs[0].Rows[0].Transfer != 500*unit.Microsecond {
 			t.Fatalf("numbered %v: %+v", numbered, r)

@@ -180,19 +180,24 @@ func (h *History) counterFindings(now time.Time) []finding.Finding {
 	return append(list, h.congested(ports, peers, now)...)
 }
 
-// peerRates are the middle rates per hour of some counters over all ports that have them.
+// peerRates are the middle rates per hour of some counters over all nodes that have them, whatever ports a node says
+// that it has: one in the wrong hands has one vote.
 func (h *History) peerRates(names map[string]bool, now time.Time) map[string]float64 {
 	rates := map[string][]float64{}
 	for i := range h.node {
 		if h.node[i].gone {
 			continue
 		}
+		own := map[string][]float64{}
 		for _, p := range h.node[i].ports {
 			for name := range names {
 				if t := p.counters[name]; t != nil {
-					rates[name] = append(rates[name], t.hourly(now))
+					own[name] = append(own[name], t.hourly(now))
 				}
 			}
+		}
+		for name, list := range own {
+			rates[name] = append(rates[name], stats.MedianLow(list))
 		}
 	}
 	out := map[string]float64{}

@@ -195,7 +195,8 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 	if f.mu > t.s.worth() {
 		return f, false
 	}
-	alone := 0.0
+	// A direction of its own is one fault, whatever rails a node says that it was measured over.
+	each := map[[2]int32]float64{}
 	for _, i := range c.list {
 		p := &t.suspects[i]
 		g := p.like.gain(p.x, f.mu)
@@ -204,6 +205,10 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 			continue
 		}
 		f.score += g
+		each[[2]int32{p.key.from, p.key.to}] += max(0, g)
+	}
+	alone := 0.0
+	for _, g := range each {
 		alone += max(0, g-pairPenalty)
 	}
 	healthy := float64(c.total - len(c.list))

@@ -40,6 +40,9 @@ func (h *History) pairFindings(f figure, order []uint32) {
 		case known == nil && narrow(t.kind) && h.ending(t.cause, f):
 			// What a wider fault left in the middle of the last sweeps.
 		case t.confirmed() || known != nil:
+			if h.oneWord(t, f, order) {
+				t.sure = min(t.sure, 0.8)
+			}
 			h.raise(s, t, known)
 			sure = append(sure, t.fault)
 		}
@@ -52,6 +55,38 @@ func (h *History) pairFindings(f figure, order []uint32) {
 		}
 		h.active[id].finding.Clearing = t.good > 0
 	}
+}
+
+// fewNodes is up to how many nodes one of them may outweigh the others.
+const fewNodes = 12
+
+// oneWord tells whether the fault of a node rests on the word of one other: without that one nothing of it is seen. In
+// larger fleets no node has as much to say.
+func (h *History) oneWord(t *trial, f figure, order []uint32) bool {
+	if sides(t.kind) != 1 || len(h.node) > fewNodes {
+		return false
+	}
+	for r := range int32(len(h.node)) {
+		if r == t.a || h.node[r].gone {
+			continue
+		}
+		rest := *h
+		rest.series, rest.sweeps.list = nil, slices.Clone(h.sweeps.list)
+		rest.sweeps.touch()
+		for i := range h.series {
+			if s := h.series[i]; s.from != r && s.to != r {
+				s.rebase = 0
+				rest.series = append(rest.series, s)
+			}
+		}
+		rest.levels(order)
+		s := rest.now(f, order)
+		now, _ := s.confirm(s.explain().faults, nil)
+		if !slices.ContainsFunc(now, func(o *trial) bool { return sides(o.kind) == 1 && o.a == t.a && o.sum > 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // sorted are the raised faults in a fixed order.

@@ -102,7 +102,7 @@ func (h *History) stragglers(time.Time) []finding.Finding {
 				by[n] = t
 			}
 			t.calls++
-			t.expect += 1 / float64(len(j.spent))
+			t.expect += 1 / float64(len(j.spent)-1) // one may say that it is never last
 			if n != who {
 				continue
 			}

@@ -49,7 +49,7 @@ func (h *Hub) Endpoints() []Endpoint {
 		read("/api/fleet/collectives", func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, fleet.CollectivesReply{Collectives: h.view.Collectives()})
 		}),
-		read("/api/fleet/jobs", h.getJobs),
+		read("/api/fleet/jobs", func(w http.ResponseWriter, _ *http.Request) { reply(w, h.jobs.last.Load()) }),
 		read("/api/fleet/cluster", h.getCluster),
 		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())})

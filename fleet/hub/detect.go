@@ -50,7 +50,7 @@ func (h *Hub) detect(ctx context.Context) error {
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
 	found = slices.Concat(h.rivals.findings(time.Now()), h.floods.findings(time.Now()), h.damageFindings(now),
-		h.view.unreadable(), h.jobFindings(), h.reported.findings(now), found)
+		h.view.unreadable(), h.jobs.last.Load().hold, h.reported.findings(now), found)
 	h.counts.looked(time.Since(began))
 	h.finds.Lock()
 	defer h.finds.Unlock()

@@ -299,7 +299,6 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond,
 		Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond},
 		Warn:  func(err error) { t.Log("warning:", err) },
-		Dial:  func(context.Context, string) error { return errors.New("nobody listens") },
 	}
 	if change != nil {
 		change(&cfg)

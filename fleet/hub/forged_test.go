@@ -97,7 +97,7 @@ func TestForgedRates(t *testing.T) {
 	if bad := l.drained(); len(bad) > 0 {
 		t.Errorf("honest nodes would be drained: %v", bad)
 	}
-	_, usual := l.v.table("o", 20, l.names)
+	_, _, usual := l.v.table("o", 20, l.names)
 	if usual > 20*unit.GBps {
 		t.Errorf("the fleet usually shows %v, by the word of one node", usual)
 	}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,10 +13,11 @@ import (
 	"busbar.dev/internal/texttab"
 )
 
-// holds is for how long a finding that is not seen any more is kept as clearing, maxHeld how many are.
+// holds is for how long a finding that is not seen any more is kept as clearing, maxHeld how many are of one node: none
+// drives out those of others.
 const (
 	holds   = 3 * time.Minute
-	maxHeld = 1000
+	maxHeld = 32
 )
 
 // holding are findings that come in passing, when first and when last: a minute in which one does not show does not
@@ -33,10 +35,17 @@ func (h *holding) with(list []finding.Finding, now time.Time) []finding.Finding 
 	if *h == nil {
 		*h = holding{}
 	}
+	each := map[string]int{}
+	for _, f := range *h {
+		each[f.Nodes[0]]++
+	}
 	for _, f := range list {
 		old := (*h)[f.ID]
-		if f.Severity < finding.Warn || old == nil && len(*h) >= maxHeld {
+		if f.Severity < finding.Warn || len(f.Nodes) == 0 || old == nil && each[f.Nodes[0]] >= maxHeld {
 			continue
+		}
+		if old == nil {
+			each[f.Nodes[0]]++
 		}
 		if f.Since = now; old != nil {
 			f.Since = old.Since
@@ -71,7 +80,8 @@ type report struct {
 // maxReported bounds what one node may say.
 const maxReported = 16
 
-// take keeps what a node says of itself. Its words count for itself alone: names and places are made here.
+// take keeps what a node says of itself. It counts for itself alone: names and places are made here, and what it says
+// is told as its words.
 func (r *reported) take(n fleet.Name, list []finding.Finding, now time.Time) {
 	kept := report{at: now}
 	for _, f := range list[:min(len(list), maxReported)] {
@@ -88,8 +98,7 @@ func (r *reported) take(n fleet.Name, list []finding.Finding, now time.Time) {
 		kept.list = append(kept.list, finding.Finding{
 			ID: kind + ":" + string(n) + "/" + where, Kind: finding.Kind(kind), Severity: min(f.Severity, finding.Error),
 			Confidence: 1,
-			Nodes:      []string{string(n)}, Where: string(n) + "/" + where, Text: texttab.Clean(f.Text),
-			Fix: texttab.Clean(f.Fix),
+			Nodes:      []string{string(n)}, Where: string(n) + "/" + where, Text: says(n, f.Text), Fix: says(n, f.Fix),
 		})
 	}
 	r.mu.Lock()
@@ -102,6 +111,14 @@ func (r *reported) take(n fleet.Name, list []finding.Finding, now time.Time) {
 		return
 	}
 	r.last[n] = kept
+}
+
+// says tells something as the words of a node, on one line.
+func says(n fleet.Name, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s says: %s", n, strings.Join(strings.Fields(texttab.Clean(text)), " "))
 }
 
 // findings are those that nodes told in their last beats.

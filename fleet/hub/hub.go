@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/doctor/rates"
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 )
@@ -33,10 +35,8 @@ type Config struct {
 	Network *cluster.Cluster
 	// Mend is how often nodes are asked for what the store lost; 0 is 5 s.
 	Mend time.Duration
-	// Resolve gives the addresses of a name, and Dial looks whether somebody listens at an address; nil is the
-	// machine's.
+	// Resolve gives the addresses of a name; nil is the machine's.
 	Resolve func(ctx context.Context, name string) ([]string, error)
-	Dial    func(ctx context.Context, address string) error
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
 	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
@@ -101,9 +101,6 @@ func New(cfg Config) *Hub {
 	if cfg.Resolve == nil {
 		cfg.Resolve = net.DefaultResolver.LookupHost
 	}
-	if cfg.Dial == nil {
-		cfg.Dial = dial
-	}
 	if cfg.Publish == nil {
 		cfg.Publish = func(string, any) {}
 	}
@@ -113,12 +110,16 @@ func New(cfg Config) *Hub {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Hub{
+	h := &Hub{
 		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
 		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1),
 		back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
+	h.jobs.last.Store(&JobsReply{
+		Report: rates.Report{Jobs: []rates.Job{}}, Findings: []finding.Finding{}, Series: map[string][]JobPoint{},
+	})
+	return h
 }
 
 // View is what the hub knows.
@@ -176,6 +177,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		})
 	})
 	start("pages", h.notifyBeats)
+	start("jobs", h.watchJobs)
 	select { // not until the last sequence: a store may have lost what was there
 	case <-read:
 	case <-ctx.Done():
@@ -287,8 +289,8 @@ func (h *Hub) beat(b *fleet.Beat) {
 }
 
 func (h *Hub) progress(d *fleet.Progress) {
-	if h.live.progress(d) {
-		h.cfg.Publish("doing", d)
+	if kept, ok := h.live.progress(d); ok {
+		h.cfg.Publish("doing", kept)
 	}
 }
 

@@ -1,12 +1,14 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"busbar.dev/cluster"
@@ -23,9 +25,11 @@ const (
 	jobSpan   = time.Minute
 	jobPoints = 360
 	maxSeries = 4096
-	maxParts  = 4096 // of one node's window
-	// maxWindows are kept of a node, which sends six a minute.
+	// maxWindows are kept of a node, which sends six a minute, and maxWaiting between two reports.
 	maxWindows = 24
+	maxWaiting = 4
+	// jobsEvery is how often a report is made, and how long that may take.
+	jobsEvery = 5 * time.Second
 	// pointEvery makes an hour of jobPoints; rankSeries are kept of jobs with at most so many ranks.
 	pointEvery = 10 * time.Second
 	rankSeries = 256
@@ -33,23 +37,34 @@ const (
 	predicting = time.Second
 )
 
+// oneHost is what the records of a node may have in a minute: up to 16 GPUs, and two jobs in turn.
+var oneHost = rates.Bounds{Processes: 64, Members: 256, Rows: 512}
+
 // jobs is what the fleet's jobs did of late. It is not stored: a server that starts anew knows it after a minute.
 type jobs struct {
-	mu      sync.Mutex
-	windows map[fleet.Name][]jobWindow
+	mu      sync.Mutex // guards following
+	waiting map[fleet.Name][]jobRecord
+
+	last atomic.Pointer[JobsReply]
+
+	// What follows belongs to who makes reports.
+	windows map[fleet.Name][]jobWindow // the newest first
 	series  map[string][]JobPoint
-	report  *rates.Report
-	at      time.Time // the report is of then
-	on, why string    // the cluster that it was predicted on, or why it was not
 	held    holding
 	expect  predictors
 }
 
-// predictors are those of communicators on the fleet as it was.
+// predictors are those of layouts on the fleet as it was.
 type predictors struct {
 	on   *cluster.Cluster
 	each map[string]*predict.Predictor
 	fail map[string]error
+}
+
+// jobRecord is a window as a node sent it.
+type jobRecord struct {
+	at   time.Time
+	data []byte
 }
 
 type jobWindow struct {
@@ -76,81 +91,125 @@ type JobsReply struct {
 	// Predicted names the cluster that expectations are of, empty where there are none; Unpredicted says why.
 	Predicted   string `json:"predicted_on,omitempty"`
 	Unpredicted string `json:"unpredicted,omitempty"`
+
+	hold []finding.Finding // what is wrong now, or was a moment ago
 }
 
-// take keeps a node's window. What a node says of ranks of other hosts cannot be told from what they say: it counts as
-// said.
+// take keeps a node's window for the next report; reading it takes longer than a beat may.
 func (j *jobs) take(n fleet.Name, data []byte, now time.Time) {
-	w, err := rates.Unpack(data)
-	if err != nil || len(w.Parts) > maxParts || len(w.Members) > maxParts {
-		return
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.waiting == nil {
+		j.waiting = map[fleet.Name][]jobRecord{}
+	}
+	if list := j.waiting[n]; len(list) < maxWaiting {
+		j.waiting[n] = append(list, jobRecord{now, data})
+	}
+}
+
+// watchJobs makes a report now and then, apart from all else that the hub does.
+func (h *Hub) watchJobs(ctx context.Context) error {
+	tick := time.NewTicker(jobsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, jobsEvery)
+		if err := h.judgeJobs(within, h.now()); err != nil && ctx.Err() == nil {
+			h.cfg.Warn(fmt.Errorf("the records of jobs: %w", err))
+		}
+		cancel()
+	}
+}
+
+// judgeJobs makes the report of the last minute.
+func (h *Hub) judgeJobs(ctx context.Context, now time.Time) error {
+	j := &h.jobs
+	joined, err := rates.Join(ctx, oneHost, j.recent(now)...)
+	if err != nil {
+		return err
+	}
+	r := &JobsReply{Report: *joined, Series: map[string][]JobPoint{}}
+	r.From, r.To = now.Add(-jobSpan), now // clocks of nodes may be wrong
+	if len(r.Jobs) > 0 {
+		c, err := h.predictable()
+		r.Predicted, r.Unpredicted = r.Expect(j.expect.of(c, err, time.Now().Add(predicting)))
+	}
+	j.keep(r, now)
+	r.Findings = r.Report.Findings()
+	for i := range r.Findings {
+		// Records pass by and nobody can look at them again: no node is drained for them.
+		f := &r.Findings[i]
+		f.Severity, f.Confidence = min(f.Severity, finding.Warn), min(f.Confidence, 0.8)
+	}
+	r.hold = j.held.with(r.Findings, now)
+	j.last.Store(r)
+	return nil
+}
+
+// recent takes in what came, and gives the windows of the last minute.
+func (j *jobs) recent(now time.Time) (list []*rates.Window) {
+	j.mu.Lock()
+	waiting := j.waiting
+	j.waiting = nil
+	j.mu.Unlock()
 	if j.windows == nil {
 		j.windows, j.series = map[fleet.Name][]jobWindow{}, map[string][]JobPoint{}
 	}
-	j.windows[n] = append(j.windows[n], jobWindow{now, w})
-	if list := j.windows[n]; len(list) > maxWindows {
-		j.windows[n] = slices.Clone(list[len(list)-maxWindows:])
-	}
-}
-
-// jobsNow is the report of the last minute, made at most every few seconds.
-func (h *Hub) jobsNow() *rates.Report {
-	now, j := h.now(), &h.jobs
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.report != nil && now.Sub(j.at) < 5*time.Second && !now.Before(j.at) {
-		return j.report
-	}
-	var list []*rates.Window
-	for n, windows := range j.windows {
-		windows = slices.DeleteFunc(windows, func(w jobWindow) bool { return now.Sub(w.at) > jobSpan })
-		if j.windows[n] = windows; len(windows) == 0 {
-			delete(j.windows, n)
-		}
-		for _, w := range windows {
-			list = append(list, w.w)
-		}
-	}
-	j.report, j.at, j.on, j.why = rates.Join(list...), now, "", ""
-	if len(j.report.Jobs) > 0 {
-		c, err := h.predictable()
-		j.on, j.why = j.report.Expect(j.expect.of(c, err, time.Now().Add(predicting)))
-	}
-	j.keep(now)
-	return j.report
-}
-
-// keep adds a point to every series.
-func (j *jobs) keep(now time.Time) {
-	add := func(key string, p JobPoint) {
-		points, ok := j.series[key]
-		if !ok && len(j.series) >= maxSeries || len(points) > 0 && now.Sub(points[len(points)-1].At) < pointEvery {
-			return
-		}
-		p.At = now.UTC()
-		points = append(points, p)
-		j.series[key] = points[max(0, len(points)-jobPoints):]
-	}
-	for i := range j.report.Jobs {
-		job := &j.report.Jobs[i]
-		for k := range job.Rows {
-			r := &job.Rows[k]
-			add(seriesKey(r), JobPoint{BusBW: r.BusBW.GBps(), Transfer: r.Transfer.Micros(), Wait: r.Wait.Micros()})
-		}
-		for k := range job.Ranks {
-			if r := &job.Ranks[k]; len(job.Ranks) <= rankSeries {
-				add(rankKey(r), JobPoint{Share: r.Wait})
+	for n, records := range waiting {
+		for _, r := range records {
+			if w, err := rates.Unpack(r.data, string(n)); err == nil {
+				j.windows[n] = slices.Insert(j.windows[n], 0, jobWindow{r.at, w})
 			}
 		}
 	}
-	for key, points := range j.series {
-		if now.Sub(points[len(points)-1].At) > time.Hour {
-			delete(j.series, key)
+	for _, n := range slices.Sorted(maps.Keys(j.windows)) {
+		kept := slices.DeleteFunc(j.windows[n], func(w jobWindow) bool { return now.Sub(w.at) > jobSpan })
+		if kept = kept[:min(len(kept), maxWindows)]; len(kept) == 0 {
+			delete(j.windows, n)
+			continue
+		}
+		j.windows[n] = kept
+		for _, w := range kept {
+			list = append(list, w.w)
 		}
 	}
+	return list
+}
+
+// keep adds a point to every series, and gives the report those of its rows and ranks.
+func (j *jobs) keep(r *JobsReply, now time.Time) {
+	if len(j.series) >= maxSeries { // rows that were are no reason to forget those that are
+		maps.DeleteFunc(j.series, func(_ string, list []JobPoint) bool { return now.Sub(list[len(list)-1].At) > jobSpan })
+	}
+	add := func(key string, p JobPoint) {
+		points, ok := j.series[key]
+		if !ok && len(j.series) >= maxSeries {
+			return
+		}
+		if len(points) == 0 || now.Sub(points[len(points)-1].At) >= pointEvery {
+			p.At = now.UTC()
+			points = append(points, p) // readers of the last report have the shorter one
+			j.series[key] = points[max(0, len(points)-jobPoints):]
+		}
+		r.Series[key] = j.series[key]
+	}
+	for i := range r.Jobs {
+		job := &r.Jobs[i]
+		for k := range job.Rows {
+			x := &job.Rows[k]
+			add(seriesKey(x), JobPoint{BusBW: x.BusBW.GBps(), Transfer: x.Transfer.Micros(), Wait: x.Wait.Micros()})
+		}
+		for k := range job.Ranks {
+			if x := &job.Ranks[k]; len(job.Ranks) <= rankSeries {
+				add(fmt.Sprintf("rank/%s/%d", x.Host, x.PID), JobPoint{Share: x.Wait})
+			}
+		}
+	}
+	maps.DeleteFunc(j.series, func(_ string, list []JobPoint) bool { return now.Sub(list[len(list)-1].At) > time.Hour })
 }
 
 // of gives the predictor of a row's communicator where it stands in the fleet.
@@ -162,7 +221,7 @@ func (p *predictors) of(c *cluster.Cluster, err error, until time.Time) func(*ra
 		if err != nil {
 			return nil, err
 		}
-		key := fmt.Sprintf("%s/%d", row.Comm, row.Seen)
+		key := row.Where()
 		if p.each[key] == nil && p.fail[key] == nil {
 			if time.Now().After(until) {
 				return nil, errors.New("predictions take long; the next report has more")
@@ -180,40 +239,8 @@ func (p *predictors) of(c *cluster.Cluster, err error, until time.Time) func(*ra
 // seriesKey names a row by its size class: the mean size of a class moves.
 func seriesKey(r *rates.Row) string { return fmt.Sprintf("%s/%s/%d", r.Comm, r.Op, r.Class) }
 
-func rankKey(r *rates.Rank) string { return fmt.Sprintf("rank/%s/%d", r.Host, r.PID) }
-
-// jobFindings are what is wrong with the fleet's jobs.
-func (h *Hub) jobFindings() []finding.Finding {
-	list := h.jobsNow().Findings()
-	h.jobs.mu.Lock()
-	defer h.jobs.mu.Unlock()
-	return h.jobs.held.with(list, h.now())
-}
-
-func (h *Hub) getJobs(w http.ResponseWriter, _ *http.Request) {
-	r := h.jobsNow()
-	h.jobs.mu.Lock()
-	out := JobsReply{
-		Report: *r, Findings: r.Findings(), Series: map[string][]JobPoint{}, Predicted: h.jobs.on, Unpredicted: h.jobs.why,
-	}
-	for i := range r.Jobs {
-		for k := range r.Jobs[i].Rows {
-			key := seriesKey(&r.Jobs[i].Rows[k])
-			out.Series[key] = slices.Clone(h.jobs.series[key])
-		}
-		for k := range r.Jobs[i].Ranks {
-			key := rankKey(&r.Jobs[i].Ranks[k])
-			if list := h.jobs.series[key]; list != nil {
-				out.Series[key] = slices.Clone(list)
-			}
-		}
-	}
-	h.jobs.mu.Unlock()
-	reply(w, out)
-}
-
 func (h *Hub) jobMetrics(p *page) {
-	r := h.jobsNow()
+	r := h.jobs.last.Load()
 	row := func(name, help string, of func(r *rates.Row) float64) {
 		p.head(name, "gauge", help)
 		for i := range r.Jobs {

@@ -42,6 +42,14 @@ func sent(t *testing.T, rank, beat int, wait time.Duration) []byte {
 	return data
 }
 
+func judged(t *testing.T, h *Hub, now time.Time) *JobsReply {
+	t.Helper()
+	if err := h.judgeJobs(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	return h.jobs.last.Load()
+}
+
 // TestJobs joins what nodes send of one job: who is late, findings, series and metrics.
 func TestJobs(t *testing.T) {
 	now := time.Now()
@@ -54,9 +62,10 @@ func TestJobs(t *testing.T) {
 			}
 			h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, wait), now)
 		}
+		judged(t, h, now)
 	}
 	h.jobs.take("node9", []byte("no window"), now)
-	r := h.jobsNow()
+	r := judged(t, h, now)
 	if len(r.Jobs) != 1 || len(r.Jobs[0].Ranks) != 3 || r.Jobs[0].Rows[0].Count != 48 || r.Jobs[0].Rows[0].Seen != 3 ||
 		r.Jobs[0].Rows[0].Compared != 48 {
 		t.Fatalf("%+v", r)
@@ -64,7 +73,7 @@ func TestJobs(t *testing.T) {
 	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 1 || l.Host != "node1" {
 		t.Fatalf("%+v", l)
 	}
-	list := h.jobFindings()
+	list := r.hold
 	if len(list) != 1 || list[0].ID != "late-rank:node1/rank1" || list[0].Nodes[0] != "node1" || list[0].Since.IsZero() {
 		t.Errorf("%+v", list)
 	}
@@ -78,14 +87,11 @@ func TestJobs(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text.String())
 		}
 	}
-	if p := h.jobs.series["1/all_reduce/22"]; len(p) != 1 || p[0].Transfer != 1000 {
-		t.Errorf("%+v", h.jobs.series)
+	if p := r.Series["1/all_reduce/22"]; len(p) != 1 || p[0].Transfer != 1000 {
+		t.Errorf("%+v", r.Series)
 	}
 	now = now.Add(2 * time.Minute)
-	if list := h.jobFindings(); len(list) != 1 || !list[0].Clearing {
-		t.Errorf("%+v", list)
-	}
-	if r := h.jobsNow(); len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
+	if r := judged(t, h, now); len(r.hold) != 1 || !r.hold[0].Clearing || len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
 		t.Errorf("a job that ended stays: %+v", r)
 	}
 }
@@ -112,12 +118,14 @@ func TestJobsExpected(t *testing.T) {
 		for rank := range 3 {
 			h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, 50*time.Millisecond), now)
 		}
+		judged(t, h, now)
 	}
-	row := &h.jobsNow().Jobs[0].Rows[0]
-	if row.Expected == nil || row.Verdict != rates.SlowNetwork || h.jobs.on != "fleet" || len(row.Each) != 3 {
-		t.Fatalf("%+v on %q (%s)", row, h.jobs.on, h.jobs.why)
+	r := judged(t, h, now)
+	row := &r.Jobs[0].Rows[0]
+	if row.Expected == nil || row.Verdict != rates.SlowNetwork || r.Predicted != "fleet" || len(row.Each) != 3 {
+		t.Fatalf("%+v on %q (%s)", row, r.Predicted, r.Unpredicted)
 	}
-	if list := h.jobFindings(); len(list) != 1 || list[0].Kind != "slow-collective" {
+	if list := r.hold; len(list) != 1 || list[0].Kind != "slow-collective" {
 		t.Errorf("%+v", list)
 	}
 	var text strings.Builder
@@ -148,17 +156,19 @@ func TestJobsExpected(t *testing.T) {
 			for rank := range 3 {
 				h.jobs.take(fleet.Name(fmt.Sprintf("node%d", rank)), sent(t, rank, beat, took-time.Millisecond), now)
 			}
+			judged(t, h, now)
 		}
-		row := &h.jobsNow().Jobs[0].Rows[0]
+		r := judged(t, h, now)
+		row := &r.Jobs[0].Rows[0]
 		if row.Verdict != x.want || row.Against != x.against || row.Expected.Calibrated != (x.against == rates.ByCalibrated) {
 			t.Errorf("%s against %q, %v of %+v", row.Verdict, row.Against, row.Transfer, row.Expected)
 		}
-		if list := h.jobFindings(); len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] ||
+		if list := r.hold; len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] ||
 			len(list) > 0 && !strings.Contains(list[0].Text, "expected by the calibrated prediction") {
 			t.Errorf("%+v", list)
 		}
 	}
-	if p := h.jobs.series["rank/node1/11"]; len(p) != 1 {
-		t.Errorf("%v", slices.Sorted(maps.Keys(h.jobs.series)))
+	if p := r.Series["rank/node1/11"]; len(p) != 1 {
+		t.Errorf("%v", slices.Sorted(maps.Keys(r.Series)))
 	}
 }

@@ -78,16 +78,16 @@ func (l *live) move(d time.Duration) {
 }
 
 // progress keeps how far a part is, of nodes that beat.
-func (l *live) progress(d *fleet.Progress) bool {
+func (l *live) progress(d *fleet.Progress) (kept fleet.Progress, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.beats[d.Node]; !known {
-		return false
+		return kept, false
 	}
-	kept := *d
+	kept = *d
 	kept.Order, kept.Part, kept.Text = cut(d.Order), cut(d.Part), cut(d.Text)
 	l.progresses[d.Node] = kept
-	return true
+	return kept, true
 }
 
 // done clears what a node was at, before its next beat says so.

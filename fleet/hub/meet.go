@@ -113,48 +113,19 @@ func (h *Hub) placeOf(ctx context.Context, meet string) (p meetingPlace) {
 	return p
 }
 
-// unmeetable says why no partner can reach where rank 0 says that it is met. Nodes that are all on one machine meet
-// there.
-func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) string {
+// unmeetable says which partner cannot reach where rank 0 says that it is met, and why. Nodes that are all on one
+// machine meet there. Either may say a wrong address: others must agree, as where a partner says so itself.
+func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) (partner fleet.Name, why string) {
 	at := h.placeOf(ctx, meet)
 	if !at.loop && !at.odd {
-		return ""
+		return "", ""
 	}
 	for _, n := range ranks[1:] {
 		own, ok := h.view.meet(n)
 		if other := h.placeOf(ctx, own); ok && (at.loop && !other.loop || at.odd && !other.odd) {
-			return cut(fmt.Sprintf("announces the address %s (%s), where no other node can reach it; give its agent --bind "+
-				"INTERFACE or ADDRESS", meet, at.text))
+			return n, cut(fmt.Sprintf("announces the address %s (%s), where %s cannot reach it; give its agent --bind "+
+				"INTERFACE or ADDRESS", meet, at.text, n))
 		}
 	}
-	return ""
-}
-
-// whose is why a part failed, with the server's own look at the meeting point where a partner did not reach it.
-func (p *part) whose(ctx context.Context, out outcome) string {
-	why := out.m.Failed
-	host := p.ranks[0]
-	if out.by == host || out.m.Peer != host {
-		return cut(why)
-	}
-	meet, ok := p.h.view.meet(host)
-	if at := p.h.placeOf(ctx, meet); !ok || at.loop || at.odd || p.h.cfg.Dial == nil {
-		return cut(why)
-	}
-	within, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if p.h.cfg.Dial(within, meet) == nil {
-		return cut(why) + "; the server reaches " + string(host)
-	}
-	return cut(why) + "; the server does not reach " + string(host) + " either"
-}
-
-// dial looks whether somebody listens at an address.
-func dial(ctx context.Context, address string) error {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return c.Close()
+	return "", ""
 }

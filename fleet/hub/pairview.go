@@ -145,17 +145,18 @@ func (v *View) nodeRates(by fleet.Transport) map[fleet.Name][2]float64 {
 	return out
 }
 
-// table is what a sweep of an order showed, and the middle rate that pairs of the fleet show when they are measured
-// with messages of the same size; 0 where few were. Every node that says something has one vote, however much it says:
-// one in the wrong hands could claim rates that make all others look slow.
-func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, usual unit.Rate) {
+// table is what a sweep of an order showed, the middle of it, and the middle rate that pairs of the fleet show when they
+// are measured with messages of the same size; 0 where few were. Every node that says something has one vote, however
+// much it says: one in the wrong hands could claim rates that make all others look slow.
+func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, mid pairs.Measure, usual unit.Rate) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	t = &pairs.Table{}
 	o := v.orders[id]
 	if o == nil {
-		return t, 0
+		return t, mid, 0
 	}
+	var rate, both, slow votes
 	place := map[uint32]int{}
 	for i, a := range names {
 		t.Names = append(t.Names, string(a))
@@ -170,6 +171,9 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 		i, ok1 := place[uint32(k>>32)]
 		j, ok2 := place[uint32(k)]
 		if ok1 && ok2 {
+			rate.add(c.by, float64(c.rate))
+			both.add(c.by, float64(c.both))
+			slow.add(c.by, -float64(c.latency))
 			t.Cells = append(t.Cells, pairs.Measure{
 				From: i, To: j, Rate: unit.Rate(c.rate), Both: unit.Rate(c.both), Latency: unit.Seconds(float64(c.latency)),
 			})
@@ -181,21 +185,44 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.Over == o.Over &&
 			other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
 	}
-	count, by := 0, map[uint32][]float64{}
+	mid.Rate, mid.Both, mid.Latency = unit.Rate(rate.middle()), unit.Rate(both.middle()), unit.Seconds(-slow.middle())
+	count := 0
+	var all votes
 	for _, cells := range []map[uint64]cell{v.cells[o.Over], v.checks[o.Over]} {
 		for _, c := range cells {
 			if alike[c.order] && c.rate > 0 {
-				by[c.by] = append(by[c.by], float64(c.rate))
+				all.add(c.by, float64(c.rate))
 				count++
 			}
 		}
 	}
 	if count < 8 {
-		return t, 0
+		return t, mid, 0
 	}
-	var votes []float64
-	for _, rates := range by {
-		votes = append(votes, stats.Nearest(rates, 0.5))
+	return t, mid, unit.Rate(all.middle())
+}
+
+// votes are figures by who said them.
+type votes map[uint32][]float64
+
+func (v *votes) add(by uint32, x float64) {
+	if *v == nil {
+		*v = votes{}
 	}
-	return t, unit.Rate(stats.MedianLow(votes)) // of two, the lower: nobody is slow because one says so
+	if x != 0 {
+		(*v)[by] = append((*v)[by], x)
+	}
+}
+
+// middle is that of the middles of all who said something; 0 where nobody did. Of two it is the lower: nobody is slow
+// because one says so.
+func (v votes) middle() float64 {
+	var list []float64
+	for _, x := range v {
+		list = append(list, stats.Nearest(x, 0.5))
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	return stats.MedianLow(list)
 }

@@ -101,9 +101,8 @@ func (p *part) run(ctx context.Context) ended {
 			case out.m.Failed == "" && out.by == p.ranks[0]:
 				return ended{kind: partGood}
 			case out.m.Failed != "" && slices.Contains(p.ranks, out.by):
-				why := p.whose(ctx, out)
 				p.stop(p.ranks)
-				return ended{partFailed, out.by, why}
+				return ended{partFailed, out.by, cut(out.m.Failed)}
 			}
 		}
 	}
@@ -118,8 +117,9 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	if !ok {
 		return ended{partOut, p.ranks[0], "announces no address for measurements"}, false
 	}
-	if why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
-		return ended{partOut, p.ranks[0], why}, false
+	if partner, why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
+		p.unmet(p.ranks[0], partner)
+		return ended{partMeet, p.ranks[0], why}, false
 	}
 	order := fleet.Part{
 		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks,

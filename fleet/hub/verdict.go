@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
@@ -76,7 +77,7 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string),
 	v *fleet.Verdict,
 ) func(fleet.Name) bool {
-	t, usual := h.view.table(s.ID, s.Sweep, names)
+	t, mid, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	seen := map[fleet.Name]bool{}
 	with := make([]map[int]bool, len(names))
@@ -125,13 +126,44 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 		case f.Severity == finding.Note:
 		case s.Job == "":
 			v.Notes = append(v.Notes, standsOut+f.Text)
-		case len(f.Ranks) == 1 && certain(f):
+		case len(f.Ranks) == 1 && certain(f) && agreed(t, f, mid):
 			blame(names[f.Ranks[0]], f.Text)
 		default:
 			v.Notes = append(v.Notes, f.Text)
 		}
 	}
 	return func(n fleet.Name) bool { return seen[n] && !unsure[n] }
+}
+
+// agreed tells whether a node is slow with most others, and with several, by what the middle of all who measured show:
+// one partner in the wrong hands can say anything of its own pairs.
+func agreed(t *pairs.Table, f finding.Finding, mid pairs.Measure) bool {
+	slow := map[int]bool{} // partners, by whether it is with them
+	for _, m := range t.Cells {
+		partner := m.To
+		switch n := f.Ranks[0]; {
+		case m.From == n && f.Kind != pairs.SlowIn:
+		case m.To == n && f.Kind != pairs.SlowOut:
+			partner = m.From
+		default:
+			continue
+		}
+		bad := float64(m.Rate) < tooSlow*float64(mid.Rate)
+		switch f.Figure {
+		case "latency":
+			bad = tooSlow*float64(m.Latency) > float64(mid.Latency)
+		case pairs.BothWays:
+			bad = float64(m.Both) < tooSlow*float64(mid.Both)
+		}
+		slow[partner] = slow[partner] || bad
+	}
+	count := 0
+	for _, bad := range slow {
+		if bad {
+			count++
+		}
+	}
+	return count >= witnesses && 2*count > len(slow)
 }
 
 // certain tells what one brief measurement can show of a node from what may be chance.

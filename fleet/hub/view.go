@@ -342,7 +342,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			for _, p := range list {
 				h.Add(health.Sample{
 					By: string(sweep.over), Rail: p.Rail, Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To),
-					Rate: p.Rate, Latency: p.Latency, Error: cut(p.Failed), Setup: setup,
+					Rate: p.Rate, Latency: p.Latency, Error: cut(says(name, p.Failed)), Setup: setup,
 				})
 			}
 		})
@@ -420,7 +420,7 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
 		s := health.Sample{
 			By: string(sweep.over), Sweep: sweepName(m.Order, m.Sweep), Time: sweep.at, From: string(d[0]), To: string(d[1]),
-			Error: cut(m.Failed), Setup: o.setup,
+			Error: cut(says(name, m.Failed)), Setup: o.setup,
 		}
 		v.history(func(h *health.History) {
 			ways := slices.DeleteFunc(h.Ways(s.From, s.To), func(w health.Way) bool { return w.By != s.By })

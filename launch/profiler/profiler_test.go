@@ -135,7 +135,10 @@ func TestJob(t *testing.T) {
 	for _, r := range b.rings(t) {
 		w.AddRing(r, time.Time{})
 	}
-	report := rates.Join(w.Done())
+	report, err := rates.Join(t.Context(), rates.Bounds{}, w.Done())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(report.Jobs) != 1 || len(report.Jobs[0].Ranks) != 4 || report.Jobs[0].Late == nil {
 		t.Fatalf("%+v", report)
 	}

@@ -30,8 +30,8 @@ const (
 	scattered = 6.0
 )
 
-// bothWays is the figure of a direction while the other one is in use as well.
-const bothWays = "bandwidth both ways"
+// BothWays is the figure of a direction while the other one is in use as well.
+const BothWays = "bandwidth both ways"
 
 // Findings lists what stands out, worst first. A host explains its pairs: they are
 // named only where they are slow beyond it.
@@ -52,7 +52,7 @@ func (t *Table) findings() []finding.Finding {
 		name  string
 		of    value
 		worth float64
-	}{{"bandwidth", rate, worth}, {bothWays, both, worth}, {"latency", speed, latent}} {
+	}{{"bandwidth", rate, worth}, {BothWays, both, worth}, {"latency", speed, latent}} {
 		e, ok := t.polish(f.of)
 		if !ok {
 			continue
@@ -170,7 +170,7 @@ func part(what string, factor float64) string {
 	switch what {
 	case "latency":
 		return fmt.Sprintf("%.1f times the others' latency", 1/factor)
-	case bothWays: // of which one alone may be slow
+	case BothWays: // of which one alone may be slow
 		return fmt.Sprintf("%.0f%% of the others' bandwidth when both send at once", 100*factor)
 	}
 	return fmt.Sprintf("%.0f%% of the others' %s", 100*factor, what)

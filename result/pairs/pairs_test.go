@@ -114,8 +114,8 @@ func TestFindings(t *testing.T) {
 				if f.Kind != c.kind || !slices.Equal(f.Ranks, c.who) || f.Severity != c.worst {
 					t.Errorf("%s, seed %d: %v", c.name, seed, f)
 				}
-				if f.Figure == bothWays &&
-					(strings.Contains(f.Text, bothWays) || !strings.Contains(f.Text, "when both send at once")) {
+				if f.Figure == BothWays &&
+					(strings.Contains(f.Text, BothWays) || !strings.Contains(f.Text, "when both send at once")) {
 					t.Errorf("%s, seed %d: the words leave it open which figure it is: %s", c.name, seed, f.Text)
 				}
 			}

@@ -317,7 +317,8 @@ func (a *attack) beat(creds string, over <-chan struct{}) {
 				Comm: fmt.Sprintf("%x", i), Ranks: 2, Host: "evil", PID: i + 1, Job: fmt.Sprint(i), Global: -1, Local: -1,
 			})
 			w.Parts = append(w.Parts, rates.Part{
-				Member: i, Op: "all_reduce", Class: 20, Count: 1, Bytes: 1 << 20, TimeUs: 9, Timed: 1,
+				Member: i, Op: "all_reduce", Class: 20, Count: 1, Bytes: 1 << 20,
+				Samples: []rates.Sample{{Seq: 1, At: w.To.UnixMicro(), Us: 9}},
 			})
 		}
 		if data, err := w.Pack(); err != nil || len(data) > 16<<10 {

@@ -1,13 +1,17 @@
 package rates
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/finding"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/test/ringfile"
@@ -254,5 +258,106 @@ func TestInspector(t *testing.T) {
 	}
 	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 0 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// oneMemberJobs is a window of processes that have a communicator each.
+func oneMemberJobs(n int) *Window {
+	w := &Window{}
+	for i := range n {
+		w.Members = append(w.Members, Member{Comm: fmt.Sprint(i), Ranks: 1, Host: "a", PID: i + 1})
+		w.Parts = append(w.Parts, Part{Member: i, Op: "all_reduce", Count: 1})
+	}
+	return w
+}
+
+// TestJoinIsLinear: twice as many jobs take about twice the memory, not four times as much. Bytes are counted, for a
+// clock would tell of other programs.
+func TestJoinIsLinear(t *testing.T) {
+	taken := func(n int) uint64 {
+		w := oneMemberJobs(n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if r := joined(t, Bounds{}, w); len(r.Jobs) != n {
+			t.Fatalf("%d jobs of %d", len(r.Jobs), n)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	taken(100)
+	a, b := taken(2000), taken(8000)
+	if b > 6*a {
+		t.Errorf("%d bytes for 2000 jobs and %d for 8000", a, b)
+	}
+	t.Logf("%d bytes for 2000 jobs and %d for 8000", a, b)
+}
+
+// TestBounds: what one host has beyond its share is left out and told, of every sort, and others lose nothing by it.
+func TestBounds(t *testing.T) {
+	most := Bounds{Processes: 8, Members: 16, Rows: 4}
+	other := &Window{
+		Members: []Member{{Comm: "x", Ranks: 1, Host: "b", PID: 1}}, Parts: []Part{{Op: "send", Count: 1}},
+	}
+	many := oneMemberJobs(900)
+	for i := range 40 {
+		many.Members = append(many.Members, Member{Comm: fmt.Sprint("c", i), Ranks: 1, Host: "a", PID: 1})
+	}
+	r := joined(t, most, many, other)
+	rows := 0
+	for _, j := range r.Jobs {
+		rows += len(j.Rows)
+	}
+	if len(r.Jobs) != most.Processes+1 || rows != most.Rows+1 {
+		t.Errorf("%d jobs and %d rows", len(r.Jobs), rows)
+	}
+	if list := r.Findings(); len(list) != 1 || list[0].ID != "jobs-cut:a" || list[0].Severity != finding.Warn {
+		t.Errorf("%+v", list)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Join(ctx, most, other); err == nil {
+		t.Error("a context that is over is no matter")
+	}
+}
+
+// TestUnpackSpeaksForItsHost: members are the sender's, a rank that another host claims counts for neither, and figures
+// that would make sums endless are left out.
+func TestUnpackSpeaksForItsHost(t *testing.T) {
+	w := &Window{
+		Members: []Member{{Comm: "1\x1b[2J", Rank: 0, Ranks: 2, Host: "b", PID: 7, Job: strings.Repeat("x", 100)}},
+		Parts: []Part{
+			{Op: "all_reduce", Count: 1, Samples: []Sample{{Us: 1e300}, {Us: 1e-300}, {Us: 5}, {Us: 5, At: -1}}},
+			{Op: "all_reduce", Count: 1, Member: 1}, {Op: "all_reduce", Count: 1, Class: 63}, {Op: "all_reduce"},
+		},
+	}
+	pack := func(w *Window) []byte {
+		data, err := w.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	a, err := Unpack(pack(w), "a")
+	if err != nil || a.Members[0].Host != "a" || a.Members[0].Comm != "1 [2J" || len(a.Members[0].Job) != 64 ||
+		len(a.Parts) != 1 || len(a.Parts[0].Samples) != 1 {
+		t.Fatalf("%v %+v", err, a)
+	}
+	b, err := Unpack(pack(w), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := joined(t, Bounds{}, a, b)
+	if len(r.Jobs) != 2 || len(r.Jobs[0].Rows)+len(r.Jobs[1].Rows) != 0 {
+		t.Errorf("%+v", r.Jobs)
+	}
+	if list := r.Findings(); len(list) != 1 || list[0].ID != "contested-rank:a,b" {
+		t.Errorf("%+v", list)
+	}
+	w.Members[0].World = 1 << 40
+	if _, err := Unpack(pack(w), "a"); err == nil {
+		t.Error("a world of a trillion ranks was taken")
+	}
+	if data, err := (&Window{Members: make([]Member, 1<<14)}).Pack(); err == nil {
+		t.Errorf("%d bytes were packed", len(data))
 	}
 }

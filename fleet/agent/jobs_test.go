@@ -34,7 +34,7 @@ func TestJobs(t *testing.T) {
 		if data == nil {
 			return 0
 		}
-		w, err := rates.Unpack(data)
+		w, err := rates.Unpack(data, "n1")
 		if err != nil || len(w.Members) != 1 || w.Members[0].Host != "n1" || len(data) > maxJobs {
 			t.Fatalf("%v %+v", err, w)
 		}

@@ -96,8 +96,8 @@ func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) 
 		return nil, fmt.Errorf("the schedule does %s, the call asks for %s", s.Kind, op.Kind)
 	case s.Kind.Rooted() && s.Root != op.Root:
 		return nil, fmt.Errorf("the schedule has root %d, the call root %d", s.Root, op.Root)
-	case s.Lanes < 1 || s.Lanes > 1<<15:
-		return nil, fmt.Errorf("a schedule of %d lanes; 1 to %d are possible", s.Lanes, 1<<15)
+	case s.Lanes < 1 || s.Lanes > maxLanes:
+		return nil, fmt.Errorf("a schedule of %d lanes; 1 to %d are possible", s.Lanes, maxLanes)
 	}
 	l := s.Layout
 	if l.Blocks < 1 || l.Channels < 1 || l.Chunks < 0 || l.Chunks%(l.Blocks*l.Channels) != 0 || s.Temp < 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -60,6 +61,9 @@ type Config struct {
 	// Bind is the interfaces or addresses to use, comma-separated; connections to a peer are
 	// spread over them. Empty: the address that reaches rank 0.
 	Bind string
+	// MayDial, where it is set, says why this rank may not connect to an address: whatever the other ranks name, it
+	// connects nowhere else. It may be asked from several goroutines.
+	MayDial func(netip.AddrPort) error
 	// Conns is the number of connections to each peer; 0 is 1. Lanes are spread over them.
 	Conns int
 	// Timeout is how soon a rank that died, hangs or is cut off is noticed; 0 is 10 s.
@@ -184,9 +188,7 @@ func (c *Config) complete() error {
 	if c.Host == "" {
 		c.Host, _ = os.Hostname()
 	}
-	if len(c.Host) > 255 {
-		c.Host = c.Host[:255]
-	}
+	c.Host = printable(c.Host, maxName)
 	_, err := ParseTransport(string(c.Transport))
 	return err
 }
@@ -217,8 +219,9 @@ func (c *Config) bindAddresses() ([]net.IP, error) {
 		}
 		list = append(list, ip)
 	}
-	if c.Bind != "" && len(list) == 0 {
-		return nil, fmt.Errorf("bind to %q: no address in it; expected addresses or interfaces, with commas", c.Bind)
+	if c.Bind != "" && (len(list) == 0 || len(list) > maxAddrs) {
+		return nil, fmt.Errorf("bind to %q: %d addresses in it; expected 1 to %d addresses or interfaces, with commas",
+			c.Bind, len(list), maxAddrs)
 	}
 	return list, nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -12,6 +13,8 @@ import (
 // coordinator is rank 0's side of all control connections.
 type coordinator struct {
 	n *network
+	// listen reads what a rank says until its connection ends.
+	listen func(rank int, ctl *control)
 
 	mu      sync.Mutex
 	ranks   []follower
@@ -19,7 +22,7 @@ type coordinator struct {
 	full    chan struct{} // closed when all have come
 	changed chan struct{} // somebody left
 	judged  bool
-	started bool // the table has gone out
+	started bool // all have come, or nobody is let in any more
 }
 
 // follower is a rank as rank 0 sees it.
@@ -28,6 +31,7 @@ type follower struct {
 	m     member
 	heard time.Time
 	state uint64
+	lost  bool          // it has reported a connection that broke
 	gone  bool          // left as it should, or was declared dead
 	bye   bool          // left as it should
 	asked chan struct{} // closed when it has answered noteAsk, or is gone; nil where nobody asked
@@ -37,7 +41,7 @@ func newCoordinator(n *network) *coordinator {
 	c := &coordinator{
 		n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
-	c.come = 1
+	c.listen, c.come = c.follow, 1
 	if n.cfg.Size == 1 {
 		close(c.full)
 	}
@@ -49,49 +53,55 @@ func newCoordinator(n *network) *coordinator {
 func (c *coordinator) admit(conn net.Conn, h hello, answer func(Refusal) error) Refusal {
 	c.mu.Lock()
 	f := &c.ranks[h.rank]
-	if f.c != nil || c.started {
-		c.mu.Unlock()
-		answer(Taken)
-		return Taken
+	why := Refusal(0)
+	switch {
+	case f.c != nil:
+		why = Taken
+	case c.started:
+		why = Late
 	}
-	ctl := &control{c: conn, limit: c.n.cfg.Timeout}
+	if why != 0 {
+		c.mu.Unlock()
+		answer(why)
+		return why
+	}
+	ctl := &control{c: conn, peer: h.rank, size: c.n.cfg.Size, limit: c.n.cfg.Timeout}
 	f.c = ctl
 	c.mu.Unlock()
 	stop := closing(c.n.quit, conn)
 	defer stop()
-	var m member
+	var m message
 	err := answer(0)
 	if err == nil {
 		conn.SetReadDeadline(time.Now().Add(patience))
-		var kind note
-		var body []byte
-		if kind, body, err = ctl.receive(nil); err == nil && kind == noteMember {
-			err = json.Unmarshal(body, &m)
-		} else if err == nil {
-			err = fmt.Errorf("no introduction")
-		}
+		m, err = ctl.receive(noteMember)
 		conn.SetReadDeadline(time.Time{})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
+	if err != nil || m.member.Rank != h.rank || c.started {
 		f.c = nil
 		return Garbage
 	}
-	m.Rank = int(h.rank)
-	f.m, f.heard, f.state = m, time.Now(), idleState
+	f.m, f.heard, f.state = m.member, time.Now(), idleState
 	if c.come++; c.come == c.n.cfg.Size {
+		c.started = true
 		close(c.full)
 	}
-	c.n.tasks.Go(func() { c.listen(int(h.rank), ctl) })
+	c.n.tasks.Go(func() { c.listen(h.rank, ctl) })
 	return 0
 }
 
-// listen is what a rank says.
-func (c *coordinator) listen(rank int, ctl *control) {
-	var buf [64]byte
+// follow is what a rank of a group says.
+func (c *coordinator) follow(rank int, ctl *control) {
 	for {
-		kind, body, err := ctl.receive(buf[:])
+		m, err := ctl.receive(noteAlive, noteSuspect, noteVerdict, noteBye, noteHere)
+		if err == nil && m.kind == noteSuspect && m.verdict.Rank == rank {
+			err = &protocolError{rank, "it reports that it lost a connection to itself"}
+		}
+		if c.comesAgain(rank) {
+			return
+		}
 		if err != nil {
 			c.lost(rank, err)
 			return
@@ -99,51 +109,60 @@ func (c *coordinator) listen(rank int, ctl *control) {
 		c.mu.Lock()
 		f := &c.ranks[rank]
 		f.heard = time.Now()
-		switch {
-		case kind == noteAlive && len(body) == 8:
-			f.state = binary.LittleEndian.Uint64(body)
-		case kind == noteHere:
+		first := !f.lost
+		switch m.kind {
+		case noteAlive:
+			f.state = m.state
+		case noteSuspect:
+			f.lost = true
+		case noteHere:
 			f.settle()
-		case kind == noteBye:
+		case noteBye:
 			f.bye = true
 			c.goneNow(f)
 		}
 		c.mu.Unlock()
-		var v verdict
-		if (kind == noteSuspect || kind == noteVerdict) && json.Unmarshal(body, &v) == nil && v.Rank >= 0 &&
-			v.Rank < len(c.ranks) {
-			if kind == noteVerdict {
-				c.broadcastFailure(v)
-			} else {
-				go c.suspected(rank, v)
-			}
+		switch {
+		case m.kind == noteVerdict:
+			c.broadcastFailure(m.verdict)
+		case m.kind == noteSuspect && first: // the first ends the group: no more need be looked into
+			go c.suspected(rank, m.verdict)
 		}
 	}
+}
+
+// comesAgain lets a rank go whose connection ended, or that spoke, before all had come: it may come again.
+func (c *coordinator) comesAgain(rank int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started {
+		return false
+	}
+	c.ranks[rank].c.c.Close()
+	c.ranks[rank] = follower{}
+	c.come--
+	return true
 }
 
 // lost is the end of a rank's control connection.
 func (c *coordinator) lost(rank int, err error) {
 	c.mu.Lock()
 	f := &c.ranks[rank]
-	if !c.started { // it may come again
-		f.c.c.Close()
-		f.c = nil
-		if c.come < c.n.cfg.Size {
-			c.come--
-		}
-		c.mu.Unlock()
-		return
-	}
 	left, doing := f.gone, stateText(f.state)
 	c.goneNow(f)
 	c.mu.Unlock()
-	if !left {
-		text := "its connections closed"
-		if !closedError(err) {
-			text = "its control connection broke: " + err.Error()
-		}
-		c.broadcastFailure(verdict{Rank: rank, Cause: Died, Text: text, Doing: doing})
+	if left {
+		return
 	}
+	v := verdict{Rank: rank, Cause: Died, Text: "its connections closed", Doing: doing}
+	var bad *protocolError
+	switch {
+	case errors.As(err, &bad):
+		v.Cause, v.Text = Failed, bad.text
+	case !closedError(err):
+		v.Text = "its control connection broke: " + err.Error()
+	}
+	c.broadcastFailure(v)
 }
 
 // suspected is a rank that lost its connection to another. Whether that one lives is not a matter of time, which says
@@ -223,7 +242,7 @@ func (c *coordinator) broadcastFailure(v verdict) {
 	if !first {
 		return
 	}
-	if b, err := json.Marshal(v); err == nil {
+	if b, err := json.Marshal(v.short()); err == nil {
 		c.broadcast(noteVerdict, b)
 	}
 	c.n.g.fail(c.n.errorOf(v))
@@ -327,6 +346,7 @@ func (c *coordinator) waitForLeaving(limit time.Duration) {
 func (c *coordinator) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.started = true
 	for i := range c.ranks {
 		if f := &c.ranks[i]; f.c != nil {
 			f.c.c.Close()

@@ -43,20 +43,22 @@ func TestSuspectedIsAsked(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			g := newGroup(Config{Size: 3, Timeout: 50 * time.Millisecond}, newNotifier())
-			n := newNetwork(g, nil)
-			c := newCoordinator(n)
-			n.coordinator, c.started = c, true
+			n := newNetwork(g.cfg, nil, g)
+			g.net = n
+			c := n.coordinator
+			c.started = true
 			here, there := net.Pipe()
-			mine, theirs := &control{c: here, limit: time.Minute}, &control{c: there, limit: time.Minute}
+			mine := &control{c: here, peer: 1, size: 3, limit: time.Minute}
+			theirs := &control{c: there, size: 3, limit: time.Minute}
 			c.ranks[1] = follower{c: mine, state: idleState}
 			n.tasks.Go(func() { c.listen(1, mine) })
 			n.tasks.Go(func() { c.suspected(2, verdict{Rank: 1, Cause: CutOff, Text: "its connection broke"}) })
-			if kind, _, err := theirs.receive(nil); err != nil || kind != noteAsk {
-				t.Fatalf("it hears %d, %v", kind, err)
+			if m, err := theirs.receive(noteAsk); err != nil {
+				t.Fatalf("it hears %+v, %v", m, err)
 			}
 			go func() { // what it is told in the end
 				for {
-					if _, _, err := theirs.receive(nil); err != nil {
+					if _, err := theirs.receive(noteVerdict); err != nil {
 						return
 					}
 				}

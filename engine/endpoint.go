@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -19,7 +21,8 @@ type endpoint struct {
 	work       uint64      // what the ranks are to do
 	tls        *tls.Config // nil without
 	bind       []net.IP
-	mu         sync.Mutex // guards listeners and handshakes
+	mayDial    func(netip.AddrPort) error // nil: anything
+	mu         sync.Mutex                 // guards listeners and handshakes
 	listeners  []net.Listener
 	handshakes []net.Conn // strangers in theirs, the oldest first; guarded by mu
 	refused    [refusals]atomic.Int64
@@ -42,13 +45,12 @@ func newEndpoint(cfg *Config) (*endpoint, error) {
 	}
 	return &endpoint{
 		key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind,
-		quit: make(chan struct{}),
+		mayDial: cfg.MayDial, quit: make(chan struct{}),
 	}, nil
 }
 
 // listen opens the sockets at which others reach this rank, and says at which addresses.
-func (d *endpoint) listen(ips []net.IP, port int) ([]string, error) {
-	var addrs []string
+func (d *endpoint) listen(ips []net.IP, port int) (addrs []netip.AddrPort, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first := len(d.listeners)
@@ -58,13 +60,19 @@ func (d *endpoint) listen(ips []net.IP, port int) ([]string, error) {
 			return nil, fmt.Errorf("listen: %w", err)
 		}
 		d.listeners = append(d.listeners, l)
-		addrs = append(addrs, l.Addr().String())
+		addrs = append(addrs, addrPort(l.Addr()))
 	}
 	for _, l := range d.listeners[first:] {
 		d.tasks.Add(1)
 		go d.accept(l)
 	}
 	return addrs, nil
+}
+
+// addrPort is the address of a socket, IPv4 as such.
+func addrPort(a net.Addr) netip.AddrPort {
+	at := a.(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
 // reachableFrom is where a rank listens that has reached rank 0, or a member, over a connection. The
@@ -161,7 +169,7 @@ func (d *endpoint) refuse(c net.Conn, h hello, why Refusal) {
 	}
 	rank := -1
 	if h.purpose == forControl || h.purpose == forData {
-		rank = int(h.rank)
+		rank = h.rank
 	}
 	d.told(Refused{From: from, Rank: rank, Why: why})
 }
@@ -185,10 +193,37 @@ func (d *endpoint) secure(c net.Conn) (net.Conn, Refusal) {
 	return t, 0
 }
 
+// forbiddenError is an address that this rank may not connect to.
+type forbiddenError struct {
+	to  netip.AddrPort
+	err error
+}
+
+func (e *forbiddenError) Error() string { return fmt.Sprintf("%s is not dialled: %v", e.to, e.err) }
+
+// allow is the gate of all connections: whoever names an address, this rank connects to those alone that
+// Config.MayDial lets pass.
+func (d *endpoint) allow(to netip.AddrPort) error {
+	if d.mayDial == nil {
+		return nil
+	}
+	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
+	if err := d.mayDial(to); err != nil {
+		return &forbiddenError{to, err}
+	}
+	return nil
+}
+
 // dial connects from the k-th of the addresses to bind to, where there are any of the same
 // family.
 func (d *endpoint) dial(ctx context.Context, k int, addr string, limit time.Duration) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: limit}
+	dialer := net.Dialer{Timeout: limit, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address) // what a name stands for, just before it is connected to
+		if err == nil {
+			err = d.allow(to)
+		}
+		return err
+	}}
 	if len(d.bind) > 0 {
 		ip := d.bind[k%len(d.bind)]
 		host, _, err := net.SplitHostPort(addr)

@@ -25,6 +25,8 @@ const (
 	Stuck  Cause = "stuck"      // it lives, but the call makes no progress because of it
 )
 
+var causes = []Cause{Died, Silent, CutOff, Left, Failed, Stuck}
+
 // PeerError names the rank because of which a group failed.
 type PeerError struct {
 	Rank  int

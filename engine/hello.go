@@ -21,7 +21,7 @@ import (
 // and what Pick picks.
 const (
 	greeting  = "busbar\x00"
-	version   = 5
+	version   = 6
 	nonceLen  = 32
 	helloLen  = len(greeting) + 1 + nonceLen
 	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + 8 + nonceLen + sha256.Size
@@ -40,9 +40,9 @@ const (
 // hello is who a connection is from.
 type hello struct {
 	purpose    purpose
-	conn       uint8
+	conn       int
 	epoch      uint32
-	rank, size uint32
+	rank, size int
 	work       uint64 // of the words of Config.Work
 }
 
@@ -99,7 +99,8 @@ func final(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.why != Garbage && refused.why != Taken && refused.why != TooMany
 	}
-	return isCertificateError(err)
+	var forbidden *forbiddenError
+	return errors.As(err, &forbidden) || isCertificateError(err)
 }
 
 // certain reports a refusal by the very job that was looked for.
@@ -153,15 +154,15 @@ func code(key []byte, who string, parts ...[]byte) []byte {
 func (h hello) encode(nonce []byte) []byte {
 	b := make([]byte, 0, answerLen)
 	b = append(b, greeting...)
-	b = append(b, version, byte(h.purpose), h.conn)
+	b = append(b, version, byte(h.purpose), byte(h.conn))
 	b = binary.LittleEndian.AppendUint32(b, h.epoch)
-	b = binary.LittleEndian.AppendUint32(b, h.rank)
-	b = binary.LittleEndian.AppendUint32(b, h.size)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.rank))
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.size))
 	b = binary.LittleEndian.AppendUint64(b, h.work)
 	return append(b, nonce...)
 }
 
-// decodeHello reads what encode wrote and a code after it.
+// decodeHello reads what encode wrote and a code after it. The rank is one of the size.
 func decodeHello(b []byte) (h hello, why Refusal) {
 	if len(b) != answerLen || string(b[:len(greeting)]) != greeting {
 		return h, Garbage
@@ -170,10 +171,13 @@ func decodeHello(b []byte) (h hello, why Refusal) {
 	if b[0] != version {
 		return h, OtherMake
 	}
+	rank, size := binary.LittleEndian.Uint32(b[7:]), binary.LittleEndian.Uint32(b[11:])
 	h = hello{
-		purpose: purpose(b[1]), conn: b[2], epoch: binary.LittleEndian.Uint32(b[3:]),
-		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]),
-		work: binary.LittleEndian.Uint64(b[15:]),
+		purpose: purpose(b[1]), conn: int(b[2]), epoch: binary.LittleEndian.Uint32(b[3:]),
+		rank: int(min(rank, maxSize)), size: int(min(size, maxSize+1)), work: binary.LittleEndian.Uint64(b[15:]),
+	}
+	if rank >= size || size > maxSize || h.conn >= maxConns || h.purpose != forControl && h.purpose != forData {
+		return h, WrongGroup
 	}
 	return h, 0
 }
@@ -245,7 +249,7 @@ func receiveHello(c net.Conn, key []byte) (h hello, answer func(Refusal) error, 
 		return err
 	}
 	h, why = decodeHello(theirs[:])
-	if why == 0 && !hmac.Equal(mac, code(key, "dial", mine, body)) {
+	if !hmac.Equal(mac, code(key, "dial", mine, body)) {
 		why = WrongSecret
 	}
 	return h, answer, why

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,8 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 		return nil, err
 	}
 	g := newGroup(cfg, w)
-	n := newNetwork(g, d)
+	g.net = newNetwork(cfg, d, g)
+	n := g.net
 	d.receive = n.receive
 	err = n.join(ctx)
 	if err != nil {
@@ -51,9 +53,12 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	return g, nil
 }
 
-func newNetwork(g *Group, d *endpoint) *network {
-	n := &network{g: g, cfg: g.cfg, endpoint: d, tabled: make(chan struct{}), quit: make(chan struct{})}
-	g.net = n
+// newNetwork is the standing of a group, or of a star where that is nil. Of rank 0 it lets the others in.
+func newNetwork(cfg Config, d *endpoint, g *Group) *network {
+	n := &network{g: g, cfg: cfg, endpoint: d, tabled: make(chan struct{}), quit: make(chan struct{})}
+	if cfg.Rank == 0 {
+		n.coordinator = newCoordinator(n)
+	}
 	return n
 }
 
@@ -69,9 +74,6 @@ func (n *network) abandon() {
 
 // join meets the others.
 func (n *network) join(ctx context.Context) error {
-	if n.cfg.Rank == 0 {
-		n.coordinator = newCoordinator(n)
-	}
 	if n.cfg.OnWait != nil {
 		defer n.reportMissing()()
 	}
@@ -92,7 +94,7 @@ func (n *network) host(ctx context.Context) error {
 }
 
 // open lets the others find rank 0, and says where it listens; withdraw removes the file that says so.
-func (n *network) open() (addrs []string, withdraw func(), err error) {
+func (n *network) open() (addrs []netip.AddrPort, withdraw func(), err error) {
 	ips, port, err := n.meetingPlace()
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +107,7 @@ func (n *network) open() (addrs []string, withdraw func(), err error) {
 }
 
 // gather waits for the others at addresses where rank 0 listens, and tells all of all.
-func (n *network) gather(ctx context.Context, addrs []string) error {
+func (n *network) gather(ctx context.Context, addrs []netip.AddrPort) error {
 	select {
 	case <-n.coordinator.full:
 	case <-ctx.Done():
@@ -113,8 +115,7 @@ func (n *network) gather(ctx context.Context, addrs []string) error {
 		n.coordinator.broadcast(noteAbort, []byte(rankList(missing)+" did not come"))
 		return fmt.Errorf("%s did not come: %w", rankList(missing), context.Cause(ctx))
 	}
-	n.members = n.coordinator.begin(n.own(addrs))
-	close(n.tabled)
+	n.coordinator.begin(n.own(addrs))
 	table, err := json.Marshal(n.members)
 	if err != nil {
 		return err
@@ -139,16 +140,16 @@ func (c *coordinator) missing() []int {
 }
 
 // begin admits nobody else and makes the table.
-func (c *coordinator) begin(own member) []member {
+func (c *coordinator) begin(own member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.started = true
-	all := []member{own}
+	c.n.members = []member{own}
 	for r := 1; r < len(c.ranks); r++ {
 		c.ranks[r].heard = time.Now()
-		all = append(all, c.ranks[r].m)
+		c.n.members = append(c.n.members, c.ranks[r].m)
 	}
-	return all
+	close(c.n.tabled)
 }
 
 // meetingPlace is where rank 0 listens.
@@ -178,13 +179,23 @@ func (n *network) meetingPlace() ([]net.IP, int, error) {
 
 // note0 is what rank 0 leaves in the file.
 type note0 struct {
-	Busbar int      `json:"busbar"`
-	Host   string   `json:"host"`
-	Addrs  []string `json:"addrs"`
+	Busbar int              `json:"busbar"`
+	Host   string           `json:"host"`
+	Addrs  []netip.AddrPort `json:"addrs"`
 }
 
+// decodeMeeting reads what rank 0 left in the file.
+func decodeMeeting(b []byte) (x note0, err error) {
+	err = json.Unmarshal(b, &x)
+	x.Addrs = x.Addrs[:min(len(x.Addrs), maxMeeting)]
+	return x, err
+}
+
+// maxMeeting is how many addresses of rank 0 are tried.
+const maxMeeting = 64
+
 // publish writes where rank 0 is into the file at which all meet.
-func (n *network) publish(addrs []string) (string, error) {
+func (n *network) publish(addrs []netip.AddrPort) (string, error) {
 	b, err := n.meetingNote(addrs)
 	if err != nil {
 		return "", err
@@ -218,27 +229,22 @@ func isForeignFile(name string) error {
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
 		return nil // none, or writing it will say why not
 	}
-	var x note0
-	if json.Unmarshal(b, &x) != nil || x.Busbar == 0 {
+	if x, err := decodeMeeting(b); err != nil || x.Busbar == 0 {
 		return fmt.Errorf("the file to meet in: %s is there and was not written by a job; remove it or name another", name)
 	}
 	return nil
 }
 
 // meetingNote is what publish writes.
-func (n *network) meetingNote(addrs []string) ([]byte, error) {
+func (n *network) meetingNote(addrs []netip.AddrPort) ([]byte, error) {
 	x := note0{Busbar: version, Host: n.cfg.Host}
 	for _, a := range addrs {
-		host, port, err := net.SplitHostPort(a)
-		if err != nil {
-			return nil, err
-		}
-		if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
+		if !a.Addr().IsUnspecified() {
 			x.Addrs = append(x.Addrs, a)
 			continue
 		}
 		for _, ip := range ownAddresses() {
-			x.Addrs = append(x.Addrs, net.JoinHostPort(ip.String(), port))
+			x.Addrs = append(x.Addrs, netip.AddrPortFrom(ip, a.Port()))
 		}
 	}
 	b, err := json.Marshal(x)
@@ -246,17 +252,17 @@ func (n *network) meetingNote(addrs []string) ([]byte, error) {
 }
 
 // ownAddresses are this host's, the loopback last.
-func ownAddresses() []net.IP {
-	var list, last []net.IP
+func ownAddresses() []netip.Addr {
+	var list, last []netip.Addr
 	addrs, _ := net.InterfaceAddrs()
 	for _, a := range addrs {
-		n, ok := a.(*net.IPNet)
-		switch {
-		case !ok || n.IP.IsLinkLocalUnicast():
-		case n.IP.IsLoopback():
-			last = append(last, n.IP)
+		p, err := netip.ParsePrefix(a.String())
+		switch ip := p.Addr(); {
+		case err != nil || ip.IsLinkLocalUnicast():
+		case ip.IsLoopback():
+			last = append(last, ip)
 		default:
-			list = append(list, n.IP)
+			list = append(list, ip)
 		}
 	}
 	return append(list, last...)

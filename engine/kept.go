@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // kept is a message that came before anybody waited for it.
 type kept struct {
@@ -9,7 +12,18 @@ type kept struct {
 	ref  []byte // where the bytes still are, of a reference
 }
 
+// keptCost is what a message that is put aside takes beside its bytes.
+const keptCost = 128
+
+// receives reports whether a lane is to receive a message of such a length from a link.
+func (c *Call) receives(l *link, h header) bool {
+	return c != nil && slices.ContainsFunc(c.lanes[h.lane].steps, func(st step) bool {
+		return st.link == l && st.verb.receives() && st.bytes == int64(h.length)
+	})
+}
+
 func (l *link) newKept(h header) *kept {
+	l.held += keptCost + int64(h.length)
 	if n := len(l.spare); n > 0 {
 		k := l.spare[n-1]
 		l.spare = l.spare[:n-1]
@@ -35,7 +49,6 @@ func (l *link) putAside() (int64, error) {
 		l.aside.data = append(l.aside.data, l.buf[l.r:l.r+int(n)]...)
 		l.r += int(n)
 		l.left -= n
-		l.held += n
 		if l.left > 0 {
 			return n, nil
 		}
@@ -85,7 +98,7 @@ func (l *link) takeKept(ln *lane) error {
 		} else {
 			ln.call.receiveWhole(st, k.data)
 		}
-		l.held -= int64(len(k.data))
+		l.held -= keptCost + int64(k.h.length)
 		l.spare = append(l.spare, k)
 		ln.received()
 		return nil

@@ -24,7 +24,8 @@ type link struct {
 	peer int
 	k    int // which of the connections to the peer
 	s    stream
-	fd   int // for the poller; -1 where there is none
+	ring *ringPair // s, where it is shared memory: agreed on when the two sides met
+	fd   int       // for the poller; -1 where there is none
 
 	buf     []byte // what was read and not yet used, [r, w)
 	r, w    int
@@ -35,7 +36,7 @@ type link struct {
 	aside   *kept // the frame is put aside
 	kept    []*kept
 	spare   []*kept
-	held    int64 // bytes put aside
+	held    int64 // bytes put aside, and announced to be
 	waiting int   // lanes that wait for a message
 
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
@@ -129,7 +130,7 @@ func (l *link) next() (bool, error) {
 			return false, err
 		}
 	}
-	h, err := parseHeader(l.buf[l.r:])
+	h, err := parseHeader(l.buf[l.r:], l.ring != nil)
 	if err != nil {
 		return false, &protocolError{l.peer, err.Error()}
 	}
@@ -174,6 +175,9 @@ func (l *link) next() (bool, error) {
 	}
 	if l.waiting == 0 && l.unacked == 0 && !l.d.stuck || l.held >= maxKept {
 		return false, nil
+	}
+	if int64(h.length) > maxKept-l.held && !c.receives(l, h) {
+		return false, nil // room may come, or the call that it is of
 	}
 	l.r += headerLen
 	if ref != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,10 +15,10 @@ import (
 	"busbar.dev/unit"
 )
 
-// network is a group's standing among processes: listeners, the table of members, and the
-// control connections.
+// network is a group's or a star's standing among processes: listeners, the table of members,
+// and the control connections.
 type network struct {
-	g        *Group
+	g        *Group // nil of a star
 	cfg      Config
 	endpoint *endpoint
 	borrowed bool   // the endpoint is a star's, which closes it
@@ -67,28 +68,24 @@ func (n *network) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 	case <-time.After(patience):
 		return TooMany
 	}
-	if n.g.driver.reg.has(int(h.rank), int(h.conn)) {
+	if n.g.driver.reg.has(h.rank, h.conn) {
 		answer(Taken)
 		return Taken
 	}
 	if answer(0) != nil {
 		return Garbage
 	}
-	if err := n.newLink(c, int(h.rank), int(h.conn), false); err != nil {
+	if err := n.newLink(c, h.rank, h.conn, false); err != nil {
 		return Garbage
 	}
 	return 0
 }
 
-// known checks that a proven connection belongs to this group.
+// known checks that a proven connection belongs to this group, and is one that the other side makes: control
+// connections lead to rank 0, and of two ranks the greater one dials.
 func (n *network) known(h hello) Refusal {
-	switch {
-	case h.epoch != n.epoch || int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) ||
-		int(h.rank) == n.cfg.Rank:
-		return WrongGroup
-	case h.purpose == forControl && n.coordinator == nil, h.purpose != forControl && h.purpose != forData:
-		return WrongGroup
-	case h.purpose == forData && int(h.conn) >= n.cfg.Conns:
+	if h.epoch != n.epoch || h.size != n.cfg.Size || h.rank <= n.cfg.Rank ||
+		h.purpose == forControl && n.coordinator == nil || h.purpose == forData && (n.g == nil || h.conn >= n.cfg.Conns) {
 		return WrongGroup
 	}
 	return 0
@@ -184,15 +181,12 @@ func (n *network) dialAll(peers []int) error {
 // dial makes one connection to a peer.
 func (n *network) dial(ctx context.Context, peer, k int) error {
 	m := n.members[peer]
-	if len(m.Addrs) == 0 {
-		return fmt.Errorf("rank %d has no address", peer)
-	}
-	addr := m.Addrs[k%len(m.Addrs)]
+	addr := m.Addrs[k%len(m.Addrs)].String()
 	c, err := n.endpoint.dial(ctx, k, addr, n.cfg.Timeout)
 	if err != nil {
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
-	h := hello{purpose: forData, conn: uint8(k), epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
+	h := hello{purpose: forData, conn: k, epoch: n.epoch, rank: n.cfg.Rank, size: n.cfg.Size}
 	stop := closing(ctx.Done(), c)
 	err = n.endpoint.introduce(c, h)
 	stop()
@@ -204,15 +198,18 @@ func (n *network) dial(ctx context.Context, peer, k int) error {
 }
 
 // own is what this rank tells the others of itself.
-func (n *network) own(addrs []string) member {
+func (n *network) own(addrs []netip.AddrPort) member {
 	return member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()}
 }
 
+// member is what is known of a rank: nothing before all have met.
 func (n *network) member(rank int) member {
-	if rank < len(n.members) {
+	select {
+	case <-n.tabled:
 		return n.members[rank]
+	default:
+		return member{Rank: rank}
 	}
-	return member{Rank: rank}
 }
 
 // close ends what the network has under way.
@@ -228,6 +225,9 @@ func (n *network) close() {
 		n.endpoint.close()
 	}
 	n.tasks.Wait()
+	if n.g == nil {
+		return
+	}
 	n.g.driver.reg.mu.Lock()
 	defer n.g.driver.reg.mu.Unlock()
 	for _, l := range n.g.driver.reg.fresh {

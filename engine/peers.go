@@ -53,9 +53,10 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (d *driver) newLink(peer, k int, s stream, fd int) *link {
+	ring, _ := s.(*ringPair)
 	return &link{
-		d: d, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{},
-		handles: map[uint64]pageHandle{},
+		d: d, peer: peer, k: k, s: s, ring: ring, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{},
+		told: map[uint32]bool{}, handles: map[uint64]pageHandle{},
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 const (
 	noProgram  = 0
 	tellArena  = 1 // lane is the arena's number; its handle follows
-	tellBoard  = 3 // op and lane are the call; the handle of the page follows, nothing where there is none
 	tellDone   = 2 // length is the call; lane and op are those of the send
+	tellBoard  = 3 // lane is the call; the handle of the page follows, nothing where there is none
 	byRef      = 1 << 31
 	refLen     = 16
 	refFrom    = 16 << 10  // shorter messages are copied sooner than acknowledged
@@ -44,7 +44,7 @@ func markReferences(steps []step) {
 // refer makes a send a reference, where that is possible.
 func (l *link) refer(p *posted, c *Call) {
 	st := p.step
-	if _, ok := l.s.(*ringPair); !ok || !st.ref {
+	if l.ring == nil || !st.ref {
 		return
 	}
 	x := st.segs[0]
@@ -65,9 +65,13 @@ func (l *link) shareArena(a *arena) {
 		return
 	}
 	l.told[a.id] = true
-	handle := a.seg.Handle().String()
+	l.tell(tellArena, a.id, a.seg.Handle().String())
+}
+
+// tell sends the handle of memory that the peer may map.
+func (l *link) tell(what uint64, which uint32, handle string) {
 	p := &posted{raw: make([]byte, headerLen)}
-	header{program: noProgram, call: tellArena, lane: a.id, length: uint64(len(handle))}.put((*[headerLen]byte)(p.raw))
+	header{program: noProgram, call: what, lane: which, length: uint64(len(handle))}.put((*[headerLen]byte)(p.raw))
 	p.raw = append(p.raw, handle...)
 	l.post(p)
 	l.d.list(l)
@@ -102,10 +106,6 @@ func (l *link) special(h header) (bool, error) {
 		}
 		return true, nil
 	case tellArena, tellBoard:
-		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas ||
-			h.call == tellBoard && len(l.handles) >= maxHandles {
-			return false, &protocolError{l.peer, fmt.Sprintf("a handle of %d bytes for memory %d", h.length, h.lane)}
-		}
 		need := headerLen + int(h.length)
 		for l.w-l.r < need {
 			if n, err := l.fill(peek); n == 0 || err != nil {
@@ -117,10 +117,9 @@ func (l *link) special(h header) (bool, error) {
 		if h.call == tellArena {
 			return true, l.mapArena(h.lane, text)
 		}
-		l.receiveHandle(uint64(h.op)<<32|uint64(h.lane), text)
-		return true, nil
+		return true, l.receiveHandle(uint64(h.lane), text)
 	}
-	return false, &protocolError{l.peer, fmt.Sprintf("a frame of unknown kind %d", h.call)}
+	return true, nil
 }
 
 // acknowledged ends the send that a peer has taken.
@@ -149,13 +148,14 @@ func (l *link) open(text string) (*shm.Segment, error) {
 	return seg, nil
 }
 
+// mapArena maps an arena of the peer, once: what was put aside may still lie in it.
 func (l *link) mapArena(id uint32, text string) error {
+	if l.maps[id] != nil {
+		return &protocolError{l.peer, fmt.Sprintf("memory %d a second time", id)}
+	}
 	seg, err := l.open(text)
 	if err != nil {
 		return err
-	}
-	if old := l.maps[id]; old != nil {
-		old.Close()
 	}
 	l.maps[id] = seg
 	return nil
@@ -189,7 +189,6 @@ func (l *link) copyKept() (moved bool) {
 			continue
 		}
 		k.data = append(k.data[:0], k.ref...)
-		l.held += int64(len(k.data))
 		k.ref = nil
 		l.acknowledge(k.h)
 		moved = true

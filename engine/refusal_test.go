@@ -149,7 +149,7 @@ func TestCheckPlaces(t *testing.T) {
 		{filepath.Join(dir, "meet"), "224.0.0.1", "multicast"},
 		{filepath.Join(dir, "meet"), "ff02::1", "multicast"},
 		{filepath.Join(dir, "meet"), "255.255.255.255", "broadcast"},
-		{filepath.Join(dir, "meet"), " , ", "no address"},
+		{filepath.Join(dir, "meet"), " , ", "0 addresses"},
 		{filepath.Join(dir, "meet"), "127.0.0.1", ""},
 	} {
 		cfg := engine.Config{Rank: 0, Size: 2, Meet: tt.meet, Bind: tt.bind}

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"busbar.dev/internal/shm"
@@ -12,6 +15,10 @@ import (
 
 // maxHandle limits the name of a segment as it travels.
 const maxHandle = 512
+
+// proofLen is the length of what the side that accepts reads from shared memory and sends back: who can has mapped it,
+// and is on this host as it claims.
+const proofLen = 16
 
 // shares reports whether the connection to a peer goes through shared memory.
 func (n *network) shares(peer int) (bool, error) {
@@ -33,20 +40,22 @@ func (n *network) offer(c net.Conn) (*shm.Segment, error) {
 	c.SetDeadline(time.Now().Add(patience))
 	defer c.SetDeadline(time.Time{})
 	name := ""
+	var proof, answer [proofLen]byte
 	seg, made := shm.Create(segmentSize)
 	if made == nil {
 		name = seg.Handle().String()
+		rand.Read(proof[:])
+		copy(seg.Bytes()[ringData:], proof[:])
 	}
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(name)))
 	_, err := c.Write(append(b, name...))
-	var answer [1]byte
 	if err == nil {
 		_, err = io.ReadFull(c, answer[:])
 	}
 	if made != nil {
 		return nil, made
 	}
-	if err == nil && answer[0] == 1 {
+	if err == nil && answer == proof {
 		return seg, seg.Settle()
 	}
 	seg.Close()
@@ -73,13 +82,16 @@ func (n *network) accepts(c net.Conn) (*shm.Segment, error) {
 		return nil, err
 	}
 	h, err := shm.ParseHandle(string(name))
-	var seg *shm.Segment
-	if err == nil {
-		seg, err = shm.Open(h, segmentSize)
+	from := addrPort(c.RemoteAddr()).Addr()
+	if err == nil && from != addrPort(c.LocalAddr()).Addr() && !slices.Contains(ownAddresses(), from) {
+		err = fmt.Errorf("it claims to be on this host and connects from %s", from)
 	}
-	answer := []byte{1}
-	if err != nil {
-		answer[0] = 0
+	var seg *shm.Segment
+	answer := make([]byte, proofLen)
+	if err == nil {
+		if seg, err = shm.Open(h, segmentSize); err == nil {
+			answer = bytes.Clone(seg.Bytes()[ringData:][:proofLen])
+		}
 	}
 	if _, werr := c.Write(answer); werr != nil && err == nil {
 		seg.Close()

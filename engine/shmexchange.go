@@ -89,8 +89,7 @@ func (g *Group) newShmExchange(c *Call) (*shmExchange, error) {
 			continue
 		}
 		b.pages[r].link = g.driver.peers[r][0]
-		_, ok := b.pages[r].link.s.(*ringPair)
-		near = near && ok
+		near = near && b.pages[r].link.ring != nil
 	}
 	if !near {
 		return b, nil
@@ -132,14 +131,7 @@ func (b *shmExchange) sendHandle() {
 		if l == nil {
 			continue
 		}
-		h := header{
-			program: noProgram, call: tellBoard, lane: uint32(b.c.id), op: uint32(b.c.id >> 32), length: uint64(len(handle)),
-		}
-		p := &posted{raw: make([]byte, headerLen)}
-		h.put((*[headerLen]byte)(p.raw))
-		p.raw = append(p.raw, handle...)
-		l.post(p)
-		b.c.d.list(l)
+		l.tell(tellBoard, uint32(b.c.id), handle)
 		l.tx() // an error will come again
 	}
 }
@@ -240,7 +232,7 @@ func (b *shmExchange) publishStage(done uint64) {
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil && p.sleep.Load() != 0 && p.sleep.CompareAndSwap(1, 0) {
-			p.link.s.(*ringPair).ring()
+			p.link.ring.ring()
 		}
 	}
 }

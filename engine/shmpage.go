@@ -94,16 +94,20 @@ func (l *link) ask() (moved bool, err error) {
 // maxHandles limits how many calls a peer may be ahead.
 const maxHandles = 1 << 16
 
-// vote takes the handle of a peer's page; an empty one says that it does not take part.
-func (l *link) receiveHandle(call uint64, text string) {
-	var v pageHandle
-	if l.d.calls[call] == nil && call < l.d.nextID {
-		return // forgotten meanwhile
+// receiveHandle takes the handle of a peer's page; an empty one says that it does not take part.
+func (l *link) receiveHandle(call uint64, text string) error {
+	if _, twice := l.handles[call]; twice || len(l.handles) >= maxHandles {
+		return &protocolError{l.peer, fmt.Sprintf("a page of call %d, after %d others", call, len(l.handles))}
 	}
+	if l.d.calls[call] == nil && call < l.d.nextID {
+		return nil // forgotten meanwhile
+	}
+	var v pageHandle
 	if text != "" {
 		v.seg, v.err = l.open(text)
 	}
 	l.handles[call] = v
+	return nil
 }
 
 // pageHandle is a peer's page; none where it takes no part. A page that cannot be mapped matters only

@@ -209,9 +209,8 @@ func (p *poller) arm(links []*link, all bool) {
 			continue
 		}
 		var ev int16
-		ring, ok := l.s.(*ringPair)
-		if ok {
-			ring.arm(in, out)
+		if l.ring != nil {
+			l.ring.arm(in, out)
 			ev = pollIn
 		} else {
 			if in {
@@ -222,7 +221,7 @@ func (p *poller) arm(links []*link, all bool) {
 			}
 		}
 		p.fds = append(p.fds, pollFd{fd: int32(l.fd), events: ev})
-		p.rings = append(p.rings, ring)
+		p.rings = append(p.rings, l.ring)
 	}
 }
 

@@ -44,19 +44,19 @@ func besideStalled(t *testing.T) error {
 		d.tasks.Wait()
 	}()
 	for range maxHandshakes + 50 {
-		c, err := net.Dial("tcp", addrs[0])
+		c, err := net.Dial("tcp", addrs[0].String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 	}
 	began := time.Now()
-	c, err := net.Dial("tcp", addrs[0])
+	c, err := net.Dial("tcp", addrs[0].String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := d.introduce(c, hello{purpose: forControl, rank: 1}); err != nil {
+	if err := d.introduce(c, hello{purpose: forControl, rank: 1, size: 2}); err != nil {
 		return fmt.Errorf("a rank of the job is refused beside stalled connections: %w", err)
 	}
 	<-came

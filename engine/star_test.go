@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -55,8 +56,8 @@ func TestStarWithoutARank(t *testing.T) {
 					return
 				}
 				var seat Seat
-				if fmt.Sscanf(string(body), `{"epoch":%d,"rank":%d,"size":%d`, &seat.Epoch, &seat.Rank, &seat.Size); seat.Size > 0 {
-					seat.Meet = strings.Split(string(body), `"`)[9]
+				if err := json.Unmarshal(body, &seat); err != nil {
+					t.Error(err)
 				}
 				if err := s.Reply(add(s, seat)); err != nil {
 					t.Error(err)
@@ -103,7 +104,7 @@ func TestStarWithoutARank(t *testing.T) {
 	}
 	late := cfg
 	late.Rank = 3
-	late.Meet = s.addrs[0]
+	late.Meet = s.addrs[0].String()
 	if _, err := JoinStar(ctx, late); err == nil || !strings.Contains(err.Error(), "too late") {
 		t.Errorf("a rank that comes late: %v", err)
 	}

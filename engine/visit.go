@@ -2,80 +2,80 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 )
 
 // visit is Join of the other ranks: find rank 0, tell it where this rank can be reached, and
 // wait for the table of all.
 // A rank that listens already says where.
-func (n *network) visit(ctx context.Context, addrs []string) error {
-	conn, err := n.findCoordinator(ctx)
-	if err != nil {
+func (n *network) visit(ctx context.Context, addrs []netip.AddrPort) error {
+	if _, err := n.greetCoordinator(ctx, addrs); err != nil {
 		return err
 	}
-	n.up = &control{c: conn, limit: n.cfg.Timeout}
-	n.met.Store(true)
+	conn := n.up.c
 	defer closing(n.quit, conn)()
-	if addrs == nil {
-		if addrs, err = n.endpoint.listen(n.endpoint.reachableFrom(conn, &n.cfg), 0); err != nil {
-			return err
-		}
-	}
-	if err := n.up.sendJSON(noteMember, n.own(addrs)); err != nil {
-		return err
-	}
 	if limit, ok := ctx.Deadline(); ok {
 		conn.SetReadDeadline(limit.Add(time.Second)) // rank 0 may have something to say about it
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now().Add(time.Second)) })
 	defer stop()
-	for {
-		kind, body, err := n.up.receive(nil)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return fmt.Errorf("rank 0 is gone before all had come: %w", err)
-		case kind == noteAbort:
-			return fmt.Errorf("rank 0 gave up: %.200q", body)
-		case kind != noteTable:
-			continue
-		}
-		if err := json.Unmarshal(body, &n.members); err != nil || len(n.members) != n.cfg.Size {
-			return fmt.Errorf("a table of %d members from rank 0; expected %d (%v)", len(n.members), n.cfg.Size, err)
-		}
-		break
+	m, err := n.up.receive(noteTable, noteAbort, noteVerdict)
+	var bad *protocolError
+	switch {
+	case errors.As(err, &bad):
+		return n.errorOf(verdict{Rank: 0, Cause: Failed, Text: bad.text})
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("rank 0 is gone before all had come: %w", err)
+	case m.kind == noteAbort:
+		return fmt.Errorf("rank 0 gave up: %q", m.text)
+	case m.kind == noteVerdict: // of a rank that was lost before it had all addresses
+		return n.errorOf(m.verdict)
 	}
 	conn.SetReadDeadline(time.Time{})
-	n.begin(conn)
-	return nil
-}
-
-// begin is the life of a rank other than 0, once the table is known.
-func (n *network) begin(conn net.Conn) {
+	n.members = m.table
 	n.reachCoordinator(conn)
 	close(n.tabled)
 	n.heard.Store(now())
 	n.tasks.Add(2)
 	go n.readControl()
 	go n.heartbeat()
+	return nil
+}
+
+// greetCoordinator finds rank 0 and tells it where this rank listens, from now on where it does not yet.
+func (n *network) greetCoordinator(ctx context.Context, addrs []netip.AddrPort) ([]netip.AddrPort, error) {
+	conn, err := n.findCoordinator(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.up = &control{c: conn, size: n.cfg.Size, limit: n.cfg.Timeout}
+	n.met.Store(true)
+	if addrs == nil {
+		if addrs, err = n.endpoint.listen(n.endpoint.reachableFrom(conn, &n.cfg), 0); err != nil {
+			return nil, err
+		}
+	}
+	return addrs, n.up.sendJSON(noteMember, n.own(addrs))
 }
 
 // reachCoordinator replaces addresses of rank 0 and of ranks on its host that mean any by the one that
 // has just worked.
 func (n *network) reachCoordinator(conn net.Conn) {
-	from := conn.RemoteAddr().(*net.TCPAddr).IP.String()
+	from := addrPort(conn.RemoteAddr()).Addr()
 	for _, m := range n.members {
 		if m.Boot != n.members[0].Boot {
 			continue
 		}
 		for i, a := range m.Addrs {
-			host, port, err := net.SplitHostPort(a)
-			if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
-				m.Addrs[i] = net.JoinHostPort(from, port)
+			if a.Addr().IsUnspecified() {
+				m.Addrs[i] = netip.AddrPortFrom(from, a.Port())
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (n *network) dialCoordinator(ctx context.Context, addr string) (net.Conn, e
 		return nil, err
 	}
 	stop := closing(n.quit, conn)
-	h := hello{purpose: forControl, epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
+	h := hello{purpose: forControl, epoch: n.epoch, rank: n.cfg.Rank, size: n.cfg.Size}
 	err = n.endpoint.introduce(conn, h)
 	stop()
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Config) candidates(last *error) []string {
 	if err == nil {
 		var b []byte
 		if b, err = readFile(c.Meet); err == nil {
-			err = json.Unmarshal(b, &x)
+			x, err = decodeMeeting(b)
 		}
 	}
 	if err != nil {
@@ -156,13 +156,12 @@ func (c *Config) candidates(last *error) []string {
 		}
 		return nil
 	}
-	if len(x.Addrs) > 64 {
-		x.Addrs = x.Addrs[:64]
-	}
 	if x.Host == c.Host {
-		for i, j := 0, len(x.Addrs)-1; i < j; i, j = i+1, j-1 {
-			x.Addrs[i], x.Addrs[j] = x.Addrs[j], x.Addrs[i]
-		}
+		slices.Reverse(x.Addrs)
 	}
-	return x.Addrs
+	list := make([]string, len(x.Addrs))
+	for i, a := range x.Addrs {
+		list[i] = a.String()
+	}
+	return list
 }

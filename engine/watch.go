@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"io"
 	"time"
@@ -38,20 +37,16 @@ func now() int64 { return time.Now().UnixNano() }
 // readControl is the life of a rank other than 0 on its control connection.
 func (n *network) readControl() {
 	defer n.tasks.Done()
-	var buf [64]byte
 	for {
-		kind, body, err := n.up.receive(buf[:])
+		m, err := n.up.receive(noteAlive, noteVerdict, noteAsk, noteParting, noteBye)
 		if err != nil {
 			n.lostCoordinator(err)
 			return
 		}
 		n.heard.Store(now())
-		switch kind {
+		switch m.kind {
 		case noteVerdict:
-			var v verdict
-			if json.Unmarshal(body, &v) == nil {
-				n.g.fail(n.errorOf(v))
-			}
+			n.g.fail(n.errorOf(m.verdict))
 		case noteAsk:
 			n.up.send(noteHere, nil) // an error will come again
 		case noteParting:
@@ -72,11 +67,14 @@ func (n *network) lostCoordinator(err error) {
 	default:
 	}
 	v := verdict{Rank: 0, Cause: Died, Text: "its control connection closed"}
+	var bad *protocolError
 	switch {
 	case n.left.Load():
 		return
 	case err == nil:
 		v.Cause, v.Text = Left, ""
+	case errors.As(err, &bad):
+		v.Cause, v.Text = Failed, bad.text
 	case !errors.Is(err, io.EOF):
 		v.Text = err.Error()
 	}
@@ -128,7 +126,7 @@ func (n *network) suspect(peer int, err error) {
 	if n.coordinator != nil {
 		n.coordinator.suspected(n.cfg.Rank, v)
 	} else {
-		n.up.sendJSON(noteSuspect, v)
+		n.up.sendJSON(noteSuspect, v.short())
 	}
 	select {
 	case <-n.g.ending.doomed:
@@ -151,7 +149,7 @@ func (n *network) reportFailure(err error) {
 		n.coordinator.broadcastFailure(v)
 		return
 	}
-	n.up.sendJSON(noteVerdict, v)
+	n.up.sendJSON(noteVerdict, v.short())
 }
 
 // leave says that this rank leaves as it should. Rank 0 stays until the others have left,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -149,10 +150,21 @@ type Part struct {
 	// Meet is where rank 0 listens, Secret what lets ranks in; it is made for this part alone.
 	Meet   string `json:"meet,omitempty"`
 	Secret string `json:"secret,omitempty"`
-	What   What   `json:"what"`
-	Caps   Caps   `json:"caps"`
+	// Hosts are where the server finds the ranks, in order: a node connects nowhere else.
+	Hosts []string `json:"hosts,omitempty"`
+	What  What     `json:"what"`
+	Caps  Caps     `json:"caps"`
 	// Stop ends the part, begun or not, instead of starting it.
 	Stop bool `json:"stop,omitempty"`
+}
+
+// MayDial says why a node of the part may not connect to an address: it is of none of the others. The agent has
+// replaced names by addresses.
+func (p *Part) MayDial(to netip.AddrPort) error {
+	if slices.Contains(p.Hosts, to.Addr().WithZone("").String()) {
+		return nil
+	}
+	return fmt.Errorf("%s is no node of part %s", to.Addr(), p.ID)
 }
 
 // Answer is what a node sends to a part: it begins, or why not.
@@ -269,6 +281,9 @@ func (p *Part) Check() error {
 	}
 	if slices.Contains(p.Ranks, "") {
 		return errors.New("a rank of the part has no name")
+	}
+	if len(p.Hosts) != len(p.Ranks) || slices.ContainsFunc(p.Hosts, func(h string) bool { return len(h) > 300 }) {
+		return fmt.Errorf("%d hosts of %d ranks; expected a short name or address of each", len(p.Hosts), len(p.Ranks))
 	}
 	if p.Meet == "" || len(p.Meet) > 300 || len(p.Secret) < 16 || len(p.Secret) > 256 {
 		return errors.New("a part needs a rendezvous address and a secret of 16 to 256 characters")

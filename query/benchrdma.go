@@ -255,9 +255,10 @@ type rdmaOrder struct {
 	Job     string   `json:"job,omitempty"` // whose ranks may share ports
 	Latency bool     `json:"latency"`
 	Both    bool     `json:"both"`
-	Server  string   `json:"server"` // of the client: where the server is
-	TCP     int      `json:"tcp"`
-	Failed  bool     `json:"failed"` // of the server's end: its client came to none
+	// Server is where the server is, of the client: an address, for what is none might be an option of the program.
+	Server netip.AddrPort `json:"server"`
+	TCP    int            `json:"tcp"`
+	Failed bool           `json:"failed"` // of the server's end: its client came to none
 }
 
 // rdmaWorker runs sides of tests on a host.
@@ -383,14 +384,10 @@ func (w *rdmaWorker) do(ctx context.Context, do string, o *rdmaOrder, r *checkRe
 		}
 		w.server, r.TCP = s, s.TCP
 	case "rdma-run":
-		host, _, err := net.SplitHostPort(o.Server)
-		if err == nil {
-			_, err = netip.ParseAddr(host) // what is no address might be an option of the program
-		}
-		if err = errors.Join(err, w.own(o.End)); err != nil {
+		if err := w.own(o.End); err != nil {
 			return err
 		}
-		row, err := rdma.Run(ctx, start, test(), o.End, host, o.TCP)
+		row, err := rdma.Run(ctx, start, test(), o.End, o.Server.Addr().String(), o.TCP)
 		if err != nil {
 			return err
 		}

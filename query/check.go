@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -301,9 +300,7 @@ func newCheckDoc(by string, locals []checkLocal, table *pairs.Table, x expectati
 	x.portFindings(locals)
 	for _, l := range locals {
 		for _, g := range l.Measured {
-			if len(l.Measured) <= l.GPUs { // its own, by the name that pairs know
-				g.Host = l.Host
-			}
+			g.Host = l.Host // its own, by the name that pairs know
 			measured = append(measured, g)
 		}
 	}
@@ -1083,9 +1080,9 @@ func (w *checkWorker) serve(ctx context.Context) error {
 		if err != nil {
 			return failure.Cannot(err)
 		}
-		var o checkOrder
-		if err := json.Unmarshal(body, &o); err != nil {
-			return failure.Cannot(fmt.Errorf("an order of rank 0 that cannot be read: %w", err))
+		o, err := w.decodeOrder(body)
+		if err != nil {
+			return failure.Cannot(err)
 		}
 		if o.Do == "end" {
 			return nil
@@ -1108,25 +1105,26 @@ func (w *checkWorker) done() {
 func (w *checkWorker) do(ctx context.Context, o checkOrder) checkReply {
 	r := checkReply{ID: o.ID}
 	begin := time.Now()
-	if w.q == nil && (o.RDMA == nil || o.Do == "local" || o.Do == "ports") { // rank 0 may be in the wrong hands
-		r.Failed = fmt.Sprintf("rank 0 asks for %.40q; expected a test of RDMA", o.Do)
-		return r
-	}
-	if o.Do == "local" {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("no end within %.3g s", o.Limit.Seconds()))
+	defer cancel()
+	switch {
+	case o.Do == "local":
 		l := w.q.local(ctx, w.with)
 		r.Local = &l
 		return r
-	}
-	if o.Do == "ports" {
+	case o.Do == "ports":
 		r.Local = &checkLocal{}
 		r.Local.Ports, _ = checkPorts(w.with.Sys)
 		return r
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Limit, fmt.Errorf("no end within %.3g s", o.Limit.Seconds()))
-	defer cancel()
-	if w.rdma != nil && o.RDMA != nil {
-		o.RDMA.Server = w.star.Reached(o.RDMA.Server)
-		if err := w.rdma.do(ctx, o.Do, o.RDMA, &r); err != nil {
+	case o.RDMA != nil:
+		var err error
+		if o.Do == "rdma-run" {
+			o.RDMA.Server, err = w.star.Reached(o.RDMA.Server)
+		}
+		if err == nil {
+			err = w.rdma.do(ctx, o.Do, o.RDMA, &r)
+		}
+		if err != nil {
 			r.Failed = err.Error()
 		}
 		r.Took = time.Since(begin)
@@ -1223,19 +1221,24 @@ func (h *checkHub) ask(ctx context.Context, orders map[int]checkOrder, limit tim
 			replies[0] = r
 			delete(waits, 0)
 		case x := <-h.star.Replies():
-			var r checkReply
-			if x.Err == nil {
-				x.Err = json.Unmarshal(x.Body, &r)
+			if x.Err == nil && !waits[x.Rank] { // it is late
+				continue
 			}
-			if x.Err != nil {
-				h.gone(x.Rank)
-				delete(waits, x.Rank)
-				if orders[0].with == x.Rank { // a program that waits for one that is gone
-					cancel(fmt.Errorf("%s: %s", h.members[x.Rank].Host, h.lost[x.Rank]))
+			var r checkReply
+			if o := orders[x.Rank]; x.Err == nil {
+				o.ID = first
+				if r, x.Err = o.decodeReply(x.Body); x.Err != nil {
+					h.lost[x.Rank] = fmt.Sprintf("its reply cannot be: %v", x.Err)
 				}
-			} else if r.ID == first && waits[x.Rank] { // others are late
+			}
+			delete(waits, x.Rank)
+			if x.Err == nil {
 				replies[x.Rank] = r
-				delete(waits, x.Rank)
+				continue
+			}
+			h.gone(x.Rank)
+			if orders[0].with == x.Rank { // a program that waits for one that is gone
+				cancel(fmt.Errorf("%s: %s", h.members[x.Rank].Host, h.lost[x.Rank]))
 			}
 		case <-end.C:
 			for r := range waits {
@@ -1277,7 +1280,7 @@ func (h *checkHub) turn(ctx context.Context, list [][2]int,
 		b, okB := replies[p[1]]
 		if okA && okB && a.Failed == "" && b.Failed == "" && len(a.Cells) == 2 {
 			for _, m := range a.Cells {
-				m.From, m.To = p[m.From&1], p[m.To&1]
+				m.From, m.To = p[m.From], p[m.To]
 				cells = append(cells, m)
 			}
 			h.by = a.By

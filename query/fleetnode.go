@@ -407,7 +407,7 @@ func (n *FleetNode) star(ctx context.Context, p *fleet.Part) (*engine.Star, erro
 	}
 	return engine.JoinStar(ctx, engine.Config{
 		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: n.Bind, Host: string(p.Ranks[p.Rank]),
+		Transport: engine.TCP, Bind: cmp.Or(n.Bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
 		Timeout: partPeer, JoinTimeout: min(partJoin, p.Caps.Bound()),
 	})
 }

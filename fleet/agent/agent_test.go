@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,8 +156,9 @@ func (f *fixture) ask(node fleet.Name, p fleet.Part) *fleet.Answer {
 func pairPart(id string, ranks []fleet.Name, meet string) fleet.Part {
 	return fleet.Part{
 		ID: id, Order: "o", Ranks: ranks, Meet: meet, Secret: "0123456789abcdef",
-		What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 256 << 10, Iters: 3},
-		Caps: fleet.Caps{Time: 20 * time.Second},
+		Hosts: slices.Repeat([]string{"127.0.0.1"}, len(ranks)),
+		What:  fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 256 << 10, Iters: 3},
+		Caps:  fleet.Caps{Time: 20 * time.Second},
 	}
 }
 

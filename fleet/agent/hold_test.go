@@ -80,7 +80,7 @@ func TestAgentsOfOneMachine(t *testing.T) {
 				wg.Go(func() {
 					part := &fleet.Part{
 						ID: string(rune('a'+round)) + string(rune('a'+k)), Order: "o", Sweep: 1, Round: round, Ranks: ranks, Rank: rank,
-						Meet: place(ranks[0]), Secret: secret,
+						Meet: place(ranks[0]), Secret: secret, Hosts: []string{"127.0.0.1", "127.0.0.1"},
 						What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 64 << 10, Iters: 2},
 						Caps: fleet.Caps{Time: 20 * time.Second, Always: true},
 					}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,7 +73,7 @@ func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, st
 	at(0, 1, "meeting")
 	g, err := engine.Join(ctx, engine.Config{
 		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
-		Transport: engine.TCP, Bind: m.bind, Host: string(p.Ranks[p.Rank]),
+		Transport: engine.TCP, Bind: cmp.Or(m.bind, p.Hosts[p.Rank]), MayDial: p.MayDial, Host: string(p.Ranks[p.Rank]),
 		Timeout: peerTime, JoinTimeout: min(joinTime, p.Caps.Bound()), Stall: p.Caps.Bound(),
 		MaxRate: p.Caps.Rate / unit.Rate(peers),
 	})

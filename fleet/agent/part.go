@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -138,12 +139,22 @@ func (w *worker) fits(p *fleet.Part) error {
 		w.a.introduce()
 		return fmt.Errorf("the group's rendezvous is %s, and this node listens at %s", p.Meet, w.a.Meet)
 	}
-	if p.Rank > 0 {
-		at, err := reachableAddress(p.Meet, w.a.Meet, resolve)
-		if err != nil {
+	for r, host := range p.Hosts { // a name may stand for something else when it is resolved again
+		meet := net.JoinHostPort(host, "1")
+		switch r {
+		case 0:
+			meet = p.Meet
+		case p.Rank:
+			meet = w.a.Meet
+		}
+		at, err := reachableAddress(meet, w.a.Meet, resolve)
+		if err != nil && r == 0 && p.Rank > 0 {
 			return err
 		}
-		p.Meet = at // the name may stand for something else when it is resolved again
+		p.Hosts[r], _, _ = net.SplitHostPort(at) // nobody connects where no other node can be
+		if r == 0 && p.Rank > 0 {
+			p.Meet = at
+		}
 	}
 	if by := p.What.By; by != fleet.TCP {
 		if why := w.a.lacks(by); why != "" {

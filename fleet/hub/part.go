@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -121,8 +122,13 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 		p.unmet(p.ranks[0], partner)
 		return ended{partMeet, p.ranks[0], why}, false
 	}
+	hosts := make([]string, len(p.ranks))
+	for i, n := range p.ranks {
+		at, _ := p.h.view.meet(n) // nobody connects to a node that announces none
+		hosts[i], _, _ = net.SplitHostPort(at)
+	}
 	order := fleet.Part{
-		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks,
+		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks, Hosts: hosts,
 		Meet: meet, Secret: hex.EncodeToString(secret[:]), What: p.o.What, Caps: p.o.Bounds(),
 	}
 	order.What.By = p.o.Over

@@ -227,7 +227,7 @@ func (s *soak) work(ctx context.Context) {
 func (s *soak) pair(ctx context.Context, round, a, b int) {
 	p := &fleet.Part{
 		ID: fmt.Sprintf("r%d-%d-%d", round, a, b), Order: "soak", Round: round, Ranks: []fleet.Name{nodeName(a), nodeName(b)},
-		Meet:   meetOf(a),
+		Meet: meetOf(a), Hosts: []string{"127.0.0.1", "127.0.0.1"},
 		Secret: "a secret of sixteen", What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 1 << 20, Iters: 1},
 		Caps: fleet.Caps{Always: true},
 	}

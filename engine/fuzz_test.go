@@ -2,9 +2,14 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net"
+	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 // canned is a connection on which some bytes come and everything that is sent is lost.
@@ -38,6 +43,59 @@ func FuzzStranger(f *testing.F) {
 	})
 }
 
+// FuzzNote: what the decoder of control messages lets pass is within all bounds.
+func FuzzNote(f *testing.F) {
+	const size = 3
+	f.Add(uint8(noteVerdict), []byte(`{"rank":-1,"cause":"died"}`))
+	f.Add(uint8(noteSuspect), []byte(`{"rank":2,"cause":"is cut off","text":"\u001b","seconds":1e9}`))
+	f.Add(uint8(noteMember), []byte(`{"rank":1,"host":"h","pid":1,"addrs":["127.0.0.1:1"],"boot":"b"}`))
+	f.Add(uint8(noteTable), []byte(`[{"rank":0,"pid":1,"addrs":["[::]:1"]},{"rank":0},null]`))
+	f.Add(uint8(noteAlive), []byte("12345678"))
+	f.Add(uint8(noteAbort), []byte("\x1b\xff"))
+	member := func(t *testing.T, m member) {
+		if m.Rank < 0 || m.Rank >= size || m.Pid < 1 || len(m.Host) > maxName || len(m.Boot) > maxName || len(m.Addrs) == 0 ||
+			len(m.Addrs) > maxAddrs || slices.ContainsFunc(m.Addrs, func(a netip.AddrPort) bool { return !a.IsValid() }) {
+			t.Errorf("member %+v", m)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
+		head := binary.LittleEndian.AppendUint32(nil, uint32(len(body)))
+		c := &control{c: canned{r: bytes.NewReader(append(append(head, kind), body...))}, size: size}
+		m, err := c.receive(note(kind))
+		if err != nil {
+			return
+		}
+		switch note(kind) {
+		case noteMember:
+			member(t, m.member)
+		case noteTable:
+			for r := range size {
+				if member(t, m.table[r]); m.table[r].Rank != r {
+					t.Errorf("rank %d at %d", m.table[r].Rank, r)
+				}
+			}
+		case noteSuspect, noteVerdict:
+			v := m.verdict
+			if v.Rank < 0 || v.Rank >= size || len(v.Text) > maxText || len(v.Doing) > maxText || !(v.Seconds <= maxSilence) {
+				t.Errorf("verdict %+v", v)
+			}
+		}
+		if strings.ContainsFunc(m.text+m.verdict.Text+m.member.Host, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q %q %q", m.text, m.verdict.Text, m.member.Host)
+		}
+	})
+}
+
+// FuzzMeeting: the file in which ranks meet names a bounded number of addresses.
+func FuzzMeeting(f *testing.F) {
+	f.Add([]byte(`{"busbar":5,"host":"h","addrs":["127.0.0.1:1",""]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if x, err := decodeMeeting(b); err == nil && len(x.Addrs) > maxMeeting {
+			t.Errorf("%d addresses", len(x.Addrs))
+		}
+	})
+}
+
 // FuzzFrames: whatever an authenticated peer sends on a data connection, the driver neither
 // panics nor believes lengths that were not agreed on.
 func FuzzFrames(f *testing.F) {
@@ -53,6 +111,11 @@ func FuzzFrames(f *testing.F) {
 	header{program: 5, op: byRef, length: 100}.put(&b)
 	f.Add(append(bytes.Clone(b[:]), make([]byte, refLen)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) >= headerLen {
+			if h, err := parseHeader(data, true); err == nil && (h.length > maxMessage || h.lane > maxCalls) {
+				t.Errorf("%+v", h)
+			}
+		}
 		bells := [2]*notifier{newNotifier(), newNotifier()}
 		d := &driver{g: &Group{cfg: Config{Size: 2}, size: 2}, calls: map[uint64]*Call{}, waiter: bells[0]}
 		in, out := newPipe(bells[0], bells[1]), newPipe(bells[1], bells[0])

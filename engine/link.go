@@ -177,6 +177,10 @@ func (l *link) next() (bool, error) {
 		return false, nil
 	}
 	if int64(h.length) > maxKept-l.held && !c.receives(l, h) {
+		if c != nil {
+			return false,
+				&protocolError{l.peer, fmt.Sprintf("%s: a message of %d bytes, which it does not have", c.name, h.length)}
+		}
 		return false, nil // room may come, or the call that it is of
 	}
 	l.r += headerLen

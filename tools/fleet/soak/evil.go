@@ -210,7 +210,7 @@ func (e *evil) accuse() {
 			Job: "train", Open: 1 - min(r, 1), Since: now.Add(-time.Hour), Waits: "all_reduce",
 		})
 		p := rates.Part{
-			Member: r, Op: "all_reduce", Class: 20, Count: 100, Timed: 100, Bytes: 100 << 20, TimeUs: 1e8, Algo: "RING",
+			Member: r, Op: "all_reduce", Class: 20, Count: 100, Bytes: 100 << 20, Algo: "RING",
 			Proto: "SIMPLE",
 		}
 		for seq := range uint64(64) {
@@ -234,7 +234,7 @@ func (e *evil) crowd() {
 			Comm: fmt.Sprintf("0x%x", rand.Uint64()), Ranks: 1 << 20, Global: -1, Local: -1, World: 1 << 30, PID: i,
 			Host: string(nodeName(rand.IntN(e.agents))), Job: fmt.Sprintf("j%d", i),
 		})
-		w.Parts = append(w.Parts, rates.Part{Member: i, Op: "all_reduce", Class: i % 40, Count: 1, Bytes: 1 << 40, Timed: 1})
+		w.Parts = append(w.Parts, rates.Part{Member: i, Op: "all_reduce", Class: i % 40, Count: 1, Bytes: 1 << 40})
 	}
 	w.Parts = append(w.Parts, rates.Part{Member: -1}, rates.Part{Member: math.MaxInt})
 	e.window(w)

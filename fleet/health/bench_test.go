@@ -73,6 +73,17 @@ func BenchmarkFindings(b *testing.B) {
 	}
 }
 
+// BenchmarkPlaces is an answer after a node changed its place, which it may do as often as it likes.
+func BenchmarkPlaces(b *testing.B) {
+	h, _ := big(60, 400, func(a, b int) float64 { return 1 })
+	k := 0
+	for b.Loop() {
+		k++
+		h.SetPlace("node1", Place{Leaf: fmt.Sprintf("leaf%d", k%2), Type: "h100"})
+		h.Findings(at(401))
+	}
+}
+
 func BenchmarkAdd(b *testing.B) {
 	h, _ := big(100, 20, func(a, b int) float64 { return 1 })
 	k := 0

@@ -30,85 +30,86 @@ const (
 // is no change of the pair. It is a description of one pair for people who look at it; what is wrong with a fleet
 // is for Findings, which know the pair's peers.
 //
-// The levels are those of least squares with a penalty per change (B. Jackson and others, An
-// algorithm for optimal partitioning of data on an interval, IEEE Signal Processing Letters 12,
-// 2005), over logarithms of which single strays are taken out by the middle of three. The penalty
-// is that of Bayes' information criterion for a level and its place.
+// The levels are those of least squares with a penalty per change, found by binary segmentation, over logarithms of
+// which single strays are taken out by the middle of three. The penalty is that of Bayes' information criterion for a
+// level and its place.
 func Changes(list []Point) []Change {
-	var logs []float64
-	var at []int
-	for i, p := range list {
-		if p.Rate > 0 && !p.Failed && p.Setup == list[len(list)-1].Setup {
-			logs = append(logs, math.Log(float64(p.Rate)))
-			at = append(at, i)
-		}
-	}
-	if len(logs) < 2*leastStretch {
+	list = alike(list)
+	if len(list) < 2*leastStretch {
 		return nil
+	}
+	logs := make([]float64, len(list))
+	for i, p := range list {
+		logs[i] = math.Log(float64(p.Rate))
 	}
 	smooth := slices.Clone(logs)
 	for i := 1; i < len(logs)-1; i++ {
 		smooth[i] = median3(logs[i-1], logs[i], logs[i+1])
 	}
-	sigma := max(scatter(logs), leastNoise)
-	starts := partition(smooth, 3*sigma*sigma*math.Log(float64(len(logs))))
+	sigma := max(stepScatter(logs), leastNoise)
+	starts := append(split(nil, smooth, 0, 3*sigma*sigma*math.Log(float64(len(logs)))), len(logs))
 	var out []Change
-	before := halfway(logs[:starts[1]])
+	before := medianOf(logs[:starts[1]])
 	for k := 1; k < len(starts)-1; k++ {
-		after := halfway(logs[starts[k]:starts[k+1]])
+		after := medianOf(logs[starts[k]:starts[k+1]])
 		if math.Abs(after-before) < max(leastChange, 2*sigma) {
 			continue // as it was, within its scatter
 		}
-		out = append(out, Change{list[at[starts[k]]].Time, unit.Rate(math.Exp(before)), unit.Rate(math.Exp(after))})
+		out = append(out, Change{list[starts[k]].Time, unit.Rate(math.Exp(before)), unit.Rate(math.Exp(after))})
 		before = after
 	}
 	return out
 }
 
-// scatter is the spread of values about their level, from their differences, which a few steps do
+// alike are the samples with a rate that were measured as the last one was.
+func alike(list []Point) (out []Point) {
+	for _, p := range list {
+		if p.Rate > 0 && !p.Failed && p.Setup == list[len(list)-1].Setup {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// stepScatter is the spread of values about their level, from their differences, which a few steps do
 // not change.
-func scatter(v []float64) float64 {
+func stepScatter(v []float64) float64 {
 	diffs := make([]float64, len(v)-1)
 	for i := range diffs {
 		diffs[i] = math.Abs(v[i+1] - v[i])
 	}
-	return halfway(diffs) / (0.6745 * math.Sqrt2)
+	return normalMedian / math.Sqrt2 * medianOf(diffs)
 }
 
-// halfway is the median of a list, which it leaves as it is.
-func halfway(v []float64) float64 { return stats.Nearest(slices.Clone(v), 0.5) }
+// medianOf is the median of a list, which it leaves as it is.
+func medianOf(v []float64) float64 { return stats.Nearest(slices.Clone(v), 0.5) }
 
-// partition gives where the stretches of least cost begin, and the end.
-func partition(v []float64, penalty float64) []int {
-	n := len(v)
-	sum, squares := make([]float64, n+1), make([]float64, n+1)
+// split appends where stretches begin, by least squares: at the place that gains most, where that is more than the
+// penalty, and again in both parts.
+func split(starts []int, v []float64, from int, penalty float64) []int {
+	all, left := sums{}, sums{}
+	for _, x := range v {
+		all.add(x)
+	}
+	at, best := 0, penalty
 	for i, x := range v {
-		sum[i+1], squares[i+1] = sum[i]+x, squares[i]+x*x
-	}
-	cost := func(i, j int) float64 {
-		s := sum[j] - sum[i]
-		return squares[j] - squares[i] - s*s/float64(j-i)
-	}
-	best, from := make([]float64, n+1), make([]int, n+1)
-	for j := 1; j <= n; j++ {
-		best[j] = math.Inf(1)
-		for i := 0; i <= j-leastStretch; i++ {
-			if i > 0 && i < leastStretch {
-				continue
-			}
-			c := best[i] + cost(i, j)
-			if i > 0 {
-				c += penalty
-			}
-			if c < best[j] {
-				best[j], from[j] = c, i
-			}
+		right := sums{all.n - left.n, all.sum - left.sum}
+		gain := left.fit() + right.fit() - all.fit()
+		if i >= leastStretch && i <= len(v)-leastStretch && gain > best {
+			at, best = i, gain
 		}
+		left.add(x)
 	}
-	starts := []int{n}
-	for j := n; j > 0; j = from[j] {
-		starts = append(starts, from[j])
+	if at == 0 {
+		return append(starts, from)
 	}
-	slices.Reverse(starts)
-	return starts
+	return split(split(starts, v[:at], from, penalty), v[at:], from+at, penalty)
 }
+
+// sums are those of a stretch.
+type sums struct{ n, sum float64 }
+
+func (s *sums) add(x float64) { s.n, s.sum = s.n+1, s.sum+x }
+
+// fit is how much a level of its own takes from the squares of a stretch.
+func (s *sums) fit() float64 { return s.sum * s.sum / max(s.n, 1) }

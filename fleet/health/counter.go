@@ -1,8 +1,8 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +28,7 @@ type Count struct {
 // the first and the last, so a counter at rest takes two.
 type track struct {
 	of   *counter.Counter
-	list []countAt
-}
-
-type countAt struct {
-	at int64
-	v  uint64
+	list []timed[uint64]
 }
 
 // Bounds of what is kept of a port's counters.
@@ -49,48 +44,28 @@ const (
 // Count takes a counter's value; false where it is known already, says nothing about
 // faults, or finds no room.
 func (h *History) Count(c Count) bool {
-	i, ok := h.nodeOf(c.Node)
-	if !ok || !known(c.Time) || len(c.Name) > longest {
-		return h.no()
-	}
-	p := h.portOf(i, c.Port)
-	if p == nil {
-		return h.no()
+	p := h.portOf(c.Node, c.Port, c.Time)
+	if p == nil || len(c.Name) > longest {
+		return false
 	}
 	t := p.counters[c.Name]
 	if t == nil {
 		of := counter.Find(c.Name)
-		if of == nil {
+		if of == nil || len(p.counters) >= mostCounters {
 			return false
-		}
-		if len(p.counters) >= mostCounters {
-			return h.no()
-		}
-		if p.counters == nil {
-			p.counters = map[string]*track{}
 		}
 		t = &track{of: of}
 		p.counters[c.Name] = t
 	}
-	return t.insert(countAt{c.Time.UnixNano(), c.Value})
-}
-
-func (t *track) insert(c countAt) bool {
-	k, there := slices.BinarySearchFunc(t.list, c, func(a, b countAt) int { return cmp.Compare(a.at, b.at) })
-	if there || k == 0 && len(t.list) >= mostCounts {
+	if !insertTimed(&t.list, c.Time, c.Value, mostCounts) {
 		return false
 	}
-	t.list = slices.Insert(t.list, k, c)
-	for k := min(k+1, len(t.list)-2); k > 0 && k < len(t.list)-1; k-- {
-		if t.list[k-1].v == t.list[k].v && t.list[k].v == t.list[k+1].v {
-			t.list = slices.Delete(t.list, k, k+1)
-		}
-	}
-	if len(t.list) > mostCounts {
+	t.list = withoutRuns(t.list)
+	if n := len(t.list); n > mostCounts {
 		// Of the older half every second goes; increments stay whole but for one reset.
 		keep := t.list[:1]
-		for k := 1; k < len(t.list); k++ {
-			if k > len(t.list)/2 || k%2 == 0 {
+		for k := 1; k < n; k++ {
+			if k > n/2 || k%2 == 0 {
 				keep = append(keep, t.list[k])
 			}
 		}
@@ -99,100 +74,78 @@ func (t *track) insert(c countAt) bool {
 	return true
 }
 
-// rise is how much the counter rose within the window up to now, over which time, and when
-// that began. A value below the one before is a reset, after which it counts from 0.
-func (t *track) rise(now time.Time) (by float64, over time.Duration, since int64) {
-	from := now.Add(-countWindow).UnixNano()
-	for k := len(t.list) - 1; k > 0; k-- {
+// rise is how much the counter rose between two times, over how much of them it was read, and when
+// it began to. A value below the one before is a reset, after which it counts from 0.
+func (t *track) rise(from, to int64) (by float64, over time.Duration, since int64) {
+	for k := 1; k < len(t.list); k++ {
 		a, b := t.list[k-1], t.list[k]
-		if b.at <= from || b.at > now.UnixNano() {
+		first, last := max(a.at, from), min(b.at, to)
+		if first >= last {
 			continue
 		}
 		d := b.v
 		if b.v >= a.v {
-			d = b.v - a.v
+			d -= a.v
 		}
-		part := 1.0
-		if a.at < from { // of the interval that reaches out of the window, a share
-			part = float64(b.at-from) / float64(b.at-a.at)
-			a.at = from
-		}
-		by += float64(d) * part
-		over += time.Duration(b.at - a.at)
-		if d > 0 {
-			since = a.at
+		by += float64(d) * float64(last-first) / float64(b.at-a.at)
+		over += time.Duration(last - first)
+		if d > 0 && since == 0 {
+			since = first
 		}
 	}
-	return by, max(over, shortest), since
+	return by, over, since
 }
 
-// hourly is the rate per hour.
-func (t *track) hourly(now time.Time) float64 {
+// hourly is the rate per hour of the last hour; by is how much it rose, and since when.
+func (t *track) hourly(now time.Time) (rate, by float64, since int64) {
 	if n := len(t.list); n < 2 || n == 2 && t.list[0].v == t.list[1].v {
-		return 0
+		return 0, 0, 0 // most are at rest, and cost a look
 	}
-	by, over, _ := t.rise(now)
-	return by / over.Hours()
+	by, over, since := t.rise(now.Add(-countWindow).UnixNano(), now.UnixNano())
+	return by / max(over, shortest).Hours(), by, since
 }
 
-// where is a port.
-type where struct {
-	node int
-	port string
+// habit is what the counter rises by in an hour in which there is much of it: the upper quarter of the
+// last three days' hours before the last one. It is false where there is no such hour. What lasts is a
+// habit after most of a day, and a job that runs eight hours a day is one.
+func (t *track) habit(now time.Time) (rate float64, known bool) {
+	var hours []float64
+	for k := range int64(72) {
+		to := now.UnixNano() - (k+1)*int64(countWindow)
+		if to-int64(countWindow) < t.list[0].at {
+			break
+		}
+		by, _, _ := t.rise(to-int64(countWindow), to)
+		hours = append(hours, by)
+	}
+	slices.Sort(hours)
+	if n := len(hours); n > 0 {
+		return hours[(3*n-1)/4], true
+	}
+	return 0, false
 }
 
-// counterFindings makes one finding of a port's link errors, one of its losses and one of receivers that are not ready
-// for it. Most counters of most ports are at rest, and cost a look.
-func (h *History) counterFindings(now time.Time) []finding.Finding {
-	var ports []where
-	names := map[string]bool{}
-	for i := range h.node {
-		if h.node[i].gone {
-			continue
-		}
-		for name, p := range h.node[i].ports {
-			rises := false
-			for c, t := range p.counters {
-				if t.hourly(now) >= t.of.Hourly {
-					rises, names[c] = true, true
-				}
-			}
-			if rises {
-				ports = append(ports, where{i, name})
-			}
-		}
-	}
-	if len(ports) == 0 {
-		return nil
-	}
-	slices.SortFunc(ports, func(a, b where) int {
-		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.port, b.port))
-	})
-	peers := h.peerRates(names, now)
-	var list []finding.Finding
-	for _, w := range ports {
-		for _, kind := range []finding.Kind{Errors, Loss, NotReady} {
-			if f, ok := risen(h.nodes.list[w.node], w.port, kind, h.node[w.node].ports[w.port], peers, now); ok {
-				list = append(list, f)
-			}
-		}
-	}
-	return append(list, h.congested(ports, peers, now)...)
-}
-
-// peerRates are the middle rates per hour of some counters over all nodes that have them, whatever ports a node says
-// that it has: one in the wrong hands has one vote.
-func (h *History) peerRates(names map[string]bool, now time.Time) map[string]float64 {
+// peerRates are the rates per hour that the median node shows of counters that rise somewhere. Every node has one
+// vote, the median of its ports: one that makes up ports has no more.
+func (h *History) peerRates(now time.Time) map[string]float64 {
 	rates := map[string][]float64{}
 	for i := range h.node {
-		if h.node[i].gone {
-			continue
+		for _, p := range h.node[i].ports {
+			for name, t := range p.counters {
+				if rate, _, _ := t.hourly(now); rate >= t.of.Hourly {
+					rates[name] = nil
+				}
+			}
 		}
+	}
+	peers := map[string]float64{}
+	for i := range h.node {
 		own := map[string][]float64{}
 		for _, p := range h.node[i].ports {
-			for name := range names {
-				if t := p.counters[name]; t != nil {
-					own[name] = append(own[name], t.hourly(now))
+			for name, t := range p.counters {
+				if _, rises := rates[name]; rises {
+					rate, _, _ := t.hourly(now)
+					own[name] = append(own[name], rate)
 				}
 			}
 		}
@@ -200,98 +153,152 @@ func (h *History) peerRates(names map[string]bool, now time.Time) map[string]flo
 			rates[name] = append(rates[name], stats.MedianLow(list))
 		}
 	}
-	out := map[string]float64{}
 	for name, list := range rates {
-		out[name] = stats.MedianLow(list)
+		peers[name] = stats.MedianLow(list)
 	}
-	return out
+	return peers
 }
 
-// beyond is how many times the rate of its peers a counter must rise at to be a port's own
-// trouble; what all have is the fabric's, or the program's.
-const beyond = 10
+// troubleKinds are what counters that rise are findings of.
+var troubleKinds = map[counter.Kind]finding.Kind{
+	counter.Link: Errors, counter.Loss: Loss, counter.Host: Loss, counter.Program: Loss, counter.Lane: Loss,
+	counter.Unready: NotReady, counter.Pause: Congestion, counter.Slow: SlowTaker, counter.Marks: Marked,
+}
 
-// risen looks at the counters of one port that tell of one kind of trouble.
-func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64,
-	now time.Time,
-) (f finding.Finding, ok bool) {
-	worst, common := 0.0, true
-	unposted := true // all of it came and found no receive
-	var lines, names []string
-	since := int64(0)
-	for _, c := range sortedKeys(p.counters) {
-		t := p.counters[c]
-		m := t.of
-		if troubleOf(m.Kind) != kind {
-			continue
+const (
+	unposted        finding.Kind = "loss of what found no receive" // by no fabric and no cable
+	congestionFleet finding.Kind = "congestion of most ports"
+)
+
+const (
+	// beyond is how many times the rate of its peers a counter must rise at to be a port's own
+	// trouble; what all have is the fabric's, or the program's.
+	beyond = 10
+	// habitual is how many times its own habit a counter of pauses or marks must rise by. They are no errors: a lossless
+	// network works with them. They tell who waits for whom.
+	habitual = 3
+	// severe is how many times its ordinary rate a counter rises at that is an error.
+	severe = 100
+	// mostNamed bounds the counters that a finding names.
+	mostNamed = 5
+)
+
+// trouble is what the counters of one kind say of a port.
+type trouble struct {
+	kind       finding.Kind
+	node, port string
+	lines      []string
+	names      []string
+	worst      float64 // the most times its ordinary rate
+	part       float64 // of the time, 0 unknown
+	since      int64
+	own        bool // far more than its peers
+	unusual    bool // more than it used to, as far as that is known
+	known      bool
+	posted     bool // some of it found a receive
+}
+
+// pauses tells whether a port has counters of pauses received.
+func (p *port) pauses() bool {
+	for _, t := range p.counters {
+		if t.of.Kind == counter.Pause {
+			return true
 		}
-		by, over, began := t.rise(now)
-		rate := by / over.Hours()
-		if rate < m.Hourly || by < 2 {
-			continue
-		}
-		worst = max(worst, rate/m.Hourly)
-		unposted = unposted && m.Name == "out_of_buffer"
-		own := rate > beyond*peers[c]
-		common = common && !own
-		if since == 0 || began < since {
-			since = began
-		}
-		lines = append(lines, fmt.Sprintf("%s rises by %s/h (peers %s/h): %s", c, tidy(rate), tidy(peers[c]), m.Says))
-		names = append(names, c)
 	}
-	if len(lines) == 0 || kind != Errors && common && worst < 100 {
+	return false
+}
+
+// isHabit tells whether a kind is held against what a port used to see.
+func isHabit(k finding.Kind) bool { return k == Congestion || k == SlowTaker || k == Marked }
+
+// troubles looks at the counters of a port that rise.
+func (p *port) troubles(node, port string, peers map[string]float64, now time.Time) map[finding.Kind]trouble {
+	all := map[finding.Kind]trouble{}
+	for _, c := range slices.Sorted(maps.Keys(p.counters)) {
+		t := p.counters[c]
+		rate, by, since := t.hourly(now)
+		if rate < t.of.Hourly || by < 2 {
+			continue
+		}
+		kind := troubleKinds[t.of.Kind]
+		x := all[kind]
+		line := fmt.Sprintf("%s rises by %s/h (peers %s/h", c, tidy(rate), tidy(peers[c]))
+		if isHabit(kind) {
+			habit, known := t.habit(now)
+			if known {
+				line += fmt.Sprintf(", itself before %s/h", tidy(habit))
+			}
+			x.known, x.unusual = x.known || known, x.unusual || !known || rate >= habitual*habit
+		}
+		line += "): " + t.of.Says
+		if part, timed := t.of.Share(rate); timed {
+			line += fmt.Sprintf(", %.0f%% of the time", 100*part)
+			x.part = max(x.part, part)
+		}
+		if x.since == 0 || since < x.since {
+			x.since = since
+		}
+		x.kind, x.node, x.port, x.worst = kind, node, port, max(x.worst, rate/t.of.Hourly)
+		x.own, x.posted = x.own || rate > beyond*peers[c], x.posted || t.of.Name != "out_of_buffer"
+		if len(x.names) < mostNamed {
+			x.lines, x.names = append(x.lines, line), append(x.names, c)
+		}
+		all[kind] = x
+	}
+	return all
+}
+
+// finding is false where the trouble is no port's own.
+func (x *trouble) finding() (f finding.Finding, ok bool) {
+	if isHabit(x.kind) && !(x.own && x.unusual) || x.kind != Errors && !x.own && x.worst < severe {
 		return f, false
 	}
-	f = finding.Finding{
-		ID: string(kind) + ":" + node + "/" + name, Kind: kind, Severity: finding.Warn, Nodes: []string{node}, Where: name,
-		Since: stamp(since), Confidence: 0.9, Evidence: finding.Facts(lines[:min(len(lines), 5)]...),
+	text := strings.Join(x.names, ", ")
+	if x.part > 0 {
+		text += fmt.Sprintf("; %.0f%% of the time", 100*x.part)
 	}
 	switch {
-	case common:
+	case x.own:
+	case x.kind == NotReady:
+		text += ", as its peers do: the job rather than this port"
+	default:
+		text += ", as its peers do: the fabric's settings rather than this port"
+	}
+	words := x.kind
+	if x.kind == Loss && !x.posted {
+		words = unposted
+	}
+	f = found(words, x.node, x.port, x.since, x.lines, text)
+	f.ID, f.Kind = string(x.kind)+":"+x.node+"/"+x.port, x.kind
+	switch {
+	case !x.own:
 		f.Severity, f.Confidence = finding.Note, 0.5
-	case kind == Errors && worst >= 100:
+	case x.kind == Errors && x.worst >= severe:
 		f.Severity, f.Confidence = finding.Error, 0.97
+	case isHabit(x.kind) && !x.known:
+		f.Confidence = 0.6 // what is usual for it nobody knows yet
 	}
-	says := "has errors of its link"
-	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both " +
-		"ends)."
-	switch kind {
-	case Loss:
-		says = "loses packets"
-		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); " +
-			"then the cable and the host's load."
-		if unposted { // neither fabric nor cable lost it
-			says = "drops packets that arrive, as no receive buffer is ready for them"
-			f.Fix = "Neither cable nor switch: look on this host for processes that are stopped, starved of processors or " +
-				"post too few receives; for kernel traffic lengthen the receive ring (ethtool -G DEV rx N)."
-		}
-	case NotReady:
-		says = "waits for receivers that are too slow: they have no buffers ready"
-		f.Fix = "Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes " +
-			"that are stopped, starved of processors or post too few receives."
-	}
-	f.Text = fmt.Sprintf("Port %s/%s %s: %s.", node, name, says, strings.Join(names, ", "))
-	switch {
-	case common && kind == NotReady:
-		f.Text = strings.TrimSuffix(f.Text, ".") + ", as its peers do: the job rather than this port."
-	case common:
-		f.Text = strings.TrimSuffix(f.Text, ".") + ", as its peers do: the fabric's settings rather than this port."
+	if x.kind == Congestion && x.part < 0.1 {
+		f.Severity = finding.Note
 	}
 	return f, true
 }
 
-// troubleOf is what a counter that rises is a finding of here; "" where others judge it.
-func troubleOf(k counter.Kind) finding.Kind {
-	switch k {
-	case counter.Link:
-		return Errors
-	case counter.Unready:
-		return NotReady
-	case counter.Pause, counter.Slow, counter.Marks:
-		return ""
+// heldAll is one finding for most ports that the network holds.
+func heldAll(list []trouble) finding.Finding {
+	first := slices.MinFunc(list, func(a, b trouble) int { return strings.Compare(a.node+"/"+a.port, b.node+"/"+b.port) })
+	f := found(congestionFleet, "", "", first.since, []string{"port " + first.node + "/" + first.port + ": " +
+		first.lines[0]}, len(list), habitual)
+	f.ID, f.Kind, f.Nodes = "congestion:", Congestion, nil
+	for _, x := range list {
+		f.Nodes = append(f.Nodes, x.node)
+		if at := stamp(x.since); at.Before(f.Since) {
+			f.Since = at
+		}
 	}
-	return Loss
+	slices.Sort(f.Nodes)
+	f.Nodes = slices.Compact(f.Nodes)
+	return f
 }
 
 // tidy prints a rate without false precision.

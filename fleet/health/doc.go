@@ -30,7 +30,7 @@
 // Biometrika 58, 1971). A finding ends after three good sweeps in a row.
 //
 // A fleet that becomes slower as a whole has no better peers. Its levels, of sweeps that were measured
-// alike, are held against their own past; see slump.
+// alike, are held against their own past; see levelDrop.
 //
 // There is no clock, no goroutine and no file here. A History is for one goroutine at a time.
 package health

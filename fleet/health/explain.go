@@ -5,10 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"busbar.dev/finding"
-	"busbar.dev/internal/stats"
-	"busbar.dev/result/pairs"
 )
 
 // worth is how much of the usual a cause must leave at most to be named, as in package pairs;
@@ -21,8 +17,8 @@ func (s *state) worth() float64 {
 }
 
 // alone is how low a pair of its own must be: it has few samples to tell by.
-func (s *state) alone(class int32) float64 {
-	return min(s.worth(), math.Log(0.75), -4.5*max(s.noise[class], s.spread[class]))
+func (s *state) alone(class int16) float64 {
+	return min(s.worth(), math.Log(0.75), -4.5*s.scatter[class].widest())
 }
 
 // likelihood says how cells come about: healthy ones scatter around 0 by scale, and some few
@@ -43,18 +39,13 @@ func normal(x, mean, s float64) float64 {
 	return math.Exp(-z*z/2) / (s * 2.5066)
 }
 
-// well is the density of a figure without a fault.
-func (l likelihood) well(x float64) float64 {
+// gain is the logarithm of how much better a cause explains a figure than no fault does.
+func (l likelihood) gain(x, mu float64) float64 {
 	far := 0.03
 	if x < 0 {
 		far = 0.5*math.Exp(x/strayed)/strayed + 0.06
 	}
-	return (1-l.stray)*normal(x, 0, l.scale) + l.stray*far
-}
-
-// gain is the logarithm of how much better a cause explains a figure.
-func (l likelihood) gain(x, mu float64) float64 {
-	well := l.well(x)
+	well := (1-l.stray)*normal(x, 0, l.scale) + l.stray*far
 	return math.Log(((1-spared)*normal(x, mu, max(uneven, l.scale)) + spared*well) / well)
 }
 
@@ -64,9 +55,9 @@ var chance = [4]float64{0.03, 0.03, 0.003, 0.004}
 
 // suspect is a cell that may be slow.
 type suspect struct {
+	likelihood
 	key   pairKey
 	x     float64
-	like  likelihood
 	lost  bool
 	alone float64 // see alone
 }
@@ -90,10 +81,20 @@ type fault struct {
 	other *cause  // of that one
 }
 
+// some tells whether a cause of leaves spares many of its pairs.
+func (f *fault) some() bool { return f.leaf() && float64(f.slow) < 0.9*float64(f.total) }
+
 // explanation is a set of causes and what it gains over none.
 type explanation struct {
 	faults []fault
 	total  float64
+}
+
+func (e *explanation) add(f fault) { e.faults, e.total = append(e.faults, f), e.total+f.score }
+
+// has tells whether a cause is of an explanation.
+func (e *explanation) has(c cause) bool {
+	return slices.ContainsFunc(e.faults, func(f fault) bool { return f.cause == c })
 }
 
 // tomography finds the causes that explain the slow cells best.
@@ -109,68 +110,58 @@ type tomography struct {
 const mostSuspects = 40_000
 
 func (s *state) tomography() *tomography {
-	t := &tomography{s: s}
-	var picked []int
-	for i, c := range s.cells {
-		if float64(c.x) < -max(0.1, 2*s.scale[c.class]) {
-			picked = append(picked, i)
+	slow := func(c cell) bool { return float64(c.x) < -max(0.1, 2*s.scatter[s.series[c.series].class].scale) }
+	picked := 0
+	for _, c := range s.cells {
+		if slow(c) {
+			picked++
 		}
 	}
-	if len(picked) == 0 {
+	t := &tomography{s: s}
+	if picked == 0 {
 		return t
 	}
-	stride := 1 + len(picked)/mostSuspects
-	n := newCounts(s.h)
-	for i := range s.cells {
-		if c := &s.cells[i]; stride == 1 || i%stride == 0 {
-			n.add(s.h, s.h.series[c.series].pairKey)
+	cells := s.cells
+	if stride := 1 + picked/mostSuspects; stride > 1 {
+		cells = nil
+		for i := 0; i < len(s.cells); i += stride {
+			cells = append(cells, s.cells[i])
 		}
 	}
-	leaves := 0 // that have nodes
-	for _, m := range n.leafNodes {
-		leaves += min(m, 1)
-	}
+	cover := s.coverage(cells)
 	found := map[cause]*candidate{}
-	for _, i := range picked {
-		if i%stride != 0 {
+	for _, c := range cells {
+		if !slow(c) {
 			continue
 		}
-		c := &s.cells[i]
-		key := s.h.series[c.series].pairKey
+		r := &s.series[c.series]
 		id := int32(len(t.suspects))
 		t.suspects = append(t.suspects, suspect{
-			key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.alone(c.class),
+			likelihood{s.scatter[r.class].scale, chance[c.n]}, r.pairKey, float64(c.x), c.lost, s.alone(r.class),
 		})
-		s.h.wide(key, n.leafNodes, leaves, func(k cause) {
-			f := found[k]
-			if f == nil {
-				f = &candidate{cause: k, total: n.total(k)}
-				found[k] = f
+		cover.wide(r.pairKey, func(k cause) {
+			if found[k] == nil {
+				found[k] = &candidate{cause: k, total: cover.total(k)}
 			}
-			f.list = append(f.list, id)
+			found[k].list = append(found[k].list, id)
 		})
 	}
-	t.typical = likelihood{quietest, chance[3]}
-	for _, c := range s.cells[:min(len(s.cells), 1)] {
-		t.typical.scale = s.scale[c.class]
-	}
-	for _, f := range found {
-		if len(f.list) > 1 {
-			t.wide = append(t.wide, *f)
+	t.typical = likelihood{s.scatter[s.series[s.cells[0].series].class].scale, chance[3]}
+	for _, c := range found {
+		if len(c.list) > 1 {
+			t.wide = append(t.wide, *c)
 		}
 	}
-	slices.SortFunc(t.wide, func(a, b candidate) int { return order(a.cause, b.cause) })
+	slices.SortFunc(t.wide, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b))
+	})
 	t.touches = make([][]int32, len(t.suspects))
-	for i, f := range t.wide {
-		for _, k := range f.list {
+	for i, c := range t.wide {
+		for _, k := range c.list {
 			t.touches[k] = append(t.touches[k], int32(i))
 		}
 	}
 	return t
-}
-
-func order(a, b cause) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b), cmp.Compare(a.c, b.c))
 }
 
 // score is what a candidate gains with the suspects that nothing explains yet, and by
@@ -187,68 +178,69 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 			}
 		}
 	}
-	if len(xs) < 2 {
-		return f, false
-	}
 	f = fault{cause: c.cause, slow: len(xs), total: c.total, lost: lost > len(xs)/2}
-	f.mu = float64(stats.Nearest(xs, 0.5))
-	if f.mu > t.s.worth() {
+	f.mu = middle(xs)
+	if len(xs) < 2 || f.mu > t.s.worth() || !t.witnessed(c) {
 		return f, false
 	}
 	// A direction of its own is one fault, whatever rails a node says that it was measured over.
-	each := map[[2]int32]float64{}
+	each, alone := map[place]float64{}, 0.0
 	for _, i := range c.list {
 		p := &t.suspects[i]
-		g := p.like.gain(p.x, f.mu)
+		g := p.gain(p.x, f.mu)
 		if done[i] {
 			f.score += max(0, g-gains[i])
 			continue
 		}
 		f.score += g
-		each[[2]int32{p.key.from, p.key.to}] += max(0, g)
+		each[place{p.key.from, p.key.to}] += max(0, g)
 	}
-	alone := 0.0
 	for _, g := range each {
 		alone += max(0, g-pairPenalty)
 	}
 	healthy := float64(c.total - len(c.list))
 	miss := healthy * t.typical.gain(0, f.mu)
-	if partial(c.kind) && len(xs) >= 6 {
+	if c.leaf() && len(xs) >= 6 {
 		// One of several uplinks slows a share of the pairs that cross them.
 		share := (float64(len(xs)) + 0.5) / (float64(c.total) + 1)
 		miss = max(miss, healthy*math.Log(1-share)+float64(len(xs))*math.Log(share))
 	}
-	f.score += miss - t.s.penalty(c.kind)
+	f.score += miss - t.s.penalty(c.domain)
 	return f, f.score > alone
 }
 
-func partial(k finding.Kind) bool {
-	return k == SlowLeaf || k == SlowLeafIn || k == SlowLeafOut || k == SlowPath
+// witnessed tells whether several nodes show a cause: of two that are slow with each other either may be at fault, and
+// either may say so on purpose.
+func (t *tomography) witnessed(c *candidate) bool {
+	first := t.suspects[c.list[0]].key
+	return !c.node() || slices.ContainsFunc(c.list, func(i int32) bool {
+		k := t.suspects[i].key
+		return k.from+k.to != first.from+first.to
+	})
 }
 
-// pairPenalty is what a pair of its own costs. It is small, for whether such a fault is
-// reported is decided by more sweeps than the present state has.
-const pairPenalty = 4
+const (
+	// pairPenalty is what a pair of its own costs. It is small, for whether such a fault is
+	// reported is decided by more sweeps than the present state has.
+	pairPenalty = 4
+	// mostFaults bounds the causes of one explanation, mostCompared those of which the confidence is found.
+	mostFaults   = 64
+	mostCompared = 8
+)
 
-// greedy takes the best cause again and again, without those that are banned.
-func (t *tomography) greedy(ban map[cause]bool) explanation {
-	var e explanation
+// greedy takes the best cause again and again, without the one that is banned.
+func (t *tomography) greedy(ban cause) (e explanation) {
 	done, gains := make([]bool, len(t.suspects)), make([]float64, len(t.suspects))
-	scores := make([]fault, len(t.wide))
-	good := make([]bool, len(t.wide))
-	stale := make([]bool, len(t.wide))
-	for i := range stale {
-		stale[i] = true
-	}
+	scores, good, fresh := make([]fault, len(t.wide)), make([]bool, len(t.wide)), make([]bool, len(t.wide))
 	for len(e.faults) < mostFaults {
 		best := -1
 		for i := range t.wide {
-			if ban[t.wide[i].cause] {
+			if t.wide[i].cause == ban {
 				continue
 			}
-			if stale[i] {
+			if !fresh[i] {
 				scores[i], good[i] = t.score(&t.wide[i], done, gains)
-				stale[i] = false
+				fresh[i] = true
 			}
 			if good[i] && (best < 0 || scores[i].score > scores[best].score) {
 				best = i
@@ -257,101 +249,90 @@ func (t *tomography) greedy(ban map[cause]bool) explanation {
 		if best < 0 {
 			break
 		}
-		e.faults = append(e.faults, scores[best])
-		e.total += scores[best].score
+		e.add(scores[best])
 		for _, k := range t.wide[best].list {
 			p := &t.suspects[k]
-			g := p.like.gain(p.x, scores[best].mu)
+			g := p.gain(p.x, scores[best].mu)
 			if done[k] && g <= gains[k] {
 				continue
 			}
 			done[k], gains[k] = true, g
 			for _, c := range t.touches[k] {
-				stale[c] = true
+				fresh[c] = false
 			}
 		}
 	}
-	t.alone(&e, done, ban)
+	t.alone(&e, done)
 	return e
 }
 
-// mostFaults bounds the causes of one explanation.
-const mostFaults = 64
+var slowPair, oneWay = &causeKinds[len(causeKinds)-2], &causeKinds[len(causeKinds)-1]
 
 // alone explains what is left, each by a fault of its pair: both ways where both are slow.
-func (t *tomography) alone(e *explanation, done []bool, ban map[cause]bool) {
-	left := map[[2]int32][]int32{}
+func (t *tomography) alone(e *explanation, done []bool) {
+	left := map[place][]int32{}
 	for i := range t.suspects {
-		if p := &t.suspects[i]; !done[i] && p.x <= p.alone && p.like.gain(p.x, p.x) > pairPenalty {
-			k := [2]int32{p.key.from, p.key.to}
+		if p := &t.suspects[i]; !done[i] && p.x <= p.alone && p.gain(p.x, p.x) > pairPenalty {
+			k := place{p.key.from, p.key.to}
 			left[k] = append(left[k], int32(i))
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(left), func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	keys := slices.SortedFunc(maps.Keys(left), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b))
+	})
 	for _, k := range keys {
 		list := left[k]
-		back, both := left[[2]int32{k[1], k[0]}]
-		c := cause{kind: pairs.OneWay, a: k[0], b: k[1]}
-		if both {
-			if k[0] > k[1] {
+		c := cause{oneWay, k}
+		if back, both := left[place{k.b, k.a}]; both {
+			if k.a > k.b {
 				continue
 			}
-			c, list = cause{kind: pairs.SlowPair, a: k[0], b: k[1]}, append(slices.Clone(list), back...)
+			c, list = cause{slowPair, k}, append(slices.Clone(list), back...)
 		}
-		if ban[c] {
-			continue
-		}
-		f := fault{cause: c, slow: len(list), total: len(list)}
+		f := fault{cause: c, slow: len(list), total: len(list), score: -pairPenalty}
 		for _, i := range list {
 			p := &t.suspects[i]
 			f.mu += p.x / float64(len(list))
-			f.score += p.like.gain(p.x, p.x)
+			f.score += p.gain(p.x, p.x)
 			f.lost = f.lost || p.lost
 		}
-		f.score -= pairPenalty
-		e.faults = append(e.faults, f)
-		e.total += f.score
+		e.add(f)
 	}
 }
 
 // explain is the best explanation, each of its wide causes compared with the best explanation that lacks that cause.
 func (s *state) explain() explanation {
 	t := s.tomography()
-	if len(t.suspects) == 0 {
-		return explanation{}
-	}
-	e := t.greedy(nil)
+	e := t.greedy(cause{})
 	for range 3 {
-		better := false
-		for i := range e.faults {
-			f := &e.faults[i]
-			if i >= mostCompared || narrow(f.kind) {
-				f.sure = probability(f.score)
-				continue
-			}
-			w := t.greedy(map[cause]bool{f.cause: true})
-			if w.total > e.total+1e-9 {
-				e, better = w, true
-				break
-			}
-			f.sure = probability(e.total - w.total)
-			for k := range w.faults {
-				if !slices.ContainsFunc(e.faults, func(o fault) bool { return o.cause == w.faults[k].cause }) {
-					f.other = &w.faults[k].cause
-					break
-				}
-			}
+		if better, found := t.compare(&e); found {
+			e = better
+			continue
 		}
-		if !better {
-			break
-		}
+		break
 	}
 	return e
 }
 
-const mostCompared = 8
-
-func narrow(k finding.Kind) bool { return k == pairs.SlowPair || k == pairs.OneWay }
+// compare finds how sure the causes of an explanation are, or a better explanation.
+func (t *tomography) compare(e *explanation) (better explanation, found bool) {
+	for i := range e.faults {
+		f := &e.faults[i]
+		if i >= mostCompared || f.narrow() {
+			f.sure = probability(f.score)
+			continue
+		}
+		w := t.greedy(f.cause)
+		if w.total > e.total+1e-9 {
+			return w, true
+		}
+		f.sure = probability(e.total - w.total)
+		if k := slices.IndexFunc(w.faults, func(o fault) bool { return !e.has(o.cause) }); k >= 0 {
+			f.other = &w.faults[k].cause
+		}
+	}
+	return better, false
+}
 
 // probability turns a difference of logarithms into a probability. It is halved, because cells
 // of one node are not as independent of each other as the sum takes them to be.

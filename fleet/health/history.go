@@ -1,6 +1,10 @@
 package health
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"busbar.dev/finding"
@@ -11,30 +15,13 @@ import (
 // their pairs in some 200 MB.
 type Options struct {
 	Samples int        // most of one pair and direction; 0 is 512
-	Memory  unit.Bytes // for the samples of all pairs together; 0 is 128 MiB
-	Series  int        // most pairs, by direction and rail; 0 is 1,050,000
+	Memory  unit.Bytes // for the samples of all pairs of a transport together; 0 is 128 MiB
+	Series  int        // most pairs of a transport, by direction and rail; 0 is 1,050,000
 	Nodes   int        // most nodes; 0 is 16,384
-	Sweeps  int        // most sweeps; 0 is 4096
+	Sweeps  int        // most sweeps of a transport; 0 is 4096
 	// Unreachable is after how long without a heartbeat a node is unreachable; 0 is three times the
 	// usual distance of its heartbeats and 15 s at least.
 	Unreachable time.Duration
-}
-
-func (o Options) filled() Options {
-	set := func(v *int, usual int) {
-		if *v <= 0 {
-			*v = usual
-		}
-	}
-	set(&o.Samples, 512)
-	set(&o.Series, 1_050_000)
-	set(&o.Nodes, 16384)
-	set(&o.Sweeps, 4096)
-	if o.Memory <= 0 {
-		o.Memory = 128 * unit.MiB
-	}
-	o.Samples = max(o.Samples, least)
-	return o
 }
 
 // Place says which nodes are peers. Empty names are unknown, and equal to each other.
@@ -45,55 +32,50 @@ type Place struct {
 
 // History is what is known of a fleet. Make one with New.
 type History struct {
-	opt    Options
-	nodes  names
-	leaves names
-	types  names
-	rails  names
-
-	node   []node // by number of nodes
-	series []series
-	index  map[pairKey]int32
-	errors map[int32]string // the last error of a series
-	sweeps sweeps
-	others map[string]*History // of pairs over other transports than TCP, with nothing but pairs
-
-	jobs   jobs
-	active map[string]*raised
-	whole  *finding.Finding // that the fleet became slower, as of the last answer
-	daily  dailies
-	stale  bool       // something about pairs came since the last answer
-	refuse int        // observations that found no room or made no sense
-	deaf   [][2]int64 // times in which heartbeats were lost, ns, the oldest first
+	opt     Options
+	nodes   names
+	leaves  names
+	types   names
+	node    []node // by number of nodes
+	version int    // counts changes of places, and nodes that were taken out or came back
+	tables  map[string]*table
+	jobs    []*job     // the last calls of collectives, as they came
+	deaf    [][2]int64 // times in which heartbeats were lost, ns, the oldest first
 }
 
 // node is what is known of one node apart from its pairs.
 type node struct {
-	leaf, kind int32
+	leaf, kind int32 // -1 where it is unknown
 	gone       bool
-	beats      beats
+	beats      []timed[struct{}]
 	ports      map[string]*port
-}
-
-// pairKey is a pair in one direction over one rail.
-type pairKey struct {
-	from, to int32
-	rail     int32
 }
 
 // New is an empty history.
 func New(o Options) *History {
-	return &History{
-		opt: o.filled(), index: map[pairKey]int32{}, errors: map[int32]string{}, active: map[string]*raised{},
-		sweeps: sweeps{byID: map[string]uint32{}},
-		jobs:   jobs{byID: map[string]*job{}},
-	}
+	o.Samples = max(cmp.Or(o.Samples, 512), leastSamples)
+	o.Memory = cmp.Or(o.Memory, 128*unit.MiB)
+	o.Series = cmp.Or(o.Series, 1_050_000)
+	o.Nodes = cmp.Or(o.Nodes, 16384)
+	o.Sweeps = cmp.Or(o.Sweeps, 4096)
+	return &History{opt: o, tables: map[string]*table{}}
 }
 
-// no counts an observation that was not taken.
-func (h *History) no() bool {
-	h.refuse++
-	return false
+// mostTables bounds the transports that have histories.
+const mostTables = 5
+
+// over is the table of pairs over a transport, nil where there are too many: RDMA and NCCL show many times
+// what TCP does, and a pair's past, its class and its sweeps are those of one transport.
+func (h *History) over(by string) *table {
+	t := h.tables[by]
+	if t == nil && len(h.tables) < mostTables && len(by) <= longest {
+		t = &table{
+			History: h, index: map[pairKey]int32{}, errors: map[int32]string{}, active: map[string]*raised{},
+			sweeps: sweeps{byID: map[string]uint32{}},
+		}
+		h.tables[by] = t
+	}
+	return t
 }
 
 // names numbers names in the order of their coming.
@@ -104,16 +86,16 @@ type names struct {
 
 // of is the number of a name, -1 when there are already most.
 func (n *names) of(name string, most int) int32 {
-	if i, ok := n.num[name]; ok {
+	i, known := n.num[name]
+	switch {
+	case known:
 		return i
-	}
-	if len(n.list) >= most {
+	case len(n.list) >= most:
 		return -1
-	}
-	if n.num == nil {
+	case n.num == nil:
 		n.num = map[string]int32{}
 	}
-	i := int32(len(n.list))
+	i = int32(len(n.list))
 	n.num[name], n.list = i, append(n.list, name)
 	return i
 }
@@ -122,28 +104,31 @@ func (n *names) of(name string, most int) int32 {
 const longest = 256
 
 // nodeOf is the number of a node, which is made where it is new.
-func (h *History) nodeOf(name string) (int32, bool) {
+func (h *History) nodeOf(name string) (i int32, ok bool) {
 	if name == "" || len(name) > longest {
 		return -1, false
 	}
-	i := h.nodes.of(name, h.opt.Nodes)
-	if i < 0 {
+	if i = h.nodes.of(name, h.opt.Nodes); i < 0 {
 		return -1, false
 	}
 	if int(i) == len(h.node) {
 		h.node = append(h.node, node{leaf: -1, kind: -1})
 	}
 	if h.node[i].gone {
-		h.node[i].gone, h.stale = false, true
+		h.node[i].gone = false
+		h.version++
 	}
 	return i, true
 }
+
+// mostTypes bounds the types of nodes, for classes are pairs of them; further ones are unknown.
+const mostTypes = 30
 
 // SetPlace says where a node is. A later call replaces an earlier one.
 func (h *History) SetPlace(name string, p Place) bool {
 	i, ok := h.nodeOf(name)
 	if !ok || len(p.Leaf) > longest || len(p.Type) > longest {
-		return h.no()
+		return false
 	}
 	leaf, kind := int32(-1), int32(-1)
 	if p.Leaf != "" {
@@ -152,19 +137,12 @@ func (h *History) SetPlace(name string, p Place) bool {
 	if p.Type != "" {
 		kind = h.types.of(p.Type, mostTypes)
 	}
-	if h.node[i].leaf != leaf || h.node[i].kind != kind {
-		h.node[i].leaf, h.node[i].kind = leaf, kind
-		h.sweeps.touch()
-		h.stale = true
-	}
-	for _, o := range h.others {
-		o.SetPlace(name, p)
+	if n := &h.node[i]; n.leaf != leaf || n.kind != kind {
+		n.leaf, n.kind = leaf, kind
+		h.version++
 	}
 	return true
 }
-
-// mostTypes bounds the types of nodes, for classes are pairs of them; further ones are unknown.
-const mostTypes = 30
 
 // Forget takes a node out: it was removed on purpose, and is neither silent nor slow.
 // What its pairs showed stays until it is pushed out, but is not looked at. Any new
@@ -172,13 +150,65 @@ const mostTypes = 30
 func (h *History) Forget(name string) {
 	if i, ok := h.nodes.num[name]; ok {
 		n := &h.node[i]
-		n.gone, n.beats, n.ports = true, beats{}, nil
-		h.stale = true
-	}
-	for _, o := range h.others {
-		o.Forget(name)
+		n.gone, n.beats, n.ports = true, nil, nil
+		h.version++
 	}
 }
 
-// known tells whether a time is one: after 1970, and before 2191, for nanoseconds count to 2262.
-func known(t time.Time) bool { return t.Unix() > 0 && t.Unix() < 7e9 }
+// isTime tells whether a time is one: after 1970, and before 2191, for nanoseconds count to 2262.
+func isTime(t time.Time) bool { return t.Unix() > 0 && t.Unix() < 7e9 }
+
+// timed is a value at a time in ns.
+type timed[T any] struct {
+	at int64
+	v  T
+}
+
+// insertTimed puts a value in its place in time; false where that time is taken, or before all of a full list.
+func insertTimed[T any](list *[]timed[T], t time.Time, v T, most int) bool {
+	at := t.UnixNano()
+	k, there := slices.BinarySearchFunc(*list, at, func(x timed[T], at int64) int { return cmp.Compare(x.at, at) })
+	if there || k == 0 && len(*list) >= most {
+		return false
+	}
+	*list = slices.Insert(*list, k, timed[T]{at, v})
+	return true
+}
+
+// withoutRuns leaves the first and the last of equal values in a row.
+func withoutRuns[T comparable](list []timed[T]) []timed[T] {
+	keep := list[:0]
+	var before T
+	for i, x := range list {
+		if i == 0 || i == len(list)-1 || x.v != before || x.v != list[i+1].v {
+			keep = append(keep, x)
+		}
+		before = x.v
+	}
+	return keep
+}
+
+// Findings is all that is wrong as of now, worst first. It may be called as often as is
+// wanted; what it answers changes with the observations and, for silence, with now.
+func (h *History) Findings(now time.Time) []finding.Finding {
+	list := slices.Concat(h.unreachable(now), h.portFindings(now), h.stragglers())
+	for _, by := range slices.Sorted(maps.Keys(h.tables)) {
+		for _, f := range h.tables[by].findings() {
+			if by != "" { // TCP was there first
+				f.ID, f.Transport, f.Text = f.ID+"@"+by, by, "Over "+strings.ToUpper(by)+": "+f.Text
+				if f.ExplainedBy != "" {
+					f.ExplainedBy += "@" + by
+				}
+			}
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b finding.Finding) int {
+		return cmp.Or(
+			cmp.Compare(b.Severity, a.Severity),
+			cmp.Compare(breadth(b.Kind), breadth(a.Kind)),
+			cmp.Compare(a.Factor, b.Factor),
+			cmp.Compare(a.ID, b.ID))
+	})
+	return relate(list)
+}

@@ -31,8 +31,9 @@ type Sweep struct {
 // Sweeps are those kept, oldest first.
 func (h *History) Sweeps() []Sweep {
 	var list []Sweep
-	for _, i := range h.settle() {
-		w := h.sweeps.at(i)
+	t := h.over("")
+	t.settle()
+	for _, w := range t.sweeps.order {
 		list = append(list, Sweep{w.id, stamp(w.at)})
 	}
 	return list
@@ -49,12 +50,13 @@ type Size struct {
 
 // Size counts what is kept.
 func (h *History) Size() Size {
-	s := Size{Nodes: len(h.node), Pairs: len(h.series), Sweeps: len(h.sweeps.list)}
-	for i := range h.series {
-		s.Samples += len(h.series[i].samples)
-		s.Memory += unit.Bytes(8 * cap(h.series[i].samples))
+	t := h.over("")
+	s := Size{Nodes: len(h.node), Pairs: len(t.series), Sweeps: len(t.sweeps.list)}
+	for i := range t.series {
+		s.Samples += len(t.series[i].samples)
+		s.Memory += unit.Bytes(8 * cap(t.series[i].samples))
 	}
 	// A series is 56 bytes, its entry in the index some 30.
-	s.Memory += unit.Bytes(86 * len(h.series))
+	s.Memory += unit.Bytes(86 * len(t.series))
 	return s
 }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"math"
+	"slices"
 
 	"busbar.dev/internal/stats"
 )
@@ -12,67 +13,171 @@ const (
 	sameLeaf = iota
 	acrossLeaves
 	unknownLeaves
-	sorts
+	pathKinds
 )
 
-// class is the number of a pair's class.
-func (h *History) class(k pairKey) int {
+// classOf is the number of a pair's class.
+func (h *History) classOf(k pairKey) int16 {
 	a, b := &h.node[k.from], &h.node[k.to]
-	sort := sameLeaf
+	path := sameLeaf
 	switch {
 	case a.leaf < 0 || b.leaf < 0:
-		sort = unknownLeaves
+		path = unknownLeaves
 	case a.leaf != b.leaf:
-		sort = acrossLeaves
+		path = acrossLeaves
 	}
-	return (int(a.kind+1)*(len(h.types.list)+1)+int(b.kind+1))*sorts + sort
+	return int16((int(a.kind+1)*(len(h.types.list)+1)+int(b.kind+1))*pathKinds + path)
 }
 
 // classes is how many numbers there are.
 func (h *History) classes() int {
 	n := len(h.types.list) + 1
-	return n * n * sorts
+	return n * n * pathKinds
 }
 
-// levels computes what classes show in the sweeps that got new samples: an upper quantile of
-// a sender's pairs, and of these over the senders. Faults and disturbances only slow down,
-// hence not the median: with it three bad nodes of eight, or one bad leaf of three, would be
-// what is usual.
-func (h *History) levels(order []uint32) {
-	rows := map[[2]int32]*row{} // by class and sender
-	for _, id := range order {
-		w := h.sweeps.at(id)
-		if !w.dirty && len(w.level[0]) == h.classes() {
-			continue
+// unjudged is the class of pairs that are not looked at.
+const unjudged = -1
+
+// classify gives every pair its class. Pairs of a node that was taken out are not judged. Nor are rails beyond those
+// that pairs without a node in common have: a pair is measured by one of its nodes, and one that makes up rails would
+// have a vote for each of them.
+func (t *table) classify() {
+	now := [2]int{len(t.series), t.version}
+	if t.classed == now {
+		return
+	}
+	t.classed = now
+	count := map[[2]int32]int{}
+	lanes := make([]uint8, len(t.series)) // how many rails of its direction were there before
+	var common [mostRails][2]int32        // the nodes that all pairs with so many rails have
+	for i := range t.series {
+		k := t.series[i].pairKey
+		if len(t.rails.list) > 1 {
+			way := [2]int32{k.from, k.to}
+			lanes[i] = uint8(count[way])
+			count[way]++
 		}
-		w.dirty = false
-		for _, r := range rows {
-			for f := range figures {
-				r[f] = r[f][:0]
-			}
+		c := &common[lanes[i]]
+		if *c == [2]int32{} {
+			*c = [2]int32{k.from, k.to}
 		}
-		h.rows(id, w.order, rows)
-		w.pairs = make([]int32, h.classes())
-		for k, r := range rows {
-			w.pairs[k[0]] += int32(len(r[rate]))
-		}
-		for f := range figures {
-			byClass := map[int32][]float32{}
-			for k, r := range rows {
-				if len(r[f]) > 0 {
-					byClass[k[0]] = append(byClass[k[0]], usual(r[f]))
-				}
+		for j, n := range c {
+			if n != k.from && n != k.to {
+				c[j] = -1
 			}
-			level := make([]float32, h.classes())
-			for c := range level {
-				level[c] = float32(math.NaN())
-			}
-			for c, list := range byClass {
-				level[c] = usual(list)
-			}
-			w.level[f] = level
 		}
 	}
+	for i := range t.series {
+		r := &t.series[i]
+		class := t.classOf(r.pairKey)
+		if t.node[r.from].gone || t.node[r.to].gone || lanes[i] > 0 && common[lanes[i]] != [2]int32{-1, -1} {
+			class = unjudged
+		}
+		if class == r.class {
+			continue
+		}
+		r.class = class
+		for _, p := range r.samples {
+			t.sweeps.at(p.sweep).dirty = true
+		}
+	}
+}
+
+// levelBatch is how many sweeps are looked at together: one new sweep costs a look at the newest samples, and a fleet
+// of which every place changed must not take the memory of all samples again.
+const levelBatch = 64
+
+// levels computes what classes show in the sweeps that got new samples.
+func (t *table) levels() {
+	var dirty []*sweep
+	for _, w := range t.sweeps.order {
+		if w.dirty || len(w.pairs) != t.classes() {
+			dirty = append(dirty, w)
+		}
+	}
+	for ; len(dirty) > 0; dirty = dirty[min(levelBatch, len(dirty)):] {
+		t.levelsOf(dirty[:min(levelBatch, len(dirty))])
+	}
+}
+
+// rowKey is a class in a sweep, and of it what one node sent.
+type rowKey struct {
+	sweep  *sweep
+	sender int32
+	class  int16
+}
+
+// row is figures of pairs.
+type row [figures][]float32
+
+// levelsOf takes an upper quantile of a sender's pairs, and of these over the senders. Faults and disturbances only
+// slow down, hence not the median: with it three bad nodes of eight, or one bad leaf of three, would be what is usual.
+func (t *table) levelsOf(dirty []*sweep) {
+	for _, w := range dirty {
+		w.dirty, w.pairs = true, make([]int32, t.classes())
+		for f := range w.level {
+			w.level[f] = slices.Repeat([]float32{float32(math.NaN())}, t.classes())
+		}
+	}
+	senders := map[rowKey]*row{}
+	for k, r := range t.rows(dirty[0].order, dirty[len(dirty)-1].order) {
+		k.sweep.pairs[k.class] += int32(len(r[rate]))
+		k.sender = 0
+		for f, list := range r {
+			if len(list) > 0 {
+				rowOf(senders, k)[f] = append(rowOf(senders, k)[f], usual(list))
+			}
+		}
+	}
+	for k, r := range senders {
+		for f, list := range r {
+			if len(list) > 0 {
+				k.sweep.level[f][k.class] = usual(list)
+			}
+		}
+	}
+	for _, w := range dirty {
+		w.dirty = false
+	}
+}
+
+// rowOf is a row, made where it is new.
+func rowOf(rows map[rowKey]*row, k rowKey) *row {
+	r := rows[k]
+	if r == nil {
+		r = &row{}
+		rows[k] = r
+	}
+	return r
+}
+
+// rows gathers the figures of sweeps whose levels are to be computed, of those from one place in time to another.
+func (t *table) rows(first, last int32) map[rowKey]*row {
+	rows := map[rowKey]*row{}
+	var key rowKey
+	var r *row
+	for i := range t.series {
+		s := &t.series[i]
+		for k := len(s.samples) - 1; k >= 0 && s.class != unjudged; k-- {
+			w := t.sweeps.at(s.samples[k].sweep)
+			if w.order < first {
+				break
+			}
+			if w.order > last || !w.dirty {
+				continue
+			}
+			// Samples of a sender mostly follow each other: the map is asked once for all.
+			if now := (rowKey{w, s.from, s.class}); now != key {
+				key, r = now, rowOf(rows, now)
+			}
+			for f := range figures {
+				if v, ok := s.samples[k].of(f); ok {
+					r[f] = append(r[f], float32(v))
+				}
+			}
+		}
+	}
+	return rows
 }
 
 const upper = 0.65
@@ -84,112 +189,54 @@ func usual(list []float32) float32 {
 	return high - min((high-stats.Nearest(list, 1-upper))/2, 0.05)
 }
 
-// row is what one sender showed with receivers of one class, by figure.
-type row [figures][]float32
+const (
+	history = 8    // so many sweeps make a past
+	shifted = 0.22 // a class that is down to 80 % of the others is no accident of noise
+)
 
-// rows gathers the figures of a sweep.
-func (h *History) rows(id uint32, order int32, rows map[[2]int32]*row) {
-	var key [2]int32
-	var r *row
-	for i := range h.series {
-		s := &h.series[i]
-		p, ok := s.in(&h.sweeps, id, order)
-		if !ok {
-			continue
-		}
-		// Samples of a sender mostly follow each other: the map is asked once for all.
-		if k := [2]int32{int32(h.class(s.pairKey)), s.from}; k != key || r == nil {
-			if key, r = k, rows[k]; r == nil {
-				r = &row{}
-				rows[k] = r
-			}
-		}
-		for f := range figures {
-			if v, ok := p.of(f); ok {
-				r[f] = append(r[f], float32(v))
-			}
-		}
-	}
-}
-
-// in is a series' sample of a sweep; recent sweeps are found first.
-func (s *series) in(w *sweeps, id uint32, order int32) (point, bool) {
-	for k := len(s.samples) - 1; k >= 0; k-- {
-		p := s.samples[k]
-		if p.sweep == id {
-			return p, true
-		}
-		if !w.holds(p.sweep) || w.at(p.sweep).order < order {
-			break
-		}
-	}
-	return point{}, false
-}
-
-func median3[T float32 | float64](a, b, c T) T {
-	return max(min(a, b), min(max(a, b), c))
-}
-
-// shifts are how far classes of pairs across leaves fell behind all others in a sweep,
-// compared with what they had: with two leaves, a bad link between them slows a whole class,
-// and its pairs have no better peers. 0 where there is no such thing. Sweeps that were measured
+// expect sets what pairs should show: the level of their class, but for classes across leaves that fell behind all
+// others, compared with what they had. With two leaves, a bad link between them slows a whole class,
+// and its pairs have no better peers. Sweeps that were measured
 // alike are held against each other: a bound of the rate makes classes equal.
-func (h *History) shifts(order []uint32, f figure) map[uint32][]float32 {
-	alike := map[string][]uint32{}
-	for _, id := range order {
-		w := h.sweeps.at(id)
-		alike[w.setup] = append(alike[w.setup], id)
+func (t *table) expect(f figure) {
+	alike := map[string][]*sweep{}
+	for _, w := range t.sweeps.order {
+		w.expect[f] = w.level[f]
+		alike[w.setup] = append(alike[w.setup], w)
 	}
-	out := map[uint32][]float32{}
 	for _, list := range alike {
-		h.shiftsOf(list, f, out)
+		expectAlike(list, f)
 	}
-	return out
 }
 
-// shiftsOf finds those of sweeps that were measured alike.
-func (h *History) shiftsOf(order []uint32, f figure, out map[uint32][]float32) {
-	if len(order) < history {
-		return
-	}
-	n := h.classes()
-	base := make([]float32, n)
-	count := 0
-	for c := range n {
+// expectAlike does so for sweeps that were measured alike.
+func expectAlike(order []*sweep, f figure) {
+	base := make([]float32, len(order[0].level[f]))
+	known := 0
+	for c := range base {
 		var list []float32
-		for _, id := range order {
-			if v := h.sweeps.at(id).level[f][c]; v == v {
+		for _, w := range order {
+			if v := w.level[f][c]; v == v {
 				list = append(list, v)
 			}
 		}
 		base[c] = float32(math.NaN())
 		if len(list) >= history {
-			base[c], count = stats.Nearest(list, 0.75), count+1
+			base[c], known = stats.Nearest(list, 0.75), known+1
 		}
 	}
-	if count < 2 {
-		return
-	}
-	for _, id := range order {
-		level := h.sweeps.at(id).level[f]
+	for _, w := range order {
 		best := float32(math.Inf(-1))
-		for c := range n {
-			if d := level[c] - base[c]; d == d && d > best {
+		for c, b := range base {
+			if d := w.level[f][c] - b; d > best {
 				best = d
 			}
 		}
-		for c := acrossLeaves; c < n; c += sorts {
-			if d := level[c] - base[c] - best; d < shifted {
-				if out[id] == nil {
-					out[id] = make([]float32, n)
-				}
-				out[id][c] = d
+		for c := acrossLeaves; c < len(base) && known > 1; c += pathKinds {
+			if base[c]+best-w.level[f][c] > shifted {
+				w.expect[f] = slices.Clone(w.expect[f])
+				w.expect[f][c] = base[c] + best
 			}
 		}
 	}
 }
-
-const (
-	history = 8     // so many sweeps make a past
-	shifted = -0.22 // a class that is down to 80 % of the others is no accident of noise
-)

@@ -110,14 +110,14 @@ func TestFlood(t *testing.T) {
 	}
 	falls := 0
 	for i := 1; i < len(p.states); i++ {
-		if p.states[i-1].up && !p.states[i].up {
+		if p.states[i-1].v && !p.states[i].v {
 			falls++
 		}
 	}
 	if falls != 3 {
 		t.Errorf("%d falls are left of 3", falls)
 	}
-	if r := p.counters["symbol_error"].hourly(at(0).Add(20000 * time.Second)); r < 350 || r > 370 {
+	if r, _, _ := p.counters["symbol_error"].hourly(at(0).Add(20000 * time.Second)); r < 350 || r > 370 {
 		t.Errorf("%.0f per hour, want 360", r)
 	}
 }

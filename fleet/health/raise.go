@@ -1,59 +1,97 @@
 package health
 
 import (
-	"cmp"
+	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"busbar.dev/finding"
-	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // raised is a fault of pairs that was reported and has not ended.
 type raised struct {
 	finding finding.Finding
-	cause   cause
-	fig     figure
-	fault   fault
+	fault
+	fig figure
 }
 
 // enough good sweeps in a row end a finding.
 const enough = 3
 
-// pairFindings are those of one figure; it keeps what was raised before until it ends.
-func (h *History) pairFindings(f figure, order []uint32) {
-	s := h.now(f, order)
+// findings are those of the table as of now.
+func (t *table) findings() (list []finding.Finding) {
+	if t.stale || t.classed[1] != t.version {
+		t.settle()
+		t.classify()
+		t.levels()
+		t.raise(rate)
+		t.raise(latency)
+		t.whole = t.slower()
+		t.daily.renew(t)
+		t.stale = false
+	}
+	for _, r := range t.raised() {
+		// A fault of leaves that all of them have is one of the whole.
+		if t.whole == nil || t.whole.ID != acrossID || r.fig != rate || !r.leaf() ||
+			r.finding.Factor <= 0.8*t.whole.Factor {
+			list = append(list, r.finding)
+		}
+	}
+	if t.whole != nil {
+		list = append(list, *t.whole)
+	}
+	list = append(list, t.daily.list...)
+	t.daily.explain(list)
+	return list
+}
+
+// raised are the faults that were reported, in a fixed order.
+func (t *table) raised() (list []*raised) {
+	for _, id := range slices.Sorted(maps.Keys(t.active)) {
+		list = append(list, t.active[id])
+	}
+	return list
+}
+
+// raise brings the reported faults of one figure up to date.
+func (t *table) raise(f figure) {
+	s := t.state(f)
 	e := s.explain()
-	var before []fault // raised, and not of the present explanation
-	for _, r := range h.sorted() {
-		if r.fig == f && !slices.ContainsFunc(e.faults, func(o fault) bool { return o.cause == r.cause }) {
-			before = append(before, r.fault)
+	var gone []fault // reported, and not of the present explanation
+	for _, r := range t.raised() {
+		if r.fig == f && !e.has(r.cause) {
+			gone = append(gone, r.fault)
 		}
 	}
-	now, old := s.confirm(e.faults, before)
-	var sure []fault
-	for _, t := range now {
-		id := h.id(t.cause, f)
-		switch known := h.active[id]; {
-		case t.good >= enough:
-			delete(h.active, id)
-		case known == nil && narrow(t.kind) && h.ending(t.cause, f):
+	now, before := s.trials(e.faults), s.trials(gone)
+	s.confirm(now, before)
+	var sure []cause
+	for _, r := range now {
+		id := t.id(r.cause, f)
+		switch known := t.active[id]; {
+		case r.good >= enough:
+			delete(t.active, id)
+		case known == nil && r.narrow() && t.ending(r.cause, f):
 			// What a wider fault left in the middle of the last sweeps.
-		case t.confirmed() || known != nil:
-			if h.oneWord(t, f, order) {
-				t.sure = min(t.sure, 0.8)
+		case known != nil || r.confirmed():
+			if t.oneWord(r, f) {
+				r.sure = min(r.sure, 0.8)
 			}
-			h.raise(s, t, known)
-			sure = append(sure, t.fault)
+			t.active[id] = &raised{t.finding(s, r, known), r.fault, f}
+			sure = append(sure, r.cause)
 		}
 	}
-	for _, t := range old {
-		id := h.id(t.cause, f)
-		if t.good >= enough || h.superseded(t.cause, sure) || h.vanished(t.cause) {
-			delete(h.active, id)
+	for _, r := range before {
+		id := t.id(r.cause, f)
+		if r.good >= enough || t.vanished(r.cause) ||
+			slices.ContainsFunc(sure, func(c cause) bool { return t.replaces(c, r.cause) }) {
+			delete(t.active, id)
 			continue
 		}
-		h.active[id].finding.Clearing = t.good > 0
+		t.active[id].finding.Clearing = r.good > 0
 	}
 }
 
@@ -62,150 +100,189 @@ const fewNodes = 12
 
 // oneWord tells whether the fault of a node rests on the word of one other: without that one nothing of it is seen. In
 // larger fleets no node has as much to say.
-func (h *History) oneWord(t *trial, f figure, order []uint32) bool {
-	if sides(t.kind) != 1 || len(h.node) > fewNodes {
+func (t *table) oneWord(r *trial, f figure) bool {
+	if !r.node() || len(t.node) > fewNodes {
 		return false
 	}
-	for r := range int32(len(h.node)) {
-		if r == t.a || h.node[r].gone {
+	for n := range t.node {
+		if n == int(r.a) || t.node[n].gone {
 			continue
 		}
-		rest := *h
-		rest.series, rest.sweeps.list = nil, slices.Clone(h.sweeps.list)
-		rest.sweeps.touch()
-		for i := range h.series {
-			if s := h.series[i]; s.from != r && s.to != r {
-				s.rebase = 0
-				rest.series = append(rest.series, s)
-			}
-		}
-		rest.levels(order)
-		s := rest.now(f, order)
-		now, _ := s.confirm(s.explain().faults, nil)
-		if !slices.ContainsFunc(now, func(o *trial) bool { return sides(o.kind) == 1 && o.a == t.a && o.sum > 0 }) {
+		s := t.without(int32(n)).state(f)
+		now := s.trials(s.explain().faults)
+		s.confirm(now, nil)
+		if !slices.ContainsFunc(now, func(o *trial) bool { return o.node() && o.a == r.a && o.sum > 0 }) {
 			return true
 		}
 	}
 	return false
 }
 
-// sorted are the raised faults in a fixed order.
-func (h *History) sorted() []*raised {
-	var list []*raised
-	for _, r := range h.active {
-		list = append(list, r)
+// without is the table as if a node had never been measured.
+func (t *table) without(n int32) *table {
+	rest := &table{History: t.History, rails: t.rails, sweeps: sweeps{base: t.sweeps.base}}
+	for _, w := range t.sweeps.list {
+		rest.sweeps.list = append(rest.sweeps.list, &sweep{id: w.id, at: w.at, setup: w.setup})
 	}
-	slices.SortFunc(list, func(a, b *raised) int { return cmp.Compare(a.finding.ID, b.finding.ID) })
-	return list
-}
-
-// ending tells whether a wider fault that was raised covers a pair.
-func (h *History) ending(c cause, f figure) bool {
-	for _, r := range h.active {
-		if r.fig == f && !narrow(r.cause.kind) && h.covers(r.cause, pairKey{c.a, c.b, c.c}) {
-			return true
+	for _, s := range t.series {
+		if s.from != n && s.to != n {
+			s.rebase = 0
+			rest.series = append(rest.series, s)
 		}
 	}
-	return false
+	rest.settle()
+	rest.classify()
+	rest.levels()
+	return rest
+}
+
+// ending tells whether a wider fault that was reported covers a pair.
+func (t *table) ending(c cause, f figure) bool {
+	return slices.ContainsFunc(t.raised(), func(r *raised) bool {
+		return r.fig == f && !r.narrow() && t.covers(r.cause, pairKey{c.a, c.b, 0})
+	})
 }
 
 // vanished tells whether a node of a cause was taken out.
-func (h *History) vanished(c cause) bool {
-	return sides(c.kind) == 1 && h.node[c.a].gone || narrow(c.kind) && (h.node[c.a].gone || h.node[c.b].gone)
+func (t *table) vanished(c cause) bool {
+	return (c.node() || c.narrow()) && t.node[c.a].gone || c.narrow() && t.node[c.b].gone
 }
 
-// superseded tells whether what was one cause is now explained by another: of the same node,
+// replaces tells whether what was one cause is now explained by another: of the same node,
 // of the leaf or rail that it is part of, or of the same pair.
-func (h *History) superseded(c cause, now []fault) bool {
-	if narrow(c.kind) {
-		k := pairKey{c.a, c.b, c.c}
-		return slices.ContainsFunc(now, func(f fault) bool { return f.cause != c && h.covers(f.cause, k) })
+func (t *table) replaces(c, old cause) bool {
+	switch {
+	case old.narrow():
+		return c != old && t.covers(c, pairKey{old.a, old.b, 0})
+	case c.leaf() && old.node():
+		c, old = old, c
+		fallthrough
+	case c.node() && old.leaf():
+		leaf := t.node[c.a].leaf
+		return leaf >= 0 && (leaf == old.a || old.domain == ofPath && leaf == old.b)
 	}
-	return slices.ContainsFunc(now, func(f fault) bool {
-		if narrow(f.kind) {
-			return false
-		}
-		same := sides(c.kind) == sides(f.kind)
-		return same && c.a == f.a || !same && h.overlap(c, f.cause)
-	})
+	return c.node() == old.node() && c.leaf() == old.leaf() && c.narrow() == old.narrow() && c.a == old.a
 }
 
-// sides groups kinds by whom their a is.
-func sides(k finding.Kind) int {
-	switch k {
-	case pairs.SlowHost, pairs.SlowOut, pairs.SlowIn, SlowNIC, SlowNICOut, SlowNICIn:
-		return 1
-	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath:
-		return 2
+// finding makes or renews the finding of a fault. Its beginning and its worst severity stay.
+func (t *table) finding(s *state, r *trial, old *raised) finding.Finding {
+	f := finding.Finding{
+		ID: t.id(r.cause, s.fig), Kind: r.kind, Nodes: t.nodesOf(r.cause), Figure: s.fig.String(),
+		Since: stamp(r.start.at), Always: r.always, Factor: round(math.Exp(min(r.level, 0))),
+		Confidence: round(r.sure * (1 - min(0.5, 0.05*math.Exp(r.need-r.sum)))),
+		Evidence:   finding.Facts(t.evidence(s, r)...),
 	}
-	return 3
-}
-
-// overlap tells whether a node is of the leaf of another cause, either way round.
-func (h *History) overlap(a, b cause) bool {
-	if sides(a.kind) == 2 && sides(b.kind) == 1 {
-		a, b = b, a
+	if r.lost {
+		f.Factor = 0
 	}
-	if sides(a.kind) != 1 || sides(b.kind) != 2 {
-		return false
+	if !r.node() {
+		f.Where = t.who(r.cause)
+	} else {
+		_, f.Where = t.names(r.cause)
 	}
-	leaf := h.node[a.a].leaf
-	return leaf >= 0 && (leaf == b.a || b.kind == SlowPath && leaf == b.b)
-}
-
-// raise makes or renews the finding of a fault. Its beginning and its worst severity stay.
-func (h *History) raise(s *state, t *trial, old *raised) {
-	f := h.finding(s, t)
+	f.Severity = severity(f.Factor, s.fig)
+	if f.Confidence < 0.5 && f.Severity == finding.Error {
+		f.Severity = finding.Warn // something is wrong, but hardly there
+	}
 	if old != nil {
-		f.Since, f.Always = old.finding.Since, old.finding.Always
-		if old.finding.Severity > f.Severity {
-			f.Severity = old.finding.Severity
-		}
-		f.Clearing = t.good > 0
+		f.Since, f.Always, f.Clearing = old.finding.Since, old.finding.Always, r.good > 0
+		f.Severity = max(f.Severity, old.finding.Severity)
 	}
-	f.Text, f.Fix = h.describe(t, &f)
-	h.active[f.ID] = &raised{finding: f, cause: t.cause, fig: s.fig, fault: t.fault}
+	whose, since, slow := "its", ", since ", "slow"
+	if r.leaf() || r.narrow() {
+		whose = "their"
+	}
+	if f.Always {
+		since = ", since the first sweep seen at "
+	}
+	how := fmt.Sprintf("%.0f%% of %s peers' bandwidth", 100*f.Factor, whose)
+	switch {
+	case r.lost:
+		slow, how = "cut off", "measurements fail"
+	case s.fig == latency:
+		how = fmt.Sprintf("%.1f times the latency of %s peers", 1/f.Factor, whose)
+	}
+	f.Text, f.Fix = t.describe(r, slow, how+since+clock(f.Since))
+	return f
 }
 
-// pairsNow are the faults of pairs as of now.
-func (h *History) pairsNow() (list []finding.Finding) {
-	if h.stale {
-		order := h.settle()
-		h.levels(order)
-		h.pairFindings(rate, order)
-		h.pairFindings(latency, order)
-		h.whole = h.slower(order)
-		h.daily.renew(h, order)
-		h.stale = false
+func round(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// clock prints a time of a finding.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// severity follows from the factor. A fault by a half is an error, with room for the noise
+// around it; latencies matter less.
+func severity(factor float64, f figure) finding.Severity {
+	bad, warn := 0.6, 0.8
+	if f == latency {
+		bad, warn = 0.02, 0.25
 	}
-	for _, r := range h.sorted() {
-		if !h.partOfWhole(r) {
-			list = append(list, r.finding)
+	switch {
+	case factor <= bad:
+		return finding.Error
+	case factor <= warn:
+		return finding.Warn
+	}
+	return finding.Note
+}
+
+// share says that only some pairs of a leaf suffer.
+func (t *trial) share() string {
+	if !t.some() {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d pairs: one of several links)", t.slow, t.total)
+}
+
+// evidence are the figures behind a fault.
+func (t *table) evidence(s *state, r *trial) (list []string) {
+	amount := func(log float64) string {
+		if s.fig == latency {
+			return unit.Time(math.Exp(-log)).String()
 		}
+		return unit.Rate(math.Exp(log)).String()
 	}
-	if h.whole != nil {
-		list = append(list, *h.whole)
+	if r.lost {
+		list = append(list, fmt.Sprintf("%d of %d pairs fail", r.slow, r.total))
+		if k := slices.IndexFunc(r.members, func(i int32) bool { return t.errors[i] != "" }); k >= 0 {
+			i := r.members[k]
+			list = append(list, fmt.Sprintf("%s to %s: %s", t.nodes.list[t.series[i].from], t.nodes.list[t.series[i].to],
+				t.errors[i]))
+		}
+	} else {
+		own, peers, _ := s.typical(r, true)
+		line := fmt.Sprintf("%d of %d pairs slow: median %s", r.slow, r.total, amount(own))
+		if own-peers < r.level/2 { // else the whole class fell with them
+			line += ", their peers " + amount(peers)
+		}
+		list = append(list, line)
 	}
-	list = append(list, h.daily.list...)
-	h.daily.explain(list)
+	if own, _, n := s.typical(r, false); n > 0 && !r.always {
+		list = append(list, fmt.Sprintf("before: %s, over %d sweeps", amount(own), n))
+	}
+	list = append(list, fmt.Sprintf("%d sweeps agree; log-likelihood %.0f, reported from %.0f", r.sweeps, r.sum, r.need))
+	if r.other != nil && r.sure < 0.95 {
+		list = append(list, "otherwise: "+t.id(*r.other, s.fig))
+	}
 	return list
 }
 
-// Findings is all that is wrong as of now, worst first. It may be called as often as is
-// wanted; what it answers changes with the observations and, for silence, with now.
-func (h *History) Findings(now time.Time) []finding.Finding {
-	list := h.transportFindings()
-	list = append(list, h.unreachable(now)...)
-	list = append(list, h.portFindings(now)...)
-	list = append(list, h.counterFindings(now)...)
-	list = append(list, h.stragglers(now)...)
-	list = relate(list)
-	slices.SortStableFunc(list, func(a, b finding.Finding) int {
-		return cmp.Or(
-			cmp.Compare(b.Severity, a.Severity),
-			cmp.Compare(breadth(b.Kind), breadth(a.Kind)),
-			cmp.Compare(a.Factor, b.Factor),
-			cmp.Compare(a.ID, b.ID))
-	})
-	return list
+// typical is what members of a cause showed in the middle since it began, or before, what their classes did, and in how
+// many sweeps.
+func (s *state) typical(t *trial, since bool) (own, peers float64, n int) {
+	var of, level []float32
+	seen := map[*sweep]bool{}
+	for m := 0; m < len(t.members); m += 1 + len(t.members)/2000 {
+		r := &s.series[t.members[m]]
+		for _, p := range r.samples {
+			v, ok := p.of(s.fig)
+			w := s.sweeps.at(p.sweep)
+			if l := w.level[s.fig][r.class]; ok && l == l && (w.order >= t.start.order) == since {
+				of, level = append(of, float32(v)), append(level, l)
+				seen[w] = true
+			}
+		}
+	}
+	return middle(of), middle(level), len(seen)
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"iter"
 	"math"
 
 	"busbar.dev/internal/stats"
@@ -13,7 +14,6 @@ const window = 12
 // cell is a pair as it is now.
 type cell struct {
 	series int32
-	class  int32
 	n      int8 // samples that tell
 	lost   bool // most of them failed
 	// x is the logarithm of the part that it has of what it should: the middle of the last
@@ -21,21 +21,26 @@ type cell struct {
 	x float32
 }
 
+// scatter is how cells of a class differ.
+type scatter struct {
+	scale  float64 // the spread of healthy cells above their level
+	spread float64 // the spread of most cells around it
+	noise  float64 // the spread of healthy single samples
+}
+
+// widest is the wider of what cells and single samples show.
+func (s scatter) widest() float64 { return max(s.noise, s.spread) }
+
 // state is one figure of all pairs as they are now.
 type state struct {
-	h      *History
-	fig    figure
-	shifts map[uint32][]float32
-	cells  []cell
-	scale  []float64 // the spread of healthy cells above their level, by class
-	spread []float64 // the spread of most cells around it, by class
-	noise  []float64 // the spread of healthy single samples, by class
-	stray  float64   // the share of single samples that are far below
-	// far and all count such samples and all, by sweep, of every so many pairs.
-	far, all map[uint32]int
-	every    int
-	// singles are the figures of those samples, upsets those of nodes in single sweeps; sorted.
-	singles, upsets []float32
+	*table
+	fig     figure
+	cells   []cell
+	scatter []scatter // by class
+	// What pairs that nothing is wrong with showed lately, of every so many: in all sweeps and in each.
+	every   int
+	stray   outliers
+	strayIn map[*sweep]outliers
 }
 
 // lostLog stands for a failed measurement: 5 % of the rate.
@@ -43,42 +48,45 @@ var lostLog = math.Log(0.05)
 
 // residual is how far a sample is below what it should be. A pair is held against its class,
 // and against its own past where that was better.
-func (s *state) residual(r *series, class int32, p point) (v float64, ok bool) {
+func (s *state) residual(r *series, p point) (v float64, ok bool) {
 	if p.rate == lost {
 		return lostLog, s.fig == rate
 	}
 	if v, ok = p.of(s.fig); !ok {
 		return 0, false
 	}
-	level := s.h.sweeps.at(p.sweep).level[s.fig]
-	if v -= float64(level[class]); v != v {
-		return 0, false
-	}
-	v -= max(0, float64(r.base[s.fig]))
-	if d := s.shifts[p.sweep]; d != nil {
-		v += float64(d[class])
-	}
-	return v, true
+	v -= float64(s.sweeps.at(p.sweep).expect[s.fig][r.class]) + max(0, float64(r.base[s.fig]))
+	return v, v == v
 }
 
-// now computes the state of a figure.
-func (h *History) now(f figure, order []uint32) *state {
-	s := &state{h: h, fig: f, shifts: h.shifts(order, f)}
-	oldest := int32(len(order) - window)
-	s.cells = make([]cell, 0, len(h.series))
-	every := 1 + len(h.series)/100_000 // spreads need not all of a million
-	diffs := make([][]float32, h.classes())
-	ups, sizes := make([][]float32, h.classes()), make([][]float32, h.classes())
-	for i := range h.series {
-		r := &h.series[i]
-		if len(r.samples) == 0 || h.node[r.from].gone || h.node[r.to].gone {
+// residuals are those of a pair's newest samples, the oldest of them first.
+func (s *state) residuals(r *series, most int) iter.Seq2[*sweep, float64] {
+	return func(yield func(*sweep, float64) bool) {
+		for _, p := range r.samples[max(0, len(r.samples)-most):] {
+			if v, ok := s.residual(r, p); ok && !yield(s.sweeps.at(p.sweep), v) {
+				return
+			}
+		}
+	}
+}
+
+// state is one figure as it is now.
+func (t *table) state(f figure) *state {
+	s := &state{
+		table: t, fig: f, scatter: make([]scatter, t.classes()), cells: make([]cell, 0, len(t.series)),
+	}
+	t.expect(f)
+	every := 1 + len(t.series)/100_000 // spreads need not all of a million
+	steps, ups, sizes := make([][]float32, t.classes()), make([][]float32, t.classes()), make([][]float32, t.classes())
+	for i := range t.series {
+		r := &t.series[i]
+		if r.class == unjudged {
 			continue
 		}
-		class := int32(h.class(r.pairKey))
 		if r.rebase <= 0 {
-			h.rebase(r, class)
+			t.rebase(r)
 		}
-		c, last, ok := s.cell(r, class, oldest)
+		c, step, ok := s.cell(r)
 		if !ok {
 			continue
 		}
@@ -87,79 +95,72 @@ func (h *History) now(f figure, order []uint32) *state {
 		if i%every != 0 {
 			continue
 		}
-		if c.n > 1 {
-			if d := last[0] - last[1]; math.Abs(d) < 1 {
-				diffs[class] = append(diffs[class], float32(math.Abs(d)))
-			}
+		if c.n > 1 && step < 1 {
+			steps[r.class] = append(steps[r.class], float32(step))
 		}
-		sizes[class] = append(sizes[class], float32(math.Abs(float64(c.x))))
+		sizes[r.class] = append(sizes[r.class], max(c.x, -c.x))
 		if c.x > 0 {
-			ups[class] = append(ups[class], c.x)
+			ups[r.class] = append(ups[r.class], c.x)
 		}
 	}
-	s.scale, s.noise, s.spread = make([]float64, h.classes()), make([]float64, h.classes()), make([]float64, h.classes())
-	for c := range s.scale {
-		s.scale[c], s.noise[c] = quietest, quietest
-		if len(diffs[c]) > 0 {
-			s.noise[c] = max(quietest, 1.4826/math.Sqrt2*float64(stats.Nearest(diffs[c], 0.5)))
-		}
-		if len(ups[c]) > 0 {
-			// A level that was met badly makes the spread of what is above it wide; the
-			// noise between sweeps does not know of levels.
-			s.scale[c] = max(quietest, min(1.4826*float64(stats.Nearest(ups[c], 0.5)), max(3*s.noise[c], 0.1)))
-		}
-		s.noise[c] = max(s.noise[c], s.scale[c])
-		if len(sizes[c]) > 0 {
-			// 30 % of a normal distribution lie within 0.385 deviations. More than half of
-			// the cells may be slow.
-			s.spread[c] = max(quietest, float64(stats.Nearest(sizes[c], 0.3))/0.385)
-		}
+	for i := range s.scatter {
+		c := &s.scatter[i]
+		c.noise = max(quietest, normalMedian/math.Sqrt2*middle(steps[i]))
+		// A level that was met badly makes the spread of what is above it wide; the
+		// noise between sweeps does not know of levels.
+		c.scale = max(quietest, min(normalMedian*middle(ups[i]), max(3*c.noise, 0.1)))
+		c.noise = max(c.noise, c.scale)
+		// 30 % of a normal distribution lie within 0.385 deviations. More than half of
+		// the cells may be slow.
+		c.spread = max(quietest, float64(stats.Nearest(sizes[i], 0.3))/0.385)
 	}
 	return s
 }
 
-// quietest is the least deviation taken for true: 2 %, as in package pairs.
-const quietest = 0.02
+const (
+	quietest     = 0.02   // the least deviation taken for true, as in package pairs
+	normalMedian = 1.4826 // times the median distance is the deviation of a normal distribution
+)
 
-// cell reads a pair's last samples, newest first.
-func (s *state) cell(r *series, class, oldest int32) (c cell, last [3]float64, ok bool) {
-	c.class = class
-	bad := 0
+// cell reads a pair's last samples, newest first; step is how far the last two are apart.
+func (s *state) cell(r *series) (c cell, step float64, ok bool) {
+	var last [3]float64
+	failed := 0
 	for k := len(r.samples) - 1; k >= 0 && c.n < 3; k-- {
 		p := r.samples[k]
-		if !s.h.sweeps.holds(p.sweep) || s.h.sweeps.at(p.sweep).order < oldest {
+		if int(s.sweeps.at(p.sweep).order) < len(s.sweeps.order)-window {
 			break
 		}
-		v, known := s.residual(r, class, p)
-		if !known {
-			continue
+		if v, known := s.residual(r, p); known {
+			last[c.n] = v
+			c.n++
+			if p.rate == lost {
+				failed++
+			}
 		}
-		if p.rate == lost {
-			bad++
-		}
-		last[c.n] = v
-		c.n++
 	}
+	x := last[0]
 	switch c.n {
-	case 0:
-		return c, last, false
-	case 1:
-		c.x = float32(last[0])
 	case 2:
-		c.x = float32(max(last[0], last[1]))
+		x = max(x, last[1])
 	case 3:
-		c.x = float32(median3(last[0], last[1], last[2]))
+		x = median3(last[0], last[1], last[2])
 	}
-	c.lost = bad > int(c.n)/2
-	return c, last, true
+	c.x, c.lost = float32(x), failed > int(c.n)/2
+	return c, math.Abs(last[0] - last[1]), c.n > 0
 }
+
+// middle is the median of a list, of two the upper; it may reorder the list.
+func middle(list []float32) float64 { return float64(stats.Nearest(list, 0.5)) }
+
+func median3(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // rebase computes what a pair had relative to its class, the middle of its past but for the
 // last few sweeps. It is done now and then only: a past does not change much.
-func (h *History) rebase(r *series, class int32) {
+func (t *table) rebase(r *series) {
 	const recent = 4
 	n := len(r.samples)
-	r.rebase = int32(max(4, n/8))
+	r.rebase = int16(max(4, n/8))
 	var buf [32]float32
 	for f := range figures {
 		r.base[f] = 0
@@ -171,17 +172,56 @@ func (h *History) rebase(r *series, class int32) {
 		step := max(1, (n-recent)/len(buf))
 		for k := 0; k < n-recent && len(list) < len(buf); k += step {
 			p := r.samples[k]
-			v, ok := p.of(f)
-			if !ok || !h.sweeps.holds(p.sweep) {
-				continue
-			}
-			level := h.sweeps.at(p.sweep).level[f]
-			if v -= float64(level[class]); v == v {
-				list = append(list, float32(v))
+			if v, ok := p.of(f); ok {
+				if v -= float64(t.sweeps.at(p.sweep).level[f][r.class]); v == v {
+					list = append(list, float32(v))
+				}
 			}
 		}
 		if len(list) >= history {
 			r.base[f] = stats.Nearest(list, 0.5)
+		}
+	}
+}
+
+// outliers are how many samples there are, and how many of them are far below.
+type outliers struct{ all, far int }
+
+// share is that of outliers, not below 3 %: few samples do not show the rare ones.
+func (o outliers) share() float64 { return min(max(0.03, float64(o.far)/float64(max(o.all, 1))), 0.5) }
+
+// add counts a sample.
+func (o outliers) add(far bool) outliers {
+	o.all++
+	if far {
+		o.far++
+	}
+	return o
+}
+
+// isOutlier tells whether a sample of a pair is far below.
+func (s *state) isOutlier(r *series, v float64) bool {
+	return v < -max(0.15, 4*s.scatter[r.class].noise)
+}
+
+// outlierProbability is how likely a sample of a sweep is a stray; own are those of the cause that is
+// asked about, which do not testify for themselves.
+func (s *state) outlierProbability(w *sweep, own int) float64 {
+	in := s.strayIn[w]
+	if s.every == 1 {
+		in.far -= own
+	}
+	return max(s.stray.share(), in.share())
+}
+
+// countOutliers looks at the last samples of pairs that nothing is wrong with. Enough of them are looked at, not all.
+func (s *state) countOutliers(healthy []int32) {
+	s.every, s.strayIn = 1+len(healthy)/5000, map[*sweep]outliers{}
+	for i := 0; i < len(healthy); i += s.every {
+		r := &s.series[healthy[i]]
+		for w, v := range s.residuals(r, window) {
+			far := s.isOutlier(r, v)
+			s.stray, s.strayIn[w] = s.stray.add(far), s.strayIn[w].add(far)
 		}
 	}
 }

@@ -22,13 +22,7 @@ type Work struct {
 	Spent unit.Time `json:"spent_us"`
 }
 
-// jobs are the last calls of collectives.
-type jobs struct {
-	list []*job // as they came
-	byID map[string]*job
-}
-
-// job is one call: the greatest time of each node.
+// job is one call of a collective: the greatest time of each node.
 type job struct {
 	id    string
 	at    int64
@@ -44,25 +38,24 @@ const (
 // Work takes a rank's part of a call; false where it changes nothing.
 func (h *History) Work(w Work) bool {
 	i, ok := h.nodeOf(w.Node)
-	if !ok || w.Op == "" || len(w.Op) > longest || w.Spent <= 0 || !known(w.Time) || w.Rank < 0 || w.Rank > mostRanks {
-		return h.no()
-	}
-	j := h.jobs.byID[w.Op]
-	if j == nil {
-		if len(h.jobs.list) >= mostJobs {
-			if w.Time.UnixNano() < h.jobs.list[0].at {
-				return false
-			}
-			delete(h.jobs.byID, h.jobs.list[0].id)
-			h.jobs.list = slices.Delete(h.jobs.list, 0, 1)
-		}
-		j = &job{id: w.Op, at: w.Time.UnixNano(), spent: map[int32]unit.Time{}}
-		h.jobs.byID[w.Op], h.jobs.list = j, append(h.jobs.list, j)
-	}
-	if w.Spent <= j.spent[i] {
+	if !ok || w.Op == "" || len(w.Op) > longest || w.Spent <= 0 || !isTime(w.Time) || w.Rank < 0 || w.Rank > mostRanks {
 		return false
 	}
-	j.spent[i] = w.Spent
+	k := slices.IndexFunc(h.jobs, func(j *job) bool { return j.id == w.Op })
+	if k < 0 {
+		at := w.Time.UnixNano()
+		if n := len(h.jobs); n >= mostJobs {
+			if at < h.jobs[0].at {
+				return false
+			}
+			h.jobs = slices.Delete(h.jobs, 0, 1)
+		}
+		k, h.jobs = len(h.jobs), append(h.jobs, &job{w.Op, at, map[int32]unit.Time{}})
+	}
+	if w.Spent <= h.jobs[k].spent[i] {
+		return false
+	}
+	h.jobs[k].spent[i] = w.Spent
 	return true
 }
 
@@ -74,67 +67,44 @@ const (
 )
 
 // stragglers finds nodes that are last again and again.
-func (h *History) stragglers(time.Time) []finding.Finding {
-	type tally struct {
-		calls, last int
-		expect      float64 // of being last, summed over calls
-		late        []float64
-		since       int64
+func (h *History) stragglers() (list []finding.Finding) {
+	type record struct {
+		calls  int
+		expect float64 // of being last, summed over calls
+		late   []float64
+		since  int64
 	}
-	by := map[int32]*tally{}
-	for _, j := range h.jobs.list {
+	by := map[int32]*record{}
+	for _, j := range h.jobs {
 		if len(j.spent) < 3 {
 			continue // of two nobody is out of line
 		}
-		worst, who := unit.Time(0), int32(-1)
-		all := make([]float64, 0, len(j.spent))
+		all, last := make([]float64, 0, len(j.spent)), int32(-1)
 		for n, d := range j.spent {
 			all = append(all, float64(d))
-			if d > worst || d == worst && n < who {
-				worst, who = d, n
+			if last < 0 || d > j.spent[last] || d == j.spent[last] && n < last {
+				last = n
 			}
+			if by[n] == nil {
+				by[n] = &record{since: math.MaxInt64}
+			}
+			by[n].calls++
+			by[n].expect += 1 / float64(len(j.spent)-1) // one may say that it is never last
 		}
-		mid := stats.MedianLow(all)
-		for n := range j.spent {
-			t := by[n]
-			if t == nil {
-				t = &tally{}
-				by[n] = t
-			}
-			t.calls++
-			t.expect += 1 / float64(len(j.spent)-1) // one may say that it is never last
-			if n != who {
-				continue
-			}
-			t.last++
-			t.late = append(t.late, float64(worst)/mid)
-			if t.since == 0 || j.at < t.since {
-				t.since = j.at
-			}
-		}
+		r := by[last]
+		r.late, r.since = append(r.late, float64(j.spent[last])/stats.MedianLow(all)), min(r.since, j.at)
 	}
-	var list []finding.Finding
-	for i := range h.node {
-		t := by[int32(i)]
-		if t == nil || t.last < 3 || h.node[i].gone {
+	for i, r := range by {
+		n := len(r.late)
+		late := stats.Nearest(r.late, 0.5)
+		p := tail(r.calls, n, r.expect/float64(r.calls)) * float64(len(by))
+		if n < 3 || h.node[i].gone || p > unlikely || late < margin {
 			continue
 		}
-		late := stats.Nearest(t.late, 0.5)
-		p := tail(t.calls, t.last, t.expect/float64(t.calls)) * float64(len(by))
-		if p > unlikely || late < margin {
-			continue
-		}
-		name := h.nodes.list[i]
-		f := finding.Finding{
-			ID: "straggler:" + name, Kind: Straggler, Severity: finding.Note, Nodes: []string{name}, Since: stamp(t.since),
-			Factor: round(1 / late), Confidence: round(1 - min(0.1, p*1e4)),
-			Text: fmt.Sprintf("%s is last in %d of %d collectives, %.0f%% later than the median node: the others wait for "+
-				"it.", name, t.last, t.calls, 100*(late-1)),
-			Fix: "Check GPU clocks, temperature and power limits (nvidia-smi -q -d PERFORMANCE), ECC retirements, CPU " +
-				"and storage of the node; balance the input if they are healthy.",
-			Evidence: finding.Facts(fmt.Sprintf("by chance it would be last in %.1f of %d; a binomial test gives %.1g for all "+
-				"%d nodes together", t.expect, t.calls, p, len(by))),
-		}
+		f := found(Straggler, h.nodes.list[i], "", r.since, []string{fmt.Sprintf("by chance it would be last in %.1f of %d; "+
+			"a binomial test gives %.1g for all %d nodes together", r.expect, r.calls, p, len(by))},
+			n, r.calls, 100*(late-1))
+		f.Factor, f.Confidence = round(1/late), round(1-min(0.1, p*1e4))
 		switch {
 		case late >= 1.5:
 			f.Severity = finding.Error

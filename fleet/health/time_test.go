@@ -100,8 +100,8 @@ func TestOrder(t *testing.T) {
 		f := shared(5, 0, seed)
 		f.fault = host(1, 0.5)
 		f.run(6)
-		for i := range f.h.series {
-			k := f.h.series[i].pairKey
+		for i := range f.h.over("").series {
+			k := f.h.over("").series[i].pairKey
 			for _, p := range f.h.Pair(name(int(k.from)), name(int(k.to)), Way{}) {
 				all = append(all, Observation{Sample: &Sample{
 					Sweep: p.Sweep, Time: p.Time, From: name(int(k.from)), To: name(int(k.to)), Rate: p.Rate, Latency: p.Latency,
@@ -210,14 +210,16 @@ func TestThinning(t *testing.T) {
 		t.Errorf("the oldest is of %s", list[0].Time)
 	}
 	small := New(Options{Sweeps: 10, Nodes: 3, Series: 2})
+	refused := 0
 	for k := range 100 {
-		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "b", Rate: 1e9})
-		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "b", To: "a", Rate: 1e9})
-		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "c", Rate: 1e9})
-		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "d", Rate: 1e9})
+		for _, pair := range []string{"ab", "ba", "ac", "ad"} {
+			if !small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: pair[:1], To: pair[1:], Rate: 1e9}) {
+				refused++
+			}
+		}
 	}
-	if s := small.Size(); s.Sweeps > 10 || s.Pairs != 2 || s.Nodes != 3 || small.refuse != 200 {
-		t.Errorf("%+v, refused %d", s, small.refuse)
+	if s := small.Size(); s.Sweeps > 10 || s.Pairs != 2 || s.Nodes != 3 || refused != 200 {
+		t.Errorf("%+v, refused %d", s, refused)
 	}
 	small.Findings(at(101))
 }

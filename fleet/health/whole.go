@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,20 +11,20 @@ import (
 	"busbar.dev/unit"
 )
 
-// comparable is sweeps that can be compared as a whole: measured alike, and with about as many pairs,
+// course is sweeps that can be compared as a whole: measured alike, and with about as many pairs,
 // for pairs that are measured at once share the network.
-type comparable struct {
+type course struct {
 	setup string
 	pairs int      // of the newest
-	list  []uint32 // in the order of time
+	list  []*sweep // in the order of time
 }
 
-// comparableSweeps sorts sweeps into those that can be compared, the one of the newest sweep first. A sweep
+func (c *course) newest() *sweep { return c.list[len(c.list)-1] }
+
+// courses sorts sweeps into those that can be compared, the one of the newest sweep first. A sweep
 // that is under way has fewer pairs than the others, and is a course of its own until it has most.
-func (h *History) comparableSweeps(order []uint32) []*comparable {
-	var list []*comparable
-	for _, id := range order {
-		w := h.sweeps.at(id)
+func (t *table) courses() (list []*course) {
+	for _, w := range t.sweeps.order {
 		n := 0
 		for _, m := range w.pairs {
 			n += int(m)
@@ -31,213 +32,229 @@ func (h *History) comparableSweeps(order []uint32) []*comparable {
 		if n == 0 {
 			continue
 		}
-		k := slices.IndexFunc(list, func(c *comparable) bool {
+		k := slices.IndexFunc(list, func(c *course) bool {
 			return c.setup == w.setup && 3*n >= 2*c.pairs && 3*c.pairs >= 2*n
 		})
 		if k < 0 {
-			k, list = len(list), append(list, &comparable{setup: w.setup})
+			k, list = len(list), append(list, &course{setup: w.setup})
 		}
-		c := list[k]
-		c.pairs, c.list = n, append(c.list, id)
+		list[k].pairs, list[k].list = n, append(list[k].list, w)
 	}
-	slices.SortStableFunc(list, func(a, b *comparable) int { return int(h.newest(b) - h.newest(a)) })
+	slices.SortFunc(list, func(a, b *course) int { return int(b.newest().order - a.newest().order) })
 	return list
 }
 
-// newest is the place in time of a course's last sweep.
-func (h *History) newest(c *comparable) int32 { return h.sweeps.at(c.list[len(c.list)-1]).order }
+const (
+	mostStages = 2 * mostPast // that are gone through for an answer: a past, and what came since
+	leastPairs = 6            // that a class must have to be judged: those of three nodes
+)
 
 // stages are what a class showed in a course.
-func (h *History) stages(c *comparable, class int) []stage {
-	var list []stage
+func (c *course) stages(class int) (list []stage) {
 	var xs []float64
-	for _, id := range c.list {
-		w := h.sweeps.at(id)
+	for _, w := range c.list {
 		x := float64(w.level[rate][class])
 		if x != x || w.pairs[class] < leastPairs {
 			continue
 		}
 		if n := len(list); n > 0 && w.at-list[n-1].at < int64(apart) {
 			xs = append(xs, x)
-			list[n-1].x, list[n-1].sweeps = halfway(xs), append(list[n-1].sweeps, id)
+			list[n-1].x = medianOf(xs)
 			continue
 		}
 		xs = append(xs[:0], x)
-		list = append(list, stage{w.at, x, []uint32{id}})
+		list = append(list, stage{w.at, x})
 	}
 	return list[max(0, len(list)-mostStages):]
 }
 
-// mostStages bounds what is gone through for an answer: a past, and what came since.
-const mostStages = 2 * mostPast
-
-// leastPairs is of how many a class must be to be judged: those of three nodes.
-const leastPairs = 6
-
-// fall is a class in a slump.
-type fall struct {
-	class  int
-	pairs  int // of the class, in the newest sweep
-	base   float64
-	low    float64
-	slump  *levelDrop // nil where it follows from another class
-	stages []stage
-}
-
 // slower is the finding that the fleet, or a sort of its pairs, became slower as a whole; nil
-// where it did not. The course that was measured last is asked first.
-func (h *History) slower(order []uint32) *finding.Finding {
-	for _, c := range h.comparableSweeps(order) {
-		if h.newest(c) < int32(len(order)-window) {
-			break // nobody measures like that any more
+// where it did not. The course that was measured last is asked first, and none that nobody measures any more.
+func (t *table) slower() *finding.Finding {
+	for _, c := range t.courses() {
+		if int(c.newest().order) < len(t.sweeps.order)-window {
+			break
 		}
-		if f := h.slowerIn(c); f != nil {
+		if f := t.slowerIn(c); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-func (h *History) slowerIn(c *comparable) *finding.Finding {
-	last := h.sweeps.at(c.list[len(c.list)-1])
-	var falls, rest []fall
-	for class := range last.pairs {
-		if last.pairs[class] < leastPairs {
+// slowerIn finds the classes of a course that fell, and asks the pairs of all classes: a class whose own past is too
+// short or too wild for a judgement fell too, if its pairs did. Measuring other pairs is no slowdown.
+func (t *table) slowerIn(c *course) *finding.Finding {
+	var first *levelDrop // of the class with the most pairs
+	pairs, classes := c.newest().pairs, map[int16]*votes{}
+	most := int32(0)
+	for class, n := range pairs {
+		if n < leastPairs {
 			continue
 		}
-		f := fall{class: class, pairs: int(last.pairs[class]), stages: h.stages(c, class)}
-		if f.slump = findLevelDrop(f.stages); f.slump == nil {
-			rest = append(rest, f)
-			continue
+		stages := c.stages(class)
+		v := &votes{}
+		classes[int16(class)] = v
+		if d := findLevelDrop(stages); d != nil {
+			d.began, v.depth = stages[d.start].at, d.base-d.low
+			if n > most {
+				first, most = d, n
+			}
 		}
-		f.base, f.low = f.slump.base, f.slump.low
-		falls = append(falls, f)
 	}
-	if len(falls) == 0 {
+	if first == nil {
 		return nil
 	}
-	first := slices.MaxFunc(falls, func(a, b fall) int { return a.pairs - b.pairs })
-	began := first.stages[first.slump.start].at
-	stayed := false
-	for _, f := range rest {
-		// A class whose own past is too short or too wild for a judgement fell too, if it did.
+	t.ask(c, first, classes)
+	down, all, stayed := map[int]bool{}, votes{}, false
+	for class, v := range classes {
 		switch {
-		case !f.fellSince(began):
-		case f.base-f.low >= (first.base-first.low)/2:
-			falls = append(falls, f)
+		case 2*v.known >= v.all && 4*v.fell >= 3*v.known && v.known > 0:
+			down[int(class)] = true
+			all.known, all.fell = all.known+v.known, all.fell+v.fell
+			all.before, all.since = append(all.before, v.before...), append(all.since, v.since...)
+		case v.depth > 0:
+			return nil // what fell is the choice of pairs that were measured
 		default:
-			stayed = true
+			stayed = stayed || v.known > 0
 		}
 	}
-	s := h.scope(falls, stayed, last)
-	if s.id == acrossID && h.twoLeaves() {
-		return nil
+	s := t.scope(down, stayed, pairs)
+	if s.id == acrossID && t.onePath() {
+		return nil // which has its own name
 	}
-	t := h.count(c, falls, began)
-	if !t.most() {
-		return nil
-	}
-	return h.wholeFinding(c, first, s, t)
+	return wholeFinding(c, first, s, all)
 }
 
-// fellSince sets what a class had before a time and since.
-func (f *fall) fellSince(began int64) bool {
-	var before, since []float64
-	for _, s := range f.stages {
-		if s.at < began {
-			before = append(before, s.x)
-		} else {
-			since = append(since, s.x)
-		}
-	}
-	if len(before) < recent || len(since) == 0 {
-		return false
-	}
-	f.base, f.low = halfway(before[max(0, len(before)-mostPast):]), halfway(since)
-	return true
-}
-
-// tally is what single pairs say to a fall of their classes.
-type tally struct {
+// votes are what single pairs of a class say to a fall.
+type votes struct {
+	depth            float64 // of the class; 0 where it is that of another
 	known, fell, all int
 	before, since    []float32 // in the middle, of those known
 }
 
-// most tells whether it is a fall of most pairs, and not of the choice of pairs that were measured.
-func (t *tally) most() bool {
-	return 2*t.known >= t.all && 4*t.fell >= 3*t.known && t.known > 0
-}
-
-// count asks the pairs of classes, of a large fleet some of them.
-func (h *History) count(c *comparable, falls []fall, began int64) tally {
-	depth := map[int]float64{}
-	for _, f := range falls {
-		depth[f.class] = f.base - f.low
-	}
-	side := map[uint32]int{} // of the sweeps that are compared
-	for _, id := range c.list {
-		side[id] = 0
-		if h.sweeps.at(id).at >= began {
-			side[id] = 1
+// ask asks the pairs of classes, of a large fleet some of them.
+func (t *table) ask(c *course, first *levelDrop, classes map[int16]*votes) {
+	side := map[*sweep]int{} // of the sweeps that are compared
+	for _, w := range c.list {
+		side[w] = 0
+		if w.at >= first.began {
+			side[w] = 1
 		}
 	}
-	var t tally
-	step := 1 + len(h.series)/50_000
-	for i := 0; i < len(h.series); i += step {
-		r := &h.series[i]
-		d, of := depth[h.class(r.pairKey)]
-		if !of || h.node[r.from].gone || h.node[r.to].gone {
+	for i := 0; i < len(t.series); i += 1 + len(t.series)/50_000 {
+		r := &t.series[i]
+		v := classes[r.class]
+		if v == nil {
 			continue
 		}
 		var lists [2][]float32
 		for k := len(r.samples) - 1; k >= 0 && len(lists[0]) < 2*recent; k-- {
-			p := r.samples[k]
-			if s, ours := side[p.sweep]; ours {
-				if v, ok := p.of(rate); ok {
-					lists[s] = append(lists[s], float32(v))
-				}
+			s, ours := side[t.sweeps.at(r.samples[k].sweep)]
+			if x, ok := r.samples[k].of(rate); ok && ours {
+				lists[s] = append(lists[s], float32(x))
 			}
 		}
 		if len(lists[1]) == 0 {
 			continue
 		}
-		t.all++
+		v.all++
 		if len(lists[0]) < 2 {
 			continue
 		}
-		t.known++
+		v.known++
 		before, since := stats.Nearest(lists[0], 0.5), stats.Nearest(lists[1], 0.5)
-		t.before, t.since = append(t.before, before), append(t.since, since)
-		if float64(before-since) >= d/2 {
-			t.fell++
+		v.before, v.since = append(v.before, before), append(v.since, since)
+		if float64(before-since) >= cmp.Or(v.depth, first.base-first.low)/2 {
+			v.fell++
 		}
 	}
-	return t
 }
 
 // wholeFinding puts it into words.
-func (h *History) wholeFinding(c *comparable, first fall, s scope, t tally) *finding.Finding {
-	began := stamp(first.stages[first.slump.start].at)
-	factor := round(math.Exp(min(first.low-first.base, 0)))
-	sure := 1 - 0.1*math.Exp(first.slump.need-first.slump.proof)
-	f := &finding.Finding{
-		ID: "slow-fleet:" + s.id, Kind: SlowFleet, Severity: severity(factor, rate), Nodes: s.nodes, Where: s.name,
-		Figure: rate.String(),
-		Since:  began, Factor: factor, Confidence: round(min(sure, 0.97)), Clearing: first.slump.good > 0,
+func wholeFinding(c *course, d *levelDrop, s scope, v votes) *finding.Finding {
+	factor := round(math.Exp(min(d.low-d.base, 0)))
+	setup := c.setup
+	if setup == "" {
+		setup = "measured alike"
 	}
-	f.Text = fmt.Sprintf("%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at the "+
-		"same time.", s.subject, 100*factor, clock(began), t.fell, t.known)
-	f.Fix = s.fix
-	before, since := stats.Nearest(t.before, 0.5), stats.Nearest(t.since, 0.5)
-	alike := "measured alike"
-	if c.setup != "" {
-		alike = c.setup
-	}
-	agree := first.slump.run - first.slump.good
-	f.Evidence = finding.Facts(
-		fmt.Sprintf("median pair: %s, before %s", unit.Rate(math.Exp(float64(since))), unit.Rate(math.Exp(float64(before)))),
+	agree := len(d.since) - d.good
+	middle := func(list []float32) unit.Rate { return unit.Rate(math.Exp(middle(list))) }
+	f := found(SlowFleet, s.subject, "", d.began, []string{
+		fmt.Sprintf("median pair: %s, before %s", middle(v.since), middle(v.before)),
 		fmt.Sprintf("%d sweeps agree (%s; those within ten minutes count as one); of the %d before, the worst %d in a row "+
-			"were %.0f%% down", agree, alike, first.slump.past, agree, 100*(1-math.Exp(-first.slump.worst))),
-	)
-	return f
+			"were %.0f%% down", agree, setup, d.past, agree, 100*(1-math.Exp(-d.worst))),
+	}, 100*factor, clock(stamp(d.began)), v.fell, v.known)
+	f.ID, f.Nodes, f.Where, f.Fix, f.Figure = s.id, s.nodes, s.name, s.fix, rate.String()
+	f.Severity, f.Factor, f.Clearing = severity(factor, rate), factor, d.good > 0
+	f.Confidence = round(min(1-0.1*math.Exp(d.need-d.proof), 0.97))
+	return &f
+}
+
+// scope is whom a fall of whole classes is about.
+type scope struct {
+	id, name string
+	subject  string // the subject of a sentence
+	fix      string
+	nodes    []string
+}
+
+const (
+	acrossID = "slow-fleet:across-leaves"
+	changed  = "Look for what changed on all of them at that time: driver, firmware, kernel or NCCL, MTU, congestion " +
+		"control, PFC and ECN of hosts and switches, power or clock limits, another tenant or job. " + repeat
+	spines = "Pairs inside leaves are healthy, so look at what the others share: spine switches and their load, uplinks " +
+		"that are down, ECMP or adaptive routing, settings of switches that changed at that time, another tenant's " +
+		"traffic. " + repeat
+	repeat = "Then measure again while nothing else runs, with the same message size and --max-rate as before."
+)
+
+// scope finds the least that the fallen classes are: those across leaves or inside them, those of one
+// type of node, or all pairs where no class is known to have stayed as it was.
+func (t *table) scope(down map[int]bool, stayed bool, pairs []int32) scope {
+	// covers tells whether what fell is most of some classes, and hardly anything else.
+	covers := func(in func(class int) bool) bool {
+		of, fell, both := 0, 0, 0
+		for class, n := range pairs {
+			if in(class) {
+				of += int(n)
+			}
+			if down[class] {
+				fell += int(n)
+			}
+			if in(class) && down[class] {
+				both += int(n)
+			}
+		}
+		return 4*both >= 3*of && 10*both >= 9*fell
+	}
+	path := func(kind int) func(int) bool { return func(c int) bool { return c%pathKinds == kind } }
+	all, leaves := func(*node) bool { return true }, func(n *node) bool { return n.leaf >= 0 }
+	switch {
+	case !stayed:
+		return scope{"slow-fleet:", "", "The fleet", changed, t.members(all)}
+	case covers(path(acrossLeaves)):
+		return scope{acrossID, "across leaves", "All that crosses leaves", spines, t.members(leaves)}
+	case covers(path(sameLeaf)):
+		return scope{
+			"slow-fleet:inside-leaves", "inside leaves", "All that stays inside leaves", changed, t.members(leaves),
+		}
+	}
+	types := len(t.types.list) + 1
+	for kind, name := range t.types.list {
+		if covers(func(c int) bool { return c/pathKinds/types == kind+1 || c/pathKinds%types == kind+1 }) {
+			return scope{
+				"slow-fleet:type/" + name, name, "All nodes of type " + name, changed,
+				t.members(func(n *node) bool { return n.kind == int32(kind) }),
+			}
+		}
+	}
+	return scope{"slow-fleet:part", "part of the fleet", "A part of the fleet", changed, t.members(all)}
+}
+
+// onePath tells that what crosses leaves is one path, which is found and named as such.
+func (t *table) onePath() bool {
+	return len(t.leaves.list) < 3 && slices.ContainsFunc(t.raised(), func(r *raised) bool {
+		return r.fig == rate && r.domain == ofPath
+	})
 }

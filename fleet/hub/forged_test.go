@@ -103,6 +103,34 @@ func TestForgedRates(t *testing.T) {
 	}
 }
 
+// TestForgedRails has a node claim thirty rails with everybody, on all of which but the victim's it is twice as fast:
+// it has one vote, not thirty.
+func TestForgedRails(t *testing.T) {
+	l := newLiars(t, 7)
+	for sweep := 1; sweep <= 20; sweep++ {
+		l.order(sweepOf(sweep, 0))
+		for i, a := range l.names {
+			for _, b := range l.names[:i] {
+				l.say(a, pairOf(a, b, sweep, 10*unit.GBps), true)
+			}
+			e := pairOf("evil", a, sweep, 10*unit.GBps)
+			for r := 0; r < 30 && sweep > 10; r++ {
+				for _, p := range e.Measured.Pairs[:2] {
+					p.Rail = fmt.Sprint("made-up", r)
+					if i > 0 {
+						p.Rate *= 2
+					}
+					e.Measured.Pairs = append(e.Measured.Pairs, p)
+				}
+			}
+			l.say("evil", e, true)
+		}
+		if bad := l.drained(); len(bad) > 0 {
+			t.Fatalf("sweep %d: honest nodes would be drained: %v", sweep, bad)
+		}
+	}
+}
+
 // TestForgedTimes has a node speak of sweeps at other times than they were, and of ones that nobody remembers. The
 // order of sweeps is the server's word, and what the statistics know stays.
 func TestForgedTimes(t *testing.T) {

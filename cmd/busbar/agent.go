@@ -56,7 +56,7 @@ func (c *agentCmd) Run(e *env) error {
 	cfg.Child = agent.ThisProgram(cfg.Bind, c.Perftest)
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
-	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) ||
+	if errors.As(err, new(*bus.ConflictError)) ||
 		errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {
 		return failure.Cannot(err)
 	}

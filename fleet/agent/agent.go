@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,8 +61,6 @@ type Config struct {
 	// the store; 0 is 64 MiB.
 	MaxMemory unit.Bytes
 	MaxSpool  int64
-	// MaxJournal is how much of what was stored is kept, for a store that loses it; 0 is 32 MiB.
-	MaxJournal int64
 	// On, where it is set, hears what happens, from several goroutines.
 	On func(Event)
 	// Means say why the node cannot be measured by other transports than TCP; nil: it can. One may take as long as a
@@ -93,22 +90,15 @@ type agent struct {
 	ports *portWatch
 	again chan struct{} // register must tell anew
 	held  io.Closer     // the place to meet; nil where it could not be held
-	id    string        // of this process, among agents of one name
-	roll  chan struct{} // a beat is wanted now
-	// journal is what the store has acknowledged of late, and lost what it asks for again.
-	journal *bus.Journal
-	lost    chan *fleet.Resend
 
 	jobsRead time.Time // the last operation of a job that a beat was about
 
-	ill    atomic.Pointer[[]finding.Finding] // as last read
-	able   atomic.Pointer[[]fleet.Means]     // the transports, as last told
-	judged atomic.Bool                       // a server settles who of several agents of this name goes on
+	ill  atomic.Pointer[[]finding.Finding] // as last read
+	able atomic.Pointer[[]fleet.Means]     // the transports, as last told
 
 	mu          sync.Mutex
 	lastState   string // the last word about the connection, which is not repeated for a while
 	lastStateAt time.Time
-	rival       string // the last other agent of this name that was told to give up
 }
 
 // Run is a node until the context ends, or until it turns out that it must not go on: another
@@ -119,7 +109,6 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer a.spool.close()
-	defer a.journal.Close()
 	defer a.bus.Close()
 	defer a.letGo()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -129,23 +118,10 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer ear.Close()
-	settled, err := a.bus.OnSettled(func(s *fleet.Settled) { a.settled(s, stop) })
-	if err != nil {
-		return err
-	}
-	defer settled.Close()
-	resend, err := a.bus.OnResend(a.resend)
-	if err != nil {
-		return err
-	}
-	defer resend.Close()
+	defer context.AfterFunc(a.bus.Held(), func() { stop(context.Cause(a.bus.Held())) })()
 	var tasks sync.WaitGroup
-	tasks.Go(func() {
-		if err := a.send(ctx); err != nil {
-			stop(err)
-		}
-	})
-	tasks.Go(func() { a.beats(ctx) })
+	tasks.Go(func() { a.send(ctx) })
+	tasks.Go(func() { a.every(ctx, a.Beat, a.heartbeat) })
 	tasks.Go(func() { a.every(ctx, a.Look, a.look) })
 	tasks.Go(func() { a.register(ctx) })
 	if a.Health != nil {
@@ -155,7 +131,7 @@ func Run(ctx context.Context, c Config) error {
 	a.work.end()
 	tasks.Wait()
 	err = context.Cause(ctx)
-	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*RivalError)) {
+	if errors.As(err, new(*bus.ConflictError)) {
 		return err // the node itself goes on, with the other agent: nobody leaves
 	}
 	a.announceEnd()
@@ -165,8 +141,7 @@ func Run(ctx context.Context, c Config) error {
 // open makes a node ready: its folder, its connection, nothing said yet.
 func (c *Config) open() (*agent, error) {
 	a := &agent{
-		Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1),
-		lost: make(chan *fleet.Resend, 1), id: bus.NewOrigin(),
+		Config: *c, began: time.Now(), again: make(chan struct{}, 1),
 	}
 	if _, err := fleet.ParseName(string(c.Name)); err != nil {
 		return nil, err
@@ -204,20 +179,18 @@ func (c *Config) open() (*agent, error) {
 	if n := a.spool.damaged; n > 0 {
 		a.event("spool", false, "%s: %d damaged records are lost", a.spool.path, n)
 	}
-	if a.journal, err = bus.OpenJournal(c.Dir, c.MaxJournal); err != nil {
-		a.event("spool", false, "no journal is kept for resending lost events: %v", err)
-	}
-	a.Bus.Node, a.Bus.Patient = c.Name, true
+	a.holdMeet()
+	host, _ := os.Hostname() // an address will do
+	a.Bus.Node, a.Bus.Patient, a.Bus.Where = c.Name, true, strings.TrimSpace(host+" at "+a.Meet)
 	if a.Bus.On == nil {
 		a.Bus.On = a.connection
 	}
 	if a.bus, err = bus.Connect(a.Bus); err != nil {
 		a.spool.close()
-		a.journal.Close()
+		a.letGo()
 		return nil, err
 	}
 	a.work = &worker{a: a}
-	a.holdMeet()
 	return a, nil
 }
 
@@ -270,51 +243,21 @@ func (a *agent) emit(n *fleet.Event) bool {
 	return true
 }
 
-// Conflicts that are forgiven: one may come from a replica that lags when an agent is
-// restarted, several in a short time come from a second agent. Who of the two goes on is settled by
-// servers; only where none does so, an agent gives up by itself.
-const (
-	mostConflicts = 3
-	conflictTime  = time.Minute
-)
-
 // send brings the spool to the store.
-func (a *agent) send(ctx context.Context) error {
+func (a *agent) send(ctx context.Context) {
 	s := a.publisher()
-	a.show(ctx)
-	var conflicts []time.Time
-	for {
-		err := s.PublishAll(ctx, a.spool)
-		var conflict *bus.ConflictError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &conflict):
-			a.event("conflict", false, "another agent has published as %s; this one sends its events again", a.Name)
-			a.introduce() // the other may have said what it has
-			now := time.Now()
-			conflicts = slices.DeleteFunc(append(conflicts, now), func(t time.Time) bool { return now.Sub(t) >= conflictTime })
-			if len(conflicts) >= mostConflicts && !a.judged.Load() {
-				return fmt.Errorf("another agent publishes as %s; give each node its own name: %w", a.Name, conflict)
-			}
-		case err != nil:
-			a.event("spool", false, "%v", err)
-		default:
+	for ctx.Err() == nil {
+		if err := s.PublishAll(ctx, a.spool); err == nil {
 			select {
 			case <-ctx.Done():
-				return nil
 			case <-a.spool.more:
-				continue
-			case r := <-a.lost:
-				n, err := s.Resend(ctx, r.Missing)
-				a.event("spool", err == nil, "the store lost events of this node, and %d were sent again", n)
-				continue
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(time.Second + rand.N(time.Second)):
+		} else if ctx.Err() == nil {
+			a.event("spool", false, "%v", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second + rand.N(time.Second)):
+			}
 		}
 	}
 }
@@ -323,16 +266,7 @@ func (a *agent) send(ctx context.Context) error {
 func (a *agent) publisher() *bus.Publisher {
 	s := a.bus.Publisher()
 	s.After(a.spool.last())
-	s.Journal = a.journal
 	return s
-}
-
-// resend takes note of what the store asks for again; it asks once more where that is not all.
-func (a *agent) resend(r *fleet.Resend) {
-	select {
-	case a.lost <- r:
-	default:
-	}
 }
 
 // announceEnd tells that the node ends in order, for as long as that takes no time.
@@ -407,7 +341,7 @@ func (a *agent) heartbeat() {
 		return
 	}
 	b := &fleet.Beat{
-		Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(),
+		Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Waiting: a.spool.Len(),
 		Last: a.spool.last(), Dropped: a.spool.lost(), Part: a.work.running(),
 	}
 	b.Receive, b.Send = a.ports.since()

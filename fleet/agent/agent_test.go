@@ -70,11 +70,10 @@ func newFixture(t *testing.T) *fixture {
 		})
 	})
 	reading.Go(func() {
-		_ = hub.Follow(ctx, bus.Following{Each: func(_ uint64, n *fleet.Event) error {
+		_ = hub.Follow(ctx, bus.Following{Each: func(e bus.Entry) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.events = append(f.events, n)
-			return nil
+			f.events = append(f.events, e.Event)
 		}})
 	})
 	t.Cleanup(func() { cancel(); reading.Wait(); hub.Close(); srv.Close() })

@@ -17,17 +17,23 @@ import (
 // line is one record of the spool's file. Exactly one of its kinds is set.
 type line struct {
 	Node   fleet.Name      `json:"node,omitzero"`    // of the first line: whose spool it is
+	Format int             `json:"format,omitempty"` // of the first line: see spoolFormat
 	ID     string          `json:"id,omitempty"`     // with News
 	News   json.RawMessage `json:"news,omitempty"`   // something to say
 	Stored string          `json:"stored,omitempty"` // the store has everything up to this identity
 	Number uint64          `json:"number,omitempty"` // and this is its number there
 }
 
+// spoolFormat is how the file is written. Spools without a format were written in the same way.
+const spoolFormat = 1
+
 // load reads what an earlier process left.
 func (s *spool) load() (err error) {
-	half, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), ".spool-*"))
-	for _, name := range half {
-		os.Remove(name)
+	for _, pattern := range []string{".spool-*", "journal*"} { // half a file, and files of versions that kept events twice
+		left, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), pattern))
+		for _, name := range left {
+			os.Remove(name)
+		}
 	}
 	if s.f, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
@@ -39,7 +45,7 @@ func (s *spool) load() (err error) {
 		return err
 	}
 	if s.size == 0 {
-		return s.write(line{Node: s.node}, true)
+		return s.write(line{Node: s.node, Format: spoolFormat}, true)
 	}
 	if err := s.compact(); err != nil && !errors.Is(err, syscall.ENOSPC) { // what is there can be said all the same
 		return err
@@ -80,6 +86,10 @@ func (s *spool) read() error {
 		if l.Node != s.node && (l.Node != "" || at == 0) {
 			return fmt.Errorf("%s: it holds events of node %q, and this is %q; give each node its own folder", s.path, l.Node,
 				s.node)
+		}
+		if l.Format > spoolFormat {
+			return fmt.Errorf("%s has format %d; this version reads up to format %d; start the version that wrote it, or give "+
+				"another folder with --data", s.path, l.Format, spoolFormat)
 		}
 		s.take(l, at, n)
 		at += int64(n)
@@ -146,7 +156,7 @@ func (s *spool) compact() error {
 	}
 	defer os.Remove(f.Name()) // gone when it was renamed
 	var head []byte
-	for _, l := range []line{{Node: s.node}, {Number: s.number}} {
+	for _, l := range []line{{Node: s.node, Format: spoolFormat}, {Number: s.number}} {
 		text, err := json.Marshal(l)
 		if err != nil {
 			return err

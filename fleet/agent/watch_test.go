@@ -191,7 +191,8 @@ func TestDriverCounters(t *testing.T) {
 	}
 }
 
-// TestSecondOfOneName starts two agents with one name. One of them gives up.
+// TestSecondOfOneName starts two agents with one name. The second is refused with a word about the first, which goes on;
+// when that has ended, another takes over.
 func TestSecondOfOneName(t *testing.T) {
 	f := newFixture(t)
 	busy := func(c *Config) {
@@ -207,14 +208,21 @@ func TestSecondOfOneName(t *testing.T) {
 			}
 		}()
 	}
-	f.agent("twin", busy)
+	first, end := f.agent("twin", busy)
+	f.until("the first is there", func() bool { return len(f.sent("twin", fleet.KindCounters)) > 2 })
 	f.agent("twin", busy)
 	var conflict *bus.ConflictError
-	if err := <-f.ended; !errors.As(err, &conflict) {
-		t.Errorf("one of two ended with %v", err)
+	if err := <-f.ended; !errors.As(err, &conflict) || !strings.Contains(err.Error(), first.Meet) {
+		t.Errorf("the second ended with %v; want a conflict that names %s", err, first.Meet)
 	}
 	before := len(f.sent("twin", fleet.KindCounters))
-	f.until("the other goes on", func() bool { return len(f.sent("twin", fleet.KindCounters)) > before+5 })
+	f.until("the first goes on", func() bool { return len(f.sent("twin", fleet.KindCounters)) > before+5 })
+	if err := end(); err != nil { // and what it ends with is not lost
+		t.Fatal(err)
+	}
+	<-f.ended
+	f.agent("twin", busy)
+	f.until("another takes over", func() bool { return len(f.sent("twin", fleet.KindJoined)) > 1 })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, n := range f.events {

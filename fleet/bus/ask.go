@@ -46,18 +46,6 @@ type Subscription struct {
 // Close ends listening.
 func (e *Subscription) Close() error { return e.sub.Unsubscribe() }
 
-// listen subscribes with a bounded queue.
-func (b *Bus) subscribe(subject string, most int, receive func(*nats.Msg)) (*Subscription, error) {
-	sub, err := b.nc.Subscribe(subject, receive)
-	if err != nil {
-		return nil, err
-	}
-	if err := sub.SetPendingLimits(most, most*4<<10); err != nil {
-		return nil, err
-	}
-	return &Subscription{sub}, nil
-}
-
 // Serve answers what this node is asked, one question at a time. do must not wait for the
 // part to end.
 func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
@@ -82,7 +70,10 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
 }
 
 // Beat says that this node lives, to whoever listens.
-func (b *Bus) Beat(beat *fleet.Beat) error { return b.pass(fleet.BeatOf(b.node), beat) }
+func (b *Bus) Beat(beat *fleet.Beat) error {
+	beat.Agent = b.agent
+	return b.pass(fleet.BeatOf(b.node), beat)
+}
 
 // Progress says how far this node is.
 func (b *Bus) Progress(d *fleet.Progress) error { return b.pass(fleet.ProgressOf(b.node), d) }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -39,6 +40,8 @@ type Config struct {
 	CA string
 	// Node is who connects; empty is a server of the fleet.
 	Node fleet.Name
+	// Where is what a second agent of this name is told of this one: its host and address.
+	Where string
 	// Patient does not need a connection at once: it is tried again and again, as it is after
 	// a connection was lost.
 	Patient bool
@@ -53,6 +56,7 @@ type Config struct {
 	MaxBytes int64
 
 	creds  []byte      // instead of Creds
+	mark   *Mark       // of a server of our own
 	inside nats.Option // the server is in this process
 }
 
@@ -70,6 +74,12 @@ type Bus struct {
 	cfg     Config
 	refused atomic.Int64
 	meter   meter // of what nodes send
+	agents  agents
+	mark    *Mark
+	agent   string // this process, among those that connect under one name
+	began   time.Time
+	held    context.Context // ends when another agent has the name
+	release context.CancelCauseFunc
 
 	mu     sync.Mutex // guards following
 	relays *nats.Conn // it brings to the store what nodes send
@@ -91,7 +101,8 @@ func inboxOf(n fleet.Name) string {
 // Connect connects. Whatever happens to the connection afterwards is mended in the background
 // until Close.
 func Connect(c Config) (*Bus, error) {
-	b := &Bus{node: c.Node, cfg: c}
+	b := &Bus{node: c.Node, cfg: c, agent: NewOrigin(), began: time.Now(), mark: cmp.Or(c.mark, &Mark{})}
+	b.held, b.release = context.WithCancelCause(context.Background())
 	b.begin()
 	o := nats.GetDefaultOptions()
 	if len(c.URLs) == 0 {
@@ -115,7 +126,10 @@ func Connect(c Config) (*Bus, error) {
 	if b.nc, err = o.Connect(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.URLs[0], err)
 	}
-	if b.js, err = jetstream.New(b.nc); err != nil {
+	if b.js, err = jetstream.New(b.nc); err == nil && c.Node != "" {
+		err = b.answerHere()
+	}
+	if err != nil {
 		b.nc.Close()
 		return nil, err
 	}
@@ -282,6 +296,9 @@ func (b *Bus) report(connected bool, text string) {
 // Connected reports whether there is a connection now.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
+// Mark is what is known of the store apart from it.
+func (b *Bus) Mark() *Mark { return b.mark }
+
 // Refused counts what the server did not permit.
 func (b *Bus) Refused() int64 { return b.refused.Load() }
 
@@ -298,4 +315,5 @@ func (b *Bus) Close() {
 	}
 	b.nc.Close()
 	b.end()
+	b.release(nil)
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,21 +18,35 @@ const (
 	leaseAsk  = leaseTime / 6
 )
 
-// Lead takes part in choosing one leader among the servers that use the same name, by a lease
-// in JetStream's key-value store. The channel says whether this one leads, when that changes,
-// and is closed when the context has ended; the lease is then given back.
-func (b *Bus) Lead(ctx context.Context, name string) (<-chan bool, error) {
+// leader is the lease's name.
+const leader = "hub"
+
+// Lead runs a function whenever this server leads those of the bus, with a context that ends when it no longer does,
+// until the context ends. Servers choose by a lease in JetStream's key-value store, which is given back at the end.
+func (b *Bus) Lead(ctx context.Context, run func(context.Context)) error {
 	kv, err := b.leases(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make(chan bool, 1)
-	l := &lease{bus: b, kv: kv, name: name, owner: []byte(NewOrigin()), out: out}
-	go func() {
-		defer close(out)
-		l.run(ctx)
-	}()
-	return out, nil
+	l := &lease{bus: b, kv: kv, owner: []byte(NewOrigin()), work: run}
+	defer l.stop()
+	tick := time.NewTicker(leaseTurn)
+	defer tick.Stop()
+	for {
+		l.turn(ctx)
+		select {
+		case <-ctx.Done():
+			leads := l.leads
+			l.stop()
+			if leads { // the next leader should not have to wait
+				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				defer cancel()
+				_ = l.kv.Purge(last, leader, jetstream.LastRevision(l.revision))
+			}
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
@@ -58,31 +73,28 @@ func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
 type lease struct {
 	bus      *Bus
 	kv       jetstream.KeyValue
-	name     string
 	owner    []byte
-	out      chan bool
 	revision uint64
 	until    time.Time
 	leads    bool
+
+	work   func(context.Context)
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
-func (l *lease) run(ctx context.Context) {
-	tick := time.NewTicker(leaseTurn)
-	defer tick.Stop()
-	for {
-		l.turn(ctx)
-		select {
-		case <-ctx.Done():
-			if l.leads {
-				// The context has ended, and the next leader should not have to wait.
-				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = l.kv.Purge(last, l.name, jetstream.LastRevision(l.revision))
-				cancel()
-			}
-			l.set(false)
-			return
-		case <-tick.C:
-		}
+// start begins to lead, and stop ends it and waits.
+func (l *lease) start(ctx context.Context) {
+	l.leads = true
+	ctx, l.cancel = context.WithCancel(ctx)
+	l.done.Go(func() { l.work(ctx) })
+}
+
+func (l *lease) stop() {
+	if l.leads {
+		l.leads = false
+		l.cancel()
+		l.done.Wait()
 	}
 }
 
@@ -95,19 +107,21 @@ func (l *lease) turn(ctx context.Context) {
 	var rev uint64
 	var err error
 	if l.leads {
-		rev, err = l.kv.Update(ask, l.name, l.owner, l.revision)
+		rev, err = l.kv.Update(ask, leader, l.owner, l.revision)
 	} else {
-		rev, err = l.kv.Create(ask, l.name, l.owner)
+		rev, err = l.kv.Create(ask, leader, l.owner)
 	}
 	switch {
 	case err == nil:
 		l.revision, l.until = rev, now.Add(leaseTime)
-		l.set(true)
+		if !l.leads {
+			l.start(ctx)
+		}
 	case l.leads &&
 		(errors.Is(err, jetstream.ErrKeyExists) || is(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)):
 		l.renewed(ask, now)
 	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
-		l.set(false) // the next turn would come too late
+		l.stop() // the next turn would come too late
 	case !l.leads && (errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)):
 		if kv, err := l.bus.leases(ask); err == nil { // the bucket is gone, with the disk that it was on
 			l.kv = kv
@@ -117,7 +131,7 @@ func (l *lease) turn(ctx context.Context) {
 
 // renewed looks whether a renewal that was refused had been stored after all.
 func (l *lease) renewed(ctx context.Context, now time.Time) {
-	e, err := l.kv.Get(ctx, l.name)
+	e, err := l.kv.Get(ctx, leader)
 	if err == nil && string(e.Value()) == string(l.owner) {
 		l.revision = e.Revision()
 		// It holds for longer than until, by a clock that is not ours; the next renewal will say.
@@ -125,17 +139,5 @@ func (l *lease) renewed(ctx context.Context, now time.Time) {
 			return
 		}
 	}
-	l.set(false)
-}
-
-func (l *lease) set(leads bool) {
-	if leads == l.leads {
-		return
-	}
-	l.leads = leads
-	select { // only the newest matters to who did not look in between
-	case <-l.out:
-	default:
-	}
-	l.out <- leads
+	l.stop()
 }

@@ -76,6 +76,15 @@ func (m *meter) enter(node fleet.Name) bool {
 	return true
 }
 
+// refuse counts a message that is not taken for what it says.
+func (m *meter) refuse(node fleet.Name, what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.of(node, time.Now())
+	e.refused++
+	e.what = what
+}
+
 func (m *meter) leave(node fleet.Name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -215,6 +215,28 @@ func (p *place) node(n fleet.Name) *Bus {
 	return b
 }
 
+// stored reads all that is stored: what are events, and how many are none.
+func stored(t testing.TB, b *Bus) (list []*fleet.Event, bad int) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 2*eventually.Limit)
+	defer stop()
+	read := false
+	err := b.Follow(ctx, Following{
+		Each: func(e Entry) {
+			if e.Event == nil {
+				bad++
+			} else {
+				list = append(list, e.Event)
+			}
+		},
+		CaughtUp: func(uint64) { read = true; stop() },
+	})
+	if !read {
+		t.Fatal("the store cannot be read: ", err)
+	}
+	return list, bad
+}
+
 func left(n fleet.Name) *fleet.Event {
 	return &fleet.Event{At: time.Now().UTC(), Node: n, Kind: fleet.KindLeft}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"busbar.dev/fleet"
@@ -20,7 +19,7 @@ import (
 
 // Headers of what is kept, beside NATS' own.
 const (
-	headSeq = "Busbar-Seq" // the greatest number of the publisher so far
+	headSeq = "Busbar-Seq" // its number
 	headID  = "Busbar-Id"  // its identity, as Nats-Msg-Id
 )
 
@@ -44,42 +43,20 @@ type Backlog interface {
 	Stored(n int, number uint64) error
 }
 
-// ConflictError tells that somebody else speaks on the subject: two agents have one name, or
-// another server took over. The publisher knows the newest number again; what it had to say is
-// not stored, and may be said again.
-type ConflictError struct {
-	Subject string
-	Number  uint64 // the other's
-	ID      string
-}
-
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%s: number %d was published by another process (%s): two use one name", e.Subject, e.Number, e.ID)
-}
-
 // Publisher says things on one subject of the stream.
 type Publisher struct {
 	bus       *Bus
 	subject   string // in the stream
 	publishTo string // where it is said, for the store to keep
 	lastTo    string // where the last is asked for
-	origin    string // of identities of what Publish sends
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
-	// Journal, where it is set, keeps what was stored, for Resend.
-	Journal *Journal
 
-	mu    sync.Mutex
-	fresh bool   // what follows is known to be so
-	at    uint64 // the stream's sequence of the subject's last message, 0 for none
-	last  uint64 // its number
-	id    string // its identity
-	sent  string // the identity of what was sent last, stored or not
-	begun bool   // something of ours is known to be stored
-	count int    // of what Publish has sent
-	// known is the newest sequence that is accounted for: ours, or another's that was told of. A
-	// replica that lags may show an older one, and what the next shows is then nothing new.
-	known uint64
+	turn  chan struct{} // one publishes at a time; it guards following
+	fresh bool          // what follows is known to be so
+	at    uint64        // the stream's sequence of the subject's last message, 0 for none
+	last  uint64        // its number
+	id    string        // its identity
 	// unread is the sequence of the subject's last message as the store says that refuses, and refused how often it
 	// said so of the same: a store that was damaged may have a last message that it cannot read.
 	unread  uint64
@@ -89,7 +66,8 @@ type Publisher struct {
 // Publisher makes a publisher on the subject of who connected: a node's, or the servers'.
 func (b *Bus) Publisher() *Publisher {
 	s := &Publisher{
-		bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin(),
+		bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog,
+		turn: make(chan struct{}, 1),
 	}
 	if t := b.node.Token(); t != "" {
 		s.subject, s.publishTo, s.lastTo = fleet.LogOf(b.node), publishTo+t, lastTo+t
@@ -97,22 +75,16 @@ func (b *Bus) Publisher() *Publisher {
 	return s
 }
 
-// NewOrigin is an origin that nobody else has.
+// NewOrigin is a word that nobody else has, for identities to begin with.
 func NewOrigin() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// After tells the publisher of a number that is known to be taken: it was acknowledged before this process began, or
-// was seen in the stream. What follows gets greater ones, even when the store has lost all of its events.
-func (s *Publisher) After(number uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if number <= maxCounted {
-		s.last = max(s.last, number)
-	}
-}
+// After tells the publisher of a number that is known to be taken: it was acknowledged before this process began. What
+// follows gets greater ones, even when the store has lost all of its events.
+func (s *Publisher) After(number uint64) { s.bus.mark.note(0, time.Time{}, number) }
 
 // maxCounted is a number that no publisher reaches by counting.
 const maxCounted = fleet.MaxSeq / 2
@@ -120,10 +92,7 @@ const maxCounted = fleet.MaxSeq / 2
 // Publish gives an event its number and stores it. It tries until the context ends; then the event may
 // be stored or not.
 func (s *Publisher) Publish(ctx context.Context, n *fleet.Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.count++
-	return s.publish(ctx, &single{fmt.Sprintf("%s.%d", s.origin, s.count), n})
+	return s.PublishAll(ctx, &single{NewOrigin(), n})
 }
 
 // single is a backlog of one.
@@ -150,35 +119,35 @@ func (o *single) Stored(_ int, number uint64) error {
 // PublishAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
 // context ends. What turns out to be stored already is taken off the list.
 func (s *Publisher) PublishAll(ctx context.Context, all Backlog) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.publish(ctx, all)
-}
-
-func (s *Publisher) publish(ctx context.Context, all Backlog) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done(): // the store takes nothing from who publishes now
+		return context.Cause(ctx)
+	}
 	wait := firstWait
 	for all.Len() > 0 {
-		err := s.turn(ctx, all)
-		var conflict *ConflictError
+		err := s.next(ctx, all)
 		switch {
 		case err == nil:
 			wait = firstWait
 			continue
-		case errors.As(err, &conflict) || ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, errBehind):
-			s.fresh = false
 		case Retryable(err):
-			s.fresh = false
 			if s.On != nil {
 				s.On(err)
 			}
 		default:
 			return fmt.Errorf("%s: %w", s.subject, err)
 		}
+		s.fresh = false // it may be stored or not
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", s.subject, errors.Join(context.Cause(ctx), err))
+		case <-s.bus.held.Done():
+			return context.Cause(s.bus.held)
 		case <-time.After(wait):
 		}
 		wait = min(2*wait, mostWait)
@@ -186,32 +155,21 @@ func (s *Publisher) publish(ctx context.Context, all Backlog) error {
 	return nil
 }
 
-// turn brings the oldest into the store, or finds it there.
-func (s *Publisher) turn(ctx context.Context, all Backlog) error {
+// next brings the oldest into the store, or finds it there with what is before it: things are sent in order.
+func (s *Publisher) next(ctx context.Context, all Backlog) error {
 	if !s.fresh {
-		was := s.begun
 		if err := s.readLast(ctx); err != nil {
 			return err
 		}
 		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
 			if all.ID(i) == s.id {
-				s.begun, s.known = true, max(s.known, s.at)
-				return s.found(all, i)
+				return all.Stored(i+1, s.last)
 			}
-		}
-		// To a newcomer a replica that lags may have shown less than there was.
-		newer := s.at > s.known
-		s.known = max(s.known, s.at)
-		if was && newer && s.id != s.sent {
-			return &ConflictError{s.subject, s.last, s.id}
 		}
 	}
 	n, err := all.Event()
 	if err != nil {
 		return err
-	}
-	if _, again := all.(*resends); !again {
-		n.Seq = 0
 	}
 	number, err := s.store(ctx, all.ID(0), n)
 	if err != nil {
@@ -237,84 +195,48 @@ func (s *Publisher) behind(text string) {
 	}
 }
 
-// found takes off the list what is in the store up to a place. Things are sent in order, so those before it are there
-// too.
-func (s *Publisher) found(all Backlog, place int) error {
-	for ; place >= 0; place-- {
-		number := s.last - min(s.last, uint64(place))
-		if _, again := all.(*resends); !again && s.Journal != nil {
-			if n, err := all.Event(); err == nil {
-				n.Seq = number
-				s.journal(all.ID(0), n)
-			}
-		}
-		if err := all.Stored(1, number); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// journal keeps what is stored. Where it cannot, that is only told.
-func (s *Publisher) journal(id string, n *fleet.Event) {
-	if err := s.Journal.add(id, n); err != nil && s.On != nil {
-		s.On(fmt.Errorf("the journal: %w", err))
-	}
-}
-
-// Resend stores again, under their old numbers, the events of some spans that the journal holds, and tells how many.
-// The store gets each once: what it has of the last minutes it refuses, and what it has from before nobody asks for.
-func (s *Publisher) Resend(ctx context.Context, spans []fleet.Span) (int, error) {
-	list, err := s.Journal.find(spans)
-	if err != nil || len(list) == 0 {
-		return 0, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := &resends{list: list}
-	err = s.publish(ctx, all)
-	return len(list) - len(all.list), err
-}
-
-// resends is a backlog of events that keep their numbers.
-type resends struct{ list []numbered }
-
-func (r *resends) Len() int                     { return len(r.list) }
-func (r *resends) ID(i int) string              { return r.list[i].id }
-func (r *resends) Event() (*fleet.Event, error) { return r.list[0].n, nil }
-
-func (r *resends) Stored(n int, _ uint64) error {
-	r.list = r.list[n:]
-	return nil
-}
-
 // errBehind is the store's word that something newer is on the subject.
 var errBehind = errors.New("something newer is stored")
 
+// request asks the store, a node through a relay.
+func (s *Publisher) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	if s.bus.node != "" {
+		m.Header.Set(headAgent, s.bus.agent)
+	}
+	answer, err := s.bus.request(ctx, m, attempt)
+	if err != nil {
+		return nil, err
+	}
+	if status := answer.Header.Get("Status"); status != "" && status != statusNone {
+		return nil, fmt.Errorf("the server answers %s %s: %w", status, answer.Header.Get("Description"),
+			nats.ErrNoResponders)
+	}
+	return answer, nil
+}
+
+// statusNone is the store's answer where a subject has no message, or none any more.
+const statusNone = "404"
+
 // readLast reads the subject's last message.
 func (s *Publisher) readLast(ctx context.Context) error {
-	m, err := s.bus.request(ctx, nats.NewMsg(s.lastTo), attempt)
+	m, err := s.request(ctx, nats.NewMsg(s.lastTo))
 	if err != nil {
 		return err
 	}
-	at, last, id := uint64(0), s.last, ""
-	switch status := m.Header.Get("Status"); status {
-	case "":
-		if at, err = strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64); err != nil {
+	s.at, s.id = 0, ""
+	if m.Header.Get("Status") == "" {
+		if s.at, err = strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64); err != nil {
 			return fmt.Errorf("the store's answer has no sequence: %w", err)
 		}
-		id = m.Header.Get(headID)
-		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil && n <= maxCounted {
-			last = max(last, n)
+		s.id = m.Header.Get(headID)
+		if s.last, err = strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil {
+			s.After(s.last)
 		}
-	case "404": // nothing there, or nothing any more
-	default:
-		return fmt.Errorf("the store answers %s %s: %w", status, m.Header.Get("Description"), nats.ErrNoResponders)
 	}
-	if s.refused >= unreadable && s.unread > at {
-		at, id = s.unread, "" // what cannot be read is lost, and what follows it is not
+	if s.refused >= unreadable && s.unread > s.at {
+		s.at, s.id = s.unread, "" // what cannot be read is lost, and what follows it is not
 	}
-	s.fresh, s.at, s.last, s.id = true, at, last, id
+	s.fresh = true
 	return nil
 }
 
@@ -328,26 +250,21 @@ type pubAck struct {
 
 // store sends one thing under the condition that nothing came between, and returns its number.
 func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint64, error) {
-	again := n.Seq != 0
-	if !again {
-		n.Seq = s.last + 1
-	}
+	n.Seq = s.bus.mark.own() + 1
 	data, err := fleet.Encode(n)
 	if err != nil {
 		return 0, err
 	}
 	m := nats.NewMsg(s.publishTo)
 	m.Data = data
-	// The greatest number so far: who reads the last message to go on behind it must not go on behind an old one.
-	m.Header.Set(headSeq, strconv.FormatUint(max(s.last, n.Seq), 10))
+	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
 	m.Header.Set(headID, id)
 	m.Header.Set(nats.MsgIdHdr, id)
 	m.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(s.at, 10))
-	s.sent = id
-	answer, err := s.bus.request(ctx, m, attempt)
+	answer, err := s.request(ctx, m)
 	if err != nil {
-		s.fresh = false // it may be stored or not
+		s.fresh = false
 		return 0, err
 	}
 	var ack pubAck
@@ -356,7 +273,6 @@ func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint6
 	}
 	switch {
 	case ack.Error != nil:
-		s.fresh = false
 		switch ack.Error.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 			s.behind(ack.Error.Description)
@@ -373,10 +289,7 @@ func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint6
 		s.fresh = false
 		return s.last, nil
 	}
-	s.begun, s.at, s.last, s.id, s.refused = true, ack.Seq, max(s.last, n.Seq), id, 0
-	s.known = max(s.known, ack.Seq)
-	if !again {
-		s.journal(id, n)
-	}
+	s.at, s.last, s.id, s.refused = ack.Seq, n.Seq, id, 0
+	s.bus.mark.note(ack.Seq, time.Now().UTC(), n.Seq)
 	return n.Seq, nil
 }

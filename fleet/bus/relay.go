@@ -2,7 +2,8 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // What a node has to say goes through a server of the fleet, and so does its question what it
@@ -33,9 +33,6 @@ const (
 	relayRate  = 64 << 10
 )
 
-// codeTooMuch is the answer to a node that says more than any has to say. It tries again.
-const codeTooMuch = 429
-
 // relay brings what nodes send to the store.
 type relay struct {
 	bus  *Bus
@@ -51,6 +48,9 @@ type allowance struct {
 	at   time.Time
 }
 
+// passing brings a question of a node's agent to the store, and its answer back.
+type passing func(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error)
+
 // relay makes this server one of those that bring to the store what nodes send.
 func (b *Bus) relay() error {
 	b.mu.Lock()
@@ -63,8 +63,8 @@ func (b *Bus) relay() error {
 		return err
 	}
 	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce), each: map[fleet.Name]allowance{}}
-	for subject, build := range map[string]func(fleet.Name, *nats.Msg) *nats.Msg{publishTo: r.publish, lastTo: r.last} {
-		sub, err := nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, build) })
+	for subject, pass := range map[string]passing{publishTo: r.publish, lastTo: r.last} {
+		sub, err := nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, pass) })
 		if err == nil {
 			err = sub.SetPendingLimits(queued, queuedBytes)
 		}
@@ -79,7 +79,7 @@ func (b *Bus) relay() error {
 
 // take passes one question on and its answer back. Several are under way at a time, few of them of one node: a node
 // that asks more waits for no turn, it is not heard. So this never waits, and what others send is not held up.
-func (r *relay) take(m *nats.Msg, build func(fleet.Name, *nats.Msg) *nats.Msg) {
+func (r *relay) take(m *nats.Msg, pass passing) {
 	node, err := fleet.OfSubject(m.Subject)
 	if err != nil || !strings.HasPrefix(m.Reply, inboxOf(node)+".") {
 		return // nobody whom an answer would reach
@@ -89,55 +89,81 @@ func (r *relay) take(m *nats.Msg, build func(fleet.Name, *nats.Msg) *nats.Msg) {
 	}
 	go func() {
 		defer r.bus.meter.leave(node)
-		r.free <- struct{}{}
-		defer func() { <-r.free }()
-		_ = m.RespondMsg(r.answer(node, build(node, m))) // who asked will ask again
+		out := nats.NewMsg("")
+		agent, err := shortHeader(m, headAgent)
+		var got *nats.Msg
+		if err == nil {
+			got, err = pass(node, agent, m)
+		}
+		if err != nil {
+			out.Header.Set("Status", statusLater)
+			out.Header.Set("Description", err.Error())
+		} else {
+			out.Data, out.Header = got.Data, got.Header
+		}
+		_ = m.RespondMsg(out) // who asked will ask again
 	}()
 }
 
-func (r *relay) answer(node fleet.Name, ask *nats.Msg) *nats.Msg {
-	out := nats.NewMsg("")
-	if ask == nil {
-		out.Data, _ = json.Marshal(pubAck{Error: &jetstream.APIError{
-			Code: codeTooMuch, Description: "node " + string(node) + " sends too many messages at a time",
-		}})
-		return out
+// statusLater is the answer to what cannot be done now.
+const statusLater = "429"
+
+// shortHeader is one of our own headers: numbers and identities, as short as names.
+func shortHeader(m *nats.Msg, key string) (string, error) {
+	v := m.Header.Get(key)
+	if v == "" {
+		return "", nil
 	}
-	got, err := r.bus.request(context.Background(), ask, relayTime)
-	if err != nil {
-		out.Header.Set("Status", "503") // as if nobody had been there
-		return out
+	if _, err := fleet.ParseName(v); err != nil {
+		return "", fmt.Errorf("header %s of %d bytes is no number and no identity", key, len(v))
 	}
-	out.Data = got.Data
-	if got.Header != nil {
-		out.Header = got.Header
-	}
-	return out
+	return v, nil
 }
 
-// last asks for the node's last message.
-func (r *relay) last(node fleet.Name, _ *nats.Msg) *nats.Msg {
-	return nats.NewMsg(directGet + fleet.LogOf(node))
+// store asks the store.
+func (r *relay) store(ask *nats.Msg) (*nats.Msg, error) {
+	r.free <- struct{}{}
+	defer func() { <-r.free }()
+	return r.bus.request(context.Background(), ask, relayTime)
 }
 
-// publish is an event for the store, with the headers that a publisher sets and no others; nil for a node
-// that says too much.
-func (r *relay) publish(node fleet.Name, m *nats.Msg) *nats.Msg {
-	if !r.allow(node, len(m.Data), time.Now()) {
-		return nil
+// last asks for the node's last message. Who asks begins, or was overtaken: whether it has the name is settled anew.
+func (r *relay) last(node fleet.Name, agent string, _ *nats.Msg) (*nats.Msg, error) {
+	got, err := r.store(nats.NewMsg(directGet + fleet.LogOf(node)))
+	if err == nil {
+		err = r.bus.settle(node, agent, got)
+	}
+	return got, err
+}
+
+// publish stores an event, with headers of our own and no others.
+func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error) {
+	if !r.allow(node, m.Size(), time.Now()) {
+		r.bus.meter.refuse(node, "more bytes than a node may store")
+		return nil, errors.New("node " + string(node) + " sends more than a node may store")
 	}
 	out := nats.NewMsg(fleet.LogOf(node))
 	out.Data = m.Data
-	for _, k := range []string{headSeq, headID, nats.MsgIdHdr, nats.ExpectedLastSubjSeqHdr} {
-		if v := m.Header.Get(k); v != "" {
+	for _, k := range []string{headSeq, headID, nats.ExpectedLastSubjSeqHdr, headAgent} {
+		switch v, err := shortHeader(m, k); {
+		case err != nil:
+			r.bus.meter.refuse(node, "headers that are none of an agent's")
+			return nil, err
+		case v != "":
 			out.Header.Set(k, v)
 		}
 	}
+	if id := out.Header.Get(headID); id != "" {
+		out.Header.Set(nats.MsgIdHdr, id)
+	}
 	out.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
-	return out
+	if err := r.bus.admit(node, agent); err != nil {
+		return nil, err
+	}
+	return r.store(out)
 }
 
-// allow takes from a node's allowance.
+// allow takes from a node's allowance what a message weighs, with its headers.
 func (r *relay) allow(node fleet.Name, size int, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

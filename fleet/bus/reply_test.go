@@ -86,19 +86,18 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	if last, err := b.Last(ctx); err != nil || last != 2 {
 		t.Errorf("%d messages, %v; two were said", last, err)
 	}
-	bad, err := b.Query(ctx, Range{}, func(_ uint64, n *fleet.Event) error {
+	list, bad := stored(t, b)
+	for _, n := range list {
 		if n.Node != "b" || n.Seq > 2 {
 			t.Errorf("%+v", n)
 		}
-		return nil
-	})
-	if bad != 0 || err != nil {
-		t.Errorf("%d bad, %v", bad, err)
+	}
+	if bad != 0 {
+		t.Errorf("%d are no events", bad)
 	}
 }
 
-// TestRelayBounds has a node say more than it may; others are not held up, and headers of its own
-// do not reach the store.
+// TestRelayBounds has a node say more than it may; others are not held up.
 func TestRelayBounds(t *testing.T) {
 	r := &relay{each: map[fleet.Name]allowance{}}
 	now := time.Now()
@@ -115,13 +114,68 @@ func TestRelayBounds(t *testing.T) {
 	if r.allow("a", 1<<20, now.Add(time.Second/10)) || !r.allow("a", 1<<20, now.Add(17*time.Second)) {
 		t.Error("a does not get its share")
 	}
-	m := nats.NewMsg(publishTo + "a")
-	m.Header.Set("Nats-Rollup", "all")
-	m.Header.Set(nats.ExpectedStreamHdr, "KV_BUSBAR")
-	m.Header.Set(nats.ExpectedLastSubjSeqHdr, "7")
-	got := r.publish("c", m)
-	if got.Subject != fleet.LogOf("c") || len(got.Header) != 2 || got.Header.Get(nats.ExpectedStreamHdr) != fleet.Stream {
-		t.Errorf("%s %v", got.Subject, got.Header)
+}
+
+// TestForeignHeaders has a node send headers of its own, and 60 KB of them: none reaches the store, they count against
+// what the node may store, and the node is named.
+func TestForeignHeaders(t *testing.T) {
+	floods := make(chan Flood, 100)
+	s, b := open(t, ServerConfig{Dir: t.TempDir(), OnFlood: func(f Flood) { floods <- f }})
+	creds, _, err := s.keys.Issue("a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := (&place{t: t, keys: s.keys, urls: []string{s.URL()}}).dial(creds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	go func() { _ = b.Transient(t.Context(), Transient{Flood: func(f Flood) { floods <- f }}) }()
+	data, err := fleet.Encode(&fleet.Event{Seq: 1, At: time.Now(), Node: "a", Kind: fleet.KindLeft})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(change func(nats.Header)) (*nats.Msg, error) {
+		m := nats.NewMsg(publishTo + "a")
+		m.Data = data
+		change(m.Header)
+		return nc.RequestMsg(m, eventually.Limit)
+	}
+	if _, err := send(func(h nats.Header) {
+		h.Set("Nats-Rollup", "all")
+		h.Set("X", strings.Repeat("x", 60<<10))
+		h.Set(headID, "a.1")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := b.js.Stream(t.Context(), fleet.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := st.CachedInfo().State; state.Msgs != 1 || state.Bytes > 1<<10 {
+		t.Errorf("%d messages of %d bytes are stored; want 1 of at most 1 KiB", state.Msgs, state.Bytes)
+	}
+	named := false
+	for i := 0; i < 5000 && !named; i++ {
+		answer, err := send(func(h nats.Header) { h.Set(headID, strings.Repeat("x", 60<<10)) })
+		if err == nil && answer.Header.Get("Status") == "" {
+			t.Fatalf("an identity of 60 KB is answered %s", answer.Data)
+		}
+		if err != nil { // the server has cut it
+			named = (<-floods).Node == "a"
+			break
+		}
+		select {
+		case f := <-floods:
+			named = f.Node == "a"
+		default:
+		}
+	}
+	if !named {
+		t.Error("the node that sends headers of 60 KB is not named")
+	}
+	if st, err = b.js.Stream(t.Context(), fleet.Stream); err != nil || st.CachedInfo().State.Msgs != 1 {
+		t.Errorf("more than one message is stored, %v", err)
 	}
 }
 

@@ -52,6 +52,7 @@ type ServerConfig struct {
 type Server struct {
 	cfg      ServerConfig
 	keys     *Keys
+	mark     *Mark
 	unlock   func()
 	stop     chan struct{}
 	done     sync.WaitGroup
@@ -95,6 +96,13 @@ func start(c *ServerConfig) (*Server, error) {
 			return nil, err
 		}
 	}
+	for _, name := range []string{"journal", "journal.old"} { // of versions that kept events twice
+		_ = os.Remove(filepath.Join(c.Dir, name))
+	}
+	mark, err := openMark(filepath.Join(c.Dir, "mark"))
+	if err != nil {
+		return nil, err
+	}
 	if err := keys.limit(c); err != nil {
 		return nil, err
 	}
@@ -102,7 +110,7 @@ func start(c *ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: *c, keys: keys, ns: ns, stop: make(chan struct{}), signed: text}, nil
+	return &Server{cfg: *c, keys: keys, mark: mark, ns: ns, stop: make(chan struct{}), signed: text}, nil
 }
 
 // launch runs a server, and gives the account as it knows it.
@@ -320,7 +328,7 @@ func (s *Server) Connect(c Config) (*Bus, error) {
 	}
 	// The address is only a name here; with tls:// the client would insist on a certificate.
 	c.URLs, c.creds, c.inside = []string{"nats://127.0.0.1"}, creds, nats.InProcessServer(s)
-	c.Node = ""
+	c.Node, c.mark = "", s.mark
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	return Connect(c)
 }
@@ -332,6 +340,7 @@ func (s *Server) Close() {
 	ns := s.running()
 	ns.Shutdown()
 	ns.WaitForShutdown()
+	_ = s.mark.write() // a disk that is full
 	s.unlock()
 }
 

@@ -132,18 +132,8 @@ func TestPassedOver(t *testing.T) {
 	if err := b.Publisher().Publish(ctx, left("odd")); err != nil {
 		t.Fatal(err)
 	}
-	var bad, seen int
-	read, stop := context.WithCancel(ctx)
-	_ = hub.Follow(read, Following{
-		Each:     func(uint64, *fleet.Event) error { seen++; return nil },
-		Bad:      func(uint64, string, error) { bad++ },
-		CaughtUp: func(uint64) { stop() },
-	})
-	if bad != 4 || seen != 1 {
-		t.Errorf("%d bad and %d good; 4 and 1 were said", bad, seen)
-	}
-	if bad, err := hub.Query(ctx, Range{}, func(uint64, *fleet.Event) error { return nil }); bad != 4 || err != nil {
-		t.Errorf("%d bad, %v", bad, err)
+	if list, bad := stored(t, hub); bad != 4 || len(list) != 1 {
+		t.Errorf("%d bad and %d good; 4 and 1 were said", bad, len(list))
 	}
 }
 

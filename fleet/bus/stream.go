@@ -128,9 +128,11 @@ func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	info := s.CachedInfo()
-	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject,
-		nil
+	return trims(s.CachedInfo()), nil
+}
+
+func trims(info *jetstream.StreamInfo) bool {
+	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject
 }
 
 // Replicas is how many servers hold the stream.

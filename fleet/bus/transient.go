@@ -17,7 +17,7 @@ const maxTransient = 16 << 10
 
 // decoded reads what a node sends and nobody keeps, nil where it is nothing or too much.
 func decoded[T any](m *nats.Msg) *T {
-	if len(m.Data) > maxTransient {
+	if m.Size() > maxTransient {
 		return nil
 	}
 	v, err := fleet.Decode[T](m.Data)
@@ -36,6 +36,8 @@ type Transient struct {
 	// Flood, where it is set, is told once a second of nodes that send more than a node has to say, also of what is to
 	// be kept.
 	Flood func(Flood)
+	// Second, where it is set, is told of names whose second agent was refused, and where the other one is.
+	Second func(node fleet.Name, other string)
 }
 
 // deafEvery is how often it is looked whether messages are lost.
@@ -60,22 +62,31 @@ func (b *Bus) Transient(ctx context.Context, t Transient) error {
 	var subs []*nats.Subscription
 	for _, s := range []struct {
 		subject string
-		receive func(*nats.Msg, fleet.Name)
+		receive func(*nats.Msg, fleet.Name) bool // false: it names another node, or nothing can be read
 	}{
-		{fleet.Beats, func(m *nats.Msg, who fleet.Name) {
-			if v := decoded[fleet.Beat](m); v != nil && v.Node == who && t.Beat != nil {
-				t.Beat(v)
+		{fleet.Beats, func(m *nats.Msg, who fleet.Name) bool {
+			v := decoded[fleet.Beat](m)
+			if v == nil || v.Node != who {
+				return false
 			}
+			b.heard(v, t.Beat)
+			return true
 		}},
-		{fleet.ProgressAll, func(m *nats.Msg, who fleet.Name) {
-			if v := decoded[fleet.Progress](m); v != nil && v.Node == who && t.Progress != nil {
+		{fleet.ProgressAll, func(m *nats.Msg, who fleet.Name) bool {
+			v := decoded[fleet.Progress](m)
+			if v == nil || v.Node != who {
+				return false
+			}
+			if t.Progress != nil {
 				t.Progress(v)
 			}
+			return true
 		}},
 	} {
 		sub, err := nc.Subscribe(s.subject, func(m *nats.Msg) {
-			if who, err := fleet.OfSubject(m.Subject); err == nil && b.meter.pass(who, time.Now()) {
-				s.receive(m, who)
+			who, err := fleet.OfSubject(m.Subject)
+			if err == nil && b.meter.pass(who, time.Now()) && !s.receive(m, who) {
+				b.meter.refuse(who, "heartbeats and progress that cannot be read or name another node")
 			}
 		})
 		if err != nil {
@@ -108,6 +119,27 @@ func (b *Bus) Transient(ctx context.Context, t Transient) error {
 				t.Flood(f)
 			}
 		}
+		for node, other := range b.agents.takeSeconds() {
+			if t.Second != nil {
+				t.Second(node, other)
+			}
+		}
+	}
+}
+
+// heard passes a beat on when its agent has the name.
+func (b *Bus) heard(v *fleet.Beat, pass func(*fleet.Beat)) {
+	switch {
+	case pass == nil:
+	case b.agents.is(v.Node, v.Agent):
+		pass(v)
+	case b.meter.enter(v.Node):
+		go func() {
+			defer b.meter.leave(v.Node)
+			if _, err := fleet.ParseName(v.Agent); (err == nil || v.Agent == "") && b.admit(v.Node, v.Agent) == nil {
+				pass(v)
+			}
+		}()
 	}
 }
 

@@ -66,7 +66,6 @@ func (c *clock) since() time.Duration {
 func (h *Hub) now() time.Time {
 	return h.clock.read(func(moved time.Duration) {
 		h.live.move(moved)
-		h.damage.move(moved)
 		h.view.history(func(x *health.History) { x.MoveBeats(moved) })
 	})
 }

@@ -25,6 +25,7 @@ type memory struct {
 	beat      map[int]func(*fleet.Beat)
 	next      int
 	lead      chan struct{} // holds one token
+	mark      bus.Mark
 	published atomic.Int64
 	away      atomic.Int64   // times that it is not there when its last entry is asked for
 	working   sync.WaitGroup // parts that nodes measure: a bubble must not end before they have
@@ -75,12 +76,11 @@ func (m *memory) Last(context.Context) (uint64, error) {
 	return uint64(len(m.entries)), nil
 }
 
-func (m *memory) Trimmed(context.Context) (bool, error)             { return false, nil }
-func (m *memory) AskResend(fleet.Name, *fleet.Resend) error         { return nil }
-func (m *memory) Resend(context.Context, []fleet.Span) (int, error) { return 0, nil }
-func (m *memory) Published() uint64                                 { return 0 }
+func (m *memory) Trimmed(context.Context) (bool, error) { return false, nil }
+func (m *memory) Mark() *bus.Mark                       { return &m.mark }
 
-func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry), read func(uint64)) error {
+func (m *memory) Follow(ctx context.Context, f bus.Following) error {
+	above := f.From - 1
 	for first := true; ; first = false {
 		m.mu.Lock()
 		list, grown := m.entries[above:], m.grown
@@ -89,11 +89,11 @@ func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry), rea
 			if ctx.Err() != nil {
 				return nil
 			}
-			each(e)
+			f.Each(e)
 			above++
 		}
 		if first {
-			read(above)
+			f.CaughtUp(above)
 		}
 		select {
 		case <-grown:

@@ -263,10 +263,8 @@ func TestNumbersNearTheEnd(t *testing.T) {
 		l := newLiars(t, 1)
 		l.said["evil"] = c.seq - 1
 		l.say("evil", link("a"), c.want)
-		for _, m := range l.v.missing(map[fleet.Name]tail{
-			"evil": {last: 1<<64 - 1, since: l.at}, "n00": {last: 1 << 63, since: l.at},
-		}, true) {
-			t.Errorf("after %d: %d numbers of %s are said to be missing: %v", c.seq, m.count(), m.node, m.gaps)
+		for _, m := range l.v.missing(true) {
+			t.Errorf("after %d: %v", c.seq, m)
 		}
 		l.said["evil"] = 1 // it begins anew, and its clock goes on
 		l.say("evil", link("b"), true)
@@ -278,30 +276,37 @@ func TestNumbersNearTheEnd(t *testing.T) {
 // TestForgedLoss: what one node alone says about its own numbers is no damage of the store, but a warning that names
 // it; what the server itself or several nodes lack is.
 func TestForgedLoss(t *testing.T) {
-	l := newLiars(t, 2)
-	h := New(Config{})
-	h.view = l.v
+	link := fleet.Event{Kind: fleet.KindLink, Link: &fleet.Link{Port: "a", Up: true}}
 	for _, c := range []struct {
 		lacks []fleet.Name
 		want  finding.Severity
 		text  string
 	}{
-		{[]fleet.Name{"evil"}, finding.Warn, "Node evil counts 99 events as stored that the store does not have."},
-		{[]fleet.Name{""}, finding.Error, "The store does not have 100 events of the server that it had acknowledged."},
-		{
-			[]fleet.Name{"evil", "n00"},
-			finding.Error,
-			"The store does not have 198 events of 2 publishers that it had acknowledged.",
-		},
+		{[]fleet.Name{"evil"}, finding.Warn, "The numbers of node evil leave out 99 events, and nothing else is missing."},
+		{[]fleet.Name{"evil", "n00"}, finding.Error, "The store does not have 198 events that it had acknowledged."},
 	} {
-		h.damage.lost = map[fleet.Name]tail{}
+		l := newLiars(t, 2)
+		h := New(Config{Bus: newMemory()})
+		h.view = l.v
 		for _, n := range c.lacks {
-			h.damage.lost[n] = tail{100, l.at}
+			l.said[n] += 99
+			l.say(n, link, true)
 		}
 		list := h.damageFindings(l.at)
 		if len(list) != 1 || list[0].Severity != c.want || list[0].Text != c.text || len(list[0].Nodes) != 0 ||
 			drains(list[0]) {
 			t.Errorf("%q: %+v", c.lacks, list)
 		}
+		if late := h.damageFindings(l.at.Add(damageLasts + time.Hour)); len(late) != 0 {
+			t.Errorf("%q: found after a week: %+v", c.lacks, late)
+		}
+	}
+	l := newLiars(t, 2)
+	h := New(Config{Bus: newMemory()})
+	h.view = l.v
+	h.claims.each = map[fleet.Name]uint64{"evil": 1<<64 - 1}
+	list := h.damageFindings(l.at)
+	if len(list) != 1 || list[0].Severity != finding.Warn || !strings.Contains(list[0].Text, "says evil") || drains(list[0]) {
+		t.Errorf("a claim: %+v", list)
 	}
 }

@@ -33,8 +33,6 @@ type Config struct {
 	// Network is what is known of the fleet beyond what its nodes send, such as a cluster file with its
 	// leaves, nil for nothing. Hosts in it that never join are no nodes.
 	Network *cluster.Cluster
-	// Mend is how often nodes are asked for what the store lost; 0 is 5 s.
-	Mend time.Duration
 	// Resolve gives the addresses of a name; nil is the machine's.
 	Resolve func(ctx context.Context, name string) ([]string, error)
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
@@ -69,10 +67,10 @@ type Hub struct {
 	counts   counts
 	rivals   rivals
 	floods   floods
-	damage   damage
+	claims   claims
 	jobs     jobs
 	reported reported    // what nodes say is wrong with themselves
-	trimmed  atomic.Bool // the store drops the oldest, as it should
+	whole    atomic.Bool // the store is known to drop nothing as it should
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
@@ -92,7 +90,6 @@ type outcome struct {
 func New(cfg Config) *Hub {
 	cfg.Unreachable = cmp.Or(cfg.Unreachable, 35*time.Second)
 	cfg.Slack = cmp.Or(cfg.Slack, 5*time.Second)
-	cfg.Mend = cmp.Or(cfg.Mend, 5*time.Second)
 	cfg.Look = cmp.Or(cfg.Look, 15*time.Second)
 	cfg.Restate = cmp.Or(cfg.Restate, restateEvery)
 	if cfg.Again == nil {
@@ -166,14 +163,14 @@ func (h *Hub) Run(ctx context.Context) error {
 	h.target.Store(last)
 	read := make(chan struct{})
 	start("following the stream", func(ctx context.Context) error {
-		return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take, func(upTo uint64) {
-			h.view.readTo(upTo)
+		return h.cfg.Bus.Follow(ctx, bus.Following{From: h.view.Seq() + 1, Each: h.take, CaughtUp: func(upTo uint64) {
+			h.view.readTo(upTo, h.now())
 			close(read)
-		})
+		}})
 	})
 	start("beats", func(ctx context.Context) error {
 		return h.cfg.Bus.Transient(ctx, bus.Transient{
-			Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood,
+			Beat: h.beat, Progress: h.progress, Deaf: h.messagesLost, Flood: h.Flood, Second: h.second,
 		})
 	})
 	start("pages", h.notifyBeats)
@@ -184,8 +181,6 @@ func (h *Hub) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	h.target.Store(h.view.Seq())
-	h.repairBefore(ctx)
-	h.view.settle()
 	h.clock.begin()
 	close(h.ready)
 	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })
@@ -278,9 +273,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 	b.Jobs, b.Health = nil, nil // beats are kept, and shown to pages
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
-		h.damage.beat(b, now)
 		h.beats(b.Node)
-		h.settle(b)
 		if len(done) > 0 {
 			h.jobs.take(b.Node, done, now)
 		}

@@ -30,7 +30,7 @@ func (h *Hub) lead(ctx context.Context) {
 	wg.Go(func() { h.watch(ctx) })
 	wg.Go(func() { h.alert(ctx) })
 	wg.Go(func() { h.restate(ctx) })
-	wg.Go(func() { h.repair(ctx) })
+	wg.Go(func() { h.watchStore(ctx) })
 	for ctx.Err() == nil {
 		h.mu.Lock()
 		changed := h.changed

@@ -186,11 +186,8 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 	p.one("busbar_news_unsaid_total", "counter", "Failed attempts to store events.", float64(h.counts.unsent.Load()))
 	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.",
 		float64(h.counts.deaf.Load()))
-	missing := uint64(0)
-	for _, l := range h.missing() {
-		missing += l.count()
-	}
-	p.one("busbar_store_missing", "gauge", "Events that the store had acknowledged and does not have.", float64(missing))
+	p.one("busbar_store_missing", "gauge", "Events that the store had acknowledged and does not have.",
+		float64(countMissing(h.Missing())))
 	h.live.mu.Lock()
 	beats := h.live.count
 	h.live.mu.Unlock()

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,7 +124,7 @@ func hubWith(t *testing.T, b *bus.Bus, unreachable time.Duration) (h *Hub, stop 
 		t.Fatal(err)
 	}
 	h = New(Config{
-		Bus: OnBus(b, nil), Unreachable: unreachable, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) },
+		Bus: OnBus(b), Unreachable: unreachable, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -214,17 +213,6 @@ func TestTwoHubsOverNATS(t *testing.T) {
 }
 
 func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }
-
-// TestWhoCannotSpeakIsToldSo waits behind somebody whom the store does not answer, no longer than it wants to.
-func TestWhoCannotPublishGetsAnError(t *testing.T) {
-	o := OnBus(&bus.Bus{}, nil).(*onBus)
-	o.turn <- struct{}{}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := o.Publish(ctx, &fleet.Event{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
-}
 
 // TestStreamThatRanEmpty starts a hub when all that was ever said is too old to be kept.
 func TestStreamThatRanEmpty(t *testing.T) {

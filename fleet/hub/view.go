@@ -41,10 +41,8 @@ const (
 type View struct {
 	mu sync.RWMutex // guards following
 
-	seq        uint64
+	stream     received
 	publishers map[fleet.Name]*received
-	early      early             // outcomes of orders that the store lost
-	said       map[string]uint64 // the server's number that last changed an order or a finding
 	nodes      map[fleet.Name]*node
 	maps       int // bytes of all maps
 	orders     map[string]*order
@@ -93,8 +91,7 @@ func cellMaps() map[fleet.Transport]map[uint64]cell {
 func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
-		publishers: map[fleet.Name]*received{}, said: map[string]uint64{}, nodes: map[fleet.Name]*node{},
-		orders:  map[string]*order{},
+		publishers: map[fleet.Name]*received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: cellMaps(), checks: cellMaps(), findings: map[string]*finding.Finding{},
 		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
@@ -105,10 +102,10 @@ func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 func (v *View) Apply(e Entry) (taken bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e.Seq <= v.seq {
+	if e.Seq <= v.stream.seq {
 		return false
 	}
-	v.seq = e.Seq
+	v.stream.follows(e.Seq, e.Stored)
 	defer v.survive(e, &taken)
 	n := e.Event
 	switch {
@@ -128,30 +125,14 @@ func (v *View) Apply(e Entry) (taken bool) {
 		last = &received{}
 		v.publishers[n.Node] = last
 	}
-	again := last.follows(n.Seq, at, !known)
-	if known && !again && n.Seq <= last.seq && !at.After(last.at) {
+	if known && n.Seq <= last.seq && !at.After(last.at) {
 		return v.ignore("said before")
 	}
-	if !again {
-		last.seq, last.at = n.Seq, at
-	}
+	last.follows(n.Seq, at)
 	if n.Node == "" {
 		return v.server(n, at)
 	}
-	return v.node(n, at, again)
-}
-
-// overtaken tells whether something newer was said about an order or a finding, and takes note of this. Only what is
-// sent again, after the store lost it, comes late.
-func (v *View) overtaken(what string, seq uint64) bool {
-	if seq < v.said[what] {
-		return true
-	}
-	if len(v.said) > 4*(maxFindings+maxOrders) {
-		clear(v.said)
-	}
-	v.said[what] = seq
-	return false
+	return v.node(n, at)
 }
 
 // bounded is a time that a publisher gives, within what the store's clock allows.
@@ -179,18 +160,8 @@ func (v *View) ignore(why string) bool {
 func (v *View) server(n *fleet.Event, at time.Time) bool {
 	switch n.Kind {
 	case fleet.KindOrder:
-		if v.overtaken("order "+n.Order.ID, n.Seq) {
-			if o := v.orders[n.Order.ID]; o != nil && n.Order.Check() == nil { // that the sweep began is news all the same
-				o.begins(n.Order, at)
-				v.catchUp("order " + n.Order.ID)
-			}
-			return false
-		}
 		return v.order(n.Order, at)
 	case fleet.KindFinding:
-		if v.overtaken("finding "+n.Finding.ID, n.Seq) {
-			return false
-		}
 		return v.finding(n.Finding)
 	case fleet.KindMeasured:
 		return v.collective("", n.Measured, at)
@@ -227,17 +198,20 @@ func (v *View) finding(f *finding.Finding) bool {
 }
 
 // readTo tells that there is nothing more up to a number.
-func (v *View) readTo(seq uint64) {
+func (v *View) readTo(seq uint64, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.seq = max(v.seq, seq)
+	if seq > v.stream.seq { // what the store counts and does not show is missing
+		v.stream.follows(seq+1, now)
+		v.stream.seq = seq
+	}
 }
 
 // Seq is the number of the last entry that is in the view.
 func (v *View) Seq() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.seq
+	return v.stream.seq
 }
 
 // Ignored counts entries that were not taken, by reason.
@@ -274,9 +248,6 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		sweep, began = o.sweeps[m.Sweep]
 	}
 	switch {
-	case (o == nil || m.Sweep > o.Order.Sweep || m.Sweep > 0 && !began) && v.orderMissing() &&
-		v.early.add("order "+m.Order, postponed{name, m, at}):
-		return false // the order, or that it ran, may come again
 	case o == nil:
 		return v.ignore("unknown order")
 	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText ||
@@ -322,8 +293,6 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		switch {
 		case p.From == p.To || p.From != name && p.To != name || peer != m.Pairs[0].To && peer != m.Pairs[0].From:
 			return v.ignore("another's pair")
-		case v.nodes[peer] == nil && v.early.add("node "+string(peer), postponed{name, m, at}):
-			return false // that it joined may come again
 		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
 			return v.ignore("unknown peer")
 		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || len(p.Rail) > maxText ||
@@ -505,40 +474,26 @@ type node struct {
 	lastFailedAt time.Time
 }
 
-// node folds what a node said about itself. What comes again, after the store lost it, belongs to the past: it does not
-// replace what was said since.
-func (v *View) node(n *fleet.Event, at time.Time, again bool) bool {
+// node folds what a node said about itself.
+func (v *View) node(n *fleet.Event, at time.Time) bool {
 	s := v.nodes[n.Node]
 	if s == nil {
 		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
 		v.nodes[n.Node] = s
-		v.catchUp("node " + string(n.Node))
 	}
 	if at.After(s.receivedAt) {
 		s.receivedAt = at
 	}
 	switch n.Kind {
 	case fleet.KindJoined:
-		if !again || at.After(s.joinedAt) && !s.left {
-			v.join(n.Node, s, n.Joined, at)
-		}
+		v.join(n.Node, s, n.Joined, at)
 	case fleet.KindLeft:
-		if again && s.receivedAt.After(at) {
-			return true
-		}
 		s.left = true
 		v.changes++
 		v.history(addForget(n.Node))
 	case fleet.KindLink:
-		if old, known := s.links[n.Link.Port]; again && known && old.Since.After(at) {
-			v.history(addLink(n.Node, n.Link, at))
-			return true
-		}
 		return v.link(n.Node, s, n.Link, at)
 	case fleet.KindCounters:
-		if again && len(s.errors) > 0 {
-			return true // newer ones are there, or come
-		}
 		return v.counters(n.Node, s, n.Counters, at)
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)
@@ -799,7 +754,6 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 	o.Order, o.received, o.setup = *next, at, setupOf(next)
 	o.Sweep = sweep
 	v.forgetOrders()
-	v.catchUp("order " + next.ID)
 	return true
 }
 

@@ -29,12 +29,10 @@ type running struct {
 	cancel context.CancelCauseFunc
 	srv    *bus.Server // nil with a cluster that somebody else runs
 	floods chan bus.Flood
-	// journal is what the server itself has said; nil where the store is somebody else's.
-	journal *bus.Journal
-	bus     *bus.Bus
-	hub     *hub.Hub
-	events  *web.Events
-	work    sync.WaitGroup
+	bus    *bus.Bus
+	hub    *hub.Hub
+	events *web.Events
+	work   sync.WaitGroup
 }
 
 // start starts the bus and the hub.
@@ -62,7 +60,7 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 			return nil, err
 		}
 	}
-	cfg.Bus = hub.OnBus(s.bus, s.journal)
+	cfg.Bus = hub.OnBus(s.bus)
 	cfg.Publish = func(kind string, v any) {
 		if err := s.events.Publish(kind, v); err != nil {
 			env.Note(fmt.Sprint("an event for the page: ", err))
@@ -154,7 +152,6 @@ func (s *running) close() {
 	if s.srv != nil {
 		s.srv.Close()
 	}
-	s.journal.Close()
 }
 
 func (f *Fleet) hubConfig() (cfg hub.Config, err error) {
@@ -231,9 +228,6 @@ func (s *running) connect(o *Options, dir string, cfg bus.Config) (err error) {
 		}
 		if err != nil {
 			return failure.Cannot(fmt.Errorf("--bus-listen: %w", err))
-		}
-		if s.journal, err = bus.OpenJournal(filepath.Join(dir, "bus"), 0); err != nil {
-			return failure.Cannot(err)
 		}
 		if s.bus, err = s.srv.Connect(cfg); err != nil {
 			return failure.Cannot(err)

@@ -142,7 +142,8 @@ test-quiet:
 ATTACK ?= 10000
 attack:
 	BUSBAR_ATTACK=$(ATTACK) $(GO) test ./cmd/busbar -run 'TestAttack$$' -count 1 -timeout 90m -v
-	cd tools/fleet && $(GO) run ./soak -hostile && $(GO) run ./soak -corrupt 100
+	BUSBAR_DAMAGED=100 $(GO) test ./fleet/hub -run TestDamagedStores -count 1 -timeout 60m -v
+	cd tools/fleet && $(GO) run ./soak -hostile
 
 # How long a server takes to start with what a fleet says in weeks.
 FILL   ?= /tmp/busbar-fill

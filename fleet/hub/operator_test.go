@@ -227,3 +227,23 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 		}
 	}
 }
+
+// TestThreeServersInTheManual reads the configuration of three servers that docs/fleet.md has.
+func TestThreeServersInTheManual(t *testing.T) {
+	data, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(data), "    server_name: nats1\n")
+	text, _, ended := strings.Cut(text, "\n\n")
+	if !found || !ended {
+		t.Fatal("docs/fleet.md has no configuration of three servers")
+	}
+	var o natsd.Options
+	if err := o.ProcessConfigString(text); err != nil {
+		t.Fatal(err)
+	}
+	if !o.JetStream || !o.SyncAlways || o.JetStreamMaxStore < 7<<30 || len(o.Routes) != 3 || o.Cluster.Name == "" {
+		t.Errorf("%+v", o)
+	}
+}

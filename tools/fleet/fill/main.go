@@ -64,7 +64,7 @@ func start(dir string, crash bool) error {
 		return err
 	}
 	ensured := time.Now()
-	h := hub.New(hub.Config{Bus: hub.OnBus(b, nil)})
+	h := hub.New(hub.Config{Bus: hub.OnBus(b)})
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	select {

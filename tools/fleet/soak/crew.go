@@ -84,10 +84,14 @@ func (c *crew) check(ctx context.Context, b *bus.Bus) error {
 		var wrong []error
 		within, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		news := 0
-		bad, err := b.Query(within, bus.Range{}, func(_ uint64, n *fleet.Event) error {
-			if news++; n.Node == evilName {
-				return nil
+		news, bad, read := 0, 0, false
+		err := b.Follow(within, bus.Following{CaughtUp: func(uint64) { read = true; cancel() }, Each: func(e bus.Entry) {
+			n := e.Event
+			if news++; n == nil {
+				bad++
+			}
+			if n == nil || n.Node == evilName {
+				return
 			}
 			if n.Seq != last[n.Node]+1 {
 				wrong = append(wrong, fmt.Errorf("%s: number %d follows %d", n.Node, n.Seq, last[n.Node]))
@@ -96,9 +100,10 @@ func (c *crew) check(ctx context.Context, b *bus.Bus) error {
 			if n.Kind == fleet.KindMeasured && n.Measured.Failed == "" {
 				results[string(n.Node)+" "+n.Measured.Part]++
 			}
-			return nil
-		})
-		wrong = append(wrong, err)
+		}})
+		if !read {
+			wrong = append(wrong, err)
+		}
 		written := 0
 		for _, p := range c.nodes {
 			text, _ := os.ReadFile(p.part.Ledger) // who measured nothing has none

@@ -99,7 +99,7 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	s.hub = hub.New(hub.Config{
-		Bus: hub.OnBus(s.bus, nil), Unreachable: silence, Look: time.Second,
+		Bus: hub.OnBus(s.bus), Unreachable: silence, Look: time.Second,
 	})
 	running, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup

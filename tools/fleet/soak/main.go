@@ -4,7 +4,6 @@
 //	go run ./soak -agents 200 -for 10m
 //	go run ./soak -agents 200 -for 10m -cluster 3
 //	go run ./soak -agents 200 -for 10m -hostile
-//	go run ./soak -corrupt 100
 //
 // Agents are the real ones, ten to a process; only what they read of their machine and what they measure is made up.
 // Servers are processes of their own.
@@ -33,16 +32,12 @@ func begin() error {
 	agents := flag.Int("agents", 200, "how many nodes")
 	servers := flag.Int("cluster", 1, "how many servers: 1, or 3 for a cluster")
 	length := flag.Duration("for", 10*time.Minute, "how long")
-	times := flag.Int("corrupt", 0, "instead: how often a store is damaged, and its server started on what is left")
 	bad := flag.Bool("hostile", false, "instead: one more node, which is in the wrong hands")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	all := &crew{agents: *agents, length: *length, out: os.Stdout}
-	switch {
-	case *times > 0:
-		return (&corruption{agents: 8, times: *times, length: 5 * time.Second, out: os.Stdout}).run(ctx)
-	case *bad:
+	if *bad {
 		return (&hostile{crew: all}).run(ctx)
 	}
 	return (&soak{crew: all, cluster: *servers, round: 2 * time.Second}).run(ctx)

@@ -53,7 +53,7 @@ func (s *soak) run(ctx context.Context) (err error) {
 	s.idle = map[fleet.Name]time.Time{}
 	reading, stop := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
-	tasks.Go(func() { _ = s.hub.Follow(reading, bus.Following{Each: s.heard, Bad: func(uint64, string, error) {}}) })
+	tasks.Go(func() { _ = s.hub.Follow(reading, bus.Following{Each: s.heard}) })
 	tasks.Go(func() { _ = s.hub.Transient(reading, bus.Transient{Beat: s.beat, Deaf: func() {}}) })
 	began := time.Now()
 	fmt.Fprintf(s.out, "%d agents in %d processes, %d servers, %v\n", s.agents, len(s.nodes), s.cluster, s.length)
@@ -73,13 +73,12 @@ func (s *soak) run(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *soak) heard(_ uint64, n *fleet.Event) error {
+func (s *soak) heard(e bus.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.Kind == fleet.KindMeasured {
-		s.delays = append(s.delays, time.Since(n.At))
+	if e.Event != nil && e.Event.Kind == fleet.KindMeasured {
+		s.delays = append(s.delays, time.Since(e.Event.At))
 	}
-	return nil
 }
 
 func (s *soak) beat(b *fleet.Beat) {

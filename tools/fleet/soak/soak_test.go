@@ -37,22 +37,6 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// TestCorruptStore damages the store of a server some times. The command does it a hundred times: -corrupt 100.
-func TestCorruptStore(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills and damages a store for half a minute")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-	defer cancel()
-	var out bytes.Buffer
-	c := corruption{agents: 4, times: 12, length: 2 * time.Second, out: &out}
-	err := c.run(ctx)
-	t.Log(out.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestHostileNode has one node of a fleet in the wrong hands for some seconds. The command does it for ten minutes
 // among 200: -hostile.
 func TestHostileNode(t *testing.T) {

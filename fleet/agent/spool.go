@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -149,13 +147,12 @@ func (s *spool) Event() (*fleet.Event, error) {
 	if _, err := s.f.ReadAt(data, e.at); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
-	text, _, err := bus.ReadFrame(bufio.NewReader(bytes.NewReader(data)))
-	if err != nil {
-		return nil, fmt.Errorf("%s at %d: %w", s.path, e.at, err)
-	}
-	var l line
 	n := new(fleet.Event)
-	if err := errors.Join(json.Unmarshal(text, &l), json.Unmarshal(l.News, n)); err != nil {
+	l, err := parseLine(data)
+	if err == nil {
+		err = json.Unmarshal(l.News, n)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s at %d: %w", s.path, e.at, err)
 	}
 	return n, nil

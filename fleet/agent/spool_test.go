@@ -24,6 +24,19 @@ func opened(t testing.TB, dir string, most int64) *spool {
 	return s
 }
 
+// framed is a file of lines.
+func framed(t testing.TB, lines ...line) (text []byte) {
+	t.Helper()
+	for _, l := range lines {
+		data, err := l.frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, data...)
+	}
+	return text
+}
+
 // word is news that can be told from other news.
 func event(k fleet.Kind, text string) *fleet.Event {
 	n := &fleet.Event{Node: "n", Kind: k}
@@ -140,6 +153,27 @@ func TestSpoolKeepsItsFolder(t *testing.T) {
 	}
 }
 
+// TestSpoolFormat reads a spool of the last version, and refuses one of a later version whole.
+func TestSpoolFormat(t *testing.T) {
+	for format, want := range map[int]string{0: "", 1: "", 2: "has format 2"} {
+		dir := t.TempDir()
+		text := framed(t, line{Node: "n", Format: format}, line{ID: "x.1", News: []byte("{}")})
+		if err := os.WriteFile(filepath.Join(dir, spoolName), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSpool(dir, "n", 0)
+		switch {
+		case err != nil && (want == "" || !strings.Contains(err.Error(), want)), err == nil && want != "":
+			t.Errorf("format %d: %v", format, err)
+		case err == nil:
+			if s.Len() != 1 {
+				t.Errorf("format %d: %d wait; want 1", format, s.Len())
+			}
+			s.close()
+		}
+	}
+}
+
 // TestSpoolFull fills the spool: what can be read again is refused first.
 func TestSpoolFull(t *testing.T) {
 	s := opened(t, t.TempDir(), 64<<10)
@@ -195,9 +229,9 @@ func TestSpoolCompacts(t *testing.T) {
 
 func FuzzSpool(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(bus.Frame([]byte(`{"node":"n"}`)))
-	f.Add(append(bus.Frame([]byte(`{"node":"n"}`)), bus.Frame([]byte(`{"id":"a.1","news":{"seq":1}}`))...))
-	f.Add(append(bus.Frame([]byte(`{"node":"n"}`)), bus.Frame([]byte(`{"stored":"a.1","number":7}`))...))
+	f.Add(framed(f, line{Node: "n"}))
+	f.Add(framed(f, line{Node: "n"}, line{ID: "a.1", News: []byte(`{"seq":1}`)}))
+	f.Add(framed(f, line{Node: "n"}, line{Stored: "a.1", Number: 7}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, spoolName), data, 0o600); err != nil {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/bus"
 )
 
 // line is one record of the spool's file. Exactly one of its kinds is set.
@@ -26,6 +26,25 @@ type line struct {
 
 // spoolFormat is how the file is written. Spools without a format were written in the same way.
 const spoolFormat = 1
+
+// frame is a line as it is written: the text with its length and its checksum in front.
+func (l line) frame() ([]byte, error) {
+	text, err := json.Marshal(l)
+	return fmt.Appendf(nil, "%08x %08x %s\n", len(text), crc32.Checksum(text, castagnoli), text), err
+}
+
+// parseLine reads a line, with its end.
+func parseLine(data []byte) (l line, err error) {
+	const head = 8 + 1 + 8 + 1
+	if len(data) <= head {
+		return l, errors.New("a short line")
+	}
+	text := data[head : len(data)-1]
+	if want := fmt.Sprintf("%08x %08x ", len(text), crc32.Checksum(text, castagnoli)); string(data[:head]) != want {
+		return l, errors.New("a line with another length or checksum")
+	}
+	return l, json.Unmarshal(text, &l)
+}
 
 // load reads what an earlier process left.
 func (s *spool) load() (err error) {
@@ -63,24 +82,17 @@ func (s *spool) read() error {
 	if err != nil {
 		return err
 	}
-	from := func(at int64) *bufio.Reader {
-		return bufio.NewReaderSize(io.NewSectionReader(s.f, at, info.Size()-at), 1<<16)
-	}
-	r, at := from(0), int64(0)
+	r, at := bufio.NewReaderSize(io.NewSectionReader(s.f, 0, info.Size()), 1<<16), int64(0)
 	for s.damaged < mostDamage {
-		text, n, err := bus.ReadFrame(r)
-		var l line
-		if err == nil {
-			err = json.Unmarshal(text, &l)
+		data, err := r.ReadBytes('\n')
+		if err != nil { // it was not written to its end
+			return nil
 		}
+		n := len(data)
+		l, err := parseLine(data)
 		if err != nil {
-			skipped, whole := bus.SkipFrame(from(at))
-			if !whole {
-				return nil
-			}
 			s.damaged++
-			at += skipped
-			r = from(at)
+			at += int64(n)
 			continue
 		}
 		if l.Node != s.node && (l.Node != "" || at == 0) {
@@ -131,11 +143,10 @@ func (s *spool) write(l line, sync bool) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(l)
+	data, err := l.frame()
 	if err != nil {
 		return err
 	}
-	data := bus.Frame(text)
 	if _, err = s.f.WriteAt(data, s.size); err == nil && sync {
 		err = s.f.Sync()
 	}
@@ -157,11 +168,11 @@ func (s *spool) compact() error {
 	defer os.Remove(f.Name()) // gone when it was renamed
 	var head []byte
 	for _, l := range []line{{Node: s.node, Format: spoolFormat}, {Number: s.number}} {
-		text, err := json.Marshal(l)
+		data, err := l.frame()
 		if err != nil {
 			return err
 		}
-		head = append(head, bus.Frame(text)...)
+		head = append(head, data...)
 	}
 	waiting := make([]entry, 0, len(s.waiting))
 	w := bufio.NewWriterSize(f, 1<<16)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,19 +90,21 @@ func TestAgentBeforeItsServer(t *testing.T) {
 	if err := hub.Ensure(bound); err != nil {
 		t.Fatal(err)
 	}
-	enough := errors.New("enough")
-	err = hub.Follow(bound, bus.Following{Each: func(_ uint64, n *fleet.Event) error {
+	joined := false
+	err = hub.Follow(bound, bus.Following{Each: func(e bus.Entry) {
+		n := e.Event
 		if n.Kind != fleet.KindJoined {
-			return nil
+			return
 		}
 		var m query.MapDoc
 		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" ||
 			!strings.HasPrefix(n.Joined.Meet, "127.0.0.1:7") {
 			t.Errorf("%s joins at %s with %s, %v", n.Node, n.Joined.Meet, n.Joined.Map, err)
 		}
-		return enough
+		joined = true
+		stop()
 	}})
-	if !errors.Is(err, enough) {
+	if !joined {
 		t.Fatalf("%v\n%s", err, stdout.String())
 	}
 	cancel(context.Canceled)

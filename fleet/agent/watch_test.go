@@ -191,8 +191,8 @@ func TestDriverCounters(t *testing.T) {
 	}
 }
 
-// TestSecondOfOneName starts two agents with one name. The second is refused with a word about the first, which goes on;
-// when that has ended, another takes over.
+// TestSecondOfOneName starts two agents with one name. The second is refused with a word about the first, which goes
+// on; when that has ended, another takes over.
 func TestSecondOfOneName(t *testing.T) {
 	f := newFixture(t)
 	busy := func(c *Config) {

@@ -29,8 +29,8 @@ const (
 	herePause = 500 * time.Millisecond
 )
 
-// agentAt is where an agent is asked whether it is there, and told that another has its name: in the node's inbox, where
-// servers may publish and other nodes may not.
+// agentAt is where an agent is asked whether it is there, and told that another has its name: in the node's inbox,
+// where servers may publish and other nodes may not.
 func agentAt(node fleet.Name, agent string) string {
 	return inboxOf(node) + ".agent." + fleet.Name(agent).Token()
 }
@@ -48,8 +48,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("another agent uses the name %s (%s), so this one stops; give each node its own credentials (busbar "+
-		"serve token node NAME), or stop the other agent first", e.Node, e.Other)
+	return fmt.Sprintf("another agent uses the name %s (%s), so this one stops; give each node its own credentials "+
+		"(busbar serve token node NAME), or stop the other agent first", e.Node, e.Other)
 }
 
 // Held ends when another agent has this one's name; its cause is a ConflictError.

@@ -109,7 +109,13 @@ func TestMark(t *testing.T) {
 		trims      bool
 		lost       int
 	}{
-		{9, 9, false, 0}, {12, 12, false, 0}, {8, 8, false, 1}, {0, 0, true, 1}, {0, 9, true, 0}, {0, 9, false, 1}, {3, 9, true, 1},
+		{9, 9, false, 0},
+		{12, 12, false, 0},
+		{8, 8, false, 1},
+		{0, 0, true, 1},
+		{0, 9, true, 0},
+		{0, 9, false, 1},
+		{3, 9, true, 1},
 	} {
 		if m, err = openMark(path); err != nil || m.own() != 3 {
 			t.Fatalf("%+v, %v", m, err)
@@ -129,7 +135,9 @@ func TestMark(t *testing.T) {
 		m.at, m.before = marked{Format: markFormat, Last: 9, At: at, Own: 3}, marked{}
 		_ = m.write()
 	}
-	for text, want := range map[string]string{`{"format":2}`: "format 2", `{"for`: "cannot be read", "": "cannot be read"} {
+	for text, want := range map[string]string{
+		`{"format":2}`: "format 2", `{"for`: "cannot be read", "": "cannot be read",
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ func TestThreeServers(t *testing.T) {
 func suite(t *testing.T, servers int) {
 	p := newPlace(t, servers)
 	hub := p.hub()
-	if n, err := hub.Replicas(p.ctx()); err != nil || n != servers {
-		t.Fatalf("%d replicas on %d servers, %v", n, servers, err)
+	if info, err := hub.info(p.ctx()); err != nil || info.Config.Replicas != servers {
+		t.Fatalf("%+v on %d servers, %v", info, servers, err)
 	}
 	t.Run("said and read", func(t *testing.T) { testPublished(t, p, hub) })
 	t.Run("asked", func(t *testing.T) { testAsked(t, p, hub) })

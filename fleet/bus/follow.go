@@ -125,13 +125,10 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 
 // begin looks how far the stream goes, before each consumer.
 func (r *follower) begin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerMost)
-	defer cancel()
-	s, err := r.bus.js.Stream(ctx, fleet.Stream)
+	info, err := r.bus.info(ctx)
 	if err != nil {
 		return err
 	}
-	info := s.CachedInfo()
 	if info.State.LastSeq+1 < r.next {
 		return ErrAnotherStore
 	}

@@ -50,14 +50,14 @@ func (b *Bus) Lead(ctx context.Context, run func(context.Context)) error {
 }
 
 func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
-	replicas, err := b.Replicas(ctx)
+	info, err := b.info(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for {
 		kv, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: bucket, Description: "who of several servers leads", TTL: leaseTime, History: 1,
-			MaxBytes: 1 << 20, Replicas: replicas,
+			MaxBytes: 1 << 20, Replicas: info.Config.Replicas,
 		})
 		if err == nil || !transient(err) {
 			return kv, err

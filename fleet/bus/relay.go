@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"busbar.dev/fleet"
@@ -27,25 +26,12 @@ const (
 const (
 	relayTime   = attempt - 500*time.Millisecond // so that the node hears that it failed
 	relayAtOnce = 256                            // at the store; of one node there are relayEach
-	// A node may say what a full spool holds at once, and this much a second ever after. A node
-	// in the wrong hands would take a day and more to drive out what others sent.
-	relayBurst = 64 << 20
-	relayRate  = 64 << 10
 )
 
 // relay brings what nodes send to the store.
 type relay struct {
 	bus  *Bus
 	free chan struct{}
-
-	mu   sync.Mutex // guards following
-	each map[fleet.Name]allowance
-}
-
-// allowance is what a node may say yet.
-type allowance struct {
-	left float64
-	at   time.Time
 }
 
 // passing brings a question of a node's agent to the store, and its answer back.
@@ -62,7 +48,7 @@ func (b *Bus) relay() error {
 	if err != nil {
 		return err
 	}
-	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce), each: map[fleet.Name]allowance{}}
+	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce)}
 	for subject, pass := range map[string]passing{publishTo: r.publish, lastTo: r.last} {
 		sub, err := nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, pass) })
 		if err == nil {
@@ -138,8 +124,7 @@ func (r *relay) last(node fleet.Name, agent string, _ *nats.Msg) (*nats.Msg, err
 
 // publish stores an event, with headers of our own and no others.
 func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error) {
-	if !r.allow(node, m.Size(), time.Now()) {
-		r.bus.meter.refuse(node, "more bytes than a node may store")
+	if !r.bus.meter.keep(node, m.Size(), time.Now()) {
 		return nil, errors.New("node " + string(node) + " sends more than a node may store")
 	}
 	out := nats.NewMsg(fleet.LogOf(node))
@@ -161,25 +146,4 @@ func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, 
 		return nil, err
 	}
 	return r.store(out)
-}
-
-// allow takes from a node's allowance what a message weighs, with its headers.
-func (r *relay) allow(node fleet.Name, size int, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a, known := r.each[node]
-	if !known {
-		a = allowance{relayBurst, now}
-	}
-	a.left = min(relayBurst, a.left+now.Sub(a.at).Seconds()*relayRate)
-	a.at = now
-	const least = 256 // what the store keeps beside a message
-	may := a.left >= float64(size+least)
-	if may {
-		a.left -= float64(size + least)
-	}
-	if known || len(r.each) < 2*fleet.MaxNodes {
-		r.each[node] = a
-	}
-	return may
 }

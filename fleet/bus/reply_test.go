@@ -99,19 +99,19 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 
 // TestRelayBounds has a node say more than it may; others are not held up.
 func TestRelayBounds(t *testing.T) {
-	r := &relay{each: map[fleet.Name]allowance{}}
+	var m meter
 	now := time.Now()
 	n := 0
-	for r.allow("a", 1<<20, now) {
+	for m.keep("a", 1<<20, now) {
 		n++
 	}
 	if n != 63 {
 		t.Errorf("%d MiB at once", n)
 	}
-	if !r.allow("b", 1<<20, now) {
+	if !m.keep("b", 1<<20, now) {
 		t.Error("b is held up by a")
 	}
-	if r.allow("a", 1<<20, now.Add(time.Second/10)) || !r.allow("a", 1<<20, now.Add(17*time.Second)) {
+	if m.keep("a", 1<<20, now.Add(time.Second/10)) || !m.keep("a", 1<<20, now.Add(17*time.Second)) {
 		t.Error("a does not get its share")
 	}
 }

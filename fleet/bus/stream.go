@@ -57,7 +57,7 @@ func (b *Bus) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()
 	want := b.streamConfig()
-	s, err := b.js.Stream(ctx, fleet.Stream)
+	info, err := b.info(ctx)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		want.Replicas = b.cfg.Replicas
@@ -79,7 +79,7 @@ func (b *Bus) ensure(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	have := s.CachedInfo().Config
+	have := info.Config
 	want.Replicas = have.Replicas
 	if b.cfg.Replicas != 0 {
 		want.Replicas = b.cfg.Replicas
@@ -110,38 +110,32 @@ func (b *Bus) streamConfig() jetstream.StreamConfig {
 // Last is the sequence of the newest message of the stream, 0 where none is left: nobody must wait for
 // one that was dropped.
 func (b *Bus) Last(ctx context.Context) (uint64, error) {
-	s, err := b.js.Stream(ctx, fleet.Stream)
-	if err != nil {
+	info, err := b.info(ctx)
+	if err != nil || info.State.Msgs == 0 {
 		return 0, err
 	}
-	if st := s.CachedInfo().State; st.Msgs > 0 {
-		return st.LastSeq, nil
-	}
-	return 0, nil
+	return info.State.LastSeq, nil
 }
 
-// Trimmed tells whether the stream drops its oldest messages by one of its bounds, or may have done so.
-func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
+// info is the stream as it is now.
+func (b *Bus) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()
 	s, err := b.js.Stream(ctx, fleet.Stream)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return trims(s.CachedInfo()), nil
+	return s.CachedInfo(), nil
+}
+
+// Trimmed tells whether the stream drops its oldest messages by one of its bounds, or may have done so.
+func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
+	info, err := b.info(ctx)
+	return err == nil && trims(info), err
 }
 
 func trims(info *jetstream.StreamInfo) bool {
 	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject
-}
-
-// Replicas is how many servers hold the stream.
-func (b *Bus) Replicas(ctx context.Context) (int, error) {
-	s, err := b.js.Stream(ctx, fleet.Stream)
-	if err != nil {
-		return 0, err
-	}
-	return s.CachedInfo().Config.Replicas, nil
 }
 
 func is(err error, code jetstream.ErrorCode) bool {

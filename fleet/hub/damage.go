@@ -106,7 +106,8 @@ func (h *Hub) damageFindings(now time.Time) (list []finding.Finding) {
 	if one != theStream && one != theServer &&
 		!slices.ContainsFunc(missing, func(m Missing) bool { return m.Of != one }) {
 		f.Severity, f.Confidence = finding.Warn, 0.5
-		f.Text = fmt.Sprintf("The numbers of %s leave out %d events, and nothing else is missing.", one, countMissing(missing))
+		f.Text = fmt.Sprintf("The numbers of %s leave out %d events, and nothing else is missing.", one,
+			countMissing(missing))
 		f.Fix = fmt.Sprintf("Check the agent of %s and who has its credentials, then the disk of the server's --data.", one)
 	}
 	return append(h.claims.findings(h.view, now), f)

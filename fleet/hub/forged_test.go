@@ -306,7 +306,8 @@ func TestForgedLoss(t *testing.T) {
 	h.view = l.v
 	h.claims.each = map[fleet.Name]uint64{"evil": 1<<64 - 1}
 	list := h.damageFindings(l.at)
-	if len(list) != 1 || list[0].Severity != finding.Warn || !strings.Contains(list[0].Text, "says evil") || drains(list[0]) {
+	if len(list) != 1 || list[0].Severity != finding.Warn || !strings.Contains(list[0].Text, "says evil") ||
+		drains(list[0]) {
 		t.Errorf("a claim: %+v", list)
 	}
 }

@@ -66,8 +66,8 @@ func (m Missing) String() string {
 	return fmt.Sprintf("%s, from before %s", text, m.until.UTC().Format(time.RFC3339))
 }
 
-// missing is what the stream does not have. A store that is not whole drops what is oldest as it should: of one that is,
-// numbers before the first count too, and the stream's own sequences.
+// missing is what the stream does not have. A store that is not whole drops what is oldest as it should: of one that
+// is, numbers before the first count too, and the stream's own sequences.
 func (v *View) missing(whole bool) (list []Missing) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -117,9 +117,6 @@ func (l *lease) turn(ctx context.Context) {
 		if !l.leads {
 			l.start(ctx)
 		}
-	case l.leads &&
-		(errors.Is(err, jetstream.ErrKeyExists) || is(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant)):
-		l.renewed(ask, now)
 	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
 		l.stop() // the next turn would come too late
 	case !l.leads && (errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)):
@@ -127,17 +124,4 @@ func (l *lease) turn(ctx context.Context) {
 			l.kv = kv
 		}
 	}
-}
-
-// renewed looks whether a renewal that was refused had been stored after all.
-func (l *lease) renewed(ctx context.Context, now time.Time) {
-	e, err := l.kv.Get(ctx, leader)
-	if err == nil && string(e.Value()) == string(l.owner) {
-		l.revision = e.Revision()
-		// It holds for longer than until, by a clock that is not ours; the next renewal will say.
-		if now.Add(leaseTurn + leaseAsk).Before(l.until) {
-			return
-		}
-	}
-	l.stop()
 }

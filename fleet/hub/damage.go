@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"busbar.dev/finding"
@@ -17,12 +16,6 @@ const StoreDamaged finding.Kind = "store-damaged"
 
 // damageLasts is for how long a finding tells of events that are missing, from when that was found.
 const damageLasts = 7 * 24 * time.Hour
-
-// claims are the last numbers that nodes say were stored, where the store does not have them.
-type claims struct {
-	mu   sync.Mutex // guards following
-	each map[fleet.Name]uint64
-}
 
 // Missing lists what the store lost: of the stream, by its sequences, and of publishers, by their numbers.
 func (h *Hub) Missing() []Missing {
@@ -58,9 +51,7 @@ func (h *Hub) watchStore(ctx context.Context) {
 		within, cancel := context.WithTimeout(ctx, 10*time.Second)
 		if h.readAll(within) == nil {
 			maps.DeleteFunc(said, func(n fleet.Name, last uint64) bool { return last <= h.view.lastOf(n) })
-			h.claims.mu.Lock()
-			h.claims.each = said
-			h.claims.mu.Unlock()
+			h.claims.Store(&said)
 		}
 		cancel()
 		if !h.sleep(ctx, h.cfg.Look) {
@@ -99,7 +90,7 @@ func (h *Hub) damageFindings(now time.Time) (list []finding.Finding) {
 		return false
 	})
 	if len(missing) == 0 {
-		return h.claims.findings(h.view, now)
+		return h.claimFindings(now)
 	}
 	f.Text = fmt.Sprintf("The store does not have %d events that it had acknowledged.", countMissing(missing))
 	one := missing[0].Of
@@ -110,19 +101,22 @@ func (h *Hub) damageFindings(now time.Time) (list []finding.Finding) {
 			countMissing(missing))
 		f.Fix = fmt.Sprintf("Check the agent of %s and who has its credentials, then the disk of the server's --data.", one)
 	}
-	return append(h.claims.findings(h.view, now), f)
+	return append(h.claimFindings(now), f)
 }
 
-// findings are warnings about nodes that say that more was stored than there is.
-func (c *claims) findings(v *View, now time.Time) (list []finding.Finding) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range slices.SortedFunc(maps.Keys(c.each), byNumber) {
+// claimFindings are warnings about nodes that say that more was stored than there is.
+func (h *Hub) claimFindings(now time.Time) (list []finding.Finding) {
+	said := h.claims.Load()
+	if said == nil {
+		return nil
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(*said), byNumber) {
 		list = append(list, finding.Finding{
 			ID: fmt.Sprintf("%s:%s", StoreDamaged, n), Kind: StoreDamaged, Severity: finding.Warn, Nodes: []string{string(n)},
 			Since: now.UTC().Truncate(time.Second), Confidence: 0.5,
-			Text: fmt.Sprintf("Events of %s up to number %d were stored, says %s; the store has them up to %d.", n, c.each[n], n,
-				v.lastOf(n)),
+			Text: fmt.Sprintf("Events of %s up to number %d were stored, says %s; the store has them up to %d.", n, (*said)[n],
+				n,
+				h.view.lastOf(n)),
 			Fix: fmt.Sprintf("Check the disk of the server's --data, and the agent of %s.", n),
 		})
 	}

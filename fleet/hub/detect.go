@@ -49,7 +49,8 @@ func (h *Hub) detect(ctx context.Context) error {
 	var found []finding.Finding
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
-	found = slices.Concat(h.rivals.findings(time.Now()), h.floods.findings(time.Now()), h.damageFindings(now),
+	found = slices.Concat(h.rivals.findings(TwoAgents, finding.Warn, began, rivalWords),
+		h.floods.findings(Flooding, finding.Error, began, floodWords), h.damageFindings(now),
 		h.view.unreadable(), h.jobs.last.Load().hold, h.reported.findings(now), found)
 	h.counts.looked(time.Since(began))
 	h.finds.Lock()

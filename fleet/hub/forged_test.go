@@ -304,7 +304,7 @@ func TestForgedLoss(t *testing.T) {
 	l := newLiars(t, 2)
 	h := New(Config{Bus: newMemory()})
 	h.view = l.v
-	h.claims.each = map[fleet.Name]uint64{"evil": 1<<64 - 1}
+	h.claims.Store(&map[fleet.Name]uint64{"evil": 1<<64 - 1})
 	list := h.damageFindings(l.at)
 	if len(list) != 1 || list[0].Severity != finding.Warn || !strings.Contains(list[0].Text, "says evil") ||
 		drains(list[0]) {

@@ -65,9 +65,9 @@ type Hub struct {
 	ready    chan struct{} // closed when the stream's past is in the view
 	leading  atomic.Bool
 	counts   counts
-	rivals   rivals
-	floods   floods
-	claims   claims
+	rivals   recent[string]
+	floods   recent[flood]
+	claims   atomic.Pointer[map[fleet.Name]uint64] // that the store does not bear out
 	jobs     jobs
 	reported reported    // what nodes say is wrong with themselves
 	whole    atomic.Bool // the store is known to drop nothing as it should

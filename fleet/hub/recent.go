@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"busbar.dev/finding"
@@ -14,7 +15,10 @@ import (
 const recentLasts = 10 * time.Minute
 
 // recent is what was noticed of nodes of late, by the process's own clock, which nobody sets.
-type recent[T any] map[fleet.Name]*noticed[T]
+type recent[T any] struct {
+	mu   sync.Mutex // guards following
+	each map[fleet.Name]*noticed[T]
+}
 
 // noticed is one node's.
 type noticed[T any] struct {
@@ -22,26 +26,31 @@ type noticed[T any] struct {
 	what        T
 }
 
-// notice is what is noticed of a node now; fresh where nothing was of late.
-func (r *recent[T]) notice(n fleet.Name, now time.Time) (e *noticed[T], fresh bool) {
-	if e = (*r)[n]; e != nil && now.Sub(e.last) <= recentLasts {
-		return e, false
+// notice takes note of a node now: change gets what was noticed of it of late. It is true where nothing was.
+func (r *recent[T]) notice(n fleet.Name, now time.Time, change func(T) T) (fresh bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.each[n]
+	if fresh = e == nil || now.Sub(e.last) > recentLasts; fresh {
+		if r.each == nil || len(r.each) >= fleet.MaxNodes {
+			r.each = map[fleet.Name]*noticed[T]{}
+		}
+		e = &noticed[T]{first: now}
+		r.each[n] = e
 	}
-	if *r == nil || len(*r) >= fleet.MaxNodes {
-		*r = recent[T]{}
-	}
-	e = &noticed[T]{first: now, last: now}
-	(*r)[n] = e
-	return e, true
+	e.last, e.what = now, change(e.what)
+	return fresh
 }
 
 // findings tell of a kind what was noticed and is not over.
-func (r recent[T]) findings(kind finding.Kind, s finding.Severity, now time.Time,
+func (r *recent[T]) findings(kind finding.Kind, s finding.Severity, now time.Time,
 	words func(n fleet.Name, what T) (text, fact, fix string),
 ) (list []finding.Finding) {
-	maps.DeleteFunc(r, func(_ fleet.Name, e *noticed[T]) bool { return now.Sub(e.last) > recentLasts })
-	for _, n := range slices.Sorted(maps.Keys(r)) {
-		e := r[n]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.each, func(_ fleet.Name, e *noticed[T]) bool { return now.Sub(e.last) > recentLasts })
+	for _, n := range slices.Sorted(maps.Keys(r.each)) {
+		e := r.each[n]
 		text, fact, fix := words(n, e.what)
 		list = append(list, finding.Finding{
 			ID: fmt.Sprintf("%s:%s", kind, n), Kind: kind, Severity: s, Nodes: []string{string(n)},

@@ -412,7 +412,10 @@ func (j *joiner) rank(p, largest int) Rank {
 
 // row is one line, and the calls that can be compared.
 func (c *comm) row(parts *rowParts, job *Job, index map[int]int) (Row, []call) {
-	r := Row{Comm: c.hash, Group: c.group, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, Class: parts.class, LateRank: -1}
+	r := Row{
+		Comm: c.hash, Group: c.group, Ranks: c.first.Ranks, Nodes: c.first.Nodes, Op: parts.op, Class: parts.class,
+		LateRank: -1,
+	}
 	var us []float64
 	var size, count float64
 	byCall, calls := map[uint64]*call{}, map[int]int{}

@@ -302,7 +302,8 @@ func honest(t *testing.T, h *Hub, liar fleet.Name) {
 			t.Errorf("%s is %s, unhealthy %v: %v", n.Name, n.State, n.Unhealthy, n.Findings)
 		}
 	}
-	if slices.Sort(names); !slices.Equal(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == string(liar) }),
+	if slices.Sort(names); !slices.Equal(slices.DeleteFunc(slices.Clone(names),
+		func(n string) bool { return n == string(liar) }),
 		[]string{"n0", "n1", "n2", "n3", "n4"}) {
 		t.Errorf("nodes are %v", names)
 	}
@@ -319,7 +320,8 @@ func honest(t *testing.T, h *Hub, liar fleet.Name) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for before, text, found := strings.Cut(string(data), slander); found; before, text, found = strings.Cut(text, slander) {
+		for before, text, found := strings.Cut(string(data), slander); found; before, text, found = strings.Cut(text,
+			slander) {
 			if !strings.HasSuffix(before, "evil says: ") && !strings.HasSuffix(before, slander+" ") && before != " " {
 				t.Errorf("its words are told as the server's: %s", data)
 			}
@@ -401,8 +403,8 @@ func (l *liars) tell(by fleet.Name, order string, sweep int, a, b fleet.Name, ou
 	}})
 }
 
-// TestJobsOfAHostileNode has a node send records of hundreds of jobs, and of a job of another, over NATS. What is beyond
-// a node's share is left out and named as its own, and nobody is drained.
+// TestJobsOfAHostileNode has a node send records of hundreds of jobs, and of a job of another, over NATS. What is
+// beyond a node's share is left out and named as its own, and nobody is drained.
 func TestJobsOfAHostileNode(t *testing.T) {
 	srv := server(t, t.TempDir())
 	h, _ := hubOn(t, srv)

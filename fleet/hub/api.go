@@ -36,82 +36,120 @@ type Endpoint struct {
 
 // Endpoints are all that a hub answers.
 func (h *Hub) Endpoints() []Endpoint {
-	read := func(path string, serve func(http.ResponseWriter, *http.Request)) Endpoint {
-		return Endpoint{
-			Method: http.MethodGet, Path: path, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { serve(w, r) },
-		}
-	}
-	list := []Endpoint{
-		read("/api/fleet/nodes", h.getNodes),
-		read("/api/fleet/pairs", h.getPairs),
-		read("/api/fleet/link", h.getLink),
-		read("/api/fleet/findings", h.getFindings),
-		read("/api/fleet/collectives", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, fleet.CollectivesReply{Collectives: h.view.Collectives()})
-		}),
-		read("/api/fleet/jobs", func(w http.ResponseWriter, _ *http.Request) { reply(w, h.jobs.last.Load()) }),
-		read("/api/fleet/cluster", h.getCluster),
-		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())})
-		}),
+	get, del := http.MethodGet, http.MethodDelete
+	return []Endpoint{
+		{Method: get, Path: "/api/fleet/nodes", Serve: h.answer(h.getNodes)},
+		{Method: get, Path: "/api/fleet/pairs", Serve: h.answer(h.getPairs)},
+		{Method: get, Path: "/api/fleet/link", Serve: h.answer(h.getLink)},
+		{Method: get, Path: "/api/fleet/findings", Serve: h.answer(func(*http.Request, string) (any, error) {
+			active := slices.DeleteFunc(h.view.Findings(), func(f finding.Finding) bool { return !f.Cleared.IsZero() })
+			return fleet.FindingsReply{Findings: active, Past: append([]finding.Finding{}, h.view.Past()...)}, nil
+		})},
+		{Method: get, Path: "/api/fleet/collectives", Serve: h.answer(func(*http.Request, string) (any, error) {
+			return fleet.CollectivesReply{Collectives: h.view.Collectives()}, nil
+		})},
+		{Method: get, Path: "/api/fleet/jobs", Serve: h.answer(func(*http.Request, string) (any, error) {
+			return h.jobs.last.Load(), nil
+		})},
+		{Method: get, Path: "/api/fleet/cluster", Serve: h.answer(h.getCluster)},
+		{Method: get, Path: "/api/fleet/orders", Serve: h.answer(func(*http.Request, string) (any, error) {
+			return fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())}, nil
+		})},
+		{Method: get, Path: "/api/fleet/orders/{id}", Waits: true, Serve: h.answer(h.getOrder)},
+		{Method: http.MethodPost, Path: "/api/fleet/orders", Orders: true, Waits: true, Serve: h.answer(h.postOrder)},
 		{
-			Method: http.MethodGet, Path: "/api/fleet/orders/{id}", Waits: true,
-			Serve: func(w http.ResponseWriter, r *http.Request, _ string) { h.getOrder(w, r) },
+			Method: del, Path: "/api/fleet/orders/{id}", Orders: true, Waits: true,
+			Serve: h.answer(func(r *http.Request, by string) (any, error) {
+				s, err := h.Cancel(r.Context(), r.PathValue("id"), by)
+				return fleet.OrderReply{OrderState: s}, err
+			}),
 		},
-		{Method: http.MethodPost, Path: "/api/fleet/orders", Orders: true, Waits: true, Serve: h.postOrder},
-		{Method: http.MethodDelete, Path: "/api/fleet/orders/{id}", Orders: true, Waits: true, Serve: h.deleteOrder},
-		{Method: http.MethodDelete, Path: "/api/fleet/nodes/{name}", Orders: true, Waits: true, Serve: h.deleteNode},
+		{
+			Method: del, Path: "/api/fleet/nodes/{name}", Orders: true, Waits: true,
+			Serve: h.answer(func(r *http.Request, by string) (any, error) {
+				n := r.PathValue("name")
+				return map[string]string{"forgotten": n}, h.Forget(r.Context(), fleet.Name(n), by)
+			}),
+		},
+		{Method: get, Path: "/metrics", Serve: func(w http.ResponseWriter, r *http.Request, _ string) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+			_ = h.Metrics(r.Context(), w) // the client has gone
+		}},
 	}
-	for i := range list {
-		list[i].Serve = h.whenRead(list[i].Serve)
-	}
-	return append(list, read("/metrics", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = h.Metrics(r.Context(), w) // the client has gone
-	}))
 }
 
-// whenRead answers only when all that was stored has been read: half of the past is not what is, and
-// names nodes that were bad a month ago.
-func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) func(http.ResponseWriter, *http.Request,
-	string) {
+// longest is how long a question may take, beyond what it waits for on purpose.
+const longest = 20 * time.Second
+
+// answer answers with a document, or with why there is none. It does so only when all that was stored has been read:
+// half of the past is not what is, and names nodes that were bad a month ago.
+func (h *Hub) answer(ask func(*http.Request, string) (any, error)) func(http.ResponseWriter, *http.Request, string) {
 	return func(w http.ResponseWriter, r *http.Request, by string) {
-		share, reading := h.Reading()
-		if !reading {
-			serve(w, r, by)
+		if share, reading := h.Reading(); reading {
+			w.Header().Set("Retry-After", "1")
+			reply(w, http.StatusServiceUnavailable, map[string]any{
+				"error": fmt.Sprintf("the server is starting: it has read %.0f%% of its stored events; try again in a moment",
+					math.Floor(100*share)), "reading": share,
+			})
 			return
 		}
-		w.Header().Set("Retry-After", "1")
-		replyCode(w, http.StatusServiceUnavailable, map[string]any{
-			"error": fmt.Sprintf("the server is starting: it has read %.0f%% of its stored events; try again in a moment",
-				math.Floor(100*share)), "reading": share,
-		})
+		limit := longest
+		if r.Method == http.MethodGet {
+			limit += mostWait
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		doc, err := ask(r.WithContext(ctx), by)
+		if err == nil {
+			code := http.StatusOK
+			if r.Method == http.MethodPost {
+				code = http.StatusCreated
+			}
+			reply(w, code, doc)
+			return
+		}
+		var refused RefusedError
+		var big *http.MaxBytesError
+		code := http.StatusServiceUnavailable
+		switch {
+		case errors.As(err, &big):
+			code = http.StatusRequestEntityTooLarge
+		case errors.As(err, &refused):
+			code = http.StatusBadRequest
+		case errors.Is(err, ErrUnknown), errors.Is(err, ErrNoNode):
+			code = http.StatusNotFound
+		case errors.Is(err, ErrOver), errors.Is(err, ErrBeats):
+			code = http.StatusConflict
+		}
+		reply(w, code, map[string]string{"error": err.Error()})
 	}
 }
 
-func reply(w http.ResponseWriter, v any) { replyCode(w, http.StatusOK, v) }
+// yaml is a document that is sent as it is.
+type yaml []byte
 
-func replyCode(w http.ResponseWriter, code int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err)
-		return
+func reply(w http.ResponseWriter, code int, doc any) {
+	kind := "application/json; charset=utf-8"
+	data, text := doc.(yaml)
+	if text {
+		kind = "application/yaml; charset=utf-8"
+	} else {
+		var err error
+		if data, err = json.Marshal(doc); err != nil {
+			code, data = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+		}
+		data = append(data, '\n')
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n')) // the client has gone
+	_, _ = w.Write(data) // the client has gone
 }
 
-func refuse(w http.ResponseWriter, code int, err error) {
-	replyCode(w, code, map[string]string{"error": err.Error()})
-}
-
-func (h *Hub) getNodes(w http.ResponseWriter, r *http.Request) {
+func (h *Hub) getNodes(r *http.Request, _ string) (any, error) {
 	names, err := namesOf(r.URL.Query().Get("nodes"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
 	out := fleet.NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
 	if names != nil {
@@ -122,50 +160,42 @@ func (h *Hub) getNodes(w http.ResponseWriter, r *http.Request) {
 			out.Nodes[i] = brief(out.Nodes[i])
 		}
 	}
-	reply(w, out)
+	return out, nil
 }
 
-func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
-	f := fleet.Figure(r.URL.Query().Get("figure"))
-	switch f {
-	case "":
-		f = fleet.FigureRate
-	case fleet.FigureRate, fleet.FigureBoth, fleet.FigureLatency:
-	default:
-		refuse(w, http.StatusBadRequest, fmt.Errorf("figure %.40q: expected rate, both or latency", f))
-		return
+// refused is an error of what was asked.
+func refused(format string, a ...any) error { return RefusedError{fmt.Errorf(format, a...)} }
+
+func (h *Hub) getPairs(r *http.Request, _ string) (any, error) {
+	q := r.URL.Query()
+	f := cmp.Or(fleet.Figure(q.Get("figure")), fleet.FigureRate)
+	if f != fleet.FigureRate && f != fleet.FigureBoth && f != fleet.FigureLatency {
+		return nil, refused("figure %.40q: expected rate, both or latency", f)
 	}
-	names, err := namesOf(r.URL.Query().Get("nodes"))
+	names, err := namesOf(q.Get("nodes"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
-	id := r.URL.Query().Get("order")
+	id := q.Get("order")
 	o, known := h.view.Order(id, h.cfg.Now())
 	if n := len(h.view.present()); names == nil && n > mostAllHeat && (!known || o.Nodes == nil) {
-		refuse(w, http.StatusBadRequest,
-			fmt.Errorf("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat))
-		return
+		return nil, refused("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat)
 	}
 	if id == "" {
 		by, err := transportOf(r)
 		if err != nil {
-			refuse(w, http.StatusBadRequest, err)
-			return
+			return nil, err
 		}
-		reply(w, h.view.Heat(f, by, names))
-		return
+		return h.view.Heat(f, by, names), nil
+	}
+	if names != nil {
+		return nil, refused("order and nodes: expected only one of them, since an order has its own nodes")
 	}
 	heat, ok := h.view.SweepHeat(f, id)
-	switch {
-	case names != nil:
-		refuse(w, http.StatusBadRequest,
-			errors.New("order and nodes: expected only one of them, since an order has its own nodes"))
-	case !ok:
-		refuse(w, http.StatusNotFound, ErrUnknown)
-	default:
-		reply(w, heat)
+	if !ok {
+		return nil, ErrUnknown
 	}
+	return heat, nil
 }
 
 // transportOf is the one that is asked for, TCP where none is.
@@ -175,7 +205,7 @@ func transportOf(r *http.Request) (fleet.Transport, error) {
 		by = fleet.TCP
 	}
 	if !slices.Contains(fleet.Transports(), by) {
-		return by, fmt.Errorf("by %.40q: expected tcp, %s or %s", by, fleet.RDMA, fleet.NCCL)
+		return by, refused("by %.40q: expected tcp, %s or %s", by, fleet.RDMA, fleet.NCCL)
 	}
 	return by, nil
 }
@@ -193,19 +223,19 @@ func namesOf(list string) ([]fleet.Name, error) {
 		return nil, nil
 	}
 	if len(list) > 64<<10 {
-		return nil, errors.New("nodes: the list is too long")
+		return nil, refused("nodes: the list is too long")
 	}
 	hosts, err := cluster.NewBudget(cluster.Limits{Names: mostHeat}, nil).ParseHosts(list)
 	if err != nil {
-		return nil, fmt.Errorf("nodes: %w", err)
+		return nil, refused("nodes: %w", err)
 	}
 	if len(hosts) > mostHeat {
-		return nil, fmt.Errorf("nodes: %d; at most %d can be asked for by name", len(hosts), mostHeat)
+		return nil, refused("nodes: %d; at most %d can be asked for by name", len(hosts), mostHeat)
 	}
 	names := make([]fleet.Name, len(hosts))
 	for i, s := range hosts {
 		if names[i], err = fleet.ParseName(s); err != nil {
-			return nil, err
+			return nil, RefusedError{err}
 		}
 	}
 	return names, nil
@@ -221,18 +251,16 @@ type LinkSample struct {
 	Setup   string    `json:"setup,omitempty"` // how it was measured; those that differ cannot be compared
 }
 
-func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
+func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 	q := r.URL.Query()
 	from, err1 := fleet.ParseName(q.Get("from"))
 	to, err2 := fleet.ParseName(q.Get("to"))
 	if err := errors.Join(err1, err2); err != nil || from == to {
-		refuse(w, http.StatusBadRequest, errors.Join(errors.New("from and to must name two nodes"), err))
-		return
+		return nil, RefusedError{errors.Join(errors.New("from and to must name two nodes"), err)}
 	}
 	by, err := transportOf(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
 	out := struct {
 		From        fleet.Name      `json:"from"`
@@ -246,25 +274,21 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		OutDaily    []health.Daily  `json:"there_daily,omitempty"`
 		BackDaily   []health.Daily  `json:"back_daily,omitempty"`
 	}{From: from, To: to}
-	h.view.ask(func(s *health.History) { out.Way, out.Ways = wayOf(s, from, to, by, q.Get("rail")) })
-	there, back := h.link(from, to, out.Way), h.link(to, from, out.Way)
+	var there, back []health.Point // the oldest first
+	h.view.ask(func(s *health.History) {
+		out.Way, out.Ways = wayOf(s, from, to, by, q.Get("rail"))
+		there, back = s.Pair(string(from), string(to), out.Way), s.Pair(string(to), string(from), out.Way)
+	})
 	if len(there)+len(back) == 0 { // a node that is gone may have left a history
 		for _, n := range []fleet.Name{from, to} {
 			if _, ok := h.view.Node(n); !ok {
-				refuse(w, http.StatusNotFound, fmt.Errorf("node %s never joined; busbar nodes lists those that did", n))
-				return
+				return nil, fmt.Errorf("node %s never joined: %w; busbar nodes lists those that did", n, ErrNoNode)
 			}
 		}
 	}
 	out.Out, out.OutChanges, out.OutDaily = samples(there), health.Changes(there), health.DailySlow(there)
 	out.Back, out.BackChanges, out.BackDaily = samples(back), health.Changes(back), health.DailySlow(back)
-	reply(w, out)
-}
-
-// link is the history of one direction, the oldest first.
-func (h *Hub) link(from, to fleet.Name, over health.Way) (list []health.Point) {
-	h.view.ask(func(s *health.History) { list = s.Pair(string(from), string(to), over) })
-	return list
+	return out, nil
 }
 
 // wayOf is the transport and rail that are asked for, the first of a transport's rails where none is, and all that the
@@ -289,50 +313,28 @@ func samples(list []health.Point) []LinkSample {
 	return out
 }
 
-func (h *Hub) getFindings(w http.ResponseWriter, _ *http.Request) {
-	active := []finding.Finding{}
-	for _, f := range h.view.Findings() {
-		if f.Cleared.IsZero() {
-			active = append(active, f)
-		}
-	}
-	past := h.view.Past()
-	reply(w, fleet.FindingsReply{Findings: active, Past: append([]finding.Finding{}, past...)})
-}
-
-func (h *Hub) getCluster(w http.ResponseWriter, r *http.Request) {
+func (h *Hub) getCluster(r *http.Request, _ string) (any, error) {
 	c := h.Cluster()
-	var b bytes.Buffer
-	var err error
-	kind := "application/json; charset=utf-8"
 	if r.URL.Query().Get("format") == "yaml" {
-		kind = "application/yaml; charset=utf-8"
-		err = clusterfile.Write(&b, c)
-	} else {
-		err = json.NewEncoder(&b).Encode(struct {
-			*cluster.Document
-			Summary cluster.Summary `json:"summary"`
-		}{c.Document(), c.Summary()})
+		var b bytes.Buffer
+		err := clusterfile.Write(&b, c)
+		return yaml(b.Bytes()), err
 	}
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err)
-		return
-	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(b.Bytes()) // the client has gone
+	return struct {
+		*cluster.Document
+		Summary cluster.Summary `json:"summary"`
+	}{c.Document(), c.Summary()}, nil
 }
 
 // mostWait is how long a request may wait for an order to end.
 const mostWait = time.Minute
 
-func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
+func (h *Hub) getOrder(r *http.Request, _ string) (any, error) {
 	id := r.PathValue("id")
 	if text := r.URL.Query().Get("wait"); text != "" {
 		s, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(s >= 0 && s <= mostWait.Seconds()) {
-			refuse(w, http.StatusBadRequest, fmt.Errorf("wait %.20q: expected seconds from 0 to %g", text, mostWait.Seconds()))
-			return
+			return nil, refused("wait %.20q: expected seconds from 0 to %g", text, mostWait.Seconds())
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), time.Duration(s*float64(time.Second)))
 		defer cancel()
@@ -340,90 +342,41 @@ func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
 	}
 	s, ok := h.view.Order(id, h.cfg.Now())
 	if !ok {
-		refuse(w, http.StatusNotFound, ErrUnknown)
-		return
+		return nil, ErrUnknown
 	}
 	out := fleet.OrderReply{OrderState: s}
 	if s.Sweep > 0 {
 		out.Verdict, _ = h.Verdict(id) // forgotten in this moment
 	}
-	reply(w, out)
+	return out, nil
 }
 
 // errNoOrder is the error of a body without an order; an order without any field is {}.
 var errNoOrder = errors.New(
 	`the body has no order; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
 
-func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
-	var o fleet.Order
-	data, err := io.ReadAll(r.Body)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		given := &o
-		switch err = d.Decode(&given); {
-		case errors.Is(err, io.EOF):
-			err = errNoOrder
-		case err == nil && given == nil:
-			err = errNoOrder // null
-		case err == nil && d.More():
-			err = errors.New("unexpected data after the order")
-		}
+func (h *Hub) postOrder(r *http.Request, by string) (any, error) {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	var o *fleet.Order
+	err := d.Decode(&o)
+	switch {
+	case errors.Is(err, io.EOF), err == nil && o == nil:
+		err = errNoOrder
+	case err == nil && d.More():
+		err = errors.New("unexpected data after the order")
+	}
+	var big *http.MaxBytesError
+	if errors.As(err, &big) {
+		return nil, err
 	}
 	if err != nil {
-		var big *http.MaxBytesError
-		if errors.As(err, &big) {
-			refuse(w, http.StatusRequestEntityTooLarge, err)
-			return
-		}
-		refuse(w, http.StatusBadRequest, fmt.Errorf("the order: %s", strings.TrimPrefix(err.Error(), "json: ")))
-		return
+		return nil, refused("the order: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	o.By = by
-	Fill(&o)
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	s, err := h.Give(ctx, o)
-	var refused RefusedError
-	switch {
-	case errors.As(err, &refused):
-		refuse(w, http.StatusBadRequest, err)
-	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, err)
-	default:
-		replyCode(w, http.StatusCreated, fleet.OrderReply{OrderState: s})
-	}
-}
-
-func (h *Hub) deleteOrder(w http.ResponseWriter, r *http.Request, by string) {
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	s, err := h.Cancel(ctx, r.PathValue("id"), by)
-	switch {
-	case errors.Is(err, ErrUnknown):
-		refuse(w, http.StatusNotFound, err)
-	case errors.Is(err, ErrOver):
-		refuse(w, http.StatusConflict, err)
-	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, err)
-	default:
-		reply(w, fleet.OrderReply{OrderState: s})
-	}
-}
-
-func (h *Hub) deleteNode(w http.ResponseWriter, r *http.Request, by string) {
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	switch err := h.Forget(ctx, fleet.Name(r.PathValue("name")), by); {
-	case errors.Is(err, ErrNoNode):
-		refuse(w, http.StatusNotFound, err)
-	case errors.Is(err, ErrBeats):
-		refuse(w, http.StatusConflict, err)
-	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, err)
-	default:
-		reply(w, map[string]string{"forgotten": r.PathValue("name")})
-	}
+	Fill(o)
+	s, err := h.Give(r.Context(), *o)
+	return fleet.OrderReply{OrderState: s}, err
 }
 
 // Fill gives an order the usual figures where it has none.

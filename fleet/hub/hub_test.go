@@ -270,7 +270,7 @@ func TestRoundsOfLaterSweepsGoOn(t *testing.T) {
 		seen := map[int]bool{}
 		for i := range 4 {
 			w := &sweep{
-				h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().present(), out: map[fleet.Name]string{},
+				h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().present(), out: map[fleet.Name]fleet.Out{},
 			}
 			first := (w.o.Sweep - 1) * 2 % 7
 			seen[first], seen[(first+1)%7] = true, true

@@ -121,8 +121,8 @@ func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) (
 		return "", ""
 	}
 	for _, n := range ranks[1:] {
-		own, ok := h.view.meet(n)
-		if other := h.placeOf(ctx, own); ok && (at.loop && !other.loop || at.odd && !other.odd) {
+		own := h.view.meet(n)
+		if other := h.placeOf(ctx, own); own != "" && (at.loop && !other.loop || at.odd && !other.odd) {
 			return n, cut(fmt.Sprintf("announces the address %s (%s), where %s cannot reach it; give its agent --bind "+
 				"INTERFACE or ADDRESS", meet, at.text, n))
 		}

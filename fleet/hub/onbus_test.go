@@ -182,9 +182,11 @@ func TestFleetOverNATS(t *testing.T) {
 	}
 	eventually.Holds(t, "all are up again", up(h))
 	sweeps(t, h, 1)
-	if got := len(h.link("n0.x", "n1.x", health.Way{})); got != 6 {
-		t.Errorf("%d samples of a link after 6 sweeps", got)
-	}
+	h.view.ask(func(s *health.History) {
+		if got := len(s.Pair("n0.x", "n1.x", health.Way{})); got != 6 {
+			t.Errorf("%d samples of a link after 6 sweeps", got)
+		}
+	})
 	if d := h.View().Ignored(); len(d) != 0 {
 		t.Errorf("ignored: %v", d)
 	}

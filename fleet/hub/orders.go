@@ -33,7 +33,7 @@ var ErrUnknown = errors.New("no such order")
 // ErrOver is the error of an order that can no longer be changed.
 var ErrOver = errors.New("the order has already ended")
 
-// RefusedError is an order that will not be carried out, and why.
+// RefusedError is a question that cannot be answered, or an order that will not be carried out, and why.
 type RefusedError struct{ Why error }
 
 func (e RefusedError) Error() string { return e.Why.Error() }
@@ -57,14 +57,14 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	for _, n := range o.Nodes {
 		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
 		if _, ok := h.view.Node(n); !ok && o.Job == "" {
-			return fleet.OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists the nodes", n, h.absent(n))}
+			return fleet.OrderState{}, refused("node %s %s; busbar nodes lists the nodes", n, h.absent(n))
 		}
 	}
 	if len(h.view.active()) >= maxOrders {
-		return fleet.OrderState{}, RefusedError{fmt.Errorf("there are %d orders already; cancel some", maxOrders)}
+		return fleet.OrderState{}, refused("there are %d orders already; cancel some", maxOrders)
 	}
 	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
-		return fleet.OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
+		return fleet.OrderState{}, refused("from %v: that is more than ten years away", o.From)
 	}
 	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o},
 		func() bool { _, ok := h.view.Order(o.ID, now); return ok })
@@ -165,9 +165,9 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	if err := h.publishOrder(ctx, *o); err != nil {
 		return err
 	}
-	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}, lacks: map[fleet.Name]bool{}}
+	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]fleet.Out{}}
 	for _, x := range out {
-		w.out[x.Node], w.lacks[x.Node] = x.Why, x.Lacks
+		w.out[x.Node] = x
 	}
 	w.run(ctx)
 	end := h.cfg.Now().UTC()
@@ -203,13 +203,7 @@ func partsOf(o *fleet.Order, nodes int) int {
 
 // choose is who takes part, and who does not and why. It sets over what, unless the sweep has begun.
 func (h *Hub) choose(o *fleet.Order, begun bool) (nodes []fleet.Name, out []fleet.Out) {
-	want := o.Nodes
-	if want == nil {
-		want = h.view.present()
-	}
-	want = slices.Clone(want)
-	slices.SortFunc(want, byNumber)
-	for _, n := range want {
+	for _, n := range h.view.asked(o) {
 		if why := h.absent(n); why != "" {
 			out = append(out, fleet.Out{Node: n, Why: why})
 			continue

@@ -31,8 +31,7 @@ func (c cell) value(f fleet.Figure) float64 {
 // Heat is the last figures of all pairs of nodes by a transport, of all that have not left where names are nil.
 func (v *View) Heat(f fleet.Figure, by fleet.Transport, names []fleet.Name) *fleet.Heat {
 	if names == nil {
-		names = append([]fleet.Name{}, v.present()...)
-		slices.SortFunc(names, byNumber)
+		names = v.asked(&fleet.Order{})
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -52,22 +51,28 @@ func (v *View) Heat(f fleet.Figure, by fleet.Transport, names []fleet.Name) *fle
 // SweepHeat is what the last sweep of an order measured, and nothing that others did; false where there is no
 // such order.
 func (v *View) SweepHeat(f fleet.Figure, id string) (*fleet.Heat, bool) {
-	present := v.present()
+	s, _ := v.Order(id, time.Time{})
+	names := v.asked(&s.Order)
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	o := v.orders[id]
 	if o == nil {
 		return nil, false
 	}
-	names := o.Nodes
-	if names == nil {
-		names = present
-	}
-	names = append([]fleet.Name{}, names...)
-	slices.SortFunc(names, byNumber)
 	h := v.heat(f, names, v.last(o, o.Over), func(c cell) bool { return c.order == o.number && int(c.sweep) == o.Sweep })
 	h.By = o.Over
 	return h, true
+}
+
+// asked are the nodes of an order, all that have not left where it names none, in their order.
+func (v *View) asked(o *fleet.Order) []fleet.Name {
+	names := o.Nodes
+	if names == nil {
+		names = v.present()
+	}
+	names = append([]fleet.Name{}, names...)
+	slices.SortFunc(names, byNumber)
+	return names
 }
 
 // heat is the figures that are asked for. The caller holds mu.

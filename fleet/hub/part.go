@@ -114,8 +114,8 @@ func (p *part) run(ctx context.Context) ended {
 func (p *part) begin(ctx context.Context) (ended, bool) {
 	var secret [24]byte
 	rand.Read(secret[:])
-	meet, ok := p.h.view.meet(p.ranks[0])
-	if !ok {
+	meet := p.h.view.meet(p.ranks[0])
+	if meet == "" {
 		return ended{partOut, p.ranks[0], "announces no address for measurements"}, false
 	}
 	if partner, why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
@@ -124,8 +124,7 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	}
 	hosts := make([]string, len(p.ranks))
 	for i, n := range p.ranks {
-		at, _ := p.h.view.meet(n) // nobody connects to a node that announces none
-		hosts[i], _, _ = net.SplitHostPort(at)
+		hosts[i], _, _ = net.SplitHostPort(p.h.view.meet(n)) // nobody connects to a node that announces none
 	}
 	order := fleet.Part{
 		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks, Hosts: hosts,
@@ -210,22 +209,27 @@ func (h *Hub) forget(id string) {
 
 // lacks says why a node cannot be measured by a transport, or nothing.
 func (v *View) lacks(n fleet.Name, by fleet.Transport) string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	s := v.nodes[n]
-	if s == nil || s.joined == nil {
+	j := v.joined(n)
+	if j == nil {
 		return "it has not joined"
 	}
-	return s.joined.Lacks(by)
+	return j.Lacks(by)
 }
 
-// meet is where a node is found when it is measured.
-func (v *View) meet(n fleet.Name) (string, bool) {
+// meet is where a node is found when it is measured, empty where it does not say.
+func (v *View) meet(n fleet.Name) string {
+	if j := v.joined(n); j != nil {
+		return j.Meet
+	}
+	return ""
+}
+
+// joined is what a node says that it has, nil where it never did.
+func (v *View) joined(n fleet.Name) *fleet.Joined {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	s := v.nodes[n]
-	if s == nil || s.joined == nil || s.joined.Meet == "" {
-		return "", false
+	if s := v.nodes[n]; s != nil {
+		return s.joined
 	}
-	return s.joined.Meet, true
+	return nil
 }

@@ -18,8 +18,7 @@ type sweep struct {
 	nodes []fleet.Name
 
 	mu    sync.Mutex // guards following
-	out   map[fleet.Name]string
-	lacks map[fleet.Name]bool // of out, those that nobody said to have the transport
+	out   map[fleet.Name]fleet.Out
 	later []group
 	busy  map[fleet.Name]bool // in this pass
 	last  string              // why the last part failed
@@ -58,8 +57,8 @@ func (w *sweep) run(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for n, why := range w.meets.blame() {
-		if w.out[n] == "" {
-			w.out[n] = why
+		if _, left := w.out[n]; !left {
+			w.out[n] = fleet.Out{Node: n, Why: why}
 		}
 	}
 	for _, g := range w.later {
@@ -125,12 +124,12 @@ func (w *sweep) all(ctx context.Context, list []group) {
 func (w *sweep) skip(g group) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(g.ranks) == 2 && w.h.view.ended(w.o.ID, w.o.Sweep, g.ranks[0], g.ranks[1]) {
+	if good, failed := w.h.view.became(w.o.ID, w.o.Sweep, g.ranks); len(g.ranks) == 2 && (good || failed) {
 		return true
 	}
 	for _, n := range g.ranks {
-		if w.out[n] != "" {
-			w.miss(missed{group: g, left: true, node: n, why: w.out[n]})
+		if out, left := w.out[n]; left {
+			w.miss(missed{group: g, left: true, node: n, why: out.Why})
 			return true
 		}
 	}
@@ -168,7 +167,7 @@ func (w *sweep) do(ctx context.Context, g group) {
 		}
 		w.busy[r.node] = true
 	case partOut:
-		w.out[r.node] = r.why
+		w.out[r.node] = fleet.Out{Node: r.node, Why: r.why}
 		w.miss(missed{group: g, left: true, node: r.node, why: r.why})
 	case partFailed:
 		w.miss(missed{group: g, node: r.node, why: r.why})
@@ -183,10 +182,10 @@ func (w *sweep) left() (list []fleet.Out) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range slices.SortedFunc(maps.Keys(w.out), byNumber) {
-		list = append(list, fleet.Out{Node: n, Why: cut(w.out[n]), Lacks: w.lacks[n]})
+		list = append(list, w.out[n])
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(w.busy), byNumber) {
-		if w.out[n] == "" {
+		if _, left := w.out[n]; !left {
 			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with all others", Busy: true})
 		}
 	}
@@ -201,7 +200,7 @@ func (w *sweep) why(n int) string {
 	case n < 2:
 		text := fmt.Sprintf("%d nodes are available; at least 2 are needed", n)
 		for _, n := range slices.SortedFunc(maps.Keys(w.out), byNumber) {
-			return cut(fmt.Sprintf("%s; %s: %s", text, n, w.out[n]))
+			return cut(fmt.Sprintf("%s; %s: %s", text, n, w.out[n].Why))
 		}
 		return text
 	case w.last != "":

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"fmt"
-	"slices"
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
@@ -24,11 +23,7 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 	if !ok {
 		return nil, ErrUnknown
 	}
-	names := slices.Clone(s.Nodes)
-	if names == nil {
-		names = h.view.present()
-	}
-	slices.SortFunc(names, byNumber)
+	names := h.view.asked(&s.Order)
 	bad := map[fleet.Name]string{}
 	blame := func(n fleet.Name, why string) {
 		if bad[n] == "" {

@@ -843,20 +843,3 @@ func (v *View) failures(id string, sweep int, is func(fleet.Name) bool) map[flee
 	}
 	return count
 }
-
-// ended reports whether a pair of the running sweep is over already.
-func (v *View) ended(id string, sweep int, a, b fleet.Name) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	o := v.orders[id]
-	if o == nil || o.Sweep != sweep {
-		return false
-	}
-	x, ok1 := v.numbers[a]
-	y, ok2 := v.numbers[b]
-	if !ok1 || !ok2 {
-		return false
-	}
-	_, done := o.done[uint64(min(x, y))<<32|uint64(max(x, y))]
-	return done
-}

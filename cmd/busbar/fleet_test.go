@@ -34,6 +34,7 @@ type servedFleet struct {
 	t         *testing.T
 	data      string
 	page, bus string // addresses
+	flags     []string
 	cmd       *exec.Cmd
 	nodes     map[fleet.Name]*testNode
 }
@@ -59,11 +60,31 @@ func freeAddress(t *testing.T) string {
 func newServedFleet(t *testing.T) *servedFleet {
 	t.Helper()
 	f := &servedFleet{
-		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), flags: []string{"--no-agent"},
+		nodes: map[fleet.Name]*testNode{},
 	}
 	f.start()
 	t.Cleanup(f.kill)
 	return f
+}
+
+// TestServerMeasuresItself: a new server has measured its machine between two processes, and is a node.
+func TestServerMeasuresItself(t *testing.T) {
+	t.Parallel()
+	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t)}
+	f.start()
+	t.Cleanup(f.kill)
+	f.allUp(1)
+	var got fleet.CollectivesReply
+	eventually.Holds(t, "the machine is measured", func() bool {
+		f.api("/api/fleet/collectives", &got)
+		return len(got.Collectives) == 1
+	})
+	host, _ := os.Hostname()
+	if c := got.Collectives[0]; c.Order != fleet.LocalOrder || len(c.Results) != 1 || len(c.Results[0].Points) != 3 ||
+		c.Results[0].Layout() != "1x2" || c.Results[0].Hosts != host || c.Results[0].Transport != "tcp" {
+		t.Errorf("%+v", c)
+	}
 }
 
 // start starts the server and waits until it answers.
@@ -75,9 +96,10 @@ func (f *servedFleet) start() {
 	}
 	f.cmd = &exec.Cmd{
 		Path: self, Args: []string{
-			"busbar", "serve", "--no-agent", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus,
+			"busbar", "serve", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus,
 		}, Stderr: os.Stderr,
 	}
+	f.cmd.Args = append(f.cmd.Args, f.flags...)
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}

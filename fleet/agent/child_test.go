@@ -156,7 +156,7 @@ func hostileLead(l net.Listener, p *fleet.Part, verdict string) error {
 		}
 		return string(h.Sum(nil))
 	}
-	mine := "busbar\x00\x05" + strings.Repeat("n", 32)
+	mine := "busbar\x00\x06" + strings.Repeat("n", 32)
 	io.WriteString(c, mine)
 	answer := make([]byte, 8+2+4+4+4+8+32+sha256.Size)
 	if _, err := io.ReadFull(c, answer); err != nil {

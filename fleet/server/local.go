@@ -106,6 +106,7 @@ func (s *running) twoRanks() (result.Sweeps, error) {
 	}
 	part := fleet.Part{
 		ID: "first", Order: fleet.LocalOrder, Ranks: []fleet.Name{name, name}, Meet: l.Addr().String(), Secret: rand.Text(),
+		Hosts: []string{"127.0.0.1", "127.0.0.1"},
 		What: fleet.What{
 			Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8, 64 * unit.KiB, 4 * unit.MiB},
 			Warm: 2, Iters: 20,

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -154,14 +153,8 @@ func (c *coordinator) lost(rank int, err error) {
 	if left {
 		return
 	}
-	v := verdict{Rank: rank, Cause: Died, Text: "its connections closed", Doing: doing}
-	var bad *protocolError
-	switch {
-	case errors.As(err, &bad):
-		v.Cause, v.Text = Failed, bad.text
-	case !closedError(err):
-		v.Text = "its control connection broke: " + err.Error()
-	}
+	v := endOf(rank, "its control connection", err)
+	v.Doing = doing
 	c.broadcastFailure(v)
 }
 

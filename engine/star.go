@@ -141,7 +141,7 @@ func (s *Star) Size() int { return s.cfg.Size }
 func (s *Star) Members() []Member {
 	list := make([]Member, len(s.members))
 	for r, m := range s.members {
-		list[r] = Member{Rank: r, Host: m.Host, Pid: m.Pid}
+		list[r] = Member{r, m.Host, m.Pid}
 	}
 	return list
 }

@@ -28,7 +28,7 @@ func (n *network) visit(ctx context.Context, addrs []netip.AddrPort) error {
 	var bad *protocolError
 	switch {
 	case errors.As(err, &bad):
-		return n.errorOf(verdict{Rank: 0, Cause: Failed, Text: bad.text})
+		return n.errorOf(endOf(0, "", err))
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"time"
 )
 
@@ -66,19 +65,26 @@ func (n *network) lostCoordinator(err error) {
 		return
 	default:
 	}
-	v := verdict{Rank: 0, Cause: Died, Text: "its control connection closed"}
-	var bad *protocolError
+	v := endOf(0, "its control connection", err)
 	switch {
 	case n.left.Load():
 		return
 	case err == nil:
 		v.Cause, v.Text = Left, ""
-	case errors.As(err, &bad):
-		v.Cause, v.Text = Failed, bad.text
-	case !errors.Is(err, io.EOF):
-		v.Text = err.Error()
 	}
 	n.g.fail(n.errorOf(v))
+}
+
+// endOf is what the end of a connection says of the rank at its other end.
+func endOf(rank int, connection string, err error) verdict {
+	var bad *protocolError
+	switch {
+	case errors.As(err, &bad):
+		return verdict{Rank: rank, Cause: Failed, Text: bad.text}
+	case err == nil || closedError(err):
+		return verdict{Rank: rank, Cause: Died, Text: connection + " closed"}
+	}
+	return verdict{Rank: rank, Cause: Died, Text: connection + " broke: " + err.Error()}
 }
 
 // heartbeat says that this rank lives, and looks whether rank 0 does.
@@ -119,9 +125,9 @@ func (n *network) errorOf(v verdict) *PeerError {
 // connections because of somebody else's death, is for rank 0 to say; only when it does not
 // say anything, the peer itself is named.
 func (n *network) suspect(peer int, err error) {
-	v := verdict{Rank: peer, Cause: Died, Text: "its connection closed"}
+	v := endOf(peer, "its connection", err)
 	if !closedError(err) {
-		v.Cause, v.Text = CutOff, "its connection broke: "+err.Error()
+		v.Cause = CutOff
 	}
 	if n.coordinator != nil {
 		n.coordinator.suspected(n.cfg.Rank, v)

@@ -57,7 +57,7 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 
 // ReadWithin is Read for texts that may cost so much together. It ends when the budget says that nobody waits any more.
 func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, error) {
-	in, packed, err := unpack.Plain(b, r)
+	in, _, err := unpack.Plain(b, r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -74,7 +74,7 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 	data, done, err := unpack.Whole(b, io.LimitReader(in, b.BytesLeft(MaxBytes)+1))
 	defer done()
 	switch {
-	case err != nil && packed && !b.Over() && b.Stopped() == nil:
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%s: compressed text: %w; copy it again", name, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -176,7 +176,7 @@ func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.Read
 // PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
 var PageLimits = cluster.Limits{
 	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20,
-	Steps: 1 << 27, Bytes: 32 << 20, Unpacked: 1 << 30, Held: 64 << 20,
+	Steps: 1 << 27, Bytes: 32 << 20, Unpacked: 1 << 30,
 }
 
 // Health is how a node's own state is read: by busbar-gpu, which helper names or which is searched, or by nvidia-smi,

@@ -202,7 +202,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	return g
 }
 
-// longest is the most bytes of an answer. To make one takes several times as much.
+// longest is the most bytes of an answer, and of a file that is held whole. To make one takes several times as much.
 func (s *Server) longest() int {
 	if s.Memory > 0 {
 		return int(min(maxAnswer, max(s.Memory/16, 1<<20)))
@@ -219,10 +219,9 @@ func (s *Server) tell(text string) {
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
 func (s *Server) env(a *asked, notes *noted) query.Env {
-	return query.Env{
-		Files: a.files, Machine: s.Machine, Note: notes.add,
-		Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits},
-	}
+	limits := query.Limits{Devices: mostDevices, Source: query.PageLimits}
+	limits.Source.Held = int64(s.longest())
+	return query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: limits}
 }
 
 // write makes the body: JSON, a picture, or the files of a plan.

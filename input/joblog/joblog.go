@@ -97,7 +97,7 @@ type Said struct {
 const (
 	maxEvents = 1 << 16
 	maxLine   = 1 << 14
-	maxListed = 1 << 22
+	maxListed = 1 << 20
 	maxSaid   = 1 << 14 // ranks
 	maxText   = 400
 )

@@ -152,7 +152,9 @@ func (r *reader) launcher(text string) {
 		return
 	}
 	if m := srunLine.FindStringSubmatch(text); m != nil {
-		e := Event{Kind: Exit, Rank: -1, Host: m[1], Text: text, Ranks: taskList(m[2]), Code: 1}
+		e := Event{
+			Kind: Exit, Rank: -1, Host: m[1], Text: text, Ranks: taskList(m[2], min(1<<16, maxListed-r.listed)), Code: 1,
+		}
 		switch {
 		case strings.Contains(m[3], "Killed"):
 			e.Code = -9
@@ -179,8 +181,8 @@ func (r *reader) launcher(text string) {
 	}
 }
 
-// taskList reads Slurm's numbers of tasks: 3, 0-2, 0,4-7.
-func taskList(s string) []int {
+// taskList reads Slurm's numbers of tasks, so many at most: 3, 0-2, 0,4-7.
+func taskList(s string, most int) []int {
 	var list []int
 	for part := range strings.SplitSeq(s, ",") {
 		low, high, ok := strings.Cut(part, "-")
@@ -194,7 +196,7 @@ func taskList(s string) []int {
 				continue
 			}
 		}
-		for ; a <= b && len(list) < 1<<16; a++ {
+		for ; a <= b && len(list) < most; a++ {
 			list = append(list, a)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set,
-// else nine tenths of the least of the control group's bound and the machine's memory, and half of what a bound on
-// addresses (ulimit -v) leaves: Go reserves more than a gigabyte of those at its start, takes them in pieces of 64 MiB,
-// threads take some each, and none are given back. 0 is no bound that is known.
+// else nine tenths of the least of the control group's bound and the machine's memory, and two fifths of what a bound
+// on addresses (ulimit -v) leaves: Go reserves more than a gigabyte of those at its start, takes them in pieces of 64
+// MiB, threads take some each, and none are given back. 0 is no bound that is known.
 func Set() int64 {
 	if given := debug.SetMemoryLimit(-1); given != math.MaxInt64 {
 		return given
@@ -30,7 +30,7 @@ func Set() int64 {
 	least(machine(), 9)
 	least(group("/sys/fs/cgroup", "/proc/self/cgroup"), 9)
 	if n, ok := osdep.AddressLimit(); ok {
-		least(max(n-addresses(), 1<<20), 5)
+		least(max(n-addresses(), 1<<20), 4)
 	}
 	if limit == math.MaxInt64 {
 		return 0

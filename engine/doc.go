@@ -38,6 +38,11 @@
 // falls silent, is cut off or leaves while others wait for it is named to all others in a PeerError
 // within that time. A group that has failed refuses further calls.
 //
+// A rank that knows the secret may still be in the wrong hands. What ranks say is decoded once into
+// values within the group's bounds; what cannot be, or has no place in that state, ends the group
+// with an error that names the rank. Config.MayDial bounds where a rank connects. Memory of a process
+// is mapped over links alone whose two sides have proven, when they met, that they share a host.
+//
 // With Config.TLS both sides of every connection show certificates, and nobody between them can
 // read along.
 //

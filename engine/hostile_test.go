@@ -591,3 +591,73 @@ func TestOnlyAllowedAddresses(t *testing.T) {
 		t.Errorf("%v connected", <-hit)
 	}
 }
+
+// TestHostileStar: a star's rank takes orders and nothing else, and its rank 0 replies, one an order and one before;
+// what else comes is the end of that connection.
+func TestHostileStar(t *testing.T) {
+	v := newVillain(t)
+	allowed := func(raw []byte, kind note) bool {
+		return len(raw) > 4 && note(raw[4]) == kind && int(binary.LittleEndian.Uint32(raw)) == len(raw)-5
+	}
+	for _, raw := range v.hostileNotes(noteOrder) {
+		c := make(chan *net.TCPConn, 1)
+		go func() {
+			x := v.accept()
+			x.Write(raw)
+			x.CloseWrite()
+			c <- x
+		}()
+		s, err := JoinStar(t.Context(), v.config(1, v.l.Addr().String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounded(t, raw, func() {
+			if _, err = s.Next(t.Context()); (err == nil) != allowed(raw, noteOrder) {
+				t.Errorf("%.100q: %v", raw, err)
+			}
+		})
+		s.Close()
+		(<-c).Close()
+	}
+	for _, raw := range v.hostileNotes(noteReply) {
+		cfg := v.config(0, filepath.Join(t.TempDir(), "meet"))
+		var last error
+		c := make(chan *net.TCPConn, villains)
+		go func() {
+			var list []string
+			eventually.Within(eventually.Limit, func() bool { list = cfg.candidates(&last); return len(list) > 0 })
+			for r := 1; r < villains; r++ {
+				x, err := v.dialAs(r, list[0])
+				if err != nil {
+					t.Error(err)
+				}
+				x.Write(rawNote(noteMember, v.member(r).text()))
+				if r == 1 {
+					x.Write(raw)
+					if allowed(raw, noteReply) {
+						x.Write(raw) // to no order
+					}
+					x.CloseWrite()
+				}
+				c <- x
+			}
+		}()
+		s, err := JoinStar(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := <-s.Replies()
+		if (x.Err == nil) != allowed(raw, noteReply) || x.Rank != 1 {
+			t.Errorf("%.100q: %+v", raw, x)
+		}
+		if x.Err == nil {
+			if x = <-s.Replies(); x.Err == nil {
+				t.Errorf("%.100q: a reply to no order", raw)
+			}
+		}
+		s.Close()
+		for r := 1; r < villains; r++ {
+			(<-c).Close()
+		}
+	}
+}

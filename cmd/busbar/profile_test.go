@@ -73,7 +73,8 @@ func TestProfileLoadsNobodyElses(t *testing.T) {
 					env, cache = append(env, "HOME="+temp), filepath.Join(temp, ".cache")
 				}
 				x.prepare(t, filepath.Join(cache, "busbar", fmt.Sprintf("profiler-%x", sum[:6])), cache, plan)
-				cmd := exec.CommandContext(limit(t), file, "exec", "-q", "--profile", "--plan", plan, "--rank", "0", "--", "sh", "-c",
+				cmd := exec.CommandContext(limit(t), file, "exec", "-q", "--profile", "--plan", plan, "--rank", "0", "--", "sh",
+					"-c",
 					`cat "$NCCL_PROFILER_PLUGIN"`)
 				cmd.Env = env
 				out, err := cmd.CombinedOutput()

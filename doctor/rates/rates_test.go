@@ -327,7 +327,9 @@ func TestUnpackSpeaksForItsHost(t *testing.T) {
 		Members: []Member{{Comm: "1\x1b[2J", Rank: 0, Ranks: 2, Host: "b", PID: 7, Job: strings.Repeat("x", 100)}},
 		Parts: []Part{
 			{Op: "all_reduce", Count: 1, Samples: []Sample{{Us: 1e300}, {Us: 1e-300}, {Us: 5}, {Us: 5, At: -1}}},
-			{Op: "all_reduce", Count: 1, Member: 1}, {Op: "all_reduce", Count: 1, Class: 63}, {Op: "all_reduce"},
+			{Op: "all_reduce", Count: 1, Member: 1},
+			{Op: "all_reduce", Count: 1, Class: 63},
+			{Op: "all_reduce"},
 		},
 	}
 	pack := func(w *Window) []byte {

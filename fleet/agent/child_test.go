@@ -62,7 +62,7 @@ func faulty(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fle
 		os.Stdout.Close()
 		select {}
 	case "eats memory":
-		for kept := [][]byte(nil); ; {
+		for kept := [][]byte(nil); len(kept) < 1<<20; {
 			kept = append(kept, make([]byte, 64<<20))
 		}
 	case "never ends", "is stopped":
@@ -179,7 +179,7 @@ func hostileLead(l net.Listener, p *fleet.Part, verdict string) error {
 		c.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(note.body))), note.kind))
 		io.WriteString(c, note.body)
 	}
-	_, err = io.Copy(io.Discard, c) // until it has gone
+	_, _ = io.Copy(io.Discard, c) // until it has gone
 	return nil
 }
 

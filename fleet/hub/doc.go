@@ -18,6 +18,6 @@
 // who sends; a message under another's name is dropped. What a node has, its ports, its counters, its own times, that
 // it leaves, and what its drivers report count for itself, and it may be drained for them. Names of other hosts in its
 // map and in the records of its jobs become its own. Its texts are told as its words (see says). Of others it speaks in
-// pairs that it was measured in and in partners that it did not meet: there it is one voice, and nobody is blamed who is
-// not slow or lost with several. Heartbeats and records of jobs drain nobody but their sender.
+// pairs that it was measured in and in partners that it did not meet: there it is one voice, and nobody is blamed who
+// is not slow or lost with several. Heartbeats and records of jobs drain nobody but their sender.
 package hub

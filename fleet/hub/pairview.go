@@ -150,9 +150,9 @@ func (v *View) nodeRates(by fleet.Transport) map[fleet.Name][2]float64 {
 	return out
 }
 
-// table is what a sweep of an order showed, the middle of it, and the middle rate that pairs of the fleet show when they
-// are measured with messages of the same size; 0 where few were. Every node that says something has one vote, however
-// much it says: one in the wrong hands could claim rates that make all others look slow.
+// table is what a sweep of an order showed, the middle of it, and the middle rate that pairs of the fleet show when
+// they are measured with messages of the same size; 0 where few were. Every node that says something has one vote,
+// however much it says: one in the wrong hands could claim rates that make all others look slow.
 func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, mid pairs.Measure, usual unit.Rate) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -163,6 +163,8 @@ func TestRefuses(t *testing.T) {
 		{"deep block", deep(1000), "nested more than 100 deep"},
 		{"many values", "[" + strings.Repeat("a,", 600_000) + "]", "more than 210000 values"},
 		{"tab", "a:\n\tb: c\n", "line 2: a tab in the indentation"},
+		{"tab and carriage return", "\t\ra: b\n", "line 1: a tab in the indentation"},
+		{"JSON that is cut off", "\t\r{", "line 1: "},
 		{"explicit key in flow", "{?}", "explicit key"},
 		{"less than the empty line above", "|\n  \n x", "line 3: indented by less"},
 		{"two of one kind", "|++\n x", "behind | or >"},

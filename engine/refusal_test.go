@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +13,16 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/test/freeport"
 )
 
 // TestRefusedAtOnce: a rank that was told otherwise, or has another secret, ends with the reason
 // and does not wait for its minute to pass; rank 0 hears of it while it waits, and the job
 // begins when the right rank comes.
 func TestRefusedAtOnce(t *testing.T) {
-	for name, place := range map[string]string{"file": filepath.Join(t.TempDir(), "meet"), "address": freeAddress(t)} {
+	for name, place := range map[string]string{
+		"file": filepath.Join(t.TempDir(), "meet"), "address": freeport.Address(t),
+	} {
 		var mu sync.Mutex
 		var told []engine.Refused
 		right := engine.Config{
@@ -71,17 +73,6 @@ func TestRefusedAtOnce(t *testing.T) {
 		g.Close()
 		host.Close()
 	}
-}
-
-// freeAddress is one at which nobody listens.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestConfigCheck(t *testing.T) {

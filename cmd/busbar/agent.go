@@ -29,8 +29,8 @@ func (agentCmd) Help() string {
 		"the measurements that are ordered. " +
 		"Events wait on disk until the server has stored them, so that servers may restart and networks may fail; an agent " +
 		"also starts without a server. " +
-		"It measures in a process of its own within the limits of the order, refuses while a job uses the network, and " +
-		"runs no programs but itself, busbar-gpu, nvidia-smi and those of perftest. " +
+		"It measures in a process of its own within the limits of the order, and refuses while a job uses the network. " +
+		"It runs no programs but itself, busbar-gpu, nvidia-smi and those of perftest. " +
 		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/query"
 )
 
@@ -39,13 +39,7 @@ func (w *written) String() string {
 // TestAgentBeforeItsServer starts an agent, then the server that it joins, and ends the agent.
 func TestAgentBeforeItsServer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
+	address, dir := freeport.Address(t), t.TempDir()
 	keys, err := bus.OpenKeys(filepath.Join(dir, "bus", "keys"))
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/internal/test/hostile"
 )
 
@@ -93,7 +94,7 @@ func TestAttack(t *testing.T) {
 func boundedServer(t *testing.T) *servedFleet {
 	t.Helper()
 	f := &servedFleet{
-		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+		t: t, data: t.TempDir(), page: freeport.Address(t), bus: freeport.Address(t), nodes: map[fleet.Name]*testNode{},
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -432,7 +433,7 @@ func TestServerKeepsItsMemory(t *testing.T) {
 		t.Skip("a server that collects all the time")
 	}
 	f := &servedFleet{
-		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{},
+		t: t, data: t.TempDir(), page: freeport.Address(t), bus: freeport.Address(t), nodes: map[fleet.Name]*testNode{},
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -36,6 +36,7 @@ type servedFleet struct {
 	page, bus string // addresses
 	flags     []string
 	cmd       *exec.Cmd
+	ended     chan struct{} // closed when cmd has ended
 	nodes     map[fleet.Name]*testNode
 }
 
@@ -47,20 +48,10 @@ type testNode struct {
 	stop context.CancelFunc
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func newServedFleet(t *testing.T) *servedFleet {
 	t.Helper()
 	f := &servedFleet{
-		t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), flags: []string{"--no-agent"},
+		t: t, data: t.TempDir(), page: freeport.Address(t), bus: freeport.Address(t), flags: []string{"--no-agent"},
 		nodes: map[fleet.Name]*testNode{},
 	}
 	f.start()
@@ -71,7 +62,7 @@ func newServedFleet(t *testing.T) *servedFleet {
 // TestServerMeasuresItself: a new server has measured its machine between two processes, and is a node.
 func TestServerMeasuresItself(t *testing.T) {
 	t.Parallel()
-	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t)}
+	f := &servedFleet{t: t, data: t.TempDir(), page: freeport.Address(t), bus: freeport.Address(t)}
 	f.start()
 	t.Cleanup(f.kill)
 	f.allUp(1)
@@ -103,7 +94,15 @@ func (f *servedFleet) start() {
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
+	ended := make(chan struct{})
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(ended) }(f.cmd)
+	f.ended = ended
 	eventually.Holds(f.t, "the server answers", func() bool {
+		select {
+		case <-ended:
+			f.t.Fatal("the server ended")
+		default:
+		}
 		code, _, _ := f.busbar("nodes", "--json")
 		return code == exitDone
 	})
@@ -112,8 +111,12 @@ func (f *servedFleet) start() {
 func (f *servedFleet) kill() {
 	if f.cmd != nil {
 		_ = f.cmd.Process.Kill() // it may have ended
-		_ = f.cmd.Wait()
-		f.cmd = nil
+		if f.ended != nil {
+			<-f.ended
+		} else {
+			_ = f.cmd.Wait()
+		}
+		f.cmd, f.ended = nil, nil
 	}
 }
 
@@ -138,7 +141,7 @@ func (f *servedFleet) join(names ...fleet.Name) {
 		var wg sync.WaitGroup
 		cfg := agent.Config{
 			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(),
-			Meet: freeAddress(f.t),
+			Meet: freeport.Address(f.t),
 			Beat: 100 * time.Millisecond, Version: "test",
 			Measure: func(ctx context.Context, p *fleet.Part, _ func(int, int, string)) (*fleet.Measured, error) {
 				return f.measure(ctx, n, p)
@@ -318,32 +321,6 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	})
 }
 
-func TestFirstMeasurementOfThisMachine(t *testing.T) {
-	t.Parallel()
-	page, data := freeAddress(t), t.TempDir()
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	wg.Go(func() {
-		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{
-			"serve", "-q", "--data", data, "--listen", page, "--bus-listen", freeAddress(t),
-		})
-	})
-	cl := func() *client.Client { return client.New(client.Options{Folder: client.Folder{Data: data}}) }
-	var got fleet.CollectivesReply
-	var nodes fleet.NodesReply
-	eventually.Holds(t, "a collective and a node", func() bool {
-		_ = cl().Call(ctx, "GET", "/api/fleet/collectives", nil, &got) // it may not be there yet
-		_ = cl().Call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
-		return len(got.Collectives) > 0 && len(nodes.Nodes) > 0
-	})
-	r := got.Collectives[0].Results.Rows()
-	if len(r) == 0 || r[0].Ranks != 2 || r[0].Wrong == nil || *r[0].Wrong != 0 {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestClientRefuses(t *testing.T) {
 	t.Setenv("BUSBAR_TOKEN", "")
 	for _, c := range []struct {
@@ -430,7 +407,7 @@ func TestSecondServer(t *testing.T) {
 	if code, _, errs := f.busbar("serve", "token", "hub", "-o", creds); code != exitDone {
 		t.Fatal(errs)
 	}
-	page, data := freeAddress(t), t.TempDir()
+	page, data := freeport.Address(t), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -15,6 +15,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 )
 
 // TestFleetWrong is what people get wrong at first: each error says what to do.
@@ -25,7 +26,7 @@ func TestFleetWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	gone := freeAddress(t)
+	gone := freeport.Address(t)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error": "log in"}`))
@@ -154,7 +155,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	defer wg.Wait()
 	defer stop()
 	port := func() string {
-		_, port, err := net.SplitHostPort(freeAddress(t))
+		_, port, err := net.SplitHostPort(freeport.Address(t))
 		if err != nil {
 			t.Fatal(err)
 		}

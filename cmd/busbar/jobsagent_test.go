@@ -17,6 +17,7 @@ import (
 	"busbar.dev/fleet/hub"
 	"busbar.dev/input/profile"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/launch/profiler"
 )
 
@@ -69,7 +70,7 @@ func TestAgentKilledUnderJob(t *testing.T) {
 		t.Fatal(errs)
 	}
 	start := func() *exec.Cmd {
-		c := exec.CommandContext(t.Context(), quick, "nats://"+f.bus, creds, filepath.Join(dir, "agent"), freeAddress(t))
+		c := exec.CommandContext(t.Context(), quick, "nats://"+f.bus, creds, filepath.Join(dir, "agent"), freeport.Address(t))
 		c.Stderr = os.Stderr
 		if err := c.Start(); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/internal/test/rdmatest"
 	"busbar.dev/query"
 )
@@ -36,7 +37,7 @@ func (f *servedFleet) joinRDMA(perftest string, devices map[fleet.Name][]string)
 func (f *servedFleet) joinNode(name fleet.Name, with standIns) {
 	f.t.Helper()
 	creds := f.credentials(name)
-	cfg := with.agent(name, "nats://"+f.bus, creds, f.t.TempDir(), freeAddress(f.t))
+	cfg := with.agent(name, "nats://"+f.bus, creds, f.t.TempDir(), freeport.Address(f.t))
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/internal/test/rdmatest"
 )
 
@@ -37,7 +38,7 @@ func TestOrderRDMAKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "n1", "nats://"+f.bus, f.credentials("n1"), t.TempDir(), freeAddress(t), folder, "b")
+	cmd := exec.Command(program, "n1", "nats://"+f.bus, f.credentials("n1"), t.TempDir(), freeport.Address(t), folder, "b")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/launch"
 )
 
@@ -78,16 +78,6 @@ func (c *podContainer) command(t *testing.T, file string, index, port int, more 
 	return cmd
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // The pods of both manifests, started as a kubelet would: the preflight's ranks find each other and add up right, and
 // torchrun gets every node's number once, the plan's, with the program's words as they were.
 func TestPods(t *testing.T) {
@@ -110,7 +100,7 @@ func TestPods(t *testing.T) {
 	for _, name := range []string{"job.yaml", "jobset.yaml"} {
 		text := files[slices.IndexFunc(files, func(f launch.File) bool { return f.Name == name })].Text
 		jobs := jobsOf(t, name, text)
-		port := freePort(t)
+		port := freeport.Of(t)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		var nodes []string

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 )
 
 // TestCommandsBesideTheirServer has commands find a server by its folder alone, whatever certificate it shows.
@@ -31,7 +32,7 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 		"a certificate": {"--tls-cert", cert, "--tls-key", key},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, page, agents := t.TempDir(), freeAddress(t), freeAddress(t)
+			data, page, agents := t.TempDir(), freeport.Address(t), freeport.Address(t)
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			defer wg.Wait()

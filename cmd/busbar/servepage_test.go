@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 )
 
 // served starts a server of a page and gives what asks it, and what ends it in order.
@@ -80,7 +81,7 @@ func served(t *testing.T, data string, flags ...string) (ask func(path string) (
 
 // TestServedAlone serves the page without a fleet: no port for agents is taken, and no store is made.
 func TestServedAlone(t *testing.T) {
-	data, bus := t.TempDir(), freeAddress(t)
+	data, bus := t.TempDir(), freeport.Address(t)
 	ask, end := served(t, data, "--no-fleet", "--bus-listen", bus)
 	if code, text := ask("/api/me"); code != 200 || !bytes.Contains(text, []byte(`"fleet": false`)) {
 		t.Errorf("%d %s", code, text)
@@ -103,7 +104,7 @@ func TestServedAlone(t *testing.T) {
 
 // TestServedPage asks a running server what the page asks.
 func TestServedPage(t *testing.T) {
-	ask, end := served(t, t.TempDir(), "--bus-listen", freeAddress(t))
+	ask, end := served(t, t.TempDir(), "--bus-listen", freeport.Address(t))
 	for _, c := range []struct {
 		path string
 		code int

@@ -188,7 +188,7 @@ const (
 // seenBusbar are the lines of busbar's engine and bench.
 func seenBusbar() []seen {
 	return []seen{
-		{kind: RankDied, words: "died: its connections closed", pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) died`},
+		{kind: RankDied, words: ") died: its", pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) died`},
 		{
 			kind: RankSilent, words: "has been silent for",
 			pattern: `rank (\d+) \(([\w.:-]+), pid \d+\) has been silent for ([\d.]+ ?\w+)`,

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/unit"
 )
 
@@ -80,16 +80,6 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // agent starts a node and returns what ends it.
 func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end func() error) {
 	f.t.Helper()
@@ -102,7 +92,8 @@ func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end fu
 		f.t.Fatal(err)
 	}
 	c = Config{
-		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(), Meet: freeAddress(f.t),
+		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(),
+		Meet: freeport.Address(f.t),
 		Bind: "127.0.0.1",
 		Sys:  fstest.MapFS{}, Beat: 100 * time.Millisecond, Look: 50 * time.Millisecond,
 		Child: ThisProgram("127.0.0.1", ""),

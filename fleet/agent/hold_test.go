@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/test/freeport"
 )
 
 // TestHold: two agents never hold one place, nor one that another program listens at.
 func TestHold(t *testing.T) {
-	meet := freeAddress(t)
+	meet := freeport.Address(t)
 	at, first, err := hold(meet, true)
 	if err != nil || at != meet {
 		t.Fatalf("%s, %v", at, err)
@@ -56,7 +57,7 @@ func TestHold(t *testing.T) {
 // TestAgentsOfOneMachine: four agents with the same port measure all pairs, two at a time.
 func TestAgentsOfOneMachine(t *testing.T) {
 	f := newFixture(t)
-	meet := freeAddress(t)
+	meet := freeport.Address(t)
 	names := []fleet.Name{"n1", "n2", "n3", "n4"}
 	for _, n := range names {
 		f.agent(n, func(c *Config) { c.Meet, c.AnyPort = meet, true })

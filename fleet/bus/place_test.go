@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -81,12 +81,7 @@ type place struct {
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		ports = append(ports, strconv.Itoa(freeport.Of(t)))
 	}
 	return ports
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -15,6 +14,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/test/eventually"
+	"busbar.dev/internal/test/freeport"
 	"busbar.dev/internal/test/readertest"
 )
 
@@ -30,7 +30,7 @@ func TestLiveSlurm(t *testing.T) {
 	}
 	c := rails()
 	dir := t.TempDir()
-	port := freePort(t)
+	port := freeport.Of(t)
 	conf := slurmConf(t, dir, port, c)
 	write(t, filepath.Join(dir, "topology.conf"), writeConf(t, c, Tree))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
@@ -75,15 +75,6 @@ func waitForTopology(ctx context.Context, conf string) string {
 		return strings.Contains(out, "SwitchName=") || ctx.Err() != nil
 	})
 	return out
-}
-
-func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func write(t *testing.T, file, text string) {

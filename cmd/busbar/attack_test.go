@@ -31,6 +31,7 @@ import (
 // TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials,
 // beside honest nodes and an honest reader. BUSBAR_ATTACK says how many; make attack sends 10,000.
 func TestAttack(t *testing.T) {
+	t.Parallel()
 	var table chan hostile.Doc // each of the known attacks once, where nobody says how many
 	count, _ := strconv.Atoi(os.Getenv("BUSBAR_ATTACK"))
 	if count == 0 {
@@ -120,6 +121,7 @@ func boundedServer(t *testing.T) *servedFleet {
 // TestBombs sends each bomb of compression to every address that unpacks, and asks a small question after each: it is
 // answered, and the memory is given back.
 func TestBombs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a server and a while")
 	}

@@ -169,6 +169,9 @@ func (s *state) try(t *trial) {
 		}
 	}
 	order := slices.SortedFunc(maps.Keys(by), (*sweep).compare)
+	if len(order) > 0 {
+		t.start = order[0] // where no sweep speaks for a fault that was reported before, all that is known of it counts
+	}
 	most := t.oneSweep()
 	sum, agree, good := 0.0, 0, true
 	for _, w := range slices.Backward(order) {

@@ -187,7 +187,7 @@ func TestClearedIsSentToThoseAlerted(t *testing.T) {
 		h, _ := start(t, m, func(cfg *Config) { cfg.Webhooks = []string{good.URL, bad.URL} })
 		sweeps(t, h, 3)
 		nodes[5].slow.Store(40)
-		sweeps(t, h, 2)
+		sweeps(t, h, 4)
 		eventually.Holds(t, "one is told", func() bool {
 			return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return len(f.AlertedTo) == 1 })
 		})

@@ -17,7 +17,7 @@ import (
 type Environment struct {
 	Getenv func(string) string
 	Parent int // the parent process, which ranks that one launcher started on one host share
-	// Temp is a folder for a file to meet in, on one host. Without it, ranks of one host meet nowhere by themselves.
+	// Temp is a folder for a file to meet in, on one host. Empty: ranks of one host need an address to meet at.
 	Temp func() (string, error)
 }
 

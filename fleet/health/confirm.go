@@ -170,7 +170,7 @@ func (s *state) try(t *trial) {
 	}
 	order := slices.SortedFunc(maps.Keys(by), (*sweep).compare)
 	if len(order) > 0 {
-		t.start = order[0] // where no sweep speaks for a fault that was reported before, all that is known of it counts
+		t.start = order[0] // a reported fault without evidence in any sweep begins with the first
 	}
 	most := t.oneSweep()
 	sum, agree, good := 0.0, 0, true

@@ -23,9 +23,11 @@ const (
 // Mark is what a server knows of its store apart from the store, in a small file beside it: how far the store had got.
 // A store that lost its end ends before that, and nothing in the store says so. The zero value is kept in memory only.
 type Mark struct {
-	path string
+	path    string
+	writing sync.Mutex // one writes at a time
 
 	mu      sync.Mutex // guards following
+	closed  bool       // nothing is written any more: the folder may be another's by now
 	at      marked
 	before  marked // as an earlier process left it, until the store was read
 	pending bool   // a change waits to be written
@@ -144,10 +146,27 @@ func (m *Mark) change() {
 	time.AfterFunc(markEvery, func() { _ = m.write() }) // a disk that is full: the next change tries again
 }
 
+// close writes the file for the last time.
+func (m *Mark) close() error {
+	err := m.write()
+	m.writing.Lock() // whoever is at it ends before the folder is let go
+	defer m.writing.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return err
+}
+
 // write replaces the file, and waits for the disk.
 func (m *Mark) write() error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	m.mu.Lock()
 	m.pending = false
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
 	now := m.at
 	now.Found = maps.Clone(now.Found)
 	if m.before.Last > now.Last { // the store has not been read yet

@@ -340,7 +340,7 @@ func (s *Server) Close() {
 	ns := s.running()
 	ns.Shutdown()
 	ns.WaitForShutdown()
-	_ = s.mark.write() // a disk that is full
+	_ = s.mark.close() // a disk that is full
 	s.unlock()
 }
 

@@ -10,7 +10,7 @@ import (
 func ExampleDecode() {
 	for _, text := range []string{
 		`{"seq":7,"at":"2026-03-01T12:00:00Z","node":"gpu01","kind":"link","link":{"port":"mlx5_0/1","up":false,"state":"INIT"}}`,
-		`{"seq":8,"at":"2026-03-01T12:00:01Z","node":"gpu01","kind":"order","order":{}}`,
+		`{"seq":8,"at":"2026-03-01T12:00:01Z","node":"gpu01","kind":"order"}`,
 	} {
 		e, err := fleet.Decode[fleet.Event]([]byte(text))
 		if err != nil {
@@ -21,5 +21,5 @@ func ExampleDecode() {
 	}
 	// Output:
 	// gpu01 link mlx5_0/1 false INIT
-	// refused: event of kind "order" from node "gpu01"
+	// refused: event of kind "order": the field of "order" must be set if and only if it is of that kind
 }

@@ -23,9 +23,6 @@ const (
 	MeasureCollective Measure = "collective" // one collective over all nodes of the order
 )
 
-// LocalOrder is the order of what a server measured of its own machine, which nobody gave.
-const LocalOrder = "local"
-
 // State is how far an order is.
 type State string
 

@@ -148,7 +148,7 @@ type Heat struct {
 // Collective is one collective that was measured.
 type Collective struct {
 	At      time.Time     `json:"at"`
-	Node    Name          `json:"node,omitzero"` // of rank 0; empty for the server's own machine
+	Node    Name          `json:"node"` // of rank 0
 	Order   string        `json:"order"`
 	Sweep   int           `json:"sweep"`
 	Results result.Sweeps `json:"records"`

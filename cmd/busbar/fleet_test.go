@@ -59,23 +59,13 @@ func newServedFleet(t *testing.T) *servedFleet {
 	return f
 }
 
-// TestServerMeasuresItself: a new server has measured its machine between two processes, and is a node.
-func TestServerMeasuresItself(t *testing.T) {
+// TestServerIsANode: the machine of a new server is a node of its own fleet.
+func TestServerIsANode(t *testing.T) {
 	t.Parallel()
 	f := &servedFleet{t: t, data: t.TempDir(), page: freeport.Address(t), bus: freeport.Address(t)}
 	f.start()
 	t.Cleanup(f.kill)
 	f.allUp(1)
-	var got fleet.CollectivesReply
-	eventually.Holds(t, "the machine is measured", func() bool {
-		f.api("/api/fleet/collectives", &got)
-		return len(got.Collectives) == 1
-	})
-	host, _ := os.Hostname()
-	if c := got.Collectives[0]; c.Order != fleet.LocalOrder || len(c.Results) != 1 || len(c.Results[0].Points) != 3 ||
-		c.Results[0].Layout() != "1x2" || c.Results[0].Hosts != host || c.Results[0].Transport != "tcp" {
-		t.Errorf("%+v", c)
-	}
 }
 
 // start starts the server and waits until it answers.

@@ -244,7 +244,7 @@ func decode(subject string, data []byte) (fleet.Name, *fleet.Event, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	n, err := fleet.DecodeEvent(data)
+	n, err := fleet.Decode[fleet.Event](data)
 	if err != nil {
 		return who, nil, err
 	}

@@ -17,16 +17,6 @@ import (
 	"busbar.dev/result/pairs"
 )
 
-// Local keeps what the server measured of its own machine.
-func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
-	m.Order = fleet.LocalOrder
-	had := len(h.view.Collectives())
-	return h.publish(ctx, &fleet.Event{Kind: fleet.KindMeasured, Measured: &m}, func() bool {
-		now := len(h.view.Collectives())
-		return now > had || now == maxKept
-	})
-}
-
 // ErrUnknown is the error of an order that there is not.
 var ErrUnknown = errors.New("no such order")
 

@@ -163,12 +163,10 @@ func (v *View) server(n *fleet.Event, at time.Time) bool {
 		return v.order(n.Order, at)
 	case fleet.KindFinding:
 		return v.finding(n.Finding)
-	case fleet.KindMeasured:
-		return v.collective("", n.Measured, at)
 	case fleet.KindTokens:
 		return v.forget(n.Tokens)
 	}
-	return true
+	return v.ignore("kind")
 }
 
 // finding keeps what is wrong, and forgets what no longer is once that was told.
@@ -448,7 +446,7 @@ func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool
 	c := fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Results: m.Results}
 	kept := make([]fleet.Collective, 0, len(v.kept)+1)
 	for _, k := range v.kept { // made anew: others may be reading the old one
-		if name == "" || k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {
+		if k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {
 			kept = append(kept, k)
 		}
 	}
@@ -497,6 +495,8 @@ func (v *View) node(n *fleet.Event, at time.Time) bool {
 		return v.counters(n.Node, s, n.Counters, at)
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)
+	default: // a server's, or of a newer version
+		return v.ignore("kind")
 	}
 	return true
 }

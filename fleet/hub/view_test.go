@@ -182,6 +182,8 @@ func TestViewTakesNoEventForAnother(t *testing.T) {
 		"a sweep to come":            func(m *fleet.Measured) { m.Sweep = 3 },
 		"sweep 0":                    func(m *fleet.Measured) { m.Sweep = 0 },
 		"another's pair":             func(m *fleet.Measured) { m.Pairs = pair("b", "c", 1e9) },
+		"a pair with nobody":         func(m *fleet.Measured) { m.Pairs = pair("a", "", 1e9) },
+		"nobody's pair":              func(m *fleet.Measured) { m.Pairs = pair("", "", 1e9) },
 		"a pair with itself":         func(m *fleet.Measured) { m.Pairs = pair("a", "a", 1e9) },
 		"a node out of the order":    func(m *fleet.Measured) { m.Pairs = pair("a", "c", 1e9) },
 		"a node that there is not":   func(m *fleet.Measured) { m.Pairs = pair("a", "z", 1e9) },
@@ -278,5 +280,28 @@ func TestSetup(t *testing.T) {
 		fleet.DefaultBusy
 	if setupOf(&o) != setupOf(&base) {
 		t.Errorf("%q", setupOf(&o))
+	}
+}
+
+// TestOtherVersions reads a stream with what other versions store: they count as numbers, and for nothing else. An
+// earlier server measured its own machine.
+func TestOtherVersions(t *testing.T) {
+	v := NewView()
+	for i, text := range []string{
+		`{"seq":1,"at":"2026-01-01T00:00:00Z","kind":"tokens","tokens":{"node":"x","key":"k"}}`,
+		`{"seq":2,"at":"2026-01-01T00:00:01Z","kind":"measured","measured":{"order":"local","part":"first","sweep":1,"round":0,"took_ns":1,"records":[]}}`,
+		`{"seq":3,"at":"2026-01-01T00:00:02Z","kind":"weather","weather":{"rain":true}}`,
+		`{"seq":1,"at":"2026-01-01T00:00:03Z","node":"a","kind":"weather","weather":{"rain":true}}`,
+		`{"seq":2,"at":"2026-01-01T00:00:04Z","node":"a","kind":"left"}`,
+		`{"seq":4,"at":"2026-01-01T00:00:05Z","kind":"tokens","tokens":{"node":"x","key":"k"}}`,
+	} {
+		n, err := fleet.Decode[fleet.Event]([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Publisher: n.Node, Event: n})
+	}
+	if list := v.missing(true); len(list) > 0 || v.Ignored()["kind"] != 3 || len(v.Collectives()) > 0 {
+		t.Errorf("missing %v, ignored %v, collectives %v; expected 3 ignored kinds", list, v.Ignored(), v.Collectives())
 	}
 }

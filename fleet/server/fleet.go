@@ -76,7 +76,6 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 	s.work.Go(s.reportReading)
 	s.work.Go(s.reportFloods)
 	if !o.NoLocal {
-		s.work.Go(s.measureLocally)
 		s.work.Go(func() { s.beNode(o.BusListen, dir) })
 	}
 	return s, nil

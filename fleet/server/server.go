@@ -47,7 +47,7 @@ type Fleet struct {
 	Webhook   []string `placeholder:"URL" help:"URL that receives findings as JSON when they are raised, get worse and are resolved. Repeatable."`
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
 	NoFleet   bool     `name:"no-fleet" help:"Serve the page alone: no agents join and no events are stored. On Windows this is so unless --nats names a cluster."`
-	NoLocal   bool     `name:"no-agent" help:"Do not measure this machine and do not make it a node of the fleet."`
+	NoLocal   bool     `name:"no-agent" help:"Do not make this machine a node of the fleet."`
 }
 
 // Env is what a server has of the program that runs it.

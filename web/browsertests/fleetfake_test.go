@@ -230,7 +230,7 @@ func (f *fakeFleet) collectives() doc {
 			"transport": "shm", "time_us": doc{"median": float64(size) / 8000, "mean": float64(size) / 8000},
 		})
 	}
-	return doc{"collectives": []doc{{"at": f.began, "node": f.names[0], "order": "local", "sweep": 1, "records": rows}}}
+	return doc{"collectives": []doc{{"at": f.began, "node": f.names[0], "order": "o0", "sweep": 1, "records": rows}}}
 }
 
 func (f *fakeFleet) cluster() doc {

@@ -184,6 +184,3 @@ export class Fleet {
     return this.topology;
   }
 }
-
-// local are measurements that a machine took of itself.
-export function local(fleet) { return fleet.kept.filter((k) => k.order === 'local'); }

@@ -143,7 +143,7 @@ export function orders({ state, api, fleet, share }) {
 }
 
 // records is a collective as a table.
-export function records(caption, list) {
+function records(caption, list) {
   return table(caption, [{ text: 'collective' }, { text: 'size', n: true }, { text: 'time', n: true }, { text: 'bandwidth', n: true }, { text: 'ranks', n: true }, { text: 'algorithm' }, { text: 'transport' }],
     list.map((r) => {
       const t = r.time_us.median || r.time_us.mean;

@@ -2,11 +2,10 @@ import { h, put } from './dom.js';
 import { Latest } from './api.js';
 import { Heat } from './fleetheat.js';
 import { groupsOf, scaleOf, Table } from './fleetscale.js';
-import { local } from './fleetdata.js';
 import { finding } from './fleetfindings.js';
 import { badCard } from './fleetnodes.js';
-import { final, progress, records, what } from './fleetorders.js';
-import { ago, line, move, shown, tag, to } from './fleetwords.js';
+import { final, progress, what } from './fleetorders.js';
+import { line, move, shown, tag, to } from './fleetwords.js';
 import { count, plural } from './units.js';
 
 // join is how other machines come to this server.
@@ -19,14 +18,6 @@ function join() {
     !loopback && h('p', {}, 'With --tls-self-signed, also copy self-signed.pem from the server\'s data folder to the node, and add --tls-ca self-signed.pem.'),
     loopback && h('p', {}, 'This server listens on loopback only. For other machines, start it with TLS:'), loopback && line('busbar serve --listen 0.0.0.0:7641 --bus-listen 0.0.0.0:7642 --tls-self-signed', 'serve for other machines'),
     h('p', { class: 'quiet' }, 'An agent reports devices, heartbeats and port states, and measures when ordered to. It runs no other commands.'));
-}
-
-// own is what this machine showed when it measured itself.
-function own(fleet) {
-  const list = local(fleet);
-  if (!list.length) return null;
-  const last = list[list.length - 1];
-  return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `Measured ${ago(last.at)} between processes of this machine.`), records('', last.records));
 }
 
 // glance is every pair against its peers, small: what stands out is looked at elsewhere.
@@ -67,7 +58,7 @@ export function over({ state, api, fleet, share }) {
   function draw() {
     const c = fleet.counts();
     const open = [...fleet.orders.values()].filter((o) => !final(o));
-    const now = JSON.stringify([c, fleet.findings, open, fleet.kept.length]);
+    const now = JSON.stringify([c, fleet.findings, open]);
     if (now === was) return;
     was = now;
     put(tiles, tile('nodes', to(state, { show: 'nodes' }, count(c.all))), tile('up', count(c.up)), tile('unreachable', c.silent ? to(state, { show: 'nodes', is: 'silent' }, count(c.silent)) : '0'),
@@ -79,10 +70,10 @@ export function over({ state, api, fleet, share }) {
       : h('p', {}, 'No known problems.')));
     put(bad, badCard(fleet));
     put(runs, open.length > 0 && h('div', { class: 'card' }, h('h2', {}, 'Orders'), h('ul', {}, open.slice(-5).reverse().map((o) => h('li', {}, to(state, { show: 'orders', order: o.id }, what(o)), ' ', tag(o.state), ` ${progress(o, fleet.doing).words}`)))));
-    put(first, c.all < 2 && own(fleet), c.all < 2 && join());
+    put(first, c.all < 2 && join());
   }
 
-  const stopped = fleet.watchParts({ nodes: draw, orders: draw, findings: draw, kept: draw });
+  const stopped = fleet.watchParts({ nodes: draw, orders: draw, findings: draw });
   return {
     controls: [],
     cards: [h('div', { class: 'card' }, tiles), h('div', { class: 'glance' }, h('div', { class: 'cards' }, found, runs, bad, first), small.root)],

@@ -49,6 +49,9 @@ type Who struct {
 
 type whoKey struct{}
 
+// ownUserKey marks requests of the server's own user.
+type ownUserKey struct{}
+
 // Requester is who sent a request that came through a route.
 func Requester(r *http.Request) Who {
 	w, _ := r.Context().Value(whoKey{}).(Who)

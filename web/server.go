@@ -144,9 +144,14 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	Reply(w, map[string]any{"name": who.Name, "role": who.Role.String(), "version": s.Version, "fleet": fleet})
 }
 
-// Serve answers until the context ends, and then finishes what it began.
+// Serve answers until the context ends, and then finishes what it began. Who asks over a Unix socket is the server's
+// own user, needs no token and may order: the listener lets nobody else in.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go s.pool.memory.run(ctx)
+	base := ctx
+	if l.Addr().Network() == "unix" {
+		base = context.WithValue(ctx, ownUserKey{}, true)
+	}
 	h := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -154,7 +159,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      2 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       withConn,
 		ErrorLog:          log.New(io.Discard, "", 0), // clients that break off are no news
 	}

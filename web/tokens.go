@@ -28,6 +28,8 @@ type Token struct {
 	Used    time.Time `json:"last_used,omitzero"`
 	// Once is a token that opens one session and then nothing, such as that of a printed address.
 	Once bool `json:"once,omitempty"`
+	// Spent is one that opened it. Nobody has its secret any more.
+	Spent bool `json:"spent,omitempty"`
 	// Until is when the last session ends that counts no more, Unix seconds: all that end by then were ended.
 	Until int64 `json:"sessions_ended,omitempty"`
 }
@@ -81,7 +83,12 @@ func OpenTokens(path string) (*Tokens, error) {
 var tokenName = lazyre.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // Add makes a token and gives its secret, which cannot be had again.
-func (t *Tokens) Add(name string, role Role) (string, error) { return t.add(name, role, false) }
+func (t *Tokens) Add(name string, role Role) (string, error) {
+	if name == "first" || name == "local" {
+		return "", fmt.Errorf("token %s: the server uses that name itself; take another", name)
+	}
+	return t.add(name, role, false)
+}
 
 // AddOnce makes a token that opens one session, and nothing else.
 func (t *Tokens) AddOnce(name string, role Role) (string, error) { return t.add(name, role, true) }

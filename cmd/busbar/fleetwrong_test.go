@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"busbar.dev/fleet/bus"
-	"busbar.dev/fleet/client"
 	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/freeport"
 )
@@ -50,7 +49,7 @@ func TestFleetWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := filepath.Join(dir, client.TokenFile)
+	old := filepath.Join(dir, "token")
 	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,27 +116,6 @@ func TestFleetWrong(t *testing.T) {
 				t.Errorf("exit code %d, %s; expected %d and %q", code, stderr.String(), c.code, c.want)
 			}
 		})
-	}
-}
-
-// TestTokenOfAnotherServer has the folder of one server and the address of another, which does not get the token.
-func TestTokenOfAnotherServer(t *testing.T) {
-	t.Setenv("BUSBAR_TOKEN", "")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.Error("another server is asked with the token")
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	defer s.Close()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, client.TokenFile), []byte("old\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out written
-	if code := run(t.Context(), strings.NewReader(""), &out, &out,
-		[]string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
-		!strings.Contains(out.String(), dir+" is only for the server of that folder") ||
-		!strings.Contains(out.String(), "--token-file") {
-		t.Errorf("exit %d, %s; expected whose the token in %s is", code, out.String(), dir)
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *serveRunCmd) Run(e *env) error {
 		return errors.New("--json: a server has no document; ask it: GET /api/map")
 	}
 	err := server.Run(e.ctx, c.Options, server.Env{
-		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: buildVersion(),
+		Page:    web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()},
 		Network: func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
 		Machine: e.ownMap, Child: agent.ThisProgram("", ""),
 		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
@@ -111,7 +111,7 @@ func (tokenHubCmd) Help() string {
 
 // Run issues.
 func (c *tokenHubCmd) Run(e *env) error {
-	creds, issued, err := c.Hub(c.Folder)
+	creds, issued, err := c.Issue(c.Folder, "")
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 		return nil
 	}
-	creds, issued, err := c.Node(c.Folder, name)
+	creds, issued, err := c.Issue(c.Folder, name)
 	if err != nil {
 		return err
 	}

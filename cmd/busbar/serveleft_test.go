@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
 	"busbar.dev/internal/test/eventually"
 	"busbar.dev/internal/test/freeport"
@@ -70,8 +69,12 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				t.Errorf("what an agent is to join: exit %d, %s", code, out)
 			}
 			// Who asks from elsewhere has a token, and the certificate if it needs one.
-			token := filepath.Join(data, client.TokenFile)
 			if name == "self-signed" {
+				code, secret := ask("serve", "token", "add", "alice")
+				token := filepath.Join(own, "token")
+				if err := os.WriteFile(token, []byte(secret), 0o600); err != nil || code != exitDone {
+					t.Fatalf("exit %d, %s, %v", code, secret, err)
+				}
 				away := []string{"nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
 				var out written
 				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot ||

@@ -42,8 +42,12 @@ func (b *Bus) Ensure(ctx context.Context) error {
 		if err == nil {
 			return b.relay()
 		}
-		if !transient(err) {
+		switch {
+		case !transient(err):
 			return err
+		case b.Refused() > 0: // nobody would ever answer
+			return errors.New("these credentials lack rights that a server needs; busbar serve token hub makes some that " +
+				"have them")
 		}
 		select {
 		case <-ctx.Done():

@@ -23,15 +23,6 @@ const (
 	readPatience = 10 * time.Second // for a server that has just been started and reads what it has stored
 )
 
-// passing marks an error that may pass: it is fleet.ErrGone or fleet.ErrReading for errors.Is.
-type passing struct {
-	error
-	as error
-}
-
-func (p passing) Is(target error) bool { return target == p.as }
-func (p passing) Unwrap() error        { return p.error }
-
 // Call asks. in is sent as JSON where it is not nil, and the answer is read into out. An error is the question's fault
 // unless it is failure.ErrCannot; one that may pass is fleet.ErrGone or fleet.ErrReading.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
@@ -66,18 +57,20 @@ func (c *Client) once(ctx context.Context, method, path string, in []byte, out a
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return failure.Cannot(passing{c.unreachable(err), fleet.ErrGone})
+		return failure.Cannot(failure.Mark(c.unreachable(err), fleet.ErrGone))
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	if err != nil {
-		return failure.Cannot(passing{err, fleet.ErrGone})
+		return failure.Cannot(failure.Mark(err, fleet.ErrGone))
 	}
 	if resp.StatusCode >= 300 {
 		return c.refusal(resp, data)
@@ -105,11 +98,11 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	err := fmt.Errorf("%s: %s", c.base, why.Error)
 	switch code := resp.StatusCode; {
 	case code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
-		err = passing{err, fleet.ErrReading}
+		err = failure.Mark(err, fleet.ErrReading)
 	case code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusConflict:
 		return err // what was asked for is wrong
 	case code >= http.StatusInternalServerError:
-		err = passing{err, fleet.ErrGone}
+		err = failure.Mark(err, fleet.ErrGone)
 	}
 	return failure.Cannot(err)
 }

@@ -9,13 +9,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -26,8 +24,8 @@ import (
 type Options struct {
 	Folder
 	Server    string `env:"BUSBAR_SERVER" placeholder:"URL" help:"Address of busbar serve; also BUSBAR_SERVER (default: this user's server on this machine, from --data, else http://127.0.0.1:7641)."`
-	TokenFile string `name:"token-file" placeholder:"FILE" help:"File with a token (default: BUSBAR_TOKEN, or the token that this user's server keeps in its --data)."`
-	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"CA certificates to trust with https://; also BUSBAR_SERVER_CA (default: the machine's, and the certificate of the server in --data)."`
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"File with a token (default: BUSBAR_TOKEN; this user's server in --data needs none)."`
+	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"CA certificates to trust with https://; also BUSBAR_SERVER_CA (default: the machine's)."`
 }
 
 // Client asks a server.
@@ -48,7 +46,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// look finds the server and the token for it.
+// look finds the server and what lets the program in.
 func (c *Client) look() error {
 	o := &c.options
 	local, err := o.Local()
@@ -60,88 +58,56 @@ func (c *Client) look() error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--server %q: expected an address such as https://host:7641", at)
 	}
-	own := false
-	if c.token, c.from, own, err = o.token(); err != nil {
-		return err
-	}
 	c.base = strings.TrimSuffix(at, "/")
 	c.http = &http.Client{
 		// The token is for this server and no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	if own {
-		c.http.Transport, err = o.private(local, c.base)
+	if c.token, c.from, err = o.token(); err != nil {
 		return err
 	}
-	trusted := local.trust(u.Hostname())
-	if o.CA != "" {
-		if trusted, err = o.authorities(); err != nil {
-			return err
-		}
+	switch {
+	case c.token == "":
+		c.http.Transport, err = o.beside(local, c.base)
+	case o.CA != "":
+		c.http.Transport, err = o.trusting()
 	}
-	if trusted != nil {
-		c.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trusted}
-	}
-	return nil
+	return err
 }
 
-// private is how the token of a server's own folder travels: to the server of that folder and to no other, over a
-// socket in it, or to the certificate that it names. The port of a server that is down may be another user's.
-func (o *Options) private(local Local, base string) (http.RoundTripper, error) {
+// beside is how a server is reached without a token: it is that of this user's folder, and listens there.
+func (o *Options) beside(local Local, base string) (http.RoundTripper, error) {
 	dir, err := o.Path()
 	if err != nil {
 		return nil, err
 	}
-	if local.Page == "" || base != strings.TrimSuffix(local.Page, "/") {
-		return nil, failure.Cannot(fmt.Errorf("no token for %s: the one in %s is only for the server of that folder (%s); "+
-			"give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one)",
-			base, dir, cmp.Or(local.Page, "which has not run yet")))
+	if !local.Socket || base != local.Page {
+		return nil, failure.Cannot(fmt.Errorf("%s: no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add "+
+			"NAME --role order on the server's machine makes one); only your own busbar serve with --data %s needs none",
+			base, dir))
 	}
-	if local.Socket {
-		there := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir) }
-		return &http.Transport{DialContext: there, DialTLSContext: there}, nil
-	}
-	if pinned := local.pinned(); pinned != nil {
-		return &http.Transport{TLSClientConfig: pinned}, nil
-	}
-	return nil, failure.Cannot(fmt.Errorf("the token in %s is sent over a socket in that folder, and the server there "+
-		"made none; start busbar serve again, or give --token-file", dir))
+	there := func(context.Context, string, string) (net.Conn, error) { return dial(dir) }
+	return &http.Transport{DialContext: there, DialTLSContext: there}, nil
 }
 
-// token is what lets a program in, and where it comes from; own tells that a server of this user keeps it for its own
-// programs.
-func (o *Options) token() (secret, from string, own bool, err error) {
-	file, from := o.TokenFile, "--token-file "+o.TokenFile
-	if file == "" {
-		if t := os.Getenv("BUSBAR_TOKEN"); t != "" {
-			return t, "BUSBAR_TOKEN", false, nil
-		}
-		dir, err := o.Path()
-		if err != nil {
-			return "", "", false, err
-		}
-		own = true
-		file = filepath.Join(dir, TokenFile)
-		from = file + ", of a server of this user; --data names the folder of the server that is meant"
-		if _, err := os.Stat(file); err != nil {
-			return "", "", false, failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve " +
-				"token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours " +
-				"keeps one in its --data"))
-		}
+// token is what lets a program in, and where it comes from; empty where there is none.
+func (o *Options) token() (secret, from string, err error) {
+	if o.TokenFile == "" {
+		return os.Getenv("BUSBAR_TOKEN"), "BUSBAR_TOKEN", nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := os.ReadFile(o.TokenFile)
 	if err != nil {
-		return "", "", false, failure.Cannot(fmt.Errorf("--token-file: %w", err))
+		return "", "", failure.Cannot(fmt.Errorf("--token-file: %w", err))
 	}
 	t := strings.TrimSpace(string(data))
 	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
-		return "", "", false, fmt.Errorf("--token-file %s: expected one token and nothing else", file)
+		return "", "", fmt.Errorf("--token-file %s: expected one token and nothing else", o.TokenFile)
 	}
-	return t, from, own, nil
+	return t, "--token-file " + o.TokenFile, nil
 }
 
-// authorities are the certificates of --server-ca.
-func (o *Options) authorities() (*tls.Config, error) {
+// trusting reaches servers whose certificates those of --server-ca vouch for.
+func (o *Options) trusting() (http.RoundTripper, error) {
 	data, err := os.ReadFile(o.CA)
 	if err != nil {
 		return nil, failure.Cannot(fmt.Errorf("--server-ca: %w", err))
@@ -150,5 +116,7 @@ func (o *Options) authorities() (*tls.Config, error) {
 	if !pool.AppendCertsFromPEM(data) {
 		return nil, fmt.Errorf("--server-ca %s: there is no certificate in it", o.CA)
 	}
-	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+	}, nil
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,12 +13,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"busbar.dev/fleet"
 )
 
-// listener counts who comes with a token.
-type listener struct{ tokens atomic.Int64 }
+// listener counts who asks, and with a token.
+type listener struct{ asked, tokens atomic.Int64 }
 
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.asked.Add(1)
 	if r.Header.Get("Authorization") != "" {
 		l.tokens.Add(1)
 	}
@@ -32,9 +36,6 @@ func folder(t *testing.T, l Local) string {
 	if err := l.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, TokenFile), []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return dir
 }
 
@@ -44,15 +45,15 @@ func call(t *testing.T, o Options) error {
 	return New(o).Call(t.Context(), "GET", "/api/fleet/nodes", nil, &out)
 }
 
-// TestLocalTokenStaysLocal has somebody else listen at an address that was asked for, and at the port of the server's
-// own page while that is down. The token of the server's folder goes to neither.
-func TestLocalTokenStaysLocal(t *testing.T) {
+// TestOnlyItsOwnServer has somebody else listen at an address that was asked for, and at the port of the server's own
+// page while that is down. Neither is asked for want of a token.
+func TestOnlyItsOwnServer(t *testing.T) {
 	thief := &listener{}
 	other := httptest.NewServer(thief)
 	defer other.Close()
 	dir := folder(t, Local{Page: "http://127.0.0.1:1", Socket: true})
 	err := call(t, Options{Folder: Folder{dir}, Server: other.URL})
-	if err == nil || !strings.Contains(err.Error(), "only for the server of that folder") {
+	if err == nil || !strings.Contains(err.Error(), "only your own busbar serve with --data "+dir) {
 		t.Errorf("asked another server: %v", err)
 	}
 	dir = folder(t, Local{Page: other.URL, Socket: true})
@@ -60,11 +61,11 @@ func TestLocalTokenStaysLocal(t *testing.T) {
 		t.Error("a server that is down answers")
 	}
 	dir = folder(t, Local{Page: other.URL})
-	if err := call(t, Options{Folder: Folder{dir}}); err == nil || !strings.Contains(err.Error(), "socket") {
+	if err := call(t, Options{Folder: Folder{dir}}); err == nil || !strings.Contains(err.Error(), "no token") {
 		t.Errorf("without a socket: %v", err)
 	}
-	if n := thief.tokens.Load(); n > 0 {
-		t.Errorf("%d requests brought the token to another", n)
+	if n := thief.asked.Load(); n > 0 {
+		t.Errorf("%d requests went to another", n)
 	}
 	// A token that was meant for it goes there.
 	file := filepath.Join(t.TempDir(), "token")
@@ -77,7 +78,8 @@ func TestLocalTokenStaysLocal(t *testing.T) {
 	}
 }
 
-// TestLocalSocket reaches a server by the socket of its folder, however long its path is.
+// TestLocalSocket reaches a server by the socket of its folder, however long its path is, and another one after that
+// was killed.
 func TestLocalSocket(t *testing.T) {
 	for _, sub := range []string{"", strings.Repeat("d", 120)} {
 		dir := filepath.Join(folder(t, Local{}), sub)
@@ -87,23 +89,37 @@ func TestLocalSocket(t *testing.T) {
 		if err := (Local{Page: "https://127.0.0.1:7641", Socket: true}).Write(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, TokenFile), []byte("secret\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		l, err := Listen(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page := &listener{}
-		go func() { _ = http.Serve(l, page) }()
-		if err := call(t, Options{Folder: Folder{dir}}); err != nil || page.tokens.Load() != 1 {
-			t.Errorf("%v, %d tokens", err, page.tokens.Load())
-		}
-		l.Close()
-		if _, err := os.Lstat(filepath.Join(dir, socketFile)); err == nil {
-			t.Error("the socket is left")
+		for range 2 {
+			l, err := Listen(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := &listener{}
+			go func() { _ = http.Serve(l, page) }()
+			if err := call(t, Options{Folder: Folder{dir}}); err != nil || page.asked.Load() != 1 || page.tokens.Load() != 0 {
+				t.Errorf("%v, %d requests, %d tokens", err, page.asked.Load(), page.tokens.Load())
+			}
+			l.Close()
+			if err := call(t, Options{Folder: Folder{dir}}); !errors.Is(err, fleet.ErrGone) {
+				t.Errorf("a server that has ended: %v", err)
+			}
 		}
 	}
+}
+
+// as runs a function as another user.
+func as(t *testing.T, user uintptr, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, user, user, user); e != 0 {
+			t.Error(e)
+		}
+		f()
+	}()
+	<-done
 }
 
 // TestSocketOfAnother has another user listen at the socket.
@@ -121,19 +137,11 @@ func TestSocketOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := &listener{}
-	listening := make(chan net.Listener)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 12345, 12345, 12345); e != 0 {
-			t.Error(e)
-		}
-		l, err := net.Listen("unix", filepath.Join(open, "s"))
-		if err != nil {
-			t.Error(err)
-		}
-		listening <- l
-	}()
-	l := <-listening
+	var l net.Listener
+	as(t, 12345, func() { l, err = net.Listen("unix", filepath.Join(open, "s")) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer l.Close()
 	go func() { _ = http.Serve(l, thief) }()
 	if err := os.Symlink(filepath.Join(open, "s"), filepath.Join(dir, socketFile)); err != nil {
@@ -143,7 +151,52 @@ func TestSocketOfAnother(t *testing.T) {
 		!strings.Contains(err.Error(), "user 12345 is at the other end") {
 		t.Errorf("%v", err)
 	}
-	if n := thief.tokens.Load(); n > 0 {
-		t.Errorf("%d requests brought the token to another user", n)
+	if n := thief.asked.Load(); n > 0 {
+		t.Errorf("%d requests went to another user", n)
+	}
+}
+
+// TestSocketForNobodyElse has another user reach a server's socket, where the folder lets him: he is not answered.
+func TestSocketForNobodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("being another user needs root")
+	}
+	open, err := os.MkdirTemp("", "busbar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(open)
+	page := &listener{}
+	l, err := Listen(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { _ = http.Serve(l, page) }()
+	path := filepath.Join(open, socketFile)
+	connect := func() (err error) {
+		as(t, 12345, func() {
+			var c net.Conn
+			if c, err = net.Dial("unix", path); err == nil {
+				_, _ = c.Write([]byte("GET / HTTP/1.0\r\n\r\n"))
+				if _, err = c.Read(make([]byte, 1)); err == nil {
+					err = errors.New("answered")
+				}
+				c.Close()
+			}
+		})
+		return err
+	}
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("by its mode: %v", err)
+	}
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(); err == nil || err.Error() == "answered" || page.asked.Load() > 0 {
+		t.Errorf("another user was answered: %v", err)
 	}
 }

@@ -1,10 +1,7 @@
 package client
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,20 +51,16 @@ func (f Folder) Make() (string, error) {
 	return dir, nil
 }
 
-// Files of a folder that commands of this user read.
-const (
-	TokenFile = "local.token" // lets them in
-	localFile = "local.json"  // a Local
-)
+// localFile is a Local, in the folder.
+const localFile = "local.json"
 
 // Local is how programs of a server's machine reach it. It stays when the server ends: the next one is most likely the
 // same.
 type Local struct {
-	Page        string `json:"page"`                  // the address of its page
-	Socket      bool   `json:"socket,omitempty"`      // it also listens at a socket in its folder
-	Certificate string `json:"certificate,omitempty"` // what it shows with https, PEM
-	Agents      string `json:"agents"`                // what agents join
-	AgentsCA    string `json:"agents_ca,omitempty"`   // the certificate that they have to be given for it, a file
+	Page     string `json:"page"`                // the address of its page
+	Socket   bool   `json:"socket,omitempty"`    // it also listens at a socket in its folder
+	Agents   string `json:"agents"`              // what agents join
+	AgentsCA string `json:"agents_ca,omitempty"` // the certificate that they have to be given for it, a file
 }
 
 // Write leaves it in a server's folder.
@@ -97,44 +90,4 @@ func (f Folder) Local() (l Local, err error) {
 		return l, failure.Cannot(fmt.Errorf("%s: %w; busbar serve writes it anew when it starts", file, err))
 	}
 	return l, nil
-}
-
-// pinned trusts the certificate of the server of this folder and no other; nil where it has none.
-func (l Local) pinned() *tls.Config {
-	c := l.trust("")
-	if c == nil {
-		return nil
-	}
-	block, _ := pem.Decode([]byte(l.Certificate))
-	c.VerifyConnection = func(s tls.ConnectionState) error {
-		if string(s.PeerCertificates[0].Raw) != string(block.Bytes) {
-			return errors.New("its certificate is not that of the server of this folder")
-		}
-		return nil
-	}
-	return c
-}
-
-// trust is how certificates are checked where no file of certificates is given: the one that a server of this
-// folder shows is trusted under any name, since nobody else has its key; others as usual.
-func (l Local) trust(host string) *tls.Config {
-	block, _ := pem.Decode([]byte(l.Certificate))
-	if block == nil {
-		return nil
-	}
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // VerifyConnection does it
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if string(s.PeerCertificates[0].Raw) == string(block.Bytes) {
-				return nil
-			}
-			between := x509.NewCertPool()
-			for _, c := range s.PeerCertificates[1:] {
-				between.AddCert(c)
-			}
-			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: host, Intermediates: between})
-			return err
-		},
-	}
 }

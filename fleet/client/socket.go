@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -11,17 +10,17 @@ import (
 	"busbar.dev/internal/osdep"
 )
 
-// socketFile is where a server listens for programs of its own user, in its folder. Who takes the port of a page that
-// is down cannot take this.
+// socketFile is where a server listens for programs of its own user, in its folder. They need no token, and who takes
+// the port of a page that is down cannot take this.
 const socketFile = "page.sock"
 
 // mostPath is the longest path of a socket that every system takes.
 const mostPath = 100
 
-// Listen is where programs of the server's own user reach it. Closing it removes it.
+// Listen is where programs of the server's own user reach it, and nobody else.
 func Listen(dir string) (net.Listener, error) {
 	path := filepath.Join(dir, socketFile)
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // what a server left that was killed
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // that of the last start
 		return nil, err
 	}
 	var l *net.UnixListener
@@ -33,26 +32,28 @@ func Listen(dir string) (net.Listener, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // by a name that may be another's by then
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, err
+	return ownListener{l}, os.Chmod(path, 0o600)
+}
+
+// ownListener takes connections of this user.
+type ownListener struct{ *net.UnixListener }
+
+// Accept leaves out those of others, who may come before the socket has its mode.
+func (l ownListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if osdep.OwnPeer(c) == nil {
+			return c, nil
+		}
+		c.Close()
 	}
-	return &local{l, path}, nil
-}
-
-// local is a listener that removes its file.
-type local struct {
-	*net.UnixListener
-	path string
-}
-
-func (l *local) Close() error {
-	os.Remove(l.path)
-	return l.UnixListener.Close()
 }
 
 // dial reaches the server of a folder, and makes sure that it runs as this user.
-func dial(_ context.Context, dir string) (net.Conn, error) {
+func dial(dir string) (net.Conn, error) {
 	var c *net.UnixConn
 	err := withPath(dir, func(path string) (err error) {
 		c, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})

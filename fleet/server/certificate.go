@@ -9,40 +9,28 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"busbar.dev/internal/outfile"
 )
 
-// selfLasts is how long a certificate of our own making counts.
-const selfLasts = 365 * 24 * time.Hour
-
-// CertificateFile is such a certificate, in the server's folder.
+// CertificateFile is a certificate of our own making, in the server's folder.
 const CertificateFile = "self-signed.pem"
 
-// SelfSigned is the certificate of an earlier start, or a new one.
+// SelfSigned is the certificate of an earlier start, or a new one for a year.
 func SelfSigned(dir, host string) (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, CertificateFile), filepath.Join(dir, "self-signed.key")
-	if cert, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && cert.Leaf != nil &&
-		time.Until(cert.Leaf.NotAfter) > 24*time.Hour {
+	if cert, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && time.Until(cert.Leaf.NotAfter) > 24*time.Hour {
 		return cert, nil
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return tls.Certificate{}, err
-	}
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(selfLasts),
+		Subject: pkix.Name{CommonName: "busbar"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().AddDate(1, 0, 0), BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-		DNSNames:              []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	if name, err := os.Hostname(); err == nil {
 		t.DNSNames = append(t.DNSNames, name)
@@ -52,18 +40,19 @@ func SelfSigned(dir, host string) (tls.Certificate, error) {
 	} else {
 		t.DNSNames = append(t.DNSNames, host)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
+	cert, err1 := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	secret, err2 := x509.MarshalPKCS8PrivateKey(key)
+	if err := errors.Join(err1, err2); err != nil {
 		return tls.Certificate{}, err
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
-	if err := errors.Join(os.WriteFile(keyFile, keyPEM, 0o600), os.WriteFile(certFile, certPEM, 0o644)); err != nil {
+	secret = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	if err := errors.Join(outfile.Private(keyFile, secret), os.WriteFile(certFile, cert, 0o644)); err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.X509KeyPair(certPEM, keyPEM)
+	return tls.X509KeyPair(cert, secret)
 }

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
-	"busbar.dev/unit"
 )
 
 // Credentials is how credentials for a bus are made: with the keys of a folder's server, or with those of an account of
@@ -22,23 +20,9 @@ type Credentials struct {
 	NATSCreds  string `name:"nats-creds" placeholder:"FILE" help:"Credentials of that account."`
 }
 
-// Hub makes those with which a further server uses the bus.
-func (c Credentials) Hub(f client.Folder) ([]byte, bus.Issued, error) {
-	lasts, err := c.lasts()
-	if err != nil {
-		return nil, bus.Issued{}, err
-	}
-	i, _, err := c.issuer(f)
-	if err != nil {
-		return nil, bus.Issued{}, err
-	}
-	creds, issued, err := i.Hub(lasts)
-	return creds, issued, failure.Cannot(err)
-}
-
-// Node makes those with which a node's agent joins.
-func (c Credentials) Node(f client.Folder, name fleet.Name) ([]byte, bus.Issued, error) {
-	lasts, err := c.lasts()
+// Issue makes those with which a node's agent joins; without a name, those with which a further server uses the bus.
+func (c Credentials) Issue(f client.Folder, node fleet.Name) ([]byte, bus.Issued, error) {
+	expiry, err := lasts("--expires", c.Expires, 1)
 	if err != nil {
 		return nil, bus.Issued{}, err
 	}
@@ -46,19 +30,21 @@ func (c Credentials) Node(f client.Folder, name fleet.Name) ([]byte, bus.Issued,
 	if err != nil {
 		return nil, bus.Issued{}, err
 	}
-	issue := i.Node
-	if keys != nil {
-		issue = keys.Issue // which a running server takes at once
+	var creds []byte
+	var issued bus.Issued
+	switch {
+	case node == "":
+		creds, issued, err = i.Hub(expiry)
+	case keys != nil:
+		creds, issued, err = keys.Issue(node, expiry) // which a running server takes at once
+	default:
+		creds, issued, err = i.Node(node, expiry)
 	}
-	creds, issued, err := issue(name, lasts)
 	return creds, issued, failure.Cannot(err)
 }
 
 // Revoke withdraws all credentials of a node.
-func (c Credentials) Revoke(f client.Folder, name fleet.Name) ([]bus.Issued, error) {
-	if _, err := c.lasts(); err != nil {
-		return nil, err
-	}
+func (c Credentials) Revoke(f client.Folder, node fleet.Name) ([]bus.Issued, error) {
 	_, keys, err := c.issuer(f)
 	if err != nil {
 		return nil, err
@@ -67,18 +53,7 @@ func (c Credentials) Revoke(f client.Folder, name fleet.Name) ([]bus.Issued, err
 		return nil, errors.New("--revoke: credentials of your own NATS cluster are revoked with its own tools (nsc " +
 			"revocations add-user)")
 	}
-	return keys.Revoke(name)
-}
-
-func (c *Credentials) lasts() (time.Duration, error) {
-	if c.Expires == "" {
-		return 0, nil
-	}
-	span, err := unit.ParseSpan(c.Expires)
-	if err != nil || span <= 0 || span > 100*unit.Year {
-		return 0, fmt.Errorf("--expires %s: expected a time such as 365d", c.Expires)
-	}
-	return time.Duration(span.Seconds() * float64(time.Second)), nil
+	return keys.Revoke(node)
 }
 
 // issuer signs for an account of somebody's own cluster, or with the keys of our own server, which

@@ -10,28 +10,24 @@ import (
 	"busbar.dev/fleet/agent"
 )
 
-// beNode makes this machine a node of its own fleet, where the bus is within.
-func (s *running) beNode(listen, dir string) {
-	if s.srv == nil {
-		return // the keys are somebody else's; busbar agent needs credentials from there
+// beNode makes this machine a node of its own fleet.
+func (s *running) beNode() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
 	}
-	err := func() error {
-		name, err := hostName()
-		if err != nil {
-			return err
-		}
-		cfg := agent.Config{
-			Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(listen), AnyPort: true, Map: s.env.Machine,
-			Version: s.env.Version, Child: s.env.Child,
-		}
-		if cfg.Bus, err = s.srv.Node(name); err != nil {
-			return err
-		}
-		return agent.Run(s.ctx, cfg)
-	}()
-	if err != nil && s.ctx.Err() == nil {
-		s.env.Note(fmt.Sprint("this machine is not a node of its fleet: ", err))
+	name, err := fleet.ParseName(host)
+	if err != nil {
+		return err
 	}
+	cfg := agent.Config{
+		Name: name, Dir: filepath.Join(s.dir, "agent"), Meet: meetHere(s.BusListen), AnyPort: true, Map: s.Machine,
+		Version: s.Page.Version, Child: s.Child,
+	}
+	if cfg.Bus, err = s.srv.Node(name); err != nil {
+		return err
+	}
+	return agent.Run(s.ctx, cfg)
 }
 
 // meetHere is where this machine is found when it is measured: as agents reach the bus, and where that
@@ -46,13 +42,4 @@ func meetHere(listen string) string {
 		return net.JoinHostPort("127.0.0.1", fmt.Sprint(agent.UsualPort))
 	}
 	return meet
-}
-
-// hostName is this machine as a node of a fleet.
-func hostName() (fleet.Name, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", err
-	}
-	return fleet.ParseName(host)
 }

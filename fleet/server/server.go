@@ -6,37 +6,28 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"syscall"
+	"sync"
+	"sync/atomic"
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
+	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/memlimit"
-	"busbar.dev/internal/osdep"
 	"busbar.dev/web"
 )
 
 // Options are how a server is asked to be. Their tags are the flags of busbar serve.
 type Options struct {
 	client.Folder
-	Fleet
-	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Address of the page (default 127.0.0.1:7641). Other machines need TLS: --tls-cert and --tls-key, or --tls-self-signed."`
-	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of this server, with its intermediate certificates."`
-	Key    string   `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate."`
-	Self   bool     `name:"tls-self-signed" help:"Create a self-signed certificate; browsers ask whether to trust it."`
-	Host   []string `placeholder:"NAME" help:"Further host names that the page answers to, for use behind a proxy. Repeatable."`
-}
-
-// Fleet is how a server knows its fleet.
-type Fleet struct {
 	NATS      []string `name:"nats" placeholder:"URL" help:"Use an existing NATS cluster with JetStream instead of the embedded server: nats://host:4222 or tls://host:4222. Repeatable. This machine then joins like any node, with busbar agent --join URL --creds FILE."`
 	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for the NATS cluster."`
 	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
@@ -48,15 +39,20 @@ type Fleet struct {
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
 	NoFleet   bool     `name:"no-fleet" help:"Serve the page alone: no agents join and no events are stored. On Windows this is so unless --nats names a cluster."`
 	NoLocal   bool     `name:"no-agent" help:"Do not make this machine a node of the fleet."`
+
+	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Address of the page (default 127.0.0.1:7641). Other machines need TLS: --tls-cert and --tls-key, or --tls-self-signed."`
+	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of this server, with its intermediate certificates."`
+	Key    string   `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate."`
+	Self   bool     `name:"tls-self-signed" help:"Create a self-signed certificate; browsers ask whether to trust it."`
+	Host   []string `placeholder:"NAME" help:"Further host names that the page answers to, for use behind a proxy. Repeatable."`
 }
 
 // Env is what a server has of the program that runs it.
 type Env struct {
-	// Page is what the page needs besides what the server gives it: tokens, events, routes and names.
+	// Page is what the page needs besides what the server gives it: tokens, events, routes and names. Its version is that
+	// of this program, which its agent and what it measures carry.
 	Page web.Config
-	// Version is that of this program, which its agent and what it measures carry.
-	Version string
-	// Network reads the cluster of Fleet.Cluster, Machine the map of this machine.
+	// Network reads the cluster of Options.Cluster, Machine the map of this machine.
 	Network func(name string) (*cluster.Cluster, error)
 	Machine func() (json.RawMessage, error)
 	// Child is what measures.
@@ -67,99 +63,108 @@ type Env struct {
 	Ready func(address, token string)
 }
 
+// running is a server that runs.
+type running struct {
+	Options
+	Env
+	dir    string
+	shown  *tls.Config // nil without TLS
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	srv    *bus.Server // nil with a cluster that somebody else runs
+	bus    *bus.Bus
+	hub    atomic.Pointer[hub.Hub] // nil without a fleet
+	events web.Events
+	work   sync.WaitGroup
+}
+
 // Run serves until the context ends, or until something fails that it cannot go on without.
 func Run(ctx context.Context, o Options, env Env) error {
 	memlimit.OneArena()
-	dir, err := room(o.Folder)
+	dir, err := o.Make()
 	if err != nil {
 		return err
 	}
+	if err := bus.CheckRoom(dir); err != nil { // before anything is half begun
+		return failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); make room, or give another folder", dir,
+			err))
+	}
+	unlock, err := bus.Lock(filepath.Join(dir, "serve.lock"))
+	if err != nil {
+		return failure.Cannot(fmt.Errorf("--data: %w", err))
+	}
+	defer unlock()
 	tokens, err := Tokens(o.Folder)
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	l, shown, err := o.listen(dir)
+	s := &running{Options: o, Env: env, dir: dir}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	defer s.close()
+	l, err := s.listen()
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	s, err := start(ctx, &o, &env, dir)
-	if err != nil {
+	if err := s.startFleet(); err != nil {
 		return err
 	}
-	defer s.close()
 	page := env.Page
 	page.Memory = memlimit.Set()
-	page.Events, page.More, page.Tokens, page.Data = s.events, s.routes(), tokens, dir
-	page.Secure, page.Hosts, page.Note = shown != nil, o.names(l.Addr()), env.Note
+	page.Events, page.More, page.Tokens, page.Data = &s.events, s.routes(), tokens, dir
+	page.Secure, page.Hosts, page.Note = s.shown != nil, s.names(l.Addr()), env.Note
 	p, err := web.New(page)
 	if err != nil {
 		return failure.Cannot(err)
 	}
 	first, err := firstToken(tokens)
 	if err != nil {
-		return err
+		return failure.Cannot(err)
 	}
 	// Before the address is told: who reads it may ask at once.
-	if err := localToken(tokens, dir); err != nil {
+	at := s.url("http", "https", l.Addr().String())
+	if err := s.leave(p, at); err != nil {
 		return err
 	}
-	place := o.local(dir, l.Addr(), shown)
-	if !o.alone() { // else there is nothing that a program would ask
-		private, err := client.Listen(dir)
-		if err != nil {
-			env.Note(fmt.Sprintf("programs of this user need a token: %v", err))
-		} else {
-			s.work.Go(func() { _ = p.Serve(s.ctx, private) }) // it ends with the server
-		}
-		place.Socket = err == nil
-	}
-	if err := place.Write(dir); err != nil {
-		return err
-	}
-	env.Ready(address(l.Addr(), shown != nil), first)
+	env.Ready(at, first)
 	if err := p.Serve(s.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
 		return failure.Cannot(err)
 	}
-	return failure.Cannot(s.failed())
+	if ctx.Err() == nil {
+		return failure.Cannot(context.Cause(s.ctx))
+	}
+	return nil
 }
 
-// room makes the folder, and makes sure that it can be written to before anything is half begun.
-func room(f client.Folder) (string, error) {
-	dir, err := f.Make()
-	if err != nil {
-		return "", err
+// leave lets programs of this user find the server, and ask it without a token.
+func (s *running) leave(p *web.Server, page string) error {
+	local := client.Local{Page: page}
+	if s.hub.Load() != nil { // else there is nothing that a program would ask
+		private, err := client.Listen(s.dir)
+		if err != nil {
+			s.Note(fmt.Sprintf("programs of this user need a token: %v", err))
+		} else {
+			local.Socket = true
+			s.work.Go(func() { _ = p.Serve(s.ctx, private) }) // it ends with the server
+		}
+		local.Agents = s.url("nats", "tls", s.BusListen)
+		if len(s.NATS) > 0 {
+			local.Agents = s.NATS[0]
+		} else if s.Self {
+			local.AgentsCA = filepath.Join(s.dir, CertificateFile)
+		}
 	}
-	err = bus.CheckRoom(dir)
-	switch {
-	case err == nil:
-		return dir, nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "",
-			failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data",
-				dir))
-	}
-	return "",
-		failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); give a folder that the server may write to", dir,
-			err))
+	return local.Write(s.dir)
 }
 
-// lock keeps a second server away from the folder.
-func lock(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, failure.Cannot(err)
+// close ends all of it, in order.
+func (s *running) close() {
+	s.cancel(nil)
+	s.work.Wait()
+	if s.bus != nil {
+		s.bus.Close()
 	}
-	if err := osdep.Lock(f, false); err != nil {
-		f.Close()
-		return nil,
-			failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data",
-				dir))
+	if s.srv != nil {
+		s.srv.Close()
 	}
-	return func() { f.Close() }, nil
 }

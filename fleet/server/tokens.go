@@ -1,16 +1,10 @@
 package server
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/outfile"
 	"busbar.dev/web"
 )
 
@@ -21,62 +15,34 @@ func Tokens(f client.Folder) (*web.Tokens, error) {
 		return nil, err
 	}
 	t, err := web.OpenTokens(filepath.Join(dir, "tokens.json"))
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	return t, nil
+	return t, failure.Cannot(err)
 }
 
-// localName is the token of the commands of the server's own user.
-const localName = "local"
+// Tokens that a server makes for itself.
+const (
+	firstName = "first" // of the address that it prints
+	localName = "local" // of its user's commands, in versions that had one for them
+)
 
-// firstToken opens one session for whoever starts a server that nobody else has a token of; else it is empty. One that
-// an earlier start printed and nobody used is no longer valid.
+// firstToken opens one session for whoever starts a server that nobody else has a token of; else it is empty. What an
+// earlier start printed is no longer valid: only a token that opened its session stays, for that session.
 func firstToken(tokens *web.Tokens) (string, error) {
 	list, err := tokens.List()
 	if err != nil {
-		return "", failure.Cannot(err)
+		return "", err
 	}
 	others := false
 	for _, t := range list {
-		if t.Once {
+		if !t.Spent && (t.Once || t.Name == firstName || t.Name == localName) {
 			if err := tokens.Revoke(t.Name); err != nil {
-				return "", failure.Cannot(err)
+				return "", err
 			}
+			continue
 		}
-		others = others || !t.Once && t.Name != localName
+		others = true
 	}
 	if others {
 		return "", nil
 	}
-	secret, err := tokens.AddOnce("first", web.Order)
-	return secret, failure.Cannot(err)
-}
-
-// localToken lets programs of the server's own user in without further ado: it keeps a token in
-// the server's folder, which nobody else can read.
-func localToken(tokens *web.Tokens, dir string) error {
-	file := filepath.Join(dir, client.TokenFile)
-	list, err := tokens.List()
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	there := slices.ContainsFunc(list, func(t web.Token) bool { return t.Name == localName })
-	old, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return failure.Cannot(err)
-	}
-	if there && len(strings.TrimSpace(string(old))) > 0 {
-		return nil
-	}
-	if there {
-		if err := tokens.Revoke(localName); err != nil {
-			return failure.Cannot(err)
-		}
-	}
-	secret, err := tokens.Add(localName, web.Order)
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	return failure.Cannot(outfile.Private(file, []byte(secret+"\n")))
+	return tokens.AddOnce(firstName, web.Order)
 }

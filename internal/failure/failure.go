@@ -17,10 +17,10 @@ var (
 )
 
 // Cannot marks an error that is not the input's fault. It keeps the error's text; nil stays nil.
-func Cannot(err error) error { return mark(err, ErrCannot) }
+func Cannot(err error) error { return Mark(err, ErrCannot) }
 
 // Wrong marks an error that is the answer: what was asked about is wrong. It becomes exit code 1.
-func Wrong(err error) error { return mark(err, ErrWrong) }
+func Wrong(err error) error { return Mark(err, ErrWrong) }
 
 // Is reports an error that is not the input's fault: one marked by Cannot, or the end of a context.
 func Is(err error) bool {
@@ -46,7 +46,8 @@ type inField struct {
 func (f inField) Field() string { return f.field }
 func (f inField) Unwrap() error { return f.error }
 
-func mark(err, as error) error {
+// Mark makes an error one that errors.Is finds to be another as well. It keeps the error's text; nil stays nil.
+func Mark(err, as error) error {
 	if err == nil {
 		return nil
 	}

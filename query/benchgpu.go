@@ -926,10 +926,11 @@ func (g *GPURanks) launched(ctx context.Context, with Programs, launch []string,
 	if err != nil {
 		return nil, err
 	}
-	words := append(settingWords(settings), "BUSBAR_GPU_TOKEN="+hub.Token)
+	words := settingWords(settings)
 	args := append(append(slices.Clone(launch), "env"), words...)
 	args = append(args, program, "work", "--connect", fmt.Sprintf("%s:%d", name, hub.Port()))
-	p, err := with.Worker(args, words)
+	// Arguments can be read by everybody on the host; launchers pass the environment on.
+	p, err := with.Worker(args, append(words, "BUSBAR_GPU_TOKEN="+hub.Token))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -71,12 +72,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // kernel that waits for ranks that are gone.
 func work(args []string, r io.Reader, w io.Writer) error {
 	if len(args) == 2 && args[0] == "--connect" {
+		token := os.Getenv("BUSBAR_GPU_TOKEN")
+		if token == "" {
+			return errors.New("BUSBAR_GPU_TOKEN is not set; expected the launcher to pass it on, as srun does, and Open MPI " +
+				"with mpirun -x BUSBAR_GPU_TOKEN")
+		}
 		conn, err := net.DialTimeout("tcp", args[1], 30*time.Second)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "%s\n", os.Getenv("BUSBAR_GPU_TOKEN")); err != nil {
+		if _, err := fmt.Fprintf(conn, "%s\n", token); err != nil {
 			return err
 		}
 		r, w = conn, conn

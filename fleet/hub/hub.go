@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +32,6 @@ type Config struct {
 	// Network is what is known of the fleet beyond what its nodes send, such as a cluster file with its
 	// leaves, nil for nothing. Hosts in it that never join are no nodes.
 	Network *cluster.Cluster
-	// Resolve gives the addresses of a name; nil is the machine's.
-	Resolve func(ctx context.Context, name string) ([]string, error)
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
 	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
@@ -94,9 +91,6 @@ func New(cfg Config) *Hub {
 	cfg.Restate = cmp.Or(cfg.Restate, restateEvery)
 	if cfg.Again == nil {
 		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
-	}
-	if cfg.Resolve == nil {
-		cfg.Resolve = net.DefaultResolver.LookupHost
 	}
 	if cfg.Publish == nil {
 		cfg.Publish = func(string, any) {}

@@ -1,12 +1,8 @@
 package hub
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"strings"
-	"time"
 
 	"busbar.dev/fleet"
 )
@@ -86,43 +82,29 @@ type meetingPlace struct {
 	text string
 }
 
-// placeOf resolves a meeting point. A name that cannot be resolved here may be resolved by nodes.
-func (h *Hub) placeOf(ctx context.Context, meet string) (p meetingPlace) {
-	host, _, err := net.SplitHostPort(meet)
+// placeOf judges a meeting point that is an address. Names are for nodes to resolve, and to judge.
+func placeOf(meet string) (p meetingPlace) {
+	at, err := netip.ParseAddrPort(meet)
 	if err != nil {
 		return p
 	}
-	list := []string{host}
-	if _, err := netip.ParseAddr(host); err != nil {
-		within, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if list, err = h.cfg.Resolve(within, strings.TrimSuffix(host, ".")); err != nil {
-			return p
-		}
-	}
-	for _, s := range list {
-		ip, err := netip.ParseAddr(s)
-		if err != nil {
-			continue
-		}
-		ip = ip.WithZone("").Unmap()
-		if loop := ip.IsLoopback() || ip.IsUnspecified(); loop || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
-			p.loop, p.odd, p.text = p.loop || loop, p.odd || !loop, ip.String()
-		}
-	}
+	ip := at.Addr().WithZone("").Unmap()
+	p.loop = ip.IsLoopback() || ip.IsUnspecified()
+	p.odd = ip.IsLinkLocalUnicast() || ip.IsMulticast()
+	p.text = ip.String()
 	return p
 }
 
 // unmeetable says which partner cannot reach where rank 0 says that it is met, and why. Nodes that are all on one
 // machine meet there. Either may say a wrong address: others must agree, as where a partner says so itself.
-func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) (partner fleet.Name, why string) {
-	at := h.placeOf(ctx, meet)
+func (h *Hub) unmeetable(ranks []fleet.Name, meet string) (partner fleet.Name, why string) {
+	at := placeOf(meet)
 	if !at.loop && !at.odd {
 		return "", ""
 	}
 	for _, n := range ranks[1:] {
 		own := h.view.meet(n)
-		if other := h.placeOf(ctx, own); own != "" && (at.loop && !other.loop || at.odd && !other.odd) {
+		if other := placeOf(own); own != "" && (at.loop && !other.loop || at.odd && !other.odd) {
 			return n, cut(fmt.Sprintf("announces the address %s (%s), where %s cannot reach it; give its agent --bind "+
 				"INTERFACE or ADDRESS", meet, at.text, n))
 		}

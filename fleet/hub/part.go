@@ -118,7 +118,7 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	if meet == "" {
 		return ended{partOut, p.ranks[0], "announces no address for measurements"}, false
 	}
-	if partner, why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
+	if partner, why := p.h.unmeetable(p.ranks, meet); why != "" {
 		p.unmet(p.ranks[0], partner)
 		return ended{partMeet, p.ranks[0], why}, false
 	}

@@ -8,8 +8,8 @@ import (
 	"busbar.dev/internal/osdep"
 )
 
-// Private writes a file that only its owner may read, whole or not at all. One that root replaces stays its owner's
-// where the folder is his too: the service that it belongs to reads it.
+// Private writes a file that only its owner may read, whole or not at all. One that root makes or replaces in another's
+// folder is his, unless it was somebody else's: the service that it belongs to reads it.
 func Private(file string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
@@ -17,12 +17,14 @@ func Private(file string, data []byte) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
-	old, err1 := os.Lstat(file)
-	dir, err2 := os.Stat(filepath.Dir(file))
-	if err == nil && err1 == nil && err2 == nil && os.Geteuid() == 0 {
-		owner, _ := osdep.Owner(old)
-		if its, _ := osdep.Owner(dir); owner == its {
-			err = tmp.Chown(owner, -1)
+	if dir, err1 := os.Stat(filepath.Dir(file)); err == nil && err1 == nil && os.Geteuid() == 0 {
+		its, _ := osdep.Owner(dir)
+		old, err1 := os.Lstat(file)
+		if err1 != nil {
+			old = dir
+		}
+		if owner, _ := osdep.Owner(old); owner == its {
+			err = tmp.Chown(its, -1)
 		}
 	}
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {

@@ -10,12 +10,13 @@ import (
 	"busbar.dev/internal/osdep"
 )
 
-// TestPrivateOwner has root replace files of a service, and of others: only what lies in its owner's folder stays his.
+// TestPrivateOwner has root make and replace files in the folder of a service: they are the service's, unless they were
+// somebody else's.
 func TestPrivateOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("being another user needs root")
 	}
-	for _, x := range []struct{ folder, file, want int }{{4242, 4242, 4242}, {0, 4242, 0}, {4242, -1, 0}} {
+	for _, x := range []struct{ folder, file, want int }{{4242, 4242, 4242}, {0, 4242, 0}, {4242, -1, 4242}} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "tokens.json")
 		if x.file >= 0 {

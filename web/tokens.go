@@ -180,7 +180,7 @@ func (t *Tokens) edit(change func(*tokenFile) error) error {
 	if !fresh && slices.Equal(f.Tokens, before) && slices.Equal(f.Ended, beforeEnded) {
 		return nil
 	}
-	if err := writePrivate(t.path, f); err != nil {
+	if err := outfile.PrivateJSON(t.path, f); err != nil {
 		return err
 	}
 	t.seen = nil
@@ -218,13 +218,4 @@ func (t *Tokens) refresh() error {
 	}
 	t.seen, t.file, t.key = info, f, key
 	return nil
-}
-
-// writePrivate writes a file whole or not at all, readable by its owner only.
-func writePrivate(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
-	return outfile.Private(path, append(data, '\n'))
 }

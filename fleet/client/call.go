@@ -29,8 +29,6 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	if err := c.find(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostTime)
-	defer cancel()
 	var body []byte
 	if in != nil {
 		var err error
@@ -57,12 +55,8 @@ func (c *Client) once(ctx context.Context, method, path string, in []byte, out a
 	if err != nil {
 		return err
 	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	if in != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(r)
 	if err != nil {
 		return failure.Cannot(failure.Mark(c.unreachable(err), fleet.ErrGone))
@@ -84,22 +78,20 @@ func (c *Client) once(ctx context.Context, method, path string, in []byte, out a
 // refusal is why a server does not answer.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
 	var why struct{ Error string }
-	if json.Unmarshal(data, &why) != nil || why.Error == "" {
-		why.Error = resp.Status
-		if strings.Contains(string(data[:min(len(data), 200)]), "HTTPS server") {
-			return failure.Cannot(fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER",
-				c.base))
-		}
-	}
-	if resp.StatusCode == http.StatusUnauthorized {
+	code := resp.StatusCode
+	foreign := json.Unmarshal(data, &why) != nil || why.Error == ""
+	switch {
+	case code == http.StatusUnauthorized:
 		why.Error = "it rejects the token (of " + c.from +
 			"); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+	case foreign:
+		why.Error = fmt.Sprintf("%s %.100q; expected https:// if busbar serve there has TLS", resp.Status, data)
 	}
 	err := fmt.Errorf("%s: %s", c.base, why.Error)
-	switch code := resp.StatusCode; {
+	switch {
 	case code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		err = failure.Mark(err, fleet.ErrReading)
-	case code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusConflict:
+	case !foreign && (code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusConflict):
 		return err // what was asked for is wrong
 	case code >= http.StatusInternalServerError:
 		err = failure.Mark(err, fleet.ErrGone)
@@ -113,16 +105,15 @@ func (c *Client) unreachable(err error) error {
 	if errors.As(err, &asked) {
 		err = asked.Err // the address is said anyway
 	}
-	text := err.Error()
-	var unknown x509.UnknownAuthorityError
+	try := "does busbar serve run there? --server or BUSBAR_SERVER names another"
 	switch {
-	case strings.Contains(text, "HTTP response to HTTPS client"):
-		return fmt.Errorf("%s: the server there has no TLS; expected http:// in --server or BUSBAR_SERVER", c.base)
-	case strings.Contains(text, "malformed HTTP"):
-		return fmt.Errorf("%s: no page answers there; the page's port is 7641, the port for agents 7642", c.base)
-	case errors.As(err, &unknown):
-		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, "+
-			"self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		try = "expected http:// in --server or BUSBAR_SERVER"
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		try = "no page answers there; the page's port is 7641, the port for agents 7642"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		try = "--server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, self-signed.pem in the " +
+			"server's folder with --tls-self-signed"
 	}
-	return fmt.Errorf("%s: %w; does busbar serve run there? --server or BUSBAR_SERVER names another", c.base, err)
+	return fmt.Errorf("%s: %w; %s", c.base, err, try)
 }

@@ -60,6 +60,7 @@ func (c *Client) look() error {
 	}
 	c.base = strings.TrimSuffix(at, "/")
 	c.http = &http.Client{
+		Timeout: mostTime,
 		// The token is for this server and no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -68,7 +69,7 @@ func (c *Client) look() error {
 	}
 	switch {
 	case c.token == "":
-		c.http.Transport, err = o.beside(local, c.base)
+		c.http.Transport, err = local.beside(c.base)
 	case o.CA != "":
 		c.http.Transport, err = o.trusting()
 	}
@@ -76,17 +77,13 @@ func (c *Client) look() error {
 }
 
 // beside is how a server is reached without a token: it is that of this user's folder, and listens there.
-func (o *Options) beside(local Local, base string) (http.RoundTripper, error) {
-	dir, err := o.Path()
-	if err != nil {
-		return nil, err
-	}
-	if !local.Socket || base != local.Page {
+func (l Local) beside(base string) (http.RoundTripper, error) {
+	if !l.Socket || base != l.Page {
 		return nil, failure.Cannot(fmt.Errorf("%s: no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add "+
 			"NAME --role order on the server's machine makes one); only your own busbar serve with --data %s needs none",
-			base, dir))
+			base, l.dir))
 	}
-	there := func(context.Context, string, string) (net.Conn, error) { return dial(dir) }
+	there := func(context.Context, string, string) (net.Conn, error) { return dial(l.dir) }
 	return &http.Transport{DialContext: there, DialTLSContext: there}, nil
 }
 
@@ -99,11 +96,11 @@ func (o *Options) token() (secret, from string, err error) {
 	if err != nil {
 		return "", "", failure.Cannot(fmt.Errorf("--token-file: %w", err))
 	}
-	t := strings.TrimSpace(string(data))
-	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
+	words := strings.Fields(string(data))
+	if len(words) != 1 {
 		return "", "", fmt.Errorf("--token-file %s: expected one token and nothing else", o.TokenFile)
 	}
-	return t, "--token-file " + o.TokenFile, nil
+	return words[0], "--token-file " + o.TokenFile, nil
 }
 
 // trusting reaches servers whose certificates those of --server-ca vouch for.

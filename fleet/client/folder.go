@@ -32,11 +32,7 @@ func (f Folder) Path() (string, error) {
 		}
 		dir = filepath.Join(state, "busbar")
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
-	}
-	return dir, nil
+	return filepath.Abs(dir)
 }
 
 // Make makes the folder, for its owner alone.
@@ -61,24 +57,21 @@ type Local struct {
 	Socket   bool   `json:"socket,omitempty"`    // it also listens at a socket in its folder
 	Agents   string `json:"agents"`              // what agents join
 	AgentsCA string `json:"agents_ca,omitempty"` // the certificate that they have to be given for it, a file
+
+	dir string // where it lies
 }
 
 // Write leaves it in a server's folder.
 func (l Local) Write(dir string) error {
-	data, err := json.MarshalIndent(l, "", " ")
-	if err != nil {
-		return err
-	}
-	return failure.Cannot(outfile.Private(filepath.Join(dir, localFile), append(data, '\n')))
+	return failure.Cannot(outfile.PrivateJSON(filepath.Join(dir, localFile), l))
 }
 
 // Local reads what a server left in the folder; without one it is empty.
 func (f Folder) Local() (l Local, err error) {
-	dir, err := f.Path()
-	if err != nil {
+	if l.dir, err = f.Path(); err != nil {
 		return l, err
 	}
-	file := filepath.Join(dir, localFile)
+	file := filepath.Join(l.dir, localFile)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return l, nil // another user's server: nothing is known of it

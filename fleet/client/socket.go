@@ -23,11 +23,7 @@ func Listen(dir string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // that of the last start
 		return nil, err
 	}
-	var l *net.UnixListener
-	err := withPath(dir, func(path string) (err error) {
-		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
+	l, err := withPath(dir, func(at *net.UnixAddr) (*net.UnixListener, error) { return net.ListenUnix("unix", at) })
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +50,7 @@ func (l ownListener) Accept() (net.Conn, error) {
 
 // dial reaches the server of a folder, and makes sure that it runs as this user.
 func dial(dir string) (net.Conn, error) {
-	var c *net.UnixConn
-	err := withPath(dir, func(path string) (err error) {
-		c, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
+	c, err := withPath(dir, func(at *net.UnixAddr) (*net.UnixConn, error) { return net.DialUnix("unix", nil, at) })
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +62,15 @@ func dial(dir string) (net.Conn, error) {
 }
 
 // withPath calls back with a path of the socket that is short enough.
-func withPath(dir string, use func(path string) error) error {
-	path := filepath.Join(dir, socketFile)
-	if len(path) <= mostPath || runtime.GOOS != "linux" {
-		return use(path)
+func withPath[T any](dir string, use func(*net.UnixAddr) (T, error)) (none T, err error) {
+	at := &net.UnixAddr{Name: filepath.Join(dir, socketFile), Net: "unix"}
+	if len(at.Name) > mostPath && runtime.GOOS == "linux" {
+		f, err := os.Open(dir)
+		if err != nil {
+			return none, err
+		}
+		defer f.Close()
+		at.Name = fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile)
 	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return use(fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile))
+	return use(at)
 }

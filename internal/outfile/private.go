@@ -1,6 +1,7 @@
 package outfile
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,4 +32,13 @@ func Private(file string, data []byte) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), file)
+}
+
+// PrivateJSON writes a value as such a file.
+func PrivateJSON(file string, v any) error {
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return Private(file, append(data, '\n'))
 }

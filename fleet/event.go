@@ -21,7 +21,7 @@ const (
 	KindLeft     Kind = "left"     // a node ends in order
 	KindOrder    Kind = "order"    // an order was given, or its state changed
 	KindFinding  Kind = "finding"  // something is found wrong, or no longer
-	KindTokens   Kind = "tokens"   // a node's credentials were issued or withdrawn
+	KindTokens   Kind = "tokens"   // a node was forgotten, or came back
 )
 
 // Event is one thing that is kept. Exactly the field of its kind is set.
@@ -108,10 +108,9 @@ type PairSample struct {
 	Latency unit.Time `json:"latency_us,omitzero"`
 }
 
-// Tokens tells that a node's credentials were issued or withdrawn; never the credentials.
+// Tokens tells that a node was forgotten, or came back.
 type Tokens struct {
 	Node      Name   `json:"node"`
-	Key       string `json:"key"` // the public key
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	By        string `json:"by,omitempty"`
 }

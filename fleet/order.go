@@ -39,7 +39,7 @@ const (
 type Caps struct {
 	// Rate is the most that one node sends; 0 is no bound.
 	Rate unit.Rate `json:"rate_GBps,omitzero"`
-	// Time is the most that one part may take; 0 is DefaultTime.
+	// Time is the most that one part may take; 0 is defaultTime.
 	Time time.Duration `json:"time_ns,omitempty"`
 	// Busy is the traffic on the interface above which a node refuses, for a job is running
 	// there; 0 is DefaultBusy. With Always it never refuses for that reason.
@@ -49,12 +49,12 @@ type Caps struct {
 
 // Bounds of what an order may ask for.
 const (
-	DefaultTime = 20 * time.Second
+	defaultTime = 20 * time.Second
 	MaxTime     = 10 * time.Minute
 	DefaultBusy = unit.Rate(50e6)
 	MinEvery    = 10 * time.Second
 	MaxNodes    = 10_000
-	MaxMessage  = 1 * unit.GiB
+	maxMessage  = 1 * unit.GiB
 	MaxIters    = 10_000
 )
 
@@ -185,17 +185,17 @@ func (w *What) Check() error {
 	}
 	switch w.Measure {
 	case MeasurePairs:
-		if w.Small < 1 || w.Large < w.Small || w.Large > MaxMessage {
+		if w.Small < 1 || w.Large < w.Small || w.Large > maxMessage {
 			return fmt.Errorf("messages of %v and %v: the small one is at least a byte, the large one not smaller and at most "+
-				"%v", w.Small, w.Large, MaxMessage)
+				"%v", w.Small, w.Large, maxMessage)
 		}
 	case MeasureCollective:
 		if len(w.Sizes) == 0 || len(w.Sizes) > 64 {
 			return fmt.Errorf("%d sizes: 1 to 64 are allowed", len(w.Sizes))
 		}
 		for _, s := range w.Sizes {
-			if s < 0 || s > MaxMessage {
-				return fmt.Errorf("a size of %v: at most %v is allowed", s, MaxMessage)
+			if s < 0 || s > maxMessage {
+				return fmt.Errorf("a size of %v: at most %v is allowed", s, maxMessage)
 			}
 		}
 		if len(w.Algo) > 64 {
@@ -217,10 +217,10 @@ func (c *Caps) Check() error {
 
 // Bound is the time that a part has.
 func (c *Caps) Bound() time.Duration {
-	return cmp.Or(c.Time, DefaultTime)
+	return cmp.Or(c.Time, defaultTime)
 }
 
-// Check refuses an order that cannot be carried out.
+// Check refuses an order that cannot be carried out. What became of it only a server says.
 func (o *Order) Check() error {
 	if err := o.What.Check(); err != nil {
 		return err
@@ -239,28 +239,17 @@ func (o *Order) Check() error {
 	}
 	seen := map[Name]bool{}
 	for _, n := range o.Nodes {
-		if n == "" {
-			return errors.New("a node of the order has no name")
-		}
-		if seen[n] {
-			return fmt.Errorf("node %s is named twice", n)
+		if n == "" || seen[n] {
+			return fmt.Errorf("node %q of the order: it is named twice, or has no name", n)
 		}
 		seen[n] = true
 	}
-	if o.Rounds < 0 || o.AtOnce < 0 || len(o.Out) > MaxNodes {
-		return fmt.Errorf("%d rounds, %d pairs at once and %d nodes left out: neither is below 0, and a fleet has at most "+
-			"%d nodes", o.Rounds, o.AtOnce, len(o.Out), MaxNodes)
+	if o.Rounds < 0 || o.AtOnce < 0 {
+		return fmt.Errorf("%d rounds and %d pairs at once: neither is below 0", o.Rounds, o.AtOnce)
 	}
-	if len(o.Reasons) > MaxReasons || slices.ContainsFunc(o.Reasons,
-		func(r Reason) bool { return r.Parts < 0 || len(r.Nodes) > MaxNodes || len(r.Why) > 4096 }) {
-		return fmt.Errorf("%d reasons: at most %d are kept, of parts that are counted from 0 on", len(o.Reasons), MaxReasons)
-	}
-	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 || len(o.OverWhy) > 4096 ||
-		len(o.Over) > 16 {
-		return errors.New("a name in the order is too long")
-	}
-	if strings.ContainsFunc(o.ID+o.By+o.Job, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return errors.New("a name in the order has characters that cannot be printed")
+	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 ||
+		strings.ContainsFunc(o.ID+o.By+o.Job, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.New("a name in the order is too long, or has characters that cannot be printed")
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (j *Joined) Lacks(by Transport) string {
 
 // longTime is the time that a part has at least where Best chose another transport than TCP: programs are started for
 // it.
-const longTime = DefaultTime * 3
+const longTime = defaultTime * 3
 
 // Bounds are those of the order's parts in this sweep.
 func (o *Order) Bounds() Caps {

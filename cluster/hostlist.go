@@ -299,7 +299,13 @@ func FormatHosts(names []string) string { return formatHosts(names, false) }
 // FormatSlurmHosts is FormatHosts held to what Slurm itself reads: a name may
 // not go on behind its last bracket. "gpu1-ib,gpu2-ib" therefore stays as it
 // is, and r1n1 and r2n1 become "r[1-2]n[1]".
-func FormatSlurmHosts(names []string) string { return formatHosts(names, true) }
+func FormatSlurmHosts[Name ~string](names []Name) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
+	}
+	return formatHosts(list, true)
+}
 
 func formatHosts(names []string, slurm bool) string {
 	var runs []hostRun

@@ -63,7 +63,7 @@ func (q Nodes) Run(ctx context.Context, env Env) (doc *NodesDoc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	doc = &NodesDoc{Findings: found, Hostlist: hostlist(nodes), Nodes: nodes}
+	doc = &NodesDoc{Findings: found.Findings, Hostlist: hostlist(nodes), Nodes: nodes}
 	if q.Slurm != "" {
 		doc.Slurm, err = env.slurmOut(ctx, q.Slurm, nodes)
 	}
@@ -133,11 +133,11 @@ func (q BadNodes) Run(ctx context.Context, env Env) (doc *BadNodesDoc, err error
 		return nil, err
 	}
 	bad := slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Unhealthy })
-	return &BadNodesDoc{Bad: bad, Findings: found, Hostlist: hostlist(bad)}, nil
+	return &BadNodesDoc{Bad: bad, Findings: found.Findings, Hostlist: hostlist(bad)}, nil
 }
 
 // fleet is the state of all nodes, and what is wrong.
-func (e *Env) fleet(ctx context.Context) ([]fleet.NodeState, []finding.Finding, error) {
+func (e *Env) fleet(ctx context.Context) ([]fleet.NodeState, *fleet.FindingsReply, error) {
 	var nodes fleet.NodesReply
 	if err := e.ask(ctx, "GET", "/api/fleet/nodes?brief=1", nil, &nodes); err != nil {
 		return nil, nil, err
@@ -146,13 +146,14 @@ func (e *Env) fleet(ctx context.Context) ([]fleet.NodeState, []finding.Finding, 
 	if err := e.ask(ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
 		return nil, nil, err
 	}
-	return orEmpty(nodes.Nodes), orEmpty(health.Tempered(found.Findings)), nil
+	found.Findings = orEmpty(health.Tempered(found.Findings))
+	return orEmpty(nodes.Nodes), &found, nil
 }
 
 func hostlist(nodes []fleet.NodeState) string {
-	names := make([]string, len(nodes))
+	names := make([]fleet.Name, len(nodes))
 	for i, n := range nodes {
-		names[i] = string(n.Name)
+		names[i] = n.Name
 	}
 	return cluster.FormatSlurmHosts(names)
 }
@@ -256,15 +257,11 @@ func (h *FleetHistory) text() string {
 
 // fleetHistory asks the fleet's server which nodes it had, and what was wrong with them.
 func (e *Env) fleetHistory(ctx context.Context) (*FleetHistory, error) {
-	var nodes fleet.NodesReply
-	if err := e.ask(ctx, "GET", "/api/fleet/nodes?brief=1", nil, &nodes); err != nil {
+	nodes, found, err := e.fleet(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var found fleet.FindingsReply
-	if err := e.ask(ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
-		return nil, err
-	}
-	return newFleetHistory(nodes.Nodes, slices.Concat(found.Past, found.Findings), e.now())
+	return newFleetHistory(nodes, slices.Concat(found.Past, found.Findings), e.now())
 }
 
 // outage is a time that a node was away.

@@ -75,7 +75,7 @@ func (t *OrderTimes) schedule(o *fleet.Order, now time.Time) error {
 		if err != nil || span > unit.Year {
 			return fmt.Errorf("--every %s: expected a time such as 30min, 1h or 1d", t.Every)
 		}
-		o.Every = time.Duration(span.Seconds() * float64(time.Second))
+		o.Every = span.Duration()
 	}
 	if t.Every != "" && t.Wait {
 		return errors.New("--wait: an order with --every does not end; busbar order watch shows it")
@@ -327,28 +327,19 @@ func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderRepl
 	if err := e.ask(ctx, "POST", "/api/fleet/orders", o, &got); err != nil {
 		return nil, err
 	}
-	for !got.Final() {
-		path := fmt.Sprintf("/api/fleet/orders/%s?wait=20", url.PathEscape(got.ID))
-		err := e.ask(ctx, "GET", path, nil, &got)
-		if errors.Is(err, fleet.ErrGone) && ctx.Err() == nil { // it is started again, and the order goes on then
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-			continue
-		}
-		if err != nil {
-			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
-			defer stop()
-			// the reason is more important
-			_ = e.ask(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply))
-			if ctx.Err() != nil && whole.Err() == nil {
-				err = context.Cause(ctx)
-			}
-			return nil, failure.Cannot(err)
-		}
+	w := &watcher{env: e, got: got}
+	err := w.wait(ctx)
+	if err == nil {
+		return &w.got, nil
 	}
-	return &got, nil
+	last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
+	defer stop()
+	// the reason is more important
+	_ = e.ask(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply))
+	if ctx.Err() != nil && whole.Err() == nil {
+		err = context.Cause(ctx)
+	}
+	return nil, failure.Cannot(err)
 }
 
 // measuredSlow tells that a node is bad for its figures, not because it did not take part.
@@ -360,10 +351,8 @@ func measuredSlow(got *fleet.OrderReply) bool {
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
-	v := &fleet.Verdict{
-		By: second.Verdict.By, Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{},
-		Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes),
-	}
+	v := *second.Verdict
+	v.Unhealthy = nil
 	for _, b := range second.Verdict.Unhealthy {
 		if slices.ContainsFunc(first.Verdict.Unhealthy, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Unhealthy = append(v.Unhealthy, b)
@@ -373,7 +362,7 @@ func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
 		v.Notes = append(v.Notes, fmt.Sprintf("%s was slow in one of two measurements: %s", b.Node, b.Why))
 	}
 	got := *second
-	got.Verdict = v
+	got.Verdict = &v
 	return &got
 }
 
@@ -409,7 +398,7 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 	}
 	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
 		return nil,
-			failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, slurmHosts(v.Unmeasured),
+			failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, cluster.FormatSlurmHosts(v.Unmeasured),
 				cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
@@ -417,17 +406,9 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 		names = append(names, b.Node)
 	}
 	return &OrderCheckDoc{
-		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes),
+		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: cluster.FormatSlurmHosts(names), Notes: orEmpty(v.Notes),
 		Order: got.ID, By: v.By,
 	}, nil
-}
-
-func slurmHosts(list []fleet.Name) string {
-	names := make([]string, len(list))
-	for i, n := range list {
-		names[i] = string(n)
-	}
-	return cluster.FormatSlurmHosts(names)
 }
 
 // OrderWatch waits until an order ends; of one that repeats, until its running or next sweep ends. A server that is

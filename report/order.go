@@ -100,10 +100,10 @@ func Order(w io.Writer, doc *query.OrderDoc) error {
 	orderReasons(w, doc.Reasons)
 	if v := doc.Verdict; v != nil {
 		if len(v.Healthy) > 0 {
-			fmt.Fprintf(w, "healthy: %s\n", slurmHosts(v.Healthy))
+			fmt.Fprintf(w, "healthy: %s\n", cluster.FormatSlurmHosts(v.Healthy))
 		}
 		if len(v.Unmeasured) > 0 {
-			fmt.Fprintf(w, "not measured: %s\n", slurmHosts(v.Unmeasured))
+			fmt.Fprintf(w, "not measured: %s\n", cluster.FormatSlurmHosts(v.Unmeasured))
 		}
 		for _, b := range v.Unhealthy {
 			fmt.Fprintf(w, "unhealthy: %s: %s\n", b.Node, texttab.Clean(b.Why))
@@ -127,21 +127,13 @@ func orderReasons(w io.Writer, list []fleet.Reason) {
 		}
 		who := ""
 		if len(r.Nodes) > 0 {
-			who = slurmHosts(r.Nodes) + ": "
+			who = cluster.FormatSlurmHosts(r.Nodes) + ": "
 		}
 		fmt.Fprintf(w, "%s %s: %s%s\n", words.Plural(r.Parts, "part"), what, who, texttab.Clean(r.Why))
 	}
 	if more := len(list) - shownReasons; more > 0 {
 		fmt.Fprintf(w, "and %s more (--json)\n", words.Plural(more, "reason"))
 	}
-}
-
-func slurmHosts(list []fleet.Name) string {
-	names := make([]string, len(list))
-	for i, n := range list {
-		names[i] = string(n)
-	}
-	return cluster.FormatSlurmHosts(names)
 }
 
 // orderFigures prints what an order measured.

@@ -3,6 +3,7 @@ package unit
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Span is a time in seconds that is computed, not counted: of a training step and its parts, of a run,
@@ -46,6 +47,9 @@ func ParseSpan(s string) (Span, error) {
 
 // Seconds is the time in seconds.
 func (s Span) Seconds() float64 { return float64(s) }
+
+// Duration is the span as package time has it.
+func (s Span) Duration() time.Duration { return time.Duration(s.Seconds() * float64(time.Second)) }
 
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }

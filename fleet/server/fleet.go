@@ -75,7 +75,7 @@ func lasts(flag, text string, least unit.Span) (time.Duration, error) {
 	if err != nil || span < least || span > 100*unit.Year {
 		return 0, fmt.Errorf("%s %s: expected a time from %v up, such as 90d", flag, text, least)
 	}
-	return time.Duration(span.Seconds() * float64(time.Second)), nil
+	return span.Duration(), nil
 }
 
 func (s *running) hubConfig() (cfg hub.Config, err error) {

@@ -34,10 +34,10 @@ func TestEventRoundTrip(t *testing.T) {
 
 func TestEventRefused(t *testing.T) {
 	for name, change := range map[string]func(*Event){
-		"no number":       func(n *Event) { n.Seq = 0 },
-		"no time":         func(n *Event) { n.At = time.Time{} },
-		"wrong field":     func(n *Event) { n.Kind = KindLink },
-		"two fields":      func(n *Event) { n.Link = &Link{} },
+		"no number":   func(n *Event) { n.Seq = 0 },
+		"no time":     func(n *Event) { n.At = time.Time{} },
+		"wrong field": func(n *Event) { n.Kind = KindLink },
+		"two fields":  func(n *Event) { n.Link = &Link{} },
 	} {
 		n := sample()
 		change(n)

@@ -406,7 +406,8 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 		names = append(names, b.Node)
 	}
 	return &OrderCheckDoc{
-		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: cluster.FormatSlurmHosts(names), Notes: orEmpty(v.Notes),
+		Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: cluster.FormatSlurmHosts(names),
+		Notes: orEmpty(v.Notes),
 		Order: got.ID, By: v.By,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,43 @@ func TestLogoutEndsTheCookie(t *testing.T) {
 	}
 }
 
+// TestOwnUser asks without a token over a Unix socket, where only the server's own user comes, and over TCP.
+func TestOwnUser(t *testing.T) {
+	s := newSite(t, nil)
+	for network, at := range map[string]string{
+		"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0",
+	} {
+		l, err := net.Listen(network, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = s.Serve(ctx, l) })
+		client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string,
+			string,
+		) (net.Conn, error) {
+			return net.Dial(network, l.Addr().String())
+		}}}
+		r, err := client.Get("http://localhost/api/me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		want := map[string]int{"unix": 200, "tcp": 401}[network]
+		if r.StatusCode != want || want == 200 && !strings.Contains(string(body), `"name":"local","role":"order"`) {
+			t.Errorf("%s: %d, %s; want %d", network, r.StatusCode, body, want)
+		}
+		client.CloseIdleConnections()
+		stop()
+		wg.Wait()
+	}
+	if _, err := s.Tokens.Add("local", Read); err == nil {
+		t.Error("somebody else has the name of the server's own user")
+	}
+}
+
 // TestTokenForOneLogin uses a token that is for one login again, as who finds a printed address does.
 func TestTokenForOneLogin(t *testing.T) {
 	s := newSite(t, nil)
@@ -104,7 +142,7 @@ func TestTokenForOneLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, ok := again.session((<-opened).Value, time.Now()); !ok || x.Name != "first" || x.Role != "order" {
+	if x, ok := again.session((<-opened).Value, time.Now()); !ok || x.Name != "first" || x.Role != "order" || !x.Spent {
 		t.Errorf("the session that it opened: %+v, %v", x, ok)
 	}
 	if _, ok := again.check(secret); ok {

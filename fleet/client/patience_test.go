@@ -32,7 +32,9 @@ func (f answering) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (f answering) client() *Client {
-	return &Client{base: "http://here", find: func() error { return nil }, http: &http.Client{Transport: f, Timeout: mostTime}}
+	return &Client{
+		base: "http://here", find: func() error { return nil }, http: &http.Client{Transport: f, Timeout: mostTime},
+	}
 }
 
 // TestPatience: a server that has just been started is waited for, but not for ever.

@@ -115,7 +115,7 @@ func (s *running) connect(cfg bus.Config) (err error) {
 		s.bus, err = bus.Connect(cfg)
 	} else {
 		flag = "--bus-listen"
-		if err := s.private(flag, s.BusListen, s.shown != nil || s.BusPlain, "--bus-plain on a private network"); err != nil {
+		if err := private(flag, s.BusListen, s.shown != nil || s.BusPlain, "--bus-plain on a private network"); err != nil {
 			return err
 		}
 		s.srv, err = bus.Start(bus.ServerConfig{
@@ -123,6 +123,7 @@ func (s *running) connect(cfg bus.Config) (err error) {
 			OnLog: storeNotes(s.Note, time.Now), OnFlood: s.flood,
 		})
 		if err == nil {
+			flag = "--data"
 			s.bus, err = s.srv.Connect(cfg)
 		}
 	}

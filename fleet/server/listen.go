@@ -18,7 +18,7 @@ func (s *running) listen() (net.Listener, error) {
 	if (s.Cert == "") != (s.Key == "") || s.Cert != "" && s.Self {
 		return nil, errors.New("--tls-cert and --tls-key: expected both, and no --tls-self-signed, or neither")
 	}
-	if err := s.private("--listen", s.Listen, s.Cert != "" || s.Self,
+	if err := private("--listen", s.Listen, s.Cert != "" || s.Self,
 		"listen on 127.0.0.1 and connect through ssh -L 7641:127.0.0.1:7641"); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *running) listen() (net.Listener, error) {
 }
 
 // private refuses an address where others could read secrets in transit; or is what to do instead of TLS.
-func (s *running) private(flag, address string, secure bool, or string) error {
+func private(flag, address string, secure bool, or string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w; expected HOST:PORT, such as 127.0.0.1:7641", flag, address, err)

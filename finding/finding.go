@@ -56,11 +56,6 @@ type Finding struct {
 	Always   bool      `json:"always"`
 	Clearing bool      `json:"clearing"`
 	Cleared  time.Time `json:"cleared"`
-	// Alerted says that all who asked for alerts have this state of the finding, or need not
-	// have it; AlertedTo which of them have, where some have not: webhooks by marks of their
-	// addresses, which may hold secrets.
-	Alerted   bool     `json:"told"`
-	AlertedTo []string `json:"told_to"`
 }
 
 // Quote is a line that a finding rests on; one without a file is a sentence of the finder's own.

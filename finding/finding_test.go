@@ -48,9 +48,8 @@ var (
 			"fleet, over",
 			Finding{
 				ID: "silent:a", Kind: "silent", Severity: Error, Where: "p", Since: began, Cleared: began.Add(time.Hour),
-				Alerted: true, AlertedTo: []string{"m"},
 			},
-			`{"id":"silent:a","kind":"silent","severity":"error","nodes":null,"where":"p","since":"2026-01-02T03:04:05Z","factor":0,"confidence":0,"evidence":null,"text":"","fix":"","cleared":"2026-01-02T04:04:05Z","told":true,"told_to":["m"]}`,
+			`{"id":"silent:a","kind":"silent","severity":"error","nodes":null,"where":"p","since":"2026-01-02T03:04:05Z","factor":0,"confidence":0,"evidence":null,"text":"","fix":"","cleared":"2026-01-02T04:04:05Z"}`,
 		},
 	}
 )
@@ -79,7 +78,7 @@ func TestJSON(t *testing.T) {
 
 // TestNothingIsLost: a finding with fields of several documents keeps all of them.
 func TestNothingIsLost(t *testing.T) {
-	f := Finding{ID: "i", Nodes: []string{"a"}, Sigma: 2, Since: began, Alerted: true}
+	f := Finding{ID: "i", Nodes: []string{"a"}, Sigma: 2, Since: began}
 	data, err := json.Marshal(f)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ var forms = struct{ audit, doctor, pairs, fleet []string }{
 	doctor: strings.Fields("id severity confidence title cause fix cost where? reference? evidence explained_by?"),
 	pairs:  strings.Fields("kind severity ranks figure factor sigma text"),
 	fleet: strings.Fields("id kind severity nodes where? figure? since always? factor confidence clearing? evidence " +
-		"text fix cleared? told? told_to?"),
+		"text fix cleared?"),
 }
 
 // form is that of the document that a finding belongs to, which shows in what it has.

@@ -106,11 +106,12 @@ type Order struct {
 
 	Parts int   `json:"parts,omitempty"`
 	Out   []Out `json:"out,omitempty"`
-	// Reasons are why parts of the sweep were not measured, the commonest first.
-	Reasons []Reason `json:"reasons,omitempty"`
+	// Reasons are the commonest of why parts of the sweep were not measured, and FailedParts all that began and failed.
+	Reasons     []Reason `json:"reasons,omitempty"`
+	FailedParts int      `json:"failed,omitempty"`
 }
 
-// MaxReasons is how many reasons an order keeps; rarer ones are told together.
+// MaxReasons is how many reasons an order keeps.
 const MaxReasons = 8
 
 // Reason is why parts were not measured.
@@ -128,6 +129,8 @@ type Out struct {
 	Busy bool   `json:"busy,omitempty"` // it has a job's work to do, which is no fault
 	// Lacks tells that it has nothing to be measured by, and that nobody said that it should.
 	Lacks bool `json:"lacks,omitempty"`
+	// Lost tells that it took part and no other node reached it, which another measurement may show otherwise.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Final tells that nothing more will happen to the order.

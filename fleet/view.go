@@ -50,8 +50,7 @@ type NodeState struct {
 	CPU      float64       `json:"agent_cpu_s,omitempty"`
 	Progress *Progress     `json:"doing,omitempty"`
 
-	Ports    []PortState                  `json:"ports,omitempty"`
-	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
+	Ports []PortState `json:"ports,omitempty"`
 	// UnreachableSince is since when a finding says that the node is unreachable.
 	UnreachableSince time.Time `json:"silent_since,omitzero"`
 	Failed           string    `json:"last_failure,omitempty"`

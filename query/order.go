@@ -342,10 +342,10 @@ func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderRepl
 	return nil, failure.Cannot(err)
 }
 
-// measuredSlow tells that a node is bad for its figures, not because it did not take part.
+// measuredSlow tells that a node is bad for what was measured, not because it did not take part.
 func measuredSlow(got *fleet.OrderReply) bool {
 	return got.Verdict != nil && slices.ContainsFunc(got.Verdict.Unhealthy, func(b fleet.Out) bool {
-		return !slices.ContainsFunc(got.Out, func(o fleet.Out) bool { return o.Node == b.Node })
+		return !slices.ContainsFunc(got.Out, func(o fleet.Out) bool { return o.Node == b.Node && !o.Lost })
 	})
 }
 

@@ -286,7 +286,7 @@ func (t *table) settle() {
 // Point is a kept sample of a pair, to the nearest 0.05 %, with the time of its sweep.
 type Point struct {
 	Sweep   string    `json:"sweep"`
-	Time    time.Time `json:"time"`
+	Time    time.Time `json:"at"`
 	Rate    unit.Rate `json:"rate_GBps,omitempty"`
 	Latency unit.Time `json:"latency_us,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`

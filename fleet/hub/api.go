@@ -34,56 +34,64 @@ type Endpoint struct {
 	Serve func(w http.ResponseWriter, r *http.Request, by string)
 }
 
+// question is what an endpoint answers: a document, or why there is none. by is who asks.
+type question func(r *http.Request, by string) (any, error)
+
 // Endpoints are all that a hub answers.
 func (h *Hub) Endpoints() []Endpoint {
-	get, del := http.MethodGet, http.MethodDelete
+	read := func(path string, ask question) Endpoint {
+		return Endpoint{Method: http.MethodGet, Path: "/api/fleet/" + path, Serve: h.answer(ask)}
+	}
+	show := func(path string, doc func() any) Endpoint {
+		return read(path, func(*http.Request, string) (any, error) { return doc(), nil })
+	}
+	order := func(method, path string, ask question) Endpoint {
+		return Endpoint{Method: method, Path: "/api/fleet/" + path, Orders: true, Waits: true, Serve: h.answer(ask)}
+	}
+	wait := read("orders/{id}", h.getOrder)
+	wait.Waits = true
 	return []Endpoint{
-		{Method: get, Path: "/api/fleet/nodes", Serve: h.answer(h.getNodes)},
-		{Method: get, Path: "/api/fleet/pairs", Serve: h.answer(h.getPairs)},
-		{Method: get, Path: "/api/fleet/link", Serve: h.answer(h.getLink)},
-		{Method: get, Path: "/api/fleet/findings", Serve: h.answer(func(*http.Request, string) (any, error) {
-			active := slices.DeleteFunc(h.view.Findings(), func(f finding.Finding) bool { return !f.Cleared.IsZero() })
-			return fleet.FindingsReply{Findings: active, Past: append([]finding.Finding{}, h.view.Past()...)}, nil
-		})},
-		{Method: get, Path: "/api/fleet/collectives", Serve: h.answer(func(*http.Request, string) (any, error) {
-			return fleet.CollectivesReply{Collectives: h.view.Collectives()}, nil
-		})},
-		{Method: get, Path: "/api/fleet/jobs", Serve: h.answer(func(*http.Request, string) (any, error) {
-			return h.jobs.last.Load(), nil
-		})},
-		{Method: get, Path: "/api/fleet/cluster", Serve: h.answer(h.getCluster)},
-		{Method: get, Path: "/api/fleet/orders", Serve: h.answer(func(*http.Request, string) (any, error) {
-			return fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())}, nil
-		})},
-		{Method: get, Path: "/api/fleet/orders/{id}", Waits: true, Serve: h.answer(h.getOrder)},
-		{Method: http.MethodPost, Path: "/api/fleet/orders", Orders: true, Waits: true, Serve: h.answer(h.postOrder)},
-		{
-			Method: del, Path: "/api/fleet/orders/{id}", Orders: true, Waits: true,
-			Serve: h.answer(func(r *http.Request, by string) (any, error) {
-				s, err := h.Cancel(r.Context(), r.PathValue("id"), by)
-				return fleet.OrderReply{OrderState: s}, err
-			}),
-		},
-		{
-			Method: del, Path: "/api/fleet/nodes/{name}", Orders: true, Waits: true,
-			Serve: h.answer(func(r *http.Request, by string) (any, error) {
-				n := r.PathValue("name")
-				return map[string]string{"forgotten": n}, h.Forget(r.Context(), fleet.Name(n), by)
-			}),
-		},
-		{Method: get, Path: "/metrics", Serve: func(w http.ResponseWriter, r *http.Request, _ string) {
+		read("nodes", h.getNodes), read("pairs", h.getPairs), read("link", h.getLink), read("cluster", h.getCluster), wait,
+		show("findings", func() any {
+			none := []finding.Finding{}
+			return fleet.FindingsReply{Findings: append(none, h.view.Findings()...), Past: append(none, h.view.Past()...)}
+		}),
+		show("collectives", func() any { return fleet.CollectivesReply{Collectives: h.view.Collectives()} }),
+		show("jobs", func() any { return h.jobs.last.Load() }),
+		show("orders", func() any { return fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())} }),
+		order(http.MethodPost, "orders", h.postOrder),
+		order(http.MethodDelete, "orders/{id}", func(r *http.Request, by string) (any, error) {
+			s, err := h.Cancel(r.Context(), r.PathValue("id"), by)
+			return fleet.OrderReply{OrderState: s}, err
+		}),
+		order(http.MethodDelete, "nodes/{name}", func(r *http.Request, by string) (any, error) {
+			n := r.PathValue("name")
+			return map[string]string{"forgotten": n}, h.Forget(r.Context(), fleet.Name(n), by)
+		}),
+		{Method: http.MethodGet, Path: "/metrics", Serve: func(w http.ResponseWriter, r *http.Request, _ string) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 			_ = h.Metrics(r.Context(), w) // the client has gone
 		}},
 	}
 }
 
+// apiError is an error of what was asked, with its HTTP status.
+type apiError struct {
+	code int
+	error
+}
+
+// refused is an error of a question that cannot be answered, or of an order that will not be carried out.
+func refused(format string, a ...any) error {
+	return apiError{http.StatusBadRequest, fmt.Errorf(format, a...)}
+}
+
 // longest is how long a question may take, beyond what it waits for on purpose.
 const longest = 20 * time.Second
 
-// answer answers with a document, or with why there is none. It does so only when all that was stored has been read:
-// half of the past is not what is, and names nodes that were bad a month ago.
-func (h *Hub) answer(ask func(*http.Request, string) (any, error)) func(http.ResponseWriter, *http.Request, string) {
+// answer answers only when all that was stored has been read: half of the past is not what is, and names nodes that
+// were bad a month ago.
+func (h *Hub) answer(ask question) func(http.ResponseWriter, *http.Request, string) {
 	return func(w http.ResponseWriter, r *http.Request, by string) {
 		if share, reading := h.Reading(); reading {
 			w.Header().Set("Retry-After", "1")
@@ -100,28 +108,23 @@ func (h *Hub) answer(ask func(*http.Request, string) (any, error)) func(http.Res
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		doc, err := ask(r.WithContext(ctx), by)
-		if err == nil {
-			code := http.StatusOK
-			if r.Method == http.MethodPost {
-				code = http.StatusCreated
-			}
-			reply(w, code, doc)
-			return
-		}
-		var refused RefusedError
+		code := http.StatusOK
+		var asked apiError
 		var big *http.MaxBytesError
-		code := http.StatusServiceUnavailable
 		switch {
 		case errors.As(err, &big):
 			code = http.StatusRequestEntityTooLarge
-		case errors.As(err, &refused):
-			code = http.StatusBadRequest
-		case errors.Is(err, ErrUnknown), errors.Is(err, ErrNoNode):
-			code = http.StatusNotFound
-		case errors.Is(err, ErrOver), errors.Is(err, ErrBeats):
-			code = http.StatusConflict
+		case errors.As(err, &asked):
+			code = asked.code
+		case err != nil:
+			code = http.StatusServiceUnavailable
+		case r.Method == http.MethodPost:
+			code = http.StatusCreated
 		}
-		reply(w, code, map[string]string{"error": err.Error()})
+		if err != nil {
+			doc = map[string]string{"error": err.Error()}
+		}
+		reply(w, code, doc)
 	}
 }
 
@@ -151,10 +154,7 @@ func (h *Hub) getNodes(r *http.Request, _ string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := fleet.NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
-	if names != nil {
-		out.Nodes = slices.DeleteFunc(out.Nodes, func(n fleet.NodeState) bool { return !slices.Contains(names, n.Name) })
-	}
+	out := fleet.NodesReply{Nodes: h.Nodes(names...), Leads: h.Leads(), Read: h.view.Seq()}
 	if r.URL.Query().Get("brief") != "" {
 		for i := range out.Nodes {
 			out.Nodes[i] = brief(out.Nodes[i])
@@ -163,39 +163,34 @@ func (h *Hub) getNodes(r *http.Request, _ string) (any, error) {
 	return out, nil
 }
 
-// refused is an error of what was asked.
-func refused(format string, a ...any) error { return RefusedError{fmt.Errorf(format, a...)} }
-
 func (h *Hub) getPairs(r *http.Request, _ string) (any, error) {
 	q := r.URL.Query()
 	f := cmp.Or(fleet.Figure(q.Get("figure")), fleet.FigureRate)
-	if f != fleet.FigureRate && f != fleet.FigureBoth && f != fleet.FigureLatency {
+	if !slices.Contains([]fleet.Figure{fleet.FigureRate, fleet.FigureBoth, fleet.FigureLatency}, f) {
 		return nil, refused("figure %.40q: expected rate, both or latency", f)
 	}
 	names, err := namesOf(q.Get("nodes"))
 	if err != nil {
 		return nil, err
 	}
+	by, err := transportOf(r)
+	if err != nil {
+		return nil, err
+	}
 	id := q.Get("order")
 	o, known := h.view.Order(id, h.cfg.Now())
-	if n := len(h.view.present()); names == nil && n > mostAllHeat && (!known || o.Nodes == nil) {
+	switch {
+	case id != "" && names != nil:
+		return nil, refused("order and nodes: expected only one of them, since an order has its own nodes")
+	case id != "" && !known:
+		return nil, errUnknown
+	case names == nil:
+		names = h.view.asked(&o.Order)
+	}
+	if n := len(names); n > mostHeat {
 		return nil, refused("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat)
 	}
-	if id == "" {
-		by, err := transportOf(r)
-		if err != nil {
-			return nil, err
-		}
-		return h.view.Heat(f, by, names), nil
-	}
-	if names != nil {
-		return nil, refused("order and nodes: expected only one of them, since an order has its own nodes")
-	}
-	heat, ok := h.view.SweepHeat(f, id)
-	if !ok {
-		return nil, ErrUnknown
-	}
-	return heat, nil
+	return h.view.Heat(f, by, names, id), nil
 }
 
 // transportOf is the one that is asked for, TCP where none is.
@@ -210,45 +205,25 @@ func transportOf(r *http.Request) (fleet.Transport, error) {
 	return by, nil
 }
 
-// mostHeat bounds the nodes of a table that somebody asks for by names, and mostAllHeat those of a table of all: a cell
-// takes some thirty bytes on its way.
-const (
-	mostHeat    = 2000
-	mostAllHeat = 3000
-)
+// mostHeat bounds the nodes of a table: a cell takes some thirty bytes on its way.
+const mostHeat = 3000
 
 // namesOf reads a hostlist; an empty one is nil.
 func namesOf(list string) ([]fleet.Name, error) {
 	if list == "" {
 		return nil, nil
 	}
-	if len(list) > 64<<10 {
-		return nil, refused("nodes: the list is too long")
-	}
 	hosts, err := cluster.NewBudget(cluster.Limits{Names: mostHeat}, nil).ParseHosts(list)
 	if err != nil {
 		return nil, refused("nodes: %w", err)
 	}
-	if len(hosts) > mostHeat {
-		return nil, refused("nodes: %d; at most %d can be asked for by name", len(hosts), mostHeat)
-	}
 	names := make([]fleet.Name, len(hosts))
 	for i, s := range hosts {
 		if names[i], err = fleet.ParseName(s); err != nil {
-			return nil, RefusedError{err}
+			return nil, refused("nodes: %w", err)
 		}
 	}
 	return names, nil
-}
-
-// LinkSample is one time that a direction of a pair was measured.
-type LinkSample struct {
-	At      time.Time `json:"at"`
-	Sweep   string    `json:"sweep"`
-	Rate    unit.Rate `json:"rate_GBps,omitzero"`
-	Latency unit.Time `json:"latency_us,omitzero"`
-	Failed  bool      `json:"failed,omitempty"`
-	Setup   string    `json:"setup,omitempty"` // how it was measured; those that differ cannot be compared
 }
 
 func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
@@ -256,7 +231,7 @@ func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 	from, err1 := fleet.ParseName(q.Get("from"))
 	to, err2 := fleet.ParseName(q.Get("to"))
 	if err := errors.Join(err1, err2); err != nil || from == to {
-		return nil, RefusedError{errors.Join(errors.New("from and to must name two nodes"), err)}
+		return nil, refused("%w", errors.Join(errors.New("from and to must name two nodes"), err))
 	}
 	by, err := transportOf(r)
 	if err != nil {
@@ -267,27 +242,27 @@ func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 		To          fleet.Name      `json:"to"`
 		Way         health.Way      `json:"way"`
 		Ways        []health.Way    `json:"ways,omitempty"` // that it was measured over, where there are others than TCP
-		Out         []LinkSample    `json:"there"`
-		Back        []LinkSample    `json:"back"`
+		Out         []health.Point  `json:"there"`
+		Back        []health.Point  `json:"back"`
 		OutChanges  []health.Change `json:"there_changes,omitempty"`
 		BackChanges []health.Change `json:"back_changes,omitempty"`
 		OutDaily    []health.Daily  `json:"there_daily,omitempty"`
 		BackDaily   []health.Daily  `json:"back_daily,omitempty"`
-	}{From: from, To: to}
-	var there, back []health.Point // the oldest first
-	h.view.ask(func(s *health.History) {
+	}{From: from, To: to, Out: []health.Point{}, Back: []health.Point{}}
+	h.view.ask(func(s *health.History) { // the oldest first
 		out.Way, out.Ways = wayOf(s, from, to, by, q.Get("rail"))
-		there, back = s.Pair(string(from), string(to), out.Way), s.Pair(string(to), string(from), out.Way)
+		out.Out = append(out.Out, s.Pair(string(from), string(to), out.Way)...)
+		out.Back = append(out.Back, s.Pair(string(to), string(from), out.Way)...)
 	})
-	if len(there)+len(back) == 0 { // a node that is gone may have left a history
+	if len(out.Out)+len(out.Back) == 0 { // a node that is gone may have left a history
 		for _, n := range []fleet.Name{from, to} {
-			if _, ok := h.view.Node(n); !ok {
-				return nil, fmt.Errorf("node %s never joined: %w; busbar nodes lists those that did", n, ErrNoNode)
+			if _, ok := h.Node(n); !ok {
+				return nil, fmt.Errorf("node %s never joined: %w; busbar nodes lists those that did", n, errNoNode)
 			}
 		}
 	}
-	out.Out, out.OutChanges, out.OutDaily = samples(there), health.Changes(there), health.DailySlow(there)
-	out.Back, out.BackChanges, out.BackDaily = samples(back), health.Changes(back), health.DailySlow(back)
+	out.OutChanges, out.OutDaily = health.Changes(out.Out), health.DailySlow(out.Out)
+	out.BackChanges, out.BackDaily = health.Changes(out.Back), health.DailySlow(out.Back)
 	return out, nil
 }
 
@@ -303,14 +278,6 @@ func wayOf(s *health.History, from, to fleet.Name, by fleet.Transport, rail stri
 		all = nil
 	}
 	return way, all
-}
-
-func samples(list []health.Point) []LinkSample {
-	out := make([]LinkSample, len(list))
-	for i, p := range list {
-		out[i] = LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed, p.Setup}
-	}
-	return out
 }
 
 func (h *Hub) getCluster(r *http.Request, _ string) (any, error) {
@@ -342,7 +309,7 @@ func (h *Hub) getOrder(r *http.Request, _ string) (any, error) {
 	}
 	s, ok := h.view.Order(id, h.cfg.Now())
 	if !ok {
-		return nil, ErrUnknown
+		return nil, errUnknown
 	}
 	out := fleet.OrderReply{OrderState: s}
 	if s.Sweep > 0 {
@@ -352,25 +319,23 @@ func (h *Hub) getOrder(r *http.Request, _ string) (any, error) {
 }
 
 // errNoOrder is the error of a body without an order; an order without any field is {}.
-var errNoOrder = errors.New(
-	`the body has no order; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
+var errNoOrder = refused("%s",
+	`the order: the body has none; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
 
 func (h *Hub) postOrder(r *http.Request, by string) (any, error) {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	var o *fleet.Order
 	err := d.Decode(&o)
-	switch {
-	case errors.Is(err, io.EOF), err == nil && o == nil:
-		err = errNoOrder
-	case err == nil && d.More():
-		err = errors.New("unexpected data after the order")
-	}
 	var big *http.MaxBytesError
-	if errors.As(err, &big) {
+	switch {
+	case errors.As(err, &big):
 		return nil, err
-	}
-	if err != nil {
+	case errors.Is(err, io.EOF), err == nil && o == nil:
+		return nil, errNoOrder
+	case err == nil && d.More():
+		return nil, refused("the order: unexpected data after it")
+	case err != nil:
 		return nil, refused("the order: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	o.By = by

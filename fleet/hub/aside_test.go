@@ -53,14 +53,14 @@ func TestHostileMaps(t *testing.T) {
 			if c != 1 {
 				t.Errorf("the fleet has %d hosts; want 1", c)
 			}
-			list := v.unreadable()
+			list := v.notices.findings()
 			if len(list) != 1 || len(list[0].Nodes) != 1 || list[0].Nodes[0] != "evil" {
 				t.Errorf("findings %+v; want one about evil", list)
 			}
 			if drains(list[0]) {
 				t.Error("the finding drains the node")
 			}
-			if join(good); len(v.unreadable()) != 0 {
+			if join(good); len(v.notices.findings()) != 0 {
 				t.Error("the finding holds after a good map")
 			}
 		})
@@ -69,10 +69,8 @@ func TestHostileMaps(t *testing.T) {
 
 // joinedOf is how many hosts the joined cluster has.
 func joinedOf(v *View) int {
-	v.mu.RLock()
-	maps := v.allMaps()
-	v.mu.RUnlock()
-	return len(join(maps, nil).Hosts)
+	list, _ := v.allMaps()
+	return len(join(list, nil).Hosts)
 }
 
 // TestBrokenFold has the fold break: the message is set aside, and those after it are folded.
@@ -91,7 +89,7 @@ func TestBrokenFold(t *testing.T) {
 	if !v.Apply(entry(2, "n1")) || v.Seq() != 2 {
 		t.Errorf("the next message was not folded; at %d", v.Seq())
 	}
-	list := v.unreadable()
+	list := v.notices.findings()
 	if len(list) != 1 || list[0].Nodes[0] != "evil" || !strings.Contains(fmt.Sprint(list[0].Evidence), "message 1 broke") {
 		t.Errorf("findings %+v; want one about evil", list)
 	}

@@ -57,7 +57,7 @@ func BenchmarkFold(b *testing.B) {
 		v.ask(func(h *health.History) { h.Findings(at.Add(time.Hour)) })
 		b.ReportMetric(time.Since(began).Seconds(), "s/look")
 		began = time.Now()
-		v.Heat(fleet.FigureRate, fleet.TCP, nil)
+		v.heatOf(fleet.FigureRate)
 		b.ReportMetric(time.Since(began).Seconds(), "s/heat")
 		runtime.GC()
 		runtime.ReadMemStats(&after)

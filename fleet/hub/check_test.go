@@ -19,7 +19,7 @@ func TestChecksStayOutOfTheHeatMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(t, h, s.ID)
-		before := *h.View().Heat(fleet.FigureRate, fleet.TCP, nil).Values[0][1]
+		before := *h.View().heatOf(fleet.FigureRate).Values[0][1]
 		nodes[0].slow.Store(30)
 		o := pairOrder()
 		o.Job, o.Nodes = "17", []fleet.Name{"n0", "n1", "n2"}
@@ -27,7 +27,7 @@ func TestChecksStayOutOfTheHeatMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(t, h, s.ID)
-		if after := *h.View().Heat(fleet.FigureRate, fleet.TCP, nil).Values[0][1]; after != before {
+		if after := *h.View().heatOf(fleet.FigureRate).Values[0][1]; after != before {
 			t.Errorf("the heat map shows %v GB/s after a check, %v before", after, before)
 		}
 		v, err := h.Verdict(s.ID)

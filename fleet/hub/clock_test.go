@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,50 +14,15 @@ import (
 	"busbar.dev/internal/test/eventually"
 )
 
-// testClock is a clock that tests set and let go on.
-type testClock struct {
-	mu     sync.Mutex
-	wall   time.Time
-	steady time.Duration
-}
+// testClock is a clock that tests set. It is ahead of the bubble's, which goes on evenly, and shows no other time.
+type testClock struct{ ahead atomic.Int64 }
 
-func newTestClock() *testClock {
-	return &testClock{wall: time.Now().UTC().Truncate(time.Second)}
-}
-
-func (c *testClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wall
-}
-
-func (c *testClock) even() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.steady
-}
+func (c *testClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.ahead.Load())) }
 
 // set sets the clock.
-func (c *testClock) set(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = c.wall.Add(by)
-}
+func (c *testClock) set(by time.Duration) { c.ahead.Add(int64(by)) }
 
-// pass lets time pass, in steps after which nodes of a bus beat.
-func (c *testClock) pass(m *memory, d time.Duration) {
-	for ; d > 0; d -= 5 * time.Second {
-		c.mu.Lock()
-		c.wall, c.steady = c.wall.Add(5*time.Second), c.steady+5*time.Second
-		c.mu.Unlock()
-		m.pulse()
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func (c *testClock) config(cfg *Config) {
-	cfg.Now, cfg.Steady, cfg.Unreachable = c.now, c.even, 35*time.Second
-}
+func (c *testClock) config(cfg *Config) { cfg.Now, cfg.Unreachable = c.now, 0 }
 
 // silent are the findings about silence.
 func unreachable(h *Hub) (ids []string) {
@@ -73,33 +38,32 @@ func unreachable(h *Hub) (ids []string) {
 // TestSetClockSilencesNobody sets the server's clock back and forth while nodes beat.
 func TestSetClockMakesNobodyUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTestClock()
+		c := new(testClock)
 		m := newMemory()
 		nodes := m.join(6)
 		h, _ := start(t, m, c.config)
-		c.pass(m, 40*time.Second)
+		time.Sleep(40 * time.Second)
 		for _, by := range []time.Duration{
 			time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second,
 		} {
-			looks := h.counts.looks.Load()
 			c.set(by)
 			for _, n := range h.Nodes() { // before any of them beats
-				if n.State != fleet.NodeUp || n.Age > 35*time.Second {
+				if n.State != fleet.NodeUp || n.Age > 25*time.Second {
 					t.Errorf("clock set by %v: %s is %s, heard of %v ago", by, n.Name, n.State, n.Age)
 				}
 			}
-			eventually.Holds(t, "the statistics are asked", func() bool { return h.counts.looks.Load() > looks+2 })
-			c.pass(m, 15*time.Second)
+			time.Sleep(3 * h.cfg.Look)
+			time.Sleep(15 * time.Second)
 			if f := unreachable(h); len(f) > 0 {
 				t.Errorf("clock set by %v: %v", by, f)
 			}
 		}
 		// Who dies after all that is missed in time.
 		nodes[2].dead.Store(true)
-		c.pass(m, 70*time.Second)
+		time.Sleep(50 * time.Second)
 		eventually.Holds(t, "n2 is missed", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
 		c.set(-time.Hour)
-		c.pass(m, 10*time.Second)
+		time.Sleep(10 * time.Second)
 		if f := unreachable(h); strings.Join(f, " ") != "silent:n2" {
 			t.Errorf("the clock was set back, and %v are silent", f)
 		}
@@ -109,12 +73,12 @@ func TestSetClockMakesNobodyUnreachable(t *testing.T) {
 // TestSetClockAndSchedules waits for the times of orders while the clock is set.
 func TestSetClockAndSchedules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTestClock()
-		c.wall = time.Date(2026, 6, 1, 12, 0, 30, 0, time.UTC)
-		h := New(Config{Bus: newMemory(), Now: c.now, Steady: c.even})
-		h.clock.turn = time.Millisecond
+		c := new(testClock)
+		h := New(Config{Bus: newMemory(), Now: c.now})
 		given := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		show := func(at time.Time) { c.set(at.Sub(c.now())) }
+		show(given.Add(30 * time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ends := func(o *fleet.Order) <-chan bool {
 			done := make(chan bool, 1)
@@ -126,22 +90,22 @@ func TestSetClockAndSchedules(t *testing.T) {
 			select {
 			case <-done:
 				t.Errorf("%s: it runs at %v", what, c.now())
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(clockTurn + time.Second):
 			}
 		}
 		hourly := ends(&fleet.Order{Every: time.Hour, Ran: given})
 		once := ends(&fleet.Order{From: given.Add(24 * time.Hour)})
 		still("too early", hourly)
-		c.set(-48 * time.Hour) // to 12:00:30 two days before
+		show(given.Add(-48 * time.Hour))
 		still("two days back", hourly)
-		c.set(48*time.Hour + 59*time.Minute + 29*time.Second)
-		still("a second too early", hourly)
-		c.set(365*24*time.Hour + 20*time.Minute) // far over it, to 13:19:59
+		show(given.Add(59 * time.Minute))
+		still("a minute too early", hourly)
+		show(given.Add(365*24*time.Hour + 80*time.Minute)) // far over it
 		still("overtaken", hourly)
 		if !<-once {
 			t.Error("what was to run once does not")
 		}
-		c.set(40*time.Minute + time.Second + 500*time.Microsecond) // to 14:00:00
+		show(given.Add(365*24*time.Hour + 2*time.Hour))
 		if !<-hourly {
 			t.Error("the next time is missed")
 		}
@@ -180,58 +144,32 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 			Pairs: []fleet.PairSample{{From: "n0", To: "n1", Rate: 1e9 * 2, Latency: 1e6}},
 		}})
 	}
-	for _, c := range v.cells[fleet.TCP] {
+	for _, c := range v.cells[table{fleet.TCP, false}] {
 		if c.sweep != 3 {
 			t.Errorf("the figures shown are of sweep %d", c.sweep)
 		}
 	}
 }
 
-func TestClockNoticesWhenItIsSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m := newTestClock(), newMemory()
-		k := newClock(c.now, c.even)
-		var moved []time.Duration
-		read := func() { k.read(func(d time.Duration) { moved = append(moved, d) }) }
-		c.pass(m, 5*time.Second)
-		read()
-		c.set(time.Second) // a correction
-		read()
-		c.set(time.Minute)
-		c.pass(m, 5*time.Second)
-		read()
-		read()
-		c.set(-time.Hour)
-		read()
-		if fmt.Sprint(moved) != "[1m0s -1h0m0s]" {
-			t.Errorf("moved %v", moved)
-		}
-	})
-}
-
-// TestOneThresholdOfSilence: whoever is shown as up is called silent by no finding, whatever its beats were like
-// before.
+// TestOneThresholdOfUnreachable: whoever is shown as up is called unreachable by no finding, whatever its beats were
+// like before; a node that dies has its finding within 30 s.
 func TestOneThresholdOfUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTestClock()
 		m := newMemory()
 		nodes := m.join(6)
-		h, _ := start(t, m, c.config)
-		c.pass(m, 60*time.Second)
+		h, _ := start(t, m, func(c *Config) { c.Unreachable, c.Look = 0, 0 })
+		time.Sleep(time.Minute)
 		nodes[2].dead.Store(true)
-		looks := h.counts.looks.Load()
-		for range 8 {
-			c.pass(m, 5*time.Second)
+		for range 24 {
+			time.Sleep(time.Second)
 			before, _ := h.Node("n2")
-			if ids := unreachable(h); len(ids) > 0 && before.Age <= 35*time.Second {
+			if ids := unreachable(h); len(ids) > 0 && before.Age <= 25*time.Second {
 				t.Errorf("%s after %v: %v", before.State, before.Age, ids)
 			}
 		}
-		c.pass(m, 5*time.Second)
-		eventually.Holds(t, "it is silent", func() bool {
-			n, _ := h.Node("n2")
-			return n.State == fleet.NodeUnreachable && h.counts.looks.Load() > looks+2
-		})
-		eventually.Holds(t, "a finding says so", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
+		time.Sleep(4 * time.Second) // 28 s after its last heartbeat
+		if n, _ := h.Node("n2"); n.State != fleet.NodeUnreachable || strings.Join(unreachable(h), " ") != "silent:n2" {
+			t.Errorf("%s after %v: %v", n.State, n.Age, unreachable(h))
+		}
 	})
 }

@@ -78,7 +78,7 @@ func TestOwnNumbersGoOn(t *testing.T) {
 		h, stop := hubAt(t, b)
 		eventually.Holds(t, "it is found that 1 to 3 are missing", func() bool {
 			return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool {
-				return f.Kind == StoreDamaged && f.Severity == finding.Error &&
+				return f.Kind == storeDamaged && f.Severity == finding.Error &&
 					strings.Contains(fmt.Sprint(f.Evidence), "the stream: numbers 1 to 3")
 			})
 		})
@@ -221,18 +221,19 @@ func damagedStore(t *testing.T, dir, what string, all []Entry) (lost int) {
 	}
 	h, stop := hubAt(t, b)
 	defer stop()
-	eventually.Holds(t, "it is known what is missing", h.whole.Load)
+	missing, err := h.missing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	told := map[uint64]bool{}
-	for _, m := range h.Missing() {
-		if m.Of == theStream {
-			for k, to := m.Span(); k <= to; k++ {
-				told[k] = true
-			}
+	for _, g := range missing {
+		for k := g.from; g.of == theStream && k <= g.to; k++ {
+			told[k] = true
 		}
 	}
 	for _, e := range all {
 		if told[e.Seq] == there[e.Seq] {
-			t.Errorf("%s: %d is there: %v, and reported missing: %v (%v)", what, e.Seq, there[e.Seq], told[e.Seq], h.Missing())
+			t.Errorf("%s: %d is there: %v, and reported missing: %v (%v)", what, e.Seq, there[e.Seq], told[e.Seq], missing)
 		}
 		if !there[e.Seq] {
 			lost++
@@ -240,7 +241,7 @@ func damagedStore(t *testing.T, dir, what string, all []Entry) (lost int) {
 	}
 	if lost > 0 {
 		eventually.Holds(t, "a finding says so: "+what, func() bool {
-			f, ok := h.View().Finding(string(StoreDamaged) + ":")
+			f, ok := h.View().Finding(string(storeDamaged) + ":")
 			return ok && f.Severity == finding.Error && len(f.Evidence) > 0
 		})
 	}

@@ -15,25 +15,15 @@ func due(o *fleet.Order, given, now time.Time) time.Time {
 	if first.IsZero() {
 		first = given
 	}
-	if o.Ran.IsZero() && (o.Every == 0 || o.From.IsZero()) || o.Every <= 0 {
+	if o.Every <= 0 || o.Ran.IsZero() && o.From.IsZero() {
 		return first
 	}
-	next, ran := now, o.Ran
-	if ran.Sub(now) > o.Every {
-		ran = time.Time{} // by a clock that was wrong; it must not hold up what follows
+	steps := max(0, (now.Sub(first)+o.Every-1)/o.Every)
+	// A time in the future is of a clock that was wrong; it must not hold up what follows.
+	if ran := o.Ran.Sub(first); ran >= 0 && o.Ran.Sub(now) <= o.Every {
+		steps = max(steps, ran/o.Every+1)
 	}
-	if ran.After(next) {
-		next = ran
-	}
-	if next.Before(first) {
-		return first
-	}
-	steps := next.Sub(first) / o.Every
-	at := first.Add(steps * o.Every)
-	for at.Before(now) || !at.After(ran) {
-		at = at.Add(o.Every)
-	}
-	return at
+	return first.Add(steps * o.Every)
 }
 
 // clockTurn is how often the clock is looked at while an order waits, for it may be set.
@@ -42,18 +32,14 @@ const clockTurn = 20 * time.Second
 // untilDue waits for an order's time by the clock as it is; false when the context ends. An order that
 // repeats and that the clock has overtaken waits for its next time.
 func (h *Hub) untilDue(ctx context.Context, o *fleet.Order, given time.Time) bool {
-	at := due(o, given, h.now())
+	at := due(o, given, h.cfg.Now())
 	for {
-		now := h.now()
-		wait := at.Sub(now)
-		next := due(o, given, now)
-		switch {
-		case wait > 0 && next.Before(at), wait < -3*h.clock.turn && next.After(at):
+		now := h.cfg.Now()
+		if next := due(o, given, now); next.Before(at) || now.Sub(at) > 3*clockTurn {
 			at = next
-		case wait <= 0:
+		}
+		if wait := at.Sub(now); wait <= 0 || !h.sleep(ctx, min(wait, clockTurn)) {
 			return ctx.Err() == nil
-		case !h.sleep(ctx, min(wait, h.clock.turn)):
-			return false
 		}
 	}
 }

@@ -296,17 +296,13 @@ func (m *memory) join(count int) (list []*fakeNode) {
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
 	cfg := Config{
-		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond,
-		Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond},
-		Warn:  func(err error) { t.Log("warning:", err) },
+		Bus: m, Unreachable: 2 * time.Second, Look: 50 * time.Millisecond,
+		Warn: func(err error) { t.Log("warning:", err) },
 	}
 	if change != nil {
 		change(&cfg)
 	}
 	h = New(cfg)
-	for _, k := range h.hooks {
-		k.client.Transport = here
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {

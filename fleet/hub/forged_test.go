@@ -97,8 +97,7 @@ func TestForgedRates(t *testing.T) {
 	if bad := l.drained(); len(bad) > 0 {
 		t.Errorf("honest nodes would be drained: %v", bad)
 	}
-	_, _, usual := l.v.table("o", 20, l.names)
-	if usual > 20*unit.GBps {
+	if usual := unit.Rate(l.v.typical(l.v.orders["o"]).rate); usual > 20*unit.GBps {
 		t.Errorf("the fleet usually shows %v, by the word of one node", usual)
 	}
 }
@@ -292,22 +291,13 @@ func TestForgedLoss(t *testing.T) {
 			l.said[n] += 99
 			l.say(n, link, true)
 		}
-		list := h.damageFindings(l.at)
+		list := h.damageFindings(l.v.missing(true), l.at)
 		if len(list) != 1 || list[0].Severity != c.want || list[0].Text != c.text || len(list[0].Nodes) != 0 ||
 			drains(list[0]) {
 			t.Errorf("%q: %+v", c.lacks, list)
 		}
-		if late := h.damageFindings(l.at.Add(damageLasts + time.Hour)); len(late) != 0 {
+		if late := h.damageFindings(l.v.missing(true), l.at.Add(damageLasts+time.Hour)); len(late) != 0 {
 			t.Errorf("%q: found after a week: %+v", c.lacks, late)
 		}
-	}
-	l := newLiars(t, 2)
-	h := New(Config{Bus: newMemory()})
-	h.view = l.v
-	h.claims.Store(&map[fleet.Name]uint64{"evil": 1<<64 - 1})
-	list := h.damageFindings(l.at)
-	if len(list) != 1 || list[0].Severity != finding.Warn || !strings.Contains(list[0].Text, "says evil") ||
-		drains(list[0]) {
-		t.Errorf("a claim: %+v", list)
 	}
 }

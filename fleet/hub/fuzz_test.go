@@ -52,7 +52,7 @@ func FuzzView(f *testing.F) {
 		}
 		readMetrics(t, &page)
 		if n.Node != "good" && n.Node != "third" {
-			if s := v.Heat(fleet.FigureRate, fleet.TCP, []fleet.Name{"good", "third"}); s.Values[0][1] != nil ||
+			if s := v.Heat(fleet.FigureRate, fleet.TCP, []fleet.Name{"good", "third"}, ""); s.Values[0][1] != nil ||
 				s.Values[1][0] != nil {
 				t.Error("a node spoke for two others")
 			}

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,14 +20,19 @@ import (
 // Signature is the header with the HMAC-SHA256 of a webhook's body, in hexadecimal behind "sha256=".
 const Signature = "X-Busbar-Signature"
 
-// hook is somebody who is told of findings. Each is told by itself: one that is down holds up no other.
-type hook struct {
-	url    string
-	mark   string // its name in the stream
-	secret []byte
-	client *http.Client
-	waits  []time.Duration // between attempts
-	down   bool            // it took nothing the last time, however often it was tried
+// Pauses after a pass in which a webhook did not take something, each twice the one before.
+const (
+	firstPause = time.Second
+	mostPause  = 5 * time.Minute
+)
+
+// alertAgain is for how long it is sent that a finding is over: to a webhook that was down, and after a restart.
+const alertAgain = time.Hour
+
+// hookClient follows no redirect, which would send the findings where nobody said.
+var hookClient = &http.Client{
+	Timeout:       10 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 // Alert is what a webhook gets: a finding that holds, or is over. The key is the same
@@ -39,79 +44,58 @@ type Alert struct {
 	Text    string          `json:"text"` // one line, for chats that show it
 }
 
-func newHooks(urls []string, secret []byte) (list []*hook) {
-	// A redirect would send the findings where nobody said.
-	client := &http.Client{
-		Timeout:       10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	for _, u := range urls {
-		sum := sha256.Sum256([]byte(u))
-		k := &hook{url: u, mark: hex.EncodeToString(sum[:8]), secret: secret, client: client}
-		k.waits = []time.Duration{time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute}
-		if !slices.ContainsFunc(list, func(o *hook) bool { return o.mark == k.mark }) {
-			list = append(list, k)
-		}
-	}
-	return list
-}
-
-// alert tells every webhook of findings that it was not told of, and notes in the stream that it did:
-// what was told is not told again after a restart.
+// alert sends findings to every webhook. Each is served by itself: one that is down holds up no other.
 func (h *Hub) alert(ctx context.Context) {
-	for _, f := range h.view.Findings() { // what only waited for webhooks that are no longer there
-		if !f.Alerted && !f.Cleared.IsZero() && h.note(ctx, f, "") != nil {
-			return
-		}
-	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, k := range h.hooks {
-		wg.Go(func() { h.alertOne(ctx, k) })
+	for _, url := range h.cfg.Webhooks {
+		wg.Go(func() { h.alertOne(ctx, url) })
 	}
 }
 
-// alertOne tells one webhook, one finding after the other. What it does not take is left for
-// the next restart, change, or time that it takes something; those behind it are not held up for ever.
-func (h *Hub) alertOne(ctx context.Context, k *hook) {
-	given := map[string]bool{} // that were given up
+// alerted is the state of findings, such as what one webhook knows. That is kept in memory only: after a restart, what holds is sent again
+// with the same key.
+type alerted map[string]finding.Finding
+
+// lacks tells whether a webhook needs to get the state of a finding: that it holds, that it got worse, or that it is
+// over, where it knows of it or may know of it from before.
+func (a alerted) lacks(f finding.Finding, began time.Time) bool {
+	old, known := a[f.ID]
+	switch {
+	case f.Cleared.IsZero():
+		return !known || !old.Cleared.IsZero() || f.Severity > old.Severity
+	case known:
+		return old.Cleared.IsZero()
+	}
+	return f.Cleared.Before(began)
+}
+
+// alertOne sends one webhook what it lacks. What it does not take is tried again after longer and longer pauses.
+func (h *Hub) alertOne(ctx context.Context, url string) {
+	knows, began, pause := alerted{}, h.cfg.Now(), firstPause
 	for ctx.Err() == nil {
-		h.mu.Lock()
-		changed := h.changed
-		h.mu.Unlock()
-		worked := false
-		for _, f := range h.view.Findings() {
-			a := alertOf(f)
-			if f.Alerted || slices.Contains(f.AlertedTo, k.mark) || given[a.Key] || ctx.Err() != nil {
+		changed := h.change()
+		var failed error
+		for _, f := range h.alerts() {
+			if !knows.lacks(f, began) {
 				continue
 			}
-			worked = true
-			err := k.send(ctx, a)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err == nil:
-				h.counts.alerted.Add(1)
-				clear(given) // it works again
-			default:
+			if err := h.send(ctx, url, alertOf(f)); err != nil {
 				h.counts.refused.Add(1)
-				h.cfg.Warn(fmt.Errorf("finding %s: a webhook rejected it: %w", f.ID, err))
-				if f.Cleared.IsZero() {
-					if len(given) >= maxFindings {
-						clear(given)
-					}
-					given[a.Key] = true
-					continue
-				}
-				// That something is over is not kept for somebody who does not listen.
+				failed = fmt.Errorf("finding %s: a webhook did not accept it and is tried again after %v: %w", f.ID, pause, err)
+				continue
 			}
-			if h.note(ctx, f, k.mark) != nil {
-				return
-			}
+			h.counts.alerted.Add(1)
+			knows[f.ID] = f
 		}
-		if worked {
+		maps.DeleteFunc(knows, h.overLong)
+		if failed != nil {
+			h.cfg.Warn(failed)
+			h.sleep(ctx, pause)
+			pause = min(2*pause, mostPause)
 			continue
 		}
+		pause = firstPause
 		select {
 		case <-ctx.Done():
 		case <-changed:
@@ -119,46 +103,21 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 	}
 }
 
-// note keeps that a webhook knows the state of a finding. It is not kept where the finding has changed since:
-// then the webhook is told again. It ends with the context only.
-func (h *Hub) note(ctx context.Context, sent finding.Finding, mark string) error {
-	h.finds.Lock()
-	defer h.finds.Unlock()
-	f, ok := h.view.Finding(sent.ID)
-	if !ok || f.Alerted || alertOf(f).Key != alertOf(sent).Key {
-		return nil
+// alerts are the last state of each finding that holds, or ended not long ago.
+func (h *Hub) alerts() alerted {
+	last := alerted{}
+	for _, f := range append(h.view.Past(), h.view.Findings()...) {
+		last[f.ID] = f
 	}
-	if mark != "" {
-		f.AlertedTo = append(slices.Clone(f.AlertedTo), mark)
-	}
-	if f.Alerted = h.alertedAll(f.AlertedTo); f.Alerted {
-		f.AlertedTo = nil
-	} else if mark == "" {
-		return nil
-	}
-	return h.publishFinding(ctx, &f, func() bool {
-		old, ok := h.view.Finding(f.ID)
-		return !ok || old.Alerted || slices.Contains(old.AlertedTo, mark)
-	})
+	maps.DeleteFunc(last, h.overLong)
+	return last
 }
 
-// alertedAll reports whether no webhook is left that would have to be told.
-func (h *Hub) alertedAll(marks []string) bool {
-	return !slices.ContainsFunc(h.hooks, func(k *hook) bool { return !slices.Contains(marks, k.mark) })
-}
-
-// notAlerted are the webhooks that were not told of a finding, and need not hear that it is over.
-func (h *Hub) notAlerted(f finding.Finding) (marks []string) {
-	for _, k := range h.hooks {
-		if !f.Alerted && !slices.Contains(f.AlertedTo, k.mark) {
-			marks = append(marks, k.mark)
-		}
-	}
-	return marks
+func (h *Hub) overLong(_ string, f finding.Finding) bool {
+	return !f.Cleared.IsZero() && h.cfg.Now().Sub(f.Cleared) > alertAgain
 }
 
 func alertOf(f finding.Finding) Alert {
-	f.Alerted, f.AlertedTo = false, nil // so that what is sent again is the same
 	a := Alert{Event: "raised", Finding: f, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)}
 	at := f.Since
 	if !f.Cleared.IsZero() {
@@ -168,53 +127,32 @@ func alertOf(f finding.Finding) Alert {
 	return a
 }
 
-// send tells the webhook, with patience.
-func (k *hook) send(ctx context.Context, a Alert) error {
+// send posts an alert once.
+func (h *Hub) send(ctx context.Context, url string, a Alert) error {
 	body, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	for i := 0; ; i++ {
-		final, err := k.post(ctx, a.Key, body)
-		// One that is down holds up what comes next only once.
-		if err == nil || final || k.down || i >= len(k.waits) {
-			k.down = err != nil
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(k.waits[i]):
-		}
-	}
-}
-
-// post sends once. final tells that trying again is no use.
-func (k *hook) post(ctx context.Context, key string, body []byte) (final bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.url, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return true, err
+		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "busbar")
-	r.Header.Set("Idempotency-Key", key)
-	if len(k.secret) > 0 {
-		m := hmac.New(sha256.New, k.secret)
+	r.Header.Set("Idempotency-Key", a.Key)
+	if len(h.cfg.Secret) > 0 {
+		m := hmac.New(sha256.New, h.cfg.Secret)
 		m.Write(body)
 		r.Header.Set(Signature, "sha256="+hex.EncodeToString(m.Sum(nil)))
 	}
-	resp, err := k.client.Do(r)
+	resp, err := hookClient.Do(r)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
-	switch {
-	case resp.StatusCode < 300:
-		return false, nil
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests ||
-		resp.StatusCode == http.StatusRequestTimeout:
-		return false, fmt.Errorf("%s answers %s", k.url, resp.Status)
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("it answers %s; expected 2xx", resp.Status)
 	}
-	return true, fmt.Errorf("%s answers %s", k.url, resp.Status)
+	return nil
 }

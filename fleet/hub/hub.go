@@ -14,26 +14,22 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/health"
 )
 
 // Config is what a hub is made of.
 type Config struct {
 	Bus Bus
 	// Unreachable is after how long without a beat a node is unreachable: it is asked nothing, and a finding says
-	// so. 0 is 35 s, three beats and a little.
+	// so. 0 is 25 s, two beats and a little.
 	Unreachable time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
 	// Restate is how often what holds is said anew; 0 is 6 h.
 	Restate time.Duration
-	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
-	// sweep; nil is after 1, 5 and 15 s.
-	Again []time.Duration
 	// Network is what is known of the fleet beyond what its nodes send, such as a cluster file with its
 	// leaves, nil for nothing. Hosts in it that never join are no nodes.
 	Network *cluster.Cluster
-	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
-	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
 	Webhooks []string
 	Secret   []byte
@@ -41,9 +37,8 @@ type Config struct {
 	Publish func(kind string, v any)
 	// Warn is told what a person should know and nothing else says; nil for nobody.
 	Warn func(error)
-	// Now is the clock, and Steady one that nobody sets; nil is the machine's.
-	Now    func() time.Time
-	Steady func() time.Duration
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
 }
 
 // Hub is a server of a fleet.
@@ -52,29 +47,29 @@ type Hub struct {
 	view   *View
 	live   *live
 	leases *leases
-	hooks  []*hook
-	finds  sync.Mutex // one says something about findings at a time
 	model  model
+	jobs   jobs
+	counts counts
 
-	clock    *clock
-	target   atomic.Uint64 // the last entry of the past
-	first    atomic.Uint64 // the first that there is of it
-	ready    chan struct{} // closed when the stream's past is in the view
-	leading  atomic.Bool
-	counts   counts
-	rivals   recent[string]
-	floods   recent[flood]
-	claims   atomic.Pointer[map[fleet.Name]uint64] // that the store does not bear out
-	jobs     jobs
-	reported reported    // what nodes say is wrong with themselves
-	whole    atomic.Bool // the store is known to drop nothing as it should
+	began   time.Time     // by the clock that nobody sets
+	waits   atomic.Int64  // nanoseconds from then until nodes that have not beaten are unreachable
+	target  atomic.Uint64 // the last entry of the past
+	first   atomic.Uint64 // the first that there is of it
+	ready   chan struct{} // closed when the stream's past is in the view
+	leading atomic.Bool
+	look    chan struct{} // asks for a look at the statistics
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
 	parts   map[string]chan outcome
-	running map[string]*running
-	look    chan struct{}   // asks for a look at the statistics
-	back    chan fleet.Name // forgotten nodes that beat
+	running map[string]context.CancelCauseFunc // orders
+}
+
+// counts are what the hub did since it began, for its own metrics.
+type counts struct {
+	parts   [partEnded + 1]atomic.Int64 // by what became of them
+	alerted atomic.Int64                // alerts that were delivered
+	refused atomic.Int64                // and that nobody took
 }
 
 // outcome is what a node said about a part.
@@ -85,13 +80,9 @@ type outcome struct {
 
 // New makes a hub; it does nothing until it runs.
 func New(cfg Config) *Hub {
-	cfg.Unreachable = cmp.Or(cfg.Unreachable, 35*time.Second)
-	cfg.Slack = cmp.Or(cfg.Slack, 5*time.Second)
+	cfg.Unreachable = cmp.Or(cfg.Unreachable, 25*time.Second)
 	cfg.Look = cmp.Or(cfg.Look, 15*time.Second)
 	cfg.Restate = cmp.Or(cfg.Restate, restateEvery)
-	if cfg.Again == nil {
-		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
-	}
 	if cfg.Publish == nil {
 		cfg.Publish = func(string, any) {}
 	}
@@ -102,16 +93,16 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	h := &Hub{
-		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(),
-		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
-		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1),
-		back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
+		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(), began: time.Now(),
+		ready: make(chan struct{}), changed: make(chan struct{}), parts: map[string]chan outcome{},
+		running: map[string]context.CancelCauseFunc{}, look: make(chan struct{}, 1),
 	}
-	h.jobs.last.Store(&JobsReply{
-		Report: rates.Report{Jobs: []rates.Job{}}, Findings: []finding.Finding{}, Series: map[string][]JobPoint{},
-	})
+	h.jobs.last.Store(&JobsReply{Report: rates.Report{Jobs: []rates.Job{}}, Findings: []finding.Finding{}})
 	return h
 }
+
+// steady is the time by a clock that nobody sets: a fleet does not become unreachable because a clock was put right.
+func (h *Hub) steady() time.Time { return h.began.Add(time.Since(h.began)) }
 
 // View is what the hub knows.
 func (h *Hub) View() *View { return h.view }
@@ -139,7 +130,6 @@ func (h *Hub) Leads() bool { return h.leading.Load() }
 // Run serves until the context ends.
 func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
@@ -158,7 +148,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	read := make(chan struct{})
 	start("following the stream", func(ctx context.Context) error {
 		return h.cfg.Bus.Follow(ctx, bus.Following{From: h.view.Seq() + 1, Each: h.take, CaughtUp: func(upTo uint64) {
-			h.view.readTo(upTo, h.now())
+			h.view.readTo(upTo, h.cfg.Now())
 			close(read)
 		}})
 	})
@@ -175,7 +165,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	h.target.Store(h.view.Seq())
-	h.clock.begin()
+	h.waits.Store(int64(time.Since(h.began) + h.cfg.Unreachable))
 	close(h.ready)
 	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })
 	<-ctx.Done()
@@ -209,8 +199,8 @@ func (h *Hub) take(e Entry) {
 			}
 		}
 	case taken && n.Kind == fleet.KindOrder && n.Order.Final():
-		if r := h.running[n.Order.ID]; r != nil {
-			r.cancel(errOver)
+		if cancel := h.running[n.Order.ID]; cancel != nil {
+			cancel(errOver)
 		}
 	}
 	h.mu.Unlock()
@@ -219,12 +209,17 @@ func (h *Hub) take(e Entry) {
 	}
 }
 
+// change is closed at the next entry of the stream.
+func (h *Hub) change() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
 // until waits for something that entries of the stream make true.
 func (h *Hub) until(ctx context.Context, holds func() bool) error {
 	for {
-		h.mu.Lock()
-		changed := h.changed
-		h.mu.Unlock()
+		changed := h.change()
 		if holds() {
 			return nil
 		}
@@ -243,10 +238,8 @@ func (h *Hub) lastStored(ctx context.Context) (uint64, error) {
 		if err == nil || !bus.Retryable(err) {
 			return last, err
 		}
-		select {
-		case <-ctx.Done():
+		if !h.sleep(ctx, 500*time.Millisecond) {
 			return 0, errors.Join(err, context.Cause(ctx))
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
@@ -262,36 +255,38 @@ func (h *Hub) readAll(ctx context.Context) error {
 
 // beat takes a beat; the statistics hear of it as well.
 func (h *Hub) beat(b *fleet.Beat) {
-	now := h.now()
 	done, ill := b.Jobs, b.Health
 	b.Jobs, b.Health = nil, nil // beats are kept, and shown to pages
-	if h.live.beat(b, now) {
-		h.view.history(addBeat(b.Node, now))
-		h.beats(b.Node)
+	if h.live.beat(b) {
+		h.view.history(addBeat(b.Node, h.steady()))
 		if len(done) > 0 {
-			h.jobs.take(b.Node, done, now)
+			h.jobs.take(b.Node, done, time.Now())
 		}
-		h.reported.take(b.Node, ill, now)
+		h.reported(b.Node, ill)
 	}
 }
 
+// messagesLost takes note that messages in passing were lost until now: nobody is unreachable for want of those.
+func (h *Hub) messagesLost() {
+	h.live.deaf()
+	now := h.steady()
+	h.view.history(func(s *health.History) { s.MessagesLost(now) })
+}
+
+// progress tells pages how far a part is.
 func (h *Hub) progress(d *fleet.Progress) {
-	if kept, ok := h.live.progress(d); ok {
-		h.cfg.Publish("doing", kept)
-	}
+	d.Order, d.Part, d.Text = cut(d.Order), cut(d.Part), cut(d.Text)
+	h.cfg.Publish("doing", d)
 }
 
-// publish tells pages of events as it comes, but not of the past.
+// notify tells pages of an event as it comes, but not of the past.
 func (h *Hub) notify(n *fleet.Event) {
-	select {
-	case <-h.ready:
-	default:
+	if _, reading := h.Reading(); reading {
 		return
 	}
 	switch n.Kind {
 	case fleet.KindMeasured:
-		small := *n.Measured
-		h.cfg.Publish("measured", map[string]any{"node": n.Node, "at": n.At, "measured": small})
+		h.cfg.Publish("measured", map[string]any{"node": n.Node, "at": n.At, "measured": n.Measured})
 	case fleet.KindOrder:
 		if o, ok := h.view.Order(n.Order.ID, h.cfg.Now()); ok {
 			h.cfg.Publish("order", o)
@@ -305,19 +300,17 @@ func (h *Hub) notify(n *fleet.Event) {
 	}
 }
 
-// notifyBeats sends the beats of a second at once: a page draws no faster.
+// notifyBeats sends the beats of a second at once: a page draws no faster. A node that was not heard for too long is
+// looked at in that moment.
 func (h *Hub) notifyBeats(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+	for h.sleep(ctx, time.Second) {
+		fresh, missed := h.live.takeFresh(h.cfg.Unreachable)
+		if missed {
+			h.lookNow()
 		}
 		var list []fleet.NodeState
-		for _, b := range h.live.takeFresh() {
-			if s, ok := h.Node(b.Node); ok {
+		for _, n := range fresh {
+			if s, ok := h.Node(n); ok {
 				list = append(list, brief(s))
 			}
 		}
@@ -325,27 +318,31 @@ func (h *Hub) notifyBeats(ctx context.Context) error {
 			h.cfg.Publish("beats", list)
 		}
 	}
+	return nil
 }
 
 // publish appends an event of the server, again and again until it is kept, and waits until the view has it.
-func (h *Hub) publish(ctx context.Context, n *fleet.Event, there func() bool) error {
+func (h *Hub) publish(ctx context.Context, n *fleet.Event) error {
 	n.At = h.cfg.Now().UTC()
-	wait := 100 * time.Millisecond
-	for {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := h.cfg.Bus.Publish(ctx, n)
 		if err == nil {
-			return h.until(ctx, there)
+			return h.until(ctx, func() bool { return h.view.lastOf("") >= n.Seq })
 		}
-		if ctx.Err() != nil { // its own word may have ended it: then it is kept
+		if ctx.Err() == nil {
+			h.cfg.Warn(fmt.Errorf("the event of an %s was not stored and is sent again: %w", n.Kind, err))
+		}
+		if !h.sleep(ctx, wait) { // its own word may have ended it: then it is kept
 			return errors.Join(context.Cause(ctx), err)
 		}
-		h.counts.unsent.Add(1)
-		h.cfg.Warn(fmt.Errorf("the event of an %s was not stored and is sent again: %w", n.Kind, err))
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, 5*time.Second)
 	}
+}
+
+// sleep waits; false where the context ended.
+func (h *Hub) sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	return ctx.Err() == nil
 }

@@ -26,7 +26,7 @@ func TestSweepMeasuresEveryPairOnce(t *testing.T) {
 			if s = finish(t, h, s.ID); s.State != fleet.Done || s.Measured != n*(n-1)/2 || s.Failed != 0 || len(s.Out) != 0 {
 				t.Errorf("%d nodes: %+v", n, s)
 			}
-			heat := h.View().Heat(fleet.FigureRate, fleet.TCP, nil)
+			heat := h.View().heatOf(fleet.FigureRate)
 			for i, row := range heat.Values {
 				for j, v := range row {
 					if (v == nil) != (i == j) {
@@ -79,7 +79,7 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		}
 		// n0, n3, n6, n7 are measured with each other.
 		good := []fleet.Name{"n0", "n3", "n6", "n7"}
-		for i, row := range h.View().Heat(fleet.FigureRate, fleet.TCP, good).Values {
+		for i, row := range h.View().Heat(fleet.FigureRate, fleet.TCP, good, "").Values {
 			for j, v := range row {
 				if i != j && v == nil {
 					t.Errorf("%s to %s is missing", good[i], good[j])
@@ -182,10 +182,10 @@ func TestCancelStopsParts(t *testing.T) {
 		eventually.Holds(t, "parts are stopped", func() bool {
 			return !slices.ContainsFunc(nodes, func(n *fakeNode) bool { return n.running() != "" })
 		})
-		if _, err := h.Cancel(t.Context(), s.ID, "me"); err != ErrOver {
+		if _, err := h.Cancel(t.Context(), s.ID, "me"); err != errOver {
 			t.Errorf("a second time: %v", err)
 		}
-		if _, err := h.Cancel(t.Context(), "none", "me"); err != ErrUnknown {
+		if _, err := h.Cancel(t.Context(), "none", "me"); err != errUnknown {
 			t.Errorf("an order that there is not: %v", err)
 		}
 	})
@@ -270,7 +270,8 @@ func TestRoundsOfLaterSweepsGoOn(t *testing.T) {
 		seen := map[int]bool{}
 		for i := range 4 {
 			w := &sweep{
-				h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().present(), out: map[fleet.Name]fleet.Out{},
+				h: h, o: &fleet.Order{ID: "x", Rounds: 2, Sweep: i + 1}, nodes: h.View().asked(&fleet.Order{}),
+				out: map[fleet.Name]fleet.Out{},
 			}
 			first := (w.o.Sweep - 1) * 2 % 7
 			seen[first], seen[(first+1)%7] = true, true
@@ -316,7 +317,7 @@ func TestLiarSpoilsNothingOfOthers(t *testing.T) {
 			ignored = h.View().Ignored()
 			return ignored["another's pair"] > 0 && ignored["absurd values"] > 0
 		})
-		if v := h.View().Heat(fleet.FigureRate, fleet.TCP, []fleet.Name{"n1", "n2"}); v.Values[0][1] != nil {
+		if v := h.View().Heat(fleet.FigureRate, fleet.TCP, []fleet.Name{"n1", "n2"}, ""); v.Values[0][1] != nil {
 			t.Errorf("n0 spoke for n1 and n2: %v", *v.Values[0][1])
 		}
 	})

@@ -2,8 +2,6 @@ package hub
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +51,7 @@ func judged(t *testing.T, h *Hub, now time.Time) *JobsReply {
 // TestJobs joins what nodes send of one job: who is late, findings, series and metrics.
 func TestJobs(t *testing.T) {
 	now := time.Now()
-	h := New(Config{Now: func() time.Time { return now }, Steady: func() time.Duration { return 0 }})
+	h := New(Config{})
 	for beat := range 6 {
 		for rank := range 3 {
 			wait := 100 * time.Millisecond
@@ -73,25 +71,26 @@ func TestJobs(t *testing.T) {
 	if l := r.Jobs[0].Late; l == nil || l.Ranks[0] != 1 || l.Host != "node1" {
 		t.Fatalf("%+v", l)
 	}
-	list := r.hold
+	list := h.view.notices.findings()
 	if len(list) != 1 || list[0].ID != "late-rank:node1/rank1" || list[0].Nodes[0] != "node1" || list[0].Since.IsZero() {
 		t.Errorf("%+v", list)
 	}
 	var text strings.Builder
-	h.jobMetrics(&page{w: &text})
+	for _, m := range jobMetrics(r) {
+		if err := m.write(&text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, want := range []string{
 		`busbar_job_collective_transfer_seconds{job="7",communicator="world",comm="1",operation="all_reduce",bytes_from="4194304"} 0.001`,
-		`busbar_job_late_ratio{job="7",rank="1",node="node1"}`, `busbar_job_rank_wait_ratio{job="7",rank="0",node="node0"}`,
+		`busbar_job_late_ratio{job="7",rank="1",node="node1"}`,
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %s in\n%s", want, text.String())
 		}
 	}
-	if p := r.Series["1/all_reduce/22"]; len(p) != 1 || p[0].Transfer != 1000 {
-		t.Errorf("%+v", r.Series)
-	}
 	now = now.Add(2 * time.Minute)
-	if r := judged(t, h, now); len(r.hold) != 1 || !r.hold[0].Clearing || len(r.Jobs) != 0 || len(h.jobs.windows) != 0 {
+	if r := judged(t, h, now); len(r.Jobs) != 0 || len(r.Findings) != 0 || len(h.jobs.windows) != 0 {
 		t.Errorf("a job that ended stays: %+v", r)
 	}
 }
@@ -125,12 +124,16 @@ func TestJobsExpected(t *testing.T) {
 	if row.Expected == nil || row.Verdict != rates.SlowNetwork || r.Predicted != "fleet" || len(row.Each) != 3 {
 		t.Fatalf("%+v on %q (%s)", row, r.Predicted, r.Unpredicted)
 	}
-	if list := r.hold; len(list) != 1 || list[0].Kind != "slow-collective" {
+	if list := h.view.notices.findings(); len(list) != 1 || list[0].Kind != "slow-collective" {
 		t.Errorf("%+v", list)
 	}
 	var text strings.Builder
-	h.jobMetrics(&page{w: &text})
-	if !strings.Contains(text.String(), "busbar_job_collective_expected_high_seconds{") {
+	for _, m := range jobMetrics(r) {
+		if err := m.write(&text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(text.String(), "busbar_job_collective_expected_seconds{") {
 		t.Error(text.String())
 	}
 	// Inside the wide bar of a cluster that nobody measured, and outside the bar of one that was.
@@ -163,12 +166,9 @@ func TestJobsExpected(t *testing.T) {
 		if row.Verdict != x.want || row.Against != x.against || row.Expected.Calibrated != (x.against == rates.ByCalibrated) {
 			t.Errorf("%s against %q, %v of %+v", row.Verdict, row.Against, row.Transfer, row.Expected)
 		}
-		if list := r.hold; len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] ||
+		if list := h.view.notices.findings(); len(list) != map[rates.Verdict]int{rates.SlowNetwork: 1}[x.want] ||
 			len(list) > 0 && !strings.Contains(list[0].Text, "expected by the calibrated prediction") {
 			t.Errorf("%+v", list)
 		}
-	}
-	if p := r.Series["rank/node1/11"]; len(p) != 1 {
-		t.Errorf("%v", slices.Sorted(maps.Keys(r.Series)))
 	}
 }

@@ -25,23 +25,21 @@ type model struct {
 	of      *cluster.Cluster
 	made    time.Time
 	took    time.Duration
-	// assumed is another, with what predictions cannot do without; assumedOf is the one that it was made after.
-	assumed, assumedOf *cluster.Cluster
-	assuming           error
+	// assumed is the same with what predictions cannot do without, nil until it is asked for.
+	assumed  *cluster.Cluster
+	assuming error
 }
 
 // predictable is the fleet as one cluster, with what no map says assumed as busbar predict does. It must not be
 // changed.
 func (h *Hub) predictable() (*cluster.Cluster, error) {
-	of := h.Cluster()
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	m, v := &h.model, h.view
-	if m.assumedOf != of {
-		v.mu.RLock()
-		maps := v.allMaps()
-		v.mu.RUnlock()
-		m.assumed, m.assumedOf = join(maps, v.network), of
+	h.Cluster()
+	m := &h.model
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.assumed == nil {
+		list, _ := h.view.allMaps()
+		m.assumed = join(list, h.view.network)
 		_, m.assuming = predict.Assume(m.assumed, predict.Given{}, len(m.assumed.Hosts) > 1)
 	}
 	return m.assumed, m.assuming
@@ -50,18 +48,14 @@ func (h *Hub) predictable() (*cluster.Cluster, error) {
 // Cluster is the fleet as one cluster: the maps of all nodes that have not left, joined and completed.
 // It must not be changed.
 func (h *Hub) Cluster() *cluster.Cluster {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	v := h.view
-	v.mu.RLock()
-	changes := v.changes
-	maps := v.allMaps()
-	v.mu.RUnlock()
-	// A thousand nodes take seconds: while they come one after the other, it is made again now and then.
 	m := &h.model
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// A thousand nodes take seconds: while they come one after the other, it is made again now and then.
+	list, changes := h.view.allMaps()
 	if m.of == nil || changes != m.changes && time.Since(m.made) > 5*m.took {
 		began := time.Now()
-		m.of, m.changes = join(maps, v.network), changes
+		m.of, m.changes, m.assumed = join(list, h.view.network), changes, nil
 		m.made = time.Now()
 		m.took = m.made.Sub(began)
 	}
@@ -74,14 +68,16 @@ type nodeMap struct {
 	text json.RawMessage
 }
 
-// allMaps are those of nodes that have not left. The caller holds mu.
-func (v *View) allMaps() (list []nodeMap) {
-	for _, n := range slices.SortedFunc(maps.Keys(v.nodes), byNumber) {
+// allMaps are those of nodes that have not left, and how often they changed.
+func (v *View) allMaps() (list []nodeMap, changes uint64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, n := range sortedNames(v.nodes) {
 		if s := v.nodes[n]; s.joined != nil && !s.left {
 			list = append(list, nodeMap{n, s.mapped})
 		}
 	}
-	return list
+	return list, v.changes
 }
 
 // join makes one cluster of many maps. Nodes whose maps read alike share one reading.

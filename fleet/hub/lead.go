@@ -2,19 +2,10 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"busbar.dev/fleet"
 )
-
-// errOver ends the work on an order that is final.
-var errOver = errors.New("the order is over")
-
-// running is an order that is being carried out.
-type running struct {
-	cancel context.CancelCauseFunc
-}
 
 // lead carries out orders and looks for faults, as long as this hub leads.
 func (h *Hub) lead(ctx context.Context) {
@@ -29,17 +20,13 @@ func (h *Hub) lead(ctx context.Context) {
 	defer wg.Wait()
 	wg.Go(func() { h.watch(ctx) })
 	wg.Go(func() { h.alert(ctx) })
-	wg.Go(func() { h.restate(ctx) })
-	wg.Go(func() { h.watchStore(ctx) })
 	for ctx.Err() == nil {
-		h.mu.Lock()
-		changed := h.changed
-		h.mu.Unlock()
-		for _, o := range h.view.active() {
+		changed := h.change()
+		for _, o := range h.active() {
 			h.mu.Lock()
 			if h.running[o] == nil {
 				own, cancel := context.WithCancelCause(ctx)
-				h.running[o] = &running{cancel}
+				h.running[o] = cancel
 				wg.Go(func() {
 					h.carryOut(own, o)
 					cancel(nil)
@@ -60,39 +47,25 @@ func (h *Hub) lead(ctx context.Context) {
 // expectBeats lets nodes that this hub has not heard of count as heard now: one that died while no
 // hub was there shall be missed. Of one that was unreachable before, the last beat is known.
 func (h *Hub) expectBeats() {
-	now := h.now()
-	for _, n := range h.view.present() {
-		if _, _, seen := h.live.of(n); seen {
+	now, wall := h.steady(), h.cfg.Now()
+	for _, s := range h.Nodes() {
+		if s.Age >= 0 || s.Joined.IsZero() || s.State == fleet.NodeLeft {
 			continue
 		}
 		at := now
-		if s, ok := h.view.Node(n); ok && !s.UnreachableSince.IsZero() && s.UnreachableSince.Before(now) {
-			at = s.UnreachableSince
+		if !s.UnreachableSince.IsZero() && s.UnreachableSince.Before(wall) {
+			at = now.Add(s.UnreachableSince.Sub(wall))
 		}
-		h.view.history(addBeat(n, at))
+		h.view.history(addBeat(s.Name, at))
 	}
 }
 
 // active are the orders that are not over.
-func (v *View) active() (ids []string) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	for _, id := range v.given {
-		if !v.orders[id].Final() {
-			ids = append(ids, id)
+func (h *Hub) active() (ids []string) {
+	for _, s := range h.view.Orders(h.cfg.Now()) {
+		if !s.Final() {
+			ids = append(ids, s.ID)
 		}
 	}
 	return ids
-}
-
-// present are the nodes that joined and have not left.
-func (v *View) present() (names []fleet.Name) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	for n, s := range v.nodes {
-		if s.joined != nil && !s.left {
-			names = append(names, n)
-		}
-	}
-	return names
 }

@@ -49,15 +49,12 @@ func (l *leases) take(ctx context.Context, urgent bool, nodes ...fleet.Name) (re
 		l.grant()
 		return nil, context.Cause(ctx)
 	}
-	var once sync.Once
-	return func() {
-		once.Do(func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.drop(c)
-			l.grant()
-		})
-	}, nil
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.drop(c)
+		l.grant()
+	}), nil
 }
 
 // drop frees the nodes of a claim that was granted.

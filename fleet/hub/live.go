@@ -1,36 +1,37 @@
 package hub
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"busbar.dev/fleet"
 )
 
-// live is what nodes sent and nobody keeps.
+// live is what nodes sent and nobody keeps. Its times are of the process's own clock, which nobody sets.
 type live struct {
-	mu         sync.Mutex // guards following
-	beats      map[fleet.Name]lastBeat
-	progresses map[fleet.Name]fleet.Progress
-	fresh      map[fleet.Name]bool // beats that no page was told of
-	count      uint64
-	lost       time.Time // until when messages were lost
+	mu    sync.Mutex // guards following
+	beats map[fleet.Name]lastBeat
+	fresh map[fleet.Name]bool // beats that no page was told of
+	lost  time.Time           // until when messages were lost
 }
 
-// lastBeat is a beat and when it came, by our own clock: a node's may be wrong. See Hub.now.
+// lastBeat is a beat and when it came; missed tells that the next one is overdue.
 type lastBeat struct {
 	fleet.Beat
-	came time.Time
+	came   time.Time
+	missed bool
 }
 
 func newLive() *live {
 	return &live{
-		beats: map[fleet.Name]lastBeat{}, progresses: map[fleet.Name]fleet.Progress{}, fresh: map[fleet.Name]bool{},
+		beats: map[fleet.Name]lastBeat{}, fresh: map[fleet.Name]bool{},
 	}
 }
 
 // beat keeps a beat; false where there are too many nodes.
-func (l *live) beat(b *fleet.Beat, now time.Time) bool {
+func (l *live) beat(b *fleet.Beat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.beats[b.Node]; !known && len(l.beats) >= fleet.MaxNodes {
@@ -38,93 +39,71 @@ func (l *live) beat(b *fleet.Beat, now time.Time) bool {
 	}
 	kept := *b
 	kept.Part = cut(b.Part)
-	l.beats[b.Node] = lastBeat{kept, now}
+	l.beats[b.Node] = lastBeat{Beat: kept, came: time.Now()}
 	l.fresh[b.Node] = true
-	l.count++
-	if kept.Part == "" {
-		delete(l.progresses, b.Node)
-	}
 	return true
 }
 
 // deaf notes that messages were lost until now.
-func (l *live) deaf(now time.Time) {
+func (l *live) deaf() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost = now
+	l.lost = time.Now()
 }
 
-// quiet is for how long a node that was last heard at a time could have been heard, and was not.
-func (l *live) quiet(came, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost.After(came) {
-		came = l.lost
+// quiet is for how long a node could have been heard, and was not. The caller holds mu.
+func (l *live) quiet(b lastBeat) time.Duration {
+	if l.lost.After(b.came) {
+		return time.Since(l.lost)
 	}
-	return max(now.Sub(came), 0)
-}
-
-// move follows a clock that was set.
-func (l *live) move(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.lost.IsZero() {
-		l.lost = l.lost.Add(d)
-	}
-	for n, b := range l.beats {
-		b.came = b.came.Add(d)
-		l.beats[n] = b
-	}
-}
-
-// progress keeps how far a part is, of nodes that beat.
-func (l *live) progress(d *fleet.Progress) (kept fleet.Progress, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, known := l.beats[d.Node]; !known {
-		return kept, false
-	}
-	kept = *d
-	kept.Order, kept.Part, kept.Text = cut(d.Order), cut(d.Part), cut(d.Text)
-	l.progresses[d.Node] = kept
-	return kept, true
-}
-
-// done clears what a node was at, before its next beat says so.
-func (l *live) done(n fleet.Name, part string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b, ok := l.beats[n]; ok && b.Part == part {
-		b.Part = ""
-		l.beats[n] = b
-		delete(l.progresses, n)
-	}
+	return time.Since(b.came)
 }
 
 func (l *live) forget(n fleet.Name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.beats, n)
-	delete(l.progresses, n)
 	delete(l.fresh, n)
 }
 
-// of is the last beat of a node.
-func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Progress, ok bool) {
+// names are the nodes that beat.
+func (l *live) names() []fleet.Name {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b, ok = l.beats[n]
-	return b, l.progresses[n], ok
+	return slices.Collect(maps.Keys(l.beats))
 }
 
-// takeFresh are the nodes that beat since the last call.
-func (l *live) takeFresh() []lastBeat {
+// alive adds the last beat to what is known of a node; false where it has not beaten.
+func (l *live) alive(s *fleet.NodeState, unreachable time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]lastBeat, 0, len(l.fresh))
-	for n := range l.fresh {
-		out = append(out, l.beats[n])
+	b, ok := l.beats[s.Name]
+	if !ok {
+		return false
 	}
+	if s.State != fleet.NodeLeft && l.quiet(b) <= unreachable {
+		s.State = fleet.NodeUp
+	}
+	s.Age = time.Since(b.came)
+	s.AgeS = s.Age.Seconds()
+	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU
+	if b.Part != "" {
+		s.Progress = &fleet.Progress{Node: s.Name, Part: b.Part}
+	}
+	return true
+}
+
+// takeFresh are the nodes that beat since the last call; missed tells that others have just become unreachable.
+func (l *live) takeFresh(unreachable time.Duration) (list []fleet.Name, missed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list = slices.Collect(maps.Keys(l.fresh))
 	clear(l.fresh)
-	return out
+	for n, b := range l.beats {
+		if !b.missed && l.quiet(b) > unreachable {
+			b.missed, missed = true, true
+			l.beats[n] = b
+		}
+	}
+	return list, missed
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/fleet"
@@ -28,10 +29,10 @@ func TestHostileMeetingPoint(t *testing.T) {
 		refuses bool // partners see before they begin that nobody can be there
 	}{
 		"loopback":    {"127.0.0.1:7000", true},
-		"name":        {"innocent.example:7000", true}, // which only nodes resolve
+		"name":        {"innocent.example:7000", true},
 		"unreachable": {"10.255.255.1:7000", false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble := func(t *testing.T) {
 			m := newMemory()
 			list := m.join(5)
 			for _, n := range list {
@@ -71,12 +72,15 @@ func TestHostileMeetingPoint(t *testing.T) {
 			if len(v.Healthy) != 4 {
 				t.Errorf("healthy are %v; the other four were measured with each other", v.Healthy)
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { synctest.Test(t, bubble) })
 	}
 }
 
 // TestOneWitnessBlamesNobody has two nodes of which one says that the other cannot be met.
-func TestOneWitnessBlamesNobody(t *testing.T) {
+func TestOneWitnessBlamesNobody(t *testing.T) { synctest.Test(t, oneWitness) }
+
+func oneWitness(t *testing.T) {
 	m := newMemory()
 	list := m.join(3)
 	for _, n := range list {

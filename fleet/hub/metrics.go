@@ -1,94 +1,91 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"runtime"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"busbar.dev/doctor/rates"
 	"busbar.dev/fleet"
-	"busbar.dev/internal/osdep"
 )
 
-// perPair is the number of nodes up to which every pair has a figure of its own: their number
-// grows with the square.
-const perPair = 16
+// emit takes one value of a metric; labels are names and values in turn.
+type emit func(v float64, labels ...string)
 
-// page writes metrics in Prometheus' text format, version 0.0.4.
-type page struct {
-	w   io.Writer
-	err error
+// metric is one that Prometheus gets; those called _total are counters, the others gauges.
+type metric struct {
+	name, help string
+	values     func(emit)
 }
 
-// head begins a metric.
-func (p *page) head(name, kind, help string) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+// write writes a metric in Prometheus' text format, version 0.0.4. A value that is no number is left out.
+func (m metric) write(w io.Writer) (err error) {
+	kind := "gauge"
+	if strings.HasSuffix(m.name, "_total") {
+		kind = "counter"
 	}
-}
-
-// line is one figure; labels come as names and values in turn.
-func (p *page) line(name string, v float64, labels ...string) {
-	if p.err != nil {
-		return
-	}
-	var text strings.Builder
-	for i := 0; i+1 < len(labels); i += 2 {
-		if i > 0 {
-			text.WriteByte(',')
+	_, err = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, kind)
+	m.values(func(v float64, labels ...string) {
+		var list []string
+		for pair := range slices.Chunk(labels, 2) {
+			list = append(list, fmt.Sprintf("%s=\"%s\"", pair[0], escape.Replace(pair[1])))
 		}
-		fmt.Fprintf(&text, "%s=\"%s\"", labels[i], escape.Replace(labels[i+1]))
-	}
-	if text.Len() > 0 {
-		name += "{" + text.String() + "}"
-	}
-	_, p.err = fmt.Fprintf(p.w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64))
+		name := m.name
+		if len(list) > 0 {
+			name += "{" + strings.Join(list, ",") + "}"
+		}
+		if err == nil && !math.IsNaN(v) {
+			_, err = fmt.Fprintln(w, name, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	})
+	return err
 }
 
 var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-func (p *page) one(name, kind, help string, v float64) {
-	p.head(name, kind, help)
-	p.line(name, v)
+// by is a count by one label.
+func by[K cmp.Ordered](label string, count map[K]int) func(emit) {
+	return func(e emit) {
+		for _, k := range slices.Sorted(maps.Keys(count)) {
+			e(float64(count[k]), label, fmt.Sprint(k))
+		}
+	}
 }
 
 // Metrics writes what Prometheus asks for.
 func (h *Hub) Metrics(ctx context.Context, w io.Writer) error {
-	p := &page{w: w}
+	list := h.streamMetrics(ctx)
 	if _, reading := h.Reading(); !reading { // else it is not what is
-		h.nodeMetrics(p)
-		h.orderMetrics(p)
-		h.findingMetrics(p)
-		h.jobMetrics(p)
+		list = slices.Concat(list, h.nodeMetrics(), h.orderMetrics(), jobMetrics(h.jobs.last.Load()))
 	}
-	h.busMetrics(ctx, p)
-	ownMetrics(p)
-	return p.err
+	for _, m := range list {
+		if err := m.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (h *Hub) nodeMetrics(p *page) {
+func (h *Hub) nodeMetrics() []metric {
 	nodes := h.Nodes()
 	count := map[fleet.NodeStatus]int{fleet.NodeUp: 0, fleet.NodeUnreachable: 0, fleet.NodeLeft: 0, fleet.NodeStarting: 0}
 	for _, n := range nodes {
 		count[n.State]++
 	}
-	p.head("busbar_nodes", "gauge", "Nodes by state.")
-	for _, s := range slices.Sorted(maps.Keys(count)) {
-		p.line("busbar_nodes", float64(count[s]), "state", string(s))
-	}
-	each := func(name, help string, of func(fleet.NodeState) (float64, bool)) {
-		p.head(name, "gauge", help)
-		for _, n := range nodes {
-			if v, ok := of(n); ok {
-				p.line(name, v, "node", string(n.Name))
+	nodes = slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return n.State == fleet.NodeLeft })
+	each := func(name, help string, of func(fleet.NodeState) float64) metric {
+		return metric{name, help, func(e emit) {
+			for _, n := range nodes {
+				e(of(n), "node", string(n.Name))
 			}
-		}
+		}}
 	}
 	flag := func(b bool) float64 {
 		if b {
@@ -96,120 +93,99 @@ func (h *Hub) nodeMetrics(p *page) {
 		}
 		return 0
 	}
-	each("busbar_node_up", "Whether a node sends heartbeats (1) or not (0).", func(n fleet.NodeState) (float64, bool) {
-		return flag(n.State == fleet.NodeUp), n.State != fleet.NodeLeft
-	})
-	each("busbar_node_beat_age_seconds", "Time since a node's last heartbeat.",
-		func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
-	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.",
-		func(n fleet.NodeState) (float64, bool) { return flag(n.Unhealthy), n.State != fleet.NodeLeft })
-	each("busbar_node_load", "The processors' one-minute load.",
-		func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
-	each("busbar_node_waiting_news", "Events of a node that the store has not acknowledged.",
-		func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
-	p.head("busbar_node_pair_rate_bytes_per_second", "gauge", "Rates of the pairs that a node is in, as last measured.")
-	for _, by := range fleet.Transports() {
-		rates := h.view.nodeRates(by)
-		for _, n := range nodes {
-			if r, ok := rates[n.Name]; ok && n.State != fleet.NodeLeft {
-				p.line("busbar_node_pair_rate_bytes_per_second", r[0], "node", string(n.Name), "stat", "min", "transport",
-					by.Text())
-				p.line("busbar_node_pair_rate_bytes_per_second", r[1], "node", string(n.Name), "stat", "median", "transport",
-					by.Text())
-			}
-		}
-	}
-	if count[fleet.NodeUp]+count[fleet.NodeUnreachable]+count[fleet.NodeStarting] > perPair {
-		return
-	}
-	p.head("busbar_pair_rate_bytes_per_second", "gauge",
-		"Rate of a direction of a pair, as last measured; in small fleets only.")
-	for _, by := range fleet.Transports() {
-		heat := h.view.Heat(fleet.FigureRate, by, nil)
-		for i, row := range heat.Values {
-			for j, v := range row {
-				if v != nil {
-					p.line("busbar_pair_rate_bytes_per_second", *v*1e9, "from", string(heat.Names[i]), "to", string(heat.Names[j]),
-						"transport", by.Text())
+	return []metric{
+		{"busbar_nodes", "Nodes by state.", by("state", count)},
+		each("busbar_node_up", "Whether a node sends heartbeats (1) or not (0).",
+			func(n fleet.NodeState) float64 { return flag(n.State == fleet.NodeUp) }),
+		each("busbar_node_beat_age_seconds", "Time since a node's last heartbeat; -1 for none yet.",
+			func(n fleet.NodeState) float64 { return n.AgeS }),
+		each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.",
+			func(n fleet.NodeState) float64 { return flag(n.Unhealthy) }),
+		{"busbar_node_pair_rate_bytes_per_second", "Rates of the pairs that a node is in, as last measured.", func(e emit) {
+			for _, by := range fleet.Transports() {
+				rates := h.view.nodeRates(by)
+				for _, n := range nodes {
+					if r, ok := rates[n.Name]; ok {
+						e(r[0], "node", string(n.Name), "stat", "min", "transport", by.Text())
+						e(r[1], "node", string(n.Name), "stat", "median", "transport", by.Text())
+					}
 				}
 			}
-		}
+		}},
 	}
 }
 
-func (h *Hub) orderMetrics(p *page) {
-	count := map[fleet.State]int{fleet.Waiting: 0, fleet.Running: 0, fleet.Done: 0, fleet.Cancelled: 0, fleet.Failed: 0}
-	for _, o := range h.view.Orders(h.cfg.Now()) {
-		count[o.State]++
-	}
-	p.head("busbar_orders", "gauge", "Orders by state, of those that are remembered.")
-	for _, s := range slices.Sorted(maps.Keys(count)) {
-		p.line("busbar_orders", float64(count[s]), "state", string(s))
-	}
-	p.head("busbar_parts_total", "counter", "Parts of orders that this server ran, by result.")
-	for k := range h.counts.parts {
-		p.line("busbar_parts_total", float64(h.counts.parts[k].Load()), "result", partKind(k).String())
+func (h *Hub) orderMetrics() []metric {
+	return []metric{
+		{"busbar_parts_total", "Parts of orders that this server ran, by result.", func(e emit) {
+			for k := range h.counts.parts {
+				e(float64(h.counts.parts[k].Load()), "result", partKind(k).String())
+			}
+		}},
+		{"busbar_findings", "Open findings, by severity and kind.", func(e emit) {
+			count := map[[2]string]int{}
+			for _, f := range h.view.Findings() {
+				count[[2]string{f.Severity.String(), string(f.Kind)}]++
+			}
+			for k, n := range count {
+				e(float64(n), "severity", k[0], "kind", k[1])
+			}
+		}},
+		{"busbar_alerts_total", "Alerts by whether webhooks accepted them.", func(e emit) {
+			e(float64(h.counts.alerted.Load()), "result", "taken")
+			e(float64(h.counts.refused.Load()), "result", "refused")
+		}},
 	}
 }
 
-func (h *Hub) findingMetrics(p *page) {
-	count := map[[2]string]int{}
-	for _, f := range h.view.Findings() {
-		if f.Cleared.IsZero() {
-			count[[2]string{f.Severity.String(), string(f.Kind)}]++
-		}
-	}
-	p.head("busbar_findings", "gauge", "Open findings, by severity and kind.")
-	for _, k := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		p.line("busbar_findings", float64(count[k]), "severity", k[0], "kind", k[1])
-	}
-	p.head("busbar_alerts_total", "counter", "Alerts by whether webhooks accepted them.")
-	p.line("busbar_alerts_total", float64(h.counts.alerted.Load()), "result", "taken")
-	p.line("busbar_alerts_total", float64(h.counts.refused.Load()), "result", "refused")
-	p.one("busbar_looks_total", "counter", "Number of health evaluations.", float64(h.counts.looks.Load()))
-	p.one("busbar_look_seconds_total", "counter", "What that took.", float64(h.counts.lookNS.Load())/1e9)
-}
-
-func (h *Hub) busMetrics(ctx context.Context, p *page) {
+// streamMetrics are those of the stream.
+func (h *Hub) streamMetrics(ctx context.Context) []metric {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	seq := h.view.Seq()
-	p.one("busbar_stream_read", "gauge", "The number of the last entry of the stream that was read.", float64(seq))
+	lag := math.NaN()
 	if last, err := h.cfg.Bus.Last(ctx); err == nil {
-		p.one("busbar_stream_lag", "gauge", "Stream entries not yet read.", float64(last-min(seq, last)))
+		lag = float64(last - min(h.view.Seq(), last))
 	}
-	p.head("busbar_news_ignored_total", "counter", "Stream entries that were rejected, by reason.")
-	ignored := h.view.Ignored()
-	for _, k := range slices.Sorted(maps.Keys(ignored)) {
-		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
+	return []metric{
+		{"busbar_stream_lag", "Stream entries not yet read.", func(e emit) { e(lag) }},
+		{"busbar_news_ignored_total", "Stream entries that were rejected, by reason.", by("reason", h.view.Ignored())},
 	}
-	p.one("busbar_news_unsaid_total", "counter", "Failed attempts to store events.", float64(h.counts.unsent.Load()))
-	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.",
-		float64(h.counts.deaf.Load()))
-	p.one("busbar_store_missing", "gauge", "Events that the store had acknowledged and does not have.",
-		float64(countMissing(h.Missing())))
-	h.live.mu.Lock()
-	beats := h.live.count
-	h.live.mu.Unlock()
-	p.one("busbar_beats_total", "counter", "Beats that came.", float64(beats))
-	leads := 0.0
-	if h.Leads() {
-		leads = 1
-	}
-	p.one("busbar_leads", "gauge", "Whether this server runs orders (1) or stands by (0).", leads)
 }
 
-// ownMetrics are what the process itself takes, under the names that other exporters use.
-func ownMetrics(p *page) {
-	if seconds, ok := osdep.CPUSeconds(); ok {
-		p.one("process_cpu_seconds_total", "counter", "Processor time of this process.", seconds)
-	}
-	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
-		if f := strings.Fields(string(data)); len(f) > 1 {
-			if n, err := strconv.ParseFloat(f[1], 64); err == nil {
-				p.one("process_resident_memory_bytes", "gauge", "Resident memory of this process.", n*float64(os.Getpagesize()))
+func jobMetrics(r *JobsReply) []metric {
+	row := func(name, help string, of func(r *rates.Row) float64) metric {
+		return metric{"busbar_job_collective_" + name, help, func(e emit) {
+			for i := range r.Jobs {
+				for k := range r.Jobs[i].Rows {
+					if x := &r.Jobs[i].Rows[k]; x.Transfer > 0 {
+						e(of(x), "job", r.Jobs[i].Name, "communicator", x.Group, "comm", x.Comm, "operation", x.Op, "bytes_from",
+							fmt.Sprint(int64(1)<<x.Class))
+					}
+				}
 			}
-		}
+		}}
 	}
-	p.one("go_goroutines", "gauge", "Goroutines of this process.", float64(runtime.NumGoroutine()))
+	return []metric{
+		row("transfer_seconds", "Median transfer of a job's collective in the last minute.",
+			func(r *rates.Row) float64 { return r.Transfer.Seconds() }),
+		row("busbw_bytes_per_second", "Bus bandwidth of the median transfer.",
+			func(r *rates.Row) float64 { return float64(r.BusBW) }),
+		row("expected_seconds", "Transfer that predict expects on the fleet's topology; none where it cannot.",
+			func(r *rates.Row) float64 {
+				if r.Expected == nil {
+					return math.NaN()
+				}
+				return r.Expected.Time.Seconds()
+			}),
+		{
+			"busbar_job_late_ratio", "Share of the last minute that the median rank waited for the rank that comes last; " +
+				"none where no rank is late.", func(e emit) {
+				for _, j := range r.Jobs {
+					if l := j.Late; l != nil {
+						e(l.Share, "job", j.Name, "rank", fmt.Sprint(l.Ranks[0]), "node", l.Host)
+					}
+				}
+			},
+		},
+	}
 }

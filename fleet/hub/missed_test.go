@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"busbar.dev/fleet"
 	"busbar.dev/internal/test/eventually"
 )
@@ -110,27 +108,4 @@ func TestACollectiveIsOnePart(t *testing.T) {
 	if s, _ := v.Order("o", time.Now()); s.Failed != 1 || s.Measured != 0 {
 		t.Errorf("%+v", s)
 	}
-}
-
-// TestFewerReasons: however many there are, none of the parts is lost.
-func TestFewerReasons(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var list []fleet.Reason
-		var want, got [2]int
-		side := map[bool]int{true: 1}
-		for i := range rapid.IntRange(0, 30).Draw(t, "reasons") {
-			r := fleet.Reason{
-				Parts: rapid.IntRange(1, 9).Draw(t, "parts"), LeftOut: rapid.Bool().Draw(t, "left"), Why: fmt.Sprint(i),
-			}
-			want[side[r.LeftOut]] += r.Parts
-			list = append(list, r)
-		}
-		kept := fewer(list)
-		for _, r := range kept {
-			got[side[r.LeftOut]] += r.Parts
-		}
-		if got != want || len(kept) > fleet.MaxReasons {
-			t.Fatalf("%v of %v in %d reasons", got, want, len(kept))
-		}
-	})
 }

@@ -201,7 +201,9 @@ func TestTwoHubsOverNATS(t *testing.T) {
 	newRemote(t, srv, "x", one)
 	newRemote(t, srv, "y", one)
 	eventually.Holds(t, "both hear both",
-		func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
+		func() bool {
+			return len(a.View().asked(&fleet.Order{})) == 2 && len(b.View().asked(&fleet.Order{})) == 2
+		})
 	var wg sync.WaitGroup
 	for _, h := range []*Hub{a, b, a, b} { // both speak at once
 		wg.Go(func() { sweeps(t, h, 1) })
@@ -247,5 +249,5 @@ func TestStreamThatRanEmpty(t *testing.T) {
 	h, _ := hubAt(t, connect())
 	eventually.Holds(t, "it leads", h.Leads)
 	newRemote(t, srv, "x", func(fleet.Name) float64 { return 1 })
-	eventually.Holds(t, "it hears what is said now", func() bool { return len(h.View().present()) == 1 })
+	eventually.Holds(t, "it hears what is said now", func() bool { return len(h.View().asked(&fleet.Order{})) == 1 })
 }

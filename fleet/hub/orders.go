@@ -3,11 +3,9 @@ package hub
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,48 +15,30 @@ import (
 	"busbar.dev/result/pairs"
 )
 
-// ErrUnknown is the error of an order that there is not.
-var ErrUnknown = errors.New("no such order")
-
-// ErrOver is the error of an order that can no longer be changed.
-var ErrOver = errors.New("the order has already ended")
-
-// RefusedError is a question that cannot be answered, or an order that will not be carried out, and why.
-type RefusedError struct{ Why error }
-
-func (e RefusedError) Error() string { return e.Why.Error() }
-func (e RefusedError) Unwrap() error { return e.Why }
+var (
+	errUnknown = apiError{http.StatusNotFound, errors.New("no such order")}
+	errOver    = apiError{http.StatusConflict, errors.New("the order has already ended")}
+)
 
 // Give takes an order. Its id, state and all that follows are the hub's to say.
-func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error) {
-	select {
-	case <-h.ready:
-	default:
-		return fleet.OrderState{}, errors.New("the server is starting and reads its stored events; try again in a moment")
-	}
+func (h *Hub) Give(ctx context.Context, o fleet.Order) (s fleet.OrderState, err error) {
 	now := h.cfg.Now().UTC()
-	var id [6]byte
-	rand.Read(id[:])
-	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
-	o.Ran, o.Lead, o.Over, o.OverWhy, o.Parts, o.Out, o.Reasons = time.Time{}, "", "", "", 0, nil, nil
+	o.ID, o.State, o.Why, o.Sweep, o.Since = secret(6), fleet.Waiting, "", 0, now
+	o.Ran, o.Lead, o.Over, o.OverWhy, o.Parts, o.Out, o.Reasons, o.FailedParts = time.Time{}, "", "", "", 0, nil, nil, 0
 	if err := o.Check(); err != nil {
-		return fleet.OrderState{}, RefusedError{err}
+		return s, refused("%w", err)
 	}
 	for _, n := range o.Nodes {
 		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
-		if _, ok := h.view.Node(n); !ok && o.Job == "" {
-			return fleet.OrderState{}, refused("node %s %s; busbar nodes lists the nodes", n, h.absent(n))
+		if _, ok := h.Node(n); !ok && o.Job == "" {
+			return s, refused("node %s %s; busbar nodes lists the nodes", n, h.absent(n))
 		}
 	}
-	if len(h.view.active()) >= maxOrders {
-		return fleet.OrderState{}, refused("there are %d orders already; cancel some", maxOrders)
+	if len(h.active()) >= maxOrders {
+		return s, refused("there are %d orders already; cancel some", maxOrders)
 	}
-	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
-		return fleet.OrderState{}, refused("from %v: that is more than ten years away", o.From)
-	}
-	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o},
-		func() bool { _, ok := h.view.Order(o.ID, now); return ok })
-	s, _ := h.view.Order(o.ID, now)
+	err = h.publishOrder(ctx, o)
+	s, _ = h.view.Order(o.ID, now)
 	return s, err
 }
 
@@ -68,13 +48,13 @@ func (h *Hub) Cancel(ctx context.Context, id, by string) (fleet.OrderState, erro
 	s, ok := h.view.Order(id, now)
 	switch {
 	case !ok:
-		return s, ErrUnknown
+		return s, errUnknown
 	case s.Final():
-		return s, ErrOver
+		return s, errOver
 	}
 	o := s.Order
 	o.State, o.Since, o.Why = fleet.Cancelled, now, "by "+cut(by)
-	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool { return h.over(id) })
+	err := h.publishOrder(ctx, o)
 	s, _ = h.view.Order(id, now)
 	return s, err
 }
@@ -86,10 +66,7 @@ func (h *Hub) over(id string) bool {
 
 // publishOrder tells a new state of an order.
 func (h *Hub) publishOrder(ctx context.Context, o fleet.Order) error {
-	return h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool {
-		s, ok := h.view.Order(o.ID, o.Since)
-		return !ok || s.Final() || s.State == o.State && s.Sweep == o.Sweep && s.Since.Equal(o.Since)
-	})
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o})
 }
 
 // carryOut runs an order, once or again and again, until it is over or the context ends. An
@@ -111,17 +88,6 @@ func (h *Hub) carryOut(ctx context.Context, id string) {
 		if err := h.once(ctx, &o, resumed); err != nil {
 			return
 		}
-	}
-}
-
-func (h *Hub) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return ctx.Err() == nil
 	}
 }
 
@@ -148,7 +114,7 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	if resumed {
 		parts = max(parts, o.Parts) // those with nodes that are gone by now are left out
 	}
-	o.State, o.Since, o.Out, o.Parts, o.Reasons = fleet.Running, now, out, parts, nil
+	o.State, o.Since, o.Out, o.Parts, o.Reasons, o.FailedParts = fleet.Running, now, out, parts, nil, 0
 	if o.Lead = ""; o.What.Measure == fleet.MeasureCollective && len(nodes) > 0 {
 		o.Lead = nodes[0] // its rank 0
 	}
@@ -165,10 +131,10 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		return err
 	}
 	s, _ := h.view.Order(o.ID, end)
-	o.Since, o.Out, o.Why, o.Reasons = end, w.left(), "", w.reasons(s)
-	o.State = fleet.Done
+	o.State, o.Since, o.Out, o.Why = fleet.Done, end, w.left(), ""
+	o.Reasons, o.FailedParts = w.reasons(s)
 	if s.Measured == 0 {
-		o.State, o.Why = fleet.Failed, w.why(len(nodes))
+		o.State, o.Why = fleet.Failed, w.why(o.Reasons)
 	}
 	if o.Every > 0 {
 		o.State = fleet.Waiting
@@ -206,7 +172,7 @@ func (h *Hub) choose(o *fleet.Order, begun bool) (nodes []fleet.Name, out []flee
 		o.Over, o.OverWhy = h.best(nodes)
 	}
 	nodes = slices.DeleteFunc(nodes, func(n fleet.Name) bool {
-		why := h.view.lacks(n, o.Over)
+		why := h.view.joined(n).Lacks(o.Over)
 		if why != "" {
 			out = append(out, fleet.Out{
 				Node: n, Why: cut("cannot be measured by " + o.Over.Text() + ": " + why), Lacks: o.Nodes == nil,
@@ -217,25 +183,22 @@ func (h *Hub) choose(o *fleet.Order, begun bool) (nodes []fleet.Name, out []flee
 	return nodes, out
 }
 
-// best is the best transport that all nodes have, and who has none that is better and why. Figures of a sweep are
-// compared with each other, so that all pairs are measured alike.
+// best is the best transport that all nodes have, and who lacks a better one and why. Figures of a sweep are compared
+// with each other, so that all pairs are measured alike.
 func (h *Hub) best(nodes []fleet.Name) (by fleet.Transport, why string) {
 	var reasons []string
-	list := fleet.Transports()
-	for _, by := range slices.Backward(list) {
-		lacks := map[string][]string{}
+	for _, by := range slices.Backward(fleet.Transports()) {
+		var lack []string
+		first := ""
 		for _, n := range nodes {
-			if w := h.view.lacks(n, by); w != "" {
-				lacks[w] = append(lacks[w], string(n))
+			if w := h.view.joined(n).Lacks(by); w != "" {
+				lack, first = append(lack, string(n)), cmp.Or(first, w)
 			}
 		}
-		if len(lacks) == 0 {
+		if lack == nil {
 			return by, strings.Join(reasons, "; ")
 		}
-		first := slices.MinFunc(slices.Collect(maps.Keys(lacks)), func(a, b string) int {
-			return cmp.Or(len(lacks[b])-len(lacks[a]), strings.Compare(a, b))
-		})
-		reasons = append(reasons, cut(fmt.Sprintf("not by %s: %s: %s", by.Text(), cluster.FormatHosts(lacks[first]), first)))
+		reasons = append(reasons, cut(fmt.Sprintf("not by %s: %s: %s", by.Text(), cluster.FormatHosts(lack), first)))
 	}
 	return fleet.TCP, strings.Join(reasons, "; ")
 }
@@ -252,12 +215,14 @@ func (h *Hub) absent(n fleet.Name) string {
 		return "left"
 	case s.State == fleet.NodeStarting:
 		return "has not joined yet"
-	case s.State == fleet.NodeUnreachable && s.Age < 0 && !s.UnreachableSince.IsZero():
-		return "unreachable since " + s.UnreachableSince.UTC().Format(time.RFC3339)
-	case s.State == fleet.NodeUnreachable && s.Age < 0:
-		return "unreachable since this server started"
-	case s.State == fleet.NodeUnreachable:
+	case s.State == fleet.NodeUnreachable && s.Age >= 0:
 		return fmt.Sprintf("silent for %v", s.Age.Round(time.Second))
+	case s.State == fleet.NodeUnreachable:
+		since := s.UnreachableSince
+		if since.IsZero() {
+			since = h.began
+		}
+		return "unreachable since " + since.UTC().Format(time.RFC3339)
 	case s.Meet == "":
 		return "announces no address for measurements"
 	}

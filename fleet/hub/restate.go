@@ -12,37 +12,21 @@ import (
 // next start.
 const restateEvery = 6 * time.Hour
 
-// restate says orders that wait and findings that hold again and again, as agents do of themselves.
-func (h *Hub) restate(ctx context.Context) {
-	tick := time.NewTicker(h.cfg.Restate)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+// restate says orders that wait and findings that hold anew, as agents do of themselves.
+func (h *Hub) restate(ctx context.Context) error {
+	for _, s := range h.view.Orders(h.cfg.Now()) {
+		// One that runs says so at its end. A word that was overtaken is ignored, for its sweep is an earlier one.
+		if s.State != fleet.Waiting {
+			continue
 		}
-		for _, s := range h.view.Orders(h.now()) {
-			// One that runs says so at its end. A word that was overtaken is ignored, for its sweep is an earlier one.
-			if s.State == fleet.Waiting && h.publishOrder(ctx, s.Order) != nil {
-				return
-			}
-		}
-		for _, f := range h.view.Findings() {
-			if f.Cleared.IsZero() && h.repeat(ctx, f.ID) != nil {
-				return
-			}
+		if err := h.publishOrder(ctx, s.Order); err != nil {
+			return err
 		}
 	}
-}
-
-// repeat says a finding again as it is now.
-func (h *Hub) repeat(ctx context.Context, id string) error {
-	h.finds.Lock()
-	defer h.finds.Unlock()
-	f, ok := h.view.Finding(id)
-	if !ok || !f.Cleared.IsZero() {
-		return nil
+	for _, f := range h.view.Findings() {
+		if err := h.publishFinding(ctx, f); err != nil {
+			return err
+		}
 	}
-	return h.publishFinding(ctx, &f, func() bool { return true })
+	return nil
 }

@@ -49,19 +49,3 @@ func (v *View) drain() {
 func addBeat(n fleet.Name, at time.Time) func(*health.History) {
 	return func(h *health.History) { h.Beat(string(n), at) }
 }
-
-func addForget(n fleet.Name) func(*health.History) {
-	return func(h *health.History) { h.Forget(string(n)) }
-}
-
-func addLink(n fleet.Name, l *fleet.Link, at time.Time) func(*health.History) {
-	return func(h *health.History) {
-		h.Link(health.LinkState{Node: string(n), Port: l.Port, Up: l.Up, Time: at})
-	}
-}
-
-func addCounter(n fleet.Name, port, counter string, value uint64, at time.Time) func(*health.History) {
-	return func(h *health.History) {
-		h.Count(health.Count{Node: string(n), Port: port, Name: counter, Value: value, Time: at})
-	}
-}

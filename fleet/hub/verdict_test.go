@@ -87,10 +87,7 @@ func TestFiguresOfASweep(t *testing.T) {
 			return s.ID
 		}
 		count := func(id string) (n int) {
-			heat, ok := h.View().SweepHeat(fleet.FigureRate, id)
-			if !ok {
-				t.Fatal("no such order")
-			}
+			heat := h.View().Heat(fleet.FigureRate, fleet.TCP, h.View().asked(&fleet.Order{}), id)
 			for _, row := range heat.Values {
 				for _, v := range row {
 					if v != nil {
@@ -181,6 +178,38 @@ func TestOneSweepIsNoVerdict(t *testing.T) {
 		}
 		if job != "" && (len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n03") {
 			t.Errorf("a check: %+v", v)
+		}
+	}
+}
+
+// TestBlame: who is slow with most others is to blame, and not who is slow with those alone.
+func TestBlame(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow []string // pairs
+		want string
+	}{
+		"nobody":            {nil, ""},
+		"one pair":          {[]string{"ab"}, ""},
+		"one node":          {[]string{"ab", "ac", "ad"}, "a"},
+		"two of four":       {[]string{"ab", "ac", "ad", "bc", "bd"}, "a b"},
+		"all":               {[]string{"ab", "ac", "ad", "bc", "bd", "cd"}, "a b c d"},
+		"with half of them": {[]string{"ab", "cd"}, ""},
+		"with most":         {[]string{"ab", "ac"}, "a"},
+	} {
+		var list []judgedPair
+		for _, p := range []string{"ab", "ac", "ad", "bc", "bd", "cd"} {
+			x := judgedPair{a: fleet.Name(p[:1]), b: fleet.Name(p[1:])}
+			if slices.Contains(c.slow, p) {
+				x.slow = "slow"
+			}
+			list = append(list, x)
+		}
+		var got []string
+		for _, o := range blame(list) {
+			got = append(got, string(o.Node))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: blamed %q, want %q", name, got, c.want)
 		}
 	}
 }

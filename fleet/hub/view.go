@@ -2,9 +2,11 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +27,6 @@ const (
 	maxMap      = 512 << 10 // of one node's map
 	maxMaps     = 512 << 20 // of all maps together
 	maxPorts    = 256       // of one node
-	maxCounters = 256       // of one port
 	maxText     = 256       // of a name or a state
 	maxCells    = 2_000_000 // directions of pairs
 	maxFinal    = 1000      // orders that are over
@@ -47,16 +48,15 @@ type View struct {
 	maps       int // bytes of all maps
 	orders     map[string]*order
 	given      []string // ids of orders, the earliest first
+	numbered   uint32   // orders so far
 	numbers    map[fleet.Name]uint32
-	cells      map[fleet.Transport]map[uint64]cell
-	// the same of checks before jobs: brief, with other messages, and no part of what the page shows
-	checks   map[fleet.Transport]map[uint64]cell
-	kept     []fleet.Collective
-	findings map[string]*finding.Finding
-	past     []finding.Finding // that are over
-	ignored  map[string]int    // by reason
-	aside    map[fleet.Name]aside
-	changes  uint64 // of maps, so that the joined cluster is made again
+	cells      map[table]map[uint64]cell
+	kept       []fleet.Collective
+	findings   map[string]finding.Finding
+	past       []finding.Finding // that are over
+	ignored    map[string]int    // by reason
+	notices    notices           // of what passes by, and of messages that were set aside
+	changes    uint64            // of maps, so that the joined cluster is made again
 
 	network *cluster.Cluster // given from outside; nil where nothing is known
 	leaves  map[string]string
@@ -73,17 +73,15 @@ type cell struct {
 	rate, both, latency float32 // B/s, B/s, s
 	by                  uint32  // the number of the node that said so
 	at                  int64   // Unix seconds
-	order               uint32  // its place in given, from 1 on
+	order               uint32  // its number
 	sweep               int32
 }
 
-// cellMaps are empty ones for every transport.
-func cellMaps() map[fleet.Transport]map[uint64]cell {
-	m := map[fleet.Transport]map[uint64]cell{}
-	for _, by := range fleet.Transports() {
-		m[by] = map[uint64]cell{}
-	}
-	return m
+// table is what figures are kept together: by transport, and those of checks before jobs by themselves, which are
+// brief, with other messages, and no part of what the page shows.
+type table struct {
+	over  fleet.Transport
+	check bool
 }
 
 // newView makes one that knows a network; silence is after how long without a beat a node counts as unreachable,
@@ -92,8 +90,9 @@ func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
 		publishers: map[fleet.Name]*received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
-		numbers: map[fleet.Name]uint32{}, cells: cellMaps(), checks: cellMaps(), findings: map[string]*finding.Finding{},
-		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
+		numbers: map[fleet.Name]uint32{}, cells: map[table]map[uint64]cell{}, findings: map[string]finding.Finding{},
+		ignored: map[string]int{}, notices: notices{of: map[string]map[string]*notice{}},
+		hist: health.New(health.Options{Unreachable: unreachable}),
 	}
 }
 
@@ -169,29 +168,24 @@ func (v *View) server(n *fleet.Event, at time.Time) bool {
 	return v.ignore("kind")
 }
 
-// finding keeps what is wrong, and forgets what no longer is once that was told.
+// finding keeps what is wrong, and what no longer is among what was.
 func (v *View) finding(f *finding.Finding) bool {
-	old := v.findings[f.ID]
+	_, holds := v.findings[f.ID]
 	switch {
 	case f.ID == "" || len(f.ID) > 4*maxText || len(f.Text) > 16<<10:
 		return v.ignore("malformed")
-	case old == nil && len(v.findings) >= maxFindings:
+	case !holds && len(v.findings) >= maxFindings:
 		return v.ignore("too many findings")
 	}
-	over := !f.Cleared.IsZero()
-	if over && old != nil && old.Cleared.IsZero() {
-		if len(v.past) >= maxPast {
-			v.past = append([]finding.Finding(nil), v.past[1:]...)
-		}
-		v.past = append(v.past, *f)
-	}
-	// That something is over needs to be told where it was told that it is.
-	unheard := old == nil || old.Cleared.IsZero() && !old.Alerted && len(old.AlertedTo) == 0
-	if over && (f.Alerted || unheard) {
-		delete(v.findings, f.ID)
+	if f.Cleared.IsZero() {
+		v.findings[f.ID] = *f
 		return true
 	}
-	v.findings[f.ID] = f
+	if holds {
+		v.past = append(v.past, *f)
+		v.past = slices.Delete(v.past, 0, max(0, len(v.past)-maxPast))
+	}
+	delete(v.findings, f.ID)
 	return true
 }
 
@@ -212,15 +206,21 @@ func (v *View) Seq() uint64 {
 	return v.stream.seq
 }
 
+// lastOf is the last number of a publisher.
+func (v *View) lastOf(n fleet.Name) uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if r := v.publishers[n]; r != nil {
+		return r.seq
+	}
+	return 0
+}
+
 // Ignored counts entries that were not taken, by reason.
 func (v *View) Ignored() map[string]int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	out := make(map[string]int, len(v.ignored))
-	for k, n := range v.ignored {
-		out[k] = n
-	}
-	return out
+	return maps.Clone(v.ignored)
 }
 
 // Collectives are the last that were measured, the newest last.
@@ -240,111 +240,104 @@ const stopped = "stopped"
 // there are, and of sweeps that have begun.
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
 	o := v.orders[m.Order]
-	var sweep begun
-	began := false
-	if o != nil {
-		sweep, began = o.sweeps[m.Sweep]
-	}
-	switch {
-	case o == nil:
+	if o == nil {
 		return v.ignore("unknown order")
-	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText ||
-		len(m.Pairs) > maxSamples:
+	}
+	sweep := o.sweeps[m.Sweep]
+	switch {
+	case sweep == nil:
+		return v.ignore("unknown sweep")
+	case m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText || len(m.Pairs) > maxSamples:
 		return v.ignore("absurd values")
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")
-	case !began:
-		return v.ignore("earlier sweep")
 	}
 	v.own(o, name, m, sweep.at)
-	if m.Failed == stopped && m.Peer == "" {
+	switch {
+	case m.Failed == stopped && m.Peer == "":
 		return true // as it was told to
+	case m.Failed != "":
+		s.state.Failed, s.state.FailedAt = cut(m.Failed), at
+		return v.failed(name, o, m, sweep)
+	case len(m.Results) == 0:
+		return v.pairs(name, o, m, sweep, at)
+	case o.What.Measure != fleet.MeasureCollective:
+		return v.ignore("absurd values")
+	case sweep.lead != "" && sweep.lead != name:
+		return v.ignore("not rank 0")
 	}
-	if m.Failed != "" {
-		if m.Peer != "" && !v.partner(o, &sweep, name, m.Peer) {
-			return v.ignore("more partners than rounds")
-		}
-		s.lastFailed, s.lastFailedAt = cut(m.Failed), at
-		v.failed(name, o, m, &sweep)
-		return true
+	if !v.collective(name, m, at) {
+		return false
 	}
-	if len(m.Results) > 0 {
-		switch {
-		case o.Order.What.Measure != fleet.MeasureCollective:
-			return v.ignore("absurd values")
-		case sweep.lead != "" && sweep.lead != name:
-			return v.ignore("not rank 0")
-		}
-		if !v.collective(name, m, at) {
-			return false
-		}
-		if m.Sweep == o.Order.Sweep { // it has one part, whoever speaks of it
-			o.good, o.bad = 1, 0
-		}
-		return true
+	if m.Sweep == o.Sweep { // it has one part, whoever speaks of it
+		o.good, o.bad = 1, 0
 	}
+	return true
+}
+
+// peer tells whether a node is one that another may have been measured with.
+func (v *View) peer(o *order, name, peer fleet.Name) bool {
+	return peer != name && v.nodes[peer] != nil && (o.nodes == nil || o.nodes[peer])
+}
+
+// pairs folds both directions of a pair, over one rail or several.
+func (v *View) pairs(name fleet.Name, o *order, m *fleet.Measured, sweep *begun, at time.Time) bool {
 	for _, p := range m.Pairs {
 		peer := p.To
 		if p.To == name {
 			peer = p.From
 		}
 		switch {
-		case p.From == p.To || p.From != name && p.To != name || peer != m.Pairs[0].To && peer != m.Pairs[0].From:
+		case p.From != name && p.To != name || peer != m.Pairs[0].To && peer != m.Pairs[0].From:
 			return v.ignore("another's pair")
-		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
+		case !v.peer(o, name, peer):
 			return v.ignore("unknown peer")
 		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || len(p.Rail) > maxText ||
 			p.Rate == 0 && p.Latency == 0 && p.Failed == "":
 			return v.ignore("absurd values")
-		case !v.partner(o, &sweep, name, peer):
+		case !sweep.partner(o.Rounds, v.number(name), v.number(peer)):
 			return v.ignore("more partners than rounds")
 		}
 	}
+	cells := v.cells[o.table(sweep.over)]
+	if cells == nil {
+		cells = map[uint64]cell{}
+		v.cells[o.table(sweep.over)] = cells
+	}
 	for _, p := range worstRails(m.Pairs) {
-		v.pair(o, name, m, sweep.over, p, at)
-	}
-	if o.Job == "" { // else a brief look at a few nodes: neither a fault nor its end is shown by one
-		list, id, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
-		v.history(func(h *health.History) {
-			for _, p := range list {
-				h.Add(health.Sample{
-					By: string(sweep.over), Rail: p.Rail, Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To),
-					Rate: p.Rate, Latency: p.Latency, Error: cut(says(name, p.Failed)), Setup: setup,
-				})
+		from, to := v.number(p.From), v.number(p.To)
+		if m.Sweep == o.Sweep {
+			o.mark(from, to, true)
+		}
+		key := uint64(from)<<32 | uint64(to)
+		old, known := cells[key]
+		// A clock that was ahead for a while must not keep the figures of that time for ever.
+		newer := at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep
+		if known && newer || !known && len(cells) < maxCells {
+			cells[key] = cell{
+				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()), v.number(name), at.Unix(), o.number,
+				int32(m.Sweep),
 			}
-		})
+		}
 	}
+	v.sample(o, sweep, m, func(h *health.History, s health.Sample) {
+		for _, p := range m.Pairs {
+			s.From, s.To, s.Rail, s.Rate, s.Latency = string(p.From), string(p.To), p.Rail, p.Rate, p.Latency
+			s.Error = cut(says(name, p.Failed))
+			h.Add(s)
+		}
+	})
 	return true
 }
 
-// partner tells whether a node may speak of a pair with another.
-func (v *View) partner(o *order, b *begun, node, other fleet.Name) bool {
-	return v.nodes[other] == nil || b.partner(o.Order.Rounds, v.number(node), v.number(other))
-}
-
-// sweepName is a sweep in the statistics.
-func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
-
-// pair keeps one direction, as a node says it is.
-func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, over fleet.Transport, p fleet.PairSample,
-	at time.Time,
-) {
-	from, to := v.number(p.From), v.number(p.To)
-	if m.Sweep == o.Order.Sweep {
-		o.mark(from, to, true)
+// sample feeds the statistics with pairs of a sweep. A check before a job is a brief look at a few nodes: neither a
+// fault nor its end is shown by one.
+func (v *View) sample(o *order, b *begun, m *fleet.Measured, feed func(*health.History, health.Sample)) {
+	s := health.Sample{
+		By: string(b.over), Sweep: m.Order + "/" + strconv.Itoa(m.Sweep), Time: b.at, Setup: setupOf(&o.Order),
 	}
-	key := uint64(from)<<32 | uint64(to)
-	cells := v.last(o, over)
-	if old, known := cells[key]; known || len(cells) < maxCells {
-		// A clock that was ahead for a while must not keep the figures of that time for ever.
-		if at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep {
-			cells[key] = cell{
-				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()), v.number(by),
-				at.Unix(), o.number, int32(m.Sweep),
-			}
-		}
-	} else {
-		v.ignored["too many pairs"]++
+	if o.Job == "" {
+		v.history(func(h *health.History) { feed(h, s) })
 	}
 }
 
@@ -366,30 +359,26 @@ func worstRails(list []fleet.PairSample) (worst []fleet.PairSample) {
 	return worst
 }
 
-// failed keeps that a pair could not be measured, over no rail that it was measured over before.
-func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun) {
-	known := m.Peer != "" && m.Peer != name && v.nodes[m.Peer] != nil && (o.nodes == nil || o.nodes[m.Peer])
-	if o.Order.What.Measure != fleet.MeasurePairs {
-		if m.Sweep == o.Order.Sweep && o.good == 0 {
+// failed keeps that a part could not be measured: a pair, over no rail that it was measured over before.
+func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun) bool {
+	current := m.Sweep == o.Sweep
+	switch {
+	case o.What.Measure != fleet.MeasurePairs:
+		if current && o.good == 0 {
 			o.bad = 1
 		}
-		return
-	}
-	if !known || o.State == fleet.Cancelled { // who was stopped first is nobody's fault
-		return
-	}
-	if m.Sweep == o.Order.Sweep {
+		return true
+	case !v.peer(o, name, m.Peer) || o.State == fleet.Cancelled: // who was stopped first is nobody's fault
+		return true
+	case !sweep.partner(o.Rounds, v.number(name), v.number(m.Peer)):
+		return v.ignore("more partners than rounds")
+	case current:
 		o.mark(v.number(name), v.number(m.Peer), false)
 	}
-	if o.Job != "" {
-		return
-	}
-	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
-		s := health.Sample{
-			By: string(sweep.over), Sweep: sweepName(m.Order, m.Sweep), Time: sweep.at, From: string(d[0]), To: string(d[1]),
-			Error: cut(says(name, m.Failed)), Setup: o.setup,
-		}
-		v.history(func(h *health.History) {
+	v.sample(o, sweep, m, func(h *health.History, s health.Sample) {
+		s.Error = cut(says(name, m.Failed))
+		for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
+			s.From, s.To = string(d[0]), string(d[1])
 			ways := slices.DeleteFunc(h.Ways(s.From, s.To), func(w health.Way) bool { return w.By != s.By })
 			if len(ways) == 0 {
 				ways = []health.Way{{By: s.By}}
@@ -398,8 +387,9 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun
 				s.Rail = w.Rail
 				h.Add(s)
 			}
-		})
-	}
+		}
+	})
+	return true
 }
 
 // own keeps how long a node took for its own work before a collective, for the statistics of who is late again and
@@ -416,10 +406,26 @@ func (v *View) own(o *order, name fleet.Name, m *fleet.Measured, at time.Time) {
 			v.ignored["absurd values"]++
 		default:
 			v.history(func(h *health.History) {
-				h.Work(health.Work{Op: sweepName(m.Order, m.Sweep), Node: string(name), Time: at, Spent: w.Spent})
+				h.Work(health.Work{Op: m.Order + "/" + strconv.Itoa(m.Sweep), Node: string(name), Time: at, Spent: w.Spent})
 			})
 		}
 	}
+}
+
+// key is that of a direction; false where one of both was never measured, or they are one. The caller holds mu.
+func (v *View) key(a, b fleet.Name) (key uint64, ok bool) {
+	x, ok1 := v.numbers[a]
+	y, ok2 := v.numbers[b]
+	return uint64(x)<<32 | uint64(y), ok1 && ok2 && a != b
+}
+
+// names are those of nodes by their numbers. The caller holds mu.
+func (v *View) names() []fleet.Name {
+	list := make([]fleet.Name, len(v.numbers))
+	for n, i := range v.numbers {
+		list[i] = n
+	}
+	return list
 }
 
 // number is a node's, small for the keys of cells.
@@ -443,44 +449,36 @@ func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool
 			return v.ignore("absurd values")
 		}
 	}
-	c := fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Results: m.Results}
-	kept := make([]fleet.Collective, 0, len(v.kept)+1)
-	for _, k := range v.kept { // made anew: others may be reading the old one
-		if k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {
-			kept = append(kept, k)
-		}
-	}
-	kept = append(kept, c)
-	v.kept = kept[max(0, len(kept)-maxKept):]
+	v.kept = append(slices.DeleteFunc(v.kept, func(k fleet.Collective) bool {
+		return k.Node == name && k.Order == m.Order && k.Sweep == m.Sweep
+	}), fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Results: m.Results})
+	v.kept = slices.Delete(v.kept, 0, max(0, len(v.kept)-maxKept))
 	return true
 }
 
 // node is what is known of a node from what it sent.
 type node struct {
-	joined     *fleet.Joined // without its map; nil where it only ever said other things
-	joinedAt   time.Time
-	receivedAt time.Time
-	left       bool
+	state  fleet.NodeState
+	joined *fleet.Joined // without its map; nil where it only ever said other things
+	left   bool
 	// forgotten is one that was taken out, and is not shown.
 	forgotten bool
 	mapped    json.RawMessage
 	links     map[string]fleet.PortState
-	errors    map[string]map[string]uint64
-	boot      string
-	// lastFailed is the last thing that this node could not measure.
-	lastFailed   string
-	lastFailedAt time.Time
 }
 
 // node folds what a node said about itself.
 func (v *View) node(n *fleet.Event, at time.Time) bool {
 	s := v.nodes[n.Node]
 	if s == nil {
-		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
+		s = &node{
+			state: fleet.NodeState{Name: n.Node, State: fleet.NodeUnreachable, Age: -1, AgeS: -1},
+			links: map[string]fleet.PortState{},
+		}
 		v.nodes[n.Node] = s
 	}
-	if at.After(s.receivedAt) {
-		s.receivedAt = at
+	if at.After(s.state.Received) {
+		s.state.Received = at
 	}
 	switch n.Kind {
 	case fleet.KindJoined:
@@ -488,11 +486,12 @@ func (v *View) node(n *fleet.Event, at time.Time) bool {
 	case fleet.KindLeft:
 		s.left = true
 		v.changes++
-		v.history(addForget(n.Node))
+		v.notices.drop(unreadable, n.Node)
+		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
 	case fleet.KindLink:
 		return v.link(n.Node, s, n.Link, at)
 	case fleet.KindCounters:
-		return v.counters(n.Node, s, n.Counters, at)
+		return v.counters(n.Node, n.Counters, at)
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)
 	default: // a server's, or of a newer version
@@ -511,9 +510,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	for i, m := range kept.Means {
 		kept.Means[i] = fleet.Means{By: fleet.Transport(cut(string(m.By))), Why: cut(m.Why)}
 	}
-	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet &&
-		o.Bind == kept.Bind &&
-		o.CPUs == kept.CPUs && slices.Equal(o.Means, kept.Means) && bytes.Equal(s.mapped, j.Map) {
+	if s.joined != nil && !s.left && reflect.DeepEqual(*s.joined, kept) && bytes.Equal(s.mapped, j.Map) {
 		return // it says again what it sent, and came when it came
 	}
 	why := ""
@@ -527,13 +524,15 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	}
 	v.maps += len(s.mapped)
 	v.changes++
-	s.joined, s.joinedAt, s.left, s.forgotten, s.boot = &kept, at, false, false, kept.Boot
+	s.joined, s.left, s.forgotten = &kept, false, false
+	n := &s.state
+	n.Joined, n.Version, n.Meet, n.Bind, n.CPUs = at, kept.Version, kept.Meet, kept.Bind, kept.CPUs
 	p, err := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
 	if err != nil && why == "" {
 		why = "its map cannot be read: " + err.Error()
 	}
-	if delete(v.aside, name); why != "" {
-		v.setAside(name, at, why)
+	if v.notices.drop(unreadable, name); why != "" {
+		v.setAside(name, why)
 	}
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }
@@ -565,37 +564,25 @@ func (v *View) link(name fleet.Name, s *node, l *fleet.Link, at time.Time) bool 
 		p.Since = old.Since
 	}
 	s.links[l.Port] = p
-	v.history(addLink(name, l, at))
+	v.history(func(h *health.History) {
+		h.Link(health.LinkState{Node: string(name), Port: l.Port, Up: l.Up, Time: at})
+	})
 	return true
 }
 
-func (v *View) counters(name fleet.Name, s *node, c *fleet.Counters, at time.Time) bool {
-	if c.Boot != s.boot { // they begin anew
-		s.boot = cut(c.Boot)
-		clear(s.errors)
-	}
-	taken := 0
-	for _, port := range slices.Sorted(maps.Keys(c.Values)) {
-		values := c.Values[port]
-		if s.errors[port] == nil {
-			if len(s.errors) >= maxPorts || !plain(port) {
-				continue
+// counters feeds the statistics, which bound what they keep of a node.
+func (v *View) counters(name fleet.Name, c *fleet.Counters, at time.Time) bool {
+	v.history(func(h *health.History) {
+		for _, port := range slices.Sorted(maps.Keys(c.Values)) {
+			for _, counter := range slices.Sorted(maps.Keys(c.Values[port])) {
+				if plain(port) && plain(counter) {
+					h.Count(health.Count{
+						Node: string(name), Port: port, Name: counter, Value: c.Values[port][counter], Time: at,
+					})
+				}
 			}
-			s.errors[port] = map[string]uint64{}
 		}
-		for _, counter := range slices.Sorted(maps.Keys(values)) {
-			_, known := s.errors[port][counter]
-			if !known && (len(s.errors[port]) >= maxCounters || !plain(counter)) {
-				continue
-			}
-			s.errors[port][counter] = values[counter]
-			taken++
-			v.history(addCounter(name, port, counter, values[counter], at))
-		}
-	}
-	if taken == 0 && len(c.Values) > 0 {
-		return v.ignore("too many counters")
-	}
+	})
 	return true
 }
 
@@ -615,8 +602,7 @@ type order struct {
 	// done holds the pairs of the running sweep that ended, true where they were measured.
 	done      map[uint64]bool
 	good, bad int
-	setup     string // see setupOf
-	sweeps    map[int]begun
+	sweeps    map[int]*begun
 }
 
 // begun is a sweep as the server says that it began. Nodes say what came of it, and in the wrong hands would move it in
@@ -634,31 +620,19 @@ const mostBegun = 64
 
 // begins notes the sweep that a word about an order is about.
 func (o *order) begins(next *fleet.Order, at time.Time) {
-	if next.Sweep < 1 || next.Sweep <= o.Sweep-mostBegun {
+	if next.Sweep < 1 {
 		return
 	}
-	b, known := o.sweeps[next.Sweep]
-	switch {
-	case known:
-	case next.Ran.IsZero():
-		b.at = at
-	default:
-		b.at = next.Ran
+	b := o.sweeps[next.Sweep]
+	if b == nil {
+		b = &begun{at: at, told: map[uint32][]uint32{}}
+		if !next.Ran.IsZero() {
+			b.at = next.Ran
+		}
+		o.sweeps[next.Sweep] = b
+		maps.DeleteFunc(o.sweeps, func(n int, _ *begun) bool { return n <= next.Sweep-mostBegun })
 	}
-	if next.Lead != "" {
-		b.lead = next.Lead
-	}
-	if next.Over != fleet.TCP {
-		b.over = next.Over
-	}
-	if b.told == nil && next.Rounds > 0 {
-		b.told = map[uint32][]uint32{}
-	}
-	if o.sweeps == nil {
-		o.sweeps = map[int]begun{}
-	}
-	o.sweeps[next.Sweep] = b
-	maps.DeleteFunc(o.sweeps, func(n int, _ begun) bool { return n <= next.Sweep-mostBegun })
+	b.lead, b.over = cmp.Or(next.Lead, b.lead), cmp.Or(next.Over, b.over)
 }
 
 // partner tells whether a node may speak of a pair with another: it has one partner in a round, and with few rounds
@@ -694,18 +668,18 @@ func setupOf(o *fleet.Order) string {
 	return text
 }
 
+// table is where figures of the order are kept.
+func (o *order) table(over fleet.Transport) table { return table{over, o.Job != ""} }
+
 // mark notes that a pair of the running sweep ended. A figure counts more than a failure.
 func (o *order) mark(a, b uint32, good bool) {
-	key := uint64(min(a, b))<<32 | uint64(max(a, b))
+	key := undirected(uint64(a)<<32 | uint64(b))
 	was, known := o.done[key]
 	switch {
 	case known && (was || !good):
 		return
 	case known:
 		o.bad--
-	}
-	if o.done == nil {
-		o.done = map[uint64]bool{}
 	}
 	o.done[key] = good
 	if good {
@@ -722,25 +696,19 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 		return v.ignore("malformed")
 	}
 	o := v.orders[next.ID]
-	if o != nil {
-		o.begins(next, at)
-	}
 	switch {
 	case o == nil:
 		if len(v.orders) >= maxOrders+maxFinal {
 			return v.ignore("too many orders")
 		}
-		o = &order{number: uint32(len(v.orders)) + 1, given: at}
-		if len(v.given) > 0 {
-			o.number = v.orders[v.given[len(v.given)-1]].number + 1
-		}
+		v.numbered++
+		o = &order{number: v.numbered, given: at, sweeps: map[int]*begun{}, done: map[uint64]bool{}}
 		for _, n := range next.Nodes {
 			if o.nodes == nil {
 				o.nodes = map[fleet.Name]bool{}
 			}
 			o.nodes[n] = true
 		}
-		o.begins(next, at)
 		v.orders[next.ID] = o
 		v.given = append(v.given, next.ID)
 	case o.Final():
@@ -748,11 +716,13 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 	case next.Sweep < o.Sweep && !next.Final():
 		return v.ignore("earlier sweep")
 	case next.Sweep > o.Sweep:
-		o.done, o.good, o.bad = nil, 0, 0
+		o.done, o.good, o.bad = map[uint64]bool{}, 0, 0
 	}
+	o.begins(next, at)
 	sweep := max(o.Sweep, next.Sweep)
-	o.Order, o.received, o.setup = *next, at, setupOf(next)
+	o.Order, o.received = *next, at
 	o.Sweep = sweep
+	o.bad = max(o.bad, next.FailedParts) // also in the eyes of the server alone
 	v.forgetOrders()
 	return true
 }
@@ -778,14 +748,7 @@ func (v *View) forgetOrders() {
 func (o *order) state(now time.Time) fleet.OrderState {
 	s := fleet.OrderState{Order: o.Order, Given: o.given, Received: o.received, Measured: o.good, Failed: o.bad}
 	if o.State != fleet.Running && o.Parts > 0 {
-		failed := 0
-		for _, r := range o.Reasons {
-			if !r.LeftOut {
-				failed += r.Parts
-			}
-		}
-		// Nodes may have spoken after the sweep had ended.
-		s.Failed = max(0, min(max(o.bad, failed), o.Parts-o.good))
+		s.Failed = max(0, min(o.bad, o.Parts-o.good)) // nodes may have spoken after the sweep had ended
 		s.LeftOut = max(0, o.Parts-o.good-s.Failed)
 	}
 	if o.State == fleet.Waiting {
@@ -816,30 +779,17 @@ func (v *View) Order(id string, now time.Time) (fleet.OrderState, bool) {
 	return o.state(now), true
 }
 
-// failures counts, for each node, with how many others of a sort its pairs of the running sweep failed.
-func (v *View) failures(id string, sweep int, is func(fleet.Name) bool) map[fleet.Name]int {
+// isMeasured tells whether a pair of the running sweep was measured.
+func (v *View) isMeasured(sweep *fleet.Order, ranks []fleet.Name) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	count := map[fleet.Name]int{}
-	o := v.orders[id]
-	if o == nil || o.Sweep != sweep {
-		return count
+	o := v.orders[sweep.ID]
+	if o == nil || o.Sweep != sweep.Sweep || len(ranks) != 2 {
+		return false
 	}
-	names := make([]fleet.Name, len(v.numbers))
-	for n, i := range v.numbers {
-		names[i] = n
-	}
-	for pair, good := range o.done {
-		if good {
-			continue
-		}
-		x, y := names[pair>>32], names[uint32(pair)]
-		if is(y) {
-			count[x]++
-		}
-		if is(x) {
-			count[y]++
-		}
-	}
-	return count
+	k, ok := v.key(ranks[0], ranks[1])
+	return ok && o.done[undirected(k)]
 }
+
+// undirected is the key of a pair, whichever way.
+func undirected(key uint64) uint64 { return max(key, key<<32|key>>32) }

@@ -69,7 +69,7 @@ func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 	case fleet.KindFinding:
 		n.Node = ""
 		n.Finding = &finding.Finding{
-			ID: id.Draw(t, "finding"), Severity: finding.Warn, Nodes: []string{"a"}, Alerted: rapid.Bool().Draw(t, "told"),
+			ID: id.Draw(t, "finding"), Severity: finding.Warn, Nodes: []string{"a"},
 		}
 		if rapid.Bool().Draw(t, "over") {
 			n.Finding.Cleared = at
@@ -82,9 +82,9 @@ func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 func everything(v *View) string {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	out := map[string]any{
-		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, fleet.TCP, nil),
-		"latency":  v.Heat(fleet.FigureLatency, fleet.TCP, nil),
-		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
+		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.heatOf(fleet.FigureRate),
+		"latency":  v.heatOf(fleet.FigureLatency),
+		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(),
 	}
 	v.ask(func(h *health.History) {
 		out["found"] = h.Findings(now)
@@ -222,8 +222,8 @@ func TestViewIsBounded(t *testing.T) {
 		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Publisher: "a", Event: n})
 	}
 	s, _ := v.Node("a")
-	if len(s.Ports) > maxPorts || len(s.Counters) > maxPorts {
-		t.Errorf("%d ports and %d with counters", len(s.Ports), len(s.Counters))
+	if len(s.Ports) > maxPorts {
+		t.Errorf("%d ports", len(s.Ports))
 	}
 	big := &fleet.Event{Seq: 9000, At: at.Add(time.Hour), Node: "a", Kind: fleet.KindJoined, Joined: &fleet.Joined{
 		Version: strings.Repeat("ä", 10_000), Map: json.RawMessage(`"` + strings.Repeat("x", maxMap) + `"`),

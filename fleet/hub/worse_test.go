@@ -52,6 +52,39 @@ func TestWorseIsAlertedAgain(t *testing.T) {
 	})
 }
 
+// TestRaisedAgain has a finding come and go: each state is sent once, and the end of the first time not again when it
+// is back.
+func TestRaisedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ear := newListener(t)
+		m := newMemory()
+		m.join(2)
+		h, _ := start(t, m, func(c *Config) { c.Webhooks, c.Look = []string{ear.URL}, time.Hour })
+		eventually.Holds(t, "it leads", h.Leads)
+		f := finding.Finding{ID: "x:n0", Kind: "x", Severity: finding.Warn, Nodes: []string{"n0"}}
+		for range 3 {
+			time.Sleep(time.Minute)
+			f.Since, f.Cleared = time.Now(), time.Time{}
+			for range 2 {
+				if err := h.publishFinding(t.Context(), f); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				f.Cleared = time.Now()
+			}
+		}
+		list := ear.alerts("x:n0")
+		for i, k := range list {
+			if want := []string{"raised", "cleared"}[i%2]; !strings.Contains(k, "/"+want+"/") {
+				t.Errorf("alert %d is %s, want %s", i, k, want)
+			}
+		}
+		if len(list) != 6 {
+			t.Errorf("%d alerts, want 6: %v", len(list), list)
+		}
+	})
+}
+
 // TestKeyIsAsDocumented holds the form of keys to what the documentation shows.
 func TestKeyIsAsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/fleet.md")

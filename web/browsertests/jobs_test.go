@@ -2,7 +2,6 @@ package browsertests
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"testing"
@@ -14,24 +13,7 @@ import (
 // fakeJobs are a job of eight ranks on two nodes whose rank 5 is late, and one that is as it should be.
 func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now().UTC()
-	series := doc{}
-	line := func(key string, of func(x float64) doc) {
-		list := []doc{}
-		for i := range 60 {
-			d := of(float64(i))
-			d["at"] = now.Add(time.Duration(i-60) * 10 * time.Second)
-			list = append(list, d)
-		}
-		series[key] = list
-	}
 	row := func(comm, group, op string, ranks, class int, transfer, wait, bw float64, verdict string) doc {
-		key := fmt.Sprintf("%s/%s/%d", comm, op, class)
-		line(key, func(x float64) doc {
-			return doc{
-				"busbw_GBps": bw * (1 + 0.04*math.Sin(x/3)), "transfer_us": transfer * (1 - 0.04*math.Sin(x/3)),
-				"wait_us": wait * (1 + 0.2*math.Sin(x/5)),
-			}
-		})
 		each := []doc{}
 		for r := range ranks {
 			e := doc{"rank": r, "calls": 640, "time_us": transfer + wait, "wait_us": wait, "last": 0.02}
@@ -57,14 +39,12 @@ func fakeJobs(w http.ResponseWriter, _ *http.Request) {
 		if r == 5 {
 			wait = 0.004
 		}
-		line(fmt.Sprintf("rank/%s/%d", host, 4000+r),
-			func(x float64) doc { return doc{"wait": wait * (1 + 0.2*math.Sin(x/4+float64(r)))} })
 		ranks = append(ranks, doc{"rank": r, "host": host, "pid": 4000 + r, "local": r % 4, "wait": wait, "calls": 1280})
 	}
 	send := row("c0ffee", "pp0", "send", 2, 20, 0, 0, 0, "")
 	delete(send, "expected")
 	give(w, doc{
-		"from": now.Add(-time.Minute), "to": now, "predicted_on": "fleet", "series": series,
+		"from": now.Add(-time.Minute), "to": now, "predicted_on": "fleet",
 		"jobs": []doc{{
 			"name": "4242", "world": 8, "ranks": ranks, "seconds": 58.2, "waiting": 0.118,
 			"rows": []doc{

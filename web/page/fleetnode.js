@@ -6,7 +6,7 @@ import { drain } from './fleethosts.js';
 import { line } from './fleetwords.js';
 import { has, stateWords } from './fleetnodes.js';
 
-// nodeCard is all that is known of one node: its ports and counters are asked for now.
+// nodeCard is all that is known of one node: its ports are asked for now.
 export async function nodeCard({ state, api, fleet, topo }, name) {
   const { doc } = await api.ask('fleet/nodes', { nodes: name });
   const n = doc.nodes.find((x) => x.name === name);
@@ -16,12 +16,10 @@ export async function nodeCard({ state, api, fleet, topo }, name) {
     ['devices', has(topo.byName.get(name))], ['processors', n.cpus], ['load', number(n.load || 0)], ['agent uses', n.agent_rss_bytes && `${bytes(n.agent_rss_bytes)}, ${number(n.agent_cpu_s || 0)} s of processor time`],
     ['last failure', n.last_failure && `${n.last_failure} (${ago(n.last_failure_at)})`]].filter(([, v]) => v);
   const found = fleet.worst().filter((f) => f.nodes.includes(name));
-  const counters = Object.entries(n.counters || {}).flatMap(([port, list]) => Object.entries(list).filter(([, v]) => v > 0).map(([k, v]) => [port, k, v.toLocaleString('en')]));
   return h('section', { class: 'card', 'aria-label': name }, h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, name), close),
     h('dl', { class: 'facts' }, facts.map(([k, v]) => [h('dt', {}, k), h('dd', {}, String(v))])),
     found.length > 0 && h('ul', {}, found.map((f) => h('li', {}, tag(f.severity, f.severity), ' ', f.text, ' ', to(state, { show: 'findings', id: f.id }, 'more')))),
     n.bad && line(drain([name], found[0]?.kind || 'bad'), 'Slurm: drain this node'),
     n.ports?.length > 0 && table('Ports', [{ text: 'port' }, { text: 'state' }, { text: 'rate', n: true }, { text: 'since' }],
-      n.ports.map((p) => [p.port, tag(p.state || (p.up ? 'up' : 'down'), p.up ? 'good' : 'error'), p.rate_GBps ? rate(p.rate_GBps) : '', when(p.since)])),
-    counters.length > 0 && h('details', {}, h('summary', {}, `Counters that are not 0 (${counters.length})`), table('', [{ text: 'port' }, { text: 'counter' }, { text: 'value', n: true }], counters)));
+      n.ports.map((p) => [p.port, tag(p.state || (p.up ? 'up' : 'down'), p.up ? 'good' : 'error'), p.rate_GBps ? rate(p.rate_GBps) : '', when(p.since)])));
 }

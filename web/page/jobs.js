@@ -12,7 +12,25 @@ const every = 5000;
 
 const verdicts = { 'as expected': 'good', waits: 'warn', 'slow network': 'error', 'slow network, waits': 'error' };
 
-// keyOf is the name of a row's series, rankKey that of a rank's.
+// history is what this page has seen of rows and ranks, at most an hour: the server keeps the last minute, Prometheus more.
+const history = new Map();
+const hour = 3600, mostRanks = 256;
+
+// remember adds a report to the history.
+function remember(doc) {
+  const at = Date.now() / 1000;
+  const add = (key, p) => history.set(key, [...(history.get(key) || []), { ...p, at }]);
+  for (const j of doc.jobs) {
+    for (const r of j.rows) add(keyOf(r), { busbw_GBps: r.busbw_GBps, transfer_us: r.transfer_us, wait_us: r.wait_us });
+    for (const r of j.ranks.slice(0, mostRanks)) add(rankKey(r), { wait: r.wait });
+  }
+  for (const [key, list] of history) {
+    const kept = list.filter((p) => at - p.at < hour);
+    if (kept.length) history.set(key, kept); else history.delete(key);
+  }
+}
+
+// keyOf is the name of a row in the history, rankKey that of a rank.
 function keyOf(r) { return `${r.comm}/${r.op}/${r.class}`; }
 function rankKey(r) { return `rank/${r.host}/${r.pid}`; }
 
@@ -110,8 +128,8 @@ export async function show(root, state, api) {
     const e = r.expected;
     put(one, h('p', { class: 'quiet' }, [`${count(r.ranks)} ranks${r.nodes ? ` on ${plural(r.nodes, 'node')}` : ''}, ${count(r.seen)} of them observed`, r.compared && `${count(r.compared)} calls compared between ranks`,
       e && `expected ${rate(e.busbw_GBps)} (${e.algo} ${e.proto})${e.limit ? `, limited by ${e.limit}` : ''}`, r.peers > 0 && `${r.peers.toFixed(2)} times as long as communicators of the same shape`, r.against && `judged by the ${r.against}`].filter(Boolean).join(' · ')));
-    const points = doc.series[keyOf(r)] || [];
-    const xs = points.map((p) => new Date(p.at).getTime() / 1000);
+    const points = history.get(keyOf(r)) || [];
+    const xs = points.map((p) => p.at);
     const series = [{ name: 'measured', xs, ys: points.map((p) => p.busbw_GBps || null) }];
     const at = (us) => (us > 0 ? e.busbw_GBps * e.time_us / us : null);
     if (e) series.push({ name: 'predicted', xs, ys: xs.map(() => e.busbw_GBps), low: xs.map(() => at(e.high_us)), high: xs.map(() => at(e.low_us)), dash: [6, 4], colour: 2 });
@@ -135,8 +153,8 @@ export async function show(root, state, api) {
         e ? micros(e.time_us) : '–', e ? `${percent(e.last)} of calls` : '–', is(r) ? tag('last', 'warn') : r.oldest_s > 30 ? `in ${r.oldest} for ${seconds(r.oldest_s)}` : ''];
     }), (i) => list[i] === open)), j.ranks.length > list.length && h('p', { class: 'quiet' }, `… and ${plural(j.ranks.length - list.length, 'rank')} that wait longer.`), open && rankCard(j, open));
     const some = open ? [open, ...list.filter((r) => r !== open).slice(0, 3)] : list.slice(0, 6);
-    const series = some.map((r) => ({ r, points: doc.series[rankKey(r)] || [] })).filter((s) => s.points.length)
-      .map(({ r, points }, i) => ({ name: `rank ${r.rank}`, colour: i, width: r === open ? 3 : 2, xs: points.map((p) => new Date(p.at).getTime() / 1000), ys: points.map((p) => p.wait || 0) }));
+    const series = some.map((r) => ({ r, points: history.get(rankKey(r)) || [] })).filter((s) => s.points.length)
+      .map(({ r, points }, i) => ({ name: `rank ${r.rank}`, colour: i, width: r === open ? 3 : 2, xs: points.map((p) => p.at), ys: points.map((p) => p.wait || 0) }));
     waits.root.hidden = !series.length;
     if (series.length) waits.draw(series, some.map((r) => `rank ${r.rank} waits ${percent(r.wait)}`).join(', '));
   }
@@ -155,6 +173,7 @@ export async function show(root, state, api) {
       const answer = await api.ask('fleet/jobs');
       if (over) return;
       doc = answer.doc;
+      remember(doc);
       share.of(shown(answer));
       put(wrong);
       draw();

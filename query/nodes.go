@@ -311,7 +311,7 @@ func newFleetHistory(nodes []fleet.NodeState, found []finding.Finding, now time.
 			h.Since = from
 		}
 	}
-	if h.Nodes == 0 || h.Observed <= 0 {
+	if h.Nodes == 0 {
 		return nil, fmt.Errorf("--mtbf fleet: the server knows no nodes yet; give --mtbf TIME")
 	}
 	prior := campaign.MTBF().Value / publishedNode

@@ -143,14 +143,7 @@ func (m *Mark) change() {
 		return
 	}
 	m.pending = true
-	time.AfterFunc(markEvery, func() {
-		m.mu.Lock()
-		pending := m.pending
-		m.mu.Unlock()
-		if pending { // else the server ended, and wrote it
-			_ = m.write() // a disk that is full: the next change tries again
-		}
-	})
+	time.AfterFunc(markEvery, func() { _ = m.write() }) // a disk that is full: the next change tries again
 }
 
 // close writes the file for the last time.

@@ -71,7 +71,7 @@ const worthTelling = 0.85
 // pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
 func (c *Case) pairDropped() *clue {
 	list := slices.DeleteFunc(c.stories(), func(s story) bool {
-		return s.course != failing && s.course != flapping && s.course != daily &&
+		return s.course != failing && s.course != flapping &&
 			(s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
 	})
 	if len(list) == 0 {
@@ -86,7 +86,7 @@ func (c *Case) pairDropped() *clue {
 	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
 	return &clue{[]string{
 		string(worst.course), worst.From, worst.To, minute(worst.at), worst.before.String(), worst.after.String(),
-		fmt.Sprintf("%.0f%%", 100*left(worst)), worst.hours,
+		fmt.Sprintf("%.0f%%", 100*left(worst)),
 	}, c.histories(worst.From, worst.To)}
 }
 

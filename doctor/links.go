@@ -16,14 +16,11 @@ import (
 type course string
 
 const (
-	steady    course = "steady"
-	dropped   course = "dropped"   // and stayed down
-	recovered course = "recovered" // it was down for a time
-	rose      course = "rose"
-	flapping  course = "flapping" // down and up again and again
-	failing   course = "failing"  // the last measurements failed
-	daily     course = "daily"    // down at the same hours of most days
-	young     course = "young"    // too few samples for more
+	steady   course = "steady"
+	dropped  course = "dropped"  // and stayed down
+	flapping course = "flapping" // down and up again and again
+	failing  course = "failing"  // the last measurements failed
+	young    course = "young"    // too few samples for more
 )
 
 // story is a history told: what it shows, since when, and from what to what.
@@ -32,7 +29,6 @@ type story struct {
 	course
 	at            time.Time
 	before, after unit.Rate
-	hours         string // of the day, where it is daily
 	text          string
 }
 
@@ -41,10 +37,10 @@ const (
 	lowPart   = 0.75 // of its usual rate, below which a sample is down
 	fewestLow = 0.25 // of the samples that are down, and up, where it flaps
 	mostSwing = 5    // changes between down and up from which on it flaps
+	leastRow  = 3    // samples in a row that are more than an accident
 )
 
-// tell looks at a history. Where its level changed is said by health.Changes; a pair that is down in
-// every second sample has no levels.
+// tell looks at a history: a pair dropped where its last samples are all far below what it has at its best.
 func tell(l *evidence.Link) story {
 	s := story{Link: l, course: young}
 	if len(l.Points) == 0 {
@@ -59,9 +55,9 @@ func tell(l *evidence.Link) story {
 		return s
 	}
 	rates := usable(list)
-	if at, ok := failingSince(list); ok {
-		s.course, s.at = failing, at
-		s.text = fmt.Sprintf("%s: measurements fail since %s (%s)", who, minute(at), over)
+	if k := lastRun(list, func(p health.Point) bool { return p.Failed }); len(list)-k >= leastRow {
+		s.course, s.at = failing, list[k].Time
+		s.text = fmt.Sprintf("%s: measurements fail since %s (%s)", who, minute(s.at), over)
 		if len(rates) > 0 {
 			s.before = stats.Nearest(rates, 0.5)
 			s.text += fmt.Sprintf(", before %v", s.before)
@@ -72,41 +68,31 @@ func tell(l *evidence.Link) story {
 		s.text = fmt.Sprintf("%s: %d of %s have a rate, too few for a history", who, len(rates), over)
 		return s
 	}
-	if d := health.DailySlow(list); len(d) > 0 {
-		s.course, s.before, s.after, s.at, s.hours = daily, d[0].Usual, d[0].Rate, d[0].Since, d[0].Hours()
-		s.text = fmt.Sprintf("%s: %s (%s)", who, d[0], over)
-		return s
-	}
-	if n, low, high := swings(list, rates); n >= mostSwing {
+	n, low, high := swings(list, rates)
+	if n >= mostSwing {
 		s.course, s.before, s.after, s.at = flapping, high, low, first
 		s.text = fmt.Sprintf("%s: flaps, %d times between about %v and %v (%s)", who, n, high, low, over)
 		return s
 	}
-	changes := health.Changes(list)
-	if len(changes) == 0 {
-		s.course, s.after = steady, stats.Nearest(rates, 0.5)
-		s.text = fmt.Sprintf("%s: steady at %v (%s)", who, s.after, over)
+	k := lastRun(list, func(p health.Point) bool { return float64(p.Rate) < worthTelling*float64(high) })
+	if len(list)-k >= leastRow && k >= leastRow {
+		s.course, s.at = dropped, list[k].Time
+		s.before, s.after = stats.Nearest(usable(list[:k]), 0.5), stats.Nearest(usable(list[k:]), 0.5)
+		s.text = fmt.Sprintf("%s: dropped at %s from %v to %v (%s)", who, minute(s.at), s.before, s.after, over)
 		return s
 	}
-	c := changes[len(changes)-1]
-	s.at, s.before, s.after = c.Time, c.Before, c.After
-	switch {
-	case c.After < c.Before:
-		s.course = dropped
-		s.text = fmt.Sprintf("%s: dropped at %s from %v to %v", who, minute(c.Time), c.Before, c.After)
-	case len(changes) > 1 && changes[len(changes)-2].After < changes[len(changes)-2].Before:
-		s.course = recovered
-		s.text = fmt.Sprintf("%s: at %v from %s to %s, and %v again since", who, c.Before,
-			minute(changes[len(changes)-2].Time), minute(c.Time), c.After)
-	default:
-		s.course = rose
-		s.text = fmt.Sprintf("%s: rose at %s from %v to %v", who, minute(c.Time), c.Before, c.After)
-	}
-	if n := len(changes); n > 2 || n == 2 && s.course != recovered {
-		s.text += fmt.Sprintf(", the last of %d changes", n)
-	}
-	s.text += " (" + over + ")"
+	s.course, s.after = steady, stats.Nearest(rates, 0.5)
+	s.text = fmt.Sprintf("%s: not lower than before, median %v (%s)", who, s.after, over)
 	return s
+}
+
+// lastRun is where the samples of some sort at the end begin.
+func lastRun(list []health.Point, of func(health.Point) bool) int {
+	k := len(list)
+	for k > 0 && of(list[k-1]) {
+		k--
+	}
+	return k
 }
 
 // alike are the samples that were measured as the last one was.
@@ -127,18 +113,6 @@ func usable(list []health.Point) []unit.Rate {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// failingSince is when the failures at the end began; three in a row are more than an accident.
-func failingSince(list []health.Point) (at time.Time, ok bool) {
-	k := len(list)
-	for k > 0 && list[k-1].Failed {
-		k--
-	}
-	if len(list)-k < 3 {
-		return at, false
-	}
-	return list[k].Time, true
 }
 
 // swings counts how often samples go down and up, where both are often. A failure is down too.

@@ -72,8 +72,7 @@ type Counters struct {
 	Values map[string]map[string]uint64 `json:"values"`
 }
 
-// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself, and every node
-// how long its own work took.
+// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself.
 type Measured struct {
 	Order string `json:"order"`
 	Part  string `json:"part"`
@@ -82,19 +81,10 @@ type Measured struct {
 	// Pairs are both directions of a pair; Results those of a collective.
 	Pairs   []PairSample  `json:"pairs,omitempty"`
 	Results result.Sweeps `json:"records,omitempty"`
-	// Own is how long the node took for a piece of work of its own before a collective. What it says of others counts for
-	// nothing.
-	Own []OwnTime `json:"own,omitempty"`
 	// Failed says why there is nothing, and Peer whom it was about, where that is known.
 	Failed string        `json:"failed,omitempty"`
 	Peer   Name          `json:"peer,omitzero"`
 	Took   time.Duration `json:"took_ns"`
-}
-
-// OwnTime is how long a node took for a fixed piece of work.
-type OwnTime struct {
-	Node  Name      `json:"node"`
-	Spent unit.Time `json:"spent_us"`
 }
 
 // PairSample is one direction of a measured pair.

@@ -61,9 +61,8 @@ func (n *FleetNode) LacksNCCL(ctx context.Context) error {
 	return err
 }
 
-// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes,
-// after a product on each. The node of rank 0 leads and tells; every node tells how long its own GPUs took for the
-// product.
+// NCCL measures a part by busbar-gpu: a pair of nodes between one GPU of each, a collective over all GPUs of all nodes
+// that no other program uses. The node of rank 0 leads and tells.
 func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 	at func(done, of int, text string),
 ) (*fleet.Measured, error) {
@@ -79,10 +78,11 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 		return nil, err
 	}
 	defer own.End()
-	out := &fleet.Measured{}
 	if p.What.Measure == fleet.MeasureCollective {
-		if out.Own, err = n.product(ctx, own, p.Ranks[p.Rank]); err != nil {
-			return nil, err
+		if a, err := own[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
+			if busy := busyGPUs(a.Health); busy != "" {
+				return nil, errors.New(busy)
+			}
 		}
 	}
 	at(0, 1, "meeting")
@@ -92,10 +92,7 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 	}
 	defer s.Close()
 	if p.Rank != 0 {
-		if err := serveWorkers(ctx, s, own); err != nil || out.Own == nil {
-			return nil, err
-		}
-		return out, nil
+		return nil, serveWorkers(ctx, s, own)
 	}
 	team, err := partTeam(ctx, s, own, p)
 	if err != nil {
@@ -109,43 +106,14 @@ func (n *FleetNode) NCCL(ctx context.Context, p *fleet.Part,
 	if err := team.Join(ctx); err != nil {
 		return nil, err
 	}
-	return n.measureTeam(ctx, team, p, at, out)
-}
-
-// partProduct is the product that nodes time before a collective: large enough to load a GPU, and short.
-const partProduct = 4096
-
-// product times one on all GPUs of the node at once; the slowest counts. A GPU that another program uses is not
-// measured.
-func (n *FleetNode) product(ctx context.Context, team device.Team, name fleet.Name) ([]fleet.OwnTime, error) {
-	if a, err := team[0].Ask(ctx, device.Request{Do: device.Health}); err == nil {
-		if busy := busyGPUs(a.Health); busy != "" {
-			return nil, errors.New(busy)
-		}
-	}
-	side := cmp.Or(n.Side, partProduct)
-	answers, err := team.All(ctx,
-		device.Request{Do: device.Product, M: side, N: side, K: side, Dtype: "bfloat16", Warm: 20, Iters: 20}, nil)
-	if err != nil { // AMD's have no products yet; the collective is measured all the same
-		return nil, nil //nolint:nilerr // said by check and bench gpu node
-	}
-	worst := 0.0
-	for _, a := range answers {
-		if a.Product != nil {
-			worst = max(worst, a.Product.Micros)
-		}
-	}
-	if worst <= 0 {
-		return nil, nil
-	}
-	return []fleet.OwnTime{{Node: name, Spent: unit.Micros(worst)}}, nil
+	return measureTeam(ctx, team, p, at)
 }
 
 // measureTeam measures what the part asks for, of workers of all nodes.
-func (n *FleetNode) measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
-	at func(done, of int, text string), out *fleet.Measured,
+func measureTeam(ctx context.Context, team device.Team, p *fleet.Part,
+	at func(done, of int, text string),
 ) (*fleet.Measured, error) {
-	w := p.What
+	w, out := p.What, &fleet.Measured{}
 	if w.Measure == fleet.MeasurePairs {
 		t, wrong, err := gpu.Pairs(ctx, team, bench.PairPlan{
 			Small: w.Small, Large: w.Large, Warm: max(w.Warm, 1), Iters: w.Iters,
@@ -388,8 +356,6 @@ type FleetNode struct {
 	Bind string // as the agent's
 	// Perftest is the folder of perftest's programs; empty is PATH.
 	Perftest string
-	// Side is that of the product that GPUs are timed with; 0 is 4096.
-	Side int
 }
 
 // Patience of the nodes of a part with each other.

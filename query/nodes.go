@@ -190,22 +190,17 @@ func (q ForgetNodes) Run(ctx context.Context, env Env) (doc *ForgetNodesDoc, err
 	return doc, failed
 }
 
-// Link asks what the fleet measured between two nodes over time: changes of the rate, and hours of the day at which it
-// is low.
+// Link asks what the fleet measured between two nodes over time.
 type Link struct {
 	Nodes string `placeholder:"NODE,NODE" help:"Two nodes: gpu01,gpu02."`
 }
 
 // LinkDoc is the answer to Link.
 type LinkDoc struct {
-	From         string          `json:"from"`
-	To           string          `json:"to"`
-	There        []LinkSample    `json:"there"`
-	Back         []LinkSample    `json:"back"`
-	ThereChanges []health.Change `json:"there_changes,omitempty"`
-	BackChanges  []health.Change `json:"back_changes,omitempty"`
-	ThereDaily   []health.Daily  `json:"there_daily,omitempty"`
-	BackDaily    []health.Daily  `json:"back_daily,omitempty"`
+	From  string       `json:"from"`
+	To    string       `json:"to"`
+	There []LinkSample `json:"there"`
+	Back  []LinkSample `json:"back"`
 }
 
 // LinkSample is one time that a direction of a pair was measured.

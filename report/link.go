@@ -5,25 +5,18 @@ import (
 	"io"
 	"time"
 
-	"busbar.dev/fleet/health"
 	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
 )
 
-// Link prints what a fleet measured between two nodes: each direction's rate, when it changed, and at which hours it is
-// low.
+// Link prints what a fleet measured between two nodes: the rate of each direction.
 func Link(w io.Writer, doc *query.LinkDoc) error {
 	for _, d := range []struct {
 		from, to string
 		samples  []query.LinkSample
-		changes  []health.Change
-		daily    []health.Daily
-	}{
-		{doc.From, doc.To, doc.There, doc.ThereChanges, doc.ThereDaily},
-		{doc.To, doc.From, doc.Back, doc.BackChanges, doc.BackDaily},
-	} {
+	}{{doc.From, doc.To, doc.There}, {doc.To, doc.From, doc.Back}} {
 		who := texttab.Clean(d.from + " to " + d.to)
 		if len(d.samples) == 0 {
 			fmt.Fprintf(w, "%s: never measured\n", who)
@@ -47,12 +40,6 @@ func Link(w io.Writer, doc *query.LinkDoc) error {
 			fmt.Fprintf(w, ", %d failed", failed)
 		}
 		fmt.Fprintln(w)
-		for _, c := range d.changes {
-			fmt.Fprintf(w, "  %s: from %v to %v\n", linkTime(c.Time), c.Before, c.After)
-		}
-		for _, x := range d.daily {
-			fmt.Fprintf(w, "  %s, since %s\n", x, x.Since.UTC().Format(time.DateOnly))
-		}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"busbar.dev/query"
 )
@@ -17,18 +16,17 @@ func (s *linkServer) Call(_ context.Context, _, path string, _, out any) error {
 	s.path = path
 	return json.Unmarshal([]byte(`{"from": "gpu01", "to": "gpu02",
 		"there": [{"at": "2026-03-01T00:00:00Z", "sweep": "1", "rate_GBps": 12}, {"at": "2026-03-06T00:00:00Z", "sweep": "2", "rate_GBps": 12}, {"at": "2026-03-06T01:00:00Z", "sweep": "3", "failed": true}],
-		"back": [], "there_daily": [{"from_hour": 2, "to_hour": 4, "days": 5, "of_days": 5, "rate_GBps": 7.2, "usual_GBps": 12, "since": "2026-03-01T02:00:00Z"}]}`), out)
+		"back": []}`), out)
 }
 
-// A pair's history: each direction with its median, and the hours at which it is slow.
+// A pair's history: each direction with its median.
 func TestLink(t *testing.T) {
 	server := &linkServer{}
 	doc, err := query.Link{Nodes: "gpu01,gpu02"}.Run(t.Context(), query.Env{Fleet: server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if server.path != "/api/fleet/link?from=gpu01&to=gpu02" ||
-		!doc.ThereDaily[0].Since.Equal(time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)) {
+	if server.path != "/api/fleet/link?from=gpu01&to=gpu02" {
 		t.Errorf("%s: %+v", server.path, doc)
 	}
 	var b strings.Builder
@@ -36,7 +34,6 @@ func TestLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `gpu01 to gpu02: 3 samples from 2026-03-01 00:00Z to 2026-03-06 01:00Z, median 12 GB/s, 1 failed
-  slow between 02:00 and 04:00 UTC on 5 of 5 days: 7.2 GB/s instead of 12 GB/s, since 2026-03-01
 gpu02 to gpu01: never measured
 `
 	if b.String() != want {

@@ -74,10 +74,8 @@ type orderGPUCmd struct {
 
 // Help ends with examples.
 func (orderGPUCmd) Help() string {
-	return "Agents start busbar-gpu. Every node times a matrix product on all its GPUs at once, then NCCL runs a " +
-		"collective over all GPUs of all nodes, and results are verified; with --pairs, NCCL sends between one GPU of each " +
-		"node of every pair. " +
-		"A node whose product repeatedly takes longest is a straggler. Nodes without busbar-gpu, a driver or a GPU are " +
+	return "Agents start busbar-gpu. NCCL runs a collective over all GPUs of all nodes, and results are verified; with " +
+		"--pairs, NCCL sends between one GPU of each node of every pair. Nodes without busbar-gpu, a driver or a GPU are " +
 		"listed as left out with the reason.\n\nExamples:\n" +
 		"  busbar order gpu --wait\n" +
 		"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"

@@ -94,7 +94,7 @@ func (s standIns) node() *query.FleetNode {
 			return s.GPU, nil
 		},
 	}
-	return &query.FleetNode{With: with, Bind: "127.0.0.1", Perftest: s.Perftest, Side: 16}
+	return &query.FleetNode{With: with, Bind: "127.0.0.1", Perftest: s.Perftest}
 }
 
 // rdmaPart does a part with stand-ins.

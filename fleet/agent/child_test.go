@@ -75,7 +75,7 @@ func faulty(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fle
 		return nil, fmt.Errorf("score %s, no core %v, path %v, credentials %q", strings.TrimSpace(string(score)), core,
 			os.Getenv("PATH") != "", os.Getenv("BUSBAR_CREDS"))
 	}
-	return &fleet.Measured{Own: []fleet.OwnTime{{Node: "a", Spent: 1}}}, nil
+	return &fleet.Measured{Pairs: []fleet.PairSample{{From: "a", To: "b", Rate: 1}}}, nil
 }
 
 // TestChildDies has processes that measure end in every way: each is a failure of its part, and the agent goes on.
@@ -137,7 +137,7 @@ func TestChildDies(t *testing.T) {
 	if !osdep.Gone(pid) {
 		t.Errorf("one that is stopped: process %d is there", pid)
 	}
-	if m := do("is well", fleet.MaxTime); m.Failed != "" || len(m.Own) != 1 {
+	if m := do("is well", fleet.MaxTime); m.Failed != "" || len(m.Pairs) != 1 {
 		t.Errorf("one that is well: %+v", m)
 	}
 }

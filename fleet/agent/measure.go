@@ -124,11 +124,7 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part,
 	}
 	at(0, len(p.What.Sizes), p.What.Op.String())
 	rows := 0
-	var err error
-	if out.Own, err = own(ctx, g, p); err != nil {
-		return nil, err
-	}
-	err = bench.Run(ctx, g, plan(&p.What), func(s *result.Sweep) error {
+	err := bench.Run(ctx, g, plan(&p.What), func(s *result.Sweep) error {
 		s.Describe(&like)
 		for _, r := range s.Rows() {
 			r.Samples = nil // a history keeps the figures and not every run
@@ -138,11 +134,8 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part,
 		at(rows, len(p.What.Sizes), fmt.Sprintf("%s of %v", p.What.Op, s.Points[0].Size))
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil || g.Rank() != 0 {
 		return nil, err
-	case g.Rank() != 0:
-		return &fleet.Measured{Own: out.Own}, nil
 	}
 	return out, nil
 }

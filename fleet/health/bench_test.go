@@ -13,7 +13,7 @@ import (
 
 // big is a fleet of n nodes in leaves of 32 with full tables of pairs.
 func big(n, sweeps int, bad func(a, b int) float64) (h *History, add func(k int)) {
-	h = New(Options{})
+	h = New(0)
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range n {
 		h.SetPlace(name(i), Place{Leaf: fmt.Sprintf("leaf%d", i/32), Type: "h100"})

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -123,84 +124,21 @@ func (t *table) covers(c cause, k pairKey) bool {
 	return ok && (c.out && out == c.place || c.in && in == c.place)
 }
 
-// mostPaths is up to how many leaves paths between two of them are looked at.
-const mostPaths = 2048
-
-// coverage counts the pairs that leave and reach every place of the wide domains.
-type coverage struct {
-	*table
-	out, in   [ofPair][]int32
-	leafNodes []int // nodes of a leaf
-	leaves    int   // that have nodes
+// wideDomain tells whether many pairs may have a cause of a domain; one rail is no other than its nodes.
+func (t *table) wideDomain(d domain) bool {
+	return !d.narrow() && (len(t.rails.list) > 1 || d != ofNIC && d != ofRail)
 }
 
-// size is how many places of a domain there are, and how far those are apart that differ in a.
-func (t *table) size(d domain) (n, stride int) {
-	nodes, leaves, rails := len(t.node), len(t.leaves.list), len(t.rails.list)
-	switch {
-	case d == ofNode:
-		return nodes, 1
-	case d == ofLeaf:
-		return leaves, 1
-	case d == ofPath && leaves <= mostPaths:
-		return leaves * leaves, leaves
-	case d == ofNIC && rails > 1:
-		return nodes * rails, rails
-	case d == ofRail && rails > 1:
-		return rails, 1
-	}
-	return 0, 0
-}
-
-func (t *table) coverage(cells []cell) *coverage {
-	v := &coverage{table: t, leafNodes: make([]int, len(t.leaves.list))}
-	for i := range t.node {
-		if n := &t.node[i]; n.leaf >= 0 && !n.gone {
-			v.leafNodes[n.leaf]++
-		}
-	}
-	for _, n := range v.leafNodes {
-		v.leaves += min(n, 1)
-	}
-	for d := range ofPair {
-		n, stride := t.size(d)
-		v.out[d], v.in[d] = make([]int32, n), make([]int32, n)
-		for i := range cells {
-			if n == 0 {
-				break
-			}
-			if out, in, ok := t.ends(d, t.series[cells[i].series].pairKey); ok {
-				v.out[d][int(out.a)*stride+int(out.b)]++
-				v.in[d][int(in.a)*stride+int(in.b)]++
-			}
-		}
-	}
-	return v
-}
-
-// total is how many pairs a cause covers.
-func (v *coverage) total(c cause) (n int) {
-	_, stride := v.size(c.domain)
-	i := int(c.a)*stride + int(c.b)
-	if c.out {
-		n += int(v.out[c.domain][i])
-	}
-	if c.in {
-		n += int(v.in[c.domain][i])
-	}
-	return n
-}
-
-// wide are the causes that a pair's slowness can have beside its own.
-func (v *coverage) wide(k pairKey, put func(cause)) {
+// wide are the causes that a pair's slowness can have beside its own; leaves are how many nodes each leaf has.
+func (t *table) wide(k pairKey, leaves map[int32]int, put func(cause)) {
 	for i := range causeKinds {
 		kind := &causeKinds[i]
-		if kind.narrow() || len(v.out[kind.domain]) == 0 {
+		if !t.wideDomain(kind.domain) {
 			continue
 		}
-		out, in, ok := v.ends(kind.domain, k)
+		out, in, ok := t.ends(kind.domain, k)
 		// Of two leaves nobody can say which: it is the path between them. A leaf of one node is that node.
-		may := func(p place) bool { return kind.domain != ofLeaf || v.leaves > 2 && v.leafNodes[p.a] > 1 }
+		may := func(p place) bool { return kind.domain != ofLeaf || len(leaves) > 2 && leaves[p.a] > 1 }
 		if ok && kind.out && may(out) {
 			put(cause{kind, out})
 		}
@@ -208,6 +146,26 @@ func (v *coverage) wide(k pairKey, put func(cause)) {
 			put(cause{kind, in})
 		}
 	}
+}
+
+// site is a place of a domain.
+type site struct {
+	domain
+	place
+}
+
+// coverage counts the cells, of every so many, that leave and reach each site.
+func (s *state) coverage(every int) (out, in map[site]int) {
+	out, in = map[site]int{}, map[site]int{}
+	for i := 0; i < len(s.cells); i += every {
+		for d := range ofPair {
+			if from, to, ok := s.ends(d, s.series[s.cells[i].series].pairKey); ok && s.wideDomain(d) {
+				out[site{d, from}]++
+				in[site{d, to}]++
+			}
+		}
+	}
+	return out, in
 }
 
 // suspects is how many causes of a domain there are: what a penalty and a threshold grow with.
@@ -229,43 +187,36 @@ func (t *table) penalty(d domain) float64 {
 }
 
 // id is the kind and who.
-func (t *table) id(c cause, f figure) string {
-	id := string(c.kind) + ":" + t.who(c)
-	if f == latency {
-		id = "latency-" + id
+func (t *table) id(c cause) string { return string(c.kind) + ":" + t.who(c) }
+
+// names are those of a cause's place, sorted where they have no order; the second is empty where it has one.
+func (t *table) names(c cause) (a, b string) {
+	from, to := &t.nodes, &t.nodes
+	switch c.domain {
+	case ofLeaf, ofPath:
+		from, to = &t.leaves, &t.leaves
+	case ofNIC:
+		to = &t.rails
+	case ofRail:
+		from = &t.rails
 	}
-	return id
+	a = from.list[c.a]
+	if between[c.domain] != "" {
+		b = to.list[c.b]
+	}
+	if c.domain == ofPath || c.domain == ofPair {
+		a, b = min(a, b), max(a, b)
+	}
+	return a, b
 }
 
-// names are those of a cause's place; the second is empty where it has one.
-func (t *table) names(c cause) (a, b string) {
-	switch c.domain {
-	case ofNode:
-		return t.nodes.list[c.a], ""
-	case ofNIC:
-		return t.nodes.list[c.a], t.rails.list[c.b]
-	case ofLeaf:
-		return t.leaves.list[c.a], ""
-	case ofPath:
-		return t.leaves.list[c.a], t.leaves.list[c.b]
-	case ofRail:
-		return t.rails.list[c.a], ""
-	}
-	return t.nodes.list[c.a], t.nodes.list[c.b]
-}
+// between stands between the names of a place that has two.
+var between = [...]string{ofNIC: "/", ofPath: "-", ofPair: "-", ofDirection: ">"}
 
 // who names what a cause is about.
 func (t *table) who(c cause) string {
 	a, b := t.names(c)
-	switch c.domain {
-	case ofNIC:
-		return a + "/" + b
-	case ofPath, ofPair:
-		return min(a, b) + "-" + max(a, b)
-	case ofDirection:
-		return a + ">" + b
-	}
-	return a
+	return a + between[c.domain] + b
 }
 
 // nodesOf are the nodes to look at.
@@ -274,9 +225,7 @@ func (t *table) nodesOf(c cause) []string {
 	switch {
 	case c.domain == ofRail:
 		return []string{}
-	case c.domain == ofPair:
-		return []string{min(a, b), max(a, b)}
-	case c.domain == ofDirection:
+	case c.narrow():
 		return []string{a, b}
 	case c.node():
 		return []string{a}
@@ -299,11 +248,12 @@ func (h *History) members(in func(*node) bool) []string {
 // describe are the sentence to act on, and what to do; slow and how are words of it.
 func (t *table) describe(r *trial, slow, how string) (text, fix string) {
 	a, b := t.names(r.cause)
-	if r.domain == ofPair {
-		a, b = min(a, b), max(a, b)
+	share := ""
+	if r.some() {
+		share = fmt.Sprintf(" (%d of %d pairs: one of several links)", r.slow, r.total)
 	}
 	words := strings.NewReplacer("{who}", t.who(r.cause), "{slow}", slow, "{how}", how, "{node}", a, "{rail}", b,
-		"{a}", a, "{b}", b, "{share}", r.share())
+		"{a}", a, "{b}", b, "{share}", share)
 	if r.lost && r.node() {
 		return words.Replace(cutOff), words.Replace(restore)
 	}

@@ -13,7 +13,7 @@ type trial struct {
 	sum     float64 // the greatest sum of evidence up to the newest sweep
 	need    float64 // the sum from which it is reported
 	sweeps  int     // that speak for it, since start
-	start   *sweep  // the sweep at which the sum began
+	start   *sweep  // the sweep at which the sum began; nil where all its pairs are explained by others
 	always  bool    // it was so when first seen, as far as can be told
 	level   float64 // what its pairs show in the middle since start, as mu
 	bar     float64 // the most that may be left
@@ -45,12 +45,9 @@ const (
 // trials are causes of which the sweeps are asked.
 func (s *state) trials(faults []fault) (list []*trial) {
 	for _, f := range faults {
-		t := &trial{fault: f, need: math.Log(s.suspects(f.domain) / falseAlarms)}
+		t := &trial{fault: f, need: math.Log(s.suspects(f.domain) / falseAlarms), level: f.mu}
 		if f.narrow() || f.some() {
 			t.need += hundredth // one pair among many hurts less, and has fewer samples to tell by
-		}
-		if s.fig == latency {
-			t.need += 7 // latencies of shared machines are disturbed for longer: twice the sweeps
 		}
 		list = append(list, t)
 	}
@@ -63,14 +60,12 @@ func (s *state) confirm(now, before []*trial) {
 	if len(now)+len(before) == 0 {
 		return
 	}
-	present, past := newCauseFinder(s.table, now), newCauseFinder(s.table, before)
 	var healthy []int32
-	var buf [2][]*trial
+	var list []*trial
 	for i := range s.cells {
 		id := s.cells[i].series
 		key := s.series[id].pairKey
-		list := present.of(key, buf[0][:0])
-		buf[0] = list
+		list = s.covering(now, key, list[:0])
 		spared := len(list) == 1 && list[0].some() && float64(s.cells[i].x) > list[0].mu/2
 		if len(list) == 0 || spared || len(list) == 1 && list[0].narrow() {
 			// Many pairs that are slow on their own are a disturbance; what is spared takes another of several links.
@@ -78,8 +73,7 @@ func (s *state) confirm(now, before []*trial) {
 		}
 		switch {
 		case len(list) == 0:
-			list = past.of(key, buf[1][:0])
-			buf[1] = list
+			list = s.covering(before, key, list)
 		case len(list) > 1 || spared:
 			continue
 		}
@@ -88,54 +82,17 @@ func (s *state) confirm(now, before []*trial) {
 		}
 	}
 	s.countOutliers(healthy)
-	for _, t := range now {
-		if len(t.members) > 0 {
-			continue
-		}
-		for i := range s.cells { // all of it is covered by others too
-			if id := s.cells[i].series; s.covers(t.cause, s.series[id].pairKey) {
-				t.members = append(t.members, id)
-			}
-		}
-	}
 	for _, t := range slices.Concat(now, before) {
 		s.try(t)
 	}
 }
 
-// causeFinder finds the causes of a pair; those of single pairs are many, and looked up.
-type causeFinder struct {
-	*table
-	wide   []*trial
-	narrow map[place]*trial
-}
-
-func newCauseFinder(t *table, list []*trial) *causeFinder {
-	c := &causeFinder{table: t, narrow: map[place]*trial{}}
-	for _, t := range list {
-		switch {
-		case !t.narrow():
-			c.wide = append(c.wide, t)
-		case t.domain == ofPair:
-			c.narrow[place{t.b, t.a}] = t
-			fallthrough
-		default:
-			c.narrow[t.place] = t
-		}
-	}
-	return c
-}
-
-// of appends the causes of a pair.
-func (c *causeFinder) of(k pairKey, list []*trial) []*trial {
-	for _, t := range c.wide {
-		if c.covers(t.cause, k) {
-			list = append(list, t)
-		}
-	}
-	if len(c.narrow) > 0 {
-		if t := c.narrow[place{k.from, k.to}]; t != nil {
-			list = append(list, t)
+// covering appends the causes that a pair suffers under.
+func (t *table) covering(causes []*trial, k pairKey, list []*trial) []*trial {
+	for _, c := range causes {
+		// Those of single pairs are many: most are passed over at once.
+		if (!c.narrow() || c.a == k.from || c.a == k.to) && t.covers(c.cause, k) {
+			list = append(list, c)
 		}
 	}
 	return list
@@ -168,7 +125,7 @@ func (s *state) try(t *trial) {
 			}
 		}
 	}
-	order := slices.SortedFunc(maps.Keys(by), (*sweep).compare)
+	order := slices.SortedFunc(maps.Keys(by), func(a, b *sweep) int { return int(a.order - b.order) })
 	if len(order) > 0 {
 		t.start = order[0] // a reported fault without evidence in any sweep begins with the first
 	}
@@ -227,7 +184,7 @@ func (s *state) limit(t *trial) float64 {
 	case t.narrow():
 		return s.alone(class)
 	case t.always:
-		return min(s.worth(), math.Log(0.75))
+		return min(worth, math.Log(0.75))
 	}
-	return s.worth()
+	return worth
 }

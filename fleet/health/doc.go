@@ -1,11 +1,12 @@
 // Package health says what is wrong with a fleet, and since when, from the history
-// of what its nodes reported: rates and latencies of pairs measured in sweeps,
-// heartbeats, states of ports, error counters, and who was last in collectives.
+// of what its nodes reported: rates of pairs measured in sweeps, heartbeats, states of
+// ports and counters.
 //
 // The package is not promised: it may change with the program.
 //
-// A History takes observations one at a time, in any order, and keeps them within
-// bounds. Findings looks at what it holds and answers with causes, worst first.
+// A History takes observations one at a time and keeps them within bounds: samples and
+// heartbeats in any order, states of ports and counters in their node's. Findings looks at
+// what it holds and answers with causes, worst first.
 //
 // # Pairs
 //
@@ -13,8 +14,7 @@
 // relative to its class (the same types of node, the same sort of path) in the same
 // sweep, so that a sweep during which everything was slow says nothing about anybody. The
 // level of a class is an upper quantile of upper quantiles, because faults only ever slow
-// things down: up to half of the nodes may be bad. A pair that used to be faster than its
-// class is held against its own past.
+// things down: up to half of the nodes may be bad.
 //
 // Which cause explains the slow pairs is a question of likelihood over explanations: the
 // set of causes (a node sending, receiving or both, a NIC of it, a leaf, two leaves, a rail, a
@@ -29,8 +29,8 @@
 // the fault did (D. V. Hinkley, Inference about the change-point from cumulative sum tests,
 // Biometrika 58, 1971). A finding ends after three good sweeps in a row.
 //
-// A fleet that becomes slower as a whole has no better peers. Its levels, of sweeps that were measured
-// alike, are held against their own past; see levelDrop.
+// A fleet that becomes slower as a whole has no better peers. Its level in sweeps that were measured
+// alike is held against its own past; see slump.
 //
 // There is no clock, no goroutine and no file here. A History is for one goroutine at a time.
 package health

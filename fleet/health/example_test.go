@@ -11,7 +11,7 @@ import (
 
 // A server folds what agents report into a History and asks it what is wrong.
 func ExampleHistory() {
-	h := health.New(health.Options{})
+	h := health.New(0)
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var now time.Time
 	for sweep := range 10 {
@@ -37,7 +37,7 @@ func ExampleHistory() {
 	}})
 	fmt.Println(string(line))
 	// Output:
-	// error slow-out:node4 node4 is slow in sending, to all others: 50% of its peers' bandwidth, since 2026-03-01 12:40:00Z.
+	// error slow-out:node4 node4 is slow in sending, to all others: 50% of peers' bandwidth, since 2026-03-01 12:40:00Z.
 	// drain [node4]
 	// {"sample":{"sweep":"1","time":"2026-03-01T12:00:00Z","from":"a","to":"b","rate_GBps":12,"latency_us":20}}
 }

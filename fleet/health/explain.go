@@ -2,23 +2,16 @@ package health
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 )
 
-// worth is how much of the usual a cause must leave at most to be named, as in package pairs;
-// latencies scatter more.
-func (s *state) worth() float64 {
-	if s.fig == latency {
-		return math.Log(0.5)
-	}
-	return math.Log(0.85)
-}
+// worth is how much of the usual a cause must leave at most to be named, as in package pairs.
+var worth = math.Log(0.85)
 
 // alone is how low a pair of its own must be: it has few samples to tell by.
 func (s *state) alone(class int16) float64 {
-	return min(s.worth(), math.Log(0.75), -4.5*s.scatter[class].widest())
+	return min(math.Log(0.75), -4.5*s.scatter[class].widest())
 }
 
 // likelihood says how cells come about: healthy ones scatter around 0 by scale, and some few
@@ -78,7 +71,6 @@ type fault struct {
 	lost  bool
 	score float64
 	sure  float64 // 0..1, against the best other explanation
-	other *cause  // of that one
 }
 
 // some tells whether a cause of leaves spares many of its pairs.
@@ -89,8 +81,6 @@ type explanation struct {
 	faults []fault
 	total  float64
 }
-
-func (e *explanation) add(f fault) { e.faults, e.total = append(e.faults, f), e.total+f.score }
 
 // has tells whether a cause is of an explanation.
 func (e *explanation) has(c cause) bool {
@@ -121,16 +111,15 @@ func (s *state) tomography() *tomography {
 	if picked == 0 {
 		return t
 	}
-	cells := s.cells
-	if stride := 1 + picked/mostSuspects; stride > 1 {
-		cells = nil
-		for i := 0; i < len(s.cells); i += stride {
-			cells = append(cells, s.cells[i])
+	stride := 1 + picked/mostSuspects
+	leaves, found := map[int32]int{}, map[cause]*candidate{}
+	for _, n := range s.node {
+		if n.leaf >= 0 && !n.gone {
+			leaves[n.leaf]++
 		}
 	}
-	cover := s.coverage(cells)
-	found := map[cause]*candidate{}
-	for _, c := range cells {
+	for i := 0; i < len(s.cells); i += stride {
+		c := s.cells[i]
 		if !slow(c) {
 			continue
 		}
@@ -139,12 +128,21 @@ func (s *state) tomography() *tomography {
 		t.suspects = append(t.suspects, suspect{
 			likelihood{s.scatter[r.class].scale, chance[c.n]}, r.pairKey, float64(c.x), c.lost, s.alone(r.class),
 		})
-		cover.wide(r.pairKey, func(k cause) {
+		s.wide(r.pairKey, leaves, func(k cause) {
 			if found[k] == nil {
-				found[k] = &candidate{cause: k, total: cover.total(k)}
+				found[k] = &candidate{cause: k}
 			}
 			found[k].list = append(found[k].list, id)
 		})
+	}
+	out, in := s.coverage(stride)
+	for k, c := range found {
+		if k.out {
+			c.total += out[site{k.domain, k.place}]
+		}
+		if k.in {
+			c.total += in[site{k.domain, k.place}]
+		}
 	}
 	t.typical = likelihood{s.scatter[s.series[s.cells[0].series].class].scale, chance[3]}
 	for _, c := range found {
@@ -166,8 +164,8 @@ func (s *state) tomography() *tomography {
 
 // score is what a candidate gains with the suspects that nothing explains yet, and by
 // explaining others better than they are: of two causes the worse one is what a pair shows.
-// gains are what suspects gain already, 0 where they are not explained.
-func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault, ok bool) {
+// gains are what suspects gain already, 0 where they are not explained. The score is 0 where it explains nothing.
+func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault) {
 	var xs []float32
 	lost := 0
 	for _, i := range c.list {
@@ -180,8 +178,8 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 	}
 	f = fault{cause: c.cause, slow: len(xs), total: c.total, lost: lost > len(xs)/2}
 	f.mu = middle(xs)
-	if len(xs) < 2 || f.mu > t.s.worth() || !t.witnessed(c) {
-		return f, false
+	if len(xs) < 2 || f.mu > worth || !t.witnessed(c) {
+		return f
 	}
 	// A direction of its own is one fault, whatever rails a node says that it was measured over.
 	each, alone := map[place]float64{}, 0.0
@@ -205,8 +203,10 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 		share := (float64(len(xs)) + 0.5) / (float64(c.total) + 1)
 		miss = max(miss, healthy*math.Log(1-share)+float64(len(xs))*math.Log(share))
 	}
-	f.score += miss - t.s.penalty(c.domain)
-	return f, f.score > alone
+	if f.score += miss - t.s.penalty(c.domain); f.score <= alone {
+		f.score = 0
+	}
+	return f
 }
 
 // witnessed tells whether several nodes show a cause: of two that are slow with each other either may be at fault, and
@@ -224,14 +224,14 @@ const (
 	// reported is decided by more sweeps than the present state has.
 	pairPenalty = 4
 	// mostFaults bounds the causes of one explanation, mostCompared those of which the confidence is found.
-	mostFaults   = 64
+	mostFaults   = 32
 	mostCompared = 8
 )
 
 // greedy takes the best cause again and again, without the one that is banned.
 func (t *tomography) greedy(ban cause) (e explanation) {
 	done, gains := make([]bool, len(t.suspects)), make([]float64, len(t.suspects))
-	scores, good, fresh := make([]fault, len(t.wide)), make([]bool, len(t.wide)), make([]bool, len(t.wide))
+	scores, fresh := make([]fault, len(t.wide)), make([]bool, len(t.wide))
 	for len(e.faults) < mostFaults {
 		best := -1
 		for i := range t.wide {
@@ -239,17 +239,16 @@ func (t *tomography) greedy(ban cause) (e explanation) {
 				continue
 			}
 			if !fresh[i] {
-				scores[i], good[i] = t.score(&t.wide[i], done, gains)
-				fresh[i] = true
+				scores[i], fresh[i] = t.score(&t.wide[i], done, gains), true
 			}
-			if good[i] && (best < 0 || scores[i].score > scores[best].score) {
+			if scores[i].score > 0 && (best < 0 || scores[i].score > scores[best].score) {
 				best = i
 			}
 		}
 		if best < 0 {
 			break
 		}
-		e.add(scores[best])
+		e.faults, e.total = append(e.faults, scores[best]), e.total+scores[best].score
 		for _, k := range t.wide[best].list {
 			p := &t.suspects[k]
 			g := p.gain(p.x, scores[best].mu)
@@ -268,7 +267,7 @@ func (t *tomography) greedy(ban cause) (e explanation) {
 
 var slowPair, oneWay = &causeKinds[len(causeKinds)-2], &causeKinds[len(causeKinds)-1]
 
-// alone explains what is left, each by a fault of its pair: both ways where both are slow.
+// alone explains what is left, the worst each by a fault of its pair: both ways where both are slow.
 func (t *tomography) alone(e *explanation, done []bool) {
 	left := map[place][]int32{}
 	for i := range t.suspects {
@@ -277,11 +276,8 @@ func (t *tomography) alone(e *explanation, done []bool) {
 			left[k] = append(left[k], int32(i))
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(left), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b))
-	})
-	for _, k := range keys {
-		list := left[k]
+	var faults []fault
+	for k, list := range left {
 		c := cause{oneWay, k}
 		if back, both := left[place{k.b, k.a}]; both {
 			if k.a > k.b {
@@ -296,7 +292,15 @@ func (t *tomography) alone(e *explanation, done []bool) {
 			f.score += p.gain(p.x, p.x)
 			f.lost = f.lost || p.lost
 		}
-		e.add(f)
+		faults = append(faults, f)
+	}
+	slices.SortFunc(faults, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b))
+	})
+	for i, f := range faults {
+		if e.total += f.score; i < mostFaults {
+			e.faults = append(e.faults, f)
+		}
 	}
 }
 
@@ -304,18 +308,14 @@ func (t *tomography) alone(e *explanation, done []bool) {
 func (s *state) explain() explanation {
 	t := s.tomography()
 	e := t.greedy(cause{})
-	for range 3 {
-		if better, found := t.compare(&e); found {
-			e = better
-			continue
-		}
-		break
+	for n := 0; n < 3 && t.improve(&e); n++ {
+		continue
 	}
 	return e
 }
 
-// compare finds how sure the causes of an explanation are, or a better explanation.
-func (t *tomography) compare(e *explanation) (better explanation, found bool) {
+// improve finds how sure the causes of an explanation are, or a better explanation.
+func (t *tomography) improve(e *explanation) bool {
 	for i := range e.faults {
 		f := &e.faults[i]
 		if i >= mostCompared || f.narrow() {
@@ -324,14 +324,12 @@ func (t *tomography) compare(e *explanation) (better explanation, found bool) {
 		}
 		w := t.greedy(f.cause)
 		if w.total > e.total+1e-9 {
-			return w, true
+			*e = w
+			return true
 		}
 		f.sure = probability(e.total - w.total)
-		if k := slices.IndexFunc(w.faults, func(o fault) bool { return !e.has(o.cause) }); k >= 0 {
-			f.other = &w.faults[k].cause
-		}
 	}
-	return better, false
+	return false
 }
 
 // probability turns a difference of logarithms into a probability. It is halved, because cells

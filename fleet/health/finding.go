@@ -20,7 +20,6 @@ const (
 	SlowPath         finding.Kind = "slow-path"          // all pairs between two leaves
 	SlowRail         finding.Kind = "slow-rail"          // all pairs of a rail
 	SlowFleet        finding.Kind = "slow-fleet"         // most pairs became slower together, of all or of one sort
-	SlowDaily        finding.Kind = "slow-daily"         // slow at the same hours of most days
 	Unreachable      finding.Kind = "silent"             // a node without heartbeats
 	UnreachableFleet finding.Kind = "silent-fleet"       // most nodes at once: rather their way to the server
 	LateBeats        finding.Kind = "late-beats"         // a node whose heartbeats have gaps
@@ -32,7 +31,6 @@ const (
 	Congestion       finding.Kind = "congestion"         // a port that the network holds with pause frames
 	SlowTaker        finding.Kind = "slow-receiver"      // a port that holds the network: its host is slow
 	Marked           finding.Kind = "congestion-marks"   // a port whose traffic meets far more congestion than its peers'
-	Straggler        finding.Kind = "straggler"          // last in collectives again and again
 )
 
 // rule is what is said of a kind of finding that is not one of causes: how much it matters and how sure it is, unless
@@ -55,7 +53,7 @@ var rules = map[finding.Kind]rule{
 		"Check the management network and this server's own connection before draining anything.",
 	},
 	LateBeats: {
-		finding.Warn, 0.8, "%s comes and goes: %d gaps between its heartbeats within an hour.",
+		finding.Warn, 0.8, "%s comes and goes: three gaps between its heartbeats within an hour.",
 		"Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
 	},
 	LinkDown: {
@@ -76,28 +74,16 @@ var rules = map[finding.Kind]rule{
 		"The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the " +
 			"cable and the host's load.",
 	},
-	unposted: {
-		finding.Warn, 0.9, "Port %s drops packets that arrive, as no receive buffer is ready for them: %s.",
-		"Neither cable nor switch: look on this host for processes that are stopped, starved of processors or post too " +
-			"few receives; for kernel traffic lengthen the receive ring (ethtool -G DEV rx N).",
-	},
 	NotReady: {
 		finding.Warn, 0.9, "Port %s waits for receivers that are too slow: they have no buffers ready: %s.",
 		"Neither cable nor switch: look at the hosts that it sends to, where out_of_buffer rises, for processes that are " +
 			"stopped, starved of processors or post too few receives.",
 	},
 	Congestion: {
-		finding.Warn, 0.8, "Port %s is told to pause, congestion from the switch: %s.",
+		finding.Note, 0.8, "Port %s is told to pause, congestion from the switch: %s.",
 		"Not this host: whoever it sends to takes too slowly, or many send to one. Look for a node that sends pause " +
 			"frames (slow-receiver), for links with less rate than the others, and at the switch's queues; then at PFC and " +
 			"ECN thresholds.",
-	},
-	congestionFleet: {
-		finding.Note, 0.7,
-		"%[2]d ports are told to pause, at least %[3]d times as much as they used to: congestion from the switch, all over " +
-			"the network.",
-		"A job that sends more than the network carries does this; else what changed for all: PFC and ECN thresholds of " +
-			"the switches, a spine or uplink that is down, another tenant.",
 	},
 	SlowTaker: {
 		finding.Warn, 0.8, "Port %s tells others to pause, this host is slow to receive: %s.",
@@ -110,19 +96,14 @@ var rules = map[finding.Kind]rule{
 			"tx_cnp counters are of what comes to the host, rp_ and rx_cnp of what it sends. Look at the uplinks of its " +
 			"leaf, adaptive routing, and ECN thresholds.",
 	},
-	Straggler: {
-		finding.Note, 0, "%s is last in %d of %d collectives, %.0f%% later than the median node: the others wait for it.",
-		"Check GPU clocks, temperature and power limits (nvidia-smi -q -d PERFORMANCE), ECC retirements, CPU and storage " +
-			"of the node; balance the input if they are healthy.",
-	},
 	SlowFleet: {
-		finding.Note, 0, "%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at the " +
-			"same time.", "",
-	},
-	SlowDaily: {
-		finding.Note, 0, "%s is slow daily %s for %s: %v instead of %v%s.",
-		"Look for what runs at these hours: backups, other jobs' checkpoints, scrubs of the storage, cron and systemctl " +
-			"list-timers. Move it, or start jobs at other hours.",
+		finding.Note, 0.9,
+		"%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, most pairs at the same time.",
+		"Look for what changed on all nodes at that time: driver, firmware, kernel or NCCL, MTU, congestion control, PFC " +
+			"and " +
+			"ECN of hosts and switches, spine switches and uplinks, power or clock limits, another tenant or job. Then " +
+			"measure " +
+			"again while nothing else runs, with the same message size and --max-rate as before.",
 	},
 }
 
@@ -139,51 +120,31 @@ func found(k finding.Kind, node, port string, since int64, evidence []string, fi
 	}
 }
 
-// relate joins findings of one node: what an unreachable node's pairs show is that it is unreachable, a slow link has
-// late messages too, and errors of a port are evidence for its being slow.
+// relate joins findings of one node: what an unreachable node's pairs show is that it is unreachable, and what is wrong
+// with its ports is evidence for a node's being slow.
 func relate(list []finding.Finding) (out []finding.Finding) {
-	unreachable, slow := map[string]bool{}, map[string]bool{}
-	ports := map[string][]finding.Finding{} // by node; those that most ports have are of ""
-	subject := func(f finding.Finding) string {
-		return fmt.Sprint(f.Transport, f.Kind, f.Where, f.Nodes[:min(len(f.Nodes), 1)])
-	}
+	unreachable := map[string]bool{}
+	ports := map[string][]finding.Finding{} // by node
 	for _, f := range list {
-		switch f.Kind {
-		case Unreachable, UnreachableFleet:
+		if f.Kind == Unreachable || f.Kind == UnreachableFleet {
 			for _, n := range f.Nodes {
 				unreachable[n] = true
 			}
-		case Congestion, SlowTaker, Marked, Errors, Flapping, LinkDown:
-			node := ""
-			if f.Where != "" {
-				node = f.Nodes[0]
-			}
-			ports[node] = append(ports[node], f)
+		} else if f.Figure == "" && f.Where != "" {
+			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
 		}
-		slow[subject(f)] = slow[subject(f)] || f.Figure == rate.String()
 	}
 	for _, f := range list {
 		reached := slices.ContainsFunc(f.Nodes, func(n string) bool { return !unreachable[n] })
 		if breadth(f.Kind) == 0 { // of a pair either end
 			reached = !unreachable[f.Nodes[0]] && !unreachable[f.Nodes[1]]
 		}
-		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && !reached ||
-			f.Figure == latency.String() && slow[subject(f)] {
+		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && !reached {
 			continue
 		}
-		f.Evidence = slices.Clone(f.Evidence)
-		switch {
-		case f.Kind == SlowFleet:
-			for _, p := range ports[""] {
-				f.Evidence = append(f.Evidence, finding.Facts(p.Text)...)
-			}
-		case f.Figure != "" && len(f.Nodes) == 1:
-			about := ports[f.Nodes[0]]
-			for _, p := range about {
-				f.Evidence = append(f.Evidence, finding.Facts("port "+p.Where+": "+p.Evidence[0].Text)...)
-			}
-			if f.Where == "" && len(about) == 1 {
-				f.Where = about[0].Where
+		if f.Figure != "" && len(f.Nodes) == 1 {
+			for _, p := range ports[f.Nodes[0]] {
+				f.Evidence = append(slices.Clip(f.Evidence), finding.Facts("port "+p.Where+": "+p.Evidence[0].Text)...)
 			}
 		}
 		out = append(out, f)
@@ -225,7 +186,7 @@ func Tempered(list []finding.Finding) []finding.Finding {
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
 func breadth(k finding.Kind) int {
 	switch k {
-	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SlowDaily, UnreachableFleet:
+	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, UnreachableFleet:
 		return 2
 	case pairs.SlowPair, pairs.OneWay:
 		return 0

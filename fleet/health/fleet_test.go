@@ -31,10 +31,9 @@ type fleet struct {
 	rng     *rand.Rand
 	h       *History
 	sweeps  int
-	late    func(a, b int) float64 // how many times the latency
-	each    func(t time.Time)      // called after every sample, where set
-	every   time.Duration          // between sweeps; 0 is five minutes
-	weather func(k int) float64    // what a whole sweep has, where set
+	each    func(t time.Time)   // called after every sample, where set
+	every   time.Duration       // between sweeps; 0 is five minutes
+	weather func(k int) float64 // what a whole sweep has, where set
 	setup   string
 	by      string // the transport
 }
@@ -43,7 +42,7 @@ type fleet struct {
 func shared(n, leaf int, seed uint64) *fleet {
 	f := &fleet{
 		n: n, leaf: leaf, noise: 0.05, stray: 0.03, busy: 0.15, upset: 0.003, cross: 0.8,
-		rng: rand.New(rand.NewPCG(seed, 77)), h: New(Options{}),
+		rng: rand.New(rand.NewPCG(seed, 77)), h: New(0),
 	}
 	if leaf > 0 {
 		for i := range n {
@@ -112,9 +111,6 @@ func (f *fleet) sweep() time.Time {
 					}
 					s.Rate = unit.Rate(v) * unit.GBps
 					s.Latency = unit.Time(20e6 * math.Exp(0.15*f.rng.NormFloat64()) / all)
-					if f.late != nil {
-						s.Latency = unit.Time(float64(s.Latency) * f.late(a, b))
-					}
 				}
 				f.h.Add(s)
 				if f.each != nil {

@@ -19,11 +19,11 @@ func FuzzObserve(f *testing.F) {
 {"link":{"node":"a","port":"p","up":false,"time":"2026-03-01T12:01:00Z"}}
 {"count":{"node":"a","port":"p","name":"symbol_error","value":18446744073709551615,"time":"2026-03-01T12:00:00Z"}}
 {"count":{"node":"a","port":"p","name":"symbol_error","value":0,"time":"2026-03-01T12:01:00Z"}}
-{"work":{"op":"1","node":"a","rank":3,"time":"2026-03-01T12:00:00Z","spent_us":5}}
 {"node":{"name":"a","gone":true}}`))
 	f.Add([]byte(`{"sample":{"sweep":"1","time":"0001-01-01T00:00:00Z","from":"a","to":"a"}}` + "\n{}\nnull\n[]\n{\"beat\":{}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h := New(Options{Sweeps: 4, Nodes: 8})
+		h := New(0)
+		h.most.sweeps, h.most.nodes = 4, 8
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			o, err := Decode(line)
 			if err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"busbar.dev/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -32,7 +30,7 @@ func TestTexts(t *testing.T) {
 					if i == 3 {
 						v = uint64(40 * m)
 					}
-					f.h.Count(Count{name(i), "mlx5_0", "symbol_error", v, at(16).Add(time.Duration(m) * time.Minute)})
+					f.h.Count(name(i), "mlx5_0", "symbol_error", v, at(16).Add(time.Duration(m)*time.Minute))
 				}
 			}
 		}},
@@ -69,25 +67,18 @@ func TestTexts(t *testing.T) {
 		{"ports and nodes", 4, 0, nil, nil, func(f *fleet) {
 			now := at(f.sweeps)
 			for k := range 6 {
-				f.h.Link(LinkState{"node1", "eth0", k%2 == 1, now.Add(time.Duration(k-8) * time.Minute)})
+				f.h.Link("node1", "eth0", k%2 == 1, now.Add(time.Duration(k-8)*time.Minute))
 			}
-			f.h.Link(LinkState{"node2", "eth0", true, now.Add(-3 * time.Minute)})
-			f.h.Link(LinkState{"node2", "eth0", false, now.Add(-2 * time.Minute)})
+			f.h.Link("node2", "eth0", true, now.Add(-3*time.Minute))
+			f.h.Link("node2", "eth0", false, now.Add(-2*time.Minute))
 			for k := range 60 {
 				for i := range 4 {
 					if i != 3 || k < 10 {
 						f.h.Beat(name(i), now.Add(time.Duration(5*(k-60))*time.Second))
 					}
 				}
-				f.h.Count(Count{"node0", "eth0", "out_of_sequence", uint64(1e5 * k), now.Add(time.Duration(k-60) * time.Minute)})
-				f.h.Count(Count{"node1", "eth0", "out_of_sequence", 7, now.Add(time.Duration(k-60) * time.Minute)})
-				for i := range 4 {
-					w := Work{fmt.Sprint(k), name(i), i, now, unit.Seconds(0.1 + float64(i)/1000)}
-					if i == 2 {
-						w.Spent = unit.Seconds(0.13)
-					}
-					f.h.Work(w)
-				}
+				f.h.Count("node0", "eth0", "out_of_sequence", uint64(1e5*k), now.Add(time.Duration(k-60)*time.Minute))
+				f.h.Count("node1", "eth0", "out_of_sequence", 7, now.Add(time.Duration(k-60)*time.Minute))
 			}
 		}},
 	} {

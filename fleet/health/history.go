@@ -8,57 +8,53 @@ import (
 	"time"
 
 	"busbar.dev/finding"
-	"busbar.dev/unit"
 )
 
-// Options bound what a History keeps. The zero value is usual: a thousand nodes and all
-// their pairs in some 200 MB.
-type Options struct {
-	Samples int        // most of one pair and direction; 0 is 512
-	Memory  unit.Bytes // for the samples of all pairs of a transport together; 0 is 128 MiB
-	Series  int        // most pairs of a transport, by direction and rail; 0 is 1,050,000
-	Nodes   int        // most nodes; 0 is 16,384
-	Sweeps  int        // most sweeps of a transport; 0 is 4096
-	// Unreachable is after how long without a heartbeat a node is unreachable; 0 is three times the
-	// usual distance of its heartbeats and 15 s at least.
-	Unreachable time.Duration
+// bounds are the most that a History keeps: a thousand nodes and all their pairs in some 200 MB.
+type bounds struct {
+	samples int // of one pair and direction
+	series  int // pairs of a transport, by direction and rail
+	nodes   int
+	sweeps  int // of a transport
 }
+
+// mostMemory bounds the samples of all pairs of a transport together, in bytes.
+const mostMemory = 128 << 20
 
 // Place says which nodes are peers. Empty names are unknown, and equal to each other.
 type Place struct {
-	Leaf string `json:"leaf,omitempty"` // the switch or rack that the node hangs on
-	Type string `json:"type,omitempty"` // nodes of one type are built alike
+	Leaf string // the switch or rack that the node hangs on
+	Type string // nodes of one type are built alike
 }
 
 // History is what is known of a fleet. Make one with New.
 type History struct {
-	opt     Options
+	most    bounds
+	silence time.Duration // after how long without a heartbeat a node is unreachable
+	lost    int64         // until when heartbeats were lost, ns
 	nodes   names
 	leaves  names
 	types   names
 	node    []node // by number of nodes
 	version int    // counts changes of places, and nodes that were taken out or came back
 	tables  map[string]*table
-	jobs    []*job     // the last calls of collectives, as they came
-	deaf    [][2]int64 // times in which heartbeats were lost, ns, the oldest first
 }
 
 // node is what is known of one node apart from its pairs.
 type node struct {
 	leaf, kind int32 // -1 where it is unknown
 	gone       bool
-	beats      []timed[struct{}]
+	failure    string  // why its last measurement that failed did
+	beat       int64   // the last, ns
+	gaps       []int64 // when the last gaps between heartbeats began
 	ports      map[string]*port
 }
 
-// New is an empty history.
-func New(o Options) *History {
-	o.Samples = max(cmp.Or(o.Samples, 512), leastSamples)
-	o.Memory = cmp.Or(o.Memory, 128*unit.MiB)
-	o.Series = cmp.Or(o.Series, 1_050_000)
-	o.Nodes = cmp.Or(o.Nodes, 16384)
-	o.Sweeps = cmp.Or(o.Sweeps, 4096)
-	return &History{opt: o, tables: map[string]*table{}}
+// New is an empty history. A node is unreachable after so long without a heartbeat; 0 is 25 s.
+func New(silence time.Duration) *History {
+	return &History{
+		most: bounds{512, 1_050_000, 16384, 4096}, silence: cmp.Or(silence, 25*time.Second), tables: map[string]*table{},
+	}
 }
 
 // mostTables bounds the transports that have histories.
@@ -70,7 +66,7 @@ func (h *History) over(by string) *table {
 	t := h.tables[by]
 	if t == nil && len(h.tables) < mostTables && len(by) <= longest {
 		t = &table{
-			History: h, index: map[pairKey]int32{}, errors: map[int32]string{}, active: map[string]*raised{},
+			History: h, index: map[pairKey]int32{}, active: map[string]*raised{},
 			sweeps: sweeps{byID: map[string]uint32{}},
 		}
 		h.tables[by] = t
@@ -108,7 +104,7 @@ func (h *History) nodeOf(name string) (i int32, ok bool) {
 	if name == "" || len(name) > longest {
 		return -1, false
 	}
-	if i = h.nodes.of(name, h.opt.Nodes); i < 0 {
+	if i = h.nodes.of(name, h.most.nodes); i < 0 {
 		return -1, false
 	}
 	if int(i) == len(h.node) {
@@ -125,14 +121,14 @@ func (h *History) nodeOf(name string) (i int32, ok bool) {
 const mostTypes = 30
 
 // SetPlace says where a node is. A later call replaces an earlier one.
-func (h *History) SetPlace(name string, p Place) bool {
+func (h *History) SetPlace(name string, p Place) {
 	i, ok := h.nodeOf(name)
 	if !ok || len(p.Leaf) > longest || len(p.Type) > longest {
-		return false
+		return
 	}
 	leaf, kind := int32(-1), int32(-1)
 	if p.Leaf != "" {
-		leaf = h.leaves.of(p.Leaf, h.opt.Nodes)
+		leaf = h.leaves.of(p.Leaf, h.most.nodes)
 	}
 	if p.Type != "" {
 		kind = h.types.of(p.Type, mostTypes)
@@ -141,7 +137,6 @@ func (h *History) SetPlace(name string, p Place) bool {
 		n.leaf, n.kind = leaf, kind
 		h.version++
 	}
-	return true
 }
 
 // Forget takes a node out: it was removed on purpose, and is neither silent nor slow.
@@ -150,7 +145,7 @@ func (h *History) SetPlace(name string, p Place) bool {
 func (h *History) Forget(name string) {
 	if i, ok := h.nodes.num[name]; ok {
 		n := &h.node[i]
-		n.gone, n.beats, n.ports = true, nil, nil
+		n.gone, n.beat, n.gaps, n.ports = true, 0, nil, nil
 		h.version++
 	}
 }
@@ -158,47 +153,14 @@ func (h *History) Forget(name string) {
 // isTime tells whether a time is one: after 1970, and before 2191, for nanoseconds count to 2262.
 func isTime(t time.Time) bool { return t.Unix() > 0 && t.Unix() < 7e9 }
 
-// timed is a value at a time in ns.
-type timed[T any] struct {
-	at int64
-	v  T
-}
-
-// insertTimed puts a value in its place in time; false where that time is taken, or before all of a full list.
-func insertTimed[T any](list *[]timed[T], t time.Time, v T, most int) bool {
-	at := t.UnixNano()
-	k, there := slices.BinarySearchFunc(*list, at, func(x timed[T], at int64) int { return cmp.Compare(x.at, at) })
-	if there || k == 0 && len(*list) >= most {
-		return false
-	}
-	*list = slices.Insert(*list, k, timed[T]{at, v})
-	return true
-}
-
-// withoutRuns leaves the first and the last of equal values in a row.
-func withoutRuns[T comparable](list []timed[T]) []timed[T] {
-	keep := list[:0]
-	var before T
-	for i, x := range list {
-		if i == 0 || i == len(list)-1 || x.v != before || x.v != list[i+1].v {
-			keep = append(keep, x)
-		}
-		before = x.v
-	}
-	return keep
-}
-
 // Findings is all that is wrong as of now, worst first. It may be called as often as is
 // wanted; what it answers changes with the observations and, for silence, with now.
 func (h *History) Findings(now time.Time) []finding.Finding {
-	list := slices.Concat(h.unreachable(now), h.portFindings(now), h.stragglers())
+	list := slices.Concat(h.unreachable(now), h.portFindings(now))
 	for _, by := range slices.Sorted(maps.Keys(h.tables)) {
 		for _, f := range h.tables[by].findings() {
 			if by != "" { // TCP was there first
 				f.ID, f.Transport, f.Text = f.ID+"@"+by, by, "Over "+strings.ToUpper(by)+": "+f.Text
-				if f.ExplainedBy != "" {
-					f.ExplainedBy += "@" + by
-				}
 			}
 			list = append(list, f)
 		}

@@ -24,7 +24,7 @@ func TestLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	const healthy, patience = 6, 2
-	h := New(Options{})
+	h := New(0)
 	for k, s := range sweeps {
 		for a := range s.Rate {
 			for b := range s.Rate {

@@ -91,7 +91,7 @@ const levelBatch = 64
 func (t *table) levels() {
 	var dirty []*sweep
 	for _, w := range t.sweeps.order {
-		if w.dirty || len(w.pairs) != t.classes() {
+		if w.dirty || len(w.level) != t.classes() {
 			dirty = append(dirty, w)
 		}
 	}
@@ -107,55 +107,30 @@ type rowKey struct {
 	class  int16
 }
 
-// row is figures of pairs.
-type row [figures][]float32
-
 // levelsOf takes an upper quantile of a sender's pairs, and of these over the senders. Faults and disturbances only
 // slow down, hence not the median: with it three bad nodes of eight, or one bad leaf of three, would be what is usual.
 func (t *table) levelsOf(dirty []*sweep) {
 	for _, w := range dirty {
-		w.dirty, w.pairs = true, make([]int32, t.classes())
-		for f := range w.level {
-			w.level[f] = slices.Repeat([]float32{float32(math.NaN())}, t.classes())
-		}
+		w.dirty, w.level = true, slices.Repeat([]float32{float32(math.NaN())}, t.classes())
 	}
-	senders := map[rowKey]*row{}
-	for k, r := range t.rows(dirty[0].order, dirty[len(dirty)-1].order) {
-		k.sweep.pairs[k.class] += int32(len(r[rate]))
+	senders := map[rowKey][]float32{}
+	for k, list := range t.rows(dirty[0].order, dirty[len(dirty)-1].order) {
 		k.sender = 0
-		for f, list := range r {
-			if len(list) > 0 {
-				rowOf(senders, k)[f] = append(rowOf(senders, k)[f], usual(list))
-			}
-		}
+		senders[k] = append(senders[k], usual(*list))
 	}
-	for k, r := range senders {
-		for f, list := range r {
-			if len(list) > 0 {
-				k.sweep.level[f][k.class] = usual(list)
-			}
-		}
+	for k, list := range senders {
+		k.sweep.level[k.class] = usual(list)
 	}
 	for _, w := range dirty {
 		w.dirty = false
 	}
 }
 
-// rowOf is a row, made where it is new.
-func rowOf(rows map[rowKey]*row, k rowKey) *row {
-	r := rows[k]
-	if r == nil {
-		r = &row{}
-		rows[k] = r
-	}
-	return r
-}
-
-// rows gathers the figures of sweeps whose levels are to be computed, of those from one place in time to another.
-func (t *table) rows(first, last int32) map[rowKey]*row {
-	rows := map[rowKey]*row{}
+// rows gathers the rates of sweeps whose levels are to be computed, of those from one place in time to another.
+func (t *table) rows(first, last int32) map[rowKey]*[]float32 {
+	rows := map[rowKey]*[]float32{}
 	var key rowKey
-	var r *row
+	var list *[]float32
 	for i := range t.series {
 		s := &t.series[i]
 		for k := len(s.samples) - 1; k >= 0 && s.class != unjudged; k-- {
@@ -163,18 +138,18 @@ func (t *table) rows(first, last int32) map[rowKey]*row {
 			if w.order < first {
 				break
 			}
-			if w.order > last || !w.dirty {
+			v, ok := s.samples[k].log()
+			if w.order > last || !w.dirty || !ok {
 				continue
 			}
 			// Samples of a sender mostly follow each other: the map is asked once for all.
 			if now := (rowKey{w, s.from, s.class}); now != key {
-				key, r = now, rowOf(rows, now)
-			}
-			for f := range figures {
-				if v, ok := s.samples[k].of(f); ok {
-					r[f] = append(r[f], float32(v))
+				if key = now; rows[key] == nil {
+					rows[key] = &[]float32{}
 				}
+				list = rows[key]
 			}
+			*list = append(*list, float32(v))
 		}
 	}
 	return rows
@@ -198,25 +173,25 @@ const (
 // others, compared with what they had. With two leaves, a bad link between them slows a whole class,
 // and its pairs have no better peers. Sweeps that were measured
 // alike are held against each other: a bound of the rate makes classes equal.
-func (t *table) expect(f figure) {
+func (t *table) expect() {
 	alike := map[string][]*sweep{}
 	for _, w := range t.sweeps.order {
-		w.expect[f] = w.level[f]
+		w.expect = w.level
 		alike[w.setup] = append(alike[w.setup], w)
 	}
 	for _, list := range alike {
-		expectAlike(list, f)
+		expectAlike(list)
 	}
 }
 
 // expectAlike does so for sweeps that were measured alike.
-func expectAlike(order []*sweep, f figure) {
-	base := make([]float32, len(order[0].level[f]))
+func expectAlike(order []*sweep) {
+	base := make([]float32, len(order[0].level))
 	known := 0
 	for c := range base {
 		var list []float32
 		for _, w := range order {
-			if v := w.level[f][c]; v == v {
+			if v := w.level[c]; v == v {
 				list = append(list, v)
 			}
 		}
@@ -228,14 +203,14 @@ func expectAlike(order []*sweep, f figure) {
 	for _, w := range order {
 		best := float32(math.Inf(-1))
 		for c, b := range base {
-			if d := w.level[f][c] - b; d > best {
+			if d := w.level[c] - b; d > best {
 				best = d
 			}
 		}
 		for c := acrossLeaves; c < len(base) && known > 1; c += pathKinds {
-			if base[c]+best-w.level[f][c] > shifted {
-				w.expect[f] = slices.Clone(w.expect[f])
-				w.expect[f][c] = base[c] + best
+			if base[c]+best-w.level[c] > shifted {
+				w.expect = slices.Clone(w.expect)
+				w.expect[c] = base[c] + best
 			}
 		}
 	}

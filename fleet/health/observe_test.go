@@ -15,8 +15,24 @@ type Observation struct {
 	Beat   *Heartbeat `json:"beat,omitempty"`
 	Link   *LinkState `json:"link,omitempty"`
 	Count  *Count     `json:"count,omitempty"`
-	Work   *Work      `json:"work,omitempty"`
 	Node   *Member    `json:"node,omitempty"`
+}
+
+// LinkState is what a port of a NIC was at a time.
+type LinkState struct {
+	Node string    `json:"node"`
+	Port string    `json:"port"`
+	Up   bool      `json:"up"`
+	Time time.Time `json:"time"`
+}
+
+// Count is a counter of a port as it was read.
+type Count struct {
+	Node  string    `json:"node"`
+	Port  string    `json:"port"`
+	Name  string    `json:"name"`
+	Value uint64    `json:"value"`
+	Time  time.Time `json:"time"`
 }
 
 // Heartbeat says that a node was alive.
@@ -44,43 +60,39 @@ func Decode(line []byte) (Observation, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return o, fmt.Errorf("observation: %w; expected one of sample, beat, link, count, work, node", err)
+		return o, fmt.Errorf("observation: %w; expected one of sample, beat, link, count, node", err)
 	}
 	if d.More() {
 		return o, errors.New("observation: more than one on a line")
 	}
 	n := 0
 	for _, set := range []bool{
-		o.Sample != nil, o.Beat != nil, o.Link != nil, o.Count != nil, o.Work != nil, o.Node != nil,
+		o.Sample != nil, o.Beat != nil, o.Link != nil, o.Count != nil, o.Node != nil,
 	} {
 		if set {
 			n++
 		}
 	}
 	if n != 1 {
-		return o, fmt.Errorf("observation: %d of sample, beat, link, count, work, node are set; expected one", n)
+		return o, fmt.Errorf("observation: %d of sample, beat, link, count, node are set; expected one", n)
 	}
 	return o, nil
 }
 
-// Observe takes an observation; false where it was known already or could not be kept.
-func (h *History) Observe(o Observation) bool {
+// Observe takes an observation.
+func (h *History) Observe(o Observation) {
 	switch {
 	case o.Sample != nil:
-		return h.Add(*o.Sample)
+		h.Add(*o.Sample)
 	case o.Beat != nil:
-		return h.Beat(o.Beat.Node, o.Beat.Time)
+		h.Beat(o.Beat.Node, o.Beat.Time)
 	case o.Link != nil:
-		return h.Link(*o.Link)
+		h.Link(o.Link.Node, o.Link.Port, o.Link.Up, o.Link.Time)
 	case o.Count != nil:
-		return h.Count(*o.Count)
-	case o.Work != nil:
-		return h.Work(*o.Work)
+		h.Count(o.Count.Node, o.Count.Port, o.Count.Name, o.Count.Value, o.Count.Time)
 	case o.Node != nil && o.Node.Gone:
 		h.Forget(o.Node.Name)
-		return true
 	case o.Node != nil:
-		return h.SetPlace(o.Node.Name, o.Node.Place)
+		h.SetPlace(o.Node.Name, o.Node.Place)
 	}
-	return false
 }

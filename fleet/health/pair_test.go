@@ -193,6 +193,7 @@ func TestFalseAlarms(t *testing.T) {
 		{"40% busy sweeps", 8, 4, 12, func(f *fleet) { f.busy = 0.4 }, 0},
 		{"busy spells in 30% of sweeps", 8, 4, 12, func(f *fleet) { f.spells = 0.3 }, 0},
 		{"pairs differ by 5%", 8, 4, 12, func(f *fleet) { f.uneven = 0.05 }, 0},
+		{"pairs differ by 20%", 8, 0, 12, func(f *fleet) { f.uneven = 0.2 }, 0},
 		{"nodes upset in 2% of sweeps", 8, 4, 12, func(f *fleet) { f.upset = 0.02 }, 10},
 	} {
 		alarms, raised := 0, map[string]bool{}

@@ -2,10 +2,8 @@ package health
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/unit"
@@ -15,7 +13,6 @@ import (
 type raised struct {
 	finding finding.Finding
 	fault
-	fig figure
 }
 
 // enough good sweeps in a row end a finding.
@@ -27,42 +24,29 @@ func (t *table) findings() (list []finding.Finding) {
 		t.settle()
 		t.classify()
 		t.levels()
-		t.raise(rate)
-		t.raise(latency)
+		t.raise()
 		t.whole = t.slower()
-		t.daily.renew(t)
 		t.stale = false
 	}
-	for _, r := range t.raised() {
-		// A fault of leaves that all of them have is one of the whole.
-		if t.whole == nil || t.whole.ID != acrossID || r.fig != rate || !r.leaf() ||
-			r.finding.Factor <= 0.8*t.whole.Factor {
+	for _, r := range t.active {
+		// A fault of leaves that most of them have is one of the whole.
+		if t.whole == nil || !r.leaf() || r.finding.Factor <= 0.8*t.whole.Factor {
 			list = append(list, r.finding)
 		}
 	}
 	if t.whole != nil {
 		list = append(list, *t.whole)
 	}
-	list = append(list, t.daily.list...)
-	t.daily.explain(list)
 	return list
 }
 
-// raised are the faults that were reported, in a fixed order.
-func (t *table) raised() (list []*raised) {
-	for _, id := range slices.Sorted(maps.Keys(t.active)) {
-		list = append(list, t.active[id])
-	}
-	return list
-}
-
-// raise brings the reported faults of one figure up to date.
-func (t *table) raise(f figure) {
-	s := t.state(f)
+// raise brings the reported faults up to date.
+func (t *table) raise() {
+	s := t.state()
 	e := s.explain()
 	var gone []fault // reported, and not of the present explanation
-	for _, r := range t.raised() {
-		if r.fig == f && !e.has(r.cause) {
+	for _, r := range t.active {
+		if !e.has(r.cause) {
 			gone = append(gone, r.fault)
 		}
 	}
@@ -70,22 +54,22 @@ func (t *table) raise(f figure) {
 	s.confirm(now, before)
 	var sure []cause
 	for _, r := range now {
-		id := t.id(r.cause, f)
+		id := t.id(r.cause)
 		switch known := t.active[id]; {
 		case r.good >= enough:
 			delete(t.active, id)
-		case known == nil && r.narrow() && t.ending(r.cause, f):
-			// What a wider fault left in the middle of the last sweeps.
+		case r.start == nil || known == nil && r.narrow() && t.ending(r.cause):
+			// All its pairs are explained by others, or a wider fault left it in the middle of the last sweeps.
 		case known != nil || r.confirmed():
-			if t.oneWord(r, f) {
+			if t.oneWord(r) {
 				r.sure = min(r.sure, 0.8)
 			}
-			t.active[id] = &raised{t.finding(s, r, known), r.fault, f}
+			t.active[id] = &raised{t.finding(s, r, known), r.fault}
 			sure = append(sure, r.cause)
 		}
 	}
 	for _, r := range before {
-		id := t.id(r.cause, f)
+		id := t.id(r.cause)
 		if r.good >= enough || t.vanished(r.cause) ||
 			slices.ContainsFunc(sure, func(c cause) bool { return t.replaces(c, r.cause) }) {
 			delete(t.active, id)
@@ -100,7 +84,7 @@ const fewNodes = 12
 
 // oneWord tells whether the fault of a node rests on the word of one other: without that one nothing of it is seen. In
 // larger fleets no node has as much to say.
-func (t *table) oneWord(r *trial, f figure) bool {
+func (t *table) oneWord(r *trial) bool {
 	if !r.node() || len(t.node) > fewNodes {
 		return false
 	}
@@ -108,7 +92,7 @@ func (t *table) oneWord(r *trial, f figure) bool {
 		if n == int(r.a) || t.node[n].gone {
 			continue
 		}
-		s := t.without(int32(n)).state(f)
+		s := t.without(int32(n)).state()
 		now := s.trials(s.explain().faults)
 		s.confirm(now, nil)
 		if !slices.ContainsFunc(now, func(o *trial) bool { return o.node() && o.a == r.a && o.sum > 0 }) {
@@ -126,7 +110,6 @@ func (t *table) without(n int32) *table {
 	}
 	for _, s := range t.series {
 		if s.from != n && s.to != n {
-			s.rebase = 0
 			rest.series = append(rest.series, s)
 		}
 	}
@@ -137,10 +120,13 @@ func (t *table) without(n int32) *table {
 }
 
 // ending tells whether a wider fault that was reported covers a pair.
-func (t *table) ending(c cause, f figure) bool {
-	return slices.ContainsFunc(t.raised(), func(r *raised) bool {
-		return r.fig == f && !r.narrow() && t.covers(r.cause, pairKey{c.a, c.b, 0})
-	})
+func (t *table) ending(c cause) bool {
+	for _, r := range t.active {
+		if !r.narrow() && t.covers(r.cause, pairKey{c.a, c.b, 0}) {
+			return true
+		}
+	}
+	return false
 }
 
 // vanished tells whether a node of a cause was taken out.
@@ -167,7 +153,7 @@ func (t *table) replaces(c, old cause) bool {
 // finding makes or renews the finding of a fault. Its beginning and its worst severity stay.
 func (t *table) finding(s *state, r *trial, old *raised) finding.Finding {
 	f := finding.Finding{
-		ID: t.id(r.cause, s.fig), Kind: r.kind, Nodes: t.nodesOf(r.cause), Figure: s.fig.String(),
+		ID: t.id(r.cause), Kind: r.kind, Nodes: t.nodesOf(r.cause), Figure: bandwidth, Where: t.who(r.cause),
 		Since: stamp(r.start.at), Always: r.always, Factor: round(math.Exp(min(r.level, 0))),
 		Confidence: round(r.sure * (1 - min(0.5, 0.05*math.Exp(r.need-r.sum)))),
 		Evidence:   finding.Facts(t.evidence(s, r)...),
@@ -175,12 +161,10 @@ func (t *table) finding(s *state, r *trial, old *raised) finding.Finding {
 	if r.lost {
 		f.Factor = 0
 	}
-	if !r.node() {
-		f.Where = t.who(r.cause)
-	} else {
+	if r.node() {
 		_, f.Where = t.names(r.cause)
 	}
-	f.Severity = severity(f.Factor, s.fig)
+	f.Severity = severity(f.Factor)
 	if f.Confidence < 0.5 && f.Severity == finding.Error {
 		f.Severity = finding.Warn // something is wrong, but hardly there
 	}
@@ -188,101 +172,67 @@ func (t *table) finding(s *state, r *trial, old *raised) finding.Finding {
 		f.Since, f.Always, f.Clearing = old.finding.Since, old.finding.Always, r.good > 0
 		f.Severity = max(f.Severity, old.finding.Severity)
 	}
-	whose, since, slow := "its", ", since ", "slow"
-	if r.leaf() || r.narrow() {
-		whose = "their"
-	}
+	since, slow, how := ", since ", "slow", fmt.Sprintf("%.0f%% of peers' bandwidth", 100*f.Factor)
 	if f.Always {
 		since = ", since the first sweep seen at "
 	}
-	how := fmt.Sprintf("%.0f%% of %s peers' bandwidth", 100*f.Factor, whose)
-	switch {
-	case r.lost:
+	if r.lost {
 		slow, how = "cut off", "measurements fail"
-	case s.fig == latency:
-		how = fmt.Sprintf("%.1f times the latency of %s peers", 1/f.Factor, whose)
 	}
-	f.Text, f.Fix = t.describe(r, slow, how+since+clock(f.Since))
+	f.Text, f.Fix = t.describe(r, slow, how+since+clock(f.Since.UnixNano()))
 	return f
 }
 
+// bandwidth is the figure of findings about pairs.
+const bandwidth = "bandwidth"
+
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// clock prints a time of a finding.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// clock prints a time of a finding, in ns.
+func clock(at int64) string { return stamp(at).Format("2006-01-02 15:04:05Z") }
 
-// severity follows from the factor. A fault by a half is an error, with room for the noise
-// around it; latencies matter less.
-func severity(factor float64, f figure) finding.Severity {
-	bad, warn := 0.6, 0.8
-	if f == latency {
-		bad, warn = 0.02, 0.25
-	}
+// severity follows from the factor. A fault by a half is an error, with room for the noise around it.
+func severity(factor float64) finding.Severity {
 	switch {
-	case factor <= bad:
+	case factor <= 0.6:
 		return finding.Error
-	case factor <= warn:
+	case factor <= 0.8:
 		return finding.Warn
 	}
 	return finding.Note
 }
 
-// share says that only some pairs of a leaf suffer.
-func (t *trial) share() string {
-	if !t.some() {
-		return ""
-	}
-	return fmt.Sprintf(" (%d of %d pairs: one of several links)", t.slow, t.total)
-}
-
 // evidence are the figures behind a fault.
 func (t *table) evidence(s *state, r *trial) (list []string) {
-	amount := func(log float64) string {
-		if s.fig == latency {
-			return unit.Time(math.Exp(-log)).String()
+	before, since := s.medians(r)
+	switch {
+	case r.lost:
+		failure := t.node[t.series[r.members[0]].from].failure
+		if r.node() {
+			failure = t.node[r.a].failure
 		}
-		return unit.Rate(math.Exp(log)).String()
+		list = append(list, fmt.Sprintf("%d of %d pairs fail", r.slow, r.total), failure)
+	case r.always:
+		list = append(list, fmt.Sprintf("%d of %d pairs slow: median %s", r.slow, r.total, since))
+	default:
+		list = append(list, fmt.Sprintf("%d of %d pairs slow: median %s, before %s", r.slow, r.total, since, before))
 	}
-	if r.lost {
-		list = append(list, fmt.Sprintf("%d of %d pairs fail", r.slow, r.total))
-		if k := slices.IndexFunc(r.members, func(i int32) bool { return t.errors[i] != "" }); k >= 0 {
-			i := r.members[k]
-			list = append(list, fmt.Sprintf("%s to %s: %s", t.nodes.list[t.series[i].from], t.nodes.list[t.series[i].to],
-				t.errors[i]))
-		}
-	} else {
-		own, peers, _ := s.typical(r, true)
-		line := fmt.Sprintf("%d of %d pairs slow: median %s", r.slow, r.total, amount(own))
-		if own-peers < r.level/2 { // else the whole class fell with them
-			line += ", their peers " + amount(peers)
-		}
-		list = append(list, line)
-	}
-	if own, _, n := s.typical(r, false); n > 0 && !r.always {
-		list = append(list, fmt.Sprintf("before: %s, over %d sweeps", amount(own), n))
-	}
-	list = append(list, fmt.Sprintf("%d sweeps agree; log-likelihood %.0f, reported from %.0f", r.sweeps, r.sum, r.need))
-	if r.other != nil && r.sure < 0.95 {
-		list = append(list, "otherwise: "+t.id(*r.other, s.fig))
-	}
-	return list
+	return append(list, fmt.Sprintf("%d sweeps agree; log-likelihood %.0f, reported from %.0f", r.sweeps, r.sum, r.need))
 }
 
-// typical is what members of a cause showed in the middle since it began, or before, what their classes did, and in how
-// many sweeps.
-func (s *state) typical(t *trial, since bool) (own, peers float64, n int) {
-	var of, level []float32
-	seen := map[*sweep]bool{}
+// medians are what members of a cause showed before it began, and since.
+func (s *state) medians(t *trial) (before, since unit.Rate) {
+	var old, now []float32
 	for m := 0; m < len(t.members); m += 1 + len(t.members)/2000 {
-		r := &s.series[t.members[m]]
-		for _, p := range r.samples {
-			v, ok := p.of(s.fig)
-			w := s.sweeps.at(p.sweep)
-			if l := w.level[s.fig][r.class]; ok && l == l && (w.order >= t.start.order) == since {
-				of, level = append(of, float32(v)), append(level, l)
-				seen[w] = true
+		for _, p := range s.series[t.members[m]].samples {
+			list := &now
+			if s.sweeps.at(p.sweep).order < t.start.order {
+				list = &old
+			}
+			if v, ok := p.log(); ok {
+				*list = append(*list, float32(v))
 			}
 		}
 	}
-	return middle(of), middle(level), len(seen)
+	return unit.Rate(math.Exp(middle(old))), unit.Rate(math.Exp(middle(now)))
 }

@@ -24,7 +24,7 @@ func TestRDMACounters(t *testing.T) {
 		"counters/port_xmit_wait": "",
 	} {
 		for _, all := range []bool{false, true} {
-			h := New(Options{})
+			h := New(0)
 			var now time.Time
 			for k := range 13 { // two hours
 				now = began.Add(time.Duration(k) * 10 * time.Minute)
@@ -42,7 +42,7 @@ func TestRDMACounters(t *testing.T) {
 						t.Fatalf("%v %v", ports, err)
 					}
 					for c, v := range ports[0].Counters {
-						h.Count(Count{fmt.Sprintf("node%d", i), ports[0].Name, c, v, now})
+						h.Count(fmt.Sprintf("node%d", i), ports[0].Name, c, v, now)
 					}
 				}
 			}

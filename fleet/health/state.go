@@ -31,10 +31,9 @@ type scatter struct {
 // widest is the wider of what cells and single samples show.
 func (s scatter) widest() float64 { return max(s.noise, s.spread) }
 
-// state is one figure of all pairs as they are now.
+// state is all pairs as they are now.
 type state struct {
 	*table
-	fig     figure
 	cells   []cell
 	scatter []scatter // by class
 	// What pairs that nothing is wrong with showed lately, of every so many: in all sweeps and in each.
@@ -46,17 +45,14 @@ type state struct {
 // lostLog stands for a failed measurement: 5 % of the rate.
 var lostLog = math.Log(0.05)
 
-// residual is how far a sample is below what it should be. A pair is held against its class,
-// and against its own past where that was better.
+// residual is how far a sample is below what its class should show.
 func (s *state) residual(r *series, p point) (v float64, ok bool) {
 	if p.rate == lost {
-		return lostLog, s.fig == rate
+		return lostLog, true
 	}
-	if v, ok = p.of(s.fig); !ok {
-		return 0, false
-	}
-	v -= float64(s.sweeps.at(p.sweep).expect[s.fig][r.class]) + max(0, float64(r.base[s.fig]))
-	return v, v == v
+	v, ok = p.log()
+	v -= float64(s.sweeps.at(p.sweep).expect[r.class])
+	return v, ok && v == v
 }
 
 // residuals are those of a pair's newest samples, the oldest of them first.
@@ -70,21 +66,16 @@ func (s *state) residuals(r *series, most int) iter.Seq2[*sweep, float64] {
 	}
 }
 
-// state is one figure as it is now.
-func (t *table) state(f figure) *state {
-	s := &state{
-		table: t, fig: f, scatter: make([]scatter, t.classes()), cells: make([]cell, 0, len(t.series)),
-	}
-	t.expect(f)
+// state is the table as it is now.
+func (t *table) state() *state {
+	s := &state{table: t, scatter: make([]scatter, t.classes()), cells: make([]cell, 0, len(t.series))}
+	t.expect()
 	every := 1 + len(t.series)/100_000 // spreads need not all of a million
 	steps, ups, sizes := make([][]float32, t.classes()), make([][]float32, t.classes()), make([][]float32, t.classes())
 	for i := range t.series {
 		r := &t.series[i]
 		if r.class == unjudged {
 			continue
-		}
-		if r.rebase <= 0 {
-			t.rebase(r)
 		}
 		c, step, ok := s.cell(r)
 		if !ok {
@@ -155,35 +146,6 @@ func middle(list []float32) float64 { return float64(stats.Nearest(list, 0.5)) }
 
 func median3(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
-// rebase computes what a pair had relative to its class, the middle of its past but for the
-// last few sweeps. It is done now and then only: a past does not change much.
-func (t *table) rebase(r *series) {
-	const recent = 4
-	n := len(r.samples)
-	r.rebase = int16(max(4, n/8))
-	var buf [32]float32
-	for f := range figures {
-		r.base[f] = 0
-		if n < history+recent {
-			continue
-		}
-		list := buf[:0]
-		// Of a long series, samples spread over the whole are enough.
-		step := max(1, (n-recent)/len(buf))
-		for k := 0; k < n-recent && len(list) < len(buf); k += step {
-			p := r.samples[k]
-			if v, ok := p.of(f); ok {
-				if v -= float64(t.sweeps.at(p.sweep).level[f][r.class]); v == v {
-					list = append(list, float32(v))
-				}
-			}
-		}
-		if len(list) >= history {
-			r.base[f] = stats.Nearest(list, 0.5)
-		}
-	}
-}
-
 // outliers are how many samples there are, and how many of them are far below.
 type outliers struct{ all, far int }
 
@@ -208,9 +170,7 @@ func (s *state) isOutlier(r *series, v float64) bool {
 // asked about, which do not testify for themselves.
 func (s *state) outlierProbability(w *sweep, own int) float64 {
 	in := s.strayIn[w]
-	if s.every == 1 {
-		in.far -= own
-	}
+	in.far -= own / s.every
 	return max(s.stray.share(), in.share())
 }
 

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"busbar.dev/finding"
@@ -35,13 +34,11 @@ type table struct {
 	rails   names
 	series  []series
 	index   map[pairKey]int32
-	errors  map[int32]string // the last error of a series
 	sweeps  sweeps
 	classed [2]int // how many series and which version of places the classes are of
 	stale   bool   // samples came since the last answer
 	active  map[string]*raised
 	whole   *finding.Finding // that the fleet became slower, as of the last answer
-	daily   dailies
 }
 
 // pairKey is a pair in one direction over one rail.
@@ -53,9 +50,7 @@ type pairKey struct {
 // series is the samples of a pair in one direction over one rail, in the order of their sweeps.
 type series struct {
 	pairKey
-	base    [figures]float32 // see rebase
-	rebase  int16            // samples to come before base is computed anew
-	class   int16            // see classify
+	class   int16 // see classify
 	samples []point
 }
 
@@ -82,43 +77,17 @@ func code(v float64) uint16 {
 // logOf is the logarithm of a code's value.
 func logOf(c uint16) float64 { return float64(c-1) / perNat }
 
-// figure is one of the two that a sample has.
-type figure int
-
-const (
-	rate figure = iota
-	latency
-	figures
-)
-
-func (f figure) String() string { return [...]string{"bandwidth", "latency"}[f] }
-
-// of is a figure as a logarithm of which more is better; ok is false where it is unknown or
-// the measurement failed.
-func (p point) of(f figure) (v float64, ok bool) {
-	switch {
-	case p.rate == lost:
-		return 0, false
-	case f == latency:
-		return -logOf(p.latency), p.latency != 0
-	}
-	return logOf(p.rate), p.rate != 0
-}
+// log is the logarithm of a sample's rate; ok is false where it is unknown or the measurement failed.
+func (p point) log() (v float64, ok bool) { return logOf(p.rate), p.rate != 0 && p.rate != lost }
 
 const (
 	leastSamples = 16 // that a pair keeps even where there are too many pairs
 	mostRails    = 64 // names of NICs, which are the same on all nodes
-	mostErrors   = 4096
 )
 
-// room is how many samples a pair may have now: a power of two.
+// room is how many samples a pair may have now.
 func (t *table) room() int {
-	n := min(int(t.opt.Memory)/8/max(len(t.series), 1), t.opt.Samples)
-	room := leastSamples
-	for room*2 <= n {
-		room *= 2
-	}
-	return room
+	return max(leastSamples, min(mostMemory/8/len(t.series), t.most.samples))
 }
 
 // Add takes a sample of a pair. It is false for one that was known already, or that could
@@ -139,50 +108,41 @@ func (h *History) Add(s Sample) bool {
 	if rail < 0 || p == (point{}) {
 		return false
 	}
-	i, ok := t.seriesOf(pairKey{from, to, rail})
+	key := pairKey{from, to, rail}
+	i, ok := t.index[key]
 	if !ok {
+		if len(t.series) >= t.most.series {
+			return false
+		}
+		i = int32(len(t.series))
+		t.series, t.index[key] = append(t.series, series{pairKey: key}), i
+	}
+	if p.sweep, ok = t.sweepOf(s); !ok || !t.series[i].insert(&t.sweeps, p, t.room()) {
 		return false
 	}
-	if p.sweep, ok = t.sweeps.of(s, t.opt.Sweeps); !ok || !t.series[i].insert(&t.sweeps, p, t.room()) {
-		return false
-	}
-	if s.Error != "" && (len(t.errors) < mostErrors || t.errors[i] != "") {
-		t.errors[i] = s.Error[:min(len(s.Error), 200)]
+	if s.Error != "" {
+		why := s.From + " to " + s.To + ": " + s.Error[:min(len(s.Error), 200)]
+		h.node[from].failure, h.node[to].failure = why, why
 	}
 	t.sweeps.at(p.sweep).dirty, t.stale = true, true
 	return true
 }
 
-// seriesOf is the number of a series, which is made where it is new.
-func (t *table) seriesOf(key pairKey) (i int32, ok bool) {
-	i, ok = t.index[key]
-	if !ok && len(t.series) < t.opt.Series {
-		i, ok = int32(len(t.series)), true
-		t.series = append(t.series, series{pairKey: key})
-		t.index[key] = i
-	}
-	return i, ok
-}
-
 // insert puts a sample in its place; false where it is there already.
 func (s *series) insert(w *sweeps, p point, room int) bool {
-	place := func() int {
-		i := len(s.samples)
-		for i > 0 && w.compare(p, s.samples[i-1]) < 0 {
-			i--
-		}
-		return i
+	s.thin(room - 1)
+	i := len(s.samples)
+	for i > 0 && w.compare(p, s.samples[i-1]) < 0 {
+		i--
 	}
-	if i := place() - 1; i >= 0 && s.samples[i].sweep == p.sweep {
-		better := s.samples[i].rate == lost && p.rate != lost
+	if i > 0 && s.samples[i-1].sweep == p.sweep {
+		better := s.samples[i-1].rate == lost && p.rate != lost
 		if better {
-			s.samples[i] = p
+			s.samples[i-1] = p
 		}
 		return better
 	}
-	s.thin(room - 1)
-	s.samples = slices.Insert(s.samples, place(), p)
-	s.rebase--
+	s.samples = slices.Insert(s.samples, i, p)
 	return true
 }
 
@@ -207,15 +167,13 @@ func (s *series) thin(most int) {
 // sweep is one round of measuring pairs.
 type sweep struct {
 	id    string
-	at    int64  // the earliest time of its samples, in ns
+	at    int64  // the time of its first sample, in ns
 	order int32  // its place in time among those kept
 	dirty bool   // samples came since the levels were computed
 	setup string // how it was measured, of its first sample
-	// level is the logarithm that a class shows in this sweep, by figure and class; NaN
-	// where it was not measured. See levels.
-	level  [figures][]float32
-	expect [figures][]float32 // what pairs of a class should show, see expect
-	pairs  []int32            // that have a rate, by class
+	// level is the logarithm that a class shows in this sweep, by class; NaN where it was not measured. See levels.
+	level  []float32
+	expect []float32 // what pairs of a class should show, see expect
 }
 
 // sweeps are numbered as they come; those before base are forgotten.
@@ -224,43 +182,39 @@ type sweeps struct {
 	base   uint32
 	byID   map[string]uint32
 	oldest int64    // nothing older is taken back
-	moved  bool     // sweeps changed places or were forgotten: samples are to be sorted again
 	order  []*sweep // all in the order of time, see settle
 }
 
 func (w *sweeps) at(i uint32) *sweep { return w.list[i-w.base] }
 
-func (w *sweep) compare(o *sweep) int {
-	return cmp.Or(cmp.Compare(w.at, o.at), strings.Compare(w.id, o.id))
-}
+// last are the newest n.
+func (w *sweeps) last(n int) []*sweep { return w.order[max(0, len(w.order)-n):] }
 
-// compare orders the sweeps of samples by time; what is forgotten came first.
+// compare orders the sweeps of samples by time, and those of one time as they came.
 func (w *sweeps) compare(a, b point) int {
-	if min(a.sweep, b.sweep) < w.base {
-		return cmp.Compare(a.sweep, b.sweep)
-	}
-	return w.at(a.sweep).compare(w.at(b.sweep))
+	return cmp.Or(cmp.Compare(w.at(a.sweep).at, w.at(b.sweep).at), cmp.Compare(a.sweep, b.sweep))
 }
 
-// of is the number of a sample's sweep, which is made where it is new.
-func (w *sweeps) of(s Sample, most int) (i uint32, ok bool) {
-	at := s.Time.UnixNano()
+// sweepOf is the number of a sample's sweep, which is made where it is new.
+func (t *table) sweepOf(s Sample) (i uint32, ok bool) {
+	w, at := &t.sweeps, s.Time.UnixNano()
 	if i, ok = w.byID[s.Sweep]; ok {
-		if old := w.at(i); at < old.at {
-			old.at, w.moved = at, true
-		}
 		return i, true
 	}
 	if at <= w.oldest && w.base > 0 {
 		return 0, false
 	}
-	if n := max(most/4, 1); len(w.list) >= most { // those that came first are forgotten
+	if n := max(t.most.sweeps/4, 1); len(w.list) >= t.most.sweeps { // those that came first are forgotten
 		for _, old := range w.list[:n] {
 			delete(w.byID, old.id)
 			w.oldest = max(w.oldest, old.at)
 		}
 		w.list = slices.Delete(w.list, 0, n)
-		w.base, w.moved = w.base+uint32(n), true
+		w.base += uint32(n)
+		for k := range t.series {
+			r := &t.series[k]
+			r.samples = slices.DeleteFunc(r.samples, func(p point) bool { return p.sweep < w.base })
+		}
 	}
 	i = w.base + uint32(len(w.list))
 	w.list = append(w.list, &sweep{id: s.Sweep, at: at, setup: s.Setup})
@@ -268,27 +222,21 @@ func (w *sweeps) of(s Sample, most int) (i uint32, ok bool) {
 	return i, true
 }
 
-// settle brings sweeps in the order of time, and samples in that of their sweeps.
+// settle brings sweeps in the order of time.
 func (t *table) settle() {
-	w := &t.sweeps
-	w.order = slices.SortedFunc(slices.Values(w.list), (*sweep).compare)
-	for k, s := range w.order {
+	t.sweeps.order = slices.Clone(t.sweeps.list)
+	slices.SortStableFunc(t.sweeps.order, func(a, b *sweep) int { return cmp.Compare(a.at, b.at) })
+	for k, s := range t.sweeps.order {
 		s.order = int32(k)
 	}
-	for i := 0; w.moved && i < len(t.series); i++ {
-		r := &t.series[i]
-		r.samples = slices.DeleteFunc(r.samples, func(p point) bool { return p.sweep < w.base })
-		slices.SortStableFunc(r.samples, w.compare)
-	}
-	w.moved = false
 }
 
 // Point is a kept sample of a pair, to the nearest 0.05 %, with the time of its sweep.
 type Point struct {
 	Sweep   string    `json:"sweep"`
 	Time    time.Time `json:"at"`
-	Rate    unit.Rate `json:"rate_GBps,omitempty"`
-	Latency unit.Time `json:"latency_us,omitempty"`
+	Rate    unit.Rate `json:"rate_GBps,omitzero"`
+	Latency unit.Time `json:"latency_us,omitzero"`
 	Failed  bool      `json:"failed,omitempty"`
 	Setup   string    `json:"setup,omitempty"` // how its sweep was measured
 }
@@ -328,26 +276,19 @@ func (h *History) find(from, to string, over Way) *series {
 }
 
 // Pair is what is kept of a pair in one direction, oldest first.
-func (h *History) Pair(from, to string, over Way) []Point {
+func (h *History) Pair(from, to string, over Way) (list []Point) {
 	s := h.find(from, to, over)
 	if s == nil {
-		return nil
+		return []Point{}
 	}
-	t := h.tables[over.By]
-	t.settle()
-	return t.points(s)
-}
-
-// points are the samples of a series as others see them.
-func (t *table) points(s *series) (list []Point) {
 	for _, p := range s.samples {
-		w := t.sweeps.at(p.sweep)
+		w := h.tables[over.By].sweeps.at(p.sweep)
 		out := Point{Sweep: w.id, Time: stamp(w.at), Failed: p.rate == lost, Setup: w.setup}
-		if v, ok := p.of(rate); ok {
+		if v, ok := p.log(); ok {
 			out.Rate = unit.Rate(math.Exp(v))
 		}
-		if v, ok := p.of(latency); ok {
-			out.Latency = unit.Time(math.Exp(-v))
+		if p.latency != 0 {
+			out.Latency = unit.Time(math.Exp(logOf(p.latency)))
 		}
 		list = append(list, out)
 	}

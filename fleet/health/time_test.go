@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"busbar.dev/finding"
+	"busbar.dev/unit"
 )
 
 // TestSince: a fault that began is told from one that always was, with the time.
@@ -92,7 +93,7 @@ func TestOneSweep(t *testing.T) {
 	}
 }
 
-// TestOrder: observations may come in any order and twice.
+// TestOrder: samples and heartbeats may come in any order and twice.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -108,20 +109,21 @@ func TestOrder(t *testing.T) {
 				}})
 			}
 		}
+		var ports []Observation // of which a node tells in their order
 		for i := range 40 {
-			all = append(all,
-				Observation{Beat: &Heartbeat{name(i % 5), at(0).Add(time.Duration(i/5) * time.Second)}},
+			all = append(all, Observation{Beat: &Heartbeat{name(i % 5), at(0).Add(time.Duration(i/5) * time.Second)}})
+			ports = append(ports,
 				Observation{Link: &LinkState{name(i % 5), "eth0", i%3 != 0, at(0).Add(time.Duration(i) * time.Second)}},
 				Observation{Count: &Count{
 					name(i % 5), "eth0", "symbol_error", uint64(i * 10), at(0).Add(time.Duration(i) * time.Second),
 				}})
 		}
 		fold := func(list []Observation) *History {
-			h := New(Options{})
+			h := New(0)
 			for i := range 5 {
 				h.SetPlace(name(i), Place{})
 			}
-			for _, o := range list {
+			for _, o := range slices.Concat(list, ports) {
 				h.Observe(o)
 			}
 			return h
@@ -142,6 +144,23 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("%v", ids(want))
 		}
 	})
+}
+
+// TestSameTime: sweeps of one time are in the order in which they came, whatever their names: a healthy one between two
+// slow ones would hide a fault.
+func TestSameTime(t *testing.T) {
+	h := New(0)
+	for k := range 5 {
+		for a := range 8 {
+			for b := range 8 {
+				rate := unit.Rate(10e9 * pick(k >= 3 && (a == 5 || b == 5), 0.4))
+				h.Add(Sample{Sweep: fmt.Sprint(9 - k), Time: at(0), From: name(a), To: name(b), Rate: rate})
+			}
+		}
+	}
+	if got := ids(h.Findings(at(1))); !slices.Equal(got, []string{"slow-host:node5"}) {
+		t.Errorf("%v", got)
+	}
 }
 
 // TestLost: measurements that fail are evidence, and a silent node explains them.
@@ -193,7 +212,8 @@ func TestFewFailures(t *testing.T) {
 
 // TestThinning: what is kept stays within its bounds, is recent, and reaches far back.
 func TestThinning(t *testing.T) {
-	h := New(Options{Samples: 64, Sweeps: 100000})
+	h := New(0)
+	h.most.samples = 64
 	for k := range 3000 {
 		h.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "b", Rate: 1e9})
 	}
@@ -209,7 +229,8 @@ func TestThinning(t *testing.T) {
 	if list[0].Time.After(at(2800)) {
 		t.Errorf("the oldest is of %s", list[0].Time)
 	}
-	small := New(Options{Sweeps: 10, Nodes: 3, Series: 2})
+	small := New(0)
+	small.most = bounds{samples: 512, sweeps: 10, nodes: 3, series: 2}
 	refused := 0
 	for k := range 100 {
 		for _, pair := range []string{"ab", "ba", "ac", "ad"} {

@@ -25,7 +25,7 @@ func TestOneNodeDrainsNobody(t *testing.T) {
 	} {
 		for _, rails := range []int{1, 32} {
 			for _, noise := range []float64{0.03, 0.15} {
-				h := New(Options{})
+				h := New(0)
 				rng := rand.New(rand.NewPCG(1, 1))
 				for k := range 30 {
 					for a := range 8 {
@@ -59,14 +59,14 @@ func TestOneNodeDrainsNobody(t *testing.T) {
 		}
 	}
 	// All ports have errors: the fabric's, until a node claims many that have none.
-	h := New(Options{})
+	h := New(0)
 	for m := range 61 {
 		now := began.Add(time.Duration(m) * time.Minute)
 		for i := 1; i < 8; i++ {
-			h.Count(Count{name(i), "mlx5_0", "symbol_error", uint64(1000 * m), now})
+			h.Count(name(i), "mlx5_0", "symbol_error", uint64(1000*m), now)
 		}
 		for p := range 200 {
-			h.Count(Count{name(evil), fmt.Sprint("made-up", p), "symbol_error", 0, now})
+			h.Count(name(evil), fmt.Sprint("made-up", p), "symbol_error", 0, now)
 		}
 	}
 	if bad := h.Unhealthy(began.Add(time.Hour)); len(bad) > 0 {

@@ -238,16 +238,12 @@ func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 		return nil, err
 	}
 	out := struct {
-		From        fleet.Name      `json:"from"`
-		To          fleet.Name      `json:"to"`
-		Way         health.Way      `json:"way"`
-		Ways        []health.Way    `json:"ways,omitempty"` // that it was measured over, where there are others than TCP
-		Out         []health.Point  `json:"there"`
-		Back        []health.Point  `json:"back"`
-		OutChanges  []health.Change `json:"there_changes,omitempty"`
-		BackChanges []health.Change `json:"back_changes,omitempty"`
-		OutDaily    []health.Daily  `json:"there_daily,omitempty"`
-		BackDaily   []health.Daily  `json:"back_daily,omitempty"`
+		From fleet.Name     `json:"from"`
+		To   fleet.Name     `json:"to"`
+		Way  health.Way     `json:"way"`
+		Ways []health.Way   `json:"ways,omitempty"` // that it was measured over, where there are others than TCP
+		Out  []health.Point `json:"there"`
+		Back []health.Point `json:"back"`
 	}{From: from, To: to, Out: []health.Point{}, Back: []health.Point{}}
 	h.view.ask(func(s *health.History) { // the oldest first
 		out.Way, out.Ways = wayOf(s, from, to, by, q.Get("rail"))
@@ -261,8 +257,6 @@ func (h *Hub) getLink(r *http.Request, _ string) (any, error) {
 			}
 		}
 	}
-	out.OutChanges, out.OutDaily = health.Changes(out.Out), health.DailySlow(out.Out)
-	out.BackChanges, out.BackDaily = health.Changes(out.Back), health.DailySlow(out.Back)
 	return out, nil
 }
 

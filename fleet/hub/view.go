@@ -92,7 +92,7 @@ func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 		publishers: map[fleet.Name]*received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[table]map[uint64]cell{}, findings: map[string]finding.Finding{},
 		ignored: map[string]int{}, notices: notices{of: map[string]map[string]*notice{}},
-		hist: health.New(health.Options{Unreachable: unreachable}),
+		hist: health.New(unreachable),
 	}
 }
 
@@ -252,7 +252,6 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")
 	}
-	v.own(o, name, m, sweep.at)
 	switch {
 	case m.Failed == stopped && m.Peer == "":
 		return true // as it was told to
@@ -390,26 +389,6 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, sweep *begun
 		}
 	})
 	return true
-}
-
-// own keeps how long a node took for its own work before a collective, for the statistics of who is late again and
-// again. Only its own word counts: whoever speaks for others could have any of them drained.
-func (v *View) own(o *order, name fleet.Name, m *fleet.Measured, at time.Time) {
-	if o.Job != "" || o.Order.What.Measure != fleet.MeasureCollective || len(m.Own) > fleet.MaxNodes {
-		return
-	}
-	for _, w := range m.Own {
-		switch {
-		case w.Node != name:
-			v.ignored["another's time"]++
-		case w.Spent <= 0 || !saneTime(w.Spent):
-			v.ignored["absurd values"]++
-		default:
-			v.history(func(h *health.History) {
-				h.Work(health.Work{Op: m.Order + "/" + strconv.Itoa(m.Sweep), Node: string(name), Time: at, Spent: w.Spent})
-			})
-		}
-	}
 }
 
 // key is that of a direction; false where one of both was never measured, or they are one. The caller holds mu.
@@ -565,7 +544,7 @@ func (v *View) link(name fleet.Name, s *node, l *fleet.Link, at time.Time) bool 
 	}
 	s.links[l.Port] = p
 	v.history(func(h *health.History) {
-		h.Link(health.LinkState{Node: string(name), Port: l.Port, Up: l.Up, Time: at})
+		h.Link(string(name), l.Port, l.Up, at)
 	})
 	return true
 }
@@ -576,9 +555,7 @@ func (v *View) counters(name fleet.Name, c *fleet.Counters, at time.Time) bool {
 		for _, port := range slices.Sorted(maps.Keys(c.Values)) {
 			for _, counter := range slices.Sorted(maps.Keys(c.Values[port])) {
 				if plain(port) && plain(counter) {
-					h.Count(health.Count{
-						Node: string(name), Port: port, Name: counter, Value: c.Values[port][counter], Time: at,
-					})
+					h.Count(string(name), port, counter, c.Values[port][counter], at)
 				}
 			}
 		}

@@ -121,13 +121,6 @@ func plain(name string) string {
 	return name
 }
 
-// Share is the share of the time that a counter of microseconds stands for when it rises by so
-// much an hour.
-func (c *Counter) Share(rise float64) (share float64, ok bool) {
-	timed := strings.HasSuffix(c.Name, "_duration") || strings.HasSuffix(c.Name, "_duration_us")
-	return min(rise/3600e6, 1), timed
-}
-
 // Driver tells whether a name of ethtool -S is one to watch: a counter of the whole port that
 // stands for something wrong and is not in /sys too.
 func Driver(name string) bool {

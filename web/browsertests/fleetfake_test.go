@@ -183,11 +183,7 @@ func (f *fakeFleet) link(from, to string) doc {
 		}
 		return list
 	}
-	d := doc{"from": from, "to": to, "there": side(from, to), "back": side(to, from)}
-	if f.slow >= 0 && from == f.names[f.slow] {
-		d["there_changes"] = []doc{{"at": f.began.Add(-150 * time.Minute), "before_GBps": 11.8, "after_GBps": 5.9}}
-	}
-	return d
+	return doc{"from": from, "to": to, "there": side(from, to), "back": side(to, from)}
 }
 
 func (f *fakeFleet) findings() doc {

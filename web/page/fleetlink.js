@@ -22,9 +22,9 @@ class Timed extends Curve {
       for (const [k, m] of this.marks.entries()) {
         const x = u.valToPos(m.at, 'x', true);
         if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
-        g.strokeStyle = g.fillStyle = css.getPropertyValue(m.over ? '--good' : m.kind === 'change' ? '--c4' : '--bad').trim();
+        g.strokeStyle = g.fillStyle = css.getPropertyValue(m.over ? '--good' : '--bad').trim();
         g.lineWidth = 2 * dpr;
-        g.setLineDash(m.kind === 'change' ? [2 * dpr, 3 * dpr] : [7 * dpr, 4 * dpr]);
+        g.setLineDash([7 * dpr, 4 * dpr]);
         g.beginPath();
         g.moveTo(x, u.bbox.top);
         g.lineTo(x, u.bbox.top + u.bbox.height);
@@ -62,16 +62,13 @@ export function history({ state, api, fleet }) {
       h('button', { type: 'button', onclick: () => state.set({ from: '', to: '' }, { push: true }) }, 'Close'))),
     said, rates.root, notes, delays.root, rows);
 
-  // marks are when findings about these nodes began and ended, and when the figures changed.
-  function marks(from, to, doc) {
+  // marks are when findings about these nodes began and ended.
+  function marks(from, to) {
     const about = (f) => f.nodes.length <= 2 && f.nodes.every((n) => n === from || n === to);
     const out = [];
     for (const f of [...fleet.findings, ...fleet.past].filter(about)) {
       out.push({ at: second(f.since), text: f.text, severity: f.severity });
       if (f.cleared) out.push({ at: second(f.cleared), over: true, text: `resolved: ${f.text}` });
-    }
-    for (const [name, list] of [[`${from} → ${to}`, doc.there_changes], [`${to} → ${from}`, doc.back_changes]]) {
-      for (const c of list || []) out.push({ at: second(c.at), kind: 'change', text: `${name} went from ${rate(c.before_GBps)} to ${rate(c.after_GBps)}` });
     }
     return out.sort((a, b) => a.at - b.at);
   }
@@ -93,12 +90,6 @@ export function history({ state, api, fleet }) {
     const last = good[good.length - 1], middle = [...good].sort((a, b) => a - b)[Math.floor(good.length / 2)];
     if (good.length === 1) return `${name}: ${rate(last)}. `;
     return `${name}: last ${rate(last)}, median ${rate(middle)}${last < 0.85 * middle ? `: now ${percent(last / middle)} of its median` : ''}. `;
-  }
-
-  // daily says at which hours of the day a direction is slow day after day.
-  function daily(name, list) {
-    const hour = (n) => `${String(n).padStart(2, '0')}:00`;
-    return (list || []).map((d) => `${name} is slow between ${hour(d.from_hour)} and ${hour(d.to_hour)} UTC on ${d.days} of ${d.of_days} days: ${rate(d.rate_GBps)} instead of ${rate(d.usual_GBps)}. `).join('');
   }
 
   let all = false;
@@ -128,19 +119,18 @@ export function history({ state, api, fleet }) {
       const n = doc.there.length + doc.back.length;
       const times = new Set([...doc.there, ...doc.back].map((x) => x.at)).size;
       rates.root.hidden = delays.root.hidden = times < 2;
-      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)
-        + daily(`${from} → ${to}`, doc.there_daily) + daily(`${to} → ${from}`, doc.back_daily)),
+      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)),
         doc.ways && h('p', { class: 'quiet' }, 'Also by ', doc.ways.filter((w) => w.by !== doc.way.by || w.rail !== doc.way.rail).map((w, k) => [k > 0 && ', ', go(state, { show: 'pairs', from, to, ...(w.by && { by: w.by }), ...(w.rail && { rail: w.rail }) }, wayName(w.by, w.rail))])));
       put(notes);
       put(rows);
       if (n) {
-        const list = marks(from, to, doc);
+        const list = marks(from, to);
         const words = list.map((m, k) => `${k + 1}: ${m.text}`).join('; ');
         if (times > 1) rates.draw(series(doc, 'rate_GBps'), `${plural(n, 'sample')}, the newest ${ago((doc.there.at(-1) || doc.back.at(-1)).at)}. ${words}`, list);
         const slow = series(doc, 'latency_us');
         delays.root.hidden = times < 2 || !slow.length;
         if (!delays.root.hidden) delays.draw(slow, '', list);
-        put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('resolved', 'good') : m.kind === 'change' ? tag('change') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));
+        put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('resolved', 'good') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));
         samples(doc);
       }
       if (focus) { title.focus(); root.scrollIntoView({ block: 'nearest' }); }

@@ -125,8 +125,6 @@ type Beat struct {
 	Load    float64   `json:"load"`
 	Receive unit.Rate `json:"receive_GBps"`
 	Send    unit.Rate `json:"send_GBps"`
-	RSS     int64     `json:"rss_bytes"`
-	CPU     float64   `json:"cpu_s"` // processor time of the agent since it began
 	// Jobs are the operations of this node's jobs since the last beat: a packed rates.Window.
 	Jobs []byte `json:"jobs,omitempty"`
 	// Health is what the node's own drivers and kernel say is wrong with it. What it says of others counts for nothing.

@@ -46,8 +46,6 @@ type NodeState struct {
 	Load     float64       `json:"load"`
 	Receive  unit.Rate     `json:"receive_GBps"`
 	Send     unit.Rate     `json:"send_GBps"`
-	RSS      int64         `json:"agent_rss_bytes,omitempty"`
-	CPU      float64       `json:"agent_cpu_s,omitempty"`
 	Progress *Progress     `json:"doing,omitempty"`
 
 	Ports []PortState `json:"ports,omitempty"`

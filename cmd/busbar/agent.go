@@ -53,7 +53,7 @@ func (c *agentCmd) Run(e *env) error {
 	}
 	node := &query.FleetNode{With: gpuPrograms(), Bind: cfg.Bind, Perftest: c.Perftest}
 	cfg.Means = map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL}
-	cfg.Child = agent.ThisProgram(cfg.Bind, c.Perftest)
+	cfg.Measure = agent.ThisProgram(cfg.Bind, c.Perftest).Measure
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) ||

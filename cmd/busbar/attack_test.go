@@ -285,7 +285,7 @@ func (a *attack) answers() string {
 
 // publish sends maps with a node's credentials.
 func (a *attack) publish(creds string, n int) {
-	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil", Patient: true})
+	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil"})
 	if err != nil {
 		a.t.Error(err)
 		return
@@ -307,7 +307,7 @@ func (a *attack) publish(creds string, n int) {
 
 // beat sends heartbeats with 900 jobs of one member each, until it is over.
 func (a *attack) beat(creds string, over <-chan struct{}) {
-	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil", Patient: true})
+	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil"})
 	if err != nil {
 		a.t.Error(err)
 		return

@@ -71,17 +71,22 @@ type standIns struct {
 // agent is an agent that measures by other means than TCP as well.
 func (s standIns) agent(name fleet.Name, server, creds, dir, meet string) agent.Config {
 	node := s.node()
+	return agent.Config{
+		Name: name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1",
+		Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
+		Means:   map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL},
+		Measure: s.child().Measure,
+	}
+}
+
+// child does its parts.
+func (s standIns) child() agent.Child {
 	text, _ := json.Marshal(s)
 	part, err := exec.LookPath("rdma-part")
 	if err != nil {
 		panic(err)
 	}
-	return agent.Config{
-		Name: name, Bus: bus.Config{URLs: []string{server}, Creds: creds}, Dir: dir, Meet: meet, Bind: "127.0.0.1",
-		Beat: 100 * time.Millisecond, Version: "test", Sys: node.With.Sys,
-		Means: map[fleet.Transport]func(context.Context) error{fleet.RDMA: node.LacksRDMA, fleet.NCCL: node.LacksNCCL},
-		Child: agent.Child{part, string(text)},
-	}
+	return agent.Child{part, string(text)}
 }
 
 func (s standIns) node() *query.FleetNode {

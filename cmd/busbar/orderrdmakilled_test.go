@@ -45,7 +45,7 @@ func TestOrderRDMAKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	f.allUp(2)
-	part := standIns{Perftest: folder, Devices: []string{"b"}}.agent("n1", "", "", "", "").Child
+	part := standIns{Perftest: folder, Devices: []string{"b"}}.child()
 	id := f.hangRDMA(folder)
 	if processes(part...) != 1 {
 		t.Errorf("%d processes measure", processes(part...))

@@ -95,37 +95,13 @@ type tokenNodeCmd struct {
 	Withdraw bool   `name:"revoke" help:"Revoke all credentials of the node instead."`
 }
 
-type tokenHubCmd struct {
-	common
-	issueFlags
-}
-
-// Help ends with examples.
-func (tokenHubCmd) Help() string {
-	return "The credentials let a server read all events, order measurements, and store orders and findings. Protect " +
-		"them like an administrator's.\n\n" +
-		"Examples:\n" +
-		"  busbar serve token hub --account-key account.nk --nats-creds any.creds -o hub.creds\n" +
-		"  busbar serve --nats tls://nats1:4222 --nats-creds hub.creds"
-}
-
-// Run issues.
-func (c *tokenHubCmd) Run(e *env) error {
-	creds, issued, err := c.Issue(c.Folder, "")
-	if err != nil {
-		return err
-	}
-	return c.hand(e, c.common, creds, issued, "busbar serve --nats URL --nats-creds FILE")
-}
-
 // Help ends with an example.
 func (tokenNodeCmd) Help() string {
 	return "The credentials let an agent publish under its own name and answer requests, and nothing else. A running " +
 		"server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token node gpu01 -o gpu01.creds\n" +
-		"  busbar serve token node gpu01 --revoke\n" +
-		"  busbar serve token node gpu01 --account-key account.nk --nats-creds hub.creds > gpu01.creds"
+		"  busbar serve token node gpu01 --revoke"
 }
 
 // Run issues or withdraws.
@@ -149,7 +125,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 		return nil
 	}
-	creds, issued, err := c.Issue(c.Folder, name)
+	creds, issued, err := c.Node(c.Folder, name)
 	if err != nil {
 		return err
 	}
@@ -160,10 +136,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 func (f *issueFlags) agentWords() string {
 	local, err := f.Local()
 	join, ca := "tls://SERVER:7642", ""
-	switch {
-	case f.AccountKey != "":
-		join = "tls://SERVER:4222" // of a cluster that only its owner knows
-	case err == nil && local.Agents != "":
+	if err == nil && local.Agents != "" {
 		join = local.Agents
 		if local.AgentsCA != "" {
 			ca = fmt.Sprintf(" --tls-ca %s", filepath.Base(local.AgentsCA))
@@ -200,7 +173,6 @@ type serveTokenCmd struct {
 	Add    tokenAddCmd    `cmd:"" help:"Create a token and print it once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
 	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and end its sessions."`
-	Hub    tokenHubCmd    `cmd:"" help:"Create credentials for another busbar serve on the same bus."`
 	Node   tokenNodeCmd   `cmd:"" help:"Create or revoke the credentials of a node's agent."`
 }
 

@@ -74,7 +74,6 @@ var untabled = map[string]string{
 	"serve token":        "only has subcommands",
 	"serve token add":    "one token",
 	"serve token revoke": "one line",
-	"serve token hub":    "credentials",
 	"serve token node":   "credentials",
 	"agent":              "runs until it is stopped",
 	"exec":               "becomes another program",

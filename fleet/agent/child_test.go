@@ -86,7 +86,7 @@ func TestChildDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := f.agent("a", func(c *Config) { c.Child = Child{exe, "faulty-part"} })
+	c, _ := f.agent("a", func(c *Config) { c.Measure = Child{exe, "faulty-part"}.Measure })
 	parts, pid := 0, 0
 	do := func(id string, limit time.Duration) *fleet.Measured {
 		p := pairPart(id, []fleet.Name{"a", "b"}, c.Meet)

@@ -17,33 +17,20 @@ func driverCounters(name string) (map[string]uint64, error) {
 	return nicstat.Read(name, counter.Driver, mostDriver)
 }
 
-// addDrivers adds them to ports. What /sys has of the same name counts. A driver that cannot be
-// asked is told of once.
+// addDrivers adds them to ports. What /sys has of the same name counts. Many drivers cannot be asked.
 func (a *agent) addDrivers(ports []sysfs.PortState) {
-	w := a.ports
-	pauses := w.looks%seldom == 0
-	w.looks++
-	for i := range ports {
-		p := &ports[i]
-		if p.RDMA && !pauses {
-			maps.DeleteFunc(p.Counters, func(name string, _ uint64) bool { return pausing(name) })
-		}
-		if a.Driver == nil || p.RDMA {
-			continue
-		}
-		more, err := a.Driver(p.Name)
-		if err != nil && !w.mute[p.Name] {
-			if w.mute == nil {
-				w.mute = map[string]bool{}
-			}
-			w.mute[p.Name] = true
-			a.event("ports", false, "%v", err)
-		}
-		for name, v := range more {
-			if _, known := p.Counters[name]; !known && (pauses || !pausing(name)) {
-				p.Counters[name] = v
+	seldomTold := a.ports.looks%seldom != 0
+	a.ports.looks++
+	for _, p := range ports {
+		if a.Driver != nil && !p.RDMA {
+			more, _ := a.Driver(p.Name)
+			for name, v := range more {
+				if _, known := p.Counters[name]; !known {
+					p.Counters[name] = v
+				}
 			}
 		}
+		maps.DeleteFunc(p.Counters, func(name string, _ uint64) bool { return seldomTold && pausing(name) })
 	}
 }
 

@@ -17,9 +17,8 @@ const (
 // readHealth asks the node's drivers and kernel what is wrong. Notes are left to busbar check: a node without GPUs is
 // not ill.
 func (a *agent) readHealth(ctx context.Context) {
-	list := a.Health(ctx)
 	kept := []finding.Finding{}
-	for _, f := range list {
+	for _, f := range a.Health(ctx) {
 		if f.Severity == finding.Note || len(kept) == maxHealth {
 			continue
 		}
@@ -29,9 +28,5 @@ func (a *agent) readHealth(ctx context.Context) {
 			Fix: short(texttab.Clean(f.Fix), maxWords),
 		})
 	}
-	if old := a.ill.Swap(&kept); old == nil || len(*old) != len(kept) {
-		for _, f := range kept {
-			a.event("health", false, "%s", f.Text)
-		}
-	}
+	a.ill.Store(&kept)
 }

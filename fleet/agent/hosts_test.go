@@ -23,7 +23,7 @@ func TestConnectsToNamedHosts(t *testing.T) {
 	f.agent("b", func(c *Config) {
 		_, port, _ := net.SplitHostPort(c.Meet)
 		c.Meet, c.Bind = net.JoinHostPort("127.0.0.2", port), "127.0.0.2"
-		c.Child = ThisProgram("127.0.0.2", "")
+		c.Measure = ThisProgram("127.0.0.2", "").Measure
 	})
 	f.agent("c", nil)
 	p := pairPart("all", []fleet.Name{"a", "b", "c"}, first.Meet)

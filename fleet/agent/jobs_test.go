@@ -48,7 +48,7 @@ func TestJobs(t *testing.T) {
 	if n := count(); n != 50 {
 		t.Errorf("%d operations", n)
 	}
-	a = &agent{Config: a.Config, began: r.Ops[len(r.Ops)-1].Launched.Add(1)} // an agent that was killed and starts again
+	a = &agent{Config: a.Config, jobsRead: r.Ops[len(r.Ops)-1].Launched} // an agent that was killed and starts again
 	if n := count(); n != 0 {
 		t.Errorf("an agent that starts again sends %d operations that the one before sent", n)
 	}

@@ -26,19 +26,5 @@ func (a *agent) means(ctx context.Context) (list []fleet.Means) {
 		cancel()
 		list = append(list, m)
 	}
-	a.able.Store(&list)
 	return list
-}
-
-// lacks says why the node could not be measured by a transport when it last looked, or nothing. What has changed since
-// is said by who measures.
-func (a *agent) lacks(by fleet.Transport) string {
-	if list := a.able.Load(); list != nil {
-		for _, m := range *list {
-			if m.By == by {
-				return m.Why
-			}
-		}
-	}
-	return fmt.Sprintf("this agent does not measure by %s", by)
 }

@@ -2,16 +2,15 @@ package agent
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
-	"time"
 )
+
+// UsualPort is where nodes meet when nobody says otherwise.
+const UsualPort = 7643
 
 // MeetAt is the address at which other nodes find this one: that of the interface or address
 // bind, or else the one from which toward, a server's address, is reached.
@@ -37,8 +36,8 @@ func MeetAt(bind, toward string, port int) (string, error) {
 		return "", fmt.Errorf("bind to %q: the interface has no address that others could reach", bind)
 	}
 	u, err := url.Parse(toward)
-	if err != nil || u.Hostname() == "" {
-		return "", fmt.Errorf("server %q: an address such as nats://host:4222 is expected", toward)
+	if err != nil {
+		return "", err
 	}
 	to := cmp.Or(u.Port(), "4222")
 	// Nothing is sent: the kernel only says which address it would send from.
@@ -50,22 +49,14 @@ func MeetAt(bind, toward string, port int) (string, error) {
 	return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), text), nil
 }
 
-// checkMeet refuses what is no host and port.
-func checkMeet(meet string) error {
-	host, port, err := net.SplitHostPort(meet)
-	if err != nil || host == "" {
-		return fmt.Errorf("%q is no rendezvous address; expected HOST:PORT", meet)
+// place is an address at which a node is met. Nodes announce addresses and no names: a name may stand for something
+// else when it is resolved again.
+func place(meet string) (netip.AddrPort, error) {
+	at, err := netip.ParseAddrPort(meet)
+	if err != nil || at.Port() == 0 {
+		return at, &placeError{fmt.Sprintf("%.80q is no rendezvous address; expected ADDRESS:PORT", meet)}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("%q is no rendezvous address: port %q; expected a number from 1 to 65535", meet, port)
-	}
-	for _, c := range host {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && c != '.' && c != '-' && c != ':' && c != '_' && c != '%' {
-			return errors.New("the rendezvous address has characters that no host name has")
-		}
-	}
-	return nil
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
 }
 
 // placeError tells that the place to meet is no place for this node.
@@ -73,59 +64,14 @@ type placeError struct{ text string }
 
 func (e *placeError) Error() string { return e.text }
 
-// resolveTime is how long a name may take to be resolved.
-const resolveTime = 2 * time.Second
-
-func resolve(name string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), resolveTime)
-	defer cancel()
-	return net.DefaultResolver.LookupHost(ctx, name)
-}
-
-// addresses are those of a host.
-func addresses(host string, resolve func(string) ([]string, error)) (list []netip.Addr, err error) {
-	texts := []string{host}
-	if _, err := netip.ParseAddr(host); err != nil {
-		if texts, err = resolve(strings.TrimSuffix(host, ".")); err != nil {
-			return nil, err
-		}
+// reachable refuses to be sent to a place where no other node can be: this machine's own services, or addresses of the
+// link such as those at which clouds hand out secrets. A node says where it is met, and one in the wrong hands may say
+// anything. Nodes that are all on this machine meet there.
+func reachable(at, own netip.Addr) error {
+	local := func(ip netip.Addr) bool { return ip.IsLoopback() || ip.IsUnspecified() }
+	odd := func(ip netip.Addr) bool { return ip.IsLinkLocalUnicast() || ip.IsMulticast() }
+	if local(at) && !local(own) || odd(at) && !odd(own) {
+		return &placeError{fmt.Sprintf("the group's rendezvous is %s, which no other node can reach", at)}
 	}
-	for _, s := range texts {
-		if ip, err := netip.ParseAddr(s); err == nil {
-			list = append(list, ip.Unmap())
-		}
-	}
-	if len(list) == 0 {
-		return nil, errors.New("it has no address")
-	}
-	return list, nil
-}
-
-// reachableAddress is the address of a place to meet. It refuses to be sent to a place where no other node can be: this
-// machine's own services, or addresses of the link such as those at which clouds hand out secrets, also by a name that
-// stands for them. A node says where it is met, and one in the wrong hands may say anything. Nodes that are all on this
-// machine meet there.
-func reachableAddress(meet, own string, resolve func(string) ([]string, error)) (string, error) {
-	place := func(s string) (at netip.Addr, loop, odd bool, err error) {
-		host, _, _ := net.SplitHostPort(s) // it was checked
-		list, err := addresses(host, resolve)
-		if err != nil {
-			return at, false, false, err
-		}
-		for _, ip := range list {
-			loop = loop || ip.IsLoopback() || ip.IsUnspecified()
-			odd = odd || ip.IsLinkLocalUnicast() || ip.IsMulticast()
-		}
-		return list[0], loop, odd, nil
-	}
-	at, loop, odd, err := place(meet)
-	if err != nil {
-		return "", &placeError{fmt.Sprintf("the group's rendezvous is %s, which this node cannot resolve: %v", meet, err)}
-	}
-	_, ownLoop, ownOdd, _ := place(own) // nothing of its own is no excuse
-	if loop && !ownLoop || odd && !ownOdd {
-		return "", &placeError{fmt.Sprintf("the group's rendezvous is %s (%s), which no other node can reach", meet, at)}
-	}
-	_, port, _ := net.SplitHostPort(meet)
-	return net.JoinHostPort(at.String(), port), nil
+	return nil
 }

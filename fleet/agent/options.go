@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
@@ -21,7 +22,7 @@ type Options struct {
 	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"Credentials of this node, from busbar serve token node; also BUSBAR_CREDS."`
 	Name     string        `placeholder:"NAME" help:"Name of this node (default: the name in its credentials, or the host name)."`
 	Data     string        `placeholder:"DIR" help:"Folder where events wait until they are stored (default: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent)."`
-	MeetPort int           `name:"meet-port" placeholder:"PORT" least:"1" most:"65535" help:"Port for measurements with other nodes (default: 7643, or the next free one)."`
+	MeetPort int           `name:"meet-port" default:"7643" placeholder:"PORT" least:"1" most:"65535" help:"Port for measurements with other nodes (default 7643)."`
 	Bind     string        `placeholder:"IFACE|ADDR" help:"Interface or address to measure (default: the one that routes to the server)."`
 	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
 	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"Memory limit of a measurement on this node (default 2GiB)."`
@@ -55,11 +56,7 @@ func (o *Options) Config() (Config, error) {
 			return cfg, err
 		}
 	}
-	port := o.MeetPort
-	if port == 0 {
-		port, cfg.AnyPort = UsualPort, true
-	}
-	if cfg.Meet, err = MeetAt(o.Bind, o.Join[0], port); err != nil {
+	if cfg.Meet, err = MeetAt(o.Bind, o.Join[0], o.MeetPort); err != nil {
 		err = fmt.Errorf("--bind: %w", err)
 		var network *net.OpError
 		if errors.As(err, &network) { // it may come up later
@@ -113,12 +110,6 @@ func stateFolder() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/lib/busbar/agent", nil
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		return filepath.Join(dir, "busbar", "agent"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("--data: no default folder for the agent's files; give one: %w", err)
-	}
-	return filepath.Join(home, ".local", "state", "busbar", "agent"), nil
+	dir, err := client.Folder{}.Path()
+	return filepath.Join(dir, "agent"), err
 }

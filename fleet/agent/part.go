@@ -5,8 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ type Measurer func(ctx context.Context, p *fleet.Part, at func(done, of int, tex
 const glance = 200 * time.Millisecond
 
 // remembered is how many parts that ended are remembered, so that a question that comes again
-// gets the same answer.
+// gets the same answer, and one that was stopped before it began does not.
 const remembered = 64
 
 // worker does parts, one at a time.
@@ -31,10 +30,14 @@ type worker struct {
 	mu      sync.Mutex
 	part    *fleet.Part
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the part has ended
-	ended   []string      // parts that were done
-	stopped []string      // parts that must not begin any more
+	tasks   sync.WaitGroup
+	answers []answered // to parts that ended, or must not begin any more
 	closed  bool
+}
+
+type answered struct {
+	id     string
+	answer fleet.Answer
 }
 
 var errStopped = errors.New("stopped")
@@ -51,6 +54,8 @@ func (w *worker) running() string {
 
 // asked answers a question from the server.
 func (w *worker) asked(p *fleet.Part) fleet.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if p.Stop {
 		return w.stop(p.ID)
 	}
@@ -62,69 +67,47 @@ func (w *worker) asked(p *fleet.Part) fleet.Answer {
 }
 
 func (w *worker) stop(id string) fleet.Answer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = remember(w.stopped, id)
 	if w.part == nil || w.part.ID != id {
+		w.remember(id, fleet.Answer{Why: "stopped before it started"})
 		return fleet.Answer{Why: "not under way"}
 	}
 	w.cancel(errStopped)
 	return fleet.Answer{Why: "stopped"}
 }
 
-func remember(list []string, id string) []string {
-	if slices.Contains(list, id) {
-		return list
-	}
-	if len(list) == remembered {
-		list = list[1:]
-	}
-	return append(list, id)
+func (w *worker) remember(id string, a fleet.Answer) {
+	w.answers = append(w.answers[max(0, len(w.answers)+1-remembered):], answered{id, a})
 }
 
 // judge begins a part, or says why not.
 func (w *worker) judge(p *fleet.Part) fleet.Answer {
-	if a, known := w.known(p); known {
-		return a
+	for _, x := range w.answers {
+		if x.id == p.ID {
+			return x.answer
+		}
+	}
+	switch {
+	case w.closed:
+		return fleet.Answer{Why: "the node ends"}
+	case w.part != nil && w.part.ID == p.ID:
+		return fleet.Answer{Begins: true}
+	case w.part != nil:
+		return fleet.Answer{Busy: true, Why: "part " + w.part.ID + " is running"}
 	}
 	if err := w.fits(p); err != nil {
-		var place *placeError
-		return fleet.Answer{Why: err.Error(), Meet: errors.As(err, &place)}
+		return fleet.Answer{Why: err.Error(), Meet: errors.As(err, new(*placeError))}
 	}
-	if limit := p.Caps.Busy; !p.Caps.Always {
-		limit = cmp.Or(limit, fleet.DefaultBusy)
+	if limit := cmp.Or(p.Caps.Busy, fleet.DefaultBusy); !p.Caps.Always {
 		if rate := w.a.ports.now(glance); rate > limit {
 			return fleet.Answer{
 				Busy: true, Why: fmt.Sprintf("the interface carries %v; above %v a job is assumed to run (--busy)", rate, limit),
 			}
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.part != nil || w.closed {
-		return fleet.Answer{Busy: true, Why: "another measurement is running"}
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	w.part, w.cancel, w.done = p, cancel, make(chan struct{})
-	go w.run(ctx, p, w.done)
+	w.part, w.cancel = p, cancel
+	w.tasks.Go(func() { w.run(ctx, p) })
 	return fleet.Answer{Begins: true}
-}
-
-// known answers what needs no thought: it is under way, was done, or must not begin.
-func (w *worker) known(p *fleet.Part) (fleet.Answer, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-		return fleet.Answer{Why: "the node ends"}, true
-	case slices.Contains(w.stopped, p.ID):
-		return fleet.Answer{Why: "stopped before it started"}, true
-	case w.part != nil && w.part.ID == p.ID || slices.Contains(w.ended, p.ID):
-		return fleet.Answer{Begins: true}, true
-	case w.part != nil:
-		return fleet.Answer{Busy: true, Why: "part " + w.part.ID + " is running"}, true
-	}
-	return fleet.Answer{}, false
 }
 
 // fits refuses what this node should not do.
@@ -132,33 +115,11 @@ func (w *worker) fits(p *fleet.Part) error {
 	if p.Ranks[p.Rank] != w.a.Name {
 		return fmt.Errorf("rank %d is node %s, and this is %s", p.Rank, p.Ranks[p.Rank], w.a.Name)
 	}
-	if err := checkMeet(p.Meet); err != nil {
+	if err := w.places(p); err != nil {
 		return err
 	}
-	if p.Rank == 0 && p.Meet != w.a.Meet {
-		w.a.introduce()
-		return fmt.Errorf("the group's rendezvous is %s, and this node listens at %s", p.Meet, w.a.Meet)
-	}
-	for r, host := range p.Hosts { // a name may stand for something else when it is resolved again
-		meet := net.JoinHostPort(host, "1")
-		switch r {
-		case 0:
-			meet = p.Meet
-		case p.Rank:
-			meet = w.a.Meet
-		}
-		at, err := reachableAddress(meet, w.a.Meet, resolve)
-		if err != nil && r == 0 && p.Rank > 0 {
-			return err
-		}
-		p.Hosts[r], _, _ = net.SplitHostPort(at) // nobody connects where no other node can be
-		if r == 0 && p.Rank > 0 {
-			p.Meet = at
-		}
-	}
 	if by := p.What.By; by != fleet.TCP {
-		if why := w.a.lacks(by); why != "" {
-			w.a.introduce()
+		if why := w.a.joined.Load().Lacks(by); why != "" {
 			return errors.New(why)
 		}
 	}
@@ -172,18 +133,41 @@ func (w *worker) fits(p *fleet.Part) error {
 	return nil
 }
 
+// places refuses addresses that are none of other nodes, and leaves out where nobody is to connect.
+func (w *worker) places(p *fleet.Part) error {
+	own, err := place(w.a.Meet)
+	if err != nil {
+		return err
+	}
+	meet, err := place(p.Meet)
+	if err == nil && p.Rank > 0 {
+		err = reachable(meet.Addr(), own.Addr())
+	}
+	if err != nil {
+		return err
+	}
+	if p.Rank == 0 && meet != own {
+		return fmt.Errorf("the group's rendezvous is %s, and this node listens at %s", p.Meet, w.a.Meet)
+	}
+	for r, host := range p.Hosts {
+		ip, err := netip.ParseAddr(host)
+		if ip = ip.Unmap(); err != nil || reachable(ip, own.Addr()) != nil {
+			p.Hosts[r] = ""
+		} else {
+			p.Hosts[r] = ip.String()
+		}
+	}
+	p.Meet, p.Hosts[0], p.Hosts[p.Rank] = meet.String(), meet.Addr().String(), own.Addr().String()
+	return nil
+}
+
 // run does a part and says what came of it.
-func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
-	defer close(done)
+func (w *worker) run(ctx context.Context, p *fleet.Part) {
 	began := time.Now()
 	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
 	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(),
 		fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
-	measure := w.a.Measure
-	if measure == nil {
-		measure = w.a.Child.Measure
-	}
-	m, err := measure(bound, p, func(done, of int, text string) {
+	m, err := w.a.Measure(bound, p, func(done, of int, text string) {
 		// in passing
 		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text})
 	})
@@ -199,7 +183,8 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 		w.a.emit(&fleet.Event{Kind: fleet.KindMeasured, Measured: m})
 	}
 	w.mu.Lock()
-	w.part, w.cancel, w.ended = nil, nil, remember(w.ended, p.ID)
+	w.part = nil
+	w.remember(p.ID, fleet.Answer{Begins: true})
 	w.mu.Unlock()
 	if m != nil && m.Failed != "" {
 		w.a.event("measured", false, "%s: %s", p.ID, m.Failed)
@@ -212,14 +197,11 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 func (w *worker) end() {
 	w.mu.Lock()
 	w.closed = true
-	done := w.done
 	if w.part != nil {
 		w.cancel(errors.New("the node ends"))
 	}
 	w.mu.Unlock()
-	if done != nil {
-		<-done
-	}
+	w.tasks.Wait()
 }
 
 func short(s string, n int) string {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"io/fs"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -22,9 +23,7 @@ type portWatch struct {
 	seen  map[string]map[string]uint64
 	last  sample
 
-	// These are of look alone.
-	looks int
-	mute  map[string]bool // interfaces whose driver could not be asked
+	looks int // of look alone
 }
 
 // resend has the next look tell everything, as the first did.
@@ -40,27 +39,15 @@ type sample struct {
 	received, sent uint64
 }
 
-// interfaceOf is the interface that has an address, or that is named.
-func interfaceOf(bind, meet string) string {
-	if i, err := net.InterfaceByName(bind); err == nil {
-		return i.Name
-	}
-	host, _, _ := net.SplitHostPort(meet)
-	for _, word := range []string{bind, host} {
-		ip := net.ParseIP(word)
-		if ip == nil {
-			continue
-		}
-		all, err := net.Interfaces()
-		if err != nil {
-			return ""
-		}
-		for _, i := range all {
-			addrs, _ := i.Addrs()
-			for _, a := range addrs {
-				if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-					return i.Name
-				}
+// interfaceOf is the interface that has the address at which this node is met.
+func interfaceOf(meet string) string {
+	at, _ := place(meet) // it was checked
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(at.Addr().AsSlice()) {
+				return i.Name
 			}
 		}
 	}
@@ -80,8 +67,7 @@ func (a *agent) look() {
 	a.addDrivers(ports) // which may take its time, and beats must not wait for it
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := w.seen == nil
-	if first {
+	if w.seen == nil {
 		w.seen, w.links = map[string]map[string]uint64{}, map[string]fleet.Link{}
 	}
 	moved := map[string]map[string]uint64{}
@@ -90,8 +76,12 @@ func (a *agent) look() {
 		if l != w.links[p.Name] && a.emit(&fleet.Event{Kind: fleet.KindLink, Link: &l}) {
 			w.links[p.Name] = l
 		}
-		if m := changes(w.seen[p.Name], p.Counters); len(m) > 0 {
-			moved[p.Name] = m
+		maps.DeleteFunc(p.Counters, func(name string, v uint64) bool {
+			was, told := w.seen[p.Name][name]
+			return told && was == v
+		})
+		if len(p.Counters) > 0 {
+			moved[p.Name] = p.Counters
 		}
 	}
 	if len(moved) == 0 ||
@@ -102,21 +92,8 @@ func (a *agent) look() {
 		if w.seen[port] == nil {
 			w.seen[port] = map[string]uint64{}
 		}
-		for name, v := range m {
-			w.seen[port][name] = v
-		}
+		maps.Copy(w.seen[port], m)
 	}
-}
-
-// changes are the counters whose values are new.
-func changes(old, now map[string]uint64) map[string]uint64 {
-	m := map[string]uint64{}
-	for name, v := range now {
-		if was, ok := old[name]; !ok || was != v {
-			m[name] = v
-		}
-	}
-	return m
 }
 
 // carried is what the node has received and sent: the measured interface, and every RDMA port,

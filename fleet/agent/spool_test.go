@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +16,9 @@ import (
 	"busbar.dev/fleet/bus"
 )
 
-func opened(t testing.TB, dir string, most int64) *spool {
+func opened(t testing.TB, dir string) *spool {
 	t.Helper()
-	s, err := openSpool(dir, "n", most)
+	s, err := openSpool(dir, "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +29,11 @@ func opened(t testing.TB, dir string, most int64) *spool {
 func framed(t testing.TB, lines ...line) (text []byte) {
 	t.Helper()
 	for _, l := range lines {
-		data, err := l.frame()
+		data, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = append(text, data...)
+		text = append(text, frame(data)...)
 	}
 	return text
 }
@@ -54,24 +55,24 @@ func event(k fleet.Kind, text string) *fleet.Event {
 // words are what waits, oldest first; reading it empties the spool.
 func texts(t *testing.T, s *spool) (all []string) {
 	t.Helper()
-	for s.Len() > 0 {
-		n, err := s.Event()
+	for {
+		id, n, err := s.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, n.Measured.Part)
-		if err := s.Stored(1, s.last()+1); err != nil {
-			t.Fatal(err)
+		if id == "" {
+			return all
 		}
+		all = append(all, n.Measured.Part)
+		s.Stored(id, s.number+1)
 	}
-	return all
 }
 
 // TestSpoolCutAnywhere cuts the file at every byte, as a power cut would, and expects a prefix
 // of what was said, whole lines only, to which more can be added.
 func TestSpoolCutAnywhere(t *testing.T) {
 	dir := t.TempDir()
-	s := opened(t, dir, 0)
+	s := opened(t, dir)
 	type state struct {
 		size int64
 		wait []string
@@ -89,13 +90,11 @@ func TestSpoolCutAnywhere(t *testing.T) {
 	note("0", "1")
 	add("2")
 	note("0", "1", "2")
-	if err := s.Stored(2, 2); err != nil {
-		t.Fatal(err)
-	}
+	s.Stored(s.waiting[1].id, 2)
 	note("2")
 	add("3")
 	note("2", "3")
-	s.close()
+	s.unlock()
 	whole, err := os.ReadFile(filepath.Join(dir, spoolName))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +111,7 @@ func TestSpoolCutAnywhere(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(there, spoolName), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := opened(t, there, 0)
+		s := opened(t, there)
 		i := len(states) - 1
 		for states[i].size > int64(cut) {
 			i--
@@ -120,36 +119,34 @@ func TestSpoolCutAnywhere(t *testing.T) {
 		if err := s.add(event(fleet.KindMeasured, "new")); err != nil {
 			t.Fatal(err)
 		}
-		s.close()
-		s = opened(t, there, 0)
+		s.unlock()
+		s = opened(t, there)
 		got := texts(t, s)
 		if want := append(slices.Clone(states[i].wait), "new"); !slices.Equal(got, want) {
 			t.Fatalf("cut at %d of %d: %v wait, want %v", cut, len(whole), got, want)
 		}
-		s.close()
+		s.unlock()
 	}
 }
 
 func TestSpoolKeepsItsFolder(t *testing.T) {
 	dir := t.TempDir()
-	s := opened(t, dir, 0)
-	if _, err := openSpool(dir, "n", 0); err == nil || !strings.Contains(err.Error(), "another process") {
+	s := opened(t, dir)
+	if _, err := openSpool(dir, "n"); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second agent in the folder: %v", err)
 	}
 	if err := s.add(event(fleet.KindMeasured, "x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Stored(1, 17); err != nil {
-		t.Fatal(err)
-	}
-	s.close()
-	if _, err := openSpool(dir, "other", 0); err == nil || !strings.Contains(err.Error(), `"n"`) {
+	s.Stored(s.waiting[0].id, 17)
+	s.unlock()
+	if _, err := openSpool(dir, "other"); err == nil || !strings.Contains(err.Error(), `"n"`) {
 		t.Errorf("another node's folder: %v", err)
 	}
-	s = opened(t, dir, 0)
-	defer s.close()
-	if s.last() != 17 || s.Len() != 0 {
-		t.Errorf("number %d, %d wait", s.last(), s.Len())
+	s = opened(t, dir)
+	defer s.unlock()
+	if s.number != 17 || len(s.waiting) != 0 {
+		t.Errorf("number %d, %d wait", s.number, len(s.waiting))
 	}
 }
 
@@ -161,66 +158,55 @@ func TestSpoolFormat(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, spoolName), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := openSpool(dir, "n", 0)
+		s, err := openSpool(dir, "n")
 		switch {
 		case err != nil && (want == "" || !strings.Contains(err.Error(), want)), err == nil && want != "":
 			t.Errorf("format %d: %v", format, err)
 		case err == nil:
-			if s.Len() != 1 {
-				t.Errorf("format %d: %d wait; want 1", format, s.Len())
+			if len(s.waiting) != 1 {
+				t.Errorf("format %d: %d wait; want 1", format, len(s.waiting))
 			}
-			s.close()
+			s.unlock()
 		}
 	}
 }
 
-// TestSpoolFull fills the spool: what can be read again is refused first.
+// TestSpoolFull fills the spool: what has no room is refused and counted.
 func TestSpoolFull(t *testing.T) {
-	s := opened(t, t.TempDir(), 64<<10)
-	defer s.close()
-	long := strings.Repeat("x", 1000)
-	fill := func(k fleet.Kind) (n int) {
-		for ; ; n++ {
-			if err := s.add(event(k, long)); errors.Is(err, errFull) {
-				return n
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+	s := opened(t, t.TempDir())
+	s.most = 64 << 10
+	defer s.unlock()
+	err := error(nil)
+	for err == nil {
+		err = s.add(event(fleet.KindMeasured, strings.Repeat("x", 1000)))
 	}
-	counters, links, measured := fill(fleet.KindCounters), fill(fleet.KindLink), fill(fleet.KindMeasured)
-	if counters < 20 || links < 8 || measured < 8 || s.lost() != 3 {
-		t.Errorf("%d counters, then %d links, then %d results; %d lost", counters, links, measured, s.lost())
-	}
-	if s.live > 64<<10 {
-		t.Errorf("%d bytes wait", s.live)
+	if !errors.Is(err, errFull) || len(s.waiting) < 50 || s.dropped != 1 || s.live > 64<<10 {
+		t.Errorf("%v after %d events of %d bytes; %d dropped", err, len(s.waiting), s.live, s.dropped)
 	}
 	if err := s.add(event(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil ||
 		errors.Is(err, errFull) {
-		t.Errorf("news that no server takes: %v", err)
+		t.Errorf("an event that no server takes: %v", err)
 	}
 }
 
 func TestSpoolCompacts(t *testing.T) {
 	dir := t.TempDir()
-	s := opened(t, dir, 0)
+	s := opened(t, dir)
 	long := strings.Repeat("x", 10_000)
 	for i := range 500 {
 		if err := s.add(event(fleet.KindMeasured, fmt.Sprintf("%03d%s", i, long))); err != nil {
 			t.Fatal(err)
 		}
 		if i >= 5 {
-			if err := s.Stored(1, uint64(i)); err != nil {
-				t.Fatal(err)
-			}
+			s.Stored(s.waiting[0].id, uint64(i))
 		}
 	}
 	if s.size > 3<<20 {
 		t.Errorf("%d bytes on disk for %d that wait", s.size, s.live)
 	}
-	s.close()
-	s = opened(t, dir, 0)
-	defer s.close()
+	s.unlock()
+	s = opened(t, dir)
+	defer s.unlock()
 	got := texts(t, s)
 	if len(got) != 5 || got[0][:3] != "495" || got[4][:3] != "499" {
 		t.Errorf("%d wait", len(got))
@@ -237,22 +223,22 @@ func FuzzSpool(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, spoolName), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := openSpool(dir, "n", 0)
+		s, err := openSpool(dir, "n")
 		if err != nil {
 			if !bytes.Contains(data, []byte("node")) && len(data) > 0 && !strings.Contains(err.Error(), "has to say") {
 				t.Fatal(err)
 			}
 			return
 		}
-		before := s.Len()
+		before := len(s.waiting)
 		if err := s.add(event(fleet.KindMeasured, "x")); err != nil {
 			t.Fatal(err)
 		}
-		s.close()
-		if s, err = openSpool(dir, "n", 0); err != nil || s.Len() != before+1 {
-			t.Fatalf("%d wait after %d and one more, %v", s.Len(), before, err)
+		s.unlock()
+		if s, err = openSpool(dir, "n"); err != nil || len(s.waiting) != before+1 {
+			t.Fatalf("%d wait after %d and one more, %v", len(s.waiting), before, err)
 		}
-		s.close()
+		s.unlock()
 	})
 }
 
@@ -284,8 +270,8 @@ func BenchmarkDrain(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer node.Close()
-	s := opened(b, b.TempDir(), 0)
-	defer s.close()
+	s := opened(b, b.TempDir())
+	defer s.unlock()
 	for range b.N {
 		n := event(fleet.KindMeasured, "x")
 		n.At = time.Now()
@@ -294,8 +280,8 @@ func BenchmarkDrain(b *testing.B) {
 		}
 	}
 	b.ResetTimer()
-	if err := node.Publisher().PublishAll(b.Context(), s); err != nil || s.Len() != 0 {
-		b.Fatalf("%d wait, %v", s.Len(), err)
+	if err := node.Publisher().PublishAll(b.Context(), s); err != nil || len(s.waiting) != 0 {
+		b.Fatalf("%d wait, %v", len(s.waiting), err)
 	}
 }
 
@@ -303,13 +289,13 @@ func BenchmarkDrain(b *testing.B) {
 // the byte in it is lost, and what is stored never waits again but for the line that said so.
 func TestSpoolDamaged(t *testing.T) {
 	dir := t.TempDir()
-	s := opened(t, dir, 0)
+	s := opened(t, dir)
 	for i := range 6 {
 		if err := s.add(event(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.close()
+	s.unlock()
 	path := filepath.Join(dir, spoolName)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -321,58 +307,55 @@ func TestSpoolDamaged(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := opened(t, dir, 0)
+		s := opened(t, dir)
 		got, damaged := texts(t, s), s.damaged
-		s.close()
+		s.unlock()
 		if len(got) < 4 || !slices.IsSorted(got) || len(got) < 6 && damaged == 0 && i < len(whole)-1 {
 			t.Fatalf("byte %d: %v are left, %d places damaged", i, got, damaged)
 		}
 	}
-	// Rubbish to no end is given up.
+	// Rubbish to no end is passed over.
 	if err := os.WriteFile(path, bytes.Repeat([]byte{'\n'}, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = opened(t, dir, 0)
-	defer s.close()
-	if s.Len() != 0 || s.damaged != mostDamage {
-		t.Errorf("%d wait, %d damaged", s.Len(), s.damaged)
+	s = opened(t, dir)
+	defer s.unlock()
+	if len(s.waiting) != 0 || s.damaged != 1<<20 || s.size > 1<<10 {
+		t.Errorf("%d wait, %d damaged, %d bytes are left", len(s.waiting), s.damaged, s.size)
 	}
 }
 
-// TestSpoolOnAFullDisk stores what waits while nothing can be written: it goes on, and the disk is
-// told as soon as it can be.
+// TestSpoolOnAFullDisk stores what waits while nothing can be written: it goes on. An agent that starts again then
+// finds in the store what it had sent, and the next line that fits says it to the disk.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	s := opened(t, dir, 0)
+	s := opened(t, dir)
 	for i := range 4 {
 		if err := s.add(event(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	good := s.f
-	full, err := os.Open(s.path) // to read only
-	if err != nil {
+	first, path := s.waiting[0].id, s.path
+	s.path = filepath.Join(dir, "nowhere", spoolName)
+	s.Stored(s.waiting[0].id, 1)
+	s.Stored(s.waiting[0].id, 2)
+	if err := s.add(event(fleet.KindMeasured, "lost")); err == nil || len(s.waiting) != 2 {
+		t.Fatalf("%v, %d wait", err, len(s.waiting))
+	}
+	s.unlock()
+	s = opened(t, dir)
+	if len(s.waiting) != 4 || s.waiting[0].id != first {
+		t.Errorf("%d wait, the first is %s; want 4 from %s", len(s.waiting), s.waiting[0].id, first)
+	}
+	s.Stored(s.waiting[1].id, 2) // as the publisher does, which finds them in the store
+	if err := s.add(event(fleet.KindMeasured, "4")); err != nil || s.path != path {
 		t.Fatal(err)
 	}
-	s.f = full
-	for range 2 {
-		if err := s.Stored(1, s.last()+1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.add(event(fleet.KindMeasured, "lost")); err == nil || s.Len() != 2 {
-		t.Fatalf("%v, %d wait", err, s.Len())
-	}
-	full.Close()
-	s.f = good
-	if err := s.add(event(fleet.KindMeasured, "4")); err != nil {
-		t.Fatal(err)
-	}
-	s.close()
-	s = opened(t, dir, 0)
-	defer s.close()
-	if n := s.last(); n != 2 {
-		t.Errorf("the last number is %d", n)
+	s.unlock()
+	s = opened(t, dir)
+	defer s.unlock()
+	if s.number != 2 {
+		t.Errorf("the last number is %d", s.number)
 	}
 	if got := texts(t, s); !slices.Equal(got, []string{"2", "3", "4"}) {
 		t.Errorf("%v wait", got)

@@ -2,22 +2,19 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
-	"unicode"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/texttab"
 
 	"github.com/nats-io/nats.go"
 )
 
 // One agent sends under a name. Which one is in the store: beside every event stands the process that sent it. Another
-// process takes the name over only when that one does not answer. Where two are let in at the same moment, by two
-// servers, the store takes the event of one, and the other is asked about again.
+// process takes the name over only when that one does not answer. Where two are let in at the same moment, the store
+// takes the event of one, and the other is asked about again.
 
 // headAgent is the header that names the process that sends: a name of its own at each start.
 const headAgent = "Busbar-Agent"
@@ -33,12 +30,6 @@ const (
 // where servers may publish and other nodes may not.
 func agentAt(node fleet.Name, agent string) string {
 	return inboxOf(node) + ".agent." + fleet.Name(agent).Token()
-}
-
-// here is what an agent says of itself.
-type here struct {
-	Up    float64 `json:"up_s"`
-	Where string  `json:"where,omitempty"`
 }
 
 // ConflictError tells that another agent has the name.
@@ -57,100 +48,59 @@ func (b *Bus) Held() context.Context { return b.held }
 
 // answerHere answers for this agent, until it is told that another has the name.
 func (b *Bus) answerHere() error {
-	_, err := b.nc.Subscribe(agentAt(b.node, b.agent), func(m *nats.Msg) {
+	_, err := b.nc.Subscribe(agentAt(b.cfg.Node, b.agent), func(m *nats.Msg) {
 		if m.Reply == "" {
-			b.release(&ConflictError{b.node, string(m.Data)})
+			b.release(&ConflictError{b.cfg.Node, string(m.Data)})
 			return
 		}
-		if data, err := json.Marshal(here{time.Since(b.began).Seconds(), b.cfg.Where}); err == nil {
-			_ = m.Respond(data) // who asked will ask again
-		}
+		text := fmt.Sprintf("%s, running for %v", b.cfg.Where, time.Since(b.began).Round(time.Second))
+		_ = m.Respond([]byte(text)) // who asked will ask again
 	})
 	return err
 }
 
-// agents are those that send under each name, as a server knows them.
-type agents struct {
-	mu      sync.Mutex // guards following
-	current map[fleet.Name]string
-	asking  map[fleet.Name]chan struct{} // closed when it is settled
-	seconds map[fleet.Name]string        // that were refused, and who has the name
-}
-
-// is tells whether an agent is known to have its name.
-func (a *agents) is(node fleet.Name, agent string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	current, known := a.current[node]
-	return known && current == agent
-}
-
-// takeSeconds are the names whose second agents were refused since the last call.
-func (a *agents) takeSeconds() map[fleet.Name]string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := a.seconds
-	a.seconds = nil
-	return list
+// isAgent tells whether an agent is known to have its name.
+func (b *Bus) isAgent(node fleet.Name, agent string) bool {
+	return b.nodes.take(node, "", func(s *sender) bool { return s.agent == agent })
 }
 
 // admit settles whether an agent sends under a name. It is an error when it does not, or that is not known.
 func (b *Bus) admit(node fleet.Name, agent string) error {
-	if b.agents.is(node, agent) {
+	if b.isAgent(node, agent) {
 		return nil
 	}
-	last, err := b.request(context.Background(), nats.NewMsg(directGet+fleet.LogOf(node)), relayTime)
-	if err != nil {
-		return err
-	}
-	return b.settle(node, agent, last)
+	_, err := b.last(node, agent, nil)
+	return err
 }
 
-// settle does so by the node's last message, one agent of a name at a time.
+// settle does so by the node's last message.
 func (b *Bus) settle(node fleet.Name, agent string, last *nats.Msg) error {
 	if status := last.Header.Get("Status"); status != "" && status != statusNone {
 		return fmt.Errorf("the store answers %s %s", status, last.Header.Get("Description"))
 	}
-	a := &b.agents
-	a.mu.Lock()
-	for a.asking[node] != nil {
-		wait := a.asking[node]
-		a.mu.Unlock()
-		<-wait
-		if a.is(node, agent) {
-			return nil
-		}
-		a.mu.Lock()
-	}
-	if a.current == nil || len(a.current) > 2*fleet.MaxNodes {
-		a.current, a.asking = map[fleet.Name]string{}, map[fleet.Name]chan struct{}{}
-	}
-	settled := make(chan struct{})
-	a.asking[node] = settled
-	a.mu.Unlock()
 	holder, other := last.Header.Get(headAgent), ""
-	var err error
-	if holder != "" && holder != agent {
-		other, err = b.ask(node, holder)
+	replaced := func(s *sender) bool { return s.agent == agent && s.before == holder }
+	if holder != "" && holder != agent && !b.nodes.take(node, "", replaced) {
+		var err error
+		if other, err = b.ask(node, holder); err != nil {
+			return err
+		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.asking, node)
-	close(settled)
-	switch {
-	case err != nil:
-		return err
-	case other == "":
-		a.current[node] = agent
+	b.nodes.take(node, "", func(s *sender) bool {
+		switch {
+		case other == "":
+			s.agent, s.before = agent, holder
+		case s.agent == agent:
+			s.agent = ""
+		}
+		return true
+	})
+	if other == "" {
 		return nil
 	}
-	if a.current[node] == agent {
-		delete(a.current, node)
+	if t := b.transient.Load(); t != nil && t.Second != nil {
+		t.Second(node, other)
 	}
-	if a.seconds == nil {
-		a.seconds = map[fleet.Name]string{}
-	}
-	a.seconds[node] = other
 	if agent != "" {
 		_ = b.nc.Publish(agentAt(node, agent), []byte(other)) // it is told again when it sends again
 	}
@@ -163,9 +113,7 @@ func (b *Bus) ask(node fleet.Name, agent string) (string, error) {
 		m, err := b.request(context.Background(), nats.NewMsg(agentAt(node, agent)), hereTime)
 		switch {
 		case err == nil:
-			var h here
-			_ = json.Unmarshal(m.Data, &h) // an agent that answers is there, whatever it says
-			return h.text(), nil
+			return "it says: " + texttab.Clean(string(m.Data[:min(len(m.Data), fleet.MaxName)])), nil
 		case errors.Is(err, nats.ErrNoResponders):
 			time.Sleep(herePause) // it may be about to connect again
 		case !errors.Is(err, context.DeadlineExceeded):
@@ -173,16 +121,4 @@ func (b *Bus) ask(node fleet.Name, agent string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// text says where an agent is, and since when, in characters that a terminal prints.
-func (h here) text() string {
-	where := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, h.Where[:min(len(h.Where), fleet.MaxName)])
-	up := time.Duration(min(max(h.Up, 0), 1e9) * float64(time.Second)).Round(time.Second)
-	return strings.TrimPrefix(fmt.Sprintf("%s, running for %v", where, up), ", ")
 }

@@ -133,6 +133,7 @@ func TestMark(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.at, m.before = marked{Format: markFormat, Last: 9, At: at, Own: 3}, marked{}
+		m.changed = true
 		_ = m.write()
 	}
 	for text, want := range map[string]string{

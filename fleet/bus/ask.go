@@ -11,9 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrAbsent tells that a node that was asked is not connected.
-var ErrAbsent = errors.New("the node is not connected")
-
 const askTime = 10 * time.Second // when the context has no earlier end
 
 // Ask asks a node to do a part, or to stop one, and waits for its answer.
@@ -25,31 +22,22 @@ func (b *Bus) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.A
 	m := nats.NewMsg(fleet.PartOf(node))
 	m.Data = data
 	answer, err := b.request(ctx, m, askTime)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("node %s: %w", node, ErrAbsent)
-	case err != nil:
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = errors.New("it is not connected")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
 	a, err := fleet.Decode[fleet.Answer](answer.Data)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: its answer: %w", node, err)
+		err = fmt.Errorf("node %s: its answer: %w", node, err)
 	}
-	return a, nil
+	return a, err
 }
 
-// Subscription is something that is listened to.
-type Subscription struct {
-	sub *nats.Subscription
-}
-
-// Close ends listening.
-func (e *Subscription) Close() error { return e.sub.Unsubscribe() }
-
-// Serve answers what this node is asked, one question at a time. do must not wait for the
-// part to end.
-func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
-	sub, err := b.nc.Subscribe(fleet.PartOf(b.node), func(m *nats.Msg) {
+// Serve answers what this node is asked, one question at a time, until Close. do must not wait for the part to end.
+func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) error {
+	sub, err := b.nc.Subscribe(fleet.PartOf(b.cfg.Node), func(m *nats.Msg) {
 		var a fleet.Answer
 		if p, err := fleet.Decode[fleet.Part](m.Data); err != nil {
 			a.Why = "the part: " + err.Error()
@@ -61,22 +49,19 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := sub.SetPendingLimits(64, 8*fleet.MaxBytes); err != nil {
-		return nil, err
-	}
-	return &Subscription{sub}, nil
+	return sub.SetPendingLimits(64, 8*fleet.MaxBytes)
 }
 
 // Beat says that this node lives, to whoever listens.
 func (b *Bus) Beat(beat *fleet.Beat) error {
 	beat.Agent = b.agent
-	return b.pass(fleet.BeatOf(b.node), beat)
+	return b.pass(fleet.BeatOf(b.cfg.Node), beat)
 }
 
 // Progress says how far this node is.
-func (b *Bus) Progress(d *fleet.Progress) error { return b.pass(fleet.ProgressOf(b.node), d) }
+func (b *Bus) Progress(d *fleet.Progress) error { return b.pass(fleet.ProgressOf(b.cfg.Node), d) }
 
 func (b *Bus) pass(subject string, v any) error {
 	data, err := fleet.Encode(v)

@@ -1,17 +1,15 @@
 package bus
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-	"os"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,10 +21,8 @@ import (
 
 // Subjects beside those of package fleet.
 const (
-	directGet0   = "$JS.API.DIRECT.GET."
-	directGet    = directGet0 + fleet.Stream + "."
-	partSubjects = "busbar.part.*"
-	bucket       = "BUSBAR" // of leases
+	directGet = "$JS.API.DIRECT.GET." + fleet.Stream + "."
+	bucket    = "BUSBAR" // of leases
 )
 
 // Config is how a node or a server of the fleet reaches the bus.
@@ -38,55 +34,41 @@ type Config struct {
 	Creds string
 	// CA is a file of certificates to trust with tls://; empty is the machine's.
 	CA string
-	// Node is who connects; empty is a server of the fleet.
+	// Node is who connects; empty is a server of the fleet. A node does not need a connection at once: it is tried again
+	// and again, as it is after a connection was lost.
 	Node fleet.Name
 	// Where is what a second agent of this name is told of this one: its host and address.
 	Where string
-	// Patient does not need a connection at once: it is tried again and again, as it is after
-	// a connection was lost.
-	Patient bool
 	// On, where it is set, is told of what happens to the connection. It must not block.
-	On func(Event)
+	On func(connected bool, text string)
 
-	// Replicas, Keep and MaxBytes are of the stream that a server of the fleet makes: how
-	// many servers hold it (0 is what it has, else 3 in a cluster and 1 without), how long
-	// events are kept (0 is for ever) and how many bytes of them (0 is 7 GiB). The oldest goes first.
-	Replicas int
+	// Keep and MaxBytes are of the stream that a server of the fleet makes: how long events are kept (0 is for ever)
+	// and how many bytes of them (0 is 7 GiB). The oldest goes first.
 	Keep     time.Duration
 	MaxBytes int64
 
-	creds  []byte      // instead of Creds
-	mark   *Mark       // of a server of our own
-	inside nats.Option // the server is in this process
-}
-
-// Event is something that happened to a connection.
-type Event struct {
-	Connected bool   // how it is now
-	Text      string // what happened
+	creds  []byte  // instead of Creds
+	server *Server // in this process
 }
 
 // Bus is a connection. Its methods may be used from several goroutines.
 type Bus struct {
-	node    fleet.Name
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	cfg     Config
 	refused atomic.Int64
-	meter   meter // of what nodes send
-	agents  agents
 	mark    *Mark
 	agent   string // this process, among those that connect under one name
 	began   time.Time
 	held    context.Context // ends when another agent has the name
 	release context.CancelCauseFunc
 
-	mu     sync.Mutex // guards following
-	relays *nats.Conn // it brings to the store what nodes send
-	// lives ends with the present connection, so that nobody waits for an answer that
-	// went to a connection that is gone.
-	lives context.Context
-	lost  context.CancelFunc
+	nodes     nodes                     // what is known of those that send
+	transient atomic.Pointer[Transient] // who is told what they send in passing
+	cuts      atomic.Int64              // how often the connection to them was lost
+
+	side  *nats.Conn           // what nodes send arrives here, after Ensure
+	heard []*nats.Subscription // of side
 }
 
 // inboxOf is where answers to a node's requests arrive, empty for a server's. Others may not
@@ -101,29 +83,27 @@ func inboxOf(n fleet.Name) string {
 // Connect connects. Whatever happens to the connection afterwards is mended in the background
 // until Close.
 func Connect(c Config) (*Bus, error) {
-	b := &Bus{node: c.Node, cfg: c, agent: NewOrigin(), began: time.Now(), mark: cmp.Or(c.mark, &Mark{})}
-	b.held, b.release = context.WithCancelCause(context.Background())
-	b.begin()
-	o := nats.GetDefaultOptions()
-	if len(c.URLs) == 0 {
-		return nil, errors.New("no server address was given")
+	b := &Bus{cfg: c, agent: rand.Text(), began: time.Now(), mark: &Mark{}}
+	if c.server != nil && c.Node == "" {
+		b.mark = c.server.mark
 	}
+	b.held, b.release = context.WithCancelCause(context.Background())
 	for _, s := range c.URLs {
 		if err := CheckURL(s); err != nil {
 			return nil, err
 		}
 	}
-	opts, err := b.options()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range opts {
-		if err := f(&o); err != nil {
-			return nil, err
-		}
-	}
-	o.Servers = c.URLs
-	if b.nc, err = o.Connect(); err != nil {
+	up := func(nc *nats.Conn) { b.report(true, "connected to "+nc.ConnectedUrlRedacted()) }
+	var err error
+	if b.nc, err = b.dial(nats.RetryOnFailedConnect(c.Node != ""), nats.ConnectHandler(up), nats.ReconnectHandler(up),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // else it was closed
+				b.report(false, fmt.Sprintf("connection lost: %v%s", err, credentialsRefused(err)))
+			}
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			b.report(false, fmt.Sprintf("no connection: %v%s", err, advice(err)))
+		})); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.URLs[0], err)
 	}
 	if b.js, err = jetstream.New(b.nc); err == nil && c.Node != "" {
@@ -151,7 +131,8 @@ func CheckURL(s string) error {
 	return nil
 }
 
-func (b *Bus) options() ([]nats.Option, error) {
+// dial makes a connection.
+func (b *Bus) dial(more ...nats.Option) (*nats.Conn, error) {
 	c := &b.cfg
 	opts := []nats.Option{
 		nats.Name("busbar " + string(c.Node)),
@@ -159,27 +140,9 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond),
 		nats.ReconnectJitter(500*time.Millisecond, time.Second),
 		nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3),
-		nats.ReconnectBufSize(-1), // what cannot be sent now is for the publisher to send again
-		nats.RetryOnFailedConnect(c.Patient),
-		nats.ConnectHandler(func(nc *nats.Conn) {
-			b.begin()
-			b.report(true, "connected to "+nc.ConnectedUrlRedacted())
-		}),
+		nats.ReconnectBufSize(-1),   // what cannot be sent now is for the publisher to send again
 		nats.IgnoreAuthErrorAbort(), // credentials may be replaced
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			b.end()
-			if err != nil { // else it was closed
-				b.report(false, fmt.Sprintf("connection lost: %v%s", err, credentialsRefused(err)))
-			}
-		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) {
-			b.begin()
-			b.report(true, "connected again to "+nc.ConnectedUrlRedacted())
-		}),
-		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) {
-			b.report(false, fmt.Sprintf("no connection: %v%s", err, advice(err)))
-		}),
-		nats.ErrorHandler(func(nc *nats.Conn, s *nats.Subscription, err error) {
+		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				b.refused.Add(1)
 			}
@@ -192,21 +155,13 @@ func (b *Bus) options() ([]nats.Option, error) {
 	case c.Creds != "":
 		opts = append(opts, nats.UserCredentials(c.Creds))
 	}
-	if c.inside != nil {
-		opts = append(opts, c.inside)
+	if c.server != nil {
+		opts = append(opts, nats.InProcessServer(c.server))
 	}
 	if c.CA != "" {
-		data, err := os.ReadFile(c.CA)
-		if err != nil {
-			return nil, err
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("%s: no certificate is in it", c.CA)
-		}
-		opts = append(opts, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
+		opts = append(opts, nats.RootCAs(c.CA))
 	}
-	return opts, nil
+	return nats.Connect(strings.Join(c.URLs, ","), append(opts, more...)...)
 }
 
 // advice says what to do about a connection that does not come about.
@@ -237,41 +192,11 @@ func credentialsRefused(err error) string {
 	return ""
 }
 
-// begin and end bound a connection's life.
-func (b *Bus) begin() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.lost != nil {
-		b.lost()
-	}
-	b.lives, b.lost = context.WithCancel(context.Background())
-}
-
-func (b *Bus) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lost()
-}
-
-// request asks once and waits for the answer, no longer than the connection lives.
+// request asks once and waits for the answer.
 func (b *Bus) request(ctx context.Context, m *nats.Msg, most time.Duration) (*nats.Msg, error) {
-	if b.nc.IsClosed() {
-		return nil, nats.ErrConnectionClosed
-	}
-	if !b.nc.IsConnected() {
-		return nil, nats.ErrDisconnected
-	}
-	b.mu.Lock()
-	lives := b.lives
-	b.mu.Unlock()
-	asked, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	defer context.AfterFunc(lives, cancel)()
-	answer, err := b.nc.RequestMsgWithContext(asked, m)
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
-		err = nats.ErrDisconnected
-	}
-	return answer, err
+	return b.nc.RequestMsgWithContext(ctx, m)
 }
 
 // Retryable tells what passes by itself from what does not.
@@ -279,6 +204,7 @@ func Retryable(err error) bool {
 	for _, e := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, nats.ErrNoServers, context.DeadlineExceeded,
+		jetstream.ErrNoStreamResponse, jetstream.ErrInvalidJSAck,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -287,9 +213,23 @@ func Retryable(err error) bool {
 	return false
 }
 
+// patience is how long was waited before the last try.
+type patience time.Duration
+
+// wait waits before the next try, longer each time. It is an error when the context ends.
+func (p *patience) wait(ctx context.Context) error {
+	*p = min(max(2**p, patience(50*time.Millisecond)), patience(3*time.Second))
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Duration(*p)):
+		return nil
+	}
+}
+
 func (b *Bus) report(connected bool, text string) {
 	if b.cfg.On != nil {
-		b.cfg.On(Event{connected, text})
+		b.cfg.On(connected, text)
 	}
 }
 
@@ -307,13 +247,9 @@ func (b *Bus) Close() {
 	if b.nc.IsConnected() {
 		_ = b.nc.FlushTimeout(time.Second)
 	}
-	b.mu.Lock()
-	relays := b.relays
-	b.mu.Unlock()
-	if relays != nil {
-		relays.Close()
+	if b.side != nil {
+		b.side.Close()
 	}
 	b.nc.Close()
-	b.end()
 	b.release(nil)
 }

@@ -82,7 +82,7 @@ func (x *line) cut() {
 
 // nodeOn connects as a node over a line.
 func nodeOn(t *testing.T, s *Server, x *line, name fleet.Name, expiry time.Duration,
-	on func(Event),
+	on func(connected bool, text string),
 ) (b *Bus, file string) {
 	t.Helper()
 	creds, _, err := s.Keys().Issue(name, expiry)
@@ -136,8 +136,8 @@ func TestCredentialsReplaced(t *testing.T) {
 	s, _ := open(t, ServerConfig{Dir: t.TempDir()})
 	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
 	lost := make(chan struct{}, 100)
-	b, file := nodeOn(t, s, x, "n", 6*time.Second, func(e Event) {
-		if !e.Connected {
+	b, file := nodeOn(t, s, x, "n", 6*time.Second, func(connected bool, _ string) {
+		if !connected {
 			lost <- struct{}{}
 		}
 	})

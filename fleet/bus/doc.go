@@ -23,7 +23,7 @@
 // Two publishers on one subject (two agents with one name) are noticed by the same
 // condition: the one that comes second finds a message that is not its own and
 // gets a ConflictError; the numbers stay without gaps and doubles. Which of two
-// agents goes on is for servers to say, through Settle.
+// agents goes on is for servers to say; see agents.go.
 //
 // The last message is read directly, from any replica. A replica may lag behind:
 // what it shows is stored, what it does not show may be stored all the same, and
@@ -41,5 +41,7 @@
 // has it answer there. So every server of the fleet is a relay too: it keeps what a
 // node says on the node's subject, answers into the node's own inbox only, and
 // takes no more from one node than any has to say. With several servers each takes
-// a share.
+// a share. What is known of a node, how much it may send yet and which process
+// sends under its name, is one record. A server of our own also shuts out, for a
+// minute, whom that record names as flooding.
 package bus

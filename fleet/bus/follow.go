@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -31,12 +30,10 @@ type Following struct {
 	// CaughtUp, where it is set, is called once, when all that was stored at the beginning has been read, up to a
 	// sequence. Of a store that was damaged that may be more than the last that Each got.
 	CaughtUp func(seq uint64)
-	// On, where it is set, hears why reading had to begin again.
-	On func(error)
 }
 
-// ErrAnotherStore tells that the stream ends before what was read from it already.
-var ErrAnotherStore = errors.New("the store is shorter than what was read from it: it was replaced or restored; " +
+// errAnotherStore tells that the stream ends before what was read from it already.
+var errAnotherStore = errors.New("the store is shorter than what was read from it: it was replaced or restored; " +
 	"reading again from 1")
 
 // Many at once, for a server that starts has millions to read; but no more than a connection may hold.
@@ -49,34 +46,30 @@ const (
 // answerMost is how long the store may take to answer. A server that dies answers nobody, and then another is asked.
 const answerMost = 10 * time.Second
 
-// stillFor is how long is waited for the next message before the store is asked whether there is one. A damaged store
-// may count messages that it cannot read.
+// stillFor is how long is waited for the next message before the store is asked whether there is one, and stillMost how
+// often it may say so at a place where none comes. Messages under way to a server that died are lost, and so may be the
+// request for them; a new consumer gets them. A replica that has just started lags behind what the others acknowledged,
+// and a damaged store may count messages that it cannot read.
 const (
 	stillFor  = 3 * time.Second
-	stillMost = 5 // times, where the store says that there is more
+	stillMost = 3
 )
 
-// errStuck is that the store says there is more and none of it comes: messages under way to a server that died are
-// lost, and so may be the request for them, of which another server has not heard yet who answers it. A new consumer
-// gets them again. That is tried as often as the store does not have the request, and otherwise once at a place, for a
-// damaged store may count what it cannot read.
 var errStuck = errors.New("no message arrives although the store has more; reading again")
 
 // follower is what is read of the stream, and who is told.
 type follower struct {
 	Following
 	bus    *Bus
-	pass   func(func()) // has something done after all that came before
-	next   uint64       // the sequence that comes next
-	at     time.Time    // when the one before it was stored
-	target uint64       // the last there was at the beginning
-	read   bool         // CaughtUp was called
-	stuck  uint64       // where no message came although there are more
+	todo   chan func() // what is done with it, in order
+	next   uint64      // the sequence that comes next
+	at     time.Time   // when the one before it was stored
+	target uint64      // the last there was at the beginning
+	read   bool        // CaughtUp was called
+	still  int         // how often no message came at this place although there are more
 
-	replicated bool   // the stream has replicas, of which the consumer reads one
-	trims      bool   // it drops what is old
-	endAt      uint64 // where the replica last said that there is no more
-	ends       int    // and how often it said so
+	replicated bool // the consumer reads one replica, which may lag behind what the others acknowledged
+	trims      bool // it drops what is old
 }
 
 // Follow reads the stream and goes on when connections or leaders change, until the context ends. Reading and what Each
@@ -93,82 +86,61 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 			}
 		}
 	})
-	r := &follower{Following: f, bus: b, next: max(f.From, 1), pass: func(do func()) { todo <- do }}
-	wait := firstWait
+	r := &follower{Following: f, bus: b, next: max(f.From, 1), todo: todo}
+	var pause patience
 	for {
 		began := r.next
-		err := r.begin(ctx)
-		if err == nil {
-			err = r.consume(ctx)
-		}
-		if r.next > began {
-			wait = firstWait
-		}
+		err := r.consume(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed),
-			errors.Is(err, jetstream.ErrStreamNotFound) && !b.cfg.Patient:
+		case errors.Is(err, errAnotherStore), errors.Is(err, nats.ErrConnectionClosed),
+			errors.Is(err, jetstream.ErrStreamNotFound):
 			return err
 		}
-		if f.On != nil {
-			f.On(err)
+		if r.next > began {
+			pause = 0
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
+		if err := pause.wait(ctx); err != nil {
+			return err
 		}
-		wait = min(2*wait, mostWait)
 	}
 }
 
-// begin looks how far the stream goes, before each consumer.
-func (r *follower) begin(ctx context.Context) error {
+// more looks how far the stream goes, and whether there is more to read.
+func (r *follower) more(ctx context.Context) (bool, error) {
 	info, err := r.bus.info(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if info.State.LastSeq+1 < r.next {
-		return ErrAnotherStore
+	last := info.State.LastSeq
+	if last+1 < r.next {
+		return false, errAnotherStore
 	}
-	r.target, r.replicated, r.trims = max(r.target, info.State.LastSeq), info.Config.Replicas > 1, trims(info)
-	if r.next > r.target {
-		r.caughtUp()
+	r.replicated, r.trims = info.Config.Replicas > 1, trims(info)
+	if !r.read {
+		r.target = max(r.target, last)
 	}
-	return nil
+	return info.State.Msgs > 0 && last >= r.next, nil
 }
 
-// passed tells how far it is, and whether that is the end: a store may have lost what came before its last sequence. A
-// replica that has just started, or is slow, lags behind what the others acknowledged; it is asked again twice, seconds
-// apart. Without replicas what is missing is lost.
+// passed tells how far it is, and whether that is the end: a store may have lost what came before its last sequence.
 func (r *follower) passed(end bool) {
-	seq := r.next - 1
-	if end && seq < r.target && r.replicated {
-		if seq != r.endAt {
-			r.endAt, r.ends = seq, 0
-		}
-		r.ends++
-		end = r.ends > 2
-	}
-	if end || seq >= r.target {
-		r.caughtUp()
-	}
-}
-
-func (r *follower) caughtUp() {
-	if r.read {
+	if r.read || r.next <= r.target && !end {
 		return
 	}
 	r.read = true
 	r.bus.mark.compare(r.next-1, r.at, r.trims, r.target)
 	if upTo := max(r.next-1, r.target); r.CaughtUp != nil {
-		r.pass(func() { r.CaughtUp(upTo) })
+		r.todo <- func() { r.CaughtUp(upTo) }
 	}
 }
 
 // consume reads with one consumer, as far as that goes; another goes on at next.
 func (r *follower) consume(ctx context.Context) error {
+	if _, err := r.more(ctx); err != nil {
+		return err
+	}
 	asking, answered := context.WithTimeout(ctx, answerMost)
 	c, err := r.bus.js.OrderedConsumer(asking, fleet.Stream, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: r.next, InactiveThreshold: time.Minute,
@@ -184,34 +156,29 @@ func (r *follower) consume(ctx context.Context) error {
 		return err
 	}
 	defer it.Stop()
-	if info := c.CachedInfo(); info != nil && info.NumPending == 0 {
-		r.passed(true)
-	}
-	stop := context.AfterFunc(ctx, it.Stop)
-	defer stop()
-	for still := 0; ; {
+	info := c.CachedInfo()
+	r.passed(info != nil && info.NumPending == 0 && !r.replicated)
+	defer context.AfterFunc(ctx, it.Stop)()
+	for {
 		m, err := it.Next(jetstream.NextMaxWait(stillFor))
-		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil {
-			asking, answered := context.WithTimeout(ctx, answerMost)
-			info, err := c.Info(asking)
-			answered()
+		switch {
+		case errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil:
+			more, err := r.more(ctx)
 			if err != nil {
-				return err // the server that had it is gone: another makes a new one
+				return err
 			}
-			more := info.NumPending > 0 || info.Delivered.Consumer > 0 && info.Delivered.Stream >= r.next
-			if still++; more && (info.NumWaiting == 0 || still >= 2 && r.stuck != r.next) {
-				r.stuck = r.next
+			if more {
+				r.still++
+			}
+			if r.passed(!more || r.still >= stillMost); more {
 				return errStuck
 			}
-			r.passed(!more || still >= stillMost)
-			continue
-		}
-		still = 0
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if err := r.take(m); err != nil {
-			return err
+		default:
+			if err := r.take(m); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -227,29 +194,18 @@ func (r *follower) take(m jetstream.Msg) error {
 		return nil // a consumer that was made anew may begin early
 	}
 	own := uint64(0)
-	e.Publisher, e.Event, err = decode(m.Subject(), m.Data())
-	if err == nil && e.Publisher == "" {
-		own = e.Event.Seq
+	if e.Publisher, err = fleet.OfSubject(m.Subject()); err == nil {
+		n, err := fleet.Decode[fleet.Event](m.Data())
+		if err == nil && n.Node == e.Publisher { // else it is none, or came under another's name
+			e.Event = n
+		}
+		if e.Event != nil && n.Node == "" {
+			own = n.Seq
+		}
 	}
 	r.bus.mark.note(e.Seq, e.Stored, own)
-	r.pass(func() { r.Each(e) })
-	r.next, r.at = e.Seq+1, e.Stored
-	r.passed(meta.NumPending == 0)
+	r.todo <- func() { r.Each(e) }
+	r.next, r.at, r.still = e.Seq+1, e.Stored, 0
+	r.passed(meta.NumPending == 0 && !r.replicated)
 	return nil
-}
-
-// decode reads an event and refuses what came under another's name.
-func decode(subject string, data []byte) (fleet.Name, *fleet.Event, error) {
-	who, err := fleet.OfSubject(subject)
-	if err != nil {
-		return "", nil, err
-	}
-	n, err := fleet.Decode[fleet.Event](data)
-	if err != nil {
-		return who, nil, err
-	}
-	if n.Node != who {
-		return who, nil, fmt.Errorf("event of node %q on %s", n.Node, subject)
-	}
-	return who, n, nil
 }

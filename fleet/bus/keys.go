@@ -1,21 +1,24 @@
 package bus
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
+	"time"
+
+	"busbar.dev/fleet"
+	"busbar.dev/internal/outfile"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
-
-	"busbar.dev/internal/outfile"
 )
 
-// Keys are what a server of our own trusts, kept in a folder that only its owner reads: the
-// operator's and the accounts' keys, the account as it is signed, and who was issued
-// credentials. Several processes may use one folder.
+// Keys are what a server of our own trusts, kept in a folder that only its owner reads: the operator's and the
+// accounts' keys, and who was issued credentials. Several processes may use one folder.
 type Keys struct {
 	dir      string
 	operator nkeys.KeyPair
@@ -26,9 +29,8 @@ type Keys struct {
 
 // Names of files in the folder of keys.
 const (
-	accountFile = "account.jwt"
-	issuedFile  = "issued.json"
-	keysLock    = "lock"
+	issuedFile = "issued.json"
+	keysLock   = "lock"
 )
 
 // OpenKeys reads the keys in a folder, and makes them where there are none.
@@ -36,7 +38,7 @@ func OpenKeys(dir string) (*Keys, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(filepath.Join(dir, keysLock), true)
+	unlock, err := Lock(filepath.Join(dir, keysLock), true)
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +58,7 @@ func OpenKeys(dir string) (*Keys, error) {
 			return nil, err
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, accountFile)); !errors.Is(err, os.ErrNotExist) {
-		return k, err
-	}
-	a := jwt.NewAccountClaims(public(k.account))
-	a.Name = "busbar"
-	a.SigningKeys.Add(public(k.signer))
-	return k, k.writeAccount(a)
+	return k, nil
 }
 
 // damaged is the error of a file that credentials which were handed out hang on, so that no other is made in its place.
@@ -87,50 +83,12 @@ func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := nkeys.DecodeSeed(trim(seed))
+	seed = bytes.TrimSpace(seed)
+	got, _, err := nkeys.DecodeSeed(seed)
 	if err != nil || got != kind {
 		return nil, damaged(path, fmt.Sprintf("no %s seed is in it", kind))
 	}
-	return nkeys.FromSeed(trim(seed))
-}
-
-func (k *Keys) writeAccount(a *jwt.AccountClaims) error {
-	text, err := a.Encode(k.operator)
-	if err != nil {
-		return err
-	}
-	return outfile.Private(filepath.Join(k.dir, accountFile), []byte(text))
-}
-
-// claims reads the account as it is signed now.
-func (k *Keys) claims() (a *jwt.AccountClaims, text string, err error) {
-	path := filepath.Join(k.dir, accountFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, "", err
-	}
-	text = strings.TrimSpace(string(data))
-	a, err = jwt.DecodeAccountClaims(text)
-	if err == nil && (a.Subject != public(k.account) || a.Issuer != public(k.operator) ||
-		!a.SigningKeys.Contains(public(k.signer))) {
-		err = errors.New("it is of other keys than those beside it")
-	}
-	if err != nil {
-		return nil, "", damaged(path, err)
-	}
-	return a, text, nil
-}
-
-// operatorClaims is the operator, signed by itself.
-func (k *Keys) operatorClaims() (*jwt.OperatorClaims, error) {
-	o := jwt.NewOperatorClaims(public(k.operator))
-	o.Name = "busbar"
-	o.SystemAccount = public(k.system)
-	text, err := o.Encode(k.operator)
-	if err != nil {
-		return nil, err
-	}
-	return jwt.DecodeOperatorClaims(text)
+	return nkeys.FromSeed(seed)
 }
 
 func public(k nkeys.KeyPair) string {
@@ -141,11 +99,152 @@ func public(k nkeys.KeyPair) string {
 	return s
 }
 
-func trim(seed []byte) []byte { return []byte(strings.TrimSpace(string(seed))) }
+// Issued is a set of credentials that was handed out: all but the secret.
+type Issued struct {
+	Node      fleet.Name `json:"node,omitzero"` // empty: a server's
+	Key       string     `json:"key"`           // the public key
+	At        time.Time  `json:"at"`
+	Expires   time.Time  `json:"expires,omitzero"`
+	Withdrawn time.Time  `json:"withdrawn,omitzero"`
+}
 
-// ErrInUse tells that another process has a folder that only one may have.
-var ErrInUse = errors.New("another process uses this folder")
+// Issue makes credentials for a node, as the text of a .creds file, and writes down that there are some. expiry 0 is
+// never.
+func (k *Keys) Issue(node fleet.Name, expiry time.Duration) ([]byte, Issued, error) {
+	creds, out, err := k.node(node, expiry)
+	if err != nil {
+		return nil, out, err
+	}
+	return creds, out, k.change(func(all []Issued) ([]Issued, error) { return append(all, out), nil })
+}
 
-// Lock takes a file for this process until the returned function is called or the process ends.
-// It is an error when another process has it.
-func Lock(path string) (unlock func(), err error) { return lock(path, false) }
+func (k *Keys) node(node fleet.Name, expiry time.Duration) ([]byte, Issued, error) {
+	if _, err := fleet.ParseName(string(node)); err != nil {
+		return nil, Issued{}, err
+	}
+	return k.sign(node, expiry, func(u *jwt.UserClaims) {
+		u.Name = string(node)
+		// Nothing here is answered by the store itself; see relay.
+		u.Pub.Allow.Add(publishTo+node.Token(), lastTo+node.Token(), fleet.BeatOf(node), fleet.ProgressOf(node))
+		u.Sub.Allow.Add(fleet.PartOf(node), inboxOf(node)+".>")
+		// A node answers what it was asked, once, and where the question said.
+		u.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: time.Minute}
+		u.Limits.Subs = 16
+		u.Limits.Payload = maxPayload
+		u.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeInProcess)
+	})
+}
+
+// Hub makes credentials for a server of the fleet. They are not written down.
+func (k *Keys) Hub() ([]byte, error) {
+	creds, _, err := k.sign("", 0, func(u *jwt.UserClaims) {
+		u.Name = "hub"
+		u.Pub.Allow.Add(fleet.HubLog, fleet.LogOf("*"), "busbar.part.*", "_INBOX.node.>", "$KV.BUSBAR.>", "$JS.API.INFO",
+			"$JS.API.STREAM.CREATE.BUSBAR", "$JS.API.STREAM.UPDATE.BUSBAR", "$JS.API.STREAM.INFO.BUSBAR",
+			"$JS.API.CONSUMER.*.BUSBAR.>", "$JS.API.CONSUMER.MSG.NEXT.BUSBAR.>", "$JS.API.DIRECT.GET.BUSBAR.>",
+			"$JS.API.STREAM.CREATE.KV_BUSBAR", "$JS.API.STREAM.UPDATE.KV_BUSBAR", "$JS.API.STREAM.INFO.KV_BUSBAR",
+			"$JS.API.DIRECT.GET.KV_BUSBAR.>")
+		u.Sub.Allow.Add(fleet.Beats, fleet.ProgressAll, publishTo+"*", lastTo+"*", inboxOf("")+".>")
+	})
+	return creds, err
+}
+
+func (k *Keys) sign(node fleet.Name, expiry time.Duration, shape func(*jwt.UserClaims)) (
+	creds []byte, out Issued, err error,
+) {
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, out, err
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		return nil, out, err
+	}
+	u := jwt.NewUserClaims(public(user))
+	u.IssuerAccount = public(k.account)
+	now := time.Now().UTC().Truncate(time.Second)
+	out = Issued{Node: node, Key: u.Subject, At: now}
+	if expiry != 0 {
+		out.Expires = now.Add(expiry)
+		u.Expires = out.Expires.Unix()
+	}
+	shape(u)
+	text, err := u.Encode(k.signer)
+	if err != nil {
+		return nil, out, err
+	}
+	creds, err = jwt.FormatUserConfig(text, seed)
+	return creds, out, err
+}
+
+// NodeOf is the node that credentials are for; empty where they do not name one, as those that
+// were made by other means.
+func NodeOf(creds []byte) (fleet.Name, error) {
+	text, err := jwt.ParseDecoratedJWT(creds)
+	if err != nil {
+		return "", err
+	}
+	u, err := jwt.DecodeUserClaims(text)
+	if err != nil {
+		return "", err
+	}
+	name, err := fleet.ParseName(u.Name)
+	if err != nil || !u.Sub.Allow.Contains(fleet.PartOf(name)) {
+		return "", nil
+	}
+	return name, nil
+}
+
+// Issued lists what was issued, oldest first.
+func (k *Keys) Issued() (all []Issued, err error) {
+	path := filepath.Join(k.dir, issuedFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(data, &all); err != nil {
+			err = damaged(path, err)
+		}
+	}
+	return all, err
+}
+
+// Revoke withdraws all credentials of a node. A server that runs on these keys follows within
+// seconds and cuts who is connected with them.
+func (k *Keys) Revoke(node fleet.Name) (withdrawn []Issued, err error) {
+	err = k.change(func(all []Issued) ([]Issued, error) {
+		for i := range all {
+			if e := &all[i]; e.Node == node && e.Withdrawn.IsZero() {
+				e.Withdrawn = time.Now().UTC().Truncate(time.Second)
+				withdrawn = append(withdrawn, *e)
+			}
+		}
+		if withdrawn == nil {
+			return nil, fmt.Errorf("node %s has no credentials to revoke", node)
+		}
+		return all, nil
+	})
+	return withdrawn, err
+}
+
+// change rewrites the list of what was issued, alone among processes.
+func (k *Keys) change(how func([]Issued) ([]Issued, error)) error {
+	unlock, err := Lock(filepath.Join(k.dir, keysLock), true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := k.Issued()
+	if err != nil {
+		return err
+	}
+	if all, err = how(slices.Clip(all)); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	return outfile.Private(filepath.Join(k.dir, issuedFile), append(data, '\n'))
+}

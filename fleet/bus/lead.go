@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
 	"time"
@@ -22,91 +23,66 @@ const (
 const leader = "hub"
 
 // Lead runs a function whenever this server leads those of the bus, with a context that ends when it no longer does,
-// until the context ends. Servers choose by a lease in JetStream's key-value store, which is given back at the end.
+// until the context ends. Servers choose by a lease in JetStream's key-value store.
 func (b *Bus) Lead(ctx context.Context, run func(context.Context)) error {
-	kv, err := b.leases(ctx)
-	if err != nil {
-		return err
-	}
-	l := &lease{bus: b, kv: kv, owner: []byte(NewOrigin()), work: run}
+	l := &lease{bus: b, owner: []byte(rand.Text()), work: run}
 	defer l.stop()
 	tick := time.NewTicker(leaseTurn)
 	defer tick.Stop()
 	for {
-		l.turn(ctx)
+		if err := l.turn(ctx); err != nil && !transient(err) {
+			return err
+		}
 		select {
 		case <-ctx.Done():
-			leads := l.leads
-			l.stop()
-			if leads { // the next leader should not have to wait
-				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				defer cancel()
-				_ = l.kv.Purge(last, leader, jetstream.LastRevision(l.revision))
-			}
 			return nil
 		case <-tick.C:
 		}
 	}
 }
 
-func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
-	info, err := b.info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		kv, err = b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: bucket, Description: "who of several servers leads", TTL: leaseTime, History: 1,
-			MaxBytes: 1 << 20, Replicas: info.Config.Replicas,
-		})
-		if err == nil || !transient(err) {
-			return kv, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, context.Cause(ctx))
-		case <-time.After(streamAttemptPause):
-		}
-	}
-}
-
 type lease struct {
 	bus      *Bus
-	kv       jetstream.KeyValue
+	kv       jetstream.KeyValue // nil where the bucket is not there, or gone with the disk that it was on
 	owner    []byte
 	revision uint64
 	until    time.Time
-	leads    bool
 
 	work   func(context.Context)
-	cancel context.CancelFunc
+	cancel context.CancelFunc // nil while another leads
 	done   sync.WaitGroup
 }
 
-// start begins to lead, and stop ends it and waits.
-func (l *lease) start(ctx context.Context) {
-	l.leads = true
-	ctx, l.cancel = context.WithCancel(ctx)
-	l.done.Go(func() { l.work(ctx) })
-}
-
+// stop ends leading, and waits for it.
 func (l *lease) stop() {
-	if l.leads {
-		l.leads = false
+	if l.cancel != nil {
 		l.cancel()
 		l.done.Wait()
+		l.cancel = nil
 	}
 }
 
 // turn renews the lease, or tries to get it.
-func (l *lease) turn(ctx context.Context) {
+func (l *lease) turn(ctx context.Context) (err error) {
 	// The lease is counted from before it was asked for, so that ours ends first.
 	now := time.Now()
 	ask, cancel := context.WithTimeout(ctx, leaseAsk)
 	defer cancel()
+	if l.kv == nil {
+		info, err := l.bus.info(ask)
+		if err != nil {
+			return err
+		}
+		if l.kv, err = l.bus.js.CreateOrUpdateKeyValue(ask, jetstream.KeyValueConfig{
+			Bucket: bucket, Description: "who of several servers leads", TTL: leaseTime, History: 1,
+			MaxBytes: 1 << 20, Replicas: info.Config.Replicas,
+		}); err != nil {
+			l.kv = nil
+			return err
+		}
+	}
 	var rev uint64
-	var err error
-	if l.leads {
+	if l.cancel != nil {
 		rev, err = l.kv.Update(ask, leader, l.owner, l.revision)
 	} else {
 		rev, err = l.kv.Create(ask, leader, l.owner)
@@ -114,14 +90,14 @@ func (l *lease) turn(ctx context.Context) {
 	switch {
 	case err == nil:
 		l.revision, l.until = rev, now.Add(leaseTime)
-		if !l.leads {
-			l.start(ctx)
+		if l.cancel == nil {
+			ctx, l.cancel = context.WithCancel(ctx)
+			l.done.Go(func() { l.work(ctx) })
 		}
-	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
+	case l.cancel == nil && !errors.Is(err, jetstream.ErrKeyExists):
+		l.kv = nil
+	case l.cancel != nil && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
 		l.stop() // the next turn would come too late
-	case !l.leads && (errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)):
-		if kv, err := l.bus.leases(ask); err == nil { // the bucket is gone, with the disk that it was on
-			l.kv = kv
-		}
 	}
+	return nil
 }

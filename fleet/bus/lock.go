@@ -1,26 +1,29 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"busbar.dev/internal/osdep"
 )
 
-// lock takes a file for this process until the returned function is called, or the process
-// ends. Without patience it is an error when another process has it.
-func lock(path string, patient bool) (unlock func(), err error) {
+// ErrInUse tells that another process has a folder that only one may have.
+var ErrInUse = errors.New("another process uses this folder")
+
+// Lock takes a file for this process until the returned function is called, or the process ends. Where another process
+// has it, it waits or is an error.
+func Lock(path string, wait bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = osdep.Lock(f, patient)
-	switch {
-	case err == nil:
+	if err = osdep.Lock(f, wait); err == nil {
 		return func() { f.Close() }, nil
-	case osdep.Locked(err):
-		err = fmt.Errorf("%w; end it, or name another folder", ErrInUse)
 	}
 	f.Close()
+	if osdep.Locked(err) {
+		err = fmt.Errorf("%w; end it, or name another folder", ErrInUse)
+	}
 	return nil, fmt.Errorf("%s: %w", path, err)
 }

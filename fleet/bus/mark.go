@@ -15,7 +15,6 @@ import (
 
 const (
 	markFormat = 1
-	markEvery  = time.Second // at most so often the file is written, and when the server ends
 	mostTails  = 64
 	mostFound  = 4096
 )
@@ -23,14 +22,12 @@ const (
 // Mark is what a server knows of its store apart from the store, in a small file beside it: how far the store had got.
 // A store that lost its end ends before that, and nothing in the store says so. The zero value is kept in memory only.
 type Mark struct {
-	path    string
-	writing sync.Mutex // one writes at a time
+	path string
 
 	mu      sync.Mutex // guards following
-	closed  bool       // nothing is written any more: the folder may be another's by now
 	at      marked
 	before  marked // as an earlier process left it, until the store was read
-	pending bool   // a change waits to be written
+	changed bool   // since it was written
 }
 
 // marked is the file.
@@ -73,7 +70,7 @@ func openMark(path string) (*Mark, error) {
 		return nil, fmt.Errorf("%s has format %d; this version reads format %d; start the version that wrote it", path,
 			m.at.Format, markFormat)
 	}
-	m.before, m.at.Last = m.at, 0
+	m.before = m.at
 	return m, nil
 }
 
@@ -91,7 +88,7 @@ func (m *Mark) note(seq uint64, at time.Time, own uint64) {
 		m.at.Last, m.at.At = seq, at
 	}
 	m.at.Own = max(m.at.Own, own)
-	m.change()
+	m.changed = true
 }
 
 // own is the greatest number that is known to be taken.
@@ -109,7 +106,7 @@ func (m *Mark) compare(read uint64, at time.Time, trims bool, last uint64) {
 	if emptied := trims && read == 0 && last >= m.before.Last; m.before.Last > read && !emptied {
 		m.at.Tails = append(m.at.Tails, Tail{read + 1, m.before.Last, at, m.before.At})
 		m.at.Tails = m.at.Tails[max(0, len(m.at.Tails)-mostTails):]
-		m.change()
+		m.at.Last, m.at.At, m.changed = read, at, true
 	}
 	m.before = marked{}
 }
@@ -132,48 +129,19 @@ func (m *Mark) Found(what string, now time.Time) time.Time {
 		}
 		at = now.UTC().Truncate(time.Second)
 		m.at.Found[what] = at
-		m.change()
+		m.changed = true
 	}
 	return at
 }
 
-// change has the file written soon. The caller holds mu.
-func (m *Mark) change() {
-	if m.pending || m.path == "" {
-		return
-	}
-	m.pending = true
-	time.AfterFunc(markEvery, func() { _ = m.write() }) // a disk that is full: the next change tries again
-}
-
-// close writes the file for the last time.
-func (m *Mark) close() error {
-	err := m.write()
-	m.writing.Lock() // whoever is at it ends before the folder is let go
-	defer m.writing.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
-	return err
-}
-
-// write replaces the file, and waits for the disk.
+// write replaces the file where something has changed, and waits for the disk.
 func (m *Mark) write() error {
-	m.writing.Lock()
-	defer m.writing.Unlock()
 	m.mu.Lock()
-	m.pending = false
-	if m.closed {
-		m.mu.Unlock()
-		return nil
-	}
-	now := m.at
+	changed, now := m.changed, m.at
+	m.changed = false
 	now.Found = maps.Clone(now.Found)
-	if m.before.Last > now.Last { // the store has not been read yet
-		now.Last, now.At = m.before.Last, m.before.At
-	}
 	m.mu.Unlock()
-	if m.path == "" {
+	if !changed {
 		return nil
 	}
 	data, err := json.Marshal(now)

@@ -46,7 +46,7 @@ func serverProcess(a []string) error {
 		if err != nil {
 			return err
 		}
-		o, err := keys.ServerOptions(ServerConfig{Dir: dir, Listen: listen, MaxBytes: 1 << 30, MaxConnections: 1000})
+		o, err := keys.ServerOptions(ServerConfig{Dir: dir, Listen: listen})
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (p *place) file(creds []byte) string {
 
 func (p *place) hub() *Bus {
 	p.t.Helper()
-	creds, _, err := p.keys.Issuer().Hub(0)
+	creds, err := p.keys.Hub()
 	if err != nil {
 		p.t.Fatal(err)
 	}

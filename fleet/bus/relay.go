@@ -23,34 +23,34 @@ const (
 	relays    = "hub"          // the queue group: one of several servers takes each
 )
 
-const (
-	relayTime   = attempt - 500*time.Millisecond // so that the node hears that it failed
-	relayAtOnce = 256                            // at the store; of one node there are relayEach
-)
+// relayTime is how long the store may take to answer, so that the node hears that it failed.
+const relayTime = attempt - 500*time.Millisecond
 
-// relay brings what nodes send to the store.
-type relay struct {
-	bus  *Bus
-	free chan struct{}
-}
-
-// passing brings a question of a node's agent to the store, and its answer back.
-type passing func(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error)
-
-// relay makes this server one of those that bring to the store what nodes send.
-func (b *Bus) relay() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.relays != nil {
+// listen makes this server one of those that take what nodes send, on a connection of its own, so that what floods it
+// ends no other.
+func (b *Bus) listen() error {
+	if b.side != nil {
 		return nil
 	}
-	nc, err := b.side(func() {})
+	cut := func(*nats.Conn, error) { b.cuts.Add(1) }
+	nc, err := b.dial(nats.RetryOnFailedConnect(true), nats.DisconnectErrHandler(cut))
 	if err != nil {
 		return err
 	}
-	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce)}
-	for subject, pass := range map[string]passing{publishTo: r.publish, lastTo: r.last} {
-		sub, err := nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, pass) })
+	for _, s := range []struct {
+		subject, queue string
+		take           func(fleet.Name, *nats.Msg)
+	}{
+		{publishTo + "*", relays, func(node fleet.Name, m *nats.Msg) { b.relay(node, m, b.keep) }},
+		{lastTo + "*", relays, func(node fleet.Name, m *nats.Msg) { b.relay(node, m, b.last) }},
+		{fleet.Beats, "", b.beat},
+		{fleet.ProgressAll, "", b.progress},
+	} {
+		sub, err := nc.QueueSubscribe(s.subject, s.queue, func(m *nats.Msg) {
+			if node, err := fleet.OfSubject(m.Subject); err == nil {
+				s.take(node, m)
+			}
+		})
 		if err == nil {
 			err = sub.SetPendingLimits(queued, queuedBytes)
 		}
@@ -58,23 +58,25 @@ func (b *Bus) relay() error {
 			nc.Close()
 			return err
 		}
+		b.heard = append(b.heard, sub)
 	}
-	b.relays = nc
+	b.side = nc
 	return nil
 }
 
-// take passes one question on and its answer back. Several are under way at a time, few of them of one node: a node
-// that asks more waits for no turn, it is not heard. So this never waits, and what others send is not held up.
-func (r *relay) take(m *nats.Msg, pass passing) {
-	node, err := fleet.OfSubject(m.Subject)
-	if err != nil || !strings.HasPrefix(m.Reply, inboxOf(node)+".") {
+// queued bounds what waits for a server that hears it. It is passed over in a millisecond where it is too much, and
+// then another node waits no longer.
+const (
+	queued      = 256 << 10
+	queuedBytes = 64 << 20
+)
+
+// relay brings a question of a node's agent to the store, and the answer back.
+func (b *Bus) relay(node fleet.Name, m *nats.Msg, pass func(fleet.Name, string, *nats.Msg) (*nats.Msg, error)) {
+	if !strings.HasPrefix(m.Reply, inboxOf(node)+".") {
 		return // nobody whom an answer would reach
 	}
-	if !r.bus.meter.enter(node) {
-		return
-	}
-	go func() {
-		defer r.bus.meter.leave(node)
+	b.nodes.later(node, func() {
 		out := nats.NewMsg("")
 		agent, err := shortHeader(m, headAgent)
 		var got *nats.Msg
@@ -88,7 +90,7 @@ func (r *relay) take(m *nats.Msg, pass passing) {
 			out.Data, out.Header = got.Data, got.Header
 		}
 		_ = m.RespondMsg(out) // who asked will ask again
-	}()
+	})
 }
 
 // statusLater is the answer to what cannot be done now.
@@ -106,25 +108,18 @@ func shortHeader(m *nats.Msg, key string) (string, error) {
 	return v, nil
 }
 
-// store asks the store.
-func (r *relay) store(ask *nats.Msg) (*nats.Msg, error) {
-	r.free <- struct{}{}
-	defer func() { <-r.free }()
-	return r.bus.request(context.Background(), ask, relayTime)
-}
-
 // last asks for the node's last message. Who asks begins, or was overtaken: whether it has the name is settled anew.
-func (r *relay) last(node fleet.Name, agent string, _ *nats.Msg) (*nats.Msg, error) {
-	got, err := r.store(nats.NewMsg(directGet + fleet.LogOf(node)))
+func (b *Bus) last(node fleet.Name, agent string, _ *nats.Msg) (*nats.Msg, error) {
+	got, err := b.request(context.Background(), nats.NewMsg(directGet+fleet.LogOf(node)), relayTime)
 	if err == nil {
-		err = r.bus.settle(node, agent, got)
+		err = b.settle(node, agent, got)
 	}
 	return got, err
 }
 
-// publish stores an event, with headers of our own and no others.
-func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error) {
-	if !r.bus.meter.keep(node, m.Size(), time.Now()) {
+// keep stores an event, with headers of our own and no others.
+func (b *Bus) keep(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, error) {
+	if !b.nodes.keeps(node, m.Size(), time.Now()) {
 		return nil, errors.New("node " + string(node) + " sends more than a node may store")
 	}
 	out := nats.NewMsg(fleet.LogOf(node))
@@ -132,7 +127,7 @@ func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, 
 	for _, k := range []string{headSeq, headID, nats.ExpectedLastSubjSeqHdr, headAgent} {
 		switch v, err := shortHeader(m, k); {
 		case err != nil:
-			r.bus.meter.refuse(node, "headers that are none of an agent's")
+			b.nodes.refuse(node, "headers that are none of an agent's")
 			return nil, err
 		case v != "":
 			out.Header.Set(k, v)
@@ -142,8 +137,8 @@ func (r *relay) publish(node fleet.Name, agent string, m *nats.Msg) (*nats.Msg, 
 		out.Header.Set(nats.MsgIdHdr, id)
 	}
 	out.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
-	if err := r.bus.admit(node, agent); err != nil {
+	if err := b.admit(node, agent); err != nil {
 		return nil, err
 	}
-	return r.store(out)
+	return b.request(context.Background(), out, relayTime)
 }

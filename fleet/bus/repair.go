@@ -3,7 +3,6 @@ package bus
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 const probeSize = 1 << 20
 
 // repair looks whether the store still writes. A stream whose disk was full takes nothing more until its server is
-// started anew, even when there is room again: so it is. Nothing that was acknowledged is touched by
-// that, and who is connected comes again by itself.
+// started anew, even when there is room again: so it is, at the same address. Nothing that was acknowledged is touched
+// by that, and who is connected comes again by itself.
 func (s *Server) repair() {
 	why := s.storeError()
 	if why == "" {
@@ -23,19 +22,31 @@ func (s *Server) repair() {
 	}
 	if !s.reported {
 		s.reported = true
-		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is stored until it can, and agents keep "+
-			"their events; free disk space, or check why it cannot be written to", s.cfg.Dir, why))
+		s.log("cannot write: %s. Nothing is stored until it can, and agents keep their events; free disk space, or check "+
+			"why it cannot be written to", why)
 	}
 	if CheckRoom(s.cfg.Dir) != nil {
 		return
 	}
-	if err := s.restart(); err != nil {
-		s.log("error", fmt.Sprintf("the store in %s could not be opened again: %v", s.cfg.Dir, err))
+	old := s.running()
+	if at := old.Addr(); at != nil {
+		s.cfg.Listen = at.String()
+	}
+	old.Shutdown()
+	old.WaitForShutdown()
+	if err := s.launch(); err != nil {
+		s.log("could not be opened again: %v", err)
 		return
 	}
 	if s.storeError() == "" {
 		s.reported = false
-		s.log("warn", fmt.Sprintf("the store in %s writes again", s.cfg.Dir))
+		s.log("writes again")
+	}
+}
+
+func (s *Server) log(format string, v ...any) {
+	if s.cfg.OnLog != nil {
+		s.cfg.OnLog(fmt.Sprintf("the store in %s "+format, append([]any{s.cfg.Dir}, v...)...))
 	}
 }
 
@@ -58,42 +69,6 @@ func storeFault(health string) string {
 		return why // without names that say nothing to people
 	}
 	return health
-}
-
-func (s *Server) log(level, text string) {
-	if s.cfg.OnLog != nil {
-		s.cfg.OnLog(level, text)
-	}
-}
-
-// running is the server as it is now.
-func (s *Server) running() *server.Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ns
-}
-
-// InProcessConn is a connection from this process to the server as it is now.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.running().InProcessConn() }
-
-// restart opens the store again, at the same address.
-func (s *Server) restart() error {
-	old := s.running()
-	c := s.cfg
-	if at, ok := old.Addr().(*net.TCPAddr); ok && c.Listen != "-" {
-		c.Listen = at.String()
-	}
-	s.cfg.Listen = c.Listen
-	old.Shutdown()
-	old.WaitForShutdown()
-	ns, text, err := launch(&c, s.keys)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ns, s.signed = ns, text
-	return nil
 }
 
 // CheckRoom tells whether a folder is there and something can be written to it.

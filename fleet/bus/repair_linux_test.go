@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 		defer mu.Unlock()
 		return strings.Contains(strings.Join(logged, "\n"), what)
 	}
-	srv, err := Start(ServerConfig{Dir: filepath.Join(dir, "bus"), OnLog: func(_, text string) {
+	srv, err := Start(ServerConfig{Dir: filepath.Join(dir, "bus"), OnLog: func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		logged = append(logged, text)

@@ -36,7 +36,7 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer victim.Close()
-	if _, err := victim.Serve(
+	if err := victim.Serve(
 		func(*fleet.Part) fleet.Answer { t.Error("b was asked"); return fleet.Answer{} }); err != nil {
 		t.Fatal(err)
 	}
@@ -99,19 +99,19 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 
 // TestRelayBounds has a node say more than it may; others are not held up.
 func TestRelayBounds(t *testing.T) {
-	var m meter
+	var m nodes
 	now := time.Now()
 	n := 0
-	for m.keep("a", 1<<20, now) {
+	for m.keeps("a", 1<<20, now) {
 		n++
 	}
 	if n != 63 {
 		t.Errorf("%d MiB at once", n)
 	}
-	if !m.keep("b", 1<<20, now) {
+	if !m.keeps("b", 1<<20, now) {
 		t.Error("b is held up by a")
 	}
-	if m.keep("a", 1<<20, now.Add(time.Second/10)) || !m.keep("a", 1<<20, now.Add(17*time.Second)) {
+	if m.keeps("a", 1<<20, now.Add(time.Second/10)) || !m.keeps("a", 1<<20, now.Add(17*time.Second)) {
 		t.Error("a does not get its share")
 	}
 }
@@ -120,7 +120,7 @@ func TestRelayBounds(t *testing.T) {
 // what the node may store, and the node is named.
 func TestForeignHeaders(t *testing.T) {
 	floods := make(chan Flood, 100)
-	s, b := open(t, ServerConfig{Dir: t.TempDir(), OnFlood: func(f Flood) { floods <- f }})
+	s, b := open(t, ServerConfig{Dir: t.TempDir()})
 	creds, _, err := s.keys.Issue("a", time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -179,13 +179,17 @@ func TestForeignHeaders(t *testing.T) {
 	}
 }
 
-// TestPassingIsShort has a node beat with more than any has to say.
+// TestTransientIsShort has a node beat with more than any has to say, under its own name and another's.
 func TestTransientIsShort(t *testing.T) {
+	of := func(b *fleet.Beat) fleet.Name { return b.Node }
 	for size, taken := range map[int]bool{10: true, maxTransient / 2: true, maxTransient: false, 1 << 19: false} {
 		m := nats.NewMsg(fleet.BeatOf("a"))
 		m.Data, _ = json.Marshal(fleet.Beat{Node: "a", Part: strings.Repeat("x", size)})
-		if got := decoded[fleet.Beat](m); (got != nil) != taken {
+		if got := passing(&Bus{}, "a", m, of); (got != nil) != taken {
 			t.Errorf("a beat of %d bytes: taken %v", len(m.Data), got != nil)
+		}
+		if passing(&Bus{}, "b", m, of) != nil {
+			t.Error("a beat of a is taken from b")
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"busbar.dev/fleet"
@@ -24,35 +26,31 @@ const (
 
 // Codes of errors that package jetstream has no names for.
 const (
-	codeNoPeers        jetstream.ErrorCode = 10005 // too few servers for the replicas
-	codeNotClustered   jetstream.ErrorCode = 10074 // replicas without a cluster
-	codeNoRoom         jetstream.ErrorCode = 10047 // less storage than the stream may take
-	codeInsufficient   jetstream.ErrorCode = 10023
-	codeNoLeader       jetstream.ErrorCode = 10009
-	codeUnavailable    jetstream.ErrorCode = 10008
-	streamAttemptPause                     = 500 * time.Millisecond
+	codeNoPeers      jetstream.ErrorCode = 10005 // too few servers for the replicas
+	codeNoRoom       jetstream.ErrorCode = 10047 // less storage than the stream may take
+	codeInsufficient jetstream.ErrorCode = 10023
+	codeNoLeader     jetstream.ErrorCode = 10009
+	codeUnavailable  jetstream.ErrorCode = 10008
 )
 
 // Ensure makes the stream, or fits it to the configuration, and from then on brings to it what
 // nodes send. A server of the fleet calls it before all else. It waits until the context ends for
 // a cluster that is not ready.
 func (b *Bus) Ensure(ctx context.Context) error {
+	var pause patience
 	for {
 		err := b.ensure(ctx)
 		if err == nil {
-			return b.relay()
+			return b.listen()
 		}
 		switch {
 		case !transient(err):
 			return err
 		case b.Refused() > 0: // nobody would ever answer
-			return errors.New("these credentials lack rights that a server needs; busbar serve token hub makes some that " +
-				"have them")
+			return errors.New("these credentials lack rights that a server needs; docs/fleet.md lists them")
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the stream: %w", errors.Join(err, context.Cause(ctx)))
-		case <-time.After(streamAttemptPause):
+		if over := pause.wait(ctx); over != nil {
+			return fmt.Errorf("the stream: %w", errors.Join(err, over))
 		}
 	}
 }
@@ -60,55 +58,40 @@ func (b *Bus) Ensure(ctx context.Context) error {
 func (b *Bus) ensure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerMost)
 	defer cancel()
-	want := b.streamConfig()
 	info, err := b.info(ctx)
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		want.Replicas = b.cfg.Replicas
-		want.Replicas = cmp.Or(want.Replicas, 3)
-		if b.cfg.Replicas == 0 && b.nc.ConnectedClusterName() == "" {
-			want.Replicas = 1
-		}
-		_, err = b.js.CreateStream(ctx, want)
-		if b.cfg.Replicas == 0 && is(err, codeNotClustered) {
-			want.Replicas = 1
-			_, err = b.js.CreateStream(ctx, want)
-		}
-		if is(err, codeNoRoom) {
-			err = fmt.Errorf("%w: the account needs JetStream storage of %v for the stream (each replica counts) and 1 MiB "+
-				"for leases",
-				err, unit.Bytes(want.MaxBytes)*unit.Bytes(want.Replicas))
+	case err == nil:
+		want := b.shape(info.Config)
+		if !reflect.DeepEqual(want, info.Config) {
+			_, err = b.js.UpdateStream(ctx, want)
 		}
 		return err
-	case err != nil:
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
 		return err
 	}
-	have := info.Config
-	want.Replicas = have.Replicas
-	if b.cfg.Replicas != 0 {
-		want.Replicas = b.cfg.Replicas
+	want := b.shape(jetstream.StreamConfig{
+		Name: fleet.Stream, Description: "what a fleet of busbar agents has to tell", Subjects: []string{fleet.Log + ">"},
+		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, Replicas: 3,
+	})
+	if b.nc.ConnectedClusterName() == "" {
+		want.Replicas = 1
 	}
-	if have.Replicas == want.Replicas && have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes &&
-		have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.AllowDirect && have.Duplicates == want.Duplicates {
-		return nil
+	if _, err = b.js.CreateStream(ctx, want); code(err) == codeNoRoom {
+		err = fmt.Errorf("%w: the account needs JetStream storage of %v for the stream (each replica counts) and 1 MiB for "+
+			"leases", err, unit.Bytes(want.MaxBytes)*unit.Bytes(want.Replicas))
 	}
-	_, err = b.js.UpdateStream(ctx, want)
 	return err
 }
 
-func (b *Bus) streamConfig() jetstream.StreamConfig {
-	most := cmp.Or(b.cfg.MaxBytes, defaultStreamBytes)
-	dup := window
-	if b.cfg.Keep != 0 {
-		dup = min(dup, b.cfg.Keep)
+// shape sets the stream's bounds.
+func (b *Bus) shape(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.MaxBytes, c.MaxAge, c.Duplicates = cmp.Or(b.cfg.MaxBytes, defaultStreamBytes), b.cfg.Keep, window
+	if c.MaxAge != 0 {
+		c.Duplicates = min(window, c.MaxAge)
 	}
-	return jetstream.StreamConfig{
-		Name: fleet.Stream, Description: "what a fleet of busbar agents has to tell",
-		Subjects: []string{fleet.Log + ">"},
-		Storage:  jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
-		MaxBytes: most, MaxAge: b.cfg.Keep, MaxMsgsPerSubject: perSubject, MaxMsgSize: maxPayload,
-		Duplicates: dup, AllowDirect: true, DenyDelete: true, DenyPurge: true,
-	}
+	c.MaxMsgsPerSubject, c.MaxMsgSize = perSubject, maxPayload
+	c.AllowDirect, c.DenyDelete, c.DenyPurge = true, true, true
+	return c
 }
 
 // Last is the sequence of the newest message of the stream, 0 where none is left: nobody must wait for
@@ -142,21 +125,17 @@ func trims(info *jetstream.StreamInfo) bool {
 	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject
 }
 
-func is(err error, code jetstream.ErrorCode) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode == code
-	}
+// code is that of the store's error, 0 for another.
+func code(err error) jetstream.ErrorCode {
 	var js jetstream.JetStreamError
-	return errors.As(err, &js) && js.APIError() != nil && js.APIError().ErrorCode == code
+	if errors.As(err, &js) && js.APIError() != nil {
+		return js.APIError().ErrorCode
+	}
+	return 0
 }
 
 // transient tells errors of a server that starts or of a cluster without a leader from others.
 func transient(err error) bool {
-	for _, code := range []jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeNoLeader, codeUnavailable} {
-		if is(err, code) {
-			return true
-		}
-	}
-	return errors.Is(err, context.DeadlineExceeded) || Retryable(err)
+	starting := []jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeNoLeader, codeUnavailable}
+	return Retryable(err) || slices.Contains(starting, code(err))
 }

@@ -86,7 +86,7 @@ func (l *live) alive(s *fleet.NodeState, unreachable time.Duration) bool {
 	}
 	s.Age = time.Since(b.came)
 	s.AgeS = s.Age.Seconds()
-	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU
+	s.Waiting, s.Load, s.Receive, s.Send = b.Waiting, b.Load, b.Receive, b.Send
 	if b.Part != "" {
 		s.Progress = &fleet.Progress{Node: s.Name, Part: b.Part}
 	}

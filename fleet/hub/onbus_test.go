@@ -66,7 +66,7 @@ func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow f
 	send(&fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: "127.0.0.1:1"}})
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
-	if _, err := b.Serve(func(p *fleet.Part) fleet.Answer {
+	if err := b.Serve(func(p *fleet.Part) fleet.Answer {
 		if p.Stop {
 			return fleet.Answer{}
 		}

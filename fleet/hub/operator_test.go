@@ -48,12 +48,12 @@ func TestRightsInTheManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issue := map[string]func() ([]byte, bus.Issued, error){
-		"hub":   func() ([]byte, bus.Issued, error) { return keys.Issuer().Hub(0) },
-		"gpu01": func() ([]byte, bus.Issued, error) { return keys.Issuer().Node("gpu01", 0) },
+	issue := map[string]func() ([]byte, error){
+		"hub":   keys.Hub,
+		"gpu01": func() ([]byte, error) { creds, _, err := keys.Issue("gpu01", 0); return creds, err },
 	}
 	for name, f := range issue {
-		creds, _, err := f()
+		creds, err := f()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,9 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 		if err := writeAll(file, s.user(t, "hub", "hub")); err != nil {
 			t.Fatal(err)
 		}
-		b, err := bus.Connect(bus.Config{URLs: []string{s.url}, Creds: file, On: func(e bus.Event) { t.Log("hub:", e.Text) }})
+		b, err := bus.Connect(bus.Config{
+			URLs: []string{s.url}, Creds: file, On: func(_ bool, text string) { t.Log("hub:", text) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,10 +49,9 @@ func (s *running) startFleet() error {
 		}
 	}
 	cfg.Warn = func(err error) { s.Note(err.Error()) }
-	h := hub.New(cfg)
-	s.hub.Store(h)
+	s.hub = hub.New(cfg)
 	s.work.Go(func() {
-		if err := h.Run(s.ctx); err != nil {
+		if err := s.hub.Run(s.ctx); err != nil {
 			s.cancel(err)
 		}
 	})
@@ -119,8 +118,8 @@ func (s *running) connect(cfg bus.Config) (err error) {
 			return err
 		}
 		s.srv, err = bus.Start(bus.ServerConfig{
-			Dir: filepath.Join(s.dir, "bus"), Listen: s.BusListen, TLS: s.shown.Clone(), Plain: s.BusPlain,
-			OnLog: storeNotes(s.Note, time.Now), OnFlood: s.flood,
+			Dir: filepath.Join(s.dir, "bus"), Listen: s.BusListen, TLS: s.shown.Clone(),
+			OnLog: storeNotes(s.Note, time.Now),
 		})
 		if err == nil {
 			flag = "--data"
@@ -138,21 +137,12 @@ func (s *running) connect(cfg bus.Config) (err error) {
 	return nil
 }
 
-// flood is told by the bus whom it has shut out. Before there is a hub nobody needs to know: it goes on.
-func (s *running) flood(f bus.Flood) {
-	if h := s.hub.Load(); h != nil {
-		h.Flood(f)
-		s.Note(fmt.Sprintf("node %s floods the bus (%s); its credentials are refused for a minute", f.Node, f.What))
-	}
-}
-
 // routes are the hub's, with the page's roles; none without a fleet.
 func (s *running) routes() (list []web.Route) {
-	h := s.hub.Load()
-	if h == nil {
+	if s.hub == nil {
 		return nil
 	}
-	for _, x := range h.Endpoints() {
+	for _, x := range s.hub.Endpoints() {
 		role := web.Read
 		if x.Orders {
 			role = web.Order
@@ -163,17 +153,17 @@ func (s *running) routes() (list []web.Route) {
 		})
 	}
 	return append(list, web.Route{
-		Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(h.Cluster),
+		Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster),
 	})
 }
 
 // storeNotes passes on what the store has to complain about, such as a disk that is full: each thing
 // once a minute. What single clients do wrong is no news, and that it cannot write the bus says in its own words.
-func storeNotes(note func(text string), now func() time.Time) func(level, text string) {
+func storeNotes(note func(text string), now func() time.Time) func(text string) {
 	var mu sync.Mutex
 	var since time.Time
 	var said []string
-	return func(_, text string) {
+	return func(text string) {
 		has := func(part string) bool { return strings.Contains(text, part) }
 		if !slices.ContainsFunc([]string{"JetStream", "space", "stream", "the store "}, has) ||
 			has("failed to store a msg") || has("ritical write error") {

@@ -21,8 +21,8 @@ func (s *running) beNode() error {
 		return err
 	}
 	cfg := agent.Config{
-		Name: name, Dir: filepath.Join(s.dir, "agent"), Meet: meetHere(s.BusListen), AnyPort: true, Map: s.Machine,
-		Version: s.Page.Version, Child: s.Child,
+		Name: name, Dir: filepath.Join(s.dir, "agent"), Meet: meetHere(s.BusListen), Map: s.Machine,
+		Version: s.Page.Version, Measure: s.Child.Measure,
 	}
 	if cfg.Bus, err = s.srv.Node(name); err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet/agent"
@@ -73,7 +72,7 @@ type running struct {
 	cancel context.CancelCauseFunc
 	srv    *bus.Server // nil with a cluster that somebody else runs
 	bus    *bus.Bus
-	hub    atomic.Pointer[hub.Hub] // nil without a fleet
+	hub    *hub.Hub // nil without a fleet
 	events web.Events
 	work   sync.WaitGroup
 }
@@ -89,7 +88,7 @@ func Run(ctx context.Context, o Options, env Env) error {
 		return failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); make room, or give another folder", dir,
 			err))
 	}
-	unlock, err := bus.Lock(filepath.Join(dir, "serve.lock"))
+	unlock, err := bus.Lock(filepath.Join(dir, "serve.lock"), false)
 	if err != nil {
 		return failure.Cannot(fmt.Errorf("--data: %w", err))
 	}
@@ -139,7 +138,7 @@ func Run(ctx context.Context, o Options, env Env) error {
 // leave lets programs of this user find the server, and ask it without a token.
 func (s *running) leave(p *web.Server, page string) error {
 	local := client.Local{Page: page}
-	if s.hub.Load() != nil { // else there is nothing that a program would ask
+	if s.hub != nil { // else there is nothing that a program would ask
 		private, err := client.Listen(s.dir)
 		if err != nil {
 			s.Note(fmt.Sprintf("programs of this user need a token: %v", err))

@@ -31,7 +31,14 @@ func Private(file string, data []byte) error {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), file)
+	if err := os.Rename(tmp.Name(), file); err != nil {
+		return err
+	}
+	if folder, err := os.Open(filepath.Dir(file)); err == nil { // not on Windows
+		defer folder.Close()
+		_ = folder.Sync() // else a power cut may leave the old one
+	}
+	return nil
 }
 
 // PrivateJSON writes a value as such a file.

@@ -96,8 +96,8 @@ func (f *fakeFleet) nodes() []doc {
 		d := doc{
 			"name": n, "state": "up", "joined": f.began.Add(-48 * time.Hour), "heard": f.began, "version": "devel",
 			"meet": "10.0.0.1:7700", "cpus": 64, "age_s": 1.2, "waiting": 0,
-			"load": 0.5 + float64(i%7), "receive_GBps": 0.01 * float64(i%5), "send_GBps": 0.02, "agent_rss_bytes": 17 << 20,
-			"agent_cpu_s": 12.5, "bad": false,
+			"load": 0.5 + float64(i%7), "receive_GBps": 0.01 * float64(i%5), "send_GBps": 0.02,
+			"bad":   false,
 			"ports": []doc{{"port": "eth0", "up": true, "rate_GBps": 12.5, "state": "up", "since": f.began}},
 		}
 		switch {

@@ -1,7 +1,7 @@
 import { h, table } from './dom.js';
 import { Fleet } from './fleetdata.js';
 import { ago, tag, to, when } from './fleetwords.js';
-import { bytes, number, rate } from './units.js';
+import { number, rate } from './units.js';
 import { drain } from './fleethosts.js';
 import { line } from './fleetwords.js';
 import { has, stateWords } from './fleetnodes.js';
@@ -13,7 +13,7 @@ export async function nodeCard({ state, api, fleet, topo }, name) {
   const close = h('button', { type: 'button', onclick: () => state.set({ node: '' }, { push: true }) }, 'Close');
   if (!n) return h('section', { class: 'card', 'aria-label': name }, h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, name), close), h('p', {}, 'No node of this name ever joined.'));
   const facts = [['state', stateWords[Fleet.state(n)] || Fleet.state(n)], ['joined', n.joined && when(n.joined)], ['last heartbeat', n.heard && ago(n.heard)], ['agent', n.version], ['measured at', n.meet], ['interface', n.bind],
-    ['devices', has(topo.byName.get(name))], ['processors', n.cpus], ['load', number(n.load || 0)], ['agent uses', n.agent_rss_bytes && `${bytes(n.agent_rss_bytes)}, ${number(n.agent_cpu_s || 0)} s of processor time`],
+    ['devices', has(topo.byName.get(name))], ['processors', n.cpus], ['load', number(n.load || 0)],
     ['last failure', n.last_failure && `${n.last_failure} (${ago(n.last_failure_at)})`]].filter(([, v]) => v);
   const found = fleet.worst().filter((f) => f.nodes.includes(name));
   return h('section', { class: 'card', 'aria-label': name }, h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, name), close),

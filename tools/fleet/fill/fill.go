@@ -40,7 +40,7 @@ func fill(dir string, nodes, news int, crash bool) error {
 	if err := b.Ensure(ctx); err != nil {
 		return err
 	}
-	creds, _, err := srv.Keys().Issuer().Hub(0)
+	creds, err := srv.Keys().Hub()
 	if err != nil {
 		return err
 	}

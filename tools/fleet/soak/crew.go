@@ -61,7 +61,7 @@ func (c *crew) launch(keys *bus.Keys, servers []string) error {
 }
 
 func (c *crew) credentials(keys *bus.Keys, n fleet.Name, more string) (string, error) {
-	creds, _, err := keys.Issuer().Node(n, 0)
+	creds, _, err := keys.Issue(n, 0)
 	if err != nil {
 		return "", err
 	}

@@ -80,13 +80,7 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 			f()
 		}
 	}
-	floods := make(chan bus.Flood, 256)
-	s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(s.dir, "bus"), OnFlood: func(f bus.Flood) {
-		select {
-		case floods <- f:
-		default:
-		}
-	}})
+	s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(s.dir, "bus")})
 	if err != nil {
 		return stop, err
 	}
@@ -105,16 +99,6 @@ func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
 	var tasks sync.WaitGroup
 	ends = append(ends, func() { cancel(); tasks.Wait() })
 	tasks.Go(func() { _ = s.hub.Run(running) })
-	tasks.Go(func() {
-		for {
-			select {
-			case f := <-floods:
-				s.hub.Flood(f)
-			case <-running.Done():
-				return
-			}
-		}
-	})
 	<-s.hub.Ready()
 	ends = append(ends, func() { s.end(syscall.SIGKILL) })
 	at, err := url.Parse(s.srv.URL())

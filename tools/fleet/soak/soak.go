@@ -176,7 +176,7 @@ func freePorts(n int) (ports []int, err error) {
 }
 
 func (s *soak) connect(ctx context.Context, addresses []string) error {
-	creds, _, err := s.keys.Issuer().Hub(0)
+	creds, err := s.keys.Hub()
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *soak) connect(ctx context.Context, addresses []string) error {
 	if err := os.WriteFile(file, creds, 0o600); err != nil {
 		return err
 	}
-	c := bus.Config{Creds: file, Patient: true, MaxBytes: 2 << 30}
+	c := bus.Config{Creds: file, MaxBytes: 2 << 30}
 	for _, a := range addresses {
 		c.URLs = append(c.URLs, "nats://"+a)
 	}

@@ -64,15 +64,6 @@ func (o Op) String() string    { return name(opNames, int(o)) }
 func (a Algo) String() string  { return name(algoNames, int(a)) }
 func (p Proto) String() string { return name(protoNames, int(p)) }
 
-// MarshalText writes the name: all_reduce.
-func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// MarshalText writes the name: nvls_tree.
-func (a Algo) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// MarshalText writes the name: ll128.
-func (p Proto) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
 // ParseAlgo reads nvls_tree and NCCL's NVLSTree.
 func ParseAlgo(s string) (Algo, error) {
 	i, err := find("algorithm", s, algoNames)

@@ -41,8 +41,6 @@ func parsePath(s string) (PathType, bool) {
 	return PathType(max(i, 0)), i >= 0
 }
 
-// MarshalText writes NCCL's word.
-func (p PathType) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // known reports whether a release has the type: C2C came with 2.26, P2C with 2.27.
 func (p PathType) known(v Version) bool {

@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -9,9 +8,9 @@ import (
 
 // Entry is one row of the table as written out, in the digits NCCL prints.
 type Entry struct {
-	Op      Op      `json:"op"`
-	Algo    Algo    `json:"algo"`
-	Proto   Proto   `json:"proto"`
+	Op      string  `json:"op"`
+	Algo    string  `json:"algo"`
+	Proto   string  `json:"proto"`
 	Latency float64 `json:"latency_us"`
 	BW      float64 `json:"bw_GBps"` // 0: NCCL will not take it
 }
@@ -24,7 +23,7 @@ func (t *Table) Entries() []Entry {
 		for a := range Algo(nAlgos) {
 			for p := range Proto(nProtos) {
 				if e := t.Est[op][a][p]; e != (Estimate{}) {
-					all = append(all, Entry{op, a, p, tenth(e.Latency), tenth(e.BW)})
+					all = append(all, Entry{op.String(), a.String(), p.String(), tenth(e.Latency), tenth(e.BW)})
 				}
 			}
 		}
@@ -35,39 +34,40 @@ func (t *Table) Entries() []Entry {
 // tenth is a figure in the digits that printf("%.1f") gives it: of two equally near the even one, 2.2 for 2.25.
 func tenth(x float32) float64 { return math.RoundToEven(float64(x)*10) / 10 }
 
-// treeJSON is a tree as parents and children by rank.
-type treeJSON struct {
+// SetupTree is a tree as parents and children by rank.
+type SetupTree struct {
 	Up   []int   `json:"up"`
 	Down [][]int `json:"down"`
 }
 
-// planJSON is the written form: the contract's nccl_plan, and what else a reader
-// may want.
-type planJSON struct {
-	Version     Version    `json:"version"`
-	NRanks      int        `json:"nranks"`
-	NNodes      int        `json:"nnodes"`
-	Channels    int        `json:"channels"`
-	P2PChannels int        `json:"p2p_channels"`
-	P2PPerPeer  int        `json:"p2p_channels_per_peer"`
-	NVLS        int        `json:"nvls_channels"`
-	CollNet     bool       `json:"collnet"`
-	Rings       [][]int    `json:"rings"`
-	Trees       []treeJSON `json:"trees"`
-	NICs        [][2]int   `json:"nics,omitempty"` // of rank 0's node, per channel: receiving, sending
-	Table       []Entry    `json:"table"`
+// Setup is a plan written out: rings and trees in full, and the log.
+type Setup struct {
+	Version     Version     `json:"version"`
+	NRanks      int         `json:"nranks"`
+	NNodes      int         `json:"nnodes"`
+	Channels    int         `json:"channels"`
+	P2PChannels int         `json:"p2p_channels"`
+	P2PPerPeer  int         `json:"p2p_channels_per_peer"`
+	NVLS        int         `json:"nvls_channels"`
+	CollNet     bool        `json:"collnet"`
+	Rings       [][]int     `json:"rings"`
+	Trees       []SetupTree `json:"trees"`
+	NICs        [][2]int    `json:"nics,omitempty"` // of rank 0's node, per channel: receiving, sending
+	Table       []Entry     `json:"table"`
+	Log         string      `json:"log"` // of rank 0, see Plan.String
 }
 
-// MarshalJSON writes the plan with its rings and trees in full.
-func (p *Plan) MarshalJSON() ([]byte, error) {
-	out := planJSON{
+// Setup writes the plan out.
+func (p *Plan) Setup() *Setup {
+	out := &Setup{
 		Version: p.Version, NRanks: p.NRanks, NNodes: p.NNodes, Channels: p.Count(), P2PChannels: p.P2PChannels,
 		P2PPerPeer: p.P2PPerPeer,
-		NVLS:       p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []treeJSON{}, Table: p.Entries(),
+		NVLS:       p.NVLSChannels, CollNet: p.CollNet, Rings: [][]int{}, Trees: []SetupTree{}, Table: p.Entries(),
+		Log: p.String(),
 	}
 	for c := range p.Count() {
 		out.Rings = append(out.Rings, p.Ring(c))
-		var t treeJSON
+		var t SetupTree
 		for _, l := range p.Tree(c) {
 			kids := []int{}
 			for _, d := range l.Down {
@@ -82,7 +82,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			out.NICs = append(out.NICs, p.NIC(0, c))
 		}
 	}
-	return json.Marshal(out)
+	return out
 }
 
 // String prints the plan as rank 0's log of NCCL shows it: graphs, rings, its

@@ -14,7 +14,7 @@ import (
 // TestPlanJSON holds the written form to the contract.
 func TestPlanJSON(t *testing.T) {
 	p := planFor(t, "baskerville", 4, 1, "2.28.9", nil)
-	data, err := json.Marshal(p)
+	data, err := json.Marshal(p.Setup())
 	if err != nil {
 		t.Fatal(err)
 	}

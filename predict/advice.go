@@ -63,7 +63,7 @@ func (p *Predictor) Advise(q Query) (Recommendation, error) {
 			out.Gain = max(out.Gain, now.factor())
 		}
 		if clearly(from.Time, rows[0].Time) {
-			change := x.change(op, from.Setting, rows[0])
+			change := x.change(op, from.setting, rows[0])
 			g := groups[settingText(change)]
 			if g == nil {
 				g = &group{change: change}
@@ -142,7 +142,7 @@ func (x *forced) improve(op coll.Op, foreign bool) (rows []Row, from Row, err er
 func (x *forced) change(op coll.Op, auto Setting, best Row) map[string]string {
 	env, v := x.p.Plan.Env, x.p.Plan.Version
 	out := map[string]string{}
-	to := best.Setting
+	to := best.setting
 	if free, err := x.named(op, "", ""); err == nil && free.Algo == to.Algo && free.Proto == to.Proto {
 		for _, key := range []string{"NCCL_ALGO", "NCCL_PROTO"} {
 			if _, set := env[key]; set {
@@ -194,7 +194,7 @@ type trial struct {
 
 // fits reports a change that brings more than it costs.
 func (t *trial) fits() bool {
-	return t.score > 0 && (t.worst.from.Run == nil || 1/t.worst.factor() < most(t.helped).factor())
+	return t.score > 0 && (t.worst.from.run == nil || 1/t.worst.factor() < most(t.helped).factor())
 }
 
 // try sets a change and looks at all sizes of the query: where it helps, and what
@@ -236,7 +236,7 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (trial,
 		switch {
 		case clearly(g.from.Time, g.to.Time):
 			t.helped = append(t.helped, g)
-		case clearly(g.to.Time, g.from.Time) && (t.worst.from.Run == nil || g.factor() < t.worst.factor()):
+		case clearly(g.to.Time, g.from.Time) && (t.worst.from.run == nil || g.factor() < t.worst.factor()):
 			t.worst = g
 		}
 	}
@@ -275,13 +275,13 @@ func (t *trial) advice(q Query, others int) Advice {
 		text = fmt.Sprintf("with %s, %s of %s would be up to %.2g× as fast (at %v %v instead of %v)",
 			t.setting, q.Kind, span(q.Sizes, t.helped), g.factor(), g.size, g.to.Time, g.from.Time)
 	}
-	if m := g.to.Margin; m > g.factor() {
+	if m := g.to.run.Margin; m > g.factor() {
 		text += fmt.Sprintf("; within the model's error (×%.2f): measure before setting it", m)
 	}
-	if g.to.Setting.Channels > g.from.Setting.Channels && strings.Contains(t.setting, "NCHANNELS") {
+	if g.to.setting.Channels > g.from.setting.Channels && strings.Contains(t.setting, "NCHANNELS") {
 		text += "; more channels leave fewer SMs for compute"
 	}
-	if t.worst.from.Run != nil {
+	if t.worst.from.run != nil {
 		text += fmt.Sprintf("; at %v it would be %.2g× slower", t.worst.size, 1/t.worst.factor())
 	}
 	if others > 0 {
@@ -301,10 +301,10 @@ func (p *Predictor) unfitAdvice(gains []gain, sizes int) Advice {
 
 // algoAndProto is an algorithm and protocol for a sentence.
 func algoAndProto(r Row) string {
-	if r.Setting.Channels == 1 {
-		return fmt.Sprintf("%s %s on 1 channel", r.Algo, r.Setting.Proto)
+	if r.setting.Channels == 1 {
+		return fmt.Sprintf("%s %s on 1 channel", r.Algo, r.setting.Proto)
 	}
-	return fmt.Sprintf("%s %s on %d channels", r.Algo, r.Setting.Proto, r.Setting.Channels)
+	return fmt.Sprintf("%s %s on %d channels", r.Algo, r.setting.Proto, r.setting.Channels)
 }
 
 func span(sizes []unit.Bytes, gains []gain) string {
@@ -318,8 +318,8 @@ func span(sizes []unit.Bytes, gains []gain) string {
 // foreignAdvice tells of algorithms that NCCL does not have.
 func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	g := most(gains)
-	command := fmt.Sprintf("busbar sched --op %s --algo %s -n %d", g.to.Op.Kind, g.to.Setting.Algo, g.to.Ranks)
-	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
+	command := fmt.Sprintf("busbar sched --op %s --algo %s -n %d", g.to.run.Op.Kind, g.to.setting.Algo, g.to.Ranks)
+	if b, err := schedule.Find(g.to.setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
 	return Advice{Text: fmt.Sprintf("%s would take %v at %v where %s's best takes %v; it has no such algorithm: %s "+

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ var measured = []struct {
 }
 
 // sideOf predicts the reference case on one layout.
-func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) Side {
+func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) *Answer {
 	t.Helper()
 	nodes, gpus, err := ParseLayout(layout)
 	if err != nil {
@@ -36,15 +37,11 @@ func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) Side {
 	}
 	p := block(t, "baskerville", nodes, gpus, v, nil)
 	q := Query{Kind: coll.AllReduce, Type: coll.BFloat16, Sizes: []unit.Bytes{1_320_000_000}, Algos: algos}
-	a, err := p.Ask(q)
+	a, err := p.AskSide(Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	advice, err := p.Advise(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus, Rows: a.Rows, Recommendation: advice}
+	return a
 }
 
 // The six rows come out in the measured order, each within 30%, whatever the
@@ -83,10 +80,13 @@ func TestBaskervilleReason(t *testing.T) {
 		setting string
 	}{{nccl.Version{Major: 2, Minor: 18, Patch: 5}, "NCCL_ALGO=Tree"}, {nccl.Newest, "NCCL_ALGO=allreduce:tree"}} {
 		var sides []Side
+		var rows []Row
+		advice := map[string][]Advice{}
 		for _, layout := range []string{"1x4", "2x2", "4x1"} {
-			sides = append(sides, sideOf(t, layout, c.v, Each))
+			a := sideOf(t, layout, c.v, Each)
+			sides, rows, advice[layout] = append(sides, a.Side), append(rows, a.Rows...), a.Advice
 		}
-		list := Compare(sides)
+		list := Compare(sides, rows, slices.Concat(advice["1x4"], advice["2x2"], advice["4x1"]))
 		if len(list) != 1 || list[0].Winner != "1x4" {
 			t.Fatalf("verdicts %+v; expected one for 1x4", list)
 		}
@@ -98,12 +98,12 @@ func TestBaskervilleReason(t *testing.T) {
 				t.Errorf("NCCL %v: %q lacks %q", c.v, list[0].Text, want)
 			}
 		}
-		if got := sides[1].Advice; len(got) != 1 || got[0].Setting != c.setting {
+		if got := advice["2x2"]; len(got) != 1 || got[0].Setting != c.setting {
 			t.Errorf("NCCL %v: advice for 2x2 %+v; expected %s", c.v, got, c.setting)
 		}
-		for _, i := range []int{0, 2} {
-			if got := sides[i].Advice; len(got) != 0 {
-				t.Errorf("NCCL %v: advice for %s %+v; expected none", c.v, sides[i].Layout, got)
+		for _, layout := range []string{"1x4", "4x1"} {
+			if got := advice[layout]; len(got) != 0 {
+				t.Errorf("NCCL %v: advice for %s %+v; expected none", c.v, layout, got)
 			}
 		}
 	}

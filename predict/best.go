@@ -58,21 +58,21 @@ func (x *forced) fastest(op coll.Op, list []Setting, auto Setting) (Row, error) 
 	var best Row
 	err := fmt.Errorf("nothing can do %s here", op.Kind)
 	for _, s := range list {
-		if best.Run != nil && x.outrun(op, s, best.Time) {
+		if best.run != nil && x.outrun(op, s, best.Time) {
 			continue
 		}
 		r, e := x.row(op, s, auto)
 		if e != nil {
-			if best.Run == nil {
+			if best.run == nil {
 				err = e
 			}
 			continue
 		}
-		if best.Run == nil || r.Time < best.Time || r.Time == best.Time && r.Chosen {
+		if best.run == nil || r.Time < best.Time || r.Time == best.Time && r.Chosen {
 			best = r
 		}
 	}
-	if best.Run == nil {
+	if best.run == nil {
 		return Row{}, err
 	}
 	return best, nil
@@ -93,7 +93,7 @@ func (x *forced) outrun(op coll.Op, s Setting, by unit.Time) bool {
 // widened is a row with more channels where that is clearly faster: as few as come
 // close to the best, and only where all that there are were in use.
 func (x *forced) widened(op coll.Op, row Row, auto Setting) Row {
-	s := row.Setting
+	s := row.setting
 	if s.Channels != x.p.Plan.Count() || !slices.Contains([]string{"ring", "tree", "chain"}, s.Algo) {
 		return row
 	}

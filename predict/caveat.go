@@ -78,7 +78,7 @@ func (p *Predictor) elsewhere(q Query, used, last []int) string {
 		return ""
 	}
 	there, err := y.now(op)
-	if err != nil || there.Algo == here.Algo && there.Setting.Proto == here.Setting.Proto {
+	if err != nil || there.Algo == here.Algo && there.setting.Proto == here.setting.Proto {
 		return ""
 	}
 	return fmt.Sprintf("%s chooses %s instead of %s at %v", p.Library(), algoAndProto(there), algoAndProto(here), op.Bytes)

@@ -3,20 +3,19 @@ package predict
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"busbar.dev/unit"
 )
 
-// Side is one layout of a comparison.
+// Side is one layout that was predicted.
 type Side struct {
-	Layout string // 2x2
-	Nodes  int
-	Ranks  int
-	Rows   []Row
-	Recommendation
-	Caveat string
+	Layout string  `json:"layout"` // 2x2
+	Nodes  int     `json:"nodes"`
+	Ranks  int     `json:"ranks"`
+	Gain   float64 `json:"best_gain,omitempty"` // see Recommendation; 0 where nothing else could be tried
 }
 
 // Verdict is who wins at one size, and why, in one sentence.
@@ -24,10 +23,11 @@ type Verdict struct {
 	Size   unit.Bytes `json:"size_bytes"`
 	Winner string     `json:"winner"`
 	Text   string     `json:"text"`
-
-	// What sizes have in common that are told together.
-	loser, reason string
-	factor        float64 // the loser's time over the winner's
+	// What sizes have in common that are told together: whom it clearly beats, by how much and what limits that one.
+	// Empty where the layouts are alike.
+	Loser  string  `json:"loser,omitempty"`
+	Factor float64 `json:"factor,omitempty"` // the loser's time over the winner's
+	Reason string  `json:"reason,omitempty"`
 }
 
 // VerdictGroup is verdicts with the same winner and the same reason, told once.
@@ -42,8 +42,8 @@ func GroupVerdicts(list []Verdict) []VerdictGroup {
 	var order []key
 	groups := map[key][]Verdict{}
 	for _, v := range list {
-		k := key{v.Winner, v.loser, v.reason}
-		if v.loser == "" {
+		k := key{v.Winner, v.Loser, v.Reason}
+		if v.Loser == "" {
 			k.winner = "" // whoever is ahead by a hair
 		}
 		if groups[k] == nil {
@@ -62,16 +62,16 @@ func GroupVerdicts(list []Verdict) []VerdictGroup {
 func groupVerdict(list []Verdict) VerdictGroup {
 	last := list[len(list)-1]
 	r := VerdictGroup{Text: last.Text}
-	lo, hi := last.factor, last.factor
+	lo, hi := last.Factor, last.Factor
 	for _, v := range list {
 		r.Sizes = append(r.Sizes, v.Size)
-		lo, hi = min(lo, v.factor), max(hi, v.factor)
+		lo, hi = min(lo, v.Factor), max(hi, v.Factor)
 	}
 	switch {
-	case last.loser == "":
+	case last.Loser == "":
 		r.Text = strings.TrimPrefix(last.Text, fmt.Sprintf("at %v ", last.Size))
 	case len(list) > 1:
-		r.Text = fmt.Sprintf("%s wins, %.2g to %.2g times as fast as %s; at %v %s", last.Winner, lo, hi, last.loser,
+		r.Text = fmt.Sprintf("%s wins, %.2g to %.2g times as fast as %s; at %v %s", last.Winner, lo, hi, last.Loser,
 			last.Size, strings.TrimPrefix(last.Text, last.Winner+" wins: "))
 	}
 	return r
@@ -79,30 +79,26 @@ func groupVerdict(list []Verdict) VerdictGroup {
 
 // Compare says for every size which layout is fastest. A layout counts by the row
 // that NCCL takes, or by its fastest where that row is not among those asked for.
-func Compare(sides []Side) []Verdict {
+func Compare(sides []Side, rows []Row, advice []Advice) []Verdict {
 	var out []Verdict
-	var sizes []unit.Bytes
-	for _, s := range sides {
-		for _, r := range s.Rows {
-			if !slices.Contains(sizes, r.Asked) {
-				sizes = append(sizes, r.Asked)
-			}
-		}
+	bySize := map[unit.Bytes][]Row{}
+	for _, r := range rows {
+		bySize[r.Asked] = append(bySize[r.Asked], r)
 	}
-	slices.Sort(sizes)
-	for _, size := range sizes {
+	for _, size := range slices.Sorted(maps.Keys(bySize)) {
 		var list []layoutAtSize
-		for i := range sides {
-			if r, ok := representative(sides[i].Rows, size); ok {
-				list = append(list, layoutAtSize{&sides[i], r})
+		for _, s := range sides {
+			own := slices.DeleteFunc(slices.Clone(bySize[size]), func(r Row) bool { return r.Layout != s.Layout || r.Beyond })
+			if r, ok := representative(own); ok {
+				list = append(list, layoutAtSize{s, r, own})
 			}
 		}
 		slices.SortStableFunc(list, func(a, b layoutAtSize) int { return cmp.Compare(a.row.Time, b.row.Time) })
 		if len(list) > 1 {
-			v := Verdict{Size: size, Winner: list[0].side.Layout, Text: sentence(size, list)}
+			v := Verdict{Size: size, Winner: list[0].side.Layout, Text: sentence(size, list, advice)}
 			if first, last := list[0], list[len(list)-1]; clearly(last.row.Time, first.row.Time) {
-				v.loser, v.factor = last.side.Layout, float64(last.row.Time)/float64(first.row.Time)
-				v.reason = string(last.row.Limit.Kind) + " " + last.row.Limit.Where
+				v.Loser, v.Factor = last.side.Layout, float64(last.row.Time)/float64(first.row.Time)
+				v.Reason = string(last.row.Limit.Kind) + " " + last.row.Limit.Where
 			}
 			out = append(out, v)
 		}
@@ -112,18 +108,18 @@ func Compare(sides []Side) []Verdict {
 
 // layoutAtSize is a layout at one size.
 type layoutAtSize struct {
-	side *Side
-	row  Row
+	side Side
+	row  Row   // that stands for it
+	rows []Row // all that NCCL can run
 }
 
 // representative is the row that stands for a layout at a size.
-func representative(rows []Row, size unit.Bytes) (best Row, ok bool) {
+func representative(rows []Row) (best Row, ok bool) {
 	for _, r := range rows {
-		switch {
-		case r.Asked != size || r.Beyond:
-		case r.Chosen:
+		if r.Chosen {
 			return r, true
-		case !ok || r.Time < best.Time:
+		}
+		if !ok || r.Time < best.Time {
 			best, ok = r, true
 		}
 	}
@@ -131,7 +127,7 @@ func representative(rows []Row, size unit.Bytes) (best Row, ok bool) {
 }
 
 // sentence says who wins, why the last loses and what to do about it.
-func sentence(size unit.Bytes, list []layoutAtSize) string {
+func sentence(size unit.Bytes, list []layoutAtSize, advice []Advice) string {
 	first, last := list[0], list[len(list)-1]
 	var others []string
 	for _, x := range list[1:] {
@@ -146,12 +142,12 @@ func sentence(size unit.Bytes, list []layoutAtSize) string {
 		because = "at " + last.row.Limit.Where + ", " + because
 	}
 	return fmt.Sprintf("%s wins: %v against %s; %s loses because %s; %s", first.side.Layout, first.row.Time, and(others),
-		last.side.Layout, because, remedy(size, first, last))
+		last.side.Layout, because, remedy(first, last, advice))
 }
 
 // remedy is what to do: move the ranks, or else the setting that helps most where
 // they are.
-func remedy(size unit.Bytes, first, last layoutAtSize) string {
+func remedy(first, last layoutAtSize, advice []Advice) string {
 	text := fmt.Sprintf("use %s", first.side.Layout)
 	if first.side.Ranks == last.side.Ranks {
 		per := first.side.Ranks / max(first.side.Nodes, 1)
@@ -167,13 +163,13 @@ func remedy(size unit.Bytes, first, last layoutAtSize) string {
 		text += fmt.Sprintf(" if %d ranks will do where %s has %d", first.side.Ranks, last.side.Layout, last.side.Ranks)
 	}
 	better := last.row
-	for _, r := range last.side.Rows {
-		if r.Asked == size && !r.Beyond && r.Time < better.Time {
+	for _, r := range last.rows {
+		if r.Time < better.Time {
 			better = r
 		}
 	}
-	for _, a := range last.side.Advice {
-		if a.Setting == "" {
+	for _, a := range advice {
+		if a.Setting == "" || a.Layout != last.side.Layout {
 			continue
 		}
 		text += fmt.Sprintf(", or set %s", a.Setting)

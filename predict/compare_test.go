@@ -11,24 +11,22 @@ import (
 // Sizes with the same winner and the same reason are told once, those with
 // another on their own.
 func TestRulings(t *testing.T) {
-	row := func(size unit.Bytes, us float64, kind result.LimitKind) Row {
-		return Row{
-			Run: &result.Run{Time: unit.Micros(us), Limit: result.Limit{Kind: kind, Text: "of it"}}, Asked: size, Chosen: true,
+	var rows []Row
+	add := func(layout string, size unit.Bytes, us float64, kind result.LimitKind) {
+		rows = append(rows, Row{
+			Layout: layout, Time: unit.Micros(us), Limit: result.Limit{Kind: kind, Text: "of it"}, Asked: size, Chosen: true,
 			Algo: "ring",
-		}
+		})
 	}
-	one := Side{Layout: "1x4", Nodes: 1, Ranks: 4}
-	two := Side{Layout: "2x2", Nodes: 2, Ranks: 4}
 	for i, kind := range []result.LimitKind{
 		result.ByNothing, result.ByLatency, result.ByLatency, result.ByHost, result.ByHost, result.ByHost,
 	} {
 		size := unit.Bytes(1024) << i
 		slow := []float64{1, 2, 3, 4, 5, 6}[i]
-		one.Rows = append(one.Rows, row(size, 1, result.ByNVLink))
-		two.Rows = append(two.Rows, row(size, slow, kind))
+		add("1x4", size, 1, result.ByNVLink)
+		add("2x2", size, slow, kind)
 	}
-	sides := []Side{one, two}
-	list := Compare(sides)
+	list := Compare([]Side{{Layout: "1x4", Nodes: 1, Ranks: 4}, {Layout: "2x2", Nodes: 2, Ranks: 4}}, rows, nil)
 	if len(list) != 6 || list[5].Winner != "1x4" ||
 		!strings.HasPrefix(list[5].Text, "1x4 wins: 1 µs against 6 µs (2x2)") {
 		t.Fatalf("verdicts %+v", list)

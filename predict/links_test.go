@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
@@ -47,21 +48,27 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(c, err)
 		}
-		links, err := p.Links(t.Context(), op, s, run)
+		links, err := p.links(t.Context(), op, s, run)
 		if err != nil {
 			t.Fatal(c, err)
 		}
 		hosts, out, in, tight := 0, 0.0, 0.0, map[result.LimitKind]bool{}
 		most := map[result.LimitKind]float64{}
 		for _, g := range links {
-			hosts += len(g.Hosts)
+			var of []string // none: the network
+			if g.Hosts != "" {
+				if of, err = cluster.ParseHosts(g.Hosts); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hosts += len(of)
 			for _, u := range g.Uses {
 				most[u.Kind] = max(most[u.Kind], u.Share)
 				if u.Tight {
 					tight[u.Kind] = true
 				}
 				for _, w := range u.Which {
-					switch bytes := float64(u.Bytes) * float64(len(g.Hosts)); {
+					switch bytes := float64(u.Bytes) * float64(len(of)); {
 					case u.Kind == result.ByNIC && strings.HasSuffix(w, "→network"):
 						out += bytes
 					case u.Kind == result.ByNIC:
@@ -107,7 +114,7 @@ func TestLinksFold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		links, err := p.Links(t.Context(), op, s, run)
+		links, err := p.links(t.Context(), op, s, run)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestLimitTellsTheTimeOfItsRow(t *testing.T) {
 				}
 				told++
 				if want := fmt.Sprintf("of %v;", r.Time); !strings.Contains(r.Limit.Text, want) {
-					t.Errorf("%v by %s at %v: %q does not say %q", kind, r.Algo, r.Op.Bytes, r.Limit.Text, want)
+					t.Errorf("%v by %s at %v: %q does not say %q", kind, r.Algo, r.Asked, r.Limit.Text, want)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func TestOneRankIsNotSlowerThanTwo(t *testing.T) {
 		ask(t, block(t, "dgx-h100", 1, 2, nccl.Newest, nil), q, Auto)
 	for i := range one {
 		if one[i].Time > two[i].Time {
-			t.Errorf("%v: one rank takes %v, two %v", one[i].Op.Bytes, one[i].Time, two[i].Time)
+			t.Errorf("%v: one rank takes %v, two %v", one[i].Asked, one[i].Time, two[i].Time)
 		}
 	}
 }

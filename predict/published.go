@@ -68,7 +68,7 @@ func runsOf(c *cluster.Cluster, l nccl.Layout, sameNodes bool) []publishedRun {
 
 // AskPublished answers a query from published runs alone. source says whose they are. Sizes below the smallest of them
 // are skipped and named.
-func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source string, err error) {
+func AskPublished(c *cluster.Cluster, l nccl.Layout, side Side, q Query) (a *Answer, source string, err error) {
 	runs := runsOf(c, l, true)
 	switch {
 	case q.Kind != coll.AllReduce:
@@ -82,7 +82,7 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source
 	for _, r := range runs {
 		who = append(who, r.who)
 	}
-	a = &Answer{}
+	a = &Answer{Side: side}
 	for _, size := range q.Sizes {
 		if size < runs[0].size {
 			continue
@@ -95,7 +95,10 @@ func AskPublished(c *cluster.Cluster, l nccl.Layout, q Query) (a *Answer, source
 		}
 		run.Time = unit.Time(math.Round(float64(size) * op.Kind.BusFactor(len(l)) / (rate * 1e9) * float64(unit.Second)))
 		run.Parts.Moving = run.Time
-		a.Rows = append(a.Rows, Row{Run: run, Asked: size, Algo: "published", Chosen: true})
+		row := NewRow(run, size, "published", Setting{})
+		row.Chosen = true
+		row.Layout = side.Layout
+		a.Rows = append(a.Rows, row)
 	}
 	if skipped := len(q.Sizes) - len(a.Rows); skipped > 0 {
 		a.Skipped = append(a.Skipped, Skip{

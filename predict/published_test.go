@@ -43,7 +43,7 @@ func TestPublished(t *testing.T) {
 		if !OnlyPublished(c, l) {
 			t.Errorf("%s: nothing published", x.preset)
 		}
-		a, source, err := AskPublished(c, l, Query{Kind: x.kind, Sizes: []unit.Bytes{x.size}})
+		a, source, err := AskPublished(c, l, Side{}, Query{Kind: x.kind, Sizes: []unit.Bytes{x.size}})
 		if x.busBW == 0 {
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%+v: %v", x, err)
@@ -53,9 +53,9 @@ func TestPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Rows[0].BusBW().GBps(); math.Abs(got-x.busBW) > 0.1 || a.Rows[0].Margin < 1.5 ||
+		if got := a.Rows[0].BusBW.GBps(); math.Abs(got-x.busBW) > 0.1 || a.Rows[0].run.Margin < 1.5 ||
 			!strings.Contains(source, x.want) {
-			t.Errorf("%+v: %.1f GB/s ×%g, %s", x, got, a.Rows[0].Margin, source)
+			t.Errorf("%+v: %.1f GB/s ×%g, %s", x, got, a.Rows[0].run.Margin, source)
 		}
 	}
 	h100, err := hardware.Preset("dgx-h100", 1)

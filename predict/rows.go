@@ -3,6 +3,7 @@ package predict
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -40,18 +41,63 @@ func (q *Query) stopped() error {
 	return q.Stop()
 }
 
-// Row is one line of an answer.
+// Row is one size by one algorithm on one layout. Bandwidths are those of nccl-tests, one direction.
 type Row struct {
-	*result.Run
-	Setting Setting
-	Asked   unit.Bytes // the size asked for; blocks may need less
+	Layout string     `json:"layout"` // whoever asks for several names them
+	Ranks  int        `json:"ranks"`
+	Size   unit.Bytes `json:"size_bytes"`
+	Asked  unit.Bytes `json:"asked_bytes"` // blocks may need less
+	Count  int64      `json:"count"`       // of elements
+	Dtype  string     `json:"dtype"`
 	// Algo is the algorithm's name as people know it: what NCCL calls ring is a chain
 	// for broadcast and reduce.
-	Algo string
-	// Chosen marks what NCCL would take.
-	Chosen bool
-	// Beyond marks what NCCL cannot run; an engine of one's own can.
-	Beyond bool
+	Algo     string         `json:"algo"`
+	Proto    string         `json:"proto"`
+	Channels int            `json:"channels"`
+	Time     unit.Time      `json:"time_us"`
+	Low      unit.Time      `json:"low_us"` // the error bar; both are the time where it is unknown
+	High     unit.Time      `json:"high_us"`
+	AlgBW    unit.Rate      `json:"algbw_GBps"`
+	BusBW    unit.Rate      `json:"busbw_GBps"`
+	Chosen   bool           `json:"chosen"`                // what NCCL would take
+	Beyond   bool           `json:"beyond_nccl,omitempty"` // NCCL cannot run it; an engine of one's own can
+	Limit    result.Limit   `json:"bottleneck"`
+	Parts    result.Parts   `json:"parts"`
+	Busy     []result.Use   `json:"busy"`
+	Links    []result.Links `json:"links,omitempty"` // where they were asked for
+
+	run     *result.Run // what it was made of; nil in a row that was read from JSON
+	setting Setting
+}
+
+// NewRow is a run as a row, for a size that was asked for.
+func NewRow(run *result.Run, asked unit.Bytes, algo string, s Setting) Row {
+	low, high := run.Span()
+	busy := make([]result.Use, len(run.Busy))
+	for i, u := range run.Busy {
+		u.Share = math.Round(u.Share*1e4) / 1e4 // more digits are not known
+		busy[i] = u
+	}
+	return Row{
+		Ranks: run.Ranks, Size: run.Op.Size(run.Ranks), Asked: asked, Count: run.Op.Count(run.Ranks),
+		Dtype: run.Op.Type.String(), Algo: algo, Proto: s.Proto, Channels: run.Channels,
+		Time: run.Time, Low: low, High: high, AlgBW: run.AlgBW(), BusBW: run.BusBW(),
+		Limit: run.Limit, Parts: run.Parts, Busy: busy, run: run, setting: s,
+	}
+}
+
+// Setting is what the row was priced with.
+func (r *Row) Setting() Setting { return r.setting }
+
+// Barred tells whether the row has an error bar.
+func (r *Row) Barred() bool { return r.High > r.Low }
+
+// operation is what is really run.
+func (r *Row) operation() coll.Op {
+	if r.Beyond {
+		return r.run.Op
+	}
+	return Substitute(r.run.Op)
 }
 
 // Skip is an algorithm that could not be predicted, and why.
@@ -60,10 +106,34 @@ type Skip struct {
 	Reason string `json:"reason"`
 }
 
-// Answer is the rows of a query in the order of sizes and algorithms.
+// Answer is the rows of a query in the order of sizes and algorithms, and from AskSide what else is to be said.
 type Answer struct {
 	Rows    []Row
 	Skipped []Skip
+	Side    Side
+	Advice  []Advice
+	Caveat  string
+}
+
+// AskSide answers a query on a layout, with advice and caveat; side names it.
+func (p *Predictor) AskSide(side Side, q Query) (*Answer, error) {
+	a, err := p.Ask(q)
+	if err != nil {
+		return nil, err
+	}
+	help, err := p.Advise(q)
+	if err != nil {
+		return nil, err
+	}
+	side.Gain = help.Gain
+	a.Side, a.Advice, a.Caveat = side, help.Advice, p.Caveat(q)
+	for i := range a.Rows {
+		a.Rows[i].Layout = side.Layout
+	}
+	for i := range a.Advice {
+		a.Advice[i].Layout = side.Layout
+	}
+	return a, nil
 }
 
 // Ask answers a query. Algorithms that cannot run here are listed as skipped; when
@@ -168,10 +238,9 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 	case !beyond && name == "chain":
 		name = "ring"
 	}
-	return Row{
-		Run: run, Setting: s, Asked: op.Bytes, Algo: name,
-		Chosen: s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, Beyond: beyond,
-	}, nil
+	r := NewRow(run, op.Bytes, name, s)
+	r.Chosen, r.Beyond = s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, beyond
+	return r, nil
 }
 
 // barrierBytes is the size of the all_reduce that frameworks use as a barrier:

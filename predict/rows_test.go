@@ -69,7 +69,7 @@ func TestEveryOperation(t *testing.T) {
 			}
 			best := ask(t, p, q, Best)
 			for _, a := range auto {
-				if !a.Chosen || a.Beyond || a.Time <= 0 || a.Limit.Text == "" || a.Op.Kind != kind {
+				if !a.Chosen || a.Beyond || a.Time <= 0 || a.Limit.Text == "" || a.run.Op.Kind != kind {
 					t.Errorf("%s %s %v: row %+v", machine.preset, kind, a.Asked, a)
 				}
 				i := slices.IndexFunc(best, func(b Row) bool { return b.Asked == a.Asked })
@@ -112,11 +112,11 @@ func TestAllMarksTheChosen(t *testing.T) {
 					}
 					if r.Chosen {
 						chosen++
-						if r.Setting != auto[i].Setting || r.Time != auto[i].Time {
-							t.Errorf("NCCL %v %s %v: chosen %+v, auto takes %+v", v, kind, size, r.Setting, auto[i].Setting)
+						if r.setting != auto[i].setting || r.Time != auto[i].Time {
+							t.Errorf("NCCL %v %s %v: chosen %+v, auto takes %+v", v, kind, size, r.setting, auto[i].setting)
 						}
 					}
-					if least.Run == nil || r.Time < least.Time {
+					if least.run == nil || r.Time < least.Time {
 						least = r
 					}
 				}
@@ -125,8 +125,8 @@ func TestAllMarksTheChosen(t *testing.T) {
 				}
 				j := slices.IndexFunc(best, func(b Row) bool { return b.Asked == size })
 				if best[j].Time > least.Time {
-					t.Errorf("NCCL %v %s %v: best takes %v by %+v, %+v takes %v", v, kind, size, best[j].Time, best[j].Setting,
-						least.Setting, least.Time)
+					t.Errorf("NCCL %v %s %v: best takes %v by %+v, %+v takes %v", v, kind, size, best[j].Time, best[j].setting,
+						least.setting, least.Time)
 				}
 			}
 		}
@@ -170,10 +170,10 @@ func TestNamed(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s by %s %s: %v", c.kind, c.algo, c.proto, err)
-		case len(got.Rows) != 1 || c.row != "" && got.Rows[0].Algo+" "+got.Rows[0].Setting.Proto != c.row:
+		case len(got.Rows) != 1 || c.row != "" && got.Rows[0].Algo+" "+got.Rows[0].Proto != c.row:
 			t.Errorf("%s by %s %s: rows %+v, want %s", c.kind, c.algo, c.proto, got.Rows, c.row)
-		case c.proto != "" && got.Rows[0].Proto != c.proto:
-			t.Errorf("%s by %s %s: the run has protocol %s", c.kind, c.algo, c.proto, got.Rows[0].Proto)
+		case c.proto != "" && got.Rows[0].run.Proto != c.proto:
+			t.Errorf("%s by %s %s: the run has protocol %s", c.kind, c.algo, c.proto, got.Rows[0].run.Proto)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestBroadcastUsesAllNICs(t *testing.T) {
 	for _, kind := range []coll.Kind{coll.Broadcast, coll.Reduce} {
 		for _, root := range []int{0, 3, 11} {
 			rows := ask(t, p, Query{Kind: kind, Root: root, Sizes: []unit.Bytes{unit.GiB}}, Auto)
-			if bw := rows[0].BusBW(); bw < 200*unit.GBps {
+			if bw := rows[0].BusBW; bw < 200*unit.GBps {
 				t.Errorf("%s from %d: %v; eight NICs of 50 GB/s carry more", kind, root, bw)
 			}
 		}

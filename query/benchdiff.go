@@ -22,36 +22,18 @@ type BenchDiff struct {
 
 // BenchDiffDoc is the answer to BenchDiff.
 type BenchDiffDoc struct {
-	Alpha      float64        `json:"alpha"`
-	Bad        bool           `json:"bad"` // something got slower than allowed, or wrong
-	Correction string         `json:"correction"`
-	Geomean    float64        `json:"geomean_change"` // of all rows: 0.1 is ten percent slower
-	Least      float64        `json:"least_change"`   // that counts
-	Notes      []string       `json:"notes"`
-	OnlyNew    int            `json:"only_new"` // rows that have no other side
-	OnlyOld    int            `json:"only_old"`
-	Rows       []BenchDiffRow `json:"rows"`
-	Threshold  float64        `json:"threshold"` // as a share
-
-	Report *diff.Report `json:"-"`
-}
-
-// BenchDiffRow is one collective of one size on both sides.
-type BenchDiffRow struct {
-	Op        string       `json:"op"`
-	Size      int64        `json:"size_bytes"`
-	Dtype     string       `json:"dtype"`
-	Ranks     int          `json:"ranks"`
-	Transport string       `json:"transport"`
-	InPlace   bool         `json:"in_place"`
-	Old       diff.Side    `json:"old"`
-	New       diff.Side    `json:"new"`
-	Change    float64      `json:"change"`
-	P         *float64     `json:"p"` // null where nothing could be tested
-	Adjusted  *float64     `json:"p_adjusted"`
-	Between   bool         `json:"between_runs"`
-	Verdict   diff.Verdict `json:"verdict"`
-	Bad       bool         `json:"bad"`
+	Alpha      float64         `json:"alpha"`
+	Bad        bool            `json:"bad"` // something got slower than allowed, or wrong
+	Correction string          `json:"correction"`
+	Geomean    float64         `json:"geomean_change"` // of all rows: 0.1 is ten percent slower
+	Least      float64         `json:"least_change"`   // that counts
+	Notes      []string        `json:"notes"`
+	OnlyNew    int             `json:"only_new"` // rows that have no other side
+	OnlyOld    int             `json:"only_old"`
+	Rows       []diff.Row      `json:"rows"`
+	Threshold  float64         `json:"threshold"` // as a share
+	NewRows    []diff.Measured `json:"only_new_rows,omitempty"`
+	OldRows    []diff.Measured `json:"only_old_rows,omitempty"`
 }
 
 // Wrong reports that something got slower than allowed, or wrong.
@@ -98,29 +80,11 @@ func (q BenchDiff) Run(_ context.Context, env Env) (doc *BenchDiffDoc, err error
 		return nil, fmt.Errorf("%s and %s have no row in common; %s", inputName(q.Old), inputName(q.New),
 			firstDifference(old, now))
 	}
-	return newBenchDiffDoc(rep, alpha, threshold/100), nil
-}
-
-func newBenchDiffDoc(rep *diff.Report, alpha, threshold float64) *BenchDiffDoc {
-	d := &BenchDiffDoc{
+	return &BenchDiffDoc{
 		Alpha: alpha, Bad: rep.Bad(), Correction: diff.Correction, Geomean: rep.Geomean, Least: diff.Least,
-		Notes:   append([]string{}, rep.Notes...),
-		OnlyNew: len(rep.OnlyNew), OnlyOld: len(rep.OnlyOld), Threshold: threshold, Report: rep,
-	}
-	for i := range rep.Rows {
-		r := &rep.Rows[i]
-		x := BenchDiffRow{
-			Op: r.Of.Op.String(), Size: int64(r.Of.Size), Dtype: r.Of.Dtype, Ranks: r.Of.Ranks, Transport: r.Of.Transport,
-			InPlace: r.Of.InPlace,
-			Old:     r.Old, New: r.New, Change: r.Change, P: &r.P, Adjusted: &r.Adjusted, Between: r.Between, Verdict: r.Verdict,
-			Bad: r.Bad,
-		}
-		if r.Verdict == diff.Unknown {
-			x.P, x.Adjusted = nil, nil
-		}
-		d.Rows = append(d.Rows, x)
-	}
-	return d
+		Notes: append([]string{}, rep.Notes...), Rows: rep.Rows, Threshold: threshold / 100,
+		OnlyNew: len(rep.OnlyNew), OnlyOld: len(rep.OnlyOld), NewRows: rep.OnlyNew, OldRows: rep.OnlyOld,
+	}, nil
 }
 
 // notCollective is an error about measurements that are not of collectives, nil for all others.

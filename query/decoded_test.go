@@ -115,15 +115,6 @@ func TestDecodedNeedsMore(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	var p PredictDoc
-	fresh, err := Predict{Cluster: "dgx-h100:2", Size: "1M"}.Run(ctx, Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again(fresh, &p)
-	if _, _, err := p.Timeline(ctx, Env{}); err != ErrDecoded {
-		t.Error(err)
-	}
 	var s StepDoc
 	again(StepDoc{Rows: make([]StepRow, 1)}, &s)
 	if _, err := s.Timeline(); err != ErrDecoded {

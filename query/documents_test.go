@@ -83,8 +83,12 @@ type declarations map[string]declared
 // have.
 func structs(t *testing.T) declarations {
 	found := declarations{}
-	for _, from := range []string{"", "doctor.", "finding."} {
-		found.add(t, filepath.Join("..", cmp.Or(strings.TrimSuffix(from, "."), "query")), from)
+	for _, from := range []string{"", "doctor.", "finding.", "predict.", "result.", "step.", "diff."} {
+		dir := cmp.Or(strings.TrimSuffix(from, "."), "query")
+		if dir == "diff" {
+			dir = "result/diff"
+		}
+		found.add(t, filepath.Join("..", dir), from)
 	}
 	return found
 }

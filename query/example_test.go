@@ -17,7 +17,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	row := doc.Rows[0]
-	fmt.Println(row.Ranks, "ranks,", row.Algo, "by", row.Proto+", limited by", row.Bottleneck.Kind)
+	fmt.Println(row.Ranks, "ranks,", row.Algo, "by", row.Proto+", limited by", row.Limit.Kind)
 	// Output: 32 ranks, ring by simple, limited by protocol
 }
 

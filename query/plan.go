@@ -279,17 +279,17 @@ type PlanDoc struct {
 	Variants   []PlanDoc   `json:"variants,omitempty"`
 	Emitted    *PlanFiles  `json:"emitted,omitempty"`
 
-	Goal    PlanGoal    `json:"-"`
-	Space   *plan.Space `json:"-"` // of all GPUs
-	Spaces  int         `json:"-"` // numbers of nodes that were tried
-	GPU     string      `json:"-"` // that all ranks are priced by
-	Mixed   string      `json:"-"` // what is taken where GPUs differ; "" where they do not
-	Nearby  bool        `json:"-"` // ranks follow the network and not the cluster's order of hosts
-	Error   error       `json:"-"` // why the first that failed could not be priced
-	Tuned   *plan.Tuned `json:"-"` // the first plan under busbar's tuner plugin
-	Tuner   bool        `json:"-"` // all plans are under it
-	Memory  unit.Bytes  `json:"-"` // of a node's own
-	MemFrom string      `json:"-"` // who says so
+	Goal    PlanGoal   `json:"goal"`
+	Job     JobDoc     `json:"job"`                          // what all plans are of
+	Spaces  int        `json:"node_counts"`                  // that were tried
+	PerNode int        `json:"gpus_per_node"`                // of the largest
+	GPU     string     `json:"gpu"`                          // that all ranks are priced by
+	Mixed   string     `json:"mixed_gpus,omitempty"`         // what is taken where GPUs differ
+	Nearby  bool       `json:"nearby,omitempty"`             // ranks follow the network and not the cluster's order of hosts
+	Error   string     `json:"failed_reason,omitempty"`      // why the first that failed could not be priced
+	Tuner   bool       `json:"tuner,omitempty"`              // all plans are under busbar's tuner plugin
+	Memory  unit.Bytes `json:"host_memory_bytes,omitempty"`  // of a node's own
+	MemFrom string     `json:"host_memory_source,omitempty"` // who says so
 	Noted
 }
 
@@ -317,8 +317,8 @@ type PlanRow struct {
 	NCCL      *PlanTuned     `json:"nccl,omitempty"` // of the first
 	Command   string         `json:"command"`        // busbar step for this plan
 	Row       StepRow        `json:"row"`
-
-	PerMillion float64 `json:"-"` // of the objective, for a million tokens
+	Options   []string       `json:"options,omitempty"`     // that differ from the usual ones
+	Million   float64        `json:"per_million,omitempty"` // of the objective, for a million tokens
 }
 
 // PlanTuned is the first plan under busbar's tuner plugin for NCCL.
@@ -347,10 +347,12 @@ func (x *planned) document() *PlanDoc {
 		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed,
 		Seconds:  x.took.Seconds(),
 		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
-		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby,
-		Error: a.Err,
-		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory,
-		Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
+		Goal: x.goal, Job: newJobDoc(&q.Spaces[0].Base), Spaces: len(q.Spaces), PerNode: q.Spaces[0].Node,
+		GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Tuner: q.Tuned, Memory: q.HostMemory,
+		MemFrom: x.hostMemory, Batch: q.Spaces[0].Base.GlobalBatch / x.pairs(),
+	}
+	if a.Err != nil {
+		d.Error = a.Err.Error()
 	}
 	if base := &q.Spaces[0].Base; x.Global == 0 && !base.Model.Pictures() {
 		d.BatchRule = workload.DefaultBatchRule
@@ -373,7 +375,7 @@ func (x *planned) document() *PlanDoc {
 			Bucket:  j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(),
 			Value: a.Plans[i].Value,
 			Step:  p.Step, Low: row.Low, High: row.High, PerGPU: row.PerGPU, MFU: p.MFU, Tight: x.tight(&a.Plans[i]),
-			Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+			Why: x.why(i), Command: x.command(p), Row: row, Options: planOptions(j), Million: x.goal.perMillion(&a.Plans[i]),
 		})
 	}
 	d.Plans[0].NCCL = newPlanTuned(x.tuned)
@@ -383,6 +385,23 @@ func (x *planned) document() *PlanDoc {
 		}
 	}
 	return d
+}
+
+// planOptions are what a plan has beyond its degrees.
+func planOptions(j *workload.Job) (list []string) {
+	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket && (j.Framework == nil || j.Bucket != j.Framework.Bucket) {
+		list = append(list, "buckets of "+j.Bucket.String())
+	}
+	if j.Context != "" {
+		list = append(list, string(j.Context))
+	}
+	if j.Offloads() {
+		list = append(list, "offload "+string(j.Offload))
+	}
+	if j.Compresses() {
+		list = append(list, "gradients as "+string(j.Compress))
+	}
+	return list
 }
 
 func newPlanTuned(t *plan.Tuned) *PlanTuned {
@@ -531,10 +550,10 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 
 // PlanGoal is what plans should have little of, and how its values are shown.
 type PlanGoal struct {
-	Name string // time, cost, energy
-	Head string // of a column with its values for a million tokens; "" is none
-	Unit string // of those values
-	Note string // what is assumed
+	Name string `json:"name"`           // time, cost, energy
+	Head string `json:"head,omitempty"` // of a column with its values for a million tokens
+	Unit string `json:"unit,omitempty"` // of those values
+	Note string `json:"note,omitempty"` // what is assumed
 
 	objective plan.Objective
 	scale     float64 // from the objective of a step to what is shown

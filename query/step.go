@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Step asks how long one training step takes and where the time goes: computing, waiting for the network, the
@@ -66,49 +66,66 @@ type StepRow struct {
 	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other; of its host: host
 	Has          unit.Bytes            `json:"gpu_memory_bytes"`
 	Fits         bool                  `json:"fits"`
-	Groups       []StepGroup           `json:"groups"`
-	Traffic      []StepTraffic         `json:"traffic"`
+	Groups       []step.Placement      `json:"groups"`
+	Traffic      []step.Traffic        `json:"traffic"`
 	Bottleneck   step.Limit            `json:"bottleneck"`
-	Advice       []StepAdvice          `json:"advice"` // what would help, the best first
+	Advice       []step.Change         `json:"advice"` // what would help, the best first
 	Fitting      *StepFitting          `json:"would_fit,omitempty"`
 	*CampaignDoc
 
-	Job        *workload.Job     `json:"-"`
-	Result     *step.Result      `json:"-"`
-	GPU        hardware.GPUModel `json:"-"`
-	Placements []step.Placement  `json:"-"` // where the groups sit
-	HostMemory string            `json:"-"` // what of a node's own memory it takes, in words; "" is nothing
+	Job        JobDoc `json:"job"`
+	GPU        string `json:"gpu"`
+	HostMemory string `json:"host_memory,omitempty"` // what of a node's own memory it takes, in words
 
 	priced *pricedStep
 }
 
-// StepGroup is a kind of groups of ranks that communicate.
-type StepGroup struct {
-	Group      string `json:"group"`
-	Size       int    `json:"size"`
-	Count      int    `json:"count"`
-	Ranks      []int  `json:"ranks"` // of the first, 64 at most
-	Nodes      int    `json:"nodes"` // that it is on
-	Concurrent int    `json:"groups_on_a_node"`
+// JobDoc is a job as it was resolved.
+type JobDoc struct {
+	Model     string             `json:"model"`
+	Params    int64              `json:"parameters"`
+	Parallel  string             `json:"parallel"`
+	Seq       int64              `json:"seq"`
+	Global    int64              `json:"global_batch"`
+	Micro     int64              `json:"micro_batch"`
+	Precision workload.Precision `json:"precision"`
+	Recompute string             `json:"recompute"`
+	Framework string             `json:"framework,omitempty"`
+	Kernels   string             `json:"kernels"`
+	Settings  []string           `json:"settings,omitempty"` // that differ from the usual ones
 }
 
-// StepTraffic is what one kind of groups does in a step.
-type StepTraffic struct {
-	Group   string      `json:"group"`
-	What    string      `json:"what"`
-	Bytes   unit.Volume `json:"bytes_per_call"`
-	Calls   float64     `json:"calls"`
-	Time    unit.Span   `json:"comm_s"`
-	Exposed unit.Span   `json:"exposed_s"`
-	Limit   string      `json:"limit"`
-}
-
-// StepAdvice is one change that would help.
-type StepAdvice struct {
-	Text    string  `json:"text"`
-	Setting string  `json:"setting"` // a flag of busbar step, or what to buy
-	Gain    float64 `json:"gain"`    // in tokens per second: 0.1 is a tenth more
-	Buy     bool    `json:"purchase,omitempty"`
+// newJobDoc is a job as documents have it.
+func newJobDoc(j *workload.Job) JobDoc {
+	d := JobDoc{
+		Model: j.Model.Name, Params: j.Model.Params(), Parallel: j.Split.String(), Seq: j.Seq, Global: j.GlobalBatch,
+		Micro: j.MicroBatch, Precision: j.Precision, Recompute: string(j.Recompute), Kernels: string(j.Kernels),
+	}
+	if f := j.Framework; f != nil {
+		d.Framework = f.Title
+	}
+	var shape pipeline.Shape
+	if j.Split.PP > 1 {
+		shape = j.Pipeline()
+	}
+	for _, x := range []struct {
+		so   bool
+		text string
+	}{
+		{shape.Ranks > 1, fmt.Sprintf("%s schedule", shape.Schedule)},
+		{j.Split.Order != "", fmt.Sprintf("ranks %s", j.Split.Order)},
+		{j.Context != "", fmt.Sprintf("context %s", j.Context)},
+		{j.Offloads(), fmt.Sprintf("%s offloaded", j.Offload)},
+		{j.Compresses(), fmt.Sprintf("gradients as %s", j.Compress)},
+		{j.LoRA.Frozen(), fmt.Sprintf("adapters %s", j.LoRA)},
+		{j.Packed > 0, fmt.Sprintf("packed documents of %d tokens", j.Packed)},
+		{j.Reference, "with a reference model"},
+	} {
+		if x.so {
+			d.Settings = append(d.Settings, x.text)
+		}
+	}
+	return d
 }
 
 // Wrong reports that the job fits the GPUs' memory on none of the layouts: its times are then those of GPUs with enough
@@ -197,7 +214,7 @@ func (r *StepRow) mfuNote() []string {
 	case r.MFU > highMFU:
 		return []string{fmt.Sprintf("MFU of %.0f%%: it counts attention without its causal mask (PaLM, appendix B), of "+
 			"which kernels skip half, and products of every precision against the peak of 16 bits", 100*r.MFU)}
-	case r.Job != nil && r.Job.Precision.Low():
+	case r.Precision.Low():
 		return []string{"MFU counts products of every precision against the peak of 16 bits"}
 	}
 	return nil
@@ -220,26 +237,12 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
 		},
-		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: []StepGroup{}, Traffic: []StepTraffic{},
-		Advice: []StepAdvice{},
-		Job:    p.job, Result: p.Result, GPU: p.model, Placements: f.Groups(), priced: p,
+		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: append([]step.Placement{}, f.Groups()...),
+		Traffic: append([]step.Traffic{}, p.Traffic...), Advice: append([]step.Change{}, changes...),
+		Job: newJobDoc(p.job), GPU: p.model.Title, priced: p,
 	}
 	if shape := p.job.Pipeline(); shape.Ranks > 1 {
 		row.Schedule = string(shape.Schedule)
-	}
-	for _, g := range row.Placements {
-		row.Groups = append(row.Groups, StepGroup{
-			Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Concurrent: g.Concurrent,
-		})
-	}
-	for _, t := range p.Traffic {
-		row.Traffic = append(row.Traffic, StepTraffic{
-			Group: t.Group.String(), What: t.What, Bytes: t.Bytes, Calls: t.Calls, Time: t.Time, Exposed: t.Exposed,
-			Limit: t.Limit,
-		})
-	}
-	for _, c := range changes {
-		row.Advice = append(row.Advice, StepAdvice{Text: c.Text, Setting: c.Setting, Gain: c.Gain, Buy: c.Buy})
 	}
 	if m.Host > 0 {
 		row.HostMemory = f.HostMemoryText(m.Host)

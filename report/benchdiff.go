@@ -3,24 +3,16 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/result"
 	"busbar.dev/result/diff"
 	"busbar.dev/unit"
 )
 
 // BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
 func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
-	if d.Report == nil {
-		return query.ErrDecoded
-	}
-	rep := d.Report
 	head := ""
 	var t *texttab.Table
 	flush := func() error {
@@ -29,9 +21,9 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 		}
 		return t.Write(w)
 	}
-	for i := range rep.Rows {
-		r := &rep.Rows[i]
-		if h := sweepWords(r.Of); h != head {
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if h := r.Setup; h != head || t == nil {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -43,18 +35,18 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 			t = texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
 			t.Title = texttab.Clean(head)
 		}
-		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old),
+		t.Row(r.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old),
 			microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N),
 			verdictText(r))
 	}
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean,
-		noneChanged(rep.Rows))
-	printAlone(w, "before", rep.OnlyOld, all)
-	printAlone(w, "now", rep.OnlyNew, all)
-	for _, n := range rep.Notes {
+	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
+		noneChanged(d.Rows))
+	printAlone(w, "before", d.OldRows, all)
+	printAlone(w, "now", d.NewRows, all)
+	for _, n := range d.Notes {
 		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
 	}
 	return nil
@@ -71,7 +63,7 @@ func noneChanged(rows []diff.Row) string {
 }
 
 // printAlone tells of rows that one side has.
-func printAlone(w io.Writer, when string, list []result.Row, all bool) {
+func printAlone(w io.Writer, when string, list []diff.Measured, all bool) {
 	if len(list) == 0 {
 		return
 	}
@@ -79,28 +71,9 @@ func printAlone(w io.Writer, when string, list []result.Row, all bool) {
 		map[bool]string{true: ":", false: " (--all lists them)"}[all])
 	for _, r := range list {
 		if all {
-			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(sweepWords(r)), r.Size)
+			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(r.Setup), r.Size)
 		}
 	}
-}
-
-// sweepWords say what rows of one table have in common.
-func sweepWords(r result.Row) string {
-	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
-	if r.Nodes > 0 {
-		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
-	}
-	parts = append(parts, r.Transport)
-	if r.Compress != "" && r.Compress != "none" {
-		parts = append(parts, r.Compress)
-	}
-	if r.InPlace {
-		parts = append(parts, "in place")
-	}
-	for _, k := range slices.Sorted(maps.Keys(r.Env)) {
-		parts = append(parts, k+"="+r.Env[k])
-	}
-	return strings.Join(parts, ", ")
 }
 
 func algoChange(r *diff.Row) string {
@@ -128,12 +101,12 @@ func changeText(r *diff.Row) string {
 
 func chance(r *diff.Row) string {
 	switch {
-	case r.Verdict == diff.Unknown:
+	case r.Adjusted == nil:
 		return "?"
-	case r.Adjusted < 0.001:
+	case *r.Adjusted < 0.001:
 		return "<0.001"
 	}
-	return fmt.Sprintf("%.3f", r.Adjusted)
+	return fmt.Sprintf("%.3f", *r.Adjusted)
 }
 
 func verdictText(r *diff.Row) string {

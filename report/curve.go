@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/internal/svg"
 	"busbar.dev/internal/words"
+	"busbar.dev/predict"
 	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -31,9 +32,6 @@ const (
 // size, bars. Lines differ in colour, brightness, dash and mark, so that the
 // picture can be printed in grey.
 func Curves(d *query.PredictDoc) (*svg.Picture, error) {
-	if len(d.Sides) == 0 {
-		return nil, query.ErrDecoded
-	}
 	f := &forecast{PredictDoc: d}
 	list := f.lines()
 	if len(list) == 0 {
@@ -55,18 +53,18 @@ func Curves(d *query.PredictDoc) (*svg.Picture, error) {
 	f.heading(c, f.key("bands", ringed))
 	left := &plot{
 		x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list,
-		value: func(r query.PredictRow) float64 { return r.Time.Micros() },
+		value: func(r predict.Row) float64 { return r.Time.Micros() },
 	}
-	left.low, left.high = func(r query.PredictRow) float64 { return r.Low.Micros() },
-		func(r query.PredictRow) float64 { return r.High.Micros() }
+	left.low, left.high = func(r predict.Row) float64 { return r.Low.Micros() },
+		func(r predict.Row) float64 { return r.High.Micros() }
 	left.up = logScale(left.extent())
 	right := &plot{
 		x: plotLeft + plotW + plotGap, y: plotTop, title: "busbw in GB/s", lines: list,
-		value: func(r query.PredictRow) float64 { return r.BusBW.GBps() },
+		value: func(r predict.Row) float64 { return r.BusBW.GBps() },
 	}
 	right.across = sizeScale(list, right.x)
-	right.low = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.High).GBps() }
-	right.high = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.Low).GBps() }
+	right.low = func(r predict.Row) float64 { return r.BusBW.GBps() * float64(r.Time) / float64(r.High) }
+	right.high = func(r predict.Row) float64 { return r.BusBW.GBps() * float64(r.Time) / float64(r.Low) }
 	right.up = flatScale(right.extent())
 	left.tick = func(v float64) string { return unit.Micros(v).String() }
 	right.tick = func(v float64) string { return fmt.Sprintf("%g", v) }
@@ -104,7 +102,7 @@ func (f *forecast) under() string {
 // key says what bands, whiskers and rings mean.
 func (f *forecast) key(band string, ringed bool) string {
 	var list []string
-	if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Row.Margin > 1 }) {
+	if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() }) {
 		text := band + ": error bar; holds about 90% of measured points of this class"
 		if f.Unmeasured {
 			text = band + ": widest error bar; no published measurements of this class"
@@ -120,7 +118,7 @@ func (f *forecast) key(band string, ringed bool) string {
 // contested reports whether rows stand beside those that NCCL takes.
 func (f *forecast) contested() bool {
 	has := func(chosen bool) bool {
-		return slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Chosen == chosen })
+		return slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Chosen == chosen })
 	}
 	return has(true) && has(false)
 }
@@ -134,7 +132,7 @@ const (
 // line is one curve.
 type line struct {
 	name string
-	rows []query.PredictRow
+	rows []predict.Row
 	look
 }
 
@@ -184,7 +182,7 @@ func (f *forecast) lines() []line {
 			name += " " + r.Algo
 		}
 		if protos {
-			name += " " + r.Row.Setting.Proto
+			name += " " + r.Proto
 		}
 		if r.Beyond {
 			name = "not NCCL" // whatever was fastest
@@ -230,7 +228,7 @@ func (l *line) choices(c *svg.Canvas, p *plot, y float64) float64 {
 	}
 	var runs []run
 	for _, r := range l.rows {
-		name, x := r.Algo+" "+r.Row.Setting.Proto, p.across.at(float64(max(r.Asked, 1)))
+		name, x := r.Algo+" "+r.Proto, p.across.at(float64(max(r.Asked, 1)))
 		if n := len(runs); n > 0 && runs[n-1].name == name {
 			runs[n-1].to = x
 			continue
@@ -302,18 +300,18 @@ func (f *forecast) bars(c *svg.Canvas) *svg.Picture {
 	return c.Picture(curveW, y+14, f.title(), paper)
 }
 
-func (f *forecast) bar(c *svg.Canvas, r query.PredictRow, y float64, most unit.Time) {
-	c.Open("bar", r.Bottleneck.Text)
+func (f *forecast) bar(c *svg.Canvas, r predict.Row, y float64, most unit.Time) {
+	c.Open("bar", r.Limit.Text)
 	defer c.Close()
 	name := svg.Type{Size: 13, Fill: dark, Anchor: svg.End, Bold: r.Chosen}
-	text := r.Algo + " " + r.Row.Setting.Proto
+	text := r.Algo + " " + r.Proto
 	if f.Compared {
 		text = r.Layout + "  " + text
 	}
 	c.Text(barX-12, y+barH-6, svg.Fit(text, name, barX-36), name)
 	long := func(t unit.Time) float64 { return barX + float64(t)/float64(most)*barW }
-	c.Rect(barX, y, long(r.Time)-barX, barH, 0, svg.Paint{Fill: barColor(r.Bottleneck.Kind)})
-	if r.Row.Margin > 1 {
+	c.Rect(barX, y, long(r.Time)-barX, barH, 0, svg.Paint{Fill: barColor(r.Limit.Kind)})
+	if r.Barred() {
 		lo, hi, mid := long(r.Low), long(r.High), y+barH/2
 		// White below the line, so that it shows on a dark bar too.
 		for _, p := range []svg.Paint{{Stroke: "#ffffff", Width: 3}, {Stroke: dark, Width: 1.2}} {
@@ -327,7 +325,7 @@ func (f *forecast) bar(c *svg.Canvas, r query.PredictRow, y float64, most unit.T
 	c.Text(end, y+barH-6, r.Time.String(), value)
 	end += svg.TextWidth(r.Time.String(), value) + 12
 	note := svg.Type{Size: 11.5, Fill: quiet}
-	text = r.BusBW.String() + " busbw, " + f.where(r.Bottleneck)
+	text = r.BusBW.String() + " busbw, " + f.where(r.Limit)
 	if r.Chosen {
 		text += ", NCCL's choice"
 	}
@@ -341,7 +339,7 @@ func (f *forecast) colours(c *svg.Canvas, y float64) {
 	x, seen := barX, map[string]bool{}
 	for _, k := range barKinds {
 		used := slices.ContainsFunc(f.Rows,
-			func(r query.PredictRow) bool { return barColor(r.Bottleneck.Kind) == barColor(k.kind) })
+			func(r predict.Row) bool { return barColor(r.Limit.Kind) == barColor(k.kind) })
 		if !used || seen[barColor(k.kind)] {
 			continue
 		}
@@ -453,7 +451,7 @@ type plot struct {
 	title            string
 	across, up       scale
 	lines            []line
-	value, low, high func(query.PredictRow) float64
+	value, low, high func(predict.Row) float64
 	tick             func(float64) string
 	ringed           bool // what NCCL chooses
 }
@@ -470,12 +468,12 @@ func (p *plot) extent() (lo, hi float64) {
 }
 
 // at is where a row's value lies.
-func (p *plot) at(r query.PredictRow, value func(query.PredictRow) float64) (x, y float64) {
+func (p *plot) at(r predict.Row, value func(predict.Row) float64) (x, y float64) {
 	return p.across.at(float64(max(r.Asked, 1))), p.up.at(value(r))
 }
 
 // along goes through a line's values.
-func (p *plot) along(l *line, value func(query.PredictRow) float64) *svg.Pen {
+func (p *plot) along(l *line, value func(predict.Row) float64) *svg.Pen {
 	pen := &svg.Pen{}
 	for i, r := range l.rows {
 		if i == 0 {
@@ -522,7 +520,7 @@ func sizeTick(v float64) string { return unit.Bytes(v).String() }
 
 // band is the model's margin.
 func (p *plot) band(c *svg.Canvas, l *line) {
-	if len(l.rows) < 2 || l.rows[0].Row.Margin <= 1 {
+	if len(l.rows) < 2 || !l.rows[0].Barred() {
 		return
 	}
 	pen := p.along(l, p.high)
@@ -538,7 +536,7 @@ func (p *plot) curve(c *svg.Canvas, l *line) {
 	for _, r := range l.rows {
 		x, y := p.at(r, p.value)
 		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW.String()+" busbw, "+r.Algo+
-			" "+r.Row.Setting.Proto+", limited by "+where(r.Bottleneck))
+			" "+r.Proto+", limited by "+where(r.Limit))
 		l.spot(c, x, y)
 		if p.ringed && r.Chosen {
 			c.Circle(x, y, 6, svg.Paint{Stroke: dark, Width: 1.2})

@@ -39,13 +39,16 @@ func populate(v reflect.Value, depth int) {
 		return
 	}
 	switch x := v.Addr().Interface().(type) {
-	case *result.Sweeps, **nccl.Plan:
+	case *result.Sweeps:
 		return
 	case *coll.Kind:
 		*x = coll.AllReduce
 		return
 	case *fleet.Name:
 		*x = "gpu01"
+		return
+	case *nccl.Version:
+		*x = nccl.Newest
 		return
 	}
 	switch {

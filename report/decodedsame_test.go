@@ -49,6 +49,15 @@ func TestDecodedSame(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"predict": alike(query.Predict{Cluster: "dgx-h100:2", Compare: "1x8,2x8"},
 			func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
+		"predict links": alike(query.Predict{Cluster: "dgx-h100:2", Size: "1M", Links: true, Plan: true},
+			func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
+		"curves": alike(query.Predict{Cluster: "dgx-h100:2", Algo: "each"}, func(w io.Writer, d *query.PredictDoc) error {
+			p, err := report.Curves(d)
+			if err == nil {
+				err = p.SVG(w)
+			}
+			return err
+		}),
 		"step":     alike(query.Step{Job: job}, func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, true) }),
 		"scale":    alike(query.Scale{Job: job}, report.Scale),
 		"misfit":   alike(query.Scale{Job: large}, report.Scale),

@@ -83,8 +83,9 @@ func MeasuredCurve(d *query.DoctorBenchDoc) (*Picture, error) {
 	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
 		op, _ := s.Sweep.Operation(p.Size) // it was predicted, or read
-		f.Rows = append(f.Rows, query.NewPredictRow(layout,
-			predict.Row{Run: &result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
+		r := predict.NewRow(&result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, p.Size, "", predict.Setting{})
+		r.Layout = layout
+		f.Rows = append(f.Rows, r)
 	}
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Expected > 0 {

@@ -12,13 +12,12 @@ import (
 	"busbar.dev/query"
 	"busbar.dev/step"
 	"busbar.dev/unit"
-	"busbar.dev/workload"
 )
 
 // Plan prints plans, side by side where there are several clusters, and what was written.
 func Plan(w io.Writer, d *query.PlanDoc) error {
-	if d.Space == nil || len(d.Plans) == 0 {
-		return query.ErrDecoded
+	if len(d.Plans) == 0 {
+		return nil
 	}
 	if err := planOf(w, d); err != nil {
 		return err
@@ -38,10 +37,10 @@ func Plan(w io.Writer, d *query.PlanDoc) error {
 		r := &v.Plans[0]
 		against := ""
 		if v.Goal.Head != "" {
-			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.PerMillion, v.Goal.Unit, base.PerMillion)
+			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million)
 		}
 		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(),
-			base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Space.Base), against, r.Parallel)
+			base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Job), against, r.Parallel)
 	}
 	if d.Emitted != nil {
 		planFiles(w, d.Emitted)
@@ -75,7 +74,7 @@ func planOf(w io.Writer, d *query.PlanDoc) error {
 
 // planHead says what was asked, and how much of it was looked at.
 func planHead(w io.Writer, d *query.PlanDoc) {
-	base := &d.Space.Base
+	base := &d.Job
 	name := d.Cluster
 	if d.Set != "" {
 		name += " with " + d.Set
@@ -86,12 +85,12 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo,
 		words.Plural(d.GPUs, "GPU"), d.GPU,
-		words.Thousands(base.Model.Params()), batchOf(base), base.Precision, runBy(base))
+		words.Thousands(base.Params), batchOf(base), base.Precision, runBy(base))
 	if d.BatchRule != "" {
 		fmt.Fprintf(w, "global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
 	}
 	if d.Chosen != "" {
-		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework.Title, d.Chosen)
+		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework, d.Chosen)
 	}
 	if d.Mixed != "" {
 		fmt.Fprintln(w, d.Mixed)
@@ -108,51 +107,50 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 }
 
-// runBy is the framework of a job, and its kernels where they are not the framework's own.
-func runBy(j *workload.Job) string {
-	switch f := j.Framework; {
-	case f == nil:
-		return string(j.Kernels)
-	default: // frameworks differ in their kernels, and a comparison of two is one of those too
-		return f.Title + " with " + string(j.Kernels) + " kernels"
+// runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
+// too.
+func runBy(j *query.JobDoc) string {
+	if j.Framework == "" {
+		return j.Kernels
 	}
+	return j.Framework + " with " + j.Kernels + " kernels"
 }
 
 // batchOf is a global batch in words.
-func batchOf(j *workload.Job) string {
+func batchOf(j *query.JobDoc) string {
 	if j.Seq == 1 {
-		return words.Plural(int(j.GlobalBatch), "sample")
+		return words.Plural(int(j.Global), "sample")
 	}
-	return fmt.Sprintf("%s of %d tokens", words.Plural(int(j.GlobalBatch), "sequence"), j.Seq)
+	return fmt.Sprintf("%s of %d tokens", words.Plural(int(j.Global), "sequence"), j.Seq)
 }
 
 // passed is what a rate counts: a picture is a sequence of one token.
-func passed(j *workload.Job) string { return counted(j.Seq == 1) }
+func passed(j *query.JobDoc) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Space.Base)+"/s/GPU", ">MFU",
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Job)+"/s/GPU", ">MFU",
 		">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
 	t.Columns[1].Hidden = d.Goal.Head == ""
 	t.Columns[2].Hidden = d.Spaces == 1
 	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans,
-		func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
+		func(p query.PlanRow) bool { return len(p.Options) > 0 })
 	for i := range d.Plans {
 		p := &d.Plans[i]
-		j := p.Row.Job
 		rank, schedule, order := fmt.Sprint(p.Rank), "-", "-"
 		if p.Tied {
 			rank += "="
 		}
-		if j.Split.PP > 1 {
-			schedule, order = string(j.Schedule), string(j.Split.Order)
+		if p.Parallel.PP > 1 {
+			schedule, order = p.Schedule, string(p.Parallel.Order)
 		}
 		t.Row(
-			rank, fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High),
+			rank, fmt.Sprintf("%.4g", p.Million), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High),
 			fmt.Sprintf("%.0f", p.PerGPU),
-			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(p.Row.Result.Memory.Total(), p.Row.Has)+tightMark(p), p.Parallel.String(),
+			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(unit.Volume(p.Row.Memory["total"]), p.Row.Has)+tightMark(p),
+			p.Parallel.String(),
 			fmt.Sprint(p.Micro), p.Recompute,
-			schedule, order, cmp.Or(planOptions(j), "-"),
+			schedule, order, cmp.Or(strings.Join(p.Options, ", "), "-"),
 		)
 	}
 	return t
@@ -210,30 +208,12 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 	}
 }
 
-// planOptions are what a plan has beyond the columns.
-func planOptions(j *workload.Job) string {
-	var list []string
-	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket && (j.Framework == nil || j.Bucket != j.Framework.Bucket) {
-		list = append(list, "buckets of "+j.Bucket.String())
-	}
-	if j.Context != "" {
-		list = append(list, string(j.Context))
-	}
-	if j.Offloads() {
-		list = append(list, "offload "+string(j.Offload))
-	}
-	if j.Compresses() {
-		list = append(list, "gradients as "+string(j.Compress))
-	}
-	return strings.Join(list, ", ")
-}
-
 // planWhy says what limits the first plans, and what would help.
 func planWhy(w io.Writer, d *query.PlanDoc) {
 	fmt.Fprintf(w, "1: %s\n", d.Plans[0].Why)
-	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.Job.Offloads() }); i >= 0 {
-		r := d.Plans[i].Row.Result
-		need := r.Memory.Host * unit.Volume(min(d.Space.Node, r.Ranks))
+	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.HostMemory != "" }); i >= 0 {
+		r := &d.Plans[i].Row
+		need := unit.Volume(r.Memory["host"]) * unit.Volume(min(d.PerNode, r.GPUs))
 		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(),
 			d.MemFrom)
 	}
@@ -242,7 +222,7 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	}
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
-		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Space.Base)), c.Setting, c.Text)
+		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
 		tied := ""
@@ -255,7 +235,7 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 			fmt.Fprintf(w, "  %s\n", o.Difference)
 		}
 	}
-	if len(help) == 0 && d.Tuned != nil {
+	if len(help) == 0 && d.Plans[0].NCCL != nil {
 		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+
 			"the memory\n", 100*query.LeastHelp)
 	}
@@ -270,30 +250,33 @@ const mostChoices = 3
 // planTuned says what a tuner would choose otherwise than NCCL, and what that brings.
 func planTuned(w io.Writer, d *query.PlanDoc) {
 	first := &d.Plans[0]
-	if d.Tuned == nil || first.Row.Comm == 0 {
+	if first.NCCL == nil || first.Row.Comm == 0 {
 		return
 	}
-	list := d.Tuned.Choices
+	list := first.NCCL.Choices
 	if len(list) == 0 {
 		fmt.Fprintln(w, "NCCL's choices of algorithm and protocol are within 5% of the best for plan 1")
 		return
 	}
 	var choices []string
 	for i, c := range list {
-		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Kind == c.Kind && list[k].Best == c.Best {
+		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Op == c.Op && list[k].Algo == c.Algo &&
+			list[k].Proto == c.Proto {
 			continue // sizes beside each other
 		}
 		if len(choices) == mostChoices {
 			choices = append(choices, "and others")
 			break
 		}
-		choices = append(choices, c.String())
+		choices = append(choices,
+			fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Op, c.Bytes,
+				c.Group, c.Algo, c.Proto, c.Own, c.OwnP, c.Gain))
 	}
-	what := "with busbar's tuner plugin (--emit with --files tuner writes it) plan 1 would take " + d.Tuned.Step.Short()
+	what := "with busbar's tuner plugin (--emit with --files tuner writes it) plan 1 would take " + first.NCCL.Step.Short()
 	if d.Tuner {
 		what = "chosen by the tuner plugin (--emit writes it) for plan 1"
-	} else if gain := float64(first.Step/d.Tuned.Step) - 1; gain >= 0.001 {
-		what += ", " + moreTokens(gain, 1, passed(&d.Space.Base))
+	} else if gain := float64(first.Step/first.NCCL.Step) - 1; gain >= 0.001 {
+		what += ", " + moreTokens(gain, 1, passed(&d.Job))
 	} else {
 		what += ", which is no gain: they are overlapped with compute"
 	}

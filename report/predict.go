@@ -1,12 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"busbar.dev/cluster"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/predict"
@@ -36,9 +36,6 @@ func (f *forecast) runs() string {
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
 func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
-	if len(d.Sides) == 0 {
-		return query.ErrDecoded
-	}
 	f := &forecast{d, o.Verbose, o.Width}
 	if _, err := f.rows(style{}).Send(w); err != nil {
 		return err
@@ -46,17 +43,23 @@ func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
 	if _, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) })); err != nil {
 		return err
 	}
-	if d.Links != nil {
-		if err := busyLinks(w, d.Links); err != nil {
+	for i := range d.Rows {
+		if d.Rows[i].Links == nil {
+			continue
+		}
+		if err := busyLinks(w, d.Rows[i].Links); err != nil {
 			return err
 		}
 	}
 	plans := d.Plans
-	if len(plans) == 0 && d.Plan != nil {
+	if len(plans) == 0 && len(d.Sides) > 0 {
 		plans = []query.LayoutPlan{{Layout: d.Sides[0].Layout, Plan: d.Plan}}
 	}
 	for _, p := range plans {
-		if _, err := fmt.Fprintf(w, "\nNCCL %v on %s\n%s", p.Plan.Version, p.Layout, p.Plan); err != nil {
+		if p.Plan == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "\nNCCL %v on %s\n%s", p.Plan.Version, p.Layout, p.Plan.Log); err != nil {
 			return err
 		}
 	}
@@ -82,14 +85,12 @@ func (f *forecast) text(s style, width int) string {
 		paragraph(&b, "at "+predict.Span(f.sizes(), r.Sizes)+": ", r.Text, width)
 	}
 	f.verdictOnNCCL(&b, s, width)
-	for _, side := range f.Sides {
-		for _, a := range side.Advice {
-			lead := s.green("advice") + ": "
-			if len(f.Sides) > 1 {
-				lead = s.green("advice") + " for " + side.Layout + ": "
-			}
-			paragraph(&b, lead, a.Text, width)
+	for _, a := range f.Advice {
+		lead := s.green("advice") + ": "
+		if len(f.Sides) > 1 {
+			lead = s.green("advice") + " for " + a.Layout + ": "
 		}
+		paragraph(&b, lead, a.Text, width)
 	}
 	for _, t := range f.Skipped {
 		paragraph(&b, s.yellow("left out")+": ", t, width)
@@ -112,8 +113,9 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 	var fine, stuck []string
 	worst := 1.0
 	for _, side := range f.Sides {
+		advised := slices.ContainsFunc(f.Advice, func(a predict.Advice) bool { return a.Layout == side.Layout })
 		switch {
-		case side.Ranks < 2 || side.Gain == 0 || len(side.Advice) > 0:
+		case side.Ranks < 2 || side.Gain == 0 || advised:
 		case side.Gain <= predict.Worth:
 			fine = append(fine, side.Layout)
 		default:
@@ -159,7 +161,7 @@ func (f *forecast) table(s style) string {
 	for _, k := range []struct{ mark, means string }{
 		{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"},
 	} {
-		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
+		if slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"
 		}
 	}
@@ -170,7 +172,7 @@ func (f *forecast) rows(s style) *texttab.Table {
 	t := texttab.New("layout", ">size (B)", ">count", "type", "algo", "proto", ">channels", ">time (us)", ">from", ">to",
 		">launch", ">latency", ">sync", ">moving", ">algbw (GB/s)", ">busbw (GB/s)", "bottleneck")
 	t.Style = s.dim
-	margin := slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Row.Margin > 1 })
+	margin := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() })
 	for i := range t.Columns {
 		t.Columns[i].Hidden = i == 0 && !f.Compared || (i == 8 || i == 9) && !margin || i >= 10 && i <= 13 && !f.parts
 	}
@@ -181,7 +183,7 @@ func (f *forecast) rows(s style) *texttab.Table {
 			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels),
 			micros(r.Time), micros(r.Low), micros(r.High),
 			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()),
-			fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Bottleneck),
+			fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Limit),
 		)
 	}
 	return t
@@ -189,14 +191,14 @@ func (f *forecast) rows(s style) *texttab.Table {
 
 // marks tells how to mark rows: those that NCCL takes only where others stand
 // beside them.
-func (f *forecast) marks() func(query.PredictRow) string {
+func (f *forecast) marks() func(predict.Row) string {
 	star := ""
 	for _, r := range f.Rows {
 		if !r.Chosen {
 			star = "*"
 		}
 	}
-	return func(r query.PredictRow) string {
+	return func(r predict.Row) string {
 		switch {
 		case r.Chosen:
 			return star
@@ -236,11 +238,11 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
 	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		keys := []string{f.where(r.Bottleneck)}
+		keys := []string{f.where(r.Limit)}
 		if f.Compared {
-			keys = []string{r.Layout + " " + f.where(r.Bottleneck), r.Layout + " " + r.Bottleneck.Text}
+			keys = []string{r.Layout + " " + f.where(r.Limit), r.Layout + " " + r.Limit.Text}
 		}
-		if r.Bottleneck.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
+		if r.Limit.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
 			continue
 		}
 		for _, k := range keys {
@@ -249,11 +251,11 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 		if told++; told > most {
 			return
 		}
-		lead := f.where(r.Bottleneck)
+		lead := f.where(r.Limit)
 		if f.Compared {
 			lead = r.Layout + " " + lead
 		}
-		paragraph(b, s.dim(lead)+": ", r.Bottleneck.Text, width)
+		paragraph(b, s.dim(lead)+": ", r.Limit.Text, width)
 	}
 }
 
@@ -275,10 +277,7 @@ func paragraph(b *strings.Builder, lead, text string, width int) {
 func busyLinks(w io.Writer, list []result.Links) error {
 	t := texttab.New(">busy (%)", ">bytes each", ">rate", "kind", "hosts", "links", "")
 	for _, g := range list {
-		hosts := "network"
-		if len(g.Hosts) > 0 {
-			hosts = cluster.FormatHosts(g.Hosts)
-		}
+		hosts := cmp.Or(g.Hosts, "network")
 		for _, u := range g.Uses {
 			rate, mark := "-", ""
 			if u.Rate > 0 {

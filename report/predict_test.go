@@ -41,14 +41,13 @@ func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...u
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := p.Ask(predict.Query{Kind: coll.AllReduce, Sizes: sizes, Algos: algos})
+		a, err := p.AskSide(predict.Side{Layout: text, Nodes: nodes, Ranks: len(l)},
+			predict.Query{Kind: coll.AllReduce, Sizes: sizes, Algos: algos})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Sides = append(f.Sides, predict.Side{Layout: text, Nodes: nodes, Ranks: len(l), Rows: a.Rows})
-		for _, r := range a.Rows {
-			f.Rows = append(f.Rows, query.NewPredictRow(text, r))
-		}
+		a.Side.Gain = 0 // nothing is said of NCCL's choice
+		f.Sides, f.Rows = append(f.Sides, a.Side), append(f.Rows, a.Rows...)
 	}
 	return f
 }
@@ -58,7 +57,7 @@ var someSizes = []unit.Bytes{8, unit.KiB, unit.MiB, unit.GiB}
 func TestPredictions(t *testing.T) {
 	f := forecastOf(t, "baskerville", []string{"1x4", "2x2"}, []string{"ring", "tree"}, unit.GiB)
 	f.Compare = []predict.Verdict{{Size: unit.GiB, Winner: "1x4", Text: "1x4 wins"}}
-	f.Sides[1].Advice = []predict.Advice{{Text: "set it", Setting: "X=1"}}
+	f.Advice = []predict.Advice{{Layout: "2x2", Text: "set it", Setting: "X=1"}}
 	f.Skipped = []string{"2x2 nvls: no\x1b[31m"}
 	var b bytes.Buffer
 	if err := Predict(&b, f, TextOptions{}); err != nil {

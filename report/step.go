@@ -11,7 +11,6 @@ import (
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/unit"
-	"busbar.dev/workload"
 )
 
 // mostAdvice is how many changes are printed.
@@ -20,11 +19,11 @@ const mostAdvice = 3
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups
 // also prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
-	if len(d.Rows) == 0 || d.Rows[0].Job == nil {
-		return query.ErrDecoded
+	if len(d.Rows) == 0 {
+		return nil
 	}
-	of, length := passed(d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Job.Seq)
-	if d.Rows[0].Job.Seq == 1 {
+	of, length := passed(&d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Seq)
+	if d.Rows[0].Seq == 1 {
 		length = ""
 	}
 	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU",
@@ -36,21 +35,21 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(),
 			(r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
 			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU),
-			memoryOf(r.Result.Memory.Total(), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
+			memoryOf(unit.Volume(r.Memory["total"]), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
 	}
 	first := &d.Rows[0]
-	j := first.Job
+	j := &first.Job
 	if d.Wrong() {
 		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
-			memoryOf(first.Result.Memory.Total(), first.Has))
+			memoryOf(unit.Volume(first.Memory["total"]), first.Has))
 	}
 	batch := ""
 	if sameBatch {
-		batch = fmt.Sprintf(", global batch %d", j.GlobalBatch)
+		batch = fmt.Sprintf(", global batch %d", j.Global)
 	}
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name,
-		cmp.Or(d.Cluster, "the cluster"), first.GPU.Title,
-		words.Thousands(j.Model.Params()), length, batch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
+		cmp.Or(d.Cluster, "the cluster"), first.GPU,
+		words.Thousands(j.Params), length, batch, j.Micro, j.Precision, j.Recompute, runBy(j), jobSettings(j))
 	if err := t.Write(w); err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 			spanRange(f.Low, f.High), memoryOf(unit.Volume(f.Memory), r.Has))
 	}
 	if groups {
-		for _, g := range r.Placements {
+		for _, g := range r.Groups {
 			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
 		}
 	}
@@ -85,10 +84,10 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 			x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(r.Job)), a.Setting, a.Text)
+		fmt.Fprintf(w, "  would help: %s with %s: %s\n", moreTokens(a.Gain, 0, passed(&r.Job)), a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
-		campaignLines(w, r.CampaignDoc, r.Step, passed(r.Job))
+		campaignLines(w, r.CampaignDoc, r.Step, passed(&r.Job))
 	}
 }
 
@@ -100,32 +99,11 @@ func moreTokens(gain float64, digits int, unit string) string {
 	return fmt.Sprintf("%.*f%% more %s/s", digits, 100*gain, unit)
 }
 
-// jobExtras are the settings of a job that differ from the defaults.
-func jobExtras(j *workload.Job) string {
+// jobSettings are the settings of a job that differ from the usual ones.
+func jobSettings(j *query.JobDoc) string {
 	text := ""
-	if shape := j.Pipeline(); shape.Ranks > 1 {
-		text += fmt.Sprintf(", %s schedule", shape.Schedule)
-	}
-	if j.Split.Order != "" {
-		text += fmt.Sprintf(", ranks %s", j.Split.Order)
-	}
-	if j.Context != "" {
-		text += fmt.Sprintf(", context %s", j.Context)
-	}
-	if j.Offloads() {
-		text += fmt.Sprintf(", %s offloaded", j.Offload)
-	}
-	if j.Compresses() {
-		text += fmt.Sprintf(", gradients as %s", j.Compress)
-	}
-	if j.LoRA.Frozen() {
-		text += fmt.Sprintf(", adapters %s", j.LoRA)
-	}
-	if j.Packed > 0 {
-		text += fmt.Sprintf(", packed documents of %d tokens", j.Packed)
-	}
-	if j.Reference {
-		text += ", with a reference model"
+	for _, s := range j.Settings {
+		text += ", " + s
 	}
 	return text
 }
@@ -158,7 +136,7 @@ func fastestLayout(rows []query.StepRow) string {
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
-	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(best.Job), strings.Join(others, ", "),
+	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Job), strings.Join(others, ", "),
 		without)
 }
 
@@ -186,7 +164,7 @@ func StepTrace(w io.Writer, d *query.StepDoc) error {
 
 func stepTitle(d *query.StepDoc) string {
 	r := &d.Rows[0]
-	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Job.Split) + jobExtras(r.Job)
+	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Parallel) + jobSettings(&r.Job)
 }
 
 // stepBars are the bars of a step as they are drawn.

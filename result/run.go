@@ -28,10 +28,10 @@ type Run struct {
 
 // Parts tells where the time of a prediction goes. They add up to it.
 type Parts struct {
-	Launch  unit.Time // before the first byte: kernel start, host work
-	Latency unit.Time // waiting for messages to arrive one after the other
-	Sync    unit.Time // handing slices over: flags and fences
-	Moving  unit.Time // moving bytes at the rate of the bottleneck
+	Launch  unit.Time `json:"launch_us"`  // before the first byte: kernel start, host work
+	Latency unit.Time `json:"latency_us"` // waiting for messages to arrive one after the other
+	Sync    unit.Time `json:"sync_us"`    // handing slices over: flags and fences
+	Moving  unit.Time `json:"moving_us"`  // moving bytes at the rate of the bottleneck
 }
 
 // AlgBW is nccl-tests' algbw.
@@ -74,11 +74,11 @@ type Limit struct {
 
 // Use is how busy a link is during a run.
 type Use struct {
-	Where string
-	Kind  LimitKind
-	Rate  unit.Rate // it can carry, one direction
-	Bytes unit.Bytes
-	Share float64 // of the run's time that it is busy, 0 to 1
+	Where string     `json:"where"`
+	Kind  LimitKind  `json:"kind"`
+	Rate  unit.Rate  `json:"rate_GBps"` // it can carry, one direction
+	Bytes unit.Bytes `json:"bytes"`
+	Share float64    `json:"share"` // of the run's time that it is busy, 0 to 1
 }
 
 // Event is one op of one rank and lane.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/result"
 	"busbar.dev/schedule"
@@ -230,6 +231,7 @@ type used struct {
 func (f *folding) hosts() []result.Links {
 	mc := f.t.m
 	var list []result.Links
+	var names [][]string
 	at := map[string]int{}
 	var key []byte
 	var uses []used
@@ -256,8 +258,12 @@ func (f *folding) hosts() []result.Links {
 			i = len(list)
 			at[string(key)] = i
 			list = append(list, result.Links{Uses: together(uses, mc.types[typ].which)})
+			names = append(names, nil)
 		}
-		list[i].Hosts = append(list[i].Hosts, mc.c.Hosts[h].Name)
+		names[i] = append(names[i], mc.c.Hosts[h].Name)
+	}
+	for i := range list {
+		list[i].Hosts = cluster.FormatHosts(names[i])
 	}
 	return list
 }
@@ -286,7 +292,7 @@ func together(uses []used, name func(local int64) string) []result.LinkUse {
 			i = len(list)
 			at[u.busy] = i
 			list = append(list, result.LinkUse{
-				Use:    result.Use{Kind: u.kind.limit(), Rate: u.rate, Bytes: unit.Bytes(u.bytes), Share: float64(u.share) / 1e4},
+				Kind: u.kind.limit(), Rate: u.rate, Bytes: unit.Bytes(u.bytes), Share: float64(u.share) / 1e4,
 				Cables: int(u.cab), Tight: u.tight,
 			})
 		}

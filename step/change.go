@@ -12,10 +12,10 @@ import (
 
 // Change is one thing that could be done about a step's time.
 type Change struct {
-	Text    string  // in words
-	Setting string  // as a flag of busbar step, or what to buy
-	Gain    float64 // of the throughput: 0.1 is a tenth more tokens a second
-	Buy     bool    // it is bought, not set
+	Text    string  `json:"text"`
+	Setting string  `json:"setting"`            // as a flag of busbar step, or what to buy
+	Gain    float64 `json:"gain"`               // of the throughput: 0.1 is a tenth more tokens a second
+	Buy     bool    `json:"purchase,omitempty"` // it is bought, not set
 }
 
 // least is the gain below which a change is not worth a line.

@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"busbar.dev/cluster"
@@ -31,8 +32,21 @@ const (
 	nGroups
 )
 
-func (g Group) String() string {
-	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}[g]
+var groupNames = [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}
+
+func (g Group) String() string { return groupNames[g] }
+
+// MarshalText writes the name.
+func (g Group) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText reads the name.
+func (g *Group) UnmarshalText(text []byte) error {
+	i := slices.Index(groupNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("group %.40q; expected one of %v", text, groupNames)
+	}
+	*g = Group(i)
+	return nil
 }
 
 // Fabric prices the collectives of a split's groups as they are placed on a cluster. Ranks are

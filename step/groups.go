@@ -7,13 +7,13 @@ import (
 
 // Placement is which ranks form the groups of a kind, and on which hosts they are.
 type Placement struct {
-	Group Group
-	Size  int   // ranks of one
-	Count int   // groups
-	Ranks []int // of the first, at most maxSeats
-	Hosts int   // that the first one's ranks are on
+	Group Group `json:"group"`
+	Size  int   `json:"size"`  // ranks of one
+	Count int   `json:"count"` // groups
+	Ranks []int `json:"ranks"` // of the first, 64 at most
+	Hosts int   `json:"nodes"` // that the first one's ranks are on
 	// Concurrent is how many groups of the kind the first host has ranks of: they communicate at once.
-	Concurrent int
+	Concurrent int `json:"groups_on_a_node"`
 }
 
 // maxListed bounds the ranks that are listed.

@@ -60,13 +60,13 @@ func (r *Result) TokensPerSecond() float64 { return r.Tokens / r.Step.Seconds() 
 
 // Traffic is what one kind of groups does in a step.
 type Traffic struct {
-	Group   Group
-	What    string
-	Bytes   unit.Volume // of one call, on average
-	Calls   float64
-	Time    unit.Span // in all
-	Exposed unit.Span
-	Limit   string
+	Group   Group       `json:"group"`
+	What    string      `json:"what"`
+	Bytes   unit.Volume `json:"bytes_per_call"` // on average
+	Calls   float64     `json:"calls"`
+	Time    unit.Span   `json:"comm_s"` // in all
+	Exposed unit.Span   `json:"exposed_s"`
+	Limit   string      `json:"limit"`
 }
 
 // Step prices a job on a GPU and a fabric.

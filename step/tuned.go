@@ -2,7 +2,6 @@ package step
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"busbar.dev/coll"
@@ -18,12 +17,6 @@ type Choice struct {
 	Bytes     unit.Bytes
 	Own, Best predict.Setting
 	Was, Is   unit.Span // by either
-}
-
-// String is the choice in words.
-func (c Choice) String() string {
-	return fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes, c.Group,
-		c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was/c.Is)
 }
 
 // mostTuned is the ranks of a group up to which choices are weighed one by one.
@@ -84,7 +77,7 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 	t := cost{best.Time.Span(), best.Limit.Text}
 	f.cache.mu.Lock()
 	f.cache.tuned[call{f.pattern(g), op.Kind, op.Bytes}] = Choice{
-		g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time,
+		g, op.Kind, op.Bytes, was.Setting(), best.Setting(), was.Time.Span(), t.time,
 	}
 	f.cache.mu.Unlock()
 	return t, nil

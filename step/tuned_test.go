@@ -25,7 +25,7 @@ func TestTuned(t *testing.T) {
 		}
 		for _, c := range f.Choices() {
 			if chosen++; c.Was < 1.05*c.Is || c.Own == c.Best {
-				t.Errorf("%q: %s", split, c)
+				t.Errorf("%q: %+v", split, c)
 			}
 		}
 		if n := len(p.Fabric().Choices()); n != 0 {

@@ -60,11 +60,11 @@ func (c *predictCmd) forms(e *env, doc *query.PredictDoc) forms {
 	return forms{also: true, list: []form{
 		{"text", []string{".txt"}, func(w io.Writer) error { return report.Predict(w, doc, e.text(w, c.common)) }},
 		{"trace", []string{".trace.json"}, func(w io.Writer) error {
-			run, name, err := doc.Timeline(e.ctx, e.query(c.common))
+			run, row, name, err := c.Predict.Timeline(e.ctx, e.query(c.common))
 			if err != nil {
 				return err
 			}
-			return report.Trace(w, run, doc.Rows[0].Time, name)
+			return report.Trace(w, run, row.Time, name)
 		}},
 		jsonForm(doc),
 	}}.drawn(func() (*report.Picture, error) { return report.Curves(doc) })

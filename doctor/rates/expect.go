@@ -89,9 +89,8 @@ func (r *Row) Expect(p *predict.Predictor) error {
 		return fmt.Errorf("%s of %s cannot be predicted", r.Op, r.Bytes)
 	}
 	x := &a.Rows[0]
-	low, high := x.Span()
 	r.Expected = &Expected{
-		Time: x.Time, Low: low, High: high, BusBW: x.BusBW(), Algo: x.Algo, Proto: x.Setting.Proto, Limit: x.Limit.Text,
+		Time: x.Time, Low: x.Low, High: x.High, BusBW: x.BusBW, Algo: x.Algo, Proto: x.Proto, Limit: x.Limit.Text,
 	}
 	if margin, ok := p.MeasuredMargin(coll.Op{Kind: kind, Type: ask.Type, Bytes: ask.Sizes[0]}); ok {
 		r.Expected.Calibrated = true

@@ -134,7 +134,7 @@ func checkWiring(t *testing.T, j *synth.Job, l *Log) {
 func checkTuning(t *testing.T, j *synth.Job, l *Log) {
 	m := &l.Comms[0]
 	for _, e := range j.Plan.Entries() {
-		got, ok := m.Tuning.Cell(e.Op.String(), e.Algo.String(), e.Proto.String())
+		got, ok := m.Tuning.Cell(e.Op, e.Algo, e.Proto)
 		if !ok || math.Abs(got.LatencyUS-float64(e.Latency)) > 0.11 || math.Abs(got.GBps-float64(e.BW)) > 0.11 {
 			t.Errorf("%s %s %s: %+v, want %+v", e.Op, e.Algo, e.Proto, got, e)
 		}

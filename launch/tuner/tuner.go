@@ -88,13 +88,13 @@ func better(a *predict.Answer, kind coll.Kind, size unit.Bytes) (Row, bool) {
 		}
 	}
 	if own == nil || best == own || float64(own.Time) < predict.Worth*float64(best.Time) ||
-		!slices.Contains(words, word(best.Setting.Algo)) {
+		!slices.Contains(words, word(best.Setting().Algo)) {
 		return Row{}, false
 	}
 	// A size stands for those about it, to halfway on the scale of doublings.
 	return Row{
 		Kind: kind, Min: unit.Bytes(float64(size)/math.Sqrt2) + 1, Max: unit.Bytes(float64(size) * math.Sqrt2),
-		Algo: word(best.Setting.Algo), Proto: best.Setting.Proto, Channels: best.Setting.Channels,
+		Algo: word(best.Setting().Algo), Proto: best.Setting().Proto, Channels: best.Setting().Channels,
 		Gain: float64(own.Time) / float64(best.Time),
 	}, true
 }

@@ -3,12 +3,16 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/perf/benchmath"
 
+	"busbar.dev/coll"
 	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Options say when a difference counts. The zero value is usual: 5% and 0.05.
@@ -47,26 +51,53 @@ type Side struct {
 	Wrong int64   `json:"wrong,omitempty"`
 }
 
+// Measured is what was measured, one collective of one size.
+type Measured struct {
+	Op        coll.Kind  `json:"op"`
+	Size      unit.Bytes `json:"size_bytes"`
+	Dtype     string     `json:"dtype"`
+	Ranks     int        `json:"ranks"`
+	Transport string     `json:"transport"`
+	InPlace   bool       `json:"in_place"`
+	Setup     string     `json:"setup"` // what rows of one table have in common, in words
+}
+
 // Row is one collective of one size on both sides.
 type Row struct {
-	// Of is what was measured; its figures are the old ones.
-	Of       result.Row
-	Old, New Side
-	// Change is new over old, less one: 0.1 is ten percent slower.
-	Change float64
-	P      float64 // 1 where nothing was tested
-	// Adjusted is P for as many rows as were tested: see adjust.
-	Adjusted float64
-	// Between says that observations are whole runs of a tool, not single calls in one.
-	Between bool
-	Verdict Verdict
-	Bad     bool // slower by more than the threshold, or results are wrong that were right
+	Measured
+	Old      Side     `json:"old"`
+	New      Side     `json:"new"`
+	Change   float64  `json:"change"`       // new over old, less one: 0.1 is ten percent slower
+	P        *float64 `json:"p"`            // null where nothing could be tested
+	Adjusted *float64 `json:"p_adjusted"`   // P for as many rows as were tested: see adjust
+	Between  bool     `json:"between_runs"` // observations are whole runs of a tool, not single calls in one
+	Verdict  Verdict  `json:"verdict"`
+	Bad      bool     `json:"bad"` // slower by more than the threshold, or results are wrong that were right
+}
+
+// newMeasured says what a row is of.
+func newMeasured(r result.Row) Measured {
+	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
+	if r.Nodes > 0 {
+		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
+	}
+	parts = append(parts, r.Transport)
+	if r.Compress != "" && r.Compress != "none" {
+		parts = append(parts, r.Compress)
+	}
+	if r.InPlace {
+		parts = append(parts, "in place")
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Env)) {
+		parts = append(parts, k+"="+r.Env[k])
+	}
+	return Measured{r.Op, r.Size, r.Dtype, r.Ranks, r.Transport, r.InPlace, strings.Join(parts, ", ")}
 }
 
 // Report is the comparison.
 type Report struct {
 	Rows             []Row
-	OnlyOld, OnlyNew []result.Row // rows that have no other side
+	OnlyOld, OnlyNew []Measured // rows that have no other side
 	// Geomean is the mean change of all rows, as a ratio less one.
 	Geomean float64
 	Notes   []string
@@ -93,7 +124,7 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 	for _, b := range was {
 		n, ok := newer[b.key]
 		if !ok {
-			rep.OnlyOld = append(rep.OnlyOld, b.list[0])
+			rep.OnlyOld = append(rep.OnlyOld, newMeasured(b.list[0]))
 			continue
 		}
 		delete(newer, b.key)
@@ -106,7 +137,7 @@ func Compare(before, after result.Sweeps, o Options) *Report {
 	}
 	for _, b := range is {
 		if newer[b.key] != nil {
-			rep.OnlyNew = append(rep.OnlyNew, b.list[0])
+			rep.OnlyNew = append(rep.OnlyNew, newMeasured(b.list[0]))
 		}
 	}
 	adjust(rep.Rows)
@@ -163,7 +194,7 @@ func cpu(s *result.Sweep) string {
 
 // compare tests one row.
 func compare(was, is *bundle) Row {
-	row := Row{Of: was.list[0], P: 1, Adjusted: 1, Verdict: Unknown}
+	row := Row{Measured: newMeasured(was.list[0]), Verdict: Unknown}
 	old, now := was.runs(), is.runs()
 	row.Between = min(len(old), len(now)) >= fewest
 	if !row.Between {
@@ -178,7 +209,8 @@ func compare(was, is *bundle) Row {
 		row.Change = row.New.Median/row.Old.Median - 1
 	}
 	if min(len(old), len(now)) >= fewest {
-		row.P = min(1, benchmath.AssumeNothing.Compare(x, y).P) // rounding may leave a little more
+		p := min(1, benchmath.AssumeNothing.Compare(x, y).P) // rounding may leave a little more
+		row.P = &p
 		row.Verdict = Same
 	}
 	return row

@@ -54,7 +54,7 @@ func TestChangeAndNoise(t *testing.T) {
 			t.Fatalf("%s: %d rows", c.name, len(rep.Rows))
 		}
 		if r := rep.Rows[0]; r.Verdict != c.want || r.Bad != c.bad || rep.Bad() != c.bad {
-			t.Errorf("%s: %s, bad %v, change %.3f, p %.4f; want %s, bad %v", c.name, r.Verdict, r.Bad, r.Change, r.P, c.want,
+			t.Errorf("%s: %s, bad %v, change %.3f, p %v; want %s, bad %v", c.name, r.Verdict, r.Bad, r.Change, r.P, c.want,
 				c.bad)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRowsAreMatched(t *testing.T) {
 	if len(rep.Rows) != 2 || len(rep.OnlyOld) != 1 || len(rep.OnlyNew) != 1 {
 		t.Fatalf("%d rows, %d and %d alone", len(rep.Rows), len(rep.OnlyOld), len(rep.OnlyNew))
 	}
-	if r := rep.Rows[1]; rep.Rows[0].Of.Size != 1024 || r.Old.Algo != "ring" || r.New.Algo != "tree" ||
+	if r := rep.Rows[1]; rep.Rows[0].Size != 1024 || r.Old.Algo != "ring" || r.New.Algo != "tree" ||
 		r.Verdict != diff.Faster {
 		t.Errorf("the row whose algorithm changed: %+v", r)
 	}
@@ -130,7 +130,7 @@ func TestSidesCanBeSwapped(t *testing.T) {
 		}
 		a, b := result.Sweeps{sweep(8, left...)}, result.Sweeps{sweep(8, right...)}
 		x, y := diff.Compare(a, b, diff.Options{}).Rows[0], diff.Compare(b, a, diff.Options{}).Rows[0]
-		if math.Abs(x.P-y.P) > 1e-9 || x.Old != y.New || x.New != y.Old {
+		if (x.P == nil) != (y.P == nil) || x.P != nil && math.Abs(*x.P-*y.P) > 1e-9 || x.Old != y.New || x.New != y.Old {
 			t.Fatalf("%+v and %+v", x, y)
 		}
 		turned := map[diff.Verdict]diff.Verdict{
@@ -139,7 +139,7 @@ func TestSidesCanBeSwapped(t *testing.T) {
 		if y.Verdict != turned[x.Verdict] {
 			t.Fatalf("%s and %s", x.Verdict, y.Verdict)
 		}
-		if x.P < 0 || x.P > 1 || x.Old.Low > x.Old.Median || x.Old.High < x.Old.Median {
+		if x.P != nil && (*x.P < 0 || *x.P > 1) || x.Old.Low > x.Old.Median || x.Old.High < x.Old.Median {
 			t.Fatalf("%+v", x)
 		}
 	})

@@ -22,22 +22,23 @@ const (
 func adjust(rows []Row) {
 	var tested []*Row
 	for i := range rows {
-		if rows[i].Verdict != Unknown {
+		if rows[i].P != nil {
 			tested = append(tested, &rows[i])
 		}
 	}
-	slices.SortStableFunc(tested, func(a, b *Row) int { return cmp.Compare(a.P, b.P) })
+	slices.SortStableFunc(tested, func(a, b *Row) int { return cmp.Compare(*a.P, *b.P) })
 	least := 1.0
 	for i, r := range slices.Backward(tested) {
-		least = min(least, r.P*float64(len(tested))/float64(i+1))
-		r.Adjusted = least
+		least = min(least, *r.P*float64(len(tested))/float64(i+1))
+		adjusted := least
+		r.Adjusted = &adjusted
 	}
 }
 
 // judge is the verdict on a row: a change that chance does not explain, that is worth a word, and
 // that leads out of where either side's median may lie.
 func (r *Row) judge(o Options) {
-	if r.Verdict != Unknown && r.Adjusted < o.Alpha && r.apart() {
+	if r.Adjusted != nil && *r.Adjusted < o.Alpha && r.apart() {
 		r.Verdict = Slower
 		if r.Change < 0 {
 			r.Verdict = Faster

@@ -60,7 +60,7 @@ type Row struct {
 	AlgBW    unit.Rate      `json:"algbw_GBps"`
 	BusBW    unit.Rate      `json:"busbw_GBps"`
 	Chosen   bool           `json:"chosen"`                // what NCCL would take
-	Beyond   bool           `json:"beyond_nccl,omitempty"` // NCCL cannot run it; an engine of one's own can
+	Beyond   bool           `json:"beyond_nccl,omitempty"` // NCCL cannot run it; another engine can
 	Limit    result.Limit   `json:"bottleneck"`
 	Parts    result.Parts   `json:"parts"`
 	Busy     []result.Use   `json:"busy"`

@@ -14,7 +14,7 @@ import (
 type Change struct {
 	Text    string  `json:"text"`
 	Setting string  `json:"setting"`            // as a flag of busbar step, or what to buy
-	Gain    float64 `json:"gain"`               // of the throughput: 0.1 is a tenth more tokens a second
+	Gain    float64 `json:"gain"`               // of the throughput: 0.1 is a tenth more tokens per second
 	Buy     bool    `json:"purchase,omitempty"` // it is bought, not set
 }
 

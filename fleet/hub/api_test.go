@@ -56,7 +56,8 @@ func TestAPI(t *testing.T) {
 		at := serveAPI(t, h)
 		code, text := ask(t, "POST", at+"/api/fleet/orders", `{"what":{"measure":"pairs","warm":0,"iters":0},"caps":{},"by":"somebody else","state":"cancelled","sweep":7}`)
 		var o fleet.OrderReply
-		if err := json.Unmarshal([]byte(text), &o); code != 201 || err != nil || o.By != "tester" || o.State == fleet.Cancelled ||
+		if err := json.Unmarshal([]byte(text), &o); code != 201 || err != nil || o.By != "tester" ||
+			o.State == fleet.Cancelled ||
 			o.Sweep > 1 || o.ID == "" {
 			t.Fatalf("%d %v %s", code, err, text)
 		}

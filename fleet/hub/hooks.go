@@ -53,8 +53,8 @@ func (h *Hub) alert(ctx context.Context) {
 	}
 }
 
-// alerted is the state of findings, such as what one webhook knows. That is kept in memory only: after a restart, what holds is sent again
-// with the same key.
+// alerted is the state of findings, such as what one webhook knows. That is kept in memory only: after a restart, what
+// holds is sent again with the same key.
 type alerted map[string]finding.Finding
 
 // lacks tells whether a webhook needs to get the state of a finding: that it holds, that it got worse, or that it is

@@ -31,7 +31,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("query:", doc.Rows[0].Algo, doc.Rows[0].Time, doc.Rows[0].Bottleneck.Kind)
+	fmt.Println("query:", doc.Rows[0].Algo, doc.Rows[0].Time, doc.Rows[0].Limit.Kind)
 
 	cl, err := hardware.Preset("dgx-h100", 4)
 	if err != nil {

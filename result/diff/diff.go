@@ -41,7 +41,7 @@ const (
 // Side is one side of a row.
 type Side struct {
 	Median float64 `json:"median_us"`
-	// Low and High are where the median lies, at 95 %. Fewer than six observations cannot say
+	// Low and High are where the median lies, at 95%. Fewer than six observations cannot say
 	// that, and it is the least and the greatest of them.
 	Low   float64 `json:"low_us"`
 	High  float64 `json:"high_us"`

@@ -67,5 +67,12 @@ func (n *Event) Check() error {
 			return fmt.Errorf("event of kind %q: the field of %q must be set if and only if it is of that kind", n.Kind, f.kind)
 		}
 	}
+	if m := n.Measured; m != nil { // a name that was left out was never looked at
+		for _, p := range m.Pairs {
+			if p.From == "" || p.To == "" {
+				return errors.New("a measured pair without the names of its nodes")
+			}
+		}
+	}
 	return nil
 }

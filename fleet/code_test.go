@@ -38,6 +38,7 @@ func TestEventRefused(t *testing.T) {
 		"no time":     func(n *Event) { n.At = time.Time{} },
 		"wrong field": func(n *Event) { n.Kind = KindLink },
 		"two fields":  func(n *Event) { n.Link = &Link{} },
+		"no names":    func(n *Event) { n.Measured.Pairs[0].To = "" },
 	} {
 		n := sample()
 		change(n)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"busbar.dev/fleet"
 )
 
@@ -161,15 +163,20 @@ func (w *worker) places(p *fleet.Part) error {
 	return nil
 }
 
+// progressEvery is how often a node tells at most how far it is: who says more than a node has to say is shut out.
+const progressEvery = 200 * time.Millisecond
+
 // run does a part and says what came of it.
 func (w *worker) run(ctx context.Context, p *fleet.Part) {
 	began := time.Now()
 	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
 	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(),
 		fmt.Errorf("it took longer than its limit of %v", p.Caps.Bound()))
+	often := rate.Sometimes{Interval: progressEvery}
 	m, err := w.a.Measure(bound, p, func(done, of int, text string) {
-		// in passing
-		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text})
+		often.Do(func() { // in passing
+			_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text})
+		})
 	})
 	if cause := context.Cause(bound); cause != nil && (err != nil || m != nil && m.Failed != "") {
 		err = cause

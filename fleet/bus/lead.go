@@ -26,7 +26,7 @@ const leader = "hub"
 // until the context ends. Servers choose by a lease in JetStream's key-value store.
 func (b *Bus) Lead(ctx context.Context, run func(context.Context)) error {
 	l := &lease{bus: b, owner: []byte(rand.Text()), work: run}
-	defer l.stop()
+	defer l.giveBack()
 	tick := time.NewTicker(leaseTurn)
 	defer tick.Stop()
 	for {
@@ -60,6 +60,17 @@ func (l *lease) stop() {
 		l.done.Wait()
 		l.cancel = nil
 	}
+}
+
+// giveBack ends leading, and lets another lead at once.
+func (l *lease) giveBack() {
+	if l.cancel == nil {
+		return
+	}
+	l.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), leaseAsk)
+	defer cancel()
+	_ = l.kv.Delete(ctx, leader, jetstream.LastRevision(l.revision)) // a store that is away: it runs out
 }
 
 // turn renews the lease, or tries to get it.

@@ -205,6 +205,7 @@ func Retryable(err error) bool {
 		nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, nats.ErrNoServers, context.DeadlineExceeded,
 		jetstream.ErrNoStreamResponse, jetstream.ErrInvalidJSAck,
+		nats.ErrHeadersNotSupported, // of a connection that has not come about yet
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type crew struct {
 
 	proxies     []*proxy // one a process, to the servers
 	kills, cuts atomic.Int64
+	disturbed   sync.Map // when the process of a node was last killed, or its line cut, by the process's number
 }
 
 // launch starts the agents. Each process reaches the servers through a proxy of its own, which can be cut.
@@ -145,6 +147,7 @@ func (c *crew) breakProcesses(ctx context.Context, list []*process, often time.D
 		p.end(syscall.SIGKILL)
 		c.kills.Add(1)
 		c.pause(ctx, 2*time.Second)
+		c.disturb(slices.Index(c.nodes, p))
 		if err := p.start(); err != nil {
 			fmt.Fprintln(os.Stderr, "soak:", err)
 		}
@@ -155,8 +158,30 @@ func (c *crew) breakProcesses(ctx context.Context, list []*process, often time.D
 func (c *crew) breakLines(ctx context.Context) {
 	for c.pause(ctx, 4*time.Second) {
 		c.cuts.Add(1)
-		c.proxies[rand.IntN(len(c.proxies))].cut(rand.IntN(2) == 0, rand.N(min(5*time.Second, c.length/8))+time.Millisecond)
+		i := rand.IntN(len(c.proxies))
+		c.proxies[i].cut(rand.IntN(2) == 0, rand.N(min(5*time.Second, c.length/8))+time.Millisecond)
+		c.disturb(i)
 	}
+}
+
+// disturb notes that the nodes of a process are back from now on.
+func (c *crew) disturb(process int) { c.disturbed.Store(process, time.Now()) }
+
+// recovering is how long a node may take to be there again after its process was killed or its line was cut: a line of
+// which nobody is told is noticed by its pings.
+const recovering = time.Minute
+
+// away tells whether a node may not have answered since a time because it was killed or cut off.
+func (c *crew) away(n fleet.Name, since time.Time) bool {
+	for i, p := range c.nodes {
+		for k := p.part.From; k < p.part.To; k++ {
+			at, known := c.disturbed.Load(i)
+			if nodeName(k) == n {
+				return known && at.(time.Time).Add(recovering).After(since)
+			}
+		}
+	}
+	return false
 }
 
 // patience is when a wait has failed: long, for machines that test may be busy.

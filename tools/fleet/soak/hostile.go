@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -136,6 +137,7 @@ func (s *hostile) measure(ctx context.Context) {
 			o.Job = fmt.Sprintf("job%d", n)
 		}
 		hub.Fill(&o)
+		began := time.Now()
 		got, err := s.hub.Give(ctx, o)
 		if err != nil {
 			return
@@ -155,7 +157,9 @@ func (s *hostile) measure(ctx context.Context) {
 			return
 		}
 		for _, u := range v.Unhealthy {
-			if u.Node != evilName {
+			// That a node is not there the server sees itself, and it is true of those that were just killed or cut off.
+			absent := strings.HasPrefix(u.Why, "does not answer") || strings.HasPrefix(u.Why, "silent for")
+			if u.Node != evilName && !(absent && s.away(u.Node, began)) {
 				s.blame(fmt.Sprintf("%s by an order: %s", u.Node, u.Why))
 			}
 		}

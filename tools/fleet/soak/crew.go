@@ -144,6 +144,7 @@ func (c *crew) pause(ctx context.Context, d time.Duration) bool {
 func (c *crew) breakProcesses(ctx context.Context, list []*process, often time.Duration) {
 	for c.pause(ctx, often) {
 		p := list[rand.IntN(len(list))]
+		c.disturb(slices.Index(c.nodes, p))
 		p.end(syscall.SIGKILL)
 		c.kills.Add(1)
 		c.pause(ctx, 2*time.Second)
@@ -159,12 +160,13 @@ func (c *crew) breakLines(ctx context.Context) {
 	for c.pause(ctx, 4*time.Second) {
 		c.cuts.Add(1)
 		i := rand.IntN(len(c.proxies))
+		c.disturb(i)
 		c.proxies[i].cut(rand.IntN(2) == 0, rand.N(min(5*time.Second, c.length/8))+time.Millisecond)
 		c.disturb(i)
 	}
 }
 
-// disturb notes that the nodes of a process are back from now on.
+// disturb notes that the nodes of a process go now, or are back.
 func (c *crew) disturb(process int) { c.disturbed.Store(process, time.Now()) }
 
 // recovering is how long a node may take to be there again after its process was killed or its line was cut: a line of

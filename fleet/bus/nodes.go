@@ -23,10 +23,11 @@ const (
 	keepRate  = 64 << 10
 	// floodFrom is how many messages of a node must have been refused within a second to be a flood.
 	floodFrom = 50
-	// connsEach is how many connections of a node are taken by a server of our own, and edgeRate how many messages in a
-	// second over all of them, also those that it may not publish. An agent has one connection.
+	// connsEach is how many connections of a node are taken by a server of our own: an agent has one. Over all of them,
+	// also of what it may not publish, edgeRate messages or 512 bytes are taken in a second, and edgeBurst at once.
 	connsEach = 16
-	edgeRate  = 20_000
+	edgeRate  = 5000
+	edgeBurst = 400_000
 	shutFor   = time.Minute
 )
 
@@ -49,6 +50,7 @@ type nodes struct {
 type sender struct {
 	passing *rate.Limiter // messages in passing
 	stored  *rate.Limiter // bytes to keep
+	edge    *rate.Limiter // all that comes to a server of our own
 	open    int           // things on their way to the store
 	refused int64
 	what    string
@@ -65,7 +67,10 @@ func (n *nodes) take(node fleet.Name, what string, may func(*sender) bool) bool 
 		if n.each == nil || len(n.each) > 2*fleet.MaxNodes { // an issuer gone mad
 			n.each = map[fleet.Name]*sender{}
 		}
-		s = &sender{passing: rate.NewLimiter(passRate, passBurst), stored: rate.NewLimiter(keepRate, keepBurst)}
+		s = &sender{
+			passing: rate.NewLimiter(passRate, passBurst), stored: rate.NewLimiter(keepRate, keepBurst),
+			edge: rate.NewLimiter(edgeRate, edgeBurst),
+		}
 		n.each[node] = s
 	}
 	ok := may(s)

@@ -74,7 +74,8 @@ const (
 // relay brings a question of a node's agent to the store, and the answer back.
 func (b *Bus) relay(node fleet.Name, m *nats.Msg, pass func(fleet.Name, string, *nats.Msg) (*nats.Msg, error)) {
 	if !strings.HasPrefix(m.Reply, inboxOf(node)+".") {
-		return // nobody whom an answer would reach
+		b.nodes.refuse(node, "questions that no answer would reach")
+		return
 	}
 	b.nodes.later(node, func() {
 		out := nats.NewMsg("")
@@ -110,6 +111,9 @@ func shortHeader(m *nats.Msg, key string) (string, error) {
 
 // last asks for the node's last message. Who asks begins, or was overtaken: whether it has the name is settled anew.
 func (b *Bus) last(node fleet.Name, agent string, _ *nats.Msg) (*nats.Msg, error) {
+	if !b.nodes.take(node, "questions for its last event", func(s *sender) bool { return s.passing.Allow() }) {
+		return nil, errors.New("node " + string(node) + " asks too often")
+	}
 	got, err := b.request(context.Background(), nats.NewMsg(directGet+fleet.LogOf(node)), relayTime)
 	if err == nil {
 		err = b.settle(node, agent, got)

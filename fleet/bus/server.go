@@ -58,8 +58,7 @@ type Server struct {
 	ns      *server.Server
 	revoked jwt.RevocationList       // as the server knows them
 	shut    map[fleet.Name]time.Time // nodes that are refused until then
-	heard   map[uint64]int64         // messages of each connection at the last look
-	looked  time.Time
+	heard   map[uint64]int64         // what came over each connection up to the last look
 }
 
 // Start starts a server and waits until it takes connections.
@@ -286,24 +285,26 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.running().InProces
 
 // shutOut refuses the credentials of nodes that flood for a minute, and ends their connections. It adds those that send
 // or connect more than any agent, also what they may not publish and nobody else hears of.
-func (s *Server) shutOut(floods []Flood) []Flood {
+func (s *Server) shutOut(nodes *nodes) []Flood {
+	floods := nodes.floods()
 	list, err := s.running().Connz(&server.ConnzOptions{Username: true, Limit: 2 * maxConnections})
 	issued, err2 := s.keys.Issued()
 	if err != nil || err2 != nil {
 		return floods
 	}
 	s.mu.Lock()
-	most := int64(edgeRate * max(1, time.Since(s.looked).Seconds()))
-	heard, open, messages := map[uint64]int64{}, map[string]int{}, map[string]int64{}
+	heard, open, came := map[uint64]int64{}, map[string]int{}, map[string]int64{}
 	for _, c := range list.Conns {
-		heard[c.Cid] = c.InMsgs
+		heard[c.Cid] = c.InMsgs + c.InBytes/512
 		open[c.AuthorizedUser]++
-		messages[c.AuthorizedUser] += max(0, c.InMsgs-s.heard[c.Cid])
+		came[c.AuthorizedUser] += max(0, heard[c.Cid]-s.heard[c.Cid])
 	}
-	s.heard, s.looked = heard, time.Now()
+	s.heard = heard
 	for _, e := range issued {
-		if n, m := open[e.Key], messages[e.Key]; n > connsEach || m > most {
-			floods = append(floods, Flood{e.Node, fmt.Sprintf("%d connections and %d messages in a second", n, m), m})
+		n, m := open[e.Key], came[e.Key]
+		within := func(s *sender) bool { return s.edge.AllowN(time.Now(), int(m)) }
+		if n > connsEach || m > 0 && !nodes.take(e.Node, "", within) {
+			floods = append(floods, Flood{e.Node, fmt.Sprintf("%d connections, and more than a node has to send", n), m})
 		}
 	}
 	for _, f := range floods {

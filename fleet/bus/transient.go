@@ -50,11 +50,11 @@ func (b *Bus) Transient(ctx context.Context, t Transient) error {
 			t.Deaf()
 		}
 		lost = n
-		floods := b.nodes.floods()
+		floods := b.nodes.floods
 		if s := b.cfg.server; s != nil {
-			floods = s.shutOut(floods)
+			floods = func() []Flood { return s.shutOut(&b.nodes) }
 		}
-		for _, f := range floods {
+		for _, f := range floods() {
 			if t.Flood != nil {
 				t.Flood(f)
 			}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,5 +161,53 @@ func TestFlood(t *testing.T) {
 		if n := fleet.Name(f.Nodes[0]); !strings.HasPrefix(f.Nodes[0], "evil") && (honest[n] == nil || paced(n)) {
 			t.Errorf("a finding about another: %s", f.Text)
 		}
+	}
+}
+
+// TestFloodOfFew has a node send few messages that are large, may not be sent, or ask without an end: nothing of that
+// is refused one by one, and it is named all the same.
+func TestFloodOfFew(t *testing.T) {
+	srv, err := bus.Start(bus.ServerConfig{Dir: t.TempDir(), Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Close)
+	b, err := srv.Connect(bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := hubWith(t, b, 0)
+	large := make([]byte, 1<<20)
+	for evil, send := range map[fleet.Name]func(*nats.Conn) error{
+		"unanswered": func(nc *nats.Conn) error { return nc.Publish("busbar.say.unanswered", large) },
+		"forbidden":  func(nc *nats.Conn) error { return nc.Publish("busbar.part.unanswered", large) },
+		"asks": func(nc *nats.Conn) error {
+			_, err := nc.Request("busbar.last.asks", nil, time.Second)
+			return err
+		},
+	} {
+		nc := flooder(t, srv, evil)
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		for range 3 {
+			wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if send(nc) != nil {
+						time.Sleep(time.Millisecond) // it is shut out, and dials again
+					}
+				}
+			})
+		}
+		eventually.Holds(t, string(evil)+" is named", func() bool {
+			f, ok := h.view.Finding(string(Flooding) + ":" + string(evil))
+			return ok && drains(f)
+		})
+		close(stop)
+		wg.Wait()
 	}
 }

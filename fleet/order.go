@@ -237,6 +237,9 @@ func (o *Order) Check() error {
 	if o.Every != 0 && o.Every < MinEvery {
 		return fmt.Errorf("every %v: at least %v must lie between two", o.Every, MinEvery)
 	}
+	if year := o.From.Year(); !o.From.IsZero() && (year < 2000 || year > 2200) { // times are counted in ns from there on
+		return fmt.Errorf("from %v: a time from 2000 to 2200 is expected", o.From)
+	}
 	if len(o.Nodes) > MaxNodes || len(o.Nodes) == 1 {
 		return fmt.Errorf("%d nodes: 2 to %d are needed, or none for all", len(o.Nodes), MaxNodes)
 	}

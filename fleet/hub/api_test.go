@@ -106,6 +106,9 @@ func TestAPI(t *testing.T) {
 			{"DELETE", "/api/fleet/orders/" + o.ID, "", 409, "ended"},
 			{"POST", "/api/fleet/orders", "", 400, "the order"},
 			{"POST", "/api/fleet/orders", "", 400, "{}"},
+			// so far away that it would be due again at once, without an end
+			{"POST", "/api/fleet/orders", `{"every_ns":10000000000,"from":"1700-01-01T00:00:00Z"}`, 400, "2000 to 2200"},
+			{"POST", "/api/fleet/orders", `{"every_ns":10000000000,"from":"9000-01-01T00:00:00Z"}`, 400, "2000 to 2200"},
 			{"POST", "/api/fleet/orders", "null", 400, "{}"},
 			{"POST", "/api/fleet/orders", " null ", 400, "an object"},
 			{"POST", "/api/fleet/orders", "[]", 400, "the order"},

@@ -308,15 +308,14 @@ func (h *Hub) notifyBeats(ctx context.Context) error {
 		if missed {
 			h.lookNow()
 		}
-		var list []fleet.NodeState
-		for _, n := range fresh {
-			if s, ok := h.Node(n); ok {
-				list = append(list, brief(s))
-			}
+		if len(fresh) == 0 {
+			continue
 		}
-		if len(list) > 0 {
-			h.cfg.Publish("beats", list)
+		list := h.Nodes(fresh...)
+		for i := range list {
+			list[i] = brief(list[i])
 		}
+		h.cfg.Publish("beats", list)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (v *View) Nodes(names ...fleet.Name) []fleet.NodeState {
 	if names == nil {
 		names = sortedNames(v.nodes)
 	}
-	accused := v.accused()
+	accused := v.accused(names)
 	out := make([]fleet.NodeState, 0, len(names))
 	for _, n := range names {
 		if s := v.nodes[n]; s != nil && !s.forgotten {
@@ -34,13 +34,17 @@ func (v *View) Nodes(names ...fleet.Name) []fleet.NodeState {
 	return out
 }
 
-// accused are the findings that hold, by node.
-func (v *View) accused() map[fleet.Name][]finding.Finding {
+// accused are the findings that hold, by those of these nodes that they name. Others may have thousands.
+func (v *View) accused(names []fleet.Name) map[fleet.Name][]finding.Finding {
 	out := map[fleet.Name][]finding.Finding{}
-	for _, id := range slices.Sorted(maps.Keys(v.findings)) {
-		f := v.findings[id]
+	for _, n := range names {
+		out[n] = nil
+	}
+	for _, f := range v.findings {
 		for _, n := range f.Nodes {
-			out[fleet.Name(n)] = append(out[fleet.Name(n)], f)
+			if list, asked := out[fleet.Name(n)]; asked {
+				out[fleet.Name(n)] = append(list, f)
+			}
 		}
 	}
 	return out
@@ -62,6 +66,7 @@ func (s *node) shown(accused []finding.Finding) fleet.NodeState {
 			out.UnreachableSince = f.Since
 		}
 	}
+	slices.Sort(out.Findings)
 	return out
 }
 

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,5 +157,17 @@ func TestWhoCannotPublishGetsAnError(t *testing.T) {
 	defer cancel()
 	if err := s.Publish(ctx, &fleet.Event{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestMarkIsNotDrivenOut has more found missing than is remembered, as a node does that leaves numbers out on purpose:
+// what was found long ago is not new.
+func TestMarkIsNotDrivenOut(t *testing.T) {
+	m, at := &Mark{}, time.Now().UTC().Truncate(time.Second)
+	for i := range 2 * mostFound {
+		m.Found(fmt.Sprint(i), at.Add(time.Duration(i)*time.Second))
+	}
+	if got := m.Found("0", at.Add(time.Hour)); !got.Equal(at) {
+		t.Errorf("found at %v, and again at %v", at, got)
 	}
 }

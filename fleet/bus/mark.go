@@ -124,12 +124,13 @@ func (m *Mark) Found(what string, now time.Time) time.Time {
 	defer m.mu.Unlock()
 	at, known := m.at.Found[what]
 	if !known {
-		if m.at.Found == nil || len(m.at.Found) >= mostFound {
+		at = now.UTC().Truncate(time.Second)
+		if m.at.Found == nil {
 			m.at.Found = map[string]time.Time{}
 		}
-		at = now.UTC().Truncate(time.Second)
-		m.at.Found[what] = at
-		m.changed = true
+		if len(m.at.Found) < mostFound { // a node may make up any number, and what was known stays known
+			m.at.Found[what], m.changed = at, true
+		}
 	}
 	return at
 }

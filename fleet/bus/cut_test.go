@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -157,5 +158,24 @@ func TestCredentialsReplaced(t *testing.T) {
 	defer cancel()
 	if err := b.Publisher().Publish(ctx, left("n")); err != nil {
 		t.Errorf("with new credentials: %v", err)
+	}
+}
+
+// TestNoServerYet: what is published before there ever was a connection waits, and is no error of its own.
+func TestNoServerYet(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	b, err := Connect(Config{URLs: []string{"nats://" + l.Addr().String()}, Node: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := b.Publisher().Publish(ctx, left("n1")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a server: %v; expected to wait until the context ends", err)
 	}
 }

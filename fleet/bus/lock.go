@@ -23,7 +23,7 @@ func Lock(path string, wait bool) (unlock func(), err error) {
 	}
 	f.Close()
 	if osdep.Locked(err) {
-		err = fmt.Errorf("%w; end it, or name another folder", ErrInUse)
+		err = fmt.Errorf("%w; end it, or name another folder with --data", ErrInUse)
 	}
 	return nil, fmt.Errorf("%s: %w", path, err)
 }

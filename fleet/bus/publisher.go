@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -122,7 +121,7 @@ func (s *Publisher) PublishAll(ctx context.Context, all Backlog) error {
 			return fmt.Errorf("%s: %w", s.subject, err)
 		}
 		if over := pause.wait(ctx); over != nil {
-			return fmt.Errorf("%s: %w", s.subject, errors.Join(over, err))
+			return fmt.Errorf("%s: %w (%w)", s.subject, over, err)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (s *Server) entry(rt Route) http.Handler {
 		case !ok:
 			s.refused.Add(1)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="busbar"`)
-			Fail(w, http.StatusUnauthorized, "log in, or send a token: Authorization: Bearer TOKEN")
+			Fail(w, http.StatusUnauthorized, "log in, or send a token that this server knows: Authorization: Bearer TOKEN")
 		case who.Role < rt.Role:
 			s.refused.Add(1)
 			Fail(w, http.StatusForbidden,

@@ -143,6 +143,9 @@ func (f *issueFlags) agentWords() string {
 		}
 	}
 	words := fmt.Sprintf("on the node: busbar agent --join %s%s --creds %s", join, ca, filepath.Base(f.Output))
+	if err == nil && local.Agents == "" {
+		words += " (no server has run with this --data yet)"
+	}
 	if ca != "" {
 		words += fmt.Sprintf(" (the certificate is %s)", local.AgentsCA)
 	}

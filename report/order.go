@@ -162,7 +162,7 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 			place = "in"
 		}
 		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo),
-			unit.Micros(r.Middle()).String(), r.BusBW().String())
+			r.Mean().String(), r.BusBW().String())
 	}
 	return t.Write(w)
 }

@@ -31,7 +31,7 @@ func (agentCmd) Help() string {
 		"also starts without a server. " +
 		"It measures in a process of its own within the limits of the order, and refuses while a job uses the network. " +
 		"It runs no programs but itself, busbar-gpu, nvidia-smi and those of perftest. " +
-		"--json prints events as JSON lines. Exit code 3:  another agent has the same name or uses the same folder.\n\n" +
+		"--json prints events as JSON lines. Exit code 3: another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
 		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json"

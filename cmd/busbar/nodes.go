@@ -14,7 +14,7 @@ type nodesCmd struct {
 	client.Options
 	query.Nodes
 	Forget string `placeholder:"HOSTLIST" help:"Remove nodes that are gone for good. A node that is up is refused: stop its agent first. A node returns when it joins again."`
-	Link   string `placeholder:"NODE,NODE" help:"Print what was measured between two nodes over time: changes, and hours of the day at which the rate is low."`
+	Link   string `placeholder:"NODE,NODE" help:"Print what was measured between two nodes over time: samples, median and failures of each direction."`
 	Bad    bool   `help:"Print unhealthy nodes as a hostlist, and exit 1 when there are any."`
 }
 

@@ -255,7 +255,7 @@ func (w *sweep) reasons(s fleet.OrderState) (list []fleet.Reason, failed int) {
 func (w *sweep) why(reasons []fleet.Reason) string {
 	text := "nothing was measured"
 	if len(w.nodes) < 2 {
-		text = fmt.Sprintf("%d nodes are available; at least 2 are needed", len(w.nodes))
+		text = fmt.Sprintf("nodes that are available: %d; at least 2 are needed", len(w.nodes))
 		for _, o := range w.left() {
 			return cut(fmt.Sprintf("%s; %s: %s", text, o.Node, o.Why))
 		}

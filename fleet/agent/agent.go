@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -97,12 +96,12 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer a.spool.unlock()
 	defer a.bus.Close()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	if err := a.bus.Serve(a.work.asked); err != nil {
 		return err
 	}
-	defer context.AfterFunc(a.bus.Held(), func() { stop(context.Cause(a.bus.Held())) })()
+	defer context.AfterFunc(a.bus.Held(), stop)()
 	var tasks sync.WaitGroup
 	tasks.Go(func() { a.empty(ctx) })
 	tasks.Go(func() { a.every(ctx, a.Beat, a.heartbeat) })
@@ -114,8 +113,7 @@ func Run(ctx context.Context, c Config) error {
 	<-ctx.Done()
 	a.work.end()
 	tasks.Wait()
-	err = context.Cause(ctx)
-	if errors.As(err, new(*bus.ConflictError)) {
+	if err := context.Cause(a.bus.Held()); err != nil {
 		return err // the node itself goes on, with the other agent: nobody leaves
 	}
 	a.announceEnd()
@@ -206,7 +204,8 @@ func (a *agent) emit(n *fleet.Event) bool {
 func (a *agent) empty(ctx context.Context) {
 	for ctx.Err() == nil {
 		var again <-chan time.Time
-		if err := a.send.PublishAll(ctx, a.spool); err != nil && ctx.Err() == nil {
+		// Run returns why another agent has the name.
+		if err := a.send.PublishAll(ctx, a.spool); err != nil && ctx.Err() == nil && a.bus.Held().Err() == nil {
 			a.event("spool", false, "%v", err)
 			again = time.After(time.Second + rand.N(time.Second))
 		}

@@ -31,6 +31,7 @@ type Keys struct {
 const (
 	issuedFile = "issued.json"
 	keysLock   = "lock"
+	storeDir   = "store" // beside that folder
 )
 
 // OpenKeys reads the keys in a folder, and makes them where there are none.
@@ -43,6 +44,8 @@ func OpenKeys(dir string) (*Keys, error) {
 		return nil, err
 	}
 	defer unlock()
+	some, _ := filepath.Glob(filepath.Join(dir, "*.nk"))
+	_, none := os.Stat(filepath.Join(dir, "..", storeDir)) // a start that was cut off made some keys and no store
 	k := &Keys{dir: dir}
 	for _, p := range []struct {
 		name string
@@ -54,7 +57,7 @@ func OpenKeys(dir string) (*Keys, error) {
 		{"system.nk", nkeys.PrefixByteAccount, &k.system},
 		{"signer.nk", nkeys.PrefixByteAccount, &k.signer},
 	} {
-		if *p.into, err = openKey(filepath.Join(dir, p.name), p.kind); err != nil {
+		if *p.into, err = openKey(filepath.Join(dir, p.name), p.kind, none == nil && some != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -67,10 +70,13 @@ func damaged(path string, why any) error {
 		"nodes anew", path, why, filepath.Dir(path))
 }
 
-// openKey reads a key, or makes it.
-func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
+// openKey reads a key, or makes it where the keys have not been used yet.
+func openKey(path string, kind nkeys.PrefixByte, used bool) (nkeys.KeyPair, error) {
 	seed, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
+		if used {
+			return nil, damaged(path, "it is gone, and others that were made with it are there")
+		}
 		k, err := nkeys.CreatePair(kind)
 		if err != nil {
 			return nil, err

@@ -39,16 +39,23 @@ func TestDamagedKeys(t *testing.T) {
 		if name == keysLock {
 			continue
 		}
-		for what, data := range map[string][]byte{"empty": {}, "damaged": []byte("SAdamaged.e30.x\n")} {
+		for what, data := range map[string][]byte{"empty": {}, "damaged": []byte("SAdamaged.e30.x\n"), "no": nil} {
+			if data == nil && name == issuedFile { // as where nothing was issued
+				continue
+			}
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, "keys", name)
-			if err := os.WriteFile(path, data, 0o600); err != nil {
+			err := os.WriteFile(path, data, 0o600)
+			if data == nil {
+				err = os.Remove(path)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
-			err := start(dir)
+			err = start(dir)
 			if err == nil || !strings.Contains(err.Error(), path+": ") || !strings.Contains(err.Error(), "restore the file") {
 				t.Errorf("%s %s: %v; want an error that names it and what to do", what, name, err)
 			}
@@ -56,6 +63,12 @@ func TestDamagedKeys(t *testing.T) {
 				t.Errorf("%s %s was replaced", what, name)
 			}
 		}
+	}
+	if err := os.Rename(keys.dir, keys.dir+"-away"); err != nil { // as the error says
+		t.Fatal(err)
+	}
+	if err := start(whole); err != nil {
+		t.Error(err)
 	}
 }
 

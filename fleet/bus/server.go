@@ -75,7 +75,7 @@ func Start(c ServerConfig) (*Server, error) {
 		s.mark, err = openMark(filepath.Join(c.Dir, "mark"))
 	}
 	// Leases hold for seconds and are worth no repair: no server that they were given to is there any more.
-	leases, _ := filepath.Glob(filepath.Join(c.Dir, "store", "jetstream", "*", "streams", "KV_"+bucket))
+	leases, _ := filepath.Glob(filepath.Join(c.Dir, storeDir, "jetstream", "*", "streams", "KV_"+bucket))
 	for _, dir := range leases {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
@@ -145,7 +145,7 @@ func (k *Keys) ServerOptions(c ServerConfig) (*server.Options, error) {
 		ServerName: "busbar-" + a.Subject[:8],
 		Port:       cmp.Or(at.Port, server.RANDOM_PORT), DontListen: c.Listen == "-",
 		NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
-		JetStream: true, StoreDir: filepath.Join(c.Dir, "store"), JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: maxStore,
+		JetStream: true, StoreDir: filepath.Join(c.Dir, storeDir), JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: maxStore,
 		SyncAlways: !c.Lazy,
 		MaxConn:    maxConnections, MaxPayload: maxPayload, MaxPending: maxPending,
 		WriteDeadline: 10 * time.Second, AuthTimeout: 5, PingInterval: 20 * time.Second, MaxPingsOut: 3,

@@ -23,8 +23,8 @@ func (v *View) history(feed func(*health.History)) {
 	} else if !v.histMu.TryLock() {
 		return
 	}
+	defer v.histMu.Unlock() // also where a feed panics, which survive outlives
 	v.drain()
-	v.histMu.Unlock()
 }
 
 // ask asks the statistics about all that was fed.

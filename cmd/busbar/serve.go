@@ -135,19 +135,13 @@ func (c *tokenNodeCmd) Run(e *env) error {
 // agentWords are what to do with a node's credentials: what the server of this folder takes, where one has run.
 func (f *issueFlags) agentWords() string {
 	local, err := f.Local()
-	join, ca := "tls://SERVER:7642", ""
-	if err == nil && local.Agents != "" {
-		join = local.Agents
-		if local.AgentsCA != "" {
-			ca = fmt.Sprintf(" --tls-ca %s", filepath.Base(local.AgentsCA))
-		}
+	creds := filepath.Base(f.Output)
+	if err != nil || local.Agents == "" {
+		return "no server has run with this --data yet; on the node: busbar agent --join tls://SERVER:7642 --creds " + creds
 	}
-	words := fmt.Sprintf("on the node: busbar agent --join %s%s --creds %s", join, ca, filepath.Base(f.Output))
-	if err == nil && local.Agents == "" {
-		words += " (no server has run with this --data yet)"
-	}
-	if ca != "" {
-		words += fmt.Sprintf(" (the certificate is %s)", local.AgentsCA)
+	words := fmt.Sprintf("on the node: busbar agent --creds %s --join %s", creds, local.Agents)
+	if ca := local.AgentsCA; ca != "" {
+		words += fmt.Sprintf(" --tls-ca %s (the certificate is %s)", filepath.Base(ca), ca)
 	}
 	return words
 }

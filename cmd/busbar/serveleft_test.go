@@ -65,7 +65,7 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				ca = " --tls-ca self-signed.pem"
 			}
 			if code, out := ask("serve", "token", "node", "gpu01", "-o", filepath.Join(own, "gpu01.creds")); code != exitDone ||
-				!strings.Contains(out, "busbar agent --join "+scheme+agents+ca+" --creds gpu01.creds") {
+				!strings.Contains(out, "busbar agent --creds gpu01.creds --join "+scheme+agents+ca) {
 				t.Errorf("what an agent is to join: exit %d, %s", code, out)
 			}
 			// Who asks from elsewhere has a token, and the certificate if it needs one.

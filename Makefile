@@ -2,7 +2,7 @@
 GO     ?= go
 TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
-FUZZ   ?= 300x
+FUZZ   ?= 100x
 # Compilers, linkers and lint take a fifth less time with more garbage, up to 2 GB of it. Tests run as ever.
 FASTER  = GOGC=400
 

@@ -118,7 +118,8 @@ func boundedServer(t *testing.T) *servedFleet {
 	return f
 }
 
-// TestBombs sends each bomb of compression to every address that unpacks, and asks a small question after each: it is
+// TestBombs sends the bombs of compression to the addresses that unpack, in turn (each to every one where
+// BUSBAR_ATTACK is set: they unpack alike, and a bomb takes a second), and asks a small question after each: it is
 // answered, and the memory is given back.
 func TestBombs(t *testing.T) {
 	t.Parallel()
@@ -132,7 +133,11 @@ func TestBombs(t *testing.T) {
 		if s := d.Sort(); s != "bomb" && s != "archive" {
 			continue
 		}
-		for _, to := range []string{"hang", "doctor", "files"} {
+		addresses := []string{"hang", "doctor", "files"}
+		if os.Getenv("BUSBAR_ATTACK") == "" {
+			addresses = addresses[i%3 : i%3+1]
+		}
+		for _, to := range addresses {
 			var code int
 			if to == "files" {
 				code = a.describe(r, d)

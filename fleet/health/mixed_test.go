@@ -99,7 +99,7 @@ func TestFew(t *testing.T) {
 // TestMidSweep asks while sweeps are under way: a healthy fleet stays healthy, and a fault is
 // neither lost nor taken for another.
 func TestMidSweep(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(often(12)) {
 		f := shared(8, []int{0, 4}[seed%2], seed)
 		n := 0
 		want := []string{}

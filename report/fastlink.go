@@ -155,6 +155,42 @@ func (s *fast) full(t *cluster.NodeType) bool {
 	return s.via < 0 && len(s.bundles) == 1 && !s.bundles[0].oneWay && s.pairs(t) == n*(n-1)/2
 }
 
+// fastCaption says how its GPUs are linked.
+func fastCaption(t *cluster.NodeType, s *fast) []string {
+	rate := func(b *bundle, way string) string {
+		if !b.rate.Known() {
+			return "rate unknown"
+		}
+		return b.rate.Value.String() + way + assumed(b.rate.Origin)
+	}
+	first := &s.bundles[0]
+	switch {
+	case s.via >= 0 && len(s.bundles) == 1:
+		links := ""
+		if first.lanes > 0 {
+			links = words.Plural(first.lanes, "link") + " per GPU"
+		}
+		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
+	case s.full(t):
+		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first, " one direction")}
+	}
+	text := []string{s.name}
+	if s.via >= 0 {
+		text[0] += " via NVSwitch"
+	} else {
+		text[0] += " mesh"
+	}
+	for i := range s.bundles {
+		b := &s.bundles[i]
+		way := ""
+		if b.oneWay {
+			way = " one way"
+		}
+		text = append(text, b.short(s.kind)+way+": "+rate(b, ""))
+	}
+	return append(text, "one direction")
+}
+
 // words says a set in one line.
 func (s *fast) words(t *cluster.NodeType) string {
 	head := words.Plural(len(s.gpus), "GPU") + ", " + s.name

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,184 +12,403 @@ import (
 	"busbar.dev/internal/words"
 )
 
+// Sizes of a node's parts.
+const (
+	gutter    = 16.0 // beside a GPU, for the link of the NIC above it
+	rowGap    = 34.0 // between rows, for links and their labels
+	switchH   = 26.0
+	rootH     = 8.0
+	barH      = 26.0 // an NVSwitch
+	farH      = 14.0 // room in a GPU's box to say that its NIC is far
+	shelfW    = 1800.0
+	cableTop  = 16.0
+	endW      = 72.0 // for where a cable leads
+	sharedH   = 86.0 // a NIC box with room to say who shares it
+	sharedW   = 122.0
+	secondGap = 14.0 // between NVSwitches and those of a second level
+)
+
 // panel is one node drawn in full. Rows from top to bottom: NICs, NVLink, GPUs,
-// PCIe switches, CPUs; the network is above it.
+// PCIe switches, CPUs; the network is above it. What hangs on one switch, one NUMA domain, one socket stands side by
+// side. Trays that are too many for one shelf stand on several, below each other.
 type panel struct {
-	*plan
-	frame    box
-	host     string // whose node it is, for what is chosen on a page
-	title    string
-	note     string         // "× 16  node[0-15]"
-	stack    int            // how many more such nodes there are, for the look of a pile
-	captions bool           // the rows are explained on the left
-	stubs    bool           // NICs end in a stub, because the network is drawn elsewhere
-	ends     map[int]string // NIC → where its cable leads, such as the rail of its switch
-	shares   []cluster.Share
-	far      map[int]string // GPU → what lies between it and its nearest NIC
-	fast     []fast
-	titles   []string
-	box      []box // per device; zero when it is not drawn
+	t           *cluster.NodeType
+	host        string // whose node it is, for what is chosen on a page
+	title, note string
+	stubs       bool           // NICs end in a stub, because the network is drawn elsewhere
+	ends        map[int]string // NIC → where its cable leads
+	shares      []cluster.Share
+	far         map[int]string // GPU → what lies between it and its nearest NIC
+	fast        []fast
+	second      []int // links of NVSwitches to those of a second level
+	titles      []string
 
-	nicY, gpuY, switchY, rootY, numaY float64
-	nicH, gpuH, band                  float64
-	caption                           []caption
+	of    [][]int // per device: what hangs on it
+	up    []int   // per device: its link to what holds it
+	cols  []column
+	span  []spans // per device
+	depth []int   // PCIe switches between a device and the CPU
+	deep  int     // rows of PCIe switches
+	trays int
+
+	frame box
+	box   []box // per device; zero when it is not drawn
+
+	gpuW, gpuH, nicH, numaH, gap, socketGap float64 // sizes
+	gpuAt, switchAt, rootAt, numaAt, shelf  float64 // rows, from the top of their shelf; its height
 }
 
-// caption explains a row, on the left of it.
-type caption struct {
-	y     float64 // middle
-	color string
-	text  []string
+// column is a place for one GPU and, above it, one NIC box; either may be absent.
+type column struct {
+	gpu  int   // -1 none
+	nics []int // several when equal NICs are drawn as one stack
+	tray int
+	x, w float64
+	y    float64 // top of its shelf
 }
 
-// newPanel lays a node out at the origin; move puts it into place.
-func newPanel(t *cluster.NodeType, captions, stubs bool) *panel {
+// spans are the columns that a device and everything on it take: from and to,
+// the last one excluded.
+type spans struct{ from, to int }
+
+// newPanel deals the devices of a kind of node into columns; it shows what the first of its hosts has.
+func newPanel(c *cluster.Cluster, t *cluster.NodeType, hosts []int) *panel {
 	p := &panel{
-		plan: newPlan(t), captions: captions, stubs: stubs, shares: t.Shares(), fast: fastSets(t),
-		titles: deviceTitles(t), box: make([]box, len(t.Devices)), nicH: nicH, gpuH: plainH, far: farGPUs(t),
+		t: t, title: t.Name, stubs: len(c.Network.Switches) > 0, shares: t.Shares(), fast: fastSets(t),
+		second: switchLinks(t), titles: deviceTitles(t), far: farGPUs(t), up: uplinks(t),
+		span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices)),
+		gpuW: 90, gpuH: 70, nicH: 56, numaH: 58, gap: rowGap, socketGap: 78,
 	}
-	if len(p.far) > 0 {
-		p.gpuH = farH
+	switch {
+	case len(hosts) == 1:
+		p.host = c.Hosts[hosts[0]].Name
+		p.title = cmp.Or(p.host, t.Name)
+		p.note = t.Name
+	case len(hosts) > 1:
+		p.title += fmt.Sprintf("  × %d", len(hosts))
+		p.note = hostList(hostNames(c, hosts), 90)
 	}
-	for _, s := range p.shares {
-		if s.Crowded() {
-			p.nicH = sharedH
+	if len(hosts) > 0 {
+		p.ends = cableEnds(c, hosts[0], len(hosts) > 1)
+	}
+	if t.Tree == cluster.Assumed {
+		p.note += "  (PCIe tree assumed)"
+	}
+	var top []int
+	p.of, top = children(t)
+	p.group(top, 0)
+	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
+	// column of its own.
+	for d := range t.Devices {
+		if p.span[d].from == p.span[d].to && t.Devices[d].Kind == cluster.GPU {
+			p.pairs([]int{d}, nil)
+		}
+		if p.span[d].from == p.span[d].to && t.Devices[d].Kind == cluster.NIC {
+			p.pairs(nil, [][]int{{d}})
 		}
 	}
-	if t.Count(cluster.NIC) == 0 {
-		p.nicH = 0
-	}
-	p.layColumns()
-	p.layRows()
-	p.makeCaptions()
+	p.sizes()
 	return p
 }
 
-// layColumns sets the columns from left to right, with more room where a switch,
-// a NUMA domain or a socket ends.
-func (p *panel) layColumns() {
-	x := 2 * pad
-	if p.captions {
-		x += captionW
+// cableEnds says where the cable of each NIC of a host leads: to which switch, or, of a host that stands for others, to
+// which rail.
+func cableEnds(c *cluster.Cluster, host int, others bool) map[int]string {
+	routes, to := cluster.NewRoutes(c), make(map[int]string)
+	for _, nic := range c.TypeOf(host).Of(cluster.NIC) {
+		id, _ := routes.Leaf(host, nic)
+		switch {
+		case id < 0:
+		case !others:
+			to[nic] = c.Network.Switches[id].Name
+		case c.Network.Switches[id].Rail >= 0:
+			to[nic] = fmt.Sprintf("rail %d", c.Network.Switches[id].Rail)
+		}
 	}
-	gap := make([]float64, len(p.cols)+1)
-	for d := range p.t.Devices {
-		s := p.span[d]
-		if s.from == s.to {
-			continue
-		}
-		g := 0.0
-		switch p.t.Devices[d].Kind {
-		case cluster.Socket:
-			g = socketGap
-		case cluster.NUMA:
-			g = 20
-			if p.t.Devices[d].Parent < 0 {
-				g = socketGap
-			}
-		case cluster.PCISwitch, cluster.RootComplex:
-			g = 12
-		}
-		gap[s.from], gap[s.to] = math.Max(gap[s.from], g), math.Max(gap[s.to], g)
-	}
-	for i := range p.cols {
-		c := &p.cols[i]
-		if i > 0 {
-			x += math.Max(8, gap[i])
-		}
-		c.x, c.w = x, gpuW
-		if c.gpu >= 0 && len(c.nics) > 0 {
-			c.w += gutter
-		} else if c.gpu < 0 && p.nicH == sharedH {
-			c.w = sharedW
-		}
-		x += c.w
-	}
-	p.frame.w = math.Max(x+2*pad, 180)
+	return to
 }
 
-func (p *panel) layRows() {
-	y := pad
+// group places devices that hang on the same thing: GPUs and NICs paired in
+// columns, everything else one after the other.
+func (p *panel) group(ids []int, depth int) {
+	of := func(k cluster.Kind) []int {
+		return slices.DeleteFunc(slices.Clone(ids), func(d int) bool { return p.t.Devices[d].Kind != k })
+	}
+	gpus, nics, from := of(cluster.GPU), of(cluster.NIC), len(p.cols)
+	// NICs alone on their root complexes stand above GPUs beside those.
+	roots := slices.DeleteFunc(of(cluster.RootComplex), func(d int) bool {
+		return len(gpus) == 0 || len(p.of[d]) != 1 || p.t.Devices[p.of[d][0]].Kind != cluster.NIC
+	})
+	for _, d := range roots {
+		nics = append(nics, p.of[d][0])
+	}
+	if len(gpus) == 0 && depth > 0 {
+		// NICs beside switches with GPUs: they find a place above those GPUs.
+		for _, d := range of(cluster.PCISwitch) {
+			p.container(d, depth)
+		}
+		nics = p.above(nics, from)
+	}
+	placed := false
+	for _, d := range ids {
+		switch p.t.Devices[d].Kind {
+		case cluster.GPU, cluster.NIC:
+			if !placed {
+				p.pairs(gpus, p.stacks(nics, len(gpus)))
+				placed = true
+			}
+			for _, r := range roots {
+				p.span[r] = p.span[p.of[r][0]]
+			}
+		case cluster.NVSwitch:
+		default:
+			if p.span[d].from == p.span[d].to {
+				p.container(d, depth)
+			}
+		}
+	}
+}
+
+// above puts NICs over the GPUs of the columns made since from that have none,
+// and returns the NICs that found no place. It is all or nothing, so that
+// equal switches look alike.
+func (p *panel) above(nics []int, from int) []int {
+	var free []int
+	for i := from; i < len(p.cols); i++ {
+		if p.cols[i].gpu >= 0 && len(p.cols[i].nics) == 0 {
+			free = append(free, i)
+		}
+	}
+	stacks := p.stacks(nics, len(free))
+	if len(stacks) > len(free) {
+		return nics
+	}
+	for i, s := range stacks {
+		p.hang(s, free[i])
+	}
+	return nil
+}
+
+// hang puts NICs into a column.
+func (p *panel) hang(nics []int, col int) {
+	p.cols[col].nics = nics
+	for _, n := range nics {
+		p.span[n] = spans{col, col + 1}
+	}
+}
+
+func (p *panel) container(d, depth int) {
+	from, below, kind := len(p.cols), depth, p.t.Devices[d].Kind
+	p.depth[d] = depth
+	if kind == cluster.PCISwitch {
+		below = depth + 1
+	}
+	p.group(p.of[d], below)
+	// A NUMA domain with nothing on it still exists; an empty PCIe switch has
+	// nothing to tell here.
+	if len(p.cols) == from {
+		if kind != cluster.NUMA && kind != cluster.Socket {
+			return
+		}
+		p.cols = append(p.cols, column{gpu: -1, tray: p.t.Devices[d].Tray})
+	}
+	p.span[d] = spans{from, len(p.cols)}
+	p.deep = max(p.deep, below)
+}
+
+// pairs makes the columns of GPUs and NIC stacks that share a parent.
+func (p *panel) pairs(gpus []int, stacks [][]int) {
+	for i := range max(len(gpus), len(stacks)) {
+		at := len(p.cols)
+		p.cols = append(p.cols, column{gpu: -1})
+		if i < len(gpus) {
+			p.cols[at].gpu, p.cols[at].tray = gpus[i], p.t.Devices[gpus[i]].Tray
+			p.span[gpus[i]] = spans{at, at + 1}
+		}
+		if i < len(stacks) {
+			p.hang(stacks[i], at)
+			p.cols[at].tray = p.t.Devices[stacks[i][0]].Tray
+		}
+	}
+}
+
+// stacks deals NICs into boxes: one each, or, where there are several equal ones
+// for every GPU (four EFA cards a GPU), that many in a box.
+func (p *panel) stacks(nics []int, gpus int) [][]int {
+	per := 1
+	switch {
+	case gpus > 0 && len(nics) > gpus && len(nics)%gpus == 0:
+		per = len(nics) / gpus
+	case gpus == 0 && len(nics) > 4:
+		per = len(nics)
+	}
+	if slices.ContainsFunc(nics, func(n int) bool { return p.nicLook(n) != p.nicLook(nics[0]) }) {
+		per = 1
+	}
+	return slices.Collect(slices.Chunk(nics, per))
+}
+
+// nicLook is equal for NICs that look the same in the picture.
+func (p *panel) nicLook(d int) string {
+	dev := &p.t.Devices[d]
+	look := dev.Model.Value + nicRateText(dev)
+	if dev.NIC != nil {
+		look += string(dev.NIC.Kind)
+	}
+	if up := p.up[d]; up >= 0 {
+		look += linkName(&p.t.Links[up]) + trainedLow(&p.t.Links[up])
+	}
+	return look
+}
+
+// sizes are those of boxes, smaller in a node of many trays, and of rows from the top of a shelf.
+func (p *panel) sizes() {
+	for i := range p.cols {
+		if i == 0 || p.cols[i].tray != p.cols[i-1].tray {
+			p.trays++
+		}
+	}
+	if p.trays > 1 {
+		p.gpuW, p.gpuH, p.nicH, p.numaH, p.gap, p.socketGap = 76, 36, 36, 32, 24, 44
+	}
+	if slices.ContainsFunc(p.shares, cluster.Share.Crowded) {
+		p.nicH = sharedH
+	}
+	if len(p.far) > 0 {
+		p.gpuH += farH
+	}
+	y, band := pad, 0.0
 	if p.stubs {
 		y += cableTop
 	}
-	p.nicY = y
-	y += p.nicH
-	p.band = p.bandHeight()
-	y += p.band
-	p.gpuY = y
+	if p.t.Count(cluster.NIC) == 0 {
+		p.nicH = 0
+	} else {
+		band = p.gap
+	}
+	for i := range p.fast {
+		switch s := &p.fast[i]; {
+		case s.via < 0 && s.pairs(p.t) > 6:
+			band = math.Max(band, 128)
+		case s.via < 0:
+			band = math.Max(band, 92)
+		default:
+			band = math.Max(band, 2*p.gap+14)
+		}
+	}
+	if len(p.second) > 0 {
+		band += barH + secondGap
+	}
+	p.gpuAt = y + p.nicH + band
+	y = p.gpuAt
 	if p.t.Count(cluster.GPU) > 0 {
 		y += p.gpuH
 	}
 	// The switch nearest to the CPU is in the lowest row.
-	p.switchY = y + rowGap
-	y += float64(p.deep) * (rowGap + switchH)
-	if p.hasCPU() {
-		y += rowGap
-		p.rootY = y
-		p.numaY = y + rootH
-		y = p.numaY + numaH + 8
+	p.switchAt = y + p.gap
+	y += float64(p.deep) * (p.gap + switchH)
+	if p.t.Count(cluster.NUMA)+p.t.Count(cluster.Socket) > 0 {
+		p.rootAt = y + p.gap
+		p.numaAt = p.rootAt + rootH
+		y = p.numaAt + p.numaH + 8
 		if p.t.Count(cluster.Socket) > 0 {
 			y += 22
 		}
 	}
-	p.frame.h = y + 34
+	p.shelf = y
+	if p.trays > 1 {
+		p.shelf += 30 // the name of a tray, and room below it
+	}
+}
+
+// lay places everything, with the panel's corner at a place: columns from left to right, with more room where a switch,
+// a NUMA domain or a socket ends.
+func (p *panel) lay(x, y float64) {
+	gap := make([]float64, len(p.cols)+1)
+	for d, s := range p.span {
+		room := 8.0
+		switch kind := p.t.Devices[d].Kind; {
+		case kind == cluster.Socket, kind == cluster.NUMA && p.t.Devices[d].Parent < 0:
+			room = p.socketGap
+		case kind == cluster.NUMA:
+			room = 20
+		case kind == cluster.PCISwitch, kind == cluster.RootComplex:
+			room = 12
+		}
+		if s.from < s.to {
+			gap[s.from], gap[s.to] = math.Max(gap[s.from], room), math.Max(gap[s.to], room)
+		}
+	}
+	left, wide := x+captionW+2*pad, 0.0
+	for i := range p.cols {
+		c := &p.cols[i]
+		switch {
+		case c.gpu < 0 && p.nicH == sharedH:
+			c.w = sharedW
+		case c.gpu >= 0 && len(c.nics) > 0:
+			c.w = p.gpuW + gutter
+		default:
+			c.w = p.gpuW
+		}
+		wide += c.w + gap[i]
+	}
+	each := p.trays // on a shelf
+	if p.trays > 1 {
+		shelves := math.Ceil(wide / shelfW)
+		each = int(math.Ceil(float64(p.trays) / shelves))
+		left += 2 * pad // for the line that joins the shelves
+	}
+	at, top, tray, right := left, y, 0, left
+	for i := range p.cols {
+		c := &p.cols[i]
+		if i > 0 && c.tray != p.cols[i-1].tray {
+			if tray++; tray%each == 0 {
+				at, top = left, top+p.shelf
+			}
+		}
+		if at > left {
+			at += math.Max(8, gap[i])
+		}
+		c.x, c.y = at, top
+		at += c.w
+		right = math.Max(right, at)
+	}
+	p.frame = box{x, y, math.Max(right+2*pad-x, 240), top + p.shelf + 34 - y}
 	p.placeBoxes()
 }
 
-func (p *panel) hasCPU() bool { return p.t.Count(cluster.NUMA)+p.t.Count(cluster.Socket) > 0 }
-
-// bandHeight is the room that NVLink takes between NICs and GPUs.
-func (p *panel) bandHeight() float64 {
-	h := 0.0
-	if p.nicH > 0 {
-		h = rowGap
-	}
-	for i := range p.fast {
-		s := &p.fast[i]
-		switch {
-		case s.via >= 0:
-			h = math.Max(h, 82)
-		case s.pairs(p.t) > 6:
-			h = math.Max(h, 128)
-		default:
-			h = math.Max(h, 92)
-		}
-	}
-	return h
-}
-
 func (p *panel) placeBoxes() {
+	p.box = make([]box, len(p.t.Devices))
 	for i := range p.cols {
 		c := &p.cols[i]
 		if c.gpu >= 0 {
-			p.box[c.gpu] = box{c.x, p.gpuY, gpuW, p.gpuH}
+			p.box[c.gpu] = box{c.x, c.y + p.gpuAt, p.gpuW, p.gpuH}
 		}
 		for _, n := range c.nics {
-			p.box[n] = box{c.x, p.nicY, c.w, p.nicH}
+			p.box[n] = box{c.x, c.y + p.nicAt(), c.w, p.nicH}
 		}
 	}
-	for d := range p.t.Devices {
-		s := p.span[d]
+	for d, s := range p.span {
 		if s.from == s.to {
 			continue
 		}
 		first, last := &p.cols[s.from], &p.cols[s.to-1]
-		b := box{x: first.x, w: last.x + last.w - first.x}
+		b := box{x: first.x, y: first.y, w: last.x + last.w - first.x}
 		if last.gpu >= 0 && len(last.nics) > 0 && !p.within(last.nics[0], d) {
 			b.w -= gutter // the NIC above hangs on something further down
 		}
+		if first.gpu >= 0 && len(first.nics) > 0 && !p.within(first.gpu, d) {
+			b.x, b.w = b.x+p.gpuW, b.w-p.gpuW // so does the GPU
+		}
 		switch p.t.Devices[d].Kind {
 		case cluster.PCISwitch:
-			b.y = p.switchY + float64(p.deep-1-p.depth[d])*(switchH+rowGap)
-			b.h = switchH
+			b.y, b.h = b.y+p.switchAt+float64(p.deep-1-p.depth[d])*(switchH+p.gap), switchH
 		case cluster.RootComplex:
-			b.y, b.h = p.rootY, rootH
+			b.y, b.h = b.y+p.rootAt, rootH
 		case cluster.NUMA:
-			b.y, b.h = p.numaY, numaH
+			b.y, b.h = b.y+p.numaAt, p.numaH
 		case cluster.Socket:
-			b.x, b.w = b.x-10, b.w+20
-			b.y, b.h = p.numaY-4, numaH+30
+			b = box{b.x - 10, b.y + p.numaAt - 4, b.w + 20, p.numaH + 30}
 		default:
 			continue
 		}
@@ -196,168 +416,170 @@ func (p *panel) placeBoxes() {
 	}
 }
 
-// move puts the panel at a place.
-func (p *panel) move(x, y float64) {
-	dx, dy := x-p.frame.x, y-p.frame.y
-	p.frame.x, p.frame.y = x, y
-	for i := range p.box {
-		p.box[i].x += dx
-		p.box[i].y += dy
+func (p *panel) nicAt() float64 {
+	if p.stubs {
+		return pad + cableTop
 	}
-	for i := range p.cols {
-		p.cols[i].x += dx
-	}
-	for i := range p.caption {
-		p.caption[i].y += dy
-	}
-	p.nicY, p.gpuY, p.switchY = p.nicY+dy, p.gpuY+dy, p.switchY+dy
-	p.rootY, p.numaY = p.rootY+dy, p.numaY+dy
+	return pad
 }
 
-func (p *panel) bounds() *box { return &p.frame }
-
-// port is the box of a NIC; of a stack, that of the first.
-func (p *panel) port(nic int) *box {
-	if p.box[nic].w == 0 {
-		return nil
+// within reports whether a device hangs on another, however far below it.
+func (p *panel) within(d, holder int) bool {
+	for d = p.t.Devices[d].Parent; d >= 0; d = p.t.Devices[d].Parent {
+		if d == holder {
+			return true
+		}
 	}
-	return &p.box[p.cols[p.span[nic].from].nics[0]]
+	return false
+}
+
+// key is what a page knows a part of the node by; nothing where the node is drawn for its kind.
+func (p *panel) key(what string, part any) string {
+	if p.host == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%v", what, p.host, part)
+}
+
+// openLink begins the group of a link, with what it says when pointed at.
+func (p *panel) openLink(pic *picture, i int) *cluster.Link {
+	l := &p.t.Links[i]
+	var f fieldList
+	f.link(l)
+	pic.note(l.Kind.String())
+	pic.Open("link "+l.Kind.String(),
+		deviceName(p.t, l.A)+" – "+deviceName(p.t, l.B)+": "+strings.Join(f.texts(style{}), ", "), p.key("link", i))
+	return l
+}
+
+// openDevice begins the group of a device.
+func (p *panel) openDevice(pic *picture, class string, d int, names ...string) {
+	dev := &p.t.Devices[d]
+	pic.Open(class, strings.TrimSpace(p.titles[d]+" "+dev.Model.Value+" "+string(dev.PCI)), p.key("device", dev.Name),
+		names...)
 }
 
 // draw paints the panel: containers, links, boxes, words.
 func (p *panel) draw(pic *picture) {
-	pic.Open("node", p.title)
-	for i := min(p.stack, 3); i > 0; i-- {
-		o := float64(i) * 5
-		pic.Rect(p.frame.x+o, p.frame.y+o, p.frame.w, p.frame.h, 10, svg.Paint{Fill: paper, Stroke: panelLine})
-	}
+	pic.Open("node", p.title, "")
 	pic.Rect(p.frame.x, p.frame.y, p.frame.w, p.frame.h, 10, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	p.drawTrays(pic)
 	p.drawCPUs(pic)
 	p.drawFast(pic)
 	p.drawTreeLinks(pic)
-	p.drawStubs(pic)
+	for i := range p.cols {
+		if c := &p.cols[i]; len(c.nics) > 0 {
+			p.drawStub(pic, c)
+			p.drawNIC(pic, c.nics, p.box[c.nics[0]])
+		}
+	}
 	for d := range p.t.Devices {
 		p.drawDevice(pic, d)
 	}
-	p.drawWords(pic)
+	p.drawCaptions(pic)
+	title, note := svg.Type{Size: 15, Fill: ink, Bold: true}, svg.Type{Size: 12, Fill: inkSoft}
+	text := svg.FitEnds(p.title, title, p.frame.w-2*pad)
+	pic.Text(p.frame.x+pad, p.frame.bottom()-14, text, title)
+	used := svg.TextWidth(text, title) + 2*pad
+	pic.Text(p.frame.x+used, p.frame.bottom()-14, svg.Fit(strings.TrimSpace(p.note), note, p.frame.w-used-pad), note)
 	pic.Close()
 }
 
-// drawStubs paints the beginning of the cables of NICs whose switches are drawn
-// elsewhere.
-func (p *panel) drawStubs(pic *picture) {
+// drawTrays paints the trays of a node that has several.
+func (p *panel) drawTrays(pic *picture) {
+	if p.trays < 2 {
+		return
+	}
+	for from := 0; from < len(p.cols); {
+		to := from
+		for to+1 < len(p.cols) && p.cols[to+1].tray == p.cols[from].tray {
+			to++
+		}
+		first, last := &p.cols[from], &p.cols[to]
+		b := box{first.x - pad, first.y + 4, last.x + last.w - first.x + 2*pad, p.shelf - 8}
+		name := fmt.Sprintf("tray %d", first.tray)
+		pic.Open("tray", name, "")
+		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: trayLine})
+		pic.Text(b.x+8, b.bottom()-7, name, svg.Type{Size: 11, Fill: inkSoft, Bold: true})
+		pic.Close()
+		from = to + 1
+	}
+}
+
+// drawStub paints the beginning of the cable of NICs whose switch is drawn elsewhere.
+func (p *panel) drawStub(pic *picture, c *column) {
 	if !p.stubs {
 		return
 	}
-	for i := range p.cols {
-		c := &p.cols[i]
-		if len(c.nics) == 0 {
-			continue
-		}
-		b, dev := p.box[c.nics[0]], &p.t.Devices[c.nics[0]]
-		paint := svg.Paint{Stroke: netViol, Width: unknownStroke}
-		if dev.NIC != nil {
-			paint.Width = stroke(dev.NIC.Rate())
-		}
-		if p.host != "" {
-			pic.note("network")
-			pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics))
-			pic.about(fmt.Sprintf("port/%s/%d", p.host, slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
-		}
-		pic.Line(b.mid(), p.frame.y-4, b.mid(), b.y, paint)
-		ty := svg.Type{Size: smallType, Fill: netViol}
-		pic.Text(b.mid()+6, p.frame.y+18, svg.FitEnds(p.ends[c.nics[0]], ty, endW), ty)
-		if p.host != "" {
-			pic.Close()
-		}
+	b, dev, top := p.box[c.nics[0]], &p.t.Devices[c.nics[0]], c.y-4
+	paint := svg.Paint{Stroke: netViol, Width: unknownStroke}
+	if dev.NIC != nil {
+		paint.Width = stroke(dev.NIC.Rate().Value)
 	}
+	if p.trays > 1 {
+		top += 8
+	}
+	pic.note("network")
+	pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics),
+		p.key("port", slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
+	pic.Line(b.mid(), top, b.mid(), b.y, paint)
+	ty := svg.Type{Size: smallType, Fill: netViol}
+	pic.Text(b.mid()+6, c.y+20, svg.FitEnds(p.ends[c.nics[0]], ty, math.Min(endW, c.w-10)), ty)
+	pic.Close()
 }
 
-func (p *panel) drawWords(pic *picture) {
-	for _, c := range p.caption {
-		pic.drawCaption(p.frame.x+pad, c)
-	}
-	ty := svg.Type{Size: 15, Fill: ink, Bold: true}
-	y := p.frame.bottom() - 14
-	title := svg.FitEnds(p.title, ty, p.frame.w-2*pad)
-	pic.Text(p.frame.x+pad, y, title, ty)
-	used := svg.TextWidth(title, ty) + pad
-	note := svg.Type{Size: 12, Fill: inkSoft}
-	pic.Text(p.frame.x+pad+used, y, svg.Fit(p.note, note, p.frame.w-used-2*pad), note)
-}
-
-// shareOf finds the group of GPUs that a NIC serves.
-func (p *panel) shareOf(nic int) (cluster.Share, bool) {
-	i := slices.IndexFunc(p.shares, func(s cluster.Share) bool { return slices.Contains(s.NICs, nic) })
-	if i < 0 {
-		return cluster.Share{}, false
-	}
-	return p.shares[i], true
-}
-
-func shareText(s cluster.Share) (who, each string) {
-	who = fmt.Sprintf("shared by %d GPUs", len(s.GPUs))
-	if len(s.NICs) > 1 {
-		who = fmt.Sprintf("%d GPUs, %d NICs", len(s.GPUs), len(s.NICs))
-	}
-	if s.Each.Known() {
-		each = s.Each.Value.String() + " each"
-	}
-	return who, each
-}
-
-// makeCaptions says once, on the left of each row, what all of its boxes and
+// drawCaptions says once, on the left of each row, what all of its boxes and
 // links have in common.
-func (p *panel) makeCaptions() {
-	if !p.captions {
-		return
+func (p *panel) drawCaptions(pic *picture) {
+	draw := func(y float64, color string, text []string) {
+		c := caption{p.frame.y + y, color, text}
+		c.draw(pic, p.frame.x+pad)
 	}
+	t := p.t
 	if p.nicH > 0 {
-		p.caption = append(p.caption, caption{p.nicY + p.nicH/2, netViol, nicCaption(p.t)})
+		draw(p.nicAt()+p.nicH/2, netViol, nicCaption(t))
 	}
 	if len(p.fast) > 0 {
 		var text []string
 		for i := range p.fast {
-			text = append(text, fastCaption(p.t, &p.fast[i])...)
+			if s := fastCaption(t, &p.fast[i]); i < 2 && (i == 0 || !slices.Equal(s, text)) {
+				text = append(text, s...)
+			}
 		}
-		color := linkColor(p.fast[0].kind)
-		p.caption = append(p.caption, caption{p.gpuY - p.band/2 + 4, color, text})
-	}
-	if p.t.Count(cluster.GPU) > 0 {
-		p.caption = append(p.caption, caption{p.gpuY + p.gpuH/2, nvGreen, gpuCaption(p.t)})
-	}
-	if text := p.pcieCaption(); len(text) > 0 {
-		y := p.switchY + switchH/2
-		if p.deep == 0 {
-			y = p.switchY - rowGap/2 + 4
+		if len(p.second) > 0 {
+			l := &t.Links[p.second[0]]
+			text = append(text, fmt.Sprintf("second level: %s per NVSwitch", l.Rate.Value))
 		}
-		p.caption = append(p.caption, caption{y, pcieBlue, text})
+		draw((p.nicAt()+p.nicH+p.gpuAt)/2+4, linkColor(p.fast[0].kind), text)
 	}
-	if p.hasCPU() {
-		text := []string{words.Plural(p.t.Count(cluster.NUMA), "NUMA domain")}
-		if n := p.t.Count(cluster.Socket); n > 0 {
-			text = append([]string{words.Plural(n, "socket")}, text...)
+	if t.Count(cluster.GPU) > 0 {
+		draw(p.gpuAt+p.gpuH/2, nvGreen, gpuCaption(t))
+	}
+	y := p.switchAt + switchH/2
+	if p.deep == 0 {
+		y = p.switchAt - p.gap/2 + 4
+	}
+	draw(y, pcieBlue, p.pcieCaption())
+	if p.numaAt > 0 {
+		var text []string
+		if n := t.Count(cluster.Socket); n > 0 {
+			text = append(text, words.Plural(n, "socket"))
 		}
-		p.caption = append(p.caption, caption{p.numaY + numaH/2, smpBrown, text})
+		draw(p.numaAt+p.numaH/2, smpBrown, append(text, words.Plural(t.Count(cluster.NUMA), "NUMA domain")))
 	}
 }
 
 // nicCaption says what the NICs of a node have in common.
 func nicCaption(t *cluster.NodeType) []string {
 	nics := t.Of(cluster.NIC)
-	model, kind, rate := "", "", ""
-	for i, n := range nics {
-		dev := &t.Devices[n]
-		m, k, r := shortModel(dev.Model.Value), "", nicRateText(dev)
-		if dev.NIC != nil {
-			k = netName(dev.NIC.Kind)
+	model := sameOf(t, nics, func(d *cluster.Device) string { return shortModel(d.Model.Value) })
+	kind := sameOf(t, nics, func(d *cluster.Device) string {
+		if d.NIC == nil {
+			return ""
 		}
-		if i == 0 {
-			model, kind, rate = m, k, r
-			continue
-		}
-		model, kind, rate = same(model, m), same(kind, k), same(rate, r)
-	}
+		return netName(d.NIC.Kind)
+	})
+	rate := sameOf(t, nics, nicRateText)
 	if rate != "" && len(nics) > 1 && rate != "down" {
 		rate += " each"
 	}
@@ -366,24 +588,32 @@ func nicCaption(t *cluster.NodeType) []string {
 
 // gpuCaption says what its GPUs have in common.
 func gpuCaption(t *cluster.NodeType) []string {
-	model, mem := "", ""
 	gpus := t.Of(cluster.GPU)
-	for i, g := range gpus {
-		dev := &t.Devices[g]
-		m, k := shortModel(dev.Model.Value), ""
-		if dev.GPU != nil && dev.GPU.Memory.Known() {
-			k = memory(dev.GPU.Memory.Value)
-		}
-		if i == 0 {
-			model, mem = m, k
-			continue
-		}
-		model, mem = same(model, m), same(mem, k)
-	}
+	model := sameOf(t, gpus, func(d *cluster.Device) string { return shortModel(d.Model.Value) })
+	mem := sameOf(t, gpus, gpuMemory)
 	if mem != "" && len(gpus) > 1 {
 		mem += " each"
 	}
 	return nonEmpty(countOf(len(gpus), model, "GPU"), mem)
+}
+
+func gpuMemory(d *cluster.Device) string {
+	if d.GPU == nil || !d.GPU.Memory.Known() {
+		return ""
+	}
+	return memory(d.GPU.Memory.Value)
+}
+
+// sameOf is what a function says of all of some devices, or nothing where that differs.
+func sameOf(t *cluster.NodeType, ids []int, say func(*cluster.Device) string) string {
+	text := ""
+	for i, d := range ids {
+		if i == 0 {
+			text = say(&t.Devices[d])
+		}
+		text = same(text, say(&t.Devices[d]))
+	}
+	return text
 }
 
 // countOf is "8 × H100", or "8 GPUs" when the model is not one and the same.
@@ -394,47 +624,10 @@ func countOf(n int, model, noun string) string {
 	return fmt.Sprintf("%d × %s", n, model)
 }
 
-// fastCaption says how its GPUs are linked.
-func fastCaption(t *cluster.NodeType, s *fast) []string {
-	rate := func(b *bundle, way string) string {
-		if !b.rate.Known() {
-			return "rate unknown"
-		}
-		return b.rate.Value.String() + way + assumed(b.rate.Origin)
-	}
-	first := &s.bundles[0]
-	switch {
-	case s.via >= 0 && len(s.bundles) == 1:
-		links := ""
-		if first.lanes > 0 {
-			links = words.Plural(first.lanes, "link") + " per GPU"
-		}
-		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
-	case s.full(t):
-		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first, " one direction")}
-	}
-	text := []string{s.name}
-	if s.via >= 0 {
-		text[0] += " via NVSwitch"
-	} else {
-		text[0] += " mesh"
-	}
-	for i := range s.bundles {
-		b := &s.bundles[i]
-		way := ""
-		if b.oneWay {
-			way = " one way"
-		}
-		text = append(text, b.short(s.kind)+way+": "+rate(b, ""))
-	}
-	return append(text, "one direction")
-}
-
 // pcieCaption names the usual link of GPUs, and of NICs and switches where theirs
 // differs.
 func (p *panel) pcieCaption() []string {
 	var text []string
-	first := ""
 	for _, k := range []struct {
 		kind cluster.Kind
 		name string
@@ -448,10 +641,9 @@ func (p *panel) pcieCaption() []string {
 			s += ", " + l.Rate.Value.String() + assumed(l.Rate.Origin)
 		}
 		switch {
-		case first == "":
-			first = s
+		case len(text) == 0:
 			text = append(text, s)
-		case s != first:
+		case s != text[0]:
 			text = append(text, k.name+s)
 		}
 	}
@@ -475,261 +667,35 @@ func same(a, b string) string {
 }
 
 func nonEmpty(texts ...string) []string {
-	var out []string
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
 }
 
-// column is a place for one GPU and, above it, one NIC box; either may be absent.
-type column struct {
-	gpu  int   // -1 none
-	nics []int // several when equal NICs are drawn as one stack
-	x, w float64
-}
-
-// spans are the columns that a device and everything on it take: from and to,
-// the last one excluded.
-type spans struct{ from, to int }
-
-// plan is a node's devices dealt into columns.
-type plan struct {
-	t     *cluster.NodeType
-	of    [][]int
-	top   []int
-	up    []int
-	cols  []column
-	span  []spans
-	depth []int // PCIe switches between a device and the CPU
-	deep  int   // rows of PCIe switches
-}
-
-// newPlan walks the tree and gives every GPU and NIC a column, so that what hangs
-// on one switch, one NUMA domain, one socket stands side by side.
-func newPlan(t *cluster.NodeType) *plan {
-	p := &plan{t: t, up: uplinks(t), span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices))}
-	p.of, p.top = children(t)
-	p.group(p.top, 0)
-	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
-	// column of its own.
-	for d := range t.Devices {
-		if p.span[d].from != p.span[d].to {
-			continue
-		}
-		switch t.Devices[d].Kind {
-		case cluster.GPU:
-			p.pairs([]int{d}, nil)
-		case cluster.NIC:
-			p.pairs(nil, [][]int{{d}})
-		}
-	}
-	return p
-}
-
-// group places devices that hang on the same thing: GPUs and NICs paired in
-// columns, everything else one after the other.
-func (p *plan) group(ids []int, depth int) {
-	var gpus, nics []int
-	for _, d := range ids {
-		switch p.t.Devices[d].Kind {
-		case cluster.GPU:
-			gpus = append(gpus, d)
-		case cluster.NIC:
-			nics = append(nics, d)
-		}
-	}
-	placed := false
-	from := len(p.cols)
-	if len(gpus) == 0 && depth > 0 {
-		// NICs beside switches with GPUs: they find a place above those GPUs.
-		for _, d := range ids {
-			if p.t.Devices[d].Kind == cluster.PCISwitch {
-				p.container(d, depth)
-			}
-		}
-		nics = p.above(nics, from)
-	}
-	for _, d := range ids {
-		switch p.t.Devices[d].Kind {
-		case cluster.GPU, cluster.NIC:
-			if !placed && len(gpus)+len(nics) > 0 {
-				p.pairs(gpus, p.stacks(nics, len(gpus)))
-				placed = true
-			}
-		case cluster.NVSwitch:
-		default:
-			if p.span[d].from == p.span[d].to {
-				p.container(d, depth)
-			}
-		}
-	}
-}
-
-// above puts NICs over the GPUs of the columns made since from that have none,
-// and returns the NICs that found no place. It is all or nothing, so that
-// equal switches look alike.
-func (p *plan) above(nics []int, from int) []int {
-	var free []int
-	for i := from; i < len(p.cols); i++ {
-		if p.cols[i].gpu >= 0 && len(p.cols[i].nics) == 0 {
-			free = append(free, i)
-		}
-	}
-	stacks := p.stacks(nics, len(free))
-	if len(stacks) > len(free) {
-		return nics
-	}
-	for i, s := range stacks {
-		p.cols[free[i]].nics = s
-		for _, n := range s {
-			p.span[n] = spans{free[i], free[i] + 1}
-		}
-	}
-	return nil
-}
-
-// within reports whether a device hangs on another, however far below it.
-func (p *plan) within(d, holder int) bool {
-	for d = p.t.Devices[d].Parent; d >= 0; d = p.t.Devices[d].Parent {
-		if d == holder {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *plan) container(d, depth int) {
-	from := len(p.cols)
-	p.depth[d] = depth
-	below := depth
-	if p.t.Devices[d].Kind == cluster.PCISwitch {
-		below = depth + 1
-	}
-	p.group(p.of[d], below)
-	// A NUMA domain with nothing on it still exists; an empty PCIe switch has
-	// nothing to tell here.
-	if len(p.cols) == from {
-		if k := p.t.Devices[d].Kind; k != cluster.NUMA && k != cluster.Socket {
-			return
-		}
-		p.cols = append(p.cols, column{gpu: -1})
-	}
-	p.span[d] = spans{from, len(p.cols)}
-	if p.t.Devices[d].Kind == cluster.PCISwitch {
-		p.deep = max(p.deep, depth+1)
-	}
-}
-
-// pairs makes the columns of GPUs and NIC stacks that share a parent.
-func (p *plan) pairs(gpus []int, stacks [][]int) {
-	for i := range max(len(gpus), len(stacks)) {
-		c := column{gpu: -1}
-		if i < len(gpus) {
-			c.gpu = gpus[i]
-			p.span[c.gpu] = spans{len(p.cols), len(p.cols) + 1}
-		}
-		if i < len(stacks) {
-			c.nics = stacks[i]
-			for _, n := range c.nics {
-				p.span[n] = spans{len(p.cols), len(p.cols) + 1}
-			}
-		}
-		p.cols = append(p.cols, c)
-	}
-}
-
-// stacks deals NICs into boxes: one each, or, where there are several equal ones
-// for every GPU (four EFA cards a GPU), that many in a box.
-func (p *plan) stacks(nics []int, gpus int) [][]int {
-	per := 1
-	switch {
-	case gpus > 0 && len(nics) > gpus && len(nics)%gpus == 0:
-		per = len(nics) / gpus
-	case gpus == 0 && len(nics) > 4:
-		per = len(nics)
-	}
-	for _, n := range nics {
-		if per > 1 && p.nicLook(n) != p.nicLook(nics[0]) {
-			per = 1
-		}
-	}
-	var out [][]int
-	for i := 0; i < len(nics); i += per {
-		out = append(out, nics[i:min(i+per, len(nics))])
-	}
-	return out
-}
-
-// nicLook is equal for NICs that look the same in the picture.
-func (p *plan) nicLook(d int) string {
-	dev := &p.t.Devices[d]
-	s := dev.Model.Value
-	if dev.NIC != nil {
-		s += fmt.Sprint(dev.NIC.Kind, dev.NIC.Rate().Value)
-		for _, port := range dev.NIC.Ports {
-			s += port.State.String()
-		}
-	}
-	if up := p.up[d]; up >= 0 {
-		l := &p.t.Links[up]
-		s += linkName(l) + trainedLow(l)
-	}
-	return s
-}
-
-// holder is the nearest thing above a device that is drawn as a box: a switch, a
-// NUMA domain (through its root complex), or nothing.
-func (p *plan) holder(d int) int {
-	up := p.t.Devices[d].Parent
-	for up >= 0 {
-		switch p.t.Devices[up].Kind {
-		case cluster.PCISwitch, cluster.NUMA, cluster.RootComplex, cluster.Socket:
-			return up
-		}
-		up = p.t.Devices[up].Parent
-	}
-	return -1
-}
-
-// drawDevice paints the box of a device.
+// drawDevice paints the box of a GPU, a PCIe switch or a root complex.
 func (p *panel) drawDevice(pic *picture, d int) {
 	b := p.box[d]
 	if b.w == 0 {
 		return
 	}
-	dev := &p.t.Devices[d]
-	switch dev.Kind {
+	switch p.t.Devices[d].Kind {
 	case cluster.GPU:
 		p.drawGPU(pic, d, b)
-	case cluster.NIC:
-		if c := p.cols[p.span[d].from]; c.nics[0] == d {
-			p.drawNIC(pic, c.nics, b)
-		}
 	case cluster.PCISwitch:
-		pic.Open("pci", dev.Name+" "+dev.Model.Value)
-		pic.about(deviceKey(p.host, p.t, d))
+		p.openDevice(pic, "pci", d)
 		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: pcieFill, Stroke: pcieBlue})
-		ty := svg.Type{Size: 11, Fill: pcieBlue, Anchor: svg.Middle, Bold: true}
-		pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit("PCIe switch", ty, b.w-6), ty)
+		drawLines(&pic.Canvas, b, 9.5, pcieBlue, "PCIe switch")
 		pic.Close()
 	case cluster.RootComplex:
 		pic.note("root")
-		pic.Open("root", dev.Name)
-		pic.about(deviceKey(p.host, p.t, d))
+		p.openDevice(pic, "root", d)
 		pic.Rect(b.x, b.y, b.w, b.h, 2, svg.Paint{Fill: cpuLine, Stroke: cpuLine})
 		pic.Close()
 	}
 }
 
 func (p *panel) drawGPU(pic *picture, d int, b box) {
-	dev := &p.t.Devices[d]
-	pic.Open("gpu", dev.Name+" "+dev.Model.Value+" "+string(dev.PCI))
-	pic.about(deviceKey(p.host, p.t, d))
+	dev, far := &p.t.Devices[d], p.far[d]
 	paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5}
-	far := p.far[d]
+	p.openDevice(pic, "gpu", d)
 	if far != "" {
 		pic.note("far")
 		paint.Stroke, paint.Width, paint.Dash = amber, 2, degradedDashes
@@ -738,51 +704,55 @@ func (p *panel) drawGPU(pic *picture, d int, b box) {
 	if far != "" {
 		ty := svg.Type{Size: smallType, Fill: amberInk, Anchor: svg.Middle, Bold: true}
 		pic.Text(b.mid(), b.bottom()-7, svg.Fit(far, ty, b.w-4), ty)
-		b.h -= farH - plainH
 	}
-	texts := []string{gpuTitle(dev.Name)}
-	model, mem := shortModel(dev.Model.Value), ""
-	if dev.GPU != nil && dev.GPU.Memory.Known() {
-		model, mem = modelOnly(dev.Model.Value), memory(dev.GPU.Memory.Value)
+	if len(p.far) > 0 {
+		b.h -= farH
 	}
-	texts = append(texts, svg.Wrap(model, svg.Type{Size: boxType}, b.w-8, 2)...)
-	texts = append(texts, mem)
-	pic.lines(b, boxType, ink, texts...)
+	title := dev.Name
+	if rest, ok := strings.CutPrefix(title, "gpu"); ok && rest != "" {
+		title = "GPU " + rest
+	}
+	model, mem := shortModel(dev.Model.Value), gpuMemory(dev)
+	if mem != "" {
+		model = modelOnly(dev.Model.Value)
+	}
+	texts := append([]string{title}, svg.Wrap(model, svg.Type{Size: boxType}, b.w-8, 2)...)
+	drawLines(&pic.Canvas, b, boxType, ink, append(texts, mem)...)
 	pic.Close()
 }
 
 // drawNIC paints the box of one NIC, or of a stack of equal ones.
 func (p *panel) drawNIC(pic *picture, nics []int, b box) {
-	d := nics[0]
-	dev := &p.t.Devices[d]
-	share, known := p.shareOf(d)
-	paint := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5}
-	class := "nic"
+	dev := &p.t.Devices[nics[0]]
+	at := slices.IndexFunc(p.shares, func(s cluster.Share) bool { return slices.Contains(s.NICs, nics[0]) })
+	paint, class, texts := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5}, "nic", p.nicTexts(nics)
 	switch {
 	case nicDown(dev):
 		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
-	case known && share.Crowded():
+	case at >= 0 && p.shares[at].Crowded():
 		class = "nic shared"
 		pic.note("shared")
 		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
-	case !known && len(p.shares) > 0:
+		texts = append(texts, shareTexts(&p.shares[at])...)
+	case at < 0 && len(p.shares) > 0:
 		pic.note("idle")
 		paint.Fill, paint.Stroke = idleFill, idleLine
 	}
-	texts := p.nicTexts(nics)
-	if class == "nic shared" {
-		who, each := shareText(share)
-		texts = append(texts, who, each)
-	}
-	pic.Open(class, p.titles[d]+" "+dev.Model.Value+" "+string(dev.PCI))
-	pic.about(deviceKey(p.host, p.t, d), namesOf(p.t, nics)...)
-	for i := min(len(nics)-1, 2); i > 0; i-- {
-		o := float64(i) * 3
-		pic.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
-	}
-	pic.Rect(b.x, b.y, b.w, b.h, 6, paint)
-	pic.lines(b, boxType, ink, texts...)
+	p.openDevice(pic, class, nics[0], namesOf(p.t, nics)...)
+	drawPile(&pic.Canvas, b, len(nics), paint)
+	drawLines(&pic.Canvas, b, boxType, ink, texts...)
 	pic.Close()
+}
+
+func shareTexts(s *cluster.Share) []string {
+	list := []string{fmt.Sprintf("shared by %d GPUs", len(s.GPUs))}
+	if len(s.NICs) > 1 {
+		list[0] = fmt.Sprintf("%d GPUs, %d NICs", len(s.GPUs), len(s.NICs))
+	}
+	if s.Each.Known() {
+		list = append(list, s.Each.Value.String()+" each")
+	}
+	return list
 }
 
 // farGPUs finds the GPUs that reach no NIC without leaving their NUMA domain's
@@ -803,24 +773,20 @@ func farGPUs(t *cluster.NodeType) map[int]string {
 
 func (p *panel) nicTexts(nics []int) []string {
 	dev := &p.t.Devices[nics[0]]
-	texts := []string{p.titles[nics[0]]}
-	if len(nics) > 1 {
-		texts[0] = fmt.Sprintf("%d × NIC", len(nics))
-		if dev.NIC != nil && dev.NIC.Kind != "" {
-			texts[0] = fmt.Sprintf("%d × %s", len(nics), netName(dev.NIC.Kind))
-		}
-	}
-	kind, rate := shortModel(dev.Model.Value), nicRateText(dev)
-	if kind == "" && dev.NIC != nil {
+	title, kind, model, rate := p.titles[nics[0]], "", shortModel(dev.Model.Value), nicRateText(dev)
+	if dev.NIC != nil {
 		kind = netName(dev.NIC.Kind)
 	}
-	if strings.HasSuffix(texts[0], kind) {
-		kind = ""
+	if len(nics) > 1 {
+		title = fmt.Sprintf("%d × %s", len(nics), cmp.Or(kind, "NIC"))
+		if rate != "" {
+			rate += " each"
+		}
 	}
-	if len(nics) > 1 && rate != "" {
-		rate += " each"
+	if model == "" && !strings.HasSuffix(title, kind) {
+		model = kind
 	}
-	return append(texts, kind, rate)
+	return []string{title, model, rate}
 }
 
 // nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
@@ -849,133 +815,74 @@ func nicRateText(dev *cluster.Device) string {
 
 // nicDown reports whether every port of a NIC is down.
 func nicDown(dev *cluster.Device) bool {
-	if dev.NIC == nil || len(dev.NIC.Ports) == 0 {
-		return false
-	}
-	for _, port := range dev.NIC.Ports {
-		if port.State != cluster.Down {
-			return false
-		}
-	}
-	return true
+	return dev.NIC != nil && len(dev.NIC.Ports) > 0 &&
+		!slices.ContainsFunc(dev.NIC.Ports, func(p cluster.Port) bool { return p.State != cluster.Down })
 }
 
 // drawCPUs paints sockets, NUMA domains and the links between sockets.
 func (p *panel) drawCPUs(pic *picture) {
 	for _, d := range p.t.Of(cluster.Socket) {
-		b := p.box[d]
+		b, dev := p.box[d], &p.t.Devices[d]
 		if b.w == 0 {
 			continue
 		}
-		dev := &p.t.Devices[d]
-		pic.Open("socket", dev.Name+" "+dev.Model.Value)
-		pic.about(deviceKey(p.host, p.t, d))
+		p.openDevice(pic, "socket", d)
 		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: sockFill, Stroke: cpuLine})
 		ty := svg.Type{Size: 11, Fill: smpBrown, Anchor: svg.Middle}
-		label := "Socket " + strings.TrimPrefix(dev.Name, "socket")
-		if m := shortModel(dev.Model.Value); m != "" {
-			label += " · " + m
-		}
+		label := strings.Join(nonEmpty("Socket "+strings.TrimPrefix(dev.Name, "socket"), shortModel(dev.Model.Value)), " · ")
 		pic.Text(b.mid(), b.bottom()-8, svg.Fit(label, ty, b.w-8), ty)
 		pic.Close()
 	}
-	p.drawSMP(pic)
+	before := -1
 	for _, d := range p.t.Of(cluster.NUMA) {
-		b := p.box[d]
+		b, dev := p.box[d], &p.t.Devices[d]
 		if b.w == 0 {
 			continue
 		}
-		dev := &p.t.Devices[d]
-		pic.Open("numa", dev.Name)
-		pic.about(deviceKey(p.host, p.t, d))
+		if before >= 0 {
+			p.drawSMP(pic, before, d)
+		}
+		before = d
+		p.openDevice(pic, "numa", d)
 		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
 		texts := []string{domainTitle(p.t, d)}
-		if dev.CPU != nil {
-			if dev.CPU.Cores != "" {
-				texts = append(texts, svg.Wrap("cores "+shortCores(dev.CPU.Cores, 60), svg.Type{Size: boxType}, b.w-8, 2)...)
-			}
-			if dev.CPU.Memory.Known() {
-				texts = append(texts, memory(dev.CPU.Memory.Value))
-			}
+		if dev.CPU != nil && dev.CPU.Cores != "" {
+			texts = append(texts, svg.Wrap("cores "+shortCores(dev.CPU.Cores, 60), svg.Type{Size: boxType}, b.w-8, 2)...)
 		}
-		pic.lines(b, boxType, ink, texts...)
+		if dev.CPU != nil && dev.CPU.Memory.Known() {
+			texts = append(texts, memory(dev.CPU.Memory.Value))
+		}
+		drawLines(&pic.Canvas, b, boxType, ink, texts...)
 		pic.Close()
 	}
 }
 
-// drawSMP paints the links between neighbouring sockets. All domains of a host
+// drawSMP paints the link between neighbouring domains of two sockets. All domains of a host
 // are joined with each other; drawing each of those lines would say less.
-func (p *panel) drawSMP(pic *picture) {
-	prev := -1
-	for _, d := range p.t.Of(cluster.NUMA) {
-		if p.box[d].w == 0 {
-			continue
+func (p *panel) drawSMP(pic *picture, one, next int) {
+	outer := func(numa int) (int, box) {
+		if s := p.t.Above(numa, cluster.Socket); s >= 0 {
+			return s, p.box[s]
 		}
-		if prev >= 0 && p.packageOf(prev) != p.packageOf(d) {
-			if i := p.smpLink(prev, d); i >= 0 {
-				p.drawSMPLine(pic, i, p.outer(prev), p.outer(d))
-			}
-		}
-		prev = d
+		return numa, p.box[numa]
 	}
-}
-
-// packageOf is the socket of a NUMA domain, or the domain itself without one.
-func (p *panel) packageOf(numa int) int {
-	if s := p.t.Above(numa, cluster.Socket); s >= 0 {
-		return s
-	}
-	return numa
-}
-
-func (p *panel) outer(numa int) box { return p.box[p.packageOf(numa)] }
-
-// smpLink finds the link between two sockets' domains, -1 when there is none.
-func (p *panel) smpLink(a, b int) int {
-	return slices.IndexFunc(p.t.Links, func(l cluster.Link) bool {
-		return l.Kind == cluster.SMP && (l.A == a && l.B == b || l.A == b && l.B == a)
+	i := slices.IndexFunc(p.t.Links, func(l cluster.Link) bool {
+		return l.Kind == cluster.SMP && (l.A == one && l.B == next || l.A == next && l.B == one)
 	})
-}
-
-func (p *panel) drawSMPLine(pic *picture, link int, a, b box) {
-	l := &p.t.Links[link]
-	pic.note("smp")
-	y := p.numaY + numaH/2
-	paint := linkPaint(l)
-	pic.Open("link smp", linkTip(p.t, l))
-	pic.about(linkKey(p.host, link))
+	from, a := outer(one)
+	to, b := outer(next)
+	if i < 0 || from == to || a.y != b.y {
+		return
+	}
+	l := p.openLink(pic, i)
+	paint, y, room := linkPaint(l), p.box[one].y+p.numaH/2, b.x-a.right()-2
 	pic.Line(a.right(), y, b.x, y, paint)
-	pic.Close()
-	mid := (a.right() + b.x) / 2
 	ty := svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}
-	room := b.x - a.right() - 2
-	pic.Text(mid, y-6-paint.Width/2, svg.Fit("CPU link", ty, room), ty)
+	pic.Text((a.right()+b.x)/2, y-6-paint.Width/2, svg.Fit("CPU link", ty, room), ty)
 	if l.Rate.Known() {
-		pic.Text(mid, y+11+paint.Width/2, svg.Fit(l.Rate.Value.String(), ty, room), ty)
+		pic.Text((a.right()+b.x)/2, y+11+paint.Width/2, svg.Fit(l.Rate.Value.String(), ty, room), ty)
 	}
-}
-
-// linkTip is what a link says when pointed at.
-func linkTip(t *cluster.NodeType, l *cluster.Link) string {
-	var f fieldList
-	f.link(l)
-	return deviceName(t, l.A) + " – " + deviceName(t, l.B) + ": " + strings.Join(f.texts(style{}), ", ")
-}
-
-// deviceKey is what a page knows a device of a host by; empty where a node is drawn for its kind.
-func deviceKey(host string, t *cluster.NodeType, d int) string {
-	if host == "" {
-		return ""
-	}
-	return "device/" + host + "/" + t.Devices[d].Name
-}
-
-// linkKey is what a page knows a link inside a host by.
-func linkKey(host string, link int) string {
-	if host == "" {
-		return ""
-	}
-	return fmt.Sprintf("link/%s/%d", host, link)
+	pic.Close()
 }
 
 // namesOf lists devices by their names in the model.
@@ -989,44 +896,53 @@ func namesOf(t *cluster.NodeType, ids []int) []string {
 
 // drawTreeLinks paints the PCIe tree: each device to what holds it.
 func (p *panel) drawTreeLinks(pic *picture) {
-	usual := p.usualLinks()
+	// What most links of a kind of device are is said once, in a caption, and not at every line.
+	usual := make(map[string]bool)
+	for _, k := range []cluster.Kind{cluster.GPU, cluster.NIC, cluster.PCISwitch} {
+		if l := p.commonLink(k); l != nil {
+			usual[rateLabel(l)] = true
+		}
+	}
 	for i := range p.cols {
 		c := &p.cols[i]
 		if len(c.nics) > 0 {
 			x := c.x + c.w/2
 			if c.gpu >= 0 {
-				x = c.x + gpuW + gutter/2
+				x = c.x + p.gpuW + gutter/2
 			}
-			p.treeLink(pic, c.nics[0], x, p.nicY+p.nicH, usual)
+			p.drawTreeLink(pic, c.nics[0], x, usual)
 		}
 		if c.gpu >= 0 {
-			p.treeLink(pic, c.gpu, c.x+gpuW/2, p.gpuY+p.gpuH, usual)
+			p.drawTreeLink(pic, c.gpu, c.x+p.gpuW/2, usual)
 		}
 	}
 	for _, d := range p.t.Of(cluster.PCISwitch) {
 		if b := p.box[d]; b.w > 0 {
-			p.treeLink(pic, d, b.mid(), b.bottom(), usual)
+			p.drawTreeLink(pic, d, b.mid(), usual)
 		}
 	}
 }
 
-// treeLink paints the link from a device down to its holder, straight, and says
+// drawTreeLink paints the link from a device down to its holder, straight, and says
 // what is unusual about it.
-func (p *panel) treeLink(pic *picture, d int, x, y float64, usual map[string]bool) {
+func (p *panel) drawTreeLink(pic *picture, d int, x float64, usual map[string]bool) {
 	h := p.holder(d)
 	if h < 0 || p.box[h].w == 0 || p.up[d] < 0 {
 		return
 	}
-	l := &p.t.Links[p.up[d]]
-	end := p.box[h].y
+	y, end := p.box[d].bottom(), p.box[h].y
 	if p.t.Devices[h].Kind == cluster.Socket {
-		end = p.numaY
+		end += 4
 	}
+	l := p.openLink(pic, p.up[d])
 	paint := linkPaint(l)
-	pic.note(l.Kind.String())
-	pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
-	pic.about(linkKey(p.host, p.up[d]))
-	pic.over(x, y, x, end, paint, panelFill)
+	// With a margin in the colour of what lies below, so that a crossing does not look like a joint.
+	ground := panelFill
+	if p.trays > 1 {
+		ground = paper
+	}
+	pic.Line(x, y, x, end, svg.Paint{Stroke: ground, Width: paint.Width + 4})
+	pic.Line(x, y, x, end, paint)
 	label := rateLabel(l)
 	if low := trainedLow(l); low != "" {
 		pic.note("degraded")
@@ -1034,19 +950,31 @@ func (p *panel) treeLink(pic *picture, d int, x, y float64, usual map[string]boo
 	} else if usual[label] {
 		label = ""
 	}
-	if label != "" {
-		// The label stands in the gap above the holder, on the left of the line.
-		ty := svg.Type{Size: smallType, Fill: paint.Stroke, Anchor: svg.End, Bold: paint.Stroke == red}
-		room := gpuW/2 - 3
-		if p.t.Devices[d].Kind == cluster.NIC {
-			room += gutter / 2
-		}
-		words := svg.Wrap(label, ty, room, 2)
-		for i, s := range words {
-			pic.Text(x-paint.Width/2-3, end-rowGap/2+4+(float64(i)-float64(len(words)-1)/2)*11.5, s, ty)
-		}
+	// The label stands in the gap above the holder, on the left of the line.
+	ty := svg.Type{Size: smallType, Fill: paint.Stroke, Anchor: svg.End, Bold: paint.Stroke == red}
+	room := p.gpuW/2 - 3
+	if p.t.Devices[d].Kind == cluster.NIC {
+		room += gutter / 2
+	}
+	lines := svg.Wrap(label, ty, room, 2)
+	for i, s := range lines {
+		pic.Text(x-paint.Width/2-3, end-p.gap/2+4+(float64(i)-float64(len(lines)-1)/2)*11.5, s, ty)
 	}
 	pic.Close()
+}
+
+// holder is the nearest thing above a device that is drawn as a box: a switch, a
+// NUMA domain (through its root complex), or nothing.
+func (p *panel) holder(d int) int {
+	up := p.t.Devices[d].Parent
+	for up >= 0 {
+		switch p.t.Devices[up].Kind {
+		case cluster.PCISwitch, cluster.NUMA, cluster.RootComplex, cluster.Socket:
+			return up
+		}
+		up = p.t.Devices[up].Parent
+	}
+	return -1
 }
 
 // rateLabel is a link in few words.
@@ -1057,42 +985,15 @@ func rateLabel(l *cluster.Link) string {
 	return linkName(l)
 }
 
-// usualLinks is the label that most tree links of each kind of device have; it
-// is said once, in a caption, and not at every line.
-func (p *panel) usualLinks() map[string]bool {
-	usual := make(map[string]bool)
-	if !p.captions {
-		// Without captions the panel is the second of its kind: all is usual.
-		for d := range p.t.Devices {
-			if p.up[d] >= 0 {
-				usual[rateLabel(&p.t.Links[p.up[d]])] = true
-			}
-		}
-		return usual
-	}
-	for _, k := range []cluster.Kind{cluster.GPU, cluster.NIC, cluster.PCISwitch} {
-		if l := p.commonLink(k); l != nil {
-			usual[rateLabel(l)] = true
-		}
-	}
-	return usual
-}
-
-// commonLink is the most frequent uplink of the devices of a kind that are drawn.
+// commonLink is the most frequent link to their holders of the devices of a kind that are drawn, nil when none has one.
 func (p *panel) commonLink(k cluster.Kind) *cluster.Link {
-	drawn := slices.DeleteFunc(p.t.Of(k), func(d int) bool { return p.box[d].w == 0 })
-	return commonLink(p.t, drawn, p.up)
-}
-
-// commonLink is the most frequent uplink of some devices, nil when none has one.
-func commonLink(t *cluster.NodeType, ids, up []int) *cluster.Link {
 	count := make(map[string]int)
 	var best *cluster.Link
-	for _, d := range ids {
-		if up[d] < 0 {
+	for _, d := range p.t.Of(k) {
+		if p.up[d] < 0 || p.box[d].w == 0 {
 			continue
 		}
-		l := &t.Links[up[d]]
+		l := &p.t.Links[p.up[d]]
 		count[rateLabel(l)]++
 		if best == nil || count[rateLabel(l)] > count[rateLabel(best)] {
 			best = l
@@ -1101,48 +1002,87 @@ func commonLink(t *cluster.NodeType, ids, up []int) *cluster.Link {
 	return best
 }
 
-// drawFast paints NVLink and its like: a bar with the GPUs on it for an NVSwitch,
+// drawFast paints NVLink and its like: bars for NVSwitches, with the GPUs on them and below those of a second level;
 // arcs for direct links.
 func (p *panel) drawFast(pic *picture) {
+	low := barH + 2 // from a GPU's top to that of its bar
+	if len(p.fast) > 0 {
+		low = p.gap + 20
+	}
 	for i := range p.fast {
 		s := &p.fast[i]
-		pic.note(s.kind.String())
-		if s.via >= 0 {
-			p.drawBar(pic, s)
-		} else {
+		if s.via < 0 {
 			p.drawArcs(pic, s)
+			continue
+		}
+		bars := p.switchBars(s.gpus, low)
+		for _, b := range s.bundles {
+			for _, i := range b.links {
+				l := p.openLink(pic, i)
+				g := p.box[gpuEnd(p.t, l)]
+				pic.Line(g.mid(), g.y, g.mid(), g.y-low+barH, linkPaint(l))
+				if len(s.bundles) > 1 {
+					pic.Text(g.mid()-8, g.y-6, b.short(s.kind), svg.Type{Size: smallType, Fill: nvGreen, Anchor: svg.End})
+				}
+				pic.Close()
+			}
+		}
+		p.drawSwitch(pic, s.via, bars)
+	}
+	var below []int
+	for _, i := range p.second {
+		l := p.openLink(pic, i)
+		one, other := l.A, l.B
+		if p.box[one].w == 0 {
+			one, other = other, one
+		}
+		b := p.box[one]
+		pic.Line(b.mid(), b.y, b.mid(), b.y-secondGap, linkPaint(l))
+		pic.Close()
+		if below = append(below, one); i == p.second[len(p.second)-1] && p.box[other].w == 0 {
+			p.drawSwitch(pic, other, p.switchBars(below, barH+secondGap))
 		}
 	}
 }
 
-func (p *panel) drawBar(pic *picture, s *fast) {
-	left, right := math.Inf(1), math.Inf(-1)
-	for _, g := range s.gpus {
-		left, right = math.Min(left, p.box[g].x), math.Max(right, p.box[g].right())
+// switchBars are the bars of an NVSwitch so far above what hangs on it, one on each shelf.
+func (p *panel) switchBars(on []int, above float64) []box {
+	var bars []box
+	for _, d := range on {
+		b := p.box[d]
+		k := slices.IndexFunc(bars, func(o box) bool { return o.y == b.y-above })
+		if k < 0 {
+			k = len(bars)
+			bars = append(bars, box{b.x, b.y - above, b.w, barH})
+		}
+		left, right := math.Min(bars[k].x, b.x), math.Max(bars[k].right(), b.right())
+		bars[k].x, bars[k].w = left, right-left
 	}
-	bar := box{left, p.gpuY - 54, right - left, 26}
-	for _, b := range s.bundles {
-		for _, i := range b.links {
-			l := &p.t.Links[i]
-			g := gpuEnd(p.t, l)
-			pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
-			pic.about(linkKey(p.host, i))
-			pic.Line(p.box[g].mid(), p.box[g].y, p.box[g].mid(), bar.bottom(), linkPaint(l))
-			if len(s.bundles) > 1 {
-				ty := svg.Type{Size: smallType, Fill: nvGreen, Anchor: svg.End}
-				pic.Text(p.box[g].mid()-8, p.box[g].y-9, b.short(s.kind), ty)
-			}
-			pic.Close()
+	return bars
+}
+
+// drawSwitch paints the bars of an NVSwitch; a line on the left joins those of several shelves.
+func (p *panel) drawSwitch(pic *picture, d int, bars []box) {
+	if len(bars) == 0 {
+		return
+	}
+	p.openDevice(pic, "nvswitch", d)
+	text := bars[0]
+	if last := bars[len(bars)-1]; len(bars) > 1 {
+		spine := p.frame.x + captionW + pad
+		pic.Rect(spine, text.y, 8, last.bottom()-text.y, 3, svg.Paint{Fill: nvGreen})
+		for i := range bars {
+			bars[i].w += bars[i].x - spine
+			bars[i].x = spine
 		}
 	}
-	p.box[s.via] = bar
-	pic.Open("nvswitch", p.t.Devices[s.via].Name)
-	pic.about(deviceKey(p.host, p.t, s.via))
-	pic.Rect(bar.x, bar.y, bar.w, bar.h, 5, svg.Paint{Fill: nvGreen})
-	// The words stand over a GPU, where no link of a NIC crosses the bar.
-	ty := svg.Type{Size: 12, Fill: onBar, Anchor: svg.Middle, Bold: true}
-	first := p.box[s.gpus[0]]
-	pic.Text(first.mid(), bar.y+bar.h/2+4.5, svg.Fit("NVSwitch", ty, gpuW-6), ty)
+	for _, b := range bars {
+		pic.Rect(b.x, b.y, b.w, b.h, 5, svg.Paint{Fill: nvGreen})
+	}
+	p.box[d] = text
+	// The words stand over the first of what hangs on it, where no link of a NIC crosses the bar.
+	text.w = p.gpuW
+	drawLines(&pic.Canvas, text, 10.5, onBar, "NVSwitch")
 	pic.Close()
 }
 
@@ -1155,7 +1095,6 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 		a, b int // left and right GPU
 	}
 	var arcs []arc
-	longest := 1.0
 	// uneven pairs have links that differ by direction: something is wrong there.
 	seen, uneven := make(map[[2]int]bool), make(map[[2]int]bool)
 	for _, b := range s.bundles {
@@ -1165,45 +1104,42 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			if p.box[x.a].x > p.box[x.b].x {
 				x.a, x.b = x.b, x.a
 			}
-			if l.OneWay {
-				uneven[[2]int{x.a, x.b}] = true
-				if seen[[2]int{x.a, x.b}] {
-					continue // the way back of a link drawn already
-				}
+			pair := [2]int{x.a, x.b}
+			uneven[pair] = uneven[pair] || l.OneWay
+			if l.OneWay && seen[pair] {
+				continue // the way back of a link drawn already
 			}
-			seen[[2]int{x.a, x.b}] = true
+			seen[pair] = true
 			arcs = append(arcs, x)
-			longest = math.Max(longest, p.box[x.b].mid()-p.box[x.a].mid())
 		}
 	}
 	length := func(x arc) float64 { return p.box[x.b].mid() - p.box[x.a].mid() }
 	slices.SortStableFunc(arcs, func(x, y arc) int { return int(length(y) - length(x)) })
 	// Longest first: to the left of a GPU's middle go the arcs to the left, the
 	// longest nearest to the middle, and likewise to the right.
-	left, right := make(map[int]int), make(map[int]int)
+	ends, used := make(map[[2]int]int), make(map[[2]int]int) // of a GPU and a side
 	for _, x := range arcs {
-		left[x.b]++
-		right[x.a]++
+		ends[[2]int{x.a, 1}]++
+		ends[[2]int{x.b, -1}]++
 	}
-	step := func(g int) float64 { return math.Min(9, (gpuW/2-5)/float64(max(1, left[g], right[g]))) }
-	usedLeft, usedRight := make(map[int]int), make(map[int]int)
+	foot := func(g, side int) float64 {
+		step := math.Min(9, (p.gpuW/2-5)/float64(max(ends[[2]int{g, 1}], ends[[2]int{g, -1}])))
+		at := step * (float64(used[[2]int{g, side}]) + 0.5)
+		used[[2]int{g, side}]++
+		return p.box[g].mid() + float64(side)*at
+	}
+	band := p.gpuAt - p.nicAt() - p.nicH - 22
 	for _, x := range arcs {
-		l := &p.t.Links[x.link]
-		xa := p.box[x.a].mid() + step(x.a)*(float64(usedRight[x.a])+0.5)
-		xb := p.box[x.b].mid() - step(x.b)*(float64(usedLeft[x.b])+0.5)
-		usedRight[x.a]++
-		usedLeft[x.b]++
-		rise := (p.band - 22) * (0.3 + 0.7*length(x)/longest)
-		y := p.gpuY
+		y := p.box[x.a].y
+		xa, xb, top := foot(x.a, 1), foot(x.b, -1), y-band*(0.3+0.7*length(x)/length(arcs[0]))*4/3
+		l := p.openLink(pic, x.link)
 		paint := linkPaint(l)
 		paint.Round = true
 		if uneven[[2]int{x.a, x.b}] {
 			pic.note("degraded")
 			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
 		}
-		pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
-		pic.about(linkKey(p.host, x.link))
-		pic.Path(new(svg.Pen).Move(xa, y).Curve(xa, y-rise*4/3, xb, y-rise*4/3, xb, y).String(), paint)
+		pic.Path(paint, "M", xa, y, "C", xa, top, xb, top, xb, y)
 		pic.Close()
 	}
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"busbar.dev/internal/svg"
@@ -87,54 +86,31 @@ func ScaleCurve(d *query.ScaleDoc) (*svg.Picture, error) {
 	if len(d.Rows) == 0 {
 		return nil, fmt.Errorf("no points to draw")
 	}
-	const width, height, left, top, right, bottom = 860.0, 480.0, 70.0, 96.0, 30.0, 60.0
-	title := scaleTitle(d)
-	c := &svg.Canvas{}
-	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
-	c.Text(left, 52, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes", svg.Type{
-		Size: 12, Fill: "#555555",
-	})
-	most := 1.0
-	for _, p := range d.Rows {
-		most = math.Max(most, p.Efficiency)
-	}
-	most = math.Ceil(most*10-1e-9) / 10
-	low, high := math.Log2(float64(d.Rows[0].Nodes)), math.Log2(float64(d.Rows[len(d.Rows)-1].Nodes))
-	if high == low {
-		high = low + 1
-	}
-	x := func(n int) float64 {
-		return left + 20 + (math.Log2(float64(n))-low)/(high-low)*(width-left-right-60)
-	}
-	y := func(e float64) float64 { return height - bottom - e/most*(height-top-bottom) }
-	for e := 0.0; e <= most+1e-9; e += 0.2 {
-		c.Line(left, y(e), width-right, y(e), svg.Paint{Stroke: "#dddddd"})
-		c.Text(left-8, y(e)+4, fmt.Sprintf("%.0f%%", 100*e), svg.Type{Anchor: svg.End, Fill: "#555555"})
-	}
-	path := &svg.Pen{}
-	for i, p := range d.Rows {
-		if i == 0 {
-			path.Move(x(p.Nodes), y(p.Efficiency))
-			continue
-		}
-		path.Line(x(p.Nodes), y(p.Efficiency))
-	}
-	if d.Knee > 0 {
-		c.Line(x(d.Knee), top, x(d.Knee), height-bottom, svg.Paint{Stroke: "#c0392b", Dash: "5 4"})
-		c.Text(x(d.Knee)+6, height-bottom-10, fmt.Sprintf("knee: %d nodes", d.Knee), svg.Type{Bold: true, Fill: "#c0392b"})
-	}
-	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
+	title, l := scaleTitle(d), line{look: looks[0]}
 	for i := range d.Rows {
-		p := &d.Rows[i]
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", p.Nodes, 100*p.Efficiency, p.Counted(),
-			counted(d.Pictures)))
-		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
-		c.Close()
-		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})
-		if len(d.Rows) <= 12 {
-			c.Text(x(p.Nodes)+4, y(p.Efficiency)-10, fmt.Sprintf("%.0f%%", 100*p.Efficiency), svg.Type{Size: 11})
+		r := &d.Rows[i]
+		p := point{
+			x: float64(r.Nodes), y: 100 * r.Efficiency, ringed: r.Nodes == d.Knee, note: fmt.Sprintf("%.0f%%", 100*r.Efficiency),
 		}
+		p.tip = fmt.Sprintf("%d nodes: %.1f%%, %.3g %s/s", r.Nodes, 100*r.Efficiency, r.Counted(), counted(d.Pictures))
+		if p.ringed {
+			p.note += fmt.Sprintf(", knee: %d nodes", d.Knee)
+		}
+		l.points = append(l.points, p)
 	}
-	c.Text(left+(width-left-right)/2, height-16, "nodes", svg.Type{Anchor: svg.Middle, Fill: "#555555"})
-	return c.Picture(width, height, title, "#ffffff"), nil
+	const width = 860.0
+	c := &svg.Canvas{}
+	top := heading(c, width, title, "efficiency: "+counted(d.Pictures)+"/s per node, relative to the fewest nodes") + 39
+	p := plot{box: box{74, top, width - 174, 324}, across: "nodes", lines: []line{l}}
+	number := func(suffix string) func(float64) string {
+		return func(v float64) string { return fmt.Sprintf("%g%s", v, suffix) }
+	}
+	p.xTick, p.yTick = number(""), number("%")
+	x, y := func(v *point) float64 { return v.x }, func(v *point) float64 { return v.y }
+	lo, hi := extent(p.lines, x, x)
+	p.x = powerAxis(2, lo, hi, p.box.x, p.right())
+	_, hi = extent(p.lines, y, y)
+	p.y = evenAxis(hi, p.bottom(), top)
+	p.draw(c)
+	return c.Picture(title, width, p.bottom()+56), nil
 }

@@ -1,77 +1,27 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"path"
+	"slices"
+	"strings"
 
+	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
+	"busbar.dev/unit"
 )
 
 // Scene is a drawing of a cluster or of one of its nodes: where everything stands, how it looks and what it is about.
-// The SVG writer and the page draw the same scene; nobody else computes positions. Coordinates grow to the right and
-// downwards, one unit is a pixel at the natural size.
+// The page draws it; nobody else computes positions.
 type Scene struct {
-	Title  string  `json:"title"`
-	Width  float64 `json:"width"`
-	Height float64 `json:"height"`
-	Marks  []Mark  `json:"marks"`
+	svg.Picture
 	// Groups are the nodes that hang on the same switches, where nodes are drawn as cells.
 	Groups []Group `json:"groups,omitempty"`
 	// Legend explains the kinds of links and boxes that the scene has.
 	Legend []Sample `json:"legend,omitempty"`
-}
-
-// Mark is one element of a scene. Is says which: a rect, line, path or text has a place and a look; a group holds marks
-// that belong together; cells are many equal boxes in rows.
-type Mark struct {
-	Is    string   `json:"is"`
-	Class string   `json:"class,omitempty"` // group: what it is, such as gpu or switch leaf
-	Tip   string   `json:"tip,omitempty"`   // group: for those who point at it
-	Key   string   `json:"key,omitempty"`   // group: the thing that it stands for, such as device/node0/gpu0
-	Names []string `json:"names,omitempty"` // group: the switches or devices it stands for, where those are several
-	Marks []Mark   `json:"marks,omitempty"` // group: painted in this order
-
-	X  float64 `json:"x,omitempty"`
-	Y  float64 `json:"y,omitempty"`
-	W  float64 `json:"w,omitempty"`
-	H  float64 `json:"h,omitempty"`
-	R  float64 `json:"r,omitempty"`  // rect, cells: radius of corners
-	X2 float64 `json:"x2,omitempty"` // line: where it ends
-	Y2 float64 `json:"y2,omitempty"`
-	D  string  `json:"d,omitempty"` // path: as SVG writes it
-
-	Text  string     `json:"text,omitempty"`
-	Type  *svg.Type  `json:"type,omitempty"`
-	Paint *svg.Paint `json:"paint,omitempty"`
-	Cells *Cells     `json:"cells,omitempty"`
-}
-
-// Names of marks.
-const (
-	isRect  = "rect"
-	isLine  = "line"
-	isPath  = "path"
-	isText  = "text"
-	isGroup = "group"
-	isCells = "cells"
-)
-
-// Cells are equal boxes, the first of which is at the place and of the size of their mark, row by row.
-type Cells struct {
-	What   string   `json:"what"`             // node or switch
-	In     string   `json:"in"`               // the group that they belong to
-	Hosts  string   `json:"hosts,omitempty"`  // the nodes, as a hostlist
-	Names  []string `json:"names,omitempty"`  // the switches
-	Labels []string `json:"labels,omitempty"` // of each, where there is room for words
-	Cols   int      `json:"cols"`             // in a row
-	N      int      `json:"n"`                // in all
-	DX     float64  `json:"dx"`               // from one to the next
-	DY     float64  `json:"dy"`
-}
-
-// at is the place of a cell.
-func (m *Mark) at(i int) box {
-	c := m.Cells
-	return box{m.X + float64(i%c.Cols)*c.DX, m.Y + float64(i/c.Cols)*c.DY, m.W, m.H}
 }
 
 // Group is nodes that hang on the same switches, drawn as a box with a cell for each.
@@ -86,87 +36,276 @@ type Group struct {
 	H      float64  `json:"h"`
 }
 
-// palette gives the colours of a scene names, so that a page can have others in the dark.
-var palette = map[string]string{
-	"paper": paper, "ink": ink, "soft": inkSoft, "panel": panelFill, "panel-line": panelLine,
-	"nvlink": nvGreen, "gpu": nvFill, "pcie": pcieBlue, "pci": pcieFill, "net": netViol, "nic": netFill,
-	"smp": smpBrown, "numa": cpuFill, "numa-line": cpuLine, "xgmi": xgmiTeal, "c2c": c2cOlive, "socket": sockFill,
-	"shared": amberBg, "shared-line": amber, "shared-ink": amberInk, "wrong": redBg, "wrong-line": red,
-	"idle": idleFill, "idle-line": idleLine, "cloud": cloudFill, "tray-line": trayLine, onBar: paper,
+// Picture is a drawing that can be written as SVG.
+type Picture = svg.Picture
+
+// Colours, by their names in svg.Colors.
+const (
+	paper     = "paper"
+	ink       = "ink"
+	inkSoft   = "soft"
+	panelFill = "panel"
+	panelLine = "panel-line"
+	nvGreen   = "nvlink"
+	nvFill    = "gpu"
+	pcieBlue  = "pcie"
+	pcieFill  = "pci"
+	netViol   = "net"
+	netFill   = "nic"
+	smpBrown  = "smp"
+	cpuFill   = "numa"
+	cpuLine   = "numa-line"
+	sockFill  = "socket"
+	amber     = "shared-line"
+	amberBg   = "shared"
+	amberInk  = "shared-ink"
+	red       = "wrong-line"
+	redBg     = "wrong"
+	idleFill  = "idle"
+	idleLine  = "idle-line"
+	trayLine  = "tray-line"
+	onBar     = "on-bar" // words on a green bar
+)
+
+const (
+	pad            = 14.0 // also the room around a scene on a page, which has a frame of its own
+	captionW       = 158.0
+	boxType        = 11.0
+	smallType      = 10.0
+	captionType    = 10.5
+	unknownStroke  = 1.4
+	degradedDashes = "5 3"
+)
+
+// NewScene arranges a cluster for a page: the switches on top, below them every node. Few nodes show their NICs and
+// GPUs, more are cells in groups of those that hang on the same switches. A cluster of one node is that node.
+func NewScene(c *cluster.Cluster) *Scene {
+	if len(c.Hosts) == 1 && c.TypeOf(0) != nil {
+		return NodeScene(c, 0)
+	}
+	s, pic := newScreen(c), &picture{}
+	w := s.width()
+	bottom := s.draw(pic, pad, w)
+	return pic.scene(sceneTitle(c), w, bottom+pad, s.groups)
 }
 
-var roles = func() map[string]string {
-	m := make(map[string]string, len(palette))
-	for role, hex := range palette {
-		if role != onBar {
-			m[hex] = role
+// NodeScene draws one node in full.
+func NodeScene(c *cluster.Cluster, host int) *Scene {
+	t, pic := c.TypeOf(host), &picture{}
+	p := newPanel(c, t, []int{host})
+	p.lay(pad, pad)
+	p.draw(pic)
+	return pic.scene(p.title, p.frame.right()+pad, p.frame.bottom()+pad, newScreen(c).groups)
+}
+
+func sceneTitle(c *cluster.Cluster) string { return cmp.Or(c.Name, "cluster") }
+
+// maxPanels is how many kinds of node are drawn in full.
+const maxPanels = 6
+
+// Drawing draws a cluster for paper: the scene of its nodes below their switches, then the first node of each kind in
+// full, and a legend.
+func Drawing(c *cluster.Cluster) *svg.Picture {
+	s, pic := newScreen(c), &picture{}
+	w, scene := 760.0, len(c.Hosts) != 1 || c.TypeOf(0) == nil
+	if scene {
+		w = s.width()
+	}
+	var panels []*panel
+	more := 0
+	for _, g := range groups(c) {
+		switch {
+		case g.t == nil || scene && len(g.hosts) > 0 && g.t.Count(cluster.GPU)+g.t.Count(cluster.NUMA) == 0:
+		case len(panels) == maxPanels:
+			more++
+		default:
+			p := newPanel(c, g.t, g.hosts)
+			p.lay(0, 0)
+			w = math.Max(w, p.frame.w+2*edge)
+			panels = append(panels, p)
 		}
 	}
-	return m
-}()
-
-// role is the name of a colour in a scene.
-func role(color string) string {
-	if r, ok := roles[color]; ok {
-		return r
+	y := heading(&pic.Canvas, w, sceneTitle(c), strings.Join(titleParts(c, more), " · "))
+	if scene {
+		y = s.draw(pic, y, w) + edge
 	}
-	return color
+	for _, p := range panels {
+		p.lay((w-p.frame.w)/2, y)
+		p.draw(pic)
+		y = p.frame.bottom() + edge
+	}
+	y = drawSamples(&pic.Canvas, edge, y, w-2*edge, pic.legend())
+	note := svg.Type{Size: 11, Fill: inkSoft}
+	text := "Lines are wider the faster the link. All rates are one direction; GB = 10⁹ bytes. " + sourceText(c)
+	for _, l := range svg.Wrap(text, note, w-2*edge, 3) {
+		pic.Text(edge, y, l, note)
+		y += 15
+	}
+	return pic.Picture(sceneTitle(c), w, y+pad)
 }
 
-// picture is a scene by itself, in the colours for paper.
-func (s *Scene) picture() *svg.Picture {
-	c := &svg.Canvas{}
-	drawMarks(c, s.Marks)
-	return c.Picture(s.Width, s.Height, s.Title, paper)
+// titleParts sum up what is drawn, and how many kinds of node are not.
+func titleParts(c *cluster.Cluster, more int) []string {
+	parts := summaryParts(c.Summary())
+	if k := c.Network.Kind; k != "" {
+		parts = append(parts, netName(k))
+	}
+	if r := c.Network.Rails; r > 1 {
+		parts = append(parts, words.Plural(r, "rail"))
+	}
+	if c.Network.Reduction == cluster.Yes {
+		parts = append(parts, "in-network reduction")
+	}
+	if more > 0 {
+		parts = append(parts, words.Plural(more, "more kind")+" of node not drawn")
+	}
+	return parts
 }
 
-func drawMarks(c *svg.Canvas, list []Mark) {
-	for i := range list {
-		m := &list[i]
-		switch m.Is {
-		case isGroup:
-			c.Open(m.Class, m.Tip)
-			drawMarks(c, m.Marks)
-			c.Close()
-		case isRect:
-			c.Rect(m.X, m.Y, m.W, m.H, m.R, printColours(m.Paint))
-		case isLine:
-			c.Line(m.X, m.Y, m.X2, m.Y2, printColours(m.Paint))
-		case isPath:
-			c.Path(m.D, printColours(m.Paint))
-		case isText:
-			ty := *m.Type
-			ty.Fill = palette[ty.Fill]
-			c.Text(m.X, m.Y, m.Text, ty)
-		case isCells:
-			drawCells(c, m)
+// sourceText says where the picture comes from.
+func sourceText(c *cluster.Cluster) string {
+	if len(c.Sources) == 0 {
+		return ""
+	}
+	shown := slices.Clone(c.Sources[:min(4, len(c.Sources))])
+	for i, src := range shown {
+		// Of a file only the name: where it lay is nobody's business in a talk.
+		if file, rest, _ := strings.Cut(src, " "); strings.Contains(file, "/") {
+			shown[i] = strings.TrimSpace(path.Base(file) + " " + rest)
 		}
 	}
+	text := "Source: " + strings.TrimRight(strings.Join(shown, ", "), "; .")
+	if n := len(c.Sources) - len(shown); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text + "."
 }
 
-// drawCells paints each cell with its label.
-func drawCells(c *svg.Canvas, m *Mark) {
-	for i := range m.Cells.N {
-		b := m.at(i)
-		c.Rect(b.x, b.y, b.w, b.h, m.R, printColours(m.Paint))
-		if m.Cells.Labels != nil {
-			ty := *m.Type
-			ty.Fill = palette[ty.Fill]
-			c.Text(b.mid(), b.y+b.h/2+ty.Size*0.36, m.Cells.Labels[i], ty)
+// picture is a canvas that knows what its legend has to explain.
+type picture struct {
+	svg.Canvas
+	used map[string]bool
+}
+
+func (p *picture) note(what string) {
+	if p.used == nil {
+		p.used = make(map[string]bool)
+	}
+	p.used[what] = true
+}
+
+func (p *picture) scene(title string, w, h float64, groups []Group) *Scene {
+	return &Scene{Picture: *p.Picture(title, w, h), Groups: groups, Legend: p.legend()}
+}
+
+// legend explains what the picture has.
+func (p *picture) legend() []Sample {
+	link := func(k cluster.LinkKind, text string, w float64) Sample {
+		return Sample{key: k.String(), Text: text, Paint: svg.Paint{Stroke: linkColor(k), Width: w}}
+	}
+	solid := func(key, text string, paint svg.Paint) Sample {
+		return Sample{key: key, Text: text, Paint: paint, Solid: true}
+	}
+	cable := svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}
+	member := cable
+	member.Width = unknownStroke
+	return slices.DeleteFunc([]Sample{
+		link(cluster.NVLink, "NVLink", 5),
+		link(cluster.XGMI, "xGMI (Infinity Fabric)", 4),
+		link(cluster.C2C, "C2C (CPU–GPU)", 4),
+		link(cluster.Gaudi, "RoCE on board", 3),
+		link(cluster.Direct, "direct link", 3),
+		link(cluster.PCIe, "PCIe", 3),
+		link(cluster.SMP, "link between CPUs", 3),
+		{key: "network", Text: "network cable", Paint: cable},
+		{key: "member", Text: "belongs to; no source says by which cables", Paint: member},
+		{
+			key: "degraded", Text: "slower than it could be or than its like, or down",
+			Paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes},
+		},
+		solid("root", "PCIe root complex", svg.Paint{Fill: cpuLine, Stroke: cpuLine}),
+		solid("shared", "NIC shared by several GPUs", svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}),
+		solid("far", "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)",
+			svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}),
+		solid("idle", "NIC that is nearest to no GPU", svg.Paint{Fill: idleFill, Stroke: idleLine}),
+	}, func(s Sample) bool { return !p.used[s.key] })
+}
+
+// stroke is the width of a link: it grows with the root of the rate, so that a
+// tenfold rate is plainly thicker and still fits beside its label.
+func stroke(r unit.Rate) float64 {
+	if r <= 0 {
+		return unknownStroke
+	}
+	return math.Min(9, math.Max(1.2, 0.42*math.Sqrt(r.GBps())))
+}
+
+// linkColor is the colour of a kind of link.
+func linkColor(k cluster.LinkKind) string {
+	switch k {
+	case cluster.NVLink, cluster.XGMI, cluster.C2C, cluster.PCIe:
+		return k.String()
+	case cluster.SMP, cluster.OnDie:
+		return smpBrown
+	}
+	return inkSoft
+}
+
+// linkPaint is how a link is drawn; one trained low is red and dashed.
+func linkPaint(l *cluster.Link) svg.Paint {
+	p := svg.Paint{Stroke: linkColor(l.Kind), Width: stroke(l.Rate.Value)}
+	if trainedLow(l) != "" {
+		p.Stroke, p.Dash, p.Width = red, degradedDashes, math.Max(p.Width, 2)
+	}
+	return p
+}
+
+// drawLines sets texts below each other in the middle of a box, each line no wider
+// than the box, as many as it has room for. The first line is bold.
+func drawLines(c *svg.Canvas, b box, size float64, fill string, texts ...string) {
+	step := size * 1.25
+	all := nonEmpty(texts...)
+	all = all[:min(len(all), int(b.h/step))]
+	y := b.y + (b.h-step*float64(len(all)))/2 + size
+	for i, t := range all {
+		ty := svg.Type{Size: size, Fill: fill, Anchor: svg.Middle}
+		if i == 0 {
+			ty.Bold, ty.Size = true, size+1.5
 		}
+		// A little smaller is better than cut.
+		if full := ty.Size; svg.TextWidth(t, ty) > b.w-8 {
+			ty.Size = math.Max(full*0.86, full*(b.w-8.1)/svg.TextWidth(t, ty))
+		}
+		c.Text(b.mid(), y, svg.Fit(t, ty, b.w-8), ty)
+		y += step
 	}
 }
 
-func printColours(p *svg.Paint) svg.Paint {
-	q := *p
-	q.Fill, q.Stroke = palette[q.Fill], palette[q.Stroke]
-	return q
+// drawPile draws a box, and behind it the edges of others where it stands for several.
+func drawPile(c *svg.Canvas, b box, n int, paint svg.Paint) {
+	for i := min(n-1, 2); i > 0; i-- {
+		o := float64(i) * 3
+		c.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
+	}
+	c.Rect(b.x, b.y, b.w, b.h, 6, paint)
 }
 
-// cent rounds a coordinate to what a picture shows of it.
-func cent(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
+// caption explains a row, on the left of it.
+type caption struct {
+	y     float64 // middle
+	color string
+	text  []string
+}
+
+// draw sets the words on the left of a row; a line that is too long goes on in the next.
+func (c *caption) draw(pic *picture, x float64) {
+	var lines []string
+	for _, s := range c.text {
+		lines = append(lines, svg.Wrap(s, svg.Type{Size: captionType, Bold: true}, captionW-2, 2)...)
 	}
-	return math.Round(v*100) / 100
+	y := c.y - float64(len(lines))*6.5 + 10
+	for i, text := range lines {
+		pic.Text(x, y, text, svg.Type{Size: captionType, Fill: c.color, Bold: i == 0})
+		y += 13.5
+	}
 }

@@ -10,10 +10,11 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/svg"
 )
 
 // walk calls a function for every mark of a scene.
-func walk(list []Mark, f func(*Mark)) {
+func walk(list []svg.Mark, f func(*svg.Mark)) {
 	for i := range list {
 		f(&list[i])
 		walk(list[i].Marks, f)
@@ -23,7 +24,7 @@ func walk(list []Mark, f func(*Mark)) {
 func drawScene(t *testing.T, s *Scene) []byte {
 	t.Helper()
 	var pic bytes.Buffer
-	if err := s.picture().SVG(&pic); err != nil {
+	if err := s.SVG(&pic); err != nil {
 		t.Fatal(err)
 	}
 	return pic.Bytes()
@@ -37,11 +38,11 @@ func checkScene(t *testing.T, name string, c *cluster.Cluster, s *Scene) {
 	keys, nodes := make(map[string]bool), 0
 	switches := make(map[string]int)
 	color := func(what string) {
-		if _, ok := palette[what]; what != "" && !ok {
+		if _, ok := svg.Colors[what]; what != "" && !ok {
 			t.Errorf("%s: the colour %q has no name", name, what)
 		}
 	}
-	walk(s.Marks, func(m *Mark) {
+	walk(s.Marks, func(m *svg.Mark) {
 		if m.Key != "" {
 			if keys[m.Key] {
 				t.Errorf("%s: %s is drawn twice", name, m.Key)
@@ -64,12 +65,12 @@ func checkScene(t *testing.T, name string, c *cluster.Cluster, s *Scene) {
 			for _, n := range m.Names {
 				switches[n]++
 			}
-		case m.Is == isCells && m.Cells.What == "node":
+		case m.Is == svg.Grid && m.Cells.What == "node":
 			nodes += m.Cells.N
 			if list, err := cluster.ParseHosts(m.Cells.Hosts); err != nil || len(list) != m.Cells.N {
 				t.Errorf("%s: %d cells for %s, %v", name, m.Cells.N, m.Cells.Hosts, err)
 			}
-		case m.Is == isCells:
+		case m.Is == svg.Grid:
 			for _, n := range m.Cells.Names {
 				switches[n]++
 			}
@@ -136,7 +137,7 @@ func TestSceneOfOneNode(t *testing.T) {
 	c := alone(dgxH100(), 1)
 	s := NewScene(c)
 	keys := make(map[string]bool)
-	walk(s.Marks, func(m *Mark) { keys[m.Key] = true })
+	walk(s.Marks, func(m *svg.Mark) { keys[m.Key] = true })
 	host := c.Hosts[0].Name
 	for _, d := range c.Types[0].Devices {
 		if key := "device/" + host + "/" + d.Name; !keys[key] {

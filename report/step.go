@@ -186,7 +186,7 @@ func stepBars(d *query.StepDoc) ([]bar, error) {
 			Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(),
 			Bytes: b.Bytes.Bytes(),
 		}
-		bars = append(bars, bar{Span: s, Kind: b.Kind})
+		bars = append(bars, bar{Span: s, fill: barFill(b.Kind)})
 	}
 	return bars, nil
 }

@@ -17,7 +17,6 @@ import (
 const (
 	maxTextNICs  = 64
 	maxTextFlows = 24
-	maxTextRings = 16
 	maxTreeText  = 1200 // bytes of one tree
 )
 
@@ -28,12 +27,12 @@ func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) er
 		p := &printer{style: s, width: o.width(), terminal: o.Width}
 		v := newTrafficView(r)
 		p.printf("%s\n", p.bold(v.what()))
-		p.para("", strings.Join(v.facts(), " · "))
+		p.para("", v.facts())
 		p.transports(r)
 		p.trafficNICs(v, size)
 		p.flows(v, size)
-		p.trafficRings(v)
-		p.trafficTrees(v)
+		p.channels("Rings", v.channelsBy(ringLike), v.ringText)
+		p.channels("Trees", v.channelsBy(treeLike), v.treeText)
 		p.oddities(r)
 		return p.b.String()
 	})
@@ -41,6 +40,9 @@ func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) er
 
 // roundBytes prints an amount with three digits.
 func roundBytes(b float64) string {
+	if b == 0 {
+		return "-"
+	}
 	for _, u := range []struct {
 		size float64
 		name string
@@ -71,14 +73,9 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 	}
 	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", size))
 	t := p.columns("host", "NIC", ">ring out", ">in", ">tree out", ">in", ">GDR", "channels", "ranks", "")
-	amount := func(f float64) string {
-		if f == 0 {
-			return "-"
-		}
-		return roundBytes(f * float64(size))
-	}
+	amount := func(part float64) string { return roundBytes(part * float64(size)) }
 	shown := 0
-	for _, g := range v.likeHosts() {
+	for _, g := range v.likeHosts(4) {
 		name := cluster.FormatHosts(v.hostNames(g))
 		for _, i := range v.Hosts[g[0]].NICs {
 			shown++
@@ -108,14 +105,13 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 	p.bound(v)
 }
 
-// likeHosts puts hosts together whose NICs carry the same; few hosts stand alone,
-// with their ranks.
-func (v *trafficView) likeHosts() [][]int {
+// likeHosts puts hosts together whose NICs carry the same; up to so many hosts stand alone.
+func (v *trafficView) likeHosts(alone int) [][]int {
 	var list [][]int
 	index := map[string]int{}
 	for h := range v.Hosts {
 		var key strings.Builder
-		if len(v.Hosts) <= 4 {
+		if len(v.Hosts) <= alone {
 			fmt.Fprint(&key, h)
 		}
 		for _, i := range v.Hosts[h].NICs {
@@ -165,19 +161,14 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 	t := p.columns("from", "NIC", "to", "NIC", ">by ring", ">by tree", "channels")
 	t.Most = maxTextFlows
 	for _, f := range v.Flows {
-		cell := func(x float64) string {
-			if x == 0 {
-				return "-"
-			}
-			return roundBytes(x * float64(size))
-		}
+		amount := func(part float64) string { return roundBytes(part * float64(size)) }
 		name := func(h int) string {
 			if h < 0 {
 				return "(not in the log)"
 			}
 			return v.Hosts[h].Name
 		}
-		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree),
+		t.Row(name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), amount(f.Ring), amount(f.Tree),
 			words.Numbers(f.Channels))
 	}
 	p.table(t)
@@ -186,78 +177,42 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 	}
 }
 
-// trafficRings prints rings as they pass hosts.
-func (p *printer) trafficRings(v *trafficView) {
-	shown := 0
-	for i := range v.Channels {
-		c := &v.Channels[i]
-		if len(c.Ring) == 0 || c.RingLike != c.Index {
-			continue
+// channels prints what channels have, those that have the same in one line.
+func (p *printer) channels(title string, all [][]*traffic.Channel, text func(*traffic.Channel) string) {
+	for i, list := range all {
+		if i == 0 {
+			p.heading(title)
 		}
-		if shown == 0 {
-			p.heading("Rings")
-		}
-		if shown++; shown > maxTextRings {
+		if i == maxRings {
 			p.printf("  and more that differ: --json\n")
 			return
 		}
-		var same []int
-		for k := range v.Channels {
-			if v.Channels[k].RingLike == c.Index && len(v.Channels[k].Ring) > 0 {
-				same = append(same, v.Channels[k].Index)
-			}
-		}
-		var parts []string
-		list := v.stretches(c)
-		for k, s := range list {
-			if k == maxStretches {
-				parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(list)-k))
-				break
-			}
-			text := strings.Trim(fmt.Sprint(s.ranks), "[]")
-			if len(c.Ring) > maxTreeRanks {
-				text = words.Numbers(slices.Sorted(slices.Values(s.ranks)))
-			}
-			if len(list) > 1 {
-				text = fmt.Sprintf("%s (%s›%s)", text, dev(v.Run, s.out), dev(v.Run, s.in))
-			}
-			parts = append(parts, text)
-		}
-		text := strings.Join(parts, " ")
-		if c.Cut {
-			text += " … cut in the log"
-		}
-		p.para("  ", p.dim(words.Numbers(same)+": ")+text)
+		p.para("  ", p.dim(indexes(list)+": ")+text(list[0]))
 	}
 }
 
-// trafficTrees prints the part of trees between hosts, or of ranks of one host.
-func (p *printer) trafficTrees(v *trafficView) {
-	shown := 0
-	for i := range v.Channels {
-		c := &v.Channels[i]
-		if c.Parent == nil || c.TreeLike != c.Index {
-			continue
+// ringText writes a ring as it passes hosts.
+func (v *trafficView) ringText(c *traffic.Channel) string {
+	var parts []string
+	list := v.stretches(c)
+	for k, s := range list {
+		if k == maxStretches {
+			parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(list)-k))
+			break
 		}
-		if shown == 0 {
-			p.heading("Trees")
+		text := strings.Trim(fmt.Sprint(s.ranks), "[]")
+		if len(c.Ring) > maxTreeRanks {
+			text = words.Numbers(slices.Sorted(slices.Values(s.ranks)))
 		}
-		if shown++; shown > maxTextRings {
-			p.printf("  and more that differ: --json\n")
-			return
+		if len(list) > 1 {
+			text += " (" + s.nics + ")"
 		}
-		var same []int
-		for k := range v.Channels {
-			if v.Channels[k].TreeLike == c.Index && v.Channels[k].Parent != nil {
-				same = append(same, v.Channels[k].Index)
-			}
-		}
-		text := v.treeText(c)
-		if len(text) > maxTreeText {
-			text = text[:maxTreeText] + " … (--json has all)"
-		}
-		p.para("  ", p.dim(words.Numbers(same)+": ")+text)
+		parts = append(parts, text)
 	}
+	if c.Cut {
+		parts = append(parts, "… cut in the log")
+	}
+	return strings.Join(parts, " ")
 }
 
 // treeText writes a tree with brackets: root(child child(grandchild)).
@@ -303,6 +258,9 @@ func (v *trafficView) treeText(c *traffic.Channel) string {
 			}
 			walk(i)
 		}
+	}
+	if b.Len() > maxTreeText {
+		return b.String()[:maxTreeText] + " … (--json has all)"
 	}
 	return b.String()
 }

@@ -1,68 +1,60 @@
 package svg
 
-import "strings"
-
-// advances are the widths of the characters from space to ~ in Helvetica, in
-// thousandths of the font size, as its public metrics give them.
-var advances = [95]uint16{
-	278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
-	556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
-	1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778,
-	667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,
-	333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,
-	556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
-}
+import (
+	"cmp"
+	"strings"
+	"unicode"
+)
 
 // slack allows for the wider of the fonts in the stack: nobody knows which one
 // the viewer has.
 const slack = 1.10
 
+// advance is the width of a character in Helvetica, as a part of the font size. Characters that are about as wide are
+// taken as one: what is set here are names and figures.
+func advance(r rune) float64 {
+	switch {
+	case strings.ContainsRune("ijlftrI.,:;'|!/()[] -·", r):
+		return 0.31
+	case strings.ContainsRune("mwMW@%…", r):
+		return 0.86
+	case unicode.IsUpper(r) || r > '~':
+		return 0.7
+	}
+	return 0.556
+}
+
+func (t Type) size() float64 { return cmp.Or(t.Size, 12) }
+
 // TextWidth estimates how wide a text is set, on the safe side.
 func TextWidth(s string, t Type) float64 {
-	sum := 0
+	w := 0.0
 	for _, r := range s {
-		switch {
-		case r >= ' ' && r <= '~':
-			sum += int(advances[r-' '])
-		case r == '·' || r == '–':
-			sum += 500
-		default:
-			sum += 700
-		}
+		w += advance(r)
 	}
-	w := float64(sum) / 1000 * t.size() * slack
 	if t.Bold {
 		w *= 1.07
 	}
-	return w
+	return w * t.size() * slack
 }
 
 // Fit cuts a text so that it is no wider than w, with … for what was cut.
 func Fit(s string, t Type, w float64) string {
-	if TextWidth(s, t) <= w {
-		return s
-	}
 	runes := []rune(s)
-	for n := len(runes) - 1; n > 0; n-- {
-		cut := strings.TrimRight(string(runes[:n]), " ·,") + "…"
-		if TextWidth(cut, t) <= w {
-			return cut
-		}
+	for n := len(runes) - 1; n > 0 && TextWidth(s, t) > w; n-- {
+		s = strings.TrimRight(string(runes[:n]), " ·,") + "…"
 	}
-	return ""
+	if TextWidth(s, t) > w {
+		return ""
+	}
+	return s
 }
 
 // FitEnds cuts a text in its middle, where Fit cuts its end.
 func FitEnds(s string, t Type, w float64) string {
-	if TextWidth(s, t) <= w {
-		return s
-	}
 	runes := []rune(s)
-	for n := len(runes) - 1; n > 1; n-- {
-		cut := string(runes[:(n+1)/2]) + "…" + string(runes[len(runes)-n/2:])
-		if TextWidth(cut, t) <= w {
-			return cut
-		}
+	for n := len(runes) - 1; n > 1 && TextWidth(s, t) > w; n-- {
+		s = string(runes[:(n+1)/2]) + "…" + string(runes[len(runes)-n/2:])
 	}
 	return Fit(s, t, w)
 }

@@ -2,6 +2,7 @@ package svg
 
 import (
 	"encoding/xml"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -11,22 +12,26 @@ import (
 
 func TestWrite(t *testing.T) {
 	var c Canvas
-	c.Open("node", `a "tip" <&>`)
+	c.Open("node", `a "tip" <&>`, "")
 	c.Rect(1, 2.345, 30, 4, 2, Paint{Fill: "#fff", Stroke: "#000", Width: 1.5, Dash: "4 3"})
 	c.Text(5, 5, "x < y", Type{Bold: true, Anchor: Middle})
-	c.Path(new(Pen).Move(0, 0).Line(1, 1).Curve(1, 2, 3, 4, 5, 6).Shut().String(), Paint{Stroke: "red", Round: true})
+	c.Path(Paint{Stroke: "red", Round: true}, "M", 0.0, 0.001, "L", 1, 1, "C", 1, 2, 3, 4, 5, 6.006, "Z")
 	c.Line(0, 0, 1, 1, Paint{Stroke: "red", Opacity: 0.5})
-	c.Circle(1, 1, 2, Paint{Fill: "red"})
+	c.Close()
+	c.Add(Mark{
+		Is: Grid, X: 1, Y: 2, W: 3, H: 4, Type: &Type{Size: 10}, Paint: &Paint{Fill: "nic"},
+		Cells: &Cells{Cols: 2, N: 3, DX: 5, DY: 6, Labels: []string{"a", "", "c"}},
+	})
 	var b strings.Builder
-	if err := c.Picture(100, 50, "title & more", "#ffffff").SVG(&b); err != nil {
+	if err := c.Picture("title & more", 100, 50).SVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		`viewBox="0 0 100 50"`, `<title>title &amp; more</title>`, `<title>a &quot;tip&quot; &lt;&amp;&gt;</title>`,
-		`<rect x="1" y="2.35" width="30" height="4" rx="2" fill="#fff" stroke="#000" stroke-width="1.5" stroke-dasharray="4 3"/>`,
+		`viewBox="0 0 100 50"`, `<title>title &amp; more</title>`, `<title>a &#34;tip&#34; &lt;&amp;&gt;</title>`,
+		`<rect x="1" y="2.35" width="30" height="4" rx="2" fill="#fff" stroke="#000" stroke-width="1.5" stroke-dasharray="4 3">`,
 		`text-anchor="middle" font-weight="bold">x &lt; y</text>`,
-		`<path d="M0 0 L1 1 C1 2 3 4 5 6 Z" fill="none" stroke="red"`,
-		`opacity="0.5"`, `<circle cx="1" cy="1" r="2" fill="red"/>`,
+		`<path d="M 0 0 L 1 1 C 1 2 3 4 5 6.01 Z" fill="none" stroke="red"`,
+		`opacity="0.5"`, `<path d="M1 2h3v4h-3zm5 0h3v4h-3zM1 8h3v4h-3z" fill="#ede6fa">`, `<text x="2.5" y="13.6"`,
 	}
 	for _, w := range want {
 		if !strings.Contains(b.String(), w) {
@@ -50,10 +55,11 @@ func wellFormed(t *testing.T, s string) {
 
 func TestHostileText(t *testing.T) {
 	var c Canvas
-	c.Open("a\x00b", "\xff\x1b]]>")
+	c.Open("a\x00b", "\xff\x1b]]>", "")
 	c.Text(0, 0, "\x01</text><script>", Type{})
+	c.Close()
 	var b strings.Builder
-	if err := c.Picture(math.NaN(), math.Inf(1), "\x02", "#fff").SVG(&b); err != nil {
+	if err := c.Picture("\x02", math.NaN(), math.Inf(1)).SVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	wellFormed(t, b.String())
@@ -62,10 +68,10 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-func TestNum(t *testing.T) {
+func TestCent(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", -0.001: "0", 1.005: "1", 2.999: "3", 1.25: "1.25", -7.5: "-7.5"} {
-		if got := num(v); got != want {
-			t.Errorf("num(%v) = %s, want %s", v, got, want)
+		if got := fmt.Sprint(Cent(v)); got != want {
+			t.Errorf("Cent(%v) = %s, want %s", v, got, want)
 		}
 	}
 }

@@ -1,0 +1,343 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
+)
+
+// The parts that all charts have: a heading, axes with ticks, curves, bars over time, and samples that explain them.
+
+// box is a place on the canvas.
+type box struct{ x, y, w, h float64 }
+
+func (b box) mid() float64    { return b.x + b.w/2 }
+func (b box) bottom() float64 { return b.y + b.h }
+func (b box) right() float64  { return b.x + b.w }
+
+// overlaps reports whether two boxes overlap.
+func (b box) overlaps(o box) bool {
+	return b.x < o.right() && o.x < b.right() && b.y < o.bottom() && o.y < b.bottom()
+}
+
+// edge is the room around a picture.
+const edge = 24.0
+
+// heading writes what a picture shows and what to know about it, and returns where that ends.
+func heading(c *svg.Canvas, w float64, title string, under ...string) float64 {
+	big, small := svg.Type{Size: 19, Bold: true, Fill: ink}, svg.Type{Size: 12, Fill: inkSoft}
+	c.Text(edge, 34, svg.Fit(title, big, w-2*edge), big)
+	y := 56.0
+	for _, line := range nonEmpty(under...) {
+		c.Text(edge, y, svg.Fit(line, small, w-2*edge), small)
+		y += 17
+	}
+	return y
+}
+
+// Sample explains a kind of link or box.
+type Sample struct {
+	Text  string    `json:"text"`
+	Paint svg.Paint `json:"paint"`
+	Solid bool      `json:"solid,omitempty"` // a box, not a line
+	key   string
+}
+
+// drawSamples explains colours and lines side by side, and returns where that ends.
+func drawSamples(c *svg.Canvas, x, y, w float64, list []Sample) float64 {
+	ty, at := svg.Type{Size: 11.5, Fill: ink}, x
+	c.Open("legend", "", "")
+	for _, s := range list {
+		need := 60 + svg.TextWidth(s.Text, ty)
+		if at > x && at+need > x+w {
+			at, y = x, y+22
+		}
+		if s.Solid {
+			c.Rect(at, y-5, 30, 10, 3, s.Paint)
+		} else {
+			c.Line(at, y, at+30, y, s.Paint)
+		}
+		c.Text(at+38, y+4, s.Text, ty)
+		at += need
+	}
+	c.Close()
+	return y + 24
+}
+
+// axis maps values to a direction of a picture.
+type axis struct {
+	log      bool
+	lo, hi   float64 // values
+	from, to float64 // where they lie
+	ticks    []float64
+}
+
+func (a *axis) at(v float64) float64 {
+	lo, hi := a.lo, a.hi
+	if a.log {
+		v, lo, hi = math.Log2(math.Max(v, a.lo/2)), math.Log2(lo), math.Log2(hi)
+	}
+	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
+}
+
+// powerAxis goes in powers of a base, from the one below the values to the one above, with as many ticks as have room.
+func powerAxis(base, lo, hi, from, to float64) axis {
+	const near = 1e-9 // so much a logarithm may be off
+	first := math.Floor(math.Log2(lo)/math.Log2(base) + near)
+	last := math.Max(first+1, math.Ceil(math.Log2(hi)/math.Log2(base)-near))
+	a := axis{log: true, lo: math.Pow(base, first), hi: math.Pow(base, last), from: from, to: to}
+	for e := first; e <= last; e += math.Ceil((last - first) / 8) {
+		a.ticks = append(a.ticks, math.Pow(base, e))
+	}
+	return a
+}
+
+// evenAxis goes from zero in round steps.
+func evenAxis(hi, from, to float64) axis {
+	step := math.Pow(10, math.Floor(math.Log10(hi)))
+	for _, part := range []float64{2, 1, 0.5, 0.2} {
+		if hi/(step*part) >= 5 || part == 0.2 {
+			step *= part
+			break
+		}
+	}
+	n := math.Ceil(hi/step - 1e-9)
+	a := axis{hi: n * step, from: from, to: to}
+	for i := range int(n) + 1 {
+		a.ticks = append(a.ticks, float64(i)*step)
+	}
+	return a
+}
+
+// look is how a line is told from others: in colour, brightness, dash and mark, so that it can be printed in grey.
+type look struct {
+	color, dash string
+	mark        int
+}
+
+var looks = []look{
+	{"#14406b", "", 0},
+	{"#d1495b", "7 3", 1},
+	{"#2a9d8f", "2 3", 2},
+	{"#e09f00", "9 3 2 3", 3},
+	{"#7a4fa3", "", 1},
+	{"#4f4f4f", "7 3", 2},
+	{"#5aa9e6", "2 3", 3},
+	{"#8a5a2b", "9 3 2 3", 0},
+	{"#c2185b", "", 2},
+	{"#33691e", "7 3", 3},
+	{"#9e9e9e", "2 3", 0},
+	{"#000000", "9 3 2 3", 1},
+}
+
+// point is a value of a line; between low and high it may lie too.
+type point struct {
+	x, y, low, high float64
+	tip, note       string
+	ringed          bool
+}
+
+// line is one curve.
+type line struct {
+	name   string
+	points []point
+	look
+}
+
+// plot is lines over an axis, each with its name at its end.
+type plot struct {
+	box
+	title, across  string
+	x, y           axis
+	xTick, yTick   func(float64) string
+	lines          []line
+	nameRoom float64
+}
+
+// extent is the range of a figure of all points.
+func extent(lines []line, low, high func(*point) float64) (lo, hi float64) {
+	lo = math.Inf(1)
+	for _, l := range lines {
+		for i := range l.points {
+			lo, hi = math.Min(lo, low(&l.points[i])), math.Max(hi, high(&l.points[i]))
+		}
+	}
+	return lo, hi
+}
+
+func (p *plot) draw(c *svg.Canvas) {
+	c.Open("plot", p.title, "")
+	small := svg.Type{Size: 11, Fill: inkSoft}
+	c.Text(p.box.x-50, p.box.y-12, p.title, svg.Type{Size: 13, Bold: true, Fill: ink})
+	for _, v := range p.y.ticks {
+		c.Line(p.box.x, p.y.at(v), p.right(), p.y.at(v), svg.Paint{Stroke: panelLine})
+		small.Anchor = svg.End
+		c.Text(p.box.x-8, p.y.at(v)+4, p.yTick(v), small)
+	}
+	small.Anchor = svg.Middle
+	for _, v := range p.x.ticks {
+		c.Line(p.x.at(v), p.bottom(), p.x.at(v), p.bottom()+5, svg.Paint{Stroke: inkSoft})
+		c.Text(p.x.at(v), p.bottom()+19, p.xTick(v), small)
+	}
+	c.Line(p.box.x, p.bottom(), p.right(), p.bottom(), svg.Paint{Stroke: inkSoft})
+	c.Text(p.mid(), p.bottom()+37, p.across, small)
+	for i := range p.lines {
+		p.drawBand(c, &p.lines[i])
+	}
+	for i := range p.lines {
+		p.drawLine(c, &p.lines[i])
+	}
+	p.drawNames(c)
+	c.Close()
+}
+
+// drawBand shades where the values of a line may lie.
+func (p *plot) drawBand(c *svg.Canvas, l *line) {
+	steps := []any{"M"}
+	for _, v := range l.points {
+		steps = append(steps, p.x.at(v.x), p.y.at(v.high), "L")
+	}
+	for _, v := range slices.Backward(l.points) {
+		steps = append(steps, p.x.at(v.x), p.y.at(v.low), "L")
+	}
+	if v := l.points[0]; v.low < v.high && len(l.points) > 1 {
+		steps[len(steps)-1] = "Z"
+		c.Path(svg.Paint{Fill: l.color, Opacity: 0.12}, steps...)
+	}
+}
+
+func (p *plot) drawLine(c *svg.Canvas, l *line) {
+	c.Open("line", l.name, "")
+	letter, steps := "M", []any(nil)
+	for _, v := range l.points {
+		steps = append(steps, letter, p.x.at(v.x), p.y.at(v.y))
+		letter = "L"
+	}
+	c.Path(svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true}, steps...)
+	for _, v := range l.points {
+		x, y := p.x.at(v.x), p.y.at(v.y)
+		c.Open("point", v.tip, "")
+		l.drawMark(c, x, y)
+		if v.ringed {
+			c.Rect(x-6, y-6, 12, 12, 6, svg.Paint{Stroke: ink, Width: 1.2})
+		}
+		c.Text(x+6, y-9, v.note, svg.Type{Size: 11, Fill: ink})
+		c.Close()
+	}
+	c.Close()
+}
+
+// drawMark draws the line's mark: a disc, a square, a triangle or a diamond.
+func (l *look) drawMark(c *svg.Canvas, x, y float64) {
+	fill := svg.Paint{Fill: l.color}
+	switch l.mark {
+	case 2:
+		c.Path(fill, "M", x, y-3.6, "L", x+3.4, y+2.6, "L", x-3.4, y+2.6, "Z")
+	case 3:
+		c.Path(fill, "M", x, y-3.8, "L", x+3.8, y, "L", x, y+3.8, "L", x-3.8, y, "Z")
+	default:
+		c.Rect(x-2.8, y-2.8, 5.6, 5.6, 2.8*float64(1-l.mark), fill)
+	}
+}
+
+// drawNames writes the names of the lines beside their ends, moved apart so that none covers another.
+func (p *plot) drawNames(c *svg.Canvas) {
+	const apart = 15.0
+	end := func(l *line) point { return l.points[len(l.points)-1] }
+	order, at := make([]*line, len(p.lines)), make([]float64, len(p.lines))
+	for i := range p.lines {
+		order[i] = &p.lines[i]
+	}
+	slices.SortStableFunc(order, func(a, b *line) int { return cmp.Compare(p.y.at(end(a).y), p.y.at(end(b).y)) })
+	for i, l := range order {
+		at[i] = p.y.at(end(l).y)
+		if i > 0 {
+			at[i] = max(at[i], at[i-1]+apart)
+		}
+	}
+	for i := len(at) - 1; i >= 0; i-- {
+		at[i] = min(at[i], p.bottom()-apart*float64(len(at)-1-i))
+		l := order[i]
+		if l.name == "" {
+			continue
+		}
+		c.Line(p.x.at(end(l).x)+5, p.y.at(end(l).y), p.right()+14, at[i], svg.Paint{Stroke: l.color, Width: 0.8})
+		ty := svg.Type{Size: 12, Fill: l.color, Bold: true}
+		c.Text(p.right()+17, at[i]+4, svg.Fit(l.name, ty, p.nameRoom), ty)
+	}
+}
+
+// bar is a span as it is drawn: in a colour, with where it may end, and a note behind it.
+type bar struct {
+	Span
+	fill      string
+	low, high unit.Time
+	note      string
+}
+
+const barStep, barHigh = 28.0, 22.0
+
+// drawBars draws bars over time, a row for every track of every group in the order in which they come, and returns the
+// axis and where they end. Neighbours of one colour that are thinner than a dot are drawn as one.
+func drawBars(c *svg.Canvas, top, wide float64, bars []bar, end unit.Time) (time axis, bottom float64) {
+	type row struct {
+		y, drawn float64
+		fill     string
+	}
+	names, rows, left := svg.Type{Size: 11, Fill: ink, Anchor: svg.End}, map[string]*row{}, 0.0
+	for _, b := range bars {
+		left = max(left, svg.TextWidth(b.Group+" "+b.Track, names))
+		end = max(end, b.To, b.high)
+	}
+	left = edge + min(left, 200) + 8
+	for _, b := range bars {
+		if name := b.Group + " " + b.Track; rows[name] == nil {
+			rows[name] = &row{y: top + barStep*float64(len(rows))}
+			c.Text(left-8, rows[name].y+15, svg.Fit(name, names, left-edge), names)
+		}
+	}
+	time, bottom = evenAxis(float64(end), left, left+wide), top+barStep*float64(len(rows))
+	for _, v := range time.ticks {
+		c.Line(time.at(v), top-6, time.at(v), bottom, svg.Paint{Stroke: panelLine})
+		text := "0" // in whatever unit
+		if v > 0 {
+			text = unit.Time(v).String()
+		}
+		c.Text(time.at(v), top-12, text, svg.Type{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
+	}
+	for i := range bars {
+		r := rows[bars[i].Group+" "+bars[i].Track]
+		if to := time.at(float64(bars[i].To)); to-r.drawn >= 0.5 || r.fill != bars[i].fill {
+			bars[i].draw(c, &time, r.y)
+			r.drawn, r.fill = to, bars[i].fill
+		}
+	}
+	return time, bottom
+}
+
+func (b *bar) draw(c *svg.Canvas, time *axis, y float64) {
+	from, to := time.at(float64(b.From)), time.at(float64(b.To))
+	c.Open("bar", b.Name+": "+(b.To-b.From).String()+" from "+b.From.String(), "")
+	paint := svg.Paint{Fill: b.fill}
+	if to-from > 3 {
+		paint.Stroke, paint.Width = paper, 0.5
+	}
+	c.Rect(from, y, math.Max(0.5, to-from), barHigh, 0, paint)
+	inside := svg.Type{Size: 9, Fill: paper}
+	if text := svg.Fit(b.Name, inside, to-from-4); len(text) > 4 && to-from > 40 && b.note == "" {
+		c.Text(from+3, y+14, text, inside)
+	}
+	if b.low < b.high {
+		// White below the line, so that it shows on a dark bar too.
+		lo, hi, mid := time.at(float64(b.low)), time.at(float64(b.high)), y+barHigh/2
+		for _, p := range []svg.Paint{{Stroke: paper, Width: 3}, {Stroke: ink, Width: 1.2}} {
+			c.Path(p, "M", lo, mid, "L", hi, mid, "M", lo, mid-4, "L", lo, mid+4, "M", hi, mid-4, "L", hi, mid+4)
+		}
+		to = math.Max(to, hi)
+	}
+	c.Text(to+10, y+15, b.note, svg.Type{Size: 12, Fill: ink})
+	c.Close()
+}

@@ -1,0 +1,571 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
+)
+
+// Sizes of the network part.
+const (
+	maxBoxes = 32     // switches of a tier drawn one by one
+	maxRow   = 2600.0 // width beyond which a tier is folded
+	switchBH = 50.0
+	boxGap   = 14.0
+	maxName  = 140.0 // room for a name
+	arcRoom  = 120.0 // above a row whose switches are joined to each other
+)
+
+// nameType is how the names of hosts and switches are set when they need room.
+var nameType = svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}
+
+// netBox is a switch, or switches that are alike.
+type netBox struct {
+	ids   []int
+	names []string // short enough for the box where that can be had
+	box   box
+	at    int // in its row
+}
+
+// strip is the network as it is drawn: rows of boxes, the lowest tier last.
+type strip struct {
+	v    *netView
+	rows [][]*netBox // highest tier first
+	of   []*netBox   // per switch; nil when it is not drawn
+}
+
+func newStrip(c *cluster.Cluster) *strip {
+	s := &strip{v: newNetView(c), of: make([]*netBox, len(c.Network.Switches))}
+	parents := make([][]int, len(c.Network.Switches)) // switches of higher tiers that each hangs on
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
+			continue
+		}
+		switch a, b := l.A.Switch, l.B.Switch; {
+		case s.v.tier[a] > s.v.tier[b]:
+			parents[b] = append(parents[b], a)
+		case s.v.tier[b] > s.v.tier[a]:
+			parents[a] = append(parents[a], b)
+		}
+	}
+	place := make([]float64, len(parents)) // in its row, from 0 to 1
+	for _, tier := range slices.Backward(s.v.tiers) {
+		// Below the middle of what they hang on, cables cross little.
+		middle := make(map[int]float64)
+		for _, id := range tier {
+			for _, p := range parents[id] {
+				middle[id] += place[p] / float64(len(parents[id]))
+			}
+		}
+		tier = slices.SortedStableFunc(slices.Values(tier),
+			func(a, b int) int { return cmp.Compare(math.Round(1e6*middle[a]), math.Round(1e6*middle[b])) })
+		row := s.row(tier)
+		for i, n := range row {
+			n.at = i
+			for _, id := range n.ids {
+				s.of[id], place[id] = n, (float64(i)+0.5)/float64(len(row))
+			}
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// row makes the boxes of a tier: with full names where those fit, else with what
+// tells them apart, and where there is still no room, several switches in a box.
+func (s *strip) row(tier []int) []*netBox {
+	var one []*netBox
+	for ids := range slices.Chunk(tier, 1) {
+		one = append(one, &netBox{ids: ids})
+	}
+	for _, row := range [][]*netBox{one, s.fold(tier)} {
+		if s.named(row, false) || s.named(row, true) || len(row) <= maxBoxes && s.rowWidth(row) <= maxRow {
+			return row
+		}
+	}
+	row := []*netBox{{ids: tier}}
+	s.named(row, true)
+	return row
+}
+
+// named gives boxes the names of their switches, whole or only what tells them apart, and reports whether all fit.
+func (s *strip) named(row []*netBox, short bool) bool {
+	var names []string
+	for _, n := range row {
+		names = append(names, switchNames(s.v.c, n.ids)...)
+	}
+	if short {
+		names = shortNames(names)
+	}
+	fit := len(row) <= maxBoxes
+	for _, n := range row {
+		n.names, names = natural.Sort(slices.Clone(names[:len(n.ids)])), names[len(n.ids):]
+		fit = fit && s.nameWidth(n) <= maxName
+	}
+	return fit && s.rowWidth(row) <= maxRow
+}
+
+// fold puts switches that are alike into one box, and where all are, those that belong together.
+func (s *strip) fold(tier []int) []*netBox {
+	var row []*netBox
+	kinds, each := s.v.alike(tier), s.groupSize()
+	for _, a := range kinds {
+		row = append(row, &netBox{ids: a.ids})
+	}
+	if len(kinds) > 1 {
+		return row
+	}
+	var parts []*netBox
+	switches := s.v.c.Network.Switches
+	for i, id := range tier {
+		if i == 0 || switches[id].Rail != switches[tier[i-1]].Rail || each > 1 && i%each == 0 {
+			parts = append(parts, &netBox{})
+		}
+		last := parts[len(parts)-1]
+		last.ids = append(last.ids, id)
+	}
+	if len(parts) > 1 && len(parts) <= maxBoxes/2 {
+		return parts
+	}
+	return row
+}
+
+// groupSize is how many leaves of the described topology belong together: a group of a dragonfly, a layer of a torus or
+// a hyperx; 0 where it has no groups.
+func (s *strip) groupSize() int {
+	kind, sizes, _ := strings.Cut(s.v.c.Network.Topology, ":")
+	list := strings.Split(sizes, "x")
+	if kind == "torus" || kind == "hyperx" {
+		list = list[:len(list)-1] // the last dimension counts the groups
+	}
+	each := 1
+	for _, text := range list {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1<<16 {
+			return 0
+		}
+		each = min(each*n, 1<<20)
+	}
+	return each
+}
+
+// drop leaves the lowest tier out, for a picture that shows it elsewhere.
+func (s *strip) drop() {
+	last := len(s.rows) - 1
+	for _, n := range s.rows[last] {
+		for _, id := range n.ids {
+			s.of[id] = nil
+		}
+	}
+	s.rows = s.rows[:last]
+}
+
+func (s *strip) empty() bool { return len(s.rows) == 0 }
+
+// width is what the widest row needs.
+func (s *strip) width() float64 {
+	w := 0.0
+	for _, r := range s.rows {
+		w = math.Max(w, s.rowWidth(r))
+	}
+	return w
+}
+
+// nameWidth is what a box needs for its name.
+func (s *strip) nameWidth(n *netBox) float64 {
+	return svg.TextWidth(s.lead(n)+cluster.FormatHosts(n.names), nameType) + 10
+}
+
+// rowWidth is what boxes with their names need side by side.
+func (s *strip) rowWidth(row []*netBox) float64 {
+	each := 60.0
+	for _, n := range row {
+		each = math.Max(each, math.Min(maxName, s.nameWidth(n)))
+	}
+	return float64(len(row)) * (each + boxGap)
+}
+
+// tierGap is the room between rows of boxes: more where cables go far sideways.
+func tierGap(w float64) float64 { return math.Max(62, math.Min(w/13, 130)) }
+
+// lay places the rows in a width from the top down and returns where they end.
+func (s *strip) lay(x, y, w float64) float64 {
+	for i, row := range s.rows {
+		if s.across(row) {
+			y += arcRoom
+		}
+		pitch := w / float64(len(row))
+		bw := math.Min(150, pitch-boxGap)
+		for j, n := range row {
+			n.box = box{x + pitch*(float64(j)+0.5) - bw/2, y, bw, switchBH}
+		}
+		y += switchBH
+		if i < len(s.rows)-1 {
+			y += tierGap(w)
+		}
+	}
+	return y
+}
+
+// across reports whether switches of a row are joined to each other.
+func (s *strip) across(row []*netBox) bool {
+	return slices.ContainsFunc(row, func(n *netBox) bool {
+		return slices.ContainsFunc(n.ids, func(id int) bool { return len(s.v.across[id].speeds) > 0 })
+	})
+}
+
+// trunks collects the cables between switches.
+func (s *strip) trunks(w *wiring) {
+	for i := range s.v.c.Network.Links {
+		l := &s.v.c.Network.Links[i]
+		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
+			continue
+		}
+		a, b := s.of[l.A.Switch], s.of[l.B.Switch]
+		if a == nil || b == nil || a == b {
+			continue
+		}
+		if a.box.y > b.box.y || a.box.y == b.box.y && a.box.x > b.box.x {
+			a, b = b, a
+		}
+		t := w.between(&a.box, &b.box)
+		t.key = "trunk/" + s.first(b) + "/" + s.first(a)
+		t.addLink(l)
+	}
+}
+
+func (s *strip) draw(p *picture) {
+	for _, row := range s.rows {
+		for _, n := range row {
+			s.drawBox(p, n)
+		}
+	}
+}
+
+// lead is the number of switches that a box stands for, before their names.
+func (s *strip) lead(n *netBox) string {
+	if boxes := s.boxes(n); boxes > 1 {
+		return fmt.Sprintf("%d × ", boxes)
+	}
+	return ""
+}
+
+// first is the switch that a box is known by.
+func (s *strip) first(n *netBox) string { return s.v.c.Network.Switches[n.ids[0]].Name }
+
+func switchNames(c *cluster.Cluster, ids []int) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = c.Network.Switches[id].Name
+	}
+	return names
+}
+
+// boxes is how many switches a box stands for.
+func (s *strip) boxes(n *netBox) int {
+	count := 0
+	for _, id := range n.ids {
+		count += max(s.v.c.Network.Switches[id].Count, 1)
+	}
+	return count
+}
+
+func (s *strip) drawBox(p *picture, n *netBox) {
+	net, over := &s.v.c.Network, ""
+	switch r := s.v.oversubscription(n.ids[0]); {
+	case r > 1+even:
+		over = ratio(r) + " oversubscribed"
+	case r >= 1-even:
+		over = overWords(r)
+	}
+	texts := []string{fitList(s.lead(n), n.names, nameType, n.box.w-8), "", over}
+	rail := net.Switches[n.ids[0]].Rail
+	other := slices.ContainsFunc(n.ids, func(id int) bool { return net.Switches[id].Rail != rail })
+	if net.Rails > 1 && rail >= 0 && !other {
+		texts[1] = fmt.Sprintf("rail %d", rail)
+	}
+	names := switchNames(s.v.c, n.ids)
+	tip := s.lead(n) + cluster.FormatHosts(natural.Sort(slices.Clone(names))) + " " + net.Switches[n.ids[0]].Model
+	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(tip), "switch/"+s.first(n), names...)
+	drawPile(&p.Canvas, n.box, s.boxes(n), svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	drawLines(&p.Canvas, n.box, boxType, ink, texts...)
+	p.Close()
+}
+
+// captions says what the tiers consist of.
+func (s *strip) captions() []caption {
+	net := &s.v.c.Network
+	var out []caption
+	for _, row := range s.rows {
+		id := row[0].ids[0]
+		boxes, model := 0, net.Switches[id].Model
+		var down, up, across []string
+		for _, n := range row {
+			boxes += s.boxes(n)
+			for _, k := range n.ids {
+				model = same(model, net.Switches[k].Model)
+				down, up = append(down, s.v.downWords(k, false)), append(up, s.v.upWords(k))
+				across = append(across, s.v.across[k].each(max(net.Switches[k].Count, 1)).cables())
+			}
+		}
+		text := []string{strings.Join(nonEmpty(tierCount(boxes, s.v.tier[id]), model), " · ")}
+		say := func(lead, words, end string) {
+			if words != "" {
+				text = append(text, lead+words+end)
+			}
+		}
+		switch {
+		case !s.v.grouped(id):
+			say("down ", mostly(down), "")
+			say("up ", mostly(up), "")
+		case boxes > 1:
+			say("", mostly(down), " each")
+			say("", mostly(up), "")
+		default:
+			text = append(text, nonEmpty(mostly(down), mostly(up))...)
+		}
+		if s.across(row) {
+			say("across ", mostly(across), "")
+			say("", topologyWords(net), "")
+		} else if s.v.tier[id] == 0 {
+			say("", apartWords[net.Topology], "")
+		}
+		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
+	}
+	return out
+}
+
+// wire is the cables between two boxes.
+type wire struct {
+	trunk
+	up, down *box // of one row: the left and the right one
+	broken   int  // cables that are down
+	bad      bool // one is slower than it could be, or than its like
+	x1, x2   float64
+	key      string // what a page knows it by
+	nics     []int  // of a host, by their position among its NICs
+	plumb    bool   // goes straight down, to something wide
+}
+
+// wiring is the wires of a picture, one between any two boxes.
+type wiring struct {
+	list []wire
+	at   map[[2]*box]int
+}
+
+// between is the wire between two boxes.
+func (w *wiring) between(up, down *box) *wire {
+	if w.at == nil {
+		w.at = make(map[[2]*box]int)
+	}
+	k, ok := w.at[[2]*box{up, down}]
+	if !ok {
+		k, w.at[[2]*box{up, down}] = len(w.list), len(w.list)
+		w.list = append(w.list, wire{up: up, down: down})
+	}
+	return &w.list[k]
+}
+
+func (w *wire) addLink(l *cluster.NetLink) {
+	for _, e := range []cluster.End{l.A, l.B} {
+		if e.ToHosts() && e.NIC >= 0 && !slices.Contains(w.nics, e.NIC) {
+			w.nics = append(w.nics, e.NIC)
+		}
+	}
+	if belongs(l) {
+		w.join(l.Cables(), 0)
+	} else {
+		w.add(l.Cables(), l.Rate.Value)
+	}
+	if l.State == cluster.Down {
+		w.broken += l.Cables()
+	}
+	w.bad = w.bad || l.State == cluster.Down || cableTrouble(l) != ""
+}
+
+// count is how many of the cables are faster than a rate.
+func (t *trunk) count(than unit.Rate) int {
+	n := 0
+	for _, s := range t.speeds {
+		if s.rate > than {
+			n += s.n
+		}
+	}
+	return n
+}
+
+// slowest is the rate of the slowest cable, 0 where none is known.
+func (t *trunk) slowest() unit.Rate {
+	for _, s := range t.speeds {
+		if s.rate > 0 {
+			return s.rate
+		}
+	}
+	return 0
+}
+
+// label says what is wrong with the cables.
+func (w *wire) label() string {
+	switch all := w.count(-1); {
+	case w.broken > 0 && w.broken == all:
+		return "down"
+	case w.broken > 0:
+		return fmt.Sprintf("%d of %d down", w.broken, all)
+	case w.bad && w.slowest() > 0:
+		return w.slowest().Bits()
+	}
+	return ""
+}
+
+// hostCables joins the NICs of a host, which end at what port says, with their switches; without one, with the cloud
+// that stands for a network that nobody described.
+func (s *strip) hostCables(w *wiring, routes *cluster.Routes, cloud *box, host int, port func(nic int) *box) {
+	c := s.v.c
+	t, name := c.TypeOf(host), c.Hosts[host].Name
+	for i, nic := range t.Of(cluster.NIC) {
+		end, up, far := port(nic), cloud, "network"
+		l := cluster.NetLink{A: cluster.End{Switch: -1, NIC: i, Hosts: []cluster.Span{{First: host, N: 1}}}}
+		if sw, link := routes.Leaf(host, nic); sw >= 0 && s.of[sw] != nil {
+			up, far, l = &s.of[sw].box, s.first(s.of[sw]), c.Network.Links[link]
+		}
+		if up == nil || end == nil {
+			continue
+		}
+		if dev := &t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
+			l.Rate = dev.NIC.Rate()
+		}
+		cable := w.between(up, end)
+		cable.addLink(&l)
+		switch {
+		case name == "":
+		case len(cable.nics) == 1:
+			cable.key = fmt.Sprintf("port/%s/%d", name, cable.nics[0])
+		default:
+			cable.key = "ports/" + name + "/" + far
+		}
+	}
+}
+
+// markOdd marks the few cables of a tier that are slower than nearly all others
+// of that tier: an eighth at most, so that a network of two speeds stays as it is.
+func markOdd(wires []wire) {
+	tiers := make(map[[2]float64]*trunk)
+	for i := range wires {
+		k := [2]float64{wires[i].up.y, wires[i].down.y}
+		if tiers[k] == nil {
+			tiers[k] = &trunk{}
+		}
+		for _, s := range wires[i].speeds {
+			tiers[k].add(s.n, s.rate)
+		}
+	}
+	for i := range wires {
+		w := &wires[i]
+		all := tiers[[2]float64{w.up.y, w.down.y}]
+		if r := w.slowest(); r > 0 && 8*all.count(r) >= 7*all.count(-1) {
+			w.bad = true
+		}
+	}
+}
+
+// fan spreads the ends of wires along the edges of their boxes, in the order of
+// what they lead to, so that they do not run over each other.
+func fan(wires []wire) {
+	ends := make(map[*box][]*float64)
+	far := make(map[*float64]float64)
+	for i := range wires {
+		w := &wires[i]
+		w.x1, w.x2 = w.up.mid(), w.down.mid()
+		if w.up.y == w.down.y {
+			continue
+		}
+		far[&w.x1], far[&w.x2] = w.x2, w.x1
+		ends[w.up] = append(ends[w.up], &w.x1)
+		if !w.plumb {
+			ends[w.down] = append(ends[w.down], &w.x2)
+		}
+	}
+	for b, list := range ends {
+		slices.SortStableFunc(list, func(i, j *float64) int { return int(math.Round(far[i] - far[j])) })
+		room := math.Min(b.w-12, float64(len(list)-1)*11)
+		for k, x := range list {
+			if len(list) > 1 {
+				*x = b.mid() + room*(float64(k)/float64(len(list)-1)-0.5)
+			}
+		}
+	}
+	for i := range wires {
+		if w := &wires[i]; w.plumb {
+			w.x2 = math.Max(w.down.x+6, math.Min(w.x1, w.down.right()-6))
+		}
+	}
+}
+
+// drawWires draws cables: straight down, and between switches of one row, as in a torus or a dragonfly, as arcs above
+// it, the higher the farther apart they stand, so that groups of neighbours show.
+func (p *picture) drawWires(wires []wire) {
+	fan(wires)
+	markOdd(wires)
+	widest := 1.0
+	for i := range wires {
+		if w := &wires[i]; w.up.y == w.down.y {
+			widest = math.Max(widest, w.x2-w.x1)
+		}
+	}
+	for i := range wires {
+		w := &wires[i]
+		// Many cables meet at a switch: they are drawn thinner than links inside a
+		// node, on the same scale among themselves.
+		rate, _ := w.rate()
+		paint := svg.Paint{Stroke: netViol, Width: math.Min(5, math.Max(unknownStroke, 0.7*stroke(rate))), Opacity: 0.75}
+		what, tip := "network", w.cables()
+		if tip == "" {
+			what, tip = "member", "belongs to; cables unknown"
+		}
+		arc := w.up.y == w.down.y // which shares its cables with others: slower than those is no fault
+		if w.bad && (!arc || w.broken > 0) {
+			p.note("degraded")
+			paint.Stroke, paint.Dash, paint.Opacity, paint.Width = red, degradedDashes, 1, math.Max(2, paint.Width)
+			tip += ", something is wrong"
+		}
+		p.note(what)
+		p.Open("link network", tip, w.key)
+		if y := w.up.y; arc {
+			third, top := (w.x2-w.x1)/3, y-16-(arcRoom-28)*4/3*(w.x2-w.x1)/widest
+			p.Path(paint, "M", w.x1, y, "C", w.x1+third, top, w.x2-third, top, w.x2, y)
+		} else {
+			p.Line(w.x1, w.up.bottom(), w.x2, w.down.y, paint)
+		}
+		p.Close()
+	}
+	p.labelWires(wires)
+}
+
+// labelWires says on the cables that are wrong what is wrong with them; where many are, labels would only
+// cover each other.
+func (p *picture) labelWires(wires []wire) {
+	var used []box
+	for i := range wires {
+		w := &wires[i]
+		ty := svg.Type{Size: 10.5, Fill: red, Anchor: svg.Middle, Bold: true}
+		width := svg.TextWidth(w.label(), ty) + 6
+		b := box{(w.x1+w.x2)/2 - width/2, (w.up.bottom()+w.down.y)/2 - 8, width, 16}
+		if w.label() == "" || w.up.y == w.down.y || len(used) == 12 || slices.ContainsFunc(used, b.overlaps) {
+			continue
+		}
+		used = append(used, b)
+		p.Open("label", "", "")
+		p.Rect(b.x, b.y, b.w, b.h, 3, svg.Paint{Fill: paper, Opacity: 0.9})
+		p.Text(b.mid(), b.y+12, w.label(), ty)
+		p.Close()
+	}
+}

@@ -37,10 +37,7 @@ func (f *forecast) runs() string {
 // are and what NCCL sets up, where that was asked for.
 func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
 	f := &forecast{d, o.Verbose, o.Width}
-	if _, err := f.rows(style{}).Send(w); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) })); err != nil {
+	if err := write(w, o, func(s style) string { return f.text(s, o.width()) }); err != nil {
 		return err
 	}
 	for i := range d.Rows {
@@ -79,21 +76,17 @@ func (f *forecast) text(s style, width int) string {
 	b.WriteString(f.table(s))
 	f.limits(&b, s, width)
 	for _, t := range f.Caveats {
-		paragraph(&b, s.yellow("note")+": ", t, width)
+		paragraph(&b, "", s.yellow("note")+": "+t, width)
 	}
 	for _, r := range predict.GroupVerdicts(f.Compare) {
-		paragraph(&b, "at "+predict.Span(f.sizes(), r.Sizes)+": ", r.Text, width)
+		paragraph(&b, "", "at "+predict.Span(f.sizes(), r.Sizes)+": "+r.Text, width)
 	}
 	f.verdictOnNCCL(&b, s, width)
 	for _, a := range f.Advice {
-		lead := s.green("advice") + ": "
-		if len(f.Sides) > 1 {
-			lead = s.green("advice") + " for " + a.Layout + ": "
-		}
-		paragraph(&b, lead, a.Text, width)
+		paragraph(&b, "", s.green("advice")+when(len(f.Sides) > 1, " for "+a.Layout)+": "+a.Text, width)
 	}
 	for _, t := range f.Skipped {
-		paragraph(&b, s.yellow("left out")+": ", t, width)
+		paragraph(&b, "", s.yellow("left out")+": "+t, width)
 	}
 	return b.String()
 }
@@ -123,12 +116,7 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 			worst = max(worst, side.Gain)
 		}
 	}
-	on := func(list []string) string {
-		if len(f.Sides) == 1 {
-			return ""
-		}
-		return " on " + strings.Join(list, ", ")
-	}
+	on := func(list []string) string { return when(len(f.Sides) > 1, " on "+strings.Join(list, ", ")) }
 	if len(fine) > 0 {
 		b.WriteString(s.dim(f.runs()+"'s choice is the fastest of the candidates"+on(fine)) + "\n")
 	}
@@ -156,7 +144,7 @@ func (f *forecast) title() string {
 // table is the rows. A star stands behind what NCCL chooses where there are rows
 // that it does not, a plus behind what it cannot run.
 func (f *forecast) table(s style) string {
-	text := f.rows(s).Fit(f.columns)
+	text := s.fit(f.rows(), f.columns)
 	marks := f.marks()
 	for _, k := range []struct{ mark, means string }{
 		{"*", "* " + f.runs() + "'s choice"}, {"+", "+ not an " + f.runs() + " algorithm"},
@@ -168,23 +156,17 @@ func (f *forecast) table(s style) string {
 	return text
 }
 
-func (f *forecast) rows(s style) *texttab.Table {
-	t := texttab.New("layout", ">size (B)", ">count", "type", "algo", "proto", ">channels", ">time (us)", ">from", ">to",
-		">launch", ">latency", ">sync", ">moving", ">algbw (GB/s)", ">busbw (GB/s)", "bottleneck")
-	t.Style = s.dim
-	margin := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() })
-	for i := range t.Columns {
-		t.Columns[i].Hidden = i == 0 && !f.Compared || (i == 8 || i == 9) && !margin || i >= 10 && i <= 13 && !f.parts
-	}
+func (f *forecast) rows() *texttab.Table {
+	barred := slices.ContainsFunc(f.Rows, func(r predict.Row) bool { return r.Barred() })
+	t := texttab.New(texttab.If(f.Compared, "layout"), ">size (B)|%d", ">count", "type", "algo", "proto", ">channels",
+		">time (us)", texttab.If(barred, ">from", ">to"), texttab.If(f.parts, ">launch", ">latency", ">sync", ">moving"),
+		">algbw (GB/s)|%.2f", ">busbw (GB/s)|%.2f", "bottleneck")
 	marks := f.marks()
 	for _, r := range f.Rows {
 		p := &r.Parts
-		t.Row(
-			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels),
-			micros(r.Time), micros(r.Low), micros(r.High),
-			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()),
-			fmt.Sprintf("%.2f", r.BusBW.GBps()), f.where(r.Limit),
-		)
+		t.Add(r.Layout, r.Size, r.Count, r.Dtype, r.Algo+marks(r), r.Proto, r.Channels, micros(r.Time), micros(r.Low),
+			micros(r.High), micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), r.AlgBW.GBps(),
+			r.BusBW.GBps(), f.where(r.Limit))
 	}
 	return t
 }
@@ -229,65 +211,41 @@ func (f *forecast) where(l result.Limit) string {
 	return where(l)
 }
 
-func where(l result.Limit) string {
-	return strings.TrimSpace(string(l.Kind) + " " + l.Where)
-}
+func where(l result.Limit) string { return strings.TrimSpace(string(l.Kind) + " " + l.Where) }
 
 // limits explains every bottleneck of the table once.
 func (f *forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
 	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		keys := []string{f.where(r.Limit)}
-		if f.Compared {
-			keys = []string{r.Layout + " " + f.where(r.Limit), r.Layout + " " + r.Limit.Text}
-		}
-		if r.Limit.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
+		side := when(f.Compared, r.Layout+" ")
+		lead, text := side+f.where(r.Limit), side+r.Limit.Text
+		if r.Limit.Kind == result.ByNothing || seen[lead] || f.Compared && seen[text] {
 			continue
 		}
-		for _, k := range keys {
-			seen[k] = true
-		}
+		seen[lead], seen[text] = true, true
 		if told++; told > most {
 			return
 		}
-		lead := f.where(r.Limit)
-		if f.Compared {
-			lead = r.Layout + " " + lead
-		}
-		paragraph(b, s.dim(lead)+": ", r.Limit.Text, width)
+		paragraph(b, "", s.dim(lead)+": "+r.Limit.Text, width)
 	}
 }
 
-// paragraph writes a text behind a lead, with following lines set in.
-func paragraph(b *strings.Builder, lead, text string, width int) {
-	for i, l := range texttab.Wrap(texttab.Strip(lead)+text, width-2) {
-		if i == 0 {
-			if rest, ok := strings.CutPrefix(l, texttab.Strip(lead)); ok {
-				l = lead + rest
-			}
-			b.WriteString(l + "\n")
-			continue
-		}
-		b.WriteString("  " + l + "\n")
+// paragraph writes a text, with following lines set in by two more.
+func paragraph(b *strings.Builder, indent, text string, width int) {
+	for i, l := range texttab.Wrap(text, width-len(indent)-2) {
+		b.WriteString(when(i > 0, "  ") + indent + l + "\n")
 	}
 }
 
 // busyLinks is the table of links below a prediction.
 func busyLinks(w io.Writer, list []result.Links) error {
-	t := texttab.New(">busy (%)", ">bytes each", ">rate", "kind", "hosts", "links", "")
+	t := texttab.New(">busy (%)|%.1f", ">bytes each", ">rate", "kind", "hosts", "links", "")
 	for _, g := range list {
 		hosts := cmp.Or(g.Hosts, "network")
 		for _, u := range g.Uses {
-			rate, mark := "-", ""
-			if u.Rate > 0 {
-				rate = u.Rate.String()
-			}
-			if u.Tight {
-				mark = "bottleneck"
-			}
-			t.Row(fmt.Sprintf("%.1f", 100*u.Share), u.Bytes.String(), rate, string(u.Kind), texttab.Clean(clipped(hosts)),
-				texttab.Clean(several(u.Which)), mark)
+			t.Add(100*u.Share, u.Bytes, known(u.Rate > 0, u.Rate.String()), u.Kind, clipped(hosts), several(u.Which),
+				when(u.Tight, "bottleneck"))
 		}
 	}
 	if _, err := fmt.Fprintln(w, "\nLink load, one direction:"); err != nil {

@@ -22,34 +22,27 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	if len(d.Rows) == 0 {
 		return nil
 	}
-	of, length := passed(&d.Rows[0].Job), fmt.Sprintf(", sequence length %d", d.Rows[0].Seq)
-	if d.Rows[0].Seq == 1 {
-		length = ""
-	}
-	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s", ">"+of+"/s/GPU",
-		">TFLOPS/GPU", ">MFU", ">memory", ">global batch", "parallel")
-	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != d.Rows[0].GlobalBatch })
-	t.Columns[11].Hidden = sameBatch
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(),
-			(r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
-			fmt.Sprintf("%.0f", r.PerGPU), fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU),
-			memoryOf(unit.Volume(r.Memory["total"]), r.Has), fmt.Sprint(r.GlobalBatch), r.Parallel)
-	}
 	first := &d.Rows[0]
 	j := &first.Job
 	if d.Wrong() {
 		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
 			memoryOf(unit.Volume(first.Memory["total"]), first.Has))
 	}
-	batch := ""
-	if sameBatch {
-		batch = fmt.Sprintf(", global batch %d", j.Global)
-	}
+	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != first.GlobalBatch })
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
-		cmp.Or(d.Cluster, "the cluster"), first.GPU,
-		words.Thousands(j.Params), length, batch, j.Micro, j.Precision, j.Recompute, runBy(j), jobSettings(j))
+		cmp.Or(d.Cluster, "the cluster"), first.GPU, words.Thousands(j.Params),
+		when(j.Seq != 1, fmt.Sprintf(", sequence length %d", j.Seq)),
+		when(sameBatch, fmt.Sprintf(", global batch %d", j.Global)), j.Micro, j.Precision, j.Recompute, runBy(j),
+		jobSettings(j))
+	of := passed(j)
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">"+of+"/s|%.0f",
+		">"+of+"/s/GPU|%.0f", ">TFLOPS/GPU|%.1f", ">MFU|%.1f%%", ">memory", texttab.If(!sameBatch, ">global batch"),
+		"parallel")
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
+			100*r.MFU, memoryOf(unit.Volume(r.Memory["total"]), r.Has), r.GlobalBatch, r.Parallel)
+	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
@@ -101,11 +94,7 @@ func moreTokens(gain float64, digits int, unit string) string {
 
 // jobSettings are the settings of a job that differ from the usual ones.
 func jobSettings(j *query.JobDoc) string {
-	text := ""
-	for _, s := range j.Settings {
-		text += ", " + s
-	}
-	return text
+	return when(len(j.Settings) > 0, ", "+strings.Join(j.Settings, ", "))
 }
 
 // fastestLayout says which layout is fastest, by tokens per second, and how far behind the others are. One whose memory
@@ -120,10 +109,6 @@ func fastestLayout(rows []query.StepRow) string {
 		}
 		order = append(order, &rows[i])
 	}
-	without := ""
-	if len(small) > 0 {
-		without = "; left out, since it does not fit: " + strings.Join(small, ", ")
-	}
 	switch len(order) {
 	case 0:
 		return "none of them fits into GPU memory"
@@ -137,7 +122,7 @@ func fastestLayout(rows []query.StepRow) string {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
 	}
 	return fmt.Sprintf("%s is fastest; for as many %s %s%s", best.Layout, passed(&best.Job), strings.Join(others, ", "),
-		without)
+		when(len(small) > 0, "; left out, since it does not fit: "+strings.Join(small, ", ")))
 }
 
 // StepTimeline draws the timeline of a step on one layout.

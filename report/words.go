@@ -86,6 +86,14 @@ func (l fieldList) texts(s style) []string {
 	return out
 }
 
+// when is a text where a condition holds, else nothing.
+func when(holds bool, text string) string {
+	if holds {
+		return text
+	}
+	return ""
+}
+
 // pcieGeneration is the number people know a transfer rate by.
 func pcieGeneration(gts float64) string {
 	for i, g := range []float64{2.5, 5, 8, 16, 32, 64, 128} {

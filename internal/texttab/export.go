@@ -46,19 +46,6 @@ func (t *Table) Heads() []string {
 	return list
 }
 
-func (t *Table) shown() []int {
-	var list []int
-	for i := range t.widths() {
-		if i >= len(t.Columns) {
-			t.Columns = append(t.Columns, Column{})
-		}
-		if !t.Columns[i].Hidden {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // Select is the table with some of its columns, in the order of their names. A name is a heading, or one without its
 // unit: size is size (B). Names that no column has are left out; a table that has none of them is nil. used marks those
 // that were found.

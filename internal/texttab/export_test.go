@@ -6,8 +6,7 @@ import (
 )
 
 func TestExport(t *testing.T) {
-	tab := New("name", ">size (B)", "hidden", "state")
-	tab.Columns[2].Hidden = true
+	tab := New("name", ">size (B)", If(false, "hidden"), "state")
 	tab.Row("\x1b[31mnic0\x1b[0m", "8", "x", `a "b", c|d`)
 	tab.Row("all")
 	var b strings.Builder

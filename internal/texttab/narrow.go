@@ -18,12 +18,7 @@ const leastWrapped = 24
 // each with the first column, so that no line is broken. A last column of sentences is wrapped instead (wrapLast) and
 // asks for leastWrapped only.
 func (t *Table) fit(widths []int, columns int) [][]int {
-	var all []int
-	for i := range widths {
-		if i >= len(t.Columns) || !t.Columns[i].Hidden {
-			all = append(all, i)
-		}
-	}
+	all := t.shown()
 	if columns <= 0 || len(all) < 3 || t.span(widths, all) <= columns {
 		return [][]int{all}
 	}
@@ -31,7 +26,7 @@ func (t *Table) fit(widths []int, columns int) [][]int {
 	block := all[:1:1]
 	for _, i := range all[1:] {
 		need := t.span(widths, append(slices.Clone(block), i))
-		if i == all[len(all)-1] && t.left(i) {
+		if i == all[len(all)-1] && t.Columns[i].Align == Left {
 			need -= max(0, widths[i]-leastWrapped)
 		}
 		if len(block) > 1 && need > columns {
@@ -51,15 +46,13 @@ func (t *Table) span(widths, show []int) int {
 	return n
 }
 
-func (t *Table) left(i int) bool { return i >= len(t.Columns) || t.Columns[i].Align == Left }
-
 // wrapLast is a row as lines: one, or as many as its last cell needs where that is a text that does not fit.
 func (t *Table) wrapLast(widths, show []int, cells []string, columns int) [][]string {
 	if columns <= 0 || len(show) == 0 {
 		return [][]string{cells}
 	}
 	last := show[len(show)-1]
-	if last >= len(cells) || !t.left(last) {
+	if last >= len(cells) || t.Columns[last].Align != Left {
 		return [][]string{cells}
 	}
 	free := columns - t.span(widths, show) + widths[last]

@@ -1,13 +1,25 @@
 // Package texttab lays out text for a terminal: tables with aligned columns,
 // and paragraphs wrapped to a width.
 //
+// A table is declared by its columns, and text, CSV and Markdown come from the same ones. A column is a word: its
+// heading, before it whether it is set to the right and when it hides, behind it the format of its cells. Rows are then
+// lists of values:
+//
+//	t := texttab.New(texttab.If(verbose, "source"), ">size (B)", ">busbw (GB/s)|%.2f", "?note")
+//	t.Add(r.Source, r.Size, r.BusBW.GBps(), r.Note)
+//
+// A function per column, as in []Column[Row]{{Head, Cell: func(r Row) string}}, was measured on the tables of predict,
+// plan and step: it is a third longer, since every cell repeats the type of the row.
+//
 // Widths are counted in runes, and colour codes (SGR sequences) take no room.
 // Characters that terminals draw two cells wide are counted as one.
 package texttab
 
 import (
 	"cmp"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -24,8 +36,11 @@ const (
 // Column is a heading and how the cells below it are set.
 type Column struct {
 	Head   string
+	Format string // of values, as package fmt has it; %v when empty
 	Align  Align
 	Hidden bool // left out, with the cells of every row that stand in it
+	// Optional is left out where all its cells are empty.
+	Optional bool
 }
 
 // Table is a grid of cells. The zero value is a table without columns; rows may
@@ -34,12 +49,8 @@ type Table struct {
 	Columns []Column
 	Indent  string // before every line
 	Gap     string // between columns; two spaces when empty
-	// Plain leaves the headings out.
-	Plain bool
 	// Style, when set, wraps every heading, for instance in a colour.
 	Style func(string) string
-	// Full pads the last column too, so that every line has the same width.
-	Full bool
 	// Title says what the rows have in common, where a text above the table does; see Titled.
 	Title string
 	// Most is how many rows are laid out as text; 0 is all. CSV and Markdown have all of them.
@@ -48,62 +59,84 @@ type Table struct {
 	rows [][]string
 }
 
-// New is a table with these headings. One after > is that of a column of numbers, which are set to the right.
-func New(heads ...string) *Table {
-	t := &Table{Columns: make([]Column, len(heads))}
-	for i, h := range heads {
-		c := &t.Columns[i]
-		c.Head = h
-		if rest, ok := strings.CutPrefix(h, ">"); ok {
-			c.Head, c.Align = rest, Right
-		}
+// New is a table with these columns, each a heading. Before the heading > sets cells to the right, as numbers are, and ?
+// leaves the column out where all its cells are empty; behind it | and a format say how values are written.
+func New(columns ...string) *Table {
+	t := &Table{}
+	for word := range strings.SplitSeq(strings.Join(columns, "\n"), "\n") {
+		t.Columns = append(t.Columns, column(word))
 	}
 	return t
 }
 
-// Row appends a row. Missing cells are empty.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+// If is columns for New that are shown only where a condition holds.
+func If(shown bool, columns ...string) string {
+	mark := ""
+	if !shown {
+		mark = "!"
+	}
+	return mark + strings.Join(columns, "\n"+mark)
+}
+
+// column reads a column as New takes it.
+func column(word string) (c Column) {
+	for word != "" {
+		switch word[0] {
+		case '>':
+			c.Align = Right
+		case '?':
+			c.Optional = true
+		case '!':
+			c.Hidden = true
+		default:
+			c.Head, c.Format, _ = strings.Cut(word, "|")
+			return c
+		}
+		word = word[1:]
+	}
+	return c
+}
+
+// Row appends a row of texts. Missing cells are empty.
+func (t *Table) Row(cells ...string) {
+	for len(t.Columns) < len(cells) {
+		t.Columns = append(t.Columns, Column{})
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// Add appends a row of values, each in the format of its column. Texts are cells as they are, and a quantity that can be
+// written short is.
+func (t *Table) Add(values ...any) {
+	cells := make([]string, len(values))
+	for i, value := range values {
+		switch v := value.(type) {
+		case string:
+			cells[i] = v
+		case interface{ Short() string }:
+			cells[i] = v.Short()
+		default:
+			cells[i] = fmt.Sprintf(cmp.Or(t.Columns[i].Format, "%v"), value)
+		}
+	}
+	t.Row(cells...)
+}
 
 // Len is the number of rows so far.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Write lays the table out. On a Terminal that is too narrow, see fit.
+// Write lays the table out, without what a name in a cell could do to a terminal. On a Terminal that is too narrow, see
+// fit.
 func (t *Table) Write(w io.Writer) error {
 	if taken, err := t.Send(w); taken {
 		return err
 	}
-	var b strings.Builder
 	columns := 0
 	if c, ok := w.(Terminal); ok {
 		columns = c.Columns()
 	}
-	t.write(&b, columns)
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, Clean(t.Fit(columns)))
 	return err
-}
-
-func (t *Table) write(b *strings.Builder, columns int) {
-	widths := t.widths()
-	for i, show := range t.fit(widths, columns) {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		if !t.Plain && len(t.Columns) > 0 {
-			head := make([]string, len(t.Columns))
-			for i, c := range t.Columns {
-				head[i] = c.Head
-				if t.Style != nil && c.Head != "" {
-					head[i] = t.Style(c.Head)
-				}
-			}
-			t.line(b, widths, show, head)
-		}
-		for _, r := range t.laid() {
-			for _, part := range t.wrapLast(widths, show, r, columns) {
-				t.line(b, widths, show, part)
-			}
-		}
-	}
 }
 
 // String lays the table out into a text.
@@ -112,8 +145,33 @@ func (t *Table) String() string { return t.Fit(0) }
 // Fit lays the table out for a terminal with so many columns; 0 is any number.
 func (t *Table) Fit(columns int) string {
 	var b strings.Builder
-	t.write(&b, columns)
+	widths := t.widths()
+	for i, show := range t.fit(widths, columns) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" }) {
+			t.line(&b, widths, show, t.headings())
+		}
+		for _, r := range t.laid() {
+			for _, part := range t.wrapLast(widths, show, r, columns) {
+				t.line(&b, widths, show, part)
+			}
+		}
+	}
 	return b.String()
+}
+
+// headings are those of all columns, in the table's style.
+func (t *Table) headings() []string {
+	heads := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		heads[i] = c.Head
+		if t.Style != nil && c.Head != "" {
+			heads[i] = t.Style(c.Head)
+		}
+	}
+	return heads
 }
 
 // laid are the rows that text has.
@@ -124,18 +182,25 @@ func (t *Table) laid() [][]string {
 	return t.rows
 }
 
+// shown are the columns that are not left out.
+func (t *Table) shown() []int {
+	var list []int
+	for i, c := range t.Columns {
+		used := func(row []string) bool { return i < len(row) && row[i] != "" }
+		if !c.Hidden && (!c.Optional || slices.ContainsFunc(t.rows, used)) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
-	if !t.Plain {
-		for i, c := range t.Columns {
-			widths[i] = Width(c.Head)
-		}
+	for i, c := range t.Columns {
+		widths[i] = Width(c.Head)
 	}
 	for _, r := range t.laid() {
 		for i, cell := range r {
-			if i >= len(widths) {
-				widths = append(widths, 0)
-			}
 			widths[i] = max(widths[i], Width(cell))
 		}
 	}
@@ -149,25 +214,16 @@ func (t *Table) gap() string {
 func (t *Table) line(b *strings.Builder, widths, show []int, cells []string) {
 	var l strings.Builder
 	for k, i := range show {
-		width := widths[i]
+		if k > 0 {
+			l.WriteString(t.gap())
+		}
 		cell := ""
 		if i < len(cells) {
 			cell = cells[i]
 		}
-		align := Left
-		if i < len(t.Columns) {
-			align = t.Columns[i].Align
-		}
-		if k > 0 {
-			l.WriteString(t.gap())
-		}
-		l.WriteString(pad(cell, width, align))
+		l.WriteString(pad(cell, widths[i], t.Columns[i].Align))
 	}
-	s := t.Indent + l.String()
-	if !t.Full {
-		s = strings.TrimRight(s, " ")
-	}
-	b.WriteString(s + "\n")
+	b.WriteString(strings.TrimRight(t.Indent+l.String(), " ") + "\n")
 }
 
 // pad sets s into width cells. A longer s is returned as it is.

@@ -1,16 +1,16 @@
 package texttab
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
 
 func TestTable(t *testing.T) {
-	tab := New("name", ">rate", "hidden", "state")
+	tab := New("name", ">rate", If(false, "hidden"), "?never", "state")
 	tab.Indent = "  "
-	tab.Columns[2].Hidden = true
-	tab.Row("nic0", "400 Gb/s", "wider than its heading", "up")
+	tab.Row("nic0", "400 Gb/s", "wider than its heading", "", "up")
 	tab.Row("\x1b[31mmlx5_10\x1b[0m", "1 Gb/s", "x", "")
 	tab.Row("all")
 	want := strings.Join([]string{
@@ -28,26 +28,53 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestColumns declares columns that hide and columns of values.
+func TestColumns(t *testing.T) {
+	tab := New("name", If(true, ">size", "?>rate|%.1f"), If(false, "a", "b"), "?note")
+	tab.Add("x", 8, 1.25, "not", "shown", "")
+	tab.Add("y", short(16), "", nil, nil, "")
+	if got, want := tab.String(), "name  size  rate\nx        8   1.2\ny      16s\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	tab.Add("z", 0, 0.0, "", "", "last")
+	if got := tab.Heads(); !slices.Equal(got, []string{"name", "size", "rate", "note"}) {
+		t.Errorf("headings %q", got)
+	}
+}
+
+// short is a quantity that has a short form.
+type short int
+
+func (s short) Short() string { return fmt.Sprint(int(s)) + "s" }
+
+// TestWriteClean: a name cannot act on a terminal.
+func TestWriteClean(t *testing.T) {
+	tab := New("name")
+	tab.Row("a\x1b[31m\x1b]0;title\ab")
+	var b strings.Builder
+	if err := tab.Write(&b); err != nil || strings.ContainsAny(b.String(), "\x1b\a") {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
 func TestTableForms(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		tab  Table
+		tab  *Table
+		rows [][]string
 		want string
 	}{
-		{"empty", Table{}, ""},
-		{"plain", Table{Plain: true, Columns: []Column{{Head: "long heading"}}, rows: [][]string{{"a", "b"}}}, "a  b\n"},
-		{"gap and full", Table{Gap: "|", Full: true, rows: [][]string{{"a", "b"}, {"cc", "dd"}}}, "a |b \ncc|dd\n"},
+		{"empty", &Table{}, nil, ""},
+		{"no headings", &Table{Gap: "|"}, [][]string{{"a", "b"}, {"cc", "dd"}}, "a |b\ncc|dd\n"},
 		{
-			"style",
-			Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}},
+			"style", &Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper}, [][]string{{"xyz"}},
 			"  H\nxyz\n",
 		},
-		{
-			"center",
-			Table{Columns: []Column{{Head: "head", Align: Center}}, rows: [][]string{{"x"}}, Full: true},
-			"head\n x  \n",
-		},
+		{"center", &Table{Columns: []Column{{Head: "head", Align: Center}}}, [][]string{{"x"}}, "head\n x\n"},
 	} {
+		for _, r := range c.rows {
+			c.tab.Row(r...)
+		}
 		if got := c.tab.String(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -13,34 +14,18 @@ import (
 
 // BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
 func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
-	head := ""
-	var t *texttab.Table
-	flush := func() error {
-		if t == nil {
-			return nil
+	for rest := d.Rows; len(rest) > 0; {
+		t := texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
+		t.Title = rest[0].Setup
+		fmt.Fprintf(w, "%s%s\n", when(len(rest) < len(d.Rows), "\n"), t.Title)
+		for ; len(rest) > 0 && rest[0].Setup == t.Title; rest = rest[1:] {
+			r := &rest[0]
+			t.Add(r.Size, algoChange(r), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median),
+				plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
 		}
-		return t.Write(w)
-	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		if h := r.Setup; h != head || t == nil {
-			if err := flush(); err != nil {
-				return err
-			}
-			if head != "" {
-				fmt.Fprintln(w)
-			}
-			head = h
-			fmt.Fprintln(w, head)
-			t = texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
-			t.Title = texttab.Clean(head)
+		if err := t.Write(w); err != nil {
+			return err
 		}
-		t.Row(r.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old),
-			microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N),
-			verdictText(r))
-	}
-	if err := flush(); err != nil {
-		return err
 	}
 	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(d.Rows), "row"), 100*d.Geomean,
 		noneChanged(d.Rows))
@@ -54,12 +39,8 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 
 // noneChanged says of an average over rows none of which is told from noise that it is noise too.
 func noneChanged(rows []diff.Row) string {
-	for i := range rows {
-		if v := rows[i].Verdict; v != diff.Same && v != diff.Unknown {
-			return ""
-		}
-	}
-	return ", which cannot be told from noise"
+	told := func(r diff.Row) bool { return r.Verdict != diff.Same && r.Verdict != diff.Unknown }
+	return when(!slices.ContainsFunc(rows, told), ", which cannot be told from noise")
 }
 
 // printAlone tells of rows that one side has.
@@ -77,10 +58,7 @@ func printAlone(w io.Writer, when string, list []diff.Measured, all bool) {
 }
 
 func algoChange(r *diff.Row) string {
-	if r.Old.Algo == r.New.Algo {
-		return r.Old.Algo
-	}
-	return r.Old.Algo + " → " + r.New.Algo
+	return r.Old.Algo + when(r.New.Algo != r.Old.Algo, " → "+r.New.Algo)
 }
 
 func microText(us float64) string { return unit.Time(us * 1e6).String() }

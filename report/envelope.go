@@ -22,15 +22,9 @@ func Envelope(w io.Writer, d *query.EnvelopeDoc) error {
 			return err
 		}
 		for _, l := range c.Lines {
-			if l.Note == "" {
-				continue
-			}
-			for k, text := range texttab.Wrap(strings.TrimSpace(l.Name)+": "+l.Note, 96) {
-				if k > 0 {
-					text = "  " + text
-				}
-				fmt.Fprintln(w, "  "+text)
-			}
+			var note strings.Builder
+			paragraph(&note, "  ", strings.TrimSpace(l.Name)+": "+l.Note, 100)
+			fmt.Fprint(w, when(l.Note != "", note.String()))
 		}
 	}
 	return nil

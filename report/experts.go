@@ -12,11 +12,10 @@ import (
 func Experts(w io.Writer, d *query.ExpertsDoc) error {
 	fmt.Fprintf(w, "%d experts of %d GPUs (%s %s), %d for a token of %d elements, %s kernels\n", d.Experts, d.GPUs,
 		d.Cluster, d.Layout, d.TopK, d.Hidden, d.Mode)
-	t := texttab.New(">tokens", "", "type", ">time", ">from", ">to", ">in node", ">RDMA", ">GB/s", "limit")
+	t := texttab.New(">tokens", "", "type", ">time", ">from", ">to", ">in node", ">RDMA", ">GB/s|%.0f", "limit")
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		t.Row(fmt.Sprint(r.Tokens), r.Op, r.Dtype, r.Time.String(), r.Low.String(), r.High.String(), r.Inside.String(),
-			r.Across.String(), fmt.Sprintf("%.0f", float64(r.Bandwidth)/1e9), r.Bottleneck)
+		t.Add(r.Tokens, r.Op, r.Dtype, r.Time, r.Low, r.High, r.Inside, r.Across, r.Bandwidth.GBps(), r.Bottleneck)
 	}
 	if err := t.Write(w); err != nil {
 		return err

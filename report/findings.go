@@ -14,11 +14,7 @@ import (
 // Findings prints what an audit found: one paragraph each with a mark for how
 // serious it is, where it is, what it does and how to fix it.
 func Findings(w io.Writer, fs []finding.Finding, o TextOptions) error {
-	if taken, err := FindingsTable(fs).Send(w); taken {
-		return err
-	}
-	_, err := io.WriteString(w, printed(o, func(s style) string { return findingsText(fs, s, o.width()) }))
-	return err
+	return Audit(w, &query.AuditDoc{Audit: fs}, o)
 }
 
 // Audit prints findings, and what could not be looked at.
@@ -39,11 +35,8 @@ func Audit(w io.Writer, d *query.AuditDoc, o TextOptions) error {
 func FindingsTable(fs []finding.Finding) *texttab.Table {
 	t := texttab.New("severity", "finding", "where", ">confidence (%)", "text", "fix")
 	for _, f := range fs {
-		sure := ""
-		if f.Confidence > 0 {
-			sure = fmt.Sprintf("%.0f", 100*f.Confidence)
-		}
-		t.Row(f.Severity.String(), f.ID, f.Where, sure, cmp.Or(f.Text, f.Title), f.Fix)
+		t.Add(f.Severity, f.ID, f.Where, when(f.Confidence > 0, fmt.Sprintf("%.0f", 100*f.Confidence)),
+			cmp.Or(f.Text, f.Title), f.Fix)
 	}
 	return t
 }
@@ -53,18 +46,9 @@ func findingsText(fs []finding.Finding, s style, width int) string {
 	b.WriteString(s.bold("Audit") + "  " + cmp.Or(finding.Count(fs).String(), "no problems found") + "\n")
 	for _, f := range fs {
 		b.WriteString("  " + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "  " + f.Where + "\n")
-		for _, l := range texttab.Wrap(f.Text, width-4) {
-			b.WriteString("    " + l + "\n")
-		}
-		if f.Fix == "" {
-			continue
-		}
-		for i, l := range texttab.Wrap(f.Fix, width-9) {
-			lead := "         "
-			if i == 0 {
-				lead = "    " + s.green("fix:") + " "
-			}
-			b.WriteString(lead + l + "\n")
+		hanging(&b, "    ", "    ", texttab.Wrap(f.Text, width-4))
+		if f.Fix != "" {
+			hanging(&b, "    "+s.green("fix:")+" ", "         ", texttab.Wrap(f.Fix, width-9))
 		}
 	}
 	return b.String()

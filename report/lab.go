@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -26,12 +27,8 @@ func Labs(w io.Writer, list []*lab.State) error {
 // Lab writes a lab's nodes, cables and faults.
 func Lab(w io.Writer, s *lab.State) error {
 	p := s.Plan
-	rootless := ""
-	if s.Rootless {
-		rootless = ", rootless"
-	}
 	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale,
-		rootless)
+		when(s.Rootless, ", rootless"))
 	nodes := labNodes(p)
 	nodes.Title = "lab " + s.Name
 	if err := nodes.Write(w); err != nil {
@@ -65,7 +62,7 @@ func labNodes(p *lab.Plan) *texttab.Table {
 		name, ranks := n.Name, fmt.Sprint(n.GPUs)
 		for _, i := range n.NICs {
 			x := &p.NICs[i]
-			t.Row(name, ranks, x.Name, x.Addr.String(), x.Rate.Bits(), fmt.Sprint(x.MTU), p.Switches[x.Switch].Name)
+			t.Add(name, ranks, x.Name, x.Addr, x.Rate.Bits(), x.MTU, p.Switches[x.Switch].Name)
 			name, ranks = "", ""
 		}
 		if len(n.NICs) == 0 {
@@ -79,27 +76,18 @@ func labNodes(p *lab.Plan) *texttab.Table {
 // them are alike.
 func labInside(w io.Writer, p *lab.Plan) {
 	if p.Inside != lab.Links {
-		for i := range p.Nodes {
-			if p.Nodes[i].GPUs > 1 {
-				fmt.Fprintln(w, "\ninside nodes: shared memory of this machine")
-				return
-			}
-		}
+		several := func(n lab.Node) bool { return n.GPUs > 1 }
+		fmt.Fprint(w, when(slices.ContainsFunc(p.Nodes, several), "\ninside nodes: shared memory of this machine\n"))
 		return
 	}
 	fmt.Fprintln(w)
 	for i := range p.Inner {
-		var rates []unit.Rate
-		count := map[unit.Rate]int{}
-		example := map[unit.Rate]string{}
+		var links grouped[unit.Rate, string]
 		for _, l := range p.Inner[i].Links {
-			if count[l.Rate]++; count[l.Rate] == 1 {
-				rates = append(rates, l.Rate)
-				example[l.Rate] = l.Name
-			}
+			links.put(l.Rate, l.Name)
 		}
-		for _, r := range rates {
-			fmt.Fprintf(w, "inside nodes: %d links of %v in one direction, such as %s\n", count[r], r, example[r])
+		for rate, names := range links.all() {
+			fmt.Fprintf(w, "inside nodes: %d links of %v in one direction, such as %s\n", len(names), rate, names[0])
 		}
 	}
 }

@@ -31,15 +31,10 @@ func Link(w io.Writer, doc *query.LinkDoc) error {
 				rates = append(rates, float64(s.Rate))
 			}
 		}
-		fmt.Fprintf(w, "%s: %s from %s to %s", who, words.Plural(len(d.samples), "sample"), linkTime(d.samples[0].At),
-			linkTime(d.samples[len(d.samples)-1].At))
-		if len(rates) > 0 {
-			fmt.Fprintf(w, ", median %.3g GB/s", stats.Median(rates)/1e9)
-		}
-		if failed > 0 {
-			fmt.Fprintf(w, ", %d failed", failed)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "%s: %s from %s to %s%s%s\n", who, words.Plural(len(d.samples), "sample"),
+			linkTime(d.samples[0].At), linkTime(d.samples[len(d.samples)-1].At),
+			when(len(rates) > 0, fmt.Sprintf(", median %.3g GB/s", stats.Median(rates)/1e9)),
+			when(failed > 0, fmt.Sprintf(", %d failed", failed)))
 	}
 	return nil
 }

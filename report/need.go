@@ -1,9 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
@@ -35,42 +36,19 @@ func Need(w io.Writer, d *query.NeedDoc) error {
 			return err
 		}
 	}
-	for _, text := range []string{d.Slower, d.Text} {
-		if text == "" {
-			continue
-		}
-		fmt.Fprintln(w)
-		for _, l := range texttab.Wrap(text, 100) {
-			fmt.Fprintln(w, l)
-		}
+	for _, text := range nonEmpty(d.Slower, d.Text) {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(texttab.Wrap(text, 100), "\n"))
 	}
 	return nil
 }
 
 // needTable is variants of a cluster with what they gain, or whether they are enough.
 func needTable(rows []query.NeedRow, gain bool) *texttab.Table {
-	last := "enough"
-	if gain {
-		last = ">gain"
-	}
-	t := texttab.New("", ">step", ">longer", last, "better with")
-	t.Columns[4].Hidden = !slices.ContainsFunc(rows, func(r query.NeedRow) bool { return r.Setting != "" })
+	t := texttab.New("", ">step", ">longer|%.1f%%", texttab.If(!gain, "enough"), texttab.If(gain, ">gain|%.1f%%"),
+		"?better with")
 	for _, r := range rows {
-		with := ""
-		if r.Setting != "" {
-			with = fmt.Sprintf("%s: %s, %.1f%% longer", r.Setting, r.Best.Short(), 100*r.BestOver)
-		}
-		cell := "no"
-		if r.Enough {
-			cell = "yes"
-		}
-		if r.Now {
-			cell += ", now"
-		}
-		if gain {
-			cell = fmt.Sprintf("%.1f%%", 100*r.Gain)
-		}
-		t.Row("  "+r.What, r.Step.Short(), fmt.Sprintf("%.1f%%", 100*r.Over), cell, with)
+		t.Add("  "+r.What, r.Step, 100*r.Over, cmp.Or(when(r.Enough, "yes"), "no")+when(r.Now, ", now"), 100*r.Gain,
+			when(r.Setting != "", fmt.Sprintf("%s: %s, %.1f%% longer", r.Setting, r.Best.Short(), 100*r.BestOver)))
 	}
 	return t
 }

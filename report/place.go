@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/texttab"
@@ -18,21 +19,10 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 		cmp.Or(d.Cluster, "the cluster"), words.Plural(d.PerNode, "GPU"), d.Parallel, words.Plural(d.Tried, "placement"))
 	t := texttab.New("nodes", "leaves", ">step", ">expected", ">exposed", ">longer", "", "chosen by")
 	add := func(r *query.PlaceRow) {
-		longer, tie := "", ""
-		if r.Longer > 0 {
-			longer = r.Longer.Short()
-			if !r.Tied {
-				longer += fmt.Sprintf(" (%s–%s)", r.LongerLow.Short(), r.LongerHigh.Short())
-			}
-		}
-		if r.Tied {
-			tie = "tie"
-		}
-		if r.Hosts == d.Best.Hosts {
-			tie = "best"
-		}
-		t.Row(hostList(natural.Sort(slices.Clone(r.Names())), 40), leafText(r.Leaves), r.Step.Short(),
-			fmt.Sprintf("%s–%s", r.Low.Short(), r.High.Short()), r.Exposed.Short(), longer, tie, r.Why)
+		longer := r.Longer.Short() + when(!r.Tied, fmt.Sprintf(" (%s–%s)", r.LongerLow.Short(), r.LongerHigh.Short()))
+		t.Add(hostList(natural.Sort(slices.Clone(r.Names())), 40), leafText(r.Leaves), r.Step,
+			r.Low.Short()+"–"+r.High.Short(), r.Exposed, when(r.Longer > 0, longer),
+			cmp.Or(when(r.Hosts == d.Best.Hosts, "best"), when(r.Tied, "tie")), r.Why)
 	}
 	shown := map[string]bool{}
 	for i := range d.Rows {
@@ -48,11 +38,8 @@ func Place(w io.Writer, d *query.PlaceDoc) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	for _, l := range texttab.Wrap(d.Text, 100) {
-		fmt.Fprintln(w, l)
-	}
-	return nil
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(texttab.Wrap(d.Text, 100), "\n"))
+	return err
 }
 
 // leafText is nodes by leaf: leaf1 4, leaf2 2.

@@ -28,17 +28,13 @@ func Plan(w io.Writer, d *query.PlanDoc) error {
 			return err
 		}
 	}
-	if len(d.Variants) > 0 {
-		fmt.Fprintln(w)
-	}
+	fmt.Fprint(w, when(len(d.Variants) > 0, "\n"))
 	base := &d.Plans[0]
 	for i := range d.Variants {
 		v := &d.Variants[i]
 		r := &v.Plans[0]
-		against := ""
-		if v.Goal.Head != "" {
-			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million)
-		}
+		against := when(v.Goal.Head != "",
+			fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.Million, v.Goal.Unit, base.Million))
 		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% %s/s%s): %s\n", v.Set, r.Step.Short(),
 			base.Step.Short(), float64(100*(base.Step/r.Step-1)), passed(&d.Job), against, r.Parallel)
 	}
@@ -75,16 +71,8 @@ func planOf(w io.Writer, d *query.PlanDoc) error {
 // planHead says what was asked, and how much of it was looked at.
 func planHead(w io.Writer, d *query.PlanDoc) {
 	base := &d.Job
-	name := d.Cluster
-	if d.Set != "" {
-		name += " with " + d.Set
-	}
-	upTo := ""
-	if d.Spaces > 1 {
-		upTo = "up to "
-	}
-	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, name, upTo,
-		words.Plural(d.GPUs, "GPU"), d.GPU,
+	fmt.Fprintf(w, "%s on %s%s, %s%s (%s): %s parameters, %s per step, %s, %s\n", d.Model, d.Cluster,
+		when(d.Set != "", " with "+d.Set), when(d.Spaces > 1, "up to "), words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Params), batchOf(base), base.Precision, runBy(base))
 	if d.BatchRule != "" {
 		fmt.Fprintf(w, "global batch %d by default: %s; --global-batch names another\n", d.Batch, d.BatchRule)
@@ -110,10 +98,7 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 // runBy is the framework of a job with its kernels: frameworks differ in them, and a comparison of two is one of those
 // too.
 func runBy(j *query.JobDoc) string {
-	if j.Framework == "" {
-		return j.Kernels
-	}
-	return j.Framework + " with " + j.Kernels + " kernels"
+	return cmp.Or(when(j.Framework != "", j.Framework+" with "+j.Kernels+" kernels"), j.Kernels)
 }
 
 // batchOf is a global batch in words.
@@ -129,32 +114,21 @@ func passed(j *query.JobDoc) string { return counted(j.Seq == 1) }
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">expected", ">"+passed(&d.Job)+"/s/GPU", ">MFU",
-		">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "options")
-	t.Columns[1].Hidden = d.Goal.Head == ""
-	t.Columns[2].Hidden = d.Spaces == 1
-	t.Columns[13].Hidden = !slices.ContainsFunc(d.Plans,
-		func(p query.PlanRow) bool { return len(p.Options) > 0 })
+	t := texttab.New(">", texttab.If(d.Goal.Head != "", ">"+d.Goal.Head+"|%.4g"), texttab.If(d.Spaces > 1, ">GPUs"),
+		">step", ">expected", ">"+passed(&d.Job)+"/s/GPU|%.0f", ">MFU|%.1f%%", ">memory", "parallel", ">micro-batch",
+		"recompute", "schedule", "order", texttab.If(slices.ContainsFunc(d.Plans, hasOptions), "options"))
 	for i := range d.Plans {
 		p := &d.Plans[i]
-		rank, schedule, order := fmt.Sprint(p.Rank), "-", "-"
-		if p.Tied {
-			rank += "="
-		}
-		if p.Parallel.PP > 1 {
-			schedule, order = p.Schedule, string(p.Parallel.Order)
-		}
-		t.Row(
-			rank, fmt.Sprintf("%.4g", p.Million), fmt.Sprint(p.GPUs), p.Step.Short(), spanRange(p.Low, p.High),
-			fmt.Sprintf("%.0f", p.PerGPU),
-			fmt.Sprintf("%.1f%%", 100*p.MFU), memoryOf(unit.Volume(p.Row.Memory["total"]), p.Row.Has)+tightMark(p),
-			p.Parallel.String(),
-			fmt.Sprint(p.Micro), p.Recompute,
-			schedule, order, cmp.Or(strings.Join(p.Options, ", "), "-"),
-		)
+		piped := p.Parallel.PP > 1
+		t.Add(fmt.Sprint(p.Rank)+when(p.Tied, "="), p.Million, p.GPUs, p.Step, spanRange(p.Low, p.High), p.PerGPU,
+			100*p.MFU, memoryOf(p.Row.Memory["total"], p.Row.Has)+when(p.Tight, " tight"), p.Parallel, p.Micro,
+			p.Recompute, known(piped, p.Schedule), known(piped, string(p.Parallel.Order)),
+			cmp.Or(strings.Join(p.Options, ", "), "-"))
 	}
 	return t
 }
+
+func hasOptions(p query.PlanRow) bool { return len(p.Options) > 0 }
 
 // spanRange is two times, with one unit where they have the same.
 func spanRange(low, high unit.Span) string {
@@ -166,16 +140,8 @@ func spanRange(low, high unit.Span) string {
 }
 
 // memoryOf is what a GPU needs of what it has.
-func memoryOf(needs unit.Volume, has unit.Bytes) string {
-	return fmt.Sprintf("%.1f of %.0f GiB", needs.GiB(), unit.Volume(has).GiB())
-}
-
-// tightMark marks a plan whose memory may not do.
-func tightMark(p *query.PlanRow) string {
-	if p.Tight {
-		return " tight"
-	}
-	return ""
+func memoryOf(needs, has unit.Bytes) string {
+	return fmt.Sprintf("%.1f of %.0f GiB", unit.Volume(needs).GiB(), unit.Volume(has).GiB())
 }
 
 // planTight says what tight means.
@@ -200,11 +166,8 @@ func planTie(w io.Writer, d *query.PlanDoc) {
 		t.Plans[len(t.Plans)-1], 100*(t.Margin-1))
 	fmt.Fprintf(w, "order: %s\n", t.Order)
 	for _, f := range t.For {
-		pick := ""
-		if f.Rank > 1 {
-			pick = fmt.Sprintf(" (--pick %d writes its files)", f.Rank)
-		}
-		fmt.Fprintf(w, "for plan %d: %s%s\n", f.Rank, f.Reason, pick)
+		fmt.Fprintf(w, "for plan %d: %s%s\n", f.Rank, f.Reason,
+			when(f.Rank > 1, fmt.Sprintf(" (--pick %d writes its files)", f.Rank)))
 	}
 }
 
@@ -225,15 +188,9 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 		fmt.Fprintf(w, "would help plan 1: %s with %s: %s\n", moreTokens(c.Gain, 1, passed(&d.Job)), c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
-		tied := ""
-		if o.Tied {
-			tied = ", too little to tell"
-		}
-		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain,
-			d.Goal.Better(), tied, o.Settings)
-		if o.Difference != "" {
-			fmt.Fprintf(w, "  %s\n", o.Difference)
-		}
+		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s%s, by %s\n%s", o.Framework, o.Step.Short(), 100*o.Gain,
+			d.Goal.Better(), when(o.Tied, ", too little to tell"), o.Settings,
+			when(o.Difference != "", "  "+o.Difference+"\n"))
 	}
 	if len(help) == 0 && d.Plans[0].NCCL != nil {
 		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice "+

@@ -233,8 +233,16 @@ func (f *forecast) limits(b *strings.Builder, s style, width int) {
 
 // paragraph writes a text, with following lines set in by two more.
 func paragraph(b *strings.Builder, indent, text string, width int) {
-	for i, l := range texttab.Wrap(text, width-len(indent)-2) {
-		b.WriteString(when(i > 0, "  ") + indent + l + "\n")
+	hanging(b, indent, indent+"  ", texttab.Wrap(text, width-len(indent)-2))
+}
+
+// hanging writes lines, the first behind something else than the others.
+func hanging(b *strings.Builder, first, rest string, lines []string) {
+	for i, l := range lines {
+		if i > 0 {
+			first = rest
+		}
+		b.WriteString(first + l + "\n")
 	}
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 )
 
 // Scale prints a job on more and more nodes.
@@ -45,38 +45,24 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 }
 
 func scaleTitle(d *query.ScaleDoc) string {
-	kind := "weak"
-	if d.Strong {
-		kind = "strong"
-	}
-	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, kind)
+	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, cmp.Or(when(d.Strong, "strong"), "weak"))
 }
 
 // counted is what rates count.
 func counted(pictures bool) string {
-	if pictures {
-		return "samples"
-	}
-	return "tokens"
+	return cmp.Or(when(pictures, "samples"), "tokens")
 }
 
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+counted(d.Pictures)+"/s",
-		">"+counted(d.Pictures)+"/s/GPU", ">MFU", ">memory", ">goodput", ">efficiency", "", "limit", "parallel")
-	t.Columns[8].Hidden = !(d.Rows[0].Goodput > 0)
+	of := counted(d.Pictures)
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">"+of+"/s|%.0f", ">"+of+"/s/GPU|%.0f", ">MFU|%.1f%%",
+		">memory", texttab.If(d.Rows[0].Goodput > 0, ">goodput|%.1f%%"), ">efficiency|%.1f%%", "", "limit", "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
-		if r.Knee {
-			mark += " knee"
-		}
-		t.Row(
-			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()),
-			fmt.Sprintf("%.0f", r.Counted()/float64(r.GPUs)), fmt.Sprintf("%.1f%%", 100*r.MFU),
-			memoryOf(unit.Volume(r.Memory), r.Has),
-			fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
-		)
+		bar := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
+		t.Add(r.Nodes, r.GPUs, r.Step, r.Exposed, r.Counted(), r.Counted()/float64(r.GPUs), 100*r.MFU,
+			memoryOf(r.Memory, r.Has), 100*r.Goodput, 100*r.Efficiency, bar+when(r.Knee, " knee"), r.Bottleneck, r.Parallel)
 	}
 	return t
 }

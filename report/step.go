@@ -10,7 +10,6 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
-	"busbar.dev/unit"
 )
 
 // mostAdvice is how many changes are printed.
@@ -26,7 +25,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	j := &first.Job
 	if d.Wrong() {
 		fmt.Fprintf(w, "does not fit: %s of memory per GPU; times below assume GPUs with enough\n",
-			memoryOf(unit.Volume(first.Memory["total"]), first.Has))
+			memoryOf(first.Memory["total"], first.Has))
 	}
 	sameBatch := !slices.ContainsFunc(d.Rows, func(r query.StepRow) bool { return r.GlobalBatch != first.GlobalBatch })
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters%s%s, micro-batch %d, %s, recompute %s, %s%s\n", j.Model,
@@ -41,7 +40,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Add(r.Layout, r.Step, r.Compute, r.Exposed, r.Bubble, r.Optimizer+r.Host, r.TokensPerS, r.PerGPU, r.TFLOPSPerGPU,
-			100*r.MFU, memoryOf(unit.Volume(r.Memory["total"]), r.Has), r.GlobalBatch, r.Parallel)
+			100*r.MFU, memoryOf(r.Memory["total"], r.Has), r.GlobalBatch, r.Parallel)
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -62,7 +61,7 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		r.Margin)
 	if f := r.Fitting; f != nil {
 		fmt.Fprintf(w, "  fits: %s: step %s (%s), %s; busbar plan searches for the best\n", f.Settings, f.Step.Short(),
-			spanRange(f.Low, f.High), memoryOf(unit.Volume(f.Memory), r.Has))
+			spanRange(f.Low, f.High), memoryOf(f.Memory, r.Has))
 	}
 	if groups {
 		for _, g := range r.Groups {

@@ -101,23 +101,20 @@ type printer struct {
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
 // para prints a wrapped text; lines after the first are indented by two more.
-func (p *printer) para(indent, s string) {
-	for i, l := range texttab.Wrap(s, p.width-len(indent)-2) {
-		if i > 0 {
-			p.b.WriteString("  ")
-		}
-		p.printf("%s%s\n", indent, l)
-	}
-}
+func (p *printer) para(indent, s string) { paragraph(&p.b, indent, s, p.width) }
 
 // list prints pieces with a dot between them, wrapped between pieces.
 func (p *printer) list(first, rest string, pieces []string) {
-	for i, l := range texttab.Flow(pieces, p.dim(" · "), p.width-texttab.Width(first)) {
-		if i == 0 {
-			p.printf("%s%s\n", first, l)
-			continue
-		}
-		p.printf("%s%s\n", rest, l)
+	hanging(&p.b, first, rest, texttab.Flow(pieces, p.dim(" · "), p.width-texttab.Width(first)))
+}
+
+// few prints as many lines as there is room for, and what is said of the rest.
+func (p *printer) few(lead string, lines []string, most int, rest string) {
+	for _, l := range lines[:min(most, len(lines))] {
+		p.para("  ", lead+l)
+	}
+	if len(lines) > most {
+		p.printf("  … and %s\n", rest)
 	}
 }
 
@@ -136,22 +133,22 @@ func (p *printer) table(t *texttab.Table) {
 
 func (p *printer) headline() {
 	s := p.c.Summary()
-	name := cmp.Or(p.c.Name, "cluster")
 	parts := summaryParts(s)
 	if s.GPUs == 0 {
 		parts = append(parts, "no GPU known")
 	}
-	if p.findings != "" {
-		parts = append(parts, p.findings)
-	}
-	p.list(p.bold(name)+"  ", "  ", parts)
+	p.list(p.bold(cmp.Or(p.c.Name, "cluster"))+"  ", "  ", nonEmpty(append(parts, p.findings)...))
 	if len(p.c.Sources) > 0 {
-		shown := p.c.Sources
-		if len(shown) > 6 {
-			shown = append(shown[:6:6], fmt.Sprintf("… and %d more", len(p.c.Sources)-6))
-		}
-		p.para("", p.dim("from "+strings.Join(shown, ", ")))
+		p.para("", p.dim("from "+strings.Join(firstOf(p.c.Sources, 6), ", ")))
 	}
+}
+
+// firstOf are the first of a list, and how many more there are.
+func firstOf(list []string, most int) []string {
+	if n := len(list) - most; n > 0 {
+		return append(list[:most:most], fmt.Sprintf("… and %d more", n))
+	}
+	return list
 }
 
 // summaryParts counts what there is, leaving out what there is none of.
@@ -175,17 +172,12 @@ func (p *printer) nodes(all []family) {
 	}
 	for _, f := range all {
 		g := f.all()
-		title := "not described"
+		title, names := "not described", g.names(p.c)
 		if g.t != nil {
 			title = nodeName(g.t)
 		}
-		if len(g.hosts) > 1 {
-			title += fmt.Sprintf(" × %d", len(g.hosts))
-		}
-		if names := g.names(p.c); len(names) > 0 {
-			title += ": " + hostList(names, 2*p.width)
-		}
-		p.para("  ", title)
+		p.para("  ", title+when(len(g.hosts) > 1, fmt.Sprintf(" × %d", len(g.hosts)))+
+			when(len(names) > 0, ": "+hostList(names, 2*p.width)))
 		if g.t != nil {
 			p.list("    ", "    ", p.nodeWords(g.t))
 		}
@@ -216,13 +208,10 @@ func (p *printer) outOfService() {
 
 // nodeWords sums up the GPUs of a node, the links between them, its NICs and its sockets.
 func (p *printer) nodeWords(t *cluster.NodeType) []string {
-	var list []string
-	add := func(text []string) { list = append(list, strings.Join(text, ", ")) }
-	if t.Count(cluster.GPU) > 0 {
-		add(gpuCaption(t))
-	} else {
-		add([]string{"no GPU known"})
+	captions := func(k cluster.Kind, of []string) string {
+		return cmp.Or(when(t.Count(k) > 0, strings.Join(of, ", ")), "no "+strings.ToUpper(k.String())+" known")
 	}
+	list := []string{captions(cluster.GPU, gpuCaption(t))}
 	for _, s := range fastSets(t) {
 		p.rates = true
 		// Trays of one kind have sets of their own that read alike.
@@ -230,13 +219,9 @@ func (p *printer) nodeWords(t *cluster.NodeType) []string {
 			list = append(list, text)
 		}
 	}
-	if t.Count(cluster.NIC) > 0 {
-		add(nicCaption(t))
-	} else {
-		add([]string{"no NIC known"})
-	}
+	list = append(list, captions(cluster.NIC, nicCaption(t)))
 	if n := t.Count(cluster.Socket); n > 0 {
-		add([]string{words.Plural(n, "socket")})
+		list = append(list, words.Plural(n, "socket"))
 	}
 	return list
 }
@@ -270,11 +255,7 @@ func (p *printer) benches() {
 			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))
 			break
 		}
-		nodes := "?"
-		if b.Hosts > 0 {
-			nodes = fmt.Sprint(b.Hosts)
-		}
-		t.Row(b.Op, fmt.Sprint(b.Ranks), nodes, b.Size.String(), b.Bus.String(), b.From)
+		t.Add(b.Op, b.Ranks, cmp.Or(when(b.Hosts > 0, fmt.Sprint(b.Hosts)), "?"), b.Size, b.Bus, b.From)
 	}
 	p.table(t)
 }
@@ -289,14 +270,7 @@ func (p *printer) notes() {
 			p.printf("  … and %d more\n", len(p.c.Warnings)-i)
 			break
 		}
-		lines := texttab.Wrap(w.String(), p.width-4)
-		for j, l := range lines {
-			mark := p.yellow("!")
-			if j > 0 {
-				mark = " "
-			}
-			p.printf("  %s %s\n", mark, l)
-		}
+		hanging(&p.b, "  "+p.yellow("!")+" ", "    ", texttab.Wrap(w.String(), p.width-4))
 	}
 }
 
@@ -311,6 +285,7 @@ const (
 // family is a kind of node with the kinds that differ from it in little.
 type family struct {
 	group
+	is   *described
 	near []nearKind
 }
 
@@ -322,38 +297,35 @@ type nearKind struct {
 
 // families folds kinds of nodes that differ in little into the commonest of them, in the order of the kinds.
 func (p *printer) families(all []group) []family {
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(all[b].hosts), len(all[a].hosts)) })
-	kept := map[int]*family{}
-	var bases []int
-	var said []*described
-	for _, i := range order {
-		near := -1
+	order := slices.Clone(all)
+	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(len(b.hosts), len(a.hosts)) })
+	kept := map[*cluster.NodeType]*family{}
+	var bases []*family // that others are held against
+	for _, g := range order {
+		f := &family{group: g}
+		var like *family
 		var differs []string
-		if g := all[i]; p.compact && g.t != nil && len(g.hosts) > 0 {
-			d := describe(g.t)
-			for k, b := range said {
-				if lines, ok := d.from(b); ok && (near < 0 || len(lines) < len(differs)) {
-					near, differs = bases[k], lines
+		if p.compact && g.t != nil && len(g.hosts) > 0 {
+			f.is = describe(g.t)
+			for _, base := range bases {
+				if lines, ok := f.is.from(base.is); ok && (like == nil || len(lines) < len(differs)) {
+					like, differs = base, lines
 				}
 			}
-			if near < 0 && len(said) < mostFamilies {
-				said, bases = append(said, d), append(bases, i)
-			}
 		}
-		if near >= 0 {
-			kept[near].near = append(kept[near].near, nearKind{all[i], differs})
+		if like != nil {
+			like.near = append(like.near, nearKind{g, differs})
 			continue
 		}
-		kept[i] = &family{group: all[i]}
+		if f.is != nil && len(bases) < mostFamilies {
+			bases = append(bases, f)
+		}
+		kept[g.t] = f
 	}
 	var out []family
-	for i := range all {
-		if kept[i] != nil {
-			out = append(out, *kept[i])
+	for _, g := range all {
+		if kept[g.t] != nil {
+			out = append(out, *kept[g.t])
 		}
 	}
 	return out
@@ -439,7 +411,7 @@ func (d *described) gpu(name string, g *cluster.GPUInfo) {
 	if len(g.Slices) > 0 {
 		d.say(name, "MIG", words.Plural(len(g.Slices), "slice"))
 	}
-	d.say(name, "GPUDirect RDMA", triWord(g.GDR))
+	d.say(name, "GPUDirect RDMA", when(g.GDR == cluster.No, "no"))
 }
 
 func (d *described) nic(name string, dev *cluster.Device) {
@@ -451,10 +423,7 @@ func (d *described) nic(name string, dev *cluster.Device) {
 	d.say(name, "rate", cmp.Or(nicRateText(dev), "unknown"))
 	for i := range n.Ports {
 		port := &n.Ports[i]
-		on := ""
-		if len(n.Ports) > 1 {
-			on = fmt.Sprintf("port %d ", port.Num)
-		}
+		on := when(len(n.Ports) > 1, fmt.Sprintf("port %d ", port.Num))
 		if port.MTU.Known() {
 			d.say(name, on+"MTU", fmt.Sprintf("%d B", port.MTU.Value))
 		}
@@ -462,7 +431,7 @@ func (d *described) nic(name string, dev *cluster.Device) {
 			d.say(name, on+"state", port.State.String())
 		}
 	}
-	d.say(name, "GPUDirect RDMA", triWord(n.GDR))
+	d.say(name, "GPUDirect RDMA", when(n.GDR == cluster.No, "no"))
 	d.say(name, "firmware", n.Firmware)
 	d.say(name, "driver", n.Driver)
 	d.say(name, "offloads off", strings.Join(n.Off, " "))
@@ -471,40 +440,25 @@ func (d *described) nic(name string, dev *cluster.Device) {
 	}
 }
 
-func triWord(t cluster.Tri) string {
-	if t == cluster.No {
-		return "no"
-	}
-	return ""
-}
-
 // measuredRange is the slowest and the fastest pair that was measured.
 func measuredRange(t *cluster.NodeType) string {
-	var low, high *cluster.Pair
+	var rates []unit.Rate
 	for i := range t.Pairs {
-		x := &t.Pairs[i]
-		if x.Rate.Origin != cluster.Measured {
-			continue
-		}
-		if low == nil || x.Rate.Value < low.Rate.Value {
-			low = x
-		}
-		if high == nil || x.Rate.Value > high.Rate.Value {
-			high = x
+		if rate := &t.Pairs[i].Rate; rate.Origin == cluster.Measured {
+			rates = append(rates, rate.Value)
 		}
 	}
-	if low == nil {
+	if rates == nil {
 		return ""
 	}
-	return fmt.Sprintf("%v to %v", low.Rate.Value, high.Rate.Value)
+	return fmt.Sprintf("%v to %v", slices.Min(rates), slices.Max(rates))
 }
 
 // from says in lines how a kind of node differs from another; ok is false where that is more than a few lines, or where
 // it has other GPUs altogether.
 func (d *described) from(o *described) (lines []string, ok bool) {
 	type change struct{ what, have, want string }
-	var order []change
-	devices := map[change][]string{}
+	var changes grouped[change, string] // devices by how they differ
 	less := false
 	note := func(at aspect) {
 		c := change{at.what, d.value[at], o.value[at]}
@@ -518,10 +472,7 @@ func (d *described) from(o *described) (lines []string, ok bool) {
 		case at.what == "PCI address" && c.want != "": // every machine of another make has others; which ones is in -o yaml
 			c.have, c.want = "", ""
 		}
-		if devices[c] == nil {
-			order = append(order, c)
-		}
-		devices[c] = append(devices[c], at.device)
+		changes.put(c, at.device)
 	}
 	for _, at := range d.order {
 		note(at)
@@ -531,11 +482,11 @@ func (d *described) from(o *described) (lines []string, ok bool) {
 			note(at)
 		}
 	}
-	for _, c := range order {
-		if (c.what == "model" || c.what == "") && d.otherGPUs(o, devices[c]) {
+	for c, devices := range changes.all() {
+		if (c.what == "model" || c.what == "") && d.otherGPUs(o, devices) {
 			return nil, false
 		}
-		lines = append(lines, changeWords(cluster.FormatHosts(devices[c]), c.what, c.have, c.want))
+		lines = append(lines, changeWords(cluster.FormatHosts(devices), c.what, c.have, c.want))
 	}
 	lines = append(lines, d.pathChanges(o)...)
 	switch {
@@ -558,11 +509,7 @@ func changeWords(devices, what, have, want string) string {
 	case have == "":
 		return devices + " other " + what + "es"
 	}
-	text := strings.TrimSpace(devices + " " + what + " " + have)
-	if want != "" {
-		text += " instead of " + want
-	}
-	return text
+	return strings.TrimSpace(devices+" "+what+" "+have) + when(want != "", " instead of "+want)
 }
 
 // otherGPUs reports that half of the GPUs or more are among some devices.
@@ -583,55 +530,34 @@ func (d *described) otherGPUs(o *described, devices []string) bool {
 
 // pathChanges says which paths between devices that both have are of another class.
 func (d *described) pathChanges(o *described) []string {
-	at := map[string]int{}
-	for i, n := range o.paths.Names {
-		at[n] = i
-	}
 	type change struct{ have, want string }
-	var order []change
-	pairs := map[change][]string{}
+	var changes grouped[change, string] // pairs by how they differ
 	for i, a := range d.paths.Names {
 		for k := i + 1; k < len(d.paths.Names); k++ {
 			b := d.paths.Names[k]
-			x, okX := at[a]
-			y, okY := at[b]
-			if !okX || !okY || d.paths.Class[i][k] == o.paths.Class[x][y] {
-				continue
+			x, y := slices.Index(o.paths.Names, a), slices.Index(o.paths.Names, b)
+			if x >= 0 && y >= 0 && d.paths.Class[i][k] != o.paths.Class[x][y] {
+				changes.put(change{d.paths.Class[i][k], o.paths.Class[x][y]}, a+"–"+b)
 			}
-			c := change{d.paths.Class[i][k], o.paths.Class[x][y]}
-			if pairs[c] == nil {
-				order = append(order, c)
-			}
-			pairs[c] = append(pairs[c], a+"–"+b)
 		}
 	}
 	var lines []string
-	for _, c := range order {
-		more := ""
-		if n := len(pairs[c]) - 1; n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		lines = append(lines, fmt.Sprintf("path %s%s %s instead of %s", pairs[c][0], more, c.have, c.want))
+	for c, pairs := range changes.all() {
+		lines = append(lines, fmt.Sprintf("path %s%s %s instead of %s", pairs[0],
+			when(len(pairs) > 1, fmt.Sprintf(" and %d more", len(pairs)-1)), c.have, c.want))
 	}
 	return lines
 }
 
 // fastLinks tells how the GPUs are joined besides PCIe.
 func (p *printer) fastLinks(t *cluster.NodeType) {
-	var lines []string
-	count := map[string]int{}
-	for _, s := range fastSets(t) {
-		line := s.words(t)
-		if count[line]++; count[line] == 1 {
-			lines = append(lines, line)
-		}
+	var lines grouped[string, int]
+	for i, s := range fastSets(t) {
+		lines.put(s.words(t), i)
 	}
-	for _, line := range lines {
+	for line, sets := range lines.all() {
 		p.rates = true
-		if n := count[line]; n > 1 {
-			line = fmt.Sprintf("%d × %s", n, line)
-		}
-		p.para("  ", line)
+		p.para("  ", when(len(sets) > 1, fmt.Sprintf("%d × ", len(sets)))+line)
 	}
 	if up := switchLinks(t); len(up) > 0 {
 		l := &t.Links[up[0]]
@@ -647,32 +573,17 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 		rate   cluster.Fact[unit.Rate]
 		within bool // one socket
 	}
-	var kinds []like
-	count := make(map[like]int)
-	first := make(map[like]*cluster.Link)
+	var links grouped[like, *cluster.Link]
 	for i := range t.Links {
-		l := &t.Links[i]
-		if l.Kind != cluster.SMP {
-			continue
+		if l := &t.Links[i]; l.Kind == cluster.SMP {
+			sa, sb := t.Above(l.A, cluster.Socket), t.Above(l.B, cluster.Socket)
+			links.put(like{l.Rate, sa >= 0 && sa == sb}, l)
 		}
-		sa, sb := t.Above(l.A, cluster.Socket), t.Above(l.B, cluster.Socket)
-		k := like{l.Rate, sa >= 0 && sa == sb}
-		if count[k] == 0 {
-			kinds = append(kinds, k)
-			first[k] = l
-		}
-		count[k]++
 	}
-	for _, k := range kinds {
-		l := first[k]
-		what := "CPU links between sockets"
-		if k.within {
-			what = "CPU links within a socket"
-		}
-		s := fmt.Sprintf("%s: %s–%s", what, deviceName(t, l.A), deviceName(t, l.B))
-		if n := count[k]; n > 1 {
-			s += fmt.Sprintf(" and %d like it", n-1)
-		}
+	for k, list := range links.all() {
+		s := fmt.Sprintf("CPU links %s: %s–%s%s", cmp.Or(when(k.within, "within a socket"), "between sockets"),
+			deviceName(t, list[0].A), deviceName(t, list[0].B),
+			when(len(list) > 1, fmt.Sprintf(" and %d like it", len(list)-1)))
 		if k.rate.Known() {
 			p.rates = true
 			s += ", " + k.rate.Value.String() + " one direction each [" + k.rate.Origin.String() + "]"
@@ -755,12 +666,6 @@ func (p *printer) shareWords(s cluster.Share) string {
 // named: a tenth, which is more than repeated runs differ by.
 const outlier = 0.9
 
-// sampled is one measured figure of a pair.
-type sampled struct {
-	pair  int
-	value float64
-}
-
 // measured prints what was timed between pairs of devices: the spread within
 // every path class, and the pairs whose rate falls out of it.
 func (p *printer) measured(t *cluster.NodeType) {
@@ -768,123 +673,89 @@ func (p *printer) measured(t *cluster.NodeType) {
 		return
 	}
 	p.peerAccess(t)
-	classes := newClassTable(t)
 	tab := p.columns("measured", "path", ">pairs", ">lowest", ">median", ">highest")
-	var odd []string
-	p.spread(t, classes, tab, "rate", func(x *cluster.Pair) (float64, string, bool) {
-		return float64(x.Rate.Value), x.Rate.Value.String(), x.Rate.Origin == cluster.Measured
-	}, func(class string, s []sampled, median float64) {
-		for _, x := range s {
-			if x.value < outlier*median {
-				pair := &t.Pairs[x.pair]
-				odd = append(odd, fmt.Sprintf("%s → %s (%s): %v, %.0f%% of the median", t.Devices[pair.A].Name,
-					t.Devices[pair.B].Name, class, pair.Rate.Value, 100*x.value/median))
-			}
-		}
-	})
-	p.spread(t, classes, tab, "both directions", func(x *cluster.Pair) (float64, string, bool) {
-		return float64(x.Both.Value), x.Both.Value.String(), x.Both.Origin == cluster.Measured
-	}, nil)
-	p.spread(t, classes, tab, "latency", func(x *cluster.Pair) (float64, string, bool) {
-		return float64(x.Latency.Value), x.Latency.Value.String(), x.Latency.Origin == cluster.Measured
-	}, nil)
+	spreadRows(p, t, tab, "rate", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
+	spreadRows(p, t, tab, "both directions", func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Both })
+	spreadRows(p, t, tab, "latency", func(x *cluster.Pair) cluster.Fact[unit.Time] { return x.Latency })
 	if tab.Len() == 0 {
 		return
 	}
 	p.rates = true
 	p.printf("\n")
 	p.table(tab)
-	for i, o := range odd {
-		if i == maxLinks {
-			p.printf("  … and %d more below %.0f%% of their median\n", len(odd)-i, 100*outlier)
-			break
+	var slow []string
+	rates := byClass(t, func(x *cluster.Pair) cluster.Fact[unit.Rate] { return x.Rate })
+	for class, pairs := range rates.all() {
+		median := pairs[stats.At(len(pairs), 0.5)].Rate.Value
+		for _, x := range pairs {
+			if float64(x.Rate.Value) < outlier*float64(median) {
+				slow = append(slow, fmt.Sprintf("%s → %s (%s): %v, %.0f%% of the median", t.Devices[x.A].Name,
+					t.Devices[x.B].Name, class, x.Rate.Value, float64(100*x.Rate.Value/median)))
+			}
 		}
-		p.para("  ", p.red("slow")+" "+o)
 	}
+	p.few(p.red("slow")+" ", slow, maxLinks, fmt.Sprintf("%d more below %.0f%% of their median", len(slow)-maxLinks, 100*outlier))
 }
 
-// spread adds a row for every path class in which the figure was measured, and
-// hands its samples, sorted, to each.
-func (p *printer) spread(t *cluster.NodeType, classes classTable, tab *texttab.Table, what string,
-	get func(*cluster.Pair) (float64, string, bool), each func(class string, s []sampled, median float64),
-) {
-	by := make(map[string][]sampled)
-	var order []string
+// byClass is the pairs of which a figure was measured by the class of their path, the lowest first.
+func byClass[T cmp.Ordered](t *cluster.NodeType, of func(*cluster.Pair) cluster.Fact[T]) grouped[string, *cluster.Pair] {
+	m := t.Matrix()
+	rows := map[int]int{}
+	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
+		rows[d] = i
+	}
+	var by grouped[string, *cluster.Pair]
 	for i := range t.Pairs {
-		v, _, ok := get(&t.Pairs[i])
-		if !ok {
+		x := &t.Pairs[i]
+		if of(x).Origin != cluster.Measured {
 			continue
 		}
-		c := classes.of(t.Pairs[i].A, t.Pairs[i].B)
-		if by[c] == nil {
-			order = append(order, c)
+		class := "host" // where an end is neither
+		a, okA := rows[x.A]
+		b, okB := rows[x.B]
+		if okA && okB {
+			class = m.Class[a][b]
 		}
-		by[c] = append(by[c], sampled{i, v})
+		by.put(class, x)
 	}
-	for _, c := range order {
-		s := by[c]
-		slices.SortStableFunc(s, func(a, b sampled) int { return cmp.Compare(a.value, b.value) })
-		text := func(i int) string {
-			_, str, _ := get(&t.Pairs[s[i].pair])
-			return str
-		}
-		tab.Row(what, p.class(c), fmt.Sprint(len(s)), text(0), text(stats.At(len(s), 0.5)), text(len(s)-1))
-		if each != nil {
-			each(c, s, s[stats.At(len(s), 0.5)].value)
-		}
+	for _, pairs := range by.all() {
+		slices.SortStableFunc(pairs, func(a, b *cluster.Pair) int { return cmp.Compare(of(a).Value, of(b).Value) })
+	}
+	return by
+}
+
+// spreadRows adds a row for every path class in which a figure was measured.
+func spreadRows[T cmp.Ordered](p *printer, t *cluster.NodeType, tab *texttab.Table, what string,
+	of func(*cluster.Pair) cluster.Fact[T],
+) {
+	by := byClass(t, of)
+	for class, pairs := range by.all() {
+		n := len(pairs)
+		tab.Add(what, p.class(class), n, of(pairs[0]).Value, of(pairs[stats.At(n, 0.5)]).Value, of(pairs[n-1]).Value)
 	}
 }
 
 // peerAccess tells how many pairs the driver does not let reach each other.
 func (p *printer) peerAccess(t *cluster.NodeType) {
-	var names []string
-	why := make(map[string]int)
+	var refused grouped[string, *cluster.Pair] // by the driver's word
 	yes, no := 0, 0
-	for _, pair := range t.Pairs {
-		switch pair.P2P {
+	for i := range t.Pairs {
+		switch x := &t.Pairs[i]; x.P2P {
 		case cluster.Yes:
 			yes++
 		case cluster.No:
 			no++
-			if why[pair.Why]++; why[pair.Why] == 1 {
-				names = append(names, pair.Why)
-			}
+			refused.put(x.Why, x)
 		}
 	}
 	if no == 0 {
 		return
 	}
 	s := fmt.Sprintf("Peer access: the driver refuses %d of %d directed pairs", no, yes+no)
-	for _, w := range names {
-		if w != "" {
-			s += fmt.Sprintf(", %d with %s", why[w], w)
-		}
+	for why, pairs := range refused.all() {
+		s += when(why != "", fmt.Sprintf(", %d with %s", len(pairs), why))
 	}
 	p.para("  ", p.yellow(s))
-}
-
-// classTable looks up the class of the path between two devices.
-type classTable struct {
-	m  cluster.Matrix
-	at map[int]int // device → row
-}
-
-func newClassTable(t *cluster.NodeType) classTable {
-	c := classTable{m: t.Matrix(), at: make(map[int]int)}
-	for i, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
-		c.at[d] = i
-	}
-	return c
-}
-
-// of is the class between two GPUs or NICs, "host" where an end is neither.
-func (c classTable) of(a, b int) string {
-	i, okA := c.at[a]
-	j, okB := c.at[b]
-	if !okA || !okB {
-		return "host"
-	}
-	return c.m.Class[i][j]
 }
 
 // network prints the switches, tier by tier, those that are alike in one line.
@@ -906,35 +777,17 @@ func (p *printer) network() {
 
 func (p *printer) networkWords(v *netView) []string {
 	net := &p.c.Network
-	var w []string
-	if net.Kind != "" {
-		w = append(w, netName(net.Kind))
+	kind := netName(net.Kind)
+	list := nonEmpty(kind, when(!strings.EqualFold(net.Name, kind), net.Name),
+		when(len(v.tiers) > 0, words.Plural(len(v.tiers), "tier")), topologyWords(net),
+		when(net.Rails > 1, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails)),
+		when(net.Oversubscription.Known(), v.statedWords(net.Oversubscription)),
+		when(net.Reduction == cluster.Yes, "in-network reduction (SHARP)"),
+		when(net.Reduction == cluster.No, "no in-network reduction"))
+	if list == nil {
+		return []string{"kind unknown"}
 	}
-	if net.Name != "" && !strings.EqualFold(net.Name, netName(net.Kind)) {
-		w = append(w, net.Name)
-	}
-	if n := len(v.tiers); n > 0 {
-		w = append(w, words.Plural(n, "tier"))
-	}
-	if t := topologyWords(net); t != "" {
-		w = append(w, t)
-	}
-	if net.Rails > 1 {
-		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
-	}
-	if o := net.Oversubscription; o.Known() {
-		w = append(w, v.statedWords(o))
-	}
-	switch net.Reduction {
-	case cluster.Yes:
-		w = append(w, "in-network reduction (SHARP)")
-	case cluster.No:
-		w = append(w, "no in-network reduction")
-	}
-	if len(w) == 0 {
-		w = []string{"kind unknown"}
-	}
-	return w
+	return list
 }
 
 // alike is switches that a reader of the table need not tell apart.
@@ -946,45 +799,29 @@ type alike struct {
 }
 
 func (p *printer) switches(v *netView) {
-	tab := p.columns("tier", ">count", "switches", "model", ">ports", "downlinks each", "uplinks each", ">oversubscribed")
-	var rows [][]string
+	// A column of which no source says anything takes no room.
+	tab := p.columns("?tier", "?>count", "?switches", "?model", "?>ports", "?downlinks each", "?uplinks each",
+		"?>oversubscribed")
 	left := 0
 	for _, tier := range v.tiers {
 		for _, a := range v.alike(tier) {
-			if len(rows) == maxSwitches {
+			if tab.Len() == maxSwitches {
 				left += a.boxes
 				continue
 			}
-			rows = append(rows, p.switchRow(v, a))
+			s, r := &v.c.Network.Switches[a.first], v.oversubscription(a.first)
+			over := overWords(r)
+			if r > 1+even {
+				over = p.yellow(over)
+			}
+			tab.Add(v.tierName(a.first), a.boxes, hostList(a.names, 44), s.Model, when(s.Ports > 0, fmt.Sprint(s.Ports)),
+				v.downWords(a.first, true), v.upWords(a.first), over)
 		}
-	}
-	for i := range tab.Columns { // one of which no source says anything takes no room
-		tab.Columns[i].Hidden = !slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" })
-	}
-	for _, r := range rows {
-		tab.Row(r...)
 	}
 	if left > 0 {
 		tab.Row(p.dim(fmt.Sprintf("… and %d more", left)))
 	}
 	p.table(tab)
-}
-
-func (p *printer) switchRow(v *netView, a alike) []string {
-	s := &v.c.Network.Switches[a.first]
-	ports := ""
-	if s.Ports > 0 {
-		ports = fmt.Sprint(s.Ports)
-	}
-	r := v.oversubscription(a.first)
-	over := overWords(r)
-	if r > 1+even {
-		over = p.yellow(over)
-	}
-	return []string{
-		v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, v.downWords(a.first, true),
-		v.upWords(a.first), over,
-	}
 }
 
 // alike folds the switches of a tier that have the same model and the same
@@ -996,22 +833,20 @@ func (v *netView) alike(tier []int) []alike {
 		cables string
 		reduce cluster.Tri
 	}
-	var order []key
-	by := make(map[key]*alike)
+	var kinds grouped[key, int]
 	for _, i := range tier {
 		s := &v.c.Network.Switches[i]
-		k := key{s.Model, s.Ports, fmt.Sprint(v.toHosts[i], v.down[i], v.up[i]), s.Reduction}
-		if by[k] == nil {
-			by[k] = &alike{first: i}
-			order = append(order, k)
-		}
-		by[k].ids = append(by[k].ids, i)
-		by[k].names = append(by[k].names, s.Name)
-		by[k].boxes += max(s.Count, 1)
+		kinds.put(key{s.Model, s.Ports, fmt.Sprint(v.toHosts[i], v.down[i], v.up[i]), s.Reduction}, i)
 	}
-	out := make([]alike, len(order))
-	for i, k := range order {
-		out[i] = *by[k]
+	var out []alike
+	for _, ids := range kinds.all() {
+		a := alike{first: ids[0], ids: ids}
+		for _, i := range ids {
+			s := &v.c.Network.Switches[i]
+			a.names = append(a.names, s.Name)
+			a.boxes += max(s.Count, 1)
+		}
+		out = append(out, a)
 	}
 	return out
 }
@@ -1039,11 +874,8 @@ func (p *printer) schedulerSwitches() {
 			leaves = append(leaves, s.Name+" "+cluster.FormatHosts(s.Hosts))
 		}
 	}
-	if n := len(leaves) - maxLinks; n > 0 {
-		leaves = append(leaves[:maxLinks], fmt.Sprintf("… and %d more", n))
-	}
 	if len(leaves) > 0 {
-		p.list("  Slurm groups nodes by ", "    ", leaves)
+		p.list("  Slurm groups nodes by ", "    ", firstOf(leaves, maxLinks))
 	}
 }
 
@@ -1057,13 +889,7 @@ func (p *printer) badCables() {
 			bad = append(bad, p.c.EndName(l.A)+" – "+p.c.EndName(l.B)+": "+s)
 		}
 	}
-	for i, s := range bad {
-		if i == maxLinks {
-			p.printf("  … and %s more\n", words.Plural(len(bad)-i, "such link"))
-			break
-		}
-		p.para("  ", p.red("link ")+s)
-	}
+	p.few(p.red("link "), bad, maxLinks, words.Plural(len(bad)-maxLinks, "such link")+" more")
 }
 
 // cableTrouble says what is wrong with a cable, or nothing.
@@ -1100,18 +926,13 @@ func (p *printer) tree(t *cluster.NodeType) {
 		}
 	}
 	// Trays are told apart only where they differ.
-	like := make(map[string][]int)
-	var order []string
+	var like grouped[string, int]
 	for k, ids := range trays {
-		s := v.signature(ids)
-		if like[s] == nil {
-			order = append(order, s)
-		}
-		like[s] = append(like[s], k)
+		like.put(v.signature(ids), k)
 	}
-	for _, s := range order {
-		p.printf("  %s\n", p.bold(trayNames(like[s])))
-		v.forest(trays[like[s][0]], "  ")
+	for _, list := range like.all() {
+		p.printf("  %s\n", p.bold(trayNames(list)))
+		v.forest(trays[list[0]], "  ")
 	}
 }
 

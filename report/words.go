@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -47,15 +49,8 @@ func (l fieldList) says(word string) bool {
 // the end of those that can have it.
 func (l fieldList) texts(s style) []string {
 	l = slices.Clone(l)
-	slices.SortStableFunc(l, func(a, b field) int {
-		switch {
-		case a.bare == b.bare:
-			return 0
-		case a.bare:
-			return 1
-		}
-		return -1
-	})
+	behind := map[bool]int{true: 1}
+	slices.SortStableFunc(l, func(a, b field) int { return behind[a.bare] - behind[b.bare] })
 	common, mixed := cluster.Unknown, false
 	for _, f := range l {
 		switch {
@@ -94,6 +89,33 @@ func when(holds bool, text string) string {
 	return ""
 }
 
+// grouped is things by what they have in common.
+type grouped[K comparable, V any] struct {
+	order []K // in which they came
+	of    map[K][]V
+}
+
+func (g *grouped[K, V]) put(key K, thing V) {
+	if g.of == nil {
+		g.of = map[K][]V{}
+	}
+	if g.of[key] == nil {
+		g.order = append(g.order, key)
+	}
+	g.of[key] = append(g.of[key], thing)
+}
+
+// all are the groups in the order of the first thing of each.
+func (g *grouped[K, V]) all() iter.Seq2[K, []V] {
+	return func(yield func(K, []V) bool) {
+		for _, key := range g.order {
+			if !yield(key, g.of[key]) {
+				return
+			}
+		}
+	}
+}
+
 // pcieGeneration is the number people know a transfer rate by.
 func pcieGeneration(gts float64) string {
 	for i, g := range []float64{2.5, 5, 8, 16, 32, 64, 128} {
@@ -115,28 +137,16 @@ func linkName(l *cluster.Link) string {
 		} else if l.GTs > 0 {
 			s += fmt.Sprintf(" %g GT/s", l.GTs)
 		}
-		if l.Lanes > 0 {
-			s += " x" + strconv.Itoa(l.Lanes)
-		}
-		return s
+		return s + when(l.Lanes > 0, fmt.Sprintf(" x%d", l.Lanes))
 	case cluster.NVLink, cluster.XGMI:
-		s := map[cluster.LinkKind]string{cluster.NVLink: "NVLink", cluster.XGMI: "xGMI"}[l.Kind]
-		if l.Lanes > 1 {
-			s += " ×" + strconv.Itoa(l.Lanes)
-		}
-		return s
-	case cluster.C2C:
-		return "C2C"
-	case cluster.SMP:
-		return "CPU link"
-	case cluster.OnDie:
-		return "on die"
-	case cluster.Gaudi:
-		return "RoCE on board"
-	case cluster.Direct:
-		return "direct link"
+		return linkNames[l.Kind] + when(l.Lanes > 1, fmt.Sprintf(" ×%d", l.Lanes))
 	}
-	return "link"
+	return cmp.Or(linkNames[l.Kind], "link")
+}
+
+var linkNames = map[cluster.LinkKind]string{
+	cluster.NVLink: "NVLink", cluster.XGMI: "xGMI", cluster.C2C: "C2C", cluster.SMP: "CPU link", cluster.OnDie: "on die",
+	cluster.Gaudi: "RoCE on board", cluster.Direct: "direct link",
 }
 
 // trainedLow says by how much a link is trained below what both ends could do, or
@@ -149,10 +159,7 @@ func trainedLow(l *cluster.Link) string {
 	if l.GTs > 0 && l.MaxGTs > l.GTs {
 		low = append(low, fmt.Sprintf("%g of %g GT/s", l.GTs, l.MaxGTs))
 	}
-	if len(low) == 0 {
-		return ""
-	}
-	return "trained " + strings.Join(low, " and ")
+	return when(len(low) > 0, "trained "+strings.Join(low, " and "))
 }
 
 // linkFields says everything about a link.
@@ -193,10 +200,7 @@ var sizeInName = lazyre.New(`[- ]?\b[0-9]+ ?[GT]i?B\b| HBM[0-9]\w*`)
 // beside it: A100-SXM4 for NVIDIA A100-SXM4-40GB.
 func modelOnly(m string) string {
 	short := shortModel(m)
-	if cut := sizeInName.ReplaceAllString(short, ""); cut != "" {
-		return cut
-	}
-	return short
+	return cmp.Or(sizeInName.ReplaceAllString(short, ""), short)
 }
 
 var netNames = map[cluster.NetKind]string{
@@ -207,30 +211,14 @@ var netNames = map[cluster.NetKind]string{
 
 // netName is how a family of networks is written.
 func netName(k cluster.NetKind) string {
-	if n, ok := netNames[k]; ok {
-		return n
-	}
-	return string(k)
+	return cmp.Or(netNames[k], string(k))
 }
 
 // nvlinkName is NVLink with its generation, which follows from the compute
 // capability where that is known.
 func nvlinkName(t *cluster.NodeType, gpu int) string {
-	g := t.Devices[gpu].GPU
-	if g == nil {
-		return "NVLink"
-	}
-	switch {
-	case g.SM >= 60 && g.SM < 70:
-		return "NVLink 1"
-	case g.SM >= 70 && g.SM < 80:
-		return "NVLink 2"
-	case g.SM >= 80 && g.SM < 90:
-		return "NVLink 3"
-	case g.SM >= 90 && g.SM < 100:
-		return "NVLink 4"
-	case g.SM >= 100 && g.SM < 120:
-		return "NVLink 5"
+	if g := t.Devices[gpu].GPU; g != nil && g.SM >= 60 && g.SM < 120 {
+		return fmt.Sprintf("NVLink %d", min(g.SM/10-5, 5))
 	}
 	return "NVLink"
 }

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/reduce"
 	"busbar.dev/internal/test/eventually"
 	"busbar.dev/unit"
 )
@@ -65,7 +66,7 @@ func TestBucketsTrain(t *testing.T) {
 					}
 					x := b.Grad(i)
 					for at := 0; at < len(x); at += 4 {
-						engine.PutElement(x[at:], coll.Float, float64(step+i+g.Rank()*at%64))
+						reduce.Put(x[at:], coll.Float, float64(step+i+g.Rank()*at%64))
 					}
 					if err := b.Ready(i); err != nil {
 						return err
@@ -78,7 +79,7 @@ func TestBucketsTrain(t *testing.T) {
 					x := b.Grad(i)
 					for at := 0; at < len(x); at += 4 {
 						want := float64(float32(3*(step+i)+at%64+2*at%64) / 3)
-						if v := engine.Element(x[at:], coll.Float); v != want {
+						if v := reduce.Element(x[at:], coll.Float); v != want {
 							t.Errorf("%s: step %d parameter %d element %d is %v; want %v", name, step, i, at/4, v, want)
 							return nil
 						}
@@ -116,7 +117,7 @@ func TestBucketsGoOnAlone(t *testing.T) {
 		for i := buckets - 1; i >= 0; i-- {
 			x := b.Grad(i)
 			for at := 0; at < len(x); at += 4 {
-				engine.PutElement(x[at:], coll.Float, 1)
+				reduce.Put(x[at:], coll.Float, 1)
 			}
 			if err := b.Ready(i); err != nil {
 				return err
@@ -141,7 +142,7 @@ func TestBucketsGoOnAlone(t *testing.T) {
 			return err
 		}
 		for i := range buckets {
-			if v := engine.Element(b.Grad(i), coll.Float); v != 2 {
+			if v := reduce.Element(b.Grad(i), coll.Float); v != 2 {
 				t.Errorf("rank %d: parameter %d is %v; want 2", g.Rank(), i, v)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/reduce"
 	"busbar.dev/unit"
 )
 
@@ -81,7 +82,7 @@ func ExampleGroup_Buckets() {
 			defer g.Close()
 			b, err := g.Buckets(engine.Bucketing{Params: []unit.Bytes{8, 4, 4}, Type: coll.Float, Reduce: coll.Avg})
 			for i := 2; i >= 0 && err == nil; i-- { // the last parameter's gradient comes first
-				engine.PutElement(b.Grad(i), coll.Float, float64(10*i+g.Rank()))
+				reduce.Put(b.Grad(i), coll.Float, float64(10*i+g.Rank()))
 				err = b.Ready(i)
 			}
 			if err == nil {
@@ -91,7 +92,7 @@ func ExampleGroup_Buckets() {
 				fmt.Println(err)
 				return
 			}
-			means[g.Rank()] = engine.Element(b.Grad(2), coll.Float)
+			means[g.Rank()] = reduce.Element(b.Grad(2), coll.Float)
 		})
 	}
 	wg.Wait()

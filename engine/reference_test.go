@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/reduce"
 )
 
 // reference is what a collective should give, in float64.
@@ -27,8 +28,8 @@ func newReference(x trial, n int) *reference {
 		b := make([]byte, count*size)
 		v := make([]float64, count)
 		for i := range v {
-			engine.PutElement(b[i*size:], x.op.Type, draw(rng, x.op.Type))
-			v[i] = engine.Element(b[i*size:], x.op.Type)
+			reduce.Put(b[i*size:], x.op.Type, draw(rng, x.op.Type))
+			v[i] = reduce.Element(b[i*size:], x.op.Type)
 		}
 		ref.send, ref.vals = append(ref.send, b), append(ref.vals, v)
 	}
@@ -196,12 +197,12 @@ func (ref *reference) compare(rank int, got []byte) string {
 	t := ref.x.op.Type
 	size := t.Size()
 	for i := range len(got) / size {
-		v := engine.Element(got[i*size:], t)
+		v := reduce.Element(got[i*size:], t)
 		want, off := ref.want(rank, i)
 		if whole(t) && ref.x.op.Kind.Reduces() {
 			b := make([]byte, size)
-			engine.PutElement(b, t, want) // whole numbers wrap around
-			want = engine.Element(b, t)
+			reduce.Put(b, t, want) // whole numbers wrap around
+			want = reduce.Element(b, t)
 		}
 		if !(math.Abs(v-want) <= off) {
 			return fmt.Sprintf("element %d of %d is %v; want %v within %v", i, len(got)/size, v, want, off)

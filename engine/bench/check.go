@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/reduce"
 )
 
 // buffers are those of a call, in place or not.
@@ -134,7 +135,7 @@ func fill(op coll.Op, n, rank int, b engine.Buffers) {
 	clear(b.Recv)
 	size := op.Type.Size()
 	for i := range len(b.Send) / size {
-		engine.PutElement(b.Send[i*size:], op.Type, value(op, n, rank, i))
+		reduce.Put(b.Send[i*size:], op.Type, value(op, n, rank, i))
 	}
 }
 
@@ -145,10 +146,10 @@ func count(op coll.Op, n, rank int, b engine.Buffers) (wrong int64) {
 	for i := range len(b.Recv) / size {
 		v, off := want(op, n, rank, i)
 		if off == 0 { // as the type holds it: whole numbers wrap around
-			engine.PutElement(round, op.Type, v)
-			v = engine.Element(round, op.Type)
+			reduce.Put(round, op.Type, v)
+			v = reduce.Element(round, op.Type)
 		}
-		if !(math.Abs(engine.Element(b.Recv[i*size:], op.Type)-v) <= off) {
+		if !(math.Abs(reduce.Element(b.Recv[i*size:], op.Type)-v) <= off) {
 			wrong++
 		}
 	}

@@ -32,7 +32,6 @@ const (
 	Peer       Do = "peer"       // rate of copies to another GPU of the host
 	Product    Do = "product"    // rate of a matrix product
 	Health     Do = "health"     // what the driver says of all GPUs
-	Limit      Do = "limit"      // set or reset clocks and the power limit
 	GPUs       Do = "gpus"       // how many GPUs there are
 )
 
@@ -61,15 +60,10 @@ type Request struct {
 	Receive *int      `json:"receive,omitempty"`
 
 	// A product is D (m×n) = A (m×k, rows of k) × B (n×k, rows of k, transposed), as the linear layers of frameworks
-	// have it; with Plain, B is k×n.
-	M     int  `json:"m,omitempty"`
-	N     int  `json:"n,omitempty"`
-	K     int  `json:"k,omitempty"`
-	Plain bool `json:"plain,omitempty"`
-
-	Watts int  `json:"watts,omitempty"` // 0 leaves it
-	MHz   int  `json:"mhz,omitempty"`
-	Reset bool `json:"reset,omitempty"`
+	// have it.
+	M int `json:"m,omitempty"`
+	N int `json:"n,omitempty"`
+	K int `json:"k,omitempty"`
 }
 
 // Answer is one line that a worker writes. The first one, before any request, has the ID 0 and says who answers.

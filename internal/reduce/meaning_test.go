@@ -251,9 +251,35 @@ func TestIntegerAveragesAreCut(t *testing.T) {
 	}
 }
 
+// TestEights holds every sum and product of two 8-bit floats to that of float64, rounded once.
+func TestEights(t *testing.T) {
+	for _, d := range []coll.Dtype{coll.F8E4M3, coll.F8E5M2} {
+		for _, op := range []coll.Redop{coll.Sum, coll.Prod} {
+			f, err := For(d, op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := make([]byte, 1), make([]byte, 1)
+			for i := range 1 << 16 {
+				a, b := []byte{byte(i)}, []byte{byte(i >> 8)}
+				x, y := Element(a, d), Element(b, d)
+				z := x + y
+				if op == coll.Prod {
+					z = x * y
+				}
+				f(got, a, b)
+				Put(want, d, z)
+				if g, w := Element(got, d), Element(want, d); g != w && !(math.IsNaN(g) && math.IsNaN(w)) {
+					t.Fatalf("%v of %g and %g as %v is %g, want %g", op, x, y, d, g, w)
+				}
+			}
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
-	if _, err := For(coll.F8E4M3, coll.Sum); err == nil {
-		t.Error("float8 is reduced")
+	if _, err := For(coll.Dtype(99), coll.Sum); err == nil {
+		t.Error("type 99 is known")
 	}
 	if _, err := For(coll.Float, coll.Redop(99)); err == nil {
 		t.Error("reduction 99 is known")

@@ -25,6 +25,8 @@ func classify(t coll.Dtype) (class, error) {
 		return halves(widenAll16, narrowAll16), nil
 	case coll.BFloat16:
 		return halves(widenAllB, narrowAllB), nil
+	case coll.F8E4M3, coll.F8E5M2:
+		return eights(t), nil
 	case coll.Int8:
 		return integers[int8](), nil
 	case coll.Uint8:
@@ -38,7 +40,7 @@ func classify(t coll.Dtype) (class, error) {
 	case coll.Uint64:
 		return integers[uint64](), nil
 	}
-	return class{}, fmt.Errorf("%v cannot be reduced: its sums need a type to accumulate in; use half or bfloat16", t)
+	return class{}, fmt.Errorf("%v cannot be reduced", t)
 }
 
 type integer interface {
@@ -192,13 +194,30 @@ func extreme[T float](a, b, nan T, greatest bool) T {
 	}
 }
 
-// halves is the code of a 16-bit float, given its conversions to and from
+// eights is the code of an 8-bit float, which no processor adds.
+func eights(t coll.Dtype) class {
+	var wide [256]float32
+	for i := range wide {
+		wide[i] = float32(Element([]byte{byte(i)}, t))
+	}
+	return halves(func(dst []float32, src []uint8) {
+		for i := range dst {
+			dst[i] = wide[src[i]]
+		}
+	}, func(dst []uint8, src []float32) {
+		for i := range dst {
+			Put(dst[i:], t, float64(src[i]))
+		}
+	})
+}
+
+// halves is the code of a 16-bit float, or of one of 8 bits, given its conversions to and from
 // float32.
-func halves(widen func(dst []float32, src []uint16), narrow func(dst []uint16, src []float32)) class {
+func halves[T uint8 | uint16](widen func(dst []float32, src []T), narrow func(dst []T, src []float32)) class {
 	nan := math.Float32frombits(nan32)
 	return class{
 		combine: func(op coll.Redop) kernel {
-			return over(func(dst, a, b []uint16) {
+			return over(func(dst, a, b []T) {
 				var x, y [64]float32
 				for len(dst) > 0 {
 					n := min(len(x), len(dst))
@@ -212,7 +231,7 @@ func halves(widen func(dst []float32, src []uint16), narrow func(dst []uint16, s
 		},
 		scale: func(divide bool, factor float64) kernel {
 			f := float32(factor)
-			return over(func(dst, a, _ []uint16) {
+			return over(func(dst, a, _ []T) {
 				var x [64]float32
 				for len(dst) > 0 {
 					n := min(len(x), len(dst))

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine/device"
@@ -14,20 +13,22 @@ import (
 )
 
 // operation is the collective of a request.
-func operation(q device.Request, n int) (coll.Op, error) {
+func operation(q device.Request, n int) coll.Op {
 	o := coll.Op{Kind: q.Op, Bytes: unit.Bytes(q.Bytes), Root: q.Root}
 	var err error
 	if q.Dtype != "" {
-		if o.Type, err = coll.ParseDtype(q.Dtype); err != nil {
-			return o, err
-		}
+		o.Type, err = coll.ParseDtype(q.Dtype)
+		check(err)
 	}
 	if q.Redop != "" {
-		if o.Reduce, err = coll.ParseRedop(q.Redop); err != nil {
-			return o, err
-		}
+		o.Reduce, err = coll.ParseRedop(q.Redop)
+		check(err)
 	}
-	return o, o.Check(n)
+	check(o.Check(n))
+	if o.Kind == coll.Barrier || o.Kind == coll.AllToAllV {
+		refuse("%s is none of the collectives that busbar-gpu runs", o.Kind)
+	}
+	return o
 }
 
 // furthest is the most memory that calls of one size walk through: more than any cache of a GPU.
@@ -43,180 +44,133 @@ func walk(size, room int64) int64 {
 }
 
 // buffers makes room for a collective at all its places, and says where to send from and receive to at the first.
-func (w *Worker) buffers(o coll.Op, room int64, inPlace bool) (send, recv uintptr, err error) {
+func (w *Worker) buffers(o coll.Op, room int64, inPlace bool) (send, recv uintptr) {
 	n, rank := w.nccl.ranks, w.nccl.rank
 	size := int64(o.Size(n))
 	before := (walk(size, room) - 1) * size // the last place
 	s, r := before+int64(o.Send(n, rank)), before+int64(o.Recv(n, rank))
-	if inPlace {
-		if err := w.driver.grow(&w.recv, max(s, r)); err != nil {
-			return 0, 0, err
-		}
-		send, recv = w.recv.at, w.recv.at
-		block := uintptr(o.Block(n)) * uintptr(rank)
-		switch o.Kind {
-		case coll.AllGather, coll.Hypercube, coll.Gather:
-			send += block
-			if o.Kind == coll.Gather && rank != o.Root {
-				send = recv
-			}
-		case coll.ReduceScatter, coll.Scatter:
-			recv += block
-			if o.Kind == coll.Scatter && rank != o.Root {
-				recv = send
-			}
-		}
-		return send, recv, nil
+	if !inPlace {
+		return w.both(s, r)
 	}
-	if err := w.driver.grow(&w.send, s); err != nil {
-		return 0, 0, err
+	w.driver.grow(&w.recv, max(s, r))
+	send, recv = w.recv.at, w.recv.at
+	block := uintptr(o.Block(n)) * uintptr(rank)
+	switch {
+	case o.Kind.Rooted() && rank != o.Root:
+	case o.Kind == coll.AllGather || o.Kind == coll.Hypercube || o.Kind == coll.Gather:
+		send += block
+	case o.Kind == coll.ReduceScatter || o.Kind == coll.Scatter:
+		recv += block
 	}
-	if err := w.driver.grow(&w.recv, r); err != nil {
-		return 0, 0, err
-	}
-	return w.send.at, w.recv.at, nil
+	return send, recv
+}
+
+// both makes room for what is sent and for what is received.
+func (w *Worker) both(send, recv int64) (from, to uintptr) {
+	w.driver.grow(&w.send, send)
+	w.driver.grow(&w.recv, recv)
+	return w.send.at, w.recv.at
 }
 
 // collective warms up, times and checks one collective of one size.
-func (w *Worker) collective(q device.Request) (*device.Timing, error) {
-	if err := w.joined(); err != nil {
-		return nil, err
-	}
-	o, err := operation(q, w.nccl.ranks)
-	if err != nil {
-		return nil, err
-	}
-	send, recv, err := w.buffers(o, q.Room, q.InPlace)
-	if err != nil {
-		return nil, err
-	}
+func (w *Worker) collective(q device.Request) *device.Timing {
+	w.mustBeJoined()
+	o := operation(q, w.nccl.ranks)
+	send, recv := w.buffers(o, q.Room, q.InPlace)
 	size := int64(o.Size(w.nccl.ranks))
 	places := walk(size, q.Room)
-	start := func(i int) error {
+	start := func(i int) {
 		at := uintptr(int64(i) % places * size)
-		return w.nccl.start(o, send+at, recv+at, w.driver.stream)
+		w.nccl.start(o, send+at, recv+at, w.driver.stream)
 	}
-	t, err := w.time(q.Warm, q.Iters, start)
-	if err != nil || !q.Check || !exact(o.Reduce, w.nccl.ranks) {
-		return t, err
+	t := w.time(q, w.barrier, start)
+	if q.Check && exact(o.Reduce, w.nccl.ranks) {
+		t.Wrong = new(w.check(o, send, recv, start))
 	}
-	wrong, err := w.check(o, send, recv, start)
-	t.Wrong = &wrong
-	return t, err
+	return t
 }
 
 // time runs what start puts into the stream, as nccl-tests does: warm, then all together by the clock, from the moment
-// that all ranks are ready.
-func (w *Worker) time(warm, iters int, start func(i int) error) (*device.Timing, error) {
-	for i := range warm {
-		if err := start(i); err != nil {
-			return nil, err
-		}
+// that ready returns.
+func (w *Worker) time(q device.Request, ready func(), start func(i int)) *device.Timing {
+	for i := range q.Warm {
+		start(i)
 	}
-	if err := w.barrier(); err != nil {
-		return nil, err
-	}
+	ready()
+	n := max(q.Iters, 1)
 	begin := time.Now()
 	w.driver.mark(0)
-	for i := range max(iters, 1) {
-		if err := start(i); err != nil {
-			return nil, err
-		}
+	for i := range n {
+		start(i)
 	}
 	w.driver.mark(1)
-	if err := w.wait(); err != nil {
-		return nil, err
-	}
+	w.wait()
 	took := time.Since(begin)
-	n := float64(max(iters, 1))
-	return &device.Timing{Micros: float64(took.Nanoseconds()) / 1e3 / n, GPU: w.driver.elapsed() / n}, nil
+	return &device.Timing{
+		Micros: float64(took.Nanoseconds()) / 1e3 / float64(n), GPU: w.driver.elapsed() / float64(n),
+	}
 }
 
 // wait is until the stream is done. It asks and yields as nccl-tests does: a wait inside the driver would keep a core
 // that NCCL's own threads may need, and would not see that NCCL has given up.
-func (w *Worker) wait() error {
+func (w *Worker) wait() {
 	const notReady = 600 // of CUDA and HIP
 	for {
 		code := call(w.driver.f.Query, w.driver.stream)
 		if code != notReady {
-			return w.driver.must("stream query", code)
+			w.driver.must("stream query", code)
+			return
 		}
-		if err := w.nccl.gaveUp(); err != nil {
-			return err
-		}
+		w.nccl.gaveUp()
 		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 }
 
 // barrier returns when all ranks have come.
-func (w *Worker) barrier() error {
-	if err := w.driver.sync(); err != nil {
-		return err
+func (w *Worker) barrier() {
+	w.driver.sync()
+	if w.nccl.ranks < 2 {
+		return
 	}
-	if w.nccl == nil || w.nccl.comm == 0 || w.nccl.ranks < 2 {
-		return nil
+	w.driver.grow(&w.flag, 8)
+	w.nccl.start(coll.Op{Kind: coll.AllReduce, Bytes: 4}, w.flag.at, w.flag.at, w.driver.stream)
+	w.wait()
+}
+
+// spoil overwrites memory of the GPU: what is not written after that must not pass.
+func (d *driver) spoil(at uintptr, size int64) {
+	if size > 0 {
+		d.do("memset", d.f.Set8, at, 0xA5, size, d.stream)
+		d.sync()
 	}
-	if err := w.driver.grow(&w.flag, 8); err != nil {
-		return err
-	}
-	one := coll.Op{Kind: coll.AllReduce, Bytes: 4}
-	if err := w.nccl.start(one, w.flag.at, w.flag.at, w.driver.stream); err != nil {
-		return err
-	}
-	return w.wait()
 }
 
 // check runs a collective once on known values and counts elements that are not what they must be.
-func (w *Worker) check(o coll.Op, send, recv uintptr, start func(i int) error) (int64, error) {
+func (w *Worker) check(o coll.Op, send, recv uintptr, start func(i int)) (wrong int64) {
 	n, rank, size := w.nccl.ranks, w.nccl.rank, int64(o.Type.Size())
-	if o.Recv(n, rank) > 0 { // what is not written must not pass
-		if err := w.driver.must("memset",
-			call(w.driver.f.Set8, recv, 0xA5, uintptr(o.Recv(n, rank)), w.driver.stream)); err != nil {
-			return 0, err
-		}
-	}
+	w.driver.spoil(recv, int64(o.Recv(n, rank)))
 	if s := int64(o.Send(n, rank)); s > 0 {
-		if err := w.driver.sync(); err != nil {
-			return 0, err
-		}
-		if err := w.driver.repeat(buffer{at: send, size: s}, 0, s, tile(o, n, rank, 0)); err != nil {
-			return 0, err
-		}
+		w.driver.repeat(send, s, tile(o, n, rank, 0))
 	}
-	if err := w.barrier(); err != nil { // nobody writes into what another has not filled yet
-		return 0, err
-	}
-	if err := start(0); err != nil {
-		return 0, err
-	}
-	if err := w.wait(); err != nil {
-		return 0, err
-	}
-	var wrong int64
+	w.barrier() // nobody writes into what another has not filled yet
+	start(0)
+	w.wait()
 	for _, x := range expected(o, n, rank) {
-		k, err := w.differing(recv+uintptr(x.at*size), x.count*size, tile(o, n, x.rank, x.start), size)
-		if err != nil {
-			return wrong, err
-		}
-		wrong += k
+		wrong += w.differing(recv+uintptr(x.at*size), x.count*size, tile(o, n, x.rank, x.start), size)
 	}
-	return wrong, nil
+	return wrong
 }
 
 // differing counts elements of a part of the GPU's memory that differ from a tile that is repeated.
-func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (int64, error) {
+func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (wrong int64) {
 	const most = 64 << 20
 	room := most / int64(len(tile)) * int64(len(tile))
 	if int64(cap(w.host)) < min(size, room) {
 		w.host = make([]byte, min(size, room))
 	}
-	var wrong int64
 	for done := int64(0); done < size; done += room {
 		part := w.host[:min(room, size-done)]
-		if err := w.driver.must("copy from the GPU", call(w.driver.f.FromGPU, uintptr(unsafe.Pointer(&part[0])),
-			at+uintptr(done), uintptr(len(part)))); err != nil {
-			return wrong, err
-		}
+		w.driver.fetch(part, at+uintptr(done))
 		for len(part) > 0 {
 			k := min(len(part), len(tile))
 			if !bytes.Equal(part[:k], tile[:k]) {
@@ -229,82 +183,40 @@ func (w *Worker) differing(at uintptr, size int64, tile []byte, element int64) (
 			part = part[k:]
 		}
 	}
-	return wrong, nil
+	return wrong
 }
 
 // pair sends to one rank, receives from one, or both at once. Other ranks are not asked at all.
-func (w *Worker) pair(q device.Request) (*device.Timing, error) {
-	if err := w.joined(); err != nil {
-		return nil, err
-	}
-	if err := w.driver.grow(&w.send, q.Bytes); err != nil {
-		return nil, err
-	}
-	if err := w.driver.grow(&w.recv, q.Bytes); err != nil {
-		return nil, err
-	}
-	n, count := w.nccl, uintptr(q.Bytes)
+func (w *Worker) pair(q device.Request) *device.Timing {
+	w.mustBeJoined()
+	send, recv := w.both(q.Bytes, q.Bytes)
 	for _, peer := range []*int{q.Send, q.Receive} {
-		if peer != nil && (*peer < 0 || *peer >= n.ranks || *peer == n.rank) {
-			return nil, &device.Failure{Text: "no such rank to exchange with"}
+		if peer != nil && (*peer < 0 || *peer >= w.nccl.ranks || *peer == w.nccl.rank) {
+			refuse("no such rank to exchange with")
 		}
 	}
-	start := func() error {
-		call(n.GroupStart)
-		var a, b int
-		if q.Send != nil {
-			a = call(n.Send, w.send.at, count, 0, uintptr(*q.Send), n.comm, w.driver.stream)
-		}
-		if q.Receive != nil {
-			b = call(n.Recv, w.recv.at, count, 0, uintptr(*q.Receive), n.comm, w.driver.stream)
-		}
-		end := call(n.GroupEnd)
-		return n.must("ncclSend, ncclRecv", max(a, b, end))
+	m := &messages{n: w.nccl, count: uintptr(q.Bytes), dtype: typeOf(coll.Int8), stream: w.driver.stream}
+	start := func(int) {
+		m.group(func() {
+			if q.Send != nil {
+				m.send(*q.Send, send)
+			}
+			if q.Receive != nil {
+				m.recv(*q.Receive, recv)
+			}
+		})
 	}
-	for range max(q.Warm, 1) {
-		if err := start(); err != nil {
-			return nil, err
-		}
+	t := w.time(q, w.driver.sync, start)
+	if !q.Check {
+		return t
 	}
-	if err := w.driver.sync(); err != nil {
-		return nil, err
-	}
-	begin := time.Now()
-	w.driver.mark(0)
-	for range max(q.Iters, 1) {
-		if err := start(); err != nil {
-			return nil, err
-		}
-	}
-	w.driver.mark(1)
-	if err := w.driver.sync(); err != nil {
-		return nil, err
-	}
-	k := float64(max(q.Iters, 1))
-	t := &device.Timing{Micros: float64(time.Since(begin).Nanoseconds()) / 1e3 / k, GPU: w.driver.elapsed() / k}
-	if q.Check {
-		wrong, err := w.checkPair(q, start)
-		t.Wrong = &wrong
-		return t, err
-	}
-	return t, nil
-}
-
-// checkPair sends known values once.
-func (w *Worker) checkPair(q device.Request, start func() error) (int64, error) {
+	t.Wrong = new(int64)
 	o := coll.Op{Kind: coll.SendRecv, Bytes: unit.Bytes(q.Bytes), Type: coll.Int8}
-	n, f := w.nccl, w.driver
-	if err := f.repeat(w.send, 0, q.Bytes, tile(o, n.ranks, n.rank, 0)); err != nil {
-		return 0, err
+	w.driver.repeat(send, q.Bytes, tile(o, w.nccl.ranks, w.nccl.rank, 0))
+	w.driver.spoil(recv, q.Bytes)
+	start(0)
+	if w.wait(); q.Receive != nil {
+		*t.Wrong = w.differing(recv, q.Bytes, tile(o, w.nccl.ranks, *q.Receive, 0), 1)
 	}
-	if err := f.must("memset", call(f.f.Set8, w.recv.at, 0xA5, uintptr(q.Bytes), f.stream)); err != nil {
-		return 0, err
-	}
-	if err := start(); err != nil {
-		return 0, err
-	}
-	if err := f.sync(); err != nil || q.Receive == nil {
-		return 0, err
-	}
-	return w.differing(w.recv.at, q.Bytes, tile(o, n.ranks, *q.Receive, 0), 1)
+	return t
 }

@@ -5,7 +5,6 @@ package native
 import (
 	"path/filepath"
 	"strings"
-	"unsafe"
 
 	"busbar.dev/coll"
 )
@@ -36,7 +35,7 @@ func openCUBLAS(lt string) *cublas {
 		return nil
 	}
 	c := &cublas{}
-	if l.symbols(c, "cublas") != nil || call(c.Create, uintptr(unsafe.Pointer(&c.handle))) != 0 {
+	if l.symbols(c, "cublas") != nil || pass(c.Create, &c.handle) != 0 {
 		return nil
 	}
 	return c
@@ -48,33 +47,21 @@ func framework(t coll.Dtype) bool {
 }
 
 // byCUBLAS makes a product ready for cuBLAS, with the settings of PyTorch: the same workspace, sums in float32.
-func (w *Worker) byCUBLAS(m *matmul, tf32 bool) error {
+func (w *Worker) byCUBLAS(m *matmul) {
 	c := w.cublas
 	m.c = c
-	mode := uintptr(mathDefault)
-	if tf32 {
+	mode := mathDefault
+	if m.compute == computeTF32 {
 		mode = mathTF32
 	}
-	for _, x := range []struct {
-		what string
-		code int
-	}{
-		{"cublasSetStream", call(c.Stream, c.handle, w.driver.stream)},
-		{"cublasSetWorkspace", call(c.Workspace, c.handle, m.scratch, uintptr(workspaceBytes))},
-		{"cublasSetMathMode", call(c.Mode, c.handle, mode)},
-	} {
-		if err := m.b.must(x.what, x.code); err != nil {
-			return err
-		}
-	}
-	return nil
+	m.do("cublasSetStream", c.Stream, c.handle, w.driver.stream)
+	m.do("cublasSetWorkspace", c.Workspace, c.handle, m.scratch, workspaceBytes)
+	m.do("cublasSetMathMode", c.Mode, c.handle, mode)
 }
 
 // gemm starts the product through cuBLAS. Its matrices have columns in a row, as those of cuBLASLt.
-func (m *matmul) gemm() error {
+func (m *matmul) gemm() {
 	c := m.c
-	s := &m.shape
-	return m.b.must("cublasGemmEx", call(c.Product, c.handle, s.trans, 0, s.n, s.m, s.k,
-		uintptr(unsafe.Pointer(&m.one[0])), m.bb, s.in, s.ld, m.a, s.in, s.k,
-		uintptr(unsafe.Pointer(&m.zero[0])), m.d, s.out, s.n, s.compute, algoDefault))
+	m.do("cublasGemmEx", c.Product, c.handle, transpose, 0, m.N, m.M, m.K, &m.one, m.b, realOf[m.in], m.K,
+		m.a, realOf[m.in], m.K, &m.zero, m.d, realOf[m.out], m.N, m.compute, algoDefault)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"unsafe"
 
 	"busbar.dev/engine/device"
 )
@@ -51,6 +50,7 @@ type functions struct {
 
 // driver is the vendor's driver, and the GPU that was taken.
 type driver struct {
+	*library
 	f      functions
 	amd    bool
 	device uintptr // as the driver counts them
@@ -60,124 +60,98 @@ type driver struct {
 	events [2]uintptr
 }
 
-// settings are where libraries are, from the environment.
+// setting is where a library is, from the environment.
 func setting(name string) string { return os.Getenv("BUSBAR_" + name) }
 
+// driverFolders are where NVIDIA's driver has its libraries.
+var driverFolders = []string{
+	"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib",
+}
+
+// rocmFolders are where AMD's libraries are.
+var rocmFolders = []string{"/opt/rocm/lib", "/opt/rocm-*/lib"}
+
 // openDriver loads NVIDIA's driver, or AMD's where there is none. BUSBAR_GPU_VENDOR says which one alone.
-func openDriver() (*driver, error) {
-	d := &driver{}
+func openDriver() *driver {
 	vendor := setting("GPU_VENDOR")
 	var first error
 	if vendor != "amd" {
-		l, err := load("libcuda.so.1 (the NVIDIA driver)", setting("CUDA"), []string{"libcuda.so.1"},
-			[]string{
-				"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-				"/usr/lib/wsl/lib",
-			})
+		l, err := load("libcuda.so.1 (the NVIDIA driver)", setting("CUDA"), []string{"libcuda.so.1"}, driverFolders)
 		if err == nil {
-			if err := l.symbols(&d.f, "cuda"); err != nil {
-				return nil, err
-			}
-			return d, d.must("Init", call(d.f.Init, 0))
+			return newDriver(l, "cuda", "CUDA driver, ")
 		}
 		first = err
 	}
 	if vendor == "nvidia" {
-		return nil, first
+		panic(failed(first))
 	}
 	l, err := load("libamdhip64.so (AMD's HIP)", setting("HIP"),
-		[]string{"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"},
-		[]string{"/opt/rocm/lib", "/opt/rocm-*/lib"})
-	if err != nil {
-		if first != nil {
-			a, b := failed(first), failed(err)
-			return nil, &device.Failure{
-				Library: a.Library, Text: a.Text + "; nor " + b.Library + ": " + b.Text, Tried: append(a.Tried, b.Tried...),
-			}
+		[]string{"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, rocmFolders)
+	if err != nil && first != nil {
+		a, b := failed(first), failed(err)
+		err = &device.Failure{
+			Library: a.Library, Text: a.Text + "; nor " + b.Library + ": " + b.Text, Tried: append(a.Tried, b.Tried...),
 		}
-		return nil, err
 	}
-	d.amd = true
-	if err := l.symbols(&d.f, "hip"); err != nil {
-		return nil, err
-	}
-	return d, d.must("Init", call(d.f.Init, 0))
+	check(err)
+	return newDriver(l, "hip", "HIP, ")
 }
 
-// must is the error of a driver's call.
-func (d *driver) must(what string, code int) error {
-	if code == 0 {
-		return nil
-	}
+// newDriver begins with a driver whose functions stand under a tag.
+func newDriver(l *library, tag, name string) *driver {
+	d := &driver{library: l, amd: tag == "hip"}
+	l.name, l.words = name, d.errorText
+	check(l.symbols(&d.f, tag))
+	d.do("Init", d.f.Init, 0)
+	return d
+}
+
+// errorText is what the driver says of a code.
+func (d *driver) errorText(code int) string {
 	var name, why uintptr
 	words := ""
-	if call(d.f.ErrorName, uintptr(code), uintptr(unsafe.Pointer(&name))) == 0 {
+	if pass(d.f.ErrorName, code, &name) == 0 {
 		words = text(name)
 	}
-	if call(d.f.ErrorString, uintptr(code), uintptr(unsafe.Pointer(&why))) == 0 {
+	if pass(d.f.ErrorString, code, &why) == 0 {
 		words += ": " + text(why)
 	}
-	if p, ok := address(d.f.Words, uintptr(code)); ok && words == "" {
-		words = text(p)
+	if words == "" {
+		words = returned(d.f.Words, uintptr(code))
 	}
-	who := "CUDA driver, "
-	if d.amd {
-		who = "HIP, "
-	}
-	return failure(who+what, code, words)
+	return words
 }
 
-func (d *driver) count() (int, error) {
+func (d *driver) count() int {
 	var n int32
-	err := d.must("device count", call(d.f.Count, uintptr(unsafe.Pointer(&n))))
-	return int(n), err
+	d.do("device count", d.f.Count, &n)
+	return int(n)
 }
 
 // take makes a GPU the current one of this thread, with a stream.
-func (d *driver) take(index int) error {
-	n, err := d.count()
-	if err != nil {
-		return err
+func (d *driver) take(index int) {
+	if n := d.count(); index < 0 || index >= n {
+		refuse("no GPU %d: the driver has %d (CUDA_VISIBLE_DEVICES limits them)", index, n)
 	}
-	if index < 0 || index >= n {
-		return &device.Failure{Text: fmt.Sprintf("no GPU %d: the driver has %d (CUDA_VISIBLE_DEVICES limits them)", index, n)}
-	}
-	if d.device, d.ctx, err = d.context(index); err != nil {
-		return err
-	}
-	if err := d.must("set current", call(d.f.Current, d.ctx)); err != nil {
-		return err
-	}
+	d.device, d.ctx = d.context(index)
+	d.do("set current", d.f.Current, d.ctx)
 	const apart = 1 // from the stream that waits for all others
-	if err := d.must("stream create", call(d.f.NewStream, uintptr(unsafe.Pointer(&d.stream)), apart)); err != nil {
-		return err
-	}
-	if err := d.must("stream create", call(d.f.NewStream, uintptr(unsafe.Pointer(&d.second)), apart)); err != nil {
-		return err
-	}
+	d.do("stream create", d.f.NewStream, &d.stream, apart)
+	d.do("stream create", d.f.NewStream, &d.second, apart)
 	for i := range d.events {
-		if err := d.must("event create", call(d.f.NewEvent, uintptr(unsafe.Pointer(&d.events[i])), 0)); err != nil {
-			return err
-		}
+		d.do("event create", d.f.NewEvent, &d.events[i], 0)
 	}
-	return nil
 }
 
 // context is the driver's handle of a GPU, and what makes it the current one.
-func (d *driver) context(index int) (dev, ctx uintptr, err error) {
+func (d *driver) context(index int) (dev, ctx uintptr) {
 	var number int32
-	if err := d.must("device get", call(d.f.Get, uintptr(unsafe.Pointer(&number)), uintptr(index))); err != nil {
-		return 0, 0, err
-	}
+	d.do("device get", d.f.Get, &number, index)
 	if d.amd {
-		return uintptr(number), uintptr(number), nil
+		return uintptr(number), uintptr(number)
 	}
-	if err := d.must("context", call(d.f.Retain, uintptr(unsafe.Pointer(&ctx)), uintptr(number))); err != nil {
-		f := failed(err)
-		f.Text += " (is the GPU in exclusive mode and taken, or its memory full?)"
-		return 0, 0, f
-	}
-	return uintptr(number), ctx, nil
+	d.do("context (is the GPU in exclusive mode and taken, or its memory full?)", d.f.Retain, &ctx, number)
+	return uintptr(number), ctx
 }
 
 // describe is what the driver says of the GPU that was taken.
@@ -186,24 +160,20 @@ func (d *driver) describe() *device.Device {
 	if d.amd {
 		x.Vendor = "amd"
 	}
-	buf := make([]byte, 256)
-	if call(d.f.Name, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), d.device) == 0 {
-		x.Name = chars(buf)
+	var name, pci [256]byte
+	if pass(d.f.Name, &name, len(name), d.device) == 0 {
+		x.Name = chars(name[:])
 	}
-	clear(buf)
-	if call(d.f.PCI, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), d.device) == 0 {
-		x.PCI = strings.ToLower(chars(buf))
+	if pass(d.f.PCI, &pci, len(pci), d.device) == 0 {
+		x.PCI = strings.ToLower(chars(pci[:]))
 	}
 	var id [16]byte
-	if call(d.f.UUID, uintptr(unsafe.Pointer(&id[0])), d.device) == 0 {
+	if pass(d.f.UUID, &id, d.device) == 0 {
 		x.UUID = fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	}
-	var free, total uint64
-	if call(d.f.Free, uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total))) == 0 {
-		x.Free, x.Memory = int64(free), int64(total)
-	}
+	pass(d.f.Free, &x.Free, &x.Memory)
 	var version int32
-	if call(d.f.Version, uintptr(unsafe.Pointer(&version))) == 0 {
+	if pass(d.f.Version, &version) == 0 {
 		x.Driver = fmt.Sprintf("%d.%d", version/1000, version%1000/10)
 	}
 	return x
@@ -215,11 +185,10 @@ type buffer struct {
 	size int64
 }
 
-func (d *driver) malloc(size int64) (buffer, error) {
-	b := buffer{size: size}
-	err := d.must(fmt.Sprintf("allocation of %d bytes", size),
-		call(d.f.Malloc, uintptr(unsafe.Pointer(&b.at)), uintptr(max(size, 1))))
-	return b, err
+// malloc makes a buffer. It is where it was asked for before the request can end, so that it can be freed.
+func (d *driver) malloc(b *buffer, size int64) {
+	d.do(fmt.Sprintf("allocation of %d bytes", size), d.f.Malloc, &b.at, max(size, 1))
+	b.size = size
 }
 
 func (d *driver) free(b *buffer) {
@@ -230,22 +199,19 @@ func (d *driver) free(b *buffer) {
 }
 
 // grow makes a buffer at least so large.
-func (d *driver) grow(b *buffer, size int64) error {
-	if b.at != 0 && b.size >= size {
-		return nil
+func (d *driver) grow(b *buffer, size int64) {
+	if b.at == 0 || b.size < size {
+		d.free(b)
+		d.malloc(b, size)
 	}
-	d.free(b)
-	var err error
-	*b, err = d.malloc(size)
-	return err
 }
 
-func (d *driver) sync() error { return d.must("stream synchronize", call(d.f.Sync, d.stream)) }
+func (d *driver) sync() { d.do("stream synchronize", d.f.Sync, d.stream) }
 
 // elapsed is what the stream did between its two events, in µs.
 func (d *driver) elapsed() float64 {
 	var ms float32
-	if call(d.f.Elapsed, uintptr(unsafe.Pointer(&ms)), d.events[0], d.events[1]) != 0 {
+	if pass(d.f.Elapsed, &ms, d.events[0], d.events[1]) != 0 {
 		return 0
 	}
 	return float64(ms) * 1e3
@@ -253,27 +219,25 @@ func (d *driver) elapsed() float64 {
 
 func (d *driver) mark(i int) { call(d.f.Record, d.events[i], d.stream) }
 
-// repeat fills a buffer with a tile, over and over.
-func (d *driver) repeat(b buffer, offset, size int64, tile []byte) error {
+// repeat fills memory of the GPU with a tile, over and over.
+func (d *driver) repeat(at uintptr, size int64, tile []byte) {
 	first := min(size, int64(len(tile)))
 	if first == 0 {
-		return nil
+		return
 	}
 	// In the stream: a copy outside of it may return before the GPU has the data, and what follows would repeat what was
 	// there.
-	if err := d.must("copy to the GPU", call(d.f.ToGPULater, b.at+uintptr(offset), uintptr(unsafe.Pointer(&tile[0])),
-		uintptr(first), d.stream)); err != nil {
-		return err
-	}
+	d.do("copy to the GPU", d.f.ToGPULater, at, &tile[0], first, d.stream)
 	for done := first; done < size; {
 		n := min(done, size-done)
-		if err := d.must("copy within the GPU",
-			call(d.f.Within, b.at+uintptr(offset+done), b.at+uintptr(offset), uintptr(n), d.stream)); err != nil {
-			return err
-		}
+		d.do("copy within the GPU", d.f.Within, at+uintptr(done), at, n, d.stream)
 		done += n
 	}
-	err := d.sync()
+	d.sync()
 	runtime.KeepAlive(tile)
-	return err
+}
+
+// fetch copies from the GPU.
+func (d *driver) fetch(to []byte, at uintptr) {
+	d.do("copy from the GPU", d.f.FromGPU, &to[0], at, len(to))
 }

@@ -6,6 +6,8 @@
 //
 // Calls go through integers: none of the functions used has a floating-point argument. All calls of a worker come from
 // one thread, to which the driver binds its context.
+//
+// A call that fails ends the request: it panics with a *device.Failure, which Worker.Answer makes the answer.
 package native
 
 import (
@@ -14,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -26,6 +29,8 @@ import (
 type library struct {
 	handle uintptr
 	path   string
+	name   string                // before the names of calls that failed
+	words  func(code int) string // what a code that its functions return means
 }
 
 // load opens the first of names that can be opened, in the folders given and where the dynamic linker looks. Explicit,
@@ -53,7 +58,7 @@ func load(what, explicit string, names, folders []string) (*library, error) {
 	for _, path := range tried {
 		h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 		if err == nil {
-			return &library{h, path}, nil
+			return &library{handle: h, path: path}, nil
 		}
 		if last == nil || !strings.Contains(err.Error(), "No such file") { // a file that is there says most
 			last = err
@@ -92,9 +97,7 @@ func (l *library) symbols(into any, tag string) error {
 	return nil
 }
 
-// call calls a function; its result is a C int.
-//
-//go:uintptrescapes
+// call calls a function with numbers; its result is a C int.
 func call(f uintptr, args ...uintptr) int {
 	if f == 0 {
 		return missing
@@ -105,6 +108,57 @@ func call(f uintptr, args ...uintptr) int {
 
 // missing is what a function that the library does not have returns.
 const missing = -1
+
+// pass calls a function with numbers, and pointers to what it reads or writes, which stay where they are until it
+// returns.
+func pass(f uintptr, args ...any) int {
+	list := make([]uintptr, len(args))
+	for i, a := range args {
+		switch v := reflect.ValueOf(a); {
+		case v.Kind() == reflect.Pointer:
+			list[i] = v.Pointer()
+		case v.CanInt():
+			list[i] = uintptr(v.Int())
+		default:
+			list[i] = uintptr(v.Uint())
+		}
+	}
+	code := call(f, list...)
+	runtime.KeepAlive(args)
+	return code
+}
+
+// do passes a function what it needs, and ends the request where it fails.
+func (l *library) do(what string, f uintptr, args ...any) { l.must(what, pass(f, args...)) }
+
+// must ends the request where a call failed.
+func (l *library) must(what string, code int) {
+	if code != 0 {
+		panic(l.failure(what, code))
+	}
+}
+
+// failure is why a call failed.
+func (l *library) failure(what string, code int) *device.Failure {
+	text := "the library has no such function"
+	if code != missing {
+		text = l.words(code)
+	}
+	if text == "" {
+		text = fmt.Sprintf("error %d", code)
+	}
+	return &device.Failure{Call: l.name + what, Code: code, Text: text}
+}
+
+// refuse ends the request.
+func refuse(format string, args ...any) { panic(&device.Failure{Text: fmt.Sprintf(format, args...)}) }
+
+// check ends the request where something failed.
+func check(err error) {
+	if err != nil {
+		panic(failed(err))
+	}
+}
 
 // text is a C string.
 func text(p uintptr) string {
@@ -171,17 +225,6 @@ func inPath(name string) string {
 	return ""
 }
 
-// failure is an error of a library's call.
-func failure(callName string, code int, text string) error {
-	if code == missing {
-		text = "the library has no such function"
-	}
-	if text == "" {
-		text = fmt.Sprintf("error %d", code)
-	}
-	return &device.Failure{Call: callName, Code: code, Text: text}
-}
-
 // failed is the failure that an error is.
 func failed(err error) *device.Failure {
 	var f *device.Failure
@@ -191,11 +234,11 @@ func failed(err error) *device.Failure {
 	return &device.Failure{Text: err.Error()}
 }
 
-// address calls a function that returns one.
-func address(f uintptr, args ...uintptr) (uintptr, bool) {
+// returned is the C string that a function returns.
+func returned(f uintptr, args ...uintptr) string {
 	if f == 0 {
-		return 0, false
+		return ""
 	}
 	r, _, _ := purego.SyscallN(f, args...)
-	return r, r != 0
+	return text(r)
 }

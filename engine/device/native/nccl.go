@@ -3,6 +3,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -10,11 +11,11 @@ import (
 	"unsafe"
 
 	"busbar.dev/coll"
-	"busbar.dev/engine/device"
 )
 
 // nccl is NCCL, or RCCL, which has the same functions.
 type nccl struct {
+	*library
 	Version    uintptr `nccl:"ncclGetVersion"`
 	ID         uintptr `nccl:"ncclGetUniqueId"`
 	InitMany   uintptr `nccl:"?ncclCommInitRankScalable"` // since 2.23: takes the key by its address
@@ -40,7 +41,6 @@ type nccl struct {
 	Scatter  uintptr `nccl:"?ncclScatter"`
 
 	// Set by load and join.
-	path    string
 	release string
 	number  int // as the library writes its release
 	amd     bool
@@ -56,8 +56,7 @@ func openNCCL(amd bool) (*nccl, error) {
 	names, what := []string{"libnccl.so.2"}, "libnccl.so.2 (NCCL)"
 	folders := append(pythonFolders(), "/usr/local/cuda/lib64", "/usr/local/nccl/lib")
 	if amd {
-		names, what, folders = []string{"librccl.so.1", "librccl.so"}, "librccl.so.1 (RCCL)",
-			[]string{"/opt/rocm/lib", "/opt/rocm-*/lib"}
+		names, what, folders = []string{"librccl.so.1", "librccl.so"}, "librccl.so.1 (RCCL)", rocmFolders
 	}
 	l, err := load(what, setting("NCCL"), names, folders)
 	if err != nil {
@@ -65,12 +64,13 @@ func openNCCL(amd bool) (*nccl, error) {
 		f.Text += "; BUSBAR_NCCL=FILE names it"
 		return nil, f
 	}
-	n := &nccl{path: l.path, amd: amd}
+	n := &nccl{library: l, amd: amd}
+	l.words = n.errorText
 	if err := l.symbols(n, "nccl"); err != nil {
 		return nil, err
 	}
 	var v int32
-	if call(n.Version, uintptr(unsafe.Pointer(&v))) == 0 {
+	if pass(n.Version, &v) == 0 {
 		n.number, n.release = int(v), releaseOf(int(v))
 	}
 	return n, nil
@@ -84,58 +84,45 @@ func releaseOf(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
 }
 
-func (n *nccl) must(what string, code int) error {
-	if code == 0 {
-		return nil
+// errorText is what NCCL says of a code, and what it said last.
+func (n *nccl) errorText(code int) string {
+	words := returned(n.Error, uintptr(code))
+	if last := returned(n.Last, n.comm); last != "" {
+		words += ": " + last
 	}
-	words := ""
-	if p, ok := address(n.Error, uintptr(code)); ok {
-		words = text(p)
-	}
-	if p, ok := address(n.Last, n.comm); ok {
-		if last := text(p); last != "" {
-			words += ": " + last
-		}
-	}
-	return failure(what, code, words)
+	return words
 }
 
-func (n *nccl) key() (string, error) {
+func (n *nccl) key() string {
 	var id [keyBytes]byte
-	err := n.must("ncclGetUniqueId", call(n.ID, uintptr(unsafe.Pointer(&id[0]))))
-	return hex.EncodeToString(id[:]), err
+	n.do("ncclGetUniqueId", n.ID, &id)
+	return hex.EncodeToString(id[:])
 }
 
 // join makes this worker a rank. It returns when all ranks have come.
-func (n *nccl) join(key string, rank, ranks int) error {
+func (n *nccl) join(key string, rank, ranks int) {
 	raw, err := hex.DecodeString(key)
 	if err != nil || len(raw) != keyBytes {
-		return &device.Failure{Text: fmt.Sprintf("a key of %d bytes; expected %d as hexadecimal digits", len(raw), keyBytes)}
+		refuse("a key of %d bytes; expected %d as hexadecimal digits", len(raw), keyBytes)
 	}
 	if ranks < 1 || rank < 0 || rank >= ranks {
-		return &device.Failure{Text: fmt.Sprintf("rank %d of %d", rank, ranks)}
+		refuse("rank %d of %d", rank, ranks)
 	}
-	if err := n.leave(); err != nil {
-		return err
+	n.leave()
+	var comm uintptr
+	switch {
+	case n.InitMany != 0:
+		n.do("ncclCommInitRankScalable", n.InitMany, &comm, ranks, rank, 1, &raw[0], n.config())
+	case runtime.GOARCH == "arm64": // C passes a large struct by its address
+		n.do("ncclCommInitRank", n.Init, &comm, ranks, &raw[0], rank)
+	default: // and on amd64 on the stack, after the registers
+		args := []any{&comm, ranks, rank, 0, 0, 0}
+		for i := 0; i < keyBytes; i += 8 {
+			args = append(args, *(*uintptr)(unsafe.Pointer(&raw[i])))
+		}
+		n.do("ncclCommInitRank", n.Init, args...)
 	}
-	// C keeps the communicator's address nowhere, but writes to it until the call returns.
-	comm, made := new(uintptr), n.config()
-	var code int
-	what := "ncclCommInitRankScalable"
-	if n.InitMany != 0 {
-		code = call(n.InitMany, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 1,
-			uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(made)))
-	} else {
-		what = "ncclCommInitRank"
-		code = n.initByValue(comm, raw, rank, ranks)
-	}
-	if n.comm = *comm; code != 0 {
-		err := n.must(what, code)
-		n.comm = 0
-		return err
-	}
-	n.rank, n.ranks = rank, ranks
-	return nil
+	n.comm, n.rank, n.ranks = comm, rank, ranks
 }
 
 // config is how a communicator is made other than by default, in the layout of 2.28; later releases take it by its
@@ -165,37 +152,20 @@ func (n *nccl) config() *config {
 	}
 }
 
-// gaveUp is what NCCL's own threads failed with since the last call.
-func (n *nccl) gaveUp() error {
+// gaveUp ends the request where NCCL's own threads failed since the last call.
+func (n *nccl) gaveUp() {
 	const inProgress = 7
 	var code int32
-	if n == nil || n.comm == 0 || call(n.Async, n.comm, uintptr(unsafe.Pointer(&code))) != 0 || code == inProgress {
-		return nil
+	if n != nil && n.comm != 0 && pass(n.Async, n.comm, &code) == 0 && code != inProgress {
+		n.must("a collective", int(code))
 	}
-	return n.must("a collective", int(code))
 }
 
-// initByValue passes the key as C passes a large struct: amd64 on the stack, after the registers; arm64 by address.
-func (n *nccl) initByValue(comm *uintptr, key []byte, rank, ranks int) int {
-	if runtime.GOARCH == "arm64" {
-		return call(n.Init, uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(unsafe.Pointer(&key[0])), uintptr(rank))
+func (n *nccl) leave() {
+	if comm := n.comm; comm != 0 {
+		n.comm = 0
+		n.do("ncclCommDestroy", n.Destroy, comm)
 	}
-	args := []uintptr{uintptr(unsafe.Pointer(comm)), uintptr(ranks), uintptr(rank), 0, 0, 0}
-	for i := 0; i < keyBytes; i += 8 {
-		args = append(args, *(*uintptr)(unsafe.Pointer(&key[i])))
-	}
-	code := call(n.Init, args...)
-	runtime.KeepAlive(comm)
-	return code
-}
-
-func (n *nccl) leave() error {
-	if n.comm == 0 {
-		return nil
-	}
-	err := n.must("ncclCommDestroy", call(n.Destroy, n.comm))
-	n.comm = 0
-	return err
 }
 
 // typeOf is NCCL's number of a type.
@@ -213,97 +183,97 @@ func redopOf(r coll.Redop) uintptr {
 }
 
 // start puts one call of a collective into the stream.
-func (n *nccl) start(o coll.Op, send, recv, stream uintptr) error {
-	t, count, block := typeOf(o.Type), uintptr(o.Count(n.ranks)), uintptr(o.Block(n.ranks))
-	switch o.Kind {
-	case coll.AllReduce:
-		return n.must("ncclAllReduce", call(n.AllReduce, send, recv, count, t, redopOf(o.Reduce), n.comm, stream))
-	case coll.Broadcast:
-		return n.must("ncclBroadcast", call(n.Broadcast, send, recv, count, t, uintptr(o.Root), n.comm, stream))
-	case coll.Reduce:
-		return n.must("ncclReduce", call(n.Reduce, send, recv, count, t, redopOf(o.Reduce), uintptr(o.Root), n.comm, stream))
-	case coll.AllGather:
-		return n.must("ncclAllGather", call(n.AllGather, send, recv, count, t, n.comm, stream))
-	case coll.ReduceScatter:
-		return n.must("ncclReduceScatter", call(n.ReduceScatter, send, recv, count, t, redopOf(o.Reduce), n.comm, stream))
-	case coll.Hypercube:
-		return n.hypercube(send, recv, count, t, block, stream)
-	}
-	if n.AllToAll != 0 { // NCCL since 2.28
-		switch o.Kind {
-		case coll.AllToAll:
-			return n.must("ncclAlltoAll", call(n.AllToAll, send, recv, count, t, n.comm, stream))
-		case coll.Gather:
-			return n.must("ncclGather", call(n.Gather, send, recv, count, t, uintptr(o.Root), n.comm, stream))
-		case coll.Scatter:
-			return n.must("ncclScatter", call(n.Scatter, send, recv, count, t, uintptr(o.Root), n.comm, stream))
-		}
-	}
-	call(n.GroupStart)
-	var err error
-	put := func(peer int, at uintptr) {
-		if err == nil {
-			err = n.must("ncclSend", call(n.Send, at, count, t, uintptr(peer), n.comm, stream))
-		}
-	}
-	get := func(peer int, at uintptr) {
-		if err == nil {
-			err = n.must("ncclRecv", call(n.Recv, at, count, t, uintptr(peer), n.comm, stream))
-		}
-	}
-	switch o.Kind {
-	case coll.AllToAll:
-		for r := range n.ranks {
-			put(r, send+uintptr(r)*block)
-			get(r, recv+uintptr(r)*block)
-		}
-	case coll.Gather:
-		put(o.Root, send)
-		for r := range n.ranks {
-			if n.rank == o.Root {
-				get(r, recv+uintptr(r)*block)
-			}
-		}
-	case coll.Scatter:
-		get(o.Root, recv)
-		for r := range n.ranks {
-			if n.rank == o.Root {
-				put(r, send+uintptr(r)*block)
-			}
-		}
-	case coll.SendRecv:
-		put((n.rank+1)%n.ranks, send)
-		get((n.rank+n.ranks-1)%n.ranks, recv)
+func (n *nccl) start(o coll.Op, send, recv, stream uintptr) {
+	t, count, root, reduce := typeOf(o.Type), uintptr(o.Count(n.ranks)), uintptr(o.Root), redopOf(o.Reduce)
+	switch {
+	case o.Kind == coll.AllReduce:
+		n.must("ncclAllReduce", call(n.AllReduce, send, recv, count, t, reduce, n.comm, stream))
+	case o.Kind == coll.Broadcast:
+		n.must("ncclBroadcast", call(n.Broadcast, send, recv, count, t, root, n.comm, stream))
+	case o.Kind == coll.Reduce:
+		n.must("ncclReduce", call(n.Reduce, send, recv, count, t, reduce, root, n.comm, stream))
+	case o.Kind == coll.AllGather:
+		n.must("ncclAllGather", call(n.AllGather, send, recv, count, t, n.comm, stream))
+	case o.Kind == coll.ReduceScatter:
+		n.must("ncclReduceScatter", call(n.ReduceScatter, send, recv, count, t, reduce, n.comm, stream))
+	case o.Kind == coll.AllToAll && n.AllToAll != 0:
+		n.must("ncclAlltoAll", call(n.AllToAll, send, recv, count, t, n.comm, stream))
+	case o.Kind == coll.Gather && n.Gather != 0:
+		n.must("ncclGather", call(n.Gather, send, recv, count, t, root, n.comm, stream))
+	case o.Kind == coll.Scatter && n.Scatter != 0:
+		n.must("ncclScatter", call(n.Scatter, send, recv, count, t, root, n.comm, stream))
 	default:
-		err = &device.Failure{Text: fmt.Sprintf("%s is none of the collectives that busbar-gpu runs", o.Kind)}
+		n.startGroup(o, &messages{n: n, count: count, dtype: t, stream: stream}, send, recv)
 	}
-	if e := n.must("ncclGroupEnd", call(n.GroupEnd)); err == nil {
-		err = e
-	}
-	return err
 }
 
-// hypercube is an all-gather by pairwise exchange, as nccl-tests has it: in the round of bit 2^i, ranks that differ in
-// it exchange the 2^i blocks that each has by then.
-func (n *nccl) hypercube(send, recv, count, t, block, stream uintptr) error {
-	own := recv + uintptr(n.rank)*block
-	if send != own { // the rank's own block, by itself to itself
-		call(n.GroupStart)
-		call(n.Send, send, count, t, uintptr(n.rank), n.comm, stream)
-		call(n.Recv, own, count, t, uintptr(n.rank), n.comm, stream)
-		if err := n.must("ncclGroupEnd", call(n.GroupEnd)); err != nil {
-			return err
+// messages are sends and receives of one group.
+type messages struct {
+	n                    *nccl
+	count, dtype, stream uintptr
+	code                 int // of the first that failed
+}
+
+func (m *messages) send(peer int, at uintptr) { m.put(m.n.Send, peer, at) }
+func (m *messages) recv(peer int, at uintptr) { m.put(m.n.Recv, peer, at) }
+
+func (m *messages) put(f uintptr, peer int, at uintptr) {
+	m.code = cmp.Or(m.code, call(f, at, m.count, m.dtype, uintptr(peer), m.n.comm, m.stream))
+}
+
+// group puts into the stream what add adds, as one.
+func (m *messages) group(add func()) {
+	call(m.n.GroupStart)
+	add()
+	end := call(m.n.GroupEnd)
+	m.n.must("ncclSend, ncclRecv", cmp.Or(m.code, end))
+}
+
+// startGroup puts a collective into the stream for which NCCL has no function, or had none before 2.28.
+func (n *nccl) startGroup(o coll.Op, m *messages, send, recv uintptr) {
+	block := uintptr(o.Block(n.ranks))
+	m.group(func() {
+		switch o.Kind {
+		case coll.AllToAll:
+			for r := range n.ranks {
+				m.send(r, send+uintptr(r)*block)
+				m.recv(r, recv+uintptr(r)*block)
+			}
+		case coll.Gather:
+			m.send(o.Root, send)
+			for r := range n.ranks {
+				if n.rank == o.Root {
+					m.recv(r, recv+uintptr(r)*block)
+				}
+			}
+		case coll.Scatter:
+			m.recv(o.Root, recv)
+			for r := range n.ranks {
+				if n.rank == o.Root {
+					m.send(r, send+uintptr(r)*block)
+				}
+			}
+		case coll.SendRecv:
+			m.send((n.rank+1)%n.ranks, send)
+			m.recv((n.rank+n.ranks-1)%n.ranks, recv)
+		case coll.Hypercube:
+			if own := recv + uintptr(n.rank)*block; send != own { // the rank's own block, by itself to itself
+				m.send(n.rank, send)
+				m.recv(n.rank, own)
+			}
 		}
+	})
+	if o.Kind != coll.Hypercube {
+		return
 	}
+	// An all-gather by pairwise exchange, as nccl-tests has it: in the round of bit 2^i, ranks that differ in it exchange
+	// the 2^i blocks that each has by then.
 	for mask := 1; mask < n.ranks; mask <<= 1 {
 		peer := n.rank ^ mask
-		mine, theirs := n.rank&^(mask-1), peer&^(mask-1)
-		call(n.GroupStart)
-		a := call(n.Send, recv+uintptr(mine)*block, count*uintptr(mask), t, uintptr(peer), n.comm, stream)
-		b := call(n.Recv, recv+uintptr(theirs)*block, count*uintptr(mask), t, uintptr(peer), n.comm, stream)
-		if err := n.must("ncclGroupEnd", call(n.GroupEnd)); err != nil || a != 0 || b != 0 {
-			return err
-		}
+		m.group(func() {
+			m.send(peer, recv+uintptr(n.rank&^(mask-1))*block)
+			m.recv(peer, recv+uintptr(peer&^(mask-1))*block)
+		})
+		m.count *= 2
 	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 // nvml is the driver's management library.
 type nvml struct {
+	*library
 	Init         uintptr `nvml:"nvmlInit_v2"`
 	Error        uintptr `nvml:"nvmlErrorString"`
 	Count        uintptr `nvml:"nvmlDeviceGetCount_v2"`
@@ -47,84 +48,47 @@ type nvml struct {
 	Utilization  uintptr `nvml:"?nvmlDeviceGetUtilizationRates"`
 	Processes    uintptr `nvml:"?nvmlDeviceGetComputeRunningProcesses_v3"`
 	Memory       uintptr `nvml:"?nvmlDeviceGetMemoryInfo"`
-	SetPower     uintptr `nvml:"?nvmlDeviceSetPowerManagementLimit"`
-	LockClocks   uintptr `nvml:"?nvmlDeviceSetGpuLockedClocks"`
-	FreeClocks   uintptr `nvml:"?nvmlDeviceResetGpuLockedClocks"`
 }
 
 func openNVML() (*nvml, error) {
-	l, err := load("libnvidia-ml.so.1 (NVML)", setting("NVML"), []string{"libnvidia-ml.so.1"},
-		[]string{
-			"/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-			"/usr/lib/wsl/lib",
-		})
+	l, err := load("libnvidia-ml.so.1 (NVML)", setting("NVML"), []string{"libnvidia-ml.so.1"}, driverFolders)
 	if err != nil {
 		return nil, err
 	}
-	n := &nvml{}
+	n := &nvml{library: l}
 	if err := l.symbols(n, "nvml"); err != nil {
 		return nil, err
 	}
-	return n, n.must("nvmlInit", call(n.Init))
+	l.words = func(code int) string { return returned(n.Error, uintptr(code)) }
+	n.do("nvmlInit", n.Init)
+	return n, nil
 }
 
-func (n *nvml) must(what string, code int) error {
-	if code == 0 {
+// ask calls a function whose last argument is where its answer goes; nil where the driver does not know it.
+func ask[T any](f uintptr, args []any) *T {
+	v := new(T)
+	if pass(f, append(args, v)...) != 0 {
 		return nil
 	}
-	words := ""
-	if p, ok := address(n.Error, uintptr(code)); ok && code != missing {
-		words = text(p)
-	}
-	return failure(what, code, words)
+	return v
 }
 
-// ask calls a function whose last argument is where its answer goes. Every call names that address itself, so that the
-// answer does not move.
-func ask[T any](f uintptr, args []uintptr) (T, bool) {
-	var v T
-	code := missing
-	switch len(args) {
-	case 1:
-		code = call(f, args[0], uintptr(unsafe.Pointer(&v)))
-	case 2:
-		code = call(f, args[0], args[1], uintptr(unsafe.Pointer(&v)))
-	case 3:
-		code = call(f, args[0], args[1], args[2], uintptr(unsafe.Pointer(&v)))
-	}
-	return v, code == 0
+// number asks for one unsigned number.
+func number(f uintptr, args ...any) *int {
+	return as(ask[uint32](f, args), func(v uint32) int { return int(v) })
 }
 
-// number asks for one unsigned number; nil where the driver does not know it.
-func number(f uintptr, args ...uintptr) *int {
-	v, ok := ask[uint32](f, args)
-	if !ok {
-		return nil
-	}
-	return new(int(v))
-}
+func large(f uintptr, args ...any) *int64 { return ask[int64](f, args) }
 
-func large(f uintptr, args ...uintptr) *int64 {
-	v, ok := ask[uint64](f, args)
-	if !ok {
-		return nil
-	}
-	return new(int64(v))
-}
-
-func milli(p *int) *float64 {
+// as is what a value that is known means.
+func as[T, U any](p *T, of func(T) U) *U {
 	if p == nil {
 		return nil
 	}
-	return new(float64(*p) / 1e3)
+	return new(of(*p))
 }
 
-func yes(p *int) *bool {
-	if p == nil {
-		return nil
-	}
-	return new(*p != 0)
-}
+func milli(p *int) *float64 { return as(p, func(v int) float64 { return float64(v) / 1e3 }) }
 
 // reasons are NVML's bits for lower clocks, in nvidia-smi's words. An idle GPU's is none.
 func reasons(bits int64) []string {
@@ -142,38 +106,28 @@ func reasons(bits int64) []string {
 }
 
 // states asks for all GPUs.
-func (n *nvml) states() ([]device.State, error) {
+func (n *nvml) states() []device.State {
 	var count uint32
-	if err := n.must("nvmlDeviceGetCount", call(n.Count, uintptr(unsafe.Pointer(&count)))); err != nil {
-		return nil, err
-	}
-	var list []device.State
-	for i := range count {
-		s := device.State{Index: int(i)}
+	n.do("nvmlDeviceGetCount", n.Count, &count)
+	list := make([]device.State, count)
+	for i := range list {
 		var h uintptr
-		if err := n.must("nvmlDeviceGetHandleByIndex", call(n.ByIndex, uintptr(i), uintptr(unsafe.Pointer(&h)))); err != nil {
-			s.Lost = err.Error()
-		} else {
-			n.fill(&s, h)
+		list[i].Index = i
+		if code := pass(n.ByIndex, i, &h); code != 0 {
+			list[i].Lost = n.failure("nvmlDeviceGetHandleByIndex", code).Error()
+			continue
 		}
-		list = append(list, s)
+		n.fill(&list[i], h)
 	}
-	return list, nil
+	return list
 }
 
 func (n *nvml) fill(s *device.State, h uintptr) {
-	buf := make([]byte, 128)
-	if call(n.Name, h, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))) == 0 {
-		s.Name = chars(buf)
-	}
-	clear(buf)
-	if call(n.UUID, h, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf))) == 0 {
-		s.UUID = chars(buf)
-	}
-	clear(buf)
-	if call(n.PCI, h, uintptr(unsafe.Pointer(&buf[0]))) == 0 {
-		s.PCI = strings.ToLower(chars(buf[36:68])) // nvmlPciInfo_t.busId
-	}
+	var name, uuid, pci [128]byte
+	pass(n.Name, h, &name, len(name))
+	pass(n.UUID, h, &uuid, len(uuid))
+	pass(n.PCI, h, &pci)
+	s.Name, s.UUID, s.PCI = chars(name[:]), chars(uuid[:]), strings.ToLower(chars(pci[36:68])) // nvmlPciInfo_t.busId
 	s.SM, s.MaxSM = number(n.Clock, h, 1), number(n.MaxClock, h, 1)
 	s.Memory, s.MaxMemory = number(n.Clock, h, 2), number(n.MaxClock, h, 2)
 	if bits := large(n.Reasons, h); bits != nil {
@@ -183,26 +137,24 @@ func (n *nvml) fill(s *device.State, h uintptr) {
 		milli(number(n.DefaultLimit, h))
 	s.Temperature, s.SlowAt = number(n.Temperature, h, 0), number(n.Threshold, h, 1)
 	var now, next uint32
-	if call(n.ECC, h, uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&next))) == 0 {
+	if pass(n.ECC, h, &now, &next) == 0 {
 		s.ECC = new(now != 0)
 	}
 	s.Corrected, s.Uncorrected = large(n.Errors, h, 0, 0), large(n.Errors, h, 1, 0)
 	var fixed, broken, pending, failedRows uint32
-	if call(n.Remapped, h, uintptr(unsafe.Pointer(&fixed)), uintptr(unsafe.Pointer(&broken)),
-		uintptr(unsafe.Pointer(&pending)), uintptr(unsafe.Pointer(&failedRows))) == 0 {
+	if pass(n.Remapped, h, &fixed, &broken, &pending, &failedRows) == 0 {
 		s.Remapped, s.RemapPending, s.RemapFailed = new(int(fixed+broken)), new(pending != 0), new(failedRows != 0)
 	}
 	s.PCIeGen, s.MaxPCIeGen, s.PCIeWidth, s.MaxPCIeWidth = number(n.Gen, h), number(n.MaxGen, h), number(n.Width, h),
 		number(n.MaxWidth, h)
-	s.Replays, s.Persistent, s.Fabric = number(n.Replays, h), yes(number(n.Persistence, h)), n.fabric(h)
+	s.Replays, s.Fabric = number(n.Replays, h), n.fabric(h)
+	s.Persistent = as(number(n.Persistence, h), func(v int) bool { return v != 0 })
 	n.links(s, h)
-	var use [2]uint32
-	if call(n.Utilization, h, uintptr(unsafe.Pointer(&use[0]))) == 0 {
+	if use := ask[[2]uint32](n.Utilization, []any{h}); use != nil {
 		s.Utilization = new(int(use[0]))
 	}
-	var memory [3]uint64 // total, free, used
-	if call(n.Memory, h, uintptr(unsafe.Pointer(&memory[0]))) == 0 {
-		s.Total, s.Used = new(int64(memory[0])), new(int64(memory[2]))
+	if memory := ask[[3]int64](n.Memory, []any{h}); memory != nil { // total, free, used
+		s.Total, s.Used = &memory[0], &memory[2]
 	}
 	n.users(s, h)
 }
@@ -217,7 +169,7 @@ func (n *nvml) users(s *device.State, h uintptr) {
 		instance, computing uint32
 	}
 	processes := uint32(most)
-	switch call(n.Processes, h, uintptr(unsafe.Pointer(&processes)), uintptr(unsafe.Pointer(&list[0]))) {
+	switch pass(n.Processes, h, &processes, &list) {
 	case 0:
 		for _, p := range list[:min(processes, most)] {
 			if int(p.pid) == os.Getpid() {
@@ -264,7 +216,7 @@ func (n *nvml) fabric(h uintptr) string {
 		health  uint32
 	}
 	info.version = uint32(unsafe.Sizeof(info)) | 2<<24
-	if call(n.Fabric, h, uintptr(unsafe.Pointer(&info))) != 0 || int(info.state) > 3 {
+	if pass(n.Fabric, h, &info) != 0 || info.state > 3 {
 		return ""
 	}
 	if info.state == 3 && info.status != 0 {
@@ -273,47 +225,14 @@ func (n *nvml) fabric(h uintptr) string {
 	return []string{"not supported", "not started", "in progress", "completed"}[info.state]
 }
 
-// limit sets clocks and power, or gives them back to the driver, and says what could not be done.
-func (n *nvml) limit(pci string, q device.Request) error {
-	name := append([]byte(pci), 0)
-	var h uintptr
-	if err := n.must("nvmlDeviceGetHandleByPciBusId",
-		call(n.ByPCI, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&h)))); err != nil {
-		return err
-	}
-	if q.Reset {
-		if err := n.must("nvmlDeviceResetGpuLockedClocks", call(n.FreeClocks, h)); err != nil {
-			return err
-		}
-		if p := number(n.DefaultLimit, h); p != nil {
-			return n.must("nvmlDeviceSetPowerManagementLimit", call(n.SetPower, h, uintptr(*p)))
-		}
-		return nil
-	}
-	if q.MHz > 0 {
-		if err := n.must("nvmlDeviceSetGpuLockedClocks", call(n.LockClocks, h, uintptr(q.MHz), uintptr(q.MHz))); err != nil {
-			return err
-		}
-	}
-	if q.Watts > 0 {
-		return n.must("nvmlDeviceSetPowerManagementLimit", call(n.SetPower, h, uintptr(q.Watts)*1000))
-	}
-	return nil
-}
-
 // watch samples clocks and power until the function that it returns is called. It does nothing where NVML is missing.
 func (w *Worker) watch() func(*device.Result) {
-	if w.nvml == nil {
-		w.nvml, _ = openNVML()
-	}
-	if w.nvml == nil || w.pci == "" {
-		return func(*device.Result) {}
-	}
-	n, name := w.nvml, append([]byte(w.pci), 0)
 	var h uintptr
-	if call(n.ByPCI, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&h))) != 0 {
+	name := append([]byte(w.pci), 0)
+	if w.loadNVML() != nil || pass(w.nvml.ByPCI, &name[0], &h) != 0 {
 		return func(*device.Result) {}
 	}
+	n := w.nvml
 	var clocks []int
 	var watts []float64
 	var bits int64

@@ -3,11 +3,11 @@
 package native
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/reduce"
 )
 
 // Values are chosen so that every sum of them is exact in every type, whatever the order: at most few ranks contribute
@@ -83,45 +83,7 @@ func tile(o coll.Op, n, rank int, start int64) []byte {
 		} else {
 			v = float64(value(o.Reduce, o.Type, n, rank, i))
 		}
-		encode(out[j*size:], o.Type, v)
-	}
-	return out
-}
-
-// encode writes a number that the type holds exactly; integers are cut towards zero, as NCCL's averages are.
-func encode(b []byte, t coll.Dtype, v float64) {
-	switch t {
-	case coll.Int8, coll.Uint8:
-		b[0] = byte(int64(v))
-	case coll.Int32, coll.Uint32:
-		binary.LittleEndian.PutUint32(b, uint32(int64(v)))
-	case coll.Int64, coll.Uint64:
-		binary.LittleEndian.PutUint64(b, uint64(int64(v)))
-	case coll.Float:
-		binary.LittleEndian.PutUint32(b, math.Float32bits(float32(v)))
-	case coll.Double:
-		binary.LittleEndian.PutUint64(b, math.Float64bits(v))
-	case coll.BFloat16:
-		binary.LittleEndian.PutUint16(b, uint16(math.Float32bits(float32(v))>>16))
-	case coll.Half:
-		binary.LittleEndian.PutUint16(b, uint16(small(v, 5, 10)))
-	case coll.F8E4M3:
-		b[0] = byte(small(v, 4, 3))
-	case coll.F8E5M2:
-		b[0] = byte(small(v, 5, 2))
-	}
-}
-
-// small is a float of few bits that holds a normal number of it exactly, or 0.
-func small(v float64, exponent, fraction int) uint32 {
-	if v == 0 {
-		return 0
-	}
-	frac, exp := math.Frexp(math.Abs(v)) // frac in [0.5, 1)
-	bias := 1<<(exponent-1) - 1
-	out := uint32(exp-1+bias)<<fraction | uint32((frac*2-1)*float64(int(1)<<fraction))
-	if v < 0 {
-		out |= 1 << (exponent + fraction)
+		reduce.Put(out[j*size:], o.Type, v)
 	}
 	return out
 }

@@ -5,7 +5,6 @@ package native
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,89 +73,75 @@ func Serve(r io.Reader, w io.Writer, program string, ended func()) error {
 	return bad
 }
 
-// Answer does what a request asks for.
+// Answer does what a request asks for. What fails in it panics: the worker answers the next one still, whatever was
+// absurd in this one.
 func (w *Worker) Answer(q device.Request) (a device.Answer) {
-	defer func() { // a worker that is asked for something absurd answers the next one still
-		if r := recover(); r != nil {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *device.Failure:
+			a = device.Answer{Failure: r}
+		default:
 			a = device.Answer{Failure: &device.Failure{Text: fmt.Sprint("busbar-gpu: ", r)}}
 		}
 	}()
-	if err := w.do(q, &a); err != nil {
-		a.Failure = failed(err)
+	const most = 1 << 40
+	if q.Bytes < 0 || q.Bytes > most || q.Room < 0 || q.Room > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 ||
+		q.Warm > 1e6 {
+		refuse("%d bytes, %d iterations after %d: out of bounds", q.Bytes, q.Iters, q.Warm)
+	}
+	switch q.Do {
+	case device.Open:
+		a.Device = w.open(q.GPU)
+	case device.GPUs:
+		w.loadDriver()
+		a.Count = w.driver.count()
+	case device.Health:
+		check(w.loadNVML())
+		a.Health = w.nvml.states()
+	default:
+		if w.pci == "" {
+			refuse("%s: no GPU is open", q.Do)
+		}
+		w.work(q, &a)
 	}
 	return a
 }
 
-func (w *Worker) do(q device.Request, a *device.Answer) (err error) {
-	const most = 1 << 40
-	if q.Bytes < 0 || q.Bytes > most || q.Room < 0 || q.Room > most || q.Iters < 0 || q.Iters > 1e6 || q.Warm < 0 ||
-		q.Warm > 1e6 {
-		return fmt.Errorf("%d bytes, %d iterations after %d: out of bounds", q.Bytes, q.Iters, q.Warm)
-	}
-	switch q.Do {
-	case device.Open:
-		a.Device, err = w.open(q.GPU)
-		return err
-	case device.GPUs:
-		if err = w.loadDriver(); err == nil {
-			a.Count, err = w.driver.count()
-		}
-		return err
-	case device.Health:
-		if w.nvml == nil {
-			if w.nvml, err = openNVML(); err != nil {
-				return err
-			}
-		}
-		a.Health, err = w.nvml.states()
-		return err
-	}
-	if w.pci == "" {
-		return fmt.Errorf("%s: no GPU is open", q.Do)
-	}
+// work does what needs the GPU that was taken.
+func (w *Worker) work(q device.Request, a *device.Answer) {
 	switch q.Do {
 	case device.Key:
-		if err = w.loadNCCL(); err == nil {
-			a.Key, err = w.nccl.key()
-		}
+		check(w.loadNCCL())
+		a.Key = w.nccl.key()
 	case device.Join:
-		if err = w.loadNCCL(); err == nil {
-			err = w.nccl.join(q.Key, q.Rank, q.Ranks)
-		}
+		check(w.loadNCCL())
+		w.nccl.join(q.Key, q.Rank, q.Ranks)
 	case device.Leave:
 		if w.nccl != nil {
-			err = w.nccl.leave()
+			w.nccl.leave()
 		}
 	case device.Collective:
-		a.Timing, err = w.collective(q)
+		a.Timing = w.collective(q)
 	case device.Pair:
-		a.Timing, err = w.pair(q)
+		a.Timing = w.pair(q)
 	case device.Memory:
-		a.Rates, err = w.memory(q)
+		a.Rates = w.memory(q)
 	case device.Copies:
-		a.Rates, err = w.copies(q)
+		a.Rates = w.copies(q)
 	case device.Peer:
-		a.Rates, a.Notes, err = w.peer(q)
+		a.Rates, a.Notes = w.peer(q)
 	case device.Product:
-		a.Product, err = w.product(q)
-	case device.Limit:
-		if w.nvml == nil {
-			if w.nvml, err = openNVML(); err != nil {
-				return err
-			}
-		}
-		err = w.nvml.limit(w.pci, q)
+		a.Product = w.product(q)
 	default:
-		err = fmt.Errorf("a request to do %q, which is unknown to this release", q.Do)
+		refuse("a request to do %q, which is unknown to this release", q.Do)
 	}
-	return err
 }
 
-func (w *Worker) loadDriver() (err error) {
+func (w *Worker) loadDriver() {
 	if w.driver == nil {
-		w.driver, err = openDriver()
+		w.driver = openDriver()
 	}
-	return err
 }
 
 func (w *Worker) loadNCCL() (err error) {
@@ -166,30 +151,31 @@ func (w *Worker) loadNCCL() (err error) {
 	return err
 }
 
+func (w *Worker) loadNVML() (err error) {
+	if w.nvml == nil {
+		w.nvml, err = openNVML()
+	}
+	return err
+}
+
 // open takes a GPU. NCCL is told of where it is found, and refused where it is needed.
-func (w *Worker) open(index int) (*device.Device, error) {
+func (w *Worker) open(index int) *device.Device {
 	if w.pci != "" {
-		return nil, errors.New("a GPU is open already")
+		refuse("a GPU is open already")
 	}
-	if err := w.loadDriver(); err != nil {
-		w.driver = nil
-		return nil, err
-	}
-	if err := w.driver.take(index); err != nil {
-		return nil, err
-	}
+	w.loadDriver()
+	w.driver.take(index)
 	x := w.driver.describe()
 	w.pci = x.PCI
 	if w.loadNCCL() == nil {
 		x.NCCL, x.Library = w.nccl.release, w.nccl.path
 	}
-	return x, nil
+	return x
 }
 
-// joined reports that no communicator was joined.
-func (w *Worker) joined() error {
+// mustBeJoined ends a request that needs a communicator where none was joined.
+func (w *Worker) mustBeJoined() {
 	if w.nccl == nil || w.nccl.comm == 0 {
-		return errors.New("no communicator was joined")
+		refuse("no communicator was joined")
 	}
-	return nil
 }

@@ -1,10 +1,13 @@
-package engine
+package reduce
 
 import (
+	"encoding/binary"
 	"math"
 
 	"busbar.dev/coll"
 )
+
+var le = binary.LittleEndian
 
 // Element reads an element as a float64. Only 64-bit integers may lose digits.
 func Element(b []byte, t coll.Dtype) float64 {
@@ -37,9 +40,9 @@ func Element(b []byte, t coll.Dtype) float64 {
 	return 0
 }
 
-// PutElement writes an element. Numbers round to the nearest, ties to even; whole numbers drop what
+// Put writes an element. Numbers round to the nearest, ties to even; whole numbers drop what
 // is behind the point.
-func PutElement(b []byte, t coll.Dtype, x float64) {
+func Put(b []byte, t coll.Dtype, x float64) {
 	switch t {
 	case coll.Float:
 		le.PutUint32(b, math.Float32bits(float32(x)))

@@ -4,9 +4,9 @@ import "slices"
 
 // Member is a rank as the others know it.
 type Member struct {
-	Rank int
-	Host string
-	Pid  int
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
+	Pid  int    `json:"pid"`
 }
 
 // Members are all ranks, in order. Ranks of one process have no names.

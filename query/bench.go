@@ -50,18 +50,13 @@ func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *Be
 	t.Valid, t.Memory, t.Advice = plan.Validate, plan.Memory, "a smaller -e, fewer ranks or more hosts"
 	t.Same = fmt.Sprint("bench", q.Op, plan.Sizes, q.Warm, q.Iters, q.Dtype, q.Redop, q.Root, q.Algo, q.Channels, q.Check)
 	t.Work = func(g *engine.Group, keep func([]byte) error) error {
-		m := newBenchRun(&q, &env, &on, g, plan)
-		err := bench.Run(ctx, g, plan, m.add)
-		m.clear()
-		if err != nil {
-			return failure.Cannot(err)
+		d := newBenchDoc(&q, g, plan)
+		err := d.measure(ctx, &env, &on, g, plan)
+		if err != nil || g.Rank() != 0 {
+			return err
 		}
-		if g.Rank() != 0 {
-			return nil
-		}
-		m.end()
-		doc = m.doc
-		return on.answer(doc, keep)
+		doc = d
+		return on.answer(d, keep)
 	}
 	err = on.run(ctx, t)
 	return doc, err
@@ -127,106 +122,76 @@ func benchSizes(kind coll.Kind, from, to string, factor float64) ([]unit.Bytes, 
 	return list, nil
 }
 
-// benchRun is one rank's measurement, on its way to a document.
-type benchRun struct {
-	env   *Env
-	on    *Ranks[*BenchDoc]
-	group *engine.Group
-	plan  bench.Plan
-	doc   *BenchDoc
-	like  result.Sweep // what all sweeps have in common
-	shown bool         // progress was told
-	sum   float64      // of bus bandwidths
-	rows  int          // of those
-}
-
-func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], g *engine.Group, p bench.Plan) *benchRun {
-	m := &benchRun{env: env, on: on, group: g, plan: p, doc: &BenchDoc{
-		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(),
-		Redop: p.Op.Reduce.String(),
-		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Rows: []BenchRow{},
-		Group: g, Plan: p, Factor: q.Factor,
-	}}
-	if g.Rank() == 0 {
-		m.like = bench.Here(g, env.Version)
-	}
-	m.progress()
-	return m
-}
-
-// progress tells which size is next, where rank 0 is.
-func (m *benchRun) progress() {
-	m.clear()
-	done := len(m.doc.Rows)
-	if m.group.Rank() == 0 {
-		m.env.steps(done, len(m.plan.Sizes))
-	}
-	if m.group.Rank() == 0 && done < len(m.plan.Sizes) {
-		m.env.progress(fmt.Sprintf("%s of %v, size %d of %d", m.plan.Op.Kind, m.plan.Sizes[done], done+1, len(m.plan.Sizes)))
-		m.shown = true
+func newBenchDoc(q *Bench, g *engine.Group, p bench.Plan) *BenchDoc {
+	return &BenchDoc{
+		Op: p.Op.Kind, Ranks: g.Size(), Transport: g.Transport(), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
+		Algo: p.Algo, Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Members: g.Members(),
+		Crowded: bench.Crowded(g.Members()), Min: p.Sizes[0], Max: p.Sizes[len(p.Sizes)-1], Factor: q.Factor,
+		Rows: []BenchRow{},
 	}
 }
 
-// clear takes what progress told back.
-func (m *benchRun) clear() {
-	if m.shown {
-		m.env.progress("")
-		m.shown = false
-	}
-}
-
-// add takes one size.
-func (m *benchRun) add(s *result.Sweep) error {
-	s.Describe(&m.like)
-	row, err := newBenchRow(s)
-	if err != nil {
-		return err
-	}
-	for _, t := range []*BenchTiming{&row.BenchTiming, row.InPlace} {
-		if t != nil {
-			m.sum += t.BusBW
-			m.rows++
+// measure fills in the rows where rank 0 is, size after size, and what comes after them.
+func (d *BenchDoc) measure(ctx context.Context, env *Env, on *Ranks[*BenchDoc], g *engine.Group, p bench.Plan) error {
+	var here result.Sweep // what all sweeps have in common
+	begin := func(k int) {
+		env.steps(k, len(p.Sizes))
+		if k < len(p.Sizes) {
+			env.progress(fmt.Sprintf("%s of %v, size %d of %d", p.Op.Kind, p.Sizes[k], k+1, len(p.Sizes)))
 		}
 	}
-	m.doc.Rows = append(m.doc.Rows, row)
-	m.doc.Sweeps.Append(s)
-	m.clear()
-	if err := m.on.row(m.doc); err != nil {
-		return err
+	if g.Rank() == 0 {
+		here = bench.Here(g, env.Version)
+		begin(0)
+		defer env.progress("")
 	}
-	m.progress()
+	err := bench.Run(ctx, g, p, func(s *result.Sweep) error {
+		env.progress("")
+		s.Describe(&here)
+		d.Results.Append(s)
+		d.Rows = append(d.Rows, newBenchRow(s, p.Op))
+		if err := on.row(d); err != nil {
+			return err
+		}
+		begin(len(d.Rows))
+		return nil
+	})
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	rows := d.Results.Rows()
+	for _, r := range rows {
+		d.AvgBus += r.BusBW().GBps() / float64(len(rows))
+	}
+	for why, n := range g.Refused() {
+		d.Refused += n
+		d.Refusals = append(d.Refusals, fmt.Sprintf("%d connections were refused: %s", n, why))
+	}
 	return nil
-}
-
-// end fills in what comes after the rows.
-func (m *benchRun) end() {
-	m.doc.AvgBus = m.sum / float64(max(m.rows, 1))
-	m.doc.Refusals = m.group.Refused()
-	for _, n := range m.doc.Refusals {
-		m.doc.Refused += n
-	}
 }
 
 // BenchDoc is the answer of Bench.
 type BenchDoc struct {
-	Op        coll.Kind  `json:"op"`
-	Ranks     int        `json:"ranks"`
-	Transport string     `json:"transport"` // what carried the bytes: tcp, shm, mem, or auto where hosts share memory within and not between
-	Dtype     string     `json:"dtype"`
-	Redop     string     `json:"redop"`
-	Iters     int        `json:"iters"`   // runs of each size that count
-	Warmup    int        `json:"warmup"`  // runs before those
-	Checked   bool       `json:"checked"` // results were compared with what they must be
-	Hosts     []string   `json:"hosts,omitempty"`
-	Rows      []BenchRow `json:"rows"`
-	AvgBus    float64    `json:"avg_busbw_GBps"`      // over all rows, out of place and in place
-	Refused   int64      `json:"refused_connections"` // that did not belong to the job
-
-	Group    *engine.Group            `json:"-"`
-	Plan     bench.Plan               `json:"-"`
-	Factor   float64                  `json:"-"` // from size to size
-	Refusals map[engine.Refusal]int64 `json:"-"`
-	Sweeps   result.Sweeps            `json:"-"` // the rows as they are kept
+	Op        coll.Kind        `json:"op"`
+	Ranks     int              `json:"ranks"`
+	Transport engine.Transport `json:"transport"` // what carried the bytes: tcp, shm, mem, or auto where hosts share memory within and not between
+	Dtype     string           `json:"dtype"`
+	Redop     string           `json:"redop"`
+	Algo      string           `json:"algo"`    // that was asked for; auto: by size
+	Iters     int              `json:"iters"`   // runs of each size that count
+	Warmup    int              `json:"warmup"`  // runs before those
+	Checked   bool             `json:"checked"` // results were compared with what they must be
+	Hosts     []string         `json:"hosts,omitempty"`
+	Members   []engine.Member  `json:"members"`
+	Crowded   string           `json:"crowded,omitempty"` // that ranks wait for processors
+	Min       unit.Bytes       `json:"min_bytes"`         // that was asked for
+	Max       unit.Bytes       `json:"max_bytes"`
+	Factor    float64          `json:"step_factor"` // from size to size
+	Rows      []BenchRow       `json:"rows"`
+	Results   result.Sweeps    `json:"results"`             // the rows as they are kept
+	AvgBus    float64          `json:"avg_busbw_GBps"`      // over all rows, out of place and in place
+	Refused   int64            `json:"refused_connections"` // that did not belong to the job
+	Refusals  []string         `json:"refusals,omitempty"`  // why
 	Noted
 }
 
@@ -246,55 +211,32 @@ func (d *BenchDoc) WrongElements() (n int64) {
 
 // BenchRow is one size; the figures of the row itself are those out of place.
 type BenchRow struct {
-	Size      int64  `json:"size_bytes"`
-	Count     int64  `json:"count"` // elements
-	Algo      string `json:"algo"`  // of the schedule that ran
-	Dtype     string `json:"dtype"`
-	WireBytes int64  `json:"wire_bytes"` // what all ranks send in a run
+	Size      int64      `json:"size_bytes"`
+	Count     int64      `json:"count"` // elements
+	Algo      string     `json:"algo"`  // of the schedule that ran
+	Dtype     string     `json:"dtype"`
+	WireBytes unit.Bytes `json:"wire_bytes"` // what all ranks send in a run
 	BenchTiming
 	InPlace *BenchTiming `json:"in_place,omitempty"`
-
-	Redop string `json:"-"` // "" where nothing is reduced
-	Root  int    `json:"-"` // -1 where there is none
 }
 
 // BenchTiming is a size out of place or in place.
 type BenchTiming struct {
-	Time    BenchTimes `json:"time_us"`
-	AlgBW   float64    `json:"algbw_GBps"`
-	BusBW   float64    `json:"busbw_GBps"`
-	Wrong   int64      `json:"wrong"`        // 0 where results were not checked, see checked
-	Slowest int        `json:"slowest_rank"` // whose runs took longest in all
-	Spread  float64    `json:"spread_us"`    // between the slowest and the fastest rank, per run
-}
-
-// BenchTimes are per run, of the slowest rank.
-type BenchTimes struct {
-	Min    float64 `json:"min"`
-	Median float64 `json:"median"`
-	P99    float64 `json:"p99"`
-	Mean   float64 `json:"mean"`
+	Time    result.Times `json:"time_us"` // per run, of the slowest rank
+	AlgBW   unit.Rate    `json:"algbw_GBps"`
+	BusBW   unit.Rate    `json:"busbw_GBps"`
+	Wrong   int64        `json:"wrong"`        // 0 where results were not checked, see checked
+	Slowest int          `json:"slowest_rank"` // whose runs took longest in all
+	Spread  float64      `json:"spread_us"`    // between the slowest and the fastest rank, per run
 }
 
 // newBenchRow is a sweep of one size as a row.
-func newBenchRow(s *result.Sweep) (BenchRow, error) {
+func newBenchRow(s *result.Sweep, op coll.Op) BenchRow {
 	p := &s.Points[0]
-	op, err := s.Operation(p.Size)
-	if err != nil {
-		return BenchRow{}, err
-	}
-	x := BenchRow{
-		Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype,
-		WireBytes: int64(p.WireBytes), Redop: s.Redop, Root: -1,
-	}
-	if s.Op.Rooted() {
-		x.Root = s.Root
-	}
+	op.Bytes = p.Size
+	x := BenchRow{Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype, WireBytes: p.WireBytes}
 	for _, r := range s.Rows() {
-		t := BenchTiming{
-			Time:  BenchTimes{r.Time.Min, r.Time.Median, r.Time.P99, r.Time.Mean},
-			AlgBW: r.AlgBW().GBps(), BusBW: r.BusBW().GBps(), Slowest: *r.Slowest, Spread: r.Spread,
-		}
+		t := BenchTiming{Time: r.Time, AlgBW: r.AlgBW(), BusBW: r.BusBW(), Slowest: *r.Slowest, Spread: r.Spread}
 		if r.Wrong != nil {
 			t.Wrong = *r.Wrong
 		}
@@ -304,5 +246,5 @@ func newBenchRow(s *result.Sweep) (BenchRow, error) {
 			x.BenchTiming = t
 		}
 	}
-	return x, nil
+	return x
 }

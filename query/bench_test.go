@@ -12,7 +12,7 @@ import (
 func TestMeasureInProcess(t *testing.T) {
 	ctx := context.Background()
 	d, err := Bench{Max: "1K", Iters: 2, Check: true}.Run(ctx, Env{})
-	if err != nil || d == nil || d.Transport != "mem" || len(d.Rows) != 8 || d.Wrong() || len(d.Sweeps.Rows()) != 16 {
+	if err != nil || d == nil || d.Transport != "mem" || len(d.Rows) != 8 || d.Wrong() || len(d.Results.Rows()) != 16 {
 		t.Errorf("bench: %v, %+v", err, d)
 	}
 	p, err := BenchPairs{Size: "4K", Iters: 1}.Run(ctx, Env{})
@@ -45,7 +45,7 @@ func TestMeasureTells(t *testing.T) {
 		},
 		Keep: func(data []byte) error { kept += len(data); return nil },
 		Answer: func(d *BenchDoc, keep func([]byte) error) error {
-			if d.Ranks != 3 || d.Sweeps[0].Tool != "busbar 1.2" {
+			if d.Ranks != 3 || d.Results[0].Tool != "busbar 1.2" {
 				t.Errorf("%+v", d)
 			}
 			return errors.Join(keep([]byte("left")), full)

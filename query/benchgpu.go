@@ -23,7 +23,6 @@ import (
 	"busbar.dev/engine/device"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/result/pairs"
@@ -78,75 +77,44 @@ type Programs struct {
 
 // BenchGPUDoc is the answer of BenchGPU.
 type BenchGPUDoc struct {
-	Dtype   string            `json:"dtype"`
-	Library string            `json:"library"` // the release of NCCL, "" unknown
-	Op      coll.Kind         `json:"op"`
-	Ranks   int               `json:"ranks"`
-	Refused []BenchGPURefusal `json:"refused"`
-	Results result.Sweeps     `json:"results"`
-	Rows    []BenchGPURow     `json:"rows"`
-	Tool    string            `json:"tool"`         // busbar-gpu or nccl-tests, and its release
-	Untimed int               `json:"untimed_rows"` // without a time that is a number above 0
-	Bad     int64             `json:"wrong"`        // elements
-	Ops     []coll.Kind       `json:"ops,omitempty"`
-	Notes   []string          `json:"notes,omitempty"`
-
-	Own      bool       `json:"-"` // busbar-gpu measured it
-	GPU      string     `json:"-"` // "" unknown
-	Settings int        `json:"-"` // that gave something
-	Best     []gpu.Best `json:"-"` // the rows
+	Dtype   string      `json:"dtype"`
+	Library string      `json:"library"` // the release of NCCL, "" unknown
+	Op      coll.Kind   `json:"op"`
+	Ranks   int         `json:"ranks"`
+	Tool    string      `json:"tool"` // busbar-gpu or nccl-tests, and its release
+	Ops     []coll.Kind `json:"ops,omitempty"`
+	Notes   []string    `json:"notes,omitempty"`
+	gpu.Results
 }
 
 // Wrong reports elements that are not what they must be.
 func (d *BenchGPUDoc) Wrong() bool { return d.Bad > 0 }
 
-// BenchGPURow is the best setting of a size.
-type BenchGPURow struct {
-	Op       coll.Kind         `json:"op,omitempty"`
-	Size     int64             `json:"size_bytes"`
-	Auto     float64           `json:"auto_us"` // by NCCL's own choice
-	Best     float64           `json:"best_us"`
-	Algo     string            `json:"algo"`
-	Proto    string            `json:"proto"`
-	Channels int               `json:"channels,omitempty"`
-	Env      map[string]string `json:"env"`  // what makes NCCL do it
-	Lost     float64           `json:"lost"` // how much longer NCCL's own choice takes, as a share
-}
-
-// BenchGPURefusal is a setting that gave nothing.
-type BenchGPURefusal struct {
-	Setting string `json:"setting"`
-	Why     string `json:"why"`
-}
-
 // BenchGPUCommands is what BenchGPU would run.
 type BenchGPUCommands struct {
-	Commands []BenchGPUCommand `json:"commands"`
-	DryRun   bool              `json:"dry_run"`
-	Op       string            `json:"op"`
-	Repeat   int               `json:"repeat"`
-}
-
-// BenchGPUCommand is what runs one setting.
-type BenchGPUCommand struct {
-	Setting string            `json:"setting"`
-	Env     map[string]string `json:"env"` // what makes NCCL do it
-	Args    []string          `json:"args"`
+	Commands []gpu.Command `json:"commands"`
+	DryRun   bool          `json:"dry_run"`
+	Op       string        `json:"op"`
+	Repeat   int           `json:"repeat"`
 }
 
 // Commands is what Run would run. A program that is not installed is called by its name.
 func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *BenchGPUCommands, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	t, settings, err := q.test(ctx, env)
+	kinds, err := q.kinds(false)
+	if err != nil {
+		return nil, err
+	}
+	t, settings, err := q.test(ctx, env, kinds[0], false)
 	if err != nil {
 		return nil, err
 	}
 	if t.Program, err = q.find(t.Kind, with); err != nil {
 		t.Program = t.Kind.Binary()
 	}
-	d := &BenchGPUCommands{Op: string(q.Op), DryRun: true, Repeat: q.Repeat, Commands: []BenchGPUCommand{}}
+	d := &BenchGPUCommands{Op: string(q.Op), DryRun: true, Repeat: q.Repeat, Commands: []gpu.Command{}}
 	for _, s := range settings {
-		d.Commands = append(d.Commands, BenchGPUCommand{s.String(), s.Env(), t.Command(s)})
+		d.Commands = append(d.Commands, gpu.Command{Setting: s.String(), Env: s.Env(), Args: t.Command(s)})
 	}
 	return d, nil
 }
@@ -154,85 +122,134 @@ func (q BenchGPU) Commands(ctx context.Context, env Env, with Programs) (doc *Be
 // RunWith tries all settings. All fields count as they are: a Warm of 0 is none.
 func (q BenchGPU) RunWith(ctx context.Context, env Env, with Programs) (doc *BenchGPUDoc, err error) {
 	defer begin(&q, &env, &doc, &err)()
-	if q.By != "nccl-tests" && q.Tests == "" {
-		return q.own(ctx, env, with)
-	}
-	t, settings, err := q.test(ctx, env)
+	own := q.By != "nccl-tests" && q.Tests == ""
+	kinds, err := q.kinds(own)
 	if err != nil {
 		return nil, err
 	}
-	if t.Program, err = q.find(t.Kind, with); err != nil {
+	t, settings, err := q.test(ctx, env, kinds[0], own)
+	if err == nil && !own {
+		t.Program, err = q.find(t.Kind, with)
+	}
+	if err == nil && with.Ready != nil {
+		err = with.Ready()
+	}
+	if err != nil {
 		return nil, err
 	}
-	if with.Ready != nil {
-		if err := with.Ready(); err != nil {
-			return nil, err
+	d := &BenchGPUDoc{Op: kinds[0], Results: gpu.Results{Refused: []gpu.Refusal{}, Rows: []gpu.Best{}}}
+	all := q.Repeat * len(settings)
+	for k := range all {
+		s := settings[k%len(settings)]
+		env.steps(k, all)
+		if own {
+			err = q.byWorkers(ctx, env, with, t, s, kinds, d)
+		} else {
+			env.progress(fmt.Sprintf("%s, setting %d of %d: %s", t.Kind.Binary(), k+1, all, s))
+			err = q.byTests(ctx, with, t, s, d)
+		}
+		env.progress("")
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && s.Auto():
+			return nil, failure.Cannot(err)
+		case err != nil:
+			d.Refuse(s, err)
 		}
 	}
+	return d, d.complete(t)
+}
+
+// complete fills in what comes after all runs.
+func (d *BenchGPUDoc) complete(t *gpu.Test) error {
+	if len(d.Sweeps) == 0 && t.Program != "" {
+		return failure.Cannot(fmt.Errorf("%s printed no rows", t.Kind.Binary()))
+	}
+	d.Find()
+	for _, s := range d.Sweeps[:min(len(d.Sweeps), 1)] {
+		d.Ranks, d.Dtype, d.Tool, d.Library = s.Ranks, s.Dtype, s.Tool, s.Library
+	}
+	return nil
+}
+
+// byTests measures a setting by nccl-tests.
+func (q *BenchGPU) byTests(ctx context.Context, with Programs, t *gpu.Test, s gpu.Setting, d *BenchGPUDoc) error {
 	start := func(ctx context.Context, args []string, w io.Writer) error { return with.Run(ctx, q.Timeout, args, w) }
-	d := &BenchGPUDoc{Op: t.Kind, Refused: []BenchGPURefusal{}, Rows: []BenchGPURow{}}
-	var got gpu.Results
-	for k := range q.Repeat {
-		for i, s := range settings {
-			env.steps(k*len(settings)+i, q.Repeat*len(settings))
-			env.progress(fmt.Sprintf("%s, setting %d of %d: %s", t.Kind.Binary(), k*len(settings)+i+1, q.Repeat*len(settings),
-				s))
-			list, untimed, err := t.Measure(ctx, start, s)
-			env.progress("")
-			got.Untimed += untimed
-			switch {
-			case ctx.Err() != nil:
-				return nil, ctx.Err()
-			case err != nil && s.Auto():
-				return nil, failure.Cannot(err)
-			case err != nil:
-				d.refuse(s, err)
-			}
-			got.Add(s, list)
+	list, untimed, err := t.Measure(ctx, start, s)
+	d.Untimed += untimed
+	d.Add(s, list)
+	return err
+}
+
+// byWorkers measures all collectives by workers that were started with a setting.
+func (q *BenchGPU) byWorkers(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting,
+	kinds []coll.Kind, d *BenchGPUDoc,
+) error {
+	team, notes, err := q.workers(ctx, with, t.Launch, s.Env(), true)
+	if err != nil {
+		return err
+	}
+	defer team.End()
+	if busy := busyTeam(ctx, team); busy != "" {
+		notes = append(notes, busy+": times are of a GPU that others use too")
+	}
+	d.Notes = notes
+	own := gpu.Own{
+		Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s,
+	}
+	sizes, err := benchSizes(t.Kind, string(q.Min), string(q.Max), q.Factor)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if kind == coll.Hypercube && len(team)&(len(team)-1) != 0 {
+			continue // it needs a power of two
+		}
+		sweep, err := own.Sweep(ctx, team, kind, sizes,
+			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s, %s, %v", kind, s, size)) })
+		if err != nil {
+			return err
+		}
+		if len(sweep.Points) == 0 {
+			continue
+		}
+		if d.Add(s, result.Sweeps{sweep}); !slices.Contains(d.Ops, kind) {
+			d.Ops = append(d.Ops, kind)
 		}
 	}
-	if len(got.Sweeps) == 0 {
-		return nil, failure.Cannot(fmt.Errorf("%s printed no rows", t.Kind.Binary()))
-	}
-	d.fill(&got)
-	return d, nil
+	return nil
 }
 
-func (d *BenchGPUDoc) refuse(s gpu.Setting, err error) {
-	r := BenchGPURefusal{s.String(), texttab.Clean(err.Error())}
-	if !slices.Contains(d.Refused, r) {
-		d.Refused = append(d.Refused, r)
+// kinds are those of --op, which may be all where busbar-gpu measures.
+func (q *BenchGPU) kinds(own bool) ([]coll.Kind, error) {
+	if q.Op == "all" && own { // those that predictions know; hypercube is run where it is named
+		return []coll.Kind{
+			coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather,
+			coll.Scatter, coll.SendRecv,
+		}, nil
 	}
-}
-
-// fill takes what all settings gave.
-func (d *BenchGPUDoc) fill(got *gpu.Results) {
-	s := got.Sweeps[0]
-	d.Ranks, d.Dtype, d.Tool, d.Library = s.Ranks, s.Dtype, s.Tool, s.Library
-	d.Results, d.Bad, d.Untimed, d.Settings, d.Best = got.Sweeps, got.Wrong, got.Untimed, len(got.Order), got.Best()
-	if s.Machine != nil {
-		d.GPU = s.Machine.GPU
+	k, err := q.Op.kind()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--op: %w", err)
+	case own && (k == coll.AllToAllV || k == coll.Barrier):
+		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it; --by nccl-tests may", k)
+	case !own && k.Binary() == "":
+		return nil, fmt.Errorf("--op %s: nccl-tests has no program for it", k)
 	}
-	for _, b := range d.Best {
-		d.Rows = append(d.Rows, BenchGPURow{
-			d.Op, int64(b.Size), b.Auto, b.Time, b.Setting.Algo, b.Setting.Proto, b.Setting.Channels, b.Setting.Env(), b.Lost(),
-		})
-	}
+	return []coll.Kind{k}, nil
 }
 
 // test reports fields that cannot be, before anything runs, and what to try.
-func (q *BenchGPU) test(ctx context.Context, env Env) (*gpu.Test, []gpu.Setting, error) {
-	t := &gpu.Test{Factor: q.Factor, Warm: q.Warm, Iters: q.Iters, GPUs: q.GPUs, Check: q.Check, Cluster: q.Cluster}
-	var err error
-	t.Kind, err = q.Op.kind()
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("--op: %w", err)
-	case t.Kind.Binary() == "":
-		return nil, nil, fmt.Errorf("--op %s: nccl-tests has no program for it", t.Kind)
-	case q.Factor != math.Trunc(q.Factor):
+func (q *BenchGPU) test(ctx context.Context, env Env, kind coll.Kind, own bool) (*gpu.Test, []gpu.Setting, error) {
+	t := &gpu.Test{
+		Kind: kind, Factor: q.Factor, Warm: q.Warm, Iters: q.Iters, GPUs: q.GPUs, Check: q.Check, Cluster: q.Cluster,
+	}
+	if !own && q.Factor != math.Trunc(q.Factor) {
 		return nil, nil, fmt.Errorf("-f %g: nccl-tests takes whole factors", q.Factor)
 	}
+	var err error
 	if t.Launch, err = gpu.SplitWords(q.Launch); err != nil {
 		return nil, nil, fmt.Errorf("--launch %s: %w", q.Launch, err)
 	}
@@ -251,6 +268,10 @@ func (q *BenchGPU) test(ctx context.Context, env Env) (*gpu.Test, []gpu.Setting,
 	t.Min, _ = q.Min.bytes()
 	t.Max, _ = q.Max.bytes()
 	settings, err := q.settings(t.Kind)
+	if err == nil && own && len(q.Algos) == 0 &&
+		!slices.ContainsFunc(q.Channels, func(n string) bool { return n != "auto" }) {
+		settings = settings[:1] // every setting needs workers of its own
+	}
 	return t, settings, err
 }
 
@@ -343,14 +364,14 @@ type BenchGPUNode struct {
 
 // BenchGPUNodeDoc is the answer to BenchGPUNode.
 type BenchGPUNodeDoc struct {
-	Host    string            `json:"host"`
-	GPUs    []BenchGPUDevice  `json:"gpus"`
-	Peers   []BenchGPUPeer    `json:"peers"` // copies between GPUs
-	Results result.Sweeps     `json:"results"`
-	Refused []BenchGPURefusal `json:"refused"`
-	Notes   []string          `json:"notes"`
-	Seconds float64           `json:"seconds"`
-	Bad     int64             `json:"wrong"` // elements
+	Host    string           `json:"host"`
+	GPUs    []BenchGPUDevice `json:"gpus"`
+	Peers   []BenchGPUPeer   `json:"peers"` // copies between GPUs
+	Results result.Sweeps    `json:"results"`
+	Refused []gpu.Refusal    `json:"refused"`
+	Notes   []string         `json:"notes"`
+	Seconds float64          `json:"seconds"`
+	Bad     int64            `json:"wrong"` // elements
 }
 
 // BenchGPUDevice is one GPU.
@@ -406,7 +427,7 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 	defer team.End()
 	d := &BenchGPUNodeDoc{
 		Host: team[0].Hello.Host, GPUs: make([]BenchGPUDevice, len(team)), Peers: []BenchGPUPeer{},
-		Refused: []BenchGPURefusal{}, Notes: []string{},
+		Refused: []gpu.Refusal{}, Notes: []string{},
 	}
 	if busy := busyTeam(ctx, team); busy != "" {
 		d.Notes = append(d.Notes, busy+": rates are of a GPU that others use too")
@@ -420,7 +441,7 @@ func (q BenchGPUNode) RunWith(ctx context.Context, env Env, with Programs) (doc 
 			return ctx.Err()
 		}
 		if err != nil {
-			d.Refused = append(d.Refused, BenchGPURefusal{what, err.Error()})
+			d.Refused = append(d.Refused, gpu.Refusal{Setting: what, Why: err.Error()})
 			return nil
 		}
 		for r, a := range answers {
@@ -492,7 +513,9 @@ func (q *BenchGPUNode) among(ctx context.Context, env Env, team device.Team, siz
 				return ctx.Err()
 			}
 			if err != nil {
-				d.Refused = append(d.Refused, BenchGPURefusal{fmt.Sprintf("copies from GPU %d to GPU %d", i, j), err.Error()})
+				d.Refused = append(d.Refused, gpu.Refusal{
+					Setting: fmt.Sprintf("copies from GPU %d to GPU %d", i, j), Why: err.Error(),
+				})
 				continue
 			}
 			p := BenchGPUPeer{From: i, To: j}
@@ -545,131 +568,6 @@ func (q *BenchGPUNode) products() ([]device.Request, error) {
 		list = append(list, r)
 	}
 	return list, nil
-}
-
-// everyKind are the collectives that busbar-gpu runs and that predictions know; hypercube is run where it is named.
-func everyKind() []coll.Kind {
-	return []coll.Kind{
-		coll.AllReduce, coll.ReduceScatter, coll.AllGather, coll.Broadcast, coll.Reduce, coll.AllToAll, coll.Gather,
-		coll.Scatter, coll.SendRecv,
-	}
-}
-
-// kinds are those of --op, which may be all.
-func (q *BenchGPU) kinds() ([]coll.Kind, error) {
-	if q.Op == "all" {
-		return everyKind(), nil
-	}
-	k, err := q.Op.kind()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--op: %w", err)
-	case k == coll.AllToAllV || k == coll.Barrier:
-		return nil, fmt.Errorf("--op %s: busbar-gpu does not run it; --by nccl-tests may", k)
-	}
-	return []coll.Kind{k}, nil
-}
-
-// own measures by busbar-gpu: NCCL's own choice, and the settings that --algos and --channels name.
-func (q BenchGPU) own(ctx context.Context, env Env, with Programs) (*BenchGPUDoc, error) {
-	kinds, err := q.kinds()
-	if err != nil {
-		return nil, err
-	}
-	all := q
-	all.Op, all.Factor = OpOf(kinds[0]), 2 // checked with the factor that was given below
-	t, settings, err := all.test(ctx, env)
-	if err != nil {
-		return nil, err
-	}
-	if len(q.Algos) == 0 { // every setting needs workers of its own
-		settings = settings[:1]
-		for _, s := range q.Channels {
-			if s != "auto" {
-				list, err := q.settings(kinds[0])
-				if err != nil {
-					return nil, err
-				}
-				settings = list
-				break
-			}
-		}
-	}
-	if with.Ready != nil {
-		if err := with.Ready(); err != nil {
-			return nil, err
-		}
-	}
-	d := &BenchGPUDoc{Op: kinds[0], Refused: []BenchGPURefusal{}, Rows: []BenchGPURow{}, Own: true}
-	per := make([]gpu.Results, len(kinds))
-	for range q.Repeat {
-		for _, s := range settings {
-			if err := q.ownSetting(ctx, env, with, t, s, kinds, per, d); err != nil {
-				if ctx.Err() != nil || s.Auto() {
-					return nil, err
-				}
-				d.refuse(s, err)
-			}
-		}
-	}
-	for i := range per {
-		d.add(kinds[i], &per[i])
-	}
-	return d, nil
-}
-
-// ownSetting measures all collectives by workers that were started with a setting.
-func (q *BenchGPU) ownSetting(ctx context.Context, env Env, with Programs, t *gpu.Test, s gpu.Setting,
-	kinds []coll.Kind, per []gpu.Results, d *BenchGPUDoc,
-) error {
-	team, notes, err := q.workers(ctx, with, t.Launch, s.Env(), true)
-	if err != nil {
-		return err
-	}
-	defer team.End()
-	if busy := busyTeam(ctx, team); busy != "" {
-		notes = append(notes, busy+": times are of a GPU that others use too")
-	}
-	d.Notes = notes
-	own := gpu.Own{
-		Dtype: t.Dtype, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Timeout: q.Timeout, Cluster: q.Cluster, Setting: s,
-	}
-	for i, kind := range kinds {
-		if kind == coll.Hypercube && len(team)&(len(team)-1) != 0 {
-			continue // it needs a power of two
-		}
-		sizes, err := benchSizes(kind, string(q.Min), string(q.Max), q.Factor)
-		if err != nil {
-			return err
-		}
-		sweep, err := own.Sweep(ctx, team, kind, sizes,
-			func(size unit.Bytes) { env.progress(fmt.Sprintf("%s, %s, %v", kind, s, size)) })
-		env.progress("")
-		if err != nil {
-			return failure.Cannot(err)
-		}
-		if len(sweep.Points) > 0 {
-			per[i].Add(s, result.Sweeps{sweep})
-		}
-	}
-	return nil
-}
-
-// add takes what a collective gave.
-func (d *BenchGPUDoc) add(kind coll.Kind, got *gpu.Results) {
-	if len(got.Sweeps) == 0 {
-		return
-	}
-	part := &BenchGPUDoc{Op: kind}
-	part.fill(got)
-	d.Ops = append(d.Ops, kind)
-	if d.Ranks == 0 {
-		d.Ranks, d.Dtype, d.Tool, d.Library, d.GPU, d.Settings, d.Best = part.Ranks, part.Dtype, part.Tool, part.Library,
-			part.GPU, part.Settings, part.Best
-	}
-	d.Rows = append(d.Rows, part.Rows...)
-	d.Results = append(d.Results, part.Results...)
-	d.Bad += part.Bad
 }
 
 // BenchGPUPairs measures every pair of GPUs by NCCL's sends and receives.

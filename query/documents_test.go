@@ -83,10 +83,14 @@ type declarations map[string]declared
 // have.
 func structs(t *testing.T) declarations {
 	found := declarations{}
-	for _, from := range []string{"", "doctor.", "finding.", "predict.", "result.", "step.", "diff."} {
+	for _, from := range []string{
+		"", "doctor.", "finding.", "predict.", "result.", "step.", "diff.", "engine.", "bench.", "gpu.", "device.",
+	} {
 		dir := cmp.Or(strings.TrimSuffix(from, "."), "query")
-		if dir == "diff" {
-			dir = "result/diff"
+		if within := map[string]string{
+			"diff": "result/diff", "bench": "engine/bench", "gpu": "engine/bench/gpu", "device": "engine/device",
+		}[dir]; within != "" {
+			dir = within
 		}
 		found.add(t, filepath.Join("..", dir), from)
 	}

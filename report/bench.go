@@ -7,29 +7,43 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
-	"busbar.dev/engine/bench"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
+	"busbar.dev/result"
 )
 
 // ncclWidth is how many columns nccl-tests' table takes.
 const ncclWidth = 123
 
+// Bench prints a measurement whole, as it was printed row by row.
+func Bench(w io.Writer, d *query.BenchDoc, columns int) error {
+	so := *d
+	so.Results = nil
+	for _, s := range d.Results {
+		for i := range s.Points {
+			part := *s
+			part.Points = s.Points[i : i+1]
+			so.Results.Append(&part)
+			if err := BenchRow(w, &so, columns); err != nil {
+				return err
+			}
+		}
+	}
+	return BenchEnd(w, d)
+}
+
 // BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
 // first. A terminal with fewer columns, 0 being any number, gets the columns that differ from row to row.
 func BenchRow(w io.Writer, d *query.BenchDoc, columns int) error {
-	if len(d.Rows) == 0 || len(d.Rows) == 1 && d.Group == nil {
-		return query.ErrDecoded
-	}
+	s := d.Results[len(d.Results)-1]
 	narrow := columns > 0 && columns < ncclWidth
-	if len(d.Rows) == 1 {
-		var head strings.Builder
-		benchHeader(&head, d, narrow)
-		if _, err := io.WriteString(w, commentsWrapped(head.String(), columns)); err != nil {
+	if len(d.Results) == 1 && len(s.Points) == 1 {
+		if _, err := io.WriteString(w, commentsWrapped(benchHeader(d, s, narrow), columns)); err != nil {
 			return err
 		}
 	}
-	return benchLine(w, &d.Rows[len(d.Rows)-1], d.Checked, narrow)
+	_, err := io.WriteString(w, ncclLine(s, &s.Points[len(s.Points)-1], narrow))
+	return err
 }
 
 // commentsWrapped wraps comments between words where they do not fit.
@@ -57,7 +71,7 @@ func commentsWrapped(text string, columns int) string {
 
 // BenchEnd prints what comes after the rows.
 func BenchEnd(w io.Writer, d *query.BenchDoc) error {
-	if taken, err := benchTable(d).Send(w); taken {
+	if taken, err := ncclTable(d.Results, false).Send(w); taken {
 		return err
 	}
 	verdict := fmt.Sprintf("%d OK", d.WrongElements())
@@ -72,101 +86,142 @@ func BenchEnd(w io.Writer, d *query.BenchDoc) error {
 	return err
 }
 
-// ncclHeads are nccl-tests' columns.
-var ncclHeads = []string{
-	">size (B)", ">count", "type", "redop", ">root", ">time (us)", ">algbw (GB/s)", ">busbw (GB/s)", ">wrong",
-	">in-place time (us)", ">in-place algbw (GB/s)", ">in-place busbw (GB/s)", ">in-place wrong",
-}
-
-// benchTable is the rows for writers that take tables: all at once, in place beside out of place.
-func benchTable(d *query.BenchDoc) *texttab.Table {
-	t := texttab.New(ncclHeads...)
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		cells := []string{
-			fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root),
-		}
-		for _, x := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
-			if x == nil {
-				cells = append(cells, "", "", "", "")
-				continue
-			}
-			wrong := ""
-			if d.Checked {
-				wrong = fmt.Sprint(x.Wrong)
-			}
-			cells = append(cells, strings.TrimSpace(benchTime(x.Time.Mean)), fmt.Sprintf("%.2f", x.AlgBW),
-				fmt.Sprintf("%.2f", x.BusBW), wrong)
-		}
-		t.Row(cells...)
-	}
-	return t
-}
-
 // benchProgram is the name of the program of nccl-tests whose table this is.
 func benchProgram(kind coll.Kind) string {
-	if b := kind.Binary(); b != "" {
-		return b
-	}
-	return strings.ReplaceAll(kind.String(), "_", "") + "_perf"
+	return cmp.Or(kind.Binary(), strings.ReplaceAll(kind.String(), "_", "")+"_perf")
 }
 
 // benchHeader is nccl-tests'.
-func benchHeader(w io.Writer, d *query.BenchDoc, narrow bool) {
-	first, last := d.Plan.Sizes[0], d.Plan.Sizes[len(d.Plan.Sizes)-1]
+func benchHeader(d *query.BenchDoc, s *result.Sweep, narrow bool) string {
+	var w strings.Builder
 	check := 0
 	if d.Checked {
 		check = 1
 	}
-	fmt.Fprintf(w, "# Collective test starting: %s\n", benchProgram(d.Op))
-	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: "+
+	fmt.Fprintf(&w, "# Collective test starting: %s\n", benchProgram(d.Op))
+	fmt.Fprintf(&w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: "+
 		"1 validation: %d graph: 0\n#\n",
-		int64(first), int64(last), d.Factor, d.Warmup, d.Iters, check)
-	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Group.Size(), d.Transport, d.Plan.Algo)
-	if note := bench.Crowded(d.Group.Members()); note != "" {
-		fmt.Fprintf(w, "# %s\n", note)
+		int64(d.Min), int64(d.Max), d.Factor, d.Warmup, d.Iters, check)
+	fmt.Fprintf(&w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Ranks, d.Transport, d.Algo)
+	if d.Crowded != "" {
+		fmt.Fprintf(&w, "# %s\n", d.Crowded)
 	}
-	for r, m := range d.Group.Members() {
-		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
+	for _, m := range d.Members {
+		fmt.Fprintf(&w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", m.Rank, m.Pid, m.Host, m.Rank)
 	}
 	if narrow {
-		r := &d.Rows[0]
-		fmt.Fprintf(w, "#  Elements of type %s, redop %s, root %d\n#\n#%13s%-33s%s\n", r.Dtype, cmp.Or(r.Redop, "none"),
-			r.Root, "", "out-of-place", "in-place")
-		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "time", "algbw", "busbw", "#wrong", "time",
-			"algbw", "busbw", "#wrong")
-		fmt.Fprintf(w, "# %10s  %7s  %6s  %6s  %6s  %7s  %6s  %6s\n", "(B)", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
-			"(GB/s)")
-		return
+		cells := ncclCells(s, &s.Points[0])
+		fmt.Fprintf(&w, "#  Elements of type %s, redop %s, root %s\n", cells[2], cells[3], cells[4])
 	}
-	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
-	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type",
-		"redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
-	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "",
-		"", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
+	w.WriteString("#\n")
+	ncclHeader(&w, narrow)
+	return w.String()
 }
 
-// benchLine is a row of nccl-tests' table.
-func benchLine(w io.Writer, r *query.BenchRow, checked, narrow bool) error {
-	var text strings.Builder // one write, so that nothing comes into the middle of a row
+// ncclColumns are nccl-tests' columns: their names in a table, how wide they are, what stands above them and their
+// unit. Those that most rows have in common are left out on a narrow terminal.
+var ncclColumns = []struct {
+	name       string
+	width      int
+	head, unit string
+	common     bool
+}{
+	{">size (B)", 12, "size", "(B)", false},
+	{">count", 12, "count", "(elements)", true},
+	{"type", 8, "type", "", true},
+	{"redop", 6, "redop", "", true},
+	{">root", 6, "root", "", true},
+	{">time (us)", 7, "time", "(us)", false},
+	{">algbw (GB/s)", 6, "algbw", "(GB/s)", false},
+	{">busbw (GB/s)", 6, "busbw", "(GB/s)", false},
+	{">wrong", 6, "#wrong", "", false},
+	{">in-place time (us)", 7, "time", "(us)", false},
+	{">in-place algbw (GB/s)", 6, "algbw", "(GB/s)", false},
+	{">in-place busbw (GB/s)", 6, "busbw", "(GB/s)", false},
+	{">in-place wrong", 6, "#wrong", "", false},
+}
+
+// ncclHeader is the lines above the rows.
+func ncclHeader(w io.Writer, narrow bool) {
+	form := "#%61s%-32s%s\n"
 	if narrow {
-		fmt.Fprintf(&text, "%12d", r.Size)
-	} else {
-		fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", r.Size, r.Count, r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root))
+		form = "#%13s%-33s%s\n"
 	}
-	for _, t := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
-		if t == nil {
-			fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
-			continue
+	fmt.Fprintf(w, form, "", "out-of-place", "in-place")
+	for _, unit := range []bool{false, true} {
+		line := ""
+		for _, c := range ncclColumns {
+			text := c.head
+			if unit {
+				text = c.unit
+			}
+			if !narrow || !c.common {
+				line += fmt.Sprintf("  %*s", c.width, text)
+			}
 		}
-		wrong := "N/A"
-		if checked {
-			wrong = fmt.Sprint(t.Wrong)
-		}
-		fmt.Fprintf(&text, "  %7s  %6.2f  %6.2f  %6s", benchTime(t.Time.Mean), t.AlgBW, t.BusBW, wrong)
+		fmt.Fprintf(w, "#%s\n", line[3:])
 	}
-	_, err := fmt.Fprintln(w, text.String())
-	return err
+}
+
+// ncclCells are the cells of a row; none where nothing was measured, or checked.
+func ncclCells(s *result.Sweep, p *result.Point) []string {
+	cells := make([]string, len(ncclColumns))
+	root := -1
+	if s.Op.Rooted() {
+		root = s.Root
+	}
+	op, _ := s.Operation(p.Size) // of a type that is unknown there is no count
+	copy(cells, []string{
+		fmt.Sprint(int64(p.Size)), fmt.Sprint(op.Count(s.Ranks)), s.Dtype, cmp.Or(s.Redop, "none"), fmt.Sprint(root),
+	})
+	one := *s
+	one.Points = []result.Point{*p}
+	for _, r := range one.Rows() {
+		half := cells[5:]
+		if r.InPlace {
+			half = cells[9:]
+		}
+		half[0], half[1], half[2] = benchTime(r.Time.Mean), fmt.Sprintf("%.2f", r.AlgBW().GBps()),
+			fmt.Sprintf("%.2f", r.BusBW().GBps())
+		if r.Wrong != nil {
+			half[3] = fmt.Sprint(*r.Wrong)
+		}
+	}
+	return cells
+}
+
+// ncclLine is a row of nccl-tests' table.
+func ncclLine(s *result.Sweep, p *result.Point, narrow bool) string {
+	line := ""
+	for i, text := range ncclCells(s, p) {
+		if c := ncclColumns[i]; !narrow || !c.common {
+			line += fmt.Sprintf("  %*s", c.width, cmp.Or(text, "N/A"))
+		}
+	}
+	return line[2:] + "\n"
+}
+
+// ncclTable is the rows for writers that take tables, all at once, with the collective and its setting where they may
+// differ.
+func ncclTable(list result.Sweeps, several bool) *texttab.Table {
+	var heads []string
+	if several {
+		heads = []string{"operation", "setting"}
+	}
+	for _, c := range ncclColumns {
+		heads = append(heads, c.name)
+	}
+	t := texttab.New(heads...)
+	for _, s := range list {
+		for i := range s.Points {
+			var cells []string
+			if several {
+				cells = []string{s.Op.String(), strings.TrimSpace(sweepSetting(s))}
+			}
+			t.Row(append(cells, ncclCells(s, &s.Points[i])...)...)
+		}
+	}
+	return t
 }
 
 // benchTime is microseconds in the seven characters that nccl-tests has for them.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -20,24 +19,19 @@ import (
 // BenchGPU prints what NCCL's own choice took, in nccl-tests' columns where busbar-gpu measured it, and where several
 // settings were tried the best of each size and what NCCL's own choice lost against it.
 func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
-	if d.Settings == 0 && len(d.Rows) > 0 {
-		return query.ErrDecoded
-	}
-	for _, note := range d.Notes {
-		fmt.Fprintf(w, "note: %s\n", texttab.Clean(note))
-	}
-	if d.Own {
-		if err := columns(w, d.Results); err != nil {
+	printNotes(w, d.Notes)
+	if !strings.HasPrefix(d.Tool, "nccl-tests") {
+		if err := ncclColumnsOf(w, d.Sweeps); err != nil {
 			return err
 		}
 		if d.Settings < 2 || len(d.Ops) > 1 {
-			return refusedSettings(w, d)
+			return refusedSettings(w, d.Refused)
 		}
 		fmt.Fprintln(w)
 	}
 	model := ""
-	if d.GPU != "" {
-		model = " of " + texttab.Clean(d.GPU)
+	if name := d.Sweeps[0].GPU(); name != "" {
+		model = " of " + texttab.Clean(name)
 	}
 	fmt.Fprintf(w, "%s, %s, %s%s, %s", d.Op, d.Dtype, words.Plural(d.Ranks, "rank"), model, d.Tool)
 	if d.Library != "" {
@@ -47,11 +41,10 @@ func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
 	t := texttab.New(">size", ">NCCL's choice", ">best", "setting", ">lost", ">busbw")
 	op := coll.Op{Kind: d.Op}
 	op.Type, _ = coll.ParseDtype(d.Dtype)
-	micros := func(us float64) string { return unit.Time(us * 1e6).String() }
-	for _, b := range d.Best {
+	for _, b := range d.Rows {
 		op.Bytes = b.Size
-		t.Row(b.Size.String(), micros(b.Auto), micros(b.Time), b.Setting.String(), fmt.Sprintf("%.1f%%", 100*b.Lost()),
-			op.BusBW(d.Ranks, unit.Micros(b.Time)).String())
+		t.Row(b.Size.String(), unit.Micros(b.Auto).String(), unit.Micros(b.Time).String(), b.Setting.String(),
+			fmt.Sprintf("%.1f%%", 100*b.Lost), op.BusBW(d.Ranks, unit.Micros(b.Time)).String())
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -64,21 +57,27 @@ func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
 	if d.Untimed > 0 {
 		fmt.Fprintf(w, "left out: %s without a time that is a number above 0\n", words.Plural(d.Untimed, "row"))
 	}
-	return refusedSettings(w, d)
+	return refusedSettings(w, d.Refused)
 }
 
-func refusedSettings(w io.Writer, d *query.BenchGPUDoc) error {
-	for _, x := range d.Refused {
-		if _, err := fmt.Fprintf(w, "refused: %s: %s\n", x.Setting, x.Why); err != nil {
+func printNotes(w io.Writer, list []string) {
+	for _, note := range list {
+		fmt.Fprintf(w, "note: %s\n", texttab.Clean(note))
+	}
+}
+
+func refusedSettings(w io.Writer, list []gpu.Refusal) error {
+	for _, x := range list {
+		if _, err := fmt.Fprintf(w, "refused: %s: %s\n", x.Setting, texttab.Clean(x.Why)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// columns prints sweeps as nccl-tests prints them, so that whatever reads those reads these.
-func columns(w io.Writer, list result.Sweeps) error {
-	if taken, err := sweepsTable(list).Send(w); taken {
+// ncclColumnsOf prints sweeps as nccl-tests prints them, so that whatever reads those reads these.
+func ncclColumnsOf(w io.Writer, list result.Sweeps) error {
+	if taken, err := ncclTable(list, true).Send(w); taken {
 		return err
 	}
 	for i, s := range list {
@@ -87,34 +86,17 @@ func columns(w io.Writer, list result.Sweeps) error {
 		}
 		fmt.Fprintf(w, "# %s by %s, %s, NCCL %s, %s of %s%s\n", s.Op, texttab.Clean(s.Tool), s.Dtype,
 			texttab.Clean(s.Library), words.Plural(s.Ranks, "rank"), texttab.Clean(s.GPU()), sweepSetting(s))
-		fmt.Fprintf(w, "# Collective test starting: %s\n", s.Op.Binary())
-		fmt.Fprintf(w, "#\n#%61s%35s\n", "out-of-place", "in-place")
-		fmt.Fprintf(w, "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   "+
-			"algbw   busbw  #wrong \n")
-		fmt.Fprintf(w, "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  "+
-			"(GB/s)  (GB/s)         \n")
-		total, n := 0.0, 0
+		fmt.Fprintf(w, "# Collective test starting: %s\n#\n", s.Op.Binary())
+		ncclHeader(w, false)
 		for j := range s.Points {
-			p := &s.Points[j]
-			op, err := s.Operation(p.Size)
-			if err != nil {
-				return err
-			}
-			root, redop := "-1", s.Redop
-			if s.Op.Rooted() {
-				root = fmt.Sprint(s.Root)
-			}
-			redop = cmp.Or(redop, "none")
-			fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s%s%s\n", int64(p.Size), op.Count(s.Ranks), s.Dtype, redop, root,
-				half(op, s.Ranks, p.Out), half(op, s.Ranks, p.In))
-			for _, t := range []*result.Timing{p.Out, p.In} {
-				if t != nil {
-					total, n = total+float64(op.BusBW(s.Ranks, unit.Micros(t.Time.Mean)))/1e9, n+1
-				}
-			}
+			fmt.Fprint(w, ncclLine(s, &s.Points[j], false))
 		}
-		if n > 0 {
-			fmt.Fprintf(w, "# Avg bus bandwidth    : %.4f\n", total/float64(n))
+		total, rows := 0.0, s.Rows()
+		for _, r := range rows {
+			total += r.BusBW().GBps()
+		}
+		if len(rows) > 0 {
+			fmt.Fprintf(w, "# Avg bus bandwidth    : %.4f\n", total/float64(len(rows)))
 		}
 	}
 	return nil
@@ -127,60 +109,6 @@ func sweepSetting(s *result.Sweep) string {
 		text += " " + k + "=" + s.Env[k]
 	}
 	return text
-}
-
-// sweepsTable is the rows of all sweeps for writers that take tables.
-func sweepsTable(list result.Sweeps) *texttab.Table {
-	t := texttab.New(append([]string{"operation", "setting"}, ncclHeads...)...)
-	for _, s := range list {
-		for j := range s.Points {
-			p := &s.Points[j]
-			op, err := s.Operation(p.Size)
-			if err != nil {
-				continue
-			}
-			cells := []string{
-				s.Op.String(), strings.TrimSpace(sweepSetting(s)), fmt.Sprint(int64(p.Size)), fmt.Sprint(op.Count(s.Ranks)),
-				s.Dtype, cmp.Or(s.Redop, "none"), fmt.Sprint(s.Root),
-			}
-			for _, x := range []*result.Timing{p.Out, p.In} {
-				if x == nil {
-					cells = append(cells, "", "", "", "")
-					continue
-				}
-				wrong := ""
-				if x.Wrong != nil {
-					wrong = fmt.Sprint(*x.Wrong)
-				}
-				at := unit.Micros(x.Time.Mean)
-				cells = append(cells, benchTime(x.Time.Mean), fmt.Sprintf("%.2f", float64(op.AlgBW(s.Ranks, at))/1e9),
-					fmt.Sprintf("%.2f", float64(op.BusBW(s.Ranks, at))/1e9), wrong)
-			}
-			t.Row(cells...)
-		}
-	}
-	return t
-}
-
-// half is one half of a line.
-func half(op coll.Op, ranks int, t *result.Timing) string {
-	if t == nil {
-		return fmt.Sprintf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
-	}
-	us := t.Time.Mean
-	digits := 0
-	for _, limit := range []float64{10000, 1000, 100} { // as nccl-tests: seven places
-		if us < limit {
-			digits = min(digits+1, 2)
-		}
-	}
-	wrong := "N/A"
-	if t.Wrong != nil {
-		wrong = fmt.Sprint(*t.Wrong)
-	}
-	at := unit.Micros(us)
-	return fmt.Sprintf("  %7.*f  %6.2f  %6.2f  %6s", digits, us, float64(op.AlgBW(ranks, at))/1e9,
-		float64(op.BusBW(ranks, at))/1e9, wrong)
 }
 
 // BenchGPUNode prints what is inside a node.
@@ -221,15 +149,13 @@ func BenchGPUNode(w io.Writer, d *query.BenchGPUNodeDoc) error {
 	}
 	if len(d.Results) > 0 {
 		fmt.Fprintln(w)
-		if err := columns(w, d.Results); err != nil {
+		if err := ncclColumnsOf(w, d.Results); err != nil {
 			return err
 		}
 	}
-	for _, n := range d.Notes {
-		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
-	}
-	for _, x := range d.Refused {
-		fmt.Fprintf(w, "refused: %s: %s\n", x.Setting, texttab.Clean(x.Why))
+	printNotes(w, d.Notes)
+	if err := refusedSettings(w, d.Refused); err != nil {
+		return err
 	}
 	if d.Bad > 0 {
 		fmt.Fprintf(w, "%d wrong elements\n", d.Bad)

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -13,28 +12,25 @@ import (
 
 // BenchStep prints what steps took, and their buckets: all of them, or the first and the last.
 func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
-	if len(d.Rows) == 0 || d.Rows[0].Times == nil {
-		return query.ErrDecoded
+	if len(d.Rows) == 0 {
+		return nil
 	}
-	p := &d.Plan
 	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params,
-		d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"),
-		d.Transport)
+		d.Tensors, mebi(d.GradientBytes), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"),
+		words.Plural(d.Ranks, "rank"), d.Transport)
 	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was "+
-		"made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
+		"made of\n\n", unit.Seconds(d.Compute), unit.Seconds(d.Forward), medianOf(d.Iters))
 	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step", ">fastest", ">slowest")
-	for i := range d.Rows {
-		r := d.Rows[i].Times
-		t.Row(d.Rows[i].Overlap, durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed),
-			fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]),
-			durationText(r.Steps[len(r.Steps)-1]))
+	for _, r := range d.Rows {
+		t.Row(r.Overlap, unit.Seconds(r.Step).String(), unit.Seconds(r.Computed).String(), unit.Seconds(r.Exposed).String(),
+			fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Step)), unit.Seconds(r.Min).String(), unit.Seconds(r.Max).String())
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
 	if len(d.Rows) == 2 {
-		off, on := d.Rows[0].Times, d.Rows[1].Times
-		fmt.Fprintf(w, "overlap hides %.0f%% of the communication\n", 100*max(0, 1-share(on.Exposed, off.Exposed)))
+		fmt.Fprintf(w, "overlap hides %.0f%% of the communication\n",
+			100*max(0, 1-share(d.Rows[1].Exposed, d.Rows[0].Exposed)))
 	}
 	return benchBuckets(w, d, allBuckets)
 }
@@ -50,16 +46,14 @@ func medianOf(steps int) string {
 	return fmt.Sprintf("the median of %d steps", steps)
 }
 
-func share(part, whole time.Duration) float64 {
+func share(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
 	}
-	return float64(part) / float64(whole)
+	return part / whole
 }
 
 func mebi(b unit.Bytes) string { return fmt.Sprintf("%.1f MiB", float64(b)/float64(unit.MiB)) }
-
-func durationText(d time.Duration) string { return unit.Seconds(d.Seconds()).String() }
 
 // fewBuckets is how many are listed when nobody asks for all.
 const fewBuckets = 12
@@ -67,7 +61,7 @@ const fewBuckets = 12
 // benchBuckets lists the buckets of the last way.
 func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
 	row := &d.Rows[len(d.Rows)-1]
-	all = all || len(row.Times.Buckets) <= fewBuckets+4
+	all = all || len(row.Buckets) <= fewBuckets+4
 	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", row.Overlap)
 	if taken, err := bucketTable(d, true).Send(w); taken {
 		return err
@@ -85,7 +79,7 @@ func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
 // bucketTable is the buckets of the last way: all, or the first and the last.
 func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 	t := texttab.New(">bucket", ">tensors", ">size", ">full after", ">took", ">busbw", "algorithm")
-	list := d.Rows[len(d.Rows)-1].Times.Buckets
+	list := d.Rows[len(d.Rows)-1].Buckets
 	for i, b := range list {
 		if !all && i == fewBuckets/2 {
 			t.Row("…")
@@ -93,37 +87,33 @@ func bucketTable(d *query.BenchStepDoc, all bool) *texttab.Table {
 		if !all && i >= fewBuckets/2 && i < len(list)-fewBuckets/2 {
 			continue
 		}
-		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took),
-			d.BusBW(b).String(), b.Algo)
+		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), b.Ready.String(), b.Took.String(), b.BusBW.String(),
+			b.Algo)
 	}
-	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.Plan.Memory()))
+	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.GradientBytes))
 	return t
 }
 
 // BenchStepTrace draws the median step of each way, as rank 0 saw it, for Perfetto.
 func BenchStepTrace(w io.Writer, d *query.BenchStepDoc) error {
-	if len(d.Rows) == 0 || d.Rows[0].Times == nil {
-		return query.ErrDecoded
-	}
 	var list []Span
-	at := func(d time.Duration) unit.Time { return unit.Seconds(d.Seconds()) }
-	for i := range d.Rows {
-		r, group := d.Rows[i].Times, "overlap "+d.Rows[i].Overlap
+	forward := unit.Seconds(d.Forward)
+	for _, r := range d.Rows {
+		group, computed := "overlap "+r.Overlap, unit.Seconds(r.Computed)
 		list = append(list,
-			Span{Group: group, Track: "computing", Name: "forward", To: at(d.Plan.Forward)},
-			Span{Group: group, Track: "computing", Name: "backward", From: at(d.Plan.Forward), To: at(r.Computed)},
+			Span{Group: group, Track: "computing", Name: "forward", To: forward},
+			Span{Group: group, Track: "computing", Name: "backward", From: forward, To: computed},
 			Span{
-				Group: group, Track: "computing", Name: "exposed communication", From: at(r.Computed),
-				To: at(r.Computed + r.Exposed),
+				Group: group, Track: "computing", Name: "exposed communication", From: computed,
+				To: computed + unit.Seconds(r.Exposed),
 			})
 		for k, b := range r.Buckets {
 			from := b.Ready
-			if d.Rows[i].Overlap == "off" {
-				from = r.Computed
+			if r.Overlap == "off" {
+				from = computed
 			}
 			list = append(list, Span{
-				Group: group, Track: "buckets", Name: fmt.Sprintf("bucket %d", k), From: at(from), To: at(from + b.Took),
-				Bytes: b.Bytes,
+				Group: group, Track: "buckets", Name: fmt.Sprintf("bucket %d", k), From: from, To: from + b.Took, Bytes: b.Bytes,
 			})
 		}
 	}

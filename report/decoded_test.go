@@ -86,7 +86,7 @@ func TestDecoded(t *testing.T) {
 		"pairs":      shown(report.BenchPairs),
 		"rdma":       shown(report.BenchRDMA),
 		"bench step": shown(func(w io.Writer, d *query.BenchStepDoc) error { return report.BenchStep(w, d, true) }),
-		"bench":      shown(func(w io.Writer, d *query.BenchDoc) error { return report.BenchRow(w, d, 0) }),
+		"bench":      shown(func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 0) }),
 		"bench end":  shown(report.BenchEnd),
 		"calibrate":  shown(func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, "") }),
 		"curve": shown(func(w io.Writer, d *query.DoctorBenchDoc) error {

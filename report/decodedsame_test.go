@@ -8,9 +8,42 @@ import (
 	"io"
 	"testing"
 
+	"busbar.dev/coll"
+	"busbar.dev/engine/bench/gpu"
+	"busbar.dev/engine/device"
 	"busbar.dev/query"
 	"busbar.dev/report"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
+
+// sweepOf is an all-reduce that took a time.
+func sweepOf(micros float64) *result.Sweep {
+	return &result.Sweep{
+		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 4, Transport: result.NCCL,
+		Machine: &result.Machine{GPU: "H"}, Points: []result.Point{{Size: unit.MiB, Out: result.Time(micros)}},
+	}
+}
+
+// same holds a document to its own text after JSON.
+func same[D any](t *testing.T, d *D, show func(w io.Writer, d *D) error) {
+	t.Helper()
+	back := new(D)
+	data, err := json.Marshal(d)
+	if err == nil {
+		err = json.Unmarshal(data, back)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was, is bytes.Buffer
+	if err := show(&was, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := show(&is, back); !errors.Is(err, query.ErrDecoded) && (err != nil || was.String() != is.String()) {
+		t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
+	}
+}
 
 // alike makes a test of a question whose document is shown as it comes, and after JSON: the same, or refused.
 func alike[D any](q interface {
@@ -22,21 +55,7 @@ func alike[D any](q interface {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back := new(D)
-		data, err := json.Marshal(d)
-		if err == nil {
-			err = json.Unmarshal(data, back)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var was, is bytes.Buffer
-		if err := show(&was, d); err != nil {
-			t.Fatal(err)
-		}
-		if err := show(&is, back); !errors.Is(err, query.ErrDecoded) && (err != nil || was.String() != is.String()) {
-			t.Errorf("%v; was:\n%s\nis:\n%s", err, was.String(), is.String())
-		}
+		same(t, d, show)
 	}
 }
 
@@ -84,6 +103,38 @@ func TestDecodedSame(t *testing.T) {
 		"diff": alike(query.BenchDiff{Old: "../docs/examples/before.jsonl", New: "../docs/examples/after.jsonl"},
 			func(w io.Writer, d *query.BenchDiffDoc) error { return report.BenchDiff(w, d, true) }),
 		"schedule": alike(query.Sched{}, report.Sched),
+		"bench": alike(query.Bench{Max: "1K", Iters: 2, Check: true},
+			func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 0) }),
+		"bench, narrow": alike(query.Bench{Op: "broadcast", Max: "64", Iters: 1},
+			func(w io.Writer, d *query.BenchDoc) error { return report.Bench(w, d, 90) }),
+		"bench step": alike(
+			query.BenchStep{Model: "layers=1,hidden=64,heads=1,vocab=100,context=16", Compute: 1e6, Iters: 1},
+			func(w io.Writer, d *query.BenchStepDoc) error { return report.BenchStep(w, d, true) }),
+		"bench step trace": alike(
+			query.BenchStep{Model: "layers=1,hidden=64,heads=1,vocab=100,context=16", Compute: 1e6, Iters: 1},
+			report.BenchStepTrace),
+		"bench gpu": func(t *testing.T) {
+			s := sweepOf(100)
+			tree := sweepOf(80)
+			tree.Env = map[string]string{"NCCL_ALGO": "tree"}
+			for _, tool := range []string{"busbar-gpu devel", "nccl-tests 2.17.1"} {
+				d := &query.BenchGPUDoc{Op: s.Op, Dtype: s.Dtype, Ranks: s.Ranks, Tool: tool, Notes: []string{"shared"}}
+				d.Add(gpu.Setting{Algo: "auto", Proto: "auto"}, result.Sweeps{s})
+				d.Add(gpu.Setting{Algo: "tree", Proto: "ll", Channels: 4}, result.Sweeps{tree})
+				d.Refuse(gpu.Setting{Algo: "nvls", Proto: "simple"}, errors.New("not here"))
+				d.Find()
+				same(t, d, report.BenchGPU)
+			}
+		},
+		"bench gpu node": func(t *testing.T) {
+			same(t, &query.BenchGPUNodeDoc{
+				Host: "a", Results: result.Sweeps{sweepOf(100)}, Peers: []query.BenchGPUPeer{{From: 0, To: 1, GBps: 9}},
+				GPUs: []query.BenchGPUDevice{{
+					Device: device.Device{Name: "H"}, Rates: []device.Rate{{What: "copy", GBps: 8}},
+					Products: []query.BenchGPUProduct{{M: 8, N: 8, K: 8, Result: device.Result{TFLOPS: 7}}},
+				}},
+			}, report.BenchGPUNode)
+		},
 	} {
 		t.Run(name, test)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"busbar.dev/coll"
+	"busbar.dev/engine/bench/gpu"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
 	"busbar.dev/result"
@@ -42,7 +43,7 @@ func TestTablesAreTaken(t *testing.T) {
 				&query.OrderFigures{Results: result.Sweeps{s}})
 		}, "busbw"},
 		{"bench gpu", func(w io.Writer) error {
-			return BenchGPU(w, &query.BenchGPUDoc{Own: true, Settings: 1, Results: result.Sweeps{s}})
+			return BenchGPU(w, &query.BenchGPUDoc{Results: gpu.Results{Settings: 1, Sweeps: result.Sweeps{s}}})
 		}, "in-place time (us)"},
 		{"bench rdma", func(w io.Writer) error {
 			return BenchRDMA(w, &query.BenchRDMADoc{

@@ -116,7 +116,7 @@ func (c *benchGPUCmd) Run(e *env) error {
 		err = report.BenchGPU(e.stdout, d)
 	}
 	if err == nil {
-		err = c.keep(e, d.Results, func(data []byte) error { return e.addTo(c.Output, data) })
+		err = c.keep(e, d.Sweeps, func(data []byte) error { return e.addTo(c.Output, data) })
 	}
 	return wrong(d, err)
 }
@@ -363,14 +363,14 @@ func (c *benchRunCmd) answer(e *env, d *query.BenchDoc, keep func([]byte) error)
 		err = report.BenchEnd(e.stdout, d)
 	}
 	if err == nil {
-		err = c.keep(e, d.Sweeps, keep)
+		err = c.keep(e, d.Results, keep)
 	}
 	if err != nil {
 		return err
 	}
-	for why, n := range d.Refusals {
+	for _, text := range d.Refusals {
 		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "busbar: %d connections were refused: %s\n", n, why)
+			fmt.Fprintf(e.stderr, "busbar: %s\n", text)
 		}
 	}
 	return wrong(d, nil)

@@ -87,26 +87,26 @@ func (p *StepPlan) pick(n int, op coll.Op) (*schedule.Schedule, error) {
 
 // StepBucket is one bucket, as rank 0 saw it; times are medians.
 type StepBucket struct {
-	Bytes   unit.Bytes
-	Tensors int
-	Algo    string
-	Ready   time.Duration // from the beginning of the step until it is full
-	Took    time.Duration // from its start to its end
+	Bytes   unit.Bytes `json:"size_bytes"`
+	Tensors int        `json:"tensors"`
+	Ready   unit.Time  `json:"ready_us"`   // from the beginning of the step until it was full
+	Took    unit.Time  `json:"time_us"`    // from its start to its end
+	BusBW   unit.Rate  `json:"busbw_GBps"` // its share, while others are under way
+	Algo    string     `json:"algo"`
 }
 
-// StepTimes are what steps took.
+// StepTimes are what steps took with or without overlap, in seconds.
 type StepTimes struct {
-	// Steps are the times of steps on the rank that took longest, sorted. Computed is what the
-	// median step computed, and Exposed how long it went on after that; together they are it.
-	Steps             []time.Duration
-	Exposed, Computed time.Duration
-	Buckets           []StepBucket
-}
-
-// Median is that of the steps; of an even number, the lower of the two in the middle, so that it
-// is a step that was taken.
-func (t *StepTimes) Median() time.Duration {
-	return stats.MedianLow(t.Steps)
+	Overlap string `json:"overlap"` // on or off
+	// Step is the median; of an even number, the lower of the two in the middle, so that it is a step that was taken.
+	Step float64 `json:"step_s"`
+	Min  float64 `json:"min_step_s"`
+	Max  float64 `json:"max_step_s"`
+	// Computed is what the median step computed, and Exposed how long it went on after that; together they are it.
+	Computed float64      `json:"compute_s"`
+	Exposed  float64      `json:"exposed_comm_s"`
+	Steps    []float64    `json:"steps_s"` // on the rank that took longest, sorted
+	Buckets  []StepBucket `json:"buckets"`
 }
 
 // Stepper is a rank that takes steps.
@@ -171,11 +171,17 @@ func (s *Stepper) Run(ctx context.Context, overlap bool, done func(k int)) (*Ste
 		return nil, err
 	}
 	t := s.slowest(all, len(mine))
+	if t.Overlap = "off"; overlap {
+		t.Overlap = "on"
+	}
 	for b := range k {
-		t.Buckets = append(t.Buckets, StepBucket{
+		x := StepBucket{
 			Bytes: s.b.Bytes(b), Tensors: len(s.b.Params(b)), Algo: s.b.Run(b).Algo, Ready: median(ready[b]),
 			Took: median(took[b]),
-		})
+		}
+		op := coll.Op{Kind: coll.AllReduce, Type: s.p.Type, Bytes: x.Bytes}
+		x.BusBW = op.BusBW(s.g.Size(), x.Took)
+		t.Buckets = append(t.Buckets, x)
 	}
 	return t, nil
 }
@@ -261,9 +267,7 @@ func (s *Stepper) gather(ctx context.Context, mine []float64) ([]float64, error)
 
 // slowest takes of each step the rank that took longest.
 func (s *Stepper) slowest(all []float64, each int) *StepTimes {
-	t := &StepTimes{}
-	type parts struct{ step, computed time.Duration }
-	var list []parts
+	var list [][]float64 // step, exposed, computed
 	for j := range s.p.Iters {
 		worst := 0
 		for r := range s.g.Size() {
@@ -271,17 +275,17 @@ func (s *Stepper) slowest(all []float64, each int) *StepTimes {
 				worst = r
 			}
 		}
-		x := all[worst*each+3*j:]
-		list = append(list, parts{time.Duration(x[0] * 1e9), time.Duration(x[2] * 1e9)})
+		list = append(list, all[worst*each+3*j:][:3])
 	}
-	slices.SortFunc(list, func(a, b parts) int { return cmp.Compare(a.step, b.step) })
-	for _, p := range list {
-		t.Steps = append(t.Steps, p.step)
+	slices.SortFunc(list, func(a, b []float64) int { return cmp.Compare(a[0], b[0]) })
+	n := len(list)
+	mid := list[(n-1)/2]
+	t := &StepTimes{Step: mid[0], Exposed: mid[1], Computed: mid[2], Min: list[0][0], Max: list[n-1][0]}
+	for _, x := range list {
+		t.Steps = append(t.Steps, x[0])
 	}
-	t.Computed = list[(len(list)-1)/2].computed
-	t.Exposed = t.Median() - t.Computed
 	return t
 }
 
 // median is that of seconds; of an even number the lower one.
-func median(list []float64) time.Duration { return time.Duration(stats.MedianLow(list) * 1e9) }
+func median(list []float64) unit.Time { return unit.Seconds(stats.MedianLow(list)) }

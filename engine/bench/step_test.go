@@ -40,7 +40,7 @@ func TestStep(t *testing.T) {
 			return nil
 		})
 		for overlap, x := range results {
-			if len(x.Steps) != 3 || x.Computed < p.Compute() || x.Median() < x.Computed || x.Exposed <= 0 {
+			if len(x.Steps) != 3 || x.Computed < p.Compute().Seconds() || x.Step < x.Computed || x.Exposed <= 0 {
 				t.Errorf("overlap %v: %+v for %v of computing", overlap, x, p.Compute())
 			}
 			var sum unit.Bytes
@@ -48,7 +48,8 @@ func TestStep(t *testing.T) {
 			for i, b := range x.Buckets {
 				sum += b.Bytes
 				tensors += b.Tensors
-				if b.Took <= 0 || b.Algo == "" || i > 0 && b.Ready < x.Buckets[i-1].Ready || b.Ready < p.Forward {
+				if b.Took <= 0 || b.Algo == "" || i > 0 && b.Ready < x.Buckets[i-1].Ready ||
+					b.Ready < unit.Seconds(p.Forward.Seconds()) {
 					t.Errorf("overlap %v: bucket %d: %+v", overlap, i, b)
 				}
 			}

@@ -32,8 +32,9 @@ type Start func(ctx context.Context, args []string, w io.Writer) error
 
 // Setting is one thing to try.
 type Setting struct {
-	Algo, Proto string // "auto": NCCL's choice
-	Channels    int    // 0: NCCL's choice
+	Algo     string `json:"algo"` // "auto": NCCL's choice
+	Proto    string `json:"proto"`
+	Channels int    `json:"channels,omitempty"` // 0: NCCL's choice
 }
 
 // Auto reports NCCL's own choice of everything.
@@ -99,6 +100,13 @@ func Algorithms(kind coll.Kind) []nccl.Algo {
 		return []nccl.Algo{nccl.Ring}
 	}
 	return nil // sends and receives know no algorithms
+}
+
+// Command is what runs one setting.
+type Command struct {
+	Setting string            `json:"setting"`
+	Env     map[string]string `json:"env"` // what makes NCCL do it
+	Args    []string          `json:"args"`
 }
 
 // Test is a program of nccl-tests and what it is asked for.

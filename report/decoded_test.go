@@ -73,7 +73,7 @@ func TestDecoded(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"predict":    shown(func(w io.Writer, d *query.PredictDoc) error { return report.Predict(w, d, o) }),
 		"curves":     shown(func(w io.Writer, d *query.PredictDoc) error { _, err := report.Curves(d); return err }),
-		"step":       shown(func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, true) }),
+		"step":       shown(func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }),
 		"timeline":   shown(func(w io.Writer, d *query.StepDoc) error { _, err := report.StepTimeline(d); return err }),
 		"trace":      shown(report.StepTrace),
 		"plan":       shown(report.Plan),

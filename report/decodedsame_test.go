@@ -77,7 +77,7 @@ func TestDecodedSame(t *testing.T) {
 			}
 			return err
 		}),
-		"step":     alike(query.Step{Job: job}, func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, true) }),
+		"step":     alike(query.Step{Job: job}, func(w io.Writer, d *query.StepDoc) error { return report.Step(w, d, report.TextOptions{Groups: true}) }),
 		"scale":    alike(query.Scale{Job: job}, report.Scale),
 		"misfit":   alike(query.Scale{Job: large}, report.Scale),
 		"pictures": alike(query.Scale{Job: pictures}, report.Scale),

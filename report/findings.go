@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"busbar.dev/doctor"
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/query"
@@ -29,6 +30,17 @@ func Audit(w io.Writer, d *query.AuditDoc, o TextOptions) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// Doctor prints what was examined and found.
+func Doctor(w io.Writer, d *query.DoctorDoc, o TextOptions) error { return doctorReport(w, d.Report, o) }
+
+// doctorReport prints a report of the doctor.
+func doctorReport(w io.Writer, r *doctor.Report, o TextOptions) error {
+	if taken, err := FindingsTable(r.Findings).Send(w); taken {
+		return err
+	}
+	return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: o.Verbose}.Write(w, r)
 }
 
 // FindingsTable is findings for writers that take tables.

@@ -9,6 +9,12 @@ import (
 	"busbar.dev/query"
 )
 
+// Release prints which busbar this is.
+func Release(w io.Writer, d *query.ReleaseDoc) error {
+	_, err := fmt.Fprintf(w, "busbar %s%s %s %s\n", d.Version, when(d.Commit != "", " ("+d.Commit+")"), d.Go, d.System)
+	return err
+}
+
 // SelfTest prints the checks and whether all passed.
 func SelfTest(w io.Writer, d *query.SelfTestDoc) error {
 	t := texttab.New("check", "state", ">time", "result")

@@ -15,9 +15,8 @@ import (
 // mostAdvice is how many changes are printed.
 const mostAdvice = 3
 
-// Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups
-// also prints which ranks form which groups.
-func Step(w io.Writer, d *query.StepDoc, groups bool) error {
+// Step prints a training step on every layout: the table, what limits each, its traffic, and what would help.
+func Step(w io.Writer, d *query.StepDoc, o TextOptions) error {
 	if len(d.Rows) == 0 {
 		return nil
 	}
@@ -46,7 +45,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 		return err
 	}
 	for i := range d.Rows {
-		stepDetails(w, &d.Rows[i], groups)
+		stepDetails(w, &d.Rows[i], o.Groups)
 	}
 	if len(d.Rows) > 1 {
 		fmt.Fprintf(w, "\n%s\n", fastestLayout(d.Rows))

@@ -23,6 +23,8 @@ type TextOptions struct {
 	Width int  // of the terminal; 100 when zero
 	// Verbose shows more: what a time is made of, whole lists.
 	Verbose bool
+	// Groups shows which ranks form the parallel groups of a step.
+	Groups bool
 }
 
 func (o TextOptions) width() int {

@@ -5,9 +5,14 @@ import (
 	"net/http"
 )
 
+const (
+	jsonType    = "application/json; charset=utf-8"
+	archiveType = "application/gzip"
+)
+
 // Fail answers with an error, in JSON.
 func Fail(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client has gone
@@ -32,7 +37,7 @@ func Reply(w http.ResponseWriter, v any) {
 		Fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(data)
 }

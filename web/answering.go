@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/internal/unpack"
 	"busbar.dev/query"
 )
@@ -26,7 +27,7 @@ const freshFor = 15 * time.Second
 const mostDevices = 160_000
 
 // answer serves a question.
-func (s *Server) answer(q question) http.Handler {
+func (s *Server) answer(q *ask.Question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.Query()
 		a, err := s.read(meant(q, given), given)
@@ -42,16 +43,16 @@ func (s *Server) answer(q question) http.Handler {
 }
 
 // meant is the question of an address that several share.
-func meant(q question, given url.Values) question {
-	if q.name != "map" {
+func meant(q *ask.Question, given url.Values) *ask.Question {
+	if q != ask.Map {
 		return q
 	}
 	switch audit := given["audit"]; {
 	case len(audit) == 1 && audit[0] == "1":
 		given.Del("audit")
-		return auditQuestion
+		return ask.Audit
 	case given.Has("path"):
-		return pathQuestion
+		return ask.Path
 	}
 	return q
 }
@@ -87,12 +88,12 @@ func (b *bounded) Write(p []byte) (int, error) {
 // compute answers a question. When the context ends first, the work keeps its place
 // in the pool until it has really ended.
 func (s *Server) compute(ctx context.Context, a *asked) *given {
-	ctx, cancel := context.WithTimeout(ctx, a.within)
+	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	after := a.after
 	if after == nil {
 		after = func() {}
 	}
-	leave, err := s.pool.enter(ctx, clientIn(ctx), a.heavy, a.cost())
+	leave, err := s.pool.enter(ctx, clientIn(ctx), a.Heavy, a.cost())
 	if err != nil {
 		cancel()
 		after()
@@ -130,7 +131,7 @@ func clientIn(ctx context.Context) string {
 // cost estimates what a question needs, in bytes.
 func (a *asked) cost() int64 {
 	cost := int64(usualCost)
-	if a.heavy {
+	if a.Heavy {
 		cost = heavyCost
 	}
 	size := int64(0)
@@ -164,7 +165,7 @@ func late(ctx context.Context, a *asked) *given {
 		return refusal(http.StatusServiceUnavailable, errMemory.Error(), a)
 	}
 	return refusal(http.StatusServiceUnavailable,
-		fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
+		fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.Within), a)
 }
 
 // run asks package query and makes an answer of its document. It survives its faults: others are being served.
@@ -176,10 +177,11 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 		}
 	}()
 	notes := &noted{}
-	doc, err := s.asking(ctx, a, s.env(a, notes))
+	env := s.env(a, notes)
+	doc, err := s.asking(ctx, a, env)
 	timeUp := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
-	case doc != nil && timeUp && a.heavy: // the best that was found until then
+	case doc != nil && timeUp && a.Heavy: // the best that was found until then
 		notes.list = append([]string{"the time was up; this is the best so far"}, notes.list...)
 	case ctx.Err() != nil:
 		return late(ctx, a)
@@ -195,7 +197,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	if w, ok := doc.(interface{ Wrong() bool }); ok && w.Wrong() {
 		g.exit = 1
 	}
-	if err := a.write(g, doc, s.longest()); err != nil {
+	if err := a.write(ctx, g, ask.Answer{Question: a.ask, Document: doc, Env: env}, s.longest()); err != nil {
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	}
 	g.seal()
@@ -225,22 +227,22 @@ func (s *Server) env(a *asked, notes *noted) query.Env {
 }
 
 // write makes the body: JSON, a picture, or the files of a plan.
-func (a *asked) write(g *given, doc any, longest int) error {
+func (a *asked) write(ctx context.Context, g *given, answer ask.Answer, longest int) error {
 	out := &bounded{most: longest}
 	var err error
 	switch {
 	case a.archive, a.list:
-		return a.writeFiles(g, doc)
-	case a.form != "":
-		err = a.pictures[a.form].write(out, doc)
+		return a.writeFiles(g, answer.Document)
+	case a.form != nil:
+		err = a.form.Write(ctx, out, answer)
 	case a.scene:
-		m, ok := doc.(*query.MapDoc)
+		m, ok := answer.Document.(*query.MapDoc)
 		if !ok {
 			return errors.New("there is no cluster to draw")
 		}
 		err = writeJSON(out, sceneOf(m.Cluster, a.at), longest)
 	default:
-		err = writeJSON(out, doc, longest)
+		err = writeJSON(out, answer.Document, longest)
 	}
 	g.body = out.Bytes()
 	return err
@@ -311,7 +313,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, g *given) {
 	if g.code == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "2")
 	}
-	if g.mime == svgType { // as a page of its own it may do nothing at all
+	if g.mime == ask.SVG { // as a page of its own it may do nothing at all
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	}
 	if g.code == http.StatusOK {

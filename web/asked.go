@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"busbar.dev/ask"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/lazyre"
 	"busbar.dev/query"
@@ -17,17 +18,17 @@ import (
 
 // asked is a question with what was said.
 type asked struct {
-	question
+	*ask.Question
 	ask     any // of package query
 	files   uploads
-	form    string
-	mime    string // of what comes
-	here    bool   // about this machine
-	line    string // the command that asks the same, for a shell
-	archive bool   // the files of a plan, packed
-	list    bool   // the files of a plan, as JSON
-	scene   bool   // the drawing of a cluster
-	at      string // of this node of it
+	form    *ask.Form // of what comes; nil is JSON
+	mime    string    // of what comes
+	here    bool      // about this machine
+	line    string    // the command that asks the same, for a shell
+	archive bool      // the files of a plan, packed
+	list    bool      // the files of a plan, as JSON
+	scene   bool      // the drawing of a cluster
+	at      string    // of this node of it
 
 	after func() // is called when nothing of it is left running
 }
@@ -40,13 +41,13 @@ const (
 )
 
 // read turns the parameters of an address into a question.
-func (s *Server) read(q question, given url.Values) (*asked, error) {
-	a := &asked{question: q, ask: q.empty(), files: uploads{}, mime: jsonType, here: q.fresh}
+func (s *Server) read(q *ask.Question, given url.Values) (*asked, error) {
+	a := &asked{Question: q, ask: q.New(), files: uploads{}, mime: jsonType, here: q.Here}
 	rest := map[string]bool{}
 	for k := range given {
 		rest[k] = true
 	}
-	params := q.params()
+	params := q.Params()
 	for i := range params {
 		p := &params[i]
 		if p.Page == "" {
@@ -79,14 +80,14 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	}
 	for k := range rest {
 		return nil, failure.In(fmt.Sprintf("%.40s", k), fmt.Errorf("%.40q is nothing that %s can be asked; GET /api/ lists "+
-			"what can, as does busbar %s --help", k, q.name, strings.Join(q.words, " ")))
+			"what can, as does busbar %s --help", k, q.Route, q.Name))
 	}
 	return a, a.as(form)
 }
 
 // fed refuses a question about files that none is given to.
 func (a *asked) fed() error {
-	params := a.params()
+	params := a.Params()
 	for i := range params {
 		p := &params[i]
 		if p.Argument && (p.Names == "file" || p.Names == "files") && len(a.files) == 0 {
@@ -111,23 +112,42 @@ func otherNames(params []query.Param, p *query.Param) (list []string) {
 
 // as sets what comes: JSON, or one of the question's pictures.
 func (a *asked) as(form string) error {
-	line := query.CommandLine(a.words, a.ask)
 	if form == "" || form == "json" {
-		a.line = query.ShellLine(append(line, "--json"))
+		a.line = a.command("--json")
 		return nil
 	}
-	p, ok := a.pictures[form]
-	if !ok {
-		var known []string
-		for k := range a.pictures {
-			known = append(known, k)
-		}
-		slices.Sort(known)
-		return failure.In("o",
-			fmt.Errorf("o=%.40q: expected %s", form, strings.Join(append([]string{"json"}, known...), ", ")))
+	known := pageForms(a.Question)
+	i := slices.IndexFunc(known, func(f ask.Form) bool { return f.Name == form })
+	if i < 0 {
+		return failure.In("o", fmt.Errorf("o=%.40q: expected %s", form, strings.Join(append([]string{"json"},
+			formNames(known)...), ", ")))
 	}
-	a.form, a.mime, a.line = form, p.mime, query.ShellLine(append(line, "-o", p.flag))
+	flag := form
+	if a.Also {
+		flag += "=-"
+	}
+	a.form, a.mime, a.line = &known[i], known[i].Mime, a.command("-o", flag)
 	return nil
+}
+
+// command is the line that asks the same in a shell.
+func (a *asked) command(more ...string) string {
+	return query.ShellLine(append(query.CommandLine(strings.Fields(a.Name), a.ask), more...))
+}
+
+// pageForms are the forms of a question's document that the page has a use for, by their names.
+func pageForms(q *ask.Question) []ask.Form {
+	list := slices.DeleteFunc(slices.Clone(q.Forms), func(f ask.Form) bool { return f.Mime == "" })
+	slices.SortFunc(list, func(a, b ask.Form) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func formNames(list []ask.Form) []string {
+	names := []string{}
+	for _, f := range list {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 var plainNumber = lazyre.New(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
@@ -181,7 +201,7 @@ func counted(name, v string) error {
 
 // key is what equal questions have in common.
 func (a *asked) key() string {
-	data, err := json.Marshal([]any{a.words, a.form, a.scene, a.at, a.files, a.ask})
+	data, err := json.Marshal([]any{a.line, a.scene, a.at, a.files, a.ask})
 	if err != nil {
 		return a.line
 	}

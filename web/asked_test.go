@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -77,8 +78,8 @@ func TestAnswersAreDocuments(t *testing.T) {
 	}{
 		{"/api/map?c=baskerville:2&audit=1", 200, jsonType, `"audit"`},
 		{"/api/map?c=dgx-h100:2&path=node0/gpu0,node1/gpu0", 200, jsonType, `"paths"`},
-		{"/api/map?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
-		{"/api/predict?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
+		{"/api/map?c=dgx-h100:2&o=svg", 200, ask.SVG, "<svg"},
+		{"/api/predict?c=dgx-h100:2&o=svg", 200, ask.SVG, "<svg"},
 		{"/api/map?c=nosuch", 400, jsonType, "no such file, and as a preset"},
 		{"/api/map", 400, jsonType, "this machine is not to be read"},
 		{"/api/map?c=/etc/passwd", 400, jsonType, "no such file"},
@@ -174,7 +175,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, q := range questions {
+		for _, q := range questions() {
 			a, err := s.read(q, given)
 			if err != nil {
 				continue

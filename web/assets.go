@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"busbar.dev/ask"
 )
 
 // page holds the page as it is written: no step builds it. open is what is needed
@@ -95,7 +97,7 @@ func (a *assets) file(w http.ResponseWriter, _ *http.Request, name, keep string)
 	case ".css":
 		kind = "text/css; charset=utf-8"
 	case ".svg":
-		kind = svgType
+		kind = ask.SVG
 	}
 	if err != nil || kind == "" {
 		Fail(w, http.StatusNotFound, "there is no such file")

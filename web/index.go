@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"busbar.dev/ask"
 )
 
 // Index is the answer to GET /api/: what can be asked.
@@ -41,8 +43,8 @@ type IndexRoute struct {
 // index answers GET /api/.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	d := Index{Commands: []IndexCommand{}, Routes: []IndexRoute{}}
-	for _, q := range slices.Concat(questions, []question{auditQuestion, pathQuestion}) {
-		d.Commands = append(d.Commands, q.index())
+	for _, q := range append(questions(), ask.Audit, ask.Path) {
+		d.Commands = append(d.Commands, newIndexCommand(q))
 	}
 	for _, rt := range s.routes {
 		if strings.HasPrefix(rt.Path, "/api/") {
@@ -52,20 +54,20 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	Reply(w, d)
 }
 
-// index is a question as the index lists it.
-func (q question) index() IndexCommand {
+// questions are those that the page asks, each under an address of its own.
+func questions() []*ask.Question {
+	return slices.DeleteFunc(slices.Clone(ask.Questions), func(q *ask.Question) bool { return q.Route == "" })
+}
+
+// newIndexCommand is a question as the index lists it.
+func newIndexCommand(q *ask.Question) IndexCommand {
 	c := IndexCommand{
-		Path: "/api/" + q.name, Command: "busbar " + strings.Join(q.words, " "), Forms: []string{},
-		Parameters: []IndexParam{},
+		Path: "/api/" + q.Route, Command: "busbar " + q.Name, Forms: formNames(pageForms(q)), Parameters: []IndexParam{},
 	}
-	if slices.Contains(q.words, "--audit") {
+	if q == ask.Audit {
 		c.Path += "?audit=1"
 	}
-	for form := range q.pictures {
-		c.Forms = append(c.Forms, form)
-	}
-	slices.Sort(c.Forms)
-	params := q.params()
+	params := q.Params()
 	for i := range params {
 		p := &params[i]
 		if p.Page == "" {

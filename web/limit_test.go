@@ -47,17 +47,17 @@ func TestWorkKeepsItsPlace(t *testing.T) {
 		<-release
 		return struct{}{}, nil
 	}
-	q := questions[0]
-	q.within = 20 * time.Millisecond
+	q := *questions()[0]
+	q.Within = 20 * time.Millisecond
 	for range s.pool.slots - 1 {
-		if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable {
+		if g := s.compute(t.Context(), &asked{Question: &q}); g.code != http.StatusServiceUnavailable {
 			t.Errorf("code %d", g.code)
 		}
 	}
 	if n := s.pool.busy(); n != s.pool.slots-1 {
 		t.Errorf("%d places are held, expected all %d", n, s.pool.slots-1)
 	}
-	if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable ||
+	if g := s.compute(t.Context(), &asked{Question: &q}); g.code != http.StatusServiceUnavailable ||
 		!strings.Contains(string(g.body), "busy") {
 		t.Errorf("with no place left: %d %s", g.code, g.body)
 	}
@@ -70,7 +70,7 @@ func TestAnswers(t *testing.T) {
 	s := newSite(t, nil)
 	s.asking = func(_ context.Context, a *asked, env query.Env) (any, error) {
 		runs++
-		switch a.name {
+		switch a.Route {
 		case "presets":
 			env.Note("something beside it")
 			return map[string]any{"presets": []string{}}, nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
 )
 
@@ -18,18 +19,18 @@ const uploadTime = 5 * time.Minute
 
 // examines answers POST /api/doctor and POST /api/hang: the files of a form, and the text in its field
 // "text", are put into a folder of their own, examined, and removed.
-func (s *Server) examines(q question) http.Handler {
+func (s *Server) examines(q *ask.Question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.examine(w, r, q) })
 }
 
-func (s *Server) examine(w http.ResponseWriter, r *http.Request, q question) {
+func (s *Server) examine(w http.ResponseWriter, r *http.Request, q *ask.Question) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
-	_ = out.SetWriteDeadline(time.Now().Add(uploadTime + 2*longer))
+	_ = out.SetWriteDeadline(time.Now().Add(uploadTime + 2*q.Within))
 	given := r.URL.Query()
-	if q.name == doctorQuestion.name {
+	if q.Name == "doctor" {
 		if given.Get("explain") == "1" {
-			q = explainQuestion
+			q = ask.Named("doctor explain")
 		}
 		given.Del("explain")
 	}
@@ -72,7 +73,7 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request, q question) {
 	case *query.Hang:
 		q.Sources = names
 	}
-	a.line = query.ShellLine(append(query.CommandLine(a.words, a.ask), "--json"))
+	a.line = a.command("--json")
 	s.send(w, r, s.compute(r.Context(), a))
 }
 

@@ -70,10 +70,10 @@ func TestSlowTakersHoldTheirOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("answers of many megabytes, whose questions run into their time under the race detector")
 	}
-	for i := range questions { // however long a busy machine takes to write them
-		usual := questions[i].within
-		questions[i].within = time.Hour
-		t.Cleanup(func() { questions[i].within = usual })
+	for _, q := range questions() { // however long a busy machine takes to write them
+		usual := q.Within
+		q.Within = time.Hour
+		t.Cleanup(func() { q.Within = usual })
 	}
 	s := newSite(t, nil)
 	long := strings.Repeat("x", 30<<20)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/launch"
 	"busbar.dev/query"
 )
@@ -29,7 +30,7 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusBadRequest, fmt.Sprintf("pick=%.20q: expected which of the plans, from 1", pick))
 		return
 	}
-	a, err := s.read(planQuestion, given)
+	a, err := s.read(ask.Named("plan"), given)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -37,7 +38,7 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	q := a.ask.(*query.Plan)
 	q.Emit, q.Pick = planFolder, which
 	a.list, a.archive = list, !list
-	a.line = query.ShellLine(append(query.CommandLine(a.words, q), "--json"))
+	a.line = a.command("--json")
 	g := s.compute(r.Context(), a)
 	if g.mime == archiveType {
 		w.Header().Set("Content-Disposition", `attachment; filename="plan.tar.gz"`)

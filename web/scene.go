@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 
+	"busbar.dev/ask"
 	topology "busbar.dev/cluster"
 	"busbar.dev/report"
 )
@@ -12,7 +13,7 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
 	at := values.Get("at")
 	values.Del("at")
-	a, err := s.read(mapQuestion, values)
+	a, err := s.read(ask.Map, values)
 	if err != nil {
 		Fail(w, http.StatusBadRequest, err.Error())
 		return

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
 )
 
@@ -60,7 +61,7 @@ func New(c Config) (*Server, error) {
 		outgoing: newOutgoing(c.Memory),
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
 		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
-		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },
+		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.Run(ctx, a.ask, env) },
 	}
 	if s.Events == nil {
 		s.Events = &Events{}
@@ -87,14 +88,14 @@ func (s *Server) own() []Route {
 		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
 		{Method: "GET", Path: "/api/scene", Role: Read, Handler: http.HandlerFunc(s.scene)},
 		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
-		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: s.examines(doctorQuestion)},
-		{Method: "POST", Path: "/api/hang", Role: Read, Body: maxLogs, Handler: s.examines(hangQuestion)},
+		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: s.examines(ask.Named("doctor"))},
+		{Method: "POST", Path: "/api/hang", Role: Read, Body: maxLogs, Handler: s.examines(ask.Named("hang"))},
 	}
 	for _, v := range views {
 		list = append(list, Route{Method: "GET", Path: "/" + v, Role: Read, Handler: http.HandlerFunc(s.assets.page)})
 	}
-	for _, q := range questions {
-		list = append(list, Route{Method: "GET", Path: "/api/" + q.name, Role: Read, Handler: s.answer(q)})
+	for _, q := range questions() {
+		list = append(list, Route{Method: "GET", Path: "/api/" + q.Route, Role: Read, Handler: s.answer(q)})
 	}
 	return list
 }

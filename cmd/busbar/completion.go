@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
 )
 
@@ -156,7 +157,7 @@ func enums(nodes []*kong.Node) map[string][]string {
 func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
 	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n",
-		strings.Join(slices.Sorted(slices.Values((&mapCmd{}).forms(nil, nil).names())), " "))
+		strings.Join(slices.Sorted(slices.Values((&env{}).forms(ask.Map, nil, common{}).names())), " "))
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
 	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o "+
 		"nospace 2>/dev/null; return ;;\n", values("", "cluster"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"busbar.dev/ask"
 	"busbar.dev/doctor"
 	"busbar.dev/internal/failure"
 	"busbar.dev/query"
@@ -84,16 +85,9 @@ func markdownWord(output string) string {
 
 // forms are how findings can be written.
 func (c *doctorRunCmd) forms(e *env, doc *query.DoctorDoc) forms {
-	return findingForms(doc.Report, jsonForm(doc).write, func(w io.Writer) error { return c.findings(e, w, doc.Report) })
-}
-
-// findings prints a report.
-func (o common) findings(e *env, w io.Writer, r *doctor.Report) error {
-	if taken, err := report.FindingsTable(r.Findings).Send(w); taken {
-		return err
-	}
-	t := e.text(w, o)
-	return doctor.Text{Width: max(t.Width, 0), Paint: t.Color, All: o.Verbose}.Write(w, r)
+	return findingForms(doc.Report, jsonForm(doc).write, func(w io.Writer) error {
+		return report.Doctor(w, doc, e.text(w, c.common))
+	})
 }
 
 // findingForms are the formats of a report of findings.
@@ -261,25 +255,5 @@ func (doctorExplainCmd) Help() string {
 
 // Run reads the logs and writes what was asked for.
 func (c *doctorExplainCmd) Run(e *env) error {
-	targets, err := c.forms(e, nil).several(e, c.Output, c.JSON)
-	if err != nil {
-		return err
-	}
-	doc, err := c.Explain.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return c.forms(e, doc).writeAll(e, targets, c.JSON)
-}
-
-// forms are how a run can be shown.
-func (c *doctorExplainCmd) forms(e *env, doc *query.ExplainDoc) forms {
-	return forms{also: true, list: []form{
-		{
-			"text",
-			[]string{".txt"},
-			func(w io.Writer) error { return report.TrafficText(w, doc.Run, doc.Size, e.text(w, c.common)) },
-		},
-		jsonForm(doc),
-	}}.drawn(func() (*report.Picture, error) { return report.Traffic(doc.Run), nil })
+	return e.writeAnswer(ask.Named("doctor explain"), &c.Explain, c.common, c.Output)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/ask"
 	"busbar.dev/engine/bench/gpu"
 )
 
@@ -27,10 +28,16 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, text := range []string{
+	texts := []string{
 		mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(),
-		benchDiffCmd{}.Help(), modelsCmd{}.Help(), doctorRunCmd{}.Help(), string(readme),
-	} {
+		benchDiffCmd{}.Help(), doctorRunCmd{}.Help(), string(readme),
+	}
+	for _, q := range ask.Questions {
+		if q.Help != "" && q.Name != "trace" { // whose traces are the reader's own
+			texts = append(texts, q.Detail())
+		}
+	}
+	for _, text := range texts {
 		for _, l := range strings.Split(text, "\n") {
 			if l = strings.TrimSpace(l); strings.HasPrefix(l, "busbar ") && !needsServer(l) {
 				lines = append(lines, l)

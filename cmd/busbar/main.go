@@ -43,7 +43,7 @@ const (
 // errWrong makes a command that did its work exit with 1.
 var errWrong = errors.New("something is wrong")
 
-// command is the whole program: a struct of subcommands.
+// command is the subcommands that do more than ask one question; grammar adds the others.
 type command struct {
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives between processes and hosts and measure them; also pairs, steps, GPUs."`
@@ -51,11 +51,8 @@ type command struct {
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Validate   validateCmd   `cmd:"" help:"Compare predictions with measured points."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's parameters to measurements on a cluster."`
-	Experts    expertsCmd    `cmd:"" help:"Predict the dispatch and combine of a mixture of experts."`
 	Sched      schedCmd      `cmd:"" help:"Print or verify the schedule of a collective."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
-	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step with simple formulas, each line with its formula and numbers."`
-	Need       needCmd       `cmd:"" help:"Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
 	Goodput    goodputCmd    `cmd:"" help:"Predict how much of a run's time is useful when nodes fail, and how often to save checkpoints."`
 	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`
@@ -64,17 +61,12 @@ type command struct {
 	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
 	Jobs       jobsCmd       `cmd:"" help:"Show the rates of running jobs against what is expected, and who is late."`
-	Trace      traceCmd      `cmd:"" help:"Say where the time of real steps went, from a profiler's traces, beside the prediction."`
 	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
 	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
 	Check      checkCmd      `cmd:"" help:"Check nodes before a job starts on them: each by itself, every pair, all together."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`
 	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
-	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
-	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
-	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
-	SelfTest   selfTestCmd   `cmd:"" help:"Check that this program works on this machine."`
 	Man        manCmd        `cmd:"" help:"Print manual pages in the format of man, or write them into a folder."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

@@ -3,14 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
-	"busbar.dev/cluster"
-	"busbar.dev/input/clusterfile"
-	"busbar.dev/input/k8s"
-	"busbar.dev/input/slurm"
+	"busbar.dev/ask"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 type mapCmd struct {
@@ -48,32 +43,34 @@ func (mapCmd) Help() string {
 
 // Run answers one of map's three questions.
 func (c *mapCmd) Run(e *env) error {
-	t, err := c.target(e)
+	a := &ask.Answer{Env: e.query(c.common)}
+	f := e.forms(ask.Map, a, c.common)
+	t, err := c.target(f)
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Audit:
-		doc, err := query.Audit{Sources: c.Sources, Given: c.Given}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Audit{Sources: c.Sources, Given: c.Given}.Run(e.ctx, a.Env)
 		if err != nil {
 			return err
 		}
-		text := func(w io.Writer) error { return report.Audit(w, doc, e.text(w, c.common)) }
 		if !c.Quiet {
 			for _, w := range doc.Warnings {
 				fmt.Fprintln(e.stderr, "note:", w)
 			}
 		}
-		return wrong(doc, forms{list: []form{{"text", nil, text}, jsonForm(doc)}}.write(e, t))
+		a.Document = doc
+		return wrong(doc, e.forms(ask.Audit, a, c.common).write(e, t))
 	case len(c.Path) > 0:
-		doc, err := query.Path{Sources: c.Sources, Path: c.Path}.Run(e.ctx, e.query(c.common))
+		doc, err := query.Path{Sources: c.Sources, Path: c.Path}.Run(e.ctx, a.Env)
 		if err != nil {
 			return err
 		}
-		text := func(w io.Writer) error { return report.Paths(w, doc) }
-		return wrong(doc, forms{list: []form{{"text", nil, text}, jsonForm(doc)}}.write(e, t))
+		a.Document = doc
+		return wrong(doc, e.forms(ask.Path, a, c.common).write(e, t))
 	}
-	doc, err := query.Map{Sources: c.Sources, Given: c.Given}.Run(e.ctx, e.query(c.common))
+	doc, err := query.Map{Sources: c.Sources, Given: c.Given}.Run(e.ctx, a.Env)
 	if err != nil {
 		return err
 	}
@@ -82,12 +79,13 @@ func (c *mapCmd) Run(e *env) error {
 			fmt.Fprintln(e.stderr, "note:", w)
 		}
 	}
-	return c.forms(e, doc).write(e, t)
+	a.Document = doc
+	return f.write(e, t)
 }
 
 // target says in which format to write and where, and refuses flags that contradict each other.
-func (c *mapCmd) target(e *env) (target, error) {
-	t, err := c.forms(e, &query.MapDoc{}).one(c.Output, c.JSON)
+func (c *mapCmd) target(f forms) (target, error) {
+	t, err := f.one(c.Output, c.JSON)
 	plain := t.form == "text" || t.form == "json"
 	switch {
 	case err != nil:
@@ -102,31 +100,4 @@ func (c *mapCmd) target(e *env) (target, error) {
 			c.Output)
 	}
 	return t, nil
-}
-
-// forms are how a map can be written.
-func (c *mapCmd) forms(e *env, doc *query.MapDoc) forms {
-	as := func(write func(io.Writer, *cluster.Cluster) error) func(io.Writer) error {
-		return func(w io.Writer) error { return write(w, doc.Cluster) }
-	}
-	return forms{list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.Map(w, doc, e.text(w, c.common)) }},
-		{"yaml", []string{".yaml", ".yml"}, as(clusterfile.Write)},
-		jsonForm(doc),
-		{"matrix", nil, as(report.Matrix)},
-		{"nccl-xml", []string{".xml"}, as(func(w io.Writer, cl *cluster.Cluster) error {
-			notes, err := report.NCCLTopology(w, cl)
-			for _, n := range notes {
-				c.note(e, n)
-			}
-			return err
-		})},
-		{
-			"slurm",
-			[]string{".conf"},
-			as(func(w io.Writer, cl *cluster.Cluster) error { return slurm.WriteConf(w, cl, slurm.Auto) }),
-		},
-		{"slurm-yaml", nil, as(slurm.WriteYAML)},
-		{"kube", nil, as(k8s.WriteLabels)},
-	}}.drawn(func() (*report.Picture, error) { return report.Drawing(doc.Cluster), nil })
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"io"
-
-	"busbar.dev/launch"
+	"busbar.dev/ask"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 type placeCmd struct {
@@ -31,25 +28,5 @@ func (placeCmd) Help() string {
 
 // Run finds the nodes and writes what was asked for.
 func (c *placeCmd) Run(e *env) error {
-	targets, err := c.forms(nil).several(e, c.Output, c.JSON)
-	if err != nil {
-		return err
-	}
-	doc, err := c.Place.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return c.forms(doc).writeAll(e, targets, c.JSON)
-}
-
-// forms are how a placement can be written.
-func (c *placeCmd) forms(doc *query.PlaceDoc) forms {
-	f := forms{also: true, list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.Place(w, doc) }},
-		jsonForm(doc),
-	}}
-	for _, name := range launch.RequestForms() {
-		f.list = append(f.list, form{name, nil, func(w io.Writer) error { return doc.Request().Write(w, name) }})
-	}
-	return f
+	return e.writeAnswer(ask.Named("place"), &c.Place, c.common, c.Output)
 }

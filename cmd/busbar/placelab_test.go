@@ -77,7 +77,7 @@ func (x placeLab) test(t *testing.T, program string) {
 			Comm  float64 `json:"exposed_comm_s"`
 		}
 	}
-	ask(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler", slurm,
+	printedBy(t, &doc, program, "place", "-c", file, "-m", "gpt2-large", "--nodes", "4", "--free", x.free, "--scheduler", slurm,
 		"--json")
 	t.Logf("Slurm takes %s, place %s; the worst is %s", slurm, doc.Best.Hosts, doc.Worst.Hosts)
 	if same := doc.Scheduler.Step <= doc.Best.Step*1.001; same != x.slurmIsBest {
@@ -196,8 +196,8 @@ func (x placeLab) slurm(t *testing.T) string {
 	return startController(t, hosts(t, 1), conf, x.topology).wouldTake(t, "all", 4)
 }
 
-// ask runs the program and reads the document that it prints, whatever it finds.
-func ask(t *testing.T, doc any, program string, words ...string) {
+// printedBy runs the program and reads the document that it prints, whatever it finds.
+func printedBy(t *testing.T, doc any, program string, words ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, words...)
 	var out, errs bytes.Buffer

@@ -2,10 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 type predictCmd struct {
@@ -44,28 +43,5 @@ func (c *predictCmd) Run(e *env) error {
 	if c.Trace != "" {
 		c.Output = append(c.Output, "trace="+c.Trace)
 	}
-	targets, err := c.forms(e, nil).several(e, c.Output, c.JSON) // before the work, not after it
-	if err != nil {
-		return err
-	}
-	doc, err := c.Predict.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return c.forms(e, doc).writeAll(e, targets, c.JSON)
-}
-
-// forms are how a prediction can be written.
-func (c *predictCmd) forms(e *env, doc *query.PredictDoc) forms {
-	return forms{also: true, list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.Predict(w, doc, e.text(w, c.common)) }},
-		{"trace", []string{".trace.json"}, func(w io.Writer) error {
-			run, row, name, err := c.Predict.Timeline(e.ctx, e.query(c.common))
-			if err != nil {
-				return err
-			}
-			return report.Trace(w, run, row.Time, name)
-		}},
-		jsonForm(doc),
-	}}.drawn(func() (*report.Picture, error) { return report.Curves(doc) })
+	return e.writeAnswer(ask.Named("predict"), &c.Predict, c.common, c.Output)
 }

@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/cluster"
 	"busbar.dev/input/live"
 	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // query is what a question of a command may touch.
@@ -33,12 +36,65 @@ func (e *env) cluster(o common, words ...string) (*cluster.Cluster, error) {
 	return query.LoadCluster(e.ctx, e.query(o), words...)
 }
 
+// askCmd is a question that is a command of its own: its flags are the question's fields.
+type askCmd struct {
+	common
+	Ask      any `embed:""`
+	question *ask.Question
+}
+
+// Help ends with examples.
+func (c *askCmd) Help() string { return c.question.Detail() }
+
+// Run asks and prints the answer.
+func (c *askCmd) Run(e *env) error {
+	doc, err := c.question.Run(e.ctx, c.Ask, e.query(c.common))
+	if err != nil {
+		return err
+	}
+	return e.print(c.common, doc, func(w io.Writer) error { return c.question.Text(w, doc, e.text(w, c.common)) })
+}
+
+// print writes a document as JSON or as text.
+func (e *env) print(o common, document any, text func(io.Writer) error) error {
+	if o.JSON {
+		return wrong(document, report.JSON(e.stdout, document))
+	}
+	return wrong(document, text(e.stdout))
+}
+
 // wrong is what a command ends with whose document says that something is wrong.
-func wrong(document interface{ Wrong() bool }, err error) error {
-	if err == nil && document.Wrong() {
+func wrong(document any, err error) error {
+	if w, ok := document.(interface{ Wrong() bool }); ok && err == nil && w.Wrong() {
 		return errWrong
 	}
 	return err
+}
+
+// writeAnswer asks a question and writes its document in every form that -o names.
+func (e *env) writeAnswer(q *ask.Question, question any, o common, output []string) error {
+	a := &ask.Answer{Question: question, Env: e.query(o)}
+	f := e.forms(q, a, o)
+	targets, err := f.several(e, output, o.JSON) // before the work, not after it
+	if err != nil {
+		return err
+	}
+	if a.Document, err = q.Run(e.ctx, question, a.Env); err != nil {
+		return err
+	}
+	return wrong(a.Document, f.writeAll(e, targets, o.JSON))
+}
+
+// forms are how the answer to a question can be written.
+func (e *env) forms(q *ask.Question, a *ask.Answer, o common) forms {
+	f := forms{also: q.Also, list: []form{
+		{"text", []string{".txt"}, func(w io.Writer) error { return q.Text(w, a.Document, e.text(w, o)) }},
+	}}
+	for _, x := range q.Forms {
+		f.list = append(f.list, form{x.Name, x.Endings, func(w io.Writer) error { return x.Write(e.ctx, w, *a) }})
+	}
+	f.list = append(f.list, form{"json", []string{".json"}, func(w io.Writer) error { return report.JSON(w, a.Document) }})
+	return f
 }
 
 // patience is how long something may take before a line says what it is.

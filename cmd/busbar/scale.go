@@ -1,10 +1,8 @@
 package main
 
 import (
-	"io"
-
+	"busbar.dev/ask"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 type scaleCmd struct {
@@ -29,21 +27,5 @@ func (scaleCmd) Help() string {
 
 // Run prices every doubling and writes what was asked for.
 func (c *scaleCmd) Run(e *env) error {
-	targets, err := c.forms(nil).several(e, c.Output, c.JSON)
-	if err != nil {
-		return err
-	}
-	doc, err := c.Scale.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return c.forms(doc).writeAll(e, targets, c.JSON)
-}
-
-// forms are how the rows can be written.
-func (c *scaleCmd) forms(doc *query.ScaleDoc) forms {
-	return forms{also: true, list: []form{
-		{"text", nil, func(w io.Writer) error { return report.Scale(w, doc) }},
-		jsonForm(doc),
-	}}.drawn(func() (*report.Picture, error) { return report.ScaleCurve(doc) })
+	return e.writeAnswer(ask.Named("scale"), &c.Scale, c.common, c.Output)
 }

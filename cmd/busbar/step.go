@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
 	"busbar.dev/report"
 )
@@ -34,22 +35,11 @@ func (stepCmd) Help() string {
 
 // Run prices the step and writes what was asked for.
 func (c *stepCmd) Run(e *env) error {
-	targets, err := c.forms(nil).several(e, c.Output, c.JSON)
-	if err != nil {
-		return err
+	q := *ask.Named("step")
+	text := q.Text
+	q.Text = func(w io.Writer, document any, o report.TextOptions) error {
+		o.Groups = c.Groups
+		return text(w, document, o)
 	}
-	doc, err := c.Step.Run(e.ctx, e.query(c.common))
-	if err != nil {
-		return err
-	}
-	return wrong(doc, c.forms(doc).writeAll(e, targets, c.JSON))
-}
-
-// forms are how a step can be written.
-func (c *stepCmd) forms(doc *query.StepDoc) forms {
-	return forms{also: true, list: []form{
-		{"text", []string{".txt"}, func(w io.Writer) error { return report.Step(w, doc, c.Groups) }},
-		{"trace", []string{".trace.json"}, func(w io.Writer) error { return report.StepTrace(w, doc) }},
-		jsonForm(doc),
-	}}.drawn(func() (*report.Picture, error) { return report.StepTimeline(doc) })
+	return e.writeAnswer(&q, &c.Step, c.common, c.Output)
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/alecthomas/kong"
 
 	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 type versionCmd struct {
@@ -43,10 +43,5 @@ func (c versionCmd) Run(e *env) error {
 	if c.JSON {
 		return json.NewEncoder(e.stdout).Encode(d)
 	}
-	line := "busbar " + d.Version
-	if d.Commit != "" {
-		line += " (" + d.Commit + ")"
-	}
-	_, err = fmt.Fprintln(e.stdout, line, d.Go, d.System)
-	return err
+	return report.Release(e.stdout, d)
 }

@@ -103,10 +103,11 @@ var columns = []struct {
 	{"fleet/agent", 7},
 	{"fleet/hub", 7},
 	{"fleet/client", 6},
-	{"web", 11},
-	{"fleet/server", 12}, // the page and the fleet put together
-	{"cmd/", 13},
-	{"internal/test", 13},
+	{"ask", 11}, // the registry of questions
+	{"web", 12},
+	{"fleet/server", 13}, // the page and the fleet put together
+	{"cmd/", 14},
+	{"internal/test", 14},
 	{"internal/test/synth", 6}, // synthetic test data, made by the model; knows none of the readers
 	{"internal/osdep", 0},      // what Unix and Windows do differently
 	{"internal/memlimit", 1},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,14 +51,8 @@ func (benchDiffCmd) Help() string {
 
 // Run compares.
 func (c *benchDiffCmd) Run(e *env) error {
-	doc, err := c.BenchDiff.Run(e.ctx, e.query(c.common))
-	switch {
-	case err != nil:
-		return err
-	case c.JSON:
-		return wrong(doc, report.JSON(e.stdout, doc))
-	}
-	return wrong(doc, report.BenchDiff(e.stdout, doc, c.All))
+	return shown(e, c.common, func(w io.Writer, d *query.BenchDiffDoc) error { return report.BenchDiff(w, d, c.All) })(
+		c.BenchDiff.Run(e.ctx, e.query(c.common)))
 }
 
 // benchGPUAllCmd is what can be measured of GPUs: collectives, when nothing else is named.
@@ -97,14 +92,7 @@ func (c *benchGPUCmd) Run(e *env) error {
 	with := gpuPrograms()
 	with.Ready = func() error { return c.refused(e, c.JSON) }
 	if c.DryRun {
-		d, err := c.BenchGPU.Commands(e.ctx, e.measuring(c.common), with)
-		switch {
-		case err != nil:
-			return err
-		case c.JSON:
-			return report.JSON(e.stdout, d)
-		}
-		return report.BenchGPUCommands(e.stdout, d)
+		return shown(e, c.common, report.BenchGPUCommands)(c.BenchGPU.Commands(e.ctx, e.measuring(c.common), with))
 	}
 	d, err := c.BenchGPU.RunWith(e.ctx, e.measuring(c.common), with)
 	switch {

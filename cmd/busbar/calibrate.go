@@ -41,13 +41,9 @@ func (calibrateCmd) Help() string {
 func (c *calibrateCmd) Run(e *env) error {
 	switch {
 	case c.Suggest:
-		doc, err := query.Suggest{
+		return shown(e, c.common, report.Suggest)(query.Suggest{
 			Cluster: c.Cluster, Layout: c.Layout, Op: cmp.Or(c.Op, "all_reduce"), NCCL: c.NCCL, Count: c.Count,
-		}.Run(e.ctx, e.query(c.common))
-		if err != nil {
-			return err
-		}
-		return c.print(e, doc, func(w io.Writer) error { return report.Suggest(w, doc) })
+		}.Run(e.ctx, e.query(c.common)))
 	case c.Torch != "" && !c.Live:
 		return errors.New("--torch measures; expected --live with it")
 	case c.Live && len(c.Files) > 0:
@@ -105,14 +101,6 @@ func (c *calibrateCmd) live() query.CalibrateLive {
 	return q
 }
 
-// print writes a document as it was asked for.
-func (c *calibrateCmd) print(e *env, doc any, text func(io.Writer) error) error {
-	if c.JSON {
-		return report.JSON(e.stdout, doc)
-	}
-	return text(e.stdout)
-}
-
 // tell says what was found: on standard error where the cluster has standard output.
 func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
 	if c.Output != "" && out.stdout() {
@@ -121,7 +109,7 @@ func (c *calibrateCmd) tell(e *env, doc *query.CalibrateDoc, out target) error {
 		}
 		return report.Calibrate(e.stderr, doc, "-")
 	}
-	return c.print(e, doc, func(w io.Writer) error { return report.Calibrate(w, doc, out.file) })
+	return show(e, c.common, doc, func(w io.Writer, d *query.CalibrateDoc) error { return report.Calibrate(w, d, out.file) })
 }
 
 // target is where the cluster goes. A name without an ending is that of a file.

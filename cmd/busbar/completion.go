@@ -63,11 +63,7 @@ func flagWords(n *kong.Node) []word {
 			w = append(w, word{sub.Name, sub.Help})
 		}
 	}
-	flags := n.Flags
-	if n.DefaultCmd != nil {
-		flags = append(flags[:len(flags):len(flags)], n.DefaultCmd.Flags...)
-	}
-	for _, f := range flags {
+	for _, f := range allFlags(n) {
 		if !f.Hidden {
 			w = append(w, word{"--" + f.Name, f.Help})
 		}
@@ -138,11 +134,7 @@ func values(command, flag string) string { return strings.Join(query.Values(comm
 func enums(nodes []*kong.Node) map[string][]string {
 	all := map[string][]string{}
 	for _, n := range nodes {
-		flags := n.Flags
-		if n.DefaultCmd != nil {
-			flags = append(flags[:len(flags):len(flags)], n.DefaultCmd.Flags...)
-		}
-		for _, f := range flags {
+		for _, f := range allFlags(n) {
 			for _, v := range strings.Split(f.Enum, ",") {
 				if v != "" && !f.Hidden && !slices.Contains(all[f.Name], v) {
 					all[f.Name] = append(all[f.Name], v)
@@ -161,10 +153,11 @@ func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
 	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o "+
 		"nospace 2>/dev/null; return ;;\n", values("", "cluster"))
-	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "op"))
-	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "dtype"))
-	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "nccl"))
-	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "model"))
+	for _, f := range []struct{ words, flag string }{
+		{"--op", "op"}, {"-d|--dtype", "dtype"}, {"--nccl", "nccl"}, {"-m|--model", "model"},
+	} {
+		fmt.Fprintf(b, "    %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", f.words, values("", f.flag))
+	}
 	words := enums(nodes)
 	for _, name := range sortedKeys(words) {
 		if name != "output" {

@@ -31,12 +31,5 @@ func (c *goodputCmd) Run(e *env) error {
 	if c.MTBF == "fleet" {
 		env = e.fleet(c.common, c.Options)
 	}
-	doc, err := c.Resilience.Run(e.ctx, env)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return report.JSON(e.stdout, doc)
-	}
-	return report.Resilience(e.stdout, doc)
+	return shown(e, c.common, report.Resilience)(c.Resilience.Run(e.ctx, env))
 }

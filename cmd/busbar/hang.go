@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/input/procs"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/kube"
 	"busbar.dev/internal/osdep"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 // hangCmd says which ranks hold a job up.
@@ -52,14 +52,10 @@ func (c *hangCmd) Run(e *env) error {
 	q.JobHosts, q.Trigger, q.Pods = slurmHosts, triggerDumps, kubePods
 	q.Processes = func(pid int) ([]procs.Process, error) { return procs.Find(os.DirFS("/proc"), pid) }
 	doc, err := c.Hang.Run(e.ctx, q)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.JSON:
-		err = report.JSON(e.stdout, doc)
-	default:
-		err = report.Hang(e.stdout, doc, e.text(e.stdout, c.common))
 	}
+	err = e.show(ask.Named("hang"), doc, c.common)
 	if err == nil && doc.Undecided() {
 		return failure.Cannot(errors.New("no verdict: " + doc.Title()))
 	}

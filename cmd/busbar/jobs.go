@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"busbar.dev/ask"
 	"busbar.dev/query"
-	"busbar.dev/report"
 )
 
 // jobsCmd shows the rates of running jobs.
@@ -41,11 +41,7 @@ func (c *jobsCmd) Run(e *env) error {
 		if c.Watch {
 			fmt.Fprintln(e.stdout, time.Now().Format(time.TimeOnly))
 		}
-		if c.JSON {
-			err = report.JSON(e.stdout, doc)
-		} else {
-			err = report.Jobs(e.stdout, doc, e.text(e.stdout, c.common))
-		}
+		err = e.show(ask.Named("jobs"), doc, c.common)
 		if err != nil || !c.Watch {
 			return wrong(doc, err)
 		}

@@ -83,9 +83,9 @@ func manPage(n *kong.Node) string {
 
 // manCommand writes a command and, below their own headings, its subcommands.
 func manCommand(b *strings.Builder, n *kong.Node) {
-	detail, flags := n.Detail, n.Flags
+	detail := n.Detail
 	if d := n.DefaultCmd; d != nil {
-		detail, flags = d.Detail, append(flags[:len(flags):len(flags)], d.Flags...)
+		detail = d.Detail
 	}
 	words, _, _ := strings.Cut(strings.TrimPrefix(n.Summary(), commandWords(n)), " [flags]")
 	fmt.Fprintf(b, ".B busbar %s\n%s [FLAGS]\n", manText(commandWords(n)), manText(strings.TrimSpace(words)))
@@ -99,7 +99,7 @@ func manCommand(b *strings.Builder, n *kong.Node) {
 	for _, p := range n.Positional {
 		fmt.Fprintf(b, ".TP\n.I %s\n%s\n", manText(p.Summary()), manText(p.Help))
 	}
-	for _, f := range flags {
+	for _, f := range allFlags(n) {
 		if f.Hidden {
 			continue
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/query"
@@ -52,35 +53,16 @@ func (c *nodesCmd) Run(e *env) error {
 		}
 		return err
 	case c.Link != "":
-		doc, err := query.Link{Nodes: c.Link}.Run(e.ctx, env)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return report.JSON(e.stdout, doc)
-		}
-		return report.Link(e.stdout, doc)
+		return shown(e, c.common, report.Link)(query.Link{Nodes: c.Link}.Run(e.ctx, env))
 	case c.Bad:
-		doc, err := query.BadNodes{}.Run(e.ctx, env)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return wrong(doc, report.JSON(e.stdout, doc))
-		}
-		for _, f := range doc.Reasons() {
-			c.say(e, "%s: %s", f.Severity, f.Text)
-		}
-		return wrong(doc, line(e, doc.Hostlist))
+		return shown(e, c.common, func(w io.Writer, d *query.BadNodesDoc) error {
+			for _, f := range d.Reasons() {
+				c.say(e, "%s: %s", f.Severity, f.Text)
+			}
+			return line(e, d.Hostlist)
+		})(query.BadNodes{}.Run(e.ctx, env))
 	}
-	doc, err := c.Nodes.Run(e.ctx, env)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return report.JSON(e.stdout, doc)
-	}
-	return report.Nodes(e.stdout, doc)
+	return shown(e, c.common, report.Nodes)(c.Nodes.Run(e.ctx, env))
 }
 
 // fleet is what a question about a fleet may touch.

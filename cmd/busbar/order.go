@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"busbar.dev/fleet"
@@ -15,116 +16,63 @@ import (
 
 // orderCmd is about measurements of a fleet.
 type orderCmd struct {
-	Pairs      orderPairsCmd      `cmd:"" help:"Measure every pair of nodes, in rounds of disjoint pairs."`
-	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective across nodes."`
-	GPU        orderGPUCmd        `cmd:"" name:"gpu" help:"Measure GPUs of nodes by NCCL: a collective over all of them, or every pair of nodes."`
-	RDMA       orderRDMACmd       `cmd:"" name:"rdma" help:"Measure RDMA between every pair of nodes with perftest, rail by rail."`
-	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the unhealthy ones, for a scheduler's prolog."`
-	List       orderListCmd       `cmd:"" help:"List orders."`
-	Watch      orderWatchCmd      `cmd:"" help:"Watch an order until it ends."`
-	Cancel     orderCancelCmd     `cmd:"" help:"Cancel orders, running ones too."`
+	Pairs      orderingCmd[query.OrderPairs]      `cmd:"" help:"Measure every pair of nodes, in rounds of disjoint pairs."`
+	Collective orderingCmd[query.OrderCollective] `cmd:"" help:"Measure a collective across nodes."`
+	GPU        orderingCmd[query.OrderGPU]        `cmd:"" name:"gpu" help:"Measure GPUs of nodes by NCCL: a collective over all of them, or every pair of nodes."`
+	RDMA       orderingCmd[query.OrderRDMA]       `cmd:"" name:"rdma" help:"Measure RDMA between every pair of nodes with perftest, rail by rail."`
+	Check      orderCheckCmd                      `cmd:"" help:"Measure nodes briefly before a job and print the unhealthy ones, for a scheduler's prolog."`
+	List       orderListCmd                       `cmd:"" help:"List orders."`
+	Watch      orderingCmd[query.OrderWatch]      `cmd:"" help:"Watch an order until it ends."`
+	Cancel     orderCancelCmd                     `cmd:"" help:"Cancel orders, running ones too."`
 }
 
-type orderPairsCmd struct {
+// orderingCmd gives or watches an order.
+type orderingCmd[Q ordering] struct {
 	common
 	client.Options
-	query.OrderPairs
+	Order Q `embed:""`
 }
 
 // Help ends with examples.
-func (orderPairsCmd) Help() string {
-	return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have " +
-		"left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
-		"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
-		"Examples:\n" +
-		"  busbar order pairs --wait\n" +
-		"  busbar order pairs --every 1h --from 00:30 --max-rate 5GB/s\n" +
-		"  busbar order pairs --nodes gpu[001-512] --rounds 16 --every 10min"
+func (c *orderingCmd[Q]) Help() string {
+	switch any(c.Order).(type) {
+	case query.OrderPairs:
+		return "Every pair is measured by itself: a node that fails affects its pair only. Nodes that are unreachable, have " +
+			"left or refuse are listed as left out; busy ones are asked again later in the sweep. " +
+			"busbar serve finds faults by comparing sweeps over time: order one every hour.\n\n" +
+			"Examples:\n" +
+			"  busbar order pairs --wait\n" +
+			"  busbar order pairs --every 1h --from 00:30 --max-rate 5GB/s\n" +
+			"  busbar order pairs --nodes gpu[001-512] --rounds 16 --every 10min"
+	case query.OrderCollective:
+		return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, " +
+			"the measurement fails.\n\nExamples:\n" +
+			"  busbar order collective --wait\n" +
+			"  busbar order collective --nodes gpu[01-08] --op all_gather --size 1M,64M --every 1d --from 03:00"
+	case query.OrderGPU:
+		return "Agents start busbar-gpu. NCCL runs a collective over all GPUs of all nodes, and results are verified; with " +
+			"--pairs, NCCL sends between one GPU of each node of every pair. Nodes without busbar-gpu, a driver or a GPU are " +
+			"listed as left out with the reason.\n\nExamples:\n" +
+			"  busbar order gpu --wait\n" +
+			"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"
+	case query.OrderRDMA:
+		return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the " +
+			"other: bandwidth each way, and latency. " +
+			"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its " +
+			"own, apart from that of TCP.\n\nExamples:\n" +
+			"  busbar order rdma --wait\n" +
+			"  busbar order rdma --nodes gpu[001-512] --rounds 16 --every 1h"
+	case query.OrderWatch:
+		return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. " +
+			"Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If " +
+			"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n " +
+			" busbar order watch 4f2a9c0d1e3b"
+	}
+	return ""
 }
 
-// Run orders.
-func (c *orderPairsCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, c.OrderPairs)
-}
-
-type orderCollectiveCmd struct {
-	common
-	client.Options
-	query.OrderCollective
-}
-
-// Help ends with examples.
-func (orderCollectiveCmd) Help() string {
-	return "One group over all nodes, one rank per node. The page stores and shows the rows. If a node does not join, " +
-		"the measurement fails.\n\nExamples:\n" +
-		"  busbar order collective --wait\n" +
-		"  busbar order collective --nodes gpu[01-08] --op all_gather --size 1M,64M --every 1d --from 03:00"
-}
-
-// Run orders.
-func (c *orderCollectiveCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, c.OrderCollective)
-}
-
-type orderGPUCmd struct {
-	common
-	client.Options
-	query.OrderGPU
-}
-
-// Help ends with examples.
-func (orderGPUCmd) Help() string {
-	return "Agents start busbar-gpu. NCCL runs a collective over all GPUs of all nodes, and results are verified; with " +
-		"--pairs, NCCL sends between one GPU of each node of every pair. Nodes without busbar-gpu, a driver or a GPU are " +
-		"listed as left out with the reason.\n\nExamples:\n" +
-		"  busbar order gpu --wait\n" +
-		"  busbar order gpu --pairs --nodes gpu[01-16] --every 6h"
-}
-
-// Run orders.
-func (c *orderGPUCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, c.OrderGPU)
-}
-
-type orderRDMACmd struct {
-	common
-	client.Options
-	query.OrderRDMA
-}
-
-// Help ends with examples.
-func (orderRDMACmd) Help() string {
-	return "Agents run ib_write_bw and ib_write_lat of perftest between disjoint pairs of nodes, one rail after the " +
-		"other: bandwidth each way, and latency. " +
-		"Nodes without perftest or an active RDMA port are listed as left out with the reason. RDMA has a history of its " +
-		"own, apart from that of TCP.\n\nExamples:\n" +
-		"  busbar order rdma --wait\n" +
-		"  busbar order rdma --nodes gpu[001-512] --rounds 16 --every 1h"
-}
-
-// Run orders.
-func (c *orderRDMACmd) Run(e *env) error {
-	return e.order(c.common, c.Options, c.OrderRDMA)
-}
-
-type orderWatchCmd struct {
-	common
-	client.Options
-	query.OrderWatch
-}
-
-// Help ends with an example.
-func (orderWatchCmd) Help() string {
-	return "Shows the progress of an order until it ends; of a repeating one, until its running or next sweep ends. " +
-		"Progress goes to standard error: one changing line on a terminal, else a line at the start and one per round. If " +
-		"the server restarts meanwhile, it waits. Exit code 1: nothing was measured, or a node is unhealthy.\n\nExample:\n " +
-		" busbar order watch 4f2a9c0d1e3b"
-}
-
-// Run watches.
-func (c *orderWatchCmd) Run(e *env) error {
-	return e.order(c.common, c.Options, c.OrderWatch)
-}
+// Run orders or watches.
+func (c *orderingCmd[Q]) Run(e *env) error { return e.order(c.common, c.Options, c.Order) }
 
 // ordering is a question that gives or watches an order.
 type ordering interface {
@@ -202,24 +150,19 @@ func (orderCheckCmd) Help() string {
 
 // Run measures and judges.
 func (c *orderCheckCmd) Run(e *env) error {
-	doc, err := c.OrderCheck.Run(e.ctx, e.fleet(c.common, c.Options))
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return wrong(doc, report.JSON(e.stdout, doc))
-	}
-	for _, b := range doc.Bad {
-		c.say(e, "%s: %s", b.Node, b.Why)
-	}
-	if len(doc.Bad) == 0 { // standard output is for those that are not
-		by := "by their state"
-		if doc.By != "" {
-			by = "measured by " + doc.By
+	return shown(e, c.common, func(_ io.Writer, d *query.OrderCheckDoc) error {
+		for _, b := range d.Bad {
+			c.say(e, "%s: %s", b.Node, b.Why)
 		}
-		c.say(e, "healthy: %s, %s", words.Plural(len(doc.Good), "node"), by)
-	}
-	return wrong(doc, line(e, doc.Hostlist))
+		if len(d.Bad) == 0 { // standard output is for those that are not
+			by := "by their state"
+			if d.By != "" {
+				by = "measured by " + d.By
+			}
+			c.say(e, "healthy: %s, %s", words.Plural(len(d.Good), "node"), by)
+		}
+		return line(e, d.Hostlist)
+	})(c.OrderCheck.Run(e.ctx, e.fleet(c.common, c.Options)))
 }
 
 type orderListCmd struct {
@@ -237,14 +180,7 @@ func (orderListCmd) Help() string {
 
 // Run lists.
 func (c *orderListCmd) Run(e *env) error {
-	doc, err := c.Orders.Run(e.ctx, e.fleet(c.common, c.Options))
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return report.JSON(e.stdout, doc)
-	}
-	return report.Orders(e.stdout, doc)
+	return shown(e, c.common, report.Orders)(c.Orders.Run(e.ctx, e.fleet(c.common, c.Options)))
 }
 
 type orderCancelCmd struct {

@@ -164,12 +164,6 @@ func (f forms) writeAll(e *env, targets []target, asJSON bool) error {
 	return nil
 }
 
-// drawn adds the form of a picture behind the first form.
-func (f forms) drawn(draw func() (*report.Picture, error)) forms {
-	f.list = slices.Insert(f.list, 1, form{"svg", []string{".svg"}, pictured(draw)})
-	return f
-}
-
 // pictured writes a picture.
 func pictured(draw func() (*report.Picture, error)) func(io.Writer) error {
 	return func(w io.Writer) error {

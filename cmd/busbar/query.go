@@ -52,15 +52,30 @@ func (c *askCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.print(c.common, doc, func(w io.Writer) error { return c.question.Text(w, doc, e.text(w, c.common)) })
+	return wrong(doc, e.show(c.question, doc, c.common))
 }
 
-// print writes a document as JSON or as text.
-func (e *env) print(o common, document any, text func(io.Writer) error) error {
+// show prints the answer to a question.
+func (e *env) show(q *ask.Question, document any, o common) error {
+	return show(e, o, document, func(w io.Writer, d any) error { return q.Text(w, d, e.text(w, o)) })
+}
+
+// show prints a document as JSON or as text.
+func show[D any](e *env, o common, document D, text func(io.Writer, D) error) error {
 	if o.JSON {
-		return wrong(document, report.JSON(e.stdout, document))
+		return report.JSON(e.stdout, document)
 	}
-	return wrong(document, text(e.stdout))
+	return text(e.stdout, document)
+}
+
+// shown prints what a question answers, or hands its error on.
+func shown[D any](e *env, o common, text func(io.Writer, *D) error) func(*D, error) error {
+	return func(document *D, err error) error {
+		if err != nil {
+			return err
+		}
+		return wrong(document, show(e, o, document, text))
+	}
 }
 
 // wrong is what a command ends with whose document says that something is wrong.

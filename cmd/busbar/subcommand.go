@@ -18,7 +18,7 @@ func printHelp(o kong.HelpOptions, k *kong.Context) error {
 		return kong.DefaultHelpPrinter(o, k)
 	}
 	whole := *n
-	n.Flags, n.Detail = append(n.Flags[:len(n.Flags):len(n.Flags)], n.DefaultCmd.Flags...), n.DefaultCmd.Detail
+	n.Flags, n.Detail = allFlags(n), n.DefaultCmd.Detail
 	var text strings.Builder
 	out := k.Stdout
 	k.Stdout = &text
@@ -36,6 +36,14 @@ func printHelp(o kong.HelpOptions, k *kong.Context) error {
 	}
 	_, err := fmt.Fprintf(out, "%s\n%s", head, rest)
 	return err
+}
+
+// allFlags are a command's, and those of what it does by itself.
+func allFlags(n *kong.Node) []*kong.Flag {
+	if n.DefaultCmd == nil {
+		return n.Flags
+	}
+	return slices.Concat(n.Flags, n.DefaultCmd.Flags)
 }
 
 // misplaced reports a flag that stands before a subcommand and belongs to the command itself:

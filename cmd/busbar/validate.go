@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"busbar.dev/query"
 	"busbar.dev/report"
@@ -61,12 +62,7 @@ func (c *validateCmd) Run(e *env) error {
 
 // faults grades the doctor.
 func (c *validateCmd) faults(e *env) error {
-	doc, err := query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common))
-	switch {
-	case err != nil:
-		return err
-	case c.JSON:
-		return report.JSON(e.stdout, doc)
-	}
-	return report.ValidateDoctor(e.stdout, doc, c.Rows || c.Verbose)
+	return shown(e, c.common, func(w io.Writer, d *query.ValidateDoctorDoc) error {
+		return report.ValidateDoctor(w, d, c.Rows || c.Verbose)
+	})(query.ValidateDoctor{File: c.Files[0], Class: c.Class}.Run(e.ctx, e.query(c.common)))
 }

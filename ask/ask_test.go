@@ -1,0 +1,67 @@
+package ask
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestRegistry holds every question to what commands, routes and documents are made from.
+func TestRegistry(t *testing.T) {
+	names, routes := map[string]bool{}, map[string]bool{}
+	for _, q := range Questions {
+		if names[q.Name] || Named(q.Name) != q {
+			t.Errorf("%s is registered twice", q.Name)
+		}
+		names[q.Name] = true
+		if q.Route != "" && (routes[q.Route] || q.Within == 0) {
+			t.Errorf("%s: route %s, within %v; expected a route of its own and a time", q.Name, q.Route, q.Within)
+		}
+		routes[q.Route] = true
+		if kind := reflect.TypeOf(q.New()).Elem().Kind(); kind != reflect.Struct || q.Text == nil || q.Run == nil {
+			t.Errorf("%s: %v; expected a struct that can be asked", q.Name, kind)
+		}
+		forms := map[string]bool{"text": true, "json": true}
+		for _, f := range q.Forms {
+			if forms[f.Name] || f.Write == nil {
+				t.Errorf("%s: form %s is there already, or is not written", q.Name, f.Name)
+			}
+			forms[f.Name] = true
+		}
+	}
+}
+
+// TestCommands: a question that is a command of its own says what it does, has examples, stands behind another command,
+// and is in the manual and in README's table.
+func TestCommands(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range Questions {
+		top, _, _ := strings.Cut(q.Name, " ")
+		page := "docs/manual/" + top + ".md"
+		if _, err := os.Stat("../" + page); err != nil {
+			if !strings.Contains(catalogues, " "+q.Name+" ") {
+				t.Errorf("%s has no manual page: %v", q.Name, err)
+			}
+		} else if !strings.Contains(string(readme), "("+page+")") {
+			t.Errorf("README's table does not link %s", page)
+		}
+		if q.Help == "" {
+			continue
+		}
+		if q.About == "" || q.After == "" || len(q.Examples) == 0 {
+			t.Errorf("%s: expected About, After and Examples", q.Name)
+		}
+		for _, line := range q.Examples {
+			if !strings.Contains(line, "busbar ") {
+				t.Errorf("%s: example %q", q.Name, line)
+			}
+		}
+	}
+}
+
+// catalogues are the questions that other pages of the manual describe.
+const catalogues = " presets models hardware version self-test "
